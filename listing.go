@@ -1,0 +1,88 @@
+package drawbridge
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// A Hint is what a server said about caching one of its answers. The zero value is "stale at once, private".
+type Hint struct {
+	TTL    time.Duration `json:"ttl,omitempty"`
+	Public bool          `json:"public,omitempty"`
+}
+
+// A Listing is all that one server offered when it was last asked. Items are the objects as the server sent them.
+// A Listing is not changed after it was made.
+type Listing struct {
+	Server ServerID `json:"server"`
+	// Row is the hash of the server's unresolved configuration: a listing belongs to a row, not to a name.
+	Row string `json:"row"`
+	// Era is what the server speaks.
+	Era Era `json:"era"`
+	// Info is the server's Implementation object, Capabilities what it declared, Instructions its text; each may be empty.
+	Info         json.RawMessage `json:"info,omitempty"`
+	Capabilities json.RawMessage `json:"capabilities,omitempty"`
+	Instructions string          `json:"instructions,omitempty"`
+
+	Tools     []json.RawMessage `json:"tools,omitempty"`
+	Prompts   []json.RawMessage `json:"prompts,omitempty"`
+	Resources []json.RawMessage `json:"resources,omitempty"`
+	Templates []json.RawMessage `json:"templates,omitempty"`
+
+	// Hints has the caching hints by list method ("tools/list") and for "server/discover".
+	Hints map[string]Hint `json:"hints,omitempty"`
+	// At is when the listing was complete.
+	At time.Time `json:"at"`
+}
+
+// A Phase is where a server stands.
+type Phase string
+
+// The phases of an endpoint, then the states of a row that is not mounted.
+const (
+	Idle       Phase = "idle"
+	Connecting Phase = "connecting"
+	Ready      Phase = "ready"
+	Closing    Phase = "closing"
+	Closed     Phase = "closed"
+	Faulted    Phase = "faulted"
+
+	NeedsApproval Phase = "needs-approval"
+	Disabled      Phase = "disabled"
+	Refused       Phase = "refused"
+)
+
+// A Status is how one server is, for people: mcp list, mcp test.
+type Status struct {
+	Server    ServerID `json:"server"`
+	Phase     Phase    `json:"phase"`
+	Transport string   `json:"transport"`
+	// Era is what the server speaks, as a word.
+	Era string `json:"era"`
+	// Cards counts the server's live cards; Prompts, Resources and Templates what else it lists.
+	Cards     int `json:"cards"`
+	Prompts   int `json:"prompts,omitempty"`
+	Resources int `json:"resources,omitempty"`
+	Templates int `json:"templates,omitempty"`
+	// StartMillis is how long the last start took, up to the listing; 0 where it never started.
+	StartMillis int64 `json:"start_ms,omitempty"`
+	// Listed is when the server was last listed.
+	Listed time.Time `json:"listed,omitzero"`
+	// Fault is the last fault, Reason why a row is not mounted; both for people.
+	Fault  string `json:"fault,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Stderr is the end of what the server wrote there; Junk counts what it wrote on stdout that was no message.
+	Stderr []string `json:"stderr,omitempty"`
+	Junk   int      `json:"junk,omitempty"`
+	// Source is the file and line of the row.
+	Source string `json:"source,omitempty"`
+}
+
+// A Notice is what a server said outside any call: a log line, an updated resource. Session is set where the notice
+// belongs to one caller's own session with that server.
+type Notice struct {
+	Server  ServerID
+	Session string
+	Method  string
+	Params  json.RawMessage
+}

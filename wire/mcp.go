@@ -1,0 +1,114 @@
+package wire
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// The revisions of the protocol that Drawbridge speaks, newest first.
+const (
+	Version20260728 = "2026-07-28"
+	Version20251125 = "2025-11-25"
+	Version20250618 = "2025-06-18"
+	Version20250326 = "2025-03-26"
+	Version20241105 = "2024-11-05"
+)
+
+// LegacyVersions are the stateful revisions, newest first; ModernVersions the stateless ones.
+func LegacyVersions() []string {
+	return []string{Version20251125, Version20250618, Version20250326, Version20241105}
+}
+
+// ModernVersions are the stateless revisions, newest first.
+func ModernVersions() []string { return []string{Version20260728} }
+
+// EraOf says which generation a revision belongs to: Modern from 2026-07-28 on. Dates compare as text.
+func EraOf(version string) drawbridge.Era {
+	switch {
+	case version == "":
+		return 0
+	case version >= Version20260728:
+		return drawbridge.Modern
+	}
+	return drawbridge.Legacy
+}
+
+// The members of _meta that belong to one hop: they say how the two ends of one connection talk, and are never passed on.
+const (
+	MetaProtocolVersion    = "io.modelcontextprotocol/protocolVersion"
+	MetaClientInfo         = "io.modelcontextprotocol/clientInfo"
+	MetaClientCapabilities = "io.modelcontextprotocol/clientCapabilities"
+	MetaLogLevel           = "io.modelcontextprotocol/logLevel"
+	MetaServerInfo         = "io.modelcontextprotocol/serverInfo"
+	MetaSubscriptionID     = "io.modelcontextprotocol/subscriptionId"
+	MetaProgressToken      = "progressToken"
+)
+
+// The headers of the HTTP transports.
+const (
+	HeaderVersion     = "Mcp-Protocol-Version"
+	HeaderSession     = "Mcp-Session-Id"
+	HeaderMethod      = "Mcp-Method"
+	HeaderName        = "Mcp-Name"
+	HeaderParamPrefix = "Mcp-Param-"
+	HeaderLastEvent   = "Last-Event-ID"
+)
+
+// The JSON-RPC error codes, and those of MCP.
+const (
+	CodeParse              = -32700
+	CodeInvalidRequest     = -32600
+	CodeMethodNotFound     = -32601
+	CodeInvalidParams      = -32602
+	CodeInternal           = -32603
+	CodeResourceNotFound   = -32002 // legacy; modern peers use CodeInvalidParams
+	CodeHeaderMismatch     = -32020
+	CodeMissingCapability  = -32021
+	CodeUnsupportedVersion = -32022
+	CodeURLElicitation     = -32042 // legacy only
+)
+
+// The methods, by who may send them.
+const (
+	MethodInitialize    = "initialize"
+	MethodPing          = "ping"
+	MethodDiscover      = "server/discover"
+	MethodToolsList     = "tools/list"
+	MethodToolsCall     = "tools/call"
+	MethodPromptsList   = "prompts/list"
+	MethodPromptsGet    = "prompts/get"
+	MethodResourcesList = "resources/list"
+	MethodTemplatesList = "resources/templates/list"
+	MethodResourcesRead = "resources/read"
+	MethodSubscribe     = "resources/subscribe"
+	MethodUnsubscribe   = "resources/unsubscribe"
+	MethodComplete      = "completion/complete"
+	MethodSetLevel      = "logging/setLevel"
+	MethodListen        = "subscriptions/listen"
+
+	MethodSampling    = "sampling/createMessage"
+	MethodElicitation = "elicitation/create"
+	MethodRootsList   = "roots/list"
+
+	NoteInitialized      = "notifications/initialized"
+	NoteCancelled        = "notifications/cancelled"
+	NoteProgress         = "notifications/progress"
+	NoteMessage          = "notifications/message"
+	NoteToolsChanged     = "notifications/tools/list_changed"
+	NotePromptsChanged   = "notifications/prompts/list_changed"
+	NoteResourcesChanged = "notifications/resources/list_changed"
+	NoteResourceUpdated  = "notifications/resources/updated"
+	NoteRootsChanged     = "notifications/roots/list_changed"
+	NoteListenAck        = "notifications/subscriptions/acknowledged"
+	NoteElicitComplete   = "notifications/elicitation/complete"
+)
+
+// MetaOf gives the _meta object of params; nil where there is none.
+func MetaOf(params json.RawMessage) json.RawMessage { return Get(params, "_meta") }
+
+// VersionOf gives the protocol version that a modern request carries; empty for others.
+func VersionOf(params json.RawMessage) string { return GetText(params, "_meta", MetaProtocolVersion) }
