@@ -1,0 +1,20 @@
+// Command drawbridge serves many MCP servers as one. See "drawbridge help".
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/drawbridge-mcp/drawbridge/bridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli"
+)
+
+func main() {
+	bridge.Reap()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := cli.Main(ctx, os.Args[1:], cli.OS())
+	stop()
+	os.Exit(code)
+}

@@ -1,0 +1,221 @@
+// Package cli is the program as a person types it: commands, their help, what they print and how they exit.
+//
+// It promises that every command's result goes to standard output and everything else to standard error, that --json
+// prints one JSON document a command, that an error names the thing and the next step, and that the exit code is 0 when
+// what was asked for was done, 1 when it was not, and 2 when the command line or the configuration was wrong.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime/debug"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/store"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// The exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// A Process is what a command needs of the process it runs in.
+type Process struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// Env looks a variable up, as os.LookupEnv does.
+	Env func(string) (string, bool)
+	// Dir is the working directory.
+	Dir string
+}
+
+// OS is the process as the operating system started it.
+func OS() Process {
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "."
+	}
+	return Process{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv, Dir: dir}
+}
+
+// Main runs the command line args, without the program's name, and gives the exit code.
+func Main(ctx context.Context, args []string, p Process) int {
+	cmd := Command(p)
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	code := exitCode(err)
+	if text := err.Error(); text != "" {
+		fmt.Fprintln(p.Err, "drawbridge:", text)
+	}
+	return code
+}
+
+// usageError is a mistake on the command line: exit code 2.
+type usageError struct{ error }
+
+// quiet ends a command with exit code 1 and says nothing more: what there is to say was printed.
+var errQuiet = errors.New("")
+
+func exitCode(err error) int {
+	if _, ok := errors.AsType[usageError](err); ok {
+		return exitUsage
+	}
+	if f, ok := errors.AsType[*drawbridge.Fault](err); ok && f.Code == drawbridge.InvalidInput {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// Command is the tree of commands, for Main and for tests that read its names and flags.
+func Command(p Process) *cobra.Command {
+	a := &app{Process: p}
+	root := &cobra.Command{
+		Use:   "drawbridge",
+		Short: "One guarded bridge between agents and every tool they may use",
+		Long: `Drawbridge mounts the MCP servers of your configuration and serves them all as one
+MCP server, to every client and in both generations of the protocol.
+
+Configuration is read from .drawbridge/mcp.json in the working directory, then from
+~/.config/drawbridge/mcp.json; --mcp names files instead.`,
+		Example: `  drawbridge serve                          serve on standard input and output
+  drawbridge serve --http 127.0.0.1:0       serve over HTTP, on a free port
+  drawbridge mcp list                       how each configured server is
+  drawbridge tools call fs__read_text_file path=README.md`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          unknownCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(p.In)
+	root.SetOut(p.Out)
+	root.SetErr(p.Err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w (see %q)", err, cmd.CommandPath()+" --help")}
+	})
+	root.SetHelpTemplate(root.HelpTemplate() + "{{if not .HasParent}}\nExit codes: 0 done, 1 not done, 2 the command line or the configuration is wrong.\n{{end}}")
+	flags := root.PersistentFlags()
+	flags.StringArrayVar(&a.paths, "mcp", nil, "configuration `PATH` (a file or a directory) instead of the usual ones; repeats, and splits on commas")
+	flags.StringVar(&a.store, "store", "", "`PATH` of the store, or a postgres:// URL (default ~/.local/state/drawbridge/drawbridge.db)")
+	flags.StringVar(&a.naming, "naming", "", "how cards are named: `qualified` (server__tool), mcp or bare")
+	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log what happens to standard error")
+	root.AddCommand(a.serveCommand(), a.mcpCommand(), a.toolsCommand(), a.ledgerCommand(), a.versionCommand())
+	return root
+}
+
+// unknownCommand refuses words after a command that only has subcommands, and names the nearest.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		text += fmt.Sprintf(": did you mean %q?", near[0])
+	}
+	return usageError{fmt.Errorf("%s (see %q)", text, cmd.CommandPath()+" --help")}
+}
+
+// exactly checks the number of words that a command takes, in its own words.
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == n {
+			return nil
+		}
+		return usageError{fmt.Errorf("%s takes %s (see %q)", cmd.CommandPath(), what, cmd.CommandPath()+" --help")}
+	}
+}
+
+// app is one run of the program: its process and the flags that all commands share.
+type app struct {
+	Process
+	paths   []string
+	store   string
+	naming  string
+	verbose bool
+}
+
+func (a *app) logger() *slog.Logger {
+	level := slog.LevelWarn
+	if a.verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(a.Err, &slog.HandlerOptions{Level: level}))
+}
+
+// version is what the build says of itself.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "dev"
+}
+
+// gateway opens the whole system.
+func (a *app) gateway(ctx context.Context, change func(*gateway.Config)) (*gateway.Gateway, error) {
+	cfg := gateway.Config{
+		Paths: a.paths, Dir: a.Dir, LookupEnv: a.Env, Store: a.store,
+		Naming: deck.Naming(a.naming), Logger: a.logger(), Version: version(),
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	return gateway.Open(ctx, cfg)
+}
+
+// configuration reads what is configured, and starts nothing.
+func (a *app) configuration() (config.Set, error) {
+	return config.Load(config.Options{Paths: a.paths, Dir: a.Dir, LookupEnv: a.Env})
+}
+
+// openStore opens the store that the gateway would use.
+func (a *app) openStore(ctx context.Context, set config.Set) (*store.DB, error) {
+	location, err := gateway.StoreLocation(a.store, set.Settings, a.Env)
+	if err != nil {
+		return nil, err
+	}
+	return store.Open(ctx, location, store.Options{})
+}
+
+// warn prints the configuration's warnings and the rows that stay off, for a person.
+func (a *app) warn(set config.Set) {
+	for _, w := range set.Warnings {
+		fmt.Fprintf(a.Err, "%s: %s\n", w.Origin, w.Text)
+	}
+	for _, s := range set.Servers {
+		switch s.Phase {
+		case drawbridge.NeedsApproval, drawbridge.Refused:
+			fmt.Fprintf(a.Err, "%s: server %q is off: %s\n", s.Origin, s.ID, s.Reason)
+		}
+	}
+}
+
+// isTerminal says whether w is a terminal that a person looks at.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  exactly(0, "no arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(a.Out, "drawbridge", version())
+			return err
+		},
+	}
+}

@@ -1,0 +1,303 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/store"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+)
+
+func (a *app) mcpCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "mcp",
+		Short: "See and test the configured servers",
+		Args:  unknownCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.mcpListCommand(), a.mcpTestCommand())
+	return cmd
+}
+
+func (a *app) mcpListCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Show each configured server and how it is; starts nothing",
+		Example: `  drawbridge mcp list
+  drawbridge mcp list --json | jq '.[] | select(.phase == "faulted")'`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			rows, set, err := a.statuses(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(a.Out, rows)
+			}
+			for _, w := range set.Warnings {
+				fmt.Fprintf(a.Err, "%s: %s\n", w.Origin, w.Text)
+			}
+			if len(rows) == 0 {
+				fmt.Fprintln(a.Err, noServers)
+				return nil
+			}
+			return printStatuses(a.Out, rows)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// statuses joins what is configured with what the store remembers of it.
+func (a *app) statuses(ctx context.Context) ([]drawbridge.Status, config.Set, error) {
+	set, err := a.configuration()
+	if err != nil {
+		return nil, set, err
+	}
+	db, err := a.openStore(ctx, set)
+	if err != nil {
+		return nil, set, err
+	}
+	defer db.Close()
+	mounts, err := db.Mounts(ctx)
+	if err != nil {
+		return nil, set, err
+	}
+	rows := make([]drawbridge.Status, 0, len(set.Servers)+len(set.Shadowed))
+	for _, s := range set.Servers {
+		rows = append(rows, statusOf(s, mounts[s.Hash]))
+	}
+	for _, s := range set.Shadowed {
+		row := statusOf(s, store.Mount{})
+		row.Phase, row.Reason = drawbridge.Disabled, "shadowed by an earlier definition of the same name"
+		rows = append(rows, row)
+	}
+	return rows, set, nil
+}
+
+// statusOf is the status of a configured row: what a living process last said of it, else what is stored.
+func statusOf(s config.Server, m store.Mount) drawbridge.Status {
+	row := drawbridge.Status{Server: s.ID, Phase: s.Phase, Transport: s.Transport(), Era: drawbridge.Era(0).String()}
+	if m.Status != nil {
+		phase := m.Status.Phase
+		row = *m.Status
+		if !alive(m.Owner) && phase != drawbridge.Faulted {
+			row.Phase = drawbridge.Idle
+		}
+	}
+	if m.Listing != nil {
+		row.Era, row.Listed = m.Listing.Era.String(), m.Listing.At
+		row.Cards, row.Prompts = len(m.Listing.Tools), len(m.Listing.Prompts)
+		row.Resources, row.Templates = len(m.Listing.Resources), len(m.Listing.Templates)
+	}
+	if s.Phase != drawbridge.Idle {
+		row.Phase, row.Reason = s.Phase, s.Reason
+	}
+	row.Source = s.Origin.String()
+	return row
+}
+
+func printStatuses(w io.Writer, rows []drawbridge.Status) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "NAME\tPHASE\tCARDS\tERA\tTRANSPORT\tSTART\tLISTED\tSOURCE")
+	for _, r := range rows {
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n",
+			r.Server, r.Phase, r.Cards, r.Era, r.Transport, startTime(r.StartMillis), ago(r.Listed), r.Source)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		printTrouble(w, r)
+	}
+	return nil
+}
+
+// printTrouble adds what a person needs to mend a server: nothing for one that is well.
+func printTrouble(w io.Writer, r drawbridge.Status) {
+	if r.Reason == "" && r.Fault == "" && r.Junk == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%s:\n", r.Server)
+	if r.Reason != "" {
+		fmt.Fprintf(w, "  %s\n", r.Reason)
+	}
+	if r.Fault != "" {
+		fmt.Fprintf(w, "  last fault: %s\n", r.Fault)
+		for _, line := range r.Stderr {
+			fmt.Fprintf(w, "  stderr| %s\n", line)
+		}
+	}
+	if r.Junk > 0 {
+		fmt.Fprintf(w, "  %d lines on its standard output were no messages and were dropped\n", r.Junk)
+	}
+}
+
+func startTime(ms int64) string {
+	if ms == 0 {
+		return "-"
+	}
+	return (time.Duration(ms) * time.Millisecond).String()
+}
+
+func ago(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	switch d := time.Since(t); {
+	case d < time.Minute:
+		return "now"
+	case d < time.Hour:
+		return fmt.Sprintf("%dm ago", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh ago", d/time.Hour)
+	}
+	return t.Local().Format(time.DateOnly)
+}
+
+func (a *app) mcpTestCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "test NAME",
+		Short:   "Start one server, list it, and say how that went",
+		Example: "  drawbridge mcp test github",
+		Args:    exactly(1, "the name of one server"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.mcpTest(cmd.Context(), drawbridge.ServerID(args[0]), asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (a *app) mcpTest(ctx context.Context, id drawbridge.ServerID, asJSON bool) error {
+	set, err := a.configuration()
+	if err != nil {
+		return err
+	}
+	if err := testable(set, id); err != nil {
+		return err
+	}
+	g, err := a.gateway(ctx, func(c *gateway.Config) { c.OnDemand = true })
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	var listing drawbridge.Listing
+	var fault error
+	err = a.running(ctx, g, func(ctx context.Context) error {
+		listing, fault = g.Mount(ctx, id)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	status := drawbridge.Status{Server: id}
+	for _, s := range g.Status() {
+		if s.Server == id {
+			status = s
+		}
+	}
+	if fault != nil {
+		status.Fault = fault.Error()
+	}
+	if asJSON {
+		err = printJSON(a.Out, status)
+	} else {
+		err = a.printTest(listing, status, fault)
+	}
+	if err == nil && fault != nil {
+		err = errQuiet
+	}
+	return err
+}
+
+// testable says why the server cannot be tested, or nil.
+func testable(set config.Set, id drawbridge.ServerID) error {
+	var known []string
+	for _, s := range set.Servers {
+		known = append(known, string(s.ID))
+		if s.ID != id {
+			continue
+		}
+		switch s.Phase {
+		case drawbridge.Idle:
+			return nil
+		case drawbridge.Disabled:
+			return fmt.Errorf("Server %q is disabled: set \"enabled\" to true in %s", id, s.Origin)
+		}
+		return fmt.Errorf("server %q is %s: %s", id, s.Phase, s.Reason)
+	}
+	text := fmt.Sprintf("Server %q not found.", id)
+	if len(known) > 0 {
+		text += " Configured: " + names(known, 12) + "."
+	}
+	return usageError{errors.New(text)}
+}
+
+func (a *app) printTest(l drawbridge.Listing, s drawbridge.Status, fault error) error {
+	if fault != nil {
+		fmt.Fprintf(a.Out, "✗ Failed to connect to %q: %v\n", s.Server, fault)
+		for _, line := range s.Stderr {
+			fmt.Fprintf(a.Out, "  stderr| %s\n", line)
+		}
+		if tip := testTip(fault); tip != "" {
+			fmt.Fprintln(a.Out, tip)
+		}
+		return nil
+	}
+	var info struct{ Name, Version string }
+	_ = json.Unmarshal(l.Info, &info) // a server need not say who it is
+	fmt.Fprintf(a.Out, "✓ %s: %s %s, %s protocol, %d tools, %d prompts, %d resources, %d templates, in %s\n",
+		s.Server, info.Name, info.Version, l.Era, len(l.Tools), len(l.Prompts), len(l.Resources), len(l.Templates), startTime(s.StartMillis))
+	if n := len(l.Tools); n > 0 && n <= 10 {
+		var tools []string
+		for _, t := range l.Tools {
+			var tool struct{ Name string }
+			_ = json.Unmarshal(t, &tool)
+			tools = append(tools, tool.Name)
+		}
+		fmt.Fprintf(a.Out, "  %s\n", strings.Join(tools, ", "))
+	}
+	return nil
+}
+
+// testTip is the next thing to try after a failed test.
+func testTip(fault error) string {
+	text := strings.ToLower(fault.Error())
+	switch {
+	case errors.Is(fault, context.DeadlineExceeded) || strings.Contains(text, "timeout") || strings.Contains(text, "timed out"):
+		return "The server may be slow or unresponsive. Try increasing the timeout."
+	case strings.Contains(text, "401") || strings.Contains(text, "403"):
+		return "Check your authentication credentials."
+	case strings.Contains(text, "connection refused"):
+		return "Check that the server is running and that its URL is right."
+	case strings.Contains(text, "not found"):
+		return "Check that the command is installed and on the PATH."
+	}
+	return ""
+}
+
+// running does work while the gateway runs, and ends the gateway after it.
+func (a *app) running(ctx context.Context, g *gateway.Gateway, work func(context.Context) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	ctx, stop := context.WithCancel(ctx)
+	group.Go(func() error { return ended(g.Run(ctx)) })
+	group.Go(func() error { a.showProgress(ctx, g); return nil })
+	group.Go(func() error {
+		defer stop()
+		return work(ctx)
+	})
+	return group.Wait()
+}

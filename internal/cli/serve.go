@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+)
+
+// tokenVariable names the environment variable that may hold the bearer token of the HTTP door.
+const tokenVariable = "DRAWBRIDGE_TOKEN"
+
+func (a *app) serveCommand() *cobra.Command {
+	var addr, tokenFile string
+	var origins []string
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve all mounted servers as one MCP server",
+		Long: `Serve all mounted servers as one MCP server: on standard input and output, or with
+--http over HTTP at /mcp. The first line on standard output is then the URL.
+
+Beyond loopback the HTTP door needs a bearer token: from --token-file, or from the
+environment variable ` + tokenVariable + `.`,
+		Example: `  drawbridge serve
+  drawbridge serve --http 127.0.0.1:7862
+  drawbridge serve --http 0.0.0.0:7862 --token-file ~/.drawbridge-token
+  drawbridge serve --mcp ./mcp.json --naming bare`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			token, err := a.token(tokenFile)
+			if err != nil {
+				return err
+			}
+			return a.serve(cmd.Context(), addr, token, origins)
+		},
+	}
+	cmd.Flags().StringVar(&addr, "http", "", "serve over HTTP on `ADDR` (host:port; port 0 takes a free one)")
+	cmd.Flags().StringVar(&tokenFile, "token-file", "", "`FILE` that holds the bearer token clients must send")
+	cmd.Flags().StringArrayVar(&origins, "allow-origin", nil, "`ORIGIN` of a web page that may call the HTTP door; repeats")
+	return cmd
+}
+
+// token reads the bearer token; empty where none is set.
+func (a *app) token(file string) (string, error) {
+	if file == "" {
+		token, _ := a.Env(tokenVariable)
+		return strings.TrimSpace(token), nil
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", usageError{fmt.Errorf("read the token file: %w", err)}
+	}
+	token := strings.TrimSpace(string(b))
+	if token == "" {
+		return "", usageError{fmt.Errorf("the token file %s is empty", file)}
+	}
+	return token, nil
+}
+
+func (a *app) serve(ctx context.Context, addr, token string, origins []string) error {
+	g, err := a.gateway(ctx, func(c *gateway.Config) {
+		c.Token = token
+		c.Origins = origins
+	})
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	set := g.Config()
+	a.warn(set)
+	if len(set.Servers) == 0 {
+		fmt.Fprintln(a.Err, noServers)
+	}
+	if addr == "" {
+		addr = set.Settings.HTTP
+	}
+	door := func(ctx context.Context) error { return g.Server().ServeStdio(ctx, a.In, a.Out) }
+	if addr != "" {
+		listener, err := listen(ctx, addr)
+		if err != nil {
+			return err
+		}
+		defer listener.Close()
+		fmt.Fprintf(a.Out, "http://%s/mcp\n", listener.Addr())
+		door = func(ctx context.Context) error { return g.Server().Serve(ctx, listener) }
+	}
+	return a.run(ctx, g, door)
+}
+
+// noServers says how to add the first server.
+const noServers = `no servers are configured yet: write one to ~/.config/drawbridge/mcp.json, for example
+  {"servers": {"everything": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything"]}}}
+or name a file with --mcp PATH`
+
+func listen(ctx context.Context, addr string) (net.Listener, error) {
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, &drawbridge.Fault{
+			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "listen on " + addr, Err: err,
+			Next: "another --http ADDR, or port 0 for a free one",
+		}
+	}
+	return listener, nil
+}
+
+// run keeps the gateway going while door is open, shows who is late, and ends all of it when door ends.
+func (a *app) run(ctx context.Context, g *gateway.Gateway, door func(context.Context) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	ctx, stop := context.WithCancel(ctx)
+	group.Go(func() error { return ended(g.Run(ctx)) })
+	group.Go(func() error { a.showProgress(ctx, g); return nil })
+	group.Go(func() error {
+		defer stop()
+		return ended(door(ctx))
+	})
+	return group.Wait()
+}
+
+// ended turns the error of something that was told to end into none.
+func ended(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) toolsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "tools",
+		Short: "List, show and call the cards of the deck",
+		Args:  unknownCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.toolsListCommand(), a.toolsShowCommand(), a.toolsCallCommand())
+	return cmd
+}
+
+// person is the caller that a command line is: the user, at the terminal.
+func person(g *gateway.Gateway) drawbridge.Caller {
+	c := g.Owner()
+	c.Kind = drawbridge.Author
+	c.Era, c.Protocol = drawbridge.Modern, wire.Version20260728
+	return c
+}
+
+func (a *app) toolsListCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the cards of the deck",
+		Long: `List the cards of the deck: from the last listing of each server, which starts nothing.
+A server that was never listed is started for it.`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withDeck(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
+				g.AwaitNew(ctx)
+				list, err := g.Deck().List(ctx, person(g), wire.MethodToolsList)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return printRawList(a.Out, list.Items)
+				}
+				return a.printCards(g, list)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the tools as MCP has them, as JSON")
+	return cmd
+}
+
+func (a *app) printCards(g *gateway.Gateway, list deck.List) error {
+	tw := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+	for _, item := range list.Items {
+		name := wire.GetText(item, "name")
+		spec, ok := g.Deck().Find(person(g), drawbridge.CardName(name))
+		if !ok {
+			continue
+		}
+		fmt.Fprintf(tw, "%s\t%s\n", name, clip(spec.Summary, 80))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for _, s := range g.Status() {
+		if s.Phase == drawbridge.Faulted {
+			fmt.Fprintf(a.Err, "server %q is not there: %s\n", s.Server, s.Fault)
+		}
+	}
+	return nil
+}
+
+func (a *app) toolsShowCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "show NAME",
+		Short:   "Show one card: what it does and what it takes",
+		Example: "  drawbridge tools show fs__read_text_file",
+		Args:    exactly(1, "the name of one card"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withDeck(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
+				spec, err := findCard(ctx, g, args[0])
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					_, err := fmt.Fprintf(a.Out, "%s\n", spec.Definition)
+					return err
+				}
+				return a.printCard(spec)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the tool as MCP has it, as JSON")
+	return cmd
+}
+
+// findCard finds a card by name; where none is known by it, the servers that were never listed are waited for.
+func findCard(ctx context.Context, g *gateway.Gateway, name string) (drawbridge.Spec, error) {
+	spec, ok := g.Deck().Find(person(g), drawbridge.CardName(name))
+	if !ok {
+		g.AwaitNew(ctx)
+		spec, ok = g.Deck().Find(person(g), drawbridge.CardName(name))
+	}
+	if !ok {
+		return spec, &drawbridge.Fault{
+			Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound, Step: "unknown tool " + name,
+			Next: "drawbridge tools list",
+		}
+	}
+	return spec, nil
+}
+
+func (a *app) printCard(spec drawbridge.Spec) error {
+	owner := "shipped with drawbridge"
+	if spec.Server != "" {
+		owner = fmt.Sprintf("tool %q of server %q", spec.Tool, spec.Server)
+	}
+	fmt.Fprintf(a.Out, "%s: %s\n", spec.Name, owner)
+	if text := wire.GetText(spec.Definition, "description"); text != "" {
+		fmt.Fprintf(a.Out, "\n%s\n", text)
+	}
+	for _, part := range []string{"inputSchema", "outputSchema", "annotations"} {
+		raw := wire.Get(spec.Definition, part)
+		if raw == nil {
+			continue
+		}
+		var b bytes.Buffer
+		if json.Indent(&b, raw, "", "  ") == nil {
+			fmt.Fprintf(a.Out, "\n%s: %s\n", part, &b)
+		}
+	}
+	return nil
+}
+
+func (a *app) toolsCallCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "call NAME [JSON | KEY=VALUE...]",
+		Short: "Call one card and print its answer",
+		Long: `Call one card and print its answer. Arguments are one JSON object ("-" reads it from
+standard input), or KEY=VALUE words, whose values take the type that the card's schema
+asks for. The exit code is 1 when the tool reports an error.`,
+		Example: `  drawbridge tools call everything__echo message=hello
+  drawbridge tools call fs__read_multiple_files '{"paths": ["a.txt", "b.txt"]}'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError{fmt.Errorf("%s takes the name of a card (see %q)", cmd.CommandPath(), cmd.CommandPath()+" --help")}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withDeck(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
+				spec, err := findCard(ctx, g, args[0])
+				if err != nil {
+					return err
+				}
+				arguments, err := parseArguments(a.In, spec, args[1:])
+				if err != nil {
+					return err
+				}
+				return a.call(ctx, g, spec, arguments, asJSON)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the whole result as JSON")
+	return cmd
+}
+
+func (a *app) call(ctx context.Context, g *gateway.Gateway, spec drawbridge.Spec, arguments json.RawMessage, asJSON bool) error {
+	params := wire.Apply(nil, wire.Put(wire.Quote(string(spec.Name)), "name"), wire.Put(arguments, "arguments"))
+	result, err := g.Deck().Call(ctx, drawbridge.Call{Caller: person(g), Method: wire.MethodToolsCall, Params: params})
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		fmt.Fprintf(a.Out, "%s\n", result.Raw)
+	} else {
+		printResult(a.Out, result.Raw)
+	}
+	if string(wire.Get(result.Raw, "isError")) == "true" {
+		return errQuiet
+	}
+	return nil
+}
+
+// printResult shows a tool's result to a person: its text as it is, other blocks by a word.
+func printResult(w io.Writer, result json.RawMessage) {
+	shown := false
+	for block := range wire.Elements(wire.Get(result, "content")) {
+		shown = true
+		switch kind := wire.GetText(block, "type"); kind {
+		case "text":
+			fmt.Fprintln(w, wire.GetText(block, "text"))
+		case "image", "audio":
+			fmt.Fprintf(w, "[%s: %s, %d bytes of Base64]\n", kind, wire.GetText(block, "mimeType"), len(wire.GetText(block, "data")))
+		case "resource":
+			fmt.Fprintf(w, "[resource: %s]\n%s\n", wire.GetText(block, "resource", "uri"), wire.GetText(block, "resource", "text"))
+		case "resource_link":
+			fmt.Fprintf(w, "[resource: %s (%s)]\n", wire.GetText(block, "uri"), wire.GetText(block, "name"))
+		default:
+			fmt.Fprintf(w, "[%s]\n", kind)
+		}
+	}
+	if structured := wire.Get(result, "structuredContent"); !shown && structured != nil {
+		fmt.Fprintf(w, "%s\n", structured)
+	}
+	if kind := wire.GetText(result, "resultType"); kind != "" && kind != "complete" {
+		fmt.Fprintf(w, "[the tool asks for %s, which a command line cannot answer: call it from a client]\n", strings.ReplaceAll(kind, "_", " "))
+	}
+}
+
+// withDeck opens the gateway so that servers start only when they are needed, and does work on its deck.
+func (a *app) withDeck(ctx context.Context, work func(context.Context, *gateway.Gateway) error) error {
+	g, err := a.gateway(ctx, func(c *gateway.Config) { c.OnDemand = true })
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	a.warn(g.Config())
+	return a.running(ctx, g, func(ctx context.Context) error { return work(ctx, g) })
+}
