@@ -1,0 +1,65 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge/bridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	bridge.Reap()
+	mcptest.Run()
+	testscript.Main(m, map[string]func(){
+		"drawbridge": func() { os.Exit(cli.Main(context.Background(), os.Args[1:], cli.OS())) },
+	})
+}
+
+// TestScripts runs the program as its user sees it. In a script, SELF is a program that becomes the test server named by
+// the variable MCPTEST_SERVER, and "exits N COMMAND..." runs a command that must end with that exit code.
+func TestScripts(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("..", "..", "testdata", "scripts"),
+		Setup: func(env *testscript.Env) error {
+			home := filepath.Join(env.WorkDir, "home")
+			env.Setenv("HOME", home)
+			env.Setenv("XDG_CONFIG_HOME", filepath.Join(home, ".config"))
+			env.Setenv("XDG_STATE_HOME", filepath.Join(home, ".local", "state"))
+			env.Setenv("SELF", self)
+			return os.MkdirAll(home, 0o700)
+		},
+		Cmds:               map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		RequireUniqueNames: true,
+	})
+}
+
+// exits runs a command and checks its exit code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits N COMMAND [ARG...]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	if ee, ok := err.(*exec.ExitError); ok {
+		got = ee.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("run %s: %v", args[1], err)
+	}
+	if got != want {
+		ts.Fatalf("%s", fmt.Sprintf("exit code %d, want %d", got, want))
+	}
+}

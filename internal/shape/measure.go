@@ -1,0 +1,288 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A point is one thing with a size, and its place.
+type point struct {
+	size  int
+	where string
+}
+
+// A shape is what was measured.
+type shape struct {
+	functions, files, interfaces []point
+	inits, sleeps                []string
+	suppressions, unreasoned     []string
+	exported                     int
+	undocumented                 []string
+	errors                       int
+	badErrors                    []string
+	byDir                        map[string]*pkg
+}
+
+type pkg struct {
+	code       int // lines that hold a token, tests left out
+	documented bool
+}
+
+// measure reads every Go file under fsys.
+func measure(fsys fs.FS) (*shape, error) {
+	s := &shape{byDir: map[string]*pkg{}}
+	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && skipped(d.Name()):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".go"):
+			return nil
+		}
+		source, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return err
+		}
+		return s.read(name, source)
+	})
+	return s, err
+}
+
+func skipped(dir string) bool {
+	return strings.HasPrefix(dir, ".") || strings.HasPrefix(dir, "_") ||
+		slices.Contains([]string{"testdata", "node_modules", "vendor"}, dir)
+}
+
+func (s *shape) read(name string, source []byte) error {
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, name, source, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	if ast.IsGenerated(file) {
+		return nil
+	}
+	f := &reading{shape: s, fset: fset, name: name, file: file, test: strings.HasSuffix(name, "_test.go")}
+	p := s.byDir[path.Dir(name)]
+	if p == nil {
+		p = &pkg{}
+		s.byDir[path.Dir(name)] = p
+	}
+	p.documented = p.documented || file.Doc != nil
+	if !f.test {
+		p.code += codeLines(source)
+	}
+	s.files = append(s.files, point{bytes.Count(source, []byte("\n")), name})
+	f.suppressions()
+	if !f.test && file.Name.Name != "main" {
+		f.exported()
+	}
+	ast.Inspect(file, f.node)
+	return nil
+}
+
+// codeLines counts the lines that hold more than blanks and comments.
+func codeLines(source []byte) int {
+	fset := token.NewFileSet()
+	file := fset.AddFile("", -1, len(source))
+	var sc scanner.Scanner
+	sc.Init(file, source, nil, 0)
+	lines := map[int]bool{}
+	for {
+		pos, tok, literal := sc.Scan()
+		if tok == token.EOF {
+			return len(lines)
+		}
+		if tok == token.SEMICOLON && literal == "\n" {
+			continue
+		}
+		first := file.Line(pos)
+		for i := range 1 + strings.Count(literal, "\n") {
+			lines[first+i] = true
+		}
+	}
+}
+
+// A reading is one file on its way into a shape.
+type reading struct {
+	*shape
+	fset *token.FileSet
+	name string
+	file *ast.File
+	test bool
+}
+
+func (f *reading) line(n ast.Node) int { return f.fset.Position(n.Pos()).Line }
+
+func (f *reading) at(n ast.Node) string { return fmt.Sprintf("%s:%d", f.name, f.line(n)) }
+
+func (f *reading) node(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.FuncDecl:
+		lines := f.fset.Position(n.End()).Line - f.line(n) + 1
+		f.functions = append(f.functions, point{lines, f.at(n) + " " + n.Name.Name})
+		if n.Name.Name == "init" && n.Recv == nil {
+			f.inits = append(f.inits, f.at(n))
+		}
+	case *ast.InterfaceType:
+		f.interfaces = append(f.interfaces, point{n.Methods.NumFields(), f.at(n)})
+	case *ast.CallExpr:
+		f.call(n)
+	}
+	return true
+}
+
+func (f *reading) call(n *ast.CallExpr) {
+	sel, ok := n.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return
+	}
+	x, ok := sel.X.(*ast.Ident)
+	if !ok {
+		return
+	}
+	switch x.Name + "." + sel.Sel.Name {
+	case "time.Sleep":
+		if f.test {
+			f.sleeps = append(f.sleeps, f.at(n))
+		}
+	case "errors.New", "fmt.Errorf":
+		if !f.test && len(n.Args) > 0 {
+			f.errorString(n.Args[0])
+		}
+	}
+}
+
+// errorString counts the literal that an error begins with.
+func (f *reading) errorString(arg ast.Expr) {
+	for {
+		sum, ok := arg.(*ast.BinaryExpr)
+		if !ok {
+			break
+		}
+		arg = sum.X
+	}
+	lit, ok := arg.(*ast.BasicLit)
+	if !ok || lit.Kind != token.STRING {
+		return
+	}
+	text, err := strconv.Unquote(lit.Value)
+	if err != nil {
+		return
+	}
+	f.errors++
+	for _, bad := range []string{"failed", "error", "unable", "could not", "cannot"} {
+		if strings.HasPrefix(strings.ToLower(text), bad) {
+			f.badErrors = append(f.badErrors, f.at(lit))
+			return
+		}
+	}
+}
+
+// suppressions finds the comments that silence a linter. Each gives its reason: after the check's name for
+// staticcheck's form, after a second "//" for the other.
+func (f *reading) suppressions() {
+	for _, group := range f.file.Comments {
+		for _, c := range group.List {
+			var reasoned bool
+			switch {
+			case strings.HasPrefix(c.Text, "//lint:"):
+				reasoned = len(strings.Fields(c.Text)) > 2
+			case strings.HasPrefix(c.Text, "//nolint"):
+				reasoned = strings.Contains(c.Text[2:], "//")
+			default:
+				continue
+			}
+			f.shape.suppressions = append(f.shape.suppressions, f.at(c))
+			if !reasoned {
+				f.unreasoned = append(f.unreasoned, f.at(c))
+			}
+		}
+	}
+}
+
+// exported counts the exported names of a file and those without a comment: functions, methods of exported types,
+// types, constants and variables. A comment above a group of constants or variables speaks for all of them.
+func (f *reading) exported() {
+	for _, decl := range f.file.Decls {
+		switch d := decl.(type) {
+		case *ast.FuncDecl:
+			if d.Name.IsExported() && receiverExported(d) {
+				f.export(d.Name, d.Doc != nil)
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch s := spec.(type) {
+				case *ast.TypeSpec:
+					f.export(s.Name, s.Doc != nil || s.Comment != nil || d.Doc != nil && !d.Lparen.IsValid())
+				case *ast.ValueSpec:
+					for _, name := range s.Names {
+						f.export(name, s.Doc != nil || s.Comment != nil || d.Doc != nil)
+					}
+				}
+			}
+		}
+	}
+}
+
+func (f *reading) export(name *ast.Ident, documented bool) {
+	if !name.IsExported() {
+		return
+	}
+	f.shape.exported++
+	if !documented {
+		f.undocumented = append(f.undocumented, f.at(name)+" "+name.Name)
+	}
+}
+
+func receiverExported(d *ast.FuncDecl) bool {
+	if d.Recv == nil || len(d.Recv.List) == 0 {
+		return true
+	}
+	t := d.Recv.List[0].Type
+	for {
+		switch x := t.(type) {
+		case *ast.StarExpr:
+			t = x.X
+		case *ast.IndexExpr:
+			t = x.X
+		case *ast.IndexListExpr:
+			t = x.X
+		case *ast.Ident:
+			return x.IsExported()
+		default:
+			return false
+		}
+	}
+}
+
+func (s *shape) packages() []point {
+	var all []point
+	for dir, p := range s.byDir {
+		all = append(all, point{p.code, dir})
+	}
+	slices.SortFunc(all, func(a, b point) int { return strings.Compare(a.where, b.where) })
+	return all
+}
+
+// silent names the packages without a package comment.
+func (s *shape) silent() []string {
+	var all []string
+	for dir, p := range s.byDir {
+		if !p.documented {
+			all = append(all, dir)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
