@@ -1,0 +1,193 @@
+// Package config says which servers there are, and where that is written.
+//
+// It reads the files of the native family and the paths a person named, and promises that every row found there is
+// seen again: as one that may be mounted, or with the reason why not. A bad row costs the other rows nothing, and a
+// broken file that nobody named costs the other files nothing. Origin decides: what a person wrote into their own files,
+// or named, is in force; what a project directory brings waits for approval, and until then takes nobody's place.
+//
+// Nothing is started, written or dialled here. Values may hold secrets once variables are put in; no error, reason or
+// warning of this package repeats a value, only names, files and lines.
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// A Pair is a name and its value: one environment variable, one header.
+type Pair struct{ Name, Value string }
+
+// An OriginKind says who put a row where it is.
+type OriginKind string
+
+// The kinds of origin.
+const (
+	// User is a file of the person's own: in force as it stands.
+	User OriginKind = "user"
+	// Project is a file that came with a working directory: its rows wait for approval.
+	Project OriginKind = "project"
+	// Explicit is a file, or the project file of a directory, that a person named for this run: in force as it stands.
+	Explicit OriginKind = "explicit"
+)
+
+// An Origin is a place in a file.
+type Origin struct {
+	Kind OriginKind
+	// Path is absolute.
+	Path string
+	// Line counts from 1; 0 means the file as a whole.
+	Line int
+}
+
+// String gives "path:line", or the path alone for the file as a whole.
+func (o Origin) String() string {
+	if o.Line == 0 {
+		return o.Path
+	}
+	return fmt.Sprintf("%s:%d", o.Path, o.Line)
+}
+
+// A Server is one row of a configuration, its variables put in.
+type Server struct {
+	// ID is the row's name as it was written; it is valid unless the row is refused.
+	ID drawbridge.ServerID
+	// Type is "stdio", "http" or "sse"; empty for a url without a type, which is tried as http and then as sse.
+	Type string
+
+	// Command, Args, Env and Cwd start a stdio server. Env is in the file's order, and adds to what the child is given.
+	// A relative Cwd was joined to the working directory.
+	Command string
+	Args    []string
+	Env     []Pair
+	Cwd     string
+
+	// URL and Headers reach any other server. Headers are in the file's order.
+	URL     string
+	Headers []Pair
+
+	// Enabled is false only where the row says so.
+	Enabled bool
+	// Timeout is how long a call of this server may take; 0 means the setting call_timeout.
+	Timeout time.Duration
+
+	// ExpectedTools names the tools the server may offer: nil means all of them, an empty list none.
+	ExpectedTools *[]string
+	// LockToolList keeps the first listing for good. EnvIsolation gives a child the base environment only. Elicitation
+	// lets the server ask the person. Fence marks results as foreign text. Nil means the setting, or its default.
+	LockToolList       *bool
+	EnvIsolation       *bool
+	ElicitationEnabled *bool
+	Fence              *bool
+	// Isolate is "session" where each caller gets a server of its own, Share is "all" where principals may share one.
+	Isolate, Share string
+	// Credentials and Confine are kept for those who know what they name.
+	Credentials, Confine string
+	// Trust is "trusted", "untrusted" or "sandboxed"; empty means untrusted.
+	Trust string
+	// IdleStop is how long a stdio server may go uncalled before it is stopped; 0 means the setting, below 0 never.
+	IdleStop time.Duration
+	// MaxTools is the most tools that are taken from the server; 0 means the setting.
+	MaxTools int
+	// Auth is the row's auth member as JSON, nil where there is none.
+	Auth json.RawMessage
+	// Extra has the members that nobody here knows, in the file's order.
+	Extra []Unknown
+
+	Origin Origin
+	// Hash is the hex SHA-256 of the row as it was written; see the method of the same purpose in hash.go for what
+	// counts. It names the row to those who remember something of it: a listing, an approval.
+	Hash string
+	// Phase is Idle for a row that may be mounted, else NeedsApproval, Disabled or Refused.
+	Phase drawbridge.Phase
+	// Reason says for people why a row may not be mounted; empty for one that may.
+	Reason string
+	// Unresolved names the variables that are not set; "${NAME}" stayed in their places.
+	Unresolved []string
+}
+
+// Transport says for people how the server is reached: "stdio", "http", "sse", or "http or sse" where that is tried.
+func (s Server) Transport() string {
+	if s.Type == "" {
+		return "http or sse"
+	}
+	return s.Type
+}
+
+// An Unknown is a member of a row that nobody here knows.
+type Unknown struct {
+	Name string
+	// Value is JSON, also where the row is in TOML.
+	Value json.RawMessage
+}
+
+// A Warning is something a person should know about what they wrote.
+type Warning struct {
+	Origin Origin
+	// Server is the row that it is about; empty where it is about none.
+	Server drawbridge.ServerID
+	Text   string
+}
+
+// String gives "path:line: text".
+func (w Warning) String() string { return w.Origin.String() + ": " + w.Text }
+
+// A Set is all that was configured.
+type Set struct {
+	// Servers has the rows in configuration order. A name may stand here more than once: a row that is refused or needs
+	// approval takes nobody's place. At most one row of a name is Idle or Disabled.
+	Servers []Server
+	// Shadowed has the rows that lost to an earlier one of the same name.
+	Shadowed []Server
+	Warnings []Warning
+	// Settings are those of the user-level drawbridge.toml; zero fields mean their defaults.
+	Settings Settings
+	// Sources are the files that were read, in order.
+	Sources []string
+}
+
+// Mountable gives the rows that may be mounted, in configuration order. Their names are distinct.
+func (s Set) Mountable() []Server {
+	var rows []Server
+	for _, row := range s.Servers {
+		if row.Phase == drawbridge.Idle {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// Lookup gives the row that counts for a name: the one that may be mounted, else the first. It says false where the
+// name is not configured.
+func (s Set) Lookup(id drawbridge.ServerID) (Server, bool) {
+	var first *Server
+	for i, row := range s.Servers {
+		switch {
+		case row.ID != id:
+		case row.Phase == drawbridge.Idle:
+			return row, true
+		case first == nil:
+			first = &s.Servers[i]
+		}
+	}
+	if first == nil {
+		return Server{}, false
+	}
+	return *first, true
+}
+
+// Options say where to look. The zero value looks where a command started here would.
+type Options struct {
+	// Paths are what a person named with --mcp; they replace discovery. Each splits on commas, unless a file of that
+	// very name exists. A file is read alone; a directory is searched as if it were the working directory, and what its
+	// own files say needs no approval.
+	Paths []string
+	// Dir is the working directory; empty means the process's.
+	Dir string
+	// Home and XDGConfig are the home and the configuration directory; empty means what the environment says.
+	Home, XDGConfig string
+	// LookupEnv finds a variable; nil means the process's environment.
+	LookupEnv func(string) (string, bool)
+}

@@ -1,0 +1,133 @@
+// Package deck is the one place where calls and cards meet: it enrols what servers list, names it, shows each caller the
+// part that is theirs, and carries every call to its card through the same guards.
+//
+// It promises that what is listed is what can be called, for every caller and on every path: a card that a caller may
+// not know of is, in words and in time, a card that does not exist. It promises that lists are the same from run to run
+// for the same servers, ordered by the configuration and then by each server; that nothing vanishes silently (see
+// [Deck.Members]); and that of the bytes a server sent only names, clashing URIs and the sealed request state change.
+//
+// It opens no connection and starts no process or goroutine: what leaves the process goes through an [Upstream].
+package deck
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// An Upstream carries calls to mounted servers. Its errors are passed on as they are.
+type Upstream interface {
+	// Do sends the call to the server and gives its result object as the server sent it. It mounts the server first
+	// where it must. An error is a *drawbridge.Fault.
+	Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.Call) (drawbridge.Result, error)
+
+	// Watch says which resources of the server are watched: uris is the whole set, none ends it.
+	Watch(ctx context.Context, id drawbridge.ServerID, uris []string) error
+
+	// SetLevel asks for log lines of a level and above, for the caller with that session; the empty session is everyone
+	// who has none of their own with a server.
+	SetLevel(ctx context.Context, session, level string) error
+
+	// EndSession closes what was opened for the caller with that session.
+	EndSession(session string)
+}
+
+// A Guard decides on calls. Every guard must allow a call; a guard that panics denies.
+type Guard interface {
+	// Decide answers a question. The zero verdict denies. It must not keep the question.
+	Decide(ctx context.Context, q Question) drawbridge.Verdict
+}
+
+// A Question is what a guard decides on: may this caller send these params to this card, or to one of its siblings?
+type Question struct {
+	Caller drawbridge.Caller
+	// Spec is the card. For a prompt it has the prompt's name and definition; for a resource Name and Tool are URIs.
+	Spec drawbridge.Spec
+	// Method is the MCP method of the call, Params its params as the caller sent them.
+	Method string
+	Params json.RawMessage
+}
+
+// A Naming is a style in which bridged cards and prompts are named outward. A call by any style's name finds its card
+// where only one can be meant.
+type Naming string
+
+// The styles. The empty Naming is Qualified.
+const (
+	// Qualified is "<server>__<tool>".
+	Qualified Naming = "qualified"
+	// MCP is "mcp_<server>_<tool>", in lower case.
+	MCP Naming = "mcp"
+	// Bare leaves a legal name as the server gave it; of two the later in configuration order is qualified.
+	Bare Naming = "bare"
+)
+
+// Options are what a deck can do without. The zero value works.
+type Options struct {
+	// Logger is told of what went wrong and nobody else hears of; nil is silence.
+	Logger *slog.Logger
+	Naming Naming
+	// Cards are the shipped cards, listed before all others. Their names are never given to another card.
+	Cards []drawbridge.Card
+	// Guards all must allow a call. The check of scopes is always the first.
+	Guards []Guard
+	// StateKey authenticates request states that pass through callers. Processes that answer for one another share it.
+	// Empty means a key of this deck alone.
+	StateKey []byte
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+	// MaxTools is how many tools of one server are enrolled where its Member does not say; 0 is DefaultMaxTools.
+	MaxTools int
+	// BeforeList is called before a list is answered, and before a name is said to be unknown: it may wait for servers
+	// that are about to appear, as long as ctx allows. Nil waits for nothing.
+	BeforeList func(ctx context.Context)
+}
+
+// DefaultMaxTools is how many tools of one server are enrolled where nobody says otherwise.
+const DefaultMaxTools = 1000
+
+// A Member is a server as the configuration has it.
+type Member struct {
+	ID drawbridge.ServerID
+	// Row is the hash of its configuration: only listings and cards of this row count.
+	Row string
+	// MaxTools is how many of its tools are enrolled; 0 is the deck's own limit.
+	MaxTools int
+}
+
+// A List is what one caller sees of the deck by one list method.
+type List struct {
+	// Items are the objects in their order. They are shared: neither the slice nor its bytes may be changed.
+	Items []json.RawMessage
+	// Hint says how long the list may be kept, and by whom.
+	Hint drawbridge.Hint
+	// Version tells lists apart: two lists of one deck by one method with the same version have the same items.
+	Version uint64
+}
+
+// An EventKind says what an Event tells.
+type EventKind uint8
+
+// The kinds of event.
+const (
+	ToolsChanged EventKind = iota + 1
+	PromptsChanged
+	// ResourcesChanged tells of resources or templates.
+	ResourcesChanged
+	// ResourceUpdated tells that the resource URI has new content.
+	ResourceUpdated
+	// Noticed passes on what a server said outside any call.
+	Noticed
+)
+
+// An Event tells the surface what happened on the deck outside any call.
+type Event struct {
+	Kind EventKind
+	// URI is the resource's URI as callers know it, for ResourceUpdated.
+	URI string
+	// Notice is what the server said, for ResourceUpdated and Noticed; its URI is the one callers know.
+	Notice drawbridge.Notice
+}

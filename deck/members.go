@@ -1,0 +1,43 @@
+package deck
+
+import (
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// A MemberStatus is what one server contributes to the deck, and what of it did not get there and why.
+type MemberStatus struct {
+	Server drawbridge.ServerID
+	Row    string
+	// Era is what the server speaks, Listed when it was listed; both are zero before the first listing.
+	Era    drawbridge.Era
+	Listed time.Time
+	// Cards and Prompts have the names they are listed by; Resources and Templates count.
+	Cards, Prompts       []drawbridge.CardName
+	Resources, Templates int
+	// Clashes are the names and URIs that this server shares with an earlier one.
+	Clashes []Clash
+	// LeftOut is what the server offers that is not on the deck.
+	LeftOut []LeftOut
+}
+
+// A Clash is a name or URI that two servers would have, of which the first in configuration order has it.
+type Clash struct {
+	// Name is what both would be listed by.
+	Name string
+	// Winner has it; it is empty for a shipped card.
+	Winner drawbridge.ServerID
+	// Tool is the loser's own name for it, Listed what it is listed by instead; empty where it is not listed.
+	Tool, Listed string
+}
+
+// LeftOut is something a server offers that is not on the deck.
+type LeftOut struct {
+	// Kind is "tool", "prompt", "resource" or "template".
+	Kind string
+	// Name is its own name; empty where it has none.
+	Name string
+	// Reason says why, for people.
+	Reason string
+}

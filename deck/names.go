@@ -1,0 +1,98 @@
+package deck
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+const (
+	// maxName is the most characters of a name that Drawbridge makes: hosts add up to 17 of their own in front, and model
+	// providers stop at 64.
+	maxName = 46
+	// maxBareName is the most characters of a tool's name that MCP allows.
+	maxBareName = 128
+	// shortMark and longMark are how many hex digits tell shortened names apart.
+	shortMark, longMark = 6, 12
+)
+
+// names gives the names that a server's tool may be listed by in a style, best first. Which of them it gets depends on
+// what cards before it have; the last is for none but made-up clashes.
+func names(style Naming, server drawbridge.ServerID, tool string) []drawbridge.CardName {
+	qualified, last := qualifiedName(server, tool), marked(joined(server, tool), server, tool, longMark)
+	switch {
+	case style == MCP:
+		return []drawbridge.CardName{mcpName(server, tool), qualified, last}
+	case style == Bare && isBareName(tool):
+		return []drawbridge.CardName{drawbridge.CardName(tool), qualified, last}
+	}
+	return []drawbridge.CardName{qualified, last}
+}
+
+// qualifiedName is "<server>__<tool>" where that is legal, short enough and can be read back: the first "__" must be
+// the one between the two. Any other pair gets characters replaced by "_", is cut, and ends in a mark made of the pair,
+// so that no two pairs share a name by accident, and no name depends on which other servers there are.
+func qualifiedName(server drawbridge.ServerID, tool string) drawbridge.CardName {
+	name := joined(server, tool)
+	readable := strings.Index(name, drawbridge.Qualifier) == len(server)
+	if readable && tool != "" && len(name) <= maxName && isWireName(name) {
+		return drawbridge.CardName(name)
+	}
+	return marked(name, server, tool, shortMark)
+}
+
+func joined(server drawbridge.ServerID, tool string) string {
+	return string(server) + drawbridge.Qualifier + tool
+}
+
+// mcpName is "mcp_<server>_<tool>": both in lower case, each run of other characters than letters and digits as one "_",
+// and the server's name once where the tool's begins with it. Different pairs may share one.
+func mcpName(server drawbridge.ServerID, tool string) drawbridge.CardName {
+	s, t := mcpPart(string(server), "server"), mcpPart(tool, "tool")
+	if rest, ok := strings.CutPrefix(t, s+"_"); ok {
+		t = rest
+	}
+	name := "mcp_" + s + "_" + t
+	if len(name) <= maxName {
+		return drawbridge.CardName(name)
+	}
+	return marked(name, server, tool, shortMark)
+}
+
+func mcpPart(text, fallback string) string {
+	part := strings.Join(strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
+	}), "_")
+	if part == "" {
+		return fallback
+	}
+	return part
+}
+
+// marked makes any text a legal name that ends in "_" and so many hex digits of SHA-256(server NUL tool).
+func marked(text string, server drawbridge.ServerID, tool string, digits int) drawbridge.CardName {
+	sum := sha256.Sum256([]byte(string(server) + "\x00" + tool))
+	mark := "_" + hex.EncodeToString(sum[:])[:digits]
+	legal := strings.Map(func(r rune) rune {
+		if isNameChar(r) {
+			return r
+		}
+		return '_'
+	}, text)
+	return drawbridge.CardName(legal[:min(len(legal), maxName-len(mark))] + mark)
+}
+
+// isBareName says whether MCP allows the tool's name as it is.
+func isBareName(tool string) bool {
+	return tool != "" && len(tool) <= maxBareName && isWireName(strings.ReplaceAll(tool, ".", "_"))
+}
+
+func isWireName(name string) bool {
+	return strings.IndexFunc(name, func(r rune) bool { return !isNameChar(r) }) < 0
+}
+
+func isNameChar(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-'
+}

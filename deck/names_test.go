@@ -1,0 +1,114 @@
+package deck
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestQualifiedName(t *testing.T) {
+	long := strings.Repeat("x", 60)
+	for _, tt := range []struct {
+		server drawbridge.ServerID
+		tool   string
+		want   drawbridge.CardName
+	}{
+		{"github", "create_issue", "github__create_issue"},
+		{"fs", "read-file", "fs__read-file"},
+		{"a", "b__c", "a__b__c"},
+		{"a", "_b", "a___b"},
+		// What is legal stays, even where it looks like a mark.
+		{"a", "b_c0ffee", "a__b_c0ffee"},
+		// Everything else ends in a mark.
+		{"my.server", "get", "my_server__get_2f7a10"},
+		{"fs", "get.item", "fs__get_item_b6fef3"},
+		{"fs", "get/item", "fs__get_item_c74bb7"},
+		{"wiki", "búsqueda", "wiki__b_squeda_c3be3e"},
+		{"a_", "b", "a___b_a00766"},
+		{"fs", long, "fs__xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx_3e7cf8"},
+		{"fs", "", "fs___e4f425"},
+	} {
+		if got := qualifiedName(tt.server, tt.tool); got != tt.want {
+			t.Errorf("qualifiedName(%q, %q) = %q, want %q", tt.server, tt.tool, got, tt.want)
+		}
+	}
+}
+
+func TestMCPName(t *testing.T) {
+	for _, tt := range []struct {
+		server drawbridge.ServerID
+		tool   string
+		want   drawbridge.CardName
+	}{
+		{"puppeteer", "puppeteer_screenshot", "mcp_puppeteer_screenshot"},
+		{"GitHub", "GitHub_GitHub_issue", "mcp_github_github_issue"},
+		{"my-server", "get.item", "mcp_my_server_get_item"},
+		{"my.server", "get-item", "mcp_my_server_get_item"},
+		{"a_b", "c", "mcp_a_b_c"},
+		{"a", "b_c", "mcp_a_b_c"},
+		{"fs", "fs", "mcp_fs_fs"},
+		// Digits are kept, unlike in the style's first home.
+		{"context7", "resolve-library-id", "mcp_context7_resolve_library_id"},
+		{"s1", "list", "mcp_s1_list"},
+		{"123", "42", "mcp_123_42"},
+		{"_", "日本語", "mcp_server_tool"},
+		{"server", strings.Repeat("long_", 20), "mcp_server_long_long_long_long_long_lon_c39230"},
+	} {
+		if got := mcpName(tt.server, tt.tool); got != tt.want {
+			t.Errorf("mcpName(%q, %q) = %q, want %q", tt.server, tt.tool, got, tt.want)
+		}
+	}
+}
+
+func TestNamesByStyle(t *testing.T) {
+	for _, tt := range []struct {
+		style Naming
+		tool  string
+		want  []drawbridge.CardName
+	}{
+		{Qualified, "get", []drawbridge.CardName{"fs__get", "fs__get_4b5dad0e49d1"}},
+		{"", "get", []drawbridge.CardName{"fs__get", "fs__get_4b5dad0e49d1"}},
+		{MCP, "get", []drawbridge.CardName{"mcp_fs_get", "fs__get", "fs__get_4b5dad0e49d1"}},
+		{Bare, "get", []drawbridge.CardName{"get", "fs__get", "fs__get_4b5dad0e49d1"}},
+		{Bare, "get.item", []drawbridge.CardName{"get.item", "fs__get_item_b6fef3", "fs__get_item_b6fef33f3dbe"}},
+		{Bare, "get item", []drawbridge.CardName{"fs__get_item_cc929f", "fs__get_item_cc929f23da50"}},
+	} {
+		if diff := cmp.Diff(tt.want, names(tt.style, "fs", tt.tool)); diff != "" {
+			t.Errorf("names(%q, fs, %q) (-want +got):\n%s", tt.style, tt.tool, diff)
+		}
+	}
+}
+
+// FuzzNames checks the rule of names over pairs: legal, at most 46 characters, and never the same for two pairs by
+// themselves. The one exception is a name that a server made to look like another's mark; what becomes of that depends
+// on the order of the configuration, and is TestAMadeUpClash's business.
+func FuzzNames(f *testing.F) {
+	f.Add("a", "b_c", "a_", "b_c")
+	f.Add("a", "_b", "a_", "b")
+	f.Add("a.", "b", "a-", "b")
+	f.Add("github", strings.Repeat("x", 60), "github", strings.Repeat("x", 61))
+	f.Fuzz(func(t *testing.T, s1, t1, s2, t2 string) {
+		a, b := drawbridge.ServerID(s1), drawbridge.ServerID(s2)
+		if a.Valid() != nil || b.Valid() != nil {
+			t.Skip()
+		}
+		for _, style := range []Naming{Qualified, MCP} {
+			for _, name := range names(style, a, t1) {
+				if name == "" || len(name) > maxName || !isWireName(string(name)) {
+					t.Errorf("%s name %q of (%q, %q) is not legal", style, name, a, t1)
+				}
+			}
+		}
+		if !slices.Equal(names(Bare, a, t1), names(Bare, a, t1)) {
+			t.Errorf("names of (%q, %q) differ from one time to the next", a, t1)
+		}
+		one, other := qualifiedName(a, t1), qualifiedName(b, t2)
+		plain := func(s drawbridge.ServerID, t string, n drawbridge.CardName) bool { return string(n) == joined(s, t) }
+		if one == other && (a != b || t1 != t2) && plain(a, t1, one) == plain(b, t2, other) {
+			t.Errorf("(%q, %q) and (%q, %q) are both %q", a, t1, b, t2, one)
+		}
+	})
+}

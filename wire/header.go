@@ -1,0 +1,230 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Headers that mirror the body let what stands between route without reading it: Mcp-Name and Mcp-Param-* of 2026-07-28
+// (SEP-2243). A value that a header cannot carry as it is travels in Base64 between two marks.
+const (
+	base64Start = "=?base64?"
+	base64End   = "?="
+)
+
+// EncodeHeader writes s as the value of a header: as it is where it is visible ASCII without blanks around it, else as
+// "=?base64?…?=", the standard Base64 of its UTF-8. A plain value that looks like that is encoded too.
+func EncodeHeader(s string) string {
+	if plainHeader(s) {
+		return s
+	}
+	return base64Start + base64.StdEncoding.EncodeToString([]byte(s)) + base64End
+}
+
+func plainHeader(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	_, encoded := cutBase64(s)
+	return !encoded && strings.Trim(s, " ") == s
+}
+
+func cutBase64(s string) (body string, ok bool) {
+	if body, ok = strings.CutPrefix(s, base64Start); ok {
+		return strings.CutSuffix(body, base64End)
+	}
+	return "", false
+}
+
+// DecodeHeader reads what EncodeHeader wrote. The error is for a value that is marked as Base64 and is not Base64 of UTF-8.
+func DecodeHeader(s string) (string, error) {
+	body, ok := cutBase64(s)
+	if !ok {
+		return s, nil
+	}
+	raw, err := base64.StdEncoding.DecodeString(body)
+	if err != nil {
+		return "", fmt.Errorf("decode header value: %w", err)
+	}
+	if !utf8.Valid(raw) {
+		return "", errors.New("decode header value: invalid UTF-8")
+	}
+	return string(raw), nil
+}
+
+// A ParamMark says that an argument of a tool travels in a header too: an x-mcp-header member in the tool's inputSchema.
+type ParamMark struct {
+	// Path leads to the argument within arguments.
+	Path []string
+	// Header is the header's whole name: "Mcp-Param-" and the mark.
+	Header string
+	// Type is the argument's type in the schema: "string", "integer" or "boolean".
+	Type string
+}
+
+// ParamMarks finds the marks of an inputSchema, in the schema's order, at any depth of "properties". The error says which
+// mark is invalid: on a property that is no string, integer or boolean, no header token, or one that is there already
+// (in whatever case). Clients must leave out a tool whose marks are invalid.
+func ParamMarks(schema json.RawMessage) ([]ParamMark, error) {
+	// Nearly no schema has marks. A name may be written in escapes, so those are looked at too.
+	if !bytes.Contains(schema, []byte(markName)) && !bytes.Contains(schema, []byte(`\u`)) {
+		return nil, nil
+	}
+	return appendMarks(nil, schema, nil)
+}
+
+const markName = "x-mcp-header"
+
+func appendMarks(marks []ParamMark, schema json.RawMessage, path []string) ([]ParamMark, error) {
+	for m := range Members(Get(schema, "properties")) {
+		name, ok := Text(m.Name)
+		if !ok {
+			continue
+		}
+		path := append(path[:len(path):len(path)], name)
+		if mark := Get(m.Value, markName); mark != nil {
+			made, err := newMark(mark, m.Value, path)
+			if err != nil {
+				return nil, fmt.Errorf("property %s: %w", strings.Join(path, "."), err)
+			}
+			for _, other := range marks {
+				if strings.EqualFold(other.Header, made.Header) {
+					return nil, fmt.Errorf("property %s: %s: the same mark is on %s", strings.Join(path, "."), markName, strings.Join(other.Path, "."))
+				}
+			}
+			marks = append(marks, made)
+		}
+		var err error
+		if marks, err = appendMarks(marks, m.Value, path); err != nil {
+			return nil, err
+		}
+	}
+	return marks, nil
+}
+
+func newMark(mark, property json.RawMessage, path []string) (ParamMark, error) {
+	name, ok := Text(mark)
+	if !ok || name == "" || strings.Trim(name, tokenChars) != "" {
+		return ParamMark{}, fmt.Errorf("%s is not the name of a header", markName)
+	}
+	typ := GetText(property, "type")
+	switch typ {
+	case "string", "integer", "boolean":
+		return ParamMark{path, HeaderParamPrefix + name, typ}, nil
+	}
+	return ParamMark{}, fmt.Errorf("%s is for strings, integers and booleans only", markName)
+}
+
+// tokenChars are the characters of a token as RFC 9110, section 5.6.2 has them.
+const tokenChars = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+// ParamHeaders gives the headers that the arguments of a call need: whole header name to encoded value. An argument that
+// is absent or null has no header, an empty string an empty one. A value that a header cannot mirror (an object, a
+// fraction, an integer that a double does not hold exactly) has none: the server will refuse it.
+func ParamHeaders(marks []ParamMark, arguments json.RawMessage) map[string]string {
+	if len(marks) == 0 {
+		return nil
+	}
+	headers := make(map[string]string, len(marks))
+	for _, m := range marks {
+		if s, ok := headerText(Get(arguments, m.Path...)); ok {
+			headers[m.Header] = EncodeHeader(s)
+		}
+	}
+	return headers
+}
+
+// CheckParamHeaders says in which header and arguments differ: a header without its argument, an argument without its
+// header, another value. get gives the value of a header and whether it is there; an empty one is there. The error goes
+// to the caller as CodeHeaderMismatch; it names header and argument and holds no value.
+func CheckParamHeaders(marks []ParamMark, arguments json.RawMessage, get func(name string) (string, bool)) error {
+	for _, m := range marks {
+		if why := m.mismatch(Get(arguments, m.Path...), get); why != "" {
+			return fmt.Errorf("header %s: argument %s: %s", m.Header, strings.Join(m.Path, "."), why)
+		}
+	}
+	return nil
+}
+
+func (m ParamMark) mismatch(argument json.RawMessage, get func(string) (string, bool)) (why string) {
+	header, there := get(m.Header)
+	if argument == nil || string(argument) == "null" {
+		if there {
+			return "the header is there and the argument is not"
+		}
+		return ""
+	}
+	want, ok := headerText(argument)
+	if !ok {
+		return "a header cannot carry its value"
+	}
+	if !there {
+		return "the header is missing"
+	}
+	got, err := DecodeHeader(header)
+	if err != nil {
+		return err.Error()
+	}
+	if _, isText := Text(argument); !isText && got != want {
+		// Numbers are compared as numbers: 1.0 is 1.
+		got, _ = headerText(json.RawMessage(got))
+	}
+	if got != want {
+		return "the values differ"
+	}
+	return ""
+}
+
+// headerText writes a string, a boolean or an integer as a header has it, before it is encoded.
+func headerText(value json.RawMessage) (string, bool) {
+	if s, ok := Text(value); ok {
+		return s, true
+	}
+	if s := string(value); s == "true" || s == "false" {
+		return s, true
+	}
+	if n, ok := safeInteger(value); ok {
+		return strconv.FormatInt(n, 10), true
+	}
+	return "", false
+}
+
+// safeInteger reads an integer that a double holds exactly, however it is written: 1, 1.0, 1e0.
+func safeInteger(value json.RawMessage) (int64, bool) {
+	const most = 1<<53 - 1
+	if Valid(value) != nil {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(string(value), 64)
+	if err != nil || f != math.Trunc(f) || f < -most || f > most {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// NameOf gives what Mcp-Name must carry for a request, before it is encoded: the name of a called tool or prompt, the URI
+// of a resource that is read, the id of a task. It says false for other methods, and where the member is missing.
+func NameOf(method string, params json.RawMessage) (string, bool) {
+	member := ""
+	switch method {
+	case MethodToolsCall, MethodPromptsGet:
+		member = "name"
+	case MethodResourcesRead:
+		member = "uri"
+	default:
+		if !strings.HasPrefix(method, "tasks/") {
+			return "", false
+		}
+		member = "taskId"
+	}
+	return Text(Get(params, member))
+}

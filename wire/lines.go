@@ -1,0 +1,108 @@
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+	"unicode/utf8"
+)
+
+// DefaultMaxLine is how many bytes a line may have where nobody says otherwise.
+const DefaultMaxLine = 64 << 20
+
+// ErrTooLong is the error for a line or an event over its bound. It was thrown away whole; its reader goes on behind it.
+var ErrTooLong = errors.New("message is over the size bound")
+
+// bufferSize is how much a framing reader takes from its source at once.
+const bufferSize = 64 << 10
+
+// A LineReader reads messages framed by newlines, as the stdio transport has them. It is for one goroutine.
+type LineReader struct {
+	src *bufio.Reader
+	max int
+	// skip is set while the rest of a line over the bound has still to be thrown away.
+	skip bool
+	err  error
+}
+
+// NewLineReader reads lines of at most max bytes from r; 0 is DefaultMaxLine.
+func NewLineReader(r io.Reader, max int) *LineReader {
+	if max <= 0 {
+		max = DefaultMaxLine
+	}
+	return &LineReader{src: bufio.NewReaderSize(r, bufferSize), max: max}
+}
+
+// Next returns the next line that may hold a message, without line end, byte order mark and surrounding blanks; blank
+// lines are passed over. The line belongs to the caller. A line over the bound gives ErrTooLong as soon as that is known,
+// and the next call goes on behind it. What the source's end cuts off counts as a line; then comes the source's error,
+// io.EOF at an orderly end, for this call and every later one.
+func (r *LineReader) Next() ([]byte, error) {
+	for {
+		line, err := r.read()
+		if err != nil {
+			return nil, err
+		}
+		if line = trimLine(line); len(line) > 0 {
+			return line, nil
+		}
+	}
+}
+
+// read returns one line as it is, fresh.
+func (r *LineReader) read() ([]byte, error) {
+	var line []byte
+	for r.err == nil {
+		part, err := r.src.ReadSlice('\n')
+		ended := err == nil
+		if !ended && !errors.Is(err, bufio.ErrBufferFull) {
+			r.err = err
+		}
+		if r.skip {
+			r.skip = !ended
+			continue
+		}
+		if len(line)+len(bytes.TrimRight(part, "\r\n")) > r.max {
+			r.skip = !ended
+			return nil, ErrTooLong
+		}
+		if ended && line == nil {
+			return slices.Clone(part), nil
+		}
+		if line = append(line, part...); ended {
+			return line, nil
+		}
+	}
+	if len(line) > 0 {
+		return line, nil
+	}
+	return nil, r.err
+}
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// trimLine cuts what surrounds a message. Some servers write a byte order mark in front of their first line, some of each.
+func trimLine(line []byte) []byte {
+	const blanks = " \t\r\n"
+	line = bytes.Trim(line, blanks)
+	if rest, ok := bytes.CutPrefix(line, byteOrderMark); ok {
+		return bytes.TrimLeft(rest, blanks)
+	}
+	return line
+}
+
+// SplitValues cuts a line into the JSON values on it: two messages on one line are seen in the wild. Where a part is not
+// JSON as Valid has it, ok is false and values has what stands before that part. The values are parts of line.
+func SplitValues(line []byte) (values [][]byte, ok bool) {
+	for i := space(line, 0); i < len(line); {
+		end, err := Skip(line, i)
+		if err != nil || !utf8.Valid(line[i:end]) {
+			return values, false
+		}
+		values = append(values, line[i:end])
+		i = space(line, end)
+	}
+	return values, true
+}
