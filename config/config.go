@@ -52,7 +52,8 @@ func (o Origin) String() string {
 
 // A Server is one row of a configuration, its variables put in.
 type Server struct {
-	// ID is the row's name as it was written; it is valid unless the row is refused.
+	// ID is the row's name as it was written; it is valid unless the row is refused. In a name that is not,
+	// what a terminal should not be shown is replaced, and a very long one is cut.
 	ID drawbridge.ServerID
 	// Type is "stdio", "http" or "sse"; empty for a url without a type, which is tried as http and then as sse.
 	Type string
@@ -75,8 +76,9 @@ type Server struct {
 
 	// ExpectedTools names the tools the server may offer: nil means all of them, an empty list none.
 	ExpectedTools *[]string
-	// LockToolList keeps the first listing for good. EnvIsolation gives a child the base environment only. Elicitation
-	// lets the server ask the person. Fence marks results as foreign text. Nil means the setting, or its default.
+	// LockToolList keeps the first listing for good. EnvIsolation gives a child the base environment only.
+	// ElicitationEnabled lets the server ask the person. Fence marks results as foreign text. Nil means the setting, or
+	// its default.
 	LockToolList       *bool
 	EnvIsolation       *bool
 	ElicitationEnabled *bool
@@ -97,8 +99,9 @@ type Server struct {
 	Extra []Unknown
 
 	Origin Origin
-	// Hash is the hex SHA-256 of the row as it was written; see the method of the same purpose in hash.go for what
-	// counts. It names the row to those who remember something of it: a listing, an approval.
+	// Hash is the hex SHA-256 of the row as it was written, variables not put in. It names the row to those who remember
+	// something of it: a listing, an approval. Layout, comments and the order of members do not change it; nor do the
+	// members enabled, timeout and idle_stop, and those that nobody knows. The name and every other member do (see Fields).
 	Hash string
 	// Phase is Idle for a row that may be mounted, else NeedsApproval, Disabled or Refused.
 	Phase drawbridge.Phase
@@ -136,8 +139,8 @@ func (w Warning) String() string { return w.Origin.String() + ": " + w.Text }
 
 // A Set is all that was configured.
 type Set struct {
-	// Servers has the rows in configuration order. A name may stand here more than once: a row that is refused or needs
-	// approval takes nobody's place. At most one row of a name is Idle or Disabled.
+	// Servers has the rows in configuration order. A name may stand here more than once: a row that is refused takes
+	// nobody's place, and a project's row only that of another one. At most one row of a name is Idle.
 	Servers []Server
 	// Shadowed has the rows that lost to an earlier one of the same name.
 	Shadowed []Server

@@ -54,24 +54,36 @@ func wrong(line int, format string, args ...any) *fileError {
 	return &fileError{line: line, text: fmt.Sprintf(format, args...)}
 }
 
-// find gives the member at path. Of a repeated name the last counts, as it does for encoding/json and JavaScript.
-func (n node) find(path ...string) (m member, ok bool) {
-	m.value = n
-	for _, name := range path {
-		i := len(m.value.members) - 1
-		for i >= 0 && m.value.members[i].name != name {
-			i--
+// all gives the members at path, in the file's order: more than one where a name is repeated.
+func (n node) all(path ...string) (found []member) {
+	for _, m := range n.members {
+		switch {
+		case m.name != path[0]:
+		case len(path) == 1:
+			found = append(found, m)
+		default:
+			found = append(found, m.value.all(path[1:]...)...)
 		}
-		if i < 0 {
-			return member{}, false
-		}
-		m = m.value.members[i]
 	}
-	return m, true
+	return found
 }
 
-// word gives the node's text if it is one.
-func (n node) word() (string, bool) { return n.text, n.kind == text }
+// find gives the member at path. Of a repeated name the last counts, as it does for encoding/json and JavaScript.
+func (n node) find(path ...string) (member, bool) {
+	found := n.all(path...)
+	if len(found) == 0 {
+		return member{}, false
+	}
+	return found[len(found)-1], true
+}
+
+// word gives the node's text if it is one, else an empty string.
+func (n node) word() (string, bool) {
+	if n.kind != text {
+		return "", false
+	}
+	return n.text, true
+}
 
 // flag gives the node's truth if it is a boolean.
 func (n node) flag() (value, ok bool) { return n.text == "true", n.kind == boolean }

@@ -201,7 +201,8 @@ func (s *tomlScanner) within(end byte, each func()) {
 // quoted passes over a string of any of the four sorts.
 func (s *tomlScanner) quoted() {
 	quote := s.data[s.at : s.at+1]
-	if !s.has(strings.Repeat(quote, 3)) {
+	triple := quote + quote + quote
+	if !s.has(triple) {
 		s.move(1)
 		for s.at < len(s.data) && s.peek() != quote[0] && s.peek() != '\n' {
 			s.char(quote)
@@ -212,7 +213,7 @@ func (s *tomlScanner) quoted() {
 		return
 	}
 	s.move(3)
-	for s.at < len(s.data) && !s.has(strings.Repeat(quote, 3)) {
+	for s.at < len(s.data) && !s.has(triple) {
 		s.char(quote)
 	}
 	s.move(3)

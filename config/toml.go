@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/BurntSushi/toml"
@@ -24,16 +25,19 @@ func parseTOML(data []byte) (node, error) {
 	return tomlNode(values, spots, 1), nil
 }
 
-// quoted finds what the parser repeats of a value; a word without its quotes may be a secret.
-var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+// echoes finds what the parser repeats of a value: a word that lacks its quotes may be a secret.
+var echoes = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']{2,}'`)
 
 func tomlError(err error) *fileError {
 	parse, ok := errors.AsType[toml.ParseError](err)
 	if !ok {
 		return wrong(0, "this is not TOML")
 	}
-	words := quoted.ReplaceAllString(parse.Message, "…")
-	return &fileError{line: parse.Position.Line, col: parse.Position.Col, text: words}
+	words := parse.Message
+	if !strings.HasPrefix(words, "Key ") {
+		words = echoes.ReplaceAllString(words, "…")
+	}
+	return &fileError{line: parse.Position.Line, col: parse.Position.Col, text: printable(words)}
 }
 
 // tomlNode joins a decoded value with the place it was found at. Line is that of what holds the value, for one that

@@ -1,0 +1,91 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// transports has what a row may write as its type, and what that means.
+var transports = map[string]string{
+	"stdio":           "stdio",
+	"local":           "stdio",
+	"http":            "http",
+	"streamable-http": "http",
+	"streamableHttp":  "http",
+	"streamable_http": "http",
+	"remote":          "http",
+	"sse":             "sse",
+}
+
+// check says why the row cannot be mounted, or "". The name is known to be valid.
+func (s *Server) check() string {
+	complain := func(format string, args ...any) string {
+		return fmt.Sprintf("Server %q: ", s.ID) + fmt.Sprintf(format, args...)
+	}
+	if s.Command != "" && s.URL != "" {
+		return complain(`both "command" and "url" are set - server should be either stdio (command) OR http/sse (url), not both`)
+	}
+	if s.Type == "stdio" {
+		if s.Command == "" {
+			return complain(`stdio server requires "command" field`)
+		}
+		if why := s.checkProcess(); why != "" {
+			return complain("%s", why)
+		}
+		return ""
+	}
+	if s.URL == "" {
+		return complain(`%s server requires "url" field`, s.Type)
+	}
+	if why := s.checkRemote(); why != "" {
+		return complain("%s", why)
+	}
+	return ""
+}
+
+// checkProcess finds what no operating system can start, and Drawbridge itself.
+func (s *Server) checkProcess() string {
+	switch words := append([]string{s.Command, s.Cwd}, s.Args...); {
+	case slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "\x00") }):
+		return `"command", "args" and "cwd" cannot hold a NUL character`
+	case startsDrawbridge(s.Command, s.Args):
+		return "starts Drawbridge itself, which would mount itself without end"
+	}
+	for _, p := range s.Env {
+		if p.Name == "" || strings.ContainsAny(p.Name, "=\x00") || strings.Contains(p.Value, "\x00") {
+			return fmt.Sprintf(`"env" has %q, which no environment can hold`, p.Name)
+		}
+	}
+	return ""
+}
+
+// startsDrawbridge recognises the entry that puts Drawbridge into an MCP client: the very file may be read by both.
+func startsDrawbridge(command string, args []string) bool {
+	base := strings.ToLower(command[strings.LastIndexAny(command, `/\`)+1:])
+	return strings.TrimSuffix(base, ".exe") == "drawbridge" && slices.Contains(args, "serve")
+}
+
+func (s *Server) checkRemote() string {
+	u, err := url.Parse(s.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		why := `"url" must be an http or https URL with a host`
+		if len(s.Unresolved) > 0 {
+			why += fmt.Sprintf(" (not set: %s)", some(s.Unresolved))
+		}
+		return why
+	}
+	for _, p := range s.Headers {
+		switch {
+		case p.Name == "" || strings.Trim(p.Name, tokenChars) != "":
+			return fmt.Sprintf(`"headers" has %q, which is no header name`, p.Name)
+		case strings.ContainsFunc(p.Value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
+			return fmt.Sprintf("header %q has a line break or another control character in its value", p.Name)
+		}
+	}
+	return ""
+}
+
+// tokenChars are the characters of a header's name (RFC 9110, 5.6.2).
+const tokenChars = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

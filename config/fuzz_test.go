@@ -1,0 +1,118 @@
+package config
+
+import (
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/BurntSushi/toml"
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// loadBytes reads one file's rows and settings as if it had been found at a user-level path.
+func loadBytes(data []byte, s *shape) (Set, error) {
+	doc, err := s.parse(data)
+	if err != nil {
+		return Set{}, err
+	}
+	l := &loader{lookup: lookupIn(map[string]string{"A": "1", "NUL": "a\x00b", "EMPTY": ""}), dir: filepath.FromSlash("/dir")}
+	src := source{path: "file", kind: User, shape: s}
+	if s.settings {
+		if err := l.loadSettings(src, doc); err != nil {
+			return Set{}, err
+		}
+	}
+	l.loadRows(src, doc)
+	return l.set, nil
+}
+
+// checkMountable holds every mountable row to what the bridge relies on.
+func checkMountable(t *testing.T, set Set, lines int) {
+	t.Helper()
+	names := map[drawbridge.ServerID]bool{}
+	for _, s := range set.Servers {
+		if s.Phase == "" || (s.Phase == drawbridge.Idle) != (s.Reason == "") || len(s.Hash) != 64 {
+			t.Errorf("phase %q, reason %q, hash %q", s.Phase, s.Reason, s.Hash)
+		}
+		if s.Origin.Line < 1 || s.Origin.Line > lines {
+			t.Errorf("line %d of %d", s.Origin.Line, lines)
+		}
+	}
+	for _, s := range set.Mountable() {
+		if s.ID.Valid() != nil || names[s.ID] || !s.Enabled {
+			t.Errorf("name %q: %v, seen before: %v, enabled: %v", s.ID, s.ID.Valid(), names[s.ID], s.Enabled)
+		}
+		names[s.ID] = true
+		if s.Type == "stdio" {
+			if s.Command == "" || s.URL != "" || strings.Contains(s.Command+s.Cwd+strings.Join(s.Args, ""), "\x00") || startsDrawbridge(s.Command, s.Args) {
+				t.Errorf("a process of %q %q", s.Command, s.Args)
+			}
+			continue
+		}
+		if u, err := url.Parse(s.URL); err != nil || u.Host == "" || s.Command != "" || s.Type != "" && s.Type != "http" && s.Type != "sse" {
+			t.Errorf("type %q, url %q: %v", s.Type, s.URL, err)
+		}
+	}
+}
+
+func FuzzFile(f *testing.F) {
+	for _, s := range []string{
+		"", "{}", "null", `{"servers": ` + "[" + allMembers + `]}`, `{"mcpServers": {"a": ` + allMembers + `}}`,
+		`{"servers": [{"name": "a", "command": "${NUL}", "args": ["${A}", 1, null]}, {"name": "a", "url": "https://h"}, 5, null, {}]}`,
+		"\ufeff// c\n{\"servers\": {/* d */ \"a\": {\"command\": \"x\",},}, \"servers\": 5} // e",
+		`{"servers": {"a": {"type": "http", "url": "http://${EMPTY}"}, "\ud800": {"command": ""}}}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if set, err := loadBytes(data, &nativeJSON); err == nil {
+			checkMountable(t, set, 1+strings.Count(string(data), "\n"))
+		}
+	})
+}
+
+// checkSpots holds the scan to the decoder: whatever the one found in a file without escapes, the other has seen.
+func checkSpots(t *testing.T, value any, at *spot) {
+	t.Helper()
+	if at == nil || at.line == 0 {
+		t.Fatalf("no place for %v", value)
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for name, child := range v {
+			if name != "" { // the decoder takes one array too few off a value whose key is empty
+				checkSpots(t, child, at.kid(name))
+			}
+		}
+	case []map[string]any:
+		for i, item := range v {
+			checkSpots(t, item, at.item(i))
+		}
+	case []any:
+		for i, item := range v {
+			checkSpots(t, item, at.item(i))
+		}
+	}
+}
+
+func FuzzTOML(f *testing.F) {
+	for _, s := range []string{
+		"", "[mcp]\nnaming = 'bare'\n", "[[mcp.servers]]\nid = 'a'\ncommand = 'x'\n[mcp.servers.env]\nA = '1'\n",
+		"mcp.servers = [{id='a', url='https://h', headers={A=1}}, {id='b'}]\n[serve]\nhttp=':1'\n",
+		"a = \"\"\"\n[[x]]\\\"\"\"\"\"\nb = '''''''\n\"q\\\"\".'r' = [1, [2, {c = {}}],]\n", "[mcp.servers.a]\ncommand='x'\nx=inf\ny=2000-01-01\n",
+		"[[a]]\n[[a.b]]\n[a.b.c]\n[[a]]\n", "mcp = { servers = { a = { command = 'x' } } }",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var values map[string]any
+		spots, err := scanTOML(string(data))
+		if err == nil && !strings.Contains(string(data), `\`) && toml.Unmarshal(data, &values) == nil {
+			checkSpots(t, values, spots)
+		}
+		if set, err := loadBytes(data, &nativeTOML); err == nil {
+			checkMountable(t, set, 1+strings.Count(string(data), "\n"))
+		}
+	})
+}

@@ -1,0 +1,305 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Settings are what drawbridge.toml says beside its rows. The zero value of a field means its default, which Fields
+// names and the part of the system that uses it applies. Values were checked: a file with a bad one is not read at all.
+type Settings struct {
+	// Naming is the style of card names: "qualified", "mcp" or "bare".
+	Naming string
+	// Grace is how long the first list waits for servers that were never tried; below 0 it does not wait.
+	Grace time.Duration
+	// ProbeTimeout is how long a server may take to say which protocol it speaks, ConnectTimeout to connect and list,
+	// CallTimeout to answer a call or show progress on it.
+	ProbeTimeout, ConnectTimeout, CallTimeout time.Duration
+	// IdleStop is how long a stdio server may go uncalled before it is stopped; below 0 it is never stopped.
+	IdleStop time.Duration
+	// MaxTools is the most tools taken from a server of the person's own, MaxToolsProject from one that a project
+	// directory or a conversation brought.
+	MaxTools, MaxToolsProject int
+	// EnvIsolation gives stdio servers the base environment only; nil means the default.
+	EnvIsolation *bool
+	// Roots are the directories that servers are told of when nobody who calls has roots, as file URIs.
+	Roots []string
+
+	// StorePath is the absolute path of the store's file, StoreURL the URL of a database. At most one is set.
+	StorePath, StoreURL string
+
+	// TokenFile is the absolute path of the file that holds the bearer token of the HTTP door.
+	TokenFile string
+	// SessionTimeout is how long a session may go unused before it ends.
+	SessionTimeout time.Duration
+	// MaxBody is the most bytes that a request may have.
+	MaxBody int64
+	// PageSize is the most items on a page of a list.
+	PageSize int
+}
+
+// A setting is one member of a table of drawbridge.toml: what it is for people, and how it is read.
+type setting struct {
+	section, name, typ, def, doc string
+	// read puts the value into r.settings. The error says what the value must be.
+	read func(r *settingsReader, v node) error
+}
+
+// settings is the one list of what drawbridge.toml may say beside its rows.
+var settings = []setting{
+	{"mcp", "naming", `"qualified", "mcp" or "bare"`, "qualified",
+		"how cards are named: server__tool, mcp_server_tool, or the tool's own name",
+		func(r *settingsReader, v node) error {
+			return oneOf(&r.settings.Naming, v, "qualified", "mcp", "bare")
+		}},
+	{"mcp", "grace", "time", "250ms",
+		"how long the first list waits for servers that were never tried; 0 does not wait",
+		func(r *settingsReader, v node) error { return grace(&r.settings.Grace, v) }},
+	{"mcp", "probe_timeout", "time", "3s",
+		"how long a server may take to say which protocol it speaks",
+		func(r *settingsReader, v node) error { return positive(&r.settings.ProbeTimeout, v) }},
+	{"mcp", "connect_timeout", "time", "30s",
+		"how long a server may take to connect and list",
+		func(r *settingsReader, v node) error { return positive(&r.settings.ConnectTimeout, v) }},
+	{"mcp", "call_timeout", "time", "60s",
+		"how long a call may go without an answer or a sign of progress",
+		func(r *settingsReader, v node) error { return positive(&r.settings.CallTimeout, v) }},
+	{"mcp", "idle_stop", `time, or "never"`, "15m",
+		"how long a stdio server may go uncalled before it is stopped",
+		func(r *settingsReader, v node) error { return orNever(&r.settings.IdleStop, v) }},
+	{"mcp", "max_tools", "whole number", "1000",
+		"the most tools taken from a server of your own",
+		func(r *settingsReader, v node) error { return whole(&r.settings.MaxTools, v) }},
+	{"mcp", "max_tools_project", "whole number", "100",
+		"the most tools taken from a server that a project directory or a conversation brought",
+		func(r *settingsReader, v node) error { return whole(&r.settings.MaxToolsProject, v) }},
+	{"mcp", "env_isolation", "boolean", "true",
+		"gives stdio servers the base environment and their own env only; false lets them inherit all of ours",
+		func(r *settingsReader, v node) error { return boolInto(&r.settings.EnvIsolation, v) }},
+	{"mcp", "roots", "list of directories or file URIs", "[]",
+		"the directories that servers are told of when the caller has none",
+		func(r *settingsReader, v node) error { return r.roots(v) }},
+	{"store", "path", "path", "where the system keeps a user's data",
+		"the file of the store; variables are put in",
+		func(r *settingsReader, v node) error { return r.path(&r.settings.StorePath, v) }},
+	{"store", "url", "postgres:// URL", "",
+		"a database in the place of the file; variables are put in",
+		func(r *settingsReader, v node) error { return r.database(v) }},
+	{"serve", "token_file", "path", "",
+		"the file with the bearer token that HTTP clients must send; variables are put in",
+		func(r *settingsReader, v node) error { return r.path(&r.settings.TokenFile, v) }},
+	{"serve", "session_timeout", "time", "30m",
+		"how long an HTTP session may go unused before it ends",
+		func(r *settingsReader, v node) error { return positive(&r.settings.SessionTimeout, v) }},
+	{"serve", "max_body", "bytes", "4194304",
+		"the most bytes of an HTTP request",
+		func(r *settingsReader, v node) error { return wholeBytes(&r.settings.MaxBody, v) }},
+	{"serve", "page_size", "whole number", "1000",
+		"the most items on a page of a list",
+		func(r *settingsReader, v node) error { return whole(&r.settings.PageSize, v) }},
+}
+
+// A settingsReader reads the settings of one file.
+type settingsReader struct {
+	settings Settings
+	// file is the directory that relative paths start at, home what "~" stands for.
+	file, home string
+	lookup     func(string) (string, bool)
+	problems   []*fileError
+}
+
+// read reads all tables of the file. The error is a *fileError; unknown settings are problems only.
+func (r *settingsReader) read(doc node) error {
+	for _, section := range doc.members {
+		names := settingNames(section.name)
+		switch {
+		case len(names) == 0:
+			r.stray(section, "", []string{"mcp", "store", "serve"})
+			continue
+		case section.value.kind != table:
+			return wrong(section.line, "%q must be a table", section.name)
+		}
+		for _, m := range section.value.members {
+			if section.name == "mcp" && m.name == "servers" {
+				continue // rows, not a setting
+			}
+			known := settingNamed(section.name, m.name)
+			if known == nil {
+				r.stray(m, section.name+".", names)
+				continue
+			}
+			if err := known.read(r, m.value); err != nil {
+				return wrong(m.line, "%s.%s %s", section.name, m.name, err)
+			}
+		}
+	}
+	if r.settings.StorePath != "" && r.settings.StoreURL != "" {
+		m, _ := doc.find("store", "url")
+		return wrong(m.line, "store.path and store.url are both set; the store is one of them")
+	}
+	return nil
+}
+
+func (r *settingsReader) stray(m member, prefix string, known []string) {
+	r.problems = append(r.problems, wrong(m.line, "unknown setting %q%s", prefix+m.name, didYouMean(m.name, known)))
+}
+
+func settingNamed(section, name string) *setting {
+	for i, s := range settings {
+		if s.section == section && s.name == name {
+			return &settings[i]
+		}
+	}
+	return nil
+}
+
+func settingNames(section string) (names []string) {
+	for _, s := range settings {
+		if s.section == section {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}
+
+// must is the error about a value, which follows the setting's name.
+func must(format string, args ...any) error { return fmt.Errorf("must be "+format, args...) }
+
+func oneOf(to *string, v node, words ...string) error {
+	for _, w := range words {
+		if v.kind == text && v.text == w {
+			*to = w
+			return nil
+		}
+	}
+	return must("%s", choice(words))
+}
+
+func positive(to *time.Duration, v node) error {
+	d, ok := v.duration()
+	if !ok || d <= 0 {
+		return must(`a time above 0, such as "30s"`)
+	}
+	*to = d
+	return nil
+}
+
+// grace takes 0 too, which a field cannot hold: there it means the default.
+func grace(to *time.Duration, v node) error {
+	d, ok := v.duration()
+	if !ok || d < 0 {
+		return must(`a time, such as "250ms", or 0`)
+	}
+	*to = d
+	if d == 0 {
+		*to = -1
+	}
+	return nil
+}
+
+func orNever(to *time.Duration, v node) error {
+	if s, ok := v.word(); ok && s == "never" {
+		*to = -1
+		return nil
+	}
+	if positive(to, v) != nil {
+		return must(`a time above 0, such as "15m", or "never"`)
+	}
+	return nil
+}
+
+func whole(to *int, v node) error {
+	n, ok := v.count()
+	if !ok {
+		return must("a whole number above 0")
+	}
+	*to = n
+	return nil
+}
+
+func wholeBytes(to *int64, v node) error {
+	n, ok := v.count()
+	if !ok {
+		return must("a whole number of bytes above 0")
+	}
+	*to = int64(n)
+	return nil
+}
+
+func boolInto(to **bool, v node) error {
+	b, ok := v.flag()
+	if !ok {
+		return must("true or false")
+	}
+	*to = &b
+	return nil
+}
+
+// words reads a text and puts variables in. A setting that lacks one is an error: it would be half a path.
+func (r *settingsReader) words(v node) (string, error) {
+	s, ok := v.word()
+	if !ok || s == "" {
+		return "", must("a string that is not empty")
+	}
+	var missing []string
+	s = expand(s, r.lookup, func(name string) { missing = append(missing, name) })
+	if len(missing) > 0 {
+		return "", fmt.Errorf("needs %s, which is not set", strings.Join(missing, ", "))
+	}
+	return s, nil
+}
+
+// path reads a path: absolute, from the home with "~/", or relative to the file it is written in.
+func (r *settingsReader) path(to *string, v node) error {
+	s, err := r.words(v)
+	if err != nil {
+		return err
+	}
+	if rest, ok := strings.CutPrefix(s, "~/"); ok {
+		s = filepath.Join(r.home, rest)
+	}
+	if !filepath.IsAbs(s) {
+		s = filepath.Join(r.file, s)
+	}
+	*to = filepath.Clean(s)
+	return nil
+}
+
+func (r *settingsReader) database(v node) error {
+	s, err := r.words(v)
+	if err != nil {
+		return err
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return must("a postgres:// URL")
+	}
+	r.settings.StoreURL = s
+	return nil
+}
+
+func (r *settingsReader) roots(v node) error {
+	if v.kind != list {
+		return must("a list of directories or file URIs")
+	}
+	for _, item := range v.items {
+		if s, _ := item.word(); strings.HasPrefix(s, "file://") {
+			r.settings.Roots = append(r.settings.Roots, s)
+			continue
+		}
+		var dir string
+		if err := r.path(&dir, item); err != nil || strings.Contains(item.text, "://") {
+			return must("a list of directories or file URIs")
+		}
+		slashed := filepath.ToSlash(dir)
+		if !strings.HasPrefix(slashed, "/") { // a drive on Windows
+			slashed = "/" + slashed
+		}
+		r.settings.Roots = append(r.settings.Roots, (&url.URL{Scheme: "file", Path: slashed}).String())
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestSettings(t *testing.T) {
+	no := false
+	w := newWorld(t, map[string]string{userTOML: `
+[mcp]
+naming = "bare"
+grace = "1s"
+probe_timeout = "2s"
+connect_timeout = 3000
+call_timeout = "4m"
+idle_stop = "5h"
+max_tools = 6
+max_tools_project = 7
+env_isolation = false
+roots = ["/srv/a b", "~/src", "file:///elsewhere"]
+
+[store]
+path = "data/${NAME:-drawbridge}.db"
+
+[serve]
+token_file = "~/token"
+session_timeout = "8m"
+max_body = 9
+page_size = 10
+`})
+	set := w.mustLoad(t)
+	want := Settings{
+		Naming: "bare", Grace: time.Second, ProbeTimeout: 2 * time.Second, ConnectTimeout: 3 * time.Second,
+		CallTimeout: 4 * time.Minute, IdleStop: 5 * time.Hour, MaxTools: 6, MaxToolsProject: 7, EnvIsolation: &no,
+		Roots:     []string{"file:///srv/a%20b", "file://" + w.path("home/src"), "file:///elsewhere"},
+		StorePath: w.path("home/.config/drawbridge/data/drawbridge.db"),
+		TokenFile: w.path("home/token"), SessionTimeout: 8 * time.Minute, MaxBody: 9, PageSize: 10,
+	}
+	wantDiff(t, "settings", want, set.Settings)
+	wantDiff(t, "warnings", []string(nil), w.warnings(set))
+}
+
+func TestEachSetting(t *testing.T) {
+	for line, want := range map[string]Settings{
+		"mcp.naming = 'qualified'":              {Naming: "qualified"},
+		"mcp.naming = 'mcp'":                    {Naming: "mcp"},
+		"mcp.grace = 0":                         {Grace: -1},
+		"mcp.grace = '0s'":                      {Grace: -1},
+		"mcp.idle_stop = 'never'":               {IdleStop: -1},
+		"mcp.roots = []":                        {},
+		"store.url = 'postgres://u:${PW}@h/db'": {StoreURL: "postgres://u:secret@h/db"},
+		"store.url = 'postgresql://h/db'":       {StoreURL: "postgresql://h/db"},
+		"store.path = '/var/lib/db'":            {StorePath: "/var/lib/db"},
+		"serve = { page_size = 5 } # ok":        {PageSize: 5},
+	} {
+		w := newWorld(t, map[string]string{userTOML: line})
+		w.env["PW"] = "secret"
+		wantDiff(t, line, want, w.mustLoad(t).Settings)
+	}
+}
+
+func TestBadSettings(t *testing.T) {
+	for line, want := range map[string]string{
+		"mcp.naming = 1":                               `mcp.naming must be "qualified", "mcp" or "bare"`,
+		"mcp.grace = '-1s'":                            `mcp.grace must be a time, such as "250ms", or 0`,
+		"mcp.grace = 'never'":                          `mcp.grace must be a time, such as "250ms", or 0`,
+		"mcp.probe_timeout = 0":                        `mcp.probe_timeout must be a time above 0, such as "30s"`,
+		"mcp.connect_timeout = true":                   `mcp.connect_timeout must be a time above 0, such as "30s"`,
+		"mcp.call_timeout = 'soon'":                    `mcp.call_timeout must be a time above 0, such as "30s"`,
+		"mcp.idle_stop = 0":                            `mcp.idle_stop must be a time above 0, such as "15m", or "never"`,
+		"mcp.max_tools = -1":                           `mcp.max_tools must be a whole number above 0`,
+		"mcp.max_tools_project = 1.5":                  `mcp.max_tools_project must be a whole number above 0`,
+		"mcp.env_isolation = 'false'":                  `mcp.env_isolation must be true or false`,
+		"mcp.roots = '/srv'":                           `mcp.roots must be a list of directories or file URIs`,
+		"mcp.roots = ['https://h']":                    `mcp.roots must be a list of directories or file URIs`,
+		"mcp.roots = [1]":                              `mcp.roots must be a list of directories or file URIs`,
+		"store.path = ''":                              `store.path must be a string that is not empty`,
+		"store.path = '${NONE}/db'":                    `store.path needs NONE, which is not set`,
+		"store.url = 'mysql://u:hunter2@h/db'":         `store.url must be a postgres:// URL`,
+		"serve.token_file = 1":                         `serve.token_file must be a string that is not empty`,
+		"serve.session_timeout = 'x'":                  `serve.session_timeout must be a time above 0, such as "30s"`,
+		"serve.max_body = '1MB'":                       `serve.max_body must be a whole number of bytes above 0`,
+		"serve.page_size = 0":                          `serve.page_size must be a whole number above 0`,
+		"store = { path = 'a', url = 'postgres://h' }": `store.path and store.url are both set; the store is one of them`,
+	} {
+		w := newWorld(t, map[string]string{userTOML: "# first\n" + line})
+		_, err := w.load()
+		if err == nil {
+			t.Errorf("%s: no error", line)
+			continue
+		}
+		if want := "read " + w.path(userTOML) + ":2: " + want; err.Error() != want {
+			t.Errorf("%s:\n got %s\nwant %s", line, err, want)
+		}
+	}
+}
+
+// TestFields walks the tables: each entry is complete, and each setting and member is really read.
+func TestFields(t *testing.T) {
+	seen := map[string]bool{}
+	for _, f := range Fields() {
+		key := f.Section + "." + f.Name
+		if seen[key] {
+			t.Errorf("%s is listed twice", key)
+		}
+		seen[key] = true
+		if f.Type == "" || f.Doc == "" || strings.Contains(f.Doc, "\n") || strings.HasSuffix(f.Doc, ".") {
+			t.Errorf("%s: type %q, doc %q", key, f.Type, f.Doc)
+		}
+	}
+	for _, m := range strings.Fields(`name command args env cwd url headers type enabled timeout expected_tools lock_tool_list
+		env_isolation elicitation_enabled isolate share credentials confine idle_stop trust auth fence max_tools`) {
+		if !seen["server."+m] {
+			t.Errorf("the member %s is not listed", m)
+		}
+	}
+	for _, s := range settings {
+		if s.read == nil || !seen[s.section+"."+s.name] {
+			t.Errorf("%s.%s is not read, or not listed", s.section, s.name)
+		}
+	}
+}
+
+func TestDidYouMean(t *testing.T) {
+	for name, want := range map[string]string{
+		"comand": "command", "Command": "command", "arg": "args", "tiemout": "timeout", "expectedTools": "expected_tools",
+		"oauth": "auth", "uri": "url", "header": "headers", "evn": "env",
+		"foo": "", "x": "", "dir": "", "autoApprove": "", strings.Repeat("command", 100): "",
+	} {
+		got := didYouMean(name, memberNames())
+		if want != "" {
+			want = `; did you mean "` + want + `"?`
+		}
+		if got != want {
+			t.Errorf("didYouMean(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
