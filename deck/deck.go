@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
 // An Upstream carries calls to mounted servers. Its errors are passed on as they are.
@@ -27,11 +28,11 @@ type Upstream interface {
 	// Watch says which resources of the server are watched: uris is the whole set, none ends it.
 	Watch(ctx context.Context, id drawbridge.ServerID, uris []string) error
 
-	// SetLevel asks for log lines of a level and above, for the caller with that session; the empty session is everyone
-	// who has none of their own with a server.
+	// SetLevel asks for log lines of a level and above, for the caller with that session, until the session ends. What
+	// callers share is asked for the most that any of them wants.
 	SetLevel(ctx context.Context, session, level string) error
 
-	// EndSession closes what was opened for the caller with that session.
+	// EndSession closes what was opened for the caller with that session, and forgets its level.
 	EndSession(session string)
 }
 
@@ -70,6 +71,9 @@ type Options struct {
 	// Logger is told of what went wrong and nobody else hears of; nil is silence.
 	Logger *slog.Logger
 	Naming Naming
+	// Journal keeps what was enrolled and retired, in its stream Stream; nil keeps it in memory only.
+	Journal ledger.Journal
+	Stream  string
 	// Cards are the shipped cards, listed before all others. Their names are never given to another card.
 	Cards []drawbridge.Card
 	// Guards all must allow a call. The check of scopes is always the first.

@@ -1,6 +1,7 @@
 package deck
 
 import (
+	"slices"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -40,4 +41,34 @@ type LeftOut struct {
 	Name string
 	// Reason says why, for people.
 	Reason string
+}
+
+// Members says of each configured server, in configuration order, what it contributes and what of it is not on the deck.
+func (d *Deck) Members() []MemberStatus {
+	v := d.view.Load()
+	out := make([]MemberStatus, 0, len(v.members))
+	for _, m := range v.members {
+		st := MemberStatus{
+			Server: m.ID, Row: m.Row, LeftOut: slices.Clone(m.leftOut),
+			Cards: namesOf(v.tools.of(m.ID)), Prompts: namesOf(v.prompts.of(m.ID)),
+			Resources: len(v.resources.of(m.ID)), Templates: len(v.templates.of(m.ID)),
+		}
+		if m.listing != nil {
+			st.Era, st.Listed = m.listing.Era, m.listing.At
+		}
+		for _, s := range []*shelf{v.tools, v.prompts, v.resources, v.templates} {
+			st.Clashes = append(st.Clashes, s.clashes[m.ID]...)
+			st.LeftOut = append(st.LeftOut, s.leftOut[m.ID]...)
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+func namesOf(items []*item) []drawbridge.CardName {
+	out := make([]drawbridge.CardName, 0, len(items))
+	for _, it := range items {
+		out = append(out, it.spec.Name)
+	}
+	return out
 }

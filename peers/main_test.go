@@ -3,17 +3,12 @@
 package peers
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -39,7 +34,12 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "peers:", err)
 		return 1
 	}
-	return m.Run()
+	code := m.Run()
+	if left := orphans(bin); len(left) > 0 {
+		fmt.Fprintf(os.Stderr, "peers: processes were left behind:\n%s\n", strings.Join(left, "\n"))
+		code = 1
+	}
+	return code
 }
 
 func prepare(bin string) (err error) {
@@ -109,101 +109,4 @@ func limit(t *testing.T, most time.Duration) context.Context {
 	ctx, cancel := context.WithDeadline(t.Context(), deadline)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// A program is a process that lives until the test ends, with its standard input held open.
-type program struct {
-	in  io.WriteCloser
-	out *bufio.Reader
-	err *bufio.Reader // nil unless asked for
-
-	mu  sync.Mutex
-	log strings.Builder
-}
-
-// start runs a program in a process group of its own. At the end of the test its input is closed, then it gets SIGTERM;
-// one that is still there after ten seconds is killed with its group, and the test fails.
-func start(t *testing.T, cmd *exec.Cmd) *program {
-	t.Helper()
-	p := &program{}
-	var err error
-	if p.in, err = cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.out = bufio.NewReaderSize(out, 1<<20)
-	errors, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("start %s: %v", cmd.Path, err)
-	}
-	p.err = bufio.NewReader(io.TeeReader(errors, p))
-	t.Cleanup(func() { p.stop(t, cmd) })
-	return p
-}
-
-func (p *program) stop(t *testing.T, cmd *exec.Cmd) {
-	p.in.Close()
-	syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		io.Copy(io.Discard, p.out)
-		io.Copy(io.Discard, p.err)
-		cmd.Wait()
-	}()
-	select {
-	case <-done:
-	case <-time.After(10 * time.Second):
-		t.Errorf("%s did not end in 10 s after SIGTERM", filepath.Base(cmd.Path))
-	}
-	syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	<-done
-	if t.Failed() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		t.Logf("%s said on standard error:\n%s", strings.Join(cmd.Args, " "), p.log.String())
-	}
-}
-
-// Write keeps what the program says on standard error, for the log of a test that failed.
-func (p *program) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.Write(b)
-}
-
-// drain reads standard error to its end, so that the program is never held up by it.
-func (p *program) drain() { go io.Copy(io.Discard, p.err) }
-
-// everything starts npm's server-everything on a free port of loopback and gives its base URL.
-func everything(t *testing.T, transport string) string {
-	t.Helper()
-	preload, err := filepath.Abs("loopback-listen.cjs")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(node, "--require", preload, module(t, "@modelcontextprotocol/server-everything/dist/index.js"), transport)
-	cmd.Env = append(os.Environ(), "PORT=0")
-	p := start(t, cmd)
-	go io.Copy(io.Discard, p.out)
-	for {
-		line, err := p.err.ReadString('\n')
-		if err != nil {
-			t.Fatalf("server-everything %s did not start: %v", transport, err)
-		}
-		if port, ok := strings.CutPrefix(strings.TrimSpace(line), "loopback port "); ok {
-			if _, err := strconv.Atoi(port); err != nil {
-				t.Fatal(err)
-			}
-			p.drain()
-			return "http://127.0.0.1:" + port
-		}
-	}
 }

@@ -1,13 +1,17 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 )
 
 // An Edit changes one member of an object, by path. A nil Value removes the member; any other value replaces it, or
 // adds it at the end where it is missing. Objects on the way are made where they are missing (not for a removal).
-// Where a name is repeated, all its members are removed and the last is replaced in place.
+// A path has at least one name.
+//
+// Of a name on the path that is repeated in its object only the last member counts, and only that one stays: readers do
+// not agree on which of them to believe, so an edit must not leave the other ones behind.
 type Edit struct {
 	Path  []string
 	Value json.RawMessage
@@ -19,9 +23,9 @@ func Put(value json.RawMessage, path ...string) Edit { return Edit{path, value} 
 // Drop is the edit that removes the member at path.
 func Drop(path ...string) Edit { return Edit{Path: path} }
 
-// Apply carries out the edits on the object obj and gives the new bytes; everything else stays as it is, byte for byte.
-// Nil or empty obj counts as {}. obj is not changed; where no edit has an effect it is returned itself. A value on a
-// path that is no object is replaced by one. Paths must not be prefixes of each other.
+// Apply carries out the edits, in order, on the object obj, which must be valid, and gives the new bytes; everything else
+// stays as it is, byte for byte. Nil or empty obj counts as {}. obj is not changed; where no edit has an effect it is
+// returned itself. A value on a path that is no object is replaced by one, but left alone by a removal.
 func Apply(obj json.RawMessage, edits ...Edit) json.RawMessage {
 	for _, e := range edits {
 		obj = apply(obj, e.Path, e.Value)
@@ -36,55 +40,42 @@ func apply(obj json.RawMessage, path []string, value json.RawMessage) json.RawMe
 		}
 		obj = json.RawMessage("{}")
 	}
-	var hits []Member
+	var room [4]Member // nearly always there is one
+	hits := room[:0]
 	for m := range Members(obj) {
 		if m.Is(path[0]) {
 			hits = append(hits, m)
 		}
 	}
+	if len(hits) == 0 && value == nil {
+		return obj
+	}
 	if len(path) > 1 {
-		if len(hits) == 0 && value == nil {
-			return obj
-		}
 		var inner json.RawMessage
 		if len(hits) > 0 {
 			inner = hits[len(hits)-1].Value
 		}
 		edited := apply(inner, path[1:], value)
-		if value == nil && len(edited) == len(inner) {
+		if value == nil && len(edited) == len(inner) && len(hits) == 1 {
 			return obj
 		}
 		value = edited
 	}
-	switch {
-	case value == nil:
-		return remove(obj, hits)
-	case len(hits) == 0:
+	if len(hits) == 0 {
 		return add(obj, path[0], value)
 	}
-	last := hits[len(hits)-1]
-	at := last.end - len(last.Value)
-	return slices.Concat(obj[:at], value, obj[last.end:])
+	return replace(obj, hits, value)
 }
 
 // add puts a member at the end of obj.
 func add(obj json.RawMessage, name string, value json.RawMessage) json.RawMessage {
-	end := len(obj)
-	for end > 0 && obj[end-1] != '}' {
-		end--
-	}
-	if end == 0 {
+	body := bytes.LastIndexByte(obj, '}')
+	if body < 0 {
 		return obj
-	}
-	body := end - 1
-	first := true
-	for range Members(obj) {
-		first = false
-		break
 	}
 	out := make([]byte, 0, len(obj)+len(name)+len(value)+4)
 	out = append(out, obj[:body]...)
-	if !first {
+	if i := space(obj, space(obj, 0)+1); i < body {
 		out = append(out, ',')
 	}
 	out = AppendQuoted(out, name)
@@ -93,21 +84,24 @@ func add(obj json.RawMessage, name string, value json.RawMessage) json.RawMessag
 	return append(out, obj[body:]...)
 }
 
-// remove cuts members out of obj, each with one of the commas beside it.
-func remove(obj json.RawMessage, hits []Member) json.RawMessage {
-	for _, m := range slices.Backward(hits) {
-		start, end := m.start, m.end
-		if next := space(obj, end); next < len(obj) && obj[next] == ',' {
-			end = space(obj, next+1)
-		} else {
-			for start > 0 && obj[start-1] != ',' && obj[start-1] != '{' {
-				start--
-			}
-			if start > 0 && obj[start-1] == ',' {
-				start--
-			}
+// replace gives the last of the members the value and cuts out the others; it cuts out all where value is nil.
+func replace(obj json.RawMessage, members []Member, value json.RawMessage) json.RawMessage {
+	out := slices.Grow(json.RawMessage(nil), len(obj)+len(value))
+	at := 0
+	for i, m := range members {
+		if i == len(members)-1 && value != nil {
+			out = append(append(out, obj[at:m.end-len(m.Value)]...), value...)
+			at = m.end
+			break
 		}
-		obj = slices.Concat(obj[:start], obj[end:])
+		// With the member goes the comma behind it or, for the object's last one, the comma in front.
+		out = append(out, obj[at:m.start]...)
+		if next := space(obj, m.end); next < len(obj) && obj[next] == ',' {
+			at = space(obj, next+1)
+			continue
+		}
+		out = bytes.TrimSuffix(bytes.TrimRight(out, blanks), []byte(","))
+		at = m.end
 	}
-	return obj
+	return append(out, obj[at:]...)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"strconv"
 	"strings"
@@ -45,18 +46,21 @@ func cutBase64(s string) (body string, ok bool) {
 	return "", false
 }
 
-// DecodeHeader reads what EncodeHeader wrote. The error is for a value that is marked as Base64 and is not Base64 of UTF-8.
+// DecodeHeader reads what EncodeHeader wrote. The error is for a character that no header may hold, and for a value that
+// is marked as Base64 and is not Base64 of UTF-8.
 func DecodeHeader(s string) (string, error) {
+	for i := range len(s) {
+		if s[i] < ' ' && s[i] != '\t' || s[i] > '~' {
+			return "", errors.New("decode header value: invalid character")
+		}
+	}
 	body, ok := cutBase64(s)
 	if !ok {
 		return s, nil
 	}
 	raw, err := base64.StdEncoding.DecodeString(body)
-	if err != nil {
-		return "", fmt.Errorf("decode header value: %w", err)
-	}
-	if !utf8.Valid(raw) {
-		return "", errors.New("decode header value: invalid UTF-8")
+	if err != nil || !utf8.Valid(raw) {
+		return "", errors.New("decode header value: not the Base64 of a text")
 	}
 	return string(raw), nil
 }
@@ -71,57 +75,103 @@ type ParamMark struct {
 	Type string
 }
 
-// ParamMarks finds the marks of an inputSchema, in the schema's order, at any depth of "properties". The error says which
-// mark is invalid: on a property that is no string, integer or boolean, no header token, or one that is there already
-// (in whatever case). Clients must leave out a tool whose marks are invalid.
+const (
+	markName = "x-mcp-header"
+	// maxMarkDepth is how deep the schemas of a schema may nest for marks to be looked for.
+	maxMarkDepth = 64
+)
+
+// ParamMarks finds the marks of an inputSchema, in the schema's order. The error says which mark is invalid: one that is
+// not on a property, or on one behind anything but a chain of "properties"; on a property that is no string, integer or
+// boolean; that is no header token; or that is there already, in whatever case. Clients must leave out a tool whose marks
+// are invalid.
 func ParamMarks(schema json.RawMessage) ([]ParamMark, error) {
 	// Nearly no schema has marks. A name may be written in escapes, so those are looked at too.
 	if !bytes.Contains(schema, []byte(markName)) && !bytes.Contains(schema, []byte(`\u`)) {
 		return nil, nil
 	}
-	return appendMarks(nil, schema, nil)
+	f := markFinder{seen: map[string]bool{}}
+	if err := f.schema(schema, nil, true, 0); err != nil {
+		return nil, err
+	}
+	return f.marks, nil
 }
 
-const markName = "x-mcp-header"
+type markFinder struct {
+	marks []ParamMark
+	seen  map[string]bool // headers in lower case
+}
 
-func appendMarks(marks []ParamMark, schema json.RawMessage, path []string) ([]ParamMark, error) {
-	for m := range Members(Get(schema, "properties")) {
-		name, ok := Text(m.Name)
-		if !ok {
-			continue
-		}
-		path := append(path[:len(path):len(path)], name)
-		if mark := Get(m.Value, markName); mark != nil {
-			made, err := newMark(mark, m.Value, path)
-			if err != nil {
-				return nil, fmt.Errorf("property %s: %w", strings.Join(path, "."), err)
+// schema looks at one schema and those within it. path leads to what it describes, chain says whether only "properties"
+// lie between it and the root.
+func (f *markFinder) schema(schema json.RawMessage, path []string, chain bool, depth int) error {
+	if depth > maxMarkDepth {
+		return fmt.Errorf("property %s: the schema nests too deep", strings.Join(path, "."))
+	}
+	for m := range Members(schema) {
+		keyword, _ := Text(m.Name)
+		if keyword == markName {
+			if err := f.mark(m.Value, schema, path, chain); err != nil {
+				return err
 			}
-			for _, other := range marks {
-				if strings.EqualFold(other.Header, made.Header) {
-					return nil, fmt.Errorf("property %s: %s: the same mark is on %s", strings.Join(path, "."), markName, strings.Join(other.Path, "."))
+		}
+		for name, inner := range subschemas(keyword, m.Value) {
+			path, chain := path, chain && keyword == "properties"
+			if chain {
+				path = append(path[:len(path):len(path)], name)
+			}
+			if err := f.schema(inner, path, chain, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// subschemas gives the schemas in the value of a keyword of JSON Schema, with the names they have there. What a keyword
+// has that holds no schemas, such as "default" or "examples", is data.
+func subschemas(keyword string, value json.RawMessage) iter.Seq2[string, json.RawMessage] {
+	return func(yield func(string, json.RawMessage) bool) {
+		switch keyword {
+		case "properties", "patternProperties", "dependentSchemas", "$defs", "definitions":
+			for m := range Members(value) {
+				if name, _ := Text(m.Name); !yield(name, m.Value) {
+					return
 				}
 			}
-			marks = append(marks, made)
-		}
-		var err error
-		if marks, err = appendMarks(marks, m.Value, path); err != nil {
-			return nil, err
+		case "items", "prefixItems", "contains", "additionalItems", "additionalProperties", "propertyNames", "not", "oneOf",
+			"anyOf", "allOf", "if", "then", "else", "unevaluatedItems", "unevaluatedProperties", "contentSchema":
+			if !yield("", value) {
+				return
+			}
+			for e := range Elements(value) {
+				if !yield("", e) {
+					return
+				}
+			}
 		}
 	}
-	return marks, nil
 }
 
-func newMark(mark, property json.RawMessage, path []string) (ParamMark, error) {
+func (f *markFinder) mark(mark, property json.RawMessage, path []string, chain bool) error {
 	name, ok := Text(mark)
-	if !ok || name == "" || strings.Trim(name, tokenChars) != "" {
-		return ParamMark{}, fmt.Errorf("%s is not the name of a header", markName)
-	}
 	typ := GetText(property, "type")
-	switch typ {
-	case "string", "integer", "boolean":
-		return ParamMark{path, HeaderParamPrefix + name, typ}, nil
+	var why string
+	switch {
+	case !chain || len(path) == 0:
+		why = "stands where no argument is"
+	case !ok || name == "" || strings.Trim(name, tokenChars) != "":
+		why = "is not the name of a header"
+	case f.seen[strings.ToLower(name)]:
+		why = "is there already"
+	case typ != "string" && typ != "integer" && typ != "boolean":
+		why = "is for strings, integers and booleans only"
+	default:
+		f.seen[strings.ToLower(name)] = true
+		f.marks = append(f.marks, ParamMark{path, HeaderParamPrefix + name, typ})
+		return nil
 	}
-	return ParamMark{}, fmt.Errorf("%s is for strings, integers and booleans only", markName)
+	return fmt.Errorf("property %s: %s %s", strings.Join(path, "."), markName, why)
 }
 
 // tokenChars are the characters of a token as RFC 9110, section 5.6.2 has them.
@@ -174,14 +224,16 @@ func (m ParamMark) mismatch(argument json.RawMessage, get func(string) (string, 
 	if err != nil {
 		return err.Error()
 	}
-	if _, isText := Text(argument); !isText && got != want {
-		// Numbers are compared as numbers: 1.0 is 1.
-		got, _ = headerText(json.RawMessage(got))
+	if got == want {
+		return ""
 	}
-	if got != want {
-		return "the values differ"
+	// Numbers are compared as numbers: 42.0 is 42.
+	if n, isNumber := safeInteger(argument); isNumber {
+		if h, ok := safeInteger(json.RawMessage(got)); ok && h == n {
+			return ""
+		}
 	}
-	return ""
+	return "the values differ"
 }
 
 // headerText writes a string, a boolean or an integer as a header has it, before it is encoded.

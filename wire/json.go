@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -27,183 +28,22 @@ func Valid(b []byte) error {
 	if err != nil {
 		return err
 	}
-	if end = space(b, end); end != len(b) {
-		return &SyntaxError{end, "more than one value"}
-	}
-	if !utf8.Valid(b) {
-		return &SyntaxError{0, "invalid UTF-8"}
-	}
-	return nil
+	return endOf(b, end)
 }
 
-// Skip finds the end of the JSON value that starts at or after b[i] (white space is passed over). It checks the whole
-// value but for the UTF-8 of its strings, without recursion.
-func Skip(b []byte, i int) (end int, err error) {
-	var stack [MaxDepth]byte
-	depth := 0
-	for {
-		i = space(b, i)
-		if i >= len(b) {
-			return i, &SyntaxError{i, "unexpected end"}
-		}
-		switch c := b[i]; c {
-		case '{', '[':
-			if depth == MaxDepth {
-				return i, &SyntaxError{i, "nested too deep"}
-			}
-			stack[depth] = c
-			depth++
-			i++
-			if j := space(b, i); j < len(b) && b[j] == c+2 { // '{'+2 is '}', '['+2 is ']'
-				i = j
-				break
-			}
-			if c == '{' {
-				if i, err = name(b, i); err != nil {
-					return i, err
-				}
-			}
-			continue
-		case '"':
-			i, err = skipString(b, i)
-		default:
-			i, err = skipAtom(b, i)
-		}
-		if err != nil {
-			return i, err
-		}
-		// A value is complete, or a container is about to close: leave as many containers as end here.
-		for depth > 0 {
-			i = space(b, i)
-			if i >= len(b) {
-				return i, &SyntaxError{i, "unexpected end"}
-			}
-			open := stack[depth-1]
-			if b[i] == open+2 {
-				depth--
-				i++
-				continue
-			}
-			if b[i] != ',' {
-				return i, &SyntaxError{i, "want a comma or the end of the container"}
-			}
-			i++
-			if open == '{' {
-				if i, err = name(b, i); err != nil {
-					return i, err
-				}
-			}
-			break
-		}
-		if depth == 0 {
-			return i, nil
-		}
+// endOf checks what Skip does not: that nothing stands behind the value that ends at b[i], and that b is UTF-8.
+func endOf(b []byte, i int) error {
+	if i = space(b, i); i != len(b) {
+		return &SyntaxError{i, "more than one value"}
 	}
-}
-
-// name passes over a member's name and its colon.
-func name(b []byte, i int) (int, error) {
-	i = space(b, i)
-	if i >= len(b) || b[i] != '"' {
-		return i, &SyntaxError{i, "want a member name"}
+	if utf8.Valid(b) {
+		return nil
 	}
-	i, err := skipString(b, i)
-	if err != nil {
-		return i, err
+	good := 0
+	for r, n := utf8.DecodeRune(b); r != utf8.RuneError || n != 1; r, n = utf8.DecodeRune(b[good:]) {
+		good += n
 	}
-	i = space(b, i)
-	if i >= len(b) || b[i] != ':' {
-		return i, &SyntaxError{i, "want a colon"}
-	}
-	return i + 1, nil
-}
-
-func space(b []byte, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\r' || b[i] == '\t') {
-		i++
-	}
-	return i
-}
-
-// skipString passes over the string that starts at b[i].
-func skipString(b []byte, i int) (int, error) {
-	for i++; i < len(b); i++ {
-		switch c := b[i]; {
-		case c == '"':
-			return i + 1, nil
-		case c < 0x20:
-			return i, &SyntaxError{i, "control character in string"}
-		case c == '\\':
-			i++
-			if i >= len(b) {
-				return i, &SyntaxError{i, "unexpected end"}
-			}
-			switch b[i] {
-			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-			case 'u':
-				for range 4 {
-					i++
-					if i >= len(b) || !isHex(b[i]) {
-						return i, &SyntaxError{i, "bad escape"}
-					}
-				}
-			default:
-				return i, &SyntaxError{i, "bad escape"}
-			}
-		}
-	}
-	return i, &SyntaxError{i, "unexpected end"}
-}
-
-func isHex(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
-}
-
-// skipAtom passes over a number, true, false or null.
-func skipAtom(b []byte, i int) (int, error) {
-	for _, word := range [...]string{"true", "false", "null"} {
-		if len(b)-i >= len(word) && string(b[i:i+len(word)]) == word {
-			return i + len(word), nil
-		}
-	}
-	start := i
-	if i < len(b) && b[i] == '-' {
-		i++
-	}
-	switch {
-	case i < len(b) && b[i] == '0':
-		i++
-	case i < len(b) && '1' <= b[i] && b[i] <= '9':
-		i = digits(b, i)
-	default:
-		return start, &SyntaxError{start, "want a value"}
-	}
-	if i < len(b) && b[i] == '.' {
-		j := digits(b, i+1)
-		if j == i+1 {
-			return j, &SyntaxError{j, "want a digit"}
-		}
-		i = j
-	}
-	if i < len(b) && (b[i] == 'e' || b[i] == 'E') {
-		i++
-		if i < len(b) && (b[i] == '+' || b[i] == '-') {
-			i++
-		}
-		j := digits(b, i)
-		if j == i {
-			return j, &SyntaxError{j, "want a digit"}
-		}
-		i = j
-	}
-	return i, nil
-}
-
-func digits(b []byte, i int) int {
-	for i < len(b) && '0' <= b[i] && b[i] <= '9' {
-		i++
-	}
-	return i
+	return &SyntaxError{good, "invalid UTF-8"}
 }
 
 // A Member is one member of an object: its name and its value, both as they stand in the bytes (the name with its quotes).
@@ -215,47 +55,18 @@ type Member struct {
 
 // Is says whether the member has this name. Escapes in the name are understood.
 func (m Member) Is(name string) bool {
-	if raw := m.Name[1 : len(m.Name)-1]; string(raw) == name {
-		return true
+	raw := m.Name[1 : len(m.Name)-1]
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw) == name
 	}
-	s, ok := Text(m.Name)
-	return ok && s == name
+	s, _ := Text(m.Name)
+	return s == name
 }
 
 // Members goes through the members of the object in b, in order. It stops early at the first thing that is not valid
 // JSON, and yields nothing where b is not an object. Values are parts of b, not copies.
 func Members(b []byte) iter.Seq[Member] {
-	return func(yield func(Member) bool) {
-		i := space(b, 0)
-		if i >= len(b) || b[i] != '{' {
-			return
-		}
-		for i++; ; i++ {
-			start := space(b, i)
-			if start >= len(b) || b[start] != '"' {
-				return
-			}
-			nameEnd, err := skipString(b, start)
-			if err != nil {
-				return
-			}
-			colon := space(b, nameEnd)
-			if colon >= len(b) || b[colon] != ':' {
-				return
-			}
-			value := space(b, colon+1)
-			end, err := Skip(b, value)
-			if err != nil {
-				return
-			}
-			if !yield(Member{b[start:nameEnd], b[value:end], start, end}) {
-				return
-			}
-			if i = space(b, end); i >= len(b) || b[i] != ',' {
-				return
-			}
-		}
-	}
+	return func(yield func(Member) bool) { _, _ = object(b, yield) }
 }
 
 // Elements goes through the elements of the array in b, under the terms of Members.
@@ -267,13 +78,48 @@ func Elements(b []byte) iter.Seq[json.RawMessage] {
 		}
 		for i++; ; i++ {
 			start := space(b, i)
-			end, err := Skip(b, start)
+			end, err := skip(b, start, MaxDepth-1)
 			if err != nil || !yield(b[start:end]) {
 				return
 			}
 			if i = space(b, end); i >= len(b) || b[i] != ',' {
 				return
 			}
+		}
+	}
+}
+
+// object gives the members of the object in b to each, until that says false, and the end of the object.
+func object(b []byte, each func(Member) bool) (end int, err error) {
+	i := space(b, 0)
+	if i >= len(b) || b[i] != '{' {
+		return i, &SyntaxError{i, "want an object"}
+	}
+	if i = space(b, i+1); i < len(b) && b[i] == '}' {
+		return i + 1, nil
+	}
+	for {
+		var m Member
+		m.start = space(b, i)
+		value, err := skipName(b, m.start)
+		if err != nil {
+			return value, err
+		}
+		m.Name = bytes.TrimRight(b[m.start:value-1], blanks)
+		value = space(b, value)
+		if m.end, err = skip(b, value, MaxDepth-1); err != nil {
+			return m.end, err
+		}
+		if m.Value = b[value:m.end]; !each(m) {
+			return m.end, nil
+		}
+		switch i = space(b, m.end); {
+		case i < len(b) && b[i] == ',':
+			i++
+		case i < len(b) && b[i] == '}':
+			return i + 1, nil
+		default:
+			return i, &SyntaxError{i, "want a comma or the end of the object"}
 		}
 	}
 }
@@ -307,16 +153,8 @@ func Text(raw json.RawMessage) (string, bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", false
 	}
-	body := raw[1 : len(raw)-1]
-	plain := true
-	for _, c := range body {
-		if c == '\\' || c == '"' || c < 0x20 {
-			plain = false
-			break
-		}
-	}
-	if plain && raw[len(raw)-1] == '"' {
-		return string(body), true
+	if end := len(raw) - 1; plain(raw, 1) == end && raw[end] == '"' {
+		return string(raw[1:end]), true
 	}
 	var s string
 	if json.Unmarshal(raw, &s) != nil {

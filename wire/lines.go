@@ -85,7 +85,6 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // trimLine cuts what surrounds a message. Some servers write a byte order mark in front of their first line, some of each.
 func trimLine(line []byte) []byte {
-	const blanks = " \t\r\n"
 	line = bytes.Trim(line, blanks)
 	if rest, ok := bytes.CutPrefix(line, byteOrderMark); ok {
 		return bytes.TrimLeft(rest, blanks)

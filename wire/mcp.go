@@ -2,12 +2,9 @@ package wire
 
 import (
 	"encoding/json"
-	"strconv"
 
 	"github.com/drawbridge-mcp/drawbridge"
 )
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 // The revisions of the protocol that Drawbridge speaks, newest first.
 const (

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 )
 
 // A Message is one JSON-RPC message, its parts as they stand in the bytes. A part that is absent is nil; a part that is
@@ -22,18 +23,13 @@ func (m Message) IsNotification() bool { return m.Method != "" && m.ID == nil }
 // IsResponse says whether the message has a result or an error.
 func (m Message) IsResponse() bool { return m.Method == "" && (m.Result != nil || m.Error != nil) }
 
-// Parse reads one message. The error is a *SyntaxError for bytes that are no JSON object in UTF-8; an object that is no
-// JSON-RPC message is returned as it is, and a missing "jsonrpc" is not held against anyone. The message's parts are
-// parts of b. An "id" of null in a request counts as absent; in a response it stays.
+// Parse reads one message. The error is a *SyntaxError for bytes that are no JSON object as Valid has it; an object that
+// is no JSON-RPC message is returned as it is, and a missing "jsonrpc" is not held against anyone. Of a repeated member
+// the last counts. The message's parts are parts of b. An "id" of null in a request counts as absent; in a response it
+// stays.
 func Parse(b []byte) (Message, error) {
-	if err := Valid(b); err != nil {
-		return Message{}, err
-	}
-	if i := space(b, 0); b[i] != '{' {
-		return Message{}, &SyntaxError{i, "want an object"}
-	}
 	var m Message
-	for member := range Members(b) {
+	end, err := object(b, func(member Member) bool {
 		switch {
 		case member.Is("id"):
 			m.ID = member.Value
@@ -46,6 +42,13 @@ func Parse(b []byte) (Message, error) {
 		case member.Is("error"):
 			m.Error = member.Value
 		}
+		return true
+	})
+	if err == nil {
+		err = endOf(b, end)
+	}
+	if err != nil {
+		return Message{}, err
 	}
 	if m.Method != "" && string(m.ID) == "null" {
 		m.ID = nil
@@ -99,7 +102,7 @@ func appendFlat(dst []byte, v []byte) []byte {
 
 // ErrorObject makes a JSON-RPC error object. Data may be nil.
 func ErrorObject(code int, message string, data json.RawMessage) json.RawMessage {
-	out := append([]byte(`{"code":`), json.RawMessage(itoa(code))...)
+	out := strconv.AppendInt([]byte(`{"code":`), int64(code), 10)
 	out = AppendQuoted(append(out, `,"message":`...), message)
 	if data != nil {
 		out = append(append(out, `,"data":`...), data...)

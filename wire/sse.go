@@ -56,10 +56,13 @@ func (r *EventReader) Next() (Event, error) {
 		switch {
 		case err != nil:
 			return Event{}, err
+		case r.over && len(line) > 0:
+			continue
+		case len(line) > 0 && line[0] == ':':
+			r.size -= len(line) // a comment is no part of the event: signs of life may come for hours
+			continue
 		case len(line) > 0:
-			if !r.over {
-				e.field(line)
-			}
+			e.field(line)
 			continue
 		case r.over:
 			r.over, r.size = false, 0

@@ -7,12 +7,12 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/drawbridge-mcp/drawbridge/bridge"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli"
 )
 
 func main() {
-	bridge.Reap()
+	gateway.Reap()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := cli.Main(ctx, os.Args[1:], cli.OS())
 	stop()

@@ -197,7 +197,7 @@ func (a *app) warn(set config.Set) {
 	for _, s := range set.Servers {
 		switch s.Phase {
 		case drawbridge.NeedsApproval, drawbridge.Refused:
-			fmt.Fprintf(a.Err, "%s: server %q is off: %s\n", s.Origin, s.ID, s.Reason)
+			fmt.Fprintf(a.Err, "%s: %q is off: %s\n", s.Origin, s.ID, s.Reason)
 		}
 	}
 }

@@ -225,25 +225,28 @@ func (a *app) mcpTest(ctx context.Context, id drawbridge.ServerID, asJSON bool) 
 
 // testable says why the server cannot be tested, or nil.
 func testable(set config.Set, id drawbridge.ServerID) error {
-	var known []string
-	for _, s := range set.Servers {
-		known = append(known, string(s.ID))
-		if s.ID != id {
-			continue
+	s, ok := set.Lookup(id)
+	switch {
+	case !ok:
+		text := fmt.Sprintf("Server %q not found.", id)
+		if len(set.Servers) > 0 {
+			text += " Configured: " + names(serverNames(set), 12) + "."
 		}
-		switch s.Phase {
-		case drawbridge.Idle:
-			return nil
-		case drawbridge.Disabled:
-			return fmt.Errorf("Server %q is disabled: set \"enabled\" to true in %s", id, s.Origin)
-		}
-		return fmt.Errorf("server %q is %s: %s", id, s.Phase, s.Reason)
+		return usageError{errors.New(text)}
+	case s.Phase == drawbridge.Idle:
+		return nil
+	case s.Phase == drawbridge.Disabled:
+		return fmt.Errorf("Server %q is disabled: set \"enabled\" to true in %s", id, s.Origin)
 	}
-	text := fmt.Sprintf("Server %q not found.", id)
-	if len(known) > 0 {
-		text += " Configured: " + names(known, 12) + "."
+	return fmt.Errorf("server %q is %s: %s", id, s.Phase, s.Reason)
+}
+
+func serverNames(set config.Set) []string {
+	all := make([]string, len(set.Servers))
+	for i, s := range set.Servers {
+		all[i] = string(s.ID)
 	}
-	return usageError{errors.New(text)}
+	return all
 }
 
 func (a *app) printTest(l drawbridge.Listing, s drawbridge.Status, fault error) error {

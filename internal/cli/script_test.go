@@ -20,6 +20,7 @@ func TestMain(m *testing.M) {
 	mcptest.Run()
 	testscript.Main(m, map[string]func(){
 		"drawbridge": func() { os.Exit(cli.Main(context.Background(), os.Args[1:], cli.OS())) },
+		"outlive":    outlive,
 	})
 }
 

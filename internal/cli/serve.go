@@ -78,9 +78,6 @@ func (a *app) serve(ctx context.Context, addr, token string, origins []string) e
 	if len(set.Servers) == 0 {
 		fmt.Fprintln(a.Err, noServers)
 	}
-	if addr == "" {
-		addr = set.Settings.HTTP
-	}
 	door := func(ctx context.Context) error { return g.Server().ServeStdio(ctx, a.In, a.Out) }
 	if addr != "" {
 		listener, err := listen(ctx, addr)

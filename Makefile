@@ -1,0 +1,76 @@
+# make          what a change must pass
+# make help     the other targets
+
+GO ?= go
+FUZZTIME ?= 10s
+
+# What tests against npm's peers and what measures is built on request only, and checked always.
+TAGS := peers,bench
+
+.DEFAULT_GOAL := check
+.NOTPARALLEL:
+.PHONY: help check fmt tidy vet lint shape test build cross ci conform peers bench bench-smoke fuzz clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+check: fmt tidy vet lint shape test ## (default) formatting, vet, staticcheck, go.mod, shape, tests with the race detector
+
+fmt:
+	@files=$$(git ls-files --cached --others --exclude-standard '*.go' | xargs -r ls -d 2>/dev/null | xargs -r gofmt -l); \
+	if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
+
+tidy:
+	@$(GO) mod tidy -diff
+
+vet:
+	$(GO) vet -tags $(TAGS) ./...
+
+lint:
+	$(GO) tool staticcheck -tags $(TAGS) ./...
+
+shape: ## the limits on the code's shape, with what the code has
+	$(GO) run ./internal/shape
+
+test: ## all tests that need nothing installed, in random order, with the race detector
+	$(GO) test -race -shuffle=on -timeout 5m ./...
+
+build: ## bin/drawbridge
+	$(GO) build -trimpath -o bin/drawbridge ./cmd/drawbridge
+
+cross: ## compile for the other systems, and without MCP servers
+	$(GO) build -tags nomcp -o /dev/null ./cmd/drawbridge
+	GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/drawbridge
+	GOOS=windows GOARCH=amd64 $(GO) build -o /dev/null ./cmd/drawbridge
+
+ci: check cross conform peers bench-smoke ## check, conformance, peers and a short run of the benchmarks; installs what they need
+
+peers/node_modules/.package-lock.json: peers/package.json peers/package-lock.json
+	cd peers && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+.PHONY: peers/node_modules
+peers/node_modules: peers/node_modules/.package-lock.json
+
+conform: peers/node_modules ## the official conformance suite, both generations, on one URL
+	$(GO) test -tags peers -count=1 -timeout 10m -v -run '^TestConformance$$' ./peers
+
+peers: peers/node_modules ## the Inspector, the SDK's client and npm's reference servers
+	$(GO) test -tags peers -count=1 -timeout 10m -v -skip '^TestConformance$$' ./peers
+
+bench: ## the numbers, each beside its control, with bar and verdict
+	$(GO) test -tags bench -count=1 -timeout 30m -v -run '^TestNumbers$$' ./bench
+
+bench-smoke:
+	$(GO) test -tags bench -count=1 -timeout 5m -v -short -run '^TestNumbers$$' ./bench
+
+fuzz: ## every fuzz target for FUZZTIME (10s)
+	@set -e; for pkg in $$($(GO) list ./...); do \
+		for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "$$pkg $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+clean: ## what was built and installed
+	rm -rf bin .cache peers/node_modules

@@ -1,0 +1,62 @@
+//go:build bench
+
+package bench
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+)
+
+// roleVariable names what a process of this binary is to be; the tests where it is not set.
+const roleVariable = "DRAWBRIDGE_BENCH_ROLE"
+
+// drawbridge is the program under test, built once by TestMain.
+var drawbridge string
+
+func TestMain(m *testing.M) {
+	gateway.Reap()
+	if role := os.Getenv(roleVariable); role != "" {
+		if err := play(role, os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, role+":", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	bin, err := os.MkdirTemp("", "drawbridge-bench-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(bin)
+	drawbridge = filepath.Join(bin, "drawbridge")
+	out, err := exec.Command("go", "build", "-trimpath", "-o", drawbridge, "github.com/drawbridge-mcp/drawbridge/cmd/drawbridge").CombinedOutput()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "build drawbridge: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// play is the main of a process in a role.
+func play(role string, args []string) error {
+	switch role {
+	case "upstream":
+		return upstream(args)
+	case "reverse":
+		return reverse(args[0])
+	case "naive":
+		return naive(args)
+	case "gateway":
+		return embedded(args[0], args[1])
+	}
+	return fmt.Errorf("no such role")
+}

@@ -1,0 +1,130 @@
+package bridge
+
+import (
+	"context"
+	"net/http"
+	"os"
+
+	"github.com/drawbridge-mcp/drawbridge/bridge/link"
+	"github.com/drawbridge-mcp/drawbridge/bridge/process"
+	"github.com/drawbridge-mcp/drawbridge/bridge/remote"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// A dialer connects a session to its server: it sets conn, and proc where there is a process. Tests put their own in the
+// place of the real one.
+type dialer func(ctx context.Context, s *session, sse bool) error
+
+// A startError is a process that could not be started.
+type startError struct{ err error }
+
+func (s *startError) Error() string { return s.err.Error() }
+func (s *startError) Unwrap() error { return s.err }
+
+// connect connects a session, not greeted yet.
+func (g greeter) connect(ctx context.Context) (*session, error) {
+	return g.dial(ctx, g.e.row.Type == "sse")
+}
+
+// connectSSE connects by the transport of 2024-11-05.
+func (g greeter) connectSSE(ctx context.Context) (*session, error) { return g.dial(ctx, true) }
+
+func (g greeter) dial(ctx context.Context, sse bool) (*session, error) {
+	s := newSession(g.e, g.key)
+	if err := g.e.fleet.dial(ctx, s, sse); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func newDialer(o Options) dialer {
+	return func(ctx context.Context, s *session, sse bool) error {
+		if s.e.row.URL == "" {
+			return s.dialStdio(ctx)
+		}
+		return s.dialHTTP(ctx, o.HTTPClient, sse)
+	}
+}
+
+// dialStdio starts the server's process.
+func (s *session) dialStdio(ctx context.Context) error {
+	row := s.e.row
+	p, err := process.Start(ctx, process.Spec{
+		Command: row.Command,
+		Args:    row.Args,
+		Dir:     row.Cwd,
+		Env:     process.Environ(os.Environ(), environ(row.Env), s.e.inheritsEnv()),
+		Grace:   s.e.fleet.o.CloseGrace,
+	})
+	if err != nil {
+		return &startError{err}
+	}
+	s.proc = p
+	s.conn = link.NewStream(link.StreamOptions{
+		Send: func(_ context.Context, msg []byte) error {
+			_, err := p.Stdin().Write(msg)
+			return err
+		},
+		Next:    wire.NewLineReader(p.Stdout(), 0).Next,
+		Close:   p.Stop,
+		Handler: s,
+		OnJunk:  func([]byte) { s.junk.Add(1) },
+		Logger:  s.e.log,
+	})
+	return nil
+}
+
+func environ(pairs []config.Pair) []string {
+	env := make([]string, 0, len(pairs))
+	for _, p := range pairs {
+		env = append(env, p.Name+"="+p.Value)
+	}
+	return env
+}
+
+func (e *endpoint) inheritsEnv() bool {
+	if e.row.EnvIsolation != nil {
+		return !*e.row.EnvIsolation
+	}
+	return e.fleet.o.InheritEnv
+}
+
+// dialHTTP prepares a connection over HTTP; with sse it opens the stream of the old transport.
+func (s *session) dialHTTP(ctx context.Context, client *http.Client, sse bool) error {
+	o := remote.Options{
+		URL:     s.e.row.URL,
+		Headers: headers(s.e.row.Headers),
+		Client:  client,
+		Handler: s,
+		Marks:   s.e.marksFor,
+		OnGap:   s.missed,
+		OnJunk:  func([]byte) { s.junk.Add(1) },
+		Logger:  s.e.log,
+	}
+	if !sse {
+		s.conn = remote.DialHTTP(o)
+		return nil
+	}
+	conn, err := remote.DialSSE(ctx, o)
+	if err != nil {
+		return err
+	}
+	s.conn = conn
+	return nil
+}
+
+func headers(pairs []config.Pair) http.Header {
+	h := http.Header{}
+	for _, p := range pairs {
+		h.Add(p.Name, p.Value)
+	}
+	return h
+}
+
+// marksFor gives the arguments of a tool that travel in headers too.
+func (e *endpoint) marksFor(tool string) []wire.ParamMark {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.marks[tool]
+}

@@ -1,0 +1,243 @@
+package bridge
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// An endpoint is one server of the fleet. It has a home, the session that is kept and listed, and sessions for callers
+// who cannot share that one. Each session has a keeper: the goroutine that opens, watches and closes it.
+type endpoint struct {
+	fleet  *Fleet
+	row    config.Server
+	log    *slog.Logger
+	ctx    context.Context // ends with the endpoint
+	cancel context.CancelFunc
+	// changed has the home's keeper list the server again, rewatch look at what is watched, kick try at once.
+	changed, rewatch, kick chan struct{}
+	// tried is closed when the first attempt to mount has ended.
+	tried chan struct{}
+
+	mu       sync.Mutex
+	ended    bool
+	work     sync.WaitGroup // every goroutine; grows under mu, and not after ended
+	keeping  bool           // the home has a keeper
+	sessions map[key]*session
+	openings map[key]*opening
+	watch    watch
+
+	// How the last attempt that went wrong did so; failed is zero after one that went well.
+	failed  time.Time
+	failure error
+
+	// What is known of the server.
+	era     drawbridge.Era
+	listing *drawbridge.Listing
+	marks   map[string][]wire.ParamMark
+
+	// What Status tells beside that.
+	phase       drawbridge.Phase
+	fault       string
+	startMillis int64
+	junk        int
+	stderr      []string
+}
+
+// An opening is a session that somebody waits for.
+type opening struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	// ready is closed when the session can be used, or err says why there is none.
+	ready chan struct{}
+	err   error
+	// listed is closed after ready: for the home, when it is listed too, or fault says why it is not.
+	listed chan struct{}
+	fault  error
+}
+
+func newEndpoint(f *Fleet, row config.Server) *endpoint {
+	e := &endpoint{
+		fleet: f, row: row, log: f.o.Logger.With("server", string(row.ID)),
+		changed: make(chan struct{}, 1), rewatch: make(chan struct{}, 1), kick: make(chan struct{}, 1),
+		tried:    make(chan struct{}),
+		sessions: map[key]*session{}, openings: map[key]*opening{},
+		watch: newWatch(),
+		phase: drawbridge.Idle,
+	}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	if known, ok := f.o.Known[row.Hash]; ok && row.Hash != "" {
+		e.era, e.listing = known.Era, &known
+		e.marks = marksOf(row, known.Tools)
+	}
+	return e
+}
+
+// homeKey is the key of the session that is kept and listed.
+func (e *endpoint) homeKey() key { return key{principal: e.fleet.o.Principal} }
+
+// homeEra is what is spoken there: the modern generation where the server speaks both. It needs mu.
+func (e *endpoint) homeEra() drawbridge.Era {
+	if e.era.Has(drawbridge.Modern) {
+		return drawbridge.Modern
+	}
+	return e.era
+}
+
+// keyFor says which session a call belongs on. It is the home where the server's era is not known yet. It needs mu.
+func (e *endpoint) keyFor(c drawbridge.Caller) key {
+	if e.era == 0 {
+		return e.homeKey()
+	}
+	k := key{era: e.homeEra(), principal: c.Principal}
+	if c.Era != 0 && e.era.Has(c.Era) {
+		k.era = c.Era
+	}
+	if e.row.Share == "all" {
+		k.principal = e.fleet.o.Principal
+	}
+	if e.row.Isolate == "session" || k.era == drawbridge.Legacy && canBeAsked(c) {
+		k.session = c.Session
+	}
+	if k.session == "" && k.principal == e.fleet.o.Principal && k.era == e.homeEra() {
+		return e.homeKey()
+	}
+	return k
+}
+
+// start runs work in a goroutine that both the endpoint's end and the fleet's wait for. It needs mu.
+func (e *endpoint) start(work func()) bool {
+	if e.ended {
+		return false
+	}
+	e.work.Add(1)
+	ok := e.fleet.start(func() {
+		defer e.work.Done()
+		work()
+	})
+	if !ok {
+		e.work.Done()
+	}
+	return ok
+}
+
+// mount has the server mounted, unless it is.
+func (e *endpoint) mount() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.sessions[e.homeKey()] == nil {
+		e.want(e.homeKey(), nil)
+	}
+}
+
+// want gives the opening of a session, and begins it where nobody has. It needs mu.
+func (e *endpoint) want(k key, opener *drawbridge.Call) *opening {
+	if o := e.openings[k]; o != nil {
+		return o
+	}
+	o := &opening{ready: make(chan struct{}), listed: make(chan struct{})}
+	o.ctx, o.cancel = context.WithCancel(e.ctx)
+	e.openings[k] = o
+	switch {
+	case k == e.homeKey() && e.keeping:
+		signal(e.kick)
+	case k == e.homeKey():
+		if e.keeping = e.start(e.keepHome); !e.keeping {
+			e.settle(k, o, e.notRunning())
+		}
+	case !e.start(func() { e.keepOther(k, o, opener) }):
+		e.settle(k, o, e.notRunning())
+	}
+	return o
+}
+
+func (e *endpoint) notRunning() error {
+	if e.fleet.runs() {
+		return e.mountFault("start", errRemoved)
+	}
+	return e.mountFault("start", errNotRunning)
+}
+
+// opened makes a session usable. For the home the opening goes on until it is settled. It needs mu.
+func (e *endpoint) opened(o *opening, s *session) {
+	e.sessions[s.key] = s
+	e.failed, e.failure = time.Time{}, nil
+	close(o.ready)
+}
+
+// settle ends an opening: with err, or well where err is nil. It needs mu.
+func (e *endpoint) settle(k key, o *opening, err error) {
+	o.fault = err
+	select {
+	case <-o.ready:
+	default:
+		o.err = err
+		close(o.ready)
+	}
+	close(o.listed)
+	o.cancel()
+	delete(e.openings, k)
+}
+
+// withdraw has nobody use a session from now on.
+func (e *endpoint) withdraw(s *session) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.sessions[s.key] == s {
+		delete(e.sessions, s.key)
+	}
+}
+
+// close ends a session. When the fleet is in a hurry, or the session is broken anyway, it is not waited for long.
+func (e *endpoint) close(s *session, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), limit)
+	defer cancel()
+	s.close(ctx)
+	e.keepTail(s)
+}
+
+// closeLimit bounds the orderly end of a session.
+func (e *endpoint) closeLimit() time.Duration { return 3*e.fleet.o.CloseGrace + closeSoon }
+
+// closeSoon bounds the end of a session that is of no use any more.
+const closeSoon = 250 * time.Millisecond
+
+// keepTail remembers what people may ask for after a session's end.
+func (e *endpoint) keepTail(s *session) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.junk += int(s.junk.Swap(0))
+	if s.proc == nil {
+		return
+	}
+	if lines := s.proc.Stderr(); len(lines) > 0 || s.home() {
+		e.stderr = lines
+	}
+}
+
+// end begins the end of everything of the server.
+func (e *endpoint) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ended = true
+	e.cancel()
+}
+
+// wait waits for the end of every goroutine of the endpoint, no longer than ctx.
+func (e *endpoint) wait(ctx context.Context) error {
+	done := make(chan struct{})
+	if !e.fleet.start(func() { e.work.Wait(); close(done) }) {
+		return nil // Run waits for all of them
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,204 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/link"
+	"github.com/drawbridge-mcp/drawbridge/bridge/remote"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// A greeter opens one session. What a server speaks is found out by asking it in the modern way; whoever does not answer
+// that is asked in the legacy way, on a fresh process where the first one fell silent or exited.
+type greeter struct {
+	e   *endpoint
+	key key
+	// opener is the call that wants a session of its own; nil for a shared one.
+	opener *drawbridge.Call
+}
+
+// openHome opens the session that is kept, and says what the server speaks. What is remembered of it is tried first.
+func (e *endpoint) openHome(ctx context.Context) (*session, drawbridge.Era, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.fleet.o.ConnectTimeout)
+	defer cancel()
+	g := greeter{e: e, key: e.homeKey()}
+	e.mu.Lock()
+	known := e.era
+	e.mu.Unlock()
+	var s *session
+	var era drawbridge.Era
+	var err error
+	switch {
+	case known.Has(drawbridge.Modern) && e.row.Type != "sse":
+		s, era, err = g.modern(ctx)
+		if err != nil && !hopeless(err) && ctx.Err() == nil {
+			s, era, err = g.probe(ctx)
+		}
+	case known == drawbridge.Legacy || e.row.Type == "sse":
+		s, era, err = g.legacy(ctx)
+	default:
+		s, era, err = g.probe(ctx)
+	}
+	return s, era, e.greetFault(ctx, err)
+}
+
+// openOther opens a session beside the home.
+func (e *endpoint) openOther(ctx context.Context, k key, opener *drawbridge.Call) (*session, error) {
+	g := greeter{e, k, opener}
+	if k.session == "" {
+		g.opener = nil
+	}
+	if k.era == drawbridge.Legacy {
+		s, _, err := g.legacy(ctx)
+		return s, e.greetFault(ctx, err)
+	}
+	// A modern server needs no greeting: each request says who asks and how.
+	s, err := g.connect(ctx)
+	if err == nil {
+		s.era, s.version = drawbridge.Modern, wire.Version20260728
+	}
+	return s, e.greetFault(ctx, err)
+}
+
+// greetFault puts what went wrong into words. It gives nil for nil.
+func (e *endpoint) greetFault(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
+		return e.mountFault("connect", &connectTimeout{e.fleet.o.ConnectTimeout})
+	}
+	return e.mountFault("connect", err)
+}
+
+// A connectTimeout is a server that did not answer in time.
+type connectTimeout struct{ after time.Duration }
+
+func (c *connectTimeout) Error() string { return "timeout: no answer within " + c.after.String() }
+func (c *connectTimeout) Unwrap() error { return context.DeadlineExceeded }
+
+// hopeless says that another way of asking would not help: there is nobody to ask, or they want to know who asks.
+func hopeless(err error) bool {
+	if status, ok := errors.AsType[*remote.StatusError](err); ok {
+		return status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden
+	}
+	_, started := errors.AsType[*startError](err)
+	return started || errors.Is(err, link.ErrClosed)
+}
+
+// A discovered is what a server answers to server/discover.
+type discovered struct {
+	era drawbridge.Era
+	raw json.RawMessage
+}
+
+// modern opens a session with a server that is known to be modern.
+func (g greeter) modern(ctx context.Context) (*session, drawbridge.Era, error) {
+	s, err := g.connect(ctx)
+	if err != nil {
+		return nil, drawbridge.Modern, err
+	}
+	d, err := s.discover(ctx)
+	if err == nil && !d.era.Has(drawbridge.Modern) {
+		err = errNotModern
+	}
+	if err != nil {
+		return nil, drawbridge.Modern, g.abandon(s, err)
+	}
+	return s, d.era, nil
+}
+
+var errNotModern = errors.New("the server speaks no revision of the modern generation")
+
+// probe opens a session with a server of which nothing is known.
+func (g greeter) probe(ctx context.Context) (*session, drawbridge.Era, error) {
+	s, err := g.connect(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	d, err := g.tryDiscover(ctx, s)
+	switch {
+	case err == nil && d.era.Has(drawbridge.Modern):
+		return s, d.era, nil
+	case err != nil && (hopeless(err) || ctx.Err() != nil):
+		return nil, 0, g.abandon(s, err)
+	case err != nil && !answered(err): // silent, or gone
+		g.e.close(s, closeSoon)
+		return g.legacy(ctx)
+	}
+	return g.greet(ctx, s)
+}
+
+// tryDiscover asks in the modern way, within the time for that.
+func (g greeter) tryDiscover(ctx context.Context, s *session) (discovered, error) {
+	ctx, cancel := context.WithTimeout(ctx, g.e.fleet.o.ProbeTimeout)
+	defer cancel()
+	return s.discover(ctx)
+}
+
+// answered says whether a server said no, and so is there to be asked otherwise.
+func answered(err error) bool {
+	if _, ok := errors.AsType[*replyError](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[*remote.StatusError](err)
+	return ok
+}
+
+// legacy opens a session in the legacy way.
+func (g greeter) legacy(ctx context.Context) (*session, drawbridge.Era, error) {
+	s, err := g.connect(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	return g.greet(ctx, s)
+}
+
+// greet greets in the legacy way. A server without a type that refuses Streamable HTTP is tried as HTTP+SSE (2025-11-25,
+// Transports, Backwards Compatibility). One that refuses initialize is asked in the modern way once more: it may have
+// been slow to start when it was probed, or be another than the one remembered.
+func (g greeter) greet(ctx context.Context, s *session) (*session, drawbridge.Era, error) {
+	err := s.initialize(ctx, g.opener)
+	if err == nil {
+		return s, drawbridge.Legacy, nil
+	}
+	if g.mayBeSSE(err) {
+		g.e.close(s, closeSoon)
+		if s, err = g.connectSSE(ctx); err != nil {
+			return nil, 0, err
+		}
+		if err = s.initialize(ctx, g.opener); err == nil {
+			return s, drawbridge.Legacy, nil
+		}
+	}
+	if _, refused := errors.AsType[*replyError](err); refused && g.opener == nil {
+		if d, err := g.tryDiscover(ctx, s); err == nil && d.era.Has(drawbridge.Modern) {
+			return s, d.era, nil
+		}
+	}
+	return nil, 0, g.abandon(s, err)
+}
+
+// mayBeSSE says whether a refusal is one that servers give who speak HTTP+SSE only.
+func (g greeter) mayBeSSE(err error) bool {
+	status, ok := errors.AsType[*remote.StatusError](err)
+	return ok && g.e.row.Type == "" && g.e.row.URL != "" &&
+		slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}, status.Code)
+}
+
+// abandon closes a session that was not greeted. It gives the error that says most about why.
+func (g greeter) abandon(s *session, err error) error {
+	if errors.Is(err, link.ErrLost) || errors.Is(err, link.ErrClosed) && s.proc != nil {
+		if why := s.ending(); why != nil {
+			err = why
+		}
+	}
+	g.e.close(s, closeSoon)
+	return err
+}

@@ -1,0 +1,296 @@
+package bridge
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	onlyModern = `"2026-07-28"`
+	bothEras   = `"2026-07-28","2025-11-25"`
+)
+
+// bothFake speaks both generations.
+func bothFake() *fake {
+	f := newModernFake(bothEras)
+	f.on(wire.MethodInitialize, newFake().answers[wire.MethodInitialize])
+	return f
+}
+
+func TestEras(t *testing.T) {
+	silent, exits, stale := newFake(), newFake(), newFake()
+	silent.on(wire.MethodDiscover, always(""))
+	exits.on(wire.MethodDiscover, func(c *fakeConn, _ wire.Message) string { c.die(); return "" })
+	stale.on(wire.MethodDiscover, always(`{"supportedVersions":["2025-11-25"]}`))
+	lateModern := newModernFake(onlyModern)
+	answer, deaf := lateModern.answers[wire.MethodDiscover], true
+	lateModern.on(wire.MethodDiscover, func(c *fakeConn, m wire.Message) string {
+		if deaf {
+			deaf = false
+			return ""
+		}
+		return answer(c, m)
+	})
+	for _, tt := range []struct {
+		name  string
+		fake  *fake
+		era   drawbridge.Era
+		dials int
+		took  time.Duration
+	}{
+		{"modern", newModernFake(onlyModern), drawbridge.Modern, 1, 0},
+		{"both", bothFake(), drawbridge.Modern | drawbridge.Legacy, 1, 0},
+		{"legacy, says no to the probe", newFake(), drawbridge.Legacy, 1, 0},
+		{"legacy, knows the probe and only old revisions", stale, drawbridge.Legacy, 1, 0},
+		{"legacy, silent on the probe", silent, drawbridge.Legacy, 2, 3 * time.Second},
+		{"legacy, exits on the probe", exits, drawbridge.Legacy, 2, 0},
+		{"modern, and slow to start", lateModern, drawbridge.Modern, 2, 3 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				r := newRig(t, tt.fake, Options{})
+				l, err := r.Mount(t.Context(), "fake")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); l.Era != tt.era || took != tt.took || len(r.fake.dialled()) != tt.dials || r.fake.open() != 1 {
+					t.Errorf("era %v after %v and %d dials, %d are open; want %v, %v, %d", l.Era, took, len(r.fake.dialled()), r.fake.open(), tt.era, tt.took, tt.dials)
+				}
+				r.call(echo(caller(drawbridge.Legacy)))
+			})
+		})
+	}
+}
+
+func TestARememberedEraIsNotAskedFor(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		fake     *fake
+		known    drawbridge.Era
+		era      drawbridge.Era
+		discover int
+		dials    int
+	}{
+		{"legacy", newFake(), drawbridge.Legacy, drawbridge.Legacy, 0, 1},
+		{"modern", newModernFake(onlyModern), drawbridge.Modern, drawbridge.Modern, 1, 1},
+		{"modern, but now it is legacy", newFake(), drawbridge.Modern, drawbridge.Legacy, 2, 2},
+		{"legacy, but now it is modern", newModernFake(onlyModern), drawbridge.Legacy, drawbridge.Modern, 1, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				known := map[string]drawbridge.Listing{"hash": {Server: "fake", Row: "hash", Era: tt.known}}
+				r := newRig(t, tt.fake, Options{Known: known})
+				l, err := r.Mount(t.Context(), "fake")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n := r.fake.count(wire.MethodDiscover); l.Era != tt.era || n != tt.discover || len(r.fake.dialled()) != tt.dials {
+					t.Errorf("era %v, %d times asked, %d dials", l.Era, n, len(r.fake.dialled()))
+				}
+			})
+		})
+	}
+}
+
+func TestGreetingsAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newModernFake(onlyModern), Options{Version: "1.2"})
+		l, err := r.Mount(t.Context(), "fake")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := drawbridge.Listing{
+			Server: "fake", Row: "hash", Era: drawbridge.Modern,
+			Info:         []byte(`{"name":"fake","version":"2"}`),
+			Capabilities: []byte(`{"tools":{"listChanged":true},"resources":{}}`),
+			Instructions: "be kind",
+			Tools:        l.Tools[:1],
+			Hints:        map[string]drawbridge.Hint{wire.MethodDiscover: {TTL: time.Second, Public: true}},
+			At:           l.At,
+		}
+		if diff := cmp.Diff(want, l); diff != "" || string(l.Tools[0]) != echoDefinition {
+			t.Error(diff)
+		}
+		meta := wire.MetaOf(r.fake.params(wire.MethodDiscover)[0])
+		if got := string(wire.Get(meta, wire.MetaClientInfo)); got != `{"name":"drawbridge","title":"Drawbridge","version":"1.2"}` {
+			t.Error(got)
+		}
+	})
+}
+
+func TestACallerIsSpokenForInItsOwnEra(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, bothFake(), Options{})
+		modern := caller(drawbridge.Modern)
+		modern.Capabilities = []byte(`{"sampling":{"x":1.0}}`)
+		call := echo(modern)
+		call.Params = []byte(`{"name":"echo","_meta":{"a":1e3,"io.modelcontextprotocol/clientInfo":{"name":"them"},"io.modelcontextprotocol/logLevel":"info"}}`)
+		r.call(call)
+		if n := r.fake.open(); n != 1 {
+			t.Errorf("a modern caller has another connection than the home: %d", n)
+		}
+		want := `{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+			`"io.modelcontextprotocol/clientInfo":{"name":"drawbridge","title":"Drawbridge","version":"dev"},` +
+			`"io.modelcontextprotocol/clientCapabilities":{"sampling":{"x":1.0}},"a":1e3,"io.modelcontextprotocol/logLevel":"info"`
+		if got := string(wire.MetaOf(r.fake.params(wire.MethodToolsCall)[0])); !strings.HasPrefix(got, want+`,"progressToken":`) {
+			t.Errorf("_meta is\n%s, want\n%s", got, want)
+		}
+		r.call(echo(caller(drawbridge.Legacy)))
+		if n := r.fake.open(); n != 2 {
+			t.Errorf("a legacy caller shares the modern home: %d", n)
+		}
+		if got := string(r.fake.params(wire.MethodInitialize)[0]); !strings.Contains(got, `"capabilities":{}`) {
+			t.Error(got)
+		}
+	})
+}
+
+func TestMixedPairs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newModernFake(onlyModern), Options{})
+		if err := r.SetLevel(t.Context(), "s", "warning"); err != nil {
+			t.Fatal(err)
+		}
+		r.call(echo(talker("s")))
+		meta := wire.MetaOf(r.fake.params(wire.MethodToolsCall)[0])
+		if string(wire.Get(meta, wire.MetaClientCapabilities)) != "{}" || wire.GetText(meta, wire.MetaLogLevel) != "warning" {
+			t.Errorf("a legacy caller at a modern server: %s", meta)
+		}
+		r.fake.on(wire.MethodToolsCall, always(`{"resultType":"input_required","requestState":"x"}`))
+		f := r.fault(echo(talker("s")))
+		if f.Code != drawbridge.InvalidInput || f.Ambiguous || !strings.HasPrefix(f.Error(), "call echo on fake: the server wants input from the caller") {
+			t.Errorf("%v, %+v", f, f)
+		}
+		r.call(echo(caller(drawbridge.Modern))) // for whom that is an answer
+	})
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{})
+		var answered wire.Message
+		r.fake.on("", func(_ *fakeConn, m wire.Message) string { answered = m; return "" })
+		r.fake.on(wire.MethodToolsCall, func(c *fakeConn, m wire.Message) string {
+			c.say(wire.Message{ID: []byte(`"q"`), Method: wire.MethodElicitation, Params: []byte(`{}`)})
+			return `{"content":[]}`
+		})
+		modern := caller(drawbridge.Modern)
+		modern.Session, modern.Capabilities = "s", []byte(`{"elicitation":{}}`)
+		call := echo(modern)
+		call.Params = []byte(`{"name":"echo","_meta":{"io.modelcontextprotocol\/clientInfo":{},"io.modelcontextprotocol/protocolVersion":"2026-07-28","keep":null}}`)
+		r.call(call)
+		synctest.Wait()
+		if got := string(wire.MetaOf(r.fake.params(wire.MethodToolsCall)[0])); !strings.HasPrefix(got, `{"keep":null,"progressToken":`) {
+			t.Errorf("a modern caller at a legacy server: %s", got)
+		}
+		if wire.ErrorCode(answered.Error) != wire.CodeMethodNotFound || !strings.Contains(string(answered.Error), "cannot be asked this way") {
+			t.Errorf("the server asked, and got %s", answered.Error)
+		}
+	})
+}
+
+func TestServerInfoIsStripped(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"up"}}}`:              `{"content":[]}`,
+		`{"_meta":{"a":1.0,"io.modelcontextprotocol\/serverInfo":{"name":"up"}}, "x": 1e400 }`:     `{"_meta":{"a":1.0}, "x": 1e400 }`,
+		`{"content":[{"type":"text","text":"serverInfo"}], "_meta" : {"b": 12345678901234567890}}`: `{"content":[{"type":"text","text":"serverInfo"}], "_meta" : {"b": 12345678901234567890}}`,
+	} {
+		if got := string(fromServer([]byte(in))); got != want {
+			t.Errorf("%s\nbecame %s\nwant   %s", in, got, want)
+		}
+	}
+}
+
+func TestCallersThatCanBeAskedHaveSessionsOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{})
+		r.call(echo(caller(drawbridge.Legacy)))
+		if n := r.fake.open(); n != 1 {
+			t.Fatalf("%d connections for the home", n)
+		}
+		r.call(echo(talker("one")))
+		r.call(echo(talker("two")))
+		r.call(echo(talker("one")))
+		if n := r.fake.open(); n != 3 {
+			t.Errorf("%d connections, want the home and one each", n)
+		}
+		hello := string(r.fake.params(wire.MethodInitialize)[1])
+		if !strings.HasPrefix(hello, `{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{},"x":1e2},"clientInfo":{"name":"drawbridge"`) {
+			t.Error(hello)
+		}
+		r.EndSession("one")
+		synctest.Wait()
+		if n := r.fake.open(); n != 2 {
+			t.Errorf("%d connections after the end of one", n)
+		}
+		r.call(echo(talker("two")))
+		if n := len(r.fake.dialled()); n != 3 {
+			t.Errorf("%d dials", n)
+		}
+	})
+}
+
+func TestPrincipalsDoNotShare(t *testing.T) {
+	stranger := func(era drawbridge.Era, principal string) drawbridge.Call {
+		c := caller(era)
+		c.Principal = principal
+		return echo(c)
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(*config.Server)
+		want   int
+	}{
+		{"by default", func(*config.Server) {}, 3},
+		{`share = "all"`, func(row *config.Server) { row.Share = "all" }, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, newModernFake(onlyModern), Options{}, tt.change)
+				for _, principal := range []string{owner, "alice", "bob", "alice", owner} {
+					r.call(stranger(drawbridge.Modern, principal))
+				}
+				if n := r.fake.open(); n != tt.want {
+					t.Errorf("%d connections, want %d", n, tt.want)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{}, func(row *config.Server) { row.Isolate = "session" })
+		for _, session := range []string{"one", "two", "one"} {
+			c := caller(drawbridge.Legacy)
+			c.Session = session
+			r.call(echo(c))
+		}
+		if n := r.fake.open(); n != 3 {
+			t.Errorf("%d connections where each session has its own, want 3 with the home", n)
+		}
+	})
+}
+
+func TestASessionThatEndsWhileItOpensIsNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{})
+		r.fake.on(wire.MethodInitialize, always(""))
+		fault := make(chan error, 1)
+		go func() {
+			_, err := r.Do(t.Context(), "fake", echo(talker("one")))
+			fault <- err
+		}()
+		synctest.Wait()
+		r.EndSession("one")
+		if err := <-fault; !errors.Is(err, errGone) {
+			t.Errorf("got %v", err)
+		}
+		if n := r.fake.open(); n != 1 {
+			t.Errorf("%d connections are open", n)
+		}
+	})
+}

@@ -1,0 +1,114 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// discover asks what a server of the modern generation is, and notes the answer.
+func (s *session) discover(ctx context.Context) (discovered, error) {
+	params := toModern(nil, s.e.hop(wire.Version20260728))
+	result, err := s.request(ctx, wire.MethodDiscover, params)
+	if err != nil {
+		return discovered{}, err
+	}
+	var d discovered
+	for v := range wire.Elements(wire.Get(result, "supportedVersions")) {
+		version, _ := wire.Text(v)
+		if wire.EraOf(version) == drawbridge.Legacy || version == wire.Version20260728 {
+			d.era |= wire.EraOf(version)
+		}
+	}
+	if d.era.Has(drawbridge.Modern) {
+		s.era, s.version = drawbridge.Modern, wire.Version20260728
+		s.info = wire.Get(result, "_meta", wire.MetaServerInfo)
+		s.note(result)
+		hint := hintOf(result)
+		s.hint = &hint
+	}
+	return d, nil
+}
+
+// initialize greets a server of the legacy generation, and notes the answer. For a session of the caller's own the server
+// hears what the caller can do and speaks; for a shared one, that we can do nothing but tell it our roots, if we have any.
+func (s *session) initialize(ctx context.Context, opener *drawbridge.Call) error {
+	s.opener = opener
+	version, capabilities := wire.Version20251125, json.RawMessage("{}")
+	if len(s.e.fleet.o.Roots) > 0 {
+		capabilities = json.RawMessage(`{"roots":{}}`)
+	}
+	if opener != nil {
+		if len(opener.Caller.Capabilities) > 0 {
+			capabilities = opener.Caller.Capabilities
+		}
+		if v := opener.Caller.Protocol; wire.EraOf(v) == drawbridge.Legacy {
+			version = v
+		}
+	}
+	params := wire.Apply(nil,
+		wire.Put(wire.Quote(version), "protocolVersion"),
+		wire.Put(capabilities, "capabilities"),
+		wire.Put(json.RawMessage(clientInfo(s.e.fleet.o.Version)), "clientInfo"))
+	result, err := s.request(ctx, wire.MethodInitialize, params)
+	if err != nil {
+		return err
+	}
+	if s.version = wire.GetText(result, "protocolVersion"); s.version == "" {
+		return errors.New("the answer to initialize names no protocol version")
+	}
+	s.era = drawbridge.Legacy
+	s.info = wire.Get(result, "serverInfo")
+	s.note(result)
+	if err := s.conn.Notify(ctx, wire.NoteInitialized, nil); err != nil {
+		return err
+	}
+	s.setLevel(ctx, s.e.fleet.levelFor(s.key.session))
+	return nil
+}
+
+// note keeps what both greetings have.
+func (s *session) note(result json.RawMessage) {
+	s.capabilities = wire.Get(result, "capabilities")
+	s.instructions = wire.GetText(result, "instructions")
+}
+
+// request sends a request of our own and gives its result.
+func (s *session) request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	m, err := s.conn.Do(ctx, method, params, nil)
+	switch {
+	case err != nil:
+		return nil, err
+	case m.Error != nil:
+		return nil, &replyError{m.Error}
+	}
+	return m.Result, nil
+}
+
+// own gives the params of a request of our own in the form that the session's generation has.
+func (s *session) own(params json.RawMessage) json.RawMessage {
+	if s.era == drawbridge.Modern {
+		return toModern(params, s.e.hop(s.version))
+	}
+	return params
+}
+
+// hop is how we present ourselves in requests of our own.
+func (e *endpoint) hop(version string) hop {
+	return hop{version: version, client: clientInfo(e.fleet.o.Version)}
+}
+
+// hintOf reads the caching hints of a result.
+func hintOf(result json.RawMessage) drawbridge.Hint {
+	var ms int64
+	_ = json.Unmarshal(wire.Get(result, "ttlMs"), &ms) // no number: no hint
+	const most = int64(365 * 24 * time.Hour / time.Millisecond)
+	return drawbridge.Hint{
+		TTL:    time.Duration(max(0, min(ms, most))) * time.Millisecond,
+		Public: wire.GetText(result, "cacheScope") == "public",
+	}
+}

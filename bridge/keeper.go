@@ -1,0 +1,219 @@
+package bridge
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+const (
+	// The pauses between attempts to mount a server again double from the first to the last.
+	firstPause = 500 * time.Millisecond
+	lastPause  = 60 * time.Second
+	// justNow is how long after an attempt that went wrong a call does not bring about another.
+	justNow = 500 * time.Millisecond
+	// stayed is how long a session must have lasted for its loss to count as the first.
+	stayed = time.Minute
+)
+
+// keepHome is the goroutine that keeps the server mounted and listed: until it is idle, the endpoint ends, or, where
+// servers are mounted on demand, it is lost.
+func (e *endpoint) keepHome() {
+	pause := firstPause
+	for {
+		began := time.Now()
+		s, err := e.attempt()
+		if err == nil {
+			err = e.serve(s)
+			e.withdraw(s)
+		}
+		if err != nil && time.Since(began) > stayed {
+			pause = firstPause
+		}
+		if !e.again(s, err, pause) {
+			return
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
+
+// again ends a session, and says whether another is wanted once the pause is over. s is nil after an attempt that went
+// wrong.
+func (e *endpoint) again(s *session, why error, pause time.Duration) bool {
+	ending, idle := e.ctx.Err() != nil, why == errIdle
+	switch {
+	case s == nil:
+	case ending, idle:
+		e.enter(drawbridge.Closing, nil)
+		e.close(s, e.closeLimit())
+	default:
+		e.close(s, closeSoon)
+		e.enter(drawbridge.Faulted, e.lostFault(why))
+	}
+	switch {
+	case ending:
+	case idle, e.fleet.o.OnDemand:
+		return e.stillWanted(idle)
+	case e.rest(pause):
+		return true
+	}
+	e.depart()
+	return false
+}
+
+// rest waits out the pause with jitter, or until somebody wants the server. It says false at the end of the endpoint.
+func (e *endpoint) rest(pause time.Duration) bool {
+	timer := time.NewTimer(pause*3/4 + rand.N(pause/2))
+	defer timer.Stop()
+	for {
+		if e.wanted() {
+			return e.ctx.Err() == nil
+		}
+		select {
+		case <-timer.C:
+			return e.ctx.Err() == nil
+		case <-e.kick:
+		case <-e.ctx.Done():
+			return false
+		}
+	}
+}
+
+func (e *endpoint) wanted() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.openings[e.homeKey()] != nil
+}
+
+// stillWanted says whether somebody waits for the home. If nobody does, its keeper is done.
+func (e *endpoint) stillWanted(idle bool) bool {
+	if e.wanted() {
+		return true
+	}
+	if idle {
+		e.enter(drawbridge.Idle, nil)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.keeping = e.openings[e.homeKey()] != nil
+	return e.keeping
+}
+
+// depart is the last act of the home's keeper at the end of the endpoint.
+func (e *endpoint) depart() {
+	e.mu.Lock()
+	if o := e.openings[e.homeKey()]; o != nil {
+		e.settle(e.homeKey(), o, e.mountFault("start", errRemoved))
+	}
+	e.keeping = false
+	faulted := e.phase == drawbridge.Faulted
+	e.mu.Unlock()
+	if !faulted { // else that is what people are to find
+		e.enter(drawbridge.Closed, nil)
+	}
+	e.tryEnded()
+}
+
+// attempt mounts the server: connects, greets, lists.
+func (e *endpoint) attempt() (*session, error) {
+	began := time.Now()
+	e.mu.Lock()
+	o := e.want(e.homeKey(), nil)
+	e.mu.Unlock()
+	defer e.tryEnded()
+	e.enter(drawbridge.Connecting, nil)
+	if m := e.fleet.o.Memory; m != nil {
+		if err := m.Attempt(e.ctx, e.row.Hash, e.row.ID); err != nil {
+			e.log.Warn("an attempt to mount was not recorded", "error", err)
+		}
+	}
+	s, era, err := e.openHome(o.ctx)
+	if err != nil {
+		e.settleHome(o, err)
+		return nil, err
+	}
+	e.mu.Lock()
+	e.era = era
+	e.opened(o, s)
+	e.mu.Unlock()
+	if err := e.relist(s, began); err != nil {
+		e.withdraw(s)
+		e.close(s, closeSoon)
+		e.settleHome(o, err)
+		return nil, err
+	}
+	e.settleHome(o, nil)
+	return s, nil
+}
+
+// settleHome ends the opening of the home, after the phase says how that went.
+func (e *endpoint) settleHome(o *opening, err error) {
+	if err != nil && e.ctx.Err() == nil {
+		e.enter(drawbridge.Faulted, err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err != nil {
+		e.failed, e.failure = time.Now(), err
+	}
+	e.settle(e.homeKey(), o, err)
+}
+
+// tryEnded lets those go on who wait for the first attempt to end.
+func (e *endpoint) tryEnded() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	select {
+	case <-e.tried:
+	default:
+		close(e.tried)
+	}
+}
+
+// keepOther is the goroutine of a session beside the home.
+func (e *endpoint) keepOther(k key, o *opening, opener *drawbridge.Call) {
+	ctx, cancel := context.WithTimeout(o.ctx, e.fleet.o.ConnectTimeout)
+	s, err := e.openOther(ctx, k, opener)
+	cancel()
+	e.mu.Lock()
+	switch {
+	case err != nil:
+		if o.ctx.Err() != nil {
+			err = e.mountFault("start", errGone)
+		} else {
+			e.failed, e.failure = time.Now(), err
+		}
+		e.settle(k, o, err)
+		e.mu.Unlock()
+		return
+	case o.ctx.Err() != nil:
+		s.lose(errGone)
+	}
+	e.opened(o, s)
+	e.settle(k, o, nil)
+	e.mu.Unlock()
+	idle := time.NewTimer(e.idleAfter(s))
+	defer idle.Stop()
+	why := error(nil)
+	for why == nil {
+		select {
+		case <-e.ctx.Done():
+			why = e.ctx.Err()
+		case <-s.lost:
+			why = s.cause
+		case <-s.conn.Done():
+			why = s.ending()
+			e.log.Info("a caller's own connection was lost", "error", why)
+		case <-idle.C:
+			if left := e.retireIdle(s); left > 0 {
+				idle.Reset(left)
+			} else {
+				why = errIdle
+			}
+		}
+	}
+	e.withdraw(s)
+	e.close(s, e.closeLimit())
+}

@@ -1,0 +1,117 @@
+package bridge
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// levels of log lines, the most talkative first.
+var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+
+// levelTimeout bounds the request for a level.
+const levelTimeout = 5 * time.Second
+
+// SetLevel asks for log lines of a level and above, for the caller with that session; the empty session stands for
+// everyone who has none of their own with a server. It is remembered until EndSession, and told to the servers of the
+// legacy generation: a shared one is asked for the most that anybody wants. A server that does not want to know is
+// passed over; the error is for a level that there is none of.
+func (f *Fleet) SetLevel(ctx context.Context, session, level string) error {
+	if !slices.Contains(levels, level) {
+		return &drawbridge.Fault{
+			Kind: drawbridge.BridgeFault, Code: drawbridge.InvalidInput, Step: "set the log level", Next: "use one of debug to emergency",
+		}
+	}
+	f.mu.Lock()
+	f.levels[session] = level
+	f.mu.Unlock()
+	var work sync.WaitGroup
+	for _, e := range f.all() {
+		for _, s := range e.live() {
+			if s.shared() || s.key.session == session {
+				work.Go(func() { s.setLevel(ctx, f.levelFor(s.key.session)) })
+			}
+		}
+	}
+	work.Wait()
+	return nil
+}
+
+// levelFor is the level for a session of a caller's own, or, for the empty session, the most that anybody wants. Empty
+// means that nobody said.
+func (f *Fleet) levelFor(session string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if session != "" {
+		return f.levels[session]
+	}
+	most := len(levels)
+	for _, level := range f.levels {
+		most = min(most, slices.Index(levels, level))
+	}
+	if most == len(levels) {
+		return ""
+	}
+	return levels[most]
+}
+
+// setLevel tells a legacy server the level, if it wants to know.
+func (s *session) setLevel(ctx context.Context, level string) {
+	if level == "" || s.era != drawbridge.Legacy || !declares(s.capabilities, "logging") {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, levelTimeout)
+	defer cancel()
+	if _, err := s.request(ctx, wire.MethodSetLevel, wire.Apply(nil, wire.Put(wire.Quote(level), "level"))); err != nil {
+		s.e.log.Info("a server did not take the log level", "error", err)
+	}
+}
+
+// live gives the sessions that can be used.
+func (e *endpoint) live() []*session {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var live []*session
+	for _, s := range e.sessions {
+		if !s.over() {
+			live = append(live, s)
+		}
+	}
+	return live
+}
+
+// EndSession closes what was opened for the caller with that session, and forgets the level it asked for. It does not
+// wait for the end.
+func (f *Fleet) EndSession(session string) {
+	if session == "" {
+		return
+	}
+	f.mu.Lock()
+	delete(f.levels, session)
+	f.mu.Unlock()
+	for _, e := range f.all() {
+		e.mu.Lock()
+		for k, s := range e.sessions {
+			if k.session == session {
+				s.lose(errGone)
+			}
+		}
+		for k, o := range e.openings {
+			if k.session == session {
+				o.cancel()
+			}
+		}
+		e.mu.Unlock()
+	}
+}
+
+// levelOf is the level that the caller with this session asked for; empty where it did not.
+func (f *Fleet) levelOf(session string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.levels[session]
+}

@@ -1,0 +1,250 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAMountIsRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{})
+		if err := r.Attempted(t.Context(), "fake"); err != nil {
+			t.Fatal(err)
+		}
+		r.end()
+		want := []string{"connecting", "attempt", "listing", "ready", "closing", "closed"}
+		if diff := cmp.Diff(want, r.mem.all()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestIdleServersStopAndStartAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{IdleStop: 10 * time.Minute})
+		r.later(9 * time.Minute)
+		r.call(echo(caller(drawbridge.Legacy)))
+		r.later(9 * time.Minute)
+		if r.fake.open() != 1 || r.phase() != drawbridge.Ready {
+			t.Errorf("it was called: %s, %d connections", r.phase(), r.fake.open())
+		}
+		r.later(2 * time.Minute)
+		if s := r.Status()[0]; r.fake.open() != 0 || s.Phase != drawbridge.Idle || s.Cards != 1 || s.Fault != "" {
+			t.Errorf("it was not called: %+v, %d connections", s, r.fake.open())
+		}
+		r.call(echo(caller(drawbridge.Legacy)))
+		synctest.Wait()
+		if r.fake.open() != 1 || r.phase() != drawbridge.Ready || r.mem.listCount() != 2 {
+			t.Errorf("it was called again: %s, %d connections, %d listings", r.phase(), r.fake.open(), r.mem.listCount())
+		}
+	})
+}
+
+func TestWhoIsWatchedOrSaysNeverDoesNotStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{IdleStop: time.Minute})
+		if err := r.Watch(t.Context(), "fake", []string{"a:b"}); err != nil {
+			t.Fatal(err)
+		}
+		r.later(time.Hour)
+		if r.phase() != drawbridge.Ready {
+			t.Errorf("it is watched, and is %s", r.phase())
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{IdleStop: time.Minute}, func(row *config.Server) { row.IdleStop = -1 })
+		r.later(100 * time.Hour)
+		if r.phase() != drawbridge.Ready {
+			t.Errorf("its row says never, and it is %s", r.phase())
+		}
+	})
+}
+
+func TestListChangesAreCoalescedAndTheLastIsNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{})
+		began := time.Now()
+		var listed []time.Duration
+		r.fake.on(wire.MethodToolsList, func(*fakeConn, wire.Message) string {
+			listed = append(listed, time.Since(began))
+			return `{"tools":[]}`
+		})
+		for range 100 { // ten seconds of changes
+			r.fake.last().note(wire.NoteToolsChanged, "{}")
+			r.later(100 * time.Millisecond)
+		}
+		r.later(time.Minute)
+		want := []time.Duration{0, 5 * time.Second, 10 * time.Second}
+		if diff := cmp.Diff(want, listed); diff != "" {
+			t.Error(diff)
+		}
+		if n := r.mem.listCount(); n != 4 {
+			t.Errorf("%d listings were passed on, want 4", n)
+		}
+	})
+}
+
+func TestReconnectBacksOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{IdleStop: -1})
+		r.later(time.Hour)
+		r.fake.set(errors.New("no such program"))
+		lost := time.Now()
+		r.fake.last().die()
+		r.later(10 * time.Minute)
+		dials := r.fake.dialled()[1:]
+		least, most := 500*time.Millisecond, 60*time.Second
+		for i, at := range dials {
+			pause := at.Sub(lost)
+			if pause < least*3/4 || pause > least*5/4 {
+				t.Errorf("attempt %d came %v after the one before, want about %v", i, pause, least)
+			}
+			lost, least = at, min(2*least, most)
+		}
+		if r.phase() != drawbridge.Faulted || !strings.Contains(r.Status()[0].Fault, "no such program") {
+			t.Errorf("%+v", r.Status()[0])
+		}
+		r.fake.set(nil)
+		r.later(80 * time.Second)
+		if r.phase() != drawbridge.Ready || r.mem.listCount() != 2 {
+			t.Errorf("it is back: %s, %d listings", r.phase(), r.mem.listCount())
+		}
+	})
+}
+
+func TestACallBringsAServerBackAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{IdleStop: -1})
+		r.later(time.Hour)
+		r.fake.set(errors.New("no such program"))
+		r.fake.last().die()
+		synctest.Wait()
+		f := r.fault(echo(caller(drawbridge.Legacy)))
+		want := "call echo on fake: server fake is unavailable: mount fake: connect: no such program (retry)"
+		if f.Error() != want || f.Code != drawbridge.Transient || f.Ambiguous {
+			t.Errorf("got %v, %+v", f, f)
+		}
+		before := len(r.fake.dialled())
+		r.fault(echo(caller(drawbridge.Legacy)))
+		if n := len(r.fake.dialled()); n != before {
+			t.Errorf("the last attempt was just now, and there was another: %d, then %d", before, n)
+		}
+		r.later(10 * time.Minute) // into the long pauses
+		r.fake.set(nil)
+		began := time.Now()
+		r.call(echo(caller(drawbridge.Legacy)))
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the call waited %v", took)
+		}
+	})
+}
+
+func TestOneBadServerCostsTheOthersNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{})
+		hang := newFake()
+		for _, method := range []string{wire.MethodInitialize, wire.MethodDiscover} {
+			hang.on(method, always(""))
+		}
+		good := r.dial
+		r.dial = func(ctx context.Context, s *session, sse bool) error {
+			if s.e.row.ID == "hang" {
+				return hang.dial(ctx, s, sse)
+			}
+			return good(ctx, s, sse)
+		}
+		if err := r.Add(config.Server{ID: "hang", Command: "hang", Hash: "hang", Phase: drawbridge.Idle}); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		_, err := r.Mount(t.Context(), "hang")
+		if took := time.Since(began); took != 30*time.Second {
+			t.Errorf("the mount took %v", took)
+		}
+		if want := "mount hang: connect: timeout: no answer within 30s"; err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		r.call(echo(caller(drawbridge.Legacy)))
+		if err := r.Remove(t.Context(), "hang"); err != nil {
+			t.Error(err)
+		}
+		if n := hang.open(); n != 0 {
+			t.Errorf("%d connections are open after the removal", n)
+		}
+		if f := new(drawbridge.Fault); !errors.As(r.Attempted(t.Context(), "hang"), &f) || f.Code != drawbridge.NotFound {
+			t.Errorf("a removed server: %v", f)
+		}
+	})
+}
+
+func TestOnDemandNothingStartsByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{OnDemand: true, IdleStop: -1})
+		r.later(time.Hour)
+		if n := len(r.fake.dialled()); n != 0 || r.phase() != drawbridge.Idle {
+			t.Fatalf("%d dials, %s", n, r.phase())
+		}
+		l, err := r.Mount(t.Context(), "fake")
+		if err != nil || len(l.Tools) != 1 {
+			t.Errorf("%+v, %v", l, err)
+		}
+		r.fake.set(errors.New("gone"))
+		r.fake.last().die()
+		r.later(time.Hour)
+		if n := len(r.fake.dialled()); n != 1 || r.phase() != drawbridge.Faulted {
+			t.Errorf("%d dials, %s", n, r.phase())
+		}
+		r.fake.set(nil)
+		r.call(echo(caller(drawbridge.Legacy)))
+	})
+}
+
+func TestAFleetThatDoesNotRunSaysSo(t *testing.T) {
+	f, err := New([]config.Server{{ID: "a", Command: "a", Phase: drawbridge.Idle}}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Do(t.Context(), "a", echo(caller(drawbridge.Legacy)))
+	if want := "call echo on a: server a is unavailable: mount a: start: the fleet is not running (retry)"; err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+	if _, err := f.Mount(t.Context(), "a"); err == nil {
+		t.Error("it was mounted")
+	}
+	if err := f.Watch(t.Context(), "a", []string{"x:y"}); err == nil {
+		t.Error("it is watched")
+	}
+	f.EndSession("s")
+	if err := f.SetLevel(t.Context(), "", "info"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNewRefusesWhatNoConfigurationGives(t *testing.T) {
+	row := config.Server{ID: "a", Command: "a", Phase: drawbridge.Idle}
+	unapproved := row
+	unapproved.Phase = drawbridge.NeedsApproval
+	for _, tt := range []struct {
+		name string
+		rows []config.Server
+		o    Options
+	}{
+		{"a name twice", []config.Server{row, row}, Options{}},
+		{"a row nobody approved", []config.Server{unapproved}, Options{}},
+		{"a bad name", []config.Server{{ID: "a__b"}}, Options{}},
+		{"a time below zero", []config.Server{row}, Options{CallTimeout: -1}},
+	} {
+		if _, err := New(tt.rows, tt.o); err == nil {
+			t.Errorf("%s was accepted", tt.name)
+		}
+	}
+}

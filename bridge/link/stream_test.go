@@ -1,0 +1,669 @@
+package link_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/drawbridge-mcp/drawbridge/bridge/link"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A peer is the server's end of a Stream's pipes, played by the test.
+type peer struct {
+	t   testing.TB
+	in  *wire.LineReader
+	r   *io.PipeReader // what in reads from
+	out *io.PipeWriter
+}
+
+// connect makes a Stream on two pipes. Both ends are closed with the test.
+func connect(t testing.TB, o link.StreamOptions) (*link.Stream, *peer) {
+	toServer, w := io.Pipe()
+	r, fromServer := io.Pipe()
+	lines := wire.NewLineReader(r, 1<<20)
+	o.Next = lines.Next
+	o.Send = func(_ context.Context, msg []byte) error {
+		_, err := w.Write(msg)
+		return err
+	}
+	o.Close = func(context.Context) error {
+		_ = r.Close()
+		return w.Close()
+	}
+	s := link.NewStream(o)
+	p := &peer{t, wire.NewLineReader(toServer, 0), toServer, fromServer}
+	t.Cleanup(func() {
+		_ = p.r.Close()
+		if err := s.Close(context.Background()); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return s, p
+}
+
+// read gives the next message that the Stream sent.
+func (p *peer) read() wire.Message {
+	p.t.Helper()
+	line, err := p.in.Next()
+	if err != nil {
+		p.t.Fatalf("the server reads: %v", err)
+	}
+	m, err := wire.Parse(line)
+	if err != nil {
+		p.t.Fatalf("the server reads %s: %v", line, err)
+	}
+	return m
+}
+
+// write writes a line; $ stands for id.
+func (p *peer) write(id json.RawMessage, line string) {
+	p.t.Helper()
+	if _, err := io.WriteString(p.out, strings.ReplaceAll(line, "$", string(id))+"\n"); err != nil {
+		p.t.Errorf("the server writes: %v", err)
+	}
+}
+
+// A heard is a Handler that keeps what it hears, and answers with what it was given.
+type heard struct {
+	mu     sync.Mutex
+	notes  []string
+	asks   []string
+	answer func(ctx context.Context) (result, errorObject json.RawMessage)
+}
+
+func (h *heard) Notify(method string, params json.RawMessage) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.notes = append(h.notes, method+" "+string(params))
+}
+
+func (h *heard) Ask(ctx context.Context, method string, params json.RawMessage) (result, errorObject json.RawMessage) {
+	h.mu.Lock()
+	h.asks = append(h.asks, method+" "+string(params))
+	h.mu.Unlock()
+	return h.answer(ctx)
+}
+
+func (h *heard) noted() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]string(nil), h.notes...)
+}
+
+// A reply is what a Do came back with.
+type reply struct {
+	Result, Error string
+	Err           error
+}
+
+// start calls Do from a goroutine.
+func start(ctx context.Context, s *link.Stream, method, params string, in link.Handler) <-chan reply {
+	c := make(chan reply, 1)
+	go func() {
+		m, err := s.Do(ctx, method, json.RawMessage(params), in)
+		c <- reply{string(m.Result), string(m.Error), err}
+	}()
+	return c
+}
+
+func TestStreamDo(t *testing.T) {
+	s, p := connect(t, link.StreamOptions{})
+	got := start(t.Context(), s, "tools/call", `{"name":"add","_meta":{"progressToken":"theirs","x":1}}`, nil)
+	req := p.read()
+	want := wire.Message{
+		ID:     json.RawMessage("1"),
+		Method: "tools/call",
+		Params: json.RawMessage(`{"name":"add","_meta":{"progressToken":1,"x":1}}`),
+	}
+	if diff := cmp.Diff(want, req); diff != "" {
+		t.Errorf("request: %s", diff)
+	}
+	p.write(req.ID, `{"jsonrpc":"2.0","id":$,"result":{"big":12345678901234567890,"s":""}}`)
+	if r := <-got; r != (reply{Result: `{"big":12345678901234567890,"s":""}`}) {
+		t.Errorf("got %+v", r)
+	}
+	got = start(t.Context(), s, "initialize", `{"protocolVersion":"2025-11-25"}`, nil)
+	if req = p.read(); string(req.Params) != `{"protocolVersion":"2025-11-25"}` {
+		t.Errorf("params of initialize: %s", req.Params)
+	}
+	p.write(req.ID, `{"jsonrpc":"2.0","id":$,"error":{"code":-32603,"message":"no"}}`)
+	if r := <-got; r != (reply{Error: `{"code":-32603,"message":"no"}`}) {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// TestStreamIsLenient has what servers were seen to write around an answer. In each case the call ends well, and so does
+// the next one.
+func TestStreamIsLenient(t *testing.T) {
+	const answer = `{"jsonrpc":"2.0","id":$,"result":{}}`
+	for _, tt := range []struct {
+		name, says string
+		junk       int
+	}{
+		{"plain", answer, 0},
+		{"a log line first", "server listening on stdio\n" + answer, 1},
+		{"a log line that begins like JSON", "2026-01-01 12:00 start\n" + answer, 1},
+		{"a JSON log line", `{"level":"info","msg":"hi"}` + "\n" + answer, 1},
+		{"a byte order mark", "\xef\xbb\xbf" + answer, 0},
+		{"CRLF", answer + "\r", 0},
+		{"blank lines", "\n \n" + answer + "\n\n", 0},
+		{"two messages on a line", `{"jsonrpc":"2.0","method":"notifications/x"}` + answer, 0},
+		{"a message and rubbish on a line", answer + " done.", 1},
+		{"a batch", `[{"jsonrpc":"2.0","method":"notifications/x"},` + answer + `]`, 0},
+		{"a batch with rubbish in it", `[7,` + answer + `]`, 1},
+		{"no jsonrpc", `{"id":$,"result":{}}`, 0},
+		{"result and an error of null", `{"jsonrpc":"2.0","id":$,"result":{},"error":null}`, 0},
+		{"an id as a string", `{"jsonrpc":"2.0","id":"$","result":{}}`, 0},
+		{"an id as a fraction", `{"jsonrpc":"2.0","id":$.0,"result":{}}`, 0},
+		{"answers to nothing", `{"jsonrpc":"2.0","id":99,"result":{}}` + "\n" + `{"jsonrpc":"2.0","id":"x","result":{}}` + "\n" + answer, 0},
+		{"an answer to a notification", `{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":""}}` + "\n" + answer, 0},
+		{"two answers", answer + "\n" + answer, 0},
+		{"a line over the bound", `{"id":98,"result":"` + strings.Repeat("x", 1<<20) + "\"}\n", 1},
+		{"invalid UTF-8", "{\"id\":$,\"result\":\"\xff\"}\n" + answer, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			junk := 0
+			s, p := connect(t, link.StreamOptions{OnJunk: func([]byte) { junk++ }})
+			got := start(t.Context(), s, "tools/list", "", nil)
+			req := p.read()
+			p.write(req.ID, tt.says)
+			r := <-got
+			switch {
+			case strings.Contains(tt.name, "bound"):
+				if !errors.Is(r.Err, wire.ErrTooLong) || !errors.Is(r.Err, link.ErrLost) {
+					t.Errorf("got %+v, want ErrTooLong", r)
+				}
+			case r != reply{Result: "{}"}:
+				t.Errorf("got %+v", r)
+			}
+			got = start(t.Context(), s, "ping", "{}", nil)
+			p.write(p.read().ID, `{"jsonrpc":"2.0","id":$,"result":{"second":true}}`)
+			if r := <-got; r != (reply{Result: `{"second":true}`}) {
+				t.Errorf("the next call: got %+v", r)
+			}
+			if junk != tt.junk {
+				t.Errorf("junk = %d, want %d", junk, tt.junk)
+			}
+		})
+	}
+}
+
+func TestStreamErrorWithoutID(t *testing.T) {
+	s, p := connect(t, link.StreamOptions{})
+	got := start(t.Context(), s, "server/discover", "", nil)
+	p.read()
+	p.write(nil, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"what?"}}`)
+	if r := <-got; r != (reply{Error: `{"code":-32600,"message":"what?"}`}) {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// TestStreamConcurrent has many calls at once, answered in the opposite order.
+func TestStreamConcurrent(t *testing.T) {
+	s, p := connect(t, link.StreamOptions{})
+	const n = 50
+	var work sync.WaitGroup
+	for i := range n {
+		work.Go(func() {
+			params := fmt.Sprintf(`{"n":%d}`, i)
+			m, err := s.Do(t.Context(), "echo", json.RawMessage(params), nil)
+			if got := string(wire.Get(m.Result, "n")); err != nil || got != fmt.Sprint(i) {
+				t.Errorf("call %d: %s, %v", i, m.Result, err)
+			}
+		})
+	}
+	requests := make([]wire.Message, n)
+	for i := range requests {
+		requests[i] = p.read()
+	}
+	for i := range requests {
+		req := requests[n-1-i]
+		p.write(req.ID, `{"jsonrpc":"2.0","id":$,"result":`+string(req.Params)+`}`)
+	}
+	work.Wait()
+}
+
+func TestStreamCancel(t *testing.T) {
+	for _, tt := range []struct {
+		method string
+		cancel func(context.Context) (context.Context, context.CancelFunc)
+		want   error
+		note   string
+	}{
+		{"tools/call", context.WithCancel, context.Canceled, `{"requestId":1,"reason":"cancelled"}`},
+		{"tools/call", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Second)
+		}, context.DeadlineExceeded, `{"requestId":1,"reason":"timeout"}`},
+		{"initialize", context.WithCancel, context.Canceled, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, p := connect(t, link.StreamOptions{})
+			ctx, cancel := tt.cancel(t.Context())
+			got := start(ctx, s, tt.method, "{}", nil)
+			p.read()
+			synctest.Wait()
+			if tt.want == context.Canceled {
+				cancel()
+			}
+			if r := <-got; r.Err != tt.want {
+				t.Errorf("%s: got %v, want %v", tt.method, r.Err, tt.want)
+			}
+			cancel()
+			if tt.note != "" {
+				if m := p.read(); m.Method != wire.NoteCancelled || string(m.Params) != tt.note {
+					t.Errorf("the server was told %+v", m)
+				}
+			}
+			// A late answer is nobody's, not even that of the next call.
+			got = start(t.Context(), s, "ping", "{}", nil)
+			req := p.read()
+			p.write(nil, `{"jsonrpc":"2.0","id":1,"result":{"late":true}}`)
+			p.write(req.ID, `{"jsonrpc":"2.0","id":$,"result":{}}`)
+			if r := <-got; r != (reply{Result: "{}"}) {
+				t.Errorf("the next call: %+v", r)
+			}
+		})
+	}
+}
+
+// TestStreamServerDoesNotRead has a server that leaves its input unread: a Do ends with its context all the same, what
+// was not sent is never sent, and what was half sent is finished first.
+func TestStreamServerDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := connect(t, link.StreamOptions{})
+		ctx, cancel := context.WithCancel(t.Context())
+		var calls []<-chan reply
+		for range 40 {
+			calls = append(calls, start(ctx, s, "tools/call", "{}", nil))
+		}
+		synctest.Wait()
+		cancel()
+		for _, c := range calls {
+			if r := <-c; r.Err != context.Canceled {
+				t.Errorf("got %v", r.Err)
+			}
+		}
+		if m := p.read(); m.Method != "tools/call" {
+			t.Errorf("the server read %+v first", m)
+		}
+		if m := p.read(); m.Method != wire.NoteCancelled {
+			t.Errorf("the server read %+v then", m)
+		}
+		got := start(t.Context(), s, "ping", "{}", nil)
+		req := p.read()
+		p.write(req.ID, `{"jsonrpc":"2.0","id":$,"result":{}}`)
+		if r := <-got; req.Method != "ping" || r.Err != nil {
+			t.Errorf("the server read %+v at last, and the call got %+v", req, r)
+		}
+	})
+}
+
+func TestStreamRouting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rest, first, second, subscription := &heard{}, &heard{}, &heard{}, &heard{}
+		s, p := connect(t, link.StreamOptions{Handler: rest})
+		expect := func(h *heard, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			if diff := cmp.Diff(want, h.noted()); diff != "" {
+				t.Error(diff)
+			}
+			h.notes = nil
+		}
+		const line = `{"jsonrpc":"2.0","method":"notifications/message","params":{"data":1}}`
+		const message = `notifications/message {"data":1}`
+
+		p.write(nil, line)
+		expect(rest, message)
+
+		listening := start(t.Context(), s, wire.MethodListen, "{}", subscription)
+		listen := p.read()
+		p.write(nil, line)
+		expect(rest, message)
+
+		one := start(t.Context(), s, "tools/call", "{}", first)
+		req := p.read()
+		p.write(nil, line)
+		expect(first, message)
+		p.write(nil, `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		expect(rest, "notifications/tools/list_changed ")
+		p.write(listen.ID, `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":$}}}`)
+		expect(subscription, `notifications/tools/list_changed {"_meta":{"io.modelcontextprotocol/subscriptionId":1}}`)
+
+		two := start(t.Context(), s, "tools/call", "{}", second)
+		req2 := p.read()
+		p.write(nil, line)
+		expect(rest, message)
+		p.write(req2.ID, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$,"progress":1}}`)
+		expect(second, `notifications/progress {"progressToken":3,"progress":1}`)
+		p.write(req.ID, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"$","progress":1}}`)
+		expect(first, `notifications/progress {"progressToken":"2","progress":1}`)
+
+		p.write(req2.ID, `{"jsonrpc":"2.0","id":$,"result":{}}`)
+		<-two
+		p.write(req2.ID, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$,"progress":2}}`)
+		for _, h := range []*heard{first, second, rest} {
+			expect(h)
+		}
+		p.write(req.ID, `{"jsonrpc":"2.0","id":$,"result":{}}`)
+		<-one
+		p.write(listen.ID, `{"jsonrpc":"2.0","id":$,"result":{}}`)
+		<-listening
+	})
+}
+
+func TestStreamAsk(t *testing.T) {
+	answers := &heard{answer: func(context.Context) (result, errorObject json.RawMessage) {
+		return json.RawMessage(`{"roots":[]}`), nil
+	}}
+	refuses := &heard{answer: func(context.Context) (result, errorObject json.RawMessage) {
+		return nil, json.RawMessage(`{"code":-1,"message":"declined"}`)
+	}}
+	silent := &heard{answer: func(context.Context) (result, errorObject json.RawMessage) { return nil, nil }}
+	for _, tt := range []struct {
+		name    string
+		handler link.Handler
+		method  string
+		want    wire.Message
+	}{
+		{"result", answers, "roots/list", wire.Message{Result: json.RawMessage(`{"roots":[]}`)}},
+		{"error", refuses, "elicitation/create", wire.Message{Error: json.RawMessage(`{"code":-1,"message":"declined"}`)}},
+		{"neither", silent, "roots/list", wire.Message{Error: json.RawMessage(`{"code":-32603,"message":"no answer"}`)}},
+		{"ping", refuses, "ping", wire.Message{Result: json.RawMessage(`{}`)}},
+		{"nobody", nil, "roots/list", wire.Message{Error: json.RawMessage(`{"code":-32601,"message":"method not found"}`)}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, p := connect(t, link.StreamOptions{Handler: tt.handler})
+			p.write(nil, `{"jsonrpc":"2.0","id":"s-1","method":"`+tt.method+`"}`)
+			tt.want.ID = json.RawMessage(`"s-1"`)
+			if diff := cmp.Diff(tt.want, p.read()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestStreamAskOfACall shows that what a server asks in the course of a call reaches that call's handler.
+func TestStreamAskOfACall(t *testing.T) {
+	in := &heard{answer: func(context.Context) (result, errorObject json.RawMessage) {
+		return json.RawMessage(`{"action":"accept"}`), nil
+	}}
+	s, p := connect(t, link.StreamOptions{})
+	got := start(t.Context(), s, "tools/call", "{}", in)
+	req := p.read()
+	p.write(nil, `{"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{}}`)
+	if m := p.read(); string(m.Result) != `{"action":"accept"}` || string(m.ID) != "0" {
+		t.Errorf("the server got %+v", m)
+	}
+	p.write(req.ID, `{"jsonrpc":"2.0","id":$,"result":{}}`)
+	if r := <-got; r.Err != nil {
+		t.Error(r.Err)
+	}
+}
+
+func TestStreamAskIsCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var causes []string
+		h := &heard{}
+		h.answer = func(ctx context.Context) (result, errorObject json.RawMessage) {
+			<-ctx.Done()
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			causes = append(causes, ctx.Err().Error())
+			return json.RawMessage("{}"), nil
+		}
+		s, p := connect(t, link.StreamOptions{Handler: h})
+		p.write(nil, `{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
+		p.write(nil, `{"jsonrpc":"2.0","id":2,"method":"roots/list"}`)
+		p.write(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
+		synctest.Wait()
+		if len(causes) != 1 {
+			t.Fatalf("%d requests ended by the server's cancellation, want 1", len(causes))
+		}
+		// Nothing is sent for it: the next message is another one.
+		go p.write(nil, `{"jsonrpc":"2.0","id":3,"method":"ping"}`)
+		if m := p.read(); string(m.ID) != "3" {
+			t.Errorf("the server got %+v", m)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if len(causes) != 2 {
+			t.Errorf("%d requests ended with the connection, want 2", len(causes))
+		}
+	})
+}
+
+func TestStreamTooManyAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		h := &heard{answer: func(context.Context) (result, errorObject json.RawMessage) {
+			<-release
+			return json.RawMessage("{}"), nil
+		}}
+		_, p := connect(t, link.StreamOptions{Handler: h, MaxAsks: 2})
+		for i := range 3 {
+			p.write(nil, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"roots/list"}`, i))
+			synctest.Wait()
+		}
+		want := wire.Message{ID: json.RawMessage("2"), Error: json.RawMessage(`{"code":-32603,"message":"too many requests at once"}`)}
+		if diff := cmp.Diff(want, p.read()); diff != "" {
+			t.Error(diff)
+		}
+		close(release)
+		for range 2 {
+			if m := p.read(); m.Error != nil {
+				t.Errorf("the server got %+v", m)
+			}
+		}
+		p.write(nil, `{"jsonrpc":"2.0","id":4,"method":"roots/list"}`)
+		if m := p.read(); m.Error != nil {
+			t.Errorf("later the server got %+v", m)
+		}
+	})
+}
+
+// TestStreamEnds goes through the ways in which a connection ends, and what a call learns of it.
+func TestStreamEnds(t *testing.T) {
+	broken := errors.New("broken pipe")
+	for _, tt := range []struct {
+		name  string
+		end   func(*link.Stream, *peer)
+		cause error
+	}{
+		{"the server goes away", func(_ *link.Stream, p *peer) { _ = p.out.Close() }, io.EOF},
+		{"reading breaks", func(_ *link.Stream, p *peer) { _ = p.out.CloseWithError(broken) }, broken},
+		{"writing breaks", func(s *link.Stream, p *peer) {
+			_ = p.r.CloseWithError(broken)
+			_ = s.Notify(context.Background(), "notifications/x", nil)
+		}, broken},
+		{"closed", func(s *link.Stream, _ *peer) { _ = s.Close(context.Background()) }, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, p := connect(t, link.StreamOptions{})
+			got := start(t.Context(), s, "tools/call", "{}", nil)
+			p.read()
+			if err := s.Err(); err != nil {
+				t.Errorf("before: %v", err)
+			}
+			tt.end(s, p)
+			if r := <-got; !errors.Is(r.Err, link.ErrLost) || !errors.Is(r.Err, tt.cause) && tt.cause != nil {
+				t.Errorf("the call got %v, want ErrLost and %v", r.Err, tt.cause)
+			}
+			<-s.Done()
+			if err := s.Err(); !errors.Is(err, tt.cause) {
+				t.Errorf("Err = %v, want %v", err, tt.cause)
+			}
+			if _, err := s.Do(t.Context(), "ping", nil, nil); !errors.Is(err, link.ErrClosed) {
+				t.Errorf("Do afterwards: %v", err)
+			}
+			if err := s.Notify(t.Context(), "x", nil); !errors.Is(err, link.ErrClosed) {
+				t.Errorf("Notify afterwards: %v", err)
+			}
+		})
+	}
+}
+
+// TestStreamUnsent shows that a call which never left says so: it may be repeated.
+func TestStreamUnsent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := connect(t, link.StreamOptions{})
+		first := start(t.Context(), s, "tools/call", "{}", nil) // its writing blocks: nobody reads
+		synctest.Wait()
+		second := start(t.Context(), s, "tools/call", "{}", nil)
+		synctest.Wait()
+		_ = p.out.Close()
+		if r := <-first; !errors.Is(r.Err, link.ErrLost) {
+			t.Errorf("the first got %v, want ErrLost", r.Err)
+		}
+		if r := <-second; !errors.Is(r.Err, link.ErrClosed) || errors.Is(r.Err, link.ErrLost) {
+			t.Errorf("the second got %v, want ErrClosed", r.Err)
+		}
+	})
+}
+
+// TestStreamParallel has a Send of its own for each request: one that hangs keeps nobody else, and a refused message
+// ends its request alone.
+func TestStreamParallel(t *testing.T) {
+	for _, parallel := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			sent := make(chan []byte, 10)
+			closed := make(chan struct{})
+			s := link.NewStream(link.StreamOptions{
+				Parallel: parallel,
+				Send: func(ctx context.Context, msg []byte) error {
+					m, _ := wire.Parse(msg)
+					switch m.Method {
+					case "refused":
+						return fmt.Errorf("status 400: %w", link.ErrRefused)
+					case "hangs":
+						<-ctx.Done()
+						return ctx.Err()
+					}
+					sent <- msg
+					return nil
+				},
+				Next:  func() ([]byte, error) { <-closed; return nil, io.EOF },
+				Close: func(context.Context) error { close(closed); return nil },
+			})
+			if r := <-start(t.Context(), s, "refused", "{}", nil); !errors.Is(r.Err, link.ErrRefused) {
+				t.Errorf("refused: %v", r.Err)
+			}
+			if err := s.Err(); err != nil {
+				t.Fatalf("the connection has ended: %v", err)
+			}
+			if parallel {
+				ctx, cancel := context.WithCancel(t.Context())
+				hangs := start(ctx, s, "hangs", "{}", nil)
+				synctest.Wait()
+				if err := s.Notify(t.Context(), "notifications/x", nil); err != nil {
+					t.Error(err)
+				}
+				<-sent
+				cancel()
+				if r := <-hangs; r.Err != context.Canceled {
+					t.Errorf("hangs: %v", r.Err)
+				}
+				if m, _ := wire.Parse(<-sent); m.Method != wire.NoteCancelled {
+					t.Errorf("the server got %+v", m)
+				}
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestStreamCloseIsBounded has a connection that does not go away.
+func TestStreamCloseIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		s := link.NewStream(link.StreamOptions{
+			Send:  func(context.Context, []byte) error { return nil },
+			Next:  func() ([]byte, error) { <-release; return nil, io.EOF },
+			Close: func(context.Context) error { return nil },
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := s.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		close(release)
+		if err := s.Close(t.Context()); err != nil {
+			t.Errorf("then %v", err)
+		}
+	})
+}
+
+// FuzzStream has a server that answers with anything: the call ends when the server does, and nothing is left behind.
+func FuzzStream(f *testing.F) {
+	f.Add(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+	f.Add(`{"id":"1","error":{}} {"id":1.0,"result":null}` + "\n[{\"method\":\"x\",\"id\":null}]\nrubbish")
+	f.Add(`{"method":"notifications/cancelled","params":{"requestId":1}}{"method":"a","id":1}`)
+	f.Add(`{"method":"notifications/progress","params":{"progressToken":1}}`)
+	f.Fuzz(func(t *testing.T, says string) {
+		h := &heard{answer: func(context.Context) (result, errorObject json.RawMessage) { return json.RawMessage("{}"), nil }}
+		s, p := connect(t, link.StreamOptions{Handler: h, MaxAsks: 2, OnJunk: func([]byte) {}})
+		got := start(t.Context(), s, "tools/call", "{}", h)
+		p.read()
+		drained := make(chan struct{})
+		go func() {
+			defer close(drained)
+			_, _ = io.Copy(io.Discard, p.r)
+		}()
+		_, _ = io.WriteString(p.out, says)
+		_ = p.out.Close()
+		if r := <-got; r.Err != nil && !errors.Is(r.Err, link.ErrLost) {
+			t.Errorf("got %v", r.Err)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		<-drained
+	})
+}
+
+// BenchmarkStreamDo is a small call; the server's half, a parse and a write, is in the numbers.
+func BenchmarkStreamDo(b *testing.B) {
+	s, p := connect(b, link.StreamOptions{})
+	var server sync.WaitGroup
+	server.Go(func() {
+		var buf []byte
+		for {
+			line, err := p.in.Next()
+			if err != nil {
+				return
+			}
+			m, _ := wire.Parse(line)
+			m = wire.Message{ID: m.ID, Result: json.RawMessage(`{"content":[{"type":"text","text":"hello"}]}`)}
+			buf = append(m.Append(buf[:0]), '\n')
+			if _, err := p.out.Write(buf); err != nil {
+				return
+			}
+		}
+	})
+	params := json.RawMessage(`{"name":"echo","arguments":{"text":"0123456789012345678901234567890123456789"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Do(b.Context(), "tools/call", params, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
+	_ = p.r.Close()
+	server.Wait()
+}

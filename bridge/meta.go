@@ -1,0 +1,117 @@
+package bridge
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// hopKeys are the members of _meta that say how a caller and we talk. A server hears how we and it talk.
+var hopKeys = []string{
+	wire.MetaProtocolVersion, wire.MetaClientInfo, wire.MetaClientCapabilities, wire.MetaServerInfo, wire.MetaSubscriptionID,
+}
+
+// A hop is what a request of the modern generation says of us.
+type hop struct {
+	version, client string // the client as JSON
+	// capabilities is a JSON object; empty counts as {}.
+	capabilities json.RawMessage
+	// level is the log level wanted, where the request itself names none; empty for none.
+	level string
+}
+
+// toModern gives the params of a request as they go to a server of the modern generation: what _meta said of the caller's
+// hop is replaced by ours, everything else stays.
+func toModern(params json.RawMessage, h hop) json.RawMessage {
+	meta := wire.MetaOf(params)
+	out := make([]byte, 0, len(meta)+len(h.client)+len(h.capabilities)+256)
+	out = append(out, '{')
+	put := func(name string, value []byte) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(wire.AppendQuoted(out, name), ':'), value...)
+	}
+	put(wire.MetaProtocolVersion, wire.Quote(h.version))
+	put(wire.MetaClientInfo, []byte(h.client))
+	if len(h.capabilities) == 0 {
+		h.capabilities = json.RawMessage("{}")
+	}
+	put(wire.MetaClientCapabilities, h.capabilities)
+	levelled := false
+	for m := range wire.Members(meta) {
+		if isHop(m) {
+			continue
+		}
+		levelled = levelled || m.Is(wire.MetaLogLevel)
+		out = append(append(append(append(out, ','), m.Name...), ':'), m.Value...)
+	}
+	if h.level != "" && !levelled {
+		put(wire.MetaLogLevel, wire.Quote(h.level))
+	}
+	return wire.Apply(params, wire.Put(append(out, '}'), "_meta"))
+}
+
+func isHop(m wire.Member) bool {
+	for _, key := range hopKeys {
+		if m.Is(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// toLegacy gives the params of a request as they go to a server of the legacy generation: without what only the modern
+// one says in _meta.
+func toLegacy(params json.RawMessage) json.RawMessage {
+	if !bytes.Contains(params, []byte("io.modelcontextprotocol")) {
+		return params
+	}
+	edits := make([]wire.Edit, 0, len(hopKeys)+1)
+	for _, key := range hopKeys {
+		edits = append(edits, wire.Drop("_meta", key))
+	}
+	return wire.Apply(params, append(edits, wire.Drop("_meta", wire.MetaLogLevel))...)
+}
+
+// fromServer gives a result without the server's name for itself: towards the caller the server is we.
+func fromServer(result json.RawMessage) json.RawMessage {
+	// Searched without the key's slash, which some encoders escape.
+	if !bytes.Contains(result, []byte("serverInfo")) {
+		return result
+	}
+	result = wire.Apply(result, wire.Drop("_meta", wire.MetaServerInfo))
+	for range wire.Members(wire.MetaOf(result)) {
+		return result
+	}
+	return wire.Apply(result, wire.Drop("_meta"))
+}
+
+// declares says whether client capabilities name one that a server may ask for.
+func declares(capabilities json.RawMessage, names ...string) bool {
+	for _, name := range names {
+		if v := wire.Get(capabilities, name); v != nil && string(v) != "null" {
+			return true
+		}
+	}
+	return false
+}
+
+// asksFor are the capabilities by which a server may ask its client in the midst of a call, by the method that asks.
+var asksFor = map[string]string{
+	wire.MethodSampling:    "sampling",
+	wire.MethodElicitation: "elicitation",
+	wire.MethodRootsList:   "roots",
+}
+
+// canBeAsked says whether a caller declared that servers may ask it something, which takes a session of its own.
+func canBeAsked(c drawbridge.Caller) bool {
+	return c.Era == drawbridge.Legacy && c.Session != "" && declares(c.Capabilities, "sampling", "elicitation", "roots")
+}
+
+// clientInfo is who we are towards servers.
+func clientInfo(version string) string {
+	return `{"name":"drawbridge","title":"Drawbridge","version":` + string(wire.Quote(version)) + `}`
+}

@@ -1,0 +1,47 @@
+package process
+
+import (
+	"slices"
+	"strings"
+)
+
+// ours are the variables of Drawbridge itself: a token, the URL of a store. They are for no server.
+const ours = "DRAWBRIDGE_"
+
+// Environ makes the environment of a program out of ours and what its row adds: "name=value" each, the row's last. Of
+// ours the program gets what every program needs to find itself (PATH, HOME, the locale, the directories for
+// configuration and temporary files), or everything where inherit is set; never the variables of Drawbridge.
+func Environ(parent, row []string, inherit bool) []string {
+	env := make([]string, 0, len(row)+16)
+	for _, v := range parent {
+		name, _, _ := strings.Cut(v, "=")
+		if strings.HasPrefix(name, ours) || !inherit && !basic(name) || defines(row, name) {
+			continue
+		}
+		env = append(env, v)
+	}
+	return append(env, row...)
+}
+
+// basic says whether a variable is in the base environment.
+func basic(name string) bool {
+	name = canonical(name)
+	return slices.Contains(baseNames, name) || strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "XDG_")
+}
+
+func defines(env []string, name string) bool {
+	return slices.ContainsFunc(env, func(v string) bool {
+		n, _, _ := strings.Cut(v, "=")
+		return canonical(n) == canonical(name)
+	})
+}
+
+// lookup finds a variable; of a name that is there twice the last counts.
+func lookup(env []string, name string) string {
+	for _, v := range slices.Backward(env) {
+		if n, value, ok := strings.Cut(v, "="); ok && canonical(n) == name {
+			return value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,58 @@
+package process
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// selfPath leads to our executable, also when an update has put another in its place.
+func selfPath() (string, error) {
+	const self = "/proc/self/exe"
+	if _, err := os.Stat(self); err == nil {
+		return self, nil
+	}
+	return os.Executable()
+}
+
+// dieWithParent has the program killed when the thread that starts it ends.
+func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
+
+// adopt makes this process the one that orphans of its descendants fall to.
+func adopt() {
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	_ = os.WriteFile("/proc/self/comm", []byte("drawbridge-reap"), 0) // else ps shows "exe"
+}
+
+// alone says whether nothing is left, when there are no children: as orphans fall to us, nothing is.
+func (r *reaper) alone() bool { return true }
+
+// targets are our children. What they started falls to us when they end: signalling nobody else, no signal hits a
+// stranger that was given the number of a process long gone, since a child's number is ours until we wait for it.
+func (r *reaper) targets() []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return []int{-r.leader} // no /proc: the process group must do
+	}
+	self := []byte(strconv.Itoa(os.Getpid()))
+	var pids []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		stat, err := os.ReadFile("/proc/" + e.Name() + "/stat")
+		if err != nil {
+			continue
+		}
+		// "pid (name) state ppid …": the name may hold anything.
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		if len(fields) > 1 && bytes.Equal(fields[1], self) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}

@@ -1,0 +1,183 @@
+//go:build unix
+
+package process
+
+import (
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// marker is the name, argv[0], under which our executable is run as a reaper. The arguments behind it are the grace
+	// in milliseconds, the program's path, and its whole argv.
+	marker = "drawbridge-reaper"
+
+	// The two descriptors that a reaper is given beside the standard ones.
+	lifeFD, statusFD = 3, 4
+
+	// startedWord comes before the program's process id on the status pipe. Anything else there is an error's text.
+	startedWord = "started "
+)
+
+// reaps says that this program calls Reap, so that running it again as a reaper runs a reaper and not the program. It
+// is a fact about the process, written once; only the caller of Reap can know it.
+var reaps atomic.Bool
+
+// Reap must be called first thing in main, and in TestMain of tests that start servers. It returns at once, unless this
+// process was started by this package as a reaper: then it does a reaper's work and never returns.
+func Reap() {
+	if len(os.Args) < 4 || os.Args[0] != marker {
+		reaps.Store(true)
+		return
+	}
+	os.Exit(reap(os.Args[1], os.Args[2], os.Args[3:]))
+}
+
+// reap starts the program, waits for its end, or ours to come, and ends all that is left. It gives the program's
+// status, or 128 and the number of the signal that ended it.
+func reap(grace, path string, argv []string) int {
+	runtime.LockOSThread() // the parent-death signal of the program is tied to this thread
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	adopt()
+	unix.CloseOnExec(lifeFD)
+	unix.CloseOnExec(statusFD)
+	attr := &syscall.SysProcAttr{Setpgid: true}
+	dieWithParent(attr)
+	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: attr})
+	status := os.NewFile(statusFD, "status")
+	if err != nil {
+		_, _ = status.WriteString(err.Error())
+		return 127
+	}
+	_, _ = status.WriteString(startedWord + strconv.Itoa(pid))
+	_ = status.Close()
+	letGo()
+	ms, _ := strconv.Atoi(grace)
+	r := &reaper{leader: pid, grace: time.Duration(ms) * time.Millisecond, told: map[int]bool{}}
+	orders := make(chan byte)
+	go listen(orders) // ends with the process
+	return r.run(signals, orders)
+}
+
+// letGo replaces the standard streams, which are the program's alone from now on: their ends must be seen.
+func letGo() {
+	null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	for fd := range 3 {
+		if err != nil {
+			_ = unix.Close(fd)
+			continue
+		}
+		_ = unix.Dup2(null, fd)
+	}
+}
+
+// listen passes on the orders that come down the life pipe; when the pipe ends, so do we.
+func listen(orders chan<- byte) {
+	var order [1]byte
+	for {
+		n, err := unix.Read(lifeFD, order[:])
+		switch {
+		case err == unix.EINTR:
+		case n <= 0:
+			orders <- orderTerminate
+			return
+		default:
+			orders <- order[0]
+		}
+	}
+}
+
+// A reaper ends what is left of a tree.
+type reaper struct {
+	leader int
+	grace  time.Duration
+	// status is what the leader ended with, once it has.
+	status int
+	ended  bool
+	// told are the processes that had SIGTERM.
+	told map[int]bool
+}
+
+// The times between two rounds over what is left: short at first, since most programs end at once.
+const (
+	firstRound = 2 * time.Millisecond
+	lastRound  = 50 * time.Millisecond
+)
+
+// run waits for the leader's end or for an order, then sweeps.
+func (r *reaper) run(signals <-chan os.Signal, orders <-chan byte) int {
+	kill := false
+	for wait := true; wait && r.collect() && !r.ended; {
+		select {
+		case s := <-signals:
+			wait = s == syscall.SIGCHLD
+		case order := <-orders:
+			wait, kill = false, order == orderKill
+		}
+	}
+	deadline := time.Now().Add(r.grace)
+	for round := firstRound; r.collect(); round = min(2*round, lastRound) {
+		r.strike(kill || time.Now().After(deadline))
+		next := time.NewTimer(round)
+		select {
+		case <-signals:
+		case order := <-orders:
+			kill = kill || order == orderKill
+		case <-next.C:
+		}
+		next.Stop()
+	}
+	return r.status
+}
+
+// collect takes note of the dead. It says false when nothing is left.
+func (r *reaper) collect() bool {
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
+		switch {
+		case err == unix.EINTR:
+		case err != nil: // no children
+			return !r.alone()
+		case pid == 0:
+			return true
+		case pid == r.leader:
+			r.ended = true
+			if r.status = status.ExitStatus(); status.Signaled() {
+				r.status = 128 + int(status.Signal())
+			}
+			fallthrough
+		default:
+			delete(r.told, pid)
+		}
+	}
+}
+
+// strike signals what is left: SIGTERM once each, or SIGKILL.
+func (r *reaper) strike(kill bool) {
+	for _, pid := range r.targets() {
+		switch {
+		case kill:
+			r.signal(pid, unix.SIGKILL)
+		case !r.told[pid]:
+			r.told[pid] = true
+			r.signal(pid, unix.SIGTERM)
+		}
+	}
+}
+
+// signal signals a process; the leader with its whole group.
+func (r *reaper) signal(pid int, sig unix.Signal) {
+	if pid == r.leader && unix.Kill(-pid, sig) == nil {
+		return
+	}
+	_ = unix.Kill(pid, sig)
+}

@@ -1,0 +1,62 @@
+package process
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"sync"
+)
+
+const (
+	tailLines = 200
+	lineBytes = 8 << 10
+)
+
+// A tail keeps the last lines of a stream.
+type tail struct {
+	mu   sync.Mutex
+	ring [tailLines]string
+	next int // counts all lines ever kept
+}
+
+func newTail() *tail { return &tail{} }
+
+// read keeps what r says until it ends, and closes it.
+func (t *tail) read(r *os.File) {
+	defer r.Close()
+	src := bufio.NewReaderSize(r, lineBytes)
+	for {
+		line, err := src.ReadSlice('\n')
+		whole := err == nil
+		if len(line) > 0 {
+			t.add(strings.ToValidUTF8(strings.TrimRight(string(line), "\r\n"), "\uFFFD"))
+		}
+		for errors.Is(err, bufio.ErrBufferFull) { // the rest of a line that was cut
+			_, err = src.ReadSlice('\n')
+		}
+		if err != nil && !whole {
+			// Nobody may read on after this; the program is not to block on a full pipe meanwhile.
+			_, _ = io.Copy(io.Discard, r)
+			return
+		}
+	}
+}
+
+func (t *tail) add(line string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ring[t.next%tailLines] = line
+	t.next++
+}
+
+func (t *tail) lines() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var lines []string
+	for i := max(0, t.next-tailLines); i < t.next; i++ {
+		lines = append(lines, t.ring[i%tailLines])
+	}
+	return lines
+}

@@ -1,0 +1,134 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/drawbridge-mcp/drawbridge/bridge/link"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// listen begins to hear what the server says outside requests, once.
+func (h *HTTP) listen() {
+	h.mu.Lock()
+	first := !h.listening
+	h.listening = true
+	h.mu.Unlock()
+	if first {
+		h.start(h.hear)
+	}
+}
+
+// What comes of one attempt to open the stream.
+type outcome int
+
+const (
+	heard  outcome = iota // it was open and something came
+	closed                // it was open, and ended without a word
+	failed                // it did not open; it may later
+	absent                // the server has none
+	gone                  // the server does not know the session
+)
+
+// hear is the goroutine that keeps the stream open as long as the connection lives.
+func (h *HTTP) hear() {
+	at := position{retry: -1}
+	opened, fails := false, 0
+	for {
+		result := h.hearOnce(&at, opened)
+		switch {
+		case h.live.Err() != nil:
+			return
+		case result == absent, result == gone && !opened:
+			// Servers without a stream should say 405; they say all sorts of things.
+			h.log.Debug("the server offers no stream outside requests")
+			return
+		case result == gone:
+			h.end(ErrSession)
+			return
+		case result == heard:
+			opened, fails = true, 0
+		default:
+			opened = opened || result == closed
+			fails++
+		}
+		if !pause(h.live, at.wait(max(fails-1, 0))) {
+			return
+		}
+	}
+}
+
+// hearOnce opens the stream and reads it to its end.
+func (h *HTTP) hearOnce(at *position, again bool) outcome {
+	ctx, cancel := context.WithCancel(h.live)
+	defer cancel()
+	s := h.session.Load()
+	resp, err := h.target.get(ctx, h.legacyHeader(s), at.last)
+	if err != nil {
+		h.log.Debug("the stream outside requests did not open", "error", err)
+		if errors.Is(err, ErrRedirect) {
+			return absent
+		}
+		return failed
+	}
+	if !succeeded(resp) || typeOf(resp) != typeEvents {
+		return h.noStream(resp, s)
+	}
+	if again && at.last == "" && h.o.OnGap != nil {
+		h.o.OnGap()
+	}
+	stream := h.open(resp)
+	defer stream.close()
+	before, result := at.last, closed
+	for {
+		e, err := stream.next(at)
+		switch {
+		case errors.Is(err, wire.ErrTooLong):
+			at.last = "" // or the server would send it again
+			return result
+		case err != nil && at.last != before:
+			return heard
+		case err != nil:
+			return result
+		}
+		result = heard
+		if !link.Messages(e.Data, h.take) {
+			h.junk(e.Data)
+		}
+	}
+}
+
+// noStream says what a response means that is no stream.
+func (h *HTTP) noStream(resp *http.Response, s *session) outcome {
+	body := errorBody(resp)
+	switch {
+	case s.kept() && sessionGone(resp.StatusCode, body, 0):
+		return gone
+	case worthRetry(resp.StatusCode):
+		return failed
+	}
+	return absent
+}
+
+// take takes in one message from outside requests.
+func (h *HTTP) take(m wire.Message) {
+	switch {
+	case m.IsResponse():
+		h.log.Debug("an answer outside its request is dropped")
+	case m.IsRequest():
+		h.asks.Answer(h.ctx, h.calls.Asked(), m)
+	case m.Method == wire.NoteCancelled:
+		h.asks.Cancelled(m.Params)
+	default:
+		if to := h.calls.Noted(m.Method, m.Params); to != nil {
+			to.Notify(m.Method, m.Params)
+		}
+	}
+}
+
+func (h *HTTP) junk(data []byte) {
+	if h.o.OnJunk != nil {
+		h.o.OnJunk(data)
+	}
+}

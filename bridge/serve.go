@@ -1,0 +1,92 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+var errIdle = errors.New("nobody called the server for its idle time")
+
+// serve watches over the home while it lasts: lists it again when its lists have changed, keeps what is watched watched,
+// and ends it when it is idle. It says why the session is over.
+func (e *endpoint) serve(s *session) error {
+	ctx, cancel := context.WithCancel(e.ctx)
+	w := e.newWatcher(s)
+	defer w.stop()
+	defer cancel()
+	idle := time.NewTimer(e.idleAfter(s))
+	defer idle.Stop()
+	var refresh <-chan time.Time // set while a refresh is due later
+	var refreshed time.Time
+	w.apply(ctx)
+	for {
+		select {
+		case <-e.ctx.Done():
+			return e.ctx.Err()
+		case <-s.lost:
+			return s.cause
+		case <-s.conn.Done():
+			return s.ending()
+		case <-e.rewatch:
+			w.apply(ctx)
+		case <-e.changed:
+			if refresh == nil {
+				refresh = time.After(e.fleet.o.RefreshEvery - time.Since(refreshed))
+			}
+		case <-refresh:
+			refresh, refreshed = nil, time.Now()
+			if err := e.relist(s, time.Time{}); err != nil && !s.over() {
+				e.log.Warn("a list that changed was not listed again", "error", err)
+			}
+		case <-idle.C:
+			left := e.retireIdle(s)
+			if left <= 0 {
+				return errIdle
+			}
+			idle.Reset(left)
+		}
+	}
+}
+
+// never is as good as never for a timer.
+const never = 1000 * time.Hour
+
+// idleAfter is how long a session may go unused: for ever unless there is a process to save.
+func (e *endpoint) idleAfter(s *session) time.Duration {
+	limit := e.fleet.o.IdleStop
+	if e.row.IdleStop != 0 {
+		limit = e.row.IdleStop
+	}
+	if limit < 0 || e.row.URL != "" {
+		return never
+	}
+	return limit
+}
+
+// retireIdle takes an idle session out of use, or says how long it has left.
+func (e *endpoint) retireIdle(s *session) (left time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	limit := e.idleAfter(s)
+	if s.busy > 0 || s.home() && len(e.watch.uris) > 0 {
+		return limit
+	}
+	if left = limit - time.Since(s.used); left <= 0 {
+		delete(e.sessions, s.key)
+	}
+	return left
+}
+
+// lostFault says that a mounted server went away.
+func (e *endpoint) lostFault(why error) error {
+	if why == nil {
+		why = errors.New("connection lost")
+	}
+	return &drawbridge.Fault{
+		Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: fmt.Sprintf("server %s is gone", e.row.ID), Err: why,
+	}
+}

@@ -1,0 +1,213 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/link"
+	"github.com/drawbridge-mcp/drawbridge/bridge/process"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// A key says whose a session is: callers with the same key share it.
+type key struct {
+	// era is zero for the endpoint's home, the session that is kept and listed: what it speaks is found out.
+	era       drawbridge.Era
+	principal string
+	// session is the caller's own session, for one who shares with nobody.
+	session string
+}
+
+// A session is one live connection with a server, greeted and ready for calls.
+type session struct {
+	e   *endpoint
+	key key
+	// opener is the call that a session of its own was opened for; nil for shared ones.
+	opener *drawbridge.Call
+
+	conn link.Conn
+	proc *process.Process // nil for a server over HTTP
+	junk atomic.Int64
+
+	// What the greeting brought.
+	era                drawbridge.Era // what is spoken here
+	version            string
+	info, capabilities json.RawMessage
+	instructions       string
+	hint               *drawbridge.Hint
+
+	// lost is closed when the session is not to be used any more.
+	lost   chan struct{}
+	losing sync.Once
+	cause  error // set before lost is closed
+
+	// The rest is guarded by e.mu.
+	busy  int // calls in flight
+	used  time.Time
+	calls []*exchange // calls in flight of a session of its own, newest last
+}
+
+var _ link.Handler = (*session)(nil)
+
+func newSession(e *endpoint, k key) *session {
+	return &session{e: e, key: k, lost: make(chan struct{}), used: time.Now()}
+}
+
+// shared says whether several callers may use the session.
+func (s *session) shared() bool { return s.key.session == "" }
+
+// home says whether this is the session that is kept and listed.
+func (s *session) home() bool { return s.key.era == 0 }
+
+// lose has the session's keeper close it. The first cause counts.
+func (s *session) lose(cause error) {
+	s.losing.Do(func() {
+		s.cause = cause
+		close(s.lost)
+	})
+}
+
+// close ends the connection and the process under it. An early end of ctx makes it rough.
+func (s *session) close(ctx context.Context) {
+	if s.conn == nil {
+		return
+	}
+	if err := s.conn.Close(ctx); err != nil {
+		s.e.log.Debug("a connection did not end in good order", "error", err)
+	}
+}
+
+// ending says why the session is over, once it is. What the process ended with says more than the end of its output.
+func (s *session) ending() error {
+	select {
+	case <-s.lost:
+		return s.cause
+	default:
+	}
+	err := s.conn.Err()
+	if s.proc == nil {
+		return err
+	}
+	timer := time.NewTimer(processEnd)
+	defer timer.Stop()
+	select {
+	case <-s.proc.Done():
+		return &exitError{s.proc.Err()}
+	case <-timer.C:
+		return err
+	}
+}
+
+// processEnd is how long the end of a process may come after the end of its output.
+const processEnd = 200 * time.Millisecond
+
+// An exitError says that the server's process has ended.
+type exitError struct{ status error }
+
+func (e *exitError) Error() string {
+	if e.status == nil {
+		return "the server exited"
+	}
+	return "the server exited: " + e.status.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.status }
+
+// Notify takes what the server says outside any call.
+func (s *session) Notify(method string, params json.RawMessage) {
+	switch method {
+	case wire.NoteToolsChanged, wire.NotePromptsChanged, wire.NoteResourcesChanged:
+		s.missed()
+		return
+	case wire.NoteProgress, wire.NoteListenAck, wire.NoteCancelled:
+		return // late, or of no meaning to anybody
+	}
+	// What another principal's connection says is for that principal, whom nobody here can reach outside a call.
+	if s.e.fleet.o.OnNotice != nil && (s.home() || !s.shared()) {
+		s.e.fleet.o.OnNotice(drawbridge.Notice{Server: s.e.row.ID, Session: s.key.session, Method: method, Params: params})
+	}
+}
+
+// missed has the server listed again: something has changed, or may have.
+func (s *session) missed() {
+	if s.home() {
+		signal(s.e.changed)
+	}
+}
+
+// Ask answers a request that belongs to no call, as far as the connection can tell: of a caller's own session it goes to
+// the newest call in flight, else to the one that opened the session.
+func (s *session) Ask(ctx context.Context, method string, params json.RawMessage) (result, errorObject json.RawMessage) {
+	s.e.mu.Lock()
+	var newest *exchange
+	if n := len(s.calls); n > 0 {
+		newest = s.calls[n-1]
+	}
+	s.e.mu.Unlock()
+	switch {
+	case newest != nil:
+		return newest.Ask(ctx, method, params)
+	case s.opener != nil:
+		return s.e.ask(ctx, *s.opener, s, method, params)
+	}
+	return s.e.ask(ctx, drawbridge.Call{}, s, method, params)
+}
+
+// over says whether the session can be used no more.
+func (s *session) over() bool {
+	select {
+	case <-s.lost:
+		return true
+	case <-s.conn.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// enter notes a call in flight. It says false for a session that is over. It needs e.mu.
+func (s *session) enter() bool {
+	if s.over() {
+		return false
+	}
+	s.busy++
+	return true
+}
+
+// leave notes the end of a call. It needs e.mu.
+func (s *session) leave() {
+	s.busy--
+	s.used = time.Now()
+}
+
+// begin and end keep the calls in flight of a session of its own.
+func (s *session) begin(x *exchange) {
+	if s.shared() {
+		return
+	}
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	s.calls = append(s.calls, x)
+}
+
+func (s *session) finish(x *exchange) {
+	if s.shared() {
+		return
+	}
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	s.calls = slices.DeleteFunc(s.calls, func(other *exchange) bool { return other == x })
+}
+
+// signal wakes whoever waits on c, now or next.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

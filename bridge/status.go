@@ -1,0 +1,116 @@
+package bridge
+
+import (
+	"context"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// stderrLines is how much of what a server wrote to standard error is shown.
+const stderrLines = 20
+
+// Status says how each server is, in the fleet's order.
+func (f *Fleet) Status() []drawbridge.Status {
+	all := f.all()
+	out := make([]drawbridge.Status, 0, len(all))
+	for _, e := range all {
+		e.mu.Lock()
+		out = append(out, e.status())
+		e.mu.Unlock()
+	}
+	return out
+}
+
+// status needs mu.
+func (e *endpoint) status() drawbridge.Status {
+	s := drawbridge.Status{
+		Server: e.row.ID, Phase: e.phase, Transport: e.row.Transport(), Era: e.era.String(),
+		StartMillis: e.startMillis, Fault: e.fault, Stderr: e.stderr, Junk: e.junk,
+	}
+	if e.row.Origin.Path != "" {
+		s.Source = e.row.Origin.String()
+	}
+	if l := e.listing; l != nil {
+		s.Cards, s.Prompts = len(l.Tools), len(l.Prompts)
+		s.Resources, s.Templates = len(l.Resources), len(l.Templates)
+		s.Listed = l.At
+	}
+	for _, session := range e.sessions {
+		s.Junk += int(session.junk.Load())
+	}
+	if home := e.sessions[e.homeKey()]; home != nil && home.proc != nil {
+		s.Stderr = home.proc.Stderr()
+	}
+	s.Stderr = s.Stderr[max(0, len(s.Stderr)-stderrLines):]
+	return s
+}
+
+// saveTimeout bounds the saving of a status, which goes on at the end of everything too.
+const saveTimeout = 5 * time.Second
+
+// enter puts the endpoint into a phase and has that remembered. fault is what went wrong, if anything did; the last one
+// stays to be seen. Only the home's keeper calls it, so that what is remembered is in order.
+func (e *endpoint) enter(phase drawbridge.Phase, fault error) {
+	e.mu.Lock()
+	e.phase = phase
+	if fault != nil {
+		e.fault = fault.Error()
+	}
+	status := e.status()
+	e.mu.Unlock()
+	if fault != nil {
+		e.log.Warn("a server has a fault", "phase", string(phase), "error", fault)
+	}
+	m := e.fleet.o.Memory
+	if m == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), saveTimeout)
+	defer cancel()
+	if err := m.SaveStatus(ctx, e.row.Hash, status); err != nil {
+		e.log.Warn("a status was not saved", "error", err)
+	}
+}
+
+// Attempted waits until the first attempt to mount the server has ended, well or not. The error is for an unknown name,
+// or ctx's.
+func (f *Fleet) Attempted(ctx context.Context, id drawbridge.ServerID) error {
+	e, err := f.endpoint(id)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-e.tried:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Mount mounts the server now, unless it is mounted, and waits until it is listed.
+func (f *Fleet) Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error) {
+	e, err := f.endpoint(id)
+	if err != nil {
+		return drawbridge.Listing{}, err
+	}
+	e.mu.Lock()
+	o := e.openings[e.homeKey()]
+	if home := e.sessions[e.homeKey()]; o == nil && (home == nil || home.over()) {
+		o = e.want(e.homeKey(), nil)
+	}
+	e.mu.Unlock()
+	if o != nil {
+		select {
+		case <-o.listed:
+		case <-ctx.Done():
+			return drawbridge.Listing{}, e.mountFault("wait", ctx.Err())
+		}
+		if o.fault != nil {
+			return drawbridge.Listing{}, o.fault
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return *e.listing, nil
+}

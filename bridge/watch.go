@@ -1,0 +1,255 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// watchTimeout bounds one request to watch something.
+const watchTimeout = 10 * time.Second
+
+// A watch is which resources of a server are watched.
+type watch struct {
+	uris []string
+	// turn counts what was wanted; applied is the last turn that the server knows of, or err says why not.
+	turn, applied int
+	err           error
+	// moved is closed and made anew when applied grows.
+	moved chan struct{}
+}
+
+func newWatch() watch { return watch{moved: make(chan struct{})} }
+
+// Watch says which resources of a server are watched: uris is the whole set, none ends it. It waits until the server has
+// taken note; the watch is established again whenever the server was away. The error is a *drawbridge.Fault.
+func (f *Fleet) Watch(ctx context.Context, id drawbridge.ServerID, uris []string) error {
+	e, err := f.endpoint(id)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.o.ConnectTimeout+watchTimeout)
+	defer cancel()
+	step := fmt.Sprintf("watch resources of %s", id)
+	e.mu.Lock()
+	e.watch.uris = slices.Clone(uris)
+	e.watch.turn++
+	turn := e.watch.turn
+	signal(e.rewatch)
+	var o *opening
+	home := e.sessions[e.homeKey()]
+	away := home == nil || home.over()
+	if away && len(uris) > 0 {
+		o = e.want(e.homeKey(), nil)
+	}
+	e.mu.Unlock()
+	if away && o == nil {
+		return nil // a server that is away watches nothing
+	}
+	if o != nil {
+		select {
+		case <-o.ready:
+		case <-ctx.Done():
+		}
+		if o.err != nil {
+			return e.unavailable(step, o.err)
+		}
+	}
+	return e.watched(ctx, step, turn)
+}
+
+// watched waits until the server knows of a turn.
+func (e *endpoint) watched(ctx context.Context, step string, turn int) error {
+	for {
+		e.mu.Lock()
+		applied, err, moved := e.watch.applied, e.watch.err, e.watch.moved
+		e.mu.Unlock()
+		if applied >= turn {
+			if err != nil {
+				return e.callFault(step, err)
+			}
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return e.callFault(step, ctx.Err())
+		case <-e.ctx.Done():
+			return e.unavailable(step, errRemoved)
+		}
+	}
+}
+
+// A watcher keeps the watch of an endpoint on one session: by subscriptions, or by a listening request.
+type watcher struct {
+	e *endpoint
+	s *session
+	// subscribed is what a legacy server knows.
+	subscribed map[string]bool
+	// listening ends the listening request; work is its goroutine.
+	listening context.CancelFunc
+	work      sync.WaitGroup
+}
+
+func (e *endpoint) newWatcher(s *session) *watcher {
+	return &watcher{e: e, s: s, subscribed: map[string]bool{}, listening: func() {}}
+}
+
+// stop ends the listening.
+func (w *watcher) stop() {
+	w.listening()
+	w.work.Wait()
+}
+
+// apply has the server know what is watched.
+func (w *watcher) apply(ctx context.Context) {
+	w.e.mu.Lock()
+	uris, turn := w.e.watch.uris, w.e.watch.turn
+	w.e.mu.Unlock()
+	if w.s.era == drawbridge.Modern {
+		w.listen(ctx, uris, turn)
+		return
+	}
+	w.e.applied(turn, w.subscribe(ctx, uris))
+}
+
+// applied notes that the server knows of a turn.
+func (e *endpoint) applied(turn int, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if turn < e.watch.applied {
+		return
+	}
+	e.watch.applied, e.watch.err = turn, err
+	close(e.watch.moved)
+	e.watch.moved = make(chan struct{})
+}
+
+// subscribe tells a legacy server the differences.
+func (w *watcher) subscribe(ctx context.Context, uris []string) error {
+	if !declares(wire.Get(w.s.capabilities, "resources"), "subscribe") {
+		if len(uris) > 0 {
+			w.e.log.Debug("a server does not let its resources be watched")
+		}
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, watchTimeout)
+	defer cancel()
+	var faults []error
+	tell := func(method, uri string) bool {
+		_, err := w.s.request(ctx, method, wire.Apply(nil, wire.Put(wire.Quote(uri), "uri")))
+		if err != nil {
+			faults = append(faults, err)
+		}
+		return err == nil
+	}
+	for uri := range w.subscribed {
+		if !slices.Contains(uris, uri) {
+			tell(wire.MethodUnsubscribe, uri)
+			delete(w.subscribed, uri)
+		}
+	}
+	for _, uri := range uris {
+		if !w.subscribed[uri] && tell(wire.MethodSubscribe, uri) {
+			w.subscribed[uri] = true
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// listen has a modern server tell of changes, by a request that stays open and takes the place of the one before.
+func (w *watcher) listen(ctx context.Context, uris []string, turn int) {
+	w.stop()
+	resources := wire.Get(w.s.capabilities, "resources")
+	changes := declares(wire.Get(w.s.capabilities, "tools"), "listChanged") ||
+		declares(wire.Get(w.s.capabilities, "prompts"), "listChanged") || declares(resources, "listChanged")
+	if !changes && len(uris) == 0 {
+		w.e.applied(turn, nil)
+		return
+	}
+	ctx, w.listening = context.WithCancel(ctx)
+	w.work.Go(func() { w.keepListening(ctx, uris, turn) })
+}
+
+// keepListening listens until its context or the session ends, or the server refuses. After a drop the server is listed
+// again: nobody knows what was missed.
+func (w *watcher) keepListening(ctx context.Context, uris []string, turn int) {
+	params := w.s.own(listenParams(uris))
+	pause := firstPause
+	for again := false; ; again = true {
+		l := &listener{s: w.s, acked: func() {
+			w.e.applied(turn, nil)
+			if again {
+				signal(w.e.changed)
+			}
+		}}
+		began := time.Now()
+		m, err := w.s.conn.Do(ctx, wire.MethodListen, params, l)
+		if ctx.Err() != nil || w.s.over() {
+			return
+		}
+		if m.Error != nil {
+			err = &replyError{m.Error}
+		}
+		if answered(err) && !codeOf(err).Retryable() {
+			w.e.applied(turn, err)
+			w.e.log.Info("a server does not tell of its changes", "error", err)
+			return
+		}
+		w.e.log.Debug("a server stopped telling of its changes", "error", err)
+		if time.Since(began) > stayed {
+			pause = firstPause
+		}
+		timer := time.NewTimer(pause)
+		pause = min(2*pause, lastPause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+func listenParams(uris []string) json.RawMessage {
+	wanted := []byte(`{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true`)
+	for i, uri := range uris {
+		if i == 0 {
+			wanted = append(wanted, `,"resourceSubscriptions":[`...)
+		} else {
+			wanted = append(wanted, ',')
+		}
+		wanted = wire.AppendQuoted(wanted, uri)
+	}
+	if len(uris) > 0 {
+		wanted = append(wanted, ']')
+	}
+	return wire.Apply(nil, wire.Put(append(wanted, '}'), "notifications"))
+}
+
+// A listener hears what comes by a listening request.
+type listener struct {
+	s     *session
+	acked func()
+}
+
+// Notify passes on what the server says, but for the first: that it listens.
+func (l *listener) Notify(method string, params json.RawMessage) {
+	if method == wire.NoteListenAck {
+		l.acked()
+		return
+	}
+	l.s.Notify(method, params)
+}
+
+// Ask is not for a server that speaks by a listening request.
+func (l *listener) Ask(ctx context.Context, method string, params json.RawMessage) (result, errorObject json.RawMessage) {
+	return l.s.Ask(ctx, method, params)
+}

@@ -1,0 +1,282 @@
+package deck
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// A target is what a call turned out to mean.
+type target struct {
+	// spec is what the guards are asked about.
+	spec drawbridge.Spec
+	// card is set for a shipped card, which runs here. Everything else goes to spec.Server.
+	card drawbridge.Card
+	// own is the name or URI as the server knows it, edits what makes the params say so.
+	own   string
+	edits []wire.Edit
+}
+
+// Call carries out a tools/call: it finds the card, asks the guards, and runs it. The error is a *drawbridge.Fault: one
+// NotFound for a card that does not exist or that the caller may not know of, PolicyBlocked for one that a guard refused,
+// InvalidInput for params that say no name, or else what the card gave.
+func (d *Deck) Call(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+	call.Method = wire.MethodToolsCall
+	return d.Do(ctx, call)
+}
+
+// Do carries out a call by its method: tools/call, prompts/get, resources/read or completion/complete. All of them take
+// the same way, under the terms of [Deck.Call].
+func (d *Deck) Do(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+	p, err := readParams(call.Method, call.Params)
+	if err != nil {
+		return drawbridge.Result{}, err
+	}
+	t, err := d.find(ctx, call, p)
+	if err != nil {
+		return drawbridge.Result{}, err
+	}
+	if err := d.allow(ctx, call, t.spec); err != nil {
+		return drawbridge.Result{}, err
+	}
+	r := request{call.Caller.Principal, t.spec.Server, call.Method, t.own, p.arguments}
+	if p.state != nil {
+		state, err := d.sealer.open(p.state, r)
+		if err != nil {
+			return drawbridge.Result{}, invalid(call.Method, fmt.Errorf("requestState: %w", err))
+		}
+		t.edits = append(t.edits, wire.Put(state, "requestState"))
+	}
+	call.Params = wire.Apply(call.Params, t.edits...)
+	result, err := d.run(ctx, t, call)
+	if err != nil {
+		return drawbridge.Result{}, err
+	}
+	return d.sealResult(result, r), nil
+}
+
+// run hands the call to the card, or to the server where it is no card's.
+func (d *Deck) run(ctx context.Context, t target, call drawbridge.Call) (result drawbridge.Result, err error) {
+	if t.card == nil {
+		return d.up.Do(ctx, t.spec.Server, call)
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			d.log.Error("a card panicked", "card", t.spec.Name, "panic", p)
+			result, err = drawbridge.Result{}, drawbridge.AsFault(fmt.Errorf("card %s: panic", t.spec.Name))
+		}
+	}()
+	return t.card.Run(ctx, call)
+}
+
+// sealResult seals the request state of a result that asks for more. The search for the bare word is much cheaper than
+// reading a large result, and misses none that a caller's reader would find but those that spell the name with escapes:
+// such a state stays open to the caller's eyes and is refused when it comes back.
+func (d *Deck) sealResult(result drawbridge.Result, r request) drawbridge.Result {
+	if !bytes.Contains(result.Raw, []byte(`"requestState"`)) {
+		return result
+	}
+	state := wire.Get(result.Raw, "requestState")
+	if state == nil || string(state) == "null" {
+		return result
+	}
+	result.Raw = wire.Apply(result.Raw, wire.Put(d.sealer.seal(state, r), "requestState"))
+	return result
+}
+
+// params are the parts of a call's params that the deck reads.
+type params struct {
+	// name is the name or URI that the call is about.
+	name string
+	// kind is the type of a completion's reference, "ref/prompt" or "ref/resource".
+	kind string
+	// arguments and state are nil where they are absent.
+	arguments, state json.RawMessage
+}
+
+// readParams reads params in one pass.
+func readParams(method string, raw json.RawMessage) (params, error) {
+	subject := "name"
+	switch method {
+	case wire.MethodResourcesRead:
+		subject = "uri"
+	case wire.MethodComplete:
+		subject = "ref"
+	}
+	parts, err := pick(method, raw, subject, "arguments", "requestState")
+	if err != nil {
+		return params{}, err
+	}
+	p := params{arguments: parts[1], state: parts[2]}
+	about := parts[0]
+	if string(p.state) == "null" {
+		p.state = nil
+	}
+	if method == wire.MethodComplete {
+		ref, err := pick(method, about, "type", "name", "uri")
+		if err != nil {
+			return params{}, err
+		}
+		p.kind, _ = wire.Text(ref[0])
+		if subject, about = "ref.name", ref[1]; p.kind == refResource {
+			subject, about = "ref.uri", ref[2]
+		}
+	}
+	var ok bool
+	if p.name, ok = wire.Text(about); !ok {
+		return params{}, invalid(method, fmt.Errorf("params have no %s", subject))
+	}
+	return p, nil
+}
+
+// pick gives the members of an object by their names. One that is there twice is refused: whoever reads the object next
+// might take the other.
+func pick(method string, object json.RawMessage, names ...string) ([]json.RawMessage, error) {
+	parts := make([]json.RawMessage, len(names))
+	for m := range wire.Members(object) {
+		i := slices.IndexFunc(names, m.Is)
+		switch {
+		case i < 0:
+		case parts[i] != nil:
+			return nil, invalid(method, fmt.Errorf("params have two %s", names[i]))
+		default:
+			parts[i] = m.Value
+		}
+	}
+	return parts, nil
+}
+
+// The references of a completion.
+const (
+	refPrompt   = "ref/prompt"
+	refResource = "ref/resource"
+)
+
+// find finds what a call is about.
+func (d *Deck) find(ctx context.Context, call drawbridge.Call, p params) (target, error) {
+	switch {
+	case call.Method == wire.MethodToolsCall:
+		it, err := d.named(ctx, call.Caller, tools, p.name)
+		if err != nil {
+			return target{}, err
+		}
+		t := it.target()
+		if it.spec.Server == "" {
+			t.card = it.card
+		}
+		return t.rewritten(p.name, "name"), nil
+	case call.Method == wire.MethodPromptsGet:
+		it, err := d.named(ctx, call.Caller, prompts, p.name)
+		if err != nil {
+			return target{}, err
+		}
+		return it.target().rewritten(p.name, "name"), nil
+	case call.Method == wire.MethodResourcesRead:
+		t, err := d.findResource(ctx, call.Caller, p.name)
+		return t.rewritten(p.name, "uri"), err
+	case call.Method == wire.MethodComplete && p.kind == refPrompt:
+		it, err := d.named(ctx, call.Caller, prompts, p.name)
+		if err != nil {
+			return target{}, err
+		}
+		return it.target().rewritten(p.name, "ref", "name"), nil
+	case call.Method == wire.MethodComplete && p.kind == refResource:
+		t, err := d.findReference(ctx, call.Caller, p.name)
+		return t.rewritten(p.name, "ref", "uri"), err
+	case call.Method == wire.MethodComplete:
+		return target{}, invalid(call.Method, fmt.Errorf("no such reference %q", clip(p.kind)))
+	}
+	return target{}, unknown("method", call.Method)
+}
+
+// named finds a card or a prompt. Before it says that there is none it waits for servers that are about to appear.
+func (d *Deck) named(ctx context.Context, caller drawbridge.Caller, k kind, name string) (*item, error) {
+	look := func() *item { return d.view.Load().byMethod(k.list).find(caller, name) }
+	it := look()
+	if it == nil && d.beforeList != nil {
+		d.beforeList(ctx)
+		it = look()
+	}
+	if it == nil {
+		return nil, unknown(k.word, name)
+	}
+	return it, nil
+}
+
+func (it *item) target() target { return target{spec: it.spec, own: it.spec.Tool} }
+
+// rewritten adds the edit that makes the params say what the server knows, where the caller said something else.
+func (t target) rewritten(said string, path ...string) target {
+	if said != t.own {
+		t.edits = append(t.edits, wire.Put(wire.Quote(t.own), path...))
+	}
+	return t
+}
+
+// allow asks the guards: all must allow. The caller holds the scopes already, or the card was not found.
+func (d *Deck) allow(ctx context.Context, call drawbridge.Call, spec drawbridge.Spec) error {
+	if len(d.guards) == 0 {
+		return nil
+	}
+	q := Question{Caller: call.Caller, Spec: spec, Method: call.Method, Params: call.Params}
+	for _, g := range d.guards {
+		verdict := d.ask(ctx, g, q)
+		switch {
+		case verdict.Effect == drawbridge.Allow:
+			continue
+		case verdict.Hide:
+			return unknown(wordOf(call.Method), string(spec.Name))
+		case verdict.Effect == drawbridge.Ask && verdict.Reason == "":
+			verdict.Reason = "it needs an approval, and there is nobody to ask"
+		case verdict.Reason == "":
+			verdict.Reason = "it is not allowed"
+		}
+		return &drawbridge.Fault{
+			Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked,
+			Step: fmt.Sprintf("%s %s", call.Method, clip(string(spec.Name))), Err: errors.New(verdict.Reason),
+		}
+	}
+	return nil
+}
+
+// ask asks one guard. One that panics has given no verdict.
+func (d *Deck) ask(ctx context.Context, g Guard, q Question) (verdict drawbridge.Verdict) {
+	defer func() {
+		if p := recover(); p != nil {
+			d.log.Error("a guard panicked, the call is refused", "card", q.Spec.Name, "panic", p)
+			verdict = drawbridge.Verdict{}
+		}
+	}()
+	return g.Decide(ctx, q)
+}
+
+// wordOf says for people what a method is about.
+func wordOf(method string) string {
+	word, _, _ := strings.Cut(method, "/")
+	if word == "completion" {
+		return "reference"
+	}
+	return strings.TrimSuffix(word, "s")
+}
+
+// unknown is the one fault for what does not exist and for what a caller may not know of.
+func unknown(word, name string) error {
+	return &drawbridge.Fault{
+		Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound,
+		Step: fmt.Sprintf("unknown %s %s", word, clip(name)),
+	}
+}
+
+func invalid(method string, cause error) error {
+	return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.InvalidInput, Step: method, Err: cause}
+}
+
+// clip shortens what a caller wrote to what an error may repeat.
+func clip(text string) string { return cut(text, 200) }

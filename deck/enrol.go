@@ -1,0 +1,341 @@
+package deck
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/ledger"
+)
+
+// A Deck is the cards that can be called now, with their siblings. Its methods may be called from several goroutines.
+type Deck struct {
+	up         Upstream
+	log        *slog.Logger
+	maker      maker
+	journal    ledger.Journal
+	stream     string
+	shipped    []*item
+	guards     []Guard
+	sealer     sealer
+	now        func() time.Time
+	maxTools   int
+	beforeList func(context.Context)
+
+	view      atomic.Pointer[view]
+	versions  atomic.Uint64
+	listeners listeners
+	watches   watches
+
+	// mu is held while the deck changes: one change at a time. Readers take the view.
+	mu     sync.Mutex
+	ledger ledger.Ledger
+	keys   ledger.Keys
+}
+
+// New makes a deck that remembers what its journal says and shows no server yet: [Deck.Configure] says which there are.
+// The error is the journal's, or a *drawbridge.Fault InvalidInput for a naming that there is not or two shipped cards of
+// one name.
+func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
+	d := &Deck{
+		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, guards: o.Guards,
+		maker: maker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools, beforeList: o.BeforeList,
+	}
+	if d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	if d.now == nil {
+		d.now = time.Now
+	}
+	if d.maxTools == 0 {
+		d.maxTools = DefaultMaxTools
+	}
+	switch o.Naming {
+	case "", Qualified, MCP, Bare:
+	default:
+		return nil, &drawbridge.Fault{
+			Kind: drawbridge.BuildFailed, Code: drawbridge.InvalidInput,
+			Step: "make the deck", Err: fmt.Errorf("no such naming %q", o.Naming),
+			Next: "one of qualified, mcp, bare",
+		}
+	}
+	d.sealer = sealer{o.StateKey, d.now}
+	if len(o.StateKey) == 0 {
+		d.sealer.key = make([]byte, 32)
+		rand.Read(d.sealer.key) // never fails: see its documentation
+	}
+	for _, c := range o.Cards {
+		spec := c.Spec()
+		for _, other := range d.shipped {
+			if other.spec.Name == spec.Name {
+				return nil, &drawbridge.Fault{
+					Kind: drawbridge.BuildFailed, Code: drawbridge.InvalidInput,
+					Step: "make the deck", Err: fmt.Errorf("two shipped cards are named %q", spec.Name),
+				}
+			}
+		}
+		d.shipped = append(d.shipped, &item{
+			spec: spec, raw: spec.Definition, names: []drawbridge.CardName{spec.Name}, card: c,
+		})
+	}
+	if d.journal != nil {
+		entries, err := d.journal.Replay(ctx, d.stream)
+		if err != nil {
+			return nil, fmt.Errorf("replay the ledger: %w", err)
+		}
+		d.ledger = ledger.FromLog(entries)
+	} else {
+		d.ledger = ledger.Empty()
+	}
+	d.view.Store(newView(d.shipped, nil, nil, d.version))
+	return d, nil
+}
+
+func (d *Deck) version() uint64 { return d.versions.Add(1) }
+
+// Configure says which servers there are, in configuration order. What a server had listed stays, if its row is the same;
+// the live cards of servers that are not named, or whose row is another, are retired. The error is the journal's, and then
+// nothing has changed.
+func (d *Deck) Configure(ctx context.Context, servers []Member) error {
+	rows := make(map[drawbridge.ServerID]string, len(servers))
+	for _, s := range servers {
+		rows[s.ID] = s.Row
+	}
+	return d.change(func(v *view) ([]*member, error) {
+		var batch []ledger.Entry
+		for _, e := range d.ledger.Live() {
+			if row, ok := rows[e.Server]; !ok || row != e.Card.Row {
+				batch = append(batch, d.retire(e))
+			}
+		}
+		if err := d.record(ctx, batch); err != nil {
+			return nil, err
+		}
+		for _, m := range v.members {
+			if _, ok := rows[m.ID]; !ok {
+				d.watches.forget(m.ID)
+			}
+		}
+		members := make([]*member, 0, len(servers))
+		for _, s := range servers {
+			if m := v.member(s.ID); m != nil && m.Row == s.Row {
+				same := *m
+				same.Member = s
+				members = append(members, &same)
+			} else {
+				members = append(members, d.remembered(s))
+			}
+		}
+		return members, nil
+	})
+}
+
+// remembered is a member without a listing: its cards are those that the ledger has live, as an earlier process left them.
+func (d *Deck) remembered(s Member) *member {
+	m := &member{Member: s, scopes: []drawbridge.Scope{drawbridge.ServerScope(s.ID)}}
+	live, _ := d.liveTools(s.ID)
+	var offers []offer
+	for _, e := range d.ledger.LiveOf(s.ID) {
+		if live[e.Card.Tool].Key == e.Key {
+			offers = append(offers, offer{e.Card.Tool, e.Card.Definition})
+		}
+	}
+	m.tools = d.maker.items(tools, s.ID, offers, nil)
+	return m
+}
+
+// Enrol takes a listing: it compares the tools with what is live, records the differences as one batch, and shows the
+// server as it is now. A listing that says the same as the last one records nothing and tells nobody. The error is a
+// *drawbridge.Fault NotFound for a server that is not configured or was listed by another row, or else the journal's;
+// then nothing has changed.
+func (d *Deck) Enrol(ctx context.Context, l drawbridge.Listing) error {
+	return d.change(func(v *view) ([]*member, error) {
+		before := v.member(l.Server)
+		if before == nil || before.Row != l.Row {
+			return nil, &drawbridge.Fault{
+				Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound,
+				Step: fmt.Sprintf("enrol %s", l.Server), Err: errors.New("the configuration has no such server now"),
+			}
+		}
+		m := &member{Member: before.Member, scopes: before.scopes, listing: &l}
+		offers, leftOut := vet(tools, l.Tools, d.limit(m.MaxTools), before.tools)
+		offers, err := d.enrolTools(ctx, m.Member, offers)
+		if err != nil {
+			return nil, err
+		}
+		m.leftOut = leftOut
+		m.tools = d.maker.items(tools, m.ID, offers, before.tools)
+		take := func(k kind, list []json.RawMessage, before []*item) []*item {
+			offers, leftOut := vet(k, list, 0, before)
+			m.leftOut = append(m.leftOut, leftOut...)
+			return d.maker.items(k, m.ID, offers, before)
+		}
+		m.prompts = take(prompts, l.Prompts, before.prompts)
+		m.resources = take(resources, l.Resources, before.resources)
+		m.templates = take(templates, l.Templates, before.templates)
+		return with(v.members, m), nil
+	})
+}
+
+// Withdraw retires the live cards of a server and forgets what it listed. It stays configured: its next listing brings
+// everything back. A server that is not configured has nothing to withdraw. The error is the journal's.
+func (d *Deck) Withdraw(ctx context.Context, id drawbridge.ServerID) error {
+	return d.change(func(v *view) ([]*member, error) {
+		before := v.member(id)
+		if before == nil {
+			return nil, nil
+		}
+		var batch []ledger.Entry
+		for _, e := range d.ledger.LiveOf(id) {
+			batch = append(batch, d.retire(e))
+		}
+		if err := d.record(ctx, batch); err != nil {
+			return nil, err
+		}
+		return with(v.members, &member{Member: before.Member, scopes: before.scopes}), nil
+	})
+}
+
+// with is members with m in the place of the member of the same name.
+func with(members []*member, m *member) []*member {
+	out := slices.Clone(members)
+	for i := range out {
+		if out[i].ID == m.ID {
+			out[i] = m
+		}
+	}
+	return out
+}
+
+func (d *Deck) limit(own int) int {
+	if own != 0 {
+		return own
+	}
+	return d.maxTools
+}
+
+// change makes the next view of the members that f gives, and tells what is different. f holds the deck; it gives nil
+// where nothing changes.
+func (d *Deck) change(f func(v *view) ([]*member, error)) error {
+	events, err := func() ([]Event, error) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		old := d.view.Load()
+		members, err := f(old)
+		if err != nil || members == nil {
+			return nil, err
+		}
+		next := newView(d.shipped, members, old, d.version)
+		d.view.Store(next)
+		return differences(old, next), nil
+	}()
+	d.listeners.tell(events...)
+	return err
+}
+
+// differences are the events that lead from one view to the next.
+func differences(old, next *view) []Event {
+	var out []Event
+	differ := func(a, b *shelf) bool { return a.whole.Version != b.whole.Version }
+	if differ(old.tools, next.tools) {
+		out = append(out, Event{Kind: ToolsChanged})
+	}
+	if differ(old.prompts, next.prompts) {
+		out = append(out, Event{Kind: PromptsChanged})
+	}
+	if differ(old.resources, next.resources) || differ(old.templates, next.templates) {
+		out = append(out, Event{Kind: ResourcesChanged})
+	}
+	return out
+}
+
+// enrolTools records how the offers differ from what is live of the server, as one batch, and gives the offers as they are
+// live afterwards. One that says the same as before in other bytes stays as it was: a server that writes the members of
+// its tools in a new order each time does not break every model's prompt cache.
+func (d *Deck) enrolTools(ctx context.Context, m Member, offers []offer) ([]offer, error) {
+	live, batch := d.liveTools(m.ID)
+	out := make([]offer, 0, len(offers))
+	var enrolled []ledger.Entry
+	for _, o := range offers {
+		e, ok := live[o.own]
+		delete(live, o.own)
+		if ok && sameMeaning(e.Card.Definition, o.raw) {
+			out = append(out, offer{o.own, e.Card.Definition})
+			continue
+		}
+		out = append(out, o)
+		card := &ledger.Card{Server: m.ID, Tool: o.own, Row: m.Row, Definition: o.raw}
+		key := d.keyOf(card)
+		if ok && e.Key != key {
+			batch = append(batch, d.retire(e))
+		}
+		enrolled = append(enrolled, ledger.Entry{Op: ledger.Enroll, Key: key, Server: m.ID, Card: card, At: d.now()})
+	}
+	for _, e := range d.ledger.LiveOf(m.ID) {
+		if gone, ok := live[e.Card.Tool]; ok && gone.Key == e.Key {
+			batch = append(batch, d.retire(e))
+		}
+	}
+	return out, d.record(ctx, append(batch, enrolled...))
+}
+
+// liveTools gives what is live of a server by tool. Two processes that saw two versions of one tool may both have enrolled
+// theirs: the later counts, and surplus retires the others.
+func (d *Deck) liveTools(id drawbridge.ServerID) (live map[string]ledger.Entry, surplus []ledger.Entry) {
+	live = map[string]ledger.Entry{}
+	for _, e := range d.ledger.LiveOf(id) {
+		if earlier, ok := live[e.Card.Tool]; ok {
+			surplus = append(surplus, d.retire(earlier))
+		}
+		live[e.Card.Tool] = e
+	}
+	return live, surplus
+}
+
+// keyOf is the card's content key; a key of its own where another card has that one, as it can be where a server's name
+// ends in "_".
+func (d *Deck) keyOf(c *ledger.Card) ledger.Key {
+	key := c.Key()
+	if e, ok := d.ledger.Get(key); ok && (e.Server != c.Server || e.Card.Tool != c.Tool) {
+		return d.keys.Next(d.now())
+	}
+	return key
+}
+
+func (d *Deck) retire(e ledger.Entry) ledger.Entry {
+	return ledger.Entry{Op: ledger.Retire, Key: e.Key, Server: e.Server, At: d.now()}
+}
+
+// record appends a batch to the journal, and then to the ledger. An empty batch touches neither.
+func (d *Deck) record(ctx context.Context, batch []ledger.Entry) error {
+	if len(batch) == 0 {
+		return nil
+	}
+	if d.journal != nil {
+		stored, err := d.journal.Append(ctx, d.stream, batch)
+		if err != nil {
+			return fmt.Errorf("record in the ledger: %w", err)
+		}
+		batch = stored
+	} else {
+		for i := range batch {
+			batch[i].Seq = d.ledger.NextSeq() + uint64(i)
+		}
+	}
+	d.ledger = d.ledger.Append(batch...)
+	return nil
+}
+
+// sameMeaning says whether two JSON objects say the same.
+func sameMeaning(a, b json.RawMessage) bool {
+	return sameBytes(a, b) || bytes.Equal(canonical(a), canonical(b))
+}

@@ -1,0 +1,298 @@
+package deck
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestEnrolRecordsTheDifferencesAsOneBatch(t *testing.T) {
+	journal := &memory{}
+	d := open(t, &fake{}, Options{Journal: journal}, listing("a", "keep", "go", "change"))
+	l := listing("a", "new", "keep")
+	l.Tools = append(l.Tools, json.RawMessage(`{"name":"change","description":"Says more.","inputSchema":{"type":"object"}}`))
+	enrol(t, d, l)
+	l.Tools = append(l.Tools[:2:2], json.RawMessage(`{"name":"change","description":"Takes more.","inputSchema":{"type":"object","properties":{}}}`))
+	enrol(t, d, l)
+	wantList(t, journal.batches,
+		"enroll keep, enroll go, enroll change",
+		"retire go, enroll new, enroll change", // the same key: an upsert
+		"retire change, enroll change",         // another schema: another key
+	)
+	wantList(t, listed(t, d, ada, tools), "a__new", "a__keep", "a__change")
+}
+
+func TestAListingThatSaysTheSameRecordsNothingAndTellsNobody(t *testing.T) {
+	journal := &memory{}
+	l := listing("a", "x")
+	l.Prompts, l.Resources = objects("name", "p"), objects("uri", "r://1")
+	d := open(t, &fake{}, Options{Journal: journal}, l)
+	events := listen(t, d)
+	before, _ := d.List(t.Context(), ada, wire.MethodToolsList)
+
+	enrol(t, d, l)
+	reordered := l
+	reordered.Tools = []json.RawMessage{json.RawMessage(`{"inputSchema":{"type":"object"},  "description":"Does x.","name":"x"}`)}
+	enrol(t, d, reordered)
+
+	after, _ := d.List(t.Context(), ada, wire.MethodToolsList)
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("the list changed (-before +after):\n%s", diff)
+	}
+	if len(journal.batches) != 1 || len(*events) != 0 {
+		t.Errorf("journal %q, events %v", journal.batches, *events)
+	}
+}
+
+// listen writes down the kinds of events that the deck tells.
+func listen(t testing.TB, d *Deck) *[]Event {
+	var mu sync.Mutex
+	events := &[]Event{}
+	t.Cleanup(d.OnEvent(func(e Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		*events = append(*events, e)
+	}))
+	return events
+}
+
+func TestEachChangeTellsWhatChanged(t *testing.T) {
+	d := open(t, &fake{}, Options{}, listing("a", "x"))
+	events := listen(t, d)
+	kinds := func() []EventKind {
+		var out []EventKind
+		for _, e := range *events {
+			out = append(out, e.Kind)
+		}
+		*events = nil
+		return out
+	}
+	l := listing("a", "x")
+	for _, step := range []struct {
+		change func()
+		want   []EventKind
+	}{
+		{func() { l.Tools = append(l.Tools, tool("y")) }, []EventKind{ToolsChanged}},
+		{func() { l.Prompts = objects("name", "p") }, []EventKind{PromptsChanged}},
+		{func() { l.Resources = objects("uri", "r://1") }, []EventKind{ResourcesChanged}},
+		{func() { l.Templates = objects("uriTemplate", "r://{x}") }, []EventKind{ResourcesChanged}},
+		{func() { l = listing("a") }, []EventKind{ToolsChanged, PromptsChanged, ResourcesChanged}},
+	} {
+		step.change()
+		enrol(t, d, l)
+		if diff := cmp.Diff(step.want, kinds()); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestARestartShowsTheSameDeck(t *testing.T) {
+	journal := &memory{}
+	before := open(t, &fake{}, Options{Journal: journal}, listing("b", "y", "x"), listing("a", "z"))
+	again, err := New(t.Context(), &fake{}, Options{Journal: journal})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Configure(t.Context(), []Member{{ID: "b", Row: "row-b"}, {ID: "a", Row: "row-a"}}); err != nil {
+		t.Fatal(err)
+	}
+	wantList(t, listed(t, again, ada, tools), listed(t, before, ada, tools)...)
+	enrol(t, again, listing("b", "x", "y"))
+	wantList(t, listed(t, again, ada, tools), "b__x", "b__y", "a__z")
+	if len(journal.batches) != 2 {
+		t.Errorf("the restart recorded something: %q", journal.batches)
+	}
+}
+
+func TestConfigureRetiresWhatIsGone(t *testing.T) {
+	journal := &memory{}
+	d := open(t, &fake{}, Options{Journal: journal}, listing("a", "x"), listing("b", "y"), listing("c", "z"))
+	journal.batches = nil
+	events := listen(t, d)
+	// a is gone, b has another row, c stays.
+	if err := d.Configure(t.Context(), []Member{{ID: "c", Row: "row-c"}, {ID: "b", Row: "another"}}); err != nil {
+		t.Fatal(err)
+	}
+	wantList(t, journal.batches, "retire x, retire y")
+	wantList(t, listed(t, d, ada, tools), "c__z")
+	if len(*events) != 1 {
+		t.Errorf("events %v, want one", *events)
+	}
+	wantFault(t, d.Enrol(t.Context(), listing("a", "x")), drawbridge.NotFound, "enrol a: the configuration has no such server now")
+	wantFault(t, d.Enrol(t.Context(), listing("b", "y")), drawbridge.NotFound, "enrol b: the configuration has no such server now")
+}
+
+func TestWithdrawTakesAServerOffUntilItsNextListing(t *testing.T) {
+	journal := &memory{}
+	d := open(t, &fake{}, Options{Journal: journal}, listing("a", "x"), listing("b", "y"))
+	if err := d.Withdraw(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Withdraw(t.Context(), "unheard of"); err != nil {
+		t.Fatal(err)
+	}
+	wantList(t, listed(t, d, ada, tools), "b__y")
+	enrol(t, d, listing("a", "x"))
+	wantList(t, listed(t, d, ada, tools), "a__x", "b__y")
+	wantList(t, journal.batches, "enroll x", "enroll y", "retire x", "enroll x")
+}
+
+func TestAJournalThatFailsChangesNothing(t *testing.T) {
+	journal := &memory{}
+	d := open(t, &fake{}, Options{Journal: journal}, listing("a", "x"))
+	journal.fail = errors.New("disk full")
+	events := listen(t, d)
+	for what, err := range map[string]error{
+		"enrol":     d.Enrol(t.Context(), listing("a", "y")),
+		"withdraw":  d.Withdraw(t.Context(), "a"),
+		"configure": d.Configure(t.Context(), nil),
+	} {
+		if !errors.Is(err, journal.fail) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	wantList(t, listed(t, d, ada, tools), "a__x")
+	if len(*events) > 0 {
+		t.Errorf("events %v", *events)
+	}
+}
+
+func TestWhatCannotBeOnTheDeckIsShown(t *testing.T) {
+	l := listing("a", "one")
+	l.Tools = append(l.Tools, json.RawMessage(`"text"`), json.RawMessage(`{"title":"no name"}`), json.RawMessage(`{"name":""}`),
+		tool("one"), tool("two"), tool("three"))
+	l.Prompts = []json.RawMessage{json.RawMessage(`{"name":null}`)}
+	l.Resources = []json.RawMessage{json.RawMessage(`[]`), json.RawMessage(`{"uri":"r://1"}`)}
+	d := open(t, &fake{}, Options{MaxTools: 2}, l)
+	wantList(t, listed(t, d, ada, tools), "a__one", "a__two")
+	want := []MemberStatus{{
+		Server: "a", Row: "row-a", Cards: []drawbridge.CardName{"a__one", "a__two"}, Prompts: []drawbridge.CardName{}, Resources: 1,
+		LeftOut: []LeftOut{
+			{"tool", "", "it is no object"},
+			{"tool", "", "it has no name"},
+			{"tool", "", "it has no name"},
+			{"tool", "one", "the server lists its name twice"},
+			{"tool", "three", "it is over the limit of 2 for this server"},
+			{"prompt", "", "it has no name"},
+			{"resource", "", "it is no object"},
+		},
+	}}
+	if diff := cmp.Diff(want, d.Members()); diff != "" {
+		t.Errorf("members (-want +got):\n%s", diff)
+	}
+}
+
+func TestBareNamesOfTwoTheLaterIsQualified(t *testing.T) {
+	d := open(t, &fake{}, Options{Naming: Bare}, listing("b", "echo", "get.item"), listing("a", "echo", "odd name"))
+	wantList(t, listed(t, d, ada, tools), "echo", "get.item", "a__echo", "a__odd_name_aca500")
+	want := []Clash{{Name: "echo", Winner: "b", Tool: "echo", Listed: "a__echo"}}
+	if diff := cmp.Diff(want, d.Members()[1].Clashes); diff != "" {
+		t.Errorf("clashes (-want +got):\n%s", diff)
+	}
+	// The order of the configuration decides, not that of arrival.
+	late, err := New(t.Context(), &fake{}, Options{Naming: Bare})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := late.Configure(t.Context(), []Member{{ID: "b", Row: "row-b"}, {ID: "a", Row: "row-a"}}); err != nil {
+		t.Fatal(err)
+	}
+	enrol(t, late, listing("a", "echo"))
+	wantList(t, listed(t, late, ada, tools), "echo")
+	enrol(t, late, listing("b", "echo"))
+	wantList(t, listed(t, late, ada, tools), "echo", "a__echo")
+	if spec, _ := late.Find(ada, "echo"); spec.Server != "b" {
+		t.Errorf("echo is %s's, want b's", spec.Server)
+	}
+}
+
+func TestMCPNamesOfTwoTheLaterIsQualified(t *testing.T) {
+	d := open(t, &fake{}, Options{Naming: MCP}, listing("a_b", "c"), listing("a", "b_c"))
+	wantList(t, listed(t, d, ada, tools), "mcp_a_b_c", "a__b_c")
+}
+
+// TestAMadeUpClash has a server that names a tool like the mark of another's.
+func TestAMadeUpClash(t *testing.T) {
+	honest := qualifiedName("a.", "b") // "a___b_" and a mark
+	mimic := strings.TrimPrefix(string(honest), "a__")
+	for _, order := range [][]drawbridge.Listing{
+		{listing("a.", "b"), listing("a", mimic)},
+		{listing("a", mimic), listing("a.", "b")},
+	} {
+		up := &fake{}
+		d := open(t, up, Options{}, order...)
+		names := listed(t, d, ada, tools)
+		if len(names) != 2 || names[0] != string(honest) || names[1] == names[0] {
+			t.Errorf("listed as %q: want both, and the first as %q", names, honest)
+		}
+		for _, name := range names {
+			if err := call(t, d, ada, name); err != nil {
+				t.Errorf("%q: %v", name, err)
+			}
+		}
+		heard := up.told()
+		if len(heard) != 2 || !strings.HasPrefix(heard[0], string(order[0].Server)+" ") || !strings.HasPrefix(heard[1], string(order[1].Server)+" ") {
+			t.Errorf("calls went to %q", heard)
+		}
+		if got := d.Members()[1].Clashes; len(got) != 1 || got[0].Winner != order[0].Server {
+			t.Errorf("clashes %+v", got)
+		}
+	}
+}
+
+// TestOneKeyForTwo has two servers whose qualified names read the same, so that the content key does too.
+func TestOneKeyForTwo(t *testing.T) {
+	d := open(t, &fake{}, Options{Journal: &memory{}}, listing("a_", "b"), listing("a", "_b"))
+	wantList(t, listed(t, d, ada, tools), "a___b_a00766", "a___b")
+	enrol(t, d, listing("a_", "b"))
+	enrol(t, d, listing("a", "_b"))
+	wantList(t, listed(t, d, ada, tools), "a___b_a00766", "a___b")
+}
+
+func TestAnotherServerRenamesNoCard(t *testing.T) {
+	for _, naming := range []Naming{Qualified, MCP, Bare} {
+		alone := open(t, &fake{}, Options{Naming: naming}, listing("m", "x", "y z", strings.Repeat("long", 20)))
+		before := listed(t, alone, ada, tools)
+		crowd := open(t, &fake{}, Options{Naming: naming}, listing("m", "x", "y z", strings.Repeat("long", 20)), listing("z", "x", "y_z"), listing("m.", "x"))
+		if diff := cmp.Diff(before, listed(t, crowd, ada, tools)[:3]); diff != "" {
+			t.Errorf("%s (-alone +with others):\n%s", naming, diff)
+		}
+	}
+}
+
+// TestReadersSeeWholeDecks reads while servers come and go: every list is one that a listing said.
+func TestReadersSeeWholeDecks(t *testing.T) {
+	d := open(t, &fake{}, Options{}, listing("a", "x", "y"), listing("b", "z"))
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			versions := map[uint64]string{}
+			for range 200 {
+				for _, caller := range []drawbridge.Caller{ada, bob} {
+					list, _ := d.List(t.Context(), caller, wire.MethodToolsList)
+					text := fmt.Sprint(len(list.Items), string(list.Items[0]))
+					if seen, ok := versions[list.Version]; ok && seen != text {
+						t.Errorf("version %d is %s and %s", list.Version, seen, text)
+					}
+					versions[list.Version] = text
+					_, _ = d.Call(t.Context(), drawbridge.Call{Caller: caller, Params: objects("name", "b__z")[0]})
+				}
+			}
+		})
+	}
+	for i := range 100 {
+		if i%2 == 0 {
+			enrol(t, d, listing("a", "x"))
+		} else {
+			enrol(t, d, listing("a", "x", "y"))
+		}
+	}
+	wg.Wait()
+}

@@ -1,0 +1,97 @@
+package deck
+
+import (
+	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// Concerns says whether the caller may hear of the event. What a server says is for those who may call it, and what it
+// says in a session of one caller's own for that caller alone.
+func (e Event) Concerns(caller drawbridge.Caller) bool {
+	n := e.Notice
+	if n.Session != "" && n.Session != caller.Session {
+		return false
+	}
+	return n.Server == "" || caller.Holds([]drawbridge.Scope{drawbridge.ServerScope(n.Server)})
+}
+
+// listeners are those who want to hear of events.
+type listeners struct {
+	mu   sync.Mutex
+	next int
+	all  map[int]func(Event)
+}
+
+func (l *listeners) add(f func(Event)) (cancel func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all == nil {
+		l.all = map[int]func(Event){}
+	}
+	id := l.next
+	l.next++
+	l.all[id] = f
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.all, id)
+	}
+}
+
+// tell calls every listener with every event, without holding the lock.
+func (l *listeners) tell(events ...Event) {
+	if len(events) == 0 {
+		return
+	}
+	l.mu.Lock()
+	fs := make([]func(Event), 0, len(l.all))
+	for _, f := range l.all {
+		fs = append(fs, f)
+	}
+	l.mu.Unlock()
+	for _, e := range events {
+		for _, f := range fs {
+			f(e)
+		}
+	}
+}
+
+// OnEvent has f called with each event until cancel is called. f must not block, and may be called from several
+// goroutines at once, and once more while cancel is on its way.
+func (d *Deck) OnEvent(f func(Event)) (cancel func()) { return d.listeners.add(f) }
+
+// Notice takes what a server said outside any call and tells it as an event. That a list changed is not taken from here
+// but from the listing that follows it, see [Deck.Enrol].
+func (d *Deck) Notice(n drawbridge.Notice) {
+	if d.view.Load().member(n.Server) == nil {
+		return
+	}
+	switch n.Method {
+	case wire.NoteToolsChanged, wire.NotePromptsChanged, wire.NoteResourcesChanged:
+	case wire.NoteResourceUpdated:
+		own := wire.GetText(n.Params, "uri")
+		for _, uri := range d.publicURIs(n.Server, own) {
+			public := n
+			if uri != own {
+				public.Params = wire.Apply(n.Params, wire.Put(wire.Quote(uri), "uri"))
+			}
+			d.listeners.tell(Event{Kind: ResourceUpdated, URI: uri, Notice: public})
+		}
+	default:
+		d.listeners.tell(Event{Kind: Noticed, Notice: n})
+	}
+}
+
+// publicURIs gives the URIs by which callers know a server's resource: those it is watched by, else the one it is listed
+// by, else its own.
+func (d *Deck) publicURIs(server drawbridge.ServerID, own string) []string {
+	if watched := d.watches.publicOf(server, own); len(watched) > 0 {
+		return watched
+	}
+	if it := d.view.Load().resources.ownedBy(server, own); it != nil {
+		return []string{string(it.spec.Name)}
+	}
+	return []string{own}
+}

@@ -1,0 +1,150 @@
+package deck
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// List gives what the caller sees by one of the list methods: tools/list, prompts/list, resources/list or
+// resources/templates/list. The error is a *drawbridge.Fault NotFound for any other method.
+func (d *Deck) List(ctx context.Context, caller drawbridge.Caller, method string) (List, error) {
+	if d.beforeList != nil {
+		d.beforeList(ctx)
+	}
+	s := d.view.Load().byMethod(method)
+	if s == nil {
+		return List{}, unknown("method", method)
+	}
+	return s.listFor(caller), nil
+}
+
+// Hint says how long an answer to a list method, or to server/discover, may be kept by the caller: as long and by whom
+// the strictest of the servers that contribute to it allows. The zero hint is for no time and by nobody else.
+func (d *Deck) Hint(caller drawbridge.Caller, method string) drawbridge.Hint {
+	v := d.view.Load()
+	if s := v.byMethod(method); s != nil {
+		return s.listFor(caller).Hint
+	}
+	if method != wire.MethodDiscover {
+		return drawbridge.Hint{}
+	}
+	var groups []group
+	whole := true
+	for _, m := range v.members {
+		hint := drawbridge.Hint{}
+		if m.listing != nil {
+			hint = m.listing.Hints[wire.MethodDiscover]
+		}
+		if caller.Holds(m.scopes) {
+			groups = append(groups, group{hint: &hint})
+		} else {
+			whole = false
+		}
+	}
+	return hintOf(groups, whole)
+}
+
+// Find gives the card that the caller means by name; false where there is none that they may know of. It waits for
+// nothing.
+func (d *Deck) Find(caller drawbridge.Caller, name drawbridge.CardName) (drawbridge.Spec, bool) {
+	it := d.view.Load().tools.find(caller, string(name))
+	if it == nil {
+		return drawbridge.Spec{}, false
+	}
+	return it.spec, true
+}
+
+// Cards gives the cards that the caller may call, in the order they are listed: for help, with shipped and bridged cards
+// side by side.
+func (d *Deck) Cards(caller drawbridge.Caller) []drawbridge.Spec {
+	var out []drawbridge.Spec
+	for _, it := range d.view.Load().tools.items {
+		if caller.Holds(it.spec.Scopes) {
+			out = append(out, it.spec)
+		}
+	}
+	return out
+}
+
+// Bounds of what servers may say to every model that reads the deck's instructions.
+const (
+	maxInstructions    = 2 << 10
+	maxAllInstructions = 16 << 10
+)
+
+// Instructions joins what the servers that the caller may know of say about their use: each under its name, cut to 2 KiB,
+// all of it cut to 16 KiB, in configuration order. It is empty where no server says anything.
+func (d *Deck) Instructions(caller drawbridge.Caller) string {
+	var b strings.Builder
+	for _, m := range d.view.Load().members {
+		if m.listing == nil || !caller.Holds(m.scopes) {
+			continue
+		}
+		text := strings.TrimSpace(m.listing.Instructions)
+		if text == "" {
+			continue
+		}
+		part := fmt.Sprintf("## %s\n%s\n", m.ID, cut(text, maxInstructions))
+		if b.Len() > 0 {
+			part = "\n" + part
+		}
+		if b.Len()+len(part) > maxAllInstructions {
+			b.WriteString(cut(part, maxAllInstructions-b.Len()))
+			break
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}
+
+// cut shortens text to at most so many bytes, between characters.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	const more = "…"
+	end := max(most-len(more), 0)
+	for end > 0 && text[end]&0xC0 == 0x80 {
+		end--
+	}
+	return text[:end] + more
+}
+
+// Capabilities is the ServerCapabilities object of the deck for the caller: what the servers that they may know of offer
+// together. As long as one of these was never listed it may offer anything, and a stateful caller is told only once; so
+// everything is promised then. Extensions are not passed on: a server's own are of no use without their methods.
+func (d *Deck) Capabilities(caller drawbridge.Caller) json.RawMessage {
+	has := map[string]bool{}
+	for _, m := range d.view.Load().members {
+		if !caller.Holds(m.scopes) {
+			continue
+		}
+		for _, name := range []string{"prompts", "resources", "completions", "logging"} {
+			if m.listing == nil || wire.Get(m.listing.Capabilities, name) != nil {
+				has[name] = true
+			}
+		}
+		if m.listing == nil || string(wire.Get(m.listing.Capabilities, "resources", "subscribe")) == "true" {
+			has["subscribe"] = true
+		}
+	}
+	caps := json.RawMessage(`{"tools":{"listChanged":true}}`)
+	if has["prompts"] {
+		caps = wire.Apply(caps, wire.Put(json.RawMessage(`{"listChanged":true}`), "prompts"))
+	}
+	if has["resources"] {
+		value := fmt.Sprintf(`{"listChanged":true,"subscribe":%t}`, has["subscribe"])
+		caps = wire.Apply(caps, wire.Put(json.RawMessage(value), "resources"))
+	}
+	for _, name := range []string{"completions", "logging"} {
+		if has[name] {
+			caps = wire.Apply(caps, wire.Put(json.RawMessage(`{}`), name))
+		}
+	}
+	return caps
+}

@@ -1,0 +1,102 @@
+package deck
+
+import (
+	"context"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// findResource finds the server of a URI. Before it says that there is none it waits for servers that are about to
+// appear.
+func (d *Deck) findResource(ctx context.Context, caller drawbridge.Caller, uri string) (target, error) {
+	t, ok := d.view.Load().resource(caller, uri)
+	if !ok && d.beforeList != nil {
+		d.beforeList(ctx)
+		t, ok = d.view.Load().resource(caller, uri)
+	}
+	if !ok {
+		return target{}, unknown("resource", uri)
+	}
+	return t, nil
+}
+
+// findReference finds the server of a completion's reference: a template as it is listed, or any URI.
+func (d *Deck) findReference(ctx context.Context, caller drawbridge.Caller, uri string) (target, error) {
+	if t, ok := d.view.Load().templates.exact(caller, uri); ok {
+		return t, nil
+	}
+	return d.findResource(ctx, caller, uri)
+}
+
+// resource finds the owner of a URI: the server that lists it; the one it names; the one with the template that it
+// matches most closely; or, where only one server has resources, that one, since servers need not list all of them.
+func (v *view) resource(caller drawbridge.Caller, uri string) (target, bool) {
+	if t, ok := v.resources.exact(caller, uri); ok {
+		return t, true
+	}
+	if server, own, ok := cutServer(uri); ok {
+		if m := v.byID[server]; m != nil && m.hasResources() && caller.Holds(m.scopes) {
+			return m.unlisted(uri, own), true
+		}
+	}
+	if it := v.templates.closest(caller, uri); it != nil {
+		return target{spec: specOf(it, uri), own: uri}, true
+	}
+	var only *member
+	for _, m := range v.members {
+		if !m.hasResources() || !caller.Holds(m.scopes) {
+			continue
+		}
+		if only != nil {
+			return target{}, false
+		}
+		only = m
+	}
+	if only == nil {
+		return target{}, false
+	}
+	return only.unlisted(uri, uri), true
+}
+
+// exact gives the item that is listed by this URI.
+func (s *shelf) exact(caller drawbridge.Caller, uri string) (target, bool) {
+	it := s.byName[uri]
+	if it == nil || !caller.Holds(it.spec.Scopes) {
+		return target{}, false
+	}
+	return it.target(), true
+}
+
+// closest gives the template with the most literal characters of those that match; of equals the first.
+func (s *shelf) closest(caller drawbridge.Caller, uri string) *item {
+	var best *item
+	for _, it := range s.items {
+		closer := it.template != nil && (best == nil || it.template.literals > best.template.literals)
+		if closer && caller.Holds(it.spec.Scopes) && it.template.match(uri) {
+			best = it
+		}
+	}
+	return best
+}
+
+// specOf is what guards are asked about for a URI that matches a template.
+func specOf(it *item, uri string) drawbridge.Spec {
+	spec := it.spec
+	spec.Name, spec.Tool = drawbridge.CardName(uri), uri
+	return spec
+}
+
+// unlisted is the target for a URI of the member that it does not list.
+func (m *member) unlisted(uri, own string) target {
+	return target{
+		spec: drawbridge.Spec{Name: drawbridge.CardName(uri), Server: m.ID, Tool: own, Scopes: m.scopes},
+		own:  own,
+	}
+}
+
+// hasResources says whether the server has resources at all, listed or not.
+func (m *member) hasResources() bool {
+	return m.listing != nil &&
+		(len(m.resources) > 0 || len(m.templates) > 0 || wire.Get(m.listing.Capabilities, "resources") != nil)
+}

@@ -1,0 +1,297 @@
+package deck
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// A kind is one of the four things that a server lists.
+type kind struct {
+	// word is for people; list is the method that lists it; member is what of the object the deck may change.
+	word, list, member string
+}
+
+// An item is one thing on a shelf: a card, a prompt, a resource or a template. It is not changed after it was made.
+type item struct {
+	// spec has the name or URI it is listed by as Name, its own as Tool, and the object as listed as Definition.
+	spec drawbridge.Spec
+	// raw is the object as the server sent it.
+	raw json.RawMessage
+	// names are what it may be listed by, best first; spec.Name is one of them.
+	names []drawbridge.CardName
+	// card is set for cards, template for templates that can be matched.
+	card     drawbridge.Card
+	template *template
+}
+
+// A shelf has the items of one kind in the order they are listed. It is a value: a change makes a new one.
+type shelf struct {
+	items  []*item
+	byName map[string]*item
+	groups []group
+	whole  List
+
+	clashes map[drawbridge.ServerID][]Clash
+	leftOut map[drawbridge.ServerID][]LeftOut
+
+	// byAlias and byOwner are made when they are first needed: most callers use the names that are listed.
+	byAlias func() map[string][]*item
+	byOwner func() map[owner]*item
+
+	mu sync.Mutex
+	// parts are the lists of callers who see a part of the shelf, by which groups they see.
+	parts map[string]List
+	// next gives a version that no list had before.
+	next func() uint64
+}
+
+// maxParts bounds how many different parts of a shelf are remembered.
+const maxParts = 64
+
+type owner struct {
+	server drawbridge.ServerID
+	own    string
+}
+
+// A group is a run of items that the same callers see.
+type group struct {
+	scopes []drawbridge.Scope
+	items  []json.RawMessage
+	// hint bounds the list's; nil where the group has no say.
+	hint *drawbridge.Hint
+}
+
+// stack is what one server, or Drawbridge itself, puts on a shelf.
+type stack struct {
+	scopes []drawbridge.Scope
+	items  []*item
+	hint   *drawbridge.Hint
+}
+
+// newShelf puts the stacks on a shelf in their order. Of a name that two items would have the first has it, and the other
+// gets the next of its names. The lists of the old shelf that are still right keep their versions.
+func newShelf(k kind, stacks []stack, old *shelf, next func() uint64) *shelf {
+	n := 0
+	for _, st := range stacks {
+		n += len(st.items)
+	}
+	s := &shelf{
+		items:   make([]*item, 0, n),
+		byName:  make(map[string]*item, n),
+		clashes: map[drawbridge.ServerID][]Clash{},
+		leftOut: map[drawbridge.ServerID][]LeftOut{},
+		parts:   map[string]List{},
+		next:    next,
+	}
+	raw := make([]json.RawMessage, 0, n)
+	for _, st := range stacks {
+		from := len(raw)
+		for _, it := range st.items {
+			if it = s.place(k, it); it != nil {
+				s.items = append(s.items, it)
+				raw = append(raw, it.spec.Definition)
+			}
+		}
+		if len(raw) > from || st.hint != nil {
+			s.groups = append(s.groups, group{st.scopes, raw[from:len(raw):len(raw)], st.hint})
+		}
+	}
+	s.byAlias, s.byOwner = sync.OnceValue(s.aliases), sync.OnceValue(s.owners)
+	s.whole = List{Items: raw, Hint: hintOf(s.groups, true)}
+	s.keepVersions(old)
+	return s
+}
+
+// place finds the name of an item that is about to be listed; nil where there is none.
+func (s *shelf) place(k kind, it *item) *item {
+	best := s.byName[string(it.names[0])]
+	if best == nil {
+		s.byName[string(it.names[0])] = it
+		return it
+	}
+	server := it.spec.Server
+	if best.spec.Server == server && best.spec.Tool == it.spec.Tool {
+		return it // a server that lists a URI twice: both are its own, and they are called alike
+	}
+	clash := Clash{Name: string(it.names[0]), Winner: best.spec.Server, Tool: it.spec.Tool}
+	for _, name := range it.names[1:] {
+		if s.byName[string(name)] == nil {
+			it = it.renamed(k, name)
+			s.byName[string(name)] = it
+			clash.Listed = string(name)
+			s.clashes[server] = append(s.clashes[server], clash)
+			return it
+		}
+	}
+	s.clashes[server] = append(s.clashes[server], clash)
+	s.leftOut[server] = append(s.leftOut[server], LeftOut{k.word, it.spec.Tool, "an earlier server has its name"})
+	return nil
+}
+
+// renamed is the item under another of its names.
+func (it *item) renamed(k kind, name drawbridge.CardName) *item {
+	out := *it
+	out.spec.Name = name
+	out.spec.Definition = called(it.raw, k.member, it.spec.Tool, string(name))
+	if b, ok := it.card.(bridged); ok {
+		b.spec = out.spec
+		out.card = b
+	}
+	return &out
+}
+
+// keepVersions gives the lists of s their versions: those of old that have the same items keep theirs.
+func (s *shelf) keepVersions(old *shelf) {
+	if old == nil || !slices.EqualFunc(old.whole.Items, s.whole.Items, sameBytes) {
+		s.whole.Version = s.next()
+		return
+	}
+	s.whole.Version = old.whole.Version
+	sameGroup := func(a, b group) bool {
+		return len(a.items) == len(b.items) && slices.Equal(a.scopes, b.scopes) && sameHint(a.hint, b.hint)
+	}
+	if slices.EqualFunc(old.groups, s.groups, sameGroup) {
+		old.mu.Lock()
+		defer old.mu.Unlock()
+		s.parts = old.parts
+		old.parts = map[string]List{}
+	}
+}
+
+func sameHint(a, b *drawbridge.Hint) bool {
+	return a == b || a != nil && b != nil && *a == *b
+}
+
+// sameBytes compares objects, quickly where they are the same memory.
+func sameBytes(a, b json.RawMessage) bool {
+	if len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) {
+		return true
+	}
+	return bytes.Equal(a, b)
+}
+
+// listFor is what the caller sees of the shelf.
+func (s *shelf) listFor(caller drawbridge.Caller) List {
+	seen := make([]byte, len(s.groups))
+	all := caller.Kind != drawbridge.Nobody
+	for i, g := range s.groups {
+		if caller.Holds(g.scopes) {
+			seen[i] = 1
+		} else {
+			all = false
+		}
+	}
+	if all {
+		return s.whole
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if list, ok := s.parts[string(seen)]; ok {
+		return list
+	}
+	var groups []group
+	list := List{Version: s.next()}
+	for i, g := range s.groups {
+		if seen[i] == 1 {
+			groups = append(groups, g)
+			list.Items = append(list.Items, g.items...)
+		}
+	}
+	list.Hint = hintOf(groups, false)
+	if len(s.parts) >= maxParts {
+		clear(s.parts)
+	}
+	s.parts[string(seen)] = list
+	return list
+}
+
+// hintOf is the strictest hint of the groups that have one. A list that leaves something out is its caller's alone.
+func hintOf(groups []group, whole bool) drawbridge.Hint {
+	var out *drawbridge.Hint
+	for _, g := range groups {
+		out = stricter(out, g.hint)
+	}
+	if out == nil {
+		return drawbridge.Hint{}
+	}
+	return drawbridge.Hint{TTL: out.TTL, Public: out.Public && whole}
+}
+
+// stricter joins two hints: the shorter time, the narrower scope. Nil has no say.
+func stricter(a, b *drawbridge.Hint) *drawbridge.Hint {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return &drawbridge.Hint{TTL: min(a.TTL, b.TTL), Public: a.Public && b.Public}
+}
+
+// find gives the item that the caller means by name: the one listed by it, else the only one that has it in another
+// style of names. Items that the caller may not know of are not there.
+func (s *shelf) find(caller drawbridge.Caller, name string) *item {
+	if it := s.byName[name]; it != nil && caller.Holds(it.spec.Scopes) {
+		return it
+	}
+	var found *item
+	for _, it := range s.byAlias()[name] {
+		if !caller.Holds(it.spec.Scopes) {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = it
+	}
+	return found
+}
+
+// aliases has the items by the names that they are not listed by.
+func (s *shelf) aliases() map[string][]*item {
+	out := make(map[string][]*item, 2*len(s.items))
+	for _, it := range s.items {
+		if it.spec.Server == "" {
+			continue
+		}
+		server, own := it.spec.Server, it.spec.Tool
+		names := []string{string(qualifiedName(server, own)), string(mcpName(server, own)), own}
+		for i, name := range names {
+			if name != string(it.spec.Name) && !slices.Contains(names[:i], name) {
+				out[name] = append(out[name], it)
+			}
+		}
+	}
+	return out
+}
+
+// ownedBy gives a server's item by its own name or URI; nil where there is none.
+func (s *shelf) ownedBy(server drawbridge.ServerID, own string) *item {
+	return s.byOwner()[owner{server, own}]
+}
+
+func (s *shelf) owners() map[owner]*item {
+	out := make(map[owner]*item, len(s.items))
+	for _, it := range s.items {
+		key := owner{it.spec.Server, it.spec.Tool}
+		if out[key] == nil {
+			out[key] = it
+		}
+	}
+	return out
+}
+
+// of gives the items of one server, in their order.
+func (s *shelf) of(server drawbridge.ServerID) []*item {
+	var out []*item
+	for _, it := range s.items {
+		if it.spec.Server == server {
+			out = append(out, it)
+		}
+	}
+	return out
+}

@@ -1,0 +1,86 @@
+package deck
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+func TestRequestStateOpensForItsRequestAlone(t *testing.T) {
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	clock := noon
+	s := sealer{key: []byte("key"), now: func() time.Time { return clock }}
+	mine := request{principal: "ada", server: "github", method: "tools/call", own: "merge", arguments: json.RawMessage(`{"a":1,"b":2}`)}
+	envelope := s.seal(json.RawMessage(`"round 1"`), mine)
+
+	state, err := s.open(envelope, mine)
+	if string(state) != `"round 1"` || err != nil {
+		t.Fatalf("open = %s, %v; want the state that was sealed", state, err)
+	}
+
+	rewritten := mine
+	rewritten.arguments = json.RawMessage(`{ "b": 2, "a": 1 }`)
+	if _, err := s.open(envelope, rewritten); err != nil {
+		t.Errorf("the same arguments in another order: %v", err)
+	}
+
+	for what, change := range map[string]func(*request){
+		"another principal": func(r *request) { r.principal = "bob" },
+		"another server":    func(r *request) { r.server = "gitlab" },
+		"another method":    func(r *request) { r.method = "prompts/get" },
+		"another tool":      func(r *request) { r.own = "delete" },
+		"other arguments":   func(r *request) { r.arguments = json.RawMessage(`{"a":1,"b":3}`) },
+		"no arguments":      func(r *request) { r.arguments = nil },
+		"shifted parts":     func(r *request) { r.method, r.own = "tools/callm", "erge" },
+	} {
+		r := mine
+		change(&r)
+		if state, err := s.open(envelope, r); !errors.Is(err, errStateForeign) {
+			t.Errorf("%s: open = %s, %v; want %v", what, state, err, errStateForeign)
+		}
+	}
+
+	other := sealer{key: []byte("another key"), now: s.now}
+	if _, err := other.open(envelope, mine); !errors.Is(err, errStateForeign) {
+		t.Errorf("another key: %v", err)
+	}
+	clock = noon.Add(stateLife)
+	if _, err := s.open(envelope, mine); err != nil {
+		t.Errorf("at the last moment: %v", err)
+	}
+	clock = noon.Add(stateLife + time.Second)
+	if _, err := s.open(envelope, mine); !errors.Is(err, errStateExpired) {
+		t.Errorf("a second too late: %v, want %v", err, errStateExpired)
+	}
+}
+
+// FuzzOpenState checks that nothing opens but what was sealed: any envelope either fails, or is the one (line breaks are
+// no part of Base64).
+func FuzzOpenState(f *testing.F) {
+	s := sealer{key: []byte("key"), now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
+	r := request{principal: "ada", server: "s", method: "tools/call", own: "t"}
+	sealed := s.seal(json.RawMessage(`"x"`), r)
+	text, _ := wire.Text(sealed)
+	f.Add(text)
+	f.Add("")
+	f.Add(base64.RawURLEncoding.EncodeToString(make([]byte, stateHead)))
+	f.Fuzz(func(t *testing.T, envelope string) {
+		state, err := s.open(wire.Quote(envelope), r)
+		joined := strings.NewReplacer("\r", "", "\n", "").Replace(envelope)
+		if (err == nil) != (joined == text) {
+			t.Errorf("open(%q) = %q, %v", envelope, state, err)
+		}
+	})
+}
+
+func TestCanonicalKeepsNumbers(t *testing.T) {
+	got := string(canonical(json.RawMessage(` {"b": 9007199254740993, "a": [1.0, {"d": 1, "c": null}]} `)))
+	if want := `{"a":[1.0,{"c":null,"d":1}],"b":9007199254740993}`; got != want {
+		t.Errorf("canonical = %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,204 @@
+package deck
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAServerHearsOfAWatchedResourceOnce(t *testing.T) {
+	up := &fake{}
+	d := open(t, up, Options{}, library("a", []string{"r://1", "r://2"}, nil), library("b", []string{"r://1"}, nil))
+	session := func(name string) drawbridge.Caller {
+		c := ada
+		c.Session = name
+		return c
+	}
+	one, two, none := session("1"), session("2"), ada
+	type step struct {
+		do   func() error
+		want []string
+	}
+	subscribe := func(c drawbridge.Caller, uri string) func() error {
+		return func() error { return d.Subscribe(t.Context(), c, uri) }
+	}
+	unsubscribe := func(c drawbridge.Caller, uri string) func() error {
+		return func() error { return d.Unsubscribe(t.Context(), c, uri) }
+	}
+	for i, s := range []step{
+		{subscribe(one, "r://1"), []string{"watch a [r://1]"}},
+		{subscribe(one, "r://1"), nil},
+		{subscribe(two, "r://1"), nil},
+		{subscribe(two, "r://2"), []string{"watch a [r://1 r://2]"}},
+		{subscribe(two, "drawbridge+b:r://1"), []string{"watch b [r://1]"}},
+		{subscribe(none, "r://2"), nil},
+		{subscribe(none, "r://2"), nil},
+		{unsubscribe(one, "r://2"), nil},
+		{unsubscribe(none, "r://2"), nil},
+		{func() error { d.EndSession(two); return nil }, []string{"watch b []", `end "2"`}},
+		{unsubscribe(none, "r://2"), []string{"watch a [r://1]"}},
+		{unsubscribe(none, "r://2"), nil},
+		{unsubscribe(one, "r://1"), []string{"watch a []"}},
+		{func() error { d.EndSession(none); return nil }, nil},
+	} {
+		if err := s.do(); err != nil {
+			t.Errorf("step %d: %v", i, err)
+		}
+		if diff := cmp.Diff(s.want, up.told()); diff != "" {
+			t.Errorf("step %d (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
+func TestAnUpdateReachesCallersUnderTheURITheyKnow(t *testing.T) {
+	d := open(t, &fake{}, Options{}, library("a", []string{"r://1"}, nil), library("b", []string{"r://1"}, []string{"t://{x}"}))
+	events := listen(t, d)
+	update := func(server drawbridge.ServerID, uri string) drawbridge.Notice {
+		return drawbridge.Notice{Server: server, Method: wire.NoteResourceUpdated, Params: objects("uri", uri)[0]}
+	}
+	if err := d.Subscribe(t.Context(), ada, "drawbridge+b:t://7"); err != nil {
+		t.Fatal(err)
+	}
+	d.Notice(update("a", "r://1"))
+	d.Notice(update("b", "r://1"))
+	d.Notice(update("b", "t://7"))
+	d.Notice(update("b", "t://8"))
+	d.Notice(update("gone", "r://1"))
+	var got []string
+	for _, e := range *events {
+		if e.Kind != ResourceUpdated || wire.GetText(e.Notice.Params, "uri") != e.URI {
+			t.Errorf("event %+v", e)
+		}
+		got = append(got, string(e.Notice.Server)+" "+e.URI)
+	}
+	wantList(t, got, "a r://1", "b drawbridge+b:r://1", "b drawbridge+b:t://7", "b t://8")
+}
+
+func TestNoticesAreForThoseTheyConcern(t *testing.T) {
+	d := open(t, &fake{}, Options{}, listing("a", "x"))
+	events := listen(t, d)
+	note := drawbridge.Notice{Server: "a", Session: "1", Method: wire.NoteMessage, Params: json.RawMessage(`{"data":1}`)}
+	d.Notice(note)
+	d.Notice(drawbridge.Notice{Server: "a", Method: wire.NoteToolsChanged}) // the listing tells
+	if diff := cmp.Diff([]Event{{Kind: Noticed, Notice: note}}, *events); diff != "" {
+		t.Fatalf("events (-want +got):\n%s", diff)
+	}
+	e := (*events)[0]
+	mine, other := ada, ada
+	mine.Session, other.Session = "1", "2"
+	stranger := bob
+	stranger.Session = "1"
+	if !e.Concerns(mine) || e.Concerns(other) || e.Concerns(stranger) {
+		t.Error("a notice of one session concerns that session of a caller with the scope, and nobody else")
+	}
+	if all := (Event{Kind: ToolsChanged}); !all.Concerns(stranger) {
+		t.Error("a change of the deck concerns everyone")
+	}
+}
+
+func TestALogLevelIsTheSessionsOwn(t *testing.T) {
+	up := &fake{}
+	d := open(t, up, Options{}, listing("a", "x"))
+	one := ada
+	one.Session = "1"
+	if err := d.SetLevel(t.Context(), one, "warning"); err != nil {
+		t.Fatal(err)
+	}
+	wantList(t, up.told(), `level "1" warning`)
+	wantFault(t, d.SetLevel(t.Context(), one, "loud"), drawbridge.InvalidInput, `logging/setLevel: no such log level "loud"`)
+	wantList(t, up.told())
+}
+
+func TestInstructionsNameTheirServerAndAreCapped(t *testing.T) {
+	a, b, c := listing("a"), listing("b"), listing("c")
+	a.Instructions, b.Instructions, c.Instructions = "Use me.\n", " ", strings.Repeat("é", 2000)
+	d := open(t, &fake{}, Options{}, a, b, c)
+	want := "## a\nUse me.\n\n## c\n" + strings.Repeat("é", 1022) + "…\n"
+	if diff := cmp.Diff(want, d.Instructions(ada)); diff != "" {
+		t.Errorf("instructions (-want +got):\n%s", diff)
+	}
+	if got := d.Instructions(bob); got != "" {
+		t.Errorf("bob reads %q", got)
+	}
+	var many []drawbridge.Listing
+	for _, name := range strings.Fields("a b c d e f g h i j") {
+		l := listing(name)
+		l.Instructions = strings.Repeat("x", 3000)
+		many = append(many, l)
+	}
+	all := open(t, &fake{}, Options{}, many...).Instructions(ada)
+	if len(all) != maxAllInstructions || !strings.HasSuffix(all, "x…") {
+		t.Errorf("all instructions have %d bytes and end in %q", len(all), all[len(all)-10:])
+	}
+}
+
+func TestCapabilitiesAreWhatTheServersOfferTogether(t *testing.T) {
+	a, b := listing("a"), listing("b")
+	a.Capabilities = json.RawMessage(`{"tools":{},"prompts":{},"logging":{},"tasks":{},"experimental":{"x":1}}`)
+	b.Capabilities = json.RawMessage(`{"resources":{"listChanged":true},"completions":{}}`)
+	d := open(t, &fake{}, Options{}, a, b)
+	for _, tt := range []struct {
+		caller drawbridge.Caller
+		want   string
+	}{
+		{ada, `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":false},"completions":{},"logging":{}}`},
+		{bob, `{"tools":{"listChanged":true},"resources":{"listChanged":true,"subscribe":false},"completions":{}}`},
+	} {
+		if got := string(d.Capabilities(tt.caller)); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.caller.Principal, got, tt.want)
+		}
+	}
+	// A server that was never listed may yet offer anything.
+	if err := d.Configure(t.Context(), []Member{{ID: "b", Row: "new"}}); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"completions":{},"logging":{}}`
+	if got := string(d.Capabilities(bob)); got != want {
+		t.Errorf("before the first listing: %s, want %s", got, want)
+	}
+}
+
+func TestHintsAreTheStrictestOfThoseWhoContribute(t *testing.T) {
+	hinted := func(name string, ttl time.Duration, public bool) drawbridge.Listing {
+		l := listing(name, "x")
+		hint := drawbridge.Hint{TTL: ttl, Public: public}
+		l.Hints = map[string]drawbridge.Hint{wire.MethodToolsList: hint, wire.MethodDiscover: hint}
+		return l
+	}
+	silent := listing("silent") // contributes no tools
+	for _, tt := range []struct {
+		name           string
+		listings       []drawbridge.Listing
+		caller         drawbridge.Caller
+		list, discover drawbridge.Hint
+	}{
+		{"none", nil, ada, drawbridge.Hint{}, drawbridge.Hint{}},
+		{"one", []drawbridge.Listing{hinted("a", time.Minute, true)}, ada, drawbridge.Hint{TTL: time.Minute, Public: true}, drawbridge.Hint{TTL: time.Minute, Public: true}},
+		{"two", []drawbridge.Listing{hinted("a", time.Minute, true), hinted("b", time.Hour, false)}, ada, drawbridge.Hint{TTL: time.Minute}, drawbridge.Hint{TTL: time.Minute}},
+		{"one without hints", []drawbridge.Listing{hinted("a", time.Minute, true), listing("b", "y")}, ada, drawbridge.Hint{}, drawbridge.Hint{}},
+		{"one without tools", []drawbridge.Listing{hinted("a", time.Minute, true), silent}, ada, drawbridge.Hint{TTL: time.Minute, Public: true}, drawbridge.Hint{}},
+		{"a part of the deck", []drawbridge.Listing{hinted("a", time.Minute, true), hinted("b", time.Hour, true)}, bob, drawbridge.Hint{TTL: time.Hour}, drawbridge.Hint{TTL: time.Hour}},
+	} {
+		d := open(t, &fake{}, Options{}, tt.listings...)
+		list, _ := d.List(t.Context(), tt.caller, wire.MethodToolsList)
+		if list.Hint != tt.list || d.Hint(tt.caller, wire.MethodToolsList) != tt.list {
+			t.Errorf("%s: list %+v, want %+v", tt.name, list.Hint, tt.list)
+		}
+		if got := d.Hint(tt.caller, wire.MethodDiscover); got != tt.discover {
+			t.Errorf("%s: discover %+v, want %+v", tt.name, got, tt.discover)
+		}
+	}
+	// As long as a server may yet appear, no list is to be kept.
+	d := open(t, &fake{}, Options{}, hinted("a", time.Minute, true))
+	if err := d.Configure(t.Context(), []Member{{ID: "a", Row: "row-a"}, {ID: "late", Row: "row"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.Hint(ada, wire.MethodToolsList); got != (drawbridge.Hint{}) {
+		t.Errorf("with a server that was never listed: %+v", got)
+	}
+}

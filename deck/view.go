@@ -1,0 +1,205 @@
+package deck
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+var (
+	tools     = kind{"tool", wire.MethodToolsList, "name"}
+	prompts   = kind{"prompt", wire.MethodPromptsList, "name"}
+	resources = kind{"resource", wire.MethodResourcesList, "uri"}
+	templates = kind{"template", wire.MethodTemplatesList, "uriTemplate"}
+)
+
+// A view is the deck at one moment. It is a value: readers take it and need no lock, a change makes a new one.
+type view struct {
+	members                              []*member
+	byID                                 map[drawbridge.ServerID]*member
+	tools, prompts, resources, templates *shelf
+}
+
+// A member is a configured server with what it offers, vetted and named. It is a value too.
+type member struct {
+	Member
+	scopes []drawbridge.Scope
+	// listing is nil before the first one.
+	listing                              *drawbridge.Listing
+	tools, prompts, resources, templates []*item
+	leftOut                              []LeftOut
+}
+
+func (v *view) member(id drawbridge.ServerID) *member { return v.byID[id] }
+
+// newView puts what the shipped cards and the members offer on shelves, in configuration order.
+func newView(shipped []*item, members []*member, old *view, next func() uint64) *view {
+	v := &view{members: members, byID: make(map[drawbridge.ServerID]*member, len(members))}
+	for _, m := range members {
+		v.byID[m.ID] = m
+	}
+	var own []stack
+	for _, it := range shipped {
+		own = append(own, stack{scopes: it.spec.Scopes, items: []*item{it}})
+	}
+	v.tools = newShelf(tools, append(own, stacks(members, tools, func(m *member) []*item { return m.tools })...), old.shelf(tools), next)
+	v.prompts = newShelf(prompts, stacks(members, prompts, func(m *member) []*item { return m.prompts }), old.shelf(prompts), next)
+	v.resources = newShelf(resources, stacks(members, resources, func(m *member) []*item { return m.resources }), old.shelf(resources), next)
+	v.templates = newShelf(templates, stacks(members, templates, func(m *member) []*item { return m.templates }), old.shelf(templates), next)
+	return v
+}
+
+// shelf gives the shelf of a kind; nil of a nil view.
+func (v *view) shelf(k kind) *shelf {
+	if v == nil {
+		return nil
+	}
+	return v.byMethod(k.list)
+}
+
+// byMethod gives the shelf that a list method lists, or nil.
+func (v *view) byMethod(method string) *shelf {
+	switch method {
+	case tools.list:
+		return v.tools
+	case prompts.list:
+		return v.prompts
+	case resources.list:
+		return v.resources
+	case templates.list:
+		return v.templates
+	}
+	return nil
+}
+
+// stacks gives what each member puts on the shelf of a kind, with the hint that its listing gave for it. A member that
+// was never listed may put something there at any moment, so a list without it is stale at once.
+func stacks(members []*member, k kind, pick func(*member) []*item) []stack {
+	out := make([]stack, 0, len(members))
+	for _, m := range members {
+		st := stack{scopes: m.scopes, items: pick(m)}
+		switch {
+		case m.listing == nil:
+			st.hint = &drawbridge.Hint{}
+		case len(st.items) > 0:
+			hint := m.listing.Hints[k.list]
+			st.hint = &hint
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+// An offer is an object that a server lists and that can be on the deck, with its own name or URI.
+type offer struct {
+	own string
+	raw json.RawMessage
+}
+
+// vet sorts out what of a list can be on the deck: objects that say their name, once, and no more of them than most
+// (0 is any number). What stands where it stood before is not read again.
+func vet(k kind, list []json.RawMessage, most int, before []*item) (offers []offer, out []LeftOut) {
+	seen := make(map[string]bool, len(list))
+	offers = make([]offer, 0, len(list))
+	for _, raw := range list {
+		if i := len(offers); i < len(before) && sameBytes(before[i].raw, raw) && !seen[before[i].spec.Tool] && (most == 0 || i < most) {
+			seen[before[i].spec.Tool] = true
+			offers = append(offers, offer{before[i].spec.Tool, raw})
+			continue
+		}
+		name, ok := wire.Text(wire.Get(raw, k.member))
+		reason := ""
+		switch {
+		case !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")):
+			reason = "it is no object"
+		case !ok || name == "":
+			reason = fmt.Sprintf("it has no %s", k.member)
+		case k.member == "name" && seen[name]:
+			reason = "the server lists its name twice"
+		case most > 0 && len(offers) >= most:
+			reason = fmt.Sprintf("it is over the limit of %d for this server", most)
+		}
+		if reason != "" {
+			out = append(out, LeftOut{k.word, name, reason})
+			continue
+		}
+		seen[name] = true
+		offers = append(offers, offer{name, raw})
+	}
+	return offers, out
+}
+
+// maker makes items of offers.
+type maker struct {
+	up     Upstream
+	naming Naming
+}
+
+// items makes the items of a server's offers. Those of before are kept where nothing about them changed.
+func (mk maker) items(k kind, server drawbridge.ServerID, offers []offer, before []*item) []*item {
+	old := make(map[string]*item, len(before))
+	for _, it := range before {
+		old[it.spec.Tool] = it
+	}
+	out := make([]*item, 0, len(offers))
+	for _, o := range offers {
+		it := old[o.own]
+		if it == nil || !sameBytes(it.raw, o.raw) {
+			it = mk.item(k, server, o)
+		}
+		out = append(out, it)
+	}
+	return out
+}
+
+func (mk maker) item(k kind, server drawbridge.ServerID, o offer) *item {
+	it := &item{raw: o.raw}
+	switch k {
+	case tools:
+		it.names = names(mk.naming, server, o.own)
+		it.card = BridgeCard(mk.up, server, it.names[0], o.raw)
+		it.spec = it.card.Spec()
+		return it
+	case prompts:
+		it.names = names(mk.naming, server, o.own)
+	default:
+		it.names = mk.uris(server, o.own)
+	}
+	if k == templates {
+		it.template, _ = parseTemplate(o.own) // what is no template is listed and matches nothing
+	}
+	it.spec = drawbridge.Spec{
+		Name: it.names[0], Server: server, Tool: o.own,
+		Definition: called(o.raw, k.member, o.own, string(it.names[0])),
+		Title:      oneLine(wire.GetText(o.raw, "title")), Summary: oneLine(wire.GetText(o.raw, "description")),
+		Scopes: []drawbridge.Scope{drawbridge.ServerScope(server)},
+	}
+	return it
+}
+
+// uris are what a URI may be listed by: as it is, or where another server has it, with its server in front. Schemes that
+// say what a thing is keep their place, and so does everything where names are bare.
+func (mk maker) uris(server drawbridge.ServerID, uri string) []drawbridge.CardName {
+	out := []drawbridge.CardName{drawbridge.CardName(uri)}
+	if mk.naming == Bare || strings.HasPrefix(uri, "ui://") || strings.HasPrefix(uri, "skill://") {
+		return out
+	}
+	return append(out, drawbridge.CardName(uriPrefix+string(server)+":"+uri))
+}
+
+// uriPrefix begins the URIs that name their server: "drawbridge+<server>:<uri>".
+const uriPrefix = "drawbridge+"
+
+// cutServer takes a URI that names its server apart.
+func cutServer(uri string) (server drawbridge.ServerID, own string, ok bool) {
+	rest, ok := strings.CutPrefix(uri, uriPrefix)
+	if !ok {
+		return "", "", false
+	}
+	id, own, ok := strings.Cut(rest, ":")
+	return drawbridge.ServerID(id), own, ok
+}

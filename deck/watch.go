@@ -1,0 +1,236 @@
+package deck
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// unwatchTime bounds what the end of a session waits for.
+const unwatchTime = 5 * time.Second
+
+// watches count which resources callers subscribed to, so that a server hears of each once.
+type watches struct {
+	mu sync.Mutex
+	// held has each caller's subscriptions; counts how many of them there are, by server, own URI and public URI.
+	held   map[subscription]*hold
+	counts map[drawbridge.ServerID]map[string]map[string]int
+	// turns has a one-place channel a server: who holds it may tell the server what is watched, so that the last word
+	// said is the last word meant.
+	turns map[drawbridge.ServerID]chan struct{}
+}
+
+// A subscription is one caller's to one URI, as the caller knows it.
+type subscription struct{ principal, session, uri string }
+
+// A hold is what a subscription stands for. A session holds a URI once; callers without one are counted.
+type hold struct {
+	server drawbridge.ServerID
+	own    string
+	times  int
+}
+
+// Subscribe watches a resource for the caller. A session subscribes once, however often it asks; a caller without a
+// session as often as it asks, and must unsubscribe as often.
+func (d *Deck) Subscribe(ctx context.Context, caller drawbridge.Caller, uri string) error {
+	call := drawbridge.Call{
+		Caller: caller, Method: wire.MethodSubscribe,
+		Params: wire.Apply(nil, wire.Put(wire.Quote(uri), "uri")),
+	}
+	t, err := d.findResource(ctx, caller, uri)
+	if err != nil {
+		return err
+	}
+	if err := d.allow(ctx, call, t.spec); err != nil {
+		return err
+	}
+	sub := subscription{caller.Principal, caller.Session, uri}
+	done, err := d.watches.turn(ctx, t.spec.Server)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if !d.watches.add(sub, t.spec.Server, t.own) {
+		return nil
+	}
+	if err := d.up.Watch(ctx, t.spec.Server, d.watches.urisOf(t.spec.Server)); err != nil {
+		d.watches.remove(sub)
+		return err
+	}
+	return nil
+}
+
+// Unsubscribe ends what Subscribe began. Of a URI that the caller never subscribed to it is no error.
+func (d *Deck) Unsubscribe(ctx context.Context, caller drawbridge.Caller, uri string) error {
+	sub := subscription{caller.Principal, caller.Session, uri}
+	server, ok := d.watches.serverOf(sub)
+	if !ok {
+		return nil
+	}
+	done, err := d.watches.turn(ctx, server)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if !d.watches.remove(sub) {
+		return nil
+	}
+	return d.up.Watch(ctx, server, d.watches.urisOf(server))
+}
+
+// EndSession forgets what the caller's session had: its subscriptions, and what was opened upstream for it.
+// A caller without a session has nothing to end.
+func (d *Deck) EndSession(caller drawbridge.Caller) {
+	if caller.Session == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), unwatchTime)
+	defer cancel()
+	for _, server := range d.watches.endSession(caller) {
+		done, err := d.watches.turn(ctx, server)
+		if err == nil {
+			err = d.up.Watch(ctx, server, d.watches.urisOf(server))
+			done()
+		}
+		if err != nil {
+			d.log.Warn("a subscription outlives its session", "server", server, "err", err)
+		}
+	}
+	d.up.EndSession(caller.Session)
+}
+
+// SetLevel asks for log lines of a level and above, for the caller's session.
+func (d *Deck) SetLevel(ctx context.Context, caller drawbridge.Caller, level string) error {
+	switch level {
+	case "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency":
+		return d.up.SetLevel(ctx, caller.Session, level)
+	}
+	return invalid(wire.MethodSetLevel, fmt.Errorf("no such log level %q", clip(level)))
+}
+
+// turn waits until the caller may tell the server what is watched.
+func (w *watches) turn(ctx context.Context, server drawbridge.ServerID) (done func(), err error) {
+	w.mu.Lock()
+	if w.turns == nil {
+		w.turns = map[drawbridge.ServerID]chan struct{}{}
+	}
+	turn := w.turns[server]
+	if turn == nil {
+		turn = make(chan struct{}, 1)
+		w.turns[server] = turn
+	}
+	w.mu.Unlock()
+	select {
+	case turn <- struct{}{}:
+		return func() { <-turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// add counts a subscription and says whether the server must be told of a new URI.
+func (w *watches) add(sub subscription, server drawbridge.ServerID, own string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.held == nil {
+		w.held = map[subscription]*hold{}
+		w.counts = map[drawbridge.ServerID]map[string]map[string]int{}
+	}
+	if h := w.held[sub]; h != nil {
+		if sub.session == "" {
+			h.times++
+		}
+		return false
+	}
+	w.held[sub] = &hold{server, own, 1}
+	uris := w.counts[server]
+	if uris == nil {
+		uris = map[string]map[string]int{}
+		w.counts[server] = uris
+	}
+	isNew := uris[own] == nil
+	if isNew {
+		uris[own] = map[string]int{}
+	}
+	uris[own][sub.uri]++
+	return isNew
+}
+
+// remove takes a subscription back and says whether the server must be told that a URI is gone.
+func (w *watches) remove(sub subscription) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h := w.held[sub]
+	if h == nil {
+		return false
+	}
+	if h.times--; h.times > 0 {
+		return false
+	}
+	return w.drop(sub, h)
+}
+
+// drop forgets a subscription. The lock is held.
+func (w *watches) drop(sub subscription, h *hold) bool {
+	delete(w.held, sub)
+	public := w.counts[h.server][h.own]
+	if public[sub.uri]--; public[sub.uri] == 0 {
+		delete(public, sub.uri)
+	}
+	if len(public) > 0 {
+		return false
+	}
+	delete(w.counts[h.server], h.own)
+	return true
+}
+
+// endSession forgets the caller's subscriptions and gives the servers that must be told.
+func (w *watches) endSession(caller drawbridge.Caller) []drawbridge.ServerID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	tell := map[drawbridge.ServerID]bool{}
+	for sub, h := range w.held {
+		if sub.principal == caller.Principal && sub.session == caller.Session && w.drop(sub, h) {
+			tell[h.server] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(tell))
+}
+
+// forget drops what is held of a server that is gone.
+func (w *watches) forget(server drawbridge.ServerID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	maps.DeleteFunc(w.held, func(_ subscription, h *hold) bool { return h.server == server })
+	delete(w.counts, server)
+}
+
+func (w *watches) serverOf(sub subscription) (drawbridge.ServerID, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h := w.held[sub]
+	if h == nil {
+		return "", false
+	}
+	return h.server, true
+}
+
+// urisOf is the whole set that is watched of a server, sorted.
+func (w *watches) urisOf(server drawbridge.ServerID) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Sorted(maps.Keys(w.counts[server]))
+}
+
+// publicOf gives the URIs by which a server's resource is watched, sorted.
+func (w *watches) publicOf(server drawbridge.ServerID, own string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Sorted(maps.Keys(w.counts[server][own]))
+}

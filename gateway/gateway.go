@@ -1,0 +1,284 @@
+// Package gateway is the whole system as one value: a configuration goes in, everything is opened in its order, and one
+// Close ends it in reverse. It is what a Go program embeds, and all that the command line stands on.
+//
+// It promises that Open starts no process and waits for no server: the first list is answered from what is remembered of
+// each server, which starts in the background or when one of its cards is called. It promises that nothing it started
+// outlives Run. Two gateways in one process do not see each other.
+//
+// A program built with the tag nomcp has the deck, the shipped cards and the surface, and no way to mount a server.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/cards"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/server"
+	"github.com/drawbridge-mcp/drawbridge/store"
+	"golang.org/x/sync/errgroup"
+)
+
+// Config is what a gateway can be told. The zero value is the gateway that "drawbridge serve" is: the person's own
+// configuration, store and settings.
+type Config struct {
+	// Paths are configuration files or directories that replace the usual ones.
+	Paths []string
+	// Servers are servers of the program's own, before those of files; where there are any and Paths is empty, no files
+	// are looked for. ID is needed, and Command or URL; Hash and Phase are filled in.
+	Servers []config.Server
+	// Dir is the working directory; empty means the process's.
+	Dir string
+	// LookupEnv finds a variable of the environment; nil is os.LookupEnv.
+	LookupEnv func(string) (string, bool)
+	// Store is the path of the store's file, a postgres:// URL, or ":memory:"; empty means what the settings say, and
+	// else the usual place.
+	Store string
+	// Naming is how cards are named; empty means what the settings say, and else qualified.
+	Naming deck.Naming
+	// Logger is told of what went wrong and nobody else hears of; nil is silence.
+	Logger *slog.Logger
+	// Version is ours, as clients and servers are told it.
+	Version string
+	// Token is the bearer token of the HTTP door; empty means the one of the settings' token_file, and else none.
+	Token string
+	// Origins are the web origins whose pages may call the HTTP door.
+	Origins []string
+	// OnDemand starts no server before a call, Mount or AwaitNew asks for it.
+	OnDemand bool
+}
+
+// A Gateway is the system, opened. Its methods may be called from several goroutines.
+type Gateway struct {
+	log     *slog.Logger
+	owner   drawbridge.Caller
+	db      *store.DB
+	deck    *deck.Deck
+	fleet   fleet
+	starter *starter
+	server  *server.Server
+
+	// mu guards the configuration, which Attach and Detach change.
+	mu  sync.Mutex
+	set config.Set
+
+	// life is closed to Run once Close was called; stop and ran belong to the Run that is going on.
+	life   sync.Mutex
+	closed bool
+	stop   context.CancelFunc
+	ran    chan struct{}
+}
+
+// A fleet is what the gateway needs of package bridge, or of its stand-in where that is left out of the build.
+type fleet interface {
+	deck.Upstream
+	mounter
+	// Running is closed when the fleet's Run has begun.
+	Running() <-chan struct{}
+	Status() []drawbridge.Status
+}
+
+// A mounter is a fleet's life.
+type mounter interface {
+	Run(ctx context.Context) error
+	Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error)
+	Attempted(ctx context.Context, id drawbridge.ServerID) error
+	Add(row config.Server) error
+	Remove(ctx context.Context, id drawbridge.ServerID) error
+}
+
+// Open makes a gateway: it reads the configuration, opens the store, replays the ledger and enrols what is remembered of
+// each server. Nothing is started yet. The error is a *drawbridge.Fault, with the code InvalidInput for what a person can
+// mend in the configuration or on the command line.
+func Open(ctx context.Context, c Config) (*Gateway, error) {
+	c, set, err := load(c)
+	if err != nil {
+		return nil, err
+	}
+	db, err := openStore(ctx, c, set.Settings)
+	if err != nil {
+		return nil, err
+	}
+	g := &Gateway{log: c.Logger, owner: owner(), db: db, set: set}
+	if err := g.open(ctx, c); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return g, nil
+}
+
+// load reads the configuration and fills in what c leaves open.
+func load(c Config) (Config, config.Set, error) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	var set config.Set
+	var err error
+	if len(c.Paths) > 0 || len(c.Servers) == 0 {
+		set, err = config.Load(config.Options{Paths: c.Paths, Dir: c.Dir, LookupEnv: c.LookupEnv})
+		if err != nil {
+			return c, set, err
+		}
+	}
+	var rows []config.Server
+	for _, row := range c.Servers {
+		row, err := ownRow(row, rows)
+		if err != nil {
+			return c, set, err
+		}
+		rows = append(rows, row)
+	}
+	for _, row := range set.Servers {
+		if len(rows) > 0 && named(rows[:len(c.Servers)], row.ID) {
+			set.Shadowed = append(set.Shadowed, row)
+			continue
+		}
+		rows = append(rows, row)
+	}
+	set.Servers = rows
+	if c.Naming == "" {
+		c.Naming = deck.Naming(set.Settings.Naming)
+	}
+	if c.Token == "" && set.Settings.TokenFile != "" {
+		c.Token, err = readToken(set.Settings.TokenFile)
+	}
+	return c, set, err
+}
+
+// open makes all that stands on the store.
+func (g *Gateway) open(ctx context.Context, c Config) error {
+	mounts, err := g.db.Mounts(ctx)
+	if err != nil {
+		return backend("read what is remembered of servers", err)
+	}
+	key, err := g.db.Secret(ctx, "request-state", 32)
+	if err != nil {
+		return backend("read the key of request states", err)
+	}
+	g.starter = newStarter(g.set.Mountable(), mounts, c.OnDemand, g.set.Settings.Grace)
+	view := &control{}
+	g.deck, err = deck.New(ctx, g.starter, deck.Options{
+		Logger: g.log, Naming: c.Naming, Journal: g.db, Stream: Stream(c.Paths, c.Dir),
+		Cards: cards.Catalogue(view), StateKey: key, BeforeList: g.starter.beforeList,
+	})
+	if err != nil {
+		return backend("open the deck", err)
+	}
+	view.deck = g.deck
+	if err := g.deck.Configure(ctx, g.members()); err != nil {
+		return backend("record the configuration", err)
+	}
+	known := map[string]drawbridge.Listing{}
+	for _, row := range g.set.Mountable() {
+		listing := mounts[row.Hash].Listing
+		if listing == nil || listing.Server != row.ID {
+			continue
+		}
+		known[row.Hash] = *listing
+		if err := g.deck.Enrol(ctx, *listing); err != nil {
+			return backend(fmt.Sprintf("enrol what is remembered of %s", row.ID), err)
+		}
+	}
+	if g.fleet, err = g.newFleet(c, g.starter.ready(), known); err != nil {
+		return err
+	}
+	g.starter.fleet = g.fleet
+	s := g.set.Settings
+	g.server, err = server.New(g.deck, server.Options{
+		Logger: g.log, Version: c.Version, Caller: g.owner, Token: []byte(c.Token), Origins: c.Origins,
+		SessionTimeout: s.SessionTimeout, MaxBody: s.MaxBody, PageSize: s.PageSize,
+	})
+	return err
+}
+
+// control is the deck as the control cards see it: made before the deck that they lie on.
+type control struct{ deck *deck.Deck }
+
+func (c *control) Cards(caller drawbridge.Caller) []drawbridge.Spec { return c.deck.Cards(caller) }
+
+// Run mounts servers and keeps them, until ctx ends or the gateway is closed. It returns when every process that it
+// started is gone. A gateway runs once at a time.
+func (g *Gateway) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ran := make(chan struct{})
+	g.life.Lock()
+	if g.closed || g.ran != nil {
+		g.life.Unlock()
+		return errors.New("run the gateway: it is closed, or runs already")
+	}
+	g.stop, g.ran = stop, ran
+	g.life.Unlock()
+	defer func() {
+		g.life.Lock()
+		g.stop, g.ran = nil, nil
+		g.life.Unlock()
+		close(ran)
+	}()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return g.fleet.Run(ctx) })
+	group.Go(func() error { return g.starter.run(ctx, g.log) })
+	err := group.Wait()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// Close ends everything in the reverse order of Open, and waits for a Run that is going on. It may be called more than
+// once.
+func (g *Gateway) Close() error {
+	g.life.Lock()
+	if g.closed {
+		g.life.Unlock()
+		return nil
+	}
+	g.closed = true
+	stop, ran := g.stop, g.ran
+	g.life.Unlock()
+	err := g.server.Close()
+	if stop != nil {
+		stop()
+		<-ran
+	}
+	return errors.Join(err, g.db.Close())
+}
+
+// Deck gives the deck: list, find and call cards with it.
+func (g *Gateway) Deck() *deck.Deck { return g.deck }
+
+// Server gives the surface, to be served over HTTP or standard input and output.
+func (g *Gateway) Server() *server.Server { return g.server }
+
+// Owner gives the caller that this process acts for: the user of the operating system, with all scopes, who speaks the
+// newest protocol.
+func (g *Gateway) Owner() drawbridge.Caller { return g.owner }
+
+// Config gives the configuration as it is now.
+func (g *Gateway) Config() config.Set {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	set := g.set
+	set.Servers = slices.Clone(set.Servers)
+	return set
+}
+
+// listed takes a listing that the fleet brought.
+func (g *Gateway) listed(ctx context.Context, l drawbridge.Listing) {
+	if err := g.deck.Enrol(ctx, l); err != nil {
+		g.log.Warn("a server was listed and could not be enrolled", "server", l.Server, "err", err)
+	}
+}
+
+// backend is the fault of a step that needs the store; one that says so itself passes.
+func backend(step string, err error) error {
+	if _, ok := errors.AsType[*drawbridge.Fault](err); ok {
+		return err
+	}
+	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.ServerError, Step: step, Err: err}
+}

@@ -1,0 +1,65 @@
+//go:build nomcp
+
+package gateway
+
+import (
+	"context"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+)
+
+// none is the fleet of a build without MCP servers.
+type none struct{ rows []config.Server }
+
+func (g *Gateway) newFleet(_ Config, rows []config.Server, _ map[string]drawbridge.Listing) (fleet, error) {
+	return &none{rows}, nil
+}
+
+// Reap does nothing in a build without MCP servers: no process is ever started.
+func Reap() {}
+
+func absent() error {
+	return &drawbridge.Fault{
+		Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound,
+		Step: "mount a server", Err: drawbridge.BadName("this build has no MCP servers (it was made with the tag nomcp)"),
+	}
+}
+
+func (*none) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+// Running is closed from the start: nothing has to be waited for.
+func (*none) Running() <-chan struct{} {
+	begun := make(chan struct{})
+	close(begun)
+	return begun
+}
+
+func (*none) Do(context.Context, drawbridge.ServerID, drawbridge.Call) (drawbridge.Result, error) {
+	return drawbridge.Result{}, absent()
+}
+
+func (*none) Mount(context.Context, drawbridge.ServerID) (drawbridge.Listing, error) {
+	return drawbridge.Listing{}, absent()
+}
+
+func (*none) Attempted(context.Context, drawbridge.ServerID) error       { return absent() }
+func (*none) Watch(context.Context, drawbridge.ServerID, []string) error { return absent() }
+func (*none) SetLevel(context.Context, string, string) error             { return nil }
+func (*none) EndSession(string)                                          {}
+func (*none) Add(config.Server) error                                    { return nil }
+func (*none) Remove(context.Context, drawbridge.ServerID) error          { return nil }
+
+func (n *none) Status() []drawbridge.Status {
+	var out []drawbridge.Status
+	for _, row := range n.rows {
+		out = append(out, drawbridge.Status{
+			Server: row.ID, Phase: drawbridge.Refused, Transport: row.Transport(), Era: drawbridge.Era(0).String(),
+			Reason: "this build has no MCP servers (it was made with the tag nomcp)",
+		})
+	}
+	return out
+}

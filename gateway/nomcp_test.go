@@ -1,0 +1,28 @@
+//go:build nomcp
+
+package gateway
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge/config"
+)
+
+func TestWithoutMCPTheDeckIsTheShippedCards(t *testing.T) {
+	g, err := Open(t.Context(), Config{Store: Memory, Servers: []config.Server{{ID: "a", Command: "x"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = g.Run(context.Background()) })
+	cards, faults := g.Load(t.Context())
+	if len(cards) != 3 || faults["a"] == nil {
+		t.Errorf("cards %v, faults %v", cards, faults)
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+	wg.Wait()
+}

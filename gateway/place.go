@@ -1,0 +1,160 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/store"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// Memory is the Store of a gateway that remembers nothing.
+const Memory = ":memory:"
+
+// StoreLocation says where the store is: what flag says, else the settings, else drawbridge/drawbridge.db under
+// $XDG_STATE_HOME or ~/.local/state. Lookup finds variables of the environment; nil is os.LookupEnv. The error is a
+// *drawbridge.Fault InvalidInput where there is no home directory.
+func StoreLocation(flag string, s config.Settings, lookup func(string) (string, bool)) (string, error) {
+	if lookup == nil {
+		lookup = os.LookupEnv
+	}
+	for _, place := range []string{flag, s.StoreURL, s.StorePath} {
+		if place != "" {
+			return place, nil
+		}
+	}
+	if state, _ := lookup("XDG_STATE_HOME"); filepath.IsAbs(state) {
+		return filepath.Join(state, "drawbridge", "drawbridge.db"), nil
+	}
+	for _, variable := range []string{"HOME", "USERPROFILE"} {
+		if home, _ := lookup(variable); home != "" {
+			return filepath.Join(home, ".local", "state", "drawbridge", "drawbridge.db"), nil
+		}
+	}
+	return "", &drawbridge.Fault{
+		Kind: drawbridge.Backend, Code: drawbridge.InvalidInput,
+		Step: "find a place for the store", Err: errors.New("there is no home directory"), Next: "--store PATH",
+	}
+}
+
+// openStore opens the store. A gateway without one would forget what it may not forget, so it does not run without.
+func openStore(ctx context.Context, c Config, s config.Settings) (*store.DB, error) {
+	place, err := StoreLocation(c.Store, s, c.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	db, err := store.Open(ctx, place, store.Options{})
+	if f, ok := errors.AsType[*drawbridge.Fault](err); ok {
+		told := *f
+		if told.Next != "" {
+			told.Next += "; or "
+		}
+		told.Next += "name another place with --store"
+		return nil, &told
+	}
+	return db, err
+}
+
+// Stream names the journal's stream of a configuration: "deck" is the everyday one; one that was named by its paths has
+// its own, so that a command on other files does not retire what is on the everyday deck.
+func Stream(paths []string, dir string) string {
+	if len(paths) == 0 {
+		return "deck"
+	}
+	hash := sha256.New()
+	for _, value := range paths {
+		for path := range strings.SplitSeq(value, ",") {
+			if path = strings.TrimSpace(path); !filepath.IsAbs(path) {
+				path = filepath.Join(dir, path)
+			}
+			if abs, err := filepath.Abs(path); err == nil {
+				path = abs
+			}
+			hash.Write([]byte(path + "\x00"))
+		}
+	}
+	return "deck:" + hex.EncodeToString(hash.Sum(nil))[:8]
+}
+
+// owner is the user of the operating system, with all scopes.
+func owner() drawbridge.Caller {
+	name := strconv.Itoa(os.Getuid())
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		name = u.Username
+	}
+	return drawbridge.Caller{
+		Kind: drawbridge.External, Principal: name, Scopes: []drawbridge.Scope{"*"},
+		Era: drawbridge.Modern, Protocol: wire.Version20260728,
+	}
+}
+
+// ownRow checks and completes a row that a program brings, given the rows before it.
+func ownRow(row config.Server, before []config.Server) (config.Server, error) {
+	var problem error
+	switch {
+	case row.ID.Valid() != nil:
+		problem = row.ID.Valid()
+	case named(before, row.ID):
+		problem = errors.New("the name is taken")
+	case (row.Command == "") == (row.URL == ""):
+		problem = errors.New("either Command or URL is needed")
+	}
+	if problem != nil {
+		return row, &drawbridge.Fault{
+			Kind: drawbridge.BridgeFault, Code: drawbridge.InvalidInput,
+			Step: fmt.Sprintf("add server %q", row.ID), Err: problem,
+		}
+	}
+	if row.Type == "" && row.Command != "" {
+		row.Type = "stdio"
+	}
+	if row.Origin.Kind == "" {
+		row.Origin = config.Origin{Kind: config.Explicit, Path: "the program"}
+	}
+	row.Phase, row.Reason, row.Enabled = drawbridge.Idle, "", true
+	if row.Hash == "" {
+		row.Hash = hashOf(row)
+	}
+	return row, nil
+}
+
+// hashOf names a row of the program's own to those who remember something of it. Values of variables and headers may be
+// secrets, and stay out of it.
+func hashOf(row config.Server) string {
+	var names []string
+	for _, p := range row.Env {
+		names = append(names, "env "+p.Name)
+	}
+	for _, p := range row.Headers {
+		names = append(names, "header "+p.Name)
+	}
+	text, _ := json.Marshal([]any{row.ID, row.Type, row.Command, row.Args, row.Cwd, row.URL, names}) // texts always encode
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// readToken reads the bearer token of the HTTP door.
+func readToken(path string) (string, error) {
+	b, err := os.ReadFile(path)
+	token := strings.TrimSpace(string(b))
+	if err == nil && token == "" {
+		err = errors.New("the file is empty")
+	}
+	if err != nil {
+		return "", &drawbridge.Fault{
+			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "read the token file " + path, Err: err,
+		}
+	}
+	return token, nil
+}

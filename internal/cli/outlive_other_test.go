@@ -1,0 +1,6 @@
+//go:build !linux
+
+package cli_test
+
+// outlive has no counterpart where there is no subreaper.
+func outlive() {}

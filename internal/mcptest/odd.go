@@ -1,0 +1,168 @@
+package mcptest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// oddServers work, each in a way of its own.
+func oddServers() []behaviour {
+	return []behaviour{
+		{"raw", "FILE [LOG]", "answers from a script (see Script) and writes what it receives to LOG", runScript},
+		{"legacy", "", "stateful only, by hand: one tool, echo", func(arguments) int { return legacyServer().stdio() }},
+		{"silent-discover", "", "legacy; never answers server/discover", silentDiscover},
+		{"exit-discover", "", "legacy; exits on server/discover", exitDiscover},
+		{"string-id", "", "legacy; answers with the id as a string", stringID},
+		{"junk", "", "legacy; mixes everything that is no message into stdout", junk},
+		{"slow-start", "MS", "legacy; answers nothing for that long", slowStart},
+		{"flood", "N", "legacy; N notifications after initialized, N log lines and N list_changed in each call", flood},
+		{"huge-line", "BYTES", "legacy; a call is answered with that many bytes of text, all on one line", hugeLine},
+		{"many-tools", "N [PAGE]", "legacy; lists N tools: tool_0000, tool_0001 …, on pages of PAGE", manyTools},
+		{"endless-cursor", "", "legacy; every page of tools leads to another", endlessCursor},
+		{"repeat-cursor", "", "legacy; every page of tools leads to the same", repeatCursor},
+		{"bad-schema", "", "legacy; lists tools no SDK would: null, without a name, without a schema", badSchema},
+	}
+}
+
+func silentDiscover(arguments) int {
+	return legacyServer().with(handMade{wire.MethodDiscover: silence}).stdio()
+}
+
+func exitDiscover(arguments) int {
+	return legacyServer().with(handMade{wire.MethodDiscover: func(*conversation, wire.Message) {
+		fmt.Fprintln(os.Stderr, "fatal: expected initialize")
+		os.Exit(1)
+	}}).stdio()
+}
+
+func stringID(arguments) int {
+	c := stdout()
+	c.dress = func(message []byte) []byte {
+		m, err := wire.Parse(message)
+		if err != nil || m.ID == nil || m.ID[0] == '"' {
+			return message
+		}
+		m.ID = wire.Quote(string(m.ID))
+		return m.Append(nil)
+	}
+	return serveStdio(legacyServer(), c, nil)
+}
+
+// junk dresses every message in another way, in turn. All messages arrive, none of them alone.
+func junk(arguments) int {
+	const log = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"on the same line"}}`
+	dresses := []func(m string) string{
+		func(m string) string { return "2026-01-01 12:00:00 INFO listening on stdio\n\xef\xbb\xbf" + m },
+		func(m string) string { return "\n\n  \t" + m + "\r\n\r" },
+		func(m string) string { return log + m },
+		func(m string) string { return strings.Replace(m, `"jsonrpc":"2.0",`, "", 1) },
+		func(m string) string {
+			return "{\"jsonrpc\":\"2.0\",\"id\":987654321,\"result\":{\"content\":[]}}\n" +
+				"{\"jsonrpc\":\"2.0\",\"id\":\"nobody\",\"error\":{\"code\":-1,\"message\":\"?\"}}\n" + m
+		},
+		func(m string) string {
+			return "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/unheard_of\",\"params\":{}}\n{\"broken\": \n" + m
+		},
+		func(m string) string { return "42\n\"text\"\nnull\n[]\n{}\n\xff\xfe\n" + m + " " + log },
+	}
+	turn := 0
+	c := stdout()
+	c.dress = func(message []byte) []byte {
+		turn++
+		return []byte(dresses[(turn-1)%len(dresses)](string(message)))
+	}
+	return serveStdio(legacyServer(), c, nil)
+}
+
+func slowStart(args arguments) int {
+	wait(args.millis(0, 1000))
+	return legacyServer().stdio()
+}
+
+func flood(args arguments) int {
+	n := args.number(0, 1000)
+	honest := legacyServer()
+	return honest.with(handMade{
+		wire.NoteInitialized: func(c *conversation, _ wire.Message) {
+			for range n {
+				c.notify(wire.NoteToolsChanged, "")
+			}
+		},
+		wire.MethodToolsCall: func(c *conversation, m wire.Message) {
+			for i := range n {
+				c.notify(wire.NoteMessage, fmt.Sprintf(`{"level":"info","data":"line %d"}`, i))
+				c.notify(wire.NoteToolsChanged, "")
+			}
+			honest.answer(c, m)
+		},
+	}).stdio()
+}
+
+func hugeLine(args arguments) int {
+	size := args.number(0, 1<<20)
+	return legacyServer().with(handMade{wire.MethodToolsCall: func(c *conversation, m wire.Message) {
+		c.text(m, strings.Repeat("x", size))
+	}}).stdio()
+}
+
+func manyTools(args arguments) int {
+	n := args.number(0, 100)
+	page := args.number(1, n)
+	return legacyServer().with(handMade{wire.MethodToolsList: func(c *conversation, m wire.Message) {
+		from := 0
+		_, _ = fmt.Sscanf(wire.GetText(m.Params, "cursor"), "from %d", &from)
+		var list bytes.Buffer
+		for i := from; i < min(from+page, n); i++ {
+			if i > from {
+				list.WriteByte(',')
+			}
+			fmt.Fprintf(&list, `{"name":"tool_%04d","description":"Tool number %d.","inputSchema":{"type":"object"}}`, i, i)
+		}
+		next := ""
+		if from+page < n {
+			next = fmt.Sprintf(`,"nextCursor":"from %d"`, from+page)
+		}
+		c.result(m, `{"tools":[`+list.String()+`]`+next+`}`)
+	}}).stdio()
+}
+
+func endlessCursor(arguments) int {
+	page := 0
+	return legacyServer().with(handMade{wire.MethodToolsList: func(c *conversation, m wire.Message) {
+		page++
+		c.result(m, fmt.Sprintf(`{"tools":[{"name":"tool_%d","inputSchema":{"type":"object"}}],"nextCursor":"page %d"}`, page, page))
+	}}).stdio()
+}
+
+func repeatCursor(arguments) int {
+	return legacyServer().with(handMade{wire.MethodToolsList: always(`{"tools":[` + echoTool + `],"nextCursor":"again"}`)}).stdio()
+}
+
+// badSchemaTools are what a listing must survive. The last is a good one.
+var badSchemaTools = []string{
+	`null`,
+	`{"inputSchema":{"type":"object"}}`,
+	`{"name":"","inputSchema":{"type":"object"}}`,
+	`{"name":7,"inputSchema":{"type":"object"}}`,
+	`"a string"`,
+	`[]`,
+	`{"name":"no_type","inputSchema":{"properties":{"a":{"type":"string"}}}}`,
+	`{"name":"no_schema"}`,
+	`{"name":"schema_is_null","inputSchema":null}`,
+	`{"name":"schema_is_text","inputSchema":"object"}`,
+	`{"name":"bad_mark","inputSchema":{"type":"object","properties":{"a":{"type":"array","x-mcp-header":"Bad Name"}}}}`,
+	`{"name":"spaces and ünicode / slash","inputSchema":{"type":"object"}}`,
+	`{"name":"echo","description":"The first echo.","inputSchema":{"type":"object"}}`,
+	echoTool,
+}
+
+func badSchema(arguments) int {
+	return legacyServer().with(handMade{
+		wire.MethodToolsList: always(`{"tools":[` + strings.Join(badSchemaTools, ",") + `]}`),
+		wire.MethodToolsCall: func(c *conversation, m wire.Message) { c.text(m, wire.GetText(m.Params, "name")) },
+	}).stdio()
+}

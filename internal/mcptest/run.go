@@ -1,0 +1,107 @@
+package mcptest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Variable is the environment variable that names the server a process is to become.
+const Variable = "MCPTEST_SERVER"
+
+// A behaviour is one server: what it does, what it takes, and how it runs. run returns the exit code.
+type behaviour struct {
+	name, args, does string
+	run              func(args arguments) int
+}
+
+// behaviours are all servers. It is a function because forks names itself in it.
+func behaviours() []behaviour {
+	return slices.Concat(honestServers(), oddServers(), brokenServers())
+}
+
+// Servers describes every server that Command can start, one a line: name, arguments, what it does.
+func Servers() []string {
+	var all []string
+	for _, b := range behaviours() {
+		all = append(all, fmt.Sprintf("%-16s %-12s %s", b.name, b.args, b.does))
+	}
+	return all
+}
+
+// Run is called first in a TestMain. Where the environment names a server the process becomes that server and ends with
+// it; else Run does nothing.
+func Run() {
+	name := os.Getenv(Variable)
+	if name == "" {
+		return
+	}
+	b, ok := find(name)
+	if !ok {
+		fmt.Fprintf(os.Stderr, "mcptest: there is no server %q\n", name)
+		os.Exit(2)
+	}
+	os.Exit(b.run(os.Args[1:]))
+}
+
+func find(name string) (behaviour, bool) {
+	all := behaviours()
+	i := slices.IndexFunc(all, func(b behaviour) bool { return b.name == name })
+	if i < 0 {
+		return behaviour{}, false
+	}
+	return all[i], true
+}
+
+// Command gives what starts the server: the running test binary, the arguments and the environment it needs (on top of
+// any other). The test ends where there is no server of that name.
+func Command(t testing.TB, name string, args ...string) (command string, arguments []string, env []string) {
+	t.Helper()
+	if _, ok := find(name); !ok {
+		t.Fatalf("mcptest: there is no server %q", name)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return self, args, []string{Variable + "=" + name}
+}
+
+// Row gives the configuration row that starts the server: an object with command, args and env, to stand in an mcp.json.
+func Row(t testing.TB, name string, args ...string) json.RawMessage {
+	t.Helper()
+	command, args, _ := Command(t, name, args...)
+	if args == nil {
+		args = []string{}
+	}
+	row, err := json.Marshal(map[string]any{"command": command, "args": args, "env": map[string]string{Variable: name}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return row
+}
+
+// arguments are the words behind the program's name.
+type arguments []string
+
+func (a arguments) text(i int, otherwise string) string {
+	if i < len(a) {
+		return a[i]
+	}
+	return otherwise
+}
+
+func (a arguments) number(i, otherwise int) int {
+	if n, err := strconv.Atoi(a.text(i, "")); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+func (a arguments) millis(i, otherwise int) time.Duration {
+	return time.Duration(a.number(i, otherwise)) * time.Millisecond
+}

@@ -1,0 +1,270 @@
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/ledger"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// Enrolment gives an entry as it is before a journal has seen it.
+func Enrolment(server drawbridge.ServerID, tool string) ledger.Entry {
+	card := ledger.Card{
+		Server: server, Tool: tool, Row: "r0w",
+		Definition: json.RawMessage(fmt.Sprintf(`{"name" : %q, "inputSchema":{"type":"object", "maximum":9007199254740993}}`, tool)),
+	}
+	return ledger.Entry{Op: ledger.Enroll, Key: card.Key(), Server: server, Card: &card}
+}
+
+// enrolments gives n of them.
+func enrolments(server drawbridge.ServerID, n int) []ledger.Entry {
+	var entries []ledger.Entry
+	for i := range n {
+		entries = append(entries, Enrolment(server, fmt.Sprintf("tool_%d", i)))
+	}
+	return entries
+}
+
+func mustAppend(t *testing.T, s Store, stream string, entries ...ledger.Entry) []ledger.Entry {
+	t.Helper()
+	stored, err := s.Append(t.Context(), stream, entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stored
+}
+
+func mustReplay(t *testing.T, s Store, stream string) []ledger.Entry {
+	t.Helper()
+	entries, err := s.Replay(t.Context(), stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entries
+}
+
+// verify checks the chain of a stream, and that its records have the places 1 to n.
+func verify(t *testing.T, s Store, stream string, n int) {
+	t.Helper()
+	if err := ledger.Verify(s.Records(t.Context(), stream)); err != nil {
+		t.Errorf("verify %s: %v", stream, err)
+	}
+	count := uint64(0)
+	for r, err := range s.Records(t.Context(), stream) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if count++; r.Seq != count || r.Stream != stream {
+			t.Fatalf("record %d of %s is %d of %s", count, stream, r.Seq, r.Stream)
+		}
+	}
+	if count != uint64(n) {
+		t.Errorf("%s has %d records, want %d", stream, count, n)
+	}
+}
+
+func testAppendAndReplay(t *testing.T, p Place) {
+	s := p()
+	if got := mustReplay(t, s, "deck"); len(got) != 0 {
+		t.Errorf("an empty journal replays %v", got)
+	}
+	if got := mustAppend(t, s, "deck"); got != nil {
+		t.Errorf("appending nothing gave %v", got)
+	}
+	verify(t, s, "deck", 0)
+
+	entries := []ledger.Entry{Enrolment("fs", "read"), Enrolment("fs", "wrïte\n<&>"), {Op: ledger.Retire, Key: "bk_gone", Server: "git"}}
+	entries[1].Card.Definition = json.RawMessage("{ \"a\":1.00,\n\"b\":\"\\u003c<\u2028\", \"c\":[1e400, {}] }")
+	given := slices.Clone(entries)
+	before := time.Now().Add(-time.Minute)
+	stored := mustAppend(t, s, "deck", entries[:2]...)
+	stored = append(stored, mustAppend(t, s, "deck", entries[2])...)
+	if !cmp.Equal(given, entries) {
+		t.Error("Append changed the caller's entries")
+	}
+	// What was given, but for place and time: those are the journal's.
+	if diff := cmp.Diff(entries, stored, cmpopts.IgnoreFields(ledger.Entry{}, "Seq", "At")); diff != "" {
+		t.Error(diff)
+	}
+	for i, e := range stored {
+		if e.Seq != uint64(i+1) || e.At.Before(before) || e.At.After(time.Now().Add(time.Minute)) || e.At.Location() != time.UTC {
+			t.Errorf("entry %d has place %d and time %s", i+1, e.Seq, e.At)
+		}
+	}
+	for _, s := range []Store{s, p()} {
+		if diff := cmp.Diff(stored, mustReplay(t, s, "deck")); diff != "" {
+			t.Error("the replay is something else:", diff)
+		}
+		verify(t, s, "deck", 3)
+	}
+}
+
+func testAppendIsWholeOrNothing(t *testing.T, p Place) {
+	s := p()
+	mustAppend(t, s, "deck", Enrolment("fs", "read"))
+	bad := enrolments("fs", 3)
+	bad[2].Card.Definition = json.RawMessage(`{"password":"hunter2"`)
+	_, err := s.Append(t.Context(), "deck", bad)
+	f, ok := errors.AsType[*drawbridge.Fault](err)
+	if !ok || f.Code != drawbridge.InvalidInput || f.Kind != drawbridge.Backend || f.Ambiguous {
+		t.Errorf("error %#v, want a fault of the backend, InvalidInput", err)
+	}
+	if want := "its definition is no JSON"; err == nil || f.Err == nil || !contains(err.Error(), want) || contains(err.Error(), "hunter2") {
+		t.Errorf("error %v; want %q and nothing of the definition", err, want)
+	}
+	verify(t, s, "deck", 1)
+}
+
+// testLargeBatch appends more than fits into one statement, and reads more than fits into one page, to the row.
+func testLargeBatch(t *testing.T, p Place) {
+	s := p()
+	total := 0
+	for _, n := range []int{1, 99, 100, 56, 256, 512} {
+		stored := mustAppend(t, s, "deck", enrolments("fs", n)...)
+		if first, last := stored[0].Seq, stored[n-1].Seq; first != uint64(total+1) || last != uint64(total+n) {
+			t.Fatalf("a batch of %d after %d got the places %d to %d", n, total, first, last)
+		}
+		total += n
+		if n < 512 {
+			verify(t, s, "deck", total)
+		}
+	}
+	verify(t, s, "deck", total)
+	if got := mustReplay(t, s, "deck"); len(got) != total || got[total-1].Card.Tool != "tool_511" {
+		t.Errorf("%d entries replayed, want %d", len(got), total)
+	}
+}
+
+func testTwoWriters(t *testing.T, p Place) {
+	const writers, rounds = 4, 25
+	var wg sync.WaitGroup
+	seen := make([][]ledger.Entry, writers)
+	for w := range writers {
+		s := p()
+		wg.Go(func() {
+			for i := range rounds {
+				stored, err := s.Append(t.Context(), "deck", enrolments(drawbridge.ServerID(fmt.Sprintf("s%d", w)), 1+i%3))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				seen[w] = append(seen[w], stored...)
+			}
+		})
+	}
+	wg.Wait()
+	s := p()
+	all := slices.Concat(seen...)
+	verify(t, s, "deck", len(all))
+	slices.SortFunc(all, func(a, b ledger.Entry) int { return int(a.Seq) - int(b.Seq) })
+	if diff := cmp.Diff(all, mustReplay(t, s, "deck")); diff != "" {
+		t.Error("what the writers were told is not what is there:", diff)
+	}
+}
+
+func testRecordsWhileAppending(t *testing.T, p Place) {
+	s := p()
+	mustAppend(t, s, "deck", enrolments("fs", 300)...)
+	n := 0
+	err := ledger.Verify(func(yield func(ledger.Record, error) bool) {
+		for r, err := range s.Records(t.Context(), "deck") {
+			if n++; n%100 == 0 && n <= 400 {
+				mustAppend(t, s, "deck", Enrolment("fs", fmt.Sprint("late", n)))
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if n < 300 || n > 304 {
+		t.Errorf("%d records read, of 300 to 304", n)
+	}
+	for range s.Records(t.Context(), "deck") {
+		break // and nothing is left open: the next call would wait for it
+	}
+	verify(t, s, "deck", 303)
+}
+
+func testStreams(t *testing.T, p Place) {
+	s := p()
+	for _, stream := range []string{"deck:b", "deck", "Deck", "deck:a", "", "deck"} {
+		mustAppend(t, s, stream, Enrolment("fs", "read"))
+	}
+	streams, err := s.Streams(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"", "Deck", "deck", "deck:a", "deck:b"}, streams); diff != "" {
+		t.Error(diff)
+	}
+	verify(t, s, "deck", 2)
+	verify(t, s, "deck:a", 1)
+}
+
+func testLedgerOutlivesTheProcess(t *testing.T, p Place) {
+	s := p()
+	record := func(l ledger.Ledger, entries ...ledger.Entry) ledger.Ledger {
+		return l.Append(mustAppend(t, s, "deck", entries...)...)
+	}
+	l := record(ledger.Empty(), enrolments("fs", 5)...)
+	l = record(l, enrolments("git", 3)...)
+	_, gone := l.Withdraw("git", time.Time{})
+	l = record(l, gone...)
+	l = record(l, Enrolment("git", "tool_1"), Enrolment("fs", "tool_0"))
+
+	again := ledger.FromLog(mustReplay(t, p(), "deck"))
+	if diff := cmp.Diff(l.Live(), again.Live()); diff != "" {
+		t.Error("what is live after a replay is something else:", diff)
+	}
+	if diff := cmp.Diff(l.Log(), again.Log()); diff != "" {
+		t.Error("the log after a replay is another:", diff)
+	}
+	middle := again.Log()[7].At
+	if diff := cmp.Diff(l.At(middle).Live(), again.At(middle).Live()); diff != "" {
+		t.Error("what was live then is something else:", diff)
+	}
+}
+
+func testCancelled(t *testing.T, p Place) {
+	s := p()
+	mustAppend(t, s, "deck", Enrolment("fs", "read"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := s.Append(ctx, "deck", enrolments("fs", 2))
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("append: %v, want %v", err, context.Canceled)
+	}
+	if _, err := s.Replay(ctx, "deck"); !errors.Is(err, context.Canceled) {
+		t.Errorf("replay: %v, want %v", err, context.Canceled)
+	}
+	verify(t, s, "deck", 1)
+	mustAppend(t, s, "deck", Enrolment("fs", "write"))
+	verify(t, s, "deck", 2)
+}
+
+func testClosed(t *testing.T, p Place) {
+	s := p()
+	mustAppend(t, s, "deck", Enrolment("fs", "read"))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Append(t.Context(), "deck", enrolments("fs", 1))
+	if _, ok := errors.AsType[*drawbridge.Fault](err); !ok {
+		t.Errorf("append after Close: %v, want a fault", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error("a second Close:", err)
+	}
+}

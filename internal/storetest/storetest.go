@@ -1,0 +1,71 @@
+// Package storetest has the suite that every store passes. It says what may be relied on whatever the database is; what
+// only one of them can do to its files is tested beside that store.
+package storetest
+
+import (
+	"context"
+	"iter"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/ledger"
+	"github.com/drawbridge-mcp/drawbridge/store"
+)
+
+// A Store is what the suite tests.
+type Store interface {
+	ledger.Journal
+	Records
+	Mounts
+	// Secret gives the bytes of a name, which are the same for all.
+	Secret(ctx context.Context, name string, size int) ([]byte, error)
+	Close() error
+}
+
+// Records are the journal as it is stored.
+type Records interface {
+	Records(ctx context.Context, stream string) iter.Seq2[ledger.Record, error]
+	Streams(ctx context.Context) ([]string, error)
+}
+
+// Mounts is the memory of servers.
+type Mounts interface {
+	Attempt(ctx context.Context, row string, id drawbridge.ServerID) error
+	SaveListing(ctx context.Context, l drawbridge.Listing) error
+	SaveStatus(ctx context.Context, row string, s drawbridge.Status) error
+	Mounts(ctx context.Context) (map[string]store.Mount, error)
+}
+
+// A Place is where one store is. Each call opens it once more, as another process would.
+type Place func() Store
+
+// Run tests stores. For each test it asks for a fresh place, with nothing stored; it closes what it opens.
+func Run(t *testing.T, fresh func(t *testing.T) Place) {
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, p Place)
+	}{
+		{"AppendAndReplay", testAppendAndReplay},
+		{"AppendIsWholeOrNothing", testAppendIsWholeOrNothing},
+		{"LargeBatch", testLargeBatch},
+		{"TwoWriters", testTwoWriters},
+		{"RecordsWhileAppending", testRecordsWhileAppending},
+		{"Streams", testStreams},
+		{"LedgerOutlivesTheProcess", testLedgerOutlivesTheProcess},
+		{"Mounts", testMounts},
+		{"ListingIsKeptByteForByte", testListingIsKeptByteForByte},
+		{"AttemptEndsWithAListing", testAttemptEndsWithAListing},
+		{"Secret", testSecret},
+		{"Cancelled", testCancelled},
+		{"Closed", testClosed},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			place := fresh(t)
+			test.run(t, func() Store {
+				s := place()
+				t.Cleanup(func() { s.Close() })
+				return s
+			})
+		})
+	}
+}

@@ -1,0 +1,193 @@
+package ledger
+
+import (
+	"bytes"
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+)
+
+// appendCanonical appends a JSON value in the one form that all ways to write it share. It says false, and appends
+// nothing of use, where src is not one JSON value.
+//
+// The form is what JavaScript's JSON.stringify prints without blanks, of objects whose members were sorted by name before:
+// names that are array indices come first, by their number, the others in the order of their UTF-8. Integers keep all their
+// digits; other numbers are rounded to a double and printed as JavaScript prints it, one too large for a double as null.
+func appendCanonical(dst, src []byte) ([]byte, bool) {
+	w := canon{reader: reader{src: src}, dst: dst, written: make([]written, 0, 16)}
+	ok := utf8.Valid(src) && w.value(0) && w.atEnd()
+	return w.dst, ok
+}
+
+// A canon writes the canonical form of what it reads.
+type canon struct {
+	reader
+	dst []byte
+	// written has the members of all objects that are being written, those of the innermost last.
+	written []written
+	spare   []byte
+}
+
+// written is a member as it was written: what its name says, and where in dst name and value stand.
+type written struct {
+	name       []byte
+	start, end int
+}
+
+func (w *canon) value(depth int) bool {
+	switch c := w.peek(); c {
+	case '{':
+		return depth < maxDepth && w.writeObject(depth+1)
+	case '[':
+		return depth < maxDepth && w.writeArray(depth+1)
+	case '"':
+		said, ok := w.text()
+		w.dst = appendQuoted(w.dst, said)
+		return ok
+	case 't', 'f', 'n':
+		word := w.literal()
+		w.dst = append(w.dst, word...)
+		return word != ""
+	default:
+		start := w.i
+		integer, ok := w.number()
+		w.dst = appendNumber(w.dst, w.src[start:w.i], integer)
+		return ok
+	}
+}
+
+func (w *canon) writeArray(depth int) bool {
+	w.dst = append(w.dst, '[')
+	first := true
+	ok := w.array(func() bool {
+		if !first {
+			w.dst = append(w.dst, ',')
+		}
+		first = false
+		return w.value(depth)
+	})
+	w.dst = append(w.dst, ']')
+	return ok
+}
+
+// writeObject writes the members as they come, and puts them in order only where they were not.
+func (w *canon) writeObject(depth int) bool {
+	w.dst = append(w.dst, '{')
+	begin, outer := len(w.dst), len(w.written)
+	inOrder := true
+	ok := w.object(func(name []byte) bool {
+		if len(w.written) > outer {
+			w.dst = append(w.dst, ',')
+			inOrder = inOrder && compareNames(w.written[len(w.written)-1].name, name) < 0
+		}
+		start := len(w.dst)
+		w.dst = append(appendQuoted(w.dst, name), ':')
+		ok := w.value(depth)
+		w.written = append(w.written, written{name, start, len(w.dst)})
+		return ok
+	})
+	if !inOrder {
+		w.sort(begin, w.written[outer:])
+	}
+	w.written = w.written[:outer]
+	w.dst = append(w.dst, '}')
+	return ok
+}
+
+// sort writes the members of one object again, which stand in dst from begin on. Of two with one name the last stays.
+func (w *canon) sort(begin int, members []written) {
+	slices.SortStableFunc(members, func(a, b written) int { return compareNames(a.name, b.name) })
+	w.spare = append(w.spare[:0], w.dst[begin:]...)
+	w.dst = w.dst[:begin]
+	for i, m := range members {
+		if i+1 < len(members) && bytes.Equal(m.name, members[i+1].name) {
+			continue
+		}
+		if len(w.dst) > begin {
+			w.dst = append(w.dst, ',')
+		}
+		w.dst = append(w.dst, w.spare[m.start-begin:m.end-begin]...)
+	}
+}
+
+// compareNames puts array indices first, as a JavaScript object has them whatever order they were put in.
+func compareNames(a, b []byte) int {
+	x, isIndex := arrayIndex(a)
+	y, isIndexToo := arrayIndex(b)
+	switch {
+	case isIndex && isIndexToo:
+		return cmp.Compare(x, y)
+	case isIndex:
+		return -1
+	case isIndexToo:
+		return 1
+	}
+	return bytes.Compare(a, b)
+}
+
+// arrayIndex says whether a name is an array index of ECMAScript: a number up to 2^32-2, written as it would be printed.
+func arrayIndex(name []byte) (uint64, bool) {
+	if len(name) == 0 || len(name) > len("4294967294") || name[0] == '0' && len(name) > 1 {
+		return 0, false
+	}
+	var n uint64
+	for _, c := range name {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	return n, n <= math.MaxUint32-1
+}
+
+// appendNumber appends a number as JavaScript prints it, but for integers, which keep their digits.
+func appendNumber(dst, number []byte, integer bool) []byte {
+	if integer {
+		if string(number) == "-0" {
+			number = number[1:]
+		}
+		return append(dst, number...)
+	}
+	// The only error there can be is that the number is out of range, and then it is infinite or zero, which is right.
+	f, _ := strconv.ParseFloat(string(number), 64)
+	switch size := math.Abs(f); {
+	case f == 0:
+		return append(dst, '0')
+	case math.IsInf(f, 0):
+		return append(dst, "null"...)
+	case size >= 1e-6 && size < 1e21:
+		return strconv.AppendFloat(dst, f, 'f', -1, 64)
+	}
+	dst = strconv.AppendFloat(dst, f, 'e', -1, 64)
+	if n := len(dst); dst[n-2] == '0' && (dst[n-3] == '-' || dst[n-3] == '+') {
+		dst = append(dst[:n-2], dst[n-1]) // 1e-07: JavaScript writes 1e-7
+	}
+	return dst
+}
+
+// appendQuoted appends text as a JSON string with the escapes that JSON.stringify writes and no others.
+func appendQuoted(dst, text []byte) []byte {
+	const hex = "0123456789abcdef"
+	dst = append(dst, '"')
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c == 0xED && i+2 < len(text) && text[i+1] >= 0xA0:
+			// Half a surrogate pair, as reader.text gives it.
+			unit := 0xD000 | uint16(text[i+1]&0x3F)<<6 | uint16(text[i+2]&0x3F)
+			dst = append(dst, '\\', 'u', hex[unit>>12], hex[unit>>8&15], hex[unit>>4&15], hex[unit&15])
+			i += 2
+		case c >= ' ':
+			dst = append(dst, c)
+		case c >= '\b' && c <= '\r' && c != '\v':
+			dst = append(dst, '\\', "btn.fr"[c-'\b'])
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+	}
+	return append(dst, '"')
+}

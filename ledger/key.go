@@ -1,0 +1,85 @@
+package ledger
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/oklog/ulid/v2"
+)
+
+// A Key is what a card is enrolled by: "bk_" and 32 hexadecimal digits, or "bk_" and a ULID.
+type Key string
+
+const keyPrefix = "bk_"
+
+// ContentKey gives the key that follows from what a card is: the same for the same qualified name and schema, in whatever
+// order and with whatever blanks the schema is written; another one when the schema says something else. A nil schema
+// is null; a schema that is no JSON counts byte for byte.
+//
+// The key is the first half of the SHA-256 of {"name":…,"schema":…} in canonical JSON.
+func ContentKey(qualified string, schema json.RawMessage) Key {
+	text := make([]byte, 0, len(qualified)+len(schema)+32)
+	text = append(text, `{"name":`...)
+	text = appendQuoted(text, []byte(qualified))
+	text = append(text, `,"schema":`...)
+	if len(schema) == 0 {
+		schema = json.RawMessage("null")
+	}
+	if written, ok := appendCanonical(text, schema); ok {
+		text = written
+	} else {
+		text = append(text, schema...)
+	}
+	sum := sha256.Sum256(append(text, '}'))
+	return Key(keyPrefix + hex.EncodeToString(sum[:16]))
+}
+
+// Keys makes keys that are new each time and sort by when they were made. The zero Keys is ready; it is for one goroutine
+// at a time.
+type Keys struct {
+	entropy *ulid.MonotonicEntropy
+	millis  uint64
+}
+
+// Next gives a key that is greater than all before it, even where now is not later than it was, or is earlier.
+func (k *Keys) Next(now time.Time) Key {
+	if k.entropy == nil {
+		k.entropy = ulid.Monotonic(rand.Reader, 0)
+	}
+	if millis := now.UnixMilli(); millis > 0 {
+		k.millis = max(k.millis, min(uint64(millis), ulid.MaxTime()))
+	}
+	id, err := ulid.New(k.millis, k.entropy)
+	if err != nil { // the keys of this millisecond are used up
+		k.millis++
+		id = ulid.MustNew(k.millis, k.entropy)
+	}
+	return keyPrefix + Key(id.String())
+}
+
+// Qualify gives the name of a server's tool among all tools: "<server>__<tool>".
+func Qualify(server, tool string) string { return server + drawbridge.Qualifier + tool }
+
+// ServerOf gives the server of a qualified name: what stands before the first "__". It is empty where there is none, or
+// nothing before it.
+func ServerOf(qualified string) string {
+	server, _, ok := strings.Cut(qualified, drawbridge.Qualifier)
+	if !ok {
+		return ""
+	}
+	return server
+}
+
+// ToolOf gives the tool of a qualified name; the whole name where ServerOf finds no server.
+func ToolOf(qualified string) string {
+	server, tool, _ := strings.Cut(qualified, drawbridge.Qualifier)
+	if server == "" || len(server) == len(qualified) {
+		return qualified
+	}
+	return tool
+}

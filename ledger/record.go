@@ -1,0 +1,103 @@
+package ledger
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// A Record is an entry as a journal keeps it.
+type Record struct {
+	// Stream is the log it belongs to, Seq its place there: 1 for the first, and no gaps.
+	Stream string
+	Seq    uint64
+	At     time.Time
+	// Kind is the operation, Key the card's key.
+	Kind, Key string
+	// Body is a line of JSON and, for an enrolment, a line feed and the definition, byte for byte as the server sent it.
+	Body []byte
+	// Prev is the hash of the record before it, zero for the first. Hash is its own.
+	Prev, Hash [32]byte
+}
+
+// head is the first line of a body.
+type head struct {
+	Server drawbridge.ServerID `json:"server"`
+	Tool   string              `json:"tool,omitempty"`
+	Row    string              `json:"row,omitempty"`
+}
+
+// Encode gives the record of an entry, without Stream, Prev and Hash. It refuses an entry that Decode could not give back
+// as it is: one that neither enrols a card of its server, defined in JSON, nor retires. Errors show nothing of the card
+// but whose it is.
+func Encode(e Entry) (Record, error) {
+	h := head{Server: e.Server}
+	var definition []byte
+	switch {
+	case e.Op == Retire && e.Card == nil:
+	case e.Op == Enroll && e.Card != nil && e.Card.Server == e.Server:
+		h.Tool, h.Row = e.Card.Tool, e.Card.Row
+		definition = e.Card.Definition
+		if !valid(definition) {
+			return Record{}, fmt.Errorf("encode %s of %s: its definition is no JSON", e.Key, e.Server)
+		}
+	default:
+		return Record{}, fmt.Errorf("encode %s of %s: neither an enrolment of its own card nor a retirement", e.Key, e.Server)
+	}
+	body, err := json.Marshal(h)
+	if err != nil {
+		return Record{}, fmt.Errorf("encode %s of %s: %w", e.Key, e.Server, err)
+	}
+	if e.Op == Enroll {
+		body = append(append(body, '\n'), definition...)
+	}
+	return Record{Seq: e.Seq, At: e.At, Kind: string(e.Op), Key: string(e.Key), Body: body}, nil
+}
+
+// Decode gives the entry of a record. The entry's card shares its definition with the record's body. The error is a *Break,
+// Torn, for a body that is none; it shows nothing of the body. The chain is not looked at.
+func Decode(r Record) (Entry, error) {
+	e := Entry{Op: Op(r.Kind), Key: Key(r.Key), Seq: r.Seq, At: r.At}
+	line, definition, more := bytes.Cut(r.Body, []byte{'\n'})
+	var h head
+	if json.Unmarshal(line, &h) != nil {
+		return Entry{}, &Break{r.Stream, r.Seq, Torn}
+	}
+	e.Server = h.Server
+	switch e.Op {
+	case Retire:
+		if more {
+			return Entry{}, &Break{r.Stream, r.Seq, Torn}
+		}
+	case Enroll:
+		if !valid(definition) {
+			return Entry{}, &Break{r.Stream, r.Seq, Torn}
+		}
+		e.Card = &Card{Server: h.Server, Tool: h.Tool, Row: h.Row, Definition: definition}
+	default:
+		return Entry{}, fmt.Errorf("decode record %d of %s: no such kind of record: %.20q", r.Seq, r.Stream, r.Kind)
+	}
+	return e, nil
+}
+
+// Chain gives the hash of a record that follows one with the hash prev. It is the SHA-256 of prev, Seq, the seconds and
+// nanoseconds of At since 1970 (eight bytes each, most significant first), then Stream, Kind, Key and Body, each after its
+// length in eight bytes. Prev and Hash of the record do not count.
+func Chain(prev [32]byte, r Record) [32]byte {
+	text := make([]byte, 0, len(prev)+7*8+len(r.Stream)+len(r.Kind)+len(r.Key)+len(r.Body))
+	text = append(text, prev[:]...)
+	text = binary.BigEndian.AppendUint64(text, r.Seq)
+	text = binary.BigEndian.AppendUint64(text, uint64(r.At.Unix()))
+	text = binary.BigEndian.AppendUint64(text, uint64(r.At.Nanosecond()))
+	for _, s := range [...]string{r.Stream, r.Kind, r.Key} {
+		text = binary.BigEndian.AppendUint64(text, uint64(len(s)))
+		text = append(text, s...)
+	}
+	text = binary.BigEndian.AppendUint64(text, uint64(len(r.Body)))
+	return sha256.Sum256(append(text, r.Body...))
+}

@@ -1,0 +1,113 @@
+package ledger
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// A Snapshot is what a log comes to: the entries by which cards are live. It is not changed after it was made; the zero
+// Snapshot is that of the empty log.
+type Snapshot struct {
+	live      []Entry
+	places    map[Key]int
+	highWater uint64
+}
+
+// Reduce folds a log. It is the only fold there is: entries count in the order of their Seq, wherever they stand in the
+// slice. An enrolment puts its card at the end, or in the place of the card that has its key; a retirement takes the card
+// with its key out, and the others close up. A retirement of a key that is not live changes nothing.
+func Reduce(entries []Entry) Snapshot { return Snapshot{}.with(entries) }
+
+// with folds entries that come after those of s.
+func (s Snapshot) with(entries []Entry) Snapshot {
+	if !slices.IsSortedFunc(entries, compare) {
+		entries = slices.SortedFunc(slices.Values(entries), compare)
+	}
+	f := fold{live: append(make([]Entry, 0, len(s.live)+len(entries)), s.live...), places: maps.Clone(s.places)}
+	if f.places == nil {
+		f.places = make(map[Key]int, len(entries))
+	}
+	for _, e := range entries {
+		f.add(e)
+	}
+	f.closeUp()
+	s.live, s.places = f.live, f.places
+	if n := len(entries); n > 0 {
+		s.highWater = max(s.highWater, entries[n-1].Seq)
+	}
+	return s
+}
+
+// A fold is a snapshot in the making. A retired entry stays as a gap, with no card, until closeUp: a batch that retires
+// thousands moves the others once.
+type fold struct {
+	live   []Entry
+	places map[Key]int
+	gaps   int
+}
+
+func (f *fold) add(e Entry) {
+	place, known := f.places[e.Key]
+	switch {
+	case e.Op == Enroll && e.Card == nil:
+	case e.Op == Enroll && known:
+		f.live[place] = e
+	case e.Op == Enroll:
+		f.places[e.Key] = len(f.live)
+		f.live = append(f.live, e)
+	case e.Op == Retire && known:
+		delete(f.places, e.Key)
+		f.live[place] = Entry{}
+		f.gaps++
+	}
+}
+
+func (f *fold) closeUp() {
+	if f.gaps == 0 {
+		return
+	}
+	f.live = slices.DeleteFunc(f.live, func(e Entry) bool { return e.Card == nil })
+	for i, e := range f.live {
+		f.places[e.Key] = i
+	}
+}
+
+// Live gives the entries by which cards are live, in order. The slice is the caller's; the cards are shared.
+func (s Snapshot) Live() []Entry { return append([]Entry(nil), s.live...) }
+
+// LiveOf gives what is live of one server, in order.
+func (s Snapshot) LiveOf(server drawbridge.ServerID) []Entry {
+	var own []Entry
+	for i := range s.live {
+		if s.live[i].Server == server {
+			own = append(own, s.live[i])
+		}
+	}
+	return own
+}
+
+// Get gives the entry by which the card with that key is live.
+func (s Snapshot) Get(key Key) (Entry, bool) {
+	place, ok := s.places[key]
+	if !ok {
+		return Entry{}, false
+	}
+	return s.live[place], true
+}
+
+// Len counts the live cards.
+func (s Snapshot) Len() int { return len(s.live) }
+
+// ByServer counts the live cards of each server that has any.
+func (s Snapshot) ByServer() map[drawbridge.ServerID]int {
+	counts := map[drawbridge.ServerID]int{}
+	for i := range s.live {
+		counts[s.live[i].Server]++
+	}
+	return counts
+}
+
+// HighWater is the highest Seq that was folded; 0 for the empty log.
+func (s Snapshot) HighWater() uint64 { return s.highWater }

@@ -1,0 +1,72 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// TestFailed shows what callers are told of what went wrong.
+func TestFailed(t *testing.T) {
+	s := newServer(t, newFakeDeck(), Options{})
+	fault := func(kind drawbridge.FaultKind, code drawbridge.FaultCode) *drawbridge.Fault {
+		return &drawbridge.Fault{Kind: kind, Code: code, Step: "call fake", Err: errors.New("it is away"), Next: "try again"}
+	}
+	ambiguous := fault(drawbridge.BridgeFault, drawbridge.Transient)
+	ambiguous.Ambiguous = true
+	raw := &drawbridge.Fault{Code: drawbridge.ServerError, Raw: json.RawMessage(`{"code":-32050,"message":"<no>","data":9007199254740993,"x":0}`)}
+	const (
+		call, get, read = wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead
+		text            = `{"content":[{"type":"text","text":"call fake: it is away (try again)"}],"isError":true,"_meta":{"drawbridge/fault":`
+	)
+	for _, tt := range []struct {
+		era    drawbridge.Era
+		method string
+		err    error
+		want   string
+	}{
+		{drawbridge.Legacy, call, raw, `{"code":-32050,"message":"<no>","data":9007199254740993,"x":0}`},
+		{drawbridge.Legacy, call, fmt.Errorf("outer: %w", fault(drawbridge.BridgeFault, drawbridge.ServerError)), text + `{"code":"server_error","server":"fake","ambiguous":false}}}`},
+		{drawbridge.Modern, call, ambiguous, text + `{"code":"transient","server":"fake","ambiguous":true},"io.modelcontextprotocol/serverInfo":` + ourInfo + `},"resultType":"complete"}`},
+		{drawbridge.Legacy, call, fault(drawbridge.BridgeFault, drawbridge.PolicyBlocked), text + `{"code":"policy_blocked","server":"fake","ambiguous":false}}}`},
+		{drawbridge.Legacy, call, fault(drawbridge.UnknownCapability, drawbridge.NotFound), `{"code":-32602,"message":"Unknown tool: plain"}`},
+		{drawbridge.Legacy, get, fault(drawbridge.UnknownCapability, drawbridge.NotFound), `{"code":-32602,"message":"Unknown prompt: plain"}`},
+		{drawbridge.Legacy, call, fault(drawbridge.BridgeFault, drawbridge.InvalidInput), `{"code":-32602,"message":"call fake: it is away (try again)"}`},
+		{drawbridge.Legacy, read, fault(drawbridge.UnknownCapability, drawbridge.NotFound), `{"code":-32002,"message":"Resource not found","data":{"uri":"a:b"}}`},
+		{drawbridge.Modern, read, fault(drawbridge.BridgeFault, drawbridge.NotFound), `{"code":-32602,"message":"Resource not found","data":{"uri":"a:b"}}`},
+		{drawbridge.Modern, get, ambiguous, `{"code":-32603,"message":"call fake: it is away (try again)","data":{"code":"transient","ambiguous":true}}`},
+		{drawbridge.Legacy, get, errors.New("password=hunter2"), `{"code":-32603,"message":"internal error: see the log","data":{"code":"server_error","ambiguous":false}}`},
+	} {
+		caller := owner
+		caller.Era = tt.era
+		r := s.failed(t.Context(), caller, tt.method, json.RawMessage(`{"name":"plain","uri":"a:b"}`), tt.err)
+		if got := string(r.body) + string(r.tail) + string(r.fault); got != tt.want {
+			t.Errorf("%s %s: %v\n got %s\nwant %s", tt.era, tt.method, tt.err, got, tt.want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if r := s.failed(ctx, owner, call, nil, context.Canceled); !r.isNone() {
+		t.Errorf("a cancelled call is answered: %s%s", r.body, r.fault)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		d    Deck
+		o    Options
+	}{
+		{"no deck", nil, Options{}},
+		{"a negative limit", newFakeDeck(), Options{PageSize: -1}},
+	} {
+		if _, err := New(tt.d, tt.o); err == nil {
+			t.Errorf("%s: no error", tt.name)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A fakeDeck is a deck of one tool, one prompt and one resource, whose calls the test answers.
+type fakeDeck struct {
+	// do answers calls; nil echoes the arguments of a tool as its structured content.
+	do           func(context.Context, drawbridge.Call) (drawbridge.Result, error)
+	capabilities string
+	instructions string
+
+	mu      sync.Mutex
+	items   map[string][]json.RawMessage
+	version uint64
+	hint    drawbridge.Hint
+	hear    map[int]func(deck.Event)
+	// log has what the server told the deck: subscriptions, levels, ended sessions.
+	log []string
+}
+
+const (
+	echoTool   = `{"name":"echo","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}`
+	plainTool  = `{"name":"plain","inputSchema":{"type":"object"},"annotations":{"n":9007199254740993}}`
+	onePrompt  = `{"name":"greet"}`
+	watchedURI = "test://watched"
+)
+
+func newFakeDeck() *fakeDeck {
+	return &fakeDeck{
+		capabilities: `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"logging":{},"completions":{}}`,
+		items: map[string][]json.RawMessage{
+			wire.MethodToolsList:     {json.RawMessage(echoTool), json.RawMessage(plainTool)},
+			wire.MethodPromptsList:   {json.RawMessage(onePrompt)},
+			wire.MethodResourcesList: {json.RawMessage(`{"uri":"test://watched","name":"w"}`)},
+			wire.MethodTemplatesList: {},
+		},
+		version: 1,
+		hear:    map[int]func(deck.Event){},
+	}
+}
+
+func (d *fakeDeck) Do(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+	if d.do != nil {
+		return d.do(ctx, call)
+	}
+	arguments := wire.Get(call.Params, "arguments")
+	if arguments == nil {
+		arguments = json.RawMessage(`{}`)
+	}
+	return drawbridge.Result{Raw: json.RawMessage(`{"content":[],"structuredContent":` + string(arguments) + `}`)}, nil
+}
+
+func (d *fakeDeck) Find(_ drawbridge.Caller, name drawbridge.CardName) (drawbridge.Spec, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, item := range d.items[wire.MethodToolsList] {
+		if wire.GetText(item, "name") == string(name) {
+			return drawbridge.Spec{Name: name, Server: "fake", Tool: string(name), Definition: item}, true
+		}
+	}
+	return drawbridge.Spec{}, false
+}
+
+func (d *fakeDeck) List(_ context.Context, _ drawbridge.Caller, method string) (deck.List, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return deck.List{Items: d.items[method], Hint: d.hint, Version: d.version}, nil
+}
+
+func (d *fakeDeck) Hint(drawbridge.Caller, string) drawbridge.Hint { return d.hint }
+
+func (d *fakeDeck) Instructions(drawbridge.Caller) string { return d.instructions }
+
+func (d *fakeDeck) Capabilities(drawbridge.Caller) json.RawMessage {
+	return json.RawMessage(d.capabilities)
+}
+
+func (d *fakeDeck) OnEvent(f func(deck.Event)) (cancel func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	id := len(d.hear)
+	d.hear[id] = f
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.hear, id)
+	}
+}
+
+// tell has the deck say something.
+func (d *fakeDeck) tell(e deck.Event) {
+	d.mu.Lock()
+	var all []func(deck.Event)
+	for _, f := range d.hear {
+		all = append(all, f)
+	}
+	d.mu.Unlock()
+	for _, f := range all {
+		f(e)
+	}
+}
+
+// setTools changes the list of tools.
+func (d *fakeDeck) setTools(items ...json.RawMessage) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.items[wire.MethodToolsList] = items
+	d.version++
+}
+
+func (d *fakeDeck) note(what ...string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.log = append(d.log, strings.Join(what, " "))
+	if slices.Contains(what, "test://missing") {
+		return &drawbridge.Fault{Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound, Step: "unknown resource test://missing"}
+	}
+	return nil
+}
+
+func (d *fakeDeck) noted() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.log)
+}
+
+func (d *fakeDeck) Subscribe(_ context.Context, _ drawbridge.Caller, uri string) error {
+	return d.note("subscribe", uri)
+}
+
+func (d *fakeDeck) Unsubscribe(_ context.Context, _ drawbridge.Caller, uri string) error {
+	return d.note("unsubscribe", uri)
+}
+
+func (d *fakeDeck) SetLevel(_ context.Context, _ drawbridge.Caller, level string) error {
+	return d.note("level", level)
+}
+
+func (d *fakeDeck) EndSession(drawbridge.Caller) { _ = d.note("end session") }
+
+// owner is who calls in tests.
+var owner = drawbridge.Caller{Kind: drawbridge.External, Principal: "me", Scopes: []drawbridge.Scope{"*"}}
+
+// newServer makes a server on the deck that is closed with the test.
+func newServer(t testing.TB, d Deck, o Options) *Server {
+	t.Helper()
+	if o.Caller.Kind == drawbridge.Nobody {
+		o.Caller = owner
+	}
+	if o.Version == "" {
+		o.Version = "1"
+	}
+	s, err := New(d, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// serveHTTP serves the deck over HTTP until the test ends.
+func serveHTTP(t testing.TB, d Deck, o Options) (url string) {
+	t.Helper()
+	s := newServer(t, d, o)
+	web := httptest.NewServer(s.Handler())
+	t.Cleanup(func() {
+		_ = s.Close() // ends streams, which the web server would wait for
+		web.Close()
+	})
+	return web.URL
+}
+
+// ourInfo is what results say of us, and meta what a stateless request says of its caller.
+const (
+	ourInfo  = `{"name":"drawbridge","title":"Drawbridge","version":"1"}`
+	ourMeta  = `"_meta":{"io.modelcontextprotocol/serverInfo":` + ourInfo + `}`
+	meta     = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	jsonBoth = "application/json, text/event-stream"
+)
+
+// modernRequest makes a POST of a stateless client, its headers as they must be.
+func modernRequest(t testing.TB, url, body string) *http.Request {
+	t.Helper()
+	r := httpRequest(t, http.MethodPost, url, body)
+	m, err := wire.Parse([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set(wire.HeaderVersion, wire.Version20260728)
+	r.Header.Set(wire.HeaderMethod, m.Method)
+	if name, ok := wire.NameOf(m.Method, m.Params); ok {
+		r.Header.Set(wire.HeaderName, wire.EncodeHeader(name))
+	}
+	return r
+}
+
+func httpRequest(t testing.TB, method, url, body string) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", jsonBoth)
+	return r
+}

@@ -1,0 +1,75 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// FuzzPost throws bodies and headers at the HTTP door: it never panics, and always answers, with no more than a bounded
+// multiple of what it got.
+func FuzzPost(f *testing.F) {
+	s := newServer(f, newFakeDeck(), Options{})
+	h := s.Handler()
+	c := s.newSession(nil)
+	if !s.admit(c) {
+		f.Fatal("there is no room for one session")
+	}
+	f.Add(discover, wire.Version20260728, "server/discover", "", jsonBoth, false)
+	f.Add(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"region":1},`+meta+`}}`, wire.Version20260728, "tools/call", "echo", "", false)
+	f.Add(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{},`+meta+`}}`, wire.Version20260728, "subscriptions/listen", "", jsonBoth, false)
+	f.Add(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"AAAAAAAAAAAAAAAA"}}`, "", "", "", jsonBoth, true)
+	f.Add(`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"id":1,"result":{}}]`, "", "", "", "*/*", true)
+	f.Add(openLegacy, "", "", "", jsonBoth, false)
+	f.Add(`{"id":1,"method":"resources/subscribe","params":{"uri":"\ud800"}}`, "2025-11-25", "", "", "text/event-stream", true)
+	f.Fuzz(func(t *testing.T, body, version, method, name, accept string, session bool) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, Path, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		for key, value := range map[string]string{wire.HeaderVersion: version, wire.HeaderMethod: method, wire.HeaderName: name, "Accept": accept} {
+			if value != "" {
+				r.Header.Set(key, value)
+			}
+		}
+		if session {
+			r.Header.Set(wire.HeaderSession, c.caller.Session)
+		}
+		if wire.GetText([]byte(body), "method") == wire.MethodListen {
+			cancel() // a stream that nobody ends
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if got, most := w.Body.Len(), 20*len(body)+8000; got > most {
+			t.Errorf("%d bytes answer %d", got, len(body))
+		}
+		answer := w.Body.Bytes()
+		if w.Header().Get("Content-Type") == "application/json" && wire.Valid(answer) != nil {
+			t.Errorf("the answer is no JSON: %s", answer)
+		}
+	})
+}
+
+// FuzzStdio throws lines at the stdio door.
+func FuzzStdio(f *testing.F) {
+	s := newServer(f, newFakeDeck(), Options{})
+	f.Add(openLegacy + "\n" + `{"id":1,"method":"tools/list"}` + "\n")
+	f.Add(openOld + "\n" + `[{"id":1,"method":"ping"}]` + "\n" + `{"id":2}{"id":3` + "\n")
+	f.Add(discover + discover + "\xef\xbb\xbf\n\n\x00")
+	f.Fuzz(func(t *testing.T, input string) {
+		var out strings.Builder
+		if err := s.ServeStdio(t.Context(), strings.NewReader(input), &out); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if err := wire.Valid([]byte(line)); err != nil {
+				t.Errorf("a line is no message: %v: %s", err, line)
+			}
+		}
+	})
+}

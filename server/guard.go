@@ -1,0 +1,131 @@
+package server
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// guard refuses what must not be read: a request under a foreign host name, which a page that rebinds its own name to
+// this machine sends; one from a page of another origin; one without the token. It says whether the request may go on.
+func (d *door) guard(w http.ResponseWriter, r *http.Request) bool {
+	if !hostAllowed(r) {
+		http.Error(w, "Forbidden: the Host header is not a name of this machine", http.StatusForbidden)
+		return false
+	}
+	if !d.originAllowed(w, r) {
+		http.Error(w, "Forbidden: requests from pages of this origin are not allowed", http.StatusForbidden)
+		return false
+	}
+	if r.Method == http.MethodOptions {
+		return true // a browser's question before the request, which has no token
+	}
+	if len(d.s.o.Token) == 0 {
+		return true
+	}
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
+	if strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(sum[:], d.s.token[:]) == 1 {
+		return true
+	}
+	challenge := `Bearer realm="drawbridge"`
+	if scheme != "" {
+		challenge += `, error="invalid_token"`
+	}
+	w.Header().Set("WWW-Authenticate", challenge)
+	http.Error(w, "Unauthorized: a bearer token is needed", http.StatusUnauthorized)
+	return false
+}
+
+// hostAllowed says whether a request that came in by loopback names a host of this machine.
+func hostAllowed(r *http.Request) bool {
+	addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok || !isLoopback(addr) || addr.Network() == "unix" {
+		return true
+	}
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return ip != nil && ip.IsLoopback()
+}
+
+// originAllowed says whether the page that a request comes from, if any, may call us: one of our own host, or one of an
+// origin that is allowed, whose browser is told so.
+func (d *door) originAllowed(w http.ResponseWriter, r *http.Request) bool {
+	origins := r.Header["Origin"]
+	switch {
+	case len(origins) == 0:
+		return r.Header.Get("Sec-Fetch-Site") != "cross-site"
+	case len(origins) > 1:
+		return false
+	}
+	origin := origins[0]
+	if slices.ContainsFunc(d.s.o.Origins, func(o string) bool { return strings.EqualFold(o, origin) }) {
+		h := w.Header()
+		h.Set("Access-Control-Allow-Origin", origin)
+		h.Set("Access-Control-Expose-Headers", "Mcp-Session-Id, WWW-Authenticate")
+		h.Add("Vary", "Origin")
+		return true
+	}
+	u, err := url.Parse(origin)
+	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
+}
+
+// preflight answers a browser's question whether a page may send a request. Its origin was checked before.
+func preflight(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Access-Control-Allow-Methods", "POST, GET, DELETE")
+	if asked := r.Header.Get("Access-Control-Request-Headers"); asked != "" {
+		h.Set("Access-Control-Allow-Headers", asked)
+	}
+	h.Set("Access-Control-Max-Age", "600")
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// isLoopback says whether only this machine reaches an address.
+func isLoopback(addr net.Addr) bool {
+	switch addr := addr.(type) {
+	case *net.TCPAddr:
+		return addr.IP.IsLoopback()
+	case *net.UnixAddr:
+		return true
+	}
+	host, _, err := net.SplitHostPort(addr.String())
+	ip := net.ParseIP(host)
+	return err == nil && ip != nil && ip.IsLoopback()
+}
+
+// isJSON says whether a request's body says that it is JSON.
+func isJSON(r *http.Request) bool {
+	content := r.Header.Get("Content-Type")
+	if content == "application/json" {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(content)
+	return err == nil && media == "application/json"
+}
+
+// accepts says which kinds of answer the client takes. One that does not say takes both.
+func accepts(r *http.Request) (json, stream bool) {
+	values := r.Header["Accept"]
+	if len(values) == 0 {
+		return true, true
+	}
+	for _, v := range values {
+		v = strings.ToLower(v)
+		all := strings.Contains(v, "*/*")
+		json = json || all || strings.Contains(v, "application/json") || strings.Contains(v, "application/*")
+		stream = stream || all || strings.Contains(v, "text/event-stream") || strings.Contains(v, "text/*")
+	}
+	return json, stream
+}

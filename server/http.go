@@ -1,0 +1,230 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// Time limits of the HTTP door. Answers have none: a call takes as long as it takes.
+const (
+	headerTime = 10 * time.Second
+	bodyTime   = time.Minute
+	idleTime   = 2 * time.Minute
+	// writeTime is how long one write may be stuck in a client that does not read.
+	writeTime = 30 * time.Second
+	// drainTime is what calls in progress get to end when Serve is told to.
+	drainTime = 5 * time.Second
+)
+
+// A door is the HTTP endpoint. When ending is closed its streams end, and with life its calls.
+type door struct {
+	s      *Server
+	ending <-chan struct{}
+	life   context.Context
+	inside gate
+}
+
+// Handler gives the MCP endpoint, on whatever path it is mounted, with all its checks. Who mounts it on a listener that
+// others than this machine reach, and has set no token, must check callers before it.
+func (s *Server) Handler() http.Handler { return &door{s: s, ending: s.life.Done(), life: s.life} }
+
+// Serve answers HTTP on the listener, MCP at [Path], until ctx ends: then streams end, calls in progress get a few seconds,
+// and the listener is closed. It refuses a listener that others than this machine reach where there is no token, with a
+// *drawbridge.Fault. The error is the context's where the context ended it.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	if len(s.o.Token) == 0 && !isLoopback(l.Addr()) {
+		return &drawbridge.Fault{
+			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "serve on " + l.Addr().String(),
+			Err: errors.New("beyond loopback a bearer token is needed"), Next: "set a token, or bind 127.0.0.1",
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	calls, endCalls := context.WithCancel(s.life)
+	defer endCalls()
+	defer context.AfterFunc(s.life, cancel)()
+	d := &door{s: s, ending: ctx.Done(), life: calls}
+	mux := http.NewServeMux()
+	mux.Handle(Path, d)
+	web := &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: headerTime,
+		IdleTimeout:       idleTime,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	var own sync.WaitGroup
+	own.Go(func() { s.sweeping(ctx) })
+	own.Go(func() {
+		<-ctx.Done()
+		grace, done := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+		defer done()
+		_ = web.Shutdown(grace) // what is left is ended now
+		endCalls()
+		_ = web.Close()
+		d.inside.shut()
+	})
+	err := web.Serve(l)
+	cancel()
+	own.Wait()
+	if errors.Is(err, http.ErrServerClosed) {
+		return ctx.Err()
+	}
+	return err
+}
+
+// ServeHTTP answers one HTTP request.
+func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !d.s.inside.enter() {
+		http.Error(w, "Service Unavailable: closing", http.StatusServiceUnavailable)
+		return
+	}
+	defer d.s.inside.leave()
+	if !d.inside.enter() {
+		http.Error(w, "Service Unavailable: closing", http.StatusServiceUnavailable)
+		return
+	}
+	defer d.inside.leave()
+	if !d.guard(w, r) {
+		return
+	}
+	switch r.Method {
+	case http.MethodPost:
+		d.post(w, r)
+	case http.MethodGet:
+		d.get(w, r)
+	case http.MethodDelete:
+		d.delete(w, r)
+	case http.MethodOptions:
+		preflight(w, r)
+	default:
+		w.Header().Set("Allow", "POST, GET, DELETE")
+		http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
+	}
+}
+
+// post takes messages from a client: it finds out which generation they are of.
+func (d *door) post(w http.ResponseWriter, r *http.Request) {
+	if !isJSON(r) {
+		http.Error(w, "Unsupported Media Type: want application/json", http.StatusUnsupportedMediaType)
+		return
+	}
+	x := newExchange(d, w, r)
+	if !x.json && !x.stream {
+		http.Error(w, "Not Acceptable: answers are application/json and text/event-stream", http.StatusNotAcceptable)
+		return
+	}
+	defer x.close()
+	body, ok := d.read(w, r)
+	if !ok {
+		return
+	}
+	version := r.Header.Get(wire.HeaderVersion)
+	if wire.IsBatch(body) && wire.EraOf(version) != drawbridge.Modern {
+		d.legacyBatch(x, body)
+		return
+	}
+	m, err := wire.Parse(body)
+	switch {
+	case err != nil:
+		x.answer(nil, http.StatusBadRequest, failure(wire.CodeParse, "Parse error: "+err.Error(), nil))
+	case m.IsRequest() && !isID(m.ID) || !m.IsRequest() && !m.IsNotification() && !m.IsResponse():
+		x.answer(nil, http.StatusBadRequest, failure(wire.CodeInvalidRequest, "Invalid request", nil))
+	case wire.EraOf(version) == drawbridge.Modern || saysModern(body, m):
+		d.modernPost(x, m)
+	default:
+		d.legacyPost(x, m)
+	}
+}
+
+// isID says whether a request's id is a string or a number.
+func isID(id json.RawMessage) bool {
+	return id[0] == '"' || id[0] == '-' || '0' <= id[0] && id[0] <= '9'
+}
+
+// read reads a request's body into one buffer. It says false where it has answered itself.
+func (d *door) read(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+	most := d.s.o.MaxBody
+	tooLarge := func() ([]byte, bool) {
+		w.Header().Set("Connection", "close")
+		http.Error(w, "Request Entity Too Large", http.StatusRequestEntityTooLarge)
+		return nil, false
+	}
+	if r.ContentLength > most {
+		return tooLarge()
+	}
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer can; then its server knows better
+	body, err := readAll(r.Body, r.ContentLength, most)
+	_ = rc.SetReadDeadline(time.Time{})
+	switch {
+	case errors.Is(err, errTooLarge):
+		return tooLarge()
+	case err != nil:
+		http.Error(w, "Bad Request: the body is cut off", http.StatusBadRequest)
+		return nil, false
+	}
+	return body, true
+}
+
+var errTooLarge = errors.New("body is over the size bound")
+
+// readAll reads a body of so many bytes; -1 means that nobody knows.
+func readAll(r io.Reader, length, most int64) ([]byte, error) {
+	if length >= 0 {
+		body := make([]byte, length)
+		_, err := io.ReadFull(r, body)
+		return body, err
+	}
+	body, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(body)) > most {
+		err = errTooLarge
+	}
+	return body, err
+}
+
+// modernPost answers a message of a stateless client.
+func (d *door) modernPost(x *exchange, m wire.Message) {
+	if !m.IsRequest() {
+		// There is no notification that a server waits for, and no request of ours to respond to.
+		x.accepted()
+		return
+	}
+	caller, refusal := d.s.modernCaller(m.Params)
+	if refusal.isNone() || wire.ErrorCode(refusal.fault) == wire.CodeUnsupportedVersion {
+		if mismatch := checkHeaders(x.r.Header, m, caller.Protocol); !mismatch.isNone() {
+			refusal = mismatch
+		}
+	}
+	if refusal.isNone() && m.Method == wire.MethodToolsCall {
+		refusal = d.s.checkMarks(x.r.Header, caller, m.Params)
+	}
+	switch {
+	case !refusal.isNone():
+		x.answer(m.ID, statusOf(refusal), refusal)
+		return
+	case m.Method == wire.MethodListen:
+		d.listen(x, caller, m)
+		return
+	}
+	ctx, cancel := context.WithCancel(x.r.Context())
+	defer cancel()
+	defer context.AfterFunc(d.life, cancel)()
+	x.alive(d.s.o.KeepAlive)
+	answer := d.s.modern(ctx, caller, m, &peer{voice: x, level: logLevel(m.Params)})
+	x.answer(m.ID, statusOf(answer), answer)
+}
+
+// logLevel is the least severe log line that a stateless request asks for; empty where it asks for none.
+func logLevel(params json.RawMessage) string {
+	return wire.GetText(wire.MetaOf(params), wire.MetaLogLevel)
+}

@@ -1,0 +1,98 @@
+package server
+
+import (
+	"context"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// A rootsDeck is a deck that wants to know when a caller's roots have changed.
+type rootsDeck interface {
+	RootsChanged(ctx context.Context, caller drawbridge.Caller) error
+}
+
+// legacy answers a request of a stateful client, but for initialize, which makes the session.
+func (s *Server) legacy(ctx context.Context, c *session, m wire.Message, voice voice) reply {
+	switch m.Method {
+	case wire.MethodPing:
+		return empty()
+	case wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodTemplatesList:
+		return s.list(ctx, c.caller, m.Method, m.Params)
+	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodComplete:
+		return s.call(ctx, c.caller, m, &peer{voice: voice, session: c})
+	case wire.MethodSetLevel:
+		return s.setLevel(ctx, c, m)
+	case wire.MethodSubscribe:
+		return s.subscribe(ctx, c, m)
+	case wire.MethodUnsubscribe:
+		return s.unsubscribe(ctx, c, m)
+	case wire.MethodInitialize:
+		return failure(wire.CodeInvalidRequest, "Already initialized", nil)
+	}
+	return noMethod(m.Method)
+}
+
+// inFlight runs a request of a session so that the session may cancel it. The context is the request's own.
+func (c *session) inFlight(ctx context.Context, m wire.Message, run func(context.Context) reply) reply {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if !c.flights.add(m.ID, cancel) {
+		return failure(wire.CodeInvalidRequest, "A request of this id is in progress", nil)
+	}
+	defer c.flights.remove(m.ID)
+	select {
+	case <-c.ended:
+		return reply{}
+	default:
+		return run(ctx)
+	}
+}
+
+// noted takes a notification of a stateful client.
+func (s *Server) noted(ctx context.Context, c *session, m wire.Message) {
+	switch m.Method {
+	case wire.NoteCancelled:
+		c.flights.cancel(m.Params)
+	case wire.NoteRootsChanged:
+		if d, ok := s.deck.(rootsDeck); ok {
+			if err := d.RootsChanged(ctx, c.caller); err != nil {
+				s.log.Warn("a change of roots was not passed on", "err", err)
+			}
+		}
+	}
+}
+
+func (s *Server) setLevel(ctx context.Context, c *session, m wire.Message) reply {
+	level := wire.GetText(m.Params, "level")
+	if err := s.deck.SetLevel(ctx, c.caller, level); err != nil {
+		return s.failed(ctx, c.caller, m.Method, m.Params, err)
+	}
+	c.watcher.setLevel(level)
+	return empty()
+}
+
+func (s *Server) subscribe(ctx context.Context, c *session, m wire.Message) reply {
+	uri := wire.GetText(m.Params, "uri")
+	// The watcher goes first: an update may come before Subscribe returns.
+	if !c.watcher.watch(uri) {
+		return failure(wire.CodeInvalidParams, "Too many subscriptions", nil)
+	}
+	if err := s.deck.Subscribe(ctx, c.caller, uri); err != nil {
+		c.watcher.forget(uri)
+		return s.failed(ctx, c.caller, m.Method, m.Params, err)
+	}
+	return empty()
+}
+
+func (s *Server) unsubscribe(ctx context.Context, c *session, m wire.Message) reply {
+	uri := wire.GetText(m.Params, "uri")
+	c.watcher.forget(uri)
+	if err := s.deck.Unsubscribe(ctx, c.caller, uri); err != nil {
+		return s.failed(ctx, c.caller, m.Method, m.Params, err)
+	}
+	return empty()
+}
+
+// empty is the answer to a request that has nothing to answer.
+func empty() reply { return result([]byte(`{}`)) }

@@ -1,0 +1,160 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// maxBatch is how many messages a batch may have.
+const maxBatch = 100
+
+// session finds the session of a request, in use until done is called. It says false where it has answered itself: 400
+// for a request that names none, 404 for one that is not there, or not this caller's, which tells the client to
+// initialize again.
+func (d *door) session(w http.ResponseWriter, r *http.Request) (c *session, done func(), ok bool) {
+	id := r.Header.Get(wire.HeaderSession)
+	if id == "" {
+		http.Error(w, "Bad Request: the "+wire.HeaderSession+" header is missing: initialize first", http.StatusBadRequest)
+		return nil, nil, false
+	}
+	if version := r.Header.Get(wire.HeaderVersion); version != "" && !slices.Contains(wire.LegacyVersions(), version) {
+		http.Error(w, "Bad Request: unsupported "+wire.HeaderVersion, http.StatusBadRequest)
+		return nil, nil, false
+	}
+	c, done, ok = d.s.sessions.get(id, d.s.o.Caller.Principal)
+	if !ok {
+		http.Error(w, "Not Found: there is no such session", http.StatusNotFound)
+	}
+	return c, done, ok
+}
+
+// legacyPost takes one message of a stateful client.
+func (d *door) legacyPost(x *exchange, m wire.Message) {
+	if m.Method == wire.MethodInitialize && m.IsRequest() {
+		d.initialize(x, m)
+		return
+	}
+	c, done, ok := d.session(x.w, x.r)
+	if !ok {
+		return
+	}
+	defer done()
+	switch {
+	case m.IsResponse():
+		c.answered(m)
+		x.accepted()
+	case m.IsNotification():
+		d.s.noted(x.r.Context(), c, m)
+		x.accepted()
+	default:
+		ctx, cancel := d.detached(x.r)
+		defer cancel()
+		x.alive(d.s.o.KeepAlive)
+		x.answer(m.ID, http.StatusOK, c.inFlight(ctx, m, func(ctx context.Context) reply { return d.s.legacy(ctx, c, m, x) }))
+	}
+}
+
+// detached is the context of a stateful request. It does not end with the connection: "disconnection should not be
+// interpreted as the client cancelling its request" (transports of 2025-11-25). It ends with the session or with us.
+func (d *door) detached(r *http.Request) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	stop := context.AfterFunc(d.life, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// initialize opens a session.
+func (d *door) initialize(x *exchange, m wire.Message) {
+	c := d.s.newSession(m.Params)
+	defer c.use()()
+	if !d.s.admit(c) {
+		c.unlist()
+		x.answer(m.ID, http.StatusServiceUnavailable, failure(wire.CodeInternal, "Too many sessions are in use", nil))
+		return
+	}
+	x.session = c.caller.Session
+	x.answer(m.ID, http.StatusOK, d.s.initialized(c))
+}
+
+// legacyBatch takes several messages at once, in their order, where the session's revision has batches.
+func (d *door) legacyBatch(x *exchange, body []byte) {
+	messages, refusal := readBatch(body)
+	if !refusal.isNone() {
+		x.answer(nil, http.StatusBadRequest, refusal)
+		return
+	}
+	c, done, ok := d.session(x.w, x.r)
+	if !ok {
+		return
+	}
+	defer done()
+	if !c.batches() {
+		x.answer(nil, http.StatusBadRequest, failure(wire.CodeInvalidRequest, "This revision has no batches", nil))
+		return
+	}
+	ctx, cancel := d.detached(x.r)
+	defer cancel()
+	x.alive(d.s.o.KeepAlive)
+	x.answerAll(d.s.batch(ctx, c, messages, x))
+}
+
+// readBatch reads the messages of a batch.
+func readBatch(body []byte) ([]wire.Message, reply) {
+	if err := wire.Valid(body); err != nil {
+		return nil, failure(wire.CodeParse, "Parse error: "+err.Error(), nil)
+	}
+	var messages []wire.Message
+	for raw := range wire.Elements(body) {
+		m, err := wire.Parse(raw)
+		if err != nil || len(messages) == maxBatch {
+			return nil, failure(wire.CodeInvalidRequest, "Invalid batch", nil)
+		}
+		messages = append(messages, m)
+	}
+	if len(messages) == 0 {
+		return nil, failure(wire.CodeInvalidRequest, "Empty batch", nil)
+	}
+	return messages, reply{}
+}
+
+// batch answers the messages of a batch one after the other, each answer a line.
+func (s *Server) batch(ctx context.Context, c *session, messages []wire.Message, voice voice) [][]byte {
+	var lines [][]byte
+	for _, m := range messages {
+		switch {
+		case m.IsResponse():
+			c.answered(m)
+		case m.IsNotification():
+			s.noted(ctx, c, m)
+		case !m.IsRequest() || !isID(m.ID):
+			lines = append(lines, failure(wire.CodeInvalidRequest, "Invalid request", nil).line(nil))
+		default:
+			answer := c.inFlight(ctx, m, func(ctx context.Context) reply { return s.legacy(ctx, c, m, voice) })
+			if !answer.isNone() {
+				lines = append(lines, answer.line(m.ID))
+			}
+		}
+	}
+	return lines
+}
+
+// delete ends a session.
+func (d *door) delete(w http.ResponseWriter, r *http.Request) {
+	if wire.EraOf(r.Header.Get(wire.HeaderVersion)) == drawbridge.Modern {
+		w.Header().Set("Allow", "POST")
+		http.Error(w, "Method Not Allowed: this revision has no sessions", http.StatusMethodNotAllowed)
+		return
+	}
+	c, done, ok := d.session(w, r)
+	if !ok {
+		return
+	}
+	defer done()
+	if d.s.sessions.remove(c) {
+		d.s.endSession(c)
+	}
+	w.WriteHeader(http.StatusNoContent)
+}

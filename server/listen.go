@@ -1,0 +1,196 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// A subscription is what a stateless client listens to: the part of what it asked for that the deck has.
+type subscription struct {
+	watcher *watcher
+	// agreed is the "notifications" object of the acknowledgement.
+	agreed json.RawMessage
+	// nothing says that there is nothing to wait for; end gives everything back.
+	nothing bool
+	end     func()
+}
+
+// subscription reads a subscriptions/listen request, and starts to watch what it asks for.
+func (s *Server) subscription(ctx context.Context, caller drawbridge.Caller, m wire.Message) (subscription, reply) {
+	want := wire.Get(m.Params, "notifications")
+	if len(want) == 0 || want[0] != '{' {
+		return subscription{}, failure(wire.CodeInvalidParams, "Missing notifications", nil)
+	}
+	caps := s.capabilities(caller)
+	wants := func(member, kind string) bool {
+		return string(wire.Get(want, member)) == "true" && string(wire.Get(caps, kind, "listChanged")) == "true"
+	}
+	// What outlives the request must not hold on to its body.
+	caller.Client, caller.Capabilities = bytes.Clone(caller.Client), bytes.Clone(caller.Capabilities)
+	w := newWatcher(caller, bytes.Clone(m.ID), changes{
+		tools:     wants("toolsListChanged", "tools"),
+		prompts:   wants("promptsListChanged", "prompts"),
+		resources: wants("resourcesListChanged", "resources"),
+	})
+	sub := subscription{watcher: w}
+	remove := s.watchers.add(w)
+	var uris []string
+	if string(wire.Get(caps, "resources", "subscribe")) == "true" {
+		uris = s.subscribeAll(ctx, w, wire.Get(want, "resourceSubscriptions"))
+	}
+	sub.end = func() {
+		remove()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwatchTime)
+		defer cancel()
+		for _, uri := range uris {
+			if err := s.deck.Unsubscribe(ctx, caller, uri); err != nil {
+				s.log.Warn("a subscription outlives its listener", "err", err)
+			}
+		}
+	}
+	sub.agreed = agreed(w.lists, uris)
+	sub.nothing = w.lists == (changes{}) && len(uris) == 0
+	return sub, reply{}
+}
+
+// unwatchTime bounds what the end of a listener waits for.
+const unwatchTime = 5 * time.Second
+
+// subscribeAll subscribes to those of the URIs that can be watched, and gives them.
+func (s *Server) subscribeAll(ctx context.Context, w *watcher, wanted json.RawMessage) (uris []string) {
+	for raw := range wire.Elements(wanted) {
+		uri, ok := wire.Text(raw)
+		if !ok || w.uris[uri] {
+			continue
+		}
+		if !w.watch(uri) {
+			break
+		}
+		if s.deck.Subscribe(ctx, w.caller, uri) != nil {
+			w.forget(uri) // what is not in the acknowledgement is not watched
+			continue
+		}
+		uris = append(uris, uri)
+	}
+	return uris
+}
+
+func agreed(lists changes, uris []string) json.RawMessage {
+	out := json.RawMessage(`{}`)
+	yes := json.RawMessage(`true`)
+	if lists.tools {
+		out = wire.Apply(out, wire.Put(yes, "toolsListChanged"))
+	}
+	if lists.prompts {
+		out = wire.Apply(out, wire.Put(yes, "promptsListChanged"))
+	}
+	if lists.resources {
+		out = wire.Apply(out, wire.Put(yes, "resourcesListChanged"))
+	}
+	if len(uris) > 0 {
+		list := []byte{'['}
+		for i, uri := range uris {
+			if i > 0 {
+				list = append(list, ',')
+			}
+			list = wire.AppendQuoted(list, uri)
+		}
+		out = wire.Apply(out, wire.Put(append(list, ']'), "resourceSubscriptions"))
+	}
+	return out
+}
+
+// acknowledgement is the first message of the stream, farewell the answer to the request when we end it.
+func (sub subscription) acknowledgement() []byte {
+	return sub.watcher.message(wire.NoteListenAck, wire.Apply(nil, wire.Put(sub.agreed, "notifications")))
+}
+
+func (s *Server) farewell(sub subscription) reply {
+	meta := append([]byte(`{"resultType":"complete","_meta":{"`+wire.MetaSubscriptionID+`":`), sub.watcher.tag...)
+	meta = append(append(meta, `,"`+wire.MetaServerInfo+`":`...), s.info...)
+	return result(append(meta, '}', '}'))
+}
+
+// listen answers subscriptions/listen over HTTP: a stream that ends with its client, or with us.
+func (d *door) listen(x *exchange, caller drawbridge.Caller, m wire.Message) {
+	if !x.stream {
+		x.answer(m.ID, http.StatusNotAcceptable, failure(wire.CodeInvalidRequest, "The answer is a stream of events", nil))
+		return
+	}
+	sub, refusal := d.s.subscription(x.r.Context(), caller, m)
+	if !refusal.isNone() {
+		x.answer(m.ID, statusOf(refusal), refusal)
+		return
+	}
+	defer sub.end()
+	out := x.direct()
+	if out(event(sub.acknowledgement())) != nil {
+		return
+	}
+	if sub.nothing || d.stream(x.r.Context(), nil, sub.watcher, out) {
+		_ = out(event(d.s.farewell(sub).line(sub.watcher.tag))) // gone is gone
+	}
+}
+
+// get opens a session's stream for what belongs to no call. It is the only one: an earlier one ends.
+func (d *door) get(w http.ResponseWriter, r *http.Request) {
+	if wire.EraOf(r.Header.Get(wire.HeaderVersion)) == drawbridge.Modern {
+		w.Header().Set("Allow", "POST")
+		http.Error(w, "Method Not Allowed: this revision has no stream of the session", http.StatusMethodNotAllowed)
+		return
+	}
+	if _, ok := accepts(r); !ok {
+		http.Error(w, "Not Acceptable: the answer is text/event-stream", http.StatusNotAcceptable)
+		return
+	}
+	c, done, ok := d.session(w, r)
+	if !ok {
+		return
+	}
+	defer done()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer c.openStream(cancel)()
+	streamHeaders(w)
+	out := eventWriter(w)
+	if out([]byte(wire.Comment)) == nil { // shows the client that it is heard
+		d.stream(ctx, c.ended, c.watcher, out)
+	}
+}
+
+// stream writes what a watcher should hear until ctx or the session ends, or the client is gone. It says whether it is we
+// who end.
+func (d *door) stream(ctx context.Context, ended <-chan struct{}, w *watcher, out func([]byte) error) (ending bool) {
+	ticker := time.NewTicker(d.s.o.KeepAlive)
+	defer ticker.Stop()
+	for {
+		var batch []byte
+		for _, message := range w.take() {
+			batch = append(batch, event(message)...)
+		}
+		if len(batch) > 0 && out(batch) != nil {
+			return false
+		}
+		select {
+		case <-w.wake:
+		case <-ticker.C:
+			if out([]byte(wire.Comment)) != nil {
+				return false
+			}
+		case <-ctx.Done():
+			return false
+		case <-ended:
+			return false
+		case <-d.ending:
+			return true
+		case <-d.life.Done():
+			return true
+		}
+	}
+}

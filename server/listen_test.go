@@ -1,0 +1,103 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/google/go-cmp/cmp"
+)
+
+// listenTo opens a subscriptions/listen stream.
+func listenTo(t *testing.T, url, notifications string) (events *wire.EventReader, end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := modernRequest(t, url, `{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":`+notifications+`,`+meta+`}}`)
+	resp, err := http.DefaultClient.Do(r.WithContext(ctx))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := resp.Header.Get("X-Accel-Buffering"); got != "no" {
+		t.Errorf("X-Accel-Buffering is %q", got)
+	}
+	return wire.NewEventReader(resp.Body, 0), func() { cancel(); resp.Body.Close() }
+}
+
+const tag7 = `"_meta":{"io.modelcontextprotocol/subscriptionId":7`
+
+// TestListen shows that a listener hears what it asked for and nothing else.
+func TestListen(t *testing.T) {
+	d := newFakeDeck()
+	url := serveHTTP(t, d, Options{})
+	events, end := listenTo(t, url, `{"toolsListChanged":true,"promptsListChanged":false,"resourceSubscriptions":["test://watched"]}`)
+	defer end()
+	want := func(data string) {
+		t.Helper()
+		if diff := cmp.Diff(data, next(t, events)); diff != "" {
+			t.Errorf("event (-want +got):\n%s", diff)
+		}
+	}
+	want(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["test://watched"]},` + tag7 + `}}}`)
+	d.tell(deck.Event{Kind: deck.PromptsChanged})
+	d.tell(deck.Event{Kind: deck.ResourcesChanged})
+	d.tell(deck.Event{Kind: deck.Noticed, Notice: drawbridge.Notice{Method: wire.NoteMessage}})
+	d.tell(deck.Event{Kind: deck.ResourceUpdated, URI: "test://other"})
+	d.tell(deck.Event{Kind: deck.ResourceUpdated, URI: watchedURI, Notice: drawbridge.Notice{Params: []byte(`{"uri":"test://watched","_meta":{"x":1}}`)}})
+	want(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"test://watched","_meta":{"x":1,"io.modelcontextprotocol/subscriptionId":7}}}`)
+	d.tell(deck.Event{Kind: deck.ToolsChanged})
+	want(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{` + tag7 + `}}}`)
+}
+
+// TestListenToNothing: what the deck does not have is not agreed to, and nothing to wait for is the end.
+func TestListenToNothing(t *testing.T) {
+	d := newFakeDeck()
+	d.capabilities = `{"tools":{}}`
+	events, end := listenTo(t, serveHTTP(t, d, Options{}), `{"toolsListChanged":true,"promptsListChanged":true,"resourceSubscriptions":["test://watched"]}`)
+	defer end()
+	for _, want := range []string{
+		`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{},` + tag7 + `}}}`,
+		`{"jsonrpc":"2.0","id":7,"result":{"resultType":"complete",` + tag7 + `,"io.modelcontextprotocol/serverInfo":` + ourInfo + `}}}`,
+	} {
+		if diff := cmp.Diff(want, next(t, events)); diff != "" {
+			t.Errorf("event (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// TestListenEndsWithUs: the last word is the answer to the request.
+func TestListenEndsWithUs(t *testing.T) {
+	d := newFakeDeck()
+	s := newServer(t, d, Options{})
+	url := serveOn(t, s)
+	events, end := listenTo(t, url, `{"resourceSubscriptions":["test://watched"]}`)
+	defer end()
+	next(t, events)
+	closed := make(chan error)
+	go func() { closed <- s.Close() }()
+	if diff := cmp.Diff(`{"jsonrpc":"2.0","id":7,"result":{"resultType":"complete",`+tag7+`,"io.modelcontextprotocol/serverInfo":`+ourInfo+`}}}`, next(t, events)); diff != "" {
+		t.Errorf("event (-want +got):\n%s", diff)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{"subscribe test://watched", "unsubscribe test://watched"}, d.noted()); diff != "" {
+		t.Errorf("the deck was told (-want +got):\n%s", diff)
+	}
+}
+
+func TestListenRefuses(t *testing.T) {
+	url := serveHTTP(t, newFakeDeck(), Options{})
+	r := modernRequest(t, url, `{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{`+meta+`}}`)
+	status, body := send(t, r)
+	if want := `{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"Missing notifications"}}`; status != 400 || body != want {
+		t.Errorf("without notifications: %d %s", status, body)
+	}
+	r = modernRequest(t, url, `{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":{},`+meta+`}}`)
+	r.Header.Set("Accept", "application/json")
+	if status, _ := send(t, r); status != 406 {
+		t.Errorf("a client that takes no stream: %d", status)
+	}
+}

@@ -1,0 +1,78 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// A voice is where a caller hears what is said before the answer to a request.
+type voice interface {
+	// say sends a message. What must arrive waits for a slow reader, what need not may be dropped. The error means that
+	// the caller is gone, or cannot be told anything but the answer.
+	say(message []byte, must bool) error
+	// gone is closed when the caller is; nil where nobody can know.
+	gone() <-chan struct{}
+}
+
+// A peer is the caller's half of one request.
+type peer struct {
+	voice voice
+	// session is nil for a stateless caller, who cannot be asked; level is the least severe log line such a caller wants,
+	// none where it is empty.
+	session *session
+	level   string
+}
+
+var _ drawbridge.Peer = (*peer)(nil)
+
+// Notify says something to the caller. Log lines that they did not ask for are left out.
+func (p *peer) Notify(_ context.Context, method string, params json.RawMessage) error {
+	if method == wire.NoteMessage && !p.wantsLog(params) {
+		return nil
+	}
+	return p.voice.say(wire.Message{Method: method, Params: params}.Append(nil), false)
+}
+
+func (p *peer) wantsLog(params json.RawMessage) bool {
+	if p.session != nil {
+		return p.session.watcher.logs(params)
+	}
+	return p.level != "" && admits(p.level, params)
+}
+
+// Ask asks the caller, if they said that they can be asked.
+func (p *peer) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	if p.session == nil || !askable(p.session.caller.Capabilities, method, params) {
+		return nil, unaskable(method)
+	}
+	return p.session.ask(ctx, p.voice.gone(), p.voice.say, method, params)
+}
+
+func unaskable(method string) error {
+	return &drawbridge.Fault{
+		Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound,
+		Step: "ask the caller", Err: fmt.Errorf("it did not declare that it answers %s", clip(method)),
+	}
+}
+
+// askable says whether a client with these capabilities may be sent the request.
+func askable(capabilities json.RawMessage, method string, params json.RawMessage) bool {
+	switch method {
+	case wire.MethodSampling:
+		return wire.Get(capabilities, "sampling") != nil
+	case wire.MethodRootsList:
+		return wire.Get(capabilities, "roots") != nil
+	case wire.MethodElicitation:
+		declared := wire.Get(capabilities, "elicitation")
+		if wire.GetText(params, "mode") == "url" {
+			return wire.Get(declared, "url") != nil
+		}
+		// An empty object is what clients declared when forms were all there was.
+		return declared != nil && (wire.Get(declared, "form") != nil || wire.Get(declared, "url") == nil)
+	}
+	return method == wire.MethodPing
+}

@@ -1,0 +1,152 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// A reply is what a request is answered with: an error object, or a result in two parts, so that a large one that gets
+// a member or two at its end is not copied for it. The zero reply is none: a cancelled request has no answer.
+type reply struct {
+	body, tail json.RawMessage
+	fault      json.RawMessage
+}
+
+func (r reply) isNone() bool { return r.body == nil && r.fault == nil }
+
+// result is the reply with a whole result.
+func result(raw json.RawMessage) reply { return reply{body: raw} }
+
+// failure is the reply with an error of our own. Data may be nil.
+func failure(code int, message string, data json.RawMessage) reply {
+	return reply{fault: wire.ErrorObject(code, message, data)}
+}
+
+// parts gives the response's bytes in order. They may hold line breaks between tokens.
+func (r reply) parts(id json.RawMessage) [6][]byte {
+	if id == nil {
+		id = json.RawMessage("null")
+	}
+	if r.fault != nil {
+		return [6][]byte{[]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"error":`), r.fault, nil, []byte(`}`)}
+	}
+	return [6][]byte{[]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"result":`), r.body, r.tail, []byte(`}`)}
+}
+
+// line writes the response as one line, without its end.
+func (r reply) line(id json.RawMessage) []byte {
+	parts := r.parts(id)
+	size := 1 // whoever frames it adds a line end
+	for _, p := range parts {
+		size += len(p)
+	}
+	line := make([]byte, 0, size)
+	for _, p := range parts {
+		line = append(line, p...)
+	}
+	return flat(line)
+}
+
+// joinLines makes the answer to a batch.
+func joinLines(lines [][]byte) []byte {
+	return append(append([]byte{'['}, bytes.Join(lines, []byte{','})...), ']')
+}
+
+// flat turns line breaks, which can only stand between tokens, into spaces.
+func flat(line []byte) []byte {
+	if bytes.IndexByte(line, '\n') < 0 && bytes.IndexByte(line, '\r') < 0 {
+		return line
+	}
+	for i, c := range line {
+		if c == '\n' || c == '\r' {
+			line[i] = ' '
+		}
+	}
+	return line
+}
+
+// finish makes a result that came from a card into one for the caller's generation.
+func (s *Server) finish(era drawbridge.Era, method string, raw json.RawMessage) reply {
+	if era != drawbridge.Modern {
+		if !mayHave(raw, "resultType") {
+			return result(raw)
+		}
+		return result(wire.Apply(raw, wire.Drop("resultType")))
+	}
+	raw = bytes.Trim(raw, " \t\r\n")
+	if len(raw) < 2 || raw[0] != '{' || raw[len(raw)-1] != '}' {
+		return result(raw)
+	}
+	cacheable := method == wire.MethodResourcesRead
+	var has struct{ typ, meta, ttl, scope bool }
+	complete := true
+	if cacheable || mayHave(raw, "resultType") || mayHave(raw, "_meta") {
+		for m := range wire.Members(raw) {
+			switch {
+			case m.Is("resultType"):
+				has.typ = true
+				complete = string(m.Value) == `"complete"`
+			case m.Is("_meta"):
+				has.meta = true
+			case m.Is("ttlMs"):
+				has.ttl = true
+			case m.Is("cacheScope"):
+				has.scope = true
+			}
+		}
+	}
+	var tail []byte
+	if !has.typ {
+		tail = append(tail, `,"resultType":"complete"`...)
+	}
+	if cacheable && complete && !has.ttl {
+		tail = append(tail, `,"ttlMs":0`...)
+	}
+	if cacheable && complete && !has.scope {
+		tail = append(tail, `,"cacheScope":"private"`...)
+	}
+	switch {
+	case !has.meta:
+		tail = append(s.appendMeta(append(tail, `,"_meta":`...)), '}')
+	case wire.Get(raw, "_meta", wire.MetaServerInfo) == nil:
+		raw = wire.Apply(raw, wire.Put(s.info, "_meta", wire.MetaServerInfo))
+	}
+	return join(raw, tail)
+}
+
+// join adds members, each with its comma in front, to the object raw.
+func join(raw, members json.RawMessage) reply {
+	if len(members) == 0 {
+		return result(raw)
+	}
+	body := raw[:len(raw)-1]
+	if len(bytes.Trim(body, " \t\r\n")) == 1 {
+		members = members[1:]
+	}
+	return reply{body: body, tail: append(members, '}')}
+}
+
+// appendMeta appends the "_meta" object of a result of ours, but for its closing brace.
+func (s *Server) appendMeta(dst []byte) []byte {
+	dst = append(dst, `{"`+wire.MetaServerInfo+`":`...)
+	return append(dst, s.info...)
+}
+
+// mayHave says whether the object may have a member of that name. It is much cheaper than reading a large result, and
+// errs on the one side only: a name may be spelled with escapes.
+func mayHave(raw json.RawMessage, name string) bool {
+	return bytes.Contains(raw, []byte(`"`+name+`"`)) || bytes.Contains(raw, []byte(`\u`))
+}
+
+// appendHint appends caching hints as members, each with its comma in front.
+func appendHint(dst []byte, h drawbridge.Hint) []byte {
+	dst = strconv.AppendInt(append(dst, `,"ttlMs":`...), max(h.TTL.Milliseconds(), 0), 10)
+	if h.Public {
+		return append(dst, `,"cacheScope":"public"`...)
+	}
+	return append(dst, `,"cacheScope":"private"`...)
+}

@@ -1,0 +1,183 @@
+// Package server is the surface: the one MCP server that Drawbridge is, over HTTP and over stdio, for the stateful
+// generation of the protocol (up to 2025-11-25) and the stateless one (2026-07-28) on the same URL and the same pipe.
+//
+// It promises that every request is answered once, in the words of the caller's own generation; that params and results
+// pass as the bytes they came in, but for "resultType", caching hints, cursors and our name in "_meta"; that lists of an
+// unchanged deck are the same bytes; and that a caller who reads slowly, or not at all, holds up nobody else and takes
+// bounded memory. A request that a web page, a foreign host name or a missing token gives away is refused unread.
+//
+// It decides nothing about cards: what a caller sees and may call is the deck's business. No goroutine, timer or index is
+// made per session: sessions end when they are swept, and all that runs belongs to a request or to Serve and ServeStdio,
+// which wait for it.
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// Path is where Serve answers MCP.
+const Path = "/mcp"
+
+// Calls is the part of a deck that requests go to.
+type Calls interface {
+	// Do carries out tools/call, prompts/get, resources/read or completion/complete.
+	Do(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error)
+	// Find gives the card that the caller means by name.
+	Find(caller drawbridge.Caller, name drawbridge.CardName) (drawbridge.Spec, bool)
+}
+
+// Shelves is the part of a deck that says what there is.
+type Shelves interface {
+	// List gives what the caller sees by a list method.
+	List(ctx context.Context, caller drawbridge.Caller, method string) (deck.List, error)
+	// Hint says how long the answer to server/discover may be kept.
+	Hint(caller drawbridge.Caller, method string) drawbridge.Hint
+	// Instructions and Capabilities are what a server tells a client first.
+	Instructions(caller drawbridge.Caller) string
+	Capabilities(caller drawbridge.Caller) json.RawMessage
+}
+
+// Events is the part of a deck that speaks outside calls, and what decides about that.
+type Events interface {
+	// OnEvent has f called with each event until cancel is called.
+	OnEvent(f func(deck.Event)) (cancel func())
+	// Subscribe and Unsubscribe say which resources are watched.
+	Subscribe(ctx context.Context, caller drawbridge.Caller, uri string) error
+	Unsubscribe(ctx context.Context, caller drawbridge.Caller, uri string) error
+	// SetLevel says from which level on a session wants log lines.
+	SetLevel(ctx context.Context, caller drawbridge.Caller, level string) error
+	// EndSession forgets what the caller's session had.
+	EndSession(caller drawbridge.Caller)
+}
+
+// A Deck is what a server stands on; *deck.Deck is one.
+type Deck interface {
+	Calls
+	Shelves
+	Events
+}
+
+var _ Deck = (*deck.Deck)(nil)
+
+// Options are what a server can do without, but for Caller.
+type Options struct {
+	// Logger is told of what went wrong and nobody else hears of; nil is silence.
+	Logger *slog.Logger
+	// Version is ours, as clients are told it.
+	Version string
+	// Caller is who calls: kind, principal and scopes. What a request or a session says of itself is filled in.
+	Caller drawbridge.Caller
+	// Token is what HTTP callers must send as their bearer token. Without one Serve binds to loopback only.
+	Token []byte
+	// Origins are the web origins ("https://inspector.example") whose pages may call the HTTP door, besides its own.
+	Origins []string
+	// SessionTimeout is how long a session may go unused before it ends; 0 is half an hour.
+	SessionTimeout time.Duration
+	// MaxSessions is how many stateful HTTP sessions there may be; 0 is 4,096. Beyond it the one that was idle longest
+	// ends.
+	MaxSessions int
+	// MaxBody is the most bytes that an HTTP request may have; 0 is 4 MiB.
+	MaxBody int64
+	// PageSize is the most items on a page of a list; 0 is 1,000.
+	PageSize int
+	// KeepAlive is after how long a silent HTTP answer becomes a stream, and shows that it is alive; 0 is 10 seconds.
+	KeepAlive time.Duration
+}
+
+// The values of Options that are zero.
+const (
+	defaultSessionTimeout = 30 * time.Minute
+	defaultMaxSessions    = 4096
+	defaultMaxBody        = 4 << 20
+	defaultPageSize       = 1000
+	defaultKeepAlive      = 10 * time.Second
+)
+
+// A Server serves a deck. Its methods may be called from several goroutines.
+type Server struct {
+	deck Deck
+	log  *slog.Logger
+	o    Options
+	// info is our Implementation object, token the hash of the bearer token.
+	info  json.RawMessage
+	token [sha256.Size]byte
+
+	lists    pages
+	sessions sessions
+	watchers watchers
+
+	// life ends with Close; inside is whatever works for a caller.
+	life   context.Context
+	end    context.CancelFunc
+	inside gate
+	deafen func()
+	once   sync.Once
+}
+
+// New makes a server on a deck. The error is for options that nobody can mean. Close it when it is no longer served.
+func New(d Deck, o Options) (*Server, error) {
+	switch {
+	case d == nil:
+		return nil, errors.New("new server: no deck")
+	case o.SessionTimeout < 0 || o.MaxSessions < 0 || o.MaxBody < 0 || o.PageSize < 0 || o.KeepAlive < 0:
+		return nil, errors.New("new server: a limit is negative")
+	}
+	o.SessionTimeout = orDefault(o.SessionTimeout, defaultSessionTimeout)
+	o.MaxSessions = orDefault(o.MaxSessions, defaultMaxSessions)
+	o.MaxBody = orDefault(o.MaxBody, defaultMaxBody)
+	o.PageSize = orDefault(o.PageSize, defaultPageSize)
+	o.KeepAlive = orDefault(o.KeepAlive, defaultKeepAlive)
+	s := &Server{deck: d, log: o.Logger, o: o, info: implementation(o.Version), token: sha256.Sum256(o.Token)}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.life, s.end = context.WithCancel(context.Background())
+	s.deafen = d.OnEvent(s.watchers.tell)
+	return s, nil
+}
+
+// Close ends every stream, call and session, and waits for them. Requests that come later are refused.
+func (s *Server) Close() error {
+	s.once.Do(func() {
+		s.deafen()
+		s.end()
+		for _, c := range s.sessions.takeAll() {
+			s.endSession(c)
+		}
+		s.inside.shut()
+	})
+	return nil
+}
+
+// A gate lets work in until it is shut.
+type gate struct{ mu sync.RWMutex }
+
+// enter says whether work may begin, which ends with leave; shut lets none in any more and waits for what is inside.
+func (g *gate) enter() bool { return g.mu.TryRLock() }
+func (g *gate) leave()      { g.mu.RUnlock() }
+func (g *gate) shut()       { g.mu.Lock() }
+
+func implementation(version string) json.RawMessage {
+	if version == "" {
+		version = "unknown"
+	}
+	info := append([]byte(`{"name":"drawbridge","title":"Drawbridge","version":`), wire.Quote(version)...)
+	return append(info, '}')
+}
+
+func orDefault[T int | int64 | time.Duration](v, otherwise T) T {
+	if v == 0 {
+		return otherwise
+	}
+	return v
+}

@@ -1,0 +1,242 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// A session is one stateful client: what it said of itself, and what of its conversation is not over.
+type session struct {
+	caller  drawbridge.Caller
+	watcher *watcher
+	flights flights
+	// unlist takes the watcher off the list of those who hear events; ended is closed when the session is over.
+	unlist func()
+	ended  chan struct{}
+
+	mu sync.Mutex
+	// seen is when the session was last used; busy counts its requests and streams, while which it is in use.
+	seen time.Time
+	busy int
+	over bool
+	// asked has our own requests that the client has not answered, lastAsk the last id given.
+	asked   map[string]chan wire.Message
+	lastAsk int
+	// endStream ends the stream that is open outside calls; nil where there is none. streams counts them.
+	endStream func()
+	streams   int
+}
+
+// newSession makes a session for the client that sent these params of initialize.
+func (s *Server) newSession(params json.RawMessage) *session {
+	caller := s.o.Caller
+	caller.Era = drawbridge.Legacy
+	caller.Session = rand.Text()
+	caller.Protocol = wire.GetText(params, "protocolVersion")
+	if !slices.Contains(wire.LegacyVersions(), caller.Protocol) {
+		caller.Protocol = wire.LegacyVersions()[0]
+	}
+	caller.Client = bytes.Clone(wire.Get(params, "clientInfo"))
+	caller.Capabilities = bytes.Clone(wire.Get(params, "capabilities"))
+	c := &session{
+		caller:  caller,
+		watcher: newWatcher(caller, nil, changes{true, true, true}),
+		ended:   make(chan struct{}),
+		seen:    time.Now(),
+	}
+	c.unlist = s.watchers.add(c.watcher)
+	return c
+}
+
+// endSession ends what the session has open, and has the deck forget it. It is called once a session.
+func (s *Server) endSession(c *session) {
+	c.unlist()
+	c.mu.Lock()
+	c.over = true
+	c.mu.Unlock()
+	close(c.ended)
+	c.flights.cancelAll()
+	s.deck.EndSession(c.caller)
+}
+
+// initialized is the answer to initialize.
+func (s *Server) initialized(c *session) reply {
+	out := append([]byte(`{"protocolVersion":`), wire.Quote(c.caller.Protocol)...)
+	out = append(append(out, `,"capabilities":`...), s.capabilities(c.caller)...)
+	out = append(append(out, `,"serverInfo":`...), s.info...)
+	if text := s.deck.Instructions(c.caller); text != "" {
+		out = wire.AppendQuoted(append(out, `,"instructions":`...), text)
+	}
+	return result(append(out, '}'))
+}
+
+// batches says whether the session's revision has batches.
+func (c *session) batches() bool { return c.caller.Protocol < wire.Version20250618 }
+
+// use marks the session as in use until done is called.
+func (c *session) use() (done func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy++
+	return c.unused
+}
+
+func (c *session) unused() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy--
+	c.seen = time.Now()
+}
+
+// idle says since when the session is not in use; false where it is.
+func (c *session) idle() (since time.Time, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen, c.busy == 0
+}
+
+// openStream makes the stream that end ends the session's only one outside calls: an earlier one, whose client may be long
+// gone, is ended. What it gives is called when the stream is over.
+func (c *session) openStream(end func()) (closed func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.endStream != nil {
+		c.endStream()
+	}
+	c.streams++
+	mine := c.streams
+	c.endStream = end
+	c.watcher.listen(true)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.streams == mine {
+			c.endStream = nil
+			c.watcher.listen(false)
+		}
+	}
+}
+
+// ask sends the client a request of ours by say, and waits for its answer. The error is a *drawbridge.Fault.
+func (c *session) ask(ctx context.Context, gone <-chan struct{}, say func([]byte, bool) error, method string, params json.RawMessage) (json.RawMessage, error) {
+	id, answer := c.askID()
+	defer c.forgetAsk(id)
+	if err := say(wire.Message{ID: json.RawMessage(id), Method: method, Params: params}.Append(nil), true); err != nil {
+		return nil, unasked(method, err)
+	}
+	select {
+	case m := <-answer:
+		if m.Error != nil {
+			return nil, &drawbridge.Fault{
+				Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked,
+				Step: method, Err: errors.New("the caller refused"), Raw: m.Error,
+			}
+		}
+		return m.Result, nil
+	case <-ctx.Done():
+		note := json.RawMessage(`{"requestId":` + id + `}`)
+		_ = say(wire.Message{Method: wire.NoteCancelled, Params: note}.Append(nil), false) // nobody waits for it
+		return nil, unasked(method, ctx.Err())
+	case <-gone:
+		return nil, unasked(method, errGone)
+	case <-c.ended:
+		return nil, unasked(method, errors.New("the session ended"))
+	}
+}
+
+// unasked is the fault of a request that the caller did not answer.
+func unasked(method string, err error) error {
+	return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: "ask the caller: " + method, Err: err}
+}
+
+func (c *session) askID() (string, chan wire.Message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lastAsk++
+	id, answer := strconv.Itoa(c.lastAsk), make(chan wire.Message, 1)
+	if c.asked == nil {
+		c.asked = map[string]chan wire.Message{}
+	}
+	c.asked[id] = answer
+	return id, answer
+}
+
+func (c *session) forgetAsk(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.asked, id)
+}
+
+// answered takes a client's answer to a request of ours. One that nobody waits for is dropped.
+func (c *session) answered(m wire.Message) {
+	id := string(m.ID)
+	if text, ok := wire.Text(m.ID); ok {
+		id = text // a number that came back as a string
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if answer := c.asked[id]; answer != nil {
+		answer <- m
+		delete(c.asked, id)
+	}
+}
+
+// flights are the requests in progress whose caller may cancel them, by the bytes of their id.
+type flights struct {
+	mu  sync.Mutex
+	all map[string]context.CancelFunc
+}
+
+// add says false where a request of that id is in progress already.
+func (f *flights) add(id json.RawMessage, cancel context.CancelFunc) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.all == nil {
+		f.all = map[string]context.CancelFunc{}
+	}
+	if f.all[string(id)] != nil {
+		return false
+	}
+	f.all[string(id)] = cancel
+	return true
+}
+
+func (f *flights) remove(id json.RawMessage) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.all, string(id))
+}
+
+// cancel ends the request that the params of a cancelled notification name.
+func (f *flights) cancel(params json.RawMessage) {
+	f.mu.Lock()
+	cancel := f.all[string(wire.Get(params, "requestId"))]
+	f.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}
+
+func (f *flights) cancelAll() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, cancel := range f.all {
+		cancel()
+	}
+}
+
+func (f *flights) len() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.all)
+}

@@ -1,0 +1,146 @@
+package server
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// sessions are the stateful HTTP sessions, by their id. They end by DELETE, by being idle for too long, to make room, or
+// with the server.
+type sessions struct {
+	mu     sync.Mutex
+	byID   map[string]*session
+	closed bool
+	// swept is when sessions were last looked through.
+	swept time.Time
+}
+
+// get gives the session of that id, in use until done is called, if it is the principal's.
+func (s *sessions) get(id, principal string) (c *session, done func(), ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c = s.byID[id]
+	if c == nil || c.caller.Principal != principal {
+		return nil, nil, false
+	}
+	return c, c.use(), true
+}
+
+// add keeps a session, unless there are as many as there may be already.
+func (s *sessions) add(c *session, most int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.byID) >= most {
+		return false
+	}
+	if s.byID == nil {
+		s.byID = map[string]*session{}
+	}
+	s.byID[c.caller.Session] = c
+	return true
+}
+
+// remove takes a session out; false where somebody else has.
+func (s *sessions) remove(c *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.byID[c.caller.Session]
+	delete(s.byID, c.caller.Session)
+	return ok
+}
+
+// takeAll takes all sessions out and lets none in any more.
+func (s *sessions) takeAll() []*session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	all := make([]*session, 0, len(s.byID))
+	for _, c := range s.byID {
+		all = append(all, c)
+	}
+	clear(s.byID)
+	return all
+}
+
+// takeIdle takes out the sessions that have been idle since before.
+func (s *sessions) takeIdle(before time.Time) []*session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var idle []*session
+	for id, c := range s.byID {
+		if since, ok := c.idle(); ok && since.Before(before) {
+			idle = append(idle, c)
+			delete(s.byID, id)
+		}
+	}
+	return idle
+}
+
+// takeOldest takes out the session that has been idle longest, if there are as many as there may be; nil where there is
+// room, or all are in use.
+func (s *sessions) takeOldest(most int) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.byID) < most {
+		return nil
+	}
+	var oldest *session
+	var when time.Time
+	for _, c := range s.byID {
+		if since, ok := c.idle(); ok && (oldest == nil || since.Before(when)) {
+			oldest, when = c, since
+		}
+	}
+	if oldest != nil {
+		delete(s.byID, oldest.caller.Session)
+	}
+	return oldest
+}
+
+// due says whether it is time to look through the sessions again.
+func (s *sessions) due(now time.Time, every time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(s.swept) < every {
+		return false
+	}
+	s.swept = now
+	return true
+}
+
+// admit keeps a new session; false where all that there may be are in use. On the way it ends those that are idle for too
+// long, for the sake of servers that are not run by Serve.
+func (s *Server) admit(c *session) bool {
+	if now := time.Now(); s.sessions.due(now, s.o.SessionTimeout/4) {
+		s.sweep(now)
+	}
+	if s.sessions.add(c, s.o.MaxSessions) {
+		return true
+	}
+	if oldest := s.sessions.takeOldest(s.o.MaxSessions); oldest != nil {
+		s.endSession(oldest)
+	}
+	return s.sessions.add(c, s.o.MaxSessions)
+}
+
+// sweep ends the sessions that are idle for too long.
+func (s *Server) sweep(now time.Time) {
+	for _, c := range s.sessions.takeIdle(now.Add(-s.o.SessionTimeout)) {
+		s.endSession(c)
+	}
+}
+
+// sweeping sweeps from time to time until ctx ends.
+func (s *Server) sweeping(ctx context.Context) {
+	ticker := time.NewTicker(max(s.o.SessionTimeout/4, time.Second))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			s.sweep(now)
+		}
+	}
+}

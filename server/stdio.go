@@ -1,0 +1,348 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// Limits of the stdio door.
+const (
+	// maxInFlight is how many requests of a pipe may be in progress; more are refused.
+	maxInFlight = 1024
+	// lastCalls is what requests in progress get to end when the input has ended: people pipe requests in and expect
+	// their answers.
+	lastCalls = 10 * time.Second
+	// lastWords is how long we wait for a reader or a writer that cannot be interrupted.
+	lastWords = 200 * time.Millisecond
+)
+
+// ServeStdio answers MCP on a pair of pipes, one message a line, until in or ctx ends or nobody reads out. Requests that
+// carry a stateless revision in "_meta" are answered in it; the others belong to the one stateful session that initialize
+// opens. When in ends, requests in progress get a few seconds to end. When ctx ends everything does at once, and in and
+// out are closed where they are io.Closers, so that no goroutine stays behind in them.
+//
+// The error is nil at the end of in, the context's where that ended it, and else what went wrong with in or out.
+func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	if !s.inside.enter() {
+		return errors.New("serve stdio: the server is closed")
+	}
+	defer s.inside.leave()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.life, func() { cancel(context.Canceled) })()
+	p := &pipe{s: s, out: newOutbox(), life: ctx, eof: make(chan struct{})}
+	var writing, reading sync.WaitGroup
+	writing.Go(func() {
+		p.out.run(func(b []byte) error {
+			_, err := out.Write(b)
+			if err != nil {
+				cancel(err)
+			}
+			return err
+		}, 0, nil)
+	})
+	defer context.AfterFunc(ctx, p.out.hurry)()
+	lines := make(chan line)
+	reading.Go(func() { readLines(ctx, in, lines) })
+	if err := p.serve(lines); err != nil {
+		cancel(err)
+	}
+	p.drain()
+	p.out.close()
+	select {
+	case <-whenDone(&writing):
+	case <-ctx.Done():
+	}
+	if ctx.Err() == nil {
+		reading.Wait()
+		return nil
+	}
+	if !waitFor(&writing, lastWords) {
+		closeIf(out)
+		p.out.fail()
+	}
+	closeIf(in)
+	waitFor(&reading, lastWords)
+	return context.Cause(ctx)
+}
+
+// closeIf closes what can be closed; whoever waits in it finds out.
+func closeIf(v any) {
+	if c, ok := v.(io.Closer); ok {
+		_ = c.Close() // we are done with it
+	}
+}
+
+// waitFor waits for a group, but for no longer than that: a read of a terminal or a write to a stuck pipe cannot always be
+// interrupted, and the process that is in it is about to end.
+func waitFor(g *sync.WaitGroup, most time.Duration) bool {
+	select {
+	case <-whenDone(g):
+		return true
+	case <-time.After(most):
+		return false
+	}
+}
+
+// whenDone gives a channel that is closed when the group is done.
+func whenDone(g *sync.WaitGroup) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		g.Wait()
+		close(done)
+	}()
+	return done
+}
+
+// A line is what was read: a message, or why there is none.
+type line struct {
+	text []byte
+	err  error
+}
+
+// readLines reads until the end, of the input or of ctx.
+func readLines(ctx context.Context, in io.Reader, lines chan<- line) {
+	r := wire.NewLineReader(in, 0)
+	for {
+		text, err := r.Next()
+		select {
+		case lines <- line{text, err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil && !errors.Is(err, wire.ErrTooLong) {
+			return
+		}
+	}
+}
+
+// A pipe is one conversation over stdio.
+type pipe struct {
+	s   *Server
+	out *outbox
+	// life ends with the conversation, eof is closed when nothing more will be read.
+	life context.Context
+	eof  chan struct{}
+	// session is the stateful client, nil before initialize. Only serve's goroutine sets it.
+	session *session
+	flights flights
+	working sync.WaitGroup
+}
+
+var _ voice = (*pipe)(nil)
+
+// say sends a message. See voice.
+func (p *pipe) say(message []byte, must bool) error { return p.out.put(append(message, '\n'), must) }
+
+// gone is closed when the client can answer nothing any more.
+func (p *pipe) gone() <-chan struct{} { return p.eof }
+
+// serve takes lines until there are no more. The error is why; nil at an orderly end.
+func (p *pipe) serve(lines <-chan line) error {
+	defer close(p.eof)
+	for {
+		select {
+		case <-p.life.Done():
+			return context.Cause(p.life)
+		case l := <-lines:
+			switch {
+			case errors.Is(l.err, wire.ErrTooLong):
+				p.answer(nil, failure(wire.CodeInvalidRequest, "The message is over the size bound", nil))
+			case errors.Is(l.err, io.EOF):
+				return nil
+			case l.err != nil:
+				return l.err
+			default:
+				p.takeLine(l.text)
+			}
+		}
+	}
+}
+
+// drain waits for the requests in progress, after the end of input for some time only, and ends the session.
+func (p *pipe) drain() {
+	waitFor(&p.working, lastCalls)
+	p.flights.cancelAll()
+	if p.session != nil {
+		p.s.endSession(p.session)
+	}
+	p.working.Wait()
+}
+
+// answer sends a response; none where there is none.
+func (p *pipe) answer(id json.RawMessage, r reply) {
+	if !r.isNone() {
+		_ = p.say(r.line(id), true) // a client that is gone needs no answer
+	}
+}
+
+// takeLine takes the messages of a line. Two on one line are seen in the wild.
+func (p *pipe) takeLine(text []byte) {
+	values, ok := wire.SplitValues(text)
+	for _, v := range values {
+		p.takeValue(v)
+	}
+	if !ok {
+		p.answer(nil, failure(wire.CodeParse, "Parse error", nil))
+	}
+}
+
+func (p *pipe) takeValue(value []byte) {
+	if wire.IsBatch(value) {
+		p.takeBatch(value)
+		return
+	}
+	m, err := wire.Parse(value)
+	switch {
+	case err != nil:
+		p.answer(nil, failure(wire.CodeInvalidRequest, "Invalid request: "+err.Error(), nil))
+	case m.IsResponse():
+		if p.session != nil {
+			p.session.answered(m)
+		}
+	case m.IsNotification():
+		p.note(m)
+	case !m.IsRequest() || !isID(m.ID):
+		p.answer(nil, failure(wire.CodeInvalidRequest, "Invalid request", nil))
+	case saysModern(value, m):
+		p.modern(m)
+	default:
+		p.legacy(m)
+	}
+}
+
+// note takes a notification. A cancelled one may mean a request of either generation.
+func (p *pipe) note(m wire.Message) {
+	if m.Method == wire.NoteCancelled {
+		p.flights.cancel(m.Params)
+	}
+	if p.session != nil {
+		p.s.noted(p.life, p.session, m)
+	}
+}
+
+// start runs a request in a goroutine of its own, which the pipe waits for.
+func (p *pipe) start(m wire.Message, run func(context.Context) reply) {
+	ctx, cancel := context.WithCancel(p.life)
+	refuse := func(code int, text string) {
+		cancel()
+		p.answer(m.ID, failure(code, text, nil))
+	}
+	switch {
+	case p.flights.len() >= maxInFlight:
+		refuse(wire.CodeInternal, "Too many requests are in progress")
+		return
+	case !p.flights.add(m.ID, cancel):
+		refuse(wire.CodeInvalidRequest, "A request of this id is in progress")
+		return
+	}
+	p.working.Go(func() {
+		defer cancel()
+		answer := run(ctx)
+		p.flights.remove(m.ID)
+		if ctx.Err() == nil { // what is cancelled has no answer
+			p.answer(m.ID, answer)
+		}
+	})
+}
+
+// modern takes a stateless request.
+func (p *pipe) modern(m wire.Message) {
+	caller, refusal := p.s.modernCaller(m.Params)
+	switch {
+	case !refusal.isNone():
+		p.answer(m.ID, refusal)
+	case m.Method == wire.MethodListen:
+		p.start(m, func(ctx context.Context) reply { return p.listen(ctx, caller, m) })
+	default:
+		peer := &peer{voice: p, level: logLevel(m.Params)}
+		p.start(m, func(ctx context.Context) reply { return p.s.modern(ctx, caller, m, peer) })
+	}
+}
+
+// listen answers subscriptions/listen: with notifications until the client cancels it or the conversation ends.
+func (p *pipe) listen(ctx context.Context, caller drawbridge.Caller, m wire.Message) reply {
+	sub, refusal := p.s.subscription(ctx, caller, m)
+	if !refusal.isNone() {
+		return refusal
+	}
+	defer sub.end()
+	if p.say(sub.acknowledgement(), true) != nil {
+		return reply{}
+	}
+	if !sub.nothing {
+		p.tell(ctx, sub.watcher)
+	}
+	return p.s.farewell(sub)
+}
+
+// tell passes on what a watcher should hear until ctx, or what can be read, ends.
+func (p *pipe) tell(ctx context.Context, w *watcher) {
+	for {
+		for _, message := range w.take() {
+			if p.say(message, true) != nil {
+				return
+			}
+		}
+		select {
+		case <-w.wake:
+		case <-ctx.Done():
+			return
+		case <-p.eof:
+			return
+		}
+	}
+}
+
+// legacy takes a request of the stateful client.
+func (p *pipe) legacy(m wire.Message) {
+	switch {
+	case m.Method == wire.MethodInitialize && p.session == nil:
+		p.initialize(m)
+	case m.Method == wire.MethodPing:
+		p.answer(m.ID, empty())
+	case p.session == nil && m.Method == wire.MethodDiscover:
+		// A client that finds out what we speak, and forgot to say what it speaks: not found means initialize.
+		p.answer(m.ID, noMethod(m.Method))
+	case p.session == nil:
+		p.answer(m.ID, failure(wire.CodeInvalidRequest, "Not initialized: send initialize first", nil))
+	default:
+		c := p.session
+		p.start(m, func(ctx context.Context) reply { return p.s.legacy(ctx, c, m, p) })
+	}
+}
+
+// initialize opens the session, and has it told what belongs to no call.
+func (p *pipe) initialize(m wire.Message) {
+	c := p.s.newSession(m.Params)
+	c.watcher.listen(true)
+	p.session = c
+	p.answer(m.ID, p.s.initialized(c))
+	p.working.Go(func() { p.tell(p.life, c.watcher) })
+}
+
+// takeBatch takes several messages at once, where the session's revision has batches.
+func (p *pipe) takeBatch(value []byte) {
+	messages, refusal := readBatch(value)
+	switch {
+	case !refusal.isNone():
+		p.answer(nil, refusal)
+		return
+	case p.session == nil || !p.session.batches():
+		p.answer(nil, failure(wire.CodeInvalidRequest, "This revision has no batches", nil))
+		return
+	}
+	c := p.session
+	p.working.Go(func() {
+		if lines := p.s.batch(p.life, c, messages, p); len(lines) > 0 {
+			_ = p.say(joinLines(lines), true) // a client that is gone needs no answer
+		}
+	})
+}

@@ -1,0 +1,208 @@
+package server
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// maxNotices is how many notices wait for one watcher; what comes on top is dropped.
+const maxNotices = 128
+
+// A watcher is someone who wants to hear what belongs to no call: a stateful session, or a subscriptions/listen. Events
+// become state, not a queue: however many came, a list has changed once and a resource was updated once.
+type watcher struct {
+	caller drawbridge.Caller
+	// tag is the id of the listen request, which each of its notifications carries; nil for a session.
+	tag json.RawMessage
+	// wake holds one token: there is something to take.
+	wake chan struct{}
+
+	mu sync.Mutex
+	// lists are the list changes to hear of, uris the resources, notices whether a reader is there for anything else.
+	lists   changes
+	uris    map[string]bool
+	notices bool
+	// level is the least severe log line to hear; empty hears all.
+	level string
+
+	changed changes
+	updated map[string]json.RawMessage
+	noticed []drawbridge.Notice
+}
+
+// changes says which lists.
+type changes struct{ tools, prompts, resources bool }
+
+func newWatcher(caller drawbridge.Caller, tag json.RawMessage, lists changes) *watcher {
+	return &watcher{caller: caller, tag: tag, lists: lists, wake: make(chan struct{}, 1)}
+}
+
+// add takes in an event, where it is one that the watcher wants.
+func (w *watcher) add(e deck.Event) {
+	if !e.Concerns(w.caller) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch e.Kind {
+	case deck.ToolsChanged:
+		w.changed.tools = w.lists.tools
+	case deck.PromptsChanged:
+		w.changed.prompts = w.lists.prompts
+	case deck.ResourcesChanged:
+		w.changed.resources = w.lists.resources
+	case deck.ResourceUpdated:
+		if w.uris[e.URI] {
+			if w.updated == nil {
+				w.updated = map[string]json.RawMessage{}
+			}
+			w.updated[e.URI] = e.Notice.Params
+		}
+	case deck.Noticed:
+		if w.notices && len(w.noticed) < maxNotices && w.wants(e.Notice) {
+			w.noticed = append(w.noticed, e.Notice)
+		}
+	}
+	if w.changed != (changes{}) || len(w.updated) > 0 || len(w.noticed) > 0 {
+		select {
+		case w.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (w *watcher) wants(n drawbridge.Notice) bool {
+	return n.Method != wire.NoteMessage || admits(w.level, n.Params)
+}
+
+// setLevel sets the least severe log line to hear.
+func (w *watcher) setLevel(level string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.level = level
+}
+
+// logs says whether the watcher wants a log line.
+func (w *watcher) logs(params json.RawMessage) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return admits(w.level, params)
+}
+
+// watch and forget say whether updates of a resource are wanted. watch says false where there would be too many.
+func (w *watcher) watch(uri string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.uris == nil {
+		w.uris = map[string]bool{}
+	}
+	if len(w.uris) >= maxWatched && !w.uris[uri] {
+		return false
+	}
+	w.uris[uri] = true
+	return true
+}
+
+func (w *watcher) forget(uri string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.uris, uri)
+	delete(w.updated, uri)
+}
+
+// maxWatched is how many resources one watcher may watch.
+const maxWatched = 1024
+
+// listen says whether there is a reader for notices. Without one they are not kept.
+func (w *watcher) listen(on bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.notices = on; !on {
+		w.noticed = nil
+	}
+}
+
+// take gives the notifications that are due, each a whole message.
+func (w *watcher) take() [][]byte {
+	w.mu.Lock()
+	changed, updated, noticed := w.changed, w.updated, w.noticed
+	w.changed, w.updated, w.noticed = changes{}, nil, nil
+	w.mu.Unlock()
+	var due [][]byte
+	add := func(method string, params json.RawMessage) { due = append(due, w.message(method, params)) }
+	for _, n := range noticed {
+		add(n.Method, n.Params)
+	}
+	if changed.tools {
+		add(wire.NoteToolsChanged, nil)
+	}
+	if changed.prompts {
+		add(wire.NotePromptsChanged, nil)
+	}
+	if changed.resources {
+		add(wire.NoteResourcesChanged, nil)
+	}
+	for _, uri := range slices.Sorted(maps.Keys(updated)) {
+		params := updated[uri]
+		if params == nil {
+			params = wire.Apply(nil, wire.Put(wire.Quote(uri), "uri"))
+		}
+		add(wire.NoteResourceUpdated, params)
+	}
+	return due
+}
+
+// message writes a notification for this watcher.
+func (w *watcher) message(method string, params json.RawMessage) []byte {
+	if w.tag != nil {
+		params = wire.Apply(params, wire.Put(w.tag, "_meta", wire.MetaSubscriptionID))
+	}
+	return wire.Message{Method: method, Params: params}.Append(nil)
+}
+
+// watchers are all that want to hear of events.
+type watchers struct {
+	mu  sync.Mutex
+	all map[*watcher]struct{}
+}
+
+func (w *watchers) add(one *watcher) (remove func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.all == nil {
+		w.all = map[*watcher]struct{}{}
+	}
+	w.all[one] = struct{}{}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.all, one)
+	}
+}
+
+// tell passes an event on. It does not block: no watcher does more than remember it.
+func (w *watchers) tell(e deck.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for one := range w.all {
+		one.add(e)
+	}
+}
+
+// severity has the log levels of MCP, the least severe first.
+var severity = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+
+// admits says whether a log line is severe enough. An empty level admits all, and so does a line whose own is unknown.
+func admits(level string, params json.RawMessage) bool {
+	if level == "" {
+		return true
+	}
+	own := slices.Index(severity, wire.GetText(params, "level"))
+	return own < 0 || own >= slices.Index(severity, level)
+}

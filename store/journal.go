@@ -1,0 +1,223 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/ledger"
+)
+
+// Rows of the journal are written and read by so many at a time: enough that a statement's cost does not count, and few
+// enough that what is held at once stays small.
+const (
+	writeRows = 100
+	readRows  = 256
+)
+
+// Append implements [ledger.Journal]: in one transaction with the stream's head, which is the lock on the stream.
+func (db *DB) Append(ctx context.Context, stream string, entries []ledger.Entry) ([]ledger.Entry, error) {
+	if len(entries) == 0 {
+		return nil, nil
+	}
+	step := "append to " + stream
+	records := make([]ledger.Record, len(entries))
+	for i, e := range entries {
+		r, err := ledger.Encode(e)
+		if err != nil {
+			f := db.fault(step, err)
+			f.Code = drawbridge.InvalidInput
+			return nil, f
+		}
+		r.Stream = stream
+		records[i] = r
+	}
+	err := db.write(ctx, step, func(tx *sql.Tx) error { return db.appendRecords(ctx, tx, stream, records) })
+	if err != nil {
+		return nil, err
+	}
+	stored := slices.Clone(entries)
+	for i, r := range records {
+		stored[i].Seq, stored[i].At = r.Seq, r.At
+	}
+	return stored, nil
+}
+
+// appendRecords gives the records their places, times and hashes, and writes them.
+func (db *DB) appendRecords(ctx context.Context, tx *sql.Tx, stream string, records []ledger.Record) error {
+	// The first statement moves the head on and thereby locks it, so that what it gives is nobody else's.
+	var seq, at int64
+	var hash []byte
+	err := tx.QueryRowContext(ctx, db.in(`INSERT INTO heads (stream, seq, hash) VALUES ($1, $2, $3)
+		ON CONFLICT (stream) DO UPDATE SET seq = heads.seq + excluded.seq RETURNING seq, hash, CLOCK`),
+		stream, len(records), make([]byte, 32)).Scan(&seq, &hash, &at)
+	if err != nil {
+		return err
+	}
+	first := uint64(seq) - uint64(len(records)) + 1
+	if len(hash) != 32 {
+		return &ledger.Break{Stream: stream, Seq: first - 1, What: ledger.Torn}
+	}
+	prev := [32]byte(hash)
+	for i := range records {
+		r := &records[i]
+		r.Seq, r.At, r.Prev = first+uint64(i), moment(at), prev
+		r.Hash = ledger.Chain(prev, *r)
+		prev = r.Hash
+	}
+	for part := range slices.Chunk(records, writeRows) {
+		statement, args := insertRecords(stream, at, part)
+		if _, err := tx.ExecContext(ctx, statement, args...); err != nil {
+			return err
+		}
+	}
+	_, err = tx.ExecContext(ctx, "UPDATE heads SET hash = $1 WHERE stream = $2", prev[:], stream)
+	return err
+}
+
+// insertRecords is one statement for all records: on a server each statement is a journey.
+func insertRecords(stream string, at int64, records []ledger.Record) (statement string, args []any) {
+	var b strings.Builder
+	b.WriteString("INSERT INTO ledger (stream, at, seq, kind, key, body, hash) VALUES ")
+	args = append(make([]any, 0, 2+5*len(records)), stream, at)
+	for i, r := range records {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		n := len(args)
+		fmt.Fprintf(&b, "($1, $2, $%d, $%d, $%d, $%d, $%d)", n+1, n+2, n+3, n+4, n+5)
+		args = append(args, int64(r.Seq), r.Kind, r.Key, r.Body, r.Hash[:])
+	}
+	return b.String(), args
+}
+
+// Replay implements [ledger.Journal]. A record that cannot be read as an entry is an error that names it.
+func (db *DB) Replay(ctx context.Context, stream string) ([]ledger.Entry, error) {
+	var entries []ledger.Entry
+	var end ledger.Record
+	for {
+		page, err := db.page(ctx, stream, end)
+		for _, r := range page {
+			e, err := ledger.Decode(r)
+			if err != nil {
+				return nil, db.fault("replay "+stream, err)
+			}
+			entries = append(entries, e)
+		}
+		if err != nil {
+			return nil, db.fault("replay "+stream, err)
+		}
+		if len(page) < readRows {
+			return entries, nil
+		}
+		end = page[len(page)-1]
+	}
+}
+
+// Records gives the records of a stream in order, as they are stored, for [ledger.Verify]. After the last it checks that
+// the stream's head agrees: a journal whose end was cut off gives a *ledger.Break there. It holds nothing of the database
+// between two records, so the loop may use the store. What is appended meanwhile is read too.
+func (db *DB) Records(ctx context.Context, stream string) iter.Seq2[ledger.Record, error] {
+	return func(yield func(ledger.Record, error) bool) {
+		var end ledger.Record
+		var promised uint64 // the head's seq, when it was ahead of what was read before
+		for {
+			page, err := db.page(ctx, stream, end)
+			for _, r := range page {
+				if !yield(r, nil) {
+					return
+				}
+				end = r
+			}
+			if err == nil && len(page) == readRows {
+				continue
+			}
+			if err == nil && len(page) == 0 && promised > end.Seq {
+				err = &ledger.Break{Stream: stream, Seq: end.Seq + 1, What: ledger.Missing}
+			}
+			if err == nil {
+				promised, err = db.checkHead(ctx, stream, end)
+			}
+			if err != nil {
+				yield(ledger.Record{}, db.fault("read "+stream, err))
+				return
+			}
+			if promised == end.Seq {
+				return
+			}
+		}
+	}
+}
+
+// checkHead compares a stream's head with the last record that was read. It gives the head's seq, which is ahead where
+// another process has appended since, or where records are missing.
+func (db *DB) checkHead(ctx context.Context, stream string, end ledger.Record) (seq uint64, err error) {
+	var hash []byte
+	err = db.reader.QueryRowContext(ctx, "SELECT seq, hash FROM heads WHERE stream = $1", stream).Scan(&seq, &hash)
+	switch {
+	case err == sql.ErrNoRows:
+		err = nil // the head of a stream that nobody has appended to
+	case err != nil:
+		return 0, err
+	}
+	switch {
+	case seq < end.Seq:
+		return 0, &ledger.Break{Stream: stream, Seq: seq + 1, What: ledger.Edited}
+	case seq == end.Seq && seq > 0 && string(hash) != string(end.Hash[:]):
+		return 0, &ledger.Break{Stream: stream, Seq: seq, What: ledger.Edited}
+	}
+	return seq, nil
+}
+
+// page reads the records that follow one; the zero record is before the first. With an error it gives those it could read.
+func (db *DB) page(ctx context.Context, stream string, after ledger.Record) ([]ledger.Record, error) {
+	rows, err := db.reader.QueryContext(ctx,
+		"SELECT seq, at, kind, key, body, hash FROM ledger WHERE stream = $1 AND seq > $2 ORDER BY seq LIMIT $3",
+		stream, int64(after.Seq), readRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var page []ledger.Record
+	for rows.Next() {
+		r := ledger.Record{Stream: stream, Seq: after.Seq + 1, Prev: after.Hash}
+		var at int64
+		var hash []byte
+		// A column that holds something else than it should is the record's damage; the error would quote it.
+		if rows.Scan(&r.Seq, &at, &r.Kind, &r.Key, &r.Body, &hash) != nil || len(hash) != 32 {
+			return page, &ledger.Break{Stream: stream, Seq: r.Seq, What: ledger.Torn}
+		}
+		r.At, r.Hash = time.UnixMilli(at).UTC(), [32]byte(hash)
+		page = append(page, r)
+		after = r
+	}
+	return page, rows.Err()
+}
+
+// Streams names the streams that anything was appended to, in order.
+func (db *DB) Streams(ctx context.Context) ([]string, error) {
+	// A stream that has lost its head is there too, so that somebody looks at it.
+	rows, err := db.reader.QueryContext(ctx, "SELECT stream FROM heads UNION SELECT DISTINCT stream FROM ledger")
+	if err != nil {
+		return nil, db.fault("list the streams", err)
+	}
+	defer rows.Close()
+	var streams []string
+	for rows.Next() {
+		var stream string
+		if err := rows.Scan(&stream); err != nil {
+			return nil, db.fault("list the streams", err)
+		}
+		streams = append(streams, stream)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, db.fault("list the streams", err)
+	}
+	slices.Sort(streams) // not by the database: each sorts in its own way
+	return streams, nil
+}

@@ -1,0 +1,97 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"os"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// A Mount is what is remembered of one row of the configuration. A mount whose Attempted is after Listed ended without a
+// listing, or has not ended.
+type Mount struct {
+	// Row is the hash of the row, Server the name that it had.
+	Row    string
+	Server drawbridge.ServerID
+	// Attempted is when a mount last began, Listed when the last listing was saved. Each is zero where it never happened.
+	Attempted, Listed time.Time
+	// Listing is the last listing, Status the last status; each nil where none was saved, or what was saved is damaged.
+	Listing *drawbridge.Listing
+	Status  *drawbridge.Status
+	// Owner is the id of the process that saved the status; 0 where none did.
+	Owner int
+}
+
+// Attempt records that a mount of a row begins. It is called before anything is started, so that a mount which takes this
+// process down with it is not begun again as if nothing had happened.
+func (db *DB) Attempt(ctx context.Context, row string, id drawbridge.ServerID) error {
+	// After a listing of the same millisecond, or of a clock that was ahead, it is still after.
+	return db.save(ctx, "record an attempt", `INSERT INTO mounts (row, server, attempted) VALUES ($1, $2, CLOCK)
+		ON CONFLICT (row) DO UPDATE SET server = excluded.server, attempted =
+		CASE WHEN mounts.listed >= excluded.attempted THEN mounts.listed + 1 ELSE excluded.attempted END`, row, string(id))
+}
+
+// SaveListing keeps a listing as the last of its row. With that the row's last attempt has ended well.
+func (db *DB) SaveListing(ctx context.Context, l drawbridge.Listing) error {
+	const step = "save a listing"
+	text, err := encodeListing(l)
+	if err != nil {
+		return db.fault(step, err)
+	}
+	return db.save(ctx, step, `INSERT INTO mounts (row, server, listing, listed) VALUES ($1, $2, $3, CLOCK)
+		ON CONFLICT (row) DO UPDATE SET server = excluded.server, listing = excluded.listing, listed =
+		CASE WHEN mounts.attempted > excluded.listed THEN mounts.attempted ELSE excluded.listed END`, l.Row, string(l.Server), text)
+}
+
+// SaveStatus keeps a status as the last of a row, and this process as its owner.
+func (db *DB) SaveStatus(ctx context.Context, row string, s drawbridge.Status) error {
+	const step = "save a status"
+	text, err := json.Marshal(s)
+	if err != nil {
+		return db.fault(step, err)
+	}
+	return db.save(ctx, step, `INSERT INTO mounts (row, server, status, owner) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (row) DO UPDATE SET server = excluded.server, status = excluded.status, owner = excluded.owner`,
+		row, string(s.Server), text, os.Getpid())
+}
+
+// save carries out one statement.
+func (db *DB) save(ctx context.Context, step, statement string, args ...any) error {
+	return db.write(ctx, step, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, db.in(statement), args...)
+		return err
+	})
+}
+
+// Mounts gives what is remembered of all rows, by row. Rows that no configuration has any more are among them.
+func (db *DB) Mounts(ctx context.Context) (map[string]Mount, error) {
+	const step = "read the mounts"
+	rows, err := db.reader.QueryContext(ctx, "SELECT row, server, attempted, listed, listing, status, owner FROM mounts")
+	if err != nil {
+		return nil, db.fault(step, err)
+	}
+	defer rows.Close()
+	mounts := map[string]Mount{}
+	for rows.Next() {
+		var m Mount
+		var attempted, listed int64
+		var listing, status []byte
+		if err := rows.Scan(&m.Row, &m.Server, &attempted, &listed, &listing, &status, &m.Owner); err != nil {
+			return nil, db.fault(step, err)
+		}
+		m.Attempted, m.Listed = moment(attempted), moment(listed)
+		// What is damaged is as good as not saved: the next mount saves it again.
+		m.Listing, _ = decodeListing(listing)
+		if json.Unmarshal(status, &m.Status) != nil {
+			m.Status = nil
+		}
+		mounts[m.Row] = m
+	}
+	if err := rows.Err(); err != nil {
+		return nil, db.fault(step, err)
+	}
+	return mounts, nil
+}

@@ -1,0 +1,107 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// schema has the steps that lead from an empty store to the tables of today. A store's version is how many it has been
+// through. A step that was released is never changed: what comes next is a new step.
+var schema = [...]string{
+	`CREATE TABLE heads (
+		stream TEXT NOT NULL PRIMARY KEY,
+		seq    BIGINT NOT NULL, -- of the last record
+		hash   BLOB NOT NULL    -- of the last record
+	);
+	CREATE TABLE ledger (
+		stream TEXT NOT NULL,
+		seq    BIGINT NOT NULL, -- from 1, no gaps
+		at     BIGINT NOT NULL, -- milliseconds since 1970
+		kind   TEXT NOT NULL,
+		key    TEXT NOT NULL,
+		body   BLOB NOT NULL,
+		hash   BLOB NOT NULL,   -- of this record and the hash before it
+		PRIMARY KEY (stream, seq)
+	);
+	CREATE TABLE blobs (
+		name  TEXT NOT NULL PRIMARY KEY,
+		value BLOB NOT NULL
+	);
+	CREATE TABLE mounts (
+		row       TEXT NOT NULL PRIMARY KEY, -- the hash of the configuration
+		server    TEXT NOT NULL,
+		attempted BIGINT NOT NULL DEFAULT 0, -- milliseconds since 1970; 0 is never
+		listed    BIGINT NOT NULL DEFAULT 0,
+		listing   BLOB,
+		status    BLOB,
+		owner     BIGINT NOT NULL DEFAULT 0  -- the process that saved the status
+	);`,
+}
+
+// migrate brings the tables up to date, in one transaction. Where they are, it only reads.
+func (db *DB) migrate(ctx context.Context) error {
+	const step = "open"
+	version, err := db.version(ctx, db.writer)
+	switch {
+	case err != nil && !db.dialect.noTable(err):
+		return db.fault(step, err)
+	case err == nil && version == len(schema):
+		return nil
+	case version > len(schema):
+		return db.tooNew(version)
+	}
+	return db.write(ctx, step, func(tx *sql.Tx) error {
+		if lock := db.dialect.lock; lock != "" {
+			if _, err := tx.ExecContext(ctx, lock); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)"); err != nil {
+			return err
+		}
+		// Another process may have been faster.
+		version, err := db.version(ctx, tx)
+		switch {
+		case err != nil:
+			return err
+		case version > len(schema):
+			return db.tooNew(version)
+		}
+		for _, step := range schema[version:] {
+			if _, err := tx.ExecContext(ctx, db.in(step)); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.ExecContext(ctx, "DELETE FROM schema_version"); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "INSERT INTO schema_version (version) VALUES ($1)", len(schema))
+		return err
+	})
+}
+
+// version reads how far the tables are: 0 where the table of versions is empty.
+func (db *DB) version(ctx context.Context, from querier) (version int, err error) {
+	err = from.QueryRowContext(ctx, "SELECT version FROM schema_version").Scan(&version)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return version, err
+}
+
+// A querier is a pool or a transaction.
+type querier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+func (db *DB) tooNew(version int) error {
+	return &drawbridge.Fault{
+		Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: fmt.Sprintf("store %s: open", db.name),
+		Err:  fmt.Errorf("a newer Drawbridge wrote it: its schema is %d, and this one knows %d", version, len(schema)),
+		Next: "update Drawbridge, or name another store",
+	}
+}

@@ -1,0 +1,134 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/ledger"
+)
+
+// DefaultBusyTimeout is how long a write waits for those of other processes where nobody says otherwise.
+const DefaultBusyTimeout = 10 * time.Second
+
+// Options are what a store can do without. The zero value works.
+type Options struct {
+	// BusyTimeout is how long an operation on a SQLite file waits while another process writes; 0 is DefaultBusyTimeout.
+	// Postgres has settings of its own for this.
+	BusyTimeout time.Duration
+}
+
+// A DB is an open store. Its methods may be called from several goroutines.
+type DB struct {
+	// name is the file or server, for people: it holds no password.
+	name    string
+	dialect dialect
+	// writer and reader may be one pool. Writes to a file go through a single connection: SQLite has one writer anyway,
+	// and waiting in line here is fairer than there.
+	writer, reader *sql.DB
+}
+
+var _ ledger.Journal = (*DB)(nil)
+
+// A dialect is all that the two engines' SQL differs in.
+type dialect struct {
+	// words stand for CLOCK, the database's time in milliseconds since 1970, and for BLOB, the type of byte strings.
+	words *strings.Replacer
+	// lock is what a migration begins with, where the transaction is not itself a lock against all others.
+	lock string
+	// fault says what an error of the engine means: what can be done about it, and by whom.
+	fault func(err error) (code drawbridge.FaultCode, next string)
+	// noTable says whether an error is about a table that there is not.
+	noTable func(err error) bool
+	// undecided says whether a commit that ended in err may have taken effect.
+	undecided func(err error) bool
+}
+
+// Open opens the store at a location: the path of a SQLite file, which is made where there is none, ":memory:" for one
+// that ends with the DB, or a postgres:// URL. The tables are made, or brought up to date; a store that a newer Drawbridge
+// has written is refused. Code InvalidInput means the location, or a store that is too new.
+func Open(ctx context.Context, location string, o Options) (*DB, error) {
+	if o.BusyTimeout <= 0 {
+		o.BusyTimeout = DefaultBusyTimeout
+	}
+	var db *DB
+	var err error
+	switch {
+	case location == "":
+		return nil, &drawbridge.Fault{
+			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "open the store",
+			Err: errors.New("no location"), Next: "name a file or a postgres:// URL",
+		}
+	case strings.HasPrefix(location, "postgres://"), strings.HasPrefix(location, "postgresql://"):
+		db, err = openPostgres(location)
+	default:
+		db, err = openSQLite(ctx, location, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := db.migrate(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// Close closes the store. It waits for what is going on.
+func (db *DB) Close() error {
+	var err error
+	if db.reader != db.writer {
+		err = db.reader.Close()
+	}
+	// The writer is last: what closes a SQLite file last folds its log into it.
+	if err := errors.Join(err, db.writer.Close()); err != nil {
+		return db.fault("close", err)
+	}
+	return nil
+}
+
+// write does work in one transaction. On a SQLite file it is the only one at that moment, from its beginning.
+func (db *DB) write(ctx context.Context, step string, work func(tx *sql.Tx) error) error {
+	tx, err := db.writer.BeginTx(ctx, nil)
+	if err != nil {
+		return db.fault(step, err)
+	}
+	if err := work(tx); err != nil {
+		_ = tx.Rollback() // what went wrong before says more
+		return db.fault(step, err)
+	}
+	if err := tx.Commit(); err != nil {
+		f := db.fault(step, err)
+		f.Ambiguous = db.dialect.undecided(err)
+		return f
+	}
+	return nil
+}
+
+// in puts the dialect's words into a statement.
+func (db *DB) in(statement string) string { return db.dialect.words.Replace(statement) }
+
+// fault says where something was being done, and what. It gives a fault of our own back as it is.
+func (db *DB) fault(step string, err error) *drawbridge.Fault {
+	if f, ok := errors.AsType[*drawbridge.Fault](err); ok {
+		return f
+	}
+	code, next := db.dialect.fault(err)
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		code, next = drawbridge.Transient, ""
+	}
+	return &drawbridge.Fault{
+		Kind: drawbridge.Backend, Code: code, Step: fmt.Sprintf("store %s: %s", db.name, step), Err: err, Next: next,
+	}
+}
+
+// moment is the time that a column of milliseconds holds; the zero time for 0.
+func moment(millis int64) time.Time {
+	if millis == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(millis).UTC()
+}

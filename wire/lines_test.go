@@ -1,0 +1,170 @@
+package wire_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/google/go-cmp/cmp"
+)
+
+// readLines reads to the end. A line over the bound reads "(too long)", an end that is not orderly as its error.
+func readLines(r io.Reader, max int) []string {
+	lines := wire.NewLineReader(r, max)
+	var got []string
+	for {
+		line, err := lines.Next()
+		switch {
+		case errors.Is(err, wire.ErrTooLong):
+			got = append(got, "(too long)")
+		case err == io.EOF:
+			return got
+		case err != nil:
+			return append(got, "("+err.Error()+")")
+		default:
+			got = append(got, string(line))
+		}
+	}
+}
+
+func TestLineReader(t *testing.T) {
+	long := strings.Repeat("x", 200_000)
+	for _, tt := range []struct {
+		name, text string
+		max        int
+		want       []string
+	}{
+		{"lines", "{\"a\":1}\n{\"b\":2}\n", 0, []string{`{"a":1}`, `{"b":2}`}},
+		{"CRLF, blanks and blank lines", "\n \t\r\n  {}  \r\n\r\n[]\t\n", 0, []string{`{}`, `[]`}},
+		{"no newline at the end", "{}\n{\"cut\":", 0, []string{`{}`, `{"cut":`}},
+		{"byte order marks", "\xef\xbb\xbf{}\n \xef\xbb\xbf []\n\xef\xbb\xbf\n", 0, []string{`{}`, `[]`}},
+		{"nothing", "", 0, nil},
+		{"longer than the buffer", long + "\nshort\n", 0, []string{long, "short"}},
+		{"at the bound", "12345\r\n12345\n", 5, []string{"12345", "12345"}},
+		{"over the bound", "12345\n123456\n12345\n", 5, []string{"12345", "(too long)", "12345"}},
+		{"far over the bound", "ok\n" + long + "\nok\n", 10, []string{"ok", "(too long)", "ok"}},
+		{"over the bound at the end", "ok\n" + long, 10, []string{"ok", "(too long)"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if d := cmp.Diff(tt.want, readLines(strings.NewReader(tt.text), tt.max)); d != "" {
+				t.Error(d)
+			}
+			if d := cmp.Diff(tt.want, readLines(iotest.OneByteReader(strings.NewReader(tt.text)), tt.max)); d != "" {
+				t.Errorf("byte by byte: %s", d)
+			}
+		})
+	}
+}
+
+func TestLineReaderAfterAnError(t *testing.T) {
+	lines := wire.NewLineReader(io.MultiReader(strings.NewReader("{}\nhalf"), iotest.ErrReader(io.ErrUnexpectedEOF)), 0)
+	var got []string
+	for range 4 {
+		line, err := lines.Next()
+		got = append(got, fmt.Sprintf("%s %v", line, err))
+	}
+	want := []string{"{} <nil>", "half <nil>", " unexpected EOF", " unexpected EOF"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestLinesBelongToTheCaller(t *testing.T) {
+	lines := wire.NewLineReader(strings.NewReader("first\nother\n"), 0)
+	first, _ := lines.Next()
+	if _, err := lines.Next(); err != nil {
+		t.Fatal(err)
+	}
+	if string(first) != "first" {
+		t.Errorf("the first line became %q", first)
+	}
+}
+
+// A line over the bound is reported while it is still coming: an endless one must not be waited for.
+func TestTooLongIsSaidAtOnce(t *testing.T) {
+	out, in := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		_, err := in.Write(bytes.Repeat([]byte("x"), 1<<20))
+		done <- err
+	}()
+	if _, err := wire.NewLineReader(out, 100_000).Next(); !errors.Is(err, wire.ErrTooLong) {
+		t.Errorf("got %v", err)
+	}
+	if err := out.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("the writer had ended before: %v", err)
+	}
+}
+
+func TestSplitValues(t *testing.T) {
+	for _, tt := range []struct {
+		line string
+		want []string
+		ok   bool
+	}{
+		{`{"id":1}`, []string{`{"id":1}`}, true},
+		{` {"id":1}{"id":2} [3] `, []string{`{"id":1}`, `{"id":2}`, `[3]`}, true},
+		{`{"id":1} trailing words`, []string{`{"id":1}`}, false},
+		{`INFO listening`, nil, false},
+		{`12:30 INFO listening`, []string{`12`}, false},
+		{`{"broken":`, nil, false},
+		{"{\"a\":\"\xff\"}", nil, false},
+		{``, nil, true},
+	} {
+		values, ok := wire.SplitValues([]byte(tt.line))
+		var got []string
+		for _, v := range values {
+			got = append(got, string(v))
+		}
+		if d := cmp.Diff(tt.want, got); d != "" || ok != tt.ok {
+			t.Errorf("SplitValues(%q): %v %s", tt.line, ok, d)
+		}
+	}
+}
+
+func FuzzLines(f *testing.F) {
+	for _, text := range jsonTexts {
+		f.Add([]byte(text+"\r\n"+text), 8)
+	}
+	f.Add([]byte("\xef\xbb\xbf{}\n{}{}\n\nlog line\n"), 0)
+	f.Fuzz(func(t *testing.T, text []byte, max int) {
+		max &= 0xff
+		got := readLines(bytes.NewReader(text), max)
+		if d := cmp.Diff(got, readLines(iotest.OneByteReader(bytes.NewReader(text)), max)); d != "" {
+			t.Errorf("byte by byte: %s", d)
+		}
+		for _, line := range got {
+			if line == "" || strings.Contains(line, "\n") || max > 0 && len(line) > max && line != "(too long)" {
+				t.Errorf("line %q", line)
+			}
+			values, ok := wire.SplitValues([]byte(line))
+			for _, v := range values {
+				if err := wire.Valid(v); err != nil {
+					t.Errorf("value %q of %q: %v", v, line, err)
+				}
+			}
+			if ok && strings.Join(strings.Fields(string(bytes.Join(values, nil))), "") != strings.Join(strings.Fields(line), "") {
+				t.Errorf("%q has the values %q", line, values)
+			}
+		}
+	})
+}
+
+func ExampleLineReader() {
+	lines := wire.NewLineReader(strings.NewReader("starting up\r\n\n{\"id\":1}{\"id\":2}\n"), 0)
+	for line, err := lines.Next(); err == nil; line, err = lines.Next() {
+		values, ok := wire.SplitValues(line)
+		fmt.Println(len(values), ok)
+	}
+	// Output:
+	// 0 false
+	// 2 true
+}
