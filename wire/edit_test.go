@@ -84,9 +84,9 @@ func TestApplyToBrokenBytes(t *testing.T) {
 	}
 }
 
-// A hostile object with one name a hundred thousand times must cost no more than its length.
+// A hostile object with one name twenty thousand times must cost no more than its length.
 func TestApplyIsLinearInRepeatedNames(t *testing.T) {
-	obj := json.RawMessage(`{` + string(bytes.Repeat([]byte(`"a":1,`), 100_000)) + `"b":2}`)
+	obj := json.RawMessage(`{` + string(bytes.Repeat([]byte(`"a":1,`), 20_000)) + `"b":2}`)
 	if got := string(wire.Apply(obj, wire.Drop("a"))); got != `{"b":2}` {
 		t.Errorf("got %.40s", got)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -64,7 +65,7 @@ func (m Member) Is(name string) bool {
 }
 
 // Members goes through the members of the object in b, in order. It stops early at the first thing that is not valid
-// JSON, and yields nothing where b is not an object. Values are parts of b, not copies.
+// JSON, and yields nothing where b is not an object. Names and values are parts of b, not copies, and have no room to append.
 func Members(b []byte) iter.Seq[Member] {
 	return func(yield func(Member) bool) { _, _ = object(b, yield) }
 }
@@ -79,7 +80,7 @@ func Elements(b []byte) iter.Seq[json.RawMessage] {
 		for i++; ; i++ {
 			start := space(b, i)
 			end, err := skip(b, start, MaxDepth-1)
-			if err != nil || !yield(b[start:end]) {
+			if err != nil || !yield(b[start:end:end]) {
 				return
 			}
 			if i = space(b, end); i >= len(b) || b[i] != ',' {
@@ -105,12 +106,12 @@ func object(b []byte, each func(Member) bool) (end int, err error) {
 		if err != nil {
 			return value, err
 		}
-		m.Name = bytes.TrimRight(b[m.start:value-1], blanks)
+		m.Name = slices.Clip(bytes.TrimRight(b[m.start:value-1], blanks))
 		value = space(b, value)
 		if m.end, err = skip(b, value, MaxDepth-1); err != nil {
 			return m.end, err
 		}
-		if m.Value = b[value:m.end]; !each(m) {
+		if m.Value = b[value:m.end:m.end]; !each(m) {
 			return m.end, nil
 		}
 		switch i = space(b, m.end); {

@@ -172,6 +172,25 @@ func TestIterationMayStop(t *testing.T) {
 	}
 }
 
+// A part that is appended to must not write over what stands behind it.
+func TestPartsHaveNoRoomToAppend(t *testing.T) {
+	text := []byte(`{"a" : 1 , "b":[2, 3]} [4] `)
+	var parts [][]byte
+	for m := range wire.Members(text) {
+		parts = append(parts, m.Name, m.Value)
+	}
+	for e := range wire.Elements(wire.Get(text, "b")) {
+		parts = append(parts, e)
+	}
+	values, _ := wire.SplitValues(text)
+	for _, p := range append(parts, values...) {
+		_ = append(p, "XXXX"...)
+	}
+	if string(text) != `{"a" : 1 , "b":[2, 3]} [4] ` {
+		t.Errorf("the text became %s", text)
+	}
+}
+
 func TestGet(t *testing.T) {
 	const text = `{"params":{"name":"first","n\u0061me":"last","arguments":{"n":9007199254740993,"empty":"","none":null}},"list":[]}`
 	for _, tt := range []struct {

@@ -93,14 +93,14 @@ func trimLine(line []byte) []byte {
 }
 
 // SplitValues cuts a line into the JSON values on it: two messages on one line are seen in the wild. Where a part is not
-// JSON as Valid has it, ok is false and values has what stands before that part. The values are parts of line.
+// JSON as Valid has it, ok is false and values has what stands before that part. The values are parts of line, without room to append.
 func SplitValues(line []byte) (values [][]byte, ok bool) {
 	for i := space(line, 0); i < len(line); {
 		end, err := Skip(line, i)
 		if err != nil || !utf8.Valid(line[i:end]) {
 			return values, false
 		}
-		values = append(values, line[i:end])
+		values = append(values, line[i:end:end])
 		i = space(line, end)
 	}
 	return values, true

@@ -25,8 +25,8 @@ func (m Message) IsResponse() bool { return m.Method == "" && (m.Result != nil |
 
 // Parse reads one message. The error is a *SyntaxError for bytes that are no JSON object as Valid has it; an object that
 // is no JSON-RPC message is returned as it is, and a missing "jsonrpc" is not held against anyone. Of a repeated member
-// the last counts. The message's parts are parts of b. An "id" of null in a request counts as absent; in a response it
-// stays.
+// the last counts. The message's parts are parts of b, without room to append. An "id" of null in a request counts as
+// absent; in a response it stays.
 func Parse(b []byte) (Message, error) {
 	var m Message
 	end, err := object(b, func(member Member) bool {

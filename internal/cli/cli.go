@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -82,7 +83,7 @@ func exitCode(err error) int {
 
 // Command is the tree of commands, for Main and for tests that read its names and flags.
 func Command(p Process) *cobra.Command {
-	a := &app{Process: p}
+	a := &app{Process: p, screen: &screen{w: p.Err}}
 	root := &cobra.Command{
 		Use:   "drawbridge",
 		Short: "One guarded bridge between agents and every tool they may use",
@@ -121,6 +122,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
+	cmd.SuggestionsMinimumDistance = 2
 	text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		text += fmt.Sprintf(": did you mean %q?", near[0])
@@ -141,6 +143,7 @@ func exactly(n int, what string) cobra.PositionalArgs {
 // app is one run of the program: its process and the flags that all commands share.
 type app struct {
 	Process
+	screen  *screen
 	paths   []string
 	store   string
 	naming  string
@@ -152,7 +155,19 @@ func (a *app) logger() *slog.Logger {
 	if a.verbose {
 		level = slog.LevelDebug
 	}
-	return slog.New(slog.NewTextHandler(a.Err, &slog.HandlerOptions{Level: level}))
+	o := &slog.HandlerOptions{Level: level}
+	if isTerminal(a.Err) {
+		o.ReplaceAttr = clockOnly
+	}
+	return slog.New(slog.NewTextHandler(a.screen, o))
+}
+
+// clockOnly shortens a log line's time for somebody who watches.
+func clockOnly(groups []string, attr slog.Attr) slog.Attr {
+	if len(groups) == 0 && attr.Key == slog.TimeKey {
+		return slog.String(attr.Key, attr.Value.Time().Format(time.TimeOnly))
+	}
+	return attr
 }
 
 // version is what the build says of itself.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -14,7 +15,44 @@ import (
 // progressEvery is how often the progress line is drawn anew.
 const progressEvery = 200 * time.Millisecond
 
-// showProgress keeps one line on a terminal that says which servers are still being mounted, until none is.
+// A screen is standard error, with at most one line at its end that changes. What is written goes above that line.
+type screen struct {
+	mu   sync.Mutex
+	w    io.Writer
+	line string
+}
+
+// Write writes p and draws the changing line again under it.
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.line == "" {
+		return s.w.Write(p)
+	}
+	if _, err := io.WriteString(s.w, eraseLine); err != nil {
+		return 0, err
+	}
+	n, err := s.w.Write(p)
+	if err == nil {
+		_, err = io.WriteString(s.w, s.line)
+	}
+	return n, err
+}
+
+// draw changes the line; an empty one is taken away.
+func (s *screen) draw(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if line == s.line {
+		return
+	}
+	s.line = line
+	_, _ = io.WriteString(s.w, eraseLine+line) // a terminal that is gone shows nothing
+}
+
+const eraseLine = "\r\x1b[K"
+
+// showProgress says on a terminal which servers are still being mounted, until none is.
 func (a *app) showProgress(ctx context.Context, g *gateway.Gateway) {
 	if !isTerminal(a.Err) {
 		return
@@ -22,27 +60,21 @@ func (a *app) showProgress(ctx context.Context, g *gateway.Gateway) {
 	start := time.Now()
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()
-	drawn := false
-	defer func() {
-		if drawn {
-			io.WriteString(a.Err, "\r\x1b[K")
-		}
-	}()
-	for {
+	defer a.screen.draw("")
+	for shown := false; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
 		late := mounting(g.Status())
-		if len(late) == 0 {
-			if drawn || time.Since(start) > 2*time.Second {
-				return
-			}
-			continue
+		switch {
+		case len(late) > 0:
+			shown = true
+			a.screen.draw(fmt.Sprintf("mounting %s  %.1fs", names(late, 4), time.Since(start).Seconds()))
+		case shown || time.Since(start) > 2*time.Second:
+			return
 		}
-		fmt.Fprintf(a.Err, "\r\x1b[Kmounting %s  %.1fs", names(late, 4), time.Since(start).Seconds())
-		drawn = true
 	}
 }
 

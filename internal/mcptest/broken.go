@@ -84,3 +84,13 @@ func sleep() int {
 }
 
 func wait(d time.Duration) { <-time.After(d) }
+
+// ReadPID reads the file that the server "forks" has its grandchild write. The error is that of a file that is not there
+// for as long as the grandchild has not written it.
+func ReadPID(path string) (int, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(string(text))
+}

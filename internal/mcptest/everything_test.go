@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 the client answers what servers may still ask: sampling and roots
+
 package mcptest_test
 
 import (
@@ -18,10 +20,15 @@ func TestMain(m *testing.M) {
 // connect starts a server and shakes hands with it. Protocol "" lets the SDK choose, newest first.
 func connect(t *testing.T, protocol, name string, args ...string) *mcp.ClientSession {
 	t.Helper()
-	command, args, env := mcptest.Command(t, name, args...)
-	cmd := exec.Command(command, args...)
+	return connectTo(t, protocol, command(t, name, args...))
+}
+
+func command(t *testing.T, name string, args ...string) mcp.Transport {
+	t.Helper()
+	program, args, env := mcptest.Command(t, name, args...)
+	cmd := exec.Command(program, args...)
 	cmd.Env = append(os.Environ(), env...)
-	return connectTo(t, protocol, &mcp.CommandTransport{Command: cmd})
+	return &mcp.CommandTransport{Command: cmd}
 }
 
 func connectTo(t *testing.T, protocol string, transport mcp.Transport) *mcp.ClientSession {

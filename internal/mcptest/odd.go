@@ -16,6 +16,7 @@ func oddServers() []behaviour {
 		{"legacy", "", "stateful only, by hand: one tool, echo", func(arguments) int { return legacyServer().stdio() }},
 		{"silent-discover", "", "legacy; never answers server/discover", silentDiscover},
 		{"exit-discover", "", "legacy; exits on server/discover", exitDiscover},
+		{"modern-only", "", "stateless only, by hand, and strict; see modern for its tools", func(arguments) int { return serveStdio(newModern(), stdout(), nil) }},
 		{"string-id", "", "legacy; answers with the id as a string", stringID},
 		{"junk", "", "legacy; mixes everything that is no message into stdout", junk},
 		{"slow-start", "MS", "legacy; answers nothing for that long", slowStart},

@@ -19,7 +19,7 @@ type behaviour struct {
 	run              func(args arguments) int
 }
 
-// behaviours are all servers. It is a function because forks names itself in it.
+// behaviours are all servers.
 func behaviours() []behaviour {
 	return slices.Concat(honestServers(), oddServers(), brokenServers())
 }

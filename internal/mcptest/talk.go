@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 roots, sampling and logging are deprecated and still have to be carried
+
 package mcptest
 
 import (
