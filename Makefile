@@ -32,8 +32,8 @@ lint:
 shape: ## the limits on the code's shape, with what the code has
 	$(GO) run ./internal/shape
 
-test: ## all tests that need nothing installed, in random order, with the race detector
-	$(GO) test -race -shuffle=on -timeout 5m ./...
+test: ## all tests that need nothing installed, in random order, with the race detector; on Postgres too where it is
+	internal/storetest/postgres.sh $(GO) test -race -shuffle=on -timeout 5m ./...
 
 build: ## bin/drawbridge
 	$(GO) build -trimpath -o bin/drawbridge ./cmd/drawbridge

@@ -10,7 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drawbridge-mcp/drawbridge/internal/cli"
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // methods look like paths of ours and are methods of MCP.
@@ -77,6 +80,41 @@ func TestReadGuide(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestGuidesShowCommandsThatExist follows every "drawbridge ..." of the guides down the tree of commands.
+func TestGuidesShowCommandsThatExist(t *testing.T) {
+	for _, guide := range guides(t) {
+		text, err := os.ReadFile(guide)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		said := readGuide(string(text))
+		for _, words := range said.of("drawbridge") {
+			if wrong := unknownWord(commands(), words); wrong != "" {
+				t.Errorf("%s: drawbridge %s: there is no %s", guide, strings.Join(words, " "), wrong)
+			}
+		}
+	}
+}
+
+func TestUnknownWord(t *testing.T) {
+	for line, want := range map[string]string{
+		"serve --http 127.0.0.1:0 --mcp a.json": "",
+		"--naming bare serve":                   "",
+		"serve [--http ADDR] [--mcp PATH]…":     "",
+		"mcp list --json":                       "",
+		"tools call fs__read path=x --json":     "",
+		"completion bash":                       "",
+		"serve --htp 127.0.0.1:0":               "--htp",
+		"mcp lst":                               "lst",
+		"conect cursor":                         "conect",
+	} {
+		if got := unknownWord(commands(), strings.Fields(line)); got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
 	}
 }
 
@@ -236,4 +274,54 @@ func makeTargets(t *testing.T) []string {
 		targets = append(targets, m[1])
 	}
 	return targets
+}
+
+func commands() *cobra.Command {
+	root := cli.Command(cli.Process{})
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd("completion")
+	return root
+}
+
+// unknownWord gives the first subcommand or flag of words that cmd does not have, or "".
+func unknownWord(cmd *cobra.Command, words []string) string {
+	value := false
+	for _, word := range words {
+		word = strings.Trim(word, "[]…")
+		switch {
+		case value:
+			value = false
+		case word == "--":
+			return ""
+		case strings.HasPrefix(word, "-"):
+			name, _, joined := strings.Cut(strings.TrimLeft(word, "-"), "=")
+			flag := findFlag(cmd, name)
+			if flag == nil {
+				return word
+			}
+			value = !joined && flag.NoOptDefVal == ""
+		case cmd.HasSubCommands():
+			next := slices.IndexFunc(cmd.Commands(), func(c *cobra.Command) bool { return c.Name() == word || c.HasAlias(word) })
+			if next < 0 {
+				return word
+			}
+			cmd = cmd.Commands()[next]
+		}
+	}
+	return ""
+}
+
+func findFlag(cmd *cobra.Command, name string) *pflag.Flag {
+	cmd.InitDefaultHelpFlag()
+	for _, set := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags(), cmd.InheritedFlags()} {
+		if flag := set.Lookup(name); flag != nil {
+			return flag
+		}
+		if len(name) == 1 {
+			if flag := set.ShorthandLookup(name); flag != nil {
+				return flag
+			}
+		}
+	}
+	return nil
 }

@@ -24,7 +24,7 @@ type process struct {
 }
 
 // patience is the longest that a process may live: one that says nothing any more ends the test instead of holding it up.
-const patience = 5 * time.Minute
+const patience = 10 * time.Minute
 
 // start runs a command. When the test ends its input is closed and it gets SIGTERM; after ten seconds its group is
 // killed.

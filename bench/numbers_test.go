@@ -138,7 +138,7 @@ func largeResult(t *testing.T) []line {
 func throughput(t *testing.T) []line {
 	const callers = 32
 	w := prepare(t, callers, small)
-	perSecond := rates(t, rounds(), calls(4000), &w.directHTTP, &w.viaStdio, &w.viaHTTP, &w.naiveHTTP)
+	perSecond := rates(t, rounds(), calls(2000), &w.directHTTP, &w.viaStdio, &w.viaHTTP, &w.naiveHTTP)
 	show := func(c contender) string { return fmt.Sprintf("%s %.0f/s", c.name, median(perSecond[c.name])) }
 	var table []line
 	for _, way := range []contender{w.viaStdio, w.viaHTTP} {

@@ -5,7 +5,9 @@ package bench
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -82,14 +84,22 @@ func sdkHandler(server *mcp.Server) http.Handler {
 		&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
 }
 
-// serveHTTP listens on a free port of loopback and prints the URL first. It ends with the process.
+// serveHTTP listens on a free port of loopback and prints the URL first. It ends when standard input does, which is when
+// whoever started the process is gone.
 func serveHTTP(handler http.Handler) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	fmt.Printf("http://%s/mcp\n", listener.Addr())
-	return http.Serve(listener, handler)
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		listener.Close()
+	}()
+	if err := http.Serve(listener, handler); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
 }
 
 // reverse is the byte-level control: Go's own reverse proxy in front of target.

@@ -27,7 +27,8 @@ func (f *Fleet) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.
 		return drawbridge.Result{}, err
 	}
 	step := e.stepOf(call)
-	for repeated := false; ; repeated = true {
+	var resent, repeated bool
+	for {
 		s, err := e.borrow(ctx, call, step)
 		if err != nil {
 			return drawbridge.Result{}, err
@@ -37,11 +38,13 @@ func (f *Fleet) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.
 		switch {
 		case err == nil:
 			return drawbridge.Result{Raw: result}, nil
-		case repeated || ctx.Err() != nil:
-		case neverArrived(err):
+		case ctx.Err() != nil:
+		case neverArrived(err) && !resent:
 			s.lose(err)
+			resent = true
 			continue
-		case errors.Is(err, link.ErrLost) && e.repeatable(call):
+		case errors.Is(err, link.ErrLost) && !repeated && e.repeatable(call):
+			repeated = true
 			continue
 		}
 		switch {

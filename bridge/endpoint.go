@@ -44,6 +44,7 @@ type endpoint struct {
 	// What Status tells beside that.
 	phase       drawbridge.Phase
 	fault       string
+	said        string // the fault that was logged, until the server is well: each attempt again brings the same
 	startMillis int64
 	junk        int
 	stderr      []string

@@ -24,9 +24,11 @@ func (e *endpoint) keepHome() {
 	pause := firstPause
 	for {
 		began := time.Now()
-		s, err := e.attempt()
+		w, err := e.attempt()
+		var s *session
 		if err == nil {
-			err = e.serve(s)
+			s, err = w.s, e.serve(w)
+			w.stop()
 			e.withdraw(s)
 		}
 		if err != nil && time.Since(began) > stayed {
@@ -116,8 +118,8 @@ func (e *endpoint) depart() {
 	e.tryEnded()
 }
 
-// attempt mounts the server: connects, greets, lists.
-func (e *endpoint) attempt() (*session, error) {
+// attempt mounts the server: connects, greets, listens, lists.
+func (e *endpoint) attempt() (*watcher, error) {
 	began := time.Now()
 	e.mu.Lock()
 	o := e.want(e.homeKey(), nil)
@@ -138,14 +140,17 @@ func (e *endpoint) attempt() (*session, error) {
 	e.era = era
 	e.opened(o, s)
 	e.mu.Unlock()
+	w := e.newWatcher(s)
+	w.begin()
 	if err := e.relist(s, began); err != nil {
+		w.stop()
 		e.withdraw(s)
 		e.close(s, closeSoon)
 		e.settleHome(o, err)
 		return nil, err
 	}
 	e.settleHome(o, nil)
-	return s, nil
+	return w, nil
 }
 
 // settleHome ends the opening of the home, after the phase says how that went.

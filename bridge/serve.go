@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -13,16 +12,18 @@ var errIdle = errors.New("nobody called the server for its idle time")
 
 // serve watches over the home while it lasts: lists it again when its lists have changed, keeps what is watched watched,
 // and ends it when it is idle. It says why the session is over.
-func (e *endpoint) serve(s *session) error {
-	ctx, cancel := context.WithCancel(e.ctx)
-	w := e.newWatcher(s)
-	defer w.stop()
-	defer cancel()
+func (e *endpoint) serve(w *watcher) error {
+	s := w.s
 	idle := time.NewTimer(e.idleAfter(s))
 	defer idle.Stop()
-	var refresh <-chan time.Time // set while a refresh is due later
+	var due <-chan time.Time // set while a refresh is due later
 	var refreshed time.Time
-	w.apply(ctx)
+	refresh := func() {
+		due, refreshed = nil, time.Now()
+		if err := e.relist(s, time.Time{}); err != nil && !s.over() {
+			e.log.Warn("a list that changed was not listed again", "error", err)
+		}
+	}
 	for {
 		select {
 		case <-e.ctx.Done():
@@ -32,16 +33,18 @@ func (e *endpoint) serve(s *session) error {
 		case <-s.conn.Done():
 			return s.ending()
 		case <-e.rewatch:
-			w.apply(ctx)
+			w.apply()
 		case <-e.changed:
-			if refresh == nil {
-				refresh = time.After(e.fleet.o.RefreshEvery - time.Since(refreshed))
+			wait := e.fleet.o.RefreshEvery - time.Since(refreshed)
+			switch {
+			case due != nil:
+			case wait <= 0:
+				refresh()
+			default:
+				due = time.After(wait)
 			}
-		case <-refresh:
-			refresh, refreshed = nil, time.Now()
-			if err := e.relist(s, time.Time{}); err != nil && !s.over() {
-				e.log.Warn("a list that changed was not listed again", "error", err)
-			}
+		case <-due:
+			refresh()
 		case <-idle.C:
 			left := e.retireIdle(s)
 			if left <= 0 {

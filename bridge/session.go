@@ -47,9 +47,9 @@ type session struct {
 	cause  error // set before lost is closed
 
 	// The rest is guarded by e.mu.
-	busy  int // calls in flight
+	busy  int         // how many borrowed the session
+	calls []*exchange // the calls in flight, newest last
 	used  time.Time
-	calls []*exchange // calls in flight of a session of its own, newest last
 }
 
 var _ link.Handler = (*session)(nil)
@@ -104,7 +104,7 @@ func (s *session) ending() error {
 }
 
 // processEnd is how long the end of a process may come after the end of its output.
-const processEnd = 200 * time.Millisecond
+const processEnd = time.Second
 
 // An exitError says that the server's process has ended.
 type exitError struct{ status error }
@@ -127,6 +127,10 @@ func (s *session) Notify(method string, params json.RawMessage) {
 	case wire.NoteProgress, wire.NoteListenAck, wire.NoteCancelled:
 		return // late, or of no meaning to anybody
 	}
+	if x := s.only(); x != nil && !link.AboutServer(method) {
+		x.Notify(method, params)
+		return
+	}
 	// What another principal's connection says is for that principal, whom nobody here can reach outside a call.
 	if s.e.fleet.o.OnNotice != nil && (s.home() || !s.shared()) {
 		s.e.fleet.o.OnNotice(drawbridge.Notice{Server: s.e.row.ID, Session: s.key.session, Method: method, Params: params})
@@ -140,18 +144,24 @@ func (s *session) missed() {
 	}
 }
 
-// Ask answers a request that belongs to no call, as far as the connection can tell: of a caller's own session it goes to
-// the newest call in flight, else to the one that opened the session.
-func (s *session) Ask(ctx context.Context, method string, params json.RawMessage) (result, errorObject json.RawMessage) {
+// only gives the call that what the server says must belong to, as far as we can tell and the connection, which counts
+// our own requests too, cannot: the only one in flight, or, where all are of one caller, the newest.
+func (s *session) only() *exchange {
 	s.e.mu.Lock()
-	var newest *exchange
-	if n := len(s.calls); n > 0 {
-		newest = s.calls[n-1]
+	defer s.e.mu.Unlock()
+	if n := len(s.calls); n == 1 || n > 1 && !s.shared() {
+		return s.calls[n-1]
 	}
-	s.e.mu.Unlock()
+	return nil
+}
+
+// Ask answers a request that belongs to no call, as far as the connection can tell. Where there is no call at all it goes
+// to the one that opened the session.
+func (s *session) Ask(ctx context.Context, method string, params json.RawMessage) (result, errorObject json.RawMessage) {
+	x := s.only()
 	switch {
-	case newest != nil:
-		return newest.Ask(ctx, method, params)
+	case x != nil:
+		return x.Ask(ctx, method, params)
 	case s.opener != nil:
 		return s.e.ask(ctx, *s.opener, s, method, params)
 	}
@@ -185,23 +195,19 @@ func (s *session) leave() {
 	s.used = time.Now()
 }
 
-// begin and end keep the calls in flight of a session of its own.
+// begin and finish keep the calls in flight.
 func (s *session) begin(x *exchange) {
-	if s.shared() {
-		return
-	}
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
 	s.calls = append(s.calls, x)
 }
 
 func (s *session) finish(x *exchange) {
-	if s.shared() {
-		return
-	}
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
-	s.calls = slices.DeleteFunc(s.calls, func(other *exchange) bool { return other == x })
+	if i := slices.Index(s.calls, x); i >= 0 {
+		s.calls = slices.Delete(s.calls, i, i+1)
+	}
 }
 
 // signal wakes whoever waits on c, now or next.

@@ -54,12 +54,18 @@ const saveTimeout = 5 * time.Second
 func (e *endpoint) enter(phase drawbridge.Phase, fault error) {
 	e.mu.Lock()
 	e.phase = phase
-	if fault != nil {
+	news := false
+	switch {
+	case fault != nil:
 		e.fault = fault.Error()
+		news = e.said != e.fault
+		e.said = e.fault
+	case phase == drawbridge.Ready:
+		e.said = ""
 	}
 	status := e.status()
 	e.mu.Unlock()
-	if fault != nil {
+	if news {
 		e.log.Warn("a server has a fault", "phase", string(phase), "error", fault)
 	}
 	m := e.fleet.o.Memory

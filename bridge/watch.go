@@ -96,10 +96,28 @@ type watcher struct {
 	// listening ends the listening request; work is its goroutine.
 	listening context.CancelFunc
 	work      sync.WaitGroup
+	// told is closed when the server has taken note for the first time, or has refused to.
+	told  chan struct{}
+	first sync.Once
 }
 
 func (e *endpoint) newWatcher(s *session) *watcher {
-	return &watcher{e: e, s: s, subscribed: map[string]bool{}, listening: func() {}}
+	return &watcher{e: e, s: s, subscribed: map[string]bool{}, listening: func() {}, told: make(chan struct{})}
+}
+
+// listenFirst is how long a listing waits for the server to say that it will tell of changes.
+const listenFirst = 500 * time.Millisecond
+
+// begin has the server know what is watched, before it is listed: a change in between would be lost.
+func (w *watcher) begin() {
+	w.apply()
+	timer := time.NewTimer(listenFirst)
+	defer timer.Stop()
+	select {
+	case <-w.told:
+	case <-timer.C: // the server need not hurry
+	case <-w.e.ctx.Done():
+	}
 }
 
 // stop ends the listening.
@@ -108,20 +126,22 @@ func (w *watcher) stop() {
 	w.work.Wait()
 }
 
-// apply has the server know what is watched.
-func (w *watcher) apply(ctx context.Context) {
+// apply has the server know what is watched, or begins to.
+func (w *watcher) apply() {
 	w.e.mu.Lock()
 	uris, turn := w.e.watch.uris, w.e.watch.turn
 	w.e.mu.Unlock()
 	if w.s.era == drawbridge.Modern {
-		w.listen(ctx, uris, turn)
-		return
+		w.listen(uris, turn)
+	} else {
+		w.applied(turn, w.subscribe(uris))
 	}
-	w.e.applied(turn, w.subscribe(ctx, uris))
 }
 
-// applied notes that the server knows of a turn.
-func (e *endpoint) applied(turn int, err error) {
+// applied notes that the server knows of a turn, or why it does not want to.
+func (w *watcher) applied(turn int, err error) {
+	w.first.Do(func() { close(w.told) })
+	e := w.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if turn < e.watch.applied {
@@ -133,14 +153,14 @@ func (e *endpoint) applied(turn int, err error) {
 }
 
 // subscribe tells a legacy server the differences.
-func (w *watcher) subscribe(ctx context.Context, uris []string) error {
+func (w *watcher) subscribe(uris []string) error {
 	if !declares(wire.Get(w.s.capabilities, "resources"), "subscribe") {
 		if len(uris) > 0 {
 			w.e.log.Debug("a server does not let its resources be watched")
 		}
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, watchTimeout)
+	ctx, cancel := context.WithTimeout(w.e.ctx, watchTimeout)
 	defer cancel()
 	var faults []error
 	tell := func(method, uri string) bool {
@@ -165,16 +185,17 @@ func (w *watcher) subscribe(ctx context.Context, uris []string) error {
 }
 
 // listen has a modern server tell of changes, by a request that stays open and takes the place of the one before.
-func (w *watcher) listen(ctx context.Context, uris []string, turn int) {
+func (w *watcher) listen(uris []string, turn int) {
 	w.stop()
 	resources := wire.Get(w.s.capabilities, "resources")
 	changes := declares(wire.Get(w.s.capabilities, "tools"), "listChanged") ||
 		declares(wire.Get(w.s.capabilities, "prompts"), "listChanged") || declares(resources, "listChanged")
 	if !changes && len(uris) == 0 {
-		w.e.applied(turn, nil)
+		w.applied(turn, nil)
 		return
 	}
-	ctx, w.listening = context.WithCancel(ctx)
+	var ctx context.Context
+	ctx, w.listening = context.WithCancel(w.e.ctx)
 	w.work.Go(func() { w.keepListening(ctx, uris, turn) })
 }
 
@@ -185,7 +206,7 @@ func (w *watcher) keepListening(ctx context.Context, uris []string, turn int) {
 	pause := firstPause
 	for again := false; ; again = true {
 		l := &listener{s: w.s, acked: func() {
-			w.e.applied(turn, nil)
+			w.applied(turn, nil)
 			if again {
 				signal(w.e.changed)
 			}
@@ -199,7 +220,7 @@ func (w *watcher) keepListening(ctx context.Context, uris []string, turn int) {
 			err = &replyError{m.Error}
 		}
 		if answered(err) && !codeOf(err).Retryable() {
-			w.e.applied(turn, err)
+			w.applied(turn, err)
 			w.e.log.Info("a server does not tell of its changes", "error", err)
 			return
 		}

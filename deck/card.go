@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"unicode"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -16,17 +17,21 @@ const maxSummary = 120
 // what it is listed and called by, definition the tool object as the server sent it. Its Run passes the call on under
 // the tool's own name.
 func BridgeCard(up Upstream, server drawbridge.ServerID, name drawbridge.CardName, definition json.RawMessage) drawbridge.Card {
-	tool := wire.GetText(definition, "name")
-	title := wire.GetText(definition, "title")
-	if title == "" {
-		title = wire.GetText(definition, "annotations", "title")
+	spec := drawbridge.Spec{Name: name, Server: server, Scopes: []drawbridge.Scope{drawbridge.ServerScope(server)}}
+	for m := range wire.Members(definition) {
+		switch {
+		case m.Is("name"):
+			spec.Tool, _ = wire.Text(m.Value)
+		case m.Is("title"):
+			spec.Title = oneLine(m.Value)
+		case m.Is("description"):
+			spec.Summary = oneLine(m.Value)
+		case m.Is("annotations") && spec.Title == "":
+			spec.Title = oneLine(wire.Get(m.Value, "title"))
+		}
 	}
-	return bridged{up, drawbridge.Spec{
-		Name: name, Server: server, Tool: tool,
-		Definition: called(definition, "name", tool, string(name)),
-		Title:      oneLine(title), Summary: oneLine(wire.GetText(definition, "description")),
-		Scopes: []drawbridge.Scope{drawbridge.ServerScope(server)},
-	}}
+	spec.Definition = called(definition, "name", spec.Tool, string(name))
+	return bridged{up, spec}
 }
 
 type bridged struct {
@@ -51,10 +56,21 @@ func called(object json.RawMessage, member, own, name string) json.RawMessage {
 	return wire.Apply(object, wire.Put(wire.Quote(name), member))
 }
 
-// oneLine gives the first line of text, no longer than help can show.
-func oneLine(text string) string {
+// oneLine gives the first line of a JSON string, no longer than help can show. What a terminal would not print but obey
+// is left out.
+func oneLine(raw json.RawMessage) string {
+	text, _ := wire.Text(raw)
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	line = strings.Join(strings.Fields(line), " ")
+	line = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, line)
+	if len(line) <= maxSummary {
+		return line
+	}
 	if short := []rune(line); len(short) > maxSummary {
 		return string(short[:maxSummary-1]) + "…"
 	}

@@ -100,6 +100,9 @@ type Member struct {
 	Row string
 	// MaxTools is how many of its tools are enrolled; 0 is the deck's own limit.
 	MaxTools int
+	// Remembered is the last listing of this row by an earlier process, nil where there is none. It is enrolled with the
+	// configuration, where the deck has no listing of the row yet.
+	Remembered *drawbridge.Listing
 }
 
 // A List is what one caller sees of the deck by one list method.

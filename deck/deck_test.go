@@ -373,7 +373,7 @@ func TestAnUnknownNameWaitsForServersThatAreAboutToAppear(t *testing.T) {
 func TestHelpShowsBridgedCardsBesideShippedOnes(t *testing.T) {
 	l := listing("fs")
 	l.Tools = []json.RawMessage{
-		json.RawMessage(`{"name":"read","title":"Read file","description":"Reads a file.\n\nMore."}`),
+		json.RawMessage(`{"name":"read","title":"Read file","description":"Reads\u001b[31m a\tfile.\n\nMore."}`),
 		json.RawMessage(`{"name":"list","description":"  ` + strings.Repeat("long ", 60) + `","annotations":{"title":"List"}}`),
 	}
 	d := open(t, &fake{}, Options{Cards: []drawbridge.Card{card{name: "own"}}}, l)
@@ -384,7 +384,7 @@ func TestHelpShowsBridgedCardsBesideShippedOnes(t *testing.T) {
 	}
 	want := []row{
 		{"own", "", "own", "", ""},
-		{"fs__read", "fs", "read", "Read file", "Reads a file."},
+		{"fs__read", "fs", "read", "Read file", "Reads[31m a file."},
 		{"fs__list", "fs", "list", "List", strings.Repeat("long ", 23) + "long…"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

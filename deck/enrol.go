@@ -104,7 +104,7 @@ func (d *Deck) version() uint64 { return d.versions.Add(1) }
 
 // Configure says which servers there are, in configuration order. What a server had listed stays, if its row is the same;
 // the live cards of servers that are not named, or whose row is another, are retired. The error is the journal's, and then
-// nothing has changed.
+// the deck shows what it showed before.
 func (d *Deck) Configure(ctx context.Context, servers []Member) error {
 	rows := make(map[drawbridge.ServerID]string, len(servers))
 	for _, s := range servers {
@@ -120,26 +120,40 @@ func (d *Deck) Configure(ctx context.Context, servers []Member) error {
 		if err := d.record(ctx, batch); err != nil {
 			return nil, err
 		}
+		members := make([]*member, 0, len(servers))
+		for _, s := range servers {
+			m, err := d.configured(ctx, v.member(s.ID), s)
+			if err != nil {
+				return nil, err
+			}
+			members = append(members, m)
+		}
 		for _, m := range v.members {
 			if _, ok := rows[m.ID]; !ok {
 				d.watches.forget(m.ID)
-			}
-		}
-		members := make([]*member, 0, len(servers))
-		for _, s := range servers {
-			if m := v.member(s.ID); m != nil && m.Row == s.Row {
-				same := *m
-				same.Member = s
-				members = append(members, &same)
-			} else {
-				members = append(members, d.remembered(s))
 			}
 		}
 		return members, nil
 	})
 }
 
-// remembered is a member without a listing: its cards are those that the ledger has live, as an earlier process left them.
+// configured is a server as a member: as it was before, if it was, else as it is remembered.
+func (d *Deck) configured(ctx context.Context, before *member, s Member) (*member, error) {
+	listing := s.Remembered
+	s.Remembered = nil
+	if before != nil && before.Row == s.Row {
+		same := *before
+		same.Member = s
+		return &same, nil
+	}
+	m := d.remembered(s)
+	if listing == nil || listing.Server != s.ID || listing.Row != s.Row {
+		return m, nil
+	}
+	return d.enrolled(ctx, m, *listing)
+}
+
+// remembered is a member before its listing: its cards are those that the ledger has live, as an earlier process left them.
 func (d *Deck) remembered(s Member) *member {
 	m := &member{Member: s, scopes: []drawbridge.Scope{drawbridge.ServerScope(s.ID)}}
 	live, _ := d.liveTools(s.ID)
@@ -166,24 +180,33 @@ func (d *Deck) Enrol(ctx context.Context, l drawbridge.Listing) error {
 				Step: fmt.Sprintf("enrol %s", l.Server), Err: errors.New("the configuration has no such server now"),
 			}
 		}
-		m := &member{Member: before.Member, scopes: before.scopes, listing: &l}
-		offers, leftOut := vet(tools, l.Tools, d.limit(m.MaxTools), before.tools)
-		offers, err := d.enrolTools(ctx, m.Member, offers)
+		m, err := d.enrolled(ctx, before, l)
 		if err != nil {
 			return nil, err
 		}
-		m.leftOut = leftOut
-		m.tools = d.maker.items(tools, m.ID, offers, before.tools)
-		take := func(k kind, list []json.RawMessage, before []*item) []*item {
-			offers, leftOut := vet(k, list, 0, before)
-			m.leftOut = append(m.leftOut, leftOut...)
-			return d.maker.items(k, m.ID, offers, before)
-		}
-		m.prompts = take(prompts, l.Prompts, before.prompts)
-		m.resources = take(resources, l.Resources, before.resources)
-		m.templates = take(templates, l.Templates, before.templates)
 		return with(v.members, m), nil
 	})
+}
+
+// enrolled is a member as a listing makes it. What differs in its tools is recorded.
+func (d *Deck) enrolled(ctx context.Context, before *member, l drawbridge.Listing) (*member, error) {
+	m := &member{Member: before.Member, scopes: before.scopes, listing: &l}
+	offers, leftOut := vet(tools, l.Tools, d.limit(m.MaxTools), before.tools)
+	offers, err := d.enrolTools(ctx, m.Member, offers)
+	if err != nil {
+		return nil, err
+	}
+	m.leftOut = leftOut
+	m.tools = d.maker.items(tools, m.ID, offers, before.tools)
+	take := func(k kind, list []json.RawMessage, before []*item) []*item {
+		offers, leftOut := vet(k, list, 0, before)
+		m.leftOut = append(m.leftOut, leftOut...)
+		return d.maker.items(k, m.ID, offers, before)
+	}
+	m.prompts = take(prompts, l.Prompts, before.prompts)
+	m.resources = take(resources, l.Resources, before.resources)
+	m.templates = take(templates, l.Templates, before.templates)
+	return m, nil
 }
 
 // Withdraw retires the live cards of a server and forgets what it listed. It stays configured: its next listing brings

@@ -111,6 +111,35 @@ func TestARestartShowsTheSameDeck(t *testing.T) {
 	}
 }
 
+func TestWhatIsRememberedIsEnrolledWithTheConfiguration(t *testing.T) {
+	journal := &memory{}
+	first := open(t, &fake{}, Options{Journal: journal}, listing("a", "x"), listing("b", "y"))
+	d, err := New(t.Context(), &fake{}, Options{Journal: journal})
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := listen(t, d)
+	same, changed, other := listing("a", "x"), listing("b", "y", "z"), listing("c", "w")
+	same.Prompts = objects("name", "p")
+	other.Row = "of another row"
+	members := []Member{{ID: "a", Row: "row-a", Remembered: &same}, {ID: "b", Row: "row-b", Remembered: &changed}, {ID: "c", Row: "row-c", Remembered: &other}}
+	if err := d.Configure(t.Context(), members); err != nil {
+		t.Fatal(err)
+	}
+	wantList(t, listed(t, d, ada, tools), append(listed(t, first, ada, tools), "b__z")...)
+	wantList(t, listed(t, d, ada, prompts), "a__p")
+	wantList(t, journal.batches, "enroll x", "enroll y", "enroll z")
+	if len(*events) != 2 {
+		t.Errorf("events %v, want one of tools and one of prompts", *events)
+	}
+	// A server that was listed since is not taken back to what was remembered.
+	enrol(t, d, listing("b", "y"))
+	if err := d.Configure(t.Context(), members); err != nil {
+		t.Fatal(err)
+	}
+	wantList(t, listed(t, d, ada, tools), "a__x", "b__y")
+}
+
 func TestConfigureRetiresWhatIsGone(t *testing.T) {
 	journal := &memory{}
 	d := open(t, &fake{}, Options{Journal: journal}, listing("a", "x"), listing("b", "y"), listing("c", "z"))

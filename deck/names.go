@@ -19,16 +19,21 @@ const (
 )
 
 // names gives the names that a server's tool may be listed by in a style, best first. Which of them it gets depends on
-// what cards before it have; the last is for none but made-up clashes.
+// what cards before it have.
 func names(style Naming, server drawbridge.ServerID, tool string) []drawbridge.CardName {
-	qualified, last := qualifiedName(server, tool), marked(joined(server, tool), server, tool, longMark)
+	qualified := qualifiedName(server, tool)
 	switch {
 	case style == MCP:
-		return []drawbridge.CardName{mcpName(server, tool), qualified, last}
+		return []drawbridge.CardName{mcpName(server, tool), qualified}
 	case style == Bare && isBareName(tool):
-		return []drawbridge.CardName{drawbridge.CardName(tool), qualified, last}
+		return []drawbridge.CardName{drawbridge.CardName(tool), qualified}
 	}
-	return []drawbridge.CardName{qualified, last}
+	return []drawbridge.CardName{qualified}
+}
+
+// lastName is for a card that others have taken every name of, as they can where a name was made up to look like another.
+func lastName(server drawbridge.ServerID, tool string) drawbridge.CardName {
+	return marked(joined(server, tool), server, tool, longMark)
 }
 
 // qualifiedName is "<server>__<tool>" where that is legal, short enough and can be read back: the first "__" must be

@@ -21,7 +21,7 @@ type item struct {
 	spec drawbridge.Spec
 	// raw is the object as the server sent it.
 	raw json.RawMessage
-	// names are what it may be listed by, best first; spec.Name is one of them.
+	// names are what it may be listed by, best first.
 	names []drawbridge.CardName
 	// card is set for cards, template for templates that can be matched.
 	card     drawbridge.Card
@@ -118,7 +118,11 @@ func (s *shelf) place(k kind, it *item) *item {
 		return it // a server that lists a URI twice: both are its own, and they are called alike
 	}
 	clash := Clash{Name: string(it.names[0]), Winner: best.spec.Server, Tool: it.spec.Tool}
-	for _, name := range it.names[1:] {
+	others := it.names[1:]
+	if k.member == "name" {
+		others = append(slices.Clone(others), lastName(server, it.spec.Tool))
+	}
+	for _, name := range others {
 		if s.byName[string(name)] == nil {
 			it = it.renamed(k, name)
 			s.byName[string(name)] = it

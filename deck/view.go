@@ -175,7 +175,7 @@ func (mk maker) item(k kind, server drawbridge.ServerID, o offer) *item {
 	it.spec = drawbridge.Spec{
 		Name: it.names[0], Server: server, Tool: o.own,
 		Definition: called(o.raw, k.member, o.own, string(it.names[0])),
-		Title:      oneLine(wire.GetText(o.raw, "title")), Summary: oneLine(wire.GetText(o.raw, "description")),
+		Title:      oneLine(wire.Get(o.raw, "title")), Summary: oneLine(wire.Get(o.raw, "description")),
 		Scopes: []drawbridge.Scope{drawbridge.ServerScope(server)},
 	}
 	return it

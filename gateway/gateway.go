@@ -11,7 +11,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -78,15 +77,20 @@ type Gateway struct {
 // A fleet is what the gateway needs of package bridge, or of its stand-in where that is left out of the build.
 type fleet interface {
 	deck.Upstream
+	runner
 	mounter
-	// Running is closed when the fleet's Run has begun.
-	Running() <-chan struct{}
 	Status() []drawbridge.Status
 }
 
-// A mounter is a fleet's life.
-type mounter interface {
+// A runner is a fleet's life.
+type runner interface {
 	Run(ctx context.Context) error
+	// Running is closed when Run has begun.
+	Running() <-chan struct{}
+}
+
+// A mounter is what happens in it.
+type mounter interface {
 	Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error)
 	Attempted(ctx context.Context, id drawbridge.ServerID) error
 	Add(row config.Server) error
@@ -170,19 +174,16 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 		return backend("open the deck", err)
 	}
 	view.deck = g.deck
-	if err := g.deck.Configure(ctx, g.members()); err != nil {
-		return backend("record the configuration", err)
-	}
+	members := g.members()
 	known := map[string]drawbridge.Listing{}
-	for _, row := range g.set.Mountable() {
-		listing := mounts[row.Hash].Listing
-		if listing == nil || listing.Server != row.ID {
-			continue
+	for i, m := range members {
+		if listing := mounts[m.Row].Listing; listing != nil {
+			members[i].Remembered = listing
+			known[m.Row] = *listing
 		}
-		known[row.Hash] = *listing
-		if err := g.deck.Enrol(ctx, *listing); err != nil {
-			return backend(fmt.Sprintf("enrol what is remembered of %s", row.ID), err)
-		}
+	}
+	if err := g.deck.Configure(ctx, members); err != nil {
+		return backend("record the configuration", err)
 	}
 	if g.fleet, err = g.newFleet(c, g.starter.ready(), known); err != nil {
 		return err
@@ -202,7 +203,7 @@ type control struct{ deck *deck.Deck }
 func (c *control) Cards(caller drawbridge.Caller) []drawbridge.Spec { return c.deck.Cards(caller) }
 
 // Run mounts servers and keeps them, until ctx ends or the gateway is closed. It returns when every process that it
-// started is gone. A gateway runs once at a time.
+// started is gone. A gateway runs once: what is asked of servers before that waits for it.
 func (g *Gateway) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

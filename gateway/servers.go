@@ -71,7 +71,7 @@ func (g *Gateway) AwaitNew(ctx context.Context) {
 			if err := g.starter.begin(ctx, id); err != nil {
 				return err
 			}
-			_, _ = g.fleet.Mount(ctx, id) // how it went is in the status
+			_, _ = g.starter.mount(ctx, id) // how it went is in the status
 			return nil
 		})
 	}

@@ -161,7 +161,7 @@ func (s *starter) forget(id drawbridge.ServerID) bool {
 	return ok
 }
 
-// begin waits until Run has begun, beside which the first calls may come, and hands a row that is held back over.
+// begin waits until Run has begun, beside which the first calls may come, and hands the row over if it is held back.
 func (s *starter) begin(ctx context.Context, id drawbridge.ServerID) error {
 	select {
 	case <-s.fleet.Running():
@@ -171,6 +171,14 @@ func (s *starter) begin(ctx context.Context, id drawbridge.ServerID) error {
 			Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: "the gateway does not run", Err: ctx.Err(),
 		}
 	}
+}
+
+// mount starts the server and waits for its listing.
+func (s *starter) mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error) {
+	if err := s.begin(ctx, id); err != nil {
+		return drawbridge.Listing{}, err
+	}
+	return s.fleet.Mount(ctx, id)
 }
 
 // Do starts the server if it is held back, and passes the call on.
@@ -186,7 +194,7 @@ func (s *starter) Watch(ctx context.Context, id drawbridge.ServerID, uris []stri
 	if len(uris) == 0 && s.holds(id) {
 		return nil
 	}
-	if err := s.release(id); err != nil {
+	if err := s.begin(ctx, id); err != nil {
 		return err
 	}
 	return s.fleet.Watch(ctx, id, uris)

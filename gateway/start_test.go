@@ -39,6 +39,13 @@ func (y *yard) told() []string {
 	return slices.Clone(y.heard)
 }
 
+// Running is closed from the first: a yard always runs.
+func (y *yard) Running() <-chan struct{} {
+	open := make(chan struct{})
+	close(open)
+	return open
+}
+
 func (y *yard) Add(row config.Server) error {
 	y.hear("add %s", row.ID)
 	return nil

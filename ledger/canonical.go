@@ -171,23 +171,27 @@ func appendNumber(dst, number []byte, integer bool) []byte {
 func appendQuoted(dst, text []byte) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
+	plain := 0 // text from here on needs no escape, as far as it was looked at
 	for i := 0; i < len(text); i++ {
 		c := text[i]
+		half := c == 0xED && i+2 < len(text) && text[i+1] >= 0xA0 // half a surrogate pair, as reader.text gives it
+		if c >= ' ' && c != '"' && c != '\\' && !half {
+			continue
+		}
+		dst = append(dst, text[plain:i]...)
 		switch {
-		case c == '"' || c == '\\':
-			dst = append(dst, '\\', c)
-		case c == 0xED && i+2 < len(text) && text[i+1] >= 0xA0:
-			// Half a surrogate pair, as reader.text gives it.
+		case half:
 			unit := 0xD000 | uint16(text[i+1]&0x3F)<<6 | uint16(text[i+2]&0x3F)
 			dst = append(dst, '\\', 'u', hex[unit>>12], hex[unit>>8&15], hex[unit>>4&15], hex[unit&15])
 			i += 2
 		case c >= ' ':
-			dst = append(dst, c)
+			dst = append(dst, '\\', c)
 		case c >= '\b' && c <= '\r' && c != '\v':
 			dst = append(dst, '\\', "btn.fr"[c-'\b'])
 		default:
 			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 		}
+		plain = i + 1
 	}
-	return append(dst, '"')
+	return append(append(dst, text[plain:]...), '"')
 }

@@ -92,7 +92,7 @@ func eventWriter(w http.ResponseWriter) func([]byte) error {
 		if _, err := w.Write(b); err != nil {
 			return err
 		}
-		if err := rc.Flush(); err != nil {
+		if err := rc.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
 			return err
 		}
 		_ = rc.SetWriteDeadline(time.Time{})
@@ -124,9 +124,12 @@ func (x *exchange) say(message []byte, must bool) error {
 
 func (x *exchange) gone() <-chan struct{} { return x.r.Context().Done() }
 
-// answer ends the exchange with a response. A reply of none ends it without one. The status counts where nothing was
-// said before.
+// answer ends the exchange with a response. The status counts where nothing was said before. What was cancelled is
+// answered too, since an HTTP request must be.
 func (x *exchange) answer(id json.RawMessage, status int, r reply) {
+	if r.isNone() && id != nil {
+		r = failure(wire.CodeInternal, "Cancelled", nil)
+	}
 	out, ok := x.last(status)
 	switch {
 	case !ok:

@@ -199,7 +199,8 @@ func (d *door) modernPost(x *exchange, m wire.Message) {
 		x.accepted()
 		return
 	}
-	caller, refusal := d.s.modernCaller(m.Params)
+	st, refusal := d.s.stated(m.Params)
+	caller := st.caller
 	if refusal.isNone() || wire.ErrorCode(refusal.fault) == wire.CodeUnsupportedVersion {
 		if mismatch := checkHeaders(x.r.Header, m, caller.Protocol); !mismatch.isNone() {
 			refusal = mismatch
@@ -220,11 +221,6 @@ func (d *door) modernPost(x *exchange, m wire.Message) {
 	defer cancel()
 	defer context.AfterFunc(d.life, cancel)()
 	x.alive(d.s.o.KeepAlive)
-	answer := d.s.modern(ctx, caller, m, &peer{voice: x, level: logLevel(m.Params)})
+	answer := d.s.modern(ctx, caller, m, &peer{voice: x, level: st.level})
 	x.answer(m.ID, statusOf(answer), answer)
-}
-
-// logLevel is the least severe log line that a stateless request asks for; empty where it asks for none.
-func logLevel(params json.RawMessage) string {
-	return wire.GetText(wire.MetaOf(params), wire.MetaLogLevel)
 }

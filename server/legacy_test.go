@@ -263,12 +263,23 @@ func TestAskEnds(t *testing.T) {
 	} {
 		c := connect(t, url, "2025-11-25", tt.capabilities)
 		resp := c.post(call)
+		events := wire.NewEventReader(resp.Body, 0)
 		if tt.end != nil {
-			next(t, wire.NewEventReader(resp.Body, 0))
+			next(t, events)
 			tt.end(c, resp)
 		}
 		if f, ok := errors.AsType[*drawbridge.Fault](<-asked); !ok || f.Code != tt.want {
 			t.Errorf("%s: %v, want a fault %s", tt.name, f, tt.want)
+		}
+		if tt.name == "the call is cancelled" {
+			for _, want := range []string{
+				`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,
+				`{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"Cancelled"}}`,
+			} {
+				if diff := cmp.Diff(want, next(t, events)); diff != "" {
+					t.Errorf("event (-want +got):\n%s", diff)
+				}
+			}
 		}
 		resp.Body.Close()
 	}
@@ -329,6 +340,22 @@ func TestLegacyCancel(t *testing.T) {
 	}
 }
 
+// A rootsFake is a deck that wants to know of changed roots.
+type rootsFake struct{ *fakeDeck }
+
+func (d rootsFake) RootsChanged(_ context.Context, caller drawbridge.Caller) error {
+	return d.note("roots changed", caller.Protocol)
+}
+
+func TestRootsChanged(t *testing.T) {
+	d := rootsFake{newFakeDeck()}
+	c := connect(t, serveHTTP(t, d, Options{}), "2025-11-25", `{"roots":{"listChanged":true}}`)
+	c.do(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
+	if diff := cmp.Diff([]string{"roots changed 2025-11-25"}, d.noted()); diff != "" {
+		t.Errorf("the deck was told (-want +got):\n%s", diff)
+	}
+}
+
 // TestSessionStream shows what a session hears outside calls: what it missed, once; log lines that are severe enough; the
 // resources it subscribed to.
 func TestSessionStream(t *testing.T) {
@@ -352,6 +379,9 @@ func TestSessionStream(t *testing.T) {
 	}
 	want(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 	d.tell(line("info"))
+	private := line("error")
+	private.Notice.Session, private.Notice.Params = "somebody else's", json.RawMessage(`{"level":"error","data":"private"}`)
+	d.tell(private)
 	d.tell(line("error"))
 	want(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error"}}`)
 	d.tell(deck.Event{Kind: deck.ResourceUpdated, URI: "test://other"})

@@ -24,7 +24,7 @@ type subscription struct {
 // subscription reads a subscriptions/listen request, and starts to watch what it asks for.
 func (s *Server) subscription(ctx context.Context, caller drawbridge.Caller, m wire.Message) (subscription, reply) {
 	want := wire.Get(m.Params, "notifications")
-	if len(want) == 0 || want[0] != '{' {
+	if !isObject(want) {
 		return subscription{}, failure(wire.CodeInvalidParams, "Missing notifications", nil)
 	}
 	caps := s.capabilities(caller)

@@ -16,28 +16,37 @@ func saysModern(raw []byte, m wire.Message) bool {
 	return bytes.Contains(raw, []byte(wire.MetaProtocolVersion)) && wire.EraOf(wire.VersionOf(m.Params)) == drawbridge.Modern
 }
 
-// modernCaller reads what a stateless request says of its caller. The reply is the refusal of one that does not say what
-// it must, or speaks a revision that we do not.
-func (s *Server) modernCaller(params json.RawMessage) (drawbridge.Caller, reply) {
+// A statement is what a stateless request says of its caller.
+type statement struct {
+	caller drawbridge.Caller
+	// level is the least severe log line to hear; empty hears none.
+	level string
+}
+
+// stated reads what a stateless request says of its caller. The reply is the refusal of one that does not say what it
+// must, or speaks a revision that we do not.
+func (s *Server) stated(params json.RawMessage) (statement, reply) {
 	caller := s.o.Caller
 	caller.Era = drawbridge.Modern
 	meta := wire.MetaOf(params)
 	caller.Protocol = wire.GetText(meta, wire.MetaProtocolVersion)
-	if caller.Protocol == "" {
-		return caller, failure(wire.CodeInvalidParams, "Missing _meta member "+wire.MetaProtocolVersion, nil)
-	}
 	caller.Capabilities = wire.Get(meta, wire.MetaClientCapabilities)
-	if len(caller.Capabilities) == 0 || caller.Capabilities[0] != '{' {
-		return caller, failure(wire.CodeInvalidParams, "Missing _meta member "+wire.MetaClientCapabilities, nil)
-	}
-	if info := wire.Get(meta, wire.MetaClientInfo); len(info) > 0 && info[0] == '{' {
+	if info := wire.Get(meta, wire.MetaClientInfo); isObject(info) {
 		caller.Client = info
 	}
-	if !slices.Contains(wire.ModernVersions(), caller.Protocol) {
-		return caller, unsupported(caller.Protocol)
+	st := statement{caller, wire.GetText(meta, wire.MetaLogLevel)}
+	switch {
+	case caller.Protocol == "":
+		return st, failure(wire.CodeInvalidParams, "Missing _meta member "+wire.MetaProtocolVersion, nil)
+	case !isObject(caller.Capabilities):
+		return st, failure(wire.CodeInvalidParams, "Missing _meta member "+wire.MetaClientCapabilities, nil)
+	case !slices.Contains(wire.ModernVersions(), caller.Protocol):
+		return st, unsupported(caller.Protocol)
 	}
-	return caller, reply{}
+	return st, reply{}
 }
+
+func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
 
 // versions are all that we speak, newest first.
 func versions() []string { return append(wire.ModernVersions(), wire.LegacyVersions()...) }

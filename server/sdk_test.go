@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
@@ -88,16 +89,22 @@ type sdkClient struct {
 }
 
 func newSDKClient() *sdkClient {
-	c := &sdkClient{progress: make(chan string, 1), changed: make(chan string, 9), updated: make(chan string, 9)}
+	c := &sdkClient{progress: make(chan string, 1), changed: make(chan string, 1), updated: make(chan string, 1)}
+	hear := func(ear chan string, what string) {
+		select {
+		case ear <- what:
+		default: // once is enough
+		}
+	}
 	c.Client = mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, &mcp.ClientOptions{
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			return &mcp.ElicitResult{Action: "accept"}, nil
 		},
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
-			c.progress <- r.Params.Message
+			hear(c.progress, r.Params.Message)
 		},
-		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { c.changed <- "tools" },
-		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { c.updated <- r.Params.URI },
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { hear(c.changed, "tools") },
+		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { hear(c.updated, r.Params.URI) },
 	})
 	return c
 }
@@ -142,7 +149,9 @@ func (c *sdkClient) play(t *testing.T, d *fakeDeck, session *mcp.ClientSession, 
 // hear says something until it is heard: nobody is told when a client of a stateless revision has begun to listen.
 func hear(t *testing.T, heard <-chan string, want string, say func()) {
 	t.Helper()
-	for {
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for range 500 {
 		say()
 		select {
 		case got := <-heard:
@@ -150,9 +159,8 @@ func hear(t *testing.T, heard <-chan string, want string, say func()) {
 				t.Errorf("heard %q, want %q", got, want)
 			}
 			return
-		case <-t.Context().Done():
-			t.Fatalf("nobody heard %q", want)
-		default:
+		case <-again.C:
 		}
 	}
+	t.Fatalf("nobody heard %q", want)
 }

@@ -25,8 +25,8 @@ const (
 
 // ServeStdio answers MCP on a pair of pipes, one message a line, until in or ctx ends or nobody reads out. Requests that
 // carry a stateless revision in "_meta" are answered in it; the others belong to the one stateful session that initialize
-// opens. When in ends, requests in progress get a few seconds to end. When ctx ends everything does at once, and in and
-// out are closed where they are io.Closers, so that no goroutine stays behind in them.
+// opens. When in ends, requests in progress get a few seconds to end. When ctx ends everything does at once: in is closed
+// where it is an io.Closer, and so is out where a write is stuck in it, so that no goroutine stays behind in them.
 //
 // The error is nil at the end of in, the context's where that ended it, and else what went wrong with in or out.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
@@ -255,15 +255,15 @@ func (p *pipe) start(m wire.Message, run func(context.Context) reply) {
 
 // modern takes a stateless request.
 func (p *pipe) modern(m wire.Message) {
-	caller, refusal := p.s.modernCaller(m.Params)
+	st, refusal := p.s.stated(m.Params)
 	switch {
 	case !refusal.isNone():
 		p.answer(m.ID, refusal)
 	case m.Method == wire.MethodListen:
-		p.start(m, func(ctx context.Context) reply { return p.listen(ctx, caller, m) })
+		p.start(m, func(ctx context.Context) reply { return p.listen(ctx, st.caller, m) })
 	default:
-		peer := &peer{voice: p, level: logLevel(m.Params)}
-		p.start(m, func(ctx context.Context) reply { return p.s.modern(ctx, caller, m, peer) })
+		peer := &peer{voice: p, level: st.level}
+		p.start(m, func(ctx context.Context) reply { return p.s.modern(ctx, st.caller, m, peer) })
 	}
 }
 

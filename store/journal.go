@@ -30,9 +30,7 @@ func (db *DB) Append(ctx context.Context, stream string, entries []ledger.Entry)
 	for i, e := range entries {
 		r, err := ledger.Encode(e)
 		if err != nil {
-			f := db.fault(step, err)
-			f.Code = drawbridge.InvalidInput
-			return nil, f
+			return nil, db.refusal(step, drawbridge.InvalidInput, err)
 		}
 		r.Stream = stream
 		records[i] = r

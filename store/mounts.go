@@ -39,7 +39,7 @@ func (db *DB) SaveListing(ctx context.Context, l drawbridge.Listing) error {
 	const step = "save a listing"
 	text, err := encodeListing(l)
 	if err != nil {
-		return db.fault(step, err)
+		return db.refusal(step, drawbridge.InvalidInput, err)
 	}
 	return db.save(ctx, step, `INSERT INTO mounts (row, server, listing, listed) VALUES ($1, $2, $3, CLOCK)
 		ON CONFLICT (row) DO UPDATE SET server = excluded.server, listing = excluded.listing, listed =
@@ -51,7 +51,7 @@ func (db *DB) SaveStatus(ctx context.Context, row string, s drawbridge.Status) e
 	const step = "save a status"
 	text, err := json.Marshal(s)
 	if err != nil {
-		return db.fault(step, err)
+		return db.refusal(step, drawbridge.InvalidInput, err)
 	}
 	return db.save(ctx, step, `INSERT INTO mounts (row, server, status, owner) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (row) DO UPDATE SET server = excluded.server, status = excluded.status, owner = excluded.owner`,

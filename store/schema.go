@@ -99,9 +99,8 @@ type querier interface {
 }
 
 func (db *DB) tooNew(version int) error {
-	return &drawbridge.Fault{
-		Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: fmt.Sprintf("store %s: open", db.name),
-		Err:  fmt.Errorf("a newer Drawbridge wrote it: its schema is %d, and this one knows %d", version, len(schema)),
-		Next: "update Drawbridge, or name another store",
-	}
+	f := db.refusal("open", drawbridge.InvalidInput,
+		fmt.Errorf("a newer Drawbridge wrote it: its schema is %d, and this one knows %d", version, len(schema)))
+	f.Next = "update Drawbridge, or name another store"
+	return f
 }

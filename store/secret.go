@@ -15,9 +15,7 @@ import (
 func (db *DB) Secret(ctx context.Context, name string, size int) ([]byte, error) {
 	step := "read the secret " + name
 	wrong := func(have int) error {
-		f := db.fault(step, fmt.Errorf("it has %d bytes, not %d", have, size))
-		f.Code = drawbridge.InvalidInput
-		return f
+		return db.refusal(step, drawbridge.InvalidInput, fmt.Errorf("it has %d bytes, not %d", have, size))
 	}
 	if size <= 0 {
 		return nil, wrong(0)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -42,9 +41,7 @@ func openSQLite(ctx context.Context, path string, o Options) (*DB, error) {
 			err = makeFile(db.name)
 		}
 		if err != nil {
-			return nil, &drawbridge.Fault{
-				Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: fmt.Sprintf("store %s: open", db.name), Err: err,
-			}
+			return nil, db.refusal("open", drawbridge.InvalidInput, err)
 		}
 	}
 	var err error
@@ -56,10 +53,12 @@ func openSQLite(ctx context.Context, path string, o Options) (*DB, error) {
 		return db, nil
 	}
 	if db.reader, err = pool(dataSource(db.name, o, "_query_only", "1"), readers); err != nil {
-		return nil, errors.Join(db.fault("open", err), db.writer.Close())
+		_ = db.writer.Close() // what went wrong before says more
+		return nil, db.fault("open", err)
 	}
 	if err := writeAhead(ctx, db.writer, o.BusyTimeout); err != nil {
-		return nil, errors.Join(db.fault("open", err), db.Close())
+		_ = db.Close() // what went wrong before says more
+		return nil, db.fault("open", err)
 	}
 	return db, nil
 }

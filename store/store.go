@@ -72,7 +72,8 @@ func Open(ctx context.Context, location string, o Options) (*DB, error) {
 		return nil, err
 	}
 	if err := db.migrate(ctx); err != nil {
-		return nil, errors.Join(err, db.Close())
+		_ = db.Close() // what went wrong before says more
+		return nil, err
 	}
 	return db, nil
 }
@@ -111,18 +112,24 @@ func (db *DB) write(ctx context.Context, step string, work func(tx *sql.Tx) erro
 // in puts the dialect's words into a statement.
 func (db *DB) in(statement string) string { return db.dialect.words.Replace(statement) }
 
-// fault says where something was being done, and what. It gives a fault of our own back as it is.
+// fault makes a fault of an error of the database: where something was being done, and what. It gives a fault back as it is.
 func (db *DB) fault(step string, err error) *drawbridge.Fault {
 	if f, ok := errors.AsType[*drawbridge.Fault](err); ok {
 		return f
 	}
-	code, next := db.dialect.fault(err)
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		code, next = drawbridge.Transient, ""
+	if _, ok := errors.AsType[*ledger.Break](err); ok {
+		return db.refusal(step, drawbridge.ServerError, err)
 	}
-	return &drawbridge.Fault{
-		Kind: drawbridge.Backend, Code: code, Step: fmt.Sprintf("store %s: %s", db.name, step), Err: err, Next: next,
+	f := db.refusal(step, drawbridge.Transient, err)
+	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		f.Code, f.Next = db.dialect.fault(err)
 	}
+	return f
+}
+
+// refusal makes a fault of an error of our own.
+func (db *DB) refusal(step string, code drawbridge.FaultCode, err error) *drawbridge.Fault {
+	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: code, Step: fmt.Sprintf("store %s: %s", db.name, step), Err: err}
 }
 
 // moment is the time that a column of milliseconds holds; the zero time for 0.

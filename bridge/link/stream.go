@@ -68,7 +68,8 @@ type StreamOptions struct {
 // server itself has changed, and all the rest, goes to the Handler of the connection. A notification that is being
 // delivered when the context of its request ends may still be on its way when Do has returned.
 //
-// Two goroutines serve a Stream, and one more each request of the server; a Do needs none.
+// Two goroutines serve a Stream, and one more each request of the server; a Do needs none. They end with Close, which has
+// to be called for a connection that has ended by itself too.
 type Stream struct {
 	o     StreamOptions
 	log   *slog.Logger
@@ -169,10 +170,16 @@ func (s *Stream) giveUp(ctx context.Context, c *Call, method string, err error) 
 	switch {
 	case unsent && errors.Is(err, ErrLost):
 		err = s.closedError()
-	case ctx.Err() != nil && !unsent && method != wire.MethodInitialize:
+	case ctx.Err() != nil && !unsent && Cancellable(method):
 		s.sendCancelled(c.ID, ctx.Err())
 	}
 	return wire.Message{}, err
+}
+
+// Cancellable says whether a server may be told that nobody waits for a request. initialize is not to be cancelled, by the
+// specification; and a server that does not know server/discover is best not confused further.
+func Cancellable(method string) bool {
+	return method != wire.MethodInitialize && method != wire.MethodDiscover
 }
 
 // sendCancelled tells the server that nobody waits for request id. It does not block.

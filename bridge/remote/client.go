@@ -26,7 +26,7 @@ func NewTransport() *http.Transport {
 		DialContext:            dialer.DialContext,
 		TLSHandshakeTimeout:    15 * time.Second,
 		MaxIdleConnsPerHost:    128,
-		IdleConnTimeout:        90 * time.Second,
+		IdleConnTimeout:        55 * time.Second, // less than the minute after which many a proxy hangs up
 		MaxResponseHeaderBytes: 1 << 20,
 		ForceAttemptHTTP2:      true, // a dialer of our own would turn it off
 		// A connection that died without a word would hold its calls up to their time-outs.
@@ -91,11 +91,17 @@ func parseURL(raw string) (*url.URL, error) {
 }
 
 // headerOf makes the header of a POST of what the owner of a server wants sent with every request, and the host, which
-// net/http takes from elsewhere.
-func headerOf(h http.Header) (header http.Header, host string) {
+// net/http takes from elsewhere. The error names a header that cannot be sent, and not its value.
+func headerOf(h http.Header) (header http.Header, host string, err error) {
 	header = make(http.Header, len(h)+8)
 	for name, values := range h {
-		if name = http.CanonicalHeaderKey(name); name == "Host" && len(values) > 0 {
+		name = http.CanonicalHeaderKey(name)
+		for _, value := range values {
+			if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+				return nil, "", unsent{fmt.Errorf("header %s: its value holds a line break or another control character", name)}
+			}
+		}
+		if name == "Host" && len(values) > 0 {
 			host = values[0]
 			continue
 		}
@@ -103,5 +109,5 @@ func headerOf(h http.Header) (header http.Header, host string) {
 	}
 	header.Set("Content-Type", typeJSON)
 	header.Set("Accept", typeJSON+", "+typeEvents)
-	return header, host
+	return header, host, nil
 }

@@ -91,8 +91,7 @@ func neverSent(err error) bool {
 		return true
 	}
 	_, badCertificate := errors.AsType[*tls.CertificateVerificationError](err)
-	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
-	return badCertificate || noTLS
+	return badCertificate || errors.Is(err, http.ErrSchemeMismatch)
 }
 
 // pause waits for d, or less when ctx ends; it says whether ctx goes on.

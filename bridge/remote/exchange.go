@@ -17,6 +17,7 @@ const maxResumes = 5
 var (
 	errNoAnswer = errors.New("the body holds no answer")
 	errCutOff   = errors.New("the stream ended before the answer")
+	errNoResume = errors.New("the stream ended before the answer, and the session with it")
 )
 
 // An exchange is one request and what comes back for it.
@@ -214,7 +215,8 @@ func (x *exchange) reopen(ctx context.Context, last string) (resp *http.Response
 	}
 	body := errorBody(resp)
 	if s.kept() && sessionGone(resp.StatusCode, body, 0) {
-		return nil, false, ErrSession
+		x.h.end(ErrSession) // not this request's error: it was sent, and may have been carried out
+		return nil, false, errNoResume
 	}
 	return nil, worthRetry(resp.StatusCode), statusError(resp, body)
 }

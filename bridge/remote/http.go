@@ -70,7 +70,8 @@ type Options struct {
 // protocol version in _meta it goes out alone, with the headers that mirror it. All others are of one legacy session: the
 // answer to initialize sets its version and id, and after notifications/initialized a stream is opened for what the server
 // says outside requests, and opened again when it breaks, for as long as the session lives. A server that offers no such
-// stream is fine. A legacy answer whose stream breaks off is resumed where the server made that possible.
+// stream is fine. A legacy answer whose stream breaks off is resumed where the server made that possible. Each stream is
+// read by a goroutine of its own, that of an answer by Do's: the Handler of the connection hears from several.
 //
 // An unreachable server does not end the connection: each request says so, and the next one tries again. The end comes
 // with Close, or with ErrSession. A Do needs no goroutine of its own for a JSON answer; behind an event stream one reads
@@ -152,7 +153,7 @@ func (h *HTTP) Do(ctx context.Context, method string, params json.RawMessage, in
 	case err == nil:
 		return m, nil
 	case ctx.Err() != nil:
-		if !x.modern && !errors.Is(err, link.ErrClosed) && method != wire.MethodInitialize {
+		if !x.modern && !errors.Is(err, link.ErrClosed) && link.Cancellable(method) {
 			h.sendCancelled(id, ctx.Err())
 		}
 		return wire.Message{}, ctx.Err()
@@ -329,10 +330,11 @@ func newTarget(o Options) (target, *http.Transport, error) {
 		o.MaxBody = DefaultMaxBody
 	}
 	t := target{max: o.MaxBody}
-	t.header, t.host = headerOf(o.Headers)
 	client, own := clientOf(o)
 	t.client = client
 	var err error
-	t.url, err = parseURL(o.URL)
+	if t.url, err = parseURL(o.URL); err == nil {
+		t.header, t.host, err = headerOf(o.Headers)
+	}
 	return t, own, err
 }

@@ -73,7 +73,7 @@ func (h *HTTP) hearOnce(at *position, again bool) outcome {
 		return failed
 	}
 	if !succeeded(resp) || typeOf(resp) != typeEvents {
-		return h.noStream(resp, s)
+		return h.noStream(resp, s, again)
 	}
 	if again && at.last == "" && h.o.OnGap != nil {
 		h.o.OnGap()
@@ -99,13 +99,14 @@ func (h *HTTP) hearOnce(at *position, again bool) outcome {
 	}
 }
 
-// noStream says what a response means that is no stream.
-func (h *HTTP) noStream(resp *http.Response, s *session) outcome {
+// noStream says what a response means that is no stream. Where there was one before, credentials may only have run out.
+func (h *HTTP) noStream(resp *http.Response, s *session, again bool) outcome {
 	body := errorBody(resp)
+	credentials := resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden
 	switch {
 	case s.kept() && sessionGone(resp.StatusCode, body, 0):
 		return gone
-	case worthRetry(resp.StatusCode):
+	case worthRetry(resp.StatusCode), credentials && again:
 		return failed
 	}
 	return absent

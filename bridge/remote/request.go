@@ -35,6 +35,19 @@ func (h *HTTP) headerFor(m wire.Message) http.Header {
 	return header
 }
 
+// repeatable says whether a request may be sent twice: it reads, or sets what is set already. net/http then sends it again
+// where a connection that was kept turns out to be dead, which servers that close idle ones early make a matter of luck.
+// A subscription is not among them: whoever subscribed must learn that there was a gap.
+func repeatable(method string) bool {
+	switch method {
+	case wire.MethodInitialize, wire.MethodDiscover, wire.MethodPing, wire.MethodToolsList, wire.MethodPromptsList,
+		wire.MethodPromptsGet, wire.MethodResourcesList, wire.MethodTemplatesList, wire.MethodResourcesRead,
+		wire.MethodSubscribe, wire.MethodUnsubscribe, wire.MethodSetLevel, wire.MethodComplete:
+		return true
+	}
+	return false
+}
+
 // sessionOf gives the session that a message belongs to; nil for a modern one, and for one outside any session.
 func (h *HTTP) sessionOf(m wire.Message) *session {
 	if m.Method == wire.MethodInitialize || isModern(m.Params) {
@@ -57,7 +70,10 @@ func (h *HTTP) legacyHeader(s *session) http.Header {
 
 // post sends a message. The header becomes the request's own.
 func (t *target) post(ctx context.Context, header http.Header, m wire.Message) (*http.Response, error) {
-	const envelope = 64
+	const envelope, key = 64, "Idempotency-Key"
+	if _, set := header[key]; !set && repeatable(m.Method) {
+		header[key] = nil // a word to net/http, which does not send it
+	}
 	size := envelope + len(m.ID) + len(m.Method) + len(m.Params) + len(m.Result) + len(m.Error)
 	return t.do(ctx, http.MethodPost, header, m.Append(make([]byte, 0, size)))
 }
@@ -100,7 +116,7 @@ func readBody(resp *http.Response, max int) ([]byte, error) {
 	defer resp.Body.Close()
 	// The length is the server's word: memory comes with the bytes, but for small bodies.
 	const most = 1 << 20
-	size := 4 << 10
+	size := 1 << 10
 	if n := resp.ContentLength; n >= 0 {
 		size = int(min(n, most)) + 1
 	}

@@ -150,8 +150,8 @@ type app struct {
 	verbose bool
 }
 
-func (a *app) logger() *slog.Logger {
-	level := slog.LevelWarn
+// logger writes to standard error what is at least that bad; all of it where the person asked for that.
+func (a *app) logger(level slog.Level) *slog.Logger {
 	if a.verbose {
 		level = slog.LevelDebug
 	}
@@ -178,16 +178,22 @@ func version() string {
 	return "dev"
 }
 
-// gateway opens the whole system.
+// gateway opens the whole system, with what the command changes.
 func (a *app) gateway(ctx context.Context, change func(*gateway.Config)) (*gateway.Gateway, error) {
 	cfg := gateway.Config{
 		Paths: a.paths, Dir: a.Dir, LookupEnv: a.Env, Store: a.store,
-		Naming: deck.Naming(a.naming), Logger: a.logger(), Version: version(),
+		Naming: deck.Naming(a.naming), Logger: a.logger(slog.LevelWarn), Version: version(),
 	}
-	if change != nil {
-		change(&cfg)
-	}
+	change(&cfg)
 	return gateway.Open(ctx, cfg)
+}
+
+// oneOff opens the whole system for a command that starts only the servers it needs, and that tells itself how they were.
+func (a *app) oneOff(ctx context.Context) (*gateway.Gateway, error) {
+	return a.gateway(ctx, func(c *gateway.Config) {
+		c.OnDemand = true
+		c.Logger = a.logger(slog.LevelError)
+	})
 }
 
 // configuration reads what is configured, and starts nothing.

@@ -189,7 +189,7 @@ func (a *app) mcpTest(ctx context.Context, id drawbridge.ServerID, asJSON bool) 
 	if err := testable(set, id); err != nil {
 		return err
 	}
-	g, err := a.gateway(ctx, func(c *gateway.Config) { c.OnDemand = true })
+	g, err := a.oneOff(ctx)
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (a *app) mcpTest(ctx context.Context, id drawbridge.ServerID, asJSON bool) 
 	var listing drawbridge.Listing
 	var fault error
 	err = a.running(ctx, g, func(ctx context.Context) error {
-		listing, fault = g.Mount(ctx, id)
+		a.whileShown(ctx, g, func() { listing, fault = g.Mount(ctx, id) })
 		return nil
 	})
 	if err != nil {
@@ -297,7 +297,6 @@ func (a *app) running(ctx context.Context, g *gateway.Gateway, work func(context
 	group, ctx := errgroup.WithContext(ctx)
 	ctx, stop := context.WithCancel(ctx)
 	group.Go(func() error { return ended(g.Run(ctx)) })
-	group.Go(func() error { a.showProgress(ctx, g); return nil })
 	group.Go(func() error {
 		defer stop()
 		return work(ctx)

@@ -52,6 +52,16 @@ func (s *screen) draw(line string) {
 
 const eraseLine = "\r\x1b[K"
 
+// whileShown does something that servers are mounted for, shows who is late, and has the line taken away before it returns.
+func (a *app) whileShown(ctx context.Context, g *gateway.Gateway, work func()) {
+	ctx, stop := context.WithCancel(ctx)
+	var showing sync.WaitGroup
+	showing.Go(func() { a.showProgress(ctx, g) })
+	work()
+	stop()
+	showing.Wait()
+}
+
 // showProgress says on a terminal which servers are still being mounted, until none is.
 func (a *app) showProgress(ctx context.Context, g *gateway.Gateway) {
 	if !isTerminal(a.Err) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
@@ -45,7 +46,7 @@ A server that was never listed is started for it.`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withDeck(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
-				g.AwaitNew(ctx)
+				a.awaitNew(ctx, g)
 				list, err := g.Deck().List(ctx, person(g), wire.MethodToolsList)
 				if err != nil {
 					return err
@@ -75,8 +76,11 @@ func (a *app) printCards(g *gateway.Gateway, list deck.List) error {
 		return err
 	}
 	for _, s := range g.Status() {
-		if s.Phase == drawbridge.Faulted {
+		switch {
+		case s.Phase == drawbridge.Faulted:
 			fmt.Fprintf(a.Err, "server %q is not there: %s\n", s.Server, s.Fault)
+		case s.Phase == drawbridge.Connecting:
+			fmt.Fprintf(a.Err, "server %q does not answer (drawbridge mcp test %s)\n", s.Server, s.Server)
 		}
 	}
 	return nil
@@ -91,7 +95,7 @@ func (a *app) toolsShowCommand() *cobra.Command {
 		Args:    exactly(1, "the name of one card"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withDeck(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
-				spec, err := findCard(ctx, g, args[0])
+				spec, err := a.findCard(ctx, g, args[0])
 				if err != nil {
 					return err
 				}
@@ -107,11 +111,20 @@ func (a *app) toolsShowCommand() *cobra.Command {
 	return cmd
 }
 
+// newcomers is how long a command waits for servers that were never listed.
+const newcomers = 10 * time.Second
+
+func (a *app) awaitNew(ctx context.Context, g *gateway.Gateway) {
+	ctx, cancel := context.WithTimeout(ctx, newcomers)
+	defer cancel()
+	a.whileShown(ctx, g, func() { g.AwaitNew(ctx) })
+}
+
 // findCard finds a card by name; where none is known by it, the servers that were never listed are waited for.
-func findCard(ctx context.Context, g *gateway.Gateway, name string) (drawbridge.Spec, error) {
+func (a *app) findCard(ctx context.Context, g *gateway.Gateway, name string) (drawbridge.Spec, error) {
 	spec, ok := g.Deck().Find(person(g), drawbridge.CardName(name))
 	if !ok {
-		g.AwaitNew(ctx)
+		a.awaitNew(ctx, g)
 		spec, ok = g.Deck().Find(person(g), drawbridge.CardName(name))
 	}
 	if !ok {
@@ -163,7 +176,7 @@ asks for. The exit code is 1 when the tool reports an error.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withDeck(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
-				spec, err := findCard(ctx, g, args[0])
+				spec, err := a.findCard(ctx, g, args[0])
 				if err != nil {
 					return err
 				}
@@ -181,7 +194,11 @@ asks for. The exit code is 1 when the tool reports an error.`,
 
 func (a *app) call(ctx context.Context, g *gateway.Gateway, spec drawbridge.Spec, arguments json.RawMessage, asJSON bool) error {
 	params := wire.Apply(nil, wire.Put(wire.Quote(string(spec.Name)), "name"), wire.Put(arguments, "arguments"))
-	result, err := g.Deck().Call(ctx, drawbridge.Call{Caller: person(g), Method: wire.MethodToolsCall, Params: params})
+	var result drawbridge.Result
+	var err error
+	a.whileShown(ctx, g, func() {
+		result, err = g.Deck().Call(ctx, drawbridge.Call{Caller: person(g), Method: wire.MethodToolsCall, Params: params})
+	})
 	if err != nil {
 		return err
 	}
@@ -224,7 +241,7 @@ func printResult(w io.Writer, result json.RawMessage) {
 
 // withDeck opens the gateway so that servers start only when they are needed, and does work on its deck.
 func (a *app) withDeck(ctx context.Context, work func(context.Context, *gateway.Gateway) error) error {
-	g, err := a.gateway(ctx, func(c *gateway.Config) { c.OnDemand = true })
+	g, err := a.oneOff(ctx)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -118,7 +119,7 @@ func testAppendIsWholeOrNothing(t *testing.T, p Place) {
 	if !ok || f.Code != drawbridge.InvalidInput || f.Kind != drawbridge.Backend || f.Ambiguous {
 		t.Errorf("error %#v, want a fault of the backend, InvalidInput", err)
 	}
-	if want := "its definition is no JSON"; err == nil || f.Err == nil || !contains(err.Error(), want) || contains(err.Error(), "hunter2") {
+	if want := "its definition is no JSON"; err == nil || f.Err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("error %v; want %q and nothing of the definition", err, want)
 	}
 	verify(t, s, "deck", 1)

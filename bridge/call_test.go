@@ -1,0 +1,341 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/link"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestASilentServerIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{IdleStop: -1}, func(row *config.Server) { row.Timeout = 20 * time.Second })
+		r.fake.on(wire.MethodToolsCall, always(""))
+		began := time.Now()
+		f := r.fault(echo(caller(drawbridge.Legacy)))
+		want := "call echo on fake: timeout: no answer and no progress within 20s (it may have taken effect: look before it is repeated)"
+		if took := time.Since(began); took != 20*time.Second || f.Error() != want || f.Code != drawbridge.Transient || !f.Ambiguous {
+			t.Errorf("after %v: %v, %+v", took, f, f)
+		}
+		synctest.Wait()
+		if n := r.fake.count(wire.NoteCancelled); n != 1 {
+			t.Errorf("the server was told %d times", n)
+		}
+	})
+}
+
+func TestProgressGivesMoreTimeButNotForEver(t *testing.T) {
+	for _, tt := range []struct {
+		steps int
+		want  string
+	}{
+		{5, ""},
+		{1000, "call echo on fake: timeout: not finished after 10m0s, with all its progress"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, newFake(), Options{IdleStop: -1})
+			r.fake.on(wire.MethodToolsCall, func(c *fakeConn, m wire.Message) string {
+				for i := range tt.steps {
+					select {
+					case <-time.After(50 * time.Second):
+						c.progress(m, i)
+					case <-c.done:
+					}
+				}
+				return `{"content":[]}`
+			})
+			p := &peer{}
+			call := echo(caller(drawbridge.Legacy))
+			call.Peer, call.Params = p, json.RawMessage(`{"name":"echo","_meta":{"progressToken": "1.0" }}`)
+			_, err := r.Do(t.Context(), "fake", call)
+			if tt.want == "" {
+				want := []string{}
+				for i := range tt.steps {
+					want = append(want, fmt.Sprintf(`notifications/progress {"progressToken":"1.0","progress":%d}`, i))
+				}
+				if diff := cmp.Diff(want, p.noted()); err != nil || diff != "" {
+					t.Errorf("%v\n%s", err, diff)
+				}
+				return
+			}
+			if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestProgressIsNotForCallersWhoDidNotAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{})
+		r.fake.on(wire.MethodToolsCall, func(c *fakeConn, m wire.Message) string {
+			c.progress(m, 1)
+			c.note(wire.NoteMessage, `{"level":"info","data":1e400}`)
+			return `{"content":[]}`
+		})
+		p := &peer{}
+		call := echo(caller(drawbridge.Legacy))
+		call.Peer = p
+		r.call(call)
+		if diff := cmp.Diff([]string{`notifications/message {"level":"info","data":1e400}`}, p.noted()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestASlowCallerHoldsUpNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{})
+		r.fake.on(wire.MethodToolsCall, func(c *fakeConn, m wire.Message) string {
+			c.note(wire.NoteMessage, `{"data":"for the only call"}`)
+			return `{"content":[]}`
+		})
+		slow := &peer{hold: make(chan struct{})}
+		call := echo(caller(drawbridge.Legacy))
+		call.Peer = slow
+		done := make(chan error, 1)
+		go func() {
+			_, err := r.Do(t.Context(), "fake", call)
+			done <- err
+		}()
+		synctest.Wait()
+		r.call(echo(caller(drawbridge.Legacy)))
+		close(slow.hold)
+		if err := <-done; err != nil || len(slow.noted()) != 1 {
+			t.Errorf("%v; a result overtook what was said before it: %q", err, slow.noted())
+		}
+	})
+}
+
+func TestServersAskTheCallerOfTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{Roots: []string{"file:///home/me"}, IdleStop: -1})
+		answers := make(chan wire.Message, 10)
+		r.fake.on("", func(_ *fakeConn, m wire.Message) string { answers <- m; return "" })
+		ask := func(method string) func(c *fakeConn, m wire.Message) string {
+			return func(c *fakeConn, m wire.Message) string {
+				c.say(wire.Message{ID: []byte("7"), Method: method, Params: []byte(`{"n":1.0}`)})
+				go func() { // the server answers the call when it has its answer
+					answers <- <-answers
+					c.say(wire.Message{ID: m.ID, Result: []byte(`{"content":[]}`)})
+				}()
+				return ""
+			}
+		}
+		p := &peer{answer: func(string) (json.RawMessage, error) {
+			<-time.After(5 * time.Minute) // a person thinks; the call's time stands still
+			return json.RawMessage(`{"action":"accept","content":{"n":1e2}}`), nil
+		}}
+		for _, tt := range []struct {
+			name, method string
+			caller       drawbridge.Caller
+			want         string
+		}{
+			{"who declared it", wire.MethodElicitation, talker("one"), `{"action":"accept","content":{"n":1e2}}`},
+			{"who declared something else", wire.MethodSampling, talker("one"), `the client did not declare sampling`},
+			{"who declared nothing", wire.MethodElicitation, caller(drawbridge.Legacy), `the client did not declare elicitation`},
+			{"for roots that are ours to tell", wire.MethodRootsList, caller(drawbridge.Legacy), `{"roots":[{"uri":"file:///home/me"}]}`},
+			{"for roots that are not", wire.MethodRootsList, talker("one"), `the client did not declare roots`},
+			{"for what nobody has heard of", "x/y", talker("one"), `method not found`},
+		} {
+			r.fake.on(wire.MethodToolsCall, ask(tt.method))
+			call := echo(tt.caller)
+			call.Peer = p
+			r.call(call)
+			if m := <-answers; !strings.Contains(string(m.Result)+string(m.Error), tt.want) {
+				t.Errorf("%s: got %s%s", tt.name, m.Result, m.Error)
+			}
+		}
+		if diff := cmp.Diff([]string{`elicitation/create {"n":1.0}`}, p.questions()); diff != "" {
+			t.Error(diff)
+		}
+		p.answer = func(string) (json.RawMessage, error) {
+			return nil, &drawbridge.Fault{Raw: json.RawMessage(`{"code":-1,"message":"no", "data":1e2}`)}
+		}
+		r.fake.on(wire.MethodToolsCall, ask(wire.MethodElicitation))
+		call := echo(talker("one"))
+		call.Peer = p
+		r.call(call)
+		if m := <-answers; string(m.Error) != `{"code":-1,"message":"no", "data":1e2}` {
+			t.Errorf("a caller's refusal arrived as %s", m.Error)
+		}
+	})
+}
+
+func TestWhatAServerAsksWhileItsSessionOpensGoesToTheOpener(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{})
+		answers := make(chan wire.Message, 1)
+		r.fake.on("", func(_ *fakeConn, m wire.Message) string { answers <- m; return "" })
+		r.fake.on(wire.NoteInitialized, func(c *fakeConn, _ wire.Message) string {
+			c.say(wire.Message{ID: []byte(`"roots"`), Method: wire.MethodRootsList})
+			return ""
+		})
+		c := talker("one")
+		c.Capabilities = []byte(`{"roots":{"listChanged":true}}`)
+		p := &peer{answer: func(string) (json.RawMessage, error) { return json.RawMessage(`{"roots":[]}`), nil }}
+		call := echo(c)
+		call.Peer = p
+		r.call(call)
+		if m := <-answers; string(m.Result) != `{"roots":[]}` || len(p.questions()) != 1 {
+			t.Errorf("got %s %s", m.Result, m.Error)
+		}
+	})
+}
+
+func TestWhatIsSaidOutsideCallsIsANotice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		notices := make(chan drawbridge.Notice, 10)
+		r := newRig(t, newFake(), Options{OnNotice: func(n drawbridge.Notice) { notices <- n }})
+		r.fake.last().note(wire.NoteResourceUpdated, `{"uri":"a:b"}`)
+		synctest.Wait()
+		r.call(echo(talker("one")))
+		r.fake.last().note(wire.NoteMessage, `{"data":1}`)
+		synctest.Wait()
+		stranger := caller(drawbridge.Legacy)
+		stranger.Principal = "somebody else"
+		r.call(echo(stranger))
+		r.fake.last().note(wire.NoteMessage, `{"data":"private"}`)
+		synctest.Wait()
+		want := []drawbridge.Notice{
+			{Server: "fake", Method: wire.NoteResourceUpdated, Params: []byte(`{"uri":"a:b"}`)},
+			{Server: "fake", Session: "one", Method: wire.NoteMessage, Params: []byte(`{"data":1}`)},
+		}
+		close(notices)
+		var got []drawbridge.Notice
+		for n := range notices {
+			got = append(got, n)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestWhatIsRepeatedAndWhatIsNot(t *testing.T) {
+	const tools = `{"tools":[{"name":"read","annotations":{"readOnlyHint":true}},{"name":"put","annotations":{"idempotentHint":true}},` +
+		`{"name":"pay","annotations":{"readOnlyHint":false}},{"name":"plain"}]}`
+	for _, tt := range []struct {
+		method, params string
+		repeated       bool
+	}{
+		{wire.MethodToolsCall, `{"name":"read"}`, true},
+		{wire.MethodToolsCall, `{"name":"put"}`, true},
+		{wire.MethodToolsCall, `{"name":"pay"}`, false},
+		{wire.MethodToolsCall, `{"name":"plain"}`, false},
+		{wire.MethodToolsCall, `{"name":"unlisted"}`, false},
+		{wire.MethodResourcesRead, `{"uri":"a:b"}`, true},
+		{wire.MethodPromptsGet, `{"name":"p"}`, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, newFake(), Options{IdleStop: -1})
+			r.fake.on(wire.MethodToolsList, always(tools))
+			r.fake.last().note(wire.NoteToolsChanged, "{}")
+			synctest.Wait()
+			tries := 0
+			r.fake.on(tt.method, func(c *fakeConn, _ wire.Message) string {
+				if tries++; tries == 1 {
+					c.die()
+					return ""
+				}
+				return `{"ok":true}`
+			})
+			call := drawbridge.Call{Caller: caller(drawbridge.Legacy), Method: tt.method, Params: json.RawMessage(tt.params)}
+			if tt.repeated {
+				r.call(call)
+				return
+			}
+			if f := r.fault(call); !f.Ambiguous || f.Code != drawbridge.Transient || !errors.Is(f, link.ErrLost) || tries != 1 {
+				t.Errorf("%s: %v, %+v after %d tries", tt.params, f, f, tries)
+			}
+		})
+	}
+}
+
+func TestAServerThatAlwaysDiesIsNotAskedForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{})
+		r.fake.on(wire.MethodResourcesRead, func(c *fakeConn, _ wire.Message) string { c.die(); return "" })
+		f := r.fault(drawbridge.Call{Caller: caller(drawbridge.Legacy), Method: wire.MethodResourcesRead, Params: []byte(`{"uri":"a:b"}`)})
+		if n := r.fake.count(wire.MethodResourcesRead); n != 2 || !f.Ambiguous {
+			t.Errorf("%v after %d tries", f, n)
+		}
+	})
+}
+
+func TestAnErrorOfTheServerIsPassedOnAsItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{})
+		const object = `{"code":-32602, "message":"no such tool","data":{"n":12345678901234567890}}`
+		r.fake.on(wire.MethodToolsCall, func(c *fakeConn, m wire.Message) string {
+			c.say(wire.Message{ID: m.ID, Error: []byte(object)})
+			return ""
+		})
+		f := r.fault(echo(caller(drawbridge.Legacy)))
+		if string(f.Raw) != object || f.Code != drawbridge.InvalidInput || f.Ambiguous {
+			t.Errorf("%s, %+v", f.Raw, f)
+		}
+	})
+}
+
+func TestACallerWhoLeavesIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{})
+		r.fake.on(wire.MethodToolsCall, always(""))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancelled := make(chan error, 1)
+		go func() {
+			_, err := r.Do(ctx, "fake", echo(caller(drawbridge.Legacy)))
+			cancelled <- err
+		}()
+		synctest.Wait()
+		cancel()
+		if err := <-cancelled; !errors.Is(err, context.Canceled) || !drawbridge.AsFault(err).Ambiguous {
+			t.Errorf("got %v", err)
+		}
+		synctest.Wait()
+		if n := r.fake.count(wire.NoteCancelled); n != 1 {
+			t.Errorf("the server was told %d times", n)
+		}
+	})
+}
+
+func TestLevels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{})
+		set := func(session, level string) {
+			t.Helper()
+			if err := r.SetLevel(t.Context(), session, level); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set("", "error")
+		r.call(echo(talker("one")))
+		set("one", "debug")
+		set("two", "alert")
+		r.call(echo(talker("two")))
+		r.EndSession("one")
+		set("", "emergency")
+		var got []string
+		for _, p := range r.fake.params(wire.MethodSetLevel) {
+			got = append(got, wire.GetText(p, "level"))
+		}
+		// The home; then, at once, the home and the session of one; the home again; the session of two; the home.
+		if want := "error debug debug debug alert alert"; strings.Join(got, " ") != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if err := r.SetLevel(t.Context(), "", "loud"); err == nil {
+			t.Error("there is no such level")
+		}
+	})
+}

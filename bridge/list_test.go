@@ -1,0 +1,288 @@
+package bridge
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/google/go-cmp/cmp"
+)
+
+// greeting gives an answer to initialize with these capabilities.
+func greeting(capabilities string) func(*fakeConn, wire.Message) string {
+	return always(`{"protocolVersion":"2025-11-25","capabilities":` + capabilities + `}`)
+}
+
+func names(l drawbridge.Listing) string {
+	var all []string
+	for _, k := range kinds {
+		for _, item := range *k.of(&l) {
+			all = append(all, wire.GetText(item, "name"))
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func TestLists(t *testing.T) {
+	for _, tt := range []struct {
+		name, capabilities string
+		change             func(f *fake)
+		want               string // names
+		trouble            string
+	}{
+		{"what is not declared is not asked for", `{"tools":{}}`, func(f *fake) {
+			f.on(wire.MethodPromptsList, always(`{"prompts":[{"name":"undeclared"}]}`))
+		}, "echo", ""},
+		{"declared, and not there", `{"tools":{},"resources":{}}`, func(*fake) {}, "echo", ""},
+		{"all four", `{"tools":{},"resources":{},"prompts":{}}`, func(f *fake) {
+			f.on(wire.MethodPromptsList, always(`{"prompts":[{"name":"p"}]}`))
+			f.on(wire.MethodResourcesList, always(`{"resources":[{"name":"r"}]}`))
+			f.on(wire.MethodTemplatesList, always(`{"resourceTemplates":[{"name":"t"}]}`))
+		}, "echo p r t", ""},
+		{"an error for one list", `{"tools":{},"prompts":{}}`, func(f *fake) {
+			f.on(wire.MethodPromptsList, func(c *fakeConn, m wire.Message) string {
+				c.say(wire.Message{ID: m.ID, Error: wire.ErrorObject(-32603, "oh", nil)})
+				return ""
+			})
+		}, "echo", "list prompts: the server answered with error -32603: oh"},
+		{"silence on one list", `{"tools":{},"prompts":{}}`, func(f *fake) {
+			f.on(wire.MethodPromptsList, always(""))
+		}, "echo", "list prompts: timeout: no answer within 30s"},
+		{"what is no object", `{"tools":{}}`, func(f *fake) {
+			f.on(wire.MethodToolsList, always(`{"tools":[null,{"name":"a"},"b",[],{"name":"c"}]}`))
+		}, "a c", "list tools: 3 items were no objects and were left out"},
+		{"pages", `{"tools":{}}`, func(f *fake) {
+			f.on(wire.MethodToolsList, pages("one", "two", "three"))
+		}, "one two three", ""},
+		{"the same page for ever", `{"tools":{}}`, func(f *fake) {
+			f.on(wire.MethodToolsList, always(`{"tools":[{"name":"a"}],"nextCursor":"x"}`))
+		}, "a a", "list tools: the server gave a cursor that it gave before"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake()
+				f.on(wire.MethodInitialize, greeting(tt.capabilities))
+				tt.change(f)
+				r := newRig(t, f, Options{})
+				l, err := r.Mount(t.Context(), "fake")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if s := r.Status()[0]; names(l) != tt.want || s.Fault != tt.trouble || s.Phase != drawbridge.Ready {
+					t.Errorf("got %q, %+v; want %q, %q", names(l), s, tt.want, tt.trouble)
+				}
+			})
+		})
+	}
+}
+
+// pages lists one tool a page. The cursor is no string, as nothing says that it must be one here.
+func pages(tools ...string) func(*fakeConn, wire.Message) string {
+	return func(_ *fakeConn, m wire.Message) string {
+		at := 0
+		_, _ = fmt.Sscan(string(wire.Get(m.Params, "cursor")), &at)
+		next := ""
+		if at+1 < len(tools) {
+			next = fmt.Sprintf(`,"nextCursor":%d`, at+1)
+		}
+		return fmt.Sprintf(`{"tools":[{"name":%q}]%s}`, tools[at], next)
+	}
+}
+
+func TestEndlessListsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		n := 0
+		f.on(wire.MethodToolsList, func(*fakeConn, wire.Message) string {
+			n++
+			return fmt.Sprintf(`{"tools":[{"name":"a"}],"nextCursor":"%d"}`, n)
+		})
+		r := newRig(t, f, Options{})
+		l, err := r.Mount(t.Context(), "fake")
+		if err != nil || len(l.Tools) != maxPages || !strings.Contains(r.Status()[0].Fault, "goes on after 1000 pages") {
+			t.Errorf("%d tools, %v, %q", len(l.Tools), err, r.Status()[0].Fault)
+		}
+	})
+}
+
+func TestToolsThatAreNotKnownFailAMountButNoRefresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		list := f.answers[wire.MethodToolsList]
+		f.on(wire.MethodToolsList, always(""))
+		r := newRig(t, f, Options{})
+		if _, err := r.Mount(t.Context(), "fake"); err == nil || err.Error() != "mount fake: list: tools: timeout: no answer within 30s" {
+			t.Errorf("got %v", err)
+		}
+		r.fake.on(wire.MethodToolsList, list)
+		if _, err := r.Mount(t.Context(), "fake"); err != nil {
+			t.Fatal(err)
+		}
+		r.fake.on(wire.MethodToolsList, always(""))
+		r.fake.last().note(wire.NoteToolsChanged, "{}")
+		r.later(time.Minute)
+		if s := r.Status()[0]; s.Cards != 1 || s.Phase != drawbridge.Ready || s.Fault != "list tools: timeout: no answer within 30s" {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestHintsAndBytesAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		const tool = `{ "name" : "a", "x":1e400, "inputSchema":{} }`
+		f.on(wire.MethodToolsList, func(_ *fakeConn, m wire.Message) string {
+			if wire.Get(m.Params, "cursor") == nil {
+				return `{"tools":[` + tool + `],"ttlMs":9000,"cacheScope":"public","nextCursor":"2"}`
+			}
+			return `{"tools":[],"ttlMs":5000,"cacheScope":"private"}`
+		})
+		r := newRig(t, f, Options{})
+		l, err := r.Mount(t.Context(), "fake")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]drawbridge.Hint{wire.MethodToolsList: {TTL: 5 * time.Second}}
+		if diff := cmp.Diff(want, l.Hints); diff != "" || string(l.Tools[0]) != tool {
+			t.Errorf("%s\n%s", diff, l.Tools[0])
+		}
+	})
+}
+
+func TestOverHTTPToolsWithBadMarksAreLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newModernFake(onlyModern)
+		f.on(wire.MethodToolsList, always(`{"tools":[
+			{"name":"bad","inputSchema":{"properties":{"a":{"type":"array","x-mcp-header":"A"}}}},
+			{"name":"good","inputSchema":{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}}]}`))
+		r := newRig(t, f, Options{}, func(row *config.Server) { row.Command, row.Type, row.URL = "", "http", "http://fake" })
+		l, err := r.Mount(t.Context(), "fake")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := r.Status()[0]; names(l) != "good" || !strings.Contains(s.Fault, `tool "bad" was left out`) {
+			t.Errorf("%q, %+v", names(l), s)
+		}
+		if m := r.endpoints["fake"].marksFor("good"); len(m) != 1 || m[0].Header != "Mcp-Param-A" {
+			t.Errorf("%+v", m)
+		}
+	})
+}
+
+func TestWatchLegacy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{IdleStop: -1})
+		watch := func(uris ...string) {
+			t.Helper()
+			if err := r.Watch(t.Context(), "fake", uris); err != nil {
+				t.Fatal(err)
+			}
+		}
+		said := func() string {
+			var all []string
+			r.fake.mu.Lock()
+			defer r.fake.mu.Unlock()
+			for _, m := range r.fake.heard {
+				if m.Method == wire.MethodSubscribe || m.Method == wire.MethodUnsubscribe {
+					all = append(all, strings.TrimPrefix(m.Method, "resources/")+" "+wire.GetText(m.Params, "uri"))
+				}
+			}
+			r.fake.heard = nil
+			return strings.Join(all, ", ")
+		}
+		watch("a:1", "a:2")
+		if got, want := said(), "subscribe a:1, subscribe a:2"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		watch("a:2", "a:3")
+		if got, want := said(), "unsubscribe a:1, subscribe a:3"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		r.fake.last().die()
+		r.later(time.Second)
+		if got, want := said(), "subscribe a:2, subscribe a:3"; got != want {
+			t.Errorf("after a reconnect got %q, want %q", got, want)
+		}
+		r.fake.on(wire.MethodSubscribe, func(c *fakeConn, m wire.Message) string {
+			c.say(wire.Message{ID: m.ID, Error: wire.ErrorObject(-32002, "no such resource", nil)})
+			return ""
+		})
+		err := r.Watch(t.Context(), "fake", []string{"a:9"})
+		if want := "watch resources of fake: the server answered with error -32002: no such resource"; err == nil || err.Error() != want {
+			t.Errorf("got %v", err)
+		}
+		watch()
+	})
+}
+
+func TestListening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		notices := make(chan drawbridge.Notice, 1)
+		r := newRig(t, newModernFake(onlyModern), Options{IdleStop: -1, OnNotice: func(n drawbridge.Notice) { notices <- n }})
+		listens := func() []string {
+			var all []string
+			for _, p := range r.fake.params(wire.MethodListen) {
+				all = append(all, string(wire.Get(p, "notifications")))
+			}
+			return all
+		}
+		const kinds = `{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true`
+		if err := r.Watch(t.Context(), "fake", []string{"a:1"}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{kinds + `}`, kinds + `,"resourceSubscriptions":["a:1"]}`}, listens()); diff != "" {
+			t.Fatal(diff)
+		}
+		r.fake.last().note(wire.NoteResourceUpdated, `{"uri":"a:1"}`)
+		if n := <-notices; string(n.Params) != `{"uri":"a:1"}` {
+			t.Errorf("%+v", n)
+		}
+		r.fake.last().note(wire.NoteToolsChanged, `{}`)
+		synctest.Wait()
+		if n := r.mem.listCount(); n != 2 {
+			t.Errorf("%d listings after a change", n)
+		}
+
+		// The server ends the listening: it is begun again, and the lists are asked for again.
+		ends := r.fake.answers[wire.MethodListen]
+		r.fake.on(wire.MethodListen, func(c *fakeConn, m wire.Message) string {
+			r.fake.on(wire.MethodListen, ends)
+			return `{"resultType":"complete"}`
+		})
+		if err := r.Watch(t.Context(), "fake", []string{"a:1", "a:2"}); err != nil {
+			t.Fatal(err)
+		}
+		r.later(10 * time.Second)
+		if got := listens(); len(got) != 4 || got[3] != kinds+`,"resourceSubscriptions":["a:1","a:2"]}` {
+			t.Errorf("%q", got)
+		}
+		if n := r.mem.listCount(); n != 3 {
+			t.Errorf("%d listings after a drop", n)
+		}
+		r.fake.last().die()
+		r.later(time.Second)
+		if got := listens(); len(got) != 5 {
+			t.Errorf("%d listening requests after a reconnect", len(got))
+		}
+	})
+}
+
+func TestAServerThatCannotListenIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newModernFake(onlyModern)
+		f.on(wire.MethodListen, nil)
+		r := newRig(t, f, Options{IdleStop: -1})
+		r.later(time.Hour)
+		if n := r.fake.count(wire.MethodListen); n != 1 {
+			t.Errorf("it was asked %d times", n)
+		}
+		if err := r.Watch(t.Context(), "fake", []string{"a:1"}); err == nil {
+			t.Error("nobody watches, and nobody said so")
+		}
+	})
+}

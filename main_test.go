@@ -1,0 +1,29 @@
+package drawbridge_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
+)
+
+func TestMain(m *testing.M) {
+	gateway.Reap()
+	mcptest.Run()
+	os.Exit(m.Run())
+}
+
+// echoServer is a server with one tool: the test binary itself, started again.
+func echoServer(id string) config.Server {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return config.Server{
+		ID: drawbridge.ServerID(id), Command: self,
+		Env: []config.Pair{{Name: mcptest.Variable, Value: "legacy"}},
+	}
+}
