@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -13,7 +15,8 @@ import (
 
 // TestFailed shows what callers are told of what went wrong.
 func TestFailed(t *testing.T) {
-	s := newServer(t, newFakeDeck(), Options{})
+	var log strings.Builder
+	s := newServer(t, newFakeDeck(), Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	fault := func(kind drawbridge.FaultKind, code drawbridge.FaultCode) *drawbridge.Fault {
 		return &drawbridge.Fault{Kind: kind, Code: code, Step: "call fake", Err: errors.New("it is away"), Next: "try again"}
 	}
@@ -48,6 +51,9 @@ func TestFailed(t *testing.T) {
 		if got := string(r.body) + string(r.tail) + string(r.fault); got != tt.want {
 			t.Errorf("%s %s: %v\n got %s\nwant %s", tt.era, tt.method, tt.err, got, tt.want)
 		}
+	}
+	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "hunter2") {
+		t.Errorf("the log has %q, want the one internal error", got)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

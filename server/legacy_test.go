@@ -308,35 +308,38 @@ func TestAskable(t *testing.T) {
 	}
 }
 
-// TestLegacyCancel: a stateful client cancels by a notification, and hanging up is no cancellation.
+// TestLegacyCancel: hanging up is no cancellation for a stateful client; a notification is, and the end of the session.
 func TestLegacyCancel(t *testing.T) {
 	d := newFakeDeck()
-	started, ended := make(chan struct{}), make(chan error)
-	d.do = func(ctx context.Context, _ drawbridge.Call) (drawbridge.Result, error) {
-		started <- struct{}{}
+	alone, ended := make(chan error), make(chan error)
+	d.do = func(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+		for call.Peer.Notify(ctx, wire.NoteProgress, nil) == nil {
+			continue // until the caller is known to be gone
+		}
+		alone <- ctx.Err()
 		<-ctx.Done()
 		ended <- ctx.Err()
 		return drawbridge.Result{}, ctx.Err()
 	}
-	c := connect(t, serveHTTP(t, d, Options{}), "2025-11-25", `{}`)
-	ctx, hangUp := context.WithCancel(t.Context())
-	gone := make(chan struct{})
-	go func() {
-		defer close(gone)
-		r := c.request(http.MethodPost, `{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"echo"}}`)
-		if _, err := http.DefaultClient.Do(r.WithContext(ctx)); err == nil {
-			t.Error("the call was answered")
+	url := serveHTTP(t, d, Options{})
+	for name, end := range map[string]func(*legacyClient){
+		"a notification": func(c *legacyClient) {
+			c.do(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"x"}}`)
+		},
+		"the end of the session": func(c *legacyClient) { send(t, c.request(http.MethodDelete, "")) },
+	} {
+		c := connect(t, url, "2025-11-25", `{}`)
+		c.post(`{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"echo"}}`).Body.Close()
+		if err := <-alone; err != nil {
+			t.Errorf("hanging up has cancelled the call: %v", err)
 		}
-	}()
-	<-started
-	hangUp()
-	<-gone
-	if status, body := c.do(`{"jsonrpc":"2.0","id":"x","method":"ping"}`); !strings.Contains(body, "in progress") {
-		t.Errorf("an id that is in progress was taken again: %d %s", status, body)
-	}
-	c.do(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"x"}}`)
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("the call ended with %v", err)
+		if _, body := c.do(`{"jsonrpc":"2.0","id":"x","method":"ping"}`); !strings.Contains(body, "in progress") {
+			t.Errorf("an id that is in progress was taken again: %s", body)
+		}
+		end(c)
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: the call ended with %v", name, err)
+		}
 	}
 }
 

@@ -101,3 +101,15 @@ func TestListenRefuses(t *testing.T) {
 		t.Errorf("a client that takes no stream: %d", status)
 	}
 }
+
+// TestNoticesAreBounded: who does not read misses notices, and costs bounded memory.
+func TestNoticesAreBounded(t *testing.T) {
+	w := newWatcher(owner, nil, changes{})
+	w.listen(true)
+	for range 10 * maxNotices {
+		w.add(deck.Event{Kind: deck.Noticed, Notice: drawbridge.Notice{Method: wire.NoteMessage}})
+	}
+	if got := len(w.take()); got != maxNotices {
+		t.Errorf("%d notices wait, want %d", got, maxNotices)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -209,6 +210,52 @@ func TestModernDisconnectCancels(t *testing.T) {
 	}
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the call ended with %v", err)
+	}
+}
+
+// TestCloseEndsCalls: a call in progress ends with the server, and whoever comes later is refused.
+func TestCloseEndsCalls(t *testing.T) {
+	d := newFakeDeck()
+	started := make(chan struct{})
+	d.do = func(ctx context.Context, _ drawbridge.Call) (drawbridge.Result, error) {
+		close(started)
+		<-ctx.Done()
+		return drawbridge.Result{}, ctx.Err()
+	}
+	s := newServer(t, d, Options{})
+	url := serveOn(t, s)
+	answered := make(chan string)
+	go func() {
+		_, body := send(t, modernRequest(t, url, `{"id":1,"method":"tools/call","params":{"name":"plain",`+meta+`}}`))
+		answered <- body
+	}()
+	<-started
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if got, want := <-answered, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Cancelled"}}`; got != want {
+		t.Errorf("the call was answered %s, want %s", got, want)
+	}
+	if status, _ := send(t, modernRequest(t, url, discover)); status != 503 {
+		t.Errorf("a closed server answers with %d", status)
+	}
+}
+
+// TestNothingIsSaidAfterTheAnswer: what a server says too late does not get into an answer that is over.
+func TestNothingIsSaidAfterTheAnswer(t *testing.T) {
+	d := newFakeDeck()
+	var late drawbridge.Peer
+	d.do = func(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+		late = call.Peer
+		return drawbridge.Result{Raw: json.RawMessage(`{"content":[]}`)}, nil
+	}
+	w := httptest.NewRecorder()
+	newServer(t, d, Options{}).Handler().ServeHTTP(w, modernRequest(t, "http://localhost", `{"id":1,"method":"tools/call","params":{"name":"plain",`+meta+`}}`))
+	if err := late.Notify(t.Context(), wire.NoteProgress, nil); !errors.Is(err, errGone) {
+		t.Errorf("notify: %v", err)
+	}
+	if got, want := w.Body.String(), `{"jsonrpc":"2.0","id":1,"result":{"content":[],"resultType":"complete",`+ourMeta+`}}`; got != want {
+		t.Errorf("the answer is %s, want %s", got, want)
 	}
 }
 

@@ -236,7 +236,7 @@ func testable(set config.Set, id drawbridge.ServerID) error {
 	case s.Phase == drawbridge.Idle:
 		return nil
 	case s.Phase == drawbridge.Disabled:
-		return fmt.Errorf("Server %q is disabled: set \"enabled\" to true in %s", id, s.Origin)
+		return fmt.Errorf("server %q is disabled: set \"enabled\" to true in %s", id, s.Origin)
 	}
 	return fmt.Errorf("server %q is %s: %s", id, s.Phase, s.Reason)
 }
