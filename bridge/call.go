@@ -90,7 +90,8 @@ func (e *endpoint) borrow(ctx context.Context, call drawbridge.Call, step string
 			e.mu.Unlock()
 			return nil, e.unavailable(step, failure)
 		}
-		o := e.want(k, &call)
+		opener := call // a copy, so that the call itself need not outlive its caller
+		o := e.want(k, &opener)
 		e.mu.Unlock()
 		select {
 		case <-o.ready:

@@ -1,7 +1,9 @@
 package bridge
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -293,4 +295,72 @@ func TestASessionThatEndsWhileItOpensIsNotKept(t *testing.T) {
 			t.Errorf("%d connections are open", n)
 		}
 	})
+}
+
+func TestNothingIsKeptOfSessionsThatEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{})
+		for i := range 300 {
+			session := fmt.Sprint(i)
+			r.call(echo(talker(session)))
+			if err := r.SetLevel(t.Context(), session, "info"); err != nil {
+				t.Fatal(err)
+			}
+			r.EndSession(session)
+		}
+		synctest.Wait()
+		e := r.endpoints["fake"]
+		if len(e.sessions) != 1 || len(e.openings) != 0 || len(r.levels) != 0 || r.fake.open() != 1 {
+			t.Errorf("%d sessions, %d openings, %d levels, %d connections", len(e.sessions), len(e.openings), len(r.levels), r.fake.open())
+		}
+	})
+}
+
+// FuzzMeta checks what the edits of _meta promise: what is JSON stays JSON, and what belongs to no hop stays the same.
+func FuzzMeta(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"_meta":{}}`, `{"_meta":null,"a":1}`, `{"_meta":[1]}`, `{"name":"x","_meta":{"progressToken":1,"a/b":[1e400]}}`,
+		`{"_meta":{"io.modelcontextprotocol/serverInfo":{}}}`, `{"_meta":{"io.modelcontextprotocol\/clientInfo":1},"_meta":{"x":"\u0000"}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if wire.Valid(in) != nil || in[0] != '{' {
+			t.Skip()
+		}
+		modern := toModern(in, hop{version: wire.Version20260728, client: `{"name":"c"}`})
+		if err := wire.Valid(modern); err != nil || wire.VersionOf(modern) != wire.Version20260728 {
+			t.Fatalf("%s became %s: %v", in, modern, err)
+		}
+		for _, out := range []json.RawMessage{toLegacy(in), fromServer(in), toLegacy(modern)} {
+			if err := wire.Valid(out); err != nil {
+				t.Fatalf("%s became %s: %v", in, out, err)
+			}
+		}
+		if diff := cmp.Diff(withoutHops(t, in), withoutHops(t, modern)); diff != "" {
+			t.Errorf("%s became %s:\n%s", in, modern, diff)
+		}
+		if got := toLegacy(modern); wire.Get(got, "_meta", wire.MetaClientInfo) != nil {
+			t.Errorf("%s still has members of a hop", got)
+		}
+	})
+}
+
+// withoutHops gives the members of an object by name as bytes, those of its _meta that belong to a hop left out.
+func withoutHops(t *testing.T, object []byte) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for m := range wire.Members(object) {
+		name, _ := wire.Text(m.Name)
+		if name != "_meta" {
+			all[name] = string(m.Value)
+		}
+	}
+	for m := range wire.Members(wire.MetaOf(object)) {
+		name, _ := wire.Text(m.Name)
+		if !isHop(m) {
+			all["_meta "+name] = string(m.Value)
+		}
+	}
+	return all
 }

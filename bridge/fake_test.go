@@ -279,6 +279,10 @@ func echo(c drawbridge.Caller) drawbridge.Call {
 	return drawbridge.Call{Caller: c, Method: wire.MethodToolsCall, Params: json.RawMessage(`{"name":"echo","arguments":{}}`)}
 }
 
+func toolCall(c drawbridge.Caller, tool, arguments string) drawbridge.Call {
+	return drawbridge.Call{Caller: c, Method: wire.MethodToolsCall, Params: json.RawMessage(fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, arguments))}
+}
+
 // call makes a call that has to go well.
 func (r *rig) call(call drawbridge.Call) drawbridge.Result {
 	r.t.Helper()

@@ -1,3 +1,5 @@
+//go:build unix
+
 package bridge
 
 import (
@@ -106,10 +108,6 @@ func (r *realFleet) text(id drawbridge.ServerID, c drawbridge.Caller, tool, argu
 	}
 	r.t.Fatalf("no content in %s", result.Raw)
 	return ""
-}
-
-func toolCall(c drawbridge.Caller, tool, arguments string) drawbridge.Call {
-	return drawbridge.Call{Caller: c, Method: wire.MethodToolsCall, Params: json.RawMessage(fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, arguments))}
 }
 
 func (r *realFleet) statusOf(id drawbridge.ServerID) drawbridge.Status {

@@ -132,7 +132,7 @@ func (s *session) Notify(method string, params json.RawMessage) {
 		return
 	}
 	// What another principal's connection says is for that principal, whom nobody here can reach outside a call.
-	if s.e.fleet.o.OnNotice != nil && (s.home() || !s.shared()) {
+	if s.e.fleet.o.OnNotice != nil && (s.key.principal == s.e.fleet.o.Principal || !s.shared()) {
 		s.e.fleet.o.OnNotice(drawbridge.Notice{Server: s.e.row.ID, Session: s.key.session, Method: method, Params: params})
 	}
 }

@@ -259,10 +259,37 @@ func (d *Deck) change(f func(v *view) ([]*member, error)) error {
 		}
 		next := newView(d.shipped, members, old, d.version)
 		d.view.Store(next)
+		d.warn(old, next)
 		return differences(old, next), nil
 	}()
 	d.listeners.tell(events...)
 	return err
+}
+
+// warn logs the clashes that are new, and for each server how much of what it lists is not on the deck, where that changed.
+func (d *Deck) warn(old, next *view) {
+	for _, k := range []kind{tools, prompts, resources, templates} {
+		known := map[Clash]bool{}
+		for _, clashes := range old.shelf(k).clashes {
+			for _, c := range clashes {
+				known[c] = true
+			}
+		}
+		for _, m := range next.members {
+			for _, c := range next.shelf(k).clashes[m.ID] {
+				if !known[c] {
+					d.log.Warn("a server has a name that an earlier one has",
+						"server", m.ID, k.word, c.Tool, "name", c.Name, "winner", c.Winner, "listed", c.Listed)
+				}
+			}
+		}
+	}
+	for _, m := range next.members {
+		before := old.member(m.ID)
+		if n := len(m.leftOut); n > 0 && (before == nil || len(before.leftOut) != n) {
+			d.log.Warn("some of what a server lists is not on the deck", "server", m.ID, "count", n, "first", m.leftOut[0].Reason)
+		}
+	}
 }
 
 // differences are the events that lead from one view to the next.

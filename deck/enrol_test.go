@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -215,6 +216,26 @@ func TestWhatCannotBeOnTheDeckIsShown(t *testing.T) {
 	}}
 	if diff := cmp.Diff(want, d.Members()); diff != "" {
 		t.Errorf("members (-want +got):\n%s", diff)
+	}
+}
+
+func TestAClashIsLoggedOnce(t *testing.T) {
+	var log strings.Builder
+	o := Options{Naming: Bare, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))}
+	d := open(t, &fake{}, o, listing("a", "echo"), listing("b", "echo", "echo"))
+	enrol(t, d, listing("a", "echo", "more"))
+	want := `level=WARN msg="a server has a name that an earlier one has" server=b tool=echo name=echo winner=a listed=b__echo
+level=WARN msg="some of what a server lists is not on the deck" server=b count=1 first="the server lists its name twice"
+`
+	if diff := cmp.Diff(want, log.String()); diff != "" {
+		t.Errorf("log (-want +got):\n%s", diff)
 	}
 }
 

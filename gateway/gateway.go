@@ -167,7 +167,7 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	g.starter = newStarter(g.set.Mountable(), mounts, c.OnDemand, g.set.Settings.Grace)
 	view := &control{}
 	g.deck, err = deck.New(ctx, g.starter, deck.Options{
-		Logger: g.log, Naming: c.Naming, Journal: g.db, Stream: Stream(c.Paths, c.Dir),
+		Logger: g.log, Naming: c.Naming, Journal: g.db, Stream: streamOf(c),
 		Cards: cards.Catalogue(view), StateKey: key, BeforeList: g.starter.beforeList,
 	})
 	if err != nil {

@@ -72,7 +72,7 @@ func Stream(paths []string, dir string) string {
 	if len(paths) == 0 {
 		return "deck"
 	}
-	hash := sha256.New()
+	var all []string
 	for _, value := range paths {
 		for path := range strings.SplitSeq(value, ",") {
 			if path = strings.TrimSpace(path); !filepath.IsAbs(path) {
@@ -81,10 +81,27 @@ func Stream(paths []string, dir string) string {
 			if abs, err := filepath.Abs(path); err == nil {
 				path = abs
 			}
-			hash.Write([]byte(path + "\x00"))
+			all = append(all, path)
 		}
 	}
-	return "deck:" + hex.EncodeToString(hash.Sum(nil))[:8]
+	return streamNamed(all)
+}
+
+// streamOf is the stream of a gateway. That of a program with servers of its own goes by their names.
+func streamOf(c Config) string {
+	if len(c.Servers) == 0 {
+		return Stream(c.Paths, c.Dir)
+	}
+	all := []string{Stream(c.Paths, c.Dir)}
+	for _, row := range c.Servers {
+		all = append(all, string(row.ID))
+	}
+	return streamNamed(all)
+}
+
+func streamNamed(parts []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return "deck:" + hex.EncodeToString(sum[:4])
 }
 
 // owner is the user of the operating system, with all scopes.

@@ -57,7 +57,8 @@ func TestEachConfigurationHasAStream(t *testing.T) {
 	if got := Stream([]string{"a.json, /work/x/../b.json"}, "/work"); got != named {
 		t.Errorf("the same files in other words: %q, want %q", got, named)
 	}
-	for _, other := range []string{Stream([]string{"b.json", "a.json"}, "/work"), Stream([]string{"a.json", "b.json"}, "/")} {
+	program := streamOf(Config{Servers: []config.Server{{ID: "a"}}})
+	for _, other := range []string{Stream([]string{"b.json", "a.json"}, "/work"), Stream([]string{"a.json", "b.json"}, "/"), program, "deck"} {
 		if other == named {
 			t.Errorf("other files have the same stream %q", other)
 		}

@@ -293,6 +293,24 @@ func TestStdioSlowReader(t *testing.T) {
 	})
 }
 
+// TestStdioEndsUnread: a host that reads nothing does not keep us from ending.
+func TestStdioEndsUnread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newFakeDeck()
+		large := drawbridge.Result{Raw: json.RawMessage(`{"x":"` + strings.Repeat("x", maxWaiting) + `"}`)}
+		d.do = func(context.Context, drawbridge.Call) (drawbridge.Result, error) { return large, nil }
+		c := dial(t, d)
+		for _, id := range []string{"1", "2", "3", "4"} {
+			c.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"echo",` + meta + `}}`)
+		}
+		synctest.Wait() // one answer is stuck in the pipe, one fills the box, two wait for room
+		c.stop()
+		if err := <-c.ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("the end: %v", err)
+		}
+	})
+}
+
 // TestOutbox shows who waits for room and who does not.
 func TestOutbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

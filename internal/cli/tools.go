@@ -120,20 +120,41 @@ func (a *app) awaitNew(ctx context.Context, g *gateway.Gateway) {
 	a.whileShown(ctx, g, func() { g.AwaitNew(ctx) })
 }
 
-// findCard finds a card by name; where none is known by it, the servers that were never listed are waited for.
+// findCard finds a card by name. Where none is known by it, the server that the name begins with is mounted for it, and
+// where there is none of that, the servers that were never listed are waited for.
 func (a *app) findCard(ctx context.Context, g *gateway.Gateway, name string) (drawbridge.Spec, error) {
-	spec, ok := g.Deck().Find(person(g), drawbridge.CardName(name))
-	if !ok {
-		a.awaitNew(ctx, g)
-		spec, ok = g.Deck().Find(person(g), drawbridge.CardName(name))
+	find := func() (drawbridge.Spec, bool) { return g.Deck().Find(person(g), drawbridge.CardName(name)) }
+	spec, ok := find()
+	if ok {
+		return spec, nil
 	}
-	if !ok {
+	if id, ok := ownerOf(g, name); ok {
+		var err error
+		a.whileShown(ctx, g, func() { _, err = g.Mount(ctx, id) })
+		if err != nil {
+			return spec, err
+		}
+	} else {
+		a.awaitNew(ctx, g)
+	}
+	if spec, ok = find(); !ok {
 		return spec, &drawbridge.Fault{
 			Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound, Step: "unknown tool " + name,
 			Next: "drawbridge tools list",
 		}
 	}
 	return spec, nil
+}
+
+// ownerOf is the configured server that a qualified name begins with.
+func ownerOf(g *gateway.Gateway, name string) (drawbridge.ServerID, bool) {
+	set := g.Config()
+	for _, s := range set.Mountable() {
+		if strings.HasPrefix(name, string(s.ID)+drawbridge.Qualifier) {
+			return s.ID, true
+		}
+	}
+	return "", false
 }
 
 func (a *app) printCard(spec drawbridge.Spec) error {

@@ -68,8 +68,15 @@ func Command(t testing.TB, name string, args ...string) (command string, argumen
 	if err != nil {
 		t.Fatal(err)
 	}
-	return self, args, []string{Variable + "=" + name}
+	env = []string{Variable + "=" + name}
+	for name, value := range hurry() {
+		env = append(env, name+"="+value)
+	}
+	return self, args, env
 }
+
+// hurry has a server that was built with the race detector end at once: by default it stays a second to catch late races.
+func hurry() map[string]string { return map[string]string{"GORACE": "atexit_sleep_ms=0"} }
 
 // Row gives the configuration row that starts the server: an object with command, args and env, to stand in an mcp.json.
 func Row(t testing.TB, name string, args ...string) json.RawMessage {
@@ -78,7 +85,9 @@ func Row(t testing.TB, name string, args ...string) json.RawMessage {
 	if args == nil {
 		args = []string{}
 	}
-	row, err := json.Marshal(map[string]any{"command": command, "args": args, "env": map[string]string{Variable: name}})
+	env := hurry()
+	env[Variable] = name
+	row, err := json.Marshal(map[string]any{"command": command, "args": args, "env": env})
 	if err != nil {
 		t.Fatal(err)
 	}
