@@ -3,6 +3,7 @@
 package bridge
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -25,7 +26,7 @@ func BenchmarkDo(b *testing.B) {
 	go func() { defer close(done); _ = f.Run(b.Context()) }()
 	b.Cleanup(func() { <-done })
 	for !f.runs() {
-		continue
+		runtime.Gosched()
 	}
 	if _, err := f.Mount(b.Context(), "legacy"); err != nil {
 		b.Fatal(err)

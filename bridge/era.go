@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -15,7 +14,7 @@ import (
 )
 
 // A greeter opens one session. What a server speaks is found out by asking it in the modern way; whoever does not answer
-// that is asked in the legacy way, on a fresh process where the first one fell silent or exited.
+// that is asked in the legacy way, on a fresh process where the first one exited or stays silent.
 type greeter struct {
 	e   *endpoint
 	key key
@@ -92,26 +91,20 @@ func hopeless(err error) bool {
 	return started || errors.Is(err, link.ErrClosed)
 }
 
-// A discovered is what a server answers to server/discover.
-type discovered struct {
-	era drawbridge.Era
-	raw json.RawMessage
-}
-
 // modern opens a session with a server that is known to be modern.
 func (g greeter) modern(ctx context.Context) (*session, drawbridge.Era, error) {
 	s, err := g.connect(ctx)
 	if err != nil {
-		return nil, drawbridge.Modern, err
+		return nil, 0, err
 	}
-	d, err := s.discover(ctx)
-	if err == nil && !d.era.Has(drawbridge.Modern) {
+	era, err := s.discover(ctx)
+	if err == nil && !era.Has(drawbridge.Modern) {
 		err = errNotModern
 	}
 	if err != nil {
-		return nil, drawbridge.Modern, g.abandon(s, err)
+		return nil, 0, g.abandon(s, err)
 	}
-	return s, d.era, nil
+	return s, era, nil
 }
 
 var errNotModern = errors.New("the server speaks no revision of the modern generation")
@@ -122,21 +115,39 @@ func (g greeter) probe(ctx context.Context) (*session, drawbridge.Era, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	d, err := g.tryDiscover(ctx, s)
+	era, err := g.tryDiscover(ctx, s)
 	switch {
-	case err == nil && d.era.Has(drawbridge.Modern):
-		return s, d.era, nil
+	case err == nil && era.Has(drawbridge.Modern):
+		return s, era, nil
 	case err != nil && (hopeless(err) || ctx.Err() != nil):
 		return nil, 0, g.abandon(s, err)
-	case err != nil && !answered(err): // silent, or gone
+	case err != nil && !answered(err) && s.over():
 		g.e.close(s, closeSoon)
 		return g.legacy(ctx)
+	case err != nil && !answered(err):
+		return g.patient(ctx, s)
 	}
 	return g.greet(ctx, s)
 }
 
+// patient greets a server that was silent when it was probed. It may only be slow to start, as one that npx has to fetch
+// first, and ending it would begin that anew: a fresh process comes after half of the time that is left.
+func (g greeter) patient(ctx context.Context, s *session) (*session, drawbridge.Era, error) {
+	half := ctx
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		half, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
+		defer cancel()
+	}
+	greeted, era, err := g.greet(half, s)
+	if err == nil || answered(err) || ctx.Err() != nil {
+		return greeted, era, err
+	}
+	return g.legacy(ctx)
+}
+
 // tryDiscover asks in the modern way, within the time for that.
-func (g greeter) tryDiscover(ctx context.Context, s *session) (discovered, error) {
+func (g greeter) tryDiscover(ctx context.Context, s *session) (drawbridge.Era, error) {
 	ctx, cancel := context.WithTimeout(ctx, g.e.fleet.o.ProbeTimeout)
 	defer cancel()
 	return s.discover(ctx)
@@ -178,8 +189,8 @@ func (g greeter) greet(ctx context.Context, s *session) (*session, drawbridge.Er
 		}
 	}
 	if _, refused := errors.AsType[*replyError](err); refused && g.opener == nil {
-		if d, err := g.tryDiscover(ctx, s); err == nil && d.era.Has(drawbridge.Modern) {
-			return s, d.era, nil
+		if era, err := g.tryDiscover(ctx, s); err == nil && era.Has(drawbridge.Modern) {
+			return s, era, nil
 		}
 	}
 	return nil, 0, g.abandon(s, err)

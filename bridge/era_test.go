@@ -33,6 +33,15 @@ func TestEras(t *testing.T) {
 	exits.on(wire.MethodDiscover, func(c *fakeConn, _ wire.Message) string { c.die(); return "" })
 	stale.on(wire.MethodDiscover, always(`{"supportedVersions":["2025-11-25"]}`))
 	lateModern := newModernFake(onlyModern)
+	wedged := newFake() // the probe makes it deaf to all that follows on that process
+	wedged.on(wire.MethodDiscover, always(""))
+	greet := wedged.answers[wire.MethodInitialize]
+	wedged.on(wire.MethodInitialize, func(c *fakeConn, m wire.Message) string {
+		if len(wedged.dialled()) == 1 {
+			return ""
+		}
+		return greet(c, m)
+	})
 	answer, deaf := lateModern.answers[wire.MethodDiscover], true
 	lateModern.on(wire.MethodDiscover, func(c *fakeConn, m wire.Message) string {
 		if deaf {
@@ -52,9 +61,10 @@ func TestEras(t *testing.T) {
 		{"both", bothFake(), drawbridge.Modern | drawbridge.Legacy, 1, 0},
 		{"legacy, says no to the probe", newFake(), drawbridge.Legacy, 1, 0},
 		{"legacy, knows the probe and only old revisions", stale, drawbridge.Legacy, 1, 0},
-		{"legacy, silent on the probe", silent, drawbridge.Legacy, 2, 3 * time.Second},
+		{"legacy, silent on the probe", silent, drawbridge.Legacy, 1, 3 * time.Second},
+		{"legacy, wedged by the probe", wedged, drawbridge.Legacy, 2, 3*time.Second + 57*time.Second/2},
 		{"legacy, exits on the probe", exits, drawbridge.Legacy, 2, 0},
-		{"modern, and slow to start", lateModern, drawbridge.Modern, 2, 3 * time.Second},
+		{"modern, and slow to start", lateModern, drawbridge.Modern, 1, 3 * time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -72,7 +72,7 @@ type Options struct {
 
 	// ProbeTimeout is how long a server has to say whether it is of the modern generation: 3 s.
 	ProbeTimeout time.Duration
-	// ConnectTimeout bounds a mount up to the handshake, and again the listing: 30 s.
+	// ConnectTimeout bounds a mount up to the handshake, and again the listing: 60 s.
 	ConnectTimeout time.Duration
 	// CallTimeout is how long a call may go without an answer or progress: 60 s. Ten times as long ends any call.
 	CallTimeout time.Duration
@@ -87,7 +87,7 @@ type Options struct {
 // The defaults of Options.
 const (
 	DefaultProbeTimeout   = 3 * time.Second
-	DefaultConnectTimeout = 30 * time.Second
+	DefaultConnectTimeout = 60 * time.Second
 	DefaultCallTimeout    = 60 * time.Second
 	DefaultIdleStop       = 15 * time.Minute
 	DefaultRefreshEvery   = 5 * time.Second

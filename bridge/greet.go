@@ -10,28 +10,28 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
-// discover asks what a server of the modern generation is, and notes the answer.
-func (s *session) discover(ctx context.Context) (discovered, error) {
+// discover asks what a server of the modern generation is, and notes the answer. It gives what the server speaks of what
+// we do.
+func (s *session) discover(ctx context.Context) (era drawbridge.Era, err error) {
 	params := toModern(nil, s.e.hop(wire.Version20260728))
 	result, err := s.request(ctx, wire.MethodDiscover, params)
 	if err != nil {
-		return discovered{}, err
+		return 0, err
 	}
-	var d discovered
 	for v := range wire.Elements(wire.Get(result, "supportedVersions")) {
 		version, _ := wire.Text(v)
 		if wire.EraOf(version) == drawbridge.Legacy || version == wire.Version20260728 {
-			d.era |= wire.EraOf(version)
+			era |= wire.EraOf(version)
 		}
 	}
-	if d.era.Has(drawbridge.Modern) {
+	if era.Has(drawbridge.Modern) {
 		s.era, s.version = drawbridge.Modern, wire.Version20260728
 		s.info = wire.Get(result, "_meta", wire.MetaServerInfo)
 		s.note(result)
 		hint := hintOf(result)
 		s.hint = &hint
 	}
-	return d, nil
+	return era, nil
 }
 
 // initialize greets a server of the legacy generation, and notes the answer. For a session of the caller's own the server

@@ -47,6 +47,9 @@ func (e *endpoint) relist(s *session, began time.Time) error {
 	ctx, cancel := context.WithTimeout(e.ctx, e.fleet.o.ConnectTimeout)
 	defer cancel()
 	l, troubles, err := e.list(ctx, s)
+	if err == nil {
+		err = e.ctx.Err() // a list that our own end cut off says nothing about the server
+	}
 	if err != nil {
 		return e.mountFault("list", err)
 	}

@@ -52,7 +52,7 @@ func TestLists(t *testing.T) {
 		}, "echo", "list prompts: the server answered with error -32603: oh"},
 		{"silence on one list", `{"tools":{},"prompts":{}}`, func(f *fake) {
 			f.on(wire.MethodPromptsList, always(""))
-		}, "echo", "list prompts: timeout: no answer within 30s"},
+		}, "echo", "list prompts: timeout: no answer within 1m0s"},
 		{"what is no object", `{"tools":{}}`, func(f *fake) {
 			f.on(wire.MethodToolsList, always(`{"tools":[null,{"name":"a"},"b",[],{"name":"c"}]}`))
 		}, "a c", "list tools: 3 items were no objects and were left out"},
@@ -116,7 +116,7 @@ func TestToolsThatAreNotKnownFailAMountButNoRefresh(t *testing.T) {
 		list := f.answers[wire.MethodToolsList]
 		f.on(wire.MethodToolsList, always(""))
 		r := newRig(t, f, Options{})
-		if _, err := r.Mount(t.Context(), "fake"); err == nil || err.Error() != "mount fake: list: tools: timeout: no answer within 30s" {
+		if _, err := r.Mount(t.Context(), "fake"); err == nil || err.Error() != "mount fake: list: tools: timeout: no answer within 1m0s" {
 			t.Errorf("got %v", err)
 		}
 		r.fake.on(wire.MethodToolsList, list)
@@ -126,7 +126,7 @@ func TestToolsThatAreNotKnownFailAMountButNoRefresh(t *testing.T) {
 		r.fake.on(wire.MethodToolsList, always(""))
 		r.fake.last().note(wire.NoteToolsChanged, "{}")
 		r.later(time.Minute)
-		if s := r.Status()[0]; s.Cards != 1 || s.Phase != drawbridge.Ready || s.Fault != "list tools: timeout: no answer within 30s" {
+		if s := r.Status()[0]; s.Cards != 1 || s.Phase != drawbridge.Ready || s.Fault != "list tools: timeout: no answer within 1m0s" {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -283,6 +283,21 @@ func TestAServerThatCannotListenIsLeftAlone(t *testing.T) {
 		}
 		if err := r.Watch(t.Context(), "fake", []string{"a:1"}); err == nil {
 			t.Error("nobody watches, and nobody said so")
+		}
+	})
+}
+
+func TestAServerThatLetsNothingBeWatchedSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(wire.MethodInitialize, greeting(`{"tools":{},"resources":{}}`))
+		r := newRig(t, f, Options{})
+		err := r.Watch(t.Context(), "fake", []string{"a:1"})
+		if fault := drawbridge.AsFault(err); err == nil || fault.Code != drawbridge.NotFound {
+			t.Errorf("got %v", err)
+		}
+		if err := r.Watch(t.Context(), "fake", nil); err != nil {
+			t.Errorf("to watch nothing: %v", err)
 		}
 	})
 }

@@ -244,6 +244,29 @@ func TestServersThatDoNotStart(t *testing.T) {
 	}
 }
 
+func TestAServerThatWantsToKnowWhoAsks(t *testing.T) {
+	asked := 0
+	row := httpRow(t, "", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		if r.Header.Get("Authorization") != "Bearer wrong" {
+			t.Error("the row's headers are not sent")
+		}
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	row.Headers = []config.Pair{{Name: "Authorization", Value: "Bearer wrong"}}
+	r := runReal(t, Options{OnDemand: true}, row)
+	_, err := r.Mount(t.Context(), row.ID)
+	f := drawbridge.AsFault(err)
+	if f.Code != drawbridge.AuthFailure || f.Error() != "mount everything: connect: status 401 Unauthorized (check the headers of its row)" || asked != 1 {
+		t.Errorf("%v, %+v; it was asked %d times", f, f, asked)
+	}
+	_, err = r.Do(t.Context(), row.ID, echo(caller(drawbridge.Legacy)))
+	if f := drawbridge.AsFault(err); f.Code != drawbridge.AuthFailure || f.Code.Retryable() {
+		t.Errorf("%v, %+v", f, f)
+	}
+}
+
 func closedPort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

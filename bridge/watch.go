@@ -138,6 +138,10 @@ func (w *watcher) apply() {
 	}
 }
 
+var errNoSubscriptions = &drawbridge.Fault{
+	Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: "the server does not let its resources be watched",
+}
+
 // applied notes that the server knows of a turn, or why it does not want to.
 func (w *watcher) applied(turn int, err error) {
 	w.first.Do(func() { close(w.told) })
@@ -156,7 +160,7 @@ func (w *watcher) applied(turn int, err error) {
 func (w *watcher) subscribe(uris []string) error {
 	if !declares(wire.Get(w.s.capabilities, "resources"), "subscribe") {
 		if len(uris) > 0 {
-			w.e.log.Debug("a server does not let its resources be watched")
+			return errNoSubscriptions
 		}
 		return nil
 	}

@@ -61,7 +61,7 @@ var settings = []setting{
 	{"mcp", "probe_timeout", "time", "3s",
 		"how long a server may take to say which protocol it speaks",
 		func(r *settingsReader, v node) error { return positive(&r.settings.ProbeTimeout, v) }},
-	{"mcp", "connect_timeout", "time", "30s",
+	{"mcp", "connect_timeout", "time", "1m",
 		"how long a server may take to connect and list",
 		func(r *settingsReader, v node) error { return positive(&r.settings.ConnectTimeout, v) }},
 	{"mcp", "call_timeout", "time", "60s",

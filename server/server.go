@@ -1,10 +1,11 @@
 // Package server is the surface: the one MCP server that Drawbridge is, over HTTP and over stdio, for the stateful
 // generation of the protocol (up to 2025-11-25) and the stateless one (2026-07-28) on the same URL and the same pipe.
 //
-// It promises that every request is answered once, in the words of the caller's own generation; that params and results
-// pass as the bytes they came in, but for "resultType", caching hints, cursors and our name in "_meta"; that lists of an
-// unchanged deck are the same bytes; and that a caller who reads slowly, or not at all, holds up nobody else and takes
-// bounded memory. A request that a web page, a foreign host name or a missing token gives away is refused unread.
+// It promises that every request its caller does not cancel is answered once, in the words of the caller's own
+// generation; that params and results pass as the bytes they came in, but for "resultType", caching hints, cursors and our
+// name in "_meta"; that lists of an unchanged deck are the same bytes; and that a caller who reads slowly, or not at all,
+// holds up nobody else and takes bounded memory. A request that a web page, a foreign host name or a missing token gives
+// away is refused unread.
 //
 // It decides nothing about cards: what a caller sees and may call is the deck's business. No goroutine, timer or index is
 // made per session: sessions end when they are swept, and all that runs belongs to a request or to Serve and ServeStdio,

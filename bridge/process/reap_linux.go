@@ -33,10 +33,7 @@ func (r *reaper) alone() bool { return true }
 // targets are our children. What they started falls to us when they end: signalling nobody else, no signal hits a
 // stranger that was given the number of a process long gone, since a child's number is ours until we wait for it.
 func (r *reaper) targets() []int {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return []int{-r.leader} // no /proc: the process group must do
-	}
+	entries, _ := os.ReadDir("/proc")
 	self := []byte(strconv.Itoa(os.Getpid()))
 	var pids []int
 	for _, e := range entries {
@@ -53,6 +50,9 @@ func (r *reaper) targets() []int {
 		if len(fields) > 1 && bytes.Equal(fields[1], self) {
 			pids = append(pids, pid)
 		}
+	}
+	if len(pids) == 0 {
+		return []int{-r.leader} // no /proc, or that of another namespace: the process group must do
 	}
 	return pids
 }

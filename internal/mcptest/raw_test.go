@@ -110,7 +110,7 @@ func TestServersAreDescribed(t *testing.T) {
 
 func TestRow(t *testing.T) {
 	command, _, _ := mcptest.Command(t, "many-tools")
-	want := `{"args":["3"],"command":"` + command + `","env":{"MCPTEST_SERVER":"many-tools"}}`
+	want := `{"args":["3"],"command":"` + command + `","env":{"GORACE":"atexit_sleep_ms=0","MCPTEST_SERVER":"many-tools"}}`
 	if got := string(mcptest.Row(t, "many-tools", "3")); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
