@@ -84,6 +84,27 @@ func (e *endpoint) live() []*session {
 	return live
 }
 
+// RootsChanged tells the servers that have a session of their own for the caller with that session that its roots have
+// changed: they ask for them anew. A server that cannot be told within a few seconds is passed over.
+func (f *Fleet) RootsChanged(ctx context.Context, session string) {
+	ctx, cancel := context.WithTimeout(ctx, levelTimeout)
+	defer cancel()
+	var work sync.WaitGroup
+	for _, e := range f.all() {
+		for _, s := range e.live() {
+			if session == "" || s.key.session != session || s.era != drawbridge.Legacy {
+				continue
+			}
+			work.Go(func() {
+				if err := s.conn.Notify(ctx, wire.NoteRootsChanged, nil); err != nil {
+					e.log.Info("a server was not told of changed roots", "error", err)
+				}
+			})
+		}
+	}
+	work.Wait()
+}
+
 // EndSession closes what was opened for the caller with that session, and forgets the level it asked for. It does not
 // wait for the end.
 func (f *Fleet) EndSession(session string) {

@@ -58,6 +58,7 @@ func (f *fake) SetLevel(_ context.Context, session, level string) error {
 	return nil
 }
 
+func (f *fake) RootsChanged(_ context.Context, session string) { f.hear("roots %q", session) }
 func (f *fake) EndSession(session string) { f.hear("end %q", session) }
 
 // memory is a journal in memory.

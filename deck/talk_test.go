@@ -45,6 +45,8 @@ func TestAServerHearsOfAWatchedResourceOnce(t *testing.T) {
 		{unsubscribe(none, "r://2"), nil},
 		{unsubscribe(one, "r://1"), []string{"watch a []"}},
 		{func() error { d.EndSession(none); return nil }, nil},
+		{func() error { d.RootsChanged(t.Context(), two); return nil }, []string{`roots "2"`}},
+		{func() error { d.RootsChanged(t.Context(), none); return nil }, nil},
 	} {
 		if err := s.do(); err != nil {
 			t.Errorf("step %d: %v", i, err)

@@ -84,6 +84,13 @@ func (d *Deck) Unsubscribe(ctx context.Context, caller drawbridge.Caller, uri st
 	return d.up.Watch(ctx, server, d.watches.urisOf(server))
 }
 
+// RootsChanged passes on that the caller's roots have changed. A caller without a session has told nobody of any.
+func (d *Deck) RootsChanged(ctx context.Context, caller drawbridge.Caller) {
+	if caller.Session != "" {
+		d.up.RootsChanged(ctx, caller.Session)
+	}
+}
+
 // EndSession forgets what the caller's session had: its subscriptions, and what was opened upstream for it.
 // A caller without a session has nothing to end.
 func (d *Deck) EndSession(caller drawbridge.Caller) {

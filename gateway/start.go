@@ -205,5 +205,8 @@ func (s *starter) SetLevel(ctx context.Context, session, level string) error {
 	return s.fleet.SetLevel(ctx, session, level)
 }
 
+// RootsChanged passes on that a caller's roots have changed.
+func (s *starter) RootsChanged(ctx context.Context, session string) { s.fleet.RootsChanged(ctx, session) }
+
 // EndSession passes the end of a session on.
 func (s *starter) EndSession(session string) { s.fleet.EndSession(session) }

@@ -4,13 +4,16 @@ import (
 	"context"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
 // A rootsDeck is a deck that wants to know when a caller's roots have changed.
 type rootsDeck interface {
-	RootsChanged(ctx context.Context, caller drawbridge.Caller) error
+	RootsChanged(ctx context.Context, caller drawbridge.Caller)
 }
+
+var _ rootsDeck = (*deck.Deck)(nil)
 
 // legacy answers a request of a stateful client, but for initialize, which makes the session.
 func (s *Server) legacy(ctx context.Context, c *session, m wire.Message, voice voice) reply {
@@ -56,9 +59,7 @@ func (s *Server) noted(ctx context.Context, c *session, m wire.Message) {
 		c.flights.cancel(m.Params)
 	case wire.NoteRootsChanged:
 		if d, ok := s.deck.(rootsDeck); ok {
-			if err := d.RootsChanged(ctx, c.caller); err != nil {
-				s.log.Warn("a change of roots was not passed on", "err", err)
-			}
+			d.RootsChanged(ctx, c.caller)
 		}
 	}
 }

@@ -49,7 +49,13 @@ func (p *peer) Ask(ctx context.Context, method string, params json.RawMessage) (
 	if p.session == nil || !askable(p.session.caller.Capabilities, method, params) {
 		return nil, unaskable(method)
 	}
-	return p.session.ask(ctx, p.voice.gone(), p.voice.say, method, params)
+	select {
+	case <-p.voice.gone():
+		// The request is over, or its client hung up: the session's own stream is what is left.
+		return p.session.ask(ctx, nil, p.session.watcher.say, method, params)
+	default:
+		return p.session.ask(ctx, p.voice.gone(), p.voice.say, method, params)
+	}
 }
 
 func unaskable(method string) error {

@@ -34,6 +34,8 @@ type watcher struct {
 	changed changes
 	updated map[string]json.RawMessage
 	noticed []drawbridge.Notice
+	// said are whole messages that must be heard: what a server asks outside any call.
+	said [][]byte
 }
 
 // changes says which lists.
@@ -70,11 +72,28 @@ func (w *watcher) add(e deck.Event) {
 		}
 	}
 	if w.changed != (changes{}) || len(w.updated) > 0 || len(w.noticed) > 0 {
-		select {
-		case w.wake <- struct{}{}:
-		default:
-		}
+		w.ring()
 	}
+}
+
+// ring says that there is something to take.
+func (w *watcher) ring() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// say has a whole message heard. The error is errGone where there is no reader, or none who keeps up.
+func (w *watcher) say(message []byte, _ bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.notices || len(w.said) == maxNotices {
+		return errGone
+	}
+	w.said = append(w.said, message)
+	w.ring()
+	return nil
 }
 
 func (w *watcher) wants(n drawbridge.Notice) bool {
@@ -124,17 +143,16 @@ func (w *watcher) listen(on bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.notices = on; !on {
-		w.noticed = nil
+		w.noticed, w.said = nil, nil
 	}
 }
 
 // take gives the notifications that are due, each a whole message.
 func (w *watcher) take() [][]byte {
 	w.mu.Lock()
-	changed, updated, noticed := w.changed, w.updated, w.noticed
-	w.changed, w.updated, w.noticed = changes{}, nil, nil
+	changed, updated, noticed, due := w.changed, w.updated, w.noticed, w.said
+	w.changed, w.updated, w.noticed, w.said = changes{}, nil, nil, nil
 	w.mu.Unlock()
-	var due [][]byte
 	add := func(method string, params json.RawMessage) { due = append(due, w.message(method, params)) }
 	for _, n := range noticed {
 		add(n.Method, n.Params)
