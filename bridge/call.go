@@ -74,14 +74,15 @@ func (e *endpoint) stepOf(call drawbridge.Call) string {
 }
 
 // mostTries bounds how often a call waits for a session that is gone again before the call could be sent.
-const mostTries = 3
+const mostTries = 4
 
 // borrow gives a session for a call, opened if it must be; giveBack ends that.
 func (e *endpoint) borrow(ctx context.Context, call drawbridge.Call, step string) (*session, error) {
 	for range mostTries {
 		e.mu.Lock()
 		k := e.keyFor(call.Caller)
-		if s := e.sessions[k]; s != nil && s.enter() {
+		s := e.sessions[k]
+		if s != nil && s.enter() {
 			e.mu.Unlock()
 			return s, nil
 		}
@@ -92,9 +93,13 @@ func (e *endpoint) borrow(ctx context.Context, call drawbridge.Call, step string
 		}
 		opener := call // a copy, so that the call itself need not outlive its caller
 		o := e.want(k, &opener)
+		ready := o.ready
+		if s != nil && isClosed(ready) {
+			ready = o.listed // it was lost while it was listed: that has to end first
+		}
 		e.mu.Unlock()
 		select {
-		case <-o.ready:
+		case <-ready:
 		case <-ctx.Done():
 			return nil, &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: step, Err: ctx.Err()}
 		}
@@ -103,6 +108,15 @@ func (e *endpoint) borrow(ctx context.Context, call drawbridge.Call, step string
 		}
 	}
 	return nil, e.unavailable(step, errors.New("it ends as soon as it starts"))
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 func (e *endpoint) giveBack(s *session) {

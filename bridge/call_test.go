@@ -12,6 +12,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
+	"github.com/drawbridge-mcp/drawbridge/bridge/remote"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"github.com/google/go-cmp/cmp"
@@ -338,4 +339,44 @@ func TestLevels(t *testing.T) {
 			t.Error("there is no such level")
 		}
 	})
+}
+
+// A stubborn connection does not take calls, and says why.
+type stubborn struct {
+	link.Conn
+	err error
+}
+
+func (c *stubborn) Do(ctx context.Context, method string, params json.RawMessage, in link.Handler) (wire.Message, error) {
+	if method == wire.MethodToolsCall && c.err != nil {
+		return wire.Message{}, c.err
+	}
+	return c.Conn.Do(ctx, method, params, in)
+}
+
+func TestACallThatDidNotArriveIsSentOnceMore(t *testing.T) {
+	for _, why := range []error{link.ErrClosed, remote.ErrSession} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, newFake(), Options{OnDemand: true})
+			refusals := 1
+			r.dial = func(ctx context.Context, s *session, sse bool) error {
+				err := r.fake.dial(ctx, s, sse)
+				if len(r.fake.dialled()) <= refusals {
+					s.conn = &stubborn{s.conn, why}
+				}
+				return err
+			}
+			r.call(echo(caller(drawbridge.Legacy))) // the tool is one that must not be called twice
+			if dials, sent := len(r.fake.dialled()), r.fake.count(wire.MethodToolsCall); dials != 2 || sent != 1 || r.fake.open() != 1 {
+				t.Errorf("%d dials, %d calls, %d connections", dials, sent, r.fake.open())
+			}
+			refusals = 100
+			r.fake.last().die()
+			synctest.Wait()
+			f := r.fault(echo(caller(drawbridge.Legacy)))
+			if f.Code != drawbridge.Transient || f.Ambiguous || len(r.fake.dialled()) != 4 || !strings.HasPrefix(f.Error(), "call echo on fake: server fake is unavailable: ") {
+				t.Errorf("%v, %+v after %d dials", f, f, len(r.fake.dialled()))
+			}
+		})
+	}
 }

@@ -71,6 +71,9 @@ func newEndpoint(f *Fleet, row config.Server) *endpoint {
 		watch: newWatch(),
 		phase: drawbridge.Idle,
 	}
+	if last, ok := f.o.Last[row.Hash]; ok {
+		e.fault, e.stderr, e.startMillis = last.Fault, last.Stderr, last.StartMillis
+	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	if known, ok := f.o.Known[row.Hash]; ok && row.Hash != "" {
 		e.era, e.listing = known.Era, &known

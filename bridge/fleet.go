@@ -33,6 +33,9 @@ import (
 // nothing. A program that does not call it has its servers killed when it dies, but not always what they started.
 func Reap() { process.Reap() }
 
+// Mounted is the environment variable by which a server knows that a fleet started it.
+const Mounted = process.Mounted
+
 // A Memory remembers how mounts went, for the next process. Its errors are logged and cost nothing else.
 type Memory interface {
 	// Attempt records that a server is about to be mounted, before anything of it is started.
@@ -52,6 +55,8 @@ type Options struct {
 	// Memory may be nil. Known has what it remembered: the last listing by row hash.
 	Memory Memory
 	Known  map[string]drawbridge.Listing
+	// Last has how each server was last, by row hash: its last fault is told until another comes.
+	Last map[string]drawbridge.Status
 	// OnListed is told of every listing, OnNotice of what a server says outside any call but for changes of its lists.
 	// Both may be called for several servers at once; for one server OnListed is called in order. OnNotice must not
 	// block. Either may be nil.

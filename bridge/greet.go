@@ -34,14 +34,16 @@ func (s *session) discover(ctx context.Context) (era drawbridge.Era, err error) 
 	return era, nil
 }
 
+// everything is what a client can declare that a server may ask it for.
+const everything = `{"roots":{},"sampling":{},"elicitation":{"form":{},"url":{}}}`
+
 // initialize greets a server of the legacy generation, and notes the answer. For a session of the caller's own the server
-// hears what the caller can do and speaks; for a shared one, that we can do nothing but tell it our roots, if we have any.
+// hears what the caller can do and speaks; for a shared one, that we can do everything: some servers list the tools that
+// ask only for clients that can be asked, and a caller who can calls them on a session of its own. Here questions are
+// refused, but for the one for roots.
 func (s *session) initialize(ctx context.Context, opener *drawbridge.Call) error {
 	s.opener = opener
-	version, capabilities := wire.Version20251125, json.RawMessage("{}")
-	if len(s.e.fleet.o.Roots) > 0 {
-		capabilities = json.RawMessage(`{"roots":{}}`)
-	}
+	version, capabilities := wire.Version20251125, json.RawMessage(everything)
 	if opener != nil {
 		if len(opener.Caller.Capabilities) > 0 {
 			capabilities = opener.Caller.Capabilities

@@ -51,6 +51,21 @@ func TestIdleServersStopAndStartAgain(t *testing.T) {
 	})
 }
 
+func TestALongCallIsNotIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{IdleStop: time.Minute, CallTimeout: time.Hour})
+		r.fake.on(wire.MethodToolsCall, func(*fakeConn, wire.Message) string {
+			<-time.After(30 * time.Minute)
+			return `{"content":[]}`
+		})
+		r.call(echo(caller(drawbridge.Legacy)))
+		r.later(2 * time.Minute)
+		if r.phase() != drawbridge.Idle {
+			t.Errorf("after the call it is %s", r.phase())
+		}
+	})
+}
+
 func TestWhoIsWatchedOrSaysNeverDoesNotStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, newFake(), Options{IdleStop: time.Minute})

@@ -61,7 +61,9 @@ func (e *endpoint) relist(s *session, began time.Time) error {
 	}
 	e.mu.Unlock()
 	if m := e.fleet.o.Memory; m != nil {
-		if err := m.SaveListing(e.ctx, l); err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), saveTimeout)
+		defer cancel()
+		if err := m.SaveListing(ctx, l); err != nil {
 			e.log.Warn("a listing was not saved", "error", err)
 		}
 	}

@@ -175,17 +175,13 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	}
 	view.deck = g.deck
 	members := g.members()
-	known := map[string]drawbridge.Listing{}
 	for i, m := range members {
-		if listing := mounts[m.Row].Listing; listing != nil {
-			members[i].Remembered = listing
-			known[m.Row] = *listing
-		}
+		members[i].Remembered = mounts[m.Row].Listing
 	}
 	if err := g.deck.Configure(ctx, members); err != nil {
 		return backend("record the configuration", err)
 	}
-	if g.fleet, err = g.newFleet(c, g.starter.ready(), known); err != nil {
+	if g.fleet, err = g.newFleet(c, g.starter.ready(), mounts); err != nil {
 		return err
 	}
 	g.starter.fleet = g.fleet

@@ -7,14 +7,18 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/store"
 )
 
 // none is the fleet of a build without MCP servers.
 type none struct{ rows []config.Server }
 
-func (g *Gateway) newFleet(_ Config, rows []config.Server, _ map[string]drawbridge.Listing) (fleet, error) {
+func (g *Gateway) newFleet(_ Config, rows []config.Server, _ map[string]store.Mount) (fleet, error) {
 	return &none{rows}, nil
 }
+
+// Mounted is the environment variable by which a program knows that a gateway started it as a server.
+const Mounted = "DRAWBRIDGE_MOUNTED"
 
 // Reap does nothing in a build without MCP servers: no process is ever started.
 func Reap() {}

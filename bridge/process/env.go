@@ -8,9 +8,13 @@ import (
 // ours are the variables of Drawbridge itself: a token, the URL of a store. They are for no server.
 const ours = "DRAWBRIDGE_"
 
+// Mounted is the variable that every server finds in its environment: a Drawbridge that does was started by another, and
+// would start itself again if it read the same configuration.
+const Mounted = ours + "MOUNTED"
+
 // Environ makes the environment of a program out of ours and what its row adds: "name=value" each, the row's last. Of
 // ours the program gets what every program needs to find itself (PATH, HOME, the locale, the directories for
-// configuration and temporary files), or everything where inherit is set; never the variables of Drawbridge.
+// configuration and temporary files), or everything where inherit is set; of the variables of Drawbridge only Mounted.
 func Environ(parent, row []string, inherit bool) []string {
 	env := make([]string, 0, len(row)+16)
 	for _, v := range parent {
@@ -20,6 +24,7 @@ func Environ(parent, row []string, inherit bool) []string {
 		}
 		env = append(env, v)
 	}
+	env = append(env, Mounted+"=1")
 	return append(env, row...)
 }
 

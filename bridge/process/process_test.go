@@ -250,7 +250,7 @@ func TestEnviron(t *testing.T) {
 		"AWS_SECRET_ACCESS_KEY=s", "DRAWBRIDGE_TOKEN=t", "NODE_OPTIONS=--inspect",
 	}
 	row := []string{"PATH=/opt/bin", "API_KEY=k"}
-	isolated := []string{"HOME=/home/me", "LC_ALL=C", "XDG_CONFIG_HOME=/x", "TERM=dumb", "PATH=/opt/bin", "API_KEY=k"}
+	isolated := []string{"HOME=/home/me", "LC_ALL=C", "XDG_CONFIG_HOME=/x", "TERM=dumb", "DRAWBRIDGE_MOUNTED=1", "PATH=/opt/bin", "API_KEY=k"}
 	if diff := cmp.Diff(isolated, process.Environ(parent, row, false)); diff != "" {
 		t.Error(diff)
 	}

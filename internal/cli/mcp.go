@@ -90,10 +90,9 @@ func (a *app) statuses(ctx context.Context) ([]drawbridge.Status, config.Set, er
 func statusOf(s config.Server, m store.Mount) drawbridge.Status {
 	row := drawbridge.Status{Server: s.ID, Phase: s.Phase, Transport: s.Transport(), Era: drawbridge.Era(0).String()}
 	if m.Status != nil {
-		phase := m.Status.Phase
 		row = *m.Status
-		if !alive(m.Owner) && phase != drawbridge.Faulted {
-			row.Phase = drawbridge.Idle
+		if !alive(m.Owner) {
+			row.Phase = afterwards(row)
 		}
 	}
 	if m.Listing != nil {
@@ -106,6 +105,15 @@ func statusOf(s config.Server, m store.Mount) drawbridge.Status {
 	}
 	row.Source = s.Origin.String()
 	return row
+}
+
+// afterwards is the phase of a server whose process is gone with ours: faulted where that is how it was, or was about to
+// be once more.
+func afterwards(last drawbridge.Status) drawbridge.Phase {
+	if last.Phase == drawbridge.Faulted || last.Phase == drawbridge.Connecting && last.Fault != "" {
+		return drawbridge.Faulted
+	}
+	return drawbridge.Idle
 }
 
 func printStatuses(w io.Writer, rows []drawbridge.Status) error {
@@ -126,6 +134,9 @@ func printStatuses(w io.Writer, rows []drawbridge.Status) error {
 
 // printTrouble adds what a person needs to mend a server: nothing for one that is well.
 func printTrouble(w io.Writer, r drawbridge.Status) {
+	if r.Phase == drawbridge.Idle || r.Phase == drawbridge.Ready {
+		r.Fault = "" // it is well again
+	}
 	if r.Reason == "" && r.Fault == "" && r.Junk == 0 {
 		return
 	}

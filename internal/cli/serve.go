@@ -65,6 +65,9 @@ func (a *app) token(file string) (string, error) {
 }
 
 func (a *app) serve(ctx context.Context, addr, token string, origins []string) error {
+	if _, mounted := a.Env(gateway.Mounted); mounted {
+		return usageError{errors.New("this drawbridge was started as a server by another drawbridge, which would go on without end (take its row out of the configuration)")}
+	}
 	g, err := a.gateway(ctx, func(c *gateway.Config) {
 		c.Token = token
 		c.Origins = origins
