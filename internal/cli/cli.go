@@ -10,9 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -201,26 +203,37 @@ func (a *app) configuration() (config.Set, error) {
 	return config.Load(config.Options{Paths: a.paths, Dir: a.Dir, LookupEnv: a.Env})
 }
 
-// openStore opens the store that the gateway would use.
+// openStore opens the store that the gateway would use, for a command that only reads: where there is none, none is made.
 func (a *app) openStore(ctx context.Context, set config.Set) (*store.DB, error) {
 	location, err := gateway.StoreLocation(a.store, set.Settings, a.Env)
 	if err != nil {
 		return nil, err
 	}
+	if _, err := os.Stat(location); errors.Is(err, fs.ErrNotExist) && !strings.Contains(location, "://") {
+		return nil, &noStoreError{location}
+	}
 	return store.Open(ctx, location, store.Options{})
 }
 
-// warn prints the configuration's warnings and the rows that stay off, for a person.
-func (a *app) warn(set config.Set) {
+// A noStoreError is a store that nothing has made yet.
+type noStoreError struct{ location string }
+
+func (e *noStoreError) Error() string {
+	return fmt.Sprintf("there is no store at %s yet (drawbridge serve makes it; --store names another)", e.location)
+}
+
+// notes are what a person should know of the configuration: its warnings, and the rows that stay off.
+func notes(set config.Set) (all []string) {
 	for _, w := range set.Warnings {
-		fmt.Fprintf(a.Err, "%s: %s\n", w.Origin, w.Text)
+		all = append(all, fmt.Sprintf("%s: %s", w.Origin, w.Text))
 	}
 	for _, s := range set.Servers {
 		switch s.Phase {
 		case drawbridge.NeedsApproval, drawbridge.Refused:
-			fmt.Fprintf(a.Err, "%s: %q is off: %s\n", s.Origin, s.ID, s.Reason)
+			all = append(all, fmt.Sprintf("%s: %q is off: %s", s.Origin, s.ID, s.Reason))
 		}
 	}
+	return all
 }
 
 // isTerminal says whether w is a terminal that a person looks at.

@@ -65,12 +65,7 @@ func (a *app) statuses(ctx context.Context) ([]drawbridge.Status, config.Set, er
 	if err != nil {
 		return nil, set, err
 	}
-	db, err := a.openStore(ctx, set)
-	if err != nil {
-		return nil, set, err
-	}
-	defer db.Close()
-	mounts, err := db.Mounts(ctx)
+	mounts, err := a.mounts(ctx, set)
 	if err != nil {
 		return nil, set, err
 	}
@@ -84,6 +79,19 @@ func (a *app) statuses(ctx context.Context) ([]drawbridge.Status, config.Set, er
 		rows = append(rows, row)
 	}
 	return rows, set, nil
+}
+
+// mounts is what the store remembers of servers: nothing where there is no store yet.
+func (a *app) mounts(ctx context.Context, set config.Set) (map[string]store.Mount, error) {
+	db, err := a.openStore(ctx, set)
+	if _, none := errors.AsType[*noStoreError](err); none {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	return db.Mounts(ctx)
 }
 
 // statusOf is the status of a configured row: what a living process last said of it, else what is stored.

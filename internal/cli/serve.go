@@ -77,7 +77,9 @@ func (a *app) serve(ctx context.Context, addr, token string, origins []string) e
 	}
 	defer g.Close()
 	set := g.Config()
-	a.warn(set)
+	for _, note := range notes(set) {
+		fmt.Fprintln(a.Err, note)
+	}
 	if len(set.Servers) == 0 {
 		fmt.Fprintln(a.Err, noServers)
 	}

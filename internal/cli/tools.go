@@ -267,6 +267,8 @@ func (a *app) withDeck(ctx context.Context, work func(context.Context, *gateway.
 		return err
 	}
 	defer g.Close()
-	a.warn(g.Config())
+	if n := len(notes(g.Config())); n > 0 {
+		fmt.Fprintf(a.Err, "drawbridge mcp list has notes on the configuration (%d)\n", n)
+	}
 	return a.running(ctx, g, func(ctx context.Context) error { return work(ctx, g) })
 }
