@@ -123,12 +123,12 @@ func latency(t *testing.T) []line {
 
 func largeResult(t *testing.T) []line {
 	w := prepare(t, 1, func(prefix string) request { return large(prefix, 256<<10) })
-	p50 := latencies(t, rounds(), calls(50), &w.directHTTP, &w.viaStdio, &w.viaHTTP, &w.naiveHTTP)
+	p50 := latencies(t, rounds(), calls(50), &w.directHTTP, &w.viaStdio, &w.viaHTTP, &w.reverseHTTP, &w.naiveHTTP)
 	show := func(c contender) string { return fmt.Sprintf("%s %.0f µs", c.name, median(p50[c.name])) }
 	var table []line
 	for _, way := range []contender{w.viaStdio, w.viaHTTP} {
 		table = append(table, line{
-			what: "256 KiB result, proxied ÷ direct HTTP", subject: show(way), control: show(w.directHTTP),
+			what: "256 KiB result ÷ direct HTTP", subject: show(way), control: show(w.directHTTP),
 			value: ratio(p50[way.name], p50[w.directHTTP.name]), bar: 1.5,
 		})
 	}
@@ -138,16 +138,20 @@ func largeResult(t *testing.T) []line {
 func throughput(t *testing.T) []line {
 	const callers = 32
 	w := prepare(t, callers, small)
-	perSecond := rates(t, rounds(), calls(2000), &w.directHTTP, &w.viaStdio, &w.viaHTTP, &w.naiveHTTP)
+	perSecond := rates(t, rounds(), calls(2000), &w.directHTTP, &w.viaStdio, &w.viaHTTP, &w.reverseHTTP, &w.naiveHTTP)
 	show := func(c contender) string { return fmt.Sprintf("%s %.0f/s", c.name, median(perSecond[c.name])) }
-	var table []line
-	for _, way := range []contender{w.viaStdio, w.viaHTTP} {
-		table = append(table, line{
-			what: "calls a second, 32 callers, proxied ÷ direct HTTP", subject: show(way), control: show(w.directHTTP),
-			value: ratio(perSecond[way.name], perSecond[w.directHTTP.name]), bar: 0.8, least: true,
-		})
-	}
-	return timed(table)
+	return timed([]line{
+		{
+			what: "calls a second, 32 callers, HTTP → stdio ÷ direct HTTP", subject: show(w.viaStdio), control: show(w.directHTTP),
+			value: ratio(perSecond[w.viaStdio.name], perSecond[w.directHTTP.name]), bar: 0.8, least: true,
+		},
+		// Where all processes share the processors, a second HTTP hop takes from the server's share: a proxy that only
+		// copies bytes stays below 0.8 of the direct rate too. So it is the control.
+		{
+			what: "calls a second, 32 callers, HTTP → HTTP ÷ reverse proxy", subject: show(w.viaHTTP), control: show(w.reverseHTTP),
+			value: ratio(perSecond[w.viaHTTP.name], perSecond[w.reverseHTTP.name]), bar: 0.8, least: true,
+		},
+	})
 }
 
 func timed(table []line) []line {

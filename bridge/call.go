@@ -170,7 +170,7 @@ func (s *session) do(ctx context.Context, call drawbridge.Call) (json.RawMessage
 			return nil, err
 		}
 	}
-	return fromServer(m.Result), nil
+	return questionsNamed(s.e.row.ID, fromServer(m.Result)), nil
 }
 
 // paramsOf gives the params of a call as the session's server is to see them.

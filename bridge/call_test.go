@@ -157,7 +157,7 @@ func TestServersAskTheCallerOfTheCall(t *testing.T) {
 				t.Errorf("%s: got %s%s", tt.name, m.Result, m.Error)
 			}
 		}
-		if diff := cmp.Diff([]string{`elicitation/create {"n":1.0}`}, p.questions()); diff != "" {
+		if diff := cmp.Diff([]string{`elicitation/create {"n":1.0,"_meta":{"drawbridge/server":"fake"}}`}, p.questions()); diff != "" {
 			t.Error(diff)
 		}
 		p.answer = func(string) (json.RawMessage, error) {

@@ -175,7 +175,7 @@ func (e *endpoint) ask(ctx context.Context, call drawbridge.Call, s *session, me
 	default:
 		return nil, wire.ErrorObject(wire.CodeMethodNotFound, fmt.Sprintf("%s: the client did not declare %s", method, capability), nil)
 	}
-	answer, err := call.Peer.Ask(ctx, method, params)
+	answer, err := call.Peer.Ask(ctx, method, named(e.row.ID, method, params))
 	if err == nil {
 		return answer, nil
 	}

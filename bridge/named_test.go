@@ -1,0 +1,27 @@
+package bridge
+
+import "testing"
+
+// TestNamed shows what of a server's questions changes: an elicitation says who asks, and nothing else does.
+func TestNamed(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"message":"name?","requestedSchema":{"x":1e2}}`: `{"message":"name?","requestedSchema":{"x":1e2},"_meta":{"drawbridge/server":"up"}}`,
+		`{"_meta":{"a":1,"drawbridge/server":"forged"}}`:  `{"_meta":{"a":1,"drawbridge/server":"up"}}`,
+	} {
+		if got := string(named("up", "elicitation/create", []byte(in))); got != want {
+			t.Errorf("got\n%s, want\n%s", got, want)
+		}
+		if got := string(named("up", "sampling/createMessage", []byte(in))); got != in {
+			t.Errorf("another request changed: %s", got)
+		}
+	}
+	for in, want := range map[string]string{
+		`{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"message":"?"}},"b":{"method":"roots/list"}},"n":1.0}`://
+		`{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"message":"?","_meta":{"drawbridge/server":"up"}}},"b":{"method":"roots/list"}},"n":1.0}`,
+		`{"content":[{"type":"text","text":"elicitation/create"}]}`: `{"content":[{"type":"text","text":"elicitation/create"}]}`,
+	} {
+		if got := string(questionsNamed("up", []byte(in))); got != want {
+			t.Errorf("got\n%s, want\n%s", got, want)
+		}
+	}
+}
