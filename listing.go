@@ -74,6 +74,9 @@ type Status struct {
 	// Stderr is the end of what the server wrote there; Junk counts what it wrote on stdout that was no message.
 	Stderr []string `json:"stderr,omitempty"`
 	Junk   int      `json:"junk,omitempty"`
+	// Notes say, for people, which of the server's names an earlier one has, and what of it is not on the deck and why: a
+	// line each, or one for all of a kind where there are more than five.
+	Notes []string `json:"notes,omitempty"`
 	// Source is the file and line of the row.
 	Source string `json:"source,omitempty"`
 }

@@ -200,14 +200,28 @@ func (d *Deck) find(ctx context.Context, call drawbridge.Call, p params) (target
 func (d *Deck) named(ctx context.Context, caller drawbridge.Caller, k kind, name string) (*item, error) {
 	look := func() *item { return d.view.Load().byMethod(k.list).find(caller, name) }
 	it := look()
-	if it == nil && d.beforeList != nil {
-		d.beforeList(ctx)
+	if it == nil && d.beforeUnknown != nil {
+		d.await(ctx, caller, name, func() bool { return look() != nil })
 		it = look()
 	}
 	if it == nil {
 		return nil, unknown(k.word, name)
 	}
 	return it, nil
+}
+
+// await waits for the servers that could bring the name, and no longer than until it is there.
+func (d *Deck) await(ctx context.Context, caller drawbridge.Caller, name string, there func() bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer d.OnEvent(func(Event) {
+		if there() {
+			cancel()
+		}
+	})()
+	if !there() { // it may have come before anybody listened
+		d.beforeUnknown(ctx, caller, name)
+	}
 }
 
 func (it *item) target() target { return target{spec: it.spec, own: it.spec.Tool} }

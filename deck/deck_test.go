@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
@@ -59,7 +61,7 @@ func (f *fake) SetLevel(_ context.Context, session, level string) error {
 }
 
 func (f *fake) RootsChanged(_ context.Context, session string) { f.hear("roots %q", session) }
-func (f *fake) EndSession(session string) { f.hear("end %q", session) }
+func (f *fake) EndSession(session string)                      { f.hear("end %q", session) }
 
 // memory is a journal in memory.
 type memory struct {
@@ -369,6 +371,41 @@ func TestAnUnknownNameWaitsForServersThatAreAboutToAppear(t *testing.T) {
 	if waited != 2 {
 		t.Errorf("waited %d times, want once more for the list", waited)
 	}
+}
+
+func TestTheWaitForAnUnknownNameEndsWhenItIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d *Deck
+		var asked []string
+		o := Options{
+			BeforeList: func(context.Context) { t.Error("a list is waited for") },
+			BeforeUnknown: func(ctx context.Context, caller drawbridge.Caller, name string) {
+				asked = append(asked, caller.Principal+" "+name)
+				select {
+				case <-ctx.Done():
+				case <-time.After(time.Minute):
+				}
+			},
+		}
+		d = open(t, &fake{}, o, listing("a"))
+		began := time.Now()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			<-time.After(time.Second)
+			enrol(t, d, listing("a", "y"))
+			<-time.After(time.Second)
+			enrol(t, d, listing("a", "y", "x"))
+		})
+		if err := call(t, d, ada, "a__x"); err != nil || time.Since(began) != 2*time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		wg.Wait()
+		wantFault(t, call(t, d, bob, "a__x"), drawbridge.NotFound, "unknown tool a__x")
+		if got := time.Since(began); got != 62*time.Second {
+			t.Errorf("what never came was unknown after %v", got)
+		}
+		wantList(t, asked, "ada a__x", "bob a__x")
+	})
 }
 
 func TestHelpShowsBridgedCardsBesideShippedOnes(t *testing.T) {

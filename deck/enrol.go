@@ -19,17 +19,19 @@ import (
 
 // A Deck is the cards that can be called now, with their siblings. Its methods may be called from several goroutines.
 type Deck struct {
-	up         Upstream
-	log        *slog.Logger
-	maker      maker
-	journal    ledger.Journal
-	stream     string
-	shipped    []*item
-	guards     []Guard
-	sealer     sealer
-	now        func() time.Time
-	maxTools   int
-	beforeList func(context.Context)
+	up       Upstream
+	log      *slog.Logger
+	maker    maker
+	journal  ledger.Journal
+	stream   string
+	shipped  []*item
+	guards   []Guard
+	sealer   sealer
+	now      func() time.Time
+	maxTools int
+	// beforeList and beforeUnknown may be nil.
+	beforeList    func(context.Context)
+	beforeUnknown func(context.Context, drawbridge.Caller, string)
 
 	view      atomic.Pointer[view]
 	versions  atomic.Uint64
@@ -48,7 +50,11 @@ type Deck struct {
 func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d := &Deck{
 		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, guards: o.Guards,
-		maker: maker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools, beforeList: o.BeforeList,
+		maker: maker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools,
+		beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
+	}
+	if d.beforeUnknown == nil && d.beforeList != nil {
+		d.beforeUnknown = func(ctx context.Context, _ drawbridge.Caller, _ string) { d.beforeList(ctx) }
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
@@ -266,22 +272,20 @@ func (d *Deck) change(f func(v *view) ([]*member, error)) error {
 	return err
 }
 
-// warn logs the clashes that are new, and for each server how much of what it lists is not on the deck, where that changed.
+// warn logs the clashes that are new, once for each two servers, and for each server how much of what it lists is not on
+// the deck, where that changed.
 func (d *Deck) warn(old, next *view) {
-	for _, k := range []kind{tools, prompts, resources, templates} {
+	for _, m := range next.members {
 		known := map[Clash]bool{}
-		for _, clashes := range old.shelf(k).clashes {
-			for _, c := range clashes {
-				known[c] = true
-			}
+		for _, c := range old.clashesOf(m.ID) {
+			known[c] = true
 		}
-		for _, m := range next.members {
-			for _, c := range next.shelf(k).clashes[m.ID] {
-				if !known[c] {
-					d.log.Warn("a server has a name that an earlier one has",
-						"server", m.ID, k.word, c.Tool, "name", c.Name, "winner", c.Winner, "listed", c.Listed)
-				}
-			}
+		fresh := slices.DeleteFunc(next.clashesOf(m.ID), func(c Clash) bool { return known[c] })
+		for len(fresh) > 0 {
+			first, count := fresh[0], len(fresh)
+			fresh = slices.DeleteFunc(fresh, func(c Clash) bool { return c.Winner == first.Winner })
+			d.log.Warn("a server has names that an earlier one has", "server", m.ID, "winner", first.Winner,
+				"count", count-len(fresh), "first", first.Name, "listed", first.Listed)
 		}
 	}
 	for _, m := range next.members {

@@ -219,7 +219,7 @@ func TestWhatCannotBeOnTheDeckIsShown(t *testing.T) {
 	}
 }
 
-func TestAClashIsLoggedOnce(t *testing.T) {
+func TestClashesOfTwoServersAreLoggedOnce(t *testing.T) {
 	var log strings.Builder
 	o := Options{Naming: Bare, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -229,10 +229,11 @@ func TestAClashIsLoggedOnce(t *testing.T) {
 			return a
 		},
 	}))}
-	d := open(t, &fake{}, o, listing("a", "echo"), listing("b", "echo", "echo"))
-	enrol(t, d, listing("a", "echo", "more"))
-	want := `level=WARN msg="a server has a name that an earlier one has" server=b tool=echo name=echo winner=a listed=b__echo
+	d := open(t, &fake{}, o, listing("a", "echo", "say"), listing("b", "say", "echo", "echo"), listing("c", "echo"))
+	enrol(t, d, listing("a", "echo", "say", "more"))
+	want := `level=WARN msg="a server has names that an earlier one has" server=b winner=a count=2 first=say listed=b__say
 level=WARN msg="some of what a server lists is not on the deck" server=b count=1 first="the server lists its name twice"
+level=WARN msg="a server has names that an earlier one has" server=c winner=a count=1 first=echo listed=c__echo
 `
 	if diff := cmp.Diff(want, log.String()); diff != "" {
 		t.Errorf("log (-want +got):\n%s", diff)
@@ -242,7 +243,7 @@ level=WARN msg="some of what a server lists is not on the deck" server=b count=1
 func TestBareNamesOfTwoTheLaterIsQualified(t *testing.T) {
 	d := open(t, &fake{}, Options{Naming: Bare}, listing("b", "echo", "get.item"), listing("a", "echo", "odd name"))
 	wantList(t, listed(t, d, ada, tools), "echo", "get.item", "a__echo", "a__odd_name_aca500")
-	want := []Clash{{Name: "echo", Winner: "b", Tool: "echo", Listed: "a__echo"}}
+	want := []Clash{{Kind: "tool", Name: "echo", Winner: "b", Tool: "echo", Listed: "a__echo"}}
 	if diff := cmp.Diff(want, d.Members()[1].Clashes); diff != "" {
 		t.Errorf("clashes (-want +got):\n%s", diff)
 	}

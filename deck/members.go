@@ -25,6 +25,8 @@ type MemberStatus struct {
 
 // A Clash is a name or URI that two servers would have, of which the first in configuration order has it.
 type Clash struct {
+	// Kind is "tool", "prompt", "resource" or "template".
+	Kind string
 	// Name is what both would be listed by.
 	Name string
 	// Winner has it; it is empty for a shipped card.
@@ -56,8 +58,8 @@ func (d *Deck) Members() []MemberStatus {
 		if m.listing != nil {
 			st.Era, st.Listed = m.listing.Era, m.listing.At
 		}
-		for _, s := range []*shelf{v.tools, v.prompts, v.resources, v.templates} {
-			st.Clashes = append(st.Clashes, s.clashes[m.ID]...)
+		st.Clashes = v.clashesOf(m.ID)
+		for _, s := range v.shelves() {
 			st.LeftOut = append(st.LeftOut, s.leftOut[m.ID]...)
 		}
 		out = append(out, st)

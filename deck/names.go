@@ -80,13 +80,29 @@ func mcpPart(text, fallback string) string {
 func marked(text string, server drawbridge.ServerID, tool string, digits int) drawbridge.CardName {
 	sum := sha256.Sum256([]byte(string(server) + "\x00" + tool))
 	mark := "_" + hex.EncodeToString(sum[:])[:digits]
-	legal := strings.Map(func(r rune) rune {
+	text = legal(text)
+	return drawbridge.CardName(text[:min(len(text), maxName-len(mark))] + mark)
+}
+
+// legal has "_" for every character that a name may not have.
+func legal(text string) string {
+	return strings.Map(func(r rune) rune {
 		if isNameChar(r) {
 			return r
 		}
 		return '_'
 	}, text)
-	return drawbridge.CardName(legal[:min(len(legal), maxName-len(mark))] + mark)
+}
+
+// Prefixes gives what a name of a server's card begins with where it says its server, in the styles Qualified and MCP. The
+// names of other servers may begin with one of them too.
+func Prefixes(server drawbridge.ServerID) []string {
+	const kept = maxName - longMark - 1 // a longer name may be cut here
+	out := []string{legal(joined(server, "")), "mcp_" + mcpPart(string(server), "server") + "_"}
+	for i, prefix := range out {
+		out[i] = prefix[:min(len(prefix), kept)]
+	}
+	return out
 }
 
 // isBareName says whether MCP allows the tool's name as it is.

@@ -112,3 +112,18 @@ func FuzzNames(f *testing.F) {
 		}
 	})
 }
+
+func TestPrefixesBeginEveryName(t *testing.T) {
+	for _, server := range []drawbridge.ServerID{"a", "a.", "a_", "A-b", "...", drawbridge.ServerID(strings.Repeat("long", 25))} {
+		for _, tool := range []string{"x", "_x", "a_x", "get item", "", strings.Repeat("much", 20)} {
+			for style, name := range map[Naming]drawbridge.CardName{
+				Qualified: qualifiedName(server, tool), MCP: mcpName(server, tool), "last": lastName(server, tool),
+			} {
+				begins := func(prefix string) bool { return strings.HasPrefix(string(name), prefix) }
+				if !slices.ContainsFunc(Prefixes(server), begins) {
+					t.Errorf("%s: %q begins with none of %q", style, name, Prefixes(server))
+				}
+			}
+		}
+	}
+}

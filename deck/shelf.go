@@ -117,7 +117,7 @@ func (s *shelf) place(k kind, it *item) *item {
 	if best.spec.Server == server && best.spec.Tool == it.spec.Tool {
 		return it // a server that lists a URI twice: both are its own, and they are called alike
 	}
-	clash := Clash{Name: string(it.names[0]), Winner: best.spec.Server, Tool: it.spec.Tool}
+	clash := Clash{Kind: k.word, Name: string(it.names[0]), Winner: best.spec.Server, Tool: it.spec.Tool}
 	others := it.names[1:]
 	if k.member == "name" {
 		others = append(slices.Clone(others), lastName(server, it.spec.Tool))

@@ -76,6 +76,16 @@ func (v *view) byMethod(method string) *shelf {
 	return nil
 }
 
+func (v *view) shelves() []*shelf { return []*shelf{v.tools, v.prompts, v.resources, v.templates} }
+
+// clashesOf gives the clashes of a server, in a slice of the caller's own.
+func (v *view) clashesOf(id drawbridge.ServerID) (out []Clash) {
+	for _, s := range v.shelves() {
+		out = append(out, s.clashes[id]...)
+	}
+	return out
+}
+
 // stacks gives what each member puts on the shelf of a kind, with the hint that its listing gave for it. A member that
 // was never listed may put something there at any moment, so a list without it is stale at once.
 func stacks(members []*member, k kind, pick func(*member) []*item) []stack {

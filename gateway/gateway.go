@@ -164,11 +164,12 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	if err != nil {
 		return backend("read the key of request states", err)
 	}
-	g.starter = newStarter(g.set.Mountable(), mounts, c.OnDemand, g.set.Settings.Grace)
+	g.starter = newStarter(g.set.Mountable(), mounts, c, g.set.Settings.Grace)
 	view := &control{}
 	g.deck, err = deck.New(ctx, g.starter, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: g.db, Stream: streamOf(c),
-		Cards: cards.Catalogue(view), StateKey: key, BeforeList: g.starter.beforeList,
+		Cards: cards.Catalogue(view), StateKey: key,
+		BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
 	})
 	if err != nil {
 		return backend("open the deck", err)

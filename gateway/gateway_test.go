@@ -213,6 +213,33 @@ func TestAServerThatComesLateIsToldOf(t *testing.T) {
 	want(t, names(t, g), "slow__echo", "quick__echo")
 }
 
+// TestACallOfAServerThatStillStartsWaitsForIt: its names are not unknown before its first attempt has ended.
+func TestACallOfAServerThatStillStartsWaitsForIt(t *testing.T) {
+	for _, naming := range []deck.Naming{deck.Qualified, deck.Bare} {
+		g := open(t, Config{Naming: naming, Servers: []config.Server{row(t, "slow", "slow-start", "600")}})
+		name := map[deck.Naming]string{deck.Qualified: "slow__echo", deck.Bare: "echo"}[naming]
+		if got, err := say(t, g, name, `{"text":"hello"}`); got != "hello" || err != nil {
+			t.Errorf("%s: %s says %q, %v", naming, name, got, err)
+		}
+		if _, err := say(t, g, "slow__nothing", `{}`); err == nil || err.Error() != "unknown tool slow__nothing" {
+			t.Errorf("%s: a name that it does not have: %v", naming, err)
+		}
+	}
+}
+
+func TestStatusNotesNamesThatAreTaken(t *testing.T) {
+	g := open(t, Config{Naming: deck.Bare, Servers: []config.Server{row(t, "a", "legacy"), row(t, "b", "legacy")}})
+	loaded(t, g)
+	got := map[drawbridge.ServerID][]string{}
+	for _, s := range g.Status() {
+		got[s.Server] = s.Notes
+	}
+	want := map[drawbridge.ServerID][]string{"a": nil, "b": {"tool echo: the name is taken by server a; listed as b__echo"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+}
+
 func TestAttachAndDetach(t *testing.T) {
 	g := open(t, Config{Servers: []config.Server{row(t, "one", "legacy")}})
 	if err := g.Attach(t.Context(), row(t, "two", "legacy")); err != nil {

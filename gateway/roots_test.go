@@ -1,5 +1,7 @@
 //go:build !nomcp
 
+//lint:file-ignore SA1019 roots are deprecated since 2026-07-28 and carried all the same: clients of other revisions have them
+
 package gateway_test
 
 import (

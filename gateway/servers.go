@@ -66,7 +66,7 @@ func (g *Gateway) Load(ctx context.Context) (cards []drawbridge.Spec, faults map
 // be going on.
 func (g *Gateway) AwaitNew(ctx context.Context) {
 	var group errgroup.Group
-	for _, id := range g.starter.unlisted {
+	for _, id := range g.starter.waitable() {
 		group.Go(func() error {
 			if err := g.starter.begin(ctx, id); err != nil {
 				return err
@@ -97,6 +97,7 @@ func (g *Gateway) Attach(ctx context.Context, row config.Server) error {
 		g.set.Servers = before
 		return errors.Join(err, g.deck.Configure(ctx, g.members()))
 	}
+	g.starter.attached(row.ID)
 	return nil
 }
 
@@ -151,6 +152,7 @@ func statusOf(s drawbridge.Status, live map[drawbridge.ServerID]drawbridge.Statu
 		s.Era, s.Listed = m.Era.String(), m.Listed
 	}
 	s.Cards, s.Prompts, s.Resources, s.Templates = len(m.Cards), len(m.Prompts), m.Resources, m.Templates
+	s.Notes = notes(m)
 	return s
 }
 

@@ -3,6 +3,8 @@ package gateway
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +20,9 @@ const (
 	defaultGrace = 250 * time.Millisecond
 	// startAtLatest is when remembered servers start although nobody asked for a list.
 	startAtLatest = time.Second
+	// unknownWait is how long a name waits for the server that it says, anyWait for all that could have a bare name.
+	unknownWait = 30 * time.Second
+	anyWait     = 5 * time.Second
 	// afterList lets the first answer out before dozens of processes start and want the processors.
 	afterList = 50 * time.Millisecond
 )
@@ -29,10 +34,11 @@ const (
 type starter struct {
 	fleet    fleet
 	onDemand bool
+	naming   deck.Naming
 	grace    time.Duration
 	rows     []config.Server
-	// fresh are the servers that the first list waits for, unlisted all that have no listing.
-	fresh, unlisted []drawbridge.ServerID
+	// fresh are the servers that the first list waits for.
+	fresh []drawbridge.ServerID
 
 	asked     chan struct{}
 	askedOnce sync.Once
@@ -43,22 +49,24 @@ type starter struct {
 	mu sync.Mutex
 	// held are the rows that the fleet does not know of yet.
 	held map[drawbridge.ServerID]config.Server
+	// unlisted are the servers that had no listing when they were configured.
+	unlisted []drawbridge.ServerID
 }
 
 var _ deck.Upstream = (*starter)(nil)
 
-func newStarter(rows []config.Server, mounts map[string]store.Mount, onDemand bool, grace time.Duration) *starter {
+func newStarter(rows []config.Server, mounts map[string]store.Mount, c Config, grace time.Duration) *starter {
 	if grace == 0 {
 		grace = defaultGrace
 	}
 	s := &starter{
-		onDemand: onDemand, grace: grace, rows: rows, asked: make(chan struct{}),
-		held: map[drawbridge.ServerID]config.Server{},
+		onDemand: c.OnDemand, naming: c.Naming, grace: grace, rows: rows,
+		asked: make(chan struct{}), held: map[drawbridge.ServerID]config.Server{},
 	}
 	for _, row := range rows {
 		m := mounts[row.Hash]
 		if m.Listing != nil {
-			if !onDemand {
+			if !c.OnDemand {
 				s.held[row.ID] = row
 			}
 			continue
@@ -68,7 +76,7 @@ func newStarter(rows []config.Server, mounts map[string]store.Mount, onDemand bo
 			s.fresh = append(s.fresh, row.ID)
 		}
 	}
-	s.waited.Store(onDemand || grace < 0 || len(s.fresh) == 0)
+	s.waited.Store(c.OnDemand || grace < 0 || len(s.fresh) == 0)
 	return s
 }
 
@@ -92,17 +100,57 @@ func (s *starter) beforeList(ctx context.Context) {
 		}
 		grace, cancel := context.WithTimeout(ctx, left)
 		defer cancel()
-		for _, id := range s.fresh {
-			if s.fleet.Attempted(grace, id) != nil && grace.Err() != nil {
-				break
-			}
-		}
+		s.attempted(grace, s.fresh)
 		if ctx.Err() != nil {
 			return
 		}
 		s.waited.Store(true)
 	}
 	s.askedOnce.Do(func() { close(s.asked) })
+}
+
+// attempted waits until the first attempt of each of the servers in this process has ended, or ctx.
+func (s *starter) attempted(ctx context.Context, ids []drawbridge.ServerID) {
+	for _, id := range ids {
+		if s.fleet.Attempted(ctx, id) != nil && ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// beforeUnknown has a call of a name that is nobody's wait for the first attempt of a server that was never listed: the
+// one that the name says, or where names are bare any, since each could have it. Any other name is in no list either, and
+// waits as a list does. Where servers start on demand there is no attempt to wait for.
+func (s *starter) beforeUnknown(ctx context.Context, caller drawbridge.Caller, name string) {
+	if s.onDemand {
+		return
+	}
+	ids := slices.DeleteFunc(s.waitable(), func(id drawbridge.ServerID) bool {
+		return !caller.Holds([]drawbridge.Scope{drawbridge.ServerScope(id)})
+	})
+	most := anyWait
+	if id, ok := saidBy(name, ids); ok {
+		ids, most = []drawbridge.ServerID{id}, unknownWait
+	} else if s.naming != deck.Bare {
+		s.beforeList(ctx)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	s.attempted(ctx, ids)
+}
+
+// saidBy gives the server that the name begins with; of several the one with most of it.
+func saidBy(name string, ids []drawbridge.ServerID) (said drawbridge.ServerID, ok bool) {
+	longest := 0
+	for _, id := range ids {
+		for _, prefix := range deck.Prefixes(id) {
+			if len(prefix) > longest && strings.HasPrefix(name, prefix) {
+				said, longest = id, len(prefix)
+			}
+		}
+	}
+	return said, longest > 0
 }
 
 // run lets the remembered servers start when it is their time.
@@ -152,10 +200,25 @@ func (s *starter) holds(id drawbridge.ServerID) bool {
 	return ok
 }
 
-// forget drops a row that is still held, and says whether it was.
+// attached takes note of a server that came after the start.
+func (s *starter) attached(id drawbridge.ServerID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unlisted = append(s.unlisted, id)
+}
+
+// waitable gives the servers that had no listing when they were configured, in a slice of the caller's own.
+func (s *starter) waitable() []drawbridge.ServerID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.unlisted)
+}
+
+// forget drops a row, and says whether it was still held.
 func (s *starter) forget(id drawbridge.ServerID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.unlisted = slices.DeleteFunc(s.unlisted, func(other drawbridge.ServerID) bool { return other == id })
 	_, ok := s.held[id]
 	delete(s.held, id)
 	return ok
@@ -206,7 +269,9 @@ func (s *starter) SetLevel(ctx context.Context, session, level string) error {
 }
 
 // RootsChanged passes on that a caller's roots have changed.
-func (s *starter) RootsChanged(ctx context.Context, session string) { s.fleet.RootsChanged(ctx, session) }
+func (s *starter) RootsChanged(ctx context.Context, session string) {
+	s.fleet.RootsChanged(ctx, session)
+}
 
 // EndSession passes the end of a session on.
 func (s *starter) EndSession(session string) { s.fleet.EndSession(session) }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/google/go-cmp/cmp"
 )
@@ -89,7 +90,7 @@ var (
 
 // setUp makes a starter over a yard, at the time 0 of a bubble.
 func setUp(onDemand bool, grace time.Duration, attempts map[drawbridge.ServerID]time.Duration) (*starter, *yard) {
-	s := newStarter(rows, mounts, onDemand, grace)
+	s := newStarter(rows, mounts, Config{OnDemand: onDemand}, grace)
 	y := &yard{began: time.Now(), attempts: attempts}
 	s.fleet = y
 	return s, y
@@ -195,6 +196,64 @@ func TestRememberedServersStartWhenItIsTheirTime(t *testing.T) {
 	}
 }
 
+func TestAnUnknownNameWaitsForTheServersThatCouldBringIt(t *testing.T) {
+	all := drawbridge.Caller{Kind: drawbridge.External, Scopes: []drawbridge.Scope{"*"}}
+	other := drawbridge.Caller{Kind: drawbridge.External, Scopes: []drawbridge.Scope{"mcp:failed"}}
+	soon := map[drawbridge.ServerID]time.Duration{"new": 2 * time.Second, "failed": 3 * time.Second, "new.": 7 * time.Second}
+	for _, tt := range []struct {
+		why      string
+		caller   drawbridge.Caller
+		naming   deck.Naming
+		name     string
+		attempts map[drawbridge.ServerID]time.Duration
+		want     time.Duration
+	}{
+		{"it begins with a server", all, "", "new__x", soon, 2 * time.Second},
+		{"one that failed before", all, deck.Bare, "failed__x", soon, 3 * time.Second},
+		{"one that hangs", all, "", "new__x", nil, 30 * time.Second},
+		{"the longest", all, "", "new___x_0a1b2c", soon, 7 * time.Second},
+		{"in the other style", all, "", "mcp_failed_x", soon, 3 * time.Second},
+		{"one that the caller may not know of", other, "", "new__x", soon, 250 * time.Millisecond},
+		{"a listed one", all, "", "listed__x", soon, 250 * time.Millisecond},
+		{"a bare name, where names are qualified", all, "", "x", soon, 250 * time.Millisecond},
+		{"a bare name", all, deck.Bare, "x", map[drawbridge.ServerID]time.Duration{"new": 1, "failed": time.Second, "new.": 2}, time.Second},
+		{"a bare name, and one hangs", all, deck.Bare, "x", nil, 5 * time.Second},
+		{"a bare name of the one known server", other, deck.Bare, "x", soon, 3 * time.Second},
+	} {
+		t.Run(tt.why, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, y := setUp(false, 0, tt.attempts)
+				s.naming = tt.naming
+				s.attached("new.")
+				s.beforeUnknown(t.Context(), tt.caller, tt.name)
+				if got := time.Since(y.began); got != tt.want {
+					t.Errorf("unknown after %v, want %v", got, tt.want)
+				}
+			})
+		})
+	}
+	t.Run("on demand", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s, y := setUp(true, 0, nil)
+			s.beforeUnknown(t.Context(), all, "new__x")
+			if got := time.Since(y.began); got != 0 {
+				t.Errorf("unknown after %v", got)
+			}
+		})
+	})
+	t.Run("no longer than the caller", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s, y := setUp(false, 0, nil)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			s.beforeUnknown(ctx, all, "new__x")
+			if got := time.Since(y.began); got != time.Second {
+				t.Errorf("unknown after %v", got)
+			}
+		})
+	})
+}
+
 func TestOnDemandTheFleetHasAllAndStartsNone(t *testing.T) {
 	s, y := setUp(true, 0, nil)
 	if got := ids(s.ready()); len(got) != len(rows) {
@@ -203,7 +262,7 @@ func TestOnDemandTheFleetHasAllAndStartsNone(t *testing.T) {
 	if err := s.run(t.Context(), slog.New(slog.DiscardHandler)); err != nil || len(y.told()) > 0 {
 		t.Errorf("the fleet heard %v, %v", y.told(), err)
 	}
-	if got := fmt.Sprint(s.unlisted); got != "[new failed]" {
+	if got := fmt.Sprint(s.waitable()); got != "[new failed]" {
 		t.Errorf("without a listing are %s", got)
 	}
 }

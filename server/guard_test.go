@@ -127,13 +127,25 @@ func (farListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2,
 
 func TestServeRefusesTheNetworkWithoutToken(t *testing.T) {
 	s := newServer(t, newFakeDeck(), Options{})
-	err := s.Serve(t.Context(), farListener{})
-	f, ok := errors.AsType[*drawbridge.Fault](err)
-	if !ok || f.Code != drawbridge.InvalidInput {
-		t.Fatalf("error %v, want an InvalidInput fault", err)
+	for _, err := range []error{s.CheckListener(farListener{}), s.Serve(t.Context(), farListener{})} {
+		f, ok := errors.AsType[*drawbridge.Fault](err)
+		if !ok || f.Code != drawbridge.InvalidInput {
+			t.Fatalf("error %v, want an InvalidInput fault", err)
+		}
+		if want := "serve on 192.0.2.1:80: beyond loopback a bearer token is needed (set a token, or bind 127.0.0.1)"; f.Error() != want {
+			t.Errorf("error %q, want %q", f, want)
+		}
 	}
-	if want := "serve on 192.0.2.1:80: beyond loopback a bearer token is needed (set a token, or bind 127.0.0.1)"; f.Error() != want {
-		t.Errorf("error %q, want %q", f, want)
+	if err := newServer(t, newFakeDeck(), Options{Token: []byte("secret")}).CheckListener(farListener{}); err != nil {
+		t.Errorf("with a token: %v", err)
+	}
+	near, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer near.Close()
+	if err := s.CheckListener(near); err != nil {
+		t.Errorf("on loopback: %v", err)
 	}
 }
 

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -38,15 +37,25 @@ type door struct {
 // others than this machine reach, and has set no token, must check callers before it.
 func (s *Server) Handler() http.Handler { return &door{s: s, ending: s.life.Done(), life: s.life} }
 
+// CheckListener says whether Serve would answer on the listener, for those who want to know before they tell anybody its
+// address. The error is a *drawbridge.Fault InvalidInput for one that others than this machine reach, where there is no
+// token.
+func (s *Server) CheckListener(l net.Listener) error {
+	if len(s.o.Token) > 0 || isLoopback(l.Addr()) {
+		return nil
+	}
+	return &drawbridge.Fault{
+		Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "serve on " + l.Addr().String(),
+		Err: errors.New("beyond loopback a bearer token is needed"), Next: "set a token, or bind 127.0.0.1",
+	}
+}
+
 // Serve answers HTTP on the listener, MCP at [Path], until ctx ends: then streams end, calls in progress get a few seconds,
-// and the listener is closed. It refuses a listener that others than this machine reach where there is no token, with a
-// *drawbridge.Fault. The error is the context's where the context ended it.
+// and the listener is closed. It refuses what [Server.CheckListener] refuses. The error is the context's where the context
+// ended it.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	if len(s.o.Token) == 0 && !isLoopback(l.Addr()) {
-		return &drawbridge.Fault{
-			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "serve on " + l.Addr().String(),
-			Err: errors.New("beyond loopback a bearer token is needed"), Next: "set a token, or bind 127.0.0.1",
-		}
+	if err := s.CheckListener(l); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -133,22 +142,17 @@ func (d *door) post(w http.ResponseWriter, r *http.Request) {
 		d.legacyBatch(x, body)
 		return
 	}
-	m, err := wire.Parse(body)
+	l, err := readLetter(body)
 	switch {
 	case err != nil:
 		x.answer(nil, http.StatusBadRequest, failure(wire.CodeParse, "Parse error: "+err.Error(), nil))
-	case m.IsRequest() && !isID(m.ID) || !m.IsRequest() && !m.IsNotification() && !m.IsResponse():
-		x.answer(nil, http.StatusBadRequest, failure(wire.CodeInvalidRequest, "Invalid request", nil))
-	case wire.EraOf(version) == drawbridge.Modern || saysModern(body, m):
-		d.modernPost(x, m)
+	case !l.refusal.isNone():
+		x.answer(l.to, http.StatusBadRequest, l.refusal)
+	case wire.EraOf(version) == drawbridge.Modern || saysModern(body, l.Message):
+		d.modernPost(x, l.Message)
 	default:
-		d.legacyPost(x, m)
+		d.legacyPost(x, l.Message)
 	}
-}
-
-// isID says whether a request's id is a string or a number.
-func isID(id json.RawMessage) bool {
-	return id[0] == '"' || id[0] == '-' || '0' <= id[0] && id[0] <= '9'
 }
 
 // read reads a request's body into one buffer. It says false where it has answered itself.

@@ -46,9 +46,9 @@ func (c *session) inFlight(ctx context.Context, m wire.Message, run func(context
 	defer c.flights.remove(m.ID)
 	select {
 	case <-c.ended:
-		return reply{}
+		return orEnded(ctx, reply{})
 	default:
-		return run(ctx)
+		return orEnded(ctx, run(ctx))
 	}
 }
 

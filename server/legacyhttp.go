@@ -102,17 +102,17 @@ func (d *door) legacyBatch(x *exchange, body []byte) {
 }
 
 // readBatch reads the messages of a batch.
-func readBatch(body []byte) ([]wire.Message, reply) {
+func readBatch(body []byte) ([]letter, reply) {
 	if err := wire.Valid(body); err != nil {
 		return nil, failure(wire.CodeParse, "Parse error: "+err.Error(), nil)
 	}
-	var messages []wire.Message
+	var messages []letter
 	for raw := range wire.Elements(body) {
-		m, err := wire.Parse(raw)
+		l, err := readLetter(raw)
 		if err != nil || len(messages) == maxBatch {
 			return nil, failure(wire.CodeInvalidRequest, "Invalid batch", nil)
 		}
-		messages = append(messages, m)
+		messages = append(messages, l)
 	}
 	if len(messages) == 0 {
 		return nil, failure(wire.CodeInvalidRequest, "Empty batch", nil)
@@ -121,16 +121,17 @@ func readBatch(body []byte) ([]wire.Message, reply) {
 }
 
 // batch answers the messages of a batch one after the other, each answer a line.
-func (s *Server) batch(ctx context.Context, c *session, messages []wire.Message, voice voice) [][]byte {
+func (s *Server) batch(ctx context.Context, c *session, messages []letter, voice voice) [][]byte {
 	var lines [][]byte
-	for _, m := range messages {
+	for _, l := range messages {
+		m := l.Message
 		switch {
+		case !l.refusal.isNone():
+			lines = append(lines, l.refusal.line(l.to))
 		case m.IsResponse():
 			c.answered(m)
 		case m.IsNotification():
 			s.noted(ctx, c, m)
-		case !m.IsRequest() || !isID(m.ID):
-			lines = append(lines, failure(wire.CodeInvalidRequest, "Invalid request", nil).line(nil))
 		default:
 			answer := c.inFlight(ctx, m, func(ctx context.Context) reply { return s.legacy(ctx, c, m, voice) })
 			if !answer.isNone() {

@@ -61,6 +61,12 @@ func TestModernAnswers(t *testing.T) {
 			`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: json: want a comma or the end of the object at byte 7"}}`},
 		{"an id that is none", `{"jsonrpc":"2.0","id":{},"method":"tools/list"}`, 400,
 			`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request"}}`},
+		{"a method that is none", `{"jsonrpc":"2.0","id":8,"method":{}}`, 400,
+			`{"jsonrpc":"2.0","id":8,"error":{"code":-32600,"message":"Invalid request: the method is no name"}}`},
+		{"params that are none", `{"jsonrpc":"2.0","id":9,"method":"tools/list","params":true}`, 400,
+			`{"jsonrpc":"2.0","id":9,"error":{"code":-32600,"message":"Invalid request: params are no object"}}`},
+		{"params by position", `{"jsonrpc":"2.0","id":10,"method":"tools/list","params":[1]}`, 400,
+			`{"jsonrpc":"2.0","id":10,"error":{"code":-32602,"message":"Invalid params: want an object"}}`},
 		{"a notification", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, 202, ``},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -17,15 +17,16 @@ const (
 	// maxInFlight is how many requests of a pipe may be in progress; more are refused.
 	maxInFlight = 1024
 	// lastCalls is what requests in progress get to end when the input has ended: people pipe requests in and expect
-	// their answers.
-	lastCalls = 10 * time.Second
+	// their answers. What takes longer is answered with an error.
+	lastCalls = 5 * time.Second
 	// lastWords is how long we wait for a reader or a writer that cannot be interrupted.
 	lastWords = 200 * time.Millisecond
 )
 
 // ServeStdio answers MCP on a pair of pipes, one message a line, until in or ctx ends or nobody reads out. Requests that
 // carry a stateless revision in "_meta" are answered in it; the others belong to the one stateful session that initialize
-// opens. When in ends, requests in progress get a few seconds to end. When ctx ends everything does at once: in is closed
+// opens. When in ends, requests in progress get a few seconds to end, and are then ended and
+// answered with an error. When ctx ends everything does at once: in is closed
 // where it is an io.Closer, and so is out where a write is stuck in it, so that no goroutine stays behind in them.
 //
 // The error is nil at the end of in, the context's where that ended it, and else what went wrong with in or out.
@@ -38,6 +39,8 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	defer cancel(nil)
 	defer context.AfterFunc(s.life, func() { cancel(context.Canceled) })()
 	p := &pipe{s: s, out: newOutbox(), life: ctx, eof: make(chan struct{})}
+	p.calls, p.endCalls = context.WithCancelCause(ctx)
+	defer p.endCalls(nil)
 	var writing, reading sync.WaitGroup
 	writing.Go(func() {
 		p.out.run(func(b []byte) error {
@@ -130,6 +133,9 @@ type pipe struct {
 	// life ends with the conversation, eof is closed when nothing more will be read.
 	life context.Context
 	eof  chan struct{}
+	// calls is what requests run in; it ends with life, or some time after the input.
+	calls    context.Context
+	endCalls context.CancelCauseFunc
 	// session is the stateful client, nil before initialize. Only serve's goroutine sets it.
 	session *session
 	flights flights
@@ -166,10 +172,22 @@ func (p *pipe) serve(lines <-chan line) error {
 	}
 }
 
+// errInputEnded is why requests end that take too long after the end of input. Unlike those that the client cancelled
+// these are answered.
+var errInputEnded = errors.New("the input ended")
+
+// orEnded is the answer of a request that ran in ctx: an error in the place of none, where ctx ended with the input.
+func orEnded(ctx context.Context, answer reply) reply {
+	if answer.isNone() && context.Cause(ctx) == errInputEnded {
+		return failure(wire.CodeInternal, "The input ended", nil)
+	}
+	return answer
+}
+
 // drain waits for the requests in progress, after the end of input for some time only, and ends the session.
 func (p *pipe) drain() {
 	waitFor(&p.working, lastCalls)
-	p.flights.cancelAll()
+	p.endCalls(errInputEnded)
 	if p.session != nil {
 		p.s.endSession(p.session)
 	}
@@ -199,18 +217,19 @@ func (p *pipe) takeValue(value []byte) {
 		p.takeBatch(value)
 		return
 	}
-	m, err := wire.Parse(value)
+	l, err := readLetter(value)
+	m := l.Message
 	switch {
 	case err != nil:
 		p.answer(nil, failure(wire.CodeInvalidRequest, "Invalid request: "+err.Error(), nil))
+	case !l.refusal.isNone():
+		p.answer(l.to, l.refusal)
 	case m.IsResponse():
 		if p.session != nil {
 			p.session.answered(m)
 		}
 	case m.IsNotification():
 		p.note(m)
-	case !m.IsRequest() || !isID(m.ID):
-		p.answer(nil, failure(wire.CodeInvalidRequest, "Invalid request", nil))
 	case saysModern(value, m):
 		p.modern(m)
 	default:
@@ -230,7 +249,7 @@ func (p *pipe) note(m wire.Message) {
 
 // start runs a request in a goroutine of its own, which the pipe waits for.
 func (p *pipe) start(m wire.Message, run func(context.Context) reply) {
-	ctx, cancel := context.WithCancel(p.life)
+	ctx, cancel := context.WithCancel(p.calls)
 	refuse := func(code int, text string) {
 		cancel()
 		p.answer(m.ID, failure(code, text, nil))
@@ -245,9 +264,9 @@ func (p *pipe) start(m wire.Message, run func(context.Context) reply) {
 	}
 	p.working.Go(func() {
 		defer cancel()
-		answer := run(ctx)
+		answer := orEnded(ctx, run(ctx))
 		p.flights.remove(m.ID)
-		if ctx.Err() == nil { // what is cancelled has no answer
+		if ctx.Err() == nil || context.Cause(ctx) == errInputEnded { // what is cancelled has no answer
 			p.answer(m.ID, answer)
 		}
 	})
@@ -341,7 +360,7 @@ func (p *pipe) takeBatch(value []byte) {
 	}
 	c := p.session
 	p.working.Go(func() {
-		if lines := p.s.batch(p.life, c, messages, p); len(lines) > 0 {
+		if lines := p.s.batch(p.calls, c, messages, p); len(lines) > 0 {
 			_ = p.say(joinLines(lines), true) // a client that is gone needs no answer
 		}
 	})

@@ -106,6 +106,13 @@ func TestStdio(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":8`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`},
 		{`7`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: json: want an object at byte 0"}}`},
 		{`{"jsonrpc":"2.0","id":true,"method":"ping"}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request"}}`},
+		{`{"jsonrpc":"2.0","id":true,"method":7}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request"}}`},
+		{`{"jsonrpc":"2.0","id":11}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request"}}`},
+		{`{"jsonrpc":"2.0","id":11,"method":7}`, `{"jsonrpc":"2.0","id":11,"error":{"code":-32600,"message":"Invalid request: the method is no name"}}`},
+		{`{"jsonrpc":"2.0","id":"a","method":"tools/list","params":"x"}`, `{"jsonrpc":"2.0","id":"a","error":{"code":-32600,"message":"Invalid request: params are no object"}}`},
+		{`{"jsonrpc":"2.0","id":12,"method":"tools/list","params":[]}`, `{"jsonrpc":"2.0","id":12,"error":{"code":-32602,"message":"Invalid params: want an object"}}`},
+		{`{"jsonrpc":"2.0","id":13,"method":"no/such","params":[]}`, `{"jsonrpc":"2.0","id":13,"error":{"code":-32601,"message":"Method not found: no/such"}}`},
+		{`{"jsonrpc":"2.0","id":14,"method":"ping","params":null}`, `{"jsonrpc":"2.0","id":14,"result":{}}`},
 	} {
 		c.send(tt.send)
 		c.want(tt.want)
@@ -127,6 +134,51 @@ func TestStdioBatch(t *testing.T) {
 	c.open(d, openOld, "2025-03-26")
 	c.send(`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/initialized"},{"jsonrpc":"2.0","id":2,"method":"ping"}]`)
 	c.want(`[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"result":{}}]`)
+	c.send(`[{"jsonrpc":"2.0","id":3,"method":[]},{"jsonrpc":"2.0","id":4,"method":"ping","params":7},{"jsonrpc":"2.0","method":"ping","params":7},{"jsonrpc":"2.0","id":5,"method":"ping","params":[]},{"jsonrpc":"2.0","id":{},"method":"ping"}]`)
+	c.want(`[{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"Invalid request: the method is no name"}},` +
+		`{"jsonrpc":"2.0","id":4,"error":{"code":-32600,"message":"Invalid request: params are no object"}},` +
+		`{"jsonrpc":"2.0","id":5,"error":{"code":-32602,"message":"Invalid params: want an object"}},` +
+		`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request"}}]`)
+}
+
+// TestStdioEndsWithAnAnswer: what is still in progress some time after the end of input is answered all the same, but for
+// what its caller cancelled.
+func TestStdioEndsWithAnAnswer(t *testing.T) {
+	for _, stuck := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo",` + meta + `}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"echo"}}`,
+		`[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}},{"jsonrpc":"2.0","id":2,"method":"ping"}]`,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d := newFakeDeck()
+			d.do = func(ctx context.Context, _ drawbridge.Call) (drawbridge.Result, error) {
+				<-ctx.Done()
+				<-time.After(time.Millisecond) // a client that cancels gets no answer although its call ends late
+				return drawbridge.Result{}, ctx.Err()
+			}
+			c := dial(t, d)
+			c.open(d, openOld, "2025-03-26")
+			c.send(`{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"echo"}}`, stuck)
+			began := time.Now()
+			c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0}}`)
+			c.in.Close()
+			want := `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The input ended"}}`
+			if stuck[0] == '[' {
+				want = `[` + want + `,` + strings.Replace(want, `"id":1`, `"id":2`, 1) + `]`
+			}
+			c.want(want)
+			if got := time.Since(began).Truncate(time.Second); got != 5*time.Second {
+				t.Errorf("the answer came after %v", got)
+			}
+			if rest, err := c.lines.Next(); err != io.EOF {
+				t.Errorf("then came %s, %v", rest, err)
+			}
+			if err := <-c.ended; err != nil {
+				t.Errorf("the end: %v", err)
+			}
+			c.stop()
+		})
+	}
 }
 
 // TestStdioCancel: what is cancelled has no answer, in either generation.

@@ -90,6 +90,9 @@ func (a *app) serve(ctx context.Context, addr, token string, origins []string) e
 			return err
 		}
 		defer listener.Close()
+		if err := g.Server().CheckListener(listener); err != nil {
+			return fmt.Errorf("%w: --token-file FILE, or %s in the environment, sets one", err, tokenVariable)
+		}
 		fmt.Fprintf(a.Out, "http://%s/mcp\n", listener.Addr())
 		door = func(ctx context.Context) error { return g.Server().Serve(ctx, listener) }
 	}

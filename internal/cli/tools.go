@@ -76,6 +76,9 @@ func (a *app) printCards(g *gateway.Gateway, list deck.List) error {
 		return err
 	}
 	for _, s := range g.Status() {
+		for _, note := range s.Notes {
+			fmt.Fprintf(a.Err, "server %q: %s\n", s.Server, note)
+		}
 		switch {
 		case s.Phase == drawbridge.Faulted:
 			fmt.Fprintf(a.Err, "server %q is not there: %s\n", s.Server, s.Fault)

@@ -1,0 +1,90 @@
+package gateway
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+)
+
+const (
+	// maxAlike is how many notes that differ in the name alone are told one by one.
+	maxAlike = 5
+	// maxNoted is the most characters of a server's own name for something that a note repeats.
+	maxNoted = 100
+)
+
+// alike are the notes of one kind: each on its own, and the one that stands for all where they are many.
+type alike struct {
+	each []string
+	all  func(count int) string
+}
+
+// notes says for people what of a server is not on the deck, or not by its name.
+func notes(m deck.MemberStatus) []string {
+	var kinds []*alike
+	byKey := map[string]*alike{}
+	add := func(key, note string, all func(int) string) {
+		if byKey[key] == nil {
+			byKey[key] = &alike{all: all}
+			kinds = append(kinds, byKey[key])
+		}
+		byKey[key].each = append(byKey[key].each, note)
+	}
+	// told are the clashes that left something out: they say more than the reason does.
+	told := map[[2]string]bool{}
+	for _, c := range m.Clashes {
+		rest, allRest := "; listed as "+c.Listed, ""
+		if c.Listed == "" {
+			rest, allRest = "; not listed", "; not listed"
+			told[[2]string{c.Kind, c.Tool}] = true
+		}
+		winner := winnerOf(c.Winner)
+		add("taken "+c.Kind+" "+winner+allRest, fmt.Sprintf("%s: the name is taken by %s%s", thing(c.Kind, c.Name), winner, rest),
+			func(n int) string {
+				return fmt.Sprintf("%d %ss: their names are taken by %s%s", n, c.Kind, winner, allRest)
+			})
+	}
+	for _, l := range m.LeftOut {
+		if told[[2]string{l.Kind, l.Name}] {
+			continue
+		}
+		add("out "+l.Kind+" "+l.Reason, fmt.Sprintf("%s: left out, because %s", thing(l.Kind, l.Name), l.Reason),
+			func(n int) string { return fmt.Sprintf("%d %ss: left out, each because %s", n, l.Kind, l.Reason) })
+	}
+	var out []string
+	for _, k := range kinds {
+		if n := len(k.each); n > maxAlike {
+			out = append(out, k.all(n))
+			continue
+		}
+		out = append(out, k.each...)
+	}
+	return out
+}
+
+func winnerOf(id drawbridge.ServerID) string {
+	if id == "" {
+		return "Drawbridge itself"
+	}
+	return "server " + string(id)
+}
+
+// thing names something of a server's. What a terminal would not print but obey is left out.
+func thing(kind, name string) string {
+	if name == "" {
+		return "a " + kind
+	}
+	shown := []rune(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, name))
+	if len(shown) > maxNoted {
+		shown = append(shown[:maxNoted-1], '…')
+	}
+	return kind + " " + string(shown)
+}
