@@ -10,7 +10,7 @@ import (
 )
 
 // DefaultMaxLine is how many bytes a line may have where nobody says otherwise.
-const DefaultMaxLine = 64 << 20
+const DefaultMaxLine = 32 << 20
 
 // ErrTooLong is the error for a line or an event over its bound. It was thrown away whole; its reader goes on behind it.
 var ErrTooLong = errors.New("message is over the size bound")
@@ -37,7 +37,8 @@ func NewLineReader(r io.Reader, max int) *LineReader {
 
 // Next returns the next line that may hold a message, without line end, byte order mark and surrounding blanks; blank
 // lines are passed over. The line belongs to the caller. A line over the bound gives ErrTooLong as soon as that is known,
-// and the next call goes on behind it. What the source's end cuts off counts as a line; then comes the source's error,
+// and the next call goes on behind it; so does one of 64 KiB that begins neither an object nor an array, since a server
+// that floods its output must not cost the memory of a message. What the source's end cuts off counts as a line; then comes the source's error,
 // io.EOF at an orderly end, for this call and every later one.
 func (r *LineReader) Next() ([]byte, error) {
 	for {
@@ -51,9 +52,11 @@ func (r *LineReader) Next() ([]byte, error) {
 	}
 }
 
-// read returns one line as it is, fresh.
+// read returns one line as it is, fresh. Of a line that the buffer does not hold the parts are joined once, at its end;
+// blanks in front of it are not kept.
 func (r *LineReader) read() ([]byte, error) {
-	var line []byte
+	var parts [][]byte
+	size, begun, hopeful := 0, false, false
 	for r.err == nil {
 		part, err := r.src.ReadSlice('\n')
 		ended := err == nil
@@ -64,30 +67,41 @@ func (r *LineReader) read() ([]byte, error) {
 			r.skip = !ended
 			continue
 		}
-		if len(line)+len(bytes.TrimRight(part, "\r\n")) > r.max {
+		text := bytes.TrimRight(part, "\r\n")
+		if size += len(text); !begun {
+			front := bytes.TrimLeft(text, surrounding+string(byteOrderMark))
+			begun = len(front) > 0
+			hopeful = begun && (front[0] == '{' || front[0] == '[')
+		}
+		switch {
+		case size > r.max, begun && !hopeful && size >= bufferSize:
 			r.skip = !ended
 			return nil, ErrTooLong
-		}
-		if ended && line == nil {
+		case ended && parts == nil:
 			return slices.Clone(part), nil
+		case begun:
+			parts = append(parts, slices.Clone(part))
 		}
-		if line = append(line, part...); ended {
-			return line, nil
+		if ended {
+			return bytes.Join(parts, nil), nil
 		}
 	}
-	if len(line) > 0 {
-		return line, nil
+	if len(parts) > 0 {
+		return bytes.Join(parts, nil), nil
 	}
 	return nil, r.err
 }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
+// surrounding is what may stand around a message.
+const surrounding = " \t\r\n"
+
 // trimLine cuts what surrounds a message. Some servers write a byte order mark in front of their first line, some of each.
 func trimLine(line []byte) []byte {
-	line = bytes.Trim(line, blanks)
+	line = bytes.Trim(line, surrounding)
 	if rest, ok := bytes.CutPrefix(line, byteOrderMark); ok {
-		return bytes.TrimLeft(rest, blanks)
+		return bytes.TrimLeft(rest, surrounding)
 	}
 	return line
 }

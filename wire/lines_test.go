@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -33,7 +34,7 @@ func readLines(r io.Reader, max int) []string {
 }
 
 func TestLineReader(t *testing.T) {
-	long := strings.Repeat("x", 70_000)
+	long, noise, blank := "{"+strings.Repeat("x", 70_000), strings.Repeat("x", 70_000), strings.Repeat(" \t", 35_000)
 	for _, tt := range []struct {
 		name, text string
 		max        int
@@ -45,6 +46,14 @@ func TestLineReader(t *testing.T) {
 		{"byte order marks", "\xef\xbb\xbf{}\n \xef\xbb\xbf []\n\xef\xbb\xbf\n", 0, []string{`{}`, `[]`}},
 		{"nothing", "", 0, nil},
 		{"longer than the buffer", long + "\nshort\n", 0, []string{long, "short"}},
+		{"much longer", "[" + long + long + long + "]\r\nshort\n", 0, []string{"[" + long + long + long + "]", "short"}},
+		{"longer than the buffer at the end", "short\n" + long, 0, []string{"short", long}},
+		{"blanks within", "{" + blank + "}" + blank + "\n", 0, []string{"{" + blank + "}"}},
+		{"blanks in front", blank + "\n" + blank + "{}\n" + blank + "\xef\xbb\xbf" + blank + "[]\n" + blank, 0, []string{"{}", "[]"}},
+		{"blanks over the bound", blank + "\n{}\n", 10, []string{"(too long)", "{}"}},
+		{"no message", noise[:64<<10-1] + "\n" + noise[:64<<10] + "\n{}\n", 0, []string{noise[:64<<10-1], "(too long)", "{}"}},
+		{"no message behind blanks", blank + "x\n\xef\xbb\xbf" + noise + "\n{}\n", 0, []string{"(too long)", "(too long)", "{}"}},
+		{"no message at the end", "{}\n\"" + noise, 0, []string{"{}", "(too long)"}},
 		{"at the bound", "12345\r\n12345\n", 5, []string{"12345", "12345"}},
 		{"over the bound", "12345\n123456\n12345\n", 5, []string{"12345", "(too long)", "12345"}},
 		{"far over the bound", "ok\n" + long + "\nok\n", 10, []string{"ok", "(too long)", "ok"}},
@@ -87,20 +96,81 @@ func TestLinesBelongToTheCaller(t *testing.T) {
 
 // A line over the bound is reported while it is still coming: an endless one must not be waited for.
 func TestTooLongIsSaidAtOnce(t *testing.T) {
-	out, in := io.Pipe()
-	done := make(chan error, 1)
-	go func() {
-		_, err := in.Write(bytes.Repeat([]byte("x"), 1<<20))
-		done <- err
-	}()
-	if _, err := wire.NewLineReader(out, 100_000).Next(); !errors.Is(err, wire.ErrTooLong) {
-		t.Errorf("got %v", err)
+	for _, tt := range []struct {
+		first string
+		max   int
+	}{{"x", 0}, {"{", 100_000}} {
+		out, in := io.Pipe()
+		done := make(chan error, 1)
+		go func() {
+			_, err := in.Write([]byte(tt.first + strings.Repeat("x", 1<<20)))
+			done <- err
+		}()
+		if _, err := wire.NewLineReader(out, tt.max).Next(); !errors.Is(err, wire.ErrTooLong) {
+			t.Errorf("%s: got %v", tt.first, err)
+		}
+		if err := out.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-done; !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("%s: the writer had ended before: %v", tt.first, err)
+		}
 	}
-	if err := out.Close(); err != nil {
-		t.Error(err)
+}
+
+// zeros is an endless line.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// allocated is how many bytes f allocates, those the collector took back included.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// A server that floods its output must not cost memory by it.
+func TestLongLinesCostLittle(t *testing.T) {
+	const mib = 1 << 20
+	for _, tt := range []struct {
+		name, first string
+		zeros       int64
+		max         int
+		tooLong     bool
+		most        uint64
+	}{
+		{"no message", "", 1 << 30, 0, true, mib / 4},
+		{"no message behind many blanks", strings.Repeat(" ", 8*mib), 1 << 30, 0, true, mib / 4},
+		{"over the bound", "{", 1 << 30, 4 * mib, true, 5 * mib},
+		{"within the bound", "{", 16 * mib, 0, false, 33 * mib},
+	} {
+		text := io.MultiReader(strings.NewReader(tt.first), io.LimitReader(zeros{}, tt.zeros), strings.NewReader("\n{}\n"))
+		var got []byte
+		var errs [2]error
+		size := allocated(func() {
+			lines := wire.NewLineReader(text, tt.max)
+			_, errs[0] = lines.Next()
+			got, errs[1] = lines.Next()
+		})
+		if errors.Is(errs[0], wire.ErrTooLong) != tt.tooLong || errs[1] != nil || string(got) != "{}" {
+			t.Errorf("%s: got %v, then %.20q", tt.name, errs, got)
+		}
+		if size > tt.most {
+			t.Errorf("%s: allocated %d bytes, want at most %d", tt.name, size, tt.most)
+		}
 	}
-	if err := <-done; !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("the writer had ended before: %v", err)
+}
+
+func TestSmallLinesAreOneAllocation(t *testing.T) {
+	lines := wire.NewLineReader(strings.NewReader(strings.Repeat(" {\"id\":1}\r\n", 1000)), 0)
+	if n := testing.AllocsPerRun(500, func() { _, _ = lines.Next() }); n != 1 {
+		t.Errorf("%v allocations a line, want 1", n)
 	}
 }
 
