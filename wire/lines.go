@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"unicode/utf8"
@@ -14,6 +15,9 @@ const DefaultMaxLine = 32 << 20
 
 // ErrTooLong is the error for a line or an event over its bound. It was thrown away whole; its reader goes on behind it.
 var ErrTooLong = errors.New("message is over the size bound")
+
+// ErrNoMessage is the ErrTooLong of a line that could not have held a message, however long: a log line, a flood.
+var ErrNoMessage = fmt.Errorf("a long line that is no message: %w", ErrTooLong)
 
 // bufferSize is how much a framing reader takes from its source at once.
 const bufferSize = 64 << 10
@@ -37,9 +41,9 @@ func NewLineReader(r io.Reader, max int) *LineReader {
 
 // Next returns the next line that may hold a message, without line end, byte order mark and surrounding blanks; blank
 // lines are passed over. The line belongs to the caller. A line over the bound gives ErrTooLong as soon as that is known,
-// and the next call goes on behind it; so does one of 64 KiB that begins neither an object nor an array, since a server
-// that floods its output must not cost the memory of a message. What the source's end cuts off counts as a line; then comes the source's error,
-// io.EOF at an orderly end, for this call and every later one.
+// and the next call goes on behind it; so does ErrNoMessage for one of 64 KiB that begins neither an object nor an
+// array, since a server that floods its output must not cost the memory of a message. What the source's end cuts off counts as a line; then
+// comes the source's error, io.EOF at an orderly end, for this call and every later one.
 func (r *LineReader) Next() ([]byte, error) {
 	for {
 		line, err := r.read()
@@ -67,14 +71,17 @@ func (r *LineReader) read() ([]byte, error) {
 			r.skip = !ended
 			continue
 		}
-		text := bytes.TrimRight(part, "\r\n")
-		if size += len(text); !begun {
-			front := bytes.TrimLeft(text, surrounding+string(byteOrderMark))
+		long := size + len(bytes.TrimRight(part, "\r\n")) // a CR within the line counts: only its end does not
+		if size += len(part); !begun {
+			front := bytes.TrimLeft(part, blanks+string(byteOrderMark))
 			begun = len(front) > 0
 			hopeful = begun && (front[0] == '{' || front[0] == '[')
 		}
 		switch {
-		case size > r.max, begun && !hopeful && size >= bufferSize:
+		case begun && !hopeful && long >= bufferSize:
+			r.skip = !ended
+			return nil, ErrNoMessage
+		case long > r.max:
 			r.skip = !ended
 			return nil, ErrTooLong
 		case ended && parts == nil:
@@ -94,14 +101,11 @@ func (r *LineReader) read() ([]byte, error) {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// surrounding is what may stand around a message.
-const surrounding = " \t\r\n"
-
 // trimLine cuts what surrounds a message. Some servers write a byte order mark in front of their first line, some of each.
 func trimLine(line []byte) []byte {
-	line = bytes.Trim(line, surrounding)
+	line = bytes.Trim(line, blanks)
 	if rest, ok := bytes.CutPrefix(line, byteOrderMark); ok {
-		return bytes.TrimLeft(rest, surrounding)
+		return bytes.TrimLeft(rest, blanks)
 	}
 	return line
 }

@@ -53,6 +53,8 @@ func TestLineReader(t *testing.T) {
 		{"blanks over the bound", blank + "\n{}\n", 10, []string{"(too long)", "{}"}},
 		{"no message", noise[:64<<10-1] + "\n" + noise[:64<<10] + "\n{}\n", 0, []string{noise[:64<<10-1], "(too long)", "{}"}},
 		{"no message behind blanks", blank + "x\n\xef\xbb\xbf" + noise + "\n{}\n", 0, []string{"(too long)", "(too long)", "{}"}},
+		{"CRs over the bound", "{" + strings.Repeat("\r", 200_000) + "\n{}\n", 100_000, []string{"(too long)", "{}"}},
+		{"no message and CRs", "x" + strings.Repeat("\r", 200_000) + "\n{}\n", 0, []string{"(too long)", "{}"}},
 		{"no message at the end", "{}\n\"" + noise, 0, []string{"{}", "(too long)"}},
 		{"at the bound", "12345\r\n12345\n", 5, []string{"12345", "12345"}},
 		{"over the bound", "12345\n123456\n12345\n", 5, []string{"12345", "(too long)", "12345"}},

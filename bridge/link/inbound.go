@@ -45,7 +45,11 @@ func (s *Stream) read() {
 		if s.ctx.Err() != nil {
 			break
 		}
-		if errors.Is(err, wire.ErrTooLong) {
+		switch {
+		case errors.Is(err, wire.ErrNoMessage):
+			s.junk(nil)
+			continue
+		case errors.Is(err, wire.ErrTooLong):
 			s.tooLong(err)
 			continue
 		}

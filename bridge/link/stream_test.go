@@ -171,6 +171,7 @@ func TestStreamIsLenient(t *testing.T) {
 		{"answers to nothing", `{"jsonrpc":"2.0","id":99,"result":{}}` + "\n" + `{"jsonrpc":"2.0","id":"x","result":{}}` + "\n" + answer, 0},
 		{"an answer to a notification", `{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":""}}` + "\n" + answer, 0},
 		{"two answers", answer + "\n" + answer, 0},
+		{"a long log line", strings.Repeat("x", 100_000) + "\n" + answer, 1},
 		{"a line over the bound", `{"id":98,"result":"` + strings.Repeat("x", 1<<20) + "\"}\n", 1},
 		{"invalid UTF-8", "{\"id\":$,\"result\":\"\xff\"}\n" + answer, 1},
 	} {
