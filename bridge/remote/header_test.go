@@ -170,7 +170,7 @@ func TestHTTP2(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	transport := remote.NewTransport()
-	transport.TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
+	transport.TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig.Clone() // the server changes its own when it closes
 	t.Cleanup(transport.CloseIdleConnections)
 	h := dial(t, remote.Options{URL: server.URL, Client: &http.Client{Transport: transport}})
 	var work sync.WaitGroup

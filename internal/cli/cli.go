@@ -49,7 +49,7 @@ func OS() Process {
 	if err != nil {
 		dir = "."
 	}
-	return Process{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv, Dir: dir}
+	return Process{In: polled(os.Stdin, os.Stdout), Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv, Dir: dir}
 }
 
 // Main runs the command line args, without the program's name, and gives the exit code.

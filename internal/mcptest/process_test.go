@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
-	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
 // A process is a server that is spoken to line by line.
@@ -88,21 +87,5 @@ func TestForks(t *testing.T) {
 	}
 	if err := grandchild.Kill(); err != nil {
 		t.Errorf("the grandchild %d was gone: %v", pid, err)
-	}
-}
-
-func TestSlowMarksItsCancellation(t *testing.T) {
-	mark := filepath.Join(t.TempDir(), "mark")
-	p := start(t, "everything")
-	p.say(hello)
-	p.hear()
-	p.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	p.say(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow","arguments":{"ms":600000,"mark":` + string(wire.Quote(mark)) + `}}}`)
-	p.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
-	for said := ""; said != "cancelled"; {
-		p.say(echo)
-		p.hear()
-		text, _ := os.ReadFile(mark)
-		said = string(text)
 	}
 }
