@@ -11,7 +11,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 )
 
 // tokenVariable names the environment variable that may hold the bearer token of the HTTP door.
@@ -96,7 +95,11 @@ func (a *app) serve(ctx context.Context, addr, token string, origins []string) e
 		fmt.Fprintf(a.Out, "http://%s/mcp\n", listener.Addr())
 		door = func(ctx context.Context) error { return g.Server().Serve(ctx, listener) }
 	}
-	return a.run(ctx, g, door)
+	return a.running(ctx, g, func(ctx context.Context) error {
+		var err error
+		a.whileShown(ctx, g, func() { err = door(ctx) })
+		return ended(err)
+	})
 }
 
 // noServers says how to add the first server.
@@ -114,19 +117,6 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 		}
 	}
 	return listener, nil
-}
-
-// run keeps the gateway going while door is open, shows who is late, and ends all of it when door ends.
-func (a *app) run(ctx context.Context, g *gateway.Gateway, door func(context.Context) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	ctx, stop := context.WithCancel(ctx)
-	group.Go(func() error { return ended(g.Run(ctx)) })
-	group.Go(func() error { a.showProgress(ctx, g); return nil })
-	group.Go(func() error {
-		defer stop()
-		return ended(door(ctx))
-	})
-	return group.Wait()
 }
 
 // ended turns the error of something that was told to end into none.
