@@ -89,3 +89,9 @@ type Notice struct {
 	Method  string
 	Params  json.RawMessage
 }
+
+// Watched says what of a server is watched: URIs of resources, and ids of tasks, both as the server knows them.
+type Watched struct{ URIs, Tasks []string }
+
+// None says whether nothing is watched.
+func (w Watched) None() bool { return len(w.URIs) == 0 && len(w.Tasks) == 0 }

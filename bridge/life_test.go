@@ -69,7 +69,7 @@ func TestALongCallIsNotIdle(t *testing.T) {
 func TestWhoIsWatchedOrSaysNeverDoesNotStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, newFake(), Options{IdleStop: time.Minute})
-		if err := r.Watch(t.Context(), "fake", []string{"a:b"}); err != nil {
+		if err := r.Watch(t.Context(), "fake", drawbridge.Watched{URIs: []string{"a:b"}}); err != nil {
 			t.Fatal(err)
 		}
 		r.later(time.Hour)
@@ -255,7 +255,7 @@ func TestAFleetThatDoesNotRunSaysSo(t *testing.T) {
 	if _, err := f.Mount(t.Context(), "a"); err == nil {
 		t.Error("it was mounted")
 	}
-	if err := f.Watch(t.Context(), "a", []string{"x:y"}); err == nil {
+	if err := f.Watch(t.Context(), "a", drawbridge.Watched{URIs: []string{"x:y"}}); err == nil {
 		t.Error("it is watched")
 	}
 	f.EndSession("s")

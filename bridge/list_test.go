@@ -179,7 +179,7 @@ func TestWatchLegacy(t *testing.T) {
 		r := newRig(t, newFake(), Options{IdleStop: -1})
 		watch := func(uris ...string) {
 			t.Helper()
-			if err := r.Watch(t.Context(), "fake", uris); err != nil {
+			if err := r.Watch(t.Context(), "fake", drawbridge.Watched{URIs: uris}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -212,8 +212,8 @@ func TestWatchLegacy(t *testing.T) {
 			c.say(wire.Message{ID: m.ID, Error: wire.ErrorObject(-32002, "no such resource", nil)})
 			return ""
 		})
-		err := r.Watch(t.Context(), "fake", []string{"a:9"})
-		if want := "watch resources of fake: the server answered with error -32002: no such resource"; err == nil || err.Error() != want {
+		err := r.Watch(t.Context(), "fake", drawbridge.Watched{URIs: []string{"a:9"}})
+		if want := "watch fake: the server answered with error -32002: no such resource"; err == nil || err.Error() != want {
 			t.Errorf("got %v", err)
 		}
 		watch()
@@ -232,7 +232,7 @@ func TestListening(t *testing.T) {
 			return all
 		}
 		const kinds = `{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true`
-		if err := r.Watch(t.Context(), "fake", []string{"a:1"}); err != nil {
+		if err := r.Watch(t.Context(), "fake", drawbridge.Watched{URIs: []string{"a:1"}}); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{kinds + `}`, kinds + `,"resourceSubscriptions":["a:1"]}`}, listens()); diff != "" {
@@ -254,7 +254,7 @@ func TestListening(t *testing.T) {
 			r.fake.on(wire.MethodListen, ends)
 			return `{"resultType":"complete"}`
 		})
-		if err := r.Watch(t.Context(), "fake", []string{"a:1", "a:2"}); err != nil {
+		if err := r.Watch(t.Context(), "fake", drawbridge.Watched{URIs: []string{"a:1", "a:2"}}); err != nil {
 			t.Fatal(err)
 		}
 		r.later(10 * time.Second)
@@ -281,7 +281,7 @@ func TestAServerThatCannotListenIsLeftAlone(t *testing.T) {
 		if n := r.fake.count(wire.MethodListen); n != 1 {
 			t.Errorf("it was asked %d times", n)
 		}
-		if err := r.Watch(t.Context(), "fake", []string{"a:1"}); err == nil {
+		if err := r.Watch(t.Context(), "fake", drawbridge.Watched{URIs: []string{"a:1"}}); err == nil {
 			t.Error("nobody watches, and nobody said so")
 		}
 	})
@@ -292,11 +292,11 @@ func TestAServerThatLetsNothingBeWatchedSaysSo(t *testing.T) {
 		f := newFake()
 		f.on(wire.MethodInitialize, greeting(`{"tools":{},"resources":{}}`))
 		r := newRig(t, f, Options{})
-		err := r.Watch(t.Context(), "fake", []string{"a:1"})
+		err := r.Watch(t.Context(), "fake", drawbridge.Watched{URIs: []string{"a:1"}})
 		if fault := drawbridge.AsFault(err); err == nil || fault.Code != drawbridge.NotFound {
 			t.Errorf("got %v", err)
 		}
-		if err := r.Watch(t.Context(), "fake", nil); err != nil {
+		if err := r.Watch(t.Context(), "fake", drawbridge.Watched{}); err != nil {
 			t.Errorf("to watch nothing: %v", err)
 		}
 	})

@@ -75,7 +75,7 @@ func (e *endpoint) retireIdle(s *session) (left time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	limit := e.idleAfter(s)
-	if s.busy > 0 || s.home() && len(e.watch.uris) > 0 {
+	if s.busy > 0 || s.home() && !e.watch.wanted.None() {
 		return limit
 	}
 	if left = limit - time.Since(s.used); left <= 0 {

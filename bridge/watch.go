@@ -16,9 +16,9 @@ import (
 // watchTimeout bounds one request to watch something.
 const watchTimeout = 10 * time.Second
 
-// A watch is which resources of a server are watched.
+// A watch is what of a server is watched.
 type watch struct {
-	uris []string
+	wanted drawbridge.Watched
 	// turn counts what was wanted; applied is the last turn that the server knows of, or err says why not.
 	turn, applied int
 	err           error
@@ -28,25 +28,26 @@ type watch struct {
 
 func newWatch() watch { return watch{moved: make(chan struct{})} }
 
-// Watch says which resources of a server are watched: uris is the whole set, none ends it. It waits until the server has
-// taken note; the watch is established again whenever the server was away. The error is a *drawbridge.Fault.
-func (f *Fleet) Watch(ctx context.Context, id drawbridge.ServerID, uris []string) error {
+// Watch says what of a server is watched: w is all of it, none ends it. It waits until the server has taken note; the watch
+// is established again whenever the server was away. A server of the legacy generation tells of its tasks unasked. The
+// error is a *drawbridge.Fault.
+func (f *Fleet) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.Watched) error {
 	e, err := f.endpoint(id)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.o.ConnectTimeout+watchTimeout)
 	defer cancel()
-	step := fmt.Sprintf("watch resources of %s", id)
+	step := fmt.Sprintf("watch %s", id)
 	e.mu.Lock()
-	e.watch.uris = slices.Clone(uris)
+	e.watch.wanted = drawbridge.Watched{URIs: slices.Clone(w.URIs), Tasks: slices.Clone(w.Tasks)}
 	e.watch.turn++
 	turn := e.watch.turn
 	signal(e.rewatch)
 	var o *opening
 	home := e.sessions[e.homeKey()]
 	away := home == nil || home.over()
-	if away && len(uris) > 0 {
+	if away && !w.None() {
 		o = e.want(e.homeKey(), nil)
 	}
 	e.mu.Unlock()
@@ -129,12 +130,12 @@ func (w *watcher) stop() {
 // apply has the server know what is watched, or begins to.
 func (w *watcher) apply() {
 	w.e.mu.Lock()
-	uris, turn := w.e.watch.uris, w.e.watch.turn
+	wanted, turn := w.e.watch.wanted, w.e.watch.turn
 	w.e.mu.Unlock()
 	if w.s.era == drawbridge.Modern {
-		w.listen(uris, turn)
+		w.listen(wanted, turn)
 	} else {
-		w.applied(turn, w.subscribe(uris))
+		w.applied(turn, w.subscribe(wanted.URIs))
 	}
 }
 
@@ -189,24 +190,24 @@ func (w *watcher) subscribe(uris []string) error {
 }
 
 // listen has a modern server tell of changes, by a request that stays open and takes the place of the one before.
-func (w *watcher) listen(uris []string, turn int) {
+func (w *watcher) listen(wanted drawbridge.Watched, turn int) {
 	w.stop()
 	resources := wire.Get(w.s.capabilities, "resources")
 	changes := declares(wire.Get(w.s.capabilities, "tools"), "listChanged") ||
 		declares(wire.Get(w.s.capabilities, "prompts"), "listChanged") || declares(resources, "listChanged")
-	if !changes && len(uris) == 0 {
+	if !changes && wanted.None() {
 		w.applied(turn, nil)
 		return
 	}
 	var ctx context.Context
 	ctx, w.listening = context.WithCancel(w.e.ctx)
-	w.work.Go(func() { w.keepListening(ctx, uris, turn) })
+	w.work.Go(func() { w.keepListening(ctx, wanted, turn) })
 }
 
 // keepListening listens until its context or the session ends, or the server refuses. After a drop the server is listed
 // again: nobody knows what was missed.
-func (w *watcher) keepListening(ctx context.Context, uris []string, turn int) {
-	params := w.s.own(listenParams(uris))
+func (w *watcher) keepListening(ctx context.Context, wanted drawbridge.Watched, turn int) {
+	params := w.listenParams(wanted)
 	pause := firstPause
 	for again := false; ; again = true {
 		l := &listener{s: w.s, acked: func() {
@@ -243,20 +244,34 @@ func (w *watcher) keepListening(ctx context.Context, uris []string, turn int) {
 	}
 }
 
-func listenParams(uris []string) json.RawMessage {
-	wanted := []byte(`{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true`)
-	for i, uri := range uris {
+// tasksDeclared is what a client declares that hears of tasks (SEP-2663).
+const tasksDeclared = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+
+func (w *watcher) listenParams(wanted drawbridge.Watched) json.RawMessage {
+	out := []byte(`{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true`)
+	out = appendTexts(out, `,"resourceSubscriptions":`, wanted.URIs)
+	out = appendTexts(out, `,"taskIds":`, wanted.Tasks)
+	h := w.e.hop(w.s.version)
+	if len(wanted.Tasks) > 0 {
+		h.capabilities = json.RawMessage(tasksDeclared)
+	}
+	return toModern(wire.Apply(nil, wire.Put(append(out, '}'), "notifications")), h)
+}
+
+// appendTexts appends a member with a list of texts, where there are any.
+func appendTexts(dst []byte, member string, texts []string) []byte {
+	if len(texts) == 0 {
+		return dst
+	}
+	for i, text := range texts {
 		if i == 0 {
-			wanted = append(wanted, `,"resourceSubscriptions":[`...)
+			dst = append(append(dst, member...), '[')
 		} else {
-			wanted = append(wanted, ',')
+			dst = append(dst, ',')
 		}
-		wanted = wire.AppendQuoted(wanted, uri)
+		dst = wire.AppendQuoted(dst, text)
 	}
-	if len(uris) > 0 {
-		wanted = append(wanted, ']')
-	}
-	return wire.Apply(nil, wire.Put(append(wanted, '}'), "notifications"))
+	return append(dst, ']')
 }
 
 // A listener hears what comes by a listening request.

@@ -32,9 +32,24 @@ func (d *Deck) Call(ctx context.Context, call drawbridge.Call) (drawbridge.Resul
 	return d.Do(ctx, call)
 }
 
-// Do carries out a call by its method: tools/call, prompts/get, resources/read or completion/complete. All of them take
-// the same way, under the terms of [Deck.Call].
+// Do carries out a call by its method: tools/call, prompts/get, resources/read, completion/complete, or one of an extension
+// that the caller and a server have. All of them take the same way, under the terms of [Deck.Call].
 func (d *Deck) Do(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+	switch call.Method {
+	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodComplete:
+		return d.do(ctx, call)
+	}
+	switch prefix, _, _ := strings.Cut(call.Method, "/"); prefix {
+	case "tasks":
+		return d.doTask(ctx, call)
+	case "skills":
+		return d.doSkill(ctx, call)
+	}
+	return d.doExtension(ctx, call)
+}
+
+// do carries out a call to what the deck lists.
+func (d *Deck) do(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
 	p, err := readParams(call.Method, call.Params)
 	if err != nil {
 		return drawbridge.Result{}, err
@@ -190,10 +205,8 @@ func (d *Deck) find(ctx context.Context, call drawbridge.Call, p params) (target
 	case call.Method == wire.MethodComplete && p.kind == refResource:
 		t, err := d.findReference(ctx, call.Caller, p.name)
 		return t.rewritten(p.name, "ref", "uri"), err
-	case call.Method == wire.MethodComplete:
-		return target{}, invalid(call.Method, fmt.Errorf("no such reference %q", clip(p.kind)))
 	}
-	return target{}, unknown("method", call.Method)
+	return target{}, invalid(call.Method, fmt.Errorf("no such reference %q", clip(p.kind)))
 }
 
 // named finds a card or a prompt. Before it says that there is none it waits for servers that are about to appear.
@@ -285,6 +298,14 @@ func unknown(word, name string) error {
 	return &drawbridge.Fault{
 		Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound,
 		Step: fmt.Sprintf("unknown %s %s", word, clip(name)),
+	}
+}
+
+// noMethod is the fault for a method that nobody answers, in the words of JSON-RPC.
+func noMethod(method string) error {
+	return &drawbridge.Fault{
+		Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound, Step: "unknown method " + clip(method),
+		Raw: wire.ErrorObject(wire.CodeMethodNotFound, "Method not found: "+clip(method), nil),
 	}
 }
 

@@ -25,8 +25,8 @@ type Upstream interface {
 	// where it must. An error is a *drawbridge.Fault.
 	Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.Call) (drawbridge.Result, error)
 
-	// Watch says which resources of the server are watched: uris is the whole set, none ends it.
-	Watch(ctx context.Context, id drawbridge.ServerID, uris []string) error
+	// Watch says what of the server is watched: w is all of it, none ends it.
+	Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.Watched) error
 
 	// SetLevel asks for log lines of a level and above, for the caller with that session, until the session ends. What
 	// callers share is asked for the most that any of them wants.

@@ -50,8 +50,8 @@ func (f *fake) Do(_ context.Context, id drawbridge.ServerID, call drawbridge.Cal
 	return drawbridge.Result{Raw: json.RawMessage(`{}`)}, nil
 }
 
-func (f *fake) Watch(_ context.Context, id drawbridge.ServerID, uris []string) error {
-	f.hear("watch %s %v", id, uris)
+func (f *fake) Watch(_ context.Context, id drawbridge.ServerID, w drawbridge.Watched) error {
+	f.hear("watch %s %v", id, w.URIs)
 	return nil
 }
 

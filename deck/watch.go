@@ -59,7 +59,7 @@ func (d *Deck) Subscribe(ctx context.Context, caller drawbridge.Caller, uri stri
 	if !d.watches.add(sub, t.spec.Server, t.own) {
 		return nil
 	}
-	if err := d.up.Watch(ctx, t.spec.Server, d.watches.urisOf(t.spec.Server)); err != nil {
+	if err := d.up.Watch(ctx, t.spec.Server, d.watches.watchedOf(t.spec.Server)); err != nil {
 		d.watches.remove(sub)
 		return err
 	}
@@ -81,7 +81,7 @@ func (d *Deck) Unsubscribe(ctx context.Context, caller drawbridge.Caller, uri st
 	if !d.watches.remove(sub) {
 		return nil
 	}
-	return d.up.Watch(ctx, server, d.watches.urisOf(server))
+	return d.up.Watch(ctx, server, d.watches.watchedOf(server))
 }
 
 // RootsChanged passes on that the caller's roots have changed. A caller without a session has told nobody of any.
@@ -102,7 +102,7 @@ func (d *Deck) EndSession(caller drawbridge.Caller) {
 	for _, server := range d.watches.endSession(caller) {
 		done, err := d.watches.turn(ctx, server)
 		if err == nil {
-			err = d.up.Watch(ctx, server, d.watches.urisOf(server))
+			err = d.up.Watch(ctx, server, d.watches.watchedOf(server))
 			done()
 		}
 		if err != nil {
@@ -228,11 +228,11 @@ func (w *watches) serverOf(sub subscription) (drawbridge.ServerID, bool) {
 	return h.server, true
 }
 
-// urisOf is the whole set that is watched of a server, sorted.
-func (w *watches) urisOf(server drawbridge.ServerID) []string {
+// watchedOf is all that is watched of a server, sorted.
+func (w *watches) watchedOf(server drawbridge.ServerID) drawbridge.Watched {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Sorted(maps.Keys(w.counts[server]))
+	return drawbridge.Watched{URIs: slices.Sorted(maps.Keys(w.counts[server]))}
 }
 
 // publicOf gives the URIs by which a server's resource is watched, sorted.

@@ -50,13 +50,13 @@ func (*none) Mount(context.Context, drawbridge.ServerID) (drawbridge.Listing, er
 	return drawbridge.Listing{}, absent()
 }
 
-func (*none) Attempted(context.Context, drawbridge.ServerID) error       { return absent() }
-func (*none) Watch(context.Context, drawbridge.ServerID, []string) error { return absent() }
-func (*none) SetLevel(context.Context, string, string) error             { return nil }
-func (*none) RootsChanged(context.Context, string)                       {}
-func (*none) EndSession(string)                                          {}
-func (*none) Add(config.Server) error                                    { return nil }
-func (*none) Remove(context.Context, drawbridge.ServerID) error          { return nil }
+func (*none) Attempted(context.Context, drawbridge.ServerID) error                 { return absent() }
+func (*none) Watch(context.Context, drawbridge.ServerID, drawbridge.Watched) error { return absent() }
+func (*none) SetLevel(context.Context, string, string) error                       { return nil }
+func (*none) RootsChanged(context.Context, string)                                 {}
+func (*none) EndSession(string)                                                    {}
+func (*none) Add(config.Server) error                                              { return nil }
+func (*none) Remove(context.Context, drawbridge.ServerID) error                    { return nil }
 
 func (n *none) Status() []drawbridge.Status {
 	var out []drawbridge.Status

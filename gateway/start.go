@@ -253,14 +253,14 @@ func (s *starter) Do(ctx context.Context, id drawbridge.ServerID, call drawbridg
 }
 
 // Watch starts the server if it is held back and there is something to watch, and passes the set on.
-func (s *starter) Watch(ctx context.Context, id drawbridge.ServerID, uris []string) error {
-	if len(uris) == 0 && s.holds(id) {
+func (s *starter) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.Watched) error {
+	if w.None() && s.holds(id) {
 		return nil
 	}
 	if err := s.begin(ctx, id); err != nil {
 		return err
 	}
-	return s.fleet.Watch(ctx, id, uris)
+	return s.fleet.Watch(ctx, id, w)
 }
 
 // SetLevel passes the level on; the fleet remembers it for servers that start later.

@@ -57,8 +57,8 @@ func (y *yard) Do(_ context.Context, id drawbridge.ServerID, _ drawbridge.Call) 
 	return drawbridge.Result{}, nil
 }
 
-func (y *yard) Watch(_ context.Context, id drawbridge.ServerID, uris []string) error {
-	y.hear("watch %s %v", id, uris)
+func (y *yard) Watch(_ context.Context, id drawbridge.ServerID, w drawbridge.Watched) error {
+	y.hear("watch %s %v", id, w.URIs)
 	return nil
 }
 
@@ -174,8 +174,8 @@ func TestRememberedServersStartWhenItIsTheirTime(t *testing.T) {
 			_, _ = s.Do(context.Background(), "new", drawbridge.Call{})
 		}, []string{"100ms add lost", "100ms do lost", "100ms do lost", "100ms do new", "1s add listed"}},
 		{"to be watched", func(s *starter) {
-			_ = s.Watch(context.Background(), "listed", nil)
-			_ = s.Watch(context.Background(), "listed", []string{"r://1"})
+			_ = s.Watch(context.Background(), "listed", drawbridge.Watched{})
+			_ = s.Watch(context.Background(), "listed", drawbridge.Watched{URIs: []string{"r://1"}})
 		}, []string{"0s add listed", "0s watch listed [r://1]", "1s add lost"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

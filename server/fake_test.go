@@ -59,6 +59,14 @@ func (d *fakeDeck) Do(ctx context.Context, call drawbridge.Call) (drawbridge.Res
 	if d.do != nil {
 		return d.do(ctx, call)
 	}
+	switch call.Method {
+	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodComplete:
+	default:
+		return drawbridge.Result{}, &drawbridge.Fault{
+			Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound,
+			Raw: wire.ErrorObject(wire.CodeMethodNotFound, "Method not found: "+call.Method, nil),
+		}
+	}
 	arguments := wire.Get(call.Params, "arguments")
 	if arguments == nil {
 		arguments = json.RawMessage(`{}`)

@@ -32,8 +32,10 @@ func (s *Server) legacy(ctx context.Context, c *session, m wire.Message, voice v
 		return s.unsubscribe(ctx, c, m)
 	case wire.MethodInitialize:
 		return failure(wire.CodeInvalidRequest, "Already initialized", nil)
+	case wire.MethodDiscover, wire.MethodListen:
+		return noMethod(m.Method) // not before the stateless generation
 	}
-	return noMethod(m.Method)
+	return s.call(ctx, c.caller, m, &peer{voice: voice, session: c}) // of an extension, or of nobody
 }
 
 // inFlight runs a request of a session so that the session may cancel it. The context is the request's own.

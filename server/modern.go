@@ -143,8 +143,10 @@ func (s *Server) modern(ctx context.Context, caller drawbridge.Caller, m wire.Me
 		return s.list(ctx, caller, m.Method, m.Params)
 	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodComplete:
 		return s.call(ctx, caller, m, peer)
+	case wire.MethodInitialize, wire.MethodPing, wire.MethodSetLevel, wire.MethodSubscribe, wire.MethodUnsubscribe:
+		return noMethod(m.Method) // gone with the stateful generation
 	}
-	return noMethod(m.Method)
+	return s.call(ctx, caller, m, peer) // of an extension, or of nobody
 }
 
 // call hands a request to the deck.
