@@ -105,7 +105,7 @@ func TestListenRefuses(t *testing.T) {
 // TestNoticesAreBounded: who does not read misses notices, and costs bounded memory.
 func TestNoticesAreBounded(t *testing.T) {
 	w := newWatcher(owner, nil, changes{})
-	w.listen(true)
+	w.listen()
 	for range 10 * maxNotices {
 		w.add(deck.Event{Kind: deck.Noticed, Notice: drawbridge.Notice{Method: wire.NoteMessage}})
 	}
