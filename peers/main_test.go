@@ -30,6 +30,7 @@ const role = "PEERS_ROLE"
 func parts() map[string]func(args []string) int {
 	return map[string]func([]string) int{
 		suiteClient: playSuiteClient,
+		mcpGoServer: playMCPGo,
 	}
 }
 
