@@ -80,7 +80,7 @@ func (d *Deck) do(ctx context.Context, call drawbridge.Call) (drawbridge.Result,
 // run hands the call to the card, or to the server where it is no card's.
 func (d *Deck) run(ctx context.Context, t target, call drawbridge.Call) (result drawbridge.Result, err error) {
 	if t.card == nil {
-		return d.up.Do(ctx, t.spec.Server, call)
+		return d.send(ctx, t, call)
 	}
 	defer func() {
 		if p := recover(); p != nil {

@@ -146,5 +146,5 @@ func (d *Deck) Capabilities(caller drawbridge.Caller) json.RawMessage {
 			caps = wire.Apply(caps, wire.Put(json.RawMessage(`{}`), name))
 		}
 	}
-	return caps
+	return d.view.Load().taskCapabilities(caller, caps)
 }
