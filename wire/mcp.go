@@ -87,6 +87,11 @@ const (
 	MethodSetLevel      = "logging/setLevel"
 	MethodListen        = "subscriptions/listen"
 
+	// Of the skills extension (SEP-2640).
+	MethodSkillsList    = "skills/list"
+	MethodSkillsGet     = "skills/get"
+	MethodDirectoryRead = "resources/directory/read"
+
 	MethodSampling    = "sampling/createMessage"
 	MethodElicitation = "elicitation/create"
 	MethodRootsList   = "roots/list"
