@@ -45,8 +45,8 @@ func (s *session) initialize(ctx context.Context, opener *drawbridge.Call) error
 	s.opener = opener
 	version, capabilities := wire.Version20251125, json.RawMessage(everything)
 	if opener != nil {
-		if len(opener.Caller.Capabilities) > 0 {
-			capabilities = opener.Caller.Capabilities
+		if capabilities = opener.Caller.Capabilities; len(capabilities) == 0 {
+			capabilities = json.RawMessage("{}")
 		}
 		if v := opener.Caller.Protocol; wire.EraOf(v) == drawbridge.Legacy {
 			version = v
@@ -91,8 +91,8 @@ func (s *session) request(ctx context.Context, method string, params json.RawMes
 	return m.Result, nil
 }
 
-// own gives the params of a request of our own in the form that the session's generation has.
-func (s *session) own(params json.RawMessage) json.RawMessage {
+// ours gives the params of a request of our own in the form that the session's generation has.
+func (s *session) ours(params json.RawMessage) json.RawMessage {
 	if s.era == drawbridge.Modern {
 		return toModern(params, s.e.hop(s.version))
 	}

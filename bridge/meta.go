@@ -118,28 +118,6 @@ func questionsNamed(id drawbridge.ServerID, result json.RawMessage) json.RawMess
 	return result
 }
 
-// declares says whether client capabilities name one that a server may ask for.
-func declares(capabilities json.RawMessage, names ...string) bool {
-	for _, name := range names {
-		if v := wire.Get(capabilities, name); v != nil && string(v) != "null" {
-			return true
-		}
-	}
-	return false
-}
-
-// asksFor are the capabilities by which a server may ask its client in the midst of a call, by the method that asks.
-var asksFor = map[string]string{
-	wire.MethodSampling:    "sampling",
-	wire.MethodElicitation: "elicitation",
-	wire.MethodRootsList:   "roots",
-}
-
-// canBeAsked says whether a caller declared that servers may ask it something, which takes a session of its own.
-func canBeAsked(c drawbridge.Caller) bool {
-	return c.Era == drawbridge.Legacy && c.Session != "" && declares(c.Capabilities, "sampling", "elicitation", "roots")
-}
-
 // clientInfo is who we are towards servers.
 func clientInfo(version string) string {
 	return `{"name":"drawbridge","title":"Drawbridge","version":` + string(wire.Quote(version)) + `}`

@@ -159,7 +159,7 @@ func (w *watcher) applied(turn int, err error) {
 
 // subscribe tells a legacy server the differences.
 func (w *watcher) subscribe(uris []string) error {
-	if !declares(wire.Get(w.s.capabilities, "resources"), "subscribe") {
+	if !wire.Declares(wire.Get(w.s.capabilities, "resources"), "subscribe") {
 		if len(uris) > 0 {
 			return errNoSubscriptions
 		}
@@ -193,8 +193,8 @@ func (w *watcher) subscribe(uris []string) error {
 func (w *watcher) listen(wanted drawbridge.Watched, turn int) {
 	w.stop()
 	resources := wire.Get(w.s.capabilities, "resources")
-	changes := declares(wire.Get(w.s.capabilities, "tools"), "listChanged") ||
-		declares(wire.Get(w.s.capabilities, "prompts"), "listChanged") || declares(resources, "listChanged")
+	changes := wire.Declares(wire.Get(w.s.capabilities, "tools"), "listChanged") ||
+		wire.Declares(wire.Get(w.s.capabilities, "prompts"), "listChanged") || wire.Declares(resources, "listChanged")
 	if !changes && wanted.None() {
 		w.applied(turn, nil)
 		return
