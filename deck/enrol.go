@@ -167,6 +167,7 @@ func (d *Deck) remembered(s Member) *member {
 		}
 	}
 	m.tools = d.maker.items(tools, s.ID, offers, nil)
+	m.pages = d.maker.pages(m)
 	return m
 }
 
@@ -209,6 +210,7 @@ func (d *Deck) enrolled(ctx context.Context, before *member, l drawbridge.Listin
 	m.prompts = take(prompts, l.Prompts, before.prompts)
 	m.resources = take(resources, l.Resources, before.resources)
 	m.templates = take(templates, l.Templates, before.templates)
+	m.pages = d.maker.pages(m)
 	return m, nil
 }
 
