@@ -23,6 +23,7 @@ type Deck struct {
 	maker    maker
 	journal  ledger.Journal
 	stream   string
+	owner    string
 	shipped  []*item
 	guards   []Guard
 	sealer   sealer
@@ -49,7 +50,7 @@ type Deck struct {
 // one name.
 func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d := &Deck{
-		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, guards: o.Guards,
+		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, owner: o.Owner, guards: o.Guards,
 		maker: maker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools,
 		beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
 	}
