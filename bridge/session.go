@@ -141,6 +141,8 @@ func (s *session) Notify(method string, params json.RawMessage) {
 		return
 	case wire.NoteProgress, wire.NoteListenAck, wire.NoteCancelled:
 		return // late, or of no meaning to anybody
+	case wire.NoteTask:
+		params = questionsNamed(s.e.row.ID, params)
 	}
 	if x := s.only(); x != nil && !link.AboutServer(method) {
 		x.Notify(method, params)
