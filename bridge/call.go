@@ -32,6 +32,7 @@ func (f *Fleet) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.
 	if err != nil {
 		return drawbridge.Result{}, err
 	}
+	call.Caller.Capabilities = e.admitted(call.Caller.Capabilities)
 	if call.Caller.Era != drawbridge.Modern {
 		result, err := e.carry(ctx, call)
 		if err == nil && talk.NeedsInput(result.Raw) {
@@ -45,8 +46,20 @@ func (f *Fleet) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.
 	if e.mayAsk(call.Caller) {
 		return f.parking.Begin(ctx, e.line(call), call)
 	}
-	return e.carry(ctx, call)
+	return talk.InWords(e.carry(ctx, call))
 }
+
+// admitted gives what the server may hear of what its caller can be asked: a server whose row says that it is sandboxed
+// puts no forms before people.
+func (e *endpoint) admitted(capabilities json.RawMessage) json.RawMessage {
+	if e.row.Trust != sandboxed || !wire.Declares(capabilities, "elicitation") {
+		return capabilities
+	}
+	return wire.Apply(capabilities, wire.Drop("elicitation"))
+}
+
+// sandboxed is the member "trust" of a row whose server is to be kept from people.
+const sandboxed = "sandboxed"
 
 // mayAsk says whether the server may ask a stateless caller in a way that the caller's generation has no words for: it
 // is, or may turn out to be, of the stateful one, and the caller has something that may be asked.
@@ -179,6 +192,7 @@ func (s *session) paramsOf(call drawbridge.Call) json.RawMessage {
 		return toLegacy(call.Params)
 	}
 	h := s.e.hop(s.version)
+	h.capabilities = nil
 	switch {
 	case call.Caller.Era == drawbridge.Modern:
 		h.capabilities = call.Caller.Capabilities

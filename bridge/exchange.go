@@ -9,6 +9,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
+	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -172,9 +173,12 @@ func (e *endpoint) ask(ctx context.Context, call drawbridge.Call, s *session, me
 	case method == wire.MethodRootsList && (!s.frank() || !s.own() && call.Peer == nil):
 		return rootsResult(e.fleet.o.Roots), nil
 	default:
+		if e.row.Trust == sandboxed && method == wire.MethodElicitation {
+			e.decline()
+		}
 		return nil, wire.ErrorObject(wire.CodeMethodNotFound, fmt.Sprintf("%s: the client did not declare %s", method, capability), nil)
 	}
-	answer, err := call.Peer.Ask(ctx, method, named(e.row.ID, method, params))
+	answer, err := call.Peer.Ask(ctx, method, talk.Named(e.row.ID, method, params))
 	if err == nil {
 		return answer, nil
 	}

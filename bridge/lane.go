@@ -38,15 +38,20 @@ func (e *endpoint) keyFor(call drawbridge.Call) key {
 		k.principal = e.fleet.o.Principal
 	}
 	switch {
+	case e.row.Isolate == "session" && c.Session == "":
+		k.client, k.lane, k.once = clientOf(c), 1, true // its caller is one call
 	case e.row.Isolate == "session":
 		k.session = c.Session
 	case k.era == drawbridge.Modern:
-	case c.Era == drawbridge.Legacy && (canBeAsked(c) || e.hearsLog(call)):
+	case c.Era == drawbridge.Legacy && c.Session != "" && (canBeAsked(c) || speaksForItself(c) || e.hearsLog(call)):
 		k.session = c.Session
 	case c.Era == drawbridge.Modern && (canBeAsked(c) || e.hearsLog(call)):
 		k.client = clientOf(c)
 		k.principal = c.Principal
 		k.lane = e.laned()
+	case c.Era == drawbridge.Modern && speaksForItself(c):
+		k.client = clientOf(c)
+		k.principal = c.Principal
 	}
 	if k.session == "" && k.client == "" && k.principal == e.fleet.o.Principal && k.era == e.homeEra() {
 		return e.homeKey()
@@ -93,6 +98,11 @@ func levelOf(params json.RawMessage) string {
 // canBeAsked says whether a caller declared that servers may ask it something, which takes a session that says so.
 func canBeAsked(c drawbridge.Caller) bool {
 	return (c.Session != "" || c.Era == drawbridge.Modern) && wire.Declares(c.Capabilities, "sampling", "elicitation", "roots")
+}
+
+// speaksForItself says whether a caller declared anything else that a server may go by.
+func speaksForItself(c drawbridge.Caller) bool {
+	return wire.Declares(c.Capabilities, "extensions", "experimental", "tasks")
 }
 
 // claim gives the session that a call is to use; of lanes the first that is free, which is the call's until release. It
@@ -254,5 +264,11 @@ func (e *endpoint) giveBack(s *session) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.leave()
+	if s.key.once {
+		delete(e.sessions, s.key)
+		s.lose(errOnce)
+	}
 	e.release(s.key)
 }
+
+var errOnce = errors.New("it was for one call")

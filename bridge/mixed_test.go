@@ -100,6 +100,40 @@ func TestAStatelessCallerIsAskedByAResult(t *testing.T) {
 	})
 }
 
+func TestAnErrorThatDemandsAPageBecomesAQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{})
+		visited := false
+		r.fake.on(wire.MethodToolsCall, func(c *fakeConn, m wire.Message) string {
+			if visited {
+				return `{"content":[]}`
+			}
+			c.say(wire.Message{ID: m.ID, Error: wire.ErrorObject(wire.CodeURLElicitation, "sign in",
+				json.RawMessage(`{"elicitations":[{"mode":"url","elicitationId":"e1","url":"https://a.test","message":"go"}]}`))})
+			return ""
+		})
+		if f := r.fault(echo(caller(drawbridge.Modern))); wire.ErrorCode(f.Raw) != wire.CodeMissingCapability ||
+			string(wire.Get(f.Raw, "data")) != `{"requiredCapabilities":{"elicitation":{"url":{}}}}` {
+			t.Errorf("a caller who declared nothing: %v, %s", f, f.Raw)
+		}
+		call := echo(asker())
+		asked := r.call(call)
+		want := `{"resultType":"input_required","inputRequests":{"1":{"method":"elicitation/create","params":` +
+			`{"mode":"url","elicitationId":"e1","url":"https://a.test","message":"go","_meta":{"drawbridge/server":"fake"}}}}}`
+		if got := stateless(asked); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		if f := r.fault(retry(call, asked, `{"1":{"action":"decline"}}`)); f.Code != drawbridge.PolicyBlocked {
+			t.Errorf("the user declined: %v", f)
+		}
+		asked = r.call(call)
+		visited = true
+		if got := string(r.call(retry(call, asked, `{"1":{"action":"accept"}}`)).Raw); got != `{"content":[]}` {
+			t.Error(got)
+		}
+	})
+}
+
 func TestTwoQuestionsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, newFake(), Options{})

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -71,6 +72,43 @@ func TestAStatefulCallerIsAskedAsOftenAsTheServerNeeds(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+func TestASandboxedServerPutsNoFormsBeforePeople(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{}, func(row *config.Server) { row.Trust = sandboxed })
+		r.asksBefore(elicits("7", `{}`), wire.Message{ID: []byte("8"), Method: wire.MethodRootsList})
+		call := echo(asker())
+		asked := r.call(call)
+		if got := stateless(asked); strings.Contains(got, "elicitation") || !strings.Contains(got, `{"1":{"method":"roots/list"}}`) {
+			t.Errorf("the caller is asked %s", got)
+		}
+		if got := string(r.call(retry(call, asked, `{"1":{"roots":[]}}`)).Raw); !strings.Contains(got, "did not declare elicitation") {
+			t.Error(got)
+		}
+		hello := r.fake.params(wire.MethodInitialize)
+		if got := string(wire.Get(hello[1], "capabilities")); got != `{"roots":{},"sampling":{}}` {
+			t.Errorf("the server was told of %s", got)
+		}
+		if notes := r.Status()[0].Notes; len(notes) != 1 || !strings.Contains(notes[0], `trust = "untrusted" would allow it`) {
+			t.Errorf("the status says %q", notes)
+		}
+	})
+}
+
+func TestWhereCallersAreIsolatedAStatelessOneIsOneCall(t *testing.T) {
+	for name, fake := range map[string]func() *fake{"legacy": newFake, "modern": func() *fake { return newModernFake(onlyModern) }} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, fake(), Options{}, func(row *config.Server) { row.Isolate = "session" })
+			for range 3 {
+				r.call(echo(caller(drawbridge.Modern)))
+			}
+			synctest.Wait()
+			if dialled, open := len(r.fake.dialled()), r.fake.open(); dialled != 1+3 || open != 1 {
+				t.Errorf("%s: %d connections were made, %d are open", name, dialled, open)
+			}
+		})
+	}
 }
 
 func TestHowRoundsEnd(t *testing.T) {

@@ -25,6 +25,8 @@ type key struct {
 	// that have one call at a time, and is zero for one that calls share.
 	client string
 	lane   int
+	// once says that the session ends with its first call.
+	once bool
 }
 
 // A session is one live connection with a server, greeted and ready for calls.

@@ -244,8 +244,8 @@ func (w *watcher) keepListening(ctx context.Context, wanted drawbridge.Watched, 
 	}
 }
 
-// tasksDeclared is what a client declares that hears of tasks (SEP-2663).
-const tasksDeclared = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+// extensionTasks is what a client declares that hears of tasks (SEP-2663).
+const extensionTasks = "io.modelcontextprotocol/tasks"
 
 func (w *watcher) listenParams(wanted drawbridge.Watched) json.RawMessage {
 	out := []byte(`{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true`)
@@ -253,7 +253,7 @@ func (w *watcher) listenParams(wanted drawbridge.Watched) json.RawMessage {
 	out = appendTexts(out, `,"taskIds":`, wanted.Tasks)
 	h := w.e.hop(w.s.version)
 	if len(wanted.Tasks) > 0 {
-		h.capabilities = json.RawMessage(tasksDeclared)
+		h.capabilities = wire.Apply(h.capabilities, wire.Put(json.RawMessage("{}"), "extensions", extensionTasks))
 	}
 	return toModern(wire.Apply(nil, wire.Put(append(out, '}'), "notifications")), h)
 }

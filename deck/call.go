@@ -113,7 +113,7 @@ func (t target) public(method string, result json.RawMessage) json.RawMessage {
 // run hands the call to the card, or to the server where it is no card's.
 func (d *Deck) run(ctx context.Context, t target, call drawbridge.Call) (result drawbridge.Result, err error) {
 	if t.card == nil {
-		return d.up.Do(ctx, t.spec.Server, call)
+		return d.send(ctx, t, call)
 	}
 	defer func() {
 		if p := recover(); p != nil {

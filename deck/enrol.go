@@ -3,7 +3,6 @@ package deck
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,6 +37,7 @@ type Deck struct {
 	listeners listeners
 	watches   watches
 	skills    skillsets
+	handed    handed
 
 	// mu is held while the deck changes: one change at a time. Readers take the view.
 	mu     sync.Mutex
@@ -75,11 +75,7 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 			Next: "one of qualified, mcp, bare",
 		}
 	}
-	d.sealer = sealer{o.StateKey, d.now}
-	if len(o.StateKey) == 0 {
-		d.sealer.key = make([]byte, 32)
-		rand.Read(d.sealer.key) // never fails: see its documentation
-	}
+	d.sealer = newSealer(o.StateKeys, d.now)
 	for _, c := range o.Cards {
 		spec := c.Spec()
 		for _, other := range d.shipped {
@@ -139,6 +135,7 @@ func (d *Deck) Configure(ctx context.Context, servers []Member) error {
 			if _, ok := rows[m.ID]; !ok {
 				d.watches.forget(m.ID)
 				d.skills.forget(m.ID)
+				d.handed.forget(m.ID)
 			}
 		}
 		return members, nil

@@ -155,5 +155,5 @@ func (d *Deck) Capabilities(caller drawbridge.Caller) json.RawMessage {
 			caps = wire.Apply(caps, wire.Put(json.RawMessage(`{}`), name))
 		}
 	}
-	return wire.Apply(caps, extensions(caller, known)...)
+	return d.view.Load().taskCapabilities(caller, wire.Apply(caps, extensions(caller, known)...))
 }

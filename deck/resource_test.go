@@ -126,7 +126,7 @@ func TestARequestStateGoesOutSealedAndComesBackOpen(t *testing.T) {
 		}
 		return drawbridge.Result{Raw: json.RawMessage(`{"resultType":"input_required","requestState":"server's own","inputRequests":{"q":{}}}`)}, nil
 	}
-	d := open(t, up, Options{StateKey: []byte("shared")}, listing("a", "x", "y"))
+	d := open(t, up, Options{StateKeys: [][]byte{[]byte("shared")}}, listing("a", "x", "y"))
 	first, err := d.Call(t.Context(), drawbridge.Call{Caller: ada, Params: json.RawMessage(`{"name":"a__x","arguments":{"n":1}}`)})
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestARequestStateGoesOutSealedAndComesBackOpen(t *testing.T) {
 		return d.Call(t.Context(), drawbridge.Call{Caller: caller, Params: params})
 	}
 	// Another process of the same store, and another of the card's names: the retry reaches the same tool.
-	other := open(t, up, Options{StateKey: []byte("shared")}, listing("a", "x", "y"))
+	other := open(t, up, Options{StateKeys: [][]byte{[]byte("shared")}}, listing("a", "x", "y"))
 	for _, d := range []*Deck{d, other} {
 		last, err := retry(d, ada, "mcp_a_x", state)
 		if err != nil || string(last.Raw) != `{"content":[],"requestState":null}` {

@@ -90,7 +90,7 @@ func (p *Parking) Begin(ctx context.Context, line Line, call drawbridge.Call) (d
 	t.attend(call)
 	err := line.Start(func() {
 		defer t.cancel(nil)
-		t.finish(line.Carry(t.ctx, own))
+		t.finish(t.run(own))
 	})
 	if err != nil {
 		t.cancel(nil)
