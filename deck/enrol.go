@@ -37,6 +37,7 @@ type Deck struct {
 	versions  atomic.Uint64
 	listeners listeners
 	watches   watches
+	skills    skillsets
 	handed    handed
 
 	// mu is held while the deck changes: one change at a time. Readers take the view.
@@ -134,6 +135,7 @@ func (d *Deck) Configure(ctx context.Context, servers []Member) error {
 		for _, m := range v.members {
 			if _, ok := rows[m.ID]; !ok {
 				d.watches.forget(m.ID)
+				d.skills.forget(m.ID)
 				d.handed.forget(m.ID)
 			}
 		}
@@ -212,6 +214,8 @@ func (d *Deck) enrolled(ctx context.Context, before *member, l drawbridge.Listin
 	m.resources = take(resources, l.Resources, before.resources)
 	m.templates = take(templates, l.Templates, before.templates)
 	m.pages = d.maker.pages(m)
+	skills := settings(l.Capabilities, declarations[0], extensionSkills)
+	m.skills, m.directories = skills != nil, readsDirectories(skills)
 	return m, nil
 }
 
