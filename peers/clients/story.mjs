@@ -95,10 +95,11 @@ export async function play(peer, key) {
     await call('sdk__test_tool_with_logging', {}, {}, more);
     return (await notes.log.until((m) => m.data === 'Tool processing data')).level;
   });
-  for (const [step, server, uri] of [['subscribe modern', 'gomodern', 'peers://note'], ['subscribe legacy', 'golegacy', 'drawbridge+golegacy:peers://note']]) {
+  // The watched resource changes by itself. (mcp-go tells modern subscribers of no resource.)
+  for (const [step, uri, touch] of [['subscribe sdk', 'test://watched-resource'], ['subscribe legacy', 'drawbridge+golegacy:peers://note', 'golegacy__touch']]) {
     await tell(step, async () => {
       const end = await peer.subscribe(uri);
-      await call(`${server}__touch`);
+      if (touch) await call(touch);
       const heard = await notes.updated.until((u) => u === uri);
       await end();
       return heard;
