@@ -52,8 +52,10 @@ func offersModern(err error) bool {
 	return false
 }
 
-// everything is what a client can declare that a server may ask it for.
-const everything = `{"roots":{},"sampling":{},"elicitation":{"form":{},"url":{}}}`
+// everything is what a client can declare: that a server may ask it something, and that it shows apps. A server that is
+// listed hears that, since some list a tool only for clients that can do what it takes.
+const everything = `{"roots":{},"sampling":{"context":{},"tools":{}},"elicitation":{"form":{},"url":{}},` +
+	`"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}`
 
 // initialize greets a server of the legacy generation, and notes the answer. For a session of the caller's own the server
 // hears what the caller can do and speaks; for a shared one, that we can do everything: some servers list the tools that
@@ -63,8 +65,8 @@ func (s *session) initialize(ctx context.Context, opener *drawbridge.Call) error
 	s.opener = opener
 	version, capabilities := wire.Version20251125, json.RawMessage(everything)
 	if opener != nil {
-		if len(opener.Caller.Capabilities) > 0 {
-			capabilities = opener.Caller.Capabilities
+		if capabilities = opener.Caller.Capabilities; len(capabilities) == 0 {
+			capabilities = json.RawMessage("{}")
 		}
 		if v := opener.Caller.Protocol; wire.EraOf(v) == drawbridge.Legacy {
 			version = v
@@ -109,8 +111,8 @@ func (s *session) request(ctx context.Context, method string, params json.RawMes
 	return m.Result, nil
 }
 
-// own gives the params of a request of our own in the form that the session's generation has.
-func (s *session) own(params json.RawMessage) json.RawMessage {
+// ours gives the params of a request of our own in the form that the session's generation has.
+func (s *session) ours(params json.RawMessage) json.RawMessage {
 	if s.era == drawbridge.Modern {
 		return toModern(params, s.e.hop(s.version))
 	}
@@ -119,7 +121,7 @@ func (s *session) own(params json.RawMessage) json.RawMessage {
 
 // hop is how we present ourselves in requests of our own.
 func (e *endpoint) hop(version string) hop {
-	return hop{version: version, client: clientInfo(e.fleet.o.Version)}
+	return hop{version: version, client: clientInfo(e.fleet.o.Version), capabilities: json.RawMessage(everything)}
 }
 
 // hintOf reads the caching hints of a result.

@@ -180,7 +180,7 @@ func (s *session) page(ctx context.Context, k kind, cursor json.RawMessage) (jso
 	if cursor != nil {
 		params = wire.Apply(nil, wire.Put(cursor, "cursor"))
 	}
-	result, err := s.request(ctx, k.method, s.own(params))
+	result, err := s.request(ctx, k.method, s.ours(params))
 	if reply, ok := errors.AsType[*replyError](err); ok && wire.ErrorCode(reply.object) == wire.CodeMethodNotFound {
 		return nil, nil
 	}

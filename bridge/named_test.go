@@ -1,6 +1,10 @@
 package bridge
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
+)
 
 // TestNamed shows what of a server's questions changes: an elicitation says who asks, and nothing else does.
 func TestNamed(t *testing.T) {
@@ -8,10 +12,10 @@ func TestNamed(t *testing.T) {
 		`{"message":"name?","requestedSchema":{"x":1e2}}`: `{"message":"name?","requestedSchema":{"x":1e2},"_meta":{"drawbridge/server":"up"}}`,
 		`{"_meta":{"a":1,"drawbridge/server":"forged"}}`:  `{"_meta":{"a":1,"drawbridge/server":"up"}}`,
 	} {
-		if got := string(named("up", "elicitation/create", []byte(in))); got != want {
+		if got := string(talk.Named("up", "elicitation/create", []byte(in))); got != want {
 			t.Errorf("got\n%s, want\n%s", got, want)
 		}
-		if got := string(named("up", "sampling/createMessage", []byte(in))); got != in {
+		if got := string(talk.Named("up", "sampling/createMessage", []byte(in))); got != in {
 			t.Errorf("another request changed: %s", got)
 		}
 	}

@@ -4,7 +4,7 @@
 // It promises that what is listed is what can be called, for every caller and on every path: a card that a caller may
 // not know of is, in words and in time, a card that does not exist. It promises that lists are the same from run to run
 // for the same servers, ordered by the configuration and then by each server; that nothing vanishes silently (see
-// [Deck.Members]); and that of the bytes a server sent only names, clashing URIs and the sealed request state change.
+// [Deck.Members]); and that of the bytes a server sent only names, clashing URIs, the sealed request state and ids of tasks change.
 //
 // It opens no connection and starts no process or goroutine: what leaves the process goes through an [Upstream].
 package deck
@@ -48,7 +48,8 @@ type Guard interface {
 // A Question is what a guard decides on: may this caller send these params to this card, or to one of its siblings?
 type Question struct {
 	Caller drawbridge.Caller
-	// Spec is the card. For a prompt it has the prompt's name and definition; for a resource Name and Tool are URIs.
+	// Spec is the card. For a prompt it has the prompt's name and definition; for a resource Name and Tool are URIs; for a
+	// task Name is its id as the caller knows it, and Tool as the server does; both are empty for a list of tasks.
 	Spec drawbridge.Spec
 	// Method is the MCP method of the call, Params its params as the caller sent them.
 	Method string
@@ -81,9 +82,10 @@ type Options struct {
 	Cards []drawbridge.Card
 	// Guards all must allow a call. The check of scopes is always the first.
 	Guards []Guard
-	// StateKey authenticates request states that pass through callers. Processes that answer for one another share it.
-	// Empty means a key of this deck alone.
-	StateKey []byte
+	// StateKeys are master keys for what passes through callers: request states, ids of tasks and cursors. The first one
+	// makes them, all recognise them, so that a new key can take the place of an old one. Processes that answer for one
+	// another share them. None means a key of this deck alone.
+	StateKeys [][]byte
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// MaxTools is how many tools of one server are enrolled where its Member does not say; 0 is DefaultMaxTools.
@@ -107,6 +109,9 @@ type Member struct {
 	Row string
 	// MaxTools is how many of its tools are enrolled; 0 is the deck's own limit.
 	MaxTools int
+	// Apart says that no two principals meet at this server: each has a process of its own. Of a server that is not
+	// apart a principal is shown only tasks that this deck gave them.
+	Apart bool
 	// Remembered is the last listing of this row by an earlier process, nil where there is none. It is enrolled with the
 	// configuration, where the deck has no listing of the row yet.
 	Remembered *drawbridge.Listing
@@ -135,6 +140,8 @@ const (
 	ResourceUpdated
 	// Noticed passes on what a server said outside any call.
 	Noticed
+	// TaskChanged passes on what a server said of a task.
+	TaskChanged
 )
 
 // An Event tells the surface what happened on the deck outside any call.
@@ -142,6 +149,11 @@ type Event struct {
 	Kind EventKind
 	// URI is the resource's URI as callers know it, for ResourceUpdated.
 	URI string
-	// Notice is what the server said, for ResourceUpdated and Noticed; its URI is the one callers know.
+	// Task is the id of the task as its principal knows it, for TaskChanged.
+	Task string
+	// Principal is the only one whose callers may hear of it; empty for everybody.
+	Principal string
+	// Notice is what the server said, for ResourceUpdated, Noticed and TaskChanged; its URI or task id is the one that
+	// callers know.
 	Notice drawbridge.Notice
 }

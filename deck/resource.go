@@ -29,9 +29,16 @@ func (d *Deck) findReference(ctx context.Context, caller drawbridge.Caller, uri 
 	return d.findResource(ctx, caller, uri)
 }
 
-// resource finds the owner of a URI: the server that lists it; the one it names; the one with the template that it
-// matches most closely; or, where only one server has resources, that one, since servers need not list all of them.
+// resource finds the owner of a URI.
 func (v *view) resource(caller drawbridge.Caller, uri string) (target, bool) {
+	if t, ok := v.named(caller, uri); ok {
+		return t, true
+	}
+	return v.matching(caller, uri)
+}
+
+// named finds the owner of a URI that the deck knows: the server that lists it, or the one it names.
+func (v *view) named(caller drawbridge.Caller, uri string) (target, bool) {
 	if t, ok := v.resources.exact(caller, uri); ok {
 		return t, true
 	}
@@ -40,6 +47,12 @@ func (v *view) resource(caller drawbridge.Caller, uri string) (target, bool) {
 			return m.unlisted(uri, own), true
 		}
 	}
+	return target{}, false
+}
+
+// matching finds the owner of any other URI: the server with the template that it matches most closely; or, where only
+// one server has resources, that one, since servers need not list all of them.
+func (v *view) matching(caller drawbridge.Caller, uri string) (target, bool) {
 	if it := v.templates.closest(caller, uri); it != nil {
 		return target{spec: specOf(it, uri), own: uri}, true
 	}

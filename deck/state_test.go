@@ -14,7 +14,7 @@ import (
 func TestRequestStateOpensForItsRequestAlone(t *testing.T) {
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	clock := noon
-	s := sealer{key: []byte("key"), now: func() time.Time { return clock }}
+	s := newSealer([][]byte{[]byte("key")}, func() time.Time { return clock })
 	mine := request{principal: "ada", server: "github", method: "tools/call", own: "merge", arguments: json.RawMessage(`{"a":1,"b":2}`)}
 	envelope := s.seal(json.RawMessage(`"round 1"`), mine)
 
@@ -45,7 +45,7 @@ func TestRequestStateOpensForItsRequestAlone(t *testing.T) {
 		}
 	}
 
-	other := sealer{key: []byte("another key"), now: s.now}
+	other := newSealer([][]byte{[]byte("another key")}, s.now)
 	if _, err := other.open(envelope, mine); !errors.Is(err, errStateForeign) {
 		t.Errorf("another key: %v", err)
 	}
@@ -62,7 +62,7 @@ func TestRequestStateOpensForItsRequestAlone(t *testing.T) {
 // FuzzOpenState checks that nothing opens but what was sealed: any envelope either fails, or is the one (line breaks are
 // no part of Base64).
 func FuzzOpenState(f *testing.F) {
-	s := sealer{key: []byte("key"), now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
+	s := newSealer([][]byte{[]byte("key")}, func() time.Time { return time.Unix(1_800_000_000, 0) })
 	r := request{principal: "ada", server: "s", method: "tools/call", own: "t"}
 	sealed := s.seal(json.RawMessage(`"x"`), r)
 	text, _ := wire.Text(sealed)

@@ -26,6 +26,9 @@ func failure(code int, message string, data json.RawMessage) reply {
 	return reply{fault: wire.ErrorObject(code, message, data)}
 }
 
+// cancelled is the reply to a cancelled request where there must be one.
+func cancelled() reply { return failure(wire.CodeInternal, "Cancelled", nil) }
+
 // parts gives the response's bytes in order. They may hold line breaks between tokens.
 func (r reply) parts(id json.RawMessage) [6][]byte {
 	if id == nil {

@@ -24,16 +24,19 @@ type watcher struct {
 	wake chan struct{}
 
 	mu sync.Mutex
-	// lists are the list changes to hear of, uris the resources, notices whether a reader is there for anything else.
-	lists   changes
-	uris    map[string]bool
-	notices bool
+	// lists are the list changes to hear of, uris the resources, tasks the tasks, notices whether a reader is there for
+	// anything else.
+	lists       changes
+	uris, tasks map[string]bool
+	notices     bool
 	// level is the least severe log line to hear; empty hears all.
 	level string
 
 	changed changes
 	updated map[string]json.RawMessage
-	noticed []drawbridge.Notice
+	// progressed has what each task was last said to be.
+	progressed map[string]json.RawMessage
+	noticed    []drawbridge.Notice
 	// said are whole messages that must be heard: what a server asks outside any call.
 	said [][]byte
 }
@@ -70,9 +73,25 @@ func (w *watcher) add(e deck.Event) {
 		if w.notices && len(w.noticed) < maxNotices && w.wants(e.Notice) {
 			w.noticed = append(w.noticed, e.Notice)
 		}
+	case deck.TaskChanged:
+		w.taskChanged(e)
 	}
-	if w.changed != (changes{}) || len(w.updated) > 0 || len(w.noticed) > 0 {
+	if w.changed != (changes{}) || len(w.updated) > 0 || len(w.progressed) > 0 || len(w.noticed) > 0 {
 		w.ring()
+	}
+}
+
+// taskChanged takes in what became of a task: for a listener one that it listens to, for a session any of its principal's,
+// each in the words of the watcher's own generation. The lock is held.
+func (w *watcher) taskChanged(e deck.Event) {
+	switch n := e.Notice; {
+	case w.tasks[e.Task] && n.Method == wire.NoteTask:
+		if w.progressed == nil {
+			w.progressed = map[string]json.RawMessage{}
+		}
+		w.progressed[e.Task] = n.Params
+	case w.tag == nil && w.notices && n.Method == wire.NoteTaskStatus && len(w.noticed) < maxNotices:
+		w.noticed = append(w.noticed, n)
 	}
 }
 
@@ -135,7 +154,28 @@ func (w *watcher) forget(uri string) {
 	delete(w.updated, uri)
 }
 
-// maxWatched is how many resources one watcher may watch.
+// watchTask and forgetTask say whether a task is listened to. watchTask says false where there would be too many.
+func (w *watcher) watchTask(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.tasks == nil {
+		w.tasks = map[string]bool{}
+	}
+	if len(w.tasks) >= maxWatched && !w.tasks[id] {
+		return false
+	}
+	w.tasks[id] = true
+	return true
+}
+
+func (w *watcher) forgetTask(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.tasks, id)
+	delete(w.progressed, id)
+}
+
+// maxWatched is how many resources one watcher may watch, and how many tasks.
 const maxWatched = 1024
 
 // listen says whether there is a reader for notices. Without one they are not kept.
@@ -150,8 +190,8 @@ func (w *watcher) listen(on bool) {
 // take gives the notifications that are due, each a whole message.
 func (w *watcher) take() [][]byte {
 	w.mu.Lock()
-	changed, updated, noticed, due := w.changed, w.updated, w.noticed, w.said
-	w.changed, w.updated, w.noticed, w.said = changes{}, nil, nil, nil
+	changed, updated, progressed, noticed, due := w.changed, w.updated, w.progressed, w.noticed, w.said
+	w.changed, w.updated, w.progressed, w.noticed, w.said = changes{}, nil, nil, nil, nil
 	w.mu.Unlock()
 	add := func(method string, params json.RawMessage) { due = append(due, w.message(method, params)) }
 	for _, n := range noticed {
@@ -172,6 +212,9 @@ func (w *watcher) take() [][]byte {
 			params = wire.Apply(nil, wire.Put(wire.Quote(uri), "uri"))
 		}
 		add(wire.NoteResourceUpdated, params)
+	}
+	for _, id := range slices.Sorted(maps.Keys(progressed)) {
+		add(wire.NoteTask, progressed[id])
 	}
 	return due
 }

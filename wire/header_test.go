@@ -194,6 +194,8 @@ func TestNameOf(t *testing.T) {
 		{"prompts/get", `{"name":"greet"}`, "greet", true},
 		{"resources/read", `{"uri":"file:///a","name":"x"}`, "file:///a", true},
 		{"tasks/get", `{"taskId":"t1"}`, "t1", true},
+		{"tasks/update", `{"taskId":"t1"}`, "t1", true},
+		{"tasks/result", `{"taskId":"t1"}`, "", false},
 		{"tasks/list", `{}`, "", false},
 		{"tools/call", `{"name":7}`, "", false},
 		{"tools/call", ``, "", false},

@@ -157,10 +157,11 @@ func (c *Calls) listener(call *Call) Handler {
 }
 
 // AboutServer says whether a notification speaks of the server and not of a request, even where it comes in the midst of
-// one: its lists or a resource have changed.
+// one: its lists, a resource or a task have changed.
 func AboutServer(method string) bool {
 	switch method {
-	case wire.NoteToolsChanged, wire.NotePromptsChanged, wire.NoteResourcesChanged, wire.NoteResourceUpdated:
+	case wire.NoteToolsChanged, wire.NotePromptsChanged, wire.NoteResourcesChanged, wire.NoteResourceUpdated,
+		wire.NoteTask, wire.NoteTaskStatus:
 		return true
 	}
 	return false
