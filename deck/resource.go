@@ -10,10 +10,10 @@ import (
 // findResource finds the server of a URI. Before it says that there is none it waits for servers that are about to
 // appear.
 func (d *Deck) findResource(ctx context.Context, caller drawbridge.Caller, uri string) (target, error) {
-	t, ok := d.owner(ctx, caller, uri)
+	t, ok := d.ownerOf(ctx, caller, uri)
 	if !ok && d.beforeList != nil {
 		d.beforeList(ctx)
-		t, ok = d.owner(ctx, caller, uri)
+		t, ok = d.ownerOf(ctx, caller, uri)
 	}
 	if !ok {
 		t, ok = d.probeSkill(ctx, caller, uri)
@@ -32,9 +32,9 @@ func (d *Deck) findReference(ctx context.Context, caller drawbridge.Caller, uri 
 	return d.findResource(ctx, caller, uri)
 }
 
-// owner finds the owner of a URI: the server that the deck knows it from, that has the skill in which it lies, or whose it
+// ownerOf finds the owner of a URI: the server that the deck knows it from, that has the skill in which it lies, or whose it
 // may be.
-func (d *Deck) owner(ctx context.Context, caller drawbridge.Caller, uri string) (target, bool) {
+func (d *Deck) ownerOf(ctx context.Context, caller drawbridge.Caller, uri string) (target, bool) {
 	v := d.view.Load()
 	if t, ok := v.named(caller, uri); ok {
 		return t, true

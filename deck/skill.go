@@ -277,8 +277,5 @@ func (s skill) qualified(server drawbridge.ServerID) json.RawMessage {
 
 // skillURIs changes the URIs of an entry: its own and those of its files.
 func skillURIs(entry json.RawMessage, public func(uri string) string) json.RawMessage {
-	if uri, ok := wire.Text(wire.Get(entry, "uri")); ok {
-		entry = wire.Apply(entry, wire.Put(wire.Quote(public(uri)), "uri"))
-	}
-	return eachURI(entry, "resources", public)
+	return eachURI(changeURI(entry, public, "uri"), "resources", public)
 }

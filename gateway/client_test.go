@@ -29,6 +29,8 @@ type client struct {
 	line line
 	// caps is what it declares, level the log level that each stateless request asks for; both may be empty.
 	caps, level string
+	// told is what a stateful client was told first, of which it is told only once.
+	told json.RawMessage
 	// answer answers a question, with a result or, in the stateful generation only, an error object. With neither the
 	// question stays open. It may be called from several goroutines.
 	answer func(method string, params json.RawMessage) (result, refusal string)
@@ -116,6 +118,7 @@ func newClient(t testing.TB, era drawbridge.Era, protocol, caps string, open fun
 		if got := wire.GetText(m.Result, "protocolVersion"); got != protocol {
 			t.Fatalf("initialize answers %s%s", m.Result, m.Error)
 		}
+		c.told = m.Result
 		c.note(wire.NoteInitialized, "")
 	}
 	return c
