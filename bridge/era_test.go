@@ -363,3 +363,26 @@ func withoutHops(t *testing.T, object []byte) map[string]string {
 	}
 	return all
 }
+
+// TestARefusedVersionIsChosenFromTheList is a server that refuses the first request it gets, whatever that names, and says
+// in the same breath that it speaks this version: it is asked again, and never greeted in the legacy way.
+func TestARefusedVersionIsChosenFromTheList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newModernFake(onlyModern)
+		answer := f.answers[wire.MethodDiscover]
+		f.on(wire.MethodDiscover, func(c *fakeConn, m wire.Message) string {
+			if f.count(wire.MethodDiscover) == 1 {
+				c.say(wire.Message{ID: m.ID, Error: []byte(`{"code":-32022,"message":"not that one","data":{"supported":["2026-07-28"]}}`)})
+				return ""
+			}
+			return answer(c, m)
+		})
+		r := newRig(t, f, Options{})
+		if _, err := r.Mount(t.Context(), "fake"); err != nil {
+			t.Fatal(err)
+		}
+		if asked, greeted := f.count(wire.MethodDiscover), f.count(wire.MethodInitialize); asked != 2 || greeted != 0 {
+			t.Errorf("asked %d times and greeted %d times, want 2 and 0", asked, greeted)
+		}
+	})
+}

@@ -15,6 +15,9 @@ import (
 func (s *session) discover(ctx context.Context) (era drawbridge.Era, err error) {
 	params := toModern(nil, s.e.hop(wire.Version20260728))
 	result, err := s.request(ctx, wire.MethodDiscover, params)
+	if offersModern(err) {
+		result, err = s.request(ctx, wire.MethodDiscover, params)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -32,6 +35,21 @@ func (s *session) discover(ctx context.Context) (era drawbridge.Era, err error) 
 		s.hint = &hint
 	}
 	return era, nil
+}
+
+// offersModern says whether a server refused the version of a request and names ours among those it supports: a client
+// chooses from that list and asks again (2026-07-28, Versioning).
+func offersModern(err error) bool {
+	refused, ok := errors.AsType[*replyError](err)
+	if !ok || wire.ErrorCode(refused.object) != wire.CodeUnsupportedVersion {
+		return false
+	}
+	for v := range wire.Elements(wire.Get(refused.object, "data", "supported")) {
+		if version, _ := wire.Text(v); version == wire.Version20260728 {
+			return true
+		}
+	}
+	return false
 }
 
 // everything is what a client can declare: that a server may ask it something, and that it shows apps. A server that is

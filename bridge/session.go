@@ -152,7 +152,11 @@ func (s *session) Notify(method string, params json.RawMessage) {
 	// what comes on a connection of stateless callers.
 	reachable := s.own() || s.key.principal == s.e.fleet.o.Principal && s.key.client == ""
 	if s.e.fleet.o.OnNotice != nil && reachable {
-		s.e.fleet.o.OnNotice(drawbridge.Notice{Server: s.e.row.ID, Session: s.key.session, Method: method, Params: params})
+		n := drawbridge.Notice{Server: s.e.row.ID, Session: s.key.session, Method: method, Params: params}
+		if s.own() || s.e.row.URL == "" && s.e.row.Share != "all" {
+			n.Principal = s.key.principal // else what they meet there is the same server, with the same credentials
+		}
+		s.e.fleet.o.OnNotice(n)
 	}
 }
 

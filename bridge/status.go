@@ -75,6 +75,7 @@ func (e *endpoint) enter(phase drawbridge.Phase, fault error) {
 	}
 	status := e.status()
 	e.mu.Unlock()
+	e.log.Debug("a server entered a phase", "phase", string(phase))
 	if news {
 		e.log.Warn("a server has a fault", "phase", string(phase), "error", fault)
 	}

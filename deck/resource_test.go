@@ -31,7 +31,7 @@ func TestAResourceIsReadFromTheServerThatHasIt(t *testing.T) {
 		library("b", []string{"doc://2", "same://x", "ui://b/app"}, []string{"doc://{id}", "db://users/{row}", "any://{+rest}"}),
 		library("c", []string{"ui://b/app"}, nil),
 	)
-	wantList(t, listed(t, d, ada, resources), "doc://1", "same://x", "doc://2", "drawbridge+b:same://x", "ui://b/app")
+	wantList(t, listed(t, d, ada, resources), "doc://1", "same://x", "doc://2", "drawbridge+b:same://x", "ui://b/app", "ui://drawbridge+c/b/app")
 	wantList(t, listed(t, d, ada, templates), "doc://{id}", "db://{table}/{row}", "drawbridge+b:doc://{id}", "db://users/{row}", "any://{+rest}")
 	for _, tt := range []struct{ uri, want string }{
 		{"doc://1", "a doc://1"},
@@ -43,8 +43,10 @@ func TestAResourceIsReadFromTheServerThatHasIt(t *testing.T) {
 		{"db://users/7", "b db://users/7"},      // the closer template
 		{"db://orders/7", "a db://orders/7"},    // the only template
 		{"any://x/y?z", "b any://x/y?z"},        // a template across slashes
-		{"ui://b/app", "b ui://b/app"},          // a scheme that is never changed: the first
+		{"ui://b/app", "b ui://b/app"},
+		{"ui://drawbridge+c/b/app", "c ui://b/app"}, // a scheme that keeps its place
 		{"drawbridge+c:ui://b/app", "c ui://b/app"},
+		{"ui://drawbridge+c/other", "c ui://other"}, // and what is not listed, by its server
 	} {
 		if err := read(t, d, tt.uri); err != nil {
 			t.Errorf("%s: %v", tt.uri, err)
@@ -62,15 +64,19 @@ func TestAResourceIsReadFromTheServerThatHasIt(t *testing.T) {
 	}
 	wantFault(t, read(t, d, "nobody://x"), drawbridge.NotFound, "unknown resource nobody://x")
 	wantFault(t, read(t, d, "drawbridge+z:doc://1"), drawbridge.NotFound, "unknown resource drawbridge+z:doc://1")
-	want := []LeftOut{{"resource", "ui://b/app", "an earlier server has its name"}}
-	if diff := cmp.Diff(want, d.Members()[2].LeftOut); diff != "" {
-		t.Errorf("left out (-want +got):\n%s", diff)
+	want := []Clash{{Kind: "resource", Name: "ui://b/app", Winner: "b", Tool: "ui://b/app", Listed: "ui://drawbridge+c/b/app"}}
+	if diff := cmp.Diff(want, d.Members()[2].Clashes); diff != "" {
+		t.Errorf("clashes (-want +got):\n%s", diff)
 	}
 }
 
 func TestBareNamesLeaveURIsAlone(t *testing.T) {
 	d := open(t, &fake{}, Options{Naming: Bare}, library("a", []string{"x://1"}, nil), library("b", []string{"x://1", "x://2"}, nil))
 	wantList(t, listed(t, d, ada, resources), "x://1", "x://2")
+	want := []LeftOut{{"resource", "x://1", "an earlier server has its name"}}
+	if diff := cmp.Diff(want, d.Members()[1].LeftOut); diff != "" {
+		t.Errorf("left out (-want +got):\n%s", diff)
+	}
 }
 
 func TestTheOnlyServerWithResourcesIsAskedForWhatItDoesNotList(t *testing.T) {

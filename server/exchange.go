@@ -128,7 +128,7 @@ func (x *exchange) gone() <-chan struct{} { return x.r.Context().Done() }
 // answered too, since an HTTP request must be.
 func (x *exchange) answer(id json.RawMessage, status int, r reply) {
 	if r.isNone() && id != nil {
-		r = failure(wire.CodeInternal, "Cancelled", nil)
+		r = cancelled()
 	}
 	out, ok := x.last(status)
 	switch {

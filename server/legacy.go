@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
@@ -20,7 +21,7 @@ func (s *Server) legacy(ctx context.Context, c *session, m wire.Message, voice v
 	switch m.Method {
 	case wire.MethodPing:
 		return empty()
-	case wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodTemplatesList:
+	case wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodTemplatesList, wire.MethodSkillsList:
 		return s.list(ctx, c.caller, m.Method, m.Params)
 	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodComplete:
 		return s.call(ctx, c.caller, m, &peer{voice: voice, session: c})
@@ -40,12 +41,34 @@ func (s *Server) legacy(ctx context.Context, c *session, m wire.Message, voice v
 
 // inFlight runs a request of a session so that the session may cancel it. The context is the request's own.
 func (c *session) inFlight(ctx context.Context, m wire.Message, run func(context.Context) reply) reply {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if !c.flights.add(m.ID, cancel) {
-		return failure(wire.CodeInvalidRequest, "A request of this id is in progress", nil)
+	ctx, cancel, refusal := c.takeOff(ctx, m.ID)
+	if !refusal.isNone() {
+		return refusal
 	}
-	defer c.flights.remove(m.ID)
+	defer c.land(m.ID, cancel)
+	return c.fly(ctx, run)
+}
+
+// takeOff has the session be able to cancel a request until it lands. The reply is the refusal of one too many.
+func (c *session) takeOff(ctx context.Context, id json.RawMessage) (context.Context, context.CancelCauseFunc, reply) {
+	if c.flights.len() >= maxInFlight {
+		return nil, nil, failure(wire.CodeInternal, "Too many requests are in progress", nil)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	if !c.flights.add(id, cancel) {
+		cancel(nil)
+		return nil, nil, failure(wire.CodeInvalidRequest, "A request of this id is in progress", nil)
+	}
+	return ctx, cancel, reply{}
+}
+
+func (c *session) land(id json.RawMessage, cancel context.CancelCauseFunc) {
+	c.flights.remove(id)
+	cancel(nil)
+}
+
+// fly runs a request that took off, unless the session is over.
+func (c *session) fly(ctx context.Context, run func(context.Context) reply) reply {
 	select {
 	case <-c.ended:
 		return orEnded(ctx, reply{})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -79,7 +80,7 @@ func (d *door) initialize(x *exchange, m wire.Message) {
 	x.answer(m.ID, http.StatusOK, d.s.initialized(c))
 }
 
-// legacyBatch takes several messages at once, in their order, where the session's revision has batches.
+// legacyBatch takes several messages at once, where the session's revision has batches.
 func (d *door) legacyBatch(x *exchange, body []byte) {
 	messages, refusal := readBatch(body)
 	if !refusal.isNone() {
@@ -98,7 +99,7 @@ func (d *door) legacyBatch(x *exchange, body []byte) {
 	ctx, cancel := d.detached(x.r)
 	defer cancel()
 	x.alive(d.s.o.KeepAlive)
-	x.answerAll(d.s.batch(ctx, c, messages, x))
+	x.answerAll(d.s.batch(ctx, c, messages, x, cancelled()))
 }
 
 // readBatch reads the messages of a batch.
@@ -120,26 +121,42 @@ func readBatch(body []byte) ([]letter, reply) {
 	return messages, reply{}
 }
 
-// batch answers the messages of a batch one after the other, each answer a line.
-func (s *Server) batch(ctx context.Context, c *session, messages []letter, voice voice) [][]byte {
-	var lines [][]byte
-	for _, l := range messages {
+// batch answers the messages of a batch, each answer a line, in the order of the requests. These run side by side, as
+// JSON-RPC allows: one may wait for what a later message of the batch says, which cancels it or answers a question. What
+// is cancelled is answered with cancelled; the zero reply is none.
+func (s *Server) batch(ctx context.Context, c *session, messages []letter, voice voice, cancelled reply) [][]byte {
+	answers := make([][]byte, len(messages))
+	var running sync.WaitGroup
+	for i, l := range messages {
 		m := l.Message
 		switch {
 		case !l.refusal.isNone():
-			lines = append(lines, l.refusal.line(l.to))
+			answers[i] = l.refusal.line(l.to)
 		case m.IsResponse():
 			c.answered(m)
 		case m.IsNotification():
 			s.noted(ctx, c, m)
 		default:
-			answer := c.inFlight(ctx, m, func(ctx context.Context) reply { return s.legacy(ctx, c, m, voice) })
-			if !answer.isNone() {
-				lines = append(lines, answer.line(m.ID))
+			// From here on it can be cancelled, although nobody knows when it will begin.
+			ctx, cancel, refusal := c.takeOff(ctx, m.ID)
+			if !refusal.isNone() {
+				answers[i] = refusal.line(m.ID)
+				continue
 			}
+			running.Go(func() {
+				defer c.land(m.ID, cancel)
+				answer := c.fly(ctx, func(ctx context.Context) reply { return s.legacy(ctx, c, m, voice) })
+				if answer.isNone() {
+					answer = cancelled
+				}
+				if !answer.isNone() {
+					answers[i] = answer.line(m.ID)
+				}
+			})
 		}
 	}
-	return lines
+	running.Wait()
+	return slices.DeleteFunc(answers, func(line []byte) bool { return line == nil })
 }
 
 // delete ends a session.

@@ -65,7 +65,7 @@ func (s *Server) endSession(c *session) {
 	c.over = true
 	c.mu.Unlock()
 	close(c.ended)
-	c.flights.cancelAll()
+	c.flights.cancelAll(drawbridge.CancelledFor("the session ended"))
 	s.deck.EndSession(c.caller)
 }
 
@@ -194,15 +194,15 @@ func (c *session) answered(m wire.Message) {
 // flights are the requests in progress whose caller may cancel them, by the bytes of their id.
 type flights struct {
 	mu  sync.Mutex
-	all map[string]context.CancelFunc
+	all map[string]context.CancelCauseFunc
 }
 
 // add says false where a request of that id is in progress already.
-func (f *flights) add(id json.RawMessage, cancel context.CancelFunc) bool {
+func (f *flights) add(id json.RawMessage, cancel context.CancelCauseFunc) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.all == nil {
-		f.all = map[string]context.CancelFunc{}
+		f.all = map[string]context.CancelCauseFunc{}
 	}
 	if f.all[string(id)] != nil {
 		return false
@@ -217,21 +217,21 @@ func (f *flights) remove(id json.RawMessage) {
 	delete(f.all, string(id))
 }
 
-// cancel ends the request that the params of a cancelled notification name.
+// cancel ends the request that the params of a cancelled notification name, for the reason that they give.
 func (f *flights) cancel(params json.RawMessage) {
 	f.mu.Lock()
 	cancel := f.all[string(wire.Get(params, "requestId"))]
 	f.mu.Unlock()
 	if cancel != nil {
-		cancel()
+		cancel(drawbridge.CancelledFor(wire.GetText(params, "reason")))
 	}
 }
 
-func (f *flights) cancelAll() {
+func (f *flights) cancelAll(cause error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, cancel := range f.all {
-		cancel()
+		cancel(cause)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // Limits of the stdio door.
 const (
-	// maxInFlight is how many requests of a pipe may be in progress; more are refused.
+	// maxInFlight is how many requests of a pipe, or of a session, may be in progress; more are refused.
 	maxInFlight = 1024
 	// lastCalls is what requests in progress get to end when the input has ended: people pipe requests in and expect
 	// their answers. What takes longer is answered with an error.
@@ -249,9 +249,9 @@ func (p *pipe) note(m wire.Message) {
 
 // start runs a request in a goroutine of its own, which the pipe waits for.
 func (p *pipe) start(m wire.Message, run func(context.Context) reply) {
-	ctx, cancel := context.WithCancel(p.calls)
+	ctx, cancel := context.WithCancelCause(p.calls)
 	refuse := func(code int, text string) {
-		cancel()
+		cancel(nil)
 		p.answer(m.ID, failure(code, text, nil))
 	}
 	switch {
@@ -263,7 +263,7 @@ func (p *pipe) start(m wire.Message, run func(context.Context) reply) {
 		return
 	}
 	p.working.Go(func() {
-		defer cancel()
+		defer cancel(nil)
 		answer := orEnded(ctx, run(ctx))
 		p.flights.remove(m.ID)
 		if ctx.Err() == nil || context.Cause(ctx) == errInputEnded { // what is cancelled has no answer
@@ -360,7 +360,7 @@ func (p *pipe) takeBatch(value []byte) {
 	}
 	c := p.session
 	p.working.Go(func() {
-		if lines := p.s.batch(p.calls, c, messages, p); len(lines) > 0 {
+		if lines := p.s.batch(p.calls, c, messages, p, reply{}); len(lines) > 0 {
 			_ = p.say(joinLines(lines), true) // a client that is gone needs no answer
 		}
 	})

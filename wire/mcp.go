@@ -99,6 +99,11 @@ const (
 	MethodTasksResult = "tasks/result" // legacy only
 	MethodTasksList   = "tasks/list"   // legacy only
 
+	// Of the skills extension (SEP-2640).
+	MethodSkillsList    = "skills/list"
+	MethodSkillsGet     = "skills/get"
+	MethodDirectoryRead = "resources/directory/read"
+
 	MethodSampling    = "sampling/createMessage"
 	MethodElicitation = "elicitation/create"
 	MethodRootsList   = "roots/list"

@@ -132,7 +132,13 @@ func (h *HTTP) Do(ctx context.Context, method string, params json.RawMessage, in
 		return wire.Message{}, err
 	}
 	x := &exchange{h: h, method: method, modern: isModern(params)}
+	// The exchange may outlast Do: the rest of a stream is read behind the answer. So it has a context of its own.
+	during, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	x.cancel = cancel
 	x.call = link.Call{In: in, Listen: method == wire.MethodListen}
+	if !x.modern {
+		x.call.Elsewhere = x.takeElsewhere
+	}
 	h.calls.Add(&x.call)
 	defer h.calls.Take(x.call.ID)
 	id := strconv.AppendUint(nil, x.call.ID, 10)
@@ -140,9 +146,6 @@ func (h *HTTP) Do(ctx context.Context, method string, params json.RawMessage, in
 		params = wire.Apply(params, wire.Put(id, "_meta", wire.MetaProgressToken))
 	}
 
-	// The exchange may outlast Do: the rest of a stream is read behind the answer. So it has a context of its own.
-	during, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	x.cancel = cancel
 	defer context.AfterFunc(ctx, cancel)()
 	defer context.AfterFunc(h.ctx, cancel)()
 	m, err := x.do(during, wire.Message{ID: id, Method: method, Params: params})
@@ -152,9 +155,11 @@ func (h *HTTP) Do(ctx context.Context, method string, params json.RawMessage, in
 	switch {
 	case err == nil:
 		return m, nil
+	case x.elsewhere.Load() != nil:
+		return *x.elsewhere.Load(), nil
 	case ctx.Err() != nil:
 		if !x.modern && !errors.Is(err, link.ErrClosed) && link.Cancellable(method) {
-			h.sendCancelled(id, ctx.Err())
+			h.sendCancelled(id, link.Reason(ctx))
 		}
 		return wire.Message{}, ctx.Err()
 	case h.ctx.Err() != nil && !errors.Is(err, link.ErrClosed):
@@ -185,12 +190,8 @@ func (h *HTTP) usable(ctx context.Context) error {
 }
 
 // sendCancelled tells a legacy server that nobody waits for a request: to it, the end of the exchange means nothing.
-func (h *HTTP) sendCancelled(id []byte, cause error) {
-	reason := "cancelled"
-	if errors.Is(cause, context.DeadlineExceeded) {
-		reason = "timeout"
-	}
-	params := json.RawMessage(`{"requestId":` + string(id) + `,"reason":"` + reason + `"}`)
+func (h *HTTP) sendCancelled(id []byte, reason string) {
+	params := json.RawMessage(`{"requestId":` + string(id) + `,"reason":` + string(wire.Quote(reason)) + `}`)
 	h.start(func() {
 		ctx, cancel := context.WithTimeout(h.ctx, farewellTime)
 		defer cancel()

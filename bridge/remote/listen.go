@@ -116,7 +116,9 @@ func (h *HTTP) noStream(resp *http.Response, s *session, again bool) outcome {
 func (h *HTTP) take(m wire.Message) {
 	switch {
 	case m.IsResponse():
-		h.log.Debug("an answer outside its request is dropped")
+		if !h.calls.Answered(m) {
+			h.log.Debug("an answer outside its request is dropped")
+		}
 	case m.IsRequest():
 		h.asks.Answer(h.ctx, h.calls.Asked(), m)
 	case m.Method == wire.NoteCancelled:

@@ -239,6 +239,34 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// TestAnswerOnTheOtherStream has a server that ends the stream of an answer and takes the stream outside requests, which
+// opens only then, for the one that resumes. An answer to nothing that is waited for is dropped there.
+func TestAnswerOnTheOtherStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := make(chan string)
+		s := &script{begun: time.Now(), steps: []func(http.ResponseWriter, *http.Request){func(w http.ResponseWriter, r *http.Request) {
+			id := <-asked
+			say(w, 200, events, wire.Message{}, `data: {"jsonrpc":"2.0","id":99,"result":{"ok":false}}
+
+data: {"jsonrpc":"2.0","id":`+id+`,"result":{"ok":true}}
+
+`)
+			<-r.Context().Done()
+		}}}
+		post := func(w http.ResponseWriter, r *http.Request) {
+			m := read(t, r)
+			asked <- string(m.ID)
+			say(w, 200, events, m, "id: p1\nretry: 700\n\n")
+		}
+		h := dial(t, remote.Options{Client: serve(t, legacy(t, post, s.get))})
+		greet(t, h)
+		got, err := do(t, h, wire.MethodToolsCall, `{}`, nil)
+		if diff := cmp.Diff(reply{Answer: `{"ok":true}`}, got, sorted); diff != "" {
+			t.Errorf("%v %s", err, diff)
+		}
+	})
+}
+
 // TestStreamOfACall shows that what comes on the stream of a call belongs to it, even where several calls wait.
 func TestStreamOfACall(t *testing.T) {
 	const calls = 5
