@@ -141,6 +141,8 @@ func (s *session) Notify(method string, params json.RawMessage) {
 		return
 	case wire.NoteProgress, wire.NoteListenAck, wire.NoteCancelled:
 		return // late, or of no meaning to anybody
+	case wire.NoteTask:
+		params = questionsNamed(s.e.row.ID, params)
 	}
 	if x := s.only(); x != nil && !link.AboutServer(method) {
 		x.Notify(method, params)
@@ -150,7 +152,11 @@ func (s *session) Notify(method string, params json.RawMessage) {
 	// what comes on a connection of stateless callers.
 	reachable := s.own() || s.key.principal == s.e.fleet.o.Principal && s.key.client == ""
 	if s.e.fleet.o.OnNotice != nil && reachable {
-		s.e.fleet.o.OnNotice(drawbridge.Notice{Server: s.e.row.ID, Session: s.key.session, Method: method, Params: params})
+		n := drawbridge.Notice{Server: s.e.row.ID, Session: s.key.session, Method: method, Params: params}
+		if s.own() || s.e.row.URL == "" && s.e.row.Share != "all" {
+			n.Principal = s.key.principal // else what they meet there is the same server, with the same credentials
+		}
+		s.e.fleet.o.OnNotice(n)
 	}
 }
 

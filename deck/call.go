@@ -39,6 +39,8 @@ func (d *Deck) Do(ctx context.Context, call drawbridge.Call) (drawbridge.Result,
 	switch call.Method {
 	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodComplete:
 		return d.do(ctx, call)
+	case wire.MethodDirectoryRead:
+		return d.doSkill(ctx, call)
 	}
 	switch prefix, _, _ := strings.Cut(call.Method, "/"); prefix {
 	case "tasks":
@@ -98,6 +100,12 @@ func (t target) public(method string, result json.RawMessage) json.RawMessage {
 	switch method {
 	case wire.MethodResourcesRead:
 		return eachURI(result, "contents", uri)
+	case wire.MethodDirectoryRead:
+		return eachURI(result, "resources", uri)
+	case wire.MethodSkillsGet:
+		if entry := wire.Get(result, "skill"); entry != nil {
+			return wire.Apply(result, wire.Put(skillURIs(entry, uri), "skill"))
+		}
 	}
 	return result
 }
@@ -145,7 +153,7 @@ type params struct {
 func readParams(method string, raw json.RawMessage) (params, error) {
 	subject := "name"
 	switch method {
-	case wire.MethodResourcesRead:
+	case wire.MethodResourcesRead, wire.MethodSkillsGet, wire.MethodDirectoryRead:
 		subject = "uri"
 	case wire.MethodComplete:
 		subject = "ref"

@@ -86,6 +86,9 @@ type Options struct {
 	// makes them, all recognise them, so that a new key can take the place of an old one. Processes that answer for one
 	// another share them. None means a key of this deck alone.
 	StateKeys [][]byte
+	// Owner is the principal whose connections Watch is about; empty where there is only one. Another principal cannot
+	// watch a server that is Apart.
+	Owner string
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// MaxTools is how many tools of one server are enrolled where its Member does not say; 0 is DefaultMaxTools.

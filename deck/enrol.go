@@ -23,6 +23,7 @@ type Deck struct {
 	maker    maker
 	journal  ledger.Journal
 	stream   string
+	owner    string
 	shipped  []*item
 	guards   []Guard
 	sealer   sealer
@@ -36,6 +37,7 @@ type Deck struct {
 	versions  atomic.Uint64
 	listeners listeners
 	watches   watches
+	skills    skillsets
 	handed    handed
 
 	// mu is held while the deck changes: one change at a time. Readers take the view.
@@ -49,7 +51,7 @@ type Deck struct {
 // one name.
 func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d := &Deck{
-		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, guards: o.Guards,
+		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, owner: o.Owner, guards: o.Guards,
 		maker: maker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools,
 		beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
 	}
@@ -133,6 +135,7 @@ func (d *Deck) Configure(ctx context.Context, servers []Member) error {
 		for _, m := range v.members {
 			if _, ok := rows[m.ID]; !ok {
 				d.watches.forget(m.ID)
+				d.skills.forget(m.ID)
 				d.handed.forget(m.ID)
 			}
 		}
@@ -211,6 +214,8 @@ func (d *Deck) enrolled(ctx context.Context, before *member, l drawbridge.Listin
 	m.resources = take(resources, l.Resources, before.resources)
 	m.templates = take(templates, l.Templates, before.templates)
 	m.pages = d.maker.pages(m)
+	skills := settings(l.Capabilities, declarations[0], extensionSkills)
+	m.skills, m.directories = skills != nil, readsDirectories(skills)
 	return m, nil
 }
 

@@ -10,10 +10,13 @@ import (
 // findResource finds the server of a URI. Before it says that there is none it waits for servers that are about to
 // appear.
 func (d *Deck) findResource(ctx context.Context, caller drawbridge.Caller, uri string) (target, error) {
-	t, ok := d.view.Load().resource(caller, uri)
+	t, ok := d.owner(ctx, caller, uri)
 	if !ok && d.beforeList != nil {
 		d.beforeList(ctx)
-		t, ok = d.view.Load().resource(caller, uri)
+		t, ok = d.owner(ctx, caller, uri)
+	}
+	if !ok {
+		t, ok = d.probeSkill(ctx, caller, uri)
 	}
 	if !ok {
 		return target{}, unknown("resource", uri)
@@ -29,9 +32,14 @@ func (d *Deck) findReference(ctx context.Context, caller drawbridge.Caller, uri 
 	return d.findResource(ctx, caller, uri)
 }
 
-// resource finds the owner of a URI.
-func (v *view) resource(caller drawbridge.Caller, uri string) (target, bool) {
+// owner finds the owner of a URI: the server that the deck knows it from, that has the skill in which it lies, or whose it
+// may be.
+func (d *Deck) owner(ctx context.Context, caller drawbridge.Caller, uri string) (target, bool) {
+	v := d.view.Load()
 	if t, ok := v.named(caller, uri); ok {
+		return t, true
+	}
+	if t, ok := d.skillOwner(ctx, v, caller, uri); ok {
 		return t, true
 	}
 	return v.matching(caller, uri)
@@ -111,5 +119,5 @@ func (m *member) unlisted(uri, own string) target {
 // hasResources says whether the server has resources at all, listed or not.
 func (m *member) hasResources() bool {
 	return m.listing != nil &&
-		(len(m.resources) > 0 || len(m.templates) > 0 || wire.Get(m.listing.Capabilities, "resources") != nil)
+		(m.skills || len(m.resources) > 0 || len(m.templates) > 0 || wire.Get(m.listing.Capabilities, "resources") != nil)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -21,6 +22,8 @@ type view struct {
 	members                              []*member
 	byID                                 map[drawbridge.ServerID]*member
 	tools, prompts, resources, templates *shelf
+	// below says whose resources lie where; it is made when it is first needed.
+	below func() presence
 }
 
 // A member is a configured server with what it offers, vetted and named. It is a value too.
@@ -33,6 +36,8 @@ type member struct {
 	// pages are resources that the tools name as their pages and that the server does not list.
 	pages   []*item
 	leftOut []LeftOut
+	// skills and directories say that the server answers the methods for skills, and the one for directories.
+	skills, directories bool
 }
 
 func (v *view) member(id drawbridge.ServerID) *member { return v.byID[id] }
@@ -48,6 +53,7 @@ func newView(shipped []*item, members []*member, old *view, next func() uint64) 
 		own = append(own, stack{scopes: it.spec.Scopes, items: []*item{it}})
 	}
 	v.resources = newShelf(resources, stacks(members, resources, func(m *member) []*item { return m.resources }), old.shelf(resources), next)
+	v.below = sync.OnceValue(v.resourcesBelow)
 	// The tools come after the resources: which URI a tool's page has depends on who has it already.
 	v.tools = newShelf(tools, append(own, stacks(members, tools, v.dressed)...), old.shelf(tools), next)
 	v.prompts = newShelf(prompts, stacks(members, prompts, func(m *member) []*item { return m.prompts }), old.shelf(prompts), next)

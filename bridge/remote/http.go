@@ -166,7 +166,7 @@ func (h *HTTP) Do(ctx context.Context, method string, params json.RawMessage, in
 		return *x.elsewhere.Load(), nil
 	case ctx.Err() != nil:
 		if !x.modern && !errors.Is(err, link.ErrClosed) && link.Cancellable(method) {
-			h.sendCancelled(id, ctx.Err())
+			h.sendCancelled(id, link.Reason(ctx))
 		}
 		return wire.Message{}, ctx.Err()
 	case h.ctx.Err() != nil && !errors.Is(err, link.ErrClosed):
@@ -197,12 +197,8 @@ func (h *HTTP) usable(ctx context.Context) error {
 }
 
 // sendCancelled tells a legacy server that nobody waits for a request: to it, the end of the exchange means nothing.
-func (h *HTTP) sendCancelled(id []byte, cause error) {
-	reason := "cancelled"
-	if errors.Is(cause, context.DeadlineExceeded) {
-		reason = "timeout"
-	}
-	params := json.RawMessage(`{"requestId":` + string(id) + `,"reason":"` + reason + `"}`)
+func (h *HTTP) sendCancelled(id []byte, reason string) {
+	params := json.RawMessage(`{"requestId":` + string(id) + `,"reason":` + string(wire.Quote(reason)) + `}`)
 	h.start(func() {
 		ctx, cancel := context.WithTimeout(h.ctx, farewellTime)
 		defer cancel()
