@@ -29,13 +29,14 @@ type client struct {
 	line line
 	// caps is what it declares, level the log level that each stateless request asks for; both may be empty.
 	caps, level string
-	// told is what a stateful client was told first, of which it is told only once.
-	told json.RawMessage
 	// answer answers a question, with a result or, in the stateful generation only, an error object. With neither the
 	// question stays open. It may be called from several goroutines.
 	answer func(method string, params json.RawMessage) (result, refusal string)
 	// marks are the arguments that travel in headers too, by tool.
 	marks map[string][]wire.ParamMark
+
+	// told is the answer to initialize.
+	told json.RawMessage
 
 	lastID atomic.Int64
 	work   sync.WaitGroup

@@ -172,12 +172,18 @@ async function grow(peer, call, tools, server, key) {
 // cancel gives up on a call and waits until its server has noticed.
 async function cancel(call, server, key) {
   const stop = new AbortController();
-  const waiting = call(`${server}__wait`, { key }, { signal: stop.signal });
-  setTimeout(() => stop.abort('enough'), 200);
-  const outcome = await waiting.then(() => 'answered', () => 'rejected');
-  for (let tries = 0; tries < 100; tries++) {
-    if ((await call(`${server}__cancelled`, { key })).content[0].text === '1') return outcome;
+  const outcome = call(`${server}__wait`, { key }, { signal: stop.signal }).then(() => 'answered', () => 'rejected');
+  await counts(call, `${server}__waiting`, key);
+  stop.abort('enough');
+  await counts(call, `${server}__cancelled`, key);
+  return outcome;
+}
+
+// counts polls until a tool says 1.
+async function counts(call, name, key) {
+  for (let tries = 0; tries < 200; tries++) {
+    if ((await call(name, { key })).content[0].text === '1') return;
     await new Promise((r) => setTimeout(r, 50));
   }
-  throw new Error('the server never heard of it');
+  throw new Error(`${name} never said 1`);
 }
