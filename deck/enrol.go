@@ -23,7 +23,7 @@ type Deck struct {
 	maker    maker
 	journal  ledger.Journal
 	stream   string
-	owner    string
+	watcher  string // the principal whose connections are watched
 	shipped  []*item
 	guards   []Guard
 	sealer   sealer
@@ -51,7 +51,7 @@ type Deck struct {
 // one name.
 func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d := &Deck{
-		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, owner: o.Owner, guards: o.Guards,
+		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, watcher: o.Owner, guards: o.Guards,
 		maker: maker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools,
 		beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
 	}

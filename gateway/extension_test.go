@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -111,32 +110,19 @@ func everyPair(t *testing.T, capabilities string, a, b *extensionServer, test fu
 // declaringClient is a client that declares these capabilities. A request "capabilities" gives those of the gateway, of
 // which a stateful client is told only once.
 func declaringClient(t *testing.T, url string, era drawbridge.Era, capabilities string) request {
-	c := &rawClient{url: url, era: era}
-	var told json.RawMessage
-	if era == drawbridge.Legacy {
-		told = c.do(t, wire.MethodInitialize, `{"protocolVersion":"2025-11-25","capabilities":`+capabilities+`,"clientInfo":{"name":"raw","version":"0"}}`).Result
-		c.post(t, wire.Message{Method: wire.NoteInitialized})
-	}
+	c := newClient(t, era, wire.Version20251125, capabilities, func(hear func(wire.Message)) line { return dialHTTP(url, era, hear) })
 	return func(method, params string) string {
 		t.Helper()
-		raw := json.RawMessage(params)
-		if era == drawbridge.Modern {
-			raw = wire.Apply(raw, wire.Put(json.RawMessage(`"2026-07-28"`), "_meta", wire.MetaProtocolVersion),
-				wire.Put(json.RawMessage(capabilities), "_meta", wire.MetaClientCapabilities))
-		}
-		about := method == "capabilities"
-		if about && told != nil {
+		if method == "capabilities" {
+			told := c.told
+			if era == drawbridge.Modern {
+				told = c.do(wire.MethodDiscover, params).Result
+			}
 			return string(wire.Get(told, "capabilities"))
-		} else if about {
-			method = wire.MethodDiscover
 		}
-		c.id++
-		answer := c.post(t, wire.Message{ID: json.RawMessage(strconv.Itoa(c.id)), Method: method, Params: raw})
-		switch {
-		case answer.Error != nil:
+		answer := c.do(method, params)
+		if answer.Error != nil {
 			return string(answer.Error)
-		case about:
-			return string(wire.Get(answer.Result, "capabilities"))
 		}
 		return string(wire.Apply(answer.Result, wire.Drop("resultType"), wire.Drop("_meta"), wire.Drop("ttlMs"), wire.Drop("cacheScope")))
 	}
