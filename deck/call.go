@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/naming"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -95,7 +96,7 @@ func (t target) public(method string, result json.RawMessage) json.RawMessage {
 		if own == t.own {
 			return t.said
 		}
-		return alike(t.spec.Server, t.said, own)
+		return naming.Alike(t.spec.Server, t.said, own)
 	}
 	switch method {
 	case wire.MethodResourcesRead:

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/naming"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -50,7 +51,7 @@ func (v *view) named(caller drawbridge.Caller, uri string) (target, bool) {
 	if t, ok := v.resources.exact(caller, uri); ok {
 		return t, true
 	}
-	if server, own, ok := cutServer(uri); ok {
+	if server, own, ok := naming.CutServer(uri); ok {
 		if m := v.byID[server]; m != nil && m.hasResources() && caller.Holds(m.scopes) {
 			return m.unlisted(uri, own), true
 		}
@@ -93,8 +94,8 @@ func (s *shelf) exact(caller drawbridge.Caller, uri string) (target, bool) {
 func (s *shelf) closest(caller drawbridge.Caller, uri string) *item {
 	var best *item
 	for _, it := range s.items {
-		closer := it.template != nil && (best == nil || it.template.literals > best.template.literals)
-		if closer && caller.Holds(it.spec.Scopes) && it.template.match(uri) {
+		closer := it.template != nil && (best == nil || it.template.Literals() > best.template.Literals())
+		if closer && caller.Holds(it.spec.Scopes) && it.template.Match(uri) {
 			best = it
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/naming"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -183,18 +184,18 @@ func (mk maker) item(k kind, server drawbridge.ServerID, o offer) *item {
 	it := &item{raw: o.raw}
 	switch k {
 	case tools:
-		it.names = names(mk.naming, server, o.own)
+		it.names = naming.Names(mk.naming, server, o.own)
 		it.card = BridgeCard(mk.up, server, it.names[0], o.raw)
 		it.spec = it.card.Spec()
 		it.pages = pagesOf(o.raw)
 		return it
 	case prompts:
-		it.names = names(mk.naming, server, o.own)
+		it.names = naming.Names(mk.naming, server, o.own)
 	default:
-		it.names = mk.uris(server, o.own)
+		it.names = naming.URIs(mk.naming, server, o.own)
 	}
 	if k == templates {
-		it.template, _ = parseTemplate(o.own) // what is no template is listed and matches nothing
+		it.template, _ = naming.ParseTemplate(o.own) // what is no template is listed and matches nothing
 	}
 	it.spec = drawbridge.Spec{
 		Name: it.names[0], Server: server, Tool: o.own,
