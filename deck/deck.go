@@ -67,6 +67,10 @@ const (
 	Bare      = naming.Bare
 )
 
+// Prefixes gives what a name of a server's card begins with where it says its server, in the styles Qualified and MCP. The
+// names of other servers may begin with one of them too.
+func Prefixes(server drawbridge.ServerID) []string { return naming.Prefixes(server) }
+
 // Options are what a deck can do without. The zero value works.
 type Options struct {
 	// Logger is told of what went wrong and nobody else hears of; nil is silence.

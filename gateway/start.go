@@ -12,7 +12,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
-	"github.com/drawbridge-mcp/drawbridge/deck/naming"
 	"github.com/drawbridge-mcp/drawbridge/store"
 )
 
@@ -145,7 +144,7 @@ func (s *starter) beforeUnknown(ctx context.Context, caller drawbridge.Caller, n
 func saidBy(name string, ids []drawbridge.ServerID) (said drawbridge.ServerID, ok bool) {
 	longest := 0
 	for _, id := range ids {
-		for _, prefix := range naming.Prefixes(id) {
+		for _, prefix := range deck.Prefixes(id) {
 			if len(prefix) > longest && strings.HasPrefix(name, prefix) {
 				said, longest = id, len(prefix)
 			}
