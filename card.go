@@ -32,6 +32,9 @@ type Spec struct {
 	Crossing *Crossing
 	// Sandbox says that code in the sandbox may call the card.
 	Sandbox bool
+	// AppOnly says that the card is for the pages of its server (MCP Apps, a visibility of ["app"]): clients see and may
+	// call it, a model is not to be shown it.
+	AppOnly bool
 }
 
 // A Crossing says how a call that writes to the workspace becomes a write: the registration metadata of a writing card.

@@ -35,6 +35,7 @@ func TestNumbers(t *testing.T) {
 		{"latency", latency},
 		{"large", largeResult},
 		{"throughput", throughput},
+		{"parked", parked},
 		{"garbage", garbage},
 		{"list", longList},
 		{"idle", idle},

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,9 +22,14 @@ import (
 )
 
 // upstream is a server made with the official SDK: on standard input and output, or with "http" over HTTP. It has the
-// tools echo and blob, and with "tools=N" so many more.
+// tools echo, blob and ask, and with "tools=N" so many more; with "stateful" it speaks no other generation.
 func upstream(args []string) error {
-	server := mcp.NewServer(&mcp.Implementation{Name: "upstream", Version: "1"}, nil)
+	var options mcp.ServerOptions
+	if slices.Contains(args, "stateful") {
+		options.SupportedProtocolVersions = stateful()
+	}
+	server := mcp.NewServer(&mcp.Implementation{Name: "upstream", Version: "1"}, &options)
+	server.AddTool(&mcp.Tool{Name: "ask", Description: "Asks for a name", InputSchema: json.RawMessage(`{"type":"object"}`)}, ask)
 	server.AddTool(&mcp.Tool{
 		Name: "echo", Description: "Answers with its text",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`),

@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 	"github.com/drawbridge-mcp/drawbridge/bridge/remote"
+	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -21,11 +21,75 @@ const hardLimit = 10
 // it, but for its name for itself. An error is a *drawbridge.Fault: one with Raw for what the server answered, a
 // Transient one for a server that is away, an Ambiguous one where the server may have done what was asked. A call that
 // was not sent is sent once more; so is one of unknown outcome whose repetition the server has said to be harmless.
+//
+// Where caller and server are of different generations, what the server asks in the midst of the call reaches the caller
+// in the caller's own way. A stateful caller is asked by its Peer, as often as the server answers that it needs input. A
+// stateless one gets a result that asks for input, with a requestState that names the call, which goes on meanwhile: the
+// same call with the answers and that state goes on with it. Such a state is good once, for the caller's principal, and
+// until the call's time limit or [Options.ParkTime] ends the call.
 func (f *Fleet) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.Call) (drawbridge.Result, error) {
 	e, err := f.endpoint(id)
 	if err != nil {
 		return drawbridge.Result{}, err
 	}
+	call.Caller.Capabilities = e.admitted(call.Caller.Capabilities)
+	if call.Caller.Era != drawbridge.Modern {
+		result, err := e.carry(ctx, call)
+		if err == nil && talk.NeedsInput(result.Raw) {
+			return talk.InRounds(ctx, e.line(call), call, result)
+		}
+		return result, err
+	}
+	if handle, ok := talk.Handle(call.Params); ok {
+		return f.parking.Resume(ctx, id, e.stepOf(call), handle, call)
+	}
+	if e.mayAsk(call.Caller) {
+		return f.parking.Begin(ctx, e.line(call), call)
+	}
+	return talk.InWords(e.carry(ctx, call))
+}
+
+// admitted gives what the server may hear of what its caller can be asked: a server whose row says that it is sandboxed
+// puts no forms before people.
+func (e *endpoint) admitted(capabilities json.RawMessage) json.RawMessage {
+	if e.row.Trust != sandboxed || !wire.Declares(capabilities, "elicitation") {
+		return capabilities
+	}
+	return wire.Apply(capabilities, wire.Drop("elicitation"))
+}
+
+// sandboxed is the member "trust" of a row whose server is to be kept from people.
+const sandboxed = "sandboxed"
+
+// mayAsk says whether the server may ask a stateless caller in a way that the caller's generation has no words for: it
+// is, or may turn out to be, of the stateful one, and the caller has something that may be asked.
+func (e *endpoint) mayAsk(c drawbridge.Caller) bool {
+	if !canBeAsked(c) {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.era.Has(drawbridge.Modern)
+}
+
+// line is the way of one call to the server and back.
+func (e *endpoint) line(call drawbridge.Call) talk.Line {
+	step := e.stepOf(call)
+	return talk.Line{
+		Server: e.row.ID, Step: step, Carry: e.carry, Limit: hardLimit * e.limit(), Life: e.ctx, Logger: e.log,
+		Start: func(work func()) error {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			if !e.start(work) {
+				return e.unavailable(step, e.notRunning())
+			}
+			return nil
+		},
+	}
+}
+
+// carry carries a call to the server and its answer back.
+func (e *endpoint) carry(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
 	step := e.stepOf(call)
 	var resent, repeated bool
 	for {
@@ -33,7 +97,7 @@ func (f *Fleet) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.
 		if err != nil {
 			return drawbridge.Result{}, err
 		}
-		result, err := s.do(ctx, call)
+		result, err := s.answer(ctx, call)
 		e.giveBack(s)
 		switch {
 		case err == nil:
@@ -73,58 +137,6 @@ func (e *endpoint) stepOf(call drawbridge.Call) string {
 	return fmt.Sprintf("%s on %s", call.Method, e.row.ID)
 }
 
-// mostTries bounds how often a call waits for a session that is gone again before the call could be sent.
-const mostTries = 4
-
-// borrow gives a session for a call, opened if it must be; giveBack ends that.
-func (e *endpoint) borrow(ctx context.Context, call drawbridge.Call, step string) (*session, error) {
-	for range mostTries {
-		e.mu.Lock()
-		k := e.keyFor(call.Caller)
-		s := e.sessions[k]
-		if s != nil && s.enter() {
-			e.mu.Unlock()
-			return s, nil
-		}
-		if e.openings[k] == nil && !e.failed.IsZero() && time.Since(e.failed) < justNow {
-			failure := e.failure
-			e.mu.Unlock()
-			return nil, e.unavailable(step, failure)
-		}
-		opener := call // a copy, so that the call itself need not outlive its caller
-		o := e.want(k, &opener)
-		ready := o.ready
-		if s != nil && isClosed(ready) {
-			ready = o.listed // it was lost while it was listed: that has to end first
-		}
-		e.mu.Unlock()
-		select {
-		case <-ready:
-		case <-ctx.Done():
-			return nil, &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: step, Err: ctx.Err()}
-		}
-		if o.err != nil {
-			return nil, e.unavailable(step, o.err)
-		}
-	}
-	return nil, e.unavailable(step, errors.New("it ends as soon as it starts"))
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
-func (e *endpoint) giveBack(s *session) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	s.leave()
-}
-
 // repeatable says whether a call may be sent twice: reading always may, a tool when the server says so.
 func (e *endpoint) repeatable(call drawbridge.Call) bool {
 	if call.Method != wire.MethodToolsCall {
@@ -146,13 +158,18 @@ func (e *endpoint) repeatable(call drawbridge.Call) bool {
 	return false
 }
 
+// limit is how long a call may go without an answer or progress.
+func (e *endpoint) limit() time.Duration {
+	if e.row.Timeout > 0 {
+		return e.row.Timeout
+	}
+	return e.fleet.o.CallTimeout
+}
+
 // do carries a call over a session.
 func (s *session) do(ctx context.Context, call drawbridge.Call) (json.RawMessage, error) {
-	limit := s.e.fleet.o.CallTimeout
-	if s.e.row.Timeout > 0 {
-		limit = s.e.row.Timeout
-	}
-	x := newExchange(ctx, s, call, limit)
+	s.hear(ctx, call)
+	x := newExchange(ctx, s, call, s.e.limit())
 	s.begin(x)
 	m, err := s.conn.Do(x.ctx, call.Method, s.paramsOf(call), x)
 	s.finish(x)
@@ -165,36 +182,25 @@ func (s *session) do(ctx context.Context, call drawbridge.Call) (json.RawMessage
 	case m.Error != nil:
 		return nil, &replyError{m.Error}
 	}
-	if s.era == drawbridge.Modern && call.Caller.Era == drawbridge.Legacy {
-		if err := needsInput(m.Result); err != nil {
-			return nil, err
-		}
-	}
 	return questionsNamed(s.e.row.ID, fromServer(m.Result)), nil
 }
 
-// paramsOf gives the params of a call as the session's server is to see them.
+// paramsOf gives the params of a call as the session's server is to see them. A server of the stateless generation hears
+// what the caller declared, in whichever way it did: never what we could do.
 func (s *session) paramsOf(call drawbridge.Call) json.RawMessage {
 	if s.era == drawbridge.Legacy {
 		return toLegacy(call.Params)
 	}
 	h := s.e.hop(s.version)
-	if call.Caller.Era == drawbridge.Modern {
+	h.capabilities = nil
+	switch {
+	case call.Caller.Era == drawbridge.Modern:
 		h.capabilities = call.Caller.Capabilities
-	} else {
+	case call.Peer != nil:
+		h.capabilities = wire.Apply(call.Caller.Capabilities, wire.Drop("tasks")) // of the stateful generation alone
+		fallthrough
+	default:
 		h.level = s.e.fleet.levelOf(call.Caller.Session)
 	}
 	return toModern(call.Params, h)
-}
-
-// needsInput is the error for a result that asks a caller of the legacy generation something in the way of the modern one.
-func needsInput(result json.RawMessage) error {
-	if !bytes.Contains(result, []byte("input_required")) || wire.GetText(result, "resultType") != "input_required" {
-		return nil
-	}
-	return &drawbridge.Fault{
-		Kind: drawbridge.BridgeFault, Code: drawbridge.InvalidInput,
-		Step: "the server wants input from the caller",
-		Err:  errors.New("it asks in the way of protocol 2026-07-28, which this caller's protocol has no words for"),
-	}
 }

@@ -209,8 +209,8 @@ func TestWhatIsSaidOutsideCallsIsANotice(t *testing.T) {
 		r.fake.last().note(wire.NoteMessage, `{"data":"private"}`)
 		synctest.Wait()
 		want := []drawbridge.Notice{
-			{Server: "fake", Method: wire.NoteResourceUpdated, Params: []byte(`{"uri":"a:b"}`)},
-			{Server: "fake", Session: "one", Method: wire.NoteMessage, Params: []byte(`{"data":1}`)},
+			{Server: "fake", Principal: owner, Method: wire.NoteResourceUpdated, Params: []byte(`{"uri":"a:b"}`)},
+			{Server: "fake", Principal: owner, Session: "one", Method: wire.NoteMessage, Params: []byte(`{"data":1}`)},
 		}
 		close(notices)
 		var got []drawbridge.Notice
@@ -293,20 +293,21 @@ func TestACallerWhoLeavesIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, newFake(), Options{})
 		r.fake.on(wire.MethodToolsCall, always(""))
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancelCause(t.Context())
 		cancelled := make(chan error, 1)
 		go func() {
 			_, err := r.Do(ctx, "fake", echo(caller(drawbridge.Legacy)))
 			cancelled <- err
 		}()
 		synctest.Wait()
-		cancel()
+		cancel(drawbridge.CancelledFor("too \"slow\""))
 		if err := <-cancelled; !errors.Is(err, context.Canceled) || !drawbridge.AsFault(err).Ambiguous {
 			t.Errorf("got %v", err)
 		}
 		synctest.Wait()
-		if n := r.fake.count(wire.NoteCancelled); n != 1 {
-			t.Errorf("the server was told %d times", n)
+		told := r.fake.params(wire.NoteCancelled)
+		if len(told) != 1 || wire.GetText(told[0], "reason") != `too "slow"` {
+			t.Errorf("the server was told %s", told)
 		}
 	})
 }
@@ -331,8 +332,8 @@ func TestLevels(t *testing.T) {
 		for _, p := range r.fake.params(wire.MethodSetLevel) {
 			got = append(got, wire.GetText(p, "level"))
 		}
-		// The home; then, at once, the home and the session of one; the home again; the session of two; the home.
-		if want := "error debug debug debug alert alert"; strings.Join(got, " ") != want {
+		// The home; then, at once, the home and the session of one; the session of two; the home, which has heard of debug.
+		if want := "error debug debug alert alert"; strings.Join(got, " ") != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		if err := r.SetLevel(t.Context(), "", "loud"); err == nil {

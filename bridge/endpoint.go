@@ -31,6 +31,9 @@ type endpoint struct {
 	sessions map[key]*session
 	openings map[key]*opening
 	watch    watch
+	// claimed are the lanes in use; freed is closed and made anew when one is not any more.
+	claimed map[key]bool
+	freed   chan struct{}
 
 	// How the last attempt that went wrong did so; failed is zero after one that went well.
 	failed  time.Time
@@ -40,10 +43,13 @@ type endpoint struct {
 	era     drawbridge.Era
 	listing *drawbridge.Listing
 	marks   map[string][]wire.ParamMark
+	// onlyTasks are the tools that are only to be had as tasks.
+	onlyTasks map[string]bool
 
 	// What Status tells beside that.
 	phase       drawbridge.Phase
 	fault       string
+	declined    bool   // the server asked for what its row keeps from people
 	said        string // the fault that was logged, until the server is well: each attempt again brings the same
 	startMillis int64
 	junk        int
@@ -68,6 +74,7 @@ func newEndpoint(f *Fleet, row config.Server) *endpoint {
 		changed: make(chan struct{}, 1), rewatch: make(chan struct{}, 1), kick: make(chan struct{}, 1),
 		tried:    make(chan struct{}),
 		sessions: map[key]*session{}, openings: map[key]*opening{},
+		claimed: map[key]bool{}, freed: make(chan struct{}),
 		watch: newWatch(),
 		phase: drawbridge.Idle,
 	}
@@ -77,7 +84,7 @@ func newEndpoint(f *Fleet, row config.Server) *endpoint {
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	if known, ok := f.o.Known[row.Hash]; ok && row.Hash != "" {
 		e.era, e.listing = known.Era, &known
-		e.marks = marksOf(row, known.Tools)
+		e.marks, e.onlyTasks = marksOf(row, known.Tools), onlyTasks(known.Tools)
 	}
 	return e
 }
@@ -91,27 +98,6 @@ func (e *endpoint) homeEra() drawbridge.Era {
 		return drawbridge.Modern
 	}
 	return e.era
-}
-
-// keyFor says which session a call belongs on. It is the home where the server's era is not known yet. It needs mu.
-func (e *endpoint) keyFor(c drawbridge.Caller) key {
-	if e.era == 0 {
-		return e.homeKey()
-	}
-	k := key{era: e.homeEra(), principal: c.Principal}
-	if c.Era != 0 && e.era.Has(c.Era) {
-		k.era = c.Era
-	}
-	if e.row.Share == "all" {
-		k.principal = e.fleet.o.Principal
-	}
-	if e.row.Isolate == "session" || k.era == drawbridge.Legacy && canBeAsked(c) {
-		k.session = c.Session
-	}
-	if k.session == "" && k.principal == e.fleet.o.Principal && k.era == e.homeEra() {
-		return e.homeKey()
-	}
-	return k
 }
 
 // start runs work in a goroutine that both the endpoint's end and the fleet's wait for. It needs mu.

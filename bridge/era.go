@@ -50,7 +50,7 @@ func (e *endpoint) openHome(ctx context.Context) (*session, drawbridge.Era, erro
 // openOther opens a session beside the home.
 func (e *endpoint) openOther(ctx context.Context, k key, opener *drawbridge.Call) (*session, error) {
 	g := greeter{e, k, opener}
-	if k.session == "" {
+	if k.session == "" && k.client == "" {
 		g.opener = nil
 	}
 	if k.era == drawbridge.Legacy {

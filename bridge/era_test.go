@@ -166,43 +166,32 @@ func TestACallerIsSpokenForInItsOwnEra(t *testing.T) {
 	})
 }
 
-func TestMixedPairs(t *testing.T) {
+func TestWhatBelongsToOneHopIsTranslated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, newModernFake(onlyModern), Options{})
 		if err := r.SetLevel(t.Context(), "s", "warning"); err != nil {
 			t.Fatal(err)
 		}
-		r.call(echo(talker("s")))
-		meta := wire.MetaOf(r.fake.params(wire.MethodToolsCall)[0])
-		if string(wire.Get(meta, wire.MetaClientCapabilities)) != "{}" || wire.GetText(meta, wire.MetaLogLevel) != "warning" {
-			t.Errorf("a legacy caller at a modern server: %s", meta)
+		c := talker("s")
+		c.Capabilities = []byte(`{"elicitation":{},"x":1e2,"tasks":{}}`)
+		call := echo(c)
+		r.call(call)
+		call.Peer = &peer{}
+		r.call(call)
+		for i, want := range []string{`{}`, `{"elicitation":{},"x":1e2}`} {
+			meta := wire.MetaOf(r.fake.params(wire.MethodToolsCall)[i])
+			if string(wire.Get(meta, wire.MetaClientCapabilities)) != want || wire.GetText(meta, wire.MetaLogLevel) != "warning" {
+				t.Errorf("a legacy caller at a modern server: %s, want %s", meta, want)
+			}
 		}
-		r.fake.on(wire.MethodToolsCall, always(`{"resultType":"input_required","requestState":"x"}`))
-		f := r.fault(echo(talker("s")))
-		if f.Code != drawbridge.InvalidInput || f.Ambiguous || !strings.HasPrefix(f.Error(), "call echo on fake: the server wants input from the caller") {
-			t.Errorf("%v, %+v", f, f)
-		}
-		r.call(echo(caller(drawbridge.Modern))) // for whom that is an answer
 	})
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, newFake(), Options{})
-		var answered wire.Message
-		r.fake.on("", func(_ *fakeConn, m wire.Message) string { answered = m; return "" })
-		r.fake.on(wire.MethodToolsCall, func(c *fakeConn, m wire.Message) string {
-			c.say(wire.Message{ID: []byte(`"q"`), Method: wire.MethodElicitation, Params: []byte(`{}`)})
-			return `{"content":[]}`
-		})
-		modern := caller(drawbridge.Modern)
-		modern.Session, modern.Capabilities = "s", []byte(`{"elicitation":{}}`)
-		call := echo(modern)
+		call := echo(caller(drawbridge.Modern))
 		call.Params = []byte(`{"name":"echo","_meta":{"io.modelcontextprotocol\/clientInfo":{},"io.modelcontextprotocol/protocolVersion":"2026-07-28","keep":null}}`)
 		r.call(call)
-		synctest.Wait()
 		if got := string(wire.MetaOf(r.fake.params(wire.MethodToolsCall)[0])); !strings.HasPrefix(got, `{"keep":null,"progressToken":`) {
 			t.Errorf("a modern caller at a legacy server: %s", got)
-		}
-		if wire.ErrorCode(answered.Error) != wire.CodeMethodNotFound || !strings.Contains(string(answered.Error), "cannot be asked this way") {
-			t.Errorf("the server asked, and got %s", answered.Error)
 		}
 	})
 }
@@ -373,4 +362,27 @@ func withoutHops(t *testing.T, object []byte) map[string]string {
 		}
 	}
 	return all
+}
+
+// TestARefusedVersionIsChosenFromTheList is a server that refuses the first request it gets, whatever that names, and says
+// in the same breath that it speaks this version: it is asked again, and never greeted in the legacy way.
+func TestARefusedVersionIsChosenFromTheList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newModernFake(onlyModern)
+		answer := f.answers[wire.MethodDiscover]
+		f.on(wire.MethodDiscover, func(c *fakeConn, m wire.Message) string {
+			if f.count(wire.MethodDiscover) == 1 {
+				c.say(wire.Message{ID: m.ID, Error: []byte(`{"code":-32022,"message":"not that one","data":{"supported":["2026-07-28"]}}`)})
+				return ""
+			}
+			return answer(c, m)
+		})
+		r := newRig(t, f, Options{})
+		if _, err := r.Mount(t.Context(), "fake"); err != nil {
+			t.Fatal(err)
+		}
+		if asked, greeted := f.count(wire.MethodDiscover), f.count(wire.MethodInitialize); asked != 2 || greeted != 0 {
+			t.Errorf("asked %d times and greeted %d times, want 2 and 0", asked, greeted)
+		}
+	})
 }

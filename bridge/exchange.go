@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
+	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -104,6 +106,8 @@ func (x *exchange) Notify(method string, params json.RawMessage) {
 	case link.AboutServer(method):
 		x.s.Notify(method, params)
 		return
+	case method == wire.NoteElicitComplete && x.call.Caller.Era == drawbridge.Modern:
+		return // gone with the stateful generation
 	}
 	if x.call.Peer == nil {
 		return
@@ -162,20 +166,22 @@ func (x *exchange) Ask(ctx context.Context, method string, params json.RawMessag
 
 // ask answers a request of the server that came in the course of call.
 func (e *endpoint) ask(ctx context.Context, call drawbridge.Call, s *session, method string, params json.RawMessage) (result, errorObject json.RawMessage) {
-	capability := asksFor[method]
-	private := !s.shared() && s.era == drawbridge.Legacy
+	capability := wire.Capability(method)
 	switch {
+	case strings.HasPrefix(method, "tasks/") && s.own() && call.Peer != nil && wire.Declares(call.Caller.Capabilities, "tasks"):
+		// The caller has made a task of what the server asked.
 	case capability == "":
 		return nil, wire.ErrorObject(wire.CodeMethodNotFound, "method not found", nil)
-	case private && call.Peer != nil && declares(call.Caller.Capabilities, capability):
-	case method == wire.MethodRootsList && s.shared():
+	case s.era == drawbridge.Legacy && s.frank() && call.Peer != nil && wire.MayAsk(call.Caller.Capabilities, method, params):
+	case method == wire.MethodRootsList && (!s.frank() || !s.own() && call.Peer == nil):
 		return rootsResult(e.fleet.o.Roots), nil
-	case call.Caller.Era == drawbridge.Modern:
-		return nil, wire.ErrorObject(wire.CodeMethodNotFound, fmt.Sprintf("%s: the caller speaks protocol %s and cannot be asked this way", method, wire.Version20260728), nil)
 	default:
+		if e.row.Trust == sandboxed && method == wire.MethodElicitation {
+			e.decline()
+		}
 		return nil, wire.ErrorObject(wire.CodeMethodNotFound, fmt.Sprintf("%s: the client did not declare %s", method, capability), nil)
 	}
-	answer, err := call.Peer.Ask(ctx, method, named(e.row.ID, method, params))
+	answer, err := call.Peer.Ask(ctx, method, talk.Named(e.row.ID, method, params))
 	if err == nil {
 		return answer, nil
 	}

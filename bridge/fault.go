@@ -41,6 +41,9 @@ func (l *limitError) Error() string {
 	return fmt.Sprintf("timeout: no answer and no progress within %v", l.after)
 }
 
+// Is says that a limitError is the end of a deadline.
+func (l *limitError) Is(target error) bool { return target == context.DeadlineExceeded }
+
 // A replyError is a JSON-RPC error object that a server answered with.
 type replyError struct{ object json.RawMessage }
 

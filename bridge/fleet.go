@@ -25,6 +25,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/process"
+	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
@@ -85,6 +86,8 @@ type Options struct {
 	IdleStop time.Duration
 	// RefreshEvery is the least time between two refreshes that a server's own list_changed brings about: 5 s.
 	RefreshEvery time.Duration
+	// ParkTime is how long a call of a stateless caller waits for the answers to what its server asked: 10 min.
+	ParkTime time.Duration
 	// CloseGrace is how long each step of the ending of a stdio server waits: 1 s.
 	CloseGrace time.Duration
 }
@@ -96,6 +99,7 @@ const (
 	DefaultCallTimeout    = 60 * time.Second
 	DefaultIdleStop       = 15 * time.Minute
 	DefaultRefreshEvery   = 5 * time.Second
+	DefaultParkTime       = 10 * time.Minute
 	DefaultCloseGrace     = process.DefaultGrace
 )
 
@@ -111,6 +115,7 @@ func (o Options) withDefaults() (Options, error) {
 		{"CallTimeout", &o.CallTimeout, DefaultCallTimeout, false},
 		{"IdleStop", &o.IdleStop, DefaultIdleStop, true},
 		{"RefreshEvery", &o.RefreshEvery, DefaultRefreshEvery, false},
+		{"ParkTime", &o.ParkTime, DefaultParkTime, false},
 		{"CloseGrace", &o.CloseGrace, DefaultCloseGrace, false},
 	} {
 		if *d.value == 0 {
@@ -131,9 +136,10 @@ func (o Options) withDefaults() (Options, error) {
 
 // A Fleet is all mounted servers. Its methods may be called from several goroutines.
 type Fleet struct {
-	o    Options
-	dial dialer
-	work sync.WaitGroup // every goroutine; only start adds to it
+	o       Options
+	dial    dialer
+	work    sync.WaitGroup // every goroutine; only start adds to it
+	parking *talk.Parking
 	// begun is closed when Run begins.
 	begun chan struct{}
 
@@ -153,6 +159,7 @@ func New(rows []config.Server, o Options) (*Fleet, error) {
 		return nil, err
 	}
 	f := &Fleet{o: o, dial: newDialer(o), endpoints: map[drawbridge.ServerID]*endpoint{}, levels: map[string]string{}, begun: make(chan struct{})}
+	f.parking = talk.NewParking(o.ParkTime, talk.MaxParked)
 	for _, row := range rows {
 		if err := f.Add(row); err != nil {
 			return nil, err
@@ -223,6 +230,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 	f.mu.Lock()
 	f.running, f.over = false, true
 	f.mu.Unlock()
+	f.parking.Close()
 	for _, e := range f.all() {
 		e.end()
 	}

@@ -15,6 +15,9 @@ import (
 func (s *session) discover(ctx context.Context) (era drawbridge.Era, err error) {
 	params := toModern(nil, s.e.hop(wire.Version20260728))
 	result, err := s.request(ctx, wire.MethodDiscover, params)
+	if offersModern(err) {
+		result, err = s.request(ctx, wire.MethodDiscover, params)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -34,8 +37,25 @@ func (s *session) discover(ctx context.Context) (era drawbridge.Era, err error) 
 	return era, nil
 }
 
-// everything is what a client can declare that a server may ask it for.
-const everything = `{"roots":{},"sampling":{},"elicitation":{"form":{},"url":{}}}`
+// offersModern says whether a server refused the version of a request and names ours among those it supports: a client
+// chooses from that list and asks again (2026-07-28, Versioning).
+func offersModern(err error) bool {
+	refused, ok := errors.AsType[*replyError](err)
+	if !ok || wire.ErrorCode(refused.object) != wire.CodeUnsupportedVersion {
+		return false
+	}
+	for v := range wire.Elements(wire.Get(refused.object, "data", "supported")) {
+		if version, _ := wire.Text(v); version == wire.Version20260728 {
+			return true
+		}
+	}
+	return false
+}
+
+// everything is what a client can declare: that a server may ask it something, and that it shows apps. A server that is
+// listed hears that, since some list a tool only for clients that can do what it takes.
+const everything = `{"roots":{},"sampling":{"context":{},"tools":{}},"elicitation":{"form":{},"url":{}},` +
+	`"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}`
 
 // initialize greets a server of the legacy generation, and notes the answer. For a session of the caller's own the server
 // hears what the caller can do and speaks; for a shared one, that we can do everything: some servers list the tools that
@@ -45,8 +65,8 @@ func (s *session) initialize(ctx context.Context, opener *drawbridge.Call) error
 	s.opener = opener
 	version, capabilities := wire.Version20251125, json.RawMessage(everything)
 	if opener != nil {
-		if len(opener.Caller.Capabilities) > 0 {
-			capabilities = opener.Caller.Capabilities
+		if capabilities = opener.Caller.Capabilities; len(capabilities) == 0 {
+			capabilities = json.RawMessage("{}")
 		}
 		if v := opener.Caller.Protocol; wire.EraOf(v) == drawbridge.Legacy {
 			version = v
@@ -91,8 +111,8 @@ func (s *session) request(ctx context.Context, method string, params json.RawMes
 	return m.Result, nil
 }
 
-// own gives the params of a request of our own in the form that the session's generation has.
-func (s *session) own(params json.RawMessage) json.RawMessage {
+// ours gives the params of a request of our own in the form that the session's generation has.
+func (s *session) ours(params json.RawMessage) json.RawMessage {
 	if s.era == drawbridge.Modern {
 		return toModern(params, s.e.hop(s.version))
 	}
@@ -101,7 +121,7 @@ func (s *session) own(params json.RawMessage) json.RawMessage {
 
 // hop is how we present ourselves in requests of our own.
 func (e *endpoint) hop(version string) hop {
-	return hop{version: version, client: clientInfo(e.fleet.o.Version)}
+	return hop{version: version, client: clientInfo(e.fleet.o.Version), capabilities: json.RawMessage(everything)}
 }
 
 // hintOf reads the caching hints of a result.

@@ -32,7 +32,7 @@ func (f *Fleet) SetLevel(ctx context.Context, session, level string) error {
 	var work sync.WaitGroup
 	for _, e := range f.all() {
 		for _, s := range e.live() {
-			if s.shared() || s.key.session == session {
+			if !s.frank() || s.key.session == session {
 				work.Go(func() { s.setLevel(ctx, f.levelFor(s.key.session)) })
 			}
 		}
@@ -59,15 +59,41 @@ func (f *Fleet) levelFor(session string) string {
 	return levels[most]
 }
 
-// setLevel tells a legacy server the level, if it wants to know.
+// setLevel tells a legacy server the level, if it wants to know and does not know yet.
 func (s *session) setLevel(ctx context.Context, level string) {
-	if level == "" || s.era != drawbridge.Legacy || !declares(s.capabilities, "logging") {
+	if level == "" || s.era != drawbridge.Legacy || !wire.Declares(s.capabilities, "logging") {
+		return
+	}
+	s.levels.Lock()
+	defer s.levels.Unlock()
+	if s.level == level {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, levelTimeout)
 	defer cancel()
 	if _, err := s.request(ctx, wire.MethodSetLevel, wire.Apply(nil, wire.Put(wire.Quote(level), "level"))); err != nil {
 		s.e.log.Info("a server did not take the log level", "error", err)
+		return
+	}
+	s.level = level
+}
+
+// hear has a legacy server send the log lines that a stateless call asks for, if it sends fewer. The caller's own ear
+// sorts out those that it did not ask for.
+func (s *session) hear(ctx context.Context, call drawbridge.Call) {
+	if s.era != drawbridge.Legacy || call.Caller.Era != drawbridge.Modern {
+		return
+	}
+	level := levelOf(call.Params)
+	wanted := slices.Index(levels, level)
+	if wanted < 0 {
+		return
+	}
+	s.levels.Lock()
+	known := slices.Index(levels, s.level)
+	s.levels.Unlock()
+	if known < 0 || wanted < known {
+		s.setLevel(ctx, level)
 	}
 }
 

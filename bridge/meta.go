@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -82,62 +83,36 @@ func fromServer(result json.RawMessage) json.RawMessage {
 	if !bytes.Contains(result, []byte("serverInfo")) {
 		return result
 	}
-	result = wire.Apply(result, wire.Drop("_meta", wire.MetaServerInfo))
-	for range wire.Members(wire.MetaOf(result)) {
-		return result
-	}
-	return wire.Apply(result, wire.Drop("_meta"))
+	return withoutMeta(result, wire.MetaServerInfo)
 }
 
-// MetaServer is the member of an elicitation's _meta that says which server asks: a form that a person is to fill in must
-// not look as if Drawbridge asked.
-const MetaServer = "drawbridge/server"
-
-// named says in an elicitation which server it comes from. Other requests stay as they are.
-func named(id drawbridge.ServerID, method string, params json.RawMessage) json.RawMessage {
-	if method != wire.MethodElicitation {
-		return params
+// withoutMeta gives an object without a member of its _meta, and without _meta where that was all.
+func withoutMeta(object json.RawMessage, name string) json.RawMessage {
+	object = wire.Apply(object, wire.Drop("_meta", name))
+	for range wire.Members(wire.MetaOf(object)) {
+		return object
 	}
-	return wire.Apply(params, wire.Put(wire.Quote(string(id)), "_meta", MetaServer))
+	return wire.Apply(object, wire.Drop("_meta"))
 }
 
-// questionsNamed does as much for the questions in a result of the modern generation that asks for input.
+// MetaServer is the member of an elicitation's _meta that says which server asks.
+const MetaServer = talk.MetaServer
+
+// questionsNamed says so in the questions in a result of the modern generation that asks for input, or in a task that does.
 func questionsNamed(id drawbridge.ServerID, result json.RawMessage) json.RawMessage {
 	if !bytes.Contains(result, []byte(wire.MethodElicitation)) && !bytes.Contains(result, []byte(`elicitation\/create`)) {
 		return result
 	}
-	if wire.GetText(result, "resultType") != "input_required" {
+	if wire.GetText(result, "resultType") != "input_required" && wire.GetText(result, "status") != "input_required" {
 		return result
 	}
 	for m := range wire.Members(wire.Get(result, "inputRequests")) {
 		if key, ok := wire.Text(m.Name); ok && wire.GetText(m.Value, "method") == wire.MethodElicitation {
-			params := named(id, wire.MethodElicitation, wire.Get(m.Value, "params"))
+			params := talk.Named(id, wire.MethodElicitation, wire.Get(m.Value, "params"))
 			result = wire.Apply(result, wire.Put(params, "inputRequests", key, "params"))
 		}
 	}
 	return result
-}
-
-// declares says whether client capabilities name one that a server may ask for.
-func declares(capabilities json.RawMessage, names ...string) bool {
-	for _, name := range names {
-		if v := wire.Get(capabilities, name); v != nil && string(v) != "null" {
-			return true
-		}
-	}
-	return false
-}
-
-// asksFor are the capabilities by which a server may ask its client in the midst of a call, by the method that asks.
-var asksFor = map[string]string{
-	wire.MethodSampling:    "sampling",
-	wire.MethodElicitation: "elicitation",
-	wire.MethodRootsList:   "roots",
-}
-
-// canBeAsked says whether a caller declared that servers may ask it something, which takes a session of its own.
-func canBeAsked(c drawbridge.Caller) bool {
-	return c.Era == drawbridge.Legacy && c.Session != "" && declares(c.Capabilities, "sampling", "elicitation", "roots")
 }
 
 // clientInfo is who we are towards servers.

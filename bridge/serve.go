@@ -60,6 +60,9 @@ const never = 1000 * time.Hour
 
 // idleAfter is how long a session may go unused: for ever unless there is a process to save.
 func (e *endpoint) idleAfter(s *session) time.Duration {
+	if s.key.client != "" {
+		return besideIdle
+	}
 	limit := e.fleet.o.IdleStop
 	if e.row.IdleStop != 0 {
 		limit = e.row.IdleStop

@@ -21,6 +21,12 @@ type key struct {
 	principal string
 	// session is the caller's own session, for one who shares with nobody.
 	session string
+	// client is what stateless callers say of themselves, for a session that was opened with that; lane tells those apart
+	// that have one call at a time, and is zero for one that calls share.
+	client string
+	lane   int
+	// once says that the session ends with its first call.
+	once bool
 }
 
 // A session is one live connection with a server, greeted and ready for calls.
@@ -46,6 +52,10 @@ type session struct {
 	losing sync.Once
 	cause  error // set before lost is closed
 
+	began  bool       // there was a call; guarded by e.mu
+	levels sync.Mutex // is held while the level is set
+	level  string     // of log lines, as the server was told it
+
 	// The rest is guarded by e.mu.
 	busy  int         // how many borrowed the session
 	calls []*exchange // the calls in flight, newest last
@@ -58,8 +68,12 @@ func newSession(e *endpoint, k key) *session {
 	return &session{e: e, key: k, lost: make(chan struct{}), used: time.Now()}
 }
 
-// shared says whether several callers may use the session.
-func (s *session) shared() bool { return s.key.session == "" }
+// own says whether the session is one stateful caller's.
+func (s *session) own() bool { return s.key.session != "" }
+
+// frank says whether the server was told what the callers of this session can be asked. Of the home's callers it was
+// told that they can be asked everything, and hears otherwise when it asks.
+func (s *session) frank() bool { return s.own() || s.key.client != "" }
 
 // home says whether this is the session that is kept and listed.
 func (s *session) home() bool { return s.key.era == 0 }
@@ -126,14 +140,22 @@ func (s *session) Notify(method string, params json.RawMessage) {
 		return
 	case wire.NoteProgress, wire.NoteListenAck, wire.NoteCancelled:
 		return // late, or of no meaning to anybody
+	case wire.NoteTask:
+		params = questionsNamed(s.e.row.ID, params)
 	}
 	if x := s.only(); x != nil && !link.AboutServer(method) {
 		x.Notify(method, params)
 		return
 	}
-	// What another principal's connection says is for that principal, whom nobody here can reach outside a call.
-	if s.e.fleet.o.OnNotice != nil && (s.key.principal == s.e.fleet.o.Principal || !s.shared()) {
-		s.e.fleet.o.OnNotice(drawbridge.Notice{Server: s.e.row.ID, Session: s.key.session, Method: method, Params: params})
+	// What another principal's connection says is for that principal, whom nobody here can reach outside a call, and so is
+	// what comes on a connection of stateless callers.
+	reachable := s.own() || s.key.principal == s.e.fleet.o.Principal && s.key.client == ""
+	if s.e.fleet.o.OnNotice != nil && reachable {
+		n := drawbridge.Notice{Server: s.e.row.ID, Session: s.key.session, Method: method, Params: params}
+		if s.own() || s.e.row.URL == "" && s.e.row.Share != "all" {
+			n.Principal = s.key.principal // else what they meet there is the same server, with the same credentials
+		}
+		s.e.fleet.o.OnNotice(n)
 	}
 }
 
@@ -149,20 +171,20 @@ func (s *session) missed() {
 func (s *session) only() *exchange {
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
-	if n := len(s.calls); n == 1 || n > 1 && !s.shared() {
+	if n := len(s.calls); n == 1 || n > 1 && s.own() {
 		return s.calls[n-1]
 	}
 	return nil
 }
 
-// Ask answers a request that belongs to no call, as far as the connection can tell. Where there is no call at all it goes
-// to the one that opened the session.
+// Ask answers a request that belongs to no call, as far as the connection can tell. Before there was
+// a call it goes to the one that the session is opened for, and where all calls are one caller's also later.
 func (s *session) Ask(ctx context.Context, method string, params json.RawMessage) (result, errorObject json.RawMessage) {
 	x := s.only()
 	switch {
 	case x != nil:
 		return x.Ask(ctx, method, params)
-	case s.opener != nil:
+	case s.opener != nil && (s.own() || !s.hasBegun()):
 		return s.e.ask(ctx, *s.opener, s, method, params)
 	}
 	return s.e.ask(ctx, drawbridge.Call{}, s, method, params)
@@ -200,6 +222,14 @@ func (s *session) begin(x *exchange) {
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
 	s.calls = append(s.calls, x)
+	s.began = true
+}
+
+// hasBegun says whether there was a call on the session.
+func (s *session) hasBegun() bool {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	return s.began
 }
 
 func (s *session) finish(x *exchange) {

@@ -36,6 +36,9 @@ func (e *endpoint) status() drawbridge.Status {
 		s.Resources, s.Templates = len(l.Resources), len(l.Templates)
 		s.Listed = l.At
 	}
+	if e.declined {
+		s.Notes = append(s.Notes, `asked for elicitation, which trust = "sandboxed" declines: trust = "untrusted" would allow it`)
+	}
 	for _, session := range e.sessions {
 		s.Junk += int(session.junk.Load())
 	}
@@ -44,6 +47,13 @@ func (e *endpoint) status() drawbridge.Status {
 	}
 	s.Stderr = s.Stderr[max(0, len(s.Stderr)-stderrLines):]
 	return s
+}
+
+// decline notes for people that the server asked for what its row keeps from them.
+func (e *endpoint) decline() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.declined = true
 }
 
 // saveTimeout bounds the saving of a status, which goes on at the end of everything too.
@@ -65,6 +75,7 @@ func (e *endpoint) enter(phase drawbridge.Phase, fault error) {
 	}
 	status := e.status()
 	e.mu.Unlock()
+	e.log.Debug("a server entered a phase", "phase", string(phase))
 	if news {
 		e.log.Warn("a server has a fault", "phase", string(phase), "error", fault)
 	}

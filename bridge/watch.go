@@ -159,7 +159,7 @@ func (w *watcher) applied(turn int, err error) {
 
 // subscribe tells a legacy server the differences.
 func (w *watcher) subscribe(uris []string) error {
-	if !declares(wire.Get(w.s.capabilities, "resources"), "subscribe") {
+	if !wire.Declares(wire.Get(w.s.capabilities, "resources"), "subscribe") {
 		if len(uris) > 0 {
 			return errNoSubscriptions
 		}
@@ -193,8 +193,8 @@ func (w *watcher) subscribe(uris []string) error {
 func (w *watcher) listen(wanted drawbridge.Watched, turn int) {
 	w.stop()
 	resources := wire.Get(w.s.capabilities, "resources")
-	changes := declares(wire.Get(w.s.capabilities, "tools"), "listChanged") ||
-		declares(wire.Get(w.s.capabilities, "prompts"), "listChanged") || declares(resources, "listChanged")
+	changes := wire.Declares(wire.Get(w.s.capabilities, "tools"), "listChanged") ||
+		wire.Declares(wire.Get(w.s.capabilities, "prompts"), "listChanged") || wire.Declares(resources, "listChanged")
 	if !changes && wanted.None() {
 		w.applied(turn, nil)
 		return
@@ -244,8 +244,8 @@ func (w *watcher) keepListening(ctx context.Context, wanted drawbridge.Watched, 
 	}
 }
 
-// tasksDeclared is what a client declares that hears of tasks (SEP-2663).
-const tasksDeclared = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+// extensionTasks is what a client declares that hears of tasks (SEP-2663).
+const extensionTasks = "io.modelcontextprotocol/tasks"
 
 func (w *watcher) listenParams(wanted drawbridge.Watched) json.RawMessage {
 	out := []byte(`{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true`)
@@ -253,7 +253,7 @@ func (w *watcher) listenParams(wanted drawbridge.Watched) json.RawMessage {
 	out = appendTexts(out, `,"taskIds":`, wanted.Tasks)
 	h := w.e.hop(w.s.version)
 	if len(wanted.Tasks) > 0 {
-		h.capabilities = json.RawMessage(tasksDeclared)
+		h.capabilities = wire.Apply(h.capabilities, wire.Put(json.RawMessage("{}"), "extensions", extensionTasks))
 	}
 	return toModern(wire.Apply(nil, wire.Put(append(out, '}'), "notifications")), h)
 }

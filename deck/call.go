@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/naming"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -19,9 +20,10 @@ type target struct {
 	spec drawbridge.Spec
 	// card is set for a shipped card, which runs here. Everything else goes to spec.Server.
 	card drawbridge.Card
-	// own is the name or URI as the server knows it, edits what makes the params say so.
-	own   string
-	edits []wire.Edit
+	// own is the name or URI as the server knows it, edits what makes the params say so; said is what the caller wrote
+	// instead, empty where they wrote the same.
+	own, said string
+	edits     []wire.Edit
 }
 
 // Call carries out a tools/call: it finds the card, asks the guards, and runs it. The error is a *drawbridge.Fault: one
@@ -38,6 +40,8 @@ func (d *Deck) Do(ctx context.Context, call drawbridge.Call) (drawbridge.Result,
 	switch call.Method {
 	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodComplete:
 		return d.do(ctx, call)
+	case wire.MethodDirectoryRead:
+		return d.doSkill(ctx, call)
 	}
 	switch prefix, _, _ := strings.Cut(call.Method, "/"); prefix {
 	case "tasks":
@@ -58,6 +62,11 @@ func (d *Deck) do(ctx context.Context, call drawbridge.Call) (drawbridge.Result,
 	if err != nil {
 		return drawbridge.Result{}, err
 	}
+	return d.carry(ctx, call, t, p)
+}
+
+// carry takes a call the rest of its way, once it is known what it is about.
+func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p params) (drawbridge.Result, error) {
 	if err := d.allow(ctx, call, t.spec); err != nil {
 		return drawbridge.Result{}, err
 	}
@@ -74,13 +83,38 @@ func (d *Deck) do(ctx context.Context, call drawbridge.Call) (drawbridge.Result,
 	if err != nil {
 		return drawbridge.Result{}, err
 	}
+	result.Raw = d.view.Load().linked(call.Method, t.spec.Server, t.public(call.Method, result.Raw))
 	return d.sealResult(result, r), nil
+}
+
+// public gives a result with the URIs that the caller asked by: who asks for one wants to find it in the answer.
+func (t target) public(method string, result json.RawMessage) json.RawMessage {
+	if t.said == "" {
+		return result
+	}
+	uri := func(own string) string {
+		if own == t.own {
+			return t.said
+		}
+		return naming.Alike(t.spec.Server, t.said, own)
+	}
+	switch method {
+	case wire.MethodResourcesRead:
+		return eachURI(result, "contents", uri)
+	case wire.MethodDirectoryRead:
+		return eachURI(result, "resources", uri)
+	case wire.MethodSkillsGet:
+		if entry := wire.Get(result, "skill"); entry != nil {
+			return wire.Apply(result, wire.Put(skillURIs(entry, uri), "skill"))
+		}
+	}
+	return result
 }
 
 // run hands the call to the card, or to the server where it is no card's.
 func (d *Deck) run(ctx context.Context, t target, call drawbridge.Call) (result drawbridge.Result, err error) {
 	if t.card == nil {
-		return d.up.Do(ctx, t.spec.Server, call)
+		return d.send(ctx, t, call)
 	}
 	defer func() {
 		if p := recover(); p != nil {
@@ -120,7 +154,7 @@ type params struct {
 func readParams(method string, raw json.RawMessage) (params, error) {
 	subject := "name"
 	switch method {
-	case wire.MethodResourcesRead:
+	case wire.MethodResourcesRead, wire.MethodSkillsGet, wire.MethodDirectoryRead:
 		subject = "uri"
 	case wire.MethodComplete:
 		subject = "ref"
@@ -242,6 +276,7 @@ func (it *item) target() target { return target{spec: it.spec, own: it.spec.Tool
 // rewritten adds the edit that makes the params say what the server knows, where the caller said something else.
 func (t target) rewritten(said string, path ...string) target {
 	if said != t.own {
+		t.said = said
 		t.edits = append(t.edits, wire.Put(wire.Quote(t.own), path...))
 	}
 	return t

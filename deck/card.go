@@ -28,6 +28,8 @@ func BridgeCard(up Upstream, server drawbridge.ServerID, name drawbridge.CardNam
 			spec.Summary = oneLine(m.Value)
 		case m.Is("annotations") && spec.Title == "":
 			spec.Title = oneLine(wire.Get(m.Value, "title"))
+		case m.Is("_meta"):
+			spec.AppOnly = appOnly(m.Value)
 		}
 	}
 	spec.Definition = called(definition, "name", spec.Tool, string(name))

@@ -4,7 +4,7 @@
 // It promises that what is listed is what can be called, for every caller and on every path: a card that a caller may
 // not know of is, in words and in time, a card that does not exist. It promises that lists are the same from run to run
 // for the same servers, ordered by the configuration and then by each server; that nothing vanishes silently (see
-// [Deck.Members]); and that of the bytes a server sent only names, clashing URIs and the sealed request state change.
+// [Deck.Members]); and that of the bytes a server sent only names, clashing URIs, the sealed request state and ids of tasks change.
 //
 // It opens no connection and starts no process or goroutine: what leaves the process goes through an [Upstream].
 package deck
@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/naming"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
@@ -48,26 +49,27 @@ type Guard interface {
 // A Question is what a guard decides on: may this caller send these params to this card, or to one of its siblings?
 type Question struct {
 	Caller drawbridge.Caller
-	// Spec is the card. For a prompt it has the prompt's name and definition; for a resource Name and Tool are URIs.
+	// Spec is the card. For a prompt it has the prompt's name and definition; for a resource Name and Tool are URIs; for a
+	// task Name is its id as the caller knows it, and Tool as the server does; both are empty for a list of tasks.
 	Spec drawbridge.Spec
 	// Method is the MCP method of the call, Params its params as the caller sent them.
 	Method string
 	Params json.RawMessage
 }
 
-// A Naming is a style in which bridged cards and prompts are named outward. A call by any style's name finds its card
-// where only one can be meant.
-type Naming string
+// A Naming is a style in which bridged cards and prompts are named outward.
+type Naming = naming.Style
 
 // The styles. The empty Naming is Qualified.
 const (
-	// Qualified is "<server>__<tool>".
-	Qualified Naming = "qualified"
-	// MCP is "mcp_<server>_<tool>", in lower case.
-	MCP Naming = "mcp"
-	// Bare leaves a legal name as the server gave it; of two the later in configuration order is qualified.
-	Bare Naming = "bare"
+	Qualified = naming.Qualified
+	MCP       = naming.MCP
+	Bare      = naming.Bare
 )
+
+// Prefixes gives what a name of a server's card begins with where it says its server, in the styles Qualified and MCP. The
+// names of other servers may begin with one of them too.
+func Prefixes(server drawbridge.ServerID) []string { return naming.Prefixes(server) }
 
 // Options are what a deck can do without. The zero value works.
 type Options struct {
@@ -81,9 +83,13 @@ type Options struct {
 	Cards []drawbridge.Card
 	// Guards all must allow a call. The check of scopes is always the first.
 	Guards []Guard
-	// StateKey authenticates request states that pass through callers. Processes that answer for one another share it.
-	// Empty means a key of this deck alone.
-	StateKey []byte
+	// StateKeys are master keys for what passes through callers: request states, ids of tasks and cursors. The first one
+	// makes them, all recognise them, so that a new key can take the place of an old one. Processes that answer for one
+	// another share them. None means a key of this deck alone.
+	StateKeys [][]byte
+	// Owner is the principal whose connections Watch is about; empty where there is only one. Another principal cannot
+	// watch a server that is Apart.
+	Owner string
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// MaxTools is how many tools of one server are enrolled where its Member does not say; 0 is DefaultMaxTools.
@@ -107,6 +113,9 @@ type Member struct {
 	Row string
 	// MaxTools is how many of its tools are enrolled; 0 is the deck's own limit.
 	MaxTools int
+	// Apart says that no two principals meet at this server: each has a process of its own. Of a server that is not
+	// apart a principal is shown only tasks that this deck gave them.
+	Apart bool
 	// Remembered is the last listing of this row by an earlier process, nil where there is none. It is enrolled with the
 	// configuration, where the deck has no listing of the row yet.
 	Remembered *drawbridge.Listing
@@ -135,6 +144,8 @@ const (
 	ResourceUpdated
 	// Noticed passes on what a server said outside any call.
 	Noticed
+	// TaskChanged passes on what a server said of a task.
+	TaskChanged
 )
 
 // An Event tells the surface what happened on the deck outside any call.
@@ -142,6 +153,11 @@ type Event struct {
 	Kind EventKind
 	// URI is the resource's URI as callers know it, for ResourceUpdated.
 	URI string
-	// Notice is what the server said, for ResourceUpdated and Noticed; its URI is the one callers know.
+	// Task is the id of the task as its principal knows it, for TaskChanged.
+	Task string
+	// Principal is the only one whose callers may hear of it; empty for everybody.
+	Principal string
+	// Notice is what the server said, for ResourceUpdated, Noticed and TaskChanged; its URI or task id is the one that
+	// callers know.
 	Notice drawbridge.Notice
 }

@@ -3,7 +3,6 @@ package deck
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +23,7 @@ type Deck struct {
 	maker    maker
 	journal  ledger.Journal
 	stream   string
+	watcher  string // the principal whose connections are watched
 	shipped  []*item
 	guards   []Guard
 	sealer   sealer
@@ -37,6 +37,8 @@ type Deck struct {
 	versions  atomic.Uint64
 	listeners listeners
 	watches   watches
+	skills    skillsets
+	handed    handed
 
 	// mu is held while the deck changes: one change at a time. Readers take the view.
 	mu     sync.Mutex
@@ -49,7 +51,7 @@ type Deck struct {
 // one name.
 func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d := &Deck{
-		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, guards: o.Guards,
+		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, watcher: o.Owner, guards: o.Guards,
 		maker: maker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools,
 		beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
 	}
@@ -74,11 +76,7 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 			Next: "one of qualified, mcp, bare",
 		}
 	}
-	d.sealer = sealer{o.StateKey, d.now}
-	if len(o.StateKey) == 0 {
-		d.sealer.key = make([]byte, 32)
-		rand.Read(d.sealer.key) // never fails: see its documentation
-	}
+	d.sealer = newSealer(o.StateKeys, d.now)
 	for _, c := range o.Cards {
 		spec := c.Spec()
 		for _, other := range d.shipped {
@@ -137,6 +135,8 @@ func (d *Deck) Configure(ctx context.Context, servers []Member) error {
 		for _, m := range v.members {
 			if _, ok := rows[m.ID]; !ok {
 				d.watches.forget(m.ID)
+				d.skills.forget(m.ID)
+				d.handed.forget(m.ID)
 			}
 		}
 		return members, nil
@@ -170,6 +170,7 @@ func (d *Deck) remembered(s Member) *member {
 		}
 	}
 	m.tools = d.maker.items(tools, s.ID, offers, nil)
+	m.pages = d.maker.pages(m)
 	return m
 }
 
@@ -212,6 +213,9 @@ func (d *Deck) enrolled(ctx context.Context, before *member, l drawbridge.Listin
 	m.prompts = take(prompts, l.Prompts, before.prompts)
 	m.resources = take(resources, l.Resources, before.resources)
 	m.templates = take(templates, l.Templates, before.templates)
+	m.pages = d.maker.pages(m)
+	skills := settings(l.Capabilities, declarations[0], extensionSkills)
+	m.skills, m.directories = skills != nil, readsDirectories(skills)
 	return m, nil
 }
 

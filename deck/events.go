@@ -8,9 +8,14 @@ import (
 )
 
 // Concerns says whether the caller may hear of the event. What a server says is for those who may call it, and what it
-// says in a session of one caller's own for that caller alone.
+// says in a session of one caller's own for that caller alone, as on one principal's connection for that principal.
 func (e Event) Concerns(caller drawbridge.Caller) bool {
 	n := e.Notice
+	for _, principal := range []string{e.Principal, n.Principal} {
+		if principal != "" && principal != caller.Principal {
+			return false
+		}
+	}
 	if n.Session != "" && n.Session != caller.Session {
 		return false
 	}
@@ -65,7 +70,8 @@ func (d *Deck) OnEvent(f func(Event)) (cancel func()) { return d.listeners.add(f
 // Notice takes what a server said outside any call and tells it as an event. That a list changed is not taken from here
 // but from the listing that follows it, see [Deck.Enrol].
 func (d *Deck) Notice(n drawbridge.Notice) {
-	if d.view.Load().member(n.Server) == nil {
+	m := d.view.Load().member(n.Server)
+	if m == nil {
 		return
 	}
 	switch n.Method {
@@ -79,6 +85,8 @@ func (d *Deck) Notice(n drawbridge.Notice) {
 			}
 			d.listeners.tell(Event{Kind: ResourceUpdated, URI: uri, Notice: public})
 		}
+	case wire.NoteTask, wire.NoteTaskStatus:
+		d.taskNoticed(m, n)
 	default:
 		d.listeners.tell(Event{Kind: Noticed, Notice: n})
 	}

@@ -2,11 +2,245 @@ package deck
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
-// doExtension carries out a request of an extension that only the caller and a server know.
-func (d *Deck) doExtension(_ context.Context, call drawbridge.Call) (drawbridge.Result, error) {
-	return drawbridge.Result{}, noMethod(call.Method)
+// The extensions whose methods and objects the deck knows, and those that end at the next hop: how we sign in at a server
+// is no business of our callers.
+const (
+	extensionApps   = "io.modelcontextprotocol/ui"
+	extensionSkills = "io.modelcontextprotocol/skills"
+
+	extensionClientCredentials = "io.modelcontextprotocol/oauth-client-credentials"
+	extensionEnterprise        = "io.modelcontextprotocol/enterprise-managed-authorization"
+)
+
+// declarations are the members of capabilities in which extensions are declared: the one of today, and the one that
+// served before it. An extension is the same in both.
+var declarations = []string{"extensions", "experimental"}
+
+// isForeign says whether an extension is one that the deck knows nothing of.
+func isForeign(extension string) bool {
+	switch extension {
+	case extensionApps, extensionSkills, wire.ExtensionTasks, extensionClientCredentials, extensionEnterprise:
+		return false
+	}
+	return true
+}
+
+// settings gives what capabilities say of an extension in one of the declarations; nil where it is no object.
+func settings(capabilities json.RawMessage, declaration, extension string) json.RawMessage {
+	if s := wire.Get(capabilities, declaration, extension); len(s) > 0 && s[0] == '{' {
+		return s
+	}
+	return nil
+}
+
+// foreign gives the extensions that capabilities declare and the deck knows nothing of.
+func foreign(capabilities json.RawMessage) map[string]bool {
+	var out map[string]bool
+	for _, declaration := range declarations {
+		for m := range wire.Members(wire.Get(capabilities, declaration)) {
+			id, ok := wire.Text(m.Name)
+			if !ok || !isForeign(id) || len(m.Value) == 0 || m.Value[0] != '{' {
+				continue
+			}
+			if out == nil {
+				out = map[string]bool{}
+			}
+			out[id] = true
+		}
+	}
+	return out
+}
+
+// extensions gives the edits that put into capabilities what the members have of extensions, for a caller who holds all
+// of them.
+//
+// MCP Apps and skills are always told: the first needs no method of its own, and of the second we answer the methods.
+// Where several servers declare one, the settings are those of the first in configuration order, byte for byte, but that
+// skills whose directories can be read go before others: then "resources/directory/read" has somebody to go to. An
+// extension that we know nothing of is told only to a caller who declares it too, since nothing of it passes otherwise
+// (see [Deck.Do]), in the member in which its server has it, with the settings of the first server that has it. Of what
+// was never listed nothing is promised. How we sign in at servers is told to nobody.
+func extensions(caller drawbridge.Caller, members []*member) []wire.Edit {
+	found := map[[2]string]json.RawMessage{}
+	var order [][2]string
+	note := func(declaration, id string, settings json.RawMessage) {
+		key := [2]string{declaration, id}
+		switch {
+		case settings == nil:
+		case found[key] == nil:
+			order = append(order, key)
+			found[key] = settings
+		case id == extensionSkills && !readsDirectories(found[key]) && readsDirectories(settings):
+			found[key] = settings
+		}
+	}
+	shared := foreign(caller.Capabilities)
+	for _, m := range members {
+		if m.listing == nil {
+			continue
+		}
+		for _, id := range []string{extensionApps, extensionSkills} {
+			note(declarations[0], id, settings(m.listing.Capabilities, declarations[0], id))
+		}
+		for _, declaration := range declarations {
+			for d := range wire.Members(wire.Get(m.listing.Capabilities, declaration)) {
+				if id, _ := wire.Text(d.Name); shared[id] {
+					note(declaration, id, settings(m.listing.Capabilities, declaration, id))
+				}
+			}
+		}
+	}
+	edits := make([]wire.Edit, 0, len(order))
+	for _, key := range order {
+		edits = append(edits, wire.Put(found[key], key[0], key[1]))
+	}
+	return edits
+}
+
+// readsDirectories says whether a server with these settings for skills answers "resources/directory/read".
+func readsDirectories(settings json.RawMessage) bool {
+	return string(wire.Get(settings, "directoryRead")) == "true"
+}
+
+// shares says whether the caller and the member both have an extension that the deck knows nothing of.
+func (m *member) shares(theirs map[string]bool) bool {
+	if m.listing == nil || len(theirs) == 0 {
+		return false
+	}
+	for id := range foreign(m.listing.Capabilities) {
+		if theirs[id] {
+			return true
+		}
+	}
+	return false
+}
+
+// doExtension carries out a request of an extension that only the caller and a server know: both must have declared it.
+// Which of the extensions they share the method belongs to only they can tell. Where several servers qualify, the request
+// goes to the one whose card, prompt or resource its params name.
+func (d *Deck) doExtension(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+	theirs := foreign(call.Caller.Capabilities)
+	if len(theirs) == 0 {
+		return drawbridge.Result{}, noMethod(call.Method)
+	}
+	v := d.view.Load()
+	partners := v.partners(call.Caller, theirs)
+	if len(partners) == 0 && d.beforeList != nil {
+		d.beforeList(ctx)
+		v = d.view.Load()
+		partners = v.partners(call.Caller, theirs)
+	}
+	if len(partners) == 0 {
+		return drawbridge.Result{}, noMethod(call.Method)
+	}
+	if len(call.Params) > 0 && call.Params[0] != '{' && string(call.Params) != "null" {
+		return drawbridge.Result{}, invalid(call.Method, errors.New("params are no object"))
+	}
+	parts, err := pick(call.Method, call.Params, "name", "uri", "requestState")
+	if err != nil {
+		return drawbridge.Result{}, err
+	}
+	t, ok := v.meant(call, partners, parts[0], parts[1])
+	if !ok {
+		return drawbridge.Result{}, severalMethods(call.Method, partners)
+	}
+	p := params{state: parts[2], arguments: wire.Apply(call.Params, wire.Drop("_meta"), wire.Drop("requestState"), wire.Drop("inputResponses"))}
+	if string(p.state) == "null" {
+		p.state = nil
+	}
+	result, err := d.carry(ctx, call, t, p)
+	if f, ok := errors.AsType[*drawbridge.Fault](err); ok && f.Kind == drawbridge.UnknownCapability {
+		err = noMethod(call.Method) // a guard hides it
+	}
+	return result, err
+}
+
+// partners are the members that the caller may know of and shares an extension with.
+func (v *view) partners(caller drawbridge.Caller, theirs map[string]bool) (out []*member) {
+	for _, m := range v.members {
+		if caller.Holds(m.scopes) && m.shares(theirs) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// meant is what a request of an unknown extension is about: the only server that can be, with the names and URIs of the
+// deck in "name" and "uri" turned into the server's own. It says false where several servers can be.
+func (v *view) meant(call drawbridge.Call, partners []*member, name, uri json.RawMessage) (target, bool) {
+	var found []target
+	add := func(t target, said, place string) {
+		if slices.ContainsFunc(partners, func(m *member) bool { return m.ID == t.spec.Server }) {
+			found = append(found, t.rewritten(said, place))
+		}
+	}
+	if said, ok := wire.Text(name); ok {
+		among := call.Caller
+		among.Scopes = scopesOf(partners)
+		if it := v.tools.find(among, said); it != nil {
+			add(it.target(), said, "name")
+		} else if it := v.prompts.find(among, said); it != nil {
+			add(it.target(), said, "name")
+		}
+	}
+	if said, ok := wire.Text(uri); ok {
+		t, ok := v.named(call.Caller, said)
+		if it := v.templates.closest(call.Caller, said); !ok && it != nil {
+			t, ok = target{spec: specOf(it, said), own: said}, true
+		}
+		if ok {
+			add(t, said, "uri")
+		}
+	}
+	server := partners[0].ID
+	if len(found) > 0 {
+		server = found[0].spec.Server
+	} else if len(partners) > 1 {
+		return target{}, false
+	}
+	t := target{own: call.Method, spec: drawbridge.Spec{
+		Name: drawbridge.CardName(call.Method), Server: server, Tool: call.Method,
+		Scopes: []drawbridge.Scope{drawbridge.ServerScope(server)},
+	}}
+	for i, f := range found {
+		if f.spec.Server != server {
+			return target{}, false
+		}
+		if i == 0 {
+			t.spec, t.own = f.spec, f.own
+		}
+		t.edits = append(t.edits, f.edits...)
+	}
+	return t, true
+}
+
+// scopesOf are the scopes of the members, and no more.
+func scopesOf(members []*member) (out []drawbridge.Scope) {
+	for _, m := range members {
+		out = append(out, m.scopes...)
+	}
+	return out
+}
+
+// severalMethods is the fault for a method that several servers may have. The caller may know of all of them.
+func severalMethods(method string, members []*member) error {
+	ids := make([]string, 0, len(members))
+	for _, m := range members {
+		ids = append(ids, string(m.ID))
+	}
+	text := fmt.Sprintf("Method not found: %s: several servers have an extension that you declare (%s): name a tool, prompt or resource of one of them",
+		clip(method), clip(strings.Join(ids, ", ")))
+	return &drawbridge.Fault{
+		Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: text, Raw: wire.ErrorObject(wire.CodeMethodNotFound, text, nil),
+	}
 }

@@ -10,11 +10,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
-// List gives what the caller sees by one of the list methods: tools/list, prompts/list, resources/list or
-// resources/templates/list. The error is a *drawbridge.Fault NotFound for any other method.
+// List gives what the caller sees by one of the list methods: tools/list, prompts/list, resources/list,
+// resources/templates/list or skills/list. The error is a *drawbridge.Fault NotFound for any other method, and for
+// skills/list where no server that the caller may know of has skills; for that method it may be a server's as well, since
+// skills are asked for when a caller does.
 func (d *Deck) List(ctx context.Context, caller drawbridge.Caller, method string) (List, error) {
 	if d.beforeList != nil {
 		d.beforeList(ctx)
+	}
+	if method == wire.MethodSkillsList {
+		return d.listSkills(ctx, caller)
 	}
 	s := d.view.Load().byMethod(method)
 	if s == nil {
@@ -39,6 +44,8 @@ func (d *Deck) Hint(caller drawbridge.Caller, method string) drawbridge.Hint {
 		hint := drawbridge.Hint{}
 		if m.listing != nil {
 			hint = m.listing.Hints[wire.MethodDiscover]
+			// Who hears of an extension that we do not know depends on what they declare themselves.
+			hint.Public = hint.Public && len(foreign(m.listing.Capabilities)) == 0
 		}
 		if caller.Holds(m.scopes) {
 			groups = append(groups, group{hint: &hint})
@@ -117,13 +124,15 @@ func cut(text string, most int) string {
 
 // Capabilities is the ServerCapabilities object of the deck for the caller: what the servers that they may know of offer
 // together. As long as one of these was never listed it may offer anything, and a stateful caller is told only once; so
-// everything is promised then. Extensions are not passed on: a server's own are of no use without their methods.
+// everything is promised then. Extensions are told where what they bring can pass, see extensions.
 func (d *Deck) Capabilities(caller drawbridge.Caller) json.RawMessage {
 	has := map[string]bool{}
+	var known []*member
 	for _, m := range d.view.Load().members {
 		if !caller.Holds(m.scopes) {
 			continue
 		}
+		known = append(known, m)
 		for _, name := range []string{"prompts", "resources", "completions", "logging"} {
 			if m.listing == nil || wire.Get(m.listing.Capabilities, name) != nil {
 				has[name] = true
@@ -146,5 +155,5 @@ func (d *Deck) Capabilities(caller drawbridge.Caller) json.RawMessage {
 			caps = wire.Apply(caps, wire.Put(json.RawMessage(`{}`), name))
 		}
 	}
-	return caps
+	return d.view.Load().taskCapabilities(caller, wire.Apply(caps, extensions(caller, known)...))
 }

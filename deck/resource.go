@@ -4,16 +4,20 @@ import (
 	"context"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/naming"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
 // findResource finds the server of a URI. Before it says that there is none it waits for servers that are about to
 // appear.
 func (d *Deck) findResource(ctx context.Context, caller drawbridge.Caller, uri string) (target, error) {
-	t, ok := d.view.Load().resource(caller, uri)
+	t, ok := d.ownerOf(ctx, caller, uri)
 	if !ok && d.beforeList != nil {
 		d.beforeList(ctx)
-		t, ok = d.view.Load().resource(caller, uri)
+		t, ok = d.ownerOf(ctx, caller, uri)
+	}
+	if !ok {
+		t, ok = d.probeSkill(ctx, caller, uri)
 	}
 	if !ok {
 		return target{}, unknown("resource", uri)
@@ -29,17 +33,35 @@ func (d *Deck) findReference(ctx context.Context, caller drawbridge.Caller, uri 
 	return d.findResource(ctx, caller, uri)
 }
 
-// resource finds the owner of a URI: the server that lists it; the one it names; the one with the template that it
-// matches most closely; or, where only one server has resources, that one, since servers need not list all of them.
-func (v *view) resource(caller drawbridge.Caller, uri string) (target, bool) {
+// ownerOf finds the owner of a URI: the server that the deck knows it from, that has the skill in which it lies, or whose it
+// may be.
+func (d *Deck) ownerOf(ctx context.Context, caller drawbridge.Caller, uri string) (target, bool) {
+	v := d.view.Load()
+	if t, ok := v.named(caller, uri); ok {
+		return t, true
+	}
+	if t, ok := d.skillOwner(ctx, v, caller, uri); ok {
+		return t, true
+	}
+	return v.matching(caller, uri)
+}
+
+// named finds the owner of a URI that the deck knows: the server that lists it, or the one it names.
+func (v *view) named(caller drawbridge.Caller, uri string) (target, bool) {
 	if t, ok := v.resources.exact(caller, uri); ok {
 		return t, true
 	}
-	if server, own, ok := cutServer(uri); ok {
+	if server, own, ok := naming.CutServer(uri); ok {
 		if m := v.byID[server]; m != nil && m.hasResources() && caller.Holds(m.scopes) {
 			return m.unlisted(uri, own), true
 		}
 	}
+	return target{}, false
+}
+
+// matching finds the owner of any other URI: the server with the template that it matches most closely; or, where only
+// one server has resources, that one, since servers need not list all of them.
+func (v *view) matching(caller drawbridge.Caller, uri string) (target, bool) {
 	if it := v.templates.closest(caller, uri); it != nil {
 		return target{spec: specOf(it, uri), own: uri}, true
 	}
@@ -72,8 +94,8 @@ func (s *shelf) exact(caller drawbridge.Caller, uri string) (target, bool) {
 func (s *shelf) closest(caller drawbridge.Caller, uri string) *item {
 	var best *item
 	for _, it := range s.items {
-		closer := it.template != nil && (best == nil || it.template.literals > best.template.literals)
-		if closer && caller.Holds(it.spec.Scopes) && it.template.match(uri) {
+		closer := it.template != nil && (best == nil || it.template.Literals() > best.template.Literals())
+		if closer && caller.Holds(it.spec.Scopes) && it.template.Match(uri) {
 			best = it
 		}
 	}
@@ -98,5 +120,5 @@ func (m *member) unlisted(uri, own string) target {
 // hasResources says whether the server has resources at all, listed or not.
 func (m *member) hasResources() bool {
 	return m.listing != nil &&
-		(len(m.resources) > 0 || len(m.templates) > 0 || wire.Get(m.listing.Capabilities, "resources") != nil)
+		(m.skills || len(m.resources) > 0 || len(m.templates) > 0 || wire.Get(m.listing.Capabilities, "resources") != nil)
 }

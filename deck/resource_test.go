@@ -3,6 +3,7 @@ package deck
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -31,7 +32,7 @@ func TestAResourceIsReadFromTheServerThatHasIt(t *testing.T) {
 		library("b", []string{"doc://2", "same://x", "ui://b/app"}, []string{"doc://{id}", "db://users/{row}", "any://{+rest}"}),
 		library("c", []string{"ui://b/app"}, nil),
 	)
-	wantList(t, listed(t, d, ada, resources), "doc://1", "same://x", "doc://2", "drawbridge+b:same://x", "ui://b/app")
+	wantList(t, listed(t, d, ada, resources), "doc://1", "same://x", "doc://2", "drawbridge+b:same://x", "ui://b/app", "ui://drawbridge+c/b/app")
 	wantList(t, listed(t, d, ada, templates), "doc://{id}", "db://{table}/{row}", "drawbridge+b:doc://{id}", "db://users/{row}", "any://{+rest}")
 	for _, tt := range []struct{ uri, want string }{
 		{"doc://1", "a doc://1"},
@@ -43,8 +44,10 @@ func TestAResourceIsReadFromTheServerThatHasIt(t *testing.T) {
 		{"db://users/7", "b db://users/7"},      // the closer template
 		{"db://orders/7", "a db://orders/7"},    // the only template
 		{"any://x/y?z", "b any://x/y?z"},        // a template across slashes
-		{"ui://b/app", "b ui://b/app"},          // a scheme that is never changed: the first
+		{"ui://b/app", "b ui://b/app"},
+		{"ui://drawbridge+c/b/app", "c ui://b/app"}, // a scheme that keeps its place
 		{"drawbridge+c:ui://b/app", "c ui://b/app"},
+		{"ui://drawbridge+c/other", "c ui://other"}, // and what is not listed, by its server
 	} {
 		if err := read(t, d, tt.uri); err != nil {
 			t.Errorf("%s: %v", tt.uri, err)
@@ -62,15 +65,19 @@ func TestAResourceIsReadFromTheServerThatHasIt(t *testing.T) {
 	}
 	wantFault(t, read(t, d, "nobody://x"), drawbridge.NotFound, "unknown resource nobody://x")
 	wantFault(t, read(t, d, "drawbridge+z:doc://1"), drawbridge.NotFound, "unknown resource drawbridge+z:doc://1")
-	want := []LeftOut{{"resource", "ui://b/app", "an earlier server has its name"}}
-	if diff := cmp.Diff(want, d.Members()[2].LeftOut); diff != "" {
-		t.Errorf("left out (-want +got):\n%s", diff)
+	want := []Clash{{Kind: "resource", Name: "ui://b/app", Winner: "b", Tool: "ui://b/app", Listed: "ui://drawbridge+c/b/app"}}
+	if diff := cmp.Diff(want, d.Members()[2].Clashes); diff != "" {
+		t.Errorf("clashes (-want +got):\n%s", diff)
 	}
 }
 
 func TestBareNamesLeaveURIsAlone(t *testing.T) {
 	d := open(t, &fake{}, Options{Naming: Bare}, library("a", []string{"x://1"}, nil), library("b", []string{"x://1", "x://2"}, nil))
 	wantList(t, listed(t, d, ada, resources), "x://1", "x://2")
+	want := []LeftOut{{"resource", "x://1", "an earlier server has its name"}}
+	if diff := cmp.Diff(want, d.Members()[1].LeftOut); diff != "" {
+		t.Errorf("left out (-want +got):\n%s", diff)
+	}
 }
 
 func TestTheOnlyServerWithResourcesIsAskedForWhatItDoesNotList(t *testing.T) {
@@ -120,7 +127,7 @@ func TestARequestStateGoesOutSealedAndComesBackOpen(t *testing.T) {
 		}
 		return drawbridge.Result{Raw: json.RawMessage(`{"resultType":"input_required","requestState":"server's own","inputRequests":{"q":{}}}`)}, nil
 	}
-	d := open(t, up, Options{StateKey: []byte("shared")}, listing("a", "x", "y"))
+	d := open(t, up, Options{StateKeys: [][]byte{[]byte("shared")}}, listing("a", "x", "y"))
 	first, err := d.Call(t.Context(), drawbridge.Call{Caller: ada, Params: json.RawMessage(`{"name":"a__x","arguments":{"n":1}}`)})
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +147,7 @@ func TestARequestStateGoesOutSealedAndComesBackOpen(t *testing.T) {
 		return d.Call(t.Context(), drawbridge.Call{Caller: caller, Params: params})
 	}
 	// Another process of the same store, and another of the card's names: the retry reaches the same tool.
-	other := open(t, up, Options{StateKey: []byte("shared")}, listing("a", "x", "y"))
+	other := open(t, up, Options{StateKeys: [][]byte{[]byte("shared")}}, listing("a", "x", "y"))
 	for _, d := range []*Deck{d, other} {
 		last, err := retry(d, ada, "mcp_a_x", state)
 		if err != nil || string(last.Raw) != `{"content":[],"requestState":null}` {
@@ -166,3 +173,37 @@ func TestARequestStateGoesOutSealedAndComesBackOpen(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+func TestLinksOfAServerLeadToItsOwnResources(t *testing.T) {
+	const (
+		content = `[{"type":"resource_link","uri":"same://x","name":"n"},{"type":"text","text":"same://x"},` +
+			`{"type":"resource","resource":{"uri":"same://x","text":""}},{"type":"resource_link","uri":"doc://2","size":1.0}]`
+		theirs = `[{"type":"resource_link","uri":"drawbridge+b:same://x","name":"n"},{"type":"text","text":"same://x"},` +
+			`{"type":"resource","resource":{"uri":"drawbridge+b:same://x","text":""}},{"type":"resource_link","uri":"doc://2","size":1.0}]`
+		message = `{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"same://x"}}},{"role":"user","content":{"type":"text","text":"t"}}]}`
+	)
+	up := &fake{answer: func(_ drawbridge.ServerID, c drawbridge.Call) (drawbridge.Result, error) {
+		if c.Method == wire.MethodPromptsGet {
+			return drawbridge.Result{Raw: json.RawMessage(message)}, nil
+		}
+		return drawbridge.Result{Raw: json.RawMessage(`{"content":` + content + `,"structuredContent":{"uri":"same://x"}}`)}, nil
+	}}
+	a, b := library("a", []string{"same://x"}, nil), library("b", []string{"same://x", "doc://2"}, nil)
+	a.Tools, b.Tools = []json.RawMessage{tool("look")}, []json.RawMessage{tool("look")}
+	a.Prompts, b.Prompts = objects("name", "ask"), objects("name", "ask")
+	d := open(t, up, Options{}, a, b)
+	for _, tt := range []struct{ method, name, want string }{
+		{wire.MethodToolsCall, "a__look", `{"content":` + content + `,"structuredContent":{"uri":"same://x"}}`},
+		{wire.MethodToolsCall, "b__look", `{"content":` + theirs + `,"structuredContent":{"uri":"same://x"}}`},
+		{wire.MethodPromptsGet, "a__ask", message},
+		{wire.MethodPromptsGet, "b__ask", strings.Replace(message, "same://x", "drawbridge+b:same://x", 1)},
+	} {
+		result, err := d.Do(t.Context(), drawbridge.Call{Caller: ada, Method: tt.method, Params: objects("name", tt.name)[0]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.want, string(result.Raw)); diff != "" {
+			t.Errorf("%s %s (-want +got):\n%s", tt.method, tt.name, diff)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/naming"
 )
 
 // A kind is one of the four things that a server lists.
@@ -25,15 +26,19 @@ type item struct {
 	names []drawbridge.CardName
 	// card is set for cards, template for templates that can be matched.
 	card     drawbridge.Card
-	template *template
+	template *naming.Template
+	// pages are the URIs of the pages that a tool names, as its server knows them.
+	pages []string
 }
 
 // A shelf has the items of one kind in the order they are listed. It is a value: a change makes a new one.
 type shelf struct {
-	items  []*item
-	byName map[string]*item
-	groups []group
-	whole  List
+	items []*item
+	// claimed are not listed, but their names are taken: they are called like the others.
+	claimed []*item
+	byName  map[string]*item
+	groups  []group
+	whole   List
 
 	clashes map[drawbridge.ServerID][]Clash
 	leftOut map[drawbridge.ServerID][]LeftOut
@@ -69,6 +74,8 @@ type group struct {
 type stack struct {
 	scopes []drawbridge.Scope
 	items  []*item
+	// claims take names too, and are not listed.
+	claims []*item
 	hint   *drawbridge.Hint
 }
 
@@ -91,9 +98,16 @@ func newShelf(k kind, stacks []stack, old *shelf, next func() uint64) *shelf {
 	for _, st := range stacks {
 		from := len(raw)
 		for _, it := range st.items {
+			if placed := s.place(k, it); placed != nil {
+				s.items = append(s.items, placed)
+				raw = append(raw, placed.spec.Definition)
+				continue
+			}
+			s.leftOut[it.spec.Server] = append(s.leftOut[it.spec.Server], LeftOut{k.word, it.spec.Tool, "an earlier server has its name"})
+		}
+		for _, it := range st.claims {
 			if it = s.place(k, it); it != nil {
-				s.items = append(s.items, it)
-				raw = append(raw, it.spec.Definition)
+				s.claimed = append(s.claimed, it)
 			}
 		}
 		if len(raw) > from || st.hint != nil {
@@ -120,7 +134,7 @@ func (s *shelf) place(k kind, it *item) *item {
 	clash := Clash{Kind: k.word, Name: string(it.names[0]), Winner: best.spec.Server, Tool: it.spec.Tool}
 	others := it.names[1:]
 	if k.member == "name" {
-		others = append(slices.Clone(others), lastName(server, it.spec.Tool))
+		others = append(slices.Clone(others), naming.LastName(server, it.spec.Tool))
 	}
 	for _, name := range others {
 		if s.byName[string(name)] == nil {
@@ -132,7 +146,6 @@ func (s *shelf) place(k kind, it *item) *item {
 		}
 	}
 	s.clashes[server] = append(s.clashes[server], clash)
-	s.leftOut[server] = append(s.leftOut[server], LeftOut{k.word, it.spec.Tool, "an earlier server has its name"})
 	return nil
 }
 
@@ -263,7 +276,7 @@ func (s *shelf) aliases() map[string][]*item {
 			continue
 		}
 		server, own := it.spec.Server, it.spec.Tool
-		names := []string{string(qualifiedName(server, own)), string(mcpName(server, own)), own}
+		names := []string{string(naming.QualifiedName(server, own)), string(naming.MCPName(server, own)), own}
 		for i, name := range names {
 			if name != string(it.spec.Name) && !slices.Contains(names[:i], name) {
 				out[name] = append(out[name], it)
@@ -273,17 +286,19 @@ func (s *shelf) aliases() map[string][]*item {
 	return out
 }
 
-// ownedBy gives a server's item by its own name or URI; nil where there is none.
+// ownedBy gives a server's item by its own name or URI, listed or claimed; nil where there is none.
 func (s *shelf) ownedBy(server drawbridge.ServerID, own string) *item {
 	return s.byOwner()[owner{server, own}]
 }
 
 func (s *shelf) owners() map[owner]*item {
-	out := make(map[owner]*item, len(s.items))
-	for _, it := range s.items {
-		key := owner{it.spec.Server, it.spec.Tool}
-		if out[key] == nil {
-			out[key] = it
+	out := make(map[owner]*item, len(s.items)+len(s.claimed))
+	for _, items := range [][]*item{s.items, s.claimed} {
+		for _, it := range items {
+			key := owner{it.spec.Server, it.spec.Tool}
+			if out[key] == nil {
+				out[key] = it
+			}
 		}
 	}
 	return out

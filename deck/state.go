@@ -3,11 +3,14 @@ package deck
 import (
 	"bytes"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"hash"
+	"slices"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -20,18 +23,56 @@ import (
 // the request it belongs to (who asked which server for what, with which arguments). What the MAC covers besides need
 // not travel: the retry says it again.
 
+// No key lasts: the one that seals an envelope is derived from a master key and from the hour of the envelope's expiry,
+// so that keys change with time and nobody keeps them. Of several master keys the first seals and all open.
+
 const (
-	stateVersion = 1
+	stateVersion = 2
 	// stateLife is how long a person has to answer what a server asked.
 	stateLife = 15 * time.Minute
 	// stateHead is the version, the expiry in Unix seconds, and the MAC.
 	stateHead = 1 + 8 + sha256.Size
+	// stateEpoch is how many seconds of expiry share a key.
+	stateEpoch = 3600
 )
 
-// sealer makes and opens the envelopes.
+// sealer makes and opens the envelopes, and the tickets of ticket.go.
 type sealer struct {
-	key []byte
-	now func() time.Time
+	// keys are the master keys, tickets what is derived from each for tickets.
+	keys, tickets [][]byte
+	now           func() time.Time
+}
+
+// newSealer makes a sealer of these master keys, or of one of its own where there are none.
+func newSealer(keys [][]byte, now func() time.Time) sealer {
+	if len(keys) == 0 {
+		own := make([]byte, 32)
+		rand.Read(own) // never fails: see its documentation
+		keys = [][]byte{own}
+	}
+	s := sealer{keys: keys, now: now}
+	for _, key := range keys {
+		s.tickets = append(s.tickets, derive(key, "ticket", nil))
+	}
+	return s
+}
+
+// derive makes the key of one use out of a master key. Uses differ by label or by salt; the label is after its length, as
+// all that is authenticated here.
+func derive(master []byte, label string, salt []byte) []byte {
+	h := hmac.New(sha256.New, master)
+	writeParts(h, []byte("drawbridge "+label), salt)
+	return h.Sum(nil)
+}
+
+// writeParts writes each part after its length, so that no two lists of parts read the same.
+func writeParts(h hash.Hash, parts ...[]byte) {
+	var size [8]byte
+	for _, part := range parts {
+		binary.BigEndian.PutUint64(size[:], uint64(len(part)))
+		h.Write(size[:])
+		h.Write(part)
+	}
 }
 
 // request is what a state belongs to.
@@ -50,7 +91,7 @@ func (s sealer) seal(state json.RawMessage, r request) json.RawMessage {
 	out := make([]byte, stateHead, stateHead+len(state))
 	out[0] = stateVersion
 	binary.BigEndian.PutUint64(out[1:], uint64(s.now().Add(stateLife).Unix()))
-	copy(out[9:], s.mac(out[1:9], state, r))
+	copy(out[9:], stateMAC(s.keys[0], out[1:9], state, r))
 	return wire.Quote(base64.RawURLEncoding.EncodeToString(append(out, state...)))
 }
 
@@ -70,7 +111,9 @@ func (s sealer) open(envelope json.RawMessage, r request) (json.RawMessage, erro
 		return nil, errStateForeign
 	}
 	expiry, state := b[1:9], b[stateHead:]
-	if !hmac.Equal(b[9:stateHead], s.mac(expiry, state, r)) {
+	if !slices.ContainsFunc(s.keys, func(key []byte) bool {
+		return hmac.Equal(b[9:stateHead], stateMAC(key, expiry, state, r))
+	}) {
 		return nil, errStateForeign
 	}
 	if s.now().Unix() > int64(binary.BigEndian.Uint64(expiry)) {
@@ -79,16 +122,12 @@ func (s sealer) open(envelope json.RawMessage, r request) (json.RawMessage, erro
 	return state, nil
 }
 
-// mac covers all that must not change. Each part is written after its length, so that no two requests read the same.
-func (s sealer) mac(expiry, state []byte, r request) []byte {
-	h := hmac.New(sha256.New, s.key)
+// stateMAC covers all that must not change.
+func stateMAC(master, expiry, state []byte, r request) []byte {
+	epoch := binary.BigEndian.AppendUint64(nil, binary.BigEndian.Uint64(expiry)/stateEpoch)
+	h := hmac.New(sha256.New, derive(master, "request state", epoch))
 	h.Write([]byte{stateVersion})
-	for _, part := range [][]byte{
-		expiry, state, []byte(r.principal), []byte(r.server), []byte(r.method), []byte(r.own), canonical(r.arguments),
-	} {
-		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
-		h.Write(part)
-	}
+	writeParts(h, expiry, state, []byte(r.principal), []byte(r.server), []byte(r.method), []byte(r.own), canonical(r.arguments))
 	return h.Sum(nil)
 }
 

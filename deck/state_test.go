@@ -1,6 +1,7 @@
 package deck
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -14,7 +15,7 @@ import (
 func TestRequestStateOpensForItsRequestAlone(t *testing.T) {
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	clock := noon
-	s := sealer{key: []byte("key"), now: func() time.Time { return clock }}
+	s := newSealer([][]byte{[]byte("key")}, func() time.Time { return clock })
 	mine := request{principal: "ada", server: "github", method: "tools/call", own: "merge", arguments: json.RawMessage(`{"a":1,"b":2}`)}
 	envelope := s.seal(json.RawMessage(`"round 1"`), mine)
 
@@ -45,7 +46,7 @@ func TestRequestStateOpensForItsRequestAlone(t *testing.T) {
 		}
 	}
 
-	other := sealer{key: []byte("another key"), now: s.now}
+	other := newSealer([][]byte{[]byte("another key")}, s.now)
 	if _, err := other.open(envelope, mine); !errors.Is(err, errStateForeign) {
 		t.Errorf("another key: %v", err)
 	}
@@ -59,10 +60,31 @@ func TestRequestStateOpensForItsRequestAlone(t *testing.T) {
 	}
 }
 
+func TestKeysOfRequestStatesChangeWithTime(t *testing.T) {
+	r := request{principal: "ada", server: "s", method: "tools/call", own: "t"}
+	state, early, late := json.RawMessage(`"x"`), []byte{7: 1}, []byte{5: 1, 7: 0}
+	if key := []byte("key"); bytes.Equal(stateMAC(key, early, state, r), stateMAC(key, late, state, r)) {
+		t.Error("the same MAC at two times")
+	}
+	if bytes.Equal(derive([]byte("key"), "request state", early), derive([]byte("key"), "request state", late)) ||
+		bytes.Equal(derive([]byte("key"), "a", nil), derive([]byte("key"), "b", nil)) {
+		t.Error("two uses share a key")
+	}
+	// A new master key takes the place of an old one while states of the old one are on their way.
+	before := newSealer([][]byte{[]byte("old")}, time.Now)
+	after := newSealer([][]byte{[]byte("new"), []byte("old")}, time.Now)
+	if got, err := after.open(before.seal(state, r), r); string(got) != `"x"` || err != nil {
+		t.Errorf("a state of the old key: %s, %v", got, err)
+	}
+	if _, err := before.open(after.seal(state, r), r); !errors.Is(err, errStateForeign) {
+		t.Errorf("the old key alone opens a state of the new one: %v", err)
+	}
+}
+
 // FuzzOpenState checks that nothing opens but what was sealed: any envelope either fails, or is the one (line breaks are
 // no part of Base64).
 func FuzzOpenState(f *testing.F) {
-	s := sealer{key: []byte("key"), now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
+	s := newSealer([][]byte{[]byte("key")}, func() time.Time { return time.Unix(1_800_000_000, 0) })
 	r := request{principal: "ada", server: "s", method: "tools/call", own: "t"}
 	sealed := s.seal(json.RawMessage(`"x"`), r)
 	text, _ := wire.Text(sealed)

@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
+	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/naming"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -22,6 +23,10 @@ type view struct {
 	members                              []*member
 	byID                                 map[drawbridge.ServerID]*member
 	tools, prompts, resources, templates *shelf
+	// below says whose resources lie where, renamed which are called by another URI than their own. They are made when they
+	// are first needed.
+	below   func() presence
+	renamed func() map[drawbridge.ServerID]map[string]string
 }
 
 // A member is a configured server with what it offers, vetted and named. It is a value too.
@@ -31,7 +36,11 @@ type member struct {
 	// listing is nil before the first one.
 	listing                              *drawbridge.Listing
 	tools, prompts, resources, templates []*item
-	leftOut                              []LeftOut
+	// pages are resources that the tools name as their pages and that the server does not list.
+	pages   []*item
+	leftOut []LeftOut
+	// skills and directories say that the server answers the methods for skills, and the one for directories.
+	skills, directories bool
 }
 
 func (v *view) member(id drawbridge.ServerID) *member { return v.byID[id] }
@@ -46,9 +55,11 @@ func newView(shipped []*item, members []*member, old *view, next func() uint64) 
 	for _, it := range shipped {
 		own = append(own, stack{scopes: it.spec.Scopes, items: []*item{it}})
 	}
-	v.tools = newShelf(tools, append(own, stacks(members, tools, func(m *member) []*item { return m.tools })...), old.shelf(tools), next)
-	v.prompts = newShelf(prompts, stacks(members, prompts, func(m *member) []*item { return m.prompts }), old.shelf(prompts), next)
 	v.resources = newShelf(resources, stacks(members, resources, func(m *member) []*item { return m.resources }), old.shelf(resources), next)
+	v.below, v.renamed = sync.OnceValue(v.resourcesBelow), sync.OnceValue(v.renames)
+	// The tools come after the resources: which URI a tool's page has depends on who has it already.
+	v.tools = newShelf(tools, append(own, stacks(members, tools, v.dressed)...), old.shelf(tools), next)
+	v.prompts = newShelf(prompts, stacks(members, prompts, func(m *member) []*item { return m.prompts }), old.shelf(prompts), next)
 	v.templates = newShelf(templates, stacks(members, templates, func(m *member) []*item { return m.templates }), old.shelf(templates), next)
 	return v
 }
@@ -92,6 +103,9 @@ func stacks(members []*member, k kind, pick func(*member) []*item) []stack {
 	out := make([]stack, 0, len(members))
 	for _, m := range members {
 		st := stack{scopes: m.scopes, items: pick(m)}
+		if k == resources {
+			st.claims = m.pages
+		}
 		switch {
 		case m.listing == nil:
 			st.hint = &drawbridge.Hint{}
@@ -170,17 +184,18 @@ func (mk maker) item(k kind, server drawbridge.ServerID, o offer) *item {
 	it := &item{raw: o.raw}
 	switch k {
 	case tools:
-		it.names = names(mk.naming, server, o.own)
+		it.names = naming.Names(mk.naming, server, o.own)
 		it.card = BridgeCard(mk.up, server, it.names[0], o.raw)
 		it.spec = it.card.Spec()
+		it.pages = pagesOf(o.raw)
 		return it
 	case prompts:
-		it.names = names(mk.naming, server, o.own)
+		it.names = naming.Names(mk.naming, server, o.own)
 	default:
-		it.names = mk.uris(server, o.own)
+		it.names = naming.URIs(mk.naming, server, o.own)
 	}
 	if k == templates {
-		it.template, _ = parseTemplate(o.own) // what is no template is listed and matches nothing
+		it.template, _ = naming.ParseTemplate(o.own) // what is no template is listed and matches nothing
 	}
 	it.spec = drawbridge.Spec{
 		Name: it.names[0], Server: server, Tool: o.own,
@@ -189,27 +204,4 @@ func (mk maker) item(k kind, server drawbridge.ServerID, o offer) *item {
 		Scopes: []drawbridge.Scope{drawbridge.ServerScope(server)},
 	}
 	return it
-}
-
-// uris are what a URI may be listed by: as it is, or where another server has it, with its server in front. Schemes that
-// say what a thing is keep their place, and so does everything where names are bare.
-func (mk maker) uris(server drawbridge.ServerID, uri string) []drawbridge.CardName {
-	out := []drawbridge.CardName{drawbridge.CardName(uri)}
-	if mk.naming == Bare || strings.HasPrefix(uri, "ui://") || strings.HasPrefix(uri, "skill://") {
-		return out
-	}
-	return append(out, drawbridge.CardName(uriPrefix+string(server)+":"+uri))
-}
-
-// uriPrefix begins the URIs that name their server: "drawbridge+<server>:<uri>".
-const uriPrefix = "drawbridge+"
-
-// cutServer takes a URI that names its server apart.
-func cutServer(uri string) (server drawbridge.ServerID, own string, ok bool) {
-	rest, ok := strings.CutPrefix(uri, uriPrefix)
-	if !ok {
-		return "", "", false
-	}
-	id, own, ok := strings.Cut(rest, ":")
-	return drawbridge.ServerID(id), own, ok
 }

@@ -2,6 +2,7 @@ package deck
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,21 +16,40 @@ import (
 // unwatchTime bounds what the end of a session waits for.
 const unwatchTime = 5 * time.Second
 
-// watches count which resources callers subscribed to, so that a server hears of each once.
+// watches count which resources and tasks callers subscribed to, so that a server hears of each once.
 type watches struct {
 	mu sync.Mutex
-	// held has each caller's subscriptions; counts how many of them there are, by server, own URI and public URI.
+	// held has each caller's subscriptions; counts how many of them there are, by server, what it is to the server, and
+	// the name by which callers know it.
 	held   map[subscription]*hold
-	counts map[drawbridge.ServerID]map[string]map[string]int
+	counts map[drawbridge.ServerID]map[watched]map[string]int
 	// turns has a one-place channel a server: who holds it may tell the server what is watched, so that the last word
 	// said is the last word meant.
 	turns map[drawbridge.ServerID]chan struct{}
 }
 
-// A subscription is one caller's to one URI, as the caller knows it.
-type subscription struct{ principal, session, uri string }
+// A topic says what is watched.
+type topic uint8
 
-// A hold is what a subscription stands for. A session holds a URI once; callers without one are counted.
+const (
+	uriTopic topic = iota
+	taskTopic
+)
+
+// watched is a resource or a task as its server knows it.
+type watched struct {
+	topic topic
+	own   string
+}
+
+// A subscription is one caller's to one URI or task, as the caller knows it.
+type subscription struct {
+	principal, session string
+	topic              topic
+	public             string
+}
+
+// A hold is what a subscription stands for. A session holds a thing once; callers without one are counted.
 type hold struct {
 	server drawbridge.ServerID
 	own    string
@@ -50,16 +70,26 @@ func (d *Deck) Subscribe(ctx context.Context, caller drawbridge.Caller, uri stri
 	if err := d.allow(ctx, call, t.spec); err != nil {
 		return err
 	}
-	sub := subscription{caller.Principal, caller.Session, uri}
-	done, err := d.watches.turn(ctx, t.spec.Server)
+	if m := d.view.Load().member(t.spec.Server); m != nil && m.Apart && d.watcher != "" && d.watcher != caller.Principal {
+		return &drawbridge.Fault{
+			Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked, Step: "watch " + clip(uri),
+			Err: errors.New("each principal has a process of this server, and only the owner's is watched"),
+		}
+	}
+	return d.watch(ctx, subscription{caller.Principal, caller.Session, uriTopic, uri}, t.spec.Server, t.own)
+}
+
+// watch adds a subscription, and tells the server where it is one to something new.
+func (d *Deck) watch(ctx context.Context, sub subscription, server drawbridge.ServerID, own string) error {
+	done, err := d.watches.turn(ctx, server)
 	if err != nil {
 		return err
 	}
 	defer done()
-	if !d.watches.add(sub, t.spec.Server, t.own) {
+	if !d.watches.add(sub, server, own) {
 		return nil
 	}
-	if err := d.up.Watch(ctx, t.spec.Server, d.watches.watchedOf(t.spec.Server)); err != nil {
+	if err := d.up.Watch(ctx, server, d.watches.watchedOf(server)); err != nil {
 		d.watches.remove(sub)
 		return err
 	}
@@ -68,7 +98,11 @@ func (d *Deck) Subscribe(ctx context.Context, caller drawbridge.Caller, uri stri
 
 // Unsubscribe ends what Subscribe began. Of a URI that the caller never subscribed to it is no error.
 func (d *Deck) Unsubscribe(ctx context.Context, caller drawbridge.Caller, uri string) error {
-	sub := subscription{caller.Principal, caller.Session, uri}
+	return d.unwatch(ctx, subscription{caller.Principal, caller.Session, uriTopic, uri})
+}
+
+// unwatch takes a subscription back, and tells the server where it was the last one.
+func (d *Deck) unwatch(ctx context.Context, sub subscription) error {
 	server, ok := d.watches.serverOf(sub)
 	if !ok {
 		return nil
@@ -147,7 +181,7 @@ func (w *watches) add(sub subscription, server drawbridge.ServerID, own string) 
 	defer w.mu.Unlock()
 	if w.held == nil {
 		w.held = map[subscription]*hold{}
-		w.counts = map[drawbridge.ServerID]map[string]map[string]int{}
+		w.counts = map[drawbridge.ServerID]map[watched]map[string]int{}
 	}
 	if h := w.held[sub]; h != nil {
 		if sub.session == "" {
@@ -156,16 +190,17 @@ func (w *watches) add(sub subscription, server drawbridge.ServerID, own string) 
 		return false
 	}
 	w.held[sub] = &hold{server, own, 1}
-	uris := w.counts[server]
-	if uris == nil {
-		uris = map[string]map[string]int{}
-		w.counts[server] = uris
+	all := w.counts[server]
+	if all == nil {
+		all = map[watched]map[string]int{}
+		w.counts[server] = all
 	}
-	isNew := uris[own] == nil
+	what := watched{sub.topic, own}
+	isNew := all[what] == nil
 	if isNew {
-		uris[own] = map[string]int{}
+		all[what] = map[string]int{}
 	}
-	uris[own][sub.uri]++
+	all[what][sub.public]++
 	return isNew
 }
 
@@ -186,14 +221,15 @@ func (w *watches) remove(sub subscription) bool {
 // drop forgets a subscription. The lock is held.
 func (w *watches) drop(sub subscription, h *hold) bool {
 	delete(w.held, sub)
-	public := w.counts[h.server][h.own]
-	if public[sub.uri]--; public[sub.uri] == 0 {
-		delete(public, sub.uri)
+	what := watched{sub.topic, h.own}
+	public := w.counts[h.server][what]
+	if public[sub.public]--; public[sub.public] == 0 {
+		delete(public, sub.public)
 	}
 	if len(public) > 0 {
 		return false
 	}
-	delete(w.counts[h.server], h.own)
+	delete(w.counts[h.server], what)
 	return true
 }
 
@@ -232,12 +268,38 @@ func (w *watches) serverOf(sub subscription) (drawbridge.ServerID, bool) {
 func (w *watches) watchedOf(server drawbridge.ServerID) drawbridge.Watched {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return drawbridge.Watched{URIs: slices.Sorted(maps.Keys(w.counts[server]))}
+	var out drawbridge.Watched
+	for what := range w.counts[server] {
+		if what.topic == taskTopic {
+			out.Tasks = append(out.Tasks, what.own)
+		} else {
+			out.URIs = append(out.URIs, what.own)
+		}
+	}
+	slices.Sort(out.URIs)
+	slices.Sort(out.Tasks)
+	return out
+}
+
+// watchersOf gives the principals who watch a server's task, by the ids that they watch it by.
+func (w *watches) watchersOf(server drawbridge.ServerID, own string) map[string]string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.counts[server][watched{taskTopic, own}] == nil {
+		return nil
+	}
+	out := map[string]string{}
+	for sub, h := range w.held {
+		if sub.topic == taskTopic && h.server == server && h.own == own {
+			out[sub.public] = sub.principal
+		}
+	}
+	return out
 }
 
 // publicOf gives the URIs by which a server's resource is watched, sorted.
 func (w *watches) publicOf(server drawbridge.ServerID, own string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Sorted(maps.Keys(w.counts[server][own]))
+	return slices.Sorted(maps.Keys(w.counts[server][watched{uriTopic, own}]))
 }

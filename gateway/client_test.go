@@ -3,119 +3,367 @@
 package gateway_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
+	"fmt"
+	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
-// serveConfig opens a gateway on a configuration, runs it until the test ends, and gives the URL of its HTTP door.
-func serveConfig(t *testing.T, mcpJSON string) string {
+// patience bounds everything that a test waits for.
+const patience = 20 * time.Second
+
+// A client is an MCP client made by hand, of one generation, at one door. It hands over what came as bytes, and answers
+// questions by a script: a stateful one on the stream where it is asked, a stateless one with a retry of its request.
+type client struct {
+	t    testing.TB
+	ctx  context.Context
+	era  drawbridge.Era
+	line line
+	// caps is what it declares, level the log level that each stateless request asks for; both may be empty.
+	caps, level string
+	// answer answers a question, with a result or, in the stateful generation only, an error object. With neither the
+	// question stays open. It may be called from several goroutines.
+	answer func(method string, params json.RawMessage) (result, refusal string)
+	// marks are the arguments that travel in headers too, by tool.
+	marks map[string][]wire.ParamMark
+
+	// told is the answer to initialize.
+	told json.RawMessage
+
+	lastID atomic.Int64
+	work   sync.WaitGroup
+
+	mu    sync.Mutex
+	heard []wire.Message // notifications
+	asked []wire.Message // questions
+	bell  chan struct{}  // closed and made anew with each of them
+}
+
+// A line is how a client reaches a door.
+type line interface {
+	// exchange sends a request and gives its response. What comes on the way goes to hear.
+	exchange(ctx context.Context, m wire.Message, marks []wire.ParamMark, hear func(wire.Message)) (wire.Message, error)
+	// send sends what has no response: a notification, or an answer.
+	send(ctx context.Context, m wire.Message) error
+	// batch sends bytes as they are, and gives so many responses to them.
+	batch(ctx context.Context, body []byte, responses int) ([]wire.Message, error)
+	// cancels says that the end of a request's context cancels it.
+	cancels() bool
+	// hangUp ends the connection at once.
+	hangUp()
+}
+
+// All that a client can declare.
+const allCaps = `{"roots":{"listChanged":true},"sampling":{"tools":{}},"elicitation":{"form":{},"url":{}}}`
+
+// What a client says where its script does not: to each kind of question that the talker asks.
+const (
+	formAnswer     = `{"action":"accept","content":{"name":"<Ada>","n":9007199254740993}}`
+	urlAnswer      = `{"action":"accept","content":{}}`
+	samplingAnswer = `{"role":"assistant","content":{"type":"text","text":"thought"},"model":"m-1","stopReason":"endTurn","future":[1.0]}`
+	toolsAnswer    = `{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"t","input":{"n":18446744073709551617}}],"model":"m-1","stopReason":"toolUse"}`
+	rootsAnswer    = `{"roots":[{"uri":"file:///work","name":"\u00e9"}]}`
+)
+
+// kindOf gives the kind of question, as the talker names them.
+func kindOf(method string, params json.RawMessage) string {
+	switch {
+	case method == wire.MethodRootsList:
+		return "roots"
+	case method == wire.MethodElicitation && wire.GetText(params, "mode") == "url":
+		return "url"
+	case method == wire.MethodElicitation:
+		return "form"
+	case wire.Get(params, "tools") != nil:
+		return "tools"
+	}
+	return "sampling"
+}
+
+// politely answers every kind of question.
+func politely(method string, params json.RawMessage) (result, refusal string) {
+	return map[string]string{
+		"form": formAnswer, "url": urlAnswer, "sampling": samplingAnswer, "tools": toolsAnswer, "roots": rootsAnswer,
+	}[kindOf(method, params)], ""
+}
+
+// saying answers every question with the same result.
+func saying(result string) func(string, json.RawMessage) (string, string) {
+	return func(string, json.RawMessage) (string, string) { return result, "" }
+}
+
+// newClient makes a client that declares caps. A stateful one greets the door, in that revision.
+func newClient(t testing.TB, era drawbridge.Era, protocol, caps string, open func(hear func(wire.Message)) line) *client {
 	t.Helper()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "mcp.json")
-	if err := os.WriteFile(path, []byte(mcpJSON), 0o600); err != nil {
-		t.Fatal(err)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	c := &client{t: t, ctx: ctx, era: era, caps: caps, answer: politely, bell: make(chan struct{})}
+	if caps == "" {
+		c.caps = "{}"
 	}
-	g, err := gateway.Open(t.Context(), gateway.Config{Paths: []string{path}, Dir: dir, Store: filepath.Join(dir, "store.db"), Version: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	ran := make(chan error, 1)
-	go func() { ran <- g.Run(ctx) }()
-	door := httptest.NewServer(g.Server().Handler())
+	c.line = open(c.hear)
 	t.Cleanup(func() {
-		door.Close()
-		stop()
-		if err := <-ran; err != nil && ctx.Err() == nil {
-			t.Errorf("run: %v", err)
-		}
-		if err := g.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
+		cancel()
+		c.line.hangUp()
+		c.work.Wait()
 	})
-	g.AwaitNew(t.Context())
-	return door.URL + "/mcp"
-}
-
-// A rawClient speaks MCP over HTTP in one era, and hands over what came as bytes.
-type rawClient struct {
-	url     string
-	era     drawbridge.Era
-	session string
-	id      int
-}
-
-const modernMeta = `{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
-
-func newRawClient(t *testing.T, url string, era drawbridge.Era) *rawClient {
-	t.Helper()
-	c := &rawClient{url: url, era: era}
 	if era == drawbridge.Legacy {
-		c.do(t, wire.MethodInitialize, `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"0"}}`)
-		c.post(t, wire.Message{Method: wire.NoteInitialized})
+		m := c.do(wire.MethodInitialize, `{"protocolVersion":"`+protocol+`","capabilities":`+c.caps+`,"clientInfo":{"name":"raw","version":"0"}}`)
+		if got := wire.GetText(m.Result, "protocolVersion"); got != protocol {
+			t.Fatalf("initialize answers %s%s", m.Result, m.Error)
+		}
+		c.told = m.Result
+		c.note(wire.NoteInitialized, "")
 	}
 	return c
 }
 
-// do sends a request and gives its response.
-func (c *rawClient) do(t *testing.T, method, params string) wire.Message {
-	t.Helper()
-	c.id++
-	raw := json.RawMessage(params)
-	if c.era == drawbridge.Modern {
-		raw = wire.Apply(raw, wire.Put(json.RawMessage(modernMeta), "_meta"))
-	}
-	return c.post(t, wire.Message{ID: json.RawMessage(strconv.Itoa(c.id)), Method: method, Params: raw})
+// do sends a request and gives its response, whatever that is.
+func (c *client) do(method, params string) wire.Message {
+	c.t.Helper()
+	p := c.start(method, params)
+	return p.wait()
 }
 
-func (c *rawClient) post(t *testing.T, m wire.Message) wire.Message {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url, bytes.NewReader(m.Append(nil)))
-	if err != nil {
-		t.Fatal(err)
+// call sends a request, and again with the answers for as long as it is asked for input.
+func (c *client) call(method, params string) wire.Message {
+	c.t.Helper()
+	for range 20 {
+		m := c.do(method, params)
+		if c.era != drawbridge.Modern || wire.GetText(m.Result, "resultType") != "input_required" {
+			return m
+		}
+		params = c.retry(params, m.Result)
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	if c.session != "" {
-		req.Header.Set(wire.HeaderSession, c.session)
+	c.t.Fatalf("%s goes on asking", method)
+	return wire.Message{}
+}
+
+// tool calls a tool of the server up.
+func (c *client) tool(name, arguments string) wire.Message {
+	c.t.Helper()
+	return c.call(wire.MethodToolsCall, toolParams(name, arguments))
+}
+
+func toolParams(name, arguments string) string {
+	return `{"name":"up__` + name + `","arguments":` + arguments + `}`
+}
+
+// retry gives the params of the next request: those of the last one, with the answers to what its result asks.
+func (c *client) retry(params string, result json.RawMessage) string {
+	out := wire.Apply(json.RawMessage(params), wire.Drop("inputResponses"), wire.Drop("requestState"))
+	if state := wire.Get(result, "requestState"); state != nil {
+		out = wire.Apply(out, wire.Put(state, "requestState"))
 	}
-	if c.era == drawbridge.Modern {
-		req.Header.Set(wire.HeaderVersion, wire.Version20260728)
-		req.Header.Set(wire.HeaderMethod, m.Method)
-		if name, ok := wire.NameOf(m.Method, m.Params); ok {
-			req.Header.Set(wire.HeaderName, wire.EncodeHeader(name))
+	for key, question := range questionsIn(result) {
+		method, params := wire.GetText(question, "method"), wire.Get(question, "params")
+		c.ask(wire.Message{ID: wire.Quote(key), Method: method, Params: params})
+		if answer, _ := c.answer(method, params); answer != "" {
+			out = wire.Apply(out, wire.Put(json.RawMessage(answer), "inputResponses", key))
 		}
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
+	return string(out)
+}
+
+// questionsIn gives the questions of an input_required result by their keys.
+func questionsIn(result json.RawMessage) map[string]json.RawMessage {
+	all := map[string]json.RawMessage{}
+	for m := range wire.Members(wire.Get(result, "inputRequests")) {
+		key, _ := wire.Text(m.Name)
+		all[key] = m.Value
 	}
-	defer resp.Body.Close()
-	if s := resp.Header.Get(wire.HeaderSession); s != "" {
-		c.session = s
+	return all
+}
+
+// A pending request was sent and is not answered yet.
+type pending struct {
+	c      *client
+	id     json.RawMessage
+	cancel context.CancelFunc
+	done   chan struct{}
+	m      wire.Message
+	err    error
+}
+
+// start sends a request.
+func (c *client) start(method, params string) *pending {
+	m := wire.Message{ID: json.RawMessage(strconv.FormatInt(c.lastID.Add(1), 10)), Method: method, Params: c.dressed(params)}
+	p := &pending{c: c, id: m.ID, done: make(chan struct{})}
+	var ctx context.Context
+	ctx, p.cancel = context.WithCancel(c.ctx)
+	marks := c.marks[wire.GetText(m.Params, "name")]
+	c.work.Go(func() {
+		defer close(p.done)
+		defer p.cancel()
+		p.m, p.err = c.line.exchange(ctx, m, marks, c.hear)
+	})
+	return p
+}
+
+// dressed gives params with what a stateless request says of its client.
+func (c *client) dressed(params string) json.RawMessage {
+	raw := json.RawMessage(params)
+	if c.era != drawbridge.Modern {
+		return raw
 	}
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
+	raw = wire.Apply(raw, wire.Put(wire.Quote(wire.Version20260728), "_meta", wire.MetaProtocolVersion),
+		wire.Put(json.RawMessage(c.caps), "_meta", wire.MetaClientCapabilities))
+	if c.level != "" {
+		raw = wire.Apply(raw, wire.Put(wire.Quote(c.level), "_meta", wire.MetaLogLevel))
 	}
-	if m.ID == nil {
-		return wire.Message{}
+	return raw
+}
+
+// wait gives the response.
+func (p *pending) wait() wire.Message {
+	p.c.t.Helper()
+	<-p.done
+	if p.err != nil {
+		p.c.t.Fatalf("no response: %v", p.err)
 	}
-	answer, err := wire.Parse(body)
-	if err != nil {
-		t.Fatalf("%s: status %d, body %q: %v", m.Method, resp.StatusCode, body, err)
+	return p.m
+}
+
+// giveUp cancels the request in the way that its generation and door have.
+func (p *pending) giveUp() {
+	if p.c.line.cancels() {
+		p.cancel()
+		<-p.done
+		return
 	}
-	return answer
+	p.c.note(wire.NoteCancelled, `{"requestId":`+string(p.id)+`,"reason":"enough"}`)
+	p.cancel()
+}
+
+// note sends a notification.
+func (c *client) note(method, params string) {
+	c.t.Helper()
+	m := wire.Message{Method: method}
+	if params != "" {
+		m.Params = json.RawMessage(params)
+	}
+	if err := c.line.send(c.ctx, m); err != nil {
+		c.t.Fatalf("%s: %v", method, err)
+	}
+}
+
+// hear takes what the door says that is no response: it is kept, and answered if it is a question.
+func (c *client) hear(m wire.Message) {
+	if !m.IsRequest() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.heard = append(c.heard, m)
+		c.ring()
+		return
+	}
+	c.ask(m)
+	c.work.Go(func() {
+		result, refusal := c.answer(m.Method, m.Params)
+		reply := wire.Message{ID: m.ID}
+		switch {
+		case refusal != "":
+			reply.Error = json.RawMessage(refusal)
+		case result != "":
+			reply.Result = json.RawMessage(result)
+		default:
+			return
+		}
+		if err := c.line.send(c.ctx, reply); err != nil && c.ctx.Err() == nil {
+			c.t.Logf("an answer was not taken: %v", err)
+		}
+	})
+}
+
+// ask keeps a question.
+func (c *client) ask(m wire.Message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = append(c.asked, m)
+	c.ring()
+}
+
+// ring wakes who waits for something said. The lock is held.
+func (c *client) ring() {
+	close(c.bell)
+	c.bell = make(chan struct{})
+}
+
+// notes gives the notifications of a method that were heard so far.
+func (c *client) notes(method string) []wire.Message {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(c.heard), func(m wire.Message) bool { return m.Method != method })
+}
+
+// kinds gives the kinds of the questions that were asked so far.
+func (c *client) kinds() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var kinds []string
+	for _, m := range c.asked {
+		kinds = append(kinds, kindOf(m.Method, m.Params))
+	}
+	return kinds
+}
+
+// await waits until there are so many notifications of a method.
+func (c *client) await(method string, n int) []wire.Message {
+	c.t.Helper()
+	c.until(func() bool { return len(c.notes(method)) >= n }, fmt.Sprintf("%d %s", n, method))
+	return c.notes(method)
+}
+
+// awaitAsked waits until there were so many questions.
+func (c *client) awaitAsked(n int) {
+	c.t.Helper()
+	c.until(func() bool { return len(c.kinds()) >= n }, fmt.Sprintf("%d questions", n))
+}
+
+func (c *client) until(there func() bool, what string) {
+	c.t.Helper()
+	for {
+		c.mu.Lock()
+		bell := c.bell
+		c.mu.Unlock()
+		if there() {
+			return
+		}
+		select {
+		case <-bell:
+		case <-c.ctx.Done():
+			c.t.Fatalf("never heard: %s", what)
+		}
+	}
+}
+
+// listen asks for what belongs to no call, in the stateless generation by a request, and waits for its acknowledgement.
+func (c *client) listen(filter string) *pending {
+	c.t.Helper()
+	before := len(c.notes(wire.NoteListenAck))
+	p := c.start(wire.MethodListen, `{"notifications":`+filter+`}`)
+	c.await(wire.NoteListenAck, before+1)
+	return p
+}
+
+// textOf gives the text of the first block of a result.
+func textOf(m wire.Message) string {
+	for block := range wire.Elements(wire.Get(m.Result, "content")) {
+		return wire.GetText(block, "text")
+	}
+	return ""
+}
+
+// refusalOf gives the error of a response: its code and its message; empty for a result.
+func refusalOf(m wire.Message) string {
+	if m.Error == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d %s", wire.ErrorCode(m.Error), wire.GetText(m.Error, "message"))
 }

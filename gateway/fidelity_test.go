@@ -123,9 +123,9 @@ func TestFidelity(t *testing.T) {
 		url := serveConfig(t, fmt.Sprintf(`{"servers":{"raw":{"type":"http","url":%q}}}`, upstream.URL))
 		for _, client := range []drawbridge.Era{drawbridge.Legacy, drawbridge.Modern} {
 			t.Run(fmt.Sprintf("%s client, %s server", client, server), func(t *testing.T) {
-				c := newRawClient(t, url, client)
+				c := newClient(t, client, wire.Version20251125, "", func(hear func(wire.Message)) line { return dialHTTP(url, client, hear) })
 				t.Run("definition", func(t *testing.T) {
-					items := wire.Get(c.do(t, wire.MethodToolsList, `{}`).Result, "tools")
+					items := wire.Get(c.do(wire.MethodToolsList, `{}`).Result, "tools")
 					for item := range wire.Elements(items) {
 						if wire.GetText(item, "name") == "raw__echo" {
 							want := strings.Replace(fidelityTool, `"name":"echo"`, `"name":"raw__echo"`, 1)
@@ -143,7 +143,7 @@ func TestFidelity(t *testing.T) {
 				t.Run("an error object", func(t *testing.T) {
 					const fail = `{"code":-32050,"message":"<no>","data":{"n":9007199254740993,"empty":""},"more":0}`
 					raw.set("", fail)
-					if got := string(c.do(t, wire.MethodToolsCall, `{"name":"raw__echo","arguments":{}}`).Error); got != fail {
+					if got := string(c.do(wire.MethodToolsCall, `{"name":"raw__echo","arguments":{}}`).Error); got != fail {
 						t.Errorf("error object\n got %s\nwant %s", got, fail)
 					}
 				})
@@ -152,9 +152,9 @@ func TestFidelity(t *testing.T) {
 	}
 }
 
-func checkRow(t *testing.T, raw *rawServer, c *rawClient, row fidelityRow) {
+func checkRow(t *testing.T, raw *rawServer, c *client, row fidelityRow) {
 	raw.set(row.result, "")
-	answer := c.do(t, wire.MethodToolsCall, `{"name":"raw__echo","arguments":`+row.arguments+`,"future":[1.0]}`)
+	answer := c.do(wire.MethodToolsCall, `{"name":"raw__echo","arguments":`+row.arguments+`,"future":[1.0]}`)
 	if answer.Error != nil {
 		t.Fatalf("the call failed: %s", answer.Error)
 	}

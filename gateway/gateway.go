@@ -162,13 +162,13 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	}
 	key, err := g.db.Secret(ctx, "request-state", 32)
 	if err != nil {
-		return backend("read the key of request states", err)
+		return backend("read the key of what passes through callers", err)
 	}
 	g.starter = newStarter(g.set.Mountable(), mounts, c, g.set.Settings.Grace)
 	view := &control{}
 	g.deck, err = deck.New(ctx, g.starter, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: g.db, Stream: streamOf(c),
-		Cards: cards.Catalogue(view), StateKey: key,
+		Cards: cards.Catalogue(view), StateKeys: [][]byte{key}, Owner: g.owner.Principal,
 		BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
 	})
 	if err != nil {

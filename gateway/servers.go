@@ -164,7 +164,11 @@ func (g *Gateway) members() []deck.Member {
 		if most == 0 && row.Origin.Kind == config.Project {
 			most = orElse(g.set.Settings.MaxToolsProject, maxProjectTools)
 		}
-		out = append(out, deck.Member{ID: row.ID, Row: row.Hash, MaxTools: orElse(most, g.set.Settings.MaxTools)})
+		out = append(out, deck.Member{
+			ID: row.ID, Row: row.Hash, MaxTools: orElse(most, g.set.Settings.MaxTools),
+			// A process has one principal, unless its row shares it; a URL is called with the same credentials for all.
+			Apart: row.URL == "" && row.Share != "all",
+		})
 	}
 	return out
 }

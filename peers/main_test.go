@@ -18,11 +18,28 @@ var (
 	node       string // Node.js 22.19 or newer
 	drawbridge string
 	conformant string // the SDK's conformance server: both eras, on standard input and output
+	driven     string // the SDK's conformance client
 )
 
 const install = "run: make peers/node_modules"
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+// role is the environment variable that makes this test binary another program; parts are those it can be. Each gets the
+// words behind the program's name and gives an exit code.
+const role = "PEERS_ROLE"
+
+func parts() map[string]func(args []string) int {
+	return map[string]func([]string) int{
+		suiteClient: playSuiteClient,
+		mcpGoServer: playMCPGo,
+	}
+}
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(role); name != "" {
+		os.Exit(parts()[name](os.Args[1:]))
+	}
+	os.Exit(run(m))
+}
 
 func run(m *testing.M) int {
 	bin, err := os.MkdirTemp("", "drawbridge-peers-")
@@ -46,11 +63,20 @@ func prepare(bin string) (err error) {
 	if node, err = findNode(); err != nil {
 		return err
 	}
-	drawbridge, conformant = filepath.Join(bin, "drawbridge"), filepath.Join(bin, "conformant")
-	if err := build(drawbridge, "github.com/drawbridge-mcp/drawbridge/cmd/drawbridge"); err != nil {
-		return err
+	for _, program := range []struct {
+		path      *string
+		name, pkg string
+	}{
+		{&drawbridge, "drawbridge", "github.com/drawbridge-mcp/drawbridge/cmd/drawbridge"},
+		{&conformant, "conformant", "github.com/modelcontextprotocol/go-sdk/conformance/everything-server"},
+		{&driven, "driven", "github.com/modelcontextprotocol/go-sdk/conformance/everything-client"},
+	} {
+		*program.path = filepath.Join(bin, program.name)
+		if err := build(*program.path, program.pkg); err != nil {
+			return err
+		}
 	}
-	return build(conformant, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
+	return nil
 }
 
 func build(output, pkg string) error {

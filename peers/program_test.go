@@ -134,26 +134,40 @@ type row struct {
 func serveCommand(t *testing.T, rows []row, args ...string) *exec.Cmd {
 	t.Helper()
 	home := t.TempDir()
-	config := filepath.Join(home, "mcp.json")
-	text, err := json.Marshal(map[string][]row{"servers": rows})
-	if err == nil {
-		err = os.WriteFile(config, text, 0o600)
-	}
-	if err != nil {
+	if err := configure(home, rows); err != nil {
 		t.Fatal(err)
 	}
-	args = append([]string{"serve", "--mcp", config, "--store", filepath.Join(home, "store.db")}, args...)
-	cmd := exec.Command(drawbridge, args...)
-	cmd.Dir = home
-	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home)
+	cmd := exec.Command(drawbridge, commandLine(home, append([]string{"serve"}, args...)...)...)
+	cmd.Dir, cmd.Env = home, homely(home)
 	return cmd
 }
+
+// configure writes the configuration of a home.
+func configure(home string, rows []row) error {
+	text, err := json.Marshal(map[string][]row{"servers": rows})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(home, "mcp.json"), text, 0o600)
+}
+
+// commandLine is a command of drawbridge on the configuration and the store of a home.
+func commandLine(home string, args ...string) []string {
+	return append(args, "--mcp", filepath.Join(home, "mcp.json"), "--store", filepath.Join(home, "store.db"))
+}
+
+// homely is an environment in which nothing of the user's is found.
+func homely(home string) []string {
+	return append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home)
+}
+
+const loopback = "http://127.0.0.1:"
 
 // serveHTTP starts drawbridge serve --http on a free port and gives the URL it prints.
 func serveHTTP(t *testing.T, rows []row, args ...string) string {
 	t.Helper()
 	cmd := serveCommand(t, rows, append([]string{"--http", "127.0.0.1:0"}, args...)...)
-	said, url := first(func(line string) (string, bool) { return line, strings.HasPrefix(line, "http://127.0.0.1:") })
+	said, url := first(func(line string) (string, bool) { return line, strings.HasPrefix(line, loopback) })
 	p := start(t, cmd, said, nil)
 	return await(t, p, url, "the URL on the first line of its standard output")
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -44,19 +45,66 @@ func (s *Server) subscription(ctx context.Context, caller drawbridge.Caller, m w
 	if string(wire.Get(caps, "resources", "subscribe")) == "true" {
 		uris = s.subscribeAll(ctx, w, wire.Get(want, "resourceSubscriptions"))
 	}
+	tasks, err := s.watchTasks(ctx, w, wire.Get(want, "taskIds"))
 	sub.end = func() {
 		remove()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwatchTime)
 		defer cancel()
 		for _, uri := range uris {
-			if err := s.deck.Unsubscribe(ctx, caller, uri); err != nil {
-				s.log.Warn("a subscription outlives its listener", "err", err)
-			}
+			s.outlives(s.deck.Unsubscribe(ctx, caller, uri))
+		}
+		for _, id := range tasks {
+			s.outlives(s.deck.(taskDeck).UnwatchTask(ctx, caller, id))
 		}
 	}
-	sub.agreed = agreed(w.lists, uris)
-	sub.nothing = w.lists == (changes{}) && len(uris) == 0
+	if err != nil {
+		sub.end()
+		return subscription{}, s.failed(ctx, caller, m.Method, m.Params, err)
+	}
+	sub.agreed = agreed(w.lists, uris, tasks)
+	sub.nothing = w.lists == (changes{}) && len(uris) == 0 && len(tasks) == 0
 	return sub, reply{}
+}
+
+func (s *Server) outlives(err error) {
+	if err != nil {
+		s.log.Warn("a subscription outlives its listener", "err", err)
+	}
+}
+
+// A taskDeck is a deck with tasks that can be watched.
+type taskDeck interface {
+	WatchTask(ctx context.Context, caller drawbridge.Caller, id string) error
+	UnwatchTask(ctx context.Context, caller drawbridge.Caller, id string) error
+}
+
+var _ taskDeck = (*deck.Deck)(nil)
+
+// watchTasks watches those of the tasks that the caller may ask after, and gives them. The error is for a caller who did
+// not say that they know of tasks: SEP-2663 has all of the request refused then.
+func (s *Server) watchTasks(ctx context.Context, w *watcher, wanted json.RawMessage) (ids []string, err error) {
+	d, ok := s.deck.(taskDeck)
+	if !ok {
+		return nil, nil
+	}
+	for raw := range wire.Elements(wanted) {
+		id, ok := wire.Text(raw)
+		if !ok || w.tasks[id] {
+			continue
+		}
+		if !w.watchTask(id) {
+			break
+		}
+		if err := d.WatchTask(ctx, w.caller, id); err != nil {
+			w.forgetTask(id) // what is not in the acknowledgement is not watched
+			if f := drawbridge.AsFault(err); wire.ErrorCode(f.Raw) == wire.CodeMissingCapability {
+				return ids, err
+			}
+			continue
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
 }
 
 // unwatchTime bounds what the end of a listener waits for.
@@ -81,7 +129,7 @@ func (s *Server) subscribeAll(ctx context.Context, w *watcher, wanted json.RawMe
 	return uris
 }
 
-func agreed(lists changes, uris []string) json.RawMessage {
+func agreed(lists changes, uris, tasks []string) json.RawMessage {
 	out := json.RawMessage(`{}`)
 	yes := json.RawMessage(`true`)
 	if lists.tools {
@@ -94,16 +142,23 @@ func agreed(lists changes, uris []string) json.RawMessage {
 		out = wire.Apply(out, wire.Put(yes, "resourcesListChanged"))
 	}
 	if len(uris) > 0 {
-		list := []byte{'['}
-		for i, uri := range uris {
-			if i > 0 {
-				list = append(list, ',')
-			}
-			list = wire.AppendQuoted(list, uri)
-		}
-		out = wire.Apply(out, wire.Put(append(list, ']'), "resourceSubscriptions"))
+		out = wire.Apply(out, wire.Put(texts(uris), "resourceSubscriptions"))
+	}
+	if len(tasks) > 0 {
+		out = wire.Apply(out, wire.Put(texts(tasks), "taskIds"))
 	}
 	return out
+}
+
+func texts(all []string) json.RawMessage {
+	list := []byte{'['}
+	for i, text := range all {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = wire.AppendQuoted(list, text)
+	}
+	return append(list, ']')
 }
 
 // acknowledgement is the first message of the stream, farewell the answer to the request when we end it.

@@ -80,20 +80,7 @@ func unaskable(method string) error {
 	}
 }
 
-// askable says whether a client with these capabilities may be sent the request.
+// askable says whether a client with these capabilities may be sent the request. Anybody may be sent a ping.
 func askable(capabilities json.RawMessage, method string, params json.RawMessage) bool {
-	switch method {
-	case wire.MethodSampling:
-		return wire.Get(capabilities, "sampling") != nil
-	case wire.MethodRootsList:
-		return wire.Get(capabilities, "roots") != nil
-	case wire.MethodElicitation:
-		declared := wire.Get(capabilities, "elicitation")
-		if wire.GetText(params, "mode") == "url" {
-			return wire.Get(declared, "url") != nil
-		}
-		// An empty object is what clients declared when forms were all there was.
-		return declared != nil && (wire.Get(declared, "form") != nil || wire.Get(declared, "url") == nil)
-	}
-	return method == wire.MethodPing
+	return method == wire.MethodPing || wire.MayAsk(capabilities, method, params)
 }

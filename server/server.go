@@ -32,7 +32,7 @@ const Path = "/mcp"
 
 // Calls is the part of a deck that requests go to.
 type Calls interface {
-	// Do carries out tools/call, prompts/get, resources/read or completion/complete.
+	// Do carries out a request that is no list: tools/call, resources/read, and those of extensions.
 	Do(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error)
 	// Find gives the card that the caller means by name.
 	Find(caller drawbridge.Caller, name drawbridge.CardName) (drawbridge.Spec, bool)

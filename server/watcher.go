@@ -28,19 +28,21 @@ type watcher struct {
 	wake chan struct{}
 
 	mu sync.Mutex
-	// lists are the list changes to hear of, uris the resources, notices whether anything else is heard; reader whether
-	// somebody is there to hear it.
-	lists   changes
-	uris    map[string]bool
-	notices bool
-	reader  bool
+	// lists are the list changes to hear of, uris the resources, tasks the tasks, notices whether anything else is heard;
+	// reader whether somebody is there to hear it.
+	lists       changes
+	uris, tasks map[string]bool
+	notices     bool
+	reader      bool
 	// level is the least severe log line to hear; empty hears all.
 	level string
 
 	changed changes
 	updated map[string]json.RawMessage
-	noticed []drawbridge.Notice
-	weight  int // the bytes of noticed
+	// progressed has what each task was last said to be.
+	progressed map[string]json.RawMessage
+	noticed    []drawbridge.Notice
+	weight     int // the bytes of noticed
 	// said are whole messages that must be heard: what a server asks outside any call.
 	said [][]byte
 }
@@ -74,13 +76,36 @@ func (w *watcher) add(e deck.Event) {
 			w.updated[e.URI] = e.Notice.Params
 		}
 	case deck.Noticed:
-		if w.notices && len(w.noticed) < maxNotices && w.weight < maxNoticed && w.wants(e.Notice) {
-			w.noticed = append(w.noticed, e.Notice)
-			w.weight += len(e.Notice.Params)
+		if w.wants(e.Notice) {
+			w.notice(e.Notice)
 		}
+	case deck.TaskChanged:
+		w.taskChanged(e)
 	}
-	if w.changed != (changes{}) || len(w.updated) > 0 || len(w.noticed) > 0 {
+	if w.changed != (changes{}) || len(w.updated) > 0 || len(w.progressed) > 0 || len(w.noticed) > 0 {
 		w.ring()
+	}
+}
+
+// taskChanged takes in what became of a task: for a listener one that it listens to, for a session any of its principal's,
+// each in the words of the watcher's own generation. The lock is held.
+func (w *watcher) taskChanged(e deck.Event) {
+	switch n := e.Notice; {
+	case w.tasks[e.Task] && n.Method == wire.NoteTask:
+		if w.progressed == nil {
+			w.progressed = map[string]json.RawMessage{}
+		}
+		w.progressed[e.Task] = n.Params
+	case w.tag == nil && n.Method == wire.NoteTaskStatus:
+		w.notice(n)
+	}
+}
+
+// notice keeps a notice, where somebody hears it and there is room. The lock is held.
+func (w *watcher) notice(n drawbridge.Notice) {
+	if w.notices && len(w.noticed) < maxNotices && w.weight < maxNoticed {
+		w.noticed = append(w.noticed, n)
+		w.weight += len(n.Params)
 	}
 }
 
@@ -148,7 +173,28 @@ func (w *watcher) forget(uri string) {
 	delete(w.updated, uri)
 }
 
-// maxWatched is how many resources one watcher may watch.
+// watchTask and forgetTask say whether a task is listened to. watchTask says false where there would be too many.
+func (w *watcher) watchTask(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.tasks == nil {
+		w.tasks = map[string]bool{}
+	}
+	if len(w.tasks) >= maxWatched && !w.tasks[id] {
+		return false
+	}
+	w.tasks[id] = true
+	return true
+}
+
+func (w *watcher) forgetTask(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.tasks, id)
+	delete(w.progressed, id)
+}
+
+// maxWatched is how many resources one watcher may watch, and how many tasks.
 const maxWatched = 1024
 
 // listen says that there is a reader for notices. Before there was one they are not kept.
@@ -171,8 +217,8 @@ func (w *watcher) leave(back bool) {
 // take gives the notifications that are due, each a whole message.
 func (w *watcher) take() [][]byte {
 	w.mu.Lock()
-	changed, updated, noticed, due := w.changed, w.updated, w.noticed, w.said
-	w.changed, w.updated, w.noticed, w.said, w.weight = changes{}, nil, nil, nil, 0
+	changed, updated, progressed, noticed, due := w.changed, w.updated, w.progressed, w.noticed, w.said
+	w.changed, w.updated, w.progressed, w.noticed, w.said, w.weight = changes{}, nil, nil, nil, nil, 0
 	w.mu.Unlock()
 	add := func(method string, params json.RawMessage) { due = append(due, w.message(method, params)) }
 	for _, n := range noticed {
@@ -193,6 +239,9 @@ func (w *watcher) take() [][]byte {
 			params = wire.Apply(nil, wire.Put(wire.Quote(uri), "uri"))
 		}
 		add(wire.NoteResourceUpdated, params)
+	}
+	for _, id := range slices.Sorted(maps.Keys(progressed)) {
+		add(wire.NoteTask, progressed[id])
 	}
 	return due
 }

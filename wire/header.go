@@ -272,11 +272,10 @@ func NameOf(method string, params json.RawMessage) (string, bool) {
 		member = "name"
 	case MethodResourcesRead:
 		member = "uri"
-	default:
-		if !strings.HasPrefix(method, "tasks/") {
-			return "", false
-		}
+	case MethodTasksGet, MethodTasksUpdate, MethodTasksCancel:
 		member = "taskId"
+	default:
+		return "", false
 	}
 	return Text(Get(params, member))
 }

@@ -45,6 +45,12 @@ const (
 	MetaProgressToken      = "progressToken"
 )
 
+// MetaRelatedTask is the member of _meta by which 2025-11-25 says that a message belongs to a task: an object with taskId.
+const MetaRelatedTask = "io.modelcontextprotocol/related-task"
+
+// ExtensionTasks is the name of the tasks extension (SEP-2663).
+const ExtensionTasks = "io.modelcontextprotocol/tasks"
+
 // The headers of the HTTP transports.
 const (
 	HeaderVersion     = "Mcp-Protocol-Version"
@@ -87,6 +93,17 @@ const (
 	MethodSetLevel      = "logging/setLevel"
 	MethodListen        = "subscriptions/listen"
 
+	MethodTasksGet    = "tasks/get"
+	MethodTasksUpdate = "tasks/update" // modern only
+	MethodTasksCancel = "tasks/cancel"
+	MethodTasksResult = "tasks/result" // legacy only
+	MethodTasksList   = "tasks/list"   // legacy only
+
+	// Of the skills extension (SEP-2640).
+	MethodSkillsList    = "skills/list"
+	MethodSkillsGet     = "skills/get"
+	MethodDirectoryRead = "resources/directory/read"
+
 	MethodSampling    = "sampling/createMessage"
 	MethodElicitation = "elicitation/create"
 	MethodRootsList   = "roots/list"
@@ -101,6 +118,8 @@ const (
 	NoteResourceUpdated  = "notifications/resources/updated"
 	NoteRootsChanged     = "notifications/roots/list_changed"
 	NoteListenAck        = "notifications/subscriptions/acknowledged"
+	NoteTask             = "notifications/tasks"        // modern: the task as tasks/get has it
+	NoteTaskStatus       = "notifications/tasks/status" // legacy
 	NoteElicitComplete   = "notifications/elicitation/complete"
 )
 

@@ -18,6 +18,8 @@ type Call struct {
 	In Handler
 	// Listen says that the request is a subscription, which stays open on purpose.
 	Listen bool
+	// Elsewhere takes an answer that came on a stream which is not the request's own; nil drops it. It must not block.
+	Elsewhere func(answer wire.Message)
 
 	// The rest is the Stream's.
 	sent  atomic.Int32
@@ -73,6 +75,20 @@ func (c *Calls) find(id uint64) *Call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.waiting[id]
+}
+
+// Answered passes on a response that came on a stream which is not its request's own. It says false where nobody takes it.
+func (c *Calls) Answered(response wire.Message) bool {
+	id, ok := idOf(response.ID)
+	if !ok {
+		return false
+	}
+	call := c.find(id)
+	if call == nil || call.Elsewhere == nil {
+		return false
+	}
+	call.Elsewhere(response)
+	return true
 }
 
 // only gives the one call that waits; nil where there are none or several. Subscriptions do not count.
@@ -141,10 +157,11 @@ func (c *Calls) listener(call *Call) Handler {
 }
 
 // AboutServer says whether a notification speaks of the server and not of a request, even where it comes in the midst of
-// one: its lists or a resource have changed.
+// one: its lists, a resource or a task have changed.
 func AboutServer(method string) bool {
 	switch method {
-	case wire.NoteToolsChanged, wire.NotePromptsChanged, wire.NoteResourcesChanged, wire.NoteResourceUpdated:
+	case wire.NoteToolsChanged, wire.NotePromptsChanged, wire.NoteResourcesChanged, wire.NoteResourceUpdated,
+		wire.NoteTask, wire.NoteTaskStatus:
 		return true
 	}
 	return false

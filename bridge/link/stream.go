@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -171,7 +172,7 @@ func (s *Stream) giveUp(ctx context.Context, c *Call, method string, err error) 
 	case unsent && errors.Is(err, ErrLost):
 		err = s.closedError()
 	case ctx.Err() != nil && !unsent && Cancellable(method):
-		s.sendCancelled(c.ID, ctx.Err())
+		s.sendCancelled(c.ID, Reason(ctx))
 	}
 	return wire.Message{}, err
 }
@@ -182,13 +183,23 @@ func Cancellable(method string) bool {
 	return method != wire.MethodInitialize && method != wire.MethodDiscover
 }
 
-// sendCancelled tells the server that nobody waits for request id. It does not block.
-func (s *Stream) sendCancelled(id uint64, cause error) {
-	reason := "cancelled"
-	if errors.Is(cause, context.DeadlineExceeded) {
-		reason = "timeout"
+// Reason is what a server is told of why nobody waits for a request whose context has ended: the caller's own word, where
+// it gave one.
+func Reason(ctx context.Context) string {
+	cause := context.Cause(ctx)
+	if c, ok := errors.AsType[*drawbridge.Cancellation](cause); ok && c.Reason != "" {
+		return c.Reason
 	}
-	params := append(strconv.AppendUint([]byte(`{"requestId":`), id, 10), `,"reason":"`+reason+`"}`...)
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return "timeout"
+	}
+	return "cancelled"
+}
+
+// sendCancelled tells the server that nobody waits for request id. It does not block.
+func (s *Stream) sendCancelled(id uint64, reason string) {
+	params := wire.AppendQuoted(append(strconv.AppendUint([]byte(`{"requestId":`), id, 10), `,"reason":`...), reason)
+	params = append(params, '}')
 	select {
 	case s.notes <- encode(wire.Message{Method: wire.NoteCancelled, Params: params}):
 	default:

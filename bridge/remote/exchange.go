@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -32,6 +33,17 @@ type exchange struct {
 
 	answer wire.Message
 	found  bool // whether answer is there
+	// elsewhere is an answer that came on the stream outside requests.
+	elsewhere atomic.Pointer[wire.Message]
+}
+
+// takeElsewhere takes in an answer that came on the stream outside requests, and ends the exchange. The specification has
+// answers there only where a stream is resumed. But a server that cuts off an answer and waits for the client to come
+// back may take the first stream that opens for the one that resumes.
+func (x *exchange) takeElsewhere(m wire.Message) {
+	if x.elsewhere.CompareAndSwap(nil, &m) {
+		x.cancel()
+	}
 }
 
 // do sends the request and reads up to its answer.

@@ -93,6 +93,10 @@ type HTTP struct {
 	live   context.Context // ends with done
 	done   context.CancelFunc
 
+	// tried is closed when the first attempt to open the stream outside requests was answered, or took too long.
+	tried  chan struct{}
+	trying sync.Once
+
 	closing sync.Once
 	gone    chan struct{} // closed when every goroutine has ended
 
@@ -114,7 +118,7 @@ func (s *session) kept() bool { return s != nil && s.id != "" }
 
 // DialHTTP makes an HTTP. Nothing is sent yet; what is wrong with the options shows with the first request.
 func DialHTTP(o Options) *HTTP {
-	h := &HTTP{o: o, log: o.Logger, calls: link.Calls{Handler: o.Handler}, gone: make(chan struct{})}
+	h := &HTTP{o: o, log: o.Logger, calls: link.Calls{Handler: o.Handler}, gone: make(chan struct{}), tried: make(chan struct{})}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
@@ -132,7 +136,16 @@ func (h *HTTP) Do(ctx context.Context, method string, params json.RawMessage, in
 		return wire.Message{}, err
 	}
 	x := &exchange{h: h, method: method, modern: isModern(params)}
+	if !x.modern && asks(method) {
+		h.awaitStream(ctx)
+	}
+	// The exchange may outlast Do: the rest of a stream is read behind the answer. So it has a context of its own.
+	during, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	x.cancel = cancel
 	x.call = link.Call{In: in, Listen: method == wire.MethodListen}
+	if !x.modern {
+		x.call.Elsewhere = x.takeElsewhere
+	}
 	h.calls.Add(&x.call)
 	defer h.calls.Take(x.call.ID)
 	id := strconv.AppendUint(nil, x.call.ID, 10)
@@ -140,9 +153,6 @@ func (h *HTTP) Do(ctx context.Context, method string, params json.RawMessage, in
 		params = wire.Apply(params, wire.Put(id, "_meta", wire.MetaProgressToken))
 	}
 
-	// The exchange may outlast Do: the rest of a stream is read behind the answer. So it has a context of its own.
-	during, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	x.cancel = cancel
 	defer context.AfterFunc(ctx, cancel)()
 	defer context.AfterFunc(h.ctx, cancel)()
 	m, err := x.do(during, wire.Message{ID: id, Method: method, Params: params})
@@ -152,9 +162,11 @@ func (h *HTTP) Do(ctx context.Context, method string, params json.RawMessage, in
 	switch {
 	case err == nil:
 		return m, nil
+	case x.elsewhere.Load() != nil:
+		return *x.elsewhere.Load(), nil
 	case ctx.Err() != nil:
 		if !x.modern && !errors.Is(err, link.ErrClosed) && link.Cancellable(method) {
-			h.sendCancelled(id, ctx.Err())
+			h.sendCancelled(id, link.Reason(ctx))
 		}
 		return wire.Message{}, ctx.Err()
 	case h.ctx.Err() != nil && !errors.Is(err, link.ErrClosed):
@@ -185,12 +197,8 @@ func (h *HTTP) usable(ctx context.Context) error {
 }
 
 // sendCancelled tells a legacy server that nobody waits for a request: to it, the end of the exchange means nothing.
-func (h *HTTP) sendCancelled(id []byte, cause error) {
-	reason := "cancelled"
-	if errors.Is(cause, context.DeadlineExceeded) {
-		reason = "timeout"
-	}
-	params := json.RawMessage(`{"requestId":` + string(id) + `,"reason":"` + reason + `"}`)
+func (h *HTTP) sendCancelled(id []byte, reason string) {
+	params := json.RawMessage(`{"requestId":` + string(id) + `,"reason":` + string(wire.Quote(reason)) + `}`)
 	h.start(func() {
 		ctx, cancel := context.WithTimeout(h.ctx, farewellTime)
 		defer cancel()

@@ -26,6 +26,16 @@ func serve(t *testing.T, h http.Handler) string {
 	return s.URL
 }
 
+func talker(t *testing.T, modern bool) *mcptest.Talker {
+	t.Helper()
+	h, err := mcptest.HTTPTalker(modern, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	return h
+}
+
 func TestHTTPServers(t *testing.T) {
 	for _, tt := range []struct {
 		name, protocol string
@@ -40,6 +50,8 @@ func TestHTTPServers(t *testing.T) {
 		{"restarting, legacy", "2025-11-25", mcptest.HTTPRestarting(false), false},
 		{"restarting, modern", "2026-07-28", mcptest.HTTPRestarting(true), false},
 		{"script", "2025-11-25", mcptest.HTTPScript(`{}`, nil), false},
+		{"talker, legacy", "2025-11-25", talker(t, false), false},
+		{"talker, modern", "2026-07-28", talker(t, true), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var transport mcp.Transport = &mcp.StreamableClientTransport{Endpoint: serve(t, tt.handler), DisableStandaloneSSE: true}

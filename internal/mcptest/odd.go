@@ -17,6 +17,7 @@ func oddServers() []behaviour {
 		{"silent-discover", "", "legacy; never answers server/discover", silentDiscover},
 		{"exit-discover", "", "legacy; exits on server/discover", exitDiscover},
 		{"modern-only", "", "stateless only, by hand, and strict; see modern for its tools", func(arguments) int { return serveStdio(newModern(), stdout(), nil) }},
+		{"talker", "ERA [RECORD]", "legacy or modern, by hand: says and asks all that a server can; see talker for its tools", runTalker},
 		{"string-id", "", "legacy; answers with the id as a string", stringID},
 		{"junk", "", "legacy; mixes everything that is no message into stdout", junk},
 		{"slow-start", "MS", "legacy; answers nothing for that long", slowStart},

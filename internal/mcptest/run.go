@@ -21,7 +21,7 @@ type behaviour struct {
 
 // behaviours are all servers.
 func behaviours() []behaviour {
-	return slices.Concat(honestServers(), oddServers(), brokenServers())
+	return slices.Concat(honestServers(), taskServers(), oddServers(), brokenServers())
 }
 
 // Servers describes every server that Command can start, one a line: name, arguments, what it does.

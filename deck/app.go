@@ -1,0 +1,110 @@
+package deck
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/deck/naming"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// A tool of MCP Apps (extension io.modelcontextprotocol/ui) names the page that a host shows for it, in one of two places
+// of its "_meta". The page is a resource of the tool's server. Where two servers have a page of one URI, the host must not
+// show the first one's for the tools of the second: so a page is the resource of the server whose tool names it, listed
+// or not, and the later of two is qualified, in the resource and in the tool alike.
+
+// pagePaths are where a tool names its page: the place of the specification, and the flat key of before.
+var pagePaths = [][]string{{"_meta", "ui", "resourceUri"}, {"_meta", "ui/resourceUri"}}
+
+// appOnly says whether the "_meta" of a tool lets nobody but the server's own pages use it.
+func appOnly(meta json.RawMessage) bool {
+	only := false
+	for who := range wire.Elements(wire.Get(meta, "ui", "visibility")) {
+		if text, _ := wire.Text(who); text != "app" {
+			return false
+		}
+		only = true
+	}
+	return only
+}
+
+// pagesOf gives the URIs of the pages that a tool names, each once. What is no "ui://" is no page to any host.
+func pagesOf(tool json.RawMessage) []string {
+	meta := wire.Get(tool, "_meta")
+	if meta == nil {
+		return nil
+	}
+	var out []string
+	for _, path := range pagePaths {
+		uri := wire.GetText(meta, path[1:]...)
+		if strings.HasPrefix(uri, "ui://") && len(uri) <= naming.MaxURI && !slices.Contains(out, uri) {
+			out = append(out, uri)
+		}
+	}
+	return out
+}
+
+// pages makes items of the pages that the member's tools name and that it does not list.
+func (mk maker) pages(m *member) []*item {
+	seen := map[string]bool{}
+	for _, it := range m.resources {
+		seen[it.spec.Tool] = true
+	}
+	var offers []offer
+	for _, it := range m.tools {
+		for _, uri := range it.pages {
+			if !seen[uri] {
+				seen[uri] = true
+				offers = append(offers, offer{uri, wire.Apply(nil, wire.Put(wire.Quote(uri), "uri"))})
+			}
+		}
+	}
+	return mk.items(resources, m.ID, offers, nil)
+}
+
+// dressed gives the tools of a member as they are listed: those whose pages have other URIs on the deck say so.
+func (v *view) dressed(m *member) []*item {
+	out, own := m.tools, true
+	for i, it := range m.tools {
+		edits := v.pageEdits(it)
+		if len(edits) == 0 {
+			continue
+		}
+		if own {
+			out, own = slices.Clone(out), false
+		}
+		out[i] = it.edited(edits)
+	}
+	return out
+}
+
+// pageEdits are what makes a tool name its pages as callers know them.
+func (v *view) pageEdits(it *item) (edits []wire.Edit) {
+	if len(it.pages) == 0 {
+		return nil
+	}
+	for _, path := range pagePaths {
+		own := wire.GetText(it.raw, path...)
+		if !slices.Contains(it.pages, own) {
+			continue
+		}
+		page := v.resources.ownedBy(it.spec.Server, own)
+		if page != nil && string(page.spec.Name) != own {
+			edits = append(edits, wire.Put(wire.Quote(string(page.spec.Name)), path...))
+		}
+	}
+	return edits
+}
+
+// edited is the item with another definition.
+func (it *item) edited(edits []wire.Edit) *item {
+	out := *it
+	out.raw = wire.Apply(it.raw, edits...)
+	out.spec.Definition = wire.Apply(it.spec.Definition, edits...)
+	if b, ok := it.card.(bridged); ok {
+		b.spec = out.spec
+		out.card = b
+	}
+	return &out
+}

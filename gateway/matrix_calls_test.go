@@ -1,0 +1,320 @@
+//go:build !nomcp
+
+package gateway_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/google/go-cmp/cmp"
+)
+
+// callFeatures are those of a plain call and its end.
+func callFeatures() []feature {
+	return []feature{
+		{name: "plain call", prove: func(b *box) string {
+			if got := textOf(b.plain().tool("echo", `{"text":"hé \u003c"}`)); got != "hé <" {
+				b.Errorf("echo says %q", got)
+			}
+			return ""
+		}},
+		{name: "error of a tool", prove: func(b *box) string {
+			m := b.plain().tool("fail", `{}`)
+			if string(wire.Get(m.Result, "isError")) != "true" || textOf(m) != "this tool always fails" {
+				b.Errorf("it answers %s%s", m.Result, m.Error)
+			}
+			return ""
+		}},
+		{name: "error of a server", prove: func(b *box) string {
+			if m := b.plain().tool("broken", `{}`); string(m.Error) != mcptest.BrokenError {
+				b.Errorf("it answers %s%s", m.Result, m.Error)
+			}
+			return ""
+		}},
+		{name: "_meta and traceparent", prove: proveMeta},
+		{name: "capabilities are the caller's own", prove: func(b *box) string {
+			caps := `{"elicitation":{"form":{}},"experimental":{"x":{"n":9007199254740993}}}`
+			m := b.client(b.T, b.cell.client, b.path.door, caps).tool("caps", `{}`)
+			if got := string(wire.Get(m.Result, "structuredContent", "capabilities")); !strings.Contains(got, `"form":{}`) || strings.Contains(got, "sampling") {
+				b.Errorf("the server hears of %s", got)
+			}
+			return ""
+		}},
+		{name: "cancelled by the client", prove: func(b *box) string {
+			c, before := b.plain(), len(b.records())
+			p := c.start(wire.MethodToolsCall, toolParams("wait", `{}`))
+			b.awaitEvent(b.T, before, "begin", "wait")
+			p.giveUp()
+			b.awaitEvent(b.T, before, "cancelled", "wait")
+			return ""
+		}},
+		{name: "Mcp-Param header of a renamed card", prove: func(b *box) string { return proveRegion(b, "eu-<ü>") }},
+		{name: "Mcp-Param header, empty text", prove: func(b *box) string { return proveRegion(b, "") }},
+		{name: "completion", prove: proveCompletion},
+	}
+}
+
+// proveMeta sends members of _meta that belong to no hop, and looks which of all arrive.
+func proveMeta(b *box) string {
+	const own = `"com.example/n":12345678901234567890,"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","tracestate":"a=1","baggage":"b=2"`
+	m := b.plain().call(wire.MethodToolsCall, `{"name":"up__meta","arguments":{},"_meta":{`+own+`}}`)
+	meta := wire.Get(m.Result, "structuredContent", "meta")
+	hop := []string{wire.MetaProtocolVersion, wire.MetaClientInfo, wire.MetaClientCapabilities}
+	for _, key := range hop {
+		if there := wire.Get(meta, key) != nil; there != (b.cell.server == drawbridge.Modern) {
+			b.Errorf("%s arrives: %v", key, there)
+		}
+	}
+	if got := wire.GetText(meta, wire.MetaClientInfo, "name"); b.cell.server == drawbridge.Modern && got != "drawbridge" {
+		b.Errorf("the server's client is %q", got)
+	}
+	rest := wire.Apply(meta, wire.Drop(hop[0]), wire.Drop(hop[1]), wire.Drop(hop[2]), wire.Drop(wire.MetaProgressToken))
+	if diff := cmp.Diff("{"+own+"}", string(rest)); diff != "" {
+		b.Errorf("_meta (-sent +arrived):\n%s", diff)
+	}
+	return ""
+}
+
+// proveRegion calls a tool whose argument travels in a header too, where there are headers.
+func proveRegion(b *box, region string) string {
+	c := b.plain()
+	c.marks = map[string][]wire.ParamMark{}
+	for tool := range wire.Elements(wire.Get(c.do(wire.MethodToolsList, `{}`).Result, "tools")) {
+		if marks, err := wire.ParamMarks(wire.Get(tool, "inputSchema")); err == nil {
+			c.marks[wire.GetText(tool, "name")] = marks
+		}
+	}
+	if len(c.marks["up__region"]) != 1 {
+		b.Fatalf("the marks are %v", c.marks)
+	}
+	arguments := `{"region":` + string(wire.Quote(region)) + `}`
+	m := c.tool("region", arguments)
+	want := `{"arguments":` + arguments + `,"header":null}`
+	if b.cell.server == drawbridge.Modern && b.path.upstream == "HTTP" {
+		want = `{"arguments":` + arguments + `,"header":` + string(wire.Quote(wire.EncodeHeader(region))) + `}`
+	}
+	if got := string(wire.Get(m.Result, "structuredContent")); got != want {
+		b.Errorf("the server got %s%s, want %s", got, m.Error, want)
+	}
+	return ""
+}
+
+func proveCompletion(b *box) string {
+	c := b.plain()
+	for _, ref := range []string{`{"type":"ref/prompt","name":"up__ask"}`, `{"type":"ref/resource","uri":"talk://ask/{kinds}"}`} {
+		m := c.do(wire.MethodComplete, `{"ref":`+ref+`,"argument":{"name":"a","value":"a"},"context":{"arguments":{"b":"c"}}}`)
+		if got := string(wire.Get(m.Result, "completion")); got != `{"values":["ada","alan"],"total":2,"hasMore":false}` {
+			b.Errorf("%s completes to %s%s", ref, got, m.Error)
+		}
+	}
+	return ""
+}
+
+// questionFeatures are those of what a server asks in the midst of a call.
+func questionFeatures() []feature {
+	answers := func(kind string, texts ...string) func(b *box) string {
+		return func(b *box) string {
+			for _, text := range texts {
+				proveAnswers(b, saying(text), `[["`+kind+`"]]`, "[["+text+"]]", kind)
+			}
+			return ""
+		}
+	}
+	return []feature{
+		{name: "elicitation, form", prove: answers("form", formAnswer, `{"action":"decline"}`, `{"action":"cancel"}`)},
+		{name: "elicitation, URL", prove: answers("url", urlAnswer, `{"action":"decline"}`, `{"action":"cancel"}`)},
+		{name: "sampling", prove: answers("sampling", samplingAnswer)},
+		{name: "sampling with tools", prove: answers("tools", toolsAnswer)},
+		{name: "roots", prove: answers("roots", rootsAnswer, `{"roots":[]}`)},
+		{name: "questions arrive as they were asked", prove: proveQuestions},
+		{name: "questions one after the other", prove: func(b *box) string {
+			return proveAnswers(b, politely, `[["form"],["sampling"],["form"],["roots"]]`,
+				"[["+formAnswer+"],["+samplingAnswer+"],["+formAnswer+"],["+rootsAnswer+"]]", "form", "sampling", "form", "roots")
+		}},
+		{name: "two questions at once", prove: func(b *box) string {
+			return proveAnswers(b, politely, `[["form","roots"],["url","tools"]]`,
+				"[["+formAnswer+","+rootsAnswer+"],["+urlAnswer+","+toolsAnswer+"]]", "form", "roots", "tools", "url")
+		}},
+		{name: "a prompt asks", prove: func(b *box) string {
+			m := b.asker().call(wire.MethodPromptsGet, `{"name":"up__ask","arguments":{"rounds":"[[\"form\"],[\"roots\"]]"}}`)
+			for message := range wire.Elements(wire.Get(m.Result, "messages")) {
+				if got := wire.GetText(message, "content", "text"); got == "[["+formAnswer+"],["+rootsAnswer+"]]" {
+					return ""
+				}
+			}
+			b.Errorf("the prompt is %s%s", m.Result, m.Error)
+			return ""
+		}},
+		{name: "a resource asks", prove: func(b *box) string {
+			m := b.asker().call(wire.MethodResourcesRead, `{"uri":"talk://ask/form,sampling"}`)
+			for content := range wire.Elements(wire.Get(m.Result, "contents")) {
+				if got := wire.GetText(content, "text"); got == "[["+formAnswer+","+samplingAnswer+"]]" {
+					return ""
+				}
+			}
+			b.Errorf("the resource is %s%s", m.Result, m.Error)
+			return ""
+		}},
+		{name: "a question that was not declared", prove: proveUndeclared},
+		{name: "a client refuses with an error", prove: proveRefusal, refused: [...]string{"", noRefusal, clientRefusal, noRefusal}},
+		{name: "cancelled while a question is open", prove: proveCancelledQuestion, needs: legacyClient},
+		{name: "a server takes its question back", prove: proveRetracted, refused: [...]string{
+			"", "-32601 this generation has no words to take a question back", "-32601 this generation has no words to take a question back", "",
+		}},
+	}
+}
+
+func legacyClient(c cell, _ path) bool { return c.client == drawbridge.Legacy }
+
+// proveAnswers has the server ask rounds of a client, and looks what it was asked and what the server heard.
+func proveAnswers(b *box, script func(string, json.RawMessage) (string, string), rounds, want string, kinds ...string) string {
+	b.Helper()
+	c := b.asker()
+	c.answer = script
+	m := c.tool("ask", `{"rounds":`+rounds+`}`)
+	if got := string(wire.Get(m.Result, "structuredContent", "answers")); got != want {
+		b.Errorf("the server heard %s%s, want %s", m.Result, m.Error, want)
+	}
+	got := c.kinds()
+	slices.Sort(got)
+	slices.Sort(kinds)
+	if diff := cmp.Diff(kinds, got); diff != "" {
+		b.Errorf("questions (-want +got):\n%s", diff)
+	}
+	return ""
+}
+
+// proveQuestions looks at the questions of each kind as the client is asked them.
+func proveQuestions(b *box) string {
+	c := b.asker()
+	c.tool("ask", `{"rounds":[["form"],["url"],["sampling"],["tools"],["roots"]]}`)
+	want := []string{
+		`elicitation/create {"mode":"form","message":"Who are you?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","title":"<Name>"},"n":{"type":"integer"}},"required":["name"]},"_meta":{"drawbridge/server":"up"}}`,
+		`elicitation/create {"mode":"url","message":"Sign in","url":"https://example.com/in?a=1&b=2","elicitationId":"e-1","_meta":{"drawbridge/server":"up"}}`,
+		`sampling/createMessage {"messages":[{"role":"user","content":{"type":"text","text":"Think."}}],"maxTokens":10,"metadata":{"n":9007199254740993}}`,
+		`sampling/createMessage {"messages":[{"role":"user","content":{"type":"text","text":"Use a tool."}}],"maxTokens":20,"tools":[{"name":"t","inputSchema":{"type":"object"}}],"toolChoice":{"mode":"required"}}`,
+		`roots/list `,
+	}
+	if b.cell.server == drawbridge.Modern {
+		want[1] = strings.Replace(want[1], `,"elicitationId":"e-1"`, "", 1)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, m := range c.asked {
+		got := strings.TrimSuffix(m.Method+" "+string(m.Params), "{}")
+		if i >= len(want) || got != want[i] {
+			b.Errorf("question %d is\n%s", i, got)
+		}
+	}
+	if len(c.asked) != len(want) {
+		b.Errorf("%d questions", len(c.asked))
+	}
+	return ""
+}
+
+// proveUndeclared has the server ask what the client did not declare: the client is not asked, and the call goes on.
+func proveUndeclared(b *box) string {
+	for kind, caps := range map[string]string{"sampling": `{"elicitation":{}}`, "form": `{"roots":{}}`, "roots": `{"sampling":{}}`, "url": `{"elicitation":{"form":{}}}`} {
+		c := b.client(b.T, b.cell.client, b.path.door, caps)
+		m := c.tool("ask", `{"rounds":[["`+kind+`"]]}`)
+		answer := wire.Get(m.Result, "structuredContent", "answers")
+		want := `{"undeclared":`
+		if b.cell.server == drawbridge.Legacy {
+			want = `{"error":{"code":-32601,`
+		}
+		if !strings.HasPrefix(string(answer), "[["+want) {
+			b.Errorf("%s: the server heard %s%s", kind, m.Result, m.Error)
+		}
+		if got := c.kinds(); len(got) > 0 {
+			b.Errorf("the client was asked %v", got)
+		}
+	}
+	return ""
+}
+
+// How a client that refuses a question with an error ends its call, where the server has no words for that, and what
+// becomes of one that has no words for it itself: the question stays open.
+const (
+	clientRefusal = "-1 the user has left"
+	noRefusal     = "asked again: there is no answer but a result"
+)
+
+func proveRefusal(b *box) string {
+	const refusal = `{"code":-1,"message":"the user has left","data":{"n":9007199254740993}}`
+	c := b.asker()
+	if b.cell.client == drawbridge.Modern {
+		c.answer = saying("")
+		params := toolParams("ask", `{"rounds":[["form"]]}`)
+		m := c.do(wire.MethodToolsCall, params)
+		again := c.do(wire.MethodToolsCall, c.retry(params, m.Result))
+		if len(questionsIn(m.Result)) == 1 && len(questionsIn(again.Result)) == 1 {
+			return noRefusal
+		}
+		return fmt.Sprintf("%s%s", again.Result, again.Error)
+	}
+	c.answer = func(string, json.RawMessage) (string, string) { return "", refusal }
+	m := c.tool("ask", `{"rounds":[["form"]]}`)
+	if b.cell.server == drawbridge.Modern {
+		if string(m.Error) != refusal {
+			b.Errorf("the call ends with %s%s", m.Result, m.Error)
+		}
+		return refusalOf(m)
+	}
+	if got := string(wire.Get(m.Result, "structuredContent", "answers")); got != `[[{"error":`+refusal+`}]]` {
+		b.Errorf("the server heard %s%s", m.Result, m.Error)
+	}
+	return ""
+}
+
+// proveCancelledQuestion has a client cancel its call while it is asked something. The question is taken back, and the
+// server's call is over.
+func proveCancelledQuestion(b *box) string {
+	c, before := b.asker(), len(b.records())
+	c.answer = saying("")
+	p := c.start(wire.MethodToolsCall, toolParams("ask", `{"rounds":[["form"]]}`))
+	c.awaitAsked(1)
+	p.giveUp()
+	c.await(wire.NoteCancelled, 1)
+	if b.cell.server == drawbridge.Legacy {
+		b.awaitEvent(b.T, before, "cancelled", "ask")
+	}
+	eventually(b.T, "a call stays open", func() bool { return len(b.open()) == 0 })
+	return ""
+}
+
+// proveRetracted has a server take a question back while the client thinks about it: the call goes on without an answer.
+func proveRetracted(b *box) string {
+	c := b.asker()
+	signal := filepath.Join(b.TempDir(), "now")
+	arguments := `{"when":` + string(wire.Quote(signal)) + `}`
+	thinking := make(chan struct{})
+	think := sync.OnceFunc(func() { close(thinking) })
+	defer think()
+	c.answer = func(string, json.RawMessage) (string, string) {
+		touchFile(b, signal)
+		if b.cell.client == drawbridge.Modern {
+			b.awaitEvent(b.T, 0, "answered", "retract")
+			return formAnswer, ""
+		}
+		<-thinking
+		return "", ""
+	}
+	m := c.tool("retract", arguments)
+	if m.Error != nil {
+		return refusalOf(m)
+	}
+	if textOf(m) != "retracted" {
+		b.Errorf("it answers %s", m.Result)
+	}
+	if b.cell.client == drawbridge.Legacy {
+		c.await(wire.NoteCancelled, 1)
+	}
+	return ""
+}

@@ -1,0 +1,237 @@
+package mcptest
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// A talkSession is a talker's conversation with one client: a stateful session, or, in the stateless generation, a pipe.
+type talkSession struct {
+	t *talker
+	// ctx ends with the session, and every turn with it.
+	ctx  context.Context
+	end  context.CancelFunc
+	work sync.WaitGroup
+	me   *hearer
+
+	mu sync.Mutex
+	// caps is what initialize declared, level what logging/setLevel asked for.
+	caps  json.RawMessage
+	level string
+	// asked are the questions without an answer, open the turns that can be cancelled, by the bytes of their ids.
+	asked   map[string]chan wire.Message
+	lastAsk int
+	open    map[string]context.CancelFunc
+}
+
+// session begins a session. say is where what belongs to no request goes.
+func (t *talker) session(say func(wire.Message)) *talkSession {
+	s := &talkSession{
+		t: t, asked: map[string]chan wire.Message{}, open: map[string]context.CancelFunc{},
+		me: &hearer{uris: map[string]bool{}, say: say},
+	}
+	s.ctx, s.end = context.WithCancel(context.Background())
+	return s
+}
+
+// take takes one message. What must be waited for runs in a goroutine of the session; done, which may be nil, is called
+// when all of the answer was said.
+func (s *talkSession) take(m wire.Message, say func(wire.Message), done func()) {
+	if done == nil {
+		done = func() {}
+	}
+	switch {
+	case m.IsResponse():
+		s.answered(m)
+	case m.Method == wire.NoteCancelled:
+		s.cancel(string(wire.Get(m.Params, "requestId")))
+	case !m.IsRequest():
+	case s.simple(m, say):
+	default:
+		ctx, cancel := context.WithCancel(s.ctx)
+		s.mu.Lock()
+		s.open[string(m.ID)] = cancel
+		level := s.level
+		s.mu.Unlock()
+		s.work.Go(func() {
+			defer done()
+			defer s.cancel(string(m.ID))
+			c := &turn{t: s.t, ctx: ctx, params: m.Params, say: say, asker: s, level: level}
+			if reply, ok := s.t.take(c, m); ok {
+				say(reply)
+			}
+		})
+		return
+	}
+	done()
+}
+
+// simple answers what only the stateful generation has.
+func (s *talkSession) simple(m wire.Message, say func(wire.Message)) bool {
+	result := "{}"
+	switch m.Method {
+	case wire.MethodInitialize:
+		s.mu.Lock()
+		s.caps = wire.Get(m.Params, "capabilities")
+		s.mu.Unlock()
+		s.t.hear(s.me)
+		result = initializeResult(m, `{"tools":{"listChanged":true},"prompts":{"listChanged":true},`+
+			`"resources":{"listChanged":true,"subscribe":true},"logging":{},"completions":{}}`)
+	case wire.MethodPing:
+	case wire.MethodSetLevel:
+		s.mu.Lock()
+		s.level = wire.GetText(m.Params, "level")
+		s.mu.Unlock()
+	case wire.MethodSubscribe, wire.MethodUnsubscribe:
+		s.t.watch(s.me, wire.GetText(m.Params, "uri"), m.Method == wire.MethodSubscribe)
+	default:
+		return false
+	}
+	say(wire.Message{ID: m.ID, Result: json.RawMessage(result)})
+	return true
+}
+
+// close ends the session and waits for its turns.
+func (s *talkSession) close() {
+	s.end()
+	s.t.mu.Lock()
+	delete(s.t.hearers, s.me)
+	s.t.mu.Unlock()
+	s.work.Wait()
+}
+
+func (s *talkSession) cancel(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cancel := s.open[id]; cancel != nil {
+		cancel()
+		delete(s.open, id)
+	}
+}
+
+// send asks the client, and gives the id of the question and where its answer will be.
+func (s *talkSession) send(c *turn, method string, params json.RawMessage) (id string, answer chan wire.Message) {
+	s.mu.Lock()
+	s.lastAsk++
+	id, answer = strconv.Itoa(s.lastAsk), make(chan wire.Message, 1)
+	s.asked[id] = answer
+	s.mu.Unlock()
+	c.say(wire.Message{ID: json.RawMessage(id), Method: method, Params: params})
+	return id, answer
+}
+
+func (s *talkSession) forget(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.asked, id)
+}
+
+func (s *talkSession) answered(m wire.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if answer := s.asked[string(m.ID)]; answer != nil {
+		answer <- m
+		delete(s.asked, string(m.ID))
+	}
+}
+
+// declared is what initialize declared.
+func (s *talkSession) declared() json.RawMessage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.caps
+}
+
+// ask sends all questions of a round and waits for their answers. An error of the client's is one: {"error":OBJECT}.
+func (s *talkSession) ask(c *turn, kinds []string) ([]json.RawMessage, error) {
+	var waiting []chan wire.Message
+	for _, kind := range kinds {
+		method, params := questionOf(kind, false)
+		id, answer := s.send(c, method, params)
+		defer s.forget(id)
+		waiting = append(waiting, answer)
+	}
+	var answers []json.RawMessage
+	for _, answer := range waiting {
+		select {
+		case m := <-answer:
+			if m.Error != nil {
+				m.Result = json.RawMessage(`{"error":` + string(m.Error) + `}`)
+			}
+			answers = append(answers, m.Result)
+		case <-c.ctx.Done():
+			return nil, errSilent
+		}
+	}
+	return answers, nil
+}
+
+// A retrier is the client of one stateless request. What it was asked before is in the requestState.
+type retrier struct {
+	caps, given json.RawMessage
+	// known are the rounds that are answered, round counts those that the turn came to.
+	known [][]json.RawMessage
+	round int
+}
+
+// stateMark begins every state of a talker. It is opaque to everybody else, and must come back byte for byte.
+const stateMark = `é "\ `
+
+func retrierOf(params json.RawMessage) (*retrier, error) {
+	r := &retrier{
+		caps:  wire.Get(params, "_meta", wire.MetaClientCapabilities),
+		given: wire.Get(params, "inputResponses"),
+	}
+	state := wire.Get(params, "requestState")
+	if state == nil {
+		return r, nil
+	}
+	text, _ := wire.Text(state)
+	rounds, mine := strings.CutPrefix(text, stateMark)
+	if strings.HasPrefix(text, "round ") {
+		return r, nil
+	}
+	if err := json.Unmarshal([]byte(rounds), &r.known); !mine || err != nil {
+		return nil, refuse(wire.CodeInvalidParams, "requestState is not mine: %s", state)
+	}
+	return r, nil
+}
+
+func (r *retrier) declared() json.RawMessage { return r.caps }
+
+// ask gives the answers of a round that the request has, or a later that asks for what is missing.
+func (r *retrier) ask(_ *turn, kinds []string) ([]json.RawMessage, error) {
+	defer func() { r.round++ }()
+	if r.round < len(r.known) {
+		return r.known[r.round], nil
+	}
+	var answers []json.RawMessage
+	questions := ""
+	for i, kind := range kinds {
+		key := "q" + strconv.Itoa(r.round+1) + "." + strconv.Itoa(i+1)
+		answer := wire.Get(r.given, key)
+		switch {
+		case wire.Get(r.caps, capabilityOf(kind)...) == nil:
+			answer = json.RawMessage(`{"undeclared":"` + kind + `"}`)
+		case answer == nil:
+			method, params := questionOf(kind, true)
+			if params == nil {
+				params = json.RawMessage("{}")
+			}
+			questions += `,"` + key + `":{"method":"` + method + `","params":` + string(params) + `}`
+		}
+		answers = append(answers, answer)
+	}
+	if questions == "" {
+		r.known = append(r.known, answers)
+		return answers, nil
+	}
+	state, _ := json.Marshal(r.known) // what was JSON is JSON
+	return nil, later(`{"resultType":"input_required","requestState":` + string(wire.Quote(stateMark+string(state))) +
+		`,"inputRequests":{` + questions[1:] + `},` + modernInfo + `}`)
+}

@@ -1,0 +1,37 @@
+// The TypeScript SDK's first version, which speaks the stateful protocol: node v1.mjs URL KEY
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import * as types from '@modelcontextprotocol/sdk/types.js';
+import { play } from './story.mjs';
+
+const [url, key] = process.argv.slice(2);
+const capabilities = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
+const client = new Client({ name: 'typescript-v1', version: '1' }, { capabilities });
+const transport = new StreamableHTTPClientTransport(new URL(url));
+const schemas = {
+  'elicitation/create': types.ElicitRequestSchema,
+  'sampling/createMessage': types.CreateMessageRequestSchema,
+  'roots/list': types.ListRootsRequestSchema,
+  'notifications/message': types.LoggingMessageNotificationSchema,
+  'notifications/resources/updated': types.ResourceUpdatedNotificationSchema,
+  'notifications/tools/list_changed': types.ToolListChangedNotificationSchema,
+};
+
+await play(
+  {
+    client,
+    transport,
+    modern: () => false,
+    protocol: () => transport.protocolVersion,
+    call: (params, options) => client.callTool(params, undefined, options),
+    ask: (method, answer) => client.setRequestHandler(schemas[method], answer),
+    hear: (method, listener) => client.setNotificationHandler(schemas[method], listener),
+    level: async (level) => void (await client.setLoggingLevel(level)),
+    subscribe: async (uri) => {
+      await client.subscribeResource({ uri });
+      return () => client.unsubscribeResource({ uri });
+    },
+    listChanged: async () => async () => {},
+  },
+  key,
+);
