@@ -33,7 +33,7 @@ func readPosition(tag, id string) (position, bool) {
 	var err, none error
 	p.trail, err = strconv.Atoi(trail)
 	p.event, none = strconv.Atoi(event)
-	return p, err == nil && none == nil && p.id(tag) == id // one spelling only
+	return p, err == nil && none == nil && p.trail >= 0 && p.event >= 0 && p.id(tag) == id // one spelling only
 }
 
 // tagOf gives the tag of a session's events, which does not tell the session's id.

@@ -475,7 +475,7 @@ func TestCloseEndsResumed(t *testing.T) {
 // FuzzEventID reads event ids: what is read is spelled in one way only, and by one session.
 func FuzzEventID(f *testing.F) {
 	tag := tagOf("mine")
-	for _, id := range []string{tag + "-0-0", tag + "-12-345", tag + "-1", tag + "-01-1", "", "-", tagOf("yours") + "-1-1"} {
+	for _, id := range []string{tag + "-0-0", tag + "-12-345", tag + "-1", tag + "-01-1", tag + "-0--1", "", "-", tagOf("yours") + "-1-1"} {
 		f.Add(id)
 	}
 	f.Fuzz(func(t *testing.T, id string) {
