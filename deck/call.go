@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/naming"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -82,7 +83,7 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 	if err != nil {
 		return drawbridge.Result{}, err
 	}
-	result.Raw = t.public(call.Method, result.Raw)
+	result.Raw = d.view.Load().linked(call.Method, t.spec.Server, t.public(call.Method, result.Raw))
 	return d.sealResult(result, r), nil
 }
 
@@ -95,7 +96,7 @@ func (t target) public(method string, result json.RawMessage) json.RawMessage {
 		if own == t.own {
 			return t.said
 		}
-		return alike(t.spec.Server, t.said, own)
+		return naming.Alike(t.spec.Server, t.said, own)
 	}
 	switch method {
 	case wire.MethodResourcesRead:

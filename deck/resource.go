@@ -4,16 +4,17 @@ import (
 	"context"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/naming"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
 // findResource finds the server of a URI. Before it says that there is none it waits for servers that are about to
 // appear.
 func (d *Deck) findResource(ctx context.Context, caller drawbridge.Caller, uri string) (target, error) {
-	t, ok := d.owner(ctx, caller, uri)
+	t, ok := d.ownerOf(ctx, caller, uri)
 	if !ok && d.beforeList != nil {
 		d.beforeList(ctx)
-		t, ok = d.owner(ctx, caller, uri)
+		t, ok = d.ownerOf(ctx, caller, uri)
 	}
 	if !ok {
 		t, ok = d.probeSkill(ctx, caller, uri)
@@ -32,9 +33,9 @@ func (d *Deck) findReference(ctx context.Context, caller drawbridge.Caller, uri 
 	return d.findResource(ctx, caller, uri)
 }
 
-// owner finds the owner of a URI: the server that the deck knows it from, that has the skill in which it lies, or whose it
+// ownerOf finds the owner of a URI: the server that the deck knows it from, that has the skill in which it lies, or whose it
 // may be.
-func (d *Deck) owner(ctx context.Context, caller drawbridge.Caller, uri string) (target, bool) {
+func (d *Deck) ownerOf(ctx context.Context, caller drawbridge.Caller, uri string) (target, bool) {
 	v := d.view.Load()
 	if t, ok := v.named(caller, uri); ok {
 		return t, true
@@ -50,7 +51,7 @@ func (v *view) named(caller drawbridge.Caller, uri string) (target, bool) {
 	if t, ok := v.resources.exact(caller, uri); ok {
 		return t, true
 	}
-	if server, own, ok := cutServer(uri); ok {
+	if server, own, ok := naming.CutServer(uri); ok {
 		if m := v.byID[server]; m != nil && m.hasResources() && caller.Holds(m.scopes) {
 			return m.unlisted(uri, own), true
 		}
@@ -93,8 +94,8 @@ func (s *shelf) exact(caller drawbridge.Caller, uri string) (target, bool) {
 func (s *shelf) closest(caller drawbridge.Caller, uri string) *item {
 	var best *item
 	for _, it := range s.items {
-		closer := it.template != nil && (best == nil || it.template.literals > best.template.literals)
-		if closer && caller.Holds(it.spec.Scopes) && it.template.match(uri) {
+		closer := it.template != nil && (best == nil || it.template.Literals() > best.template.Literals())
+		if closer && caller.Holds(it.spec.Scopes) && it.template.Match(uri) {
 			best = it
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/naming"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -247,7 +248,7 @@ func readSkill(raw json.RawMessage) (s skill, reason string) {
 		return skill{}, "it is no object"
 	case !ok || uri == "":
 		return skill{}, "it has no uri"
-	case len(uri) > maxURI || strings.Count(uri, "/") > maxDepth:
+	case len(uri) > naming.MaxURI || strings.Count(uri, "/") > maxDepth:
 		return skill{uri: clip(uri)}, "its uri is too long"
 	}
 	return skill{uri, rootOf(uri), raw}, ""
@@ -256,7 +257,7 @@ func readSkill(raw json.RawMessage) (s skill, reason string) {
 // rootOf is the directory of a SKILL.md: what its URI has before "/SKILL.md"; empty for other URIs.
 func rootOf(uri string) string {
 	root, ok := strings.CutSuffix(uri, "/SKILL.md")
-	if _, rest, hierarchical := cutScheme(root); !ok || !hierarchical || rest == "" {
+	if _, rest, hierarchical := naming.CutScheme(root); !ok || !hierarchical || rest == "" {
 		return ""
 	}
 	return root
@@ -272,13 +273,10 @@ func (s skill) space() string {
 
 // qualified is the entry with its server in every URI.
 func (s skill) qualified(server drawbridge.ServerID) json.RawMessage {
-	return skillURIs(s.raw, func(uri string) string { return inAuthority(server, uri) })
+	return skillURIs(s.raw, func(uri string) string { return naming.InAuthority(server, uri) })
 }
 
 // skillURIs changes the URIs of an entry: its own and those of its files.
 func skillURIs(entry json.RawMessage, public func(uri string) string) json.RawMessage {
-	if uri, ok := wire.Text(wire.Get(entry, "uri")); ok {
-		entry = wire.Apply(entry, wire.Put(wire.Quote(public(uri)), "uri"))
-	}
-	return eachURI(entry, "resources", public)
+	return eachURI(changeURI(entry, public, "uri"), "resources", public)
 }

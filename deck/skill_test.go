@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/naming"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"github.com/google/go-cmp/cmp"
 )
@@ -395,7 +396,7 @@ func FuzzSkills(f *testing.F) {
 				t.Errorf("%q is listed for %s and %s", uri, earlier, owner)
 			}
 			from[uri] = owner
-			if server, _, named := cutServer(uri); named && server != owner {
+			if server, _, named := naming.CutServer(uri); named && server != owner {
 				t.Errorf("%q is listed for %s", uri, owner)
 			} else if m := s.owner(uri); !named && (m == nil || m.ID != owner) {
 				t.Errorf("%q is listed for %s and leads to %v", uri, owner, m)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/naming"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -120,7 +121,7 @@ const maxDepth = 64
 // up goes through the URI and the directories above it, up to the authority.
 func up(uri string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		_, rest, ok := cutScheme(uri)
+		_, rest, ok := naming.CutScheme(uri)
 		for yield(uri) && ok {
 			i := strings.LastIndexByte(rest, '/')
 			if i <= 0 {
@@ -145,15 +146,15 @@ func (s *skillset) owner(uri string) *member {
 }
 
 // newSkillset puts the catalogues together, in configuration order.
-func newSkillset(v *view, catalogues []*catalogue, naming Naming) *skillset {
+func newSkillset(v *view, catalogues []*catalogue, style Naming) *skillset {
 	s := &skillset{view: v, catalogues: catalogues, owners: map[string]*member{}, clashes: map[drawbridge.ServerID][]Clash{}}
 	inside := presence{} // who has skills at or below a URI
 	for _, c := range catalogues {
 		id := c.member.ID
 		for i, sk := range slices.Concat(c.skills, c.found) {
 			listed := i < len(c.skills)
-			_, _, named := cutServer(sk.uri)
-			named = named && naming != Bare // it looks like another server's, and is never listed as it is
+			_, _, named := naming.CutServer(sk.uri)
+			named = named && style != Bare // it looks like another server's, and is never listed as it is
 			winner, clash := s.winner(sk, id, inside)
 			switch {
 			case !clash && !named:
@@ -167,9 +168,9 @@ func newSkillset(v *view, catalogues []*catalogue, naming Naming) *skillset {
 				continue
 			}
 			lost := Clash{Kind: "skill", Name: sk.uri, Winner: winner, Tool: sk.uri}
-			if naming != Bare {
+			if style != Bare {
 				s.items = append(s.items, sk.qualified(id))
-				lost.Listed = inAuthority(id, sk.uri)
+				lost.Listed = naming.InAuthority(id, sk.uri)
 			}
 			if clash {
 				s.clashes[id] = append(s.clashes[id], lost)
@@ -299,7 +300,7 @@ func (s *skillsets) found(principal string, m *member, sk skill) {
 
 // together puts catalogues together, or gives what was put together before where nothing changed. A set with the same
 // items as the one before has its version. It gives the first clash of each two servers that was not there before.
-func (s *skillsets) together(principal string, v *view, catalogues []*catalogue, naming Naming, next func() uint64) (*skillset, []skillClash) {
+func (s *skillsets) together(principal string, v *view, catalogues []*catalogue, style Naming, next func() uint64) (*skillset, []skillClash) {
 	key := principal
 	for _, c := range catalogues {
 		key += "\x00" + string(c.member.ID)
@@ -310,7 +311,7 @@ func (s *skillsets) together(principal string, v *view, catalogues []*catalogue,
 	if old != nil && old.view == v && slices.Equal(old.catalogues, catalogues) {
 		return old, nil
 	}
-	set := newSkillset(v, catalogues, naming)
+	set := newSkillset(v, catalogues, style)
 	if old != nil && slices.EqualFunc(old.items, set.items, sameBytes) {
 		set.version = old.version
 	} else {
