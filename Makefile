@@ -9,7 +9,7 @@ TAGS := peers,bench
 
 .DEFAULT_GOAL := check
 .NOTPARALLEL:
-.PHONY: help check fmt tidy vet lint shape test build cross ci conform peers bench bench-smoke fuzz clean
+.PHONY: help check fmt tidy vet lint shape test matrix build cross ci conform peers bench bench-smoke fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -34,6 +34,9 @@ shape: ## the limits on the code's shape, with what the code has
 
 test: ## all tests that need nothing installed, in random order, with the race detector; on Postgres too where it is
 	internal/storetest/postgres.sh $(GO) test -race -shuffle=on -timeout 5m ./...
+
+matrix: ## every feature between clients and servers of both generations, as a table
+	$(GO) test -count=1 -timeout 5m -v -run '^TestMatrix$$' ./gateway | grep -v '^ *\(---\|===\)'
 
 build: ## bin/drawbridge
 	$(GO) build -trimpath -o bin/drawbridge ./cmd/drawbridge

@@ -41,7 +41,6 @@ type endpoint struct {
 
 	// What is known of the server.
 	era     drawbridge.Era
-	sse     bool // an untyped URL turned out to be HTTP+SSE
 	listing *drawbridge.Listing
 	marks   map[string][]wire.ParamMark
 	// onlyTasks are the tools that are only to be had as tasks.

@@ -52,7 +52,6 @@ type session struct {
 	losing sync.Once
 	cause  error // set before lost is closed
 
-	sse    bool       // the transport is the one of 2024-11-05
 	began  bool       // there was a call; guarded by e.mu
 	levels sync.Mutex // is held while the level is set
 	level  string     // of log lines, as the server was told it

@@ -156,7 +156,7 @@ func TestSkillsOfSeveralServersAreOneList(t *testing.T) {
 }
 
 // do sends a request and gives the result as text.
-func do(t *testing.T, d *Deck, caller drawbridge.Caller, method, uri string) (string, error) {
+func askSkill(t *testing.T, d *Deck, caller drawbridge.Caller, method, uri string) (string, error) {
 	t.Helper()
 	result, err := d.Do(t.Context(), drawbridge.Call{Caller: caller, Method: method, Params: objects("uri", uri)[0]})
 	return string(result.Raw), err
@@ -183,7 +183,7 @@ func TestSkillsAndTheirFilesComeFromTheirServer(t *testing.T) {
 		{wire.MethodResourcesRead, "skill://other/a.md", "b", "skill://other/a.md", `{"contents":[{"uri":"skill://other/a.md","text":"b"}]}`},
 		{wire.MethodResourcesRead, "skill://secret/SKILL.md", "a", "skill://secret/SKILL.md", `{"contents":[{"uri":"skill://secret/SKILL.md","text":"a"}]}`},
 	} {
-		got, err := do(t, d, ada, tt.method, tt.uri)
+		got, err := askSkill(t, d, ada, tt.method, tt.uri)
 		if err != nil {
 			t.Errorf("%s %s: %v", tt.method, tt.uri, err)
 			continue
@@ -196,13 +196,13 @@ func TestSkillsAndTheirFilesComeFromTheirServer(t *testing.T) {
 			t.Errorf("%s %s: the servers heard %v, want %s last", tt.method, tt.uri, heard, want)
 		}
 	}
-	_, err := do(t, d, ada, wire.MethodSkillsGet, "skill://none/SKILL.md")
+	_, err := askSkill(t, d, ada, wire.MethodSkillsGet, "skill://none/SKILL.md")
 	wantFault(t, err, drawbridge.NotFound, "unknown skill skill://none/SKILL.md")
-	_, err = do(t, d, ada, wire.MethodSkillsGet, "file://c")
+	_, err = askSkill(t, d, ada, wire.MethodSkillsGet, "file://c")
 	wantFault(t, err, drawbridge.NotFound, "unknown skill file://c")
-	_, err = do(t, d, ada, wire.MethodDirectoryRead, "file://c")
+	_, err = askSkill(t, d, ada, wire.MethodDirectoryRead, "file://c")
 	wantFault(t, err, drawbridge.NotFound, "unknown resource file://c")
-	_, err = do(t, d, ada, "skills/activate", "skill://git")
+	_, err = askSkill(t, d, ada, "skills/activate", "skill://git")
 	wantFault(t, err, drawbridge.NotFound, "unknown method skills/activate")
 }
 
@@ -215,7 +215,7 @@ func TestSkillsAreForThoseWhoMayKnowTheirServer(t *testing.T) {
 	if hint := skillsOf(t, d, bob).Hint; hint.Public {
 		t.Error("what bob sees of the skills may be shown to everybody")
 	}
-	if _, err := do(t, d, bob, wire.MethodResourcesRead, "skill://git/SKILL.md"); err != nil {
+	if _, err := askSkill(t, d, bob, wire.MethodResourcesRead, "skill://git/SKILL.md"); err != nil {
 		t.Error(err)
 	}
 	for _, heard := range up.told() {
@@ -226,7 +226,7 @@ func TestSkillsAreForThoseWhoMayKnowTheirServer(t *testing.T) {
 	nobody := drawbridge.Caller{Kind: drawbridge.External, Principal: "eve", Scopes: []drawbridge.Scope{"mcp:c"}}
 	_, err := d.List(t.Context(), nobody, wire.MethodSkillsList)
 	wantFault(t, err, drawbridge.NotFound, "unknown method skills/list")
-	_, err = do(t, d, nobody, wire.MethodSkillsGet, "skill://git/SKILL.md")
+	_, err = askSkill(t, d, nobody, wire.MethodSkillsGet, "skill://git/SKILL.md")
 	wantFault(t, err, drawbridge.NotFound, "unknown method skills/get")
 	wantList(t, up.told())
 }
@@ -350,56 +350,10 @@ func TestGuardsDecideOnSkills(t *testing.T) {
 	})}}, teaching("a"), library("c", nil, nil))
 	_, err := d.List(t.Context(), ada, wire.MethodSkillsList)
 	wantFault(t, err, drawbridge.PolicyBlocked, "skills/list a: no skills today")
-	_, err = do(t, d, ada, wire.MethodSkillsGet, "skill://drawbridge+a/git/SKILL.md")
+	_, err = askSkill(t, d, ada, wire.MethodSkillsGet, "skill://drawbridge+a/git/SKILL.md")
 	wantFault(t, err, drawbridge.PolicyBlocked, "skills/get skill://drawbridge+a/git/SKILL.md: no skills today")
-	_, err = do(t, d, ada, wire.MethodSkillsGet, "skill://git/SKILL.md")
+	_, err = askSkill(t, d, ada, wire.MethodSkillsGet, "skill://git/SKILL.md")
 	wantFault(t, err, drawbridge.NotFound, "unknown skill skill://git/SKILL.md")
 	wantList(t, up.told())
 	wantList(t, methods, "skills/list a", "skills/get a", "skills/get a")
-}
-
-// FuzzSkills puts together what two servers list: whatever the URIs are, the list is JSON, no URI of an entry is in it
-// twice, and each leads to the server that the entry is from.
-func FuzzSkills(f *testing.F) {
-	f.Add("skill://git/SKILL.md", "skill://git/SKILL.md", "skill://acme/x/SKILL.md")
-	f.Add("skill://acme/SKILL.md", "skill://acme/x/SKILL.md", "skill:///SKILL.md")
-	f.Add("skill://drawbridge+b/x/SKILL.md", "x", "://")
-	f.Add("a://b//SKILL.md", "a://b//c/SKILL.md", "a://b")
-	f.Fuzz(func(t *testing.T, one, two, three string) {
-		v := newView(nil, nil, nil, func() uint64 { return 1 })
-		var catalogues []*catalogue
-		from := map[string]drawbridge.ServerID{}
-		for i, uris := range [][]string{{one}, {two, three}} {
-			c := &catalogue{member: &member{Member: Member{ID: drawbridge.ServerID("ab"[i : i+1])}}}
-			var entries []string
-			for _, uri := range uris {
-				entries = append(entries, `{"uri":`+string(wire.Quote(uri))+`}`)
-			}
-			c.add(json.RawMessage(`{` + page(entries...) + `}`))
-			catalogues = append(catalogues, c)
-		}
-		s := newSkillset(v, catalogues, Qualified)
-		if len(s.items) != len(catalogues[0].skills)+len(catalogues[1].skills) {
-			t.Fatalf("%d items of %d and %d skills", len(s.items), len(catalogues[0].skills), len(catalogues[1].skills))
-		}
-		for i, item := range s.items {
-			if err := wire.Valid(item); err != nil {
-				t.Fatalf("%s: %v", item, err)
-			}
-			owner := drawbridge.ServerID("a")
-			if i >= len(catalogues[0].skills) {
-				owner = "b"
-			}
-			uri := wire.GetText(item, "uri")
-			if earlier, ok := from[uri]; ok {
-				t.Errorf("%q is listed for %s and %s", uri, earlier, owner)
-			}
-			from[uri] = owner
-			if server, _, named := cutServer(uri); named && server != owner {
-				t.Errorf("%q is listed for %s", uri, owner)
-			} else if m := s.owner(uri); !named && (m == nil || m.ID != owner) {
-				t.Errorf("%q is listed for %s and leads to %v", uri, owner, m)
-			}
-		}
-	})
 }

@@ -79,15 +79,12 @@ func (s *extensionServer) last() string {
 	return s.heard[len(s.heard)-1]
 }
 
-// A request is one that a client sends, and gives the result without what belongs to its hop, or the error object.
-type request func(method, params string) string
-
 // everyPair runs a test for clients and servers of both eras. The servers are "a" and "b"; the client declares these
 // capabilities.
-func everyPair(t *testing.T, capabilities string, a, b *extensionServer, test func(t *testing.T, a, b *extensionServer, do request)) {
+func everyPair(t *testing.T, capabilities string, a, b *extensionServer, test func(t *testing.T, a, b *extensionServer, c *client)) {
 	for _, server := range []drawbridge.Era{drawbridge.Legacy, drawbridge.Modern} {
-		for _, client := range []drawbridge.Era{drawbridge.Legacy, drawbridge.Modern} {
-			t.Run(fmt.Sprintf("%s client, %s server", client, server), func(t *testing.T) {
+		for _, era := range []drawbridge.Era{drawbridge.Legacy, drawbridge.Modern} {
+			t.Run(fmt.Sprintf("%s client, %s server", era, server), func(t *testing.T) {
 				var rows []string
 				servers := map[string]*extensionServer{}
 				for id, s := range map[string]*extensionServer{"a": a, "b": b} {
@@ -101,36 +98,31 @@ func everyPair(t *testing.T, capabilities string, a, b *extensionServer, test fu
 					rows[0], rows[1] = rows[1], rows[0]
 				}
 				url := serveConfig(t, `{"servers":{`+strings.Join(rows, ",")+`}}`)
-				test(t, servers["a"], servers["b"], declaringClient(t, url, client, capabilities))
+				test(t, servers["a"], servers["b"], newClient(t, era, wire.Version20251125, capabilities, func(hear func(wire.Message)) line {
+					return dialHTTP(url, era, hear)
+				}))
 			})
 		}
 	}
 }
 
-// declaringClient is a client that declares these capabilities. A request "capabilities" gives those of the gateway, of
-// which a stateful client is told only once.
-func declaringClient(t *testing.T, url string, era drawbridge.Era, capabilities string) request {
-	c := newClient(t, era, wire.Version20251125, capabilities, func(hear func(wire.Message)) line { return dialHTTP(url, era, hear) })
-	return func(method, params string) string {
-		t.Helper()
-		if method == "capabilities" {
-			told := c.told
-			if era == drawbridge.Modern {
-				told = c.do(wire.MethodDiscover, params).Result
-			}
-			return string(wire.Get(told, "capabilities"))
-		}
-		answer := c.do(method, params)
-		if answer.Error != nil {
-			return string(answer.Error)
-		}
-		return string(wire.Apply(answer.Result, wire.Drop("resultType"), wire.Drop("_meta"), wire.Drop("ttlMs"), wire.Drop("cacheScope")))
+// declared gives what the gateway declares by this name, as the client was told it.
+func (c *client) declared(name string) string {
+	told := c.told
+	if told == nil {
+		told = c.do(wire.MethodDiscover, `{}`).Result
 	}
+	return string(wire.Get(told, "capabilities", name))
 }
 
-// declared gives what the gateway declares by this name.
-func (do request) declared(name string) string {
-	return string(wire.Get([]byte(do("capabilities", `{}`)), name))
+// says sends a request and gives the result without what belongs to its hop, or the error object.
+func (c *client) says(method, params string) string {
+	c.t.Helper()
+	answer := c.do(method, params)
+	if answer.Error != nil {
+		return string(answer.Error)
+	}
+	return string(wire.Apply(answer.Result, wire.Drop("resultType"), wire.Drop("_meta"), wire.Drop("ttlMs"), wire.Drop("cacheScope")))
 }
 
 func wantText(t *testing.T, what, got, want string) {
@@ -159,18 +151,18 @@ func TestSkillsPassInEveryPair(t *testing.T) {
 			wire.MethodDirectoryRead + " skill://git":      `{"resources":[{"uri":"skill://git/a.md","name":"a.md"}]}`,
 		}}
 	}
-	everyPair(t, `{}`, server(git), server(tea, git), func(t *testing.T, a, b *extensionServer, do request) {
+	everyPair(t, `{}`, server(git), server(tea, git), func(t *testing.T, a, b *extensionServer, c *client) {
 		const q = "skill://drawbridge+b/git"
 		theirs := strings.ReplaceAll(git, `"skill://git`, `"`+q)
-		wantText(t, "extensions", do.declared("extensions"), `{"io.modelcontextprotocol/skills":{"directoryRead":true,"n":1.0}}`)
-		wantText(t, "the list", do(wire.MethodSkillsList, `{}`), `{"skills":[`+git+`,`+tea+`,`+theirs+`]}`)
-		wantText(t, "a's skill", do(wire.MethodSkillsGet, `{"uri":"skill://git/SKILL.md"}`), `{"skill":`+git+`,"later":[1.0]}`)
+		wantText(t, "extensions", c.declared("extensions"), `{"io.modelcontextprotocol/skills":{"directoryRead":true,"n":1.0}}`)
+		wantText(t, "the list", c.says(wire.MethodSkillsList, `{}`), `{"skills":[`+git+`,`+tea+`,`+theirs+`]}`)
+		wantText(t, "a's skill", c.says(wire.MethodSkillsGet, `{"uri":"skill://git/SKILL.md"}`), `{"skill":`+git+`,"later":[1.0]}`)
 		wantText(t, "a is asked", a.last(), `skills/get {"uri":"skill://git/SKILL.md"}`)
-		wantText(t, "b's skill", do(wire.MethodSkillsGet, `{"uri":"`+q+`/SKILL.md"}`), `{"skill":`+theirs+`,"later":[1.0]}`)
+		wantText(t, "b's skill", c.says(wire.MethodSkillsGet, `{"uri":"`+q+`/SKILL.md"}`), `{"skill":`+theirs+`,"later":[1.0]}`)
 		wantText(t, "b is asked", b.last(), `skills/get {"uri":"skill://git/SKILL.md"}`)
-		wantText(t, "b's file", do(wire.MethodResourcesRead, `{"uri":"`+q+`/a.md"}`), `{"contents":[{"uri":"`+q+`/a.md","text":""}]}`)
-		wantText(t, "a's directory", do(wire.MethodDirectoryRead, `{"uri":"skill://git"}`), `{"resources":[{"uri":"skill://git/a.md","name":"a.md"}]}`)
-		wantText(t, "no skill", do(wire.MethodSkillsGet, `{"uri":"skill://none/SKILL.md"}`), `{"code":-32602,"message":"unknown skill skill://none/SKILL.md"}`)
+		wantText(t, "b's file", c.says(wire.MethodResourcesRead, `{"uri":"`+q+`/a.md"}`), `{"contents":[{"uri":"`+q+`/a.md","text":""}]}`)
+		wantText(t, "a's directory", c.says(wire.MethodDirectoryRead, `{"uri":"skill://git"}`), `{"resources":[{"uri":"skill://git/a.md","name":"a.md"}]}`)
+		wantText(t, "no skill", c.says(wire.MethodSkillsGet, `{"uri":"skill://none/SKILL.md"}`), `{"code":-32602,"message":"unknown skill skill://none/SKILL.md"}`)
 	})
 }
 
@@ -187,17 +179,17 @@ func TestAppsPassInEveryPair(t *testing.T) {
 		}}
 	}
 	everyPair(t, `{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}`, server("refresh a"), server("refresh b"),
-		func(t *testing.T, a, b *extensionServer, do request) {
-			wantText(t, "extensions", do.declared("extensions"), `{"io.modelcontextprotocol/ui":{"n":1.0}}`)
+		func(t *testing.T, a, b *extensionServer, c *client) {
+			wantText(t, "extensions", c.declared("extensions"), `{"io.modelcontextprotocol/ui":{"n":1.0}}`)
 			const q = "ui://drawbridge+b/page"
 			for id, uri := range map[string]string{"a": "ui://page", "b": q} {
-				tools := do(wire.MethodToolsList, `{}`)
+				tools := c.says(wire.MethodToolsList, `{}`)
 				if want := `{"name":"` + id + `__show","_meta":{"ui":{"resourceUri":"` + uri + `","n":1.0},"ui/resourceUri":"` + uri + `"},"inputSchema":{"type":"object"}}`; !strings.Contains(tools, want) {
 					t.Errorf("%s is not in %s", want, tools)
 				}
-				wantText(t, id+"'s page", do(wire.MethodResourcesRead, `{"uri":"`+uri+`"}`),
+				wantText(t, id+"'s page", c.says(wire.MethodResourcesRead, `{"uri":"`+uri+`"}`),
 					`{"contents":[{"uri":"`+uri+`","mimeType":"text/html;profile=mcp-app","text":"refresh `+id+`","_meta":{"ui":{"csp":{}}}}]}`)
-				wantText(t, id+"'s page calls", do(wire.MethodToolsCall, `{"name":"refresh `+id+`","arguments":{}}`), `{"content":[]}`)
+				wantText(t, id+"'s page calls", c.says(wire.MethodToolsCall, `{"name":"refresh `+id+`","arguments":{}}`), `{"content":[]}`)
 			}
 			wantText(t, "b is called", b.last(), `tools/call {"name":"refresh b","arguments":{}}`)
 		})
@@ -212,16 +204,16 @@ func TestUnknownExtensionsPassInEveryPair(t *testing.T) {
 		}}
 	}
 	a, b := server(`{"tools":{},"extensions":{"com.acme/x":{"n":1.0}}}`), server(`{"tools":{},"experimental":{"com.acme/x":{},"com.acme/z":{}}}`)
-	everyPair(t, `{"extensions":{"com.acme/x":{"v":1}}}`, a, b, func(t *testing.T, a, b *extensionServer, do request) {
-		wantText(t, "extensions", do.declared("extensions"), `{"com.acme/x":{"n":1.0}}`)
-		wantText(t, "experimental", do.declared("experimental"), `{"com.acme/x":{}}`)
-		wantText(t, "named", do("acme/do", `{"name":"b__echo","z":[1.0]}`), result)
+	everyPair(t, `{"extensions":{"com.acme/x":{"v":1}}}`, a, b, func(t *testing.T, a, b *extensionServer, c *client) {
+		wantText(t, "extensions", c.declared("extensions"), `{"com.acme/x":{"n":1.0}}`)
+		wantText(t, "experimental", c.declared("experimental"), `{"com.acme/x":{}}`)
+		wantText(t, "named", c.says("acme/do", `{"name":"b__echo","z":[1.0]}`), result)
 		wantText(t, "b hears", b.last(), `acme/do {"name":"echo","z":[1.0]}`)
-		wantText(t, "not named", do("acme/do", `{}`),
+		wantText(t, "not named", c.says("acme/do", `{}`),
 			`{"code":-32601,"message":"Method not found: acme/do: several servers have an extension that you declare (a, b): name a tool, prompt or resource of one of them"}`)
 	})
-	everyPair(t, `{"extensions":{"com.acme/y":{}}}`, a, b, func(t *testing.T, _, _ *extensionServer, do request) {
-		wantText(t, "extensions", do.declared("extensions"), "")
-		wantText(t, "not declared", do("acme/do", `{"name":"b__echo"}`), `{"code":-32601,"message":"Method not found: acme/do"}`)
+	everyPair(t, `{"extensions":{"com.acme/y":{}}}`, a, b, func(t *testing.T, _, _ *extensionServer, c *client) {
+		wantText(t, "extensions", c.declared("extensions"), "")
+		wantText(t, "not declared", c.says("acme/do", `{"name":"b__echo"}`), `{"code":-32601,"message":"Method not found: acme/do"}`)
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -137,7 +138,10 @@ func ask(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) 
 	}).ToolResult(), nil
 }
 
+// count takes its time: mcp-go sends notifications from a goroutine of its own, behind the answer of a call that is fast.
 func (s *mcpGo) count(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	work := time.NewTicker(30 * time.Millisecond)
+	defer work.Stop()
 	for n := 1; n <= 3; n++ {
 		if r.Params.Meta == nil || r.Params.Meta.ProgressToken == nil {
 			break
@@ -146,6 +150,7 @@ func (s *mcpGo) count(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallTool
 		if err := s.SendNotificationToClient(ctx, "notifications/progress", params); err != nil {
 			return nil, err
 		}
+		<-work.C
 	}
 	return mcp.NewToolResultText("three"), nil
 }
