@@ -10,7 +10,8 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/deck/naming"
+	"github.com/drawbridge-mcp/drawbridge/deck/label"
+	"github.com/drawbridge-mcp/drawbridge/deck/skill"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -96,16 +97,16 @@ func (t target) public(method string, result json.RawMessage) json.RawMessage {
 		if own == t.own {
 			return t.said
 		}
-		return naming.Alike(t.spec.Server, t.said, own)
+		return label.Alike(t.spec.Server, t.said, own)
 	}
 	switch method {
 	case wire.MethodResourcesRead:
-		return eachURI(result, "contents", uri)
+		return label.EachURI(result, "contents", uri)
 	case wire.MethodDirectoryRead:
-		return eachURI(result, "resources", uri)
+		return label.EachURI(result, "resources", uri)
 	case wire.MethodSkillsGet:
 		if entry := wire.Get(result, "skill"); entry != nil {
-			return wire.Apply(result, wire.Put(skillURIs(entry, uri), "skill"))
+			return wire.Apply(result, wire.Put(skill.URIs(entry, uri), "skill"))
 		}
 	}
 	return result

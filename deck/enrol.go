@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/skill"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
@@ -37,7 +38,7 @@ type Deck struct {
 	versions  atomic.Uint64
 	listeners listeners
 	watches   watches
-	skills    skillsets
+	skills    skill.Kept
 	handed    handed
 
 	// mu is held while the deck changes: one change at a time. Readers take the view.
@@ -135,7 +136,7 @@ func (d *Deck) Configure(ctx context.Context, servers []Member) error {
 		for _, m := range v.members {
 			if _, ok := rows[m.ID]; !ok {
 				d.watches.forget(m.ID)
-				d.skills.forget(m.ID)
+				d.skills.Forget(m.ID)
 				d.handed.forget(m.ID)
 			}
 		}

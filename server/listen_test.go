@@ -111,7 +111,7 @@ func TestListenToTasks(t *testing.T) {
 // TestASessionHearsOfItsPrincipalsTasks: in the words of its own generation, and as any other notice.
 func TestASessionHearsOfItsPrincipalsTasks(t *testing.T) {
 	w := newWatcher(owner, nil, changes{})
-	w.listen(true)
+	w.listen()
 	for method, principal := range map[string]string{wire.NoteTaskStatus: "me", wire.NoteTask: "me", "of another": "you"} {
 		w.add(deck.Event{Kind: deck.TaskChanged, Task: "t", Principal: principal, Notice: drawbridge.Notice{Method: method}})
 	}
@@ -174,7 +174,7 @@ func TestListenRefuses(t *testing.T) {
 // TestNoticesAreBounded: who does not read misses notices, and costs bounded memory.
 func TestNoticesAreBounded(t *testing.T) {
 	w := newWatcher(owner, nil, changes{})
-	w.listen(true)
+	w.listen()
 	for range 10 * maxNotices {
 		w.add(deck.Event{Kind: deck.Noticed, Notice: drawbridge.Notice{Method: wire.NoteMessage}})
 	}

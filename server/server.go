@@ -19,6 +19,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -116,6 +117,8 @@ type Server struct {
 	lists    pages
 	sessions sessions
 	watchers watchers
+	// kept counts the bytes that sessions keep of their streams.
+	kept atomic.Int64
 
 	// life ends with Close; inside is whatever works for a caller.
 	life   context.Context
