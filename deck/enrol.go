@@ -16,6 +16,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
+	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
 // A Deck is the cards that can be called now, with their siblings. Its methods may be called from several goroutines.
@@ -216,7 +217,7 @@ func (d *Deck) enrolled(ctx context.Context, before *member, l drawbridge.Listin
 	m.resources = take(resources, l.Resources, before.resources)
 	m.templates = take(templates, l.Templates, before.templates)
 	m.pages = d.maker.pages(m)
-	skills := settings(l.Capabilities, declarations[0], extensionSkills)
+	skills := settings(l.Capabilities, wire.Declarations()[0], wire.ExtensionSkills)
 	m.skills, m.directories = skills != nil, readsDirectories(skills)
 	return m, nil
 }
