@@ -100,6 +100,29 @@ func TestAStatelessCallerIsAskedByAResult(t *testing.T) {
 	})
 }
 
+// TestAStatelessCallersRootsAreNotMadeUp has a server ask for roots between two calls of a caller who would name them in the
+// course of one: it hears no list, and can ask again.
+func TestAStatelessCallersRootsAreNotMadeUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{Roots: []string{"file:///ours"}})
+		answers := make(chan wire.Message, 1)
+		r.fake.on("", func(_ *fakeConn, m wire.Message) string { answers <- m; return "" })
+		r.call(echo(asker()))
+		r.fake.last().say(wire.Message{ID: json.RawMessage(`"late"`), Method: wire.MethodRootsList})
+		if m := <-answers; m.Result != nil || wire.ErrorCode(m.Error) != wire.CodeInternal {
+			t.Errorf("the server heard %s %s", m.Result, m.Error)
+		}
+		for _, c := range r.fake.conns {
+			if c != r.fake.last() {
+				c.say(wire.Message{ID: json.RawMessage(`"home"`), Method: wire.MethodRootsList})
+			}
+		}
+		if m := <-answers; string(m.Result) != `{"roots":[{"uri":"file:///ours"}]}` {
+			t.Errorf("where nobody can be asked the server heard %s %s", m.Result, m.Error)
+		}
+	})
+}
+
 func TestAnErrorThatDemandsAPageBecomesAQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, newFake(), Options{})
