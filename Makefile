@@ -9,7 +9,7 @@ TAGS := peers,bench
 
 .DEFAULT_GOAL := check
 .NOTPARALLEL:
-.PHONY: help check fmt tidy vet lint shape test build cross ci conform peers bench bench-smoke fuzz clean
+.PHONY: help check fmt tidy vet lint shape test build cross ci conform peers matrix bench bench-smoke fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -57,6 +57,11 @@ conform: peers/node_modules ## the official conformance suite, both generations,
 
 peers: peers/node_modules ## the Inspector, the SDK's client and npm's reference servers
 	$(GO) test -tags peers -count=1 -timeout 10m -v -skip '^TestConformance' ./peers
+
+matrix: ## every feature for clients and servers of both generations, as a table
+	@out=$$($(GO) test -count=1 -timeout 5m -v -run '^TestMatrix$$' ./gateway 2>&1); status=$$?; \
+	if [ $$status -ne 0 ]; then printf '%s\n' "$$out" | grep -v '^ *\(=== \|--- PASS\)'; exit $$status; fi; \
+	printf '%s\n' "$$out" | sed -n '/^ *feature  /,/^--- /{ /^--- /!s/^    //p; }'
 
 bench: ## the numbers, each beside its control, with bar and verdict
 	$(GO) test -tags bench -count=1 -timeout 30m -v -run '^TestNumbers$$' ./bench

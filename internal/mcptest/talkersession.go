@@ -231,7 +231,11 @@ func (r *retrier) ask(_ *turn, kinds []string) ([]json.RawMessage, error) {
 		r.known = append(r.known, answers)
 		return answers, nil
 	}
-	state, _ := json.Marshal(r.known) // what was JSON is JSON
-	return nil, later(`{"resultType":"input_required","requestState":` + string(wire.Quote(stateMark+string(state))) +
+	known := make([]string, len(r.known))
+	for i, round := range r.known {
+		known[i] = joined(round)
+	}
+	state := stateMark + "[" + strings.Join(known, ",") + "]"
+	return nil, later(`{"resultType":"input_required","requestState":` + string(wire.Quote(state)) +
 		`,"inputRequests":{` + questions[1:] + `},` + modernInfo + `}`)
 }
