@@ -164,14 +164,16 @@ func questionFeatures() []feature {
 		}},
 		{name: "a question that was not declared", prove: proveUndeclared},
 		{name: "a client refuses with an error", prove: proveRefusal, refused: [...]string{"", noRefusal, clientRefusal, noRefusal}},
-		{name: "cancelled while a question is open", prove: proveCancelledQuestion, needs: legacyClient},
+		{name: "a question is open until it is answered", prove: proveLateAnswer},
+		{name: "cancelled while a question is open", prove: proveCancelledQuestion, idle: map[drawbridge.Era]string{
+			drawbridge.Modern: "between two requests there is nothing to cancel",
+		}},
+		{name: "cancelled after a question", prove: proveCancelledAfter},
 		{name: "a server takes its question back", prove: proveRetracted, refused: [...]string{
 			"", "-32601 this generation has no words to take a question back", "-32601 this generation has no words to take a question back", "",
 		}},
 	}
 }
-
-func legacyClient(c cell, _ path) bool { return c.client == drawbridge.Legacy }
 
 // proveAnswers has the server ask rounds of a client, and looks what it was asked and what the server heard.
 func proveAnswers(b *box, script func(string, json.RawMessage) (string, string), rounds, want string, kinds ...string) string {
@@ -293,6 +295,50 @@ func proveCancelledQuestion(b *box) string {
 	default:
 		b.awaitRecord(b.T, before, "the cancellation", func(r mcptest.Record) bool { return r.Heard(wire.NoteCancelled) })
 	}
+	return ""
+}
+
+// proveLateAnswer has a client that thinks: a stateful one answers late, a stateless one comes back without an answer
+// first, and is asked again.
+func proveLateAnswer(b *box) string {
+	c, params := b.asker(), toolParams("ask", `{"rounds":[["form"]]}`)
+	if b.cell.client == drawbridge.Modern {
+		m := c.do(wire.MethodToolsCall, params)
+		c.answer = saying("")
+		m = c.do(wire.MethodToolsCall, c.retry(params, m.Result))
+		c.answer = politely
+		if m = c.do(wire.MethodToolsCall, c.retry(params, m.Result)); !answered(m) {
+			b.Errorf("in the end it answers %s%s", m.Result, m.Error)
+		}
+		return ""
+	}
+	late := make(chan struct{})
+	c.answer = func(string, json.RawMessage) (string, string) {
+		<-late
+		return formAnswer, ""
+	}
+	p := c.start(wire.MethodToolsCall, params)
+	c.awaitAsked(1)
+	other := b.plain().tool("echo", `{"text":"others go on"}`)
+	close(late)
+	if m := p.wait(); !answered(m) || textOf(other) != "others go on" {
+		b.Errorf("in the end it answers %s%s", m.Result, m.Error)
+	}
+	return ""
+}
+
+// proveCancelledAfter has a client answer a question, and then cancel the call, which is going on.
+func proveCancelledAfter(b *box) string {
+	c, before := b.asker(), len(b.records())
+	never := string(wire.Quote(filepath.Join(b.TempDir(), "never")))
+	params := toolParams("ask", `{"rounds":[["form"]],"when":`+never+`}`)
+	if b.cell.client == drawbridge.Modern {
+		params = c.retry(params, c.do(wire.MethodToolsCall, params).Result)
+	}
+	p := c.start(wire.MethodToolsCall, params)
+	b.awaitEvent(b.T, before, "has its answers", "ask")
+	p.giveUp()
+	b.awaitEvent(b.T, before, "cancelled", "ask")
 	return ""
 }
 

@@ -98,7 +98,8 @@ type rig struct {
 type plan struct {
 	server   drawbridge.Era
 	upstream string
-	// row has more members of the talker's row, others more rows, settings is a drawbridge.toml. All may be empty.
+	// row has more members of the talker's row, others names a server of mcptest that is mounted too, settings is a
+	// drawbridge.toml. All may be empty.
 	row, others, settings string
 }
 
@@ -125,7 +126,7 @@ func newRig(t testing.TB, p plan) *rig {
 		row = strings.TrimSuffix(row, "}") + "," + p.row + "}"
 	}
 	if p.others != "" {
-		row += "," + p.others
+		row += `,"other":` + string(mcptest.Row(t, p.others))
 	}
 	r.running = runGateway(t, `{"servers":{"up":`+row+`}}`, p.settings)
 	return r

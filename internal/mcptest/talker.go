@@ -21,8 +21,9 @@ import (
 //	echo {text}        says the text again
 //	fail {}            reports an error as a result
 //	broken {}          answers with an error object that has data
-//	ask {rounds}       asks what each round names, all of a round at once, and gives the answers back as structured
-//	                   content: {"rounds":[["form"],["sampling","roots"]]}. The kinds are form, url, sampling, tools
+//	ask {rounds, when} asks what each round names, all of a round at once, notifies progress after each, and gives the
+//	                   answers back as structured content, once the file "when" is there, where one is named:
+//	                   {"rounds":[["form"],["sampling","roots"]]}. The kinds are form, url, sampling, tools
 //	                   (sampling with tools) and roots. One that the client did not declare is asked for in the stateful
 //	                   generation, where a client may refuse, and left out as {"undeclared":KIND} in the other
 //	again {times}      sends the client back that many times with nothing but a requestState (stateless generation)
@@ -72,6 +73,8 @@ type turn struct {
 type asker interface {
 	// ask gives the answers to one round of questions. An error ends the turn: a later, a refusal, or the context's.
 	ask(c *turn, kinds []string) ([]json.RawMessage, error)
+	// fresh says whether a round was answered in this very request.
+	fresh(round int) bool
 	// declared is the client's capabilities.
 	declared() json.RawMessage
 }

@@ -147,6 +147,8 @@ func (s *talkSession) declared() json.RawMessage {
 	return s.caps
 }
 
+func (s *talkSession) fresh(int) bool { return true }
+
 // ask sends all questions of a round and waits for their answers. An error of the client's is one: {"error":OBJECT}.
 func (s *talkSession) ask(c *turn, kinds []string) ([]json.RawMessage, error) {
 	var waiting []chan wire.Message
@@ -177,6 +179,8 @@ type retrier struct {
 	// known are the rounds that are answered, round counts those that the turn came to.
 	known [][]json.RawMessage
 	round int
+	// before is how many rounds were answered before this request.
+	before int
 }
 
 // stateMark begins every state of a talker. It is opaque to everybody else, and must come back byte for byte.
@@ -199,8 +203,11 @@ func retrierOf(params json.RawMessage) (*retrier, error) {
 	if err := json.Unmarshal([]byte(rounds), &r.known); !mine || err != nil {
 		return nil, refuse(wire.CodeInvalidParams, "requestState is not mine: %s", state)
 	}
+	r.before = len(r.known)
 	return r, nil
 }
+
+func (r *retrier) fresh(round int) bool { return round >= r.before }
 
 func (r *retrier) declared() json.RawMessage { return r.caps }
 
