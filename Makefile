@@ -9,7 +9,7 @@ TAGS := peers,bench
 
 .DEFAULT_GOAL := check
 .NOTPARALLEL:
-.PHONY: help check fmt tidy vet lint shape test build cross ci conform peers matrix bench bench-smoke fuzz clean
+.PHONY: help check fmt tidy vet lint shape test matrix build cross ci conform peers bench bench-smoke fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -35,6 +35,11 @@ shape: ## the limits on the code's shape, with what the code has
 test: ## all tests that need nothing installed, in random order, with the race detector; on Postgres too where it is
 	internal/storetest/postgres.sh $(GO) test -race -shuffle=on -timeout 5m ./...
 
+matrix: ## every feature between clients and servers of both generations, as a table
+	@out=$$($(GO) test -count=1 -timeout 5m -v -run '^TestMatrix$$' ./gateway 2>&1); status=$$?; \
+	if [ $$status -ne 0 ]; then printf '%s\n' "$$out" | grep -v '^ *\(=== \|--- PASS\)'; exit $$status; fi; \
+	printf '%s\n' "$$out" | sed -n '/^ *feature  /,/^--- /{ /^--- /!s/^    //p; }'
+
 build: ## bin/drawbridge
 	$(GO) build -trimpath -o bin/drawbridge ./cmd/drawbridge
 
@@ -57,11 +62,6 @@ conform: peers/node_modules ## the official conformance suite, both generations,
 
 peers: peers/node_modules ## the Inspector, the SDK's client and npm's reference servers
 	$(GO) test -tags peers -count=1 -timeout 10m -v -skip '^TestConformance' ./peers
-
-matrix: ## every feature for clients and servers of both generations, as a table
-	@out=$$($(GO) test -count=1 -timeout 5m -v -run '^TestMatrix$$' ./gateway 2>&1); status=$$?; \
-	if [ $$status -ne 0 ]; then printf '%s\n' "$$out" | grep -v '^ *\(=== \|--- PASS\)'; exit $$status; fi; \
-	printf '%s\n' "$$out" | sed -n '/^ *feature  /,/^--- /{ /^--- /!s/^    //p; }'
 
 bench: ## the numbers, each beside its control, with bar and verdict
 	$(GO) test -tags bench -count=1 -timeout 30m -v -run '^TestNumbers$$' ./bench

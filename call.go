@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 )
 
 // An Era is a protocol generation, or a set of them: a server may speak both.
@@ -105,4 +106,11 @@ type Call struct {
 // A Result is a result object as bytes.
 type Result struct {
 	Raw json.RawMessage
+}
+
+// A Poller is a Peer whose caller can perhaps be told to hang up, and to come back after that time for what is still to
+// come of the call: "the server MAY close the connection without terminating the stream" (transports of 2025-11-25).
+// A bridge passes on what its server does; where the caller has no words for it nothing happens.
+type Poller interface {
+	Poll(after time.Duration)
 }

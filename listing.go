@@ -81,13 +81,14 @@ type Status struct {
 	Source string `json:"source,omitempty"`
 }
 
-// A Notice is what a server said outside any call: a log line, an updated resource. Session is set where the notice
-// belongs to one caller's own session with that server.
+// A Notice is what a server said outside any call: a log line, an updated resource. Principal is whose connection it came
+// on, empty for one that principals share; Session is set where it is one caller's own.
 type Notice struct {
-	Server  ServerID
-	Session string
-	Method  string
-	Params  json.RawMessage
+	Server    ServerID
+	Principal string
+	Session   string
+	Method    string
+	Params    json.RawMessage
 }
 
 // Watched says what of a server is watched: URIs of resources, and ids of tasks, both as the server knows them.

@@ -97,7 +97,7 @@ func (e *endpoint) carry(ctx context.Context, call drawbridge.Call) (drawbridge.
 		if err != nil {
 			return drawbridge.Result{}, err
 		}
-		result, err := s.do(ctx, call)
+		result, err := s.answer(ctx, call)
 		e.giveBack(s)
 		switch {
 		case err == nil:

@@ -209,8 +209,8 @@ func TestWhatIsSaidOutsideCallsIsANotice(t *testing.T) {
 		r.fake.last().note(wire.NoteMessage, `{"data":"private"}`)
 		synctest.Wait()
 		want := []drawbridge.Notice{
-			{Server: "fake", Method: wire.NoteResourceUpdated, Params: []byte(`{"uri":"a:b"}`)},
-			{Server: "fake", Session: "one", Method: wire.NoteMessage, Params: []byte(`{"data":1}`)},
+			{Server: "fake", Principal: owner, Method: wire.NoteResourceUpdated, Params: []byte(`{"uri":"a:b"}`)},
+			{Server: "fake", Principal: owner, Session: "one", Method: wire.NoteMessage, Params: []byte(`{"data":1}`)},
 		}
 		close(notices)
 		var got []drawbridge.Notice

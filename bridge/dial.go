@@ -32,7 +32,6 @@ func (g greeter) connectSSE(ctx context.Context) (*session, error) { return g.di
 
 func (g greeter) dial(ctx context.Context, sse bool) (*session, error) {
 	s := newSession(g.e, g.key)
-	s.sse = sse
 	if err := g.e.fleet.dial(ctx, s, sse); err != nil {
 		return nil, err
 	}

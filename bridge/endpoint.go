@@ -41,9 +41,10 @@ type endpoint struct {
 
 	// What is known of the server.
 	era     drawbridge.Era
-	sse     bool // an untyped URL turned out to be HTTP+SSE
 	listing *drawbridge.Listing
 	marks   map[string][]wire.ParamMark
+	// onlyTasks are the tools that are only to be had as tasks.
+	onlyTasks map[string]bool
 
 	// What Status tells beside that.
 	phase       drawbridge.Phase
@@ -83,7 +84,7 @@ func newEndpoint(f *Fleet, row config.Server) *endpoint {
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	if known, ok := f.o.Known[row.Hash]; ok && row.Hash != "" {
 		e.era, e.listing = known.Era, &known
-		e.marks = marksOf(row, known.Tools)
+		e.marks, e.onlyTasks = marksOf(row, known.Tools), onlyTasks(known.Tools)
 	}
 	return e
 }

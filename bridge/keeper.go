@@ -137,7 +137,7 @@ func (e *endpoint) attempt() (*watcher, error) {
 		return nil, err
 	}
 	e.mu.Lock()
-	e.era, e.sse = era, s.sse
+	e.era = era
 	e.opened(o, s)
 	e.mu.Unlock()
 	w := e.newWatcher(s)

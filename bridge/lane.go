@@ -13,13 +13,15 @@ import (
 
 // A stateless caller says with each request what it can be asked; a server of the stateful generation hears that once a
 // session. So such callers have sessions beside the home, one for each kind of client, which are opened with what that
-// client declares. Over HTTP calls share one: what the server says comes on the stream of the call that caused it. On a
-// pipe nothing tells which call a question or a log line belongs to, so there a session, then called a lane, has one
-// call at a time.
+// client declares. Nothing tells which call a question or a log line belongs to: a pipe has one stream for everything, and
+// over HTTP the reference servers ask on the stream outside requests. So a session for callers who can be asked, or want
+// to hear log lines, has one call at a time, and is called a lane.
 
 const (
-	// maxBeside is how many sessions for stateless callers an endpoint has; the one that was idle longest makes room.
-	maxBeside = 16
+	// maxBeside is how many sessions for stateless callers an endpoint has where each takes a process, maxBesideHTTP where
+	// it does not; the one that was idle longest makes room.
+	maxBeside     = 16
+	maxBesideHTTP = 128
 	// besideIdle is how long one of them may go unused.
 	besideIdle = time.Minute
 )
@@ -48,7 +50,7 @@ func (e *endpoint) keyFor(call drawbridge.Call) key {
 	case c.Era == drawbridge.Modern && (canBeAsked(c) || e.hearsLog(call)):
 		k.client = clientOf(c)
 		k.principal = c.Principal
-		k.lane = e.laned()
+		k.lane = 1
 	case c.Era == drawbridge.Modern && speaksForItself(c):
 		k.client = clientOf(c)
 		k.principal = c.Principal
@@ -64,23 +66,16 @@ func clientOf(c drawbridge.Caller) string {
 	return string(c.Client) + "\n" + string(c.Capabilities)
 }
 
-// laned is 1 where the sessions of stateless callers have one call at a time. It needs mu.
-func (e *endpoint) laned() int {
-	if e.oneStream() {
-		return 1
+// mostBeside is how many sessions for stateless callers there may be.
+func (e *endpoint) mostBeside() int {
+	if e.row.URL == "" {
+		return maxBeside
 	}
-	return 0
+	return maxBesideHTTP
 }
 
-// oneStream says whether all that a server says comes on one stream, whatever it belongs to: on a pipe, and over the
-// transport of 2024-11-05. It needs mu.
-func (e *endpoint) oneStream() bool { return e.row.URL == "" || e.row.Type == "sse" || e.sse }
-
-// hearsLog says whether the caller wants log lines that on a shared stream could be anybody's. It needs mu.
+// hearsLog says whether the caller wants log lines, which on a shared session could be anybody's.
 func (e *endpoint) hearsLog(call drawbridge.Call) bool {
-	if !e.oneStream() {
-		return false
-	}
 	if call.Caller.Era == drawbridge.Modern {
 		return levelOf(call.Params) != ""
 	}
@@ -112,7 +107,7 @@ func (e *endpoint) claim(k key) (key, bool) {
 		return k, true
 	}
 	fresh := key{}
-	for k.lane = 1; k.lane <= maxBeside; k.lane++ {
+	for k.lane = 1; k.lane <= e.mostBeside(); k.lane++ {
 		switch {
 		case e.claimed[k]:
 		case e.sessions[k] != nil:
@@ -122,7 +117,7 @@ func (e *endpoint) claim(k key) (key, bool) {
 			fresh = k
 		}
 	}
-	if fresh.lane == 0 || len(e.claimed) >= maxBeside {
+	if fresh.lane == 0 || len(e.claimed) >= e.mostBeside() {
 		return k, false
 	}
 	e.claimed[fresh] = true
@@ -153,7 +148,7 @@ func (e *endpoint) makeRoom() {
 			oldest = s
 		}
 	}
-	if n >= maxBeside && oldest != nil {
+	if n >= e.mostBeside() && oldest != nil {
 		delete(e.sessions, oldest.key)
 		oldest.lose(errIdle)
 	}

@@ -53,9 +53,9 @@ func (e *endpoint) relist(s *session, began time.Time) error {
 	if err != nil {
 		return e.mountFault("list", err)
 	}
-	marks := marksOf(e.row, l.Tools)
+	marks, only := marksOf(e.row, l.Tools), onlyTasks(l.Tools)
 	e.mu.Lock()
-	e.listing, e.marks = &l, marks
+	e.listing, e.marks, e.onlyTasks = &l, marks, only
 	if !began.IsZero() {
 		e.startMillis = max(1, time.Since(began).Milliseconds())
 	}

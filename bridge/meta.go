@@ -83,22 +83,27 @@ func fromServer(result json.RawMessage) json.RawMessage {
 	if !bytes.Contains(result, []byte("serverInfo")) {
 		return result
 	}
-	result = wire.Apply(result, wire.Drop("_meta", wire.MetaServerInfo))
-	for range wire.Members(wire.MetaOf(result)) {
-		return result
+	return withoutMeta(result, wire.MetaServerInfo)
+}
+
+// withoutMeta gives an object without a member of its _meta, and without _meta where that was all.
+func withoutMeta(object json.RawMessage, name string) json.RawMessage {
+	object = wire.Apply(object, wire.Drop("_meta", name))
+	for range wire.Members(wire.MetaOf(object)) {
+		return object
 	}
-	return wire.Apply(result, wire.Drop("_meta"))
+	return wire.Apply(object, wire.Drop("_meta"))
 }
 
 // MetaServer is the member of an elicitation's _meta that says which server asks.
 const MetaServer = talk.MetaServer
 
-// questionsNamed says so in the questions in a result of the modern generation that asks for input.
+// questionsNamed says so in the questions in a result of the modern generation that asks for input, or in a task that does.
 func questionsNamed(id drawbridge.ServerID, result json.RawMessage) json.RawMessage {
 	if !bytes.Contains(result, []byte(wire.MethodElicitation)) && !bytes.Contains(result, []byte(`elicitation\/create`)) {
 		return result
 	}
-	if wire.GetText(result, "resultType") != "input_required" {
+	if wire.GetText(result, "resultType") != "input_required" && wire.GetText(result, "status") != "input_required" {
 		return result
 	}
 	for m := range wire.Members(wire.Get(result, "inputRequests")) {

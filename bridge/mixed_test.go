@@ -384,19 +384,21 @@ func TestOnAPipeASessionOfStatelessCallersHasOneCallAtATime(t *testing.T) {
 	})
 }
 
-func TestOverHTTPStatelessCallersShareASession(t *testing.T) {
+func TestOverHTTPThereAreMoreSessionsAndNoneIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, newFake(), Options{}, overHTTP)
-		var work sync.WaitGroup
-		for range 3 {
-			work.Go(func() { r.call(echo(asker())) })
-		}
-		work.Wait()
+		r.asksBefore(elicits("7", `{}`))
 		theirs := asker()
 		theirs.Principal = "somebody else"
-		r.call(echo(theirs))
-		if n := r.fake.open(); n != 1+2 {
-			t.Errorf("%d connections, want the home and one for each principal", n)
+		for range maxBesideHTTP / 2 {
+			for _, c := range []drawbridge.Caller{asker(), theirs} {
+				if got := wire.GetText(r.call(echo(c)).Raw, "resultType"); got != "input_required" {
+					t.Fatal(got)
+				}
+			}
+		}
+		if n := r.fake.open(); n != 1+maxBesideHTTP {
+			t.Errorf("%d connections", n)
 		}
 	})
 }

@@ -22,6 +22,8 @@ func TestNamed(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"message":"?"}},"b":{"method":"roots/list"}},"n":1.0}`://
 		`{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"message":"?","_meta":{"drawbridge/server":"up"}}},"b":{"method":"roots/list"}},"n":1.0}`,
+		`{"taskId":"1","status":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{}}}}`://
+		`{"taskId":"1","status":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"_meta":{"drawbridge/server":"up"}}}}}`,
 		`{"content":[{"type":"text","text":"elicitation/create"}]}`: `{"content":[{"type":"text","text":"elicitation/create"}]}`,
 	} {
 		if got := string(questionsNamed("up", []byte(in))); got != want {

@@ -52,7 +52,6 @@ type session struct {
 	losing sync.Once
 	cause  error // set before lost is closed
 
-	sse    bool       // the transport is the one of 2024-11-05
 	began  bool       // there was a call; guarded by e.mu
 	levels sync.Mutex // is held while the level is set
 	level  string     // of log lines, as the server was told it
@@ -141,6 +140,8 @@ func (s *session) Notify(method string, params json.RawMessage) {
 		return
 	case wire.NoteProgress, wire.NoteListenAck, wire.NoteCancelled:
 		return // late, or of no meaning to anybody
+	case wire.NoteTask:
+		params = questionsNamed(s.e.row.ID, params)
 	}
 	if x := s.only(); x != nil && !link.AboutServer(method) {
 		x.Notify(method, params)
@@ -150,7 +151,11 @@ func (s *session) Notify(method string, params json.RawMessage) {
 	// what comes on a connection of stateless callers.
 	reachable := s.own() || s.key.principal == s.e.fleet.o.Principal && s.key.client == ""
 	if s.e.fleet.o.OnNotice != nil && reachable {
-		s.e.fleet.o.OnNotice(drawbridge.Notice{Server: s.e.row.ID, Session: s.key.session, Method: method, Params: params})
+		n := drawbridge.Notice{Server: s.e.row.ID, Session: s.key.session, Method: method, Params: params}
+		if s.own() || s.e.row.URL == "" && s.e.row.Share != "all" {
+			n.Principal = s.key.principal // else what they meet there is the same server, with the same credentials
+		}
+		s.e.fleet.o.OnNotice(n)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/label"
+	"github.com/drawbridge-mcp/drawbridge/deck/skill"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -39,6 +41,8 @@ func (d *Deck) Do(ctx context.Context, call drawbridge.Call) (drawbridge.Result,
 	switch call.Method {
 	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodComplete:
 		return d.do(ctx, call)
+	case wire.MethodDirectoryRead:
+		return d.doSkill(ctx, call)
 	}
 	switch prefix, _, _ := strings.Cut(call.Method, "/"); prefix {
 	case "tasks":
@@ -80,7 +84,7 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 	if err != nil {
 		return drawbridge.Result{}, err
 	}
-	result.Raw = t.public(call.Method, result.Raw)
+	result.Raw = d.view.Load().linked(call.Method, t.spec.Server, t.public(call.Method, result.Raw))
 	return d.sealResult(result, r), nil
 }
 
@@ -93,11 +97,17 @@ func (t target) public(method string, result json.RawMessage) json.RawMessage {
 		if own == t.own {
 			return t.said
 		}
-		return alike(t.spec.Server, t.said, own)
+		return label.Alike(t.spec.Server, t.said, own)
 	}
 	switch method {
 	case wire.MethodResourcesRead:
-		return eachURI(result, "contents", uri)
+		return label.EachURI(result, "contents", uri)
+	case wire.MethodDirectoryRead:
+		return label.EachURI(result, "resources", uri)
+	case wire.MethodSkillsGet:
+		if entry := wire.Get(result, "skill"); entry != nil {
+			return wire.Apply(result, wire.Put(skill.URIs(entry, uri), "skill"))
+		}
 	}
 	return result
 }
@@ -145,7 +155,7 @@ type params struct {
 func readParams(method string, raw json.RawMessage) (params, error) {
 	subject := "name"
 	switch method {
-	case wire.MethodResourcesRead:
+	case wire.MethodResourcesRead, wire.MethodSkillsGet, wire.MethodDirectoryRead:
 		subject = "uri"
 	case wire.MethodComplete:
 		subject = "ref"

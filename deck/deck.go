@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
@@ -58,17 +59,21 @@ type Question struct {
 
 // A Naming is a style in which bridged cards and prompts are named outward. A call by any style's name finds its card
 // where only one can be meant.
-type Naming string
+type Naming = label.Naming
 
 // The styles. The empty Naming is Qualified.
 const (
 	// Qualified is "<server>__<tool>".
-	Qualified Naming = "qualified"
+	Qualified = label.Qualified
 	// MCP is "mcp_<server>_<tool>", in lower case.
-	MCP Naming = "mcp"
+	MCP = label.MCP
 	// Bare leaves a legal name as the server gave it; of two the later in configuration order is qualified.
-	Bare Naming = "bare"
+	Bare = label.Bare
 )
+
+// Prefixes gives what a name of a server's card begins with where it says its server, in the styles Qualified and MCP. The
+// names of other servers may begin with one of them too.
+func Prefixes(server drawbridge.ServerID) []string { return label.Prefixes(server) }
 
 // Options are what a deck can do without. The zero value works.
 type Options struct {
@@ -86,6 +91,9 @@ type Options struct {
 	// makes them, all recognise them, so that a new key can take the place of an old one. Processes that answer for one
 	// another share them. None means a key of this deck alone.
 	StateKeys [][]byte
+	// Owner is the principal whose connections Watch is about; empty where there is only one. Another principal cannot
+	// watch a server that is Apart.
+	Owner string
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// MaxTools is how many tools of one server are enrolled where its Member does not say; 0 is DefaultMaxTools.

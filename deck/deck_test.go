@@ -51,6 +51,10 @@ func (f *fake) Do(_ context.Context, id drawbridge.ServerID, call drawbridge.Cal
 }
 
 func (f *fake) Watch(_ context.Context, id drawbridge.ServerID, w drawbridge.Watched) error {
+	if len(w.Tasks) > 0 {
+		f.hear("watch %s %v, tasks %v", id, w.URIs, w.Tasks)
+		return nil
+	}
 	f.hear("watch %s %v", id, w.URIs)
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/skill"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
@@ -23,6 +24,7 @@ type Deck struct {
 	maker    maker
 	journal  ledger.Journal
 	stream   string
+	watcher  string // the principal whose connections are watched
 	shipped  []*item
 	guards   []Guard
 	sealer   sealer
@@ -36,6 +38,7 @@ type Deck struct {
 	versions  atomic.Uint64
 	listeners listeners
 	watches   watches
+	skills    skill.Kept
 	handed    handed
 
 	// mu is held while the deck changes: one change at a time. Readers take the view.
@@ -49,7 +52,7 @@ type Deck struct {
 // one name.
 func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d := &Deck{
-		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, guards: o.Guards,
+		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, watcher: o.Owner, guards: o.Guards,
 		maker: maker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools,
 		beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
 	}
@@ -133,6 +136,7 @@ func (d *Deck) Configure(ctx context.Context, servers []Member) error {
 		for _, m := range v.members {
 			if _, ok := rows[m.ID]; !ok {
 				d.watches.forget(m.ID)
+				d.skills.Forget(m.ID)
 				d.handed.forget(m.ID)
 			}
 		}
@@ -211,6 +215,8 @@ func (d *Deck) enrolled(ctx context.Context, before *member, l drawbridge.Listin
 	m.resources = take(resources, l.Resources, before.resources)
 	m.templates = take(templates, l.Templates, before.templates)
 	m.pages = d.maker.pages(m)
+	skills := settings(l.Capabilities, declarations[0], extensionSkills)
+	m.skills, m.directories = skills != nil, readsDirectories(skills)
 	return m, nil
 }
 

@@ -8,11 +8,13 @@ import (
 )
 
 // Concerns says whether the caller may hear of the event. What a server says is for those who may call it, and what it
-// says in a session of one caller's own for that caller alone.
+// says in a session of one caller's own for that caller alone, as on one principal's connection for that principal.
 func (e Event) Concerns(caller drawbridge.Caller) bool {
 	n := e.Notice
-	if e.Principal != "" && e.Principal != caller.Principal {
-		return false
+	for _, principal := range []string{e.Principal, n.Principal} {
+		if principal != "" && principal != caller.Principal {
+			return false
+		}
 	}
 	if n.Session != "" && n.Session != caller.Session {
 		return false

@@ -17,7 +17,6 @@ import (
 const (
 	extensionApps   = "io.modelcontextprotocol/ui"
 	extensionSkills = "io.modelcontextprotocol/skills"
-	extensionTasks  = "io.modelcontextprotocol/tasks"
 
 	extensionClientCredentials = "io.modelcontextprotocol/oauth-client-credentials"
 	extensionEnterprise        = "io.modelcontextprotocol/enterprise-managed-authorization"
@@ -30,7 +29,7 @@ var declarations = []string{"extensions", "experimental"}
 // isForeign says whether an extension is one that the deck knows nothing of.
 func isForeign(extension string) bool {
 	switch extension {
-	case extensionApps, extensionSkills, extensionTasks, extensionClientCredentials, extensionEnterprise:
+	case extensionApps, extensionSkills, wire.ExtensionTasks, extensionClientCredentials, extensionEnterprise:
 		return false
 	}
 	return true

@@ -10,11 +10,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
-// List gives what the caller sees by one of the list methods: tools/list, prompts/list, resources/list or
-// resources/templates/list. The error is a *drawbridge.Fault NotFound for any other method.
+// List gives what the caller sees by one of the list methods: tools/list, prompts/list, resources/list,
+// resources/templates/list or skills/list. The error is a *drawbridge.Fault NotFound for any other method, and for
+// skills/list where no server that the caller may know of has skills; for that method it may be a server's as well, since
+// skills are asked for when a caller does.
 func (d *Deck) List(ctx context.Context, caller drawbridge.Caller, method string) (List, error) {
 	if d.beforeList != nil {
 		d.beforeList(ctx)
+	}
+	if method == wire.MethodSkillsList {
+		return d.listSkills(ctx, caller)
 	}
 	s := d.view.Load().byMethod(method)
 	if s == nil {

@@ -17,7 +17,8 @@ type MemberStatus struct {
 	// Cards and Prompts have the names they are listed by; Resources and Templates count.
 	Cards, Prompts       []drawbridge.CardName
 	Resources, Templates int
-	// Clashes are the names and URIs that this server shares with an earlier one.
+	// Clashes are the names and URIs that this server shares with an earlier one. Skills are asked for when a caller does:
+	// theirs are as they were then.
 	Clashes []Clash
 	// LeftOut is what the server offers that is not on the deck.
 	LeftOut []LeftOut
@@ -25,7 +26,7 @@ type MemberStatus struct {
 
 // A Clash is a name or URI that two servers would have, of which the first in configuration order has it.
 type Clash struct {
-	// Kind is "tool", "prompt", "resource" or "template".
+	// Kind is "tool", "prompt", "resource", "template" or "skill".
 	Kind string
 	// Name is what both would be listed by.
 	Name string
@@ -37,7 +38,7 @@ type Clash struct {
 
 // LeftOut is something a server offers that is not on the deck.
 type LeftOut struct {
-	// Kind is "tool", "prompt", "resource" or "template".
+	// Kind is "tool", "prompt", "resource", "template" or "skill".
 	Kind string
 	// Name is its own name; empty where it has none.
 	Name string
@@ -62,6 +63,8 @@ func (d *Deck) Members() []MemberStatus {
 		for _, s := range v.shelves() {
 			st.LeftOut = append(st.LeftOut, s.leftOut[m.ID]...)
 		}
+		clashes, leftOut := d.skillNotes(m.ID)
+		st.Clashes, st.LeftOut = append(st.Clashes, clashes...), append(st.LeftOut, leftOut...)
 		out = append(out, st)
 	}
 	return out

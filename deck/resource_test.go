@@ -3,6 +3,7 @@ package deck
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -172,3 +173,63 @@ func TestARequestStateGoesOutSealedAndComesBackOpen(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+func TestLinksOfAServerLeadToItsOwnResources(t *testing.T) {
+	const (
+		content = `[{"type":"resource_link","uri":"same://x","name":"n"},{"type":"text","text":"same://x"},` +
+			`{"type":"resource","resource":{"uri":"same://x","text":""}},{"type":"resource_link","uri":"doc://2","size":1.0}]`
+		theirs = `[{"type":"resource_link","uri":"drawbridge+b:same://x","name":"n"},{"type":"text","text":"same://x"},` +
+			`{"type":"resource","resource":{"uri":"drawbridge+b:same://x","text":""}},{"type":"resource_link","uri":"doc://2","size":1.0}]`
+		message = `{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"same://x"}}},{"role":"user","content":{"type":"text","text":"t"}}]}`
+	)
+	up := &fake{answer: func(_ drawbridge.ServerID, c drawbridge.Call) (drawbridge.Result, error) {
+		if c.Method == wire.MethodPromptsGet {
+			return drawbridge.Result{Raw: json.RawMessage(message)}, nil
+		}
+		return drawbridge.Result{Raw: json.RawMessage(`{"content":` + content + `,"structuredContent":{"uri":"same://x"}}`)}, nil
+	}}
+	a, b := library("a", []string{"same://x"}, nil), library("b", []string{"same://x", "doc://2"}, nil)
+	a.Tools, b.Tools = []json.RawMessage{tool("look")}, []json.RawMessage{tool("look")}
+	a.Prompts, b.Prompts = objects("name", "ask"), objects("name", "ask")
+	d := open(t, up, Options{}, a, b)
+	for _, tt := range []struct{ method, name, want string }{
+		{wire.MethodToolsCall, "a__look", `{"content":` + content + `,"structuredContent":{"uri":"same://x"}}`},
+		{wire.MethodToolsCall, "b__look", `{"content":` + theirs + `,"structuredContent":{"uri":"same://x"}}`},
+		{wire.MethodPromptsGet, "a__ask", message},
+		{wire.MethodPromptsGet, "b__ask", strings.Replace(message, "same://x", "drawbridge+b:same://x", 1)},
+	} {
+		result, err := d.Do(t.Context(), drawbridge.Call{Caller: ada, Method: tt.method, Params: objects("name", tt.name)[0]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.want, string(result.Raw)); diff != "" {
+			t.Errorf("%s %s (-want +got):\n%s", tt.method, tt.name, diff)
+		}
+	}
+}
+
+// FuzzLinks goes through results of any kind: what comes out is JSON, and the same bytes where no URI is to be changed.
+func FuzzLinks(f *testing.F) {
+	f.Add(`{"content":[{"type":"resource_link","uri":"same://x"},{"type":"resource","resource":{"uri":"same://x"}}]}`)
+	f.Add(`{"messages":[{"content":{"type":"resource","resource":{"uri":"same://x"}}}],"contents":[ 1 ]}`)
+	f.Add(`{"content":{"type":7},"messages":[[]],"content":[{"type":"resource","resource":[]}]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		result := json.RawMessage(text)
+		if wire.Valid(result) != nil {
+			t.Skip()
+		}
+		d := open(t, &fake{}, Options{}, library("a", []string{"same://x"}, nil), library("b", []string{"same://x"}, nil))
+		for _, method := range []string{wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead} {
+			got := d.view.Load().linked(method, "b", result)
+			if err := wire.Valid(got); err != nil {
+				t.Errorf("%s: %s becomes %s: %v", method, text, got, err)
+			}
+			if !strings.Contains(text, "same") && !strings.Contains(text, `\`) && string(got) != text {
+				t.Errorf("%s: %s becomes %s", method, text, got)
+			}
+			if got := d.view.Load().linked(method, "a", result); string(got) != text {
+				t.Errorf("%s: of the first server %s becomes %s", method, text, got)
+			}
+		}
+	})
+}

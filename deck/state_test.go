@@ -1,6 +1,7 @@
 package deck
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -56,6 +57,27 @@ func TestRequestStateOpensForItsRequestAlone(t *testing.T) {
 	clock = noon.Add(stateLife + time.Second)
 	if _, err := s.open(envelope, mine); !errors.Is(err, errStateExpired) {
 		t.Errorf("a second too late: %v, want %v", err, errStateExpired)
+	}
+}
+
+func TestKeysOfRequestStatesChangeWithTime(t *testing.T) {
+	r := request{principal: "ada", server: "s", method: "tools/call", own: "t"}
+	state, early, late := json.RawMessage(`"x"`), []byte{7: 1}, []byte{5: 1, 7: 0}
+	if key := []byte("key"); bytes.Equal(stateMAC(key, early, state, r), stateMAC(key, late, state, r)) {
+		t.Error("the same MAC at two times")
+	}
+	if bytes.Equal(derive([]byte("key"), "request state", early), derive([]byte("key"), "request state", late)) ||
+		bytes.Equal(derive([]byte("key"), "a", nil), derive([]byte("key"), "b", nil)) {
+		t.Error("two uses share a key")
+	}
+	// A new master key takes the place of an old one while states of the old one are on their way.
+	before := newSealer([][]byte{[]byte("old")}, time.Now)
+	after := newSealer([][]byte{[]byte("new"), []byte("old")}, time.Now)
+	if got, err := after.open(before.seal(state, r), r); string(got) != `"x"` || err != nil {
+		t.Errorf("a state of the old key: %s, %v", got, err)
+	}
+	if _, err := before.open(after.seal(state, r), r); !errors.Is(err, errStateForeign) {
+		t.Errorf("the old key alone opens a state of the new one: %v", err)
 	}
 }
 

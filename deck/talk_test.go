@@ -103,6 +103,30 @@ func TestNoticesAreForThoseTheyConcern(t *testing.T) {
 	}
 }
 
+func TestWhatOnePrincipalsProcessSaysIsForThatPrincipal(t *testing.T) {
+	d := open(t, &fake{}, Options{Owner: ada.Principal}, library("a", []string{"r://1"}, nil), library("met", []string{"m://1"}, nil))
+	if err := d.Configure(t.Context(), []Member{{ID: "a", Row: "row-a", Apart: true}, {ID: "met", Row: "row-met"}}); err != nil {
+		t.Fatal(err)
+	}
+	events := listen(t, d)
+	d.Notice(drawbridge.Notice{Server: "a", Principal: ada.Principal, Method: wire.NoteMessage})
+	d.Notice(drawbridge.Notice{Server: "met", Method: wire.NoteMessage})
+	carl := ada
+	carl.Principal = "carl"
+	for i, want := range []bool{false, true} {
+		if e := (*events)[i]; !e.Concerns(ada) || e.Concerns(carl) != want {
+			t.Errorf("%+v concerns carl: %t", e, !want)
+		}
+	}
+	wantFault(t, d.Subscribe(t.Context(), carl, "r://1"), drawbridge.PolicyBlocked,
+		"watch r://1: each principal has a process of this server, and only the owner's is watched")
+	for _, err := range []error{d.Subscribe(t.Context(), ada, "r://1"), d.Subscribe(t.Context(), carl, "m://1")} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestALogLevelIsTheSessionsOwn(t *testing.T) {
 	up := &fake{}
 	d := open(t, up, Options{}, listing("a", "x"))

@@ -14,8 +14,8 @@ import (
 // A call may outlive its answer: it becomes a task, which is asked after, answered and cancelled by its id. There are two
 // forms, and they do not mix: the extension of the modern generation (SEP-2663), where the server decides, and the
 // experiment of 2025-11-25, where the caller does. A task passes between a caller and a server that speak the same form.
-// In the mixed cells there are none: a server of the other form is asked in a way that it answers plainly, and where a
-// tool of 2025-11-25 is only to be had as a task, the deck asks for one itself and gives its result as the plain answer.
+// In the mixed cells there are none: a server of the other form is asked in a way that it answers plainly. A tool of
+// 2025-11-25 that is only to be had as a task is the upstream's business: who asks for none gets a plain answer.
 
 // doTask carries out a request about a task.
 func (d *Deck) doTask(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {

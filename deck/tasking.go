@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
-	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -55,9 +54,6 @@ func (d *Deck) send(ctx context.Context, t target, call drawbridge.Call) (drawbr
 		wire.Get(call.Params, "task") != nil
 	if asked && !k.mayAsk(call.Caller) {
 		call.Params, asked = wire.Apply(call.Params, wire.Drop("task")), false
-	}
-	if call.Method == wire.MethodToolsCall && !asked && k.required(t.spec.Definition) {
-		return k.asTask(ctx, call)
 	}
 	if k.offered != nil {
 		call.Peer = k.peer(call.Peer)
@@ -168,7 +164,7 @@ func (k tasking) outward(result json.RawMessage) json.RawMessage {
 	case !bytes.Contains(result, aboutTask):
 		return result
 	case k.mixed():
-		return withoutTask(result)
+		return wire.Apply(result, wire.Drop("_meta", wire.MetaRelatedTask))
 	}
 	return belonging(result, k.given)
 }
@@ -180,7 +176,7 @@ func (k tasking) toldOf(params json.RawMessage) (json.RawMessage, bool) {
 		return params, true
 	}
 	if k.mixed() {
-		return withoutTask(params), true
+		return wire.Apply(params, wire.Drop("_meta", wire.MetaRelatedTask)), true
 	}
 	if own, ok := wire.Text(wire.Get(params, "_meta", wire.MetaRelatedTask, "taskId")); ok {
 		if _, ok := k.held(own); !ok {
@@ -241,87 +237,4 @@ func (p taskPeer) Ask(ctx context.Context, method string, params json.RawMessage
 	}
 	answer, err := p.Peer.Ask(ctx, method, params)
 	return p.k.inward(answer), err
-}
-
-// required says whether a tool is only to be had as a legacy task.
-func (k tasking) required(definition json.RawMessage) bool {
-	return k.offered != nil && bytes.Contains(definition, []byte("taskSupport")) &&
-		wire.GetText(definition, "execution", "taskSupport") == "required" &&
-		wire.Get(k.offered, "requests", "tools", "call") != nil
-}
-
-// abandonTime bounds what a caller waits for whose call is over.
-const abandonTime = 5 * time.Second
-
-// asTask asks for a task and waits for its result, which it gives as if there had been no task: tasks/result is answered
-// when the task is over, within the time that a call has. A task whose result nobody gets is cancelled. A modern caller
-// is not asked anything meanwhile: what parks a question of the server's is one request, and this is two.
-func (k tasking) asTask(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
-	if call.Caller.Era == drawbridge.Modern {
-		call.Caller.Capabilities = json.RawMessage(`{}`)
-	}
-	if call.Peer != nil {
-		call.Peer = untasked{call.Peer}
-	}
-	fetch := call
-	call.Params = wire.Apply(call.Params, wire.Put(json.RawMessage(`{}`), "task"))
-	created, err := k.d.up.Do(ctx, k.server, call)
-	if err != nil {
-		return drawbridge.Result{}, err
-	}
-	own, ok := wire.Text(wire.Get(created.Raw, "task", "taskId"))
-	if !ok {
-		return created, nil // it has answered plainly after all
-	}
-	id := wire.Put(wire.Quote(own), "taskId")
-	fetch.Method, fetch.Params = wire.MethodTasksResult, wire.Apply(nil, id)
-	if meta := wire.MetaOf(call.Params); meta != nil {
-		fetch.Params = wire.Apply(fetch.Params, wire.Put(meta, "_meta"))
-	}
-	result, err := k.d.up.Do(ctx, k.server, fetch)
-	if err != nil {
-		if f := drawbridge.AsFault(err); f.Raw == nil {
-			k.abandon(ctx, fetch, wire.Apply(nil, id))
-		}
-		return drawbridge.Result{}, err
-	}
-	result.Raw = withoutTask(result.Raw)
-	return result, nil
-}
-
-// abandon cancels a task, where the server lets it.
-func (k tasking) abandon(ctx context.Context, call drawbridge.Call, params json.RawMessage) {
-	if wire.Get(k.offered, "cancel") == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTime)
-	defer cancel()
-	call.Method, call.Params, call.Peer = wire.MethodTasksCancel, params, nil
-	if _, err := k.d.up.Do(ctx, k.server, call); err != nil {
-		k.d.log.Debug("a task outlives its call", "server", k.server, "err", err)
-	}
-}
-
-// withoutTask takes out of _meta which task something belongs to, for one who knows of none.
-func withoutTask(object json.RawMessage) json.RawMessage {
-	if !bytes.Contains(object, aboutTask) {
-		return object
-	}
-	object = wire.Apply(object, wire.Drop("_meta", wire.MetaRelatedTask))
-	for range wire.Members(wire.MetaOf(object)) {
-		return object
-	}
-	return wire.Apply(object, wire.Drop("_meta"))
-}
-
-// untasked is the caller's half of a conversation about a task that the caller knows nothing of.
-type untasked struct{ drawbridge.Peer }
-
-// Notify passes on what the server says, but for which task it belongs to; Ask does it with what the server asks.
-func (p untasked) Notify(ctx context.Context, method string, params json.RawMessage) error {
-	return p.Peer.Notify(ctx, method, withoutTask(params))
-}
-
-func (p untasked) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	return p.Peer.Ask(ctx, method, withoutTask(params))
 }

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/label"
+	"github.com/drawbridge-mcp/drawbridge/deck/skill"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -21,6 +24,10 @@ type view struct {
 	members                              []*member
 	byID                                 map[drawbridge.ServerID]*member
 	tools, prompts, resources, templates *shelf
+	// ground says whose resources lie where, renamed which are called by another URI than their own. They are made when they
+	// are first needed.
+	ground  *skill.Ground
+	renamed func() map[drawbridge.ServerID]map[string]string
 }
 
 // A member is a configured server with what it offers, vetted and named. It is a value too.
@@ -33,6 +40,8 @@ type member struct {
 	// pages are resources that the tools name as their pages and that the server does not list.
 	pages   []*item
 	leftOut []LeftOut
+	// skills and directories say that the server answers the methods for skills, and the one for directories.
+	skills, directories bool
 }
 
 func (v *view) member(id drawbridge.ServerID) *member { return v.byID[id] }
@@ -48,6 +57,7 @@ func newView(shipped []*item, members []*member, old *view, next func() uint64) 
 		own = append(own, stack{scopes: it.spec.Scopes, items: []*item{it}})
 	}
 	v.resources = newShelf(resources, stacks(members, resources, func(m *member) []*item { return m.resources }), old.shelf(resources), next)
+	v.ground, v.renamed = v.groundOf(), sync.OnceValue(v.renames)
 	// The tools come after the resources: which URI a tool's page has depends on who has it already.
 	v.tools = newShelf(tools, append(own, stacks(members, tools, v.dressed)...), old.shelf(tools), next)
 	v.prompts = newShelf(prompts, stacks(members, prompts, func(m *member) []*item { return m.prompts }), old.shelf(prompts), next)
@@ -175,18 +185,18 @@ func (mk maker) item(k kind, server drawbridge.ServerID, o offer) *item {
 	it := &item{raw: o.raw}
 	switch k {
 	case tools:
-		it.names = names(mk.naming, server, o.own)
+		it.names = label.Names(mk.naming, server, o.own)
 		it.card = BridgeCard(mk.up, server, it.names[0], o.raw)
 		it.spec = it.card.Spec()
 		it.pages = pagesOf(o.raw)
 		return it
 	case prompts:
-		it.names = names(mk.naming, server, o.own)
+		it.names = label.Names(mk.naming, server, o.own)
 	default:
-		it.names = mk.uris(server, o.own)
+		it.names = label.URIs(mk.naming, server, o.own)
 	}
 	if k == templates {
-		it.template, _ = parseTemplate(o.own) // what is no template is listed and matches nothing
+		it.template, _ = label.ParseTemplate(o.own) // what is no template is listed and matches nothing
 	}
 	it.spec = drawbridge.Spec{
 		Name: it.names[0], Server: server, Tool: o.own,

@@ -2,6 +2,7 @@ package deck
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -68,6 +69,12 @@ func (d *Deck) Subscribe(ctx context.Context, caller drawbridge.Caller, uri stri
 	}
 	if err := d.allow(ctx, call, t.spec); err != nil {
 		return err
+	}
+	if m := d.view.Load().member(t.spec.Server); m != nil && m.Apart && d.watcher != "" && d.watcher != caller.Principal {
+		return &drawbridge.Fault{
+			Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked, Step: "watch " + clip(uri),
+			Err: errors.New("each principal has a process of this server, and only the owner's is watched"),
+		}
 	}
 	return d.watch(ctx, subscription{caller.Principal, caller.Session, uriTopic, uri}, t.spec.Server, t.own)
 }

@@ -35,6 +35,9 @@ type client struct {
 	// marks are the arguments that travel in headers too, by tool.
 	marks map[string][]wire.ParamMark
 
+	// told is the answer to initialize.
+	told json.RawMessage
+
 	lastID atomic.Int64
 	work   sync.WaitGroup
 
@@ -116,6 +119,7 @@ func newClient(t testing.TB, era drawbridge.Era, protocol, caps string, open fun
 		if got := wire.GetText(m.Result, "protocolVersion"); got != protocol {
 			t.Fatalf("initialize answers %s%s", m.Result, m.Error)
 		}
+		c.told = m.Result
 		c.note(wire.NoteInitialized, "")
 	}
 	return c

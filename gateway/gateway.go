@@ -168,7 +168,7 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	view := &control{}
 	g.deck, err = deck.New(ctx, g.starter, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: g.db, Stream: streamOf(c),
-		Cards: cards.Catalogue(view), StateKeys: [][]byte{key},
+		Cards: cards.Catalogue(view), StateKeys: [][]byte{key}, Owner: g.owner.Principal,
 		BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
 	})
 	if err != nil {

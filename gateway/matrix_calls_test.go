@@ -168,6 +168,9 @@ func questionFeatures() []feature {
 		{name: "cancelled while a question is open", prove: proveCancelledQuestion, idle: map[drawbridge.Era]string{
 			drawbridge.Modern: "between two requests there is nothing to cancel",
 		}},
+		{name: "a connection is lost, and the answer resumed", prove: proveResumed, door: "HTTP", idle: map[drawbridge.Era]string{
+			drawbridge.Modern: "the end of a connection cancels its request",
+		}},
 		{name: "cancelled after a question", prove: proveCancelledAfter},
 		{name: "a server takes its question back", prove: proveRetracted, refused: [...]string{
 			"", "-32601 this generation has no words to take a question back", "-32601 this generation has no words to take a question back", "",
@@ -323,6 +326,26 @@ func proveLateAnswer(b *box) string {
 	close(late)
 	if m := p.wait(); !answered(m) || textOf(other) != "others go on" {
 		b.Errorf("in the end it answers %s%s", m.Result, m.Error)
+	}
+	return ""
+}
+
+// proveResumed has the client's connection break while it thinks. It goes on where it was.
+func proveResumed(b *box) string {
+	c := b.asker()
+	thinking := make(chan struct{})
+	c.answer = func(string, json.RawMessage) (string, string) {
+		<-thinking
+		return formAnswer, ""
+	}
+	p := c.start(wire.MethodToolsCall, toolParams("ask", `{"rounds":[["form"]]}`))
+	c.awaitAsked(1)
+	p.cancel()
+	<-p.done
+	c.work.Go(func() { close(thinking) })
+	m, err := c.line.(*httpLine).resume(c.ctx, p.id, c.hear)
+	if err != nil || !answered(m) {
+		b.Errorf("the resumed answer is %s%s, %v", m.Result, m.Error, err)
 	}
 	return ""
 }

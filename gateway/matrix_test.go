@@ -42,6 +42,8 @@ type feature struct {
 	plan  plan
 	// idle says why there is nothing to prove for clients of a generation, in words for the table.
 	idle map[drawbridge.Era]string
+	// door is the only one that the feature has a meaning at; empty is both.
+	door string
 }
 
 // refusedFor names the errors of the boxes by the client's generation, whatever the server's is.
@@ -97,6 +99,9 @@ func verdictOf(t *testing.T, f feature, i int, c cell, shared map[plan]*rig) str
 	}
 	good := t.Run(f.name+"/"+c.String(), func(inner *testing.T) {
 		for _, p := range paths {
+			if f.door != "" && f.door != p.door {
+				continue
+			}
 			inner.Run(p.String(), func(inner *testing.T) {
 				plan := f.plan
 				plan.server, plan.upstream = c.server, p.upstream

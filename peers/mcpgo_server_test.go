@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -75,12 +76,12 @@ func mcpGoRow(t *testing.T, name string, args ...string) row {
 type mcpGo struct {
 	*server.MCPServer
 
-	mu        sync.Mutex
-	cancelled map[string]int
+	mu                 sync.Mutex
+	waiting, cancelled map[string]int
 }
 
 func newMCPGo() *mcpGo {
-	s := &mcpGo{cancelled: map[string]int{}}
+	s := &mcpGo{waiting: map[string]int{}, cancelled: map[string]int{}}
 	s.MCPServer = server.NewMCPServer("peers-mcp-go", "1", server.WithToolCapabilities(true), server.WithLogging(),
 		server.WithResourceCapabilities(true, true), server.WithPromptCapabilities(true), server.WithElicitation(), server.WithRoots(),
 		server.WithCompletions(), server.WithPromptCompletionProvider(greetings{}))
@@ -93,7 +94,8 @@ func newMCPGo() *mcpGo {
 	s.AddTool(mcp.NewTool("ask", mcp.WithDescription("Asks for a name, then for words and roots at once.")), ask)
 	s.AddTool(mcp.NewTool("count", mcp.WithDescription("Counts to three, and tells its progress.")), s.count)
 	s.AddTool(mcp.NewTool("wait", mcp.WithDescription("Waits until it is cancelled."), key), s.wait)
-	s.AddTool(mcp.NewTool("cancelled", mcp.WithDescription("Says how often wait was cancelled."), key), s.cancellations)
+	s.AddTool(mcp.NewTool("waiting", mcp.WithDescription("Says how many wait."), key), s.tell(s.waiting))
+	s.AddTool(mcp.NewTool("cancelled", mcp.WithDescription("Says how often wait was cancelled."), key), s.tell(s.cancelled))
 	s.AddTool(mcp.NewTool("touch", mcp.WithDescription("Tells that the note has changed.")), s.touch)
 	s.AddTool(mcp.NewTool("grow", mcp.WithDescription("Adds a tool."), key), s.grow)
 	s.AddResource(mcp.NewResource(note, "note"), func(context.Context, mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
@@ -136,7 +138,10 @@ func ask(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) 
 	}).ToolResult(), nil
 }
 
+// count takes its time: mcp-go sends notifications from a goroutine of its own, behind the answer of a call that is fast.
 func (s *mcpGo) count(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	work := time.NewTicker(30 * time.Millisecond)
+	defer work.Stop()
 	for n := 1; n <= 3; n++ {
 		if r.Params.Meta == nil || r.Params.Meta.ProgressToken == nil {
 			break
@@ -145,22 +150,31 @@ func (s *mcpGo) count(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallTool
 		if err := s.SendNotificationToClient(ctx, "notifications/progress", params); err != nil {
 			return nil, err
 		}
+		<-work.C
 	}
 	return mcp.NewToolResultText("three"), nil
 }
 
 func (s *mcpGo) wait(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	s.add(s.waiting, r, 1)
 	<-ctx.Done()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cancelled[r.GetString("key", "")]++
+	s.add(s.waiting, r, -1)
+	s.add(s.cancelled, r, 1)
 	return nil, ctx.Err()
 }
 
-func (s *mcpGo) cancellations(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (s *mcpGo) add(count map[string]int, r mcp.CallToolRequest, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return mcp.NewToolResultText(fmt.Sprint(s.cancelled[r.GetString("key", "")])), nil
+	count[r.GetString("key", "")] += n
+}
+
+func (s *mcpGo) tell(count map[string]int) server.ToolHandlerFunc {
+	return func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return mcp.NewToolResultText(fmt.Sprint(count[r.GetString("key", "")])), nil
+	}
 }
 
 func (s *mcpGo) touch(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {

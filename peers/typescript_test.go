@@ -4,25 +4,88 @@ package peers
 
 import (
 	"bytes"
-	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // TestTypeScript has both versions of the TypeScript SDK tell the same story against one URL.
 func TestTypeScript(t *testing.T) {
 	url := serveStory(t)
-	for _, script := range []string{"v1.mjs", "v2.mjs"} {
+	for script, protocol := range map[string]era{"v1.mjs": legacy, "v2.mjs": modern} {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
-			got := tellStory(t, script, url, script[:2])
-			text, _ := json.MarshalIndent(got, "", "  ")
-			t.Logf("%s", text)
+			holdStory(t, protocol, tellStory(t, script, url, script[:2]))
 		})
 	}
+}
+
+// holdStory looks at what a client says it saw. The questions come in any order where they were asked together.
+func holdStory(t *testing.T, protocol era, got map[string]any) {
+	t.Helper()
+	for member, names := range map[string][]string{
+		"tools":     {"every__echo", "every__simulate-research-query", "sdk__test_simple_text", "gomodern__ask", "golegacy__ask", "gopipe__ask"},
+		"prompts":   {"every__simple-prompt", "sdk__test_simple_prompt", "gomodern__greet", "golegacy__greet", "gopipe__greet"},
+		"resources": {"test://static-text", "peers://note", "drawbridge+golegacy:peers://note", "drawbridge+gopipe:peers://note"},
+		"templates": {"demo://resource/dynamic/text/{resourceId}", "test://template/{id}/data"},
+	} {
+		listed, _ := got[member].([]any)
+		for _, name := range names {
+			if !slices.Contains(listed, any(name)) {
+				t.Errorf("%s: no %s in %v", member, name, listed)
+			}
+		}
+		delete(got, member)
+	}
+	// mcp-go drops a notification now and then where it begins its stream.
+	if seen, _ := got["progress modern"].([]any); len(seen) == 0 || seen[len(seen)-1] != "3/3" {
+		t.Errorf("progress modern: %v", seen)
+	}
+	delete(got, "progress modern")
+	for step, want := range map[string]string{
+		"elicit legacy": "- Name: Ada", "sample legacy": "words of a model", "roots legacy": "URI: file:///peers", "unknown tool": "Unknown tool: nobody__nothing",
+	} {
+		if said := fmt.Sprint(got[step]); !strings.Contains(said, want) {
+			t.Errorf("%s: got %s, want %q in it", step, said, want)
+		}
+		delete(got, step)
+	}
+	if diff := cmp.Diff(story(protocol), got, cmpopts.SortSlices(func(a, b any) bool { return fmt.Sprint(a) < fmt.Sprint(b) })); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// story is what every client has to see, but for what holdStory looks at itself.
+func story(protocol era) map[string]any {
+	asked := []any{"elicitation: Who are you?", "sampling: say something", "roots"}
+	s := map[string]any{
+		"protocol": string(protocol), "server": "drawbridge",
+		"echo": "Echo: hello", "structured": map[string]any{"temperature": 33.0, "conditions": "Cloudy", "humidity": 82.0},
+		"content": []any{"text", "image", "resource"}, "tool error": true, "prompt": "Greet Ada", "complete": []any{"Engineering"},
+		"read":                     "This is the content of the static text resource.",
+		"elicit legacy: questions": []any{"elicitation: Please provide inputs for the following fields:"},
+		"sample legacy: questions": []any{"sampling: Resource trigger-sampling-request context: hello"},
+		"roots legacy: questions":  []any{"roots"},
+		"ask modern":               "Ada, of file:///peers, by a-model", "ask modern: questions": asked,
+		"ask legacy": "Ada, of file:///peers, by a-model", "ask legacy: questions": asked,
+		"progress legacy": []any{"1/4", "2/4", "3/4", "4/4"}, "progress sdk": []any{"0/100", "50/100", "100/100"},
+		"log": "info", "subscribe sdk": "test://watched-resource", "subscribe legacy": "drawbridge+golegacy:peers://note",
+		"list changed gomodern": true, "list changed golegacy": true, "cancel": "rejected", "cancel legacy": "rejected",
+	}
+	if protocol == legacy {
+		s["elicit sdk"], s["elicit sdk: questions"] = "Elicitation result: action=accept, content=map[username:Ada]", []any{"elicitation: hello"}
+	} else {
+		s["elicit sdk"], s["elicit sdk: questions"] = "Hello, Ada!", []any{"elicitation: What is your name?"}
+	}
+	return s
 }
 
 // serveStory mounts the servers of the story: a legacy one, one that speaks both generations, and one made with mcp-go

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -20,10 +21,17 @@ type exchange struct {
 	// json and stream say what the client takes.
 	json, stream bool
 
+	// of is the session whose request it is; nil for a stateless client, and before there is a session.
+	of *session
+
 	mu sync.Mutex
-	// out is the stream, nil before there is one; ran is closed when all of it was written.
+	// out writes the stream, nil before there is one; ran is closed when all of it was written.
 	out *outbox
 	ran chan struct{}
+	// trail is the stream as a session keeps it: it outlives the connection that out writes. Nil where none is kept.
+	// deafen has it not be told any more that the connection is lost.
+	trail  *trail
+	deafen func() bool
 	// timer makes a stream of it after a long silence.
 	timer *time.Timer
 	over  bool
@@ -51,7 +59,7 @@ func (x *exchange) alive(after time.Duration) {
 	x.timer = time.AfterFunc(after, func() {
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		if !x.over && x.out == nil {
+		if !x.over && x.out == nil && x.r.Context().Err() == nil {
 			x.begin()
 			_ = x.out.put([]byte(wire.Comment), false) // it is for show
 		}
@@ -65,12 +73,26 @@ func (x *exchange) begin() {
 		x.w.Header().Set(wire.HeaderSession, x.session)
 	}
 	x.out, x.ran = newOutbox(), make(chan struct{})
+	if x.of != nil {
+		trail, out := x.of.trails.open(x.out), x.out
+		x.trail = trail
+		x.deafen = context.AfterFunc(x.r.Context(), func() { trail.lost(out) })
+	}
+	go x.write(x.out, x.trail, x.ran)
+}
+
+// write writes the stream, until it ends or goes on elsewhere.
+func (x *exchange) write(out *outbox, trail *trail, ran chan<- struct{}) {
+	defer close(ran)
 	write := eventWriter(x.w)
-	out, ran := x.out, x.ran
-	go func() {
-		defer close(ran)
-		out.run(write, x.d.s.o.KeepAlive, func() error { return write([]byte(wire.Comment)) })
-	}()
+	whole := out.run(write, x.d.s.o.KeepAlive, func() error { return write([]byte(wire.Comment)) })
+	switch {
+	case trail == nil:
+	case !whole:
+		trail.lost(out)
+	case !trail.wrote(out):
+		hangUp(x.w)
+	}
 }
 
 func streamHeaders(w http.ResponseWriter) {
@@ -103,7 +125,7 @@ func eventWriter(w http.ResponseWriter) func([]byte) error {
 // say sends a message ahead of the answer. See voice.
 func (x *exchange) say(message []byte, must bool) error {
 	x.mu.Lock()
-	if x.over || x.r.Context().Err() != nil {
+	if x.over || x.trail == nil && x.r.Context().Err() != nil {
 		x.mu.Unlock()
 		return errGone
 	}
@@ -117,12 +139,41 @@ func (x *exchange) say(message []byte, must bool) error {
 	if x.out == nil {
 		x.begin()
 	}
-	out := x.out
 	x.mu.Unlock()
-	return out.put(event(message), must)
+	return x.put(message, must)
 }
 
-func (x *exchange) gone() <-chan struct{} { return x.r.Context().Done() }
+// put sends a message on the stream.
+func (x *exchange) put(message []byte, must bool) error {
+	if x.trail != nil {
+		return x.trail.say(message, must)
+	}
+	return x.out.put(event(message), must)
+}
+
+// gone is never closed for a client that may come back to the stream.
+func (x *exchange) gone() <-chan struct{} {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.trail != nil && !x.over {
+		return nil
+	}
+	return x.r.Context().Done()
+}
+
+// poll has the client hang up and come back for the rest after that time, if it is one that does. See [peer.Poll].
+func (x *exchange) poll(after time.Duration) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	able := x.stream && x.of != nil && x.of.trails.primes && x.r.ProtoMajor == 1 && x.r.ProtoMinor == 1
+	if !able || x.over || x.trail == nil && x.r.Context().Err() != nil {
+		return
+	}
+	if x.out == nil {
+		x.begin()
+	}
+	x.trail.leave(after)
+}
 
 // answer ends the exchange with a response. The status counts where nothing was said before. What was cancelled is
 // answered too, since an HTTP request must be.
@@ -130,12 +181,12 @@ func (x *exchange) answer(id json.RawMessage, status int, r reply) {
 	if r.isNone() && id != nil {
 		r = cancelled()
 	}
-	out, ok := x.last(status)
+	streams, ok := x.last(status)
 	switch {
 	case !ok:
-	case out != nil && !r.isNone():
-		_ = out.put(event(r.line(id)), true) // gone is gone
-	case out != nil:
+	case streams && !r.isNone():
+		_ = x.put(r.line(id), true) // gone is gone
+	case streams:
 	case r.isNone():
 		x.w.WriteHeader(http.StatusAccepted)
 	default:
@@ -147,12 +198,12 @@ func (x *exchange) answer(id json.RawMessage, status int, r reply) {
 
 // answerAll ends the exchange with the responses of a batch, each a line; with none where there were only notifications.
 func (x *exchange) answerAll(lines [][]byte) {
-	out, ok := x.last(http.StatusOK)
+	streams, ok := x.last(http.StatusOK)
 	switch {
 	case !ok:
-	case out != nil:
+	case streams:
 		for _, line := range lines {
-			_ = out.put(event(line), true) // gone is gone
+			_ = x.put(line, true) // gone is gone
 		}
 	case len(lines) == 0:
 		x.w.WriteHeader(http.StatusAccepted)
@@ -163,18 +214,18 @@ func (x *exchange) answerAll(lines [][]byte) {
 }
 
 // last lets nobody say anything more but its caller: on the stream, where there is one or the client takes nothing else.
-// It says false where the exchange was over before.
-func (x *exchange) last(status int) (*outbox, bool) {
+// It says false, the second time, where the exchange was over before.
+func (x *exchange) last(status int) (streams, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.over {
-		return nil, false
+		return false, false
 	}
 	if !x.json && x.out == nil && status == http.StatusOK {
 		x.begin()
 	}
 	x.over = true
-	return x.out, true
+	return x.out != nil, true
 }
 
 // event frames a message for a stream.
@@ -234,8 +285,15 @@ func (x *exchange) close() {
 		x.timer.Stop()
 	}
 	x.mu.Unlock()
-	if out != nil {
-		out.close()
-		<-ran
+	if out == nil {
+		return
+	}
+	if x.trail != nil {
+		x.trail.end()
+	}
+	out.close()
+	<-ran
+	if x.deafen != nil {
+		x.deafen()
 	}
 }

@@ -49,6 +49,7 @@ func newFakeDeck() *fakeDeck {
 			wire.MethodPromptsList:   {json.RawMessage(onePrompt)},
 			wire.MethodResourcesList: {json.RawMessage(`{"uri":"test://watched","name":"w"}`)},
 			wire.MethodTemplatesList: {},
+			wire.MethodSkillsList:    {json.RawMessage(`{"uri":"skill://x/SKILL.md"}`)},
 		},
 		version: 1,
 		hear:    map[int]func(deck.Event){},
@@ -61,6 +62,10 @@ func (d *fakeDeck) Do(ctx context.Context, call drawbridge.Call) (drawbridge.Res
 	}
 	switch call.Method {
 	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodComplete:
+	case wire.MethodSkillsGet:
+		return drawbridge.Result{Raw: json.RawMessage(`{"skill":{}}`)}, nil
+	case wire.MethodDirectoryRead:
+		return drawbridge.Result{Raw: json.RawMessage(`{"resources":[],"ttlMs":7,"cacheScope":"public"}`)}, nil
 	default:
 		return drawbridge.Result{}, &drawbridge.Fault{
 			Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound,

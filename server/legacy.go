@@ -21,7 +21,7 @@ func (s *Server) legacy(ctx context.Context, c *session, m wire.Message, voice v
 	switch m.Method {
 	case wire.MethodPing:
 		return empty()
-	case wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodTemplatesList:
+	case wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodTemplatesList, wire.MethodSkillsList:
 		return s.list(ctx, c.caller, m.Method, m.Params)
 	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodComplete:
 		return s.call(ctx, c.caller, m, &peer{voice: voice, session: c})

@@ -73,13 +73,24 @@ func (c *legacyClient) stream() (events *wire.EventReader, end func()) {
 	return wire.NewEventReader(resp.Body, 0), func() { cancel(); resp.Body.Close() }
 }
 
+// next gives the next message of a stream.
 func next(t testing.TB, r *wire.EventReader) string {
 	t.Helper()
-	e, err := r.Next()
-	if err != nil {
-		t.Fatal(err)
+	return string(nextEvent(t, r).Data)
+}
+
+// nextEvent gives the next event that is a message.
+func nextEvent(t testing.TB, r *wire.EventReader) wire.Event {
+	t.Helper()
+	for {
+		e, err := r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(e.Data) > 0 {
+			return e
+		}
 	}
-	return string(e.Data)
 }
 
 func TestInitialize(t *testing.T) {
@@ -255,7 +266,6 @@ func TestAskEnds(t *testing.T) {
 		want               drawbridge.FaultCode
 	}{
 		{"the client cannot be asked", `{}`, nil, drawbridge.NotFound},
-		{"the client hangs up", `{"roots":{}}`, func(_ *legacyClient, r *http.Response) { r.Body.Close() }, drawbridge.Transient},
 		{"the session ends", `{"roots":{}}`, func(c *legacyClient, _ *http.Response) { send(t, c.request(http.MethodDelete, "")) }, drawbridge.Transient},
 		{"the call is cancelled", `{"roots":{}}`, func(c *legacyClient, _ *http.Response) {
 			c.do(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
@@ -311,25 +321,38 @@ func TestAskable(t *testing.T) {
 // TestLegacyCancel: hanging up is no cancellation for a stateful client; a notification is, and the end of the session.
 func TestLegacyCancel(t *testing.T) {
 	d := newFakeDeck()
-	alone, ended := make(chan error), make(chan error)
+	begun, alone, ended := make(chan struct{}), make(chan error), make(chan string)
 	d.do = func(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
-		for call.Peer.Notify(ctx, wire.NoteProgress, nil) == nil {
-			continue // until the caller is known to be gone
-		}
+		begun <- struct{}{}
+		<-call.Peer.(*peer).voice.gone()
 		alone <- ctx.Err()
 		<-ctx.Done()
-		ended <- ctx.Err()
+		ended <- context.Cause(ctx).Error()
 		return drawbridge.Result{}, ctx.Err()
 	}
 	url := serveHTTP(t, d, Options{})
-	for name, end := range map[string]func(*legacyClient){
-		"a notification": func(c *legacyClient) {
+	for want, end := range map[string]func(*legacyClient){
+		"no longer needed": func(c *legacyClient) {
+			c.do(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"x","reason":"no longer needed"}}`)
+		},
+		"cancelled by the caller": func(c *legacyClient) {
 			c.do(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"x"}}`)
 		},
-		"the end of the session": func(c *legacyClient) { send(t, c.request(http.MethodDelete, "")) },
+		"the session ended": func(c *legacyClient) { send(t, c.request(http.MethodDelete, "")) },
 	} {
 		c := connect(t, url, "2025-11-25", `{}`)
-		c.post(`{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"echo"}}`).Body.Close()
+		ctx, hangUp := context.WithCancel(t.Context())
+		posted := make(chan struct{})
+		go func() {
+			defer close(posted)
+			body := `{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"echo"}}`
+			if resp, err := http.DefaultClient.Do(c.request(http.MethodPost, body).WithContext(ctx)); err == nil {
+				resp.Body.Close()
+			}
+		}()
+		<-begun
+		hangUp()
+		<-posted
 		if err := <-alone; err != nil {
 			t.Errorf("hanging up has cancelled the call: %v", err)
 		}
@@ -337,8 +360,8 @@ func TestLegacyCancel(t *testing.T) {
 			t.Errorf("an id that is in progress was taken again: %s", body)
 		}
 		end(c)
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: the call ended with %v", name, err)
+		if got := <-ended; got != want {
+			t.Errorf("the call ended because %q, want %q", got, want)
 		}
 	}
 }
@@ -456,7 +479,7 @@ func TestSlowAnswerStaysAlive(t *testing.T) {
 		<-finish
 		return drawbridge.Result{Raw: json.RawMessage(`{"content":[]}`)}, nil
 	}
-	c := connect(t, serveHTTP(t, d, Options{KeepAlive: time.Millisecond}), "2025-11-25", `{}`)
+	c := connect(t, serveHTTP(t, d, Options{KeepAlive: time.Millisecond}), "2025-06-18", `{}`)
 	resp := c.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}`)
 	defer resp.Body.Close()
 	r := bufio.NewReader(resp.Body)

@@ -44,6 +44,7 @@ func (d *door) legacyPost(x *exchange, m wire.Message) {
 		return
 	}
 	defer done()
+	x.of = c
 	switch {
 	case m.IsResponse():
 		c.answered(m)
@@ -92,6 +93,7 @@ func (d *door) legacyBatch(x *exchange, body []byte) {
 		return
 	}
 	defer done()
+	x.of = c
 	if !c.batches() {
 		x.answer(nil, http.StatusBadRequest, noBatches())
 		return

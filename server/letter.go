@@ -57,7 +57,8 @@ func isOurs(method string) bool {
 	case wire.MethodInitialize, wire.MethodDiscover, wire.MethodPing, wire.MethodListen,
 		wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodTemplatesList,
 		wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodComplete,
-		wire.MethodSetLevel, wire.MethodSubscribe, wire.MethodUnsubscribe:
+		wire.MethodSetLevel, wire.MethodSubscribe, wire.MethodUnsubscribe,
+		wire.MethodSkillsList, wire.MethodSkillsGet, wire.MethodDirectoryRead:
 		return true
 	}
 	return false

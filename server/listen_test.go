@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -49,6 +51,73 @@ func TestListen(t *testing.T) {
 	want(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"test://watched","_meta":{"x":1,"io.modelcontextprotocol/subscriptionId":7}}}`)
 	d.tell(deck.Event{Kind: deck.ToolsChanged})
 	want(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{` + tag7 + `}}}`)
+}
+
+// A taskFake is a fakeDeck with one task, "mine", for callers who know tasks.
+type taskFake struct{ *fakeDeck }
+
+func (d taskFake) WatchTask(_ context.Context, caller drawbridge.Caller, id string) error {
+	if wire.Get(caller.Capabilities, "extensions") == nil {
+		return &drawbridge.Fault{Raw: wire.ErrorObject(wire.CodeMissingCapability, "no tasks", nil)}
+	}
+	if id != "mine" {
+		return &drawbridge.Fault{Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound, Step: "unknown task"}
+	}
+	return d.note("watch task", id)
+}
+
+func (d taskFake) UnwatchTask(_ context.Context, _ drawbridge.Caller, id string) error {
+	return d.note("unwatch task", id)
+}
+
+// TestListenToTasks: what is agreed to is told, each task's last state, and other tasks' are not.
+func TestListenToTasks(t *testing.T) {
+	d := taskFake{newFakeDeck()}
+	s := newServer(t, d, Options{})
+	url := serveOn(t, s)
+	const notifications = `{"taskIds":["theirs","mine","mine",7]}`
+	refused := modernRequest(t, url, `{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":`+notifications+`,`+meta+`}}`)
+	if status, body := send(t, refused); status != http.StatusBadRequest || wire.ErrorCode(wire.Get([]byte(body), "error")) != wire.CodeMissingCapability {
+		t.Errorf("a client that did not declare tasks: %d %s", status, body)
+	}
+	declared := strings.Replace(meta, `clientCapabilities":{}`, `clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}`, 1)
+	resp, err := http.DefaultClient.Do(modernRequest(t, url,
+		`{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":`+notifications+`,`+declared+`}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	events := wire.NewEventReader(resp.Body, 0)
+	want := func(data string) {
+		t.Helper()
+		if diff := cmp.Diff(data, next(t, events)); diff != "" {
+			t.Errorf("event (-want +got):\n%s", diff)
+		}
+	}
+	want(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"taskIds":["mine"]},` + tag7 + `}}}`)
+	note := func(method, task string) {
+		d.tell(deck.Event{Kind: deck.TaskChanged, Task: task, Notice: drawbridge.Notice{Method: method, Params: []byte(`{"taskId":"` + task + `"}`)}})
+	}
+	note(wire.NoteTask, "theirs")
+	note(wire.NoteTaskStatus, "mine")
+	note(wire.NoteTask, "mine")
+	want(`{"jsonrpc":"2.0","method":"notifications/tasks","params":{"taskId":"mine",` + tag7 + `}}}`)
+	_ = s.Close() // waits for the listener
+	if got := d.noted(); !slices.Equal(got, []string{"watch task mine", "unwatch task mine"}) {
+		t.Errorf("the deck was told %q", got)
+	}
+}
+
+// TestASessionHearsOfItsPrincipalsTasks: in the words of its own generation, and as any other notice.
+func TestASessionHearsOfItsPrincipalsTasks(t *testing.T) {
+	w := newWatcher(owner, nil, changes{})
+	w.listen()
+	for method, principal := range map[string]string{wire.NoteTaskStatus: "me", wire.NoteTask: "me", "of another": "you"} {
+		w.add(deck.Event{Kind: deck.TaskChanged, Task: "t", Principal: principal, Notice: drawbridge.Notice{Method: method}})
+	}
+	if got := w.take(); len(got) != 1 || string(got[0]) != `{"jsonrpc":"2.0","method":"notifications/tasks/status"}` {
+		t.Errorf("it hears %q", got)
+	}
 }
 
 // TestListenToNothing: what the deck does not have is not agreed to, and nothing to wait for is the end.
@@ -105,7 +174,7 @@ func TestListenRefuses(t *testing.T) {
 // TestNoticesAreBounded: who does not read misses notices, and costs bounded memory.
 func TestNoticesAreBounded(t *testing.T) {
 	w := newWatcher(owner, nil, changes{})
-	w.listen(true)
+	w.listen()
 	for range 10 * maxNotices {
 		w.add(deck.Event{Kind: deck.Noticed, Notice: drawbridge.Notice{Method: wire.NoteMessage}})
 	}

@@ -65,6 +65,8 @@ func listMember(method string) string {
 		return "resources"
 	case wire.MethodTemplatesList:
 		return "resourceTemplates"
+	case wire.MethodSkillsList:
+		return "skills"
 	}
 	return "tools"
 }

@@ -139,7 +139,7 @@ func (s *Server) modern(ctx context.Context, caller drawbridge.Caller, m wire.Me
 	switch m.Method {
 	case wire.MethodDiscover:
 		return s.discover(caller)
-	case wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodTemplatesList:
+	case wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodTemplatesList, wire.MethodSkillsList:
 		return s.list(ctx, caller, m.Method, m.Params)
 	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodComplete:
 		return s.call(ctx, caller, m, peer)

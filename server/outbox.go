@@ -37,19 +37,47 @@ func newOutbox() *outbox {
 func (o *outbox) put(b []byte, must bool) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for must && !o.hurried && o.err == nil && len(o.waiting) >= maxWaiting {
+	if must {
+		o.waitForRoom()
+	}
+	if o.err != nil || o.closed {
+		return errGone
+	}
+	o.add(b, false)
+	return nil
+}
+
+// push is put for those who must not wait: what must arrive goes in whether there is room or not, and whoever said it
+// waits afterwards, by await. It says false for what was dropped.
+func (o *outbox) push(b []byte, must bool) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err != nil || o.closed || o.add(b, must)
+}
+
+// await waits for room.
+func (o *outbox) await() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.waitForRoom()
+}
+
+// waitForRoom waits until the box is not full, or nobody waits any more. The lock is held.
+func (o *outbox) waitForRoom() {
+	for !o.hurried && !o.closed && o.err == nil && len(o.waiting) >= maxWaiting {
 		o.room.Wait()
 	}
-	switch {
-	case o.err != nil || o.closed:
-		return errGone
-	case len(o.waiting) >= maxWaiting:
+}
+
+// add puts bytes in, into a full box only by force. The lock is held.
+func (o *outbox) add(b []byte, force bool) bool {
+	if len(o.waiting) >= maxWaiting && !force {
 		o.dropped++
-		return nil
+		return false
 	}
 	o.waiting = append(o.waiting, b...)
 	o.ring()
-	return nil
+	return true
 }
 
 func (o *outbox) ring() {
@@ -64,6 +92,7 @@ func (o *outbox) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
+	o.room.Broadcast()
 	o.ring()
 }
 
@@ -84,6 +113,12 @@ func (o *outbox) fail() {
 	o.ring()
 }
 
+func (o *outbox) failed() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err != nil
+}
+
 // take empties the box. The bytes are good until the next take. It says false behind the last.
 func (o *outbox) take() (batch []byte, more bool) {
 	o.mu.Lock()
@@ -101,9 +136,9 @@ func (o *outbox) take() (batch []byte, more bool) {
 	return batch, true
 }
 
-// run writes what is put in until the box is closed and empty, or writing goes wrong. Where beat is not nil it is called
-// in between, each time that nothing was written for so long.
-func (o *outbox) run(write func([]byte) error, every time.Duration, beat func() error) {
+// run writes what is put in until the box is closed and empty, or writing goes wrong. It says whether all was written.
+// Where beat is not nil it is called in between, each time that nothing was written for so long.
+func (o *outbox) run(write func([]byte) error, every time.Duration, beat func() error) (whole bool) {
 	var tick <-chan time.Time
 	if beat != nil {
 		ticker := time.NewTicker(every)
@@ -114,13 +149,13 @@ func (o *outbox) run(write func([]byte) error, every time.Duration, beat func() 
 	for {
 		batch, more := o.take()
 		if !more {
-			return
+			return !o.failed()
 		}
 		if len(batch) > 0 {
 			quiet = false
 			if write(batch) != nil {
 				o.fail()
-				return
+				return false
 			}
 			continue
 		}
@@ -129,7 +164,7 @@ func (o *outbox) run(write func([]byte) error, every time.Duration, beat func() 
 		case <-tick:
 			if quiet && beat() != nil {
 				o.fail()
-				return
+				return false
 			}
 			quiet = true
 		}

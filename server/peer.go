@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -14,7 +15,7 @@ type voice interface {
 	// say sends a message. What must arrive waits for a slow reader, what need not may be dropped. The error means that
 	// the caller is gone, or cannot be told anything but the answer.
 	say(message []byte, must bool) error
-	// gone is closed when the caller is; nil where nobody can know.
+	// gone is closed when the caller is; nil where nobody can know, or they may come back.
 	gone() <-chan struct{}
 }
 
@@ -52,11 +53,25 @@ func (p *peer) Ask(ctx context.Context, method string, params json.RawMessage) (
 	select {
 	case <-p.voice.gone():
 		// The request is over, or its client hung up: the session's own stream is what is left.
-		return p.session.ask(ctx, nil, p.session.watcher.say, method, params)
+		return p.session.ask(ctx, p.session.watcher, method, params)
 	default:
-		return p.session.ask(ctx, p.voice.gone(), p.voice.say, method, params)
+		return p.session.ask(ctx, p.voice, method, params)
 	}
 }
+
+var _ drawbridge.Poller = (*peer)(nil)
+
+// Poll has the caller come back later for what is still to come, if they can be told to. It is for bridges whose server
+// has just told them that: we never do by ourselves, since what cuts a connection is survived by coming back anyway.
+func (p *peer) Poll(after time.Duration) {
+	type poller interface{ poll(after time.Duration) }
+	if v, ok := p.voice.(poller); ok {
+		v.poll(min(max(after, time.Millisecond), longestPoll))
+	}
+}
+
+// longestPoll is the most that a server can have a client stay away.
+const longestPoll = time.Minute
 
 func unaskable(method string) error {
 	return &drawbridge.Fault{

@@ -87,7 +87,7 @@ func (s *Server) finish(era drawbridge.Era, method string, raw json.RawMessage) 
 	if len(raw) < 2 || raw[0] != '{' || raw[len(raw)-1] != '}' {
 		return result(raw)
 	}
-	cacheable := method == wire.MethodResourcesRead
+	cacheable := isCacheable(method)
 	var has struct{ typ, meta, ttl, scope bool }
 	complete := true
 	if cacheable || mayHave(raw, "resultType") || mayHave(raw, "_meta") {
@@ -122,6 +122,11 @@ func (s *Server) finish(era drawbridge.Era, method string, raw json.RawMessage) 
 		raw = wire.Apply(raw, wire.Put(s.info, "_meta", wire.MetaServerInfo))
 	}
 	return join(raw, tail)
+}
+
+// isCacheable says whether the results of a method, other than a list, say how long they may be kept.
+func isCacheable(method string) bool {
+	return method == wire.MethodResourcesRead || method == wire.MethodSkillsGet || method == wire.MethodDirectoryRead
 }
 
 // join adds members, each with its comma in front, to the object raw.

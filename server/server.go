@@ -19,6 +19,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -31,7 +32,7 @@ const Path = "/mcp"
 
 // Calls is the part of a deck that requests go to.
 type Calls interface {
-	// Do carries out tools/call, prompts/get, resources/read or completion/complete.
+	// Do carries out a request that is no list: tools/call, resources/read, and those of extensions.
 	Do(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error)
 	// Find gives the card that the caller means by name.
 	Find(caller drawbridge.Caller, name drawbridge.CardName) (drawbridge.Spec, bool)
@@ -116,6 +117,8 @@ type Server struct {
 	lists    pages
 	sessions sessions
 	watchers watchers
+	// kept counts the bytes that sessions keep of their streams.
+	kept atomic.Int64
 
 	// life ends with Close; inside is whatever works for a caller.
 	life   context.Context

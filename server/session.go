@@ -20,6 +20,7 @@ type session struct {
 	caller  drawbridge.Caller
 	watcher *watcher
 	flights flights
+	trails  trails
 	// unlist takes the watcher off the list of those who hear events; ended is closed when the session is over.
 	unlist func()
 	ended  chan struct{}
@@ -32,7 +33,7 @@ type session struct {
 	// asked has our own requests that the client has not answered, lastAsk the last id given.
 	asked   map[string]chan wire.Message
 	lastAsk int
-	// endStream ends the stream that is open outside calls; nil where there is none. streams counts them.
+	// endStream ends the connection of the stream that is open outside calls; nil where there is none. streams counts them.
 	endStream func()
 	streams   int
 }
@@ -54,6 +55,7 @@ func (s *Server) newSession(params json.RawMessage) *session {
 		ended:   make(chan struct{}),
 		seen:    time.Now(),
 	}
+	c.trails.session, c.trails.total, c.trails.primes = caller.Session, &s.kept, caller.Protocol >= wire.Version20251125
 	c.unlist = s.watchers.add(c.watcher)
 	return c
 }
@@ -65,6 +67,7 @@ func (s *Server) endSession(c *session) {
 	c.over = true
 	c.mu.Unlock()
 	close(c.ended)
+	c.trails.close()
 	c.flights.cancelAll(drawbridge.CancelledFor("the session ended"))
 	s.deck.EndSession(c.caller)
 }
@@ -105,9 +108,10 @@ func (c *session) idle() (since time.Time, ok bool) {
 	return c.seen, c.busy == 0
 }
 
-// openStream makes the stream that end ends the session's only one outside calls: an earlier one, whose client may be long
-// gone, is ended. What it gives is called when the stream is over.
-func (c *session) openStream(end func()) (closed func()) {
+// openStream makes the connection that end ends the session's only one outside calls: an earlier one, whose client may be
+// long gone, is ended. With back the client goes on behind an event. The function is to be called when the connection is
+// over; what there is to say then is kept for the next, if the client can come back.
+func (c *session) openStream(end func(), at position, back bool) (o own, closed func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.endStream != nil {
@@ -116,22 +120,23 @@ func (c *session) openStream(end func()) (closed func()) {
 	c.streams++
 	mine := c.streams
 	c.endStream = end
-	c.watcher.listen(true)
-	return func() {
+	c.watcher.listen()
+	return c.trails.own(at, back), func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.streams == mine {
 			c.endStream = nil
-			c.watcher.listen(false)
+			c.watcher.leave(c.trails.primes)
 		}
 	}
 }
 
-// ask sends the client a request of ours by say, and waits for its answer. The error is a *drawbridge.Fault.
-func (c *session) ask(ctx context.Context, gone <-chan struct{}, say func([]byte, bool) error, method string, params json.RawMessage) (json.RawMessage, error) {
+// ask sends the client a request of ours, and waits for its answer. A client that lost its connection and may come back
+// is waited for as long as ctx has time. The error is a *drawbridge.Fault.
+func (c *session) ask(ctx context.Context, to voice, method string, params json.RawMessage) (json.RawMessage, error) {
 	id, answer := c.askID()
 	defer c.forgetAsk(id)
-	if err := say(wire.Message{ID: json.RawMessage(id), Method: method, Params: params}.Append(nil), true); err != nil {
+	if err := to.say(wire.Message{ID: json.RawMessage(id), Method: method, Params: params}.Append(nil), true); err != nil {
 		return nil, unasked(method, err)
 	}
 	select {
@@ -145,9 +150,9 @@ func (c *session) ask(ctx context.Context, gone <-chan struct{}, say func([]byte
 		return m.Result, nil
 	case <-ctx.Done():
 		note := json.RawMessage(`{"requestId":` + id + `}`)
-		_ = say(wire.Message{Method: wire.NoteCancelled, Params: note}.Append(nil), false) // nobody waits for it
+		_ = to.say(wire.Message{Method: wire.NoteCancelled, Params: note}.Append(nil), false) // nobody waits for it
 		return nil, unasked(method, ctx.Err())
-	case <-gone:
+	case <-to.gone():
 		return nil, unasked(method, errGone)
 	case <-c.ended:
 		return nil, unasked(method, errors.New("the session ended"))

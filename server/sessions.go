@@ -124,8 +124,18 @@ func (s *Server) admit(c *session) bool {
 	return s.sessions.add(c, s.o.MaxSessions)
 }
 
-// sweep ends the sessions that are idle for too long.
+// tidy has the sessions forget what they need not keep of their streams.
+func (s *sessions) tidy(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.byID {
+		c.trails.sweep(now)
+	}
+}
+
+// sweep ends the sessions that are idle for too long, and tidies the others.
 func (s *Server) sweep(now time.Time) {
+	s.sessions.tidy(now)
 	for _, c := range s.sessions.takeIdle(now.Add(-s.o.SessionTimeout)) {
 		s.endSession(c)
 	}

@@ -341,7 +341,7 @@ func (p *pipe) legacy(m wire.Message) {
 // initialize opens the session, and has it told what belongs to no call.
 func (p *pipe) initialize(m wire.Message) {
 	c := p.s.newSession(m.Params)
-	c.watcher.listen(true)
+	c.watcher.listen()
 	p.session = c
 	p.answer(m.ID, p.s.initialized(c))
 	p.working.Go(func() { p.tell(p.life, c.watcher) })

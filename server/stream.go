@@ -9,7 +9,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
-// get opens a session's stream for what belongs to no call. It is the only one: an earlier one ends.
+// get opens a session's stream for what belongs to no call, or goes on with a stream behind the event that the client names.
+// There is one connection for each: an earlier one ends.
 func (d *door) get(w http.ResponseWriter, r *http.Request) {
 	if wire.EraOf(r.Header.Get(wire.HeaderVersion)) == drawbridge.Modern {
 		w.Header().Set("Allow", "POST")
@@ -25,25 +26,49 @@ func (d *door) get(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer done()
+	var at position
+	last := r.Header.Get(wire.HeaderLastEvent)
+	if last != "" {
+		if at, ok = c.trails.read(last); !ok {
+			http.Error(w, "Bad Request: "+wire.HeaderLastEvent+" is not of this session", http.StatusBadRequest)
+			return
+		}
+	}
+	if at.trail > 0 {
+		d.resume(w, r, c, at)
+		return
+	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	defer c.openStream(cancel)()
+	own, closed := c.openStream(cancel, at, last != "")
+	defer closed()
 	streamHeaders(w)
 	out := eventWriter(w)
-	if out([]byte(wire.Comment)) == nil { // shows the client that it is heard
-		d.stream(ctx, c.ended, c.watcher, out)
+	if out(own.first) == nil {
+		d.tell(ctx, c.ended, c.watcher, own.event, out)
 	}
 }
 
 // stream writes what a watcher should hear until ctx or the session ends, or the client is gone. It says whether it is we
 // who end.
 func (d *door) stream(ctx context.Context, ended <-chan struct{}, w *watcher, out func([]byte) error) (ending bool) {
+	return d.tell(ctx, ended, w, event, out)
+}
+
+// tell is stream with events as frame makes them of messages: nil for one that somebody else has to say.
+func (d *door) tell(ctx context.Context, ended <-chan struct{}, w *watcher, frame func([]byte) []byte, out func([]byte) error) (ending bool) {
 	ticker := time.NewTicker(d.s.o.KeepAlive)
 	defer ticker.Stop()
 	for {
 		var batch []byte
-		for _, message := range w.take() {
-			batch = append(batch, event(message)...)
+		due := w.take()
+		for i, message := range due {
+			e := frame(message)
+			if e == nil {
+				w.giveBack(due[i:])
+				return false
+			}
+			batch = append(batch, e...)
 		}
 		if len(batch) > 0 && out(batch) != nil {
 			return false

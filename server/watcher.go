@@ -11,8 +11,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
-// maxNotices is how many notices wait for one watcher; what comes on top is dropped.
-const maxNotices = 128
+// maxNotices is how many notices wait for one watcher, and maxNoticed from how many bytes on no more do; what comes on top
+// is dropped.
+const (
+	maxNotices = 128
+	maxNoticed = 256 << 10
+)
 
 // A watcher is someone who wants to hear what belongs to no call: a stateful session, or a subscriptions/listen. Events
 // become state, not a queue: however many came, a list has changed once and a resource was updated once.
@@ -24,11 +28,12 @@ type watcher struct {
 	wake chan struct{}
 
 	mu sync.Mutex
-	// lists are the list changes to hear of, uris the resources, tasks the tasks, notices whether a reader is there for
-	// anything else.
+	// lists are the list changes to hear of, uris the resources, tasks the tasks, notices whether anything else is heard;
+	// reader whether somebody is there to hear it.
 	lists       changes
 	uris, tasks map[string]bool
 	notices     bool
+	reader      bool
 	// level is the least severe log line to hear; empty hears all.
 	level string
 
@@ -37,6 +42,7 @@ type watcher struct {
 	// progressed has what each task was last said to be.
 	progressed map[string]json.RawMessage
 	noticed    []drawbridge.Notice
+	weight     int // the bytes of noticed
 	// said are whole messages that must be heard: what a server asks outside any call.
 	said [][]byte
 }
@@ -70,8 +76,9 @@ func (w *watcher) add(e deck.Event) {
 			w.updated[e.URI] = e.Notice.Params
 		}
 	case deck.Noticed:
-		if w.notices && len(w.noticed) < maxNotices && w.wants(e.Notice) {
+		if w.notices && len(w.noticed) < maxNotices && w.weight < maxNoticed && w.wants(e.Notice) {
 			w.noticed = append(w.noticed, e.Notice)
+			w.weight += len(e.Notice.Params)
 		}
 	case deck.TaskChanged:
 		w.taskChanged(e)
@@ -90,8 +97,9 @@ func (w *watcher) taskChanged(e deck.Event) {
 			w.progressed = map[string]json.RawMessage{}
 		}
 		w.progressed[e.Task] = n.Params
-	case w.tag == nil && w.notices && n.Method == wire.NoteTaskStatus && len(w.noticed) < maxNotices:
+	case w.tag == nil && w.notices && n.Method == wire.NoteTaskStatus && len(w.noticed) < maxNotices && w.weight < maxNoticed:
 		w.noticed = append(w.noticed, n)
+		w.weight += len(n.Params)
 	}
 }
 
@@ -107,13 +115,18 @@ func (w *watcher) ring() {
 func (w *watcher) say(message []byte, _ bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.notices || len(w.said) == maxNotices {
+	if !w.reader || len(w.said) == maxNotices {
 		return errGone
 	}
 	w.said = append(w.said, message)
 	w.ring()
 	return nil
 }
+
+// gone is never closed: whoever listens may come back.
+func (w *watcher) gone() <-chan struct{} { return nil }
+
+var _ voice = (*watcher)(nil)
 
 func (w *watcher) wants(n drawbridge.Notice) bool {
 	return n.Method != wire.NoteMessage || admits(w.level, n.Params)
@@ -178,12 +191,20 @@ func (w *watcher) forgetTask(id string) {
 // maxWatched is how many resources one watcher may watch, and how many tasks.
 const maxWatched = 1024
 
-// listen says whether there is a reader for notices. Without one they are not kept.
-func (w *watcher) listen(on bool) {
+// listen says that there is a reader for notices. Before there was one they are not kept.
+func (w *watcher) listen() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.notices = on; !on {
-		w.noticed, w.said = nil, nil
+	w.notices, w.reader = true, true
+}
+
+// leave says that the reader is gone. Notices are kept for one that comes back.
+func (w *watcher) leave(back bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reader = false
+	if w.notices = back; !back {
+		w.noticed, w.said, w.weight = nil, nil, 0
 	}
 }
 
@@ -191,7 +212,7 @@ func (w *watcher) listen(on bool) {
 func (w *watcher) take() [][]byte {
 	w.mu.Lock()
 	changed, updated, progressed, noticed, due := w.changed, w.updated, w.progressed, w.noticed, w.said
-	w.changed, w.updated, w.progressed, w.noticed, w.said = changes{}, nil, nil, nil, nil
+	w.changed, w.updated, w.progressed, w.noticed, w.said, w.weight = changes{}, nil, nil, nil, nil, 0
 	w.mu.Unlock()
 	add := func(method string, params json.RawMessage) { due = append(due, w.message(method, params)) }
 	for _, n := range noticed {
@@ -217,6 +238,14 @@ func (w *watcher) take() [][]byte {
 		add(wire.NoteTask, progressed[id])
 	}
 	return due
+}
+
+// giveBack has messages taken again, before all others.
+func (w *watcher) giveBack(due [][]byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.said = append(due, w.said...)
+	w.ring()
 }
 
 // message writes a notification for this watcher.

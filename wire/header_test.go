@@ -197,6 +197,8 @@ func TestNameOf(t *testing.T) {
 		{"tasks/update", `{"taskId":"t1"}`, "t1", true},
 		{"tasks/result", `{"taskId":"t1"}`, "", false},
 		{"tasks/list", `{}`, "", false},
+		{"skills/get", `{"uri":"skill://x/SKILL.md"}`, "", false},
+		{"resources/directory/read", `{"uri":"skill://x"}`, "", false},
 		{"tools/call", `{"name":7}`, "", false},
 		{"tools/call", ``, "", false},
 		{"tools/list", `{"name":"echo"}`, "", false},

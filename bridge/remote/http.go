@@ -93,6 +93,10 @@ type HTTP struct {
 	live   context.Context // ends with done
 	done   context.CancelFunc
 
+	// tried is closed when the first attempt to open the stream outside requests was answered, or took too long.
+	tried  chan struct{}
+	trying sync.Once
+
 	closing sync.Once
 	gone    chan struct{} // closed when every goroutine has ended
 
@@ -114,7 +118,7 @@ func (s *session) kept() bool { return s != nil && s.id != "" }
 
 // DialHTTP makes an HTTP. Nothing is sent yet; what is wrong with the options shows with the first request.
 func DialHTTP(o Options) *HTTP {
-	h := &HTTP{o: o, log: o.Logger, calls: link.Calls{Handler: o.Handler}, gone: make(chan struct{})}
+	h := &HTTP{o: o, log: o.Logger, calls: link.Calls{Handler: o.Handler}, gone: make(chan struct{}), tried: make(chan struct{})}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
@@ -132,6 +136,9 @@ func (h *HTTP) Do(ctx context.Context, method string, params json.RawMessage, in
 		return wire.Message{}, err
 	}
 	x := &exchange{h: h, method: method, modern: isModern(params)}
+	if !x.modern && asks(method) {
+		h.awaitStream(ctx)
+	}
 	// The exchange may outlast Do: the rest of a stream is read behind the answer. So it has a context of its own.
 	during, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	x.cancel = cancel
@@ -166,6 +173,8 @@ func (h *HTTP) Do(ctx context.Context, method string, params json.RawMessage, in
 		return wire.Message{}, link.ErrLost
 	case errors.Is(err, ErrSession):
 		h.end(ErrSession)
+	case errors.Is(err, link.ErrLost) && !x.modern && link.Cancellable(method):
+		h.sendCancelled(id, "the answer was cut off")
 	}
 	return wire.Message{}, err
 }

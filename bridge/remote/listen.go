@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -19,6 +20,46 @@ func (h *HTTP) listen() {
 		h.start(h.hear)
 	}
 }
+
+// streamTime bounds how long a request waits for the stream outside requests. Some servers answer there only once they
+// have something to say.
+const streamTime = time.Second
+
+// asks says whether a server may want to ask something before it answers a request.
+func asks(method string) bool {
+	switch method {
+	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead:
+		return true
+	}
+	return false
+}
+
+// awaitStream waits for the answer to the first attempt to open the stream outside requests. Servers ask there too in the
+// course of a call, and the reference servers drop what they say while nobody listens: a session that is opened for a call
+// would have lost the question.
+func (h *HTTP) awaitStream(ctx context.Context) {
+	h.mu.Lock()
+	listening := h.listening
+	h.mu.Unlock()
+	if !listening {
+		return
+	}
+	select {
+	case <-h.tried:
+		return
+	default:
+	}
+	late := time.AfterFunc(streamTime, h.answered)
+	defer late.Stop()
+	select {
+	case <-h.tried:
+	case <-ctx.Done():
+	case <-h.live.Done():
+	}
+}
+
+// answered notes that nobody need wait for the stream any more.
+func (h *HTTP) answered() { h.trying.Do(func() { close(h.tried) }) }
 
 // What comes of one attempt to open the stream.
 type outcome int
@@ -65,6 +106,7 @@ func (h *HTTP) hearOnce(at *position, again bool) outcome {
 	defer cancel()
 	s := h.session.Load()
 	resp, err := h.target.get(ctx, h.legacyHeader(s), at.last)
+	h.answered()
 	if err != nil {
 		h.log.Debug("the stream outside requests did not open", "error", err)
 		if errors.Is(err, ErrRedirect) {

@@ -267,6 +267,44 @@ data: {"jsonrpc":"2.0","id":`+id+`,"result":{"ok":true}}
 	})
 }
 
+// TestACallWaitsForTheStream has a server that takes its time to open the stream outside requests: what it may ask there is
+// asked in the course of a call. A list asks nothing, and a server that never answers delays the first call alone.
+func TestACallWaitsForTheStream(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		opens          time.Duration
+		listed, called time.Duration
+	}{
+		{"in a while", 300 * time.Millisecond, 0, 300 * time.Millisecond},
+		{"not before it has something to say", time.Hour, 0, time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				get := func(w http.ResponseWriter, r *http.Request) {
+					select {
+					case <-time.After(tt.opens):
+						say(w, 200, events, wire.Message{}, ": open\n\n")
+						<-r.Context().Done()
+					case <-r.Context().Done():
+					}
+				}
+				post := func(w http.ResponseWriter, r *http.Request) { say(w, 200, plain, read(t, r), answer) }
+				h := dial(t, remote.Options{Client: serve(t, legacy(t, post, get))})
+				greet(t, h)
+				for _, step := range []struct {
+					method string
+					took   time.Duration
+				}{{wire.MethodToolsList, tt.listed}, {wire.MethodToolsCall, tt.called}, {wire.MethodToolsCall, 0}} {
+					began := time.Now()
+					if _, err := do(t, h, step.method, `{}`, nil); err != nil || time.Since(began) != step.took {
+						t.Errorf("%s took %v, want %v: %v", step.method, time.Since(began), step.took, err)
+					}
+				}
+			})
+		})
+	}
+}
+
 // TestStreamOfACall shows that what comes on the stream of a call belongs to it, even where several calls wait.
 func TestStreamOfACall(t *testing.T) {
 	const calls = 5

@@ -153,7 +153,7 @@ func (s *talkSession) fresh(int) bool { return true }
 func (s *talkSession) ask(c *turn, kinds []string) ([]json.RawMessage, error) {
 	var waiting []chan wire.Message
 	for _, kind := range kinds {
-		method, params := questionOf(kind, false)
+		method, params := c.question(kind)
 		id, answer := s.send(c, method, params)
 		defer s.forget(id)
 		waiting = append(waiting, answer)
@@ -212,7 +212,7 @@ func (r *retrier) fresh(round int) bool { return round >= r.before }
 func (r *retrier) declared() json.RawMessage { return r.caps }
 
 // ask gives the answers of a round that the request has, or a later that asks for what is missing.
-func (r *retrier) ask(_ *turn, kinds []string) ([]json.RawMessage, error) {
+func (r *retrier) ask(c *turn, kinds []string) ([]json.RawMessage, error) {
 	defer func() { r.round++ }()
 	if r.round < len(r.known) {
 		return r.known[r.round], nil
@@ -226,7 +226,7 @@ func (r *retrier) ask(_ *turn, kinds []string) ([]json.RawMessage, error) {
 		case wire.Get(r.caps, capabilityOf(kind)...) == nil:
 			answer = json.RawMessage(`{"undeclared":"` + kind + `"}`)
 		case answer == nil:
-			method, params := questionOf(kind, true)
+			method, params := c.question(kind)
 			if params == nil {
 				params = json.RawMessage("{}")
 			}

@@ -120,7 +120,7 @@ func talkRetract(c *turn, arguments json.RawMessage) (string, error) {
 	if !ok {
 		return "", refuse(wire.CodeMethodNotFound, "this generation has no words to take a question back")
 	}
-	method, params := questionOf("form", false)
+	method, params := c.question("form")
 	id, _ := s.send(c, method, params)
 	defer s.forget(id)
 	if err := awaitFile(c.ctx, wire.GetText(arguments, "when")); err != nil {
@@ -218,6 +218,15 @@ func talkTouch(c *turn, arguments json.RawMessage) (string, error) {
 func talkExit(c *turn, _ json.RawMessage) (string, error) {
 	c.t.quit()
 	return sayText("good bye"), nil
+}
+
+// question gives the request that a kind stands for in this turn, whose argument "about" stands in its form's message.
+func (c *turn) question(kind string) (method string, params json.RawMessage) {
+	method, params = questionOf(kind, c.t.modern)
+	if about := wire.GetText(c.params, "arguments", "about"); about != "" && kind == "form" {
+		params = wire.Apply(params, wire.Put(wire.Quote(about), "message"))
+	}
+	return method, params
 }
 
 // questionOf gives the request that a kind stands for.

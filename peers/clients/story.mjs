@@ -95,10 +95,11 @@ export async function play(peer, key) {
     await call('sdk__test_tool_with_logging', {}, {}, more);
     return (await notes.log.until((m) => m.data === 'Tool processing data')).level;
   });
-  for (const [step, server, uri] of [['subscribe modern', 'gomodern', 'peers://note'], ['subscribe legacy', 'golegacy', 'drawbridge+golegacy:peers://note']]) {
+  // The watched resource changes by itself. (mcp-go tells modern subscribers of no resource.)
+  for (const [step, uri, touch] of [['subscribe sdk', 'test://watched-resource'], ['subscribe legacy', 'drawbridge+golegacy:peers://note', 'golegacy__touch']]) {
     await tell(step, async () => {
       const end = await peer.subscribe(uri);
-      await call(`${server}__touch`);
+      if (touch) await call(touch);
       const heard = await notes.updated.until((u) => u === uri);
       await end();
       return heard;
@@ -154,27 +155,35 @@ async function inMidCall(call) {
   }
 }
 
-// grow has a server add a tool, and waits until the client is told and finds it.
+// grow has a server add a tool, and waits until the client is told and finds it. Others may have theirs grow too.
 async function grow(peer, call, tools, server, key) {
   const name = `${server}__grown-${key}`;
   const end = await peer.listChanged();
-  tools.clear();
   await call(`${server}__grow`, { key });
-  await tools.until(() => true);
+  for (let found = false; !found; ) {
+    await tools.until(() => true);
+    tools.clear();
+    found = (await peer.client.listTools({})).tools.some((t) => t.name === name);
+  }
   await end();
-  const { tools: now } = await peer.client.listTools({});
-  return now.some((t) => t.name === name);
+  return true;
 }
 
 // cancel gives up on a call and waits until its server has noticed.
 async function cancel(call, server, key) {
   const stop = new AbortController();
-  const waiting = call(`${server}__wait`, { key }, { signal: stop.signal });
-  setTimeout(() => stop.abort('enough'), 200);
-  const outcome = await waiting.then(() => 'answered', () => 'rejected');
-  for (let tries = 0; tries < 100; tries++) {
-    if ((await call(`${server}__cancelled`, { key })).content[0].text === '1') return outcome;
+  const outcome = call(`${server}__wait`, { key }, { signal: stop.signal }).then(() => 'answered', () => 'rejected');
+  await counts(call, `${server}__waiting`, key);
+  stop.abort('enough');
+  await counts(call, `${server}__cancelled`, key);
+  return outcome;
+}
+
+// counts polls until a tool says 1.
+async function counts(call, name, key) {
+  for (let tries = 0; tries < 200; tries++) {
+    if ((await call(name, { key })).content[0].text === '1') return;
     await new Promise((r) => setTimeout(r, 50));
   }
-  throw new Error('the server never heard of it');
+  throw new Error(`${name} never said 1`);
 }

@@ -1,4 +1,4 @@
-package deck
+package label
 
 import (
 	"strings"
@@ -38,18 +38,18 @@ func TestTemplateMatch(t *testing.T) {
 		{"plain", []string{"plain"}, []string{"", "plainer"}},
 		{"", []string{""}, []string{"x"}},
 	} {
-		tmpl, ok := parseTemplate(tt.template)
+		tmpl, ok := ParseTemplate(tt.template)
 		if !ok {
 			t.Errorf("%q is no template", tt.template)
 			continue
 		}
 		for _, uri := range tt.yes {
-			if !tmpl.match(uri) {
+			if !tmpl.Match(uri) {
 				t.Errorf("%q does not match %q", tt.template, uri)
 			}
 		}
 		for _, uri := range tt.no {
-			if tmpl.match(uri) {
+			if tmpl.Match(uri) {
 				t.Errorf("%q matches %q", tt.template, uri)
 			}
 		}
@@ -58,7 +58,7 @@ func TestTemplateMatch(t *testing.T) {
 
 func TestBrokenTemplates(t *testing.T) {
 	for _, text := range []string{"a{b", "a}b", "a{}", "a{b{c}}", strings.Repeat("x", maxTemplate+1)} {
-		if _, ok := parseTemplate(text); ok {
+		if _, ok := ParseTemplate(text); ok {
 			t.Errorf("%.20q is taken for a template", text)
 		}
 	}
@@ -70,12 +70,12 @@ func FuzzTemplate(f *testing.F) {
 	f.Add("test://{a}/b{+c}", "test://x/b/y")
 	f.Add("{/a}{?b}{;c}", "/x?y")
 	f.Fuzz(func(t *testing.T, text, uri string) {
-		tmpl, ok := parseTemplate(text)
+		tmpl, ok := ParseTemplate(text)
 		if !ok {
 			return
 		}
-		matches := tmpl.match(uri)
-		if !strings.Contains(text, "{") && len(uri) <= maxURI && matches != (text == uri) {
+		matches := tmpl.Match(uri)
+		if !strings.Contains(text, "{") && len(uri) <= MaxURI && matches != (text == uri) {
 			t.Errorf("%q matches %q: %v", text, uri, matches)
 		}
 		var bare strings.Builder
@@ -84,7 +84,7 @@ func FuzzTemplate(f *testing.F) {
 			bare.WriteString(before)
 			_, rest, _ = strings.Cut(after, "}")
 		}
-		if !tmpl.match(bare.String()) {
+		if !tmpl.Match(bare.String()) {
 			t.Errorf("%q does not match %q", text, bare.String())
 		}
 	})

@@ -1,17 +1,18 @@
-package deck
+package label
 
 import "strings"
 
-// Bounds for matching: a server writes the template and a caller the URI, and neither may cost more than a moment.
+// maxTemplate bounds a template, MaxURI what it is compared with, in bytes: a server writes the one and a caller the other,
+// and neither may cost more than a moment.
 const (
 	maxTemplate = 2 << 10
-	maxURI      = 16 << 10
+	MaxURI      = 16 << 10
 )
 
-// A template is a URI template (RFC 6570), read backwards: which URIs may have come of it? Literal characters match
+// A Template is a URI template (RFC 6570), read backwards: which URIs may have come of it? Literal characters match
 // themselves. An expression matches any run of characters without "/"; those of the operators that may carry more
 // ({+x}, {#x}, {/x}, {?x}, {&x}) any run at all, after the operator's own character, or nothing.
-type template struct {
+type Template struct {
 	tokens []token
 	// prefix is what every match begins with; literals counts the literal characters: the more, the closer a match.
 	prefix   string
@@ -25,12 +26,12 @@ type token struct {
 	run, slash bool
 }
 
-// parseTemplate reads a template. It says false for one that is no template, or longer than anybody needs.
-func parseTemplate(text string) (*template, bool) {
+// ParseTemplate reads a template. It says false for one that is no template, or longer than anybody needs.
+func ParseTemplate(text string) (*Template, bool) {
 	if len(text) > maxTemplate {
 		return nil, false
 	}
-	t := &template{}
+	t := &Template{}
 	for text != "" {
 		open := strings.IndexByte(text, '{')
 		literal := text
@@ -80,9 +81,14 @@ func expression(text string) (token, bool) {
 	return token{run: true}, true
 }
 
-// match says whether uri may be an expansion of the template. Its cost is at most tokens times characters.
-func (t *template) match(uri string) bool {
-	if len(uri) > maxURI || !strings.HasPrefix(uri, t.prefix) {
+// Closer says whether t matches more closely than other: it has more literal characters. Nil matches nothing.
+func (t *Template) Closer(other *Template) bool {
+	return t != nil && (other == nil || t.literals > other.literals)
+}
+
+// Match says whether uri may be an expansion of the template. Its cost is at most tokens times characters.
+func (t *Template) Match(uri string) bool {
+	if len(uri) > MaxURI || !strings.HasPrefix(uri, t.prefix) {
 		return false
 	}
 	// The states of the machine: 2i is "before token i", 2i+1 "in the run of token i".
@@ -113,7 +119,7 @@ func (t *template) match(uri string) bool {
 }
 
 // skip adds the states that are reached without a character: a run may be left out, and may end.
-func (t *template) skip(states []bool) {
+func (t *Template) skip(states []bool) {
 	for j, tok := range t.tokens {
 		if tok.run && (states[2*j] || states[2*j+1]) {
 			states[2*j+2] = true

@@ -1,4 +1,4 @@
-package deck
+package label
 
 import (
 	"slices"
@@ -31,8 +31,8 @@ func TestQualifiedName(t *testing.T) {
 		{"fs", long, "fs__xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx_3e7cf8"},
 		{"fs", "", "fs___e4f425"},
 	} {
-		if got := qualifiedName(tt.server, tt.tool); got != tt.want {
-			t.Errorf("qualifiedName(%q, %q) = %q, want %q", tt.server, tt.tool, got, tt.want)
+		if got := QualifiedName(tt.server, tt.tool); got != tt.want {
+			t.Errorf("QualifiedName(%q, %q) = %q, want %q", tt.server, tt.tool, got, tt.want)
 		}
 	}
 }
@@ -57,8 +57,8 @@ func TestMCPName(t *testing.T) {
 		{"_", "日本語", "mcp_server_tool"},
 		{"server", strings.Repeat("long_", 20), "mcp_server_long_long_long_long_long_lon_c39230"},
 	} {
-		if got := mcpName(tt.server, tt.tool); got != tt.want {
-			t.Errorf("mcpName(%q, %q) = %q, want %q", tt.server, tt.tool, got, tt.want)
+		if got := MCPName(tt.server, tt.tool); got != tt.want {
+			t.Errorf("MCPName(%q, %q) = %q, want %q", tt.server, tt.tool, got, tt.want)
 		}
 	}
 }
@@ -76,8 +76,8 @@ func TestNamesByStyle(t *testing.T) {
 		{Bare, "get.item", []drawbridge.CardName{"get.item", "fs__get_item_b6fef3"}},
 		{Bare, "get item", []drawbridge.CardName{"fs__get_item_cc929f"}},
 	} {
-		if diff := cmp.Diff(tt.want, names(tt.style, "fs", tt.tool)); diff != "" {
-			t.Errorf("names(%q, fs, %q) (-want +got):\n%s", tt.style, tt.tool, diff)
+		if diff := cmp.Diff(tt.want, Names(tt.style, "fs", tt.tool)); diff != "" {
+			t.Errorf("Names(%q, fs, %q) (-want +got):\n%s", tt.style, tt.tool, diff)
 		}
 	}
 }
@@ -96,16 +96,16 @@ func FuzzNames(f *testing.F) {
 			t.Skip()
 		}
 		for _, style := range []Naming{Qualified, MCP} {
-			for _, name := range append(names(style, a, t1), lastName(a, t1)) {
+			for _, name := range append(Names(style, a, t1), LastName(a, t1)) {
 				if name == "" || len(name) > maxName || !isWireName(string(name)) {
 					t.Errorf("%s name %q of (%q, %q) is not legal", style, name, a, t1)
 				}
 			}
 		}
-		if !slices.Equal(names(Bare, a, t1), names(Bare, a, t1)) {
+		if !slices.Equal(Names(Bare, a, t1), Names(Bare, a, t1)) {
 			t.Errorf("names of (%q, %q) differ from one time to the next", a, t1)
 		}
-		one, other := qualifiedName(a, t1), qualifiedName(b, t2)
+		one, other := QualifiedName(a, t1), QualifiedName(b, t2)
 		plain := func(s drawbridge.ServerID, t string, n drawbridge.CardName) bool { return string(n) == joined(s, t) }
 		if one == other && (a != b || t1 != t2) && plain(a, t1, one) == plain(b, t2, other) {
 			t.Errorf("(%q, %q) and (%q, %q) are both %q", a, t1, b, t2, one)
@@ -117,7 +117,7 @@ func TestPrefixesBeginEveryName(t *testing.T) {
 	for _, server := range []drawbridge.ServerID{"a", "a.", "a_", "A-b", "...", drawbridge.ServerID(strings.Repeat("long", 25))} {
 		for _, tool := range []string{"x", "_x", "a_x", "get item", "", strings.Repeat("much", 20)} {
 			for style, name := range map[Naming]drawbridge.CardName{
-				Qualified: qualifiedName(server, tool), MCP: mcpName(server, tool), "last": lastName(server, tool),
+				Qualified: QualifiedName(server, tool), MCP: MCPName(server, tool), "last": LastName(server, tool),
 			} {
 				begins := func(prefix string) bool { return strings.HasPrefix(string(name), prefix) }
 				if !slices.ContainsFunc(Prefixes(server), begins) {

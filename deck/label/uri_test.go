@@ -1,4 +1,4 @@
-package deck
+package label
 
 import (
 	"encoding/json"
@@ -17,11 +17,11 @@ func TestAQualifiedURIKeepsTheSchemeThatSaysWhatItIs(t *testing.T) {
 		{"skill://git-workflow/SKILL.md", "skill://drawbridge+b/git-workflow/SKILL.md"},
 		{"ui://drawbridge+a/page", "ui://drawbridge+b/drawbridge+a/page"},
 	} {
-		got := qualifiedURI("b", tt.own)
+		got := QualifiedURI("b", tt.own)
 		if got != tt.want {
 			t.Errorf("%s is qualified as %s, want %s", tt.own, got, tt.want)
 		}
-		if server, own, ok := cutServer(got); !ok || server != "b" || own != tt.own {
+		if server, own, ok := CutServer(got); !ok || server != "b" || own != tt.own {
 			t.Errorf("%s is taken apart as %q, %q, %t", got, server, own, ok)
 		}
 	}
@@ -29,7 +29,7 @@ func TestAQualifiedURIKeepsTheSchemeThatSaysWhatItIs(t *testing.T) {
 
 func TestWhatNamesNoServerIsNotTakenApart(t *testing.T) {
 	for _, uri := range []string{"", "x", "drawbridge+b", "ui://page", "ui://drawbridge+b", "://drawbridge+b/x", "a/b://drawbridge+b/x", "ui:drawbridge+b/x"} {
-		if server, own, ok := cutServer(uri); ok {
+		if server, own, ok := CutServer(uri); ok {
 			t.Errorf("%q is taken apart as %q, %q", uri, server, own)
 		}
 	}
@@ -50,7 +50,7 @@ func TestURIsInAnArrayAreChangedAndNothingElse(t *testing.T) {
 		{"no object", `[{"uri":"a:1"}]`, `[{"uri":"a:1"}]`},
 		{"an escaped one", `{"contents":[{"u\u0072i":"a\u003a1"},"a:1"]}`, `{"contents":[{"u\u0072i":"b:1"},"a:1"]}`},
 	} {
-		if got := string(eachURI(json.RawMessage(tt.in), "contents", public)); got != tt.want {
+		if got := string(EachURI(json.RawMessage(tt.in), "contents", public)); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
@@ -66,8 +66,8 @@ func FuzzQualifiedURI(f *testing.F) {
 		if id.Valid() != nil {
 			t.Skip()
 		}
-		for _, qualified := range []string{qualifiedURI(id, uri), inAuthority(id, uri)} {
-			if got, own, ok := cutServer(qualified); !ok || got != id || own != uri {
+		for _, qualified := range []string{QualifiedURI(id, uri), InAuthority(id, uri)} {
+			if got, own, ok := CutServer(qualified); !ok || got != id || own != uri {
 				t.Errorf("%q is taken apart as %q, %q, %t, and was made of %q, %q", qualified, got, own, ok, server, uri)
 			}
 		}

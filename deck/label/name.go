@@ -1,4 +1,10 @@
-package deck
+// Package label says how callers name what servers have: the names of tools and prompts in each style, the URIs of resources
+// where two servers have one, and which URIs a template may stand for.
+//
+// It promises that a label depends on a server and its own name for a thing alone, never on which other servers there are;
+// that a URI with a server in it can be taken apart again; and that of an object whose URIs it changes nothing else changes.
+// Which of its labels a thing gets is decided elsewhere.
+package label
 
 import (
 	"crypto/sha256"
@@ -18,28 +24,41 @@ const (
 	shortMark, longMark = 6, 12
 )
 
-// names gives the names that a server's tool may be listed by in a style, best first. Which of them it gets depends on
+// A Naming is a style in which tools and prompts are named outward.
+type Naming string
+
+// The styles. The empty Naming is Qualified.
+const (
+	// Qualified is "<server>__<tool>".
+	Qualified Naming = "qualified"
+	// MCP is "mcp_<server>_<tool>", in lower case.
+	MCP Naming = "mcp"
+	// Bare leaves a legal name as the server gave it; of two the later in configuration order is qualified.
+	Bare Naming = "bare"
+)
+
+// Names gives the names that a server's tool may be listed by in a style, best first. Which of them it gets depends on
 // what cards before it have.
-func names(style Naming, server drawbridge.ServerID, tool string) []drawbridge.CardName {
-	qualified := qualifiedName(server, tool)
+func Names(style Naming, server drawbridge.ServerID, tool string) []drawbridge.CardName {
+	qualified := QualifiedName(server, tool)
 	switch {
 	case style == MCP:
-		return []drawbridge.CardName{mcpName(server, tool), qualified}
+		return []drawbridge.CardName{MCPName(server, tool), qualified}
 	case style == Bare && isBareName(tool):
 		return []drawbridge.CardName{drawbridge.CardName(tool), qualified}
 	}
 	return []drawbridge.CardName{qualified}
 }
 
-// lastName is for a card that others have taken every name of, as they can where a name was made up to look like another.
-func lastName(server drawbridge.ServerID, tool string) drawbridge.CardName {
+// LastName is for a card that others have taken every name of, as they can where a name was made up to look like another.
+func LastName(server drawbridge.ServerID, tool string) drawbridge.CardName {
 	return marked(joined(server, tool), server, tool, longMark)
 }
 
-// qualifiedName is "<server>__<tool>" where that is legal, short enough and can be read back: the first "__" must be
+// QualifiedName is "<server>__<tool>" where that is legal, short enough and can be read back: the first "__" must be
 // the one between the two. Any other pair gets characters replaced by "_", is cut, and ends in a mark made of the pair,
 // so that no two pairs share a name by accident, and no name depends on which other servers there are.
-func qualifiedName(server drawbridge.ServerID, tool string) drawbridge.CardName {
+func QualifiedName(server drawbridge.ServerID, tool string) drawbridge.CardName {
 	name := joined(server, tool)
 	readable := strings.Index(name, drawbridge.Qualifier) == len(server)
 	if readable && tool != "" && len(name) <= maxName && isWireName(name) {
@@ -52,9 +71,9 @@ func joined(server drawbridge.ServerID, tool string) string {
 	return string(server) + drawbridge.Qualifier + tool
 }
 
-// mcpName is "mcp_<server>_<tool>": both in lower case, each run of other characters than letters and digits as one "_",
+// MCPName is "mcp_<server>_<tool>": both in lower case, each run of other characters than letters and digits as one "_",
 // and the server's name once where the tool's begins with it. Different pairs may share one.
-func mcpName(server drawbridge.ServerID, tool string) drawbridge.CardName {
+func MCPName(server drawbridge.ServerID, tool string) drawbridge.CardName {
 	s, t := mcpPart(string(server), "server"), mcpPart(tool, "tool")
 	if rest, ok := strings.CutPrefix(t, s+"_"); ok {
 		t = rest
