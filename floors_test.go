@@ -50,7 +50,7 @@ var floors = map[string]int{
 }
 
 // landings are the inner rooms that other inner rooms of the same house may import. They import none of them.
-var landings = []string{"bridge/link"}
+var landings = []string{"bridge/link", "deck/label"}
 
 // tools stand beside the house: tests and programs about the code. What is in the house imports none of them.
 var tools = []string{"internal/mcptest", "internal/storetest", "internal/shape", "bench", "peers"}
@@ -131,6 +131,7 @@ func TestFloorRules(t *testing.T) {
 		{"bridge/link", module + "/wire", true},
 		{"bridge/link", module + "/bridge", false},
 		{"bridge/remote", module + "/bridge/link", true},
+		{"deck/skill", module + "/deck/label", true},
 		{"bridge/remote", module + "/bridge/process", false},
 		{"gateway", module + "/bridge/link", false},
 		{"store", module + "/bridge/link", false},

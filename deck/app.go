@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drawbridge-mcp/drawbridge/deck/naming"
+	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -38,7 +38,7 @@ func pagesOf(tool json.RawMessage) []string {
 	var out []string
 	for _, path := range pagePaths {
 		uri := wire.GetText(meta, path[1:]...)
-		if strings.HasPrefix(uri, "ui://") && len(uri) <= naming.MaxURI && !slices.Contains(out, uri) {
+		if strings.HasPrefix(uri, "ui://") && len(uri) <= label.MaxURI && !slices.Contains(out, uri) {
 			out = append(out, uri)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/deck/naming"
+	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
@@ -57,19 +57,23 @@ type Question struct {
 	Params json.RawMessage
 }
 
-// A Naming is a style in which bridged cards and prompts are named outward.
-type Naming = naming.Style
+// A Naming is a style in which bridged cards and prompts are named outward. A call by any style's name finds its card
+// where only one can be meant.
+type Naming = label.Naming
 
 // The styles. The empty Naming is Qualified.
 const (
-	Qualified = naming.Qualified
-	MCP       = naming.MCP
-	Bare      = naming.Bare
+	// Qualified is "<server>__<tool>".
+	Qualified = label.Qualified
+	// MCP is "mcp_<server>_<tool>", in lower case.
+	MCP = label.MCP
+	// Bare leaves a legal name as the server gave it; of two the later in configuration order is qualified.
+	Bare = label.Bare
 )
 
 // Prefixes gives what a name of a server's card begins with where it says its server, in the styles Qualified and MCP. The
 // names of other servers may begin with one of them too.
-func Prefixes(server drawbridge.ServerID) []string { return naming.Prefixes(server) }
+func Prefixes(server drawbridge.ServerID) []string { return label.Prefixes(server) }
 
 // Options are what a deck can do without. The zero value works.
 type Options struct {

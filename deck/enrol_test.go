@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/deck/naming"
+	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"github.com/google/go-cmp/cmp"
 )
@@ -272,7 +272,7 @@ func TestMCPNamesOfTwoTheLaterIsQualified(t *testing.T) {
 
 // TestAMadeUpClash has a server that names a tool like the mark of another's.
 func TestAMadeUpClash(t *testing.T) {
-	honest := naming.QualifiedName("a.", "b") // "a___b_" and a mark
+	honest := label.QualifiedName("a.", "b") // "a___b_" and a mark
 	mimic := strings.TrimPrefix(string(honest), "a__")
 	for _, order := range [][]drawbridge.Listing{
 		{listing("a.", "b"), listing("a", mimic)},

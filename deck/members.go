@@ -63,8 +63,8 @@ func (d *Deck) Members() []MemberStatus {
 		for _, s := range v.shelves() {
 			st.LeftOut = append(st.LeftOut, s.leftOut[m.ID]...)
 		}
-		skills := d.skills.notes(m.ID)
-		st.Clashes, st.LeftOut = append(st.Clashes, skills.clashes...), append(st.LeftOut, skills.leftOut...)
+		clashes, leftOut := d.skillNotes(m.ID)
+		st.Clashes, st.LeftOut = append(st.Clashes, clashes...), append(st.LeftOut, leftOut...)
 		out = append(out, st)
 	}
 	return out

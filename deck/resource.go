@@ -2,9 +2,10 @@ package deck
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/deck/naming"
+	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -51,7 +52,7 @@ func (v *view) named(caller drawbridge.Caller, uri string) (target, bool) {
 	if t, ok := v.resources.exact(caller, uri); ok {
 		return t, true
 	}
-	if server, own, ok := naming.CutServer(uri); ok {
+	if server, own, ok := label.CutServer(uri); ok {
 		if m := v.byID[server]; m != nil && m.hasResources() && caller.Holds(m.scopes) {
 			return m.unlisted(uri, own), true
 		}
@@ -94,7 +95,7 @@ func (s *shelf) exact(caller drawbridge.Caller, uri string) (target, bool) {
 func (s *shelf) closest(caller drawbridge.Caller, uri string) *item {
 	var best *item
 	for _, it := range s.items {
-		closer := it.template != nil && (best == nil || it.template.Literals() > best.template.Literals())
+		closer := best == nil && it.template != nil || best != nil && it.template.Closer(best.template)
 		if closer && caller.Holds(it.spec.Scopes) && it.template.Match(uri) {
 			best = it
 		}
@@ -121,4 +122,57 @@ func (m *member) unlisted(uri, own string) target {
 func (m *member) hasResources() bool {
 	return m.listing != nil &&
 		(m.skills || len(m.resources) > 0 || len(m.templates) > 0 || wire.Get(m.listing.Capabilities, "resources") != nil)
+}
+
+// linked gives the result of a tool or a prompt with the URIs of its server as callers know them, in the resources that it
+// links to or holds: a caller who followed a link as the server wrote it would come to another server's resource.
+func (v *view) linked(method string, server drawbridge.ServerID, result json.RawMessage) json.RawMessage {
+	renamed := v.renamed()[server]
+	if renamed == nil {
+		return result
+	}
+	public := func(own string) string {
+		if name, ok := renamed[own]; ok {
+			return name
+		}
+		return own
+	}
+	block := func(b json.RawMessage) json.RawMessage {
+		switch wire.GetText(b, "type") {
+		case "resource_link":
+			return label.ChangeURI(b, public, "uri")
+		case "resource":
+			return label.ChangeURI(b, public, "resource", "uri")
+		}
+		return b
+	}
+	switch method {
+	case wire.MethodToolsCall:
+		return label.Each(result, "content", block)
+	case wire.MethodPromptsGet:
+		return label.Each(result, "messages", func(message json.RawMessage) json.RawMessage {
+			content := wire.Get(message, "content")
+			if edited := block(content); !sameBytes(edited, content) {
+				return wire.Apply(message, wire.Put(edited, "content"))
+			}
+			return message
+		})
+	}
+	return result
+}
+
+// renames gives, by server and own URI, the names of the resources that are not called by their own.
+func (v *view) renames() map[drawbridge.ServerID]map[string]string {
+	out := map[drawbridge.ServerID]map[string]string{}
+	for _, items := range [][]*item{v.resources.items, v.resources.claimed} {
+		for _, it := range items {
+			if name := string(it.spec.Name); name != it.spec.Tool {
+				if out[it.spec.Server] == nil {
+					out[it.spec.Server] = map[string]string{}
+				}
+				out[it.spec.Server][it.spec.Tool] = name
+			}
+		}
+	}
+	return out
 }

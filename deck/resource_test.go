@@ -207,3 +207,29 @@ func TestLinksOfAServerLeadToItsOwnResources(t *testing.T) {
 		}
 	}
 }
+
+// FuzzLinks goes through results of any kind: what comes out is JSON, and the same bytes where no URI is to be changed.
+func FuzzLinks(f *testing.F) {
+	f.Add(`{"content":[{"type":"resource_link","uri":"same://x"},{"type":"resource","resource":{"uri":"same://x"}}]}`)
+	f.Add(`{"messages":[{"content":{"type":"resource","resource":{"uri":"same://x"}}}],"contents":[ 1 ]}`)
+	f.Add(`{"content":{"type":7},"messages":[[]],"content":[{"type":"resource","resource":[]}]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		result := json.RawMessage(text)
+		if wire.Valid(result) != nil {
+			t.Skip()
+		}
+		d := open(t, &fake{}, Options{}, library("a", []string{"same://x"}, nil), library("b", []string{"same://x"}, nil))
+		for _, method := range []string{wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead} {
+			got := d.view.Load().linked(method, "b", result)
+			if err := wire.Valid(got); err != nil {
+				t.Errorf("%s: %s becomes %s: %v", method, text, got, err)
+			}
+			if !strings.Contains(text, "same") && !strings.Contains(text, `\`) && string(got) != text {
+				t.Errorf("%s: %s becomes %s", method, text, got)
+			}
+			if got := d.view.Load().linked(method, "a", result); string(got) != text {
+				t.Errorf("%s: of the first server %s becomes %s", method, text, got)
+			}
+		}
+	})
+}

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/deck/naming"
+	"github.com/drawbridge-mcp/drawbridge/deck/label"
 )
 
 // A kind is one of the four things that a server lists.
@@ -26,7 +26,7 @@ type item struct {
 	names []drawbridge.CardName
 	// card is set for cards, template for templates that can be matched.
 	card     drawbridge.Card
-	template *naming.Template
+	template *label.Template
 	// pages are the URIs of the pages that a tool names, as its server knows them.
 	pages []string
 }
@@ -134,7 +134,7 @@ func (s *shelf) place(k kind, it *item) *item {
 	clash := Clash{Kind: k.word, Name: string(it.names[0]), Winner: best.spec.Server, Tool: it.spec.Tool}
 	others := it.names[1:]
 	if k.member == "name" {
-		others = append(slices.Clone(others), naming.LastName(server, it.spec.Tool))
+		others = append(slices.Clone(others), label.LastName(server, it.spec.Tool))
 	}
 	for _, name := range others {
 		if s.byName[string(name)] == nil {
@@ -276,7 +276,7 @@ func (s *shelf) aliases() map[string][]*item {
 			continue
 		}
 		server, own := it.spec.Server, it.spec.Tool
-		names := []string{string(naming.QualifiedName(server, own)), string(naming.MCPName(server, own)), own}
+		names := []string{string(label.QualifiedName(server, own)), string(label.MCPName(server, own)), own}
 		for i, name := range names {
 			if name != string(it.spec.Name) && !slices.Contains(names[:i], name) {
 				out[name] = append(out[name], it)

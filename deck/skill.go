@@ -2,25 +2,18 @@ package deck
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/deck/naming"
+	"github.com/drawbridge-mcp/drawbridge/deck/skill"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
 // A server with skills (extension io.modelcontextprotocol/skills, SEP-2640) lists them by "skills/list", gives one by
 // "skills/get", and serves their files as resources; with "directoryRead" it lists directories as well. There is no notice
 // that its skills have changed, only a time that a list may be kept, so the deck does not enrol skills: it asks for them
-// when a caller does, as that caller, and keeps for each principal what a server said last.
-//
-// A skill is a space of URIs: all below the directory of its SKILL.md. A space belongs to the first server, in
-// configuration order, that has a skill there, unless a server lists a resource in it: then it is that server's. Another
-// server's skill there has its server in every URI of its entry; names, digests and all else of it stay as they are, for a
-// host compares them with what it reads. Where names are bare the later skill is not listed.
+// when a caller does, as that caller. Whose skill is whose, package skill says.
 
 // doSkill carries out a request about skills, but for their list, which is a list like others.
 func (d *Deck) doSkill(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
@@ -70,6 +63,32 @@ func (d *Deck) able(ctx context.Context, caller drawbridge.Caller, can func(*mem
 
 func hasSkills(m *member) bool { return m.skills }
 
+// school is the member as one that has skills.
+func (m *member) school() skill.Server { return skill.Server{ID: m.ID, Row: m.Row, Listing: m.listing} }
+
+// groundOf says whose resources are listed where.
+func (v *view) groundOf() *skill.Ground {
+	return skill.NewGround(func(add func(string, drawbridge.ServerID)) {
+		for _, items := range [][]*item{v.resources.items, v.resources.claimed} {
+			for _, it := range items {
+				add(string(it.spec.Name), it.spec.Server)
+			}
+		}
+	})
+}
+
+// skillNotes gives what people are to know of a server's skills.
+func (d *Deck) skillNotes(id drawbridge.ServerID) (clashes []Clash, leftOut []LeftOut) {
+	notes := d.skills.Notes(id)
+	for _, c := range notes.Clashes {
+		clashes = append(clashes, Clash{Kind: "skill", Name: c.URI, Winner: c.Winner, Tool: c.URI, Listed: c.Listed})
+	}
+	for _, l := range notes.LeftOut {
+		leftOut = append(leftOut, LeftOut{"skill", l.URI, l.Reason})
+	}
+	return clashes, leftOut
+}
+
 // listSkills is the answer to skills/list. A server that does not answer now has the skills that it had; only where no
 // server ever said what it has is that a fault.
 func (d *Deck) listSkills(ctx context.Context, caller drawbridge.Caller) (List, error) {
@@ -81,19 +100,18 @@ func (d *Deck) listSkills(ctx context.Context, caller drawbridge.Caller) (List, 
 	if err != nil {
 		return List{}, err
 	}
-	now, whole := d.now(), true
-	groups := make([]group, 0, len(s.catalogues)+1)
-	for _, m := range s.view.members {
+	whole := true
+	var groups []group
+	for _, m := range d.view.Load().members {
 		whole = whole && caller.Holds(m.scopes)
 		if m.listing == nil && caller.Holds(m.scopes) {
 			groups = append(groups, group{hint: &drawbridge.Hint{}}) // it may have skills too
 		}
 	}
-	for _, c := range s.catalogues {
-		hint := c.hintAt(now)
+	for _, hint := range s.Hints(d.now()) {
 		groups = append(groups, group{hint: &hint})
 	}
-	return List{Items: s.items, Hint: hintOf(groups, whole), Version: s.version}, nil
+	return List{Items: s.Items, Hint: hintOf(groups, whole), Version: s.Version}, nil
 }
 
 // skillOwner finds the server in whose skills the URI lies.
@@ -116,7 +134,7 @@ func (d *Deck) skillOwner(ctx context.Context, v *view, caller drawbridge.Caller
 	if err != nil {
 		return target{}, false
 	}
-	if m := s.owner(uri); m != nil {
+	if m := v.member(s.Owner(uri)); m != nil {
 		return m.unlisted(uri, uri), true
 	}
 	return target{}, false
@@ -125,7 +143,7 @@ func (d *Deck) skillOwner(ctx context.Context, v *view, caller drawbridge.Caller
 // probeSkill asks the servers with skills, in their order, for one that none of them lists: a list may leave out any. Each
 // is asked as it would be if it were the only one.
 func (d *Deck) probeSkill(ctx context.Context, caller drawbridge.Caller, uri string) (target, bool) {
-	if rootOf(uri) == "" {
+	if !skill.IsSkill(uri) {
 		return target{}, false
 	}
 	for _, m := range d.able(ctx, caller, hasSkills) {
@@ -135,8 +153,8 @@ func (d *Deck) probeSkill(ctx context.Context, caller drawbridge.Caller, uri str
 		if err != nil {
 			continue
 		}
-		if entry, reason := readSkill(wire.Get(result.Raw, "skill")); reason == "" && entry.uri == uri {
-			d.skills.found(caller.Principal, m, entry)
+		if entry, reason := skill.Read(wire.Get(result.Raw, "skill")); reason == "" && entry.URI == uri {
+			d.skills.Found(caller.Principal, m.school(), entry)
 			return t, true
 		}
 	}
@@ -150,52 +168,48 @@ const (
 	maxSkillBytes = 16 << 20
 	// skillTime is how long one server may take to list its skills.
 	skillTime = 10 * time.Second
-	// maxSkillAge is how long a list is answered from what a server said, however long it allows; awayAge is how long one
-	// that did not answer is not asked again.
-	maxSkillAge = 5 * time.Minute
-	awayAge     = 5 * time.Second
 	// routeAge is how long a URI is looked up in what a server said, whatever it allows.
 	routeAge = time.Minute
 )
 
 // skillsOf gives the skills of servers as the principal of the caller may see them: of those that were asked longer ago than
 // age, or than they allow where age is 0, newly asked. The error is that of the first server where none ever answered.
-func (d *Deck) skillsOf(ctx context.Context, caller drawbridge.Caller, members []*member, age time.Duration) (*skillset, error) {
-	catalogues := make([]*catalogue, 0, len(members))
+func (d *Deck) skillsOf(ctx context.Context, caller drawbridge.Caller, members []*member, age time.Duration) (*skill.Set, error) {
+	catalogues := make([]*skill.Catalogue, 0, len(members))
 	var refusal error
 	answered := false
 	for _, m := range members {
-		c := d.skills.get(caller.Principal, m)
-		if c == nil || !c.fresh(m, d.now(), age) {
+		c := d.skills.Get(caller.Principal, m.school())
+		if c == nil || !c.Fresh(m.school(), d.now(), age) {
 			asked, err := d.fetchSkills(ctx, caller, m)
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			c = c.renewed(asked, err, m, d.now())
-			d.skills.put(caller.Principal, c)
+			c = c.Renewed(asked, err, m.school(), d.now())
+			d.skills.Put(caller.Principal, c)
 		}
-		answered = answered || c.said
+		answered = answered || c.Said()
 		if refusal == nil {
-			refusal = c.refusal
+			refusal = c.Refusal()
 		}
 		catalogues = append(catalogues, c)
 	}
 	if !answered {
 		return nil, refusal
 	}
-	s, fresh := d.skills.together(caller.Principal, d.view.Load(), catalogues, d.maker.naming, d.version)
-	for _, clash := range fresh {
-		d.log.Warn("a server has a skill where an earlier one has something", "server", clash.server, "winner", clash.Winner,
-			"first", clash.Name, "listed", clash.Listed)
+	s, lost := d.skills.Together(caller.Principal, d.view.Load().ground, catalogues, d.maker.naming, d.version)
+	for _, l := range lost {
+		d.log.Warn("a server has a skill where another has something", "server", l.Server, "winner", l.Winner,
+			"first", l.URI, "listed", l.Listed)
 	}
 	return s, nil
 }
 
 // fetchSkills asks a server for its skills, page by page.
-func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *member) (*catalogue, error) {
+func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *member) (*skill.Catalogue, error) {
 	ctx, cancel := context.WithTimeout(ctx, skillTime)
 	defer cancel()
-	c := &catalogue{member: m, said: true, hint: drawbridge.Hint{TTL: maxSkillAge, Public: true}}
+	c := skill.Answer()
 	call := drawbridge.Call{Caller: caller, Method: wire.MethodSkillsList}
 	spec := drawbridge.Spec{
 		Name: drawbridge.CardName(m.ID), Server: m.ID, Tool: wire.MethodSkillsList, Scopes: m.scopes,
@@ -217,66 +231,18 @@ func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *mem
 			}
 		}
 		size += len(result.Raw)
-		c.add(result.Raw)
+		c.Add(result.Raw)
 		cursor := wire.Get(result.Raw, "nextCursor")
 		text, ok := wire.Text(cursor)
 		switch {
 		case !ok:
 			return c, nil
-		case seen[text] || pages+1 == maxSkillPages || len(c.skills) >= maxSkills || size > maxSkillBytes:
-			c.leftOut = append(c.leftOut, LeftOut{"skill", "", "the server's list of skills has no end"})
-			d.log.Warn("a list of skills is cut", "server", m.ID, "skills", len(c.skills))
+		case seen[text] || pages+1 == maxSkillPages || c.Len() >= maxSkills || size > maxSkillBytes:
+			c.Cut()
+			d.log.Warn("a list of skills is cut", "server", m.ID, "skills", c.Len())
 			return c, nil
 		}
 		seen[text] = true
 		call.Params = wire.Apply(nil, wire.Put(cursor, "cursor"))
 	}
-}
-
-// A skill is an entry as its server sent it.
-type skill struct {
-	// uri is that of its SKILL.md; root its directory, empty where the URI is not made as it should be.
-	uri, root string
-	raw       json.RawMessage
-}
-
-// readSkill reads an entry. The reason is why it cannot be on the deck.
-func readSkill(raw json.RawMessage) (s skill, reason string) {
-	uri, ok := wire.Text(wire.Get(raw, "uri"))
-	switch {
-	case len(raw) == 0 || raw[0] != '{':
-		return skill{}, "it is no object"
-	case !ok || uri == "":
-		return skill{}, "it has no uri"
-	case len(uri) > naming.MaxURI || strings.Count(uri, "/") > maxDepth:
-		return skill{uri: clip(uri)}, "its uri is too long"
-	}
-	return skill{uri, rootOf(uri), raw}, ""
-}
-
-// rootOf is the directory of a SKILL.md: what its URI has before "/SKILL.md"; empty for other URIs.
-func rootOf(uri string) string {
-	root, ok := strings.CutSuffix(uri, "/SKILL.md")
-	if _, rest, hierarchical := naming.CutScheme(root); !ok || !hierarchical || rest == "" {
-		return ""
-	}
-	return root
-}
-
-// space is what of all URIs belongs to the skill: its root and all below, or the one URI that it has.
-func (s skill) space() string {
-	if s.root != "" {
-		return s.root
-	}
-	return s.uri
-}
-
-// qualified is the entry with its server in every URI.
-func (s skill) qualified(server drawbridge.ServerID) json.RawMessage {
-	return skillURIs(s.raw, func(uri string) string { return naming.InAuthority(server, uri) })
-}
-
-// skillURIs changes the URIs of an entry: its own and those of its files.
-func skillURIs(entry json.RawMessage, public func(uri string) string) json.RawMessage {
-	return eachURI(changeURI(entry, public, "uri"), "resources", public)
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/deck/naming"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"github.com/google/go-cmp/cmp"
 )
@@ -357,50 +356,4 @@ func TestGuardsDecideOnSkills(t *testing.T) {
 	wantFault(t, err, drawbridge.NotFound, "unknown skill skill://git/SKILL.md")
 	wantList(t, up.told())
 	wantList(t, methods, "skills/list a", "skills/get a", "skills/get a")
-}
-
-// FuzzSkills puts together what two servers list: whatever the URIs are, the list is JSON, no URI of an entry is in it
-// twice, and each leads to the server that the entry is from.
-func FuzzSkills(f *testing.F) {
-	f.Add("skill://git/SKILL.md", "skill://git/SKILL.md", "skill://acme/x/SKILL.md")
-	f.Add("skill://acme/SKILL.md", "skill://acme/x/SKILL.md", "skill:///SKILL.md")
-	f.Add("skill://drawbridge+b/x/SKILL.md", "x", "://")
-	f.Add("a://b//SKILL.md", "a://b//c/SKILL.md", "a://b")
-	f.Fuzz(func(t *testing.T, one, two, three string) {
-		v := newView(nil, nil, nil, func() uint64 { return 1 })
-		var catalogues []*catalogue
-		from := map[string]drawbridge.ServerID{}
-		for i, uris := range [][]string{{one}, {two, three}} {
-			c := &catalogue{member: &member{Member: Member{ID: drawbridge.ServerID("ab"[i : i+1])}}}
-			var entries []string
-			for _, uri := range uris {
-				entries = append(entries, `{"uri":`+string(wire.Quote(uri))+`}`)
-			}
-			c.add(json.RawMessage(`{` + page(entries...) + `}`))
-			catalogues = append(catalogues, c)
-		}
-		s := newSkillset(v, catalogues, Qualified)
-		if len(s.items) != len(catalogues[0].skills)+len(catalogues[1].skills) {
-			t.Fatalf("%d items of %d and %d skills", len(s.items), len(catalogues[0].skills), len(catalogues[1].skills))
-		}
-		for i, item := range s.items {
-			if err := wire.Valid(item); err != nil {
-				t.Fatalf("%s: %v", item, err)
-			}
-			owner := drawbridge.ServerID("a")
-			if i >= len(catalogues[0].skills) {
-				owner = "b"
-			}
-			uri := wire.GetText(item, "uri")
-			if earlier, ok := from[uri]; ok {
-				t.Errorf("%q is listed for %s and %s", uri, earlier, owner)
-			}
-			from[uri] = owner
-			if server, _, named := naming.CutServer(uri); named && server != owner {
-				t.Errorf("%q is listed for %s", uri, owner)
-			} else if m := s.owner(uri); !named && (m == nil || m.ID != owner) {
-				t.Errorf("%q is listed for %s and leads to %v", uri, owner, m)
-			}
-		}
-	})
 }

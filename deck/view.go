@@ -7,7 +7,8 @@ import (
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/deck/naming"
+	"github.com/drawbridge-mcp/drawbridge/deck/label"
+	"github.com/drawbridge-mcp/drawbridge/deck/skill"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -23,9 +24,9 @@ type view struct {
 	members                              []*member
 	byID                                 map[drawbridge.ServerID]*member
 	tools, prompts, resources, templates *shelf
-	// below says whose resources lie where, renamed which are called by another URI than their own. They are made when they
+	// ground says whose resources lie where, renamed which are called by another URI than their own. They are made when they
 	// are first needed.
-	below   func() presence
+	ground  *skill.Ground
 	renamed func() map[drawbridge.ServerID]map[string]string
 }
 
@@ -56,7 +57,7 @@ func newView(shipped []*item, members []*member, old *view, next func() uint64) 
 		own = append(own, stack{scopes: it.spec.Scopes, items: []*item{it}})
 	}
 	v.resources = newShelf(resources, stacks(members, resources, func(m *member) []*item { return m.resources }), old.shelf(resources), next)
-	v.below, v.renamed = sync.OnceValue(v.resourcesBelow), sync.OnceValue(v.renames)
+	v.ground, v.renamed = v.groundOf(), sync.OnceValue(v.renames)
 	// The tools come after the resources: which URI a tool's page has depends on who has it already.
 	v.tools = newShelf(tools, append(own, stacks(members, tools, v.dressed)...), old.shelf(tools), next)
 	v.prompts = newShelf(prompts, stacks(members, prompts, func(m *member) []*item { return m.prompts }), old.shelf(prompts), next)
@@ -184,18 +185,18 @@ func (mk maker) item(k kind, server drawbridge.ServerID, o offer) *item {
 	it := &item{raw: o.raw}
 	switch k {
 	case tools:
-		it.names = naming.Names(mk.naming, server, o.own)
+		it.names = label.Names(mk.naming, server, o.own)
 		it.card = BridgeCard(mk.up, server, it.names[0], o.raw)
 		it.spec = it.card.Spec()
 		it.pages = pagesOf(o.raw)
 		return it
 	case prompts:
-		it.names = naming.Names(mk.naming, server, o.own)
+		it.names = label.Names(mk.naming, server, o.own)
 	default:
-		it.names = naming.URIs(mk.naming, server, o.own)
+		it.names = label.URIs(mk.naming, server, o.own)
 	}
 	if k == templates {
-		it.template, _ = naming.ParseTemplate(o.own) // what is no template is listed and matches nothing
+		it.template, _ = label.ParseTemplate(o.own) // what is no template is listed and matches nothing
 	}
 	it.spec = drawbridge.Spec{
 		Name: it.names[0], Server: server, Tool: o.own,

@@ -67,8 +67,16 @@ func inspectAll(t *testing.T, options, command []string) {
 	says("42", "every__get-sum", "--tool-args-json", `{"a":40,"b":2}`)
 }
 
-// inspect runs the Inspector once and gives the result it prints. A target command comes last.
+// inspect runs the Inspector once and gives the result it prints.
 func inspect(t *testing.T, options, command []string, args ...string) json.RawMessage {
+	t.Helper()
+	var printed struct{ Result json.RawMessage }
+	decode(t, inspector(t, options, command, args...), &printed)
+	return printed.Result
+}
+
+// inspector runs the Inspector once and gives what it prints. A target command comes last.
+func inspector(t *testing.T, options, command []string, args ...string) []byte {
 	t.Helper()
 	args = append(slices.Concat([]string{module(t, "@modelcontextprotocol/inspector/clients/launcher/build/index.js"), "--cli", "--format", "json", "-q"}, options), args...)
 	if command != nil {
@@ -84,7 +92,5 @@ func inspect(t *testing.T, options, command []string, args ...string) json.RawMe
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("inspector %v: %v\n%s%s", args[4:], err, stdout.Bytes(), stderr.Bytes())
 	}
-	var printed struct{ Result json.RawMessage }
-	decode(t, stdout.Bytes(), &printed)
-	return printed.Result
+	return stdout.Bytes()
 }

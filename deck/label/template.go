@@ -1,12 +1,12 @@
-package naming
+package label
 
 import "strings"
 
-// Bounds for matching: a server writes the template and a caller the URI, and neither may cost more than a moment.
+// maxTemplate bounds a template, MaxURI what it is compared with, in bytes: a server writes the one and a caller the other,
+// and neither may cost more than a moment.
 const (
 	maxTemplate = 2 << 10
-	// MaxURI is the most bytes of a URI that is looked at closely.
-	MaxURI = 16 << 10
+	MaxURI      = 16 << 10
 )
 
 // A Template is a URI template (RFC 6570), read backwards: which URIs may have come of it? Literal characters match
@@ -25,9 +25,6 @@ type token struct {
 	// run says that characters follow lead, slash that "/" may be among them; a run may be left out with its lead.
 	run, slash bool
 }
-
-// Literals counts the literal characters: the more, the closer a match.
-func (t *Template) Literals() int { return t.literals }
 
 // ParseTemplate reads a template. It says false for one that is no template, or longer than anybody needs.
 func ParseTemplate(text string) (*Template, bool) {
@@ -82,6 +79,11 @@ func expression(text string) (token, bool) {
 		return token{lead: text[0], run: true}, true
 	}
 	return token{run: true}, true
+}
+
+// Closer says whether t matches more closely than other: it has more literal characters. Nil matches nothing.
+func (t *Template) Closer(other *Template) bool {
+	return t != nil && (other == nil || t.literals > other.literals)
 }
 
 // Match says whether uri may be an expansion of the template. Its cost is at most tokens times characters.

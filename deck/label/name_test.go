@@ -1,4 +1,4 @@
-package naming
+package label
 
 import (
 	"slices"
@@ -65,7 +65,7 @@ func TestMCPName(t *testing.T) {
 
 func TestNamesByStyle(t *testing.T) {
 	for _, tt := range []struct {
-		style Style
+		style Naming
 		tool  string
 		want  []drawbridge.CardName
 	}{
@@ -95,7 +95,7 @@ func FuzzNames(f *testing.F) {
 		if a.Valid() != nil || b.Valid() != nil {
 			t.Skip()
 		}
-		for _, style := range []Style{Qualified, MCP} {
+		for _, style := range []Naming{Qualified, MCP} {
 			for _, name := range append(Names(style, a, t1), LastName(a, t1)) {
 				if name == "" || len(name) > maxName || !isWireName(string(name)) {
 					t.Errorf("%s name %q of (%q, %q) is not legal", style, name, a, t1)
@@ -116,7 +116,7 @@ func FuzzNames(f *testing.F) {
 func TestPrefixesBeginEveryName(t *testing.T) {
 	for _, server := range []drawbridge.ServerID{"a", "a.", "a_", "A-b", "...", drawbridge.ServerID(strings.Repeat("long", 25))} {
 		for _, tool := range []string{"x", "_x", "a_x", "get item", "", strings.Repeat("much", 20)} {
-			for style, name := range map[Style]drawbridge.CardName{
+			for style, name := range map[Naming]drawbridge.CardName{
 				Qualified: QualifiedName(server, tool), MCP: MCPName(server, tool), "last": LastName(server, tool),
 			} {
 				begins := func(prefix string) bool { return strings.HasPrefix(string(name), prefix) }

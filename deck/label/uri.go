@@ -1,9 +1,12 @@
-package naming
+package label
 
 import (
+	"bytes"
+	"encoding/json"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
 // uriPrefix begins what names the server of a URI: "drawbridge+<server>".
@@ -12,7 +15,7 @@ const uriPrefix = "drawbridge+"
 // URIs are what a URI may be listed by: as it is, or where another server has it, with its server in it. One that looks
 // as if it named a server is never listed as it is, so that no server takes what is another's to have. Where names are
 // bare, a URI stays as it is.
-func URIs(style Style, server drawbridge.ServerID, uri string) []drawbridge.CardName {
+func URIs(style Naming, server drawbridge.ServerID, uri string) []drawbridge.CardName {
 	plain, qualified := drawbridge.CardName(uri), drawbridge.CardName(QualifiedURI(server, uri))
 	if style == Bare {
 		return []drawbridge.CardName{plain}
@@ -70,4 +73,51 @@ func Alike(server drawbridge.ServerID, said, uri string) string {
 		return QualifiedURI(server, uri)
 	}
 	return InAuthority(server, uri)
+}
+
+// EachURI changes the member "uri" of every object in the array at member of the object: to what f gives for it. Where f
+// changes none, the object is returned itself.
+func EachURI(object json.RawMessage, member string, f func(uri string) string) json.RawMessage {
+	return Each(object, member, func(element json.RawMessage) json.RawMessage { return ChangeURI(element, f, "uri") })
+}
+
+// Each changes the elements of the array at member of the object: to what f gives for them. Where f gives all of them as
+// they are, the object is returned itself.
+func Each(object json.RawMessage, member string, f func(element json.RawMessage) json.RawMessage) json.RawMessage {
+	var out []json.RawMessage
+	changed := false
+	for element := range wire.Elements(wire.Get(object, member)) {
+		edited := f(element)
+		changed = changed || !bytes.Equal(edited, element)
+		out = append(out, edited)
+	}
+	if !changed {
+		return object
+	}
+	return wire.Apply(object, wire.Put(array(out), member))
+}
+
+// ChangeURI changes the URI at path of the object to what f gives for it. Where that is the same, or there is no text, the
+// object is returned itself.
+func ChangeURI(object json.RawMessage, f func(uri string) string, path ...string) json.RawMessage {
+	uri, ok := wire.Text(wire.Get(object, path...))
+	if !ok {
+		return object
+	}
+	if public := f(uri); public != uri {
+		return wire.Apply(object, wire.Put(wire.Quote(public), path...))
+	}
+	return object
+}
+
+// array writes a JSON array.
+func array(elements []json.RawMessage) json.RawMessage {
+	out := []byte{'['}
+	for i, element := range elements {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, element...)
+	}
+	return append(out, ']')
 }

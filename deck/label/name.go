@@ -1,4 +1,10 @@
-package naming
+// Package label says how callers name what servers have: the names of tools and prompts in each style, the URIs of resources
+// where two servers have one, and which URIs a template may stand for.
+//
+// It promises that a label depends on a server and its own name for a thing alone, never on which other servers there are;
+// that a URI with a server in it can be taken apart again; and that of an object whose URIs it changes nothing else changes.
+// Which of its labels a thing gets is decided elsewhere.
+package label
 
 import (
 	"crypto/sha256"
@@ -6,20 +12,6 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
-)
-
-// A Style says how bridged cards and prompts are named outward. A call by any style's name finds its card where only one
-// can be meant.
-type Style string
-
-// The styles. The empty Style is Qualified.
-const (
-	// Qualified is "<server>__<tool>".
-	Qualified Style = "qualified"
-	// MCP is "mcp_<server>_<tool>", in lower case.
-	MCP Style = "mcp"
-	// Bare leaves a legal name as the server gave it; of two the later in configuration order is qualified.
-	Bare Style = "bare"
 )
 
 const (
@@ -32,9 +24,22 @@ const (
 	shortMark, longMark = 6, 12
 )
 
+// A Naming is a style in which tools and prompts are named outward.
+type Naming string
+
+// The styles. The empty Naming is Qualified.
+const (
+	// Qualified is "<server>__<tool>".
+	Qualified Naming = "qualified"
+	// MCP is "mcp_<server>_<tool>", in lower case.
+	MCP Naming = "mcp"
+	// Bare leaves a legal name as the server gave it; of two the later in configuration order is qualified.
+	Bare Naming = "bare"
+)
+
 // Names gives the names that a server's tool may be listed by in a style, best first. Which of them it gets depends on
 // what cards before it have.
-func Names(style Style, server drawbridge.ServerID, tool string) []drawbridge.CardName {
+func Names(style Naming, server drawbridge.ServerID, tool string) []drawbridge.CardName {
 	qualified := QualifiedName(server, tool)
 	switch {
 	case style == MCP:
