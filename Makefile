@@ -36,7 +36,9 @@ test: ## all tests that need nothing installed, in random order, with the race d
 	internal/storetest/postgres.sh $(GO) test -race -shuffle=on -timeout 5m ./...
 
 matrix: ## every feature between clients and servers of both generations, as a table
-	$(GO) test -count=1 -timeout 5m -v -run '^TestMatrix$$' ./gateway | grep -v '^ *\(---\|===\)'
+	@out=$$($(GO) test -count=1 -timeout 5m -v -run '^TestMatrix$$' ./gateway 2>&1); status=$$?; \
+	if [ $$status -ne 0 ]; then printf '%s\n' "$$out" | grep -v '^ *\(=== \|--- PASS\)'; exit $$status; fi; \
+	printf '%s\n' "$$out" | sed -n '/^ *feature  /,/^--- /{ /^--- /!s/^    //p; }'
 
 build: ## bin/drawbridge
 	$(GO) build -trimpath -o bin/drawbridge ./cmd/drawbridge

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -37,6 +36,10 @@ type exchange struct {
 	notes []note
 	pump  sync.WaitGroup
 	busy  bool // the pump runs
+
+	// asking are the questions in progress; ended is closed when the server knows that the call is over, if it has to.
+	asking sync.WaitGroup
+	ended  chan struct{}
 }
 
 type note struct {
@@ -47,14 +50,15 @@ type note struct {
 var _ link.Handler = (*exchange)(nil)
 
 func newExchange(ctx context.Context, s *session, call drawbridge.Call, limit time.Duration) *exchange {
-	x := &exchange{s: s, call: call, token: wire.Get(call.Params, "_meta", wire.MetaProgressToken), limit: limit}
+	x := &exchange{s: s, call: call, token: wire.Get(call.Params, "_meta", wire.MetaProgressToken), limit: limit, ended: make(chan struct{})}
 	x.ctx, x.stop = context.WithCancelCause(ctx)
 	x.deadline = time.Now().Add(hardLimit * limit)
 	x.timer = time.AfterFunc(limit, x.expire)
 	return x
 }
 
-// end ends the exchange, when everything said before is with the caller. It gives the reason where time ran out.
+// end ends the exchange, when everything said before is with the caller: that a question was taken back too. It gives the
+// reason where time ran out.
 func (x *exchange) end() error {
 	x.mu.Lock()
 	x.over = true
@@ -63,6 +67,8 @@ func (x *exchange) end() error {
 	x.pump.Wait()
 	cause := context.Cause(x.ctx)
 	x.stop(nil)
+	close(x.ended)
+	x.asking.Wait()
 	if limit, ok := cause.(*limitError); ok {
 		return limit
 	}
@@ -150,29 +156,37 @@ func (x *exchange) deliver() {
 // Ask passes a request of the server on to the caller, if the caller declared that it may be asked that.
 func (x *exchange) Ask(ctx context.Context, method string, params json.RawMessage) (result, errorObject json.RawMessage) {
 	x.mu.Lock()
+	if x.over { // nobody waits for it any more; what is answered without the caller still is
+		x.mu.Unlock()
+		return x.s.e.ask(x.ctx, x.call, x.s, method, params)
+	}
 	x.asks++
+	x.asking.Add(1)
 	x.mu.Unlock()
 	defer func() {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		x.asks--
 		x.touch()
+		x.asking.Done()
 	}()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(x.ctx, cancel)()
-	return x.s.e.ask(ctx, x.call, x.s, method, params)
+	result, errorObject = x.s.e.ask(ctx, x.call, x.s, method, params)
+	if x.ctx.Err() != nil {
+		<-x.ended // a server that is answered before it hears that nobody waits for the call would go on with it
+	}
+	return result, errorObject
 }
 
 // ask answers a request of the server that came in the course of call.
 func (e *endpoint) ask(ctx context.Context, call drawbridge.Call, s *session, method string, params json.RawMessage) (result, errorObject json.RawMessage) {
 	capability := wire.Capability(method)
 	switch {
-	case strings.HasPrefix(method, "tasks/") && s.own() && call.Peer != nil && wire.Declares(call.Caller.Capabilities, "tasks"):
-		// The caller has made a task of what the server asked.
+	case s.era == drawbridge.Legacy && s.frank() && call.Peer != nil && wire.MayAskBy(call.Caller.Capabilities, s.capabilities, method, params):
 	case capability == "":
 		return nil, wire.ErrorObject(wire.CodeMethodNotFound, "method not found", nil)
-	case s.era == drawbridge.Legacy && s.frank() && call.Peer != nil && wire.MayAsk(call.Caller.Capabilities, method, params):
 	case method == wire.MethodRootsList && (!s.frank() || !s.own() && call.Peer == nil):
 		return rootsResult(e.fleet.o.Roots), nil
 	default:

@@ -239,7 +239,6 @@ func (p *pending) giveUp() {
 		return
 	}
 	p.c.note(wire.NoteCancelled, `{"requestId":`+string(p.id)+`,"reason":"enough"}`)
-	p.cancel()
 }
 
 // note sends a notification.

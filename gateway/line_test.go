@@ -5,6 +5,7 @@ package gateway_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +32,7 @@ type httpLine struct {
 
 	mu      sync.Mutex
 	session string
+	last    string // the id of the last event
 }
 
 func dialHTTP(url string, era drawbridge.Era, hear func(wire.Message)) *httpLine {
@@ -94,25 +96,55 @@ func (l *httpLine) exchange(ctx context.Context, m wire.Message, marks []wire.Pa
 		l.mu.Unlock()
 		defer l.listen()
 	}
+	return l.follow(resp, m.ID, hear)
+}
+
+// follow reads what comes until the response to the request of that id.
+func (l *httpLine) follow(resp *http.Response, id json.RawMessage, hear func(wire.Message)) (wire.Message, error) {
 	var answer wire.Message
-	for message, err := range messagesOf(resp) {
+	seen := func(event string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.last = event
+	}
+	for message, err := range messagesOf(resp, seen) {
 		switch {
 		case err != nil:
 			return answer, err
-		case message.IsResponse() && string(message.ID) == string(m.ID):
+		case message.IsResponse() && string(message.ID) == string(id):
 			answer = message
 		default:
 			hear(message)
 		}
 	}
 	if !answer.IsResponse() {
-		return answer, fmt.Errorf("%s: status %d without a response", m.Method, resp.StatusCode)
+		return answer, fmt.Errorf("status %d without a response", resp.StatusCode)
 	}
 	return answer, nil
 }
 
+// resume goes on with the stream of a request whose connection was lost.
+func (l *httpLine) resume(ctx context.Context, id json.RawMessage, hear func(wire.Message)) (wire.Message, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.url, nil)
+	if err != nil {
+		return wire.Message{}, err
+	}
+	l.mu.Lock()
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set(wire.HeaderSession, l.session)
+	req.Header.Set(wire.HeaderLastEvent, l.last)
+	l.mu.Unlock()
+	resp, err := l.http.Do(req)
+	if err != nil {
+		return wire.Message{}, err
+	}
+	defer resp.Body.Close()
+	return l.follow(resp, id, hear)
+}
+
 // messagesOf gives the messages of a response, whether it is one, several, or a stream.
-func messagesOf(resp *http.Response) func(yield func(wire.Message, error) bool) {
+// seen, which may be nil, is told the id of each event.
+func messagesOf(resp *http.Response, seen func(id string)) func(yield func(wire.Message, error) bool) {
 	return func(yield func(wire.Message, error) bool) {
 		if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 			body, err := io.ReadAll(resp.Body)
@@ -134,11 +166,20 @@ func messagesOf(resp *http.Response) func(yield func(wire.Message, error) bool) 
 			yield(m, err)
 			return
 		}
+		if seen == nil {
+			seen = func(string) {}
+		}
 		events := wire.NewEventReader(resp.Body, 0)
 		for {
 			e, err := events.Next()
 			if errors.Is(err, io.EOF) {
 				return
+			}
+			if err == nil {
+				seen(e.ID)
+			}
+			if err == nil && len(e.Data) == 0 {
+				continue // it is there for its id
 			}
 			m := wire.Message{}
 			if err == nil {
@@ -165,7 +206,7 @@ func (l *httpLine) listen() {
 	}
 	l.work.Go(func() {
 		defer resp.Body.Close()
-		for m, err := range messagesOf(resp) {
+		for m, err := range messagesOf(resp, nil) {
 			if err == nil {
 				l.hear(m)
 			}
@@ -199,7 +240,7 @@ func (l *httpLine) batch(ctx context.Context, body []byte, _ int) ([]wire.Messag
 	}
 	defer resp.Body.Close()
 	var all []wire.Message
-	for m, err := range messagesOf(resp) {
+	for m, err := range messagesOf(resp, nil) {
 		if err != nil {
 			return all, err
 		}

@@ -48,6 +48,18 @@ func saidFeatures() []feature {
 			}
 			return ""
 		}},
+		{name: "progress, around questions", prove: func(b *box) string {
+			c := b.asker()
+			c.call(wire.MethodToolsCall, `{"name":"up__ask","arguments":{"rounds":[["form"],["roots"]]},"_meta":{"progressToken":7}}`)
+			var got []string
+			for _, note := range c.await(wire.NoteProgress, 2) {
+				got = append(got, string(note.Params))
+			}
+			if diff := cmp.Diff([]string{`{"progressToken":7,"progress":1}`, `{"progressToken":7,"progress":2}`}, got); diff != "" {
+				b.Errorf("progress (-want +got):\n%s", diff)
+			}
+			return ""
+		}},
 		{name: "progress, where the caller wants none", prove: func(b *box) string {
 			c := b.plain()
 			m := c.tool("progress", `{"steps":2}`)
@@ -92,6 +104,7 @@ func listFeatures() []feature {
 			return refusalOf(b.plain().do(wire.MethodToolsList, `{"cursor":"talker 5"}`))
 		}, refused: refusedFor(foreignCursor, foreignCursor), alone: true, plan: paged},
 		{name: "caching hints of lists", prove: proveListHints, alone: true},
+		{name: "caching hints of merged lists", prove: proveMergedHints, alone: true, plan: plan{others: "modern-only"}},
 		{name: "caching hints of a resource", prove: proveReadHints},
 	}
 }
@@ -269,6 +282,21 @@ func proveListHints(b *box) string {
 		if got := hintOf(c.do(list, `{}`)); got != hint {
 			b.Errorf("%s: %s, want %s", list, got, hint)
 		}
+	}
+	return ""
+}
+
+// proveMergedHints has beside the talker a server whose resources are private, and to be kept for a second only.
+func proveMergedHints(b *box) string {
+	want := `1000 "private"`
+	switch {
+	case b.cell.client == drawbridge.Legacy:
+		want = " "
+	case b.cell.server == drawbridge.Legacy:
+		want = `0 "private"`
+	}
+	if got := hintOf(b.plain().do(wire.MethodResourcesList, `{}`)); got != want {
+		b.Errorf("the hint is %s, want %s", got, want)
 	}
 	return ""
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"text/tabwriter"
@@ -32,15 +33,17 @@ type feature struct {
 	// prove shows that the feature works in the box, and gives the empty text; or gives the error that its client is
 	// refused with. Whatever else happens fails the test.
 	prove func(b *box) (refused string)
-	// refused names the error of the boxes that are to be refused, in the order of cells; "…" at the end stands for any
-	// rest. The empty text is for a box that passes.
+	// refused names the error of the boxes that are to be refused, in the order of cells. The empty text is for a box that
+	// passes.
 	refused [len(cells)]string
 	// alone gives each box a gateway and a server of its own, which its proof may change or restart; with settings, row
 	// and others as in a plan.
 	alone bool
 	plan  plan
-	// needs leaves out the ways on which the feature has no meaning; nil leaves out none.
-	needs func(c cell, p path) bool
+	// idle says why there is nothing to prove for clients of a generation, in words for the table.
+	idle map[drawbridge.Era]string
+	// door is the only one that the feature has a meaning at; empty is both.
+	door string
 }
 
 // refusedFor names the errors of the boxes by the client's generation, whatever the server's is.
@@ -72,22 +75,31 @@ func features() []feature {
 // TestMatrix proves every feature in every cell, on every way through the gateway, and prints what came of it.
 func TestMatrix(t *testing.T) {
 	shared := map[plan]*rig{}
-	var rows []string
+	var rows []row
 	for _, f := range features() {
-		row := f.name
+		r := row{name: f.name}
 		for i, c := range cells {
-			row += "\t" + verdictOf(t, f, i, c, shared)
+			r.verdicts[i] = verdictOf(t, f, i, c, shared)
 		}
-		rows = append(rows, row)
+		rows = append(rows, r)
 	}
 	printMatrix(t.Output(), rows)
 }
 
+// A row is a feature with what the table says of it in each cell.
+type row struct {
+	name     string
+	verdicts [len(cells)]string
+}
+
 // verdictOf proves a feature in one cell and gives what the table says of it.
 func verdictOf(t *testing.T, f feature, i int, c cell, shared map[plan]*rig) string {
+	if why := f.idle[c.client]; why != "" {
+		return "– " + why
+	}
 	good := t.Run(f.name+"/"+c.String(), func(inner *testing.T) {
 		for _, p := range paths {
-			if f.needs != nil && !f.needs(c, p) {
+			if f.door != "" && f.door != p.door {
 				continue
 			}
 			inner.Run(p.String(), func(inner *testing.T) {
@@ -102,7 +114,7 @@ func verdictOf(t *testing.T, f feature, i int, c cell, shared map[plan]*rig) str
 					shared[plan] = r
 				}
 				got := f.prove(&box{inner, r, c, p})
-				if !matches(got, f.refused[i]) {
+				if got != f.refused[i] {
 					inner.Errorf("the outcome is %q, want %q", got, f.refused[i])
 				}
 			})
@@ -110,32 +122,38 @@ func verdictOf(t *testing.T, f feature, i int, c cell, shared map[plan]*rig) str
 	})
 	switch {
 	case !good:
-		return "✗"
+		return "FAILS"
 	case f.refused[i] != "":
 		return f.refused[i]
 	}
 	return "✓"
 }
 
-// matches says whether an outcome is the one that the table names.
-func matches(got, want string) bool {
-	if start, ok := strings.CutSuffix(want, "…"); ok {
-		return strings.HasPrefix(got, start)
-	}
-	return got == want
-}
-
-// printMatrix writes the table.
-func printMatrix(out io.Writer, rows []string) {
+// printMatrix writes the table. A refusal stands there by its code, or its first word, and in whole below.
+func printMatrix(out io.Writer, rows []row) {
 	var table bytes.Buffer
-	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	head := "feature"
+	w := tabwriter.NewWriter(&table, 0, 0, 3, ' ', 0)
+	var notes []string
+	_, _ = fmt.Fprint(w, "feature")
 	for _, c := range cells {
-		head += "\t" + c.String()
+		_, _ = fmt.Fprint(w, "\t", c)
 	}
-	for _, row := range append([]string{head}, rows...) {
-		_, _ = fmt.Fprintln(w, row)
+	for _, r := range rows {
+		_, _ = fmt.Fprint(w, "\n", r.name)
+		for _, verdict := range r.verdicts {
+			word, rest, refused := strings.Cut(verdict, " ")
+			if refused {
+				if !slices.Contains(notes, rest) {
+					notes = append(notes, rest)
+				}
+				verdict = fmt.Sprintf("%s (%d)", word, slices.Index(notes, rest)+1)
+			}
+			_, _ = fmt.Fprint(w, "\t", verdict)
+		}
 	}
 	_ = w.Flush()
-	_, _ = fmt.Fprintf(out, "%s", table.Bytes())
+	_, _ = fmt.Fprintf(out, "%s\n\n", table.Bytes())
+	for i, note := range notes {
+		_, _ = fmt.Fprintf(out, "(%d) %s\n", i+1, note)
+	}
 }

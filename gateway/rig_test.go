@@ -39,13 +39,19 @@ type running struct {
 func runGateway(t testing.TB, mcpJSON, settings string) *running {
 	t.Helper()
 	dir := t.TempDir()
-	paths := []string{filepath.Join(dir, "mcp.json"), filepath.Join(dir, "drawbridge.toml")}
-	for i, text := range []string{mcpJSON, settings} {
-		if err := os.WriteFile(paths[i], []byte(text), 0o600); err != nil {
+	rows := filepath.Join(dir, "mcp.json")
+	for path, text := range map[string]string{rows: mcpJSON, filepath.Join(dir, "drawbridge", "drawbridge.toml"): settings} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	g, err := gateway.Open(t.Context(), gateway.Config{Paths: paths, Dir: dir, Store: filepath.Join(dir, "store.db"), Version: "test"})
+	g, err := gateway.Open(t.Context(), gateway.Config{
+		Paths: []string{rows}, Dir: dir, Store: filepath.Join(dir, "store.db"), Version: "test",
+		LookupEnv: func(name string) (string, bool) { return dir, name == "XDG_CONFIG_HOME" },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +98,8 @@ type rig struct {
 type plan struct {
 	server   drawbridge.Era
 	upstream string
-	// row has more members of the talker's row, others more rows, settings is a drawbridge.toml. All may be empty.
+	// row has more members of the talker's row, others names a server of mcptest that is mounted too, settings is a
+	// drawbridge.toml. All may be empty.
 	row, others, settings string
 }
 
@@ -119,7 +126,7 @@ func newRig(t testing.TB, p plan) *rig {
 		row = strings.TrimSuffix(row, "}") + "," + p.row + "}"
 	}
 	if p.others != "" {
-		row += "," + p.others
+		row += `,"other":` + string(mcptest.Row(t, p.others))
 	}
 	r.running = runGateway(t, `{"servers":{"up":`+row+`}}`, p.settings)
 	return r

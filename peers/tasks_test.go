@@ -54,6 +54,40 @@ func TestTasksConformance(t *testing.T) {
 	}
 }
 
+// TestTaskOfServerEverything calls the tool of npm's server-everything that is only to be had as a task: plainly in both
+// generations, and as a task in the one that has the same form.
+func TestTaskOfServerEverything(t *testing.T) {
+	const name = "simulate-research-query"
+	server := row{Name: "every", Command: node, Args: []string{module(t, "@modelcontextprotocol/server-everything/dist/index.js"), "stdio"}}
+	url := serveHTTP(t, []row{server}, "--naming", "bare")
+	params := map[string]any{"name": name, "arguments": map[string]any{"topic": "bridges"}}
+	reported := func(result json.RawMessage) {
+		t.Helper()
+		if !strings.Contains(string(result), "# Research Report: bridges") || strings.Contains(string(result), `"isError":true`) {
+			t.Errorf("the result is %s", result)
+		}
+	}
+	for _, e := range []era{modern, legacy} {
+		reported(listed(t, &httpDoor{url: url, era: e}, name).call("tools/call", params))
+	}
+	c := enter(t, &httpDoor{url: url, era: legacy}, nil)
+	params["task"] = map[string]any{"ttl": 60000}
+	var created struct{ Task struct{ TaskID string } }
+	decode(t, c.call("tools/call", params), &created)
+	id := map[string]any{"taskId": created.Task.TaskID}
+	var list struct{ Tasks []struct{ TaskID, Status string } }
+	decode(t, c.call("tasks/list", nil), &list)
+	if n := len(list.Tasks); n == 0 || list.Tasks[n-1].TaskID != created.Task.TaskID {
+		t.Errorf("%s is not the last of %+v", created.Task.TaskID, list.Tasks)
+	}
+	reported(c.call("tasks/result", id))
+	var task struct{ TaskID, Status string }
+	decode(t, c.call("tasks/get", id), &task)
+	if task.TaskID != created.Task.TaskID || task.Status != "completed" {
+		t.Errorf("the task is %+v", task)
+	}
+}
+
 // runScenario runs one scenario of the suite's server leg. Its exit status is the verdict.
 func runScenario(t *testing.T, url, scenario string) {
 	t.Helper()

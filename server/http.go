@@ -138,7 +138,11 @@ func (d *door) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	version := r.Header.Get(wire.HeaderVersion)
-	if wire.IsBatch(body) && wire.EraOf(version) != drawbridge.Modern {
+	if wire.IsBatch(body) {
+		if wire.EraOf(version) == drawbridge.Modern {
+			x.answer(nil, http.StatusBadRequest, noBatches())
+			return
+		}
 		d.legacyBatch(x, body)
 		return
 	}

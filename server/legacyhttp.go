@@ -95,7 +95,7 @@ func (d *door) legacyBatch(x *exchange, body []byte) {
 	defer done()
 	x.of = c
 	if !c.batches() {
-		x.answer(nil, http.StatusBadRequest, failure(wire.CodeInvalidRequest, "This revision has no batches", nil))
+		x.answer(nil, http.StatusBadRequest, noBatches())
 		return
 	}
 	ctx, cancel := d.detached(x.r)

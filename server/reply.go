@@ -29,6 +29,9 @@ func failure(code int, message string, data json.RawMessage) reply {
 // cancelled is the reply to a cancelled request where there must be one.
 func cancelled() reply { return failure(wire.CodeInternal, "Cancelled", nil) }
 
+// noBatches is the reply to a batch where the caller's revision has none.
+func noBatches() reply { return failure(wire.CodeInvalidRequest, "This revision has no batches", nil) }
+
 // parts gives the response's bytes in order. They may hold line breaks between tokens.
 func (r reply) parts(id json.RawMessage) [6][]byte {
 	if id == nil {

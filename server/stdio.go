@@ -355,7 +355,7 @@ func (p *pipe) takeBatch(value []byte) {
 		p.answer(nil, refusal)
 		return
 	case p.session == nil || !p.session.batches():
-		p.answer(nil, failure(wire.CodeInvalidRequest, "This revision has no batches", nil))
+		p.answer(nil, noBatches())
 		return
 	}
 	c := p.session

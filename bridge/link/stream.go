@@ -258,15 +258,20 @@ func (s *Stream) reply(ctx context.Context, m wire.Message) {
 	}
 }
 
-// write is the goroutine that sends what waits.
+// write is the goroutine that sends what waits, cancellations first: what waits beside one may be the answer to a question
+// of the call that is cancelled.
 func (s *Stream) write() {
 	for {
 		var next outgoing
 		select {
-		case <-s.done:
-			return
-		case next = <-s.out:
 		case next.msg = <-s.notes:
+		default:
+			select {
+			case <-s.done:
+				return
+			case next = <-s.out:
+			case next.msg = <-s.notes:
+			}
 		}
 		if next.call != nil && !next.call.sent.CompareAndSwap(waiting, written) {
 			continue

@@ -173,6 +173,8 @@ func (h *HTTP) Do(ctx context.Context, method string, params json.RawMessage, in
 		return wire.Message{}, link.ErrLost
 	case errors.Is(err, ErrSession):
 		h.end(ErrSession)
+	case errors.Is(err, link.ErrLost) && !x.modern && link.Cancellable(method):
+		h.sendCancelled(id, "the answer was cut off")
 	}
 	return wire.Message{}, err
 }

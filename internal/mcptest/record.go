@@ -16,7 +16,8 @@ type Record struct {
 	// Life tells one life of the server from the next: its process id, or a number where it has no process of its own.
 	Life string
 	// Event is "heard" for a message, which is then Message, with Header where it came over HTTP; else what happened:
-	// "start", "begin" and "answered", "asked" or "cancelled" for the begin and end of a turn, "stop".
+	// "start", "begin" and "answered", "asked" or "cancelled" for the begin and end of a turn, "has its answers" for a
+	// turn of the tool ask, "stop".
 	Event string
 	// Call numbers the turns of a life; Name is the tool, prompt or resource.
 	Call    int64           `json:",omitempty"`

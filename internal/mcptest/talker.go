@@ -21,10 +21,13 @@ import (
 //	echo {text}        says the text again
 //	fail {}            reports an error as a result
 //	broken {}          answers with an error object that has data
-//	ask {rounds}       asks what each round names, all of a round at once, and gives the answers back as structured
-//	                   content: {"rounds":[["form"],["sampling","roots"]]}. The kinds are form, url, sampling, tools
-//	                   (sampling with tools) and roots. One that the client did not declare is asked for in the stateful
-//	                   generation, where a client may refuse, and left out as {"undeclared":KIND} in the other
+//	ask {rounds, when, about}
+//	                   asks what each round names, all of a round at once: {"rounds":[["form"],["sampling","roots"]]}.
+//	                   The kinds are form (whose message is "about", where that is given), url, sampling, tools (sampling
+//	                   with tools) and roots. It notifies progress after each round, and gives the answers back as
+//	                   structured content, once the file "when" is there, where one is named. What the client did not
+//	                   declare is asked for in the stateful generation, where a client may refuse, and left out as
+//	                   {"undeclared":KIND} in the other
 //	again {times}      sends the client back that many times with nothing but a requestState (stateless generation)
 //	retract {when}     asks for a form, takes that back when the file is there, and ends (stateful generation)
 //	log {lines}        writes log lines, those that the level asked for admits: {"lines":[{"level":…,"data":…}]}
@@ -72,6 +75,8 @@ type turn struct {
 type asker interface {
 	// ask gives the answers to one round of questions. An error ends the turn: a later, a refusal, or the context's.
 	ask(c *turn, kinds []string) ([]json.RawMessage, error)
+	// fresh says whether a round was answered in this very request.
+	fresh(round int) bool
 	// declared is the client's capabilities.
 	declared() json.RawMessage
 }

@@ -70,10 +70,10 @@ const (
 // TestTalkerSendsBack has the stateless talker ask for input, and for nothing that was not declared.
 func TestTalkerSendsBack(t *testing.T) {
 	out, _ := talk(t, []string{"talker", "modern"}, strings.Replace(asksForm, "MORE", "", 1))
-	if len(out) != 1 || !strings.Contains(out[0], asked) || !strings.Contains(out[0], `"requestState":"é \"\\ null"`) {
+	if len(out) != 1 || !strings.Contains(out[0], asked) || !strings.Contains(out[0], `"requestState":"é \"\\ []"`) {
 		t.Fatalf("it answers %q", out)
 	}
-	retry := strings.Replace(asksForm, "MORE", `"requestState":"\u00e9 \"\\ null","inputResponses":{"q1.1":{"action":"decline"}},`, 1)
+	retry := strings.Replace(asksForm, "MORE", `"requestState":"\u00e9 \"\\ []","inputResponses":{"q1.1":{"action":"decline"}},`, 1)
 	if out, _ = talk(t, []string{"talker", "modern"}, retry); len(out) != 1 || !strings.Contains(out[0], gave) {
 		t.Errorf("it answers the retry with %q", out)
 	}

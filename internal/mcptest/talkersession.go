@@ -147,11 +147,13 @@ func (s *talkSession) declared() json.RawMessage {
 	return s.caps
 }
 
+func (s *talkSession) fresh(int) bool { return true }
+
 // ask sends all questions of a round and waits for their answers. An error of the client's is one: {"error":OBJECT}.
 func (s *talkSession) ask(c *turn, kinds []string) ([]json.RawMessage, error) {
 	var waiting []chan wire.Message
 	for _, kind := range kinds {
-		method, params := questionOf(kind, false)
+		method, params := c.question(kind)
 		id, answer := s.send(c, method, params)
 		defer s.forget(id)
 		waiting = append(waiting, answer)
@@ -177,6 +179,8 @@ type retrier struct {
 	// known are the rounds that are answered, round counts those that the turn came to.
 	known [][]json.RawMessage
 	round int
+	// before is how many rounds were answered before this request.
+	before int
 }
 
 // stateMark begins every state of a talker. It is opaque to everybody else, and must come back byte for byte.
@@ -199,13 +203,16 @@ func retrierOf(params json.RawMessage) (*retrier, error) {
 	if err := json.Unmarshal([]byte(rounds), &r.known); !mine || err != nil {
 		return nil, refuse(wire.CodeInvalidParams, "requestState is not mine: %s", state)
 	}
+	r.before = len(r.known)
 	return r, nil
 }
+
+func (r *retrier) fresh(round int) bool { return round >= r.before }
 
 func (r *retrier) declared() json.RawMessage { return r.caps }
 
 // ask gives the answers of a round that the request has, or a later that asks for what is missing.
-func (r *retrier) ask(_ *turn, kinds []string) ([]json.RawMessage, error) {
+func (r *retrier) ask(c *turn, kinds []string) ([]json.RawMessage, error) {
 	defer func() { r.round++ }()
 	if r.round < len(r.known) {
 		return r.known[r.round], nil
@@ -219,7 +226,7 @@ func (r *retrier) ask(_ *turn, kinds []string) ([]json.RawMessage, error) {
 		case wire.Get(r.caps, capabilityOf(kind)...) == nil:
 			answer = json.RawMessage(`{"undeclared":"` + kind + `"}`)
 		case answer == nil:
-			method, params := questionOf(kind, true)
+			method, params := c.question(kind)
 			if params == nil {
 				params = json.RawMessage("{}")
 			}
@@ -231,7 +238,11 @@ func (r *retrier) ask(_ *turn, kinds []string) ([]json.RawMessage, error) {
 		r.known = append(r.known, answers)
 		return answers, nil
 	}
-	state, _ := json.Marshal(r.known) // what was JSON is JSON
-	return nil, later(`{"resultType":"input_required","requestState":` + string(wire.Quote(stateMark+string(state))) +
+	known := make([]string, len(r.known))
+	for i, round := range r.known {
+		known[i] = joined(round)
+	}
+	state := stateMark + "[" + strings.Join(known, ",") + "]"
+	return nil, later(`{"resultType":"input_required","requestState":` + string(wire.Quote(state)) +
 		`,"inputRequests":{` + questions[1:] + `},` + modernInfo + `}`)
 }

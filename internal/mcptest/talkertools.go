@@ -62,6 +62,13 @@ func talkBroken(*turn, json.RawMessage) (string, error) { return "", refusal(Bro
 
 func talkAsk(c *turn, arguments json.RawMessage) (string, error) {
 	answers, err := c.rounds(wire.Get(arguments, "rounds"))
+	if err != nil {
+		return "", err
+	}
+	c.t.record.event("has its answers", 0, "ask")
+	if when := wire.GetText(arguments, "when"); when != "" {
+		err = awaitFile(c.ctx, when)
+	}
 	return structured(`{"answers":` + string(answers) + `}`), err
 }
 
@@ -71,13 +78,17 @@ func (c *turn) rounds(rounds json.RawMessage) (json.RawMessage, error) {
 	if err := json.Unmarshal(rounds, &kinds); err != nil {
 		return nil, refuse(wire.CodeInvalidParams, "rounds: %v", err)
 	}
+	token := wire.Get(c.params, "_meta", wire.MetaProgressToken)
 	all := []string{}
-	for _, round := range kinds {
+	for i, round := range kinds {
 		answers, err := c.asker.ask(c, round)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, joined(answers))
+		if token != nil && c.asker.fresh(i) {
+			c.say(wire.Message{Method: wire.NoteProgress, Params: json.RawMessage(fmt.Sprintf(`{"progressToken":%s,"progress":%d}`, token, i+1))})
+		}
 	}
 	return json.RawMessage("[" + strings.Join(all, ",") + "]"), nil
 }
@@ -109,7 +120,7 @@ func talkRetract(c *turn, arguments json.RawMessage) (string, error) {
 	if !ok {
 		return "", refuse(wire.CodeMethodNotFound, "this generation has no words to take a question back")
 	}
-	method, params := questionOf("form", false)
+	method, params := c.question("form")
 	id, _ := s.send(c, method, params)
 	defer s.forget(id)
 	if err := awaitFile(c.ctx, wire.GetText(arguments, "when")); err != nil {
@@ -207,6 +218,15 @@ func talkTouch(c *turn, arguments json.RawMessage) (string, error) {
 func talkExit(c *turn, _ json.RawMessage) (string, error) {
 	c.t.quit()
 	return sayText("good bye"), nil
+}
+
+// question gives the request that a kind stands for in this turn, whose argument "about" stands in its form's message.
+func (c *turn) question(kind string) (method string, params json.RawMessage) {
+	method, params = questionOf(kind, c.t.modern)
+	if about := wire.GetText(c.params, "arguments", "about"); about != "" && kind == "form" {
+		params = wire.Apply(params, wire.Put(wire.Quote(about), "message"))
+	}
+	return method, params
 }
 
 // questionOf gives the request that a kind stands for.
