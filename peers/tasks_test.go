@@ -31,8 +31,9 @@ var taskScenarios = []string{
 // TestTasksConformance has the suite drive our tasks server: first by itself, which shows that it is a good one, then
 // behind the gateway. Where names are qualified a shim gives the suite the names it knows.
 func TestTasksConformance(t *testing.T) {
+	t.Parallel()
 	upstream := httptest.NewServer(mcptest.HTTPTasks())
-	defer upstream.Close()
+	t.Cleanup(upstream.Close)
 	gateway := func(t *testing.T, naming, tool string) string {
 		url := serveHTTP(t, []row{{Name: "jobs", URL: upstream.URL}}, "--naming", naming)
 		listed(t, &httpDoor{url: url, era: modern}, tool)
@@ -44,6 +45,7 @@ func TestTasksConformance(t *testing.T) {
 		"qualified": func(t *testing.T) string { return unqualified(t, gateway(t, "qualified", "jobs__greet"), "jobs__") },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			url := open(t)
 			for _, scenario := range taskScenarios {
 				t.Run(scenario, func(t *testing.T) { runScenario(t, url, scenario) })
