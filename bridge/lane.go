@@ -141,6 +141,11 @@ func (e *endpoint) release(k key) {
 // needs mu.
 func (e *endpoint) makeRoom() {
 	n := 0
+	for k := range e.openings {
+		if k.client != "" {
+			n++
+		}
+	}
 	var oldest *session
 	for k, s := range e.sessions {
 		if k.client == "" {

@@ -425,6 +425,7 @@ func TestOnAPipeASessionOfStatelessCallersHasOneCallAtATime(t *testing.T) {
 			c.Client = json.RawMessage(fmt.Sprintf(`{"name":"client %d"}`, i))
 			r.call(echo(c))
 		}
+		synctest.Wait() // for those that made room
 		if n := r.fake.open(); n != 1+maxBeside {
 			t.Errorf("%d connections for many kinds of client", n)
 		}
