@@ -442,14 +442,14 @@ func TestOverHTTPThereAreMoreSessionsAndNoneIsShared(t *testing.T) {
 		r.asksBefore(elicits("7", `{}`))
 		theirs := asker()
 		theirs.Principal = "somebody else"
-		for range maxBesideHTTP / 2 {
+		for range maxBesideHTTP {
 			for _, c := range []drawbridge.Caller{asker(), theirs} {
 				if got := wire.GetText(r.call(echo(c)).Raw, "resultType"); got != "input_required" {
 					t.Fatal(got)
 				}
 			}
 		}
-		if n := r.fake.open(); n != 1+maxBesideHTTP {
+		if n := r.fake.open(); n != 1+2*maxBesideHTTP {
 			t.Errorf("%d connections", n)
 		}
 	})
