@@ -180,3 +180,17 @@ func TestAWatchedTaskIsToldOfUnderItsTicket(t *testing.T) {
 	}
 	wantList(t, up.told(), "watch a []")
 }
+
+// TestATaskOfAnotherProcessIsNotWatched: what is watched is the owner's process, where the same id is another task.
+func TestATaskOfAnotherProcessIsNotWatched(t *testing.T) {
+	up := &fake{}
+	d := openApart(t, up, modernJobs("a"))
+	d.watcher = "ada"
+	if err := d.WatchTask(t.Context(), stateless("bob"), ticketOf("bob", seal.ModernTask, "a", "7")); err == nil {
+		t.Error("bob watches a task of ada's process")
+	}
+	if err := d.WatchTask(t.Context(), stateless("ada"), ticketOf("ada", seal.ModernTask, "a", "7")); err != nil {
+		t.Error(err)
+	}
+	wantList(t, up.told(), "watch a [], tasks [7]")
+}
