@@ -47,7 +47,10 @@ type note struct {
 	params json.RawMessage
 }
 
-var _ link.Handler = (*exchange)(nil)
+var (
+	_ link.Handler = (*exchange)(nil)
+	_ link.Poller  = (*exchange)(nil)
+)
 
 func newExchange(ctx context.Context, s *session, call drawbridge.Call, limit time.Duration) *exchange {
 	x := &exchange{s: s, call: call, token: wire.Get(call.Params, "_meta", wire.MetaProgressToken), limit: limit, ended: make(chan struct{})}
@@ -150,6 +153,13 @@ func (x *exchange) deliver() {
 				x.s.e.log.Debug("a caller did not take a notification", "error", err)
 			}
 		}
+	}
+}
+
+// Polled has the caller do what the server has us do.
+func (x *exchange) Polled(after time.Duration) {
+	if p, ok := x.call.Peer.(drawbridge.Poller); ok {
+		p.Poll(after)
 	}
 }
 

@@ -75,7 +75,9 @@ func TestTaskOfServerEverything(t *testing.T) {
 	var created struct{ Task struct{ TaskID string } }
 	decode(t, c.call("tools/call", params), &created)
 	id := map[string]any{"taskId": created.Task.TaskID}
-	var list struct{ Tasks []struct{ TaskID, Status string } }
+	var list struct {
+		Tasks []struct{ TaskID, Status string }
+	}
 	decode(t, c.call("tasks/list", nil), &list)
 	if n := len(list.Tasks); n == 0 || list.Tasks[n-1].TaskID != created.Task.TaskID {
 		t.Errorf("%s is not the last of %+v", created.Task.TaskID, list.Tasks)

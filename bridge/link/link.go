@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -49,4 +50,10 @@ type Handler interface {
 	// Ask answers a request of the server: with a result object, or with a JSON-RPC error object. Exactly one is not nil.
 	// ctx ends when the server cancels its request or the connection ends.
 	Ask(ctx context.Context, method string, params json.RawMessage) (result, errorObject json.RawMessage)
+}
+
+// A Poller is a Handler that hears when a server has ended the stream of its request in the middle, and asked to come back
+// after that time for the rest. The connection does that by itself.
+type Poller interface {
+	Polled(after time.Duration)
 }

@@ -179,6 +179,9 @@ func (x *exchange) follow(ctx context.Context, resp *http.Response) error {
 		case x.modern || at.last == "" || errors.Is(err, wire.ErrTooLong):
 			return err
 		}
+		if p, ok := x.call.In.(link.Poller); ok && at.retry >= 0 {
+			p.Polled(at.retry)
+		}
 		if resp, err = x.resume(ctx, at); err != nil {
 			return err
 		}

@@ -239,6 +239,38 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// A patient hears what belongs to a call, and when it is to come back for the rest.
+type patient struct {
+	heard
+	polled []time.Duration
+}
+
+func (p *patient) Polled(after time.Duration) { p.polled = append(p.polled, after) }
+
+// TestPolled: who makes a call hears that its server wants it to come back. One that only broke off says nothing of that.
+func TestPolled(t *testing.T) {
+	later := stream("id: p2\ndata: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"ok\":true}}\n\n")
+	for first, want := range map[string][]time.Duration{
+		"id: p1\nretry: 700\n\n": {700 * time.Millisecond},
+		"id: p1\ndata:\n\n":      nil,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{begun: time.Now(), steps: []func(http.ResponseWriter, *http.Request){status(405, ""), later}}
+			post := func(w http.ResponseWriter, r *http.Request) { say(w, 200, events, read(t, r), first) }
+			h := dial(t, remote.Options{Client: serve(t, legacy(t, post, s.get))})
+			greet(t, h)
+			synctest.Wait()
+			p := &patient{}
+			if _, err := h.Do(t.Context(), wire.MethodToolsCall, []byte(`{}`), p); err != nil {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(want, p.polled); diff != "" {
+				t.Errorf("%q: %s", first, diff)
+			}
+		})
+	}
+}
+
 // TestAnswerOnTheOtherStream has a server that ends the stream of an answer and takes the stream outside requests, which
 // opens only then, for the one that resumes. An answer to nothing that is waited for is dropped there.
 func TestAnswerOnTheOtherStream(t *testing.T) {
