@@ -130,6 +130,16 @@ func (x *exchange) Notify(method string, params json.RawMessage) {
 	}
 }
 
+var _ link.Pauser = (*exchange)(nil)
+
+// Paused passes on that the server wants to be asked later for the rest of its answer: what clients would see of the server
+// without us they see through us.
+func (x *exchange) Paused(after time.Duration) {
+	if p, ok := x.call.Peer.(drawbridge.Poller); ok {
+		p.Poll(after)
+	}
+}
+
 // deliver is the pump: it gives the caller what has come, and ends when that is all.
 func (x *exchange) deliver() {
 	for {

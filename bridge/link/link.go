@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -49,4 +50,11 @@ type Handler interface {
 	// Ask answers a request of the server: with a result object, or with a JSON-RPC error object. Exactly one is not nil.
 	// ctx ends when the server cancels its request or the connection ends.
 	Ask(ctx context.Context, method string, params json.RawMessage) (result, errorObject json.RawMessage)
+}
+
+// A Pauser is a Handler that wants to know when a server closes the stream of a request before its answer, and says when
+// it is to be asked for the rest. The connection does that by itself.
+type Pauser interface {
+	// Paused is called from the reading goroutine, like Notify.
+	Paused(after time.Duration)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -192,6 +193,9 @@ func (x *exchange) read(resp *http.Response, at *position) error {
 		e, err := s.next(at)
 		if err != nil {
 			s.close()
+			if p, ok := x.call.In.(link.Pauser); ok && err == io.EOF && at.last != "" && at.retry >= 0 {
+				p.Paused(at.retry)
+			}
 			return because(err)
 		}
 		if !link.Messages(e.Data, x.take) {

@@ -187,6 +187,7 @@ func TestResume(t *testing.T) {
 		first string
 		steps []func(http.ResponseWriter, *http.Request)
 		gets  []string
+		notes []string
 		want  reply
 	}{
 		{
@@ -196,6 +197,7 @@ func TestResume(t *testing.T) {
 		{
 			name: "polled", first: prime,
 			steps: []func(http.ResponseWriter, *http.Request){stream(""), stream("id: p7\nretry: 100\n\n"), stream(later)},
+			notes: []string{"paused 700ms", "paused 700ms", "paused 100ms"},
 			gets:  []string{"700ms after p1", "1.4s after p1", "1.5s after p7"}, want: reply{Answer: `{"ok":true}`},
 		},
 		{
@@ -224,9 +226,13 @@ func TestResume(t *testing.T) {
 				s.mu.Lock()
 				s.begun, s.log = time.Now(), nil
 				s.mu.Unlock()
-				got, err := do(t, h, wire.MethodToolsCall, `{}`, nil)
+				in := &heard{}
+				got, err := do(t, h, wire.MethodToolsCall, `{}`, in)
 				if diff := cmp.Diff(tt.want, got, sorted); diff != "" {
 					t.Errorf("%v %s", err, diff)
+				}
+				if notes, _ := in.take(); tt.notes != nil && !cmp.Equal(tt.notes, notes) {
+					t.Errorf("the call heard %q, want %q", notes, tt.notes)
 				}
 				if diff := cmp.Diff(tt.gets, s.log); diff != "" {
 					t.Error(diff)
