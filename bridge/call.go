@@ -72,11 +72,21 @@ func (e *endpoint) mayAsk(c drawbridge.Caller) bool {
 	return !e.era.Has(drawbridge.Modern)
 }
 
+// declared gives what the server was last known to declare.
+func (e *endpoint) declared() json.RawMessage {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.listing == nil {
+		return nil
+	}
+	return e.listing.Capabilities
+}
+
 // line is the way of one call to the server and back.
 func (e *endpoint) line(call drawbridge.Call) talk.Line {
 	step := e.stepOf(call)
 	return talk.Line{
-		Server: e.row.ID, Step: step, Carry: e.carry, Limit: hardLimit * e.limit(), Life: e.ctx, Logger: e.log,
+		Server: e.row.ID, Step: step, Capabilities: e.declared(), Carry: e.carry, Limit: hardLimit * e.limit(), Life: e.ctx, Logger: e.log,
 		Start: func(work func()) error {
 			e.mu.Lock()
 			defer e.mu.Unlock()

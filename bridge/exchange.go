@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -185,11 +184,9 @@ func (x *exchange) Ask(ctx context.Context, method string, params json.RawMessag
 func (e *endpoint) ask(ctx context.Context, call drawbridge.Call, s *session, method string, params json.RawMessage) (result, errorObject json.RawMessage) {
 	capability := wire.Capability(method)
 	switch {
-	case strings.HasPrefix(method, "tasks/") && s.own() && call.Peer != nil && wire.Declares(call.Caller.Capabilities, "tasks"):
-		// The caller has made a task of what the server asked.
+	case s.era == drawbridge.Legacy && s.frank() && call.Peer != nil && wire.MayAskBy(call.Caller.Capabilities, s.capabilities, method, params):
 	case capability == "":
 		return nil, wire.ErrorObject(wire.CodeMethodNotFound, "method not found", nil)
-	case s.era == drawbridge.Legacy && s.frank() && call.Peer != nil && wire.MayAsk(call.Caller.Capabilities, method, params):
 	case method == wire.MethodRootsList && (!s.frank() || !s.own() && call.Peer == nil):
 		return rootsResult(e.fleet.o.Roots), nil
 	default:

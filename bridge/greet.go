@@ -52,10 +52,11 @@ func offersModern(err error) bool {
 	return false
 }
 
-// everything is what a client can declare: that a server may ask it something, and that it shows apps. A server that is
+// everything is what a client can declare: that a server may ask it something, and that it shows apps and reads
+// skills. A server that is
 // listed hears that, since some list a tool only for clients that can do what it takes.
 const everything = `{"roots":{},"sampling":{"context":{},"tools":{}},"elicitation":{"form":{},"url":{}},` +
-	`"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}`
+	`"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]},"io.modelcontextprotocol/skills":{}}}`
 
 // initialize greets a server of the legacy generation, and notes the answer. For a session of the caller's own the server
 // hears what the caller can do and speaks; for a shared one, that we can do everything: some servers list the tools that

@@ -92,7 +92,10 @@ func levelOf(params json.RawMessage) string {
 
 // canBeAsked says whether a caller declared that servers may ask it something, which takes a session that says so.
 func canBeAsked(c drawbridge.Caller) bool {
-	return (c.Session != "" || c.Era == drawbridge.Modern) && wire.Declares(c.Capabilities, "sampling", "elicitation", "roots")
+	if c.Session == "" && c.Era != drawbridge.Modern {
+		return false
+	}
+	return wire.Declares(c.Capabilities, "sampling", "elicitation", "roots") || len(wire.Foreign(c.Capabilities)) > 0
 }
 
 // speaksForItself says whether a caller declared anything else that a server may go by.
@@ -138,6 +141,11 @@ func (e *endpoint) release(k key) {
 // needs mu.
 func (e *endpoint) makeRoom() {
 	n := 0
+	for k := range e.openings {
+		if k.client != "" {
+			n++
+		}
+	}
 	var oldest *session
 	for k, s := range e.sessions {
 		if k.client == "" {

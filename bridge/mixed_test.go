@@ -100,6 +100,57 @@ func TestAStatelessCallerIsAskedByAResult(t *testing.T) {
 	})
 }
 
+func TestARequestOfAnExtensionThatBothEndsHaveReachesTheCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(wire.MethodInitialize, always(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"extensions":{"com.example/x":{}}},"serverInfo":{"name":"fake","version":"1"}}`))
+		r := newRig(t, f, Options{})
+		r.asksBefore(wire.Message{ID: []byte("7"), Method: "x/choose", Params: []byte(`{"n":1.0}`)})
+		call := echo(asker())
+		if got := string(r.call(call).Raw); !strings.Contains(got, "method not found") {
+			t.Errorf("a caller without the extension: %s", got)
+		}
+		call.Caller.Capabilities = json.RawMessage(`{"extensions":{"com.example/x":{}}}`)
+		asked := r.call(call)
+		if got := stateless(asked); !strings.Contains(got, `{"1":{"method":"x/choose","params":{"n":1.0}}}`) {
+			t.Errorf("the caller is asked %s", got)
+		}
+		if got := string(r.call(retry(call, asked, `{"1":{"chosen":1.0}}`)).Raw); got != `{"content":[{"chosen":1.0}]}` {
+			t.Error(got)
+		}
+		c := talker("s")
+		c.Capabilities = call.Caller.Capabilities
+		own := echo(c)
+		own.Peer = &peer{answer: func(method string) (json.RawMessage, error) { return json.RawMessage(`{"to":"` + method + `"}`), nil }}
+		if got := string(r.call(own).Raw); got != `{"content":[{"to":"x/choose"}]}` {
+			t.Error(got)
+		}
+	})
+}
+
+// TestAStatelessCallersRootsAreNotMadeUp has a server ask for roots between two calls of a caller who would name them in the
+// course of one: it hears no list, and can ask again.
+func TestAStatelessCallersRootsAreNotMadeUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{Roots: []string{"file:///ours"}})
+		answers := make(chan wire.Message, 1)
+		r.fake.on("", func(_ *fakeConn, m wire.Message) string { answers <- m; return "" })
+		r.call(echo(asker()))
+		r.fake.last().say(wire.Message{ID: json.RawMessage(`"late"`), Method: wire.MethodRootsList})
+		if m := <-answers; m.Result != nil || wire.ErrorCode(m.Error) != wire.CodeInternal {
+			t.Errorf("the server heard %s %s", m.Result, m.Error)
+		}
+		for _, c := range r.fake.conns {
+			if c != r.fake.last() {
+				c.say(wire.Message{ID: json.RawMessage(`"home"`), Method: wire.MethodRootsList})
+			}
+		}
+		if m := <-answers; string(m.Result) != `{"roots":[{"uri":"file:///ours"}]}` {
+			t.Errorf("where nobody can be asked the server heard %s %s", m.Result, m.Error)
+		}
+	})
+}
+
 func TestAnErrorThatDemandsAPageBecomesAQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, newFake(), Options{})
@@ -374,6 +425,7 @@ func TestOnAPipeASessionOfStatelessCallersHasOneCallAtATime(t *testing.T) {
 			c.Client = json.RawMessage(fmt.Sprintf(`{"name":"client %d"}`, i))
 			r.call(echo(c))
 		}
+		synctest.Wait() // for those that made room
 		if n := r.fake.open(); n != 1+maxBeside {
 			t.Errorf("%d connections for many kinds of client", n)
 		}

@@ -186,6 +186,9 @@ func (s *session) Ask(ctx context.Context, method string, params json.RawMessage
 		return x.Ask(ctx, method, params)
 	case s.opener != nil && (s.own() || !s.hasBegun()):
 		return s.e.ask(ctx, *s.opener, s, method, params)
+	case s.opener != nil && s.key.client != "" && method == wire.MethodRootsList && wire.MayAsk(s.opener.Caller.Capabilities, method, params):
+		// No answer is better than ours: a server that asks some time after the greeting keeps what it hears for good.
+		return nil, wire.ErrorObject(wire.CodeInternal, "roots/list: the client can be asked in the course of a call", nil)
 	}
 	return s.e.ask(ctx, drawbridge.Call{}, s, method, params)
 }

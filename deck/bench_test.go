@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -49,7 +50,7 @@ func BenchmarkLargeResult(b *testing.B) {
 	b.SetBytes(int64(len(raw)))
 	d := open(b, &fake{}, Options{}, crowd(1, 1)...)
 	for b.Loop() {
-		d.sealResult(drawbridge.Result{Raw: raw}, request{})
+		d.sealResult(drawbridge.Result{Raw: raw}, seal.Request{})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
+	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -71,9 +72,11 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 	if err := d.allow(ctx, call, t.spec); err != nil {
 		return drawbridge.Result{}, err
 	}
-	r := request{call.Caller.Principal, t.spec.Server, call.Method, t.own, p.arguments}
+	r := seal.Request{
+		Principal: call.Caller.Principal, Server: t.spec.Server, Method: call.Method, Own: t.own, Arguments: p.arguments,
+	}
 	if p.state != nil {
-		state, err := d.sealer.open(p.state, r)
+		state, err := d.sealer.Open(p.state, r)
 		if err != nil {
 			return drawbridge.Result{}, invalid(call.Method, fmt.Errorf("requestState: %w", err))
 		}
@@ -129,7 +132,7 @@ func (d *Deck) run(ctx context.Context, t target, call drawbridge.Call) (result 
 // sealResult seals the request state of a result that asks for more. The search for the bare word is much cheaper than
 // reading a large result, and misses none that a caller's reader would find but those that spell the name with escapes:
 // such a state stays open to the caller's eyes and is refused when it comes back.
-func (d *Deck) sealResult(result drawbridge.Result, r request) drawbridge.Result {
+func (d *Deck) sealResult(result drawbridge.Result, r seal.Request) drawbridge.Result {
 	if !bytes.Contains(result.Raw, []byte(`"requestState"`)) {
 		return result
 	}
@@ -137,7 +140,7 @@ func (d *Deck) sealResult(result drawbridge.Result, r request) drawbridge.Result
 	if state == nil || string(state) == "null" {
 		return result
 	}
-	result.Raw = wire.Apply(result.Raw, wire.Put(d.sealer.seal(state, r), "requestState"))
+	result.Raw = wire.Apply(result.Raw, wire.Put(d.sealer.Seal(state, r), "requestState"))
 	return result
 }
 

@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
+	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
 // A Deck is the cards that can be called now, with their siblings. Its methods may be called from several goroutines.
@@ -27,7 +29,7 @@ type Deck struct {
 	watcher  string // the principal whose connections are watched
 	shipped  []*item
 	guards   []Guard
-	sealer   sealer
+	sealer   seal.Sealer
 	now      func() time.Time
 	maxTools int
 	// beforeList and beforeUnknown may be nil.
@@ -39,7 +41,7 @@ type Deck struct {
 	listeners listeners
 	watches   watches
 	skills    skill.Kept
-	handed    handed
+	held      seal.Held
 
 	// mu is held while the deck changes: one change at a time. Readers take the view.
 	mu     sync.Mutex
@@ -77,7 +79,7 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 			Next: "one of qualified, mcp, bare",
 		}
 	}
-	d.sealer = newSealer(o.StateKeys, d.now)
+	d.sealer = seal.New(o.StateKeys, d.now)
 	for _, c := range o.Cards {
 		spec := c.Spec()
 		for _, other := range d.shipped {
@@ -137,7 +139,7 @@ func (d *Deck) Configure(ctx context.Context, servers []Member) error {
 			if _, ok := rows[m.ID]; !ok {
 				d.watches.forget(m.ID)
 				d.skills.Forget(m.ID)
-				d.handed.forget(m.ID)
+				d.held.Forget(m.ID)
 			}
 		}
 		return members, nil
@@ -215,7 +217,7 @@ func (d *Deck) enrolled(ctx context.Context, before *member, l drawbridge.Listin
 	m.resources = take(resources, l.Resources, before.resources)
 	m.templates = take(templates, l.Templates, before.templates)
 	m.pages = d.maker.pages(m)
-	skills := settings(l.Capabilities, declarations[0], extensionSkills)
+	skills := settings(l.Capabilities, wire.Declarations()[0], wire.ExtensionSkills)
 	m.skills, m.directories = skills != nil, readsDirectories(skills)
 	return m, nil
 }
@@ -396,5 +398,5 @@ func (d *Deck) record(ctx context.Context, batch []ledger.Entry) error {
 
 // sameMeaning says whether two JSON objects say the same.
 func sameMeaning(a, b json.RawMessage) bool {
-	return sameBytes(a, b) || bytes.Equal(canonical(a), canonical(b))
+	return sameBytes(a, b) || bytes.Equal(seal.Canonical(a), seal.Canonical(b))
 }

@@ -12,53 +12,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
-// The extensions whose methods and objects the deck knows, and those that end at the next hop: how we sign in at a server
-// is no business of our callers.
-const (
-	extensionApps   = "io.modelcontextprotocol/ui"
-	extensionSkills = "io.modelcontextprotocol/skills"
-
-	extensionClientCredentials = "io.modelcontextprotocol/oauth-client-credentials"
-	extensionEnterprise        = "io.modelcontextprotocol/enterprise-managed-authorization"
-)
-
-// declarations are the members of capabilities in which extensions are declared: the one of today, and the one that
-// served before it. An extension is the same in both.
-var declarations = []string{"extensions", "experimental"}
-
-// isForeign says whether an extension is one that the deck knows nothing of.
-func isForeign(extension string) bool {
-	switch extension {
-	case extensionApps, extensionSkills, wire.ExtensionTasks, extensionClientCredentials, extensionEnterprise:
-		return false
-	}
-	return true
-}
-
 // settings gives what capabilities say of an extension in one of the declarations; nil where it is no object.
 func settings(capabilities json.RawMessage, declaration, extension string) json.RawMessage {
 	if s := wire.Get(capabilities, declaration, extension); len(s) > 0 && s[0] == '{' {
 		return s
 	}
 	return nil
-}
-
-// foreign gives the extensions that capabilities declare and the deck knows nothing of.
-func foreign(capabilities json.RawMessage) map[string]bool {
-	var out map[string]bool
-	for _, declaration := range declarations {
-		for m := range wire.Members(wire.Get(capabilities, declaration)) {
-			id, ok := wire.Text(m.Name)
-			if !ok || !isForeign(id) || len(m.Value) == 0 || m.Value[0] != '{' {
-				continue
-			}
-			if out == nil {
-				out = map[string]bool{}
-			}
-			out[id] = true
-		}
-	}
-	return out
 }
 
 // extensions gives the edits that put into capabilities what the members have of extensions, for a caller who holds all
@@ -80,19 +39,19 @@ func extensions(caller drawbridge.Caller, members []*member) []wire.Edit {
 		case found[key] == nil:
 			order = append(order, key)
 			found[key] = settings
-		case id == extensionSkills && !readsDirectories(found[key]) && readsDirectories(settings):
+		case id == wire.ExtensionSkills && !readsDirectories(found[key]) && readsDirectories(settings):
 			found[key] = settings
 		}
 	}
-	shared := foreign(caller.Capabilities)
+	shared := wire.Foreign(caller.Capabilities)
 	for _, m := range members {
 		if m.listing == nil {
 			continue
 		}
-		for _, id := range []string{extensionApps, extensionSkills} {
-			note(declarations[0], id, settings(m.listing.Capabilities, declarations[0], id))
+		for _, id := range []string{wire.ExtensionApps, wire.ExtensionSkills} {
+			note(wire.Declarations()[0], id, settings(m.listing.Capabilities, wire.Declarations()[0], id))
 		}
-		for _, declaration := range declarations {
+		for _, declaration := range wire.Declarations() {
 			for d := range wire.Members(wire.Get(m.listing.Capabilities, declaration)) {
 				if id, _ := wire.Text(d.Name); shared[id] {
 					note(declaration, id, settings(m.listing.Capabilities, declaration, id))
@@ -117,7 +76,7 @@ func (m *member) shares(theirs map[string]bool) bool {
 	if m.listing == nil || len(theirs) == 0 {
 		return false
 	}
-	for id := range foreign(m.listing.Capabilities) {
+	for id := range wire.Foreign(m.listing.Capabilities) {
 		if theirs[id] {
 			return true
 		}
@@ -129,7 +88,7 @@ func (m *member) shares(theirs map[string]bool) bool {
 // Which of the extensions they share the method belongs to only they can tell. Where several servers qualify, the request
 // goes to the one whose card, prompt or resource its params name.
 func (d *Deck) doExtension(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
-	theirs := foreign(call.Caller.Capabilities)
+	theirs := wire.Foreign(call.Caller.Capabilities)
 	if len(theirs) == 0 {
 		return drawbridge.Result{}, noMethod(call.Method)
 	}

@@ -67,7 +67,7 @@ func TestExtensionsAreToldToThoseWhoCanUseThem(t *testing.T) {
 		d := open(t, &fake{}, Options{}, tt.listings...)
 		caps := d.Capabilities(tt.caller)
 		got := json.RawMessage(`{}`)
-		for _, declaration := range declarations {
+		for _, declaration := range wire.Declarations() {
 			if v := wire.Get(caps, declaration); v != nil {
 				got = wire.Apply(got, wire.Put(v, declaration))
 			}
@@ -211,8 +211,8 @@ func FuzzDeclarations(f *testing.F) {
 		if err := wire.Valid(caps); err != nil {
 			t.Fatalf("capabilities %s: %v", caps, err)
 		}
-		theirs := foreign(json.RawMessage(callers))
-		for id := range foreign(caps) {
+		theirs := wire.Foreign(json.RawMessage(callers))
+		for id := range wire.Foreign(caps) {
 			if !theirs[id] {
 				t.Errorf("%q is told to a caller who declares %s", id, callers)
 			}

@@ -45,7 +45,7 @@ func (d *Deck) Hint(caller drawbridge.Caller, method string) drawbridge.Hint {
 		if m.listing != nil {
 			hint = m.listing.Hints[wire.MethodDiscover]
 			// Who hears of an extension that we do not know depends on what they declare themselves.
-			hint.Public = hint.Public && len(foreign(m.listing.Capabilities)) == 0
+			hint.Public = hint.Public && len(wire.Foreign(m.listing.Capabilities)) == 0
 		}
 		if caller.Holds(m.scopes) {
 			groups = append(groups, group{hint: &hint})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -52,25 +53,25 @@ func (d *Deck) doTask(ctx context.Context, call drawbridge.Call) (drawbridge.Res
 
 // findTask gives the server of a task and its own id, where the caller may ask after it.
 func (d *Deck) findTask(ctx context.Context, call drawbridge.Call, said string) (k tasking, own string, err error) {
-	t, ok := d.sealer.openTicket(call.Caller.Principal, said, formOf(call.Caller))
-	m := d.view.Load().member(t.server)
+	t, ok := d.sealer.OpenTicket(call.Caller.Principal, said, formOf(call.Caller))
+	m := d.view.Load().member(t.Server)
 	if !ok || m == nil || !call.Caller.Holds(m.scopes) {
 		return tasking{}, "", unknown("task", said)
 	}
-	spec := drawbridge.Spec{Name: drawbridge.CardName(said), Server: t.server, Tool: t.own, Scopes: m.scopes}
+	spec := drawbridge.Spec{Name: drawbridge.CardName(said), Server: t.Server, Tool: t.Own, Scopes: m.scopes}
 	if err := d.allow(ctx, call, spec); err != nil {
 		return tasking{}, "", err
 	}
-	d.handed.add(call.Caller.Principal, t, said)
-	return d.taskingOf(m, call.Caller), t.own, nil
+	d.held.Add(call.Caller.Principal, t, said)
+	return d.taskingOf(m, call.Caller), t.Own, nil
 }
 
 // formOf is the form of tasks that a caller knows.
-func formOf(caller drawbridge.Caller) ticketKind {
+func formOf(caller drawbridge.Caller) seal.Kind {
 	if caller.Era == drawbridge.Modern {
-		return modernTask
+		return seal.ModernTask
 	}
-	return legacyTask
+	return seal.LegacyTask
 }
 
 // mayTask says why a caller may not use a method of tasks: nobody whom they may know of has tasks of their form, or they
@@ -179,10 +180,10 @@ func (d *Deck) UnwatchTask(ctx context.Context, caller drawbridge.Caller, id str
 // one, where nobody asks for that, all who are known to have it.
 func (d *Deck) taskNoticed(m *member, n drawbridge.Notice) {
 	own := wire.GetText(n.Params, "taskId")
-	form, to := modernTask, d.watches.watchersOf
+	form, to := seal.ModernTask, d.watches.watchersOf
 	if n.Method == wire.NoteTaskStatus {
-		form, to = legacyTask, func(server drawbridge.ServerID, own string) map[string]string {
-			return d.handed.of(ticket{legacyTask, server, own})
+		form, to = seal.LegacyTask, func(server drawbridge.ServerID, own string) map[string]string {
+			return d.held.Holders(seal.Ticket{Kind: seal.LegacyTask, Server: server, Own: own})
 		}
 	}
 	said := n.Params

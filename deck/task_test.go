@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"github.com/google/go-cmp/cmp"
 )
@@ -41,12 +42,12 @@ func stateful(principal string) drawbridge.Caller {
 var masters = [][]byte{[]byte("master")}
 
 // ticketOf is the ticket that a deck with these master keys gives out.
-func ticketOf(principal string, kind ticketKind, server drawbridge.ServerID, own string) string {
-	return newSealer(masters, nil).ticketFor(principal, ticket{kind, server, own})
+func ticketOf(principal string, kind seal.Kind, server drawbridge.ServerID, own string) string {
+	return seal.New(masters, nil).Ticket(principal, seal.Ticket{Kind: kind, Server: server, Own: own})
 }
 
-// do sends params in which $T stands for a ticket, and gives the result with $T for it, so that all else shows as bytes.
-func do(t *testing.T, d *Deck, caller drawbridge.Caller, method, params, ticket string) (string, error) {
+// ask sends params in which $T stands for a ticket, and gives the result with $T for it, so that all else shows as bytes.
+func ask(t *testing.T, d *Deck, caller drawbridge.Caller, method, params, ticket string) (string, error) {
 	t.Helper()
 	result, err := d.Do(t.Context(), drawbridge.Call{
 		Caller: caller, Method: method, Params: json.RawMessage(strings.ReplaceAll(params, "$T", ticket)),
@@ -105,15 +106,15 @@ func TestTasksPassUnderTickets(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			up, caller, form, jobs := &fake{}, stateless("ada"), modernTask, modernJobs
+			up, caller, form, jobs := &fake{}, stateless("ada"), seal.ModernTask, modernJobs
 			if tt.legacy {
-				caller, form, jobs = stateful("ada"), legacyTask, legacyJobs
+				caller, form, jobs = stateful("ada"), seal.LegacyTask, legacyJobs
 			}
 			up.answer = func(drawbridge.ServerID, drawbridge.Call) (drawbridge.Result, error) {
 				return drawbridge.Result{Raw: json.RawMessage(tt.answer)}, nil
 			}
 			d := open(t, up, Options{StateKeys: masters}, jobs("a"))
-			got, err := do(t, d, caller, tt.method, tt.params, ticketOf("ada", form, "a", "7"))
+			got, err := ask(t, d, caller, tt.method, tt.params, ticketOf("ada", form, "a", "7"))
 			if err != nil || got != tt.want {
 				t.Errorf("got  %s, %v\nwant %s", got, err, tt.want)
 			}
@@ -128,7 +129,7 @@ func TestATaskOfAnotherIsNoTask(t *testing.T) {
 	d := open(t, up, Options{StateKeys: masters}, modernJobs("a"), modernJobs("b"), legacyJobs("c"))
 	narrow := stateless("ada")
 	narrow.Scopes = []drawbridge.Scope{"mcp:b"}
-	mine := ticketOf("ada", modernTask, "a", "7")
+	mine := ticketOf("ada", seal.ModernTask, "a", "7")
 	for _, tt := range []struct {
 		name, id string
 		caller   drawbridge.Caller
@@ -137,16 +138,16 @@ func TestATaskOfAnotherIsNoTask(t *testing.T) {
 		{"another principal's", mine, stateless("bob")},
 		{"a tampered one", mine[:len(mine)-1] + "A", stateless("ada")},
 		{"of a server that the caller may not know of", mine, narrow},
-		{"of a server that is gone", ticketOf("ada", modernTask, "gone", "7"), stateless("ada")},
-		{"of the other form", ticketOf("ada", legacyTask, "c", "7"), stateless("ada")},
-		{"a cursor", ticketOf("ada", listCursor, "a", "7"), stateless("ada")},
+		{"of a server that is gone", ticketOf("ada", seal.ModernTask, "gone", "7"), stateless("ada")},
+		{"of the other form", ticketOf("ada", seal.LegacyTask, "c", "7"), stateless("ada")},
+		{"a cursor", ticketOf("ada", seal.ListCursor, "a", "7"), stateless("ada")},
 		{"of the other form, for a stateful caller", mine, stateful("ada")},
 	} {
 		for _, method := range []string{wire.MethodTasksGet, wire.MethodTasksCancel, wire.MethodTasksUpdate} {
 			if method == wire.MethodTasksUpdate && tt.caller.Era == drawbridge.Legacy {
 				continue
 			}
-			_, err := do(t, d, tt.caller, method, `{"taskId":"`+tt.id+`"}`, "-")
+			_, err := ask(t, d, tt.caller, method, `{"taskId":"`+tt.id+`"}`, "-")
 			t.Log(tt.name, method)
 			wantFault(t, err, drawbridge.NotFound, "unknown task "+tt.id)
 		}
@@ -156,7 +157,7 @@ func TestATaskOfAnotherIsNoTask(t *testing.T) {
 	}
 	wantList(t, up.told())
 
-	if _, err := do(t, d, stateless("ada"), wire.MethodTasksGet, `{"taskId":"$T"}`, mine); err != nil {
+	if _, err := ask(t, d, stateless("ada"), wire.MethodTasksGet, `{"taskId":"$T"}`, mine); err != nil {
 		t.Errorf("its own principal: %v", err)
 	}
 	// A deck that was started anew with a new key, and has the old one still.
@@ -164,7 +165,7 @@ func TestATaskOfAnotherIsNoTask(t *testing.T) {
 	up.answer = func(drawbridge.ServerID, drawbridge.Call) (drawbridge.Result, error) {
 		return drawbridge.Result{Raw: json.RawMessage(`{"taskId":"7"}`)}, nil
 	}
-	if got, err := do(t, again, stateless("ada"), wire.MethodTasksGet, `{"taskId":"$T"}`, mine); err != nil || got != `{"taskId":"$T"}` {
+	if got, err := ask(t, again, stateless("ada"), wire.MethodTasksGet, `{"taskId":"$T"}`, mine); err != nil || got != `{"taskId":"$T"}` {
 		t.Errorf("after a restart: %s, %v", got, err)
 	}
 }
@@ -191,16 +192,16 @@ func TestWhoMayUseTheMethodsOfTasks(t *testing.T) {
 		{undeclared, wire.MethodTasksUpdate, wire.CodeMissingCapability},
 		{undeclared, wire.MethodTasksCancel, wire.CodeMissingCapability},
 	} {
-		_, err := do(t, d, tt.caller, tt.method, `{"taskId":"7"}`, "-")
+		_, err := ask(t, d, tt.caller, tt.method, `{"taskId":"7"}`, "-")
 		f, ok := errors.AsType[*drawbridge.Fault](err)
 		if !ok || wire.ErrorCode(f.Raw) != tt.code {
 			t.Errorf("%s %s: %v, want code %d", tt.caller.Era, tt.method, err, tt.code)
 		}
 	}
 	wantList(t, up.told())
-	_, err := do(t, d, stateless("ada"), wire.MethodTasksGet, `{}`, "-")
+	_, err := ask(t, d, stateless("ada"), wire.MethodTasksGet, `{}`, "-")
 	wantFault(t, err, drawbridge.InvalidInput, "tasks/get: params have no taskId")
-	_, err = do(t, d, stateless("ada"), wire.MethodTasksGet, `{"taskId":"1","taskId":"2"}`, "-")
+	_, err = ask(t, d, stateless("ada"), wire.MethodTasksGet, `{"taskId":"1","taskId":"2"}`, "-")
 	wantFault(t, err, drawbridge.InvalidInput, "tasks/get: params have two taskId")
 }
 
@@ -213,11 +214,11 @@ func TestGuardsDecideOnTasks(t *testing.T) {
 	})
 	up := &fake{}
 	d := open(t, up, Options{StateKeys: masters, Guards: []Guard{g}}, modernJobs("a"))
-	mine := ticketOf("ada", modernTask, "a", "7")
-	_, err := do(t, d, stateless("ada"), wire.MethodTasksCancel, `{"taskId":"$T"}`, mine)
+	mine := ticketOf("ada", seal.ModernTask, "a", "7")
+	_, err := ask(t, d, stateless("ada"), wire.MethodTasksCancel, `{"taskId":"$T"}`, mine)
 	wantFault(t, err, drawbridge.PolicyBlocked, "tasks/cancel "+mine+": it is not allowed")
 	verdict.Hide = true
-	_, err = do(t, d, stateless("ada"), wire.MethodTasksGet, `{"taskId":"$T"}`, mine)
+	_, err = ask(t, d, stateless("ada"), wire.MethodTasksGet, `{"taskId":"$T"}`, mine)
 	wantFault(t, err, drawbridge.NotFound, "unknown task "+mine)
 	wantList(t, up.told())
 	wantList(t, asked, "tasks/cancel a 7", "tasks/get a 7")
@@ -245,7 +246,7 @@ func TestTasksDoNotPassBetweenTheForms(t *testing.T) {
 			}
 			return drawbridge.Result{Raw: json.RawMessage(`{"content":[]}`)}, nil
 		}
-		if _, err := do(t, d, tt.caller, wire.MethodToolsCall, `{"name":"`+tt.tool+`","n":1.0,"task":{}}`, "-"); err != nil {
+		if _, err := ask(t, d, tt.caller, wire.MethodToolsCall, `{"name":"`+tt.tool+`","n":1.0,"task":{}}`, "-"); err != nil {
 			t.Error(err)
 		}
 		server, _, _ := strings.Cut(tt.tool, "_")
@@ -254,7 +255,7 @@ func TestTasksDoNotPassBetweenTheForms(t *testing.T) {
 	up.answer = func(drawbridge.ServerID, drawbridge.Call) (drawbridge.Result, error) {
 		return drawbridge.Result{Raw: json.RawMessage(`{"resultType":"task","taskId":"7"}`)}, nil
 	}
-	_, err := do(t, d, stateful("ada"), wire.MethodToolsCall, `{"name":"m__x"}`, "-")
+	_, err := ask(t, d, stateful("ada"), wire.MethodToolsCall, `{"name":"m__x"}`, "-")
 	wantFault(t, err, drawbridge.ServerError, "tools/call on m: the server made a task of the call, which the caller's protocol has no words for")
 }
 
@@ -304,7 +305,7 @@ func TestWhatAServerSaysOfATaskInACall(t *testing.T) {
 	about := func(id string) json.RawMessage {
 		return json.RawMessage(`{"n":1.0,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"` + id + `"}}}`)
 	}
-	mine := ticketOf("ada", legacyTask, "c", "7")
+	mine := ticketOf("ada", seal.LegacyTask, "c", "7")
 	up, p := &fake{}, &heardPeer{answer: string(about(mine))}
 	up.answer = func(_ drawbridge.ServerID, c drawbridge.Call) (drawbridge.Result, error) {
 		for _, id := range []string{"7", "8"} {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -17,7 +18,7 @@ type tasking struct {
 	principal string
 	server    drawbridge.ServerID
 	apart     bool
-	form      ticketKind
+	form      seal.Kind
 	// hop is the generation that the server will be spoken to in for this caller; zero where nobody knows yet.
 	hop drawbridge.Era
 	// offered is what the server declares of legacy tasks, where the hop is legacy.
@@ -90,7 +91,7 @@ func (k tasking) created(result drawbridge.Result, asked bool) (drawbridge.Resul
 		return result, nil
 	}
 	switch modern := wire.GetText(result.Raw, "resultType") == "task"; {
-	case modern && k.form != modernTask:
+	case modern && k.form != seal.ModernTask:
 		return drawbridge.Result{}, asTaskFault(k.server)
 	case modern:
 		result.Raw = k.renamed(result.Raw, "taskId")
@@ -104,12 +105,12 @@ func (k tasking) created(result drawbridge.Result, asked bool) (drawbridge.Resul
 // handOut gives the ticket of a task, and remembers that the principal has it. It is for what a server says in answer to
 // the principal's own request.
 func (k tasking) handOut(own string) string {
-	t := ticket{k.form, k.server, own}
-	if text, ok := k.d.handed.to(k.principal, t); ok {
+	t := seal.Ticket{Kind: k.form, Server: k.server, Own: own}
+	if text, ok := k.d.held.Ticket(k.principal, t); ok {
 		return text
 	}
-	text := k.d.sealer.ticketFor(k.principal, t)
-	k.d.handed.add(k.principal, t, text)
+	text := k.d.sealer.Ticket(k.principal, t)
+	k.d.held.Add(k.principal, t, text)
 	return text
 }
 
@@ -119,7 +120,7 @@ func (k tasking) held(own string) (text string, ok bool) {
 	if k.apart {
 		return k.handOut(own), true
 	}
-	return k.d.handed.to(k.principal, ticket{k.form, k.server, own})
+	return k.d.held.Ticket(k.principal, seal.Ticket{Kind: k.form, Server: k.server, Own: own})
 }
 
 // renamed puts the ticket in the place of the id at path, where there is one.
@@ -188,7 +189,7 @@ func (k tasking) toldOf(params json.RawMessage) (json.RawMessage, bool) {
 
 // mixed says whether the server is spoken to in the other generation than the caller's.
 func (k tasking) mixed() bool {
-	return k.hop != 0 && (k.hop == drawbridge.Modern) != (k.form == modernTask)
+	return k.hop != 0 && (k.hop == drawbridge.Modern) != (k.form == seal.ModernTask)
 }
 
 // inward turns the ticket in _meta of what a caller sends into the server's id. One that is nothing to the server goes no
@@ -198,8 +199,8 @@ func (k tasking) inward(params json.RawMessage) json.RawMessage {
 		return params
 	}
 	said := wire.GetText(params, "_meta", wire.MetaRelatedTask, "taskId")
-	if t, ok := k.d.sealer.openTicket(k.principal, said, k.form); ok && t.server == k.server {
-		return wire.Apply(params, wire.Put(wire.Quote(t.own), "_meta", wire.MetaRelatedTask, "taskId"))
+	if t, ok := k.d.sealer.OpenTicket(k.principal, said, k.form); ok && t.Server == k.server {
+		return wire.Apply(params, wire.Put(wire.Quote(t.Own), "_meta", wire.MetaRelatedTask, "taskId"))
 	}
 	return wire.Apply(params, wire.Drop("_meta", wire.MetaRelatedTask))
 }

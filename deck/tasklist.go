@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -38,7 +39,7 @@ func (d *Deck) listTasks(ctx context.Context, call drawbridge.Call) (drawbridge.
 			}
 		}
 		if own := wire.GetText(page, "nextCursor"); own != "" {
-			next = d.sealer.ticketFor(call.Caller.Principal, ticket{listCursor, k.server, own})
+			next = d.sealer.Ticket(call.Caller.Principal, seal.Ticket{Kind: seal.ListCursor, Server: k.server, Own: own})
 		}
 	}
 	out := []byte(`{"tasks":[`)
@@ -64,10 +65,10 @@ func (d *Deck) listFrom(call drawbridge.Call) (servers []*member, at int, cursor
 		return servers, 0, "", err
 	}
 	said, _ := wire.Text(parts[0])
-	t, ok := d.sealer.openTicket(call.Caller.Principal, said, listCursor)
+	t, ok := d.sealer.OpenTicket(call.Caller.Principal, said, seal.ListCursor)
 	for i, m := range servers {
-		if ok && m.ID == t.server {
-			return servers, i, t.own, nil
+		if ok && m.ID == t.Server {
+			return servers, i, t.Own, nil
 		}
 	}
 	return nil, 0, "", invalid(call.Method, errors.New("the cursor is not one of ours"))

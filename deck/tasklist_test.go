@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"github.com/google/go-cmp/cmp"
 )
@@ -37,11 +38,11 @@ func tasksOf(t *testing.T, d *Deck, caller drawbridge.Caller) (pages [][]string)
 		}
 		page := []string{}
 		for item := range wire.Elements(wire.Get(result.Raw, "tasks")) {
-			tk, ok := d.sealer.openTicket(caller.Principal, wire.GetText(item, "taskId"), legacyTask)
+			tk, ok := d.sealer.OpenTicket(caller.Principal, wire.GetText(item, "taskId"), seal.LegacyTask)
 			if want := `{"taskId":"` + wire.GetText(item, "taskId") + `", "n":1.0}`; !ok || string(item) != want {
 				t.Errorf("item %s, want %s", item, want)
 			}
-			page = append(page, string(tk.server)+" "+tk.own)
+			page = append(page, string(tk.Server)+" "+tk.Own)
 		}
 		pages = append(pages, page)
 		cursor := wire.Get(result.Raw, "nextCursor")
@@ -85,10 +86,10 @@ func TestTheListOfTasksIsMerged(t *testing.T) {
 	}
 	for what, cursor := range map[string]string{
 		"a server's own":         "2",
-		"another principal's":    ticketOf("bob", listCursor, "a", "2"),
-		"of a server not listed": ticketOf("ada", listCursor, "silent", "2"),
+		"another principal's":    ticketOf("bob", seal.ListCursor, "a", "2"),
+		"of a server not listed": ticketOf("ada", seal.ListCursor, "silent", "2"),
 	} {
-		_, err := do(t, d, stateful("ada"), wire.MethodTasksList, `{"cursor":"`+cursor+`"}`, "-")
+		_, err := ask(t, d, stateful("ada"), wire.MethodTasksList, `{"cursor":"`+cursor+`"}`, "-")
 		t.Log(what)
 		wantFault(t, err, drawbridge.InvalidInput, "tasks/list: the cursor is not one of ours")
 	}
@@ -112,7 +113,7 @@ func TestASharedServersTasksAreShownToWhoHasThem(t *testing.T) {
 	events := listen(t, d)
 	status := drawbridge.Notice{Server: "a", Method: wire.NoteTaskStatus, Params: json.RawMessage(`{"taskId":"1", "n":1.0}`)}
 	d.Notice(status) // nobody has it yet
-	if _, err := do(t, d, stateful("ada"), wire.MethodToolsCall, `{"name":"a__x","task":{}}`, "-"); err != nil {
+	if _, err := ask(t, d, stateful("ada"), wire.MethodToolsCall, `{"name":"a__x","task":{}}`, "-"); err != nil {
 		t.Fatal(err)
 	}
 	if got := slices.Concat(tasksOf(t, d, stateful("ada"))...); !slices.Equal(got, []string{"a 1"}) {
@@ -121,8 +122,8 @@ func TestASharedServersTasksAreShownToWhoHasThem(t *testing.T) {
 	if got := slices.Concat(tasksOf(t, d, stateful("bob"))...); len(got) > 0 {
 		t.Errorf("bob, who has none, sees %v", got)
 	}
-	kept := ticketOf("bob", legacyTask, "a", "3")
-	if _, err := do(t, d, stateful("bob"), wire.MethodTasksGet, `{"taskId":"$T"}`, kept); err != nil {
+	kept := ticketOf("bob", seal.LegacyTask, "a", "3")
+	if _, err := ask(t, d, stateful("bob"), wire.MethodTasksGet, `{"taskId":"$T"}`, kept); err != nil {
 		t.Fatal(err)
 	}
 	if got := slices.Concat(tasksOf(t, d, stateful("bob"))...); !slices.Equal(got, []string{"a 3"}) {
@@ -134,7 +135,7 @@ func TestASharedServersTasksAreShownToWhoHasThem(t *testing.T) {
 		t.Fatalf("%d events, want one", len(*events))
 	}
 	e := (*events)[0]
-	mine := ticketOf("ada", legacyTask, "a", "1")
+	mine := ticketOf("ada", seal.LegacyTask, "a", "1")
 	if want := `{"taskId":"` + mine + `", "n":1.0}`; e.Kind != TaskChanged || e.Task != mine || string(e.Notice.Params) != want {
 		t.Errorf("event %+v with %s", e, e.Notice.Params)
 	}
@@ -147,7 +148,7 @@ func TestAWatchedTaskIsToldOfUnderItsTicket(t *testing.T) {
 	up := &fake{}
 	d := open(t, up, Options{StateKeys: masters}, modernJobs("a"))
 	events := listen(t, d)
-	adas, bobs := ticketOf("ada", modernTask, "a", "7"), ticketOf("bob", modernTask, "a", "7")
+	adas, bobs := ticketOf("ada", seal.ModernTask, "a", "7"), ticketOf("bob", seal.ModernTask, "a", "7")
 	tell := func() (got []string) {
 		*events = nil
 		d.Notice(drawbridge.Notice{Server: "a", Method: wire.NoteTask, Params: json.RawMessage(
@@ -161,7 +162,7 @@ func TestAWatchedTaskIsToldOfUnderItsTicket(t *testing.T) {
 	}
 	wantList(t, tell())
 	for _, c := range []drawbridge.Caller{stateless("ada"), stateless("ada"), stateless("bob")} {
-		if err := d.WatchTask(t.Context(), c, ticketOf(c.Principal, modernTask, "a", "7")); err != nil {
+		if err := d.WatchTask(t.Context(), c, ticketOf(c.Principal, seal.ModernTask, "a", "7")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -178,4 +179,18 @@ func TestAWatchedTaskIsToldOfUnderItsTicket(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantList(t, up.told(), "watch a []")
+}
+
+// TestATaskOfAnotherProcessIsNotWatched: what is watched is the owner's process, where the same id is another task.
+func TestATaskOfAnotherProcessIsNotWatched(t *testing.T) {
+	up := &fake{}
+	d := openApart(t, up, modernJobs("a"))
+	d.watcher = "ada"
+	if err := d.WatchTask(t.Context(), stateless("bob"), ticketOf("bob", seal.ModernTask, "a", "7")); err == nil {
+		t.Error("bob watches a task of ada's process")
+	}
+	if err := d.WatchTask(t.Context(), stateless("ada"), ticketOf("ada", seal.ModernTask, "a", "7")); err != nil {
+		t.Error(err)
+	}
+	wantList(t, up.told(), "watch a [], tasks [7]")
 }

@@ -70,17 +70,17 @@ func (d *Deck) Subscribe(ctx context.Context, caller drawbridge.Caller, uri stri
 	if err := d.allow(ctx, call, t.spec); err != nil {
 		return err
 	}
-	if m := d.view.Load().member(t.spec.Server); m != nil && m.Apart && d.watcher != "" && d.watcher != caller.Principal {
-		return &drawbridge.Fault{
-			Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked, Step: "watch " + clip(uri),
-			Err: errors.New("each principal has a process of this server, and only the owner's is watched"),
-		}
-	}
 	return d.watch(ctx, subscription{caller.Principal, caller.Session, uriTopic, uri}, t.spec.Server, t.own)
 }
 
 // watch adds a subscription, and tells the server where it is one to something new.
 func (d *Deck) watch(ctx context.Context, sub subscription, server drawbridge.ServerID, own string) error {
+	if m := d.view.Load().member(server); m != nil && m.Apart && d.watcher != "" && d.watcher != sub.principal {
+		return &drawbridge.Fault{
+			Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked, Step: "watch " + clip(sub.public),
+			Err: errors.New("each principal has a process of this server, and only the owner's is watched"),
+		}
+	}
 	done, err := d.watches.turn(ctx, server)
 	if err != nil {
 		return err

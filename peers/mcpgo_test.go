@@ -20,6 +20,7 @@ import (
 // TestMCPGo uses the gateway with mark3labs/mcp-go's client, in both generations and through both doors, over servers made
 // with mcp-go and others.
 func TestMCPGo(t *testing.T) {
+	t.Parallel()
 	url := serveStory(t)
 	over := func(t *testing.T, e era) transport.Interface {
 		var options []transport.StreamableHTTPCOption

@@ -31,8 +31,9 @@ var taskScenarios = []string{
 // TestTasksConformance has the suite drive our tasks server: first by itself, which shows that it is a good one, then
 // behind the gateway. Where names are qualified a shim gives the suite the names it knows.
 func TestTasksConformance(t *testing.T) {
+	t.Parallel()
 	upstream := httptest.NewServer(mcptest.HTTPTasks())
-	defer upstream.Close()
+	t.Cleanup(upstream.Close)
 	gateway := func(t *testing.T, naming, tool string) string {
 		url := serveHTTP(t, []row{{Name: "jobs", URL: upstream.URL}}, "--naming", naming)
 		listed(t, &httpDoor{url: url, era: modern}, tool)
@@ -44,11 +45,46 @@ func TestTasksConformance(t *testing.T) {
 		"qualified": func(t *testing.T) string { return unqualified(t, gateway(t, "qualified", "jobs__greet"), "jobs__") },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			url := open(t)
 			for _, scenario := range taskScenarios {
 				t.Run(scenario, func(t *testing.T) { runScenario(t, url, scenario) })
 			}
 		})
+	}
+}
+
+// TestTaskOfServerEverything calls the tool of npm's server-everything that is only to be had as a task: plainly in both
+// generations, and as a task in the one that has the same form.
+func TestTaskOfServerEverything(t *testing.T) {
+	const name = "simulate-research-query"
+	server := row{Name: "every", Command: node, Args: []string{module(t, "@modelcontextprotocol/server-everything/dist/index.js"), "stdio"}}
+	url := serveHTTP(t, []row{server}, "--naming", "bare")
+	params := map[string]any{"name": name, "arguments": map[string]any{"topic": "bridges"}}
+	reported := func(result json.RawMessage) {
+		t.Helper()
+		if !strings.Contains(string(result), "# Research Report: bridges") || strings.Contains(string(result), `"isError":true`) {
+			t.Errorf("the result is %s", result)
+		}
+	}
+	for _, e := range []era{modern, legacy} {
+		reported(listed(t, &httpDoor{url: url, era: e}, name).call("tools/call", params))
+	}
+	c := enter(t, &httpDoor{url: url, era: legacy}, nil)
+	params["task"] = map[string]any{"ttl": 60000}
+	var created struct{ Task struct{ TaskID string } }
+	decode(t, c.call("tools/call", params), &created)
+	id := map[string]any{"taskId": created.Task.TaskID}
+	var list struct{ Tasks []struct{ TaskID, Status string } }
+	decode(t, c.call("tasks/list", nil), &list)
+	if n := len(list.Tasks); n == 0 || list.Tasks[n-1].TaskID != created.Task.TaskID {
+		t.Errorf("%s is not the last of %+v", created.Task.TaskID, list.Tasks)
+	}
+	reported(c.call("tasks/result", id))
+	var task struct{ TaskID, Status string }
+	decode(t, c.call("tasks/get", id), &task)
+	if task.TaskID != created.Task.TaskID || task.Status != "completed" {
+		t.Errorf("the task is %+v", task)
 	}
 }
 

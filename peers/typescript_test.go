@@ -19,11 +19,35 @@ import (
 
 // TestTypeScript has both versions of the TypeScript SDK tell the same story against one URL.
 func TestTypeScript(t *testing.T) {
+	t.Parallel()
 	url := serveStory(t)
-	for script, protocol := range map[string]era{"v1.mjs": legacy, "v2.mjs": modern} {
-		t.Run(script, func(t *testing.T) {
+	for version, protocol := range map[string]era{"v1": legacy, "v2": modern} {
+		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			holdStory(t, protocol, tellStory(t, script, url, script[:2]))
+			holdStory(t, protocol, playTypeScript(t, version, "story", url))
+		})
+	}
+}
+
+// TestEverything has both versions call every tool of server-everything. The one that is to be had as a task only is had
+// as one where the client speaks of tasks as the server does, and plainly too.
+func TestEverything(t *testing.T) {
+	t.Parallel()
+	url := serveHTTP(t, []row{{Name: "every", Command: node, Args: []string{module(t, "@modelcontextprotocol/server-everything/dist/index.js"), "stdio"}}})
+	listed(t, &httpDoor{url: url, era: modern}, "every__echo")
+	for _, version := range []string{"v1", "v2"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			got := playTypeScript(t, version, "everything", url)
+			if len(got) < 17 {
+				t.Errorf("only %d tools are listed: %v", len(got), got)
+			}
+			for tool, result := range got {
+				if said, ok := result.(string); !ok || said == "" || strings.HasPrefix(said, "ERROR") {
+					t.Errorf("%s: got %v", tool, result)
+				}
+			}
+			t.Logf("%v", got)
 		})
 	}
 }
@@ -73,7 +97,7 @@ func story(protocol era) map[string]any {
 		"read":                     "This is the content of the static text resource.",
 		"elicit legacy: questions": []any{"elicitation: Please provide inputs for the following fields:"},
 		"sample legacy: questions": []any{"sampling: Resource trigger-sampling-request context: hello"},
-		"roots legacy: questions":  []any{"roots"},
+		"roots legacy: questions":  []any{},
 		"ask modern":               "Ada, of file:///peers, by a-model", "ask modern: questions": asked,
 		"ask legacy": "Ada, of file:///peers, by a-model", "ask legacy: questions": asked,
 		"progress legacy": []any{"1/4", "2/4", "3/4", "4/4"}, "progress sdk": []any{"0/100", "50/100", "100/100"},
@@ -103,18 +127,18 @@ func serveStory(t *testing.T) (url string) {
 	return url
 }
 
-// tellStory runs a client's script and gives what it prints.
-func tellStory(t *testing.T, script, url, key string) map[string]any {
+// playTypeScript plays a story with one version of the SDK and gives what it prints.
+func playTypeScript(t *testing.T, version, story, url string) map[string]any {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join("clients", script))
+	path, err := filepath.Abs(filepath.Join("clients", "run.mjs"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(limit(t, 2*time.Minute), node, path, url, key)
+	cmd := exec.CommandContext(limit(t, 2*time.Minute), node, path, version, story, url, version)
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = os.Environ(), &stdout, &stderr, time.Second
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s: %v\n%s%s", script, err, stdout.Bytes(), stderr.Bytes())
+		t.Fatalf("%s %s: %v\n%s%s", version, story, err, stdout.Bytes(), stderr.Bytes())
 	}
 	var said map[string]any
 	decode(t, stdout.Bytes(), &said)

@@ -80,7 +80,8 @@ func unaskable(method string) error {
 	}
 }
 
-// askable says whether a client with these capabilities may be sent the request. Anybody may be sent a ping.
+// askable says whether a client with these capabilities may be sent the request. Anybody may be sent a ping; whether a
+// server has the client's extensions was asked where the request came from.
 func askable(capabilities json.RawMessage, method string, params json.RawMessage) bool {
-	return method == wire.MethodPing || wire.MayAsk(capabilities, method, params)
+	return method == wire.MethodPing || wire.MayAskBy(capabilities, capabilities, method, params)
 }

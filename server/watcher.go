@@ -76,9 +76,8 @@ func (w *watcher) add(e deck.Event) {
 			w.updated[e.URI] = e.Notice.Params
 		}
 	case deck.Noticed:
-		if w.notices && len(w.noticed) < maxNotices && w.weight < maxNoticed && w.wants(e.Notice) {
-			w.noticed = append(w.noticed, e.Notice)
-			w.weight += len(e.Notice.Params)
+		if w.wants(e.Notice) {
+			w.notice(e.Notice)
 		}
 	case deck.TaskChanged:
 		w.taskChanged(e)
@@ -97,7 +96,14 @@ func (w *watcher) taskChanged(e deck.Event) {
 			w.progressed = map[string]json.RawMessage{}
 		}
 		w.progressed[e.Task] = n.Params
-	case w.tag == nil && w.notices && n.Method == wire.NoteTaskStatus && len(w.noticed) < maxNotices && w.weight < maxNoticed:
+	case w.tag == nil && n.Method == wire.NoteTaskStatus:
+		w.notice(n)
+	}
+}
+
+// notice keeps a notice, where somebody hears it and there is room. The lock is held.
+func (w *watcher) notice(n drawbridge.Notice) {
+	if w.notices && len(w.noticed) < maxNotices && w.weight < maxNoticed {
 		w.noticed = append(w.noticed, n)
 		w.weight += len(n.Params)
 	}

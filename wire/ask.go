@@ -1,6 +1,9 @@
 package wire
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Capability gives the client capability without which a server may not send a request in the midst of a call; empty for
 // a method that is no such request.
@@ -24,6 +27,18 @@ func Declares(capabilities json.RawMessage, names ...string) bool {
 		}
 	}
 	return false
+}
+
+// MayAskBy says whether a client with these capabilities may be sent a request by a server with those: what MayAsk allows,
+// a request about a task that the client has made of an earlier one (2025-11-25), and one of an extension that both declare.
+func MayAskBy(client, server json.RawMessage, method string, params json.RawMessage) bool {
+	switch {
+	case MayAsk(client, method, params):
+		return true
+	case strings.HasPrefix(method, "tasks/"):
+		return Declares(client, "tasks")
+	}
+	return ForeignMethod(method) && ShareForeign(client, server)
 }
 
 // MayAsk says whether a client with these capabilities may be sent a request: sampling, elicitation or roots. An

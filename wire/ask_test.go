@@ -31,3 +31,25 @@ func TestMayAsk(t *testing.T) {
 		}
 	}
 }
+
+func TestMayAskBy(t *testing.T) {
+	const x, y = `{"extensions":{"com.example/x":{}}}`, `{"experimental":{"com.example/x":{"a":1}}}`
+	for _, tt := range []struct {
+		client, server, method string
+		want                   bool
+	}{
+		{x, y, "x/choose", true},
+		{x, `{"extensions":{"com.example/y":{}}}`, "x/choose", false},
+		{`{"extensions":{"com.example/x":null}}`, y, "x/choose", false},
+		{x, y, "tools/call", false},
+		{x, y, wire.MethodRootsList, false},
+		{`{"extensions":{"io.modelcontextprotocol/ui":{}}}`, `{"extensions":{"io.modelcontextprotocol/ui":{}}}`, "ui/open", false},
+		{`{"roots":{}}`, `{}`, wire.MethodRootsList, true},
+		{`{"tasks":{}}`, `{}`, "tasks/get", true},
+		{`{}`, `{}`, "tasks/get", false},
+	} {
+		if got := wire.MayAskBy(json.RawMessage(tt.client), json.RawMessage(tt.server), tt.method, nil); got != tt.want {
+			t.Errorf("a client with %s, asked %s by a server with %s: got %t", tt.client, tt.method, tt.server, got)
+		}
+	}
+}

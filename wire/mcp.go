@@ -48,9 +48,6 @@ const (
 // MetaRelatedTask is the member of _meta by which 2025-11-25 says that a message belongs to a task: an object with taskId.
 const MetaRelatedTask = "io.modelcontextprotocol/related-task"
 
-// ExtensionTasks is the name of the tasks extension (SEP-2663).
-const ExtensionTasks = "io.modelcontextprotocol/tasks"
-
 // The headers of the HTTP transports.
 const (
 	HeaderVersion     = "Mcp-Protocol-Version"

@@ -32,7 +32,7 @@ func InRounds(ctx context.Context, line Line, call drawbridge.Call, result drawb
 	wait := firstWait
 	for range mostRounds {
 		questions := wire.Get(result.Raw, "inputRequests")
-		answers, err := askAll(bounded, line.Step, call, questions)
+		answers, err := line.askAll(bounded, call, questions)
 		if err == nil && answers == nil {
 			err = pause(bounded, wait)
 			wait = min(2*wait, lastWait)
@@ -75,14 +75,14 @@ func NeedsInput(result json.RawMessage) bool {
 
 // askAll asks the caller one question after the other, and gives the answers as an object; nil where nothing is asked.
 // The error is a *drawbridge.Fault: the caller's own refusal, or one for a question that it did not declare to answer.
-func askAll(ctx context.Context, step string, call drawbridge.Call, questions json.RawMessage) (json.RawMessage, error) {
+func (l Line) askAll(ctx context.Context, call drawbridge.Call, questions json.RawMessage) (json.RawMessage, error) {
 	var answers json.RawMessage
 	for m := range wire.Members(questions) {
 		name, ok := wire.Text(m.Name)
 		if !ok {
 			continue
 		}
-		answer, err := askOne(ctx, step, call, wire.GetText(m.Value, "method"), wire.Get(m.Value, "params"))
+		answer, err := l.askOne(ctx, call, wire.GetText(m.Value, "method"), wire.Get(m.Value, "params"))
 		if err != nil {
 			return nil, err
 		}
@@ -91,10 +91,10 @@ func askAll(ctx context.Context, step string, call drawbridge.Call, questions js
 	return answers, nil
 }
 
-func askOne(ctx context.Context, step string, call drawbridge.Call, method string, params json.RawMessage) (json.RawMessage, error) {
-	if call.Peer == nil || !wire.MayAsk(call.Caller.Capabilities, method, params) {
+func (l Line) askOne(ctx context.Context, call drawbridge.Call, method string, params json.RawMessage) (json.RawMessage, error) {
+	if call.Peer == nil || !wire.MayAskBy(call.Caller.Capabilities, l.Capabilities, method, params) {
 		return nil, &drawbridge.Fault{
-			Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError, Step: step,
+			Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError, Step: l.Step,
 			Err: fmt.Errorf("the server asks for %.40q, which the client did not declare that it answers", method),
 		}
 	}

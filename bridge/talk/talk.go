@@ -20,6 +20,8 @@ type Line struct {
 	// Server is whose line it is, Step names the call for faults: "call echo on github".
 	Server drawbridge.ServerID
 	Step   string
+	// Capabilities are what the server declares; they may be nil.
+	Capabilities json.RawMessage
 	// Carry carries the call to the server and its answer back. What the server asks meanwhile it asks the call's Peer.
 	Carry func(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error)
 	// Limit is how long a call with all its questions may last, for InRounds; Carry keeps it for the others.

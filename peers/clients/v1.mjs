@@ -1,13 +1,8 @@
-// The TypeScript SDK's first version, which speaks the stateful protocol: node v1.mjs URL KEY
+// The TypeScript SDK's first version, which speaks the stateful protocol.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import * as types from '@modelcontextprotocol/sdk/types.js';
-import { play } from './story.mjs';
 
-const [url, key] = process.argv.slice(2);
-const capabilities = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
-const client = new Client({ name: 'typescript-v1', version: '1' }, { capabilities });
-const transport = new StreamableHTTPClientTransport(new URL(url));
 const schemas = {
   'elicitation/create': types.ElicitRequestSchema,
   'sampling/createMessage': types.CreateMessageRequestSchema,
@@ -17,8 +12,12 @@ const schemas = {
   'notifications/tools/list_changed': types.ToolListChangedNotificationSchema,
 };
 
-await play(
-  {
+// peer gives what the stories need of a client, where the versions of the SDK differ. task runs a tool as a task.
+export function peer(url) {
+  const capabilities = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
+  const client = new Client({ name: 'typescript-v1', version: '1' }, { capabilities });
+  const transport = new StreamableHTTPClientTransport(new URL(url));
+  return {
     client,
     transport,
     modern: () => false,
@@ -32,6 +31,13 @@ await play(
       return () => client.unsubscribeResource({ uri });
     },
     listChanged: async () => async () => {},
-  },
-  key,
-);
+    task: async (params) => {
+      let result;
+      for await (const m of client.experimental.tasks.callToolStream(params, types.CallToolResultSchema, { task: { ttl: 60000 } })) {
+        if (m.type === 'error') throw m.error;
+        if (m.type === 'result') result = m.result;
+      }
+      return result;
+    },
+  };
+}

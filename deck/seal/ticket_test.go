@@ -1,4 +1,4 @@
-package deck
+package seal
 
 import (
 	"encoding/base64"
@@ -9,17 +9,17 @@ import (
 )
 
 func TestATicketOpensForItsPrincipalAlone(t *testing.T) {
-	s := newSealer([][]byte{[]byte("new"), []byte("old")}, time.Now)
-	mine := ticket{modernTask, "github", "task-1"}
-	text := s.ticketFor("ada", mine)
-	if again := s.ticketFor("ada", mine); again != text {
+	s := New([][]byte{[]byte("new"), []byte("old")}, time.Now)
+	mine := Ticket{ModernTask, "github", "task-1"}
+	text := s.Ticket("ada", mine)
+	if again := s.Ticket("ada", mine); again != text {
 		t.Errorf("the same task has two tickets: %s and %s", text, again)
 	}
-	if got, ok := s.openTicket("ada", text, modernTask); !ok || got != mine {
+	if got, ok := s.OpenTicket("ada", text, ModernTask); !ok || got != mine {
 		t.Errorf("open = %v, %v; want %v", got, ok, mine)
 	}
-	old := newSealer([][]byte{[]byte("old")}, time.Now).ticketFor("ada", mine)
-	if _, ok := s.openTicket("ada", old, modernTask); !ok || old == text {
+	old := New([][]byte{[]byte("old")}, time.Now).Ticket("ada", mine)
+	if _, ok := s.OpenTicket("ada", old, ModernTask); !ok || old == text {
 		t.Error("a ticket of an earlier key does not open, or is no other")
 	}
 
@@ -33,16 +33,16 @@ func TestATicketOpensForItsPrincipalAlone(t *testing.T) {
 		"another task":        base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(raw), "task-1", "task-2", 1))),
 		"a shifted border":    base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(raw), "\x06github", "\x07github", 1))),
 		"too short a text":    base64.RawURLEncoding.EncodeToString(raw[:ticketHead-1]),
-		"a stranger's key":    newSealer(nil, time.Now).ticketFor("ada", mine),
+		"a stranger's key":    New(nil, time.Now).Ticket("ada", mine),
 	} {
-		if got, ok := s.openTicket("ada", forged, modernTask); ok {
+		if got, ok := s.OpenTicket("ada", forged, ModernTask); ok {
 			t.Errorf("%s opens as %v", what, got)
 		}
 	}
-	if _, ok := s.openTicket("bob", text, modernTask); ok {
+	if _, ok := s.OpenTicket("bob", text, ModernTask); ok {
 		t.Error("it opens for another principal")
 	}
-	if _, ok := s.openTicket("ada", text, legacyTask); ok {
+	if _, ok := s.OpenTicket("ada", text, LegacyTask); ok {
 		t.Error("it opens for another use")
 	}
 }
@@ -50,21 +50,21 @@ func TestATicketOpensForItsPrincipalAlone(t *testing.T) {
 // FuzzOpenTicket checks that nothing opens but what was written, and that what is believed without its MAC can be written
 // again.
 func FuzzOpenTicket(f *testing.F) {
-	s := newSealer([][]byte{[]byte("key")}, time.Now)
-	real := s.ticketFor("ada", ticket{legacyTask, "s", "1"})
+	s := New([][]byte{[]byte("key")}, time.Now)
+	real := s.Ticket("ada", Ticket{LegacyTask, "s", "1"})
 	f.Add(real)
 	f.Add("")
 	f.Add(real[:len(real)-1])
 	f.Add(base64.RawURLEncoding.EncodeToString(append(make([]byte, ticketHead-1), 255)))
 	f.Fuzz(func(t *testing.T, text string) {
 		parsed, ok := parseTicket(text)
-		if _, opens := s.openTicket("ada", text, legacyTask); opens != (text == real) {
+		if _, opens := s.OpenTicket("ada", text, LegacyTask); opens != (text == real) {
 			t.Errorf("%q opens: %v", text, opens)
 		}
 		if !ok {
 			return
 		}
-		again, ok := s.openTicket("bob", s.ticketFor("bob", parsed), parsed.kind)
+		again, ok := s.OpenTicket("bob", s.Ticket("bob", parsed), parsed.Kind)
 		if !ok || again != parsed {
 			t.Errorf("%v comes back as %v, %v", parsed, again, ok)
 		}
@@ -72,24 +72,24 @@ func FuzzOpenTicket(f *testing.F) {
 }
 
 func TestWhatIsHandedOutIsRememberedWithinBounds(t *testing.T) {
-	var h handed
-	nth := func(i int) ticket { return ticket{legacyTask, "s", fmt.Sprint(i)} }
+	var h Held
+	nth := func(i int) Ticket { return Ticket{LegacyTask, "s", fmt.Sprint(i)} }
 	for i := range maxHeld + 2 {
-		h.add("greedy", nth(i), "t")
+		h.Add("greedy", nth(i), "t")
 	}
-	if _, ok := h.to("greedy", nth(1)); ok || len(h.order["greedy"]) != maxHeld {
+	if _, ok := h.Ticket("greedy", nth(1)); ok || len(h.order["greedy"]) != maxHeld {
 		t.Errorf("%d tasks of one principal are remembered, the oldest too: %v", len(h.order["greedy"]), ok)
 	}
 	for p := 0; h.all < maxHeldAll; p++ {
 		for i := range maxHeld / 2 {
-			h.add(fmt.Sprint("p", p), nth(i), "t")
+			h.Add(fmt.Sprint("p", p), nth(i), "t")
 		}
 	}
-	h.add("late", nth(0), "mine")
-	if text, ok := h.to("late", nth(0)); !ok || text != "mine" || h.all != maxHeldAll || len(h.order["greedy"]) != maxHeld-1 {
+	h.Add("late", nth(0), "mine")
+	if text, ok := h.Ticket("late", nth(0)); !ok || text != "mine" || h.all != maxHeldAll || len(h.order["greedy"]) != maxHeld-1 {
 		t.Errorf("all: %d, of the principal with most: %d; the last one: %q, %v", h.all, len(h.order["greedy"]), text, ok)
 	}
-	h.forget("s")
+	h.Forget("s")
 	if h.all != 0 || len(h.order) != 0 || len(h.holders) != 0 {
 		t.Errorf("of a server that is gone %d tasks stay", h.all)
 	}

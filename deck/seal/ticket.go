@@ -1,4 +1,4 @@
-package deck
+package seal
 
 import (
 	"crypto/hmac"
@@ -22,43 +22,45 @@ const (
 	ticketHead = 2 + ticketMAC + 1
 )
 
-// A ticketKind says what a ticket is for: nothing else opens with it.
-type ticketKind byte
+// A Kind says what a ticket is for: nothing else opens with it.
+type Kind byte
+
+// The kinds.
 
 const (
 	// A task of one generation means nothing to a caller of the other one, who has other methods for it.
-	legacyTask ticketKind = 'l'
-	modernTask ticketKind = 'm'
-	// A listCursor is where a list of tasks goes on.
-	listCursor ticketKind = 'c'
+	LegacyTask Kind = 'l'
+	ModernTask Kind = 'm'
+	// A ListCursor is where a list of tasks goes on.
+	ListCursor Kind = 'c'
 )
 
-// A ticket leads to something of a server: own is the server's word for it.
-type ticket struct {
-	kind   ticketKind
-	server drawbridge.ServerID
-	own    string
+// A Ticket leads to something of a server: Own is the server's word for it.
+type Ticket struct {
+	Kind   Kind
+	Server drawbridge.ServerID
+	Own    string
 }
 
-// ticketFor writes a ticket for a principal, in URL-safe Base64: it fits into a header as it is.
-func (s sealer) ticketFor(principal string, t ticket) string { return t.text(s.tickets[0], principal) }
+// Ticket writes a ticket for a principal, in URL-safe Base64: it fits into a header as it is.
+func (s Sealer) Ticket(principal string, t Ticket) string { return t.text(s.tickets[0], principal) }
 
-func (t ticket) text(key []byte, principal string) string {
-	out := make([]byte, 2, ticketHead+len(t.server)+len(t.own))
-	out[0], out[1] = ticketVersion, byte(t.kind)
+func (t Ticket) text(key []byte, principal string) string {
+	out := make([]byte, 2, ticketHead+len(t.Server)+len(t.Own))
+	out[0], out[1] = ticketVersion, byte(t.Kind)
 	h := hmac.New(sha256.New, key)
 	h.Write(out)
-	writeParts(h, []byte(principal), []byte(t.server), []byte(t.own))
+	writeParts(h, []byte(principal), []byte(t.Server), []byte(t.Own))
 	out = append(out, h.Sum(nil)[:ticketMAC]...)
-	out = append(append(append(out, byte(len(t.server))), t.server...), t.own...)
+	out = append(append(append(out, byte(len(t.Server))), t.Server...), t.Own...)
 	return base64.RawURLEncoding.EncodeToString(out)
 }
 
-// openTicket reads a ticket that was written for this principal, by any of the keys.
-func (s sealer) openTicket(principal, text string, kind ticketKind) (ticket, bool) {
+// OpenTicket reads a ticket that was written for this principal, by any of the keys.
+func (s Sealer) OpenTicket(principal, text string, kind Kind) (Ticket, bool) {
 	t, ok := parseTicket(text)
-	if !ok || t.kind != kind {
-		return ticket{}, false
+	if !ok || t.Kind != kind {
+		return Ticket{}, false
 	}
 	// The whole text is compared: Base64 has more than one way to write the same bytes.
 	return t, slices.ContainsFunc(s.tickets, func(key []byte) bool {
@@ -67,14 +69,14 @@ func (s sealer) openTicket(principal, text string, kind ticketKind) (ticket, boo
 }
 
 // parseTicket takes a ticket apart and believes it.
-func parseTicket(text string) (ticket, bool) {
+func parseTicket(text string) (Ticket, bool) {
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(b) < ticketHead || b[0] != ticketVersion {
-		return ticket{}, false
+		return Ticket{}, false
 	}
 	end := ticketHead + int(b[ticketHead-1])
 	if end > len(b) {
-		return ticket{}, false
+		return Ticket{}, false
 	}
-	return ticket{ticketKind(b[1]), drawbridge.ServerID(b[ticketHead:end]), string(b[end:])}, true
+	return Ticket{Kind(b[1]), drawbridge.ServerID(b[ticketHead:end]), string(b[end:])}, true
 }

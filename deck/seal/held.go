@@ -1,4 +1,4 @@
-package deck
+package seal
 
 import (
 	"slices"
@@ -7,16 +7,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// handed remembers which tasks were given to whom. Nothing is found by it: a ticket proves itself. But where several
+// Held remembers which tasks were given to whom. Nothing is found by it: a ticket proves itself. But where several
 // principals meet at one server, what the server says of its tasks outside an answer to one caller (a list, a
 // notification) is shown to those only who are known to have the task: because they got it here, or came with its ticket.
-// What is not remembered is not shown.
-type handed struct {
+// What is not remembered is not shown. The zero value remembers nothing. Its methods may be called from several goroutines.
+type Held struct {
 	mu sync.Mutex
 	// holders has the tickets of each task, by principal.
-	holders map[ticket]map[string]string
+	holders map[Ticket]map[string]string
 	// order has each principal's tasks, the oldest first; all counts them.
-	order map[string][]ticket
+	order map[string][]Ticket
 	all   int
 }
 
@@ -26,13 +26,13 @@ const (
 	maxHeldAll = 65536
 )
 
-// add remembers that a principal has a task under this ticket. The oldest task of the principal makes room for it, or of
+// Add remembers that a principal has a task under this ticket. The oldest task of the principal makes room for it, or of
 // the principal who has most.
-func (h *handed) add(principal string, t ticket, text string) {
+func (h *Held) Add(principal string, t Ticket, text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.holders == nil {
-		h.holders, h.order = map[ticket]map[string]string{}, map[string][]ticket{}
+		h.holders, h.order = map[Ticket]map[string]string{}, map[string][]Ticket{}
 	}
 	if _, known := h.holders[t][principal]; known {
 		h.holders[t][principal] = text
@@ -53,7 +53,7 @@ func (h *handed) add(principal string, t ticket, text string) {
 }
 
 // drop forgets a principal's oldest task. The lock is held.
-func (h *handed) drop(principal string) {
+func (h *Held) drop(principal string) {
 	t := h.order[principal][0]
 	if h.order[principal] = h.order[principal][1:]; len(h.order[principal]) == 0 {
 		delete(h.order, principal)
@@ -64,7 +64,7 @@ func (h *handed) drop(principal string) {
 	h.all--
 }
 
-func (h *handed) richest() (principal string) {
+func (h *Held) richest() (principal string) {
 	for p, tasks := range h.order {
 		if len(tasks) > len(h.order[principal]) {
 			principal = p
@@ -73,16 +73,16 @@ func (h *handed) richest() (principal string) {
 	return principal
 }
 
-// to gives the ticket by which a principal has a task; false where they are not known to have it.
-func (h *handed) to(principal string, t ticket) (text string, ok bool) {
+// Ticket gives the ticket by which a principal has a task; false where they are not known to have it.
+func (h *Held) Ticket(principal string, t Ticket) (text string, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	text, ok = h.holders[t][principal]
 	return text, ok
 }
 
-// of gives the principals who have a task by their tickets for it, in a map of the caller's own.
-func (h *handed) of(t ticket) map[string]string {
+// Holders gives the principals who have a task by their tickets for it, in a map of the caller's own.
+func (h *Held) Holders(t Ticket) map[string]string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	out := make(map[string]string, len(h.holders[t]))
@@ -92,19 +92,19 @@ func (h *handed) of(t ticket) map[string]string {
 	return out
 }
 
-// forget drops what is known of a server that is gone.
-func (h *handed) forget(server drawbridge.ServerID) {
+// Forget drops what is known of a server that is gone.
+func (h *Held) Forget(server drawbridge.ServerID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for principal, tasks := range h.order {
-		left := slices.DeleteFunc(tasks, func(t ticket) bool { return t.server == server })
+		left := slices.DeleteFunc(tasks, func(t Ticket) bool { return t.Server == server })
 		h.all -= len(tasks) - len(left)
 		if h.order[principal] = left; len(left) == 0 {
 			delete(h.order, principal)
 		}
 	}
 	for t := range h.holders {
-		if t.server == server {
+		if t.Server == server {
 			delete(h.holders, t)
 		}
 	}
