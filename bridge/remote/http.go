@@ -198,13 +198,21 @@ func (h *HTTP) usable(ctx context.Context) error {
 	return link.ErrClosed
 }
 
+// againAfter is how long a cancellation that went wrong waits for its second try.
+const againAfter = 100 * time.Millisecond
+
 // sendCancelled tells a legacy server that nobody waits for a request: to it, the end of the exchange means nothing.
 func (h *HTTP) sendCancelled(id []byte, reason string) {
 	params := json.RawMessage(`{"requestId":` + string(id) + `,"reason":` + string(wire.Quote(reason)) + `}`)
 	h.start(func() {
 		ctx, cancel := context.WithTimeout(h.ctx, farewellTime)
 		defer cancel()
-		if err := h.send(ctx, wire.Message{Method: wire.NoteCancelled, Params: params}); err != nil {
+		note := wire.Message{Method: wire.NoteCancelled, Params: params}
+		err := h.send(ctx, note)
+		if err != nil && pause(ctx, againAfter) { // what cut off the answer may have cut this off too
+			err = h.send(ctx, note)
+		}
+		if err != nil {
 			h.log.Debug("a cancellation was not sent", "error", err)
 		}
 	})
