@@ -163,6 +163,19 @@ func (x *exchange) Polled(after time.Duration) {
 	}
 }
 
+// hold has the call's time stand still until release is called.
+func (x *exchange) hold() (release func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.asks++
+	return func() {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.asks--
+		x.touch()
+	}
+}
+
 // Ask passes a request of the server on to the caller, if the caller declared that it may be asked that.
 func (x *exchange) Ask(ctx context.Context, method string, params json.RawMessage) (result, errorObject json.RawMessage) {
 	x.mu.Lock()

@@ -36,6 +36,9 @@ func (e *endpoint) keyFor(call drawbridge.Call) key {
 	if c.Era != 0 && e.era.Has(c.Era) {
 		k.era = c.Era
 	}
+	if e.forgetful && canBeAsked(c) {
+		k.era = drawbridge.Modern
+	}
 	if e.row.Share == "all" {
 		k.principal = e.fleet.o.Principal
 	}

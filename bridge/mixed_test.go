@@ -489,3 +489,41 @@ func TestLogLinesOfAStatelessCall(t *testing.T) {
 		}
 	})
 }
+
+func TestAQuestionOutlivesACallThatItMayNotBelongTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{CallTimeout: 10 * time.Second})
+		var asking wire.Message
+		r.fake.on(wire.MethodToolsCall, func(c *fakeConn, m wire.Message) string {
+			if wire.GetText(m.Params, "arguments") == "asks" {
+				asking = m
+				return ""
+			}
+			c.say(elicits("7", `{}`)) // for the other call, while this one is in flight
+			<-time.After(time.Second)
+			return `{"quick":true}`
+		})
+		r.fake.on("", func(c *fakeConn, m wire.Message) string {
+			c.say(wire.Message{ID: asking.ID, Result: append(append([]byte(`{"heard":`), m.Result...), '}')})
+			return ""
+		})
+		p := &peer{answer: func(string) (json.RawMessage, error) {
+			<-time.After(time.Minute) // longer than a call may take that asks nothing
+			return json.RawMessage(`{"action":"accept"}`), nil
+		}}
+		call := func(arguments string) drawbridge.Call {
+			c := toolCall(talker("s"), "echo", `"`+arguments+`"`)
+			c.Peer = p
+			return c
+		}
+		var work sync.WaitGroup
+		work.Go(func() {
+			if got := string(r.call(call("asks")).Raw); got != `{"heard":{"action":"accept"}}` {
+				t.Error(got)
+			}
+		})
+		synctest.Wait()
+		r.call(call("quick"))
+		work.Wait()
+	})
+}

@@ -179,6 +179,9 @@ func (h *HTTP) Do(ctx context.Context, method string, params json.RawMessage, in
 	return wire.Message{}, err
 }
 
+// Kept says whether a legacy server keeps a session, and so can ask in the midst of a request.
+func (h *HTTP) Kept() bool { return h.session.Load().kept() }
+
 // isModern says whether a message is of the modern generation.
 func isModern(params json.RawMessage) bool {
 	return wire.EraOf(wire.VersionOf(params)).Has(drawbridge.Modern)
