@@ -144,12 +144,13 @@ func (t *trail) end() {
 	k.forgetIfOver(t)
 }
 
-// leave ends the connection, not the stream: the client is to come back for the rest after that time.
-func (t *trail) leave(after time.Duration) {
+// leave ends the connection, not the stream: the client is to come back for the rest after that time. The connection but is
+// kept.
+func (t *trail) leave(after time.Duration, but *outbox) {
 	k := t.in
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if t.over || t.out == nil {
+	if t.over || t.out == nil || t.out == but {
 		return
 	}
 	t.out.push(wire.AppendEvent(nil, wire.Event{Retry: after}), true)
