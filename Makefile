@@ -60,8 +60,8 @@ peers/node_modules: peers/node_modules/.package-lock.json
 conform: peers/node_modules ## the official conformance suite, both generations, on one URL
 	$(GO) test -tags peers -count=1 -timeout 10m -v -run '^TestConformance' ./peers
 
-peers: peers/node_modules ## the Inspector, the SDK's client and npm's reference servers
-	$(GO) test -tags peers -count=1 -timeout 10m -v -skip '^TestConformance' ./peers
+peers: peers/node_modules ## the Inspector, the clients of four SDKs, npm's reference servers and samples
+	$(GO) test -tags peers -count=1 -timeout 10m -parallel 4 -v -skip '^TestConformance' ./peers
 
 bench: ## the numbers, each beside its control, with bar and verdict
 	$(GO) test -tags bench -count=1 -timeout 30m -v -run '^TestNumbers$$' ./bench

@@ -40,9 +40,11 @@ type endpoint struct {
 	failure error
 
 	// What is known of the server.
-	era     drawbridge.Era
-	listing *drawbridge.Listing
-	marks   map[string][]wire.ParamMark
+	era drawbridge.Era
+	// forgetful says that the server speaks both generations, and the stateful one without sessions: it can ask nobody there.
+	forgetful bool
+	listing   *drawbridge.Listing
+	marks     map[string][]wire.ParamMark
 	// onlyTasks are the tools that are only to be had as tasks.
 	onlyTasks map[string]bool
 

@@ -47,7 +47,10 @@ type note struct {
 	params json.RawMessage
 }
 
-var _ link.Handler = (*exchange)(nil)
+var (
+	_ link.Handler = (*exchange)(nil)
+	_ link.Poller  = (*exchange)(nil)
+)
 
 func newExchange(ctx context.Context, s *session, call drawbridge.Call, limit time.Duration) *exchange {
 	x := &exchange{s: s, call: call, token: wire.Get(call.Params, "_meta", wire.MetaProgressToken), limit: limit, ended: make(chan struct{})}
@@ -130,16 +133,6 @@ func (x *exchange) Notify(method string, params json.RawMessage) {
 	}
 }
 
-var _ link.Pauser = (*exchange)(nil)
-
-// Paused passes on that the server wants to be asked later for the rest of its answer: what clients would see of the server
-// without us they see through us.
-func (x *exchange) Paused(after time.Duration) {
-	if p, ok := x.call.Peer.(drawbridge.Poller); ok {
-		p.Poll(after)
-	}
-}
-
 // deliver is the pump: it gives the caller what has come, and ends when that is all.
 func (x *exchange) deliver() {
 	for {
@@ -160,6 +153,26 @@ func (x *exchange) deliver() {
 				x.s.e.log.Debug("a caller did not take a notification", "error", err)
 			}
 		}
+	}
+}
+
+// Polled has the caller do what the server has us do.
+func (x *exchange) Polled(after time.Duration) {
+	if p, ok := x.call.Peer.(drawbridge.Poller); ok {
+		p.Poll(after)
+	}
+}
+
+// hold has the call's time stand still until release is called.
+func (x *exchange) hold() (release func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.asks++
+	return func() {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.asks--
+		x.touch()
 	}
 }
 

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -195,6 +196,9 @@ func (e *endpoint) keepOther(k key, o *opening, opener *drawbridge.Call) {
 		return
 	case o.ctx.Err() != nil:
 		s.lose(errGone)
+	case e.era.Has(drawbridge.Modern) && forgets(s):
+		e.forgetful = true
+		s.lose(errForgets)
 	}
 	e.opened(o, s)
 	e.settle(k, o, nil)
@@ -221,4 +225,12 @@ func (e *endpoint) keepOther(k key, o *opening, opener *drawbridge.Call) {
 	}
 	e.withdraw(s)
 	e.close(s, e.closeLimit())
+}
+
+var errForgets = errors.New("the server keeps no sessions in the stateful generation, and speaks the other one too")
+
+// forgets says whether a session of the stateful generation is one that its server knows nothing of.
+func forgets(s *session) bool {
+	conn, ok := s.conn.(interface{ Kept() bool })
+	return ok && s.era == drawbridge.Legacy && s.own() && !conn.Kept()
 }

@@ -18,8 +18,8 @@ import (
 // to hear log lines, has one call at a time, and is called a lane.
 
 const (
-	// maxBeside is how many sessions for stateless callers an endpoint has where each takes a process, maxBesideHTTP where
-	// it does not; the one that was idle longest makes room.
+	// maxBeside is how many sessions for one principal's stateless callers an endpoint has where each takes a process,
+	// maxBesideHTTP where it does not; the one that was idle longest makes room.
 	maxBeside     = 16
 	maxBesideHTTP = 128
 	// besideIdle is how long one of them may go unused.
@@ -35,6 +35,9 @@ func (e *endpoint) keyFor(call drawbridge.Call) key {
 	k := key{era: e.homeEra(), principal: c.Principal}
 	if c.Era != 0 && e.era.Has(c.Era) {
 		k.era = c.Era
+	}
+	if e.forgetful && canBeAsked(c) {
+		k.era = drawbridge.Modern
 	}
 	if e.row.Share == "all" {
 		k.principal = e.fleet.o.Principal
@@ -120,11 +123,21 @@ func (e *endpoint) claim(k key) (key, bool) {
 			fresh = k
 		}
 	}
-	if fresh.lane == 0 || len(e.claimed) >= e.mostBeside() {
+	if fresh.lane == 0 || e.claims(k.principal) >= e.mostBeside() {
 		return k, false
 	}
 	e.claimed[fresh] = true
 	return fresh, true
+}
+
+// claims counts the lanes that a principal's calls have. It needs mu.
+func (e *endpoint) claims(principal string) (n int) {
+	for k := range e.claimed {
+		if k.principal == principal {
+			n++
+		}
+	}
+	return n
 }
 
 // release gives a claimed session back. It needs mu.
@@ -137,13 +150,18 @@ func (e *endpoint) release(k key) {
 	e.freed = make(chan struct{})
 }
 
-// makeRoom ends the session for stateless callers that was idle longest, where there are as many as there may be. It
-// needs mu.
-func (e *endpoint) makeRoom() {
+// makeRoom ends the session for a principal's stateless callers that was idle longest, where there are as many as there
+// may be. It needs mu.
+func (e *endpoint) makeRoom(principal string) {
 	n := 0
+	for k := range e.openings {
+		if k.client != "" && k.principal == principal {
+			n++
+		}
+	}
 	var oldest *session
 	for k, s := range e.sessions {
-		if k.client == "" {
+		if k.client == "" || k.principal != principal {
 			continue
 		}
 		n++
@@ -239,7 +257,7 @@ func (e *endpoint) enterOrOpen(k key, call drawbridge.Call, step string) (*sessi
 		return nil, awaited{}, e.unavailable(step, e.failure)
 	}
 	if k.client != "" && e.openings[k] == nil {
-		e.makeRoom()
+		e.makeRoom(k.principal)
 	}
 	opener := call // a copy, so that the call itself need not outlive its caller
 	o := e.want(k, &opener)

@@ -425,6 +425,7 @@ func TestOnAPipeASessionOfStatelessCallersHasOneCallAtATime(t *testing.T) {
 			c.Client = json.RawMessage(fmt.Sprintf(`{"name":"client %d"}`, i))
 			r.call(echo(c))
 		}
+		synctest.Wait() // for those that made room
 		if n := r.fake.open(); n != 1+maxBeside {
 			t.Errorf("%d connections for many kinds of client", n)
 		}
@@ -441,14 +442,14 @@ func TestOverHTTPThereAreMoreSessionsAndNoneIsShared(t *testing.T) {
 		r.asksBefore(elicits("7", `{}`))
 		theirs := asker()
 		theirs.Principal = "somebody else"
-		for range maxBesideHTTP / 2 {
+		for range maxBesideHTTP {
 			for _, c := range []drawbridge.Caller{asker(), theirs} {
 				if got := wire.GetText(r.call(echo(c)).Raw, "resultType"); got != "input_required" {
 					t.Fatal(got)
 				}
 			}
 		}
-		if n := r.fake.open(); n != 1+maxBesideHTTP {
+		if n := r.fake.open(); n != 1+2*maxBesideHTTP {
 			t.Errorf("%d connections", n)
 		}
 	})
@@ -486,5 +487,43 @@ func TestLogLinesOfAStatelessCall(t *testing.T) {
 				t.Errorf("the server was told %s", level)
 			}
 		}
+	})
+}
+
+func TestAQuestionOutlivesACallThatItMayNotBelongTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{CallTimeout: 10 * time.Second})
+		var asking wire.Message
+		r.fake.on(wire.MethodToolsCall, func(c *fakeConn, m wire.Message) string {
+			if wire.GetText(m.Params, "arguments") == "asks" {
+				asking = m
+				return ""
+			}
+			c.say(elicits("7", `{}`)) // for the other call, while this one is in flight
+			<-time.After(time.Second)
+			return `{"quick":true}`
+		})
+		r.fake.on("", func(c *fakeConn, m wire.Message) string {
+			c.say(wire.Message{ID: asking.ID, Result: append(append([]byte(`{"heard":`), m.Result...), '}')})
+			return ""
+		})
+		p := &peer{answer: func(string) (json.RawMessage, error) {
+			<-time.After(time.Minute) // longer than a call may take that asks nothing
+			return json.RawMessage(`{"action":"accept"}`), nil
+		}}
+		call := func(arguments string) drawbridge.Call {
+			c := toolCall(talker("s"), "echo", `"`+arguments+`"`)
+			c.Peer = p
+			return c
+		}
+		var work sync.WaitGroup
+		work.Go(func() {
+			if got := string(r.call(call("asks")).Raw); got != `{"heard":{"action":"accept"}}` {
+				t.Error(got)
+			}
+		})
+		synctest.Wait()
+		r.call(call("quick"))
+		work.Wait()
 	})
 }

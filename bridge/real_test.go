@@ -438,3 +438,30 @@ func TestAServerAsksThroughToItsCaller(t *testing.T) {
 		})
 	}
 }
+
+// TestAServerWithoutSessionsIsAskedInTheOtherWay: one that speaks both generations over HTTP, and keeps no session in the
+// stateful one, could not ask a stateful caller there. It is called in the way in which it can.
+func TestAServerWithoutSessionsIsAskedInTheOtherWay(t *testing.T) {
+	r := runReal(t, Options{}, httpRow(t, "http", mcptest.HTTPModern()))
+	r.mount("everything")
+	plain := caller(drawbridge.Legacy)
+	plain.Session = "two"
+	for c, want := range map[*drawbridge.Caller]string{
+		{Kind: drawbridge.External, Principal: owner, Era: drawbridge.Legacy, Session: "one", Capabilities: []byte(`{"elicitation":{}}`)}: wire.Version20260728,
+		&plain: "",
+	} {
+		call := toolCall(*c, "whoami", `{}`)
+		call.Peer = &peer{}
+		result, err := r.Do(t.Context(), "everything", call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said string
+		for block := range wire.Elements(wire.Get(result.Raw, "content")) {
+			said = wire.GetText(block, "text")
+		}
+		if got := wire.GetText([]byte(said), "meta", wire.MetaProtocolVersion); got != want {
+			t.Errorf("a caller of session %s is spoken for in %q, want %q: %s", c.Session, got, want, said)
+		}
+	}
+}

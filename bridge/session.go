@@ -169,21 +169,29 @@ func (s *session) missed() {
 // only gives the call that what the server says must belong to, as far as we can tell and the connection, which counts
 // our own requests too, cannot: the only one in flight, or, where all are of one caller, the newest.
 func (s *session) only() *exchange {
-	s.e.mu.Lock()
-	defer s.e.mu.Unlock()
-	if n := len(s.calls); n == 1 || n > 1 && s.own() {
-		return s.calls[n-1]
+	calls := s.inFlight()
+	if n := len(calls); n == 1 || n > 1 && s.own() {
+		return calls[n-1]
 	}
 	return nil
+}
+
+// inFlight gives the calls in flight, the newest last.
+func (s *session) inFlight() []*exchange {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	return slices.Clone(s.calls)
 }
 
 // Ask answers a request that belongs to no call, as far as the connection can tell. Before there was
 // a call it goes to the one that the session is opened for, and where all calls are one caller's also later.
 func (s *session) Ask(ctx context.Context, method string, params json.RawMessage) (result, errorObject json.RawMessage) {
-	x := s.only()
+	calls := s.inFlight()
 	switch {
-	case x != nil:
-		return x.Ask(ctx, method, params)
+	case len(calls) == 1:
+		return calls[0].Ask(ctx, method, params)
+	case len(calls) > 1 && s.own():
+		return s.askForOneOf(ctx, calls, method, params)
 	case s.opener != nil && (s.own() || !s.hasBegun()):
 		return s.e.ask(ctx, *s.opener, s, method, params)
 	case s.opener != nil && s.key.client != "" && method == wire.MethodRootsList && wire.MayAsk(s.opener.Caller.Capabilities, method, params):
@@ -191,6 +199,24 @@ func (s *session) Ask(ctx context.Context, method string, params json.RawMessage
 		return nil, wire.ErrorObject(wire.CodeInternal, "roots/list: the client can be asked in the course of a call", nil)
 	}
 	return s.e.ask(ctx, drawbridge.Call{}, s, method, params)
+}
+
+// askForOneOf asks the caller whose calls these all are. Which of them the question belongs to nobody can tell: so the time
+// of all stands still meanwhile, and the question is there for as long as one of them is.
+func (s *session) askForOneOf(ctx context.Context, calls []*exchange, method string, params json.RawMessage) (result, errorObject json.RawMessage) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var left atomic.Int32
+	left.Store(int32(len(calls)))
+	for _, x := range calls {
+		defer x.hold()()
+		defer context.AfterFunc(x.ctx, func() {
+			if left.Add(-1) == 0 {
+				cancel()
+			}
+		})()
+	}
+	return s.e.ask(ctx, calls[len(calls)-1].call, s, method, params)
 }
 
 // over says whether the session can be used no more.

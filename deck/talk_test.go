@@ -197,6 +197,8 @@ func TestHintsAreTheStrictestOfThoseWhoContribute(t *testing.T) {
 		return l
 	}
 	silent := listing("silent") // contributes no tools
+	empty := hinted("empty", time.Second, false)
+	empty.Tools = nil // yet, for a second
 	for _, tt := range []struct {
 		name           string
 		listings       []drawbridge.Listing
@@ -208,6 +210,7 @@ func TestHintsAreTheStrictestOfThoseWhoContribute(t *testing.T) {
 		{"two", []drawbridge.Listing{hinted("a", time.Minute, true), hinted("b", time.Hour, false)}, ada, drawbridge.Hint{TTL: time.Minute}, drawbridge.Hint{TTL: time.Minute}},
 		{"one without hints", []drawbridge.Listing{hinted("a", time.Minute, true), listing("b", "y")}, ada, drawbridge.Hint{}, drawbridge.Hint{}},
 		{"one without tools", []drawbridge.Listing{hinted("a", time.Minute, true), silent}, ada, drawbridge.Hint{TTL: time.Minute, Public: true}, drawbridge.Hint{}},
+		{"one with an empty list", []drawbridge.Listing{hinted("a", time.Minute, true), empty}, ada, drawbridge.Hint{TTL: time.Second}, drawbridge.Hint{TTL: time.Second}},
 		{"a part of the deck", []drawbridge.Listing{hinted("a", time.Minute, true), hinted("b", time.Hour, true)}, bob, drawbridge.Hint{TTL: time.Hour}, drawbridge.Hint{TTL: time.Hour}},
 	} {
 		d := open(t, &fake{}, Options{}, tt.listings...)

@@ -107,12 +107,10 @@ func stacks(members []*member, k kind, pick func(*member) []*item) []stack {
 		if k == resources {
 			st.claims = m.pages
 		}
-		switch {
-		case m.listing == nil:
+		if m.listing == nil {
 			st.hint = &drawbridge.Hint{}
-		case len(st.items) > 0:
-			hint := m.listing.Hints[k.list]
-			st.hint = &hint
+		} else if hint, ok := m.listing.Hints[k.list]; ok || len(st.items) > 0 {
+			st.hint = &hint // an empty list may fill as soon as any other
 		}
 		out = append(out, st)
 	}

@@ -262,6 +262,8 @@ type pipeLine struct {
 	waiting map[string]chan wire.Message
 	others  chan wire.Message
 	writing sync.Mutex
+	// gone is closed when nothing more comes.
+	gone chan struct{}
 }
 
 // dialStdio serves a pair of pipes until the line is hung up.
@@ -269,7 +271,7 @@ func dialStdio(t testing.TB, s *server.Server, hear func(wire.Message)) *pipeLin
 	ctx, end := context.WithCancel(context.Background())
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	l := &pipeLine{in: inW, out: outR, end: end, hear: hear, waiting: map[string]chan wire.Message{}, others: make(chan wire.Message, 16)}
+	l := &pipeLine{in: inW, out: outR, end: end, hear: hear, waiting: map[string]chan wire.Message{}, others: make(chan wire.Message, 16), gone: make(chan struct{})}
 	l.work.Go(func() {
 		err := s.ServeStdio(ctx, inR, outW)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
@@ -289,6 +291,7 @@ func (l *pipeLine) hangUp() {
 }
 
 func (l *pipeLine) read() {
+	defer close(l.gone)
 	lines := wire.NewLineReader(l.out, 0)
 	for {
 		text, err := lines.Next()
@@ -345,6 +348,8 @@ func (l *pipeLine) exchange(ctx context.Context, m wire.Message, _ []wire.ParamM
 	select {
 	case got := <-answer:
 		return got, nil
+	case <-l.gone:
+		return wire.Message{}, io.ErrUnexpectedEOF
 	case <-ctx.Done():
 		return wire.Message{}, ctx.Err()
 	}

@@ -121,6 +121,10 @@ type parked struct {
 func (b *box) park() *parked {
 	b.Helper()
 	k := &parked{c: b.asker(), answer: make(chan string, 1), params: toolParams("ask", `{"rounds":[["form"]]}`)}
+	if b.cell.client == drawbridge.Legacy {
+		k.c.answer = func(string, json.RawMessage) (string, string) { return <-k.answer, "" }
+		b.Cleanup(func() { close(k.answer) })
+	}
 	k.p = k.c.start(wire.MethodToolsCall, k.params)
 	if b.cell.client == drawbridge.Modern {
 		m := k.p.wait()
@@ -129,8 +133,6 @@ func (b *box) park() *parked {
 		}
 		return k
 	}
-	k.c.answer = func(string, json.RawMessage) (string, string) { return <-k.answer, "" }
-	b.Cleanup(func() { close(k.answer) })
 	k.c.awaitAsked(1)
 	return k
 }

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,10 +24,14 @@ import (
 	"go.uber.org/goleak"
 )
 
-// seeded gives a seed, which is printed, and what makes a source of randomness of it for each of several actors.
+// seeded prints a seed, which the variable MATRIX_SEED sets, and gives what makes a source of randomness of it for each
+// of several actors.
 func seeded(t *testing.T) func(actor uint64) *rand.Rand {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed, err := strconv.ParseUint(os.Getenv("MATRIX_SEED"), 10, 64)
+	if err != nil {
+		seed = rand.Uint64()
+	}
+	t.Logf("MATRIX_SEED=%d", seed)
 	return func(actor uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, actor)) }
 }
 
@@ -244,7 +250,7 @@ func TestParkedCallsAllEnd(t *testing.T) {
 		for i, upstream := range []string{"stdio", "HTTP"} {
 			t.Run(upstream, func(t *testing.T) {
 				t.Parallel()
-				parkAll(t, newRig(t, plan{server: drawbridge.Legacy, upstream: upstream, row: soon}), upstream, func(actor uint64) *rand.Rand {
+				parkAll(t, newRig(t, plan{server: drawbridge.Legacy, upstream: upstream, row: `"timeout":600`}), upstream, func(actor uint64) *rand.Rand {
 					return source(actor + uint64(1000*i))
 				})
 			})
@@ -262,7 +268,7 @@ func parkAll(t *testing.T, r *rig, upstream string, source func(uint64) *rand.Ra
 	defer cancel()
 	var asked atomic.Int64
 	var work sync.WaitGroup
-	killAt := int64(source(0).IntN(parkedCalls / 4))
+	killAt := int64(10 + source(0).IntN(parkedCalls/2))
 	for i := range parkedCalls {
 		a := &actor{caller: r.Owner(), deck: r.Deck(), rand: source(uint64(i + 1))}
 		a.caller.Capabilities = json.RawMessage(`{"elicitation":{}}`)

@@ -55,7 +55,9 @@ func TestATaskOutlivesTheGateway(t *testing.T) {
 	c.Store = Memory
 	for what, try := range map[string]func() (json.RawMessage, error){
 		"another principal": func() (json.RawMessage, error) { return request(t, second, other, wire.MethodTasksGet, params) },
-		"another store":     func() (json.RawMessage, error) { return request(t, openOnly(t, c), caller, wire.MethodTasksGet, params) },
+		"another store": func() (json.RawMessage, error) {
+			return request(t, openOnly(t, c), caller, wire.MethodTasksGet, params)
+		},
 	} {
 		_, err := try()
 		if f, ok := errors.AsType[*drawbridge.Fault](err); !ok || f.Code != drawbridge.NotFound || f.Error() != "unknown task "+id {

@@ -14,6 +14,7 @@ import (
 // TestApps has the Inspector find the apps of MCP Apps samples that are mounted side by side, one of them twice, and read
 // what they are made of, in both generations.
 func TestApps(t *testing.T) {
+	t.Parallel()
 	sample := func(name, pkg string) row {
 		return row{Name: name, Command: node, Args: []string{module(t, "@modelcontextprotocol/server-"+pkg+"/dist/index.js"), "--stdio"}}
 	}

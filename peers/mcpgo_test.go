@@ -20,13 +20,10 @@ import (
 // TestMCPGo uses the gateway with mark3labs/mcp-go's client, in both generations and through both doors, over servers made
 // with mcp-go and others.
 func TestMCPGo(t *testing.T) {
+	t.Parallel()
 	url := serveStory(t)
-	over := func(t *testing.T, e era) transport.Interface {
-		var options []transport.StreamableHTTPCOption
-		if e == legacy { // with which mcp-go speaks that generation only
-			options = append(options, transport.WithContinuousListening())
-		}
-		c, err := transport.NewStreamableHTTP(url, options...)
+	over := func(t *testing.T) transport.Interface {
+		c, err := transport.NewStreamableHTTP(url)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +32,7 @@ func TestMCPGo(t *testing.T) {
 	for _, e := range []era{legacy, modern} {
 		t.Run("http "+string(e), func(t *testing.T) {
 			t.Parallel()
-			newGopher(t, over(t, e), e).tour(t, e)
+			newGopher(t, over(t), e).tour(t, e)
 		})
 		t.Run("stdio "+string(e), func(t *testing.T) {
 			t.Parallel()

@@ -31,8 +31,9 @@ var taskScenarios = []string{
 // TestTasksConformance has the suite drive our tasks server: first by itself, which shows that it is a good one, then
 // behind the gateway. Where names are qualified a shim gives the suite the names it knows.
 func TestTasksConformance(t *testing.T) {
+	t.Parallel()
 	upstream := httptest.NewServer(mcptest.HTTPTasks())
-	defer upstream.Close()
+	t.Cleanup(upstream.Close)
 	gateway := func(t *testing.T, naming, tool string) string {
 		url := serveHTTP(t, []row{{Name: "jobs", URL: upstream.URL}}, "--naming", naming)
 		listed(t, &httpDoor{url: url, era: modern}, tool)
@@ -44,6 +45,7 @@ func TestTasksConformance(t *testing.T) {
 		"qualified": func(t *testing.T) string { return unqualified(t, gateway(t, "qualified", "jobs__greet"), "jobs__") },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			url := open(t)
 			for _, scenario := range taskScenarios {
 				t.Run(scenario, func(t *testing.T) { runScenario(t, url, scenario) })
@@ -73,7 +75,9 @@ func TestTaskOfServerEverything(t *testing.T) {
 	var created struct{ Task struct{ TaskID string } }
 	decode(t, c.call("tools/call", params), &created)
 	id := map[string]any{"taskId": created.Task.TaskID}
-	var list struct{ Tasks []struct{ TaskID, Status string } }
+	var list struct {
+		Tasks []struct{ TaskID, Status string }
+	}
 	decode(t, c.call("tasks/list", nil), &list)
 	if n := len(list.Tasks); n == 0 || list.Tasks[n-1].TaskID != created.Task.TaskID {
 		t.Errorf("%s is not the last of %+v", created.Task.TaskID, list.Tasks)

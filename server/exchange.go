@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge/server/trail"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -26,11 +27,11 @@ type exchange struct {
 
 	mu sync.Mutex
 	// out writes the stream, nil before there is one; ran is closed when all of it was written.
-	out *outbox
+	out *trail.Outbox
 	ran chan struct{}
 	// trail is the stream as a session keeps it: it outlives the connection that out writes. Nil where none is kept.
 	// deafen has it not be told any more that the connection is lost.
-	trail  *trail
+	trail  *trail.Trail
 	deafen func() bool
 	// timer makes a stream of it after a long silence.
 	timer *time.Timer
@@ -61,7 +62,7 @@ func (x *exchange) alive(after time.Duration) {
 		defer x.mu.Unlock()
 		if !x.over && x.out == nil && x.r.Context().Err() == nil {
 			x.begin()
-			_ = x.out.put([]byte(wire.Comment), false) // it is for show
+			_ = x.out.Put([]byte(wire.Comment), false) // it is for show
 		}
 	})
 }
@@ -72,25 +73,25 @@ func (x *exchange) begin() {
 	if x.session != "" {
 		x.w.Header().Set(wire.HeaderSession, x.session)
 	}
-	x.out, x.ran = newOutbox(), make(chan struct{})
+	x.out, x.ran = trail.NewOutbox(), make(chan struct{})
 	if x.of != nil {
-		trail, out := x.of.trails.open(x.out), x.out
-		x.trail = trail
-		x.deafen = context.AfterFunc(x.r.Context(), func() { trail.lost(out) })
+		t, out := x.of.trails.Open(x.out), x.out
+		x.trail = t
+		x.deafen = context.AfterFunc(x.r.Context(), func() { t.Lost(out) })
 	}
 	go x.write(x.out, x.trail, x.ran)
 }
 
 // write writes the stream, until it ends or goes on elsewhere.
-func (x *exchange) write(out *outbox, trail *trail, ran chan<- struct{}) {
+func (x *exchange) write(out *trail.Outbox, t *trail.Trail, ran chan<- struct{}) {
 	defer close(ran)
 	write := eventWriter(x.w)
-	whole := out.run(write, x.d.s.o.KeepAlive, func() error { return write([]byte(wire.Comment)) })
+	whole := out.Run(write, x.d.s.o.KeepAlive, func() error { return write([]byte(wire.Comment)) })
 	switch {
-	case trail == nil:
+	case t == nil:
 	case !whole:
-		trail.lost(out)
-	case !trail.wrote(out):
+		t.Lost(out)
+	case !t.Wrote(out):
 		hangUp(x.w)
 	}
 }
@@ -127,7 +128,7 @@ func (x *exchange) say(message []byte, must bool) error {
 	x.mu.Lock()
 	if x.over || x.trail == nil && x.r.Context().Err() != nil {
 		x.mu.Unlock()
-		return errGone
+		return trail.ErrGone
 	}
 	if !x.stream {
 		x.mu.Unlock()
@@ -146,9 +147,9 @@ func (x *exchange) say(message []byte, must bool) error {
 // put sends a message on the stream.
 func (x *exchange) put(message []byte, must bool) error {
 	if x.trail != nil {
-		return x.trail.say(message, must)
+		return x.trail.Say(message, must)
 	}
-	return x.out.put(event(message), must)
+	return x.out.Put(event(message), must)
 }
 
 // gone is never closed for a client that may come back to the stream.
@@ -167,15 +168,15 @@ func (x *exchange) gone() <-chan struct{} {
 func (x *exchange) poll(after time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	able := x.stream && x.of != nil && x.of.trails.primes && x.r.ProtoMajor == 1 && x.r.ProtoMinor == 1
+	able := x.stream && x.of != nil && x.of.trails.Primes() && x.r.ProtoMajor == 1 && x.r.ProtoMinor == 1
 	switch {
 	case !able || x.over || x.r.Context().Err() != nil && x.trail == nil:
 	case x.trail == nil:
 		x.w.Header().Set("Connection", "close")
 		x.begin()
-		x.trail.leave(after, nil)
+		x.trail.Leave(after, nil)
 	default:
-		x.trail.leave(after, x.out)
+		x.trail.Leave(after, x.out)
 	}
 }
 
@@ -293,9 +294,9 @@ func (x *exchange) close() {
 		return
 	}
 	if x.trail != nil {
-		x.trail.end()
+		x.trail.End()
 	}
-	out.close()
+	out.Close()
 	<-ran
 	if x.deafen != nil {
 		x.deafen()

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/server/trail"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"github.com/google/go-cmp/cmp"
 )
@@ -265,7 +266,7 @@ func TestNothingIsSaidAfterTheAnswer(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	newServer(t, d, Options{}).Handler().ServeHTTP(w, modernRequest(t, "http://localhost", `{"id":1,"method":"tools/call","params":{"name":"plain",`+meta+`}}`))
-	if err := late.Notify(t.Context(), wire.NoteProgress, nil); !errors.Is(err, errGone) {
+	if err := late.Notify(t.Context(), wire.NoteProgress, nil); !errors.Is(err, trail.ErrGone) {
 		t.Errorf("notify: %v", err)
 	}
 	if got, want := w.Body.String(), `{"jsonrpc":"2.0","id":1,"result":{"content":[],"resultType":"complete",`+ourMeta+`}}`; got != want {

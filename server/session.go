@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/server/trail"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -20,7 +21,7 @@ type session struct {
 	caller  drawbridge.Caller
 	watcher *watcher
 	flights flights
-	trails  trails
+	trails  *trail.Trails
 	// unlist takes the watcher off the list of those who hear events; ended is closed when the session is over.
 	unlist func()
 	ended  chan struct{}
@@ -55,7 +56,7 @@ func (s *Server) newSession(params json.RawMessage) *session {
 		ended:   make(chan struct{}),
 		seen:    time.Now(),
 	}
-	c.trails.session, c.trails.total, c.trails.primes = caller.Session, &s.kept, caller.Protocol >= wire.Version20251125
+	c.trails = trail.New(caller.Session, &s.kept, caller.Protocol >= wire.Version20251125)
 	c.unlist = s.watchers.add(c.watcher)
 	return c
 }
@@ -67,7 +68,7 @@ func (s *Server) endSession(c *session) {
 	c.over = true
 	c.mu.Unlock()
 	close(c.ended)
-	c.trails.close()
+	c.trails.Close()
 	c.flights.cancelAll(drawbridge.CancelledFor("the session ended"))
 	s.deck.EndSession(c.caller)
 }
@@ -111,7 +112,7 @@ func (c *session) idle() (since time.Time, ok bool) {
 // openStream makes the connection that end ends the session's only one outside calls: an earlier one, whose client may be
 // long gone, is ended. With back the client goes on behind an event. The function is to be called when the connection is
 // over; what there is to say then is kept for the next, if the client can come back.
-func (c *session) openStream(end func(), at position, back bool) (o own, closed func()) {
+func (c *session) openStream(end func(), at trail.Position, back bool) (o trail.Own, closed func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.endStream != nil {
@@ -121,12 +122,12 @@ func (c *session) openStream(end func(), at position, back bool) (o own, closed 
 	mine := c.streams
 	c.endStream = end
 	c.watcher.listen()
-	return c.trails.own(at, back), func() {
+	return c.trails.Own(at, back), func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.streams == mine {
 			c.endStream = nil
-			c.watcher.leave(c.trails.primes)
+			c.watcher.leave(c.trails.Primes())
 		}
 	}
 }
@@ -153,7 +154,7 @@ func (c *session) ask(ctx context.Context, to voice, method string, params json.
 		_ = to.say(wire.Message{Method: wire.NoteCancelled, Params: note}.Append(nil), false) // nobody waits for it
 		return nil, unasked(method, ctx.Err())
 	case <-to.gone():
-		return nil, unasked(method, errGone)
+		return nil, unasked(method, trail.ErrGone)
 	case <-c.ended:
 		return nil, unasked(method, errors.New("the session ended"))
 	}

@@ -129,7 +129,7 @@ func (s *sessions) tidy(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.byID {
-		c.trails.sweep(now)
+		c.trails.Sweep(now)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/server/trail"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -38,12 +39,12 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.life, func() { cancel(context.Canceled) })()
-	p := &pipe{s: s, out: newOutbox(), life: ctx, eof: make(chan struct{})}
+	p := &pipe{s: s, out: trail.NewOutbox(), life: ctx, eof: make(chan struct{})}
 	p.calls, p.endCalls = context.WithCancelCause(ctx)
 	defer p.endCalls(nil)
 	var writing, reading sync.WaitGroup
 	writing.Go(func() {
-		p.out.run(func(b []byte) error {
+		p.out.Run(func(b []byte) error {
 			_, err := out.Write(b)
 			if err != nil {
 				cancel(err)
@@ -51,14 +52,14 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 			return err
 		}, 0, nil)
 	})
-	defer context.AfterFunc(ctx, p.out.hurry)()
+	defer context.AfterFunc(ctx, p.out.Hurry)()
 	lines := make(chan line)
 	reading.Go(func() { readLines(ctx, in, lines) })
 	if err := p.serve(lines); err != nil {
 		cancel(err)
 	}
 	p.drain()
-	p.out.close()
+	p.out.Close()
 	select {
 	case <-whenDone(&writing):
 	case <-ctx.Done():
@@ -69,7 +70,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	}
 	if !waitFor(&writing, lastWords) {
 		closeIf(out)
-		p.out.fail()
+		p.out.Fail()
 	}
 	closeIf(in)
 	waitFor(&reading, lastWords)
@@ -129,7 +130,7 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- line) {
 // A pipe is one conversation over stdio.
 type pipe struct {
 	s   *Server
-	out *outbox
+	out *trail.Outbox
 	// life ends with the conversation, eof is closed when nothing more will be read.
 	life context.Context
 	eof  chan struct{}
@@ -145,7 +146,7 @@ type pipe struct {
 var _ voice = (*pipe)(nil)
 
 // say sends a message. See voice.
-func (p *pipe) say(message []byte, must bool) error { return p.out.put(append(message, '\n'), must) }
+func (p *pipe) say(message []byte, must bool) error { return p.out.Put(append(message, '\n'), must) }
 
 // gone is closed when the client can answer nothing any more.
 func (p *pipe) gone() <-chan struct{} { return p.eof }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -335,7 +334,7 @@ func TestStdioSlowReader(t *testing.T) {
 			}
 			heard++
 		}
-		if most := 3 * maxWaiting / 1000; heard == 0 || heard > most {
+		if most := (3 << 20) / 1000; heard == 0 || heard > most {
 			t.Errorf("%d of %d notifications were kept, want at most %d", heard, many, most)
 		}
 		if err := c.hangUp(); err != nil {
@@ -349,7 +348,7 @@ func TestStdioSlowReader(t *testing.T) {
 func TestStdioEndsUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFakeDeck()
-		large := drawbridge.Result{Raw: json.RawMessage(`{"x":"` + strings.Repeat("x", maxWaiting) + `"}`)}
+		large := drawbridge.Result{Raw: json.RawMessage(`{"x":"` + strings.Repeat("x", 1<<20) + `"}`)}
 		d.do = func(context.Context, drawbridge.Call) (drawbridge.Result, error) { return large, nil }
 		c := dial(t, d)
 		for _, id := range []string{"1", "2", "3", "4"} {
@@ -359,54 +358,6 @@ func TestStdioEndsUnread(t *testing.T) {
 		c.stop()
 		if err := <-c.ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("the end: %v", err)
-		}
-	})
-}
-
-// TestOutbox shows who waits for room and who does not.
-func TestOutbox(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := newOutbox()
-		full := make([]byte, maxWaiting)
-		if err := o.put(full, true); err != nil {
-			t.Fatal(err)
-		}
-		if err := o.put([]byte("dropped"), false); err != nil {
-			t.Errorf("what need not arrive: %v", err)
-		}
-		var waiting sync.WaitGroup
-		waiting.Go(func() {
-			if err := o.put([]byte("kept"), true); err != nil {
-				t.Errorf("what must arrive: %v", err)
-			}
-			o.close()
-		})
-		synctest.Wait()
-		var got []byte
-		o.run(func(b []byte) error { got = append(got, b...); return nil }, 0, nil)
-		waiting.Wait()
-		if want := string(full) + "kept"; string(got) != want {
-			t.Errorf("%d bytes came out, want %d", len(got), len(want))
-		}
-		if err := o.put([]byte("late"), true); !errors.Is(err, errGone) {
-			t.Errorf("a closed box: %v", err)
-		}
-	})
-}
-
-// TestOutboxBeats shows signs of life where nothing is written, and the end when they do not arrive.
-func TestOutboxBeats(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := newOutbox()
-		beats := 0
-		o.run(nil, time.Second, func() error {
-			if beats++; beats == 3 {
-				return io.ErrClosedPipe
-			}
-			return nil
-		})
-		if err := o.put([]byte("x"), true); beats != 3 || !errors.Is(err, errGone) {
-			t.Errorf("%d beats, then %v", beats, err)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/server/trail"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -26,15 +27,15 @@ func (d *door) get(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer done()
-	var at position
+	var at trail.Position
 	last := r.Header.Get(wire.HeaderLastEvent)
 	if last != "" {
-		if at, ok = c.trails.read(last); !ok {
+		if at, ok = c.trails.Read(last); !ok {
 			http.Error(w, "Bad Request: "+wire.HeaderLastEvent+" is not of this session", http.StatusBadRequest)
 			return
 		}
 	}
-	if at.trail > 0 {
+	if !at.Own() {
 		d.resume(w, r, c, at)
 		return
 	}
@@ -44,8 +45,8 @@ func (d *door) get(w http.ResponseWriter, r *http.Request) {
 	defer closed()
 	streamHeaders(w)
 	out := eventWriter(w)
-	if out(own.first) == nil {
-		d.tell(ctx, c.ended, c.watcher, own.event, out)
+	if out(own.First) == nil {
+		d.tell(ctx, c.ended, c.watcher, own.Event, out)
 	}
 }
 

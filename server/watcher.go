@@ -8,6 +8,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/server/trail"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -117,12 +118,12 @@ func (w *watcher) ring() {
 	}
 }
 
-// say has a whole message heard. The error is errGone where there is no reader, or none who keeps up.
+// say has a whole message heard. The error is trail.ErrGone where there is no reader, or none who keeps up.
 func (w *watcher) say(message []byte, _ bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.reader || len(w.said) == maxNotices {
-		return errGone
+		return trail.ErrGone
 	}
 	w.said = append(w.said, message)
 	w.ring()

@@ -52,9 +52,8 @@ type Handler interface {
 	Ask(ctx context.Context, method string, params json.RawMessage) (result, errorObject json.RawMessage)
 }
 
-// A Pauser is a Handler that wants to know when a server closes the stream of a request before its answer, and says when
-// it is to be asked for the rest. The connection does that by itself.
-type Pauser interface {
-	// Paused is called from the reading goroutine, like Notify.
-	Paused(after time.Duration)
+// A Poller is a Handler that hears when a server has ended the stream of its request in the middle, and asked to come back
+// after that time for the rest. The connection does that by itself.
+type Poller interface {
+	Polled(after time.Duration)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -180,6 +179,9 @@ func (x *exchange) follow(ctx context.Context, resp *http.Response) error {
 		case x.modern || at.last == "" || errors.Is(err, wire.ErrTooLong):
 			return err
 		}
+		if p, ok := x.call.In.(link.Poller); ok && at.retry >= 0 {
+			p.Polled(at.retry)
+		}
 		if resp, err = x.resume(ctx, at); err != nil {
 			return err
 		}
@@ -193,9 +195,6 @@ func (x *exchange) read(resp *http.Response, at *position) error {
 		e, err := s.next(at)
 		if err != nil {
 			s.close()
-			if p, ok := x.call.In.(link.Pauser); ok && err == io.EOF && at.last != "" && at.retry >= 0 {
-				p.Paused(at.retry)
-			}
 			return because(err)
 		}
 		if !link.Messages(e.Data, x.take) {

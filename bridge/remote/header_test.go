@@ -128,7 +128,7 @@ func TestDeadConnection(t *testing.T) {
 		var requests atomic.Int32
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			m := read(t, r)
-			if m.Method == wire.MethodPing || requests.Add(1) == 2 {
+			if m.Method != tt.method || requests.Add(1) == 2 {
 				say(w, 200, plain, m, answer)
 				return
 			}

@@ -179,6 +179,9 @@ func (h *HTTP) Do(ctx context.Context, method string, params json.RawMessage, in
 	return wire.Message{}, err
 }
 
+// Kept says whether a legacy server keeps a session, and so can ask in the midst of a request.
+func (h *HTTP) Kept() bool { return h.session.Load().kept() }
+
 // isModern says whether a message is of the modern generation.
 func isModern(params json.RawMessage) bool {
 	return wire.EraOf(wire.VersionOf(params)).Has(drawbridge.Modern)
@@ -198,13 +201,21 @@ func (h *HTTP) usable(ctx context.Context) error {
 	return link.ErrClosed
 }
 
+// againAfter is how long a cancellation that went wrong waits for its second try.
+const againAfter = 100 * time.Millisecond
+
 // sendCancelled tells a legacy server that nobody waits for a request: to it, the end of the exchange means nothing.
 func (h *HTTP) sendCancelled(id []byte, reason string) {
 	params := json.RawMessage(`{"requestId":` + string(id) + `,"reason":` + string(wire.Quote(reason)) + `}`)
 	h.start(func() {
 		ctx, cancel := context.WithTimeout(h.ctx, farewellTime)
 		defer cancel()
-		if err := h.send(ctx, wire.Message{Method: wire.NoteCancelled, Params: params}); err != nil {
+		note := wire.Message{Method: wire.NoteCancelled, Params: params}
+		err := h.send(ctx, note)
+		if err != nil && pause(ctx, againAfter) { // what cut off the answer may have cut this off too
+			err = h.send(ctx, note)
+		}
+		if err != nil {
 			h.log.Debug("a cancellation was not sent", "error", err)
 		}
 	})

@@ -52,11 +52,6 @@ func (h *heard) Ask(_ context.Context, method string, _ json.RawMessage) (result
 	return json.RawMessage(h.answer), nil
 }
 
-// Paused keeps it as a note.
-func (h *heard) Paused(after time.Duration) { h.Notify("paused "+after.String(), nil) }
-
-var _ link.Pauser = (*heard)(nil)
-
 func (h *heard) take() (notes, asks []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

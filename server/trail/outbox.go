@@ -1,4 +1,4 @@
-package server
+package trail
 
 import (
 	"errors"
@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// errGone is the error of what was meant for a caller who is not there any more.
-var errGone = errors.New("the caller is gone")
+// ErrGone is the error of what was meant for a caller who is not there any more.
+var ErrGone = errors.New("the caller is gone")
 
 // maxWaiting is how many bytes may wait for a slow reader before more of them wait in turn, or are dropped.
 const maxWaiting = 1 << 20
 
-// An outbox holds what one goroutine writes and others have to say. Whoever says something waits for nobody's reading,
+// An Outbox holds what one goroutine writes and others have to say. Whoever says something waits for nobody's reading,
 // unless it must be heard and the box is full.
-type outbox struct {
+type Outbox struct {
 	mu      sync.Mutex
 	room    sync.Cond     // the box was emptied, or has failed
 	wake    chan struct{} // holds one token: there is something to do
@@ -26,22 +26,23 @@ type outbox struct {
 	err     error
 }
 
-func newOutbox() *outbox {
-	o := &outbox{wake: make(chan struct{}, 1)}
+// NewOutbox makes an empty box.
+func NewOutbox() *Outbox {
+	o := &Outbox{wake: make(chan struct{}, 1)}
 	o.room.L = &o.mu
 	return o
 }
 
-// put adds bytes that go out together. What must arrive waits for room in a full box; what need not is dropped. The
-// error is errGone where nobody takes anything out any more.
-func (o *outbox) put(b []byte, must bool) error {
+// Put adds bytes that go out together. What must arrive waits for room in a full box; what need not is dropped. The
+// error is ErrGone where nobody takes anything out any more.
+func (o *Outbox) Put(b []byte, must bool) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if must {
 		o.waitForRoom()
 	}
 	if o.err != nil || o.closed {
-		return errGone
+		return ErrGone
 	}
 	o.add(b, false)
 	return nil
@@ -49,28 +50,28 @@ func (o *outbox) put(b []byte, must bool) error {
 
 // push is put for those who must not wait: what must arrive goes in whether there is room or not, and whoever said it
 // waits afterwards, by await. It says false for what was dropped.
-func (o *outbox) push(b []byte, must bool) bool {
+func (o *Outbox) push(b []byte, must bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.err != nil || o.closed || o.add(b, must)
 }
 
 // await waits for room.
-func (o *outbox) await() {
+func (o *Outbox) await() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.waitForRoom()
 }
 
 // waitForRoom waits until the box is not full, or nobody waits any more. The lock is held.
-func (o *outbox) waitForRoom() {
+func (o *Outbox) waitForRoom() {
 	for !o.hurried && !o.closed && o.err == nil && len(o.waiting) >= maxWaiting {
 		o.room.Wait()
 	}
 }
 
 // add puts bytes in, into a full box only by force. The lock is held.
-func (o *outbox) add(b []byte, force bool) bool {
+func (o *Outbox) add(b []byte, force bool) bool {
 	if len(o.waiting) >= maxWaiting && !force {
 		o.dropped++
 		return false
@@ -80,15 +81,15 @@ func (o *outbox) add(b []byte, force bool) bool {
 	return true
 }
 
-func (o *outbox) ring() {
+func (o *Outbox) ring() {
 	select {
 	case o.wake <- struct{}{}:
 	default:
 	}
 }
 
-// close says that nothing more comes: run ends when the box is empty.
-func (o *outbox) close() {
+// Close says that nothing more comes: run ends when the box is empty.
+func (o *Outbox) Close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
@@ -96,31 +97,31 @@ func (o *outbox) close() {
 	o.ring()
 }
 
-// hurry has nobody wait for room any more: what does not fit is dropped.
-func (o *outbox) hurry() {
+// Hurry has nobody wait for room any more: what does not fit is dropped.
+func (o *Outbox) Hurry() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.hurried = true
 	o.room.Broadcast()
 }
 
-// fail says that nothing more goes out.
-func (o *outbox) fail() {
+// Fail says that nothing more goes out.
+func (o *Outbox) Fail() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.err, o.waiting, o.spare = errGone, nil, nil
+	o.err, o.waiting, o.spare = ErrGone, nil, nil
 	o.room.Broadcast()
 	o.ring()
 }
 
-func (o *outbox) failed() bool {
+func (o *Outbox) failed() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.err != nil
 }
 
 // take empties the box. The bytes are good until the next take. It says false behind the last.
-func (o *outbox) take() (batch []byte, more bool) {
+func (o *Outbox) take() (batch []byte, more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.waiting) == 0 {
@@ -136,9 +137,9 @@ func (o *outbox) take() (batch []byte, more bool) {
 	return batch, true
 }
 
-// run writes what is put in until the box is closed and empty, or writing goes wrong. It says whether all was written.
+// Run writes what is put in until the box is closed and empty, or writing goes wrong. It says whether all was written.
 // Where beat is not nil it is called in between, each time that nothing was written for so long.
-func (o *outbox) run(write func([]byte) error, every time.Duration, beat func() error) (whole bool) {
+func (o *Outbox) Run(write func([]byte) error, every time.Duration, beat func() error) (whole bool) {
 	var tick <-chan time.Time
 	if beat != nil {
 		ticker := time.NewTicker(every)
@@ -154,7 +155,7 @@ func (o *outbox) run(write func([]byte) error, every time.Duration, beat func() 
 		if len(batch) > 0 {
 			quiet = false
 			if write(batch) != nil {
-				o.fail()
+				o.Fail()
 				return false
 			}
 			continue
@@ -163,7 +164,7 @@ func (o *outbox) run(write func([]byte) error, every time.Duration, beat func() 
 		case <-o.wake:
 		case <-tick:
 			if quiet && beat() != nil {
-				o.fail()
+				o.Fail()
 				return false
 			}
 			quiet = true

@@ -1,4 +1,4 @@
-package server
+package trail
 
 import (
 	"strings"
@@ -12,27 +12,27 @@ import (
 )
 
 // newTrails makes the streams of a session that has no connection: all that is said is kept, or forgotten.
-func newTrails(total *atomic.Int64) *trails {
-	return &trails{session: "s", total: total}
+func newTrails(total *atomic.Int64) *Trails {
+	return &Trails{session: "s", total: total}
 }
 
 // away begins a stream whose connection is lost at once.
-func (k *trails) away() *trail {
-	out := newOutbox()
-	t := k.open(out)
-	t.lost(out)
+func (k *Trails) away() *Trail {
+	out := NewOutbox()
+	t := k.Open(out)
+	t.Lost(out)
 	return t
 }
 
 // left reads what would be said to a client that comes back.
-func (k *trails) left(t testing.TB, trail int) (data []string) {
+func (k *Trails) left(t testing.TB, trail int) (data []string) {
 	t.Helper()
-	stream, out := k.resume(position{trail, -1})
+	stream, out := k.Resume(Position{trail, -1})
 	if out == nil {
 		return nil
 	}
 	batch, _ := out.take()
-	stream.lost(out)
+	stream.Lost(out)
 	r := wire.NewEventReader(strings.NewReader(string(batch)), 0)
 	for {
 		e, err := r.Next()
@@ -57,20 +57,20 @@ func TestKept(t *testing.T) {
 	var total atomic.Int64
 	k := newTrails(&total)
 	one, two := k.away(), k.away()
-	say := func(to *trail, name string, must bool) {
+	say := func(to *Trail, name string, must bool) {
 		t.Helper()
-		if err := to.say(text(name), must); err != nil {
+		if err := to.Say(text(name), must); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, name := range []string{"a", "b"} {
 		say(one, name, true)
 	}
-	out := newOutbox()
-	three := k.open(out)
+	out := NewOutbox()
+	three := k.Open(out)
 	say(three, "written", true)
-	three.end()
-	if !three.wrote(out) {
+	three.End()
+	if !three.Wrote(out) {
 		t.Error("the stream is not over")
 	}
 	for _, name := range []string{"1", "2", "3", "4"} { // eight parts are just too much
@@ -97,7 +97,7 @@ func TestKept(t *testing.T) {
 	if int64(k.size) != total.Load() || k.size > maxKept {
 		t.Errorf("%d bytes are kept, %d in all", k.size, total.Load())
 	}
-	k.close()
+	k.Close()
 	if k.size != 0 || total.Load() != 0 || k.kept != nil {
 		t.Errorf("%d bytes are kept at the end, %d in all", k.size, total.Load())
 	}
@@ -109,18 +109,18 @@ func TestKeptEvents(t *testing.T) {
 	k := newTrails(&total)
 	one := k.away()
 	for range 2 * maxKeptEvents {
-		_ = one.say([]byte(`{}`), true)
+		_ = one.Say([]byte(`{}`), true)
 	}
 	if len(k.kept) != maxKeptEvents || one.kept != maxKeptEvents {
 		t.Errorf("%d events are kept", len(k.kept))
 	}
 	others := int64(maxKeptAll) - total.Load()
 	total.Add(others)
-	_ = one.say([]byte(`{"x":1}`), true)
+	_ = one.Say([]byte(`{"x":1}`), true)
 	if got := total.Load(); got > maxKeptAll {
 		t.Errorf("%d bytes are kept in all", got)
 	}
-	k.close()
+	k.Close()
 	if got := total.Load(); got != others {
 		t.Errorf("%d bytes are kept in all, want those of the others, %d", got, others)
 	}
@@ -131,9 +131,9 @@ func TestKeptTooLarge(t *testing.T) {
 	var total atomic.Int64
 	k := newTrails(&total)
 	one := k.away()
-	_ = one.say([]byte(`{"jsonrpc":"2.0","id":"x","result":"`+strings.Repeat("x", maxKept)+`"}`), true)
-	_ = one.say([]byte(`{"jsonrpc":"2.0","id":1,"method":"roots/list","params":"`+strings.Repeat("x", maxKept)+`"}`), true)
-	one.end()
+	_ = one.Say([]byte(`{"jsonrpc":"2.0","id":"x","result":"`+strings.Repeat("x", maxKept)+`"}`), true)
+	_ = one.Say([]byte(`{"jsonrpc":"2.0","id":1,"method":"roots/list","params":"`+strings.Repeat("x", maxKept)+`"}`), true)
+	one.End()
 	want := []string{`{"jsonrpc":"2.0","id":"x","error":{"code":-32603,"message":"The answer was too large to be kept for a client that lost its connection"}}`}
 	if diff := cmp.Diff(want, k.left(t, 1)); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
@@ -147,21 +147,21 @@ func TestKeptForATime(t *testing.T) {
 		var total atomic.Int64
 		k := newTrails(&total)
 		away := k.away()
-		_ = away.say([]byte(`{"progress":1}`), false)
-		_ = away.say([]byte(`{"answer":1}`), true)
-		away.end()
-		out := newOutbox()
-		there := k.open(out)
-		_ = there.say([]byte(`{"answer":2}`), true)
-		there.end()
-		there.wrote(out)
+		_ = away.Say([]byte(`{"progress":1}`), false)
+		_ = away.Say([]byte(`{"answer":1}`), true)
+		away.End()
+		out := NewOutbox()
+		there := k.Open(out)
+		_ = there.Say([]byte(`{"answer":2}`), true)
+		there.End()
+		there.Wrote(out)
 		<-time.After(keepTime / 2)
-		k.sweep(time.Now())
+		k.Sweep(time.Now())
 		if len(k.kept) != 3 {
 			t.Errorf("%d events are kept for a while", len(k.kept))
 		}
 		<-time.After(keepTime)
-		k.sweep(time.Now())
+		k.Sweep(time.Now())
 		if len(k.all) != 1 {
 			t.Errorf("%d streams are kept", len(k.all))
 		}

@@ -1,4 +1,4 @@
-package server
+package trail
 
 import (
 	"slices"
@@ -26,7 +26,9 @@ const (
 
 // Trails are the streams of one session that outlive their connections, and what is kept of them. Nothing is made before
 // the first stream.
-type trails struct {
+//
+// They are made by New. Their methods may be called from several goroutines.
+type Trails struct {
 	// session is the session's id, total counts what is kept in all sessions. primes says whether the client knows events
 	// that are empty: those of revisions before 2025-11-25 take them for broken messages.
 	session string
@@ -38,7 +40,7 @@ type trails struct {
 	tag string
 	// all has the streams that go on or of which something is kept, by number. Stream 0 is the session's own, which
 	// belongs to no request; count is the number of the last.
-	all   map[int]*trail
+	all   map[int]*Trail
 	count int
 	kept  []keptEvent
 	size  int
@@ -47,23 +49,32 @@ type trails struct {
 	ended  bool
 }
 
+// New makes the streams of a session. What is kept in all sessions that are given the same total is counted there. primes
+// says whether the client knows events that are empty, which it does from 2025-11-25 on.
+func New(session string, total *atomic.Int64, primes bool) *Trails {
+	return &Trails{session: session, total: total, primes: primes}
+}
+
+// Primes says whether the client knows events that are empty, and so can be told to come back.
+func (k *Trails) Primes() bool { return k.primes }
+
 // A keptEvent is an event as it goes over the wire.
 type keptEvent struct {
-	of    *trail
+	of    *Trail
 	event int
 	frame []byte
 	must  bool
 	when  time.Time
 }
 
-// A trail is one stream, whichever connection it is on. Its events are numbered from 0.
-type trail struct {
-	in     *trails
+// A Trail is one stream, whichever connection it is on. Its events are numbered from 0.
+type Trail struct {
+	in     *Trails
 	number int
 	// last is the last event's number, kept how many events are kept, out what writes to the connection: nil while there
 	// is none. All that has a lock is under that of in.
 	last, kept int
-	out        *outbox
+	out        *Outbox
 	over       bool
 	// connections counts those of the session's own stream.
 	connections int
@@ -71,8 +82,8 @@ type trail struct {
 	written bool
 }
 
-// open begins the stream of a request on a connection. The frame is its first event, nil where there is none.
-func (k *trails) open(out *outbox) *trail {
+// Open begins the stream of a request on a connection. The frame is its first event, nil where there is none.
+func (k *Trails) Open(out *Outbox) *Trail {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.count++
@@ -85,41 +96,42 @@ func (k *trails) open(out *outbox) *trail {
 }
 
 // begin makes a stream. The lock is held.
-func (k *trails) begin(number int) *trail {
+func (k *Trails) begin(number int) *Trail {
 	if k.tag == "" {
 		k.tag = tagOf(k.session)
-		k.all = map[int]*trail{}
+		k.all = map[int]*Trail{}
 	}
-	t := &trail{in: k, number: number, last: -1}
+	t := &Trail{in: k, number: number, last: -1}
 	k.all[number] = t
 	return t
 }
 
 // prime makes an event that says nothing but where the stream is, from which the client can go on. The lock is held.
-func (t *trail) prime() []byte {
+func (t *Trail) prime() []byte {
 	t.last++
 	return wire.AppendEvent(nil, wire.Event{ID: t.id(t.last), Data: []byte{}, Retry: pollTime})
 }
 
 // next makes the next event. The lock is held.
-func (t *trail) next(message []byte) []byte {
+func (t *Trail) next(message []byte) []byte {
 	t.last++
 	return t.frame(message, t.last)
 }
 
-func (t *trail) frame(message []byte, event int) []byte {
+func (t *Trail) frame(message []byte, event int) []byte {
 	return wire.AppendEvent(make([]byte, 0, len(message)+40), wire.Event{ID: t.id(event), Data: message, Retry: -1})
 }
 
-func (t *trail) id(event int) string { return position{t.number, event}.id(t.in.tag) }
+func (t *Trail) id(event int) string { return Position{t.number, event}.id(t.in.tag) }
 
-// say has the client hear a message, now or when it comes back. See voice.
-func (t *trail) say(message []byte, must bool) error {
+// Say has the client hear a message, now or when it comes back. The error is ErrGone for a
+// stream that is over.
+func (t *Trail) Say(message []byte, must bool) error {
 	k := t.in
 	k.mu.Lock()
 	if t.over || k.ended && !must {
 		k.mu.Unlock()
-		return errGone
+		return ErrGone
 	}
 	frame, out := t.next(message), t.out
 	if out == nil || out.push(frame, must) {
@@ -132,21 +144,21 @@ func (t *trail) say(message []byte, must bool) error {
 	return nil
 }
 
-// end says that nothing more comes.
-func (t *trail) end() {
+// End says that nothing more comes.
+func (t *Trail) End() {
 	k := t.in
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t.over = true
 	if t.out != nil {
-		t.out.close()
+		t.out.Close()
 	}
 	k.forgetIfOver(t)
 }
 
-// leave ends the connection, not the stream: the client is to come back for the rest after that time. The connection but is
-// kept.
-func (t *trail) leave(after time.Duration, but *outbox) {
+// Leave ends the connection, not the stream: the client is to come back for the rest after that time. The connection that but
+// writes is kept; nil is none.
+func (t *Trail) Leave(after time.Duration, but *Outbox) {
 	k := t.in
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -154,12 +166,12 @@ func (t *trail) leave(after time.Duration, but *outbox) {
 		return
 	}
 	t.out.push(wire.AppendEvent(nil, wire.Event{Retry: after}), true)
-	t.out.close()
+	t.out.Close()
 	t.out = nil
 }
 
-// lost says that a connection is no more, which was perhaps not the stream's any more.
-func (t *trail) lost(out *outbox) {
+// Lost says that a connection is no more, which was perhaps not the stream's any more.
+func (t *Trail) Lost(out *Outbox) {
 	k := t.in
 	k.mu.Lock()
 	if t.out == out {
@@ -167,11 +179,11 @@ func (t *trail) lost(out *outbox) {
 		k.forgetIfOver(t)
 	}
 	k.mu.Unlock()
-	out.fail()
+	out.Fail()
 }
 
-// wrote says that all that was put out was written. It says whether that was the stream's end.
-func (t *trail) wrote(out *outbox) (end bool) {
+// Wrote says that all that was put out was written. It says whether that was the stream's end.
+func (t *Trail) Wrote(out *Outbox) (end bool) {
 	k := t.in
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -183,9 +195,9 @@ func (t *trail) wrote(out *outbox) (end bool) {
 	return true
 }
 
-// resume goes on with a stream behind an event, on a new connection: the last one is not used any more. It says nil where
+// Resume goes on with a stream behind an event, on a new connection: the last one is not used any more. It says nil where
 // nothing more comes on that stream, or nothing is known of it any more.
-func (k *trails) resume(at position) (*trail, *outbox) {
+func (k *Trails) Resume(at Position) (*Trail, *Outbox) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t := k.all[at.trail]
@@ -197,21 +209,21 @@ func (k *trails) resume(at position) (*trail, *outbox) {
 		return nil, nil
 	}
 	if t.out != nil {
-		t.out.fail()
+		t.out.Fail()
 	}
-	t.out, t.written = newOutbox(), false
+	t.out, t.written = NewOutbox(), false
 	if len(rest) == 0 && k.primes {
 		rest = t.prime() // what is lost now can be gone on from too
 	}
 	t.out.push(rest, true)
 	if t.over {
-		t.out.close()
+		t.out.Close()
 	}
 	return t, t.out
 }
 
 // rest gives what is kept of a stream behind an event. What is before it has arrived. The lock is held.
-func (k *trails) rest(t *trail, event int) (frames []byte) {
+func (k *Trails) rest(t *Trail, event int) (frames []byte) {
 	k.forget(func(e keptEvent) bool { return e.of == t && e.event <= event })
 	for _, e := range k.kept {
 		if e.of == t {
@@ -221,17 +233,17 @@ func (k *trails) rest(t *trail, event int) (frames []byte) {
 	return frames
 }
 
-// An own is a connection of the session's own stream, whose writer asks a watcher what there is to say.
-type own struct {
-	*trail
+// An Own is a connection of the session's own stream, whose writer asks a watcher what there is to say.
+type Own struct {
+	*Trail
 	connection int
-	// first is what is to be written before anything else.
-	first []byte
+	// First is what is to be written before anything else.
+	First []byte
 }
 
-// own begins or goes on with the session's own stream. Where the client does not come back to it, what was said on it
+// Own begins or goes on with the session's own stream. Where the client does not come back to it, what was said on it
 // before is forgotten.
-func (k *trails) own(at position, back bool) own {
+func (k *Trails) Own(at Position, back bool) Own {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t := k.all[0]
@@ -250,12 +262,12 @@ func (k *trails) own(at position, back bool) own {
 	default:
 		first = []byte(wire.Comment) // shows the client that it is heard
 	}
-	return own{t, t.connections, first}
+	return Own{t, t.connections, first}
 }
 
-// event makes an event of a message, which is kept. It gives nil where there is a newer connection: what it was not told at
+// Event makes an event of a message, which is kept. It gives nil where there is a newer connection: what it was not told at
 // its beginning it must be told now.
-func (o own) event(message []byte) []byte {
+func (o Own) Event(message []byte) []byte {
 	k := o.in
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -263,26 +275,26 @@ func (o own) event(message []byte) []byte {
 		return nil
 	}
 	frame := o.next(message)
-	k.keep(o.trail, message, frame, wire.Get(message, "id") != nil)
+	k.keep(o.Trail, message, frame, wire.Get(message, "id") != nil)
 	return frame
 }
 
 // knows says whether an event was sent in this session.
-func (k *trails) knows(at position) bool {
+func (k *Trails) knows(at Position) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t := k.all[at.trail]
 	return at.trail <= k.count && (t == nil || at.event <= t.last)
 }
 
-// read reads the id of an event. It says false for one that was not sent in this session.
-func (k *trails) read(id string) (position, bool) {
+// Read reads the id of an event. It says false for one that was not sent in this session.
+func (k *Trails) Read(id string) (Position, bool) {
 	at, ok := readPosition(tagOf(k.session), id)
 	return at, ok && k.knows(at)
 }
 
 // keep keeps an event. An answer that is too large to be kept is kept as an error that says so. The lock is held.
-func (k *trails) keep(t *trail, message, frame []byte, must bool) {
+func (k *Trails) keep(t *Trail, message, frame []byte, must bool) {
 	if k.ended {
 		return
 	}
@@ -291,7 +303,8 @@ func (k *trails) keep(t *trail, message, frame []byte, must bool) {
 		if id == nil || wire.Get(message, "method") != nil {
 			return
 		}
-		frame = t.frame(failure(wire.CodeInternal, "The answer was too large to be kept for a client that lost its connection", nil).line(id), t.last)
+		answer := wire.Message{ID: id, Error: wire.ErrorObject(wire.CodeInternal, "The answer was too large to be kept for a client that lost its connection", nil)}
+		frame = t.frame(answer.Append(nil), t.last)
 	}
 	now := time.Now()
 	k.tidy(now)
@@ -305,7 +318,7 @@ func (k *trails) keep(t *trail, message, frame []byte, must bool) {
 }
 
 // worst is the index of the event that is needed least. The lock is held.
-func (k *trails) worst() int {
+func (k *Trails) worst() int {
 	if i := slices.IndexFunc(k.kept, func(e keptEvent) bool { return e.of.written }); i >= 0 {
 		return i
 	}
@@ -313,13 +326,13 @@ func (k *trails) worst() int {
 }
 
 // drop forgets an event. The lock is held.
-func (k *trails) drop(i int) {
+func (k *Trails) drop(i int) {
 	e := k.kept[i]
 	k.kept = slices.Delete(k.kept, i, i+1)
 	k.dropped(e)
 }
 
-func (k *trails) dropped(e keptEvent) {
+func (k *Trails) dropped(e keptEvent) {
 	e.of.kept--
 	k.size -= len(e.frame)
 	k.total.Add(int64(-len(e.frame)))
@@ -327,7 +340,7 @@ func (k *trails) dropped(e keptEvent) {
 }
 
 // forget forgets the events that f says. The lock is held.
-func (k *trails) forget(f func(keptEvent) bool) {
+func (k *Trails) forget(f func(keptEvent) bool) {
 	k.kept = slices.DeleteFunc(k.kept, func(e keptEvent) bool {
 		if !f(e) {
 			return false
@@ -341,14 +354,14 @@ func (k *trails) forget(f func(keptEvent) bool) {
 }
 
 // forgetIfOver forgets a stream that is over, when nobody writes it and nothing is kept of it. The lock is held.
-func (k *trails) forgetIfOver(t *trail) {
+func (k *Trails) forgetIfOver(t *Trail) {
 	if t.over && t.kept == 0 && t.out == nil {
 		delete(k.all, t.number)
 	}
 }
 
 // tidy forgets what need not be kept any longer. The lock is held.
-func (k *trails) tidy(now time.Time) {
+func (k *Trails) tidy(now time.Time) {
 	if now.Sub(k.tidied) < keepTime {
 		return
 	}
@@ -356,15 +369,15 @@ func (k *trails) tidy(now time.Time) {
 	k.forget(func(e keptEvent) bool { return (e.of.written || !e.must) && now.Sub(e.when) > keepTime })
 }
 
-// sweep forgets what need not be kept any longer.
-func (k *trails) sweep(now time.Time) {
+// Sweep forgets what need not be kept any longer.
+func (k *Trails) Sweep(now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.tidy(now)
 }
 
-// close forgets everything.
-func (k *trails) close() {
+// Close forgets everything.
+func (k *Trails) Close() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ended = true

@@ -1,0 +1,58 @@
+package trail
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestOutbox shows who waits for room and who does not.
+func TestOutbox(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := NewOutbox()
+		full := make([]byte, maxWaiting)
+		if err := o.Put(full, true); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.Put([]byte("dropped"), false); err != nil {
+			t.Errorf("what need not arrive: %v", err)
+		}
+		var waiting sync.WaitGroup
+		waiting.Go(func() {
+			if err := o.Put([]byte("kept"), true); err != nil {
+				t.Errorf("what must arrive: %v", err)
+			}
+			o.Close()
+		})
+		synctest.Wait()
+		var got []byte
+		o.Run(func(b []byte) error { got = append(got, b...); return nil }, 0, nil)
+		waiting.Wait()
+		if want := string(full) + "kept"; string(got) != want {
+			t.Errorf("%d bytes came out, want %d", len(got), len(want))
+		}
+		if err := o.Put([]byte("late"), true); !errors.Is(err, ErrGone) {
+			t.Errorf("a closed box: %v", err)
+		}
+	})
+}
+
+// TestOutboxBeats shows signs of life where nothing is written, and the end when they do not arrive.
+func TestOutboxBeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := NewOutbox()
+		beats := 0
+		o.Run(nil, time.Second, func() error {
+			if beats++; beats == 3 {
+				return io.ErrClosedPipe
+			}
+			return nil
+		})
+		if err := o.Put([]byte("x"), true); beats != 3 || !errors.Is(err, ErrGone) {
+			t.Errorf("%d beats, then %v", beats, err)
+		}
+	})
+}
