@@ -162,18 +162,22 @@ func (x *exchange) gone() <-chan struct{} {
 	return x.r.Context().Done()
 }
 
-// poll has the client hang up and come back for the rest after that time, if it is one that does. See [peer.Poll].
+// poll has the client hang up and come back for the rest after that time, if it is one that does. A stream that has begun
+// goes on, until the client comes back by itself: its connection may be used for other requests as soon as the stream ends,
+// and would break them off if it was closed in the midst of our work without a word before.
 func (x *exchange) poll(after time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	able := x.stream && x.of != nil && x.of.trails.Primes() && x.r.ProtoMajor == 1 && x.r.ProtoMinor == 1
-	if !able || x.over || x.trail == nil && x.r.Context().Err() != nil {
-		return
-	}
-	if x.out == nil {
+	switch {
+	case !able || x.over || x.r.Context().Err() != nil && x.trail == nil:
+	case x.trail == nil:
+		x.w.Header().Set("Connection", "close")
 		x.begin()
+		x.trail.Leave(after, nil)
+	default:
+		x.trail.Leave(after, x.out)
 	}
-	x.trail.Leave(after)
 }
 
 // answer ends the exchange with a response. The status counts where nothing was said before. What was cancelled is

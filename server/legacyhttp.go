@@ -19,7 +19,11 @@ const maxBatch = 100
 func (d *door) session(w http.ResponseWriter, r *http.Request) (c *session, done func(), ok bool) {
 	id := r.Header.Get(wire.HeaderSession)
 	if id == "" {
-		http.Error(w, "Bad Request: the "+wire.HeaderSession+" header is missing: initialize first", http.StatusBadRequest)
+		text := "Bad Request: the " + wire.HeaderSession + " header is missing: initialize first"
+		if r.Method == http.MethodGet { // so begins a client of the older transport
+			text += ", by a POST to this URL (Streamable HTTP; HTTP+SSE of 2024-11-05 is not served)"
+		}
+		http.Error(w, text, http.StatusBadRequest)
 		return nil, nil, false
 	}
 	if version := r.Header.Get(wire.HeaderVersion); version != "" && !slices.Contains(wire.LegacyVersions(), version) {

@@ -275,7 +275,8 @@ func TestAskResumed(t *testing.T) {
 	}
 }
 
-// TestPoll: a client that is told to come back later does, and hears the rest; one that knows no such thing is not told.
+// TestPoll: a client that is told to come back later does, and hears the rest; one that knows no such thing is not told. A
+// connection on which something was said already is kept.
 func TestPoll(t *testing.T) {
 	for _, tt := range []struct {
 		version string
@@ -284,14 +285,19 @@ func TestPoll(t *testing.T) {
 		d := newPuppet(t)
 		c := connect(t, serveHTTP(t, d, Options{}), tt.version, `{}`)
 		stream, call := d.begin(c)
-		last := stream.want(said(1))
-		for n := range 2 { // the first connection is the POST's own
-			call.Peer.(drawbridge.Poller).Poll(10 * time.Millisecond)
+		poll := func() { call.Peer.(drawbridge.Poller).Poll(10 * time.Millisecond) }
+		poll()
+		call.say(2)
+		last := stream.want(said(1), said(2))
+		stream.hangUp()
+		stream = c.resume(last)
+		for range 2 {
+			if tt.polls {
+				last = stream.primed()
+			}
+			poll()
 			if !tt.polls {
 				break
-			}
-			if n > 0 {
-				last = stream.primed()
 			}
 			if e, err := stream.Next(); err != nil || e.Retry != 10*time.Millisecond || e.Data != nil || e.ID != "" {
 				t.Errorf("the client is told %+v, %v", e, err)
@@ -299,8 +305,8 @@ func TestPoll(t *testing.T) {
 			stream.end()
 			stream = c.resume(last)
 		}
-		call.say(2)
-		stream.want(said(2))
+		call.say(3)
+		stream.want(said(3))
 		call.result <- `{"content":[]}`
 		stream.want(answerOne)
 		stream.end()
@@ -316,6 +322,9 @@ func TestPollBeforeAnything(t *testing.T) {
 	call := <-d.calls
 	call.Peer.(drawbridge.Poller).Poll(time.Hour)
 	stream := <-posted
+	if !stream.resp.Close {
+		t.Error("the connection would be used again")
+	}
 	id := stream.primed()
 	if e, err := stream.Next(); err != nil || e.Retry != longestPoll {
 		t.Errorf("the client is told %+v, %v", e, err)

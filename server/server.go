@@ -7,6 +7,11 @@
 // holds up nobody else and takes bounded memory. A request that a web page, a foreign host name or a missing token gives
 // away is refused unread.
 //
+// A stateful HTTP client that loses its connection misses nothing within bounds: the request goes on, and the client that
+// comes back with the id of the last event it heard gets the rest of that stream, and of no other. For that up to 4 MiB and
+// 1,024 events are kept of a session, and up to 64 MiB of all; what has surely been written, or need not arrive, is kept for
+// about a minute, the rest as long as the session. Nothing is kept of answers that are one JSON object.
+//
 // It decides nothing about cards: what a caller sees and may call is the deck's business. No goroutine, timer or index is
 // made per session: sessions end when they are swept, and all that runs belongs to a request or to Serve and ServeStdio,
 // which wait for it.

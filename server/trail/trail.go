@@ -156,12 +156,13 @@ func (t *Trail) End() {
 	k.forgetIfOver(t)
 }
 
-// Leave ends the connection, not the stream: the client is to come back for the rest after that time.
-func (t *Trail) Leave(after time.Duration) {
+// Leave ends the connection, not the stream: the client is to come back for the rest after that time. The connection that but
+// writes is kept; nil is none.
+func (t *Trail) Leave(after time.Duration, but *Outbox) {
 	k := t.in
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if t.over || t.out == nil {
+	if t.over || t.out == nil || t.out == but {
 		return
 	}
 	t.out.push(wire.AppendEvent(nil, wire.Event{Retry: after}), true)
