@@ -11,9 +11,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
-// saysModern says whether a message carries the version of a stateless revision, without reading it where it does not.
+// saysModern says whether a message carries the version of a stateless revision, without reading it where it does not. Only
+// the end of the member's name is searched for: some encoders escape the slash before it.
 func saysModern(raw []byte, m wire.Message) bool {
-	return bytes.Contains(raw, []byte(wire.MetaProtocolVersion)) && wire.EraOf(wire.VersionOf(m.Params)) == drawbridge.Modern
+	return bytes.Contains(raw, []byte("protocolVersion")) && wire.EraOf(wire.VersionOf(m.Params)) == drawbridge.Modern
 }
 
 // A statement is what a stateless request says of its caller.
