@@ -192,7 +192,16 @@ func (s *session) do(ctx context.Context, call drawbridge.Call) (json.RawMessage
 	case m.Error != nil:
 		return nil, &replyError{m.Error}
 	}
-	return questionsNamed(s.e.row.ID, fromServer(m.Result)), nil
+	result := fromServer(m.Result)
+	if call.Caller.Era == drawbridge.Modern && s.era == drawbridge.Modern && asksInput(result) {
+		if method, found := undeclared(call.Caller.Capabilities, s.e.declared(), result); found {
+			return nil, &drawbridge.Fault{
+				Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError,
+				Err: fmt.Errorf("the server asks for %.40q, which the client did not declare that it answers", method),
+			}
+		}
+	}
+	return questionsNamed(s.e.row.ID, result), nil
 }
 
 // paramsOf gives the params of a call as the session's server is to see them. A server of the stateless generation hears

@@ -98,21 +98,47 @@ func withoutMeta(object json.RawMessage, name string) json.RawMessage {
 // MetaServer is the member of an elicitation's _meta that says which server asks.
 const MetaServer = talk.MetaServer
 
-// questionsNamed says so in the questions in a result of the modern generation that asks for input, or in a task that does.
+// asksInput says whether a result, or a task, of the modern generation asks for input. The search for the bare word is much
+// cheaper than reading a large result.
+func asksInput(result json.RawMessage) bool {
+	return bytes.Contains(result, []byte("input_required")) &&
+		(wire.GetText(result, "resultType") == "input_required" || wire.GetText(result, "status") == "input_required")
+}
+
+// questionsNamed says which server asks, in the elicitations of a result that asks for input.
 func questionsNamed(id drawbridge.ServerID, result json.RawMessage) json.RawMessage {
-	if !bytes.Contains(result, []byte(wire.MethodElicitation)) && !bytes.Contains(result, []byte(`elicitation\/create`)) {
+	if !asksInput(result) {
 		return result
 	}
-	if wire.GetText(result, "resultType") != "input_required" && wire.GetText(result, "status") != "input_required" {
-		return result
-	}
+	changed := false
+	out := json.RawMessage{'{'}
 	for m := range wire.Members(wire.Get(result, "inputRequests")) {
-		if key, ok := wire.Text(m.Name); ok && wire.GetText(m.Value, "method") == wire.MethodElicitation {
-			params := talk.Named(id, wire.MethodElicitation, wire.Get(m.Value, "params"))
-			result = wire.Apply(result, wire.Put(params, "inputRequests", key, "params"))
+		question := m.Value
+		if wire.GetText(question, "method") == wire.MethodElicitation {
+			question = wire.Apply(question, wire.Put(talk.Named(id, wire.MethodElicitation, wire.Get(question, "params")), "params"))
+			changed = true
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, m.Name...), ':'), question...)
+	}
+	if !changed {
+		return result
+	}
+	return wire.Apply(result, wire.Put(append(out, '}'), "inputRequests"))
+}
+
+// undeclared gives the method of a question, in a result that asks for input, which the caller did not declare to answer;
+// false where there is none.
+func undeclared(client, server, result json.RawMessage) (method string, found bool) {
+	for m := range wire.Members(wire.Get(result, "inputRequests")) {
+		method := wire.GetText(m.Value, "method")
+		if !wire.MayAskBy(client, server, method, wire.Get(m.Value, "params")) {
+			return method, true
 		}
 	}
-	return result
+	return "", false
 }
 
 // clientInfo is who we are towards servers.
