@@ -4,12 +4,14 @@ package drawbridge_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
 // A program mounts two servers, lists the deck and calls a card. Its main begins with gateway.Reap().
@@ -46,4 +48,51 @@ func Example() {
 	// red__echo: Says the text again.
 	// blue__echo: Says the text again.
 	// {"content":[{"type":"text","text":"hello"}]} <nil>
+}
+
+// A person answers what servers ask in the midst of a call.
+type person struct{ name string }
+
+func (p person) Notify(_ context.Context, method string, params json.RawMessage) error { return nil }
+
+func (p person) Ask(_ context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	fmt.Printf("%s %s\n", method, wire.GetText(params, "message"))
+	return json.RawMessage(`{"action":"accept","content":{"name":"` + p.name + `"}}`), nil
+}
+
+// A part of a program that can be asked is a client of its own, as the specification wants one: it says what it answers, and
+// answers it, whichever generation of the protocol the server speaks.
+func Example_client() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	g, err := gateway.Open(ctx, gateway.Config{
+		Store:   gateway.Memory,
+		Servers: []config.Server{testServer("old", "everything-legacy"), testServer("new", "modern-only")},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer g.Close()
+	go g.Run(ctx)
+	g.Load(ctx)
+
+	caller, end := g.Client(json.RawMessage(`{"elicitation":{}}`))
+	defer end()
+	for _, params := range []string{
+		`{"name": "old__ask-elicitation", "arguments": {"message": "Who are you?"}}`,
+		`{"name": "new__confirm"}`,
+	} {
+		result, err := g.Deck().Call(ctx, drawbridge.Call{Caller: caller, Params: json.RawMessage(params), Peer: person{"Ada"}})
+		if err != nil {
+			log.Fatal(err)
+		}
+		for block := range wire.Elements(wire.Get(result.Raw, "content")) {
+			fmt.Println(wire.GetText(block, "text"))
+		}
+	}
+	// Output:
+	// elicitation/create Who are you?
+	// hello, Ada
+	// elicitation/create Who are you?
+	// hello, Ada
 }

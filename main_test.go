@@ -17,13 +17,16 @@ func TestMain(m *testing.M) {
 }
 
 // echoServer is a server with one tool: the test binary itself, started again.
-func echoServer(id string) config.Server {
+func echoServer(id string) config.Server { return testServer(id, "legacy") }
+
+// testServer is the row of a server that this test binary becomes.
+func testServer(id, behaviour string) config.Server {
 	self, err := os.Executable()
 	if err != nil {
 		panic(err)
 	}
 	return config.Server{
 		ID: drawbridge.ServerID(id), Command: self,
-		Env: []config.Pair{{Name: mcptest.Variable, Value: "legacy"}},
+		Env: []config.Pair{{Name: mcptest.Variable, Value: behaviour}},
 	}
 }

@@ -10,6 +10,8 @@ package gateway
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
@@ -21,6 +23,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/server"
 	"github.com/drawbridge-mcp/drawbridge/store"
+	"github.com/drawbridge-mcp/drawbridge/wire"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -256,6 +259,17 @@ func (g *Gateway) Server() *server.Server { return g.server }
 // Owner gives the caller that this process acts for: the user of the operating system, with all scopes, who speaks the
 // newest protocol.
 func (g *Gateway) Owner() drawbridge.Caller { return g.owner }
+
+// Client makes a caller for a part of the program that servers may ask: like Owner, with a session of its own and these
+// capabilities, which are what a client declares at initialize (`{"elicitation":{},"roots":{}}`). Its calls carry a Peer
+// that answers; it is asked in the midst of a call, whichever generation the server speaks. end closes what was opened for
+// it, once its calls are over.
+func (g *Gateway) Client(capabilities json.RawMessage) (caller drawbridge.Caller, end func()) {
+	caller = g.owner
+	caller.Era, caller.Protocol = drawbridge.Legacy, wire.Version20251125
+	caller.Session, caller.Capabilities = rand.Text(), capabilities
+	return caller, func() { g.deck.EndSession(caller) }
+}
 
 // Config gives the configuration as it is now.
 func (g *Gateway) Config() config.Set {

@@ -1,0 +1,164 @@
+package talk_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// lineTo makes the line to a server that is a function. Whoever ends the test waits for what runs on it.
+func lineTo(t *testing.T, carry func(ctx context.Context, call drawbridge.Call) (string, error)) talk.Line {
+	t.Helper()
+	life, end := context.WithCancel(context.Background())
+	var work sync.WaitGroup
+	t.Cleanup(func() { end(); work.Wait() })
+	return talk.Line{
+		Server: "up", Step: "call x on up", Limit: time.Hour, Life: life, Logger: slog.New(slog.DiscardHandler),
+		Start: func(f func()) error { work.Go(f); return nil },
+		Carry: func(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+			raw, err := carry(ctx, call)
+			return drawbridge.Result{Raw: json.RawMessage(raw)}, err
+		},
+	}
+}
+
+func stateless(principal string) drawbridge.Call {
+	return drawbridge.Call{
+		Caller: drawbridge.Caller{
+			Kind: drawbridge.External, Principal: principal, Era: drawbridge.Modern,
+			Capabilities: json.RawMessage(`{"roots":{},"elicitation":{"url":{}}}`),
+		},
+		Method: wire.MethodToolsCall, Params: json.RawMessage(`{"name":"x"}`),
+	}
+}
+
+// again is the call as its caller makes it again.
+func again(call drawbridge.Call, result drawbridge.Result, answers string) (drawbridge.Call, string) {
+	call.Params = wire.Apply(call.Params,
+		wire.Put(wire.Get(result.Raw, "requestState"), "requestState"), wire.Put(json.RawMessage(answers), "inputResponses"))
+	handle, _ := talk.Handle(call.Params)
+	return call, handle
+}
+
+// asksRoots is a server that asks for roots as often as told, and answers with what it heard.
+func asksRoots(times int) func(context.Context, drawbridge.Call) (string, error) {
+	return func(ctx context.Context, call drawbridge.Call) (string, error) {
+		var heard []string
+		for range times {
+			answer, err := call.Peer.Ask(ctx, wire.MethodRootsList, nil)
+			if err != nil {
+				return "", err
+			}
+			heard = append(heard, string(answer))
+		}
+		return fmt.Sprintf(`{"heard":[%s]}`, strings.Join(heard, ",")), nil
+	}
+}
+
+func TestATalkGoesOnFromRequestToRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, line, call := talk.NewParking(time.Minute, 10), lineTo(t, asksRoots(3)), stateless("ada")
+		result, err := p.Begin(t.Context(), line, call)
+		handles := map[string]bool{}
+		for n := range 3 {
+			if err != nil || wire.GetText(result.Raw, "resultType") != "input_required" || p.Len() != 1 {
+				t.Fatalf("round %d: %s, %v, %d parked", n, result.Raw, err, p.Len())
+			}
+			next, handle := again(call, result, fmt.Sprintf(`{"%d":{"n":%d}}`, n+1, n+1))
+			handles[handle] = true
+			result, err = p.Resume(t.Context(), "up", "again", handle, next)
+		}
+		if string(result.Raw) != `{"heard":[{"n":1},{"n":2},{"n":3}]}` || err != nil || p.Len() != 0 || len(handles) != 3 {
+			t.Errorf("%s, %v, %d parked, %d handles", result.Raw, err, p.Len(), len(handles))
+		}
+	})
+}
+
+func TestWhoMayResume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, call := talk.NewParking(time.Minute, 10), stateless("ada")
+		result, err := p.Begin(t.Context(), lineTo(t, asksRoots(1)), call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mine, handle := again(call, result, `{"1":{}}`)
+		theirs := mine
+		theirs.Caller.Principal = "bob"
+		for name, try := range map[string]func() error{
+			"another principal": func() error { _, err := p.Resume(t.Context(), "up", "s", handle, theirs); return err },
+			"another server":    func() error { _, err := p.Resume(t.Context(), "down", "s", handle, mine); return err },
+			"another handle":    func() error { _, err := p.Resume(t.Context(), "up", "s", handle+"A", mine); return err },
+		} {
+			var f *drawbridge.Fault
+			if err := try(); !errors.As(err, &f) || f.Code != drawbridge.InvalidInput || !strings.Contains(f.Error(), "requestState: no call waits") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if _, err := p.Resume(t.Context(), "up", "s", handle, mine); err != nil {
+			t.Errorf("whose it is: %v", err)
+		}
+	})
+}
+
+func TestTheEndOfAParking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan error, 2)
+		line := lineTo(t, func(ctx context.Context, call drawbridge.Call) (string, error) {
+			_, err := call.Peer.Ask(ctx, wire.MethodRootsList, nil)
+			ended <- err
+			return "", err
+		})
+		p := talk.NewParking(time.Minute, 1)
+		if _, err := p.Begin(t.Context(), line, stateless("ada")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Begin(t.Context(), line, stateless("ada")); err == nil || !strings.Contains(err.Error(), "too many of its calls") {
+			t.Errorf("one more than there may be: %v", err)
+		}
+		<-ended
+		p.Close()
+		if err := <-ended; err == nil || p.Len() != 0 {
+			t.Errorf("%v, %d parked", err, p.Len())
+		}
+		if _, err := p.Begin(t.Context(), line, stateless("bob")); err == nil {
+			t.Error("a call is parked after the end")
+		}
+	})
+}
+
+// FuzzHandle reads params: only a text that we gave out is a handle, and it is read whole.
+func FuzzHandle(f *testing.F) {
+	f.Add(`{"requestState":"drawbridge/parked:A"}`)
+	f.Add(`{"requestState":"drawbridge\/parked:\u0041"}`)
+	f.Add(`{"requestState":{"x":"drawbridge/parked:A"}}`)
+	f.Add(`{"requestState":null}`)
+	f.Add(``)
+	f.Fuzz(func(t *testing.T, params string) {
+		handle, ok := talk.Handle(json.RawMessage(params))
+		if !ok {
+			return
+		}
+		var said struct{ RequestState string }
+		if json.Unmarshal([]byte(params), &said) == nil && said.RequestState != handle && !strings.Contains(strings.ToLower(params), `requeststate`) {
+			t.Errorf("%s has the handle %q", params, handle)
+		}
+		if !strings.HasPrefix(handle, "drawbridge/parked:") {
+			t.Errorf("%q is a handle", handle)
+		}
+	})
+}
