@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -237,7 +238,7 @@ func TestManyQuestionsAreNamedInOnePass(t *testing.T) {
 	cost := func(result json.RawMessage) float64 {
 		return float64(testing.Benchmark(func(b *testing.B) {
 			for b.Loop() {
-				questionsNamed("up", result)
+				talk.NamedIn("up", result)
 			}
 		}).NsPerOp())
 	}
