@@ -264,32 +264,53 @@ func (s *Stream) write() {
 	for {
 		var next outgoing
 		select {
-		case next.msg = <-s.notes:
-		default:
-			select {
-			case <-s.done:
-				return
-			case next = <-s.out:
-			case next.msg = <-s.notes:
-			}
-		}
-		if next.call != nil && !next.call.sent.CompareAndSwap(waiting, written) {
-			continue
-		}
-		err := s.o.Send(s.ctx, next.msg)
-		switch {
-		case err == nil:
-		case !errors.Is(err, ErrRefused):
-			s.end(fmt.Errorf("send: %w", err))
+		case <-s.done:
 			return
-		case next.call != nil:
-			if c := s.calls.Take(next.call.ID); c != nil {
-				c.finish(wire.Message{}, err)
+		case next.msg = <-s.notes:
+		case next = <-s.out:
+			if !s.sendNotes() {
+				return
 			}
-		default:
-			s.log.Debug("a message was refused", "error", err)
+		}
+		if !s.send(next) {
+			return
 		}
 	}
+}
+
+// sendNotes sends the cancellations that wait. It says false where the connection has ended.
+func (s *Stream) sendNotes() bool {
+	for {
+		select {
+		case note := <-s.notes:
+			if !s.send(outgoing{msg: note}) {
+				return false
+			}
+		default:
+			return true
+		}
+	}
+}
+
+// send sends one message. It says false where the connection has ended.
+func (s *Stream) send(next outgoing) bool {
+	if next.call != nil && !next.call.sent.CompareAndSwap(waiting, written) {
+		return true
+	}
+	err := s.o.Send(s.ctx, next.msg)
+	switch {
+	case err == nil:
+	case !errors.Is(err, ErrRefused):
+		s.end(fmt.Errorf("send: %w", err))
+		return false
+	case next.call != nil:
+		if c := s.calls.Take(next.call.ID); c != nil {
+			c.finish(wire.Message{}, err)
+		}
+	default:
+		s.log.Debug("a message was refused", "error", err)
+	}
+	return true
 }
 
 // encode writes a message as a line.

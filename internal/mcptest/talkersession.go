@@ -162,6 +162,9 @@ func (s *talkSession) ask(c *turn, kinds []string) ([]json.RawMessage, error) {
 	for _, answer := range waiting {
 		select {
 		case m := <-answer:
+			if c.ctx.Err() != nil {
+				return nil, errSilent // the cancellation was there before
+			}
 			if m.Error != nil {
 				m.Result = json.RawMessage(`{"error":` + string(m.Error) + `}`)
 			}
