@@ -53,7 +53,7 @@ func (b *backlog) stir() {
 }
 
 // Notify takes what the server says in the course of the call. It waits for a request that listens to make room; where none
-// does, what is too much is dropped.
+// does, what is too much is dropped. The error says that the call, or ctx, has ended.
 func (t *talk) Notify(ctx context.Context, method string, params json.RawMessage) error {
 	n := note{method, params}
 	t.mu.Lock()
@@ -63,12 +63,15 @@ func (t *talk) Notify(ctx context.Context, method string, params json.RawMessage
 			return err
 		}
 	}
-	if t.peer == nil {
+	switch {
+	case t.ctx.Err() != nil:
+		return context.Cause(t.ctx)
+	case t.peer == nil:
 		t.keep(n)
-		return nil
+	default:
+		t.said.add(n)
+		t.ring()
 	}
-	t.said.add(n)
-	t.ring()
 	return nil
 }
 
