@@ -87,7 +87,7 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 	if err != nil {
 		return drawbridge.Result{}, err
 	}
-	result.Raw = d.view.Load().linked(call.Method, t.spec.Server, t.public(call.Method, result.Raw))
+	result.Raw = d.linked(call.Caller, call.Method, t.spec.Server, t.public(call.Method, result.Raw))
 	return d.sealResult(result, r), nil
 }
 

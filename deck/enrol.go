@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
@@ -42,6 +43,7 @@ type Deck struct {
 	watches   watches
 	skills    skill.Kept
 	held      seal.Held
+	links     label.Links
 
 	// mu is held while the deck changes: one change at a time. Readers take the view.
 	mu     sync.Mutex
@@ -140,6 +142,7 @@ func (d *Deck) Configure(ctx context.Context, servers []Member) error {
 				d.watches.forget(m.ID)
 				d.skills.Forget(m.ID)
 				d.held.Forget(m.ID)
+				d.links.Forget(m.ID)
 			}
 		}
 		return members, nil

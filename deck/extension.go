@@ -30,18 +30,9 @@ func settings(capabilities json.RawMessage, declaration, extension string) json.
 // (see [Deck.Do]), in the member in which its server has it, with the settings of the first server that has it. Of what
 // was never listed nothing is promised. How we sign in at servers is told to nobody.
 func extensions(caller drawbridge.Caller, members []*member) []wire.Edit {
-	found := map[[2]string]json.RawMessage{}
-	var order [][2]string
-	note := func(declaration, id string, settings json.RawMessage) {
-		key := [2]string{declaration, id}
-		switch {
-		case settings == nil:
-		case found[key] == nil:
-			order = append(order, key)
-			found[key] = settings
-		case id == wire.ExtensionSkills && !readsDirectories(found[key]) && readsDirectories(settings):
-			found[key] = settings
-		}
+	told := map[string]*declared{}
+	for _, declaration := range wire.Declarations() {
+		told[declaration] = &declared{settings: map[string]json.RawMessage{}}
 	}
 	shared := wire.Foreign(caller.Capabilities)
 	for _, m := range members {
@@ -49,21 +40,59 @@ func extensions(caller drawbridge.Caller, members []*member) []wire.Edit {
 			continue
 		}
 		for _, id := range []string{wire.ExtensionApps, wire.ExtensionSkills} {
-			note(wire.Declarations()[0], id, settings(m.listing.Capabilities, wire.Declarations()[0], id))
+			told[wire.Declarations()[0]].note(id, settings(m.listing.Capabilities, wire.Declarations()[0], id))
+		}
+		if len(shared) == 0 {
+			continue
 		}
 		for _, declaration := range wire.Declarations() {
-			for d := range wire.Members(wire.Get(m.listing.Capabilities, declaration)) {
-				if id, _ := wire.Text(d.Name); shared[id] {
-					note(declaration, id, settings(m.listing.Capabilities, declaration, id))
+			for e := range wire.Members(wire.Get(m.listing.Capabilities, declaration)) {
+				if id, _ := wire.Text(e.Name); shared[id] && e.Value[0] == '{' {
+					told[declaration].note(id, e.Value)
 				}
 			}
 		}
 	}
-	edits := make([]wire.Edit, 0, len(order))
-	for _, key := range order {
-		edits = append(edits, wire.Put(found[key], key[0], key[1]))
+	var edits []wire.Edit
+	for _, declaration := range wire.Declarations() {
+		if object := told[declaration].object(); object != nil {
+			edits = append(edits, wire.Put(object, declaration))
+		}
 	}
 	return edits
+}
+
+// declared is what is told of extensions in one declaration, in the order in which they were noted.
+type declared struct {
+	settings map[string]json.RawMessage
+	order    []string
+}
+
+// note takes an extension with its settings; nil are none.
+func (d *declared) note(id string, settings json.RawMessage) {
+	switch before := d.settings[id]; {
+	case settings == nil:
+	case before == nil:
+		d.order = append(d.order, id)
+		d.settings[id] = settings
+	case id == wire.ExtensionSkills && !readsDirectories(before) && readsDirectories(settings):
+		d.settings[id] = settings
+	}
+}
+
+// object writes the declaration, in one pass: how many extensions there are is for others to say. It is nil for none.
+func (d *declared) object() json.RawMessage {
+	if len(d.order) == 0 {
+		return nil
+	}
+	out := []byte{'{'}
+	for i, id := range d.order {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(wire.AppendQuoted(out, id), ':'), d.settings[id]...)
+	}
+	return append(out, '}')
 }
 
 // readsDirectories says whether a server with these settings for skills answers "resources/directory/read".

@@ -2,7 +2,6 @@ package deck
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
@@ -34,8 +33,8 @@ func (d *Deck) findReference(ctx context.Context, caller drawbridge.Caller, uri 
 	return d.findResource(ctx, caller, uri)
 }
 
-// ownerOf finds the owner of a URI: the server that the deck knows it from, that has the skill in which it lies, or whose it
-// may be.
+// ownerOf finds the owner of a URI: the server that the deck knows it from, that has the skill in which it lies, whose it
+// may be, or that gave the caller's principal a link to it.
 func (d *Deck) ownerOf(ctx context.Context, caller drawbridge.Caller, uri string) (target, bool) {
 	v := d.view.Load()
 	if t, ok := v.named(caller, uri); ok {
@@ -44,7 +43,10 @@ func (d *Deck) ownerOf(ctx context.Context, caller drawbridge.Caller, uri string
 	if t, ok := d.skillOwner(ctx, v, caller, uri); ok {
 		return t, true
 	}
-	return v.matching(caller, uri)
+	if t, ok := v.matching(caller, uri); ok {
+		return t, true
+	}
+	return d.linkedTo(v, caller, uri)
 }
 
 // named finds the owner of a URI that the deck knows: the server that lists it, or the one it names.
@@ -122,43 +124,6 @@ func (m *member) unlisted(uri, own string) target {
 func (m *member) hasResources() bool {
 	return m.listing != nil &&
 		(m.skills || len(m.resources) > 0 || len(m.templates) > 0 || wire.Get(m.listing.Capabilities, "resources") != nil)
-}
-
-// linked gives the result of a tool or a prompt with the URIs of its server as callers know them, in the resources that it
-// links to or holds: a caller who followed a link as the server wrote it would come to another server's resource.
-func (v *view) linked(method string, server drawbridge.ServerID, result json.RawMessage) json.RawMessage {
-	renamed := v.renamed()[server]
-	if renamed == nil {
-		return result
-	}
-	public := func(own string) string {
-		if name, ok := renamed[own]; ok {
-			return name
-		}
-		return own
-	}
-	block := func(b json.RawMessage) json.RawMessage {
-		switch wire.GetText(b, "type") {
-		case "resource_link":
-			return label.ChangeURI(b, public, "uri")
-		case "resource":
-			return label.ChangeURI(b, public, "resource", "uri")
-		}
-		return b
-	}
-	switch method {
-	case wire.MethodToolsCall:
-		return label.Each(result, "content", block)
-	case wire.MethodPromptsGet:
-		return label.Each(result, "messages", func(message json.RawMessage) json.RawMessage {
-			content := wire.Get(message, "content")
-			if edited := block(content); !sameBytes(edited, content) {
-				return wire.Apply(message, wire.Put(edited, "content"))
-			}
-			return message
-		})
-	}
-	return result
 }
 
 // renames gives, by server and own URI, the names of the resources that are not called by their own.

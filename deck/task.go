@@ -44,7 +44,7 @@ func (d *Deck) doTask(ctx context.Context, call drawbridge.Call) (drawbridge.Res
 	if err != nil {
 		return drawbridge.Result{}, err
 	}
-	result.Raw = k.outward(result.Raw)
+	result.Raw = d.linked(call.Caller, call.Method, k.server, k.outward(result.Raw))
 	if call.Method != wire.MethodTasksResult { // which is the result of the tool, and has members of its own
 		result.Raw = k.renamed(result.Raw, "taskId")
 	}

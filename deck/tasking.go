@@ -150,10 +150,15 @@ var aboutTask = []byte("related-task")
 func belonging(object json.RawMessage, give func(own string) (string, bool)) json.RawMessage {
 	object = relabelled(object, give, "_meta", wire.MetaRelatedTask, "taskId")
 	object = relabelled(object, give, "result", "_meta", wire.MetaRelatedTask, "taskId")
-	for m := range wire.Members(wire.Get(object, "inputRequests")) {
-		if key, ok := wire.Text(m.Name); ok {
-			object = relabelled(object, give, "inputRequests", key, "params", "_meta", wire.MetaRelatedTask, "taskId")
-		}
+	asked := wire.Get(object, "inputRequests")
+	if !bytes.Contains(asked, aboutTask) {
+		return object
+	}
+	edited := wire.EachValue(asked, func(m wire.Member) json.RawMessage { // in one pass: how many there are is the server's to say
+		return relabelled(m.Value, give, "params", "_meta", wire.MetaRelatedTask, "taskId")
+	})
+	if !sameBytes(edited, asked) {
+		object = wire.Apply(object, wire.Put(edited, "inputRequests"))
 	}
 	return object
 }

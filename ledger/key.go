@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -64,22 +63,3 @@ func (k *Keys) Next(now time.Time) Key {
 
 // Qualify gives the name of a server's tool among all tools: "<server>__<tool>".
 func Qualify(server, tool string) string { return server + drawbridge.Qualifier + tool }
-
-// ServerOf gives the server of a qualified name: what stands before the first "__". It is empty where there is none, or
-// nothing before it.
-func ServerOf(qualified string) string {
-	server, _, ok := strings.Cut(qualified, drawbridge.Qualifier)
-	if !ok {
-		return ""
-	}
-	return server
-}
-
-// ToolOf gives the tool of a qualified name; the whole name where ServerOf finds no server.
-func ToolOf(qualified string) string {
-	server, tool, _ := strings.Cut(qualified, drawbridge.Qualifier)
-	if server == "" || len(server) == len(qualified) {
-		return qualified
-	}
-	return tool
-}

@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
-// failed turns the error of a call into what its caller is told. What a server answered with passes unchanged. For
+// failed turns the error of a call into what its caller is told. What a server answered with passes, see recoded. For
 // tools/call, what a model can act on becomes a result of the tool, since models do not see protocol errors; everything
 // else is an error of the protocol. An error that is no fault is logged, and says "internal error" outside.
 func (s *Server) failed(ctx context.Context, caller drawbridge.Caller, method string, params json.RawMessage, err error) reply {
@@ -26,7 +27,7 @@ func (s *Server) failed(ctx context.Context, caller drawbridge.Caller, method st
 	}
 	switch {
 	case f.Raw != nil:
-		return reply{fault: f.Raw}
+		return reply{fault: recoded(caller.Era, method, f.Raw)}
 	case f.Code == drawbridge.NotFound || f.Kind == drawbridge.UnknownCapability:
 		return missing(caller.Era, method, params, f)
 	case f.Code == drawbridge.InvalidInput:
@@ -35,6 +36,24 @@ func (s *Server) failed(ctx context.Context, caller drawbridge.Caller, method st
 		return s.finish(caller.Era, method, s.faultResult(caller, params, f))
 	}
 	return failure(wire.CodeInternal, f.Error(), faultData(f, ""))
+}
+
+// recoded is a server's error with the code that the caller's generation has for a resource that is not there. Nothing else
+// of it changes. A code that the caller's generation has for more than that is taken for it where the data name the resource.
+func recoded(era drawbridge.Era, method string, fault json.RawMessage) json.RawMessage {
+	if method != wire.MethodResourcesRead {
+		return fault
+	}
+	code := wire.ErrorCode(fault)
+	switch _, named := wire.Text(wire.Get(fault, "data", "uri")); {
+	case era == drawbridge.Modern && code == wire.CodeResourceNotFound:
+		code = wire.CodeInvalidParams
+	case era != drawbridge.Modern && code == wire.CodeInvalidParams && named:
+		code = wire.CodeResourceNotFound
+	default:
+		return fault
+	}
+	return wire.Apply(fault, wire.Put(strconv.AppendInt(nil, int64(code), 10), "code"))
 }
 
 // missing says that something does not exist, in the words that the specification has for it.

@@ -23,6 +23,9 @@ func TestFailed(t *testing.T) {
 	ambiguous := fault(drawbridge.BridgeFault, drawbridge.Transient)
 	ambiguous.Ambiguous = true
 	raw := &drawbridge.Fault{Code: drawbridge.ServerError, Raw: json.RawMessage(`{"code":-32050,"message":"<no>","data":9007199254740993,"x":0}`)}
+	gone := func(code, rest string) error {
+		return &drawbridge.Fault{Code: drawbridge.ServerError, Raw: json.RawMessage(`{"x":1.0, "code": ` + code + ` ,` + rest + `}`)}
+	}
 	const (
 		call, get, read = wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead
 		text            = `{"content":[{"type":"text","text":"call fake: it is away (try again)"}],"isError":true,"_meta":{"drawbridge/fault":`
@@ -42,6 +45,12 @@ func TestFailed(t *testing.T) {
 		{drawbridge.Legacy, call, fault(drawbridge.BridgeFault, drawbridge.InvalidInput), `{"code":-32602,"message":"call fake: it is away (try again)"}`},
 		{drawbridge.Legacy, read, fault(drawbridge.UnknownCapability, drawbridge.NotFound), `{"code":-32002,"message":"Resource not found","data":{"uri":"a:b"}}`},
 		{drawbridge.Modern, read, fault(drawbridge.BridgeFault, drawbridge.NotFound), `{"code":-32602,"message":"Resource not found","data":{"uri":"a:b"}}`},
+		{drawbridge.Modern, read, gone("-32002", `"message":"gone"`), `{"x":1.0, "code": -32602 ,"message":"gone"}`},
+		{drawbridge.Modern, read, gone("-32602", `"message":"gone","data":{"uri":"a:b"}`), `{"x":1.0, "code": -32602 ,"message":"gone","data":{"uri":"a:b"}}`},
+		{drawbridge.Legacy, read, gone("-32602", `"message":"gone","data":{"uri":"a:b", "n":1e3}`), `{"x":1.0, "code": -32002 ,"message":"gone","data":{"uri":"a:b", "n":1e3}}`},
+		{drawbridge.Legacy, read, gone("-32602", `"message":"bad cursor"`), `{"x":1.0, "code": -32602 ,"message":"bad cursor"}`},
+		{drawbridge.Legacy, read, gone("-32002", `"message":"gone"`), `{"x":1.0, "code": -32002 ,"message":"gone"}`},
+		{drawbridge.Modern, get, gone("-32002", `"message":"own"`), `{"x":1.0, "code": -32002 ,"message":"own"}`},
 		{drawbridge.Modern, get, ambiguous, `{"code":-32603,"message":"call fake: it is away (try again)","data":{"code":"transient","ambiguous":true}}`},
 		{drawbridge.Legacy, get, errors.New("password=hunter2"), `{"code":-32603,"message":"internal error: see the log","data":{"code":"server_error","ambiguous":false}}`},
 	} {

@@ -74,6 +74,10 @@ func (d *door) detached(r *http.Request) (context.Context, context.CancelFunc) {
 
 // initialize opens a session.
 func (d *door) initialize(x *exchange, m wire.Message) {
+	if refusal := checkCapabilities(wire.Get(m.Params, "capabilities")); !refusal.isNone() {
+		x.answer(m.ID, http.StatusBadRequest, refusal)
+		return
+	}
 	c := d.s.newSession(m.Params)
 	defer c.use()()
 	if !d.s.admit(c) {

@@ -11,9 +11,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
-// saysModern says whether a message carries the version of a stateless revision, without reading it where it does not.
+// saysModern says whether a message carries the version of a stateless revision, without reading it where it does not. Only
+// the end of the member's name is searched for: some encoders escape the slash before it.
 func saysModern(raw []byte, m wire.Message) bool {
-	return bytes.Contains(raw, []byte(wire.MetaProtocolVersion)) && wire.EraOf(wire.VersionOf(m.Params)) == drawbridge.Modern
+	return bytes.Contains(raw, []byte("protocolVersion")) && wire.EraOf(wire.VersionOf(m.Params)) == drawbridge.Modern
 }
 
 // A statement is what a stateless request says of its caller.
@@ -43,7 +44,22 @@ func (s *Server) stated(params json.RawMessage) (statement, reply) {
 	case !slices.Contains(wire.ModernVersions(), caller.Protocol):
 		return st, unsupported(caller.Protocol)
 	}
-	return st, reply{}
+	return st, checkCapabilities(caller.Capabilities)
+}
+
+// checkCapabilities refuses capabilities in which a member that the protocol defines is no object: who reads them next may
+// take anything else for a yes or for a no. Null counts as absent, and what the protocol does not know may be anything.
+func checkCapabilities(capabilities json.RawMessage) reply {
+	for m := range wire.Members(capabilities) {
+		if isObject(m.Value) || string(m.Value) == "null" {
+			continue
+		}
+		switch name, _ := wire.Text(m.Name); name {
+		case "roots", "sampling", "elicitation", "tasks", "extensions", "experimental":
+			return failure(wire.CodeInvalidParams, "Invalid client capabilities: "+name+" is no object", nil)
+		}
+	}
+	return reply{}
 }
 
 func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }

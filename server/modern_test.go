@@ -304,3 +304,52 @@ func TestFinish(t *testing.T) {
 		}
 	}
 }
+
+// TestCapabilitiesAreObjects: what clients declare is read by others, so what is no declaration is refused.
+func TestCapabilitiesAreObjects(t *testing.T) {
+	s := newServer(t, newFakeDeck(), Options{})
+	web := httptest.NewServer(s.Handler())
+	t.Cleanup(web.Close)
+	for _, tt := range []struct{ capabilities, wrong string }{
+		{`{}`, ""},
+		{`{"elicitation":{},"roots":{"listChanged":true},"tasks":null}`, ""},
+		{`{"mine":true,"ours":[1],"Sampling":7}`, ""},
+		{`{"roots":true}`, "roots"},
+		{`{"sampling":[]}`, "sampling"},
+		{`{"elicitation":"form"}`, "elicitation"},
+		{`{"tasks":1}`, "tasks"},
+		{`{"extensions":["a"]}`, "extensions"},
+		{`{"experimental":false}`, "experimental"},
+		{`{"s\u0061mpling":1}`, "sampling"},
+		{`{"sampling":1,"sampling":{}}`, "sampling"},
+	} {
+		var want string
+		if tt.wrong != "" {
+			want = `{"code":-32602,"message":"Invalid client capabilities: ` + tt.wrong + ` is no object"}`
+		}
+		check := func(form, got string) {
+			t.Helper()
+			if got := string(wire.Get([]byte(got), "error")); got != want {
+				t.Errorf("%s client with %s: error %s, want %s", form, tt.capabilities, got, want)
+			}
+		}
+		legacy := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":` + tt.capabilities + `}}`
+		_, body := send(t, httpRequest(t, http.MethodPost, web.URL, legacy))
+		check("a stateful HTTP", body)
+		modern := `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + strings.Replace(meta, `{}`, tt.capabilities, 1) + `}}`
+		_, body = send(t, modernRequest(t, web.URL, modern))
+		check("a stateless HTTP", body)
+		c := dial(t, newFakeDeck())
+		c.send(legacy, modern)
+		for _, form := range []string{"a stateful stdio", "a stateless stdio"} {
+			line, err := c.lines.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(form, string(line))
+		}
+		if err := c.hangUp(); err != nil {
+			t.Error(err)
+		}
+	}
+}

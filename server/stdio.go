@@ -341,6 +341,10 @@ func (p *pipe) legacy(m wire.Message) {
 
 // initialize opens the session, and has it told what belongs to no call.
 func (p *pipe) initialize(m wire.Message) {
+	if refusal := checkCapabilities(wire.Get(m.Params, "capabilities")); !refusal.isNone() {
+		p.answer(m.ID, refusal)
+		return
+	}
 	c := p.s.newSession(m.Params)
 	c.watcher.listen()
 	p.session = c

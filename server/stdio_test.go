@@ -361,3 +361,13 @@ func TestStdioEndsUnread(t *testing.T) {
 		}
 	})
 }
+
+// TestEscapedSlashesOnStdio is a client whose encoder escapes slashes, as PHP's does.
+func TestEscapedSlashesOnStdio(t *testing.T) {
+	c := dial(t, newFakeDeck())
+	c.send(strings.ReplaceAll(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"plain","arguments":{},`+meta+`}}`, "/", `\/`))
+	c.want(`{"jsonrpc":"2.0","id":1,"result":{"content":[],"structuredContent":{},"resultType":"complete",` + ourMeta + `}}`)
+	if err := c.hangUp(); err != nil {
+		t.Error(err)
+	}
+}

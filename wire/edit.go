@@ -33,6 +33,29 @@ func Apply(obj json.RawMessage, edits ...Edit) json.RawMessage {
 	return obj
 }
 
+// EachValue changes the values of the members of the object obj, which must be valid, in one pass: to what f gives for
+// them. Everything else stays as it is, byte for byte; where f gives all of them as they are, or obj is no object, obj is
+// returned itself. A repeated name is given to f as often as it is there.
+func EachValue(obj json.RawMessage, f func(m Member) json.RawMessage) json.RawMessage {
+	var out []byte
+	at := 0
+	for m := range Members(obj) {
+		value := f(m)
+		if bytes.Equal(value, m.Value) {
+			continue
+		}
+		if out == nil {
+			out = make([]byte, 0, len(obj)+len(value))
+		}
+		out = append(append(out, obj[at:m.end-len(m.Value)]...), value...)
+		at = m.end
+	}
+	if out == nil {
+		return obj
+	}
+	return append(out, obj[at:]...)
+}
+
 func apply(obj json.RawMessage, path []string, value json.RawMessage) json.RawMessage {
 	if i := space(obj, 0); i >= len(obj) || obj[i] != '{' {
 		if value == nil {

@@ -162,3 +162,24 @@ func ExampleApply() {
 		wire.Drop("_meta", wire.MetaProgressToken))))
 	// Output: { "name": "search", "arguments": {"q": "\u00e9"}, "_meta": {} }
 }
+
+func TestEachValue(t *testing.T) {
+	wrap := func(m wire.Member) json.RawMessage {
+		if m.Is("keep") {
+			return m.Value
+		}
+		return json.RawMessage("[" + string(m.Value) + "]")
+	}
+	for _, tt := range []struct{ obj, want string }{
+		{`{}`, `{}`},
+		{`{"keep":1}`, `{"keep":1}`},
+		{` { "a" : 1.0 , "keep":"x", "a":{ } } `, ` { "a" : [1.0] , "keep":"x", "a":[{ }] } `},
+		{`[1]`, `[1]`},
+		{`null`, `null`},
+		{``, ``},
+	} {
+		if got := string(wire.EachValue(json.RawMessage(tt.obj), wrap)); got != tt.want {
+			t.Errorf("%s becomes %s, want %s", tt.obj, got, tt.want)
+		}
+	}
+}

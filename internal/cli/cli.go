@@ -225,7 +225,7 @@ func (e *noStoreError) Error() string {
 // notes are what a person should know of the configuration: its warnings, and the rows that stay off.
 func notes(set config.Set) (all []string) {
 	for _, w := range set.Warnings {
-		all = append(all, fmt.Sprintf("%s: %s", w.Origin, w.Text))
+		all = append(all, w.String())
 	}
 	for _, s := range set.Servers {
 		switch s.Phase {

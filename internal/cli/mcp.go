@@ -46,7 +46,7 @@ func (a *app) mcpListCommand() *cobra.Command {
 				return printJSON(a.Out, rows)
 			}
 			for _, w := range set.Warnings {
-				fmt.Fprintf(a.Err, "%s: %s\n", w.Origin, w.Text)
+				fmt.Fprintln(a.Err, w)
 			}
 			if len(rows) == 0 {
 				fmt.Fprintln(a.Err, noServers)
