@@ -232,6 +232,53 @@ func TestAStatelessCallerIsNotAskedWhatItDidNotDeclare(t *testing.T) {
 	})
 }
 
+func TestARetryIsAskedWhatItDeclares(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{})
+		r.asksBefore(elicits("7", `{}`), wire.Message{ID: []byte("8"), Method: wire.MethodSampling})
+		call := echo(asker())
+		asked := r.call(call)
+		synctest.Wait() // the second may come after the first was handed out
+		again := retry(call, asked, `{}`)
+		again.Caller.Capabilities = []byte(`{"elicitation":{}}`)
+		asked = r.call(again)
+		if got := stateless(asked); strings.Contains(got, "sampling") || !strings.Contains(got, "elicitation") {
+			t.Errorf("a retry that declares elicitation alone is asked %s", got)
+		}
+		name := "1"
+		if wire.Get(asked.Raw, "inputRequests", name) == nil {
+			name = "2"
+		}
+		want := `{"content":[{"action":"accept"},{"code":-32601,"message":"sampling/createMessage: the client did not declare sampling"}]}`
+		if got := string(r.call(retry(again, asked, `{"`+name+`":{"action":"accept"}}`)).Raw); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	})
+}
+
+func TestAnErrorDemandsNoMoreThanIsDeclared(t *testing.T) {
+	const page, form = `{"mode":"url","elicitationId":"e","url":"https://a.test","message":"go"}`, `{"mode":"form","message":"password?","requestedSchema":{}}`
+	for name, tt := range map[string]struct{ demands, wantData, want string }{
+		"a form beside a page": {page + "," + form, `{"requiredCapabilities":{"elicitation":{"url":{},"form":{}}}}`, ""},
+		"too many pages":       {strings.Repeat(page+",", 16) + page, "", "the server demands more than 16 elicitations at once"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, newFake(), Options{})
+				r.fake.on(wire.MethodToolsCall, func(c *fakeConn, m wire.Message) string {
+					c.say(wire.Message{ID: m.ID, Error: wire.ErrorObject(wire.CodeURLElicitation, "sign in", json.RawMessage(`{"elicitations":[`+tt.demands+`]}`))})
+					return ""
+				})
+				c := caller(drawbridge.Modern)
+				c.Capabilities = []byte(`{"elicitation":{"url":{}}}`)
+				if f := r.fault(echo(c)); string(wire.Get(f.Raw, "data")) != tt.wantData || !strings.Contains(f.Error(), tt.want) {
+					t.Errorf("%v, %s", f, f.Raw)
+				}
+			})
+		})
+	}
+}
+
 func TestAStateIsForItsPrincipalAndServerAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, newFake(), Options{})
@@ -263,6 +310,7 @@ func TestWhatIsSaidMeanwhileReachesTheRequestThatWaits(t *testing.T) {
 		first, second := &peer{}, &peer{}
 		call := echo(asker())
 		call.Peer = first
+		call.Params = wire.Apply(call.Params, wire.Put([]byte(`"info"`), "_meta", wire.MetaLogLevel))
 		asked := r.call(call)
 		conn.note(wire.NoteMessage, `{"level":"info","data":"while parked"}`)
 		conn.progress(m, 1)

@@ -1,7 +1,9 @@
 package bridge
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -152,4 +154,67 @@ func TestHowRoundsEnd(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestARoundHasThirtyTwoQuestionsAtMost(t *testing.T) {
+	round := func(n int) string {
+		var questions []string
+		for i := range n {
+			questions = append(questions, fmt.Sprintf(`"q%d":{"method":"elicitation/create","params":{"message":"m"}}`, i))
+		}
+		return `{"resultType":"input_required","inputRequests":{` + strings.Join(questions, ",") + `}}`
+	}
+	for n, want := range map[int]string{32: "", 33: "the server asks 33 questions at once; at most 32 are passed on", 200: "asks 200 questions"} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, newModernFake(onlyModern), Options{})
+			r.asksInTurn(round(n), `{"resultType":"complete"}`)
+			p := &peer{}
+			call := echo(talker("s"))
+			call.Peer = p
+			if want == "" {
+				r.call(call)
+				answers := 0
+				for range wire.Members(wire.Get(r.fake.params(wire.MethodToolsCall)[1], "inputResponses")) {
+					answers++
+				}
+				if answers != n || len(p.questions()) != n {
+					t.Errorf("of %d questions %d were asked and %d answered", n, len(p.questions()), answers)
+				}
+				return
+			}
+			if f := r.fault(call); f.Code != drawbridge.ServerError || !strings.Contains(f.Error(), want) {
+				t.Error(f)
+			}
+			if asked := len(p.questions()); asked > 0 {
+				t.Errorf("of %d questions %d were asked", n, asked)
+			}
+		})
+	}
+}
+
+func TestOfARoundAllIsDeclaredOrNothingIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newModernFake(onlyModern), Options{})
+		r.asksInTurn(`{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{}},"b":{"method":"roots/list"}}}`)
+		p := &peer{}
+		call := echo(talker("s"))
+		call.Peer = p
+		if f := r.fault(call); !strings.Contains(f.Error(), `"roots/list", which the client did not declare`) || len(p.questions()) > 0 {
+			t.Errorf("%v, after the questions %q", f, p.questions())
+		}
+	})
+}
+
+func TestWhoGoesAwayIsAskedNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newModernFake(onlyModern), Options{})
+		r.asksInTurn(`{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create"},"b":{"method":"elicitation/create"}}}`)
+		ctx, leave := context.WithCancel(t.Context())
+		p := &peer{answer: func(string) (json.RawMessage, error) { leave(); return json.RawMessage(`{}`), nil }}
+		call := echo(talker("s"))
+		call.Peer = p
+		if _, err := r.Do(ctx, "fake", call); !errors.Is(err, context.Canceled) || len(p.questions()) != 1 {
+			t.Errorf("%v, after the questions %q", err, p.questions())
+		}
+	})
 }

@@ -117,13 +117,12 @@ func (p *Parking) Resume(ctx context.Context, server drawbridge.ServerID, step, 
 			Kind: drawbridge.BridgeFault, Code: drawbridge.InvalidInput, Step: step, Err: err,
 		}
 	}
-	t.attend(call)
 	return t.wait(ctx, p, call)
 }
 
 var errNotParked = errors.New("requestState: no call waits for it: it was used before, or the call has ended")
 
-// claim takes a talk out for whoever has the right to it, and gives it the answers.
+// claim takes a talk out for whoever has the right to it, and gives it the answers and the ear of their request.
 func (p *Parking) claim(server drawbridge.ServerID, handle string, call drawbridge.Call) (*talk, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,7 +130,7 @@ func (p *Parking) claim(server drawbridge.ServerID, handle string, call drawbrid
 	if s == nil || s.line.Server != server || s.principal != call.Caller.Principal {
 		return nil, errNotParked
 	}
-	if err := s.take(call.Params); err != nil {
+	if err := s.take(call); err != nil {
 		return nil, err
 	}
 	return p.remove(handle), nil

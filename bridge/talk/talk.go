@@ -46,15 +46,19 @@ type talk struct {
 	principal string
 	ctx       context.Context // the call's own
 	cancel    context.CancelCauseFunc
-	// wake holds one token: a question or the end has come.
+	// wake holds one token: a question, something to tell or the end has come.
 	wake chan struct{}
 
 	mu sync.Mutex
-	// peer and token are those of the request that waits; peer is nil while the talk is parked.
+	// peer and token are those of the request that waits; peer is nil while nobody listens.
 	peer  drawbridge.Peer
 	token json.RawMessage
-	// notes are what was said while nobody listened.
-	notes []note
+	// capabilities are what the last request declared that its caller can be asked.
+	capabilities json.RawMessage
+	// begunLogs says that the request that began the call wants log lines, logs that it or the last one does.
+	begunLogs, logs bool
+	// said is what no request has heard yet.
+	said backlog
 	// open are the questions without an answer, in the order they came; asked counts all.
 	open  []*question
 	asked int
@@ -64,18 +68,18 @@ type talk struct {
 	err    error
 }
 
-// A note is something that the server said.
-type note struct {
-	method string
-	params json.RawMessage
-}
-
 // A question is a request of the server that waits for its answer.
 type question struct {
 	name   string
 	method string
 	params json.RawMessage
-	answer chan json.RawMessage // has room for the one answer
+	answer chan answer // has room for the one answer
+}
+
+// An answer is a result object, or why there is none.
+type answer struct {
+	result json.RawMessage
+	err    error
 }
 
 var _ drawbridge.Peer = (*talk)(nil)
@@ -83,13 +87,18 @@ var _ drawbridge.Peer = (*talk)(nil)
 // Begin begins a talk and gives its first result: the server's, or one that asks the caller for input. The error is the
 // line's own, or a *drawbridge.Fault for a caller that went away.
 func (p *Parking) Begin(ctx context.Context, line Line, call drawbridge.Call) (drawbridge.Result, error) {
-	t := &talk{line: line, principal: call.Caller.Principal, wake: make(chan struct{}, 1)}
+	t := &talk{
+		line: line, principal: call.Caller.Principal, wake: make(chan struct{}, 1),
+		begunLogs: wantsLogs(call), said: backlog{moved: make(chan struct{})},
+	}
 	t.ctx, t.cancel = context.WithCancelCause(line.Life)
 	own := call
 	own.Peer = t
 	// Progress is always told: a later request may want it. The token is replaced by that request's own.
 	own.Params = wire.Apply(call.Params, wire.Put(json.RawMessage("0"), "_meta", wire.MetaProgressToken))
+	t.mu.Lock()
 	t.attend(call)
+	t.mu.Unlock()
 	err := line.Start(func() {
 		defer t.cancel(nil)
 		t.finish(t.run(own))
@@ -101,32 +110,55 @@ func (p *Parking) Begin(ctx context.Context, line Line, call drawbridge.Call) (d
 	return t.wait(ctx, p, call)
 }
 
-// attend has the talk speak to the request of this call.
+// attend has the talk speak to the request of this call, and takes back what that one did not declare to answer: each
+// request declares anew. It needs mu.
 func (t *talk) attend(call drawbridge.Call) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.peer, t.token = call.Peer, wire.Get(call.Params, "_meta", wire.MetaProgressToken)
+	t.capabilities, t.logs = call.Caller.Capabilities, t.begunLogs || wantsLogs(call)
+	t.open = slices.DeleteFunc(t.open, func(q *question) bool {
+		covered := t.covers(q.method, q.params)
+		if !covered {
+			q.answer <- answer{err: undeclared(q.method)}
+		}
+		return !covered
+	})
 }
 
-// leave has the talk speak to nobody.
-func (t *talk) leave() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.peer, t.token = nil, nil
+func wantsLogs(call drawbridge.Call) bool {
+	return wire.GetText(call.Params, "_meta", wire.MetaLogLevel) != ""
+}
+
+// covers says whether the last request declared that its caller can be asked that. It needs mu.
+func (t *talk) covers(method string, params json.RawMessage) bool {
+	return wire.MayAskBy(t.capabilities, t.line.Capabilities, method, params)
+}
+
+var errUndeclared = errors.New("the client did not declare it")
+
+// undeclared refuses a question as a client would that does not know it.
+func undeclared(method string) error {
+	said := "method not found"
+	if capability := wire.Capability(method); capability != "" {
+		said = fmt.Sprintf("%s: the client did not declare %s", method, capability)
+	}
+	return &drawbridge.Fault{
+		Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: "ask the caller: " + method, Err: errUndeclared,
+		Raw: wire.ErrorObject(wire.CodeMethodNotFound, said, nil),
+	}
 }
 
 // wait gives what comes of the talk next: the end, or questions. If the caller goes away the call ends.
 func (t *talk) wait(ctx context.Context, p *Parking, call drawbridge.Call) (drawbridge.Result, error) {
 	defer t.leave()
-	t.repeat(ctx, call.Peer)
 	for {
-		t.mu.Lock()
-		over, asks := t.over, len(t.open) > 0
-		t.mu.Unlock()
+		// What was said before a question, or the end, is told before it.
+		over, asked := t.state()
+		t.deliver(ctx)
+		_, asks := t.state()
 		switch {
 		case over:
 			return t.result, t.err
-		case asks:
+		case asked && asks && ctx.Err() == nil:
 			if result, ok := p.park(t); ok {
 				return result, nil
 			}
@@ -141,82 +173,55 @@ func (t *talk) wait(ctx context.Context, p *Parking, call drawbridge.Call) (draw
 	}
 }
 
+// state says whether the call has ended, and whether there are open questions.
+func (t *talk) state() (over, asks bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.over, len(t.open) > 0
+}
+
 var errParked = &drawbridge.Fault{
 	Kind: drawbridge.BridgeFault, Code: drawbridge.RateLimited,
 	Step: "ask the caller", Err: errors.New("too many of its calls wait for answers already"),
 }
 
-// repeat tells a new request what was said while nobody listened.
-func (t *talk) repeat(ctx context.Context, peer drawbridge.Peer) {
-	t.mu.Lock()
-	notes := t.notes
-	t.notes = nil
-	t.mu.Unlock()
-	for _, n := range notes {
-		t.tell(ctx, peer, n)
-	}
-}
-
-// tell gives a notification to the request that listens.
-func (t *talk) tell(ctx context.Context, peer drawbridge.Peer, n note) {
-	t.mu.Lock()
-	token := t.token
-	t.mu.Unlock()
-	if n.method == wire.NoteProgress {
-		if token == nil {
-			return
-		}
-		n.params = wire.Apply(n.params, wire.Put(token, wire.MetaProgressToken))
-	}
-	if peer == nil {
-		return
-	}
-	if err := peer.Notify(ctx, n.method, n.params); err != nil {
-		t.line.Logger.Debug("a caller did not take a notification", "error", err)
-	}
-}
-
-// maxKept is how many notifications wait for the next request of a talk; later ones are dropped.
-const maxKept = 256
-
-// Notify takes what the server says in the course of the call.
-func (t *talk) Notify(ctx context.Context, method string, params json.RawMessage) error {
-	t.mu.Lock()
-	peer := t.peer
-	if peer == nil && len(t.notes) < maxKept {
-		t.notes = append(t.notes, note{method, params})
-	}
-	t.mu.Unlock()
-	if peer != nil {
-		t.tell(ctx, peer, note{method, params})
-	}
-	return nil
-}
-
-// Ask takes a question of the server, and gives the answer that a later request of the caller brings.
+// Ask takes a question of the server, and gives the answer that a later request of the caller brings. It refuses what the
+// last request did not declare, and more than 32 questions at once.
 func (t *talk) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	t.mu.Lock()
-	if t.over {
-		t.mu.Unlock()
-		return nil, t.unanswered(method, errors.New("its call has ended"))
+	q, err := t.admit(method, params)
+	if err != nil {
+		return nil, err
 	}
-	t.asked++
-	q := &question{strconv.Itoa(t.asked), method, params, make(chan json.RawMessage, 1)}
-	t.open = append(t.open, q)
-	t.mu.Unlock()
 	t.ring()
 	defer t.forget(q)
 	select {
-	case answer := <-q.answer:
-		if answer == nil {
-			return nil, errParked
-		}
-		return answer, nil
+	case a := <-q.answer:
+		return a.result, a.err
 	case <-ctx.Done():
 		return nil, t.unanswered(method, ctx.Err())
 	case <-t.ctx.Done():
 		return nil, t.unanswered(method, context.Cause(t.ctx))
 	}
+}
+
+// admit takes a question in, if it can be asked.
+func (t *talk) admit(method string, params json.RawMessage) (*question, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.over:
+		return nil, t.unanswered(method, errors.New("its call has ended"))
+	case !t.covers(method, params):
+		return nil, undeclared(method)
+	case len(t.open) >= mostQuestions:
+		return nil, &drawbridge.Fault{
+			Kind: drawbridge.BridgeFault, Code: drawbridge.RateLimited, Step: "ask the caller: " + method, Err: tooMany(len(t.open) + 1),
+		}
+	}
+	t.asked++
+	q := &question{strconv.Itoa(t.asked), method, params, make(chan answer, 1)}
+	t.open = append(t.open, q)
+	return q, nil
 }
 
 func (t *talk) unanswered(method string, err error) error {
@@ -243,29 +248,32 @@ func (t *talk) refuse() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, q := range t.open {
-		q.answer <- nil
+		q.answer <- answer{err: errParked}
 	}
 	t.open = nil
 }
 
-// take gives the open questions the answers that params bring. What was not asked, or is not asked any more, is passed
-// over. It changes nothing where an answer is no object, and says so.
-func (t *talk) take(params json.RawMessage) error {
+// take has the talk attend to the request of a call, and gives the open questions the answers that it brings. What was not
+// asked, or is not asked any more, is passed over. It changes nothing where an answer is no object, and says so.
+func (t *talk) take(call drawbridge.Call) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	answers := wire.Get(params, "inputResponses")
+	responses := wire.Get(call.Params, "inputResponses")
+	results := map[*question]json.RawMessage{}
 	for _, q := range t.open {
-		if answer := wire.Get(answers, q.name); answer != nil && answer[0] != '{' {
+		result := wire.Get(responses, q.name)
+		if result != nil && result[0] != '{' {
 			return fmt.Errorf("inputResponses: the answer to %q is no object", q.name)
 		}
+		results[q] = result
 	}
 	t.open = slices.DeleteFunc(t.open, func(q *question) bool {
-		answer := wire.Get(answers, q.name)
-		if answer != nil {
-			q.answer <- answer
+		if results[q] != nil {
+			q.answer <- answer{result: results[q]}
 		}
-		return answer != nil
+		return results[q] != nil
 	})
+	t.attend(call)
 	return nil
 }
 

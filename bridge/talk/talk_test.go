@@ -141,6 +141,110 @@ func TestTheEndOfAParking(t *testing.T) {
 	})
 }
 
+// asksAtOnce is a server that asks for all this at once, and answers with what it heard, in that order.
+func asksAtOnce(methods ...string) func(context.Context, drawbridge.Call) (string, error) {
+	return func(ctx context.Context, call drawbridge.Call) (string, error) {
+		heard := make([]string, len(methods))
+		var work sync.WaitGroup
+		for i, method := range methods {
+			work.Go(func() {
+				answer, err := call.Peer.Ask(ctx, method, nil)
+				if f := drawbridge.AsFault(err); f != nil && f.Raw != nil {
+					heard[i] = string(f.Raw)
+				} else if f != nil {
+					heard[i] = f.Error()
+				} else {
+					heard[i] = string(answer)
+				}
+			})
+		}
+		work.Wait()
+		return strings.Join(heard, "\n"), nil
+	}
+}
+
+func TestATalkHasThirtyTwoOpenQuestionsAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, call := talk.NewParking(time.Minute, 10), stateless("ada")
+		line := lineTo(t, asksAtOnce(strings.Split(strings.Repeat(wire.MethodRootsList+" ", 33), " ")[:33]...))
+		result, err := p.Begin(t.Context(), line, call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // all have asked by now
+		next, handle := again(call, result, `{}`)
+		if result, err = p.Resume(t.Context(), "up", "again", handle, next); err != nil {
+			t.Fatal(err)
+		}
+		answers := json.RawMessage(`{}`)
+		for i := range 40 {
+			answers = wire.Apply(answers, wire.Put(json.RawMessage(`{}`), fmt.Sprint(i+1)))
+		}
+		next, handle = again(call, result, string(answers))
+		result, err = p.Resume(t.Context(), "up", "again", handle, next)
+		refusal := "ask the caller: roots/list: the server asks 33 questions at once; at most 32 are passed on"
+		if heard := string(result.Raw); err != nil || strings.Count(heard, "{}") != 32 || strings.Count(heard, refusal) != 1 {
+			t.Errorf("%v, the server heard\n%s", err, heard)
+		}
+	})
+}
+
+func TestNobodyIsAskedForWhatTheyDidNotDeclare(t *testing.T) {
+	const undeclared = `{"code":-32601,"message":"roots/list: the client did not declare roots"}`
+	synctest.Test(t, func(t *testing.T) {
+		p, call := talk.NewParking(time.Minute, 10), stateless("ada")
+		call.Caller.Capabilities = json.RawMessage(`{"sampling":{}}`)
+		result, err := p.Begin(t.Context(), lineTo(t, asksAtOnce(wire.MethodRootsList, "x/choose")), call)
+		if want := undeclared + "\n" + `{"code":-32601,"message":"method not found"}`; err != nil || string(result.Raw) != want {
+			t.Errorf("the first request: %s, %v", result.Raw, err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		p, call := talk.NewParking(time.Minute, 10), stateless("ada")
+		result, err := p.Begin(t.Context(), lineTo(t, asksAtOnce(wire.MethodRootsList)), call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, handle := again(call, result, `{}`)
+		next.Caller.Capabilities = json.RawMessage(`{"elicitation":{}}`)
+		if result, err = p.Resume(t.Context(), "up", "again", handle, next); err != nil || string(result.Raw) != undeclared {
+			t.Errorf("what was open when a retry declared less: %s, %v", result.Raw, err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		p, call := talk.NewParking(time.Minute, 10), stateless("ada")
+		result, err := p.Begin(t.Context(), lineTo(t, asksRoots(2)), call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, handle := again(call, result, `{"1":{}}`)
+		next.Caller.Capabilities = json.RawMessage(`{}`)
+		if _, err = p.Resume(t.Context(), "up", "again", handle, next); err == nil || string(drawbridge.AsFault(err).Raw) != undeclared {
+			t.Errorf("what is asked after a retry declared less: %v", err)
+		}
+	})
+}
+
+// TestARetryThatDeclaresLessIsSentToNoPage has an error demand two pages, and the retry after the first not take the second.
+func TestARetryThatDeclaresLessIsSentToNoPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const page = `{"mode":"url","url":"https://a.test","message":"go"}`
+		line := lineTo(t, func(context.Context, drawbridge.Call) (string, error) {
+			return "", &drawbridge.Fault{Raw: wire.ErrorObject(wire.CodeURLElicitation, "sign in", json.RawMessage(`{"elicitations":[`+page+`,`+page+`]}`))}
+		})
+		p, call := talk.NewParking(time.Minute, 10), stateless("ada")
+		result, err := p.Begin(t.Context(), line, call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, handle := again(call, result, `{"1":{"action":"accept"}}`)
+		next.Caller.Capabilities = json.RawMessage(`{}`)
+		if _, err = p.Resume(t.Context(), "up", "again", handle, next); err == nil || wire.ErrorCode(drawbridge.AsFault(err).Raw) != wire.CodeMissingCapability {
+			t.Error(err)
+		}
+	})
+}
+
 // FuzzHandle reads params: only a text that we gave out is a handle, and it is read whole.
 func FuzzHandle(f *testing.F) {
 	f.Add(`{"requestState":"drawbridge/parked:A"}`)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -25,7 +27,8 @@ func Named(id drawbridge.ServerID, method string, params json.RawMessage) json.R
 	return wire.Apply(params, wire.Put(wire.Quote(string(id)), "_meta", MetaServer))
 }
 
-// demandedBy gives the elicitations that an error demands; none for any other error.
+// demandedBy gives the elicitations that an error demands, of too many just one more than there may be; none for any other
+// error.
 func demandedBy(err error) (demands []json.RawMessage) {
 	f, ok := errors.AsType[*drawbridge.Fault](err)
 	if !ok || f.Raw == nil || wire.ErrorCode(f.Raw) != wire.CodeURLElicitation {
@@ -35,33 +38,59 @@ func demandedBy(err error) (demands []json.RawMessage) {
 		if params[0] == '{' {
 			demands = append(demands, params)
 		}
+		if len(demands) > mostDemands {
+			break
+		}
 	}
 	return demands
 }
 
 // InWords gives the outcome of a stateless caller's call in words that its generation has: an error that demands
-// elicitations says which capability is missing.
+// elicitations says which capabilities that takes.
 func InWords(result drawbridge.Result, err error) (drawbridge.Result, error) {
-	if len(demandedBy(err)) == 0 {
+	demands := demandedBy(err)
+	if len(demands) == 0 {
 		return result, err
 	}
+	// Pages are all that the error may demand; a server that demands more is told what that would take.
+	var url, form json.RawMessage
+	for _, params := range demands {
+		if wire.GetText(params, "mode") == "url" {
+			url = json.RawMessage("{}")
+		} else {
+			form = json.RawMessage("{}")
+		}
+	}
+	required := wire.Apply(nil, wire.Put(json.RawMessage("{}"), "requiredCapabilities", "elicitation"),
+		wire.Put(url, "requiredCapabilities", "elicitation", "url"), wire.Put(form, "requiredCapabilities", "elicitation", "form"))
 	f := *drawbridge.AsFault(err)
-	const data = `{"requiredCapabilities":{"elicitation":{"url":{}}}}`
-	f.Raw = wire.ErrorObject(wire.CodeMissingCapability, "the user must visit a page first, which takes elicitation by URL", json.RawMessage(data))
+	f.Raw = wire.ErrorObject(wire.CodeMissingCapability, "the user must be asked first, which takes elicitation that the client did not declare", required)
 	return result, &f
 }
+
+// mostDemands is how many elicitations one error may demand.
+const mostDemands = 16
 
 // run carries the call, again each time that the user has done what an error demanded.
 func (t *talk) run(call drawbridge.Call) (drawbridge.Result, error) {
 	for range mostRounds {
 		result, err := t.line.Carry(t.ctx, call)
 		demands := demandedBy(err)
-		if len(demands) == 0 || !wire.MayAsk(call.Caller.Capabilities, wire.MethodElicitation, demands[0]) {
+		switch {
+		case len(demands) > mostDemands:
+			return drawbridge.Result{}, &drawbridge.Fault{
+				Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError, Step: t.line.Step,
+				Err: fmt.Errorf("the server demands more than %d elicitations at once", mostDemands),
+			}
+		case len(demands) == 0 || !t.coversAll(demands):
 			return InWords(result, err)
 		}
 		for _, params := range demands {
-			if err := t.visit(params); err != nil {
-				return drawbridge.Result{}, err
+			switch refusal := t.visit(params); {
+			case errors.Is(refusal, errUndeclared): // by a request that has come since
+				return InWords(result, err)
+			case refusal != nil:
+				return drawbridge.Result{}, refusal
 			}
 		}
 	}
@@ -69,6 +98,13 @@ func (t *talk) run(call drawbridge.Call) (drawbridge.Result, error) {
 		Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError, Step: t.line.Step,
 		Err: errors.New("the server demands elicitations again and again"),
 	}
+}
+
+// coversAll says whether the last request declared that its user can be put all these elicitations.
+func (t *talk) coversAll(demands []json.RawMessage) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !slices.ContainsFunc(demands, func(params json.RawMessage) bool { return !t.covers(wire.MethodElicitation, params) })
 }
 
 // visit has the caller take the user to a page.
