@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/hop"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 	"github.com/drawbridge-mcp/drawbridge/bridge/remote"
 	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
@@ -192,25 +193,34 @@ func (s *session) do(ctx context.Context, call drawbridge.Call) (json.RawMessage
 	case m.Error != nil:
 		return nil, &replyError{m.Error}
 	}
-	return questionsNamed(s.e.row.ID, fromServer(m.Result)), nil
+	result := hop.FromServer(m.Result)
+	if call.Caller.Era == drawbridge.Modern && s.era == drawbridge.Modern && talk.AsksInput(result) {
+		if method, found := talk.Undeclared(call.Caller.Capabilities, s.e.declared(), result); found {
+			return nil, &drawbridge.Fault{
+				Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError,
+				Err: fmt.Errorf("the server asks for %.40q, which the client did not declare that it answers", method),
+			}
+		}
+	}
+	return talk.NamedIn(s.e.row.ID, result), nil
 }
 
 // paramsOf gives the params of a call as the session's server is to see them. A server of the stateless generation hears
 // what the caller declared, in whichever way it did: never what we could do.
 func (s *session) paramsOf(call drawbridge.Call) json.RawMessage {
 	if s.era == drawbridge.Legacy {
-		return toLegacy(call.Params)
+		return hop.ToLegacy(call.Params)
 	}
 	h := s.e.hop(s.version)
-	h.capabilities = nil
+	h.Capabilities = nil
 	switch {
 	case call.Caller.Era == drawbridge.Modern:
-		h.capabilities = call.Caller.Capabilities
+		h.Capabilities = call.Caller.Capabilities
 	case call.Peer != nil:
-		h.capabilities = wire.Apply(call.Caller.Capabilities, wire.Drop("tasks")) // of the stateful generation alone
+		h.Capabilities = wire.Apply(call.Caller.Capabilities, wire.Drop("tasks")) // of the stateful generation alone
 		fallthrough
 	default:
-		h.level = s.e.fleet.levelOf(call.Caller.Session)
+		h.Level = s.e.fleet.levelOf(call.Caller.Session)
 	}
-	return toModern(call.Params, h)
+	return hop.ToModern(call.Params, h)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/hop"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -353,9 +354,9 @@ func (r *ear) params(wanted drawbridge.Watched) json.RawMessage {
 	out = appendTexts(out, `,"taskIds":`, wanted.Tasks)
 	h := r.w.e.hop(r.w.s.version)
 	if len(wanted.Tasks) > 0 {
-		h.capabilities = wire.Apply(h.capabilities, wire.Put(json.RawMessage("{}"), "extensions", extensionTasks))
+		h.Capabilities = wire.Apply(h.Capabilities, wire.Put(json.RawMessage("{}"), "extensions", extensionTasks))
 	}
-	return toModern(wire.Apply(nil, wire.Put(append(out, '}'), "notifications")), h)
+	return hop.ToModern(wire.Apply(nil, wire.Put(append(out, '}'), "notifications")), h)
 }
 
 // appendTexts appends a member with a list of texts, where there are any.

@@ -35,9 +35,9 @@ type endpoint struct {
 	claimed map[key]bool
 	freed   chan struct{}
 
-	// How the last attempt that went wrong did so; failed is zero after one that went well.
-	failed  time.Time
-	failure error
+	// failures are the attempts that went wrong a moment ago; crowds counts the sessions of each, until they are closed.
+	failures map[key]failure
+	crowds   map[crowd]int
 
 	// What is known of the server.
 	era drawbridge.Era
@@ -76,7 +76,7 @@ func newEndpoint(f *Fleet, row config.Server) *endpoint {
 		changed: make(chan struct{}, 1), rewatch: make(chan struct{}, 1), kick: make(chan struct{}, 1),
 		tried:    make(chan struct{}),
 		sessions: map[key]*session{}, openings: map[key]*opening{},
-		claimed: map[key]bool{}, freed: make(chan struct{}),
+		claimed: map[key]bool{}, failures: map[key]failure{}, crowds: map[crowd]int{}, freed: make(chan struct{}),
 		watch: newWatch(),
 		phase: drawbridge.Idle,
 	}
@@ -142,8 +142,12 @@ func (e *endpoint) want(k key, opener *drawbridge.Call) *opening {
 		if e.keeping = e.start(e.keepHome); !e.keeping {
 			e.settle(k, o, e.notRunning())
 		}
-	case !e.start(func() { e.keepOther(k, o, opener) }):
-		e.settle(k, o, e.notRunning())
+	default:
+		e.crowdBy(k, 1)
+		if !e.start(func() { e.keepOther(k, o, opener) }) {
+			e.crowdBy(k, -1)
+			e.settle(k, o, e.notRunning())
+		}
 	}
 	return o
 }
@@ -158,7 +162,7 @@ func (e *endpoint) notRunning() error {
 // opened makes a session usable. For the home the opening goes on until it is settled. It needs mu.
 func (e *endpoint) opened(o *opening, s *session) {
 	e.sessions[s.key] = s
-	e.failed, e.failure = time.Time{}, nil
+	delete(e.failures, s.key)
 	close(o.ready)
 }
 

@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -196,18 +195,6 @@ func TestWhatBelongsToOneHopIsTranslated(t *testing.T) {
 	})
 }
 
-func TestServerInfoIsStripped(t *testing.T) {
-	for in, want := range map[string]string{
-		`{"content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"up"}}}`:              `{"content":[]}`,
-		`{"_meta":{"a":1.0,"io.modelcontextprotocol\/serverInfo":{"name":"up"}}, "x": 1e400 }`:     `{"_meta":{"a":1.0}, "x": 1e400 }`,
-		`{"content":[{"type":"text","text":"serverInfo"}], "_meta" : {"b": 12345678901234567890}}`: `{"content":[{"type":"text","text":"serverInfo"}], "_meta" : {"b": 12345678901234567890}}`,
-	} {
-		if got := string(fromServer([]byte(in))); got != want {
-			t.Errorf("%s\nbecame %s\nwant   %s", in, got, want)
-		}
-	}
-}
-
 func TestCallersThatCanBeAskedHaveSessionsOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, newFake(), Options{})
@@ -313,55 +300,6 @@ func TestNothingIsKeptOfSessionsThatEnded(t *testing.T) {
 			t.Errorf("%d sessions, %d openings, %d levels, %d connections", len(e.sessions), len(e.openings), len(r.levels), r.fake.open())
 		}
 	})
-}
-
-// FuzzMeta checks what the edits of _meta promise: what is JSON stays JSON, and what belongs to no hop stays the same.
-func FuzzMeta(f *testing.F) {
-	for _, seed := range []string{
-		`{}`, `{"_meta":{}}`, `{"_meta":null,"a":1}`, `{"_meta":[1]}`, `{"name":"x","_meta":{"progressToken":1,"a/b":[1e400]}}`,
-		`{"_meta":{"io.modelcontextprotocol/serverInfo":{}}}`, `{"_meta":{"io.modelcontextprotocol\/clientInfo":1},"_meta":{"x":"\u0000"}}`,
-	} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, in []byte) {
-		if wire.Valid(in) != nil || in[0] != '{' {
-			t.Skip()
-		}
-		modern := toModern(in, hop{version: wire.Version20260728, client: `{"name":"c"}`})
-		if err := wire.Valid(modern); err != nil || wire.VersionOf(modern) != wire.Version20260728 {
-			t.Fatalf("%s became %s: %v", in, modern, err)
-		}
-		for _, out := range []json.RawMessage{toLegacy(in), fromServer(in), toLegacy(modern)} {
-			if err := wire.Valid(out); err != nil {
-				t.Fatalf("%s became %s: %v", in, out, err)
-			}
-		}
-		if diff := cmp.Diff(withoutHops(t, in), withoutHops(t, modern)); diff != "" {
-			t.Errorf("%s became %s:\n%s", in, modern, diff)
-		}
-		if got := toLegacy(modern); wire.Get(got, "_meta", wire.MetaClientInfo) != nil {
-			t.Errorf("%s still has members of a hop", got)
-		}
-	})
-}
-
-// withoutHops gives the members of an object by name as bytes, those of its _meta that belong to a hop left out.
-func withoutHops(t *testing.T, object []byte) map[string]string {
-	t.Helper()
-	all := map[string]string{}
-	for m := range wire.Members(object) {
-		name, _ := wire.Text(m.Name)
-		if name != "_meta" {
-			all[name] = string(m.Value)
-		}
-	}
-	for m := range wire.Members(wire.MetaOf(object)) {
-		name, _ := wire.Text(m.Name)
-		if !isHop(m) {
-			all["_meta "+name] = string(m.Value)
-		}
-	}
-	return all
 }
 
 // TestARefusedVersionIsChosenFromTheList is a server that refuses the first request it gets, whatever that names, and says

@@ -148,7 +148,8 @@ type Fleet struct {
 	over      bool
 	order     []drawbridge.ServerID
 	endpoints map[drawbridge.ServerID]*endpoint
-	levels    map[string]string // the level of log lines, by the caller's session
+	levels    map[string]string    // the level of log lines, by the caller's session
+	ended     map[string]time.Time // the sessions that ended a moment ago
 }
 
 // New makes a fleet of rows in configuration order. Nothing is started before Run. The error is for an option that means
@@ -158,7 +159,7 @@ func New(rows []config.Server, o Options) (*Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Fleet{o: o, dial: newDialer(o), endpoints: map[drawbridge.ServerID]*endpoint{}, levels: map[string]string{}, begun: make(chan struct{})}
+	f := &Fleet{o: o, dial: newDialer(o), endpoints: map[drawbridge.ServerID]*endpoint{}, levels: map[string]string{}, ended: map[string]time.Time{}, begun: make(chan struct{})}
 	f.parking = talk.NewParking(o.ParkTime, talk.MaxParked)
 	for _, row := range rows {
 		if err := f.Add(row); err != nil {

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/hop"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
 // discover asks what a server of the modern generation is, and notes the answer. It gives what the server speaks of what
 // we do.
 func (s *session) discover(ctx context.Context) (era drawbridge.Era, err error) {
-	params := toModern(nil, s.e.hop(wire.Version20260728))
+	params := hop.ToModern(nil, s.e.hop(wire.Version20260728))
 	result, err := s.request(ctx, wire.MethodDiscover, params)
 	if offersModern(err) {
 		result, err = s.request(ctx, wire.MethodDiscover, params)
@@ -76,7 +77,7 @@ func (s *session) initialize(ctx context.Context, opener *drawbridge.Call) error
 	params := wire.Apply(nil,
 		wire.Put(wire.Quote(version), "protocolVersion"),
 		wire.Put(capabilities, "capabilities"),
-		wire.Put(json.RawMessage(clientInfo(s.e.fleet.o.Version)), "clientInfo"))
+		wire.Put(json.RawMessage(hop.ClientInfo(s.e.fleet.o.Version)), "clientInfo"))
 	result, err := s.request(ctx, wire.MethodInitialize, params)
 	if err != nil {
 		return err
@@ -115,14 +116,14 @@ func (s *session) request(ctx context.Context, method string, params json.RawMes
 // ours gives the params of a request of our own in the form that the session's generation has.
 func (s *session) ours(params json.RawMessage) json.RawMessage {
 	if s.era == drawbridge.Modern {
-		return toModern(params, s.e.hop(s.version))
+		return hop.ToModern(params, s.e.hop(s.version))
 	}
 	return params
 }
 
 // hop is how we present ourselves in requests of our own.
-func (e *endpoint) hop(version string) hop {
-	return hop{version: version, client: clientInfo(e.fleet.o.Version), capabilities: json.RawMessage(everything)}
+func (e *endpoint) hop(version string) hop.Hop {
+	return hop.Hop{Version: version, Client: hop.ClientInfo(e.fleet.o.Version), Capabilities: json.RawMessage(everything)}
 }
 
 // hintOf reads the caching hints of a result.

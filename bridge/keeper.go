@@ -162,7 +162,7 @@ func (e *endpoint) settleHome(o *opening, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err != nil {
-		e.failed, e.failure = time.Now(), err
+		e.failed(e.homeKey(), err)
 	}
 	e.settle(e.homeKey(), o, err)
 }
@@ -180,6 +180,11 @@ func (e *endpoint) tryEnded() {
 
 // keepOther is the goroutine of a session beside the home.
 func (e *endpoint) keepOther(k key, o *opening, opener *drawbridge.Call) {
+	defer func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.crowdBy(k, -1)
+	}()
 	ctx, cancel := context.WithTimeout(o.ctx, e.fleet.o.ConnectTimeout)
 	s, err := e.openOther(ctx, k, opener)
 	cancel()
@@ -189,7 +194,7 @@ func (e *endpoint) keepOther(k key, o *opening, opener *drawbridge.Call) {
 		if o.ctx.Err() != nil {
 			err = e.mountFault("start", errGone)
 		} else {
-			e.failed, e.failure = time.Now(), err
+			e.failed(k, err)
 		}
 		e.settle(k, o, err)
 		e.mu.Unlock()

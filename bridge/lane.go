@@ -3,8 +3,11 @@ package bridge
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -19,10 +22,13 @@ import (
 
 const (
 	// maxBeside is how many sessions for one principal's stateless callers an endpoint has where each takes a process,
-	// maxBesideHTTP where it does not; the one that was idle longest makes room.
+	// maxBesideHTTP where it does not; maxOwn and maxOwnHTTP are how many for its stateful ones. The one that was idle
+	// longest makes room.
 	maxBeside     = 16
 	maxBesideHTTP = 128
-	// besideIdle is how long one of them may go unused.
+	maxOwn        = 64
+	maxOwnHTTP    = 4096
+	// besideIdle is how long one for stateless callers may go unused.
 	besideIdle = time.Minute
 )
 
@@ -64,17 +70,43 @@ func (e *endpoint) keyFor(call drawbridge.Call) key {
 	return k
 }
 
-// clientOf tells kinds of stateless client apart: by what they say of themselves. It is not empty.
+// clientOf tells kinds of stateless client apart: by what they say of themselves, however they write it. It is not empty.
 func clientOf(c drawbridge.Caller) string {
-	return string(c.Client) + "\n" + string(c.Capabilities)
+	h := sha256.New()
+	for _, said := range []json.RawMessage{c.Client, c.Capabilities} {
+		said = canonical(said)
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(said))))
+		h.Write(said)
+	}
+	return string(h.Sum(nil))
 }
 
-// mostBeside is how many sessions for stateless callers there may be.
-func (e *endpoint) mostBeside() int {
-	if e.row.URL == "" {
-		return maxBeside
+// canonical writes a JSON value so that two values which mean the same are the same bytes.
+func canonical(raw json.RawMessage) []byte {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil {
+		return raw
 	}
-	return maxBesideHTTP
+	out, err := json.Marshal(v)
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
+// mostBeside is how many sessions of a crowd there may be.
+func (e *endpoint) mostBeside(k key) int {
+	switch {
+	case e.row.URL != "" && k.session != "":
+		return maxOwnHTTP
+	case e.row.URL != "":
+		return maxBesideHTTP
+	case k.session != "":
+		return maxOwn
+	}
+	return maxBeside
 }
 
 // hearsLog says whether the caller wants log lines, which on a shared session could be anybody's.
@@ -113,7 +145,7 @@ func (e *endpoint) claim(k key) (key, bool) {
 		return k, true
 	}
 	fresh := key{}
-	for k.lane = 1; k.lane <= e.mostBeside(); k.lane++ {
+	for k.lane = 1; k.lane <= e.mostBeside(k); k.lane++ {
 		switch {
 		case e.claimed[k]:
 		case e.sessions[k] != nil:
@@ -123,55 +155,69 @@ func (e *endpoint) claim(k key) (key, bool) {
 			fresh = k
 		}
 	}
-	if fresh.lane == 0 || e.claims(k.principal) >= e.mostBeside() {
-		return k, false
+	if fresh.lane > 0 {
+		e.claimed[fresh] = true
 	}
-	e.claimed[fresh] = true
-	return fresh, true
-}
-
-// claims counts the lanes that a principal's calls have. It needs mu.
-func (e *endpoint) claims(principal string) (n int) {
-	for k := range e.claimed {
-		if k.principal == principal {
-			n++
-		}
-	}
-	return n
+	return fresh, fresh.lane > 0
 }
 
 // release gives a claimed session back. It needs mu.
 func (e *endpoint) release(k key) {
-	if !e.claimed[k] {
-		return
+	if e.claimed[k] {
+		delete(e.claimed, k)
+		e.free()
 	}
-	delete(e.claimed, k)
+}
+
+// free wakes those that wait for a lane, or for room. It needs mu.
+func (e *endpoint) free() {
 	close(e.freed)
 	e.freed = make(chan struct{})
 }
 
-// makeRoom ends the session for a principal's stateless callers that was idle longest, where there are as many as there
-// may be. It needs mu.
-func (e *endpoint) makeRoom(principal string) {
-	n := 0
-	for k := range e.openings {
-		if k.client != "" && k.principal == principal {
-			n++
-		}
+// A crowd are the sessions that count together against what there may be: one principal's, for its stateless callers or for
+// its stateful ones.
+type crowd struct {
+	principal string
+	own       bool
+}
+
+func (k key) crowd() crowd { return crowd{k.principal, k.session != ""} }
+
+// beside says whether the session is one of those that are counted: there may be any number of kinds of caller.
+func (k key) beside() bool { return k.session != "" || k.client != "" }
+
+// room says whether one more session may be opened. Where there are as many as there may be it ends the one that was idle
+// longest, and there is room when that has ended. It needs mu.
+func (e *endpoint) room(k key) bool {
+	if !k.beside() || e.crowds[k.crowd()] < e.mostBeside(k) {
+		return true
 	}
 	var oldest *session
-	for k, s := range e.sessions {
-		if k.client == "" || k.principal != principal {
-			continue
-		}
-		n++
-		if s.busy == 0 && !e.claimed[k] && (oldest == nil || s.used.Before(oldest.used)) {
+	for other, s := range e.sessions {
+		idle := s.busy == 0 && s.began && !e.claimed[other] // one that has not begun is about to
+		if idle && other.beside() && other.crowd() == k.crowd() && (oldest == nil || s.used.Before(oldest.used)) {
 			oldest = s
 		}
 	}
-	if n >= e.mostBeside() && oldest != nil {
+	if oldest != nil {
 		delete(e.sessions, oldest.key)
 		oldest.lose(errIdle)
+	}
+	return false
+}
+
+// crowdBy counts a session that is opened, or has ended. It needs mu.
+func (e *endpoint) crowdBy(k key, n int) {
+	if !k.beside() {
+		return
+	}
+	c := k.crowd()
+	if e.crowds[c] += n; e.crowds[c] == 0 {
+		delete(e.crowds, c)
+	}
+	if n < 0 {
+		e.free()
 	}
 }
 
@@ -190,22 +236,31 @@ func (e *endpoint) borrow(ctx context.Context, call drawbridge.Call, step string
 			e.release(mine)
 		}
 	}()
-	for range mostTries {
-		e.mu.Lock()
-		k := e.keyFor(call)
-		for k.lane > 0 && mine.lane == 0 {
-			var ok bool
-			if mine, ok = e.claim(k); ok {
-				break
-			}
-			mine = key{}
-			if err := e.awaitLane(ctx, step); err != nil {
-				return nil, err
-			}
+	var patience time.Time // the end of the wait for a lane, once there is one
+	for tries := 0; tries < mostTries; {
+		if err := ctx.Err(); err != nil {
+			return nil, e.unsent(step, err)
 		}
-		if mine.lane > 0 {
+		e.mu.Lock()
+		k, free := e.keyFor(call), true
+		if k.lane > 0 && mine.lane == 0 {
+			mine, free = e.claim(k)
+		}
+		if k.lane > 0 {
 			k = mine
 		}
+		if !free || !e.mayEnter(k) {
+			freed := e.freed
+			e.mu.Unlock()
+			if patience.IsZero() {
+				patience = time.Now().Add(e.limit())
+			}
+			if err := e.awaitRoom(ctx, freed, patience, step); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		tries++
 		s, ready, err := e.enterOrOpen(k, call, step)
 		if s != nil || err != nil {
 			return s, err
@@ -213,7 +268,7 @@ func (e *endpoint) borrow(ctx context.Context, call drawbridge.Call, step string
 		select {
 		case <-ready.wait:
 		case <-ctx.Done():
-			return nil, &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: step, Err: ctx.Err()}
+			return nil, e.unsent(step, ctx.Err())
 		}
 		if err := ready.o.err; err != nil {
 			return nil, e.unavailable(step, err)
@@ -222,19 +277,31 @@ func (e *endpoint) borrow(ctx context.Context, call drawbridge.Call, step string
 	return nil, e.unavailable(step, errors.New("it ends as soon as it starts"))
 }
 
-// awaitLane waits until a lane is free. It is called with mu held, and returns with it held unless there is an error.
-func (e *endpoint) awaitLane(ctx context.Context, step string) error {
-	freed := e.freed
-	e.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, e.limit())
-	defer cancel()
+// unsent is why a call did not leave us.
+func (e *endpoint) unsent(step string, err error) error {
+	return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: step, Err: err}
+}
+
+// mayEnter says whether a call has a session to enter, or one may be opened for it. It needs mu.
+func (e *endpoint) mayEnter(k key) bool {
+	if s := e.sessions[k]; s != nil && !s.over() || e.openings[k] != nil {
+		return true
+	}
+	return e.room(k)
+}
+
+// awaitRoom waits until a lane is free, or a session has ended.
+func (e *endpoint) awaitRoom(ctx context.Context, freed <-chan struct{}, until time.Time, step string) error {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
 	select {
 	case <-freed:
-		e.mu.Lock()
 		return nil
 	case <-e.ctx.Done():
 		return e.unavailable(step, errRemoved)
 	case <-ctx.Done():
+		return e.unsent(step, ctx.Err())
+	case <-timer.C:
 		return e.unavailable(step, errLanes)
 	}
 }
@@ -245,6 +312,30 @@ type awaited struct {
 	wait <-chan struct{}
 }
 
+// A failure is an attempt to open a session that went wrong.
+type failure struct {
+	at  time.Time
+	err error
+}
+
+// failed notes that a session could not be opened. It needs mu.
+func (e *endpoint) failed(k key, err error) {
+	now := time.Now()
+	maps.DeleteFunc(e.failures, func(_ key, f failure) bool { return now.Sub(f.at) >= justNow })
+	e.failures[k] = failure{now, err}
+}
+
+// failedJustNow gives what went wrong when the session, or the home, was opened last, where that is only a moment ago. It
+// needs mu.
+func (e *endpoint) failedJustNow(k key) error {
+	for _, k := range []key{k, e.homeKey()} {
+		if f, ok := e.failures[k]; ok && time.Since(f.at) < justNow {
+			return f.err
+		}
+	}
+	return nil
+}
+
 // enterOrOpen gives the session of a key for one more call, or the opening to wait for. It is called with mu held and
 // returns without.
 func (e *endpoint) enterOrOpen(k key, call drawbridge.Call, step string) (*session, awaited, error) {
@@ -253,11 +344,13 @@ func (e *endpoint) enterOrOpen(k key, call drawbridge.Call, step string) (*sessi
 	if s != nil && s.enter() {
 		return s, awaited{}, nil
 	}
-	if e.openings[k] == nil && !e.failed.IsZero() && time.Since(e.failed) < justNow {
-		return nil, awaited{}, e.unavailable(step, e.failure)
-	}
-	if k.client != "" && e.openings[k] == nil {
-		e.makeRoom(k.principal)
+	if e.openings[k] == nil {
+		if err := e.failedJustNow(k); err != nil {
+			return nil, awaited{}, e.unavailable(step, err)
+		}
+		if k.session != "" && e.fleet.hasEnded(k.session) {
+			return nil, awaited{}, e.unsent(step, errGone)
+		}
 	}
 	opener := call // a copy, so that the call itself need not outlive its caller
 	o := e.want(k, &opener)
@@ -283,6 +376,9 @@ func (e *endpoint) giveBack(s *session) {
 	if s.key.once {
 		delete(e.sessions, s.key)
 		s.lose(errOnce)
+	}
+	if e.crowds[s.key.crowd()] >= e.mostBeside(s.key) {
+		e.free() // it may make room now
 	}
 	e.release(s.key)
 }

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -27,7 +28,9 @@ func (f *Fleet) SetLevel(ctx context.Context, session, level string) error {
 		}
 	}
 	f.mu.Lock()
-	f.levels[session] = level
+	if _, ended := f.ended[session]; !ended {
+		f.levels[session] = level
+	}
 	f.mu.Unlock()
 	var work sync.WaitGroup
 	for _, e := range f.all() {
@@ -139,8 +142,17 @@ func (f *Fleet) EndSession(session string) {
 	}
 	f.mu.Lock()
 	delete(f.levels, session)
+	now := time.Now()
+	maps.DeleteFunc(f.ended, func(_ string, at time.Time) bool { return now.Sub(at) > graveTime })
+	f.ended[session] = now
 	f.mu.Unlock()
+	quieter := f.levelFor("")
 	for _, e := range f.all() {
+		for _, s := range e.live() {
+			if quieter != "" && !s.frank() {
+				e.hush(s, quieter)
+			}
+		}
 		e.mu.Lock()
 		for k, s := range e.sessions {
 			if k.session == session {
@@ -154,6 +166,24 @@ func (f *Fleet) EndSession(session string) {
 		}
 		e.mu.Unlock()
 	}
+}
+
+// graveTime is how long it is remembered that a session has ended: a call of it may still be on its way.
+const graveTime = time.Minute
+
+// hasEnded says whether a session ended a moment ago.
+func (f *Fleet) hasEnded(session string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, ended := f.ended[session]
+	return ended
+}
+
+// hush has a server that callers share send no more log lines than somebody wants. It does not wait.
+func (e *endpoint) hush(s *session, level string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.start(func() { s.setLevel(e.ctx, level) })
 }
 
 // levelOf is the level that the caller with this session asked for; empty where it did not.

@@ -26,7 +26,7 @@ func TestNamed(t *testing.T) {
 		`{"taskId":"1","status":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"_meta":{"drawbridge/server":"up"}}}}}`,
 		`{"content":[{"type":"text","text":"elicitation/create"}]}`: `{"content":[{"type":"text","text":"elicitation/create"}]}`,
 	} {
-		if got := string(questionsNamed("up", []byte(in))); got != want {
+		if got := string(talk.NamedIn("up", []byte(in))); got != want {
 			t.Errorf("got\n%s, want\n%s", got, want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 	"github.com/drawbridge-mcp/drawbridge/bridge/process"
+	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -141,7 +142,7 @@ func (s *session) Notify(method string, params json.RawMessage) {
 	case wire.NoteProgress, wire.NoteListenAck, wire.NoteCancelled:
 		return // late, or of no meaning to anybody
 	case wire.NoteTask:
-		params = questionsNamed(s.e.row.ID, params)
+		params = talk.NamedIn(s.e.row.ID, params)
 	}
 	if x := s.only(); x != nil && !link.AboutServer(method) {
 		x.Notify(method, params)
@@ -152,8 +153,8 @@ func (s *session) Notify(method string, params json.RawMessage) {
 	reachable := s.own() || s.key.principal == s.e.fleet.o.Principal && s.key.client == ""
 	if s.e.fleet.o.OnNotice != nil && reachable {
 		n := drawbridge.Notice{Server: s.e.row.ID, Session: s.key.session, Method: method, Params: params}
-		if s.own() || s.e.row.URL == "" && s.e.row.Share != "all" {
-			n.Principal = s.key.principal // else what they meet there is the same server, with the same credentials
+		if s.own() || !link.AboutServer(method) || s.e.row.URL == "" && s.e.row.Share != "all" {
+			n.Principal = s.key.principal // else the same is so for everybody who is served by this connection
 		}
 		s.e.fleet.o.OnNotice(n)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/hop"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -111,5 +112,5 @@ func withoutTask(object json.RawMessage) json.RawMessage {
 	if !bytes.Contains(object, []byte("related-task")) {
 		return object
 	}
-	return withoutMeta(object, wire.MetaRelatedTask)
+	return hop.WithoutMeta(object, wire.MetaRelatedTask)
 }

@@ -200,6 +200,47 @@ func (c *legacyClient) refused(last string) (int, string) {
 	return send(c.t, r)
 }
 
+// TestNoEmptyEvents: clients of revisions before 2025-11-25 take an event without data for a broken message.
+func TestNoEmptyEvents(t *testing.T) {
+	d := newPuppet(t)
+	c := connect(t, serveHTTP(t, d, Options{KeepAlive: time.Millisecond}), "2025-06-18", `{}`)
+	full := func(stream connection, want string) (last string) {
+		t.Helper()
+		e, err := stream.Next()
+		if err != nil || string(e.Data) != want || e.ID == "" {
+			t.Fatalf("the event is %+v, %v, want %s", e, err, want)
+		}
+		return e.ID
+	}
+	stream, call := d.begin(c)
+	last := full(stream, said(1))
+	stream.hangUp()
+	stream = c.resume(last)
+	call.say(2)
+	full(stream, said(2))
+	call.result <- `{"content":[]}`
+	full(stream, answerOne)
+
+	resp, err := http.DefaultClient.Do(c.request(http.MethodGet, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := connection{wire.NewEventReader(resp.Body, 0), t, resp}
+	d.tell(deck.Event{Kind: deck.ToolsChanged})
+	full(own, `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+	own.hangUp()
+}
+
+// TestOlderTransport: a client of the two-endpoint transport begins with a GET, and is told what is served instead.
+func TestOlderTransport(t *testing.T) {
+	c := &legacyClient{t: t, url: serveHTTP(t, newFakeDeck(), Options{})}
+	want := "Bad Request: the Mcp-Session-Id header is missing: initialize first, by a POST to this URL " +
+		"(Streamable HTTP; HTTP+SSE of 2024-11-05 is not served)\n"
+	if status, body := send(t, c.request(http.MethodGet, "")); status != 400 || body != want {
+		t.Errorf("got %d %s", status, body)
+	}
+}
+
 // TestResumeInSilence: a stream begins with an event to go on from, every time, since a client that comes back and hears
 // nothing has forgotten where it went on from.
 func TestResumeInSilence(t *testing.T) {

@@ -1,0 +1,104 @@
+// Package hop edits the members of "_meta" that belong to one hop: between a caller and us, or between us and a server.
+//
+// It promises that nothing else of params and results changes, and that neither end hears how the other and we talk.
+package hop
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// keys are the members of _meta that say how a caller and we talk. A server hears how we and it talk.
+var keys = []string{
+	wire.MetaProtocolVersion, wire.MetaClientInfo, wire.MetaClientCapabilities, wire.MetaServerInfo, wire.MetaSubscriptionID,
+}
+
+// A Hop is what a request of the modern generation says of us.
+type Hop struct {
+	// Version is the protocol's, Client a JSON object: an Implementation.
+	Version, Client string
+	// Capabilities is a JSON object; empty counts as {}.
+	Capabilities json.RawMessage
+	// Level is the log level wanted, where the request itself names none; empty for none.
+	Level string
+}
+
+// ToModern gives the params of a request as they go to a server of the modern generation: what _meta said of the caller's
+// hop is replaced by ours, everything else stays.
+func ToModern(params json.RawMessage, h Hop) json.RawMessage {
+	meta := wire.MetaOf(params)
+	out := make([]byte, 0, len(meta)+len(h.Client)+len(h.Capabilities)+256)
+	out = append(out, '{')
+	put := func(name string, value []byte) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(wire.AppendQuoted(out, name), ':'), value...)
+	}
+	put(wire.MetaProtocolVersion, wire.Quote(h.Version))
+	put(wire.MetaClientInfo, []byte(h.Client))
+	if len(h.Capabilities) == 0 {
+		h.Capabilities = json.RawMessage("{}")
+	}
+	put(wire.MetaClientCapabilities, h.Capabilities)
+	levelled := false
+	for m := range wire.Members(meta) {
+		if Is(m) {
+			continue
+		}
+		levelled = levelled || m.Is(wire.MetaLogLevel)
+		out = append(append(append(append(out, ','), m.Name...), ':'), m.Value...)
+	}
+	if h.Level != "" && !levelled {
+		put(wire.MetaLogLevel, wire.Quote(h.Level))
+	}
+	return wire.Apply(params, wire.Put(append(out, '}'), "_meta"))
+}
+
+// Is says whether a member of _meta belongs to one hop.
+func Is(m wire.Member) bool {
+	for _, key := range keys {
+		if m.Is(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// ToLegacy gives the params of a request as they go to a server of the legacy generation: without what only the modern
+// one says in _meta.
+func ToLegacy(params json.RawMessage) json.RawMessage {
+	if !bytes.Contains(params, []byte("io.modelcontextprotocol")) {
+		return params
+	}
+	edits := make([]wire.Edit, 0, len(keys)+1)
+	for _, key := range keys {
+		edits = append(edits, wire.Drop("_meta", key))
+	}
+	return wire.Apply(params, append(edits, wire.Drop("_meta", wire.MetaLogLevel))...)
+}
+
+// FromServer gives a result without the server's name for itself: towards the caller the server is we.
+func FromServer(result json.RawMessage) json.RawMessage {
+	// Searched without the key's slash, which some encoders escape.
+	if !bytes.Contains(result, []byte("serverInfo")) {
+		return result
+	}
+	return WithoutMeta(result, wire.MetaServerInfo)
+}
+
+// WithoutMeta gives an object without a member of its _meta, and without _meta where that was all.
+func WithoutMeta(object json.RawMessage, name string) json.RawMessage {
+	object = wire.Apply(object, wire.Drop("_meta", name))
+	for range wire.Members(wire.MetaOf(object)) {
+		return object
+	}
+	return wire.Apply(object, wire.Drop("_meta"))
+}
+
+// ClientInfo is who we are towards servers.
+func ClientInfo(version string) string {
+	return `{"name":"drawbridge","title":"Drawbridge","version":` + string(wire.Quote(version)) + `}`
+}
