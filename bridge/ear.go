@@ -37,7 +37,7 @@ type ear struct {
 
 func newEar(w *watcher) *ear {
 	r := &ear{w: w, turned: make(chan struct{}, 1)}
-	r.ctx, r.cancel = context.WithCancel(w.e.ctx)
+	r.ctx, r.cancel = context.WithCancel(w.ctx)
 	return r
 }
 

@@ -251,6 +251,71 @@ func TestARefusalOfWhatWasWatchedConcernsNobodyElse(t *testing.T) {
 	})
 }
 
+// TestACallersOwnProcessIsWatchedToo: what a caller changes in a process of its own, the home does not see.
+func TestACallersOwnProcessIsWatchedToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		notices := make(chan drawbridge.Notice, 1)
+		r := newRig(t, newFake(), Options{OnNotice: func(n drawbridge.Notice) { notices <- n }})
+		var said []string // on the newest connection
+		for _, method := range []string{wire.MethodSubscribe, wire.MethodUnsubscribe, wire.MethodToolsCall} {
+			r.fake.on(method, func(c *fakeConn, m wire.Message) string {
+				if c == r.fake.last() {
+					said = append(said, strings.TrimPrefix(m.Method, "resources/")+" "+wire.GetText(m.Params, "uri"))
+				}
+				if m.Method == wire.MethodToolsCall {
+					c.note(wire.NoteResourceUpdated, `{"uri":"a:1"}`)
+				}
+				return `{}`
+			})
+		}
+		watch := func(uris ...string) {
+			t.Helper()
+			if err := r.Watch(t.Context(), "fake", drawbridge.Watched{URIs: uris}); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+		}
+		watch("a:1")
+		said = nil
+		r.call(echo(talker("s")))
+		if n := <-notices; n.Session != "s" || wire.GetText(n.Params, "uri") != "a:1" {
+			t.Errorf("the update is %+v", n)
+		}
+		watch("a:1", "a:2")
+		watch("a:2")
+		if diff := cmp.Diff([]string{"subscribe a:1", "tools/call ", "subscribe a:2", "unsubscribe a:1"}, said); diff != "" {
+			t.Errorf("the caller's process heard (-want +got):\n%s", diff)
+		}
+		lists := r.mem.listCount()
+		r.fake.last().note(wire.NoteToolsChanged, `{}`)
+		r.later(DefaultRefreshEvery)
+		if n := r.mem.listCount(); n != lists+1 {
+			t.Errorf("%d listings after a change in the caller's process, want %d", n, lists+1)
+		}
+	})
+}
+
+// TestAProcessThatDoesNotAnswerASubscriptionTakesCalls all the same, and ends.
+func TestAProcessThatDoesNotAnswerASubscriptionTakesCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{})
+		if err := r.Watch(t.Context(), "fake", drawbridge.Watched{URIs: []string{"a:1"}}); err != nil {
+			t.Fatal(err)
+		}
+		r.fake.on(wire.MethodSubscribe, always(""))
+		began := time.Now()
+		r.call(echo(talker("s")))
+		if d := time.Since(began); d != listenFirst {
+			t.Errorf("the call took %v", d)
+		}
+		r.EndSession("s")
+		synctest.Wait()
+		if n := r.fake.open(); n != 1 {
+			t.Errorf("%d processes run", n)
+		}
+	})
+}
+
 func TestListening(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		notices := make(chan drawbridge.Notice, 10)

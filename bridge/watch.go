@@ -136,8 +136,9 @@ func (e *endpoint) watched(ctx context.Context, step string, o *opening, turn in
 // A watcher keeps the watch of an endpoint on one session: by subscriptions, or by a listening request. What a session
 // beside the home takes is nobody's business: there the watch is the home's, repeated as far as it goes.
 type watcher struct {
-	e *endpoint
-	s *session
+	ctx context.Context
+	e   *endpoint
+	s   *session
 	// subscribed is what a legacy server knows.
 	subscribed map[string]bool
 	// ear listens to a modern one.
@@ -147,8 +148,9 @@ type watcher struct {
 	first sync.Once
 }
 
-func (e *endpoint) newWatcher(s *session) *watcher {
-	w := &watcher{e: e, s: s, subscribed: map[string]bool{}, told: make(chan struct{})}
+// newWatcher makes a watcher that works until ctx ends.
+func (e *endpoint) newWatcher(ctx context.Context, s *session) *watcher {
+	w := &watcher{ctx: ctx, e: e, s: s, subscribed: map[string]bool{}, told: make(chan struct{})}
 	if s.era == drawbridge.Modern {
 		w.ear = newEar(w)
 	}
@@ -161,13 +163,54 @@ const listenFirst = 500 * time.Millisecond
 // begin has the server know what is watched, before it is listed: a change in between would be lost.
 func (w *watcher) begin() {
 	w.apply()
+	w.await()
+}
+
+// await waits until the server has taken note, but not for long.
+func (w *watcher) await() {
 	timer := time.NewTimer(listenFirst)
 	defer timer.Stop()
 	select {
 	case <-w.told:
 	case <-timer.C: // the server need not hurry
-	case <-w.e.ctx.Done():
+	case <-w.ctx.Done():
 	}
+}
+
+// mirror repeats the home's watch on a caller's own session, where that is a process of its own: what the caller changes
+// there the home does not see. It begins before the session's first call, as far as the server takes part, and goes on until
+// stop. On a URL they all meet at the same server.
+func (e *endpoint) mirror(s *session) (stop func()) {
+	if !s.mirrors() {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(e.ctx)
+	w := e.newWatcher(ctx, s)
+	var work sync.WaitGroup
+	work.Go(func() {
+		defer w.stop()
+		for {
+			e.mu.Lock()
+			said := e.watch.said
+			e.mu.Unlock()
+			w.apply()
+			select {
+			case <-said:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	w.await()
+	return func() {
+		cancel()
+		work.Wait()
+	}
+}
+
+// mirrors says whether the session is a process of its own for one of the callers whose watch the home's is.
+func (s *session) mirrors() bool {
+	return s.own() && s.e.row.URL == "" && s.key.principal == s.e.fleet.o.Principal
 }
 
 // stop ends the listening.
@@ -232,7 +275,7 @@ func (w *watcher) subscribe(uris []string) (refused refusals) {
 		}
 		return refused
 	}
-	ctx, cancel := context.WithTimeout(w.e.ctx, watchTimeout)
+	ctx, cancel := context.WithTimeout(w.ctx, watchTimeout)
 	defer cancel()
 	tell := func(method, uri string) error {
 		_, err := w.s.request(ctx, method, wire.Apply(nil, wire.Put(wire.Quote(uri), "uri")))
