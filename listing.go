@@ -96,3 +96,39 @@ type Watched struct{ URIs, Tasks []string }
 
 // None says whether nothing is watched.
 func (w Watched) None() bool { return len(w.URIs) == 0 && len(w.Tasks) == 0 }
+
+// Without gives what of w is not in other, in the order of w.
+func (w Watched) Without(other Watched) Watched {
+	return Watched{URIs: without(w.URIs, other.URIs), Tasks: without(w.Tasks, other.Tasks)}
+}
+
+// Within gives what of w is in other too, in the order of w.
+func (w Watched) Within(other Watched) Watched { return w.Without(w.Without(other)) }
+
+// without gives a list without what is in another.
+func without(all, other []string) (left []string) {
+	gone := make(map[string]bool, len(other))
+	for _, text := range other {
+		gone[text] = true
+	}
+	for _, text := range all {
+		if !gone[text] {
+			left = append(left, text)
+		}
+	}
+	return left
+}
+
+// An UnwatchedError says that some of what is to be watched is not. The rest is.
+type UnwatchedError struct {
+	// What is not watched, of what is watched newly.
+	What Watched
+	// Err says why; where there are several reasons, the first.
+	Err error
+}
+
+// Error is that of the reason.
+func (u *UnwatchedError) Error() string { return u.Err.Error() }
+
+// Unwrap gives the reason.
+func (u *UnwatchedError) Unwrap() error { return u.Err }

@@ -59,7 +59,7 @@ func newModernFake(versions string) *fake {
 	f.on(wire.MethodInitialize, nil)
 	f.on(wire.MethodDiscover, always(`{"resultType":"complete","supportedVersions":[`+versions+`],"capabilities":{"tools":{"listChanged":true},"resources":{}},"instructions":"be kind","ttlMs":1000,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"fake","version":"2"}}}`))
 	f.on(wire.MethodListen, func(c *fakeConn, m wire.Message) string {
-		c.note(wire.NoteListenAck, `{"notifications":{},"_meta":{"io.modelcontextprotocol/subscriptionId":`+string(m.ID)+`}}`)
+		c.note(wire.NoteListenAck, `{"notifications":`+string(wire.Get(m.Params, "notifications"))+`,"_meta":{"io.modelcontextprotocol/subscriptionId":`+string(m.ID)+`}}`)
 		return ""
 	})
 	return f

@@ -141,7 +141,7 @@ func (e *endpoint) attempt() (*watcher, error) {
 	e.era = era
 	e.opened(o, s)
 	e.mu.Unlock()
-	w := e.newWatcher(s)
+	w := e.newWatcher(e.ctx, s)
 	w.begin()
 	if err := e.relist(s, began); err != nil {
 		w.stop()
@@ -188,6 +188,9 @@ func (e *endpoint) keepOther(k key, o *opening, opener *drawbridge.Call) {
 	ctx, cancel := context.WithTimeout(o.ctx, e.fleet.o.ConnectTimeout)
 	s, err := e.openOther(ctx, k, opener)
 	cancel()
+	if err == nil {
+		defer e.mirror(s)()
+	}
 	e.mu.Lock()
 	switch {
 	case err != nil:

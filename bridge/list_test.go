@@ -220,9 +220,105 @@ func TestWatchLegacy(t *testing.T) {
 	})
 }
 
-func TestListening(t *testing.T) {
+// TestARefusalOfWhatWasWatchedConcernsNobodyElse: a server comes back without a resource.
+func TestARefusalOfWhatWasWatchedConcernsNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{IdleStop: -1})
+		watch := func(uris ...string) error {
+			return r.Watch(t.Context(), "fake", drawbridge.Watched{URIs: uris})
+		}
+		if err := watch("a:1"); err != nil {
+			t.Fatal(err)
+		}
+		r.fake.on(wire.MethodSubscribe, func(c *fakeConn, m wire.Message) string {
+			if wire.GetText(m.Params, "uri") != "a:1" {
+				return `{}`
+			}
+			c.say(wire.Message{ID: m.ID, Error: wire.ErrorObject(-32002, "no such resource", nil)})
+			return ""
+		})
+		r.fake.last().die()
+		r.later(time.Minute)
+		if err := watch("a:1", "b:2"); err != nil {
+			t.Errorf("b:2 is refused for a:1: %v", err)
+		}
+		if err := watch("b:2"); err != nil {
+			t.Error(err)
+		}
+		if err := watch("a:1", "b:2"); err == nil {
+			t.Error("a:1 is watched again, and nobody said that it is not")
+		}
+	})
+}
+
+// TestACallersOwnProcessIsWatchedToo: what a caller changes in a process of its own, the home does not see.
+func TestACallersOwnProcessIsWatchedToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		notices := make(chan drawbridge.Notice, 1)
+		r := newRig(t, newFake(), Options{OnNotice: func(n drawbridge.Notice) { notices <- n }})
+		var said []string // on the newest connection
+		for _, method := range []string{wire.MethodSubscribe, wire.MethodUnsubscribe, wire.MethodToolsCall} {
+			r.fake.on(method, func(c *fakeConn, m wire.Message) string {
+				if c == r.fake.last() {
+					said = append(said, strings.TrimPrefix(m.Method, "resources/")+" "+wire.GetText(m.Params, "uri"))
+				}
+				if m.Method == wire.MethodToolsCall {
+					c.note(wire.NoteResourceUpdated, `{"uri":"a:1"}`)
+				}
+				return `{}`
+			})
+		}
+		watch := func(uris ...string) {
+			t.Helper()
+			if err := r.Watch(t.Context(), "fake", drawbridge.Watched{URIs: uris}); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+		}
+		watch("a:1")
+		said = nil
+		r.call(echo(talker("s")))
+		if n := <-notices; n.Session != "s" || wire.GetText(n.Params, "uri") != "a:1" {
+			t.Errorf("the update is %+v", n)
+		}
+		watch("a:1", "a:2")
+		watch("a:2")
+		if diff := cmp.Diff([]string{"subscribe a:1", "tools/call ", "subscribe a:2", "unsubscribe a:1"}, said); diff != "" {
+			t.Errorf("the caller's process heard (-want +got):\n%s", diff)
+		}
+		lists := r.mem.listCount()
+		r.fake.last().note(wire.NoteToolsChanged, `{}`)
+		r.later(DefaultRefreshEvery)
+		if n := r.mem.listCount(); n != lists+1 {
+			t.Errorf("%d listings after a change in the caller's process, want %d", n, lists+1)
+		}
+	})
+}
+
+// TestAProcessThatDoesNotAnswerASubscriptionTakesCalls all the same, and ends.
+func TestAProcessThatDoesNotAnswerASubscriptionTakesCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{})
+		if err := r.Watch(t.Context(), "fake", drawbridge.Watched{URIs: []string{"a:1"}}); err != nil {
+			t.Fatal(err)
+		}
+		r.fake.on(wire.MethodSubscribe, always(""))
+		began := time.Now()
+		r.call(echo(talker("s")))
+		if d := time.Since(began); d != listenFirst {
+			t.Errorf("the call took %v", d)
+		}
+		r.EndSession("s")
+		synctest.Wait()
+		if n := r.fake.open(); n != 1 {
+			t.Errorf("%d processes run", n)
+		}
+	})
+}
+
+func TestListening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		notices := make(chan drawbridge.Notice, 10)
 		r := newRig(t, newModernFake(onlyModern), Options{IdleStop: -1, OnNotice: func(n drawbridge.Notice) { notices <- n }})
 		listens := func() []string {
 			var all []string
@@ -242,9 +338,13 @@ func TestListening(t *testing.T) {
 		if n := <-notices; string(n.Params) != `{"uri":"a:1"}` {
 			t.Errorf("%+v", n)
 		}
-		r.fake.last().note(wire.NoteToolsChanged, `{}`)
 		synctest.Wait()
 		if n := r.mem.listCount(); n != 2 {
+			t.Errorf("%d listings after another listening request", n)
+		}
+		r.fake.last().note(wire.NoteToolsChanged, `{}`)
+		r.later(DefaultRefreshEvery)
+		if n := r.mem.listCount(); n != 3 {
 			t.Errorf("%d listings after a change", n)
 		}
 
@@ -252,6 +352,7 @@ func TestListening(t *testing.T) {
 		ends := r.fake.answers[wire.MethodListen]
 		r.fake.on(wire.MethodListen, func(c *fakeConn, m wire.Message) string {
 			r.fake.on(wire.MethodListen, ends)
+			ends(c, m)
 			return `{"resultType":"complete"}`
 		})
 		if err := r.Watch(t.Context(), "fake", drawbridge.Watched{URIs: []string{"a:1", "a:2"}}); err != nil {
@@ -261,8 +362,13 @@ func TestListening(t *testing.T) {
 		if got := listens(); len(got) != 4 || got[3] != kinds+`,"resourceSubscriptions":["a:1","a:2"]}` {
 			t.Errorf("%q", got)
 		}
-		if n := r.mem.listCount(); n != 3 {
+		if n := r.mem.listCount(); n != 4 {
 			t.Errorf("%d listings after a drop", n)
+		}
+		for _, want := range []string{"a:1", "a:1", "a:2"} { // when the request gave way, and after the drop
+			if n := <-notices; wire.GetText(n.Params, "uri") != want {
+				t.Errorf("got %+v, want an update of %s", n, want)
+			}
 		}
 		r.fake.last().die()
 		r.later(time.Second)

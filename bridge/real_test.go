@@ -334,6 +334,49 @@ func TestEverythingInEveryWay(t *testing.T) {
 	}
 }
 
+// TestARealServerRefusesASubscription and tells of all else as before.
+func TestARealServerRefusesASubscription(t *testing.T) {
+	for name, row := range map[string]func(t *testing.T) config.Server{
+		"stdio, modern": func(t *testing.T) config.Server { return stdioRow(t, "everything") },
+		"stdio, legacy": func(t *testing.T) config.Server { return stdioRow(t, "everything-legacy") },
+		"http, modern":  func(t *testing.T) config.Server { return httpRow(t, "http", mcptest.HTTPModern()) },
+		"http, legacy":  func(t *testing.T) config.Server { return httpRow(t, "http", mcptest.HTTPLegacy()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			updates := make(chan string, 100)
+			r := runReal(t, Options{RefreshEvery: 10 * time.Millisecond, OnNotice: func(n drawbridge.Notice) {
+				if n.Method == wire.NoteResourceUpdated {
+					updates <- wire.GetText(n.Params, "uri")
+				}
+			}}, row(t))
+			id := r.Status()[0].Server
+			r.mount(id)
+			for i := range 10 {
+				also := fmt.Sprintf("test://items/%d", i)
+				err := r.Watch(t.Context(), id, drawbridge.Watched{URIs: []string{"test://touched", also, "test://private/1", "test://private/2"}})
+				some, ok := errors.AsType[*drawbridge.UnwatchedError](err)
+				if !ok || strings.Join(some.What.URIs, " ") != "test://private/1 test://private/2" {
+					t.Fatalf("got %v", err)
+				}
+				if err := r.Watch(t.Context(), id, drawbridge.Watched{URIs: []string{"test://touched", also}}); err != nil {
+					t.Fatal(err)
+				}
+				r.text(id, caller(drawbridge.Modern), "touch", fmt.Sprintf(`{"uri":%q}`, also))
+				for timeout, got := time.After(10*time.Second), ""; got != also; {
+					select {
+					case got = <-updates:
+					case <-timeout:
+						t.Fatalf("round %d: no update", i)
+					}
+				}
+				r.text(id, caller(drawbridge.Modern), "toggle", `{}`)
+				r.awaitListing("extra", i%2 == 0)
+			}
+		})
+	}
+}
+
 func httpRow(t *testing.T, typ string, h http.Handler) config.Server {
 	t.Helper()
 	s := httptest.NewServer(h)

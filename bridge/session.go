@@ -162,7 +162,7 @@ func (s *session) Notify(method string, params json.RawMessage) {
 
 // missed has the server listed again: something has changed, or may have.
 func (s *session) missed() {
-	if s.home() {
+	if s.home() || s.mirrors() {
 		signal(s.e.changed)
 	}
 }

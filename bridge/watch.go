@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/bridge/hop"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -19,19 +17,52 @@ const watchTimeout = 10 * time.Second
 
 // A watch is what of a server is watched.
 type watch struct {
-	wanted drawbridge.Watched
-	// turn counts what was wanted; applied is the last turn that the server knows of, or err says why not.
+	// asked is what was asked for last, wanted what of it no server has refused.
+	asked, wanted drawbridge.Watched
+	// turn counts what was wanted; applied is the last turn that the server knows of, and refused what it did not take of it.
 	turn, applied int
-	err           error
-	// moved is closed and made anew when applied grows.
-	moved chan struct{}
+	refused       refusals
+	// said is closed and made anew when turn grows, moved when applied does.
+	said, moved chan struct{}
 }
 
-func newWatch() watch { return watch{moved: make(chan struct{})} }
+func newWatch() watch { return watch{said: make(chan struct{}), moved: make(chan struct{})} }
+
+// refusals are what a server does not let be watched, and why.
+type refusals []drawbridge.UnwatchedError
+
+func (r refusals) what() (all drawbridge.Watched) {
+	for _, one := range r {
+		all.URIs, all.Tasks = append(all.URIs, one.What.URIs...), append(all.Tasks, one.What.Tasks...)
+	}
+	return all
+}
+
+// of gives those refusals that are about some of w, as far as they are.
+func (r refusals) of(w drawbridge.Watched) (out refusals) {
+	for _, one := range r {
+		if one.What = w.Within(one.What); !one.What.None() {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// final gives what is not worth another attempt: what the server itself said no to.
+func (r refusals) final() (out refusals) {
+	for _, one := range r {
+		if _, said := errors.AsType[*replyError](one.Err); said || !codeOf(one.Err).Retryable() {
+			out = append(out, one)
+		}
+	}
+	return out
+}
 
 // Watch says what of a server is watched: w is all of it, none ends it. It waits until the server has taken note; the watch
 // is established again whenever the server was away. A server of the legacy generation tells of its tasks unasked. The
-// error is a *drawbridge.Fault.
+// error is for what was not asked for before: a *drawbridge.UnwatchedError where the server refused some of it, else a
+// *drawbridge.Fault, and then Watch is to be told what is left. What a server refuses that it once let be watched is logged,
+// and given up until the next Watch.
 func (f *Fleet) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.Watched) error {
 	e, err := f.endpoint(id)
 	if err != nil {
@@ -40,42 +71,55 @@ func (f *Fleet) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.
 	ctx, cancel := context.WithTimeout(ctx, f.o.ConnectTimeout+watchTimeout)
 	defer cancel()
 	step := fmt.Sprintf("watch %s", id)
+	w = drawbridge.Watched{URIs: slices.Clone(w.URIs), Tasks: slices.Clone(w.Tasks)}
 	e.mu.Lock()
-	e.watch.wanted = drawbridge.Watched{URIs: slices.Clone(w.URIs), Tasks: slices.Clone(w.Tasks)}
+	fresh := w.Without(e.watch.asked)
+	e.watch.asked, e.watch.wanted = w, w
 	e.watch.turn++
-	turn := e.watch.turn
 	signal(e.rewatch)
+	close(e.watch.said)
+	e.watch.said = make(chan struct{})
+	turn := e.watch.turn
 	var o *opening
 	home := e.sessions[e.homeKey()]
 	away := home == nil || home.over()
-	if away && !w.None() {
+	if away && !fresh.None() {
 		o = e.want(e.homeKey(), nil)
 	}
 	e.mu.Unlock()
 	if away && o == nil {
-		return nil // a server that is away watches nothing
+		return nil // a server that is away watches nothing; it hears of this when it is back
 	}
+	if err = e.watched(ctx, step, o, turn, fresh); err == nil {
+		return nil
+	}
+	if some, ok := errors.AsType[*drawbridge.UnwatchedError](err); ok {
+		fresh = some.What
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.watch.asked = e.watch.asked.Without(fresh) // so that it is new when it is asked for again
+	return err
+}
+
+// watched waits until the server, which o opens where it is away, knows of a turn, and says what it refused of fresh.
+func (e *endpoint) watched(ctx context.Context, step string, o *opening, turn int, fresh drawbridge.Watched) error {
 	if o != nil {
 		select {
 		case <-o.ready:
+			if o.err != nil {
+				return e.unavailable(step, o.err)
+			}
 		case <-ctx.Done():
 		}
-		if o.err != nil {
-			return e.unavailable(step, o.err)
-		}
 	}
-	return e.watched(ctx, step, turn)
-}
-
-// watched waits until the server knows of a turn.
-func (e *endpoint) watched(ctx context.Context, step string, turn int) error {
 	for {
 		e.mu.Lock()
-		applied, err, moved := e.watch.applied, e.watch.err, e.watch.moved
+		applied, refused, moved := e.watch.applied, e.watch.refused.of(fresh), e.watch.moved
 		e.mu.Unlock()
 		if applied >= turn {
-			if err != nil {
-				return e.callFault(step, err)
+			if len(refused) > 0 {
+				return &drawbridge.UnwatchedError{What: refused.what(), Err: e.callFault(step, refused[0].Err)}
 			}
 			return nil
 		}
@@ -89,22 +133,28 @@ func (e *endpoint) watched(ctx context.Context, step string, turn int) error {
 	}
 }
 
-// A watcher keeps the watch of an endpoint on one session: by subscriptions, or by a listening request.
+// A watcher keeps the watch of an endpoint on one session: by subscriptions, or by a listening request. What a session
+// beside the home takes is nobody's business: there the watch is the home's, repeated as far as it goes.
 type watcher struct {
-	e *endpoint
-	s *session
+	ctx context.Context
+	e   *endpoint
+	s   *session
 	// subscribed is what a legacy server knows.
 	subscribed map[string]bool
-	// listening ends the listening request; work is its goroutine.
-	listening context.CancelFunc
-	work      sync.WaitGroup
+	// ear listens to a modern one.
+	ear *ear
 	// told is closed when the server has taken note for the first time, or has refused to.
 	told  chan struct{}
 	first sync.Once
 }
 
-func (e *endpoint) newWatcher(s *session) *watcher {
-	return &watcher{e: e, s: s, subscribed: map[string]bool{}, listening: func() {}, told: make(chan struct{})}
+// newWatcher makes a watcher that works until ctx ends.
+func (e *endpoint) newWatcher(ctx context.Context, s *session) *watcher {
+	w := &watcher{ctx: ctx, e: e, s: s, subscribed: map[string]bool{}, told: make(chan struct{})}
+	if s.era == drawbridge.Modern {
+		w.ear = newEar(w)
+	}
+	return w
 }
 
 // listenFirst is how long a listing waits for the server to say that it will tell of changes.
@@ -113,184 +163,142 @@ const listenFirst = 500 * time.Millisecond
 // begin has the server know what is watched, before it is listed: a change in between would be lost.
 func (w *watcher) begin() {
 	w.apply()
+	w.await()
+}
+
+// await waits until the server has taken note, but not for long.
+func (w *watcher) await() {
 	timer := time.NewTimer(listenFirst)
 	defer timer.Stop()
 	select {
 	case <-w.told:
 	case <-timer.C: // the server need not hurry
-	case <-w.e.ctx.Done():
+	case <-w.ctx.Done():
 	}
+}
+
+// mirror repeats the home's watch on a caller's own session, where that is a process of its own: what the caller changes
+// there the home does not see. It begins before the session's first call, as far as the server takes part, and goes on until
+// stop. On a URL they all meet at the same server.
+func (e *endpoint) mirror(s *session) (stop func()) {
+	if !s.mirrors() {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(e.ctx)
+	w := e.newWatcher(ctx, s)
+	var work sync.WaitGroup
+	work.Go(func() {
+		defer w.stop()
+		for {
+			e.mu.Lock()
+			said := e.watch.said
+			e.mu.Unlock()
+			w.apply()
+			select {
+			case <-said:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	w.await()
+	return func() {
+		cancel()
+		work.Wait()
+	}
+}
+
+// mirrors says whether the session is a process of its own for one of the callers whose watch the home's is.
+func (s *session) mirrors() bool {
+	return s.own() && s.e.row.URL == "" && s.key.principal == s.e.fleet.o.Principal
 }
 
 // stop ends the listening.
 func (w *watcher) stop() {
-	w.listening()
-	w.work.Wait()
+	if w.ear != nil {
+		w.ear.stop()
+	}
 }
 
 // apply has the server know what is watched, or begins to.
 func (w *watcher) apply() {
-	w.e.mu.Lock()
-	wanted, turn := w.e.watch.wanted, w.e.watch.turn
-	w.e.mu.Unlock()
-	if w.s.era == drawbridge.Modern {
-		w.listen(wanted, turn)
-	} else {
-		w.applied(turn, w.subscribe(wanted.URIs))
+	if w.ear != nil {
+		w.ear.turn()
+		return
 	}
+	wanted, turn := w.wanted()
+	refused := w.subscribe(wanted.URIs)
+	if !w.s.over() { // else the next session says
+		w.applied(turn, refused, refused.final().what())
+	}
+}
+
+// wanted gives what is watched, and the turn of that.
+func (w *watcher) wanted() (drawbridge.Watched, int) {
+	w.e.mu.Lock()
+	defer w.e.mu.Unlock()
+	return w.e.watch.wanted, w.e.watch.turn
 }
 
 var errNoSubscriptions = &drawbridge.Fault{
 	Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: "the server does not let its resources be watched",
 }
 
-// applied notes that the server knows of a turn, or why it does not want to.
-func (w *watcher) applied(turn int, err error) {
+// applied notes that the server knows of a turn, but for what it refused; gone is not wanted any more.
+func (w *watcher) applied(turn int, refused refusals, gone drawbridge.Watched) {
 	w.first.Do(func() { close(w.told) })
 	e := w.e
+	for _, one := range refused {
+		e.log.Info("a server does not let something be watched", "error", one.Err)
+	}
+	if !w.s.home() {
+		return
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if turn < e.watch.applied {
 		return
 	}
-	e.watch.applied, e.watch.err = turn, err
+	e.watch.applied, e.watch.refused = turn, refused
+	if turn == e.watch.turn {
+		e.watch.wanted = e.watch.wanted.Without(gone)
+	}
 	close(e.watch.moved)
 	e.watch.moved = make(chan struct{})
 }
 
 // subscribe tells a legacy server the differences.
-func (w *watcher) subscribe(uris []string) error {
+func (w *watcher) subscribe(uris []string) (refused refusals) {
 	if !wire.Declares(wire.Get(w.s.capabilities, "resources"), "subscribe") {
 		if len(uris) > 0 {
-			return errNoSubscriptions
+			refused = refusals{{What: drawbridge.Watched{URIs: uris}, Err: errNoSubscriptions}}
 		}
-		return nil
+		return refused
 	}
-	ctx, cancel := context.WithTimeout(w.e.ctx, watchTimeout)
+	ctx, cancel := context.WithTimeout(w.ctx, watchTimeout)
 	defer cancel()
-	var faults []error
-	tell := func(method, uri string) bool {
+	tell := func(method, uri string) error {
 		_, err := w.s.request(ctx, method, wire.Apply(nil, wire.Put(wire.Quote(uri), "uri")))
-		if err != nil {
-			faults = append(faults, err)
-		}
-		return err == nil
+		return err
 	}
 	for uri := range w.subscribed {
-		if !slices.Contains(uris, uri) {
-			tell(wire.MethodUnsubscribe, uri)
-			delete(w.subscribed, uri)
+		if slices.Contains(uris, uri) {
+			continue
 		}
+		if err := tell(wire.MethodUnsubscribe, uri); err != nil {
+			w.e.log.Info("a server did not take back a subscription", "error", err)
+		}
+		delete(w.subscribed, uri)
 	}
 	for _, uri := range uris {
-		if !w.subscribed[uri] && tell(wire.MethodSubscribe, uri) {
-			w.subscribed[uri] = true
+		if w.subscribed[uri] {
+			continue
 		}
-	}
-	return errors.Join(faults...)
-}
-
-// listen has a modern server tell of changes, by a request that stays open and takes the place of the one before.
-func (w *watcher) listen(wanted drawbridge.Watched, turn int) {
-	w.stop()
-	resources := wire.Get(w.s.capabilities, "resources")
-	changes := wire.Declares(wire.Get(w.s.capabilities, "tools"), "listChanged") ||
-		wire.Declares(wire.Get(w.s.capabilities, "prompts"), "listChanged") || wire.Declares(resources, "listChanged")
-	if !changes && wanted.None() {
-		w.applied(turn, nil)
-		return
-	}
-	var ctx context.Context
-	ctx, w.listening = context.WithCancel(w.e.ctx)
-	w.work.Go(func() { w.keepListening(ctx, wanted, turn) })
-}
-
-// keepListening listens until its context or the session ends, or the server refuses. After a drop the server is listed
-// again: nobody knows what was missed.
-func (w *watcher) keepListening(ctx context.Context, wanted drawbridge.Watched, turn int) {
-	params := w.listenParams(wanted)
-	pause := firstPause
-	for again := false; ; again = true {
-		l := &listener{s: w.s, acked: func() {
-			w.applied(turn, nil)
-			if again {
-				signal(w.e.changed)
-			}
-		}}
-		began := time.Now()
-		m, err := w.s.conn.Do(ctx, wire.MethodListen, params, l)
-		if ctx.Err() != nil || w.s.over() {
-			return
+		if err := tell(wire.MethodSubscribe, uri); err != nil {
+			refused = append(refused, drawbridge.UnwatchedError{What: drawbridge.Watched{URIs: []string{uri}}, Err: err})
+			continue
 		}
-		if m.Error != nil {
-			err = &replyError{m.Error}
-		}
-		if answered(err) && !codeOf(err).Retryable() {
-			w.applied(turn, err)
-			w.e.log.Info("a server does not tell of its changes", "error", err)
-			return
-		}
-		w.e.log.Debug("a server stopped telling of its changes", "error", err)
-		if time.Since(began) > stayed {
-			pause = firstPause
-		}
-		timer := time.NewTimer(pause)
-		pause = min(2*pause, lastPause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		}
+		w.subscribed[uri] = true
 	}
-}
-
-// extensionTasks is what a client declares that hears of tasks (SEP-2663).
-const extensionTasks = "io.modelcontextprotocol/tasks"
-
-func (w *watcher) listenParams(wanted drawbridge.Watched) json.RawMessage {
-	out := []byte(`{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true`)
-	out = appendTexts(out, `,"resourceSubscriptions":`, wanted.URIs)
-	out = appendTexts(out, `,"taskIds":`, wanted.Tasks)
-	h := w.e.hop(w.s.version)
-	if len(wanted.Tasks) > 0 {
-		h.Capabilities = wire.Apply(h.Capabilities, wire.Put(json.RawMessage("{}"), "extensions", extensionTasks))
-	}
-	return hop.ToModern(wire.Apply(nil, wire.Put(append(out, '}'), "notifications")), h)
-}
-
-// appendTexts appends a member with a list of texts, where there are any.
-func appendTexts(dst []byte, member string, texts []string) []byte {
-	if len(texts) == 0 {
-		return dst
-	}
-	for i, text := range texts {
-		if i == 0 {
-			dst = append(append(dst, member...), '[')
-		} else {
-			dst = append(dst, ',')
-		}
-		dst = wire.AppendQuoted(dst, text)
-	}
-	return append(dst, ']')
-}
-
-// A listener hears what comes by a listening request.
-type listener struct {
-	s     *session
-	acked func()
-}
-
-// Notify passes on what the server says, but for the first: that it listens.
-func (l *listener) Notify(method string, params json.RawMessage) {
-	if method == wire.NoteListenAck {
-		l.acked()
-		return
-	}
-	l.s.Notify(method, params)
-}
-
-// Ask is not for a server that speaks by a listening request.
-func (l *listener) Ask(ctx context.Context, method string, params json.RawMessage) (result, errorObject json.RawMessage) {
-	return l.s.Ask(ctx, method, params)
+	return refused
 }

@@ -26,7 +26,8 @@ type Upstream interface {
 	// where it must. An error is a *drawbridge.Fault.
 	Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.Call) (drawbridge.Result, error)
 
-	// Watch says what of the server is watched: w is all of it, none ends it.
+	// Watch says what of the server is watched: w is all of it, none ends it. The error is for what is new in w: a
+	// *drawbridge.UnwatchedError where some of that is not watched. After an error it is told what is left.
 	Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.Watched) error
 
 	// SetLevel asks for log lines of a level and above, for the caller with that session, until the session ends. What

@@ -24,6 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type fake struct {
 	mu     sync.Mutex
 	heard  []string
+	refuse error // what Watch gives, once
 	answer func(id drawbridge.ServerID, call drawbridge.Call) (drawbridge.Result, error)
 }
 
@@ -56,7 +57,11 @@ func (f *fake) Watch(_ context.Context, id drawbridge.ServerID, w drawbridge.Wat
 		return nil
 	}
 	f.hear("watch %s %v", id, w.URIs)
-	return nil
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err := f.refuse
+	f.refuse = nil
+	return err
 }
 
 func (f *fake) SetLevel(_ context.Context, session, level string) error {

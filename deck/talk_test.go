@@ -2,6 +2,7 @@ package deck
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,34 @@ func TestAServerHearsOfAWatchedResourceOnce(t *testing.T) {
 			t.Errorf("step %d (-want +got):\n%s", i, diff)
 		}
 	}
+}
+
+// TestARefusedSubscriptionLeavesTheOthers: each server hears of all that is new in one go, and of what is left.
+func TestARefusedSubscriptionLeavesTheOthers(t *testing.T) {
+	up := &fake{}
+	d := open(t, up, Options{}, library("a", []string{"r://1", "r://2", "r://3"}, nil), library("b", []string{"r://1"}, nil))
+	subscribe := func(refused error, uris ...string) (not []string) {
+		t.Helper()
+		up.refuse = refused
+		err := d.Subscribe(t.Context(), ada, uris...)
+		if some, ok := errors.AsType[*drawbridge.UnwatchedError](err); ok {
+			return some.What.URIs
+		} else if err != nil {
+			t.Error(err)
+		}
+		return nil
+	}
+	no := func(uris ...string) error {
+		return &drawbridge.UnwatchedError{What: drawbridge.Watched{URIs: uris}, Err: errors.New("no")}
+	}
+	wantList(t, subscribe(nil, "r://1", "x://gone", "drawbridge+b:r://1"), "x://gone")
+	wantList(t, up.told(), "watch a [r://1]", "watch b [r://1]")
+	wantList(t, subscribe(no("r://1", "r://3"), "r://1", "r://2", "r://3"), "r://3") // r://1 is another subscription's business
+	wantList(t, up.told(), "watch a [r://1 r://2 r://3]", "watch a [r://1 r://2]")
+	wantList(t, subscribe(errors.New("away"), "r://2", "r://3"), "r://3")
+	wantList(t, up.told(), "watch a [r://1 r://2 r://3]", "watch a [r://1 r://2]")
+	wantList(t, subscribe(nil, "r://3"))
+	wantList(t, up.told(), "watch a [r://1 r://2 r://3]")
 }
 
 func TestAnUpdateReachesCallersUnderTheURITheyKnow(t *testing.T) {

@@ -168,12 +168,13 @@ func (d *Deck) WatchTask(ctx context.Context, caller drawbridge.Caller, id strin
 	if err != nil {
 		return err
 	}
-	return d.watch(ctx, subscription{caller.Principal, caller.Session, taskTopic, id}, k.server, own)
+	_, err = d.watch(ctx, k.server, claim{subscription{caller.Principal, caller.Session, taskTopic, id}, own})
+	return err
 }
 
 // UnwatchTask ends what WatchTask began. Of a task that is not watched it is no error.
 func (d *Deck) UnwatchTask(ctx context.Context, caller drawbridge.Caller, id string) error {
-	return d.unwatch(ctx, subscription{caller.Principal, caller.Session, taskTopic, id})
+	return d.unwatch(ctx, caller, taskTopic, id)
 }
 
 // taskNoticed tells those whose task it is what a server says of it: in the modern form those who watch it, in the legacy

@@ -1,6 +1,7 @@
 package deck
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,63 +57,139 @@ type hold struct {
 	times  int
 }
 
-// Subscribe watches a resource for the caller. A session subscribes once, however often it asks; a caller without a
-// session as often as it asks, and must unsubscribe as often.
-func (d *Deck) Subscribe(ctx context.Context, caller drawbridge.Caller, uri string) error {
-	call := drawbridge.Call{
-		Caller: caller, Method: wire.MethodSubscribe,
-		Params: wire.Apply(nil, wire.Put(wire.Quote(uri), "uri")),
-	}
-	t, err := d.findResource(ctx, caller, uri)
-	if err != nil {
-		return err
-	}
-	if err := d.allow(ctx, call, t.spec); err != nil {
-		return err
-	}
-	return d.watch(ctx, subscription{caller.Principal, caller.Session, uriTopic, uri}, t.spec.Server, t.own)
+// A claim is a subscription that is to be, and what the server knows it by.
+type claim struct {
+	sub subscription
+	own string
 }
 
-// watch adds a subscription, and tells the server where it is one to something new.
-func (d *Deck) watch(ctx context.Context, sub subscription, server drawbridge.ServerID, own string) error {
-	if m := d.view.Load().member(server); m != nil && m.Apart && d.watcher != "" && d.watcher != sub.principal {
-		return &drawbridge.Fault{
-			Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked, Step: "watch " + clip(sub.public),
+// Subscribe watches resources for the caller, each server's in one go. A session subscribes to one once, however often it
+// asks; a caller without a session as often as it asks, and must unsubscribe as often. The error is a
+// *drawbridge.UnwatchedError for those URIs that are not watched; the others are.
+func (d *Deck) Subscribe(ctx context.Context, caller drawbridge.Caller, uris ...string) error {
+	var failed drawbridge.UnwatchedError
+	fail := func(err error, uris ...string) {
+		failed.What.URIs = append(failed.What.URIs, uris...)
+		failed.Err = cmp.Or(failed.Err, err)
+	}
+	claims := map[drawbridge.ServerID][]claim{}
+	for _, uri := range uris {
+		t, err := d.findResource(ctx, caller, uri)
+		if err == nil {
+			err = d.allow(ctx, drawbridge.Call{
+				Caller: caller, Method: wire.MethodSubscribe,
+				Params: wire.Apply(nil, wire.Put(wire.Quote(uri), "uri")),
+			}, t.spec)
+		}
+		if err != nil {
+			fail(err, uri)
+			continue
+		}
+		claims[t.spec.Server] = append(claims[t.spec.Server], claim{subscription{caller.Principal, caller.Session, uriTopic, uri}, t.own})
+	}
+	for _, server := range slices.Sorted(maps.Keys(claims)) {
+		refused, err := d.watch(ctx, server, claims[server]...)
+		for _, c := range refused {
+			fail(err, c.sub.public)
+		}
+	}
+	if failed.Err != nil {
+		return &failed
+	}
+	return nil
+}
+
+// watch adds subscriptions of one caller, and tells the server where any is one to something new. It gives those that came
+// to nothing, and why.
+func (d *Deck) watch(ctx context.Context, server drawbridge.ServerID, claims ...claim) (refused []claim, err error) {
+	first := claims[0].sub
+	if m := d.view.Load().member(server); m != nil && m.Apart && d.watcher != "" && d.watcher != first.principal {
+		return claims, &drawbridge.Fault{
+			Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked, Step: "watch " + clip(first.public),
 			Err: errors.New("each principal has a process of this server, and only the owner's is watched"),
 		}
 	}
 	done, err := d.watches.turn(ctx, server)
 	if err != nil {
-		return err
+		return claims, err
 	}
 	defer done()
-	if !d.watches.add(sub, server, own) {
-		return nil
+	added := map[watched]bool{}
+	for _, c := range claims {
+		if d.watches.add(c.sub, server, c.own) {
+			added[watched{c.sub.topic, c.own}] = true
+		}
 	}
+	if len(added) == 0 {
+		return nil, nil
+	}
+	if err = d.up.Watch(ctx, server, d.watches.watchedOf(server)); err == nil {
+		return nil, nil
+	}
+	some, partly := errors.AsType[*drawbridge.UnwatchedError](err)
+	for _, c := range claims {
+		if added[watched{c.sub.topic, c.own}] && (!partly || c.among(some.What)) {
+			refused = append(refused, c)
+			d.watches.remove(c.sub)
+		}
+	}
+	if partly {
+		err = some.Err
+	}
+	d.rewatch(ctx, server)
+	return refused, err
+}
+
+// among says whether the server means the claim.
+func (c claim) among(w drawbridge.Watched) bool {
+	if c.sub.topic == taskTopic {
+		return slices.Contains(w.Tasks, c.own)
+	}
+	return slices.Contains(w.URIs, c.own)
+}
+
+// rewatch tells the server what is left to be watched after something came to nothing, whose caller may be gone. Its turn
+// is the caller's.
+func (d *Deck) rewatch(ctx context.Context, server drawbridge.ServerID) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwatchTime)
+	defer cancel()
 	if err := d.up.Watch(ctx, server, d.watches.watchedOf(server)); err != nil {
-		d.watches.remove(sub)
-		return err
+		d.log.Warn("a server was not told that something is not watched", "server", server, "err", err)
 	}
-	return nil
 }
 
 // Unsubscribe ends what Subscribe began. Of a URI that the caller never subscribed to it is no error.
-func (d *Deck) Unsubscribe(ctx context.Context, caller drawbridge.Caller, uri string) error {
-	return d.unwatch(ctx, subscription{caller.Principal, caller.Session, uriTopic, uri})
+func (d *Deck) Unsubscribe(ctx context.Context, caller drawbridge.Caller, uris ...string) error {
+	return d.unwatch(ctx, caller, uriTopic, uris...)
 }
 
-// unwatch takes a subscription back, and tells the server where it was the last one.
-func (d *Deck) unwatch(ctx context.Context, sub subscription) error {
-	server, ok := d.watches.serverOf(sub)
-	if !ok {
-		return nil
+// unwatch takes a caller's subscriptions back, and tells each server where any was the last one to something.
+func (d *Deck) unwatch(ctx context.Context, caller drawbridge.Caller, topic topic, public ...string) error {
+	subs := map[drawbridge.ServerID][]subscription{}
+	for _, name := range public {
+		sub := subscription{caller.Principal, caller.Session, topic, name}
+		if server, ok := d.watches.serverOf(sub); ok {
+			subs[server] = append(subs[server], sub)
+		}
 	}
+	var faults []error
+	for _, server := range slices.Sorted(maps.Keys(subs)) {
+		faults = append(faults, d.unwatchAt(ctx, server, subs[server]))
+	}
+	return cmp.Or(faults...)
+}
+
+func (d *Deck) unwatchAt(ctx context.Context, server drawbridge.ServerID, subs []subscription) error {
 	done, err := d.watches.turn(ctx, server)
 	if err != nil {
 		return err
 	}
 	defer done()
-	if !d.watches.remove(sub) {
+	tell := false
+	for _, sub := range subs {
+		tell = d.watches.remove(sub) || tell
+	}
+	if !tell {
 		return nil
 	}
 	return d.up.Watch(ctx, server, d.watches.watchedOf(server))

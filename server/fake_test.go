@@ -141,9 +141,6 @@ func (d *fakeDeck) note(what ...string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.log = append(d.log, strings.Join(what, " "))
-	if slices.Contains(what, "test://missing") {
-		return &drawbridge.Fault{Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound, Step: "unknown resource test://missing"}
-	}
 	return nil
 }
 
@@ -153,12 +150,20 @@ func (d *fakeDeck) noted() []string {
 	return slices.Clone(d.log)
 }
 
-func (d *fakeDeck) Subscribe(_ context.Context, _ drawbridge.Caller, uri string) error {
-	return d.note("subscribe", uri)
+var errMissing = &drawbridge.Fault{
+	Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound, Step: "unknown resource test://missing",
 }
 
-func (d *fakeDeck) Unsubscribe(_ context.Context, _ drawbridge.Caller, uri string) error {
-	return d.note("unsubscribe", uri)
+func (d *fakeDeck) Subscribe(_ context.Context, _ drawbridge.Caller, uris ...string) error {
+	_ = d.note("subscribe", strings.Join(uris, " "))
+	if slices.Contains(uris, "test://missing") {
+		return &drawbridge.UnwatchedError{What: drawbridge.Watched{URIs: []string{"test://missing"}}, Err: errMissing}
+	}
+	return nil
+}
+
+func (d *fakeDeck) Unsubscribe(_ context.Context, _ drawbridge.Caller, uris ...string) error {
+	return d.note("unsubscribe", strings.Join(uris, " "))
 }
 
 func (d *fakeDeck) SetLevel(_ context.Context, _ drawbridge.Caller, level string) error {

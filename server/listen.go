@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
 
@@ -50,8 +51,8 @@ func (s *Server) subscription(ctx context.Context, caller drawbridge.Caller, m w
 		remove()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwatchTime)
 		defer cancel()
-		for _, uri := range uris {
-			s.outlives(s.deck.Unsubscribe(ctx, caller, uri))
+		if len(uris) > 0 {
+			s.outlives(s.deck.Unsubscribe(ctx, caller, uris...))
 		}
 		for _, id := range tasks {
 			s.outlives(s.deck.(taskDeck).UnwatchTask(ctx, caller, id))
@@ -120,13 +121,23 @@ func (s *Server) subscribeAll(ctx context.Context, w *watcher, wanted json.RawMe
 		if !w.watch(uri) {
 			break
 		}
-		if s.deck.Subscribe(ctx, w.caller, uri) != nil {
-			w.forget(uri) // what is not in the acknowledgement is not watched
-			continue
-		}
 		uris = append(uris, uri)
 	}
-	return uris
+	if len(uris) == 0 {
+		return nil
+	}
+	all := drawbridge.Watched{URIs: uris}
+	if err := s.deck.Subscribe(ctx, w.caller, uris...); err != nil {
+		not := all
+		if some, ok := errors.AsType[*drawbridge.UnwatchedError](err); ok {
+			not = some.What
+		}
+		for _, uri := range not.URIs {
+			w.forget(uri) // what is not in the acknowledgement is not watched
+		}
+		all = all.Without(not)
+	}
+	return all.URIs
 }
 
 func agreed(lists changes, uris, tasks []string) json.RawMessage {

@@ -53,6 +53,22 @@ func TestListen(t *testing.T) {
 	want(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{` + tag7 + `}}}`)
 }
 
+// TestListenToSome: the URIs of a listener reach the deck together, and those that it refuses are not agreed to.
+func TestListenToSome(t *testing.T) {
+	d := newFakeDeck()
+	s := newServer(t, d, Options{})
+	events, end := listenTo(t, serveOn(t, s), `{"resourceSubscriptions":["test://1","test://missing","test://2","test://1"]}`)
+	defer end()
+	want := `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"resourceSubscriptions":["test://1","test://2"]},` + tag7 + `}}}`
+	if diff := cmp.Diff(want, next(t, events)); diff != "" {
+		t.Errorf("event (-want +got):\n%s", diff)
+	}
+	_ = s.Close() // waits for the listener
+	if diff := cmp.Diff([]string{"subscribe test://1 test://missing test://2", "unsubscribe test://1 test://2"}, d.noted()); diff != "" {
+		t.Errorf("the deck was told (-want +got):\n%s", diff)
+	}
+}
+
 // A taskFake is a fakeDeck with one task, "mine", for callers who know tasks.
 type taskFake struct{ *fakeDeck }
 

@@ -58,9 +58,10 @@ type Shelves interface {
 type Events interface {
 	// OnEvent has f called with each event until cancel is called.
 	OnEvent(f func(deck.Event)) (cancel func())
-	// Subscribe and Unsubscribe say which resources are watched.
-	Subscribe(ctx context.Context, caller drawbridge.Caller, uri string) error
-	Unsubscribe(ctx context.Context, caller drawbridge.Caller, uri string) error
+	// Subscribe and Unsubscribe say which resources are watched. An error of Subscribe is a *drawbridge.UnwatchedError for
+	// those of the URIs that are not.
+	Subscribe(ctx context.Context, caller drawbridge.Caller, uris ...string) error
+	Unsubscribe(ctx context.Context, caller drawbridge.Caller, uris ...string) error
 	// SetLevel says from which level on a session wants log lines.
 	SetLevel(ctx context.Context, caller drawbridge.Caller, level string) error
 	// EndSession forgets what the caller's session had.

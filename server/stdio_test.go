@@ -301,7 +301,7 @@ func TestStdioEvents(t *testing.T) {
 	if err := <-c.ended; err != nil {
 		t.Errorf("the end: %v", err)
 	}
-	want := []string{"subscribe test://watched", "subscribe test://missing", "unsubscribe test://watched", "end session"}
+	want := []string{"subscribe test://watched test://missing", "unsubscribe test://watched", "end session"}
 	if diff := cmp.Diff(want, d.noted()); diff != "" {
 		t.Errorf("the deck was told (-want +got):\n%s", diff)
 	}

@@ -60,13 +60,14 @@ func runSDK(s *mcp.Server) int {
 //	toggle {}                 adds the tool "extra", or takes it away: list_changed
 //	touch {uri}               says that the resource was updated
 //
-// Its resources are test://greeting, test://picture (a blob), test://touched and the template test://items/{id}; its
-// prompts are hello and greet {name}, whose name completes to ada, alan and grace.
+// Its resources are test://greeting, test://picture (a blob), test://touched and the template test://items/{id}; what begins
+// with test://private is not to be subscribed to. Its prompts are hello and greet {name}, whose name completes to ada, alan
+// and grace.
 func Everything(versions []string) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "everything", Title: "Everything", Version: "1.0.0"}, &mcp.ServerOptions{
 		Instructions:              "Call echo to hear yourself.",
 		CompletionHandler:         complete,
-		SubscribeHandler:          func(context.Context, *mcp.SubscribeRequest) error { return nil },
+		SubscribeHandler:          subscribable,
 		UnsubscribeHandler:        func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
 		SupportedProtocolVersions: versions,
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) {
@@ -79,6 +80,13 @@ func Everything(versions []string) *mcp.Server {
 	addResources(s)
 	addPrompts(s)
 	return s
+}
+
+func subscribable(_ context.Context, req *mcp.SubscribeRequest) error {
+	if strings.HasPrefix(req.Params.URI, "test://private") {
+		return errors.New("it is private")
+	}
+	return nil
 }
 
 func text(format string, args ...any) *mcp.CallToolResult {
