@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/ear"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
 // watchTimeout bounds one request to watch something.
-const watchTimeout = 10 * time.Second
+const watchTimeout = ear.Answered
 
 // A watch is what of a server is watched.
 type watch struct {
@@ -21,42 +22,12 @@ type watch struct {
 	asked, wanted drawbridge.Watched
 	// turn counts what was wanted; applied is the last turn that the server knows of, and refused what it did not take of it.
 	turn, applied int
-	refused       refusals
+	refused       ear.Refusals
 	// said is closed and made anew when turn grows, moved when applied does.
 	said, moved chan struct{}
 }
 
 func newWatch() watch { return watch{said: make(chan struct{}), moved: make(chan struct{})} }
-
-// refusals are what a server does not let be watched, and why.
-type refusals []drawbridge.UnwatchedError
-
-func (r refusals) what() (all drawbridge.Watched) {
-	for _, one := range r {
-		all.URIs, all.Tasks = append(all.URIs, one.What.URIs...), append(all.Tasks, one.What.Tasks...)
-	}
-	return all
-}
-
-// of gives those refusals that are about some of w, as far as they are.
-func (r refusals) of(w drawbridge.Watched) (out refusals) {
-	for _, one := range r {
-		if one.What = w.Within(one.What); !one.What.None() {
-			out = append(out, one)
-		}
-	}
-	return out
-}
-
-// final gives what is not worth another attempt: what the server itself said no to.
-func (r refusals) final() (out refusals) {
-	for _, one := range r {
-		if _, said := errors.AsType[*replyError](one.Err); said || !codeOf(one.Err).Retryable() {
-			out = append(out, one)
-		}
-	}
-	return out
-}
 
 // Watch says what of a server is watched: w is all of it, none ends it. It waits until the server has taken note; the watch
 // is established again whenever the server was away. A server of the legacy generation tells of its tasks unasked. The
@@ -115,11 +86,11 @@ func (e *endpoint) watched(ctx context.Context, step string, o *opening, turn in
 	}
 	for {
 		e.mu.Lock()
-		applied, refused, moved := e.watch.applied, e.watch.refused.of(fresh), e.watch.moved
+		applied, refused, moved := e.watch.applied, e.watch.refused.Of(fresh), e.watch.moved
 		e.mu.Unlock()
 		if applied >= turn {
 			if len(refused) > 0 {
-				return &drawbridge.UnwatchedError{What: refused.what(), Err: e.callFault(step, refused[0].Err)}
+				return &drawbridge.UnwatchedError{What: refused.What(), Err: e.callFault(step, refused[0].Err)}
 			}
 			return nil
 		}
@@ -142,7 +113,7 @@ type watcher struct {
 	// subscribed is what a legacy server knows.
 	subscribed map[string]bool
 	// ear listens to a modern one.
-	ear *ear
+	ear *ear.Ear
 	// told is closed when the server has taken note for the first time, or has refused to.
 	told  chan struct{}
 	first sync.Once
@@ -152,7 +123,7 @@ type watcher struct {
 func (e *endpoint) newWatcher(ctx context.Context, s *session) *watcher {
 	w := &watcher{ctx: ctx, e: e, s: s, subscribed: map[string]bool{}, told: make(chan struct{})}
 	if s.era == drawbridge.Modern {
-		w.ear = newEar(w)
+		w.ear = w.newEar()
 	}
 	return w
 }
@@ -216,20 +187,20 @@ func (s *session) mirrors() bool {
 // stop ends the listening.
 func (w *watcher) stop() {
 	if w.ear != nil {
-		w.ear.stop()
+		w.ear.Stop()
 	}
 }
 
 // apply has the server know what is watched, or begins to.
 func (w *watcher) apply() {
 	if w.ear != nil {
-		w.ear.turn()
+		w.ear.Turn()
 		return
 	}
 	wanted, turn := w.wanted()
 	refused := w.subscribe(wanted.URIs)
 	if !w.s.over() { // else the next session says
-		w.applied(turn, refused, refused.final().what())
+		w.applied(turn, refused, refused.Final().What())
 	}
 }
 
@@ -245,7 +216,7 @@ var errNoSubscriptions = &drawbridge.Fault{
 }
 
 // applied notes that the server knows of a turn, but for what it refused; gone is not wanted any more.
-func (w *watcher) applied(turn int, refused refusals, gone drawbridge.Watched) {
+func (w *watcher) applied(turn int, refused ear.Refusals, gone drawbridge.Watched) {
 	w.first.Do(func() { close(w.told) })
 	e := w.e
 	for _, one := range refused {
@@ -268,10 +239,10 @@ func (w *watcher) applied(turn int, refused refusals, gone drawbridge.Watched) {
 }
 
 // subscribe tells a legacy server the differences.
-func (w *watcher) subscribe(uris []string) (refused refusals) {
+func (w *watcher) subscribe(uris []string) (refused ear.Refusals) {
 	if !wire.Declares(wire.Get(w.s.capabilities, "resources"), "subscribe") {
 		if len(uris) > 0 {
-			refused = refusals{{What: drawbridge.Watched{URIs: uris}, Err: errNoSubscriptions}}
+			refused = ear.Refusals{refusal(uris, errNoSubscriptions)}
 		}
 		return refused
 	}
@@ -295,10 +266,25 @@ func (w *watcher) subscribe(uris []string) (refused refusals) {
 			continue
 		}
 		if err := tell(wire.MethodSubscribe, uri); err != nil {
-			refused = append(refused, drawbridge.UnwatchedError{What: drawbridge.Watched{URIs: []string{uri}}, Err: err})
+			refused = append(refused, refusal([]string{uri}, err))
 			continue
 		}
 		w.subscribed[uri] = true
 	}
 	return refused
+}
+
+// refusal is final where the server itself said no.
+func refusal(uris []string, err error) ear.Refusal {
+	a := answerOf(err)
+	return ear.Refusal{
+		UnwatchedError: drawbridge.UnwatchedError{What: drawbridge.Watched{URIs: uris}, Err: err}, Final: a.Said || !a.MayPass,
+	}
+}
+
+func answerOf(err error) ear.Answer {
+	reply, said := errors.AsType[*replyError](err)
+	return ear.Answer{
+		Said: said, MayPass: codeOf(err).Retryable(), Never: said && wire.ErrorCode(reply.object) == wire.CodeMethodNotFound,
+	}
 }

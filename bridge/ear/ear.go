@@ -1,24 +1,109 @@
-package bridge
+// Package ear has a stateless server tell of its changes: by a request that stays open, and gives way to another when
+// something else is watched.
+//
+// It promises that what the server refuses costs the rest nothing, and that no change is lost: the old request stays until
+// the server has said yes to the new one, or stays for good where it says no. Where there was neither for a moment, what is
+// watched counts as changed.
+package ear
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/bridge/hop"
+	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
-// An ear has a modern server tell of changes: by a request that stays open, and gives way to another when something else is
-// watched. The old one stays until the server has said yes to the new one, or stays for good where it says no. But on a pipe
-// the old one goes first: the reference servers keep what a connection listens to by connection, and forget all of it when
-// one request ends.
-type ear struct {
-	w      *watcher
+// A Refusal is something that a server does not let be watched, and why.
+type Refusal struct {
+	drawbridge.UnwatchedError
+	// Final says that another attempt is of no use.
+	Final bool
+}
+
+// Refusals are what a server refused of what is wanted.
+type Refusals []Refusal
+
+// What gives all that is refused.
+func (r Refusals) What() (all drawbridge.Watched) {
+	for _, one := range r {
+		all.URIs, all.Tasks = append(all.URIs, one.What.URIs...), append(all.Tasks, one.What.Tasks...)
+	}
+	return all
+}
+
+// Of gives the Refusals of some of w, as far as they are.
+func (r Refusals) Of(w drawbridge.Watched) (out Refusals) {
+	for _, one := range r {
+		if one.What = w.Within(one.What); !one.What.None() {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// Final gives what another attempt is of no use for.
+func (r Refusals) Final() (out Refusals) {
+	for _, one := range r {
+		if one.Final {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// An Answer is what to make of the error that a request ended with.
+type Answer struct {
+	// Said is for what the server itself said, MayPass for what may be otherwise the next time, Never for a server that
+	// does not know the request.
+	Said, MayPass, Never bool
+}
+
+// Options are what an ear needs; all of them but Settle and Missed must be there.
+type Options struct {
+	// Listen sends a request to be told of the changes of all lists, and of what is watched, and waits for its end.
+	Listen func(ctx context.Context, w drawbridge.Watched, in link.Handler) error
+	// Sort says what to make of an error of Listen.
+	Sort func(error) Answer
+	// Handler hears what the server says.
+	Handler link.Handler
+	// Lists says that the server tells when its lists change.
+	Lists bool
+	// Settle is for a server that forgets all that its connection listens to when one request ends, as the reference
+	// servers do on a pipe: there the old request ends before the new one begins, and Settle waits until it has.
+	Settle func(ctx context.Context)
+	// Wanted gives what is watched, and counts how often that has changed.
+	Wanted func() (w drawbridge.Watched, turn int)
+	// Applied is told that the server knows of a turn but for what it refused, and how much of that is given up.
+	Applied func(turn int, refused Refusals, gone drawbridge.Watched)
+	// Missed is told that lists may have changed unheard.
+	Missed func()
+	// Over says that the connection is.
+	Over func() bool
+	// Logger is told of what nobody else hears of.
+	Logger *slog.Logger
+}
+
+// Answered is how long a server has to say yes or no to a request.
+const Answered = 10 * time.Second
+
+const (
+	// The pauses between requests that end double from the first to the last; one that was open as long as stayed counts
+	// as the first.
+	firstPause = 500 * time.Millisecond
+	lastPause  = 60 * time.Second
+	stayed     = time.Minute
+)
+
+// An Ear listens to one server. Its methods are for one goroutine.
+type Ear struct {
+	o      Options
 	ctx    context.Context
 	cancel context.CancelFunc
 	// turned has it look at what is wanted.
@@ -35,29 +120,34 @@ type ear struct {
 	deaf bool
 }
 
-func newEar(w *watcher) *ear {
-	r := &ear{w: w, turned: make(chan struct{}, 1)}
-	r.ctx, r.cancel = context.WithCancel(w.ctx)
+// New makes an ear that listens from the first Turn on, until ctx ends or Stop.
+func New(ctx context.Context, o Options) *Ear {
+	r := &Ear{o: o, turned: make(chan struct{}, 1)}
+	r.ctx, r.cancel = context.WithCancel(ctx)
 	return r
 }
 
-// turn has the ear look at what is wanted.
-func (r *ear) turn() {
-	signal(r.turned)
+// Turn has the ear look at what is wanted.
+func (r *Ear) Turn() {
+	select {
+	case r.turned <- struct{}{}:
+	default:
+	}
 	if !r.begun {
 		r.begun = true
 		r.work.Go(r.listen)
 	}
 }
 
-func (r *ear) stop() {
+// Stop ends the listening, and waits for the end.
+func (r *Ear) Stop() {
 	r.cancel()
 	r.work.Wait()
 }
 
 // listen listens until its end or the session's. What a server answers with an error that may pass, or ends by itself, is
 // begun again after a pause.
-func (r *ear) listen() {
+func (r *Ear) listen() {
 	defer func() {
 		if r.now != nil {
 			r.now.stop()
@@ -66,7 +156,7 @@ func (r *ear) listen() {
 	pause := firstPause
 	for {
 		complete := r.arrange()
-		if r.ctx.Err() != nil || r.w.s.over() {
+		if r.ctx.Err() != nil || r.o.Over() {
 			return
 		}
 		var over <-chan struct{}
@@ -84,7 +174,7 @@ func (r *ear) listen() {
 			if time.Since(r.now.began) > stayed {
 				pause = firstPause
 			}
-			r.w.e.log.Debug("a server stopped telling of its changes", "error", r.now.err)
+			r.o.Logger.Debug("a server stopped telling of its changes", "error", r.now.err)
 			r.now.stop()
 			r.now = nil
 		}
@@ -100,34 +190,34 @@ func (r *ear) listen() {
 }
 
 // arrange has the server tell of what is wanted, as far as it will. It says false where another attempt is due later.
-func (r *ear) arrange() (complete bool) {
-	wanted, turn := r.w.wanted()
-	var refused refusals
+func (r *Ear) arrange() (complete bool) {
+	wanted, turn := r.o.Wanted()
+	var refused Refusals
 	for {
-		left := wanted.Without(refused.what())
+		left := wanted.Without(refused.What())
 		switch {
 		case r.now != nil && same(left, r.taken):
 			return r.done(turn, refused)
-		case left.None() && (r.deaf || !r.tellsOfLists()):
+		case left.None() && (r.deaf || !r.o.Lists):
 			r.hush()
 			r.taken = drawbridge.Watched{}
 			return r.done(turn, refused)
 		}
 		h, err := r.ask(left)
 		switch {
-		case r.ctx.Err() != nil || r.w.s.over():
+		case r.ctx.Err() != nil || r.o.Over():
 			return false
 		case err == nil:
 			r.take(h, left)
 			if not := left.Without(r.taken); !not.None() {
-				refused = append(refused, drawbridge.UnwatchedError{What: not, Err: errNotAgreed})
+				refused = append(refused, Refusal{drawbridge.UnwatchedError{What: not, Err: errNotAgreed}, true})
 			}
-		case left.None() && codeOf(err).Retryable():
-			r.w.applied(turn, refused, drawbridge.Watched{}) // it refuses everything just now
+		case left.None() && r.o.Sort(err).MayPass:
+			r.o.Applied(turn, refused, drawbridge.Watched{}) // it refuses everything just now
 			return false
 		case left.None():
 			r.deaf = true
-			r.w.e.log.Info("a server does not tell of its changes", "error", err)
+			r.o.Logger.Info("a server does not tell of its changes", "error", err)
 		default:
 			refused = append(refused, r.blame(left, err)...)
 		}
@@ -135,20 +225,13 @@ func (r *ear) arrange() (complete bool) {
 }
 
 // done says that the server knows of a turn. It gives false where some of it is worth another attempt.
-func (r *ear) done(turn int, refused refusals) (complete bool) {
-	final := refused.final()
-	r.w.applied(turn, refused, final.what())
+func (r *Ear) done(turn int, refused Refusals) (complete bool) {
+	final := refused.Final()
+	r.o.Applied(turn, refused, final.What())
 	return len(final) == len(refused)
 }
 
 func same(a, b drawbridge.Watched) bool { return a.Without(b).None() && b.Without(a).None() }
-
-// tellsOfLists says whether the server declares that it tells when its lists change.
-func (r *ear) tellsOfLists() bool {
-	return slices.ContainsFunc([]string{"tools", "prompts", "resources"}, func(kind string) bool {
-		return wire.Declares(wire.Get(r.w.s.capabilities, kind), "listChanged")
-	})
-}
 
 var errNotAgreed = &drawbridge.Fault{
 	Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: "the server does not let this be watched",
@@ -156,7 +239,7 @@ var errNotAgreed = &drawbridge.Fault{
 
 // take puts a request in the place of the one before. The lists are asked for again, and where there was a time without
 // either request, what is watched counts as updated: nobody knows what was missed.
-func (r *ear) take(h *hearing, asked drawbridge.Watched) {
+func (r *Ear) take(h *hearing, asked drawbridge.Watched) {
 	before := r.taken
 	gap := r.now == nil
 	if !gap {
@@ -167,22 +250,22 @@ func (r *ear) take(h *hearing, asked drawbridge.Watched) {
 		r.heard = true
 		return
 	}
-	signal(r.w.e.changed)
+	r.o.Missed()
 	if gap {
 		for _, uri := range r.taken.Within(before).URIs {
-			h.s.Notify(wire.NoteResourceUpdated, wire.Apply(nil, wire.Put(wire.Quote(uri), "uri")))
+			h.in.Notify(wire.NoteResourceUpdated, wire.Apply(nil, wire.Put(wire.Quote(uri), "uri")))
 		}
 	}
 }
 
 // blame says what of a refused request it is refused for: of what is new since the last yes, if there is anything.
-func (r *ear) blame(asked drawbridge.Watched, err error) refusals {
+func (r *Ear) blame(asked drawbridge.Watched, err error) Refusals {
 	suspects := asked.Without(r.taken)
 	if suspects.None() {
 		suspects = asked
 	}
-	all := refusals{{What: suspects, Err: err}}
-	if reply, ok := errors.AsType[*replyError](err); !ok || wire.ErrorCode(reply.object) == wire.CodeMethodNotFound || r.isBusy(err) {
+	all := Refusals{r.refusal(suspects, err)}
+	if a := r.o.Sort(err); !a.Said || a.Never || r.isBusy(err) {
 		return all
 	}
 	if found := r.sift(suspects, err); len(found) > 0 {
@@ -191,9 +274,14 @@ func (r *ear) blame(asked drawbridge.Watched, err error) refusals {
 	return all
 }
 
+func (r *Ear) refusal(what drawbridge.Watched, err error) Refusal {
+	a := r.o.Sort(err)
+	return Refusal{drawbridge.UnwatchedError{What: what, Err: err}, a.Said || !a.MayPass}
+}
+
 // isBusy says whether a server that gave an error which may pass refuses what nobody could object to as well.
-func (r *ear) isBusy(err error) bool {
-	if !codeOf(err).Retryable() || !r.tellsOfLists() {
+func (r *Ear) isBusy(err error) bool {
+	if !r.o.Sort(err).MayPass || !r.o.Lists {
 		return false
 	}
 	h, err := r.ask(drawbridge.Watched{})
@@ -205,9 +293,9 @@ func (r *ear) isBusy(err error) bool {
 }
 
 // sift asks for ever smaller parts of what is refused with err together, and gives what is refused by itself.
-func (r *ear) sift(suspects drawbridge.Watched, err error) (found refusals) {
+func (r *Ear) sift(suspects drawbridge.Watched, err error) (found Refusals) {
 	if len(suspects.URIs)+len(suspects.Tasks) == 1 {
-		return refusals{{What: suspects, Err: err}}
+		return Refusals{r.refusal(suspects, err)}
 	}
 	uris, tasks := len(suspects.URIs)/2, (len(suspects.Tasks)+len(suspects.URIs)%2)/2
 	for _, half := range []drawbridge.Watched{
@@ -215,7 +303,7 @@ func (r *ear) sift(suspects drawbridge.Watched, err error) (found refusals) {
 	} {
 		h, err := r.ask(half)
 		switch {
-		case r.ctx.Err() != nil || r.w.s.over():
+		case r.ctx.Err() != nil || r.o.Over():
 			return nil
 		case err != nil:
 			found = append(found, r.sift(half, err)...)
@@ -228,12 +316,12 @@ func (r *ear) sift(suspects drawbridge.Watched, err error) (found refusals) {
 }
 
 // ask begins a request, and waits until the server says yes or no.
-func (r *ear) ask(wanted drawbridge.Watched) (*hearing, error) {
-	if r.w.e.row.URL == "" {
+func (r *Ear) ask(wanted drawbridge.Watched) (*hearing, error) {
+	if r.o.Settle != nil {
 		r.hush()
 	}
 	h := r.start(wanted)
-	timer := time.NewTimer(watchTimeout)
+	timer := time.NewTimer(Answered)
 	defer timer.Stop()
 	select {
 	case <-h.acked:
@@ -246,19 +334,18 @@ func (r *ear) ask(wanted drawbridge.Watched) (*hearing, error) {
 		h.stop()
 		return nil, context.DeadlineExceeded
 	}
-	switch {
-	case isClosed(h.acked):
+	select {
+	case <-h.acked:
 		return h, nil // it is over already: that is seen to later
-	case h.err == nil:
-		return nil, errUnheard
+	default:
+		return nil, cmp.Or(h.err, errUnheard)
 	}
-	return nil, h.err
 }
 
 var errUnheard = errors.New("the server ended the request at once")
 
 // hush ends the request that is open.
-func (r *ear) hush() {
+func (r *Ear) hush() {
 	if r.now != nil {
 		r.now.stop()
 		r.now = nil
@@ -266,21 +353,15 @@ func (r *ear) hush() {
 	}
 }
 
-// settle waits until a server on a pipe has seen to the end of a request: when it answers the next.
-func (r *ear) settle() {
-	if r.w.e.row.URL != "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(r.ctx, listenFirst)
-	defer cancel()
-	if _, err := r.w.s.request(ctx, wire.MethodDiscover, r.w.s.ours(nil)); err != nil {
-		r.w.e.log.Debug("a server did not say that it is there", "error", err)
+func (r *Ear) settle() {
+	if r.o.Settle != nil {
+		r.o.Settle(r.ctx)
 	}
 }
 
 // A hearing is one listening request.
 type hearing struct {
-	s      *session
+	in     link.Handler
 	cancel context.CancelFunc
 	began  time.Time
 	asked  drawbridge.Watched
@@ -293,18 +374,14 @@ type hearing struct {
 	err  error
 }
 
-func (r *ear) start(wanted drawbridge.Watched) *hearing {
-	h := &hearing{s: r.w.s, began: time.Now(), asked: wanted, acked: make(chan struct{}), over: make(chan struct{})}
+func (r *Ear) start(wanted drawbridge.Watched) *hearing {
+	h := &hearing{in: r.o.Handler, began: time.Now(), asked: wanted, acked: make(chan struct{}), over: make(chan struct{})}
 	var ctx context.Context
 	ctx, h.cancel = context.WithCancel(r.ctx)
 	r.work.Go(func() {
 		defer close(h.over)
 		defer h.cancel()
-		m, err := h.s.conn.Do(ctx, wire.MethodListen, r.params(wanted), h)
-		if err == nil && m.Error != nil {
-			err = &replyError{m.Error}
-		}
-		h.err = err
+		h.err = r.o.Listen(ctx, wanted, h)
 	})
 	return h
 }
@@ -317,7 +394,7 @@ func (h *hearing) stop() {
 // Notify passes on what the server says, but for the first: that it listens, and to what of it.
 func (h *hearing) Notify(method string, params json.RawMessage) {
 	if method != wire.NoteListenAck {
-		h.s.Notify(method, params)
+		h.in.Notify(method, params)
 		return
 	}
 	h.once.Do(func() {
@@ -328,7 +405,7 @@ func (h *hearing) Notify(method string, params json.RawMessage) {
 
 // Ask is not for a server that speaks by a listening request.
 func (h *hearing) Ask(ctx context.Context, method string, params json.RawMessage) (result, errorObject json.RawMessage) {
-	return h.s.Ask(ctx, method, params)
+	return h.in.Ask(ctx, method, params)
 }
 
 // notAgreed gives what an acknowledgement leaves out. Of tasks it need not speak: they are an extension's.
@@ -343,34 +420,4 @@ func notAgreed(asked drawbridge.Watched, agreed json.RawMessage) drawbridge.Watc
 		}
 	}
 	return drawbridge.Watched{URIs: asked.URIs}.Without(drawbridge.Watched{URIs: uris})
-}
-
-// extensionTasks is what a client declares that hears of tasks (SEP-2663).
-const extensionTasks = "io.modelcontextprotocol/tasks"
-
-func (r *ear) params(wanted drawbridge.Watched) json.RawMessage {
-	out := []byte(`{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true`)
-	out = appendTexts(out, `,"resourceSubscriptions":`, wanted.URIs)
-	out = appendTexts(out, `,"taskIds":`, wanted.Tasks)
-	h := r.w.e.hop(r.w.s.version)
-	if len(wanted.Tasks) > 0 {
-		h.Capabilities = wire.Apply(h.Capabilities, wire.Put(json.RawMessage("{}"), "extensions", extensionTasks))
-	}
-	return hop.ToModern(wire.Apply(nil, wire.Put(append(out, '}'), "notifications")), h)
-}
-
-// appendTexts appends a member with a list of texts, where there are any.
-func appendTexts(dst []byte, member string, texts []string) []byte {
-	if len(texts) == 0 {
-		return dst
-	}
-	for i, text := range texts {
-		if i == 0 {
-			dst = append(append(dst, member...), '[')
-		} else {
-			dst = append(dst, ',')
-		}
-		dst = wire.AppendQuoted(dst, text)
-	}
-	return append(dst, ']')
 }
