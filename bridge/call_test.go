@@ -327,13 +327,14 @@ func TestLevels(t *testing.T) {
 		set("two", "alert")
 		r.call(echo(talker("two")))
 		r.EndSession("one")
+		synctest.Wait()
 		set("", "emergency")
 		var got []string
 		for _, p := range r.fake.params(wire.MethodSetLevel) {
 			got = append(got, wire.GetText(p, "level"))
 		}
-		// The home; then, at once, the home and the session of one; the session of two; the home, which has heard of debug.
-		if want := "error debug debug alert alert"; strings.Join(got, " ") != want {
+		// The home; then, at once, the home and the session of one; the session of two; the home, twice quieter.
+		if want := "error debug debug alert error alert"; strings.Join(got, " ") != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		if err := r.SetLevel(t.Context(), "", "loud"); err == nil {
