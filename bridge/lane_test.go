@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -221,28 +220,4 @@ func TestAResultAsksOnlyWhatItsCallerDeclared(t *testing.T) {
 			t.Error(f)
 		}
 	})
-}
-
-// TestManyQuestionsAreNamedInOnePass compares what a hundred times as many questions cost.
-func TestManyQuestionsAreNamedInOnePass(t *testing.T) {
-	asking := func(n int) json.RawMessage {
-		out := []byte(`{"resultType":"input_required","inputRequests":{`)
-		for i := range n {
-			if i > 0 {
-				out = append(out, ',')
-			}
-			out = fmt.Appendf(out, `"%d":{"method":"elicitation/create","params":{"message":"?"}}`, i)
-		}
-		return append(out, "}}"...)
-	}
-	cost := func(result json.RawMessage) float64 {
-		return float64(testing.Benchmark(func(b *testing.B) {
-			for b.Loop() {
-				talk.NamedIn("up", result)
-			}
-		}).NsPerOp())
-	}
-	if few, many := cost(asking(30)), cost(asking(3000)); many > 1000*few {
-		t.Errorf("a hundred times as many questions cost %.0f times as much", many/few)
-	}
 }

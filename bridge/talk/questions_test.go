@@ -1,6 +1,8 @@
-package bridge
+package talk_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
@@ -29,5 +31,29 @@ func TestNamed(t *testing.T) {
 		if got := string(talk.NamedIn("up", []byte(in))); got != want {
 			t.Errorf("got\n%s, want\n%s", got, want)
 		}
+	}
+}
+
+// TestManyQuestionsAreNamedInOnePass compares what a hundred times as many questions cost.
+func TestManyQuestionsAreNamedInOnePass(t *testing.T) {
+	asking := func(n int) json.RawMessage {
+		out := []byte(`{"resultType":"input_required","inputRequests":{`)
+		for i := range n {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = fmt.Appendf(out, `"%d":{"method":"elicitation/create","params":{"message":"?"}}`, i)
+		}
+		return append(out, "}}"...)
+	}
+	cost := func(result json.RawMessage) float64 {
+		return float64(testing.Benchmark(func(b *testing.B) {
+			for b.Loop() {
+				talk.NamedIn("up", result)
+			}
+		}).NsPerOp())
+	}
+	if few, many := cost(asking(30)), cost(asking(3000)); many > 1000*few {
+		t.Errorf("a hundred times as many questions cost %.0f times as much", many/few)
 	}
 }
