@@ -221,3 +221,30 @@ func TestAResultAsksOnlyWhatItsCallerDeclared(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatAClientSaysOnItsOwnReachesTheServersItIsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(wire.MethodInitialize, always(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"extensions":{"com.acme/x":{}}},"serverInfo":{"name":"fake","version":"1"}}`))
+		r := newRig(t, f, Options{})
+		c := talker("one")
+		c.Capabilities = json.RawMessage(`{"roots":{},"extensions":{"com.acme/x":{}}}`)
+		r.call(echo(c))
+		r.call(echo(talker("two"))) // who declares neither
+		for _, session := range []string{"one", "two", ""} {
+			for _, method := range []string{wire.NoteRootsChanged, "notifications/acme/moved", wire.NoteInitialized, wire.NoteTaskStatus, wire.NoteToolsChanged} {
+				r.Tell(t.Context(), session, method, json.RawMessage(`{"of":"`+session+`"}`))
+			}
+		}
+		synctest.Wait()
+		for method, want := range map[string]string{wire.NoteRootsChanged: `{"of":"one"}`, "notifications/acme/moved": `{"of":"one"}`, wire.NoteTaskStatus: "", wire.NoteToolsChanged: ""} {
+			var heard []string
+			for _, params := range f.params(method) {
+				heard = append(heard, string(params))
+			}
+			if got := strings.Join(heard, " "); got != want {
+				t.Errorf("%s: the server heard %q, want %q", method, got, want)
+			}
+		}
+	})
+}

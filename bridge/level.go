@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -113,20 +114,21 @@ func (e *endpoint) live() []*session {
 	return live
 }
 
-// RootsChanged tells the servers that have a session of their own for the caller with that session that its roots have
-// changed: they ask for them anew. A server that cannot be told within a few seconds is passed over.
-func (f *Fleet) RootsChanged(ctx context.Context, session string) {
+// Tell passes a notification of the caller with that session on to the servers that it is for: those that have a session of
+// their own for the caller. A server that cannot be told within a few seconds is passed over.
+func (f *Fleet) Tell(ctx context.Context, session, method string, params json.RawMessage) {
 	ctx, cancel := context.WithTimeout(ctx, levelTimeout)
 	defer cancel()
 	var work sync.WaitGroup
 	for _, e := range f.all() {
 		for _, s := range e.live() {
-			if session == "" || s.key.session != session || s.era != drawbridge.Legacy {
+			theirs := session != "" && s.key.session == session && s.era == drawbridge.Legacy && s.opener != nil
+			if !theirs || !wire.MayTell(s.opener.Caller.Capabilities, s.capabilities, method) {
 				continue
 			}
 			work.Go(func() {
-				if err := s.conn.Notify(ctx, wire.NoteRootsChanged, nil); err != nil {
-					e.log.Info("a server was not told of changed roots", "error", err)
+				if err := s.conn.Notify(ctx, method, params); err != nil {
+					e.log.Info("a server was not told what its client said", "error", err)
 				}
 			})
 		}

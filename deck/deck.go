@@ -34,8 +34,9 @@ type Upstream interface {
 	// callers share is asked for the most that any of them wants.
 	SetLevel(ctx context.Context, session, level string) error
 
-	// RootsChanged tells the servers that have a session of their own for the caller with that session.
-	RootsChanged(ctx context.Context, session string)
+	// Tell passes a notification on to the servers that have a session of their own for the caller with that session, and
+	// that it is for.
+	Tell(ctx context.Context, session, method string, params json.RawMessage)
 
 	// EndSession closes what was opened for the caller with that session, and forgets its level.
 	EndSession(session string)

@@ -69,8 +69,10 @@ func (f *fake) SetLevel(_ context.Context, session, level string) error {
 	return nil
 }
 
-func (f *fake) RootsChanged(_ context.Context, session string) { f.hear("roots %q", session) }
-func (f *fake) EndSession(session string)                      { f.hear("end %q", session) }
+func (f *fake) Tell(_ context.Context, session, method string, params json.RawMessage) {
+	f.hear("tell %q %s%s", session, method, params)
+}
+func (f *fake) EndSession(session string) { f.hear("end %q", session) }
 
 // memory is a journal in memory.
 type memory struct {

@@ -46,8 +46,8 @@ func TestAServerHearsOfAWatchedResourceOnce(t *testing.T) {
 		{unsubscribe(none, "r://2"), nil},
 		{unsubscribe(one, "r://1"), []string{"watch a []"}},
 		{func() error { d.EndSession(none); return nil }, nil},
-		{func() error { d.RootsChanged(t.Context(), two); return nil }, []string{`roots "2"`}},
-		{func() error { d.RootsChanged(t.Context(), none); return nil }, nil},
+		{func() error { d.Tell(t.Context(), two, wire.NoteRootsChanged, nil); return nil }, []string{`tell "2" notifications/roots/list_changed`}},
+		{func() error { d.Tell(t.Context(), none, wire.NoteRootsChanged, nil); return nil }, nil},
 	} {
 		if err := s.do(); err != nil {
 			t.Errorf("step %d: %v", i, err)

@@ -3,6 +3,7 @@ package deck
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -195,10 +196,11 @@ func (d *Deck) unwatchAt(ctx context.Context, server drawbridge.ServerID, subs [
 	return d.up.Watch(ctx, server, d.watches.watchedOf(server))
 }
 
-// RootsChanged passes on that the caller's roots have changed. A caller without a session has told nobody of any.
-func (d *Deck) RootsChanged(ctx context.Context, caller drawbridge.Caller) {
+// Tell passes on a notification of the caller's: that its roots have changed, or what an extension has. A caller without a
+// session has nobody who knows it.
+func (d *Deck) Tell(ctx context.Context, caller drawbridge.Caller, method string, params json.RawMessage) {
 	if caller.Session != "" {
-		d.up.RootsChanged(ctx, caller.Session)
+		d.up.Tell(ctx, caller.Session, method, params)
 	}
 }
 

@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -53,7 +54,7 @@ func (*none) Mount(context.Context, drawbridge.ServerID) (drawbridge.Listing, er
 func (*none) Attempted(context.Context, drawbridge.ServerID) error                 { return absent() }
 func (*none) Watch(context.Context, drawbridge.ServerID, drawbridge.Watched) error { return absent() }
 func (*none) SetLevel(context.Context, string, string) error                       { return nil }
-func (*none) RootsChanged(context.Context, string)                                 {}
+func (*none) Tell(context.Context, string, string, json.RawMessage)                {}
 func (*none) EndSession(string)                                                    {}
 func (*none) Add(config.Server) error                                              { return nil }
 func (*none) Remove(context.Context, drawbridge.ServerID) error                    { return nil }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"slices"
 	"strings"
@@ -268,9 +269,9 @@ func (s *starter) SetLevel(ctx context.Context, session, level string) error {
 	return s.fleet.SetLevel(ctx, session, level)
 }
 
-// RootsChanged passes on that a caller's roots have changed.
-func (s *starter) RootsChanged(ctx context.Context, session string) {
-	s.fleet.RootsChanged(ctx, session)
+// Tell passes on a notification of a caller's.
+func (s *starter) Tell(ctx context.Context, session, method string, params json.RawMessage) {
+	s.fleet.Tell(ctx, session, method, params)
 }
 
 // EndSession passes the end of a session on.

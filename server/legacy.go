@@ -9,12 +9,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
-// A rootsDeck is a deck that wants to know when a caller's roots have changed.
-type rootsDeck interface {
-	RootsChanged(ctx context.Context, caller drawbridge.Caller)
+// A toldDeck is a deck that wants to know what its callers say on their own: that their roots have changed.
+type toldDeck interface {
+	Tell(ctx context.Context, caller drawbridge.Caller, method string, params json.RawMessage)
 }
 
-var _ rootsDeck = (*deck.Deck)(nil)
+var _ toldDeck = (*deck.Deck)(nil)
 
 // legacy answers a request of a stateful client, but for initialize, which makes the session.
 func (s *Server) legacy(ctx context.Context, c *session, m wire.Message, voice voice) reply {
@@ -82,9 +82,10 @@ func (s *Server) noted(ctx context.Context, c *session, m wire.Message) {
 	switch m.Method {
 	case wire.NoteCancelled:
 		c.flights.cancel(m.Params)
-	case wire.NoteRootsChanged:
-		if d, ok := s.deck.(rootsDeck); ok {
-			d.RootsChanged(ctx, c.caller)
+	case wire.NoteInitialized:
+	default:
+		if d, ok := s.deck.(toldDeck); ok {
+			d.Tell(ctx, c.caller, m.Method, m.Params)
 		}
 	}
 }

@@ -366,18 +366,21 @@ func TestLegacyCancel(t *testing.T) {
 	}
 }
 
-// A rootsFake is a deck that wants to know of changed roots.
-type rootsFake struct{ *fakeDeck }
+// A toldFake is a deck that wants to know what its callers say on their own.
+type toldFake struct{ *fakeDeck }
 
-func (d rootsFake) RootsChanged(_ context.Context, caller drawbridge.Caller) {
-	_ = d.note("roots changed", caller.Protocol)
+func (d toldFake) Tell(_ context.Context, caller drawbridge.Caller, method string, params json.RawMessage) {
+	_ = d.note(method, caller.Protocol+string(params))
 }
 
-func TestRootsChanged(t *testing.T) {
-	d := rootsFake{newFakeDeck()}
+func TestWhatClientsSayOnTheirOwn(t *testing.T) {
+	d := toldFake{newFakeDeck()}
 	c := connect(t, serveHTTP(t, d, Options{}), "2025-11-25", `{"roots":{"listChanged":true}}`)
 	c.do(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
-	if diff := cmp.Diff([]string{"roots changed 2025-11-25"}, d.noted()); diff != "" {
+	c.do(`{"jsonrpc":"2.0","method":"notifications/acme/moved","params":{"n":1.0}}`)
+	c.do(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
+	want := []string{"notifications/roots/list_changed 2025-11-25", `notifications/acme/moved 2025-11-25{"n":1.0}`}
+	if diff := cmp.Diff(want, d.noted()); diff != "" {
 		t.Errorf("the deck was told (-want +got):\n%s", diff)
 	}
 }

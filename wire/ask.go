@@ -41,6 +41,22 @@ func MayAskBy(client, server json.RawMessage, method string, params json.RawMess
 	return ForeignMethod(method) && ShareForeign(client, server)
 }
 
+// MayTell says whether a notification of a client with these capabilities is for a server with those: that its roots have
+// changed, how a task goes that it made of the server's request, and what an extension has that both declare.
+func MayTell(client, server json.RawMessage, method string) bool {
+	switch method {
+	case NoteRootsChanged:
+		return Declares(client, "roots")
+	case NoteTaskStatus:
+		return Declares(client, "tasks")
+	}
+	about, ours := strings.CutPrefix(method, "notifications/")
+	if ours && (about == "initialized" || about == "cancelled" || about == "progress" || about == "message") {
+		return false
+	}
+	return ForeignMethod(about) && ShareForeign(client, server)
+}
+
 // MayAsk says whether a client with these capabilities may be sent a request: sampling, elicitation or roots. An
 // elicitation by URL needs "url" in elicitation, one by form "form", or nothing at all: an empty object is what clients
 // declared when forms were all there was. Sampling with tools needs "tools" in sampling.
