@@ -72,7 +72,7 @@ func (v *view) links(server drawbridge.ServerID, result json.RawMessage) bool {
 
 // given remembers a link of the server to a URI that nobody lists, and gives the URI that leads the caller there.
 func (d *Deck) given(v *view, caller drawbridge.Caller, server drawbridge.ServerID, own string) string {
-	if _, known := v.named(caller, own); known {
+	if _, known := v.named(caller, own); known || own == "" {
 		return own
 	}
 	if owner := d.links.Give(caller.Principal, server, own); owner == server || d.maker.naming == Bare {

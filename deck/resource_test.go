@@ -218,16 +218,18 @@ func FuzzLinks(f *testing.F) {
 		if wire.Valid(result) != nil {
 			t.Skip()
 		}
-		d := open(t, &fake{}, Options{}, library("a", []string{"same://x"}, nil), library("b", []string{"same://x"}, nil))
+		fresh := func() *Deck {
+			return open(t, &fake{}, Options{}, library("a", []string{"same://x"}, nil), library("b", []string{"same://x"}, nil))
+		}
 		for _, method := range []string{wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead} {
-			got := d.linked(ada, method, "b", result)
+			got := fresh().linked(ada, method, "b", result)
 			if err := wire.Valid(got); err != nil {
 				t.Errorf("%s: %s becomes %s: %v", method, text, got, err)
 			}
 			if !strings.Contains(text, "same") && !strings.Contains(text, `\`) && string(got) != text {
 				t.Errorf("%s: %s becomes %s", method, text, got)
 			}
-			if got := d.linked(ada, method, "a", result); string(got) != text {
+			if got := fresh().linked(ada, method, "a", result); string(got) != text {
 				t.Errorf("%s: of the first server %s becomes %s", method, text, got)
 			}
 		}
