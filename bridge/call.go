@@ -65,12 +65,7 @@ const sandboxed = "sandboxed"
 // mayAsk says whether the server may ask a stateless caller in a way that the caller's generation has no words for: it
 // is, or may turn out to be, of the stateful one, and the caller has something that may be asked.
 func (e *endpoint) mayAsk(c drawbridge.Caller) bool {
-	if !canBeAsked(c) {
-		return false
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return !e.era.Has(drawbridge.Modern)
+	return canBeAsked(c) && !e.speaks(drawbridge.Modern)
 }
 
 // declared gives what the server was last known to declare.
@@ -194,7 +189,10 @@ func (s *session) do(ctx context.Context, call drawbridge.Call) (json.RawMessage
 		return nil, &replyError{m.Error}
 	}
 	result := hop.FromServer(m.Result)
-	if call.Caller.Era == drawbridge.Modern && s.era == drawbridge.Modern && talk.AsksInput(result) {
+	if !talk.AsksInput(result) {
+		return result, nil
+	}
+	if call.Caller.Era == drawbridge.Modern && s.era == drawbridge.Modern {
 		if method, found := talk.Undeclared(call.Caller.Capabilities, s.e.declared(), result); found {
 			return nil, &drawbridge.Fault{
 				Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError,

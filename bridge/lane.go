@@ -32,8 +32,9 @@ const (
 	besideIdle = time.Minute
 )
 
-// keyFor says which session a call belongs on. It is the home where the server's era is not known yet. It needs mu.
-func (e *endpoint) keyFor(call drawbridge.Call) key {
+// keyFor says which session a call belongs on, for a client of that kind. It is the home where the server's era is not
+// known yet. It needs mu.
+func (e *endpoint) keyFor(call drawbridge.Call, kind string) key {
 	if e.era == 0 {
 		return e.homeKey()
 	}
@@ -50,50 +51,47 @@ func (e *endpoint) keyFor(call drawbridge.Call) key {
 	}
 	switch {
 	case e.row.Isolate == "session" && c.Session == "":
-		k.client, k.lane, k.once = clientOf(c), 1, true // its caller is one call
+		k.client, k.lane, k.once = kind, 1, true // its caller is one call
 	case e.row.Isolate == "session":
 		k.session = c.Session
 	case k.era == drawbridge.Modern:
+	case kind != "":
+		k.client, k.principal = kind, c.Principal
+		if canBeAsked(c) || e.hearsLog(call) {
+			k.lane = 1
+		}
 	case c.Era == drawbridge.Legacy && c.Session != "" && (canBeAsked(c) || speaksForItself(c) || e.hearsLog(call)):
 		k.session = c.Session
-	case c.Era == drawbridge.Modern && (canBeAsked(c) || e.hearsLog(call)):
-		k.client = clientOf(c)
-		k.principal = c.Principal
-		k.lane = 1
-	case c.Era == drawbridge.Modern && speaksForItself(c):
-		k.client = clientOf(c)
-		k.principal = c.Principal
 	}
-	if k.session == "" && k.client == "" && k.principal == e.fleet.o.Principal && k.era == e.homeEra() {
+	if !k.beside() && k.principal == e.fleet.o.Principal && k.era == e.homeEra() {
 		return e.homeKey()
 	}
 	return k
 }
 
-// clientOf tells kinds of stateless client apart: by what they say of themselves, however they write it. It is not empty.
-func clientOf(c drawbridge.Caller) string {
+// kindOf tells kinds of stateless client apart, for those who may need a session of their kind: by what they say of
+// themselves, however they write it. It is empty for others.
+func (e *endpoint) kindOf(call drawbridge.Call) string {
+	c := call.Caller
+	isolated := e.row.Isolate == "session" && c.Session == ""
+	declares := c.Era == drawbridge.Modern && (canBeAsked(c) || speaksForItself(c) || e.hearsLog(call))
+	if !isolated && (!declares || e.speaks(drawbridge.Modern)) {
+		return ""
+	}
 	h := sha256.New()
 	for _, said := range []json.RawMessage{c.Client, c.Capabilities} {
-		said = canonical(said)
+		said = wire.Canonical(said)
 		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(said))))
 		h.Write(said)
 	}
 	return string(h.Sum(nil))
 }
 
-// canonical writes a JSON value so that two values which mean the same are the same bytes.
-func canonical(raw json.RawMessage) []byte {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	if dec.Decode(&v) != nil {
-		return raw
-	}
-	out, err := json.Marshal(v)
-	if err != nil {
-		return raw
-	}
-	return out
+// speaks says whether the server is known to speak a generation.
+func (e *endpoint) speaks(era drawbridge.Era) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.era.Has(era)
 }
 
 // mostBeside is how many sessions of a crowd there may be.
@@ -237,12 +235,13 @@ func (e *endpoint) borrow(ctx context.Context, call drawbridge.Call, step string
 		}
 	}()
 	var patience time.Time // the end of the wait for a lane, once there is one
+	kind := e.kindOf(call)
 	for tries := 0; tries < mostTries; {
 		if err := ctx.Err(); err != nil {
 			return nil, e.unsent(step, err)
 		}
 		e.mu.Lock()
-		k, free := e.keyFor(call), true
+		k, free := e.keyFor(call, kind), true
 		if k.lane > 0 && mine.lane == 0 {
 			mine, free = e.claim(k)
 		}

@@ -48,32 +48,16 @@ func (s *session) settle(ctx context.Context) {
 	}
 }
 
-// extensionTasks is what a client declares that hears of tasks (SEP-2663).
-const extensionTasks = "io.modelcontextprotocol/tasks"
-
+// listenParams asks for the changes of all lists, and for what is watched.
 func (s *session) listenParams(wanted drawbridge.Watched) json.RawMessage {
 	out := []byte(`{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true`)
-	out = appendTexts(out, `,"resourceSubscriptions":`, wanted.URIs)
-	out = appendTexts(out, `,"taskIds":`, wanted.Tasks)
+	if len(wanted.URIs) > 0 {
+		out = wire.AppendTexts(append(out, `,"resourceSubscriptions":`...), wanted.URIs...)
+	}
 	h := s.e.hop(s.version)
 	if len(wanted.Tasks) > 0 {
-		h.Capabilities = wire.Apply(h.Capabilities, wire.Put(json.RawMessage("{}"), "extensions", extensionTasks))
+		out = wire.AppendTexts(append(out, `,"taskIds":`...), wanted.Tasks...)
+		h.Capabilities = wire.Apply(h.Capabilities, wire.Put(json.RawMessage("{}"), "extensions", wire.ExtensionTasks))
 	}
 	return hop.ToModern(wire.Apply(nil, wire.Put(append(out, '}'), "notifications")), h)
-}
-
-// appendTexts appends a member with a list of texts, where there are any.
-func appendTexts(dst []byte, member string, texts []string) []byte {
-	if len(texts) == 0 {
-		return dst
-	}
-	for i, text := range texts {
-		if i == 0 {
-			dst = append(append(dst, member...), '[')
-		} else {
-			dst = append(dst, ',')
-		}
-		dst = wire.AppendQuoted(dst, text)
-	}
-	return append(dst, ']')
 }

@@ -401,5 +401,5 @@ func (d *Deck) record(ctx context.Context, batch []ledger.Entry) error {
 
 // sameMeaning says whether two JSON objects say the same.
 func sameMeaning(a, b json.RawMessage) bool {
-	return sameBytes(a, b) || bytes.Equal(seal.Canonical(a), seal.Canonical(b))
+	return sameBytes(a, b) || bytes.Equal(wire.Canonical(a), wire.Canonical(b))
 }

@@ -153,23 +153,12 @@ func agreed(lists changes, uris, tasks []string) json.RawMessage {
 		out = wire.Apply(out, wire.Put(yes, "resourcesListChanged"))
 	}
 	if len(uris) > 0 {
-		out = wire.Apply(out, wire.Put(texts(uris), "resourceSubscriptions"))
+		out = wire.Apply(out, wire.Put(wire.AppendTexts(nil, uris...), "resourceSubscriptions"))
 	}
 	if len(tasks) > 0 {
-		out = wire.Apply(out, wire.Put(texts(tasks), "taskIds"))
+		out = wire.Apply(out, wire.Put(wire.AppendTexts(nil, tasks...), "taskIds"))
 	}
 	return out
-}
-
-func texts(all []string) json.RawMessage {
-	list := []byte{'['}
-	for i, text := range all {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = wire.AppendQuoted(list, text)
-	}
-	return append(list, ']')
 }
 
 // acknowledgement is the first message of the stream, farewell the answer to the request when we end it.

@@ -74,16 +74,7 @@ func unsupported(requested string) reply {
 	return failure(wire.CodeUnsupportedVersion, "Unsupported protocol version", append(data, '}'))
 }
 
-func versionList() json.RawMessage {
-	list := []byte{'['}
-	for i, v := range versions() {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = wire.AppendQuoted(list, v)
-	}
-	return append(list, ']')
-}
+func versionList() json.RawMessage { return wire.AppendTexts(nil, versions()...) }
 
 // checkHeaders compares the headers of a stateless request with its body, as 2026-07-28 wants it: what stands between may
 // have routed on them. The zero reply is for headers that say what the body says.

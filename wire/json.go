@@ -167,6 +167,18 @@ func Text(raw json.RawMessage) (string, bool) {
 // Quote writes s as a JSON string, without escaping HTML characters. Invalid UTF-8 becomes U+FFFD.
 func Quote(s string) json.RawMessage { return AppendQuoted(make([]byte, 0, len(s)+2), s) }
 
+// AppendTexts appends a JSON array of strings.
+func AppendTexts(dst []byte, texts ...string) []byte {
+	dst = append(dst, '[')
+	for i, text := range texts {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = AppendQuoted(dst, text)
+	}
+	return append(dst, ']')
+}
+
 // AppendQuoted appends s to dst as Quote writes it.
 func AppendQuoted(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"

@@ -7,7 +7,6 @@
 package seal
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -136,26 +135,6 @@ func stateMAC(master, expiry, state []byte, r Request) []byte {
 	epoch := binary.BigEndian.AppendUint64(nil, binary.BigEndian.Uint64(expiry)/stateEpoch)
 	h := hmac.New(sha256.New, derive(master, "request state", epoch))
 	h.Write([]byte{stateVersion})
-	writeParts(h, expiry, state, []byte(r.Principal), []byte(r.Server), []byte(r.Method), []byte(r.Own), Canonical(r.Arguments))
+	writeParts(h, expiry, state, []byte(r.Principal), []byte(r.Server), []byte(r.Method), []byte(r.Own), wire.Canonical(r.Arguments))
 	return h.Sum(nil)
-}
-
-// Canonical writes a JSON value so that two values which mean the same are the same bytes: members sorted, no blanks. A
-// caller that writes its arguments anew for the retry, and a server that lists its tools in another order of members,
-// say the same thing as before. Numbers stay as they are written.
-func Canonical(raw json.RawMessage) []byte {
-	if len(raw) == 0 {
-		return nil
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	if dec.Decode(&v) != nil {
-		return raw
-	}
-	out, err := json.Marshal(v)
-	if err != nil {
-		return raw
-	}
-	return out
 }
