@@ -183,16 +183,10 @@ func (x *exchange) Ask(ctx context.Context, method string, params json.RawMessag
 		x.mu.Unlock()
 		return x.s.e.ask(x.ctx, x.call, x.s, method, params)
 	}
-	x.asks++
 	x.asking.Add(1)
 	x.mu.Unlock()
-	defer func() {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		x.asks--
-		x.touch()
-		x.asking.Done()
-	}()
+	defer x.asking.Done()
+	defer x.hold()()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(x.ctx, cancel)()

@@ -184,8 +184,8 @@ func (s *session) inFlight() []*exchange {
 	return slices.Clone(s.calls)
 }
 
-// Ask answers a request that belongs to no call, as far as the connection can tell. Before there was
-// a call it goes to the one that the session is opened for, and where all calls are one caller's also later.
+// Ask answers a request that belongs to no call, as far as the connection can tell. Before there was a call it goes to the
+// one that the session is opened for, and where all calls are one caller's also later.
 func (s *session) Ask(ctx context.Context, method string, params json.RawMessage) (result, errorObject json.RawMessage) {
 	calls := s.inFlight()
 	switch {
@@ -255,19 +255,19 @@ func (s *session) begin(x *exchange) {
 	s.began = true
 }
 
-// hasBegun says whether there was a call on the session.
-func (s *session) hasBegun() bool {
-	s.e.mu.Lock()
-	defer s.e.mu.Unlock()
-	return s.began
-}
-
 func (s *session) finish(x *exchange) {
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
 	if i := slices.Index(s.calls, x); i >= 0 {
 		s.calls = slices.Delete(s.calls, i, i+1)
 	}
+}
+
+// hasBegun says whether there was a call on the session.
+func (s *session) hasBegun() bool {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	return s.began
 }
 
 // signal wakes whoever waits on c, now or next.

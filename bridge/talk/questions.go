@@ -20,23 +20,17 @@ func NamedIn(id drawbridge.ServerID, result json.RawMessage) json.RawMessage {
 	if !AsksInput(result) {
 		return result
 	}
-	changed := false
-	out := json.RawMessage{'{'}
-	for m := range wire.Members(wire.Get(result, "inputRequests")) {
-		question := m.Value
-		if wire.GetText(question, "method") == wire.MethodElicitation {
-			question = wire.Apply(question, wire.Put(Named(id, wire.MethodElicitation, wire.Get(question, "params")), "params"))
-			changed = true
+	questions := wire.Get(result, "inputRequests")
+	named := wire.EachValue(questions, func(m wire.Member) json.RawMessage {
+		if wire.GetText(m.Value, "method") != wire.MethodElicitation {
+			return m.Value
 		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(append(out, m.Name...), ':'), question...)
-	}
-	if !changed {
+		return wire.Apply(m.Value, wire.Put(Named(id, wire.MethodElicitation, wire.Get(m.Value, "params")), "params"))
+	})
+	if bytes.Equal(named, questions) {
 		return result
 	}
-	return wire.Apply(result, wire.Put(append(out, '}'), "inputRequests"))
+	return wire.Apply(result, wire.Put(named, "inputRequests"))
 }
 
 // Undeclared gives the method of a question, in a result that asks for input, which the caller did not declare to answer;
