@@ -25,7 +25,7 @@ func BenchmarkDo(b *testing.B) {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = f.Run(b.Context()) }()
 	b.Cleanup(func() { <-done })
-	for !f.runs() {
+	for !f.pool.runs() {
 		runtime.Gosched()
 	}
 	if _, err := f.Mount(b.Context(), "legacy"); err != nil {
@@ -40,7 +40,7 @@ func BenchmarkDo(b *testing.B) {
 			}
 		}
 	})
-	home := f.endpoints["legacy"].live()[0]
+	home := f.byName["legacy"].live()[0]
 	b.Run("connection", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

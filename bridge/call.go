@@ -42,10 +42,10 @@ func (f *Fleet) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.
 		return result, err
 	}
 	if handle, ok := talk.Handle(call.Params); ok {
-		return f.parking.Resume(ctx, id, e.stepOf(call), handle, call)
+		return f.pool.parking.Resume(ctx, id, e.stepOf(call), handle, call)
 	}
 	if e.mayAsk(call.Caller) {
-		return f.parking.Begin(ctx, e.line(call), call)
+		return f.pool.parking.Begin(ctx, e.line(call), call)
 	}
 	return talk.InWords(e.carry(ctx, call))
 }
@@ -169,7 +169,7 @@ func (e *endpoint) limit() time.Duration {
 	if e.row.Timeout > 0 {
 		return e.row.Timeout
 	}
-	return e.fleet.o.CallTimeout
+	return e.pool.o.CallTimeout
 }
 
 // do carries a call over a session.
@@ -218,7 +218,7 @@ func (s *session) paramsOf(call drawbridge.Call) json.RawMessage {
 		h.Capabilities = wire.Apply(call.Caller.Capabilities, wire.Drop("tasks")) // of the stateful generation alone
 		fallthrough
 	default:
-		h.Level = s.e.fleet.levelOf(call.Caller.Session)
+		h.Level = s.e.pool.levelOf(call.Caller.Session)
 	}
 	return hop.ToModern(call.Params, h)
 }

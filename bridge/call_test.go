@@ -197,7 +197,7 @@ func TestWhatAServerAsksWhileItsSessionOpensGoesToTheOpener(t *testing.T) {
 func TestWhatIsSaidOutsideCallsIsANotice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		notices := make(chan drawbridge.Notice, 10)
-		r := newRig(t, newFake(), Options{OnNotice: func(n drawbridge.Notice) { notices <- n }})
+		r := newRig(t, newFake(), Options{Part: Part{OnNotice: func(n drawbridge.Notice) { notices <- n }}})
 		r.fake.last().note(wire.NoteResourceUpdated, `{"uri":"a:b"}`)
 		synctest.Wait()
 		r.call(echo(talker("one")))
@@ -361,7 +361,7 @@ func TestACallThatDidNotArriveIsSentOnceMore(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, newFake(), Options{OnDemand: true})
 			refusals := 1
-			r.dial = func(ctx context.Context, s *session, sse bool) error {
+			r.pool.dial = func(ctx context.Context, s *session, sse bool) error {
 				err := r.fake.dial(ctx, s, sse)
 				if len(r.fake.dialled()) <= refusals {
 					s.conn = &stubborn{s.conn, why}

@@ -3,7 +3,6 @@ package bridge
 import (
 	"context"
 	"net/http"
-	"os"
 
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 	"github.com/drawbridge-mcp/drawbridge/bridge/process"
@@ -32,7 +31,7 @@ func (g greeter) connectSSE(ctx context.Context) (*session, error) { return g.di
 
 func (g greeter) dial(ctx context.Context, sse bool) (*session, error) {
 	s := newSession(g.e, g.key)
-	if err := g.e.fleet.dial(ctx, s, sse); err != nil {
+	if err := g.e.pool.dial(ctx, s, sse); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -54,8 +53,8 @@ func (s *session) dialStdio(ctx context.Context) error {
 		Command: row.Command,
 		Args:    row.Args,
 		Dir:     row.Cwd,
-		Env:     process.Environ(os.Environ(), environ(row.Env), s.e.inheritsEnv()),
-		Grace:   s.e.fleet.o.CloseGrace,
+		Env:     process.Environ(s.e.environ, environ(row.Env), s.e.pool.inheritsEnv(row)),
+		Grace:   s.e.pool.o.CloseGrace,
 	})
 	if err != nil {
 		return &startError{err}
@@ -81,13 +80,6 @@ func environ(pairs []config.Pair) []string {
 		env = append(env, p.Name+"="+p.Value)
 	}
 	return env
-}
-
-func (e *endpoint) inheritsEnv() bool {
-	if e.row.EnvIsolation != nil {
-		return !*e.row.EnvIsolation
-	}
-	return e.fleet.o.InheritEnv
 }
 
 // dialHTTP prepares a connection over HTTP; with sse it opens the stream of the old transport.

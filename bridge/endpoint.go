@@ -14,11 +14,15 @@ import (
 // An endpoint is one server of the fleet. It has a home, the session that is kept and listed, and sessions for callers
 // who cannot share that one. Each session has a keeper: the goroutine that opens, watches and closes it.
 type endpoint struct {
-	fleet  *Fleet
-	row    config.Server
-	log    *slog.Logger
-	ctx    context.Context // ends with the endpoint
-	cancel context.CancelFunc
+	pool *Pool
+	row  config.Server
+	log  *slog.Logger
+	// fingerprint is what the pool knows the endpoint by, environ what its processes get their environment from.
+	fingerprint string
+	environ     []string
+	sharing     sharing
+	ctx         context.Context // ends with the endpoint
+	cancel      context.CancelFunc
 	// changed has the home's keeper list the server again, rewatch look at what is watched, kick try at once.
 	changed, rewatch, kick chan struct{}
 	// tried is closed when the first attempt to mount has ended.
@@ -34,6 +38,8 @@ type endpoint struct {
 	// claimed are the lanes in use; freed is closed and made anew when one is not any more.
 	claimed map[key]bool
 	freed   chan struct{}
+	// calm is closed when the last call has ended, where somebody waits for that.
+	calm chan struct{}
 
 	// failures are the attempts that went wrong a moment ago; crowds counts the sessions of each, until they are closed.
 	failures map[key]failure
@@ -44,6 +50,7 @@ type endpoint struct {
 	// forgetful says that the server speaks both generations, and the stateful one without sessions: it can ask nobody there.
 	forgetful bool
 	listing   *drawbridge.Listing
+	fresh     bool // the listing is of this process
 	marks     map[string][]wire.ParamMark
 	// onlyTasks are the tools that are only to be had as tasks.
 	onlyTasks map[string]bool
@@ -70,9 +77,9 @@ type opening struct {
 	fault  error
 }
 
-func newEndpoint(f *Fleet, row config.Server) *endpoint {
+func newEndpoint(p *Pool, row config.Server, fingerprint string, part Part) *endpoint {
 	e := &endpoint{
-		fleet: f, row: row, log: f.o.Logger.With("server", string(row.ID)),
+		pool: p, row: row, fingerprint: fingerprint, environ: part.Environ, log: p.o.Logger.With("server", string(row.ID)),
 		changed: make(chan struct{}, 1), rewatch: make(chan struct{}, 1), kick: make(chan struct{}, 1),
 		tried:    make(chan struct{}),
 		sessions: map[key]*session{}, openings: map[key]*opening{},
@@ -80,11 +87,11 @@ func newEndpoint(f *Fleet, row config.Server) *endpoint {
 		watch: newWatch(),
 		phase: drawbridge.Idle,
 	}
-	if last, ok := f.o.Last[row.Hash]; ok {
+	if last, ok := part.Last[row.Hash]; ok {
 		e.fault, e.stderr, e.startMillis = last.Fault, last.Stderr, last.StartMillis
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	if known, ok := f.o.Known[row.Hash]; ok && row.Hash != "" {
+	if known, ok := part.Known[row.Hash]; ok && row.Hash != "" {
 		e.era, e.listing = known.Era, &known
 		e.marks, e.onlyTasks = marksOf(row, known.Tools), onlyTasks(known.Tools)
 	}
@@ -92,7 +99,7 @@ func newEndpoint(f *Fleet, row config.Server) *endpoint {
 }
 
 // homeKey is the key of the session that is kept and listed.
-func (e *endpoint) homeKey() key { return key{principal: e.fleet.o.Principal} }
+func (e *endpoint) homeKey() key { return key{principal: e.pool.o.Principal} }
 
 // homeEra is what is spoken there: the modern generation where the server speaks both. It needs mu.
 func (e *endpoint) homeEra() drawbridge.Era {
@@ -108,7 +115,7 @@ func (e *endpoint) start(work func()) bool {
 		return false
 	}
 	e.work.Add(1)
-	ok := e.fleet.start(func() {
+	ok := e.pool.start(func() {
 		defer e.work.Done()
 		work()
 	})
@@ -153,7 +160,7 @@ func (e *endpoint) want(k key, opener *drawbridge.Call) *opening {
 }
 
 func (e *endpoint) notRunning() error {
-	if e.fleet.runs() {
+	if e.pool.runs() {
 		return e.mountFault("start", errRemoved)
 	}
 	return e.mountFault("start", errNotRunning)
@@ -198,7 +205,7 @@ func (e *endpoint) close(s *session, limit time.Duration) {
 }
 
 // closeLimit bounds the orderly end of a session.
-func (e *endpoint) closeLimit() time.Duration { return 3*e.fleet.o.CloseGrace + closeSoon }
+func (e *endpoint) closeLimit() time.Duration { return 3*e.pool.o.CloseGrace + closeSoon }
 
 // closeSoon bounds the end of a session that is of no use any more.
 const closeSoon = 250 * time.Millisecond
@@ -224,16 +231,31 @@ func (e *endpoint) end() {
 	e.cancel()
 }
 
-// wait waits for the end of every goroutine of the endpoint, no longer than ctx.
-func (e *endpoint) wait(ctx context.Context) error {
-	done := make(chan struct{})
-	if !e.fleet.start(func() { e.work.Wait(); close(done) }) {
-		return nil // Run waits for all of them
+// drain waits until no call is in flight, or the endpoint ends.
+func (e *endpoint) drain() {
+	e.mu.Lock()
+	if e.idle() {
+		e.mu.Unlock()
+		return
 	}
+	e.calm = make(chan struct{})
+	calm := e.calm
+	e.mu.Unlock()
+	limit := time.NewTimer(hardLimit * e.limit())
+	defer limit.Stop()
 	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	case <-calm:
+	case <-limit.C:
+	case <-e.ctx.Done():
 	}
+}
+
+// idle says whether nobody has borrowed a session. It needs mu.
+func (e *endpoint) idle() bool {
+	for _, s := range e.sessions {
+		if s.busy > 0 {
+			return false
+		}
+	}
+	return true
 }

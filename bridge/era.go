@@ -24,7 +24,7 @@ type greeter struct {
 
 // openHome opens the session that is kept, and says what the server speaks. What is remembered of it is tried first.
 func (e *endpoint) openHome(ctx context.Context) (*session, drawbridge.Era, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.fleet.o.ConnectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.pool.o.ConnectTimeout)
 	defer cancel()
 	g := greeter{e: e, key: e.homeKey()}
 	e.mu.Lock()
@@ -71,7 +71,7 @@ func (e *endpoint) greetFault(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
-		return e.mountFault("connect", &connectTimeout{e.fleet.o.ConnectTimeout})
+		return e.mountFault("connect", &connectTimeout{e.pool.o.ConnectTimeout})
 	}
 	return e.mountFault("connect", err)
 }
@@ -148,7 +148,7 @@ func (g greeter) patient(ctx context.Context, s *session) (*session, drawbridge.
 
 // tryDiscover asks in the modern way, within the time for that.
 func (g greeter) tryDiscover(ctx context.Context, s *session) (drawbridge.Era, error) {
-	ctx, cancel := context.WithTimeout(ctx, g.e.fleet.o.ProbeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, g.e.pool.o.ProbeTimeout)
 	defer cancel()
 	return s.discover(ctx)
 }

@@ -99,7 +99,7 @@ func TestARememberedEraIsNotAskedFor(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				known := map[string]drawbridge.Listing{"hash": {Server: "fake", Row: "hash", Era: tt.known}}
-				r := newRig(t, tt.fake, Options{Known: known})
+				r := newRig(t, tt.fake, Options{Part: Part{Known: known}})
 				l, err := r.Mount(t.Context(), "fake")
 				if err != nil {
 					t.Fatal(err)
@@ -295,9 +295,9 @@ func TestNothingIsKeptOfSessionsThatEnded(t *testing.T) {
 			r.EndSession(session)
 		}
 		synctest.Wait()
-		e := r.endpoints["fake"]
-		if len(e.sessions) != 1 || len(e.openings) != 0 || len(r.levels) != 0 || r.fake.open() != 1 {
-			t.Errorf("%d sessions, %d openings, %d levels, %d connections", len(e.sessions), len(e.openings), len(r.levels), r.fake.open())
+		e := r.byName["fake"]
+		if len(e.sessions) != 1 || len(e.openings) != 0 || len(r.pool.levels) != 0 || r.fake.open() != 1 {
+			t.Errorf("%d sessions, %d openings, %d levels, %d connections", len(e.sessions), len(e.openings), len(r.pool.levels), r.fake.open())
 		}
 	})
 }

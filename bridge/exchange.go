@@ -205,7 +205,7 @@ func (e *endpoint) ask(ctx context.Context, call drawbridge.Call, s *session, me
 	case capability == "":
 		return nil, wire.ErrorObject(wire.CodeMethodNotFound, "method not found", nil)
 	case method == wire.MethodRootsList && (!s.frank() || !s.own() && call.Peer == nil):
-		return rootsResult(e.fleet.o.Roots), nil
+		return rootsResult(e.pool.o.Roots), nil
 	default:
 		if e.row.Trust == sandboxed && method == wire.MethodElicitation {
 			e.decline()

@@ -233,7 +233,7 @@ func newRig(t *testing.T, f *fake, o Options, change ...func(*config.Server)) *r
 	if err != nil {
 		t.Fatal(err)
 	}
-	fleet.dial = f.dial
+	fleet.pool.dial = f.dial
 	r := &rig{Fleet: fleet, t: t, fake: f, mem: mem, ended: make(chan struct{})}
 	var ctx context.Context
 	ctx, r.cancel = context.WithCancel(t.Context())

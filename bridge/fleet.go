@@ -15,17 +15,16 @@ package bridge
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/process"
-	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
@@ -47,22 +46,30 @@ type Memory interface {
 	SaveStatus(ctx context.Context, row string, status drawbridge.Status) error
 }
 
-// Options are what a Fleet can do without. The zero value works.
-type Options struct {
-	// Logger is told what went wrong and nobody else hears of; nil is silence.
-	Logger *slog.Logger
-	// Version is what Drawbridge calls itself by towards servers.
-	Version string
-	// Memory may be nil. Known has what it remembered: the last listing by row hash.
-	Memory Memory
-	Known  map[string]drawbridge.Listing
-	// Last has how each server was last, by row hash: its last fault is told until another comes.
-	Last map[string]drawbridge.Status
+// A Part is what a fleet has for itself, also where it shares its servers with others. The zero value works.
+type Part struct {
+	// Known has what is remembered of servers: the last listing by row hash. Last has how each server was last, by row hash:
+	// its last fault is told until another comes.
+	Known map[string]drawbridge.Listing
+	Last  map[string]drawbridge.Status
 	// OnListed is told of every listing, OnNotice of what a server says outside any call but for changes of its lists.
 	// Both may be called for several servers at once; for one server OnListed is called in order. OnNotice must not
 	// block. Either may be nil.
 	OnListed func(context.Context, drawbridge.Listing)
 	OnNotice func(drawbridge.Notice)
+	// Environ is the environment that stdio servers get theirs from, as "name=value"; nil means the process's.
+	Environ []string
+}
+
+// Options are what a Fleet can do without. The zero value works.
+type Options struct {
+	Part
+	// Logger is told what went wrong and nobody else hears of; nil is silence.
+	Logger *slog.Logger
+	// Version is what Drawbridge calls itself by towards servers.
+	Version string
+	// Memory may be nil.
+	Memory Memory
 	// Principal is whose mounts the fleet keeps and lists. Callers of others get connections of their own.
 	Principal string
 	// Roots are file URIs that shared connections answer roots/list with.
@@ -134,35 +141,46 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// A Fleet is all mounted servers. Its methods may be called from several goroutines.
+// A Fleet is mounted servers in configuration order, each by its name. Its methods may be called from several goroutines.
 type Fleet struct {
-	o       Options
-	dial    dialer
-	work    sync.WaitGroup // every goroutine; only start adds to it
-	parking *talk.Parking
-	// begun is closed when Run begins.
-	begun chan struct{}
+	pool *Pool
+	part Part
+	// alone says that no other fleet has the pool: it runs with this one.
+	alone bool
+	// up is closed when Run has begun.
+	up chan struct{}
 
-	mu        sync.Mutex
-	running   bool // Run runs, and is not told to end
-	over      bool
-	order     []drawbridge.ServerID
-	endpoints map[drawbridge.ServerID]*endpoint
-	levels    map[string]string    // the level of log lines, by the caller's session
-	ended     map[string]time.Time // the sessions that ended a moment ago
+	members sync.Mutex // guards what is below
+	active  bool       // Run runs, and is not told to end
+	names   []drawbridge.ServerID
+	byName  map[drawbridge.ServerID]*endpoint
 }
 
-// New makes a fleet of rows in configuration order. Nothing is started before Run. The error is for an option that means
-// nothing, and for rows that no configuration should give: two of one name, one that may not be mounted.
+// New makes a fleet of rows in configuration order, with a pool of its own. Nothing is started before Run. The error is for
+// an option that means nothing, and for rows that no configuration should give: two of one name, one that may not be mounted.
 func New(rows []config.Server, o Options) (*Fleet, error) {
-	o, err := o.withDefaults()
+	p, err := NewPool(o)
 	if err != nil {
 		return nil, err
 	}
-	f := &Fleet{o: o, dial: newDialer(o), endpoints: map[drawbridge.ServerID]*endpoint{}, levels: map[string]string{}, ended: map[string]time.Time{}, begun: make(chan struct{})}
-	f.parking = talk.NewParking(o.ParkTime, talk.MaxParked)
+	f, err := p.Fleet(rows, o.Part)
+	if err != nil {
+		return nil, err
+	}
+	f.alone = true
+	return f, nil
+}
+
+// Fleet makes a fleet whose servers are shared with the pool's other fleets. Its Run is to end before the pool's does. The
+// error is as for New.
+func (p *Pool) Fleet(rows []config.Server, part Part) (*Fleet, error) {
+	if part.Environ == nil {
+		part.Environ = os.Environ()
+	}
+	f := &Fleet{pool: p, part: part, up: make(chan struct{}), byName: map[drawbridge.ServerID]*endpoint{}}
 	for _, row := range rows {
 		if err := f.Add(row); err != nil {
+			f.quit()
 			return nil, err
 		}
 	}
@@ -178,103 +196,146 @@ func (f *Fleet) Add(row config.Server) error {
 	if row.Phase != drawbridge.Idle && row.Phase != "" {
 		return fmt.Errorf("add %s: the row is %s: %s", row.ID, row.Phase, row.Reason)
 	}
-	e := newEndpoint(f, row)
-	f.mu.Lock()
-	if f.endpoints[row.ID] != nil {
-		f.mu.Unlock()
+	f.members.Lock()
+	if f.byName[row.ID] != nil {
+		f.members.Unlock()
 		return fmt.Errorf("add %s: the name is taken", row.ID)
 	}
-	f.endpoints[row.ID] = e
-	f.order = append(f.order, row.ID)
-	mount := f.running && !f.o.OnDemand
-	f.mu.Unlock()
-	if mount {
+	e := f.pool.join(f, row)
+	f.byName[row.ID] = e
+	f.names = append(f.names, row.ID)
+	active := f.active
+	f.members.Unlock()
+	if active {
+		f.attach(e)
+	}
+	return nil
+}
+
+// attach has a server mounted, and tells the fleet of it where it is already.
+func (f *Fleet) attach(e *endpoint) {
+	if !f.pool.o.OnDemand {
 		e.mount()
 	}
-	return nil
-}
-
-// Remove ends everything of a server and forgets it. The error is for an unknown name, or ctx's.
-func (f *Fleet) Remove(ctx context.Context, id drawbridge.ServerID) error {
-	f.mu.Lock()
-	e := f.endpoints[id]
-	delete(f.endpoints, id)
-	f.order = slices.DeleteFunc(f.order, func(other drawbridge.ServerID) bool { return other == id })
-	f.mu.Unlock()
-	if e == nil {
-		return unknown(id)
+	if !f.alone {
+		f.pool.start(func() { e.catchUp(f) })
 	}
-	e.end()
-	return e.wait(ctx)
 }
 
-// errRunning is for a fleet that is run twice.
-var errRunning = errors.New("the fleet runs already, or has run")
+// Remove takes a server out of the fleet at once: later calls do not find it. Calls in flight go on to their end, and then
+// everything of the server ends, unless another fleet has it too; gone is closed after that. The error is for an unknown
+// name.
+func (f *Fleet) Remove(id drawbridge.ServerID) (gone <-chan struct{}, err error) {
+	f.members.Lock()
+	e := f.byName[id]
+	delete(f.byName, id)
+	f.names = slices.DeleteFunc(f.names, func(other drawbridge.ServerID) bool { return other == id })
+	f.members.Unlock()
+	if e == nil {
+		return nil, unknown(id)
+	}
+	return f.release(e), nil
+}
+
+// release gives the fleet's part in a server up. Who has the last one ends it, after the calls in flight.
+func (f *Fleet) release(e *endpoint) (gone <-chan struct{}) {
+	done := make(chan struct{})
+	if !f.pool.leave(f, e) {
+		e.unwatch(f)
+		close(done)
+		return done
+	}
+	ended := f.pool.start(func() {
+		defer close(done)
+		e.drain()
+		e.end()
+		e.work.Wait()
+		f.pool.forget(e)
+	})
+	if !ended { // nothing runs
+		e.end()
+		f.pool.forget(e)
+		close(done)
+	}
+	return done
+}
 
 // Run mounts every server beside the others and keeps them mounted until ctx ends. It returns when every connection is
-// closed and every child process is gone; the error is for a fleet that was run before.
+// closed and every child process is gone, but for those of servers that another fleet has too; the error is for a fleet
+// that was run before.
 func (f *Fleet) Run(ctx context.Context) error {
-	f.mu.Lock()
-	if f.running || f.over {
-		f.mu.Unlock()
-		return errRunning
-	}
-	f.running = true
-	f.mu.Unlock()
-	close(f.begun)
-	if !f.o.OnDemand {
-		for _, e := range f.all() {
-			e.mount()
+	if f.alone {
+		if err := f.pool.begin(); err != nil {
+			return err
 		}
 	}
-	<-ctx.Done()
-	f.mu.Lock()
-	f.running, f.over = false, true
-	f.mu.Unlock()
-	f.parking.Close()
-	for _, e := range f.all() {
-		e.end()
+	select {
+	case <-f.pool.begun:
+	case <-ctx.Done():
+		return nil
 	}
-	f.work.Wait()
+	if err := f.activate(); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	f.members.Lock()
+	f.active = false
+	f.members.Unlock()
+	if f.alone {
+		f.pool.finish()
+		return nil
+	}
+	f.quit()
 	return nil
+}
+
+func (f *Fleet) activate() error {
+	f.members.Lock()
+	defer f.members.Unlock()
+	if isClosed(f.up) {
+		return errRunning
+	}
+	f.active = true
+	close(f.up)
+	for _, id := range f.names {
+		f.attach(f.byName[id])
+	}
+	return nil
+}
+
+// quit leaves all servers to those who have them too, and ends the others at once.
+func (f *Fleet) quit() {
+	var ends []<-chan struct{}
+	for _, e := range f.mine() {
+		gone := f.release(e)
+		e.sharing.unlessShared(e.end)
+		ends = append(ends, gone)
+	}
+	for _, end := range ends {
+		<-end
+	}
 }
 
 // Running is closed when Run has begun: what is asked of the fleet before that is refused.
-func (f *Fleet) Running() <-chan struct{} { return f.begun }
-
-// start runs work in a goroutine that Run waits for. It says false, and runs nothing, unless Run runs.
-func (f *Fleet) start(work func()) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.running {
-		f.work.Go(work)
-	}
-	return f.running
-}
-
-func (f *Fleet) runs() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.running
-}
+func (f *Fleet) Running() <-chan struct{} { return f.up }
 
 func (f *Fleet) endpoint(id drawbridge.ServerID) (*endpoint, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	e := f.endpoints[id]
+	f.members.Lock()
+	defer f.members.Unlock()
+	e := f.byName[id]
 	if e == nil {
 		return nil, unknown(id)
 	}
 	return e, nil
 }
 
-// all gives the endpoints in order.
-func (f *Fleet) all() []*endpoint {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	all := make([]*endpoint, 0, len(f.order))
-	for _, id := range f.order {
-		all = append(all, f.endpoints[id])
+// mine gives the fleet's endpoints in order.
+func (f *Fleet) mine() []*endpoint {
+	f.members.Lock()
+	defer f.members.Unlock()
+	all := make([]*endpoint, 0, len(f.names))
+	for _, id := range f.names {
+		all = append(all, f.byName[id])
 	}
 	return all
 }

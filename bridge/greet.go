@@ -77,7 +77,7 @@ func (s *session) initialize(ctx context.Context, opener *drawbridge.Call) error
 	params := wire.Apply(nil,
 		wire.Put(wire.Quote(version), "protocolVersion"),
 		wire.Put(capabilities, "capabilities"),
-		wire.Put(json.RawMessage(hop.ClientInfo(s.e.fleet.o.Version)), "clientInfo"))
+		wire.Put(json.RawMessage(hop.ClientInfo(s.e.pool.o.Version)), "clientInfo"))
 	result, err := s.request(ctx, wire.MethodInitialize, params)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (s *session) initialize(ctx context.Context, opener *drawbridge.Call) error
 	if err := s.conn.Notify(ctx, wire.NoteInitialized, nil); err != nil {
 		return err
 	}
-	s.setLevel(ctx, s.e.fleet.levelFor(s.key.session))
+	s.setLevel(ctx, s.e.pool.levelFor(s.key.session))
 	return nil
 }
 
@@ -123,7 +123,7 @@ func (s *session) ours(params json.RawMessage) json.RawMessage {
 
 // hop is how we present ourselves in requests of our own.
 func (e *endpoint) hop(version string) hop.Hop {
-	return hop.Hop{Version: version, Client: hop.ClientInfo(e.fleet.o.Version), Capabilities: json.RawMessage(everything)}
+	return hop.Hop{Version: version, Client: hop.ClientInfo(e.pool.o.Version), Capabilities: json.RawMessage(everything)}
 }
 
 // hintOf reads the caching hints of a result.

@@ -57,7 +57,7 @@ func (e *endpoint) again(s *session, why error, pause time.Duration) bool {
 	}
 	switch {
 	case ending:
-	case idle, e.fleet.o.OnDemand:
+	case idle, e.pool.o.OnDemand:
 		return e.stillWanted(idle)
 	case e.rest(pause):
 		return true
@@ -127,7 +127,7 @@ func (e *endpoint) attempt() (*watcher, error) {
 	e.mu.Unlock()
 	defer e.tryEnded()
 	e.enter(drawbridge.Connecting, nil)
-	if m := e.fleet.o.Memory; m != nil {
+	if m := e.pool.o.Memory; m != nil {
 		if err := m.Attempt(e.ctx, e.row.Hash, e.row.ID); err != nil {
 			e.log.Warn("an attempt to mount was not recorded", "error", err)
 		}
@@ -185,7 +185,7 @@ func (e *endpoint) keepOther(k key, o *opening, opener *drawbridge.Call) {
 		defer e.mu.Unlock()
 		e.crowdBy(k, -1)
 	}()
-	ctx, cancel := context.WithTimeout(o.ctx, e.fleet.o.ConnectTimeout)
+	ctx, cancel := context.WithTimeout(o.ctx, e.pool.o.ConnectTimeout)
 	s, err := e.openOther(ctx, k, opener)
 	cancel()
 	if err == nil {

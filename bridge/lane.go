@@ -47,7 +47,7 @@ func (e *endpoint) keyFor(call drawbridge.Call, kind string) key {
 		k.era = drawbridge.Modern
 	}
 	if e.row.Share == "all" {
-		k.principal = e.fleet.o.Principal
+		k.principal = e.pool.o.Principal
 	}
 	switch {
 	case e.row.Isolate == "session" && c.Session == "":
@@ -63,7 +63,7 @@ func (e *endpoint) keyFor(call drawbridge.Call, kind string) key {
 	case c.Era == drawbridge.Legacy && c.Session != "" && (canBeAsked(c) || speaksForItself(c) || e.hearsLog(call)):
 		k.session = c.Session
 	}
-	if !k.beside() && k.principal == e.fleet.o.Principal && k.era == e.homeEra() {
+	if !k.beside() && k.principal == e.pool.o.Principal && k.era == e.homeEra() {
 		return e.homeKey()
 	}
 	return k
@@ -112,7 +112,7 @@ func (e *endpoint) hearsLog(call drawbridge.Call) bool {
 	if call.Caller.Era == drawbridge.Modern {
 		return levelOf(call.Params) != ""
 	}
-	return call.Caller.Session != "" && e.fleet.levelOf(call.Caller.Session) != ""
+	return call.Caller.Session != "" && e.pool.levelOf(call.Caller.Session) != ""
 }
 
 // levelOf gives the log level that a stateless request asks for; empty for none.
@@ -347,7 +347,7 @@ func (e *endpoint) enterOrOpen(k key, call drawbridge.Call, step string) (*sessi
 		if err := e.failedJustNow(k); err != nil {
 			return nil, awaited{}, e.unavailable(step, err)
 		}
-		if k.session != "" && e.fleet.hasEnded(k.session) {
+		if k.session != "" && e.pool.hasEnded(k.session) {
 			return nil, awaited{}, e.unsent(step, errGone)
 		}
 	}
@@ -372,6 +372,10 @@ func (e *endpoint) giveBack(s *session) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.leave()
+	if e.calm != nil && e.idle() {
+		close(e.calm)
+		e.calm = nil
+	}
 	if s.key.once {
 		delete(e.sessions, s.key)
 		s.lose(errOnce)

@@ -162,7 +162,7 @@ func TestACallOfASessionThatHasEndedOpensNothing(t *testing.T) {
 			t.Error("a call that nobody waits for was made")
 		}
 		synctest.Wait()
-		if n := len(r.fake.dialled()); n != 1 || f.Code != drawbridge.Transient || r.levelOf("one") != "" {
+		if n := len(r.fake.dialled()); n != 1 || f.Code != drawbridge.Transient || r.pool.levelOf("one") != "" {
 			t.Errorf("%d connections were made; %v", n, f)
 		}
 	})
@@ -188,7 +188,7 @@ func TestAServerThatCallersShareBecomesQuieter(t *testing.T) {
 func TestALogLineOfNoCallIsForThePrincipalOfItsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		notices := make(chan drawbridge.Notice, 10)
-		r := newRig(t, newFake(), Options{OnNotice: func(n drawbridge.Notice) { notices <- n }}, overHTTP)
+		r := newRig(t, newFake(), Options{Part: Part{OnNotice: func(n drawbridge.Notice) { notices <- n }}}, overHTTP)
 		r.fake.last().note(wire.NoteMessage, `{"data":"secret"}`)
 		r.fake.last().note(wire.NoteResourceUpdated, `{"uri":"a:b"}`) // which is so for everybody
 		synctest.Wait()

@@ -28,16 +28,16 @@ func (f *Fleet) SetLevel(ctx context.Context, session, level string) error {
 			Kind: drawbridge.BridgeFault, Code: drawbridge.InvalidInput, Step: "set the log level", Next: "use one of debug to emergency",
 		}
 	}
-	f.mu.Lock()
-	if _, ended := f.ended[session]; !ended {
-		f.levels[session] = level
+	f.pool.mu.Lock()
+	if _, ended := f.pool.ended[session]; !ended {
+		f.pool.levels[session] = level
 	}
-	f.mu.Unlock()
+	f.pool.mu.Unlock()
 	var work sync.WaitGroup
-	for _, e := range f.all() {
+	for _, e := range f.mine() {
 		for _, s := range e.live() {
 			if !s.frank() || s.key.session == session {
-				work.Go(func() { s.setLevel(ctx, f.levelFor(s.key.session)) })
+				work.Go(func() { s.setLevel(ctx, f.pool.levelFor(s.key.session)) })
 			}
 		}
 	}
@@ -47,14 +47,14 @@ func (f *Fleet) SetLevel(ctx context.Context, session, level string) error {
 
 // levelFor is the level for a session of a caller's own, or, for the empty session, the most that anybody wants. Empty
 // means that nobody said.
-func (f *Fleet) levelFor(session string) string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (p *Pool) levelFor(session string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if session != "" {
-		return f.levels[session]
+		return p.levels[session]
 	}
 	most := len(levels)
-	for _, level := range f.levels {
+	for _, level := range p.levels {
 		most = min(most, slices.Index(levels, level))
 	}
 	if most == len(levels) {
@@ -120,7 +120,7 @@ func (f *Fleet) Tell(ctx context.Context, session, method string, params json.Ra
 	ctx, cancel := context.WithTimeout(ctx, levelTimeout)
 	defer cancel()
 	var work sync.WaitGroup
-	for _, e := range f.all() {
+	for _, e := range f.mine() {
 		for _, s := range e.live() {
 			theirs := session != "" && s.key.session == session && s.era == drawbridge.Legacy && s.opener != nil
 			if !theirs || !wire.MayTell(s.opener.Caller.Capabilities, s.capabilities, method) {
@@ -142,14 +142,14 @@ func (f *Fleet) EndSession(session string) {
 	if session == "" {
 		return
 	}
-	f.mu.Lock()
-	delete(f.levels, session)
+	f.pool.mu.Lock()
+	delete(f.pool.levels, session)
 	now := time.Now()
-	maps.DeleteFunc(f.ended, func(_ string, at time.Time) bool { return now.Sub(at) > graveTime })
-	f.ended[session] = now
-	f.mu.Unlock()
-	quieter := f.levelFor("")
-	for _, e := range f.all() {
+	maps.DeleteFunc(f.pool.ended, func(_ string, at time.Time) bool { return now.Sub(at) > graveTime })
+	f.pool.ended[session] = now
+	f.pool.mu.Unlock()
+	quieter := f.pool.levelFor("")
+	for _, e := range f.mine() {
 		for _, s := range e.live() {
 			if quieter != "" && !s.frank() {
 				e.hush(s, quieter)
@@ -174,10 +174,10 @@ func (f *Fleet) EndSession(session string) {
 const graveTime = time.Minute
 
 // hasEnded says whether a session ended a moment ago.
-func (f *Fleet) hasEnded(session string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	_, ended := f.ended[session]
+func (p *Pool) hasEnded(session string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ended := p.ended[session]
 	return ended
 }
 
@@ -189,8 +189,8 @@ func (e *endpoint) hush(s *session, level string) {
 }
 
 // levelOf is the level that the caller with this session asked for; empty where it did not.
-func (f *Fleet) levelOf(session string) string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.levels[session]
+func (p *Pool) levelOf(session string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.levels[session]
 }

@@ -172,8 +172,8 @@ func TestOneBadServerCostsTheOthersNothing(t *testing.T) {
 		for _, method := range []string{wire.MethodInitialize, wire.MethodDiscover} {
 			hang.on(method, always(""))
 		}
-		good := r.dial
-		r.dial = func(ctx context.Context, s *session, sse bool) error {
+		good := r.pool.dial
+		r.pool.dial = func(ctx context.Context, s *session, sse bool) error {
 			if s.e.row.ID == "hang" {
 				return hang.dial(ctx, s, sse)
 			}
@@ -191,9 +191,11 @@ func TestOneBadServerCostsTheOthersNothing(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 		r.call(echo(caller(drawbridge.Legacy)))
-		if err := r.Remove(t.Context(), "hang"); err != nil {
-			t.Error(err)
+		gone, err := r.Remove("hang")
+		if err != nil {
+			t.Fatal(err)
 		}
+		<-gone
 		if n := hang.open(); n != 0 {
 			t.Errorf("%d connections are open after the removal", n)
 		}
@@ -230,7 +232,7 @@ func TestWhatIsRememberedIsKnownBeforeAnythingStarts(t *testing.T) {
 	known := map[string]drawbridge.Listing{
 		"h": {Server: "a", Row: "h", Era: drawbridge.Legacy, Tools: []json.RawMessage{[]byte(echoDefinition)}, At: at},
 	}
-	f, err := New([]config.Server{{ID: "a", Command: "a", Type: "stdio", Hash: "h"}, {ID: "b", URL: "http://b", Type: "http", Hash: "changed"}}, Options{Known: known})
+	f, err := New([]config.Server{{ID: "a", Command: "a", Type: "stdio", Hash: "h"}, {ID: "b", URL: "http://b", Type: "http", Hash: "changed"}}, Options{Part: Part{Known: known}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ type list struct {
 // relist asks the server for everything it offers, and passes that on. began is when the mount began; zero for a refresh.
 // An error is for a server whose tools are not known; what else goes wrong is told in the status.
 func (e *endpoint) relist(s *session, began time.Time) error {
-	ctx, cancel := context.WithTimeout(e.ctx, e.fleet.o.ConnectTimeout)
+	ctx, cancel := context.WithTimeout(e.ctx, e.pool.o.ConnectTimeout)
 	defer cancel()
 	l, troubles, err := e.list(ctx, s)
 	if err == nil {
@@ -55,21 +55,19 @@ func (e *endpoint) relist(s *session, began time.Time) error {
 	}
 	marks, only := marksOf(e.row, l.Tools), onlyTasks(l.Tools)
 	e.mu.Lock()
-	e.listing, e.marks, e.onlyTasks = &l, marks, only
+	e.listing, e.fresh, e.marks, e.onlyTasks = &l, true, marks, only
 	if !began.IsZero() {
 		e.startMillis = max(1, time.Since(began).Milliseconds())
 	}
 	e.mu.Unlock()
-	if m := e.fleet.o.Memory; m != nil {
+	if m := e.pool.o.Memory; m != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), saveTimeout)
 		defer cancel()
 		if err := m.SaveListing(ctx, l); err != nil {
 			e.log.Warn("a listing was not saved", "error", err)
 		}
 	}
-	if e.fleet.o.OnListed != nil {
-		e.fleet.o.OnListed(e.ctx, l)
-	}
+	e.listed(l)
 	var trouble error
 	if len(troubles) > 0 {
 		trouble = errors.New(strings.Join(troubles, "; "))
@@ -185,7 +183,7 @@ func (s *session) page(ctx context.Context, k kind, cursor json.RawMessage) (jso
 		return nil, nil
 	}
 	if err != nil && ctx.Err() != nil && s.e.ctx.Err() == nil {
-		return nil, &connectTimeout{s.e.fleet.o.ConnectTimeout}
+		return nil, &connectTimeout{s.e.pool.o.ConnectTimeout}
 	}
 	return result, err
 }

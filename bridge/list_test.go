@@ -168,7 +168,7 @@ func TestOverHTTPToolsWithBadMarksAreLeftOut(t *testing.T) {
 		if s := r.Status()[0]; names(l) != "good" || !strings.Contains(s.Fault, `tool "bad" was left out`) {
 			t.Errorf("%q, %+v", names(l), s)
 		}
-		if m := r.endpoints["fake"].marksFor("good"); len(m) != 1 || m[0].Header != "Mcp-Param-A" {
+		if m := r.byName["fake"].marksFor("good"); len(m) != 1 || m[0].Header != "Mcp-Param-A" {
 			t.Errorf("%+v", m)
 		}
 	})
@@ -255,7 +255,7 @@ func TestARefusalOfWhatWasWatchedConcernsNobodyElse(t *testing.T) {
 func TestACallersOwnProcessIsWatchedToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		notices := make(chan drawbridge.Notice, 1)
-		r := newRig(t, newFake(), Options{OnNotice: func(n drawbridge.Notice) { notices <- n }})
+		r := newRig(t, newFake(), Options{Part: Part{OnNotice: func(n drawbridge.Notice) { notices <- n }}})
 		var said []string // on the newest connection
 		for _, method := range []string{wire.MethodSubscribe, wire.MethodUnsubscribe, wire.MethodToolsCall} {
 			r.fake.on(method, func(c *fakeConn, m wire.Message) string {
@@ -319,7 +319,7 @@ func TestAProcessThatDoesNotAnswerASubscriptionTakesCalls(t *testing.T) {
 func TestListening(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		notices := make(chan drawbridge.Notice, 10)
-		r := newRig(t, newModernFake(onlyModern), Options{IdleStop: -1, OnNotice: func(n drawbridge.Notice) { notices <- n }})
+		r := newRig(t, newModernFake(onlyModern), Options{IdleStop: -1, Part: Part{OnNotice: func(n drawbridge.Notice) { notices <- n }}})
 		listens := func() []string {
 			var all []string
 			for _, p := range r.fake.params(wire.MethodListen) {

@@ -375,7 +375,7 @@ func TestHowAParkedCallEnds(t *testing.T) {
 				if n := r.fake.count(wire.NoteCancelled); n != tt.told {
 					t.Errorf("the server was told %d times that the call is cancelled", n)
 				}
-				if n := r.parking.Len(); n != 0 {
+				if n := r.pool.parking.Len(); n != 0 {
 					t.Errorf("%d talks are still parked", n)
 				}
 			})
@@ -408,7 +408,7 @@ func TestACallerThatGoesAwayEndsItsCall(t *testing.T) {
 func TestTheEndOfTheFleetEndsParkedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, newFake(), Options{})
-		r.parking = talk.NewParking(time.Minute, 3)
+		r.pool.parking = talk.NewParking(time.Minute, 3)
 		r.asksBefore(elicits("7", `{}`))
 		for range 3 {
 			if got := wire.GetText(r.call(echo(asker())).Raw, "resultType"); got != "input_required" {

@@ -71,7 +71,7 @@ func runReal(t *testing.T, o Options, rows ...config.Server) *realFleet {
 			t.Error(err)
 		}
 	}()
-	for !r.runs() {
+	for !r.pool.runs() {
 		<-time.After(time.Millisecond)
 	}
 	r.end = func() { cancel(); <-done }
@@ -345,11 +345,11 @@ func TestARealServerRefusesASubscription(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			updates := make(chan string, 100)
-			r := runReal(t, Options{RefreshEvery: 10 * time.Millisecond, OnNotice: func(n drawbridge.Notice) {
+			r := runReal(t, Options{RefreshEvery: 10 * time.Millisecond, Part: Part{OnNotice: func(n drawbridge.Notice) {
 				if n.Method == wire.NoteResourceUpdated {
 					updates <- wire.GetText(n.Params, "uri")
 				}
-			}}, row(t))
+			}}}, row(t))
 			id := r.Status()[0].Server
 			r.mount(id)
 			for i := range 10 {

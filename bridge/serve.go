@@ -35,7 +35,7 @@ func (e *endpoint) serve(w *watcher) error {
 		case <-e.rewatch:
 			w.apply()
 		case <-e.changed:
-			wait := e.fleet.o.RefreshEvery - time.Since(refreshed)
+			wait := e.pool.o.RefreshEvery - time.Since(refreshed)
 			switch {
 			case due != nil:
 			case wait <= 0:
@@ -63,7 +63,7 @@ func (e *endpoint) idleAfter(s *session) time.Duration {
 	if s.key.client != "" {
 		return besideIdle
 	}
-	limit := e.fleet.o.IdleStop
+	limit := e.pool.o.IdleStop
 	if e.row.IdleStop != 0 {
 		limit = e.row.IdleStop
 	}

@@ -150,13 +150,13 @@ func (s *session) Notify(method string, params json.RawMessage) {
 	}
 	// What another principal's connection says is for that principal, whom nobody here can reach outside a call, and so is
 	// what comes on a connection of stateless callers.
-	reachable := s.own() || s.key.principal == s.e.fleet.o.Principal && s.key.client == ""
-	if s.e.fleet.o.OnNotice != nil && reachable {
+	reachable := s.own() || s.key.principal == s.e.pool.o.Principal && s.key.client == ""
+	if reachable {
 		n := drawbridge.Notice{Server: s.e.row.ID, Session: s.key.session, Method: method, Params: params}
 		if s.own() || !link.AboutServer(method) || s.e.row.URL == "" && s.e.row.Share != "all" {
 			n.Principal = s.key.principal // else the same is so for everybody who is served by this connection
 		}
-		s.e.fleet.o.OnNotice(n)
+		s.e.notice(n)
 	}
 }
 

@@ -12,7 +12,7 @@ const stderrLines = 20
 
 // Status says how each server is, in the fleet's order.
 func (f *Fleet) Status() []drawbridge.Status {
-	all := f.all()
+	all := f.mine()
 	out := make([]drawbridge.Status, 0, len(all))
 	for _, e := range all {
 		e.mu.Lock()
@@ -79,7 +79,7 @@ func (e *endpoint) enter(phase drawbridge.Phase, fault error) {
 	if news {
 		e.log.Warn("a server has a fault", "phase", string(phase), "error", fault)
 	}
-	m := e.fleet.o.Memory
+	m := e.pool.o.Memory
 	if m == nil {
 		return
 	}

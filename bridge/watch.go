@@ -18,7 +18,8 @@ const watchTimeout = ear.Answered
 
 // A watch is what of a server is watched.
 type watch struct {
-	// asked is what was asked for last, wanted what of it no server has refused.
+	// by is what each fleet asked for last, asked all of it together, wanted what of that no server has refused.
+	by            map[*Fleet]drawbridge.Watched
 	asked, wanted drawbridge.Watched
 	// turn counts what was wanted; applied is the last turn that the server knows of, and refused what it did not take of it.
 	turn, applied int
@@ -27,7 +28,41 @@ type watch struct {
 	said, moved chan struct{}
 }
 
-func newWatch() watch { return watch{said: make(chan struct{}), moved: make(chan struct{})} }
+func newWatch() watch {
+	return watch{by: map[*Fleet]drawbridge.Watched{}, said: make(chan struct{}), moved: make(chan struct{})}
+}
+
+// ask notes what a fleet wants watched, all of it.
+func (w *watch) ask(f *Fleet, what drawbridge.Watched) {
+	if w.by[f] = what; what.None() {
+		delete(w.by, f)
+	}
+	w.asked = drawbridge.Watched{}
+	for _, other := range w.by {
+		more := other.Without(w.asked)
+		w.asked.URIs = append(w.asked.URIs, more.URIs...)
+		w.asked.Tasks = append(w.asked.Tasks, more.Tasks...)
+	}
+}
+
+// turnTo has the home's keeper look at what is watched now. It needs mu.
+func (e *endpoint) turnTo() {
+	e.watch.wanted = e.watch.asked
+	e.watch.turn++
+	signal(e.rewatch)
+	close(e.watch.said)
+	e.watch.said = make(chan struct{})
+}
+
+// unwatch ends what a fleet watches that leaves the server to others.
+func (e *endpoint) unwatch(f *Fleet) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, ok := e.watch.by[f]; ok {
+		e.watch.ask(f, drawbridge.Watched{})
+		e.turnTo()
+	}
+}
 
 // Watch says what of a server is watched: w is all of it, none ends it. It waits until the server has taken note; the watch
 // is established again whenever the server was away. A server of the legacy generation tells of its tasks unasked. The
@@ -39,17 +74,14 @@ func (f *Fleet) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, f.o.ConnectTimeout+watchTimeout)
+	ctx, cancel := context.WithTimeout(ctx, f.pool.o.ConnectTimeout+watchTimeout)
 	defer cancel()
 	step := fmt.Sprintf("watch %s", id)
 	w = drawbridge.Watched{URIs: slices.Clone(w.URIs), Tasks: slices.Clone(w.Tasks)}
 	e.mu.Lock()
 	fresh := w.Without(e.watch.asked)
-	e.watch.asked, e.watch.wanted = w, w
-	e.watch.turn++
-	signal(e.rewatch)
-	close(e.watch.said)
-	e.watch.said = make(chan struct{})
+	e.watch.ask(f, w)
+	e.turnTo()
 	turn := e.watch.turn
 	var o *opening
 	home := e.sessions[e.homeKey()]
@@ -69,7 +101,7 @@ func (f *Fleet) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.watch.asked = e.watch.asked.Without(fresh) // so that it is new when it is asked for again
+	e.watch.ask(f, e.watch.by[f].Without(fresh)) // so that it is new when it is asked for again
 	return err
 }
 
@@ -181,7 +213,7 @@ func (e *endpoint) mirror(s *session) (stop func()) {
 
 // mirrors says whether the session is a process of its own for one of the callers whose watch the home's is.
 func (s *session) mirrors() bool {
-	return s.own() && s.e.row.URL == "" && s.key.principal == s.e.fleet.o.Principal
+	return s.own() && s.e.row.URL == "" && s.key.principal == s.e.pool.o.Principal
 }
 
 // stop ends the listening.
