@@ -264,17 +264,7 @@ func (f *Fleet) release(e *endpoint) (gone <-chan struct{}) {
 // closed and every child process is gone, but for those of servers that another fleet has too; the error is for a fleet
 // that was run before.
 func (f *Fleet) Run(ctx context.Context) error {
-	if f.alone {
-		if err := f.pool.begin(); err != nil {
-			return err
-		}
-	}
-	select {
-	case <-f.pool.begun:
-	case <-ctx.Done():
-		return nil
-	}
-	if err := f.activate(); err != nil {
+	if err := f.begin(ctx); err != nil {
 		return err
 	}
 	<-ctx.Done()
@@ -287,6 +277,22 @@ func (f *Fleet) Run(ctx context.Context) error {
 	}
 	f.quit()
 	return nil
+}
+
+// begin begins the pool's life with the fleet's own, or waits for it.
+func (f *Fleet) begin(ctx context.Context) error {
+	if f.alone {
+		if err := f.pool.begin(); err != nil {
+			return err
+		}
+		return f.activate()
+	}
+	select {
+	case <-f.pool.begun:
+		return f.activate()
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 func (f *Fleet) activate() error {

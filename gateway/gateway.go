@@ -22,7 +22,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/server"
-	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"golang.org/x/sync/errgroup"
 )
@@ -54,21 +53,27 @@ type Config struct {
 	Origins []string
 	// OnDemand starts no server before a call, Mount or AwaitNew asks for it.
 	OnDemand bool
+	// Environ is the environment that servers get theirs from, as "name=value"; nil means the process's.
+	Environ []string
 }
 
 // A Gateway is the system, opened. Its methods may be called from several goroutines.
 type Gateway struct {
 	log     *slog.Logger
 	owner   drawbridge.Caller
-	db      *store.DB
+	ground  *Ground
+	alone   bool // no other gateway stands on the ground: it runs and closes with this one
 	deck    *deck.Deck
 	fleet   fleet
 	starter *starter
 	server  *server.Server
+	c       Config
 
-	// mu guards the configuration, which Attach and Detach change.
-	mu  sync.Mutex
-	set config.Set
+	// mu guards the configuration, which Reload, Attach and Detach change, and the doors.
+	mu       sync.Mutex
+	set      config.Set
+	attached []config.Server
+	doors    []*server.Server
 
 	// life is closed to Run once Close was called; stop and ran belong to the Run that is going on.
 	life   sync.Mutex
@@ -97,7 +102,7 @@ type mounter interface {
 	Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error)
 	Attempted(ctx context.Context, id drawbridge.ServerID) error
 	Add(row config.Server) error
-	Remove(ctx context.Context, id drawbridge.ServerID) error
+	Remove(id drawbridge.ServerID) (gone <-chan struct{}, err error)
 }
 
 // Open makes a gateway: it reads the configuration, opens the store, replays the ledger and enrols what is remembered of
@@ -108,14 +113,15 @@ func Open(ctx context.Context, c Config) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := openStore(ctx, c, set.Settings)
+	ground, err := openGround(ctx, c, set.Settings)
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{log: c.Logger, owner: owner(), db: db, set: set}
-	if err := g.open(ctx, c); err != nil {
-		return nil, errors.Join(err, db.Close())
+	g, err := ground.open(ctx, c, set)
+	if err != nil {
+		return nil, errors.Join(err, ground.Close())
 	}
+	g.alone = true
 	return g, nil
 }
 
@@ -159,18 +165,19 @@ func load(c Config) (Config, config.Set, error) {
 
 // open makes all that stands on the store.
 func (g *Gateway) open(ctx context.Context, c Config) error {
-	mounts, err := g.db.Mounts(ctx)
+	db := g.ground.db
+	mounts, err := db.Mounts(ctx)
 	if err != nil {
 		return backend("read what is remembered of servers", err)
 	}
-	key, err := g.db.Secret(ctx, "request-state", 32)
+	key, err := db.Secret(ctx, "request-state", 32)
 	if err != nil {
 		return backend("read the key of what passes through callers", err)
 	}
 	g.starter = newStarter(g.set.Mountable(), mounts, c, g.set.Settings.Grace)
 	view := &control{}
 	g.deck, err = deck.New(ctx, g.starter, deck.Options{
-		Logger: g.log, Naming: c.Naming, Journal: g.db, Stream: streamOf(c),
+		Logger: g.log, Naming: c.Naming, Journal: db, Stream: streamOf(c),
 		Cards: cards.Catalogue(view), StateKeys: [][]byte{key}, Owner: g.owner.Principal,
 		BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
 	})
@@ -185,16 +192,28 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	if err := g.deck.Configure(ctx, members); err != nil {
 		return backend("record the configuration", err)
 	}
-	if g.fleet, err = g.newFleet(c, g.starter.ready(), mounts); err != nil {
+	if g.fleet, err = g.ground.pool.fleet(g, c, g.starter.ready(), mounts); err != nil {
 		return err
 	}
 	g.starter.fleet = g.fleet
+	g.server, err = g.Door(c.Token, c.Origins)
+	return err
+}
+
+// Door makes a further surface on the same deck, with a bearer token and web origins of its own. It ends with the gateway.
+func (g *Gateway) Door(token string, origins []string) (*server.Server, error) {
 	s := g.set.Settings
-	g.server, err = server.New(g.deck, server.Options{
-		Logger: g.log, Version: c.Version, Caller: g.owner, Token: []byte(c.Token), Origins: c.Origins,
+	door, err := server.New(g.deck, server.Options{
+		Logger: g.log, Version: g.c.Version, Caller: g.owner, Token: []byte(token), Origins: origins,
 		SessionTimeout: s.SessionTimeout, MaxBody: s.MaxBody, PageSize: s.PageSize,
 	})
-	return err
+	if err != nil {
+		return nil, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.doors = append(g.doors, door)
+	return door, nil
 }
 
 // control is the deck as the control cards see it: made before the deck that they lie on.
@@ -222,6 +241,9 @@ func (g *Gateway) Run(ctx context.Context) error {
 		close(ran)
 	}()
 	group, ctx := errgroup.WithContext(ctx)
+	if g.alone {
+		group.Go(func() error { return g.ground.Run(ctx) })
+	}
 	group.Go(func() error { return g.fleet.Run(ctx) })
 	group.Go(func() error { return g.starter.run(ctx, g.log) })
 	err := group.Wait()
@@ -242,12 +264,21 @@ func (g *Gateway) Close() error {
 	g.closed = true
 	stop, ran := g.stop, g.ran
 	g.life.Unlock()
-	err := g.server.Close()
+	g.mu.Lock()
+	doors := g.doors
+	g.mu.Unlock()
+	var errs []error
+	for _, door := range doors {
+		errs = append(errs, door.Close())
+	}
 	if stop != nil {
 		stop()
 		<-ran
 	}
-	return errors.Join(err, g.db.Close())
+	if g.alone {
+		errs = append(errs, g.ground.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // Deck gives the deck: list, find and call cards with it.

@@ -3,6 +3,8 @@
 package gateway
 
 import (
+	"log/slog"
+
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -11,8 +13,20 @@ import (
 
 var _ fleet = (*bridge.Fleet)(nil)
 
-// newFleet makes the fleet of these rows, with what is remembered of them.
-func (g *Gateway) newFleet(c Config, rows []config.Server, mounts map[string]store.Mount) (fleet, error) {
+// A bridgePool is the servers that the gateways of one ground share.
+type bridgePool struct{ *bridge.Pool }
+
+func newPool(log *slog.Logger, c Config, s config.Settings, db *store.DB) (pool, error) {
+	p, err := bridge.NewPool(bridge.Options{
+		Logger: log, Version: c.Version, Memory: db, Roots: s.Roots, Principal: owner().Principal,
+		OnDemand: c.OnDemand, InheritEnv: s.EnvIsolation != nil && !*s.EnvIsolation,
+		ProbeTimeout: s.ProbeTimeout, ConnectTimeout: s.ConnectTimeout, CallTimeout: s.CallTimeout, IdleStop: s.IdleStop,
+	})
+	return bridgePool{p}, err
+}
+
+// fleet makes the fleet of these rows, with what is remembered of them.
+func (p bridgePool) fleet(g *Gateway, c Config, rows []config.Server, mounts map[string]store.Mount) (fleet, error) {
 	known, last := map[string]drawbridge.Listing{}, map[string]drawbridge.Status{}
 	for row, m := range mounts {
 		if m.Listing != nil {
@@ -22,12 +36,8 @@ func (g *Gateway) newFleet(c Config, rows []config.Server, mounts map[string]sto
 			last[row] = *m.Status
 		}
 	}
-	s := g.set.Settings
-	return bridge.New(rows, bridge.Options{
-		Logger: g.log, Version: c.Version, Memory: g.db, Known: known, Last: last,
-		OnListed: g.listed, OnNotice: g.deck.Notice, Roots: s.Roots, Principal: g.owner.Principal,
-		OnDemand: c.OnDemand, InheritEnv: s.EnvIsolation != nil && !*s.EnvIsolation,
-		ProbeTimeout: s.ProbeTimeout, ConnectTimeout: s.ConnectTimeout, CallTimeout: s.CallTimeout, IdleStop: s.IdleStop,
+	return p.Pool.Fleet(rows, bridge.Part{
+		Known: known, Last: last, OnListed: g.listed, OnNotice: g.deck.Notice, Environ: c.Environ,
 	})
 }
 

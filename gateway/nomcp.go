@@ -5,6 +5,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -14,7 +15,17 @@ import (
 // none is the fleet of a build without MCP servers.
 type none struct{ rows []config.Server }
 
-func (g *Gateway) newFleet(_ Config, rows []config.Server, _ map[string]store.Mount) (fleet, error) {
+// noPool is what such fleets share: nothing.
+type noPool struct{}
+
+func newPool(*slog.Logger, Config, config.Settings, *store.DB) (pool, error) { return noPool{}, nil }
+
+func (noPool) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+func (noPool) fleet(_ *Gateway, _ Config, rows []config.Server, _ map[string]store.Mount) (fleet, error) {
 	return &none{rows}, nil
 }
 
@@ -57,7 +68,12 @@ func (*none) SetLevel(context.Context, string, string) error                    
 func (*none) Tell(context.Context, string, string, json.RawMessage)                {}
 func (*none) EndSession(string)                                                    {}
 func (*none) Add(config.Server) error                                              { return nil }
-func (*none) Remove(context.Context, drawbridge.ServerID) error                    { return nil }
+
+func (*none) Remove(drawbridge.ServerID) (<-chan struct{}, error) {
+	gone := make(chan struct{})
+	close(gone)
+	return gone, nil
+}
 
 func (n *none) Status() []drawbridge.Status {
 	var out []drawbridge.Status

@@ -97,11 +97,13 @@ func (g *Gateway) Attach(ctx context.Context, row config.Server) error {
 		g.set.Servers = before
 		return errors.Join(err, g.deck.Configure(ctx, g.members()))
 	}
+	g.attached = append(g.attached, row)
 	g.starter.attached(row.ID)
 	return nil
 }
 
-// Detach takes a server out: its cards leave the deck, and its process ends. The error is a *drawbridge.Fault NotFound for
+// Detach takes a server out: its cards leave the deck, its calls in flight go on, and then its process ends, which Detach
+// waits for. The error is a *drawbridge.Fault NotFound for
 // a name that is not configured.
 func (g *Gateway) Detach(ctx context.Context, id drawbridge.ServerID) error {
 	g.mu.Lock()
@@ -114,10 +116,20 @@ func (g *Gateway) Detach(ctx context.Context, id drawbridge.ServerID) error {
 	if err := g.deck.Configure(ctx, g.members()); err != nil {
 		return backend(fmt.Sprintf("detach %s", id), err)
 	}
+	g.attached = slices.DeleteFunc(g.attached, func(row config.Server) bool { return row.ID == id })
 	if g.starter.forget(id) {
 		return nil
 	}
-	return g.fleet.Remove(ctx, id)
+	gone, err := g.fleet.Remove(id)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-gone:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Status says how each configured server is, in configuration order: those that may not be mounted with the reason, those
