@@ -66,6 +66,9 @@ type Status struct {
 	Templates int `json:"templates,omitempty"`
 	// StartMillis is how long the last start took, up to the listing; 0 where it never started.
 	StartMillis int64 `json:"start_ms,omitempty"`
+	// PIDs are the server's processes in this process's fleet: that of the connection which is kept first, then those of
+	// callers with one of their own. It is not remembered.
+	PIDs []int `json:"pids,omitempty"`
 	// Listed is when the server was last listed.
 	Listed time.Time `json:"listed,omitzero"`
 	// Fault is the last fault, Reason why a row is not mounted; both for people.

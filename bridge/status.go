@@ -41,9 +41,14 @@ func (e *endpoint) status() drawbridge.Status {
 	}
 	for _, session := range e.sessions {
 		s.Junk += int(session.junk.Load())
-	}
-	if home := e.sessions[e.homeKey()]; home != nil && home.proc != nil {
-		s.Stderr = home.proc.Stderr()
+		switch {
+		case session.proc == nil:
+		case session.home():
+			s.PIDs = append([]int{session.proc.PID()}, s.PIDs...)
+			s.Stderr = session.proc.Stderr()
+		default:
+			s.PIDs = append(s.PIDs, session.proc.PID())
+		}
 	}
 	s.Stderr = s.Stderr[max(0, len(s.Stderr)-stderrLines):]
 	return s
@@ -74,6 +79,7 @@ func (e *endpoint) enter(phase drawbridge.Phase, fault error) {
 		e.said = ""
 	}
 	status := e.status()
+	status.PIDs = nil
 	e.mu.Unlock()
 	e.log.Debug("a server entered a phase", "phase", string(phase))
 	if news {

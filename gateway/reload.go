@@ -1,0 +1,158 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+)
+
+// Changes say what a reload did, each list in configuration order.
+type Changes struct {
+	Added   []drawbridge.ServerID `json:"added"`
+	Removed []drawbridge.ServerID `json:"removed"`
+	// Changed are the servers whose row says something else now: they start anew.
+	Changed []drawbridge.ServerID `json:"changed"`
+}
+
+// None says whether nothing changed.
+func (c Changes) None() bool { return len(c.Added)+len(c.Removed)+len(c.Changed) == 0 }
+
+// Reload reads the configuration again and takes over what changed of its servers: the others are not touched, calls in
+// flight go on to their end, and callers hear that the lists changed. Settings are not taken over; they count from the next
+// start. The error is a *drawbridge.Fault: InvalidInput for a file that was read before and cannot be read now. Then
+// everything stays as it was.
+func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, set, err := load(g.c)
+	if err != nil {
+		return Changes{}, err
+	}
+	if err := lostSource(g.set, set); err != nil {
+		return Changes{}, err
+	}
+	for _, row := range g.attached {
+		if !named(set.Servers, row.ID) {
+			set.Servers = append(set.Servers, row)
+		}
+	}
+	set.Settings = g.set.Settings
+	return g.take(ctx, set)
+}
+
+// lostSource finds a file that is there and was left out, though it was read before.
+func lostSource(before, now config.Set) error {
+	for _, path := range before.Sources {
+		if slices.Contains(now.Sources, path) {
+			continue
+		}
+		if _, err := os.Stat(path); err != nil {
+			continue // it was taken away
+		}
+		cause := errors.New("it cannot be read any more")
+		for _, w := range now.Warnings {
+			if w.Origin.Path == path {
+				cause = errors.New(w.String())
+			}
+		}
+		return &drawbridge.Fault{
+			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput,
+			Step: "reload the configuration, which stays as it was", Err: cause, Next: "mend the file",
+		}
+	}
+	return nil
+}
+
+// take puts a configuration in the place of the one that counts. It needs mu.
+func (g *Gateway) take(ctx context.Context, set config.Set) (Changes, error) {
+	changes, leaving := compare(g.set.Mountable(), set.Mountable())
+	before := g.set
+	g.set = set
+	if changes.None() && reflect.DeepEqual(order(before), order(set)) {
+		return changes, nil
+	}
+	coming := slices.Concat(changes.Added, changes.Changed)
+	mounts, err := g.ground.db.Mounts(ctx)
+	if err == nil {
+		members := g.members()
+		for i, m := range members {
+			if slices.Contains(coming, m.ID) {
+				members[i].Remembered = mounts[m.Row].Listing
+			}
+		}
+		err = g.deck.Configure(ctx, members)
+	}
+	if err != nil {
+		g.set = before
+		return Changes{}, backend("record the configuration", err)
+	}
+	for _, id := range leaving {
+		if !g.starter.forget(id) {
+			_, err = g.fleet.Remove(id) // it ends by itself, after its calls
+		}
+	}
+	for _, row := range set.Mountable() {
+		if slices.Contains(coming, row.ID) {
+			err = errors.Join(err, g.fleet.Add(row))
+			if mounts[row.Hash].Listing == nil {
+				g.starter.attached(row.ID)
+			}
+		}
+	}
+	if err != nil {
+		return changes, fmt.Errorf("reload the configuration: %w", err)
+	}
+	return changes, nil
+}
+
+// compare says what became of the rows that may be mounted, and which servers leave, also those that come anew.
+func compare(before, now []config.Server) (c Changes, leaving []drawbridge.ServerID) {
+	c = Changes{Added: []drawbridge.ServerID{}, Removed: []drawbridge.ServerID{}, Changed: []drawbridge.ServerID{}}
+	find := func(rows []config.Server, id drawbridge.ServerID) (config.Server, bool) {
+		i := slices.IndexFunc(rows, func(row config.Server) bool { return row.ID == id })
+		if i < 0 {
+			return config.Server{}, false
+		}
+		return rows[i], true
+	}
+	for _, old := range before {
+		row, ok := find(now, old.ID)
+		switch {
+		case !ok:
+			c.Removed = append(c.Removed, old.ID)
+		case !same(old, row):
+			c.Changed = append(c.Changed, old.ID)
+		default:
+			continue
+		}
+		leaving = append(leaving, old.ID)
+	}
+	for _, row := range now {
+		if _, ok := find(before, row.ID); !ok {
+			c.Added = append(c.Added, row.ID)
+		}
+	}
+	return c, leaving
+}
+
+// same says whether two rows mean the same server, wherever they stand.
+func same(a, b config.Server) bool {
+	for _, row := range []*config.Server{&a, &b} {
+		row.Origin.Line, row.Origin.Path, row.Reason, row.Extra = 0, "", "", nil
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// order is the names of the servers that may be mounted, in configuration order.
+func order(set config.Set) (ids []drawbridge.ServerID) {
+	for _, row := range set.Mountable() {
+		ids = append(ids, row.ID)
+	}
+	return ids
+}
