@@ -88,6 +88,7 @@ type fleet interface {
 	runner
 	mounter
 	Status() []drawbridge.Status
+	Stderr(ctx context.Context, id drawbridge.ServerID, follow bool, each func(line string) error) error
 }
 
 // A runner is a fleet's life.
@@ -200,9 +201,13 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	return err
 }
 
-// Door makes a further surface on the same deck, with a bearer token and web origins of its own. It ends with the gateway.
+// Door makes a further surface on the same deck, with a bearer token and web origins of its own; an empty token means that of
+// the settings. It ends with the gateway.
 func (g *Gateway) Door(token string, origins []string) (*server.Server, error) {
-	s := g.set.Settings
+	s := g.Config().Settings
+	if token == "" {
+		token = g.c.Token
+	}
 	door, err := server.New(g.deck, server.Options{
 		Logger: g.log, Version: g.c.Version, Caller: g.owner, Token: []byte(token), Origins: origins,
 		SessionTimeout: s.SessionTimeout, MaxBody: s.MaxBody, PageSize: s.PageSize,

@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"log/slog"
 
@@ -61,6 +63,34 @@ func (g *Ground) open(ctx context.Context, c Config, set config.Set) (*Gateway, 
 		return nil, err
 	}
 	return gw, nil
+}
+
+// Fingerprint says in a word what the configuration comes to: two gateways with the same one would have the same servers by
+// the same names. It is made of secrets, and to be kept in memory only.
+func (g *Ground) Fingerprint(_ context.Context, c Config) (string, error) {
+	c, set, err := load(c)
+	if err != nil {
+		return "", err
+	}
+	rows := set.Mountable()
+	for i := range rows {
+		rows[i].Origin, rows[i].Extra = config.Origin{Kind: rows[i].Origin.Kind}, nil
+	}
+	text, err := json.Marshal([]any{streamOf(c), c.Naming, rows})
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return string(sum[:]), nil
+}
+
+// StorePlace says where the store of a gateway with that configuration is, see StoreLocation.
+func StorePlace(c Config) (string, error) {
+	c, set, err := load(c)
+	if err != nil {
+		return "", err
+	}
+	return StoreLocation(c.Store, set.Settings, c.LookupEnv)
 }
 
 // Run lets servers be mounted, until ctx ends and every process of theirs is gone. It is to be begun once, and to be ended

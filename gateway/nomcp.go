@@ -85,3 +85,7 @@ func (n *none) Status() []drawbridge.Status {
 	}
 	return out
 }
+
+func (*none) Stderr(context.Context, drawbridge.ServerID, bool, func(string) error) error {
+	return absent()
+}

@@ -46,6 +46,13 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 	return g.take(ctx, set)
 }
 
+// Follow has the next Reload read the configuration from where c says: Paths, Dir and LookupEnv.
+func (g *Gateway) Follow(c Config) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.c.Paths, g.c.Dir, g.c.LookupEnv = c.Paths, c.Dir, c.LookupEnv
+}
+
 // lostSource finds a file that is there and was left out, though it was read before.
 func lostSource(before, now config.Set) error {
 	for _, path := range before.Sources {

@@ -168,6 +168,12 @@ func statusOf(s drawbridge.Status, live map[drawbridge.ServerID]drawbridge.Statu
 	return s
 }
 
+// Stderr gives the last lines that a server wrote to standard error, and with follow each new one until ctx ends. The error
+// is a *drawbridge.Fault NotFound for a server that is not mounted here, or what each gave.
+func (g *Gateway) Stderr(ctx context.Context, id drawbridge.ServerID, follow bool, each func(line string) error) error {
+	return g.fleet.Stderr(ctx, id, follow, each)
+}
+
 // members are the rows as the deck wants them.
 func (g *Gateway) members() []deck.Member {
 	var out []deck.Member

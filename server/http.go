@@ -46,7 +46,7 @@ func (s *Server) CheckListener(l net.Listener) error {
 	}
 	return &drawbridge.Fault{
 		Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "serve on " + l.Addr().String(),
-		Err: errors.New("beyond loopback a bearer token is needed"), Next: "set a token, or bind 127.0.0.1",
+		Err: errors.New("beyond loopback a bearer token is needed"), Next: "set one with --token-file FILE or DRAWBRIDGE_TOKEN, or bind 127.0.0.1",
 	}
 }
 

@@ -122,6 +122,12 @@ func (p *Process) Stdout() *os.File { return p.stdout }
 // Stderr gives the last lines that the program wrote to standard error, oldest first: at most 200, each cut at 8 KiB.
 func (p *Process) Stderr() []string { return p.stderr.lines() }
 
+// StderrFrom gives the lines of standard error from the one numbered first on, counted from 0, as far as they are kept; the
+// number of the next one; and a channel that is closed when that comes.
+func (p *Process) StderrFrom(first int) (lines []string, next int, more <-chan struct{}) {
+	return p.stderr.from(first)
+}
+
 // PID is the program's process id.
 func (p *Process) PID() int { return p.pid }
 

@@ -19,9 +19,11 @@ type tail struct {
 	mu   sync.Mutex
 	ring [tailLines]string
 	next int // counts all lines ever kept
+	// more is closed with the next line, and made anew.
+	more chan struct{}
 }
 
-func newTail() *tail { return &tail{} }
+func newTail() *tail { return &tail{more: make(chan struct{})} }
 
 // read keeps what r says until it ends, and closes it.
 func (t *tail) read(r *os.File) {
@@ -49,14 +51,22 @@ func (t *tail) add(line string) {
 	defer t.mu.Unlock()
 	t.ring[t.next%tailLines] = line
 	t.next++
+	close(t.more)
+	t.more = make(chan struct{})
 }
 
 func (t *tail) lines() []string {
+	lines, _, _ := t.from(0)
+	return lines
+}
+
+// from gives the lines from the one numbered first on, as far as they are kept, the number of the next one, and what is
+// closed when that comes.
+func (t *tail) from(first int) (lines []string, next int, more <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var lines []string
-	for i := max(0, t.next-tailLines); i < t.next; i++ {
+	for i := max(first, t.next-tailLines, 0); i < t.next; i++ {
 		lines = append(lines, t.ring[i%tailLines])
 	}
-	return lines
+	return lines, t.next, t.more
 }

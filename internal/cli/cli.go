@@ -39,8 +39,12 @@ type Process struct {
 	Out, Err io.Writer
 	// Env looks a variable up, as os.LookupEnv does.
 	Env func(string) (string, bool)
+	// Environ is the whole environment, as os.Environ gives it.
+	Environ []string
 	// Dir is the working directory.
 	Dir string
+	// Host is the name of the program that started this one; empty where that is not known.
+	Host string
 }
 
 // OS is the process as the operating system started it.
@@ -49,7 +53,7 @@ func OS() Process {
 	if err != nil {
 		dir = "."
 	}
-	return Process{In: polled(os.Stdin, os.Stdout), Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv, Dir: dir}
+	return Process{In: polled(os.Stdin, os.Stdout), Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv, Environ: os.Environ(), Dir: dir, Host: parent()}
 }
 
 // Main runs the command line args, without the program's name, and gives the exit code.
@@ -182,12 +186,17 @@ func version() string {
 
 // gateway opens the whole system, with what the command changes.
 func (a *app) gateway(ctx context.Context, change func(*gateway.Config)) (*gateway.Gateway, error) {
-	cfg := gateway.Config{
+	cfg := a.config()
+	change(&cfg)
+	return gateway.Open(ctx, cfg)
+}
+
+// config is what the flags and the process come to.
+func (a *app) config() gateway.Config {
+	return gateway.Config{
 		Paths: a.paths, Dir: a.Dir, LookupEnv: a.Env, Store: a.store,
 		Naming: deck.Naming(a.naming), Logger: a.logger(slog.LevelWarn), Version: version(),
 	}
-	change(&cfg)
-	return gateway.Open(ctx, cfg)
 }
 
 // oneOff opens the whole system for a command that starts only the servers it needs, and that tells itself how they were.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/hub"
 	"github.com/spf13/cobra"
 )
 
@@ -67,39 +68,35 @@ func (a *app) serve(ctx context.Context, addr, token string, origins []string) e
 	if _, mounted := a.Env(gateway.Mounted); mounted {
 		return usageError{errors.New("this drawbridge was started as a server by another drawbridge, which would go on without end (take its row out of the configuration)")}
 	}
-	g, err := a.gateway(ctx, func(c *gateway.Config) {
-		c.Token = token
-		c.Origins = origins
-	})
+	set, err := a.configuration()
 	if err != nil {
 		return err
 	}
-	defer g.Close()
-	set := g.Config()
 	for _, note := range notes(set) {
 		fmt.Fprintln(a.Err, note)
 	}
 	if len(set.Servers) == 0 {
 		fmt.Fprintln(a.Err, noServers)
 	}
-	door := func(ctx context.Context) error { return g.Server().ServeStdio(ctx, a.In, a.Out) }
-	if addr != "" {
-		listener, err := listen(ctx, addr)
-		if err != nil {
-			return err
-		}
-		defer listener.Close()
-		if err := g.Server().CheckListener(listener); err != nil {
-			return fmt.Errorf("%w: --token-file FILE, or %s in the environment, sets one", err, tokenVariable)
-		}
-		fmt.Fprintf(a.Out, "http://%s/mcp\n", listener.Addr())
-		door = func(ctx context.Context) error { return g.Server().Serve(ctx, listener) }
+	o := a.hub()
+	o.Config.Token, o.Config.Origins = token, origins
+	o.Beside = a.showProgress
+	if addr == "" {
+		return ended(hub.ServeStdio(ctx, o, a.In, a.Out))
 	}
-	return a.running(ctx, g, func(ctx context.Context) error {
-		var err error
-		a.whileShown(ctx, g, func() { err = door(ctx) })
-		return ended(err)
-	})
+	listener, err := listen(ctx, addr)
+	if err != nil {
+		return err
+	}
+	ready := func() { fmt.Fprintf(a.Out, "http://%s/mcp\n", listener.Addr()) }
+	return ended(hub.ServeHTTP(ctx, o, listener, ready))
+}
+
+// hub says whose hub this process belongs to.
+func (a *app) hub() hub.Options {
+	c := a.config()
+	c.Environ = a.Environ
+	return hub.Options{Config: c, Host: a.Host}
 }
 
 // noServers says how to add the first server.
@@ -107,7 +104,7 @@ const noServers = `no servers are configured yet: write one to ~/.config/drawbri
   {"servers": {"everything": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything"]}}}
 or name a file with --mcp PATH`
 
-func listen(ctx context.Context, addr string) (net.Listener, error) {
+func listen(ctx context.Context, addr string) (*net.TCPListener, error) {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", addr)
 	if err != nil {
@@ -116,7 +113,7 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 			Next: "another --http ADDR, or port 0 for a free one",
 		}
 	}
-	return listener, nil
+	return listener.(*net.TCPListener), nil
 }
 
 // ended turns the error of something that was told to end into none.

@@ -1,0 +1,372 @@
+package hub
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// The notices of a hub to its shims. They are no part of MCP, and no client sees them.
+const (
+	// noteMove asks the shim to attach anew once its requests are answered: another configuration counts for it now.
+	noteMove = notePrefix + "move"
+	// noteBye says that the hub ends: what it answers to listening requests from now on is of no meaning.
+	noteBye = notePrefix + "bye"
+
+	notePrefix = "notifications/drawbridge/"
+)
+
+const (
+	// moveTime is how long a move waits for the answers to what was asked before.
+	moveTime = 30 * time.Second
+	// maxHeld is how many lines of a client are kept while there is no hub; then its input waits.
+	maxHeld = 1024
+	// lastWords is how long we wait for a reader that cannot be interrupted.
+	lastWords = 200 * time.Millisecond
+)
+
+// A line connects a shim with a hub: what it writes and reads goes line by line.
+type line struct {
+	conn *net.UnixConn
+	in   *wire.LineReader
+}
+
+// write writes a message and ends its line.
+func (l *line) write(message []byte) error {
+	_, err := l.conn.Write(append(message[:len(message):len(message)], '\n'))
+	return err
+}
+
+// A client is one MCP client on a pair of pipes, whose conversation goes on when the hub behind it changes.
+type client struct {
+	// sending is held by whoever writes to the hub, so that what the client says stays in order; writing by whoever writes
+	// to the client. mu is held for moments only: a hub that waits for us to read must not keep us from reading.
+	sending, writing sync.Mutex
+	out              io.Writer
+
+	mu   sync.Mutex
+	room sync.Cond
+	talk *talk
+	hub  *line // nil while there is none
+	// moving holds new requests back, leaving says that the hub's last words are not to be believed.
+	moving, leaving bool
+	held            [][]byte
+	eof, lastTry    bool
+}
+
+func newClient(out io.Writer) *client {
+	c := &client{out: out, talk: newTalk()}
+	c.room.L = &c.mu
+	return c
+}
+
+// errClientGone is for a client that takes no answers any more.
+var errClientGone = errors.New("the client is gone")
+
+// serve passes messages between the client and the hubs that attach gives, until the input or ctx ends. The error is
+// attach's, or the client's.
+func (c *client) serve(ctx context.Context, in io.Reader, attach func(context.Context) (*line, error)) error {
+	var reading sync.WaitGroup
+	reading.Go(func() { c.read(in) })
+	defer func() {
+		c.close()
+		if closer, ok := in.(io.Closer); ok {
+			_ = closer.Close() // whoever waits in it finds out
+		}
+		waitFor(&reading, lastWords)
+	}()
+	for {
+		hub, err := attach(ctx)
+		if err != nil {
+			_ = c.say(c.lose()...) // the error says why
+			return err
+		}
+		stop := context.AfterFunc(ctx, func() { _ = hub.conn.Close() })
+		err = c.attached(hub)
+		stop()
+		if over := c.detach(); over || ctx.Err() != nil || err != nil {
+			return errors.Join(context.Cause(ctx), err)
+		}
+	}
+}
+
+// read passes the client's lines on until there are no more.
+func (c *client) read(in io.Reader) {
+	lines := wire.NewLineReader(in, 0)
+	for {
+		text, err := lines.Next()
+		switch {
+		case errors.Is(err, wire.ErrTooLong):
+			tooLong := wire.Message{Error: wire.ErrorObject(wire.CodeInvalidRequest, "The message is over the size bound", nil)}
+			tooLong.ID = []byte("null")
+			_ = c.say(append(tooLong.Append(nil), '\n'))
+			continue
+		case err != nil:
+			c.inputEnded()
+			return
+		}
+		c.forward(text)
+	}
+}
+
+func (c *client) inputEnded() {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.eof = true
+	if c.hub != nil && len(c.held) == 0 {
+		_ = c.hub.conn.CloseWrite()
+	}
+}
+
+// forward sends what the client said to the hub, or keeps it for the next one. What cannot be written is noted all the
+// same: it is lost with the hub.
+func (c *client) forward(text []byte) {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	c.mu.Lock()
+	for len(c.held) >= maxHeld && !c.eof {
+		c.sending.Unlock()
+		c.room.Wait()
+		c.mu.Unlock()
+		c.sending.Lock()
+		c.mu.Lock()
+	}
+	if c.hub == nil || c.moving && asks(text) || len(c.held) > 0 {
+		c.held = append(c.held, text)
+		c.mu.Unlock()
+		return
+	}
+	hub := c.hub
+	text = c.talk.said(text)
+	c.mu.Unlock()
+	if text != nil {
+		_ = hub.write(text)
+	}
+}
+
+// asks says whether a line has a request in it.
+func asks(text []byte) bool {
+	if wire.IsBatch(text) {
+		return true
+	}
+	m, err := wire.Parse(text)
+	return err != nil || m.IsRequest()
+}
+
+// attached goes on with the conversation at a hub, until the hub is gone or has nothing more to say. The error is for a
+// client that is gone.
+func (c *client) attached(hub *line) error {
+	defer hub.conn.Close()
+	if err := c.greet(hub); err != nil {
+		return err
+	}
+	c.sending.Lock() // until all that is open was sent again
+	open, told := c.resume(hub)
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		defer c.sending.Unlock()
+		for _, text := range open {
+			_ = hub.write(text)
+		}
+		c.resumed(hub)
+	})
+	err := c.say(told...)
+	for err == nil {
+		text, lost := hub.in.Next()
+		if lost != nil {
+			break // why does not matter: there is another hub, or nobody to tell
+		}
+		err = c.pass(text)
+	}
+	_ = hub.conn.Close()
+	sending.Wait()
+	return err
+}
+
+// greet opens the session that the client had at another hub, and waits for that.
+func (c *client) greet(hub *line) error {
+	c.mu.Lock()
+	greeting := c.talk.greeting()
+	c.mu.Unlock()
+	if greeting == nil || hub.write(greeting) != nil {
+		return nil
+	}
+	for {
+		text, err := hub.in.Next()
+		if err != nil {
+			return nil // the hub is gone again
+		}
+		if m, err := wire.Parse(text); err == nil && m.IsResponse() && isReplay(m.ID) {
+			return nil
+		}
+		if err := c.pass(text); err != nil {
+			return err
+		}
+	}
+}
+
+// resume takes the hub as the one that counts. It gives what is to be said to it before anything else, and what the client
+// is to be told.
+func (c *client) resume(hub *line) (open, told [][]byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	moved := c.moving
+	c.hub, c.moving, c.leaving = hub, false, false
+	if c.talk.count > 0 { // there was a hub before
+		open = c.talk.rest()
+		repeat, lost, cancelled := c.talk.moved()
+		open = append(open, repeat...)
+		told = append(cancelled, answers(lost)...)
+	}
+	if moved && c.talk.initialized != nil {
+		told = append(told, listsChanged()...)
+	}
+	for _, text := range c.held {
+		if text = c.talk.said(text); text != nil {
+			open = append(open, text)
+		}
+	}
+	c.held = nil
+	c.room.Broadcast()
+	return open, told
+}
+
+// resumed ends the input of a hub whose client has said all.
+func (c *client) resumed(hub *line) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.eof {
+		_ = hub.conn.CloseWrite()
+	}
+}
+
+func listsChanged() (lines [][]byte) {
+	for _, method := range []string{wire.NoteToolsChanged, wire.NotePromptsChanged, wire.NoteResourcesChanged} {
+		lines = append(lines, append(wire.Message{Method: method}.Append(nil), '\n'))
+	}
+	return lines
+}
+
+// pass gives the client what the hub said.
+func (c *client) pass(text []byte) error {
+	c.mu.Lock()
+	text = c.hear(text)
+	c.mu.Unlock()
+	if text == nil {
+		return nil
+	}
+	return c.say(append(text[:len(text):len(text)], '\n'))
+}
+
+// hear takes note of what the hub said, and gives what the client is to see of it. It needs mu.
+func (c *client) hear(text []byte) []byte {
+	if bytes.Contains(text, []byte(notePrefix)) {
+		switch m, _ := wire.Parse(text); m.Method {
+		case noteMove:
+			c.moving = true
+			c.moveOn()
+			time.AfterFunc(moveTime, c.hurry(c.hub))
+			return nil
+		case noteBye:
+			c.leaving = true
+			return nil
+		}
+	}
+	if c.leaving && c.farewell(text) {
+		return nil
+	}
+	text = c.talk.heard(text)
+	c.moveOn()
+	return text
+}
+
+// farewell says whether this is the end of a listening request that goes on elsewhere. It needs mu.
+func (c *client) farewell(text []byte) bool {
+	m, err := wire.Parse(text)
+	return err == nil && m.IsResponse() && c.talk.flights[string(m.ID)].method == wire.MethodListen
+}
+
+// moveOn ends the conversation with a hub once nothing is open any more, where that is wanted. It needs mu.
+func (c *client) moveOn() {
+	if c.hub != nil && c.moving && !c.leaving && c.talk.busy() == 0 {
+		c.leaving = true
+		_ = c.hub.conn.CloseWrite()
+	}
+}
+
+// hurry ends a move that takes too long.
+func (c *client) hurry(hub *line) func() {
+	return func() {
+		if hub != nil {
+			_ = hub.conn.Close()
+		}
+	}
+}
+
+// say writes to the client.
+func (c *client) say(lines ...[]byte) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	for _, text := range lines {
+		if _, err := c.out.Write(text); err != nil {
+			return errClientGone
+		}
+	}
+	return nil
+}
+
+// detach takes the hub away, and says whether the conversation is over. After the end of the input another hub is looked
+// for once, for what is open.
+func (c *client) detach() (over bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hub = nil
+	over = c.eof && len(c.held) == 0 && (c.lastTry || c.talk.busy() == 0)
+	c.lastTry = c.eof
+	return over
+}
+
+// lose gives the answers to what is open where there is no hub any more.
+func (c *client) lose() [][]byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, text := range c.held {
+		c.talk.said(text)
+	}
+	c.held = nil
+	lost := make([]flight, 0, len(c.talk.flights))
+	for _, f := range c.talk.flights {
+		lost = append(lost, f)
+	}
+	return answers(lost)
+}
+
+// close lets the reader go.
+func (c *client) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.eof = true
+	c.room.Broadcast()
+}
+
+// waitFor waits for a group, but for no longer than that: a read of a terminal cannot always be interrupted, and the
+// process that is in it is about to end.
+func waitFor(g *sync.WaitGroup, most time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		g.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(most):
+	}
+}

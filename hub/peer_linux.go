@@ -1,0 +1,31 @@
+package hub
+
+import (
+	"fmt"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// checkPeer refuses a process of another user.
+func checkPeer(c *net.UnixConn) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var cred *unix.Ucred
+	var asked error
+	if err := raw.Control(func(fd uintptr) {
+		cred, asked = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return err
+	}
+	if asked != nil {
+		return asked
+	}
+	if int(cred.Uid) != os.Getuid() {
+		return fmt.Errorf("process %d is user %d's", cred.Pid, cred.Uid)
+	}
+	return nil
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package cli
+
+// parent is not known here.
+func parent() string { return "" }
