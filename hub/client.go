@@ -25,6 +25,8 @@ const (
 const (
 	// moveTime is how long a move waits for the answers to what was asked before.
 	moveTime = 30 * time.Second
+	// settleTime bounds the wait for what a session said to another hub before.
+	settleTime = 10 * time.Second
 	// maxHeld is how many lines of a client are kept while there is no hub; then its input waits.
 	maxHeld = 1024
 	// lastWords is how long we wait for a reader that cannot be interrupted.
@@ -41,6 +43,12 @@ type line struct {
 func (l *line) write(message []byte) error {
 	_, err := l.conn.Write(append(message[:len(message):len(message)], '\n'))
 	return err
+}
+
+func (l *line) writeAll(messages [][]byte) {
+	for _, m := range messages {
+		_ = l.write(m) // what does not arrive is lost with the hub
+	}
 }
 
 // A client is one MCP client on a pair of pipes, whose conversation goes on when the hub behind it changes.
@@ -169,16 +177,21 @@ func (c *client) attached(hub *line) error {
 		return err
 	}
 	c.sending.Lock() // until all that is open was sent again
-	open, told := c.resume(hub)
+	r := c.resume(hub)
 	var sending sync.WaitGroup
 	sending.Go(func() {
 		defer c.sending.Unlock()
-		for _, text := range open {
-			_ = hub.write(text)
+		hub.writeAll(r.first)
+		timer := time.NewTimer(settleTime)
+		defer timer.Stop()
+		select {
+		case <-r.settled:
+		case <-timer.C: // a server need not take back what it let be watched once
 		}
+		hub.writeAll(r.then)
 		c.resumed(hub)
 	})
-	err := c.say(told...)
+	err := c.say(r.told...)
 	for err == nil {
 		text, lost := hub.in.Next()
 		if lost != nil {
@@ -213,30 +226,38 @@ func (c *client) greet(hub *line) error {
 	}
 }
 
-// resume takes the hub as the one that counts. It gives what is to be said to it before anything else, and what the client
-// is to be told.
-func (c *client) resume(hub *line) (open, told [][]byte) {
+// A resumption is what is to be said when another hub takes over.
+type resumption struct {
+	// first is what the session was told before, then all else, once settled is closed.
+	first, then [][]byte
+	settled     <-chan struct{}
+	// told is for the client.
+	told [][]byte
+}
+
+// resume takes the hub as the one that counts.
+func (c *client) resume(hub *line) (r resumption) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	moved := c.moving
 	c.hub, c.moving, c.leaving = hub, false, false
+	r.first, r.settled = c.talk.rest()
 	if c.talk.count > 0 { // there was a hub before
-		open = c.talk.rest()
 		repeat, lost, cancelled := c.talk.moved()
-		open = append(open, repeat...)
-		told = append(cancelled, answers(lost)...)
+		r.then = repeat
+		r.told = append(cancelled, answers(lost)...)
 	}
 	if moved && c.talk.initialized != nil {
-		told = append(told, listsChanged()...)
+		r.told = append(r.told, listsChanged()...)
 	}
 	for _, text := range c.held {
 		if text = c.talk.said(text); text != nil {
-			open = append(open, text)
+			r.then = append(r.then, text)
 		}
 	}
 	c.held = nil
 	c.room.Broadcast()
-	return open, told
+	return r
 }
 
 // resumed ends the input of a hub whose client has said all.

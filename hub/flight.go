@@ -102,6 +102,9 @@ type talk struct {
 	// turn counts hubs; asked are the hub's own requests that the client has not answered, by the id that the client knows.
 	turn  int
 	asked map[string]json.RawMessage
+	// again counts what was said again and is not answered, settled is closed when nothing is left of that.
+	again   int
+	settled chan struct{}
 }
 
 func newTalk() *talk {
@@ -187,6 +190,7 @@ func (t *talk) heard(line []byte) []byte {
 		return line
 	case m.IsResponse():
 		if isReplay(m.ID) {
+			t.replayed()
 			return nil
 		}
 		delete(t.flights, string(m.ID))
@@ -232,18 +236,30 @@ func (t *talk) greeting() []byte {
 	return renamed(t.initialize, 0)
 }
 
-// rest is what follows the greeting.
-func (t *talk) rest() (lines [][]byte) {
+// rest is what follows the greeting. settled is closed when the hub has answered all of it.
+func (t *talk) rest() (lines [][]byte, settled <-chan struct{}) {
+	said := slices.Collect(maps.Values(t.subscribed))
+	if t.level != nil {
+		said = append(said, t.level)
+	}
+	t.again, t.settled = len(said), make(chan struct{})
+	if t.again == 0 {
+		close(t.settled)
+	}
 	if t.initialized != nil {
 		lines = append(lines, t.initialized)
 	}
-	if t.level != nil {
-		lines = append(lines, renamed(t.level, 1))
+	for i, line := range said {
+		lines = append(lines, renamed(line, 1+i))
 	}
-	for _, line := range t.subscribed {
-		lines = append(lines, renamed(line, 2+len(lines)))
+	return lines, t.settled
+}
+
+// replayed notes the answer to something that was said again.
+func (t *talk) replayed() {
+	if t.again--; t.again == 0 {
+		close(t.settled)
 	}
-	return lines
 }
 
 // renamed is a request under an id of our own.

@@ -1,0 +1,337 @@
+//go:build unix
+
+package hub_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/bridge"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/hub"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+	"go.uber.org/goleak"
+)
+
+// role has what a process of the tests is to do: "stdio" or "http".
+const role = "HUBTEST_ROLE"
+
+func TestMain(m *testing.M) {
+	bridge.Reap()
+	mcptest.Run()
+	if door := os.Getenv(role); door != "" {
+		os.Exit(serve(door, os.Args[1], os.Args[2]))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// options are those of a "serve" on a store and a directory.
+func options(store, dir string) hub.Options {
+	return hub.Options{Config: gateway.Config{Store: store, Dir: dir, Version: "test"}, Host: "test"}
+}
+
+// serve is what "drawbridge serve" does.
+func serve(door, store, dir string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	o := options(store, dir)
+	var err error
+	if door == "http" {
+		var l net.Listener
+		if l, err = net.Listen("tcp", "127.0.0.1:0"); err == nil {
+			err = hub.ServeHTTP(ctx, o, l.(*net.TCPListener), func() { fmt.Println(l.Addr()) })
+		}
+	} else {
+		err = hub.ServeStdio(ctx, o, os.Stdin, os.Stdout)
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// A house is a home with a configuration, a project in it, and a store.
+type house struct {
+	t          *testing.T
+	home, file string
+	store, dir string
+	hosts      *[]*host
+}
+
+func newHouse(t *testing.T, servers ...string) *house {
+	t.Helper()
+	home := t.TempDir()
+	h := &house{t: t, home: home, file: filepath.Join(home, ".config", "drawbridge", "mcp.json"),
+		store: filepath.Join(home, "s", "drawbridge.db"), dir: filepath.Join(home, "work"), hosts: &[]*host{}}
+	t.Cleanup(func() {
+		for _, x := range *h.hosts { // all at once: a hub stays for those who are attached
+			_ = x.in.Close()
+		}
+		for _, x := range *h.hosts {
+			<-x.ended
+			if t.Failed() && x.errs.Len() > 0 {
+				t.Logf("stderr of %d: %s", x.cmd.Process.Pid, x.errs)
+			}
+		}
+	})
+	for _, dir := range []string{filepath.Dir(h.file), h.dir} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.write(servers...)
+	return h
+}
+
+// write configures servers, each the test server that its name begins with.
+func (h *house) write(names ...string) {
+	h.t.Helper()
+	rows := map[string]json.RawMessage{}
+	for _, name := range names {
+		kind, _, _ := strings.Cut(name, "_")
+		rows[name] = mcptest.Row(h.t, kind)
+	}
+	text, err := json.Marshal(map[string]any{"mcpServers": rows})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := os.WriteFile(h.file, text, 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *house) options() hub.Options {
+	o := options(h.store, h.dir)
+	o.Config.LookupEnv = func(name string) (string, bool) {
+		if name == "HOME" {
+			return h.home, true
+		}
+		return "", false
+	}
+	return o
+}
+
+// state asks the hub how it is until it says what is wanted.
+func (h *house) state(wanted func(hub.State) bool) hub.State {
+	h.t.Helper()
+	var s hub.State
+	var err error
+	for range until(h.t) {
+		if s, err = hub.ReadState(h.options()); err == nil && wanted(s) {
+			return s
+		}
+	}
+	h.t.Fatalf("the hub never was as wanted: %+v, %v", s, err)
+	return s
+}
+
+// until goes on until the test has waited too long.
+func until(t *testing.T) func(func(int) bool) {
+	return func(yield func(int) bool) {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		end := time.After(30 * time.Second)
+		for i := 0; yield(i); i++ {
+			select {
+			case <-tick.C:
+			case <-end:
+				return
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}
+}
+
+// A host is an MCP client with a "serve" of its own.
+type host struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	ended chan struct{}
+	errs  *strings.Builder
+
+	mu      sync.Mutex
+	next    int
+	answers map[string]chan wire.Message
+	notes   []wire.Message
+	asked   []wire.Message
+	onAsk   func(wire.Message) string
+}
+
+func (h *house) start(door string) *exec.Cmd {
+	h.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	cmd := exec.Command(self, h.store, h.dir)
+	cmd.Dir = h.dir
+	cmd.Env = append(os.Environ(), role+"="+door, "HOME="+h.home, "XDG_CONFIG_HOME=", "XDG_STATE_HOME=", "GORACE=atexit_sleep_ms=0")
+	return cmd
+}
+
+// open starts a host, which has not said anything yet.
+func (h *house) open() *host {
+	h.t.Helper()
+	x := &host{t: h.t, cmd: h.start("stdio"), ended: make(chan struct{}), answers: map[string]chan wire.Message{}, errs: &strings.Builder{}}
+	var err error
+	if x.in, err = x.cmd.StdinPipe(); err != nil {
+		h.t.Fatal(err)
+	}
+	out, err := x.cmd.StdoutPipe()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	x.cmd.Stderr = x.errs
+	if err := x.cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	go func() {
+		defer close(x.ended)
+		x.read(out)
+		_ = x.cmd.Wait()
+	}()
+	*h.hosts = append(*h.hosts, x)
+	return x
+}
+
+func (x *host) read(out io.Reader) {
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		m, err := wire.Parse(slices.Clone(lines.Bytes()))
+		if err != nil {
+			x.t.Errorf("not JSON-RPC on stdout: %q", lines.Text())
+			continue
+		}
+		x.mu.Lock()
+		switch {
+		case m.IsResponse():
+			if c := x.answers[string(m.ID)]; c != nil {
+				delete(x.answers, string(m.ID))
+				c <- m
+			} else {
+				x.t.Errorf("an answer that nobody waits for: %s", lines.Text())
+			}
+		case m.IsRequest():
+			x.asked = append(x.asked, m)
+			if x.onAsk != nil {
+				_, _ = fmt.Fprintf(x.in, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, x.onAsk(m))
+			}
+		default:
+			x.notes = append(x.notes, m)
+		}
+		x.mu.Unlock()
+	}
+}
+
+func (x *host) say(text string) {
+	if _, err := io.WriteString(x.in, text+"\n"); err != nil {
+		x.t.Errorf("write to the serve: %v", err)
+	}
+}
+
+// ask sends a request and gives what its answer comes on.
+func (x *host) ask(method, params string) <-chan wire.Message {
+	c := make(chan wire.Message, 1)
+	x.mu.Lock()
+	x.next++
+	id := x.next
+	x.answers[fmt.Sprint(id)] = c
+	x.mu.Unlock()
+	x.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params))
+	return c
+}
+
+func (x *host) await(c <-chan wire.Message) wire.Message {
+	x.t.Helper()
+	select {
+	case m := <-c:
+		return m
+	case <-x.ended:
+		x.t.Fatalf("the serve ended: %s", x.errs)
+	case <-time.After(30 * time.Second):
+		x.t.Fatal("no answer")
+	}
+	return wire.Message{}
+}
+
+func (x *host) do(method, params string) wire.Message {
+	x.t.Helper()
+	return x.await(x.ask(method, params))
+}
+
+// initialize opens a session.
+func (x *host) initialize(capabilities string) *host {
+	x.t.Helper()
+	m := x.do("initialize", `{"protocolVersion":"2025-06-18","capabilities":`+capabilities+`,"clientInfo":{"name":"host","version":"1"}}`)
+	if m.Error != nil {
+		x.t.Fatalf("initialize: %s", m.Error)
+	}
+	x.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return x
+}
+
+// call calls a tool and gives the text of its answer.
+func (x *host) call(name, arguments string) string {
+	x.t.Helper()
+	return textOf(x.do("tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, name, arguments)))
+}
+
+func textOf(m wire.Message) string {
+	if m.Error != nil {
+		return "error: " + wire.GetText(m.Error, "message")
+	}
+	for block := range wire.Elements(wire.Get(m.Result, "content")) {
+		return wire.GetText(block, "text")
+	}
+	return string(m.Result)
+}
+
+func (x *host) pid() int { return x.cmd.Process.Pid }
+
+// kill ends a serve as a crash would.
+func (x *host) kill() {
+	x.t.Helper()
+	if err := x.cmd.Process.Kill(); err != nil {
+		x.t.Fatal(err)
+	}
+	<-x.ended
+}
+
+// gone waits for the end of processes.
+func gone(t *testing.T, pids ...int) {
+	t.Helper()
+	for range until(t) {
+		pids = slices.DeleteFunc(pids, func(pid int) bool { return syscall.Kill(pid, 0) != nil })
+		if len(pids) == 0 {
+			return
+		}
+	}
+	t.Errorf("processes %v are still there", pids)
+}
+
+func pidsOf(s hub.State) (pids []int) {
+	for _, one := range s.Servers {
+		pids = append(pids, one.PIDs...)
+	}
+	return pids
+}
