@@ -4,12 +4,16 @@
 GO ?= go
 FUZZTIME ?= 10s
 
-# What tests against npm's peers and what measures is built on request only, and checked always.
-TAGS := peers,bench
+# What tests against npm's peers and hosts and what measures is built on request only, and checked always.
+TAGS := peers,hosts,bench
+
+# Every working copy uses the same hosts, in a directory for each set of versions.
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/drawbridge-hosts
+HOSTS := $(CACHE)/$(firstword $(shell cksum <hosts/package-lock.json))
 
 .DEFAULT_GOAL := check
 .NOTPARALLEL:
-.PHONY: help check fmt tidy vet lint shape test matrix build cross ci conform peers bench bench-smoke fuzz clean
+.PHONY: help check fmt tidy vet lint shape test matrix build cross ci conform peers hosts bench bench-smoke fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -63,6 +67,14 @@ conform: peers/node_modules ## the official conformance suite, both generations,
 peers: peers/node_modules ## the Inspector, the clients of four SDKs, npm's reference servers and samples
 	$(GO) test -tags peers -count=1 -timeout 10m -parallel 4 -v -skip '^TestConformance' ./peers
 
+$(HOSTS)/node_modules/.package-lock.json:
+	mkdir -p $(HOSTS)
+	cp hosts/package.json hosts/package-lock.json $(HOSTS)
+	cd $(HOSTS) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+
+hosts: $(HOSTS)/node_modules/.package-lock.json ## whole turns in Codex, Gemini CLI and opencode; 900 MB, kept in ~/.cache/drawbridge-hosts
+	HOSTS=$(HOSTS) $(GO) test -tags hosts -count=1 -timeout 10m -v ./hosts
+
 bench: ## the numbers, each beside its control, with bar and verdict
 	$(GO) test -tags bench -count=1 -timeout 30m -v -run '^TestNumbers$$' ./bench
 
@@ -78,4 +90,4 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 	done
 
 clean: ## what was built and installed
-	rm -rf bin .cache peers/node_modules
+	rm -rf bin .cache peers/node_modules $(CACHE)
