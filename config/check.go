@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/config/doc"
 )
 
 // transports has what a row may write as its type, and what that means.
@@ -72,7 +74,7 @@ func (s *Server) checkRemote() string {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
 		why := `"url" must be an http or https URL with a host`
 		if len(s.Unresolved) > 0 {
-			why += fmt.Sprintf(" (not set: %s)", some(s.Unresolved))
+			why += fmt.Sprintf(" (not set: %s)", doc.Some(s.Unresolved))
 		}
 		return why
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drawbridge-mcp/drawbridge/config/doc"
+
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
@@ -214,12 +216,12 @@ func (l *loader) load(src source) error {
 	if errors.Is(err, fs.ErrNotExist) && !src.named {
 		return nil
 	}
-	var doc node
+	var root doc.Node
 	if err == nil {
-		doc, err = src.shape.parse(data)
+		root, err = src.shape.parse(data)
 	}
 	if err == nil && src.settings {
-		err = l.loadSettings(src, doc)
+		err = l.loadSettings(src, root)
 	}
 	if err != nil {
 		return l.unreadable(src, err)
@@ -228,10 +230,10 @@ func (l *loader) load(src source) error {
 	before := len(l.set.Warnings)
 	defer func() { l.trim(src, before) }()
 	if src.shape.settings && !src.settings {
-		l.ignoreSettings(src, doc)
+		l.ignoreSettings(src, root)
 	}
 	if src.rows {
-		l.loadRows(src, doc)
+		l.loadRows(src, root)
 	}
 	return nil
 }
@@ -259,24 +261,24 @@ func (src source) read() ([]byte, error) {
 
 // unreadable is an error where a person named the file or it holds their settings, else a warning.
 func (l *loader) unreadable(src source, err error) error {
-	at, ok := errors.AsType[*fileError](err)
+	at, ok := errors.AsType[*doc.Error](err)
 	if !ok {
-		at = wrong(0, "%s", cause(err))
+		at = doc.Wrong(0, "%s", cause(err))
 	}
 	if !src.named && !src.settings {
-		l.warn(src, at.line, "%s; the file was left out", at.text)
+		l.warn(src, at.Line, "%s; the file was left out", at.Text)
 		return nil
 	}
-	place := Origin{Path: src.path, Line: at.line}.String()
-	if at.col > 0 {
-		place += fmt.Sprintf(":%d", at.col)
+	place := Origin{Path: src.path, Line: at.Line}.String()
+	if at.Col > 0 {
+		place += fmt.Sprintf(":%d", at.Col)
 	}
-	return broken("read "+place, errors.New(at.text))
+	return broken("read "+place, errors.New(at.Text))
 }
 
-func (l *loader) loadSettings(src source, doc node) error {
+func (l *loader) loadSettings(src source, root doc.Node) error {
 	r := &settingsReader{file: filepath.Dir(src.path), home: l.home, lookup: l.lookup}
-	if err := r.read(doc); err != nil {
+	if err := r.read(root); err != nil {
 		return err
 	}
 	l.set.Settings = r.settings
@@ -285,19 +287,19 @@ func (l *loader) loadSettings(src source, doc node) error {
 }
 
 // ignoreSettings warns about settings where none are read.
-func (l *loader) ignoreSettings(src source, doc node) {
-	for _, section := range doc.members {
-		mine := func(m member) bool { return section.name == "mcp" && m.name == "servers" }
-		if slices.ContainsFunc(section.value.members, mine) && len(section.value.members) == 1 {
+func (l *loader) ignoreSettings(src source, root doc.Node) {
+	for _, section := range root.Members {
+		mine := func(m doc.Member) bool { return section.Name == "mcp" && m.Name == "servers" }
+		if slices.ContainsFunc(section.Value.Members, mine) && len(section.Value.Members) == 1 {
 			continue
 		}
-		l.warn(src, section.line, "the settings of this file are ignored: they are read from the user's own %s only", settingsPath)
+		l.warn(src, section.Line, "the settings of this file are ignored: they are read from the user's own %s only", settingsPath)
 		return
 	}
 }
 
-func (l *loader) loadRows(src source, doc node) {
-	rows, problems := src.shape.rows(doc)
+func (l *loader) loadRows(src source, root doc.Node) {
+	rows, problems := src.shape.rows(root)
 	l.warnAll(src, problems)
 	if len(rows) > MaxRows {
 		l.warn(src, rows[MaxRows].line, "the file has %d servers; those from here on were left out", len(rows))
@@ -343,9 +345,9 @@ func (l *loader) trim(src source, before int) {
 	}
 }
 
-func (l *loader) warnAll(src source, problems []*fileError) {
+func (l *loader) warnAll(src source, problems []*doc.Error) {
 	for _, p := range problems {
-		l.warn(src, p.line, "%s", p.text)
+		l.warn(src, p.Line, "%s", p.Text)
 	}
 }
 

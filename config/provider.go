@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/config/doc"
 )
 
 // A provider is a program, or a family of programs, whose files say which servers there are. Another one is another row
@@ -53,7 +55,7 @@ const settingsPath = "drawbridge/drawbridge.toml"
 
 // A shape says how a kind of file holds its rows.
 type shape struct {
-	parse func([]byte) (node, error)
+	parse func([]byte) (doc.Node, error)
 	// lists are the paths of the members that hold rows, as an array or as an object.
 	lists [][]string
 	// name is the member that names a row of an array.
@@ -64,8 +66,8 @@ type shape struct {
 
 // The shapes of the native family.
 var (
-	nativeJSON = shape{parse: parseJSON, lists: [][]string{{"servers"}, {"mcpServers"}}, name: "name"}
-	nativeTOML = shape{parse: parseTOML, lists: [][]string{{"mcp", "servers"}}, name: "id", settings: true}
+	nativeJSON = shape{parse: doc.ParseJSON, lists: [][]string{{"servers"}, {"mcpServers"}}, name: "name"}
+	nativeTOML = shape{parse: doc.ParseTOML, lists: [][]string{{"mcp", "servers"}}, name: "id", settings: true}
 )
 
 // shapeOf is the shape of a file that a person named.
@@ -77,25 +79,25 @@ func shapeOf(path string) *shape {
 }
 
 // rows finds the rows of a file, and what a person should know about how they are held.
-func (s *shape) rows(doc node) (rows []row, problems []*fileError) {
+func (s *shape) rows(root doc.Node) (rows []row, problems []*doc.Error) {
 	found := false
 	for _, path := range s.lists {
-		for _, m := range doc.all(path...) {
+		for _, m := range root.All(path...) {
 			found = true
-			if m.value.kind != table && m.value.kind != list {
-				problems = append(problems, wrong(m.line, "%q must be an array or an object of servers", strings.Join(path, ".")))
+			if m.Value.Kind != doc.Table && m.Value.Kind != doc.List {
+				problems = append(problems, doc.Wrong(m.Line, "%q must be an array or an object of servers", strings.Join(path, ".")))
 			}
-			for _, server := range m.value.members {
-				rows = append(rows, row{name: server.name, line: server.line, value: server.value})
+			for _, server := range m.Value.Members {
+				rows = append(rows, row{name: server.Name, line: server.Line, value: server.Value})
 			}
-			for _, server := range m.value.items {
-				m, _ := server.find(s.name)
-				name, _ := m.value.word()
-				rows = append(rows, row{name: name, line: server.line, value: server, nameKey: s.name})
+			for _, server := range m.Value.Items {
+				m, _ := server.Find(s.name)
+				name, _ := m.Value.Word()
+				rows = append(rows, row{name: name, line: server.Line, value: server, nameKey: s.name})
 			}
 		}
 	}
-	return rows, append(problems, s.strays(doc, found)...)
+	return rows, append(problems, s.strays(root, found)...)
 }
 
 // maxStrays is how many top-level members are looked at for a mistake.
@@ -103,7 +105,7 @@ const maxStrays = 1000
 
 // strays finds top-level members of a JSON file that look like a mistake. Other members are none of our business: the
 // file may belong to another program too.
-func (s *shape) strays(doc node, found bool) (problems []*fileError) {
+func (s *shape) strays(root doc.Node, found bool) (problems []*doc.Error) {
 	if s.settings {
 		return nil
 	}
@@ -111,13 +113,13 @@ func (s *shape) strays(doc node, found bool) (problems []*fileError) {
 	for _, path := range s.lists {
 		known = append(known, path[0])
 	}
-	for _, m := range doc.members[:min(len(doc.members), maxStrays)] {
-		if hint := didYouMean(m.name, known); hint != "" && !slices.Contains(known, m.name) {
-			problems = append(problems, wrong(m.line, "unknown member %q%s", m.name, hint))
+	for _, m := range root.Members[:min(len(root.Members), maxStrays)] {
+		if hint := doc.DidYouMean(m.Name, known); hint != "" && !slices.Contains(known, m.Name) {
+			problems = append(problems, doc.Wrong(m.Line, "unknown member %q%s", m.Name, hint))
 		}
 	}
 	if !found && len(problems) == 0 {
-		problems = append(problems, wrong(0, "there are no servers here: the file has no member %s", choice(known)))
+		problems = append(problems, doc.Wrong(0, "there are no servers here: the file has no member %s", doc.Choice(known)))
 	}
 	return problems
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/drawbridge-mcp/drawbridge/config/doc"
+
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
@@ -15,7 +17,7 @@ type row struct {
 	// name is what the file calls it: the key in the object form, the member nameKey in the array form.
 	name, nameKey string
 	line          int
-	value         node
+	value         doc.Node
 }
 
 // A rowReader turns one row into a Server.
@@ -45,16 +47,16 @@ func (r *rowReader) refuse(format string, args ...any) {
 func (r *rowReader) read(in row) {
 	s := &r.server
 	s.ID, s.Enabled, r.missing = idOf(in.name), true, map[string]bool{}
-	if in.value.kind != table {
+	if in.value.Kind != doc.Table {
 		r.refuse("a server must be an object")
 	}
 	last := map[string]int{}
-	for i, m := range in.value.members {
-		last[m.name] = i
+	for i, m := range in.value.Members {
+		last[m.Name] = i
 	}
-	for i, m := range in.value.members {
-		if last[m.name] != i {
-			r.warn(m.line, "%q is written twice; the last one counts", m.name)
+	for i, m := range in.value.Members {
+		if last[m.Name] != i {
+			r.warn(m.Line, "%q is written twice; the last one counts", m.Name)
 			continue
 		}
 		r.member(m, in.nameKey)
@@ -63,28 +65,28 @@ func (r *rowReader) read(in row) {
 	r.settle()
 }
 
-func (r *rowReader) member(m member, nameKey string) {
-	switch known := memberNamed(m.name); {
-	case m.value.kind == null: // as good as absent
-	case m.name == nameKey: // it was read to find the row's name
+func (r *rowReader) member(m doc.Member, nameKey string) {
+	switch known := memberNamed(m.Name); {
+	case m.Value.Kind == doc.Null: // as good as absent
+	case m.Name == nameKey: // it was read to find the row's name
 	case known != nil && known.read != nil:
-		known.read(r, m.value)
+		known.read(r, m.Value)
 	default:
-		r.server.Extra = append(r.server.Extra, Unknown{m.name, m.value.appendJSON(nil, false)})
+		r.server.Extra = append(r.server.Extra, Unknown{m.Name, m.Value.AppendJSON(nil, false)})
 		r.unknown(m, nameKey)
 	}
 }
 
-func (r *rowReader) unknown(m member, nameKey string) {
+func (r *rowReader) unknown(m doc.Member, nameKey string) {
 	switch {
 	case len(r.warnings) > maxWarnings: // what comes now is only counted
-		r.warn(m.line, "unknown member %q", m.name)
-	case m.name != "name" && m.name != "id":
-		r.warn(m.line, "unknown member %q%s", m.name, didYouMean(m.name, memberNames()))
+		r.warn(m.Line, "unknown member %q", m.Name)
+	case m.Name != "name" && m.Name != "id":
+		r.warn(m.Line, "unknown member %q%s", m.Name, doc.DidYouMean(m.Name, memberNames()))
 	case nameKey != "":
-		r.warn(m.line, "%q is not used here; a server is named by %q", m.name, nameKey)
-	case m.value.text != string(r.server.ID):
-		r.warn(m.line, "%q is not used here; a server is named by its key", m.name)
+		r.warn(m.Line, "%q is not used here; a server is named by %q", m.Name, nameKey)
+	case m.Value.Text != string(r.server.ID):
+		r.warn(m.Line, "%q is not used here; a server is named by its key", m.Name)
 	}
 }
 
@@ -118,7 +120,7 @@ func (r *rowReader) settle() {
 	}
 	s.Phase = drawbridge.Idle
 	if len(s.Unresolved) > 0 {
-		r.warn(s.Origin.Line, "variables that are not set were left as written: %s", some(s.Unresolved))
+		r.warn(s.Origin.Line, "variables that are not set were left as written: %s", doc.Some(s.Unresolved))
 	}
 }
 
@@ -129,24 +131,24 @@ func idOf(name string) drawbridge.ServerID {
 	if len(name) > enough {
 		name = name[:enough] + "…"
 	}
-	return drawbridge.ServerID(printable(name))
+	return drawbridge.ServerID(doc.Printable(name))
 }
 
 // hashOf is the row's Hash: SHA-256 over the members that count, as JSON sorted by name at every depth.
 func hashOf(in row) string {
-	kept := node{kind: table, members: []member{{name: "name", value: node{kind: text, text: in.name}}}}
+	kept := doc.Node{Kind: doc.Table, Members: []doc.Member{{Name: "name", Value: doc.Node{Kind: doc.Text, Text: in.name}}}}
 	for _, known := range rowMembers {
-		if m, ok := in.value.find(known.name); ok && known.hashed && m.value.kind != null {
-			kept.members = append(kept.members, m)
+		if m, ok := in.value.Find(known.name); ok && known.hashed && m.Value.Kind != doc.Null {
+			kept.Members = append(kept.Members, m)
 		}
 	}
-	sum := sha256.Sum256(kept.appendJSON(nil, true))
+	sum := sha256.Sum256(kept.AppendJSON(nil, true))
 	return hex.EncodeToString(sum[:])
 }
 
 // text reads a text and puts variables in.
-func (r *rowReader) text(name string, v node) string {
-	s, ok := v.word()
+func (r *rowReader) text(name string, v doc.Node) string {
+	s, ok := v.Word()
 	if !ok {
 		r.refuse("%q must be a string", name)
 	}
@@ -164,19 +166,19 @@ func (r *rowReader) expand(s string) string {
 
 // word reads a text without variables: a word that means something here. Allowed lists what it may be; none means
 // anything.
-func (r *rowReader) word(name string, v node, allowed ...string) string {
-	s, ok := v.word()
+func (r *rowReader) word(name string, v doc.Node, allowed ...string) string {
+	s, ok := v.Word()
 	switch {
 	case !ok:
 		r.refuse("%q must be a string", name)
 	case len(allowed) > 0 && !slices.Contains(allowed, s):
-		r.refuse("%q must be %s", name, choice(allowed))
+		r.refuse("%q must be %s", name, doc.Choice(allowed))
 	}
 	return s
 }
 
-func (r *rowReader) flag(name string, v node) *bool {
-	b, ok := v.flag()
+func (r *rowReader) flag(name string, v doc.Node) *bool {
+	b, ok := v.Flag()
 	if !ok {
 		r.refuse("%q must be true or false", name)
 		return nil
@@ -184,7 +186,7 @@ func (r *rowReader) flag(name string, v node) *bool {
 	return &b
 }
 
-func (r *rowReader) transport(v node) {
+func (r *rowReader) transport(v doc.Node) {
 	name := r.word("type", v)
 	known, ok := transports[name]
 	if !ok && name != "" {
@@ -193,14 +195,14 @@ func (r *rowReader) transport(v node) {
 	r.server.Type = known
 }
 
-func (r *rowReader) args(v node) {
-	if v.kind != list {
+func (r *rowReader) args(v doc.Node) {
+	if v.Kind != doc.List {
 		r.refuse(`"args" must be a list of strings`)
 	}
-	for i, item := range v.items {
-		s, ok := item.word()
+	for i, item := range v.Items {
+		s, ok := item.Word()
 		if !ok {
-			r.warn(item.line, `"args" item %d is no string and was left out`, i+1)
+			r.warn(item.Line, `"args" item %d is no string and was left out`, i+1)
 			continue
 		}
 		r.server.Args = append(r.server.Args, r.expand(s))
@@ -208,67 +210,67 @@ func (r *rowReader) args(v node) {
 }
 
 // pairs reads names and values in the file's order.
-func (r *rowReader) pairs(name string, v node) []Pair {
-	if v.kind != table {
+func (r *rowReader) pairs(name string, v doc.Node) []Pair {
+	if v.Kind != doc.Table {
 		r.refuse("%q must be an object of strings", name)
 	}
 	var pairs []Pair
 	at := map[string]int{}
-	for _, m := range v.members {
-		switch m.value.kind {
-		case text, number, boolean:
+	for _, m := range v.Members {
+		switch m.Value.Kind {
+		case doc.Text, doc.Number, doc.Boolean:
 		default:
-			r.warn(m.line, "%q in %q is no string and was left out", m.name, name)
+			r.warn(m.Line, "%q in %q is no string and was left out", m.Name, name)
 			continue
 		}
-		pair := Pair{m.name, r.expand(m.value.text)}
-		if i, ok := at[m.name]; ok {
+		pair := Pair{m.Name, r.expand(m.Value.Text)}
+		if i, ok := at[m.Name]; ok {
 			pairs[i] = pair
 			continue
 		}
-		at[m.name] = len(pairs)
+		at[m.Name] = len(pairs)
 		pairs = append(pairs, pair)
 	}
 	return pairs
 }
 
 // enabled is lenient, as the programs are whose files people bring: what cannot be read leaves the server on.
-func (r *rowReader) enabled(v node) {
+func (r *rowReader) enabled(v doc.Node) {
 	switch {
-	case v.kind != boolean && v.kind != text:
-	case v.text == "true" || v.text == "1":
+	case v.Kind != doc.Boolean && v.Kind != doc.Text:
+	case v.Text == "true" || v.Text == "1":
 		return
-	case v.text == "false" || v.text == "0":
+	case v.Text == "false" || v.Text == "0":
 		r.server.Enabled = false
 		return
 	}
-	r.warn(v.line, `"enabled" must be true or false; it was ignored`)
+	r.warn(v.Line, `"enabled" must be true or false; it was ignored`)
 }
 
-func (r *rowReader) timeout(v node) {
-	d, ok := v.duration()
+func (r *rowReader) timeout(v doc.Node) {
+	d, ok := v.Duration()
 	if !ok || d <= 0 {
-		r.warn(v.line, `"timeout" must be a number of milliseconds above 0, or a time such as "30s"; it was ignored`)
+		r.warn(v.Line, `"timeout" must be a number of milliseconds above 0, or a time such as "30s"; it was ignored`)
 		return
 	}
 	r.server.Timeout = d
 }
 
-func (r *rowReader) idleStop(v node) {
-	if s, ok := v.word(); ok && s == "never" {
+func (r *rowReader) idleStop(v doc.Node) {
+	if s, ok := v.Word(); ok && s == "never" {
 		r.server.IdleStop = -1
 		return
 	}
-	d, ok := v.duration()
+	d, ok := v.Duration()
 	if !ok || d <= 0 {
-		r.warn(v.line, `"idle_stop" must be a time above 0 such as "15m", or "never"; it was ignored`)
+		r.warn(v.Line, `"idle_stop" must be a time above 0 such as "15m", or "never"; it was ignored`)
 		return
 	}
 	r.server.IdleStop = d
 }
 
-func (r *rowReader) expectedTools(v node) {
-	names, ok := v.words()
+func (r *rowReader) expectedTools(v doc.Node) {
+	names, ok := v.Words()
 	if !ok {
 		r.refuse(`"expected_tools" must be a list of strings`)
 		return
@@ -276,8 +278,8 @@ func (r *rowReader) expectedTools(v node) {
 	r.server.ExpectedTools = &names
 }
 
-func (r *rowReader) maxTools(v node) {
-	n, ok := v.count()
+func (r *rowReader) maxTools(v doc.Node) {
+	n, ok := v.Count()
 	if !ok {
 		r.refuse(`"max_tools" must be a whole number above 0`)
 	}

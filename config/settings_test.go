@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/config/doc"
 )
 
 func TestSettings(t *testing.T) {
@@ -129,12 +131,12 @@ func TestDidYouMean(t *testing.T) {
 		"oauth": "auth", "uri": "url", "header": "headers", "evn": "env",
 		"foo": "", "x": "", "dir": "", "autoApprove": "", strings.Repeat("command", 100): "",
 	} {
-		got := didYouMean(name, memberNames())
+		got := doc.DidYouMean(name, memberNames())
 		if want != "" {
 			want = `; did you mean "` + want + `"?`
 		}
 		if got != want {
-			t.Errorf("didYouMean(%q) = %q, want %q", name, got, want)
+			t.Errorf("doc.DidYouMean(%q) = %q, want %q", name, got, want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package config
+package doc
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 )
 
 func TestTOMLKeepsOrderAndLines(t *testing.T) {
-	doc, err := parseTOML([]byte("\ufeff# top = 1\nz = 1 # a = 2\n\n" +
+	doc, err := ParseTOML([]byte("\ufeff# top = 1\nz = 1 # a = 2\n\n" +
 		"text = \"\"\"\nnot = 'a key'\n[nor.a.table]\"\"\"\"\n" +
 		"b.'c d'.e = [ # list\n  1, '#', # one\n  { y = 2, x = '}' },\n]\n" +
 		"[t]\nlast = 1979-05-27 07:32:00\n[[l]]\n[[l.m]]\nk = inf\n[l.m.n]\n[[l]]\n[ \"t\" . u ]\r\n\"a\\u0041\" = true\n"))
@@ -16,13 +16,13 @@ func TestTOMLKeepsOrderAndLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	var walk func(path string, n node)
-	walk = func(path string, n node) {
-		for _, m := range n.members {
-			got = append(got, path+m.name+" "+string(rune('0'+m.line/10))+string(rune('0'+m.line%10))+" "+string(m.value.appendJSON(nil, false)))
-			walk(path+m.name+".", m.value)
+	var walk func(path string, n Node)
+	walk = func(path string, n Node) {
+		for _, m := range n.Members {
+			got = append(got, path+m.Name+" "+string(rune('0'+m.Line/10))+string(rune('0'+m.Line%10))+" "+string(m.Value.AppendJSON(nil, false)))
+			walk(path+m.Name+".", m.Value)
 		}
-		for _, item := range n.items {
+		for _, item := range n.Items {
 			walk(path+"#.", item)
 		}
 	}
@@ -62,7 +62,7 @@ func TestHostileTOML(t *testing.T) {
 		"long header":   {"[" + strings.Repeat("a", 1<<20) + "]\n" + strings.Repeat("k=1\n", 1<<16), many},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := parseTOML([]byte(tt.file))
+			_, err := ParseTOML([]byte(tt.file))
 			if err == nil || err.Error() != tt.want {
 				t.Errorf("error %v, want %s", err, tt.want)
 			}
@@ -72,13 +72,13 @@ func TestHostileTOML(t *testing.T) {
 
 func TestHostileJSON(t *testing.T) {
 	for _, unit := range []string{"[", `{"a":`, `[/*]*/`, "[//]\n", `["]",`} {
-		_, err := parseJSON([]byte(strings.Repeat(unit, 1<<18)))
+		_, err := ParseJSON([]byte(strings.Repeat(unit, 1<<18)))
 		if err == nil || err.Error() != "values nest deeper than 64" {
 			t.Errorf("%q: %v", unit, err)
 		}
 	}
 	flat := `{"servers": {}, "x": "` + strings.Repeat("[", 100) + `", /* ` + strings.Repeat("{", 100) + " */\n//" + strings.Repeat("[", 100) + "\n}"
-	if _, err := parseJSON([]byte(flat)); err != nil {
+	if _, err := ParseJSON([]byte(flat)); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package config
+package doc
 
 import (
 	"errors"
@@ -12,15 +12,15 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// parseTOML reads TOML. The error is a *fileError.
-func parseTOML(data []byte) (node, error) {
+// ParseTOML reads TOML. The error is a *Error.
+func ParseTOML(data []byte) (Node, error) {
 	spots, err := scanTOML(string(data))
 	if err != nil {
-		return node{}, err
+		return Node{}, err
 	}
 	var values map[string]any
 	if _, err := toml.Decode(string(data), &values); err != nil {
-		return node{}, tomlError(err)
+		return Node{}, tomlError(err)
 	}
 	return tomlNode(values, spots, 1), nil
 }
@@ -28,55 +28,55 @@ func parseTOML(data []byte) (node, error) {
 // echoes finds what the parser repeats of a value: a word that lacks its quotes may be a secret.
 var echoes = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']{2,}'`)
 
-func tomlError(err error) *fileError {
+func tomlError(err error) *Error {
 	parse, ok := errors.AsType[toml.ParseError](err)
 	if !ok {
-		return wrong(0, "this is not TOML")
+		return Wrong(0, "this is not TOML")
 	}
 	words := parse.Message
 	if !strings.HasPrefix(words, "Key ") {
 		words = echoes.ReplaceAllString(words, "…")
 	}
-	return &fileError{line: parse.Position.Line, col: parse.Position.Col, text: printable(words)}
+	return &Error{Line: parse.Position.Line, Col: parse.Position.Col, Text: Printable(words)}
 }
 
 // tomlNode joins a decoded value with the place it was found at. Line is that of what holds the value, for one that
 // the scan did not see.
-func tomlNode(value any, at *spot, line int) node {
+func tomlNode(value any, at *spot, line int) Node {
 	if at != nil && at.line > 0 {
 		line = at.line
 	}
-	n := node{line: line}
+	n := Node{Line: line}
 	switch v := value.(type) {
 	case map[string]any:
-		n.kind = table
+		n.Kind = Table
 		for _, name := range at.order(v) {
 			child := tomlNode(v[name], at.kid(name), line)
-			n.members = append(n.members, member{name, child.line, child})
+			n.Members = append(n.Members, Member{name, child.Line, child})
 		}
 	case []map[string]any:
-		n.kind = list
+		n.Kind = List
 		for i, item := range v {
-			n.items = append(n.items, tomlNode(item, at.item(i), line))
+			n.Items = append(n.Items, tomlNode(item, at.item(i), line))
 		}
 	case []any:
-		n.kind = list
+		n.Kind = List
 		for i, item := range v {
-			n.items = append(n.items, tomlNode(item, at.item(i), line))
+			n.Items = append(n.Items, tomlNode(item, at.item(i), line))
 		}
 	case string:
-		n.kind, n.text = text, v
+		n.Kind, n.Text = Text, v
 	case bool:
-		n.kind, n.text = boolean, strconv.FormatBool(v)
+		n.Kind, n.Text = Boolean, strconv.FormatBool(v)
 	case int64:
-		n.kind, n.text = number, strconv.FormatInt(v, 10)
+		n.Kind, n.Text = Number, strconv.FormatInt(v, 10)
 	case float64:
-		n.kind, n.text = number, strconv.FormatFloat(v, 'g', -1, 64)
+		n.Kind, n.Text = Number, strconv.FormatFloat(v, 'g', -1, 64)
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			n.kind = text // JSON has no such number
+			n.Kind = Text // JSON has no such number
 		}
 	case time.Time:
-		n.kind, n.text = text, v.Format(time.RFC3339Nano)
+		n.Kind, n.Text = Text, v.Format(time.RFC3339Nano)
 	}
 	return n
 }

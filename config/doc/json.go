@@ -1,4 +1,4 @@
-package config
+package doc
 
 import (
 	"bytes"
@@ -12,36 +12,36 @@ import (
 // byteOrderMark opens what some editors save.
 const byteOrderMark = "\ufeff"
 
-// parseJSON reads JSON with comments and trailing commas. The error is a *fileError.
-func parseJSON(data []byte) (node, error) {
+// ParseJSON reads JSON with comments and trailing commas. The error is a *Error.
+func ParseJSON(data []byte) (Node, error) {
 	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
 	if len(bytes.TrimSpace(data)) == 0 {
-		return node{}, wrong(1, "the file is empty")
+		return Node{}, Wrong(1, "the file is empty")
 	}
 	if line := tooDeep(data); line > 0 {
-		return node{}, wrong(line, "values nest deeper than %d", maxDepth)
+		return Node{}, Wrong(line, "values nest deeper than %d", MaxDepth)
 	}
 	// The line end lets a comment be the last thing in the file.
 	value, err := hujson.Parse(append(bytes.Clone(data), '\n'))
 	if err != nil {
-		return node{}, jsonError(err)
+		return Node{}, jsonError(err)
 	}
 	doc := (&jsonReader{data: data, line: 1}).node(value)
-	if doc.kind != table {
-		return node{}, wrong(doc.line, "the file must hold an object")
+	if doc.Kind != Table {
+		return Node{}, Wrong(doc.Line, "the file must hold an object")
 	}
 	return doc, nil
 }
 
 // jsonError takes the place out of the parser's words, and leaves out the literal it may quote: that can be a secret.
-func jsonError(err error) *fileError {
-	e := &fileError{text: err.Error()}
+func jsonError(err error) *Error {
+	e := &Error{Text: err.Error()}
 	if cause := errors.Unwrap(err); cause != nil {
-		e.text = cause.Error()
+		e.Text = cause.Error()
 	}
-	_, _ = fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &e.line, &e.col) // without it the file alone is named
-	if strings.HasPrefix(e.text, "invalid literal") {
-		e.text = "this is neither a string in double quotes, a number, true, false nor null"
+	_, _ = fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &e.Line, &e.Col) // without it the file alone is named
+	if strings.HasPrefix(e.Text, "invalid literal") {
+		e.Text = "this is neither a string in double quotes, a number, true, false nor null"
 	}
 	return e
 }
@@ -58,30 +58,30 @@ func (r *jsonReader) lineAt(offset int) int {
 	return r.line
 }
 
-func (r *jsonReader) node(v hujson.Value) node {
-	n := node{line: r.lineAt(v.StartOffset)}
+func (r *jsonReader) node(v hujson.Value) Node {
+	n := Node{Line: r.lineAt(v.StartOffset)}
 	switch v := v.Value.(type) {
 	case *hujson.Object:
-		n.kind = table
+		n.Kind = Table
 		for _, m := range v.Members {
 			line := r.lineAt(m.Name.StartOffset)
 			name := m.Name.Value.(hujson.Literal).String() // the parser lets nothing else be a name
-			n.members = append(n.members, member{name, line, r.node(m.Value)})
+			n.Members = append(n.Members, Member{name, line, r.node(m.Value)})
 		}
 	case *hujson.Array:
-		n.kind = list
+		n.Kind = List
 		for _, item := range v.Elements {
-			n.items = append(n.items, r.node(item))
+			n.Items = append(n.Items, r.node(item))
 		}
 	case hujson.Literal:
-		n.text = v.String()
+		n.Text = v.String()
 		switch v.Kind() {
 		case '"':
-			n.kind = text
+			n.Kind = Text
 		case '0':
-			n.kind = number
+			n.Kind = Number
 		case 't', 'f':
-			n.kind = boolean
+			n.Kind = Boolean
 		}
 	}
 	return n
@@ -105,7 +105,7 @@ func tooDeep(data []byte) int {
 		case bytes.HasPrefix(rest, []byte("/*")):
 			i += 2 + skipTo(rest[2:], "*/") + 1
 		case rest[0] == '{' || rest[0] == '[':
-			if depth++; depth > maxDepth {
+			if depth++; depth > MaxDepth {
 				return 1 + bytes.Count(data[:i], []byte("\n"))
 			}
 		case rest[0] == '}' || rest[0] == ']':

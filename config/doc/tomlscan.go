@@ -1,4 +1,4 @@
-package config
+package doc
 
 import "strings"
 
@@ -6,7 +6,7 @@ import "strings"
 const maxNames = 32 << 20
 
 // scanTOML finds where the keys of a TOML file stand. It does not judge the file: that is the decoder's business, which
-// comes after it. It refuses what would cost the decoder too much; that error is a *fileError.
+// comes after it. It refuses what would cost the decoder too much; that error is a *Error.
 func scanTOML(data string) (*spot, error) {
 	s := &tomlScanner{data: strings.TrimPrefix(data, byteOrderMark), line: 1}
 	root := &spot{line: 1}
@@ -30,7 +30,7 @@ type tomlScanner struct {
 	at, line int
 	depth    int
 	names    int
-	err      *fileError
+	err      *Error
 }
 
 // peek gives the next byte; 0 at the end.
@@ -144,14 +144,14 @@ func (s *tomlScanner) child(in *spot, name string, line int) *spot {
 		in.names = append(in.names, name)
 	}
 	if s.names += at.path; s.names > maxNames && s.err == nil {
-		s.err = wrong(line, "the keys of the file are too many or too long")
+		s.err = Wrong(line, "the keys of the file are too many or too long")
 	}
 	return at
 }
 
 func (s *tomlScanner) limit(depth int) {
-	if depth > maxDepth && s.err == nil {
-		s.err = wrong(s.line, "values nest deeper than %d", maxDepth)
+	if depth > MaxDepth && s.err == nil {
+		s.err = Wrong(s.line, "values nest deeper than %d", MaxDepth)
 	}
 }
 
