@@ -63,10 +63,17 @@ func (s *Server) checkProcess() string {
 	return ""
 }
 
-// startsDrawbridge recognises the entry that puts Drawbridge into an MCP client: the very file may be read by both.
+// startsDrawbridge recognises the entry that puts Drawbridge into an MCP client: the very file may be read by both. Another
+// program may start it for the client, such as a shell.
 func startsDrawbridge(command string, args []string) bool {
-	base := strings.ToLower(command[strings.LastIndexAny(command, `/\`)+1:])
-	return strings.TrimSuffix(base, ".exe") == "drawbridge" && slices.Contains(args, "serve")
+	words := append([]string{command}, args...)
+	for i, word := range words {
+		base := strings.ToLower(word[strings.LastIndexAny(word, `/\`)+1:])
+		if strings.TrimSuffix(base, ".exe") == "drawbridge" && slices.Contains(words[i+1:], "serve") {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *Server) checkRemote() string {

@@ -7,22 +7,25 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config/dialect"
 )
 
 // loadBytes reads one file's rows and settings as if it had been found at a user-level path.
-func loadBytes(data []byte, s *shape) (Set, error) {
-	root, err := s.parse(data)
+func loadBytes(data []byte, p string, s *dialect.Shape) (Set, error) {
+	l, err := newLoader(Options{
+		Dir: filepath.FromSlash("/dir"), Home: filepath.FromSlash("/home"),
+		LookupEnv: lookupIn(map[string]string{"A": "1", "NUL": "a\x00b", "EMPTY": ""}),
+	})
 	if err != nil {
 		return Set{}, err
 	}
-	l := &loader{lookup: lookupIn(map[string]string{"A": "1", "NUL": "a\x00b", "EMPTY": ""}), dir: filepath.FromSlash("/dir")}
-	src := source{path: "file", kind: User, shape: s}
-	if s.settings {
-		if err := l.loadSettings(src, root); err != nil {
-			return Set{}, err
-		}
+	src := source{path: "file", kind: User, provider: p, shape: s, dir: l.Project, rows: true, settings: s.Settings}
+	if src.root, err = s.Parse(data); err != nil {
+		return Set{}, err
 	}
-	l.loadRows(src, root)
+	if err := l.load(src); err != nil {
+		return Set{}, err
+	}
 	return l.set, nil
 }
 
@@ -65,7 +68,7 @@ func FuzzFile(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if set, err := loadBytes(data, &nativeJSON); err == nil {
+		if set, err := loadBytes(data, "native", dialect.Of("a.json")); err == nil {
 			checkMountable(t, set, 1+strings.Count(string(data), "\n"))
 		}
 	})
@@ -81,7 +84,7 @@ func FuzzTOML(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if set, err := loadBytes(data, &nativeTOML); err == nil {
+		if set, err := loadBytes(data, "native", dialect.Of("a.toml")); err == nil {
 			checkMountable(t, set, 1+strings.Count(string(data), "\n"))
 		}
 	})

@@ -5,26 +5,26 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 
+	"github.com/drawbridge-mcp/drawbridge/config/dialect"
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
 
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A row is one server as a file has it.
-type row struct {
-	// name is what the file calls it: the key in the object form, the member nameKey in the array form.
-	name, nameKey string
-	line          int
-	value         doc.Node
-}
-
 // A rowReader turns one row into a Server.
 type rowReader struct {
-	server   Server
-	dir      string
-	lookup   func(string) (string, bool)
+	server Server
+	lookup func(string) (string, bool)
+	// dir is the working directory, home the person's.
+	dir, home string
+	// approved says whether a person approved a project's row; nil approves none.
+	approved func(Server) bool
+	// disabled has the names that the person's own files turn off, and the file that says so.
+	disabled map[string]string
 	warnings []Warning
 	// fault is the first thing that keeps the row from being mounted.
 	fault string
@@ -44,24 +44,27 @@ func (r *rowReader) refuse(format string, args ...any) {
 	}
 }
 
-func (r *rowReader) read(in row) {
+func (r *rowReader) read(in dialect.Row) {
 	s := &r.server
-	s.ID, s.Enabled, r.missing = idOf(in.name), true, map[string]bool{}
-	if in.value.Kind != doc.Table {
+	s.ID, s.Enabled, r.missing = idOf(in.Name), true, map[string]bool{}
+	if in.Value.Kind != doc.Table {
 		r.refuse("a server must be an object")
 	}
 	last := map[string]int{}
-	for i, m := range in.value.Members {
+	for i, m := range in.Value.Members {
 		last[m.Name] = i
 	}
-	for i, m := range in.value.Members {
+	for i, m := range in.Value.Members {
 		if last[m.Name] != i {
 			r.warn(m.Line, "%q is written twice; the last one counts", m.Name)
 			continue
 		}
-		r.member(m, in.nameKey)
+		r.member(m, in.NameKey)
 	}
 	s.Hash = hashOf(in)
+	if in.Value.Kind == doc.Table {
+		s.Row = written(in).AppendJSON(nil, false)
+	}
 	r.settle()
 }
 
@@ -96,9 +99,7 @@ func (r *rowReader) settle() {
 	if s.Type == "" && s.URL == "" {
 		s.Type = "stdio"
 	}
-	if s.Cwd != "" && !filepath.IsAbs(s.Cwd) {
-		s.Cwd = filepath.Join(r.dir, s.Cwd)
-	}
+	s.Cwd = r.cwd()
 	if err := s.ID.Valid(); err != nil {
 		s.Phase, s.Reason = drawbridge.Refused, err.Error()
 		return
@@ -107,21 +108,42 @@ func (r *rowReader) settle() {
 		s.Phase, s.Reason = drawbridge.Disabled, `"enabled" is false`
 		return
 	}
+	if file := r.disabled[string(s.ID)]; file != "" {
+		s.Phase, s.Reason = drawbridge.Disabled, fmt.Sprintf(`"disabledServers" of %s names it`, file)
+		return
+	}
 	if r.fault == "" {
 		r.fault = s.check()
 	}
-	switch {
-	case r.fault != "":
+	if r.fault != "" {
 		s.Phase, s.Reason = drawbridge.Refused, r.fault
 		return
-	case s.Origin.Kind == Project:
-		s.Phase, s.Reason = drawbridge.NeedsApproval, "it comes from a project directory, and nobody has approved it"
-		return
 	}
-	s.Phase = drawbridge.Idle
+	if s.Origin.Kind == Project {
+		s.Phase, s.Reason = drawbridge.NeedsApproval, "it comes from a project directory, and nobody has approved it"
+		if r.approved == nil || !r.approved(*s) {
+			return
+		}
+	}
+	s.Phase, s.Reason = drawbridge.Idle, ""
 	if len(s.Unresolved) > 0 {
 		r.warn(s.Origin.Line, "variables that are not set were left as written: %s", doc.Some(s.Unresolved))
 	}
+}
+
+// cwd is the directory that a stdio server starts in. One process of the person's own serves all hosts of the machine, so
+// that the directory one of them happens to be in must not decide; a project's server belongs to its directory.
+func (r *rowReader) cwd() string {
+	s := &r.server
+	switch {
+	case s.URL != "" && s.Command == "":
+		return s.Cwd
+	case s.Cwd == "" && s.Origin.Kind == User:
+		return r.home
+	case filepath.IsAbs(s.Cwd):
+		return s.Cwd
+	}
+	return filepath.Join(r.dir, s.Cwd)
 }
 
 // idOf is the name as people are shown it: a file from a stranger's project must not write to a terminal. Only a name
@@ -135,15 +157,34 @@ func idOf(name string) drawbridge.ServerID {
 }
 
 // hashOf is the row's Hash: SHA-256 over the members that count, as JSON sorted by name at every depth.
-func hashOf(in row) string {
-	kept := doc.Node{Kind: doc.Table, Members: []doc.Member{{Name: "name", Value: doc.Node{Kind: doc.Text, Text: in.name}}}}
+func hashOf(in dialect.Row) string {
+	kept := doc.Node{Kind: doc.Table, Members: []doc.Member{{Name: "name", Value: doc.Node{Kind: doc.Text, Text: in.Name}}}}
 	for _, known := range rowMembers {
-		if m, ok := in.value.Find(known.name); ok && known.hashed && m.Value.Kind != doc.Null {
+		if m, ok := in.Value.Find(known.name); ok && known.hashed && m.Value.Kind != doc.Null {
 			kept.Members = append(kept.Members, m)
 		}
 	}
 	sum := sha256.Sum256(kept.AppendJSON(nil, true))
 	return hex.EncodeToString(sum[:])
+}
+
+// written is the row as it would stand under its name in the object form: the members that are known in our order, then
+// the others.
+func written(in dialect.Row) doc.Node {
+	row := doc.Node{Kind: doc.Table}
+	for _, known := range rowMembers {
+		if m, ok := in.Value.Find(known.name); ok && known.read != nil && m.Value.Kind != doc.Null {
+			row.Members = append(row.Members, m)
+		}
+	}
+	for _, m := range in.Value.Members {
+		_, seen := row.Find(m.Name)
+		if known := memberNamed(m.Name); !seen && m.Name != in.NameKey && (known == nil || known.read == nil) {
+			m, _ = in.Value.Find(m.Name)
+			row.Members = append(row.Members, m)
+		}
+	}
+	return row
 }
 
 // text reads a text and puts variables in.
@@ -223,7 +264,7 @@ func (r *rowReader) pairs(name string, v doc.Node) []Pair {
 			r.warn(m.Line, "%q in %q is no string and was left out", m.Name, name)
 			continue
 		}
-		pair := Pair{m.Name, r.expand(m.Value.Text)}
+		pair := Pair{m.Name, r.value(name, m.Name, m.Value.Text)}
 		if i, ok := at[m.Name]; ok {
 			pairs[i] = pair
 			continue
@@ -232,6 +273,37 @@ func (r *rowReader) pairs(name string, v doc.Node) []Pair {
 		pairs = append(pairs, pair)
 	}
 	return pairs
+}
+
+// value puts in what a value of env or headers names: variables, or as a whole one variable. What is written decides, not
+// what was put in: the content of a variable is never taken for a command or a name. A command stays as it is written,
+// since a shell puts its variables in.
+func (r *rowReader) value(member, name, written string) string {
+	what := strings.TrimSuffix(member, "s") + " " + doc.Printable(name)
+	if strings.HasPrefix(written, "!") {
+		r.server.Commands = append(r.server.Commands, what)
+		return written
+	}
+	value := r.expand(written)
+	if value != written || !variable.MatchString(value) {
+		return value
+	}
+	if found, _ := r.lookup(value); found != "" {
+		r.server.FromEnv = append(r.server.FromEnv, what+" from "+value)
+		return found
+	}
+	return value
+}
+
+// variable is what the name of a variable may be.
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// auth keeps how to sign in, for those who know what it says.
+func (r *rowReader) auth(v doc.Node) {
+	if v.Kind != doc.Table {
+		r.refuse(`"auth" must be an object`)
+	}
+	r.server.Auth = v.AppendJSON(nil, false)
 }
 
 // enabled is lenient, as the programs are whose files people bring: what cannot be read leaves the server on.

@@ -113,7 +113,7 @@ func TestFields(t *testing.T) {
 		}
 	}
 	for _, m := range strings.Fields(`name command args env cwd url headers type enabled timeout expected_tools lock_tool_list
-		env_isolation elicitation_enabled isolate share credentials confine idle_stop trust auth fence max_tools`) {
+		env_isolation elicitation_enabled isolate share credentials confine idle_stop trust auth fence max_tools imported_from`) {
 		if !seen["server."+m] {
 			t.Errorf("the member %s is not listed", m)
 		}
