@@ -10,9 +10,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
 )
 
-// digestOf stands for a value that may be a secret: it tells a changed value from one that is as it was.
-func digestOf(value string) string {
-	sum := sha256.Sum256([]byte(value))
+// digestOf stands for a value that may be a secret: it tells a changed value from one that is as it was. The name is in
+// it, so that equal values of two names do not show.
+func digestOf(name, value string) string {
+	sum := sha256.Sum256([]byte(name + "\x00" + value))
 	return digestPrefix + hex.EncodeToString(sum[:])[:16]
 }
 
@@ -37,12 +38,12 @@ func (s Server) Facts() []Pair {
 		case "env", "headers":
 			for _, p := range m.Value.Members {
 				name := strings.TrimSuffix(known.name, "s") + " " + doc.Printable(p.Name)
-				facts = append(facts, Pair{name, digestOf(string(p.Value.AppendJSON(nil, true)))})
+				facts = append(facts, Pair{name, digestOf(name, p.Value.Text)})
 			}
 		case "url":
 			facts = append(facts, urlFacts(m.Value.Text)...)
 		case "auth":
-			facts = append(facts, Pair{"auth", digestOf(string(m.Value.AppendJSON(nil, true)))})
+			facts = append(facts, Pair{"auth", digestOf("auth", string(m.Value.AppendJSON(nil, true)))})
 		default:
 			facts = append(facts, Pair{known.name, fact(m.Value)})
 		}
@@ -75,7 +76,7 @@ func urlFacts(s string) []Pair {
 	}
 	facts := []Pair{{"url", doc.Printable(shown)}}
 	if rest != "" {
-		facts = append(facts, Pair{"url secrets", digestOf(rest)})
+		facts = append(facts, Pair{"url secrets", digestOf("url", rest)})
 	}
 	return facts
 }

@@ -173,11 +173,14 @@ func (s *scanner) judge(p dialect.Provider, src source, row dialect.Row) Found {
 		found.Status, found.Reason = Barred, fmt.Sprintf("Server %q: it cannot be written as JSON", server.ID)
 		return found
 	}
-	if row.Local && server.Command != "" {
-		value = setDefault(value, "cwd", src.dir)
+	if row.Local {
+		found.Notes = append(found.Notes, fmt.Sprintf("%s has it for this directory only", p.Title))
+		if server.Command != "" {
+			value = setDefault(value, "cwd", src.dir)
+		}
 	}
 	content := contentOf(value)
-	found.Row = setDefault(value, "imported_from", p.Name).AppendJSON(nil, false)
+	found.Row = written(dialect.Row{Value: setDefault(value, "imported_from", p.Name)}).AppendJSON(nil, false)
 	first, again := s.taken[server.ID]
 	native, has := s.native[server.ID]
 	switch {

@@ -214,6 +214,13 @@ func either(c *carrier, m doc.Member) {
 	transport(c, m)
 }
 
+// on carries a member that is false where the server is off. That it is on goes without saying.
+func on(c *carrier, m doc.Member) {
+	if value, ok := m.Value.Flag(); !ok || !value {
+		c.put("enabled", m.Line, m.Value)
+	}
+}
+
 // off carries a member that is true where the server is off.
 func off(c *carrier, m doc.Member) {
 	switch value, ok := m.Value.Flag(); {
@@ -253,7 +260,7 @@ func common(more ...field) []field {
 	return append([]field{
 		{"command", command}, {"args", same("args")}, {"env", pairs("env")}, {"cwd", same("cwd")},
 		{"url", same("url")}, {"headers", pairs("headers")}, {"type", transport},
-		{"enabled", raw("enabled")}, {"disabled", off},
+		{"enabled", on}, {"disabled", off},
 		{"name", ignored}, {"description", ignored},
 	}, more...)
 }
