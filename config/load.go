@@ -22,6 +22,9 @@ const (
 	MaxRows = 1000
 )
 
+// maxTheirs is the most bytes of a file that another program keeps among the person's own: some keep a history in it.
+const maxTheirs = 32 << 20
+
 // maxWarnings is how many warnings about one file are kept.
 const maxWarnings = 100
 
@@ -58,12 +61,14 @@ type loader struct {
 	approved func(Server) bool
 	// disabled has the names that the person's own files turn off, and the file that says so.
 	disabled map[string]string
-	set      Set
+	// first has the index in set.Servers of the row that has a standing.
+	first map[standing]int
+	set   Set
 }
 
 // newLoader finds the directories that paths start at. Without a home there are no user-level files.
 func newLoader(o Options) (*loader, error) {
-	l := &loader{approved: o.Approved, disabled: map[string]string{}}
+	l := &loader{approved: o.Approved, disabled: map[string]string{}, first: map[standing]int{}}
 	l.Base = dialect.Base{OS: runtime.GOOS, Config: o.XDGConfig, Home: o.Home, AppData: o.AppData, Lookup: o.LookupEnv}
 	if l.Lookup == nil {
 		l.Lookup = os.LookupEnv
@@ -167,10 +172,10 @@ func (l *loader) open(src *source) {
 		src.root, err = src.shape.Parse(data)
 	}
 	src.err = err
-	if !src.shape.Native || src.kind == Project || err != nil {
+	if !src.shape.Native || src.shape.Settings || src.kind == Project || err != nil {
 		return
 	}
-	for _, name := range dialect.Disabled(src.root) {
+	for name := range dialect.Disabled(src.root) {
 		if l.disabled[name] == "" {
 			l.disabled[name] = src.path
 		}
@@ -275,10 +280,12 @@ func (l *loader) row(src source, row dialect.Row) (Server, []Warning) {
 // add gives the row its place. A row that is refused takes nobody's, and one that a project brings and nobody approved only
 // that of another such row: a project may not take a person's own server away by bringing one of the same name.
 func (l *loader) add(s Server) {
-	i := slices.IndexFunc(l.set.Servers, func(first Server) bool {
-		return first.ID == s.ID && s.Phase != drawbridge.Refused && first.Phase != drawbridge.Refused && first.weak() == s.weak()
-	})
-	if i < 0 {
+	place := standing{s.ID, s.weak()}
+	i, taken := l.first[place]
+	if s.Phase == drawbridge.Refused || !taken {
+		if s.Phase != drawbridge.Refused {
+			l.first[place] = len(l.set.Servers)
+		}
 		l.set.Servers = append(l.set.Servers, s)
 		return
 	}
@@ -287,6 +294,12 @@ func (l *loader) add(s Server) {
 		l.set.Warnings = append(l.set.Warnings, Warning{s.Origin, s.ID,
 			fmt.Sprintf("Server %q: the file has it twice; the one on line %d counts", s.ID, first.Origin.Line)})
 	}
+}
+
+// A standing is what a row that is not refused may take: a name, among those in force or among those that are weak.
+type standing struct {
+	id   drawbridge.ServerID
+	weak bool
 }
 
 // weak says that a project brought the row and that it is not in force: one that is off may never have been approved.

@@ -71,7 +71,7 @@ func (r *rowReader) read(in dialect.Row) {
 func (r *rowReader) member(m doc.Member, nameKey string) {
 	switch known := memberNamed(m.Name); {
 	case m.Value.Kind == doc.Null: // as good as absent
-	case m.Name == nameKey: // it was read to find the row's name
+	case nameKey != "" && m.Name == nameKey: // it was read to find the row's name
 	case known != nil && known.read != nil:
 		known.read(r, m.Value)
 	default:
@@ -177,10 +177,14 @@ func written(in dialect.Row) doc.Node {
 			row.Members = append(row.Members, m)
 		}
 	}
-	for _, m := range in.Value.Members {
-		_, seen := row.Find(m.Name)
-		if known := memberNamed(m.Name); !seen && m.Name != in.NameKey && (known == nil || known.read == nil) {
-			m, _ = in.Value.Find(m.Name)
+	last := map[string]int{}
+	for i, m := range in.Value.Members {
+		last[m.Name] = i
+	}
+	for i, m := range in.Value.Members {
+		known := memberNamed(m.Name)
+		naming := in.NameKey != "" && m.Name == in.NameKey
+		if last[m.Name] == i && !naming && (known == nil || known.read == nil) {
 			row.Members = append(row.Members, m)
 		}
 	}

@@ -137,6 +137,13 @@ func TestScanFaults(t *testing.T) {
 	}
 }
 
+func TestScanReadsALargeFileOfAnotherProgram(t *testing.T) {
+	w := newWorld(t, map[string]string{
+		"home/.claude.json": `{"history": "` + strings.Repeat("x", MaxFile) + `", "mcpServers": {"a": {"command": "x"}}}`,
+	})
+	wantDiff(t, "found", []string{"a claude-code new"}, foundShort(w.mustScan(t).Rows))
+}
+
 func TestWhereServersAreWritten(t *testing.T) {
 	w := newWorld(t, nil)
 	user, err := UserFile(w.options())

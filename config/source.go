@@ -110,9 +110,13 @@ func (src source) read() ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
-	if len(data) > MaxFile {
-		return nil, fmt.Errorf("the file is larger than %d MiB", MaxFile>>20)
+	most := MaxFile
+	if src.kind == User && !src.shape.Native {
+		most = maxTheirs
+	}
+	data, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
+	if len(data) > most {
+		return nil, fmt.Errorf("the file is larger than %d MiB", most>>20)
 	}
 	return data, err
 }

@@ -40,13 +40,13 @@ func (s *Shape) Carry(row Row, dir string) (doc.Node, []Note) {
 	if s.Native || row.Value.Kind != doc.Table {
 		return row.Value, nil
 	}
-	c := &carrier{tongue: s.tongue, from: row.Value, dir: dir, inputs: row.inputs}
+	c := &carrier{tongue: s.tongue, from: row.Value, dir: dir, inputs: row.inputs, paired: map[string]bool{}}
 	last := map[string]int{}
 	for i, m := range row.Value.Members {
 		last[m.Name] = i
 	}
 	for i, m := range row.Value.Members {
-		if last[m.Name] == i && m.Value.Kind != doc.Null && m.Name != row.NameKey {
+		if last[m.Name] == i && m.Value.Kind != doc.Null && (row.NameKey == "" || m.Name != row.NameKey) {
 			c.member(m)
 		}
 	}
@@ -63,22 +63,28 @@ type carrier struct {
 	from    doc.Node
 	current string
 	dir     string
-	inputs  doc.Node
-	out     []doc.Member
-	notes   []Note
+	inputs  map[string]string
+	// paired has the pairs that are there, by member and name.
+	paired map[string]bool
+	out    []doc.Member
+	notes  []Note
 }
 
 func (c *carrier) member(m doc.Member) {
 	c.current = m.Name
-	known := make([]string, 0, len(c.tongue.fields))
-	for _, f := range c.tongue.fields {
-		if f.name == m.Name {
-			f.carry(c, m)
-			return
-		}
+	fields := c.tongue.fields
+	if i := slices.IndexFunc(fields, func(f field) bool { return f.name == m.Name }); i >= 0 {
+		fields[i].carry(c, m)
+		return
+	}
+	if len(c.notes) == maxNotes {
+		return
+	}
+	known := make([]string, 0, len(fields))
+	for _, f := range fields {
 		known = append(known, f.name)
 	}
-	c.note(m.Line, "unknown member %q was left out%s", m.Name, doc.DidYouMean(m.Name, known))
+	c.note(m.Line, "unknown member %q was left out%s", doc.Printable(m.Name), doc.DidYouMean(m.Name, known))
 }
 
 func (c *carrier) note(line int, format string, args ...any) {
@@ -101,12 +107,15 @@ func (c *carrier) put(name string, line int, v doc.Node) {
 
 // pair adds a pair to env or headers; the first of a name stays.
 func (c *carrier) pair(member, name string, line int, value string) {
+	key := member + " " + name
+	if c.paired[key] {
+		return
+	}
+	c.paired[key] = true
 	v := doc.Member{Name: name, Line: line, Value: doc.Node{Kind: doc.Text, Line: line, Text: value}}
 	for i, m := range c.out {
 		if m.Name == member && m.Value.Kind == doc.Table {
-			if _, ok := m.Value.Find(name); !ok {
-				c.out[i].Value.Members = append(slices.Clip(m.Value.Members), v)
-			}
+			c.out[i].Value.Members = append(m.Value.Members, v)
 			return
 		}
 	}

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -52,21 +53,22 @@ func anyMember(root doc.Node, _ string) ([]Row, []*doc.Error) {
 
 // claudeRows gives what the person wrote for this directory, which counts first, and what they wrote for all.
 func claudeRows(root doc.Node, dir string) ([]Row, []*doc.Error) {
-	var rows []Row
+	var local []Row
+	off := map[string]bool{}
 	for _, projects := range root.All("projects") {
 		for _, p := range projects.Value.Members {
 			if dir == "" || filepath.Clean(filepath.FromSlash(p.Name)) != dir {
 				continue
 			}
-			local := held(p.Value, "name", []string{"mcpServers"})
-			for i := range local {
-				local[i].Local = true
-			}
-			rows = append(rows, local...)
-			turnOff(rows, names(p.Value, "disabledMcpServers"))
+			local = append(local, held(p.Value, "name", []string{"mcpServers"})...)
+			maps.Copy(off, names(p.Value, "disabledMcpServers"))
 		}
 	}
-	return slices.Concat(rows, held(root, "name", []string{"mcpServers"})), nil
+	for i := range local {
+		local[i].Local = true
+	}
+	turnOff(local, off)
+	return slices.Concat(local, held(root, "name", []string{"mcpServers"})), nil
 }
 
 // claudeDesktop puts nothing into its texts.

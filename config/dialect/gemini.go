@@ -41,7 +41,7 @@ func geminiRows(root doc.Node, _ string) ([]Row, []*doc.Error) {
 	turnOff(rows, names(root, "mcp", "excluded"))
 	if allowed := names(root, "mcp", "allowed"); len(allowed) > 0 {
 		for i := range rows {
-			rows[i].off = rows[i].off || !slices.Contains(allowed, rows[i].Name)
+			rows[i].off = rows[i].off || !allowed[rows[i].Name]
 		}
 	}
 	return rows, nil

@@ -82,4 +82,4 @@ func strays(root doc.Node) (problems []*doc.Error) {
 }
 
 // Disabled names the servers that a native file turns off, whatever file they are in.
-func Disabled(root doc.Node) []string { return names(root, "disabledServers") }
+func Disabled(root doc.Node) map[string]bool { return names(root, "disabledServers") }

@@ -110,9 +110,9 @@ type Row struct {
 	Value         doc.Node
 	// Local says that the row counts in the working directory only.
 	Local bool
-	// off says that the file turns the server off elsewhere; inputs is what a person is asked for.
+	// off says that the file turns the server off elsewhere; inputs has the defaults of what a person is asked for.
 	off    bool
-	inputs doc.Node
+	inputs map[string]string
 }
 
 // held finds the rows in the members at paths, each an array or an object; key names a row of an array.
@@ -138,11 +138,12 @@ func at(paths ...[]string) func(doc.Node, string) ([]Row, []*doc.Error) {
 }
 
 // names are the texts of the list at path.
-func names(root doc.Node, path ...string) (texts []string) {
+func names(root doc.Node, path ...string) map[string]bool {
+	texts := map[string]bool{}
 	for _, m := range root.All(path...) {
 		for _, item := range m.Value.Items {
 			if s, ok := item.Word(); ok {
-				texts = append(texts, s)
+				texts[s] = true
 			}
 		}
 	}
@@ -150,8 +151,8 @@ func names(root doc.Node, path ...string) (texts []string) {
 }
 
 // turnOff marks the rows that the file turns off by name.
-func turnOff(rows []Row, off []string) {
+func turnOff(rows []Row, off map[string]bool) {
 	for i := range rows {
-		rows[i].off = rows[i].off || slices.Contains(off, rows[i].Name)
+		rows[i].off = rows[i].off || off[rows[i].Name]
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
@@ -78,9 +79,9 @@ func editor(c *carrier, s string) string {
 		case kind == "input" && name != "":
 			return c.input(name)
 		case inner == "userHome":
-			return "${HOME}"
+			return "${" + homeVariable() + "}"
 		case inner == "pathSeparator" || inner == "/":
-			return "/"
+			return string(filepath.Separator)
 		case (inner == "workspaceFolder" || inner == "workspaceRoot") && c.dir != "":
 			return escape(filepath.ToSlash(c.dir))
 		case inner == "workspaceFolderBasename" && c.dir != "":
@@ -91,6 +92,13 @@ func editor(c *carrier, s string) string {
 		c.strange(groups[0])
 		return escape(groups[0])
 	})
+}
+
+func homeVariable() string {
+	if runtime.GOOS == "windows" {
+		return "USERPROFILE"
+	}
+	return "HOME"
 }
 
 // strange notes a placeholder that stays as it is written. Its name is no secret, but a default in it may be one.
@@ -117,12 +125,8 @@ func (c *carrier) input(id string) string {
 		name = "_" + name
 	}
 	c.note(c.from.Line, "%s asks a person for %q; here it is the variable %s", c.tongue.title, doc.Printable(id), name)
-	for _, in := range c.inputs.Items {
-		m, _ := in.Find("id")
-		def, _ := in.Find("default")
-		if word, _ := m.Value.Word(); word == id && def.Value.Text != "" && !strings.ContainsAny(def.Value.Text, "${}") {
-			return "${" + name + ":-" + def.Value.Text + "}"
-		}
+	if def := c.inputs[id]; def != "" && !strings.ContainsAny(def, "${}") {
+		return "${" + name + ":-" + def + "}"
 	}
 	return "${" + name + "}"
 }

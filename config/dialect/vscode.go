@@ -36,12 +36,27 @@ func vscodeRows(root doc.Node, _ string) (rows []Row, _ []*doc.Error) {
 		tops = append(tops, m.Value)
 	}
 	for _, top := range tops {
-		inputs, _ := top.Find("inputs")
+		inputs := defaults(top)
 		found := held(top, "name", []string{"servers"})
 		for i := range found {
-			found[i].inputs = inputs.Value
+			found[i].inputs = inputs
 		}
 		rows = append(rows, found...)
 	}
 	return rows, nil
+}
+
+// defaults has the default of each question, by its id.
+func defaults(top doc.Node) map[string]string {
+	all := map[string]string{}
+	for _, m := range top.All("inputs") {
+		for _, in := range m.Value.Items {
+			id, _ := in.Find("id")
+			def, _ := in.Find("default")
+			if name, ok := id.Value.Word(); ok {
+				all[name], _ = def.Value.Word()
+			}
+		}
+	}
+	return all
 }
