@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/config/doc"
 )
 
 // transports has what a row may write as its type, and what that means.
@@ -61,10 +63,17 @@ func (s *Server) checkProcess() string {
 	return ""
 }
 
-// startsDrawbridge recognises the entry that puts Drawbridge into an MCP client: the very file may be read by both.
+// startsDrawbridge recognises the entry that puts Drawbridge into an MCP client: the very file may be read by both. Another
+// program may start it for the client, such as a shell.
 func startsDrawbridge(command string, args []string) bool {
-	base := strings.ToLower(command[strings.LastIndexAny(command, `/\`)+1:])
-	return strings.TrimSuffix(base, ".exe") == "drawbridge" && slices.Contains(args, "serve")
+	words := append([]string{command}, args...)
+	for i, word := range words {
+		base := strings.ToLower(word[strings.LastIndexAny(word, `/\`)+1:])
+		if strings.TrimSuffix(base, ".exe") == "drawbridge" && slices.Contains(words[i+1:], "serve") {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *Server) checkRemote() string {
@@ -72,7 +81,7 @@ func (s *Server) checkRemote() string {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
 		why := `"url" must be an http or https URL with a host`
 		if len(s.Unresolved) > 0 {
-			why += fmt.Sprintf(" (not set: %s)", some(s.Unresolved))
+			why += fmt.Sprintf(" (not set: %s)", doc.Some(s.Unresolved))
 		}
 		return why
 	}

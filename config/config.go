@@ -1,7 +1,8 @@
 // Package config says which servers there are, and where that is written.
 //
-// It reads the files of the native family and the paths a person named, and promises that every row found there is
-// seen again: as one that may be mounted, or with the reason why not. A bad row costs the other rows nothing, and a
+// It reads the files of the native family, what other programs keep in a project's directory, and the paths a person
+// named, and promises that every row found there is seen again: as one that may be mounted, or with the reason why not.
+// What other programs keep in the person's own files is only there to be taken over (Scan). A bad row costs the other rows nothing, and a
 // broken file that nobody named costs the other files nothing. Origin decides: what a person wrote into their own files,
 // or named, is in force; what a project directory brings waits for approval, and until then takes nobody's place.
 //
@@ -59,7 +60,8 @@ type Server struct {
 	Type string
 
 	// Command, Args, Env and Cwd start a stdio server. Env is in the file's order, and adds to what the child is given.
-	// A relative Cwd was joined to the working directory.
+	// Cwd is where the row says, a relative one joined to the working directory; else the home for a User row, the
+	// project's directory for a Project row, the working directory for an Explicit one.
 	Command string
 	Args    []string
 	Env     []Pair
@@ -95,13 +97,24 @@ type Server struct {
 	MaxTools int
 	// Auth is the row's auth member as JSON, nil where there is none.
 	Auth json.RawMessage
+	// FromEnv says of which values of Env and Headers a variable was named as a whole, such as "env TOKEN from
+	// GITHUB_TOKEN". Commands says which values are commands, such as "env TOKEN": they stand in Env and Headers as they
+	// were written, after "!". A value that begins so and is not named here is no command.
+	FromEnv, Commands []string
+	// ImportedFrom is the Name of the Provider that the row was taken over from; empty where it was not.
+	ImportedFrom string
 	// Extra has the members that nobody here knows, in the file's order.
 	Extra []Unknown
 
-	Origin Origin
+	// Provider is the Name of the Provider whose file has the row.
+	Provider string
+	Origin   Origin
+	// Row is the row in our own words as it was written, variables not put in: an object without the name. It may hold
+	// secrets. For one that is no object it is empty.
+	Row json.RawMessage
 	// Hash is the hex SHA-256 of the row as it was written, variables not put in. It names the row to those who remember
 	// something of it: a listing, an approval. Layout, comments and the order of members do not change it; nor do the
-	// members enabled, timeout and idle_stop, and those that nobody knows. The name and every other member do (see Fields).
+	// members enabled, timeout, idle_stop and imported_from, and those that nobody knows. The name and every other member do (see Fields).
 	Hash string
 	// Phase is Idle for a row that may be mounted, else NeedsApproval, Disabled or Refused.
 	Phase drawbridge.Phase
@@ -140,7 +153,8 @@ func (w Warning) String() string { return w.Origin.String() + ": " + w.Text }
 // A Set is all that was configured.
 type Set struct {
 	// Servers has the rows in configuration order. A name may stand here more than once: a row that is refused takes
-	// nobody's place, and a project's row only that of another one. At most one row of a name is Idle.
+	// nobody's place, and a project's row that is not approved only that of another such row. At most one row of a name is
+	// Idle.
 	Servers []Server
 	// Shadowed has the rows that lost to an earlier one of the same name.
 	Shadowed []Server
@@ -191,6 +205,11 @@ type Options struct {
 	Dir string
 	// Home and XDGConfig are the home and the configuration directory; empty means what the environment says.
 	Home, XDGConfig string
+	// AppData is the roaming profile of Windows; empty means what the environment says. Other systems have none.
+	AppData string
+	// Approved says whether a person approved a row that a project brings: a valid one, whose Phase is NeedsApproval.
+	// Nil approves none.
+	Approved func(Server) bool
 	// LookupEnv finds a variable; nil means the process's environment.
 	LookupEnv func(string) (string, bool)
 }

@@ -6,24 +6,26 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/BurntSushi/toml"
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config/dialect"
 )
 
 // loadBytes reads one file's rows and settings as if it had been found at a user-level path.
-func loadBytes(data []byte, s *shape) (Set, error) {
-	doc, err := s.parse(data)
+func loadBytes(data []byte, p string, s *dialect.Shape) (Set, error) {
+	l, err := newLoader(Options{
+		Dir: filepath.FromSlash("/dir"), Home: filepath.FromSlash("/home"),
+		LookupEnv: lookupIn(map[string]string{"A": "1", "NUL": "a\x00b", "EMPTY": ""}),
+	})
 	if err != nil {
 		return Set{}, err
 	}
-	l := &loader{lookup: lookupIn(map[string]string{"A": "1", "NUL": "a\x00b", "EMPTY": ""}), dir: filepath.FromSlash("/dir")}
-	src := source{path: "file", kind: User, shape: s}
-	if s.settings {
-		if err := l.loadSettings(src, doc); err != nil {
-			return Set{}, err
-		}
+	src := source{path: "file", kind: User, provider: p, shape: s, dir: l.Project, rows: true, settings: s.Settings}
+	if src.root, err = s.Parse(data); err != nil {
+		return Set{}, err
 	}
-	l.loadRows(src, doc)
+	if err := l.load(src); err != nil {
+		return Set{}, err
+	}
 	return l.set, nil
 }
 
@@ -66,34 +68,10 @@ func FuzzFile(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if set, err := loadBytes(data, &nativeJSON); err == nil {
+		if set, err := loadBytes(data, "native", dialect.Of("a.json")); err == nil {
 			checkMountable(t, set, 1+strings.Count(string(data), "\n"))
 		}
 	})
-}
-
-// checkSpots holds the scan to the decoder: whatever the one found in a file without escapes, the other has seen.
-func checkSpots(t *testing.T, value any, at *spot) {
-	t.Helper()
-	if at == nil || at.line == 0 {
-		t.Fatalf("no place for %v", value)
-	}
-	switch v := value.(type) {
-	case map[string]any:
-		for name, child := range v {
-			if name != "" { // the decoder takes one array too few off a value whose key is empty
-				checkSpots(t, child, at.kid(name))
-			}
-		}
-	case []map[string]any:
-		for i, item := range v {
-			checkSpots(t, item, at.item(i))
-		}
-	case []any:
-		for i, item := range v {
-			checkSpots(t, item, at.item(i))
-		}
-	}
 }
 
 func FuzzTOML(f *testing.F) {
@@ -106,12 +84,7 @@ func FuzzTOML(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var values map[string]any
-		spots, err := scanTOML(string(data))
-		if err == nil && !strings.Contains(string(data), `\`) && toml.Unmarshal(data, &values) == nil {
-			checkSpots(t, values, spots)
-		}
-		if set, err := loadBytes(data, &nativeTOML); err == nil {
+		if set, err := loadBytes(data, "native", dialect.Of("a.toml")); err == nil {
 			checkMountable(t, set, 1+strings.Count(string(data), "\n"))
 		}
 	})

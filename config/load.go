@@ -3,13 +3,14 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/config/dialect"
+	"github.com/drawbridge-mcp/drawbridge/config/doc"
 
 	"github.com/drawbridge-mcp/drawbridge"
 )
@@ -21,24 +22,31 @@ const (
 	MaxRows = 1000
 )
 
+// maxTheirs is the most bytes of a file that another program keeps among the person's own: some keep a history in it.
+const maxTheirs = 32 << 20
+
 // maxWarnings is how many warnings about one file are kept.
 const maxWarnings = 100
 
-// Load reads the configuration that o describes. The order of rows is that of the files: project, then user, then
-// legacy, or that of o.Paths; within a file it is the file's.
+// Load reads the configuration that o describes. Providers come in the order of the table that Providers gives, and the
+// files of each in the order there: the native family's project, user and legacy files, then what other programs keep in
+// the project. With o.Paths the order is that of the paths. Within a file it is the file's.
 //
 // The error is a *drawbridge.Fault with the code InvalidInput: for a path in o.Paths that does not exist or is not what
 // its name says, naming it, its line and its column; and for a user-level drawbridge.toml that is broken or has a bad
 // value, since a gateway that ignores a setting may guard less than its owner believes. Whatever else is wrong is a
 // warning, or the Reason of a row.
 func Load(o Options) (Set, error) {
-	l := &loader{lookup: o.LookupEnv, dir: o.Dir, home: o.Home, config: o.XDGConfig}
-	if err := l.locate(); err != nil {
+	l, err := newLoader(o)
+	if err != nil {
 		return Set{}, err
 	}
 	sources, err := l.sources(o.Paths)
 	if err != nil {
 		return Set{}, err
+	}
+	for i := range sources {
+		l.open(&sources[i])
 	}
 	for _, src := range sources {
 		if err := l.load(src); err != nil {
@@ -49,56 +57,54 @@ func Load(o Options) (Set, error) {
 }
 
 type loader struct {
-	lookup            func(string) (string, bool)
-	dir, home, config string
-	set               Set
+	dialect.Base
+	approved func(Server) bool
+	// disabled has the names that the person's own files turn off, and the file that says so.
+	disabled map[string]string
+	// first has the index in set.Servers of the row that has a standing.
+	first map[standing]int
+	set   Set
 }
 
-// locate finds the directories that paths start at. Without a home there are no user-level files.
-func (l *loader) locate() (err error) {
-	if l.lookup == nil {
-		l.lookup = os.LookupEnv
+// newLoader finds the directories that paths start at. Without a home there are no user-level files.
+func newLoader(o Options) (*loader, error) {
+	l := &loader{approved: o.Approved, disabled: map[string]string{}, first: map[standing]int{}}
+	l.Base = dialect.Base{OS: runtime.GOOS, Config: o.XDGConfig, Home: o.Home, AppData: o.AppData, Lookup: o.LookupEnv}
+	if l.Lookup == nil {
+		l.Lookup = os.LookupEnv
 	}
-	if l.dir, err = filepath.Abs(l.dir); err != nil {
-		return broken("find the working directory", err)
+	var err error
+	if l.Project, err = filepath.Abs(o.Dir); err != nil {
+		return nil, broken("find the working directory", err)
 	}
 	homeVariable := "HOME"
-	if runtime.GOOS == "windows" {
+	if l.OS == "windows" {
 		homeVariable = "USERPROFILE"
 	}
-	if l.home == "" {
-		l.home, _ = l.lookup(homeVariable)
+	for _, dir := range []struct {
+		to       *string
+		variable string
+	}{{&l.Home, homeVariable}, {&l.Config, "XDG_CONFIG_HOME"}, {&l.AppData, "APPDATA"}} {
+		if *dir.to == "" {
+			*dir.to, _ = l.Lookup(dir.variable)
+		}
 	}
-	if l.config == "" {
-		l.config, _ = l.lookup("XDG_CONFIG_HOME")
+	if l.Config != "" && !filepath.IsAbs(l.Config) {
+		l.Config = "" // the XDG specification: a relative path is to be ignored
 	}
-	if l.config != "" && !filepath.IsAbs(l.config) {
-		l.config = "" // the XDG specification: a relative path is to be ignored
+	if l.Config == "" && l.Home != "" {
+		l.Config = filepath.Join(l.Home, ".config")
 	}
-	if l.config == "" && l.home != "" {
-		l.config = filepath.Join(l.home, ".config")
-	}
-	return nil
-}
-
-// A source is one file to read.
-type source struct {
-	path  string
-	kind  OriginKind
-	shape *shape
-	// named says that a person named the very file: what is wrong with it is an error.
-	named bool
-	// rows and settings say what is taken from the file.
-	rows, settings bool
+	return l, nil
 }
 
 // sources lists the files to read, each once.
 func (l *loader) sources(paths []string) ([]source, error) {
 	if len(paths) == 0 {
-		return once(l.discover(l.dir, Project)), nil
+		return once(l.discover(l.Project, Project)), nil
 	}
 	var all []source
-	for _, path := range splitPaths(l.dir, paths) {
+	for _, path := range splitPaths(l.Project, paths) {
 		abs := l.abs(path)
 		info, err := os.Stat(abs)
 		switch {
@@ -107,11 +113,12 @@ func (l *loader) sources(paths []string) ([]source, error) {
 		case info.IsDir():
 			all = append(all, l.discover(abs, Explicit)...)
 		default:
-			all = append(all, source{path: abs, kind: Explicit, shape: shapeOf(abs), named: true, rows: true})
+			all = append(all, source{path: abs, kind: Explicit, provider: "native", shape: dialect.Of(abs), named: true, rows: true})
 		}
 	}
-	if path := under(l.config, settingsPath); path != "" {
-		all = append(all, source{path: path, kind: User, shape: &nativeTOML, settings: true})
+	if l.Config != "" {
+		path := filepath.Join(l.Config, filepath.FromSlash(dialect.SettingsPath))
+		all = append(all, source{path: path, kind: User, provider: "native", shape: dialect.Of(path), settings: true})
 	}
 	return once(all), nil
 }
@@ -120,106 +127,69 @@ func (l *loader) abs(path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
 	}
-	return filepath.Join(l.dir, path)
+	return filepath.Join(l.Project, path)
 }
 
-// splitPaths splits values on commas. A file whose name has a comma in it is itself.
-func splitPaths(dir string, values []string) []string {
-	var paths []string
-	for _, value := range values {
-		whole := value
-		if !filepath.IsAbs(whole) {
-			whole = filepath.Join(dir, whole)
-		}
-		if _, err := os.Stat(whole); err == nil || !strings.Contains(value, ",") {
-			paths = append(paths, value)
-			continue
-		}
-		for part := range strings.SplitSeq(value, ",") {
-			paths = append(paths, strings.TrimSpace(part))
-		}
-	}
-	return paths
-}
-
-// discover lists the conventional files of a working directory, whether they exist or not.
+// discover lists the conventional files of a working directory, whether they exist or not: all of the native family, and
+// those that other programs keep in the directory. What these keep elsewhere is theirs, even where the directory has it
+// too.
 func (l *loader) discover(dir string, project OriginKind) []source {
-	if sameFile(dir, l.home) {
+	if sameFile(dir, l.Home) {
 		project = User
 	}
+	base := l.Base
+	base.Project = dir
 	var all []source
-	for _, p := range providers() {
-		for _, at := range p.places {
-			src := source{kind: User, shape: at.shape, rows: true}
-			switch at.root {
-			case projectRoot:
-				src.path, src.kind = filepath.Join(dir, filepath.FromSlash(at.path)), project
-			case configRoot:
-				src.path = under(l.config, at.path)
-			case homeRoot:
-				src.path = under(l.home, at.path)
+	var theirs []string
+	for _, p := range dialect.Providers() {
+		for _, at := range p.Places {
+			src := source{path: at.File(base), kind: User, provider: p.Name, shape: at.Shape, rows: true, dir: dir}
+			if at.Root == dialect.Project {
+				src.kind = project
 			}
-			if src.path == "" {
+			native := p.Name == "native"
+			switch {
+			case src.path == "":
 				continue
-			}
-			if at.root == configRoot && at.path == settingsPath {
+			case !native && src.kind == User:
+				theirs = append(theirs, src.path)
+				continue
+			case native && at.Root == dialect.Config && at.Path == dialect.SettingsPath:
 				src.settings = true
 			}
 			all = append(all, src)
 		}
 	}
-	return all
+	own := stats(theirs)
+	return slices.DeleteFunc(all, func(src source) bool { return src.provider != "native" && isOneOf(src.path, own) })
 }
 
-// under joins a path with slashes to a directory; empty where there is no directory.
-func under(dir, path string) string {
-	if dir == "" {
-		return ""
-	}
-	return filepath.Join(dir, filepath.FromSlash(path))
-}
-
-// once leaves out a file that was listed before under any name. One that is a project's and the person's own is the
-// person's own.
-func once(all []source) []source {
-	var kept []source
-	for _, src := range all {
-		i := slices.IndexFunc(kept, func(k source) bool { return sameFile(k.path, src.path) })
-		if i < 0 {
-			kept = append(kept, src)
-			continue
-		}
-		kept[i].named = kept[i].named || src.named
-		kept[i].rows = kept[i].rows || src.rows
-		kept[i].settings = kept[i].settings || src.settings
-		if kept[i].kind == Project {
-			kept[i].kind = src.kind
-		}
-	}
-	return kept
-}
-
-func sameFile(a, b string) bool {
-	if a == b {
-		return true
-	}
-	x, errA := os.Stat(a)
-	y, errB := os.Stat(b)
-	return errA == nil && errB == nil && os.SameFile(x, y)
-}
-
-// load reads one file into the set.
-func (l *loader) load(src source) error {
+// open reads and parses a file. What the person's own files turn off is off wherever it is written, and so is found before
+// any row is.
+func (l *loader) open(src *source) {
 	data, err := src.read()
+	if err == nil {
+		src.root, err = src.shape.Parse(data)
+	}
+	src.err = err
+	if !src.shape.Native || src.shape.Settings || src.kind == Project || err != nil {
+		return
+	}
+	for name := range dialect.Disabled(src.root) {
+		if l.disabled[name] == "" {
+			l.disabled[name] = src.path
+		}
+	}
+}
+
+// load takes the rows and settings of a file into the set.
+func (l *loader) load(src source) error {
+	err := src.err
 	if errors.Is(err, fs.ErrNotExist) && !src.named {
 		return nil
 	}
-	var doc node
-	if err == nil {
-		doc, err = src.shape.parse(data)
-	}
 	if err == nil && src.settings {
-		err = l.loadSettings(src, doc)
+		err = l.loadSettings(src)
 	}
 	if err != nil {
 		return l.unreadable(src, err)
@@ -227,56 +197,35 @@ func (l *loader) load(src source) error {
 	l.set.Sources = append(l.set.Sources, src.path)
 	before := len(l.set.Warnings)
 	defer func() { l.trim(src, before) }()
-	if src.shape.settings && !src.settings {
-		l.ignoreSettings(src, doc)
+	if src.shape.Settings && !src.settings {
+		l.ignoreSettings(src)
 	}
 	if src.rows {
-		l.loadRows(src, doc)
+		l.loadRows(src)
 	}
 	return nil
 }
 
-// read gives the file's bytes. Of what is no regular file, only one that a person named is read: a pipe may block.
-func (src source) read() ([]byte, error) {
-	info, err := os.Stat(src.path)
-	switch {
-	case err != nil:
-		return nil, err
-	case info.IsDir() || !src.named && !info.Mode().IsRegular():
-		return nil, errors.New("this is not a regular file")
-	}
-	f, err := os.Open(src.path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
-	if len(data) > MaxFile {
-		return nil, fmt.Errorf("the file is larger than %d MiB", MaxFile>>20)
-	}
-	return data, err
-}
-
 // unreadable is an error where a person named the file or it holds their settings, else a warning.
 func (l *loader) unreadable(src source, err error) error {
-	at, ok := errors.AsType[*fileError](err)
+	at, ok := errors.AsType[*doc.Error](err)
 	if !ok {
-		at = wrong(0, "%s", cause(err))
+		at = doc.Wrong(0, "%s", cause(err))
 	}
 	if !src.named && !src.settings {
-		l.warn(src, at.line, "%s; the file was left out", at.text)
+		l.warn(src, at.Line, "%s; the file was left out", at.Text)
 		return nil
 	}
-	place := Origin{Path: src.path, Line: at.line}.String()
-	if at.col > 0 {
-		place += fmt.Sprintf(":%d", at.col)
+	place := Origin{Path: src.path, Line: at.Line}.String()
+	if at.Col > 0 {
+		place += fmt.Sprintf(":%d", at.Col)
 	}
-	return broken("read "+place, errors.New(at.text))
+	return broken("read "+place, errors.New(at.Text))
 }
 
-func (l *loader) loadSettings(src source, doc node) error {
-	r := &settingsReader{file: filepath.Dir(src.path), home: l.home, lookup: l.lookup}
-	if err := r.read(doc); err != nil {
+func (l *loader) loadSettings(src source) error {
+	r := &settingsReader{file: filepath.Dir(src.path), home: l.Home, lookup: l.Lookup}
+	if err := r.read(src.root); err != nil {
 		return err
 	}
 	l.set.Settings = r.settings
@@ -285,41 +234,58 @@ func (l *loader) loadSettings(src source, doc node) error {
 }
 
 // ignoreSettings warns about settings where none are read.
-func (l *loader) ignoreSettings(src source, doc node) {
-	for _, section := range doc.members {
-		mine := func(m member) bool { return section.name == "mcp" && m.name == "servers" }
-		if slices.ContainsFunc(section.value.members, mine) && len(section.value.members) == 1 {
+func (l *loader) ignoreSettings(src source) {
+	for _, section := range src.root.Members {
+		mine := func(m doc.Member) bool { return section.Name == "mcp" && m.Name == "servers" }
+		if slices.ContainsFunc(section.Value.Members, mine) && len(section.Value.Members) == 1 {
 			continue
 		}
-		l.warn(src, section.line, "the settings of this file are ignored: they are read from the user's own %s only", settingsPath)
+		l.warn(src, section.Line, "the settings of this file are ignored: they are read from the user's own %s only", dialect.SettingsPath)
 		return
 	}
 }
 
-func (l *loader) loadRows(src source, doc node) {
-	rows, problems := src.shape.rows(doc)
+func (l *loader) loadRows(src source) {
+	rows, problems := src.shape.Rows(src.root, src.dir)
 	l.warnAll(src, problems)
 	if len(rows) > MaxRows {
-		l.warn(src, rows[MaxRows].line, "the file has %d servers; those from here on were left out", len(rows))
+		l.warn(src, rows[MaxRows].Line, "the file has %d servers; those from here on were left out", len(rows))
 		rows = rows[:MaxRows]
 	}
 	for _, row := range rows {
-		r := &rowReader{dir: l.dir, lookup: l.lookup}
-		r.server.Origin = Origin{Kind: src.kind, Path: src.path, Line: row.line}
-		r.read(row)
-		l.set.Warnings = append(l.set.Warnings, r.warnings...)
-		l.add(r.server)
+		s, warnings := l.row(src, row)
+		l.set.Warnings = append(l.set.Warnings, warnings...)
+		l.add(s)
 	}
 }
 
-// add gives the row its place. A row that is refused takes nobody's, and one that needs approval only that of another
-// such row: a project may not take a person's own server away by bringing one of the same name.
+// row reads one row of a file, which the file's program wrote down in its own way.
+func (l *loader) row(src source, row dialect.Row) (Server, []Warning) {
+	r := &rowReader{dir: l.Project, home: l.Home, lookup: l.Lookup, approved: l.approved, disabled: l.disabled}
+	r.server.Origin = Origin{Kind: src.kind, Path: src.path, Line: row.Line}
+	r.server.Provider = src.provider
+	dir := ""
+	if src.kind != User || row.Local {
+		dir = src.dir
+	}
+	var notes []dialect.Note
+	row.Value, notes = src.shape.Carry(row, dir)
+	r.read(row)
+	for _, n := range notes {
+		r.warn(n.Line, "%s", n.Text)
+	}
+	return r.server, r.warnings
+}
+
+// add gives the row its place. A row that is refused takes nobody's, and one that a project brings and nobody approved only
+// that of another such row: a project may not take a person's own server away by bringing one of the same name.
 func (l *loader) add(s Server) {
-	i := slices.IndexFunc(l.set.Servers, func(first Server) bool {
-		return first.ID == s.ID && s.Phase != drawbridge.Refused && first.Phase != drawbridge.Refused &&
-			(first.Origin.Kind == Project) == (s.Origin.Kind == Project)
-	})
-	if i < 0 {
+	place := standing{s.ID, s.weak()}
+	i, taken := l.first[place]
+	if s.Phase == drawbridge.Refused || !taken {
+		if s.Phase != drawbridge.Refused {
+			l.first[place] = len(l.set.Servers)
+		}
 		l.set.Servers = append(l.set.Servers, s)
 		return
 	}
@@ -329,6 +295,15 @@ func (l *loader) add(s Server) {
 			fmt.Sprintf("Server %q: the file has it twice; the one on line %d counts", s.ID, first.Origin.Line)})
 	}
 }
+
+// A standing is what a row that is not refused may take: a name, among those in force or among those that are weak.
+type standing struct {
+	id   drawbridge.ServerID
+	weak bool
+}
+
+// weak says that a project brought the row and that it is not in force: one that is off may never have been approved.
+func (s *Server) weak() bool { return s.Origin.Kind == Project && s.Phase != drawbridge.Idle }
 
 func (l *loader) warn(src source, line int, format string, args ...any) {
 	origin := Origin{Kind: src.kind, Path: src.path, Line: line}
@@ -343,32 +318,8 @@ func (l *loader) trim(src source, before int) {
 	}
 }
 
-func (l *loader) warnAll(src source, problems []*fileError) {
+func (l *loader) warnAll(src source, problems []*doc.Error) {
 	for _, p := range problems {
-		l.warn(src, p.line, "%s", p.text)
+		l.warn(src, p.Line, "%s", p.Text)
 	}
-}
-
-func missing(path string, err error) error {
-	if path == "" {
-		return broken("read the configuration", errors.New("the path is empty"))
-	}
-	fault := broken("read "+path, errors.New(cause(err)))
-	fault.Next = "name a file, or a directory to search"
-	return fault
-}
-
-func broken(step string, err error) *drawbridge.Fault {
-	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: step, Err: err}
-}
-
-// cause takes the path out of an error of the file system: the step names it already.
-func cause(err error) string {
-	if errors.Is(err, fs.ErrNotExist) {
-		return "there is no such file or directory"
-	}
-	if path, ok := errors.AsType[*fs.PathError](err); ok {
-		err = path.Err
-	}
-	return err.Error()
 }

@@ -1,5 +1,7 @@
 package config
 
+import "github.com/drawbridge-mcp/drawbridge/config/doc"
+
 // A rowMember is one member that a row may have: what it is for people, and how it is read.
 type rowMember struct {
 	name, typ, def, doc string
@@ -7,7 +9,7 @@ type rowMember struct {
 	// approval again, and what was remembered of the row is forgotten.
 	hashed bool
 	// read is nil for the name, which is read first.
-	read func(r *rowReader, v node)
+	read func(r *rowReader, v doc.Node)
 }
 
 // rowMembers is the one list of what a row may say. Members that guard something refuse the row when they cannot be
@@ -18,72 +20,76 @@ var rowMembers = []rowMember{
 		false, nil},
 	{"type", `"stdio", "http" or "sse"`, "stdio with a command; with a url http, then sse",
 		"how the server is reached; local means stdio; streamable-http, streamableHttp, streamable_http, remote mean http",
-		true, func(r *rowReader, v node) { r.transport(v) }},
+		true, func(r *rowReader, v doc.Node) { r.transport(v) }},
 	{"command", "string", "",
 		"the program of a stdio server; ${VAR} and ${VAR:-default} are put in",
-		true, func(r *rowReader, v node) { r.server.Command = r.text("command", v) }},
+		true, func(r *rowReader, v doc.Node) { r.server.Command = r.text("command", v) }},
 	{"args", "list of strings", "[]",
 		"the program's arguments; variables are put in",
-		true, func(r *rowReader, v node) { r.args(v) }},
+		true, func(r *rowReader, v doc.Node) { r.args(v) }},
 	{"env", "object of strings", "{}",
-		"environment variables for the program, beside the base environment; variables are put in",
-		true, func(r *rowReader, v node) { r.server.Env = r.pairs("env", v) }},
-	{"cwd", "string", "the working directory",
-		"the program's directory; variables are put in",
-		true, func(r *rowReader, v node) { r.server.Cwd = r.text("cwd", v) }},
+		"environment variables for the program, beside the base environment; see Values",
+		true, func(r *rowReader, v doc.Node) { r.server.Env = r.pairs("env", v) }},
+	// A server of the person's own is one process for all hosts of the machine, wherever they were started.
+	{"cwd", "string", "your home; in a project its directory; with --mcp the working directory",
+		"the program's directory; a relative one starts at the working directory; variables are put in",
+		true, func(r *rowReader, v doc.Node) { r.server.Cwd = r.text("cwd", v) }},
 	{"url", "string", "",
 		"the address of an http or sse server; variables are put in",
-		true, func(r *rowReader, v node) { r.server.URL = r.text("url", v) }},
+		true, func(r *rowReader, v doc.Node) { r.server.URL = r.text("url", v) }},
 	{"headers", "object of strings", "{}",
-		"headers for every request to the url; variables are put in",
-		true, func(r *rowReader, v node) { r.server.Headers = r.pairs("headers", v) }},
+		"headers for every request to the url; see Values",
+		true, func(r *rowReader, v doc.Node) { r.server.Headers = r.pairs("headers", v) }},
 	{"enabled", "boolean", "true",
 		"false keeps the row in the file and the server off",
-		false, func(r *rowReader, v node) { r.enabled(v) }},
+		false, func(r *rowReader, v doc.Node) { r.enabled(v) }},
 	{"timeout", "milliseconds, or a time", "[mcp] call_timeout",
 		`how long a call of this server may take: 60000 or "60s"`,
-		false, func(r *rowReader, v node) { r.timeout(v) }},
+		false, func(r *rowReader, v doc.Node) { r.timeout(v) }},
 	{"expected_tools", "list of strings", "all tools",
 		"the only tools the server may offer; an empty list allows none",
-		true, func(r *rowReader, v node) { r.expectedTools(v) }},
+		true, func(r *rowReader, v doc.Node) { r.expectedTools(v) }},
 	{"lock_tool_list", "boolean", "false",
 		"keeps the first list of tools, whatever the server says later",
-		true, func(r *rowReader, v node) { r.server.LockToolList = r.flag("lock_tool_list", v) }},
+		true, func(r *rowReader, v doc.Node) { r.server.LockToolList = r.flag("lock_tool_list", v) }},
 	{"env_isolation", "boolean", "[mcp] env_isolation",
 		"gives the program the base environment and its own env only; false inherits all of ours",
-		true, func(r *rowReader, v node) { r.server.EnvIsolation = r.flag("env_isolation", v) }},
+		true, func(r *rowReader, v doc.Node) { r.server.EnvIsolation = r.flag("env_isolation", v) }},
 	{"elicitation_enabled", "boolean", "on for outside clients, off in a session",
 		"lets the server ask the person at the other end",
-		true, func(r *rowReader, v node) { r.server.ElicitationEnabled = r.flag("elicitation_enabled", v) }},
+		true, func(r *rowReader, v doc.Node) { r.server.ElicitationEnabled = r.flag("elicitation_enabled", v) }},
 	{"isolate", `"session"`, "callers of one principal share",
 		"session gives each caller a server of its own",
-		true, func(r *rowReader, v node) { r.server.Isolate = r.word("isolate", v, "session") }},
+		true, func(r *rowReader, v doc.Node) { r.server.Isolate = r.word("isolate", v, "session") }},
 	{"share", `"all"`, "one principal's callers",
 		"all lets every principal share one server",
-		true, func(r *rowReader, v node) { r.server.Share = r.word("share", v, "all") }},
+		true, func(r *rowReader, v doc.Node) { r.server.Share = r.word("share", v, "all") }},
 	{"credentials", "string", "",
 		"which stored credentials the server is given",
-		true, func(r *rowReader, v node) { r.server.Credentials = r.word("credentials", v) }},
+		true, func(r *rowReader, v doc.Node) { r.server.Credentials = r.word("credentials", v) }},
 	{"confine", "string", "",
 		"which confinement the program runs in",
-		true, func(r *rowReader, v node) { r.server.Confine = r.word("confine", v) }},
+		true, func(r *rowReader, v doc.Node) { r.server.Confine = r.word("confine", v) }},
 	{"idle_stop", `time, or "never"`, "[mcp] idle_stop",
 		"how long a stdio server may go uncalled before it is stopped; the next call starts it again",
-		false, func(r *rowReader, v node) { r.idleStop(v) }},
+		false, func(r *rowReader, v doc.Node) { r.idleStop(v) }},
 	{"trust", `"trusted", "untrusted" or "sandboxed"`, "untrusted",
 		"the most that the server is ever trusted",
-		true, func(r *rowReader, v node) {
+		true, func(r *rowReader, v doc.Node) {
 			r.server.Trust = r.word("trust", v, "trusted", "untrusted", "sandboxed")
 		}},
 	{"auth", "object", "",
 		"how to sign in at the server",
-		true, func(r *rowReader, v node) { r.server.Auth = v.appendJSON(nil, false) }},
+		true, func(r *rowReader, v doc.Node) { r.auth(v) }},
 	{"fence", "boolean", "off for outside clients, on in a session",
 		"marks the server's results as foreign text",
-		true, func(r *rowReader, v node) { r.server.Fence = r.flag("fence", v) }},
+		true, func(r *rowReader, v doc.Node) { r.server.Fence = r.flag("fence", v) }},
 	{"max_tools", "whole number", "[mcp] max_tools",
 		"the most tools that are taken from the server; what is over it is shown, not listed",
-		true, func(r *rowReader, v node) { r.maxTools(v) }},
+		true, func(r *rowReader, v doc.Node) { r.maxTools(v) }},
+	{"imported_from", "string", "",
+		"the program that the row was taken over from, by drawbridge import",
+		false, func(r *rowReader, v doc.Node) { r.server.ImportedFrom, _ = v.Word() }},
 }
 
 // memberNamed gives the entry of a member, or nil.

@@ -82,7 +82,8 @@ const allMembers = `{
 	"enabled": true, "timeout": 1500,
 	"expected_tools": ["read"], "lock_tool_list": true, "env_isolation": false, "elicitation_enabled": true,
 	"isolate": "session", "share": "all", "credentials": "work", "confine": "net", "idle_stop": "5m",
-	"trust": "sandboxed", "auth": {"type": "oauth", "id": 12345678901234567890}, "fence": true, "max_tools": 7
+	"trust": "sandboxed", "auth": {"type": "oauth", "id": 12345678901234567890}, "fence": true, "max_tools": 7,
+	"imported_from": "cursor"
 }`
 
 func TestEveryMember(t *testing.T) {
@@ -96,7 +97,12 @@ func TestEveryMember(t *testing.T) {
 		ExpectedTools: &[]string{"read"}, LockToolList: &yes, EnvIsolation: &no, ElicitationEnabled: &yes,
 		Isolate: "session", Share: "all", Credentials: "work", Confine: "net", IdleStop: 5 * time.Minute,
 		Trust: "sandboxed", Auth: json.RawMessage(`{"type":"oauth","id":12345678901234567890}`), Fence: &yes, MaxTools: 7,
-		Origin: Origin{User, w.path(userJSON), 1}, Hash: got.Hash, Phase: drawbridge.Idle,
+		ImportedFrom: "cursor", Provider: "native", Origin: Origin{User, w.path(userJSON), 1},
+		Row: json.RawMessage(`{"type":"local","command":"npx","args":["-y","pkg"],"env":{"Z":"1","A":"2","N":3.50,"B":true},` +
+			`"cwd":"/srv","enabled":true,"timeout":1500,"expected_tools":["read"],"lock_tool_list":true,"env_isolation":false,` +
+			`"elicitation_enabled":true,"isolate":"session","share":"all","credentials":"work","confine":"net","idle_stop":"5m",` +
+			`"trust":"sandboxed","auth":{"type":"oauth","id":12345678901234567890},"fence":true,"max_tools":7,"imported_from":"cursor"}`),
+		Hash: got.Hash, Phase: drawbridge.Idle,
 	}
 	if runtime.GOOS != "windows" {
 		wantDiff(t, "row", want, got)
@@ -125,6 +131,7 @@ trust = "sandboxed"
 auth = { type = "oauth", id = 1 }
 fence = true
 max_tools = 7
+imported_from = "cursor"
 [mcp.servers.env]
 Z = "1"
 A = "2"
@@ -134,6 +141,7 @@ B = true
 	fromTOML := w.mustLoad(t).Servers[0]
 	want.Origin, want.Hash = Origin{User, w.path(userTOML), 2}, fromTOML.Hash
 	want.Env[2].Value, want.Auth = "3.5", json.RawMessage(`{"type":"oauth","id":1}`)
+	want.Row = []byte(strings.NewReplacer("3.50", "3.5", "12345678901234567890", "1").Replace(string(want.Row)))
 	if runtime.GOOS != "windows" {
 		wantDiff(t, "row in TOML", want, fromTOML)
 	}
@@ -174,45 +182,47 @@ func TestTypes(t *testing.T) {
 
 func TestRefusedRows(t *testing.T) {
 	for members, want := range map[string]string{
-		`{"command": "x", "url": "https://h"}`:                    `Server "n": both "command" and "url" are set - server should be either stdio (command) OR http/sse (url), not both`,
-		`{}`:                                                      `Server "n": stdio server requires "command" field`,
-		`{"command": ""}`:                                         `Server "n": stdio server requires "command" field`,
-		`{"type": "stdio", "url": "https://h"}`:                   `Server "n": stdio server requires "command" field`,
-		`{"type": "http"}`:                                        `Server "n": http server requires "url" field`,
-		`{"type": "remote", "command": "x"}`:                      `Server "n": http server requires "url" field`,
-		`{"type": "sse"}`:                                         `Server "n": sse server requires "url" field`,
-		`{"type": "x", "command": "x"}`:                           `Server "n": unknown server type "x"`,
-		`{"type": 5, "command": "x"}`:                             `Server "n": "type" must be a string`,
-		`{"url": "ftp://h/x"}`:                                    `Server "n": "url" must be an http or https URL with a host`,
-		`{"url": "https://"}`:                                     `Server "n": "url" must be an http or https URL with a host`,
-		`{"url": "https://:80/"}`:                                 `Server "n": "url" must be an http or https URL with a host`,
-		`{"url": "localhost:80"}`:                                 `Server "n": "url" must be an http or https URL with a host`,
-		`{"url": "http://${HOST}/mcp"}`:                           `Server "n": "url" must be an http or https URL with a host (not set: HOST)`,
-		`{"url": "https://h", "headers": {"a b": "x"}}`:           `Server "n": "headers" has "a b", which is no header name`,
-		`{"url": "https://h", "headers": {"X": "a\r\nY: b"}}`:     `Server "n": header "X" has a line break or another control character in its value`,
-		`{"command": "x", "env": {"A=B": "x"}}`:                   `Server "n": "env" has "A=B", which no environment can hold`,
-		`{"command": "x", "args": ["a\u0000b"]}`:                  `Server "n": "command", "args" and "cwd" cannot hold a NUL character`,
-		`{"command": ["x"]}`:                                      `Server "n": "command" must be a string`,
-		`{"command": "x", "args": "y"}`:                           `Server "n": "args" must be a list of strings`,
-		`{"command": "x", "env": ["A=B"]}`:                        `Server "n": "env" must be an object of strings`,
-		`{"command": "x", "cwd": 1}`:                              `Server "n": "cwd" must be a string`,
-		`{"url": 1}`:                                              `Server "n": "url" must be a string`,
-		`{"url": "https://h", "headers": "x"}`:                    `Server "n": "headers" must be an object of strings`,
-		`{"command": "x", "expected_tools": "read"}`:              `Server "n": "expected_tools" must be a list of strings`,
-		`{"command": "x", "expected_tools": [1]}`:                 `Server "n": "expected_tools" must be a list of strings`,
-		`{"command": "x", "lock_tool_list": "yes"}`:               `Server "n": "lock_tool_list" must be true or false`,
-		`{"command": "x", "env_isolation": 1}`:                    `Server "n": "env_isolation" must be true or false`,
-		`{"command": "x", "elicitation_enabled": "x"}`:            `Server "n": "elicitation_enabled" must be true or false`,
-		`{"command": "x", "fence": "x"}`:                          `Server "n": "fence" must be true or false`,
-		`{"command": "x", "isolate": "sesion"}`:                   `Server "n": "isolate" must be "session"`,
-		`{"command": "x", "share": "some"}`:                       `Server "n": "share" must be "all"`,
-		`{"command": "x", "trust": "TRUSTED"}`:                    `Server "n": "trust" must be "trusted", "untrusted" or "sandboxed"`,
-		`{"command": "x", "confine": 1}`:                          `Server "n": "confine" must be a string`,
-		`{"command": "x", "credentials": []}`:                     `Server "n": "credentials" must be a string`,
-		`{"command": "x", "max_tools": 0}`:                        `Server "n": "max_tools" must be a whole number above 0`,
-		`{"command": "x", "max_tools": "5"}`:                      `Server "n": "max_tools" must be a whole number above 0`,
-		`"npx"`:                                                   `Server "n": a server must be an object`,
-		`null`:                                                    `Server "n": a server must be an object`,
+		`{"command": "x", "url": "https://h"}`:                `Server "n": both "command" and "url" are set - server should be either stdio (command) OR http/sse (url), not both`,
+		`{}`:                                                  `Server "n": stdio server requires "command" field`,
+		`{"command": ""}`:                                     `Server "n": stdio server requires "command" field`,
+		`{"type": "stdio", "url": "https://h"}`:               `Server "n": stdio server requires "command" field`,
+		`{"type": "http"}`:                                    `Server "n": http server requires "url" field`,
+		`{"type": "remote", "command": "x"}`:                  `Server "n": http server requires "url" field`,
+		`{"type": "sse"}`:                                     `Server "n": sse server requires "url" field`,
+		`{"type": "x", "command": "x"}`:                       `Server "n": unknown server type "x"`,
+		`{"type": 5, "command": "x"}`:                         `Server "n": "type" must be a string`,
+		`{"url": "ftp://h/x"}`:                                `Server "n": "url" must be an http or https URL with a host`,
+		`{"url": "https://"}`:                                 `Server "n": "url" must be an http or https URL with a host`,
+		`{"url": "https://:80/"}`:                             `Server "n": "url" must be an http or https URL with a host`,
+		`{"url": "localhost:80"}`:                             `Server "n": "url" must be an http or https URL with a host`,
+		`{"url": "http://${HOST}/mcp"}`:                       `Server "n": "url" must be an http or https URL with a host (not set: HOST)`,
+		`{"url": "https://h", "headers": {"a b": "x"}}`:       `Server "n": "headers" has "a b", which is no header name`,
+		`{"url": "https://h", "headers": {"X": "a\r\nY: b"}}`: `Server "n": header "X" has a line break or another control character in its value`,
+		`{"command": "x", "env": {"A=B": "x"}}`:               `Server "n": "env" has "A=B", which no environment can hold`,
+		`{"command": "x", "args": ["a\u0000b"]}`:              `Server "n": "command", "args" and "cwd" cannot hold a NUL character`,
+		`{"command": ["x"]}`:                                  `Server "n": "command" must be a string`,
+		`{"command": "x", "args": "y"}`:                       `Server "n": "args" must be a list of strings`,
+		`{"command": "x", "env": ["A=B"]}`:                    `Server "n": "env" must be an object of strings`,
+		`{"command": "x", "cwd": 1}`:                          `Server "n": "cwd" must be a string`,
+		`{"url": 1}`:                                          `Server "n": "url" must be a string`,
+		`{"url": "https://h", "headers": "x"}`:                `Server "n": "headers" must be an object of strings`,
+		`{"command": "x", "expected_tools": "read"}`:          `Server "n": "expected_tools" must be a list of strings`,
+		`{"command": "x", "expected_tools": [1]}`:             `Server "n": "expected_tools" must be a list of strings`,
+		`{"command": "x", "lock_tool_list": "yes"}`:           `Server "n": "lock_tool_list" must be true or false`,
+		`{"command": "x", "env_isolation": 1}`:                `Server "n": "env_isolation" must be true or false`,
+		`{"command": "x", "elicitation_enabled": "x"}`:        `Server "n": "elicitation_enabled" must be true or false`,
+		`{"command": "x", "fence": "x"}`:                      `Server "n": "fence" must be true or false`,
+		`{"command": "x", "isolate": "sesion"}`:               `Server "n": "isolate" must be "session"`,
+		`{"command": "x", "share": "some"}`:                   `Server "n": "share" must be "all"`,
+		`{"command": "x", "trust": "TRUSTED"}`:                `Server "n": "trust" must be "trusted", "untrusted" or "sandboxed"`,
+		`{"command": "x", "confine": 1}`:                      `Server "n": "confine" must be a string`,
+		`{"command": "x", "credentials": []}`:                 `Server "n": "credentials" must be a string`,
+		`{"command": "x", "max_tools": 0}`:                    `Server "n": "max_tools" must be a whole number above 0`,
+		`{"command": "x", "max_tools": "5"}`:                  `Server "n": "max_tools" must be a whole number above 0`,
+		`{"command": "x", "auth": "oauth"}`:                   `Server "n": "auth" must be an object`,
+		`{"command": "npx", "args": ["drawbridge", "serve"]}`: `Server "n": starts Drawbridge itself, which would mount itself without end`,
+		`"npx"`: `Server "n": a server must be an object`,
+		`null`:  `Server "n": a server must be an object`,
 		`{"command": "drawbridge", "args": ["serve"]}`:            `Server "n": starts Drawbridge itself, which would mount itself without end`,
 		`{"command": "/o/drawbridge", "args": ["-v","serve"]}`:    `Server "n": starts Drawbridge itself, which would mount itself without end`,
 		`{"command": "C:\\b\\Drawbridge.EXE", "args": ["serve"]}`: `Server "n": starts Drawbridge itself, which would mount itself without end`,
@@ -452,7 +462,7 @@ func TestHash(t *testing.T) {
 		"a comment":     `{"command": "npx", /* why */ "args": ["a", "b"], "env": {"X": "${TOKEN}", "Y": "2"}}`,
 		"escapes":       `{"command": "n\u0070x", "args": ["a", "b"], "env": {"X": "${TOKEN}", "Y": "2"}}`,
 		"a null":        `{"command": "npx", "args": ["a", "b"], "env": {"X": "${TOKEN}", "Y": "2"}, "cwd": null}`,
-		"other members": `{"command": "npx", "args": ["a", "b"], "env": {"X": "${TOKEN}", "Y": "2"}, "enabled": false, "timeout": 5, "idle_stop": "1h", "note": "x"}`,
+		"other members": `{"command": "npx", "args": ["a", "b"], "env": {"X": "${TOKEN}", "Y": "2"}, "enabled": false, "timeout": 5, "idle_stop": "1h", "note": "x", "imported_from": "codex"}`,
 	} {
 		if hash(members) != base {
 			t.Errorf("%s changes the hash", name)

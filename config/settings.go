@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/config/doc"
 )
 
 // Settings are what drawbridge.toml says beside its rows. The zero value of a field means its default, which Fields
@@ -45,61 +47,61 @@ type Settings struct {
 type setting struct {
 	section, name, typ, def, doc string
 	// read puts the value into r.settings. The error says what the value must be.
-	read func(r *settingsReader, v node) error
+	read func(r *settingsReader, v doc.Node) error
 }
 
 // settings is the one list of what drawbridge.toml may say beside its rows.
 var settings = []setting{
 	{"mcp", "naming", `"qualified", "mcp" or "bare"`, "qualified",
 		"how cards are named: server__tool, mcp_server_tool, or the tool's own name",
-		func(r *settingsReader, v node) error {
+		func(r *settingsReader, v doc.Node) error {
 			return oneOf(&r.settings.Naming, v, "qualified", "mcp", "bare")
 		}},
 	{"mcp", "grace", "time", "250ms",
 		"how long the first list waits for servers that were never tried; 0 does not wait",
-		func(r *settingsReader, v node) error { return grace(&r.settings.Grace, v) }},
+		func(r *settingsReader, v doc.Node) error { return grace(&r.settings.Grace, v) }},
 	{"mcp", "probe_timeout", "time", "3s",
 		"how long a server may take to say which protocol it speaks",
-		func(r *settingsReader, v node) error { return positive(&r.settings.ProbeTimeout, v) }},
+		func(r *settingsReader, v doc.Node) error { return positive(&r.settings.ProbeTimeout, v) }},
 	{"mcp", "connect_timeout", "time", "1m",
 		"how long a server may take to connect and list",
-		func(r *settingsReader, v node) error { return positive(&r.settings.ConnectTimeout, v) }},
+		func(r *settingsReader, v doc.Node) error { return positive(&r.settings.ConnectTimeout, v) }},
 	{"mcp", "call_timeout", "time", "60s",
 		"how long a call may go without an answer or a sign of progress",
-		func(r *settingsReader, v node) error { return positive(&r.settings.CallTimeout, v) }},
+		func(r *settingsReader, v doc.Node) error { return positive(&r.settings.CallTimeout, v) }},
 	{"mcp", "idle_stop", `time, or "never"`, "15m",
 		"how long a stdio server may go uncalled before it is stopped",
-		func(r *settingsReader, v node) error { return orNever(&r.settings.IdleStop, v) }},
+		func(r *settingsReader, v doc.Node) error { return orNever(&r.settings.IdleStop, v) }},
 	{"mcp", "max_tools", "whole number", "1000",
 		"the most tools taken from a server of your own",
-		func(r *settingsReader, v node) error { return whole(&r.settings.MaxTools, v) }},
+		func(r *settingsReader, v doc.Node) error { return whole(&r.settings.MaxTools, v) }},
 	{"mcp", "max_tools_project", "whole number", "100",
 		"the most tools taken from a server that a project directory or a conversation brought",
-		func(r *settingsReader, v node) error { return whole(&r.settings.MaxToolsProject, v) }},
+		func(r *settingsReader, v doc.Node) error { return whole(&r.settings.MaxToolsProject, v) }},
 	{"mcp", "env_isolation", "boolean", "true",
 		"gives stdio servers the base environment and their own env only; false lets them inherit all of ours",
-		func(r *settingsReader, v node) error { return boolInto(&r.settings.EnvIsolation, v) }},
+		func(r *settingsReader, v doc.Node) error { return boolInto(&r.settings.EnvIsolation, v) }},
 	{"mcp", "roots", "list of directories or file URIs", "[]",
 		"the directories that servers are told of when the caller has none",
-		func(r *settingsReader, v node) error { return r.roots(v) }},
+		func(r *settingsReader, v doc.Node) error { return r.roots(v) }},
 	{"store", "path", "path", "where the system keeps a user's data",
 		"the file of the store; variables are put in",
-		func(r *settingsReader, v node) error { return r.path(&r.settings.StorePath, v) }},
+		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.StorePath, v) }},
 	{"store", "url", "postgres:// URL", "",
 		"a database in the place of the file; variables are put in",
-		func(r *settingsReader, v node) error { return r.database(v) }},
+		func(r *settingsReader, v doc.Node) error { return r.database(v) }},
 	{"serve", "token_file", "path", "",
 		"the file with the bearer token that HTTP clients must send; variables are put in",
-		func(r *settingsReader, v node) error { return r.path(&r.settings.TokenFile, v) }},
+		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.TokenFile, v) }},
 	{"serve", "session_timeout", "time", "30m",
 		"how long an HTTP session may go unused before it ends",
-		func(r *settingsReader, v node) error { return positive(&r.settings.SessionTimeout, v) }},
+		func(r *settingsReader, v doc.Node) error { return positive(&r.settings.SessionTimeout, v) }},
 	{"serve", "max_body", "bytes", "4194304",
 		"the most bytes of an HTTP request",
-		func(r *settingsReader, v node) error { return wholeBytes(&r.settings.MaxBody, v) }},
+		func(r *settingsReader, v doc.Node) error { return wholeBytes(&r.settings.MaxBody, v) }},
 	{"serve", "page_size", "whole number", "1000",
 		"the most items on a page of a list",
-		func(r *settingsReader, v node) error { return whole(&r.settings.PageSize, v) }},
+		func(r *settingsReader, v doc.Node) error { return whole(&r.settings.PageSize, v) }},
 }
 
 // A settingsReader reads the settings of one file.
@@ -108,43 +110,43 @@ type settingsReader struct {
 	// file is the directory that relative paths start at, home what "~" stands for.
 	file, home string
 	lookup     func(string) (string, bool)
-	problems   []*fileError
+	problems   []*doc.Error
 }
 
-// read reads all tables of the file. The error is a *fileError; unknown settings are problems only.
-func (r *settingsReader) read(doc node) error {
-	for _, section := range doc.members {
-		names := settingNames(section.name)
+// read reads all tables of the file. The error is a *doc.Error; unknown settings are problems only.
+func (r *settingsReader) read(root doc.Node) error {
+	for _, section := range root.Members {
+		names := settingNames(section.Name)
 		switch {
 		case len(names) == 0:
 			r.stray(section, "", []string{"mcp", "store", "serve"})
 			continue
-		case section.value.kind != table:
-			return wrong(section.line, "%q must be a table", section.name)
+		case section.Value.Kind != doc.Table:
+			return doc.Wrong(section.Line, "%q must be a table", section.Name)
 		}
-		for _, m := range section.value.members {
-			if section.name == "mcp" && m.name == "servers" {
+		for _, m := range section.Value.Members {
+			if section.Name == "mcp" && m.Name == "servers" {
 				continue // rows, not a setting
 			}
-			known := settingNamed(section.name, m.name)
+			known := settingNamed(section.Name, m.Name)
 			if known == nil {
-				r.stray(m, section.name+".", names)
+				r.stray(m, section.Name+".", names)
 				continue
 			}
-			if err := known.read(r, m.value); err != nil {
-				return wrong(m.line, "%s.%s %s", section.name, m.name, err)
+			if err := known.read(r, m.Value); err != nil {
+				return doc.Wrong(m.Line, "%s.%s %s", section.Name, m.Name, err)
 			}
 		}
 	}
 	if r.settings.StorePath != "" && r.settings.StoreURL != "" {
-		m, _ := doc.find("store", "url")
-		return wrong(m.line, "store.path and store.url are both set; the store is one of them")
+		m, _ := root.Find("store", "url")
+		return doc.Wrong(m.Line, "store.path and store.url are both set; the store is one of them")
 	}
 	return nil
 }
 
-func (r *settingsReader) stray(m member, prefix string, known []string) {
-	r.problems = append(r.problems, wrong(m.line, "unknown setting %q%s", prefix+m.name, didYouMean(m.name, known)))
+func (r *settingsReader) stray(m doc.Member, prefix string, known []string) {
+	r.problems = append(r.problems, doc.Wrong(m.Line, "unknown setting %q%s", prefix+m.Name, doc.DidYouMean(m.Name, known)))
 }
 
 func settingNamed(section, name string) *setting {
@@ -168,18 +170,18 @@ func settingNames(section string) (names []string) {
 // must is the error about a value, which follows the setting's name.
 func must(format string, args ...any) error { return fmt.Errorf("must be "+format, args...) }
 
-func oneOf(to *string, v node, words ...string) error {
+func oneOf(to *string, v doc.Node, words ...string) error {
 	for _, w := range words {
-		if v.kind == text && v.text == w {
+		if v.Kind == doc.Text && v.Text == w {
 			*to = w
 			return nil
 		}
 	}
-	return must("%s", choice(words))
+	return must("%s", doc.Choice(words))
 }
 
-func positive(to *time.Duration, v node) error {
-	d, ok := v.duration()
+func positive(to *time.Duration, v doc.Node) error {
+	d, ok := v.Duration()
 	if !ok || d <= 0 {
 		return must(`a time above 0, such as "30s"`)
 	}
@@ -188,8 +190,8 @@ func positive(to *time.Duration, v node) error {
 }
 
 // grace takes 0 too, which a field cannot hold: there it means the default.
-func grace(to *time.Duration, v node) error {
-	d, ok := v.duration()
+func grace(to *time.Duration, v doc.Node) error {
+	d, ok := v.Duration()
 	if !ok || d < 0 {
 		return must(`a time, such as "250ms", or 0`)
 	}
@@ -200,8 +202,8 @@ func grace(to *time.Duration, v node) error {
 	return nil
 }
 
-func orNever(to *time.Duration, v node) error {
-	if s, ok := v.word(); ok && s == "never" {
+func orNever(to *time.Duration, v doc.Node) error {
+	if s, ok := v.Word(); ok && s == "never" {
 		*to = -1
 		return nil
 	}
@@ -211,8 +213,8 @@ func orNever(to *time.Duration, v node) error {
 	return nil
 }
 
-func whole(to *int, v node) error {
-	n, ok := v.count()
+func whole(to *int, v doc.Node) error {
+	n, ok := v.Count()
 	if !ok {
 		return must("a whole number above 0")
 	}
@@ -220,8 +222,8 @@ func whole(to *int, v node) error {
 	return nil
 }
 
-func wholeBytes(to *int64, v node) error {
-	n, ok := v.count()
+func wholeBytes(to *int64, v doc.Node) error {
+	n, ok := v.Count()
 	if !ok {
 		return must("a whole number of bytes above 0")
 	}
@@ -229,8 +231,8 @@ func wholeBytes(to *int64, v node) error {
 	return nil
 }
 
-func boolInto(to **bool, v node) error {
-	b, ok := v.flag()
+func boolInto(to **bool, v doc.Node) error {
+	b, ok := v.Flag()
 	if !ok {
 		return must("true or false")
 	}
@@ -239,8 +241,8 @@ func boolInto(to **bool, v node) error {
 }
 
 // words reads a text and puts variables in. A setting that lacks one is an error: it would be half a path.
-func (r *settingsReader) words(v node) (string, error) {
-	s, ok := v.word()
+func (r *settingsReader) words(v doc.Node) (string, error) {
+	s, ok := v.Word()
 	if !ok || s == "" {
 		return "", must("a string that is not empty")
 	}
@@ -253,7 +255,7 @@ func (r *settingsReader) words(v node) (string, error) {
 }
 
 // path reads a path: absolute, from the home with "~/", or relative to the file it is written in.
-func (r *settingsReader) path(to *string, v node) error {
+func (r *settingsReader) path(to *string, v doc.Node) error {
 	s, err := r.words(v)
 	if err != nil {
 		return err
@@ -268,7 +270,7 @@ func (r *settingsReader) path(to *string, v node) error {
 	return nil
 }
 
-func (r *settingsReader) database(v node) error {
+func (r *settingsReader) database(v doc.Node) error {
 	s, err := r.words(v)
 	if err != nil {
 		return err
@@ -281,17 +283,17 @@ func (r *settingsReader) database(v node) error {
 	return nil
 }
 
-func (r *settingsReader) roots(v node) error {
-	if v.kind != list {
+func (r *settingsReader) roots(v doc.Node) error {
+	if v.Kind != doc.List {
 		return must("a list of directories or file URIs")
 	}
-	for _, item := range v.items {
-		if s, _ := item.word(); strings.HasPrefix(s, "file://") {
+	for _, item := range v.Items {
+		if s, _ := item.Word(); strings.HasPrefix(s, "file://") {
 			r.settings.Roots = append(r.settings.Roots, s)
 			continue
 		}
 		var dir string
-		if err := r.path(&dir, item); err != nil || strings.Contains(item.text, "://") {
+		if err := r.path(&dir, item); err != nil || strings.Contains(item.Text, "://") {
 			return must("a list of directories or file URIs")
 		}
 		slashed := filepath.ToSlash(dir)

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/config/doc"
 )
 
 func TestSettings(t *testing.T) {
@@ -111,7 +113,7 @@ func TestFields(t *testing.T) {
 		}
 	}
 	for _, m := range strings.Fields(`name command args env cwd url headers type enabled timeout expected_tools lock_tool_list
-		env_isolation elicitation_enabled isolate share credentials confine idle_stop trust auth fence max_tools`) {
+		env_isolation elicitation_enabled isolate share credentials confine idle_stop trust auth fence max_tools imported_from`) {
 		if !seen["server."+m] {
 			t.Errorf("the member %s is not listed", m)
 		}
@@ -129,12 +131,12 @@ func TestDidYouMean(t *testing.T) {
 		"oauth": "auth", "uri": "url", "header": "headers", "evn": "env",
 		"foo": "", "x": "", "dir": "", "autoApprove": "", strings.Repeat("command", 100): "",
 	} {
-		got := didYouMean(name, memberNames())
+		got := doc.DidYouMean(name, memberNames())
 		if want != "" {
 			want = `; did you mean "` + want + `"?`
 		}
 		if got != want {
-			t.Errorf("didYouMean(%q) = %q, want %q", name, got, want)
+			t.Errorf("doc.DidYouMean(%q) = %q, want %q", name, got, want)
 		}
 	}
 }

@@ -1,0 +1,187 @@
+package config
+
+import (
+	"os"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+func TestApproval(t *testing.T) {
+	files := map[string]string{
+		projectJSON:         `{"servers": {"mine": {"command": "theirs"}, "new": {"command": "x"}, "off": {"command": "x", "enabled": false}, "bad": {}}}`,
+		userJSON:            `{"servers": {"mine": {"command": "mine"}, "off": {"command": "x"}, "last": {"command": "x"}}}`,
+		"project/.mcp.json": `{"mcpServers": {"new": {"command": "y"}, "last": {"command": "z"}}}`,
+	}
+	for name, tt := range map[string]struct {
+		approved          func(Server) bool
+		servers, shadowed []string
+	}{
+		"nobody approves": {nil,
+			[]string{"mine project needs-approval", "new project needs-approval", "off project disabled", "bad project refused",
+				"mine user idle", "off user idle", "last user idle", "last project needs-approval"},
+			[]string{"new project needs-approval"}},
+		"all is approved": {func(Server) bool { return true },
+			[]string{"mine project idle", "new project idle", "off project disabled", "bad project refused", "off user idle", "last user idle"},
+			[]string{"mine user idle", "new project idle", "last project idle"}},
+		"the later of two": {func(s Server) bool { return s.Command == "y" },
+			[]string{"mine project needs-approval", "new project needs-approval", "off project disabled", "bad project refused",
+				"mine user idle", "off user idle", "last user idle", "new project idle", "last project needs-approval"},
+			nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newWorld(t, files).options()
+			asked := 0
+			o.Approved = func(s Server) bool {
+				asked++
+				if s.Phase != drawbridge.NeedsApproval || s.Origin.Kind != Project || s.Hash == "" {
+					t.Errorf("asked for %+v", s)
+				}
+				return tt.approved != nil && tt.approved(s)
+			}
+			set, err := Load(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantDiff(t, "servers", tt.servers, short(set.Servers))
+			wantDiff(t, "shadowed", tt.shadowed, short(set.Shadowed))
+			if asked != 4 {
+				t.Errorf("asked %d times", asked)
+			}
+		})
+	}
+}
+
+// TestAProjectLinkedToOthersFilesIsTheirs shows that a project directory cannot bring in what is there to be taken over.
+func TestAProjectLinkedToOthersFilesIsTheirs(t *testing.T) {
+	w := newWorld(t, map[string]string{"home/.cursor/mcp.json": `{"mcpServers": {"a": {"command": "x"}}}`})
+	if err := os.Symlink(w.path("home/.cursor"), w.path("project/.cursor")); err != nil {
+		t.Skip("no symbolic links here:", err)
+	}
+	wantDiff(t, "servers", []string(nil), short(w.mustLoad(t).Servers))
+	wantDiff(t, "found", []string{"a cursor new"}, foundShort(w.mustScan(t).Rows))
+}
+
+func TestTheDirectoryAServerStartsIn(t *testing.T) {
+	w := newWorld(t, map[string]string{
+		userJSON:    `{"servers": {"user": {"command": "x"}, "sub": {"command": "x", "cwd": "sub"}, "web": {"url": "https://h"}}}`,
+		projectJSON: `{"servers": {"project": {"command": "x"}, "there": {"command": "x", "cwd": "there"}}}`,
+		"one.json":  `{"servers": {"explicit": {"command": "x"}}}`,
+	})
+	got := map[string]string{}
+	for _, s := range append(w.mustLoad(t).Servers, w.mustLoad(t, w.path("one.json")).Servers...) {
+		got[string(s.ID)] = s.Cwd
+	}
+	wantDiff(t, "cwd", map[string]string{
+		"user": w.path("home"), "sub": w.path("project/sub"), "web": "", "project": w.path("project"),
+		"there": w.path("project/there"), "explicit": w.path("project"),
+	}, got)
+}
+
+func TestDisabledServers(t *testing.T) {
+	w := newWorld(t, map[string]string{
+		projectJSON: `{"servers": {"a": {"command": "x"}, "b": {"command": "x"}}, "disabledServers": ["c"]}`,
+		userJSON:    `{"servers": {"c": {"command": "x"}, "d": {"command": "x", "enabled": false}}, "disabledServers": ["d", "e", 5]}`,
+		legacyJSON:  `{"servers": {"e": {"command": "x"}}, "disabledServers": ["a"]}`,
+	})
+	set := w.mustLoad(t)
+	wantDiff(t, "servers", []string{"a project disabled", "b project needs-approval", "c user idle", "d user disabled", "e user disabled"}, short(set.Servers))
+	var reasons []string
+	for _, s := range set.Servers {
+		reasons = append(reasons, s.Reason)
+	}
+	wantDiff(t, "reasons", []string{
+		`"disabledServers" of ` + w.path(legacyJSON) + ` names it`,
+		"it comes from a project directory, and nobody has approved it", "",
+		`"enabled" is false`,
+		`"disabledServers" of ` + w.path(userJSON) + ` names it`,
+	}, reasons)
+	wantDiff(t, "warnings", []string(nil), w.warnings(set))
+
+	w.write(t, "home/.cursor/mcp.json", `{"mcpServers": {}, "disabledServers": ["c"]}`)
+	wantDiff(t, "another program's list", "c user idle", short(w.mustLoad(t).Servers)[2])
+	wantDiff(t, "a named file's list", []string{"e explicit disabled"}, short(w.mustLoad(t, w.path(legacyJSON), w.path(userJSON)).Servers)[:1])
+}
+
+func TestValues(t *testing.T) {
+	w := newWorld(t, nil)
+	w.env = map[string]string{"TOKEN": "s3cret", "EMPTY": "", "BANG": "!rm -rf /", "NAME": "TOKEN", "a b": "x"}
+	row, _ := rowOf(t, w, `{"command": "TOKEN", "args": ["TOKEN", "!x"], "env": {
+		"NAMED": "TOKEN", "UNSET": "NOT_SET", "EMPTY": "EMPTY", "NONAME": "a b", "CMD": "!op read ${TOKEN}", "BANG": "${BANG}",
+		"TWICE": "${NAME}", "QUOTED": "${:-TOKEN}", "BANGED": "${:-!}x", "DOLLAR": "$${TOKEN}", "PART": "x${TOKEN}"}}`)
+	wantDiff(t, "env", []Pair{
+		{"NAMED", "s3cret"}, {"UNSET", "NOT_SET"}, {"EMPTY", "EMPTY"}, {"NONAME", "a b"}, {"CMD", "!op read ${TOKEN}"}, {"BANG", "!rm -rf /"},
+		{"TWICE", "TOKEN"}, {"QUOTED", "TOKEN"}, {"BANGED", "!x"}, {"DOLLAR", "${TOKEN}"}, {"PART", "xs3cret"},
+	}, row.Env)
+	wantDiff(t, "from the environment", []string{"env NAMED from TOKEN"}, row.FromEnv)
+	wantDiff(t, "commands", []string{"env CMD"}, row.Commands)
+	wantDiff(t, "command and args", []string{"TOKEN", "TOKEN", "!x"}, append([]string{row.Command}, row.Args...))
+
+	row, _ = rowOf(t, w, `{"url": "https://h", "headers": {"Authorization": "!gh auth token", "X-Key": "TOKEN"}}`)
+	wantDiff(t, "headers", []Pair{{"Authorization", "!gh auth token"}, {"X-Key", "s3cret"}}, row.Headers)
+	wantDiff(t, "from the environment", []string{"header X-Key from TOKEN"}, row.FromEnv)
+	wantDiff(t, "commands", []string{"header Authorization"}, row.Commands)
+}
+
+func TestFactsAndChanges(t *testing.T) {
+	w := newWorld(t, nil)
+	w.env["TOKEN"] = "s3cret"
+	facts := func(members string) []Pair {
+		row, _ := rowOf(t, w, members)
+		return row.Facts()
+	}
+	before := facts(`{"env": {"TOKEN": "${TOKEN}", "OLD": "hunter2"}, "command": "npx", "args": ["-y", "pkg"], "timeout": 5, "cwd": "/srv", "note": "x"}`)
+	wantDiff(t, "facts", []Pair{
+		{"command", "npx"}, {"args", `["-y","pkg"]`}, {"env TOKEN", "sha256:9dac7f7736fb9c44"}, {"env OLD", "sha256:444597f511b76dfd"}, {"cwd", "/srv"},
+	}, before)
+	w.env["TOKEN"] = "another"
+	wantDiff(t, "no changes", []string(nil), Changes(before, facts(`{"command": "npx", "args": ["-y", "pkg"], "cwd": "/srv", "env": {"TOKEN": "${TOKEN}", "OLD": "hunter2"}}`)))
+	wantDiff(t, "changes", []string{
+		"command: npx → sh", `args: ["-y","pkg"] → ["-c","x"]`, "env TOKEN: its value changed", "env NEW: added", "env_isolation: added (false)",
+		"env OLD: removed", "cwd: removed",
+	}, Changes(before, facts(`{"command": "sh", "args": ["-c", "x"], "env": {"TOKEN": "x", "NEW": "y"}, "env_isolation": false}`)))
+
+	for url, want := range map[string][]Pair{
+		"https://h/mcp":                {{"url", "https://h/mcp"}},
+		"https://u:pw@h:1/mcp?key=k#x": {{"url", "https://h:1/mcp"}, {"url secrets", ""}},
+		"https://${HOST:-h}/a":         {{"url", "https://${HOST:-h}/a"}},
+		"https://h?k=v":                {{"url", "https://h"}, {"url secrets", ""}},
+		"https://a@b@h":                {{"url", "https://h"}, {"url secrets", ""}},
+	} {
+		got := facts(`{"url": "` + url + `", "auth": {"type": "oauth", "clientSecret": "hunter2"}}`)
+		for i := range got {
+			if got[i].Name == "auth" || got[i].Name == "url secrets" {
+				if len(got[i].Value) != len(digestPrefix)+16 {
+					t.Errorf("%s: %v", url, got[i])
+				}
+				got[i].Value = ""
+			}
+		}
+		wantDiff(t, url, append(want, Pair{"auth", ""}), got)
+	}
+	if got := (Server{}).Facts(); got != nil {
+		t.Errorf("facts of nothing: %v", got)
+	}
+}
+
+// FuzzLiteralValue shows that what a program takes as it stands reaches a server as it stands, whatever it looks like to
+// us and whatever the environment has.
+func FuzzLiteralValue(f *testing.F) {
+	for _, s := range []string{"plain", "!cmd", "TOKEN", "${TOKEN}", "$${TOKEN}", "${:-x}", "a${", "!${A}$", "$", "${A:-b}}"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		quoted := quoteJSON(s)
+		set, err := loadBytes([]byte(`{"mcpServers": {"s": {"command": "x", "args": [`+quoted+`], "env": {"V": `+quoted+`}}}}`), "claude-desktop", shapeOf("claude-desktop"))
+		if err != nil || len(set.Servers) != 1 {
+			t.Fatal(err)
+		}
+		row, want := set.Servers[0], unquoteJSON(quoted)
+		if want == "" {
+			return // what is empty says nothing
+		}
+		if len(row.Env) != 1 || row.Env[0].Value != want || row.Args[0] != want || row.Commands != nil || row.FromEnv != nil || row.Unresolved != nil {
+			t.Errorf("%q became env %q, args %q, commands %q, from %q", want, row.Env, row.Args, row.Commands, row.FromEnv)
+		}
+	})
+}

@@ -1,0 +1,215 @@
+package dialect
+
+import (
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/config/doc"
+	"github.com/google/go-cmp/cmp"
+)
+
+func provider(t *testing.T, name string) Provider {
+	t.Helper()
+	for _, p := range Providers() {
+		if p.Name == name {
+			return p
+		}
+	}
+	t.Fatalf("no provider %s", name)
+	return Provider{}
+}
+
+// carried gives what becomes of the one row of a file, as JSON, and the notes on it.
+func carried(t *testing.T, name string, place int, file, dir string) (string, []string) {
+	t.Helper()
+	shape := provider(t, name).Places[place].Shape
+	root, err := shape.Parse([]byte(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, _ := shape.Rows(root, dir)
+	if len(rows) != 1 {
+		t.Fatalf("%d rows in %s", len(rows), file)
+	}
+	row, notes := shape.Carry(rows[0], dir)
+	var texts []string
+	for _, n := range notes {
+		texts = append(texts, n.Text)
+	}
+	return string(row.AppendJSON(nil, false)), texts
+}
+
+func TestTexts(t *testing.T) {
+	for _, tt := range []struct {
+		tongue   func(*carrier, string) string
+		in, want string
+		noted    bool
+	}{
+		{literal, "${A} $B", "$${A} $B", false},
+		{literal, "$${A}", "$$${A}", false},
+		{ours, "${A} ${B:-c} $D", "${A} ${B:-c} $D", false},
+		{ours, "$${A}", "${:-$}${A}", false},
+		{editor, "${env:A}-${userHome}${/}${pathSeparator}x", "${A}-${HOME}//x", false},
+		{editor, "${A} $B", "${A} $B", false},
+		{editor, "$${env:A}", "${:-$}${A}", false},
+		{editor, "${workspaceFolder}/x ${workspaceFolderBasename}", "/work/p/x p", false},
+		{editor, "${config:a.b}", "$${config:a.b}", true},
+		{editor, "${command:x}${env:}", "$${command:x}$${env:}", true},
+		{editor, "${cwd}", "$${cwd}", true},
+		{editor, "${input:tok-1}", "${TOK_1}", true},
+		{editor, "${input:1st}", "${_1ST:-one}", true},
+		{editor, "${unclosed", "$${unclosed", false},
+		{curly, "{env:A}${B}{x}", "${A}$${B}{x}", false},
+		{curly, "{file:a}{env:a:b}", "{file:a}{env:a:b}", true},
+		{dollar, "$A/${B}/${C:-d}/$1/$", "${A}/${B}/${C:-d}/$1/$", false},
+		{dollar, "${A:?x}", "$${A:?x}", true},
+		{dollarOrPercent, "%ABC%/%E4%B8/%d%", "${ABC}/%E4%B8/%d%", false},
+		{shell, "$A $(x)", "${A} $(x)", true},
+		{shell, "$( op read x )", "!op read x", false},
+		{shell, "$(a)$(b)", "$(a)$(b)", true},
+	} {
+		c := &carrier{tongue: &tongue{title: "T"}, current: "env", dir: "/work/p", inputs: map[string]string{"1st": "one"}}
+		if got := tt.tongue(c, tt.in); got != tt.want || (len(c.notes) > 0) != tt.noted {
+			t.Errorf("%q became %q, notes %v; want %q, noted: %v", tt.in, got, c.notes, tt.want, tt.noted)
+		}
+	}
+}
+
+func TestCarry(t *testing.T) {
+	for name, tt := range map[string]struct {
+		provider, file, want string
+		notes                []string
+	}{
+		"every alias of a type": {"cursor", `{"mcpServers": {"a": {"type": "streamable_http", "url": "u"}}}`, `{"type":"http","url":"u"}`, nil},
+		"an unknown type":       {"cursor", `{"mcpServers": {"a": {"type": "ws", "url": "u"}}}`, `{"type":"ws","url":"u"}`, nil},
+		"what is empty": {"cursor", `{"mcpServers": {"a": {"command": "x", "args": [], "env": {}, "url": "", "headers": null, "disabled": false, "enabled": true}}}`,
+			`{"command":"x"}`, nil},
+		"what is of no sort": {"cursor", `{"mcpServers": {"a": {"command": 1, "env": [], "args": "x", "disabled": "yes"}}}`,
+			`{"command":1,"args":"x"}`, []string{`"disabled" must be true or false; it was ignored`}},
+		"a member twice": {"cursor", `{"mcpServers": {"a": {"command": "x", "env": {"A": "1", "A": "2"}, "command": "y"}}}`, `{"env":{"A":"1"},"command":"y"}`, nil},
+		"an array":       {"claude-code", `{"servers": [{"name": "a", "command": "x"}]}`, `{"command":"x"}`, nil},
+		"near misses": {"windsurf", `{"mcpServers": {"a": {"serverurl": "u", "Command": "x", "whatever": 1}}}`, `{}`, []string{
+			`unknown member "serverurl" was left out; did you mean "serverUrl"?`, `unknown member "Command" was left out; did you mean "command"?`,
+			`unknown member "whatever" was left out`}},
+		"a header from a variable counts after one that is written": {"codex", "[mcp_servers.a]\nurl='u'\nhttp_headers={Authorization='x'}\nbearer_token_env_var='T'\n",
+			`{"url":"u","headers":{"Authorization":"x"}}`, nil},
+		"names that are none": {"codex", "[mcp_servers.a]\ncommand='x'\nenv_vars=['a b', {name='OK', source='local'}, 5]\n",
+			`{"command":"x","env":{"OK":"${OK}"}}`, []string{`a name in "env_vars" is no variable's name, and was left out`}},
+		"no tools at all":       {"codex", "[mcp_servers.a]\ncommand='x'\nenabled_tools=[]\n", `{"command":"x","expected_tools":[]}`, nil},
+		"httpUrl before url":    {"gemini", `{"mcpServers": {"a": {"url": "u", "httpUrl": "h"}}}`, `{"url":"h","type":"http"}`, nil},
+		"not allowed":           {"gemini", `{"mcp": {"allowed": ["b"]}, "mcpServers": {"a": {"command": "x"}}}`, `{"command":"x","enabled":false}`, nil},
+		"a server of that name": {"opencode", `{"mcp": {"servers": {"type": "local", "command": ["x"]}}}`, `{"command":"x"}`, nil},
+		"seconds with a point":  {"cline", `{"mcpServers": {"a": {"command": "x", "timeout": 1.5}}}`, `{"command":"x","timeout":1500}`, nil},
+		"a time in words":       {"crush", `{"mcp": {"a": {"command": "x", "timeout": "30s"}}}`, `{"command":"x","timeout":"30s"}`, nil},
+		"no object":             {"zed", `{"context_servers": {"a": "x"}}`, `"x"`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, notes := carried(t, tt.provider, 0, tt.file, "/work/p")
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(tt.notes, notes); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestHostileRows shows that a file from a stranger's project costs little more than its size: no list in it is walked
+// once for each entry of another.
+func TestHostileRows(t *testing.T) {
+	const many = 100_000
+	repeat := func(format string) string {
+		var b strings.Builder
+		for i := range many {
+			b.WriteString(strings.ReplaceAll(format, "#", string(rune('a'+i%26))+"_"+strings.Repeat("x", i%7)+string(rune('0'+i%10))+time.Duration(i).String()))
+		}
+		return strings.TrimSuffix(b.String(), ",")
+	}
+	for name, tt := range map[string]struct{ provider, file string }{
+		"env":      {"cursor", `{"mcpServers": {"a": {"env": {` + repeat(`"#":"x",`) + `}}}}`},
+		"members":  {"cursor", `{"mcpServers": {"a": {` + repeat(`"#":"x",`) + `}}}`},
+		"inputs":   {"vscode", `{"inputs": [` + repeat(`{"id":"#"},`) + `], "servers": {"a": {"args": ["` + repeat("${input:#}") + `"]}}}`},
+		"off":      {"gemini", `{"mcp": {"excluded": [` + repeat(`"#",`) + `]}, "mcpServers": {` + repeat(`"#": {"command":"x"},`) + `}}`},
+		"env_vars": {"codex", "[mcp_servers.a]\nenv_vars = [" + repeat(`"v#",`) + "]\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shape := provider(t, tt.provider).Places[0].Shape
+			root, err := shape.Parse([]byte(tt.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			rows, _ := shape.Rows(root, "/work/p")
+			for _, row := range rows {
+				shape.Carry(row, "/work/p")
+			}
+			if took := time.Since(start); took > 5*time.Second {
+				t.Errorf("took %s", took)
+			}
+		})
+	}
+}
+
+// TestPlaces shows where the person's own files are on each system, and what a variable changes.
+func TestPlaces(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the paths below are those of other systems")
+	}
+	none := func(string) (string, bool) { return "", false }
+	base := Base{Project: "/p", Config: "/h/.config", Home: "/h", AppData: "/r", Lookup: none}
+	files := func(name, system string) (own []string) {
+		b := base
+		b.OS = system
+		for _, at := range provider(t, name).Places {
+			if f := at.File(b); f != "" && at.Root != Project {
+				own = append(own, f)
+			}
+		}
+		return own
+	}
+	for key, want := range map[string][]string{
+		"claude-desktop linux":   {"/h/.config/Claude/claude_desktop_config.json", "/h/.config/claude/claude_desktop_config.json"},
+		"claude-desktop darwin":  {"/h/Library/Application Support/Claude/claude_desktop_config.json"},
+		"claude-desktop windows": {"/r/Claude/claude_desktop_config.json"},
+		"vscode darwin":          {"/h/Library/Application Support/Code/User/mcp.json", "/h/Library/Application Support/Code/User/settings.json"},
+		"claude-code linux":      {"/h/.claude.json"},
+		"codex linux":            {"/h/.codex/config.toml"},
+		"goose linux":            {"/h/.config/goose/config.yaml"},
+	} {
+		name, system, _ := strings.Cut(key, " ")
+		if diff := cmp.Diff(want, files(name, system)); diff != "" {
+			t.Errorf("%s: %s", key, diff)
+		}
+	}
+	base.Lookup = func(name string) (string, bool) { return "/set/" + strings.ToLower(name), true }
+	got := slices.Concat(files("claude-code", "linux"), files("codex", "linux"))
+	if diff := cmp.Diff([]string{"/set/claude_config_dir/.claude.json", "/set/codex_home/config.toml"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if got := (Place{Root: Home, Path: "x"}).File(Base{Lookup: none}); got != "" {
+		t.Errorf("a file %s without a home", got)
+	}
+	if want := filepath.Join("/p", ".mcp.json"); provider(t, "claude-code").Places[0].File(base) != want {
+		t.Errorf("no %s", want)
+	}
+}
+
+// TestTheTable holds each provider to what the others rely on.
+func TestTheTable(t *testing.T) {
+	for _, p := range Providers() {
+		for _, at := range p.Places {
+			if at.Shape == nil || at.Shape.Native != (p.Name == "native") || at.Shape.parse == nil || at.Shape.rows == nil ||
+				!at.Shape.Native && (at.Shape.tongue == nil || at.Shape.tongue.title == "") {
+				t.Errorf("%s: %s has no whole shape", p.Name, at)
+			}
+			if rows, _ := at.Shape.Rows(doc.Node{}, ""); rows != nil {
+				t.Errorf("%s: rows in nothing", at)
+			}
+		}
+	}
+}

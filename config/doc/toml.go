@@ -1,0 +1,126 @@
+package doc
+
+import (
+	"errors"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/BurntSushi/toml"
+)
+
+// ParseTOML reads TOML. The error is a *Error.
+func ParseTOML(data []byte) (Node, error) {
+	spots, err := scanTOML(string(data))
+	if err != nil {
+		return Node{}, err
+	}
+	var values map[string]any
+	if _, err := toml.Decode(string(data), &values); err != nil {
+		return Node{}, tomlError(err)
+	}
+	return tomlNode(values, spots, 1), nil
+}
+
+// echoes finds what the parser repeats of a value: a word that lacks its quotes may be a secret.
+var echoes = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']{2,}'`)
+
+func tomlError(err error) *Error {
+	parse, ok := errors.AsType[toml.ParseError](err)
+	if !ok {
+		return Wrong(0, "this is not TOML")
+	}
+	words := parse.Message
+	if !strings.HasPrefix(words, "Key ") {
+		words = echoes.ReplaceAllString(words, "…")
+	}
+	return &Error{Line: parse.Position.Line, Col: parse.Position.Col, Text: Printable(words)}
+}
+
+// tomlNode joins a decoded value with the place it was found at. Line is that of what holds the value, for one that
+// the scan did not see.
+func tomlNode(value any, at *spot, line int) Node {
+	if at != nil && at.line > 0 {
+		line = at.line
+	}
+	n := Node{Line: line}
+	switch v := value.(type) {
+	case map[string]any:
+		n.Kind = Table
+		for _, name := range at.order(v) {
+			child := tomlNode(v[name], at.kid(name), line)
+			n.Members = append(n.Members, Member{name, child.Line, child})
+		}
+	case []map[string]any:
+		n.Kind = List
+		for i, item := range v {
+			n.Items = append(n.Items, tomlNode(item, at.item(i), line))
+		}
+	case []any:
+		n.Kind = List
+		for i, item := range v {
+			n.Items = append(n.Items, tomlNode(item, at.item(i), line))
+		}
+	case string:
+		n.Kind, n.Text = Text, v
+	case bool:
+		n.Kind, n.Text = Boolean, strconv.FormatBool(v)
+	case int64:
+		n.Kind, n.Text = Number, strconv.FormatInt(v, 10)
+	case float64:
+		n.Kind, n.Text = Number, strconv.FormatFloat(v, 'g', -1, 64)
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			n.Kind = Text // JSON has no such number
+		}
+	case time.Time:
+		n.Kind, n.Text = Text, v.Format(time.RFC3339Nano)
+	}
+	return n
+}
+
+// A spot is where a key of a TOML file stands. The decoder keeps neither the order of keys nor, in an array of tables,
+// their lines; people are owed both.
+type spot struct {
+	line  int
+	path  int // length of the names from the root to here
+	names []string
+	kids  map[string]*spot
+	items []*spot
+}
+
+func (s *spot) kid(name string) *spot {
+	if s == nil {
+		return nil
+	}
+	return s.kids[name]
+}
+
+func (s *spot) item(i int) *spot {
+	if s == nil || i >= len(s.items) {
+		return nil
+	}
+	return s.items[i]
+}
+
+// order gives the names of values in the file's order, then those that the scan did not see.
+func (s *spot) order(values map[string]any) []string {
+	names := make([]string, 0, len(values))
+	if s != nil {
+		for _, name := range s.names {
+			if _, ok := values[name]; ok {
+				names = append(names, name)
+			}
+		}
+	}
+	seen := len(names)
+	for name := range values {
+		if s.kid(name) == nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names[seen:])
+	return names
+}

@@ -1,0 +1,86 @@
+package doc
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// Choice joins words for a person: "a", "b" or "c".
+func Choice(words []string) string {
+	var b strings.Builder
+	for i, w := range words {
+		switch {
+		case i > 0 && i == len(words)-1:
+			b.WriteString(" or ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%q", w)
+	}
+	return b.String()
+}
+
+// Some joins names for a person, no more than a few of them.
+func Some(names []string) string {
+	const few = 10
+	if over := len(names) - few; over > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), over)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Printable replaces what a terminal should not be shown.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '\ufffd'
+	}, s)
+}
+
+// DidYouMean is the end of a sentence about an unknown name: the known one that is nearest, or nothing.
+func DidYouMean(name string, known []string) string {
+	best, least := "", 3
+	folded := fold(name)
+	for _, k := range known {
+		if d := distance(folded, fold(k)); d < least && 2*d < len(name)+2 {
+			best, least = k, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", best)
+}
+
+// fold takes away what people vary in a name: case, dashes and underscores.
+func fold(name string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(strings.ToLower(name), "_", ""), "-", "")
+}
+
+// distance counts the single letters that must be put in, taken out or replaced to make b of a. For names that nobody
+// would confuse it gives their length.
+func distance(a, b string) int {
+	const longest = 32
+	if len(a) > longest || len(b) > longest {
+		return max(len(a), len(b))
+	}
+	var last, next [longest + 1]int
+	for j := range last {
+		last[j] = j
+	}
+	for i := range len(a) {
+		next[0] = i + 1
+		for j := range len(b) {
+			change := last[j]
+			if a[i] != b[j] {
+				change++
+			}
+			next[j+1] = min(change, last[j+1]+1, next[j]+1)
+		}
+		last = next
+	}
+	return last[len(b)]
+}

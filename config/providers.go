@@ -1,0 +1,97 @@
+package config
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/config/dialect"
+	"github.com/drawbridge-mcp/drawbridge/config/doc"
+)
+
+// A Provider is a program, or a family of programs, whose files say which servers there are.
+type Provider struct {
+	// Name is what commands call it, Title what people do.
+	Name, Title string
+	// Project are its files in a working directory, User those of a person's own on this and other systems, as people are
+	// shown them: "~/.cursor/mcp.json". In each the first counts first.
+	Project, User []string
+}
+
+// Providers lists the programs whose files are known, in the order in which they count. The first is Drawbridge itself.
+func Providers() []Provider {
+	var all []Provider
+	for _, p := range dialect.Providers() {
+		shown := Provider{Name: p.Name, Title: p.Title}
+		for _, at := range p.Places {
+			to := &shown.User
+			if at.Root == dialect.Project {
+				to = &shown.Project
+			}
+			if s := at.String(); !slices.Contains(*to, s) {
+				*to = append(*to, s)
+			}
+		}
+		all = append(all, shown)
+	}
+	return all
+}
+
+// UserFile is the file that the person's own servers are written to, whether it exists or not. The error is a
+// *drawbridge.Fault: there is no home.
+func UserFile(o Options) (string, error) {
+	l, err := newLoader(o)
+	if err == nil && l.Config == "" {
+		err = broken("find the configuration directory", errors.New("neither a home nor XDG_CONFIG_HOME is known"))
+	}
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(l.Config, "drawbridge", "mcp.json"), nil
+}
+
+// ProjectFile is the file that the working directory's servers are written to, whether it exists or not. The error is a
+// *drawbridge.Fault: there is no working directory.
+func ProjectFile(o Options) (string, error) {
+	l, err := newLoader(o)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(l.Project, ".drawbridge", "mcp.json"), nil
+}
+
+// Files lists all files that Load would read, in order, whether they exist or not: a change of one of them, or a new one
+// of them, may change the configuration. The error is that of Load about a path that a person named.
+func Files(o Options) ([]string, error) {
+	l, err := newLoader(o)
+	if err != nil {
+		return nil, err
+	}
+	sources, err := l.sources(o.Paths)
+	var paths []string
+	for _, src := range sources {
+		paths = append(paths, src.path)
+	}
+	return paths, err
+}
+
+// chosen gives the providers of other programs that have the names; no names mean all.
+func chosen(names []string) ([]dialect.Provider, error) {
+	all := slices.DeleteFunc(dialect.Providers(), func(p dialect.Provider) bool { return p.Name == "native" })
+	known := make([]string, 0, len(all))
+	for _, p := range all {
+		known = append(known, p.Name)
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			fault := broken("import from "+doc.Printable(name), errors.New("there is no such program"+doc.DidYouMean(name, known)))
+			fault.Next = "name one of " + strings.Join(known, ", ")
+			return nil, fault
+		}
+	}
+	if len(names) > 0 {
+		all = slices.DeleteFunc(all, func(p dialect.Provider) bool { return !slices.Contains(names, p.Name) })
+	}
+	return all, nil
+}

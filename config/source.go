@@ -1,0 +1,146 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config/dialect"
+	"github.com/drawbridge-mcp/drawbridge/config/doc"
+)
+
+// A source is one file to read.
+type source struct {
+	path     string
+	kind     OriginKind
+	provider string
+	shape    *dialect.Shape
+	// dir is the directory that was searched, where one was.
+	dir string
+	// named says that a person named the very file: what is wrong with it is an error.
+	named bool
+	// rows and settings say what is taken from the file.
+	rows, settings bool
+	// root is what open found in the file, err why it found nothing.
+	root doc.Node
+	err  error
+}
+
+// splitPaths splits values on commas. A file whose name has a comma in it is itself.
+func splitPaths(dir string, values []string) []string {
+	var paths []string
+	for _, value := range values {
+		whole := value
+		if !filepath.IsAbs(whole) {
+			whole = filepath.Join(dir, whole)
+		}
+		if _, err := os.Stat(whole); err == nil || !strings.Contains(value, ",") {
+			paths = append(paths, value)
+			continue
+		}
+		for part := range strings.SplitSeq(value, ",") {
+			paths = append(paths, strings.TrimSpace(part))
+		}
+	}
+	return paths
+}
+
+// once leaves out a file that was listed before under any name. One that is a project's and the person's own is the
+// person's own.
+func once(all []source) []source {
+	var kept []source
+	var infos []fs.FileInfo
+	for _, src := range all {
+		info, err := os.Stat(src.path)
+		if err != nil {
+			info = nil
+		}
+		i := slices.IndexFunc(kept, func(k source) bool { return k.path == src.path })
+		if i < 0 && info != nil {
+			i = slices.IndexFunc(infos, func(k fs.FileInfo) bool { return k != nil && os.SameFile(k, info) })
+		}
+		if i < 0 {
+			kept, infos = append(kept, src), append(infos, info)
+			continue
+		}
+		kept[i].named = kept[i].named || src.named
+		kept[i].rows = kept[i].rows || src.rows
+		kept[i].settings = kept[i].settings || src.settings
+		if kept[i].kind == Project {
+			kept[i].kind = src.kind
+		}
+	}
+	return kept
+}
+
+func sameFile(a, b string) bool { return a == b || isOneOf(a, stats([]string{b})) }
+
+// stats describes those files that exist.
+func stats(paths []string) (infos []fs.FileInfo) {
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil {
+			infos = append(infos, info)
+		}
+	}
+	return infos
+}
+
+func isOneOf(path string, infos []fs.FileInfo) bool {
+	info, err := os.Stat(path)
+	return err == nil && slices.ContainsFunc(infos, func(other fs.FileInfo) bool { return os.SameFile(info, other) })
+}
+
+// read gives the file's bytes. Of what is no regular file, only one that a person named is read: a pipe may block.
+func (src source) read() ([]byte, error) {
+	info, err := os.Stat(src.path)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir() || !src.named && !info.Mode().IsRegular():
+		return nil, errors.New("this is not a regular file")
+	}
+	f, err := os.Open(src.path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	most := MaxFile
+	if src.kind == User && !src.shape.Native {
+		most = maxTheirs
+	}
+	data, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
+	if len(data) > most {
+		return nil, fmt.Errorf("the file is larger than %d MiB", most>>20)
+	}
+	return data, err
+}
+
+func missing(path string, err error) error {
+	if path == "" {
+		return broken("read the configuration", errors.New("the path is empty"))
+	}
+	fault := broken("read "+path, errors.New(cause(err)))
+	fault.Next = "name a file, or a directory to search"
+	return fault
+}
+
+func broken(step string, err error) *drawbridge.Fault {
+	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: step, Err: err}
+}
+
+// cause takes the path out of an error of the file system: the step names it already.
+func cause(err error) string {
+	if errors.Is(err, fs.ErrNotExist) {
+		return "there is no such file or directory"
+	}
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		err = path.Err
+	}
+	return err.Error()
+}
