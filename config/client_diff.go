@@ -69,8 +69,8 @@ var (
 	count     = regexp.MustCompile(`^[0-9]{1,6}$`)
 	endsValue = regexp.MustCompile(`^(?:$|[,}\]/#])`)
 	assigns   = regexp.MustCompile(`^=\s*[^=\s]`)
-	bareName  = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
-	tableName = regexp.MustCompile(`^\s*\[\[?[A-Za-z0-9_."' -]{1,200}\]?\]\s*$`)
+	bareName  = regexp.MustCompile(`^[A-Za-z0-9_.$/@-]{1,64}$`)
+	tableName = regexp.MustCompile(`^\s*\[\[?[A-Za-z0-9_./"' -]{1,200}\]?\]\s*$`)
 )
 
 // conceal gives a line with "…" in the place of what may be a secret.
@@ -89,11 +89,11 @@ func conceal(format doc.Format, line string, shown []string) string {
 		word := strings.Trim(token, `"'`)
 		switch {
 		case structure.MatchString(token), slices.Contains(shown, unescaped(word)):
-		case count.MatchString(token) && (i == 0 || !count.MatchString(tokens[max(i-2, 0)])) && endsValue.MatchString(rest):
+		case count.MatchString(token) && (i < 2 || strings.TrimSpace(tokens[i-1]) != "") && endsValue.MatchString(rest):
 		case bareName.MatchString(word) && nameBefore(rest, format) && (format != doc.YAML || !named):
 			named = true
 		default:
-			tokens[i] = concealed(token)
+			tokens[i] = concealed(format, token)
 		}
 	}
 	return strings.Join(tokens, "")
@@ -108,11 +108,11 @@ func nameBefore(rest string, format doc.Format) bool {
 }
 
 // concealed keeps what a token is recognised by.
-func concealed(token string) string {
+func concealed(format doc.Format, token string) string {
 	switch {
 	case strings.HasPrefix(token, `"`):
 		return `"…"`
-	case strings.HasPrefix(token, "//"), strings.HasPrefix(token, "/*"):
+	case format == doc.JSON && (strings.HasPrefix(token, "//") || strings.HasPrefix(token, "/*")):
 		return token[:2] + " …"
 	case strings.HasPrefix(token, "#"):
 		return "# …"
