@@ -76,22 +76,39 @@ func PlanDisconnect(o ConnectOptions, id string) (*Plan, error) {
 	if p.after, err = p.Client.undo(old, p.before); err != nil {
 		return nil, broken("change "+p.Path, err)
 	}
-	if !p.Nothing() {
-		p.Changes = append(p.Changes, fmt.Sprintf("take %q out of %s", ClientEntry, strings.Join(p.Client.member, ".")))
+	if old != nil && !p.after.exists {
+		p.dirs = old.Made
 	}
-	if old != nil {
-		for _, name := range old.names() {
-			p.Changes = append(p.Changes, fmt.Sprintf("put %q back", name))
-		}
-		if !p.after.exists {
-			p.dirs = old.Made
-		}
-	}
-	if p.Nothing() {
-		p.Changes = nil
-	}
+	p.sayUndone(old)
 	p.Diff = preview(p.Path, p.before, p.after, shownWords(p.Client, Entry{}))
 	return p, nil
+}
+
+// sayUndone puts the way back into words.
+func (p *Plan) sayUndone(old *backup) {
+	has := func(v version, name string) bool {
+		_, found, err := doc.Get(p.Client.format, v.data, p.Client.at(name))
+		return found && err == nil
+	}
+	members := strings.Join(p.Client.member, ".")
+	switch {
+	case p.Nothing():
+		return
+	case !p.after.exists:
+		p.Changes = append(p.Changes, fmt.Sprintf("remove %s, which was made for %q", p.Path, ClientEntry))
+	case has(p.after, ClientEntry):
+		p.Changes = append(p.Changes, fmt.Sprintf("change %q in %s back", ClientEntry, members))
+	default:
+		p.Changes = append(p.Changes, fmt.Sprintf("take %q out of %s", ClientEntry, members))
+	}
+	if old == nil {
+		return
+	}
+	for _, name := range old.names() {
+		if has(p.after, name) && !has(p.before, name) {
+			p.Changes = append(p.Changes, fmt.Sprintf("put %q back into %s", name, members))
+		}
+	}
 }
 
 // newPlan reads the client's file, and what is kept of it.

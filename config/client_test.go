@@ -223,6 +223,59 @@ func TestDisconnectWithoutABackup(t *testing.T) {
 	}
 }
 
+func TestPlansSayWhatTheyDo(t *testing.T) {
+	c, _ := LookupClient("gemini")
+	d, _ := newDesk(t, c, true)
+	wantDiff(t, "connect", []string{`take "github" out of mcpServers`, `put "drawbridge" into mcpServers`}, d.connect(ours, "github").Changes)
+	wantDiff(t, "connect otherwise", []string{`change "drawbridge" in mcpServers`}, d.connect(Entry{Command: "/d"}).Changes)
+	wantDiff(t, "disconnect", []string{`take "drawbridge" out of mcpServers`, `put "github" back into mcpServers`}, d.disconnect().Changes)
+	if err := os.Remove(d.path); err != nil {
+		t.Fatal(err)
+	}
+	wantDiff(t, "connect without a file", `--- /dev/null
++++ $PATH
+@@ -1 +1 @@
++{
++  "mcpServers": {
++    "drawbridge": {
++      "command": "/opt/drawbridge",
++      "args": ["serve", "--client", "x"],
++      "env": {
++        "LEVEL": "…"
++      }
++    }
++  }
++}
+`, strings.ReplaceAll(d.connect(ours).Diff, d.path, "$PATH"))
+	wantDiff(t, "and back", []string{"remove " + d.path + `, which was made for "drawbridge"`}, d.disconnect().Changes)
+}
+
+func TestBackupsAreNobodyElses(t *testing.T) {
+	c, _ := LookupClient("crush")
+	d, _ := newDesk(t, c, true)
+	d.connect(ours)
+	files := left(t, d.o.BackupDir)
+	if len(files) != 1 {
+		t.Fatalf("backups: %q", files)
+	}
+	got := map[string]os.FileMode{}
+	for _, path := range []string{d.o.BackupDir, files[0]} {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[filepath.Ext(path)] = info.Mode()
+	}
+	wantDiff(t, "modes", map[string]os.FileMode{"": os.ModeDir | 0o700, ".json": 0o600}, got)
+	if err := os.WriteFile(files[0], []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := PlanDisconnect(d.o, c.ID)
+	if want := "read the backup " + files[0] + ": it is no record of " + d.path; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
 func TestAnEntryOfThePersonsOwnComesBack(t *testing.T) {
 	c, _ := LookupClient("cursor")
 	d, _ := newDesk(t, c, true)
@@ -230,7 +283,7 @@ func TestAnEntryOfThePersonsOwnComesBack(t *testing.T) {
 	plan := d.connect(ours)
 	wantDiff(t, "changes", []string{`change "drawbridge" in mcpServers`}, plan.Changes)
 	d.write(bytes.Replace(d.read(), []byte("{"), []byte("{ "), 1))
-	d.disconnect()
+	wantDiff(t, "changes back", []string{`change "drawbridge" in mcpServers back`}, d.disconnect().Changes)
 	wantDiff(t, "entry", `{"command":"mine"}`, d.row(ClientEntry))
 }
 
