@@ -10,78 +10,97 @@ import (
 
 const newRow = `{"command":"/bin/d","args":["serve","--x"],"env":{"K":"v"}}`
 
-func TestSet(t *testing.T) {
-	p := func(steps ...string) []string { return steps }
-	for name, tt := range map[string]struct {
-		format      Format
-		data        string
-		path        []string
-		value, want string
-		// back says that Remove gives data again.
-		back bool
-	}{
-		"JSON: a new document": {JSON, "", p("mcpServers", "d"), newRow,
+// A setCase is one use of Set.
+type setCase struct {
+	data        string
+	path        []string
+	value, want string
+	// back says that Remove gives data again.
+	back bool
+}
+
+func (tt setCase) run(t *testing.T, format Format) {
+	got, err := Set(format, []byte(tt.data), tt.path, json.RawMessage(tt.value))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(tt.want, string(got)); diff != "" {
+		t.Error("Set (-want +got):\n", diff)
+	}
+	value, ok, err := Get(format, got, tt.path)
+	if err != nil || !ok || !equalJSON(t, value, tt.value) {
+		t.Errorf("Get = %s, %v, %v", value, ok, err)
+	}
+	if !tt.back {
+		return
+	}
+	back, err := Remove(format, got, tt.path)
+	if diff := cmp.Diff(tt.data, string(back)); diff != "" || err != nil {
+		t.Error("Remove (-want +got):\n", diff, err)
+	}
+}
+
+func p(steps ...string) []string { return steps }
+
+func TestSetJSON(t *testing.T) {
+	for name, tt := range map[string]setCase{
+		"a new document": {"", p("mcpServers", "d"), newRow,
 			"{\n  \"mcpServers\": {\n    \"d\": {\n      \"command\": \"/bin/d\",\n      \"args\": [\"serve\", \"--x\"],\n      \"env\": {\n        \"K\": \"v\"\n      }\n    }\n  }\n}\n", false},
-		"JSON: beside others, with comments": {JSON,
+		"beside others, with comments": {
 			"// top\n{\n\t\"a\": {\n\t\t\"x\": 1, // one\n\t\t\"y\": 2 // two\n\t\t// end\n\t},\n\t\"z\" : [ ]\n}",
 			p("a", "d"), `{"k":[]}`,
 			"// top\n{\n\t\"a\": {\n\t\t\"x\": 1, // one\n\t\t\"y\": 2, // two\n\t\t// end\n\t\t\"d\": {\n\t\t\t\"k\": []\n\t\t}\n\t},\n\t\"z\" : [ ]\n}", true},
-		"JSON: a comma at the end stays": {JSON, "{\n    \"a\": 1, // one\n}\n", p("d"), `true`,
+		"a comma at the end stays": {"{\n    \"a\": 1, // one\n}\n", p("d"), `true`,
 			"{\n    \"a\": 1, // one\n    \"d\": true,\n}\n", true},
-		"JSON: an empty object": {JSON, "{\r\n  \"a\": {}\r\n}\r\n", p("a", "d"), `"x"`,
+		"an empty object": {"{\r\n  \"a\": {}\r\n}\r\n", p("a", "d"), `"x"`,
 			"{\r\n  \"a\": {\r\n    \"d\": \"x\"\r\n  }\r\n}\r\n", true},
-		"JSON: one line": {JSON, `{ "a": {"b": 1} }`, p("a", "d"), newRow,
+		"one line": {`{ "a": {"b": 1} }`, p("a", "d"), newRow,
 			`{ "a": {"b": 1, "d": {"command": "/bin/d", "args": ["serve", "--x"], "env": {"K": "v"}}} }`, true},
-		"JSON: no blanks": {JSON, `{"a":{"b":1}}`, p("a", "d"), newRow,
+		"no blanks": {`{"a":{"b":1}}`, p("a", "d"), newRow,
 			`{"a":{"b":1,"d":{"command":"/bin/d","args":["serve","--x"],"env":{"K":"v"}}}}`, true},
-		"JSON: a byte order mark":            {JSON, "\ufeff{\n  \"a\": 1\n}", p("d"), `2`, "\ufeff{\n  \"a\": 1,\n  \"d\": 2\n}", true},
-		"JSON: a comment behind everything":  {JSON, "{\"a\": 1} // end", p("d"), `2`, "{\"a\": 1, \"d\": 2} // end", true},
-		"JSON: missing parents":              {JSON, "{\n  \"a\": 1\n}\n", p("b", "c", "d"), `1`, "{\n  \"a\": 1,\n  \"b\": {\n    \"c\": {\n      \"d\": 1\n    }\n  }\n}\n", false},
-		"JSON: a null parent":                {JSON, "{\n  \"b\": null\n}\n", p("b", "d"), `1`, "{\n  \"b\": {\n    \"d\": 1\n  }\n}\n", false},
-		"JSON: replaced":                     {JSON, "{\n  \"d\": {\"x\": 1}, // keep\n  \"e\": 2\n}\n", p("d"), `{"y":2}`, "{\n  \"d\": {\n    \"y\": 2\n  }, // keep\n  \"e\": 2\n}\n", false},
-		"JSON: the same value":               {JSON, `{"d" : {"x":1 /* one */}}`, p("d"), `{"x":1}`, `{"d" : {"x":1 /* one */}}`, false},
-		"JSON: an element":                   {JSON, "{\"servers\": [\n  {\"name\": \"a\"}\n]}\n", p("servers", Element("name", "d")), `{"name":"d","command":"x"}`, "{\"servers\": [\n  {\"name\": \"a\"},\n  {\n    \"name\": \"d\",\n    \"command\": \"x\"\n  }\n]}\n", true},
-		"JSON: a member of an element":       {JSON, "{\"servers\": [\n  {\"name\": \"a\"}\n]}\n", p("servers", Element("name", "a"), "enabled"), `false`, "{\"servers\": [\n  {\"name\": \"a\", \"enabled\": false}\n]}\n", true},
-		"JSON: a new element's member":       {JSON, `{"servers": []}`, p("servers", Element("name", "a"), "enabled"), `false`, `{"servers": [{"name": "a", "enabled": false}]}`, false},
-		"TOML: a new document":               {TOML, "", p("mcp_servers", "d"), newRow, "[mcp_servers.d]\ncommand = \"/bin/d\"\nargs = [\"serve\", \"--x\"]\nenv = { K = \"v\" }\n", false},
-		"TOML: behind its siblings":          {TOML, "# top\nx = 1\n\n[mcp_servers.a]\ncommand = \"x\" # c\n\n[mcp_servers.a.env]\nK = '''\n[no]\n'''\n\n# other\n[z]\ny = 2\n", p("mcp_servers", "d"), `{"command":"y"}`, "# top\nx = 1\n\n[mcp_servers.a]\ncommand = \"x\" # c\n\n[mcp_servers.a.env]\nK = '''\n[no]\n'''\n\n[mcp_servers.d]\ncommand = \"y\"\n\n# other\n[z]\ny = 2\n", true},
-		"TOML: no line end at the end":       {TOML, "[z]\r\ny = 2", p("mcp_servers", "d.e"), `{"command":"y"}`, "[z]\r\ny = 2\r\n\r\n[mcp_servers.\"d.e\"]\r\ncommand = \"y\"", true},
-		"TOML: replaced":                     {TOML, "[m.d]\na = 1 # one\n[m.d.env]\nK = 1\n# tail\n[z]\n", p("m", "d"), `{"b":2}`, "[m.d]\nb = 2\n# tail\n[z]\n", false},
-		"TOML: an inline table":              {TOML, "[m]\nd = { a = 1 } # c\n", p("m", "d"), `{"b":2.0}`, "[m]\nd = { b = 2.0 } # c\n", false},
-		"TOML: an element":                   {TOML, "[[mcp.servers]]\nid = \"a\"\n[mcp.servers.env]\nK = \"v\"\n\n[serve]\nx = 1\n", p("mcp", "servers", Element("id", "d")), `{"id":"d","command":"x"}`, "[[mcp.servers]]\nid = \"a\"\n[mcp.servers.env]\nK = \"v\"\n\n[[mcp.servers]]\nid = \"d\"\ncommand = \"x\"\n\n[serve]\nx = 1\n", true},
-		"TOML: a member of an element":       {TOML, "[[mcp.servers]]\nid = \"a\"\n[[mcp.servers]]\n  id = \"b\" # b\n  [mcp.servers.env]\n  K = 1\n", p("mcp", "servers", Element("id", "b"), "enabled"), `false`, "[[mcp.servers]]\nid = \"a\"\n[[mcp.servers]]\n  id = \"b\" # b\n  enabled = false\n  [mcp.servers.env]\n  K = 1\n", true},
-		"TOML: a key is replaced":            {TOML, "[a]\nenabled = true # on\n", p("a", "enabled"), `false`, "[a]\nenabled = false # on\n", false},
-		"TOML: a key of the root":            {TOML, "# c\n[a]\nb = 1\n", p("k"), `"v"`, "k = \"v\"\n# c\n[a]\nb = 1\n", true},
-		"YAML: a new document":               {YAML, "", p("extensions", "d"), `{"cmd":"x","args":["a","--b"],"envs":{},"timeout":300}`, "extensions:\n  d:\n    cmd: x\n    args:\n    - a\n    - \"--b\"\n    envs: {}\n    timeout: 300\n", false},
-		"YAML: beside others":                {YAML, "# top\nextensions:\n    # dev\n    a:\n        args:\n        - x # y\n        text: |\n            # no comment\n\n    # tail\n\nMODEL: m # model\n", p("extensions", "d"), `{"cmd":"x"}`, "# top\nextensions:\n    # dev\n    a:\n        args:\n        - x # y\n        text: |\n            # no comment\n    d:\n        cmd: x\n\n    # tail\n\nMODEL: m # model\n", true},
-		"YAML: no line end at the end":       {YAML, "a:\n  b: 1", p("a", "d"), `true`, "a:\n  b: 1\n  d: true", true},
-		"YAML: an empty mapping":             {YAML, "a: {} # none\nb: 1\n", p("a", "d"), `{"x":"on"}`, "a: # none\n  d:\n    x: \"on\"\nb: 1\n", false},
-		"YAML: an empty mapping, no comment": {YAML, "a: {}\r\nb: 1\r\n", p("a", "d"), `1`, "a:\r\n  d: 1\r\nb: 1\r\n", true},
-		"YAML: nothing yet":                  {YAML, "a:\nb: 1\n", p("a", "d"), `1`, "a:\n  d: 1\nb: 1\n", false},
-		"YAML: braces":                       {YAML, "a: {b: 1} # c\n", p("a", "d"), `{"x":[1]}`, "a: {\"d\": {\"x\":[1]}, b: 1} # c\n", true},
-		"YAML: replaced":                     {YAML, "a:\n  d:\n    x: 1\n\n  # e\n  e: 2\n", p("a", "d"), `{"z":2}`, "a:\n  d:\n    z: 2\n\n  # e\n  e: 2\n", false},
-		"YAML: comments only":                {YAML, "# nothing\n", p("a", "d"), `1`, "# nothing\na:\n  d: 1\n", false},
+		"a byte order mark":           {"\ufeff{\n  \"a\": 1\n}", p("d"), `2`, "\ufeff{\n  \"a\": 1,\n  \"d\": 2\n}", true},
+		"a comment behind everything": {"{\"a\": 1} // end", p("d"), `2`, "{\"a\": 1, \"d\": 2} // end", true},
+		"missing parents":             {"{\n  \"a\": 1\n}\n", p("b", "c", "d"), `1`, "{\n  \"a\": 1,\n  \"b\": {\n    \"c\": {\n      \"d\": 1\n    }\n  }\n}\n", false},
+		"a null parent":               {"{\n  \"b\": null\n}\n", p("b", "d"), `1`, "{\n  \"b\": {\n    \"d\": 1\n  }\n}\n", false},
+		"replaced":                    {"{\n  \"d\": {\"x\": 1}, // keep\n  \"e\": 2\n}\n", p("d"), `{"y":2}`, "{\n  \"d\": {\n    \"y\": 2\n  }, // keep\n  \"e\": 2\n}\n", false},
+		"the same value":              {`{"d" : {"x":1 /* one */}}`, p("d"), `{"x":1}`, `{"d" : {"x":1 /* one */}}`, false},
+		"an element":                  {"{\"servers\": [\n  {\"name\": \"a\"}\n]}\n", p("servers", Element("name", "d")), `{"name":"d","command":"x"}`, "{\"servers\": [\n  {\"name\": \"a\"},\n  {\n    \"name\": \"d\",\n    \"command\": \"x\"\n  }\n]}\n", true},
+		"a member of an element":      {"{\"servers\": [\n  {\"name\": \"a\"}\n]}\n", p("servers", Element("name", "a"), "enabled"), `false`, "{\"servers\": [\n  {\"name\": \"a\", \"enabled\": false}\n]}\n", true},
+		"a new element's member":      {`{"servers": []}`, p("servers", Element("name", "a"), "enabled"), `false`, `{"servers": [{"name": "a", "enabled": false}]}`, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := Set(tt.format, []byte(tt.data), tt.path, json.RawMessage(tt.value))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, string(got)); diff != "" {
-				t.Error("Set (-want +got):\n", diff)
-			}
-			value, ok, err := Get(tt.format, got, tt.path)
-			if err != nil || !ok || !equalJSON(t, value, tt.value) {
-				t.Errorf("Get = %s, %v, %v", value, ok, err)
-			}
-			if !tt.back {
-				return
-			}
-			back, err := Remove(tt.format, got, tt.path)
-			if diff := cmp.Diff(tt.data, string(back)); diff != "" || err != nil {
-				t.Error("Remove (-want +got):\n", diff, err)
-			}
-		})
+		t.Run(name, func(t *testing.T) { tt.run(t, JSON) })
+	}
+}
+
+func TestSetTOML(t *testing.T) {
+	for name, tt := range map[string]setCase{
+		"a new document":         {"", p("mcp_servers", "d"), newRow, "[mcp_servers.d]\ncommand = \"/bin/d\"\nargs = [\"serve\", \"--x\"]\nenv = { K = \"v\" }\n", false},
+		"behind its siblings":    {"# top\nx = 1\n\n[mcp_servers.a]\ncommand = \"x\" # c\n\n[mcp_servers.a.env]\nK = '''\n[no]\n'''\n\n# other\n[z]\ny = 2\n", p("mcp_servers", "d"), `{"command":"y"}`, "# top\nx = 1\n\n[mcp_servers.a]\ncommand = \"x\" # c\n\n[mcp_servers.a.env]\nK = '''\n[no]\n'''\n\n[mcp_servers.d]\ncommand = \"y\"\n\n# other\n[z]\ny = 2\n", true},
+		"no line end at the end": {"[z]\r\ny = 2", p("mcp_servers", "d.e"), `{"command":"y"}`, "[z]\r\ny = 2\r\n\r\n[mcp_servers.\"d.e\"]\r\ncommand = \"y\"", true},
+		"replaced":               {"[m.d]\na = 1 # one\n[m.d.env]\nK = 1\n# tail\n[z]\n", p("m", "d"), `{"b":2}`, "[m.d]\nb = 2\n# tail\n[z]\n", false},
+		"an inline table":        {"[m]\nd = { a = 1 } # c\n", p("m", "d"), `{"b":2.0}`, "[m]\nd = { b = 2.0 } # c\n", false},
+		"an element":             {"[[mcp.servers]]\nid = \"a\"\n[mcp.servers.env]\nK = \"v\"\n\n[serve]\nx = 1\n", p("mcp", "servers", Element("id", "d")), `{"id":"d","command":"x"}`, "[[mcp.servers]]\nid = \"a\"\n[mcp.servers.env]\nK = \"v\"\n\n[[mcp.servers]]\nid = \"d\"\ncommand = \"x\"\n\n[serve]\nx = 1\n", true},
+		"a member of an element": {"[[mcp.servers]]\nid = \"a\"\n[[mcp.servers]]\n  id = \"b\" # b\n  [mcp.servers.env]\n  K = 1\n", p("mcp", "servers", Element("id", "b"), "enabled"), `false`, "[[mcp.servers]]\nid = \"a\"\n[[mcp.servers]]\n  id = \"b\" # b\n  enabled = false\n  [mcp.servers.env]\n  K = 1\n", true},
+		"a key is replaced":      {"[a]\nenabled = true # on\n", p("a", "enabled"), `false`, "[a]\nenabled = false # on\n", false},
+		"a key of the root":      {"# c\n[a]\nb = 1\n", p("k"), `"v"`, "k = \"v\"\n# c\n[a]\nb = 1\n", true},
+	} {
+		t.Run(name, func(t *testing.T) { tt.run(t, TOML) })
+	}
+}
+
+func TestSetYAML(t *testing.T) {
+	for name, tt := range map[string]setCase{
+		"a new document":               {"", p("extensions", "d"), `{"cmd":"x","args":["a","--b"],"envs":{},"timeout":300}`, "extensions:\n  d:\n    cmd: x\n    args:\n    - a\n    - \"--b\"\n    envs: {}\n    timeout: 300\n", false},
+		"beside others":                {"# top\nextensions:\n    # dev\n    a:\n        args:\n        - x # y\n        text: |\n            # no comment\n\n    # tail\n\nMODEL: m # model\n", p("extensions", "d"), `{"cmd":"x"}`, "# top\nextensions:\n    # dev\n    a:\n        args:\n        - x # y\n        text: |\n            # no comment\n    d:\n        cmd: x\n\n    # tail\n\nMODEL: m # model\n", true},
+		"no line end at the end":       {"a:\n  b: 1", p("a", "d"), `true`, "a:\n  b: 1\n  d: true", true},
+		"an empty mapping":             {"a: {} # none\nb: 1\n", p("a", "d"), `{"x":"on"}`, "a: # none\n  d:\n    x: \"on\"\nb: 1\n", false},
+		"an empty mapping, no comment": {"a: {}\r\nb: 1\r\n", p("a", "d"), `1`, "a:\r\n  d: 1\r\nb: 1\r\n", true},
+		"nothing yet":                  {"a:\nb: 1\n", p("a", "d"), `1`, "a:\n  d: 1\nb: 1\n", false},
+		"braces":                       {"a: {b: 1} # c\n", p("a", "d"), `{"x":[1]}`, "a: {\"d\": {\"x\":[1]}, b: 1} # c\n", true},
+		"replaced":                     {"a:\n  d:\n    x: 1\n\n  # e\n  e: 2\n", p("a", "d"), `{"z":2}`, "a:\n  d:\n    z: 2\n\n  # e\n  e: 2\n", false},
+		"comments only":                {"# nothing\n", p("a", "d"), `1`, "# nothing\na:\n  d: 1\n", false},
+	} {
+		t.Run(name, func(t *testing.T) { tt.run(t, YAML) })
 	}
 }
 
@@ -98,29 +117,27 @@ func equalJSON(t *testing.T, got json.RawMessage, want string) bool {
 }
 
 func TestRemove(t *testing.T) {
-	p := func(steps ...string) []string { return steps }
 	for name, tt := range map[string]struct {
-		format     Format
-		data       string
-		path       []string
-		want       string
-		wantParent string
+		format Format
+		data   string
+		path   []string
+		want   string
 	}{
-		"JSON: the first":                  {JSON, "{\n  // a\n  \"a\": 1, // one\n  \"b\": 2\n}", p("a"), "{\n  // a\n  // one\n  \"b\": 2\n}", ""},
-		"JSON: the middle":                 {JSON, `{"a": 1, "b": 2, "c": 3}`, p("b"), `{"a": 1, "c": 3}`, ""},
-		"JSON: a comment before the comma": {JSON, `{"a": 1 /* one */, "b": 2}`, p("a"), "{/* one */\n\"b\": 2}", ""},
-		"JSON: the last":                   {JSON, "{\n  \"a\": 1, // one\n  // b\n  \"b\": 2\n}", p("b"), "{\n  \"a\": 1 // one\n  // b\n}", ""},
-		"JSON: a comment swallows nothing": {JSON, "{\"a\": 1, // one\n\"b\": 2}", p("b"), "{\"a\": 1 // one\n}", ""},
-		"JSON: the only one":               {JSON, "{\"a\": {\n  \"b\": 1,\n}}", p("a", "b"), "{\"a\": {}}", ""},
-		"JSON: an element":                 {JSON, `{"s": [{"name": "a"}, {"name": "b"}]}`, p("s", Element("name", "a")), `{"s": [{"name": "b"}]}`, ""},
-		"JSON: not there":                  {JSON, `{"a": 1}`, p("b", "c"), `{"a": 1}`, ""},
-		"TOML: with its tables":            {TOML, "a = 1\n\n[m.d]\nx = 1\n\n[m.d.env]\nK = 1\n\n# z\n[z]\n", p("m", "d"), "a = 1\n\n# z\n[z]\n", ""},
-		"TOML: in two places":              {TOML, "[m.d]\nx = 1\n[z]\n[m.d.env]\nK = 1\n", p("m", "d"), "[z]\n", ""},
-		"TOML: an element":                 {TOML, "[[s]]\nid = 'a'\n[[s]]\nid = 'b'\n[s.env]\nk=1\n[[s]]\nid = 'c'\n", p("s", Element("id", "b")), "[[s]]\nid = 'a'\n[[s]]\nid = 'c'\n", ""},
-		"TOML: dotted keys":                {TOML, "[m]\nd.x = 1\ne = 2\nd.y = [\n 1, # one\n]\n", p("m", "d"), "[m]\ne = 2\n", ""},
-		"YAML: with what is below":         {YAML, "a:\n  d:\n  - 1\n  - x: |\n      # text\n  # e\n  e: 1\nf: 1\n", p("a", "d"), "a:\n  # e\n  e: 1\nf: 1\n", ""},
-		"YAML: the last of the file":       {YAML, "a: 1\nd:\n  x: 1", p("d"), "a: 1", ""},
-		"YAML: the only one":               {YAML, "a: # c\n  # d\n  d: 1\nb: 2\n", p("a", "d"), "a: {} # c\n  # d\nb: 2\n", ""},
+		"JSON: the first":                  {JSON, "{\n  // a\n  \"a\": 1, // one\n  \"b\": 2\n}", p("a"), "{\n  // a\n  // one\n  \"b\": 2\n}"},
+		"JSON: the middle":                 {JSON, `{"a": 1, "b": 2, "c": 3}`, p("b"), `{"a": 1, "c": 3}`},
+		"JSON: a comment before the comma": {JSON, `{"a": 1 /* one */, "b": 2}`, p("a"), "{/* one */\n\"b\": 2}"},
+		"JSON: the last":                   {JSON, "{\n  \"a\": 1, // one\n  // b\n  \"b\": 2\n}", p("b"), "{\n  \"a\": 1 // one\n  // b\n}"},
+		"JSON: a comment swallows nothing": {JSON, "{\"a\": 1, // one\n\"b\": 2}", p("b"), "{\"a\": 1 // one\n}"},
+		"JSON: the only one":               {JSON, "{\"a\": {\n  \"b\": 1,\n}}", p("a", "b"), "{\"a\": {}}"},
+		"JSON: an element":                 {JSON, `{"s": [{"name": "a"}, {"name": "b"}]}`, p("s", Element("name", "a")), `{"s": [{"name": "b"}]}`},
+		"JSON: not there":                  {JSON, `{"a": 1}`, p("b", "c"), `{"a": 1}`},
+		"TOML: with its tables":            {TOML, "a = 1\n\n[m.d]\nx = 1\n\n[m.d.env]\nK = 1\n\n# z\n[z]\n", p("m", "d"), "a = 1\n\n# z\n[z]\n"},
+		"TOML: in two places":              {TOML, "[m.d]\nx = 1\n[z]\n[m.d.env]\nK = 1\n", p("m", "d"), "[z]\n"},
+		"TOML: an element":                 {TOML, "[[s]]\nid = 'a'\n[[s]]\nid = 'b'\n[s.env]\nk=1\n[[s]]\nid = 'c'\n", p("s", Element("id", "b")), "[[s]]\nid = 'a'\n[[s]]\nid = 'c'\n"},
+		"TOML: dotted keys":                {TOML, "[m]\nd.x = 1\ne = 2\nd.y = [\n 1, # one\n]\n", p("m", "d"), "[m]\ne = 2\n"},
+		"YAML: with what is below":         {YAML, "a:\n  d:\n  - 1\n  - x: |\n      # text\n  # e\n  e: 1\nf: 1\n", p("a", "d"), "a:\n  # e\n  e: 1\nf: 1\n"},
+		"YAML: the last of the file":       {YAML, "a: 1\nd:\n  x: 1", p("d"), "a: 1"},
+		"YAML: the only one":               {YAML, "a: # c\n  # d\n  d: 1\nb: 2\n", p("a", "d"), "a: {} # c\n  # d\nb: 2\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Remove(tt.format, []byte(tt.data), tt.path)
