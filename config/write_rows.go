@@ -175,9 +175,9 @@ type rowFile struct {
 // lists are where rows may be held, in the order in which they count; key names the rows of an array.
 func (f rowFile) lists() (lists [][]string, key string) {
 	if f.format == doc.TOML {
-		return nativeTOML.lists, nativeTOML.name
+		return [][]string{{"mcp", "servers"}}, "id"
 	}
-	return nativeJSON.lists, nativeJSON.name
+	return [][]string{{"servers"}, {"mcpServers"}}, "name"
 }
 
 // step is how a list leads to a server: held as an array it has an element, else a member.

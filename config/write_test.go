@@ -16,8 +16,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
 )
 
-// written makes a file in a directory of its own.
-func written(t *testing.T, name, content string) string {
+// fileWith makes a file in a directory of its own.
+func fileWith(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -77,7 +77,7 @@ func TestRows(t *testing.T) {
 		"a last disabled name":       {"mcp.json", `{"x": 1, "disabledServers": ["m"]}`, disabled("m", false), `{"x": 1}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := written(t, tt.file, tt.data)
+			path := fileWith(t, tt.file, tt.data)
 			if err := tt.change(path); err != nil {
 				t.Fatal(err)
 			}
@@ -111,7 +111,7 @@ func TestRowErrors(t *testing.T) {
 		"disabled names in the settings": {"x.toml", ``, func(p string) error { return SetDisabled(p, "a", true) }, `change $PATH: disabledServers is read from JSON files only`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := written(t, tt.file, tt.data)
+			path := fileWith(t, tt.file, tt.data)
 			err := tt.change(path)
 			if err == nil {
 				t.Fatal("no error")
@@ -267,7 +267,7 @@ func TestWritersLoseNothing(t *testing.T) {
 
 func TestACrashLeavesTheOldFile(t *testing.T) {
 	const before = `{"servers":{"a":{"command":"x"}}}`
-	path := written(t, "mcp.json", before)
+	path := fileWith(t, "mcp.json", before)
 	exit, ok := errors.AsType[*exec.ExitError](writer(t, path, "crash").Run())
 	if !ok || exit.ExitCode() != 3 {
 		t.Fatalf("the writer did not crash: %v", exit)
