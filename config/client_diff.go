@@ -76,6 +76,9 @@ var (
 // conceal gives a line with "…" in the place of what may be a secret.
 func conceal(format doc.Format, line string, shown []string) string {
 	line = strings.TrimRight(line, "\r\n")
+	if len(line) > 4*maxShown { // what is behind is not shown, and would take long to look at
+		line = strings.ToValidUTF8(line[:4*maxShown], "")
+	}
 	if format == doc.TOML && tableName.MatchString(line) {
 		return line
 	}

@@ -223,6 +223,20 @@ func TestDisconnectWithoutABackup(t *testing.T) {
 	}
 }
 
+func TestConnectALargeFile(t *testing.T) {
+	c, _ := LookupClient("claude-code")
+	d, _ := newDesk(t, c, true)
+	before := []byte(`{"history":[` + strings.Repeat(`{"text":"s3cret`+strings.Repeat(" and more", 100)+`"},`, MaxFile/900) + `{}],"mcpServers":{}}`)
+	d.write(before)
+	if plan := d.connect(ours); len(plan.Diff) > 4*maxShown {
+		t.Errorf("the preview has %d bytes", len(plan.Diff))
+	}
+	d.disconnect()
+	if !bytes.Equal(before, d.read()) {
+		t.Error("the file is not what it was")
+	}
+}
+
 func TestPlansSayWhatTheyDo(t *testing.T) {
 	c, _ := LookupClient("gemini")
 	d, _ := newDesk(t, c, true)

@@ -18,6 +18,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
 )
 
+// maxRewritten is the most bytes of a file that is changed. The clients' own files grow with what they remember: more
+// than MaxFile is usual.
+const maxRewritten = 64 << 20
+
 // lockWait is how long a writer waits for another one, lockRetry how often it asks.
 const (
 	lockWait  = 30 * time.Second
@@ -37,6 +41,9 @@ const (
 func Update(path string, change func([]byte) ([]byte, error)) error {
 	format := formatOf(path)
 	return rewrite(path, func(before version) (version, error) {
+		if len(before.data) > MaxFile {
+			return version{}, broken("read "+path, tooLarge(MaxFile))
+		}
 		if err := doc.Check(format, before.data); err != nil {
 			return version{}, broken("read "+path, err)
 		}
@@ -183,12 +190,14 @@ func readVersion(path string) (version, fs.FileMode, error) {
 		return version{}, 0, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
-	if len(data) > MaxFile {
-		err = fmt.Errorf("the file is larger than %d MiB", MaxFile>>20)
+	data, err := io.ReadAll(io.LimitReader(f, maxRewritten+1))
+	if len(data) > maxRewritten {
+		err = tooLarge(maxRewritten)
 	}
 	return version{data, true}, info.Mode().Perm(), err
 }
+
+func tooLarge(limit int) error { return fmt.Errorf("the file is larger than %d MiB", limit>>20) }
 
 // replaceFile puts data in the place of a file, as one step.
 func replaceFile(path string, data []byte, mode fs.FileMode) error {

@@ -108,6 +108,7 @@ func TestRowErrors(t *testing.T) {
 			return Update(p, func([]byte) ([]byte, error) { return []byte("{"), nil })
 		}, `change $PATH: line 2, column 1: this is not JSON`},
 		"disabled names of another sort": {"mcp.json", `{"disabledServers":[1]}`, func(p string) error { return SetDisabled(p, "a", true) }, `change $PATH: "disabledServers" must be a list of names`},
+		"a large file":                   {"mcp.json", "{" + strings.Repeat(" ", MaxFile) + "}", func(p string) error { return SetDisabled(p, "a", true) }, `read $PATH: the file is larger than 4 MiB`},
 		"disabled names in the settings": {"x.toml", ``, func(p string) error { return SetDisabled(p, "a", true) }, `change $PATH: disabledServers is read from JSON files only`},
 	} {
 		t.Run(name, func(t *testing.T) {
