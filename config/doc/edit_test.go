@@ -214,15 +214,16 @@ func fuzzEdits(f *testing.F, format Format, seeds ...string) {
 		if _, ok, err := Get(format, back, path); ok || err != nil {
 			t.Fatalf("Remove from %q left %q, %v", out, back, err)
 		}
-		if promised(format, string(data), parent) && !had && string(back) != string(data) {
+		if promised(format, data, parent) && !had && string(back) != string(data) {
 			t.Fatalf("Set gave %q, Remove %q of %q", out, back, data)
 		}
 	})
 }
 
-// promised says whether Remove undoes Set to the byte: here, where a parent has other members on lines of their own.
-func promised(format Format, data, parent string) bool {
-	return format == JSON && strings.HasPrefix(data, "{\n  \"a\": {\n    \"b\": ") && parent == "a" && strings.HasSuffix(data, "\n  }\n}\n")
+// promised says whether Remove undoes Set to the byte: here, where a parent has other members.
+func promised(format Format, data []byte, parent string) bool {
+	raw, ok, err := Get(format, data, []string{parent})
+	return format == JSON && ok && err == nil && raw[0] == '{' && string(raw) != "{}"
 }
 
 func FuzzEditJSON(f *testing.F) {
