@@ -118,6 +118,9 @@ var errHand = errors.New("the file is written in a way that cannot be edited; ed
 // walk gives the deepest mapping on the path, the key that leads to it, and the steps that are left. The last step of
 // the path is not taken.
 func (t *yamlText) walk(path []string) (key, at *yaml.Node, rest []string, err error) {
+	if strings.ContainsAny(strings.ReplaceAll(string(t.data), "\r\n", "\n"), "\r\u0085\u2028\u2029") {
+		return nil, nil, nil, errHand // these end lines too, but not ours
+	}
 	at = t.root
 	for i, step := range path {
 		if _, _, ok := element(step); ok || at == nil && i > 0 {
