@@ -6,8 +6,11 @@
 // broken file that nobody named costs the other files nothing. Origin decides: what a person wrote into their own files,
 // or named, is in force; what a project directory brings waits for approval, and until then takes nobody's place.
 //
-// Nothing is started, written or dialled here. Values may hold secrets once variables are put in; no error, reason or
-// warning of this package repeats a value, only names, files and lines.
+// It also changes such files, and those of the programs that Drawbridge serves: one value at a time, in place, so that
+// comments, order and what nobody here knows stay; as one step, so that no crash and no other writer costs anything.
+//
+// Nothing is started or dialled here, and nothing written but by the functions that say so. Values may hold secrets once
+// variables are put in; no error, reason or warning of this package repeats a value, only names, files and lines.
 package config
 
 import (

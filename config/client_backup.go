@@ -1,0 +1,94 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// A backup is what is kept of a client's file that Drawbridge was put into.
+type backup struct {
+	Client string `json:"client"`
+	Path   string `json:"path"`
+	// Existed says whether there was a file, Before what it held.
+	Existed bool   `json:"existed"`
+	Before  []byte `json:"before"`
+	// Wrote has the hex SHA-256 of each content that we wrote and that Before is the way back from. It is more than one
+	// after connecting twice: a crash may have come between the record and the file.
+	Wrote []string `json:"wrote"`
+	// Replaced are the entries that were taken out, for a file that somebody else has edited since.
+	Replaced map[string]json.RawMessage `json:"replaced,omitempty"`
+	// Made are the directories that were made for the file, the deepest first.
+	Made []string `json:"made,omitempty"`
+}
+
+// names lists the entries that are put back, without our own.
+func (b *backup) names() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(b.Replaced)), func(name string) bool { return name == ClientEntry })
+}
+
+func hashOfFile(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// backups is a directory with one record for each client's file.
+type backups struct{ dir string }
+
+func (b backups) file(client, path string) string {
+	return filepath.Join(b.dir, client+"-"+hashOfFile([]byte(path))[:12]+".json")
+}
+
+// read gives the record of a file; nil where there is none.
+func (b backups) read(client, path string) (*backup, error) {
+	file := b.file(client, path)
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var record backup
+	if err == nil {
+		err = json.Unmarshal(data, &record)
+	}
+	if err != nil || record.Path != path {
+		return nil, broken("read the backup "+file, errors.New("it is no record of "+path))
+	}
+	return &record, nil
+}
+
+func (b backups) write(record backup) error {
+	data, err := json.MarshalIndent(record, "", "  ")
+	if err != nil {
+		return broken("back up "+record.Path, err)
+	}
+	err = os.MkdirAll(b.dir, 0o700)
+	if err == nil { // who writes holds the lock of the client's file
+		err = replaceFile(b.file(record.Client, record.Path), append(data, '\n'), 0o600)
+	}
+	if err != nil {
+		return broken("back up "+record.Path, errors.New(cause(err)))
+	}
+	return nil
+}
+
+// deepestFirst orders directories of one path, each once.
+func deepestFirst(dirs []string) []string {
+	slices.SortFunc(dirs, func(a, b string) int { return len(b) - len(a) })
+	return slices.Compact(dirs)
+}
+
+// drop takes a record away, and the directory when it was the last.
+func (b backups) drop(client, path string) error {
+	file := b.file(client, path)
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return broken("remove the backup "+file, errors.New(cause(err)))
+	}
+	_ = os.Remove(b.dir) // it stays when it is not empty
+	return nil
+}

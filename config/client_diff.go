@@ -1,0 +1,127 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/drawbridge-mcp/drawbridge/config/doc"
+)
+
+// maxShown is how much of a line is shown: a file may be one line.
+const maxShown = 160
+
+// preview is a unified diff without what may be a secret. It shows a file's structure: names, punctuation, truth
+// values, small numbers, and the words in shown.
+func preview(path string, before, after version, shown []string) string {
+	edits := udiff.Lines(string(before.data), string(after.data))
+	diff, err := udiff.ToUnifiedDiff(label(path, before), label(path, after), string(before.data), edits, udiff.DefaultContextLines)
+	if err != nil || len(diff.Hunks) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "--- %s\n+++ %s\n", diff.From, diff.To)
+	for _, hunk := range diff.Hunks {
+		fmt.Fprintf(&b, "@@ -%d +%d @@\n", hunk.FromLine, hunk.ToLine)
+		for _, line := range hunk.Lines {
+			sign := " "
+			switch line.Kind {
+			case udiff.Delete:
+				sign = "-"
+			case udiff.Insert:
+				sign = "+"
+			}
+			b.WriteString(strings.TrimRight(sign+cutLine(conceal(formatOf(path), line.Content, shown)), " ") + "\n")
+		}
+	}
+	return b.String()
+}
+
+func label(path string, v version) string {
+	if !v.exists {
+		return "/dev/null"
+	}
+	return path
+}
+
+func cutLine(line string) string {
+	if runes := []rune(line); len(runes) > maxShown {
+		return string(runes[:maxShown]) + "…"
+	}
+	return line
+}
+
+// shownWords are the values that are no secret: those of our entry but for its environment, and what every file has.
+func shownWords(c Client, e Entry) []string {
+	words := []string{ClientEntry, "stdio", "http", "sse", "local", "remote", "streamable_http", "streamable-http", "builtin"}
+	return append(append(words, e.Command), e.Args...)
+}
+
+// jsonToken finds what a line of JSON or TOML is made of; yamlToken of YAML, where a text without quotes goes to the
+// end of the line, or to a comment.
+var (
+	jsonToken = regexp.MustCompile(`"(?:[^"\\]|\\.)*"?|'[^']*'?|//.*|/\*.*|#.*|[^\s"'{}\[\](),:=/#]+|[\s{}\[\](),:=]+|.`)
+	yamlToken = regexp.MustCompile(`"(?:[^"\\]|\\.)*"?|'[^']*'?|#.*|[^\s"'{}\[\],#:-][^\s"'{}\[\],#:]*|[\s{}\[\],:-]+|.`)
+	structure = regexp.MustCompile(`^(?:[\s{}\[\](),:=-]+|true|false|null)$`)
+	count     = regexp.MustCompile(`^[0-9]{1,6}$`)
+	endsValue = regexp.MustCompile(`^(?:$|[,}\]/#])`)
+	assigns   = regexp.MustCompile(`^=\s*[^=\s]`)
+	bareName  = regexp.MustCompile(`^[A-Za-z0-9_.$/@-]{1,64}$`)
+	tableName = regexp.MustCompile(`^\s*\[\[?[A-Za-z0-9_./"' -]{1,200}\]?\]\s*$`)
+)
+
+// conceal gives a line with "…" in the place of what may be a secret.
+func conceal(format doc.Format, line string, shown []string) string {
+	line = strings.TrimRight(line, "\r\n")
+	if len(line) > 4*maxShown { // what is behind is not shown, and would take long to look at
+		line = strings.ToValidUTF8(line[:4*maxShown], "")
+	}
+	if format == doc.TOML && tableName.MatchString(line) {
+		return line
+	}
+	tokens := jsonToken.FindAllString(line, -1)
+	if format == doc.YAML {
+		tokens = yamlToken.FindAllString(line, -1)
+	}
+	named := false // YAML has one name a line; what looks like another one is text
+	for i, token := range tokens {
+		rest := strings.TrimLeft(strings.Join(tokens[i+1:], ""), " \t")
+		word := strings.Trim(token, `"'`)
+		switch {
+		case structure.MatchString(token), slices.Contains(shown, unescaped(word)):
+		case count.MatchString(token) && (i < 2 || strings.TrimSpace(tokens[i-1]) != "") && endsValue.MatchString(rest):
+		case bareName.MatchString(word) && nameBefore(rest, format) && (format != doc.YAML || !named):
+			named = true
+		default:
+			tokens[i] = concealed(format, token)
+		}
+	}
+	return strings.Join(tokens, "")
+}
+
+// nameBefore says whether what follows a word makes it a name. The padding of a secret in base64 does not.
+func nameBefore(rest string, format doc.Format) bool {
+	if format == doc.TOML {
+		return assigns.MatchString(rest)
+	}
+	return strings.HasPrefix(rest, ":")
+}
+
+// concealed keeps what a token is recognised by.
+func concealed(format doc.Format, token string) string {
+	switch {
+	case strings.HasPrefix(token, `"`):
+		return `"…"`
+	case format == doc.JSON && (strings.HasPrefix(token, "//") || strings.HasPrefix(token, "/*")):
+		return token[:2] + " …"
+	case strings.HasPrefix(token, "#"):
+		return "# …"
+	}
+	return "…"
+}
+
+// unescaped undoes the one escape that paths have.
+func unescaped(word string) string { return strings.ReplaceAll(word, `\\`, `\`) }
