@@ -146,7 +146,8 @@ func (p *Pool) fingerprint(row config.Server, environ []string) string {
 	if p.inheritsEnv(row) {
 		inherited = strings.Join(slices.Sorted(slices.Values(environ)), "\x00")
 	}
-	row.Origin, row.Reason, row.Phase, row.Extra, row.Unresolved = config.Origin{}, "", "", nil, nil
+	row = row.Essence()
+	row.Phase = ""
 	text, _ := json.Marshal([]any{row, inherited}) // plain data always encodes
 	sum := sha256.Sum256(text)
 	return string(sum[:])

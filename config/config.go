@@ -135,6 +135,14 @@ func (s Server) Transport() string {
 	return s.Type
 }
 
+// Essence is the row without what says where it stands, and what of it nobody knows: two rows with the same essence mean
+// the same server. It has secrets in it.
+func (s Server) Essence() Server {
+	s.Origin = Origin{Kind: s.Origin.Kind}
+	s.Provider, s.ImportedFrom, s.Row, s.Reason, s.Extra, s.FromEnv, s.Unresolved = "", "", nil, "", nil, nil, nil
+	return s
+}
+
 // An Unknown is a member of a row that nobody here knows.
 type Unknown struct {
 	Name string

@@ -110,15 +110,11 @@ type mounter interface {
 // each server. Nothing is started yet. The error is a *drawbridge.Fault, with the code InvalidInput for what a person can
 // mend in the configuration or on the command line.
 func Open(ctx context.Context, c Config) (*Gateway, error) {
-	c, set, err := load(c)
+	ground, err := OpenGround(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	ground, err := openGround(ctx, c, set.Settings)
-	if err != nil {
-		return nil, err
-	}
-	g, err := ground.open(ctx, c, set)
+	g, err := ground.Open(ctx, c)
 	if err != nil {
 		return nil, errors.Join(err, ground.Close())
 	}
@@ -126,15 +122,16 @@ func Open(ctx context.Context, c Config) (*Gateway, error) {
 	return g, nil
 }
 
-// load reads the configuration and fills in what c leaves open.
-func load(c Config) (Config, config.Set, error) {
+// load reads the configuration and fills in what c leaves open. Approved says which rows of a project a person approved; nil
+// is none.
+func load(c Config, approved func(config.Server) bool) (Config, config.Set, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	var set config.Set
 	var err error
 	if len(c.Paths) > 0 || len(c.Servers) == 0 {
-		set, err = config.Load(config.Options{Paths: c.Paths, Dir: c.Dir, LookupEnv: c.LookupEnv})
+		set, err = config.Load(config.Options{Paths: c.Paths, Dir: c.Dir, LookupEnv: c.LookupEnv, Approved: approved})
 		if err != nil {
 			return c, set, err
 		}
@@ -178,7 +175,7 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	g.starter = newStarter(g.set.Mountable(), mounts, c, g.set.Settings.Grace)
 	view := &control{}
 	g.deck, err = deck.New(ctx, g.starter, deck.Options{
-		Logger: g.log, Naming: c.Naming, Journal: db, Stream: streamOf(c),
+		Logger: g.log, Naming: c.Naming, Journal: db, Stream: streamOf(c, g.set),
 		Cards: cards.Catalogue(view), StateKeys: [][]byte{key}, Owner: g.owner.Principal,
 		BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
 	})

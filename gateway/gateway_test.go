@@ -188,7 +188,7 @@ func TestTheFirstListIsRemembered(t *testing.T) {
 	if got, err := say(t, again, "raw__a", `{}`); got != "done" || err != nil {
 		t.Errorf("the call gives %q, %v", got, err)
 	}
-	entries, err := again.ground.db.Replay(t.Context(), streamOf(c))
+	entries, err := again.ground.db.Replay(t.Context(), streamOf(c, config.Set{}))
 	if err != nil || len(entries) != 2 {
 		t.Errorf("the journal has %d entries, %v; want 2", len(entries), err)
 	}

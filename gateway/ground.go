@@ -28,14 +28,11 @@ type pool interface {
 // OpenGround opens the store and makes room for servers. Of the configuration it takes what is not one gateway's: Store,
 // Logger, Version, OnDemand, and the settings of the person's own drawbridge.toml. The error is as for Open.
 func OpenGround(ctx context.Context, c Config) (*Ground, error) {
-	c, set, err := load(c)
+	c, set, err := load(c, nil)
 	if err != nil {
 		return nil, err
 	}
-	return openGround(ctx, c, set.Settings)
-}
-
-func openGround(ctx context.Context, c Config, s config.Settings) (*Ground, error) {
+	s := set.Settings
 	db, err := openStore(ctx, c, s)
 	if err != nil {
 		return nil, err
@@ -50,14 +47,10 @@ func openGround(ctx context.Context, c Config, s config.Settings) (*Ground, erro
 // Open makes a gateway on the ground; Config.Store is not looked at. It is to be closed before the ground is. The error is
 // as for Open.
 func (g *Ground) Open(ctx context.Context, c Config) (*Gateway, error) {
-	c, set, err := load(c)
+	c, set, err := g.load(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	return g.open(ctx, c, set)
-}
-
-func (g *Ground) open(ctx context.Context, c Config, set config.Set) (*Gateway, error) {
 	gw := &Gateway{log: c.Logger, owner: owner(), ground: g, set: set, c: c}
 	if err := gw.open(ctx, c); err != nil {
 		return nil, err
@@ -65,18 +58,27 @@ func (g *Ground) open(ctx context.Context, c Config, set config.Set) (*Gateway, 
 	return gw, nil
 }
 
+// load reads a configuration, with what the person approved of it.
+func (g *Ground) load(ctx context.Context, c Config) (Config, config.Set, error) {
+	approvals, err := g.db.Approvals(ctx)
+	if err != nil {
+		return c, config.Set{}, err
+	}
+	return load(c, approvals.Allows)
+}
+
 // Fingerprint says in a word what the configuration comes to: two gateways with the same one would have the same servers by
 // the same names. It is made of secrets, and to be kept in memory only.
-func (g *Ground) Fingerprint(_ context.Context, c Config) (string, error) {
-	c, set, err := load(c)
+func (g *Ground) Fingerprint(ctx context.Context, c Config) (string, error) {
+	c, set, err := g.load(ctx, c)
 	if err != nil {
 		return "", err
 	}
 	rows := set.Mountable()
 	for i := range rows {
-		rows[i].Origin, rows[i].Extra = config.Origin{Kind: rows[i].Origin.Kind}, nil
+		rows[i] = rows[i].Essence()
 	}
-	text, err := json.Marshal([]any{streamOf(c), c.Naming, rows})
+	text, err := json.Marshal([]any{streamOf(c, set), c.Naming, rows})
 	if err != nil {
 		return "", err
 	}
@@ -86,7 +88,7 @@ func (g *Ground) Fingerprint(_ context.Context, c Config) (string, error) {
 
 // StorePlace says where the store of a gateway with that configuration is, see StoreLocation.
 func StorePlace(c Config) (string, error) {
-	c, set, err := load(c)
+	c, set, err := load(c, nil)
 	if err != nil {
 		return "", err
 	}

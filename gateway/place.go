@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,11 +67,16 @@ func openStore(ctx context.Context, c Config, s config.Settings) (*store.DB, err
 	return db, err
 }
 
-// Stream names the journal's stream of a configuration: "deck" is the everyday one; one that was named by its paths has
-// its own, so that a command on other files does not retire what is on the everyday deck.
-func Stream(paths []string, dir string) string {
+// Stream names the journal's stream of a configuration: "deck" is the everyday one. One that was named by its paths has its
+// own, so that a command on other files does not retire what is on the everyday deck, and so has a directory with servers
+// that are in force there alone.
+func Stream(set config.Set, paths []string, dir string) string {
 	if len(paths) == 0 {
-		return "deck"
+		inForce := func(row config.Server) bool { return row.Origin.Kind == config.Project && row.Phase == drawbridge.Idle }
+		if !slices.ContainsFunc(set.Servers, inForce) {
+			return "deck"
+		}
+		paths = []string{dir}
 	}
 	var all []string
 	for _, value := range paths {
@@ -88,11 +94,11 @@ func Stream(paths []string, dir string) string {
 }
 
 // streamOf is the stream of a gateway. That of a program with servers of its own goes by their names.
-func streamOf(c Config) string {
+func streamOf(c Config, set config.Set) string {
 	if len(c.Servers) == 0 {
-		return Stream(c.Paths, c.Dir)
+		return Stream(set, c.Paths, c.Dir)
 	}
-	all := []string{Stream(c.Paths, c.Dir)}
+	all := []string{Stream(set, c.Paths, c.Dir)}
 	for _, row := range c.Servers {
 		all = append(all, string(row.ID))
 	}

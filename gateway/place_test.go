@@ -47,18 +47,18 @@ func TestWhereTheStoreIs(t *testing.T) {
 }
 
 func TestEachConfigurationHasAStream(t *testing.T) {
-	if got := Stream(nil, "/work"); got != "deck" {
+	if got := Stream(config.Set{}, nil, "/work"); got != "deck" {
 		t.Errorf("the usual files: %q, want deck", got)
 	}
-	named := Stream([]string{"a.json", "b.json"}, "/work")
+	named := Stream(config.Set{}, []string{"a.json", "b.json"}, "/work")
 	if len(named) != len("deck:")+8 || !strings.HasPrefix(named, "deck:") {
 		t.Errorf("named files: %q", named)
 	}
-	if got := Stream([]string{"a.json, /work/x/../b.json"}, "/work"); got != named {
+	if got := Stream(config.Set{}, []string{"a.json, /work/x/../b.json"}, "/work"); got != named {
 		t.Errorf("the same files in other words: %q, want %q", got, named)
 	}
-	program := streamOf(Config{Servers: []config.Server{{ID: "a"}}})
-	for _, other := range []string{Stream([]string{"b.json", "a.json"}, "/work"), Stream([]string{"a.json", "b.json"}, "/"), program, "deck"} {
+	program := streamOf(Config{Servers: []config.Server{{ID: "a"}}}, config.Set{})
+	for _, other := range []string{Stream(config.Set{}, []string{"b.json", "a.json"}, "/work"), Stream(config.Set{}, []string{"a.json", "b.json"}, "/"), program, "deck"} {
 		if other == named {
 			t.Errorf("other files have the same stream %q", other)
 		}

@@ -30,7 +30,7 @@ func (c Changes) None() bool { return len(c.Added)+len(c.Removed)+len(c.Changed)
 func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	_, set, err := load(g.c)
+	_, set, err := g.ground.load(ctx, g.c)
 	if err != nil {
 		return Changes{}, err
 	}
@@ -149,12 +149,7 @@ func compare(before, now []config.Server) (c Changes, leaving []drawbridge.Serve
 }
 
 // same says whether two rows mean the same server, wherever they stand.
-func same(a, b config.Server) bool {
-	for _, row := range []*config.Server{&a, &b} {
-		row.Origin.Line, row.Origin.Path, row.Reason, row.Extra = 0, "", "", nil
-	}
-	return reflect.DeepEqual(a, b)
-}
+func same(a, b config.Server) bool { return reflect.DeepEqual(a.Essence(), b.Essence()) }
 
 // order is the names of the servers that may be mounted, in configuration order.
 func order(set config.Set) (ids []drawbridge.ServerID) {

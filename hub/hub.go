@@ -30,7 +30,9 @@ type hub struct {
 	holds   int
 	closing bool
 	// over is closed when nobody holds the hub any more; then it lets nobody in.
-	over    chan struct{}
+	over chan struct{}
+	// arrived has a token when there are guests that the watcher does not know.
+	arrived chan struct{}
 	tenants []*tenant
 	guests  []*guest
 }
@@ -65,7 +67,7 @@ func lead(ctx context.Context, o Options, l *lease, begun func(*hub)) (err error
 	if err != nil {
 		return err
 	}
-	h := &hub{o: o, log: o.logger(), ground: ground, since: time.Now(), over: make(chan struct{})}
+	h := &hub{o: o, log: o.logger(), ground: ground, since: time.Now(), over: make(chan struct{}), arrived: make(chan struct{}, 1)}
 	groundLife, endGround := context.WithCancel(context.Background())
 	var grounded sync.WaitGroup
 	var fault error
@@ -305,6 +307,10 @@ func (h *hub) settle(g *guest, t *tenant) {
 		t.rest = nil
 	}
 	h.guests = append(h.guests, g)
+	select {
+	case h.arrived <- struct{}{}:
+	default:
+	}
 }
 
 // leave notes that a guest is gone. A tenant without guests stays for a while: hosts start their servers anew all the time.

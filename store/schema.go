@@ -40,6 +40,15 @@ var schema = [...]string{
 		status    BLOB,
 		owner     BIGINT NOT NULL DEFAULT 0  -- the process that saved the status
 	);`,
+	`CREATE TABLE approvals (
+		path     TEXT NOT NULL,   -- the file that the row stands in
+		server   TEXT NOT NULL,   -- its name there
+		hash     TEXT NOT NULL,   -- of the row when the person decided
+		facts    BLOB NOT NULL,   -- what they were shown of it
+		approved BIGINT NOT NULL, -- 0 is rejected
+		at       BIGINT NOT NULL, -- milliseconds since 1970
+		PRIMARY KEY (path, server)
+	);`,
 }
 
 // migrate brings the tables up to date, in one transaction. Where they are, it only reads.

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -207,9 +208,32 @@ func (a *app) oneOff(ctx context.Context) (*gateway.Gateway, error) {
 	})
 }
 
-// configuration reads what is configured, and starts nothing.
-func (a *app) configuration() (config.Set, error) {
-	return config.Load(config.Options{Paths: a.paths, Dir: a.Dir, LookupEnv: a.Env})
+// configuration reads what is configured, with what the person approved of it, and starts nothing.
+func (a *app) configuration(ctx context.Context) (config.Set, error) {
+	o := a.places()
+	set, err := config.Load(o)
+	if err != nil || !slices.ContainsFunc(set.Servers, func(s config.Server) bool { return s.Origin.Kind == config.Project }) {
+		return set, err
+	}
+	db, err := a.openStore(ctx, set)
+	if _, none := errors.AsType[*noStoreError](err); none {
+		return set, nil
+	}
+	if err != nil {
+		return set, err
+	}
+	defer db.Close()
+	approvals, err := db.Approvals(ctx)
+	if err != nil {
+		return set, err
+	}
+	o.Approved = approvals.Allows
+	return config.Load(o)
+}
+
+// places says where configuration is looked for.
+func (a *app) places() config.Options {
+	return config.Options{Paths: a.paths, Dir: a.Dir, LookupEnv: a.Env}
 }
 
 // openStore opens the store that the gateway would use, for a command that only reads: where there is none, none is made.

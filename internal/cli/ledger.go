@@ -30,7 +30,7 @@ in the store: the usual files one, and each set of --mcp files another.`,
 
 // withJournal opens the store and hands over its journal, with the stream that the flags mean.
 func (a *app) withJournal(ctx context.Context, work func(db *store.DB, stream string) error) error {
-	set, err := a.configuration()
+	set, err := a.configuration(ctx)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (a *app) withJournal(ctx context.Context, work func(db *store.DB, stream st
 		return err
 	}
 	defer db.Close()
-	return work(db, gateway.Stream(a.paths, a.Dir))
+	return work(db, gateway.Stream(set, a.paths, a.Dir))
 }
 
 // entryJSON is an entry as --json prints it.

@@ -61,7 +61,7 @@ func (a *app) mcpListCommand() *cobra.Command {
 
 // statuses joins what is configured with what the store remembers of it.
 func (a *app) statuses(ctx context.Context) ([]drawbridge.Status, config.Set, error) {
-	set, err := a.configuration()
+	set, err := a.configuration(ctx)
 	if err != nil {
 		return nil, set, err
 	}
@@ -201,7 +201,7 @@ func (a *app) mcpTestCommand() *cobra.Command {
 }
 
 func (a *app) mcpTest(ctx context.Context, id drawbridge.ServerID, asJSON bool) error {
-	set, err := a.configuration()
+	set, err := a.configuration(ctx)
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func (a *app) serve(ctx context.Context, addr, token string, origins []string) e
 	if _, mounted := a.Env(gateway.Mounted); mounted {
 		return usageError{errors.New("this drawbridge was started as a server by another drawbridge, which would go on without end (take its row out of the configuration)")}
 	}
-	set, err := a.configuration()
+	set, err := a.configuration(ctx)
 	if err != nil {
 		return err
 	}

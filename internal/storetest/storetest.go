@@ -17,9 +17,16 @@ type Store interface {
 	ledger.Journal
 	Records
 	Mounts
+	Approvals
 	// Secret gives the bytes of a name, which are the same for all.
 	Secret(ctx context.Context, name string, size int) ([]byte, error)
 	Close() error
+}
+
+// Approvals is the memory of what a person decided.
+type Approvals interface {
+	Approve(ctx context.Context, a store.Approval) error
+	Approvals(ctx context.Context) (store.Approvals, error)
 }
 
 // Records are the journal as it is stored.
@@ -55,6 +62,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Place) {
 		{"Mounts", testMounts},
 		{"ListingIsKeptByteForByte", testListingIsKeptByteForByte},
 		{"AttemptEndsWithAListing", testAttemptEndsWithAListing},
+		{"Approvals", testApprovals},
 		{"Secret", testSecret},
 		{"Cancelled", testCancelled},
 		{"Closed", testClosed},
