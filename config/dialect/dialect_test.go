@@ -122,7 +122,7 @@ func TestCarry(t *testing.T) {
 // TestHostileRows shows that a file from a stranger's project costs little more than its size: no list in it is walked
 // once for each entry of another.
 func TestHostileRows(t *testing.T) {
-	const many = 100_000
+	const many = 25_000
 	repeat := func(format string) string {
 		var b strings.Builder
 		for i := range many {
