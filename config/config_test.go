@@ -136,6 +136,16 @@ func TestLoadFindsTheConfigurationDirectory(t *testing.T) {
 	wantDiff(t, "relative XDG_CONFIG_HOME", []string{"home user idle"}, short(w.mustLoad(t).Servers))
 }
 
+// TestAVariableIsSetOrItIsNot has a lookup that says something of variables that are not set.
+func TestAVariableIsSetOrItIsNot(t *testing.T) {
+	w := newWorld(t, map[string]string{"project/a.json": `{"servers": {"s": {"command": "x", "env": {"A": "NAME", "B": "${NAME:-d}"}}}}`})
+	set, err := Load(Options{Paths: []string{"a.json"}, Dir: w.path("project"), LookupEnv: func(string) (string, bool) { return w.root, false }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantDiff(t, "env", []Pair{{"A", "NAME"}, {"B", "d"}}, set.Servers[0].Env)
+}
+
 func TestLoadShadows(t *testing.T) {
 	for name, tt := range map[string]struct {
 		files             map[string]string

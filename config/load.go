@@ -85,8 +85,8 @@ func newLoader(o Options) (*loader, error) {
 		to       *string
 		variable string
 	}{{&l.Home, homeVariable}, {&l.Config, "XDG_CONFIG_HOME"}, {&l.AppData, "APPDATA"}} {
-		if *dir.to == "" {
-			*dir.to, _ = l.Lookup(dir.variable)
+		if found, ok := l.Lookup(dir.variable); ok && *dir.to == "" {
+			*dir.to = found
 		}
 	}
 	if l.Config != "" && !filepath.IsAbs(l.Config) {

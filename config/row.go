@@ -292,7 +292,7 @@ func (r *rowReader) value(member, name, written string) string {
 	if value != written || !variable.MatchString(value) {
 		return value
 	}
-	if found, _ := r.lookup(value); found != "" {
+	if found, ok := r.lookup(value); ok && found != "" {
 		r.server.FromEnv = append(r.server.FromEnv, what+" from "+value)
 		return found
 	}

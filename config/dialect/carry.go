@@ -88,8 +88,10 @@ func (c *carrier) member(m doc.Member) {
 }
 
 func (c *carrier) note(line int, format string, args ...any) {
-	note := Note{line, fmt.Sprintf(format, args...)}
-	if len(c.notes) < maxNotes && !slices.Contains(c.notes, note) {
+	if len(c.notes) == maxNotes {
+		return // and costs nothing
+	}
+	if note := (Note{line, fmt.Sprintf(format, args...)}); !slices.Contains(c.notes, note) {
 		c.notes = append(c.notes, note)
 	}
 }

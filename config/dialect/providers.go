@@ -67,7 +67,7 @@ func (p Place) File(b Base) string {
 		return ""
 	}
 	if p.Variable != "" {
-		if dir, _ := b.Lookup(p.Variable); filepath.IsAbs(dir) {
+		if dir, ok := b.Lookup(p.Variable); ok && filepath.IsAbs(dir) {
 			return filepath.Join(dir, filepath.FromSlash(p.Base))
 		}
 	}
