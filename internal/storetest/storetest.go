@@ -18,9 +18,13 @@ type Store interface {
 	Records
 	Mounts
 	Approvals
-	// Secret gives the bytes of a name, which are the same for all.
-	Secret(ctx context.Context, name string, size int) ([]byte, error)
+	Secrets
 	Close() error
+}
+
+// Secrets are bytes that are the same for all.
+type Secrets interface {
+	Secret(ctx context.Context, name string, size int) ([]byte, error)
 }
 
 // Approvals is the memory of what a person decided.
