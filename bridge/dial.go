@@ -53,7 +53,7 @@ func (s *session) dialStdio(ctx context.Context) error {
 		Command: row.Command,
 		Args:    row.Args,
 		Dir:     row.Cwd,
-		Env:     process.Environ(s.e.environ, environ(row.Env), s.e.pool.inheritsEnv(row)),
+		Env:     process.Environ(s.e.environ, environ(s.e.values(ctx, "env", row.Env)), s.e.pool.inheritsEnv(row)),
 		Grace:   s.e.pool.o.CloseGrace,
 	})
 	if err != nil {
@@ -86,7 +86,7 @@ func environ(pairs []config.Pair) []string {
 func (s *session) dialHTTP(ctx context.Context, client *http.Client, sse bool) error {
 	o := remote.Options{
 		URL:     s.e.row.URL,
-		Headers: headers(s.e.row.Headers),
+		Headers: headers(s.e.values(ctx, "header", s.e.row.Headers)),
 		Client:  client,
 		Handler: s,
 		Marks:   s.e.marksFor,

@@ -58,8 +58,9 @@ type endpoint struct {
 	// What Status tells beside that.
 	phase       drawbridge.Phase
 	fault       string
-	declined    bool   // the server asked for what its row keeps from people
-	said        string // the fault that was logged, until the server is well: each attempt again brings the same
+	declined    bool     // the server asked for what its row keeps from people
+	missing     []string // values that commands did not give
+	said        string   // the fault that was logged, until the server is well: each attempt again brings the same
 	startMillis int64
 	junk        int
 	stderr      []string

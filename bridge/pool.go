@@ -13,6 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/secrets"
 )
 
 // A Pool is the servers that several fleets share: two rows that say the same, with the same values put in, are one server
@@ -24,6 +25,8 @@ type Pool struct {
 	parking *talk.Parking
 	// begun is closed when Run begins.
 	begun chan struct{}
+	// commands has the values that rows leave to commands.
+	commands secrets.Commands
 
 	mu        sync.Mutex
 	running   bool // Run runs, and is not told to end
