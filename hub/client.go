@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -64,8 +65,10 @@ type client struct {
 	hub  *line // nil while there is none
 	// moving holds new requests back, leaving says that the hub's last words are not to be believed.
 	moving, leaving bool
-	held            [][]byte
-	eof, lastTry    bool
+	// cut says that a message may have been cut off in the middle, should the hub die now.
+	cut          bool
+	held         [][]byte
+	eof, lastTry bool
 }
 
 func newClient(out io.Writer) *client {
@@ -76,6 +79,23 @@ func newClient(out io.Writer) *client {
 
 // errClientGone is for a client that takes no answers any more.
 var errClientGone = errors.New("the client is gone")
+
+// hello completes what the shim says to the next hub.
+func (c *client) hello(said hello) hello {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, isFile := c.out.(*os.File)
+	said.Lends, said.Turn = canLend && isFile, c.talk.next()
+	return said
+}
+
+// lend lends the hub the client's output, where that was said.
+func (c *client) lend(l *line) error {
+	if f, ok := c.out.(*os.File); ok && canLend {
+		return sendFile(l.conn, f)
+	}
+	return nil
+}
 
 // serve passes messages between the client and the hubs that attach gives, until the input or ctx ends. The error is
 // attach's, or the client's.
@@ -111,10 +131,7 @@ func (c *client) read(in io.Reader) {
 		text, err := lines.Next()
 		switch {
 		case errors.Is(err, wire.ErrTooLong):
-			tooLong := wire.Message{Error: wire.ErrorObject(wire.CodeInvalidRequest, "The message is over the size bound", nil)}
-			tooLong.ID = []byte("null")
-			_ = c.say(append(tooLong.Append(nil), '\n'))
-			continue
+			text = []byte(`"a message over the size bound"`) // the hub answers that this is none
 		case err != nil:
 			c.inputEnded()
 			return
@@ -173,11 +190,15 @@ func asks(text []byte) bool {
 // client that is gone.
 func (c *client) attached(hub *line) error {
 	defer hub.conn.Close()
+	if c.lend(hub) != nil {
+		return nil // it is gone again
+	}
 	if err := c.greet(hub); err != nil {
 		return err
 	}
 	c.sending.Lock() // until all that is open was sent again
 	r := c.resume(hub)
+	err := c.say(r.told...)
 	var sending sync.WaitGroup
 	sending.Go(func() {
 		defer c.sending.Unlock()
@@ -191,7 +212,6 @@ func (c *client) attached(hub *line) error {
 		hub.writeAll(r.then)
 		c.resumed(hub)
 	})
-	err := c.say(r.told...)
 	for err == nil {
 		text, lost := hub.in.Next()
 		if lost != nil {
@@ -242,10 +262,13 @@ func (c *client) resume(hub *line) (r resumption) {
 	moved := c.moving
 	c.hub, c.moving, c.leaving = hub, false, false
 	r.first, r.settled = c.talk.rest()
-	if c.talk.count > 0 { // there was a hub before
+	if c.cut {
+		c.cut, r.told = false, [][]byte{{'\n'}} // what was cut off is no message, and the next one is not to be part of it
+	}
+	if c.talk.count > 0 {
 		repeat, lost, cancelled := c.talk.moved()
 		r.then = repeat
-		r.told = append(cancelled, answers(lost)...)
+		r.told = append(append(r.told, cancelled...), answers(lost)...)
 	}
 	if moved && c.talk.initialized != nil {
 		r.told = append(r.told, listsChanged()...)
@@ -291,6 +314,14 @@ func (c *client) pass(text []byte) error {
 func (c *client) hear(text []byte) []byte {
 	if bytes.Contains(text, []byte(notePrefix)) {
 		switch m, _ := wire.Parse(text); m.Method {
+		case notePassed:
+			c.cut = false
+			c.talk.passed(m.Params)
+			c.moveOn()
+			return nil
+		case noteBegan:
+			c.cut = true
+			return nil
 		case noteMove:
 			c.moving = true
 			c.moveOn()
