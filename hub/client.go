@@ -65,10 +65,11 @@ type client struct {
 	hub  *line // nil while there is none
 	// moving holds new requests back, leaving says that the hub's last words are not to be believed.
 	moving, leaving bool
-	// cut says that a message may have been cut off in the middle, should the hub die now.
-	cut          bool
-	held         [][]byte
-	eof, lastTry bool
+	held            [][]byte
+	eof, lastTry    bool
+	// ring has what the hub said by itself, and is lent to it as a file; nil where nothing is lent.
+	ring     *ring
+	ringFile *os.File
 }
 
 func newClient(out io.Writer) *client {
@@ -84,17 +85,23 @@ var errClientGone = errors.New("the client is gone")
 func (c *client) hello(said hello) hello {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, isFile := c.out.(*os.File)
-	said.Lends, said.Turn = canLend && isFile, c.talk.next()
+	said.Lends, said.Turn = c.ring != nil, c.talk.next()
 	return said
 }
 
-// lend lends the hub the client's output, where that was said.
-func (c *client) lend(l *line) error {
-	if f, ok := c.out.(*os.File); ok && canLend {
-		return sendFile(l.conn, f)
+// lender makes what is lent to hubs, where the output can be.
+func (c *client) lender() {
+	if _, ok := c.out.(*os.File); ok {
+		c.ring, c.ringFile, _ = newRing() // without one, all that the hub says passes through us
 	}
-	return nil
+}
+
+// lend lends the hub the client's output.
+func (c *client) lend(l *line) error {
+	if c.ring == nil {
+		return nil
+	}
+	return errors.Join(sendFile(l.conn, c.out.(*os.File)), sendFile(l.conn, c.ringFile))
 }
 
 // serve passes messages between the client and the hubs that attach gives, until the input or ctx ends. The error is
@@ -170,6 +177,7 @@ func (c *client) forward(text []byte) {
 		return
 	}
 	hub := c.hub
+	c.talk.catchUp(c.ring)
 	text = c.talk.said(text)
 	c.mu.Unlock()
 	if text != nil {
@@ -262,9 +270,14 @@ func (c *client) resume(hub *line) (r resumption) {
 	moved := c.moving
 	c.hub, c.moving, c.leaving = hub, false, false
 	r.first, r.settled = c.talk.rest()
-	if c.cut {
-		c.cut, r.told = false, [][]byte{{'\n'}} // what was cut off is no message, and the next one is not to be part of it
+	c.talk.catchUp(c.ring)
+	if c.talk.cut {
+		r.told = append(r.told, []byte{'\n'}) // what was cut off is no message, and the next one is not to be part of it
 	}
+	if c.talk.unsure != nil {
+		r.told = append(r.told, c.talk.unsure)
+	}
+	c.talk.cut, c.talk.unsure = false, nil
 	if c.talk.count > 0 {
 		repeat, lost, cancelled := c.talk.moved()
 		r.then = repeat
@@ -315,15 +328,12 @@ func (c *client) hear(text []byte) []byte {
 	if bytes.Contains(text, []byte(notePrefix)) {
 		switch m, _ := wire.Parse(text); m.Method {
 		case notePassed:
-			c.cut = false
 			c.talk.passed(m.Params)
 			c.moveOn()
 			return nil
-		case noteBegan:
-			c.cut = true
-			return nil
 		case noteMove:
 			c.moving = true
+			c.talk.catchUp(c.ring)
 			c.moveOn()
 			time.AfterFunc(moveTime, c.hurry(c.hub))
 			return nil
@@ -381,6 +391,7 @@ func (c *client) detach() (over bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hub = nil
+	c.talk.catchUp(c.ring)
 	over = c.eof && len(c.held) == 0 && (c.lastTry || c.talk.busy() == 0)
 	c.lastTry = c.eof
 	return over
@@ -390,6 +401,7 @@ func (c *client) detach() (over bool) {
 func (c *client) lose() [][]byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.talk.catchUp(c.ring)
 	for _, text := range c.held {
 		c.talk.said(text)
 	}
@@ -407,6 +419,9 @@ func (c *client) close() {
 	defer c.mu.Unlock()
 	c.eof = true
 	c.room.Broadcast()
+	if c.ringFile != nil {
+		_ = c.ringFile.Close()
+	}
 }
 
 // waitFor waits for a group, but for no longer than that: a read of a terminal cannot always be interrupted, and the

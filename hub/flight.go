@@ -103,6 +103,9 @@ type talk struct {
 	// turn counts hubs; asked are the hub's own requests that the client has not answered, by the id that the client knows.
 	turn  int
 	asked map[string]json.RawMessage
+	// unsure are lines that the client may have heard or not; cut says that it may have heard a part of one.
+	unsure []byte
+	cut    bool
 	// again counts what was said again and is not answered, settled is closed when nothing is left of that.
 	again   int
 	settled chan struct{}

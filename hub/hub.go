@@ -214,13 +214,11 @@ func (h *hub) serveShim(ctx context.Context, said hello, l *line) error {
 	if !said.Lends {
 		return g.tenant.g.Server().ServeStdio(ctx, v, v)
 	}
-	f, err := receiveFile(l.conn)
+	lent, err := borrow(v, said.Turn)
 	if err != nil {
 		return err
 	}
-	out := newOutput(f)
-	defer out.close()
-	lent := newLent(v, out, said.Turn)
+	defer lent.giveBack()
 	h.mu.Lock()
 	g.lent = lent
 	h.mu.Unlock()

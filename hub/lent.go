@@ -3,6 +3,7 @@ package hub
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -10,15 +11,23 @@ import (
 )
 
 // A shim lends the hub its client's output, where the system can pass it on: what the hub says then takes one way less.
-// What the client says goes through the shim all the same, so that nothing of it is lost when the hub dies; and the hub tells
-// the shim, after the fact, what it has said.
+// What the client says goes through the shim all the same, so that nothing of it is lost when the hub dies; and the hub notes
+// for the shim, in memory that both have, what it has said.
 
-// notePassed tells the shim of what the hub said to its client: the ids of answers and of the hub's own requests. noteBegan
-// comes before a message that may be cut off in the middle.
+// What the hub notes in a ring: that it answers a request, that it makes one of its own, the small lines that it is about to
+// say, that it begins something that may be cut off in the middle, and that it has said what it was about to. A hub that dies
+// in between may have said it or not: small lines are then said again as they are, and what is cut off is answered otherwise.
 const (
-	notePassed = notePrefix + "passed"
-	noteBegan  = notePrefix + "began"
+	ringAnswered = 'a'
+	ringAsked    = 'q'
+	ringSaying   = 's'
+	ringBegan    = 'b'
+	ringEnded    = 'e'
 )
+
+// notePassed tells the shim the same where it waits for that, or the ring has no room: the ids of answers and of the hub's
+// own requests.
+const notePassed = notePrefix + "passed"
 
 // atOnce is how many bytes a pipe takes as a whole (PIPE_BUF on Linux).
 const atOnce = 4096
@@ -26,7 +35,8 @@ const atOnce = 4096
 // A lent writes to a client whose shim lent its output.
 type lent struct {
 	*voice
-	out *output
+	out  *output
+	ring *ring
 	// known gives the ids that the client knows our requests by.
 	known *talk
 	// leaving says that what comes now is for nobody; moving that the end of what the shim says is the beginning of that.
@@ -35,10 +45,32 @@ type lent struct {
 	mu sync.Mutex
 }
 
-func newLent(v *voice, out *output, turn int) *lent {
-	l := &lent{voice: v, out: out, known: newTalk()}
+// borrow takes what a shim lends: its client's output, and a ring.
+func borrow(v *voice, turn int) (*lent, error) {
+	f, err := receiveFile(v.conn)
+	if err != nil {
+		return nil, err
+	}
+	memory, err := receiveFile(v.conn)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	r, err := openRing(memory)
+	if err := errors.Join(err, memory.Close()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	l := &lent{voice: v, out: newOutput(f), ring: r, known: newTalk()}
 	l.known.turn = turn
-	return l
+	return l, nil
+}
+
+// giveBack ends the lending, when nothing is written any more.
+func (l *lent) giveBack() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leaving.Store(true)
+	_ = l.out.close()
+	l.ring.close()
 }
 
 // Read reads what the client said, from the shim.
@@ -52,29 +84,57 @@ func (l *lent) Read(p []byte) (int, error) {
 
 // Write says whole lines to the client, and tells the shim of it.
 func (l *lent) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.leaving.Load() {
 		return len(p), nil
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	said, note, forShim := l.sort(p)
-	if len(forShim) > 0 {
-		if _, err := l.voice.Write(forShim); err != nil {
+	t := l.sort(p)
+	if len(t.forShim) > 0 {
+		if _, err := l.voice.Write(t.forShim); err != nil {
 			return 0, err
 		}
 	}
-	if len(said) > atOnce {
-		l.voice.notice(noteBegan)
+	if len(t.said) == 0 {
+		return len(p), nil
 	}
-	if _, err := l.out.Write(said); err != nil {
-		return 0, err
-	}
-	if note != nil {
-		if _, err := l.voice.Write(append(note, '\n')); err != nil {
+	if len(t.said) > atOnce {
+		l.ring.put(ringBegan, nil)
+		if _, err := l.out.Write(t.said); err != nil {
+			return 0, err
+		}
+		if err := l.note(t); err != nil {
+			return 0, err
+		}
+	} else {
+		if err := l.note(t); err != nil {
+			return 0, err
+		}
+		l.ring.put(ringSaying, t.said)
+		if _, err := l.out.Write(t.said); err != nil {
 			return 0, err
 		}
 	}
+	l.ring.put(ringEnded, nil)
 	return len(p), nil
+}
+
+// note has the shim know what is said.
+func (l *lent) note(t told) error {
+	noted := true
+	for _, id := range t.answered {
+		noted = noted && l.ring.put(ringAnswered, id)
+	}
+	for _, id := range t.asked {
+		noted = noted && l.ring.put(ringAsked, id)
+	}
+	if noted && !l.moving.Load() { // else it waits to hear of it
+		return nil
+	}
+	params := appendIDs([]byte(`{"answered":`), t.answered)
+	params = append(appendIDs(append(params, `,"asked":`...), t.asked), '}')
+	_, err := l.voice.Write(append(wire.Message{Method: notePassed, Params: params}.Append(nil), '\n'))
+	return err
 }
 
 // Close ends the conversation. What is being written to the client is cut off if it does not take it.
@@ -83,41 +143,39 @@ func (l *lent) Close() error {
 	return l.voice.Close()
 }
 
-// sort says which of the lines are for the client, and as what; what the shim is to know of them; and which are for the shim:
-// the answers to what it says for itself.
-func (l *lent) sort(p []byte) (said, note, forShim []byte) {
-	var answered, asked []json.RawMessage
+// told is what becomes of lines: what the client is told, with the ids of answers and of questions in it, and what is for
+// the shim: the answers to what it says for itself.
+type told struct {
+	said, forShim   []byte
+	answered, asked []json.RawMessage
+}
+
+func (l *lent) sort(p []byte) (t told) {
 	plain := true // the lines go as they are
 	for line := range bytes.Lines(p) {
 		h := headOf(line)
 		switch {
 		case isReplay(h.id):
-			forShim = append(forShim, line...)
+			t.forShim = append(t.forShim, line...)
 			plain = false
 			continue
 		case h.answer:
-			answered = append(answered, h.id)
+			t.answered = append(t.answered, h.id)
 		case h.id != nil:
-			asked = append(asked, h.id)
+			t.asked = append(t.asked, h.id)
 		case h.batch:
-			answered = append(answered, idsOf(line)...)
+			t.answered = append(t.answered, idsOf(line)...)
 		}
-		if l.known.turn == 0 {
-			said = append(said, line...)
-			continue
+		if l.known.turn > 0 {
+			plain = false
+			line = append(bytes.TrimSuffix(l.renamed(h, line), []byte("\n")), '\n')
 		}
-		plain = false
-		said = append(append(said, bytes.TrimSuffix(l.renamed(h, line), []byte("\n"))...), '\n')
+		t.said = append(t.said, line...)
 	}
 	if plain {
-		said = p
+		t.said = p
 	}
-	if len(answered)+len(asked) > 0 || len(said) > atOnce {
-		params := appendIDs([]byte(`{"answered":`), answered)
-		params = append(appendIDs(append(params, `,"asked":`...), asked), '}')
-		note = wire.Message{Method: notePassed, Params: params}.Append(nil)
-	}
-	return said, note, forShim
+	return t
 }
 
 // renamed is a line as the client is to see it.
@@ -176,4 +234,25 @@ func (t *talk) passed(params json.RawMessage) {
 	for own := range wire.Elements(wire.Get(params, "asked")) {
 		t.asked[string(t.known(own))] = own
 	}
+}
+
+// catchUp takes note of what is in the ring.
+func (t *talk) catchUp(r *ring) {
+	if r == nil {
+		return
+	}
+	r.drain(func(kind byte, text []byte) {
+		switch kind {
+		case ringAnswered:
+			delete(t.flights, string(text))
+		case ringAsked:
+			t.asked[string(t.known(text))] = text
+		case ringSaying:
+			t.unsure = text
+		case ringBegan:
+			t.cut = true
+		case ringEnded:
+			t.unsure, t.cut = nil, false
+		}
+	})
 }

@@ -63,6 +63,8 @@ func ServeStdio(ctx context.Context, o Options, in io.Reader, out io.Writer) err
 		return err
 	}
 	c := newClient(out)
+	c.lender()
+	defer c.ring.close()
 	first, l, err := s.reach(ctx, c.hello(o.hello(wantAttach)))
 	switch {
 	case err != nil:
