@@ -182,13 +182,11 @@ func (s *session) do(ctx context.Context, call drawbridge.Call) (json.RawMessage
 	if cause := x.end(); err != nil && cause != nil && ctx.Err() == nil {
 		err = cause
 	}
-	switch {
-	case err != nil:
+	result, err := link.Result(m, err)
+	if err != nil {
 		return nil, err
-	case m.Error != nil:
-		return nil, &replyError{m.Error}
 	}
-	result := hop.FromServer(m.Result)
+	result = hop.FromServer(result)
 	if !talk.AsksInput(result) {
 		return result, nil
 	}

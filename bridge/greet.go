@@ -8,6 +8,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/hop"
+	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -41,11 +42,11 @@ func (s *session) discover(ctx context.Context) (era drawbridge.Era, err error) 
 // offersModern says whether a server refused the version of a request and names ours among those it supports: a client
 // chooses from that list and asks again (2026-07-28, Versioning).
 func offersModern(err error) bool {
-	refused, ok := errors.AsType[*replyError](err)
-	if !ok || wire.ErrorCode(refused.object) != wire.CodeUnsupportedVersion {
+	refused, ok := errors.AsType[*link.ReplyError](err)
+	if !ok || wire.ErrorCode(refused.Object) != wire.CodeUnsupportedVersion {
 		return false
 	}
-	for v := range wire.Elements(wire.Get(refused.object, "data", "supported")) {
+	for v := range wire.Elements(wire.Get(refused.Object, "data", "supported")) {
 		if version, _ := wire.Text(v); version == wire.Version20260728 {
 			return true
 		}
@@ -103,14 +104,7 @@ func (s *session) note(result json.RawMessage) {
 
 // request sends a request of our own and gives its result.
 func (s *session) request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	m, err := s.conn.Do(ctx, method, params, nil)
-	switch {
-	case err != nil:
-		return nil, err
-	case m.Error != nil:
-		return nil, &replyError{m.Error}
-	}
-	return m.Result, nil
+	return link.Result(s.conn.Do(ctx, method, params, nil))
 }
 
 // ours gives the params of a request of our own in the form that the session's generation has.

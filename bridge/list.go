@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -179,7 +180,7 @@ func (s *session) page(ctx context.Context, k kind, cursor json.RawMessage) (jso
 		params = wire.Apply(nil, wire.Put(cursor, "cursor"))
 	}
 	result, err := s.request(ctx, k.method, s.ours(params))
-	if reply, ok := errors.AsType[*replyError](err); ok && wire.ErrorCode(reply.object) == wire.CodeMethodNotFound {
+	if reply, ok := errors.AsType[*link.ReplyError](err); ok && wire.ErrorCode(reply.Object) == wire.CodeMethodNotFound {
 		return nil, nil
 	}
 	if err != nil && ctx.Err() != nil && s.e.ctx.Err() == nil {

@@ -32,10 +32,7 @@ func (w *watcher) newEar() *ear.Ear {
 
 // listen sends a listening request, and waits for its end.
 func (s *session) listen(ctx context.Context, w drawbridge.Watched, in link.Handler) error {
-	m, err := s.conn.Do(ctx, wire.MethodListen, s.listenParams(w), in)
-	if err == nil && m.Error != nil {
-		return &replyError{m.Error}
-	}
+	_, err := link.Result(s.conn.Do(ctx, wire.MethodListen, s.listenParams(w), in))
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/ear"
+	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -315,8 +316,8 @@ func refusal(uris []string, err error) ear.Refusal {
 }
 
 func answerOf(err error) ear.Answer {
-	reply, said := errors.AsType[*replyError](err)
+	reply, said := errors.AsType[*link.ReplyError](err)
 	return ear.Answer{
-		Said: said, MayPass: codeOf(err).Retryable(), Never: said && wire.ErrorCode(reply.object) == wire.CodeMethodNotFound,
+		Said: said, MayPass: link.CodeOf(err).Retryable(), Never: said && wire.ErrorCode(reply.Object) == wire.CodeMethodNotFound,
 	}
 }
