@@ -8,15 +8,13 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/exchange"
 	"github.com/drawbridge-mcp/drawbridge/bridge/hop"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 	"github.com/drawbridge-mcp/drawbridge/bridge/remote"
 	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
-
-// hardLimit is how many times its idle limit a call may last, whatever its progress.
-const hardLimit = 10
 
 // Do carries a call to a server, which is mounted first if it must be, and gives its result object as the server sent
 // it, but for its name for itself. An error is a *drawbridge.Fault: one with Raw for what the server answered, a
@@ -82,7 +80,7 @@ func (e *endpoint) declared() json.RawMessage {
 func (e *endpoint) line(call drawbridge.Call) talk.Line {
 	step := e.stepOf(call)
 	return talk.Line{
-		Server: e.row.ID, Step: step, Capabilities: e.declared(), Carry: e.carry, Limit: hardLimit * e.limit(), Life: e.ctx, Logger: e.log,
+		Server: e.row.ID, Step: step, Capabilities: e.declared(), Carry: e.carry, Limit: exchange.Longest(e.limit()), Life: e.ctx, Logger: e.log,
 		Start: func(work func()) error {
 			e.mu.Lock()
 			defer e.mu.Unlock()
@@ -175,11 +173,11 @@ func (e *endpoint) limit() time.Duration {
 // do carries a call over a session.
 func (s *session) do(ctx context.Context, call drawbridge.Call) (json.RawMessage, error) {
 	s.hear(ctx, call)
-	x := newExchange(ctx, s, call, s.e.limit())
+	x := exchange.New(ctx, s, call, s.e.limit(), s.e.log)
 	s.begin(x)
-	m, err := s.conn.Do(x.ctx, call.Method, s.paramsOf(call), x)
+	m, err := s.conn.Do(x.Context(), call.Method, s.paramsOf(call), x)
 	s.finish(x)
-	if cause := x.end(); err != nil && cause != nil && ctx.Err() == nil {
+	if cause := x.End(); err != nil && cause != nil && ctx.Err() == nil {
 		err = cause
 	}
 	result, err := link.Result(m, err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/exchange"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -241,7 +242,7 @@ func (e *endpoint) drain() {
 	e.calm = make(chan struct{})
 	calm := e.calm
 	e.mu.Unlock()
-	limit := time.NewTimer(hardLimit * e.limit())
+	limit := time.NewTimer(exchange.Longest(e.limit()))
 	defer limit.Stop()
 	select {
 	case <-calm:

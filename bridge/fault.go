@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/exchange"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 )
 
@@ -23,22 +23,6 @@ func unknown(id drawbridge.ServerID) error {
 		Step: fmt.Sprintf("server %q", string(id)), Err: errors.New("not in the fleet"),
 	}
 }
-
-// A limitError is a call that took too long.
-type limitError struct {
-	after time.Duration
-	hard  bool
-}
-
-func (l *limitError) Error() string {
-	if l.hard {
-		return fmt.Sprintf("timeout: not finished after %v, with all its progress", l.after)
-	}
-	return fmt.Sprintf("timeout: no answer and no progress within %v", l.after)
-}
-
-// Is says that a limitError is the end of a deadline.
-func (l *limitError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // mountFault is why a server could not be mounted.
 func (e *endpoint) mountFault(step string, err error) *drawbridge.Fault {
@@ -77,7 +61,7 @@ func (e *endpoint) callFault(step string, err error) *drawbridge.Fault {
 	if reply, ok := errors.AsType[*link.ReplyError](err); ok {
 		return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: reply.FaultCode(), Step: step, Err: err, Raw: reply.Object}
 	}
-	var limit *limitError
+	var limit *exchange.LimitError
 	f := &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: link.CodeOf(err), Step: step, Err: err}
 	switch {
 	case errors.Is(err, link.ErrLost), errors.As(err, &limit):
