@@ -12,6 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/bridge/hop"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 	"github.com/drawbridge-mcp/drawbridge/bridge/remote"
+	"github.com/drawbridge-mcp/drawbridge/bridge/survey"
 	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -150,16 +151,7 @@ func (e *endpoint) repeatable(call drawbridge.Call) bool {
 	e.mu.Lock()
 	listing := e.listing
 	e.mu.Unlock()
-	if listing == nil {
-		return false
-	}
-	for _, tool := range listing.Tools {
-		if wire.GetText(tool, "name") == name {
-			hints := wire.Get(tool, "annotations")
-			return string(wire.Get(hints, "readOnlyHint")) == "true" || string(wire.Get(hints, "idempotentHint")) == "true"
-		}
-	}
-	return false
+	return listing != nil && survey.Repeatable(listing.Tools, name)
 }
 
 // limit is how long a call may go without an answer or progress.

@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/hop"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
+	"github.com/drawbridge-mcp/drawbridge/bridge/survey"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -33,7 +33,7 @@ func (s *session) discover(ctx context.Context) (era drawbridge.Era, err error) 
 		s.era, s.version = drawbridge.Modern, wire.Version20260728
 		s.info = wire.Get(result, "_meta", wire.MetaServerInfo)
 		s.note(result)
-		hint := hintOf(result)
+		hint := survey.HintOf(result)
 		s.hint = &hint
 	}
 	return era, nil
@@ -118,15 +118,4 @@ func (s *session) ours(params json.RawMessage) json.RawMessage {
 // hop is how we present ourselves in requests of our own.
 func (e *endpoint) hop(version string) hop.Hop {
 	return hop.Hop{Version: version, Client: hop.ClientInfo(e.pool.o.Version), Capabilities: json.RawMessage(everything)}
-}
-
-// hintOf reads the caching hints of a result.
-func hintOf(result json.RawMessage) drawbridge.Hint {
-	var ms int64
-	_ = json.Unmarshal(wire.Get(result, "ttlMs"), &ms) // no number: no hint
-	const most = int64(365 * 24 * time.Hour / time.Millisecond)
-	return drawbridge.Hint{
-		TTL:    time.Duration(max(0, min(ms, most))) * time.Millisecond,
-		Public: wire.GetText(result, "cacheScope") == "public",
-	}
 }
