@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/callers"
 	"github.com/drawbridge-mcp/drawbridge/bridge/exchange"
 	"github.com/drawbridge-mcp/drawbridge/bridge/hop"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
@@ -64,7 +65,7 @@ const sandboxed = "sandboxed"
 // mayAsk says whether the server may ask a stateless caller in a way that the caller's generation has no words for: it
 // is, or may turn out to be, of the stateful one, and the caller has something that may be asked.
 func (e *endpoint) mayAsk(c drawbridge.Caller) bool {
-	return canBeAsked(c) && !e.speaks(drawbridge.Modern)
+	return callers.CanBeAsked(c) && !e.speaks(drawbridge.Modern)
 }
 
 // declared gives what the server was last known to declare.
@@ -206,7 +207,7 @@ func (s *session) paramsOf(call drawbridge.Call) json.RawMessage {
 		h.Capabilities = wire.Apply(call.Caller.Capabilities, wire.Drop("tasks")) // of the stateful generation alone
 		fallthrough
 	default:
-		h.Level = s.e.pool.levelOf(call.Caller.Session)
+		h.Level = s.e.pool.callers.Level(call.Caller.Session)
 	}
 	return hop.ToModern(call.Params, h)
 }
