@@ -16,7 +16,7 @@ import (
 func (w *watcher) newEar() *ear.Ear {
 	s, e := w.s, w.e
 	o := ear.Options{
-		Listen: s.listen, Sort: answerOf, Handler: s,
+		Listen: s.listen, Handler: s,
 		Lists: slices.ContainsFunc([]string{"tools", "prompts", "resources"}, func(kind string) bool {
 			return wire.Declares(wire.Get(s.capabilities, kind), "listChanged")
 		}),
