@@ -118,5 +118,5 @@ func headers(pairs []config.Pair) http.Header {
 func (e *endpoint) marksFor(tool string) []wire.ParamMark {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.marks[tool]
+	return e.tools.Marks[tool]
 }
