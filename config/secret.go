@@ -84,7 +84,7 @@ func (s Server) Runs() string {
 // plainSecret says whether a value is a secret that is written out.
 func plainSecret(name, value string) bool {
 	switch {
-	case strings.Contains(value, "${") || value == "":
+	case strings.Contains(value, "${") || strings.Contains(value, "$(") || value == "":
 		return false
 	case secretValue.MatchString(value):
 		return true

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -138,7 +139,7 @@ func (a *app) listClients(asJSON bool) error {
 		case !s.Present:
 			word = "-"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", s.Client, s.Title, word, s.File)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", s.Client, s.Title, word, a.short(s.File))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -221,7 +222,7 @@ type planned struct {
 // carryOut shows a plan, and makes the change where that is wanted. Not to make it is exit code 1.
 func (a *app) carryOut(ctx context.Context, plan *config.Plan, o connecting, verb string) (done bool, err error) {
 	if !o.asJSON && !plan.Nothing() {
-		fmt.Fprintf(a.Out, "%s: %s\n", plan.Client.Title, plan.Path)
+		fmt.Fprintf(a.Out, "%s: %s\n", plan.Client.Title, a.short(plan.Path))
 		for _, change := range plan.Changes {
 			fmt.Fprintf(a.Out, "  %s\n", change)
 		}
@@ -230,7 +231,7 @@ func (a *app) carryOut(ctx context.Context, plan *config.Plan, o connecting, ver
 	done = o.yes || plan.Nothing()
 	asked := !done && !o.asJSON && a.asks()
 	if asked {
-		done = a.agrees(ctx, "Change "+plan.Path+"?")
+		done = a.agrees(ctx, "Change "+a.short(plan.Path)+"?")
 	}
 	if done {
 		if err := plan.Apply(); err != nil {
@@ -322,6 +323,9 @@ func (a *app) replaceable(id string, set config.Set) ([]string, error) {
 	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(kept, name) }), nil
 }
 
+// firstListing is how long servers have to be listed for the first time: npm may have to fetch them.
+const firstListing = time.Minute
+
 // listNewcomers lists the servers that were never listed, once: a client offers only what the first list has.
 func (a *app) listNewcomers(ctx context.Context, client string) {
 	rows, set, err := a.statuses(ctx)
@@ -337,7 +341,9 @@ func (a *app) listNewcomers(ctx context.Context, client string) {
 	}
 	fmt.Fprintf(a.Err, "listing %s once, so that the first turn of %s has the tools…\n", count(len(fresh), "server"), client)
 	err = a.withDeck(ctx, func(ctx context.Context, g *gateway.Gateway) error {
-		a.awaitNew(ctx, g)
+		wait, cancel := context.WithTimeout(ctx, firstListing)
+		defer cancel()
+		a.whileShown(wait, g, func() { g.AwaitNew(wait) })
 		for _, s := range g.Status() {
 			if slices.ContainsFunc(fresh, func(r drawbridge.Status) bool { return r.Source == s.Source }) {
 				a.sayListed(s)

@@ -64,19 +64,19 @@ func (a *app) doctor(ctx context.Context, probe, asJSON bool) error {
 		if err := a.examine(ctx, c, set, probe); err != nil {
 			return err
 		}
+		a.checkHub(c)
 	}
-	a.checkHub(c)
 	a.checkClients(c)
 	c.OK = len(c.Problems) == 0
-	if asJSON {
-		err = printJSON(a.Out, c)
-	} else {
+	if !asJSON {
 		a.printCheckup(c)
+	} else if err := printJSON(a.Out, c); err != nil {
+		return err
 	}
-	if err == nil && !c.OK {
-		err = errQuiet
+	if !c.OK {
+		return errQuiet
 	}
-	return err
+	return nil
 }
 
 // findingOf is an error as a finding: the fault's next step is the fix.
@@ -217,6 +217,7 @@ func (a *app) checkHub(c *checkup) {
 // checkClients looks at what the clients' entries start.
 func (a *app) checkClients(c *checkup) {
 	c.Clients = a.clientStates()
+	var others []string
 	for _, s := range c.Clients {
 		f := doctor.Finding{About: s.Title, Source: s.File, Fix: "drawbridge connect " + s.Client}
 		switch {
@@ -225,11 +226,13 @@ func (a *app) checkClients(c *checkup) {
 			c.Note(f)
 		case !s.Present:
 		case !s.Connected:
-			f.Text = "it is not connected"
-			c.Note(f)
+			others = append(others, s.Client)
 		default:
 			a.checkEntry(c, s, f)
 		}
+	}
+	if len(others) > 0 {
+		c.Note(doctor.Finding{About: "clients", Text: "not connected: " + strings.Join(others, ", "), Fix: "drawbridge connect CLIENT"})
 	}
 }
 
@@ -249,11 +252,11 @@ func (a *app) printCheckup(c *checkup) {
 	for _, s := range c.Servers {
 		fmt.Fprintf(a.Out, "server %q runs %s\n", s.Name, s.Runs)
 		if s.Program != "" {
-			fmt.Fprintf(a.Out, "  program %s, in %s, with the variables %s\n", s.Program, s.Dir, strings.Join(s.Env, " "))
+			fmt.Fprintf(a.Out, "  program %s, in %s, with the variables %s\n", a.short(s.Program), a.short(s.Dir), strings.Join(s.Env, " "))
 		}
 	}
 	if c.Store != "" {
-		fmt.Fprintf(a.Out, "the store is %s\n", c.Store)
+		fmt.Fprintf(a.Out, "the store is %s\n", a.short(c.Store))
 	}
 	if c.Hub != 0 {
 		fmt.Fprintf(a.Out, "the hub is process %d (drawbridge ps)\n", c.Hub)
@@ -279,7 +282,7 @@ func (a *app) printCheckup(c *checkup) {
 func (a *app) printFinding(mark string, f doctor.Finding) {
 	where := ""
 	if f.Source != "" {
-		where = " (" + f.Source + ")"
+		where = " (" + a.short(f.Source) + ")"
 	}
 	fmt.Fprintf(a.Out, "%s %s%s: %s\n", mark, f.About, where, f.Text)
 	if f.Fix != "" {

@@ -101,7 +101,7 @@ func (a *app) doImport(ctx context.Context, o importing) error {
 	take := fresh > 0 && !o.dryRun && o.yes
 	asked := fresh > 0 && !o.dryRun && !o.yes && !o.asJSON && a.asks()
 	if asked {
-		take = a.agrees(ctx, fmt.Sprintf("Take over %s into %s?", count(fresh, "server"), file))
+		take = a.agrees(ctx, fmt.Sprintf("Take over %s into %s?", count(fresh, "server"), a.short(file)))
 	}
 	if take {
 		if found.Taken, err = config.TakeOver(file, scanned.Rows); err != nil {
@@ -156,7 +156,7 @@ func (a *app) printFound(found imported) error {
 	for _, f := range found.Servers {
 		lines := slices.Clone(f.Notes)
 		if f.Status != config.Same && f.Reason != "" {
-			lines = append([]string{f.Reason}, lines...)
+			lines = append([]string{strings.TrimPrefix(f.Reason, fmt.Sprintf("Server %q: ", f.Name))}, lines...)
 		}
 		if f.Status == config.New && len(f.Secrets) > 0 {
 			lines = append(lines, plainly(f.Secrets))
@@ -164,7 +164,7 @@ func (a *app) printFound(found imported) error {
 		if f.Status == config.Same || len(lines) == 0 {
 			continue
 		}
-		fmt.Fprintf(a.Out, "\n%s of %s (%s), %s:\n", f.Name, f.From, f.Source, f.Status)
+		fmt.Fprintf(a.Out, "\n%s of %s (%s), %s:\n", f.Name, f.From, a.short(f.Source), f.Status)
 		for _, line := range lines {
 			fmt.Fprintf(a.Out, "  %s\n", line)
 		}
@@ -186,10 +186,10 @@ func (a *app) sayImported(found imported, fresh int, o importing) {
 	case fresh == 0:
 		fmt.Fprintln(a.Out, "nothing is new: nothing was changed")
 	case len(found.Taken) > 0:
-		fmt.Fprintf(a.Out, "✓ %s taken over into %s\n", count(len(found.Taken), "server"), found.File)
+		fmt.Fprintf(a.Out, "✓ %s taken over into %s\n", count(len(found.Taken), "server"), a.short(found.File))
 		fmt.Fprintln(a.Out, "next: drawbridge connect CLIENT")
 	case o.dryRun || !a.asks():
-		fmt.Fprintf(a.Out, "%s new, and nothing was changed: drawbridge import --yes takes over what is new\n", count(fresh, "server"))
+		fmt.Fprintf(a.Out, "%s would be taken over; nothing was changed (drawbridge import --yes does it)\n", count(fresh, "server"))
 	default:
 		fmt.Fprintln(a.Out, "nothing was changed")
 	}

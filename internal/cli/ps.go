@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -40,7 +39,7 @@ their definitions cost a model that is given all of them.`,
 			case asJSON:
 				return printJSON(a.Out, state)
 			}
-			return printState(a.Out, state)
+			return a.printState(state)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON; null where no hub runs")
@@ -50,14 +49,15 @@ their definitions cost a model that is given all of them.`,
 // noHub says why there is nothing to see.
 const noHub = "no hub runs: the first client that starts \"drawbridge serve\" starts it"
 
-func printState(w io.Writer, s hub.State) error {
+func (a *app) printState(s hub.State) error {
+	w := a.Out
 	fmt.Fprintf(w, "hub: process %d, since %s (%s), %s\n", s.PID, localTime(s.Since), since(s.Since), size(s.Memory))
 	if len(s.Clients) > 0 {
 		fmt.Fprintln(w)
 		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(tw, "CLIENT\tPID\tDOOR\tSINCE\tMEMORY\tDIRECTORY")
 		for _, c := range s.Clients {
-			fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%s\t%s\n", known(c.Host), c.PID, c.Door, since(c.Since), size(c.Memory), c.Dir)
+			fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%s\t%s\n", known(c.Host), c.PID, c.Door, since(c.Since), size(c.Memory), a.short(c.Dir))
 		}
 		if err := tw.Flush(); err != nil {
 			return err
@@ -71,7 +71,7 @@ func printState(w io.Writer, s hub.State) error {
 	fmt.Fprintln(tw, "SERVER\tPHASE\tPIDS\tMEMORY\tTOKENS\tCLIENTS\tSOURCE")
 	for _, one := range s.Servers {
 		pids := strings.Trim(fmt.Sprint(one.PIDs), "[]")
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", one.Server, one.Phase, known(pids), size(one.Memory), one.Tokens, one.Clients, one.Source)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", one.Server, one.Phase, known(pids), size(one.Memory), one.Tokens, one.Clients, a.short(one.Source))
 	}
 	return tw.Flush()
 }

@@ -171,7 +171,8 @@ func (r *Report) process(p Patient, s config.Server, shown *Server) bool {
 		r.Problem(about(s, s.Cwd+" is not a directory", `change "cwd"`))
 		return false
 	case err != nil:
-		r.Problem(about(s, "its program cannot be started: "+strings.TrimPrefix(err.Error(), "start "), "install it, write its absolute path, or give the row a PATH in \"env\""))
+		why := strings.TrimSuffix(strings.TrimPrefix(err.Error(), "start "), ": "+fs.ErrNotExist.Error())
+		r.Problem(about(s, "its program cannot be started: "+why, "install it, write its absolute path, or give the row a PATH in \"env\""))
 		return false
 	}
 	return true
