@@ -71,6 +71,9 @@ func (s Server) Runs() string {
 		shown, _ := hideURL(address)
 		return doc.Printable(shown)
 	}
+	if member("command").Text == "" {
+		return ""
+	}
 	args, _ := hideArgs(texts(member("args")))
 	words := append([]string{member("command").Text}, args...)
 	for i, word := range words {
