@@ -189,6 +189,9 @@ func (a *app) connect(ctx context.Context, id string, o connecting) error {
 	if passing(entry.Command) {
 		fmt.Fprintf(a.Err, "%s will not stay: it was made by \"go run\" (build and install Drawbridge, and connect with that)\n", entry.Command)
 	}
+	if len(set.Servers) == 0 {
+		fmt.Fprintln(a.Err, "no servers are configured yet: drawbridge import takes over those that you have")
+	}
 	done, err := a.carryOut(ctx, plan, o, "connect")
 	if err == nil && done && !o.noList {
 		a.listNewcomers(ctx, plan.Client.Title)

@@ -70,7 +70,7 @@ type Patient struct {
 	Rejected func(config.Server) bool
 	// Environ is the environment that servers get theirs from, as "name=value".
 	Environ []string
-	// Tip is the next thing to try after a fault; it may be empty.
+	// Tip gives the next thing to try after a fault, or nothing; nil gives nothing.
 	Tip func(fault string) string
 }
 
@@ -141,7 +141,11 @@ func (r *Report) server(p Patient, s config.Server, last drawbridge.Status) {
 	r.Servers = append(r.Servers, shown)
 	r.values(s)
 	if startable && last.Phase == drawbridge.Faulted && last.Fault != "" {
-		r.Fault(s, last.Fault, p.Tip(last.Fault))
+		tip := ""
+		if p.Tip != nil {
+			tip = p.Tip(last.Fault)
+		}
+		r.Fault(s, last.Fault, tip)
 	}
 }
 
