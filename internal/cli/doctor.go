@@ -170,7 +170,12 @@ func (a *app) probe(ctx context.Context, c *checkup) error {
 	if err != nil {
 		return err
 	}
+	said := map[string][]string{}
+	for _, s := range g.Status() {
+		said[s.Source] = s.Notes
+	}
 	for _, s := range g.Config().Servers {
+		c.Said(s, said[s.Origin.String()])
 		if fault := faults[s.ID]; fault != nil && s.Phase == drawbridge.Idle && !c.startless(s) {
 			c.Fault(s, fault.Error(), testTip(fault))
 		}

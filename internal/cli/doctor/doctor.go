@@ -140,6 +140,7 @@ func (r *Report) server(p Patient, s config.Server, last drawbridge.Status) {
 	startable := s.Command == "" || r.process(p, s, &shown)
 	r.Servers = append(r.Servers, shown)
 	r.values(s)
+	r.Said(s, last.Notes)
 	if startable && last.Phase == drawbridge.Faulted && last.Fault != "" {
 		tip := ""
 		if p.Tip != nil {
@@ -155,6 +156,20 @@ func (r *Report) Fault(s config.Server, fault, tip string) {
 		tip = fmt.Sprintf("see what it says: drawbridge mcp test %s", s.ID)
 	}
 	r.Problem(about(s, "it did not work when it was last started: "+fault, tip))
+}
+
+// Said adds what a server's status notes. A value that was left out, since its command gave none, is a problem: what the
+// server does without it is nobody's wish.
+func (r *Report) Said(s config.Server, notes []string) {
+	for _, text := range notes {
+		f := about(s, text, "")
+		if !strings.Contains(text, " is left out: ") {
+			r.Note(f)
+			continue
+		}
+		f.Fix = "run the command in a shell: it must print the value within ten seconds"
+		r.Problem(f)
+	}
 }
 
 // process looks at what a stdio server would be started as, and says whether it can be.
@@ -174,7 +189,7 @@ func (r *Report) process(p Patient, s config.Server, shown *Server) bool {
 	case s.Cwd != "" && !info.IsDir():
 		r.Problem(about(s, s.Cwd+" is not a directory", `change "cwd"`))
 		return false
-	case err != nil:
+	case err != nil && !slices.Contains(s.Commands, "env PATH"): // else nobody knows before it runs
 		why := strings.TrimSuffix(strings.TrimPrefix(err.Error(), "start "), ": "+fs.ErrNotExist.Error())
 		r.Problem(about(s, "its program cannot be started: "+why, "install it, write its absolute path, or give the row a PATH in \"env\""))
 		return false

@@ -66,10 +66,11 @@ func TestWhatRunsAndHowItWent(t *testing.T) {
 		"all": {"command": "sh", "env_isolation": false, "env": {"MODE": "x"}},
 		"few": {"command": "sh", "env": {"PATH": "/nowhere"}},
 		"web": {"url": "https://me:s3cret@h.example.com/mcp"}}}`)
+	said := []string{"env TOKEN is left out: the command ended with 1", "a card is hidden"}
 	fault := drawbridge.Status{Phase: drawbridge.Faulted, Fault: "it broke"}
 	r := doctor.NewReport()
 	r.Examine(doctor.Patient{
-		Set: set, Statuses: []drawbridge.Status{fault, fault, {Phase: drawbridge.Idle, Fault: "it was long ago"}},
+		Set: set, Statuses: []drawbridge.Status{fault, fault, {Phase: drawbridge.Idle, Fault: "it was long ago", Notes: said}},
 		Environ: []string{"PATH=/bin", "HOME=" + home, "OTHER=y", "DRAWBRIDGE_TOKEN=z"}, Tip: func(string) string { return "mend it" },
 	})
 	file := home + "/.config/drawbridge/mcp.json"
@@ -78,9 +79,14 @@ func TestWhatRunsAndHowItWent(t *testing.T) {
 			{About: `server "all"`, Source: file + ":2", Text: "it did not work when it was last started: it broke", Fix: "mend it"},
 			{About: `server "few"`, Source: file + ":3", Text: `its program cannot be started: sh: command not found in PATH "/nowhere"`,
 				Fix: `install it, write its absolute path, or give the row a PATH in "env"`},
+			{About: `server "web"`, Source: file + ":4", Text: "env TOKEN is left out: the command ended with 1",
+				Fix: "run the command in a shell: it must print the value within ten seconds"},
 		},
-		Notes: []doctor.Finding{{About: `server "web"`, Source: file + ":4", Text: "in plain text, and it looks like a secret: url password",
-			Fix: "write ${NAME} for a variable, or !COMMAND"}},
+		Notes: []doctor.Finding{
+			{About: `server "web"`, Source: file + ":4", Text: "in plain text, and it looks like a secret: url password",
+				Fix: "write ${NAME} for a variable, or !COMMAND"},
+			{About: `server "web"`, Source: file + ":4", Text: "a card is hidden"},
+		},
 		Servers: []doctor.Server{
 			{Name: "all", Transport: "stdio", Runs: "sh", Program: "/bin/sh", Dir: home,
 				Env: []string{"DRAWBRIDGE_MOUNTED", "HOME", "MODE", "OTHER", "PATH"}, Source: file + ":2"},
