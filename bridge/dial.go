@@ -74,6 +74,16 @@ func (s *session) dialStdio(ctx context.Context) error {
 	return nil
 }
 
+// Child says what the server of a stdio row would be started as, without starting it: the program's path, and its whole
+// environment as "name=value", made of ours and the row's. Inherit is Options.InheritEnv. The error says why there is no
+// such program.
+func Child(row config.Server, ours []string, inherit bool) (program string, env []string, err error) {
+	p := Pool{o: Options{InheritEnv: inherit}}
+	env = process.Environ(ours, environ(row.Env), p.inheritsEnv(row))
+	program, err = process.Find(row.Command, row.Cwd, env)
+	return program, env, err
+}
+
 func environ(pairs []config.Pair) []string {
 	env := make([]string, 0, len(pairs))
 	for _, p := range pairs {

@@ -247,11 +247,7 @@ func testable(set config.Set, id drawbridge.ServerID) error {
 	s, ok := set.Lookup(id)
 	switch {
 	case !ok:
-		text := fmt.Sprintf("Server %q not found.", id)
-		if len(set.Servers) > 0 {
-			text += " Configured: " + names(serverNames(set), 12) + "."
-		}
-		return usageError{errors.New(text)}
+		return notConfigured(set, id)
 	case s.Phase == drawbridge.Idle:
 		return nil
 	case s.Phase == drawbridge.Disabled:
