@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
 	"sync"
 	"time"
 
@@ -52,7 +51,8 @@ func (l *line) writeAll(messages [][]byte) {
 	}
 }
 
-// A client is one MCP client on a pair of pipes, whose conversation goes on when the hub behind it changes.
+// A client is one MCP client on a pair of pipes, whose conversation goes on when the hub behind it changes. All that either
+// side says passes through it: what can be lent is served by a lender.
 type client struct {
 	// sending is held by whoever writes to the hub, so that what the client says stays in order; writing by whoever writes
 	// to the client. mu is held for moments only: a hub that waits for us to read must not keep us from reading.
@@ -67,9 +67,6 @@ type client struct {
 	moving, leaving bool
 	held            [][]byte
 	eof, lastTry    bool
-	// ring has what the hub said by itself, and is lent to it as a file; nil where nothing is lent.
-	ring     *ring
-	ringFile *os.File
 }
 
 func newClient(out io.Writer) *client {
@@ -85,23 +82,8 @@ var errClientGone = errors.New("the client is gone")
 func (c *client) hello(said hello) hello {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	said.Lends, said.Turn = c.ring != nil, c.talk.next()
+	said.Turn = c.talk.next()
 	return said
-}
-
-// lender makes what is lent to hubs, where the output can be.
-func (c *client) lender() {
-	if _, ok := c.out.(*os.File); ok {
-		c.ring, c.ringFile, _ = newRing() // without one, all that the hub says passes through us
-	}
-}
-
-// lend lends the hub the client's output.
-func (c *client) lend(l *line) error {
-	if c.ring == nil {
-		return nil
-	}
-	return errors.Join(sendFile(l.conn, c.out.(*os.File)), sendFile(l.conn, c.ringFile))
 }
 
 // serve passes messages between the client and the hubs that attach gives, until the input or ctx ends. The error is
@@ -177,7 +159,6 @@ func (c *client) forward(text []byte) {
 		return
 	}
 	hub := c.hub
-	c.talk.catchUp(c.ring)
 	text = c.talk.said(text)
 	c.mu.Unlock()
 	if text != nil {
@@ -198,9 +179,6 @@ func asks(text []byte) bool {
 // client that is gone.
 func (c *client) attached(hub *line) error {
 	defer hub.conn.Close()
-	if c.lend(hub) != nil {
-		return nil // it is gone again
-	}
 	if err := c.greet(hub); err != nil {
 		return err
 	}
@@ -270,18 +248,10 @@ func (c *client) resume(hub *line) (r resumption) {
 	moved := c.moving
 	c.hub, c.moving, c.leaving = hub, false, false
 	r.first, r.settled = c.talk.rest()
-	c.talk.catchUp(c.ring)
-	if c.talk.cut {
-		r.told = append(r.told, []byte{'\n'}) // what was cut off is no message, and the next one is not to be part of it
-	}
-	if c.talk.unsure != nil {
-		r.told = append(r.told, c.talk.unsure)
-	}
-	c.talk.cut, c.talk.unsure = false, nil
 	if c.talk.count > 0 {
 		repeat, lost, cancelled := c.talk.moved()
 		r.then = repeat
-		r.told = append(append(r.told, cancelled...), answers(lost)...)
+		r.told = append(cancelled, answers(lost)...)
 	}
 	if moved && c.talk.initialized != nil {
 		r.told = append(r.told, listsChanged()...)
@@ -327,15 +297,10 @@ func (c *client) pass(text []byte) error {
 func (c *client) hear(text []byte) []byte {
 	if bytes.Contains(text, []byte(notePrefix)) {
 		switch m, _ := wire.Parse(text); m.Method {
-		case notePassed:
-			c.talk.passed(m.Params)
-			c.moveOn()
-			return nil
 		case noteMove:
 			c.moving = true
-			c.talk.catchUp(c.ring)
 			c.moveOn()
-			time.AfterFunc(moveTime, c.hurry(c.hub))
+			time.AfterFunc(moveTime, hurry(c.hub))
 			return nil
 		case noteBye:
 			c.leaving = true
@@ -365,7 +330,7 @@ func (c *client) moveOn() {
 }
 
 // hurry ends a move that takes too long.
-func (c *client) hurry(hub *line) func() {
+func hurry(hub *line) func() {
 	return func() {
 		if hub != nil {
 			_ = hub.conn.Close()
@@ -391,7 +356,6 @@ func (c *client) detach() (over bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hub = nil
-	c.talk.catchUp(c.ring)
 	over = c.eof && len(c.held) == 0 && (c.lastTry || c.talk.busy() == 0)
 	c.lastTry = c.eof
 	return over
@@ -401,7 +365,6 @@ func (c *client) detach() (over bool) {
 func (c *client) lose() [][]byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.talk.catchUp(c.ring)
 	for _, text := range c.held {
 		c.talk.said(text)
 	}
@@ -419,9 +382,6 @@ func (c *client) close() {
 	defer c.mu.Unlock()
 	c.eof = true
 	c.room.Broadcast()
-	if c.ringFile != nil {
-		_ = c.ringFile.Close()
-	}
 }
 
 // waitFor waits for a group, but for no longer than that: a read of a terminal cannot always be interrupted, and the

@@ -5,6 +5,7 @@ package hub
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -72,56 +73,92 @@ func FuzzHeads(f *testing.F) {
 	})
 }
 
-// FuzzRing puts notes in and takes them out.
-func FuzzRing(f *testing.F) {
-	f.Add([]byte{1, 2, 200, 3, 0, 255}, uint16(7))
-	f.Fuzz(func(t *testing.T, sizes []byte, start uint16) {
-		r, file, err := newRing()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer file.Close()
-		defer r.close()
-		r.written.Store(uint64(start))
-		r.read.Store(uint64(start))
+// FuzzSlate puts notes in and takes them out.
+func FuzzSlate(f *testing.F) {
+	f.Add([]byte{1, 2, 200, 3, 0, 255}, uint32(7))
+	f.Fuzz(func(t *testing.T, sizes []byte, start uint32) {
+		s := testSlate(t)
+		s.written.Store(uint64(start))
+		s.read.Store(uint64(start))
 		type note struct {
 			Kind byte
 			Text string
 		}
 		var put, got []note
 		for i, size := range sizes {
-			text := bytes.Repeat([]byte{byte(i)}, int(size)*16)
-			if r.put(byte(i), text) {
+			text := bytes.Repeat([]byte{byte(i)}, int(size)*256)
+			if ok, _ := s.put(byte(i), text); ok {
 				put = append(put, note{byte(i), string(text)})
 			}
 			if size%5 == 0 {
-				r.drain(func(kind byte, text []byte) { got = append(got, note{kind, string(text)}) })
+				s.drain(func(kind byte, text []byte) { got = append(got, note{kind, string(text)}) })
 			}
 		}
-		r.drain(func(kind byte, text []byte) { got = append(got, note{kind, string(text)}) })
+		s.drain(func(kind byte, text []byte) { got = append(got, note{kind, string(text)}) })
 		if diff := cmp.Diff(put, got); diff != "" {
 			t.Error(diff)
 		}
 	})
 }
 
-func TestARingWithoutRoomSaysSo(t *testing.T) {
-	r, file, err := newRing()
+// FuzzInbox reads input in pieces, takes some lines, and stops: what was taken and the rest are the input, also where the last
+// piece was not counted.
+func FuzzInbox(f *testing.F) {
+	f.Add([]byte("{\"a\":1}\n{}\n[1"), []byte{3, 9, 2}, uint32(inboxSize-4), true)
+	f.Fuzz(func(t *testing.T, input, pieces []byte, start uint32, uncounted bool) {
+		if len(input) > inboxSize || bytes.IndexByte(input, 0) >= 0 {
+			return
+		}
+		s := testSlate(t)
+		s.come.Store(uint64(start))
+		s.gone.Store(uint64(start))
+		var taken []byte
+		in := bytes.NewReader(input)
+		for _, n := range pieces {
+			_ = s.fill(io.LimitReader(in, int64(n)))
+			if line, ok := s.line(); ok && n%2 == 0 {
+				taken = append(taken, line...)
+				s.take(len(line))
+			}
+		}
+		if uncounted {
+			come := s.come.Load()
+			_ = s.fill(in)
+			s.come.Store(come)
+		}
+		got := append(taken, s.rest(0)...)
+		if want := input[:len(input)-in.Len()]; !bytes.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+func testSlate(t *testing.T) *slate {
+	t.Helper()
+	s, file, err := newSlate()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
-	defer r.close()
+	t.Cleanup(func() {
+		s.close()
+		_ = file.Close()
+	})
+	return s
+}
+
+func TestASlateWithoutRoomSaysSo(t *testing.T) {
+	s := testSlate(t)
 	n := 0
-	for r.put(ringAnswered, []byte("12345")) {
-		n++
+	for ok := true; ok; n++ {
+		ok, _ = s.put(noteAnswered, []byte("12345"))
 	}
-	if want := (ringSize - ringHead) / 8; n != want {
-		t.Errorf("%d notes fit, want %d", n, want)
+	if want := ringSize/10 + 1; n != want {
+		t.Errorf("the note number %d did not fit, want %d", n, want)
 	}
-	r.drain(func(byte, []byte) { n-- })
-	if n != 0 || !r.put(ringAnswered, []byte("1")) {
-		t.Errorf("%d notes were lost", n)
+	n--
+	s.drain(func(byte, []byte) { n-- })
+	if ok, full := s.put(noteAnswered, []byte("1")); n != 0 || !ok || full {
+		t.Errorf("%d notes were lost; then %v, %v", n, ok, full)
 	}
 }
 

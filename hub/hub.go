@@ -214,7 +214,9 @@ func (h *hub) serveShim(ctx context.Context, said hello, l *line) error {
 	if !said.Lends {
 		return g.tenant.g.Server().ServeStdio(ctx, v, v)
 	}
-	lent, err := borrow(v, said.Turn)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lent, err := borrow(v, l, said.Turn, cancel)
 	if err != nil {
 		return err
 	}

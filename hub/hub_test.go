@@ -344,3 +344,45 @@ func TestTwoHubsNeverRunOnOneStore(t *testing.T) {
 		hosts = slices.Delete(hosts, i, i+1)
 	}
 }
+
+// TestEveryRequestIsAnswered kills one hub after another under a client that never stops asking, with small messages and with
+// large ones: each request has an answer, which is the right one or says that nobody knows.
+func TestEveryRequestIsAnswered(t *testing.T) {
+	h := newHouse(t, "everything-legacy")
+	var hubs []*host
+	for range 4 {
+		hubs = append(hubs, h.open().initialize(`{}`))
+	}
+	x := h.open().initialize(`{}`)
+	x.call("everything-legacy__echo", `{"text":"warm"}`)
+	x.cut = len(hubs)
+	type sent struct {
+		text string
+		c    <-chan wire.Message
+	}
+	asked := make(chan sent, 4096)
+	go func() {
+		defer close(asked)
+		for i := range 1200 {
+			text := fmt.Sprintf("%d ", i) + strings.Repeat("x", []int{10, 100, 6000, 90_000}[i%4])
+			asked <- sent{text, x.ask("tools/call", fmt.Sprintf(`{"name":"everything-legacy__echo","arguments":{"text":%q}}`, text))}
+			if i%300 == 299 {
+				hubs[i/300].kill()
+			}
+		}
+	}()
+	unknown, away := 0, 0
+	for one := range asked {
+		switch got := textOf(x.await(one.c)); {
+		case strings.Contains(got, "may have taken effect"):
+			unknown++
+		case strings.Contains(got, "retry"):
+			if away++; away == 1 {
+				t.Log(got)
+			}
+		case got != one.text:
+			t.Errorf("got %.60q, want %.60q", got, one.text)
+		}
+	}
+	t.Logf("of 1200 calls %d were in the hands of a hub that died, and %d were not made", unknown, away)
+}

@@ -2,91 +2,278 @@ package hub
 
 import (
 	"bytes"
+	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"io"
+	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
-// A shim lends the hub its client's output, where the system can pass it on: what the hub says then takes one way less.
-// What the client says goes through the shim all the same, so that nothing of it is lost when the hub dies; and the hub notes
-// for the shim, in memory that both have, what it has said.
+// A shim lends the hub its client's input and output, where the system can pass them on: then the hub serves the client as it
+// does its own, and the shim only waits. All that the shim must know to go on with the conversation at another hub is on a
+// slate that both have.
 
-// What the hub notes in a ring: that it answers a request, that it makes one of its own, the small lines that it is about to
-// say, that it begins something that may be cut off in the middle, and that it has said what it was about to. A hub that dies
-// in between may have said it or not: small lines are then said again as they are, and what is cut off is answered otherwise.
+// The notes on a slate. A line that the client said has the place behind it in the input before it. Of what the hub says it
+// notes which requests are answered, which it makes itself, the small lines that it is about to say, that it begins something
+// that may be cut off in the middle, and that it has said what it was about to. A hub that dies in between may have said it
+// or not: small lines are then said again as they are, and what is cut off is answered otherwise.
 const (
-	ringAnswered = 'a'
-	ringAsked    = 'q'
-	ringSaying   = 's'
-	ringBegan    = 'b'
-	ringEnded    = 'e'
+	noteSaid     = 'c'
+	noteRequest  = 'C' // a request too large to note: what is needed to answer it
+	noteEOF      = 'z'
+	noteAnswered = 'a'
+	noteAsked    = 'q'
+	noteSaying   = 's'
+	noteBegan    = 'b'
+	noteEnded    = 'e'
 )
 
-// notePassed tells the shim the same where it waits for that, or the ring has no room: the ids of answers and of the hub's
-// own requests.
-const notePassed = notePrefix + "passed"
+// What hub and shim say to each other beside the slate.
+const (
+	// noteGo has the hub begin to read the client's input, behind what is in the params: what another hub had read of it.
+	noteGo = notePrefix + "go"
+	// noteLook has the shim read the slate: it is filling up, or the shim waits for what is on it.
+	noteLook = notePrefix + "look"
+)
 
 // atOnce is how many bytes a pipe takes as a whole (PIPE_BUF on Linux).
 const atOnce = 4096
 
-// A lent writes to a client whose shim lent its output.
+// A lent reads and writes for a client whose shim lent its input and output.
 type lent struct {
 	*voice
-	out  *output
-	ring *ring
+	line  *line
+	in    *input
+	out   *output
+	slate *slate
 	// known gives the ids that the client knows our requests by.
 	known *talk
-	// leaving says that what comes now is for nobody; moving that the end of what the shim says is the beginning of that.
+	// leaving says that what comes now is for nobody, moving that the client is to go elsewhere once its requests are answered.
 	leaving, moving atomic.Bool
+	// over is closed when the shim is gone, or wants no more; end ends the conversation in the first case.
+	over chan struct{}
+	end  context.CancelFunc
+	work sync.WaitGroup // whoever attends to the shim
+	// looked is when the shim was last asked to look, in Unix nanoseconds.
+	looked atomic.Int64
 
-	mu sync.Mutex
+	// What follows is the reader's: whether it reads the client's input yet, what it has of it and has not given on, and a line
+	// that the inbox does not hold.
+	going   bool
+	pending []byte
+	large   []byte
+
+	reading, writing sync.Mutex // are held by who does that
 }
 
-// borrow takes what a shim lends: its client's output, and a ring.
-func borrow(v *voice, turn int) (*lent, error) {
-	f, err := receiveFile(v.conn)
-	if err != nil {
+// borrow takes what a shim lends: its client's input and output, and a slate.
+func borrow(v *voice, l *line, turn int, end context.CancelFunc) (*lent, error) {
+	var files [3]*os.File
+	for i := range files {
+		f, err := receiveFile(v.conn)
+		if err != nil {
+			closeAll(files[:])
+			return nil, err
+		}
+		files[i] = f
+	}
+	s, err := openSlate(files[2])
+	if err := errors.Join(err, files[2].Close()); err != nil {
+		closeAll(files[:2])
 		return nil, err
 	}
-	memory, err := receiveFile(v.conn)
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
+	lent := &lent{
+		voice: v, line: l, in: newInput(files[0]), out: newOutput(files[1]), slate: s, known: newTalk(),
+		over: make(chan struct{}), end: end,
 	}
-	r, err := openRing(memory)
-	if err := errors.Join(err, memory.Close()); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	l := &lent{voice: v, out: newOutput(f), ring: r, known: newTalk()}
-	l.known.turn = turn
-	return l, nil
+	lent.known.turn = turn
+	return lent, nil
 }
 
-// giveBack ends the lending, when nothing is written any more.
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+// giveBack ends the lending. It waits for whoever reads or writes: what is lent is theirs until then.
 func (l *lent) giveBack() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.leaving.Store(true)
+	_ = l.Close()
+	l.work.Wait()
+	l.reading.Lock()
+	defer l.reading.Unlock()
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	_ = l.in.close()
 	_ = l.out.close()
-	l.ring.close()
+	l.slate.close()
 }
 
-// Read reads what the client said, from the shim.
-func (l *lent) Read(p []byte) (int, error) {
-	n, err := l.voice.Read(p)
-	if err != nil && l.moving.Load() {
+// attend waits for the end of what the shim says, and has the reader end with it.
+func (l *lent) attend() {
+	_, _ = l.line.in.Next() // it says nothing after noteGo
+	if l.moving.Load() {
 		l.leaving.Store(true)
+	} else {
+		l.end()
 	}
-	return n, err
+	close(l.over)
+	l.in.stop()
 }
 
-// Write says whole lines to the client, and tells the shim of it.
+// Read reads what the shim says, and after noteGo what the client does, a line at a time.
+func (l *lent) Read(p []byte) (int, error) {
+	l.reading.Lock()
+	defer l.reading.Unlock()
+	for len(l.pending) == 0 {
+		next := l.next
+		switch {
+		case !l.going:
+			next = l.begin
+		case l.slate.closed():
+			return 0, io.EOF
+		}
+		if err := next(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, l.pending)
+	l.pending = l.pending[n:]
+	return n, nil
+}
+
+// begin takes what the shim says before the client has the word.
+func (l *lent) begin() error {
+	text, err := l.line.in.Next()
+	if err != nil {
+		return err
+	}
+	m, err := wire.Parse(text)
+	if err != nil || m.Method != noteGo {
+		l.pending = append(text, '\n')
+		return nil
+	}
+	var rest []byte
+	if err := json.Unmarshal(m.Params, &rest); err != nil || !l.slate.load(rest) {
+		return errors.New("what another hub had read of the input is not understood")
+	}
+	l.going = true
+	l.work.Go(l.attend)
+	return nil
+}
+
+// next takes a line of the client's, or reads more of its input.
+func (l *lent) next() error {
+	text, ok := l.slate.line()
+	if ok {
+		return l.take(text)
+	}
+	err := l.slate.fill(l.in)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errInboxFull):
+		l.large = append(l.large, l.slate.rest(0)...)
+		l.slate.take(len(l.slate.rest(0)))
+		return nil
+	case isClosed(l.over) || !errors.Is(err, io.EOF):
+		return io.EOF
+	}
+	if text := l.slate.rest(0); len(text)+len(l.large) > 0 { // what the input's end cuts off counts as a line
+		return l.take(text)
+	}
+	l.put(noteEOF, nil)
+	return io.EOF
+}
+
+// take notes a line and gives it on. While the client is to move, the next request waits for the hub that comes.
+func (l *lent) take(text []byte) error {
+	if l.moving.Load() && asks(text) {
+		<-l.over
+		return io.EOF
+	}
+	whole := append(l.large, text...)
+	l.large = nil
+	l.noteLine(whole, l.slate.place()+uint64(len(text)))
+	l.slate.take(len(text))
+	if l.known.turn > 0 {
+		if m, err := wire.Parse(bytes.TrimSpace(whole)); err == nil && m.IsResponse() {
+			if whole = l.known.replied(m, whole); whole == nil {
+				return nil // it was for another hub
+			}
+		}
+	}
+	if !bytes.HasSuffix(whole, []byte("\n")) {
+		whole = append(whole, '\n')
+	}
+	l.pending = whole
+	return nil
+}
+
+// noteLine notes what the client said, up to a place in its input.
+func (l *lent) noteLine(text []byte, place uint64) {
+	at := binary.LittleEndian.AppendUint64(nil, place)
+	if text = bytes.TrimSpace(text); len(at)+len(text) <= noteMost {
+		l.put(noteSaid, append(at, text...))
+		return
+	}
+	if m, err := wire.Parse(text); err == nil && m.IsRequest() {
+		f := newFlight(m, nil)
+		short, _ := json.Marshal(largeRequest{f.id, f.method, f.name, f.modern}) // plain data always encodes
+		l.put(noteRequest, append(at, short...))
+	}
+}
+
+// A largeRequest is what is noted of a request that is too large to be noted as it is.
+type largeRequest struct {
+	ID     json.RawMessage
+	Method string
+	Name   string
+	Modern bool
+}
+
+// The waits for a shim that is to read its slate.
+const (
+	lookEvery = 10 * time.Millisecond
+	lookPause = 100 * time.Microsecond
+	lookTime  = 5 * time.Second
+)
+
+// put takes a note. Where the slate is full the shim is waited for, but not for ever: one that is stopped holds up nobody
+// but its own client.
+func (l *lent) put(kind byte, text []byte) {
+	ok, full := l.slate.put(kind, text)
+	if full {
+		l.askToLook()
+	}
+	for end := time.Now().Add(lookTime); !ok && !isClosed(l.over) && time.Now().Before(end); {
+		time.Sleep(lookPause)
+		ok, _ = l.slate.put(kind, text)
+	}
+}
+
+// askToLook asks the shim to read the slate, once in a while.
+func (l *lent) askToLook() {
+	now := time.Now().UnixNano()
+	if last := l.looked.Load(); now-last > int64(lookEvery) && l.looked.CompareAndSwap(last, now) {
+		l.voice.notice(noteLook)
+	}
+}
+
+// Write says whole lines to the client, and notes that.
 func (l *lent) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.leaving.Load() {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	if l.leaving.Load() || l.slate.closed() {
 		return len(p), nil
 	}
 	t := l.sort(p)
@@ -98,48 +285,40 @@ func (l *lent) Write(p []byte) (int, error) {
 	if len(t.said) == 0 {
 		return len(p), nil
 	}
-	if len(t.said) > atOnce {
-		l.ring.put(ringBegan, nil)
-		if _, err := l.out.Write(t.said); err != nil {
-			return 0, err
-		}
-		if err := l.note(t); err != nil {
-			return 0, err
-		}
+	large := len(t.said) > atOnce
+	if large {
+		l.put(noteBegan, nil)
 	} else {
-		if err := l.note(t); err != nil {
-			return 0, err
-		}
-		l.ring.put(ringSaying, t.said)
-		if _, err := l.out.Write(t.said); err != nil {
-			return 0, err
-		}
+		l.note(t)
+		l.put(noteSaying, t.said)
 	}
-	l.ring.put(ringEnded, nil)
+	if _, err := l.out.Write(t.said); err != nil {
+		return 0, err
+	}
+	if large {
+		l.note(t)
+	}
+	l.put(noteEnded, nil)
+	if l.moving.Load() {
+		l.voice.notice(noteLook)
+	}
 	return len(p), nil
 }
 
-// note has the shim know what is said.
-func (l *lent) note(t told) error {
-	noted := true
+// note notes which requests are answered and made.
+func (l *lent) note(t told) {
 	for _, id := range t.answered {
-		noted = noted && l.ring.put(ringAnswered, id)
+		l.put(noteAnswered, id)
 	}
 	for _, id := range t.asked {
-		noted = noted && l.ring.put(ringAsked, id)
+		l.put(noteAsked, id)
 	}
-	if noted && !l.moving.Load() { // else it waits to hear of it
-		return nil
-	}
-	params := appendIDs([]byte(`{"answered":`), t.answered)
-	params = append(appendIDs(append(params, `,"asked":`...), t.asked), '}')
-	_, err := l.voice.Write(append(wire.Message{Method: notePassed, Params: params}.Append(nil), '\n'))
-	return err
 }
 
 // Close ends the conversation. What is being written to the client is cut off if it does not take it.
 func (l *lent) Close() error {
 	l.out.cut()
+	l.in.stop()
 	return l.voice.Close()
 }
 
@@ -215,44 +394,11 @@ func idsOf(line []byte) (ids []json.RawMessage) {
 	return ids
 }
 
-func appendIDs(dst []byte, ids []json.RawMessage) []byte {
-	dst = append(dst, '[')
-	for i, id := range ids {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, id...)
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
-	return append(dst, ']')
-}
-
-// passed takes note of what the hub said to the client by itself.
-func (t *talk) passed(params json.RawMessage) {
-	for id := range wire.Elements(wire.Get(params, "answered")) {
-		delete(t.flights, string(id))
-	}
-	for own := range wire.Elements(wire.Get(params, "asked")) {
-		t.asked[string(t.known(own))] = own
-	}
-}
-
-// catchUp takes note of what is in the ring.
-func (t *talk) catchUp(r *ring) {
-	if r == nil {
-		return
-	}
-	r.drain(func(kind byte, text []byte) {
-		switch kind {
-		case ringAnswered:
-			delete(t.flights, string(text))
-		case ringAsked:
-			t.asked[string(t.known(text))] = text
-		case ringSaying:
-			t.unsure = text
-		case ringBegan:
-			t.cut = true
-		case ringEnded:
-			t.unsure, t.cut = nil, false
-		}
-	})
 }

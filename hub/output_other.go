@@ -7,7 +7,7 @@ import "os"
 // An output is a client's output that another process lent us, which this system does not know.
 type output struct{}
 
-// canLend says whether a shim can lend its output here.
+// canLend says whether a shim can lend its client's input and output here.
 const canLend = false
 
 func newOutput(*os.File) *output { return &output{} }
@@ -17,3 +17,14 @@ func (*output) Write([]byte) (int, error) { return 0, errNoFiles }
 func (*output) cut() {}
 
 func (*output) close() error { return nil }
+
+// An input is a client's input that another process lent us, which this system does not know.
+type input struct{}
+
+func newInput(*os.File) *input { return &input{} }
+
+func (*input) Read([]byte) (int, error) { return 0, errNoFiles }
+
+func (*input) stop() {}
+
+func (*input) close() error { return nil }

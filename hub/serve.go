@@ -62,10 +62,8 @@ func ServeStdio(ctx context.Context, o Options, in io.Reader, out io.Writer) err
 	if err != nil {
 		return err
 	}
-	c := newClient(out)
-	c.lender()
-	defer c.ring.close()
-	first, l, err := s.reach(ctx, c.hello(o.hello(wantAttach)))
+	complete, through := shimFor(in, out)
+	first, l, err := s.reach(ctx, complete(o.hello(wantAttach)))
 	switch {
 	case err != nil:
 		return err
@@ -74,15 +72,30 @@ func ServeStdio(ctx context.Context, o Options, in io.Reader, out io.Writer) err
 			return h.serveOwn(ctx, func(ctx context.Context, g *gateway.Gateway) error { return g.Server().ServeStdio(ctx, in, out) })
 		})
 	}
-	err = c.serve(ctx, in, func(ctx context.Context) (*line, error) {
+	err = through(ctx, func(ctx context.Context) (*line, error) {
 		if first != nil {
 			l := first
 			first = nil
 			return l, nil
 		}
-		return s.attach(ctx, c.hello(o.hello(wantAttach)))
+		return s.attach(ctx, complete(o.hello(wantAttach)))
 	})
 	return errors.Join(err, s.end(ctx))
+}
+
+// shimFor gives what passes a client on to hubs, and what completes the hello to each: its input and output are lent where
+// they can be.
+func shimFor(in io.Reader, out io.Writer) (complete func(hello) hello, through func(context.Context, func(context.Context) (*line, error)) error) {
+	from, isFrom := in.(*os.File)
+	to, isTo := out.(*os.File)
+	if canLend && isFrom && isTo {
+		c := &lender{in: from, out: to, talk: newTalk()}
+		return c.hello, c.serve
+	}
+	c := newClient(out)
+	return c.hello, func(ctx context.Context, attach func(context.Context) (*line, error)) error {
+		return c.serve(ctx, in, attach)
+	}
 }
 
 // ServeHTTP serves MCP on a listener until ctx ends, as the hub or through it, and closes it. ready is called when the

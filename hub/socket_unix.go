@@ -40,7 +40,7 @@ func ours(path string) error {
 
 // sendFile sends a byte and an open file with it.
 func sendFile(c *net.UnixConn, f *os.File) error {
-	_, _, err := c.WriteMsgUnix([]byte{'\n'}, syscall.UnixRights(int(f.Fd())), nil)
+	_, _, err := c.WriteMsgUnix([]byte{'\n'}, syscall.UnixRights(fdOf(f)), nil)
 	return err
 }
 
