@@ -31,10 +31,36 @@ func (e Entry) Lines() []config.Pair {
 	return lines
 }
 
+// Members shows a row's members as Row has them: a name and a value each, those of env and headers each by its own name.
+func (e Entry) Members() []config.Pair {
+	var lines []config.Pair
+	for m := range wire.Members(e.Row) {
+		name, _ := wire.Text(m.Name)
+		if name == "env" || name == "headers" {
+			kind := strings.TrimSuffix(name, "s")
+			for one := range wire.Members(m.Value) {
+				inner, _ := wire.Text(one.Name)
+				lines = append(lines, config.Pair{Name: kind + " " + inner, Value: e.value(kind, inner)})
+			}
+			continue
+		}
+		text, ok := wire.Text(m.Value)
+		if !ok {
+			text = string(m.Value)
+		}
+		lines = append(lines, config.Pair{Name: name, Value: text})
+	}
+	return lines
+}
+
 // value shows one value of env or headers.
 func (e Entry) value(kind, name string) string {
 	member := map[string]string{"env": "env", "header": "headers"}[kind]
-	text := wire.GetText(e.Row, member, name)
+	raw := wire.Get(e.Row, member, name)
+	text, ok := wire.Text(raw)
+	if !ok {
+		text = string(raw)
+	}
 	switch what := kind + " " + name; {
 	case slices.Contains(e.Commands, what):
 		return "what this command prints: " + strings.TrimPrefix(text, "!")

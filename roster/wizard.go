@@ -1,6 +1,7 @@
 package roster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,7 +86,7 @@ func (w *wizard) name() error {
 }
 
 func (w *wizard) transport() error {
-	return w.ask("Transport: stdio starts a command, http and sse reach a URL", "stdio", func(answer string) error {
+	return w.ask("Transport: stdio starts a command, http and sse reach a URL", cmp.Or(w.q.Type, "stdio"), func(answer string) error {
 		switch answer {
 		case "stdio":
 			w.remote, w.q.Type = false, ""
