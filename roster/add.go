@@ -63,7 +63,7 @@ func (q Request) Row() json.RawMessage {
 	if len(headers) > 0 {
 		put("headers", object(headers))
 	}
-	return wire.Apply(nil, edits...)
+	return wire.Apply(json.RawMessage("{}"), edits...)
 }
 
 // object is an object of strings, in the order of pairs. Of two of a name the later one counts.
@@ -188,25 +188,42 @@ func (r *Roster) settle(ctx context.Context, c *Change) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	c.Phase, c.Reason = rows[0].Phase, rows[0].Reason
-	if c.Did == Added && !sameFile(rows[0].Origin.Path, c.Path) {
-		c.Notes = append(c.Notes, fmt.Sprintf("another definition of %q counts before it: %s", c.Server, rows[0].Origin))
-	}
+	first := rows[0]
 	if c.Did == Removed {
-		c.Notes = append(c.Notes, fmt.Sprintf("%q is configured at %s too, which counts now", c.Server, rows[0].Origin))
+		c.Phase, c.Reason = first.Phase, first.Reason
+		c.Notes = append(c.Notes, fmt.Sprintf("%q is configured at %s too, which counts now", c.Server, first.Origin))
+		return nil
 	}
-	if c.Phase == drawbridge.Idle && (c.Did == Added || c.Did == Approved) {
-		for _, row := range rows[1:] {
-			if row.Phase != drawbridge.Idle {
-				continue
-			}
+	e := roll.at(c.Server, c.Path)
+	c.Phase, c.Reason = e.Phase, e.Reason
+	if e.Server.Origin != first.Origin && first.Phase == drawbridge.Idle {
+		c.Notes = append(c.Notes, fmt.Sprintf("another definition of %q counts before it: %s", c.Server, first.Origin))
+	}
+	if c.Phase != drawbridge.Idle {
+		return nil
+	}
+	for _, row := range rows[1:] {
+		if row.Phase == drawbridge.Idle {
 			c.Notes = append(c.Notes, fmt.Sprintf("it counts before the definition at %s", row.Origin))
 		}
-		if len(rows[0].Unresolved) > 0 {
-			c.Notes = append(c.Notes, "variables that are not set: "+printable(strings.Join(rows[0].Unresolved, ", ")))
-		}
+	}
+	if len(e.Unresolved) > 0 {
+		c.Notes = append(c.Notes, "variables that are not set: "+strings.Join(e.Unresolved, ", "))
 	}
 	return nil
+}
+
+// at finds the row of a name in a file, or where that has none the one that counts.
+func (roll Roll) at(id drawbridge.ServerID, path string) Entry {
+	for i, rows := range [][]config.Server{roll.Servers, roll.Shadowed} {
+		for _, row := range rows {
+			if row.ID == id && sameFile(row.Origin.Path, path) {
+				return roll.entry(row, i == 1)
+			}
+		}
+	}
+	first, _ := roll.Lookup(id)
+	return roll.entry(first, false)
 }
 
 func sameFile(a, b string) bool {

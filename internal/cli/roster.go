@@ -99,7 +99,7 @@ func (a *app) mcpRemoveCommand() *cobra.Command {
 		Example: "  drawbridge mcp remove github\n  drawbridge mcp rm github --scope user",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usageError{errors.New("Server name required. Usage: drawbridge mcp remove <name> [--scope project|user]")}
+				return roster.Mistake("Server name required. Usage: drawbridge mcp remove <name> [--scope project|user]")
 			}
 			return nil
 		},
