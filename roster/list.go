@@ -38,6 +38,9 @@ type Entry struct {
 	Decision  Decision  `json:"decision,omitempty"`
 	DecidedAt time.Time `json:"decided_at,omitzero"`
 	Changes   []string  `json:"changes,omitempty"`
+	// Replaces is the file and line of the row in force whose place it takes once it is approved; empty where there is none,
+	// and where it is in force.
+	Replaces string `json:"replaces,omitempty"`
 	// Row is the row as it is written, variables not put in, with "[redacted]" where a secret may be.
 	Row json.RawMessage `json:"row,omitempty"`
 	// Commands names values that are the output of a command, Environment those that are variables by name, Unresolved the
@@ -57,6 +60,9 @@ func (roll Roll) entry(row config.Server, shadowed bool) Entry {
 		Kind: row.Origin.Kind, Source: row.Origin.String(), From: row.Provider, ImportedFrom: printable(row.ImportedFrom),
 		Row: redacted(row), Commands: row.Commands, Environment: row.FromEnv, Unresolved: printables(row.Unresolved), Server: row,
 	}
+	if row.Phase == drawbridge.NeedsApproval && !shadowed {
+		e.Replaces = roll.replacedBy(row)
+	}
 	if shadowed {
 		e.Phase, e.Reason = drawbridge.Disabled, "shadowed by an earlier definition of the same name"
 	}
@@ -72,6 +78,19 @@ func (roll Roll) entry(row config.Server, shadowed bool) Entry {
 		}
 	}
 	return e
+}
+
+// replacedBy gives the place of the row in force that a row comes before.
+func (roll Roll) replacedBy(row config.Server) string {
+	before := false
+	for _, other := range roll.Servers {
+		if other.Origin == row.Origin && other.ID == row.ID {
+			before = true
+		} else if before && other.ID == row.ID && other.Phase == drawbridge.Idle {
+			return other.Origin.String()
+		}
+	}
+	return ""
 }
 
 // A List is what is configured, in order.

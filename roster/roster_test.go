@@ -201,13 +201,41 @@ func TestAnApprovalIsForWhatWasShown(t *testing.T) {
 	}
 }
 
+// TestWhatIsShownBeforeAnApproval shows that a row can neither hide what it does nor write to the terminal.
+func TestWhatIsShownBeforeAnApproval(t *testing.T) {
+	w := newWorld(t, map[string]string{projectFile: `{"servers": {
+		"run": {"command": "a\u001b[2K", "args": ["--token", "x"], "cwd": "sub\u202e", "env": {"K\u0007": "!cat /etc/passwd\u001b",
+			"NAMED": "GH_TOKEN", "PART": "x${GH_TOKEN}", "LD_PRELOAD": "./x.so", "PIN": 1234, "NOPE": "${NOPE}"}},
+		"web": {"url": "https://u:pw@h/${GH_TOKEN}?k=${GH_TOKEN}&s=abc#f", "headers": {"X": "GH_TOKEN"}, "auth": {"type": "oauth", "clientSecret": "abc"}}}}`})
+	w.env["GH_TOKEN"] = "s3cret"
+	entries := fine[[]roster.Entry](t)(w.Decidable(t.Context()))
+	got := [][]config.Pair{entries[0].Lines(), entries[1].Lines()}
+	wantDiff(t, "lines", [][]config.Pair{
+		{
+			{Name: "command", Value: "a\ufffd[2K"}, {Name: "args", Value: `["--token","x"]`},
+			{Name: "env K\ufffd", Value: "what this command prints: cat /etc/passwd\ufffd"},
+			{Name: "env NAMED", Value: "your variable GH_TOKEN"}, {Name: "env PART", Value: "[redacted]${GH_TOKEN}"},
+			{Name: "env LD_PRELOAD", Value: "./x.so"}, {Name: "env PIN", Value: "[redacted]"}, {Name: "env NOPE", Value: "${NOPE}"},
+			{Name: "cwd", Value: "sub\ufffd"}, {Name: "not set", Value: "NOPE"},
+		},
+		{
+			{Name: "url", Value: "https://[redacted]@h/${GH_TOKEN}?k=${GH_TOKEN}&s=[redacted]"},
+			{Name: "header X", Value: "your variable GH_TOKEN"}, {Name: "auth", Value: `{"type":"oauth","clientSecret":"[redacted]"}`},
+		},
+	}, got)
+}
+
 func TestAProjectsRowOfTheSameName(t *testing.T) {
 	w := newWorld(t, map[string]string{
 		projectFile: `{"servers": {"db": {"command": "theirs"}, "last": {"command": "x"}}}`,
 		userFile:    `{"servers": {"db": {"command": "mine"}}}`,
 	})
 	wantDiff(t, "rows", []string{"db project needs-approval ", "last project needs-approval ", "db user idle "}, w.phases())
-	changes := fine[[]roster.Change](t)(w.Approve(t.Context(), fine[[]roster.Entry](t)(w.Decidable(t.Context(), "db"))))
+	waiting := fine[[]roster.Entry](t)(w.Decidable(t.Context(), "db"))
+	wantDiff(t, "lines", []config.Pair{
+		{Name: "command", Value: "theirs"}, {Name: "runs in", Value: w.path("project")}, {Name: "takes the place of", Value: w.path(userFile) + ":1"},
+	}, waiting[0].Lines())
+	changes := fine[[]roster.Change](t)(w.Approve(t.Context(), waiting))
 	wantDiff(t, "notes", []string{"it counts before the definition at " + w.path(userFile) + ":1"}, changes[0].Notes)
 	wantDiff(t, "rows", []string{"db project idle approved", "last project needs-approval ", "db user disabled "}, w.phases())
 

@@ -15,18 +15,25 @@ import (
 const hidden = "[redacted]"
 
 // Lines shows a row to somebody who is to decide about it: a name and a value each. Commands that would run, arguments and
-// addresses are whole, and so are variables that steer how programs start; what may be a secret is not shown.
+// where an address leads are whole, and so are variables that steer how programs start, and the names of all variables that
+// would be given away; what may be a secret is not shown.
 func (e Entry) Lines() []config.Pair {
-	var lines []config.Pair
-	for _, fact := range e.Server.Facts() {
-		kind, name, named := strings.Cut(fact.Name, " ")
-		if named && (kind == "env" || kind == "header") {
-			fact.Value = e.value(kind, name)
+	lines := e.Members()
+	cwd := false
+	for i, p := range lines {
+		cwd = cwd || p.Name == "cwd"
+		if p.Name == "args" {
+			lines[i].Value = printable(string(wire.Get(e.Server.Row, "args")))
 		}
-		if fact.Name == "url secrets" || fact.Name == "auth" {
-			fact.Value = hidden
-		}
-		lines = append(lines, fact)
+	}
+	if e.Server.Command != "" && !cwd {
+		lines = append(lines, config.Pair{Name: "runs in", Value: printable(e.Server.Cwd)})
+	}
+	if len(e.Unresolved) > 0 {
+		lines = append(lines, config.Pair{Name: "not set", Value: strings.Join(e.Unresolved, ", ")})
+	}
+	if e.Replaces != "" {
+		lines = append(lines, config.Pair{Name: "takes the place of", Value: e.Replaces})
 	}
 	return lines
 }
@@ -36,38 +43,35 @@ func (e Entry) Members() []config.Pair {
 	var lines []config.Pair
 	for m := range wire.Members(e.Row) {
 		name, _ := wire.Text(m.Name)
-		if name == "env" || name == "headers" {
-			kind := strings.TrimSuffix(name, "s")
-			for one := range wire.Members(m.Value) {
-				inner, _ := wire.Text(one.Name)
-				lines = append(lines, config.Pair{Name: kind + " " + inner, Value: e.value(kind, inner)})
-			}
+		if name != "env" && name != "headers" {
+			lines = append(lines, config.Pair{Name: printable(name), Value: plain(m.Value)})
 			continue
 		}
-		text, ok := wire.Text(m.Value)
-		if !ok {
-			text = string(m.Value)
+		kind := strings.TrimSuffix(name, "s")
+		for one := range wire.Members(m.Value) {
+			inner, _ := wire.Text(one.Name)
+			what := kind + " " + printable(inner)
+			lines = append(lines, config.Pair{Name: what, Value: e.value(what, plain(one.Value))})
 		}
-		lines = append(lines, config.Pair{Name: name, Value: text})
 	}
 	return lines
 }
 
-// value shows one value of env or headers.
-func (e Entry) value(kind, name string) string {
-	member := map[string]string{"env": "env", "header": "headers"}[kind]
-	raw := wire.Get(e.Row, member, name)
-	text, ok := wire.Text(raw)
-	if !ok {
-		text = string(raw)
+// plain is a value for a terminal: a text as it is, whatever else as JSON.
+func plain(raw json.RawMessage) string {
+	if text, ok := wire.Text(raw); ok {
+		return printable(text)
 	}
-	switch what := kind + " " + name; {
+	return printable(string(raw))
+}
+
+// value says what a value of env or headers is.
+func (e Entry) value(what, text string) string {
+	switch {
 	case slices.Contains(e.Commands, what):
 		return "what this command prints: " + strings.TrimPrefix(text, "!")
 	case slices.Contains(e.Environment, what+" from "+text):
 		return "your variable " + text
-	case text == "":
-		return hidden
 	}
 	return text
 }
@@ -132,7 +136,7 @@ func redactAll(value json.RawMessage) json.RawMessage {
 func redactedPairs(row config.Server, kind string, pairs json.RawMessage) json.RawMessage {
 	return wire.EachValue(pairs, func(m wire.Member) json.RawMessage {
 		name, _ := wire.Text(m.Name)
-		what := kind + " " + name
+		what := kind + " " + printable(name)
 		text, ok := wire.Text(m.Value)
 		switch {
 		case !ok && kind == "env" && steers(name):
@@ -146,9 +150,10 @@ func redactedPairs(row config.Server, kind string, pairs json.RawMessage) json.R
 	})
 }
 
-// steering has the ends of names of variables that say what programs load when they start. They are no place for secrets,
-// and whoever approves a row must see them.
-var steering = regexp.MustCompile(`^(LD|DYLD)_|(^|_)(PATH|OPTIONS|OPTS|PRELOAD|STARTUP|SHELL|BASH_ENV)$|^(PERL5LIB|PERL5OPT|RUBYOPT|RUBYLIB|ENV)$`)
+// steering has the names of variables that say what programs load when they start. They are no place for secrets, and
+// whoever approves a row must see them.
+var steering = regexp.MustCompile(`^((LD|DYLD)_.*|.*PATH|BASH_ENV|ENV|SHELL|NODE_OPTIONS|PYTHON(STARTUP|HOME)|PERL5(LIB|OPT)|RUBY(LIB|OPT)|` +
+	`(JAVA_TOOL|_JAVA|JDK_JAVA)_OPTIONS|GIT_SSH_COMMAND)$`)
 
 func steers(name string) bool { return steering.MatchString(name) }
 

@@ -53,7 +53,8 @@ func TestRedactedRow(t *testing.T) {
 	}
 }
 
-// FuzzRedacted shows that no value of a variable or header gets through, however it is written.
+// FuzzRedacted shows that no value of a variable or header gets through, however it is written, and nothing that writes to
+// a terminal.
 func FuzzRedacted(f *testing.F) {
 	for _, s := range []string{"", "Bearer ", "${A}", "${A:-", "$", "!", "${", "\\", "Basic ${B} "} {
 		f.Add(s, s)
@@ -68,8 +69,16 @@ func FuzzRedacted(f *testing.F) {
 			return
 		}
 		row := []byte(`{"env":{"K":` + string(value) + `},"headers":{"K":` + string(value) + `},"auth":{"s":[` + string(value) + `]}}`)
-		if got := redacted(config.Server{Row: row}); strings.Contains(string(got), secret) {
+		got := redacted(config.Server{Row: row})
+		if wire.Valid(got) != nil || strings.Contains(string(got), secret) {
 			t.Errorf("%s became %s", row, got)
+		}
+		name := wire.Quote(before + after)
+		e := Entry{Row: redacted(config.Server{Row: []byte(`{"command":` + string(name) + `,"env":{` + string(name) + `:"x"}}`)})}
+		for _, p := range e.Members() {
+			if p.Name != printable(p.Name) || p.Value != printable(p.Value) {
+				t.Errorf("%q is shown as %q", before+after, p)
+			}
 		}
 	})
 }

@@ -119,11 +119,7 @@ func printQuestion(w io.Writer, e roster.Entry) {
 			fmt.Fprintf(w, "    %s\n", line)
 		}
 	}
-	lines := e.Lines()
-	if e.Server.Command != "" {
-		lines = append(lines, config.Pair{Name: "runs in", Value: e.Server.Cwd})
-	}
-	printPairs(w, lines)
+	printPairs(w, e.Lines())
 }
 
 // printPairs prints names and values in two columns.

@@ -62,6 +62,7 @@ func printEntry(w io.Writer, e roster.Entry) {
 		add("decision", fmt.Sprintf("%s, %s", e.Decision, e.DecidedAt.Local().Format(time.DateTime)))
 	}
 	lines = append(lines, e.Members()...)
+	add("would take the place of", e.Replaces)
 	add("not set", strings.Join(e.Unresolved, ", "))
 	printPairs(w, lines)
 }
