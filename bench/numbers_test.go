@@ -36,6 +36,8 @@ func TestNumbers(t *testing.T) {
 		{"large", largeResult},
 		{"throughput", throughput},
 		{"parked", parked},
+		{"shim", shim},
+		{"ten serves", tenServes},
 		{"garbage", garbage},
 		{"list", longList},
 		{"idle", idle},

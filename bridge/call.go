@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/callers"
+	"github.com/drawbridge-mcp/drawbridge/bridge/exchange"
 	"github.com/drawbridge-mcp/drawbridge/bridge/hop"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 	"github.com/drawbridge-mcp/drawbridge/bridge/remote"
+	"github.com/drawbridge-mcp/drawbridge/bridge/survey"
 	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
-
-// hardLimit is how many times its idle limit a call may last, whatever its progress.
-const hardLimit = 10
 
 // Do carries a call to a server, which is mounted first if it must be, and gives its result object as the server sent
 // it, but for its name for itself. An error is a *drawbridge.Fault: one with Raw for what the server answered, a
@@ -65,7 +65,7 @@ const sandboxed = "sandboxed"
 // mayAsk says whether the server may ask a stateless caller in a way that the caller's generation has no words for: it
 // is, or may turn out to be, of the stateful one, and the caller has something that may be asked.
 func (e *endpoint) mayAsk(c drawbridge.Caller) bool {
-	return canBeAsked(c) && !e.speaks(drawbridge.Modern)
+	return callers.CanBeAsked(c) && !e.speaks(drawbridge.Modern)
 }
 
 // declared gives what the server was last known to declare.
@@ -82,7 +82,7 @@ func (e *endpoint) declared() json.RawMessage {
 func (e *endpoint) line(call drawbridge.Call) talk.Line {
 	step := e.stepOf(call)
 	return talk.Line{
-		Server: e.row.ID, Step: step, Capabilities: e.declared(), Carry: e.carry, Limit: hardLimit * e.limit(), Life: e.ctx, Logger: e.log,
+		Server: e.row.ID, Step: step, Capabilities: e.declared(), Carry: e.carry, Limit: exchange.Longest(e.limit()), Life: e.ctx, Logger: e.log,
 		Start: func(work func()) error {
 			e.mu.Lock()
 			defer e.mu.Unlock()
@@ -152,16 +152,7 @@ func (e *endpoint) repeatable(call drawbridge.Call) bool {
 	e.mu.Lock()
 	listing := e.listing
 	e.mu.Unlock()
-	if listing == nil {
-		return false
-	}
-	for _, tool := range listing.Tools {
-		if wire.GetText(tool, "name") == name {
-			hints := wire.Get(tool, "annotations")
-			return string(wire.Get(hints, "readOnlyHint")) == "true" || string(wire.Get(hints, "idempotentHint")) == "true"
-		}
-	}
-	return false
+	return listing != nil && survey.Repeatable(listing.Tools, name)
 }
 
 // limit is how long a call may go without an answer or progress.
@@ -175,20 +166,18 @@ func (e *endpoint) limit() time.Duration {
 // do carries a call over a session.
 func (s *session) do(ctx context.Context, call drawbridge.Call) (json.RawMessage, error) {
 	s.hear(ctx, call)
-	x := newExchange(ctx, s, call, s.e.limit())
+	x := exchange.New(ctx, s, call, s.e.limit(), s.e.log)
 	s.begin(x)
-	m, err := s.conn.Do(x.ctx, call.Method, s.paramsOf(call), x)
+	m, err := s.conn.Do(x.Context(), call.Method, s.paramsOf(call), x)
 	s.finish(x)
-	if cause := x.end(); err != nil && cause != nil && ctx.Err() == nil {
+	if cause := x.End(); err != nil && cause != nil && ctx.Err() == nil {
 		err = cause
 	}
-	switch {
-	case err != nil:
+	result, err := link.Result(m, err)
+	if err != nil {
 		return nil, err
-	case m.Error != nil:
-		return nil, &replyError{m.Error}
 	}
-	result := hop.FromServer(m.Result)
+	result = hop.FromServer(result)
 	if !talk.AsksInput(result) {
 		return result, nil
 	}
@@ -218,7 +207,7 @@ func (s *session) paramsOf(call drawbridge.Call) json.RawMessage {
 		h.Capabilities = wire.Apply(call.Caller.Capabilities, wire.Drop("tasks")) // of the stateful generation alone
 		fallthrough
 	default:
-		h.Level = s.e.pool.levelOf(call.Caller.Session)
+		h.Level = s.e.pool.callers.Level(call.Caller.Session)
 	}
 	return hop.ToModern(call.Params, h)
 }

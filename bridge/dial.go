@@ -53,7 +53,7 @@ func (s *session) dialStdio(ctx context.Context) error {
 		Command: row.Command,
 		Args:    row.Args,
 		Dir:     row.Cwd,
-		Env:     process.Environ(s.e.environ, environ(row.Env), s.e.pool.inheritsEnv(row)),
+		Env:     process.Environ(s.e.environ, environ(s.e.values(ctx, "env", row.Env)), s.e.pool.inheritsEnv(row)),
 		Grace:   s.e.pool.o.CloseGrace,
 	})
 	if err != nil {
@@ -74,6 +74,16 @@ func (s *session) dialStdio(ctx context.Context) error {
 	return nil
 }
 
+// Child says what the server of a stdio row would be started as, without starting it: the program's path, and its whole
+// environment as "name=value", made of ours and the row's. Inherit is Options.InheritEnv. The error says why there is no
+// such program.
+func Child(row config.Server, ours []string, inherit bool) (program string, env []string, err error) {
+	p := Pool{o: Options{InheritEnv: inherit}}
+	env = process.Environ(ours, environ(row.Env), p.inheritsEnv(row))
+	program, err = process.Find(row.Command, row.Cwd, env)
+	return program, env, err
+}
+
 func environ(pairs []config.Pair) []string {
 	env := make([]string, 0, len(pairs))
 	for _, p := range pairs {
@@ -86,7 +96,7 @@ func environ(pairs []config.Pair) []string {
 func (s *session) dialHTTP(ctx context.Context, client *http.Client, sse bool) error {
 	o := remote.Options{
 		URL:     s.e.row.URL,
-		Headers: headers(s.e.row.Headers),
+		Headers: headers(s.e.values(ctx, "header", s.e.row.Headers)),
 		Client:  client,
 		Handler: s,
 		Marks:   s.e.marksFor,
@@ -118,5 +128,5 @@ func headers(pairs []config.Pair) http.Header {
 func (e *endpoint) marksFor(tool string) []wire.ParamMark {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.marks[tool]
+	return e.tools.Marks[tool]
 }

@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/exchange"
+	"github.com/drawbridge-mcp/drawbridge/bridge/survey"
 	"github.com/drawbridge-mcp/drawbridge/config"
-	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
 // An endpoint is one server of the fleet. It has a home, the session that is kept and listed, and sessions for callers
@@ -51,15 +52,14 @@ type endpoint struct {
 	forgetful bool
 	listing   *drawbridge.Listing
 	fresh     bool // the listing is of this process
-	marks     map[string][]wire.ParamMark
-	// onlyTasks are the tools that are only to be had as tasks.
-	onlyTasks map[string]bool
+	tools     survey.Tools
 
 	// What Status tells beside that.
 	phase       drawbridge.Phase
 	fault       string
-	declined    bool   // the server asked for what its row keeps from people
-	said        string // the fault that was logged, until the server is well: each attempt again brings the same
+	declined    bool     // the server asked for what its row keeps from people
+	missing     []string // values that commands did not give
+	said        string   // the fault that was logged, until the server is well: each attempt again brings the same
 	startMillis int64
 	junk        int
 	stderr      []string
@@ -93,7 +93,7 @@ func newEndpoint(p *Pool, row config.Server, fingerprint string, part Part) *end
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	if known, ok := part.Known[row.Hash]; ok && row.Hash != "" {
 		e.era, e.listing = known.Era, &known
-		e.marks, e.onlyTasks = marksOf(row, known.Tools), onlyTasks(known.Tools)
+		e.tools = survey.ToolsOf(known.Tools, row.URL != "")
 	}
 	return e
 }
@@ -241,7 +241,7 @@ func (e *endpoint) drain() {
 	e.calm = make(chan struct{})
 	calm := e.calm
 	e.mu.Unlock()
-	limit := time.NewTimer(hardLimit * e.limit())
+	limit := time.NewTimer(exchange.Longest(e.limit()))
 	defer limit.Stop()
 	select {
 	case <-calm:

@@ -155,7 +155,7 @@ func (g greeter) tryDiscover(ctx context.Context, s *session) (drawbridge.Era, e
 
 // answered says whether a server said no, and so is there to be asked otherwise.
 func answered(err error) bool {
-	if _, ok := errors.AsType[*replyError](err); ok {
+	if _, ok := errors.AsType[*link.ReplyError](err); ok {
 		return true
 	}
 	_, ok := errors.AsType[*remote.StatusError](err)
@@ -188,7 +188,7 @@ func (g greeter) greet(ctx context.Context, s *session) (*session, drawbridge.Er
 			return s, drawbridge.Legacy, nil
 		}
 	}
-	if _, refused := errors.AsType[*replyError](err); refused && g.opener == nil {
+	if _, refused := errors.AsType[*link.ReplyError](err); refused && g.opener == nil {
 		if era, err := g.tryDiscover(ctx, s); err == nil && era.Has(drawbridge.Modern) {
 			return s, era, nil
 		}

@@ -296,8 +296,8 @@ func TestNothingIsKeptOfSessionsThatEnded(t *testing.T) {
 		}
 		synctest.Wait()
 		e := r.byName["fake"]
-		if len(e.sessions) != 1 || len(e.openings) != 0 || len(r.pool.levels) != 0 || r.fake.open() != 1 {
-			t.Errorf("%d sessions, %d openings, %d levels, %d connections", len(e.sessions), len(e.openings), len(r.pool.levels), r.fake.open())
+		if len(e.sessions) != 1 || len(e.openings) != 0 || r.pool.callers.Most() != "" || r.fake.open() != 1 {
+			t.Errorf("%d sessions, %d openings, level %q, %d connections", len(e.sessions), len(e.openings), r.pool.callers.Most(), r.fake.open())
 		}
 	})
 }

@@ -2,17 +2,13 @@ package bridge
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
-	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/exchange"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
-	"github.com/drawbridge-mcp/drawbridge/bridge/remote"
-	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
 var (
@@ -28,33 +24,10 @@ func unknown(id drawbridge.ServerID) error {
 	}
 }
 
-// A limitError is a call that took too long.
-type limitError struct {
-	after time.Duration
-	hard  bool
-}
-
-func (l *limitError) Error() string {
-	if l.hard {
-		return fmt.Sprintf("timeout: not finished after %v, with all its progress", l.after)
-	}
-	return fmt.Sprintf("timeout: no answer and no progress within %v", l.after)
-}
-
-// Is says that a limitError is the end of a deadline.
-func (l *limitError) Is(target error) bool { return target == context.DeadlineExceeded }
-
-// A replyError is a JSON-RPC error object that a server answered with.
-type replyError struct{ object json.RawMessage }
-
-func (r *replyError) Error() string {
-	return fmt.Sprintf("the server answered with error %d: %s", wire.ErrorCode(r.object), wire.GetText(r.object, "message"))
-}
-
 // mountFault is why a server could not be mounted.
 func (e *endpoint) mountFault(step string, err error) *drawbridge.Fault {
 	f := &drawbridge.Fault{
-		Kind: drawbridge.BridgeFault, Code: codeOf(err),
+		Kind: drawbridge.BridgeFault, Code: link.CodeOf(err),
 		Step: fmt.Sprintf("mount %s: %s", e.row.ID, step), Err: err,
 	}
 	switch {
@@ -72,7 +45,7 @@ func (e *endpoint) unavailable(step string, last error) *drawbridge.Fault {
 	code := drawbridge.Transient
 	if last != nil {
 		err = fmt.Errorf("server %s is unavailable: %w", e.row.ID, last)
-		if c := codeOf(last); c == drawbridge.AuthFailure {
+		if c := link.CodeOf(last); c == drawbridge.AuthFailure {
 			code = c
 		}
 	}
@@ -85,11 +58,11 @@ func (e *endpoint) unavailable(step string, last error) *drawbridge.Fault {
 
 // callFault is why a call that was on its way has no result. sent says that the server may have it.
 func (e *endpoint) callFault(step string, err error) *drawbridge.Fault {
-	if reply, ok := errors.AsType[*replyError](err); ok {
-		return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: replyCode(reply.object), Step: step, Err: err, Raw: reply.object}
+	if reply, ok := errors.AsType[*link.ReplyError](err); ok {
+		return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: reply.FaultCode(), Step: step, Err: err, Raw: reply.Object}
 	}
-	var limit *limitError
-	f := &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: codeOf(err), Step: step, Err: err}
+	var limit *exchange.LimitError
+	f := &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: link.CodeOf(err), Step: step, Err: err}
 	switch {
 	case errors.Is(err, link.ErrLost), errors.As(err, &limit):
 		f.Ambiguous = true
@@ -98,42 +71,4 @@ func (e *endpoint) callFault(step string, err error) *drawbridge.Fault {
 		f.Ambiguous = true
 	}
 	return f
-}
-
-// codeOf sorts an error by what a caller can do about it.
-func codeOf(err error) drawbridge.FaultCode {
-	if f, ok := errors.AsType[*drawbridge.Fault](err); ok {
-		return f.Code
-	}
-	if status, ok := errors.AsType[*remote.StatusError](err); ok {
-		switch c := status.Code; {
-		case c == http.StatusUnauthorized, c == http.StatusForbidden:
-			return drawbridge.AuthFailure
-		case c == http.StatusTooManyRequests:
-			return drawbridge.RateLimited
-		case c == http.StatusNotFound, c == http.StatusMethodNotAllowed, c == http.StatusNotImplemented:
-			return drawbridge.NotFound
-		case c == http.StatusBadGateway, c == http.StatusServiceUnavailable, c == http.StatusGatewayTimeout, c == http.StatusRequestTimeout:
-			return drawbridge.Transient
-		}
-		return drawbridge.ServerError
-	}
-	if reply, ok := errors.AsType[*replyError](err); ok {
-		return replyCode(reply.object)
-	}
-	if errors.Is(err, link.ErrRefused) {
-		return drawbridge.ServerError
-	}
-	return drawbridge.Transient
-}
-
-// replyCode sorts a JSON-RPC error object.
-func replyCode(object json.RawMessage) drawbridge.FaultCode {
-	switch wire.ErrorCode(object) {
-	case wire.CodeInvalidParams, wire.CodeInvalidRequest, wire.CodeParse, wire.CodeMissingCapability, wire.CodeURLElicitation:
-		return drawbridge.InvalidInput
-	case wire.CodeMethodNotFound, wire.CodeResourceNotFound:
-		return drawbridge.NotFound
-	}
-	return drawbridge.ServerError
 }

@@ -4,10 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/hop"
+	"github.com/drawbridge-mcp/drawbridge/bridge/link"
+	"github.com/drawbridge-mcp/drawbridge/bridge/survey"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -32,7 +33,7 @@ func (s *session) discover(ctx context.Context) (era drawbridge.Era, err error) 
 		s.era, s.version = drawbridge.Modern, wire.Version20260728
 		s.info = wire.Get(result, "_meta", wire.MetaServerInfo)
 		s.note(result)
-		hint := hintOf(result)
+		hint := survey.HintOf(result)
 		s.hint = &hint
 	}
 	return era, nil
@@ -41,11 +42,11 @@ func (s *session) discover(ctx context.Context) (era drawbridge.Era, err error) 
 // offersModern says whether a server refused the version of a request and names ours among those it supports: a client
 // chooses from that list and asks again (2026-07-28, Versioning).
 func offersModern(err error) bool {
-	refused, ok := errors.AsType[*replyError](err)
-	if !ok || wire.ErrorCode(refused.object) != wire.CodeUnsupportedVersion {
+	refused, ok := errors.AsType[*link.ReplyError](err)
+	if !ok || wire.ErrorCode(refused.Object) != wire.CodeUnsupportedVersion {
 		return false
 	}
-	for v := range wire.Elements(wire.Get(refused.object, "data", "supported")) {
+	for v := range wire.Elements(wire.Get(refused.Object, "data", "supported")) {
 		if version, _ := wire.Text(v); version == wire.Version20260728 {
 			return true
 		}
@@ -103,14 +104,7 @@ func (s *session) note(result json.RawMessage) {
 
 // request sends a request of our own and gives its result.
 func (s *session) request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	m, err := s.conn.Do(ctx, method, params, nil)
-	switch {
-	case err != nil:
-		return nil, err
-	case m.Error != nil:
-		return nil, &replyError{m.Error}
-	}
-	return m.Result, nil
+	return link.Result(s.conn.Do(ctx, method, params, nil))
 }
 
 // ours gives the params of a request of our own in the form that the session's generation has.
@@ -124,15 +118,4 @@ func (s *session) ours(params json.RawMessage) json.RawMessage {
 // hop is how we present ourselves in requests of our own.
 func (e *endpoint) hop(version string) hop.Hop {
 	return hop.Hop{Version: version, Client: hop.ClientInfo(e.pool.o.Version), Capabilities: json.RawMessage(everything)}
-}
-
-// hintOf reads the caching hints of a result.
-func hintOf(result json.RawMessage) drawbridge.Hint {
-	var ms int64
-	_ = json.Unmarshal(wire.Get(result, "ttlMs"), &ms) // no number: no hint
-	const most = int64(365 * 24 * time.Hour / time.Millisecond)
-	return drawbridge.Hint{
-		TTL:    time.Duration(max(0, min(ms, most))) * time.Millisecond,
-		Public: wire.GetText(result, "cacheScope") == "public",
-	}
 }

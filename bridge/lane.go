@@ -1,17 +1,13 @@
 package bridge
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"maps"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/bridge/callers"
 )
 
 // A stateless caller says with each request what it can be asked; a server of the stateful generation hears that once a
@@ -43,7 +39,7 @@ func (e *endpoint) keyFor(call drawbridge.Call, kind string) key {
 	if c.Era != 0 && e.era.Has(c.Era) {
 		k.era = c.Era
 	}
-	if e.forgetful && canBeAsked(c) {
+	if e.forgetful && callers.CanBeAsked(c) {
 		k.era = drawbridge.Modern
 	}
 	if e.row.Share == "all" {
@@ -57,10 +53,10 @@ func (e *endpoint) keyFor(call drawbridge.Call, kind string) key {
 	case k.era == drawbridge.Modern:
 	case kind != "":
 		k.client, k.principal = kind, c.Principal
-		if canBeAsked(c) || e.hearsLog(call) {
+		if callers.CanBeAsked(c) || e.hearsLog(call) {
 			k.lane = 1
 		}
-	case c.Era == drawbridge.Legacy && c.Session != "" && (canBeAsked(c) || speaksForItself(c) || e.hearsLog(call)):
+	case c.Era == drawbridge.Legacy && c.Session != "" && (callers.CanBeAsked(c) || callers.SpeaksForItself(c) || e.hearsLog(call)):
 		k.session = c.Session
 	}
 	if !k.beside() && k.principal == e.pool.o.Principal && k.era == e.homeEra() {
@@ -74,17 +70,11 @@ func (e *endpoint) keyFor(call drawbridge.Call, kind string) key {
 func (e *endpoint) kindOf(call drawbridge.Call) string {
 	c := call.Caller
 	isolated := e.row.Isolate == "session" && c.Session == ""
-	declares := c.Era == drawbridge.Modern && (canBeAsked(c) || speaksForItself(c) || e.hearsLog(call))
+	declares := c.Era == drawbridge.Modern && (callers.CanBeAsked(c) || callers.SpeaksForItself(c) || e.hearsLog(call))
 	if !isolated && (!declares || e.speaks(drawbridge.Modern)) {
 		return ""
 	}
-	h := sha256.New()
-	for _, said := range []json.RawMessage{c.Client, c.Capabilities} {
-		said = wire.Canonical(said)
-		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(said))))
-		h.Write(said)
-	}
-	return string(h.Sum(nil))
+	return callers.Kind(c)
 }
 
 // speaks says whether the server is known to speak a generation.
@@ -110,30 +100,9 @@ func (e *endpoint) mostBeside(k key) int {
 // hearsLog says whether the caller wants log lines, which on a shared session could be anybody's.
 func (e *endpoint) hearsLog(call drawbridge.Call) bool {
 	if call.Caller.Era == drawbridge.Modern {
-		return levelOf(call.Params) != ""
+		return callers.LevelIn(call.Params) != ""
 	}
-	return call.Caller.Session != "" && e.pool.levelOf(call.Caller.Session) != ""
-}
-
-// levelOf gives the log level that a stateless request asks for; empty for none.
-func levelOf(params json.RawMessage) string {
-	if !bytes.Contains(params, []byte("logLevel")) {
-		return ""
-	}
-	return wire.GetText(params, "_meta", wire.MetaLogLevel)
-}
-
-// canBeAsked says whether a caller declared that servers may ask it something, which takes a session that says so.
-func canBeAsked(c drawbridge.Caller) bool {
-	if c.Session == "" && c.Era != drawbridge.Modern {
-		return false
-	}
-	return wire.Declares(c.Capabilities, "sampling", "elicitation", "roots") || len(wire.Foreign(c.Capabilities)) > 0
-}
-
-// speaksForItself says whether a caller declared anything else that a server may go by.
-func speaksForItself(c drawbridge.Caller) bool {
-	return wire.Declares(c.Capabilities, "extensions", "experimental", "tasks")
+	return call.Caller.Session != "" && e.pool.callers.Level(call.Caller.Session) != ""
 }
 
 // claim gives the session that a call is to use; of lanes the first that is free, which is the call's until release. It
@@ -347,7 +316,7 @@ func (e *endpoint) enterOrOpen(k key, call drawbridge.Call, step string) (*sessi
 		if err := e.failedJustNow(k); err != nil {
 			return nil, awaited{}, e.unavailable(step, err)
 		}
-		if k.session != "" && e.pool.hasEnded(k.session) {
+		if k.session != "" && e.pool.callers.Ended(k.session) {
 			return nil, awaited{}, e.unsent(step, errGone)
 		}
 	}

@@ -162,7 +162,7 @@ func TestACallOfASessionThatHasEndedOpensNothing(t *testing.T) {
 			t.Error("a call that nobody waits for was made")
 		}
 		synctest.Wait()
-		if n := len(r.fake.dialled()); n != 1 || f.Code != drawbridge.Transient || r.pool.levelOf("one") != "" {
+		if n := len(r.fake.dialled()); n != 1 || f.Code != drawbridge.Transient || r.pool.callers.Level("one") != "" {
 			t.Errorf("%d connections were made; %v", n, f)
 		}
 	})

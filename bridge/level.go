@@ -3,17 +3,13 @@ package bridge
 import (
 	"context"
 	"encoding/json"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/callers"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
-
-// levels of log lines, the most talkative first.
-var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
 // levelTimeout bounds the request for a level.
 const levelTimeout = 5 * time.Second
@@ -23,16 +19,12 @@ const levelTimeout = 5 * time.Second
 // legacy generation: a shared one is asked for the most that anybody wants. A server that does not want to know is
 // passed over; the error is for a level that there is none of.
 func (f *Fleet) SetLevel(ctx context.Context, session, level string) error {
-	if !slices.Contains(levels, level) {
+	if !callers.IsLevel(level) {
 		return &drawbridge.Fault{
 			Kind: drawbridge.BridgeFault, Code: drawbridge.InvalidInput, Step: "set the log level", Next: "use one of debug to emergency",
 		}
 	}
-	f.pool.mu.Lock()
-	if _, ended := f.pool.ended[session]; !ended {
-		f.pool.levels[session] = level
-	}
-	f.pool.mu.Unlock()
+	f.pool.callers.SetLevel(session, level)
 	var work sync.WaitGroup
 	for _, e := range f.mine() {
 		for _, s := range e.live() {
@@ -48,19 +40,10 @@ func (f *Fleet) SetLevel(ctx context.Context, session, level string) error {
 // levelFor is the level for a session of a caller's own, or, for the empty session, the most that anybody wants. Empty
 // means that nobody said.
 func (p *Pool) levelFor(session string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if session != "" {
-		return p.levels[session]
+		return p.callers.Level(session)
 	}
-	most := len(levels)
-	for _, level := range p.levels {
-		most = min(most, slices.Index(levels, level))
-	}
-	if most == len(levels) {
-		return ""
-	}
-	return levels[most]
+	return p.callers.Most()
 }
 
 // setLevel tells a legacy server the level, if it wants to know and does not know yet.
@@ -88,15 +71,14 @@ func (s *session) hear(ctx context.Context, call drawbridge.Call) {
 	if s.era != drawbridge.Legacy || call.Caller.Era != drawbridge.Modern {
 		return
 	}
-	level := levelOf(call.Params)
-	wanted := slices.Index(levels, level)
-	if wanted < 0 {
+	level := callers.LevelIn(call.Params)
+	if !callers.IsLevel(level) {
 		return
 	}
 	s.levels.Lock()
-	known := slices.Index(levels, s.level)
+	known := s.level
 	s.levels.Unlock()
-	if known < 0 || wanted < known {
+	if callers.Talkier(level, known) {
 		s.setLevel(ctx, level)
 	}
 }
@@ -142,12 +124,7 @@ func (f *Fleet) EndSession(session string) {
 	if session == "" {
 		return
 	}
-	f.pool.mu.Lock()
-	delete(f.pool.levels, session)
-	now := time.Now()
-	maps.DeleteFunc(f.pool.ended, func(_ string, at time.Time) bool { return now.Sub(at) > graveTime })
-	f.pool.ended[session] = now
-	f.pool.mu.Unlock()
+	f.pool.callers.End(session)
 	quieter := f.pool.levelFor("")
 	for _, e := range f.mine() {
 		for _, s := range e.live() {
@@ -170,27 +147,9 @@ func (f *Fleet) EndSession(session string) {
 	}
 }
 
-// graveTime is how long it is remembered that a session has ended: a call of it may still be on its way.
-const graveTime = time.Minute
-
-// hasEnded says whether a session ended a moment ago.
-func (p *Pool) hasEnded(session string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_, ended := p.ended[session]
-	return ended
-}
-
 // hush has a server that callers share send no more log lines than somebody wants. It does not wait.
 func (e *endpoint) hush(s *session, level string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.start(func() { s.setLevel(e.ctx, level) })
-}
-
-// levelOf is the level that the caller with this session asked for; empty where it did not.
-func (p *Pool) levelOf(session string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.levels[session]
 }

@@ -16,7 +16,7 @@ import (
 func (w *watcher) newEar() *ear.Ear {
 	s, e := w.s, w.e
 	o := ear.Options{
-		Listen: s.listen, Sort: answerOf, Handler: s,
+		Listen: s.listen, Handler: s,
 		Lists: slices.ContainsFunc([]string{"tools", "prompts", "resources"}, func(kind string) bool {
 			return wire.Declares(wire.Get(s.capabilities, kind), "listChanged")
 		}),
@@ -32,10 +32,7 @@ func (w *watcher) newEar() *ear.Ear {
 
 // listen sends a listening request, and waits for its end.
 func (s *session) listen(ctx context.Context, w drawbridge.Watched, in link.Handler) error {
-	m, err := s.conn.Do(ctx, wire.MethodListen, s.listenParams(w), in)
-	if err == nil && m.Error != nil {
-		return &replyError{m.Error}
-	}
+	_, err := link.Result(s.conn.Do(ctx, wire.MethodListen, s.listenParams(w), in))
 	return err
 }
 

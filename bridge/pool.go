@@ -8,11 +8,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/callers"
 	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/secrets"
 )
 
 // A Pool is the servers that several fleets share: two rows that say the same, with the same values put in, are one server
@@ -22,16 +23,17 @@ type Pool struct {
 	dial    dialer
 	work    sync.WaitGroup // every goroutine; only start adds to it
 	parking *talk.Parking
+	callers callers.Register
 	// begun is closed when Run begins.
 	begun chan struct{}
+	// commands has the values that rows leave to commands.
+	commands secrets.Commands
 
 	mu        sync.Mutex
 	running   bool // Run runs, and is not told to end
 	over      bool
 	endpoints map[string]*endpoint // by fingerprint
 	order     []*endpoint
-	levels    map[string]string    // the level of log lines, by the caller's session
-	ended     map[string]time.Time // the sessions that ended a moment ago
 }
 
 // NewPool makes a pool without servers. Of the options it takes all but the Part. The error is for one that means nothing.
@@ -42,7 +44,7 @@ func NewPool(o Options) (*Pool, error) {
 	}
 	return &Pool{
 		o: o, dial: newDialer(o), parking: talk.NewParking(o.ParkTime, talk.MaxParked), begun: make(chan struct{}),
-		endpoints: map[string]*endpoint{}, levels: map[string]string{}, ended: map[string]time.Time{},
+		endpoints: map[string]*endpoint{},
 	}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/exchange"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 	"github.com/drawbridge-mcp/drawbridge/bridge/process"
 	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
@@ -58,8 +59,8 @@ type session struct {
 	level  string     // of log lines, as the server was told it
 
 	// The rest is guarded by e.mu.
-	busy  int         // how many borrowed the session
-	calls []*exchange // the calls in flight, newest last
+	busy  int                  // how many borrowed the session
+	calls []*exchange.Exchange // the calls in flight, newest last
 	used  time.Time
 }
 
@@ -169,7 +170,7 @@ func (s *session) missed() {
 
 // only gives the call that what the server says must belong to, as far as we can tell and the connection, which counts
 // our own requests too, cannot: the only one in flight, or, where all are of one caller, the newest.
-func (s *session) only() *exchange {
+func (s *session) only() *exchange.Exchange {
 	calls := s.inFlight()
 	if n := len(calls); n == 1 || n > 1 && s.own() {
 		return calls[n-1]
@@ -178,7 +179,7 @@ func (s *session) only() *exchange {
 }
 
 // inFlight gives the calls in flight, the newest last.
-func (s *session) inFlight() []*exchange {
+func (s *session) inFlight() []*exchange.Exchange {
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
 	return slices.Clone(s.calls)
@@ -194,30 +195,30 @@ func (s *session) Ask(ctx context.Context, method string, params json.RawMessage
 	case len(calls) > 1 && s.own():
 		return s.askForOneOf(ctx, calls, method, params)
 	case s.opener != nil && (s.own() || !s.hasBegun()):
-		return s.e.ask(ctx, *s.opener, s, method, params)
+		return s.AskFor(ctx, *s.opener, method, params)
 	case s.opener != nil && s.key.client != "" && method == wire.MethodRootsList && wire.MayAsk(s.opener.Caller.Capabilities, method, params):
 		// No answer is better than ours: a server that asks some time after the greeting keeps what it hears for good.
 		return nil, wire.ErrorObject(wire.CodeInternal, "roots/list: the client can be asked in the course of a call", nil)
 	}
-	return s.e.ask(ctx, drawbridge.Call{}, s, method, params)
+	return s.AskFor(ctx, drawbridge.Call{}, method, params)
 }
 
 // askForOneOf asks the caller whose calls these all are. Which of them the question belongs to nobody can tell: so the time
 // of all stands still meanwhile, and the question is there for as long as one of them is.
-func (s *session) askForOneOf(ctx context.Context, calls []*exchange, method string, params json.RawMessage) (result, errorObject json.RawMessage) {
+func (s *session) askForOneOf(ctx context.Context, calls []*exchange.Exchange, method string, params json.RawMessage) (result, errorObject json.RawMessage) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var left atomic.Int32
 	left.Store(int32(len(calls)))
 	for _, x := range calls {
-		defer x.hold()()
-		defer context.AfterFunc(x.ctx, func() {
+		defer x.Hold()()
+		defer context.AfterFunc(x.Context(), func() {
 			if left.Add(-1) == 0 {
 				cancel()
 			}
 		})()
 	}
-	return s.e.ask(ctx, calls[len(calls)-1].call, s, method, params)
+	return s.AskFor(ctx, calls[len(calls)-1].Call(), method, params)
 }
 
 // over says whether the session can be used no more.
@@ -248,14 +249,14 @@ func (s *session) leave() {
 }
 
 // begin and finish keep the calls in flight.
-func (s *session) begin(x *exchange) {
+func (s *session) begin(x *exchange.Exchange) {
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
 	s.calls = append(s.calls, x)
 	s.began = true
 }
 
-func (s *session) finish(x *exchange) {
+func (s *session) finish(x *exchange.Exchange) {
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
 	if i := slices.Index(s.calls, x); i >= 0 {

@@ -36,6 +36,7 @@ func (e *endpoint) status() drawbridge.Status {
 		s.Resources, s.Templates = len(l.Resources), len(l.Templates)
 		s.Listed = l.At
 	}
+	s.Notes = append(s.Notes, e.missing...)
 	if e.declined {
 		s.Notes = append(s.Notes, `asked for elicitation, which trust = "sandboxed" declines: trust = "untrusted" would allow it`)
 	}

@@ -17,20 +17,6 @@ import (
 // result later. A caller who asks for none, because it knows of none or speaks the other generation, gets a plain answer
 // all the same: we ask for the task, and wait for its result.
 
-// onlyTasks gives the names of the tools that are only to be had as tasks.
-func onlyTasks(tools []json.RawMessage) map[string]bool {
-	var out map[string]bool
-	for _, tool := range tools {
-		if bytes.Contains(tool, []byte("taskSupport")) && wire.GetText(tool, "execution", "taskSupport") == "required" {
-			if out == nil {
-				out = map[string]bool{}
-			}
-			out[wire.GetText(tool, "name")] = true
-		}
-	}
-	return out
-}
-
 // needsTask says whether a call has to ask for a task and does not. That a tool wants one counts only where its server
 // says that calls may: so the specification.
 func (s *session) needsTask(call drawbridge.Call) bool {
@@ -38,7 +24,7 @@ func (s *session) needsTask(call drawbridge.Call) bool {
 		return false
 	}
 	s.e.mu.Lock()
-	only := s.e.onlyTasks
+	only := s.e.tools.OnlyTasks
 	s.e.mu.Unlock()
 	return len(only) > 0 && only[wire.GetText(call.Params, "name")] && wire.Get(call.Params, "task") == nil &&
 		wire.Get(s.capabilities, "tasks", "requests", "tools", "call") != nil

@@ -142,10 +142,9 @@ type watcher struct {
 	ctx context.Context
 	e   *endpoint
 	s   *session
-	// subscribed is what a legacy server knows.
-	subscribed map[string]bool
-	// ear listens to a modern one.
-	ear *ear.Ear
+	// subscriptions are with a legacy server, ear listens to a modern one.
+	subscriptions ear.Subscriptions
+	ear           *ear.Ear
 	// told is closed when the server has taken note for the first time, or has refused to.
 	told  chan struct{}
 	first sync.Once
@@ -153,9 +152,13 @@ type watcher struct {
 
 // newWatcher makes a watcher that works until ctx ends.
 func (e *endpoint) newWatcher(ctx context.Context, s *session) *watcher {
-	w := &watcher{ctx: ctx, e: e, s: s, subscribed: map[string]bool{}, told: make(chan struct{})}
+	w := &watcher{ctx: ctx, e: e, s: s, told: make(chan struct{})}
 	if s.era == drawbridge.Modern {
 		w.ear = w.newEar()
+		return w
+	}
+	w.subscriptions = ear.Subscriptions{
+		Ask: s.request, Able: wire.Declares(wire.Get(s.capabilities, "resources"), "subscribe"), Logger: e.log,
 	}
 	return w
 }
@@ -230,7 +233,9 @@ func (w *watcher) apply() {
 		return
 	}
 	wanted, turn := w.wanted()
-	refused := w.subscribe(wanted.URIs)
+	ctx, cancel := context.WithTimeout(w.ctx, watchTimeout)
+	defer cancel()
+	refused := w.subscriptions.Turn(ctx, wanted.URIs)
 	if !w.s.over() { // else the next session says
 		w.applied(turn, refused, refused.Final().What())
 	}
@@ -241,10 +246,6 @@ func (w *watcher) wanted() (drawbridge.Watched, int) {
 	w.e.mu.Lock()
 	defer w.e.mu.Unlock()
 	return w.e.watch.wanted, w.e.watch.turn
-}
-
-var errNoSubscriptions = &drawbridge.Fault{
-	Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: "the server does not let its resources be watched",
 }
 
 // applied notes that the server knows of a turn, but for what it refused; gone is not wanted any more.
@@ -268,55 +269,4 @@ func (w *watcher) applied(turn int, refused ear.Refusals, gone drawbridge.Watche
 	}
 	close(e.watch.moved)
 	e.watch.moved = make(chan struct{})
-}
-
-// subscribe tells a legacy server the differences.
-func (w *watcher) subscribe(uris []string) (refused ear.Refusals) {
-	if !wire.Declares(wire.Get(w.s.capabilities, "resources"), "subscribe") {
-		if len(uris) > 0 {
-			refused = ear.Refusals{refusal(uris, errNoSubscriptions)}
-		}
-		return refused
-	}
-	ctx, cancel := context.WithTimeout(w.ctx, watchTimeout)
-	defer cancel()
-	tell := func(method, uri string) error {
-		_, err := w.s.request(ctx, method, wire.Apply(nil, wire.Put(wire.Quote(uri), "uri")))
-		return err
-	}
-	for uri := range w.subscribed {
-		if slices.Contains(uris, uri) {
-			continue
-		}
-		if err := tell(wire.MethodUnsubscribe, uri); err != nil {
-			w.e.log.Info("a server did not take back a subscription", "error", err)
-		}
-		delete(w.subscribed, uri)
-	}
-	for _, uri := range uris {
-		if w.subscribed[uri] {
-			continue
-		}
-		if err := tell(wire.MethodSubscribe, uri); err != nil {
-			refused = append(refused, refusal([]string{uri}, err))
-			continue
-		}
-		w.subscribed[uri] = true
-	}
-	return refused
-}
-
-// refusal is final where the server itself said no.
-func refusal(uris []string, err error) ear.Refusal {
-	a := answerOf(err)
-	return ear.Refusal{
-		UnwatchedError: drawbridge.UnwatchedError{What: drawbridge.Watched{URIs: uris}, Err: err}, Final: a.Said || !a.MayPass,
-	}
-}
-
-func answerOf(err error) ear.Answer {
-	reply, said := errors.AsType[*replyError](err)
-	return ear.Answer{
-		Said: said, MayPass: codeOf(err).Retryable(), Never: said && wire.ErrorCode(reply.object) == wire.CodeMethodNotFound,
-	}
 }

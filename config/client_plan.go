@@ -120,7 +120,7 @@ func newPlan(o ConnectOptions, id string) (*Plan, *backup, error) {
 			ids = append(ids, c.ID)
 		}
 		return nil, nil, &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.InvalidInput,
-			Step: "find the client", Err: fmt.Errorf("there is no client %q", id), Next: "use one of " + strings.Join(ids, ", ")}
+			Step: "find the client", Err: fmt.Errorf("there is no client %q%s", id, doc.DidYouMean(id, ids)), Next: "use one of " + strings.Join(ids, ", ")}
 	}
 	at, err := placesOf(o.Options)
 	if err != nil {

@@ -51,6 +51,20 @@ func splitPaths(dir string, values []string) []string {
 	return paths
 }
 
+// Named gives what o.Paths names as absolute paths, a file or a directory each, for a process that runs elsewhere. A
+// comma in one stays: there is a file of that name.
+func (o Options) Named() ([]string, error) {
+	l, err := newLoader(o)
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, path := range splitPaths(l.Project, o.Paths) {
+		paths = append(paths, l.abs(path))
+	}
+	return paths, nil
+}
+
 // once leaves out a file that was listed before under any name. One that is a project's and the person's own is the
 // person's own.
 func once(all []source) []source {

@@ -4,6 +4,8 @@ package gateway
 
 import (
 	"log/slog"
+	"slices"
+	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge"
@@ -47,3 +49,16 @@ const Mounted = bridge.Mounted
 // Reap is the first thing that a program's main calls: where this process was started to look after a server's processes,
 // it does that and never returns.
 func Reap() { bridge.Reap() }
+
+// Child says what the server of a stdio row would be started as, without starting it: the program's path, and the names of
+// the variables that it would find in its environment, in order. Environ is ours, as "name=value". The error says why
+// there is no such program.
+func Child(row config.Server, s config.Settings, environ []string) (program string, names []string, err error) {
+	program, env, err := bridge.Child(row, environ, s.EnvIsolation != nil && !*s.EnvIsolation)
+	for _, v := range env {
+		name, _, _ := strings.Cut(v, "=")
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return program, slices.Compact(names), err
+}

@@ -35,6 +35,11 @@ const Mounted = "DRAWBRIDGE_MOUNTED"
 // Reap does nothing in a build without MCP servers: no process is ever started.
 func Reap() {}
 
+// Child finds nothing in a build without MCP servers.
+func Child(config.Server, config.Settings, []string) (program string, names []string, err error) {
+	return "", nil, absent()
+}
+
 func absent() error {
 	return &drawbridge.Fault{
 		Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound,

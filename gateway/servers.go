@@ -164,7 +164,7 @@ func statusOf(s drawbridge.Status, live map[drawbridge.ServerID]drawbridge.Statu
 		s.Era, s.Listed = m.Era.String(), m.Listed
 	}
 	s.Cards, s.Prompts, s.Resources, s.Templates = len(m.Cards), len(m.Prompts), m.Resources, m.Templates
-	s.Notes = notes(m)
+	s.Notes = append(s.Notes, notes(m)...)
 	return s
 }
 

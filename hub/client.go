@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -66,6 +67,9 @@ type client struct {
 	moving, leaving bool
 	held            [][]byte
 	eof, lastTry    bool
+	// ring has what the hub said by itself, and is lent to it as a file; nil where nothing is lent.
+	ring     *ring
+	ringFile *os.File
 }
 
 func newClient(out io.Writer) *client {
@@ -76,6 +80,29 @@ func newClient(out io.Writer) *client {
 
 // errClientGone is for a client that takes no answers any more.
 var errClientGone = errors.New("the client is gone")
+
+// hello completes what the shim says to the next hub.
+func (c *client) hello(said hello) hello {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	said.Lends, said.Turn = c.ring != nil, c.talk.next()
+	return said
+}
+
+// lender makes what is lent to hubs, where the output can be.
+func (c *client) lender() {
+	if _, ok := c.out.(*os.File); ok {
+		c.ring, c.ringFile, _ = newRing() // without one, all that the hub says passes through us
+	}
+}
+
+// lend lends the hub the client's output.
+func (c *client) lend(l *line) error {
+	if c.ring == nil {
+		return nil
+	}
+	return errors.Join(sendFile(l.conn, c.out.(*os.File)), sendFile(l.conn, c.ringFile))
+}
 
 // serve passes messages between the client and the hubs that attach gives, until the input or ctx ends. The error is
 // attach's, or the client's.
@@ -111,10 +138,7 @@ func (c *client) read(in io.Reader) {
 		text, err := lines.Next()
 		switch {
 		case errors.Is(err, wire.ErrTooLong):
-			tooLong := wire.Message{Error: wire.ErrorObject(wire.CodeInvalidRequest, "The message is over the size bound", nil)}
-			tooLong.ID = []byte("null")
-			_ = c.say(append(tooLong.Append(nil), '\n'))
-			continue
+			text = []byte(`"a message over the size bound"`) // the hub answers that this is none
 		case err != nil:
 			c.inputEnded()
 			return
@@ -153,6 +177,7 @@ func (c *client) forward(text []byte) {
 		return
 	}
 	hub := c.hub
+	c.talk.catchUp(c.ring)
 	text = c.talk.said(text)
 	c.mu.Unlock()
 	if text != nil {
@@ -173,11 +198,15 @@ func asks(text []byte) bool {
 // client that is gone.
 func (c *client) attached(hub *line) error {
 	defer hub.conn.Close()
+	if c.lend(hub) != nil {
+		return nil // it is gone again
+	}
 	if err := c.greet(hub); err != nil {
 		return err
 	}
 	c.sending.Lock() // until all that is open was sent again
 	r := c.resume(hub)
+	err := c.say(r.told...)
 	var sending sync.WaitGroup
 	sending.Go(func() {
 		defer c.sending.Unlock()
@@ -191,7 +220,6 @@ func (c *client) attached(hub *line) error {
 		hub.writeAll(r.then)
 		c.resumed(hub)
 	})
-	err := c.say(r.told...)
 	for err == nil {
 		text, lost := hub.in.Next()
 		if lost != nil {
@@ -242,10 +270,18 @@ func (c *client) resume(hub *line) (r resumption) {
 	moved := c.moving
 	c.hub, c.moving, c.leaving = hub, false, false
 	r.first, r.settled = c.talk.rest()
-	if c.talk.count > 0 { // there was a hub before
+	c.talk.catchUp(c.ring)
+	if c.talk.cut {
+		r.told = append(r.told, []byte{'\n'}) // what was cut off is no message, and the next one is not to be part of it
+	}
+	if c.talk.unsure != nil {
+		r.told = append(r.told, c.talk.unsure)
+	}
+	c.talk.cut, c.talk.unsure = false, nil
+	if c.talk.count > 0 {
 		repeat, lost, cancelled := c.talk.moved()
 		r.then = repeat
-		r.told = append(cancelled, answers(lost)...)
+		r.told = append(append(r.told, cancelled...), answers(lost)...)
 	}
 	if moved && c.talk.initialized != nil {
 		r.told = append(r.told, listsChanged()...)
@@ -291,8 +327,13 @@ func (c *client) pass(text []byte) error {
 func (c *client) hear(text []byte) []byte {
 	if bytes.Contains(text, []byte(notePrefix)) {
 		switch m, _ := wire.Parse(text); m.Method {
+		case notePassed:
+			c.talk.passed(m.Params)
+			c.moveOn()
+			return nil
 		case noteMove:
 			c.moving = true
+			c.talk.catchUp(c.ring)
 			c.moveOn()
 			time.AfterFunc(moveTime, c.hurry(c.hub))
 			return nil
@@ -350,6 +391,7 @@ func (c *client) detach() (over bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hub = nil
+	c.talk.catchUp(c.ring)
 	over = c.eof && len(c.held) == 0 && (c.lastTry || c.talk.busy() == 0)
 	c.lastTry = c.eof
 	return over
@@ -359,6 +401,7 @@ func (c *client) detach() (over bool) {
 func (c *client) lose() [][]byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.talk.catchUp(c.ring)
 	for _, text := range c.held {
 		c.talk.said(text)
 	}
@@ -376,6 +419,9 @@ func (c *client) close() {
 	defer c.mu.Unlock()
 	c.eof = true
 	c.room.Broadcast()
+	if c.ringFile != nil {
+		_ = c.ringFile.Close()
+	}
 }
 
 // waitFor waits for a group, but for no longer than that: a read of a terminal cannot always be interrupted, and the

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/server"
@@ -102,6 +103,9 @@ type talk struct {
 	// turn counts hubs; asked are the hub's own requests that the client has not answered, by the id that the client knows.
 	turn  int
 	asked map[string]json.RawMessage
+	// unsure are lines that the client may have heard or not; cut says that it may have heard a part of one.
+	unsure []byte
+	cut    bool
 	// again counts what was said again and is not answered, settled is closed when nothing is left of that.
 	again   int
 	settled chan struct{}
@@ -162,17 +166,21 @@ func (t *talk) keep(m wire.Message, line []byte) {
 
 // replied passes an answer on to the hub that asked, and to no other.
 func (t *talk) replied(m wire.Message, line []byte) []byte {
-	own, ok := t.asked[string(m.ID)]
+	delete(t.asked, string(m.ID))
+	if t.turn == 0 {
+		return line
+	}
+	id, _ := wire.Text(m.ID)
+	own, ok := strings.CutPrefix(id, t.prefix())
 	if !ok {
 		return nil
 	}
-	delete(t.asked, string(m.ID))
-	if string(own) == string(m.ID) {
-		return line
-	}
-	m.ID = own
+	m.ID = json.RawMessage(own)
 	return m.Append(nil)
 }
+
+// prefix begins the ids by which the client knows this hub's requests: an earlier one may have used the same.
+func (t *talk) prefix() string { return "hub" + strconv.Itoa(t.turn) + "/" }
 
 // heard takes note of a line of the hub's. It gives the line as the client is to see it; nil for one that is not for it.
 func (t *talk) heard(line []byte) []byte {
@@ -211,12 +219,20 @@ func (t *talk) heard(line []byte) []byte {
 	return line
 }
 
-// known is the id by which the client knows a request of the hub's: an earlier hub may have used the same.
+// known is the id by which the client knows a request of the hub's.
 func (t *talk) known(own json.RawMessage) json.RawMessage {
 	if t.turn == 0 {
-		return bytes.Clone(own)
+		return own
 	}
-	return wire.Quote("hub" + strconv.Itoa(t.turn) + "/" + string(own))
+	return wire.Quote(t.prefix() + string(own))
+}
+
+// next is the turn that begins with the next hub.
+func (t *talk) next() int {
+	if t.count > 0 { // there was a hub before
+		return t.turn + 1
+	}
+	return t.turn
 }
 
 // The ids of what a shim says again for its client begin with this. No client's do, unless it wants to hear nothing.
@@ -272,7 +288,7 @@ func renamed(line []byte, n int) []byte {
 // moved begins the turn of another hub: it gives what is to be asked again, and what is lost. What an earlier hub asked is
 // not waited for any more; cancelled says so to the client.
 func (t *talk) moved() (repeat [][]byte, lost []flight, cancelled [][]byte) {
-	t.turn++
+	t.turn = t.next()
 	inOrder := slices.SortedFunc(maps.Values(t.flights), func(a, b flight) int { return a.at - b.at })
 	for _, f := range inOrder {
 		if f.line != nil {

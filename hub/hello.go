@@ -39,6 +39,9 @@ type hello struct {
 	Environ []string `json:"environ,omitempty"`
 	Token   string   `json:"token,omitempty"`
 	Origins []string `json:"origins,omitempty"`
+	// Lends says that the client's output comes next, Turn how many hubs the client had before.
+	Lends bool `json:"lends,omitempty"`
+	Turn  int  `json:"turn,omitempty"`
 	// Server and Follow are for logs.
 	Server string `json:"server,omitempty"`
 	Follow bool   `json:"follow,omitempty"`

@@ -54,6 +54,7 @@ type guest struct {
 	tenant *tenant
 	since  time.Time
 	voice  *voice // nil for our own client, on its own pipes
+	lent   *lent  // nil where the shim lent nothing
 }
 
 // lead is the life of the hub: from the lease, nil for one that nobody can find, to the end of the last who holds it.
@@ -124,10 +125,7 @@ func (h *hub) close(l *lease) {
 		l.deaf()
 	}
 	for _, g := range guests {
-		if g.voice != nil {
-			g.voice.notice(noteBye)
-			_ = g.voice.Close()
-		}
+		g.bye()
 	}
 }
 
@@ -213,7 +211,18 @@ func (h *hub) serveShim(ctx context.Context, said hello, l *line) error {
 	if err := l.welcome(os.Getpid(), nil); err != nil {
 		return err
 	}
-	return g.tenant.g.Server().ServeStdio(ctx, v, v)
+	if !said.Lends {
+		return g.tenant.g.Server().ServeStdio(ctx, v, v)
+	}
+	lent, err := borrow(v, said.Turn)
+	if err != nil {
+		return err
+	}
+	defer lent.giveBack()
+	h.mu.Lock()
+	g.lent = lent
+	h.mu.Unlock()
+	return g.tenant.g.Server().ServeStdio(ctx, lent, lent)
 }
 
 // serveListener serves on the listener of a shim, for as long as it is there.
@@ -337,6 +346,26 @@ func (h *hub) evict(t *tenant) {
 	h.tenants = slices.Delete(h.tenants, i, i+1)
 	h.mu.Unlock()
 	h.end(t)
+}
+
+// bye tells a shim that the hub ends, and ends the conversation: what is said from now on is to reach nobody.
+func (g *guest) bye() {
+	switch {
+	case g.voice == nil:
+		return
+	case g.lent != nil:
+		g.lent.leaving.Store(true)
+	}
+	g.voice.notice(noteBye)
+	_ = g.voice.conn.CloseRead()
+}
+
+// move asks a shim to attach anew.
+func (g *guest) move() {
+	if g.lent != nil {
+		g.lent.moving.Store(true)
+	}
+	g.voice.notice(noteMove)
 }
 
 // A voice is a shim's connection: the surface writes to it, and the hub has a word in between.

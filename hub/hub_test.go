@@ -166,39 +166,181 @@ func TestSIGTERMHandsOver(t *testing.T) {
 func TestEachClientHasItsOwnServers(t *testing.T) {
 	h := newHouse(t, "everything-legacy")
 	x := h.open().initialize(`{}`)
-	other := *h
-	other.dir = filepath.Join(h.home, "other")
-	if err := os.MkdirAll(other.dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	other := h.in("other")
+	named := filepath.Join(h.home, "named.json")
 	row := string(mcptest.Row(t, "everything-legacy"))
-	own := filepath.Join(h.home, "own.json")
-	if err := os.WriteFile(own, []byte(`{"servers":{"mine":`+row+`,"everything":`+row+`}}`), 0o600); err != nil {
+	if err := os.WriteFile(named, []byte(`{"servers":{"mine":`+row+`,"everything-legacy":`+row+`}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_ = own
 	y := other.open().initialize(`{}`)
-	for _, z := range []*host{x, y} {
-		if got := z.call("everything-legacy__echo", `{"text":"hi"}`); got != "hi" {
+	z := other.open("--mcp", named).initialize(`{}`)
+	for _, one := range []*host{x, y, z} {
+		if got := one.call("everything-legacy__echo", `{"text":"hi"}`); got != "hi" {
 			t.Errorf("got %q", got)
 		}
 	}
-	s := h.state(func(s hub.State) bool { return len(s.Clients) == 2 })
-	if pids := pidsOf(s); len(pids) != 1 {
-		t.Errorf("two directories with nothing of their own have processes %v", pids)
+	if got := z.call("mine__echo", `{"text":"mine"}`); got != "mine" {
+		t.Errorf("the client that has the server: %q", got)
+	}
+	if m := x.do("tools/call", `{"name":"mine__echo","arguments":{"text":"theirs"}}`); m.Error == nil {
+		t.Errorf("a client that does not have the server: %s", m.Result)
+	}
+	s := h.state(func(s hub.State) bool { return len(s.Clients) == 3 })
+	if pids := pidsOf(s); len(pids) != 3 {
+		t.Errorf("processes %v; want one for the two that share, and two for the one with rows of its own", pids)
 	}
 }
 
 func TestQuestionsReachTheirOwnClient(t *testing.T) {
-	h := newHouse(t, "talker")
+	h := newHouse(t, "everything-legacy")
 	quiet := h.open().initialize(`{}`)
 	var hosts []*host
 	for i := range 3 {
 		x := h.open()
-		x.onAsk = func(wire.Message) string { return fmt.Sprintf(`{"action":"accept","content":{"answer":"%d"}}`, i) }
+		x.onAsk = func(wire.Message) string { return fmt.Sprintf(`{"action":"accept","content":{"name":"client %d"}}`, i) }
 		hosts = append(hosts, x.initialize(`{"elicitation":{}}`))
 	}
-	m := quiet.do("tools/list", `{}`)
-	t.Logf("%.300s", m.Result)
-	_ = hosts
+	askAll := func() {
+		t.Helper()
+		for i, x := range hosts {
+			if got, want := x.call("everything-legacy__ask-elicitation", `{"message":"who?"}`), fmt.Sprintf("client %d", i); !strings.Contains(got, want) {
+				t.Errorf("client %d heard %q", i, got)
+			}
+		}
+	}
+	askAll()
+	if quiet.call("everything-legacy__echo", `{"text":"x"}`); len(quiet.asked) > 0 {
+		t.Errorf("a client that declares nothing was asked %d times", len(quiet.asked))
+	}
+	// It declares nothing and is the hub: after its end the next one is, whose questions go by other ids.
+	quiet.kill()
+	askAll()
+}
+
+func TestAnApprovedRowOfOneDirectoryIsForItsClientsOnly(t *testing.T) {
+	h := newHouse(t, "everything-legacy")
+	x := h.open().initialize(`{}`)
+	project := h.in("project")
+	y := project.open().initialize(`{}`)
+	for _, one := range []*host{x, y} {
+		one.call("everything-legacy__echo", `{"text":"warm"}`)
+	}
+	file := filepath.Join(project.dir, ".mcp.json")
+	if err := os.WriteFile(file, []byte(`{"mcpServers":{"extra":`+string(mcptest.Row(t, "everything-legacy"))+`}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := hub.Reload(h.options()); err != nil || !r.None() || r.Moved > 0 {
+		t.Errorf("a row that nobody approved: %+v, %v", r, err)
+	}
+	project.approve("extra")
+	slow := y.ask("tools/call", `{"name":"everything-legacy__slow","arguments":{"ms":300}}`)
+	r, err := hub.Reload(h.options())
+	if err != nil || r.Moved != 1 {
+		t.Errorf("after the approval: %+v, %v", r, err)
+	}
+	if got := textOf(y.await(slow)); got != "waited 300 ms" {
+		t.Errorf("the call in flight: %q", got)
+	}
+	for range until(t) {
+		if got := y.call("extra__echo", `{"text":"new"}`); got == "new" {
+			break
+		}
+	}
+	if !y.told(wire.NoteToolsChanged) {
+		t.Error("the client was not told that its tools changed")
+	}
+	if m := x.do("tools/call", `{"name":"extra__echo","arguments":{"text":"theirs"}}`); m.Error == nil {
+		t.Errorf("a client in another directory: %s", m.Result)
+	}
+}
+
+// TestLiveChanges changes the configuration under a client with 32 calls in flight.
+func TestLiveChanges(t *testing.T) {
+	h := newHouse(t, "everything-legacy_stays", "everything-legacy_goes")
+	for name, x := range map[string]*host{"the hub's own client": h.open().initialize(`{}`), "a shim's": h.open().initialize(`{}`)} {
+		t.Run(name, func(t *testing.T) {
+			h.write("everything-legacy_stays", "everything-legacy_goes")
+			for range until(t) {
+				if x.call("everything-legacy_goes__echo", `{"text":"warm"}`) == "warm" {
+					break
+				}
+			}
+			x.call("everything-legacy_stays__echo", `{"text":"warm"}`)
+			pids := map[string][]int{}
+			for _, one := range h.state(func(hub.State) bool { return true }).Servers {
+				pids[string(one.Server)] = one.PIDs
+			}
+			x.forget()
+			var calls []<-chan wire.Message
+			for range 32 {
+				calls = append(calls, x.ask("tools/call", `{"name":"everything-legacy_stays__slow","arguments":{"ms":400}}`))
+			}
+			going := x.ask("tools/call", `{"name":"everything-legacy_goes__slow","arguments":{"ms":400}}`)
+			x.call("everything-legacy_stays__echo", `{"text":"they are on their way"}`)
+			h.write("everything-legacy_stays", "everything-legacy_comes")
+			for range until(t) {
+				if x.told(wire.NoteToolsChanged) && x.call("everything-legacy_comes__echo", `{"text":"here"}`) == "here" {
+					break
+				}
+			}
+			for _, c := range append(calls, going) {
+				if got := textOf(x.await(c)); got != "waited 400 ms" {
+					t.Errorf("a call in flight: %q", got)
+				}
+			}
+			if m := x.do("tools/call", `{"name":"everything-legacy_goes__echo","arguments":{"text":"x"}}`); m.Error == nil {
+				t.Errorf("a server that was taken out answers %s", m.Result)
+			}
+			for _, one := range h.state(func(hub.State) bool { return true }).Servers {
+				if one.Server == "everything-legacy_stays" && !slices.Equal(one.PIDs, pids[string(one.Server)]) {
+					t.Errorf("the server that did not change was started anew: %v, then %v", pids[string(one.Server)], one.PIDs)
+				}
+			}
+			gone(t, pids["everything-legacy_goes"]...)
+		})
+	}
+}
+
+func TestHTTPThroughTheHub(t *testing.T) {
+	h := newHouse(t, "everything-legacy")
+	first := h.open().initialize(`{}`)
+	web := h.listen()
+	if got := web.echo("one"); got != "one" {
+		t.Errorf("through the hub: %q", got)
+	}
+	s := h.state(func(s hub.State) bool { return len(s.Clients) == 2 })
+	if s.PID != first.pid() || s.Clients[1].Door != "http" {
+		t.Errorf("%+v", s)
+	}
+	first.kill()
+	for range until(t) {
+		if web.echo("two") == "two" {
+			break
+		}
+	}
+	if s := h.state(func(s hub.State) bool { return len(s.Clients) == 1 }); s.PID != web.cmd.Process.Pid {
+		t.Errorf("process %d is the hub", s.PID)
+	}
+}
+
+func TestTwoHubsNeverRunOnOneStore(t *testing.T) {
+	h := newHouse(t, "everything-legacy")
+	var hosts []*host
+	for range 8 { // all at once, on a store that nobody has made yet
+		hosts = append(hosts, h.open())
+	}
+	for range 3 {
+		for _, x := range hosts {
+			if m := x.do("ping", `{}`); m.Error != nil {
+				t.Fatalf("ping: %s", m.Error)
+			}
+		}
+		s := h.state(func(s hub.State) bool { return len(s.Clients) == len(hosts) })
+		i := slices.IndexFunc(hosts, func(x *host) bool { return x.pid() == s.PID })
+		if i < 0 {
+			t.Fatalf("process %d is the hub", s.PID)
+		}
+		hosts[i].kill()
+		hosts = slices.Delete(hosts, i, i+1)
+	}
 }

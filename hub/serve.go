@@ -62,7 +62,10 @@ func ServeStdio(ctx context.Context, o Options, in io.Reader, out io.Writer) err
 	if err != nil {
 		return err
 	}
-	first, l, err := s.reach(ctx, o.hello(wantAttach))
+	c := newClient(out)
+	c.lender()
+	defer c.ring.close()
+	first, l, err := s.reach(ctx, c.hello(o.hello(wantAttach)))
 	switch {
 	case err != nil:
 		return err
@@ -71,13 +74,13 @@ func ServeStdio(ctx context.Context, o Options, in io.Reader, out io.Writer) err
 			return h.serveOwn(ctx, func(ctx context.Context, g *gateway.Gateway) error { return g.Server().ServeStdio(ctx, in, out) })
 		})
 	}
-	err = newClient(out).serve(ctx, in, func(ctx context.Context) (*line, error) {
+	err = c.serve(ctx, in, func(ctx context.Context) (*line, error) {
 		if first != nil {
 			l := first
 			first = nil
 			return l, nil
 		}
-		return s.attach(ctx, o.hello(wantAttach))
+		return s.attach(ctx, c.hello(o.hello(wantAttach)))
 	})
 	return errors.Join(err, s.end(ctx))
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -21,10 +22,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/hub"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
+	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"go.uber.org/goleak"
 )
@@ -36,7 +40,7 @@ func TestMain(m *testing.M) {
 	bridge.Reap()
 	mcptest.Run()
 	if door := os.Getenv(role); door != "" {
-		os.Exit(serve(door, os.Args[1], os.Args[2]))
+		os.Exit(serve(door, os.Args[1], os.Args[2], os.Args[3:]))
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -47,10 +51,13 @@ func options(store, dir string) hub.Options {
 }
 
 // serve is what "drawbridge serve" does.
-func serve(door, store, dir string) int {
+func serve(door, store, dir string, more []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	o := options(store, dir)
+	if len(more) == 2 {
+		o.Config.Paths = more[1:]
+	}
 	var err error
 	if door == "http" {
 		var l net.Listener
@@ -171,27 +178,119 @@ type host struct {
 	mu      sync.Mutex
 	next    int
 	answers map[string]chan wire.Message
+	last    string // the last answer
 	notes   []wire.Message
 	asked   []wire.Message
 	onAsk   func(wire.Message) string
 }
 
-func (h *house) start(door string) *exec.Cmd {
+// in is the same home, and another directory in it.
+func (h *house) in(name string) *house {
+	h.t.Helper()
+	other := *h
+	other.dir = filepath.Join(h.home, name)
+	if err := os.MkdirAll(other.dir, 0o700); err != nil {
+		h.t.Fatal(err)
+	}
+	return &other
+}
+
+// approve approves a row of the house's directory.
+func (h *house) approve(id drawbridge.ServerID) {
+	h.t.Helper()
+	o := h.options().Config
+	set, err := config.Load(config.Options{Dir: o.Dir, LookupEnv: o.LookupEnv})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	row, ok := set.Lookup(id)
+	if !ok || row.Phase != drawbridge.NeedsApproval {
+		h.t.Fatalf("the row is %+v", row)
+	}
+	db, err := store.Open(h.t.Context(), h.store, store.Options{})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.Approve(h.t.Context(), store.Approval{Path: row.Origin.Path, Server: id, Hash: row.Hash, Facts: row.Facts(), Approved: true}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// A web is a serve on HTTP.
+type web struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	url string
+}
+
+func (h *house) listen() *web {
+	h.t.Helper()
+	w := &web{t: h.t, cmd: h.start("http")}
+	out, err := w.cmd.StdoutPipe()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := w.cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() {
+		_ = w.cmd.Process.Signal(syscall.SIGTERM)
+		_ = w.cmd.Wait()
+	})
+	addr, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	w.url = "http://" + strings.TrimSpace(addr) + "/mcp"
+	return w
+}
+
+// echo calls the tool echo without a session, and gives its text, or what went wrong.
+func (w *web) echo(text string) string {
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"everything-legacy__echo","arguments":{"text":%q},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"m","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`, text)
+	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.url, strings.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2026-07-28",
+		"Mcp-Method": "tools/call", "Mcp-Name": "everything-legacy__echo",
+	} {
+		req.Header.Set(name, value)
+	}
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	if err != nil {
+		return err.Error()
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err.Error()
+	}
+	m, err := wire.Parse(answer)
+	if err != nil {
+		return string(answer)
+	}
+	return textOf(m)
+}
+
+func (h *house) start(door string, more ...string) *exec.Cmd {
 	h.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	cmd := exec.Command(self, h.store, h.dir)
+	cmd := exec.Command(self, append([]string{h.store, h.dir}, more...)...)
 	cmd.Dir = h.dir
 	cmd.Env = append(os.Environ(), role+"="+door, "HOME="+h.home, "XDG_CONFIG_HOME=", "XDG_STATE_HOME=", "GORACE=atexit_sleep_ms=0")
 	return cmd
 }
 
 // open starts a host, which has not said anything yet.
-func (h *house) open() *host {
+func (h *house) open(more ...string) *host {
 	h.t.Helper()
-	x := &host{t: h.t, cmd: h.start("stdio"), ended: make(chan struct{}), answers: map[string]chan wire.Message{}, errs: &strings.Builder{}}
+	x := &host{t: h.t, cmd: h.start("stdio", more...), ended: make(chan struct{}), answers: map[string]chan wire.Message{}, errs: &strings.Builder{}}
 	var err error
 	if x.in, err = x.cmd.StdinPipe(); err != nil {
 		h.t.Fatal(err)
@@ -225,10 +324,13 @@ func (x *host) read(out io.Reader) {
 		x.mu.Lock()
 		switch {
 		case m.IsResponse():
-			if c := x.answers[string(m.ID)]; c != nil {
-				delete(x.answers, string(m.ID))
+			c := x.answers[string(m.ID)]
+			delete(x.answers, string(m.ID))
+			switch {
+			case c != nil:
+				x.last = lines.Text()
 				c <- m
-			} else {
+			case lines.Text() != x.last: // a hub that died in the instant of its answer leaves open whether it was heard
 				x.t.Errorf("an answer that nobody waits for: %s", lines.Text())
 			}
 		case m.IsRequest():
@@ -304,6 +406,20 @@ func textOf(m wire.Message) string {
 		return wire.GetText(block, "text")
 	}
 	return string(m.Result)
+}
+
+// told says whether the client heard a notification.
+func (x *host) told(method string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.ContainsFunc(x.notes, func(m wire.Message) bool { return m.Method == method })
+}
+
+// forget forgets what the client was told.
+func (x *host) forget() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.notes = nil
 }
 
 func (x *host) pid() int { return x.cmd.Process.Pid }

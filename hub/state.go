@@ -283,7 +283,7 @@ func (h *hub) reloadOne(ctx context.Context, t *tenant, all *Reloaded) {
 	all.Changed = append(all.Changed, changes.Changed...)
 	for _, g := range guests {
 		if keys[g] != t.key && g.voice != nil {
-			g.voice.notice(noteMove)
+			g.move()
 			all.Moved++
 		}
 	}

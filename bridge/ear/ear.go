@@ -1,5 +1,5 @@
-// Package ear has a stateless server tell of its changes: by a request that stays open, and gives way to another when
-// something else is watched.
+// Package ear has a server tell of its changes: a stateless one by a request that stays open, and gives way to another when
+// something else is watched ([Ear]), a stateful one by a request for each resource ([Subscriptions]).
 //
 // It promises that what the server refuses costs the rest nothing, and that no change is lost: the old request stays until
 // the server has said yes to the new one, or stays for good where it says no. Where there was neither for a moment, what is
@@ -20,57 +20,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
-// A Refusal is something that a server does not let be watched, and why.
-type Refusal struct {
-	drawbridge.UnwatchedError
-	// Final says that another attempt is of no use.
-	Final bool
-}
-
-// Refusals are what a server refused of what is wanted.
-type Refusals []Refusal
-
-// What gives all that is refused.
-func (r Refusals) What() (all drawbridge.Watched) {
-	for _, one := range r {
-		all.URIs, all.Tasks = append(all.URIs, one.What.URIs...), append(all.Tasks, one.What.Tasks...)
-	}
-	return all
-}
-
-// Of gives the Refusals of some of w, as far as they are.
-func (r Refusals) Of(w drawbridge.Watched) (out Refusals) {
-	for _, one := range r {
-		if one.What = w.Within(one.What); !one.What.None() {
-			out = append(out, one)
-		}
-	}
-	return out
-}
-
-// Final gives what another attempt is of no use for.
-func (r Refusals) Final() (out Refusals) {
-	for _, one := range r {
-		if one.Final {
-			out = append(out, one)
-		}
-	}
-	return out
-}
-
-// An Answer is what to make of the error that a request ended with.
-type Answer struct {
-	// Said is for what the server itself said, MayPass for what may be otherwise the next time, Never for a server that
-	// does not know the request.
-	Said, MayPass, Never bool
-}
-
 // Options are what an ear needs; all of them but Settle and Missed must be there.
 type Options struct {
-	// Listen sends a request to be told of the changes of all lists, and of what is watched, and waits for its end.
+	// Listen sends a request to be told of the changes of all lists, and of what is watched, and waits for its end. The
+	// error of a request that the server refused is a *link.ReplyError.
 	Listen func(ctx context.Context, w drawbridge.Watched, in link.Handler) error
-	// Sort says what to make of an error of Listen.
-	Sort func(error) Answer
 	// Handler hears what the server says.
 	Handler link.Handler
 	// Lists says that the server tells when its lists change.
@@ -212,7 +166,7 @@ func (r *Ear) arrange() (complete bool) {
 			if not := left.Without(r.taken); !not.None() {
 				refused = append(refused, Refusal{drawbridge.UnwatchedError{What: not, Err: errNotAgreed}, true})
 			}
-		case left.None() && r.o.Sort(err).MayPass:
+		case left.None() && answerOf(err).mayPass:
 			r.o.Applied(turn, refused, drawbridge.Watched{}) // it refuses everything just now
 			return false
 		case left.None():
@@ -264,8 +218,8 @@ func (r *Ear) blame(asked drawbridge.Watched, err error) Refusals {
 	if suspects.None() {
 		suspects = asked
 	}
-	all := Refusals{r.refusal(suspects, err)}
-	if a := r.o.Sort(err); !a.Said || a.Never || r.isBusy(err) {
+	all := Refusals{refusal(suspects, err)}
+	if a := answerOf(err); !a.said || a.never || r.isBusy(err) {
 		return all
 	}
 	if found := r.sift(suspects, err); len(found) > 0 {
@@ -274,14 +228,9 @@ func (r *Ear) blame(asked drawbridge.Watched, err error) Refusals {
 	return all
 }
 
-func (r *Ear) refusal(what drawbridge.Watched, err error) Refusal {
-	a := r.o.Sort(err)
-	return Refusal{drawbridge.UnwatchedError{What: what, Err: err}, a.Said || !a.MayPass}
-}
-
 // isBusy says whether a server that gave an error which may pass refuses what nobody could object to as well.
 func (r *Ear) isBusy(err error) bool {
-	if !r.o.Sort(err).MayPass || !r.o.Lists {
+	if !answerOf(err).mayPass || !r.o.Lists {
 		return false
 	}
 	h, err := r.ask(drawbridge.Watched{})
@@ -295,7 +244,7 @@ func (r *Ear) isBusy(err error) bool {
 // sift asks for ever smaller parts of what is refused with err together, and gives what is refused by itself.
 func (r *Ear) sift(suspects drawbridge.Watched, err error) (found Refusals) {
 	if len(suspects.URIs)+len(suspects.Tasks) == 1 {
-		return Refusals{r.refusal(suspects, err)}
+		return Refusals{refusal(suspects, err)}
 	}
 	uris, tasks := len(suspects.URIs)/2, (len(suspects.Tasks)+len(suspects.URIs)%2)/2
 	for _, half := range []drawbridge.Watched{

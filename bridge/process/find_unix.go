@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// find gives the path of the program that command means to a child with this directory and environment.
-func find(command, dir string, env []string) (string, error) {
+// Find gives the path of the program that command means to a child with this directory and environment.
+func Find(command, dir string, env []string) (string, error) {
 	if strings.Contains(command, "/") {
 		path := command
 		if !filepath.IsAbs(path) {

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// find gives the path of the program that command means to a child with this directory and environment. Endings such as
+// Find gives the path of the program that command means to a child with this directory and environment. Endings such as
 // .cmd are tried as PATHEXT has them.
-func find(command, dir string, env []string) (string, error) {
+func Find(command, dir string, env []string) (string, error) {
 	if command == "" {
 		return "", errors.New("start: the command is empty")
 	}

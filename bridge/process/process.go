@@ -59,7 +59,7 @@ type Process struct {
 // Start starts the program. The error says what is wrong with the command: it names the command, and the PATH it was
 // looked for in. ctx bounds the start alone.
 func Start(ctx context.Context, spec Spec) (*Process, error) {
-	path, err := find(spec.Command, spec.Dir, spec.Env)
+	path, err := Find(spec.Command, spec.Dir, spec.Env)
 	if err != nil {
 		return nil, err
 	}

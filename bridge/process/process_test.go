@@ -197,6 +197,53 @@ func TestStderrIsKeptAndBounded(t *testing.T) {
 	}
 }
 
+// TestFollow has one program take the place of another, and no third one.
+func TestFollow(t *testing.T) {
+	over := make(chan struct{})
+	close(over)
+	programs := []*process.Process{start(t, spec("writer")), start(t, spec("writer"))}
+	var want []string
+	for _, p := range programs {
+		<-p.Done()
+		stop(t, p)
+		want = append(want, p.Stderr()...)
+	}
+	var got []string
+	keep := func(line string) error {
+		got = append(got, line)
+		return nil
+	}
+	second := func() *process.Process { return programs[1] }
+	if err := process.Follow(t.Context(), programs[0], over, second, keep); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	got = nil
+	if err := process.Follow(t.Context(), nil, over, second, keep); err != nil || len(got) != 200 {
+		t.Errorf("%v, %d lines of one that comes later", err, len(got))
+	}
+	enough := errors.New("enough")
+	if err := process.Follow(t.Context(), programs[0], over, second, func(string) error { return enough }); err != enough {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestFollowingEnds with its context, while the program goes on and says nothing, and where there is none.
+func TestFollowingEnds(t *testing.T) {
+	p := start(t, spec("sleeper"))
+	awaitReady(t, p.Stdout())
+	for _, now := range []*process.Process{p, nil} {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		err := process.Follow(ctx, now, nil, func() *process.Process { return now }, func(line string) error { return errors.New(line) })
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestAStopThatIsInAHurryKillsAtOnce(t *testing.T) {
 	s := spec("stubborn")
 	s.Grace = time.Minute

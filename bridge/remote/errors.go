@@ -11,12 +11,15 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 )
 
 // ErrSession is the error of a request that the server refused because it does not know the session any more. The request
 // was not carried out; the connection has ended, and another one begins with initialize.
 var ErrSession = errors.New("session expired")
+
+var _ link.Coded = (*StatusError)(nil)
 
 // A StatusError is an HTTP status that is no success, without a JSON-RPC answer in its body. It is link.ErrLost for the
 // statuses that leave open whether the request was carried out.
@@ -39,6 +42,21 @@ func (e *StatusError) Error() string {
 // Is says that the statuses of a server that broke down in the middle are link.ErrLost.
 func (e *StatusError) Is(target error) bool {
 	return target == link.ErrLost && e.Code >= 500 && e.Code != http.StatusNotImplemented && e.Code != http.StatusServiceUnavailable
+}
+
+// FaultCode sorts the status.
+func (e *StatusError) FaultCode() drawbridge.FaultCode {
+	switch e.Code {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return drawbridge.AuthFailure
+	case http.StatusTooManyRequests:
+		return drawbridge.RateLimited
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		return drawbridge.NotFound
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusRequestTimeout:
+		return drawbridge.Transient
+	}
+	return drawbridge.ServerError
 }
 
 func statusError(resp *http.Response, body []byte) *StatusError {

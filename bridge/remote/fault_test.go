@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 	"github.com/drawbridge-mcp/drawbridge/bridge/remote"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -79,6 +81,19 @@ func TestStatusError(t *testing.T) {
 
 // TestSessionExpires has the ways in which servers say that they know a session no more: the connection ends, and says
 // that the request was not carried out.
+func TestStatusCodes(t *testing.T) {
+	for status, want := range map[int]drawbridge.FaultCode{
+		401: drawbridge.AuthFailure, 403: drawbridge.AuthFailure, 429: drawbridge.RateLimited,
+		404: drawbridge.NotFound, 405: drawbridge.NotFound, 501: drawbridge.NotFound,
+		408: drawbridge.Transient, 502: drawbridge.Transient, 503: drawbridge.Transient, 504: drawbridge.Transient,
+		400: drawbridge.ServerError, 418: drawbridge.ServerError, 500: drawbridge.ServerError,
+	} {
+		if got := link.CodeOf(fmt.Errorf("connect: %w", &remote.StatusError{Code: status})); got != want {
+			t.Errorf("status %d: %v, want %v", status, got, want)
+		}
+	}
+}
+
 func TestSessionExpires(t *testing.T) {
 	for _, tt := range []struct {
 		name, body string

@@ -46,6 +46,8 @@ type Process struct {
 	Dir string
 	// Host is the name of the program that started this one; empty where that is not known.
 	Host string
+	// Self is the absolute path by which clients are to start this program.
+	Self string
 }
 
 // OS is the process as the operating system started it.
@@ -54,7 +56,7 @@ func OS() Process {
 	if err != nil {
 		dir = "."
 	}
-	return Process{In: polled(os.Stdin, os.Stdout), Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv, Environ: os.Environ(), Dir: dir, Host: parent()}
+	return Process{In: polled(os.Stdin, os.Stdout), Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv, Environ: os.Environ(), Dir: dir, Host: parent(), Self: self()}
 }
 
 // Main runs the command line args, without the program's name, and gives the exit code.
@@ -105,7 +107,9 @@ MCP server, to every client and in both generations of the protocol.
 
 Configuration is read from .drawbridge/mcp.json in the working directory, then from
 ~/.config/drawbridge/mcp.json; --mcp names files instead.`,
-		Example: `  drawbridge serve                          serve on standard input and output
+		Example: `  drawbridge import                         take over the servers you already have
+  drawbridge connect cursor                 put Drawbridge into a client
+  drawbridge serve                          serve on standard input and output
   drawbridge serve --http 127.0.0.1:0       serve over HTTP, on a free port
   drawbridge mcp list                       how each configured server is
   drawbridge tools call fs__read_text_file path=README.md`,
@@ -127,6 +131,7 @@ Configuration is read from .drawbridge/mcp.json in the working directory, then f
 	flags.StringVar(&a.naming, "naming", "", "how cards are named: `qualified` (server__tool), mcp or bare")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log what happens to standard error")
 	root.AddCommand(a.serveCommand(), a.mcpCommand(), a.toolsCommand(), a.ledgerCommand(), a.versionCommand())
+	root.AddCommand(a.importCommand(), a.connectCommand(), a.disconnectCommand(), a.doctorCommand(), a.psCommand(), a.logsCommand())
 	return root
 }
 

@@ -21,15 +21,15 @@ type dialogue struct {
 	before   *term.State
 }
 
-// interactive says whether there is a person to ask.
-func (a *app) interactive() bool {
+// asks says whether there is a person who can be asked: somebody who sees standard error and types on standard input.
+func (a *app) asks() bool {
 	in, ok := a.In.(*os.File)
 	return ok && term.IsTerminal(int(in.Fd())) && isTerminal(a.Err)
 }
 
 // dialogue begins one; false where nobody is there. It is to be closed.
 func (a *app) dialogue(ctx context.Context) (*dialogue, bool) {
-	if !a.interactive() {
+	if !a.asks() {
 		return nil, false
 	}
 	fd := int(a.In.(*os.File).Fd())
@@ -100,4 +100,10 @@ func (a *app) confirm(ctx context.Context, question string, otherwise bool) (boo
 		}
 		d.Say("yes or no is needed")
 	}
+}
+
+// agrees asks a yes-or-no question. Whatever is not a clear yes is a no, and so is the end of ctx.
+func (a *app) agrees(ctx context.Context, question string) bool {
+	yes, err := a.confirm(ctx, question+" [y/N] ", false)
+	return err == nil && yes
 }

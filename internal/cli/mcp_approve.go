@@ -80,7 +80,7 @@ func (a *app) approve(ctx context.Context, ids []drawbridge.ServerID, yes, asJSO
 
 // agreed shows what is not approved yet, and gives what the person agrees to, with what was approved before.
 func (a *app) agreed(ctx context.Context, entries []roster.Entry, yes bool) (agreed []roster.Entry, err error) {
-	nobody := !yes && !a.interactive()
+	nobody := !yes && !a.asks()
 	refused := false
 	for _, e := range entries {
 		if e.Decision == roster.DecisionApproved {

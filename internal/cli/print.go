@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 )
@@ -45,4 +46,13 @@ func clip(s string, n int) string {
 		return s
 	}
 	return fmt.Sprintf("%s…", string([]rune(s)[:n-1]))
+}
+
+// short shows a path to a person: "~" is the home.
+func (a *app) short(path string) string {
+	home, _ := a.Env("HOME")
+	if rest, in := strings.CutPrefix(path, home); in && len(home) > 1 && (rest == "" || rest[0] == filepath.Separator) {
+		return "~" + rest
+	}
+	return path
 }

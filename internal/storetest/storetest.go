@@ -16,10 +16,15 @@ import (
 type Store interface {
 	ledger.Journal
 	Records
+	Memory
+	Close() error
+}
+
+// Memory is what outlives a process beside the journal.
+type Memory interface {
 	Mounts
 	Approvals
 	Secrets
-	Close() error
 }
 
 // Secrets are bytes that are the same for all.

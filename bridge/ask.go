@@ -1,0 +1,58 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/exchange"
+	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+var _ exchange.Server = (*session)(nil)
+
+// AskFor answers a request of the server that came in the course of call: by the caller, if it declared that it may be
+// asked that, or by ourselves.
+func (s *session) AskFor(ctx context.Context, call drawbridge.Call, method string, params json.RawMessage) (result, errorObject json.RawMessage) {
+	capability := wire.Capability(method)
+	switch {
+	case s.era == drawbridge.Legacy && s.frank() && call.Peer != nil && wire.MayAskBy(call.Caller.Capabilities, s.capabilities, method, params):
+	case capability == "":
+		return nil, wire.ErrorObject(wire.CodeMethodNotFound, "method not found", nil)
+	case method == wire.MethodRootsList && (!s.frank() || !s.own() && call.Peer == nil):
+		return rootsResult(s.e.pool.o.Roots), nil
+	default:
+		if s.e.row.Trust == sandboxed && method == wire.MethodElicitation {
+			s.e.decline()
+		}
+		return nil, wire.ErrorObject(wire.CodeMethodNotFound, fmt.Sprintf("%s: the client did not declare %s", method, capability), nil)
+	}
+	answer, err := call.Peer.Ask(ctx, method, talk.Named(s.e.row.ID, method, params))
+	if err == nil {
+		return answer, nil
+	}
+	f := drawbridge.AsFault(err)
+	if f.Raw != nil {
+		return nil, f.Raw
+	}
+	code := wire.CodeInternal
+	if f.Code == drawbridge.NotFound {
+		code = wire.CodeMethodNotFound
+	}
+	return nil, wire.ErrorObject(code, f.Error(), nil)
+}
+
+// rootsResult is the answer to roots/list.
+func rootsResult(uris []string) json.RawMessage {
+	out := []byte(`{"roots":[`)
+	for i, uri := range uris {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = wire.AppendQuoted(append(out, `{"uri":`...), uri)
+		out = append(out, '}')
+	}
+	return append(out, "]}"...)
+}

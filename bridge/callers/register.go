@@ -1,0 +1,94 @@
+package callers
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// graveTime is how long it is remembered that a session has ended: a call of it may still be on its way.
+const graveTime = time.Minute
+
+// levels gives the levels of log lines, the most talkative first.
+func levels() [8]string {
+	return [...]string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+}
+
+// rank counts levels from the most talkative on; it is below zero for what is no level.
+func rank(level string) int {
+	all := levels()
+	return slices.Index(all[:], level)
+}
+
+// IsLevel says whether there is a level of that name: debug to emergency.
+func IsLevel(level string) bool { return rank(level) >= 0 }
+
+// Talkier says whether a level has more log lines than another; what is no level has none.
+func Talkier(level, than string) bool {
+	l, t := rank(level), rank(than)
+	return l >= 0 && (t < 0 || l < t)
+}
+
+// A Register is what is remembered of callers' sessions, by their names; the empty one stands for every caller without a
+// session. The zero value remembers nothing yet. Its methods may be called from several goroutines.
+type Register struct {
+	mu     sync.Mutex
+	levels map[string]string
+	ended  map[string]time.Time // a moment ago
+}
+
+// SetLevel notes which log lines the session wants, until its End: those of a level of the eight and above. A session that
+// has ended wants none.
+func (r *Register) SetLevel(session, level string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, ended := r.ended[session]; ended {
+		return
+	}
+	if r.levels == nil {
+		r.levels = map[string]string{}
+	}
+	r.levels[session] = level
+}
+
+// Level is what the session asked for; empty where it did not.
+func (r *Register) Level(session string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.levels[session]
+}
+
+// Most is the most talkative level that any session asked for; empty where none did.
+func (r *Register) Most() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	most := ""
+	for _, level := range r.levels {
+		if Talkier(level, most) {
+			most = level
+		}
+	}
+	return most
+}
+
+// End notes that a session, which is not the empty one, has ended.
+func (r *Register) End(session string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	delete(r.levels, session)
+	maps.DeleteFunc(r.ended, func(_ string, at time.Time) bool { return now.Sub(at) > graveTime })
+	if r.ended == nil {
+		r.ended = map[string]time.Time{}
+	}
+	r.ended[session] = now
+}
+
+// Ended says whether a session ended a moment ago.
+func (r *Register) Ended(session string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ended := r.ended[session]
+	return ended
+}

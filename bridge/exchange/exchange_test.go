@@ -1,0 +1,227 @@
+package exchange
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/google/go-cmp/cmp"
+)
+
+const limit = time.Minute
+
+// A party is a server or a caller that keeps what it is told. A question is answered after thinks.
+type party struct {
+	thinks time.Duration
+	holds  chan struct{} // where it is there, a notification is not taken before it is closed
+
+	mu    sync.Mutex
+	heard []string
+}
+
+func (p *party) keep(method string, params json.RawMessage) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.heard = append(p.heard, method+" "+string(params))
+}
+
+func (p *party) all() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.heard)
+}
+
+// A server answers with what the caller answers.
+type server struct{ party }
+
+func (s *server) Notify(method string, params json.RawMessage) { s.keep(method, params) }
+
+func (s *server) AskFor(ctx context.Context, call drawbridge.Call, method string, params json.RawMessage) (result, errorObject json.RawMessage) {
+	result, err := call.Peer.Ask(ctx, method, params)
+	if err != nil {
+		return nil, wire.ErrorObject(wire.CodeInternal, err.Error(), nil)
+	}
+	return result, nil
+}
+
+type peer struct{ party }
+
+func (p *peer) Notify(ctx context.Context, method string, params json.RawMessage) error {
+	if p.holds != nil {
+		select {
+		case <-p.holds:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	p.keep(method, params)
+	return nil
+}
+
+func (p *peer) Ask(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
+	select {
+	case <-time.After(p.thinks):
+		return json.RawMessage(`{"answer":1}`), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func begin(t *testing.T, era drawbridge.Era, params string, p *peer) (*Exchange, *server) {
+	t.Helper()
+	s := &server{}
+	call := drawbridge.Call{Caller: drawbridge.Caller{Era: era}, Method: wire.MethodToolsCall, Params: json.RawMessage(params)}
+	if p != nil {
+		call.Peer = p
+	}
+	return New(t.Context(), s, call, limit, slog.New(slog.DiscardHandler)), s
+}
+
+// lasted waits for the end of the call's time, and says how long that took.
+func lasted(x *Exchange) time.Duration {
+	began := time.Now()
+	<-x.Context().Done()
+	return time.Since(began)
+}
+
+func TestLimits(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		life  func(x *Exchange)
+		after time.Duration
+		want  *LimitError
+	}{
+		{"silence", func(*Exchange) {}, limit, &LimitError{limit, false}},
+		{"progress once", func(x *Exchange) {
+			time.AfterFunc(30*time.Second, func() { x.Notify(wire.NoteProgress, nil) })
+		}, 90 * time.Second, &LimitError{limit, false}},
+		{"log lines are no progress", func(x *Exchange) {
+			time.AfterFunc(30*time.Second, func() { x.Notify(wire.NoteMessage, nil) })
+		}, limit, &LimitError{limit, false}},
+		{"progress for ever", func(x *Exchange) {
+			var again func()
+			again = func() {
+				x.Notify(wire.NoteProgress, nil)
+				if x.Context().Err() == nil {
+					time.AfterFunc(30*time.Second, again)
+				}
+			}
+			again()
+		}, 10 * limit, &LimitError{10 * limit, true}},
+		{"a question stops the time", func(x *Exchange) {
+			time.AfterFunc(3*time.Minute, x.Hold())
+		}, 4 * time.Minute, &LimitError{limit, false}},
+		{"but not for ever", func(x *Exchange) { x.Hold() }, 10 * limit, &LimitError{10 * limit, true}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x, _ := begin(t, drawbridge.Legacy, `{}`, &peer{})
+				tt.life(x)
+				after := lasted(x)
+				got, _ := errors.AsType[*LimitError](x.End())
+				if diff := cmp.Diff(tt.want, got); diff != "" || after != tt.after || !errors.Is(got, context.DeadlineExceeded) {
+					t.Errorf("after %v, want %v: %s", after, tt.after, diff)
+				}
+			})
+		})
+	}
+}
+
+func TestAnEndInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, _ := begin(t, drawbridge.Legacy, `{}`, nil)
+		if err := x.End(); err != nil || x.Context().Err() == nil {
+			t.Errorf("%v, and the context is %v", err, x.Context().Err())
+		}
+	})
+}
+
+func TestWhoHears(t *testing.T) {
+	const token = `{"_meta":{"progressToken":"mine"}}`
+	for _, tt := range []struct {
+		name           string
+		era            drawbridge.Era
+		call           string
+		method, params string
+		caller, server []string
+	}{
+		{"progress", drawbridge.Legacy, token, wire.NoteProgress, `{"progressToken":7,"progress":1}`,
+			[]string{`notifications/progress {"progressToken":"mine","progress":1}`}, nil},
+		{"progress that nobody asked for", drawbridge.Legacy, `{}`, wire.NoteProgress, `{"progressToken":7}`, nil, nil},
+		{"a log line", drawbridge.Modern, `{}`, wire.NoteMessage, `{"data":1}`, []string{`notifications/message {"data":1}`}, nil},
+		{"lists", drawbridge.Legacy, token, wire.NoteToolsChanged, `{}`, nil, []string{`notifications/tools/list_changed {}`}},
+		{"the end of an elicitation", drawbridge.Legacy, `{}`, wire.NoteElicitComplete, `{}`,
+			[]string{`notifications/elicitation/complete {}`}, nil},
+		{"which stateless callers do not know", drawbridge.Modern, `{}`, wire.NoteElicitComplete, `{}`, nil, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &peer{}
+				x, s := begin(t, tt.era, tt.call, p)
+				x.Notify(tt.method, json.RawMessage(tt.params))
+				if err := x.End(); err != nil {
+					t.Error(err)
+				}
+				x.Notify(wire.NoteMessage, json.RawMessage(`"late"`))
+				synctest.Wait()
+				if diff := cmp.Diff([][]string{tt.caller, tt.server}, [][]string{p.all(), s.all()}); diff != "" {
+					t.Error(diff)
+				}
+			})
+		})
+	}
+}
+
+func TestASlowCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &peer{party{holds: make(chan struct{})}}
+		x, _ := begin(t, drawbridge.Legacy, `{}`, p)
+		x.Notify(wire.NoteMessage, nil)
+		synctest.Wait() // this one is on its way to the caller
+		for range maxNotes + 5 {
+			x.Notify(wire.NoteMessage, nil)
+		}
+		time.AfterFunc(time.Second, func() { close(p.holds) })
+		if err := x.End(); err != nil || len(p.all()) != maxNotes+1 {
+			t.Errorf("%v, %d notifications, want %d", err, len(p.all()), maxNotes+1)
+		}
+	})
+}
+
+func TestQuestions(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		thinks time.Duration
+		ends   time.Duration // when the call does
+		want   string
+		after  time.Duration
+	}{
+		{"answered", 5 * time.Minute, 6 * time.Minute, `{"answer":1}`, 5 * time.Minute},
+		{"the call ends first", time.Hour, time.Minute, `{"code":-32603,"message":"context canceled"}`, time.Minute},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x, _ := begin(t, drawbridge.Legacy, `{}`, &peer{party{thinks: tt.thinks}})
+				ended := make(chan error, 1)
+				time.AfterFunc(tt.ends, func() { ended <- x.End() })
+				began := time.Now()
+				result, errorObject := x.Ask(t.Context(), wire.MethodSampling, nil)
+				after := time.Since(began)
+				if got := string(result) + string(errorObject); got != tt.want || after != tt.after {
+					t.Errorf("%s after %v, want %s after %v", got, after, tt.want, tt.after)
+				}
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}

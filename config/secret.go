@@ -1,0 +1,155 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/config/doc"
+)
+
+// secretName is the end of a name that is usually a secret's, as names of variables, headers, flags and parameters are
+// written: GITHUB_TOKEN, X-Api-Key, --password.
+var secretName = regexp.MustCompile(`(?i)(^|[^a-z])(token|secret|passwd|password|passphrase|pass|auth|authorization|credentials?|cookie|pat|pwd|(api|access|private|secret|auth|service|account|role|encryption|signing)[-_.]?key|apikey|key)$|(?i)(token|secret|password|apikey)$`)
+
+// secretValue is how values begin that nobody takes for anything but a secret, whatever their name is.
+var secretValue = regexp.MustCompile(`^(gh[pousr]_|github_pat_|glpat-|sk-[A-Za-z0-9]|sk_live_|rk_live_|xox[abprs]-|xapp-|AKIA[0-9A-Z]{12}|AIza|eyJ[A-Za-z0-9_-]{10}|npm_[A-Za-z0-9]{20}|hf_[A-Za-z0-9]{16}|ya29\.|-----BEGIN |(?i:bearer|basic|token) +[^ $])`)
+
+// variableName is a text that names a variable rather than being its value.
+var variableName = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*$`)
+
+// PlainSecrets names the values of a row, as it is written, that look like secrets and stand there in plain text: "env
+// GITHUB_TOKEN", "header Authorization", "args --api-key", "url key", "auth client_secret". References to variables and
+// commands are none. It is a guess, by names and by well-known beginnings; no value is ever part of what it gives.
+func PlainSecrets(row json.RawMessage) []string {
+	root, err := doc.ParseJSON(row)
+	if err != nil {
+		return nil
+	}
+	var all []string
+	for _, m := range root.Members {
+		switch m.Name {
+		case "env", "headers":
+			for _, p := range m.Value.Members {
+				if plainSecret(p.Name, p.Value.Text) && !variableName.MatchString(p.Value.Text) && !strings.HasPrefix(p.Value.Text, "!") {
+					all = append(all, strings.TrimSuffix(m.Name, "s")+" "+doc.Printable(p.Name))
+				}
+			}
+		case "args":
+			_, hidden := hideArgs(texts(m.Value))
+			all = append(all, hidden...)
+		case "url":
+			_, hidden := hideURL(m.Value.Text)
+			all = append(all, hidden...)
+		case "auth":
+			for _, p := range m.Value.Members {
+				if plainSecret(p.Name, p.Value.Text) && p.Value.Kind == doc.Text {
+					all = append(all, "auth "+doc.Printable(p.Name))
+				}
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Runs shows on one line what the row stands for: the program and its arguments, or the url, as they are written.
+// Variables are not put in, and what looks like a secret is "…".
+func (s Server) Runs() string {
+	root, err := doc.ParseJSON(s.Row)
+	if err != nil {
+		return ""
+	}
+	member := func(name string) doc.Node {
+		m, _ := root.Find(name)
+		return m.Value
+	}
+	if address := member("url").Text; address != "" {
+		shown, _ := hideURL(address)
+		return doc.Printable(shown)
+	}
+	if member("command").Text == "" {
+		return ""
+	}
+	args, _ := hideArgs(texts(member("args")))
+	words := append([]string{member("command").Text}, args...)
+	for i, word := range words {
+		if word == "" || strings.ContainsAny(word, " \t\"'") {
+			words[i] = fmt.Sprintf("%q", word)
+		}
+	}
+	return doc.Printable(strings.Join(words, " "))
+}
+
+// plainSecret says whether a value is a secret that is written out.
+func plainSecret(name, value string) bool {
+	switch {
+	case strings.Contains(value, "${") || strings.Contains(value, "$(") || value == "":
+		return false
+	case secretValue.MatchString(value):
+		return true
+	case !secretName.MatchString(name):
+		return false
+	}
+	// A short word, a number or a path under such a name is a setting: KEY=id, TOKEN=/run/token, AUTH=true.
+	return len(value) >= 6 && !strings.ContainsAny(value[:1], "/~.") && strings.Trim(value, "0123456789") != ""
+}
+
+// hideArgs puts "…" in the places of arguments that are secrets, and names these.
+func hideArgs(args []string) (shown, hidden []string) {
+	shown = slices.Clone(args)
+	for i, arg := range args {
+		flag, value, joined := strings.Cut(arg, "=")
+		address, inURL := hideURL(arg)
+		switch {
+		case joined && plainSecret(flag, value):
+			shown[i] = flag + "=…"
+			hidden = append(hidden, "args "+doc.Printable(flag))
+		case secretValue.MatchString(arg):
+			shown[i] = "…"
+			hidden = append(hidden, fmt.Sprintf("args %d", i+1))
+		case i > 0 && strings.HasPrefix(args[i-1], "-") && !strings.Contains(args[i-1], "=") && !strings.HasPrefix(arg, "-") && plainSecret(args[i-1], arg):
+			shown[i] = "…"
+			hidden = append(hidden, "args "+doc.Printable(args[i-1]))
+		case len(inURL) > 0:
+			shown[i] = address
+			hidden = append(hidden, fmt.Sprintf("args %d", i+1))
+		}
+	}
+	return shown, hidden
+}
+
+// hideURL puts "…" in the places of a url's secrets, and names these: a password, and parameters. A text that is no url
+// has none.
+func hideURL(text string) (shown string, hidden []string) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme == "" || u.Host == "" {
+		return text, nil
+	}
+	shown = text
+	if _, has := u.User.Password(); has && !strings.Contains(text, "${") {
+		hidden = append(hidden, "url password")
+		_, after, _ := strings.Cut(text, "@")
+		shown = u.Scheme + "://…@" + after
+	}
+	for part := range strings.SplitSeq(u.RawQuery, "&") {
+		name, value, _ := strings.Cut(part, "=")
+		if plainSecret(name, value) {
+			hidden = append(hidden, "url "+doc.Printable(name))
+			shown = strings.Replace(shown, part, name+"=…", 1)
+		}
+	}
+	return shown, hidden
+}
+
+// texts gives the items of a list that are texts.
+func texts(list doc.Node) (all []string) {
+	for _, item := range list.Items {
+		word, _ := item.Word()
+		all = append(all, word)
+	}
+	return all
+}

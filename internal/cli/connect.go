@@ -1,0 +1,374 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/roster"
+	"github.com/spf13/cobra"
+)
+
+// connecting is what "connect" and "disconnect" were told.
+type connecting struct {
+	yes, replace, noList, asJSON bool
+}
+
+func (a *app) connectCommand() *cobra.Command {
+	var o connecting
+	cmd := &cobra.Command{
+		Use:   "connect [CLIENT]",
+		Short: "Put Drawbridge into a client's configuration",
+		Long: `Put Drawbridge into a client's own configuration, as one more MCP server. The change is shown
+first and made after a yes; "drawbridge disconnect" takes it back to the byte. --mcp, --store
+and --naming go into the entry. Without CLIENT it lists the clients and whether they are
+connected.
+
+Servers that were never listed are started and listed once, so that the client's first turn
+has their tools.`,
+		Example: `  drawbridge connect
+  drawbridge connect cursor
+  drawbridge connect codex --yes --replace    and take out what import took over from it`,
+		Args: atMostOne("the id of one client"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return a.listClients(o.asJSON)
+			}
+			return a.connect(cmd.Context(), args[0], o)
+		},
+		ValidArgs: clientIDs(),
+	}
+	flags := cmd.Flags()
+	o.flags(cmd)
+	flags.BoolVar(&o.replace, "replace", false, "take those servers out of the client that your own configuration has too")
+	flags.BoolVar(&o.noList, "no-list", false, "start and list nothing")
+	return cmd
+}
+
+func (a *app) disconnectCommand() *cobra.Command {
+	var o connecting
+	cmd := &cobra.Command{
+		Use:   "disconnect CLIENT",
+		Short: "Take Drawbridge out of a client's configuration again",
+		Long: `Take Drawbridge out of a client's own configuration again. A file that nobody has edited since
+"drawbridge connect" becomes what it was, to the byte; in one that somebody has, the edits stay.`,
+		Example: "  drawbridge disconnect cursor",
+		Args:    exactly(1, "the id of one client"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.disconnect(cmd.Context(), args[0], o)
+		},
+		ValidArgs: clientIDs(),
+	}
+	o.flags(cmd)
+	return cmd
+}
+
+func (o *connecting) flags(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "without asking")
+	cmd.Flags().BoolVar(&o.asJSON, "json", false, "print JSON; then nothing is asked, and only --yes changes anything")
+}
+
+// atMostOne takes one word or none.
+func atMostOne(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) <= 1 {
+			return nil
+		}
+		return exactly(1, what)(cmd, args)
+	}
+}
+
+func clientIDs() (ids []string) {
+	for _, c := range config.Clients() {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+// clientState is how a client is, as --json prints it.
+type clientState struct {
+	Client string `json:"client"`
+	Title  string `json:"title"`
+	File   string `json:"file"`
+	// Present says that the client's file is there.
+	Present   bool `json:"present"`
+	Connected bool `json:"connected"`
+	// Command is what the client starts.
+	Command string `json:"command,omitempty"`
+	Problem string `json:"problem,omitempty"`
+}
+
+func (a *app) clientStates() []clientState {
+	states := []clientState{}
+	for _, c := range config.Clients() {
+		s := clientState{Client: c.ID, Title: c.Title, File: c.Path(a.places())}
+		_, err := os.Stat(s.File)
+		s.Present = err == nil
+		entry, has, err := c.Entry(a.places())
+		s.Connected, s.Command = has, entry.Command
+		if err != nil {
+			s.Problem = err.Error()
+		}
+		states = append(states, s)
+	}
+	return states
+}
+
+func (a *app) listClients(asJSON bool) error {
+	states := a.clientStates()
+	if asJSON {
+		return printJSON(a.Out, states)
+	}
+	tw := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "CLIENT\tNAME\tCONNECTED\tFILE")
+	for _, s := range states {
+		word := "no"
+		switch {
+		case s.Problem != "":
+			word = "unknown"
+		case s.Connected:
+			word = "yes"
+		case !s.Present:
+			word = "-"
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", s.Client, s.Title, word, a.short(s.File))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for _, s := range states {
+		if s.Problem != "" {
+			fmt.Fprintln(a.Err, s.Problem)
+		}
+	}
+	return nil
+}
+
+// connectOptions says where clients are, and where their backups go: beside the store of whoever names none.
+func (a *app) connectOptions() (config.ConnectOptions, error) {
+	location, err := gateway.StoreLocation("", config.Settings{}, a.Env)
+	o := config.ConnectOptions{Options: a.places(), BackupDir: filepath.Join(filepath.Dir(location), "backups")}
+	o.Paths = nil // they say what is served, not where clients are
+	return o, err
+}
+
+func (a *app) connect(ctx context.Context, id string, o connecting) error {
+	where, err := a.connectOptions()
+	if err != nil {
+		return err
+	}
+	set, err := a.configuration(ctx)
+	if err != nil {
+		return err
+	}
+	entry, err := a.entry()
+	if err != nil {
+		return err
+	}
+	var replace []string
+	if o.replace {
+		if len(a.paths) > 0 {
+			return usageError{errors.New("--replace takes out what your own configuration has: it does not go with --mcp")}
+		}
+		if replace, err = a.replaceable(id, set); err != nil {
+			return err
+		}
+	}
+	plan, err := config.PlanConnect(where, id, entry, replace)
+	if err != nil {
+		return err
+	}
+	if passing(entry.Command) {
+		fmt.Fprintf(a.Err, "%s will not stay: it was made by \"go run\" (build and install Drawbridge, and connect with that)\n", entry.Command)
+	}
+	if len(set.Servers) == 0 {
+		fmt.Fprintln(a.Err, "no servers are configured yet: drawbridge import takes over those that you have")
+	}
+	done, err := a.carryOut(ctx, plan, o, "connect")
+	if err == nil && done && !o.noList {
+		a.listNewcomers(ctx, plan.Client.Title)
+	}
+	return err
+}
+
+func (a *app) disconnect(ctx context.Context, id string, o connecting) error {
+	where, err := a.connectOptions()
+	if err != nil {
+		return err
+	}
+	plan, err := config.PlanDisconnect(where, id)
+	if err != nil {
+		return err
+	}
+	_, err = a.carryOut(ctx, plan, o, "disconnect")
+	return err
+}
+
+// planned is a plan as --json prints it.
+type planned struct {
+	Client  string   `json:"client"`
+	File    string   `json:"file"`
+	Changes []string `json:"changes"`
+	Diff    string   `json:"diff,omitempty"`
+	// Done says that the file is now as it shall be.
+	Done bool `json:"done"`
+}
+
+// carryOut shows a plan, and makes the change where that is wanted. Not to make it is exit code 1.
+func (a *app) carryOut(ctx context.Context, plan *config.Plan, o connecting, verb string) (done bool, err error) {
+	if !o.asJSON && !plan.Nothing() {
+		fmt.Fprintf(a.Out, "%s: %s\n", plan.Client.Title, a.short(plan.Path))
+		for _, change := range plan.Changes {
+			fmt.Fprintf(a.Out, "  %s\n", change)
+		}
+		fmt.Fprintf(a.Out, "\n%s\n", plan.Diff)
+	}
+	done = o.yes || plan.Nothing()
+	asked := !done && !o.asJSON && a.asks()
+	if asked {
+		done = a.agrees(ctx, "Change "+a.short(plan.Path)+"?")
+	}
+	if done {
+		if err := plan.Apply(); err != nil {
+			return false, err
+		}
+	}
+	switch {
+	case o.asJSON:
+		shown := planned{plan.Client.ID, plan.Path, append([]string{}, plan.Changes...), plan.Diff, done}
+		if err := printJSON(a.Out, shown); err != nil {
+			return done, err
+		}
+	case plan.Nothing():
+		fmt.Fprintf(a.Out, "nothing to do: %s is %sed already\n", plan.Client.Title, verb)
+	case done:
+		fmt.Fprintf(a.Out, "✓ %s is %sed (restart it, or have it read its servers again)\n", plan.Client.Title, verb)
+	case asked:
+		fmt.Fprintln(a.Out, "nothing was changed")
+	default:
+		fmt.Fprintf(a.Out, "nothing was changed: drawbridge %s %s --yes makes the change\n", verb, plan.Client.ID)
+	}
+	if !done {
+		return false, errQuiet
+	}
+	return true, nil
+}
+
+// entry is how a client is to start this program.
+func (a *app) entry() (config.Entry, error) {
+	e := config.Entry{Command: a.Self, Args: []string{"serve"}}
+	paths, err := a.places().Named()
+	if err != nil {
+		return e, err
+	}
+	for _, path := range paths {
+		e.Args = append(e.Args, "--mcp", path)
+	}
+	if a.store != "" {
+		location := a.store
+		if !strings.Contains(location, "://") && location != gateway.Memory && !filepath.IsAbs(location) {
+			location = filepath.Join(a.Dir, location)
+		}
+		e.Args = append(e.Args, "--store", location)
+	}
+	if a.naming != "" {
+		e.Args = append(e.Args, "--naming", a.naming)
+	}
+	e.Env = a.ownDirectories()
+	return e, nil
+}
+
+// ownDirectories are the variables by which this program finds its files, where they say something else than usual: some
+// clients, such as Codex, hand a short list of variables on that these are not in.
+func (a *app) ownDirectories() (env []config.Pair) {
+	home, _ := a.Env("HOME")
+	for _, known := range []struct{ name, usual string }{{"XDG_CONFIG_HOME", ".config"}, {"XDG_STATE_HOME", ".local/state"}} {
+		dir, _ := a.Env(known.name)
+		if filepath.IsAbs(dir) && filepath.Clean(dir) != filepath.Join(home, filepath.FromSlash(known.usual)) {
+			env = append(env, config.Pair{Name: known.name, Value: dir})
+		}
+	}
+	return env
+}
+
+// replaceable names the servers of a client that Drawbridge serves in the same way: those that import took over, and
+// those that are equal to a server of the person's own by another way. One that is off with us stays.
+func (a *app) replaceable(id string, set config.Set) ([]string, error) {
+	c, ok := config.LookupClient(id)
+	if !ok {
+		return nil, nil // the plan says so
+	}
+	scanned, err := config.Scan(a.places(), []string{id})
+	if err != nil {
+		return nil, err
+	}
+	path := c.Path(a.places())
+	var names, kept []string
+	for _, f := range scanned.Rows {
+		if f.Origin.Path != path {
+			continue
+		}
+		own, has := set.Lookup(f.Name)
+		if has && f.Status == config.Same && own.Phase == drawbridge.Idle && own.Provider == "native" && own.Origin.Kind == config.User {
+			names = append(names, string(f.Name))
+			continue
+		}
+		kept = append(kept, string(f.Name))
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(kept, name) }), nil
+}
+
+// firstListing is how long servers have to be listed for the first time: npm may have to fetch them.
+const firstListing = time.Minute
+
+// listNewcomers lists the servers that were never listed, once: a client offers only what the first list has.
+func (a *app) listNewcomers(ctx context.Context, client string) {
+	rows, list, err := a.statuses(ctx, false)
+	if err != nil {
+		return // connect has read all this before
+	}
+	mountable := func(r drawbridge.Status) bool {
+		return slices.ContainsFunc(list.Entries, func(e roster.Entry) bool { return e.Phase == drawbridge.Idle && e.Source == r.Source })
+	}
+	fresh := slices.DeleteFunc(rows, func(r drawbridge.Status) bool {
+		return !r.Listed.IsZero() || !mountable(r)
+	})
+	if len(fresh) == 0 {
+		return
+	}
+	fmt.Fprintf(a.Err, "listing %s once, so that the first turn of %s has the tools…\n", count(len(fresh), "server"), client)
+	err = a.withDeck(ctx, func(ctx context.Context, g *gateway.Gateway) error {
+		wait, cancel := context.WithTimeout(ctx, firstListing)
+		defer cancel()
+		a.whileShown(wait, g, func() { g.AwaitNew(wait) })
+		for _, s := range g.Status() {
+			if slices.ContainsFunc(fresh, func(r drawbridge.Status) bool { return r.Source == s.Source }) {
+				a.sayListed(s)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		fmt.Fprintf(a.Err, "not listed: %v\n", err)
+	}
+}
+
+func (a *app) sayListed(s drawbridge.Status) {
+	switch {
+	case s.Fault != "" && s.Listed.IsZero():
+		fmt.Fprintf(a.Err, "  %s is not there: %s (drawbridge mcp test %s)\n", s.Server, s.Fault, s.Server)
+	case s.Listed.IsZero():
+		fmt.Fprintf(a.Err, "  %s does not answer (drawbridge mcp test %s)\n", s.Server, s.Server)
+	default:
+		fmt.Fprintf(a.Err, "  %s: %s\n", s.Server, count(s.Cards, "tool"))
+	}
+}

@@ -1,0 +1,235 @@
+// Package doctor finds what is wrong with a configuration, and says how to mend it.
+//
+// It promises that it starts nothing, dials nothing and writes nothing, and that no value which may be a secret is in what
+// it says: names of variables, of files and of programs only.
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+)
+
+// A Finding is one thing that a person should know.
+type Finding struct {
+	// About is what it is about: a server, a file, the store, the hub, a client.
+	About string `json:"about"`
+	Text  string `json:"text"`
+	// Source is the file, and the line where that is known.
+	Source string `json:"source,omitempty"`
+	// Fix is what to do; empty for a note that asks for nothing.
+	Fix string `json:"fix,omitempty"`
+}
+
+// A Server is one that may run: what it would be, not whether it is.
+type Server struct {
+	Name      drawbridge.ServerID `json:"name"`
+	Transport string              `json:"transport"`
+	// Runs is the row's program with its arguments, or its url, without secrets.
+	Runs string `json:"runs"`
+	// Program is the file that would be started, Dir where; both empty for a server that is reached over HTTP.
+	Program string `json:"program,omitempty"`
+	Dir     string `json:"cwd,omitempty"`
+	// Env has the names of the variables that the program would find.
+	Env    []string `json:"env,omitempty"`
+	Source string   `json:"source"`
+}
+
+// A Report is what was found, in the order in which it was looked at.
+type Report struct {
+	Problems []Finding `json:"problems"`
+	Notes    []Finding `json:"notes"`
+	Servers  []Server  `json:"servers"`
+}
+
+// NewReport is one without findings: its lists are empty, not nil.
+func NewReport() *Report {
+	return &Report{Problems: []Finding{}, Notes: []Finding{}, Servers: []Server{}}
+}
+
+// Problem adds something that is wrong.
+func (r *Report) Problem(f Finding) { r.Problems = append(r.Problems, f) }
+
+// Note adds something that is not wrong.
+func (r *Report) Note(f Finding) { r.Notes = append(r.Notes, f) }
+
+// A Patient is what is looked at.
+type Patient struct {
+	Set config.Set
+	// Statuses has how each row of Set.Servers was last, in their order; nil where nothing is remembered.
+	Statuses []drawbridge.Status
+	// Rejected says that a person does not want a row; nil rejects none.
+	Rejected func(config.Server) bool
+	// Environ is the environment that servers get theirs from, as "name=value".
+	Environ []string
+	// Tip gives the next thing to try after a fault, or nothing; nil gives nothing.
+	Tip func(fault string) string
+}
+
+// Examine looks at every row of the configuration.
+func (r *Report) Examine(p Patient) {
+	for _, w := range p.Set.Warnings {
+		r.warning(w)
+	}
+	for i, s := range p.Set.Servers {
+		var last drawbridge.Status
+		if i < len(p.Statuses) {
+			last = p.Statuses[i]
+		}
+		r.server(p, s, last)
+	}
+	for _, s := range p.Set.Shadowed {
+		text := "it is shadowed by an earlier definition of the same name"
+		if first, ok := p.Set.Lookup(s.ID); ok {
+			text += ", at " + first.Origin.String()
+		}
+		r.Note(about(s, text, ""))
+	}
+	r.modes(p.Set)
+}
+
+func about(s config.Server, text, fix string) Finding {
+	text = strings.TrimPrefix(text, fmt.Sprintf("Server %q: ", s.ID))
+	return Finding{About: fmt.Sprintf("server %q", s.ID), Text: text, Source: s.Origin.String(), Fix: fix}
+}
+
+// warning sorts what the configuration warned about. What nobody knows does no harm, unless it was meant to be something
+// else; what is not set is found at its server.
+func (r *Report) warning(w config.Warning) {
+	f := Finding{About: "the file", Text: w.Text, Source: w.Origin.String(), Fix: "mend it there"}
+	if w.Server != "" {
+		f.About = fmt.Sprintf("server %q", w.Server)
+		f.Text = strings.TrimPrefix(f.Text, fmt.Sprintf("Server %q: ", w.Server))
+	}
+	switch {
+	case strings.HasPrefix(f.Text, "variables that are not set"):
+	case strings.HasPrefix(f.Text, "unknown member") && !strings.Contains(f.Text, "did you mean"), w.Origin.Kind == config.Project:
+		f.Fix = ""
+		r.Note(f)
+	default:
+		r.Problem(f)
+	}
+}
+
+// server looks at one row.
+func (r *Report) server(p Patient, s config.Server, last drawbridge.Status) {
+	switch s.Phase {
+	case drawbridge.Refused:
+		r.Problem(about(s, s.Reason, "mend the row, or take it out"))
+		return
+	case drawbridge.Disabled:
+		r.Note(about(s, "it is off: "+s.Reason, ""))
+		return
+	case drawbridge.NeedsApproval:
+		if p.Rejected != nil && p.Rejected(s) {
+			r.Note(about(s, "it was rejected, and stays off", ""))
+			return
+		}
+		r.Problem(about(s, "it needs approval: "+s.Reason, fmt.Sprintf("look at it, then drawbridge mcp approve %s, or drawbridge mcp reject %s", s.ID, s.ID)))
+		return
+	}
+	shown := Server{Name: s.ID, Transport: s.Transport(), Runs: s.Runs(), Source: s.Origin.String()}
+	startable := s.Command == "" || r.process(p, s, &shown)
+	r.Servers = append(r.Servers, shown)
+	r.values(s)
+	r.Said(s, last.Notes)
+	if startable && last.Phase == drawbridge.Faulted && last.Fault != "" {
+		tip := ""
+		if p.Tip != nil {
+			tip = p.Tip(last.Fault)
+		}
+		r.Fault(s, last.Fault, tip)
+	}
+}
+
+// Fault adds that a server did not start, or did not go on. An empty tip is the command to try it with.
+func (r *Report) Fault(s config.Server, fault, tip string) {
+	if tip == "" {
+		tip = fmt.Sprintf("see what it says: drawbridge mcp test %s", s.ID)
+	}
+	r.Problem(about(s, "it did not work when it was last started: "+fault, tip))
+}
+
+// Said adds what a server's status notes. A value that was left out, since its command gave none, is a problem: what the
+// server does without it is nobody's wish.
+func (r *Report) Said(s config.Server, notes []string) {
+	for _, text := range notes {
+		f := about(s, text, "")
+		if !strings.Contains(text, " is left out: ") {
+			r.Note(f)
+			continue
+		}
+		f.Fix = "run the command in a shell: it must print the value within ten seconds"
+		r.Problem(f)
+	}
+}
+
+// process looks at what a stdio server would be started as, and says whether it can be.
+func (r *Report) process(p Patient, s config.Server, shown *Server) bool {
+	shown.Dir = s.Cwd
+	program, names, err := gateway.Child(s, p.Set.Settings, p.Environ)
+	shown.Program, shown.Env = program, names
+	info, dirErr := os.Stat(s.Cwd)
+	switch {
+	case s.Cwd != "" && dirErr != nil:
+		why := "cannot be read"
+		if errors.Is(dirErr, fs.ErrNotExist) {
+			why = "does not exist"
+		}
+		r.Problem(about(s, fmt.Sprintf("its directory %s %s", s.Cwd, why), `make it, or change "cwd"`))
+		return false
+	case s.Cwd != "" && !info.IsDir():
+		r.Problem(about(s, s.Cwd+" is not a directory", `change "cwd"`))
+		return false
+	case err != nil && !slices.Contains(s.Commands, "env PATH"): // else nobody knows before it runs
+		why := strings.TrimSuffix(strings.TrimPrefix(err.Error(), "start "), ": "+fs.ErrNotExist.Error())
+		r.Problem(about(s, "its program cannot be started: "+why, "install it, write its absolute path, or give the row a PATH in \"env\""))
+		return false
+	}
+	return true
+}
+
+// values looks at what the row's values refer to, and at what stands there in plain text.
+func (r *Report) values(s config.Server) {
+	if len(s.Unresolved) > 0 {
+		r.Problem(about(s, "variables that are not set: "+strings.Join(s.Unresolved, ", "),
+			"set them where the client starts Drawbridge, or write a default: ${NAME:-text}"))
+	}
+	if len(s.Commands) > 0 {
+		r.Note(about(s, "values that are the output of a command, which runs when the server starts: "+strings.Join(s.Commands, ", "), ""))
+	}
+	if plain := config.PlainSecrets(s.Row); len(plain) > 0 {
+		r.Note(about(s, "in plain text, and it looks like a secret: "+strings.Join(plain, ", "), "write ${NAME} for a variable, or !COMMAND"))
+	}
+}
+
+// modes finds files that hold secrets in plain text and that others may read. Windows has no such modes.
+func (r *Report) modes(set config.Set) {
+	if runtime.GOOS == "windows" {
+		return
+	}
+	holds := map[string]bool{}
+	for _, s := range slices.Concat(set.Servers, set.Shadowed) {
+		if s.Origin.Kind != config.Project && len(config.PlainSecrets(s.Row)) > 0 {
+			holds[s.Origin.Path] = true
+		}
+	}
+	for _, path := range set.Sources {
+		info, err := os.Stat(path)
+		if err != nil || !holds[path] || info.Mode().Perm()&0o044 == 0 {
+			continue
+		}
+		r.Problem(Finding{
+			About: "the file", Text: fmt.Sprintf("it holds secrets in plain text, and others may read it (mode %04o)", info.Mode().Perm()),
+			Source: path, Fix: "chmod 600 " + path,
+		})
+	}
+}

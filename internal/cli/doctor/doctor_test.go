@@ -1,0 +1,100 @@
+package doctor_test
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/doctor"
+	"github.com/google/go-cmp/cmp"
+)
+
+// load reads a project's and a person's configuration in a home of their own.
+func load(t *testing.T, project, own string) (config.Set, string) {
+	t.Helper()
+	home := t.TempDir()
+	for name, content := range map[string]string{"project/.mcp.json": project, ".config/drawbridge/mcp.json": own} {
+		path := filepath.Join(home, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set, err := config.Load(config.Options{
+		Home: home, Dir: filepath.Join(home, "project"), LookupEnv: func(string) (string, bool) { return "", false },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set, home
+}
+
+func TestAPersonsDecisions(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the paths have slashes")
+	}
+	set, home := load(t, `{"mcpServers": {"no": {"command": "x", "mood": 1}, "maybe": {"command": "x"}}}`, `{"servers": {}}`)
+	r := doctor.NewReport()
+	r.Examine(doctor.Patient{Set: set, Rejected: func(s config.Server) bool { return s.ID == "no" }})
+	at := home + "/project/.mcp.json:1"
+	want := &doctor.Report{
+		Problems: []doctor.Finding{{
+			About: `server "maybe"`, Source: at, Text: "it needs approval: it comes from a project directory, and nobody has approved it",
+			Fix: "look at it, then drawbridge mcp approve maybe, or drawbridge mcp reject maybe",
+		}},
+		Notes: []doctor.Finding{
+			{About: `server "no"`, Source: at, Text: `unknown member "mood" was left out`},
+			{About: `server "no"`, Source: at, Text: "it was rejected, and stays off"},
+		},
+		Servers: []doctor.Server{},
+	}
+	if diff := cmp.Diff(want, r); diff != "" {
+		t.Error("(-want +got):\n", diff)
+	}
+}
+
+func TestWhatRunsAndHowItWent(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the programs are those of Unix")
+	}
+	set, home := load(t, `{"mcpServers": {}}`, `{"mcpServers": {
+		"all": {"command": "sh", "env_isolation": false, "env": {"MODE": "x"}},
+		"few": {"command": "sh", "env": {"PATH": "/nowhere"}},
+		"web": {"url": "https://me:s3cret@h.example.com/mcp"}}}`)
+	said := []string{"env TOKEN is left out: the command ended with 1", "a card is hidden"}
+	fault := drawbridge.Status{Phase: drawbridge.Faulted, Fault: "it broke"}
+	r := doctor.NewReport()
+	r.Examine(doctor.Patient{
+		Set: set, Statuses: []drawbridge.Status{fault, fault, {Phase: drawbridge.Idle, Fault: "it was long ago", Notes: said}},
+		Environ: []string{"PATH=/bin", "HOME=" + home, "OTHER=y", "DRAWBRIDGE_TOKEN=z"}, Tip: func(string) string { return "mend it" },
+	})
+	file := home + "/.config/drawbridge/mcp.json"
+	want := &doctor.Report{
+		Problems: []doctor.Finding{
+			{About: `server "all"`, Source: file + ":2", Text: "it did not work when it was last started: it broke", Fix: "mend it"},
+			{About: `server "few"`, Source: file + ":3", Text: `its program cannot be started: sh: command not found in PATH "/nowhere"`,
+				Fix: `install it, write its absolute path, or give the row a PATH in "env"`},
+			{About: `server "web"`, Source: file + ":4", Text: "env TOKEN is left out: the command ended with 1",
+				Fix: "run the command in a shell: it must print the value within ten seconds"},
+		},
+		Notes: []doctor.Finding{
+			{About: `server "web"`, Source: file + ":4", Text: "in plain text, and it looks like a secret: url password",
+				Fix: "write ${NAME} for a variable, or !COMMAND"},
+			{About: `server "web"`, Source: file + ":4", Text: "a card is hidden"},
+		},
+		Servers: []doctor.Server{
+			{Name: "all", Transport: "stdio", Runs: "sh", Program: "/bin/sh", Dir: home,
+				Env: []string{"DRAWBRIDGE_MOUNTED", "HOME", "MODE", "OTHER", "PATH"}, Source: file + ":2"},
+			{Name: "few", Transport: "stdio", Runs: "sh", Dir: home, Env: []string{"DRAWBRIDGE_MOUNTED", "HOME", "PATH"}, Source: file + ":3"},
+			{Name: "web", Transport: "http or sse", Runs: "https://…@h.example.com/mcp", Source: file + ":4"},
+		},
+	}
+	if diff := cmp.Diff(want, r); diff != "" {
+		t.Error("(-want +got):\n", diff)
+	}
+}

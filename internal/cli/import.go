@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/hub"
+	"github.com/spf13/cobra"
+)
+
+// importing is what "import" was told.
+type importing struct {
+	from                []string
+	yes, dryRun, asJSON bool
+}
+
+func (a *app) importCommand() *cobra.Command {
+	var o importing
+	cmd := &cobra.Command{
+		Use:   "import",
+		Short: "Take over the servers that your other programs have configured",
+		Long: `Take over the servers that your other programs have configured: a table of what there is,
+then what is new is written to your own mcp.json, after a yes. Their files stay as they are
+(drawbridge connect puts Drawbridge into one). Nothing is started.
+
+  new        is taken over
+  same       your own configuration has it already, or another program says the same
+  shadowed   another program has another server of that name, and counts first
+  conflict   your own configuration has another server of that name
+  refused    it could not be mounted
+
+What project directories bring is not taken over: it stays there, and waits for approval.`,
+		Example: `  drawbridge import                          show, ask, and take over
+  drawbridge import --from cursor --yes      without asking
+  drawbridge import --dry-run --json`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(a.paths) > 0 {
+				return usageError{errors.New("import writes to your own mcp.json: --mcp has no place here")}
+			}
+			return a.doImport(cmd.Context(), o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&o.from, "from", nil, "only what `PROGRAM` has, such as cursor or claude-code; repeats")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "take over without asking")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "change nothing")
+	flags.BoolVar(&o.asJSON, "json", false, "print JSON; then nothing is asked, and only --yes takes over")
+	return cmd
+}
+
+// imported is what "import" did, and as --json prints it. No value of a row is in it.
+type imported struct {
+	File    string                `json:"file"`
+	Taken   []drawbridge.ServerID `json:"taken"`
+	Servers []importable          `json:"servers"`
+	Notes   []string              `json:"warnings,omitempty"`
+}
+
+// importable is a definition that was found.
+type importable struct {
+	Name      drawbridge.ServerID `json:"name"`
+	Provider  string              `json:"provider"`
+	From      string              `json:"from"`
+	Source    string              `json:"source"`
+	Transport string              `json:"transport"`
+	Status    config.ScanStatus   `json:"status"`
+	Reason    string              `json:"reason,omitempty"`
+	Notes     []string            `json:"notes,omitempty"`
+	// Secrets names the values that look like secrets in plain text.
+	Secrets []string `json:"plain_secrets,omitempty"`
+}
+
+func (a *app) doImport(ctx context.Context, o importing) error {
+	file, err := config.UserFile(a.places())
+	if err != nil {
+		return err
+	}
+	scanned, err := config.Scan(a.places(), o.from)
+	if err != nil {
+		return err
+	}
+	found := foundOnes(file, scanned)
+	fresh := 0
+	for _, f := range found.Servers {
+		if f.Status == config.New {
+			fresh++
+		}
+	}
+	if !o.asJSON {
+		if err := a.printFound(found); err != nil {
+			return err
+		}
+	}
+	take := fresh > 0 && !o.dryRun && o.yes
+	asked := fresh > 0 && !o.dryRun && !o.yes && !o.asJSON && a.asks()
+	if asked {
+		take = a.agrees(ctx, fmt.Sprintf("Take over %s into %s?", count(fresh, "server"), a.short(file)))
+	}
+	if take {
+		if found.Taken, err = config.TakeOver(file, scanned.Rows); err != nil {
+			return err
+		}
+	}
+	if o.asJSON {
+		err = printJSON(a.Out, found)
+	} else {
+		a.sayImported(found, fresh, o)
+	}
+	if take && err == nil {
+		live, err := a.reloadHub()
+		switch {
+		case errors.Is(err, hub.ErrNone): // nobody has to be told
+		case err != nil:
+			fmt.Fprintf(a.Err, "the running hub did not take it over: %v\n", err)
+		default:
+			fmt.Fprintln(a.Err, live)
+		}
+	}
+	if asked && !take && err == nil {
+		return errQuiet
+	}
+	return err
+}
+
+// foundOnes keeps of a scan what may be shown.
+func foundOnes(file string, s config.Scanned) imported {
+	all := imported{File: file, Taken: []drawbridge.ServerID{}, Servers: []importable{}}
+	for _, f := range s.Rows {
+		all.Servers = append(all.Servers, importable{
+			Name: f.Name, Provider: f.Provider, From: f.From, Source: f.Origin.String(), Transport: f.Transport, Status: f.Status,
+			Reason: f.Reason, Notes: f.Notes, Secrets: config.PlainSecrets(f.Row),
+		})
+	}
+	for _, w := range s.Warnings {
+		all.Notes = append(all.Notes, w.String())
+	}
+	return all
+}
+
+// printFound shows the table, and below it what there is to know of single rows.
+func (a *app) printFound(found imported) error {
+	for _, w := range found.Notes {
+		fmt.Fprintln(a.Err, w)
+	}
+	if len(found.Servers) == 0 {
+		return nil
+	}
+	tw := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "NAME\tFROM\tTRANSPORT\tSTATUS")
+	for _, f := range found.Servers {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", f.Name, f.From, f.Transport, f.Status)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for _, f := range found.Servers {
+		lines := slices.Clone(f.Notes)
+		if f.Status != config.Same && f.Reason != "" {
+			lines = append([]string{strings.TrimPrefix(f.Reason, fmt.Sprintf("Server %q: ", f.Name))}, lines...)
+		}
+		if f.Status == config.New && len(f.Secrets) > 0 {
+			lines = append(lines, plainly(f.Secrets))
+		}
+		if f.Status == config.Same || len(lines) == 0 {
+			continue
+		}
+		fmt.Fprintf(a.Out, "\n%s of %s (%s), %s:\n", f.Name, f.From, a.short(f.Source), f.Status)
+		for _, line := range lines {
+			fmt.Fprintf(a.Out, "  %s\n", line)
+		}
+	}
+	return nil
+}
+
+// plainly points at values that look like secrets.
+func plainly(names []string) string {
+	return fmt.Sprintf("in plain text, and it looks like a secret: %s (write ${NAME} for a variable, or !COMMAND)", strings.Join(names, ", "))
+}
+
+// sayImported says what was done, and what there is to do.
+func (a *app) sayImported(found imported, fresh int, o importing) {
+	fmt.Fprintln(a.Out)
+	switch {
+	case len(found.Servers) == 0:
+		fmt.Fprintln(a.Out, "no other program has a server configured (drawbridge mcp list shows your own)")
+	case fresh == 0:
+		fmt.Fprintln(a.Out, "nothing is new: nothing was changed")
+	case len(found.Taken) > 0:
+		fmt.Fprintf(a.Out, "✓ %s taken over into %s\n", count(len(found.Taken), "server"), a.short(found.File))
+		fmt.Fprintln(a.Out, "next: drawbridge connect CLIENT")
+	case o.dryRun || !a.asks():
+		fmt.Fprintf(a.Out, "%s would be taken over; nothing was changed (drawbridge import --yes does it)\n", count(fresh, "server"))
+	default:
+		fmt.Fprintln(a.Out, "nothing was changed")
+	}
+}
+
+// count says how many there are of something.
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
