@@ -42,6 +42,7 @@ var floors = map[string]int{
 	"gateway": 6,
 
 	"hub":          7,
+	"roster":       7,
 	"internal/tui": 7,
 	"internal/web": 7,
 

@@ -62,6 +62,15 @@ func TestAProjectLinkedToOthersFilesIsTheirs(t *testing.T) {
 	wantDiff(t, "found", []string{"a cursor new"}, foundShort(w.mustScan(t).Rows))
 }
 
+func TestNear(t *testing.T) {
+	set := Set{Servers: []Server{{ID: "github"}, {ID: "fs"}}}
+	for id, want := range map[drawbridge.ServerID]drawbridge.ServerID{"git-hub": "github", "gihub": "github", "github": "github", "memory": ""} {
+		if got := set.Near(id); got != want {
+			t.Errorf("near %q is %q, want %q", id, got, want)
+		}
+	}
+}
+
 func TestTheDirectoryAServerStartsIn(t *testing.T) {
 	w := newWorld(t, map[string]string{
 		userJSON:    `{"servers": {"user": {"command": "x"}, "sub": {"command": "x", "cwd": "sub"}, "web": {"url": "https://h"}}}`,
@@ -86,10 +95,11 @@ func TestDisabledServers(t *testing.T) {
 	})
 	set := w.mustLoad(t)
 	wantDiff(t, "servers", []string{"a project disabled", "b project needs-approval", "c user idle", "d user disabled", "e user disabled"}, short(set.Servers))
-	var reasons []string
+	var reasons, files []string
 	for _, s := range set.Servers {
-		reasons = append(reasons, s.Reason)
+		reasons, files = append(reasons, s.Reason), append(files, s.DisabledBy)
 	}
+	wantDiff(t, "files that turn them off", []string{w.path(legacyJSON), "", "", "", w.path(userJSON)}, files)
 	wantDiff(t, "reasons", []string{
 		`"disabledServers" of ` + w.path(legacyJSON) + ` names it`,
 		"it comes from a project directory, and nobody has approved it", "",

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config/doc"
 )
 
 // A Pair is a name and its value: one environment variable, one header.
@@ -123,6 +124,8 @@ type Server struct {
 	Phase drawbridge.Phase
 	// Reason says for people why a row may not be mounted; empty for one that may.
 	Reason string
+	// DisabledBy is the file whose disabledServers names the row, where that and no member of the row itself keeps it off.
+	DisabledBy string `json:",omitempty"`
 	// Unresolved names the variables that are not set; "${NAME}" stayed in their places.
 	Unresolved []string
 }
@@ -204,6 +207,15 @@ func (s Set) Lookup(id drawbridge.ServerID) (Server, bool) {
 		return Server{}, false
 	}
 	return *first, true
+}
+
+// Near gives the configured name that somebody may have meant by id; empty where none is near.
+func (s Set) Near(id drawbridge.ServerID) drawbridge.ServerID {
+	known := make([]string, 0, len(s.Servers))
+	for _, row := range s.Servers {
+		known = append(known, string(row.ID))
+	}
+	return drawbridge.ServerID(doc.Nearest(string(id), known))
 }
 
 // Options say where to look. The zero value looks where a command started here would.

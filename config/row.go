@@ -109,7 +109,7 @@ func (r *rowReader) settle() {
 		return
 	}
 	if file := r.disabled[string(s.ID)]; file != "" {
-		s.Phase, s.Reason = drawbridge.Disabled, fmt.Sprintf(`"disabledServers" of %s names it`, file)
+		s.Phase, s.Reason, s.DisabledBy = drawbridge.Disabled, fmt.Sprintf(`"disabledServers" of %s names it`, file), file
 		return
 	}
 	if r.fault == "" {

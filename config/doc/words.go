@@ -42,6 +42,15 @@ func Printable(s string) string {
 
 // DidYouMean is the end of a sentence about an unknown name: the known one that is nearest, or nothing.
 func DidYouMean(name string, known []string) string {
+	best := Nearest(name, known)
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", best)
+}
+
+// Nearest gives the known name that somebody may have meant; empty where none is near.
+func Nearest(name string, known []string) string {
 	best, least := "", 3
 	folded := fold(name)
 	for _, k := range known {
@@ -49,10 +58,7 @@ func DidYouMean(name string, known []string) string {
 			best, least = k, d
 		}
 	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf("; did you mean %q?", best)
+	return best
 }
 
 // fold takes away what people vary in a name: case, dashes and underscores.

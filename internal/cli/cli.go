@@ -14,7 +14,6 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -84,6 +84,12 @@ func exitCode(err error) int {
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
 	}
+	if _, ok := errors.AsType[roster.Mistake](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[drawbridge.BadName](err); ok {
+		return exitUsage
+	}
 	if f, ok := errors.AsType[*drawbridge.Fault](err); ok && f.Code == drawbridge.InvalidInput {
 		return exitUsage
 	}
@@ -134,10 +140,12 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	cmd.SuggestionsMinimumDistance = 2
 	text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		text += fmt.Sprintf(": did you mean %q?", near[0])
+	for cmd.SuggestionsMinimumDistance = 1; cmd.SuggestionsMinimumDistance <= 2; cmd.SuggestionsMinimumDistance++ {
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			text += fmt.Sprintf(": did you mean %q?", near[0])
+			break
+		}
 	}
 	return usageError{fmt.Errorf("%s (see %q)", text, cmd.CommandPath()+" --help")}
 }
@@ -215,25 +223,8 @@ func (a *app) oneOff(ctx context.Context) (*gateway.Gateway, error) {
 
 // configuration reads what is configured, with what the person approved of it, and starts nothing.
 func (a *app) configuration(ctx context.Context) (config.Set, error) {
-	o := a.places()
-	set, err := config.Load(o)
-	if err != nil || !slices.ContainsFunc(set.Servers, func(s config.Server) bool { return s.Origin.Kind == config.Project }) {
-		return set, err
-	}
-	db, err := a.openStore(ctx, set)
-	if _, none := errors.AsType[*noStoreError](err); none {
-		return set, nil
-	}
-	if err != nil {
-		return set, err
-	}
-	defer db.Close()
-	approvals, err := db.Approvals(ctx)
-	if err != nil {
-		return set, err
-	}
-	o.Approved = approvals.Allows
-	return config.Load(o)
+	roll, err := a.roster().Read(ctx)
+	return roll.Set, err
 }
 
 // places says where configuration is looked for.

@@ -14,6 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/spf13/cobra"
 )
 
@@ -331,13 +332,15 @@ const firstListing = time.Minute
 
 // listNewcomers lists the servers that were never listed, once: a client offers only what the first list has.
 func (a *app) listNewcomers(ctx context.Context, client string) {
-	rows, set, err := a.statuses(ctx)
+	rows, list, err := a.statuses(ctx, false)
 	if err != nil {
 		return // connect has read all this before
 	}
-	mountable := set.Mountable()
+	mountable := func(r drawbridge.Status) bool {
+		return slices.ContainsFunc(list.Entries, func(e roster.Entry) bool { return e.Phase == drawbridge.Idle && e.Source == r.Source })
+	}
 	fresh := slices.DeleteFunc(rows, func(r drawbridge.Status) bool {
-		return !r.Listed.IsZero() || !slices.ContainsFunc(mountable, func(s config.Server) bool { return s.Origin.String() == r.Source })
+		return !r.Listed.IsZero() || !mountable(r)
 	})
 	if len(fresh) == 0 {
 		return

@@ -95,7 +95,7 @@ func TestTheHubFromOutside(t *testing.T) {
 		t.Errorf("logs gives %q", out)
 	}
 	d.follow("every", "heard")
-	if _, stderr := d.run(2, "logs", "evry"); !strings.Contains(stderr, `Server "evry" not found. Configured: every.`) {
+	if _, stderr := d.run(2, "logs", "evry"); !strings.Contains(stderr, `Server "evry" not found. Did you mean "every"?`) {
 		t.Errorf("logs of what is not there: %s", stderr)
 	}
 	if out, _ := d.run(0, "doctor"); !strings.Contains(out, fmt.Sprintf("the hub is process %d ", os.Getpid())) {

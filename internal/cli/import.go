@@ -114,7 +114,14 @@ func (a *app) doImport(ctx context.Context, o importing) error {
 		a.sayImported(found, fresh, o)
 	}
 	if take && err == nil {
-		a.tellHub()
+		live, err := a.reloadHub()
+		switch {
+		case errors.Is(err, hub.ErrNone): // nobody has to be told
+		case err != nil:
+			fmt.Fprintf(a.Err, "the running hub did not take it over: %v\n", err)
+		default:
+			fmt.Fprintln(a.Err, live)
+		}
 	}
 	if asked && !take && err == nil {
 		return errQuiet
@@ -192,18 +199,6 @@ func (a *app) sayImported(found imported, fresh int, o importing) {
 		fmt.Fprintf(a.Out, "%s would be taken over; nothing was changed (drawbridge import --yes does it)\n", count(fresh, "server"))
 	default:
 		fmt.Fprintln(a.Out, "nothing was changed")
-	}
-}
-
-// tellHub has a running hub take over what changed. Where there is none, nothing has to be told.
-func (a *app) tellHub() {
-	done, err := hub.Reload(a.hub())
-	switch {
-	case errors.Is(err, hub.ErrNone):
-	case err != nil:
-		fmt.Fprintf(a.Err, "the running hub was not told: %v\n", err)
-	case !done.None():
-		fmt.Fprintf(a.Err, "the running hub has it: %d added, %d removed, %d changed\n", len(done.Added), len(done.Removed), len(done.Changed))
 	}
 }
 

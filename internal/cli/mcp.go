@@ -13,6 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -21,64 +22,74 @@ import (
 func (a *app) mcpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp",
-		Short: "See and test the configured servers",
+		Short: "See, add, change, approve and test the configured servers",
 		Args:  unknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.mcpListCommand(), a.mcpTestCommand())
+	cmd.AddCommand(a.mcpAddCommand(), a.mcpGetCommand(), a.mcpListCommand(), a.mcpRemoveCommand(), a.mcpEnableCommand(),
+		a.mcpDisableCommand(), a.mcpTestCommand(), a.mcpApproveCommand(), a.mcpRejectCommand(), a.mcpReloadCommand())
 	return cmd
 }
 
 func (a *app) mcpListCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, all bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Show each configured server and how it is; starts nothing",
 		Example: `  drawbridge mcp list
+  drawbridge mcp list --all
   drawbridge mcp list --json | jq '.[] | select(.phase == "faulted")'`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			rows, set, err := a.statuses(cmd.Context())
+			rows, list, err := a.statuses(cmd.Context(), all)
 			if err != nil {
 				return err
 			}
 			if asJSON {
 				return printJSON(a.Out, rows)
 			}
-			for _, w := range set.Warnings {
+			for _, w := range list.Warnings {
 				fmt.Fprintln(a.Err, w)
 			}
-			if len(rows) == 0 {
+			if list.Disabled+list.Shadowed > 0 {
+				fmt.Fprintf(a.Err, "not shown: %d disabled, %d shadowed (drawbridge mcp list --all)\n", list.Disabled, list.Shadowed)
+			} else if len(rows) == 0 {
 				fmt.Fprintln(a.Err, noServers)
+			}
+			if len(rows) == 0 {
 				return nil
 			}
 			return printStatuses(a.Out, rows)
 		},
 	}
+	cmd.Flags().BoolVar(&all, "all", false, "show also what is disabled, and what an earlier definition shadows")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
 // statuses joins what is configured with what the store remembers of it.
-func (a *app) statuses(ctx context.Context) ([]drawbridge.Status, config.Set, error) {
-	set, err := a.configuration(ctx)
+func (a *app) statuses(ctx context.Context, all bool) ([]drawbridge.Status, roster.List, error) {
+	list, err := a.roster().List(ctx, all)
 	if err != nil {
-		return nil, set, err
+		return nil, list, err
 	}
-	mounts, err := a.mounts(ctx, set)
+	mounts, err := a.mounts(ctx, config.Set{Settings: list.Settings})
 	if err != nil {
-		return nil, set, err
+		return nil, list, err
 	}
-	rows := make([]drawbridge.Status, 0, len(set.Servers)+len(set.Shadowed))
-	for _, s := range set.Servers {
-		rows = append(rows, statusOf(s, mounts[s.Hash]))
-	}
-	for _, s := range set.Shadowed {
-		row := statusOf(s, store.Mount{})
-		row.Phase, row.Reason = drawbridge.Disabled, "shadowed by an earlier definition of the same name"
+	rows := make([]drawbridge.Status, 0, len(list.Entries))
+	for _, e := range list.Entries {
+		var m store.Mount
+		if !e.Shadowed {
+			m = mounts[e.Server.Hash]
+		}
+		row := statusOf(e.Server, m)
+		if e.Shadowed {
+			row.Phase, row.Reason = e.Phase, e.Reason
+		}
 		rows = append(rows, row)
 	}
-	return rows, set, nil
+	return rows, list, nil
 }
 
 // mounts is what the store remembers of servers: nothing where there is no store yet.
@@ -201,11 +212,12 @@ func (a *app) mcpTestCommand() *cobra.Command {
 }
 
 func (a *app) mcpTest(ctx context.Context, id drawbridge.ServerID, asJSON bool) error {
-	set, err := a.configuration(ctx)
+	r := a.roster()
+	roll, err := r.Read(ctx)
 	if err != nil {
 		return err
 	}
-	if err := testable(set, id); err != nil {
+	if err := r.Startable(roll, id); err != nil {
 		return err
 	}
 	g, err := a.oneOff(ctx)
@@ -240,28 +252,6 @@ func (a *app) mcpTest(ctx context.Context, id drawbridge.ServerID, asJSON bool) 
 		err = errQuiet
 	}
 	return err
-}
-
-// testable says why the server cannot be tested, or nil.
-func testable(set config.Set, id drawbridge.ServerID) error {
-	s, ok := set.Lookup(id)
-	switch {
-	case !ok:
-		return notConfigured(set, id)
-	case s.Phase == drawbridge.Idle:
-		return nil
-	case s.Phase == drawbridge.Disabled:
-		return fmt.Errorf("server %q is disabled: set \"enabled\" to true in %s", id, s.Origin)
-	}
-	return fmt.Errorf("server %q is %s: %s", id, s.Phase, s.Reason)
-}
-
-func serverNames(set config.Set) []string {
-	all := make([]string, len(set.Servers))
-	for i, s := range set.Servers {
-		all[i] = string(s.ID)
-	}
-	return all
 }
 
 func (a *app) printTest(l drawbridge.Listing, s drawbridge.Status, fault error) error {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/hub"
 	"github.com/spf13/cobra"
 )
@@ -132,13 +131,14 @@ func (a *app) logs(ctx context.Context, id drawbridge.ServerID, follow bool) err
 	if !elsewhere && !errors.Is(err, hub.ErrNone) {
 		return err
 	}
-	rows, set, err := a.statuses(ctx)
+	rows, _, err := a.statuses(ctx, true)
 	if err != nil {
 		return err
 	}
 	i := slices.IndexFunc(rows, func(r drawbridge.Status) bool { return r.Server == id })
 	if i < 0 {
-		return notConfigured(set, id)
+		_, err := a.roster().Get(ctx, id) // which says what there is
+		return err
 	}
 	for _, line := range rows[i].Stderr {
 		fmt.Fprintln(a.Out, line)
@@ -150,13 +150,4 @@ func (a *app) logs(ctx context.Context, id drawbridge.ServerID, follow bool) err
 		return fmt.Errorf("there is nothing to follow: the server %q is not run by a hub (drawbridge ps)", id)
 	}
 	return nil
-}
-
-// notConfigured says that there is no such server, and which there are.
-func notConfigured(set config.Set, id drawbridge.ServerID) error {
-	text := fmt.Sprintf("Server %q not found.", id)
-	if len(set.Servers) > 0 {
-		text += " Configured: " + names(serverNames(set), 12) + "."
-	}
-	return usageError{errors.New(text)}
 }

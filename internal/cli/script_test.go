@@ -24,6 +24,9 @@ func TestMain(m *testing.M) {
 	})
 }
 
+// quickExit keeps a program that was built to find races from waiting a second at its end.
+const quickExit = "atexit_sleep_ms=0"
+
 // TestScripts runs the program as its user sees it. In a script, SELF is a program that becomes the test server named by
 // the variable MCPTEST_SERVER, and "exits N COMMAND..." runs a command that must end with that exit code.
 func TestScripts(t *testing.T) {
@@ -39,6 +42,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(home, ".config"))
 			env.Setenv("XDG_STATE_HOME", filepath.Join(home, ".local", "state"))
 			env.Setenv("SELF", self)
+			env.Setenv("GORACE", quickExit)
 			return os.MkdirAll(home, 0o700)
 		},
 		Cmds:               map[string]func(*testscript.TestScript, bool, []string){"exits": exits},

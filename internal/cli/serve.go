@@ -100,7 +100,7 @@ func (a *app) hub() hub.Options {
 }
 
 // noServers says how to add the first server.
-const noServers = `no servers are configured yet: write one to ~/.config/drawbridge/mcp.json, for example
+const noServers = `no servers are configured yet: add one with drawbridge mcp add, or write one to ~/.config/drawbridge/mcp.json, for example
   {"servers": {"everything": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything"]}}}
 or name a file with --mcp PATH`
 

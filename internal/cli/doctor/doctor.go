@@ -133,7 +133,8 @@ func (r *Report) server(p Patient, s config.Server, last drawbridge.Status) {
 			r.Note(about(s, "it was rejected, and stays off", ""))
 			return
 		}
-		r.Problem(about(s, "it needs approval: "+s.Reason, fmt.Sprintf("look at it, then drawbridge mcp approve %s, or drawbridge mcp reject %s", s.ID, s.ID)))
+		why, _, _ := strings.Cut(s.Reason, " (drawbridge mcp approve") // the fix says it
+		r.Problem(about(s, "it needs approval: "+why, fmt.Sprintf("look at it, then drawbridge mcp approve %s, or drawbridge mcp reject %s", s.ID, s.ID)))
 		return
 	}
 	shown := Server{Name: s.ID, Transport: s.Transport(), Runs: s.Runs(), Source: s.Origin.String()}

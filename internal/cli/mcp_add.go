@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/roster"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func (a *app) mcpAddCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "add [NAME] [--url URL | -- COMMAND [ARG...]]",
+		Short: "Add a server; bare, in a terminal, it asks for everything",
+		Long: `Add a server to the configuration of this project, or with --scope user to your own.
+A command goes after "--". What you type here is approved with that; nothing is started.
+Bare, in a terminal, it asks for everything.
+
+A value of --env or --header may be ${VAR}, which is put in when the server starts, so
+that no secret need stand in a file.`,
+		Example: `  drawbridge mcp add memory -- npx -y @modelcontextprotocol/server-memory
+  drawbridge mcp add fs --scope user --env DEBUG=1 -- npx -y server-fs "$HOME/notes"
+  drawbridge mcp add docs https://docs.example.com/mcp --header 'X-Key: ${DOCS_KEY}'`,
+		// The words are read by the roster, which a session uses too: the sentences about what is wrong are the same.
+		DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			words, err := ownFlags(cmd, args)
+			if err != nil {
+				return err
+			}
+			if help, _ := cmd.Flags().GetBool("help"); help {
+				return cmd.Help()
+			}
+			return a.add(cmd.Context(), words, asJSON)
+		},
+	}
+	for _, f := range roster.AddFlags() {
+		cmd.Flags().StringArrayP(f.Name, f.Short, nil, f.Usage)
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// ownFlags sets the flags that every command has, and gives the words that are left.
+func ownFlags(cmd *cobra.Command, args []string) (words []string, err error) {
+	cmd.InitDefaultHelpFlag()
+	theirs := map[string]bool{}
+	for _, f := range roster.AddFlags() {
+		theirs["--"+f.Name] = true
+		if f.Short != "" {
+			theirs["-"+f.Short] = true
+		}
+	}
+	for i := 0; i < len(args); i++ {
+		word := args[i]
+		if word == "--" {
+			return append(words, args[i:]...), nil
+		}
+		if theirs[word] && i+1 < len(args) && !strings.HasPrefix(args[i+1], "--") {
+			words = append(words, word, args[i+1])
+			i++
+			continue
+		}
+		flag, value, joined := shared(cmd, word)
+		if flag == nil || theirs[strings.SplitN(word, "=", 2)[0]] {
+			words = append(words, word)
+			continue
+		}
+		if !joined {
+			value = flag.NoOptDefVal
+		}
+		if !joined && value == "" {
+			if i++; i == len(args) {
+				return nil, usageError{fmt.Errorf("flag needs an argument: %s (see %q)", word, cmd.CommandPath()+" --help")}
+			}
+			value = args[i]
+		}
+		if err := flag.Value.Set(value); err != nil {
+			return nil, usageError{fmt.Errorf("invalid argument for %s: %w", word, err)}
+		}
+	}
+	return words, nil
+}
+
+// shared finds the flag of ours that a word is, with the value that is joined to it.
+func shared(cmd *cobra.Command, word string) (flag *pflag.Flag, value string, joined bool) {
+	name, value, joined := strings.Cut(word, "=")
+	for _, set := range []*pflag.FlagSet{cmd.InheritedFlags(), cmd.LocalFlags()} {
+		if long, ok := strings.CutPrefix(name, "--"); ok {
+			flag = set.Lookup(long)
+		} else if short, ok := strings.CutPrefix(name, "-"); ok && len(short) == 1 {
+			flag = set.ShorthandLookup(short)
+		}
+		if flag != nil {
+			return flag, value, joined
+		}
+	}
+	return nil, "", false
+}
+
+// add adds what the words say, or what the person says who is asked.
+func (a *app) add(ctx context.Context, words []string, asJSON bool) error {
+	r := a.roster()
+	q, err := r.ParseAdd(words)
+	if err != nil {
+		return err
+	}
+	asks := !q.Complete()
+	if asks {
+		if q, err = a.wizard(ctx, r, q); err != nil {
+			return err
+		}
+	}
+	c, err := r.Add(ctx, q)
+	if err != nil {
+		return err
+	}
+	if err := a.printChange(c, asJSON); err != nil || !asks || asJSON {
+		return err
+	}
+	yes, err := a.confirm(ctx, "Test it now? (yes or no) [yes]: ", true)
+	if err != nil || !yes {
+		return nil // it is added, and nobody asked for more
+	}
+	return a.mcpTest(ctx, q.Name, false)
+}
+
+// wizard asks for a new server at the terminal.
+func (a *app) wizard(ctx context.Context, r *roster.Roster, q roster.Request) (roster.Request, error) {
+	d, ok := a.dialogue(ctx)
+	if !ok {
+		text := "mcp add takes NAME and --url URL or -- COMMAND; where it can ask for them there is a terminal"
+		return q, usageError{fmt.Errorf("%s (see %q)", text, "drawbridge mcp add --help")}
+	}
+	defer d.close()
+	q, err := r.Wizard(ctx, q, d)
+	if errors.Is(err, roster.Cancelled) {
+		d.Say(err.Error())
+		err = errQuiet
+	}
+	return q, err
+}

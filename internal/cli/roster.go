@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/hub"
+	"github.com/drawbridge-mcp/drawbridge/roster"
+	"github.com/spf13/cobra"
+)
+
+// roster is what may be done with the configured servers, at this door.
+func (a *app) roster() *roster.Roster {
+	return roster.New(roster.Options{Places: a.places(), Store: a.store, Word: "drawbridge mcp", Tell: a.tellHub})
+}
+
+// tellHub has the running hub take a change over, and says what that came to.
+func (a *app) tellHub(context.Context) (string, error) {
+	text, err := a.reloadHub()
+	if errors.Is(err, hub.ErrNone) {
+		return "no hub is running, the next serve reads it", nil
+	}
+	return text, err
+}
+
+// reloadHub is tellHub where nobody need hear that there is no hub: the error is hub.ErrNone then.
+func (a *app) reloadHub() (string, error) {
+	r, err := hub.Reload(a.hub())
+	if err != nil {
+		return "", err
+	}
+	return reloaded(r), errors.Join(errorsOf(r.Errors)...)
+}
+
+func errorsOf(texts []string) (all []error) {
+	for _, text := range texts {
+		all = append(all, errors.New(text))
+	}
+	return all
+}
+
+// reloaded says in a few words what a reload did.
+func reloaded(r hub.Reloaded) string {
+	var parts []string
+	for _, did := range []struct {
+		word string
+		ids  []drawbridge.ServerID
+	}{{"added", r.Added}, {"removed", r.Removed}, {"changed", r.Changed}} {
+		if len(did.ids) == 0 {
+			continue
+		}
+		words := make([]string, len(did.ids))
+		for i, id := range did.ids {
+			words[i] = string(id)
+		}
+		parts = append(parts, did.word+" "+names(words, 4))
+	}
+	if r.Moved > 0 {
+		parts = append(parts, fmt.Sprintf("moved %d clients", r.Moved))
+	}
+	if len(parts) == 0 {
+		return "the hub is up to date"
+	}
+	return "the hub " + strings.Join(parts, ", ")
+}
+
+// printChange says what became of a server: the outcome in one line, and what else there is to know on standard error.
+func (a *app) printChange(c roster.Change, asJSON bool) error {
+	if asJSON {
+		return printJSON(a.Out, c)
+	}
+	a.printNotes(c)
+	_, err := fmt.Fprintln(a.Out, c)
+	return err
+}
+
+func (a *app) printNotes(c roster.Change) {
+	for _, note := range c.Notes {
+		fmt.Fprintf(a.Err, "%s: %s\n", c.Server, note)
+	}
+	asked := c.Did != roster.Disabled && c.Did != roster.AlreadyDisabled && c.Did != roster.Rejected && c.Did != roster.AlreadyRejected
+	if asked && c.Reason != "" {
+		fmt.Fprintf(a.Err, "%s is %s: %s\n", c.Server, c.Phase, c.Reason)
+	}
+}
+
+// oneServer is a command about one server by its name.
+func oneServer(cmd *cobra.Command, act func(ctx context.Context, id drawbridge.ServerID) error) *cobra.Command {
+	cmd.Args = exactly(1, "the name of one server")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return act(cmd.Context(), drawbridge.ServerID(args[0])) }
+	return cmd
+}
+
+func (a *app) mcpRemoveCommand() *cobra.Command {
+	var asJSON bool
+	var scope string
+	cmd := &cobra.Command{
+		Use:     "remove NAME",
+		Aliases: []string{"rm"},
+		Short:   "Take a server out of the configuration",
+		Example: "  drawbridge mcp remove github\n  drawbridge mcp rm github --scope user",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return roster.Mistake("Server name required. Usage: drawbridge mcp remove <name> [--scope project|user]")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if scope == "" && cmd.Flags().Changed("scope") {
+				scope = "?" // what is empty is no scope
+			}
+			c, err := a.roster().Remove(cmd.Context(), drawbridge.ServerID(args[0]), config.OriginKind(scope))
+			if err != nil {
+				return err
+			}
+			return a.printChange(c, asJSON)
+		},
+	}
+	cmd.Flags().StringVarP(&scope, "scope", "s", "", "`project` or user: the config to take it out of (default: the one that counts)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (a *app) mcpEnableCommand() *cobra.Command {
+	var asJSON bool
+	cmd := oneServer(&cobra.Command{
+		Use:     "enable NAME",
+		Short:   "Turn a server on again",
+		Example: "  drawbridge mcp enable github",
+	}, func(ctx context.Context, id drawbridge.ServerID) error {
+		c, err := a.roster().Enable(ctx, id)
+		if err != nil {
+			return err
+		}
+		return a.printChange(c, asJSON)
+	})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (a *app) mcpDisableCommand() *cobra.Command {
+	var asJSON bool
+	cmd := oneServer(&cobra.Command{
+		Use:   "disable NAME",
+		Short: "Turn a server off, and keep it configured",
+		Long: `Turn a server off, and keep it configured: in its own row, or, for a row in another
+program's file, in the list disabledServers of your own mcp.json.`,
+		Example: "  drawbridge mcp disable github",
+	}, func(ctx context.Context, id drawbridge.ServerID) error {
+		c, err := a.roster().Disable(ctx, id)
+		if err != nil {
+			return err
+		}
+		return a.printChange(c, asJSON)
+	})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (a *app) mcpReloadCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "reload",
+		Short: "Have the running hub read the configuration again",
+		Long: `Have the running hub read the configuration again. It does so by itself when a file
+changes; only the servers whose rows changed are touched.`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			text, err := a.roster().Reload(cmd.Context())
+			if err != nil {
+				return fmt.Errorf("reload: %w", err)
+			}
+			if asJSON {
+				return printJSON(a.Out, map[string]string{"live": text})
+			}
+			_, err = fmt.Fprintln(a.Out, text)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}

@@ -1,0 +1,84 @@
+package roster
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestRedact(t *testing.T) {
+	for value, want := range map[string]string{
+		"":                        "",
+		"true":                    "true",
+		"hunter2":                 hidden,
+		"${TOKEN}":                "${TOKEN}",
+		"Bearer ${TOKEN}":         "Bearer ${TOKEN}",
+		"Bearer abc":              "Bearer " + hidden,
+		"abc${TOKEN}def":          hidden + "${TOKEN}" + hidden,
+		"${TOKEN:-abc}":           "${TOKEN:-" + hidden + "}",
+		"${TOKEN:-}":              "${TOKEN}",
+		"${A}${B}":                "${A}${B}",
+		"${input:key}":            "${input:key}",
+		"$${TOKEN}":               hidden,
+		"${abc def}":              hidden,
+		"${:-hunter2}":            hidden,
+		"postgres://u:pw@h/${DB}": hidden + "${DB}",
+	} {
+		if got := redact(value); got != want {
+			t.Errorf("%q became %q, want %q", value, got, want)
+		}
+	}
+}
+
+func TestRedactedRow(t *testing.T) {
+	for row, want := range map[string]string{
+		`{"command":"x","args":["--token","abc","-k","--api-key=abc","--key","${K}","--secret"],"cwd":"/srv"}`: `{"command":"x","args":["--token","[redacted]","-k","--api-key=[redacted]","--key","${K}","--secret"],"cwd":"/srv"}`,
+		`{"env":{"A":"abc","LD_PRELOAD":"/x.so","PATH":"/bin","NODE_OPTIONS":"-r x","N":5,"B":false}}`:         `{"env":{"A":"[redacted]","LD_PRELOAD":"/x.so","PATH":"/bin","NODE_OPTIONS":"-r x","N":"[redacted]","B":false}}`,
+		`{"url":"https://u:p@h:1/p?a=b&c#frag","headers":{"A":"Basic abc"}}`:                                   `{"url":"https://[redacted]@h:1/p?a=[redacted]&[redacted]","headers":{"A":"Basic [redacted]"}}`,
+		`{"url":"https://h?k=${K}","auth":{"type":"oauth","clientSecret":"abc","n":[1,"b",null]}}`:             `{"url":"https://h?k=${K}","auth":{"type":"oauth","clientSecret":"[redacted]","n":["[redacted]","[redacted]",null]}}`,
+		`{"url":"https://h/p?sig"}`:                      `{"url":"https://h/p?[redacted]"}`,
+		"{\"command\":\"a\\u0007b\",\"cwd\":\"\u202e\"}": "{\"command\":\"a\\u0007b\",\"cwd\":\"\ufffd\"}",
+	} {
+		got := string(redacted(config.Server{Row: []byte(row)}))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", row, diff)
+		}
+	}
+	theirs := config.Server{Row: []byte(`{"command":"x","note":{"k":"abc"}}`), Extra: []config.Unknown{{Name: "note"}}}
+	if got := string(redacted(theirs)); strings.Contains(got, "abc") {
+		t.Errorf("a member that nobody knows is shown: %s", got)
+	}
+}
+
+// FuzzRedacted shows that no value of a variable or header gets through, however it is written, and nothing that writes to
+// a terminal.
+func FuzzRedacted(f *testing.F) {
+	for _, s := range []string{"", "Bearer ", "${A}", "${A:-", "$", "!", "${", "\\", "Basic ${B} "} {
+		f.Add(s, s)
+	}
+	f.Fuzz(func(t *testing.T, before, after string) {
+		const secret = "hunter2-hunter2"
+		if strings.Contains(before, "${") || strings.Contains(after, "}") {
+			return // it may be the name of a variable
+		}
+		value := wire.Quote(before + secret + after)
+		if wire.Valid(value) != nil {
+			return
+		}
+		row := []byte(`{"env":{"K":` + string(value) + `},"headers":{"K":` + string(value) + `},"auth":{"s":[` + string(value) + `]}}`)
+		got := redacted(config.Server{Row: row})
+		if wire.Valid(got) != nil || strings.Contains(string(got), secret) {
+			t.Errorf("%s became %s", row, got)
+		}
+		name := wire.Quote(before + after)
+		e := Entry{Row: redacted(config.Server{Row: []byte(`{"command":` + string(name) + `,"env":{` + string(name) + `:"x"}}`)})}
+		for _, p := range e.Members() {
+			if p.Name != printable(p.Name) || p.Value != printable(p.Value) {
+				t.Errorf("%q is shown as %q", before+after, p)
+			}
+		}
+	})
+}
