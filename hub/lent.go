@@ -42,8 +42,11 @@ const (
 	noteLook = notePrefix + "look"
 )
 
-// atOnce is how many bytes a pipe takes as a whole (PIPE_BUF on Linux).
-const atOnce = 4096
+// atOnce is how many bytes a pipe takes as a whole (PIPE_BUF on Linux), noteMost how many a note has at most.
+const (
+	atOnce   = 4096
+	noteMost = 64 << 10
+)
 
 // A lent reads and writes for a client whose shim lent its input and output.
 type lent struct {

@@ -39,9 +39,8 @@ const (
 	ringSize  = 1 << 20
 	inboxSize = 4 << 20
 	slateSize = slateHead + ringSize + inboxSize
-	// noteHead is the kind and the length before each note; a note has at most noteMost bytes.
+	// noteHead is the kind and the length before each note.
 	noteHead = 5
-	noteMost = 64 << 10
 )
 
 // newSlate makes a slate, as a file without a name.
