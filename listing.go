@@ -69,6 +69,8 @@ type Status struct {
 	// PIDs are the server's processes in this process's fleet: that of the connection which is kept first, then those of
 	// callers with one of their own. It is not remembered.
 	PIDs []int `json:"pids,omitempty"`
+	// Asks says that the server has asked a client something: callers who can be asked have sessions of their own with it.
+	Asks bool `json:"asks,omitempty"`
 	// Listed is when the server was last listed.
 	Listed time.Time `json:"listed,omitzero"`
 	// Fault is the last fault, Reason why a row is not mounted; both for people.

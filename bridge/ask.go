@@ -17,6 +17,9 @@ var _ exchange.Server = (*session)(nil)
 // asked that, or by ourselves.
 func (s *session) AskFor(ctx context.Context, call drawbridge.Call, method string, params json.RawMessage) (result, errorObject json.RawMessage) {
 	capability := wire.Capability(method)
+	if capability != "" {
+		s.e.noteAsks()
+	}
 	switch {
 	case s.era == drawbridge.Legacy && s.frank() && call.Peer != nil && wire.MayAskBy(call.Caller.Capabilities, s.capabilities, method, params):
 	case capability == "":
@@ -42,6 +45,13 @@ func (s *session) AskFor(ctx context.Context, call drawbridge.Call, method strin
 		code = wire.CodeMethodNotFound
 	}
 	return nil, wire.ErrorObject(code, f.Error(), nil)
+}
+
+// noteAsks notes that the server asks its clients: from now on those who can be asked have sessions of their own with it.
+func (e *endpoint) noteAsks() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.asks = true
 }
 
 // rootsResult is the answer to roots/list.

@@ -50,9 +50,11 @@ type endpoint struct {
 	era drawbridge.Era
 	// forgetful says that the server speaks both generations, and the stateful one without sessions: it can ask nobody there.
 	forgetful bool
-	listing   *drawbridge.Listing
-	fresh     bool // the listing is of this process
-	tools     survey.Tools
+	// asks says that the server has asked a client something.
+	asks    bool
+	listing *drawbridge.Listing
+	fresh   bool // the listing is of this process
+	tools   survey.Tools
 
 	// What Status tells beside that.
 	phase       drawbridge.Phase
@@ -88,7 +90,7 @@ func newEndpoint(p *Pool, row config.Server, fingerprint string, part Part) *end
 		phase: drawbridge.Idle,
 	}
 	if last, ok := part.Last[row.Hash]; ok {
-		e.fault, e.stderr, e.startMillis = last.Fault, last.Stderr, last.StartMillis
+		e.fault, e.stderr, e.startMillis, e.asks = last.Fault, last.Stderr, last.StartMillis, last.Asks
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	if known, ok := part.Known[row.Hash]; ok && row.Hash != "" {

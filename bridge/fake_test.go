@@ -229,6 +229,9 @@ func newRig(t *testing.T, f *fake, o Options, change ...func(*config.Server)) *r
 	}
 	mem := &memory{}
 	o.Memory, o.Principal, o.OnListed = mem, owner, mem.listed
+	if o.Last == nil { // a server that is known to ask, so that callers have sessions of their own with it
+		o.Last = map[string]drawbridge.Status{row.Hash: {Asks: true}}
+	}
 	fleet, err := New([]config.Server{row}, o)
 	if err != nil {
 		t.Fatal(err)

@@ -240,5 +240,5 @@ var errForgets = errors.New("the server keeps no sessions in the stateful genera
 // forgets says whether a session of the stateful generation is one that its server knows nothing of.
 func forgets(s *session) bool {
 	conn, ok := s.conn.(interface{ Kept() bool })
-	return ok && s.era == drawbridge.Legacy && s.own() && !conn.Kept()
+	return ok && s.era == drawbridge.Legacy && s.lasts() && !conn.Kept()
 }

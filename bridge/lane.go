@@ -51,12 +51,14 @@ func (e *endpoint) keyFor(call drawbridge.Call, kind string) key {
 	case e.row.Isolate == "session":
 		k.session = c.Session
 	case k.era == drawbridge.Modern:
-	case kind != "":
+	case kind != "" && c.Era == drawbridge.Modern:
 		k.client, k.principal = kind, c.Principal
 		if callers.CanBeAsked(c) || e.hearsLog(call) {
 			k.lane = 1
 		}
-	case c.Era == drawbridge.Legacy && c.Session != "" && (callers.CanBeAsked(c) || callers.SpeaksForItself(c) || e.hearsLog(call)):
+	case kind != "" && !e.apart(c):
+		k.client, k.principal, k.lasting = kind, c.Principal, true
+	case c.Era == drawbridge.Legacy && c.Session != "" && (kind != "" || e.hearsLog(call)):
 		k.session = c.Session
 	}
 	if !k.beside() && k.principal == e.pool.o.Principal && k.era == e.homeEra() {
@@ -65,12 +67,31 @@ func (e *endpoint) keyFor(call drawbridge.Call, kind string) key {
 	return k
 }
 
-// kindOf tells kinds of stateless client apart, for those who may need a session of their kind: by what they say of
-// themselves, however they write it. It is empty for others.
+// apart says whether a stateful caller has a session of its own: where that takes no process, where the server is known to
+// ask, and where the caller has one. Most servers never ask: with them the callers of one kind share a session that was opened with what they declare. The
+// first question there is passed on where it is known whose it is. It needs mu.
+func (e *endpoint) apart(c drawbridge.Caller) bool {
+	return e.row.URL != "" || e.asks || e.pool.callers.Level(c.Session) != "" ||
+		e.sessions[key{era: drawbridge.Legacy, principal: c.Principal, session: c.Session}] != nil
+}
+
+// kindOf tells kinds of client apart, for those who may need a session of their kind: by what they say of themselves, however
+// they write it. It is empty for others.
 func (e *endpoint) kindOf(call drawbridge.Call) string {
 	c := call.Caller
 	isolated := e.row.Isolate == "session" && c.Session == ""
-	declares := c.Era == drawbridge.Modern && (callers.CanBeAsked(c) || callers.SpeaksForItself(c) || e.hearsLog(call))
+	declares := callers.CanBeAsked(c) || callers.SpeaksForItself(c)
+	switch {
+	case c.Era == drawbridge.Modern:
+		declares = declares || e.hearsLog(call)
+	case c.Era == drawbridge.Legacy && c.Session != "":
+		if !declares || e.row.Isolate == "session" {
+			return ""
+		}
+		return callers.Kind(c)
+	default:
+		declares = false
+	}
 	if !isolated && (!declares || e.speaks(drawbridge.Modern)) {
 		return ""
 	}

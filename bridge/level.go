@@ -104,7 +104,7 @@ func (f *Fleet) Tell(ctx context.Context, session, method string, params json.Ra
 	var work sync.WaitGroup
 	for _, e := range f.mine() {
 		for _, s := range e.live() {
-			theirs := session != "" && s.key.session == session && s.era == drawbridge.Legacy && s.opener != nil
+			theirs := session != "" && s.of(session) && s.era == drawbridge.Legacy && s.opener != nil
 			if !theirs || !wire.MayTell(s.opener.Caller.Capabilities, s.capabilities, method) {
 				continue
 			}

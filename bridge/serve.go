@@ -60,7 +60,7 @@ const never = 1000 * time.Hour
 
 // idleAfter is how long a session may go unused: for ever unless there is a process to save.
 func (e *endpoint) idleAfter(s *session) time.Duration {
-	if s.key.client != "" {
+	if s.key.client != "" && !s.key.lasting {
 		return besideIdle
 	}
 	limit := e.pool.o.IdleStop

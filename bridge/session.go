@@ -27,8 +27,9 @@ type key struct {
 	// that have one call at a time, and is zero for one that calls share.
 	client string
 	lane   int
-	// once says that the session ends with its first call.
-	once bool
+	// once says that the session ends with its first call, lasting that it is for stateful callers of a kind, who share it for
+	// as long as they like.
+	once, lasting bool
 }
 
 // A session is one live connection with a server, greeted and ready for calls.
@@ -54,7 +55,9 @@ type session struct {
 	losing sync.Once
 	cause  error // set before lost is closed
 
-	began  bool       // there was a call; guarded by e.mu
+	began  bool   // there was a call; guarded by e.mu
+	first  string // the session of the first caller, and whether there were others; guarded by e.mu
+	many   bool
 	levels sync.Mutex // is held while the level is set
 	level  string     // of log lines, as the server was told it
 
@@ -76,6 +79,23 @@ func (s *session) own() bool { return s.key.session != "" }
 // frank says whether the server was told what the callers of this session can be asked. Of the home's callers it was
 // told that they can be asked everything, and hears otherwise when it asks.
 func (s *session) frank() bool { return s.own() || s.key.client != "" }
+
+// lasts says whether the session is one of stateful callers, beside the home: their own, or that of their kind.
+func (s *session) lasts() bool { return s.own() || s.key.lasting }
+
+// sole says whether all calls were one caller's, so that what the server asks can be nobody else's.
+func (s *session) sole() bool {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	return s.own() || s.key.lasting && !s.many
+}
+
+// of says whether the session is, so far, that of the caller with a session of that name.
+func (s *session) of(session string) bool {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	return s.key.session == session || s.key.lasting && !s.many && s.first == session
+}
 
 // home says whether this is the session that is kept and listed.
 func (s *session) home() bool { return s.key.era == 0 }
@@ -151,7 +171,7 @@ func (s *session) Notify(method string, params json.RawMessage) {
 	}
 	// What another principal's connection says is for that principal, whom nobody here can reach outside a call, and so is
 	// what comes on a connection of stateless callers.
-	reachable := s.own() || s.key.principal == s.e.pool.o.Principal && s.key.client == ""
+	reachable := s.lasts() || s.key.principal == s.e.pool.o.Principal && s.key.client == ""
 	if reachable {
 		n := drawbridge.Notice{Server: s.e.row.ID, Session: s.key.session, Method: method, Params: params}
 		if s.own() || !link.AboutServer(method) || s.e.row.URL == "" && s.e.row.Share != "all" {
@@ -172,7 +192,7 @@ func (s *session) missed() {
 // our own requests too, cannot: the only one in flight, or, where all are of one caller, the newest.
 func (s *session) only() *exchange.Exchange {
 	calls := s.inFlight()
-	if n := len(calls); n == 1 || n > 1 && s.own() {
+	if n := len(calls); n == 1 || n > 1 && s.sole() {
 		return calls[n-1]
 	}
 	return nil
@@ -192,9 +212,9 @@ func (s *session) Ask(ctx context.Context, method string, params json.RawMessage
 	switch {
 	case len(calls) == 1:
 		return calls[0].Ask(ctx, method, params)
-	case len(calls) > 1 && s.own():
+	case len(calls) > 1 && s.sole():
 		return s.askForOneOf(ctx, calls, method, params)
-	case s.opener != nil && (s.own() || !s.hasBegun()):
+	case s.opener != nil && (s.sole() || !s.hasBegun()):
 		return s.AskFor(ctx, *s.opener, method, params)
 	case s.opener != nil && s.key.client != "" && method == wire.MethodRootsList && wire.MayAsk(s.opener.Caller.Capabilities, method, params):
 		// No answer is better than ours: a server that asks some time after the greeting keeps what it hears for good.
@@ -253,6 +273,11 @@ func (s *session) begin(x *exchange.Exchange) {
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
 	s.calls = append(s.calls, x)
+	if caller := x.Call().Caller.Session; !s.began {
+		s.first = caller
+	} else if caller != s.first {
+		s.many = true
+	}
 	s.began = true
 }
 

@@ -26,7 +26,7 @@ func (f *Fleet) Status() []drawbridge.Status {
 func (e *endpoint) status() drawbridge.Status {
 	s := drawbridge.Status{
 		Server: e.row.ID, Phase: e.phase, Transport: e.row.Transport(), Era: e.era.String(),
-		StartMillis: e.startMillis, Fault: e.fault, Stderr: e.stderr, Junk: e.junk,
+		StartMillis: e.startMillis, Asks: e.asks, Fault: e.fault, Stderr: e.stderr, Junk: e.junk,
 	}
 	if e.row.Origin.Path != "" {
 		s.Source = e.row.Origin.String()

@@ -216,7 +216,7 @@ func (e *endpoint) mirror(s *session) (stop func()) {
 
 // mirrors says whether the session is a process of its own for one of the callers whose watch the home's is.
 func (s *session) mirrors() bool {
-	return s.own() && s.e.row.URL == "" && s.key.principal == s.e.pool.o.Principal
+	return s.lasts() && s.e.row.URL == "" && s.key.principal == s.e.pool.o.Principal
 }
 
 // stop ends the listening.
