@@ -26,6 +26,8 @@ type endpoint struct {
 	cancel      context.CancelFunc
 	// changed has the home's keeper list the server again, rewatch look at what is watched, kick try at once.
 	changed, rewatch, kick chan struct{}
+	// spared has the home's keeper see whether anybody needs it.
+	spared chan struct{}
 	// tried is closed when the first attempt to mount has ended.
 	tried chan struct{}
 
@@ -82,7 +84,7 @@ type opening struct {
 func newEndpoint(p *Pool, row config.Server, fingerprint string, part Part) *endpoint {
 	e := &endpoint{
 		pool: p, row: row, fingerprint: fingerprint, environ: part.Environ, log: p.o.Logger.With("server", string(row.ID)),
-		changed: make(chan struct{}, 1), rewatch: make(chan struct{}, 1), kick: make(chan struct{}, 1),
+		changed: make(chan struct{}, 1), rewatch: make(chan struct{}, 1), kick: make(chan struct{}, 1), spared: make(chan struct{}, 1),
 		tried:    make(chan struct{}),
 		sessions: map[key]*session{}, openings: map[key]*opening{},
 		claimed: map[key]bool{}, failures: map[key]failure{}, crowds: map[crowd]int{}, freed: make(chan struct{}),
@@ -171,6 +173,9 @@ func (e *endpoint) notRunning() error {
 // opened makes a session usable. For the home the opening goes on until it is settled. It needs mu.
 func (e *endpoint) opened(o *opening, s *session) {
 	e.sessions[s.key] = s
+	if s.key.lasting {
+		signal(e.spared)
+	}
 	delete(e.failures, s.key)
 	close(o.ready)
 }

@@ -90,7 +90,7 @@ func (e *endpoint) wanted() bool {
 	return e.openings[e.homeKey()] != nil
 }
 
-// stillWanted says whether somebody waits for the home. If nobody does, its keeper is done.
+// stillWanted says whether somebody waits for the home, or for what it would list. If nobody does, its keeper is done.
 func (e *endpoint) stillWanted(idle bool) bool {
 	if e.wanted() {
 		return true
@@ -100,8 +100,17 @@ func (e *endpoint) stillWanted(idle bool) bool {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.keeping = e.openings[e.homeKey()] != nil
+	e.keeping = e.openings[e.homeKey()] != nil || len(e.changed) > 0
 	return e.keeping
+}
+
+// relistSpared has a server listed again whose home was spared: it is mounted for that.
+func (e *endpoint) relistSpared() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.keeping && !e.ended {
+		e.want(e.homeKey(), nil)
+	}
 }
 
 // depart is the last act of the home's keeper at the end of the endpoint.

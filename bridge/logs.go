@@ -43,5 +43,10 @@ func (e *endpoint) program() *process.Process {
 	if home := e.sessions[e.homeKey()]; home != nil {
 		return home.proc
 	}
+	for k, s := range e.sessions {
+		if k.lasting { // the home was spared
+			return s.proc
+		}
+	}
 	return nil
 }

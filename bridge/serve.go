@@ -45,6 +45,8 @@ func (e *endpoint) serve(w *watcher) error {
 			}
 		case <-due:
 			refresh()
+		case <-e.spared:
+			idle.Reset(0)
 		case <-idle.C:
 			left := e.retireIdle(s)
 			if left <= 0 {
@@ -73,11 +75,30 @@ func (e *endpoint) idleAfter(s *session) time.Duration {
 	return limit
 }
 
+// spareIdle is how long a home stays that was listed, and that nobody calls since all have a session of another kind.
+const spareIdle = 5 * time.Second
+
+// spare says whether the home is a process too many. It needs mu.
+func (e *endpoint) spare(home *session) bool {
+	if home.began || home.proc == nil {
+		return false
+	}
+	for k := range e.sessions {
+		if k.lasting {
+			return true
+		}
+	}
+	return false
+}
+
 // retireIdle takes an idle session out of use, or says how long it has left.
 func (e *endpoint) retireIdle(s *session) (left time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	limit := e.idleAfter(s)
+	if s.home() && e.spare(s) {
+		limit = min(limit, spareIdle)
+	}
 	if s.busy > 0 || s.home() && !e.watch.wanted.None() {
 		return limit
 	}

@@ -185,6 +185,7 @@ func (s *session) Notify(method string, params json.RawMessage) {
 func (s *session) missed() {
 	if s.home() || s.mirrors() {
 		signal(s.e.changed)
+		s.e.relistSpared()
 	}
 }
 

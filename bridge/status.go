@@ -28,6 +28,9 @@ func (e *endpoint) status() drawbridge.Status {
 		Server: e.row.ID, Phase: e.phase, Transport: e.row.Transport(), Era: e.era.String(),
 		StartMillis: e.startMillis, Asks: e.asks, Fault: e.fault, Stderr: e.stderr, Junk: e.junk,
 	}
+	if s.Phase == drawbridge.Idle && len(e.sessions) > 0 {
+		s.Phase = drawbridge.Ready // its home was spared, others are there
+	}
 	if e.row.Origin.Path != "" {
 		s.Source = e.row.Origin.String()
 	}

@@ -17,29 +17,18 @@ import (
 // TestTenServes runs ten clients, each with a "drawbridge serve" of its own, on five of npm's servers: five processes. Then
 // the hub is killed, a shim, and a server, and every other client goes on where it was.
 func TestTenServes(t *testing.T) {
-	var rows []row
-	var probes []reference
-	for _, s := range references(t) {
-		if s.URL == "" {
-			rows, probes = append(rows, s.row), append(probes, s)
-		}
-	}
-	again := probes[0]
-	again.Name = "every2"
-	rows, probes = append(rows, again.row), append(probes, again)
+	rows, probes := five(t)
 	first := serveCommand(t, rows)
 	home := first.Dir
 	clients := map[int]*caller{}
 	var order []int
 	for range 10 {
-		cmd := exec.Command(first.Path, first.Args[1:]...)
-		cmd.Dir, cmd.Env = first.Dir, first.Env
-		c := enter(t, openStdio(t, cmd, legacy), nil)
+		c, pid := serveAgain(t, first, nil)
 		for _, p := range probes {
 			probe(t, c, p)
 		}
-		clients[cmd.Process.Pid] = c
-		order = append(order, cmd.Process.Pid)
+		clients[pid] = c
+		order = append(order, pid)
 	}
 	s := hubOf(t, home, func(s hub.State) bool { return len(s.Clients) == 10 })
 	if pids := processes(s); len(pids) != len(rows) {
@@ -75,6 +64,56 @@ func TestTenServes(t *testing.T) {
 	hubOf(t, home, func(hub.State) bool {
 		return !slices.ContainsFunc(old, func(pid int) bool { return syscall.Kill(pid, 0) == nil })
 	})
+}
+
+// TestServesThatCanBeAsked runs clients that declare that they can be asked: one process more for each of them, of the servers
+// that ask, and of no others.
+func TestServesThatCanBeAsked(t *testing.T) {
+	rows, probes := five(t)
+	first := serveCommand(t, rows)
+	able := map[string]any{"roots": map[string]any{}, "elicitation": map[string]any{}}
+	const clients = 4
+	for range clients {
+		c, _ := serveAgain(t, first, able)
+		for _, p := range probes {
+			probe(t, c, p)
+		}
+	}
+	asking := 0
+	hubOf(t, first.Dir, func(s hub.State) bool {
+		asking = 0
+		for _, one := range s.Servers {
+			if one.Asks {
+				asking++
+			}
+		}
+		return len(processes(s)) == len(rows)+asking*clients
+	})
+	if asking != 3 { // both everythings and the filesystem, which want to know the client's roots
+		t.Errorf("%d servers ask", asking)
+	}
+}
+
+// five are npm's servers on standard input and output, one of them twice.
+func five(t *testing.T) (rows []row, probes []reference) {
+	t.Helper()
+	for _, s := range references(t) {
+		if s.URL == "" {
+			rows, probes = append(rows, s.row), append(probes, s)
+		}
+	}
+	again := probes[0]
+	again.Name = "every2"
+	return append(rows, again.row), append(probes, again)
+}
+
+// serveAgain starts one more "drawbridge serve" like the first, with a client on it.
+func serveAgain(t *testing.T, first *exec.Cmd, caps map[string]any) (c *caller, pid int) {
+	t.Helper()
+	cmd := exec.Command(first.Path, first.Args[1:]...)
+	cmd.Dir, cmd.Env = first.Dir, first.Env
+	c = enter(t, openStdio(t, cmd, legacy), caps)
+	return c, cmd.Process.Pid
 }
 
 // probe makes the one call that is known of a server; one that is just coming back is asked again.
