@@ -52,6 +52,17 @@ func (e *endpoint) noteAsks() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.asks = true
+	for _, s := range e.sessions {
+		e.part(s)
+	}
+}
+
+// part ends a session of a kind of caller whose callers have their own now, once nobody is in it. It needs mu.
+func (e *endpoint) part(s *session) {
+	if s.key.lasting && e.asks && s.busy == 0 && s.began {
+		delete(e.sessions, s.key)
+		s.lose(errIdle)
+	}
 }
 
 // rootsResult is the answer to roots/list.

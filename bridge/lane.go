@@ -362,6 +362,7 @@ func (e *endpoint) giveBack(s *session) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.leave()
+	e.part(s)
 	if e.calm != nil && e.idle() {
 		close(e.calm)
 		e.calm = nil

@@ -73,10 +73,16 @@ func TestServesThatCanBeAsked(t *testing.T) {
 	first := serveCommand(t, rows)
 	able := map[string]any{"roots": map[string]any{}, "elicitation": map[string]any{}}
 	const clients = 4
+	var all []*caller
 	for range clients {
 		c, _ := serveAgain(t, first, able)
-		for _, p := range probes {
-			probe(t, c, p)
+		all = append(all, c)
+	}
+	for range 2 { // a server may ask for the first time while the first of them calls it
+		for _, c := range all {
+			for _, p := range probes {
+				probe(t, c, p)
+			}
 		}
 	}
 	asking := 0
