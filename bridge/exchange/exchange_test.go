@@ -204,7 +204,7 @@ func TestQuestions(t *testing.T) {
 		want   string
 		after  time.Duration
 	}{
-		{"answered", 5 * time.Minute, 6 * time.Minute, `{"answer":1}`, 5 * time.Minute},
+		{"answered", 5 * time.Minute, 330 * time.Second, `{"answer":1}`, 5 * time.Minute},
 		{"the call ends first", time.Hour, time.Minute, `{"code":-32603,"message":"context canceled"}`, time.Minute},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
