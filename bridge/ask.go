@@ -59,7 +59,7 @@ func (e *endpoint) noteAsks() {
 
 // part ends a session of a kind of caller whose callers have their own now, once nobody is in it. It needs mu.
 func (e *endpoint) part(s *session) {
-	if s.key.lasting && e.asks && s.busy == 0 && s.began {
+	if s.key.lasting && e.asks && s.busy == 0 {
 		delete(e.sessions, s.key)
 		s.lose(errIdle)
 	}

@@ -213,6 +213,8 @@ func (e *endpoint) keepOther(k key, o *opening, opener *drawbridge.Call) {
 		return
 	case o.ctx.Err() != nil:
 		s.lose(errGone)
+	case k.lasting && e.asks:
+		s.lose(errIdle) // it has asked meanwhile, so that nobody wants this session
 	case e.era.Has(drawbridge.Modern) && forgets(s):
 		e.forgetful = true
 		s.lose(errForgets)
