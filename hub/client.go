@@ -33,6 +33,9 @@ const (
 	lastWords = 200 * time.Millisecond
 )
 
+// tooLong stands for a line over the size bound: the hub answers that this is no message.
+const tooLong = `"a message over the size bound"`
+
 // A line connects a shim with a hub: what it writes and reads goes line by line.
 type line struct {
 	conn *net.UnixConn
@@ -120,7 +123,7 @@ func (c *client) read(in io.Reader) {
 		text, err := lines.Next()
 		switch {
 		case errors.Is(err, wire.ErrTooLong):
-			text = []byte(`"a message over the size bound"`) // the hub answers that this is none
+			text = []byte(tooLong)
 		case err != nil:
 			c.inputEnded()
 			return

@@ -53,7 +53,7 @@ type guest struct {
 	config gateway.Config
 	tenant *tenant
 	since  time.Time
-	voice  *voice // nil for our own client, on its own pipes
+	voice  *voice // to its shim; nil for our own client, on its own pipes
 	lent   *lent  // nil where the shim lent nothing
 }
 
@@ -63,8 +63,7 @@ func lead(ctx context.Context, o Options, l *lease, begun func(*hub)) (err error
 	if l != nil {
 		defer l.end()
 	}
-	base := o.Config
-	ground, err := gateway.OpenGround(ctx, base)
+	ground, err := gateway.OpenGround(ctx, o.Config)
 	if err != nil {
 		return err
 	}
@@ -229,7 +228,7 @@ func (h *hub) serveShim(ctx context.Context, said hello, l *line) error {
 
 // serveListener serves on the listener of a shim, for as long as it is there.
 func (h *hub) serveListener(ctx context.Context, said hello, l *line) error {
-	g, err := h.enter(ctx, said, nil)
+	g, err := h.enter(ctx, said, &voice{conn: l.conn})
 	if err != nil {
 		return errors.Join(err, l.welcome(0, err))
 	}

@@ -6,22 +6,28 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
-// A lender is a client whose input and output are lent to the hub: it reads and says nothing itself while there is one.
+// A lender is a client whose input and output are lent to the hub: it reads and says nothing itself while there is one. One
+// goroutine has all of it.
 type lender struct {
 	in, out *os.File
 	talk    *talk
 	hub     *line
-	slate   *slate
+	// heard has what the hub says, until it is gone.
+	heard chan []byte
+	slate *slate
 	// place is up to where in the input of this slate the client was heard; eof says that it has no end after that.
 	place uint64
 	eof   bool
 	// rest is what another hub had read of the input and not taken note of.
-	rest            []byte
+	rest []byte
+	// patience is how long what a session said before may take to settle: settleTime.
+	patience        time.Duration
 	moving, leaving bool
 	tried           bool
 }
@@ -57,7 +63,7 @@ func (c *lender) over() bool {
 }
 
 // attached lends the client to a hub, until the hub is gone or has nothing more to say. The error is for a client that is
-// gone, and for a system that lends nothing.
+// gone, and for a system that has no memory to share.
 func (c *lender) attached(hub *line) error {
 	defer hub.conn.Close()
 	slate, file, err := newSlate()
@@ -66,56 +72,66 @@ func (c *lender) attached(hub *line) error {
 	}
 	defer slate.close()
 	defer file.Close()
+	slate.load(c.rest) // in the next hub's place: it may die before it has read a word
 	for _, f := range []*os.File{c.in, c.out, file} {
 		if sendFile(hub.conn, f) != nil {
 			return nil // it is gone again
 		}
 	}
-	c.hub, c.slate, c.place = hub, slate, 0
-	if !c.greet() {
-		return nil
+	c.hub, c.slate, c.place, c.heard = hub, slate, 0, make(chan []byte)
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		defer close(c.heard)
+		for text, err := hub.in.Next(); err == nil; text, err = hub.in.Next() {
+			c.heard <- text
+		}
+	})
+	err = c.converse()
+	_ = hub.conn.Close()
+	for range c.heard {
+		// what the hub said last; all that counts of it is on the slate
+	}
+	reading.Wait()
+	c.look()
+	c.rest = slate.rest(c.place)
+	return err
+}
+
+// converse is what is said with a hub. Why it ends does not matter but for a client that is gone: there is another hub, or
+// nobody to tell.
+func (c *lender) converse() error {
+	if greeting := c.talk.greeting(); greeting != nil {
+		_ = c.hub.write(greeting)
+		if !c.until(func(m wire.Message) bool { return isReplay(m.ID) }) {
+			return nil
+		}
 	}
 	if err := c.resume(); err != nil {
 		return err
 	}
-	for {
-		text, err := hub.in.Next()
-		if err != nil {
-			break // why does not matter: there is another hub, or nobody to tell
-		}
+	for text := range c.heard {
 		c.hear(text)
 	}
-	_ = hub.conn.Close()
-	c.look()
-	c.rest = slate.rest(c.place)
 	return nil
 }
 
-// greet opens the session that the client had at another hub, and says whether the hub is still there.
-func (c *lender) greet() bool {
-	greeting := c.talk.greeting()
-	if greeting == nil {
-		return true
-	}
-	if c.hub.write(greeting) != nil {
-		return false
-	}
-	return c.until(func(m wire.Message) bool { return isReplay(m.ID) })
-}
-
-// until takes what the hub says until something that is waited for.
+// until takes what the hub says until something that is waited for, and no longer than patience: it says whether that came.
 func (c *lender) until(awaited func(wire.Message) bool) bool {
-	_ = c.hub.conn.SetReadDeadline(time.Now().Add(settleTime))
-	defer func() { _ = c.hub.conn.SetReadDeadline(time.Time{}) }()
+	timer := time.NewTimer(c.patience)
+	defer timer.Stop()
 	for {
-		text, err := c.hub.in.Next()
-		if err != nil {
+		select {
+		case text, ok := <-c.heard:
+			if !ok {
+				return false
+			}
+			if m, err := wire.Parse(text); err == nil && awaited(m) {
+				return true
+			}
+			c.hear(text)
+		case <-timer.C:
 			return false
 		}
-		if m, err := wire.Parse(text); err == nil && awaited(m) {
-			return true
-		}
-		c.hear(text)
 	}
 }
 
@@ -126,13 +142,13 @@ func (c *lender) resume() error {
 	c.moving, c.leaving = false, false
 	first, _ := c.talk.rest()
 	c.hub.writeAll(first)
-	if c.talk.again > 0 && !c.until(func(m wire.Message) bool {
-		if isReplay(m.ID) {
-			c.talk.replayed()
-		}
-		return c.talk.again == 0
-	}) {
-		return nil // the loop finds out
+	if c.talk.again > 0 { // a server need not take back what it let be watched once
+		c.until(func(m wire.Message) bool {
+			if isReplay(m.ID) {
+				c.talk.replayed()
+			}
+			return c.talk.again == 0
+		})
 	}
 	var told [][]byte
 	if c.talk.cut {
@@ -153,11 +169,7 @@ func (c *lender) resume() error {
 	if err := c.say(told...); err != nil {
 		return err
 	}
-	rest, err := json.Marshal(c.rest)
-	if err != nil {
-		return err
-	}
-	_ = c.hub.write(wire.Message{Method: noteGo, Params: rest}.Append(nil))
+	_ = c.hub.write(wire.Message{Method: noteGo}.Append(nil))
 	return nil
 }
 

@@ -36,7 +36,7 @@ const (
 
 // What hub and shim say to each other beside the slate.
 const (
-	// noteGo has the hub begin to read the client's input, behind what is in the params: what another hub had read of it.
+	// noteGo has the hub begin to read the client's input, behind what is in the inbox: what another hub had read of it.
 	noteGo = notePrefix + "go"
 	// noteLook has the shim read the slate: it is filling up, or the shim waits for what is on it.
 	noteLook = notePrefix + "look"
@@ -46,6 +46,8 @@ const (
 const (
 	atOnce   = 4096
 	noteMost = 64 << 10
+	// mostName is how much of a tool's name is noted of a request that is too large to be noted as it is.
+	mostName = 1 << 10
 )
 
 // A lent reads and writes for a client whose shim lent its input and output.
@@ -165,10 +167,6 @@ func (l *lent) begin() error {
 		l.pending = append(text, '\n')
 		return nil
 	}
-	var rest []byte
-	if err := json.Unmarshal(m.Params, &rest); err != nil || !l.slate.load(rest) {
-		return errors.New("what another hub had read of the input is not understood")
-	}
 	l.going = true
 	l.work.Go(l.attend)
 	return nil
@@ -185,8 +183,15 @@ func (l *lent) next() error {
 	case err == nil:
 		return nil
 	case errors.Is(err, errInboxFull):
-		l.large = append(l.large, l.slate.rest(0)...)
-		l.slate.take(len(l.slate.rest(0)))
+		part := l.slate.rest(0)
+		l.slate.take(len(part))
+		switch {
+		case string(l.large) == tooLong: // the rest of it is thrown away
+		case len(l.large)+len(part) > wire.DefaultMaxLine:
+			l.large = []byte(tooLong)
+		default:
+			l.large = append(l.large, part...)
+		}
 		return nil
 	case isClosed(l.over) || !errors.Is(err, io.EOF):
 		return io.EOF
@@ -205,6 +210,9 @@ func (l *lent) take(text []byte) error {
 		return io.EOF
 	}
 	whole := append(l.large, text...)
+	if string(l.large) == tooLong {
+		whole = []byte(tooLong)
+	}
 	l.large = nil
 	l.noteLine(whole, l.slate.place()+uint64(len(text)))
 	l.slate.take(len(text))
@@ -231,7 +239,8 @@ func (l *lent) noteLine(text []byte, place uint64) {
 	}
 	if m, err := wire.Parse(text); err == nil && m.IsRequest() {
 		f := newFlight(m, nil)
-		short, _ := json.Marshal(largeRequest{f.id, f.method, f.name, f.modern}) // plain data always encodes
+		name := f.name[:min(len(f.name), mostName)]
+		short, _ := json.Marshal(largeRequest{f.id, f.method, name, f.modern}) // plain data always encodes
 		l.put(noteRequest, append(at, short...))
 	}
 }
@@ -252,8 +261,11 @@ const (
 )
 
 // put takes a note. Where the slate is full the shim is waited for, but not for ever: one that is stopped holds up nobody
-// but its own client.
+// but its own client. What no note holds, an id of such a length, is not known to the next hub.
 func (l *lent) put(kind byte, text []byte) {
+	if len(text) > noteMost {
+		return
+	}
 	ok, full := l.slate.put(kind, text)
 	if full {
 		l.askToLook()

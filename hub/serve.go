@@ -69,7 +69,9 @@ func ServeStdio(ctx context.Context, o Options, in io.Reader, out io.Writer) err
 		return err
 	case first == nil:
 		return s.leadWith(ctx, l, func(ctx context.Context, h *hub) error {
-			return h.serveOwn(ctx, func(ctx context.Context, g *gateway.Gateway) error { return g.Server().ServeStdio(ctx, in, out) })
+			return h.serveOwn(ctx, o.hello(wantAttach), func(ctx context.Context, g *gateway.Gateway) error {
+				return g.Server().ServeStdio(ctx, in, out)
+			})
 		})
 	}
 	err = through(ctx, func(ctx context.Context) (*line, error) {
@@ -80,7 +82,7 @@ func ServeStdio(ctx context.Context, o Options, in io.Reader, out io.Writer) err
 		}
 		return s.attach(ctx, complete(o.hello(wantAttach)))
 	})
-	return errors.Join(err, s.end(ctx))
+	return errors.Join(err, s.end())
 }
 
 // shimFor gives what passes a client on to hubs, and what completes the hello to each: its input and output are lent where
@@ -89,7 +91,7 @@ func shimFor(in io.Reader, out io.Writer) (complete func(hello) hello, through f
 	from, isFrom := in.(*os.File)
 	to, isTo := out.(*os.File)
 	if canLend && isFrom && isTo {
-		c := &lender{in: from, out: to, talk: newTalk()}
+		c := &lender{in: from, out: to, talk: newTalk(), patience: settleTime}
 		return c.hello, c.serve
 	}
 	c := newClient(out)
@@ -114,7 +116,7 @@ func ServeHTTP(ctx context.Context, o Options, listener *net.TCPListener, ready 
 	}
 	if l == nil {
 		return s.leadWith(ctx, lease, func(ctx context.Context, h *hub) error {
-			return h.serveOwn(ctx, func(ctx context.Context, g *gateway.Gateway) error {
+			return h.serveOwn(ctx, said, func(ctx context.Context, g *gateway.Gateway) error {
 				return serveHTTP(ctx, g, listener, said.Token, said.Origins, func(refusal error) error {
 					if refusal == nil {
 						ready()
@@ -131,7 +133,7 @@ func ServeHTTP(ctx context.Context, o Options, listener *net.TCPListener, ready 
 			l, err = s.attach(ctx, said)
 		}
 	}
-	return errors.Join(err, s.end(ctx))
+	return errors.Join(err, s.end())
 }
 
 // lend has the hub serve on our listener, until the hub or ctx is gone. The error is the hub's refusal, or ctx's.
@@ -251,8 +253,8 @@ func (s *station) leadWith(ctx context.Context, l *lease, own func(context.Conte
 }
 
 // serveOwn serves our own client at the hub.
-func (h *hub) serveOwn(ctx context.Context, serve func(context.Context, *gateway.Gateway) error) error {
-	g, err := h.enter(ctx, h.o.hello(wantAttach), nil)
+func (h *hub) serveOwn(ctx context.Context, said hello, serve func(context.Context, *gateway.Gateway) error) error {
+	g, err := h.enter(ctx, said, nil)
 	if err != nil {
 		return err
 	}
@@ -277,28 +279,24 @@ func (s *station) attach(ctx context.Context, said hello) (*line, error) {
 		if l != nil || err != nil {
 			return l, err
 		}
-		begun := make(chan struct{})
 		s.leading.Wait() // a hub of ours that ended
+		begun := make(chan *hub, 1)
 		s.leading.Go(func() {
+			defer close(begun)
 			s.fault = lead(ctx, s.o, lease, func(h *hub) {
 				h.hold()
-				s.hub = h
-				close(begun)
+				begun <- h
 			})
-			select {
-			case <-begun:
-			default:
-				close(begun)
-			}
 		})
-		if <-begun; s.hub == nil {
+		if s.hub = <-begun; s.hub == nil {
+			s.leading.Wait()
 			return nil, s.fault
 		}
 	}
 }
 
 // end waits for the hub that this process became: it lives on while others need it.
-func (s *station) end(ctx context.Context) error {
+func (s *station) end() error {
 	if s.hub != nil {
 		s.hub.drop()
 	}

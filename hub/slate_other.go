@@ -16,7 +16,7 @@ func (*slate) close()                           {}
 func (*slate) closed() bool                     { return true }
 func (*slate) put(byte, []byte) (ok, full bool) { return false, false }
 func (*slate) drain(func(byte, []byte))         {}
-func (*slate) load([]byte) bool                 { return false }
+func (*slate) load([]byte)                      {}
 func (*slate) fill(io.Reader) error             { return errNoFiles }
 func (*slate) line() ([]byte, bool)             { return nil, false }
 func (*slate) take(int)                         {}

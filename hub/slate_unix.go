@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -45,17 +46,17 @@ const (
 
 // newSlate makes a slate, as a file without a name.
 func newSlate() (*slate, *os.File, error) {
-	f, err := os.CreateTemp("", "drawbridge-slate-")
-	if err != nil {
-		return nil, nil, err
+	f, err := newMemory("drawbridge-slate")
+	if err == nil {
+		err = f.Truncate(slateSize)
 	}
-	err = errors.Join(os.Remove(f.Name()), f.Truncate(slateSize))
 	var s *slate
 	if err == nil {
 		s, err = openSlate(f)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, f.Close())
+		closeAll([]*os.File{f})
+		return nil, nil, fmt.Errorf("make memory to share with the hub: %w", err)
 	}
 	return s, f, nil
 }
@@ -127,14 +128,10 @@ func (s *slate) drain(each func(kind byte, text []byte)) {
 	s.read.Store(written)
 }
 
-// load puts what another hub had read into a new slate.
-func (s *slate) load(rest []byte) bool {
-	if len(rest) > inboxSize {
-		return false
-	}
+// load puts what another hub had read into a new slate. It came out of one, so it fits.
+func (s *slate) load(rest []byte) {
 	copyIn(s.inbox, s.come.Load(), rest)
 	s.come.Add(uint64(len(rest)))
-	return true
 }
 
 // errInboxFull is for a line that the inbox does not hold.

@@ -1,0 +1,218 @@
+//go:build unix
+
+package hub
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// A scripted is a hub that does what a test says with what it is lent: in turn, one for each time that the shim attaches.
+type scripted func(t *testing.T, l *line, in *os.File, s *slate)
+
+// lendTo runs a lender through hubs, on a client whose input is given. It gives what the client was told.
+func lendTo(t *testing.T, c *lender, input string, hubs ...scripted) string {
+	t.Helper()
+	in, client := pipe(t)
+	told, out := pipe(t)
+	c.in, c.out = in, out
+	if _, err := io.WriteString(client, input); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "s"), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, script := range hubs {
+			conn, err := listener.AcceptUnix()
+			if err != nil {
+				return
+			}
+			runScript(t, conn, script)
+		}
+	}()
+	over, left := errors.New("no hub is left"), len(hubs)
+	err = c.serve(t.Context(), func(context.Context) (*line, error) {
+		if left--; left < 0 {
+			return nil, over
+		}
+		conn, err := net.DialUnix("unix", nil, listener.Addr().(*net.UnixAddr))
+		if err != nil {
+			return nil, err
+		}
+		return &line{conn: conn, in: wire.NewLineReader(conn, 0)}, nil
+	})
+	if !errors.Is(err, over) {
+		t.Errorf("serve: %v", err)
+	}
+	<-done
+	_ = out.Close()
+	text, err := io.ReadAll(told)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func runScript(t *testing.T, conn *net.UnixConn, script scripted) {
+	defer conn.Close()
+	var files [3]*os.File
+	for i := range files {
+		f, err := receiveFile(conn)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer f.Close()
+		files[i] = f
+	}
+	s, err := openSlate(files[2])
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer s.close()
+	script(t, &line{conn: conn, in: wire.NewLineReader(conn, 0)}, files[0], s)
+}
+
+func pipe(t *testing.T) (r, w *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = r.Close()
+		_ = w.Close()
+	})
+	return r, w
+}
+
+func newLender() *lender { return &lender{talk: newTalk(), patience: settleTime} }
+
+// heardUpTo gives the methods that the shim says, up to one.
+func heardUpTo(t *testing.T, l *line, last string) (methods []string) {
+	t.Helper()
+	for {
+		text, err := l.in.Next()
+		if err != nil {
+			t.Errorf("the shim said %q and not %s: %v", methods, last, err)
+			return methods
+		}
+		m, _ := wire.Parse(text)
+		if methods = append(methods, m.Method); m.Method == last {
+			return methods
+		}
+	}
+}
+
+// TestWhatWasReadIsNotLost has one hub read half a line, another die before it has read a word, and a third find it.
+func TestWhatWasReadIsNotLost(t *testing.T) {
+	const half = `{"jsonrpc":"2.0","id":1,"met`
+	var found string
+	lendTo(t, newLender(), half,
+		func(t *testing.T, l *line, in *os.File, s *slate) {
+			heardUpTo(t, l, noteGo)
+			come := s.come.Load()
+			if err := s.fill(in); err != nil {
+				t.Error(err)
+			}
+			s.come.Store(come) // it died before it could count
+		},
+		func(*testing.T, *line, *os.File, *slate) {},
+		func(t *testing.T, l *line, _ *os.File, s *slate) {
+			heardUpTo(t, l, noteGo)
+			found = string(s.rest(0))
+		})
+	if found != half {
+		t.Errorf("the third hub finds %q, want %q", found, half)
+	}
+}
+
+// TestAClientHasTheWordThoughAWatchDoesNotSettle has a hub that never answers what the session said before.
+func TestAClientHasTheWordThoughAWatchDoesNotSettle(t *testing.T) {
+	c := newLender()
+	c.patience = 20 * time.Millisecond
+	c.talk.said([]byte(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"a:"}}`))
+	delete(c.talk.flights, "1")
+	lendTo(t, c, "", func(t *testing.T, l *line, _ *os.File, _ *slate) {
+		if got := strings.Join(heardUpTo(t, l, noteGo), " "); got != wire.MethodSubscribe+" "+noteGo {
+			t.Errorf("the shim said %s", got)
+		}
+	})
+}
+
+// TestAHubThatDiesWhileItSpeaks leaves open whether a small answer was heard, and cuts a large one off.
+func TestAHubThatDiesWhileItSpeaks(t *testing.T) {
+	for name, tt := range map[string]struct {
+		kind byte
+		text string
+		want string
+	}{
+		"a small answer": {noteSaying, "{\"id\":1}\n", "{\"id\":1}\n"},
+		"a large one":    {noteBegan, "", "\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := lendTo(t, newLender(), "",
+				func(t *testing.T, l *line, _ *os.File, s *slate) {
+					heardUpTo(t, l, noteGo)
+					s.put(tt.kind, []byte(tt.text))
+				},
+				func(t *testing.T, l *line, _ *os.File, _ *slate) { heardUpTo(t, l, noteGo) })
+			if got != tt.want {
+				t.Errorf("the client was told %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestALineOverTheBoundTakesNoMoreMemory reads a line that does not end for long, and the one behind it.
+func TestALineOverTheBoundTakesNoMoreMemory(t *testing.T) {
+	r, w := pipe(t)
+	go func() {
+		block := strings.Repeat("x", 1<<20)
+		for range 40 {
+			_, _ = io.WriteString(w, block)
+		}
+		_, _ = io.WriteString(w, "\n{}\n")
+		_ = w.Close()
+	}()
+	l := &lent{in: newInput(r), slate: testSlate(t), known: newTalk(), going: true, over: make(chan struct{})}
+	l.voice = nil // nothing is said to the shim: the slate has room
+	lines := bufio.NewScanner(l)
+	var got []string
+	for lines.Scan() {
+		got = append(got, lines.Text())
+		if cap(l.large) > 2*wire.DefaultMaxLine {
+			t.Errorf("%d bytes of a line are kept", cap(l.large))
+		}
+	}
+	if strings.Join(got, " ") != tooLong+" {}" {
+		t.Errorf("%d lines: %.100q", len(got), got)
+	}
+}
+
+// TestAnIDThatNoNoteHoldsHoldsNothingUp answers a request with an id of 100 KB.
+func TestAnIDThatNoNoteHoldsHoldsNothingUp(t *testing.T) {
+	l := &lent{slate: testSlate(t), known: newTalk(), over: make(chan struct{})}
+	began := time.Now()
+	l.noteLine([]byte(`{"jsonrpc":"2.0","id":"`+strings.Repeat("x", 100<<10)+`","method":"tools/call","params":{"name":"`+strings.Repeat("y", 100<<10)+`"}}`), 1)
+	l.put(noteAnswered, []byte(strings.Repeat("x", 100<<10)))
+	if took := time.Since(began); took > lookTime/2 {
+		t.Errorf("it took %v", took)
+	}
+}
