@@ -45,8 +45,11 @@ func TestTenServesShareFiveServers(t *testing.T) {
 	}
 }
 
-func TestSIGKILLOfTheHubLosesNoSession(t *testing.T) {
+func TestSIGKILLOfTheHubLosesNoSession(t *testing.T) { onBothDoors(t, sIGKILLOfTheHubLosesNoSession) }
+
+func sIGKILLOfTheHubLosesNoSession(t *testing.T, door string) {
 	h := newHouse(t, "everything-legacy")
+	h.door = door
 	first := h.open().initialize(`{}`)
 	others := []*host{h.open().initialize(`{}`), h.open().initialize(`{}`), h.open().initialize(`{}`)}
 	for _, x := range others {
@@ -78,8 +81,11 @@ func TestSIGKILLOfTheHubLosesNoSession(t *testing.T) {
 	}
 }
 
-func TestReadsInFlightAreAskedAgain(t *testing.T) {
+func TestReadsInFlightAreAskedAgain(t *testing.T) { onBothDoors(t, readsInFlightAreAskedAgain) }
+
+func readsInFlightAreAskedAgain(t *testing.T, door string) {
 	h := newHouse(t, "everything-legacy")
+	h.door = door
 	first := h.open().initialize(`{}`)
 	x := h.open().initialize(`{}`)
 	x.call("everything-legacy__echo", `{"text":"warm"}`)
@@ -96,8 +102,11 @@ func TestReadsInFlightAreAskedAgain(t *testing.T) {
 	}
 }
 
-func TestSubscriptionsOutliveTheHub(t *testing.T) {
+func TestSubscriptionsOutliveTheHub(t *testing.T) { onBothDoors(t, subscriptionsOutliveTheHub) }
+
+func subscriptionsOutliveTheHub(t *testing.T, door string) {
 	h := newHouse(t, "everything-legacy")
+	h.door = door
 	first := h.open().initialize(`{}`)
 	x := h.open().initialize(`{}`)
 	x.do("resources/subscribe", `{"uri":"test://touched"}`)
@@ -139,8 +148,11 @@ func TestOneServeAfterAnotherLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestSIGTERMHandsOver(t *testing.T) {
+func TestSIGTERMHandsOver(t *testing.T) { onBothDoors(t, sIGTERMHandsOver) }
+
+func sIGTERMHandsOver(t *testing.T, door string) {
 	h := newHouse(t, "everything-legacy")
+	h.door = door
 	first := h.open().initialize(`{}`)
 	x := h.open().initialize(`{}`)
 	listen := x.ask("subscriptions/listen", `{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"m","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}`)
@@ -191,8 +203,11 @@ func TestEachClientHasItsOwnServers(t *testing.T) {
 	}
 }
 
-func TestQuestionsReachTheirOwnClient(t *testing.T) {
+func TestQuestionsReachTheirOwnClient(t *testing.T) { onBothDoors(t, questionsReachTheirOwnClient) }
+
+func questionsReachTheirOwnClient(t *testing.T, door string) {
 	h := newHouse(t, "everything-legacy")
+	h.door = door
 	quiet := h.open().initialize(`{}`)
 	var hosts []*host
 	for i := range 3 {
@@ -218,7 +233,12 @@ func TestQuestionsReachTheirOwnClient(t *testing.T) {
 }
 
 func TestAnApprovedRowOfOneDirectoryIsForItsClientsOnly(t *testing.T) {
+	onBothDoors(t, anApprovedRowOfOneDirectoryIsForItsClientsOnly)
+}
+
+func anApprovedRowOfOneDirectoryIsForItsClientsOnly(t *testing.T, door string) {
 	h := newHouse(t, "everything-legacy")
+	h.door = door
 	x := h.open().initialize(`{}`)
 	project := h.in("project")
 	y := project.open().initialize(`{}`)
@@ -255,8 +275,11 @@ func TestAnApprovedRowOfOneDirectoryIsForItsClientsOnly(t *testing.T) {
 }
 
 // TestLiveChanges changes the configuration under a client with 32 calls in flight.
-func TestLiveChanges(t *testing.T) {
+func TestLiveChanges(t *testing.T) { onBothDoors(t, liveChanges) }
+
+func liveChanges(t *testing.T, door string) {
 	h := newHouse(t, "everything-legacy_stays", "everything-legacy_goes")
+	h.door = door
 	for name, x := range map[string]*host{"the hub's own client": h.open().initialize(`{}`), "a shim's": h.open().initialize(`{}`)} {
 		t.Run(name, func(t *testing.T) {
 			h.write("everything-legacy_stays", "everything-legacy_goes")
@@ -347,8 +370,11 @@ func TestTwoHubsNeverRunOnOneStore(t *testing.T) {
 
 // TestEveryRequestIsAnswered kills one hub after another under a client that never stops asking, with small messages and with
 // large ones: each request has an answer, which is the right one or says that nobody knows.
-func TestEveryRequestIsAnswered(t *testing.T) {
+func TestEveryRequestIsAnswered(t *testing.T) { onBothDoors(t, everyRequestIsAnswered) }
+
+func everyRequestIsAnswered(t *testing.T, door string) {
 	h := newHouse(t, "everything-legacy")
+	h.door = door
 	var hubs []*host
 	for range 4 {
 		hubs = append(hubs, h.open().initialize(`{}`))
@@ -385,4 +411,43 @@ func TestEveryRequestIsAnswered(t *testing.T) {
 		}
 	}
 	t.Logf("of 1200 calls %d were in the hands of a hub that died, and %d were not made", unknown, away)
+}
+
+// TestAnHTTPDoorMoves has the configuration of one directory change, in which somebody serves over HTTP.
+func TestAnHTTPDoorMoves(t *testing.T) {
+	h := newHouse(t, "everything-legacy")
+	first := h.listen()
+	project := h.in("project")
+	second := project.listen()
+	for _, w := range []*web{first, second} {
+		for range until(t) {
+			if w.echo("warm") == "warm" {
+				break
+			}
+		}
+	}
+	for _, c := range h.state(func(s hub.State) bool { return len(s.Clients) == 2 }).Clients {
+		if c.Door != "http" {
+			t.Errorf("%+v", c)
+		}
+	}
+	file := filepath.Join(project.dir, ".mcp.json")
+	if err := os.WriteFile(file, []byte(`{"mcpServers":{"extra":`+string(mcptest.Row(t, "everything-legacy"))+`}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	project.approve("extra")
+	if r, err := hub.Reload(h.options()); err != nil || r.Moved != 1 {
+		t.Errorf("after the approval: %+v, %v", r, err)
+	}
+	for range until(t) {
+		if second.call("extra__echo", "there") == "there" {
+			break
+		}
+	}
+	if got := second.call("extra__echo", "there"); got != "there" {
+		t.Errorf("in the directory: %q", got)
+	}
+	if got := first.call("extra__echo", "there"); got == "there" {
+		t.Error("a door of another directory has the server")
+	}
 }

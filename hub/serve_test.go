@@ -33,7 +33,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// role has what a process of the tests is to do: "stdio" or "http".
+// role has what a process of the tests is to do: "stdio", "through", which is that on pipes that cannot be lent, or "http".
 const role = "HUBTEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -59,12 +59,15 @@ func serve(door, store, dir string, more []string) int {
 		o.Config.Paths = more[1:]
 	}
 	var err error
-	if door == "http" {
+	switch door {
+	case "http":
 		var l net.Listener
 		if l, err = net.Listen("tcp", "127.0.0.1:0"); err == nil {
 			err = hub.ServeHTTP(ctx, o, l.(*net.TCPListener), func() { fmt.Println(l.Addr()) })
 		}
-	} else {
+	case "through":
+		err = hub.ServeStdio(ctx, o, struct{ io.Reader }{os.Stdin}, struct{ io.Writer }{os.Stdout})
+	default:
 		err = hub.ServeStdio(ctx, o, os.Stdin, os.Stdout)
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
@@ -79,14 +82,22 @@ type house struct {
 	t          *testing.T
 	home, file string
 	store, dir string
+	door       string // of its hosts
 	hosts      *[]*host
+}
+
+// onBothDoors runs a test with clients that are lent to the hub, and with clients whose messages pass through the shim.
+func onBothDoors(t *testing.T, test func(t *testing.T, door string)) {
+	for _, door := range []string{"stdio", "through"} {
+		t.Run(door, func(t *testing.T) { test(t, door) })
+	}
 }
 
 func newHouse(t *testing.T, servers ...string) *house {
 	t.Helper()
 	home := t.TempDir()
 	h := &house{t: t, home: home, file: filepath.Join(home, ".config", "drawbridge", "mcp.json"),
-		store: filepath.Join(home, "s", "drawbridge.db"), dir: filepath.Join(home, "work"), hosts: &[]*host{}}
+		store: filepath.Join(home, "s", "drawbridge.db"), dir: filepath.Join(home, "work"), door: "stdio", hosts: &[]*host{}}
 	t.Cleanup(func() {
 		for _, x := range *h.hosts { // all at once: a hub stays for those who are attached
 			_ = x.in.Close()
@@ -248,15 +259,18 @@ func (h *house) listen() *web {
 }
 
 // echo calls the tool echo without a session, and gives its text, or what went wrong.
-func (w *web) echo(text string) string {
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"everything-legacy__echo","arguments":{"text":%q},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"m","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`, text)
+func (w *web) echo(text string) string { return w.call("everything-legacy__echo", text) }
+
+// call calls a tool like echo.
+func (w *web) call(name, text string) string {
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":{"text":%q},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"m","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`, name, text)
 	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.url, strings.NewReader(body))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	for name, value := range map[string]string{
 		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2026-07-28",
-		"Mcp-Method": "tools/call", "Mcp-Name": "everything-legacy__echo",
+		"Mcp-Method": "tools/call", "Mcp-Name": name,
 	} {
 		req.Header.Set(name, value)
 	}
@@ -291,7 +305,7 @@ func (h *house) start(door string, more ...string) *exec.Cmd {
 // open starts a host, which has not said anything yet.
 func (h *house) open(more ...string) *host {
 	h.t.Helper()
-	x := &host{t: h.t, cmd: h.start("stdio", more...), ended: make(chan struct{}), answers: map[string]chan wire.Message{}, errs: &strings.Builder{}}
+	x := &host{t: h.t, cmd: h.start(h.door, more...), ended: make(chan struct{}), answers: map[string]chan wire.Message{}, errs: &strings.Builder{}}
 	var err error
 	if x.in, err = x.cmd.StdinPipe(); err != nil {
 		h.t.Fatal(err)
