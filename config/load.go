@@ -56,6 +56,21 @@ func Load(o Options) (Set, error) {
 	return l.set, nil
 }
 
+// LoadSettings reads the person's own drawbridge.toml and nothing else: the Settings that Load gives. The error is as for Load.
+func LoadSettings(o Options) (Settings, error) {
+	l, err := newLoader(o)
+	if err != nil {
+		return Settings{}, err
+	}
+	src, ok := l.ownSettings()
+	if !ok {
+		return Settings{}, nil
+	}
+	l.open(&src)
+	err = l.load(src)
+	return l.set.Settings, err
+}
+
 type loader struct {
 	dialect.Base
 	approved func(Server) bool
@@ -116,11 +131,19 @@ func (l *loader) sources(paths []string) ([]source, error) {
 			all = append(all, source{path: abs, kind: Explicit, provider: "native", shape: dialect.Of(abs), named: true, rows: true})
 		}
 	}
-	if l.Config != "" {
-		path := filepath.Join(l.Config, filepath.FromSlash(dialect.SettingsPath))
-		all = append(all, source{path: path, kind: User, provider: "native", shape: dialect.Of(path), settings: true})
+	if src, ok := l.ownSettings(); ok {
+		all = append(all, src)
 	}
 	return once(all), nil
+}
+
+// ownSettings is the person's own drawbridge.toml; false where there is no place for one.
+func (l *loader) ownSettings() (source, bool) {
+	if l.Config == "" {
+		return source{}, false
+	}
+	path := filepath.Join(l.Config, filepath.FromSlash(dialect.SettingsPath))
+	return source{path: path, kind: User, provider: "native", shape: dialect.Of(path), settings: true}, true
 }
 
 func (l *loader) abs(path string) string {

@@ -114,7 +114,11 @@ func Open(ctx context.Context, c Config) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := ground.Open(ctx, c)
+	r, err := ground.Read(ctx, c)
+	if err != nil {
+		return nil, errors.Join(err, ground.Close())
+	}
+	g, err := r.Open(ctx)
 	if err != nil {
 		return nil, errors.Join(err, ground.Close())
 	}
@@ -122,15 +126,24 @@ func Open(ctx context.Context, c Config) (*Gateway, error) {
 	return g, nil
 }
 
-// load reads the configuration and fills in what c leaves open. Approved says which rows of a project a person approved; nil
-// is none.
-func load(c Config, approved func(config.Server) bool) (Config, config.Set, error) {
+// withLogger is the configuration with silence for a logger where it has none.
+func (c Config) withLogger() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	return c
+}
+
+// readsFiles says whether files are looked for.
+func (c Config) readsFiles() bool { return len(c.Paths) > 0 || len(c.Servers) == 0 }
+
+// load reads the configuration and fills in what c leaves open. Approved says which rows of a project a person approved; nil
+// is none.
+func load(c Config, approved func(config.Server) bool) (Config, config.Set, error) {
+	c = c.withLogger()
 	var set config.Set
 	var err error
-	if len(c.Paths) > 0 || len(c.Servers) == 0 {
+	if c.readsFiles() {
 		set, err = config.Load(config.Options{Paths: c.Paths, Dir: c.Dir, LookupEnv: c.LookupEnv, Approved: approved})
 		if err != nil {
 			return c, set, err

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"log/slog"
 
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/store"
@@ -14,7 +13,6 @@ import (
 // A Ground is what several gateways of one process stand on: one store, and the running servers, which those of them share
 // whose rows say the same.
 type Ground struct {
-	log  *slog.Logger
 	db   *store.DB
 	pool pool
 }
@@ -28,11 +26,11 @@ type pool interface {
 // OpenGround opens the store and makes room for servers. Of the configuration it takes what is not one gateway's: Store,
 // Logger, Version, OnDemand, and the settings of the person's own drawbridge.toml. The error is as for Open.
 func OpenGround(ctx context.Context, c Config) (*Ground, error) {
-	c, set, err := load(c, nil)
+	c = c.withLogger()
+	s, err := settingsOf(c)
 	if err != nil {
 		return nil, err
 	}
-	s := set.Settings
 	db, err := openStore(ctx, c, s)
 	if err != nil {
 		return nil, err
@@ -41,44 +39,52 @@ func OpenGround(ctx context.Context, c Config) (*Ground, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &Ground{log: c.Logger, db: db, pool: p}, nil
+	return &Ground{db: db, pool: p}, nil
 }
 
-// Open makes a gateway on the ground; Config.Store is not looked at. It is to be closed before the ground is. The error is
-// as for Open.
-func (g *Ground) Open(ctx context.Context, c Config) (*Gateway, error) {
-	c, set, err := g.load(ctx, c)
-	if err != nil {
-		return nil, err
+// settingsOf reads the settings that count for a configuration: none for a program's own servers, beside which no files are
+// looked for.
+func settingsOf(c Config) (config.Settings, error) {
+	if !c.readsFiles() {
+		return config.Settings{}, nil
 	}
-	gw := &Gateway{log: c.Logger, owner: owner(), ground: g, set: set, c: c}
-	if err := gw.open(ctx, c); err != nil {
-		return nil, err
-	}
-	return gw, nil
+	return config.LoadSettings(config.Options{Dir: c.Dir, LookupEnv: c.LookupEnv})
 }
 
-// load reads a configuration, with what the person approved of it.
-func (g *Ground) load(ctx context.Context, c Config) (Config, config.Set, error) {
+// A Reading is a configuration that was read, with what the person approved of it.
+type Reading struct {
+	ground *Ground
+	c      Config
+	set    config.Set
+}
+
+// Read reads a configuration; Config.Store is not looked at. The error is as for Open.
+func (g *Ground) Read(ctx context.Context, c Config) (Reading, error) {
 	approvals, err := g.db.Approvals(ctx)
 	if err != nil {
-		return c, config.Set{}, err
+		return Reading{}, err
 	}
-	return load(c, approvals.Allows)
+	c, set, err := load(c, approvals.Allows)
+	return Reading{g, c, set}, err
 }
 
-// Fingerprint says in a word what the configuration comes to: two gateways with the same one would have the same servers by
-// the same names. It is made of secrets, and to be kept in memory only.
-func (g *Ground) Fingerprint(ctx context.Context, c Config) (string, error) {
-	c, set, err := g.load(ctx, c)
-	if err != nil {
-		return "", err
+// Open makes a gateway on the ground. It is to be closed before the ground is. The error is as for Open.
+func (r Reading) Open(ctx context.Context) (*Gateway, error) {
+	g := &Gateway{log: r.c.Logger, owner: owner(), ground: r.ground, set: r.set, c: r.c}
+	if err := g.open(ctx, r.c); err != nil {
+		return nil, err
 	}
-	rows := set.Mountable()
+	return g, nil
+}
+
+// Fingerprint says in a word what the configuration comes to: two gateways with the same one have the same servers by the same
+// names. It is made of secrets, and to be kept in memory only.
+func (r Reading) Fingerprint() (string, error) {
+	rows := r.set.Mountable()
 	for i := range rows {
 		rows[i] = rows[i].Essence()
 	}
-	text, err := json.Marshal([]any{streamOf(c, set), c.Naming, rows})
+	text, err := json.Marshal([]any{streamOf(r.c, r.set), r.c.Naming, rows})
 	if err != nil {
 		return "", err
 	}
@@ -88,11 +94,11 @@ func (g *Ground) Fingerprint(ctx context.Context, c Config) (string, error) {
 
 // StorePlace says where the store of a gateway with that configuration is, see StoreLocation.
 func StorePlace(c Config) (string, error) {
-	c, set, err := load(c, nil)
+	s, err := settingsOf(c)
 	if err != nil {
 		return "", err
 	}
-	return StoreLocation(c.Store, set.Settings, c.LookupEnv)
+	return StoreLocation(c.Store, s, c.LookupEnv)
 }
 
 // Run lets servers be mounted, until ctx ends and every process of theirs is gone. It is to be begun once, and to be ended

@@ -30,10 +30,11 @@ func (c Changes) None() bool { return len(c.Added)+len(c.Removed)+len(c.Changed)
 func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	_, set, err := g.ground.load(ctx, g.c)
+	r, err := g.ground.Read(ctx, g.c)
 	if err != nil {
 		return Changes{}, err
 	}
+	set := r.set
 	if err := lostSource(g.set, set); err != nil {
 		return Changes{}, err
 	}

@@ -278,7 +278,11 @@ func (h *hub) enter(ctx context.Context, said hello, v *voice) (*guest, error) {
 	h.opening.Lock()
 	defer h.opening.Unlock()
 	g := &guest{hello: said, config: said.config(h.o.Config), voice: v, since: time.Now()}
-	key, err := h.ground.Fingerprint(ctx, g.config)
+	read, err := h.ground.Read(ctx, g.config)
+	if err != nil {
+		return nil, err
+	}
+	key, err := read.Fingerprint()
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +294,7 @@ func (h *hub) enter(ctx context.Context, said hello, v *voice) (*guest, error) {
 		return g, nil
 	}
 	h.mu.Unlock()
-	made, err := h.ground.Open(ctx, g.config)
+	made, err := read.Open(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -260,7 +260,7 @@ func (h *hub) reloadOne(ctx context.Context, t *tenant, all *Reloaded) {
 	h.mu.Unlock()
 	keys := make(map[*guest]string, len(guests))
 	for _, g := range guests {
-		key, err := h.ground.Fingerprint(ctx, g.config)
+		key, err := h.fingerprint(ctx, g)
 		if err != nil {
 			all.Errors = append(all.Errors, err.Error())
 			key = t.key
@@ -287,6 +287,15 @@ func (h *hub) reloadOne(ctx context.Context, t *tenant, all *Reloaded) {
 			all.Moved++
 		}
 	}
+}
+
+// fingerprint says what a guest's configuration comes to now.
+func (h *hub) fingerprint(ctx context.Context, g *guest) (string, error) {
+	read, err := h.ground.Read(ctx, g.config)
+	if err != nil {
+		return "", err
+	}
+	return read.Fingerprint()
 }
 
 // whoStays is the guest whose configuration a tenant follows: one who cannot move, if there is one, else the first.
