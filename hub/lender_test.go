@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -214,5 +215,23 @@ func TestAnIDThatNoNoteHoldsHoldsNothingUp(t *testing.T) {
 	l.put(noteAnswered, []byte(strings.Repeat("x", 100<<10)))
 	if took := time.Since(began); took > lookTime/2 {
 		t.Errorf("it took %v", took)
+	}
+}
+
+func TestATerminalIsNotLent(t *testing.T) {
+	r, _ := pipe(t)
+	if _, ok := lendable(r); !ok {
+		t.Error("a pipe is not lent")
+	}
+	terminal, other, err := pty.Open()
+	if err != nil {
+		t.Skip(err)
+	}
+	defer terminal.Close()
+	defer other.Close()
+	for what, v := range map[string]any{"a terminal": other, "no file": strings.NewReader("")} {
+		if _, ok := lendable(v); ok {
+			t.Errorf("%s is lent", what)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -88,9 +89,9 @@ func ServeStdio(ctx context.Context, o Options, in io.Reader, out io.Writer) err
 // shimFor gives what passes a client on to hubs, and what completes the hello to each: its input and output are lent where
 // they can be.
 func shimFor(in io.Reader, out io.Writer) (complete func(hello) hello, through func(context.Context, func(context.Context) (*line, error)) error) {
-	from, isFrom := in.(*os.File)
-	to, isTo := out.(*os.File)
-	if canLend && isFrom && isTo {
+	from, lendsIn := lendable(in)
+	to, lendsOut := lendable(out)
+	if canLend && lendsIn && lendsOut {
 		c := &lender{in: from, out: to, talk: newTalk(), patience: settleTime}
 		return c.hello, c.serve
 	}
@@ -98,6 +99,16 @@ func shimFor(in io.Reader, out io.Writer) (complete func(hello) hello, through f
 	return c.hello, func(ctx context.Context, attach func(context.Context) (*line, error)) error {
 		return c.serve(ctx, in, attach)
 	}
+}
+
+// lendable gives what can be lent to another process. A terminal cannot: it stops whoever reads it from the background.
+func lendable(v any) (*os.File, bool) {
+	f, ok := v.(*os.File)
+	if !ok {
+		return nil, false
+	}
+	info, err := f.Stat()
+	return f, err == nil && info.Mode()&fs.ModeCharDevice == 0
 }
 
 // ServeHTTP serves MCP on a listener until ctx ends, as the hub or through it, and closes it. ready is called when the
