@@ -62,6 +62,20 @@ func TestAProjectLinkedToOthersFilesIsTheirs(t *testing.T) {
 	wantDiff(t, "found", []string{"a cursor new"}, foundShort(w.mustScan(t).Rows))
 }
 
+// TestAProjectLinkedToTheSettingsBreaksNothing: the person's own file is read as what it is.
+func TestAProjectLinkedToTheSettingsBreaksNothing(t *testing.T) {
+	w := newWorld(t, map[string]string{
+		userTOML:                "[mcp]\nnaming = \"bare\"\n[[mcp.servers]]\nid = \"a\"\ncommand = \"x\"\n",
+		"project/.drawbridge/x": "",
+	})
+	if err := os.Symlink(w.path(userTOML), w.path(projectJSON)); err != nil {
+		t.Skip("no symbolic links here:", err)
+	}
+	set := w.mustLoad(t)
+	wantDiff(t, "naming", "bare", set.Settings.Naming)
+	wantDiff(t, "servers", []string{"a user idle"}, short(set.Servers))
+}
+
 func TestNear(t *testing.T) {
 	set := Set{Servers: []Server{{ID: "github"}, {ID: "fs"}}}
 	for id, want := range map[drawbridge.ServerID]drawbridge.ServerID{"git-hub": "github", "gihub": "github", "github": "github", "memory": ""} {

@@ -221,7 +221,9 @@ func (p *Plan) remember(old *backup, replaced map[string]json.RawMessage) error 
 	}
 	delete(replaced, ClientEntry) // it was ours
 	for name, row := range old.Replaced {
-		replaced[name] = row
+		if replaced[name] == nil { // else somebody has put it back since, perhaps changed
+			replaced[name] = row
+		}
 	}
 	return nil
 }

@@ -301,6 +301,30 @@ func TestAnEntryOfThePersonsOwnComesBack(t *testing.T) {
 	wantDiff(t, "entry", `{"command":"mine"}`, d.row(ClientEntry))
 }
 
+// TestTheNewestReplacedEntryComesBack: who wrote an entry again meant the newer one.
+func TestTheNewestReplacedEntryComesBack(t *testing.T) {
+	c, _ := LookupClient("cursor")
+	d, _ := newDesk(t, c, false)
+	if err := os.MkdirAll(filepath.Dir(d.path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d.write([]byte(`{"mcpServers": {"a": {"command": "old"}}}`))
+	d.connect(ours, "a")
+	edit := func(name, row string) {
+		t.Helper()
+		data, err := doc.Set(doc.JSON, d.read(), c.at(name), json.RawMessage(row))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.write(data)
+	}
+	edit("a", `{"command": "new"}`)
+	d.connect(ours, "a")
+	edit("b", `{"command": "b"}`)
+	d.disconnect()
+	wantDiff(t, "a", `{"command":"new"}`, d.row("a"))
+}
+
 func TestAFileThatChangedIsLeftAlone(t *testing.T) {
 	c, _ := LookupClient("zed")
 	d, before := newDesk(t, c, true)

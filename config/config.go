@@ -126,7 +126,8 @@ type Server struct {
 	Reason string
 	// DisabledBy is the file whose disabledServers names the row, where that and no member of the row itself keeps it off.
 	DisabledBy string `json:",omitempty"`
-	// Unresolved names the variables that are not set; "${NAME}" stayed in their places.
+	// Unresolved names the variables that are not set; "${NAME}" stayed in their places. What else a file has between the
+	// braces is "…".
 	Unresolved []string
 }
 

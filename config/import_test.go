@@ -140,6 +140,12 @@ func TestPlainSecrets(t *testing.T) {
 		`{"args": ["postgres://me:abcdef@db/x"]}`:                                                                    "args 1",
 		`{"url": "https://h/mcp?key=abcdefgh&page=2"}`:                                                               "url key",
 		`{"url": "https://me:pw@h/mcp"}`:                                                                             "url password",
+		`{"url": "https://${HOST}/mcp?key=abcdefgh"}`:                                                                "url key",
+		`{"url": "https://me:pw@h/${PATH}"}`:                                                                         "url password",
+		`{"url": "https://ghp_abcdef@h/mcp#token=abcdefgh"}`:                                                         "url token, url user",
+		`{"args": ["-y", "mcp-remote", "--header", "Authorization: Bearer abc"]}`:                                    "args Authorization",
+		`{"args": ["--header=X-Api-Key:abcdefgh", "--url=https://h/?key=abcdefgh"]}`:                                 "args --header=X-Api-Key, args 2",
+		`{"args": ["--header", "Authorization: ${AUTH}", "C:\\key", "key: /run/key"]}`:                               "",
 		`{"url": "https://me:${PW}@h/mcp?key=${KEY}"}`:                                                               "",
 		`{"auth": {"client_secret": "abcdefgh", "client_id": "abcdefgh"}}`:                                           "auth client_secret",
 		`no row`: "",
@@ -152,11 +158,13 @@ func TestPlainSecrets(t *testing.T) {
 
 func TestRuns(t *testing.T) {
 	for row, want := range map[string]string{
-		`{"command": "npx", "args": ["-y", "pkg", "a b", "${HOME}", ""]}`:         `npx -y pkg "a b" ${HOME} ""`,
-		`{"command": "x", "args": ["--token", "s3cret00", "--api-key=s3cret00"]}`: `x --token … --api-key=…`,
-		`{"command": "x", "args": ["postgres://me:s3cret@db/x", "ghp_s3cret"]}`:   `x postgres://…@db/x …`,
-		`{"url": "https://me:s3cret@h/mcp?key=s3cret00&page=2"}`:                  `https://…@h/mcp?key=…&page=2`,
-		`{"command": "x", "args": ["\u001b[31mred"]}`:                             "x \ufffd[31mred",
+		`{"command": "npx", "args": ["-y", "pkg", "a b", "${HOME}", ""]}`:                                     `npx -y pkg "a b" ${HOME} ""`,
+		`{"command": "x", "args": ["--token", "s3cret00", "--api-key=s3cret00"]}`:                             `x --token … --api-key=…`,
+		`{"command": "x", "args": ["postgres://me:s3cret@db/x", "ghp_s3cret"]}`:                               `x postgres://…@db/x …`,
+		`{"url": "https://me:s3cret@h/mcp?key=s3cret00&page=2"}`:                                              `https://…@h/mcp?key=…&page=2`,
+		`{"url": "https://me:s3@cret@${HOST}/a@b?page=2&key=s3cret00#x"}`:                                     `https://…@${HOST}/a@b?page=2&key=…#x`,
+		`{"command": "npx", "args": ["mcp-remote", "https://h", "--header", "Authorization: Bearer s3cret"]}`: `npx mcp-remote https://h --header "Authorization: …"`,
+		`{"command": "x", "args": ["\u001b[31mred"]}`:                                                         "x \ufffd[31mred",
 		`{}`: "", ``: "",
 	} {
 		if got := (Server{Row: json.RawMessage(row)}).Runs(); got != want {

@@ -201,7 +201,8 @@ func (r *rowReader) text(name string, v doc.Node) string {
 }
 
 func (r *rowReader) expand(s string) string {
-	return expand(s, r.lookup, func(name string) {
+	return expand(s, r.lookup, func(inner string) {
+		name := doc.Placeholder(inner)
 		if !r.missing[name] {
 			r.missing[name] = true
 			r.server.Unresolved = append(r.server.Unresolved, name)

@@ -440,9 +440,11 @@ func TestSecretsAreNeverRepeated(t *testing.T) {
 		`{"command": "x", "env": {"A": "${TOKEN}\u0000"}}`,
 		`{"command": "x", "args": ["${TOKEN}\u0000"]}`,
 		`{"command": "x", "env": {"A": ["hunter2"]}, "args": [{"hunter2": 1}], "timeout": "hunter2"}`,
+		`{"command": "x", "env": {"A": "${NONE:=hunter2}", "B": "${NONE-hunter2}", "C": "${NONE:hunter2}", "D": "${env:NONE:hunter2}"}}`,
+		`{"url": "${NONE:=hunter2}"}`,
 	} {
 		row, warnings := rowOf(t, w, members)
-		if said := row.Reason + strings.Join(warnings, "\n"); said == "" || strings.Contains(said, "hunter2") {
+		if said := row.Reason + strings.Join(append(warnings, row.Unresolved...), "\n"); said == "" || strings.Contains(said, "hunter2") {
 			t.Errorf("%s says %q", members, said)
 		}
 	}

@@ -3,7 +3,6 @@ package config
 import (
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -103,6 +102,7 @@ func hideArgs(args []string) (shown, hidden []string) {
 	shown = slices.Clone(args)
 	for i, arg := range args {
 		flag, value, joined := strings.Cut(arg, "=")
+		header, content, _ := strings.Cut(arg, ":")
 		address, inURL := hideURL(arg)
 		switch {
 		case joined && plainSecret(flag, value):
@@ -114,6 +114,9 @@ func hideArgs(args []string) (shown, hidden []string) {
 		case i > 0 && strings.HasPrefix(args[i-1], "-") && !strings.Contains(args[i-1], "=") && !strings.HasPrefix(arg, "-") && plainSecret(args[i-1], arg):
 			shown[i] = "…"
 			hidden = append(hidden, "args "+doc.Printable(args[i-1]))
+		case plainSecret(header, strings.TrimSpace(content)):
+			shown[i] = header + ": …"
+			hidden = append(hidden, "args "+doc.Printable(header))
 		case len(inURL) > 0:
 			shown[i] = address
 			hidden = append(hidden, fmt.Sprintf("args %d", i+1))
@@ -122,28 +125,52 @@ func hideArgs(args []string) (shown, hidden []string) {
 	return shown, hidden
 }
 
-// hideURL puts "…" in the places of a url's secrets, and names these: a password, and parameters. A text that is no url
-// has none.
+// hideURL puts "…" in the places of a url's secrets, and names these: a password, a user that is a token, and parameters. A
+// text that is no url has none. The text is taken apart as it stands: with variables in it, it may be a url only later.
 func hideURL(text string) (shown string, hidden []string) {
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme == "" || u.Host == "" {
+	scheme, rest, ok := strings.Cut(text, "://")
+	if !ok || !endsScheme.MatchString(scheme) {
 		return text, nil
 	}
-	shown = text
-	if _, has := u.User.Password(); has && !strings.Contains(text, "${") {
-		hidden = append(hidden, "url password")
-		_, after, _ := strings.Cut(text, "@")
-		shown = u.Scheme + "://…@" + after
+	authority, tail := rest, ""
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		authority, tail = rest[:i], rest[i:]
 	}
-	for part := range strings.SplitSeq(u.RawQuery, "&") {
-		name, value, _ := strings.Cut(part, "=")
-		if plainSecret(name, value) {
-			hidden = append(hidden, "url "+doc.Printable(name))
-			shown = strings.Replace(shown, part, name+"=…", 1)
+	if i := strings.LastIndex(authority, "@"); i >= 0 {
+		user, password, has := strings.Cut(authority[:i], ":")
+		what := ""
+		switch {
+		case has && !strings.Contains(password, "${"):
+			what = "url password"
+		case secretValue.MatchString(user):
+			what = "url user"
+		}
+		if what != "" {
+			hidden = append(hidden, what)
+			authority = "…" + authority[i:]
 		}
 	}
-	return shown, hidden
+	var b strings.Builder
+	b.WriteString(scheme + "://" + authority)
+	for tail != "" { // a part is what one of these opens; the path is the first
+		i := len(tail)
+		if end := strings.IndexAny(tail[1:], "?&#"); end >= 0 {
+			i = 1 + end
+		}
+		name, value, _ := strings.Cut(tail[1:i], "=")
+		if tail[0] != '/' && plainSecret(name, value) {
+			hidden = append(hidden, "url "+doc.Printable(name))
+			b.WriteString(tail[:1] + name + "=…")
+		} else {
+			b.WriteString(tail[:i])
+		}
+		tail = tail[i:]
+	}
+	return b.String(), hidden
 }
+
+// endsScheme finds the scheme of a url, which may stand behind the name of a flag.
+var endsScheme = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*$`)
 
 // texts gives the items of a list that are texts.
 func texts(list doc.Node) (all []string) {

@@ -247,7 +247,7 @@ func (r *settingsReader) words(v doc.Node) (string, error) {
 		return "", must("a string that is not empty")
 	}
 	var missing []string
-	s = expand(s, r.lookup, func(name string) { missing = append(missing, name) })
+	s = expand(s, r.lookup, func(inner string) { missing = append(missing, doc.Placeholder(inner)) })
 	if len(missing) > 0 {
 		return "", fmt.Errorf("needs %s, which is not set", strings.Join(missing, ", "))
 	}

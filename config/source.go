@@ -83,12 +83,13 @@ func once(all []source) []source {
 			kept, infos = append(kept, src), append(infos, info)
 			continue
 		}
-		kept[i].named = kept[i].named || src.named
-		kept[i].rows = kept[i].rows || src.rows
-		kept[i].settings = kept[i].settings || src.settings
-		if kept[i].kind == Project {
-			kept[i].kind = src.kind
+		src.named = kept[i].named || src.named
+		src.rows = kept[i].rows || src.rows
+		src.settings = kept[i].settings || src.settings
+		if kept[i].kind == Project && src.kind != Project { // the project's name for it does not say what is in it
+			kept[i] = src
 		}
+		kept[i].named, kept[i].rows, kept[i].settings = src.named, src.rows, src.settings
 	}
 	return kept
 }

@@ -90,11 +90,7 @@ func rewrite(path string, change func(version) (version, error)) (err error) {
 	}
 	dir := filepath.Dir(target)
 	made := missingDirs(dir)
-	defer func() {
-		if err != nil {
-			removeDirs(made)
-		}
-	}()
+	defer func() { removeDirs(made) }() // those that stayed empty: nothing was written
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return broken("make "+dir, errors.New(cause(err)))
 	}

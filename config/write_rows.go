@@ -58,11 +58,18 @@ func PutRow(path string, id drawbridge.ServerID, row json.RawMessage) error {
 	})
 }
 
-// RemoveRow takes a server out of a native file; a name need not be valid for that. The error is a RowError ("Server …
-// not found in …"), or one of Update.
+// RemoveRow takes a server out of a native file, also where both servers and mcpServers have it: the one that is left
+// would count from then on. A name need not be valid for that. The error is a RowError ("Server … not found in …"), or
+// one of Update.
 func RemoveRow(path string, id drawbridge.ServerID) error {
 	return changeRow(path, id, func(f rowFile, at []string) ([]byte, error) {
-		return doc.Remove(f.format, f.data, at)
+		found, err := true, error(nil)
+		for found && err == nil {
+			if f.data, err = doc.Remove(f.format, f.data, at); err == nil {
+				at, found, err = f.find(id)
+			}
+		}
+		return f.data, err
 	})
 }
 

@@ -68,6 +68,7 @@ func TestRows(t *testing.T) {
 		"remove":                     {"mcp.json", `{"servers": {"a": {}, "b": {}}}`, remove("a"), `{"servers": {"b": {}}}`},
 		"remove an element":          {"mcp.json", `{"servers": [{"name": "a"}]}`, remove("a"), `{"servers": []}`},
 		"remove from the settings":   {"drawbridge.toml", "[[mcp.servers]]\nid = 'a'\n[mcp.servers.env]\nK = 'v'\n\n[serve]\n", remove("a"), "\n[serve]\n"},
+		"remove from both":           {"mcp.json", `{"servers": {"a": {}, "b": {}}, "mcpServers": [{"name": "a"}]}`, remove("a"), `{"servers": {"b": {}}, "mcpServers": []}`},
 		"disable":                    {"mcp.json", `{"servers": {"a": {"enabled": true}}}`, enabled("a", false), `{"servers": {"a": {"enabled": false}}}`},
 		"enable":                     {"mcp.json", `{"servers": {"a": {"enabled": false}}}`, enabled("a", true), `{"servers": {"a": {"enabled": true}}}`},
 		"enable what is on":          {"mcp.json", `{"servers": {"a": {}}}`, enabled("a", true), `{"servers": {"a": {}}}`},
@@ -121,6 +122,14 @@ func TestRowErrors(t *testing.T) {
 			wantDiff(t, "file", tt.data, content(t, path))
 		})
 	}
+}
+
+func TestAChangeOfNothingMakesNoDirectory(t *testing.T) {
+	dir := t.TempDir()
+	if err := SetDisabled(filepath.Join(dir, "a", "b", "mcp.json"), "x", false); err != nil {
+		t.Fatal(err)
+	}
+	wantDiff(t, "left", []string(nil), left(t, dir))
 }
 
 func TestUpdateKeepsWhatAFileIs(t *testing.T) {

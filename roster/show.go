@@ -1,9 +1,11 @@
 package roster
 
 import (
+	"bytes"
 	"encoding/json"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -77,31 +79,32 @@ func (e Entry) value(what, text string) string {
 }
 
 // redacted is a row as it is written, without what may be a secret: of a value of env and headers, of what a url says
-// beside host and path, of auth and of members that nobody knows, only variables and what is harmless are left.
+// beside host and path, of auth, of members that nobody knows and of what is of another kind than it should be, only
+// variables and what is harmless are left.
 func redacted(row config.Server) json.RawMessage {
 	shown := wire.EachValue(row.Row, func(m wire.Member) json.RawMessage {
 		name, _ := wire.Text(m.Name)
+		address, isText := wire.Text(m.Value)
+		isObject, isList := m.Value[0] == '{', m.Value[0] == '['
 		switch {
-		case name == "env" || name == "headers":
+		case (name == "env" || name == "headers") && isObject:
 			return redactedPairs(row, strings.TrimSuffix(name, "s"), m.Value)
-		case name == "args":
+		case name == "args" && isList:
 			return redactedArgs(m.Value)
-		case name == "url":
-			return redactText(m.Value, redactURL)
-		case name == "auth" || slices.ContainsFunc(row.Extra, func(u config.Unknown) bool { return u.Name == name }):
-			return redactAll(m.Value)
+		case name == "url" && isText:
+			return wire.Quote(redactURL(address))
+		case name == "expected_tools" && isList, !secretive(row, name) && !isObject && !isList:
+			return m.Value
 		}
-		return m.Value
+		return redactAll(m.Value)
 	})
 	return json.RawMessage(printable(string(shown))) // what is not printable can only be in a text
 }
 
-// redactText changes a JSON string; any other value stays.
-func redactText(value json.RawMessage, change func(string) string) json.RawMessage {
-	if s, ok := wire.Text(value); ok {
-		return wire.Quote(change(s))
-	}
-	return value
+// secretive says of which members no text is shown as it is.
+func secretive(row config.Server, name string) bool {
+	return slices.Contains([]string{"env", "headers", "args", "url", "auth"}, name) ||
+		slices.ContainsFunc(row.Extra, func(u config.Unknown) bool { return u.Name == name })
 }
 
 // redactAll hides every text and number in a value, but for variables.
@@ -118,19 +121,19 @@ func redactAll(value json.RawMessage) json.RawMessage {
 			return redactAll(m.Value)
 		})
 	case '[':
-		items := []json.RawMessage{}
+		var items [][]byte
 		for item := range wire.Elements(value) {
 			items = append(items, redactAll(item))
 		}
-		b, err := json.Marshal(items)
-		if err != nil {
-			return wire.Quote(hidden)
-		}
-		return b
+		return list(items)
 	case 't', 'f', 'n':
 		return value
 	}
 	return wire.Quote(hidden)
+}
+
+func list(items [][]byte) json.RawMessage {
+	return slices.Concat([]byte{'['}, bytes.Join(items, []byte{','}), []byte{']'})
 }
 
 func redactedPairs(row config.Server, kind string, pairs json.RawMessage) json.RawMessage {
@@ -196,22 +199,21 @@ func redact(s string) string {
 	}
 }
 
-// redactURL leaves scheme, host and path.
+// redactURL leaves scheme, host and path. Variables may hold any of the signs that divide an address, and so may their
+// defaults: those divide nothing here, and what stands before a host beside a variable is shown, since it may be the host.
 func redactURL(s string) string {
+	mask := reference.ReplaceAllStringFunc(s, func(r string) string { return strings.Repeat("_", len(r)) })
 	main, rest := s, ""
-	if i := strings.IndexAny(s, "?#"); i >= 0 {
-		main, rest = s[:i], s[i:i+1]+redactQuery(s[i+1:])
+	if i := strings.IndexAny(mask, "?#"); i >= 0 {
+		main, mask, rest = s[:i], mask[:i], s[i:i+1]+redactQuery(s[i+1:])
 	}
-	head, address, ok := strings.Cut(main, "://")
-	if !ok {
+	start := strings.Index(mask, "://") + len("://")
+	if start < len("://") {
 		return main + rest
 	}
-	host, path, _ := strings.Cut(address, "/")
-	if i := strings.LastIndex(host, "@"); i >= 0 {
-		main = head + "://" + redact(host[:i]) + host[i:]
-		if strings.Contains(address, "/") {
-			main += "/" + path
-		}
+	host, _, _ := strings.Cut(mask[start:], "/")
+	if i := start + strings.LastIndex(host, "@"); i >= start && !strings.Contains(main[start:i], "${") {
+		main = main[:start] + redact(main[start:i]) + main[i:]
 	}
 	return main + rest
 }
@@ -229,26 +231,70 @@ func redactQuery(query string) string {
 	return strings.Join(parts, "&")
 }
 
-// secretFlag is an option whose value is a secret, by its name.
-var secretFlag = regexp.MustCompile(`(?i)^--?[a-z0-9_-]*(token|key|secret|passw|pwd|auth|credential)[a-z0-9_-]*(=|$)`)
+// secretFlag is an option whose value is a secret, by its name, headerFlag one whose value is a header.
+var (
+	secretFlag = regexp.MustCompile(`(?i)^--?[a-z0-9_-]*(token|key|secret|passw|pwd|auth|credential)[a-z0-9_-]*(=|$)`)
+	headerFlag = regexp.MustCompile(`^(-H|--header)(=|$)`)
+)
 
-// redactedArgs hides the values of options that have a secret's name.
+// redactedArgs hides the values of options that have a secret's name, and arguments that look like secrets.
 func redactedArgs(args json.RawMessage) json.RawMessage {
+	var items [][]byte
 	var words []string
-	after := false
 	for item := range wire.Elements(args) {
 		word, _ := wire.Text(item)
-		flag := secretFlag.FindString(word)
-		switch {
-		case after:
-			word = redact(word)
-		case strings.HasSuffix(flag, "="):
-			word = flag + redact(word[len(flag):])
-		}
-		after = !after && flag != "" && !strings.HasSuffix(flag, "=")
-		words = append(words, word)
+		items, words = append(items, redactAll(item)), append(words, word)
 	}
-	return wire.AppendTexts(nil, words...)
+	for i, word := range redactWords(words) {
+		if items[i][0] == '"' && words[i] != "" {
+			items[i] = wire.Quote(word)
+		}
+	}
+	return list(items)
+}
+
+// redactWords is redactedArgs for words.
+func redactWords(words []string) []string {
+	looks := config.PlainSecrets(wire.Apply(nil, wire.Put(wire.AppendTexts(nil, words...), "args")))
+	var shown []string
+	var value func(string) string // hides the value of the option before, if that has one
+	for i, word := range words {
+		option, hide := optionOf(word)
+		switch {
+		case value != nil:
+			word, hide = value(word), nil
+		case strings.HasSuffix(option, "="):
+			word, hide = option+hide(word[len(option):]), nil
+		case strings.Contains(word, "://"):
+			word = redactURL(word)
+		case slices.Contains(looks, "args "+strconv.Itoa(i+1)):
+			word = redact(word)
+		}
+		value = hide
+		shown = append(shown, word)
+	}
+	return shown
+}
+
+// optionOf gives the option that a word is or begins with, if its value is to be hidden, and how.
+func optionOf(word string) (option string, hide func(string) string) {
+	if option = secretFlag.FindString(word); option != "" {
+		return option, redact
+	}
+	if option = headerFlag.FindString(word); option != "" {
+		return option, redactHeader
+	}
+	return "", nil
+}
+
+// redactHeader leaves a header's name, and a text that is none.
+func redactHeader(s string) string {
+	name, value, ok := strings.Cut(s, ":")
+	if !ok {
+		return s
+	}
+	text := strings.TrimLeft(value, " ")
+	return name + ":" + value[:len(value)-len(text)] + redact(text)
 }
 
 // printable replaces what a terminal should not be shown.

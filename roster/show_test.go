@@ -39,12 +39,25 @@ func TestRedactedRow(t *testing.T) {
 		`{"env":{"A":"abc","LD_PRELOAD":"/x.so","PATH":"/bin","NODE_OPTIONS":"-r x","N":5,"B":false}}`:         `{"env":{"A":"[redacted]","LD_PRELOAD":"/x.so","PATH":"/bin","NODE_OPTIONS":"-r x","N":"[redacted]","B":false}}`,
 		`{"url":"https://u:p@h:1/p?a=b&c#frag","headers":{"A":"Basic abc"}}`:                                   `{"url":"https://[redacted]@h:1/p?a=[redacted]&[redacted]","headers":{"A":"Basic [redacted]"}}`,
 		`{"url":"https://h?k=${K}","auth":{"type":"oauth","clientSecret":"abc","n":[1,"b",null]}}`:             `{"url":"https://h?k=${K}","auth":{"type":"oauth","clientSecret":"[redacted]","n":["[redacted]","[redacted]",null]}}`,
-		`{"url":"https://h/p?sig"}`:                      `{"url":"https://h/p?[redacted]"}`,
-		"{\"command\":\"a\\u0007b\",\"cwd\":\"\u202e\"}": "{\"command\":\"a\\u0007b\",\"cwd\":\"\ufffd\"}",
+		`{"url":"https://h/p?sig"}`: `{"url":"https://h/p?[redacted]"}`,
+		// What is of another kind than it should be.
+		`{"env":"A=abc","headers":["Authorization: abc"]}`:             `{"env":"[redacted]","headers":["[redacted]"]}`,
+		`{"command":["x","--key","abc"],"args":"--key abc"}`:           `{"command":["[redacted]","[redacted]","[redacted]"],"args":"[redacted]"}`,
+		`{"url":["https://u:abc@h"],"cwd":{"a":"abc"},"timeout":"9s"}`: `{"url":["[redacted]"],"cwd":{"a":"[redacted]"},"timeout":"9s"}`,
+		`{"command":"x","expected_tools":["a","b"]}`:                   `{"command":"x","expected_tools":["a","b"]}`,
+		// Secrets among arguments that no option announces.
+		`{"command":"x","args":["-H","X: Bearer abc","--header=X:${K}","--header","X","-H"]}`:   `{"command":"x","args":["-H","X: Bearer [redacted]","--header=X:${K}","--header","X","-H"]}`,
+		`{"command":"x","args":["sk-abcabcabc","https://u:p@h/p?k=abc","--db=pg://u:p@h/d",5]}`: `{"command":"x","args":["[redacted]","https://[redacted]@h/p?k=[redacted]","--db=pg://[redacted]@h/d","[redacted]"]}`,
+		"{\"command\":\"a\\u0007b\",\"cwd\":\"\u202e\"}":                                        "{\"command\":\"a\\u0007b\",\"cwd\":\"\ufffd\"}",
 	} {
 		got := string(redacted(config.Server{Row: []byte(row)}))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", row, diff)
+		}
+	}
+	for _, url := range []string{"http://${USER:-?}@evil/p", "http://evil${HOME}@good/p", "http://evil${NOPE:-/}@good/p", "${S:-https://x@}evil/p"} {
+		if got := redactURL(url); got != url {
+			t.Errorf("%s hides where it leads: %s", url, got)
 		}
 	}
 	theirs := config.Server{Row: []byte(`{"command":"x","note":{"k":"abc"}}`), Extra: []config.Unknown{{Name: "note"}}}

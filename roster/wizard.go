@@ -208,7 +208,7 @@ func (w *wizard) confirm() error {
 func (q Request) review() []string {
 	var lines []string
 	if q.Command != "" {
-		lines = append(lines, "command: "+quoted(append([]string{q.Command}, q.Args...)))
+		lines = append(lines, "command: "+quoted(append([]string{q.Command}, redactWords(q.Args)...)))
 	}
 	if q.URL != "" {
 		lines = append(lines, "url: "+redactURL(q.URL))

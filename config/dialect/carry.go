@@ -183,10 +183,11 @@ func pairs(name string) func(*carrier, doc.Member) {
 	}
 }
 
-// value says a value of env or headers. Where the program takes it as it stands, what we would see in it is quoted.
+// value says a value of env or headers. Where the program takes it as it stands, what we would see in it is quoted: only a
+// shell's whole command is one here too. The name of a directory may begin as one does.
 func (c *carrier) value(s string) string {
 	ours := c.tongue.text(c, s)
-	if c.tongue.lively || strings.HasPrefix(ours, "!") && !strings.HasPrefix(s, "!") {
+	if c.tongue.lively || strings.HasPrefix(ours, "!") && wholeCommand.MatchString(s) {
 		return ours
 	}
 	return quote(ours)

@@ -16,7 +16,7 @@ func crush() Provider {
 	return Provider{Name: "crush", Title: "Crush", Priority: 30, Places: []Place{
 		{Root: Project, Path: ".crush.json", Shape: json},
 		{Root: Project, Path: "crush.json", Shape: json},
-		{Root: Config, Path: "crush/crush.json", Shape: json},
+		{Root: Config, Path: "crush/crush.json", Variable: "CRUSH_GLOBAL_CONFIG", Base: "crush.json", Shape: json},
 		{Root: Home, Path: "AppData/Local/crush/crush.json", OS: "windows", Shape: json},
 	}}
 }

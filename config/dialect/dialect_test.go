@@ -80,6 +80,30 @@ func TestTexts(t *testing.T) {
 	}
 }
 
+// TestNotesKeepDefaultsToThemselves: what other programs put behind a variable's name may be a secret.
+func TestNotesKeepDefaultsToThemselves(t *testing.T) {
+	for _, tt := range []struct {
+		tongue func(*carrier, string) string
+		in     string
+	}{
+		{shell, "${A:=hunter2}"}, {shell, "${A-hunter2}"}, {dollar, "${A:+hunter2}"}, {dollar, "${A?hunter2}"}, {dollar, "${A:hunter2}"},
+		{editor, "${A:=hunter2}"}, {editor, "${A:hunter2}"}, {curly, "{env:A:hunter2}"}, {curly, "{env:A:-hunter2}"},
+	} {
+		c := &carrier{tongue: &tongue{title: "T"}, current: "env"}
+		if got := tt.tongue(c, tt.in); !strings.Contains(got, "hunter2") || len(c.notes) != 1 || strings.Contains(c.notes[0].Text, "hunter2") {
+			t.Errorf("%q became %q, notes %v", tt.in, got, c.notes)
+		}
+	}
+}
+
+// TestADirectoryIsNoCommand: a value means a command only where the program's own words said so.
+func TestADirectoryIsNoCommand(t *testing.T) {
+	got, _ := carried(t, "cursor", 0, `{"mcpServers": {"a": {"url": "u", "headers": {"A": "${workspaceFolderBasename}"}}}}`, "/work/!touch x")
+	if want := `{"url":"u","headers":{"A":"${:-!}touch x"}}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 func TestCarry(t *testing.T) {
 	for name, tt := range map[string]struct {
 		provider, file, want string
@@ -188,8 +212,11 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 	base.Lookup = func(name string) (string, bool) { return "/set/" + strings.ToLower(name), true }
-	got := slices.Concat(files("claude-code", "linux"), files("codex", "linux"))
-	if diff := cmp.Diff([]string{"/set/claude_config_dir/.claude.json", "/set/codex_home/config.toml"}, got); diff != "" {
+	got := slices.Concat(files("claude-code", "linux"), files("codex", "linux"), files("gemini", "linux"), files("crush", "linux"), files("goose", "linux"))
+	if diff := cmp.Diff([]string{
+		"/set/claude_config_dir/.claude.json", "/set/codex_home/config.toml", "/set/gemini_cli_home/.gemini/settings.json",
+		"/set/crush_global_config/crush.json", "/set/goose_path_root/config/config.yaml",
+	}, got); diff != "" {
 		t.Error(diff)
 	}
 	if got := (Place{Root: Home, Path: "x"}).File(Base{Lookup: none}); got != "" {

@@ -31,7 +31,8 @@ func gemini() Provider {
 	slices.Reverse(json.tongue.fields)
 	return Provider{Name: "gemini", Title: "Gemini CLI", Priority: 60, Places: []Place{
 		{Root: Project, Path: ".gemini/settings.json", Shape: json},
-		{Root: Home, Path: ".gemini/settings.json", Shape: json},
+		// The variable stands for the home, not for the directory in it.
+		{Root: Home, Path: ".gemini/settings.json", Variable: "GEMINI_CLI_HOME", Base: ".gemini/settings.json", Shape: json},
 	}}
 }
 

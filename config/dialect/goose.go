@@ -16,7 +16,7 @@ func goose() Provider {
 		),
 	}}
 	return Provider{Name: "goose", Title: "goose", Priority: 30, Places: []Place{
-		{Root: Config, Path: "goose/config.yaml", Shape: yaml},
+		{Root: Config, Path: "goose/config.yaml", Variable: "GOOSE_PATH_ROOT", Base: "config/config.yaml", Shape: yaml},
 		{Root: AppData, Path: "Block/goose/config/config.yaml", OS: "windows", Shape: yaml},
 	}}
 }

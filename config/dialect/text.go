@@ -103,14 +103,12 @@ func homeVariable() string {
 
 // strange notes a placeholder that stays as it is written. Its name is no secret, but a default in it may be one.
 func (c *carrier) strange(placeholder string) {
-	shown, _, cut := strings.Cut(placeholder, ":-")
-	if cut {
-		shown += "…}"
-	}
+	open, inner, _ := strings.Cut(placeholder, "{")
+	shown := open + "{" + doc.Placeholder(strings.TrimSuffix(inner, "}")) + "}"
 	if len(shown) > 60 {
 		shown = "a placeholder"
 	}
-	c.note(c.from.Line, "%s in %q means nothing outside of %s, and stayed as it is", doc.Printable(shown), c.current, c.tongue.title)
+	c.note(c.from.Line, "%s in %q means nothing outside of %s, and stayed as it is", shown, c.current, c.tongue.title)
 }
 
 // input says what a person is asked for as a variable, with the default that the question has.

@@ -2,6 +2,7 @@ package doc
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 )
@@ -38,6 +39,20 @@ func Printable(s string) string {
 		}
 		return '\ufffd'
 	}, s)
+}
+
+// placeholderName is how what stands between the braces of "${…}" begins where it is a name. What programs put behind one
+// begins with another character; a dash may be one of a name only where a word says what sort of name it is.
+var placeholderName = regexp.MustCompile(`^(?:(?:input|config|command|file):[A-Za-z0-9_./~-]{0,100}|(?:env:)?[A-Za-z0-9_. ]{0,100})`)
+
+// Placeholder shows what stands between the braces of "${…}": the name in it. What is behind that may be a default, and so
+// a secret.
+func Placeholder(inner string) string {
+	name := placeholderName.FindString(inner)
+	if name != inner {
+		name += "…"
+	}
+	return name
 }
 
 // DidYouMean is the end of a sentence about an unknown name: the known one that is nearest, or nothing.
