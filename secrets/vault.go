@@ -1,0 +1,278 @@
+package secrets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"filippo.io/age"
+)
+
+// maxSecret is the most bytes of a value that a vault keeps.
+const maxSecret = 64 << 10
+
+// ErrNone says that there is no secret of that name.
+var ErrNone = errors.New("there is no such secret")
+
+// ErrAway says that a secret is there and cannot be had now: the keychain that has its key is turned off or does not answer.
+var ErrAway = errors.New("the keychain is away")
+
+// A Vault keeps what is secret and has to outlive us: tokens, clients' secrets, values that a person took out of their
+// configuration. Each has a name, such as "signin/github-1a2b3c4d".
+//
+// A value is a file of the vault's directory, sealed with age. The key that opens it is in the keychain of the operating
+// system, under the service "drawbridge", where there is one that answers; else it is in a file beside them, which only the
+// user may read. So a value may be of any size, a change of one is the change of one file, and the keychain is asked once for
+// as long as the process lives.
+//
+// A Put that dies at any point leaves the old value or the new one. No error and no log line has a value in it. The methods
+// may be called from several goroutines, and processes.
+type Vault struct {
+	dir string
+	log *slog.Logger
+	// keychain is nil where it is turned off.
+	keychain *guard
+
+	// mu guards the keys of the keychain that were read, by their public halves, and the turns at locks, by their files.
+	mu    sync.Mutex
+	keys  map[string]*age.X25519Identity
+	turns map[string]chan struct{}
+	// plain says that it was logged that the key lies in a file.
+	plain bool
+}
+
+// VaultOptions are what a vault can do without. The zero value is the one with the operating system's keychain.
+type VaultOptions struct {
+	// Keychain keeps the vault's key; nil is the operating system's.
+	Keychain Keychain
+	// NoKeychain has the key in a file whatever there is.
+	NoKeychain bool
+	// Logger is told where the key is, where that is not the keychain; nil is silence.
+	Logger *slog.Logger
+}
+
+// A Place says what keeps the key of a secret.
+type Place string
+
+// The places.
+const (
+	InKeychain Place = "keychain"
+	InFile     Place = "file"
+)
+
+// An Entry is a secret as it may be shown.
+type Entry struct {
+	Name    string    `json:"name"`
+	Place   Place     `json:"place"`
+	Changed time.Time `json:"changed"`
+}
+
+// OpenVault gives the vault of a directory. Nothing is made before something is put or locked; then the directory gets the
+// mode 0700, and all files in it 0600. The error says that there is no such path.
+func OpenVault(dir string, o VaultOptions) (*Vault, error) {
+	if dir == "" {
+		return nil, errors.New("open the vault: no directory is named")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the vault: %w", err)
+	}
+	v := &Vault{dir: dir, log: o.Logger, keys: map[string]*age.X25519Identity{}, turns: map[string]chan struct{}{}}
+	if v.log == nil {
+		v.log = slog.New(slog.DiscardHandler)
+	}
+	if o.Keychain == nil {
+		o.Keychain = system{reachable: sessionBus}
+	}
+	if !o.NoKeychain {
+		v.keychain = &guard{keychain: o.Keychain}
+	}
+	return v, nil
+}
+
+// Get gives the value of a name. The error is ErrNone where there is none, or where its key is gone; ErrAway where the
+// keychain has the key and does not answer; any other names the file that is damaged or cannot be read.
+func (v *Vault) Get(name string) ([]byte, error) {
+	value, err := v.get(name)
+	if err != nil {
+		return nil, fmt.Errorf("read secret %q: %w", name, err)
+	}
+	return value, nil
+}
+
+func (v *Vault) get(name string) ([]byte, error) {
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	rec, err := v.record(v.path(name), name)
+	if err != nil {
+		return nil, err
+	}
+	key, err := v.keyOf(rec)
+	if err != nil {
+		return nil, err
+	}
+	value, err := rec.open(key)
+	if err != nil {
+		return nil, damaged(v.path(name), err)
+	}
+	return value, nil
+}
+
+// Put keeps a value, of up to 64 KiB, in the place of an old one. A record of that name that is damaged is moved aside: its
+// file gets the end ".damaged".
+func (v *Vault) Put(name string, value []byte) error {
+	if err := v.put(name, value); err != nil {
+		return fmt.Errorf("keep secret %q: %w", name, err)
+	}
+	return nil
+}
+
+func (v *Vault) put(name string, value []byte) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	if len(value) > maxSecret {
+		return fmt.Errorf("it has more than %d KiB", maxSecret>>10)
+	}
+	if err := v.prepare(); err != nil {
+		return err
+	}
+	key, place := v.keychainKey(), InKeychain // not while others wait: a keychain may take its time
+	unlock, err := v.holdToWrite()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if key == nil {
+		place = InFile
+		if key, err = v.fileKey(true); err != nil {
+			return err
+		}
+	}
+	rec, err := seal(name, value, place, key.Recipient())
+	if err != nil {
+		return err
+	}
+	rec.Changed = time.Now().UTC()
+	path := v.path(name)
+	if err := v.setAside(path, name); err != nil {
+		return err
+	}
+	return v.write(path, rec.bytes())
+}
+
+// setAside keeps a damaged record from being written over.
+func (v *Vault) setAside(path, name string) error {
+	_, err := v.record(path, name)
+	if _, broken := errors.AsType[damageError](err); !broken {
+		return nil
+	}
+	v.log.Warn("a damaged secret is moved aside", "name", name, "to", path+".damaged", "err", err)
+	return os.Rename(path, path+".damaged")
+}
+
+// Delete takes a value away. The error is ErrNone where there is none.
+func (v *Vault) Delete(name string) error {
+	if err := v.remove(name); err != nil {
+		return fmt.Errorf("remove secret %q: %w", name, err)
+	}
+	return nil
+}
+
+func (v *Vault) remove(name string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	path := v.path(name)
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return ErrNone
+	}
+	unlock, err := v.holdToWrite()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := os.Remove(path); errors.Is(err, fs.ErrNotExist) {
+		return ErrNone
+	} else if err != nil {
+		return err
+	}
+	return syncDir(v.dir)
+}
+
+// Lock gives one of all goroutines and processes the right to do something about a name, and has the others wait. The lock
+// ends with its process, however that ends; unlock may be called more than once. It does not keep anybody from Get or Put.
+// The error is that of ctx, or says that the directory cannot be used.
+func (v *Vault) Lock(ctx context.Context, name string) (unlock func(), err error) {
+	if err = checkName(name); err == nil {
+		err = v.prepare()
+	}
+	if err == nil {
+		unlock, err = v.hold(ctx, strings.TrimSuffix(filepath.Base(v.path(name)), ending)+".lock")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock secret %q: %w", name, err)
+	}
+	return unlock, nil
+}
+
+// Stamp is a word that changes with each Put and Delete of the name, of whatever process; "" where there is no value. It
+// costs a look at the file's times.
+func (v *Vault) Stamp(name string) string {
+	info, err := os.Lstat(v.path(name))
+	if err != nil {
+		return ""
+	}
+	return strconv.FormatInt(info.ModTime().UnixNano(), 36) + "-" + strconv.FormatInt(info.Size(), 36)
+}
+
+// List gives all entries in the order of their names. They are good also where there is an error, which names the files
+// that cannot be read. The keychain is not asked.
+func (v *Vault) List() ([]Entry, error) {
+	files, err := os.ReadDir(v.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list secrets: %w", err)
+	}
+	var all []Entry
+	var errs []error
+	for _, f := range files {
+		if filepath.Ext(f.Name()) != ending {
+			continue
+		}
+		rec, err := v.record(filepath.Join(v.dir, f.Name()), "")
+		switch {
+		case errors.Is(err, ErrNone): // it went meanwhile
+		case err != nil:
+			errs = append(errs, fmt.Errorf("list secrets: %w", err))
+		default:
+			all = append(all, Entry{rec.Name, rec.Place, rec.Changed})
+		}
+	}
+	slices.SortFunc(all, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+	return all, errors.Join(errs...)
+}
+
+// Where says in one sentence for people where secrets are put, and what protects them. It may ask the keychain.
+func (v *Vault) Where() string {
+	beside := "are sealed files in " + v.dir + " whose key lies beside them: who can read your files can read them"
+	if v.keychain == nil {
+		return "the keychain is turned off: secrets " + beside
+	}
+	if err := v.keychain.answers(); err != nil {
+		return "no keychain answers here: secrets " + beside
+	}
+	return "secrets are sealed files in " + v.dir + " whose key is in the keychain of this system"
+}
