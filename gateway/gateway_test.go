@@ -27,6 +27,7 @@ import (
 func TestMain(m *testing.M) {
 	Reap()
 	mcptest.Run()
+	_ = os.Setenv(KeychainVariable, "off") // the machine's own is not ours to try
 	goleak.VerifyTestMain(m)
 }
 

@@ -7,14 +7,16 @@ import (
 	"errors"
 
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/secrets"
 	"github.com/drawbridge-mcp/drawbridge/store"
 )
 
 // A Ground is what several gateways of one process stand on: one store, and the running servers, which those of them share
 // whose rows say the same.
 type Ground struct {
-	db   *store.DB
-	pool pool
+	db    *store.DB
+	vault *secrets.Vault
+	pool  pool
 }
 
 // A pool is what gateways share of package bridge, or of its stand-in where that is left out of the build.
@@ -23,11 +25,15 @@ type pool interface {
 	fleet(g *Gateway, c Config, rows []config.Server, mounts map[string]store.Mount) (fleet, error)
 }
 
-// OpenGround opens the store and makes room for servers. Of the configuration it takes what is not one gateway's: Store,
+// OpenGround opens the store and the vault, and makes room for servers. Of the configuration it takes what is not one gateway's: Store,
 // Logger, Version, OnDemand, and the settings of the person's own drawbridge.toml. The error is as for Open.
 func OpenGround(ctx context.Context, c Config) (*Ground, error) {
 	c = c.withLogger()
 	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	vault, err := openVault(c, s)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +45,7 @@ func OpenGround(ctx context.Context, c Config) (*Ground, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &Ground{db: db, pool: p}, nil
+	return &Ground{db: db, vault: vault, pool: p}, nil
 }
 
 // settingsOf reads the settings that count for a configuration: none for a program's own servers, beside which no files are

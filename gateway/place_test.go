@@ -8,6 +8,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/secrets"
 )
 
 func TestWhereTheStoreIs(t *testing.T) {
@@ -43,6 +44,84 @@ func TestWhereTheStoreIs(t *testing.T) {
 	_, err := StoreLocation("", config.Settings{}, env())
 	if f, ok := errors.AsType[*drawbridge.Fault](err); !ok || f.Code != drawbridge.InvalidInput || f.Next != "--store PATH" {
 		t.Errorf("without a home: %v", err)
+	}
+}
+
+func TestWhereTheVaultIs(t *testing.T) {
+	env := func(home string) func(string) (string, bool) {
+		return func(name string) (string, bool) { return map[string]string{"HOME": home}[name], name == "HOME" }
+	}
+	here, err := filepath.Abs("vault")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name     string
+		flag     string
+		settings config.Settings
+		home     string
+		want     string
+	}{
+		{"beside the flag's file", "/data/x.db", config.Settings{}, "/home/ada", "/data/vault"},
+		{"beside one in the working directory", "x.db", config.Settings{}, "/home/ada", filepath.ToSlash(here)},
+		{"beside the setting's", "", config.Settings{StorePath: "/y/z.db"}, "", "/y/vault"},
+		{"beside the usual one", "", config.Settings{}, "/home/ada", "/home/ada/.local/state/drawbridge/vault"},
+		{"the store is a database", "", config.Settings{StoreURL: "postgres://db/x"}, "/home/ada", "/home/ada/.local/state/drawbridge/vault"},
+		{"the store is nowhere", Memory, config.Settings{StorePath: "/y/z.db"}, "/home/ada", "/home/ada/.local/state/drawbridge/vault"},
+	} {
+		got, err := VaultPlace(tt.flag, tt.settings, env(tt.home))
+		if err != nil || filepath.ToSlash(got) != tt.want {
+			t.Errorf("%s: %q, %v; want %q", tt.name, got, err, tt.want)
+		}
+	}
+	if _, err := VaultPlace(Memory, config.Settings{}, env("")); err == nil {
+		t.Error("without a home there is a place")
+	}
+}
+
+func TestTheVaultOfAGround(t *testing.T) {
+	env := map[string]string{KeychainVariable: "off", "HOME": t.TempDir()}
+	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	open := func(store string) (*Ground, error) {
+		return OpenGround(t.Context(), Config{Store: store, LookupEnv: lookup, Dir: t.TempDir()})
+	}
+	dir := t.TempDir()
+	ground, err := open(filepath.Join(dir, "x.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ground.Vault().Put("a", []byte("x")); err != nil {
+		t.Error(err)
+	}
+	if err := ground.Close(); err != nil {
+		t.Error(err)
+	}
+	same, err := OpenVault(Config{Store: filepath.Join(dir, "x.db"), LookupEnv: lookup, Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := same.Get("a"); string(got) != "x" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	all, err := same.List()
+	if err != nil || len(all) != 1 || all[0].Place != secrets.InFile {
+		t.Errorf("with the keychain turned off: %v, %v", all, err)
+	}
+
+	env["HOME"] = ""
+	if ground, err = open(Memory); err != nil {
+		t.Fatal("a gateway that remembers nothing needs no home: ", err)
+	}
+	if err := ground.Vault().Put("a", []byte("x")); err == nil || !strings.Contains(err.Error(), "there is no home directory") {
+		t.Error(err)
+	}
+	if err := ground.Close(); err != nil {
+		t.Error(err)
+	}
+	env[KeychainVariable] = "no"
+	_, err = open(filepath.Join(dir, "x.db"))
+	if f, ok := errors.AsType[*drawbridge.Fault](err); !ok || f.Code != drawbridge.InvalidInput {
+		t.Errorf("a word that is neither: %v", err)
 	}
 }
 

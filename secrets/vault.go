@@ -39,6 +39,8 @@ var ErrAway = errors.New("the keychain is away")
 type Vault struct {
 	dir string
 	log *slog.Logger
+	// none says why there is no place for secrets.
+	none error
 	// keychain is nil where it is turned off.
 	keychain *guard
 
@@ -99,6 +101,11 @@ func OpenVault(dir string, o VaultOptions) (*Vault, error) {
 	return v, nil
 }
 
+// NoVault gives a vault for where there is no place for one: it has no secret, and takes none, for the reason given.
+func NoVault(why error) *Vault {
+	return &Vault{none: why, log: slog.New(slog.DiscardHandler)}
+}
+
 // Get gives the value of a name. The error is ErrNone where there is none, or where its key is gone; ErrAway where the
 // keychain has the key and does not answer; any other names the file that is damaged or cannot be read.
 func (v *Vault) Get(name string) ([]byte, error) {
@@ -112,6 +119,9 @@ func (v *Vault) Get(name string) ([]byte, error) {
 func (v *Vault) get(name string) ([]byte, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
+	}
+	if v.none != nil {
+		return nil, ErrNone
 	}
 	rec, err := v.record(v.path(name), name)
 	if err != nil {
@@ -193,6 +203,9 @@ func (v *Vault) remove(name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
+	if v.none != nil {
+		return ErrNone
+	}
 	path := v.path(name)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return ErrNone
@@ -229,6 +242,9 @@ func (v *Vault) Lock(ctx context.Context, name string) (unlock func(), err error
 // Stamp is a word that changes with each Put and Delete of the name, of whatever process; "" where there is no value. It
 // costs a look at the file's times.
 func (v *Vault) Stamp(name string) string {
+	if v.none != nil {
+		return ""
+	}
 	info, err := os.Lstat(v.path(name))
 	if err != nil {
 		return ""
@@ -239,6 +255,9 @@ func (v *Vault) Stamp(name string) string {
 // List gives all entries in the order of their names. They are good also where there is an error, which names the files
 // that cannot be read. The keychain is not asked.
 func (v *Vault) List() ([]Entry, error) {
+	if v.none != nil {
+		return nil, nil
+	}
 	files, err := os.ReadDir(v.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -267,6 +286,9 @@ func (v *Vault) List() ([]Entry, error) {
 
 // Where says in one sentence for people where secrets are put, and what protects them. It may ask the keychain.
 func (v *Vault) Where() string {
+	if v.none != nil {
+		return "there is no place for secrets: " + v.none.Error()
+	}
 	beside := "are sealed files in " + v.dir + " whose key lies beside them: who can read your files can read them"
 	if v.keychain == nil {
 		return "the keychain is turned off: secrets " + beside

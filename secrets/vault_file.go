@@ -23,6 +23,9 @@ const (
 
 // prepare makes the directory, and has it and its owner alone.
 func (v *Vault) prepare() error {
+	if v.none != nil {
+		return v.none
+	}
 	if err := os.MkdirAll(v.dir, 0o700); err != nil {
 		return err
 	}

@@ -377,6 +377,29 @@ func TestWithoutItsKeyAValueIsGone(t *testing.T) {
 	}
 }
 
+func TestNoVault(t *testing.T) {
+	v := NoVault(errors.New("there is no home directory"))
+	if _, err := v.Get("a"); !errors.Is(err, ErrNone) {
+		t.Error(err)
+	}
+	if _, err := v.Values().Get("a"); !errors.Is(err, ErrNone) {
+		t.Error(err)
+	}
+	if err := v.Delete("a"); !errors.Is(err, ErrNone) {
+		t.Error(err)
+	}
+	if err := v.Put("a", nil); err == nil || err.Error() != `keep secret "a": there is no home directory` {
+		t.Error(err)
+	}
+	if _, err := v.Lock(t.Context(), "a"); err == nil || err.Error() != `lock secret "a": there is no home directory` {
+		t.Error(err)
+	}
+	all, err := v.List()
+	if got, want := v.Where(), "there is no place for secrets: there is no home directory"; all != nil || err != nil || got != want || v.Stamp("a") != "" {
+		t.Errorf("%v, %v, %q, %q", all, err, got, v.Stamp("a"))
+	}
+}
+
 func TestValues(t *testing.T) {
 	chain := &drawer{kept: map[string]string{"MINE": "from the person", "BOTH": "theirs"}}
 	v := newVault(t, VaultOptions{Keychain: chain})
