@@ -78,6 +78,8 @@ type Options struct {
 	InheritEnv bool
 	// OnDemand mounts a server when it is first called, and none by itself.
 	OnDemand bool
+	// Vault keeps what signing in comes to; nil is memory that ends with the fleet.
+	Vault Vault
 	// HTTPClient carries the requests to servers over HTTP; nil means one of the fleet's own. It must have no Timeout.
 	HTTPClient *http.Client
 

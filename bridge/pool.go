@@ -11,6 +11,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/callers"
+	"github.com/drawbridge-mcp/drawbridge/bridge/signin"
 	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/secrets"
@@ -28,6 +29,8 @@ type Pool struct {
 	begun chan struct{}
 	// commands has the values that rows leave to commands.
 	commands secrets.Commands
+	// desk has the credentials of all servers.
+	desk *signin.Desk
 
 	mu        sync.Mutex
 	running   bool // Run runs, and is not told to end
@@ -43,7 +46,7 @@ func NewPool(o Options) (*Pool, error) {
 		return nil, err
 	}
 	return &Pool{
-		o: o, dial: newDialer(o), parking: talk.NewParking(o.ParkTime, talk.MaxParked), begun: make(chan struct{}),
+		o: o, dial: newDialer(o), desk: signin.New(signin.Options{Vault: o.Vault, Version: o.Version, Logger: o.Logger}), parking: talk.NewParking(o.ParkTime, talk.MaxParked), begun: make(chan struct{}),
 		endpoints: map[string]*endpoint{},
 	}, nil
 }
@@ -79,6 +82,7 @@ func (p *Pool) finish() {
 	p.running, p.over = false, true
 	p.mu.Unlock()
 	p.parking.Close()
+	p.desk.Close()
 	for _, e := range p.all() {
 		e.end()
 	}

@@ -30,6 +30,9 @@ type NeededError struct {
 
 // Error names what is needed, without the address: that is for those who show it.
 func (n *NeededError) Error() string {
+	if n.URL == "" && len(n.Scopes) == 0 && n.Err != nil {
+		return "the server wants to know who asks, and no way to sign in was found: " + n.Err.Error()
+	}
 	text := "sign-in needed"
 	if len(n.Scopes) > 0 {
 		text += " for more rights (" + printable(strings.Join(n.Scopes, " ")) + ")"

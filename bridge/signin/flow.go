@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -308,5 +309,6 @@ func (c *Credential) asking(ctx context.Context) (Demand, error) {
 		return Demand{}, fmt.Errorf("ask the server: %w", plain(err))
 	}
 	defer resp.Body.Close()
-	return DemandOf(resp), nil
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // what there is, is good enough
+	return demandIn(resp.StatusCode, resp.Header, body), nil
 }

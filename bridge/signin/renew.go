@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -15,14 +14,15 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 )
 
-// DemandOf reads a refusal. It does not close the body.
-func DemandOf(resp *http.Response) Demand {
-	const most = 16 << 10
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, most)) // what there is, is good enough
+// demandIn reads a refusal.
+func demandIn(status int, header http.Header, body []byte) Demand {
 	return Demand{
-		Status: resp.StatusCode, Challenges: resp.Header.Values("Www-Authenticate"), Hint: resp.Header.Get("Mcp-Auth-Server"), Body: body,
+		Status: status, Challenges: header.Values("Www-Authenticate"), Hint: header.Get("Mcp-Auth-Server"), Body: body[:min(len(body), maxRefusal)],
 	}
 }
+
+// maxRefusal is how much of the body of a refusal is looked at.
+const maxRefusal = 16 << 10
 
 // renew sees to it that there is another token than the one used. One of all that want it does the work, in whichever
 // process; the others find what it got. The error is a *NeededError where only a person can help, and a laterError where

@@ -208,16 +208,35 @@ func (c *Credential) current() (record, error) {
 	return c.load()
 }
 
-// Refused is told that the server refused the token used, which may be empty. Nil means that there is another one now.
-// Else the error is a *NeededError, with an address to sign in at, or says why it is not known whether there will be one.
-func (c *Credential) Refused(ctx context.Context, used string, demand Demand) error {
-	challenge := bearer(demand.Challenges)
-	if demand.Status == http.StatusForbidden {
+// Refused is told that the server refused the token used, which may be empty, with status 401 or 403, and gives another one
+// that there is now. It gives none where signing in does not help. The error is a *NeededError where a person must sign in,
+// with an address for that, or says why it is not known whether there will be another token.
+func (c *Credential) Refused(ctx context.Context, used string, status int, header http.Header, body []byte) (another string, err error) {
+	ctx, cancel := unhurried(ctx)
+	defer cancel()
+	demand := demandIn(status, header, body)
+	if status == http.StatusForbidden {
+		challenge := bearer(demand.Challenges)
 		if challenge["error"] != "insufficient_scope" {
-			return errNoMatter
+			return "", nil
 		}
-		return c.stepUp(ctx, used, demand, strings.Fields(challenge["scope"]))
+		err = c.stepUp(ctx, used, demand, strings.Fields(challenge["scope"]))
+	} else {
+		err = c.renewed(ctx, used, demand)
 	}
+	if err != nil {
+		return "", err
+	}
+	r, err := c.current()
+	return r.Access, err
+}
+
+// Demand is what somebody who has no server to ask says in its place: that a token is needed.
+func (c *Credential) Demand(ctx context.Context) (token string, err error) {
+	return c.Refused(ctx, "", http.StatusUnauthorized, nil, nil)
+}
+
+func (c *Credential) renewed(ctx context.Context, used string, demand Demand) error {
 	err := c.renew(ctx, used, true)
 	if needed, ok := errors.AsType[*NeededError](err); ok {
 		return c.need(ctx, demand, nil, needed.Err)
@@ -225,11 +244,20 @@ func (c *Credential) Refused(ctx context.Context, used string, demand Demand) er
 	return err
 }
 
-// errNoMatter says that signing in does not help.
-var errNoMatter = errors.New("the server forbids it")
-
-// Matters says whether an error of Refused is about signing in at all.
-func Matters(err error) bool { return !errors.Is(err, errNoMatter) }
+// unhurried is a context that ends when ctx is cancelled, but not when its time is over: what a server takes to say what it
+// speaks is no measure for what it takes to find out where to sign in.
+func unhurried(ctx context.Context) (context.Context, context.CancelFunc) {
+	calm, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*fetchTime)
+	stop := context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			cancel()
+		}
+	})
+	return calm, func() {
+		stop()
+		cancel()
+	}
+}
 
 // maxStepUps is how often the same rights are asked for: a server that grants them and wants them again wants for ever.
 const maxStepUps = 2
