@@ -38,7 +38,7 @@ func Plain(row json.RawMessage) []string {
 		switch m.Name {
 		case "env", "headers":
 			for _, p := range m.Value.Members {
-				if plainSecret(p.Name, p.Value.Text) && !variableName.MatchString(p.Value.Text) && !strings.HasPrefix(p.Value.Text, "!") {
+				if plainSecret(p.Name, p.Value.Text) && !variableName.MatchString(p.Value.Text) && !command(p.Value) {
 					all = append(all, strings.TrimSuffix(m.Name, "s")+" "+doc.Printable(p.Name))
 				}
 			}
@@ -48,10 +48,10 @@ func Plain(row json.RawMessage) []string {
 		case "url":
 			_, hidden := hideURL(m.Value.Text)
 			all = append(all, hidden...)
-		case "auth":
+		case "auth", "oauth":
 			for _, p := range m.Value.Members {
-				if plainSecret(p.Name, p.Value.Text) && p.Value.Kind == doc.Text {
-					all = append(all, "auth "+doc.Printable(p.Name))
+				if plainSecret(p.Name, p.Value.Text) && p.Value.Kind == doc.Text && !command(p.Value) {
+					all = append(all, m.Name+" "+doc.Printable(p.Name))
 				}
 			}
 		}
@@ -59,6 +59,9 @@ func Plain(row json.RawMessage) []string {
 	slices.Sort(all)
 	return slices.Compact(all)
 }
+
+// command says whether a value is a command as a whole.
+func command(v doc.Node) bool { return strings.HasPrefix(v.Text, "!") }
 
 // Runs shows on one line what a row stands for: the program and its arguments, or the url, as they are written. Variables
 // are not put in, and what looks like a secret is "…".

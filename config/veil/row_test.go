@@ -29,6 +29,9 @@ func TestPlain(t *testing.T) {
 		`{"args": ["--header", "Authorization: ${AUTH}", "C:\\key", "key: /run/key"]}`:                               "",
 		`{"url": "https://me:${PW}@h/mcp?key=${KEY}"}`:                                                               "",
 		`{"auth": {"client_secret": "abcdefgh", "client_id": "abcdefgh"}}`:                                           "auth client_secret",
+		`{"oauth": {"clientSecret": "abcdefgh", "client_id": "ghp_abcdef"}}`:                                         "oauth clientSecret, oauth client_id",
+		`{"auth": {"client_secret": "!op read x"}, "oauth": {"clientSecret": "${keychain:x}"}}`:                      "",
+		`{"env": {"A_TOKEN": "${file:~/a}", "B_TOKEN": "${command:pass b}"}}`:                                        "",
 		`no row`: "",
 	} {
 		if got := strings.Join(Plain(json.RawMessage(row)), ", "); got != want {
