@@ -26,8 +26,8 @@ type Pool struct {
 	callers callers.Register
 	// begun is closed when Run begins.
 	begun chan struct{}
-	// commands has the values that rows leave to commands.
-	commands secrets.Commands
+	// secrets finds what rows refer to.
+	secrets secrets.Resolver
 
 	mu        sync.Mutex
 	running   bool // Run runs, and is not told to end
@@ -44,7 +44,7 @@ func NewPool(o Options) (*Pool, error) {
 	}
 	return &Pool{
 		o: o, dial: newDialer(o), parking: talk.NewParking(o.ParkTime, talk.MaxParked), begun: make(chan struct{}),
-		endpoints: map[string]*endpoint{},
+		secrets: secrets.Resolver{Keeper: o.Keeper}, endpoints: map[string]*endpoint{},
 	}, nil
 }
 

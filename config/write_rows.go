@@ -168,6 +168,13 @@ func rowProblems(id drawbridge.ServerID, written json.RawMessage) (problems []st
 	if strings.Contains(r.server.URL, "${") {
 		r.server.URL = "https://unresolved.invalid"
 	}
+	if a := r.server.Auth; a != nil {
+		for _, m := range authMembers {
+			if m.to != nil && strings.Contains(*m.to(a), "${") {
+				*m.to(a) = ""
+			}
+		}
+	}
 	if why := r.server.check(); why != "" {
 		problems = append(problems, why)
 	}
