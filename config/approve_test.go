@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config/dialect"
+	"github.com/drawbridge-mcp/drawbridge/config/doc"
 )
 
 func TestApproval(t *testing.T) {
@@ -263,6 +265,42 @@ func FuzzLiteralValue(f *testing.F) {
 		}
 		if len(row.Env) != 1 || row.Env[0].Value != want || row.Args[0] != want || row.Deferred != nil || row.FromEnv != nil || row.Unresolved != nil {
 			t.Errorf("%q became env %q, args %q, deferred %v, from %q", want, row.Env, row.Args, row.Deferred, row.FromEnv)
+		}
+	})
+}
+
+// FuzzForeignReference shows that no text of another program's becomes a reference here: it had no such thing, and who
+// wrote the text may be a stranger. Some have commands as a whole.
+func FuzzForeignReference(f *testing.F) {
+	for _, s := range []string{
+		"${file:x}", "a${keychain:x}$${command:id}", "${env:file:x}", "${workspaceFolder}{file:x}", "{file:x}${env:A}", "$$${file:x}",
+		"${env:A}{file:x}", "$(echo ${file:x})", "${input:a}{file:x}", "%ABC%{file:x}", "$A{file:x}", "${A:-${file:x}}", "!x ${file:y}",
+	} {
+		f.Add(s)
+	}
+	providers := dialect.Providers()
+	f.Fuzz(func(t *testing.T, s string) {
+		text := doc.Node{Kind: doc.Text, Text: s}
+		env := doc.Node{Kind: doc.Table, Members: []doc.Member{{Name: "V", Value: text}}}
+		value := doc.Node{Kind: doc.Table, Members: []doc.Member{
+			{Name: "command", Value: doc.Node{Kind: doc.Text, Text: "x"}}, {Name: "env", Value: env}, {Name: "environment", Value: env}, {Name: "envs", Value: env},
+			{Name: "oauth", Value: doc.Node{Kind: doc.Table, Members: []doc.Member{{Name: "clientId", Value: text}, {Name: "client_id", Value: text}}}},
+		}}
+		for _, p := range providers {
+			if p.Name == "native" {
+				continue
+			}
+			row, _ := p.Places[0].Shape.Carry(dialect.Row{Name: "s", Value: value}, "/work/p$")
+			data := append(row.AppendJSON([]byte(`{"servers": {"s": `), false), "}}"...)
+			set, err := loadBytes(data, "native", dialect.Of("a.json"))
+			if err != nil || len(set.Servers) != 1 {
+				t.Fatalf("%s of %s: %v", data, p.Name, err)
+			}
+			for _, d := range set.Servers[0].Deferred {
+				if len(d.Parts) != 1 || d.Parts[0].Kind != FromCommand || set.Servers[0].Env[0].Value != "!"+d.Parts[0].Text {
+					t.Errorf("%q of %s became %s", s, p.Name, data)
+				}
+			}
 		}
 	})
 }
