@@ -27,8 +27,8 @@ type Pool struct {
 	callers callers.Register
 	// begun is closed when Run begins.
 	begun chan struct{}
-	// commands has the values that rows leave to commands.
-	commands secrets.Commands
+	// secrets finds what rows refer to.
+	secrets secrets.Resolver
 	// desk has the credentials of all servers.
 	desk *signin.Desk
 
@@ -46,8 +46,9 @@ func NewPool(o Options) (*Pool, error) {
 		return nil, err
 	}
 	return &Pool{
-		o: o, dial: newDialer(o), desk: signin.New(signin.Options{Vault: o.Vault, Version: o.Version, Logger: o.Logger}), parking: talk.NewParking(o.ParkTime, talk.MaxParked), begun: make(chan struct{}),
-		endpoints: map[string]*endpoint{},
+		o: o, dial: newDialer(o), parking: talk.NewParking(o.ParkTime, talk.MaxParked), begun: make(chan struct{}),
+		secrets: secrets.Resolver{Keeper: o.Keeper}, endpoints: map[string]*endpoint{},
+		desk: signin.New(signin.Options{Vault: o.Vault, Version: o.Version, Logger: o.Logger}),
 	}, nil
 }
 

@@ -52,6 +52,9 @@ type Server struct {
 	// What the row knows, all optional. A document is the address of a client id metadata document of ours.
 	Issuer, AuthorizationURL, TokenURL, DeviceURL, RegistrationURL string
 	ClientID, ClientSecret, Document                               string
+	// Client finds the client where its id and secret stand elsewhere, which may take a while, or a person; nil means that they
+	// are what they are.
+	Client func(context.Context) (id, secret string, err error)
 	Scopes                                                         []string
 	Resource                                                       string
 	// RedirectURI is where people are to be sent back to; it fixes the port. CallbackPort and CallbackPath do so in part.
@@ -127,7 +130,7 @@ func (d *Desk) Close() { d.lobby.close() }
 // Credential gives the credential of a server: the same one for all who ask for it.
 func (d *Desk) Credential(s Server) *Credential {
 	name := s.name()
-	key := fmt.Sprint(name, "\x00", s)
+	key := s
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := d.creds[key]
