@@ -99,7 +99,7 @@ func (p *Provider) indicated(k Knobs, q url.Values) *refusal {
 	switch {
 	case resource == "":
 		return refuse("invalid_target", "resource is missing")
-	case len(q["resource"]) > 1 || resource != p.ResourceURL && !slices.Contains(p.options.Resources, resource):
+	case len(q["resource"]) > 1 || !p.issuesFor(resource):
 		return refuse("invalid_target", "there is no such resource")
 	}
 	return nil

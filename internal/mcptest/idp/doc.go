@@ -13,6 +13,6 @@
 // Everything it was asked is recorded (Requests), and Hold stops a request at a moment that a test must hit. Main is the
 // same as a command, for scripts.
 //
-// In strings of the knobs, {issuer} and {resource} stand for the provider's own URLs. It is for tests only: what it decides
+// In strings of the knobs, {issuer} and {resource} stand for the provider's own URLs, {origin} for the resource's origin. It is for tests only: what it decides
 // it decides by hand, with no library that the program itself trusts, so that both cannot be wrong in the same way.
 package idp

@@ -142,7 +142,7 @@ func (p *Provider) byExchange(k Knobs, c Client, q url.Values) (issue, *refusal)
 		return issue{}, refuse("invalid_request", "subject_token_type must be an access token")
 	case subject == nil || !subject.live(k.clock()):
 		return issue{}, refuse("invalid_grant", "the subject token is not good")
-	case target == "" || target != p.ResourceURL && !slices.Contains(p.options.Resources, target):
+	case !p.issuesFor(target):
 		return issue{}, refuse("invalid_target", "there is no such resource")
 	}
 	actor := c.ID

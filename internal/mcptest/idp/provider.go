@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -171,7 +172,7 @@ func (k Knobs) clock() time.Time { return time.Now().Add(k.Skew) }
 
 // fill puts the provider's own URLs into a text.
 func (p *Provider) fill(text string) string {
-	return strings.NewReplacer("{issuer}", p.Issuer, "{resource}", p.ResourceURL).Replace(text)
+	return strings.NewReplacer("{issuer}", p.Issuer, "{resource}", p.ResourceURL, "{origin}", p.resourceOrigin()).Replace(text)
 }
 
 // fillAll does that in any value of JSON.
@@ -223,6 +224,16 @@ func (p *Provider) origin() string { return strings.TrimSuffix(p.Issuer, p.optio
 
 func (p *Provider) resourceOrigin() string {
 	return strings.TrimSuffix(p.ResourceURL, p.options.resourcePath())
+}
+
+// issuesFor says whether tokens are issued for a resource: the MCP server, as its URL or its origin, or one of the Options.
+func (p *Provider) issuesFor(resource string) bool {
+	return p.serves(resource) || slices.Contains(p.options.Resources, resource)
+}
+
+// serves says whether a token for a resource is one for the MCP server.
+func (p *Provider) serves(resource string) bool {
+	return resource == p.ResourceURL || resource == p.resourceOrigin()
 }
 
 // routes add their endpoints to a mux.

@@ -107,7 +107,7 @@ func (p *Provider) admit(w http.ResponseWriter, r *http.Request, k Knobs, tool s
 	}
 	p.mu.Lock()
 	known := p.access[text]
-	good := known != nil && known.live(k.clock()) && (known.audience == p.ResourceURL || k.Server.AnyAudience)
+	good := known != nil && known.live(k.clock()) && (p.serves(known.audience) || k.Server.AnyAudience)
 	p.mu.Unlock()
 	switch {
 	case k.Server.AnyToken && strings.EqualFold(scheme, "Bearer"):

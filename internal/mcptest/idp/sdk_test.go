@@ -3,8 +3,10 @@ package idp_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/mcptest/idp"
@@ -70,11 +72,16 @@ func TestTheSDKSignsIn(t *testing.T) {
 		{"stateful", idp.Options{Knobs: idp.Knobs{Server: idp.Server{Legacy: true}}}},
 		{"https", idp.Options{TLS: true}},
 		{"issuer with a path", idp.Options{IssuerPath: "/tenant"}},
-		{"resource metadata at the root", idp.Options{Knobs: idp.Knobs{Discovery: idp.Discovery{Places: []idp.Place{idp.PRMRoot, idp.ASPath}}, Challenge: idp.Challenge{Form: idp.ChallengeBare}}}},
+		{"resource metadata at the root", idp.Options{Knobs: idp.Knobs{
+			Discovery: idp.Discovery{Places: []idp.Place{idp.PRMRoot, idp.ASPath}, Resource: "{origin}", SetPRM: map[string]any{"scopes_supported": nil}},
+			Challenge: idp.Challenge{Form: idp.ChallengeBare},
+		}}},
 		{"resource metadata elsewhere", idp.Options{Knobs: idp.Knobs{Discovery: idp.Discovery{Places: []idp.Place{idp.PRMElsewhere, idp.ASPath}}}}},
 		{"OpenID inserted", idp.Options{IssuerPath: "/tenant", Knobs: idp.Knobs{Discovery: idp.Discovery{Places: []idp.Place{idp.PRMPath, idp.OIDCInserted}}}}},
 		{"OpenID appended", idp.Options{IssuerPath: "/tenant", Knobs: idp.Knobs{Discovery: idp.Discovery{Places: []idp.Place{idp.PRMPath, idp.OIDCAppended}}}}},
-		{"no metadata but the old endpoints", idp.Options{OneOrigin: true, Knobs: idp.Knobs{Discovery: idp.Discovery{Places: []idp.Place{}}, Challenge: idp.Challenge{Form: idp.ChallengeBare}}}},
+		{"no metadata but the old endpoints", idp.Options{OneOrigin: true, Knobs: idp.Knobs{
+			Discovery: idp.Discovery{Places: []idp.Place{}}, Challenge: idp.Challenge{Form: idp.ChallengeBare}, Authorization: idp.Authorization{Iss: "-"},
+		}}},
 		{"a page to press a button on", idp.Options{Knobs: idp.Knobs{Authorization: idp.Authorization{Consent: true}}}},
 		{"clients have secrets", idp.Options{Knobs: idp.Knobs{Registration: idp.Registration{Secret: true}}}},
 		{"RS256", idp.Options{Knobs: idp.Knobs{Tokens: idp.Tokens{Alg: "RS256", AudienceList: true}}}},
@@ -102,6 +109,81 @@ func TestTheSDKSignsIn(t *testing.T) {
 			got.Calls = 0
 			if diff := cmp.Diff(idp.Counts{Registrations: 1, Authorizations: 1, Tokens: 1, Codes: 1, Challenges: 1}, got); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestTheSecretTool needs a further scope: the SDK's client asks for it once it hears of it.
+func TestTheSecretTool(t *testing.T) {
+	p := idp.New(t, idp.Options{})
+	session, err := signIn(t, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "secret_tool"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]mcp.Content{&mcp.TextContent{Text: "the secret"}}, result.Content); diff != "" {
+		t.Error(diff)
+	}
+	var scopes [][]string
+	for _, s := range p.Sessions() {
+		scopes = append(scopes, s.Scope)
+	}
+	if diff := cmp.Diff([][]string{{"mcp"}, {"mcp", "secret"}}, scopes); diff != "" {
+		t.Error(diff)
+	}
+	p.Turn(func(k *idp.Knobs) { k.Server.NeverEnough = true })
+	if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "secret_tool"}); err == nil {
+		t.Error("what is never enough was enough")
+	}
+}
+
+// TestTheTokensOfOthersAreNoGood has the server refuse what has expired, was made by somebody else or is for another server.
+func TestTheTokensOfOthersAreNoGood(t *testing.T) {
+	p := idp.New(t, idp.Options{Resources: []string{"https://other.example"}})
+	issued := func(g idp.Grant) string {
+		text, err := p.Issue(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	minted, err := p.Mint(idp.Mint{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expired := issued(idp.Grant{})
+	p.ExpireAccess()
+	good := issued(idp.Grant{})
+	for _, tt := range []struct {
+		name, header string
+		status       int
+	}{
+		{"good", "Bearer " + good, 200},
+		{"in small letters", "bearer " + good, 200},
+		{"none", "", 401},
+		{"another scheme", "Basic " + good, 401},
+		{"expired", "Bearer " + expired, 401},
+		{"not issued", "Bearer " + minted, 401},
+		{"for another resource", "Bearer " + issued(idp.Grant{Audience: "https://other.example"}), 401},
+		{"without the scope", "Bearer " + issued(idp.Grant{Scope: []string{}}), 403},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r, err := http.NewRequest(http.MethodPost, p.ResourceURL, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":`+
+				`{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Accept", "application/json, text/event-stream")
+			r.Header.Set("Content-Type", "application/json")
+			if tt.header != "" {
+				r.Header.Set("Authorization", tt.header)
+			}
+			if a := do(t, p, r); a.Status != tt.status {
+				t.Errorf("status = %d, want %d: %s", a.Status, tt.status, a.Text)
 			}
 		})
 	}
