@@ -186,21 +186,23 @@ func (p *Provider) challenge(w http.ResponseWriter, k Knobs, problem string) {
 
 // standardChallenge is the challenge of RFC 9728, with what RFC 6750 says of errors.
 func (p *Provider) standardChallenge(k Knobs, problem, scope string) string {
-	at := p.URL(ResourceMetadata)
+	var all []string
+	add := func(name, value string) {
+		if value != "" && value != "-" {
+			all = append(all, fmt.Sprintf("%s=%q", name, value))
+		}
+	}
 	switch {
 	case k.places(PRMElsewhere):
-		at = p.resourceOrigin() + "/about/resource.json"
-	case !k.places(PRMPath):
-		at = p.resourceOrigin() + wellKnown("oauth-protected-resource", "")
+		add("resource_metadata", p.resourceOrigin()+"/about/resource.json")
+	case k.places(PRMPath):
+		add("resource_metadata", p.URL(ResourceMetadata))
+	case k.places(PRMRoot):
+		add("resource_metadata", p.resourceOrigin()+wellKnown("oauth-protected-resource", ""))
 	}
-	text := fmt.Sprintf("Bearer resource_metadata=%q", at)
-	if problem != "" {
-		text += fmt.Sprintf(", error=%q", problem)
-	}
-	if scope = either(scope, k.serverScope()); scope != "-" {
-		text += fmt.Sprintf(", scope=%q", scope)
-	}
-	return text
+	add("error", problem)
+	add("scope", either(scope, k.serverScope()))
+	return strings.TrimSpace("Bearer " + strings.Join(all, ", "))
 }
 
 func (p *Provider) authorizationURL(k Knobs) string {

@@ -131,6 +131,7 @@ func TestChallenges(t *testing.T) {
 	}{
 		{"standard", idp.Challenge{}, `401|Bearer resource_metadata="{origin}/.well-known/oauth-protected-resource/mcp", scope="mcp"||{"error":"unauthorized"}`},
 		{"no scope", idp.Challenge{Scope: "-"}, `401|Bearer resource_metadata="{origin}/.well-known/oauth-protected-resource/mcp"||{"error":"unauthorized"}`},
+		{"another scope", idp.Challenge{Scope: "a b"}, `401|Bearer resource_metadata="{origin}/.well-known/oauth-protected-resource/mcp", scope="a b"||{"error":"unauthorized"}`},
 		{"bare", idp.Challenge{Form: idp.ChallengeBare}, `401|Bearer||{"error":"unauthorized"}`},
 		{"none, as 403", idp.Challenge{Form: idp.ChallengeNone, Status: 403}, `403|||{"error":"unauthorized"}`},
 		{"pairs", idp.Challenge{Form: idp.ChallengePairs, AuthorizationKey: "realm"}, `401|Bearer realm="{issuer}/authorize", token_uri="{issuer}/token"||{"error":"unauthorized"}`},

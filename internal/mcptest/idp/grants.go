@@ -172,16 +172,20 @@ func (p *Provider) revoke(w http.ResponseWriter, r *http.Request) {
 		p.refuse(w, k, e)
 		return
 	}
-	text := r.PostForm.Get("token")
+	p.forget(c.ID, r.PostForm.Get("token"))
+	w.WriteHeader(http.StatusOK)
+}
+
+// forget ends a token of a client's.
+func (p *Provider) forget(client, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if known := p.refresh[text]; known != nil && known.family.client == c.ID {
+	if known := p.refresh[text]; known != nil && known.family.client == client {
 		p.end(known.family)
 	}
-	if known := p.access[text]; known != nil && known.family.client == c.ID {
+	if known := p.access[text]; known != nil && known.family.client == client {
 		known.gone = true
 	}
-	w.WriteHeader(http.StatusOK)
 }
 
 // introspect is the introspection endpoint of RFC 7662, for clients with a secret.

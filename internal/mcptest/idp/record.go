@@ -31,7 +31,7 @@ type Counts struct {
 	Registrations, Authorizations int
 	// Tokens are all answers with a token; the others those of one grant.
 	Tokens, Codes, Refreshes, Devices, Credentials, Exchanges int
-	// Refusals are errors of the token endpoint, authorization_pending and slow_down left out.
+	// Refusals are errors in JSON, of every endpoint, authorization_pending and slow_down left out.
 	Refusals int
 	// Reuses are spent refresh tokens that came back, Replays spent codes. Revocations are families that ended.
 	Reuses, Replays, Revocations int
