@@ -301,6 +301,9 @@ func TestSignatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	claims := payload(t, token)
+	if date, err := http.ParseTime(get(t, p, p.URL(idp.Keys)).Header.Get("Date")); err != nil || time.Until(date) < 59*time.Minute {
+		t.Errorf("the date is %s: %v", date, err)
+	}
 	if ahead := time.Until(time.Unix(int64(claims["iat"].(float64)), 0)); ahead < 59*time.Minute {
 		t.Errorf("the clock is %s ahead, want an hour", ahead)
 	}

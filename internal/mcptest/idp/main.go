@@ -29,6 +29,8 @@ const usage = `usage: idp serve [-options JSON] [-knobs JSON] [-dir DIR]
 BASE is the URL of the issuer or of the MCP server. @FILE is the first URL in a file.
 `
 
+var errUsage = errors.New("there is no such command, or it takes other arguments")
+
 // Main is a provider as a command, and the commands that a script asks it with; it returns the exit code. "serve" prints
 // the URL of its MCP server, writes the files resource, issuer (one URL each) and mcp.json (a configuration with the
 // server "protected") to DIR, and ends when it is interrupted.
@@ -41,6 +43,10 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	}
 	if err := command(ctx, args[0], args[1:], stdout); err != nil {
 		fmt.Fprintln(stderr, "idp:", err)
+		if errors.Is(err, errUsage) {
+			fmt.Fprint(stderr, usage)
+			return 2
+		}
 		return 1
 	}
 	return 0
@@ -51,7 +57,7 @@ func command(ctx context.Context, name string, args []string, stdout io.Writer) 
 		return serve(ctx, args, stdout)
 	}
 	if len(args) == 0 {
-		return errors.New(usage)
+		return errUsage
 	}
 	if name == "wait" {
 		return waitFor(ctx, args[0])
@@ -79,7 +85,7 @@ func command(ctx context.Context, name string, args []string, stdout io.Writer) 
 	case name == "expire" || name == "revoke" || name == "forget" || name == "rotate":
 		return ask(ctx, http.MethodPost, at, name, nil, "", stdout)
 	}
-	return errors.New(usage)
+	return errUsage
 }
 
 func serve(ctx context.Context, args []string, stdout io.Writer) error {

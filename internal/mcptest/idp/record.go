@@ -87,6 +87,7 @@ func (p *Provider) observed(e Endpoint, h http.HandlerFunc) http.HandlerFunc {
 			defer p.mu.Unlock()
 			p.requests[n].Status = status
 		}}
+		w.Header().Set("Date", p.now().clock().UTC().Format(http.TimeFormat))
 		p.disturbed(sw, r, e, h)
 	}
 }
