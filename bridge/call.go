@@ -13,6 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/bridge/hop"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 	"github.com/drawbridge-mcp/drawbridge/bridge/remote"
+	"github.com/drawbridge-mcp/drawbridge/bridge/signin"
 	"github.com/drawbridge-mcp/drawbridge/bridge/survey"
 	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -48,7 +49,7 @@ func (f *Fleet) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.
 		return f.pool.parking.Begin(ctx, e.line(call), call)
 	}
 	result, err := e.carry(ctx, call)
-	if needed := neededIn(err); needed.URL != "" && mayVisit(call) {
+	if visitable(call, err) {
 		return f.pool.parking.Begin(ctx, e.line(call), call) // it was refused, and can be carried again
 	}
 	return talk.InWords(result, err)
@@ -113,7 +114,7 @@ func (e *endpoint) carry(ctx context.Context, call drawbridge.Call) (drawbridge.
 		case err == nil:
 			return drawbridge.Result{Raw: result}, nil
 		case ctx.Err() != nil:
-		case neededIn(err).loses():
+		case signin.Needed(err).Bars():
 			s.lose(err)
 		case neverArrived(err) && !resent:
 			s.lose(err)

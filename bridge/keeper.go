@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/signin"
 )
 
 const (
@@ -72,11 +73,11 @@ func (e *endpoint) rest(pause time.Duration, why error) bool {
 	timer := time.NewTimer(pause*3/4 + rand.N(pause/2))
 	defer timer.Stop()
 	var signed <-chan struct{}
-	if neededIn(why).URL != "" {
+	if signin.Needed(why).Visitable() {
 		timer.Stop()
 		ctx, cancel := context.WithCancel(e.ctx)
 		defer cancel()
-		signed = e.signedIn(ctx, e.pool.o.Principal)
+		signed = e.signedIn(ctx)
 	}
 	for {
 		if e.wanted() {

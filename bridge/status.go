@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/signin"
 )
 
 // stderrLines is how much of what a server wrote to standard error is shown.
@@ -71,14 +72,17 @@ const saveTimeout = 5 * time.Second
 // enter puts the endpoint into a phase and has that remembered. fault is what went wrong, if anything did; the last one
 // stays to be seen. Only the home's keeper calls it, so that what is remembered is in order.
 func (e *endpoint) enter(phase drawbridge.Phase, fault error) {
-	needed := neededIn(fault)
-	if phase == drawbridge.Faulted && needed.URL != "" {
+	needed := signin.Needed(fault)
+	if phase == drawbridge.Faulted && needed.Visitable() {
 		phase = drawbridge.NeedsSignIn
 	}
 	e.mu.Lock()
 	e.phase = phase
-	if fault != nil || phase == drawbridge.Ready {
+	switch {
+	case needed.Visitable():
 		e.signIn = needed.URL
+	case fault != nil, phase == drawbridge.Ready:
+		e.signIn = ""
 	}
 	news := false
 	switch {

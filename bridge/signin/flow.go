@@ -139,15 +139,15 @@ func (c *Credential) oauth(s site, who client, scopes []string, redirect string)
 func (c *Credential) scopesFor(s site, demand Demand, wanted []string) []string {
 	scopes := wanted
 	switch named := strings.Fields(bearer(demand.Challenges)["scope"]); {
-	case len(c.site.Scopes) > 0:
-		scopes = union(c.site.Scopes, wanted)
+	case c.site.Scopes != "":
+		scopes = union(strings.Fields(c.site.Scopes), wanted)
 	case len(wanted) > 0:
 	case len(named) > 0:
 		scopes = named
 	default:
 		scopes = s.Scopes
 	}
-	if s.Offline && len(c.site.Scopes) == 0 {
+	if s.Offline && c.site.Scopes == "" {
 		scopes = union(scopes, []string{"offline_access"})
 	}
 	return slices.Clone(scopes)

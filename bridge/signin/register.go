@@ -35,7 +35,7 @@ type client struct {
 func (c *Credential) identify(ctx context.Context, s site, r record, redirects []string) (client, error) {
 	switch {
 	case c.site.ClientID != "":
-		return client{ID: c.site.ClientID, Secret: c.site.ClientSecret}, nil
+		return c.who(ctx)
 	case c.site.Document != "" && s.Documents:
 		return client{ID: c.site.Document, Method: "none"}, nil
 	case r.ClientAt == s.Issuer && c.usable(r.Client, redirects):
@@ -91,7 +91,7 @@ func (c *Credential) registerWith(ctx context.Context, s site, redirects []strin
 	answer, err := oauthex.RegisterClient(ctx, s.Registration, &oauthex.ClientRegistrationMetadata{
 		RedirectURIs: redirects, TokenEndpointAuthMethod: method, GrantTypes: c.grants(s), ResponseTypes: []string{"code"},
 		ClientName: "Drawbridge", SoftwareID: "drawbridge", SoftwareVersion: c.desk.o.Version, ApplicationType: "native",
-		Scope: strings.Join(c.site.Scopes, " "),
+		Scope: c.site.Scopes,
 	}, c.client)
 	if err != nil {
 		return client{}, err

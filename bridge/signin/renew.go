@@ -103,7 +103,10 @@ func (c *Credential) byCredentials(ctx context.Context, r record) error {
 	if err != nil {
 		return &NeededError{Server: c.site.ID, Err: err}
 	}
-	who := client{ID: c.site.ClientID, Secret: c.site.ClientSecret}
+	who, err := c.who(ctx)
+	if err != nil {
+		return laterError{err}
+	}
 	scopes := c.scopesFor(s, demand, nil)
 	scopes = slices.DeleteFunc(scopes, func(s string) bool { return s == "offline_access" })
 	values := url.Values{"grant_type": {string(Credentials)}}

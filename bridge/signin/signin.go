@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
 // A Vault is where credentials are kept; *secrets.Vault is one. Get gives secrets.ErrNone for a name that nothing is kept
@@ -52,11 +53,9 @@ type Server struct {
 	// What the row knows, all optional. A document is the address of a client id metadata document of ours.
 	Issuer, AuthorizationURL, TokenURL, DeviceURL, RegistrationURL string
 	ClientID, ClientSecret, Document                               string
-	// Client finds the client where its id and secret stand elsewhere, which may take a while, or a person; nil means that they
-	// are what they are.
-	Client func(context.Context) (id, secret string, err error)
-	Scopes                                                         []string
 	Resource                                                       string
+	// Scopes are the rights to ask for, with blanks between them; none means those that the server names.
+	Scopes string
 	// RedirectURI is where people are to be sent back to; it fixes the port. CallbackPort and CallbackPath do so in part.
 	RedirectURI  string
 	CallbackPort int
@@ -106,7 +105,7 @@ type Desk struct {
 	lobby *lobby
 
 	mu    sync.Mutex
-	creds map[string]*Credential
+	creds map[Server]*Credential
 }
 
 // New makes a desk. Nothing is opened before a sign-in is begun.
@@ -121,28 +120,27 @@ func New(o Options) *Desk {
 		o.Now = time.Now
 	}
 	o.Version = cmp.Or(o.Version, "dev")
-	return &Desk{o: o, lobby: &lobby{log: o.Logger}, creds: map[string]*Credential{}}
+	return &Desk{o: o, lobby: &lobby{log: o.Logger}, creds: map[Server]*Credential{}}
 }
 
 // Close ends the waiting for people, and returns when nothing of the desk is left.
 func (d *Desk) Close() { d.lobby.close() }
 
-// Credential gives the credential of a server: the same one for all who ask for it.
-func (d *Desk) Credential(s Server) *Credential {
-	name := s.name()
-	key := s
+// Credential gives the credential of a server: the same one for all who ask for it. Find finds what the row of the server
+// refers to for its client; nil where that stands in s.
+func (d *Desk) Credential(s Server, find func(context.Context) (config.Auth, error)) *Credential {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	c := d.creds[key]
+	c := d.creds[s]
 	if c == nil {
 		c = &Credential{
-			desk: d, site: s, name: name, client: d.o.Client, busy: make(chan struct{}, 1), changed: make(chan struct{}),
+			desk: d, site: s, find: find, name: s.name(), client: d.o.Client, busy: make(chan struct{}, 1), changed: make(chan struct{}),
 			log: d.o.Logger.With("server", string(s.ID)),
 		}
 		if c.client == nil {
 			c.client = Guarded(s.URL)
 		}
-		d.creds[key] = c
+		d.creds[s] = c
 	}
 	return c
 }
@@ -152,6 +150,7 @@ func (d *Desk) Credential(s Server) *Credential {
 type Credential struct {
 	desk   *Desk
 	site   Server
+	find   func(context.Context) (config.Auth, error)
 	name   string
 	client *http.Client
 	log    *slog.Logger
