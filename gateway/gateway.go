@@ -88,6 +88,11 @@ type fleet interface {
 	runner
 	mounter
 	signer
+	teller
+}
+
+// A teller says how its servers are.
+type teller interface {
 	Status() []drawbridge.Status
 	Stderr(ctx context.Context, id drawbridge.ServerID, follow bool, each func(line string) error) error
 }
