@@ -172,14 +172,14 @@ func (v *Verifier) rights(words []string) (scopes []drawbridge.Scope) {
 }
 
 func (v *Verifier) given(word string) []drawbridge.Scope {
-	_, server := strings.CutPrefix(word, AnyServer+":")
+	server, named := strings.CutPrefix(word, AnyServer+":")
 	switch {
 	case len(v.o.Scopes) > 0:
 		return v.o.Scopes[word]
 	case word == AnyServer:
 		return []drawbridge.Scope{AnyServer + ":*"}
-	case server && isScope(word) && !strings.Contains(word, "*"):
-		return []drawbridge.Scope{drawbridge.Scope(word)}
+	case named && drawbridge.ServerID(server).Valid() == nil: // so it has no "*"
+		return []drawbridge.Scope{drawbridge.ServerScope(drawbridge.ServerID(server))}
 	}
 	return nil
 }
