@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -155,10 +156,24 @@ func (d *door) challenge(w http.ResponseWriter, code, reason string) {
 	http.Error(w, "Unauthorized: a bearer token is needed", http.StatusUnauthorized)
 }
 
-// isResource says whether a text can be a door's URL.
-func isResource(text string) bool {
-	u, err := url.Parse(text)
-	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil && !strings.ContainsAny(text, "?#")
+// check refuses a URL that is none of a door, and one where tokens would be sent in clear.
+func (r Resource) check() error {
+	u, err := url.Parse(r.URL)
+	var wrong string
+	switch {
+	case r.URL == "":
+		return nil
+	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || strings.ContainsAny(r.URL, "?#"):
+		wrong = "it is no http URL without a query"
+	case u.Scheme == "http" && len(r.Issuers) > 0 && !bearer.IsLoopback(u.Hostname()):
+		wrong = "an issuer's tokens are for https URLs, or for loopback"
+	default:
+		return nil
+	}
+	return &drawbridge.Fault{
+		Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "the public URL of the HTTP door", Err: errors.New(wrong),
+		Next: "mend serve.public_url in drawbridge.toml",
+	}
 }
 
 // wellKnown is where a resource's metadata are: behind its origin, and before its path.

@@ -148,8 +148,9 @@ func New(d Deck, o Options) (*Server, error) {
 		return nil, errors.New("new server: no deck")
 	case o.SessionTimeout < 0 || o.MaxSessions < 0 || o.MaxBody < 0 || o.PageSize < 0 || o.KeepAlive < 0:
 		return nil, errors.New("new server: a limit is negative")
-	case o.Resource.URL != "" && !isResource(o.Resource.URL):
-		return nil, errors.New("new server: the resource is no http URL without a query")
+	}
+	if err := o.Resource.check(); err != nil {
+		return nil, err
 	}
 	o.SessionTimeout = orDefault(o.SessionTimeout, defaultSessionTimeout)
 	o.MaxSessions = orDefault(o.MaxSessions, defaultMaxSessions)

@@ -286,7 +286,7 @@ func parseURL(text string) (*url.URL, error) {
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || strings.HasSuffix(text, "#") {
 		return nil, errors.New("it is no https URL")
 	}
-	if u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname()) {
+	if u.Scheme == "https" || u.Scheme == "http" && IsLoopback(u.Hostname()) {
 		return u, nil
 	}
 	return nil, errors.New("it is neither https nor on loopback")
