@@ -89,10 +89,10 @@ func PlanDisconnect(o ConnectOptions, id string) (*Plan, error) {
 // sayUndone puts the way back into words.
 func (p *Plan) sayUndone(old *backup) {
 	has := func(v disk.Version, name string) bool {
-		_, found, err := doc.Get(p.Client.format, v.Data, p.Client.at(name))
+		_, found, err := doc.Get(p.Client.known.Format, v.Data, p.Client.at(name))
 		return found && err == nil
 	}
-	members := strings.Join(p.Client.member, ".")
+	members := strings.Join(p.Client.known.Member, ".")
 	switch {
 	case p.Nothing():
 		return
@@ -118,7 +118,7 @@ func newPlan(o ConnectOptions, id string) (*Plan, *backup, error) {
 	c, ok := LookupClient(id)
 	if !ok {
 		var ids []string
-		for _, c := range clients() {
+		for _, c := range Clients() {
 			ids = append(ids, c.ID)
 		}
 		return nil, nil, &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.InvalidInput,
@@ -128,7 +128,7 @@ func newPlan(o ConnectOptions, id string) (*Plan, *backup, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	path := c.path(at)
+	path := c.known.Path(at)
 	switch {
 	case !filepath.IsAbs(path):
 		return nil, nil, disk.Broken("find the configuration of "+c.Title, errors.New("there is no home directory"))
@@ -141,7 +141,7 @@ func newPlan(o ConnectOptions, id string) (*Plan, *backup, error) {
 		p.before, _, err = disk.Read(target)
 	}
 	if err == nil {
-		err = doc.Check(c.format, p.before.Data)
+		err = doc.Check(c.known.Format, p.before.Data)
 	}
 	if err != nil {
 		return nil, nil, disk.Broken("read "+path, errors.New(disk.Cause(err)))
@@ -160,7 +160,7 @@ func (p *Plan) connect(old *backup, entry Entry, replace []string) error {
 	data := p.before.Data
 	replaced := map[string]json.RawMessage{}
 	for _, name := range replace {
-		value, found, err := doc.Get(c.format, data, c.at(name))
+		value, found, err := doc.Get(c.known.Format, data, c.at(name))
 		if err != nil {
 			return err
 		}
@@ -168,17 +168,17 @@ func (p *Plan) connect(old *backup, entry Entry, replace []string) error {
 			continue
 		}
 		replaced[name] = value
-		p.Changes = append(p.Changes, fmt.Sprintf("take %q out of %s", name, strings.Join(c.member, ".")))
-		if data, err = doc.Remove(c.format, data, c.at(name)); err != nil {
+		p.Changes = append(p.Changes, fmt.Sprintf("take %q out of %s", name, strings.Join(c.known.Member, ".")))
+		if data, err = doc.Remove(c.known.Format, data, c.at(name)); err != nil {
 			return err
 		}
 	}
-	had, found, err := doc.Get(c.format, data, c.at(ClientEntry))
+	had, found, err := doc.Get(c.known.Format, data, c.at(ClientEntry))
 	if err != nil {
 		return err
 	}
 	before := data
-	if data, err = doc.Set(c.format, data, c.at(ClientEntry), row); err != nil {
+	if data, err = doc.Set(c.known.Format, data, c.at(ClientEntry), row); err != nil {
 		return err
 	}
 	p.after = disk.Version{Data: data, Exists: true}
@@ -187,7 +187,7 @@ func (p *Plan) connect(old *backup, entry Entry, replace []string) error {
 		word = "change %q in %s"
 	}
 	if string(before) != string(data) {
-		p.Changes = append(p.Changes, fmt.Sprintf(word, ClientEntry, strings.Join(c.member, ".")))
+		p.Changes = append(p.Changes, fmt.Sprintf(word, ClientEntry, strings.Join(c.known.Member, ".")))
 		if found {
 			replaced[ClientEntry] = had
 		}
@@ -244,18 +244,18 @@ func (c Client) undo(old *backup, now disk.Version) (disk.Version, error) {
 		ours = old.Replaced[ClientEntry]
 	}
 	if ours == nil {
-		data, err = doc.Remove(c.format, data, c.at(ClientEntry))
+		data, err = doc.Remove(c.known.Format, data, c.at(ClientEntry))
 	} else {
-		data, err = doc.Set(c.format, data, c.at(ClientEntry), ours)
+		data, err = doc.Set(c.known.Format, data, c.at(ClientEntry), ours)
 	}
 	if err != nil || old == nil {
 		return disk.Version{Data: data, Exists: true}, err
 	}
 	for _, name := range old.names() {
-		if _, there, err := doc.Get(c.format, data, c.at(name)); err != nil || there {
+		if _, there, err := doc.Get(c.known.Format, data, c.at(name)); err != nil || there {
 			continue // somebody has put it back, perhaps changed
 		}
-		if data, err = doc.Set(c.format, data, c.at(name), old.Replaced[name]); err != nil {
+		if data, err = doc.Set(c.known.Format, data, c.at(name), old.Replaced[name]); err != nil {
 			return disk.Version{}, err
 		}
 	}
