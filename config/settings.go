@@ -278,7 +278,7 @@ func (r *settingsReader) words(v doc.Node) (string, error) {
 	var missing []string
 	s, later := literal(putIn(s, r.lookup, func(inner string) { missing = append(missing, doc.Placeholder(inner)) }))
 	if later != nil {
-		return "", fmt.Errorf("cannot hold ${%s:…}", later.Kind)
+		return "", fmt.Errorf("must do without ${%s:…}", later.Kind)
 	}
 	if len(missing) > 0 {
 		return "", fmt.Errorf("needs %s, which is not set", strings.Join(missing, ", "))
