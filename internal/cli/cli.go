@@ -22,6 +22,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/roster"
+	"github.com/drawbridge-mcp/drawbridge/secrets"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -131,7 +132,7 @@ Configuration is read from .drawbridge/mcp.json in the working directory, then f
 	flags.StringVar(&a.naming, "naming", "", "how cards are named: `qualified` (server__tool), mcp or bare")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log what happens to standard error")
 	root.AddCommand(a.serveCommand(), a.mcpCommand(), a.toolsCommand(), a.ledgerCommand(), a.versionCommand())
-	root.AddCommand(a.importCommand(), a.connectCommand(), a.disconnectCommand(), a.doctorCommand(), a.psCommand(), a.logsCommand())
+	root.AddCommand(a.importCommand(), a.connectCommand(), a.disconnectCommand(), a.doctorCommand(), a.psCommand(), a.logsCommand(), a.secretCommand())
 	return root
 }
 
@@ -164,6 +165,7 @@ func exactly(n int, what string) cobra.PositionalArgs {
 type app struct {
 	Process
 	screen  *screen
+	opened  *secrets.Vault // see vault
 	paths   []string
 	store   string
 	naming  string
@@ -229,7 +231,7 @@ func (a *app) configuration(ctx context.Context) (config.Set, error) {
 
 // places says where configuration is looked for.
 func (a *app) places() config.Options {
-	return config.Options{Paths: a.paths, Dir: a.Dir, LookupEnv: a.Env}
+	return config.Options{Paths: a.paths, Dir: a.Dir, LookupEnv: a.Env, Kept: keeper{a}.lookup}
 }
 
 // openStore opens the store that the gateway would use, for a command that only reads: where there is none, none is made.

@@ -52,15 +52,25 @@ func (d *dialogue) close() { _ = term.Restore(d.fd, d.before) }
 
 // Ask puts a question. The error says that there is no answer.
 func (d *dialogue) Ask(question string) (string, error) {
+	d.terminal.SetPrompt(question)
+	return d.await(d.terminal.ReadLine)
+}
+
+// AskHidden is Ask for an answer that is not shown.
+func (d *dialogue) AskHidden(question string) (string, error) {
+	return d.await(func() (string, error) { return d.terminal.ReadPassword(question) })
+}
+
+// await waits for an answer.
+func (d *dialogue) await(read func() (string, error)) (string, error) {
 	type answer struct {
 		line string
 		err  error
 	}
 	answers := make(chan answer, 1)
-	d.terminal.SetPrompt(question)
 	var reading sync.WaitGroup // a read of a terminal cannot be interrupted: when the command ends, the process does
 	reading.Go(func() {
-		line, err := d.terminal.ReadLine()
+		line, err := read()
 		if errors.Is(err, term.ErrPasteIndicator) {
 			err = nil
 		}

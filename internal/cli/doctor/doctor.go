@@ -208,7 +208,11 @@ func (r *Report) values(s config.Server) {
 		r.Note(about(s, "values that are the output of a command, which runs when the server starts: "+strings.Join(s.Commands, ", "), ""))
 	}
 	if plain := config.PlainSecrets(s.Row); len(plain) > 0 {
-		r.Note(about(s, "in plain text, and it looks like a secret: "+strings.Join(plain, ", "), "write ${NAME} for a variable, or !COMMAND"))
+		fix := "write ${NAME} for a variable, or !COMMAND"
+		if slices.ContainsFunc(plain, func(what string) bool { return !strings.HasPrefix(what, "args ") && !strings.HasPrefix(what, "url ") }) {
+			fix = fmt.Sprintf("drawbridge secret move %s; or ", s.ID) + fix
+		}
+		r.Note(about(s, "in plain text, and it looks like a secret: "+strings.Join(plain, ", "), fix))
 	}
 }
 
