@@ -14,6 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/hub"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/doctor"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/record"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
 )
@@ -130,7 +131,7 @@ func (a *app) examineStore(ctx context.Context, c *checkup, db *store.DB, p *doc
 		return err
 	}
 	for _, stream := range streams {
-		if _, err := verify(ctx, db, stream); err != nil {
+		if _, err := record.Verify(ctx, db, stream); err != nil {
 			c.Problem(doctor.Finding{
 				About: "the store", Source: location, Text: fmt.Sprintf("the record of %q is broken: %v", stream, err),
 				Fix: "keep a copy of the store; with --store, or without this file, a new record begins",

@@ -32,7 +32,7 @@ func (a *app) takeOver(ctx context.Context, o importing, found *imported, rows [
 			if row.Status != config.New {
 				continue
 			}
-			kept, err := roster.Keep(keeper{a}, row.Name, row.Row, a.Env)
+			kept, err := roster.Keep(a.keeper(), row.Name, row.Row, a.Env)
 			if err != nil {
 				return false, undo(err)
 			}

@@ -259,7 +259,7 @@ func TestQuestions(t *testing.T) {
 // TestSecretsAtATerminal asks for a value that does not show, and for what to do about secrets in plain text.
 func TestSecretsAtATerminal(t *testing.T) {
 	d := newDesk(t)
-	shown := d.answer("s3cret-typed\n", 0, "Value of GITHUB_TOKEN: ", "✓ GITHUB_TOKEN is kept in a sealed file", "secret", "set", "GITHUB_TOKEN")
+	shown := d.answer("s3cret-typed\n", 0, "Value of GITHUB_TOKEN: ", "✓ GITHUB_TOKEN is kept, sealed with a key in a file", "secret", "set", "GITHUB_TOKEN")
 	if strings.Contains(shown, "s3cret") {
 		t.Errorf("what was typed shows:\n%s", shown)
 	}

@@ -1,4 +1,5 @@
-package cli
+// Package terminal is the person at the other end, where there is one: questions are put to them and answers come back.
+package terminal
 
 import (
 	"context"
@@ -12,27 +13,30 @@ import (
 	"golang.org/x/term"
 )
 
-// A dialogue is a person at a terminal: questions go to standard error, answers come from standard input. Ctrl-C and
+// A Dialogue is a person at a terminal: questions go to standard error, answers come from standard input. Ctrl-C and
 // Ctrl-D are no answer. While it lasts, the terminal is ours.
-type dialogue struct {
+type Dialogue struct {
 	ctx      context.Context // the command's: what waits for an answer ends with it
 	terminal *term.Terminal
 	fd       int
 	before   *term.State
 }
 
-// asks says whether there is a person who can be asked: somebody who sees standard error and types on standard input.
-func (a *app) asks() bool {
-	in, ok := a.In.(*os.File)
-	return ok && term.IsTerminal(int(in.Fd())) && isTerminal(a.Err)
+// Is says whether w is a terminal that a person looks at.
+func Is(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// dialogue begins one; false where nobody is there. It is to be closed.
-func (a *app) dialogue(ctx context.Context) (*dialogue, bool) {
-	if !a.asks() {
+// Asks says whether there is a person who can be asked: somebody who sees what is written to out and types on in.
+func Asks(in io.Reader, out io.Writer) bool { return Is(in) && Is(out) }
+
+// Begin begins a dialogue; false where nobody is there. It is to be closed.
+func Begin(ctx context.Context, in io.Reader, out io.Writer) (*Dialogue, bool) {
+	if !Asks(in, out) {
 		return nil, false
 	}
-	fd := int(a.In.(*os.File).Fd())
+	fd := int(in.(*os.File).Fd())
 	before, err := term.MakeRaw(fd)
 	if err != nil {
 		return nil, false
@@ -40,29 +44,29 @@ func (a *app) dialogue(ctx context.Context) (*dialogue, bool) {
 	terminal := term.NewTerminal(struct {
 		io.Reader
 		io.Writer
-	}{a.In, a.Err}, "")
+	}{in, out}, "")
 	if width, height, err := term.GetSize(fd); err == nil && width > 0 {
 		_ = terminal.SetSize(width, height) // a wrong size only wraps lines elsewhere
 	}
-	return &dialogue{ctx, terminal, fd, before}, true
+	return &Dialogue{ctx, terminal, fd, before}, true
 }
 
-// close gives the terminal back.
-func (d *dialogue) close() { _ = term.Restore(d.fd, d.before) }
+// Close gives the terminal back.
+func (d *Dialogue) Close() { _ = term.Restore(d.fd, d.before) }
 
 // Ask puts a question. The error says that there is no answer.
-func (d *dialogue) Ask(question string) (string, error) {
+func (d *Dialogue) Ask(question string) (string, error) {
 	d.terminal.SetPrompt(question)
 	return d.await(d.terminal.ReadLine)
 }
 
 // AskHidden is Ask for an answer that is not shown.
-func (d *dialogue) AskHidden(question string) (string, error) {
+func (d *Dialogue) AskHidden(question string) (string, error) {
 	return d.await(func() (string, error) { return d.terminal.ReadPassword(question) })
 }
 
 // await waits for an answer.
-func (d *dialogue) await(read func() (string, error)) (string, error) {
+func (d *Dialogue) await(read func() (string, error)) (string, error) {
 	type answer struct {
 		line string
 		err  error
@@ -85,15 +89,10 @@ func (d *dialogue) await(read func() (string, error)) (string, error) {
 }
 
 // Say shows a text, a line or more.
-func (d *dialogue) Say(text string) { fmt.Fprintln(d.terminal, text) }
+func (d *Dialogue) Say(text string) { fmt.Fprintln(d.terminal, text) }
 
-// confirm asks for a yes at the terminal. An empty answer is otherwise; so is every other where nobody is there.
-func (a *app) confirm(ctx context.Context, question string, otherwise bool) (bool, error) {
-	d, ok := a.dialogue(ctx)
-	if !ok {
-		return false, errors.New("there is nobody to ask")
-	}
-	defer d.close()
+// Confirm asks for a yes or a no. An empty answer is otherwise.
+func (d *Dialogue) Confirm(question string, otherwise bool) (bool, error) {
 	for {
 		line, err := d.Ask(question)
 		if err != nil {
@@ -110,10 +109,4 @@ func (a *app) confirm(ctx context.Context, question string, otherwise bool) (boo
 		}
 		d.Say("yes or no is needed")
 	}
-}
-
-// agrees asks a yes-or-no question. Whatever is not a clear yes is a no, and so is the end of ctx.
-func (a *app) agrees(ctx context.Context, question string) bool {
-	yes, err := a.confirm(ctx, question+" [y/N] ", false)
-	return err == nil && yes
 }
