@@ -59,6 +59,9 @@ type Caller struct {
 	Thread, Run string
 	// Scopes are the rights held. None grants nothing.
 	Scopes []Scope
+	// Proof is the access token by which an OAuth issuer vouched for the caller; empty for all others. It is for asking that
+	// issuer for another one, and is itself sent nowhere else.
+	Proof Secret
 	// Era is the generation the caller speaks, Legacy or Modern; Protocol is the revision.
 	Era      Era
 	Protocol string

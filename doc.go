@@ -6,6 +6,7 @@
 //   - a [Card] is one callable capability; its [Spec] says what it is, Run calls it;
 //   - a [Call] is one request on its way to a card, made by a [Caller], whose half of the conversation is a [Peer];
 //   - a [Result] is what came back, as bytes; a [Fault] is why nothing did;
+//   - a [Secret] is a text that shows itself to nobody by accident;
 //   - a [Verdict] is what a guard says of a call; its zero value denies;
 //   - a [Listing] is what one server offers; a [Status] is how one server is.
 //

@@ -46,6 +46,8 @@ const (
 	Closing    Phase = "closing"
 	Closed     Phase = "closed"
 	Faulted    Phase = "faulted"
+	// NeedsSignIn is a server that answers nobody before a person has signed in.
+	NeedsSignIn Phase = "needs-sign-in"
 
 	NeedsApproval Phase = "needs-approval"
 	Disabled      Phase = "disabled"
@@ -76,6 +78,8 @@ type Status struct {
 	// Fault is the last fault, Reason why a row is not mounted; both for people.
 	Fault  string `json:"fault,omitempty"`
 	Reason string `json:"reason,omitempty"`
+	// SignIn is where a person signs in, for a server that needs it; empty where a sign-in has not been prepared.
+	SignIn string `json:"sign_in,omitempty"`
 	// Stderr is the end of what the server wrote there; Junk counts what it wrote on stdout that was no message.
 	Stderr []string `json:"stderr,omitempty"`
 	Junk   int      `json:"junk,omitempty"`

@@ -13,6 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/bridge/hop"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 	"github.com/drawbridge-mcp/drawbridge/bridge/remote"
+	"github.com/drawbridge-mcp/drawbridge/bridge/signin"
 	"github.com/drawbridge-mcp/drawbridge/bridge/survey"
 	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -35,7 +36,7 @@ func (f *Fleet) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.
 	}
 	call.Caller.Capabilities = e.admitted(call.Caller.Capabilities)
 	if call.Caller.Era != drawbridge.Modern {
-		result, err := e.carry(ctx, call)
+		result, err := e.persuade(ctx, call)
 		if err == nil && talk.NeedsInput(result.Raw) {
 			return talk.InRounds(ctx, e.line(call), call, result)
 		}
@@ -47,7 +48,11 @@ func (f *Fleet) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.
 	if e.mayAsk(call.Caller) {
 		return f.pool.parking.Begin(ctx, e.line(call), call)
 	}
-	return talk.InWords(e.carry(ctx, call))
+	result, err := e.carry(ctx, call)
+	if visitable(call, err) {
+		return f.pool.parking.Begin(ctx, e.line(call), call) // it was refused, and can be carried again
+	}
+	return talk.InWords(result, err)
 }
 
 // admitted gives what the server may hear of what its caller can be asked: a server whose row says that it is sandboxed
@@ -82,7 +87,7 @@ func (e *endpoint) declared() json.RawMessage {
 func (e *endpoint) line(call drawbridge.Call) talk.Line {
 	step := e.stepOf(call)
 	return talk.Line{
-		Server: e.row.ID, Step: step, Capabilities: e.declared(), Carry: e.carry, Limit: exchange.Longest(e.limit()), Life: e.ctx, Logger: e.log,
+		Server: e.row.ID, Step: step, Capabilities: e.declared(), Carry: e.persuade, Limit: exchange.Longest(e.limit()), Life: e.ctx, Logger: e.log,
 		Start: func(work func()) error {
 			e.mu.Lock()
 			defer e.mu.Unlock()
@@ -109,6 +114,8 @@ func (e *endpoint) carry(ctx context.Context, call drawbridge.Call) (drawbridge.
 		case err == nil:
 			return drawbridge.Result{Raw: result}, nil
 		case ctx.Err() != nil:
+		case signin.Needed(err).Bars():
+			s.lose(err)
 		case neverArrived(err) && !resent:
 			s.lose(err)
 			resent = true

@@ -49,11 +49,15 @@ func newDialer(o Options) dialer {
 // dialStdio starts the server's process.
 func (s *session) dialStdio(ctx context.Context) error {
 	row := s.e.row
+	env, err := s.e.tokenEnv(ctx, s.key.principal, environ(s.e.values(ctx, "env", row.Env)))
+	if err != nil {
+		return err
+	}
 	p, err := process.Start(ctx, process.Spec{
 		Command: row.Command,
 		Args:    row.Args,
 		Dir:     row.Cwd,
-		Env:     process.Environ(s.e.environ, environ(s.e.values(ctx, "env", row.Env)), s.e.pool.inheritsEnv(row)),
+		Env:     process.Environ(s.e.environ, env, s.e.pool.inheritsEnv(row)),
 		Grace:   s.e.pool.o.CloseGrace,
 	})
 	if err != nil {
@@ -98,6 +102,7 @@ func (s *session) dialHTTP(ctx context.Context, client *http.Client, sse bool) e
 		URL:     s.e.row.URL,
 		Headers: headers(s.e.values(ctx, "header", s.e.row.Headers)),
 		Client:  client,
+		Signer:  s.e.signer(s.key.principal),
 		Handler: s,
 		Marks:   s.e.marksFor,
 		OnGap:   s.missed,

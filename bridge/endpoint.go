@@ -61,6 +61,7 @@ type endpoint struct {
 	// What Status tells beside that.
 	phase       drawbridge.Phase
 	fault       string
+	signIn      string   // where a person signs in, while that is what the fault is
 	declined    bool     // the server asked for what its row keeps from people
 	missing     []string // values that commands did not give
 	said        string   // the fault that was logged, until the server is well: each attempt again brings the same

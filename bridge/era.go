@@ -84,8 +84,8 @@ func (c *connectTimeout) Unwrap() error { return context.DeadlineExceeded }
 
 // hopeless says that another way of asking would not help: there is nobody to ask, or they want to know who asks.
 func hopeless(err error) bool {
-	if status, ok := errors.AsType[*remote.StatusError](err); ok {
-		return status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden
+	if link.CodeOf(err) == drawbridge.AuthFailure {
+		return true
 	}
 	_, started := errors.AsType[*startError](err)
 	return started || errors.Is(err, link.ErrClosed)

@@ -9,6 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/exchange"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
+	"github.com/drawbridge-mcp/drawbridge/bridge/signin"
 )
 
 var (
@@ -32,7 +33,7 @@ func (e *endpoint) mountFault(step string, err error) *drawbridge.Fault {
 	}
 	switch {
 	case f.Code == drawbridge.AuthFailure:
-		f.Next = "check the headers of its row"
+		f.Next = signin.Needed(err).Next(e.row.ID)
 	case errors.Is(err, fs.ErrNotExist) && e.row.Command != "":
 		f.Next = "install it, or give its full path"
 	}
@@ -50,7 +51,10 @@ func (e *endpoint) unavailable(step string, last error) *drawbridge.Fault {
 		}
 	}
 	f := &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: code, Step: step, Err: err}
-	if code.Retryable() {
+	switch {
+	case code == drawbridge.AuthFailure:
+		f.Next = signin.Needed(last).Next(e.row.ID)
+	case code.Retryable():
 		f.Next = "retry"
 	}
 	return f
@@ -64,6 +68,8 @@ func (e *endpoint) callFault(step string, err error) *drawbridge.Fault {
 	var limit *exchange.LimitError
 	f := &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: link.CodeOf(err), Step: step, Err: err}
 	switch {
+	case f.Code == drawbridge.AuthFailure:
+		f.Next = signin.Needed(err).Next(e.row.ID)
 	case errors.Is(err, link.ErrLost), errors.As(err, &limit):
 		f.Ambiguous = true
 		f.Next = "it may have taken effect: look before it is repeated"

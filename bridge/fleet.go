@@ -26,6 +26,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/process"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/secrets"
 )
 
 // Reap must be called first thing in main, and in TestMain of tests that mount servers: our own executable is run again
@@ -76,8 +77,12 @@ type Options struct {
 	Roots []string
 	// InheritEnv gives stdio servers all of our environment where their row does not say.
 	InheritEnv bool
+	// Keeper has what rows refer to as ${keychain:NAME}; nil has nothing.
+	Keeper secrets.Keeper
 	// OnDemand mounts a server when it is first called, and none by itself.
 	OnDemand bool
+	// Vault keeps what signing in comes to; nil is memory that ends with the fleet.
+	Vault Vault
 	// HTTPClient carries the requests to servers over HTTP; nil means one of the fleet's own. It must have no Timeout.
 	HTTPClient *http.Client
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/signin"
 )
 
 const (
@@ -59,23 +60,33 @@ func (e *endpoint) again(s *session, why error, pause time.Duration) bool {
 	case ending:
 	case idle, e.pool.o.OnDemand:
 		return e.stillWanted(idle)
-	case e.rest(pause):
+	case e.rest(pause, why):
 		return true
 	}
 	e.depart()
 	return false
 }
 
-// rest waits out the pause with jitter, or until somebody wants the server. It says false at the end of the endpoint.
-func (e *endpoint) rest(pause time.Duration) bool {
+// rest waits out the pause with jitter, or until somebody wants the server; after a sign-in was found to be needed, until
+// somebody has signed in. It says false at the end of the endpoint.
+func (e *endpoint) rest(pause time.Duration, why error) bool {
 	timer := time.NewTimer(pause*3/4 + rand.N(pause/2))
 	defer timer.Stop()
+	var signed <-chan struct{}
+	if signin.Needed(why).Visitable() {
+		timer.Stop()
+		ctx, cancel := context.WithCancel(e.ctx)
+		defer cancel()
+		signed = e.signedIn(ctx)
+	}
 	for {
 		if e.wanted() {
 			return e.ctx.Err() == nil
 		}
 		select {
 		case <-timer.C:
+			return e.ctx.Err() == nil
+		case <-signed:
 			return e.ctx.Err() == nil
 		case <-e.kick:
 		case <-e.ctx.Done():

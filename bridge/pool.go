@@ -11,6 +11,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/callers"
+	"github.com/drawbridge-mcp/drawbridge/bridge/signin"
 	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/secrets"
@@ -26,8 +27,10 @@ type Pool struct {
 	callers callers.Register
 	// begun is closed when Run begins.
 	begun chan struct{}
-	// commands has the values that rows leave to commands.
-	commands secrets.Commands
+	// secrets finds what rows refer to.
+	secrets secrets.Resolver
+	// desk has the credentials of all servers.
+	desk *signin.Desk
 
 	mu        sync.Mutex
 	running   bool // Run runs, and is not told to end
@@ -44,7 +47,8 @@ func NewPool(o Options) (*Pool, error) {
 	}
 	return &Pool{
 		o: o, dial: newDialer(o), parking: talk.NewParking(o.ParkTime, talk.MaxParked), begun: make(chan struct{}),
-		endpoints: map[string]*endpoint{},
+		secrets: secrets.Resolver{Keeper: o.Keeper}, endpoints: map[string]*endpoint{},
+		desk: signin.New(signin.Options{Vault: o.Vault, Version: o.Version, Logger: o.Logger}),
 	}, nil
 }
 
@@ -79,6 +83,7 @@ func (p *Pool) finish() {
 	p.running, p.over = false, true
 	p.mu.Unlock()
 	p.parking.Close()
+	p.desk.Close()
 	for _, e := range p.all() {
 		e.end()
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/signin"
 )
 
 // stderrLines is how much of what a server wrote to standard error is shown.
@@ -26,7 +27,7 @@ func (f *Fleet) Status() []drawbridge.Status {
 func (e *endpoint) status() drawbridge.Status {
 	s := drawbridge.Status{
 		Server: e.row.ID, Phase: e.phase, Transport: e.row.Transport(), Era: e.era.String(),
-		StartMillis: e.startMillis, Asks: e.asks, Fault: e.fault, Stderr: e.stderr, Junk: e.junk,
+		StartMillis: e.startMillis, Asks: e.asks, Fault: e.fault, SignIn: e.signIn, Stderr: e.stderr, Junk: e.junk,
 	}
 	if s.Phase == drawbridge.Idle && len(e.sessions) > 0 {
 		s.Phase = drawbridge.Ready // its home was spared, others are there
@@ -71,8 +72,18 @@ const saveTimeout = 5 * time.Second
 // enter puts the endpoint into a phase and has that remembered. fault is what went wrong, if anything did; the last one
 // stays to be seen. Only the home's keeper calls it, so that what is remembered is in order.
 func (e *endpoint) enter(phase drawbridge.Phase, fault error) {
+	needed := signin.Needed(fault)
+	if phase == drawbridge.Faulted && needed.Visitable() {
+		phase = drawbridge.NeedsSignIn
+	}
 	e.mu.Lock()
 	e.phase = phase
+	switch {
+	case needed.Visitable():
+		e.signIn = needed.URL
+	case fault != nil, phase == drawbridge.Ready:
+		e.signIn = ""
+	}
 	news := false
 	switch {
 	case fault != nil:

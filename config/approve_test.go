@@ -2,9 +2,13 @@ package config
 
 import (
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config/dialect"
+	"github.com/drawbridge-mcp/drawbridge/config/doc"
 )
 
 func TestApproval(t *testing.T) {
@@ -138,13 +142,67 @@ func TestValues(t *testing.T) {
 		{"TWICE", "TOKEN"}, {"QUOTED", "TOKEN"}, {"BANGED", "!x"}, {"DOLLAR", "${TOKEN}"}, {"PART", "xs3cret"},
 	}, row.Env)
 	wantDiff(t, "from the environment", []string{"env NAMED from TOKEN"}, row.FromEnv)
-	wantDiff(t, "commands", []string{"env CMD"}, row.Commands)
+	wantDiff(t, "commands", []string{"env CMD"}, row.Commands())
 	wantDiff(t, "command and args", []string{"TOKEN", "TOKEN", "!x"}, append([]string{row.Command}, row.Args...))
 
 	row, _ = rowOf(t, w, `{"url": "https://h", "headers": {"Authorization": "!gh auth token", "X-Key": "TOKEN"}}`)
 	wantDiff(t, "headers", []Pair{{"Authorization", "!gh auth token"}, {"X-Key", "s3cret"}}, row.Headers)
 	wantDiff(t, "from the environment", []string{"header X-Key from TOKEN"}, row.FromEnv)
-	wantDiff(t, "commands", []string{"header Authorization"}, row.Commands)
+	wantDiff(t, "commands", []string{"header Authorization"}, row.Commands())
+}
+
+func TestDeferredValues(t *testing.T) {
+	w := newWorld(t, nil)
+	w.env = map[string]string{"SET": "s3cret", "REF": "${file:/etc/shadow}"}
+	abs := w.path("home/x y")
+	row, warnings := rowOf(t, w, `{"command": "x", "env": {
+		"HOME_FILE": "${file:~/t}", "NEAR": "a${SET}${file:t}", "FAR": "${file:`+filepath.ToSlash(abs)+`}", "UP": "${file:../t}",
+		"KEY": "${keychain:a b}", "CMD": "!op read ${SET}", "BOTH": "x ${command:pass show ~/t}", "PUT": "${REF}",
+		"TWICE": "!first", "TWICE": "second", "BACK": "first", "BACK": "${keychain:b}", "NOT": "$${file:t}", "OTHER": "${env:SET}${env:NO}"},
+		"auth": {"client_id": "${env:SET}", "clientSecret": "!op read y", "scope": "a ${SET}"}}`)
+	near := filepath.Join(w.path("home"), ".config", "drawbridge", "t")
+	wantDiff(t, "deferred", []Deferred{
+		{"env HOME_FILE", []Part{{FromFile, w.path("home/t")}}},
+		{"env NEAR", []Part{{Literal, "as3cret"}, {FromFile, near}}},
+		{"env FAR", []Part{{FromFile, abs}}},
+		{"env UP", []Part{{FromFile, w.path("home/.config/t")}}},
+		{"env KEY", []Part{{FromKeychain, "a b"}}},
+		{"env CMD", []Part{{FromCommand, "op read ${SET}"}}},
+		{"env BOTH", []Part{{Literal, "x "}, {FromCommand, "pass show ~/t"}}},
+		{"env BACK", []Part{{FromKeychain, "b"}}},
+		{"auth client_secret", []Part{{FromCommand, "op read y"}}},
+	}, row.Deferred)
+	wantDiff(t, "env", []Pair{
+		{"HOME_FILE", "${file:~/t}"}, {"NEAR", "a${SET}${file:t}"}, {"FAR", "${file:" + filepath.ToSlash(abs) + "}"}, {"UP", "${file:../t}"},
+		{"KEY", "${keychain:a b}"}, {"CMD", "!op read ${SET}"}, {"BOTH", "x ${command:pass show ~/t}"}, {"PUT", "${file:/etc/shadow}"},
+		{"TWICE", "second"}, {"BACK", "${keychain:b}"}, {"NOT", "${file:t}"}, {"OTHER", "s3cret${env:NO}"},
+	}, row.Env)
+	wantDiff(t, "auth", &Auth{ClientID: "s3cret", ClientSecret: "!op read y", Scopes: []string{"a", "s3cret"}}, row.Auth)
+	wantDiff(t, "commands", []string{"env CMD", "env BOTH", "auth client_secret"}, row.Commands())
+	wantDiff(t, "parts", row.Deferred[4].Parts, row.Parts("env KEY"))
+	wantDiff(t, "warnings", []string{userJSON + `:1: Server "n": variables that are not set were left as written: NO`}, warnings)
+}
+
+// TestWhereNoReferenceStands: what every process can see, and where a row leads, is known before anything is mounted.
+func TestWhereNoReferenceStands(t *testing.T) {
+	const where = `: values of "env" and "headers", and "client_id" and "client_secret" in "auth" may`
+	for members, want := range map[string]string{
+		`{"command": "${file:x}"}`:                                         `"command" cannot hold ${file:…}` + where,
+		`{"command": "x", "args": ["a", "${keychain:s3cret}"]}`:            `"args" cannot hold ${keychain:…}` + where,
+		`{"command": "x", "cwd": "${command:pwd}"}`:                        `"cwd" cannot hold ${command:…}` + where,
+		`{"url": "https://h/${file:s3cret}"}`:                              `"url" cannot hold ${file:…}` + where,
+		`{"url": "https://h", "auth": {"tokenUrl": "${file:x}"}}`:          `"auth.tokenUrl" cannot hold ${file:…}` + where,
+		`{"url": "https://h", "oauth": {"scopes": ["${command:s3cret}"]}}`: `"oauth.scopes" cannot hold ${command:…}` + where,
+	} {
+		row, _ := rowOf(t, newWorld(t, nil), members)
+		if row.Phase != drawbridge.Refused || row.Reason != `Server "n": `+want {
+			t.Errorf("%s\n got %s: %s\nwant refused: %s", members, row.Phase, row.Reason, want)
+		}
+	}
+	w := newWorld(t, map[string]string{userTOML: "[serve]\ntoken_file = \"${file:x}\"\n"})
+	if _, err := w.load(); err == nil || !strings.Contains(err.Error(), "cannot hold ${file:…}") {
+		t.Errorf("a setting: %v", err)
+	}
 }
 
 func TestFactsAndChanges(t *testing.T) {
@@ -172,16 +230,17 @@ func TestFactsAndChanges(t *testing.T) {
 		"https://h?k=v":                {{"url", "https://h"}, {"url secrets", ""}},
 		"https://a@b@h":                {{"url", "https://h"}, {"url secrets", ""}},
 	} {
-		got := facts(`{"url": "` + url + `", "auth": {"type": "oauth", "clientSecret": "hunter2"}}`)
+		got := facts(`{"url": "` + url + `", "auth": {"type": "oauth", "clientSecret": "hunter2", "tokenUrl": "https://as/t?x=y"}, "oauth": false}`)
 		for i := range got {
-			if got[i].Name == "auth" || got[i].Name == "url secrets" {
+			if got[i].Name == "auth clientSecret" || strings.HasSuffix(got[i].Name, " secrets") {
 				if len(got[i].Value) != len(digestPrefix)+16 {
 					t.Errorf("%s: %v", url, got[i])
 				}
 				got[i].Value = ""
 			}
 		}
-		wantDiff(t, url, append(want, Pair{"auth", ""}), got)
+		wantDiff(t, url, append(want, Pair{"auth type", "oauth"}, Pair{"auth clientSecret", ""},
+			Pair{"auth tokenUrl", "https://as/t"}, Pair{"auth tokenUrl secrets", ""}, Pair{"oauth", "false"}), got)
 	}
 	if got := (Server{}).Facts(); got != nil {
 		t.Errorf("facts of nothing: %v", got)
@@ -204,8 +263,44 @@ func FuzzLiteralValue(f *testing.F) {
 		if want == "" {
 			return // what is empty says nothing
 		}
-		if len(row.Env) != 1 || row.Env[0].Value != want || row.Args[0] != want || row.Commands != nil || row.FromEnv != nil || row.Unresolved != nil {
-			t.Errorf("%q became env %q, args %q, commands %q, from %q", want, row.Env, row.Args, row.Commands, row.FromEnv)
+		if len(row.Env) != 1 || row.Env[0].Value != want || row.Args[0] != want || row.Deferred != nil || row.FromEnv != nil || row.Unresolved != nil {
+			t.Errorf("%q became env %q, args %q, deferred %v, from %q", want, row.Env, row.Args, row.Deferred, row.FromEnv)
+		}
+	})
+}
+
+// FuzzForeignReference shows that no text of another program's becomes a reference here: it had no such thing, and who
+// wrote the text may be a stranger. Some have commands as a whole.
+func FuzzForeignReference(f *testing.F) {
+	for _, s := range []string{
+		"${file:x}", "a${keychain:x}$${command:id}", "${env:file:x}", "${workspaceFolder}{file:x}", "{file:x}${env:A}", "$$${file:x}",
+		"${env:A}{file:x}", "$(echo ${file:x})", "${input:a}{file:x}", "%ABC%{file:x}", "$A{file:x}", "${A:-${file:x}}", "!x ${file:y}",
+	} {
+		f.Add(s)
+	}
+	providers := dialect.Providers()
+	f.Fuzz(func(t *testing.T, s string) {
+		text := doc.Node{Kind: doc.Text, Text: s}
+		env := doc.Node{Kind: doc.Table, Members: []doc.Member{{Name: "V", Value: text}}}
+		value := doc.Node{Kind: doc.Table, Members: []doc.Member{
+			{Name: "command", Value: doc.Node{Kind: doc.Text, Text: "x"}}, {Name: "env", Value: env}, {Name: "environment", Value: env}, {Name: "envs", Value: env},
+			{Name: "oauth", Value: doc.Node{Kind: doc.Table, Members: []doc.Member{{Name: "clientId", Value: text}, {Name: "client_id", Value: text}}}},
+		}}
+		for _, p := range providers {
+			if p.Name == "native" {
+				continue
+			}
+			row, _ := p.Places[0].Shape.Carry(dialect.Row{Name: "s", Value: value}, "/work/p$")
+			data := append(row.AppendJSON([]byte(`{"servers": {"s": `), false), "}}"...)
+			set, err := loadBytes(data, "native", dialect.Of("a.json"))
+			if err != nil || len(set.Servers) != 1 {
+				t.Fatalf("%s of %s: %v", data, p.Name, err)
+			}
+			for _, d := range set.Servers[0].Deferred {
+				if len(d.Parts) != 1 || d.Parts[0].Kind != FromCommand || set.Servers[0].Env[0].Value != "!"+d.Parts[0].Text {
+					t.Errorf("%q of %s became %s", s, p.Name, data)
+				}
+			}
 		}
 	})
 }

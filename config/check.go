@@ -29,6 +29,9 @@ func (s *Server) check() string {
 	if s.Command != "" && s.URL != "" {
 		return complain(`both "command" and "url" are set - server should be either stdio (command) OR http/sse (url), not both`)
 	}
+	if why := s.checkAuth(); why != "" {
+		return complain("%s", why)
+	}
 	if s.Type == "stdio" {
 		if s.Command == "" {
 			return complain(`stdio server requires "command" field`)
@@ -79,11 +82,7 @@ func startsDrawbridge(command string, args []string) bool {
 func (s *Server) checkRemote() string {
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		why := `"url" must be an http or https URL with a host`
-		if len(s.Unresolved) > 0 {
-			why += fmt.Sprintf(" (not set: %s)", doc.Some(s.Unresolved))
-		}
-		return why
+		return s.unset(`"url" must be an http or https URL with a host`)
 	}
 	for _, p := range s.Headers {
 		switch {
@@ -94,6 +93,24 @@ func (s *Server) checkRemote() string {
 		}
 	}
 	return ""
+}
+
+func (s *Server) checkAuth() string {
+	if s.Auth == nil {
+		return ""
+	}
+	if why := s.Auth.check(); why != "" {
+		return s.unset(why)
+	}
+	return ""
+}
+
+// unset adds to a reason that variables may be the cause.
+func (s *Server) unset(why string) string {
+	if len(s.Unresolved) > 0 {
+		why += fmt.Sprintf(" (not set: %s)", doc.Some(s.Unresolved))
+	}
+	return why
 }
 
 // tokenChars are the characters of a header's name (RFC 9110, 5.6.2).

@@ -10,6 +10,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
+	"github.com/drawbridge-mcp/drawbridge/config/veil"
 )
 
 // ConnectOptions say where clients are, and where what they had is kept.
@@ -60,7 +61,7 @@ func PlanConnect(o ConnectOptions, id string, entry Entry, replace []string) (*P
 	if err := p.connect(old, entry, replace); err != nil {
 		return nil, broken("change "+p.Path, err)
 	}
-	p.Diff = preview(p.Path, p.before, p.after, shownWords(p.Client, entry))
+	p.Diff = veil.Diff(p.Path, p.before.held(), p.after.held(), shownWords(p.Client, entry))
 	return p, nil
 }
 
@@ -80,7 +81,7 @@ func PlanDisconnect(o ConnectOptions, id string) (*Plan, error) {
 		p.dirs = old.Made
 	}
 	p.sayUndone(old)
-	p.Diff = preview(p.Path, p.before, p.after, shownWords(p.Client, Entry{}))
+	p.Diff = veil.Diff(p.Path, p.before.held(), p.after.held(), shownWords(p.Client, Entry{}))
 	return p, nil
 }
 
@@ -291,4 +292,10 @@ func (p *Plan) done() error {
 	}
 	removeDirs(p.dirs)
 	return p.backups.drop(p.Client.ID, p.Path)
+}
+
+// shownWords are the values that are no secret: those of our entry but for its environment, and what every file has.
+func shownWords(c Client, e Entry) []string {
+	words := []string{ClientEntry, "stdio", "http", "sse", "local", "remote", "streamable_http", "streamable-http", "builtin"}
+	return append(append(words, e.Command), e.Args...)
 }

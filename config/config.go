@@ -91,7 +91,7 @@ type Server struct {
 	Fence              *bool
 	// Isolate is "session" where each caller gets a server of its own, Share is "all" where principals may share one.
 	Isolate, Share string
-	// Credentials and Confine are kept for those who know what they name.
+	// Credentials is PerCaller, or names stored credentials. Confine is kept for those who know what it names.
 	Credentials, Confine string
 	// Trust is "trusted", "untrusted" or "sandboxed"; empty means untrusted.
 	Trust string
@@ -99,12 +99,14 @@ type Server struct {
 	IdleStop time.Duration
 	// MaxTools is the most tools that are taken from the server; 0 means the setting.
 	MaxTools int
-	// Auth is the row's auth member as JSON, nil where there is none.
-	Auth json.RawMessage
+	// Auth says how to sign in at the server, nil where the row does not.
+	Auth *Auth
 	// FromEnv says of which values of Env and Headers a variable was named as a whole, such as "env TOKEN from
-	// GITHUB_TOKEN". Commands says which values are commands, such as "env TOKEN": they stand in Env and Headers as they
-	// were written, after "!". A value that begins so and is not named here is no command.
-	FromEnv, Commands []string
+	// GITHUB_TOKEN".
+	FromEnv []string
+	// Deferred has the values of Env, Headers and Auth that are put together when the server is mounted: they stand there as
+	// they were written. A value that looks like a reference and is not named here is none.
+	Deferred []Deferred
 	// ImportedFrom is the Name of the Provider that the row was taken over from; empty where it was not.
 	ImportedFrom string
 	// Extra has the members that nobody here knows, in the file's order.

@@ -20,9 +20,9 @@ func digestOf(name, value string) string {
 const digestPrefix = "sha256:"
 
 // Facts are what a person approves in the row, as it was written, in the order of Fields: the members that count in
-// Hash, each as a name and a value for people. A value of env or headers, of auth, and what a url says beside scheme,
-// host and path are a short digest in its place, so that what is kept of an approval holds no secret. The names are
-// "command", "args", "env NAME", "header NAME" and so on.
+// Hash, each as a name and a value for people. A value of env or headers, of auth where it may be a secret, and what a url
+// says beside scheme, host and path are a short digest in its place, so that what is kept of an approval holds no secret. The
+// names are "command", "args", "env NAME", "header NAME", "auth NAME" and so on.
 func (s Server) Facts() []Pair {
 	row, err := doc.ParseJSON(s.Row)
 	if err != nil {
@@ -41,9 +41,9 @@ func (s Server) Facts() []Pair {
 				facts = append(facts, Pair{name, digestOf(name, p.Value.Text)})
 			}
 		case "url":
-			facts = append(facts, urlFacts(m.Value.Text)...)
-		case "auth":
-			facts = append(facts, Pair{"auth", digestOf("auth", string(m.Value.AppendJSON(nil, true)))})
+			facts = append(facts, urlFacts("url", m.Value.Text)...)
+		case "auth", "oauth":
+			facts = append(facts, authFacts(m)...)
 		default:
 			facts = append(facts, Pair{known.name, fact(m.Value)})
 		}
@@ -59,8 +59,28 @@ func fact(v doc.Node) string {
 	return doc.Printable(string(v.AppendJSON(nil, false)))
 }
 
+// authFacts shows where one signs in, and as whom. The names are "auth token_url" and so on.
+func authFacts(m doc.Member) (facts []Pair) {
+	if m.Value.Kind != doc.Table {
+		return []Pair{{m.Name, fact(m.Value)}}
+	}
+	for _, p := range m.Value.Members {
+		name := m.Name + " " + doc.Printable(p.Name)
+		known, public := AuthMember(p.Name)
+		switch {
+		case !public:
+			facts = append(facts, Pair{name, digestOf(name, string(p.Value.AppendJSON(nil, true)))})
+		case known == "resource" || strings.Contains(p.Value.Text, "://"):
+			facts = append(facts, urlFacts(name, p.Value.Text)...)
+		default:
+			facts = append(facts, Pair{name, fact(p.Value)})
+		}
+	}
+	return facts
+}
+
 // urlFacts shows where a url leads, and keeps of the rest of it a digest.
-func urlFacts(s string) []Pair {
+func urlFacts(name, s string) []Pair {
 	end := len(s)
 	if i := strings.IndexAny(s, "?#"); i >= 0 {
 		end = i
@@ -74,9 +94,9 @@ func urlFacts(s string) []Pair {
 			shown += "/" + path
 		}
 	}
-	facts := []Pair{{"url", doc.Printable(shown)}}
+	facts := []Pair{{name, doc.Printable(shown)}}
 	if rest != "" {
-		facts = append(facts, Pair{"url secrets", digestOf("url", rest)})
+		facts = append(facts, Pair{name + " secrets", digestOf(name, rest)})
 	}
 	return facts
 }

@@ -2,7 +2,8 @@ package config
 
 // A Field is one thing that a configuration may say. The reference of the configuration is made from these.
 type Field struct {
-	// Section is "server" for a member of a row, else the table of drawbridge.toml: "mcp", "store", "serve".
+	// Section is "server" for a member of a row, "auth" for one of its auth, else the table of drawbridge.toml: "mcp",
+	// "store", "serve".
 	Section string
 	Name    string
 	// Type and Default are for people. Default is empty where absent means none.
@@ -11,11 +12,14 @@ type Field struct {
 	Doc string
 }
 
-// Fields lists every member of a row, then every setting, from the tables that files are read by.
+// Fields lists every member of a row and of its auth, then every setting, from the tables that files are read by.
 func Fields() []Field {
 	var fields []Field
 	for _, m := range rowMembers {
 		fields = append(fields, Field{"server", m.name, m.typ, m.def, m.doc})
+	}
+	for _, m := range authMembers {
+		fields = append(fields, Field{"auth", m.name, m.typ, "", m.doc})
 	}
 	for _, s := range settings {
 		fields = append(fields, Field{s.section, s.name, s.typ, s.def, s.doc})

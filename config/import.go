@@ -8,6 +8,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config/dialect"
+	"github.com/drawbridge-mcp/drawbridge/config/doc"
 )
 
 // TakeOver adds the definitions of found that are New to a native file, all of them as one change, and gives their
@@ -33,7 +34,7 @@ func TakeOver(path string, found []Found) ([]drawbridge.ServerID, error) {
 	}
 	err := Update(path, func(data []byte) ([]byte, error) {
 		for _, id := range ids {
-			f := rowFile{formatOf(path), data}
+			f := rowFile{doc.FormatOf(path), data}
 			_, there, err := f.find(id)
 			switch {
 			case err != nil:

@@ -45,14 +45,37 @@ in TOML under ` + "`[[mcp.servers]]`" + `. ` + "`\"disabledServers\": [\"name\"]
 A server that a project brings does not start before a person approves it, and asks again when its definition changes.
 `
 
+const referenceAuth = `
+### Signing in
+
+Drawbridge finds out by itself how to sign in at a server. What ` + "`auth`" + ` says counts before what is found out, and before what ` + "`oauth`" + `, an
+older name for the same, says. Both names of a member are read: ` + "`token_url` and `tokenUrl`" + `.
+`
+
 const referenceValues = `
 ## Values
 
 In texts, ` + "`${NAME}`" + ` is the variable NAME and ` + "`${NAME:-text}`" + ` is text where it is not set; a variable that is not set stays as it is written, and is
-reported. ` + "`$${`" + ` is ` + "`${`" + ` itself.
+reported. ` + "`${env:NAME}` is `${NAME}`, and `$${` is `${`" + ` itself.
 
-A value of ` + "`env` or `headers`" + ` may also be a command after ` + "`!`" + `, whose output is the value, or as a whole the name of a variable that is set.
-` + "`${:-text}`" + ` keeps a text from being taken for either. What a variable holds is never taken for a command or a name.
+A value of ` + "`env` or `headers`" + ` may also be as a whole the name of a variable that is set, or a command after ` + "`!`" + `, whose output is the value.
+` + "`${:-text}`" + ` keeps a text from being taken for either. What a variable holds is never taken for a command, a name or a reference.
+
+### References
+
+A secret need not stand in the file. A value of ` + "`env` or `headers`, and `client_id` and `client_secret` in `auth`" + `, may refer to it, as a whole or in
+the midst of a text:
+
+| written | is |
+|---|---|
+| ` + "`${file:PATH}`" + ` | what a file holds, without the line end; ` + "`~/`" + ` is your home, and a relative path starts at the file that has the row |
+| ` + "`${keychain:NAME}`" + ` | what you keep under that name in the keychain |
+| ` + "`${command:CMD}`, or `!CMD`" + ` as a whole | what a command of the shell prints, without the blanks around it |
+
+A reference ends at the first ` + "`}`" + `: a command with one in it is written after ` + "`!`" + `. References are looked up when the server is started or dialled,
+not before, and what is found is put in as it is. Where nothing is found the value is left out, and ` + "`drawbridge mcp list`" + ` says so;
+` + "`drawbridge doctor`" + ` looks at all of them before any server starts, and runs no command. Elsewhere, in ` + "`args`, `command`, `cwd` or `url`" + `, a
+reference refuses the row: every process of the machine can read a program's arguments.
 `
 
 const referenceOthers = `
@@ -71,6 +94,8 @@ func reference() string {
 	b.WriteString(referenceTop)
 	b.WriteString("\n## A server\n")
 	table(&b, "server", "member")
+	b.WriteString(referenceAuth)
+	table(&b, "auth", "member")
 	b.WriteString(referenceValues)
 	b.WriteString("\n## Settings\n\nThey are read from your own `drawbridge.toml` only. A time is `\"30s\"`, or a number of milliseconds.\n")
 	for _, section := range []string{"mcp", "store", "serve"} {

@@ -61,6 +61,7 @@ func (r *rowReader) read(in dialect.Row) {
 		}
 		r.member(m, in.NameKey)
 	}
+	r.signIn(in.Value)
 	s.Hash = hashOf(in)
 	if in.Value.Kind == doc.Table {
 		s.Row = written(in).AppendJSON(nil, false)
@@ -197,17 +198,7 @@ func (r *rowReader) text(name string, v doc.Node) string {
 	if !ok {
 		r.refuse("%q must be a string", name)
 	}
-	return r.expand(s)
-}
-
-func (r *rowReader) expand(s string) string {
-	return expand(s, r.lookup, func(inner string) {
-		name := doc.Placeholder(inner)
-		if !r.missing[name] {
-			r.missing[name] = true
-			r.server.Unresolved = append(r.server.Unresolved, name)
-		}
-	})
+	return r.expand(name, s)
 }
 
 // word reads a text without variables: a word that means something here. Allowed lists what it may be; none means
@@ -251,7 +242,7 @@ func (r *rowReader) args(v doc.Node) {
 			r.warn(item.Line, `"args" item %d is no string and was left out`, i+1)
 			continue
 		}
-		r.server.Args = append(r.server.Args, r.expand(s))
+		r.server.Args = append(r.server.Args, r.expand("args", s))
 	}
 }
 
@@ -260,41 +251,42 @@ func (r *rowReader) pairs(name string, v doc.Node) []Pair {
 	if v.Kind != doc.Table {
 		r.refuse("%q must be an object of strings", name)
 	}
+	last := map[string]int{}
+	for i, m := range v.Members {
+		if m.Value.Kind == doc.Text || m.Value.Kind == doc.Number || m.Value.Kind == doc.Boolean {
+			last[m.Name] = i
+		}
+	}
 	var pairs []Pair
 	at := map[string]int{}
-	for _, m := range v.Members {
+	for i, m := range v.Members {
 		switch m.Value.Kind {
 		case doc.Text, doc.Number, doc.Boolean:
 		default:
 			r.warn(m.Line, "%q in %q is no string and was left out", m.Name, name)
 			continue
 		}
-		pair := Pair{m.Name, r.value(name, m.Name, m.Value.Text)}
-		if i, ok := at[m.Name]; ok {
-			pairs[i] = pair
-			continue
+		if _, ok := at[m.Name]; !ok {
+			at[m.Name] = len(pairs)
+			pairs = append(pairs, Pair{Name: m.Name})
 		}
-		at[m.Name] = len(pairs)
-		pairs = append(pairs, pair)
+		if last[m.Name] == i {
+			pairs[at[m.Name]].Value = r.value(name, m.Name, m.Value.Text)
+		}
 	}
 	return pairs
 }
 
 // value puts in what a value of env or headers names: variables, or as a whole one variable. What is written decides, not
-// what was put in: the content of a variable is never taken for a command or a name. A command stays as it is written,
-// since a shell puts its variables in.
+// what was put in: the content of a variable is never taken for a command or a name.
 func (r *rowReader) value(member, name, written string) string {
-	what := strings.TrimSuffix(member, "s") + " " + doc.Printable(name)
-	if strings.HasPrefix(written, "!") {
-		r.server.Commands = append(r.server.Commands, what)
-		return written
-	}
-	value := r.expand(written)
+	kind := strings.TrimSuffix(member, "s") + " "
+	value := r.secret(kind+name, written)
 	if value != written || !variable.MatchString(value) {
 		return value
 	}
 	if found, ok := r.lookup(value); ok && found != "" {
-		r.server.FromEnv = append(r.server.FromEnv, what+" from "+value)
+		r.server.FromEnv = append(r.server.FromEnv, kind+doc.Printable(name)+" from "+value)
 		return found
 	}
 	return value
@@ -302,14 +294,6 @@ func (r *rowReader) value(member, name, written string) string {
 
 // variable is what the name of a variable may be.
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-// auth keeps how to sign in, for those who know what it says.
-func (r *rowReader) auth(v doc.Node) {
-	if v.Kind != doc.Table {
-		r.refuse(`"auth" must be an object`)
-	}
-	r.server.Auth = v.AppendJSON(nil, false)
-}
 
 // enabled is lenient, as the programs are whose files people bring: what cannot be read leaves the server on.
 func (r *rowReader) enabled(v doc.Node) {

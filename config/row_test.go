@@ -82,7 +82,7 @@ const allMembers = `{
 	"enabled": true, "timeout": 1500,
 	"expected_tools": ["read"], "lock_tool_list": true, "env_isolation": false, "elicitation_enabled": true,
 	"isolate": "session", "share": "all", "credentials": "work", "confine": "net", "idle_stop": "5m",
-	"trust": "sandboxed", "auth": {"type": "oauth", "id": 12345678901234567890}, "fence": true, "max_tools": 7,
+	"trust": "sandboxed", "auth": {"type": "oauth", "clientId": "x"}, "oauth": {"scope": "a b"}, "fence": true, "max_tools": 7,
 	"imported_from": "cursor"
 }`
 
@@ -96,12 +96,12 @@ func TestEveryMember(t *testing.T) {
 		Enabled: true, Timeout: 1500 * time.Millisecond,
 		ExpectedTools: &[]string{"read"}, LockToolList: &yes, EnvIsolation: &no, ElicitationEnabled: &yes,
 		Isolate: "session", Share: "all", Credentials: "work", Confine: "net", IdleStop: 5 * time.Minute,
-		Trust: "sandboxed", Auth: json.RawMessage(`{"type":"oauth","id":12345678901234567890}`), Fence: &yes, MaxTools: 7,
+		Trust: "sandboxed", Auth: &Auth{Type: "oauth", ClientID: "x", Scopes: []string{"a", "b"}}, Fence: &yes, MaxTools: 7,
 		ImportedFrom: "cursor", Provider: "native", Origin: Origin{User, w.path(userJSON), 1},
 		Row: json.RawMessage(`{"type":"local","command":"npx","args":["-y","pkg"],"env":{"Z":"1","A":"2","N":3.50,"B":true},` +
 			`"cwd":"/srv","enabled":true,"timeout":1500,"expected_tools":["read"],"lock_tool_list":true,"env_isolation":false,` +
 			`"elicitation_enabled":true,"isolate":"session","share":"all","credentials":"work","confine":"net","idle_stop":"5m",` +
-			`"trust":"sandboxed","auth":{"type":"oauth","id":12345678901234567890},"fence":true,"max_tools":7,"imported_from":"cursor"}`),
+			`"trust":"sandboxed","auth":{"type":"oauth","clientId":"x"},"oauth":{"scope":"a b"},"fence":true,"max_tools":7,"imported_from":"cursor"}`),
 		Hash: got.Hash, Phase: drawbridge.Idle,
 	}
 	if runtime.GOOS != "windows" {
@@ -128,7 +128,8 @@ credentials = "work"
 confine = "net"
 idle_stop = "5m"
 trust = "sandboxed"
-auth = { type = "oauth", id = 1 }
+auth = { type = "oauth", clientId = "x" }
+oauth = { scope = "a b" }
 fence = true
 max_tools = 7
 imported_from = "cursor"
@@ -140,8 +141,8 @@ B = true
 `})
 	fromTOML := w.mustLoad(t).Servers[0]
 	want.Origin, want.Hash = Origin{User, w.path(userTOML), 2}, fromTOML.Hash
-	want.Env[2].Value, want.Auth = "3.5", json.RawMessage(`{"type":"oauth","id":1}`)
-	want.Row = []byte(strings.NewReplacer("3.50", "3.5", "12345678901234567890", "1").Replace(string(want.Row)))
+	want.Env[2].Value = "3.5"
+	want.Row = []byte(strings.Replace(string(want.Row), "3.50", "3.5", 1))
 	if runtime.GOOS != "windows" {
 		wantDiff(t, "row in TOML", want, fromTOML)
 	}
@@ -219,7 +220,7 @@ func TestRefusedRows(t *testing.T) {
 		`{"command": "x", "credentials": []}`:                 `Server "n": "credentials" must be a string`,
 		`{"command": "x", "max_tools": 0}`:                    `Server "n": "max_tools" must be a whole number above 0`,
 		`{"command": "x", "max_tools": "5"}`:                  `Server "n": "max_tools" must be a whole number above 0`,
-		`{"command": "x", "auth": "oauth"}`:                   `Server "n": "auth" must be an object`,
+		`{"command": "x", "auth": 1}`:                         `Server "n": "auth" must be an object, or false`,
 		`{"command": "npx", "args": ["drawbridge", "serve"]}`: `Server "n": starts Drawbridge itself, which would mount itself without end`,
 		`"npx"`: `Server "n": a server must be an object`,
 		`null`:  `Server "n": a server must be an object`,
@@ -405,8 +406,8 @@ func TestVariables(t *testing.T) {
 	w.env = map[string]string{"SET": "value", "EMPTY": "", "HOST": "example.com"}
 	row, warnings := rowOf(t, w, `{
 		"command": "${SET}", "args": ["${EMPTY:-d}", "a${NONE:-b}c", "${NONE}", "$SET"],
-		"env": {"${SET}": "${SET}", "T": "${TOKEN}", "U": "${NONE}"}, "cwd": "/${SET}", "credentials": "${SET}"}`)
-	if row.Command != "value" || filepath.ToSlash(row.Cwd) != "/value" && runtime.GOOS != "windows" || row.Credentials != "${SET}" {
+		"env": {"${SET}": "${SET}", "T": "${TOKEN}", "U": "${NONE}"}, "cwd": "/${SET}", "credentials": "set"}`)
+	if row.Command != "value" || filepath.ToSlash(row.Cwd) != "/value" && runtime.GOOS != "windows" || row.Credentials != "set" {
 		t.Errorf("command %q, cwd %q, credentials %q", row.Command, row.Cwd, row.Credentials)
 	}
 	wantDiff(t, "args", []string{"", "abc", "${NONE}", "$SET"}, row.Args)

@@ -247,7 +247,10 @@ func (r *settingsReader) words(v doc.Node) (string, error) {
 		return "", must("a string that is not empty")
 	}
 	var missing []string
-	s = expand(s, r.lookup, func(inner string) { missing = append(missing, doc.Placeholder(inner)) })
+	s, later := literal(putIn(s, r.lookup, func(inner string) { missing = append(missing, doc.Placeholder(inner)) }))
+	if later != nil {
+		return "", fmt.Errorf("cannot hold ${%s:…}", later.Kind)
+	}
 	if len(missing) > 0 {
 		return "", fmt.Errorf("needs %s, which is not set", strings.Join(missing, ", "))
 	}

@@ -128,7 +128,7 @@ func TestFields(t *testing.T) {
 func TestDidYouMean(t *testing.T) {
 	for name, want := range map[string]string{
 		"comand": "command", "Command": "command", "arg": "args", "tiemout": "timeout", "expectedTools": "expected_tools",
-		"oauth": "auth", "uri": "url", "header": "headers", "evn": "env",
+		"auht": "auth", "uri": "url", "header": "headers", "evn": "env",
 		"foo": "", "x": "", "dir": "", "autoApprove": "", strings.Repeat("command", 100): "",
 	} {
 		got := doc.DidYouMean(name, memberNames())

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -39,7 +38,7 @@ const (
 // parse, or would not after the change; it is no regular file, or larger than MaxFile; it cannot be locked, read or
 // written.
 func Update(path string, change func([]byte) ([]byte, error)) error {
-	format := formatOf(path)
+	format := doc.FormatOf(path)
 	return rewrite(path, func(before version) (version, error) {
 		if len(before.data) > MaxFile {
 			return version{}, broken("read "+path, tooLarge(MaxFile))
@@ -61,17 +60,6 @@ func Update(path string, change func([]byte) ([]byte, error)) error {
 	})
 }
 
-// formatOf is what a file's name says of its format.
-func formatOf(path string) doc.Format {
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".toml":
-		return doc.TOML
-	case ".yaml", ".yml":
-		return doc.YAML
-	}
-	return doc.JSON
-}
-
 // A version is what a file holds at one moment; where there is no file, nothing.
 type version struct {
 	data   []byte
@@ -80,6 +68,14 @@ type version struct {
 
 func (v version) equal(other version) bool {
 	return v.exists == other.exists && bytes.Equal(v.data, other.data)
+}
+
+// held is what the file holds; nil where there is none, and only there.
+func (v version) held() []byte {
+	if v.exists && v.data == nil {
+		return []byte{}
+	}
+	return v.data
 }
 
 // rewrite does what Update promises, for any content, and takes the file away where it shall not exist.

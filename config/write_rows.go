@@ -38,7 +38,7 @@ func AddRow(path string, id drawbridge.ServerID, row json.RawMessage) error {
 		return err
 	}
 	return Update(path, func(data []byte) ([]byte, error) {
-		f := rowFile{formatOf(path), data}
+		f := rowFile{doc.FormatOf(path), data}
 		switch _, found, err := f.find(id); {
 		case err != nil:
 			return nil, broken("change "+path, err)
@@ -55,7 +55,7 @@ func PutRow(path string, id drawbridge.ServerID, row json.RawMessage) error {
 		return err
 	}
 	return Update(path, func(data []byte) ([]byte, error) {
-		return rowFile{formatOf(path), data}.put(path, id, row)
+		return rowFile{doc.FormatOf(path), data}.put(path, id, row)
 	})
 }
 
@@ -91,7 +91,7 @@ func SetEnabled(path string, id drawbridge.ServerID, on bool) error {
 func SetDisabled(path string, id drawbridge.ServerID, off bool) error {
 	at := []string{"disabledServers"}
 	return Update(path, func(data []byte) ([]byte, error) {
-		if formatOf(path) != doc.JSON {
+		if doc.FormatOf(path) != doc.JSON {
 			return nil, broken("change "+path, fmt.Errorf("%s is read from JSON files only", at[0]))
 		}
 		raw, found, err := doc.Get(doc.JSON, data, at)
@@ -152,7 +152,7 @@ func ReplaceTexts(path string, id drawbridge.ServerID, all []Replacement) error 
 // changeRow edits the row of a server that is there.
 func changeRow(path string, id drawbridge.ServerID, edit func(f rowFile, at []string) ([]byte, error)) error {
 	return Update(path, func(data []byte) ([]byte, error) {
-		f := rowFile{formatOf(path), data}
+		f := rowFile{doc.FormatOf(path), data}
 		at, found, err := f.find(id)
 		switch {
 		case err != nil:
@@ -199,6 +199,13 @@ func rowProblems(id drawbridge.ServerID, written json.RawMessage) (problems []st
 	}
 	if strings.Contains(r.server.URL, "${") {
 		r.server.URL = "https://unresolved.invalid"
+	}
+	if a := r.server.Auth; a != nil {
+		for _, m := range authMembers {
+			if m.to != nil && strings.Contains(*m.to(a), "${") {
+				*m.to(a) = ""
+			}
+		}
 	}
 	if why := r.server.check(); why != "" {
 		problems = append(problems, why)

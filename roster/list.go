@@ -43,7 +43,7 @@ type Entry struct {
 	Replaces string `json:"replaces,omitempty"`
 	// Row is the row as it is written, variables not put in, with "[redacted]" where a secret may be.
 	Row json.RawMessage `json:"row,omitempty"`
-	// Commands names values that are the output of a command, Environment those that are variables by name, Unresolved the
+	// Commands names values that a command has a part in, Environment those that are variables by name, Unresolved the
 	// variables that are not set.
 	Commands    []string `json:"commands,omitempty"`
 	Environment []string `json:"from_environment,omitempty"`
@@ -58,7 +58,7 @@ func (roll Roll) entry(row config.Server, shadowed bool) Entry {
 	e := Entry{
 		Name: row.ID, Phase: row.Phase, Reason: row.Reason, Shadowed: shadowed, Transport: row.Transport(),
 		Kind: row.Origin.Kind, Source: row.Origin.String(), From: row.Provider, ImportedFrom: printable(row.ImportedFrom),
-		Row: redacted(row), Commands: row.Commands, Environment: row.FromEnv, Unresolved: printables(row.Unresolved), Server: row,
+		Row: redacted(row), Commands: row.Commands(), Environment: row.FromEnv, Unresolved: printables(row.Unresolved), Server: row,
 	}
 	if row.Phase == drawbridge.NeedsApproval && !shadowed {
 		e.Replaces = roll.replacedBy(row)

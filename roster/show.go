@@ -70,7 +70,7 @@ func plain(raw json.RawMessage) string {
 // value says what a value of env or headers is.
 func (e Entry) value(what, text string) string {
 	switch {
-	case slices.Contains(e.Commands, what):
+	case strings.HasPrefix(text, "!") && slices.Contains(e.Commands, what):
 		return "what this command prints: " + strings.TrimPrefix(text, "!")
 	case slices.Contains(e.Environment, what+" from "+text):
 		return "your variable " + text
@@ -79,8 +79,8 @@ func (e Entry) value(what, text string) string {
 }
 
 // redacted is a row as it is written, without what may be a secret: of a value of env and headers, of what a url says
-// beside host and path, of auth, of members that nobody knows and of what is of another kind than it should be, only
-// variables and what is harmless are left.
+// beside host and path, of what in auth may be one, of members that nobody knows and of what is of another kind than it
+// should be, only variables, references and what is harmless are left.
 func redacted(row config.Server) json.RawMessage {
 	shown := wire.EachValue(row.Row, func(m wire.Member) json.RawMessage {
 		name, _ := wire.Text(m.Name)
@@ -89,6 +89,8 @@ func redacted(row config.Server) json.RawMessage {
 		switch {
 		case (name == "env" || name == "headers") && isObject:
 			return redactedPairs(row, strings.TrimSuffix(name, "s"), m.Value)
+		case (name == "auth" || name == "oauth") && isObject:
+			return redactedAuth(row, m.Value)
 		case name == "args" && isList:
 			return redactedArgs(m.Value)
 		case name == "url" && isText:
@@ -103,7 +105,7 @@ func redacted(row config.Server) json.RawMessage {
 
 // secretive says of which members no text is shown as it is.
 func secretive(row config.Server, name string) bool {
-	return slices.Contains([]string{"env", "headers", "args", "url", "auth"}, name) ||
+	return slices.Contains([]string{"env", "headers", "args", "url", "auth", "oauth"}, name) ||
 		slices.ContainsFunc(row.Extra, func(u config.Unknown) bool { return u.Name == name })
 }
 
@@ -136,6 +138,25 @@ func list(items [][]byte) json.RawMessage {
 	return slices.Concat([]byte{'['}, bytes.Join(items, []byte{','}), []byte{']'})
 }
 
+// redactedAuth shows where one signs in and as whom.
+func redactedAuth(row config.Server, auth json.RawMessage) json.RawMessage {
+	return wire.EachValue(auth, func(m wire.Member) json.RawMessage {
+		written, _ := wire.Text(m.Name)
+		text, isText := wire.Text(m.Value)
+		name, public := config.AuthMember(written)
+		switch {
+		case isText && strings.HasPrefix(text, "!") && row.Parts("auth "+name) != nil:
+			return m.Value
+		case public && strings.Contains(text, "://"):
+			return wire.Quote(redactURL(text))
+		case public && isText && !strings.Contains(text, "${"), name == "callback_port" && !isText && m.Value[0] <= '9',
+			name == "scopes" && m.Value[0] == '[':
+			return m.Value
+		}
+		return redactAll(m.Value)
+	})
+}
+
 func redactedPairs(row config.Server, kind string, pairs json.RawMessage) json.RawMessage {
 	return wire.EachValue(pairs, func(m wire.Member) json.RawMessage {
 		name, _ := wire.Text(m.Name)
@@ -146,7 +167,7 @@ func redactedPairs(row config.Server, kind string, pairs json.RawMessage) json.R
 			return m.Value
 		case !ok:
 			return redactAll(m.Value)
-		case slices.Contains(row.Commands, what) || slices.Contains(row.FromEnv, what+" from "+text) || kind == "env" && steers(name):
+		case strings.HasPrefix(text, "!") && row.Parts(kind+" "+name) != nil || slices.Contains(row.FromEnv, what+" from "+text) || kind == "env" && steers(name):
 			return wire.Quote(text)
 		}
 		return wire.Quote(redact(text))
@@ -166,10 +187,11 @@ var harmless = regexp.MustCompile(`(?i)^(true|false|yes|no|on|off|0|1|debug|info
 // scheme is what may come before the secret in a header.
 var scheme = regexp.MustCompile(`(?i)^(Bearer|Basic|Token) +`)
 
-// reference is a variable in a value, with its default.
-var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*|input:[A-Za-z0-9_.-]+)(:-[^}]*)?\}`)
+// reference is a variable in a value, with its default, or what a value refers to, as a whole: whoever approves a row must
+// see what is read and run.
+var reference = regexp.MustCompile(`\$\{((?:file|keychain|command):[^-}][^}]*|(?:env:)?[A-Za-z_][A-Za-z0-9_]*|input:[A-Za-z0-9_.-]+)(:-[^}]*)?\}`)
 
-// redact leaves of a text what is a variable.
+// redact leaves of a text what is a variable or a reference.
 func redact(s string) string {
 	if harmless.MatchString(s) {
 		return s

@@ -1,8 +1,8 @@
 // Package secrets finds the values that a configuration only refers to.
 //
-// A value may be what a command prints: the way to keep it in a password manager. Each command runs once for as long as the
-// process lives, however many servers want its value; one that did not work is run again when it is next wanted. No value,
-// and nothing that a command printed, is in an error.
+// A value may be what a file holds, what a person keeps in a keychain, or what a command prints: the ways to keep it out of
+// the configuration. Each command runs once for as long as the process lives, however many servers want its value; one that
+// did not work is run again when it is next wanted. No value, and nothing that a command printed, is in an error.
 package secrets
 
 import (
@@ -18,7 +18,7 @@ import (
 // CommandTime is how long a command may take.
 const CommandTime = 10 * time.Second
 
-// maxValue is the most bytes that a command may print.
+// maxValue is the most bytes that a command may print, or a file hold.
 const maxValue = 1 << 20
 
 // Commands runs commands and keeps what they printed. The zero value is ready; its methods may be called from several

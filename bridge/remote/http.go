@@ -43,6 +43,9 @@ type Options struct {
 	// Client sends the requests; nil is one of the connection's own, on a NewTransport. Its CheckRedirect is not used.
 	Client *http.Client
 
+	// Signer puts the right to speak to the server on each request. It may be nil.
+	Signer Signer
+
 	// Handler receives what belongs to no request. With nil, notifications are dropped and requests refused.
 	Handler link.Handler
 
@@ -343,6 +346,7 @@ type target struct {
 	url    *url.URL
 	host   string
 	header http.Header // what goes with every request
+	signer Signer
 	max    int
 }
 
@@ -350,7 +354,7 @@ func newTarget(o Options) (target, *http.Transport, error) {
 	if o.MaxBody <= 0 {
 		o.MaxBody = DefaultMaxBody
 	}
-	t := target{max: o.MaxBody}
+	t := target{max: o.MaxBody, signer: o.Signer}
 	client, own := clientOf(o)
 	t.client = client
 	var err error

@@ -88,8 +88,40 @@ func (t *target) get(ctx context.Context, header http.Header, last string) (*htt
 	return t.do(ctx, http.MethodGet, header, nil)
 }
 
-// do carries out one exchange up to the header of the response. The error is one of exchangeError's.
+// do carries out one exchange up to the header of the response, signed where there is a signer. The error is one of
+// exchangeError's, or the signer's.
 func (t *target) do(ctx context.Context, method string, header http.Header, body []byte) (*http.Response, error) {
+	if t.signer == nil {
+		return t.once(ctx, method, header, body)
+	}
+	token, err := t.signer.Token(ctx)
+	if err != nil {
+		return nil, unsent{err}
+	}
+	for first := true; ; first = false {
+		if token != "" {
+			header = header.Clone() // the first request may still be on its way
+			header.Set("Authorization", "Bearer "+token)
+		}
+		resp, err := t.once(ctx, method, header, body)
+		if err != nil || !first || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+			return resp, err
+		}
+		if token, err = t.signAgain(ctx, token, resp); err != nil || token == "" {
+			return resp, err
+		}
+	}
+}
+
+// signAgain asks the signer for another token. With none, and no error, the response stands as it is.
+func (t *target) signAgain(ctx context.Context, used string, resp *http.Response) (string, error) {
+	body := errorBody(resp)
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return t.signer.Refused(ctx, used, resp.StatusCode, resp.Header, body)
+}
+
+// once carries out one exchange.
+func (t *target) once(ctx context.Context, method string, header http.Header, body []byte) (*http.Response, error) {
 	req := (&http.Request{Method: method, URL: t.url, Host: t.host, Header: header}).WithContext(ctx)
 	if body != nil {
 		// A bytes.Reader is known to net/http, which then sends header and body in one packet.

@@ -32,7 +32,8 @@ func mcpJSON() Provider {
 func claudeWords(title string) *tongue {
 	return &tongue{title: title, text: ours, fields: common(
 		field{"timeout", claudeTimeout}, field{"request_timeout_ms", claudeTimeout},
-		field{"headersHelper", left(noHelper)}, field{"oauth", left(noSignIn)}, field{"envFile", left(noEnvFile)},
+		field{"headersHelper", left(noHelper)}, field{"oauth", signIn(camelCase(
+			field{"callbackPort", callbackPort}, field{"authServerMetadataUrl", metadata})...)}, field{"envFile", left(noEnvFile)},
 		field{"alwaysLoad", ignored}, field{"scope", ignored},
 	)}
 }

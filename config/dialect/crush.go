@@ -9,8 +9,8 @@ func crush() Provider {
 		title: "Crush", text: shell, fields: common(
 			field{"timeout", seconds},
 			field{"enabled_tools", someTools}, field{"disabled_tools", left(noDenyList)},
-			field{"oauth", left(noSignIn)}, field{"oauth_client_id", left(noSignIn)},
-			field{"oauth_client_secret", left(noSignIn)}, field{"oauth_callback_port", ignored},
+			field{"oauth", signIn()}, field{"oauth_client_id", auth("client_id")},
+			field{"oauth_client_secret", auth("client_secret")}, field{"oauth_callback_port", crushPort},
 		),
 	}}
 	return Provider{Name: "crush", Title: "Crush", Priority: 30, Places: []Place{
@@ -19,4 +19,11 @@ func crush() Provider {
 		{Root: Config, Path: "crush/crush.json", Variable: "CRUSH_GLOBAL_CONFIG", Base: "crush.json", Shape: json},
 		{Root: Home, Path: "AppData/Local/crush/crush.json", OS: "windows", Shape: json},
 	}}
+}
+
+// crushPort carries a port; 0 is a free one.
+func crushPort(c *carrier, m doc.Member) {
+	if m.Value.Text != "0" {
+		auth("callback_port")(c, m)
+	}
 }

@@ -54,6 +54,17 @@ func TestTexts(t *testing.T) {
 		{literal, "$${A}", "$$${A}", false},
 		{ours, "${A} ${B:-c} $D", "${A} ${B:-c} $D", false},
 		{ours, "$${A}", "${:-$}${A}", false},
+		{ours, "a${file:x}$${keychain:y}", "a$${file:x}${:-$}$${keychain:y}", true},
+		{ours, "${env:A}${command:id}", "$${env:A}$${command:id}", true},
+		{ours, "${file:-d}${file:}${command}", "${file:-d}${file:}${command}", false},
+		{editor, "${env:file:x}${env:A:-b:c}", "$${env:file:x}${A:-b:c}", true},
+		{editor, "${file:x}${command:x}", "$${file:x}$${command:x}", true},
+		{dollar, "${file:x}${env:A}", "$${file:x}$${env:A}", true},
+		{curly, "${file:x}", "$${file:x}", true},
+		{curly, "$$${env:A}{env:A}", "${:-$$$}${A}${A}", false},
+		{editor, "$$${env:A}", "${:-$$}${A}", false},
+		{ours, "$$${A}", "${:-$$}${A}", false},
+		{shell, "${keychain:x}", "$${keychain:x}", true},
 		{editor, "${env:A}-${userHome}${/}${pathSeparator}x", "${A}-${HOME}//x", false},
 		{editor, "${A} $B", "${A} $B", false},
 		{editor, "$${env:A}", "${:-$}${A}", false},
@@ -76,6 +87,21 @@ func TestTexts(t *testing.T) {
 		c := &carrier{tongue: &tongue{title: "T"}, current: "env", dir: "/work/p", inputs: map[string]string{"1st": "one"}}
 		if got := tt.tongue(c, tt.in); got != tt.want || (len(c.notes) > 0) != tt.noted {
 			t.Errorf("%q became %q, notes %v; want %q, noted: %v", tt.in, got, c.notes, tt.want, tt.noted)
+		}
+	}
+}
+
+// TestADirectoryIsNoReference: what a text is put together of means nothing that none of its pieces means.
+func TestADirectoryIsNoReference(t *testing.T) {
+	for in, want := range map[string]string{
+		"${workspaceFolder}{file:x}":  "/work/p$${file:x}",
+		"${workspaceFolder}${env:A}":  "/work/p${:-$}${A}",
+		"${workspaceFolder}$${env:A}": "/work/p${:-$$}${A}",
+		"${workspaceFolder}${cwd}":    "/work/p$$${cwd}",
+	} {
+		c := &carrier{tongue: &tongue{title: "T"}, current: "env", dir: "/work/p$"}
+		if got := editor(c, in); got != want {
+			t.Errorf("%q became %q, want %q", in, got, want)
 		}
 	}
 }
@@ -130,7 +156,31 @@ func TestCarry(t *testing.T) {
 		"a server of that name": {"opencode", `{"mcp": {"servers": {"type": "local", "command": ["x"]}}}`, `{"command":"x"}`, nil},
 		"seconds with a point":  {"cline", `{"mcpServers": {"a": {"command": "x", "timeout": 1.5}}}`, `{"command":"x","timeout":1500}`, nil},
 		"a time in words":       {"crush", `{"mcp": {"a": {"command": "x", "timeout": "30s"}}}`, `{"command":"x","timeout":"30s"}`, nil},
-		"no object":             {"zed", `{"context_servers": {"a": "x"}}`, `"x"`, nil},
+		"signing in, in Claude Code": {"claude-code", `{"mcpServers": {"a": {"url": "u", "oauth": {"clientId": "${ID}", "callbackPort": 3118, "scopes": "a b", "mood": 1,
+			"authServerMetadataUrl": "https://as.example.com/.well-known/oauth-authorization-server/tenant"}}}}`,
+			`{"url":"u","auth":{"client_id":"${ID}","callback_port":3118,"redirect_uri":"http://localhost:3118/callback","scopes":"a b","issuer":"https://as.example.com/tenant"}}`,
+			[]string{`unknown member "mood" in "oauth" was left out`}},
+		"an issuer in the words of OpenID": {"claude-code", `{"mcpServers": {"a": {"url": "u", "oauth": {"authServerMetadataUrl": "https://as/x/.well-known/openid-configuration"}}}}`,
+			`{"url":"u","auth":{"issuer":"https://as/x"}}`, nil},
+		"a document by another name": {"claude-code", `{"mcpServers": {"a": {"url": "u", "oauth": {"authServerMetadataUrl": "https://as/hunter2"}}}}`,
+			`{"url":"u"}`, []string{`"authServerMetadataUrl" was left out: its address says nothing of who issues tokens`}},
+		"signing in, in Gemini": {"gemini", `{"mcpServers": {"a": {"url": "u", "oauth": {"enabled": true, "clientId": "i", "clientSecret": "$S", "authorizationUrl": "https://as/a",
+			"tokenUrl": "https://as/t", "scopes": ["a"], "redirectUri": "http://localhost:7777/x", "audiences": ["b"]}}}}`,
+			`{"url":"u","auth":{"client_id":"i","client_secret":"${S}","authorization_url":"https://as/a","token_url":"https://as/t","scopes":["a"],"redirect_uri":"http://localhost:7777/x"}}`,
+			[]string{`"audiences" was left out: Drawbridge signs in by itself`}},
+		"not signing in, in Gemini": {"gemini", `{"mcpServers": {"a": {"url": "u", "oauth": {"enabled": false}}}}`, `{"url":"u","auth":{"type":"none"}}`, nil},
+		"signing in, in Codex": {"codex", "[mcp_servers.a]\nurl='u'\nscopes=['a']\noauth_resource='https://h'\n[mcp_servers.a.oauth]\nclient_id='!i'\ncallback_url='http://127.0.0.1/callback'\n",
+			`{"url":"u","auth":{"scopes":["a"],"resource":"https://h","client_id":"${:-!}i"}}`, []string{`"callback_url" was left out: Drawbridge takes a free port`}},
+		"signing in, in opencode":     {"opencode", `{"mcp": {"a": {"url": "u", "oauth": {"clientId": "{env:ID}", "clientSecret": "{file:s}", "scope": "a", "callbackPort": 1}}}}`, `{"url":"u","auth":{"client_id":"${ID}","client_secret":"{file:s}","scopes":"a","callback_port":1}}`, []string{`{file:s} in "oauth" means nothing outside of opencode, and stayed as it is`}},
+		"not signing in, in opencode": {"opencode", `{"mcp": {"a": {"url": "u", "oauth": false}}}`, `{"url":"u","auth":{"type":"none"}}`, nil},
+		"signing in, in VS Code":      {"vscode", `{"servers": {"a": {"url": "u", "oauth": {"clientId": "${env:ID}"}}}}`, `{"url":"u","auth":{"client_id":"${ID}"}}`, nil},
+		"signing in, in Cursor":       {"cursor", `{"mcpServers": {"a": {"url": "u", "auth": {"CLIENT_ID": "i", "CLIENT_SECRET": "${env:S}", "scopes": []}}}}`, `{"url":"u","auth":{"client_id":"i","client_secret":"${S}"}}`, nil},
+		"signing in, in Zed":          {"zed", `{"context_servers": {"a": {"url": "u", "oauth": {"client_id": "${I}"}}}}`, `{"url":"u","auth":{"client_id":"$${I}"}}`, nil},
+		"signing in, in Crush":        {"crush", `{"mcp": {"a": {"url": "u", "oauth": true, "oauth_client_id": "i", "oauth_client_secret": "$S", "oauth_callback_port": 0}}}`, `{"url":"u","auth":{"client_id":"i","client_secret":"${S}"}}`, nil},
+		"signing in, in pisces": {"pisces", `{"mcpServers": {"a": {"url": "u", "auth": {"type": "oauth", "credentialId": "c"}, "oauth": {"clientId": "i", "callbackPath": "/x"}}}}`,
+			`{"url":"u","auth":{"type":"oauth","credential_id":"c","client_id":"i","callback_path":"/x"}}`, nil},
+		"no words about it": {"zed", `{"context_servers": {"a": {"url": "u", "oauth": "yes"}}}`, `{"url":"u"}`, []string{`"oauth" was left out: it is no object`}},
+		"no object":         {"zed", `{"context_servers": {"a": "x"}}`, `"x"`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, notes := carried(t, tt.provider, 0, tt.file, "/work/p")
@@ -160,6 +210,7 @@ func TestHostileRows(t *testing.T) {
 		"members":  {"cursor", `{"mcpServers": {"a": {` + repeat(`"#":"x",`) + `}}}`},
 		"inputs":   {"vscode", `{"inputs": [` + repeat(`{"id":"#"},`) + `], "servers": {"a": {"args": ["` + repeat("${input:#}") + `"]}}}`},
 		"off":      {"gemini", `{"mcp": {"excluded": [` + repeat(`"#",`) + `]}, "mcpServers": {` + repeat(`"#": {"command":"x"},`) + `}}`},
+		"oauth":    {"gemini", `{"mcpServers": {"a": {"oauth": {` + repeat(`"#":"x","clientId":"x",`) + `}}}}`},
 		"env_vars": {"codex", "[mcp_servers.a]\nenv_vars = [" + repeat(`"v#",`) + "]\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

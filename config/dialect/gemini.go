@@ -21,7 +21,10 @@ func gemini() Provider {
 			}},
 			field{"timeout", raw("timeout")},
 			field{"includeTools", tools}, field{"excludeTools", left(noDenyList)},
-			field{"oauth", left(noSignIn)}, field{"authProviderType", left(noSignIn)},
+			field{"oauth", signIn(camelCase(
+				field{"enabled", authOff}, field{"authorizationUrl", auth("authorization_url")}, field{"tokenUrl", auth("token_url")},
+				field{"registrationUrl", auth("registration_url")}, field{"issuer", auth("issuer")},
+				field{"audiences", left(noSignIn)}, field{"tokenParamName", left(noSignIn)})...)}, field{"authProviderType", left(noSignIn)},
 			field{"targetAudience", left(noSignIn)}, field{"targetServiceAccount", left(noSignIn)},
 			field{"tcp", left("there is no such transport here")},
 			field{"trust", ignored}, field{"extension", ignored},

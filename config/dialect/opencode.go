@@ -7,7 +7,7 @@ import "github.com/drawbridge-mcp/drawbridge/config/doc"
 func opencode() Provider {
 	json := &Shape{parse: doc.ParseJSON, rows: opencodeRows, tongue: &tongue{
 		title: "opencode", text: curly, fields: common(
-			field{"environment", pairs("env")}, field{"timeout", raw("timeout")}, field{"oauth", left(noSignIn)},
+			field{"environment", pairs("env")}, field{"timeout", raw("timeout")}, field{"oauth", signIn(camelCase(field{"callbackPort", auth("callback_port")})...)},
 		),
 	}}
 	for i, f := range json.tongue.fields {

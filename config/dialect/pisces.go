@@ -7,7 +7,7 @@ import "github.com/drawbridge-mcp/drawbridge/config/doc"
 func pisces() Provider {
 	json := &Shape{parse: doc.ParseJSON, tongue: &tongue{
 		title: "pisces", text: ours, lively: true, fields: common(
-			field{"timeout", raw("timeout")}, field{"auth", raw("auth")}, field{"oauth", left(noSignIn)},
+			field{"timeout", raw("timeout")}, field{"auth", signIn(piscesAuth()...)}, field{"oauth", signIn(piscesAuth()...)},
 		),
 	}}
 	json.rows = func(root doc.Node, _ string) ([]Row, []*doc.Error) {
@@ -23,4 +23,12 @@ func pisces() Provider {
 			Place{Root: Home, Path: dir + "mcp.json", Shape: json})
 	}
 	return p
+}
+
+// piscesAuth is what both auth and oauth may say.
+func piscesAuth() []field {
+	return camelCase(
+		field{"type", auth("type")}, field{"credentialId", auth("credential_id")}, field{"tokenUrl", auth("token_url")},
+		field{"callbackPort", auth("callback_port")}, field{"callbackPath", auth("callback_path")},
+	)
 }

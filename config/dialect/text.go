@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"bytes"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -16,11 +17,14 @@ var (
 	// ugly for it.
 	shouted = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*$`)
 
-	inBraces     = regexp.MustCompile(`\$\{([^}]*)\}`)
-	inCurly      = regexp.MustCompile(`\{(env|file):([^}]*)\}`)
-	dollars      = regexp.MustCompile(`\$\{([^}]*)\}|\$([A-Za-z_][A-Za-z0-9_]*)`)
-	percents     = regexp.MustCompile(`%([A-Za-z_][A-Za-z0-9_]{2,})%`)
-	wholeCommand = regexp.MustCompile(`(?s)^\$\((.*)\)$`)
+	inBraces  = regexp.MustCompile(`\$\{([^}]*)\}`)
+	inCurly   = regexp.MustCompile(`\{(env|file):([^}]*)\}`)
+	dollars   = regexp.MustCompile(`\$\{([^}]*)\}|\$([A-Za-z_][A-Za-z0-9_]*)`)
+	percents  = regexp.MustCompile(`%([A-Za-z_][A-Za-z0-9_]{2,})%`)
+	referring = regexp.MustCompile(`\$\{(?:env:|(?:file|keychain|command):[^-}])[^}]*\}`)
+	// dollarsBefore finds dollars that stand before a placeholder.
+	dollarsBefore = regexp.MustCompile(`(\$+)\$\{`)
+	wholeCommand  = regexp.MustCompile(`(?s)^\$\((.*)\)$`)
 )
 
 // quote keeps a value from being taken for a command or for a variable's name.
@@ -37,15 +41,21 @@ func quote(s string) string {
 // literal is for programs that put nothing into texts.
 func literal(_ *carrier, s string) string { return escape(s) }
 
-// ours is for programs that know ${NAME} and ${NAME:-default} as we do. A dollar before them means itself to them.
-func ours(_ *carrier, s string) string { return strings.ReplaceAll(s, "$${", "${:-$}${") }
+// ours is for programs that know ${NAME} and ${NAME:-default} as we do. A dollar before them means itself to them, and so does
+// what is a reference here.
+func ours(c *carrier, s string) string {
+	s = dollarsBefore.ReplaceAllString(s, "$${:-$1}$${")
+	return referring.ReplaceAllStringFunc(s, func(placeholder string) string {
+		c.strange(placeholder)
+		return "$" + placeholder
+	})
+}
 
 // rewrite says each match in our words, and keeps what is between them as it is.
 func rewrite(s string, what *regexp.Regexp, say func(groups []string) string) string {
-	var b strings.Builder
+	var out []byte
 	end := 0
 	for _, m := range what.FindAllStringSubmatchIndex(s, -1) {
-		before := s[end:m[0]]
 		groups := make([]string, 0, len(m)/2)
 		for i := 0; i < len(m); i += 2 {
 			group := ""
@@ -54,16 +64,22 @@ func rewrite(s string, what *regexp.Regexp, say func(groups []string) string) st
 			}
 			groups = append(groups, group)
 		}
-		said := say(groups)
-		if rest, dollar := strings.CutSuffix(before, "$"); dollar && strings.HasPrefix(said, "${") {
-			before = escape(rest) + "${:-$}" // else the dollar would take the variable's meaning away
-		} else {
-			before = escape(before)
-		}
-		b.WriteString(before + said)
+		out = join(join(out, escape(s[end:m[0]])), say(groups))
 		end = m[1]
 	}
-	return b.String() + escape(s[end:])
+	return string(join(out, escape(s[end:])))
+}
+
+// join puts two texts of ours together, each of which means what it means alone.
+func join(out []byte, s string) []byte {
+	switch rest := bytes.TrimRight(out, "$"); {
+	case len(rest) == len(out):
+	case strings.HasPrefix(s, "{"): // the two would be a placeholder
+		out = append(out, '$')
+	case strings.HasPrefix(s, "${"): // the dollars would take its meaning away
+		out = append(rest, "${:-"+string(out[len(rest):])+"}"...)
+	}
+	return append(out, s...)
 }
 
 func escape(s string) string { return strings.ReplaceAll(s, "${", "$${") }
@@ -74,7 +90,7 @@ func editor(c *carrier, s string) string {
 		inner := groups[1]
 		kind, name, _ := strings.Cut(inner, ":")
 		switch {
-		case kind == "env" && name != "":
+		case kind == "env" && plainName(name):
 			return "${" + name + "}"
 		case kind == "input" && name != "":
 			return c.input(name)
@@ -92,6 +108,12 @@ func editor(c *carrier, s string) string {
 		c.strange(groups[0])
 		return escape(groups[0])
 	})
+}
+
+// plainName says whether a name, with or without a default, has no colon in it, which would make something else of it here.
+func plainName(name string) bool {
+	before, _, _ := strings.Cut(name, ":-")
+	return name != "" && !strings.Contains(before, ":")
 }
 
 func homeVariable() string {

@@ -6,7 +6,7 @@ import "github.com/drawbridge-mcp/drawbridge/config/doc"
 func vscode() Provider {
 	json := &Shape{parse: doc.ParseJSON, rows: vscodeRows, tongue: &tongue{
 		title: "VS Code", text: editor, fields: common(
-			field{"envFile", left(noEnvFile)}, field{"oauth", left(noSignIn)}, field{"transport", transport},
+			field{"envFile", left(noEnvFile)}, field{"oauth", signIn(camelCase()...)}, field{"transport", transport},
 			field{"sandboxEnabled", left(noSandbox)}, field{"sandbox", left(noSandbox)},
 			field{"dev", ignored}, field{"gallery", ignored}, field{"version", ignored},
 		),

@@ -7,7 +7,8 @@ func zed() Provider {
 	json := &Shape{parse: doc.ParseJSON, tongue: &tongue{
 		title: "Zed", text: literal, fields: common(
 			field{"timeout", seconds}, field{"source", ignored}, field{"remote", ignored},
-			field{"settings", left("they are for an extension of Zed")}, field{"oauth", left(noSignIn)},
+			field{"settings", left("they are for an extension of Zed")}, field{"oauth", signIn(
+				field{"client_id", auth("client_id")}, field{"client_secret", auth("client_secret")})},
 		),
 	}}
 	json.rows = func(root doc.Node, _ string) (rows []Row, _ []*doc.Error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -20,6 +21,17 @@ const (
 	TOML Format = "TOML"
 	YAML Format = "YAML"
 )
+
+// FormatOf is what a file's name says of its format: .toml, .yaml or .yml, else JSON.
+func FormatOf(path string) Format {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".toml":
+		return TOML
+	case ".yaml", ".yml":
+		return YAML
+	}
+	return JSON
+}
 
 // maxNesting is how deep values may nest in a file that is edited: the parsers recurse.
 const maxNesting = 64

@@ -12,10 +12,12 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/secrets"
 )
 
 // A Finding is one thing that a person should know.
@@ -70,6 +72,8 @@ type Patient struct {
 	Rejected func(config.Server) bool
 	// Environ is the environment that servers get theirs from, as "name=value".
 	Environ []string
+	// Keeper is the keychain that rows may refer to; nil is not asked.
+	Keeper secrets.Keeper
 	// Tip gives the next thing to try after a fault, or nothing; nil gives nothing.
 	Tip func(fault string) string
 }
@@ -140,7 +144,7 @@ func (r *Report) server(p Patient, s config.Server, last drawbridge.Status) {
 	shown := Server{Name: s.ID, Transport: s.Transport(), Runs: s.Runs(), Source: s.Origin.String()}
 	startable := s.Command == "" || r.process(p, s, &shown)
 	r.Servers = append(r.Servers, shown)
-	r.values(s)
+	r.values(p, s)
 	r.Said(s, last.Notes)
 	if startable && last.Phase == drawbridge.Faulted && last.Fault != "" {
 		tip := ""
@@ -159,17 +163,21 @@ func (r *Report) Fault(s config.Server, fault, tip string) {
 	r.Problem(about(s, "it did not work when it was last started: "+fault, tip))
 }
 
-// Said adds what a server's status notes. A value that was left out, since its command gave none, is a problem: what the
-// server does without it is nobody's wish.
+// Said adds what a server's status notes. A value that was left out, since what it refers to gave none, is a problem: what
+// the server does without it is nobody's wish. What can be seen to be missing still is found by looking.
 func (r *Report) Said(s config.Server, notes []string) {
 	for _, text := range notes {
 		f := about(s, text, "")
-		if !strings.Contains(text, " is left out: ") {
+		switch {
+		case !strings.Contains(text, " is left out: "):
 			r.Note(f)
-			continue
+		case strings.Contains(text, " is left out: the command "):
+			f.Fix = "run the command in a shell: it must print the value within ten seconds"
+			r.Problem(f)
+		default:
+			f.Fix = "mend what it refers to, then drawbridge mcp reload"
+			r.Problem(f)
 		}
-		f.Fix = "run the command in a shell: it must print the value within ten seconds"
-		r.Problem(f)
 	}
 }
 
@@ -190,7 +198,7 @@ func (r *Report) process(p Patient, s config.Server, shown *Server) bool {
 	case s.Cwd != "" && !info.IsDir():
 		r.Problem(about(s, s.Cwd+" is not a directory", `change "cwd"`))
 		return false
-	case err != nil && !slices.Contains(s.Commands, "env PATH"): // else nobody knows before it runs
+	case err != nil && s.Parts("env PATH") == nil: // else nobody knows before it runs
 		why := strings.TrimSuffix(strings.TrimPrefix(err.Error(), "start "), ": "+fs.ErrNotExist.Error())
 		r.Problem(about(s, "its program cannot be started: "+why, "install it, write its absolute path, or give the row a PATH in \"env\""))
 		return false
@@ -199,21 +207,59 @@ func (r *Report) process(p Patient, s config.Server, shown *Server) bool {
 }
 
 // values looks at what the row's values refer to, and at what stands there in plain text.
-func (r *Report) values(s config.Server) {
+func (r *Report) values(p Patient, s config.Server) {
 	if len(s.Unresolved) > 0 {
 		r.Problem(about(s, "variables that are not set: "+strings.Join(s.Unresolved, ", "),
 			"set them where the client starts Drawbridge, or write a default: ${NAME:-text}"))
 	}
-	if len(s.Commands) > 0 {
-		r.Note(about(s, "values that are the output of a command, which runs when the server starts: "+strings.Join(s.Commands, ", "), ""))
+	var commands []string
+	for _, d := range s.Deferred {
+		for _, part := range d.Parts {
+			if part.Kind == config.FromCommand {
+				commands = append(commands, printable(fmt.Sprintf("%s (%s)", d.Name, part.Text)))
+				continue
+			}
+			r.reference(p, s, d.Name, part)
+		}
+	}
+	if len(commands) > 0 {
+		r.Note(about(s, "values that are the output of a command, which runs when the server starts: "+strings.Join(commands, ", "), ""))
 	}
 	if plain := config.PlainSecrets(s.Row); len(plain) > 0 {
-		fix := "write ${NAME} for a variable, or !COMMAND"
+		fix := "write ${NAME} for a variable, ${file:PATH}, ${keychain:NAME}, or !COMMAND"
 		if slices.ContainsFunc(plain, func(what string) bool { return !strings.HasPrefix(what, "args ") && !strings.HasPrefix(what, "url ") }) {
 			fix = fmt.Sprintf("drawbridge secret move %s; or ", s.ID) + fix
 		}
 		r.Note(about(s, "in plain text, and it looks like a secret: "+strings.Join(plain, ", "), fix))
 	}
+}
+
+// reference looks whether what a value refers to is there.
+func (r *Report) reference(p Patient, s config.Server, name string, part config.Part) {
+	switch part.Kind {
+	case config.FromFile:
+		if err := secrets.CheckFile(part.Text); err != nil {
+			r.Problem(about(s, printable(fmt.Sprintf("%s: %v", name, err)), "put the value there, or name another file"))
+		}
+	case config.FromKeychain:
+		if p.Keeper == nil {
+			r.Note(about(s, printable(fmt.Sprintf("%s is looked up in the keychain when the server starts: %q", name, part.Text)), ""))
+			return
+		}
+		if _, err := p.Keeper.Get(part.Text); err != nil {
+			r.Problem(about(s, printable(fmt.Sprintf("%s: %q is not in the keychain: %v", name, part.Text, err)), "keep it there, or take the reference out"))
+		}
+	}
+}
+
+// printable replaces what a terminal should not be shown: a row may have come with a project.
+func printable(s string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsPrint(c) {
+			return c
+		}
+		return unicode.ReplacementChar
+	}, s)
 }
 
 // modes finds files that hold secrets in plain text and that others may read. Windows has no such modes.

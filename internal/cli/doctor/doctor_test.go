@@ -1,6 +1,7 @@
 package doctor_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -66,7 +67,7 @@ func TestWhatRunsAndHowItWent(t *testing.T) {
 		"all": {"command": "sh", "env_isolation": false, "env": {"MODE": "x"}},
 		"few": {"command": "sh", "env": {"PATH": "/nowhere"}},
 		"web": {"url": "https://me:s3cret@h.example.com/mcp"}}}`)
-	said := []string{"env TOKEN is left out: the command ended with 1", "a card is hidden"}
+	said := []string{"env TOKEN is left out: the command ended with 1", "env FILE is left out: the file /x is not there", "a card is hidden"}
 	fault := drawbridge.Status{Phase: drawbridge.Faulted, Fault: "it broke"}
 	r := doctor.NewReport()
 	r.Examine(doctor.Patient{
@@ -81,10 +82,12 @@ func TestWhatRunsAndHowItWent(t *testing.T) {
 				Fix: `install it, write its absolute path, or give the row a PATH in "env"`},
 			{About: `server "web"`, Source: file + ":4", Text: "env TOKEN is left out: the command ended with 1",
 				Fix: "run the command in a shell: it must print the value within ten seconds"},
+			{About: `server "web"`, Source: file + ":4", Text: "env FILE is left out: the file /x is not there",
+				Fix: "mend what it refers to, then drawbridge mcp reload"},
 		},
 		Notes: []doctor.Finding{
 			{About: `server "web"`, Source: file + ":4", Text: "in plain text, and it looks like a secret: url password",
-				Fix: "write ${NAME} for a variable, or !COMMAND"},
+				Fix: "write ${NAME} for a variable, ${file:PATH}, ${keychain:NAME}, or !COMMAND"},
 			{About: `server "web"`, Source: file + ":4", Text: "a card is hidden"},
 		},
 		Servers: []doctor.Server{
@@ -96,5 +99,54 @@ func TestWhatRunsAndHowItWent(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, r); diff != "" {
 		t.Error("(-want +got):\n", diff)
+	}
+}
+
+// kept is a keychain with a name in it.
+type kept string
+
+func (k kept) Get(name string) ([]byte, error) {
+	if name != string(k) {
+		return nil, errors.New("nothing has that name")
+	}
+	return []byte("s3cret"), nil
+}
+
+func TestWhatValuesReferTo(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the programs are those of Unix")
+	}
+	set, home := load(t, `{"mcpServers": {}}`, `{"mcpServers": {
+		"a": {"command": "sh", "env": {"HERE": "${file:mcp.json}", "GONE": "x ${file:~/gone}", "DIR": "${file:~/project}", "UNSET": "${env:UNSET}",
+			"KEPT": "${keychain:one}", "LOST": "${keychain:two}", "CMD": "!touch ran", "MID": "a ${command:touch\u0007 ran}"}},
+		"b": {"url": "https://h", "auth": {"client_id": "id", "client_secret": "${file:secret}"}}}}`)
+	file := home + "/.config/drawbridge/mcp.json"
+	problems := []doctor.Finding{
+		{About: `server "a"`, Source: file + ":2", Text: "variables that are not set: UNSET",
+			Fix: "set them where the client starts Drawbridge, or write a default: ${NAME:-text}"},
+		{About: `server "a"`, Source: file + ":2", Text: "env GONE: the file " + home + "/gone is not there", Fix: "put the value there, or name another file"},
+		{About: `server "a"`, Source: file + ":2", Text: "env DIR: the file " + home + "/project: it is no regular file", Fix: "put the value there, or name another file"},
+		{About: `server "a"`, Source: file + ":2", Text: `env LOST: "two" is not in the keychain: nothing has that name`, Fix: "keep it there, or take the reference out"},
+		{About: `server "b"`, Source: file + ":4", Text: "auth client_secret: the file " + home + "/.config/drawbridge/secret is not there",
+			Fix: "put the value there, or name another file"},
+	}
+	commands := doctor.Finding{About: `server "a"`, Source: file + ":2",
+		Text: "values that are the output of a command, which runs when the server starts: env CMD (touch ran), env MID (touch\ufffd ran)"}
+	r := doctor.NewReport()
+	r.Examine(doctor.Patient{Set: set, Environ: []string{"PATH=/bin"}, Keeper: kept("one")})
+	if diff := cmp.Diff(problems, r.Problems); diff != "" {
+		t.Error("(-want +got):\n", diff)
+	}
+	if diff := cmp.Diff([]doctor.Finding{commands}, r.Notes); diff != "" {
+		t.Error("(-want +got):\n", diff)
+	}
+
+	r = doctor.NewReport()
+	r.Examine(doctor.Patient{Set: set, Environ: []string{"PATH=/bin"}})
+	later := func(name, key string) doctor.Finding {
+		return doctor.Finding{About: `server "a"`, Source: file + ":2", Text: name + " is looked up in the keychain when the server starts: " + key}
+	}
+	if diff := cmp.Diff([]doctor.Finding{later("env KEPT", `"one"`), later("env LOST", `"two"`), commands}, r.Notes); diff != "" {
+		t.Error("without a keychain (-want +got):\n", diff)
 	}
 }

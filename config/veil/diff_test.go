@@ -1,14 +1,16 @@
-package config
+package veil
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
 )
 
-func TestPreviewShowsStructureOnly(t *testing.T) {
+func TestDiffShowsStructureOnly(t *testing.T) {
 	for name, tt := range map[string]struct{ path, before, after, want string }{
 		"JSON": {"a.json",
 			"{\n  \"$schema\": \"https://x/y\", // note\n  \"a\": {\"env\": {\"T\": \"one\\\"two\", 'x': 'y'}, \"n\": 20, \"pin\": 1234567, \"on\": true}\n}\n", "{}\n",
@@ -21,14 +23,16 @@ func TestPreviewShowsStructureOnly(t *testing.T) {
 			"--- a.yaml\n+++ a.yaml\n@@ -1 +1 @@\n+a:\n+  t: … … # …\n+  n: 300\n+  phone: …\n+  card: … …\n+  url: …:…:…\n+  key: …\n+    -----… …\n+    - \"…\"\n+  on: true\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := preview(tt.path, version{[]byte(tt.before), true}, version{[]byte(tt.after), true}, []string{"/opt/d"})
-			wantDiff(t, "preview", tt.want, got)
+			got := Diff(tt.path, []byte(tt.before), []byte(tt.after), []string{"/opt/d"})
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
 		})
 	}
 }
 
-// FuzzPreview looks for a secret in what a person is shown.
-func FuzzPreview(f *testing.F) {
+// FuzzDiff looks for a secret in what a person is shown.
+func FuzzDiff(f *testing.F) {
 	for _, secret := range []string{"", "\"", "\\\"", "' # ", "\n: x", " = y", "//", "é\x7f", "-1 [a]"} {
 		f.Add(secret, secret)
 	}
@@ -42,7 +46,7 @@ func FuzzPreview(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			if got := preview(path, version{}, version{data, true}, []string{"serve"}); strings.Contains(got, "s3cret") {
+			if got := Diff(path, nil, data, []string{"serve"}); strings.Contains(got, "s3cret") {
 				t.Errorf("%s shows the secret of\n%s", got, data)
 			}
 		}

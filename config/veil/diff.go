@@ -1,4 +1,4 @@
-package config
+package veil
 
 import (
 	"fmt"
@@ -14,11 +14,11 @@ import (
 // maxShown is how much of a line is shown: a file may be one line.
 const maxShown = 160
 
-// preview is a unified diff without what may be a secret. It shows a file's structure: names, punctuation, truth
-// values, small numbers, and the words in shown.
-func preview(path string, before, after version, shown []string) string {
-	edits := udiff.Lines(string(before.data), string(after.data))
-	diff, err := udiff.ToUnifiedDiff(label(path, before), label(path, after), string(before.data), edits, udiff.DefaultContextLines)
+// Diff is a unified diff of a file without what may be a secret; nil stands for no file. It shows the file's structure:
+// names, punctuation, truth values, small numbers, and the words in shown. It is empty where nothing changes.
+func Diff(path string, before, after []byte, shown []string) string {
+	edits := udiff.Lines(string(before), string(after))
+	diff, err := udiff.ToUnifiedDiff(label(path, before), label(path, after), string(before), edits, udiff.DefaultContextLines)
 	if err != nil || len(diff.Hunks) == 0 {
 		return ""
 	}
@@ -34,14 +34,14 @@ func preview(path string, before, after version, shown []string) string {
 			case udiff.Insert:
 				sign = "+"
 			}
-			b.WriteString(strings.TrimRight(sign+cutLine(conceal(formatOf(path), line.Content, shown)), " ") + "\n")
+			b.WriteString(strings.TrimRight(sign+cutLine(conceal(doc.FormatOf(path), line.Content, shown)), " ") + "\n")
 		}
 	}
 	return b.String()
 }
 
-func label(path string, v version) string {
-	if !v.exists {
+func label(path string, v []byte) string {
+	if v == nil {
 		return "/dev/null"
 	}
 	return path
@@ -52,12 +52,6 @@ func cutLine(line string) string {
 		return string(runes[:maxShown]) + "…"
 	}
 	return line
-}
-
-// shownWords are the values that are no secret: those of our entry but for its environment, and what every file has.
-func shownWords(c Client, e Entry) []string {
-	words := []string{ClientEntry, "stdio", "http", "sse", "local", "remote", "streamable_http", "streamable-http", "builtin"}
-	return append(append(words, e.Command), e.Args...)
 }
 
 // jsonToken finds what a line of JSON or TOML is made of; yamlToken of YAML, where a text without quotes goes to the

@@ -1,4 +1,9 @@
-package config
+// Package veil shows rows and files of a configuration to people without the secrets in them.
+//
+// What is a secret is a guess: by names, and by how well-known secrets begin. Where it must not be wrong, a file's structure
+// alone is shown. No value that is guessed to be one, and in a file no value that nobody wrote here, is ever part of what
+// this package gives.
+package veil
 
 import (
 	"encoding/json"
@@ -20,10 +25,10 @@ var secretValue = regexp.MustCompile(`^(gh[pousr]_|github_pat_|glpat-|sk-[A-Za-z
 // variableName is a text that names a variable rather than being its value.
 var variableName = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*$`)
 
-// PlainSecrets names the values of a row, as it is written, that look like secrets and stand there in plain text: "env
-// GITHUB_TOKEN", "header Authorization", "args --api-key", "url key", "auth client_secret". References to variables and
-// commands are none. It is a guess, by names and by well-known beginnings; no value is ever part of what it gives.
-func PlainSecrets(row json.RawMessage) []string {
+// Plain names the values of a row, as it is written, that look like secrets and stand there in plain text: "env
+// GITHUB_TOKEN", "header Authorization", "args --api-key", "url key", "auth client_secret". References and commands are
+// none.
+func Plain(row json.RawMessage) []string {
 	root, err := doc.ParseJSON(row)
 	if err != nil {
 		return nil
@@ -33,7 +38,7 @@ func PlainSecrets(row json.RawMessage) []string {
 		switch m.Name {
 		case "env", "headers":
 			for _, p := range m.Value.Members {
-				if plainSecret(p.Name, p.Value.Text) && !variableName.MatchString(p.Value.Text) && !strings.HasPrefix(p.Value.Text, "!") {
+				if plainSecret(p.Name, p.Value.Text) && !variableName.MatchString(p.Value.Text) && !command(p.Value) {
 					all = append(all, strings.TrimSuffix(m.Name, "s")+" "+doc.Printable(p.Name))
 				}
 			}
@@ -43,10 +48,10 @@ func PlainSecrets(row json.RawMessage) []string {
 		case "url":
 			_, hidden := hideURL(m.Value.Text)
 			all = append(all, hidden...)
-		case "auth":
+		case "auth", "oauth":
 			for _, p := range m.Value.Members {
-				if plainSecret(p.Name, p.Value.Text) && p.Value.Kind == doc.Text {
-					all = append(all, "auth "+doc.Printable(p.Name))
+				if plainSecret(p.Name, p.Value.Text) && p.Value.Kind == doc.Text && !command(p.Value) {
+					all = append(all, m.Name+" "+doc.Printable(p.Name))
 				}
 			}
 		}
@@ -55,10 +60,13 @@ func PlainSecrets(row json.RawMessage) []string {
 	return slices.Compact(all)
 }
 
-// Runs shows on one line what the row stands for: the program and its arguments, or the url, as they are written.
-// Variables are not put in, and what looks like a secret is "…".
-func (s Server) Runs() string {
-	root, err := doc.ParseJSON(s.Row)
+// command says whether a value is a command as a whole.
+func command(v doc.Node) bool { return strings.HasPrefix(v.Text, "!") }
+
+// Runs shows on one line what a row stands for: the program and its arguments, or the url, as they are written. Variables
+// are not put in, and what looks like a secret is "…".
+func Runs(row json.RawMessage) string {
+	root, err := doc.ParseJSON(row)
 	if err != nil {
 		return ""
 	}

@@ -1,0 +1,144 @@
+package signin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"unicode"
+
+	"golang.org/x/oauth2"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// ErrNobody is wrapped where there is nothing to sign out of.
+var ErrNobody = errors.New("nobody is signed in")
+
+// A NeededError says that a person has to sign in before the server answers.
+type NeededError struct {
+	Server drawbridge.ServerID
+	// URL is where to; empty where a sign-in could not be prepared, of which Err says why.
+	URL string
+	// Scopes are those that the server wants beyond what it has granted; empty where it granted nothing.
+	Scopes []string
+	// Err says why what is kept does not do; it may be nil.
+	Err error
+}
+
+// Error names what is needed, without the address: that is for those who show it.
+func (n *NeededError) Error() string {
+	if n.URL == "" && len(n.Scopes) == 0 && n.Err != nil {
+		return "the server wants to know who asks, and no way to sign in was found: " + n.Err.Error()
+	}
+	text := "sign-in needed"
+	if len(n.Scopes) > 0 {
+		text += " for more rights (" + printable(strings.Join(n.Scopes, " ")) + ")"
+	}
+	if n.Err != nil {
+		text += ": " + n.Err.Error()
+	}
+	return text
+}
+
+// Unwrap gives the reason.
+func (n *NeededError) Unwrap() error { return n.Err }
+
+// FaultCode is AuthFailure.
+func (n *NeededError) FaultCode() drawbridge.FaultCode { return drawbridge.AuthFailure }
+
+// A laterError is a renewal that went wrong for now: the credential may still be good.
+type laterError struct{ err error }
+
+func (l laterError) Error() string                   { return "renew the sign-in: " + l.err.Error() }
+func (l laterError) Unwrap() error                   { return l.err }
+func (l laterError) FaultCode() drawbridge.FaultCode { return drawbridge.Transient }
+
+// A refusal is what an authorization server answers in the place of a token.
+type refusal struct {
+	status            int
+	code, description string
+}
+
+func (r *refusal) Error() string {
+	text := printable(r.code)
+	if r.description != "" {
+		text += ": " + printable(r.description)
+	}
+	if text == "" {
+		text = fmt.Sprintf("status %d", r.status)
+	}
+	return text
+}
+
+// final says whether the same request would be refused again: the grant is of no use any more.
+func (r *refusal) final() bool {
+	switch r.code {
+	case "invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope", "invalid_target", "access_denied", "expired_token", "bad_refresh_token":
+		return true
+	}
+	return r.code != "" && r.status < 500 && r.code != "temporarily_unavailable" && r.code != "server_error" && r.code != "slow_down"
+}
+
+// answered makes what a token endpoint's error comes to, without the body: it may hold a token.
+func answered(err error) error {
+	if got, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+		r := &refusal{code: got.ErrorCode, description: got.ErrorDescription}
+		if got.Response != nil {
+			r.status = got.Response.StatusCode
+		}
+		return r
+	}
+	return plain(err)
+}
+
+// plain is an error without the address that net/http repeats: there may be a secret in it.
+func plain(err error) error {
+	if outer, ok := errors.AsType[*url.Error](err); ok {
+		return outer.Err
+	}
+	return err
+}
+
+// printable is a text of a server's for people: short, and harmless to a terminal.
+func printable(s string) string {
+	const most = 300
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '\ufffd'
+		}
+		return r
+	}, s)
+}
+
+// Explain says for people what became of a sign-in that went wrong.
+func Explain(err error) string {
+	got, refused := errors.AsType[*refusal](err)
+	_, unreachable := errors.AsType[net.Error](err)
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, context.DeadlineExceeded):
+		return "OAuth flow timed out. Please try again."
+	case refused && (got.code == "invalid_grant" || got.code == "expired_token"):
+		return "OAuth authorization code is invalid or expired. Please try again. (" + got.Error() + ")"
+	case refused && (got.status == 401 || got.status == 403 || got.code == "invalid_client" || got.code == "unauthorized_client"):
+		return "OAuth authorization failed. Please check your client credentials. (" + got.Error() + ")"
+	case unreachable:
+		return "Could not connect to OAuth server. Please check the URLs and your network connection. (" + plain(err).Error() + ")"
+	}
+	return "OAuth authentication failed: " + err.Error()
+}
+
+// A sentence is an error that is written for people, as they know it from other programs.
+type sentence string
+
+func (s sentence) Error() string { return string(s) }
+
+// saying makes a sentence with what it is about; %w is as in fmt.Errorf.
+func saying(format string, args ...any) error { return fmt.Errorf(format, args...) }

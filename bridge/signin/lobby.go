@@ -1,0 +1,198 @@
+package signin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// maxCallback is the most that an answer may be.
+const maxCallback = 8 << 10
+
+// A lobby is where people come back to from signing in: a listener on the loopback interface, which is opened when the first
+// sign-in is begun, and its doors by port and path. What comes in under no known state changes nothing.
+type lobby struct {
+	log *slog.Logger
+
+	mu     sync.Mutex
+	closed bool
+	rooms  []*room
+	waits  map[string]func(context.Context, url.Values) error // by state
+	work   sync.WaitGroup
+}
+
+// A room is one listener of the lobby.
+type room struct {
+	listener net.Listener
+	web      *http.Server
+	port     int
+	fixed    bool // somebody wanted this very port
+}
+
+// errBusyPort says that a port that must be had is not to be had.
+type errBusyPort int
+
+func (e errBusyPort) Error() string {
+	return fmt.Sprintf("OAuth callback port %d unavailable; cannot fall back to a random port when oauth.redirectUri is set", int(e))
+}
+
+// open gives a port on which people can come back. Want is the port to have if it is free, 0 for any; must says that no other
+// does.
+func (l *lobby) open(want int, must bool) (port int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return 0, errors.New("the desk is closed")
+	}
+	for _, r := range l.rooms {
+		if r.port == want || want == 0 && !r.fixed {
+			return r.port, nil
+		}
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(want)))
+	if err != nil && want != 0 {
+		if must {
+			return 0, errBusyPort(want)
+		}
+		for _, r := range l.rooms {
+			if !r.fixed {
+				return r.port, nil
+			}
+		}
+		want = 0
+		listener, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return 0, fmt.Errorf("open a port for the way back: %w", err)
+	}
+	r := &room{listener: listener, port: listener.Addr().(*net.TCPAddr).Port, fixed: want != 0}
+	r.web = &http.Server{
+		Handler: http.HandlerFunc(l.serve), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: time.Minute, MaxHeaderBytes: 2 * maxCallback,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug), // it would say what was asked for
+	}
+	l.rooms = append(l.rooms, r)
+	l.work.Go(func() { _ = r.web.Serve(listener) })
+	return r.port, nil
+}
+
+// expect has back called, once, when somebody comes back under a state.
+func (l *lobby) expect(state string, back func(context.Context, url.Values) error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.waits == nil {
+		l.waits = map[string]func(context.Context, url.Values) error{}
+	}
+	l.waits[state] = back
+}
+
+// expects says whether somebody is expected under a state.
+func (l *lobby) expects(state string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waits[state] != nil
+}
+
+func (l *lobby) take(state string) func(context.Context, url.Values) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	back := l.waits[state]
+	delete(l.waits, state)
+	return back
+}
+
+func (l *lobby) close() {
+	l.mu.Lock()
+	rooms := l.rooms
+	l.closed, l.rooms, l.waits = true, nil, nil
+	l.mu.Unlock()
+	for _, r := range rooms {
+		_ = r.web.Close()
+	}
+	l.work.Wait()
+}
+
+// serve answers a browser. A request that a browser makes ahead of the person counts for nothing.
+func (l *lobby) serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	host, _, err := net.SplitHostPort(r.Host)
+	switch {
+	case err != nil || !isLoopback(host):
+		page(w, http.StatusForbidden, "This address is not for others.")
+		return
+	case r.Method != http.MethodGet:
+		page(w, http.StatusMethodNotAllowed, "This address is for a browser that comes back from signing in.")
+		return
+	case strings.Contains(r.Header.Get("Sec-Purpose")+r.Header.Get("Purpose"), "prefetch"):
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	values, err := parseCallback(r.URL.RawQuery)
+	if err != nil {
+		page(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	back := l.take(values.Get("state"))
+	if back == nil {
+		page(w, http.StatusBadRequest, "State mismatch - possible CSRF attack. This sign-in is over, or was never begun here.")
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 2*fetchTime)
+	defer cancel()
+	if err := back(ctx, values); err != nil {
+		page(w, http.StatusBadRequest, Explain(err))
+		return
+	}
+	page(w, http.StatusOK, "Authorization successful. You can close this tab.")
+}
+
+func page(w http.ResponseWriter, status int, text string) {
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, "<!doctype html><meta charset=utf-8><title>Drawbridge</title><h1>Drawbridge</h1><p>"+html.EscapeString(text)+"</p>\n")
+}
+
+// parseCallback reads what an authorization server answers by way of the browser. A parameter that stands there twice has no
+// one meaning.
+func parseCallback(query string) (url.Values, error) {
+	if len(query) > maxCallback {
+		return nil, sentence("The answer is too long.")
+	}
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, sentence("The answer cannot be read.")
+	}
+	for _, name := range []string{"state", "code", "iss", "error", "error_description"} {
+		if len(values[name]) > 1 {
+			return nil, sentence("The answer says something twice.")
+		}
+	}
+	return values, nil
+}
+
+// parsePasted reads what a person brings back by hand: the whole address that the browser ended at, or what of it is behind
+// the question mark.
+func parsePasted(text string) (url.Values, error) {
+	text = strings.TrimSpace(text)
+	if u, err := url.Parse(text); err == nil && u.RawQuery != "" {
+		return parseCallback(u.RawQuery)
+	}
+	values, err := parseCallback(text)
+	if err == nil && !slices.ContainsFunc([]string{"code", "error"}, values.Has) {
+		err = sentence("Missing authorization code")
+	}
+	return values, err
+}

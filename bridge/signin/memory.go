@@ -1,0 +1,71 @@
+package signin
+
+import (
+	"context"
+	"strconv"
+	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge/secrets"
+)
+
+// A memory is a Vault that ends with its desk.
+type memory struct {
+	mu     sync.Mutex
+	values map[string][]byte
+	stamps map[string]int
+	held   map[string]chan struct{}
+}
+
+var _ Vault = (*memory)(nil)
+
+func newMemory() *memory {
+	return &memory{values: map[string][]byte{}, stamps: map[string]int{}, held: map[string]chan struct{}{}}
+}
+
+func (m *memory) Get(name string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	value, ok := m.values[name]
+	if !ok {
+		return nil, secrets.ErrNone
+	}
+	return value, nil
+}
+
+func (m *memory) Put(name string, value []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.values[name] = value
+	m.stamps[name]++
+	return nil
+}
+
+func (m *memory) Delete(name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.values, name)
+	m.stamps[name]++
+	return nil
+}
+
+func (m *memory) Stamp(name string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return strconv.Itoa(m.stamps[name])
+}
+
+func (m *memory) Lock(ctx context.Context, name string) (func(), error) {
+	m.mu.Lock()
+	lock := m.held[name]
+	if lock == nil {
+		lock = make(chan struct{}, 1)
+		m.held[name] = lock
+	}
+	m.mu.Unlock()
+	select {
+	case lock <- struct{}{}:
+		return func() { <-lock }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

@@ -1,0 +1,178 @@
+package signin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+)
+
+// odd looks where older servers say how to sign in: in the body of the refusal, in its challenge, behind a hint, and at
+// places of their own. Nil means nowhere.
+func (c *Credential) odd(ctx context.Context, demand Demand, root string) (*site, error) {
+	if s := inBody(demand.Body); s != nil {
+		return s, nil
+	}
+	if s := inChallenge(demand.Challenges); s != nil {
+		return s, nil
+	}
+	if demand.Hint != "" && checkURL(demand.Hint) == nil {
+		s, err := c.standard(ctx, demand.Hint)
+		if s != nil || err != nil {
+			return s, err
+		}
+		if s = c.atOddPlaces(ctx, originOf(demand.Hint)); s != nil {
+			return s, nil
+		}
+	}
+	if s := c.atOddPlaces(ctx, root); s != nil {
+		return s, nil
+	}
+	if demand.Status == 0 || !asksForOAuth(demand) {
+		return nil, nil
+	}
+	s := byConvention(root)
+	return &s, nil
+}
+
+// asksForOAuth says whether a refusal can be about OAuth: it asks for a bearer's token, or does not say for what.
+func asksForOAuth(demand Demand) bool {
+	return len(demand.Challenges) == 0 || bearer(demand.Challenges) != nil
+}
+
+// atOddPlaces tries the places that servers had metadata at before the specification said where.
+func (c *Credential) atOddPlaces(ctx context.Context, root string) *site {
+	for _, path := range []string{"/oauth/metadata", "/.mcp/auth", "/authorize"} {
+		var body json.RawMessage
+		if found, err := c.document(ctx, root+path, &body); found && err == nil {
+			if s := inBody(body); s != nil {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// The names by which older servers call what is now in the metadata.
+var (
+	authorizationNames = []string{"authorization_url", "authorizationUrl", "authorization_endpoint", "authorizationEndpoint", "authorization_uri", "authorizationUri"}
+	tokenNames         = []string{"token_url", "tokenUrl", "token_endpoint", "tokenEndpoint", "token_uri", "tokenUri"}
+	clientNames        = []string{"client_id", "clientId", "default_client_id", "public_client_id"}
+	scopeNames         = []string{"scopes", "scope", "scopes_supported"}
+	registrationNames  = []string{"registration_endpoint", "registrationEndpoint", "registration_url"}
+)
+
+// inBody reads endpoints from a JSON object: under oauth, authorization or auth, else from its top.
+func inBody(body []byte) *site {
+	start := bytes.IndexByte(body, '{')
+	if start < 0 {
+		return nil
+	}
+	var top map[string]json.RawMessage
+	if json.NewDecoder(bytes.NewReader(body[start:])).Decode(&top) != nil {
+		return nil
+	}
+	for _, name := range []string{"oauth", "authorization", "auth"} {
+		var inner map[string]json.RawMessage
+		if json.Unmarshal(top[name], &inner) == nil {
+			if s := fromMembers(inner); s != nil {
+				return s
+			}
+		}
+	}
+	return fromMembers(top)
+}
+
+func fromMembers(members map[string]json.RawMessage) *site {
+	text := func(names []string) string {
+		for _, name := range names {
+			var s string
+			if json.Unmarshal(members[name], &s) == nil && s != "" {
+				return s
+			}
+		}
+		return ""
+	}
+	scopes := strings.Fields(text(scopeNames))
+	for _, name := range scopeNames {
+		var list []string
+		if json.Unmarshal(members[name], &list) == nil && len(list) > 0 {
+			scopes = list
+			break
+		}
+	}
+	return completed(site{
+		Authorization: text(authorizationNames), Token: text(tokenNames), Registration: text(registrationNames),
+		ClientID: text(clientNames), Scopes: scopes, Issuer: text([]string{"issuer"}),
+	})
+}
+
+// inChallenge reads endpoints from the parameters of a challenge.
+func inChallenge(headers []string) *site {
+	all, err := oauthex.ParseWWWAuthenticate(headers)
+	if err != nil {
+		return nil
+	}
+	for _, challenge := range all {
+		text := func(names ...string) string {
+			for _, name := range names {
+				if s := challenge.Params[name]; strings.Contains(s, "://") {
+					return s
+				}
+			}
+			return ""
+		}
+		s := completed(site{
+			Authorization: text("authorization_uri", "authorization_url", "authorization_endpoint", "authorize_url", "realm"),
+			Token:         text("token_url", "token_uri", "token_endpoint"),
+			ClientID:      challenge.Params["client_id"], Scopes: strings.Fields(challenge.Params["scope"]),
+		})
+		if s != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// completed is a site that has both endpoints, with what its authorization address says beside; else nil.
+func completed(s site) *site {
+	u, err := url.Parse(s.Authorization)
+	if err != nil || s.Authorization == "" || s.Token == "" {
+		return nil
+	}
+	query := u.Query()
+	if s.ClientID == "" {
+		s.ClientID = query.Get("client_id")
+	}
+	if len(s.Scopes) == 0 {
+		s.Scopes = strings.Fields(query.Get("scope"))
+	}
+	if s.Issuer == "" {
+		s.Issuer = originOf(s.Token)
+	}
+	return &s
+}
+
+// bearer gives the parameters of the bearer challenge among headers, nil where there is none. One header that cannot be
+// read does not hide the others.
+func bearer(headers []string) map[string]string {
+	var found map[string]string
+	for _, header := range headers {
+		all, err := oauthex.ParseWWWAuthenticate([]string{header})
+		if err != nil {
+			continue
+		}
+		for _, challenge := range all {
+			if challenge.Scheme == "bearer" && len(challenge.Params) >= len(found) {
+				found = challenge.Params
+				if found == nil {
+					found = map[string]string{}
+				}
+			}
+		}
+	}
+	return found
+}

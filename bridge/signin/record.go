@@ -1,0 +1,147 @@
+package signin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/secrets"
+)
+
+// A record is all that is kept of one credential, under one name of the vault.
+type record struct {
+	// For is the server's address, or what a stdio server is known by: a token is given to no other.
+	For string `json:"for"`
+	// Site is where the tokens are from.
+	Site site `json:"site,omitzero"`
+	// Client is who we are there, ClientAt the issuer that knows us: another issuer is never told of it.
+	Client   client `json:"client,omitzero"`
+	ClientAt string `json:"client_at,omitempty"`
+
+	Access  string    `json:"access,omitempty"`
+	Refresh string    `json:"refresh,omitempty"`
+	Issued  time.Time `json:"issued,omitzero"`
+	// Expires is zero where the server does not say: then the token is good until it is refused.
+	Expires time.Time `json:"expires,omitzero"`
+	Scopes  []string  `json:"scopes,omitempty"`
+	// Renewing is when a renewal was begun that has not ended: where its process was killed, the refresh token may be spent.
+	Renewing time.Time `json:"renewing,omitzero"`
+	// Pending are sign-ins that somebody may still come back from.
+	Pending []pending `json:"pending,omitempty"`
+	// Trouble says why nobody is signed in any more.
+	Trouble string `json:"trouble,omitempty"`
+}
+
+// A pending sign-in waits for a person to come back with a code.
+type pending struct {
+	State    string    `json:"state"`
+	Verifier string    `json:"verifier"`
+	Redirect string    `json:"redirect"`
+	URL      string    `json:"url"`
+	Scopes   []string  `json:"scopes,omitempty"`
+	Made     time.Time `json:"made"`
+	Site     site      `json:"site"`
+	Client   client    `json:"client"`
+}
+
+const (
+	// pendingTime is how long one may take to come back, maxPending how many sign-ins of a credential may be open.
+	pendingTime = time.Hour
+	maxPending  = 4
+)
+
+// prune drops sign-ins that nobody comes back from any more.
+func (r *record) prune(now time.Time) {
+	r.Pending = slices.DeleteFunc(r.Pending, func(p pending) bool { return now.Sub(p.Made) > pendingTime })
+	if over := len(r.Pending) - maxPending; over > 0 {
+		r.Pending = slices.Delete(r.Pending, 0, over)
+	}
+}
+
+// take gives the sign-in of a state and removes it: a state is good once.
+func (r *record) take(state string) (pending, bool) {
+	for i, p := range r.Pending {
+		if p.State == state && state != "" {
+			r.Pending = slices.Delete(r.Pending, i, i+1)
+			return p, true
+		}
+	}
+	return pending{}, false
+}
+
+// freshFor is how long the token is good for, before it should be renewed; positive for one whose end is unknown.
+func (r *record) freshFor(now time.Time) time.Duration {
+	if r.Expires.IsZero() {
+		return time.Hour
+	}
+	margin := 5 * time.Minute
+	if life := r.Expires.Sub(r.Issued); life > 0 {
+		margin = min(margin, life/5)
+	}
+	return r.Expires.Sub(now) - margin
+}
+
+// forget drops the tokens and keeps why.
+func (r *record) forget(why string) {
+	r.Access, r.Refresh, r.Scopes = "", "", nil
+	r.Issued, r.Expires, r.Renewing = time.Time{}, time.Time{}, time.Time{}
+	r.Trouble = why
+}
+
+// load gives what is kept, as of now: by whichever process. A record of another server is nobody's. It needs mu.
+func (c *Credential) load() (record, error) {
+	stamp := c.desk.o.Vault.Stamp(c.name)
+	if c.known && stamp == c.stamp && stamp != "" {
+		return c.kept.clone(), nil
+	}
+	data, err := c.desk.o.Vault.Get(c.name)
+	fresh := record{For: c.site.key()}
+	switch {
+	case errors.Is(err, secrets.ErrNone):
+		c.kept, c.stamp, c.known = fresh, stamp, true
+		return fresh, nil
+	case err != nil:
+		return record{}, fmt.Errorf("read the credential: %w", err)
+	}
+	var r record
+	if json.Unmarshal(data, &r) != nil {
+		return record{}, fmt.Errorf("read the credential %s: it is damaged; sign out and in again", c.name)
+	}
+	if r.For != fresh.For {
+		return record{}, fmt.Errorf("the credential %s is that of another server, %s", c.name, hostOf(r.For))
+	}
+	c.kept, c.stamp, c.known = r, stamp, true
+	return r.clone(), nil
+}
+
+// save keeps a record. It needs mu, and the vault's lock where others may do the same.
+func (c *Credential) save(r record) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("keep the credential: %w", err)
+	}
+	if err := c.desk.o.Vault.Put(c.name, data); err != nil {
+		return fmt.Errorf("keep the credential: %w", err)
+	}
+	c.kept, c.stamp, c.known = r.clone(), c.desk.o.Vault.Stamp(c.name), true
+	close(c.changed)
+	c.changed = make(chan struct{})
+	return nil
+}
+
+func (r record) clone() record {
+	r.Scopes, r.Pending = slices.Clone(r.Scopes), slices.Clone(r.Pending)
+	return r
+}
+
+// hostOf is what of an address may be told.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return "unknown"
+	}
+	return u.Scheme + "://" + u.Host
+}

@@ -1,0 +1,60 @@
+package signin
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/config"
+)
+
+// FromRow is a row as something to sign in at, for a principal. It says false where the row has what to say to the server itself, or says that there is nothing
+// to sign in at: a stdio server wants a token only where its row says so.
+func FromRow(row config.Server, principal string) (Server, bool) {
+	auth := config.Auth{}
+	if row.Auth != nil {
+		auth = *row.Auth
+	}
+	authorized := slices.ContainsFunc(row.Headers, func(p config.Pair) bool { return strings.EqualFold(p.Name, "Authorization") })
+	switch {
+	case auth.Type == "none", auth.Type == "apikey", authorized:
+		return Server{}, false
+	case row.URL == "" && auth.Issuer == "" && auth.TokenURL == "":
+		return Server{}, false
+	}
+	s := Server{
+		ID: row.ID, URL: row.URL, Name: auth.CredentialID, Issuer: auth.Issuer,
+		AuthorizationURL: auth.AuthorizationURL, TokenURL: auth.TokenURL, DeviceURL: auth.DeviceURL, RegistrationURL: auth.RegistrationURL,
+		ClientID: auth.ClientID, ClientSecret: auth.ClientSecret, Document: auth.ClientMetadataURL,
+		Scopes: strings.Join(auth.Scopes, " "), Resource: auth.Resource,
+		RedirectURI: auth.RedirectURI, CallbackPort: auth.CallbackPort, CallbackPath: auth.CallbackPath,
+	}
+	if auth.Type == string(Credentials) {
+		s.Grant = Credentials
+	}
+	switch row.Credentials {
+	case "":
+	case config.PerCaller:
+		s.Principal = principal
+	default:
+		s.Name = row.Credentials
+	}
+	return s, true
+}
+
+// who gives the client that the row names; an empty id where it names none.
+func (c *Credential) who(ctx context.Context) (client, error) {
+	known := client{ID: c.site.ClientID, Secret: c.site.ClientSecret}
+	if known.ID == "" || c.find == nil {
+		return known, nil
+	}
+	auth, err := c.find(ctx)
+	if err != nil {
+		return client{}, err
+	}
+	if auth.ClientID == "" {
+		return client{}, errors.New("find the client_id in \"auth\": it is empty")
+	}
+	return client{ID: auth.ClientID, Secret: auth.ClientSecret}, nil
+}

@@ -1,0 +1,358 @@
+package signin
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+)
+
+// A Vault is where credentials are kept; *secrets.Vault is one. Get gives secrets.ErrNone for a name that nothing is kept
+// under.
+type Vault interface {
+	Get(name string) ([]byte, error)
+	Put(name string, value []byte) error
+	Delete(name string) error
+	// Lock waits until nobody else holds the name, in this process or another.
+	Lock(ctx context.Context, name string) (unlock func(), err error)
+	// Stamp changes with each Put and Delete of any process, and costs little.
+	Stamp(name string) string
+}
+
+// A Grant is how a token is come by.
+type Grant string
+
+// The grants. Code, a person in a browser, is the default.
+const (
+	Code        Grant = ""
+	Credentials Grant = "client_credentials"
+)
+
+// A Server is what is signed in at, as its row says. URL is needed, or Issuer or TokenURL for a server that is no URL.
+type Server struct {
+	ID drawbridge.ServerID
+	// URL is the server's address; empty for a stdio server, which is then given its token in its environment.
+	URL string
+	// Principal is whose credential it is; empty for one that all callers share.
+	Principal string
+	// Name is what the credential is kept under; empty means one of the server's own.
+	Name  string
+	Grant Grant
+
+	// What the row knows, all optional. A document is the address of a client id metadata document of ours.
+	Issuer, AuthorizationURL, TokenURL, DeviceURL, RegistrationURL string
+	ClientID, ClientSecret, Document                               string
+	Resource                                                       string
+	// Scopes are the rights to ask for, with blanks between them; none means those that the server names.
+	Scopes string
+	// RedirectURI is where people are to be sent back to; it fixes the port. CallbackPort and CallbackPath do so in part.
+	RedirectURI  string
+	CallbackPort int
+	CallbackPath string
+}
+
+// key is what tells servers apart to whom a token may be given.
+func (s Server) key() string {
+	if s.URL != "" {
+		return s.URL
+	}
+	return "stdio:" + string(s.ID)
+}
+
+// name is what the credential is kept under.
+func (s Server) name() string {
+	name := s.Name
+	if name == "" {
+		sum := sha256.Sum256([]byte(s.key() + "\x00" + s.Issuer + "\x00" + s.ClientID))
+		name = string(s.ID) + "-" + hex.EncodeToString(sum[:4])
+	}
+	if s.Principal != "" {
+		sum := sha256.Sum256([]byte(s.Principal))
+		name += "@" + hex.EncodeToString(sum[:8])
+	}
+	return "signin/" + name
+}
+
+// Options are what a Desk can do without.
+type Options struct {
+	// Vault keeps credentials; nil is memory that ends with the desk.
+	Vault Vault
+	// Client carries the requests to authorization servers; nil is one that is guarded as Guarded says.
+	Client *http.Client
+	// Version is ours, as authorization servers are told it.
+	Version string
+	// Logger is told what went wrong and nobody else hears of; nil is silence.
+	Logger *slog.Logger
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// A Desk is where sign-ins are begun and credentials kept, for all servers of a process. Its methods may be called from
+// several goroutines.
+type Desk struct {
+	o     Options
+	lobby *lobby
+
+	mu    sync.Mutex
+	creds map[Server]*Credential
+}
+
+// New makes a desk. Nothing is opened before a sign-in is begun.
+func New(o Options) *Desk {
+	if o.Vault == nil {
+		o.Vault = newMemory()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	o.Version = cmp.Or(o.Version, "dev")
+	return &Desk{o: o, lobby: &lobby{log: o.Logger}, creds: map[Server]*Credential{}}
+}
+
+// Close ends the waiting for people, and returns when nothing of the desk is left.
+func (d *Desk) Close() { d.lobby.close() }
+
+// Credential gives the credential of a server: the same one for all who ask for it. Find finds what the row of the server
+// refers to for its client; nil where that stands in s.
+func (d *Desk) Credential(s Server, find func(context.Context) (config.Auth, error)) *Credential {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.creds[s]
+	if c == nil {
+		c = &Credential{
+			desk: d, site: s, find: find, name: s.name(), client: d.o.Client, busy: make(chan struct{}, 1), changed: make(chan struct{}),
+			log: d.o.Logger.With("server", string(s.ID)),
+		}
+		if c.client == nil {
+			c.client = Guarded(s.URL)
+		}
+		d.creds[s] = c
+	}
+	return c
+}
+
+// A Credential is the right to speak to one server: kept, renewed and asked for. Its methods may be called from several
+// goroutines.
+type Credential struct {
+	desk   *Desk
+	site   Server
+	find   func(context.Context) (config.Auth, error)
+	name   string
+	client *http.Client
+	log    *slog.Logger
+	// busy is held while one of us speaks to the authorization server.
+	busy chan struct{}
+
+	mu      sync.Mutex
+	known   bool // kept and stamp are set
+	kept    record
+	stamp   string
+	changed chan struct{} // closed with each save of ours
+	demand  Demand        // the last refusal of the server
+	asked   map[string]int
+}
+
+// A Demand is a server's refusal, with what it says about signing in.
+type Demand struct {
+	// Status is 401 or 403; 0 where the server was not asked.
+	Status int
+	// Challenges are the WWW-Authenticate headers, Hint the Mcp-Auth-Server header.
+	Challenges []string
+	Hint       string
+	// Body is the beginning of the body.
+	Body []byte
+}
+
+// Token gives the token to send, renewed where its time is nearly over. It is empty where nobody has signed in: the server
+// then says what it wants. The error is for what is kept and cannot be read, and for a token that is over and could not be
+// renewed.
+func (c *Credential) Token(ctx context.Context) (string, error) {
+	r, err := c.current()
+	if err != nil || r.Access == "" {
+		return "", err
+	}
+	now := c.desk.o.Now()
+	if r.freshFor(now) > 0 || r.Refresh == "" && c.site.Grant != Credentials {
+		return r.Access, nil
+	}
+	err = c.renew(ctx, r.Access, false)
+	if _, later := errors.AsType[laterError](err); later && now.Before(r.Expires) {
+		c.log.Warn("a sign-in was not renewed before its time is over", "error", err)
+		return r.Access, nil
+	}
+	if _, needed := errors.AsType[*NeededError](err); needed {
+		return "", nil // as if nobody had: what the server says then is needed to begin
+	}
+	if err != nil {
+		return "", err
+	}
+	r, err = c.current()
+	return r.Access, err
+}
+
+func (c *Credential) current() (record, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.load()
+}
+
+// Refused is told that the server refused the token used, which may be empty, with status 401 or 403, and gives another one
+// that there is now. It gives none where signing in does not help. The error is a *NeededError where a person must sign in,
+// with an address for that, or says why it is not known whether there will be another token.
+func (c *Credential) Refused(ctx context.Context, used string, status int, header http.Header, body []byte) (another string, err error) {
+	ctx, cancel := unhurried(ctx)
+	defer cancel()
+	demand := demandIn(status, header, body)
+	if status == http.StatusForbidden {
+		challenge := bearer(demand.Challenges)
+		if challenge["error"] != "insufficient_scope" {
+			return "", nil
+		}
+		err = c.stepUp(ctx, used, demand, strings.Fields(challenge["scope"]))
+	} else {
+		err = c.renewed(ctx, used, demand)
+	}
+	if err != nil {
+		return "", err
+	}
+	r, err := c.current()
+	return r.Access, err
+}
+
+// Demand is what somebody who has no server to ask says in its place: that a token is needed.
+func (c *Credential) Demand(ctx context.Context) (token string, err error) {
+	return c.Refused(ctx, "", http.StatusUnauthorized, nil, nil)
+}
+
+func (c *Credential) renewed(ctx context.Context, used string, demand Demand) error {
+	err := c.renew(ctx, used, true)
+	if needed, ok := errors.AsType[*NeededError](err); ok {
+		return c.need(ctx, demand, nil, needed.Err)
+	}
+	return err
+}
+
+// unhurried is a context that ends when ctx is cancelled, but not when its time is over: what a server takes to say what it
+// speaks is no measure for what it takes to find out where to sign in.
+func unhurried(ctx context.Context) (context.Context, context.CancelFunc) {
+	calm, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*fetchTime)
+	stop := context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			cancel()
+		}
+	})
+	return calm, func() {
+		stop()
+		cancel()
+	}
+}
+
+// maxStepUps is how often the same rights are asked for: a server that grants them and wants them again wants for ever.
+const maxStepUps = 2
+
+// stepUp asks for more rights than were granted, with those that were: else they would be lost (scope accumulation of
+// 2026-07-28).
+func (c *Credential) stepUp(ctx context.Context, used string, demand Demand, wanted []string) error {
+	r, err := c.current()
+	switch {
+	case err != nil:
+		return err
+	case r.Access != used && r.Access != "":
+		return nil // somebody has asked for more meanwhile
+	}
+	c.mu.Lock()
+	key := strings.Join(slices.Sorted(slices.Values(wanted)), " ")
+	if c.asked == nil {
+		c.asked = map[string]int{}
+	}
+	times := c.asked[key]
+	granted := len(wanted) > 0 && !slices.ContainsFunc(wanted, func(s string) bool { return !slices.Contains(r.Scopes, s) })
+	c.mu.Unlock()
+	if times >= maxStepUps || granted && times > 0 {
+		return &NeededError{Server: c.site.ID, Scopes: wanted, Err: errors.New("the server wants them again each time they are granted")}
+	}
+	return c.need(ctx, demand, union(r.Scopes, wanted), nil)
+}
+
+// granted notes that rights were asked for and given.
+func (c *Credential) countStepUp(scopes []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asked == nil {
+		c.asked = map[string]int{}
+	}
+	wanted := strings.Fields(bearer(c.demand.Challenges)["scope"])
+	if c.demand.Status == http.StatusForbidden && len(wanted) > 0 && len(scopes) > 0 {
+		c.asked[strings.Join(slices.Sorted(slices.Values(wanted)), " ")]++
+	}
+}
+
+// need prepares a sign-in and says that it is needed.
+func (c *Credential) need(ctx context.Context, demand Demand, scopes []string, why error) error {
+	c.mu.Lock()
+	c.demand = demand
+	c.mu.Unlock()
+	needed := &NeededError{Server: c.site.ID, Err: why}
+	if demand.Status == http.StatusForbidden {
+		needed.Scopes = strings.Fields(bearer(demand.Challenges)["scope"])
+	}
+	if c.site.Grant == Credentials {
+		needed.Err = cmp.Or(why, errors.New("the server refuses the client's own credentials"))
+		return needed
+	}
+	flow, err := c.begin(ctx, scopes)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		needed.Err = err
+		return needed
+	}
+	needed.URL = flow.URL
+	return needed
+}
+
+// lock makes the caller the only one who speaks to the authorization server about this credential.
+func (c *Credential) lock(ctx context.Context) (unlock func(), err error) {
+	select {
+	case c.busy <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	free, err := c.desk.o.Vault.Lock(ctx, c.name)
+	if err != nil {
+		<-c.busy
+		return nil, fmt.Errorf("lock the credential: %w", err)
+	}
+	return func() {
+		free()
+		<-c.busy
+	}, nil
+}
+
+// union gives the texts of both lists, each once, in order.
+func union(a, b []string) []string {
+	var all []string
+	for _, list := range [][]string{a, b} {
+		for _, s := range list {
+			if !slices.Contains(all, s) {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,101 @@
+package bridge
+
+import (
+	"context"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/callers"
+	"github.com/drawbridge-mcp/drawbridge/bridge/remote"
+	"github.com/drawbridge-mcp/drawbridge/bridge/signin"
+)
+
+// A Vault keeps credentials; see the methods' promises in package signin.
+type Vault = signin.Vault
+
+// A Credential is the right to speak to one server, a SignIn one that waits for a person, SignedIn how a credential stands.
+type (
+	Credential = signin.Credential
+	SignIn     = signin.Flow
+	SignedIn   = signin.State
+)
+
+// Credential gives what a server of the fleet is spoken to with for a principal. The error is for an unknown name; nil is for
+// a server whose row keeps it from signing in.
+func (f *Fleet) Credential(id drawbridge.ServerID, principal string) (*Credential, error) {
+	e, err := f.endpoint(id)
+	if err != nil {
+		return nil, err
+	}
+	return e.credential(principal), nil
+}
+
+func (e *endpoint) credential(principal string) *signin.Credential {
+	server, ok := signin.FromRow(e.row, principal)
+	if !ok {
+		return nil
+	}
+	return e.pool.desk.Credential(server, e.auth)
+}
+
+// signer gives what puts a principal's token on requests; nil where there is none to be had.
+func (e *endpoint) signer(principal string) remote.Signer {
+	if c := e.credential(principal); c != nil {
+		return c
+	}
+	return nil
+}
+
+// TokenVariable is the environment variable in which a stdio server that wants one is given its token (seed 001, section 3).
+const TokenVariable = "OAUTH_ACCESS_TOKEN"
+
+// tokenEnv adds the token to the environment of a stdio server whose row says that it wants one.
+func (e *endpoint) tokenEnv(ctx context.Context, principal string, env []string) ([]string, error) {
+	c := e.credential(principal)
+	if c == nil {
+		return env, nil
+	}
+	token, err := c.Token(ctx)
+	if err == nil && token == "" {
+		token, err = c.Demand(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return append(env, TokenVariable+"="+token), nil
+}
+
+// signedIn is closed when somebody has signed in at the server, here or in another process, or ctx ends.
+func (e *endpoint) signedIn(ctx context.Context) <-chan struct{} {
+	done := make(chan struct{})
+	c := e.credential(e.pool.o.Principal)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if c == nil || !e.start(func() { defer close(done); _ = c.Changed(ctx, "") }) {
+		return nil
+	}
+	return done
+}
+
+// visitable says whether a call went wrong for want of a sign-in to which its caller can take the user.
+func visitable(call drawbridge.Call, err error) bool {
+	return signin.Needed(err).Visitable() && callers.CanBeAsked(call.Caller) && signin.MayVisit(call)
+}
+
+// mostVisits is how often the user is taken to sign in for one call: once, and again for more rights.
+const mostVisits = 3
+
+// persuade carries a call. Where the server wants somebody to sign in first, the caller is asked to take the user there, and
+// the call goes on when they are back.
+func (e *endpoint) persuade(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+	result, err := e.carry(ctx, call)
+	for visits := 0; visits < mostVisits && visitable(call, err); visits++ {
+		if err := e.credential(call.Caller.Principal).Visit(ctx, call, signin.Needed(err), e.limit()); err != nil {
+			return drawbridge.Result{}, e.callFault(e.stepOf(call), err)
+		}
+		e.mu.Lock()
+		clear(e.failures) // what went wrong a moment ago was this
+		e.mu.Unlock()
+		result, err = e.carry(ctx, call)
+	}
+	return result, err
+}

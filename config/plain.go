@@ -1,0 +1,16 @@
+package config
+
+import (
+	"encoding/json"
+
+	"github.com/drawbridge-mcp/drawbridge/config/veil"
+)
+
+// PlainSecrets names the values of a row, as it is written, that look like secrets and stand there in plain text: "env
+// GITHUB_TOKEN", "header Authorization", "args --api-key", "url key", "auth client_secret". References to variables and
+// commands are none. It is a guess, by names and by well-known beginnings; no value is ever part of what it gives.
+func PlainSecrets(row json.RawMessage) []string { return veil.Plain(row) }
+
+// Runs shows on one line what the row stands for: the program and its arguments, or the url, as they are written.
+// Variables are not put in, and what looks like a secret is "…".
+func (s Server) Runs() string { return veil.Runs(s.Row) }
