@@ -2,6 +2,8 @@ package bridge
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/callers"
@@ -12,21 +14,69 @@ import (
 // A Vault keeps credentials; see the methods' promises in package signin.
 type Vault = signin.Vault
 
-// A Credential is the right to speak to one server, a SignIn one that waits for a person, SignedIn how a credential stands.
-type (
-	Credential = signin.Credential
-	SignIn     = signin.Flow
-	SignedIn   = signin.State
+// SignIn begins a sign-in at a server for a principal: in a browser that comes back to this machine, or on another device. The
+// error is for an unknown name, a server that is not signed in at, and what kept the sign-in from being begun.
+func (f *Fleet) SignIn(ctx context.Context, id drawbridge.ServerID, principal string, device bool) (drawbridge.SignIn, error) {
+	c, err := f.credential(id, principal)
+	if err != nil {
+		return nil, err
+	}
+	begin := c.Begin
+	if device {
+		begin = c.BeginDevice
+	}
+	flow, err := begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return flow, nil
+}
+
+// PasteSignIn ends a sign-in that was begun here, or by another process, with the address that the browser ended at.
+func (f *Fleet) PasteSignIn(ctx context.Context, id drawbridge.ServerID, principal, text string) error {
+	c, err := f.credential(id, principal)
+	if err != nil {
+		return err
+	}
+	return c.Paste(ctx, text)
+}
+
+// SignOut removes what is kept of a server's sign-in, and revokes it. Why says why it could not be revoked, nil where it was.
+// The error is for an unknown name, and signin.ErrNobody where nobody is signed in.
+func (f *Fleet) SignOut(ctx context.Context, id drawbridge.ServerID, principal string) (why, err error) {
+	c, err := f.credential(id, principal)
+	if err != nil {
+		return nil, err
+	}
+	_, why, err = c.Remove(ctx)
+	return why, err
+}
+
+// SignedIn says how we stand with a server, without asking it. The error is for an unknown name, a server that is not signed in
+// at, and what is kept and cannot be read.
+func (f *Fleet) SignedIn(id drawbridge.ServerID, principal string) (drawbridge.Credential, error) {
+	c, err := f.credential(id, principal)
+	if err != nil {
+		return drawbridge.Credential{}, err
+	}
+	return c.State()
+}
+
+// ErrNobody is wrapped where there is nothing to sign out of, ErrNoSignIn where a server's row keeps it from signing in.
+var (
+	ErrNobody   = signin.ErrNobody
+	ErrNoSignIn = errors.New("its row says nothing of signing in, or has what to say to the server itself")
 )
 
-// Credential gives what a server of the fleet is spoken to with for a principal. The error is for an unknown name; nil is for
-// a server whose row keeps it from signing in.
-func (f *Fleet) Credential(id drawbridge.ServerID, principal string) (*Credential, error) {
+func (f *Fleet) credential(id drawbridge.ServerID, principal string) (*signin.Credential, error) {
 	e, err := f.endpoint(id)
 	if err != nil {
 		return nil, err
 	}
-	return e.credential(principal), nil
+	if c := e.credential(principal); c != nil {
+		return c, nil
+	}
+	return nil, fmt.Errorf("sign in at %s: %w", id, ErrNoSignIn)
 }
 
 func (e *endpoint) credential(principal string) *signin.Credential {
@@ -76,6 +126,15 @@ func (e *endpoint) signedIn(ctx context.Context) <-chan struct{} {
 	return done
 }
 
+// signedInSince says whether what went wrong for want of a sign-in would go well now.
+func (e *endpoint) signedInSince(err error) bool {
+	if signin.Needed(err) == nil {
+		return false
+	}
+	c := e.credential(e.pool.o.Principal)
+	return c != nil && c.Signed()
+}
+
 // visitable says whether a call went wrong for want of a sign-in to which its caller can take the user.
 func visitable(call drawbridge.Call, err error) bool {
 	return signin.Needed(err).Visitable() && callers.CanBeAsked(call.Caller) && signin.MayVisit(call)
@@ -92,9 +151,6 @@ func (e *endpoint) persuade(ctx context.Context, call drawbridge.Call) (drawbrid
 		if err := e.credential(call.Caller.Principal).Visit(ctx, call, signin.Needed(err), e.limit()); err != nil {
 			return drawbridge.Result{}, e.callFault(e.stepOf(call), err)
 		}
-		e.mu.Lock()
-		clear(e.failures) // what went wrong a moment ago was this
-		e.mu.Unlock()
 		result, err = e.carry(ctx, call)
 	}
 	return result, err

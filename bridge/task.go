@@ -1,15 +1,13 @@
 package bridge
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/hop"
-	"github.com/drawbridge-mcp/drawbridge/bridge/link"
+	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -35,36 +33,14 @@ func (s *session) answer(ctx context.Context, call drawbridge.Call) (json.RawMes
 	if !s.needsTask(call) {
 		return s.do(ctx, call)
 	}
-	if call.Peer != nil {
-		call.Peer = untasked{call.Peer}
-	}
-	fetch := call
-	call.Params = wire.Apply(call.Params, wire.Put(json.RawMessage(`{}`), "task"))
-	created, err := s.do(ctx, call)
-	if err != nil {
-		return nil, err
-	}
-	id := wire.Get(created, "task", "taskId")
-	if _, ok := wire.Text(id); !ok {
-		return created, nil // it has answered plainly after all
-	}
-	// tasks/result is answered when the task is over, and has the time of any other call.
-	fetch.Method, fetch.Params = wire.MethodTasksResult, wire.Apply(nil, wire.Put(id, "taskId"))
-	if meta := wire.MetaOf(call.Params); meta != nil {
-		fetch.Params = wire.Apply(fetch.Params, wire.Put(meta, "_meta"))
-	}
-	result, err := s.do(ctx, fetch)
-	switch {
-	case neverArrived(err): // but the call of the tool did
-		s.lose(err)
-		return nil, fmt.Errorf("%w: fetch the result of its task: %s", link.ErrLost, err)
-	case err != nil:
-		if !answered(err) {
-			s.abandon(ctx, id)
+	lost := func(err error) bool {
+		if neverArrived(err) {
+			s.lose(err)
+			return true
 		}
-		return nil, err
+		return false
 	}
-	return withoutTask(result), nil
+	return talk.Tasked{Do: s.do, Lost: lost, Answered: answered, Plain: hop.WithoutTask, Abandon: s.abandon}.Answer(ctx, call)
 }
 
 // abandonTime bounds what a caller waits for whose call is over.
@@ -80,23 +56,4 @@ func (s *session) abandon(ctx context.Context, id json.RawMessage) {
 	if _, err := s.request(ctx, wire.MethodTasksCancel, wire.Apply(nil, wire.Put(id, "taskId"))); err != nil {
 		s.e.log.Debug("a task outlives its call", "error", err)
 	}
-}
-
-// untasked is the caller's half of a conversation about a task that the caller knows nothing of.
-type untasked struct{ drawbridge.Peer }
-
-// Notify passes on what the server says, and Ask what it asks, but for which task it belongs to.
-func (p untasked) Notify(ctx context.Context, method string, params json.RawMessage) error {
-	return p.Peer.Notify(ctx, method, withoutTask(params))
-}
-
-func (p untasked) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	return p.Peer.Ask(ctx, method, withoutTask(params))
-}
-
-func withoutTask(object json.RawMessage) json.RawMessage {
-	if !bytes.Contains(object, []byte("related-task")) {
-		return object
-	}
-	return hop.WithoutMeta(object, wire.MetaRelatedTask)
 }

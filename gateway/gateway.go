@@ -87,8 +87,17 @@ type fleet interface {
 	deck.Upstream
 	runner
 	mounter
+	signer
 	Status() []drawbridge.Status
 	Stderr(ctx context.Context, id drawbridge.ServerID, follow bool, each func(line string) error) error
+}
+
+// A signer signs in at its servers.
+type signer interface {
+	SignIn(ctx context.Context, id drawbridge.ServerID, principal string, device bool) (drawbridge.SignIn, error)
+	PasteSignIn(ctx context.Context, id drawbridge.ServerID, principal, text string) error
+	SignOut(ctx context.Context, id drawbridge.ServerID, principal string) (why, err error)
+	SignedIn(id drawbridge.ServerID, principal string) (drawbridge.Credential, error)
 }
 
 // A runner is a fleet's life.

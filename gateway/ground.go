@@ -41,7 +41,7 @@ func OpenGround(ctx context.Context, c Config) (*Ground, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := newPool(c.Logger, c, s, db)
+	p, err := newPool(c.Logger, c, s, db, vault)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

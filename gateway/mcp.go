@@ -10,6 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/secrets"
 	"github.com/drawbridge-mcp/drawbridge/store"
 )
 
@@ -18,9 +19,10 @@ var _ fleet = (*bridge.Fleet)(nil)
 // A bridgePool is the servers that the gateways of one ground share.
 type bridgePool struct{ *bridge.Pool }
 
-func newPool(log *slog.Logger, c Config, s config.Settings, db *store.DB) (pool, error) {
+func newPool(log *slog.Logger, c Config, s config.Settings, db *store.DB, vault *secrets.Vault) (pool, error) {
 	p, err := bridge.NewPool(bridge.Options{
 		Logger: log, Version: c.Version, Memory: db, Roots: s.Roots, Principal: owner().Principal,
+		Vault: vault, Keeper: vault.Values(),
 		OnDemand: c.OnDemand, InheritEnv: s.EnvIsolation != nil && !*s.EnvIsolation,
 		ProbeTimeout: s.ProbeTimeout, ConnectTimeout: s.ConnectTimeout, CallTimeout: s.CallTimeout, IdleStop: s.IdleStop,
 	})

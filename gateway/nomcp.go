@@ -9,6 +9,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/secrets"
 	"github.com/drawbridge-mcp/drawbridge/store"
 )
 
@@ -18,7 +19,7 @@ type none struct{ rows []config.Server }
 // noPool is what such fleets share: nothing.
 type noPool struct{}
 
-func newPool(*slog.Logger, Config, config.Settings, *store.DB) (pool, error) { return noPool{}, nil }
+func newPool(*slog.Logger, Config, config.Settings, *store.DB, *secrets.Vault) (pool, error) { return noPool{}, nil }
 
 func (noPool) Run(ctx context.Context) error {
 	<-ctx.Done()
@@ -93,4 +94,16 @@ func (n *none) Status() []drawbridge.Status {
 
 func (*none) Stderr(context.Context, drawbridge.ServerID, bool, func(string) error) error {
 	return absent()
+}
+
+func (*none) SignIn(context.Context, drawbridge.ServerID, string, bool) (drawbridge.SignIn, error) {
+	return nil, absent()
+}
+
+func (*none) PasteSignIn(context.Context, drawbridge.ServerID, string, string) error { return absent() }
+
+func (*none) SignOut(context.Context, drawbridge.ServerID, string) (why, err error) { return nil, absent() }
+
+func (*none) SignedIn(drawbridge.ServerID, string) (drawbridge.Credential, error) {
+	return drawbridge.Credential{}, absent()
 }

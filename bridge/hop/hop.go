@@ -86,11 +86,19 @@ func FromServer(result json.RawMessage) json.RawMessage {
 	if !bytes.Contains(result, []byte("serverInfo")) {
 		return result
 	}
-	return WithoutMeta(result, wire.MetaServerInfo)
+	return withoutMeta(result, wire.MetaServerInfo)
 }
 
-// WithoutMeta gives an object without a member of its _meta, and without _meta where that was all.
-func WithoutMeta(object json.RawMessage, name string) json.RawMessage {
+// WithoutTask gives an object without what says which task it belongs to.
+func WithoutTask(object json.RawMessage) json.RawMessage {
+	if !bytes.Contains(object, []byte("related-task")) {
+		return object
+	}
+	return withoutMeta(object, wire.MetaRelatedTask)
+}
+
+// withoutMeta gives an object without a member of its _meta, and without _meta where that was all.
+func withoutMeta(object json.RawMessage, name string) json.RawMessage {
 	object = wire.Apply(object, wire.Drop("_meta", name))
 	for range wire.Members(wire.MetaOf(object)) {
 		return object

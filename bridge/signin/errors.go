@@ -116,6 +116,17 @@ func printable(s string) string {
 	}, s)
 }
 
+// explained is an error as a sentence for the person who signed in.
+func explained(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	if told, ok := errors.AsType[sentence](err); ok {
+		return told
+	}
+	return sentence(Explain(err))
+}
+
 // Explain says for people what became of a sign-in that went wrong.
 func Explain(err error) string {
 	got, refused := errors.AsType[*refusal](err)

@@ -16,19 +16,23 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
+
+	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A Flow is a sign-in that waits for a person.
+// A Flow is a sign-in that waits for a person: what drawbridge.SignIn says.
 type Flow struct {
-	// URL is where the person signs in. Code is what they enter there, for a sign-in by device; else it is empty.
-	URL, Code string
-	// Issuer is who they sign in with, for people.
-	Issuer string
+	url, code, issuer string
 
 	c      *Credential
 	device func(context.Context) error
 	done   chan error
 }
+
+var _ drawbridge.SignIn = (*Flow)(nil)
+
+// Place gives where the person signs in.
+func (f *Flow) Place() (url, code, issuer string) { return f.url, f.code, f.issuer }
 
 // Begin begins a sign-in that comes back by way of a browser on this machine, or is brought back by hand.
 func (c *Credential) Begin(ctx context.Context) (*Flow, error) { return c.begin(ctx, nil) }
@@ -94,7 +98,7 @@ func (c *Credential) keep(r record) error {
 
 // flow is what a person sees of a pending sign-in. Whoever waits for it hears of its end.
 func (c *Credential) flow(p pending) *Flow {
-	f := &Flow{URL: p.URL, Issuer: cmp.Or(hostOf(p.Site.Issuer), hostOf(p.URL)), c: c, done: make(chan error, 1)}
+	f := &Flow{url: p.URL, issuer: cmp.Or(hostOf(p.Site.Issuer), hostOf(p.URL)), c: c, done: make(chan error, 1)}
 	c.desk.lobby.expect(p.State, func(ctx context.Context, values url.Values) error {
 		err := c.finish(ctx, values)
 		select {
@@ -187,16 +191,16 @@ func (c *Credential) wayBack(r record) ([]string, error) {
 	return []string{"http://" + net.JoinHostPort(host, strconv.Itoa(port)) + path}, nil
 }
 
-// Wait waits until the person is back and signed in. It returns what Finish would.
+// Wait waits until the person is back and signed in.
 func (f *Flow) Wait(ctx context.Context) error {
 	if f.device != nil {
-		return f.device(ctx)
+		return explained(f.device(ctx))
 	}
 	select {
 	case err := <-f.done:
-		return err
+		return explained(err)
 	case <-ctx.Done():
-		return ctx.Err()
+		return explained(ctx.Err())
 	}
 }
 
@@ -210,7 +214,7 @@ func (c *Credential) Paste(ctx context.Context, text string) error {
 		return err
 	}
 	c.desk.lobby.take(values.Get("state"))
-	return c.finish(ctx, values)
+	return explained(c.finish(ctx, values))
 }
 
 // finish exchanges what came back for tokens. A state is good once, whatever comes of it.

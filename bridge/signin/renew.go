@@ -173,7 +173,7 @@ func (c *Credential) BeginDevice(ctx context.Context) (*Flow, error) {
 	if err := checkURL(address); err != nil {
 		return nil, fmt.Errorf("the address to sign in at %w", err)
 	}
-	f := &Flow{URL: address, Code: printable(answer.UserCode), Issuer: hostOf(s.Issuer), c: c}
+	f := &Flow{url: address, code: printable(answer.UserCode), issuer: hostOf(s.Issuer), c: c}
 	f.device = func(ctx context.Context) error {
 		token, err := config.DeviceAccessToken(c.through(ctx), answer, options...)
 		if err != nil {

@@ -322,7 +322,7 @@ func (c *Credential) need(ctx context.Context, demand Demand, scopes []string, w
 		needed.Err = err
 		return needed
 	}
-	needed.URL = flow.URL
+	needed.URL = flow.url
 	return needed
 }
 

@@ -7,26 +7,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A State is how a credential stands, for people. There is no secret in it.
-type State struct {
-	Server drawbridge.ServerID `json:"server"`
-	// Name is what the credential is kept under.
-	Name string `json:"name"`
-	// Signed says that there is a token; Expires is when it ends, zero where nobody knows; Renews that it renews itself.
-	Signed  bool      `json:"signed_in"`
-	Expires time.Time `json:"expires,omitzero"`
-	Renews  bool      `json:"renews,omitempty"`
-	Issuer  string    `json:"issuer,omitempty"`
-	Scopes  []string  `json:"scopes,omitempty"`
-	// URL is where a sign-in that was begun goes on; empty where none was.
-	URL string `json:"url,omitempty"`
-	// Trouble says why nobody is signed in any more.
-	Trouble string `json:"trouble,omitempty"`
-}
-
 // State says how the credential stands, without asking anybody.
-func (c *Credential) State() (State, error) {
-	s := State{Server: c.site.ID, Name: c.name}
+func (c *Credential) State() (drawbridge.Credential, error) {
+	s := drawbridge.Credential{Server: c.site.ID, Name: c.name}
 	r, err := c.current()
 	if err != nil {
 		return s, err
@@ -41,6 +24,12 @@ func (c *Credential) State() (State, error) {
 		s.URL = r.Pending[n-1].URL
 	}
 	return s, nil
+}
+
+// Signed says whether there is a token now, good or not.
+func (c *Credential) Signed() bool {
+	r, err := c.current()
+	return err == nil && r.Access != ""
 }
 
 // lookAgain is how often the vault is looked at for what other processes did.

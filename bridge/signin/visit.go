@@ -30,13 +30,21 @@ func (n *NeededError) Bars() bool { return n != nil && len(n.Scopes) == 0 }
 func (n *NeededError) Next(id drawbridge.ServerID) string {
 	switch {
 	case n.Visitable():
-		return fmt.Sprintf("sign in with drawbridge mcp auth %s, or open %s", id, n.URL)
+		return "sign in with drawbridge mcp auth " + string(id)
 	case n != nil && len(n.Scopes) > 0:
 		return "ask whoever runs the server for these rights"
 	case n != nil:
 		return `check the headers of its row, or say in its "auth" how to sign in`
 	}
 	return "check the headers of its row"
+}
+
+// NextOpen is Next with the address, for those who asked: it is not for logs.
+func (n *NeededError) NextOpen(id drawbridge.ServerID) string {
+	if n.Visitable() {
+		return n.Next(id) + ", or open " + n.URL
+	}
+	return n.Next(id)
 }
 
 // MayVisit says whether a caller can take its user to a page.

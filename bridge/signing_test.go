@@ -1,0 +1,89 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcptest/idp"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+func protected(p *idp.Provider) config.Server {
+	return config.Server{ID: "protected", Type: "http", URL: p.ResourceURL, Enabled: true, Phase: drawbridge.Idle, Hash: "h"}
+}
+
+func whoami(c drawbridge.Caller) drawbridge.Call {
+	return drawbridge.Call{Caller: c, Method: wire.MethodToolsCall, Params: json.RawMessage(`{"name":"whoami","arguments":{}}`)}
+}
+
+// TestSigningIn goes the plain way: a server that wants to know who asks, its state, a person in a browser, and a call.
+func TestSigningIn(t *testing.T) {
+	for _, legacy := range []bool{false, true} {
+		p := idp.New(t, idp.Options{Knobs: idp.Knobs{Server: idp.Server{Legacy: legacy}}})
+		r := runReal(t, Options{}, protected(p))
+		_, err := r.Mount(t.Context(), "protected")
+		s := r.statusOf("protected")
+		f := drawbridge.AsFault(err)
+		if f.Code != drawbridge.AuthFailure || s.Phase != drawbridge.NeedsSignIn || s.SignIn == "" || strings.Contains(f.Error(), s.SignIn) {
+			t.Fatalf("%v, %+v, %+v", err, f, s)
+		}
+		if err := p.Visit(t.Context(), s.SignIn); err != nil {
+			t.Fatal(err)
+		}
+		result, err := r.Do(t.Context(), "protected", whoami(caller(drawbridge.Modern)))
+		if err != nil || !strings.Contains(string(result.Raw), "sub") {
+			t.Errorf("%s, %v", result.Raw, err)
+		}
+		if _, err := r.Mount(t.Context(), "protected"); err != nil {
+			t.Error(err)
+		}
+		if s := r.statusOf("protected"); s.Phase != drawbridge.Ready || s.SignIn != "" {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// A visitor is a client whose user does what they are asked to.
+type visitor struct {
+	p     *idp.Provider
+	told  []string
+	asked []string
+}
+
+func (v *visitor) Notify(_ context.Context, method string, _ json.RawMessage) error {
+	v.told = append(v.told, method)
+	return nil
+}
+
+func (v *visitor) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	if method != wire.MethodElicitation || wire.GetText(params, "mode") != "url" {
+		return nil, errors.New("asked for something else")
+	}
+	v.asked = append(v.asked, wire.GetText(params, "message"))
+	go func() { _ = v.p.Visit(context.WithoutCancel(ctx), wire.GetText(params, "url")) }()
+	return json.RawMessage(`{"action":"accept"}`), nil
+}
+
+// TestACallThatSignsIn has a caller who can take the user to a page: the call waits, and goes on.
+func TestACallThatSignsIn(t *testing.T) {
+	p := idp.New(t, idp.Options{})
+	r := runReal(t, Options{OnDemand: true}, protected(p))
+	v := &visitor{p: p}
+	c := caller(drawbridge.Legacy)
+	c.Session, c.Capabilities = "s", json.RawMessage(`{"elicitation":{"url":{}}}`)
+	call := whoami(c)
+	call.Peer = v
+	result, err := r.Do(t.Context(), "protected", call)
+	if err != nil || !strings.Contains(string(result.Raw), "sub") || len(v.asked) != 1 {
+		t.Fatalf("%s, %v, asked %q, told %q", result.Raw, err, v.asked, v.told)
+	}
+	call.Params = json.RawMessage(`{"name":"secret_tool","arguments":{}}`)
+	if result, err = r.Do(t.Context(), "protected", call); err != nil || len(v.asked) != 2 {
+		t.Errorf("%s, %v, asked %q", result.Raw, err, v.asked)
+	}
+}

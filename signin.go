@@ -1,0 +1,37 @@
+package drawbridge
+
+import (
+	"context"
+	"time"
+)
+
+// A Credential is how we stand with a server that wants to know who asks, for people. There is no secret in it.
+type Credential struct {
+	Server ServerID `json:"server"`
+	// Name is what it is kept under.
+	Name string `json:"name"`
+	// Signed says that there is a token; Expires is when it ends, zero where nobody knows; Renews that it renews itself.
+	Signed  bool      `json:"signed_in"`
+	Expires time.Time `json:"expires,omitzero"`
+	Renews  bool      `json:"renews,omitempty"`
+	// Issuer is who gave it, scheme and host; Scopes are the rights that it has.
+	Issuer string   `json:"issuer,omitempty"`
+	Scopes []string `json:"scopes,omitempty"`
+	// URL is where a sign-in that was begun goes on; empty where none was.
+	URL string `json:"url,omitempty"`
+	// Trouble says why nobody is signed in any more.
+	Trouble string `json:"trouble,omitempty"`
+}
+
+// A SignIn is a sign-in that waits for a person.
+type SignIn interface {
+	// Place gives the address where the person signs in, what they enter there where they do so on another device, else
+	// nothing, and whom they sign in with: scheme and host.
+	Place() (url, code, issuer string)
+
+	// Wait waits until the person has signed in, or not: the error is a sentence for them, or the context's.
+	Wait(ctx context.Context) error
+
+	// Paste takes the address that the browser ended at, where that could not reach us. The error is as for Wait.
+	Paste(ctx context.Context, text string) error
+}
