@@ -92,7 +92,7 @@ func findingOf(about string, err error) doctor.Finding {
 
 // examine looks at the rows and at the store, and with probe starts the servers.
 func (a *app) examine(ctx context.Context, c *checkup, set config.Set, probe bool) error {
-	p := doctor.Patient{Set: set, Environ: a.Environ, Tip: func(fault string) string { return testTip(errors.New(fault)) }}
+	p := doctor.Patient{Set: set, Environ: a.Environ, Keeper: a.keeper(), Tip: func(fault string) string { return testTip(errors.New(fault)) }}
 	db, err := a.openStore(ctx, set)
 	none, isNone := errors.AsType[*noStoreError](err)
 	switch {

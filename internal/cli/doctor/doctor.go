@@ -247,7 +247,7 @@ func (r *Report) reference(p Patient, s config.Server, name string, part config.
 			return
 		}
 		if _, err := p.Keeper.Get(part.Text); err != nil {
-			r.Problem(about(s, printable(fmt.Sprintf("%s: %q is not in the keychain: %v", name, part.Text, err)), "keep it there, or take the reference out"))
+			r.Problem(about(s, printable(fmt.Sprintf("%s: %q is not in the keychain: %v", name, part.Text, err)), "drawbridge secret set "+part.Text+"; or take the reference out"))
 		}
 	}
 }
