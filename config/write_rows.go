@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -116,6 +117,37 @@ func SetDisabled(path string, id drawbridge.ServerID, off bool) error {
 		}
 		return changed(path)(doc.Set(doc.JSON, data, at, list))
 	})
+}
+
+// A Replacement is a text within a row, by the names of the members that lead to it, and what takes its place.
+type Replacement struct {
+	At      []string
+	Was, Is string
+}
+
+// ReplaceTexts puts texts in the places of others within a server's row, all of them or none. The error is a RowError where
+// the row is not there, or does not say by now what it is said to; else one of Update.
+func ReplaceTexts(path string, id drawbridge.ServerID, all []Replacement) error {
+	stale := error(nil)
+	err := changeRow(path, id, func(f rowFile, at []string) ([]byte, error) {
+		for _, r := range all {
+			place := append(slices.Clone(at), r.At...)
+			said, _, err := doc.Get(f.format, f.data, place)
+			var was string
+			if err == nil && (json.Unmarshal(said, &was) != nil || was != r.Was) {
+				stale = RowError(fmt.Sprintf("Server %q says something else by now in %s", id, path))
+				err = stale
+			}
+			if err != nil {
+				return nil, err
+			}
+			if f.data, err = doc.Set(f.format, f.data, place, doc.Node{Kind: doc.Text, Text: r.Is}.AppendJSON(nil, false)); err != nil {
+				return nil, err
+			}
+		}
+		return f.data, nil
+	})
+	return cmp.Or(stale, err)
 }
 
 // changeRow edits the row of a server that is there.

@@ -229,7 +229,11 @@ func (r *Report) values(p Patient, s config.Server) {
 		r.Note(about(s, "values that are the output of a command, which runs when the server starts: "+strings.Join(commands, ", "), ""))
 	}
 	if plain := config.PlainSecrets(s.Row); len(plain) > 0 {
-		r.Note(about(s, "in plain text, and it looks like a secret: "+strings.Join(plain, ", "), "write ${NAME} for a variable, ${file:PATH}, ${keychain:NAME}, or !COMMAND"))
+		fix := "write ${NAME} for a variable, ${file:PATH}, ${keychain:NAME}, or !COMMAND"
+		if slices.ContainsFunc(plain, func(what string) bool { return !strings.HasPrefix(what, "args ") && !strings.HasPrefix(what, "url ") }) {
+			fix = fmt.Sprintf("drawbridge secret move %s; or ", s.ID) + fix
+		}
+		r.Note(about(s, "in plain text, and it looks like a secret: "+strings.Join(plain, ", "), fix))
 	}
 }
 
@@ -246,7 +250,7 @@ func (r *Report) reference(p Patient, s config.Server, name string, part config.
 			return
 		}
 		if _, err := p.Keeper.Get(part.Text); err != nil {
-			r.Problem(about(s, printable(fmt.Sprintf("%s: %q is not in the keychain: %v", name, part.Text, err)), "keep it there, or take the reference out"))
+			r.Problem(about(s, printable(fmt.Sprintf("%s: %q is not in the keychain: %v", name, part.Text, err)), "drawbridge secret set "+part.Text+"; or take the reference out"))
 		}
 	}
 }

@@ -126,7 +126,7 @@ func TestWhatValuesReferTo(t *testing.T) {
 			Fix: "set them where the client starts Drawbridge, or write a default: ${NAME:-text}"},
 		{About: `server "a"`, Source: file + ":2", Text: "env GONE: the file " + home + "/gone is not there", Fix: "put the value there, or name another file"},
 		{About: `server "a"`, Source: file + ":2", Text: "env DIR: the file " + home + "/project: it is no regular file", Fix: "put the value there, or name another file"},
-		{About: `server "a"`, Source: file + ":2", Text: `env LOST: "two" is not in the keychain: nothing has that name`, Fix: "keep it there, or take the reference out"},
+		{About: `server "a"`, Source: file + ":2", Text: `env LOST: "two" is not in the keychain: nothing has that name`, Fix: "drawbridge secret set two; or take the reference out"},
 		{About: `server "b"`, Source: file + ":4", Text: "auth client_secret: the file " + home + "/.config/drawbridge/secret is not there",
 			Fix: "put the value there, or name another file"},
 	}
