@@ -9,6 +9,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config/dialect"
+	"github.com/drawbridge-mcp/drawbridge/config/disk"
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
 )
 
@@ -41,7 +42,7 @@ func AddRow(path string, id drawbridge.ServerID, row json.RawMessage) error {
 		f := rowFile{doc.FormatOf(path), data}
 		switch _, found, err := f.find(id); {
 		case err != nil:
-			return nil, broken("change "+path, err)
+			return nil, disk.Broken("change "+path, err)
 		case found:
 			return nil, exists(id, path)
 		}
@@ -92,7 +93,7 @@ func SetDisabled(path string, id drawbridge.ServerID, off bool) error {
 	at := []string{"disabledServers"}
 	return Update(path, func(data []byte) ([]byte, error) {
 		if doc.FormatOf(path) != doc.JSON {
-			return nil, broken("change "+path, fmt.Errorf("%s is read from JSON files only", at[0]))
+			return nil, disk.Broken("change "+path, fmt.Errorf("%s is read from JSON files only", at[0]))
 		}
 		raw, found, err := doc.Get(doc.JSON, data, at)
 		var names []string
@@ -100,7 +101,7 @@ func SetDisabled(path string, id drawbridge.ServerID, off bool) error {
 			err = json.Unmarshal(raw, &names)
 		}
 		if err != nil {
-			return nil, broken("change "+path, fmt.Errorf("%q must be a list of names", at[0]))
+			return nil, disk.Broken("change "+path, fmt.Errorf("%q must be a list of names", at[0]))
 		}
 		names = slices.DeleteFunc(names, func(name string) bool { return name == string(id) })
 		if off {
@@ -156,7 +157,7 @@ func changeRow(path string, id drawbridge.ServerID, edit func(f rowFile, at []st
 		at, found, err := f.find(id)
 		switch {
 		case err != nil:
-			return nil, broken("change "+path, err)
+			return nil, disk.Broken("change "+path, err)
 		case !found:
 			return nil, notFound(id, path)
 		}
@@ -168,7 +169,7 @@ func changeRow(path string, id drawbridge.ServerID, edit func(f rowFile, at []st
 func changed(path string) func([]byte, error) ([]byte, error) {
 	return func(data []byte, err error) ([]byte, error) {
 		if err != nil {
-			return nil, broken("change "+path, err)
+			return nil, disk.Broken("change "+path, err)
 		}
 		return data, nil
 	}
@@ -274,14 +275,14 @@ func (f rowFile) place(id drawbridge.ServerID) []string {
 func (f rowFile) put(path string, id drawbridge.ServerID, row json.RawMessage) ([]byte, error) {
 	at, found, err := f.find(id)
 	if err != nil {
-		return nil, broken("change "+path, err)
+		return nil, disk.Broken("change "+path, err)
 	}
 	if !found {
 		at = f.place(id)
 	}
 	_, key := f.lists()
 	if row, err = doc.Remove(doc.JSON, row, []string{key}); err != nil {
-		return nil, broken("change "+path, err)
+		return nil, disk.Broken("change "+path, err)
 	}
 	if at[len(at)-1] != string(id) { // an element of an array says its name
 		name, err := json.Marshal(id)

@@ -19,7 +19,9 @@ type none struct{ rows []config.Server }
 // noPool is what such fleets share: nothing.
 type noPool struct{}
 
-func newPool(*slog.Logger, Config, config.Settings, *store.DB, *secrets.Vault) (pool, error) { return noPool{}, nil }
+func newPool(*slog.Logger, Config, config.Settings, *store.DB, *secrets.Vault) (pool, error) {
+	return noPool{}, nil
+}
 
 func (noPool) Run(ctx context.Context) error {
 	<-ctx.Done()
@@ -102,7 +104,9 @@ func (*none) SignIn(context.Context, drawbridge.ServerID, string, bool) (drawbri
 
 func (*none) PasteSignIn(context.Context, drawbridge.ServerID, string, string) error { return absent() }
 
-func (*none) SignOut(context.Context, drawbridge.ServerID, string) (why, err error) { return nil, absent() }
+func (*none) SignOut(context.Context, drawbridge.ServerID, string) (why, err error) {
+	return nil, absent()
+}
 
 func (*none) SignedIn(drawbridge.ServerID, string) (drawbridge.Credential, error) {
 	return drawbridge.Credential{}, absent()

@@ -164,13 +164,16 @@ func (r *Report) Fault(s config.Server, fault, tip string) {
 }
 
 // Said adds what a server's status notes. A value that was left out, since what it refers to gave none, is a problem: what
-// the server does without it is nobody's wish. What can be seen to be missing still is found by looking.
+// the server does without it is nobody's wish. Whether a file is there was looked at anew.
 func (r *Report) Said(s config.Server, notes []string) {
 	for _, text := range notes {
 		f := about(s, text, "")
+		anew := strings.Replace(f.Text, " is left out: ", ": ", 1)
 		switch {
-		case !strings.Contains(text, " is left out: "):
+		case anew == f.Text:
 			r.Note(f)
+		case strings.HasSuffix(anew, " is not there") || slices.ContainsFunc(r.Problems, func(p Finding) bool { return p.About == f.About && p.Text == anew }):
+			// it was looked at anew
 		case strings.Contains(text, " is left out: the command "):
 			f.Fix = "run the command in a shell: it must print the value within ten seconds"
 			r.Problem(f)
