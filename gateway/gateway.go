@@ -101,10 +101,7 @@ type teller interface {
 
 // A signer signs in at its servers.
 type signer interface {
-	SignIn(ctx context.Context, id drawbridge.ServerID, principal string, device bool) (drawbridge.SignIn, error)
-	PasteSignIn(ctx context.Context, id drawbridge.ServerID, principal, text string) error
-	SignOut(ctx context.Context, id drawbridge.ServerID, principal string) (why, err error)
-	SignedIn(id drawbridge.ServerID, principal string) (drawbridge.Credential, error)
+	Access(id drawbridge.ServerID, principal string) (drawbridge.Access, error)
 }
 
 // A runner is a fleet's life.

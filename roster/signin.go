@@ -18,11 +18,15 @@ var (
 	_ Porter = (*gateway.Porter)(nil)
 )
 
+// A Porter lets people in and out: a gateway.Porter is one.
+type Porter interface {
+	// Access gives how the person comes to be let in. The error says why nobody signs in there.
+	Access(id drawbridge.ServerID) (drawbridge.Access, error)
+}
+
 // A Signer signs in at servers, and mounts them: a running gateway.Gateway is one.
 type Signer interface {
-	SignIn(ctx context.Context, id drawbridge.ServerID, device bool) (drawbridge.SignIn, error)
-	PasteSignIn(ctx context.Context, id drawbridge.ServerID, text string) error
-	SignedIn(id drawbridge.ServerID) (drawbridge.Credential, error)
+	Porter
 	Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error)
 }
 
@@ -84,30 +88,34 @@ const (
 // SignIn has a person sign in at a server that may be started, and waits until they have: here, in another process, or by
 // bringing an address back. The error is a sentence for them, or the context's; nothing that was kept is lost then.
 func (r *Roster) SignIn(ctx context.Context, s Signer, v Visit, u Usher) (Outcome, error) {
-	before, err := s.SignedIn(v.Server)
+	access, err := s.Access(v.Server)
+	if err != nil {
+		return "", err
+	}
+	before, err := access.State()
 	switch {
 	case err != nil:
 		return "", err
 	case v.Text != "":
-		return SignedIn, s.PasteSignIn(ctx, v.Server, v.Text)
+		return SignedIn, access.Paste(ctx, v.Text)
 	case before.Signed && !v.Again:
 		if _, err := s.Mount(ctx, v.Server); !unauthorized(err) {
 			return AlreadySignedIn, nil
 		}
-		if before, err = s.SignedIn(v.Server); err != nil {
+		if before, err = access.State(); err != nil {
 			return "", err
 		}
 	}
 	limit, cancel := context.WithTimeout(ctx, cmp.Or(v.Limit, visitLimit))
 	defer cancel()
-	flow, err := s.SignIn(limit, v.Server, v.Device)
+	flow, err := access.SignIn(limit, v.Device)
 	if err != nil {
 		return r.unbegun(ctx, s, v, err)
 	}
 	p := Place{Server: v.Server}
 	p.URL, p.Code, p.Issuer = flow.Place()
 	u.Lead(p)
-	if err := await(limit, s, flow, p, u, before.Signed); err != nil {
+	if err := await(limit, access, flow, p, u, before.Signed); err != nil {
 		return "", err
 	}
 	return SignedIn, nil
@@ -139,7 +147,7 @@ func (r *Roster) unbegun(ctx context.Context, s Signer, v Visit, why error) (Out
 const lookAgain = time.Second
 
 // await waits for the first of the ways back that somebody takes.
-func await(ctx context.Context, s Signer, flow drawbridge.SignIn, p Place, u Usher, signed bool) error {
+func await(ctx context.Context, access drawbridge.Access, flow drawbridge.SignIn, p Place, u Usher, signed bool) error {
 	back := make(chan error, 3)
 	var ways sync.WaitGroup
 	defer ways.Wait()
@@ -154,14 +162,14 @@ func await(ctx context.Context, s Signer, flow drawbridge.SignIn, p Place, u Ush
 	})
 	if p.Code == "" {
 		ways.Go(func() {
-			if err := bring(ctx, s, flow, p, u); ctx.Err() == nil {
+			if err := bring(ctx, access, flow, p, u); ctx.Err() == nil {
 				back <- err
 			}
 		})
 	}
 	if !signed {
 		ways.Go(func() {
-			if elsewhere(ctx, s, p.Server) {
+			if elsewhere(ctx, access) {
 				back <- nil
 			}
 		})
@@ -170,7 +178,7 @@ func await(ctx context.Context, s Signer, flow drawbridge.SignIn, p Place, u Ush
 }
 
 // bring takes what the person brings, until it is right or the sign-in is over.
-func bring(ctx context.Context, s Signer, flow drawbridge.SignIn, p Place, u Usher) error {
+func bring(ctx context.Context, access drawbridge.Access, flow drawbridge.SignIn, p Place, u Usher) error {
 	var wrong error
 	for {
 		text, err := u.Bring(ctx, wrong)
@@ -184,14 +192,14 @@ func bring(ctx context.Context, s Signer, flow drawbridge.SignIn, p Place, u Ush
 		if wrong = flow.Paste(ctx, text); wrong == nil {
 			return nil
 		}
-		if now, err := s.SignedIn(p.Server); err != nil || now.URL != p.URL {
+		if now, err := access.State(); err != nil || now.URL != p.URL {
 			return wrong // its state is spent
 		}
 	}
 }
 
 // elsewhere waits until another process has ended the sign-in; false where ctx ended first.
-func elsewhere(ctx context.Context, s Signer, id drawbridge.ServerID) bool {
+func elsewhere(ctx context.Context, access drawbridge.Access) bool {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
 	for {
@@ -200,16 +208,10 @@ func elsewhere(ctx context.Context, s Signer, id drawbridge.ServerID) bool {
 		case <-ctx.Done():
 			return false
 		}
-		if now, err := s.SignedIn(id); err == nil && now.Signed {
+		if now, err := access.State(); err == nil && now.Signed {
 			return true
 		}
 	}
-}
-
-// A Porter signs out of servers; gateway.Porter is one.
-type Porter interface {
-	SignedIn(id drawbridge.ServerID) (drawbridge.Credential, error)
-	SignOut(ctx context.Context, id drawbridge.ServerID) (why, err error)
 }
 
 // A Parting is what became of a sign-out.
@@ -236,7 +238,11 @@ func (r *Roster) SignOut(ctx context.Context, roll Roll, id drawbridge.ServerID,
 	if _, ok := roll.Lookup(id); !ok {
 		return Parting{}, roll.notFound(id)
 	}
-	why, err := p.SignOut(ctx, id)
+	access, err := p.Access(id)
+	if err != nil {
+		return Parting{}, err
+	}
+	why, err := access.SignOut(ctx)
 	switch {
 	case errors.Is(err, gateway.ErrNobody):
 		return Parting{Server: id}, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/hub"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
 )
@@ -143,7 +144,7 @@ func ends(expires time.Time) string {
 	if expires.IsZero() {
 		return "without an end"
 	}
-	return "until " + localTime(expires)
+	return "until " + manners.LocalTime(expires)
 }
 
 // ownStore opens the store that the gateway would use, and makes it where there is none.
@@ -216,15 +217,15 @@ func printClients(w io.Writer, all []aClient, now time.Time) error {
 		end := "never"
 		switch {
 		case !c.Expires.IsZero() && now.After(c.Expires):
-			end = "expired " + localTime(c.Expires)
+			end = "expired " + manners.LocalTime(c.Expires)
 		case !c.Expires.IsZero():
-			end = localTime(c.Expires)
+			end = manners.LocalTime(c.Expires)
 		}
 		used := c.Used
 		if used == "" {
 			used = "never"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", c.Name, scopeList(c.Scopes), localTime(c.Created), end, used)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", c.Name, scopeList(c.Scopes), manners.LocalTime(c.Created), end, used)
 	}
 	return tw.Flush()
 }

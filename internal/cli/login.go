@@ -31,9 +31,9 @@ func (a *app) signing(ctx context.Context, work func(context.Context, roster.Sig
 	return a.running(ctx, g, func(ctx context.Context) error { return work(ctx, g) })
 }
 
-// offer asks at a terminal whether to sign in at a server that wants it, else says how.
+// offer asks at a terminal whether to sign in at a server that wants it.
 func (a *app) offer(ctx context.Context, id drawbridge.ServerID) error {
-	if !a.asks() || !a.agreesTo(ctx, fmt.Sprintf("Sign in at %q now? (yes or no) [yes]: ", id)) {
+	if !a.agreesTo(ctx, fmt.Sprintf("Sign in at %q now? (yes or no) [yes]: ", id)) {
 		return nil // what was printed says how
 	}
 	fmt.Fprintln(a.Err, roster.Launching)
@@ -55,7 +55,11 @@ func (a *app) credentials(rows []config.Server) (map[drawbridge.ServerID]drawbri
 	}
 	all := map[drawbridge.ServerID]drawbridge.Credential{}
 	for _, row := range rows {
-		c, err := p.SignedIn(row.ID)
+		access, err := p.Access(row.ID)
+		if err != nil {
+			continue // nobody signs in there
+		}
+		c, err := access.State()
 		if err != nil && c.Name != "" { // it is kept, and cannot be read
 			c.Trouble, err = err.Error(), nil
 		}

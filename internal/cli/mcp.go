@@ -172,14 +172,16 @@ func printStatuses(w io.Writer, rows []listed) error {
 }
 
 // printTrouble adds what a person needs to mend a server: nothing for one that is well.
-func printTrouble(w io.Writer, r drawbridge.Status) {
-	if r.Phase == drawbridge.Idle || r.Phase == drawbridge.Ready {
-		r.Fault = "" // it is well again
+func printTrouble(w io.Writer, r listed) {
+	if r.Phase == drawbridge.Idle || r.Phase == drawbridge.Ready || r.Phase == drawbridge.NeedsSignIn {
+		r.Fault = "" // it is well again, or it is known what it wants
 	}
-	if r.Reason == "" && r.Fault == "" && r.Junk == 0 && len(r.Notes) == 0 {
+	var signIn strings.Builder
+	printSignIn(&signIn, r)
+	if r.Reason == "" && r.Fault == "" && r.Junk == 0 && len(r.Notes) == 0 && signIn.Len() == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n%s:\n", r.Server)
+	fmt.Fprintf(w, "\n%s:\n%s", r.Server, &signIn)
 	if r.Reason != "" {
 		fmt.Fprintf(w, "  %s\n", r.Reason)
 	}
@@ -234,6 +236,9 @@ func (a *app) mcpTestCommand() *cobra.Command {
 	return cmd
 }
 
+// errNeedsSignIn is errQuiet for a server that wants to know who asks.
+var errNeedsSignIn = fmt.Errorf("%w", errQuiet)
+
 func (a *app) mcpTest(ctx context.Context, id drawbridge.ServerID, asJSON bool) error {
 	r := a.roster()
 	roll, err := r.Read(ctx)
@@ -271,8 +276,11 @@ func (a *app) mcpTest(ctx context.Context, id drawbridge.ServerID, asJSON bool) 
 	} else {
 		err = a.printTest(listing, status, fault)
 	}
-	if err == nil && fault != nil {
-		err = errQuiet
+	switch {
+	case err == nil && fault != nil && status.Phase == drawbridge.NeedsSignIn:
+		return errNeedsSignIn
+	case err == nil && fault != nil:
+		return errQuiet
 	}
 	return err
 }

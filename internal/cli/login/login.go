@@ -150,7 +150,7 @@ func (d Desk) auth(ctx context.Context, id drawbridge.ServerID, w way) error {
 		if r.Outcome == roster.NotWanted {
 			return nil
 		}
-		if r.Credential, err = s.SignedIn(id); err != nil {
+		if r.Credential, err = stateOf(s, id); err != nil {
 			return err
 		}
 		listing, err := s.Mount(ctx, id)
@@ -164,6 +164,14 @@ func (d Desk) auth(ctx context.Context, id drawbridge.ServerID, w way) error {
 		return err
 	}
 	return d.tell(id, r, w.json)
+}
+
+func stateOf(s roster.Porter, id drawbridge.ServerID) (drawbridge.Credential, error) {
+	access, err := s.Access(id)
+	if err != nil {
+		return drawbridge.Credential{}, err
+	}
+	return access.State()
 }
 
 // pasted is what --code says: standard input for "-".
