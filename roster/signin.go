@@ -110,7 +110,7 @@ func (r *Roster) SignIn(ctx context.Context, s Signer, v Visit, u Usher) (Outcom
 	defer cancel()
 	flow, err := access.SignIn(limit, v.Device)
 	if err != nil {
-		return r.unbegun(ctx, s, v, err)
+		return r.unbegun(ctx, s, v, cmp.Or(timedOut(limit), err))
 	}
 	p := Place{Server: v.Server}
 	p.URL, p.Code, p.Issuer = flow.Place()
@@ -126,10 +126,24 @@ func unauthorized(err error) bool {
 	return err != nil && drawbridge.AsFault(err).Code == drawbridge.AuthFailure
 }
 
+// errTimedOut is as package signin has it (seed 001).
+const errTimedOut = Off("OAuth flow timed out. Please try again.")
+
+// timedOut says that a person has no time left; nil where they have.
+func timedOut(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return errTimedOut
+	}
+	return nil
+}
+
 // unbegun is for a sign-in that could not be begun: perhaps since there is no need of one.
 func (r *Roster) unbegun(ctx context.Context, s Signer, v Visit, why error) (Outcome, error) {
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return "", SignInCancelled
+	case errors.Is(why, errTimedOut):
+		return "", errTimedOut
 	}
 	if _, err := s.Mount(ctx, v.Server); err == nil {
 		return NotWanted, nil
@@ -140,7 +154,7 @@ func (r *Roster) unbegun(ctx context.Context, s Signer, v Visit, why error) (Out
 		return "", Off(fmt.Sprintf("Authentication required for %q, but OAuth endpoints could not be discovered."+
 			" Name them in the row's \"auth\", or give the server what it wants in \"headers\".", v.Server))
 	}
-	return "", Off(fmt.Sprintf("OAuth flow failed for %q: %v", v.Server, why))
+	return "", Off(fmt.Sprintf("OAuth flow failed for %q: %s", v.Server, strings.TrimPrefix(why.Error(), "OAuth authentication failed: ")))
 }
 
 // lookAgain is how often it is looked whether another process has ended a sign-in.

@@ -85,6 +85,9 @@ func withCredentials(rows []drawbridge.Status, all map[drawbridge.ServerID]drawb
 	for i, row := range rows {
 		l := listed{Status: row, open: row.SignIn != ""}
 		c, ok := all[row.Server]
+		if c.Signed && row.Phase != drawbridge.NeedsSignIn {
+			c.URL = "" // nobody needs it any more
+		}
 		dormant := row.Phase == drawbridge.Idle || row.Phase == drawbridge.Faulted || row.Phase == drawbridge.NeedsSignIn
 		switch {
 		case !ok:

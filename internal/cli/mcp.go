@@ -292,7 +292,7 @@ func (a *app) printTest(l drawbridge.Listing, s drawbridge.Status, fault error) 
 			fmt.Fprintf(a.Out, "  stderr| %s\n", line)
 		}
 		if s.Phase == drawbridge.NeedsSignIn {
-			fmt.Fprintf(a.Out, "%s\n", needsSignIn)
+			fmt.Fprintf(a.Out, "Server requires OAuth authentication. Run drawbridge mcp auth %s\n", s.Server)
 			printWay(a.Out, s.Server, s.SignIn, false)
 		} else if tip := testTip(fault); tip != "" {
 			fmt.Fprintln(a.Out, tip)
@@ -314,9 +314,6 @@ func (a *app) printTest(l drawbridge.Listing, s drawbridge.Status, fault error) 
 	}
 	return nil
 }
-
-// needsSignIn says what a server wants that answers nobody.
-const needsSignIn = "Server requires OAuth authentication."
 
 // refusal is a status by which servers refuse somebody, and no part of another number.
 var refusal = regexp.MustCompile(`\b40[13]\b`)

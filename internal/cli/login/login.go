@@ -195,7 +195,7 @@ func (d Desk) tell(id drawbridge.ServerID, r report, asJSON bool) error {
 	if v, err := d.Vault(); err == nil && r.Outcome != roster.NotWanted {
 		r.Kept = v.Where()
 	}
-	r.Server = id
+	r.Server, r.URL = id, "" // what was begun is over
 	var err error
 	switch {
 	case asJSON:
