@@ -103,19 +103,19 @@ func TestCallersOfTheirOwn(t *testing.T) {
 	if _, err := r.Mount(t.Context(), "protected"); err != nil {
 		t.Fatal(err)
 	}
-	ada := drawbridge.Caller{Kind: drawbridge.External, Principal: "ada", Era: drawbridge.Modern, Protocol: wire.Version20260728}
-	_, err = r.Do(t.Context(), "protected", whoami(ada))
+	bob := drawbridge.Caller{Kind: drawbridge.External, Principal: "bob", Era: drawbridge.Modern, Protocol: wire.Version20260728}
+	_, err = r.Do(t.Context(), "protected", whoami(bob))
 	f := drawbridge.AsFault(err)
 	if f.Code != drawbridge.AuthFailure || strings.Contains(f.Error(), "http") || !strings.Contains(f.Next, "exchange") {
 		t.Errorf("without a token: %v", f)
 	}
-	token, err := p.Issue(idp.Grant{Subject: "ada", Client: "drawbridge", Audience: "drawbridge", Scope: []string{"mcp"}})
+	token, err := p.Issue(idp.Grant{Subject: "bob", Client: "drawbridge", Audience: "drawbridge", Scope: []string{"mcp"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ada.Proof = drawbridge.NewSecret(token)
-	result, err := r.Do(t.Context(), "protected", whoami(ada))
-	if err != nil || !strings.Contains(string(result.Raw), `ada`) {
+	bob.Proof = drawbridge.NewSecret(token)
+	result, err := r.Do(t.Context(), "protected", whoami(bob))
+	if err != nil || !strings.Contains(string(result.Raw), `bob`) {
 		t.Errorf("%s, %v", result.Raw, err)
 	}
 	for _, request := range p.Requests(idp.MCP) {
@@ -124,7 +124,7 @@ func TestCallersOfTheirOwn(t *testing.T) {
 		}
 	}
 	result, err = r.Do(t.Context(), "protected", whoami(caller(drawbridge.Modern)))
-	if err != nil || strings.Contains(string(result.Raw), `ada`) {
+	if err != nil || strings.Contains(string(result.Raw), `bob`) {
 		t.Errorf("the owner is %s, %v", result.Raw, err)
 	}
 }
