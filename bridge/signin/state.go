@@ -32,7 +32,9 @@ func (c *Credential) SignedSince(needed *NeededError) bool {
 	return err == nil && r.betters(needed)
 }
 
-func (r *record) betters(needed *NeededError) bool { return r.Access != "" && markOf(r.Access) != needed.used }
+func (r *record) betters(needed *NeededError) bool {
+	return r.Access != "" && markOf(r.Access) != needed.used
+}
 
 // lookAgain is how often the vault is looked at for what other processes did.
 const lookAgain = time.Second
