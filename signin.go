@@ -35,3 +35,20 @@ type SignIn interface {
 	// Paste takes the address that the browser ended at, where that could not reach us. The error is as for Wait.
 	Paste(ctx context.Context, text string) error
 }
+
+// An Access is how one principal comes to be let in by a server.
+type Access interface {
+	// SignIn begins a sign-in: in a browser that comes back to this machine, or on another device. What it comes to is kept
+	// for every process of ours. The error says what kept it from being begun.
+	SignIn(ctx context.Context, device bool) (SignIn, error)
+
+	// Paste ends a sign-in that was begun by this process or another with the address that the browser ended at.
+	Paste(ctx context.Context, text string) error
+
+	// SignOut removes what is kept, and revokes it where its issuer lets it; why says why not, nil where it was. The error is
+	// for nobody signed in, and for what could not be removed.
+	SignOut(ctx context.Context) (why, err error)
+
+	// State says how we stand with the server, without asking it.
+	State() (Credential, error)
+}

@@ -14,61 +14,8 @@ import (
 // A Vault keeps credentials; see the methods' promises in package signin.
 type Vault = signin.Vault
 
-// SignIn begins a sign-in at a server for a principal: in a browser that comes back to this machine, or on another device. The
-// error is for an unknown name, a server that is not signed in at, and what kept the sign-in from being begun.
-func (f *Fleet) SignIn(ctx context.Context, id drawbridge.ServerID, principal string, device bool) (drawbridge.SignIn, error) {
-	c, err := f.credential(id, principal)
-	if err != nil {
-		return nil, err
-	}
-	begin := c.Begin
-	if device {
-		begin = c.BeginDevice
-	}
-	flow, err := begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return flow, nil
-}
-
-// PasteSignIn ends a sign-in that was begun here, or by another process, with the address that the browser ended at.
-func (f *Fleet) PasteSignIn(ctx context.Context, id drawbridge.ServerID, principal, text string) error {
-	c, err := f.credential(id, principal)
-	if err != nil {
-		return err
-	}
-	return c.Paste(ctx, text)
-}
-
-// SignOut removes what is kept of a server's sign-in, and revokes it. Why says why it could not be revoked, nil where it was.
-// The error is for an unknown name, and signin.ErrNobody where nobody is signed in.
-func (f *Fleet) SignOut(ctx context.Context, id drawbridge.ServerID, principal string) (why, err error) {
-	c, err := f.credential(id, principal)
-	if err != nil {
-		return nil, err
-	}
-	_, why, err = c.Remove(ctx)
-	return why, err
-}
-
-// SignedIn says how we stand with a server, without asking it. The error is for an unknown name, a server that is not signed in
-// at, and what is kept and cannot be read.
-func (f *Fleet) SignedIn(id drawbridge.ServerID, principal string) (drawbridge.Credential, error) {
-	c, err := f.credential(id, principal)
-	if err != nil {
-		return drawbridge.Credential{}, err
-	}
-	return c.State()
-}
-
-// ErrNobody is wrapped where there is nothing to sign out of, ErrNoSignIn where a server's row keeps it from signing in.
-var (
-	ErrNobody   = signin.ErrNobody
-	ErrNoSignIn = errors.New("its row says nothing of signing in, or has what to say to the server itself")
-)
-
-func (f *Fleet) credential(id drawbridge.ServerID, principal string) (*signin.Credential, error) {
+// Access gives how a principal comes to be let in by a server. The error is for an unknown name, and ErrNoSignIn.
+func (f *Fleet) Access(id drawbridge.ServerID, principal string) (drawbridge.Access, error) {
 	e, err := f.endpoint(id)
 	if err != nil {
 		return nil, err
@@ -78,6 +25,12 @@ func (f *Fleet) credential(id drawbridge.ServerID, principal string) (*signin.Cr
 	}
 	return nil, fmt.Errorf("sign in at %s: %w", id, ErrNoSignIn)
 }
+
+// ErrNobody is wrapped where there is nothing to sign out of, ErrNoSignIn where a server's row keeps it from signing in.
+var (
+	ErrNobody   = signin.ErrNobody
+	ErrNoSignIn = errors.New("its row says nothing of signing in, or has what to say to the server itself")
+)
 
 func (e *endpoint) credential(principal string) *signin.Credential {
 	server, ok := signin.FromRow(e.row, principal)

@@ -200,7 +200,7 @@ func TestWhereNoReferenceStands(t *testing.T) {
 		}
 	}
 	w := newWorld(t, map[string]string{userTOML: "[serve]\ntoken_file = \"${file:x}\"\n"})
-	if _, err := w.load(); err == nil || !strings.Contains(err.Error(), "cannot hold ${file:…}") {
+	if _, err := w.load(); err == nil || !strings.Contains(err.Error(), "must do without ${file:…}") {
 		t.Errorf("a setting: %v", err)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge/config/disk"
 )
 
 // A backup is what is kept of a client's file that Drawbridge was put into.
@@ -57,7 +59,7 @@ func (b backups) read(client, path string) (*backup, error) {
 		err = json.Unmarshal(data, &record)
 	}
 	if err != nil || record.Path != path {
-		return nil, broken("read the backup "+file, errors.New("it is no record of "+path))
+		return nil, disk.Broken("read the backup "+file, errors.New("it is no record of "+path))
 	}
 	return &record, nil
 }
@@ -65,14 +67,14 @@ func (b backups) read(client, path string) (*backup, error) {
 func (b backups) write(record backup) error {
 	data, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {
-		return broken("back up "+record.Path, err)
+		return disk.Broken("back up "+record.Path, err)
 	}
 	err = os.MkdirAll(b.dir, 0o700)
 	if err == nil { // who writes holds the lock of the client's file
-		err = replaceFile(b.file(record.Client, record.Path), append(data, '\n'), 0o600)
+		err = disk.Replace(b.file(record.Client, record.Path), append(data, '\n'), 0o600)
 	}
 	if err != nil {
-		return broken("back up "+record.Path, errors.New(cause(err)))
+		return disk.Broken("back up "+record.Path, errors.New(disk.Cause(err)))
 	}
 	return nil
 }
@@ -87,7 +89,7 @@ func deepestFirst(dirs []string) []string {
 func (b backups) drop(client, path string) error {
 	file := b.file(client, path)
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return broken("remove the backup "+file, errors.New(cause(err)))
+		return disk.Broken("remove the backup "+file, errors.New(disk.Cause(err)))
 	}
 	_ = os.Remove(b.dir) // it stays when it is not empty
 	return nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config/disk"
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
 	"github.com/drawbridge-mcp/drawbridge/config/veil"
 )
@@ -32,7 +33,7 @@ type Plan struct {
 	// every such file has; the others may be secrets, and are "…".
 	Diff string
 
-	before, after version
+	before, after disk.Version
 	backups       backups
 	// record is what is to be kept for the way back; nil where nothing new is.
 	record *backup
@@ -42,7 +43,7 @@ type Plan struct {
 }
 
 // Nothing says that the client's configuration is already as it shall be.
-func (p *Plan) Nothing() bool { return p.after.equal(p.before) }
+func (p *Plan) Nothing() bool { return p.after.Equal(p.before) }
 
 // PlanConnect plans to put Drawbridge into a client's configuration, as the server ClientEntry, and to take the servers
 // named in replace out of it. An entry of that name that says something else is replaced. Servers in replace that are
@@ -56,12 +57,12 @@ func PlanConnect(o ConnectOptions, id string, entry Entry, replace []string) (*P
 		return nil, err
 	}
 	if !filepath.IsAbs(entry.Command) {
-		return nil, broken("connect "+id, errors.New("the command must be an absolute path"))
+		return nil, disk.Broken("connect "+id, errors.New("the command must be an absolute path"))
 	}
 	if err := p.connect(old, entry, replace); err != nil {
-		return nil, broken("change "+p.Path, err)
+		return nil, disk.Broken("change "+p.Path, err)
 	}
-	p.Diff = veil.Diff(p.Path, p.before.held(), p.after.held(), shownWords(p.Client, entry))
+	p.Diff = veil.Diff(p.Path, p.before.Held(), p.after.Held(), shownWords(p.Client, entry))
 	return p, nil
 }
 
@@ -75,27 +76,27 @@ func PlanDisconnect(o ConnectOptions, id string) (*Plan, error) {
 	}
 	p.forget = true
 	if p.after, err = p.Client.undo(old, p.before); err != nil {
-		return nil, broken("change "+p.Path, err)
+		return nil, disk.Broken("change "+p.Path, err)
 	}
-	if old != nil && !p.after.exists {
+	if old != nil && !p.after.Exists {
 		p.dirs = old.Made
 	}
 	p.sayUndone(old)
-	p.Diff = veil.Diff(p.Path, p.before.held(), p.after.held(), shownWords(p.Client, Entry{}))
+	p.Diff = veil.Diff(p.Path, p.before.Held(), p.after.Held(), shownWords(p.Client, Entry{}))
 	return p, nil
 }
 
 // sayUndone puts the way back into words.
 func (p *Plan) sayUndone(old *backup) {
-	has := func(v version, name string) bool {
-		_, found, err := doc.Get(p.Client.format, v.data, p.Client.at(name))
+	has := func(v disk.Version, name string) bool {
+		_, found, err := doc.Get(p.Client.known.Format, v.Data, p.Client.at(name))
 		return found && err == nil
 	}
-	members := strings.Join(p.Client.member, ".")
+	members := strings.Join(p.Client.known.Member, ".")
 	switch {
 	case p.Nothing():
 		return
-	case !p.after.exists:
+	case !p.after.Exists:
 		p.Changes = append(p.Changes, fmt.Sprintf("remove %s, which was made for %q", p.Path, ClientEntry))
 	case has(p.after, ClientEntry):
 		p.Changes = append(p.Changes, fmt.Sprintf("change %q in %s back", ClientEntry, members))
@@ -117,7 +118,7 @@ func newPlan(o ConnectOptions, id string) (*Plan, *backup, error) {
 	c, ok := LookupClient(id)
 	if !ok {
 		var ids []string
-		for _, c := range clients() {
+		for _, c := range Clients() {
 			ids = append(ids, c.ID)
 		}
 		return nil, nil, &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.InvalidInput,
@@ -127,23 +128,23 @@ func newPlan(o ConnectOptions, id string) (*Plan, *backup, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	path := c.path(at)
+	path := c.known.Path(at)
 	switch {
 	case !filepath.IsAbs(path):
-		return nil, nil, broken("find the configuration of "+c.Title, errors.New("there is no home directory"))
+		return nil, nil, disk.Broken("find the configuration of "+c.Title, errors.New("there is no home directory"))
 	case !filepath.IsAbs(o.BackupDir):
-		return nil, nil, broken("back up "+path, errors.New("the directory for backups must be an absolute path"))
+		return nil, nil, disk.Broken("back up "+path, errors.New("the directory for backups must be an absolute path"))
 	}
 	p := &Plan{Client: c, Path: path, backups: backups{o.BackupDir}}
-	target, err := targetOf(path)
+	target, err := disk.Target(path)
 	if err == nil {
-		p.before, _, err = readVersion(target)
+		p.before, _, err = disk.Read(target)
 	}
 	if err == nil {
-		err = doc.Check(c.format, p.before.data)
+		err = doc.Check(c.known.Format, p.before.Data)
 	}
 	if err != nil {
-		return nil, nil, broken("read "+path, errors.New(cause(err)))
+		return nil, nil, disk.Broken("read "+path, errors.New(disk.Cause(err)))
 	}
 	old, err := p.backups.read(c.ID, path)
 	return p, old, err
@@ -156,10 +157,10 @@ func (p *Plan) connect(old *backup, entry Entry, replace []string) error {
 	if err != nil {
 		return err
 	}
-	data := p.before.data
+	data := p.before.Data
 	replaced := map[string]json.RawMessage{}
 	for _, name := range replace {
-		value, found, err := doc.Get(c.format, data, c.at(name))
+		value, found, err := doc.Get(c.known.Format, data, c.at(name))
 		if err != nil {
 			return err
 		}
@@ -167,26 +168,26 @@ func (p *Plan) connect(old *backup, entry Entry, replace []string) error {
 			continue
 		}
 		replaced[name] = value
-		p.Changes = append(p.Changes, fmt.Sprintf("take %q out of %s", name, strings.Join(c.member, ".")))
-		if data, err = doc.Remove(c.format, data, c.at(name)); err != nil {
+		p.Changes = append(p.Changes, fmt.Sprintf("take %q out of %s", name, strings.Join(c.known.Member, ".")))
+		if data, err = doc.Remove(c.known.Format, data, c.at(name)); err != nil {
 			return err
 		}
 	}
-	had, found, err := doc.Get(c.format, data, c.at(ClientEntry))
+	had, found, err := doc.Get(c.known.Format, data, c.at(ClientEntry))
 	if err != nil {
 		return err
 	}
 	before := data
-	if data, err = doc.Set(c.format, data, c.at(ClientEntry), row); err != nil {
+	if data, err = doc.Set(c.known.Format, data, c.at(ClientEntry), row); err != nil {
 		return err
 	}
-	p.after = version{data, true}
+	p.after = disk.Version{Data: data, Exists: true}
 	word := "put %q into %s"
 	if found {
 		word = "change %q in %s"
 	}
 	if string(before) != string(data) {
-		p.Changes = append(p.Changes, fmt.Sprintf(word, ClientEntry, strings.Join(c.member, ".")))
+		p.Changes = append(p.Changes, fmt.Sprintf(word, ClientEntry, strings.Join(c.known.Member, ".")))
 		if found {
 			replaced[ClientEntry] = had
 		}
@@ -199,14 +200,14 @@ func (p *Plan) connect(old *backup, entry Entry, replace []string) error {
 
 // remember makes the record for the way back. Connected twice, the way leads back to before the first time.
 func (p *Plan) remember(old *backup, replaced map[string]json.RawMessage) error {
-	target, err := targetOf(p.Path)
+	target, err := disk.Target(p.Path)
 	if err != nil {
 		return err
 	}
 	p.record = &backup{
-		Client: p.Client.ID, Path: p.Path, Existed: p.before.exists, Before: p.before.data,
-		Wrote: []string{hashOfFile(p.after.data)}, Replaced: replaced,
-		Made: missingDirs(filepath.Dir(target)),
+		Client: p.Client.ID, Path: p.Path, Existed: p.before.Exists, Before: p.before.Data,
+		Wrote: []string{hashOfFile(p.after.Data)}, Replaced: replaced,
+		Made: disk.MissingDirs(filepath.Dir(target)),
 	}
 	if old == nil {
 		return nil
@@ -215,9 +216,9 @@ func (p *Plan) remember(old *backup, replaced map[string]json.RawMessage) error 
 	if err != nil {
 		return err
 	}
-	p.record.Existed, p.record.Before = original.exists, original.data
+	p.record.Existed, p.record.Before = original.Exists, original.Data
 	p.record.Made = deepestFirst(append(p.record.Made, old.Made...))
-	if slices.Contains(old.Wrote, hashOfFile(p.before.data)) {
+	if slices.Contains(old.Wrote, hashOfFile(p.before.Data)) {
 		p.record.Wrote = append(slices.Clone(old.Wrote), p.record.Wrote...)
 	}
 	delete(replaced, ClientEntry) // it was ours
@@ -230,35 +231,35 @@ func (p *Plan) remember(old *backup, replaced map[string]json.RawMessage) error 
 }
 
 // undo gives what a file held before it was connected: to the byte where nobody else has edited it since.
-func (c Client) undo(old *backup, now version) (version, error) {
-	if !now.exists {
+func (c Client) undo(old *backup, now disk.Version) (disk.Version, error) {
+	if !now.Exists {
 		return now, nil
 	}
-	if old != nil && slices.Contains(old.Wrote, hashOfFile(now.data)) {
-		return version{old.Before, old.Existed}, nil
+	if old != nil && slices.Contains(old.Wrote, hashOfFile(now.Data)) {
+		return disk.Version{Data: old.Before, Exists: old.Existed}, nil
 	}
 	var ours json.RawMessage
-	data, err := now.data, error(nil)
+	data, err := now.Data, error(nil)
 	if old != nil {
 		ours = old.Replaced[ClientEntry]
 	}
 	if ours == nil {
-		data, err = doc.Remove(c.format, data, c.at(ClientEntry))
+		data, err = doc.Remove(c.known.Format, data, c.at(ClientEntry))
 	} else {
-		data, err = doc.Set(c.format, data, c.at(ClientEntry), ours)
+		data, err = doc.Set(c.known.Format, data, c.at(ClientEntry), ours)
 	}
 	if err != nil || old == nil {
-		return version{data, true}, err
+		return disk.Version{Data: data, Exists: true}, err
 	}
 	for _, name := range old.names() {
-		if _, there, err := doc.Get(c.format, data, c.at(name)); err != nil || there {
+		if _, there, err := doc.Get(c.known.Format, data, c.at(name)); err != nil || there {
 			continue // somebody has put it back, perhaps changed
 		}
-		if data, err = doc.Set(c.format, data, c.at(name), old.Replaced[name]); err != nil {
-			return version{}, err
+		if data, err = doc.Set(c.known.Format, data, c.at(name), old.Replaced[name]); err != nil {
+			return disk.Version{}, err
 		}
 	}
-	return version{data, true}, nil
+	return disk.Version{Data: data, Exists: true}, nil
 }
 
 // Apply makes the change. What is kept for the way back is on the disk before the client's file changes. A file that is
@@ -267,14 +268,14 @@ func (p *Plan) Apply() error {
 	if p.Nothing() {
 		return p.done()
 	}
-	err := rewrite(p.Path, func(now version) (version, error) {
-		if !now.equal(p.before) {
-			return version{}, &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "change " + p.Path,
+	err := disk.Rewrite(p.Path, func(now disk.Version) (disk.Version, error) {
+		if !now.Equal(p.before) {
+			return disk.Version{}, &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "change " + p.Path,
 				Err: errors.New("the file has changed since it was looked at"), Next: "run the command again"}
 		}
 		if p.record != nil {
 			if err := p.backups.write(*p.record); err != nil {
-				return version{}, err
+				return disk.Version{}, err
 			}
 		}
 		return p.after, nil
@@ -290,7 +291,7 @@ func (p *Plan) done() error {
 	if !p.forget {
 		return nil
 	}
-	removeDirs(p.dirs)
+	disk.RemoveDirs(p.dirs)
 	return p.backups.drop(p.Client.ID, p.Path)
 }
 

@@ -238,4 +238,7 @@ type Options struct {
 	Approved func(Server) bool
 	// LookupEnv finds a variable; nil means the process's environment.
 	LookupEnv func(string) (string, bool)
+	// Kept finds a value that the person keeps under a name, for Scan: a row that refers to it is the same as one that has it
+	// in plain text. Nil finds none.
+	Kept func(name string) (string, bool)
 }

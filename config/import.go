@@ -8,6 +8,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config/dialect"
+	"github.com/drawbridge-mcp/drawbridge/config/disk"
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
 )
 
@@ -38,7 +39,7 @@ func TakeOver(path string, found []Found) ([]drawbridge.ServerID, error) {
 			_, there, err := f.find(id)
 			switch {
 			case err != nil:
-				return nil, broken("change "+path, err)
+				return nil, disk.Broken("change "+path, err)
 			case there:
 				return nil, exists(id, path)
 			}

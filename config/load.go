@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/drawbridge-mcp/drawbridge/config/dialect"
+	"github.com/drawbridge-mcp/drawbridge/config/disk"
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -90,7 +91,7 @@ func newLoader(o Options) (*loader, error) {
 	}
 	var err error
 	if l.Project, err = filepath.Abs(o.Dir); err != nil {
-		return nil, broken("find the working directory", err)
+		return nil, disk.Broken("find the working directory", err)
 	}
 	homeVariable := "HOME"
 	if l.OS == "windows" {
@@ -233,7 +234,7 @@ func (l *loader) load(src source) error {
 func (l *loader) unreadable(src source, err error) error {
 	at, ok := errors.AsType[*doc.Error](err)
 	if !ok {
-		at = doc.Wrong(0, "%s", cause(err))
+		at = doc.Wrong(0, "%s", disk.Cause(err))
 	}
 	if !src.named && !src.settings {
 		l.warn(src, at.Line, "%s; the file was left out", at.Text)
@@ -243,7 +244,7 @@ func (l *loader) unreadable(src source, err error) error {
 	if at.Col > 0 {
 		place += fmt.Sprintf(":%d", at.Col)
 	}
-	return broken("read "+place, errors.New(at.Text))
+	return disk.Broken("read "+place, errors.New(at.Text))
 }
 
 func (l *loader) loadSettings(src source) error {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/config/dialect"
+	"github.com/drawbridge-mcp/drawbridge/config/disk"
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
 )
 
@@ -43,7 +44,7 @@ func Providers() []Provider {
 func UserFile(o Options) (string, error) {
 	l, err := newLoader(o)
 	if err == nil && l.Config == "" {
-		err = broken("find the configuration directory", errors.New("neither a home nor XDG_CONFIG_HOME is known"))
+		err = disk.Broken("find the configuration directory", errors.New("neither a home nor XDG_CONFIG_HOME is known"))
 	}
 	if err != nil {
 		return "", err
@@ -85,7 +86,7 @@ func chosen(names []string) ([]dialect.Provider, error) {
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			fault := broken("import from "+doc.Printable(name), errors.New("there is no such program"+doc.DidYouMean(name, known)))
+			fault := disk.Broken("import from "+doc.Printable(name), errors.New("there is no such program"+doc.DidYouMean(name, known)))
 			fault.Next = "name one of " + strings.Join(known, ", ")
 			return nil, fault
 		}

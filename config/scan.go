@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -77,7 +78,7 @@ func Scan(o Options, from []string) (Scanned, error) {
 	if err != nil {
 		return Scanned{}, err
 	}
-	s := &scanner{loader: l, taken: map[drawbridge.ServerID]taken{}, homes: sameFile(l.Project, l.Home)}
+	s := &scanner{loader: l, kept: o.Kept, taken: map[drawbridge.ServerID]taken{}, homes: sameFile(l.Project, l.Home)}
 	if err := s.own(); err != nil {
 		return Scanned{}, err
 	}
@@ -99,6 +100,7 @@ func Scan(o Options, from []string) (Scanned, error) {
 // A scanner compares what other programs have with the person's own.
 type scanner struct {
 	*loader
+	kept func(name string) (string, bool)
 	// homes says that the working directory is the home: its files are the person's own.
 	homes bool
 	// native has what the person's own files say under each name.
@@ -127,11 +129,31 @@ func (s *scanner) own() error {
 		}
 		rows, _ := src.shape.Rows(src.root, src.dir)
 		for _, row := range rows[:min(len(rows), MaxRows)] {
-			s.native[idOf(row.Name)] = append(s.native[idOf(row.Name)], contentOf(row.Value))
+			s.native[idOf(row.Name)] = append(s.native[idOf(row.Name)], contentOf(s.revealed(row.Value)))
 		}
 	}
 	s.disabled = nil // what is off by name stays so; it is no part of a definition
 	return nil
+}
+
+// keptValue finds the references to values that the person keeps.
+var keptValue = regexp.MustCompile(`\$\{keychain:([^}]*)\}`)
+
+// revealed gives a row with the values that it refers to in their places.
+func (s *scanner) revealed(n doc.Node) doc.Node {
+	if n.Kind == doc.Text && s.kept != nil {
+		n.Text = keptValue.ReplaceAllStringFunc(n.Text, func(reference string) string {
+			if value, ok := s.kept(keptValue.FindStringSubmatch(reference)[1]); ok {
+				return value
+			}
+			return reference
+		})
+	}
+	n.Members = slices.Clone(n.Members)
+	for i, m := range n.Members {
+		n.Members[i].Value = s.revealed(m.Value)
+	}
+	return n
 }
 
 func (s *scanner) file(p dialect.Provider, src source) {

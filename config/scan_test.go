@@ -80,6 +80,36 @@ func TestScanStatuses(t *testing.T) {
 	}
 }
 
+// TestScanKnowsWhatIsKept: a row that refers to a value which the person keeps is the one that has it in plain text.
+func TestScanKnowsWhatIsKept(t *testing.T) {
+	w := newWorld(t, map[string]string{
+		userJSON: `{"mcpServers": {
+			"same": {"url": "https://h", "headers": {"Authorization": "Bearer ${keychain:same.Authorization}", "X": "${keychain:a}${keychain:b}"}},
+			"rotated": {"url": "https://h", "headers": {"Authorization": "Bearer ${keychain:rotated.Authorization}"}},
+			"gone": {"url": "https://h", "headers": {"Authorization": "Bearer ${keychain:gone}"}}}}`,
+		"home/.cursor/mcp.json": `{"mcpServers": {
+			"same": {"url": "https://h", "headers": {"Authorization": "Bearer one", "X": "12"}},
+			"rotated": {"url": "https://h", "headers": {"Authorization": "Bearer new"}},
+			"gone": {"url": "https://h", "headers": {"Authorization": "Bearer one"}}}}`,
+	})
+	kept := map[string]string{"same.Authorization": "one", "rotated.Authorization": "old", "a": "1", "b": "2"}
+	o := w.options()
+	for _, tt := range []struct {
+		kept func(name string) (string, bool)
+		want string
+	}{
+		{func(name string) (string, bool) { v, ok := kept[name]; return v, ok }, "same"},
+		{nil, "conflict"},
+	} {
+		o.Kept = tt.kept
+		found, err := Scan(o, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantDiff(t, "found", []string{"same cursor " + tt.want, "rotated cursor conflict", "gone cursor conflict"}, foundShort(found.Rows))
+	}
+}
+
 func TestScanInTheHomeTakesItsProjectFiles(t *testing.T) {
 	w := newWorld(t, map[string]string{
 		"home/.mcp.json":        `{"mcpServers": {"a": {"command": "x"}}}`,

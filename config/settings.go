@@ -41,6 +41,8 @@ type Settings struct {
 	MaxBody int64
 	// PageSize is the most items on a page of a list.
 	PageSize int
+	// OAuth says whose access tokens the HTTP door takes.
+	OAuth OAuth
 }
 
 // A setting is one member of a table of drawbridge.toml: what it is for people, and how it is read.
@@ -102,6 +104,33 @@ var settings = []setting{
 	{"serve", "page_size", "whole number", "1000",
 		"the most items on a page of a list",
 		func(r *settingsReader, v doc.Node) error { return whole(&r.settings.PageSize, v) }},
+	{"serve", "public_url", "URL", "",
+		"where clients reach the HTTP door from, without the /mcp; beyond loopback an issuer needs it",
+		func(r *settingsReader, v doc.Node) error { return r.web(&r.settings.OAuth.PublicURL, v) }},
+	{"serve", "issuer", "URL, or list of URLs", "",
+		"the OAuth issuers whose access tokens the HTTP door takes, as their metadata name them",
+		func(r *settingsReader, v doc.Node) error { return r.issuers(v) }},
+	{"serve", "audience", "string", "public_url and /mcp",
+		"what an access token must be for",
+		func(r *settingsReader, v doc.Node) error { return r.text(&r.settings.OAuth.Audience, v) }},
+	{"serve", "scopes", "table of lists", `{mcp = ["mcp:*"]}, and mcp:NAME as it is`,
+		"what each scope of the issuer's gives: mcp:NAME is the server NAME, mcp:* all of them",
+		func(r *settingsReader, v doc.Node) error { return r.scopes(v) }},
+	{"serve", "client_credentials", "boolean", "false",
+		"takes access tokens that a program got for itself: they have a client_id and no subject",
+		func(r *settingsReader, v doc.Node) error { return boolInto(&r.settings.OAuth.Programs, v) }},
+	{"serve", "clock_skew", "time", "30s",
+		"how far an issuer's clock may be off, at most 5m",
+		func(r *settingsReader, v doc.Node) error { return positive(&r.settings.OAuth.ClockSkew, v) }},
+	{"serve", "introspection_url", "URL", "",
+		"where the issuer says whether a token counts (RFC 7662): needed for tokens that are no JWTs, and notices revoked ones",
+		func(r *settingsReader, v doc.Node) error { return r.web(&r.settings.OAuth.IntrospectionURL, v) }},
+	{"serve", "introspection_client_id", "string", "",
+		"who we are to introspection_url",
+		func(r *settingsReader, v doc.Node) error { return r.text(&r.settings.OAuth.IntrospectionClient, v) }},
+	{"serve", "introspection_client_secret_file", "path", "",
+		"the file with the secret that goes with introspection_client_id; variables are put in",
+		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.OAuth.IntrospectionSecretFile, v) }},
 }
 
 // A settingsReader reads the settings of one file.
@@ -249,7 +278,7 @@ func (r *settingsReader) words(v doc.Node) (string, error) {
 	var missing []string
 	s, later := literal(putIn(s, r.lookup, func(inner string) { missing = append(missing, doc.Placeholder(inner)) }))
 	if later != nil {
-		return "", fmt.Errorf("cannot hold ${%s:…}", later.Kind)
+		return "", fmt.Errorf("must do without ${%s:…}", later.Kind)
 	}
 	if len(missing) > 0 {
 		return "", fmt.Errorf("needs %s, which is not set", strings.Join(missing, ", "))

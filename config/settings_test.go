@@ -31,6 +31,18 @@ token_file = "~/token"
 session_timeout = "8m"
 max_body = 9
 page_size = 10
+public_url = "https://gate.example"
+issuer = ["https://a.example", "http://127.0.0.1:1/b/"]
+audience = "api"
+client_credentials = false
+clock_skew = "1s"
+introspection_url = "https://a.example/introspect"
+introspection_client_id = "gate"
+introspection_client_secret_file = "secret"
+
+[serve.scopes]
+"mcp:tools" = ["mcp:*"]
+reader = ["mcp:docs", "mcp:wiki"]
 `})
 	set := w.mustLoad(t)
 	want := Settings{
@@ -39,6 +51,12 @@ page_size = 10
 		Roots:     []string{"file:///srv/a%20b", "file://" + w.path("home/src"), "file:///elsewhere"},
 		StorePath: w.path("home/.config/drawbridge/data/drawbridge.db"),
 		TokenFile: w.path("home/token"), SessionTimeout: 8 * time.Minute, MaxBody: 9, PageSize: 10,
+		OAuth: OAuth{
+			Issuers: []string{"https://a.example", "http://127.0.0.1:1/b/"}, PublicURL: "https://gate.example", Audience: "api",
+			Scopes: map[string][]string{"mcp:tools": {"mcp:*"}, "reader": {"mcp:docs", "mcp:wiki"}}, Programs: &no, ClockSkew: time.Second,
+			IntrospectionURL: "https://a.example/introspect", IntrospectionClient: "gate",
+			IntrospectionSecretFile: w.path("home/.config/drawbridge/secret"),
+		},
 	}
 	wantDiff(t, "settings", want, set.Settings)
 	wantDiff(t, "warnings", []string(nil), w.warnings(set))
@@ -56,6 +74,7 @@ func TestEachSetting(t *testing.T) {
 		"store.url = 'postgresql://h/db'":       {StoreURL: "postgresql://h/db"},
 		"store.path = '/var/lib/db'":            {StorePath: "/var/lib/db"},
 		"serve = { page_size = 5 } # ok":        {PageSize: 5},
+		"serve.issuer = 'https://a.example'":    {OAuth: OAuth{Issuers: []string{"https://a.example"}}},
 	} {
 		w := newWorld(t, map[string]string{userTOML: line})
 		w.env["PW"] = "secret"
@@ -85,6 +104,15 @@ func TestBadSettings(t *testing.T) {
 		"serve.session_timeout = 'x'":                  `serve.session_timeout must be a time above 0, such as "30s"`,
 		"serve.max_body = '1MB'":                       `serve.max_body must be a whole number of bytes above 0`,
 		"serve.page_size = 0":                          `serve.page_size must be a whole number above 0`,
+		"serve.public_url = 'gate.example'":            `serve.public_url must be an https:// URL`,
+		"serve.issuer = ['https://a', 'file:///b']":    `serve.issuer must be an https:// URL, or a list of them`,
+		"serve.issuer = { a = 1 }":                     `serve.issuer must be an https:// URL, or a list of them`,
+		"serve.scopes = ['a']":                         `serve.scopes must be a table of lists of scopes`,
+		"serve.scopes.a = 'mcp:*'":                     `serve.scopes must be a table of lists of scopes, such as {"a" = ["mcp:*"]}`,
+		"serve.scopes.a = []":                          `serve.scopes must be a table of lists of scopes, such as {"a" = ["mcp:*"]}`,
+		"serve.audience = ''":                          `serve.audience must be a string that is not empty`,
+		"serve.client_credentials = 1":                 `serve.client_credentials must be true or false`,
+		"serve.clock_skew = 0":                         `serve.clock_skew must be a time above 0, such as "30s"`,
 		"store = { path = 'a', url = 'postgres://h' }": `store.path and store.url are both set; the store is one of them`,
 	} {
 		w := newWorld(t, map[string]string{userTOML: "# first\n" + line})

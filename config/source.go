@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config/dialect"
+	"github.com/drawbridge-mcp/drawbridge/config/disk"
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
 )
 
@@ -138,24 +138,9 @@ func (src source) read() ([]byte, error) {
 
 func missing(path string, err error) error {
 	if path == "" {
-		return broken("read the configuration", errors.New("the path is empty"))
+		return disk.Broken("read the configuration", errors.New("the path is empty"))
 	}
-	fault := broken("read "+path, errors.New(cause(err)))
+	fault := disk.Broken("read "+path, errors.New(disk.Cause(err)))
 	fault.Next = "name a file, or a directory to search"
 	return fault
-}
-
-func broken(step string, err error) *drawbridge.Fault {
-	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: step, Err: err}
-}
-
-// cause takes the path out of an error of the file system: the step names it already.
-func cause(err error) string {
-	if errors.Is(err, fs.ErrNotExist) {
-		return "there is no such file or directory"
-	}
-	if path, ok := errors.AsType[*fs.PathError](err); ok {
-		err = path.Err
-	}
-	return err.Error()
 }

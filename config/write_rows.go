@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config/dialect"
+	"github.com/drawbridge-mcp/drawbridge/config/disk"
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
 )
 
@@ -40,7 +42,7 @@ func AddRow(path string, id drawbridge.ServerID, row json.RawMessage) error {
 		f := rowFile{doc.FormatOf(path), data}
 		switch _, found, err := f.find(id); {
 		case err != nil:
-			return nil, broken("change "+path, err)
+			return nil, disk.Broken("change "+path, err)
 		case found:
 			return nil, exists(id, path)
 		}
@@ -91,7 +93,7 @@ func SetDisabled(path string, id drawbridge.ServerID, off bool) error {
 	at := []string{"disabledServers"}
 	return Update(path, func(data []byte) ([]byte, error) {
 		if doc.FormatOf(path) != doc.JSON {
-			return nil, broken("change "+path, fmt.Errorf("%s is read from JSON files only", at[0]))
+			return nil, disk.Broken("change "+path, fmt.Errorf("%s is read from JSON files only", at[0]))
 		}
 		raw, found, err := doc.Get(doc.JSON, data, at)
 		var names []string
@@ -99,7 +101,7 @@ func SetDisabled(path string, id drawbridge.ServerID, off bool) error {
 			err = json.Unmarshal(raw, &names)
 		}
 		if err != nil {
-			return nil, broken("change "+path, fmt.Errorf("%q must be a list of names", at[0]))
+			return nil, disk.Broken("change "+path, fmt.Errorf("%q must be a list of names", at[0]))
 		}
 		names = slices.DeleteFunc(names, func(name string) bool { return name == string(id) })
 		if off {
@@ -117,6 +119,37 @@ func SetDisabled(path string, id drawbridge.ServerID, off bool) error {
 	})
 }
 
+// A Replacement is a text within a row, by the names of the members that lead to it, and what takes its place.
+type Replacement struct {
+	At      []string
+	Was, Is string
+}
+
+// ReplaceTexts puts texts in the places of others within a server's row, all of them or none. The error is a RowError where
+// the row is not there, or does not say by now what it is said to; else one of Update.
+func ReplaceTexts(path string, id drawbridge.ServerID, all []Replacement) error {
+	stale := error(nil)
+	err := changeRow(path, id, func(f rowFile, at []string) ([]byte, error) {
+		for _, r := range all {
+			place := append(slices.Clone(at), r.At...)
+			said, _, err := doc.Get(f.format, f.data, place)
+			var was string
+			if err == nil && (json.Unmarshal(said, &was) != nil || was != r.Was) {
+				stale = RowError(fmt.Sprintf("Server %q says something else by now in %s", id, path))
+				err = stale
+			}
+			if err != nil {
+				return nil, err
+			}
+			if f.data, err = doc.Set(f.format, f.data, place, doc.Node{Kind: doc.Text, Text: r.Is}.AppendJSON(nil, false)); err != nil {
+				return nil, err
+			}
+		}
+		return f.data, nil
+	})
+	return cmp.Or(stale, err)
+}
+
 // changeRow edits the row of a server that is there.
 func changeRow(path string, id drawbridge.ServerID, edit func(f rowFile, at []string) ([]byte, error)) error {
 	return Update(path, func(data []byte) ([]byte, error) {
@@ -124,7 +157,7 @@ func changeRow(path string, id drawbridge.ServerID, edit func(f rowFile, at []st
 		at, found, err := f.find(id)
 		switch {
 		case err != nil:
-			return nil, broken("change "+path, err)
+			return nil, disk.Broken("change "+path, err)
 		case !found:
 			return nil, notFound(id, path)
 		}
@@ -136,7 +169,7 @@ func changeRow(path string, id drawbridge.ServerID, edit func(f rowFile, at []st
 func changed(path string) func([]byte, error) ([]byte, error) {
 	return func(data []byte, err error) ([]byte, error) {
 		if err != nil {
-			return nil, broken("change "+path, err)
+			return nil, disk.Broken("change "+path, err)
 		}
 		return data, nil
 	}
@@ -242,14 +275,14 @@ func (f rowFile) place(id drawbridge.ServerID) []string {
 func (f rowFile) put(path string, id drawbridge.ServerID, row json.RawMessage) ([]byte, error) {
 	at, found, err := f.find(id)
 	if err != nil {
-		return nil, broken("change "+path, err)
+		return nil, disk.Broken("change "+path, err)
 	}
 	if !found {
 		at = f.place(id)
 	}
 	_, key := f.lists()
 	if row, err = doc.Remove(doc.JSON, row, []string{key}); err != nil {
-		return nil, broken("change "+path, err)
+		return nil, disk.Broken("change "+path, err)
 	}
 	if at[len(at)-1] != string(id) { // an element of an array says its name
 		name, err := json.Marshal(id)

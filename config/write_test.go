@@ -220,7 +220,7 @@ func TestWriter(t *testing.T) {
 	case path == "":
 		t.Skip("it runs as a process of another test")
 	case name == "crash":
-		if _, err := stage(path, []byte("{}"), 0o600); err != nil {
+		if _, err := os.CreateTemp(filepath.Dir(path), ".drawbridge-*.tmp"); err != nil { // what a writer begins with
 			t.Fatal(err)
 		}
 		os.Exit(3)
@@ -287,4 +287,51 @@ func TestACrashLeavesTheOldFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantDiff(t, "file", `{"servers":{}}`, content(t, path))
+}
+
+func TestReplaceTexts(t *testing.T) {
+	token := []string{"env", "TOKEN"}
+	for name, tt := range map[string]struct {
+		file, before string
+		all          []Replacement
+		want, err    string
+	}{
+		"what stands beside it stays": {
+			"a.json", `{"servers": {"a": {"command": "x", "env": {/* mine */ "TOKEN": "o\u006ee", "B": "two"}}}}`,
+			[]Replacement{{token, "one", "${keychain:a}"}, {[]string{"env", "B"}, "two", "<&>"}},
+			`{"servers": {"a": {"command": "x", "env": {/* mine */ "TOKEN": "${keychain:a}", "B": "<&>"}}}}`, "",
+		},
+		"an array": {
+			"a.json", `{"mcpServers": [{"name": "b"}, {"name": "a", "headers": {"A": "one"}}]}`, []Replacement{{[]string{"headers", "A"}, "one", "1"}},
+			`{"mcpServers": [{"name": "b"}, {"name": "a", "headers": {"A": "1"}}]}`, "",
+		},
+		"TOML": {
+			"a.toml", "[[mcp.servers]]\nid = 'a'\n[mcp.servers.env]\nTOKEN = 'one' # mine\n", []Replacement{{token, "one", "${keychain:a}"}},
+			"[[mcp.servers]]\nid = 'a'\n[mcp.servers.env]\nTOKEN = \"${keychain:a}\" # mine\n", "",
+		},
+		"all or none": {
+			"a.json", `{"servers": {"a": {"env": {"TOKEN": "one", "B": "two"}}}}`,
+			[]Replacement{{token, "one", "1"}, {[]string{"env", "B"}, "three", "3"}}, "", "says something else by now in",
+		},
+		"no such member": {"a.json", `{"servers": {"a": {"env": {}}}}`, []Replacement{{token, "one", "1"}}, "", "says something else by now in"},
+		"no text":        {"a.json", `{"servers": {"a": {"env": {"TOKEN": 1}}}}`, []Replacement{{token, "1", "2"}}, "", "says something else by now in"},
+		"no such row":    {"a.json", `{"servers": {"b": {}}}`, []Replacement{{token, "one", "1"}}, "", `Server "a" not found in`},
+	} {
+		path := filepath.Join(t.TempDir(), tt.file)
+		if err := os.WriteFile(path, []byte(tt.before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := ReplaceTexts(path, "a", tt.all)
+		if _, ok := errors.AsType[RowError](err); tt.err == "" && err != nil || tt.err != "" && (!ok || !strings.Contains(err.Error(), tt.err)) {
+			t.Errorf("%s: error %v, want %q", name, err, tt.err)
+		}
+		if tt.err != "" {
+			tt.want = tt.before
+		}
+		got, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantDiff(t, name, tt.want, string(got))
+	}
 }

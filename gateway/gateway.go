@@ -51,6 +51,8 @@ type Config struct {
 	Token string
 	// Origins are the web origins whose pages may call the HTTP door.
 	Origins []string
+	// OAuth says whose access tokens the HTTP door takes; without issuers it means what the settings say.
+	OAuth config.OAuth
 	// OnDemand starts no server before a call, Mount or AwaitNew asks for it.
 	OnDemand bool
 	// Environ is the environment that servers get theirs from, as "name=value"; nil means the process's.
@@ -99,10 +101,7 @@ type teller interface {
 
 // A signer signs in at its servers.
 type signer interface {
-	SignIn(ctx context.Context, id drawbridge.ServerID, principal string, device bool) (drawbridge.SignIn, error)
-	PasteSignIn(ctx context.Context, id drawbridge.ServerID, principal, text string) error
-	SignOut(ctx context.Context, id drawbridge.ServerID, principal string) (why, err error)
-	SignedIn(id drawbridge.ServerID, principal string) (drawbridge.Credential, error)
+	Access(id drawbridge.ServerID, principal string) (drawbridge.Access, error)
 }
 
 // A runner is a fleet's life.
@@ -182,8 +181,11 @@ func load(c Config, approved func(config.Server) bool) (Config, config.Set, erro
 	if c.Naming == "" {
 		c.Naming = deck.Naming(set.Settings.Naming)
 	}
+	if len(c.OAuth.Issuers) == 0 {
+		c.OAuth = set.Settings.OAuth
+	}
 	if c.Token == "" && set.Settings.TokenFile != "" {
-		c.Token, err = readToken(set.Settings.TokenFile)
+		c.Token, err = readLine("token", set.Settings.TokenFile)
 	}
 	return c, set, err
 }
@@ -223,26 +225,6 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	g.starter.fleet = g.fleet
 	g.server, err = g.Door(c.Token, c.Origins)
 	return err
-}
-
-// Door makes a further surface on the same deck, with a bearer token and web origins of its own; an empty token means that of
-// the settings. It ends with the gateway.
-func (g *Gateway) Door(token string, origins []string) (*server.Server, error) {
-	s := g.Config().Settings
-	if token == "" {
-		token = g.c.Token
-	}
-	door, err := server.New(g.deck, server.Options{
-		Logger: g.log, Version: g.c.Version, Caller: g.owner, Token: []byte(token), Origins: origins,
-		SessionTimeout: s.SessionTimeout, MaxBody: s.MaxBody, PageSize: s.PageSize,
-	})
-	if err != nil {
-		return nil, err
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.doors = append(g.doors, door)
-	return door, nil
 }
 
 // control is the deck as the control cards see it: made before the deck that they lie on.

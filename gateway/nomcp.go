@@ -98,16 +98,4 @@ func (*none) Stderr(context.Context, drawbridge.ServerID, bool, func(string) err
 	return absent()
 }
 
-func (*none) SignIn(context.Context, drawbridge.ServerID, string, bool) (drawbridge.SignIn, error) {
-	return nil, absent()
-}
-
-func (*none) PasteSignIn(context.Context, drawbridge.ServerID, string, string) error { return absent() }
-
-func (*none) SignOut(context.Context, drawbridge.ServerID, string) (why, err error) {
-	return nil, absent()
-}
-
-func (*none) SignedIn(drawbridge.ServerID, string) (drawbridge.Credential, error) {
-	return drawbridge.Credential{}, absent()
-}
+func (*none) Access(drawbridge.ServerID, string) (drawbridge.Access, error) { return nil, absent() }

@@ -167,17 +167,17 @@ func hashOf(row config.Server) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// readToken reads the bearer token of the HTTP door.
-func readToken(path string) (string, error) {
+// readLine reads a file that holds one secret. An error says what kind of secret, and nothing of it.
+func readLine(kind, path string) (string, error) {
 	b, err := os.ReadFile(path)
-	token := strings.TrimSpace(string(b))
-	if err == nil && token == "" {
+	text := strings.TrimSpace(string(b))
+	if err == nil && text == "" {
 		err = errors.New("the file is empty")
 	}
 	if err != nil {
 		return "", &drawbridge.Fault{
-			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "read the token file " + path, Err: err,
+			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: fmt.Sprintf("read the %s file %s", kind, path), Err: err,
 		}
 	}
-	return token, nil
+	return text, nil
 }

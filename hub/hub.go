@@ -51,6 +51,7 @@ type tenant struct {
 type guest struct {
 	hello  hello
 	config gateway.Config
+	read   gateway.Reading // the configuration, as it was when the guest came
 	tenant *tenant
 	since  time.Time
 	voice  *voice // to its shim; nil for our own client, on its own pipes
@@ -248,7 +249,7 @@ func (h *hub) serveListener(ctx context.Context, said hello, l *line) error {
 	defer listener.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	return serveHTTP(ctx, g.tenant.g, listener, said.Token, said.Origins, func(refusal error) error {
+	return g.serveHTTP(ctx, listener, func(refusal error) error {
 		if err := l.welcome(os.Getpid(), refusal); err != nil || refusal != nil {
 			return errors.Join(err, refusal)
 		}
@@ -260,9 +261,9 @@ func (h *hub) serveListener(ctx context.Context, said hello, l *line) error {
 	})
 }
 
-// serveHTTP serves a gateway on a listener. ready is told before that, or why not.
-func serveHTTP(ctx context.Context, g *gateway.Gateway, listener net.Listener, token string, origins []string, ready func(error) error) error {
-	door, err := g.Door(token, origins)
+// serveHTTP serves the guest's gateway on a listener. ready is told before that, or why not.
+func (g *guest) serveHTTP(ctx context.Context, listener net.Listener, ready func(error) error) error {
+	door, err := g.read.Door(g.tenant.g, g.hello.Token, g.hello.Origins)
 	if err == nil {
 		defer door.Close()
 		err = door.CheckListener(listener)
@@ -278,11 +279,11 @@ func (h *hub) enter(ctx context.Context, said hello, v *voice) (*guest, error) {
 	h.opening.Lock()
 	defer h.opening.Unlock()
 	g := &guest{hello: said, config: said.config(h.o.Config), voice: v, since: time.Now()}
-	read, err := h.ground.Read(ctx, g.config)
-	if err != nil {
+	var err error
+	if g.read, err = h.ground.Read(ctx, g.config); err != nil {
 		return nil, err
 	}
-	key, err := read.Fingerprint()
+	key, err := g.read.Fingerprint()
 	if err != nil {
 		return nil, err
 	}
@@ -294,7 +295,7 @@ func (h *hub) enter(ctx context.Context, said hello, v *voice) (*guest, error) {
 		return g, nil
 	}
 	h.mu.Unlock()
-	made, err := read.Open(ctx)
+	made, err := g.read.Open(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -70,8 +70,8 @@ func ServeStdio(ctx context.Context, o Options, in io.Reader, out io.Writer) err
 		return err
 	case first == nil:
 		return s.leadWith(ctx, l, func(ctx context.Context, h *hub) error {
-			return h.serveOwn(ctx, o.hello(wantAttach), func(ctx context.Context, g *gateway.Gateway) error {
-				return g.Server().ServeStdio(ctx, in, out)
+			return h.serveOwn(ctx, o.hello(wantAttach), func(ctx context.Context, g *guest) error {
+				return g.tenant.g.Server().ServeStdio(ctx, in, out)
 			})
 		})
 	}
@@ -112,8 +112,8 @@ func lendable(v any) (*os.File, bool) {
 }
 
 // ServeHTTP serves MCP on a listener until ctx ends, as the hub or through it, and closes it. ready is called when the
-// listener is served. The error is a *drawbridge.Fault where the listener may not be served as it is: beyond loopback it
-// takes a token.
+// listener is served. The error is a *drawbridge.Fault where the listener may not be served as it is: beyond loopback
+// callers must prove who they are.
 func ServeHTTP(ctx context.Context, o Options, listener *net.TCPListener, ready func()) error {
 	s, err := newStation(o)
 	if err != nil {
@@ -127,8 +127,8 @@ func ServeHTTP(ctx context.Context, o Options, listener *net.TCPListener, ready 
 	}
 	if l == nil {
 		return s.leadWith(ctx, lease, func(ctx context.Context, h *hub) error {
-			return h.serveOwn(ctx, said, func(ctx context.Context, g *gateway.Gateway) error {
-				return serveHTTP(ctx, g, listener, said.Token, said.Origins, func(refusal error) error {
+			return h.serveOwn(ctx, said, func(ctx context.Context, g *guest) error {
+				return g.serveHTTP(ctx, listener, func(refusal error) error {
 					if refusal == nil {
 						ready()
 					}
@@ -264,7 +264,7 @@ func (s *station) leadWith(ctx context.Context, l *lease, own func(context.Conte
 }
 
 // serveOwn serves our own client at the hub.
-func (h *hub) serveOwn(ctx context.Context, said hello, serve func(context.Context, *gateway.Gateway) error) error {
+func (h *hub) serveOwn(ctx context.Context, said hello, serve func(context.Context, *guest) error) error {
 	g, err := h.enter(ctx, said, nil)
 	if err != nil {
 		return err
@@ -277,7 +277,7 @@ func (h *hub) serveOwn(ctx context.Context, said hello, serve func(context.Conte
 		defer work.Wait()
 		defer stop()
 	}
-	return serve(ctx, g.tenant.g)
+	return serve(ctx, g)
 }
 
 // attach finds the next hub, and becomes it where nobody else does: then our client is a guest like any other.

@@ -224,11 +224,23 @@ func (h *hub) tellReload(ctx context.Context, _ hello, l *line) error {
 	if err := l.welcome(os.Getpid(), nil); err != nil {
 		return err
 	}
-	text, err := json.Marshal(h.reload(ctx))
+	did := h.reload(ctx)
+	h.recheck(ctx)
+	text, err := json.Marshal(did)
 	if err != nil {
 		return err
 	}
 	return l.write(text)
+}
+
+// recheck has all doors look at who may still come in.
+func (h *hub) recheck(ctx context.Context) {
+	h.mu.Lock()
+	tenants := slices.Clone(h.tenants)
+	h.mu.Unlock()
+	for _, t := range tenants {
+		t.g.Recheck(ctx)
+	}
 }
 
 // reload has every tenant take over what changed for its guests. Those of them who have another configuration from now on

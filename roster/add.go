@@ -32,6 +32,9 @@ type Request struct {
 	Headers []config.Pair
 	// Token becomes the header Authorization, as a bearer token.
 	Token string
+
+	// MoveSecrets has secrets that stand in the row in plain text kept by the roster's Keeper.
+	MoveSecrets bool
 }
 
 // Complete says whether the request says what to add. One that does not is the beginning of a conversation.
@@ -88,19 +91,49 @@ func (r *Roster) Add(ctx context.Context, q Request) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	row := q.Row()
-	if err := config.AddRow(path, q.Name, row); err != nil {
+	kept, err := r.keepOf(q)
+	if err == nil {
+		if err = config.AddRow(path, q.Name, kept.Row); err != nil {
+			err = errors.Join(err, kept.Undo())
+		}
+	}
+	if err != nil {
 		return Change{}, r.notAdded(err)
 	}
-	c := Change{Server: q.Name, Did: Added, Scope: scope, Path: path}
-	if err := r.approveWritten(ctx, q.Name, path, row); err != nil {
+	c := Change{Server: q.Name, Did: Added, Scope: scope, Path: path, Kept: kept.Names}
+	if err := r.approveWritten(ctx, q.Name, path, kept.Row); err != nil {
 		c.Notes = append(c.Notes, fmt.Sprintf("it was not approved: %v", err))
+	}
+	if plain := config.PlainSecrets(kept.Row); len(plain) > 0 {
+		c.Notes = append(c.Notes, r.inPlain(q.Name, plain, kept.Row))
 	}
 	if err := r.settle(ctx, &c); err != nil {
 		c.Notes = append(c.Notes, err.Error())
 	}
 	r.tell(ctx, &c)
 	return c, nil
+}
+
+// keepOf gives the row of a request as it is to be written.
+func (r *Roster) keepOf(q Request) (Kept, error) {
+	switch {
+	case !q.MoveSecrets:
+		return Kept{Row: q.Row()}, nil
+	case r.o.Keeper == nil:
+		return Kept{}, errNoKeeper
+	case q.Name.Valid() != nil:
+		return Kept{}, q.Name.Valid()
+	}
+	return Keep(r.o.Keeper, q.Name, q.Row(), r.o.Places.LookupEnv)
+}
+
+// inPlain points at secrets that were written in plain text, and says what to do.
+func (r *Roster) inPlain(id drawbridge.ServerID, plain []string, row json.RawMessage) string {
+	text := "in plain text, and it looks like a secret: " + strings.Join(plain, ", ")
+	if Movable(row, r.o.Places.LookupEnv) > 0 {
+		text += fmt.Sprintf(" (drawbridge secret move %s has it in the keychain, and so does --secrets move with add)", id)
+	}
+	return text
 }
 
 // unclear is for a quick form that does not say what to add.

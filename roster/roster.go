@@ -23,6 +23,8 @@ type Options struct {
 	Store string
 	// Word is how a person calls the commands that sentences name: "drawbridge mcp". Empty means "/mcp".
 	Word string
+	// Keeper keeps the secrets that are moved out of rows. Nil means that there is none, and none can be moved.
+	Keeper Keeper
 	// Tell has the running servers take a change over, and says in a few words what that came to. Nil means that there are
 	// none.
 	Tell func(ctx context.Context) (string, error)
@@ -200,6 +202,8 @@ type Change struct {
 	// Phase is the row's from now on, of which Reason says why where that is not Idle; empty where there is none any more.
 	Phase  drawbridge.Phase `json:"phase,omitempty"`
 	Reason string           `json:"reason,omitempty"`
+	// Kept names the values that were moved out of the row, as its references say them.
+	Kept []string `json:"kept,omitempty"`
 	// Notes say what else the person should know.
 	Notes []string `json:"notes,omitempty"`
 	// Live says what the running servers made of it.
@@ -213,6 +217,7 @@ type Deed string
 const (
 	Added           Deed = "added"
 	Removed         Deed = "removed"
+	Moved           Deed = "moved"
 	Enabled         Deed = "enabled"
 	Disabled        Deed = "disabled"
 	Approved        Deed = "approved"
@@ -231,6 +236,11 @@ func (c Change) String() string {
 		text = fmt.Sprintf("✓ Added server %q to %s config (%s)", c.Server, c.Scope, c.Path)
 	case Removed:
 		text = fmt.Sprintf("✓ Removed server %q from %s config (%s)", c.Server, c.Scope, c.Path)
+	case Moved:
+		if len(c.Kept) == 0 {
+			return fmt.Sprintf("Server %q has no secret in plain text that could be moved.", c.Server)
+		}
+		text = fmt.Sprintf("✓ Moved out of server %q (%s): %s", c.Server, c.Path, strings.Join(c.Kept, ", "))
 	case AlreadyEnabled, AlreadyDisabled, AlreadyApproved, AlreadyRejected:
 		return fmt.Sprintf("Server %q is %s.", c.Server, c.Did)
 	default:

@@ -206,8 +206,10 @@ func TestWhatIsShownBeforeAnApproval(t *testing.T) {
 	w := newWorld(t, map[string]string{projectFile: `{"servers": {
 		"run": {"command": "a\u001b[2K", "args": ["--token", "x"], "cwd": "sub\u202e", "env": {"K\u0007": "!cat /etc/passwd\u001b",
 			"NAMED": "GH_TOKEN", "PART": "x${GH_TOKEN}", "LD_PRELOAD": "./x.so", "PIN": 1234, "NOPE": "${NOPE}"}},
-		"web": {"url": "https://u:pw@h/${GH_TOKEN}?k=${GH_TOKEN}&s=abc#f", "headers": {"X": "GH_TOKEN"}, "auth": {"type": "oauth", "clientSecret": "abc"}}}}`})
-	w.env["GH_TOKEN"] = "s3cret"
+		"web": {"url": "https://u:pw@h/${GH_TOKEN}?k=${GH_TOKEN}&s=abc#f", "headers": {"X": "GH_TOKEN", "Y": "Bearer ${file:~/.ssh/id}", "Z": "hunter2${command:id -u}"},
+			"auth": {"type": "oauth", "clientSecret": "abc", "client_id": "id", "token_url": "https://me:abc@as/t?k=abc", "scopes": ["a"], "issuer": "https://${AS}", "resource": "api://x/${AS:-abc}", "flow": "paste"},
+			"oauth": {"clientSecret": "!cat /etc/passwd", "callbackPort": 1, "mood": "abc"}}}}`})
+	w.env["GH_TOKEN"], w.env["AS"] = "s3cret", "as"
 	entries := fine[[]roster.Entry](t)(w.Decidable(t.Context()))
 	got := [][]config.Pair{entries[0].Lines(), entries[1].Lines()}
 	wantDiff(t, "lines", [][]config.Pair{
@@ -220,7 +222,11 @@ func TestWhatIsShownBeforeAnApproval(t *testing.T) {
 		},
 		{
 			{Name: "url", Value: "https://[redacted]@h/${GH_TOKEN}?k=${GH_TOKEN}&s=[redacted]"},
-			{Name: "header X", Value: "your variable GH_TOKEN"}, {Name: "auth", Value: `{"type":"oauth","clientSecret":"[redacted]"}`},
+			{Name: "header X", Value: "your variable GH_TOKEN"}, {Name: "header Y", Value: "Bearer ${file:~/.ssh/id}"},
+			{Name: "header Z", Value: "[redacted]${command:id -u}"},
+			{Name: "auth", Value: `{"type":"oauth","clientSecret":"[redacted]","client_id":"id","token_url":"https://[redacted]@as/t?k=[redacted]",` +
+				`"scopes":["a"],"issuer":"https://${AS}","resource":"api://x/${AS:-abc}","flow":"paste"}`},
+			{Name: "oauth", Value: `{"clientSecret":"[redacted]","callbackPort":1,"mood":"[redacted]"}`},
 		},
 	}, got)
 }

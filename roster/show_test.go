@@ -81,7 +81,8 @@ func FuzzRedacted(f *testing.F) {
 		if wire.Valid(value) != nil {
 			return
 		}
-		row := []byte(`{"env":{"K":` + string(value) + `},"headers":{"K":` + string(value) + `},"auth":{"s":[` + string(value) + `]}}`)
+		row := []byte(`{"env":{"K":` + string(value) + `},"headers":{"K":` + string(value) + `},"auth":{"s":[` + string(value) + `]},` +
+			`"oauth":{"clientSecret":` + string(value) + `,"client_id":{"a":` + string(value) + `}}}`)
 		got := redacted(config.Server{Row: row})
 		if wire.Valid(got) != nil || strings.Contains(string(got), secret) {
 			t.Errorf("%s became %s", row, got)

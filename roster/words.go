@@ -61,6 +61,7 @@ func AddFlags() []Flag {
 		{"header", "H", "`KEY=VALUE` or \"Key: value\": a header for every request; repeats", setHeader},
 		{"token", "", "`TOKEN` for the header Authorization: Bearer", setToken},
 		{"env", "e", "`KEY=VALUE` for the command's environment; repeats", setEnv},
+		{"secrets", "", "`move` has values that look like secrets in the keychain, keep leaves them in the file (the default)", setSecrets},
 	}
 }
 
@@ -138,6 +139,8 @@ func (r *Roster) missing(flag string) error {
 		return setScope(r, nil, "")
 	case "transport":
 		return setTransport(r, nil, "")
+	case "secrets":
+		return setSecrets(r, nil, "")
 	}
 	return mistake("Missing value for --%s.", flag)
 }
@@ -202,6 +205,14 @@ func setEnv(_ *Roster, q *Request, value string) error {
 		return Mistake("Invalid --env value. Use KEY=VALUE.")
 	}
 	q.Env = append(q.Env, p)
+	return nil
+}
+
+func setSecrets(_ *Roster, q *Request, value string) error {
+	if value != "move" && value != "keep" {
+		return Mistake("Invalid --secrets value. Use move or keep.")
+	}
+	q.MoveSecrets = value == "move"
 	return nil
 }
 

@@ -1,4 +1,4 @@
-// Package secrets finds the values that a configuration only refers to.
+// Package secrets finds the values that a configuration only refers to, and keeps those that have to outlive us: see Vault.
 //
 // A value may be what a file holds, what a person keeps in a keychain, or what a command prints: the ways to keep it out of
 // the configuration. Each command runs once for as long as the process lives, however many servers want its value; one that

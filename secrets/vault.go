@@ -284,16 +284,23 @@ func (v *Vault) List() ([]Entry, error) {
 	return all, errors.Join(errs...)
 }
 
+// Place says what has the key of what is put from now on. It may ask the keychain.
+func (v *Vault) Place() Place {
+	if v.keychain == nil || v.keychain.answers() != nil {
+		return InFile
+	}
+	return InKeychain
+}
+
 // Where says in one sentence for people where secrets are put, and what protects them. It may ask the keychain.
 func (v *Vault) Where() string {
-	if v.none != nil {
-		return "there is no place for secrets: " + v.none.Error()
-	}
 	beside := "are sealed files in " + v.dir + " whose key lies beside them: who can read your files can read them"
-	if v.keychain == nil {
+	switch {
+	case v.none != nil:
+		return "there is no place for secrets: " + v.none.Error()
+	case v.keychain == nil:
 		return "the keychain is turned off: secrets " + beside
-	}
-	if err := v.keychain.answers(); err != nil {
+	case v.Place() == InFile:
 		return "no keychain answers here: secrets " + beside
 	}
 	return "secrets are sealed files in " + v.dir + " whose key is in the keychain of this system"

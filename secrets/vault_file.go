@@ -26,10 +26,13 @@ func (v *Vault) prepare() error {
 	if v.none != nil {
 		return v.none
 	}
-	if err := os.MkdirAll(v.dir, 0o700); err != nil {
-		return err
-	}
 	info, err := os.Stat(v.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(v.dir, 0o700); err != nil {
+			return err
+		}
+		return syncDir(filepath.Dir(v.dir))
+	}
 	if err != nil {
 		return err
 	}

@@ -263,6 +263,30 @@ func manyAtOnce(t *testing.T, v *Vault) {
 	work.Wait()
 }
 
+// TestOneKeyOfAll: of several that put something first at the same time, one makes the key.
+func TestOneKeyOfAll(t *testing.T) {
+	chain := &drawer{}
+	first := newVault(t, VaultOptions{Keychain: chain})
+	var work sync.WaitGroup
+	for i := range 8 {
+		v := again(t, first, VaultOptions{Keychain: chain})
+		work.Go(func() {
+			if err := v.Put(fmt.Sprint(i), []byte("x")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	work.Wait()
+	for i := range 8 {
+		if got, err := first.Get(fmt.Sprint(i)); string(got) != "x" || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	if len(chain.kept) != 1 {
+		t.Errorf("the keychain has %d keys", len(chain.kept))
+	}
+}
+
 func TestADamagedRecord(t *testing.T) {
 	sealed := func(v *Vault, change func(*record)) []byte {
 		rec, err := v.record(v.path("a"), "a")

@@ -16,9 +16,9 @@ type Values struct{ vault *Vault }
 func (v *Vault) Values() Values { return Values{v} }
 
 // Get gives the value of a name, as Vault.Get does. Where the vault has none it is looked for in the keychain itself, under the
-// service "drawbridge": a person may have put it there.
+// service "drawbridge": a person may have put it there. The error does not repeat the name.
 func (s Values) Get(name string) ([]byte, error) {
-	value, err := s.vault.Get(ofValues + name)
+	value, err := s.vault.get(ofValues + name)
 	if !errors.Is(err, ErrNone) {
 		return value, err
 	}

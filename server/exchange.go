@@ -19,6 +19,8 @@ type exchange struct {
 	d *door
 	w http.ResponseWriter
 	r *http.Request
+	// visit is who sent it.
+	visit *visit
 	// json and stream say what the client takes.
 	json, stream bool
 
@@ -40,8 +42,8 @@ type exchange struct {
 	session string
 }
 
-func newExchange(d *door, w http.ResponseWriter, r *http.Request) *exchange {
-	x := &exchange{d: d, w: w, r: r}
+func newExchange(d *door, w http.ResponseWriter, r *http.Request, v *visit) *exchange {
+	x := &exchange{d: d, w: w, r: r, visit: v}
 	x.json, x.stream = accepts(r)
 	return x
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -31,23 +32,58 @@ type door struct {
 	ending <-chan struct{}
 	life   context.Context
 	inside gate
+	// resource is the door as OAuth clients know it, host the host of its URL; beyond says that others than this machine
+	// reach it.
+	resource Resource
+	host     string
+	beyond   bool
+}
+
+// newDoor makes a door on a listener; nil is one that somebody else has.
+func (s *Server) newDoor(ending <-chan struct{}, life context.Context, l net.Listener) *door {
+	d := &door{s: s, ending: ending, life: life, resource: s.o.Resource}
+	if l != nil {
+		d.beyond = !isLoopback(l.Addr())
+		if d.resource.URL == "" && len(d.resource.Issuers) > 0 {
+			d.resource.URL = "http://" + l.Addr().String() + Path
+		}
+	}
+	if u, err := url.Parse(d.resource.URL); err == nil {
+		d.host = u.Host
+	}
+	return d
 }
 
 // Handler gives the MCP endpoint, on whatever path it is mounted, with all its checks. Who mounts it on a listener that
-// others than this machine reach, and has set no token, must check callers before it.
-func (s *Server) Handler() http.Handler { return &door{s: s, ending: s.life.Done(), life: s.life} }
+// others than this machine reach, and has set neither a token nor a check that is needed, must check callers before it. That
+// a token has expired or was revoked is noticed at each request, and of what is in progress when Recheck is called.
+func (s *Server) Handler() http.Handler { return s.newDoor(s.life.Done(), s.life, nil) }
 
 // CheckListener says whether Serve would answer on the listener, for those who want to know before they tell anybody its
-// address. The error is a *drawbridge.Fault InvalidInput for one that others than this machine reach, where there is no
-// token.
+// address. The error is a *drawbridge.Fault InvalidInput for one that others than this machine reach, where nobody has to
+// prove who they are, or clients could not know whom to ask for a token.
 func (s *Server) CheckListener(l net.Listener) error {
-	if len(s.o.Token) > 0 || isLoopback(l.Addr()) {
+	refused := func(reason, next string) error {
+		return &drawbridge.Fault{
+			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "serve on " + l.Addr().String(),
+			Err: errors.New(reason), Next: next,
+		}
+	}
+	if isLoopback(l.Addr()) {
 		return nil
 	}
-	return &drawbridge.Fault{
-		Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "serve on " + l.Addr().String(),
-		Err: errors.New("beyond loopback a bearer token is needed"), Next: "set one with --token-file FILE or DRAWBRIDGE_TOKEN, or bind 127.0.0.1",
+	if len(s.o.Resource.Issuers) > 0 && s.o.Resource.URL == "" {
+		return refused("beyond loopback an issuer's tokens must name the URL that clients reach this door by", "set serve.public_url in drawbridge.toml")
 	}
+	needed, err := s.proofNeeded(s.life)
+	switch {
+	case err != nil:
+		return err
+	case needed:
+		return nil
+	}
+	return refused("beyond loopback a bearer token is needed",
+		"set one with --token-file FILE or DRAWBRIDGE_TOKEN, or one for each client with drawbridge client add NAME; or bind 127.0.0.1")
 }
 
 // Serve answers HTTP on the listener, MCP at [Path], until ctx ends: then streams end, calls in progress get a few seconds,
@@ -62,9 +98,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	calls, endCalls := context.WithCancel(s.life)
 	defer endCalls()
 	defer context.AfterFunc(s.life, cancel)()
-	d := &door{s: s, ending: ctx.Done(), life: calls}
+	d := s.newDoor(ctx.Done(), calls, l)
 	mux := http.NewServeMux()
 	mux.Handle(Path, d)
+	mux.Handle(wellKnown, d.metadata())
+	mux.Handle(wellKnown+"/", d.metadata())
 	web := &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: headerTime,
@@ -106,15 +144,23 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !d.guard(w, r) {
 		return
 	}
+	if r.Method == http.MethodOptions {
+		preflight(w, r) // a browser's question before the request, which has no token
+		return
+	}
+	v, ok := d.prove(w, r)
+	if !ok {
+		return
+	}
+	r, leave := d.s.visits.begin(v, r)
+	defer leave()
 	switch r.Method {
 	case http.MethodPost:
-		d.post(w, r)
+		d.post(w, r, v)
 	case http.MethodGet:
-		d.get(w, r)
+		d.get(w, r, v)
 	case http.MethodDelete:
-		d.delete(w, r)
-	case http.MethodOptions:
-		preflight(w, r)
+		d.delete(w, r, v)
 	default:
 		w.Header().Set("Allow", "POST, GET, DELETE")
 		http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
@@ -122,12 +168,12 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // post takes messages from a client: it finds out which generation they are of.
-func (d *door) post(w http.ResponseWriter, r *http.Request) {
+func (d *door) post(w http.ResponseWriter, r *http.Request, v *visit) {
 	if !isJSON(r) {
 		http.Error(w, "Unsupported Media Type: want application/json", http.StatusUnsupportedMediaType)
 		return
 	}
-	x := newExchange(d, w, r)
+	x := newExchange(d, w, r, v)
 	if !x.json && !x.stream {
 		http.Error(w, "Not Acceptable: answers are application/json and text/event-stream", http.StatusNotAcceptable)
 		return
@@ -207,7 +253,7 @@ func (d *door) modernPost(x *exchange, m wire.Message) {
 		x.accepted()
 		return
 	}
-	st, refusal := d.s.stated(m.Params)
+	st, refusal := d.s.stated(x.visit.caller, m.Params)
 	caller := st.caller
 	if refusal.isNone() || wire.ErrorCode(refusal.fault) == wire.CodeUnsupportedVersion {
 		if mismatch := checkHeaders(x.r.Header, m, caller.Protocol); !mismatch.isNone() {

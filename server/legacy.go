@@ -16,27 +16,28 @@ type toldDeck interface {
 
 var _ toldDeck = (*deck.Deck)(nil)
 
-// legacy answers a request of a stateful client, but for initialize, which makes the session.
-func (s *Server) legacy(ctx context.Context, c *session, m wire.Message, voice voice) reply {
+// legacy answers a request of a stateful client, but for initialize, which makes the session. Who is the session's caller as
+// this request proved them.
+func (s *Server) legacy(ctx context.Context, c *session, who drawbridge.Caller, m wire.Message, voice voice) reply {
 	switch m.Method {
 	case wire.MethodPing:
 		return empty()
 	case wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodTemplatesList, wire.MethodSkillsList:
-		return s.list(ctx, c.caller, m.Method, m.Params)
+		return s.list(ctx, who, m.Method, m.Params)
 	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodComplete:
-		return s.call(ctx, c.caller, m, &peer{voice: voice, session: c})
+		return s.call(ctx, who, m, &peer{voice: voice, session: c})
 	case wire.MethodSetLevel:
-		return s.setLevel(ctx, c, m)
+		return s.setLevel(ctx, c, who, m)
 	case wire.MethodSubscribe:
-		return s.subscribe(ctx, c, m)
+		return s.subscribe(ctx, c, who, m)
 	case wire.MethodUnsubscribe:
-		return s.unsubscribe(ctx, c, m)
+		return s.unsubscribe(ctx, c, who, m)
 	case wire.MethodInitialize:
 		return failure(wire.CodeInvalidRequest, "Already initialized", nil)
 	case wire.MethodDiscover, wire.MethodListen:
 		return noMethod(m.Method) // not before the stateless generation
 	}
-	return s.call(ctx, c.caller, m, &peer{voice: voice, session: c}) // of an extension, or of nobody
+	return s.call(ctx, who, m, &peer{voice: voice, session: c}) // of an extension, or of nobody
 }
 
 // inFlight runs a request of a session so that the session may cancel it. The context is the request's own.
@@ -78,45 +79,45 @@ func (c *session) fly(ctx context.Context, run func(context.Context) reply) repl
 }
 
 // noted takes a notification of a stateful client.
-func (s *Server) noted(ctx context.Context, c *session, m wire.Message) {
+func (s *Server) noted(ctx context.Context, c *session, who drawbridge.Caller, m wire.Message) {
 	switch m.Method {
 	case wire.NoteCancelled:
 		c.flights.cancel(m.Params)
 	case wire.NoteInitialized:
 	default:
 		if d, ok := s.deck.(toldDeck); ok {
-			d.Tell(ctx, c.caller, m.Method, m.Params)
+			d.Tell(ctx, who, m.Method, m.Params)
 		}
 	}
 }
 
-func (s *Server) setLevel(ctx context.Context, c *session, m wire.Message) reply {
+func (s *Server) setLevel(ctx context.Context, c *session, who drawbridge.Caller, m wire.Message) reply {
 	level := wire.GetText(m.Params, "level")
-	if err := s.deck.SetLevel(ctx, c.caller, level); err != nil {
-		return s.failed(ctx, c.caller, m.Method, m.Params, err)
+	if err := s.deck.SetLevel(ctx, who, level); err != nil {
+		return s.failed(ctx, who, m.Method, m.Params, err)
 	}
 	c.watcher.setLevel(level)
 	return empty()
 }
 
-func (s *Server) subscribe(ctx context.Context, c *session, m wire.Message) reply {
+func (s *Server) subscribe(ctx context.Context, c *session, who drawbridge.Caller, m wire.Message) reply {
 	uri := wire.GetText(m.Params, "uri")
 	// The watcher goes first: an update may come before Subscribe returns.
 	if !c.watcher.watch(uri) {
 		return failure(wire.CodeInvalidParams, "Too many subscriptions", nil)
 	}
-	if err := s.deck.Subscribe(ctx, c.caller, uri); err != nil {
+	if err := s.deck.Subscribe(ctx, who, uri); err != nil {
 		c.watcher.forget(uri)
-		return s.failed(ctx, c.caller, m.Method, m.Params, err)
+		return s.failed(ctx, who, m.Method, m.Params, err)
 	}
 	return empty()
 }
 
-func (s *Server) unsubscribe(ctx context.Context, c *session, m wire.Message) reply {
+func (s *Server) unsubscribe(ctx context.Context, c *session, who drawbridge.Caller, m wire.Message) reply {
 	uri := wire.GetText(m.Params, "uri")
 	c.watcher.forget(uri)
-	if err := s.deck.Unsubscribe(ctx, c.caller, uri); err != nil {
-		return s.failed(ctx, c.caller, m.Method, m.Params, err)
+	if err := s.deck.Unsubscribe(ctx, who, uri); err != nil {
+		return s.failed(ctx, who, m.Method, m.Params, err)
 	}
 	return empty()
 }

@@ -16,7 +16,7 @@ const maxBatch = 100
 // session finds the session of a request, in use until done is called. It says false where it has answered itself: 400
 // for a request that names none, 404 for one that is not there, or not this caller's, which tells the client to
 // initialize again.
-func (d *door) session(w http.ResponseWriter, r *http.Request) (c *session, done func(), ok bool) {
+func (d *door) session(w http.ResponseWriter, r *http.Request, v *visit) (c *session, done func(), ok bool) {
 	id := r.Header.Get(wire.HeaderSession)
 	if id == "" {
 		text := "Bad Request: the " + wire.HeaderSession + " header is missing: initialize first"
@@ -30,11 +30,13 @@ func (d *door) session(w http.ResponseWriter, r *http.Request) (c *session, done
 		http.Error(w, "Bad Request: unsupported "+wire.HeaderVersion, http.StatusBadRequest)
 		return nil, nil, false
 	}
-	c, done, ok = d.s.sessions.get(id, d.s.o.Caller.Principal)
+	c, done, ok = d.s.sessions.get(id, v.caller.Principal)
 	if !ok {
 		http.Error(w, "Not Found: there is no such session", http.StatusNotFound)
+		return nil, nil, false
 	}
-	return c, done, ok
+	d.s.visits.at(v, c)
+	return c, done, true
 }
 
 // legacyPost takes one message of a stateful client.
@@ -43,24 +45,25 @@ func (d *door) legacyPost(x *exchange, m wire.Message) {
 		d.initialize(x, m)
 		return
 	}
-	c, done, ok := d.session(x.w, x.r)
+	c, done, ok := d.session(x.w, x.r, x.visit)
 	if !ok {
 		return
 	}
 	defer done()
 	x.of = c
+	who := c.as(x.visit.caller)
 	switch {
 	case m.IsResponse():
 		c.answered(m)
 		x.accepted()
 	case m.IsNotification():
-		d.s.noted(x.r.Context(), c, m)
+		d.s.noted(x.r.Context(), c, who, m)
 		x.accepted()
 	default:
 		ctx, cancel := d.detached(x.r)
 		defer cancel()
 		x.alive(d.s.o.KeepAlive)
-		x.answer(m.ID, http.StatusOK, c.inFlight(ctx, m, func(ctx context.Context) reply { return d.s.legacy(ctx, c, m, x) }))
+		x.answer(m.ID, http.StatusOK, c.inFlight(ctx, m, func(ctx context.Context) reply { return d.s.legacy(ctx, c, who, m, x) }))
 	}
 }
 
@@ -78,7 +81,8 @@ func (d *door) initialize(x *exchange, m wire.Message) {
 		x.answer(m.ID, http.StatusBadRequest, refusal)
 		return
 	}
-	c := d.s.newSession(m.Params)
+	c := d.s.newSessionOf(x.visit.caller, m.Params)
+	d.s.visits.at(x.visit, c)
 	defer c.use()()
 	if !d.s.admit(c) {
 		c.unlist()
@@ -96,7 +100,7 @@ func (d *door) legacyBatch(x *exchange, body []byte) {
 		x.answer(nil, http.StatusBadRequest, refusal)
 		return
 	}
-	c, done, ok := d.session(x.w, x.r)
+	c, done, ok := d.session(x.w, x.r, x.visit)
 	if !ok {
 		return
 	}
@@ -109,7 +113,7 @@ func (d *door) legacyBatch(x *exchange, body []byte) {
 	ctx, cancel := d.detached(x.r)
 	defer cancel()
 	x.alive(d.s.o.KeepAlive)
-	x.answerAll(d.s.batch(ctx, c, messages, x, cancelled()))
+	x.answerAll(d.s.batch(ctx, c, c.as(x.visit.caller), messages, x, cancelled()))
 }
 
 // readBatch reads the messages of a batch.
@@ -134,7 +138,7 @@ func readBatch(body []byte) ([]letter, reply) {
 // batch answers the messages of a batch, each answer a line, in the order of the requests. These run side by side, as
 // JSON-RPC allows: one may wait for what a later message of the batch says, which cancels it or answers a question. What
 // is cancelled is answered with cancelled; the zero reply is none.
-func (s *Server) batch(ctx context.Context, c *session, messages []letter, voice voice, cancelled reply) [][]byte {
+func (s *Server) batch(ctx context.Context, c *session, who drawbridge.Caller, messages []letter, voice voice, cancelled reply) [][]byte {
 	answers := make([][]byte, len(messages))
 	var running sync.WaitGroup
 	for i, l := range messages {
@@ -145,7 +149,7 @@ func (s *Server) batch(ctx context.Context, c *session, messages []letter, voice
 		case m.IsResponse():
 			c.answered(m)
 		case m.IsNotification():
-			s.noted(ctx, c, m)
+			s.noted(ctx, c, who, m)
 		default:
 			// From here on it can be cancelled, although nobody knows when it will begin.
 			ctx, cancel, refusal := c.takeOff(ctx, m.ID)
@@ -155,7 +159,7 @@ func (s *Server) batch(ctx context.Context, c *session, messages []letter, voice
 			}
 			running.Go(func() {
 				defer c.land(m.ID, cancel)
-				answer := c.fly(ctx, func(ctx context.Context) reply { return s.legacy(ctx, c, m, voice) })
+				answer := c.fly(ctx, func(ctx context.Context) reply { return s.legacy(ctx, c, who, m, voice) })
 				if answer.isNone() {
 					answer = cancelled
 				}
@@ -170,13 +174,13 @@ func (s *Server) batch(ctx context.Context, c *session, messages []letter, voice
 }
 
 // delete ends a session.
-func (d *door) delete(w http.ResponseWriter, r *http.Request) {
+func (d *door) delete(w http.ResponseWriter, r *http.Request, v *visit) {
 	if wire.EraOf(r.Header.Get(wire.HeaderVersion)) == drawbridge.Modern {
 		w.Header().Set("Allow", "POST")
 		http.Error(w, "Method Not Allowed: this revision has no sessions", http.StatusMethodNotAllowed)
 		return
 	}
-	c, done, ok := d.session(w, r)
+	c, done, ok := d.session(w, r, v)
 	if !ok {
 		return
 	}

@@ -24,10 +24,9 @@ type statement struct {
 	level string
 }
 
-// stated reads what a stateless request says of its caller. The reply is the refusal of one that does not say what it
+// stated reads what a stateless request says of its caller, beside what was proved. The reply is the refusal of one that does not say what it
 // must, or speaks a revision that we do not.
-func (s *Server) stated(params json.RawMessage) (statement, reply) {
-	caller := s.o.Caller
+func (s *Server) stated(caller drawbridge.Caller, params json.RawMessage) (statement, reply) {
 	caller.Era = drawbridge.Modern
 	meta := wire.MetaOf(params)
 	caller.Protocol = wire.GetText(meta, wire.MetaProtocolVersion)

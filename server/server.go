@@ -83,10 +83,16 @@ type Options struct {
 	Logger *slog.Logger
 	// Version is ours, as clients are told it.
 	Version string
-	// Caller is who calls: kind, principal and scopes. What a request or a session says of itself is filled in.
+	// Caller is who calls on standard input, and over HTTP with the Token or where nobody has to prove anything: kind,
+	// principal and scopes. What a request or a session says of itself is filled in.
 	Caller drawbridge.Caller
-	// Token is what HTTP callers must send as their bearer token. Without one Serve binds to loopback only.
+	// Token is what HTTP callers must send as their bearer token to be Caller.
 	Token []byte
+	// Check proves other HTTP callers; nil proves none. Without a token and a check that is needed Serve binds to loopback
+	// only.
+	Check Check
+	// Resource is how OAuth clients know the HTTP door.
+	Resource Resource
 	// Origins are the web origins ("https://inspector.example") whose pages may call the HTTP door, besides its own.
 	Origins []string
 	// SessionTimeout is how long a session may go unused before it ends; 0 is half an hour.
@@ -123,6 +129,7 @@ type Server struct {
 	lists    pages
 	sessions sessions
 	watchers watchers
+	visits   visits
 	// kept counts the bytes that sessions keep of their streams.
 	kept atomic.Int64
 
@@ -141,6 +148,9 @@ func New(d Deck, o Options) (*Server, error) {
 		return nil, errors.New("new server: no deck")
 	case o.SessionTimeout < 0 || o.MaxSessions < 0 || o.MaxBody < 0 || o.PageSize < 0 || o.KeepAlive < 0:
 		return nil, errors.New("new server: a limit is negative")
+	}
+	if err := o.Resource.check(); err != nil {
+		return nil, err
 	}
 	o.SessionTimeout = orDefault(o.SessionTimeout, defaultSessionTimeout)
 	o.MaxSessions = orDefault(o.MaxSessions, defaultMaxSessions)

@@ -18,6 +18,7 @@ import (
 
 // A session is one stateful client: what it said of itself, and what of its conversation is not over.
 type session struct {
+	// caller is who opened it, with the rights that they had then; see as.
 	caller  drawbridge.Caller
 	watcher *watcher
 	flights flights
@@ -31,6 +32,8 @@ type session struct {
 	seen time.Time
 	busy int
 	over bool
+	// proof is the token by which its caller was proved last; see visit.
+	proof drawbridge.Secret
 	// asked has our own requests that the client has not answered, lastAsk the last id given.
 	asked   map[string]chan wire.Message
 	lastAsk int
@@ -39,9 +42,13 @@ type session struct {
 	streams   int
 }
 
-// newSession makes a session for the client that sent these params of initialize.
+// newSession makes a session for the client that sent these params of initialize, and need not prove who it is.
 func (s *Server) newSession(params json.RawMessage) *session {
-	caller := s.o.Caller
+	return s.newSessionOf(s.o.Caller, params)
+}
+
+// newSessionOf is newSession for a caller that was proved.
+func (s *Server) newSessionOf(caller drawbridge.Caller, params json.RawMessage) *session {
 	caller.Era = drawbridge.Legacy
 	caller.Session = rand.Text()
 	caller.Protocol = wire.GetText(params, "protocolVersion")
@@ -82,6 +89,14 @@ func (s *Server) initialized(c *session) reply {
 		out = wire.AppendQuoted(append(out, `,"instructions":`...), text)
 	}
 	return result(append(out, '}'))
+}
+
+// as is the session's caller with the rights and the proof that a request of theirs came with. Whoever proves to be the same
+// principal may come with a fresh token, and with more rights or fewer.
+func (c *session) as(proved drawbridge.Caller) drawbridge.Caller {
+	who := c.caller
+	who.Kind, who.Scopes, who.Proof = proved.Kind, proved.Scopes, proved.Proof
+	return who
 }
 
 // batches says whether the session's revision has batches.

@@ -145,10 +145,14 @@ func (s *Server) sweep(now time.Time) {
 func (s *Server) sweeping(ctx context.Context) {
 	ticker := time.NewTicker(max(s.o.SessionTimeout/4, time.Second))
 	defer ticker.Stop()
+	again := time.NewTicker(recheckTime)
+	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-again.C:
+			s.Recheck(ctx)
 		case now := <-ticker.C:
 			s.sweep(now)
 		}

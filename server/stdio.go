@@ -244,7 +244,7 @@ func (p *pipe) note(m wire.Message) {
 		p.flights.cancel(m.Params)
 	}
 	if p.session != nil {
-		p.s.noted(p.life, p.session, m)
+		p.s.noted(p.life, p.session, p.session.caller, m)
 	}
 }
 
@@ -275,7 +275,7 @@ func (p *pipe) start(m wire.Message, run func(context.Context) reply) {
 
 // modern takes a stateless request.
 func (p *pipe) modern(m wire.Message) {
-	st, refusal := p.s.stated(m.Params)
+	st, refusal := p.s.stated(p.s.o.Caller, m.Params)
 	switch {
 	case !refusal.isNone():
 		p.answer(m.ID, refusal)
@@ -335,7 +335,7 @@ func (p *pipe) legacy(m wire.Message) {
 		p.answer(m.ID, failure(wire.CodeInvalidRequest, "Not initialized: send initialize first", nil))
 	default:
 		c := p.session
-		p.start(m, func(ctx context.Context) reply { return p.s.legacy(ctx, c, m, p) })
+		p.start(m, func(ctx context.Context) reply { return p.s.legacy(ctx, c, c.caller, m, p) })
 	}
 }
 
@@ -365,7 +365,7 @@ func (p *pipe) takeBatch(value []byte) {
 	}
 	c := p.session
 	p.working.Go(func() {
-		if lines := p.s.batch(p.calls, c, messages, p, reply{}); len(lines) > 0 {
+		if lines := p.s.batch(p.calls, c, c.caller, messages, p, reply{}); len(lines) > 0 {
 			_ = p.say(joinLines(lines), true) // a client that is gone needs no answer
 		}
 	})

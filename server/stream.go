@@ -12,7 +12,7 @@ import (
 
 // get opens a session's stream for what belongs to no call, or goes on with a stream behind the event that the client names.
 // There is one connection for each: an earlier one ends.
-func (d *door) get(w http.ResponseWriter, r *http.Request) {
+func (d *door) get(w http.ResponseWriter, r *http.Request, v *visit) {
 	if wire.EraOf(r.Header.Get(wire.HeaderVersion)) == drawbridge.Modern {
 		w.Header().Set("Allow", "POST")
 		http.Error(w, "Method Not Allowed: this revision has no stream of the session", http.StatusMethodNotAllowed)
@@ -22,7 +22,7 @@ func (d *door) get(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Not Acceptable: the answer is text/event-stream", http.StatusNotAcceptable)
 		return
 	}
-	c, done, ok := d.session(w, r)
+	c, done, ok := d.session(w, r, v)
 	if !ok {
 		return
 	}
@@ -41,6 +41,7 @@ func (d *door) get(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
+	c.watcher.hearAs(c.as(v.caller))
 	own, closed := c.openStream(cancel, at, last != "")
 	defer closed()
 	streamHeaders(w)

@@ -22,13 +22,14 @@ const (
 // A watcher is someone who wants to hear what belongs to no call: a stateful session, or a subscriptions/listen. Events
 // become state, not a queue: however many came, a list has changed once and a resource was updated once.
 type watcher struct {
-	caller drawbridge.Caller
 	// tag is the id of the listen request, which each of its notifications carries; nil for a session.
 	tag json.RawMessage
 	// wake holds one token: there is something to take.
 	wake chan struct{}
 
 	mu sync.Mutex
+	// caller is who hears, with the rights they hold now.
+	caller drawbridge.Caller
 	// lists are the list changes to hear of, uris the resources, tasks the tasks, notices whether anything else is heard;
 	// reader whether somebody is there to hear it.
 	lists       changes
@@ -57,11 +58,11 @@ func newWatcher(caller drawbridge.Caller, tag json.RawMessage, lists changes) *w
 
 // add takes in an event, where it is one that the watcher wants.
 func (w *watcher) add(e deck.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if !e.Concerns(w.caller) {
 		return
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	switch e.Kind {
 	case deck.ToolsChanged:
 		w.changed.tools = w.lists.tools
@@ -86,6 +87,13 @@ func (w *watcher) add(e deck.Event) {
 	if w.changed != (changes{}) || len(w.updated) > 0 || len(w.progressed) > 0 || len(w.noticed) > 0 {
 		w.ring()
 	}
+}
+
+// hearAs says with which rights the caller hears from now on.
+func (w *watcher) hearAs(caller drawbridge.Caller) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.caller = caller
 }
 
 // taskChanged takes in what became of a task: for a listener one that it listens to, for a session any of its principal's,

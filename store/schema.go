@@ -49,6 +49,14 @@ var schema = [...]string{
 		at       BIGINT NOT NULL, -- milliseconds since 1970
 		PRIMARY KEY (path, server)
 	);`,
+	`CREATE TABLE clients (
+		name    TEXT NOT NULL PRIMARY KEY,
+		token   BLOB NOT NULL UNIQUE,     -- its SHA-256
+		scopes  BLOB NOT NULL,
+		created BIGINT NOT NULL,          -- milliseconds since 1970
+		expires BIGINT NOT NULL,          -- 0 is never
+		used    BIGINT NOT NULL DEFAULT 0 -- the day of the last use
+	);`,
 }
 
 // migrate brings the tables up to date, in one transaction. Where they are, it only reads.

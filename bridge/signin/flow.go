@@ -34,8 +34,21 @@ var _ drawbridge.SignIn = (*Flow)(nil)
 // Place gives where the person signs in.
 func (f *Flow) Place() (url, code, issuer string) { return f.url, f.code, f.issuer }
 
-// Begin begins a sign-in that comes back by way of a browser on this machine, or is brought back by hand.
-func (c *Credential) Begin(ctx context.Context) (*Flow, error) { return c.begin(ctx, nil) }
+var _ drawbridge.Access = (*Credential)(nil)
+
+// SignIn begins a sign-in that comes back by way of a browser on this machine, or is brought back by hand; or one on another
+// device.
+func (c *Credential) SignIn(ctx context.Context, device bool) (drawbridge.SignIn, error) {
+	begin := c.beginDevice
+	if !device {
+		begin = func(ctx context.Context) (*Flow, error) { return c.begin(ctx, nil) }
+	}
+	flow, err := begin(ctx)
+	if err != nil {
+		return nil, explained(err)
+	}
+	return flow, nil
+}
 
 // begin prepares a sign-in; scopes are the rights to ask for, nil those that the server names. One that is still open is
 // taken up again.

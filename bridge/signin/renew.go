@@ -137,9 +137,9 @@ func (c *Credential) grant(ctx context.Context, s site, who client, values url.V
 	return token, nil
 }
 
-// BeginDevice begins a sign-in on another device: the person opens an address there and enters a code. The error says so
+// beginDevice begins a sign-in on another device: the person opens an address there and enters a code. The error says so
 // where the authorization server offers no such thing.
-func (c *Credential) BeginDevice(ctx context.Context) (*Flow, error) {
+func (c *Credential) beginDevice(ctx context.Context) (*Flow, error) {
 	r, err := c.current()
 	if err != nil {
 		return nil, err
@@ -193,37 +193,33 @@ func (c *Credential) BeginDevice(ctx context.Context) (*Flow, error) {
 	return f, nil
 }
 
-// Remove signs out: the tokens are revoked where the authorization server can do that (RFC 7009), and all that is kept is
-// removed. Revoked is false, and why says so, where they may still be good elsewhere. The error is ErrNobody where there is
+// SignOut signs out: the tokens are revoked where the authorization server can do that (RFC 7009), and all that is kept is
+// removed. Why says why they may still be good elsewhere, nil where they are not. The error is ErrNobody where there is
 // nothing, or the vault's.
-func (c *Credential) Remove(ctx context.Context) (revoked bool, why, err error) {
+func (c *Credential) SignOut(ctx context.Context) (why, err error) {
 	unlock, err := c.lock(ctx)
 	if err != nil {
-		return false, nil, err
+		return nil, err
 	}
 	defer unlock()
 	r, broken := c.current()
-	if broken == nil && r.Access == "" && r.Refresh == "" && r.Client.ID == "" && len(r.Pending) == 0 {
-		return false, nil, ErrNobody
-	}
 	switch {
 	case broken != nil:
 		why = broken
-	case r.Access == "" && r.Refresh == "":
-		revoked = true
-	default:
+	case r.Access == "" && r.Refresh == "" && r.Client.ID == "" && len(r.Pending) == 0:
+		return nil, ErrNobody
+	case r.Access != "" || r.Refresh != "":
 		why = c.revoke(ctx, r)
-		revoked = why == nil
 	}
 	if err := c.desk.o.Vault.Delete(c.name); err != nil {
-		return revoked, why, fmt.Errorf("remove the credential: %w", err)
+		return why, fmt.Errorf("remove the credential: %w", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.known, c.asked, c.demand = false, nil, Demand{}
 	close(c.changed)
 	c.changed = make(chan struct{})
-	return revoked, why, nil
+	return why, nil
 }
 
 func (c *Credential) revoke(ctx context.Context, r record) error {

@@ -21,10 +21,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
 	"github.com/drawbridge-mcp/drawbridge/roster"
+	"github.com/drawbridge-mcp/drawbridge/secrets"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 )
 
 // The exit codes.
@@ -131,7 +133,7 @@ Configuration is read from .drawbridge/mcp.json in the working directory, then f
 	flags.StringVar(&a.naming, "naming", "", "how cards are named: `qualified` (server__tool), mcp or bare")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log what happens to standard error")
 	root.AddCommand(a.serveCommand(), a.mcpCommand(), a.toolsCommand(), a.ledgerCommand(), a.versionCommand())
-	root.AddCommand(a.importCommand(), a.connectCommand(), a.disconnectCommand(), a.doctorCommand(), a.psCommand(), a.logsCommand())
+	root.AddCommand(a.importCommand(), a.connectCommand(), a.disconnectCommand(), a.doctorCommand(), a.psCommand(), a.logsCommand(), a.clientCommand(), a.secretCommand())
 	return root
 }
 
@@ -150,20 +152,14 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return usageError{fmt.Errorf("%s (see %q)", text, cmd.CommandPath()+" --help")}
 }
 
-// exactly checks the number of words that a command takes, in its own words.
-func exactly(n int, what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == n {
-			return nil
-		}
-		return usageError{fmt.Errorf("%s takes %s (see %q)", cmd.CommandPath(), what, cmd.CommandPath()+" --help")}
-	}
-}
+// exactly checks the number of words that a command takes.
+func exactly(n int, what string) cobra.PositionalArgs { return manners.Exactly(n, what) }
 
 // app is one run of the program: its process and the flags that all commands share.
 type app struct {
 	Process
 	screen  *screen
+	opened  *secrets.Vault // see vault
 	paths   []string
 	store   string
 	naming  string
@@ -229,7 +225,7 @@ func (a *app) configuration(ctx context.Context) (config.Set, error) {
 
 // places says where configuration is looked for.
 func (a *app) places() config.Options {
-	return config.Options{Paths: a.paths, Dir: a.Dir, LookupEnv: a.Env}
+	return config.Options{Paths: a.paths, Dir: a.Dir, LookupEnv: a.Env, Kept: a.keeper().Lookup}
 }
 
 // openStore opens the store that the gateway would use, for a command that only reads: where there is none, none is made.
@@ -266,10 +262,7 @@ func notes(set config.Set) (all []string) {
 }
 
 // isTerminal says whether w is a terminal that a person looks at.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
+func isTerminal(w io.Writer) bool { return terminal.Is(w) }
 
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{

@@ -14,6 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/hub"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/doctor"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/record"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
 )
@@ -91,7 +92,7 @@ func findingOf(about string, err error) doctor.Finding {
 
 // examine looks at the rows and at the store, and with probe starts the servers.
 func (a *app) examine(ctx context.Context, c *checkup, set config.Set, probe bool) error {
-	p := doctor.Patient{Set: set, Environ: a.Environ, Tip: func(fault string) string { return testTip(errors.New(fault)) }}
+	p := doctor.Patient{Set: set, Environ: a.Environ, Keeper: a.keeper(), Tip: func(fault string) string { return testTip(errors.New(fault)) }}
 	db, err := a.openStore(ctx, set)
 	none, isNone := errors.AsType[*noStoreError](err)
 	switch {
@@ -130,7 +131,7 @@ func (a *app) examineStore(ctx context.Context, c *checkup, db *store.DB, p *doc
 		return err
 	}
 	for _, stream := range streams {
-		if _, err := verify(ctx, db, stream); err != nil {
+		if _, err := record.Verify(ctx, db, stream); err != nil {
 			c.Problem(doctor.Finding{
 				About: "the store", Source: location, Text: fmt.Sprintf("the record of %q is broken: %v", stream, err),
 				Fix: "keep a copy of the store; with --store, or without this file, a new record begins",

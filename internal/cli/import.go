@@ -11,12 +11,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/hub"
+	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/spf13/cobra"
 )
 
 // importing is what "import" was told.
 type importing struct {
 	from                []string
+	secrets             string // what to do about those in plain text: "move", "keep", or "" to ask
 	yes, dryRun, asJSON bool
 }
 
@@ -35,20 +37,28 @@ then what is new is written to your own mcp.json, after a yes. Their files stay 
   conflict   your own configuration has another server of that name
   refused    it could not be mounted
 
-What project directories bring is not taken over: it stays there, and waits for approval.`,
+What project directories bring is not taken over: it stays there, and waits for approval.
+
+Values of "env" and "headers" that look like secrets can be moved to the keychain on the way: the
+row refers to them then. At a terminal that is asked; else --secrets move does it.`,
 		Example: `  drawbridge import                          show, ask, and take over
   drawbridge import --from cursor --yes      without asking
+  drawbridge import --yes --secrets move     and with secrets in the keychain
   drawbridge import --dry-run --json`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(a.paths) > 0 {
 				return usageError{errors.New("import writes to your own mcp.json: --mcp has no place here")}
 			}
+			if o.secrets != "" && o.secrets != "move" && o.secrets != "keep" {
+				return usageError{errors.New("invalid --secrets value: use move or keep")}
+			}
 			return a.doImport(cmd.Context(), o)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.from, "from", nil, "only what `PROGRAM` has, such as cursor or claude-code; repeats")
+	flags.StringVar(&o.secrets, "secrets", "", "`move` has values that look like secrets in the keychain, keep leaves them in the file")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "take over without asking")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "change nothing")
 	flags.BoolVar(&o.asJSON, "json", false, "print JSON; then nothing is asked, and only --yes takes over")
@@ -60,7 +70,9 @@ type imported struct {
 	File    string                `json:"file"`
 	Taken   []drawbridge.ServerID `json:"taken"`
 	Servers []importable          `json:"servers"`
-	Notes   []string              `json:"warnings,omitempty"`
+	// Kept names the values that were moved to the keychain.
+	Kept  []string `json:"kept,omitempty"`
+	Notes []string `json:"warnings,omitempty"`
 }
 
 // importable is a definition that was found.
@@ -75,6 +87,8 @@ type importable struct {
 	Notes     []string            `json:"notes,omitempty"`
 	// Secrets names the values that look like secrets in plain text.
 	Secrets []string `json:"plain_secrets,omitempty"`
+	// movable says that some of them can be moved.
+	movable bool
 }
 
 func (a *app) doImport(ctx context.Context, o importing) error {
@@ -86,7 +100,7 @@ func (a *app) doImport(ctx context.Context, o importing) error {
 	if err != nil {
 		return err
 	}
-	found := foundOnes(file, scanned)
+	found := foundOnes(file, scanned, a.Env)
 	fresh := 0
 	for _, f := range found.Servers {
 		if f.Status == config.New {
@@ -104,7 +118,7 @@ func (a *app) doImport(ctx context.Context, o importing) error {
 		take = a.agrees(ctx, fmt.Sprintf("Take over %s into %s?", count(fresh, "server"), a.short(file)))
 	}
 	if take {
-		if found.Taken, err = config.TakeOver(file, scanned.Rows); err != nil {
+		if take, err = a.takeOver(ctx, o, &found, scanned.Rows); err != nil {
 			return err
 		}
 	}
@@ -130,12 +144,13 @@ func (a *app) doImport(ctx context.Context, o importing) error {
 }
 
 // foundOnes keeps of a scan what may be shown.
-func foundOnes(file string, s config.Scanned) imported {
+func foundOnes(file string, s config.Scanned, lookup func(string) (string, bool)) imported {
 	all := imported{File: file, Taken: []drawbridge.ServerID{}, Servers: []importable{}}
 	for _, f := range s.Rows {
+		movable := roster.Movable(f.Row, lookup) > 0
 		all.Servers = append(all.Servers, importable{
 			Name: f.Name, Provider: f.Provider, From: f.From, Source: f.Origin.String(), Transport: f.Transport, Status: f.Status,
-			Reason: f.Reason, Notes: f.Notes, Secrets: config.PlainSecrets(f.Row),
+			Reason: f.Reason, Notes: f.Notes, Secrets: config.PlainSecrets(f.Row), movable: movable,
 		})
 	}
 	for _, w := range s.Warnings {
@@ -181,7 +196,7 @@ func (a *app) printFound(found imported) error {
 
 // plainly points at values that look like secrets.
 func plainly(names []string) string {
-	return fmt.Sprintf("in plain text, and it looks like a secret: %s (write ${NAME} for a variable, or !COMMAND)", strings.Join(names, ", "))
+	return fmt.Sprintf("in plain text, and it looks like a secret: %s (drawbridge secret set NAME keeps it, and ${keychain:NAME} stands for it)", strings.Join(names, ", "))
 }
 
 // sayImported says what was done, and what there is to do.
@@ -194,6 +209,7 @@ func (a *app) sayImported(found imported, fresh int, o importing) {
 		fmt.Fprintln(a.Out, "nothing is new: nothing was changed")
 	case len(found.Taken) > 0:
 		fmt.Fprintf(a.Out, "✓ %s taken over into %s\n", count(len(found.Taken), "server"), a.short(found.File))
+		a.sayKept(found)
 		fmt.Fprintln(a.Out, "next: drawbridge connect CLIENT")
 	case o.dryRun || !a.asks():
 		fmt.Fprintf(a.Out, "%s would be taken over; nothing was changed (drawbridge import --yes does it)\n", count(fresh, "server"))

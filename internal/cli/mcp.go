@@ -156,12 +156,15 @@ func printTrouble(w io.Writer, r drawbridge.Status) {
 	if r.Phase == drawbridge.Idle || r.Phase == drawbridge.Ready {
 		r.Fault = "" // it is well again
 	}
-	if r.Reason == "" && r.Fault == "" && r.Junk == 0 {
+	if r.Reason == "" && r.Fault == "" && r.Junk == 0 && len(r.Notes) == 0 {
 		return
 	}
 	fmt.Fprintf(w, "\n%s:\n", r.Server)
 	if r.Reason != "" {
 		fmt.Fprintf(w, "  %s\n", r.Reason)
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintf(w, "  %s\n", note)
 	}
 	if r.Fault != "" {
 		fmt.Fprintf(w, "  last fault: %s\n", r.Fault)

@@ -136,7 +136,7 @@ func (a *app) wizard(ctx context.Context, r *roster.Roster, q roster.Request) (r
 		text := "mcp add takes NAME and --url URL or -- COMMAND; where it can ask for them there is a terminal"
 		return q, usageError{fmt.Errorf("%s (see %q)", text, "drawbridge mcp add --help")}
 	}
-	defer d.close()
+	defer d.Close()
 	q, err := r.Wizard(ctx, q, d)
 	if errors.Is(err, roster.Cancelled) {
 		d.Say(err.Error())

@@ -33,7 +33,9 @@ const program = "/opt/drawbridge/bin/drawbridge"
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	home := t.TempDir()
-	d := &desk{t: t, home: home, project: filepath.Join(home, "project"), env: map[string]string{"HOME": home, "PATH": os.Getenv("PATH")}}
+	d := &desk{t: t, home: home, project: filepath.Join(home, "project"), env: map[string]string{
+		"HOME": home, "PATH": os.Getenv("PATH"), "DRAWBRIDGE_KEYCHAIN": "off",
+	}}
 	if err := os.Mkdir(d.project, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -254,8 +256,44 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// answer runs a command at a terminal of its own, waits for the question and types the answer.
-func (d *desk) answer(typed string, want int, question, end string, args ...string) {
+// TestSecretsAtATerminal asks for a value that does not show, and for what to do about secrets in plain text.
+func TestSecretsAtATerminal(t *testing.T) {
+	d := newDesk(t)
+	shown := d.answer("s3cret-typed\n", 0, "Value of GITHUB_TOKEN: ", "✓ GITHUB_TOKEN is kept, sealed with a key in a file", "secret", "set", "GITHUB_TOKEN")
+	if strings.Contains(shown, "s3cret") {
+		t.Errorf("what was typed shows:\n%s", shown)
+	}
+	d.answer("\x04", 1, "Value of OTHER: ", "nothing was kept: there was no answer", "secret", "set", "OTHER")
+	d.answer("\n", 2, "Value of OTHER: ", "nothing was kept: the value is empty", "secret", "set", "OTHER")
+
+	d.write(".cursor/mcp.json", `{"mcpServers": {"docs": {"url": "https://h", "headers": {"X-Api-Key": "s3cret-key"}}}}`)
+	own := ".config/drawbridge/mcp.json"
+	const question = "Move 1 secret to sealed files (no keychain keeps their key)? [Y/n] "
+	d.answer("y\n|\x04", 1, "[y/N] |"+question, "nothing was changed", "import")
+	if text := d.files()["/"+own]; text != "" {
+		t.Errorf("without an answer it was taken over:\n%s", text)
+	}
+	d.answer("y\n|n\n", 0, "[y/N] |"+question, "secrets of docs stay in plain text: drawbridge secret move docs", "import")
+	if text := d.files()["/"+own]; !strings.Contains(text, "s3cret-key") {
+		t.Errorf("it was moved:\n%s", text)
+	}
+	if err := os.Remove(filepath.Join(d.home, own)); err != nil {
+		t.Fatal(err)
+	}
+	d.answer("y\n|\n", 0, "[y/N] |"+question, "✓ 1 secret moved out of it: docs.X-Api-Key", "import")
+	if text := d.files()["/"+own]; !strings.Contains(text, `"X-Api-Key": "${keychain:docs.X-Api-Key}"`) {
+		t.Errorf("it was not moved:\n%s", text)
+	}
+	for name, text := range d.files() {
+		if strings.Contains(text, "s3cret") && name != "/.cursor/mcp.json" {
+			t.Errorf("%s has a secret in it", name)
+		}
+	}
+}
+
+// answer runs a command at a terminal of its own, waits for the question and types the answer; where there are several, "|"
+// stands between them. It gives what was on the screen.
+func (d *desk) answer(typed string, want int, question, end string, args ...string) string {
 	d.t.Helper()
 	master, terminal, err := pty.Open()
 	if err != nil {
@@ -269,14 +307,15 @@ func (d *desk) answer(typed string, want int, question, end string, args ...stri
 	}()
 	var seen strings.Builder
 	buffer := make([]byte, 4096)
-	for asked := false; ; {
+	questions, answers := strings.Split(question, "|"), strings.Split(typed, "|")
+	for {
 		n, err := master.Read(buffer)
 		seen.Write(buffer[:n])
-		if !asked && strings.Contains(seen.String(), question) {
-			asked = true
-			if _, err := io.WriteString(master, typed); err != nil {
+		if len(questions) > 0 && strings.Contains(seen.String(), questions[0]) {
+			if _, err := io.WriteString(master, answers[0]); err != nil {
 				d.t.Fatal(err)
 			}
+			questions, answers = questions[1:], answers[1:]
 		}
 		if err != nil {
 			break // the terminal is closed
@@ -285,6 +324,7 @@ func (d *desk) answer(typed string, want int, question, end string, args ...stri
 	if code := <-codes; code != want || !strings.Contains(seen.String(), end) {
 		d.t.Errorf("drawbridge %s: exit code %d, want %d and %q:\n%s", strings.Join(args, " "), code, want, end, &seen)
 	}
+	return seen.String()
 }
 
 // TestAQuestionEndsWithTheProgram is Ctrl-C at a question: nothing is changed.

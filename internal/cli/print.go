@@ -8,20 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 )
 
 // printJSON prints v as one indented JSON document.
-func printJSON(w io.Writer, v any) error {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
-		return err
-	}
-	_, err := w.Write(b.Bytes())
-	return err
-}
+func printJSON(w io.Writer, v any) error { return manners.PrintJSON(w, v) }
 
 // printRawList prints JSON values as one array, a line each, their bytes as they are.
 func printRawList(w io.Writer, items []json.RawMessage) error {

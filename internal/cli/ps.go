@@ -11,6 +11,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/hub"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/spf13/cobra"
 )
 
@@ -50,7 +51,7 @@ const noHub = "no hub runs: the first client that starts \"drawbridge serve\" st
 
 func (a *app) printState(s hub.State) error {
 	w := a.Out
-	fmt.Fprintf(w, "hub: process %d, since %s (%s), %s\n", s.PID, localTime(s.Since), since(s.Since), size(s.Memory))
+	fmt.Fprintf(w, "hub: process %d, since %s (%s), %s\n", s.PID, manners.LocalTime(s.Since), since(s.Since), size(s.Memory))
 	if len(s.Clients) > 0 {
 		fmt.Fprintln(w)
 		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

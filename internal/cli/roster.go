@@ -15,7 +15,7 @@ import (
 
 // roster is what may be done with the configured servers, at this door.
 func (a *app) roster() *roster.Roster {
-	return roster.New(roster.Options{Places: a.places(), Store: a.store, Word: "drawbridge mcp", Tell: a.tellHub})
+	return roster.New(roster.Options{Places: a.places(), Store: a.store, Word: "drawbridge mcp", Keeper: a.keeper(), Tell: a.tellHub})
 }
 
 // tellHub has the running hub take a change over, and says what that came to.
@@ -79,6 +79,12 @@ func (a *app) printChange(c roster.Change, asJSON bool) error {
 }
 
 func (a *app) printNotes(c roster.Change) {
+	if len(c.Kept) > 0 {
+		if c.Did != roster.Moved {
+			fmt.Fprintf(a.Err, "%s: its secrets are kept as %s\n", c.Server, strings.Join(c.Kept, ", "))
+		}
+		a.sayWhere()
+	}
 	for _, note := range c.Notes {
 		fmt.Fprintf(a.Err, "%s: %s\n", c.Server, note)
 	}

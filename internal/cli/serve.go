@@ -26,8 +26,9 @@ func (a *app) serveCommand() *cobra.Command {
 		Long: `Serve all mounted servers as one MCP server: on standard input and output, or with
 --http over HTTP at /mcp. The first line on standard output is then the URL.
 
-Beyond loopback the HTTP door needs a bearer token: from --token-file, or from the
-environment variable ` + tokenVariable + `.`,
+Beyond loopback the HTTP door needs to know who calls: by the bearer token of --token-file
+or of the environment variable ` + tokenVariable + `; by tokens that clients have of their
+own, see drawbridge client; or by access tokens of the issuer in drawbridge.toml.`,
 		Example: `  drawbridge serve
   drawbridge serve --http 127.0.0.1:7862
   drawbridge serve --http 0.0.0.0:7862 --token-file ~/.drawbridge-token

@@ -44,7 +44,7 @@ func atTerminal(t *testing.T, dir string, args ...string) *terminal {
 	cmd := exec.CommandContext(t.Context(), self)
 	cmd.Args = append([]string{"drawbridge"}, args...)
 	cmd.Dir = project
-	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TERM=xterm", "SELF=" + self, "GORACE=" + quickExit}
+	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TERM=xterm", "SELF=" + self, "GORACE=" + quickExit, "DRAWBRIDGE_KEYCHAIN=off"}
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 200})
 	if err != nil {
 		t.Skip("there are no terminals here:", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/arguments"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"github.com/spf13/cobra"
 )
@@ -204,11 +205,11 @@ asks for. The exit code is 1 when the tool reports an error.`,
 				if err != nil {
 					return err
 				}
-				arguments, err := parseArguments(a.In, spec, args[1:])
+				given, err := arguments.Parse(a.In, spec, args[1:])
 				if err != nil {
 					return err
 				}
-				return a.call(ctx, g, spec, arguments, asJSON)
+				return a.call(ctx, g, spec, given, asJSON)
 			})
 		},
 	}
@@ -216,8 +217,8 @@ asks for. The exit code is 1 when the tool reports an error.`,
 	return cmd
 }
 
-func (a *app) call(ctx context.Context, g *gateway.Gateway, spec drawbridge.Spec, arguments json.RawMessage, asJSON bool) error {
-	params := wire.Apply(nil, wire.Put(wire.Quote(string(spec.Name)), "name"), wire.Put(arguments, "arguments"))
+func (a *app) call(ctx context.Context, g *gateway.Gateway, spec drawbridge.Spec, given json.RawMessage, asJSON bool) error {
+	params := wire.Apply(nil, wire.Put(wire.Quote(string(spec.Name)), "name"), wire.Put(given, "arguments"))
 	var result drawbridge.Result
 	var err error
 	a.whileShown(ctx, g, func() {

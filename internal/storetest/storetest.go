@@ -4,8 +4,10 @@ package storetest
 
 import (
 	"context"
+	"crypto/sha256"
 	"iter"
 	"testing"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
@@ -25,11 +27,27 @@ type Memory interface {
 	Mounts
 	Approvals
 	Secrets
+	Clients
 }
 
 // Secrets are bytes that are the same for all.
 type Secrets interface {
 	Secret(ctx context.Context, name string, size int) ([]byte, error)
+}
+
+// Clients are those that have tokens of their own.
+type Clients interface {
+	AddClient(ctx context.Context, c store.Client, token [sha256.Size]byte) error
+	RemoveClient(ctx context.Context, name string) (bool, error)
+	Clients(ctx context.Context) ([]store.Client, error)
+	ClientUses
+}
+
+// ClientUses is what happens when a client comes.
+type ClientUses interface {
+	Client(ctx context.Context, token [sha256.Size]byte) (store.Client, bool, error)
+	HasClients(ctx context.Context) (bool, error)
+	ClientUsed(ctx context.Context, name string, when time.Time) error
 }
 
 // Approvals is the memory of what a person decided.
@@ -73,6 +91,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Place) {
 		{"AttemptEndsWithAListing", testAttemptEndsWithAListing},
 		{"Approvals", testApprovals},
 		{"Secret", testSecret},
+		{"Clients", testClients},
 		{"Cancelled", testCancelled},
 		{"Closed", testClosed},
 	} {

@@ -164,13 +164,16 @@ func (r *Report) Fault(s config.Server, fault, tip string) {
 }
 
 // Said adds what a server's status notes. A value that was left out, since what it refers to gave none, is a problem: what
-// the server does without it is nobody's wish. What can be seen to be missing still is found by looking.
+// the server does without it is nobody's wish. Whether a file is there was looked at anew.
 func (r *Report) Said(s config.Server, notes []string) {
 	for _, text := range notes {
 		f := about(s, text, "")
+		anew := strings.Replace(f.Text, " is left out: ", ": ", 1)
 		switch {
-		case !strings.Contains(text, " is left out: "):
+		case anew == f.Text:
 			r.Note(f)
+		case strings.HasSuffix(anew, " is not there") || slices.ContainsFunc(r.Problems, func(p Finding) bool { return p.About == f.About && p.Text == anew }):
+			// it was looked at anew
 		case strings.Contains(text, " is left out: the command "):
 			f.Fix = "run the command in a shell: it must print the value within ten seconds"
 			r.Problem(f)
@@ -226,7 +229,11 @@ func (r *Report) values(p Patient, s config.Server) {
 		r.Note(about(s, "values that are the output of a command, which runs when the server starts: "+strings.Join(commands, ", "), ""))
 	}
 	if plain := config.PlainSecrets(s.Row); len(plain) > 0 {
-		r.Note(about(s, "in plain text, and it looks like a secret: "+strings.Join(plain, ", "), "write ${NAME} for a variable, ${file:PATH}, ${keychain:NAME}, or !COMMAND"))
+		fix := "write ${NAME} for a variable, ${file:PATH}, ${keychain:NAME}, or !COMMAND"
+		if slices.ContainsFunc(plain, func(what string) bool { return !strings.HasPrefix(what, "args ") && !strings.HasPrefix(what, "url ") }) {
+			fix = fmt.Sprintf("drawbridge secret move %s; or ", s.ID) + fix
+		}
+		r.Note(about(s, "in plain text, and it looks like a secret: "+strings.Join(plain, ", "), fix))
 	}
 }
 
@@ -243,7 +250,7 @@ func (r *Report) reference(p Patient, s config.Server, name string, part config.
 			return
 		}
 		if _, err := p.Keeper.Get(part.Text); err != nil {
-			r.Problem(about(s, printable(fmt.Sprintf("%s: %q is not in the keychain: %v", name, part.Text, err)), "keep it there, or take the reference out"))
+			r.Problem(about(s, printable(fmt.Sprintf("%s: %q is not in the keychain: %v", name, part.Text, err)), "drawbridge secret set "+part.Text+"; or take the reference out"))
 		}
 	}
 }

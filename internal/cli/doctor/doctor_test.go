@@ -67,7 +67,7 @@ func TestWhatRunsAndHowItWent(t *testing.T) {
 		"all": {"command": "sh", "env_isolation": false, "env": {"MODE": "x"}},
 		"few": {"command": "sh", "env": {"PATH": "/nowhere"}},
 		"web": {"url": "https://me:s3cret@h.example.com/mcp"}}}`)
-	said := []string{"env TOKEN is left out: the command ended with 1", "env FILE is left out: the file /x is not there", "a card is hidden"}
+	said := []string{"env TOKEN is left out: the command ended with 1", "env GONE is left out: the file /y is not there", "env FILE is left out: the file /x: it is empty", "a card is hidden"}
 	fault := drawbridge.Status{Phase: drawbridge.Faulted, Fault: "it broke"}
 	r := doctor.NewReport()
 	r.Examine(doctor.Patient{
@@ -82,7 +82,7 @@ func TestWhatRunsAndHowItWent(t *testing.T) {
 				Fix: `install it, write its absolute path, or give the row a PATH in "env"`},
 			{About: `server "web"`, Source: file + ":4", Text: "env TOKEN is left out: the command ended with 1",
 				Fix: "run the command in a shell: it must print the value within ten seconds"},
-			{About: `server "web"`, Source: file + ":4", Text: "env FILE is left out: the file /x is not there",
+			{About: `server "web"`, Source: file + ":4", Text: "env FILE is left out: the file /x: it is empty",
 				Fix: "mend what it refers to, then drawbridge mcp reload"},
 		},
 		Notes: []doctor.Finding{
@@ -126,7 +126,7 @@ func TestWhatValuesReferTo(t *testing.T) {
 			Fix: "set them where the client starts Drawbridge, or write a default: ${NAME:-text}"},
 		{About: `server "a"`, Source: file + ":2", Text: "env GONE: the file " + home + "/gone is not there", Fix: "put the value there, or name another file"},
 		{About: `server "a"`, Source: file + ":2", Text: "env DIR: the file " + home + "/project: it is no regular file", Fix: "put the value there, or name another file"},
-		{About: `server "a"`, Source: file + ":2", Text: `env LOST: "two" is not in the keychain: nothing has that name`, Fix: "keep it there, or take the reference out"},
+		{About: `server "a"`, Source: file + ":2", Text: `env LOST: "two" is not in the keychain: nothing has that name`, Fix: "drawbridge secret set two; or take the reference out"},
 		{About: `server "b"`, Source: file + ":4", Text: "auth client_secret: the file " + home + "/.config/drawbridge/secret is not there",
 			Fix: "put the value there, or name another file"},
 	}

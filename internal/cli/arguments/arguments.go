@@ -1,4 +1,5 @@
-package cli
+// Package arguments reads the arguments of a call as a person types them: words KEY=VALUE, or one JSON object.
+package arguments
 
 import (
 	"encoding/json"
@@ -7,14 +8,16 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
 // maxArguments bounds what is read from standard input as arguments.
 const maxArguments = 16 << 20
 
-// parseArguments makes the arguments object of a call out of the words that follow the card's name.
-func parseArguments(in io.Reader, spec drawbridge.Spec, words []string) (json.RawMessage, error) {
+// Parse makes the arguments object of a call out of the words that follow the card's name; of a single "-" it reads in. The
+// error is a roster.Mistake where the words are wrong.
+func Parse(in io.Reader, spec drawbridge.Spec, words []string) (json.RawMessage, error) {
 	if len(words) == 1 && words[0] == "-" {
 		b, err := io.ReadAll(io.LimitReader(in, maxArguments))
 		if err != nil {
@@ -30,11 +33,11 @@ func parseArguments(in io.Reader, spec drawbridge.Spec, words []string) (json.Ra
 	for _, word := range words {
 		key, text, ok := strings.Cut(word, "=")
 		if !ok || key == "" {
-			return nil, usageError{fmt.Errorf("argument %q is neither KEY=VALUE nor a JSON object (drawbridge tools show %s)", word, spec.Name)}
+			return nil, roster.Mistake(fmt.Sprintf("argument %q is neither KEY=VALUE nor a JSON object (drawbridge tools show %s)", word, spec.Name))
 		}
 		value, err := argument(wire.Get(schema, "properties", key), text)
 		if err != nil {
-			return nil, usageError{fmt.Errorf("argument %q: %w (drawbridge tools show %s)", key, err, spec.Name)}
+			return nil, roster.Mistake(fmt.Sprintf("argument %q: %v (drawbridge tools show %s)", key, err, spec.Name))
 		}
 		args = wire.Apply(args, wire.Put(value, key))
 	}
@@ -45,10 +48,10 @@ func parseArguments(in io.Reader, spec drawbridge.Spec, words []string) (json.Ra
 func wholeObject(b []byte) (json.RawMessage, error) {
 	b = []byte(strings.TrimSpace(string(b)))
 	if err := wire.Valid(b); err != nil {
-		return nil, usageError{fmt.Errorf("the arguments are not JSON: %w", err)}
+		return nil, roster.Mistake(fmt.Sprintf("the arguments are not JSON: %v", err))
 	}
 	if b[0] != '{' {
-		return nil, usageError{fmt.Errorf("the arguments are not a JSON object")}
+		return nil, roster.Mistake("the arguments are not a JSON object")
 	}
 	return b, nil
 }

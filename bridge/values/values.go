@@ -1,0 +1,89 @@
+// Package values finds what a row only refers to: what files hold, what a keychain has and what commands print.
+//
+// It promises that no error has a value in it, and that what was found and cannot be sent as it is does not get that far.
+package values
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/secrets"
+)
+
+// A Row is a row whose references are to be found: by whom, and in which environment commands run.
+type Row struct {
+	config.Server
+	Resolver *secrets.Resolver
+	Environ  []string
+}
+
+// Pairs gives the pairs of a member, env or header, with what their references stand for in the places of these. One whose
+// reference gives nothing is left out, and missing says which and why: the server may do without.
+func (r Row) Pairs(ctx context.Context, member string, pairs []config.Pair) (found []config.Pair, missing []string) {
+	if len(r.Deferred) == 0 {
+		return pairs, nil
+	}
+	for _, p := range pairs {
+		name := member + " " + p.Name
+		if parts := r.Parts(name); parts != nil {
+			value, err := r.value(ctx, member, parts)
+			if err != nil {
+				missing = append(missing, fmt.Sprintf("%s is left out: %v", name, err))
+				continue
+			}
+			p.Value = value
+		}
+		found = append(found, p)
+	}
+	return found, missing
+}
+
+// SignIn gives how to sign in, with what its references stand for in their places. The error names the member whose reference
+// gives nothing, and has no secret in it; a client that is registered with a secret cannot do without.
+func (r Row) SignIn(ctx context.Context) (config.Auth, error) {
+	if r.Auth == nil {
+		return config.Auth{}, nil
+	}
+	auth := *r.Auth
+	for _, m := range []struct {
+		name string
+		to   *string
+	}{{"client_id", &auth.ClientID}, {"client_secret", &auth.ClientSecret}} {
+		parts := r.Parts("auth " + m.name)
+		if parts == nil {
+			continue
+		}
+		value, err := r.value(ctx, "auth", parts)
+		if err != nil {
+			return config.Auth{}, fmt.Errorf("find the %s in \"auth\": %w", m.name, err)
+		}
+		*m.to = value
+	}
+	return auth, nil
+}
+
+// value puts a value of a member together of its parts. The error has none of them in it.
+func (r Row) value(ctx context.Context, member string, parts []config.Part) (string, error) {
+	var b strings.Builder
+	for _, p := range parts {
+		text := p.Text
+		if p.Kind != config.Literal {
+			var err error
+			if text, err = r.Resolver.Value(ctx, secrets.Kind(p.Kind), p.Text, r.Environ); err != nil {
+				return "", err
+			}
+		}
+		b.WriteString(text)
+	}
+	stray := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+	if member == "env" { // it may have more than a line
+		stray = func(r rune) bool { return r == 0 }
+	}
+	if strings.ContainsFunc(b.String(), stray) {
+		return "", errors.New("what was found has a line break or another control character in it")
+	}
+	return b.String(), nil
+}

@@ -1,0 +1,48 @@
+package disk
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestRewrite(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a", "b", "file")
+	say := func(data string) func(Version) (Version, error) {
+		return func(Version) (Version, error) { return Version{[]byte(data), true}, nil }
+	}
+	refused := errors.New("refused")
+	if err := Rewrite(path, func(Version) (Version, error) { return Version{}, refused }); err != refused {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "a")); err == nil {
+		t.Error("directories were left behind")
+	}
+	if err := Rewrite(path, say("one")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(path, link); err != nil {
+		t.Skip("no symbolic links here:", err)
+	}
+	if err := Rewrite(link, say("two")); err != nil {
+		t.Fatal(err)
+	}
+	if v, mode, err := Read(path); err != nil || string(v.Data) != "two" || mode != 0o640 {
+		t.Errorf("%s, %o, %v", v.Data, mode, err)
+	}
+	if to, err := os.Readlink(link); err != nil || to != path {
+		t.Errorf("the link leads to %q: %v", to, err)
+	}
+	if err := Rewrite(path, func(before Version) (Version, error) { return Version{}, nil }); err != nil {
+		t.Error(err)
+	}
+	if v, _, err := Read(path); err != nil || v.Exists || v.Held() != nil || (Version{nil, true}).Held() == nil {
+		t.Errorf("%v, %v", v, err)
+	}
+}

@@ -1,0 +1,75 @@
+package config
+
+import (
+	"net/url"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/config/doc"
+)
+
+// OAuth says whose access tokens the HTTP door takes, and what they must say. Without Issuers it says nothing.
+type OAuth struct {
+	// Issuers are URLs as the issuers' own metadata have them. PublicURL is where clients reach the door from.
+	Issuers   []string
+	PublicURL string
+	// Audience is what tokens must be for, where that is not the door's URL.
+	Audience string
+	// Scopes has what each of the issuer's scopes gives; nil is the default.
+	Scopes map[string][]string
+	// Programs lets tokens count that have no subject; nil is no.
+	Programs *bool
+	// ClockSkew is how far an issuer's clock may be off.
+	ClockSkew time.Duration
+	// IntrospectionURL is asked whether a token counts, by the client IntrospectionClient, whose secret is in the file at the
+	// absolute path IntrospectionSecretFile.
+	IntrospectionURL, IntrospectionClient, IntrospectionSecretFile string
+}
+
+func (r *settingsReader) text(to *string, v doc.Node) (err error) {
+	*to, err = r.words(v)
+	return err
+}
+
+// web reads the URL of something on the web.
+func (r *settingsReader) web(to *string, v doc.Node) error {
+	s, err := r.words(v)
+	if err != nil {
+		return err
+	}
+	if u, err := url.Parse(s); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+		return must("an https:// URL")
+	}
+	*to = s
+	return nil
+}
+
+func (r *settingsReader) issuers(v doc.Node) error {
+	items := v.Items
+	if v.Kind != doc.List {
+		items = []doc.Node{v}
+	}
+	for _, item := range items {
+		var issuer string
+		if r.web(&issuer, item) != nil {
+			return must("an https:// URL, or a list of them")
+		}
+		r.settings.OAuth.Issuers = append(r.settings.OAuth.Issuers, issuer)
+	}
+	return nil
+}
+
+func (r *settingsReader) scopes(v doc.Node) error {
+	if v.Kind != doc.Table {
+		return must("a table of lists of scopes")
+	}
+	scopes := map[string][]string{}
+	for _, m := range v.Members {
+		words, ok := m.Value.Words()
+		if !ok || m.Value.Kind != doc.List || len(words) == 0 {
+			return must(`a table of lists of scopes, such as {"%s" = ["mcp:*"]}`, m.Name)
+		}
+		scopes[m.Name] = words
+	}
+	r.settings.OAuth.Scopes = scopes
+	return nil
+}

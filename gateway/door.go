@@ -1,0 +1,198 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/server"
+	"github.com/drawbridge-mcp/drawbridge/store"
+)
+
+// Door makes a further surface on the same deck, with a bearer token and web origins of its own; an empty token means that of
+// the settings. It ends with the gateway.
+func (g *Gateway) Door(token string, origins []string) (*server.Server, error) {
+	g.mu.Lock()
+	r := Reading{g.ground, g.c, g.set}
+	g.mu.Unlock()
+	return r.Door(g, token, origins)
+}
+
+// Door makes a further surface on a gateway that this configuration comes to, with what the configuration says of doors now:
+// the gateway may have been opened by an earlier one. Its callers prove who they are by the token, by the token of a client
+// that has one of its own, or by the access token of an issuer. The error is a *drawbridge.Fault InvalidInput for settings
+// that nobody can mean.
+func (r Reading) Door(g *Gateway, token string, origins []string) (*server.Server, error) {
+	if token == "" {
+		token = r.c.Token
+	}
+	check, resource, err := r.proof()
+	if err != nil {
+		return nil, err
+	}
+	s := r.set.Settings
+	door, err := server.New(g.deck, server.Options{
+		Logger: g.log, Version: g.c.Version, Caller: g.owner, Token: []byte(token), Origins: origins, Check: check, Resource: resource,
+		SessionTimeout: s.SessionTimeout, MaxBody: s.MaxBody, PageSize: s.PageSize,
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.doors = append(g.doors, door)
+	return door, nil
+}
+
+// Recheck has every door look now at who is still who they proved to be, not in half a minute: a client was removed.
+func (g *Gateway) Recheck(ctx context.Context) {
+	g.mu.Lock()
+	doors := g.doors
+	g.mu.Unlock()
+	for _, door := range doors {
+		door.Recheck(ctx)
+	}
+}
+
+// proof makes what proves callers, and says how OAuth clients know the door.
+func (r Reading) proof() (server.Check, server.Resource, error) {
+	p, o := &prover{db: r.ground.db, log: r.c.Logger, days: map[string]time.Time{}}, r.c.OAuth
+	var resource server.Resource
+	if o.PublicURL != "" {
+		resource.URL = strings.TrimSuffix(o.PublicURL, "/") + server.Path
+	}
+	if len(o.Issuers) == 0 {
+		return p, resource, nil
+	}
+	options, err := issuerOptions(o)
+	if err != nil {
+		return nil, resource, err
+	}
+	if p.issuers, err = server.NewIssuers(options); err != nil {
+		return nil, resource, err
+	}
+	resource.Issuers, resource.Scopes = o.Issuers, p.issuers.Words()
+	return p, resource, nil
+}
+
+func issuerOptions(o config.OAuth) (server.IssuerOptions, error) {
+	options := server.IssuerOptions{
+		Issuers: o.Issuers, Audience: o.Audience, ClockSkew: o.ClockSkew, Programs: o.Programs != nil && *o.Programs,
+		Introspection: server.Introspection{URL: o.IntrospectionURL, ClientID: o.IntrospectionClient},
+	}
+	if len(o.Scopes) > 0 {
+		options.Scopes = map[string][]drawbridge.Scope{}
+	}
+	for word, scopes := range o.Scopes {
+		for _, scope := range scopes {
+			options.Scopes[word] = append(options.Scopes[word], drawbridge.Scope(scope))
+		}
+	}
+	if o.IntrospectionSecretFile == "" {
+		return options, nil
+	}
+	secret, err := readLine("client secret", o.IntrospectionSecretFile)
+	options.Introspection.Secret = drawbridge.NewSecret(secret)
+	return options, err
+}
+
+// ClientToken begins the tokens of clients that have one of their own. No issuer is asked about one that does.
+const ClientToken = "dbr_"
+
+// NewClientToken makes a token of 256 random bits for a client, and what the store keeps of it.
+func NewClientToken() (token drawbridge.Secret, hash [sha256.Size]byte) {
+	var bits [32]byte
+	rand.Read(bits[:]) // never fails: see its documentation
+	text := ClientToken + base64.RawURLEncoding.EncodeToString(bits[:])
+	return drawbridge.NewSecret(text), sha256.Sum256([]byte(text))
+}
+
+// A prover proves callers by the tokens of clients, and by those of issuers.
+type prover struct {
+	db      *store.DB
+	issuers *server.Issuers // nil where there are none
+	log     *slog.Logger
+
+	mu sync.Mutex
+	// any says whether there are clients, as it was when that was counted.
+	any     bool
+	counted time.Time
+	// days has on which day a client came last, so that it is written once.
+	days map[string]time.Time
+}
+
+var _ server.Check = (*prover)(nil)
+
+// countTime is how long it is believed how many clients there are.
+const countTime = time.Second
+
+// Needed says that callers must prove who they are as soon as there is an issuer, or one client with a token of its own: a
+// token that gives somebody a part means nothing where nobody needs one.
+func (p *prover) Needed(ctx context.Context) (bool, error) {
+	if p.issuers != nil {
+		return true, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.counted) < countTime {
+		return p.any, nil
+	}
+	found, err := p.db.HasClients(ctx)
+	if err == nil {
+		p.any, p.counted = found, time.Now()
+	}
+	return found, err
+}
+
+// Authenticate says whose a token is.
+func (p *prover) Authenticate(ctx context.Context, token, resource string) (drawbridge.Caller, error) {
+	switch {
+	case strings.HasPrefix(token, ClientToken):
+		return p.client(ctx, token)
+	case p.issuers == nil:
+		return drawbridge.Caller{}, unproved("the token is not known")
+	}
+	return p.issuers.Authenticate(ctx, token, resource)
+}
+
+func (p *prover) client(ctx context.Context, token string) (drawbridge.Caller, error) {
+	c, ok, err := p.db.Client(ctx, sha256.Sum256([]byte(token)))
+	now := time.Now()
+	switch {
+	case err != nil:
+		return drawbridge.Caller{}, err
+	case !ok:
+		return drawbridge.Caller{}, unproved("the token is not known")
+	case !c.Expires.IsZero() && !now.Before(c.Expires):
+		return drawbridge.Caller{}, unproved("the token has expired")
+	}
+	if err := p.came(ctx, c.Name, now); err != nil {
+		p.log.Warn("the day of a client is not noted", "client", c.Name, "err", err)
+	}
+	return drawbridge.Caller{Kind: drawbridge.External, Principal: "client:" + c.Name, Scopes: c.Scopes}, nil
+}
+
+// came notes the day on which a client came.
+func (p *prover) came(ctx context.Context, name string, now time.Time) error {
+	today := now.UTC().Truncate(24 * time.Hour)
+	p.mu.Lock()
+	known := p.days[name].Equal(today)
+	p.days[name] = today
+	p.mu.Unlock()
+	if known {
+		return nil
+	}
+	return p.db.ClientUsed(ctx, name, today)
+}
+
+// unproved is the fault of a token that proves nobody. The reason is shown to the caller.
+func unproved(reason string) error {
+	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.AuthFailure, Step: reason}
+}

@@ -1,0 +1,39 @@
+// Package manners is what all commands have in common: how they count their words, print JSON and tell a moment.
+package manners
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/roster"
+	"github.com/spf13/cobra"
+)
+
+// Exactly checks the number of words that a command takes, in its own words. Its error is a roster.Mistake.
+func Exactly(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == n {
+			return nil
+		}
+		return roster.Mistake(fmt.Sprintf("%s takes %s (see %q)", cmd.CommandPath(), what, cmd.CommandPath()+" --help"))
+	}
+}
+
+// PrintJSON prints v as one indented JSON document.
+func PrintJSON(w io.Writer, v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// LocalTime shows a moment to the second, where the person is.
+func LocalTime(t time.Time) string { return t.Local().Format(time.DateTime) }

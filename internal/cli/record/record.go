@@ -1,0 +1,270 @@
+// Package record is the commands that read the ledger: what was enrolled and retired, and when.
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/ledger"
+	"github.com/drawbridge-mcp/drawbridge/roster"
+	"github.com/drawbridge-mcp/drawbridge/store"
+	"github.com/spf13/cobra"
+)
+
+// A Desk is where the commands are typed.
+type Desk struct {
+	Out, Err io.Writer
+	// Journal opens the store and hands over its journal, with the stream that the flags mean.
+	Journal func(ctx context.Context, work func(db *store.DB, stream string) error) error
+	// Quiet ends a command that was not done and has said so.
+	Quiet error
+}
+
+// Command is the command "ledger", with those below it.
+func (d Desk) Command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ledger",
+		Short: "Read the record of what was enrolled and retired",
+		Long: `Read the record of what was enrolled and retired. Each configuration has a deck of its own
+in the store: the usual files one, and each set of --mcp files another.`,
+	}
+	cmd.AddCommand(d.logCommand(), d.showCommand(), d.verifyCommand(), d.atCommand())
+	return cmd
+}
+
+// entryJSON is an entry as --json prints it.
+type entryJSON struct {
+	Seq        uint64          `json:"seq"`
+	At         time.Time       `json:"at"`
+	Op         ledger.Op       `json:"op"`
+	Key        ledger.Key      `json:"key"`
+	Server     string          `json:"server"`
+	Tool       string          `json:"tool,omitempty"`
+	Definition json.RawMessage `json:"definition,omitempty"`
+}
+
+func asJSONEntry(e ledger.Entry, whole bool) entryJSON {
+	out := entryJSON{Seq: e.Seq, At: e.At, Op: e.Op, Key: e.Key, Server: string(e.Server)}
+	if e.Card != nil {
+		out.Tool = e.Card.Tool
+		if whole {
+			out.Definition = e.Card.Definition
+		}
+	}
+	return out
+}
+
+func (d Desk) logCommand() *cobra.Command {
+	var asJSON bool
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "log",
+		Short: "Print the events, oldest first",
+		Args:  manners.Exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return d.Journal(cmd.Context(), func(db *store.DB, stream string) error {
+				entries, err := db.Replay(cmd.Context(), stream)
+				if err != nil {
+					return err
+				}
+				if len(entries) == 0 {
+					return d.otherStreams(cmd.Context(), db, stream)
+				}
+				if limit > 0 && len(entries) > limit {
+					entries = entries[len(entries)-limit:]
+				}
+				return d.printEntries(entries, asJSON)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().IntVarP(&limit, "limit", "n", 0, "only the last `N` events")
+	return cmd
+}
+
+// otherStreams says that this deck has no events, and which decks of the store have some.
+func (d Desk) otherStreams(ctx context.Context, db *store.DB, stream string) error {
+	streams, err := db.Streams(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(d.Err, "the deck %q has no events yet\n", stream)
+	if len(streams) > 0 {
+		fmt.Fprintf(d.Err, "this store has events of: %s (name the same --mcp files)\n", strings.Join(streams, ", "))
+	}
+	return nil
+}
+
+func (d Desk) printEntries(entries []ledger.Entry, asJSON bool) error {
+	if asJSON {
+		rows := make([]entryJSON, 0, len(entries))
+		for _, e := range entries {
+			rows = append(rows, asJSONEntry(e, false))
+		}
+		return manners.PrintJSON(d.Out, rows)
+	}
+	tools := map[ledger.Key]string{}
+	tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "SEQ\tAT\tEVENT\tSERVER\tTOOL\tKEY")
+	for _, e := range entries {
+		if e.Card != nil {
+			tools[e.Key] = e.Card.Tool
+		}
+		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%s\t%s\n", e.Seq, manners.LocalTime(e.At), e.Op, e.Server, tools[e.Key], e.Key)
+	}
+	return tw.Flush()
+}
+
+func (d Desk) showCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "show SEQ|KEY",
+		Short:   "Print one event whole, or all events of one key, as JSON",
+		Example: "  drawbridge ledger show 12\n  drawbridge ledger show bk_729650ff4b89b19bc3a9ef3f8260cb7b",
+		Args:    manners.Exactly(1, "the number or the key of an event"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return d.Journal(cmd.Context(), func(db *store.DB, stream string) error {
+				entries, err := db.Replay(cmd.Context(), stream)
+				if err != nil {
+					return err
+				}
+				seq, numErr := strconv.ParseUint(args[0], 10, 64)
+				var found []entryJSON
+				for _, e := range entries {
+					if numErr == nil && e.Seq == seq || string(e.Key) == args[0] {
+						found = append(found, asJSONEntry(e, true))
+					}
+				}
+				if len(found) == 0 {
+					return fmt.Errorf("the deck %q has no event %s (drawbridge ledger log)", stream, args[0])
+				}
+				return manners.PrintJSON(d.Out, found)
+			})
+		},
+	}
+}
+
+func (d Desk) verifyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify",
+		Short: "Check the hash chain of every deck in the store",
+		Long:  "Check the hash chain of every deck in the store. The first record that is missing, torn or edited is named, and the exit code is 1.",
+		Args:  manners.Exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return d.Journal(cmd.Context(), func(db *store.DB, _ string) error {
+				streams, err := db.Streams(cmd.Context())
+				if err != nil {
+					return err
+				}
+				broken := false
+				for _, stream := range streams {
+					n, err := Verify(cmd.Context(), db, stream)
+					if err != nil {
+						broken = true
+						fmt.Fprintf(d.Out, "✗ %s: %v\n", stream, err)
+						continue
+					}
+					fmt.Fprintf(d.Out, "✓ %s: %d records, unbroken\n", stream, n)
+				}
+				if broken {
+					return d.Quiet
+				}
+				if len(streams) == 0 {
+					fmt.Fprintln(d.Err, "the store has no records yet")
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func (d Desk) atCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "at TIME",
+		Short: "Print what was on the deck at a moment",
+		Example: `  drawbridge ledger at 14:02
+  drawbridge ledger at "2026-03-01 14:02"
+  drawbridge ledger at 2h`,
+		Long: `Print what was on the deck at a moment: a time of today (14:02), a date and time in local
+time, an RFC 3339 time, or how long ago (2h, 15m).`,
+		Args: manners.Exactly(1, "one time"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at, err := parseTime(args[0], time.Now())
+			if err != nil {
+				return roster.Mistake(err.Error())
+			}
+			return d.Journal(cmd.Context(), func(db *store.DB, stream string) error {
+				entries, err := db.Replay(cmd.Context(), stream)
+				if err != nil {
+					return err
+				}
+				if len(entries) == 0 {
+					return d.otherStreams(cmd.Context(), db, stream)
+				}
+				return d.printDeck(ledger.FromLog(entries).At(at), asJSON)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (d Desk) printDeck(s ledger.Snapshot, asJSON bool) error {
+	live := s.Live()
+	if asJSON {
+		rows := make([]entryJSON, 0, len(live))
+		for _, e := range live {
+			rows = append(rows, asJSONEntry(e, true))
+		}
+		return manners.PrintJSON(d.Out, rows)
+	}
+	tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "SERVER\tTOOL\tSINCE\tKEY")
+	for _, e := range live {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", e.Server, e.Card.Tool, manners.LocalTime(e.At), e.Key)
+	}
+	return tw.Flush()
+}
+
+// parseTime reads the moments that "ledger at" takes.
+func parseTime(text string, now time.Time) (time.Time, error) {
+	if d, err := time.ParseDuration(strings.TrimPrefix(text, "-")); err == nil {
+		return now.Add(-d), nil
+	}
+	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return t, nil
+	}
+	for _, layout := range []string{"2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
+		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			return t, nil
+		}
+	}
+	for _, layout := range []string{"15:04:05", "15:04"} {
+		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			y, m, d := now.Date()
+			return time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), 0, now.Location()), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is no time: write 14:02, \"2006-01-02 15:04\", an RFC 3339 time, or how long ago, as 2h", text)
+}
+
+// Verify checks one stream and counts its records.
+func Verify(ctx context.Context, db *store.DB, stream string) (int, error) {
+	n := 0
+	err := ledger.Verify(func(yield func(ledger.Record, error) bool) {
+		for r, err := range db.Records(ctx, stream) {
+			n++
+			if !yield(r, err) {
+				return
+			}
+		}
+	})
+	return n, err
+}

@@ -1,0 +1,112 @@
+// Package terminal is the person at the other end, where there is one: questions are put to them and answers come back.
+package terminal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"golang.org/x/term"
+)
+
+// A Dialogue is a person at a terminal: questions go to standard error, answers come from standard input. Ctrl-C and
+// Ctrl-D are no answer. While it lasts, the terminal is ours.
+type Dialogue struct {
+	ctx      context.Context // the command's: what waits for an answer ends with it
+	terminal *term.Terminal
+	fd       int
+	before   *term.State
+}
+
+// Is says whether w is a terminal that a person looks at.
+func Is(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// Asks says whether there is a person who can be asked: somebody who sees what is written to out and types on in.
+func Asks(in io.Reader, out io.Writer) bool { return Is(in) && Is(out) }
+
+// Begin begins a dialogue; false where nobody is there. It is to be closed.
+func Begin(ctx context.Context, in io.Reader, out io.Writer) (*Dialogue, bool) {
+	if !Asks(in, out) {
+		return nil, false
+	}
+	fd := int(in.(*os.File).Fd())
+	before, err := term.MakeRaw(fd)
+	if err != nil {
+		return nil, false
+	}
+	terminal := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{in, out}, "")
+	if width, height, err := term.GetSize(fd); err == nil && width > 0 {
+		_ = terminal.SetSize(width, height) // a wrong size only wraps lines elsewhere
+	}
+	return &Dialogue{ctx, terminal, fd, before}, true
+}
+
+// Close gives the terminal back.
+func (d *Dialogue) Close() { _ = term.Restore(d.fd, d.before) }
+
+// Ask puts a question. The error says that there is no answer.
+func (d *Dialogue) Ask(question string) (string, error) {
+	d.terminal.SetPrompt(question)
+	return d.await(d.terminal.ReadLine)
+}
+
+// AskHidden is Ask for an answer that is not shown.
+func (d *Dialogue) AskHidden(question string) (string, error) {
+	return d.await(func() (string, error) { return d.terminal.ReadPassword(question) })
+}
+
+// await waits for an answer.
+func (d *Dialogue) await(read func() (string, error)) (string, error) {
+	type answer struct {
+		line string
+		err  error
+	}
+	answers := make(chan answer, 1)
+	var reading sync.WaitGroup // a read of a terminal cannot be interrupted: when the command ends, the process does
+	reading.Go(func() {
+		line, err := read()
+		if errors.Is(err, term.ErrPasteIndicator) {
+			err = nil
+		}
+		answers <- answer{line, err}
+	})
+	select {
+	case <-d.ctx.Done():
+		return "", d.ctx.Err()
+	case got := <-answers:
+		return got.line, got.err
+	}
+}
+
+// Say shows a text, a line or more.
+func (d *Dialogue) Say(text string) { fmt.Fprintln(d.terminal, text) }
+
+// Confirm asks for a yes or a no. An empty answer is otherwise.
+func (d *Dialogue) Confirm(question string, otherwise bool) (bool, error) {
+	for {
+		line, err := d.Ask(question)
+		if err != nil {
+			d.Say("")
+			return false, err
+		}
+		switch strings.ToLower(strings.TrimSpace(line)) {
+		case "":
+			return otherwise, nil
+		case "y", "yes":
+			return true, nil
+		case "n", "no":
+			return false, nil
+		}
+		d.Say("yes or no is needed")
+	}
+}
