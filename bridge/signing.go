@@ -110,13 +110,13 @@ func (e *endpoint) tokenEnv(ctx context.Context, principal string, env []string)
 	return append(env, TokenVariable+"="+token), nil
 }
 
-// signedIn is closed when somebody has signed in at the server, here or in another process, or ctx ends.
-func (e *endpoint) signedIn(ctx context.Context) <-chan struct{} {
+// signedIn is closed when somebody has signed in as is needed, here or in another process, or ctx ends.
+func (e *endpoint) signedIn(ctx context.Context, needed *signin.NeededError) <-chan struct{} {
 	done := make(chan struct{})
 	c := e.credential(e.pool.o.Principal)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if c == nil || !e.start(func() { defer close(done); _ = c.Changed(ctx, "") }) {
+	if c == nil || !e.start(func() { defer close(done); _ = c.Changed(ctx, needed) }) {
 		return nil
 	}
 	return done
@@ -124,11 +124,9 @@ func (e *endpoint) signedIn(ctx context.Context) <-chan struct{} {
 
 // signedInSince says whether what went wrong for want of a sign-in would go well now.
 func (e *endpoint) signedInSince(err error) bool {
-	if signin.Needed(err) == nil {
-		return false
-	}
+	needed := signin.Needed(err)
 	c := e.credential(e.pool.o.Principal)
-	return c != nil && c.Signed()
+	return needed != nil && c != nil && c.SignedSince(needed)
 }
 
 // visitable says whether a call went wrong for want of a sign-in to which its caller can take the user: who sits here, since

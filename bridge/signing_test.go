@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/signin"
@@ -126,5 +127,39 @@ func TestCallersOfTheirOwn(t *testing.T) {
 	result, err = r.Do(t.Context(), "protected", whoami(caller(drawbridge.Modern)))
 	if err != nil || strings.Contains(string(result.Raw), `bob`) {
 		t.Errorf("the owner is %s, %v", result.Raw, err)
+	}
+}
+
+// TestMoreRightsAreWaitedFor has a server that wants more for its list than was granted: it is left alone until somebody has
+// granted that.
+func TestMoreRightsAreWaitedFor(t *testing.T) {
+	p := idp.New(t, idp.Options{})
+	r := runReal(t, Options{}, protected(p))
+	if _, err := r.Mount(t.Context(), "protected"); err == nil {
+		t.Fatal("mounted without a sign-in")
+	}
+	first := r.statusOf("protected").SignIn
+	p.Turn(func(k *idp.Knobs) { k.Server.Scope = "more" })
+	if err := p.Visit(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	s := r.statusOf("protected")
+	for s.Phase != drawbridge.NeedsSignIn || s.SignIn == first || s.SignIn == "" {
+		select {
+		case <-time.After(5 * time.Millisecond):
+			s = r.statusOf("protected")
+		case <-t.Context().Done():
+			t.Fatalf("%+v", s)
+		}
+	}
+	gate := p.Hold(idp.MCP, idp.Before)
+	select {
+	case <-gate.Arrived:
+		t.Error("the server was asked again though nobody had granted more")
+	case <-time.After(300 * time.Millisecond):
+	}
+	gate.Open()
+	if err := p.Visit(t.Context(), s.SignIn); err != nil {
+		t.Fatal(err)
 	}
 }

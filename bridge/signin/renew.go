@@ -76,7 +76,7 @@ func (c *Credential) renew(ctx context.Context, used string, refused bool) error
 
 // over keeps that nobody is signed in any more, and says so.
 func (c *Credential) over(r record, why error) error {
-	needed := &NeededError{Server: c.site.ID, Err: why}
+	needed := &NeededError{Server: c.site.ID, Err: why, used: markOf("")}
 	if why == nil && r.Trouble != "" {
 		needed.Err = errors.New(r.Trouble)
 	}
@@ -103,7 +103,7 @@ func (c *Credential) byCredentials(ctx context.Context, r record) error {
 	}
 	s, err := c.discover(ctx, demand)
 	if err != nil {
-		return &NeededError{Server: c.site.ID, Err: err}
+		return &NeededError{Server: c.site.ID, Err: err, used: markOf(r.Access)}
 	}
 	who, err := c.who(ctx)
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *Credential) byCredentials(ctx context.Context, r record) error {
 	}
 	token, err := c.grant(ctx, s, who, values)
 	if refusal, ok := errors.AsType[*refusal](err); ok && refusal.final() {
-		return &NeededError{Server: c.site.ID, Err: refusal}
+		return &NeededError{Server: c.site.ID, Err: refusal, used: markOf(r.Access)}
 	}
 	if err != nil {
 		return laterError{err}

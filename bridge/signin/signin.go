@@ -249,7 +249,7 @@ func (c *Credential) Demand(ctx context.Context) (token string, err error) {
 func (c *Credential) renewed(ctx context.Context, used string, demand Demand) error {
 	err := c.renew(ctx, used, true)
 	if needed, ok := errors.AsType[*NeededError](err); ok {
-		return c.need(ctx, demand, nil, needed.Err)
+		return c.need(ctx, demand, needed.used, nil, needed.Err)
 	}
 	return err
 }
@@ -291,9 +291,10 @@ func (c *Credential) stepUp(ctx context.Context, used string, demand Demand, wan
 	granted := len(wanted) > 0 && !slices.ContainsFunc(wanted, func(s string) bool { return !slices.Contains(r.Scopes, s) })
 	c.mu.Unlock()
 	if times >= maxStepUps || granted && times > 0 {
-		return &NeededError{Server: c.site.ID, Scopes: wanted, Err: errors.New("the server wants them again each time they are granted")}
+		why := errors.New("the server wants them again each time they are granted")
+		return &NeededError{Server: c.site.ID, Scopes: wanted, Err: why, used: markOf(used)}
 	}
-	return c.need(ctx, demand, union(r.Scopes, wanted), nil)
+	return c.need(ctx, demand, markOf(used), union(r.Scopes, wanted), nil)
 }
 
 // granted notes that rights were asked for and given.
@@ -309,12 +310,12 @@ func (c *Credential) countStepUp(scopes []string) {
 	}
 }
 
-// need prepares a sign-in and says that it is needed.
-func (c *Credential) need(ctx context.Context, demand Demand, scopes []string, why error) error {
+// need prepares a sign-in and says that it is needed: the token of that mark does not do.
+func (c *Credential) need(ctx context.Context, demand Demand, used mark, scopes []string, why error) error {
 	c.mu.Lock()
 	c.demand = demand
 	c.mu.Unlock()
-	needed := &NeededError{Server: c.site.ID, Err: why}
+	needed := &NeededError{Server: c.site.ID, Err: why, used: used}
 	if demand.Status == http.StatusForbidden {
 		needed.Scopes = strings.Fields(bearer(demand.Challenges)["scope"])
 	}
