@@ -57,7 +57,11 @@ func openVault(c Config, s config.Settings) (*secrets.Vault, error) {
 		lookup = os.LookupEnv
 	}
 	o := secrets.VaultOptions{Logger: c.Logger}
-	switch said, _ := lookup(KeychainVariable); said {
+	said, set := lookup(KeychainVariable)
+	if !set {
+		said = ""
+	}
+	switch said {
 	case "", "on":
 	case "off":
 		o.NoKeychain = true
