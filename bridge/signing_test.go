@@ -6,8 +6,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/signin"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcptest/idp"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -85,5 +87,79 @@ func TestACallThatSignsIn(t *testing.T) {
 	call.Params = json.RawMessage(`{"name":"secret_tool","arguments":{}}`)
 	if result, err = r.Do(t.Context(), "protected", call); err != nil || len(v.asked) != 2 {
 		t.Errorf("%s, %v, asked %q", result.Raw, err, v.asked)
+	}
+}
+
+// TestCallersOfTheirOwn has a row whose callers have credentials of their own: the owner signs in; another caller's token is
+// exchanged for one, and who has none is told so, and not where to sign in.
+func TestCallersOfTheirOwn(t *testing.T) {
+	p := idp.New(t, idp.Options{Clients: []idp.Client{{ID: "drawbridge", Secret: "client-secret", Redirects: []string{"http://127.0.0.1/callback"}}}})
+	row := protected(p)
+	row.Credentials, row.Auth = config.PerCaller, &config.Auth{ClientID: "drawbridge", ClientSecret: "client-secret"}
+	r := runReal(t, Options{}, row)
+	_, err := r.Mount(t.Context(), "protected")
+	if err := p.Visit(t.Context(), signin.Needed(err).URL); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Mount(t.Context(), "protected"); err != nil {
+		t.Fatal(err)
+	}
+	bob := drawbridge.Caller{Kind: drawbridge.External, Principal: "bob", Era: drawbridge.Modern, Protocol: wire.Version20260728}
+	_, err = r.Do(t.Context(), "protected", whoami(bob))
+	f := drawbridge.AsFault(err)
+	if f.Code != drawbridge.AuthFailure || strings.Contains(f.Error(), "http") || !strings.Contains(f.Next, "exchange") {
+		t.Errorf("without a token: %v", f)
+	}
+	token, err := p.Issue(idp.Grant{Subject: "bob", Client: "drawbridge", Audience: "drawbridge", Scope: []string{"mcp"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bob.Proof = drawbridge.NewSecret(token)
+	result, err := r.Do(t.Context(), "protected", whoami(bob))
+	if err != nil || !strings.Contains(string(result.Raw), `bob`) {
+		t.Errorf("%s, %v", result.Raw, err)
+	}
+	for _, request := range p.Requests(idp.MCP) {
+		if strings.Contains(request.Header.Get("Authorization"), token) {
+			t.Error("the caller's own token reached the server")
+		}
+	}
+	result, err = r.Do(t.Context(), "protected", whoami(caller(drawbridge.Modern)))
+	if err != nil || strings.Contains(string(result.Raw), `bob`) {
+		t.Errorf("the owner is %s, %v", result.Raw, err)
+	}
+}
+
+// TestMoreRightsAreWaitedFor has a server that wants more for its list than was granted: it is left alone until somebody has
+// granted that.
+func TestMoreRightsAreWaitedFor(t *testing.T) {
+	p := idp.New(t, idp.Options{})
+	r := runReal(t, Options{}, protected(p))
+	if _, err := r.Mount(t.Context(), "protected"); err == nil {
+		t.Fatal("mounted without a sign-in")
+	}
+	first := r.statusOf("protected").SignIn
+	p.Turn(func(k *idp.Knobs) { k.Server.Scope = "more" })
+	if err := p.Visit(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	s := r.statusOf("protected")
+	for s.Phase != drawbridge.NeedsSignIn || s.SignIn == first || s.SignIn == "" {
+		select {
+		case <-time.After(5 * time.Millisecond):
+			s = r.statusOf("protected")
+		case <-t.Context().Done():
+			t.Fatalf("%+v", s)
+		}
+	}
+	gate := p.Hold(idp.MCP, idp.Before)
+	select {
+	case <-gate.Arrived:
+		t.Error("the server was asked again though nobody had granted more")
+	case <-time.After(300 * time.Millisecond):
+	}
+	gate.Open()
+	if err := p.Visit(t.Context(), s.SignIn); err != nil {
+		t.Fatal(err)
 	}
 }

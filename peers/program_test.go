@@ -128,6 +128,7 @@ type row struct {
 	Args    []string          `json:"args,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
 	URL     string            `json:"url,omitempty"`
+	Auth    map[string]string `json:"auth,omitempty"`
 }
 
 // serveCommand is drawbridge serve over these rows, with a home and a store of its own.

@@ -2,6 +2,7 @@ package signin
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
@@ -26,7 +27,14 @@ type NeededError struct {
 	Scopes []string
 	// Err says why what is kept does not do; it may be nil.
 	Err error
+	// used tells the token that did not do from others.
+	used mark
 }
+
+// A mark tells a token from others, and does not give it away.
+type mark [sha256.Size]byte
+
+func markOf(token string) mark { return sha256.Sum256([]byte(token)) }
 
 // Error names what is needed, without the address: that is for those who show it.
 func (n *NeededError) Error() string {

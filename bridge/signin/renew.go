@@ -42,6 +42,8 @@ func (c *Credential) renew(ctx context.Context, used string, refused bool) error
 		return nil
 	case !refused && r.Access != "" && r.freshFor(now) > 0:
 		return nil
+	case c.site.Vouched:
+		return c.byExchange(ctx, r)
 	case c.site.Grant == Credentials:
 		return c.byCredentials(ctx, r)
 	case r.Refresh == "":
@@ -74,7 +76,7 @@ func (c *Credential) renew(ctx context.Context, used string, refused bool) error
 
 // over keeps that nobody is signed in any more, and says so.
 func (c *Credential) over(r record, why error) error {
-	needed := &NeededError{Server: c.site.ID, Err: why}
+	needed := &NeededError{Server: c.site.ID, Err: why, used: markOf("")}
 	if why == nil && r.Trouble != "" {
 		needed.Err = errors.New(r.Trouble)
 	}
@@ -101,7 +103,7 @@ func (c *Credential) byCredentials(ctx context.Context, r record) error {
 	}
 	s, err := c.discover(ctx, demand)
 	if err != nil {
-		return &NeededError{Server: c.site.ID, Err: err}
+		return &NeededError{Server: c.site.ID, Err: err, used: markOf(r.Access)}
 	}
 	who, err := c.who(ctx)
 	if err != nil {
@@ -115,7 +117,7 @@ func (c *Credential) byCredentials(ctx context.Context, r record) error {
 	}
 	token, err := c.grant(ctx, s, who, values)
 	if refusal, ok := errors.AsType[*refusal](err); ok && refusal.final() {
-		return &NeededError{Server: c.site.ID, Err: refusal}
+		return &NeededError{Server: c.site.ID, Err: refusal, used: markOf(r.Access)}
 	}
 	if err != nil {
 		return laterError{err}
@@ -211,7 +213,7 @@ func (c *Credential) SignOut(ctx context.Context) (why, err error) {
 	case r.Access != "" || r.Refresh != "":
 		why = c.revoke(ctx, r)
 	}
-	if err := c.desk.o.Vault.Delete(c.name); err != nil {
+	if err := c.vault.Delete(c.name); err != nil {
 		return why, fmt.Errorf("remove the credential: %w", err)
 	}
 	c.mu.Lock()

@@ -26,18 +26,22 @@ func (c *Credential) State() (drawbridge.Credential, error) {
 	return s, nil
 }
 
-// Signed says whether there is a token now, good or not.
-func (c *Credential) Signed() bool {
+// SignedSince says whether there is a token now that is another than the one that did not do.
+func (c *Credential) SignedSince(needed *NeededError) bool {
 	r, err := c.current()
-	return err == nil && r.Access != ""
+	return err == nil && r.betters(needed)
+}
+
+func (r *record) betters(needed *NeededError) bool {
+	return r.Access != "" && markOf(r.Access) != needed.used
 }
 
 // lookAgain is how often the vault is looked at for what other processes did.
 const lookAgain = time.Second
 
-// Changed waits until what is kept is another than the token used: because somebody signed in here, or in another process.
-// The error is the context's.
-func (c *Credential) Changed(ctx context.Context, used string) error {
+// Changed waits until there is another token than the one that did not do: because somebody signed in here, or in another
+// process. The error is the context's.
+func (c *Credential) Changed(ctx context.Context, needed *NeededError) error {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
 	for {
@@ -45,7 +49,7 @@ func (c *Credential) Changed(ctx context.Context, used string) error {
 		changed := c.changed
 		r, err := c.load()
 		c.mu.Unlock()
-		if err == nil && r.Access != "" && r.Access != used {
+		if err == nil && r.betters(needed) {
 			return nil
 		}
 		select {

@@ -54,14 +54,10 @@ func MayVisit(call drawbridge.Call) bool {
 
 // Visit has the caller of a call take the user to where they sign in, and waits until they have, at most for so long.
 func (c *Credential) Visit(ctx context.Context, call drawbridge.Call, needed *NeededError, limit time.Duration) error {
-	used, err := c.Token(ctx)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	without := func(why string) error {
-		return &NeededError{Server: needed.Server, URL: needed.URL, Scopes: needed.Scopes, Err: errors.New(why)}
+		return &NeededError{Server: needed.Server, URL: needed.URL, Scopes: needed.Scopes, Err: errors.New(why), used: needed.used}
 	}
 	id := rand.Text()
 	params := wire.Apply(nil,
@@ -74,7 +70,7 @@ func (c *Credential) Visit(ctx context.Context, call drawbridge.Call, needed *Ne
 	case wire.GetText(answer, "action") != "accept":
 		return without("the user declined")
 	}
-	if c.Changed(ctx, used) != nil {
+	if c.Changed(ctx, needed) != nil {
 		return without("nobody had signed in when the call's time was over")
 	}
 	// The page may be closed now; a client that does not want to know loses nothing.
