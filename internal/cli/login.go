@@ -15,7 +15,7 @@ import (
 // login is where people sign in at servers.
 func (a *app) login() login.Desk {
 	return login.Desk{
-		In: a.In, Out: a.Out, Err: a.Err, Env: a.Env, Environ: a.Environ, Roster: a.roster(), Vault: a.vault, Failed: errQuiet,
+		In: a.In, Out: a.Out, Err: a.Err, Env: a.Env, Environ: a.Environ, Roster: a.roster, Vault: a.vault, Failed: errQuiet,
 		Open:   a.signing,
 		Porter: func(roll roster.Roll) (roster.Porter, error) { return gateway.OpenPorter(a.config(), roll.Servers) },
 	}
