@@ -121,9 +121,15 @@ func (d *door) unproved(w http.ResponseWriter, err error) {
 	}
 }
 
+// complainTime is how often it is logged that callers cannot be checked: they come again and again.
+const complainTime = int64(time.Minute)
+
 // unchecked answers a request of which nobody can say now who sends it: it gets in no more than a wrong one.
 func (d *door) unchecked(w http.ResponseWriter, err error) {
-	d.s.log.Warn("callers cannot be checked", "err", err)
+	now, last := time.Now().UnixNano(), d.s.complained.Load()
+	if now-last >= complainTime && d.s.complained.CompareAndSwap(last, now) {
+		d.s.log.Warn("callers cannot be checked, and do not get in", "err", err)
+	}
 	w.Header().Set("Retry-After", "5")
 	http.Error(w, "Service Unavailable: who calls cannot be checked now", http.StatusServiceUnavailable)
 }

@@ -130,8 +130,9 @@ type Server struct {
 	sessions sessions
 	watchers watchers
 	visits   visits
-	// kept counts the bytes that sessions keep of their streams.
-	kept atomic.Int64
+	// kept counts the bytes that sessions keep of their streams, complained is when it was logged last that callers cannot be
+	// checked.
+	kept, complained atomic.Int64
 
 	// life ends with Close; inside is whatever works for a caller.
 	life   context.Context
