@@ -150,7 +150,7 @@ func New(d Deck, o Options) (*Server, error) {
 	case o.SessionTimeout < 0 || o.MaxSessions < 0 || o.MaxBody < 0 || o.PageSize < 0 || o.KeepAlive < 0:
 		return nil, errors.New("new server: a limit is negative")
 	}
-	if err := o.Resource.check(); err != nil {
+	if err := o.Resource.Check(); err != nil {
 		return nil, err
 	}
 	o.SessionTimeout = orDefault(o.SessionTimeout, defaultSessionTimeout)
