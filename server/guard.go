@@ -13,7 +13,7 @@ import (
 // this machine sends, and one from a page of another origin. It says whether the request may go on.
 func (d *door) guard(w http.ResponseWriter, r *http.Request) bool {
 	if !d.hostAllowed(r) {
-		http.Error(w, "Forbidden: the Host header is not a name of this machine", http.StatusForbidden)
+		http.Error(w, foreignHost, http.StatusForbidden)
 		return false
 	}
 	if !d.originAllowed(w, r) {
@@ -22,6 +22,8 @@ func (d *door) guard(w http.ResponseWriter, r *http.Request) bool {
 	}
 	return true
 }
+
+const foreignHost = "Forbidden: the Host header is not a name of this machine"
 
 // hostAllowed says whether a request that came in by loopback names a host of this machine, or the one that the door is known
 // by beyond it, from where something passes requests on.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/server/bearer"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -101,8 +102,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	d := s.newDoor(ctx.Done(), calls, l)
 	mux := http.NewServeMux()
 	mux.Handle(Path, d)
-	mux.Handle(wellKnown, d.metadata())
-	mux.Handle(wellKnown+"/", d.metadata())
+	mux.Handle(bearer.WellKnown, d.metadata())
+	mux.Handle(bearer.WellKnown+"/", d.metadata())
 	web := &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: headerTime,
