@@ -31,6 +31,9 @@ var signInText string
 // signInTime is how long a person may take whose client waits for them.
 const signInTime = 5 * time.Minute
 
+// lookAgain is how often it is looked whether they have come back another way.
+const lookAgain = time.Second
+
 // signInCard signs in at servers.
 func signInCard(d Doors) card {
 	c := control(face{
@@ -106,13 +109,13 @@ func signIn(ctx context.Context, d Doors, call drawbridge.Call, id drawbridge.Se
 			wire.Put(wire.Quote(wire.MethodElicitation), "inputRequests", "sign-in", "method"),
 			wire.Put(page(id, url), "inputRequests", "sign-in", "params"))}, nil
 	case visit && responses != nil:
-		return awaitSignIn(ctx, begun, id, wire.Get(responses, "sign-in"))
+		return awaitSignIn(ctx, access, begun, id, wire.Get(responses, "sign-in"))
 	case visit && call.Peer != nil:
 		said, err := call.Peer.Ask(ctx, wire.MethodElicitation, page(id, url))
 		if err != nil {
 			return drawbridge.Result{}, err
 		}
-		return awaitSignIn(ctx, begun, id, said)
+		return awaitSignIn(ctx, access, begun, id, said)
 	default:
 		return answer(fmt.Sprintf("The user signs in at %s on this page: %s\nShow them the address. The server's tools appear when they are done.", id, url),
 			map[string]any{"server": id, "signed_in": false, "url": url})
@@ -126,16 +129,25 @@ func page(id drawbridge.ServerID, url string) json.RawMessage {
 }
 
 // awaitSignIn waits for a person whose client has said that they go there.
-func awaitSignIn(ctx context.Context, begun drawbridge.SignIn, id drawbridge.ServerID, said json.RawMessage) (drawbridge.Result, error) {
+func awaitSignIn(ctx context.Context, access drawbridge.Access, begun drawbridge.SignIn, id drawbridge.ServerID, said json.RawMessage) (drawbridge.Result, error) {
 	if action := wire.GetText(said, "action"); action != "accept" {
 		return refuse(fmt.Sprintf("The user did not sign in at %s.", id))
 	}
 	ctx, cancel := context.WithTimeout(ctx, signInTime)
 	defer cancel()
-	if err := begun.Wait(ctx); err != nil {
-		return refuse(sentence(err))
+	for {
+		brief, cancel := context.WithTimeout(ctx, lookAgain)
+		err := begun.Wait(brief)
+		over := brief.Err() == nil || ctx.Err() != nil
+		cancel()
+		// The person may have been back before this was begun: the client asks again when they are on their way.
+		if state, stateErr := access.State(); err == nil || stateErr == nil && state.Signed {
+			return signedIn(id)
+		}
+		if over {
+			return refuse(sentence(err))
+		}
 	}
-	return signedIn(id)
 }
 
 func signedIn(id drawbridge.ServerID) (drawbridge.Result, error) {
