@@ -34,6 +34,13 @@ func (f *Fleet) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.
 	if err != nil {
 		return drawbridge.Result{}, err
 	}
+	e.vouch(call.Caller)
+	result, err := f.converse(ctx, e, call)
+	return result, e.discreet(call.Caller, err)
+}
+
+// converse carries a call in the way that caller and server can be brought together.
+func (f *Fleet) converse(ctx context.Context, e *endpoint, call drawbridge.Call) (drawbridge.Result, error) {
 	call.Caller.Capabilities = e.admitted(call.Caller.Capabilities)
 	if call.Caller.Era != drawbridge.Modern {
 		result, err := e.persuade(ctx, call)
@@ -43,13 +50,13 @@ func (f *Fleet) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.
 		return result, err
 	}
 	if handle, ok := talk.Handle(call.Params); ok {
-		return f.pool.parking.Resume(ctx, id, e.stepOf(call), handle, call)
+		return f.pool.parking.Resume(ctx, e.row.ID, e.stepOf(call), handle, call)
 	}
 	if e.mayAsk(call.Caller) {
 		return f.pool.parking.Begin(ctx, e.line(call), call)
 	}
 	result, err := e.carry(ctx, call)
-	if visitable(call, err) {
+	if e.visitable(call, err) {
 		return f.pool.parking.Begin(ctx, e.line(call), call) // it was refused, and can be carried again
 	}
 	return talk.InWords(result, err)

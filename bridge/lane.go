@@ -8,6 +8,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/callers"
+	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
 // A stateless caller says with each request what it can be asked; a server of the stateful generation hears that once a
@@ -35,14 +36,14 @@ func (e *endpoint) keyFor(call drawbridge.Call, kind string) key {
 		return e.homeKey()
 	}
 	c := call.Caller
-	k := key{era: e.homeEra(), principal: c.Principal}
+	k := key{era: e.homeEra(), principal: e.vouched(c)}
 	if c.Era != 0 && e.era.Has(c.Era) {
 		k.era = c.Era
 	}
 	if e.forgetful && callers.CanBeAsked(c) {
 		k.era = drawbridge.Modern
 	}
-	if e.row.Share == "all" {
+	if e.row.Share == "all" && e.row.Credentials != config.PerCaller {
 		k.principal = e.pool.o.Principal
 	}
 	switch {
@@ -52,12 +53,12 @@ func (e *endpoint) keyFor(call drawbridge.Call, kind string) key {
 		k.session = c.Session
 	case k.era == drawbridge.Modern:
 	case kind != "" && c.Era == drawbridge.Modern:
-		k.client, k.principal = kind, c.Principal
+		k.client, k.principal = kind, e.vouched(c)
 		if callers.CanBeAsked(c) || e.hearsLog(call) {
 			k.lane = 1
 		}
 	case kind != "" && !e.apart(c):
-		k.client, k.principal, k.lasting = kind, c.Principal, true
+		k.client, k.principal, k.lasting = kind, e.vouched(c), true
 	case c.Era == drawbridge.Legacy && c.Session != "" && (kind != "" || e.hearsLog(call)):
 		k.session = c.Session
 	}

@@ -2,6 +2,8 @@ package bridge
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/bridge/callers"
 	"github.com/drawbridge-mcp/drawbridge/bridge/remote"
 	"github.com/drawbridge-mcp/drawbridge/bridge/signin"
+	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
 // A Vault keeps credentials; see the methods' promises in package signin.
@@ -33,11 +36,51 @@ var (
 )
 
 func (e *endpoint) credential(principal string) *signin.Credential {
-	server, ok := signin.FromRow(e.row, principal)
+	server, ok := signin.FromRow(e.row, principal, e.pool.o.Principal)
 	if !ok {
 		return nil
 	}
 	return e.pool.desk.Credential(server, e.auth)
+}
+
+// vouched gives the principal on whose connection a call goes to the server: where callers have credentials of their own, one who
+// was vouched for by a token has one for each, since another token may allow something else.
+func (e *endpoint) vouched(c drawbridge.Caller) string {
+	if e.row.Credentials != config.PerCaller || c.Proof.IsZero() {
+		return c.Principal
+	}
+	sum := sha256.Sum256([]byte(c.Proof.Reveal()))
+	return c.Principal + "#" + hex.EncodeToString(sum[:8])
+}
+
+// vouch has the token by which a call's caller has proved who they are at hand, should the server want to know.
+func (e *endpoint) vouch(c drawbridge.Caller) {
+	if e.row.Credentials == config.PerCaller && !c.Proof.IsZero() {
+		if credential := e.credential(e.vouched(c)); credential != nil {
+			credential.Vouch(c.Proof)
+		}
+	}
+}
+
+// forsake drops the credential that ends with a session.
+func (e *endpoint) forsake(k key) {
+	if server, ok := signin.FromRow(e.row, k.principal, e.pool.o.Principal); ok {
+		e.pool.desk.Forget(server)
+	}
+}
+
+// discreet keeps from callers from elsewhere where a credential of the owner's is signed in for: whoever went there would sign
+// everybody in as themselves.
+func (e *endpoint) discreet(c drawbridge.Caller, err error) error {
+	if signin.Needed(err) == nil || c.Principal == e.pool.o.Principal {
+		return err
+	}
+	f := *drawbridge.AsFault(err)
+	f.Next = "ask whoever runs Drawbridge to sign in at " + string(e.row.ID)
+	if e.row.Credentials == config.PerCaller {
+		f.Next = "use a token that its authorization server takes in exchange"
+	}
+	return &f
 }
 
 // signer gives what puts a principal's token on requests; nil where there is none to be had.
@@ -86,9 +129,10 @@ func (e *endpoint) signedInSince(err error) bool {
 	return needed != nil && c != nil && c.SignedSince(needed)
 }
 
-// visitable says whether a call went wrong for want of a sign-in to which its caller can take the user.
-func visitable(call drawbridge.Call, err error) bool {
-	return signin.Needed(err).Visitable() && callers.CanBeAsked(call.Caller) && signin.MayVisit(call)
+// visitable says whether a call went wrong for want of a sign-in to which its caller can take the user: who sits here, since
+// that is where one comes back to.
+func (e *endpoint) visitable(call drawbridge.Call, err error) bool {
+	return call.Caller.Principal == e.pool.o.Principal && signin.Needed(err).Visitable() && callers.CanBeAsked(call.Caller) && signin.MayVisit(call)
 }
 
 // mostVisits is how often the user is taken to sign in for one call: once, and again for more rights.
@@ -98,7 +142,7 @@ const mostVisits = 3
 // the call goes on when they are back.
 func (e *endpoint) persuade(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
 	result, err := e.carry(ctx, call)
-	for visits := 0; visits < mostVisits && visitable(call, err); visits++ {
+	for visits := 0; visits < mostVisits && e.visitable(call, err); visits++ {
 		if err := e.credential(call.Caller.Principal).Visit(ctx, call, signin.Needed(err), e.limit()); err != nil {
 			return drawbridge.Result{}, e.callFault(e.stepOf(call), err)
 		}

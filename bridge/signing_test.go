@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/signin"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcptest/idp"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -89,6 +90,46 @@ func TestACallThatSignsIn(t *testing.T) {
 	}
 }
 
+// TestCallersOfTheirOwn has a row whose callers have credentials of their own: the owner signs in; another caller's token is
+// exchanged for one, and who has none is told so, and not where to sign in.
+func TestCallersOfTheirOwn(t *testing.T) {
+	p := idp.New(t, idp.Options{Clients: []idp.Client{{ID: "drawbridge", Secret: "client-secret", Redirects: []string{"http://127.0.0.1/callback"}}}})
+	row := protected(p)
+	row.Credentials, row.Auth = config.PerCaller, &config.Auth{ClientID: "drawbridge", ClientSecret: "client-secret"}
+	r := runReal(t, Options{}, row)
+	_, err := r.Mount(t.Context(), "protected")
+	if err := p.Visit(t.Context(), signin.Needed(err).URL); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Mount(t.Context(), "protected"); err != nil {
+		t.Fatal(err)
+	}
+	bob := drawbridge.Caller{Kind: drawbridge.External, Principal: "bob", Era: drawbridge.Modern, Protocol: wire.Version20260728}
+	_, err = r.Do(t.Context(), "protected", whoami(bob))
+	f := drawbridge.AsFault(err)
+	if f.Code != drawbridge.AuthFailure || strings.Contains(f.Error(), "http") || !strings.Contains(f.Next, "exchange") {
+		t.Errorf("without a token: %v", f)
+	}
+	token, err := p.Issue(idp.Grant{Subject: "bob", Client: "drawbridge", Audience: "drawbridge", Scope: []string{"mcp"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bob.Proof = drawbridge.NewSecret(token)
+	result, err := r.Do(t.Context(), "protected", whoami(bob))
+	if err != nil || !strings.Contains(string(result.Raw), `bob`) {
+		t.Errorf("%s, %v", result.Raw, err)
+	}
+	for _, request := range p.Requests(idp.MCP) {
+		if strings.Contains(request.Header.Get("Authorization"), token) {
+			t.Error("the caller's own token reached the server")
+		}
+	}
+	result, err = r.Do(t.Context(), "protected", whoami(caller(drawbridge.Modern)))
+	if err != nil || strings.Contains(string(result.Raw), `bob`) {
+		t.Errorf("the owner is %s, %v", result.Raw, err)
+	}
+}
+
 // TestMoreRightsAreWaitedFor has a server that wants more for its list than was granted: it is left alone until somebody has
 // granted that.
 func TestMoreRightsAreWaitedFor(t *testing.T) {
@@ -120,8 +161,5 @@ func TestMoreRightsAreWaitedFor(t *testing.T) {
 	gate.Open()
 	if err := p.Visit(t.Context(), s.SignIn); err != nil {
 		t.Fatal(err)
-	}
-	if _, err := r.Mount(t.Context(), "protected"); err != nil {
-		t.Error(err)
 	}
 }

@@ -272,8 +272,11 @@ func TestStatusShowsRowsThatStayOff(t *testing.T) {
 		"off":{"command":"x","enabled":false}, "bad":{"command":"x","url":"http://x"}, "good":`+string(mcptest.Row(t, "legacy"))+`}}`)
 	write(t, filepath.Join(dir, "project", ".drawbridge", "mcp.json"), `{"servers":{"stranger":{"command":"x"}}}`)
 	g := open(t, Config{Dir: filepath.Join(dir, "project"), LookupEnv: func(name string) (string, bool) {
-		if name == "HOME" {
+		switch name {
+		case "HOME":
 			return filepath.Join(dir, "home"), true
+		case KeychainVariable:
+			return "off", true
 		}
 		return "", false
 	}})

@@ -50,7 +50,12 @@ func runGateway(t testing.TB, mcpJSON, settings string) *running {
 	}
 	g, err := gateway.Open(t.Context(), gateway.Config{
 		Paths: []string{rows}, Dir: dir, Store: filepath.Join(dir, "store.db"), Version: "test",
-		LookupEnv: func(name string) (string, bool) { return dir, name == "XDG_CONFIG_HOME" },
+		LookupEnv: func(name string) (string, bool) {
+			if name == gateway.KeychainVariable {
+				return "off", true // the machine's own is not ours to try
+			}
+			return dir, name == "XDG_CONFIG_HOME"
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

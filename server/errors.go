@@ -33,7 +33,7 @@ func (s *Server) failed(ctx context.Context, caller drawbridge.Caller, method st
 	case f.Code == drawbridge.InvalidInput:
 		return failure(wire.CodeInvalidParams, f.Error(), nil)
 	case method == wire.MethodToolsCall:
-		return s.finish(caller.Era, method, s.faultResult(caller, params, f))
+		return s.finish(caller, method, s.faultResult(caller, params, f))
 	}
 	return failure(wire.CodeInternal, f.Error(), faultData(f, ""))
 }

@@ -83,6 +83,7 @@ func (s *Server) list(ctx context.Context, caller drawbridge.Caller, method stri
 			return failure(wire.CodeInvalidParams, "Invalid cursor: "+err.Error(), nil)
 		}
 	}
+	l.Hint.Public = l.Hint.Public && !s.alone(caller)
 	key := pageKey{method, l.Version, start, caller.Era == drawbridge.Modern, l.Hint}
 	return result(s.lists.get(key, func() json.RawMessage { return s.page(key, l) }))
 }

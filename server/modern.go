@@ -161,7 +161,7 @@ func (s *Server) call(ctx context.Context, caller drawbridge.Caller, m wire.Mess
 	if err != nil {
 		return s.failed(ctx, caller, m.Method, m.Params, err)
 	}
-	return s.finish(caller.Era, m.Method, got.Raw)
+	return s.finish(caller, m.Method, got.Raw)
 }
 
 func (s *Server) discover(caller drawbridge.Caller) reply {
@@ -170,7 +170,9 @@ func (s *Server) discover(caller drawbridge.Caller) reply {
 	if text := s.deck.Instructions(caller); text != "" {
 		out = wire.AppendQuoted(append(out, `,"instructions":`...), text)
 	}
-	out = appendHint(append(out, `,"resultType":"complete"`...), s.deck.Hint(caller, wire.MethodDiscover))
+	hint := s.deck.Hint(caller, wire.MethodDiscover)
+	hint.Public = hint.Public && !s.alone(caller)
+	out = appendHint(append(out, `,"resultType":"complete"`...), hint)
 	out = s.appendMeta(append(out, `,"_meta":`...))
 	return result(append(out, '}', '}'))
 }

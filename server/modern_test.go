@@ -298,7 +298,7 @@ func TestFinish(t *testing.T) {
 		{drawbridge.Legacy, "tools/call", `{"a":"\u0041","resultType":"complete","z":[]}`, `{"a":"\u0041","z":[]}`},
 		{drawbridge.Legacy, "tools/call", `{"_meta":{"x":1e400}}`, `{"_meta":{"x":1e400}}`},
 	} {
-		r := s.finish(tt.era, tt.method, json.RawMessage(tt.in))
+		r := s.finish(drawbridge.Caller{Principal: owner.Principal, Era: tt.era}, tt.method, json.RawMessage(tt.in))
 		if got := string(r.body) + string(r.tail); got != tt.out {
 			t.Errorf("finish(%s, %s, %s)\n got %s\nwant %s", tt.era, tt.method, tt.in, got, tt.out)
 		}

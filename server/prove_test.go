@@ -409,3 +409,23 @@ func TestPublicHost(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingIsPublicToOneOfSeveral: what one of several callers is told is kept for nobody else, whatever its server says.
+func TestNothingIsPublicToOneOfSeveral(t *testing.T) {
+	d := newFakeDeck()
+	d.hint = drawbridge.Hint{Public: true}
+	d.do = func(context.Context, drawbridge.Call) (drawbridge.Result, error) {
+		return drawbridge.Result{Raw: json.RawMessage(`{"contents":[],"ttlMs":7,"cacheScope":"public"}`)}, nil
+	}
+	url := serveHTTP(t, d, Options{Token: []byte("owner"), Check: newRegister()})
+	for _, body := range []string{
+		discover, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + meta + `}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"test://watched",` + meta + `}}`,
+	} {
+		for token, want := range map[string]string{"owner": `"cacheScope":"public"`, "ada-1": `"cacheScope":"private"`} {
+			if _, got := send(t, with(modernRequest(t, url, body), token)); strings.Count(got, `"cacheScope"`) != 1 || !strings.Contains(got, want) {
+				t.Errorf("%s is told %s", token, got)
+			}
+		}
+	}
+}

@@ -75,9 +75,15 @@ func flat(line []byte) []byte {
 	return line
 }
 
+// alone says whether what a caller is told is for them alone: they are one of several who come here, and what another may
+// know is another matter. So no answer to them may be kept for others, whatever its server says.
+func (s *Server) alone(caller drawbridge.Caller) bool {
+	return caller.Principal != s.o.Caller.Principal
+}
+
 // finish makes a result that came from a card into one for the caller's generation.
-func (s *Server) finish(era drawbridge.Era, method string, raw json.RawMessage) reply {
-	if era != drawbridge.Modern {
+func (s *Server) finish(caller drawbridge.Caller, method string, raw json.RawMessage) reply {
+	if caller.Era != drawbridge.Modern {
 		if !mayHave(raw, "resultType") {
 			return result(raw)
 		}
@@ -88,7 +94,7 @@ func (s *Server) finish(era drawbridge.Era, method string, raw json.RawMessage) 
 		return result(raw)
 	}
 	cacheable := isCacheable(method)
-	var has struct{ typ, meta, ttl, scope bool }
+	var has struct{ typ, meta, ttl, scope, public bool }
 	complete := true
 	if cacheable || mayHave(raw, "resultType") || mayHave(raw, "_meta") {
 		for m := range wire.Members(raw) {
@@ -101,9 +107,12 @@ func (s *Server) finish(era drawbridge.Era, method string, raw json.RawMessage) 
 			case m.Is("ttlMs"):
 				has.ttl = true
 			case m.Is("cacheScope"):
-				has.scope = true
+				has.scope, has.public = true, string(m.Value) == `"public"`
 			}
 		}
+	}
+	if has.public && s.alone(caller) {
+		raw = wire.Apply(raw, wire.Put(json.RawMessage(`"private"`), "cacheScope"))
 	}
 	var tail []byte
 	if !has.typ {

@@ -93,11 +93,11 @@ func (r *record) forget(why string) {
 
 // load gives what is kept, as of now: by whichever process. A record of another server is nobody's. It needs mu.
 func (c *Credential) load() (record, error) {
-	stamp := c.desk.o.Vault.Stamp(c.name)
+	stamp := c.vault.Stamp(c.name)
 	if c.known && stamp == c.stamp && stamp != "" {
 		return c.kept.clone(), nil
 	}
-	data, err := c.desk.o.Vault.Get(c.name)
+	data, err := c.vault.Get(c.name)
 	fresh := record{For: c.site.key()}
 	switch {
 	case errors.Is(err, secrets.ErrNone):
@@ -123,10 +123,10 @@ func (c *Credential) save(r record) error {
 	if err != nil {
 		return fmt.Errorf("keep the credential: %w", err)
 	}
-	if err := c.desk.o.Vault.Put(c.name, data); err != nil {
+	if err := c.vault.Put(c.name, data); err != nil {
 		return fmt.Errorf("keep the credential: %w", err)
 	}
-	c.kept, c.stamp, c.known = r.clone(), c.desk.o.Vault.Stamp(c.name), true
+	c.kept, c.stamp, c.known = r.clone(), c.vault.Stamp(c.name), true
 	close(c.changed)
 	c.changed = make(chan struct{})
 	return nil

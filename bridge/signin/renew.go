@@ -42,6 +42,8 @@ func (c *Credential) renew(ctx context.Context, used string, refused bool) error
 		return nil
 	case !refused && r.Access != "" && r.freshFor(now) > 0:
 		return nil
+	case c.site.Vouched:
+		return c.byExchange(ctx, r)
 	case c.site.Grant == Credentials:
 		return c.byCredentials(ctx, r)
 	case r.Refresh == "":
@@ -211,7 +213,7 @@ func (c *Credential) SignOut(ctx context.Context) (why, err error) {
 	case r.Access != "" || r.Refresh != "":
 		why = c.revoke(ctx, r)
 	}
-	if err := c.desk.o.Vault.Delete(c.name); err != nil {
+	if err := c.vault.Delete(c.name); err != nil {
 		return why, fmt.Errorf("remove the credential: %w", err)
 	}
 	c.mu.Lock()

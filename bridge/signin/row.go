@@ -9,9 +9,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// FromRow is a row as something to sign in at, for a principal. It says false where the row has what to say to the server itself, or says that there is nothing
+// FromRow is a row as something to sign in at, for a principal, of whom owner is the one that sits here. It says false where the row has what to say to the server itself, or says that there is nothing
 // to sign in at: a stdio server wants a token only where its row says so.
-func FromRow(row config.Server, principal string) (Server, bool) {
+func FromRow(row config.Server, principal, owner string) (Server, bool) {
 	auth := config.Auth{}
 	if row.Auth != nil {
 		auth = *row.Auth
@@ -36,7 +36,7 @@ func FromRow(row config.Server, principal string) (Server, bool) {
 	switch row.Credentials {
 	case "":
 	case config.PerCaller:
-		s.Principal = principal
+		s.Principal, s.Vouched = principal, principal != owner
 	default:
 		s.Name = row.Credentials
 	}

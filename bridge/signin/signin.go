@@ -46,6 +46,9 @@ type Server struct {
 	URL string
 	// Principal is whose credential it is; empty for one that all callers share.
 	Principal string
+	// Vouched is for a caller from elsewhere, whom no page here can be shown: its tokens are come by through its own, and end
+	// with the desk.
+	Vouched bool
 	// Name is what the credential is kept under; empty means one of the server's own.
 	Name  string
 	Grant Grant
@@ -135,7 +138,10 @@ func (d *Desk) Credential(s Server, find func(context.Context) (config.Auth, err
 	if c == nil {
 		c = &Credential{
 			desk: d, site: s, find: find, name: s.name(), client: d.o.Client, busy: make(chan struct{}, 1), changed: make(chan struct{}),
-			log: d.o.Logger.With("server", string(s.ID)),
+			log: d.o.Logger.With("server", string(s.ID)), vault: d.o.Vault,
+		}
+		if s.Vouched {
+			c.vault = newMemory()
 		}
 		if c.client == nil {
 			c.client = Guarded(s.URL)
@@ -153,6 +159,7 @@ type Credential struct {
 	find   func(context.Context) (config.Auth, error)
 	name   string
 	client *http.Client
+	vault  Vault
 	log    *slog.Logger
 	// busy is held while one of us speaks to the authorization server.
 	busy chan struct{}
@@ -164,6 +171,7 @@ type Credential struct {
 	changed chan struct{} // closed with each save of ours
 	demand  Demand        // the last refusal of the server
 	asked   map[string]int
+	proof   drawbridge.Secret // of a caller who is vouched for
 }
 
 // A Demand is a server's refusal, with what it says about signing in.
@@ -186,7 +194,7 @@ func (c *Credential) Token(ctx context.Context) (string, error) {
 		return "", err
 	}
 	now := c.desk.o.Now()
-	if r.freshFor(now) > 0 || r.Refresh == "" && c.site.Grant != Credentials {
+	if r.freshFor(now) > 0 || r.Refresh == "" && c.site.Grant != Credentials && !c.site.Vouched {
 		return r.Access, nil
 	}
 	err = c.renew(ctx, r.Access, false)
@@ -311,7 +319,11 @@ func (c *Credential) need(ctx context.Context, demand Demand, used mark, scopes 
 	if demand.Status == http.StatusForbidden {
 		needed.Scopes = strings.Fields(bearer(demand.Challenges)["scope"])
 	}
-	if c.site.Grant == Credentials {
+	switch {
+	case c.site.Vouched:
+		needed.Err = cmp.Or(why, errors.New("the server refuses what the caller's token was exchanged for"))
+		return needed
+	case c.site.Grant == Credentials:
 		needed.Err = cmp.Or(why, errors.New("the server refuses the client's own credentials"))
 		return needed
 	}
@@ -334,7 +346,7 @@ func (c *Credential) lock(ctx context.Context) (unlock func(), err error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	free, err := c.desk.o.Vault.Lock(ctx, c.name)
+	free, err := c.vault.Lock(ctx, c.name)
 	if err != nil {
 		<-c.busy
 		return nil, fmt.Errorf("lock the credential: %w", err)

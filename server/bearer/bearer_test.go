@@ -84,22 +84,37 @@ func spliced(token, other string) string {
 	return token[:strings.LastIndex(token, ".")] + other[strings.LastIndex(other, "."):]
 }
 
-// TestOA9JWT has the rows of the matrix about JWTs, by their names.
+// A tokenRow is a token, and what it proves.
+type tokenRow struct{ name, token, want string }
+
+func tryTokens(t *testing.T, i *mcptest.Issuer, now time.Time, rows []tokenRow) {
+	t.Helper()
+	for _, tt := range rows {
+		t.Run(tt.name, func(t *testing.T) {
+			v := verifier(t, Options{Now: func() time.Time { return now }}, i)
+			if got := outcome(t, v, tt.token); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// payloadOf is what a right token says, with changes.
+func payloadOf(t *testing.T, i *mcptest.Issuer, change map[string]any) string {
+	t.Helper()
+	raw, err := json.Marshal(i.Claims(resource, change))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// TestOA9JWT has the rows of the matrix about the headers and signatures of JWTs, by their names.
 func TestOA9JWT(t *testing.T) {
 	i := mcptest.NewIssuer(t, "/realms/a")
-	ada := "ada@" + i.URL
+	ada, right := "ada@"+i.URL, payloadOf(t, i, nil)
 	claims := func(change map[string]any) string { return i.Token(i.Claims(resource, change)) }
-	payload := func(change map[string]any) string {
-		raw, err := json.Marshal(i.Claims(resource, change))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(raw)
-	}
-	right := payload(nil)
-	now := time.Now()
-	in := func(d time.Duration) int64 { return now.Add(d).Unix() }
-	for _, tt := range []struct{ name, token, want string }{
+	tryTokens(t, i, time.Now(), []tokenRow{
 		{"right", claims(nil), ada},
 		{"ES256", i.Sign(`{"alg":"ES256","kid":"ec"}`, right), ada},
 		{"EdDSA", i.Sign(`{"alg":"EdDSA","kid":"ed","typ":"JWT"}`, right), ada},
@@ -125,6 +140,19 @@ func TestOA9JWT(t *testing.T) {
 		{"type ID", i.Sign(`{"alg":"RS256","kid":"rsa-1","typ":"logout+jwt"}`, right), wrong + "the token's header is not that of an access token"},
 		{"another payload", strings.Replace(claims(nil), ".ey", ".eyJ4IjoxfQ", 1), wrong + "the token's claims are not understood"},
 		{"another's signature", spliced(claims(map[string]any{"sub": "root"}), claims(nil)), wrong + "the token is signed by nobody known"},
+	})
+	if n := i.Asked("/realms/a/evil") + i.Asked("/evil"); n > 0 {
+		t.Errorf("a place that a token named was asked %d times", n)
+	}
+}
+
+// TestOA9Claims has the rows of the matrix about what JWTs say, by their names.
+func TestOA9Claims(t *testing.T) {
+	i, now := mcptest.NewIssuer(t, "/realms/a"), time.Now()
+	ada, right := "ada@"+i.URL, payloadOf(t, i, nil)
+	claims := func(change map[string]any) string { return i.Token(i.Claims(resource, change)) }
+	in := func(d time.Duration) int64 { return now.Add(d).Unix() }
+	tryTokens(t, i, now, []tokenRow{
 		{"expired", claims(map[string]any{"exp": in(-time.Minute)}), wrong + "the token has expired"},
 		{"just expired, within the skew", claims(map[string]any{"exp": in(-20 * time.Second)}), ada},
 		{"no exp", claims(map[string]any{"exp": nil}), wrong + "the token does not say when it expires"},
@@ -149,22 +177,12 @@ func TestOA9JWT(t *testing.T) {
 		{"other tenant", claims(map[string]any{"iss": strings.TrimSuffix(i.URL, "a") + "b"}), wrong + "the token is from another issuer"},
 		{"no issuer", claims(map[string]any{"iss": nil}), wrong + "the token is from another issuer"},
 		{"ID token", claims(map[string]any{"at_hash": "x"}), wrong + "the token is no access token"},
-		{"ID token with a nonce", i.Sign(`{"alg":"RS256","kid":"rsa-1","typ":"JWT"}`, payload(map[string]any{"nonce": "x"})), wrong + "the token is no access token"},
+		{"ID token with a nonce", i.Sign(`{"alg":"RS256","kid":"rsa-1","typ":"JWT"}`, payloadOf(t, i, map[string]any{"nonce": "x"})), wrong + "the token is no access token"},
 		{"ID token of Keycloak", claims(map[string]any{"typ": "ID"}), wrong + "the token is no access token"},
 		{"access token with a nonce", claims(map[string]any{"nonce": "x"}), ada},
 		{"bound to a key", claims(map[string]any{"cnf": map[string]string{"jkt": "x"}}), wrong + "the token is bound to a key, and was sent as a bearer token"},
 		{"encrypted", "e30.a.b.c.d", wrong + "the token is no JWT"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			v := verifier(t, Options{Now: func() time.Time { return now }}, i)
-			if got := outcome(t, v, tt.token); got != tt.want {
-				t.Errorf("got  %s\nwant %s", got, tt.want)
-			}
-		})
-	}
-	if n := i.Asked("/realms/a/evil") + i.Asked("/evil"); n > 0 {
-		t.Errorf("a place that a token named was asked %d times", n)
-	}
+	})
 }
 
 // TestOA5Audience has the rows about what a token is for.

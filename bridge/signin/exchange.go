@@ -1,0 +1,77 @@
+package signin
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// The words of a token exchange (RFC 8693, 2.1).
+const (
+	exchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange"
+	accessToken   = "urn:ietf:params:oauth:token-type:access_token"
+)
+
+// Vouch gives the token by which the caller has proved who they are. It goes to the authorization server that is asked for a
+// token in exchange, and nowhere else.
+func (c *Credential) Vouch(proof drawbridge.Secret) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.proof = proof
+}
+
+// byExchange gets a token for the caller in exchange for their own. What it allows is for their issuer to say: no more is asked
+// for than the row or the server wants.
+func (c *Credential) byExchange(ctx context.Context, r record) error {
+	c.mu.Lock()
+	proof := c.proof
+	c.mu.Unlock()
+	needed := func(why error) error { return &NeededError{Server: c.site.ID, Err: why} }
+	if proof.IsZero() {
+		return needed(errors.New("the caller has no token of an issuer that could be exchanged"))
+	}
+	demand, err := c.asking(ctx)
+	if err != nil {
+		return laterError{err}
+	}
+	s, err := c.discover(ctx, demand)
+	switch {
+	case err != nil:
+		return needed(err)
+	case !slices.Contains(s.Grants, exchangeGrant):
+		return needed(errors.New("its authorization server exchanges no tokens"))
+	}
+	who, err := c.identify(ctx, s, r, []string{"http://127.0.0.1/callback"})
+	if err != nil {
+		return needed(err)
+	}
+	scopes := slices.DeleteFunc(c.scopesFor(s, demand, nil), func(s string) bool { return s == "offline_access" })
+	values := url.Values{
+		"grant_type": {exchangeGrant}, "subject_token": {proof.Reveal()}, "subject_token_type": {accessToken}, "requested_token_type": {accessToken},
+	}
+	if len(scopes) > 0 {
+		values.Set("scope", strings.Join(scopes, " "))
+	}
+	token, err := c.grant(ctx, s, who, values)
+	if refusal, ok := errors.AsType[*refusal](err); ok && refusal.final() {
+		return needed(refusal)
+	}
+	if err != nil {
+		return laterError{err}
+	}
+	token.RefreshToken = "" // it would outlive what the caller has proved
+	return c.receive(r, s, who, token, scopes)
+}
+
+// Forget drops the credential of a caller who is vouched for and gone.
+func (d *Desk) Forget(s Server) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s.Vouched {
+		delete(d.creds, s)
+	}
+}
