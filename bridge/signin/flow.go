@@ -127,15 +127,9 @@ func (c *Credential) prepare(s site, who client, scopes, redirects []string) pen
 	if slices.Contains(scopes, "offline_access") {
 		options = append(options, oauth2.SetAuthURLParam("prompt", "consent")) // else OpenID providers leave the refresh token out
 	}
-	p.URL = c.oauth(s, who, scopes, redirect).AuthCodeURL(p.State, options...)
+	asked := oauth2.Config{ClientID: who.ID, RedirectURL: redirect, Scopes: scopes, Endpoint: oauth2.Endpoint{AuthURL: s.Authorization}}
+	p.URL = asked.AuthCodeURL(p.State, options...)
 	return p
-}
-
-func (c *Credential) oauth(s site, who client, scopes []string, redirect string) *oauth2.Config {
-	return &oauth2.Config{
-		ClientID: who.ID, ClientSecret: who.secret(), RedirectURL: redirect, Scopes: scopes,
-		Endpoint: oauth2.Endpoint{AuthURL: s.Authorization, TokenURL: s.Token, DeviceAuthURL: s.Device, AuthStyle: who.style(s)},
-	}
 }
 
 // scopesFor chooses what to ask for: the rights that are wanted beyond others, those of the row, those that the refusal
@@ -239,16 +233,14 @@ func (c *Credential) finish(ctx context.Context, values url.Values) error {
 	if err := p.accepts(values); err != nil {
 		return err
 	}
-	options := []oauth2.AuthCodeOption{oauth2.VerifierOption(p.Verifier)}
-	if p.Site.Resource != "" {
-		options = append(options, oauth2.SetAuthURLParam("resource", p.Site.Resource))
-	}
-	token, err := c.oauth(p.Site, p.Client, nil, p.Redirect).Exchange(c.through(ctx), values.Get("code"), options...)
+	t, err := c.grant(ctx, p.Site, p.Client, url.Values{
+		"grant_type": {"authorization_code"}, "code": {values.Get("code")}, "code_verifier": {p.Verifier}, "redirect_uri": {p.Redirect},
+	})
 	if err != nil {
-		return saying("Token exchange failed: %w", answered(err))
+		return saying("Token exchange failed: %w", err)
 	}
 	c.countStepUp(p.Scopes)
-	return c.receive(r, p.Site, p.Client, token, p.Scopes)
+	return c.receive(r, p.Site, p.Client, t, p.Scopes)
 }
 
 // accepts checks an answer before anything is done with it: whom it is from (RFC 9207: a plain comparison), and what it says.
@@ -267,28 +259,36 @@ func (p pending) accepts(values url.Values) error {
 	return nil
 }
 
-// through is a context in which the oauth2 package uses our client.
-func (c *Credential) through(ctx context.Context) context.Context {
-	return context.WithValue(ctx, oauth2.HTTPClient, c.client)
+// receive keeps what a person, or the client for itself, was granted. Nothing is left of what was granted before: it may be of
+// another person, and of another issuer. What the server does not say of scopes is as was asked for.
+func (c *Credential) receive(r record, s site, who client, t token, asked []string) error {
+	r.Refresh = ""
+	c.mu.Lock()
+	c.renewals = nil
+	c.mu.Unlock()
+	return c.takeIn(r, s, who, t, asked)
 }
 
-// receive keeps new tokens. What the server does not say of scopes is as was asked for.
-func (c *Credential) receive(r record, s site, who client, token *oauth2.Token, asked []string) error {
-	if kind := token.TokenType; kind != "" && !strings.EqualFold(kind, "bearer") {
-		return fmt.Errorf("the authorization server gives tokens of a kind that we do not speak: %.20q", kind)
+// takeIn keeps a token. A refresh token that comes with none stays good.
+func (c *Credential) takeIn(r record, s site, who client, t token, asked []string) error {
+	if err := t.bearers(); err != nil {
+		return err
 	}
 	r.Site, r.Client, r.ClientAt = s, who, s.Issuer
-	r.Access, r.Issued, r.Expires = token.AccessToken, c.desk.o.Now(), time.Time{}
-	if token.ExpiresIn > 0 {
-		r.Expires = r.Issued.Add(time.Duration(token.ExpiresIn) * time.Second)
+	r.Access, r.Issued, r.Expires = t.access, c.desk.o.Now(), time.Time{}
+	if t.life > 0 {
+		r.Expires = r.Issued.Add(t.life)
 	}
-	if token.RefreshToken != "" {
-		r.Refresh = token.RefreshToken
+	if t.refresh != "" {
+		r.Refresh = t.refresh
 	}
 	r.Scopes, r.Renewing, r.Trouble = asked, time.Time{}, ""
-	if granted, ok := token.Extra("scope").(string); ok && granted != "" {
-		r.Scopes = strings.FieldsFunc(granted, func(r rune) bool { return r == ' ' || r == ',' })
+	if t.scopes != nil {
+		r.Scopes = t.scopes
 	}
+	c.mu.Lock()
+	c.halted = halt{}
+	c.mu.Unlock()
 	return c.keep(r)
 }
 

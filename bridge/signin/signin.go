@@ -104,8 +104,14 @@ type Desk struct {
 	o     Options
 	lobby *lobby
 
-	mu    sync.Mutex
-	creds map[Server]*Credential
+	// ctx ends some time after Close has begun.
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu     sync.Mutex
+	creds  map[Server]*Credential
+	closed bool
+	work   sync.WaitGroup // grows under mu, and not after closed
 }
 
 // New makes a desk. Nothing is opened before a sign-in is begun.
@@ -120,11 +126,47 @@ func New(o Options) *Desk {
 		o.Now = time.Now
 	}
 	o.Version = cmp.Or(o.Version, "dev")
-	return &Desk{o: o, lobby: &lobby{log: o.Logger}, creds: map[Server]*Credential{}}
+	d := &Desk{o: o, lobby: &lobby{log: o.Logger}, creds: map[Server]*Credential{}}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	return d
 }
 
+// closeGrace is how long a renewal that is on its way may go on when the desk closes.
+const closeGrace = 3 * time.Second
+
 // Close ends the waiting for people, and returns when nothing of the desk is left.
-func (d *Desk) Close() { d.lobby.close() }
+func (d *Desk) Close() {
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	defer time.AfterFunc(closeGrace, d.cancel).Stop()
+	d.lobby.close()
+	d.work.Wait()
+	d.cancel()
+}
+
+// carryOn does some work that is not to end with the one who wanted it, and gives its error, or ctx's.
+func (d *Desk) carryOn(ctx context.Context, work func(context.Context) error) error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return work(ctx)
+	}
+	done := make(chan error, 1)
+	d.work.Go(func() {
+		calm, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*fetchTime)
+		defer cancel()
+		defer context.AfterFunc(d.ctx, cancel)()
+		done <- work(calm)
+	})
+	d.mu.Unlock()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
 
 // Credential gives the credential of a server: the same one for all who ask for it. Find finds what the row of the server
 // refers to for its client; nil where that stands in s.
@@ -164,6 +206,9 @@ type Credential struct {
 	changed chan struct{} // closed with each save of ours
 	demand  Demand        // the last refusal of the server
 	asked   map[string]int
+	// renewals are those of the last minute that refusals brought about, halted is one that went wrong for now.
+	renewals []time.Time
+	halted   halt
 }
 
 // A Demand is a server's refusal, with what it says about signing in.
@@ -191,8 +236,7 @@ func (c *Credential) Token(ctx context.Context) (string, error) {
 	}
 	err = c.renew(ctx, r.Access, false)
 	if _, later := errors.AsType[laterError](err); later && now.Before(r.Expires) {
-		c.log.Warn("a sign-in was not renewed before its time is over", "error", err)
-		return r.Access, nil
+		return r.Access, nil // it is still good
 	}
 	if _, needed := errors.AsType[*NeededError](err); needed {
 		return "", nil // as if nobody had: what the server says then is needed to begin
