@@ -26,7 +26,16 @@ type Flow struct {
 
 	c      *Credential
 	device func(context.Context) error
-	done   chan error
+	// state and made are those of the sign-in that it waits for, end is its end in this process.
+	state string
+	made  time.Time
+	end   *ending
+}
+
+// An ending is how a sign-in that was begun here ended; err is set before done is closed.
+type ending struct {
+	done chan struct{}
+	err  error
 }
 
 var _ drawbridge.SignIn = (*Flow)(nil)
@@ -96,18 +105,28 @@ func (c *Credential) keep(r record) error {
 	return c.save(r)
 }
 
-// flow is what a person sees of a pending sign-in. Whoever waits for it hears of its end.
+// flow is what a person sees of a pending sign-in. All who wait for it hear of its end.
 func (c *Credential) flow(p pending) *Flow {
-	f := &Flow{url: p.URL, issuer: cmp.Or(hostOf(p.Site.Issuer), hostOf(p.URL)), c: c, done: make(chan error, 1)}
-	c.desk.lobby.expect(p.State, func(ctx context.Context, values url.Values) error {
-		err := c.finish(ctx, values)
-		select {
-		case f.done <- err:
-		default:
-		}
-		return err
-	})
-	return f
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.endings == nil {
+		c.endings = map[string]*ending{}
+	}
+	end := c.endings[p.State]
+	if end == nil {
+		end = &ending{done: make(chan struct{})}
+		c.endings[p.State] = end
+		c.desk.lobby.expect(p.State, c.doorOf(p), c.finish)
+	}
+	return &Flow{url: p.URL, issuer: cmp.Or(hostOf(p.Site.Issuer), hostOf(p.URL)), c: c, state: p.State, made: p.Made, end: end}
+}
+
+// doorOf is the path at which somebody comes back.
+func (c *Credential) doorOf(p pending) string {
+	if u, err := url.Parse(p.Redirect); err == nil && c.site.CallbackPath == "" {
+		return "/" + strings.TrimPrefix(u.Path, "/")
+	}
+	return "/" + strings.TrimPrefix(c.site.CallbackPath, "/")
 }
 
 // prepare makes a sign-in: a state, a verifier and the address.
@@ -174,7 +193,7 @@ func (c *Credential) wayBack(r record) ([]string, error) {
 			want, _ = strconv.Atoi(u.Port()) // where the client is known to come back to
 		}
 	}
-	port, err := c.desk.lobby.open(want, c.site.CallbackPort != 0)
+	port, err := c.desk.lobby.open(want, false)
 	if err != nil {
 		return nil, err
 	}
@@ -185,16 +204,25 @@ func (c *Credential) wayBack(r record) ([]string, error) {
 	return []string{"http://" + net.JoinHostPort(host, strconv.Itoa(port)) + path}, nil
 }
 
-// Wait waits until the person is back and signed in.
+// Wait waits until the person is back and signed in: here, or by way of another process that they gave the address to.
 func (f *Flow) Wait(ctx context.Context) error {
 	if f.device != nil {
 		return explained(f.device(ctx))
 	}
-	select {
-	case err := <-f.done:
-		return explained(err)
-	case <-ctx.Done():
-		return explained(ctx.Err())
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for {
+		select {
+		case <-f.end.done:
+			return explained(f.end.err)
+		case <-ctx.Done():
+			return explained(ctx.Err())
+		case <-tick.C:
+			r, err := f.c.current()
+			if err == nil && r.Access != "" && !r.Issued.Before(f.made) && !r.awaits(f.state) {
+				return nil
+			}
+		}
 	}
 }
 
@@ -207,11 +235,10 @@ func (c *Credential) Paste(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	c.desk.lobby.take(values.Get("state"))
 	return explained(c.finish(ctx, values))
 }
 
-// finish exchanges what came back for tokens. A state is good once, whatever comes of it.
+// finish takes what came back, and has those who wait hear of it.
 func (c *Credential) finish(ctx context.Context, values url.Values) error {
 	unlock, err := c.lock(ctx)
 	if err != nil {
@@ -223,10 +250,25 @@ func (c *Credential) finish(ctx context.Context, values url.Values) error {
 		return err
 	}
 	r.prune(c.desk.o.Now())
-	p, ok := r.take(values.Get("state"))
+	state := values.Get("state")
+	p, ok := r.take(state)
 	if !ok {
 		return sentence("State mismatch - possible CSRF attack")
 	}
+	err = c.exchange(ctx, r, p, values)
+	c.desk.lobby.forget(state)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if end := c.endings[state]; end != nil {
+		delete(c.endings, state)
+		end.err = err
+		close(end.done)
+	}
+	return err
+}
+
+// exchange gives a code for tokens. A state is good once, whatever comes of it.
+func (c *Credential) exchange(ctx context.Context, r record, p pending, values url.Values) error {
 	if err := c.keep(r); err != nil {
 		return err
 	}

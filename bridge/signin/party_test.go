@@ -84,8 +84,8 @@ func (y *party) tryIn() error {
 	}
 	visited := y.p.Visit(y.t.Context(), f.url)
 	select {
-	case err := <-f.done:
-		return explained(err)
+	case <-f.end.done:
+		return explained(f.end.err)
 	default:
 		return errors.Join(errors.New("nobody came back"), visited)
 	}
@@ -162,8 +162,8 @@ func (y *party) kept() record {
 	return r
 }
 
-// says checks that an error says something.
-func says(t *testing.T, err error, text string) {
+// wants checks that an error says something.
+func wants(t *testing.T, err error, text string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), text) {
 		t.Errorf("got %v; want it to say %q", err, text)

@@ -148,7 +148,7 @@ func TestKilledBeforeItKept(t *testing.T) {
 			y.again(nil)
 			if name == "rotates" {
 				n := y.needed()
-				says(t, n, "an earlier renewal of the sign-in was cut off")
+				wants(t, n, "an earlier renewal of the sign-in was cut off")
 				if !n.Visitable() {
 					t.Errorf("%+v", n)
 				}

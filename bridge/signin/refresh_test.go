@@ -113,7 +113,7 @@ func TestRefreshedInVain(t *testing.T) {
 			if err == nil || link.CodeOf(err) != drawbridge.Transient || Needed(err) != nil || y.kept().Refresh == "" {
 				t.Errorf("%v, code %v, kept %v", err, link.CodeOf(err), y.kept().Refresh != "")
 			}
-			says(t, err, "renew the sign-in")
+			wants(t, err, "renew the sign-in")
 			y.p.Turn(func(k *idp.Knobs) { k.Faults = nil })
 			y.later(time.Minute)
 			y.in()
@@ -136,7 +136,7 @@ func TestRefreshRefused(t *testing.T) {
 			y.p.ExpireAccess()
 			y.p.Turn(turn)
 			n := y.needed()
-			says(t, n, "MCP OAuth refresh failed: ")
+			wants(t, n, "MCP OAuth refresh failed: ")
 			if !n.Visitable() || !n.Bars() || y.kept().Refresh != "" {
 				t.Errorf("%+v", n)
 			}
@@ -167,7 +167,7 @@ func TestRefreshAnswerLost(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			y.later(time.Minute)
-			says(t, y.needed(), "was cut off")
+			wants(t, y.needed(), "was cut off")
 		})
 	}
 }
@@ -250,7 +250,7 @@ func TestRefusedForEver(t *testing.T) {
 	if !Needed(err).Visitable() || y.p.Refreshes() > mostRenewals {
 		t.Errorf("%v after %d refreshes", err, y.p.Refreshes())
 	}
-	says(t, err, "the server refuses each token")
+	wants(t, err, "the server refuses each token")
 }
 
 // TestOtherKindOfToken refuses tokens that are sent otherwise than as a bearer's, and lets the word be left out.
@@ -265,14 +265,14 @@ func TestOtherKindOfToken(t *testing.T) {
 			t.Errorf("%+v: %v, signed in: %v", tt.k, err, y.c.Signed())
 		}
 		if !tt.good {
-			says(t, err, "of a kind that we do not speak")
+			wants(t, err, "of a kind that we do not speak")
 		}
 	}
 	y := meet(t, idp.Options{}, nil)
 	y.signIn()
 	y.p.ExpireAccess()
 	y.p.Turn(func(k *idp.Knobs) { k.Tokens.Type = "DPoP" })
-	says(t, y.needed(), "of a kind that we do not speak")
+	wants(t, y.needed(), "of a kind that we do not speak")
 }
 
 // TestSlow has a token endpoint that takes its time.
