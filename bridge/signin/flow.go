@@ -26,7 +26,16 @@ type Flow struct {
 
 	c      *Credential
 	device func(context.Context) error
-	done   chan error
+	// state and made are those of the sign-in that it waits for, end is its end in this process.
+	state string
+	made  time.Time
+	end   *ending
+}
+
+// An ending is how a sign-in that was begun here ended; err is set before done is closed.
+type ending struct {
+	done chan struct{}
+	err  error
 }
 
 var _ drawbridge.SignIn = (*Flow)(nil)
@@ -112,18 +121,28 @@ func (c *Credential) keep(r record) error {
 	return c.save(r)
 }
 
-// flow is what a person sees of a pending sign-in. Whoever waits for it hears of its end.
+// flow is what a person sees of a pending sign-in. All who wait for it hear of its end.
 func (c *Credential) flow(p pending) *Flow {
-	f := &Flow{url: p.URL, issuer: cmp.Or(hostOf(p.Site.Issuer), hostOf(p.URL)), c: c, done: make(chan error, 1)}
-	c.desk.lobby.expect(p.State, func(ctx context.Context, values url.Values) error {
-		err := c.finish(ctx, values)
-		select {
-		case f.done <- err:
-		default:
-		}
-		return err
-	})
-	return f
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.endings == nil {
+		c.endings = map[string]*ending{}
+	}
+	end := c.endings[p.State]
+	if end == nil {
+		end = &ending{done: make(chan struct{})}
+		c.endings[p.State] = end
+		c.desk.lobby.expect(p.State, c.doorOf(p), c.finish)
+	}
+	return &Flow{url: p.URL, issuer: cmp.Or(hostOf(p.Site.Issuer), hostOf(p.URL)), c: c, state: p.State, made: p.Made, end: end}
+}
+
+// doorOf is the path at which somebody comes back.
+func (c *Credential) doorOf(p pending) string {
+	if u, err := url.Parse(p.Redirect); err == nil && c.site.CallbackPath == "" {
+		return "/" + strings.TrimPrefix(u.Path, "/")
+	}
+	return "/" + strings.TrimPrefix(c.site.CallbackPath, "/")
 }
 
 // prepare makes a sign-in: a state, a verifier and the address.
@@ -143,15 +162,9 @@ func (c *Credential) prepare(s site, who client, scopes, redirects []string) pen
 	if slices.Contains(scopes, "offline_access") {
 		options = append(options, oauth2.SetAuthURLParam("prompt", "consent")) // else OpenID providers leave the refresh token out
 	}
-	p.URL = c.oauth(s, who, scopes, redirect).AuthCodeURL(p.State, options...)
+	asked := oauth2.Config{ClientID: who.ID, RedirectURL: redirect, Scopes: scopes, Endpoint: oauth2.Endpoint{AuthURL: s.Authorization}}
+	p.URL = asked.AuthCodeURL(p.State, options...)
 	return p
-}
-
-func (c *Credential) oauth(s site, who client, scopes []string, redirect string) *oauth2.Config {
-	return &oauth2.Config{
-		ClientID: who.ID, ClientSecret: who.secret(), RedirectURL: redirect, Scopes: scopes,
-		Endpoint: oauth2.Endpoint{AuthURL: s.Authorization, TokenURL: s.Token, DeviceAuthURL: s.Device, AuthStyle: who.style(s)},
-	}
 }
 
 // scopesFor chooses what to ask for: the rights that are wanted beyond others, those of the row, those that the refusal
@@ -196,7 +209,7 @@ func (c *Credential) wayBack(r record) ([]string, error) {
 			want, _ = strconv.Atoi(u.Port()) // where the client is known to come back to
 		}
 	}
-	port, err := c.desk.lobby.open(want, c.site.CallbackPort != 0)
+	port, err := c.desk.lobby.open(want, false)
 	if err != nil {
 		return nil, err
 	}
@@ -207,16 +220,25 @@ func (c *Credential) wayBack(r record) ([]string, error) {
 	return []string{"http://" + net.JoinHostPort(host, strconv.Itoa(port)) + path}, nil
 }
 
-// Wait waits until the person is back and signed in.
+// Wait waits until the person is back and signed in: here, or by way of another process that they gave the address to.
 func (f *Flow) Wait(ctx context.Context) error {
 	if f.device != nil {
 		return explained(f.device(ctx))
 	}
-	select {
-	case err := <-f.done:
-		return explained(err)
-	case <-ctx.Done():
-		return explained(ctx.Err())
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for {
+		select {
+		case <-f.end.done:
+			return explained(f.end.err)
+		case <-ctx.Done():
+			return explained(ctx.Err())
+		case <-tick.C:
+			r, err := f.c.current()
+			if err == nil && r.Access != "" && !r.Issued.Before(f.made) && !r.awaits(f.state) {
+				return nil
+			}
+		}
 	}
 }
 
@@ -229,11 +251,10 @@ func (c *Credential) Paste(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	c.desk.lobby.take(values.Get("state"))
 	return explained(c.finish(ctx, values))
 }
 
-// finish exchanges what came back for tokens. A state is good once, whatever comes of it.
+// finish takes what came back, and has those who wait hear of it.
 func (c *Credential) finish(ctx context.Context, values url.Values) error {
 	unlock, err := c.lock(ctx)
 	if err != nil {
@@ -245,26 +266,39 @@ func (c *Credential) finish(ctx context.Context, values url.Values) error {
 		return err
 	}
 	r.prune(c.desk.o.Now())
-	p, ok := r.take(values.Get("state"))
+	state := values.Get("state")
+	p, ok := r.take(state)
 	if !ok {
 		return sentence("State mismatch - possible CSRF attack")
 	}
+	err = c.exchange(ctx, r, p, values)
+	c.desk.lobby.forget(state)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if end := c.endings[state]; end != nil {
+		delete(c.endings, state)
+		end.err = err
+		close(end.done)
+	}
+	return err
+}
+
+// exchange gives a code for tokens. A state is good once, whatever comes of it.
+func (c *Credential) exchange(ctx context.Context, r record, p pending, values url.Values) error {
 	if err := c.keep(r); err != nil {
 		return err
 	}
 	if err := p.accepts(values); err != nil {
 		return err
 	}
-	options := []oauth2.AuthCodeOption{oauth2.VerifierOption(p.Verifier)}
-	if p.Site.Resource != "" {
-		options = append(options, oauth2.SetAuthURLParam("resource", p.Site.Resource))
-	}
-	token, err := c.oauth(p.Site, p.Client, nil, p.Redirect).Exchange(c.through(ctx), values.Get("code"), options...)
+	t, err := c.grant(ctx, p.Site, p.Client, url.Values{
+		"grant_type": {"authorization_code"}, "code": {values.Get("code")}, "code_verifier": {p.Verifier}, "redirect_uri": {p.Redirect},
+	})
 	if err != nil {
-		return saying("Token exchange failed: %w", answered(err))
+		return saying("Token exchange failed: %w", err)
 	}
 	c.countStepUp(p.Scopes)
-	return c.receive(r, p.Site, p.Client, token, p.Scopes)
+	return c.receive(r, p.Site, p.Client, t, p.Scopes)
 }
 
 // accepts checks an answer before anything is done with it: whom it is from (RFC 9207: a plain comparison), and what it says.
@@ -283,28 +317,36 @@ func (p pending) accepts(values url.Values) error {
 	return nil
 }
 
-// through is a context in which the oauth2 package uses our client.
-func (c *Credential) through(ctx context.Context) context.Context {
-	return context.WithValue(ctx, oauth2.HTTPClient, c.client)
+// receive keeps what a person, or the client for itself, was granted. Nothing is left of what was granted before: it may be of
+// another person, and of another issuer. What the server does not say of scopes is as was asked for.
+func (c *Credential) receive(r record, s site, who client, t token, asked []string) error {
+	r.Refresh = ""
+	c.mu.Lock()
+	c.renewals = nil
+	c.mu.Unlock()
+	return c.takeIn(r, s, who, t, asked)
 }
 
-// receive keeps new tokens. What the server does not say of scopes is as was asked for.
-func (c *Credential) receive(r record, s site, who client, token *oauth2.Token, asked []string) error {
-	if kind := token.TokenType; kind != "" && !strings.EqualFold(kind, "bearer") {
-		return fmt.Errorf("the authorization server gives tokens of a kind that we do not speak: %.20q", kind)
+// takeIn keeps a token. A refresh token that comes with none stays good.
+func (c *Credential) takeIn(r record, s site, who client, t token, asked []string) error {
+	if err := t.bearers(); err != nil {
+		return err
 	}
 	r.Site, r.Client, r.ClientAt = s, who, s.Issuer
-	r.Access, r.Issued, r.Expires = token.AccessToken, c.desk.o.Now(), time.Time{}
-	if token.ExpiresIn > 0 {
-		r.Expires = r.Issued.Add(time.Duration(token.ExpiresIn) * time.Second)
+	r.Access, r.Issued, r.Expires = t.access, c.desk.o.Now(), time.Time{}
+	if t.life > 0 {
+		r.Expires = r.Issued.Add(t.life)
 	}
-	if token.RefreshToken != "" {
-		r.Refresh = token.RefreshToken
+	if t.refresh != "" {
+		r.Refresh = t.refresh
 	}
 	r.Scopes, r.Renewing, r.Trouble = asked, time.Time{}, ""
-	if granted, ok := token.Extra("scope").(string); ok && granted != "" {
-		r.Scopes = strings.FieldsFunc(granted, func(r rune) bool { return r == ' ' || r == ',' })
+	if t.scopes != nil {
+		r.Scopes = t.scopes
 	}
+	c.mu.Lock()
+	c.halted = halt{}
+	c.mu.Unlock()
 	return c.keep(r)
 }
 

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/oauth2"
-
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
@@ -31,7 +29,7 @@ type client struct {
 
 // identify says who we are at a site, in the order of the specification: the client that the row names, a document that
 // describes us, one registered before, one registered now. Redirects are where people may be sent back to, the preferred
-// one first; a server may want another of them.
+// one first; a server may want another of them. None means that nobody is sent back.
 func (c *Credential) identify(ctx context.Context, s site, r record, redirects []string) (client, error) {
 	switch {
 	case c.site.ClientID != "":
@@ -44,6 +42,9 @@ func (c *Credential) identify(ctx context.Context, s site, r record, redirects [
 		return client{ID: s.ClientID, Method: "none"}, nil
 	case s.Registration == "":
 		return client{}, sentence(`OAuth provider requires client_id: it registers no clients, so name one in the row's "auth"`)
+	}
+	if len(redirects) == 0 {
+		redirects = []string{"http://127.0.0.1/callback"} // a client must name one
 	}
 	return c.register(ctx, s, redirects)
 }
@@ -123,27 +124,21 @@ func byName(redirects []string) []string {
 	return named
 }
 
-// style says how a client proves itself.
-func (known client) style(s site) oauth2.AuthStyle {
-	method := known.Method
-	if method == "" && known.Secret != "" && len(s.Methods) > 0 {
-		for _, liked := range []string{"client_secret_basic", "client_secret_post"} {
-			if slices.Contains(s.Methods, liked) {
-				method = liked
-				break
-			}
-		}
-	}
-	if known.Secret == "" || method == "client_secret_post" || method == "none" {
-		return oauth2.AuthStyleInParams
-	}
-	return oauth2.AuthStyleInHeader // the default of RFC 7591, 2
-}
+// How a client proves itself at the token endpoint (RFC 7591, 2).
+const (
+	nothing = "none"
+	basic   = "client_secret_basic"
+	inForm  = "client_secret_post"
+)
 
-// secret is what the client proves itself with: nothing, where it is registered as one that does not.
-func (known client) secret() string {
-	if known.Method == "none" {
-		return ""
+// method says how a client proves itself: not at all where it has nothing to do so with, or is registered as one that does
+// not; as its registration says; else as the server likes it.
+func (known client) method(s site) string {
+	switch {
+	case known.Secret == "" || known.Method == nothing:
+		return nothing
+	case known.Method == inForm, known.Method == "" && !slices.Contains(s.Methods, basic) && slices.Contains(s.Methods, inForm):
+		return inForm
 	}
-	return known.Secret
+	return basic // the default of RFC 7591, 2
 }

@@ -87,70 +87,6 @@ func (s Server) name() string {
 	return "signin/" + name
 }
 
-// Options are what a Desk can do without.
-type Options struct {
-	// Vault keeps credentials; nil is memory that ends with the desk.
-	Vault Vault
-	// Client carries the requests to authorization servers; nil is one that is guarded as Guarded says.
-	Client *http.Client
-	// Version is ours, as authorization servers are told it.
-	Version string
-	// Logger is told what went wrong and nobody else hears of; nil is silence.
-	Logger *slog.Logger
-	// Now is the clock; nil is time.Now.
-	Now func() time.Time
-}
-
-// A Desk is where sign-ins are begun and credentials kept, for all servers of a process. Its methods may be called from
-// several goroutines.
-type Desk struct {
-	o     Options
-	lobby *lobby
-
-	mu    sync.Mutex
-	creds map[Server]*Credential
-}
-
-// New makes a desk. Nothing is opened before a sign-in is begun.
-func New(o Options) *Desk {
-	if o.Vault == nil {
-		o.Vault = newMemory()
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	o.Version = cmp.Or(o.Version, "dev")
-	return &Desk{o: o, lobby: &lobby{log: o.Logger}, creds: map[Server]*Credential{}}
-}
-
-// Close ends the waiting for people, and returns when nothing of the desk is left.
-func (d *Desk) Close() { d.lobby.close() }
-
-// Credential gives the credential of a server: the same one for all who ask for it. Find finds what the row of the server
-// refers to for its client; nil where that stands in s.
-func (d *Desk) Credential(s Server, find func(context.Context) (config.Auth, error)) *Credential {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	c := d.creds[s]
-	if c == nil {
-		c = &Credential{
-			desk: d, site: s, find: find, name: s.name(), client: d.o.Client, busy: make(chan struct{}, 1), changed: make(chan struct{}),
-			log: d.o.Logger.With("server", string(s.ID)), vault: d.o.Vault,
-		}
-		if s.Vouched {
-			c.vault = newMemory()
-		}
-		if c.client == nil {
-			c.client = Guarded(s.URL)
-		}
-		d.creds[s] = c
-	}
-	return c
-}
-
 // A Credential is the right to speak to one server: kept, renewed and asked for. Its methods may be called from several
 // goroutines.
 type Credential struct {
@@ -171,7 +107,11 @@ type Credential struct {
 	changed chan struct{} // closed with each save of ours
 	demand  Demand        // the last refusal of the server
 	asked   map[string]int
-	proof   drawbridge.Secret // of a caller who is vouched for
+	endings map[string]*ending // of sign-ins that are open here, by their state
+	// renewals are those of the last minute that refusals brought about, halted is one that went wrong for now.
+	renewals []time.Time
+	halted   halt
+	proof    drawbridge.Secret // of a caller who is vouched for
 }
 
 // A Demand is a server's refusal, with what it says about signing in.
@@ -194,13 +134,12 @@ func (c *Credential) Token(ctx context.Context) (string, error) {
 		return "", err
 	}
 	now := c.desk.o.Now()
-	if r.freshFor(now) > 0 || r.Refresh == "" && c.site.Grant != Credentials && !c.site.Vouched {
+	if r.freshFor(now) > 0 || r.Refresh == "" && !c.unaided() {
 		return r.Access, nil
 	}
 	err = c.renew(ctx, r.Access, false)
 	if _, later := errors.AsType[laterError](err); later && now.Before(r.Expires) {
-		c.log.Warn("a sign-in was not renewed before its time is over", "error", err)
-		return r.Access, nil
+		return r.Access, nil // it is still good
 	}
 	if _, needed := errors.AsType[*NeededError](err); needed {
 		return "", nil // as if nobody had: what the server says then is needed to begin
@@ -211,6 +150,9 @@ func (c *Credential) Token(ctx context.Context) (string, error) {
 	r, err = c.current()
 	return r.Access, err
 }
+
+// unaided says whether tokens are come by without a person, and without what was got before.
+func (c *Credential) unaided() bool { return c.site.Grant == Credentials || c.site.Vouched }
 
 func (c *Credential) current() (record, error) {
 	c.mu.Lock()
