@@ -250,27 +250,6 @@ func tools(n int) string {
 	return fmt.Sprintf("%d tools", n)
 }
 
-// Standing says in a few words how we stand with a server.
-func Standing(c drawbridge.Credential) string {
-	switch {
-	case c.Signed && c.Expires.IsZero() && c.Renews:
-		return "signed in, until the server says otherwise; renews itself"
-	case c.Signed && c.Expires.IsZero():
-		return "signed in, until the server says otherwise"
-	case c.Signed && c.Renews:
-		return "signed in until " + manners.LocalTime(c.Expires) + ", renews itself"
-	case c.Signed && c.Expires.Before(time.Now()):
-		return "the sign-in ended " + manners.LocalTime(c.Expires)
-	case c.Signed:
-		return "signed in until " + manners.LocalTime(c.Expires)
-	case c.Trouble != "":
-		return "needs sign-in: " + c.Trouble
-	case c.URL != "":
-		return "needs sign-in"
-	}
-	return "nobody is signed in"
-}
-
 func (d Desk) unauth(ctx context.Context, id drawbridge.ServerID, asJSON bool) error {
 	servers := d.Roster()
 	roll, err := servers.Read(ctx)
