@@ -107,6 +107,7 @@ type Credential struct {
 	// renewals are those of the last minute that refusals brought about, halted is one that went wrong for now.
 	renewals []time.Time
 	halted   halt
+	found    found
 }
 
 // A Demand is a server's refusal, with what it says about signing in.
@@ -256,11 +257,15 @@ func (c *Credential) need(ctx context.Context, demand Demand, scopes []string, w
 		needed.Err = cmp.Or(why, errors.New("the server refuses the client's own credentials"))
 		return needed
 	}
-	flow, err := c.begin(ctx, scopes)
-	if err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+	flow, err := c.beginOnce(ctx, demand, scopes)
+	_, later := errors.AsType[awayError](err)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case later:
+		return laterError{stepPrepare, err}
+	default:
 		needed.Err = err
 		return needed
 	}
