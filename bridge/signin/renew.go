@@ -108,7 +108,7 @@ func (c *Credential) halt(r record, err error) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.halted = halt{laterError{err}, now.Add(pause)}
+	c.halted = halt{laterError{stepRenew, err}, now.Add(pause)}
 	c.log.Warn("a sign-in was not renewed", "error", err)
 	return c.halted.err
 }
@@ -183,6 +183,9 @@ func (c *Credential) byCredentials(ctx context.Context, r record) error {
 		return c.halt(r, err)
 	}
 	s, err := c.discover(ctx, demand)
+	if _, later := errors.AsType[awayError](err); later {
+		return c.halt(r, err)
+	}
 	if err != nil {
 		return &NeededError{Server: c.site.ID, Err: err, used: markOf(r.Access)}
 	}

@@ -112,6 +112,7 @@ type Credential struct {
 	renewals []time.Time
 	halted   halt
 	proof    drawbridge.Secret // of a caller who is vouched for
+	found    found
 }
 
 // A Demand is a server's refusal, with what it says about signing in.
@@ -269,11 +270,15 @@ func (c *Credential) need(ctx context.Context, demand Demand, used mark, scopes 
 		needed.Err = cmp.Or(why, errors.New("the server refuses the client's own credentials"))
 		return needed
 	}
-	flow, err := c.begin(ctx, scopes)
-	if err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+	flow, err := c.beginOnce(ctx, demand, scopes)
+	_, later := errors.AsType[awayError](err)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case later:
+		return laterError{stepPrepare, err}
+	default:
 		needed.Err = err
 		return needed
 	}
