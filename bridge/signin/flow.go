@@ -53,6 +53,9 @@ func (c *Credential) SignIn(ctx context.Context, device bool) (drawbridge.SignIn
 // begin prepares a sign-in; scopes are the rights to ask for, nil those that the server names. One that is still open is
 // taken up again.
 func (c *Credential) begin(ctx context.Context, scopes []string) (*Flow, error) {
+	if c.site.Grant != Code {
+		return nil, errUnattended
+	}
 	unlock, err := c.lock(ctx)
 	if err != nil {
 		return nil, err

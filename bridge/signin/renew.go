@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -44,8 +43,8 @@ func (c *Credential) renew(ctx context.Context, used string, refused bool) error
 		return nil
 	case c.site.Vouched:
 		return c.byExchange(ctx, r)
-	case c.site.Grant == Credentials:
-		return c.byCredentials(ctx, r)
+	case c.site.Grant != Code:
+		return c.unattended(ctx, r)
 	case r.Refresh == "":
 		return c.over(r, nil)
 	}
@@ -95,41 +94,16 @@ func (c *Credential) over(r record, why error) error {
 	return needed
 }
 
-// byCredentials gets a token for the client itself.
-func (c *Credential) byCredentials(ctx context.Context, r record) error {
-	demand, err := c.asking(ctx)
-	if err != nil {
-		return laterError{err}
-	}
-	s, err := c.discover(ctx, demand)
-	if err != nil {
-		return &NeededError{Server: c.site.ID, Err: err, used: markOf(r.Access)}
-	}
-	who, err := c.who(ctx)
-	if err != nil {
-		return laterError{err}
-	}
-	scopes := c.scopesFor(s, demand, nil)
-	scopes = slices.DeleteFunc(scopes, func(s string) bool { return s == "offline_access" })
-	values := url.Values{"grant_type": {string(Credentials)}}
-	if len(scopes) > 0 {
-		values.Set("scope", strings.Join(scopes, " "))
-	}
-	token, err := c.grant(ctx, s, who, values)
-	if refusal, ok := errors.AsType[*refusal](err); ok && refusal.final() {
-		return &NeededError{Server: c.site.ID, Err: refusal, used: markOf(r.Access)}
-	}
-	if err != nil {
-		return laterError{err}
-	}
-	return c.receive(r, s, who, token, scopes)
-}
-
 // grant asks a token endpoint for a token. The package oauth2 has no way to say more with a refresh token than the token:
 // its client credentials take any grant, and all its parameters.
 func (c *Credential) grant(ctx context.Context, s site, who client, values url.Values) (*oauth2.Token, error) {
 	if s.Resource != "" && !values.Has("resource") {
 		values.Set("resource", s.Resource)
+	}
+	if who.Key != "" {
+		if err := who.sign(c.desk.o.Now(), s, values); err != nil {
+			return nil, err
+		}
 	}
 	config := clientcredentials.Config{ClientID: who.ID, ClientSecret: who.secret(), TokenURL: s.Token, EndpointParams: values, AuthStyle: who.style(s)}
 	token, err := config.Token(c.through(ctx))
@@ -142,6 +116,9 @@ func (c *Credential) grant(ctx context.Context, s site, who client, values url.V
 // beginDevice begins a sign-in on another device: the person opens an address there and enters a code. The error says so
 // where the authorization server offers no such thing.
 func (c *Credential) beginDevice(ctx context.Context) (*Flow, error) {
+	if c.site.Grant != Code {
+		return nil, errUnattended
+	}
 	r, err := c.current()
 	if err != nil {
 		return nil, err
