@@ -34,9 +34,9 @@ func (f *Fleet) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.
 	if err != nil {
 		return drawbridge.Result{}, err
 	}
-	e.vouch(call.Caller)
+	e.entrance().Vouch(call.Caller)
 	result, err := f.converse(ctx, e, call)
-	return result, e.discreet(call.Caller, err)
+	return result, e.entrance().Discreet(call.Caller, err)
 }
 
 // converse carries a call in the way that caller and server can be brought together.

@@ -49,7 +49,7 @@ func newDialer(o Options) dialer {
 // dialStdio starts the server's process.
 func (s *session) dialStdio(ctx context.Context) error {
 	row := s.e.row
-	env, err := s.e.tokenEnv(ctx, s.key.principal, environ(s.e.values(ctx, "env", row.Env)))
+	env, err := s.e.entrance().Environ(ctx, s.key.principal, environ(s.e.values(ctx, "env", row.Env)))
 	if err != nil {
 		return err
 	}

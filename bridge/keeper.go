@@ -205,7 +205,7 @@ func (e *endpoint) keepOther(k key, o *opening, opener *drawbridge.Call) {
 		defer e.mu.Unlock()
 		e.crowdBy(k, -1)
 	}()
-	defer e.forsake(k)
+	defer e.entrance().Forget(k.principal)
 	ctx, cancel := context.WithTimeout(o.ctx, e.pool.o.ConnectTimeout)
 	s, err := e.openOther(ctx, k, opener)
 	cancel()

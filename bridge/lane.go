@@ -36,7 +36,7 @@ func (e *endpoint) keyFor(call drawbridge.Call, kind string) key {
 		return e.homeKey()
 	}
 	c := call.Caller
-	k := key{era: e.homeEra(), principal: e.vouched(c)}
+	k := key{era: e.homeEra(), principal: e.entrance().Principal(c)}
 	if c.Era != 0 && e.era.Has(c.Era) {
 		k.era = c.Era
 	}
@@ -53,12 +53,12 @@ func (e *endpoint) keyFor(call drawbridge.Call, kind string) key {
 		k.session = c.Session
 	case k.era == drawbridge.Modern:
 	case kind != "" && c.Era == drawbridge.Modern:
-		k.client, k.principal = kind, e.vouched(c)
+		k.client, k.principal = kind, e.entrance().Principal(c)
 		if callers.CanBeAsked(c) || e.hearsLog(call) {
 			k.lane = 1
 		}
 	case kind != "" && !e.apart(c):
-		k.client, k.principal, k.lasting = kind, e.vouched(c), true
+		k.client, k.principal, k.lasting = kind, e.entrance().Principal(c), true
 	case c.Era == drawbridge.Legacy && c.Session != "" && (kind != "" || e.hearsLog(call)):
 		k.session = c.Session
 	}

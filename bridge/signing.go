@@ -2,8 +2,6 @@ package bridge
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -11,7 +9,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/bridge/callers"
 	"github.com/drawbridge-mcp/drawbridge/bridge/remote"
 	"github.com/drawbridge-mcp/drawbridge/bridge/signin"
-	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
 // A Vault keeps credentials; see the methods' promises in package signin.
@@ -35,52 +32,14 @@ var (
 	ErrNoSignIn = errors.New("its row says nothing of signing in, or has what to say to the server itself")
 )
 
+// entrance is how callers come to be let in by the server.
+func (e *endpoint) entrance() signin.Entrance {
+	return signin.Entrance{Row: e.row, Owner: e.pool.o.Principal, Desk: e.pool.desk, Find: e.auth}
+}
+
+// credential gives what the server is spoken to with for a principal; nil where its row keeps it from signing in.
 func (e *endpoint) credential(principal string) *signin.Credential {
-	server, ok := signin.FromRow(e.row, principal, e.pool.o.Principal)
-	if !ok {
-		return nil
-	}
-	return e.pool.desk.Credential(server, e.auth)
-}
-
-// vouched gives the principal on whose connection a call goes to the server: where callers have credentials of their own, one who
-// was vouched for by a token has one for each, since another token may allow something else.
-func (e *endpoint) vouched(c drawbridge.Caller) string {
-	if e.row.Credentials != config.PerCaller || c.Proof.IsZero() {
-		return c.Principal
-	}
-	sum := sha256.Sum256([]byte(c.Proof.Reveal()))
-	return c.Principal + "#" + hex.EncodeToString(sum[:8])
-}
-
-// vouch has the token by which a call's caller has proved who they are at hand, should the server want to know.
-func (e *endpoint) vouch(c drawbridge.Caller) {
-	if e.row.Credentials == config.PerCaller && !c.Proof.IsZero() {
-		if credential := e.credential(e.vouched(c)); credential != nil {
-			credential.Vouch(c.Proof)
-		}
-	}
-}
-
-// forsake drops the credential that ends with a session.
-func (e *endpoint) forsake(k key) {
-	if server, ok := signin.FromRow(e.row, k.principal, e.pool.o.Principal); ok {
-		e.pool.desk.Forget(server)
-	}
-}
-
-// discreet keeps from callers from elsewhere where a credential of the owner's is signed in for: whoever went there would sign
-// everybody in as themselves.
-func (e *endpoint) discreet(c drawbridge.Caller, err error) error {
-	if signin.Needed(err) == nil || c.Principal == e.pool.o.Principal {
-		return err
-	}
-	f := *drawbridge.AsFault(err)
-	f.Next = "ask whoever runs Drawbridge to sign in at " + string(e.row.ID)
-	if e.row.Credentials == config.PerCaller {
-		f.Next = "use a token that its authorization server takes in exchange"
-	}
-	return &f
+	return e.entrance().Credential(principal)
 }
 
 // signer gives what puts a principal's token on requests; nil where there is none to be had.
@@ -91,24 +50,8 @@ func (e *endpoint) signer(principal string) remote.Signer {
 	return nil
 }
 
-// TokenVariable is the environment variable in which a stdio server that wants one is given its token (seed 001, section 3).
-const TokenVariable = "OAUTH_ACCESS_TOKEN"
-
-// tokenEnv adds the token to the environment of a stdio server whose row says that it wants one.
-func (e *endpoint) tokenEnv(ctx context.Context, principal string, env []string) ([]string, error) {
-	c := e.credential(principal)
-	if c == nil {
-		return env, nil
-	}
-	token, err := c.Token(ctx)
-	if err == nil && token == "" {
-		token, err = c.Demand(ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return append(env, TokenVariable+"="+token), nil
-}
+// TokenVariable is the environment variable in which a stdio server that wants one is given its token.
+const TokenVariable = signin.TokenVariable
 
 // signedIn is closed when somebody has signed in as is needed, here or in another process, or ctx ends.
 func (e *endpoint) signedIn(ctx context.Context, needed *signin.NeededError) <-chan struct{} {
@@ -129,10 +72,9 @@ func (e *endpoint) signedInSince(err error) bool {
 	return needed != nil && c != nil && c.SignedSince(needed)
 }
 
-// visitable says whether a call went wrong for want of a sign-in to which its caller can take the user: who sits here, since
-// that is where one comes back to.
+// visitable says whether a call went wrong for want of a sign-in to which its caller can take the user.
 func (e *endpoint) visitable(call drawbridge.Call, err error) bool {
-	return call.Caller.Principal == e.pool.o.Principal && signin.Needed(err).Visitable() && callers.CanBeAsked(call.Caller) && signin.MayVisit(call)
+	return callers.CanBeAsked(call.Caller) && e.entrance().Visitable(call, err)
 }
 
 // mostVisits is how often the user is taken to sign in for one call: once, and again for more rights.

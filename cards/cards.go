@@ -3,10 +3,12 @@
 //
 // It promises that every card says its name, title, summary, schemas, annotations and scopes, that its results are text
 // for people and structured content for programs, and that arguments it cannot use are answered by a tool error that says
-// which and why. A card reads and prepares; nothing it holds can write.
+// which and why. A card reads and prepares; nothing it holds can write to the
+// workspace.
 package cards
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -23,8 +25,8 @@ type Deck interface {
 
 // Catalogue is every card that Drawbridge ships, in the order they are listed. Whatever else is said about shipped cards
 // is derived from it.
-func Catalogue(d Deck) []drawbridge.Card {
-	return []drawbridge.Card{toolsCard(d), scopesCard(), workspaceCard()}
+func Catalogue(d Deck, doors Doors) []drawbridge.Card {
+	return []drawbridge.Card{toolsCard(d), scopesCard(), workspaceCard(), signInCard(doors)}
 }
 
 // card is a shipped card: what it is, and what it does.
@@ -45,19 +47,23 @@ func (c card) Run(ctx context.Context, call drawbridge.Call) (drawbridge.Result,
 type face struct {
 	name, title, text string
 	input, output     string
+	// hints are its annotations; empty means those of a card that only reads.
+	hints string
 }
 
-// control makes a control card: it changes nothing, looks nowhere but at the deck, and every caller may call it.
+// control makes a control card. But for what its face says it changes nothing, looks nowhere but at the deck, and every caller
+// may call it.
 func control(f face, run func(context.Context, drawbridge.Call) (drawbridge.Result, error)) card {
 	text := strings.TrimSpace(f.text)
 	summary, _, _ := strings.Cut(text, "\n")
+	hints := cmp.Or(f.hints, `{"readOnlyHint":true,"idempotentHint":true,"openWorldHint":false}`)
 	definition := wire.Apply(nil,
 		wire.Put(wire.Quote(f.name), "name"),
 		wire.Put(wire.Quote(f.title), "title"),
 		wire.Put(wire.Quote(text), "description"),
 		wire.Put(json.RawMessage(f.input), "inputSchema"),
 		wire.Put(json.RawMessage(f.output), "outputSchema"),
-		wire.Put(json.RawMessage(`{"readOnlyHint":true,"idempotentHint":true,"openWorldHint":false}`), "annotations"),
+		wire.Put(json.RawMessage(hints), "annotations"),
 	)
 	return card{run: run, spec: drawbridge.Spec{
 		Name: drawbridge.CardName(f.name), Tool: f.name, Definition: definition,

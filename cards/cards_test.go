@@ -32,7 +32,7 @@ var ada = drawbridge.Caller{
 func TestCatalogue(t *testing.T) {
 	legal := regexp.MustCompile(`^drawbridge_[a-z_]{1,34}$`)
 	seen := map[drawbridge.CardName]bool{}
-	for _, c := range Catalogue(table{}) {
+	for _, c := range Catalogue(table{}, house{}) {
 		s := c.Spec()
 		t.Run(string(s.Name), func(t *testing.T) {
 			if seen[s.Name] || !legal.MatchString(string(s.Name)) || s.Tool != string(s.Name) || s.Server != "" {
@@ -48,8 +48,9 @@ func TestCatalogue(t *testing.T) {
 			if err := wire.Valid(s.Definition); err != nil {
 				t.Fatal(err)
 			}
-			if got := string(wire.Get(s.Definition, "annotations", "readOnlyHint")); got != "true" {
-				t.Errorf("readOnlyHint is %s", got)
+			reads := string(wire.Get(s.Definition, "annotations", "readOnlyHint")) == "true"
+			if free := len(s.Scopes) == 0; reads != free || s.Sandbox != free {
+				t.Errorf("it reads only: %v, scopes %v, in the sandbox: %v", reads, s.Scopes, s.Sandbox)
 			}
 			if s.Crossing != nil {
 				t.Error("a control card writes nothing")
@@ -159,7 +160,7 @@ func TestToolsCardFilters(t *testing.T) {
 		{Name: "fs__read_file", Server: "fs", Summary: "Reads a file."},
 		{Name: "fs__list_issues", Server: "fs", Summary: "Odd, but legal."},
 	}
-	tools := Catalogue(deck)[0]
+	tools := Catalogue(deck, house{})[0]
 	for _, tt := range []struct{ args, want string }{
 		{`{}`, `[drawbridge_tools github__create_issue fs__read_file fs__list_issues]`},
 		{`{"server":"fs"}`, `[fs__read_file fs__list_issues]`},
@@ -204,7 +205,7 @@ func TestToolsCardSaysHowManyMore(t *testing.T) {
 	for i := range deck {
 		deck[i] = drawbridge.Spec{Name: drawbridge.CardName(fmt.Sprintf("s__t%d", i)), Server: "s"}
 	}
-	result, err := Catalogue(deck)[0].Run(context.Background(), callWith(json.RawMessage(`{}`)))
+	result, err := Catalogue(deck, house{})[0].Run(context.Background(), callWith(json.RawMessage(`{}`)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +222,7 @@ func TestToolsCardSaysHowManyMore(t *testing.T) {
 }
 
 func TestScopesCard(t *testing.T) {
-	result, err := Catalogue(table{})[1].Run(t.Context(), callWith(json.RawMessage(`{}`)))
+	result, err := Catalogue(table{}, house{})[1].Run(t.Context(), callWith(json.RawMessage(`{}`)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +234,7 @@ func TestScopesCard(t *testing.T) {
 }
 
 func TestWorkspaceCardSaysNone(t *testing.T) {
-	result, err := Catalogue(table{})[2].Run(t.Context(), callWith(json.RawMessage(`{}`)))
+	result, err := Catalogue(table{}, house{})[2].Run(t.Context(), callWith(json.RawMessage(`{}`)))
 	want := `{"content":[{"type":"text","text":"No workspace is open."}],"structuredContent":{"workspace":null}}`
 	if err != nil || string(result.Raw) != want {
 		t.Errorf("result %s, %v; want %s", result.Raw, err, want)

@@ -121,7 +121,7 @@ type prover struct {
 	log     *slog.Logger
 
 	mu sync.Mutex
-	// any says whether there are clients, as it was when that was counted.
+	// any says whether there were clients, and counted when it was looked that there were none.
 	any     bool
 	counted time.Time
 	// days has on which day a client came last, so that it is written once.
@@ -134,14 +134,15 @@ var _ server.Check = (*prover)(nil)
 const countTime = time.Second
 
 // Needed says that callers must prove who they are as soon as there is an issuer, or one client with a token of its own: a
-// token that gives somebody a part means nothing where nobody needs one.
+// token that gives somebody a part means nothing where nobody needs one. It stays so when the last client is removed: who had
+// a part is not to have everything for that.
 func (p *prover) Needed(ctx context.Context) (bool, error) {
 	if p.issuers != nil {
 		return true, nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if time.Since(p.counted) < countTime {
+	if p.any || time.Since(p.counted) < countTime {
 		return p.any, nil
 	}
 	found, err := p.db.HasClients(ctx)

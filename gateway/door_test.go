@@ -266,3 +266,17 @@ func TestWrongDoors(t *testing.T) {
 		}
 	}
 }
+
+// TestAClientCallsAProcess: a client with a token has a process of its own of a stdio server.
+func TestAClientCallsAProcess(t *testing.T) {
+	g := open(t, Config{Servers: []config.Server{row(t, "every", "everything-legacy")}})
+	loaded(t, g)
+	k := knock(t, g)
+	ada := client(t, g, "ada", time.Time{}, "mcp:every")
+	if status, body := k.do(ada, wire.MethodToolsCall, `"name":"every__echo","arguments":{"text":"hello"}`); status != 200 || !strings.Contains(body, "hello") {
+		t.Fatalf("%d %s", status, body)
+	}
+	if pids := g.Status()[0].PIDs; len(pids) != 2 {
+		t.Errorf("the processes are %v, want the owner's and the client's", pids)
+	}
+}

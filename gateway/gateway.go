@@ -202,10 +202,10 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 		return backend("read the key of what passes through callers", err)
 	}
 	g.starter = newStarter(g.set.Mountable(), mounts, c, g.set.Settings.Grace)
-	view := &control{}
+	view := &control{owner: g.owner.Principal}
 	g.deck, err = deck.New(ctx, g.starter, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: streamOf(c, g.set),
-		Cards: cards.Catalogue(view), StateKeys: [][]byte{key}, Owner: g.owner.Principal,
+		Cards: cards.Catalogue(view, view), StateKeys: [][]byte{key}, Owner: g.owner.Principal,
 		BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
 	})
 	if err != nil {
@@ -222,15 +222,39 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	if g.fleet, err = g.ground.pool.fleet(g, c, g.starter.ready(), mounts); err != nil {
 		return err
 	}
-	g.starter.fleet = g.fleet
+	g.starter.fleet, view.fleet = g.fleet, g.fleet
 	g.server, err = g.Door(c.Token, c.Origins)
 	return err
 }
 
-// control is the deck as the control cards see it: made before the deck that they lie on.
-type control struct{ deck *deck.Deck }
+// control is the deck and the fleet as the control cards see them: made before both.
+type control struct {
+	deck  *deck.Deck
+	fleet fleet
+	owner string
+}
+
+var (
+	_ cards.Deck  = (*control)(nil)
+	_ cards.Doors = (*control)(nil)
+)
 
 func (c *control) Cards(caller drawbridge.Caller) []drawbridge.Spec { return c.deck.Cards(caller) }
+
+// Barred names the servers that wait for somebody to sign in.
+func (c *control) Barred() (ids []drawbridge.ServerID) {
+	for _, s := range c.fleet.Status() {
+		if s.SignIn != "" {
+			ids = append(ids, s.Server)
+		}
+	}
+	return ids
+}
+
+// Access gives how the owner comes to be let in by a server.
+func (c *control) Access(id drawbridge.ServerID) (drawbridge.Access, error) {
+	return c.fleet.Access(id, c.owner)
+}
 
 // Run mounts servers and keeps them, until ctx ends or the gateway is closed. It returns when every process that it
 // started is gone. A gateway runs once: what is asked of servers before that waits for it.

@@ -20,8 +20,12 @@ var _ fleet = (*bridge.Fleet)(nil)
 type bridgePool struct{ *bridge.Pool }
 
 func newPool(log *slog.Logger, c Config, s config.Settings, db *store.DB, vault *secrets.Vault) (pool, error) {
+	var memory bridge.Memory
+	if db != nil {
+		memory = db
+	}
 	p, err := bridge.NewPool(bridge.Options{
-		Logger: log, Version: c.Version, Memory: db, Roots: s.Roots, Principal: owner().Principal,
+		Logger: log, Version: c.Version, Memory: memory, Roots: s.Roots, Principal: owner().Principal,
 		Vault: vault, Keeper: vault.Values(),
 		OnDemand: c.OnDemand, InheritEnv: s.EnvIsolation != nil && !*s.EnvIsolation,
 		ProbeTimeout: s.ProbeTimeout, ConnectTimeout: s.ConnectTimeout, CallTimeout: s.CallTimeout, IdleStop: s.IdleStop,
@@ -44,6 +48,18 @@ func (p bridgePool) fleet(g *Gateway, c Config, rows []config.Server, mounts map
 		Known: known, Last: last, OnListed: g.listed, OnNotice: g.deck.Notice, Environ: c.Environ,
 	})
 }
+
+// newSigner is a fleet that never runs.
+func newSigner(c Config, s config.Settings, vault *secrets.Vault, rows []config.Server) (signer, error) {
+	p, err := newPool(c.Logger, c, s, nil, vault)
+	if err != nil {
+		return nil, err
+	}
+	return p.(bridgePool).Pool.Fleet(rows, bridge.Part{Environ: c.Environ})
+}
+
+// errNobody is what there is where nobody is signed in.
+var errNobody = bridge.ErrNobody
 
 // Mounted is the environment variable by which a program knows that a gateway started it as a server.
 const Mounted = bridge.Mounted

@@ -5,6 +5,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -31,6 +32,12 @@ func (noPool) Run(ctx context.Context) error {
 func (noPool) fleet(_ *Gateway, _ Config, rows []config.Server, _ map[string]store.Mount) (fleet, error) {
 	return &none{rows}, nil
 }
+
+func newSigner(_ Config, _ config.Settings, _ *secrets.Vault, rows []config.Server) (signer, error) {
+	return &none{rows}, nil
+}
+
+var errNobody = errors.New("nobody is signed in")
 
 // Mounted is the environment variable by which a program knows that a gateway started it as a server.
 const Mounted = "DRAWBRIDGE_MOUNTED"

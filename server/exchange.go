@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge/server/head"
 	"github.com/drawbridge-mcp/drawbridge/server/trail"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -44,7 +45,7 @@ type exchange struct {
 
 func newExchange(d *door, w http.ResponseWriter, r *http.Request, v *visit) *exchange {
 	x := &exchange{d: d, w: w, r: r, visit: v}
-	x.json, x.stream = accepts(r)
+	x.json, x.stream = head.Accepts(r)
 	return x
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,30 @@ func FuzzStdio(f *testing.F) {
 			if err := wire.Valid([]byte(line)); err != nil {
 				t.Errorf("a line is no message: %v: %s", err, line)
 			}
+		}
+	})
+}
+
+// FuzzAuthorization sends any Authorization header to a door: only that of a known token opens it, and a refusal repeats
+// nothing of it.
+func FuzzAuthorization(f *testing.F) {
+	for _, header := range []string{"Bearer ada-1", "bearer  ada-1", "Bearer ada-1, Bearer eve-1", "Basic YQ==", "Bearer", "Bearer \x00", "Bearer powerless", `Bearer x", scope="*`} {
+		f.Add(header)
+	}
+	d := newServer(f, newFakeDeck(), Options{Check: newRegister(), Resource: testResource}).Handler()
+	f.Fuzz(func(t *testing.T, header string) {
+		r := modernRequest(t, "http://gate.example/mcp", discover)
+		r.Header["Authorization"] = []string{header}
+		w := httptest.NewRecorder()
+		d.ServeHTTP(w, r)
+		scheme, token, _ := strings.Cut(header, " ")
+		known := strings.EqualFold(scheme, "Bearer") && slices.Contains([]string{"ada-1", "ada-2", "eve-1"}, strings.TrimSpace(token))
+		if (w.Code == http.StatusOK) != known {
+			t.Errorf("%q: status %d", header, w.Code)
+		}
+		challenge := w.Header().Get("WWW-Authenticate")
+		if !known && (!strings.HasSuffix(challenge, challengeTail) || len(token) > 20 && strings.Contains(challenge+w.Body.String(), token)) {
+			t.Errorf("%q: %s", header, challenge)
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"mime"
 	"net"
 	"net/http"
 	"net/url"
@@ -13,7 +12,7 @@ import (
 // this machine sends, and one from a page of another origin. It says whether the request may go on.
 func (d *door) guard(w http.ResponseWriter, r *http.Request) bool {
 	if !d.hostAllowed(r) {
-		http.Error(w, "Forbidden: the Host header is not a name of this machine", http.StatusForbidden)
+		http.Error(w, foreignHost, http.StatusForbidden)
 		return false
 	}
 	if !d.originAllowed(w, r) {
@@ -22,6 +21,8 @@ func (d *door) guard(w http.ResponseWriter, r *http.Request) bool {
 	}
 	return true
 }
+
+const foreignHost = "Forbidden: the Host header is not a name of this machine"
 
 // hostAllowed says whether a request that came in by loopback names a host of this machine, or the one that the door is known
 // by beyond it, from where something passes requests on.
@@ -63,17 +64,6 @@ func (d *door) originAllowed(w http.ResponseWriter, r *http.Request) bool {
 	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 }
 
-// preflight answers a browser's question whether a page may send a request. Its origin was checked before.
-func preflight(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
-	h.Set("Access-Control-Allow-Methods", "POST, GET, DELETE")
-	if asked := r.Header.Get("Access-Control-Request-Headers"); asked != "" {
-		h.Set("Access-Control-Allow-Headers", asked)
-	}
-	h.Set("Access-Control-Max-Age", "600")
-	w.WriteHeader(http.StatusNoContent)
-}
-
 // isLoopback says whether only this machine reaches an address.
 func isLoopback(addr net.Addr) bool {
 	switch addr := addr.(type) {
@@ -85,29 +75,4 @@ func isLoopback(addr net.Addr) bool {
 	host, _, err := net.SplitHostPort(addr.String())
 	ip := net.ParseIP(host)
 	return err == nil && ip != nil && ip.IsLoopback()
-}
-
-// isJSON says whether a request's body says that it is JSON.
-func isJSON(r *http.Request) bool {
-	content := r.Header.Get("Content-Type")
-	if content == "application/json" {
-		return true
-	}
-	media, _, err := mime.ParseMediaType(content)
-	return err == nil && media == "application/json"
-}
-
-// accepts says which kinds of answer the client takes. One that does not say takes both.
-func accepts(r *http.Request) (json, stream bool) {
-	values := r.Header["Accept"]
-	if len(values) == 0 {
-		return true, true
-	}
-	for _, v := range values {
-		v = strings.ToLower(v)
-		all := strings.Contains(v, "*/*")
-		json = json || all || strings.Contains(v, "application/json") || strings.Contains(v, "application/*")
-		stream = stream || all || strings.Contains(v, "text/event-stream") || strings.Contains(v, "text/*")
-	}
-	return json, stream
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/server/bearer"
+	"github.com/drawbridge-mcp/drawbridge/server/head"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -101,8 +103,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	d := s.newDoor(ctx.Done(), calls, l)
 	mux := http.NewServeMux()
 	mux.Handle(Path, d)
-	mux.Handle(wellKnown, d.metadata())
-	mux.Handle(wellKnown+"/", d.metadata())
+	mux.Handle(bearer.WellKnown, d.metadata())
+	mux.Handle(bearer.WellKnown+"/", d.metadata())
 	web := &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: headerTime,
@@ -145,7 +147,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method == http.MethodOptions {
-		preflight(w, r) // a browser's question before the request, which has no token
+		head.Preflight(w, r) // a browser's question before the request, which has no token
 		return
 	}
 	v, ok := d.prove(w, r)
@@ -169,7 +171,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // post takes messages from a client: it finds out which generation they are of.
 func (d *door) post(w http.ResponseWriter, r *http.Request, v *visit) {
-	if !isJSON(r) {
+	if !head.IsJSON(r) {
 		http.Error(w, "Unsupported Media Type: want application/json", http.StatusUnsupportedMediaType)
 		return
 	}

@@ -4,17 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"errors"
 	"net/http"
-	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/server/bearer"
-	"github.com/modelcontextprotocol/go-sdk/auth"
-	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
 // A Check proves who calls over HTTP, by the bearer token of each request. It is asked often, and again and again about the
@@ -31,13 +26,7 @@ type Check interface {
 }
 
 // A Resource is an HTTP door as OAuth clients know it (RFC 9728). Its zero value is one that no issuer gives tokens for.
-type Resource struct {
-	// URL is the door's own, as clients reach it and tokens name it. Where it is empty Serve takes the listener's, on
-	// loopback only.
-	URL string
-	// Issuers are those whose tokens count. Scopes are what clients are told to ask them for.
-	Issuers, Scopes []string
-}
+type Resource = bearer.Resource
 
 // IssuerOptions say which OAuth issuers' tokens count, see NewIssuers.
 type IssuerOptions = bearer.Options
@@ -84,13 +73,13 @@ func (d *door) prove(w http.ResponseWriter, r *http.Request) (*visit, bool) {
 	}
 	scheme, token, _ := strings.Cut(headers[0], " ")
 	token = strings.TrimSpace(token)
-	bearer := strings.EqualFold(scheme, "Bearer")
+	isBearer := strings.EqualFold(scheme, "Bearer")
 	sum := sha256.Sum256([]byte(token))
 	switch {
-	case bearer && len(d.s.o.Token) > 0 && subtle.ConstantTimeCompare(sum[:], d.s.token[:]) == 1:
+	case isBearer && len(d.s.o.Token) > 0 && subtle.ConstantTimeCompare(sum[:], d.s.token[:]) == 1:
 		return nobody, true
-	case !bearer || d.s.o.Check == nil || !isToken(token):
-		d.challenge(w, "invalid_token", "")
+	case !isBearer || d.s.o.Check == nil || !bearer.IsToken(token):
+		d.challenge(w, bearer.InvalidToken, "")
 		return nil, false
 	}
 	caller, err := d.s.o.Check.Authenticate(r.Context(), token, d.resource.URL)
@@ -101,119 +90,55 @@ func (d *door) prove(w http.ResponseWriter, r *http.Request) (*visit, bool) {
 	return &visit{caller: caller, token: drawbridge.NewSecret(token), resource: d.resource.URL, good: time.Now()}, true
 }
 
-// isToken says whether a text has the form of a bearer token (RFC 6750, section 2.1).
-func isToken(text string) bool {
-	text = strings.TrimRight(text, "=")
-	return text != "" && len(text) <= bearer.MaxToken && !strings.ContainsFunc(text, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~+/", r)
-	})
-}
-
 // unproved answers a request whose token does not prove who may come in.
 func (d *door) unproved(w http.ResponseWriter, err error) {
 	switch f := drawbridge.AsFault(err); f.Code {
 	case drawbridge.AuthFailure:
-		d.challenge(w, "invalid_token", f.Step)
+		d.challenge(w, bearer.InvalidToken, f.Step)
 	case drawbridge.PolicyBlocked:
-		d.challenge(w, "insufficient_scope", f.Step)
+		d.challenge(w, bearer.InsufficientScope, f.Step)
 	default:
 		d.unchecked(w, err)
 	}
 }
 
+// complainTime is how often it is logged that callers cannot be checked: they come again and again.
+const complainTime = int64(time.Minute)
+
 // unchecked answers a request of which nobody can say now who sends it: it gets in no more than a wrong one.
 func (d *door) unchecked(w http.ResponseWriter, err error) {
-	d.s.log.Warn("callers cannot be checked", "err", err)
+	now, last := time.Now().UnixNano(), d.s.complained.Load()
+	if now-last >= complainTime && d.s.complained.CompareAndSwap(last, now) {
+		d.s.log.Warn("callers cannot be checked, and do not get in", "err", err)
+	}
 	w.Header().Set("Retry-After", "5")
 	http.Error(w, "Service Unavailable: who calls cannot be checked now", http.StatusServiceUnavailable)
 }
 
-// challenge refuses a request, and says what would open the door (RFC 6750, section 3; RFC 9728, section 5.1): 403 for a token
-// that proves somebody without a right, 401 for all others. That is the door as a whole. What of the deck a caller lacks the
-// scope for is not there for them, which no challenge may give away: it is answered as any name that nobody has.
+// challenge refuses a request, and says what would open the door: 403 for a token that proves somebody without a right, 401 for
+// all others. That is the door as a whole. What of the deck a caller lacks the scope for is not there for them, which no
+// challenge may give away: it is answered as any name that nobody has.
 func (d *door) challenge(w http.ResponseWriter, code, reason string) {
-	var params []string
-	add := func(name, value string) {
-		if value != "" && !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) {
-			params = append(params, name+`="`+value+`"`)
-		}
-	}
-	metadata := wellKnownURL(d.resource)
-	if metadata == "" {
-		add("realm", "drawbridge")
-	}
-	add("error", code)
-	add("error_description", reason)
-	add("resource_metadata", metadata)
-	if metadata != "" {
-		add("scope", strings.Join(d.resource.Scopes, " "))
-	}
-	w.Header().Set("WWW-Authenticate", "Bearer "+strings.Join(params, ", "))
-	if code == "insufficient_scope" {
+	w.Header().Set("WWW-Authenticate", d.resource.Challenge(code, reason))
+	if code == bearer.InsufficientScope {
 		http.Error(w, "Forbidden: the token lacks the scope", http.StatusForbidden)
 		return
 	}
 	http.Error(w, "Unauthorized: a bearer token is needed", http.StatusUnauthorized)
 }
 
-// check refuses a URL that is none of a door, and one where tokens would be sent in clear.
-func (r Resource) check() error {
-	u, err := url.Parse(r.URL)
-	var wrong string
-	switch {
-	case r.URL == "":
-		return nil
-	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || strings.ContainsAny(r.URL, "?#"):
-		wrong = "it is no http URL without a query"
-	case u.Scheme == "http" && len(r.Issuers) > 0 && !bearer.IsLoopback(u.Hostname()):
-		wrong = "an issuer's tokens are for https URLs, or for loopback"
-	default:
-		return nil
-	}
-	return &drawbridge.Fault{
-		Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "the public URL of the HTTP door", Err: errors.New(wrong),
-		Next: "mend serve.public_url in drawbridge.toml",
-	}
-}
-
-// wellKnown is where a resource's metadata are: behind its origin, and before its path.
-const wellKnown = "/.well-known/oauth-protected-resource"
-
-// wellKnownURL is where clients find who gives tokens for a resource; empty where nobody does.
-func wellKnownURL(resource Resource) string {
-	u, err := url.Parse(resource.URL)
-	if err != nil || u.Host == "" || len(resource.Issuers) == 0 {
-		return ""
-	}
-	return u.Scheme + "://" + u.Host + wellKnown + strings.TrimSuffix(u.EscapedPath(), "/")
-}
-
-// Metadata gives what Serve answers at the two well-known URIs of a protected resource: that of the whole host, and that of
-// the door's path (RFC 9728, section 3.1). Who mounts Handler mounts this at "/.well-known/oauth-protected-resource", and at
-// that with a slash behind. It is not found where no issuer gives tokens.
+// Metadata gives what Serve answers at the well-known URIs of a protected resource (RFC 9728, section 3.1). Who mounts Handler
+// mounts this at "/.well-known/oauth-protected-resource", and at that with a slash behind. It is not found where no issuer
+// gives tokens.
 func (s *Server) Metadata() http.Handler { return s.newDoor(s.life.Done(), s.life, nil).metadata() }
 
 func (d *door) metadata() http.Handler {
-	if wellKnownURL(d.resource) == "" {
-		return http.NotFoundHandler()
-	}
-	answer := auth.ProtectedResourceMetadataHandler(&oauthex.ProtectedResourceMetadata{
-		Resource: d.resource.URL, AuthorizationServers: d.resource.Issuers, ScopesSupported: d.resource.Scopes,
-		BearerMethodsSupported: []string{"header"}, ResourceName: "Drawbridge",
-	})
-	paths := []string{"", "/", Path}
-	if u, err := url.Parse(d.resource.URL); err == nil {
-		paths = append(paths, u.Path)
-	}
+	answer := d.resource.Metadata(Path)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		rest, ok := strings.CutPrefix(r.URL.Path, wellKnown)
-		switch {
-		case !d.hostAllowed(r):
-			http.Error(w, "Forbidden: the Host header is not a name of this machine", http.StatusForbidden)
-		case !ok || !slices.Contains(paths, rest):
-			http.NotFound(w, r)
-		default:
-			answer.ServeHTTP(w, r)
+		if !d.hostAllowed(r) {
+			http.Error(w, foreignHost, http.StatusForbidden)
+			return
 		}
+		answer.ServeHTTP(w, r)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/server/bearer"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"github.com/google/go-cmp/cmp"
 )
@@ -129,11 +130,11 @@ func TestRoutes(t *testing.T) {
 		{"the end of a session", plain(http.MethodDelete, Path), [7]int{401, 401, 401, 401, 403, 400, 400}},
 		{"another method", plain(http.MethodPut, Path), [7]int{401, 401, 401, 401, 403, 405, 405}},
 		{"a browser's question", plain(http.MethodOptions, Path), [7]int{204, 204, 204, 204, 204, 204, 204}},
-		{"metadata of the host", plain(http.MethodGet, wellKnown), [7]int{200, 200, 200, 200, 200, 200, 200}},
-		{"metadata of the path", plain(http.MethodGet, wellKnown+Path), [7]int{200, 200, 200, 200, 200, 200, 200}},
-		{"metadata of the path beyond", plain(http.MethodGet, wellKnown+"/gw/mcp"), [7]int{200, 200, 200, 200, 200, 200, 200}},
-		{"metadata of another path", plain(http.MethodGet, wellKnown+"/other"), [7]int{404, 404, 404, 404, 404, 404, 404}},
-		{"a change of metadata", plain(http.MethodPost, wellKnown), [7]int{405, 405, 405, 405, 405, 405, 405}},
+		{"metadata of the host", plain(http.MethodGet, bearer.WellKnown), [7]int{200, 200, 200, 200, 200, 200, 200}},
+		{"metadata of the path", plain(http.MethodGet, bearer.WellKnown+Path), [7]int{200, 200, 200, 200, 200, 200, 200}},
+		{"metadata of the path beyond", plain(http.MethodGet, bearer.WellKnown+"/gw/mcp"), [7]int{200, 200, 200, 200, 200, 200, 200}},
+		{"metadata of another path", plain(http.MethodGet, bearer.WellKnown+"/other"), [7]int{404, 404, 404, 404, 404, 404, 404}},
+		{"a change of metadata", plain(http.MethodPost, bearer.WellKnown), [7]int{405, 405, 405, 405, 405, 405, 405}},
 		{"no route", plain(http.MethodGet, "/"), [7]int{404, 404, 404, 404, 404, 404, 404}},
 		{"below the path", post(Path+"/x", discover), [7]int{404, 404, 404, 404, 404, 404, 404}},
 	} {
@@ -385,7 +386,7 @@ func TestListenersOfIssuers(t *testing.T) {
 		t.Errorf("with a check: %v", err)
 	}
 	origin := serveWhole(t, newServer(t, newFakeDeck(), Options{Check: newRegister(), Resource: nameless}))
-	_, body := send(t, httpRequest(t, http.MethodGet, origin+wellKnown+Path, ""))
+	_, body := send(t, httpRequest(t, http.MethodGet, origin+bearer.WellKnown+Path, ""))
 	want = fmt.Sprintf(`{"resource":"%s/mcp","authorization_servers":["https://issuer.example"],"scopes_supported":["mcp"],"bearer_methods_supported":["header"],"resource_name":"Drawbridge"}`, origin)
 	if strings.TrimSpace(body) != want {
 		t.Errorf("got  %s\nwant %s", body, want)
@@ -401,7 +402,7 @@ func TestListenersOfIssuers(t *testing.T) {
 func TestPublicHost(t *testing.T) {
 	origin := serveWhole(t, newServer(t, newFakeDeck(), Options{Check: newRegister(), Resource: testResource}))
 	for host, want := range map[string]int{"gate.example": 200, "GATE.example": 200, "evil.example": 403, "gate.example.evil.example": 403} {
-		for _, r := range []*http.Request{with(modernRequest(t, origin+Path, discover), "ada-1"), httpRequest(t, http.MethodGet, origin+wellKnown, "")} {
+		for _, r := range []*http.Request{with(modernRequest(t, origin+Path, discover), "ada-1"), httpRequest(t, http.MethodGet, origin+bearer.WellKnown, "")} {
 			r.Host = host
 			if status, _ := send(t, r); status != want {
 				t.Errorf("%s %s: status %d, want %d", host, r.URL.Path, status, want)

@@ -130,8 +130,9 @@ type Server struct {
 	sessions sessions
 	watchers watchers
 	visits   visits
-	// kept counts the bytes that sessions keep of their streams.
-	kept atomic.Int64
+	// kept counts the bytes that sessions keep of their streams, complained is when it was logged last that callers cannot be
+	// checked.
+	kept, complained atomic.Int64
 
 	// life ends with Close; inside is whatever works for a caller.
 	life   context.Context
@@ -149,7 +150,7 @@ func New(d Deck, o Options) (*Server, error) {
 	case o.SessionTimeout < 0 || o.MaxSessions < 0 || o.MaxBody < 0 || o.PageSize < 0 || o.KeepAlive < 0:
 		return nil, errors.New("new server: a limit is negative")
 	}
-	if err := o.Resource.check(); err != nil {
+	if err := o.Resource.Check(); err != nil {
 		return nil, err
 	}
 	o.SessionTimeout = orDefault(o.SessionTimeout, defaultSessionTimeout)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/server/head"
 	"github.com/drawbridge-mcp/drawbridge/server/trail"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -18,7 +19,7 @@ func (d *door) get(w http.ResponseWriter, r *http.Request, v *visit) {
 		http.Error(w, "Method Not Allowed: this revision has no stream of the session", http.StatusMethodNotAllowed)
 		return
 	}
-	if _, ok := accepts(r); !ok {
+	if _, ok := head.Accepts(r); !ok {
 		http.Error(w, "Not Acceptable: the answer is text/event-stream", http.StatusNotAcceptable)
 		return
 	}

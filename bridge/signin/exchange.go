@@ -67,8 +67,8 @@ func (c *Credential) byExchange(ctx context.Context, r record) error {
 	return c.receive(r, s, who, token, scopes)
 }
 
-// Forget drops the credential of a caller who is vouched for and gone.
-func (d *Desk) Forget(s Server) {
+// forget drops the credential of a caller who is vouched for and gone.
+func (d *Desk) forget(s Server) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if s.Vouched {

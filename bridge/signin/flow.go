@@ -69,6 +69,9 @@ func (c *Credential) begin(ctx context.Context, scopes []string) (*Flow, error) 
 	if err != nil {
 		return nil, err
 	}
+	if scopes == nil && demand.Status == http.StatusForbidden {
+		scopes = union(r.Scopes, strings.Fields(bearer(demand.Challenges)["scope"]))
+	}
 	redirects, err := c.wayBack(r)
 	if err != nil {
 		return nil, err

@@ -24,8 +24,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Find what is wrong, and say how to mend it",
-		Long: `Find what is wrong with the configuration, the store, the hub and the clients' entries, and say
-how to mend it. What each server would run is shown, with the names of the variables that it
+		Long: `Find what is wrong with the configuration, the sign-ins, the store, the hub and the clients' entries,
+and say how to mend it. What each server would run is shown, with the names of the variables that it
 would find; values are not. Nothing is started, unless --probe asks for that.
 
 The exit code is 1 when there is a problem, and 0 when there are at most notes.`,
@@ -50,6 +50,9 @@ type checkup struct {
 	Store   string        `json:"store,omitempty"`
 	Hub     int           `json:"hub_pid,omitempty"`
 	Clients []clientState `json:"clients"`
+	// Credentials are how we stand with servers that want to know who asks, Vault where that is kept.
+	Credentials []kept `json:"credentials,omitempty"`
+	Vault       string `json:"vault,omitempty"`
 }
 
 func (a *app) doctor(ctx context.Context, probe, asJSON bool) error {
@@ -110,6 +113,7 @@ func (a *app) examine(ctx context.Context, c *checkup, set config.Set, probe boo
 		p.Statuses = nil // what is remembered of faults is out of date
 	}
 	c.Examine(p)
+	a.examineCredentials(c, set, p.Statuses)
 	if !probe || err != nil && !isNone {
 		return nil
 	}
@@ -261,6 +265,7 @@ func (a *app) printCheckup(c *checkup) {
 			fmt.Fprintf(a.Out, "  program %s, in %s, with the variables %s\n", a.short(s.Program), a.short(s.Dir), strings.Join(s.Env, " "))
 		}
 	}
+	a.printCredentials(c)
 	if c.Store != "" {
 		fmt.Fprintf(a.Out, "the store is %s\n", a.short(c.Store))
 	}

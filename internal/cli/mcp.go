@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -22,12 +23,13 @@ import (
 func (a *app) mcpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp",
-		Short: "See, add, change, approve and test the configured servers",
+		Short: "See, add, change, approve and test the configured servers, and sign in at them",
 		Args:  unknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.mcpAddCommand(), a.mcpGetCommand(), a.mcpListCommand(), a.mcpRemoveCommand(), a.mcpEnableCommand(),
 		a.mcpDisableCommand(), a.mcpTestCommand(), a.mcpApproveCommand(), a.mcpRejectCommand(), a.mcpReloadCommand())
+	cmd.AddCommand(a.login().Commands()...)
 	return cmd
 }
 
@@ -45,8 +47,13 @@ func (a *app) mcpListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			credentials, err := a.credentials(rowsOf(list))
+			if err != nil {
+				return err
+			}
+			servers := withCredentials(rows, credentials)
 			if asJSON {
-				return printJSON(a.Out, rows)
+				return printJSON(a.Out, servers)
 			}
 			for _, w := range list.Warnings {
 				fmt.Fprintln(a.Err, w)
@@ -59,7 +66,7 @@ func (a *app) mcpListCommand() *cobra.Command {
 			if len(rows) == 0 {
 				return nil
 			}
-			return printStatuses(a.Out, rows)
+			return printStatuses(a.Out, servers)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "show also what is disabled, and what an earlier definition shadows")
@@ -92,6 +99,16 @@ func (a *app) statuses(ctx context.Context, all bool) ([]drawbridge.Status, rost
 	return rows, list, nil
 }
 
+// rowsOf gives the rows of a list that count.
+func rowsOf(list roster.List) (rows []config.Server) {
+	for _, e := range list.Entries {
+		if !e.Shadowed {
+			rows = append(rows, e.Server)
+		}
+	}
+	return rows
+}
+
 // mounts is what the store remembers of servers: nothing where there is no store yet.
 func (a *app) mounts(ctx context.Context, set config.Set) (map[string]store.Mount, error) {
 	db, err := a.openStore(ctx, set)
@@ -111,7 +128,7 @@ func statusOf(s config.Server, m store.Mount) drawbridge.Status {
 	if m.Status != nil {
 		row = *m.Status
 		if !alive(m.Owner) {
-			row.Phase = afterwards(row)
+			row.Phase, row.SignIn = afterwards(row), "" // nobody waits there any more
 		}
 	}
 	if m.Listing != nil {
@@ -127,15 +144,18 @@ func statusOf(s config.Server, m store.Mount) drawbridge.Status {
 }
 
 // afterwards is the phase of a server whose process is gone with ours: faulted where that is how it was, or was about to
-// be once more.
+// be once more; one that wanted a sign-in wants it still.
 func afterwards(last drawbridge.Status) drawbridge.Phase {
+	if last.Phase == drawbridge.NeedsSignIn {
+		return last.Phase
+	}
 	if last.Phase == drawbridge.Faulted || last.Phase == drawbridge.Connecting && last.Fault != "" {
 		return drawbridge.Faulted
 	}
 	return drawbridge.Idle
 }
 
-func printStatuses(w io.Writer, rows []drawbridge.Status) error {
+func printStatuses(w io.Writer, rows []listed) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "NAME\tPHASE\tCARDS\tERA\tTRANSPORT\tSTART\tLISTED\tSOURCE")
 	for _, r := range rows {
@@ -152,14 +172,16 @@ func printStatuses(w io.Writer, rows []drawbridge.Status) error {
 }
 
 // printTrouble adds what a person needs to mend a server: nothing for one that is well.
-func printTrouble(w io.Writer, r drawbridge.Status) {
-	if r.Phase == drawbridge.Idle || r.Phase == drawbridge.Ready {
-		r.Fault = "" // it is well again
+func printTrouble(w io.Writer, r listed) {
+	if r.Phase == drawbridge.Idle || r.Phase == drawbridge.Ready || r.Phase == drawbridge.NeedsSignIn {
+		r.Fault = "" // it is well again, or it is known what it wants
 	}
-	if r.Reason == "" && r.Fault == "" && r.Junk == 0 && len(r.Notes) == 0 {
+	var signIn strings.Builder
+	printSignIn(&signIn, r)
+	if r.Reason == "" && r.Fault == "" && r.Junk == 0 && len(r.Notes) == 0 && signIn.Len() == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n%s:\n", r.Server)
+	fmt.Fprintf(w, "\n%s:\n%s", r.Server, &signIn)
 	if r.Reason != "" {
 		fmt.Fprintf(w, "  %s\n", r.Reason)
 	}
@@ -214,6 +236,9 @@ func (a *app) mcpTestCommand() *cobra.Command {
 	return cmd
 }
 
+// errNeedsSignIn is errQuiet for a server that wants to know who asks.
+var errNeedsSignIn = fmt.Errorf("%w", errQuiet)
+
 func (a *app) mcpTest(ctx context.Context, id drawbridge.ServerID, asJSON bool) error {
 	r := a.roster()
 	roll, err := r.Read(ctx)
@@ -251,8 +276,11 @@ func (a *app) mcpTest(ctx context.Context, id drawbridge.ServerID, asJSON bool) 
 	} else {
 		err = a.printTest(listing, status, fault)
 	}
-	if err == nil && fault != nil {
-		err = errQuiet
+	switch {
+	case err == nil && fault != nil && status.Phase == drawbridge.NeedsSignIn:
+		return errNeedsSignIn
+	case err == nil && fault != nil:
+		return errQuiet
 	}
 	return err
 }
@@ -263,7 +291,10 @@ func (a *app) printTest(l drawbridge.Listing, s drawbridge.Status, fault error) 
 		for _, line := range s.Stderr {
 			fmt.Fprintf(a.Out, "  stderr| %s\n", line)
 		}
-		if tip := testTip(fault); tip != "" {
+		if s.Phase == drawbridge.NeedsSignIn {
+			fmt.Fprintf(a.Out, "Server requires OAuth authentication. Run drawbridge mcp auth %s\n", s.Server)
+			printWay(a.Out, s.Server, s.SignIn, false)
+		} else if tip := testTip(fault); tip != "" {
 			fmt.Fprintln(a.Out, tip)
 		}
 		return nil
@@ -284,13 +315,16 @@ func (a *app) printTest(l drawbridge.Listing, s drawbridge.Status, fault error) 
 	return nil
 }
 
+// refusal is a status by which servers refuse somebody, and no part of another number.
+var refusal = regexp.MustCompile(`\b40[13]\b`)
+
 // testTip is the next thing to try after a failed test.
 func testTip(fault error) string {
 	text := strings.ToLower(fault.Error())
 	switch {
 	case errors.Is(fault, context.DeadlineExceeded) || strings.Contains(text, "timeout") || strings.Contains(text, "timed out"):
 		return "The server may be slow or unresponsive. Try increasing the timeout."
-	case strings.Contains(text, "401") || strings.Contains(text, "403"):
+	case drawbridge.AsFault(fault).Code == drawbridge.AuthFailure || refusal.MatchString(text):
 		return "Check your authentication credentials."
 	case strings.Contains(text, "connection refused"):
 		return "Check that the server is running and that its URL is right."

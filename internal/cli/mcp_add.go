@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -119,14 +121,34 @@ func (a *app) add(ctx context.Context, words []string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	if err := a.printChange(c, asJSON); err != nil || !asks || asJSON {
+	if err := a.printChange(c, asJSON); err != nil || asJSON {
 		return err
 	}
-	yes, err := a.confirm(ctx, "Test it now? (yes or no) [yes]: ", true)
-	if err != nil || !yes {
+	switch {
+	case asks && !a.agreesTo(ctx, "Test it now? (yes or no) [yes]: "):
 		return nil // it is added, and nobody asked for more
+	case asks:
+		return a.tryOut(ctx, q.Name)
+	case q.URL != "" && a.asks() && c.Phase == drawbridge.Idle:
+		limit, cancel := context.WithTimeout(ctx, tryTime)
+		defer cancel()
+		if err := a.tryOut(limit, q.Name); !errors.Is(err, errQuiet) {
+			return err
+		}
 	}
-	return a.mcpTest(ctx, q.Name, false)
+	return nil // it is added, whatever it answered
+}
+
+// tryTime is how long the quick form waits for what a new server answers.
+const tryTime = 10 * time.Second
+
+// tryOut tests a server that was added just now, and offers to sign in where it wants that.
+func (a *app) tryOut(ctx context.Context, id drawbridge.ServerID) error {
+	err := a.mcpTest(ctx, id, false)
+	if errors.Is(err, errNeedsSignIn) && a.asks() {
+		return a.offer(context.WithoutCancel(ctx), id)
+	}
+	return err
 }
 
 // wizard asks for a new server at the terminal.

@@ -12,6 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/bridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcptest/idp"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -21,6 +22,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"drawbridge": func() { os.Exit(cli.Main(context.Background(), os.Args[1:], cli.OS())) },
 		"outlive":    outlive,
+		"idp":        func() { os.Exit(idp.Main(os.Args[1:], os.Stdout, os.Stderr)) },
 	})
 }
 

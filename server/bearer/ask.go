@@ -155,8 +155,8 @@ func (c claims) beside(own claims, issuer string) (claims, error) {
 	return own, nil
 }
 
-// IsLoopback says whether a host is this machine.
-func IsLoopback(host string) bool {
+// isLoopback says whether a host is this machine.
+func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }

@@ -1,4 +1,4 @@
-// Package bearer says who an access token of an OAuth issuer proves.
+// Package bearer says who an access token of an OAuth issuer proves, and tells those who come without one where to get it.
 //
 // It promises that a token counts only if a configured issuer vouches for it: by a signature of an asymmetric key that the
 // issuer's own metadata lead to, or by its answer to introspection (RFC 7662), and for this resource, now, and for bearers.
@@ -286,7 +286,7 @@ func parseURL(text string) (*url.URL, error) {
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || strings.HasSuffix(text, "#") {
 		return nil, errors.New("it is no https URL")
 	}
-	if u.Scheme == "https" || u.Scheme == "http" && IsLoopback(u.Hostname()) {
+	if u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname()) {
 		return u, nil
 	}
 	return nil, errors.New("it is neither https nor on loopback")

@@ -1,0 +1,113 @@
+package cards
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/google/go-cmp/cmp"
+)
+
+// A house has one server that wants to know who asks.
+type house struct{ door *door }
+
+func (h house) Barred() []drawbridge.ServerID {
+	if h.door == nil || h.door.signed {
+		return nil
+	}
+	return []drawbridge.ServerID{"github"}
+}
+
+func (h house) Access(id drawbridge.ServerID) (drawbridge.Access, error) {
+	if h.door == nil || id != "github" {
+		return nil, errors.New("no such server")
+	}
+	return h.door, nil
+}
+
+// A door lets in who comes back, or not.
+type door struct {
+	signed bool
+	err    error
+}
+
+func (d *door) SignIn(context.Context, bool) (drawbridge.SignIn, error) { return d, nil }
+func (d *door) SignOut(context.Context) (why, err error)                { return nil, nil }
+func (d *door) Paste(context.Context, string) error                     { return nil }
+func (d *door) State() (drawbridge.Credential, error) {
+	return drawbridge.Credential{Signed: d.signed}, nil
+}
+func (d *door) Place() (url, code, issuer string) {
+	return "https://issuer/authorize?state=x", "", "https://issuer"
+}
+
+func (d *door) Wait(context.Context) error {
+	d.signed = d.err == nil
+	return d.err
+}
+
+// user is a client's user: what they say when they are asked.
+type user string
+
+func (user) Notify(context.Context, string, json.RawMessage) error { return nil }
+
+func (u user) Ask(_ context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	if method != wire.MethodElicitation || wire.GetText(params, "url") != "https://issuer/authorize?state=x" {
+		return nil, errors.New("asked for something else")
+	}
+	return json.RawMessage(`{"action":"` + string(u) + `"}`), nil
+}
+
+func TestSignInCard(t *testing.T) {
+	const visits, page = `{"elicitation":{"url":{}}}`, `{"elicitationId":"sign-in-github","message":"Sign in to use the server \"github\".",` +
+		`"mode":"url","url":"https://issuer/authorize?state=x"}`
+	for name, tt := range map[string]struct {
+		era          drawbridge.Era
+		capabilities string
+		says         user
+		fails        error
+		params, want string
+	}{
+		"which": {params: `{}`, want: `{"waiting":["github"]}`},
+		"a client that can show nothing": {params: `{"arguments":{"server":"github"}}`,
+			want: `{"server":"github","signed_in":false,"url":"https://issuer/authorize?state=x"}`},
+		"another server": {params: `{"arguments":{"server":"x"}}`, want: `no such server`},
+		"no argument":    {params: `{"arguments":{"name":"x"}}`, want: `There is no argument "name": say "server", or nothing.`},
+		"a number":       {params: `{"arguments":{"server":5}}`, want: `"server" must be a string.`},
+		"a stateful client": {era: drawbridge.Legacy, capabilities: visits, says: "accept", params: `{"arguments":{"server":"github"}}`,
+			want: `{"server":"github","signed_in":true}`},
+		"a user who declines": {era: drawbridge.Legacy, capabilities: visits, says: "decline", params: `{"arguments":{"server":"github"}}`,
+			want: `The user did not sign in at github.`},
+		"a user who comes back with nothing": {era: drawbridge.Legacy, capabilities: visits, says: "accept", fails: errors.New("access_denied"),
+			params: `{"arguments":{"server":"github"}}`, want: `access_denied`},
+		"a stateless client": {era: drawbridge.Modern, capabilities: visits, params: `{"arguments":{"server":"github"}}`,
+			want: `{"sign-in":{"method":"elicitation/create","params":` + page + `}}`},
+		"a stateless client that comes back": {era: drawbridge.Modern, capabilities: visits,
+			params: `{"arguments":{"server":"github"},"inputResponses":{"sign-in":{"action":"accept"}}}`, want: `{"server":"github","signed_in":true}`},
+		"a stateless client whose user declined": {era: drawbridge.Modern, capabilities: visits,
+			params: `{"arguments":{"server":"github"},"inputResponses":{"sign-in":{"action":"cancel"}}}`, want: `The user did not sign in at github.`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := Catalogue(table{}, house{&door{err: tt.fails}})[3]
+			call := drawbridge.Call{Caller: ada, Method: wire.MethodToolsCall, Params: json.RawMessage(tt.params), Peer: tt.says}
+			call.Caller.Era, call.Caller.Capabilities = tt.era, json.RawMessage(tt.capabilities)
+			result, err := c.Run(t.Context(), call)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := string(wire.Canonical(wire.Get(result.Raw, "structuredContent")))
+			switch {
+			case wire.Get(result.Raw, "isError") != nil:
+				got = wire.GetText(first(result.Raw), "text")
+			case wire.GetText(result.Raw, "resultType") != "":
+				got = string(wire.Canonical(wire.Get(result.Raw, "inputRequests")))
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

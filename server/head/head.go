@@ -1,0 +1,44 @@
+// Package head reads what the head of an HTTP request says, as MCP clients and browsers write it.
+package head
+
+import (
+	"mime"
+	"net/http"
+	"strings"
+)
+
+// Preflight answers a browser's question whether a page may send a request. Its origin was checked before.
+func Preflight(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Access-Control-Allow-Methods", "POST, GET, DELETE")
+	if asked := r.Header.Get("Access-Control-Request-Headers"); asked != "" {
+		h.Set("Access-Control-Allow-Headers", asked)
+	}
+	h.Set("Access-Control-Max-Age", "600")
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// IsJSON says whether a request's body says that it is JSON.
+func IsJSON(r *http.Request) bool {
+	content := r.Header.Get("Content-Type")
+	if content == "application/json" {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(content)
+	return err == nil && media == "application/json"
+}
+
+// Accepts says which kinds of answer the client takes. One that does not say takes both.
+func Accepts(r *http.Request) (json, stream bool) {
+	values := r.Header["Accept"]
+	if len(values) == 0 {
+		return true, true
+	}
+	for _, v := range values {
+		v = strings.ToLower(v)
+		all := strings.Contains(v, "*/*")
+		json = json || all || strings.Contains(v, "application/json") || strings.Contains(v, "application/*")
+		stream = stream || all || strings.Contains(v, "text/event-stream") || strings.Contains(v, "text/*")
+	}
+	return json, stream
+}

@@ -1,0 +1,33 @@
+package head
+
+import (
+	"net/http"
+	"testing"
+)
+
+func TestWhatAClientTakes(t *testing.T) {
+	for accept, want := range map[string][2]bool{
+		"": {true, true}, "*/*": {true, true}, "application/json": {true, false}, "text/event-stream": {false, true},
+		"application/json, text/event-stream": {true, true}, "Application/*;q=0.1": {true, false}, "text/html": {false, false},
+	} {
+		r := &http.Request{Header: http.Header{}}
+		if accept != "" {
+			r.Header.Set("Accept", accept)
+		}
+		json, stream := Accepts(r)
+		if got := [2]bool{json, stream}; got != want {
+			t.Errorf("%q: %v, want %v", accept, got, want)
+		}
+	}
+}
+
+func TestWhatABodyIs(t *testing.T) {
+	for content, want := range map[string]bool{
+		"application/json": true, "Application/JSON; charset=utf-8": true, "": false, "text/plain": false, "application/json/x": false,
+		"application/x-www-form-urlencoded": false, "text/plain; application/json": false,
+	} {
+		if got := IsJSON(&http.Request{Header: http.Header{"Content-Type": {content}}}); got != want {
+			t.Errorf("%q: %v, want %v", content, got, want)
+		}
+	}
+}
