@@ -48,6 +48,9 @@ var _ drawbridge.Access = (*Credential)(nil)
 // SignIn begins a sign-in that comes back by way of a browser on this machine, or is brought back by hand; or one on another
 // device.
 func (c *Credential) SignIn(ctx context.Context, device bool) (drawbridge.SignIn, error) {
+	if c.site.Grant != Code {
+		return nil, errUnattended
+	}
 	begin := c.begin
 	if device {
 		begin = c.beginDevice

@@ -19,6 +19,8 @@ import (
 type client struct {
 	ID     string `json:"id,omitempty"`
 	Secret string `json:"secret,omitempty"`
+	// Key is the private key that it signs with in the place of a secret, in PEM. It is never kept.
+	Key string `json:"-"`
 	// Method is how the client proves itself, as its registration says; empty means as the server's metadata allow.
 	Method string `json:"method,omitempty"`
 	// Redirects are where people may be sent back to, for a client that was registered.
