@@ -17,16 +17,20 @@ const PerCaller = "per-caller"
 // An Auth says how to sign in at a server: what its row says under "auth", and under "oauth" where "auth" does not say it.
 // What is empty is found out.
 type Auth struct {
-	// Type is "oauth", "client_credentials", "apikey", or "none" where nobody is to sign in.
+	// Type is "oauth", "client_credentials", "enterprise", "workload", "apikey", or "none" where nobody is to sign in.
 	Type string
 	// CredentialID names a stored credential.
 	CredentialID string
 	// Issuer, and the addresses below it, are where to sign in: http or https URLs with a host. They stand in the place of
 	// what the server says of itself.
 	Issuer, AuthorizationURL, TokenURL, DeviceURL, RegistrationURL string
-	// ClientID and ClientSecret are those of a client that was registered before. A value that Server.Deferred names as
-	// "auth client_id" or "auth client_secret" stands here as it was written.
-	ClientID, ClientSecret string
+	// ClientID and ClientSecret are those of a client that was registered before; one with a PrivateKey, in PEM, signs what it
+	// says in the place of a secret. A value that Server.Deferred names as "auth client_id" and the like stands here as it was
+	// written.
+	ClientID, ClientSecret, PrivateKey string
+	// IDPIssuer is the identity provider of an enterprise, IDPClientID and IDPClientSecret our client there, and IDToken says
+	// there who the person is; for a workload it says at the server's own issuer what the program is.
+	IDPIssuer, IDPClientID, IDPClientSecret, IDToken string
 	// ClientMetadataURL is a client id metadata document: it is the client's id.
 	ClientMetadataURL string
 	// Scopes are what is asked for: nil means what the server asks for, an empty list nothing.
@@ -69,7 +73,7 @@ const (
 
 // authMembers is the one list of what auth and oauth may say. Names are written so, or in camelCase.
 var authMembers = []authMember{
-	{"type", `"oauth", "client_credentials", "apikey" or "none"`, `how; "none", and false in the place of the object, means never to sign in`,
+	{"type", `"oauth", "client_credentials", "enterprise", "workload", "apikey" or "none"`, `how; "none", and false in the place of the object, means never to sign in`,
 		authWord, func(a *Auth) *string { return &a.Type }},
 	{"credential_id", "string", "names a stored credential",
 		authText, func(a *Auth) *string { return &a.CredentialID }},
@@ -87,6 +91,16 @@ var authMembers = []authMember{
 		authSecret, func(a *Auth) *string { return &a.ClientID }},
 	{"client_secret", "string", "its secret; see References",
 		authSecret, func(a *Auth) *string { return &a.ClientSecret }},
+	{"private_key", "string", "in its place a private key in PEM, with which the client signs where no person signs in; see References",
+		authSecret, func(a *Auth) *string { return &a.PrivateKey }},
+	{"idp_issuer", "URL", "for enterprise: the identity provider that says which servers a person may use",
+		authAddress, func(a *Auth) *string { return &a.IDPIssuer }},
+	{"idp_client_id", "string", "the id of our client there; see References",
+		authSecret, func(a *Auth) *string { return &a.IDPClientID }},
+	{"idp_client_secret", "string", "its secret; see References",
+		authSecret, func(a *Auth) *string { return &a.IDPClientSecret }},
+	{"id_token", "string", "what it gave the person at their sign-in there, for workload what says who the program is; best a file that is kept fresh; see References",
+		authSecret, func(a *Auth) *string { return &a.IDToken }},
 	{"client_metadata_url", "URL", "a client id metadata document, which is the client's id",
 		authAddress, func(a *Auth) *string { return &a.ClientMetadataURL }},
 	{"scopes", "list of strings, or words", "what is asked for, in the place of what the server asks for; also written scope",
@@ -111,7 +125,7 @@ func AuthMember(written string) (name string, public bool) {
 	if m == nil {
 		return "", false
 	}
-	return m.name, m.name != "client_secret"
+	return m.name, m.sort != authSecret || strings.HasSuffix(m.name, "client_id")
 }
 
 func authMemberNamed(written string) *authMember {
@@ -137,7 +151,7 @@ func camel(name string) string {
 
 // The words of type and flow.
 var (
-	authTypes = []string{"oauth", "client_credentials", "apikey", "none"}
+	authTypes = []string{"oauth", "client_credentials", "enterprise", "workload", "apikey", "none"}
 	authFlows = []string{"browser", "device", "paste"}
 )
 
@@ -275,6 +289,14 @@ func (a *Auth) check() string {
 	}
 	if u, err := url.Parse(a.Resource); a.Resource != "" && (err != nil || !u.IsAbs() || u.Fragment != "") {
 		return `"resource" in "auth" must be an absolute URI without a fragment`
+	}
+	switch enterprise := a.Type == "enterprise"; {
+	case enterprise && (a.IDPIssuer == "" || a.IDPClientID == "" || a.IDToken == "" || a.ClientID == ""):
+		return `"auth" of the type "enterprise" needs "idp_issuer", "idp_client_id", "id_token" and "client_id"`
+	case a.Type == "workload" && (a.IDToken == "" || a.ClientID == ""):
+		return `"auth" of the type "workload" needs "id_token" and "client_id"`
+	case a.PrivateKey != "" && !enterprise && a.Type != "client_credentials" && a.Type != "workload":
+		return `"private_key" in "auth" is for the types "client_credentials", "enterprise" and "workload"`
 	}
 	return ""
 }

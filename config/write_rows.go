@@ -204,7 +204,7 @@ func rowProblems(id drawbridge.ServerID, written json.RawMessage) (problems []st
 	if a := r.server.Auth; a != nil {
 		for _, m := range authMembers {
 			if m.to != nil && strings.Contains(*m.to(a), "${") {
-				*m.to(a) = ""
+				*m.to(a) = "https://unresolved.invalid"
 			}
 		}
 	}

@@ -54,7 +54,8 @@ func TestConformanceClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := []string{role + "=" + suiteClient, "PEERS_DRAWBRIDGE=" + drawbridge, "PEERS_DRIVEN=" + driven, "PEERS_TURNS=" + t.TempDir()}
-	more := []string{"json-schema-2020-12-preservation", "auth/client-credentials-basic"}
+	more := []string{"json-schema-2020-12-preservation", "auth/client-credentials-basic", "auth/client-credentials-jwt",
+		"auth/enterprise-managed-authorization", "auth/wif-jwt-bearer"}
 	for _, leg := range []leg{{"2025-11-25", 18, more}, {"2026-07-28", 32, more}} {
 		t.Run(leg.revision, func(t *testing.T) {
 			got := suite(t, "client", leg.revision, env, "--command", self)
@@ -73,11 +74,8 @@ func TestConformanceClient(t *testing.T) {
 // left says of a scenario of an extension why it is not held. docs/protocol.md says the same to users.
 func left(scenario string) (why string, ok bool) {
 	why, ok = map[string]string{
-		"auth/client-credentials-jwt":           "a client that proves itself with a key: the SDK's handler knows secrets only",
-		"auth/enterprise-managed-authorization": "not done yet",
-		"auth/dpop":                             "tokens bound to a key (RFC 9449): neither the SDK nor golang.org/x/oauth2 has them",
-		"auth/dpop-nonce":                       "tokens bound to a key (RFC 9449): neither the SDK nor golang.org/x/oauth2 has them",
-		"auth/wif-jwt-bearer":                   "workload identity: the SDK has no handler for it",
+		"auth/dpop":       "tokens bound to a key (RFC 9449): neither the SDK nor golang.org/x/oauth2 has them",
+		"auth/dpop-nonce": "tokens bound to a key (RFC 9449): neither the SDK nor golang.org/x/oauth2 has them",
 	}[scenario]
 	return why, ok
 }

@@ -23,6 +23,11 @@ type task struct {
 	context  struct {
 		ClientID     string `json:"client_id"`
 		ClientSecret string `json:"client_secret"`
+		PrivateKey   string `json:"private_key_pem"`
+		IDPIssuer    string `json:"idp_issuer"`
+		IDPClientID  string `json:"idp_client_id"`
+		IDToken      string `json:"idp_id_token"`
+		Workload     string `json:"valid_jwt"`
 	}
 }
 
@@ -47,8 +52,17 @@ func (t task) row(url string) row {
 	}
 	set("client_id", t.context.ClientID)
 	set("client_secret", t.context.ClientSecret)
-	if strings.HasPrefix(t.scenario, "auth/client-credentials-") {
+	set("private_key", t.context.PrivateKey)
+	set("idp_issuer", t.context.IDPIssuer)
+	set("idp_client_id", t.context.IDPClientID)
+	set("id_token", t.context.IDToken+t.context.Workload)
+	switch {
+	case strings.HasPrefix(t.scenario, "auth/client-credentials-"):
 		set("type", "client_credentials")
+	case t.context.IDToken != "":
+		set("type", "enterprise")
+	case t.context.Workload != "":
+		set("type", "workload")
 	}
 	if t.scenario == "auth/basic-cimd" {
 		set("client_metadata_url", "https://conformance-test.local/client-metadata.json") // the suite's word for it

@@ -53,7 +53,8 @@ func movable(row json.RawMessage, lookup func(string) (string, bool)) (all []con
 		kind, name, _ := strings.Cut(plain, " ")
 		member, may := movableMembers()[kind]
 		if member == "auth" || member == "oauth" {
-			may = name == "client_secret" || name == "clientSecret"
+			known, public := config.AuthMember(name)
+			may = known != "" && !public
 		}
 		value := wire.GetText(row, member, name)
 		variable, isSet := lookup(value)

@@ -39,7 +39,7 @@ func TestState(t *testing.T) {
 			t.Errorf("%s, pasted: %v", name, err)
 		}
 	}
-	if y.signed() {
+	if y.c.Signed() {
 		t.Fatal("signed in")
 	}
 	if status, page := get(t, callback); status != 200 || !strings.Contains(page, "Authorization successful") {
@@ -64,7 +64,7 @@ func TestStateHasItsTime(t *testing.T) {
 	y := meet(t, idp.Options{}, nil)
 	callback := y.follow(y.begin())
 	y.later(pendingTime + 1)
-	if status, page := get(t, callback); status != 400 || !strings.Contains(page, "State mismatch") || y.signed() {
+	if status, page := get(t, callback); status != 400 || !strings.Contains(page, "State mismatch") || y.c.Signed() {
 		t.Errorf("%d, %s", status, page)
 	}
 }
@@ -73,7 +73,7 @@ func TestStateHasItsTime(t *testing.T) {
 func TestStateOfProvider(t *testing.T) {
 	for _, state := range []string{"-", "another"} {
 		y := meet(t, idp.Options{Knobs: idp.Knobs{Authorization: idp.Authorization{State: state}}}, nil)
-		if err := y.tryIn(); err == nil || y.signed() {
+		if err := y.tryIn(); err == nil || y.c.Signed() {
 			t.Errorf("state %q: %v", state, err)
 		}
 	}
@@ -124,7 +124,7 @@ func TestCallbackDoor(t *testing.T) {
 			t.Errorf("%s: %d", method, resp.StatusCode)
 		}
 	}
-	if y.signed() || y.p.Counts().Codes != 0 {
+	if y.c.Signed() || y.p.Counts().Codes != 0 {
 		t.Fatal("signed in")
 	}
 	resp, err := http.Get(callback)
@@ -167,7 +167,7 @@ func TestPaste(t *testing.T) {
 	} {
 		y := meet(t, idp.Options{}, nil)
 		f := y.begin()
-		if err := f.Paste(t.Context(), form(y.follow(f))); err != nil || !y.signed() {
+		if err := f.Paste(t.Context(), form(y.follow(f))); err != nil || !y.c.Signed() {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -226,7 +226,7 @@ func TestCallbackPort(t *testing.T) {
 	at := strconv.Itoa(port)
 	fixed := "OAuth callback port " + at + " unavailable; cannot fall back to a random port when oauth.redirectUri is set"
 	y := meet(t, idp.Options{}, func(s *Server) { s.RedirectURI = "http://localhost:" + at + "/callback" })
-	if _, err := y.c.begin(t.Context(), nil); err == nil || err.Error() != fixed {
+	if _, err := y.c.Begin(t.Context()); err == nil || err.Error() != fixed {
 		t.Errorf("with a redirect URI: %v", err)
 	}
 	y.again(func(s *Server) { s.CallbackPort, s.CallbackPath = port, "back" })
@@ -292,7 +292,7 @@ func TestRedirectURIOfRow(t *testing.T) {
 	}
 	for _, bad := range []string{"javascript:alert(1)", "http://evil.example/x", "data:,x", "http://user@127.0.0.1:1/x", "://"} {
 		y := meet(t, idp.Options{}, func(s *Server) { s.RedirectURI = bad })
-		if _, err := y.c.begin(t.Context(), nil); err == nil {
+		if _, err := y.c.Begin(t.Context()); err == nil {
 			t.Errorf("%s was taken", bad)
 		}
 	}
@@ -307,7 +307,7 @@ func TestClose(t *testing.T) {
 		_ = resp.Body.Close()
 		t.Errorf("somebody is there: %d", resp.StatusCode)
 	}
-	if _, err := y.c.begin(t.Context(), nil); err == nil {
+	if _, err := y.c.Begin(t.Context()); err == nil {
 		t.Error("begun after the end")
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
 	"unicode"
@@ -55,11 +57,25 @@ func (n *NeededError) Unwrap() error { return n.Err }
 // FaultCode is AuthFailure.
 func (n *NeededError) FaultCode() drawbridge.FaultCode { return drawbridge.AuthFailure }
 
-// A laterError is a renewal that went wrong for now: the credential may still be good.
-type laterError struct{ err error }
+// The steps that may go wrong for now.
+const (
+	stepRenew   = "renew the sign-in"
+	stepPrepare = "prepare the sign-in"
+)
 
-func (l laterError) Error() string {
-	return "renew the sign-in: " + l.err.Error() + "; it is tried again, and where that does not help, sign in again"
+// A laterError is something that went wrong for now: the credential may still be good, or a sign-in be prepared later.
+type laterError struct {
+	step string
+	err  error
+}
+
+func (l laterError) Error() string { return l.step + ": " + l.err.Error() + l.advice() }
+
+func (l laterError) advice() string {
+	if l.step == stepRenew {
+		return "; it is tried again, and where that does not help, sign in again"
+	}
+	return "; it is tried again"
 }
 
 // Unwrap gives the reason.
@@ -106,6 +122,24 @@ func plain(err error) error {
 func unreachable(err error) bool {
 	_, ok := errors.AsType[net.Error](err)
 	return ok
+}
+
+// An awayError is one of an authorization server that is not there for now.
+type awayError struct{ error }
+
+func (a awayError) Unwrap() error { return a.error }
+
+// away makes an awayError of one that says so.
+func away(err error) error {
+	if errors.Is(err, errNotPublic) || !unreachable(err) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	return awayError{err}
+}
+
+// isAway says whether a status is one of a server that is not there for now.
+func isAway(status int) bool {
+	return status >= 500 && status != http.StatusNotImplemented || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
 }
 
 // printable is a text of a server's for people: short, and harmless to a terminal.

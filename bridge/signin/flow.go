@@ -48,71 +48,18 @@ var _ drawbridge.Access = (*Credential)(nil)
 // SignIn begins a sign-in that comes back by way of a browser on this machine, or is brought back by hand; or one on another
 // device.
 func (c *Credential) SignIn(ctx context.Context, device bool) (drawbridge.SignIn, error) {
-	begin := c.beginDevice
-	if !device {
-		begin = func(ctx context.Context) (*Flow, error) { return c.begin(ctx, nil) }
+	if c.site.Grant != Code {
+		return nil, errUnattended
+	}
+	begin := c.begin
+	if device {
+		begin = c.beginDevice
 	}
 	flow, err := begin(ctx)
 	if err != nil {
 		return nil, explained(err)
 	}
 	return flow, nil
-}
-
-// begin prepares a sign-in; scopes are the rights to ask for, nil those that the server names. One that is still open is
-// taken up again.
-func (c *Credential) begin(ctx context.Context, scopes []string) (*Flow, error) {
-	unlock, err := c.lock(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	r, err := c.current()
-	if err != nil {
-		return nil, err
-	}
-	demand, err := c.asking(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if scopes == nil && demand.Status == http.StatusForbidden {
-		scopes = union(r.Scopes, strings.Fields(bearer(demand.Challenges)["scope"]))
-	}
-	redirects, err := c.wayBack(r)
-	if err != nil {
-		return nil, err
-	}
-	s, err := c.discover(ctx, demand)
-	if err != nil {
-		return nil, err
-	}
-	if s.Authorization == "" {
-		return nil, errors.New("the authorization server names no authorization endpoint")
-	}
-	scopes = c.scopesFor(s, demand, scopes)
-	r.prune(c.desk.o.Now())
-	for _, p := range r.Pending {
-		if redirects[0] == p.Redirect && slices.Equal(p.Scopes, scopes) && p.Site.Issuer == s.Issuer && c.desk.lobby.expects(p.State) {
-			return c.flow(p), nil
-		}
-	}
-	who, err := c.identify(ctx, s, r, redirects)
-	if err != nil {
-		return nil, err
-	}
-	p := c.prepare(s, who, scopes, redirects)
-	if err := checkURL(p.URL); err != nil {
-		return nil, fmt.Errorf("the address to sign in at %w", err)
-	}
-	if who.Registered {
-		r.Client, r.ClientAt = who, s.Issuer
-	}
-	r.Pending = append(r.Pending, p)
-	r.prune(c.desk.o.Now())
-	if err := c.keep(r); err != nil {
-		return nil, err
-	}
-	return c.flow(p), nil
 }
 
 func (c *Credential) keep(r record) error {
@@ -180,7 +127,7 @@ func (c *Credential) scopesFor(s site, demand Demand, wanted []string) []string 
 	default:
 		scopes = s.Scopes
 	}
-	if s.Offline && c.site.Scopes == "" {
+	if s.Offline && c.site.Scopes == "" && len(scopes) > 0 { // beside none it would stand in the place of the usual ones
 		scopes = union(scopes, []string{"offline_access"})
 	}
 	return slices.Clone(scopes)
@@ -305,7 +252,7 @@ func (c *Credential) exchange(ctx context.Context, r record, p pending, values u
 func (p pending) accepts(values url.Values) error {
 	iss := values.Get("iss")
 	switch {
-	case iss != "" && iss != p.Site.Issuer:
+	case iss != "" && iss != p.Site.Issuer && !(p.Site.Vague && originOf(iss) == originOf(p.Site.Issuer)):
 		return saying("Authorization failed: the answer is from another issuer, %s", printable(hostOf(iss)))
 	case iss == "" && p.Site.NamesIssuer:
 		return sentence("Authorization failed: the answer does not say which issuer it is from")
@@ -371,6 +318,9 @@ func (c *Credential) asking(ctx context.Context) (Demand, error) {
 		return Demand{}, fmt.Errorf("ask the server: %w", plain(err))
 	}
 	defer resp.Body.Close()
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // what there is, is good enough
+	var body []byte
+	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden { // else it may be a stream without end
+		body, _ = io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // what there is, is good enough
+	}
 	return demandIn(resp.StatusCode, resp.Header, body), nil
 }

@@ -74,8 +74,10 @@ func (g *guard) control(ctx context.Context, _, address string, _ syscall.RawCon
 	if isPublic(at.Addr()) || g.proxied() || g.isLocal(ctx) {
 		return nil
 	}
-	return errors.New("an address that is not public is not called on the word of a server that is")
+	return errNotPublic
 }
+
+var errNotPublic = errors.New("an address that is not public is not called on the word of a server that is")
 
 func (g *guard) proxied() bool {
 	g.mu.Lock()

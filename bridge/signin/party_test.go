@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -56,7 +57,7 @@ func (y *party) later(d time.Duration) { y.ahead.Add(int64(d)) }
 // begin begins a sign-in.
 func (y *party) begin() *Flow {
 	y.t.Helper()
-	f, err := y.c.begin(y.t.Context(), nil)
+	f, err := y.c.Begin(y.t.Context())
 	if err != nil {
 		y.t.Fatalf("begin: %v", err)
 	}
@@ -78,7 +79,7 @@ func (y *party) signIn() {
 // tryIn goes the way of a person and gives what they hear.
 func (y *party) tryIn() error {
 	y.t.Helper()
-	f, err := y.c.begin(y.t.Context(), nil)
+	f, err := y.c.Begin(y.t.Context())
 	if err != nil {
 		return err
 	}
@@ -240,8 +241,9 @@ func withCancel(t *testing.T) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// signed says whether there is a token.
-func (y *party) signed() bool {
-	state, err := y.c.State()
-	return err == nil && state.Signed
+func newServer(t *testing.T, h http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s
 }

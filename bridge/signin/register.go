@@ -1,11 +1,13 @@
 package signin
 
 import (
-	"cmp"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +19,8 @@ import (
 type client struct {
 	ID     string `json:"id,omitempty"`
 	Secret string `json:"secret,omitempty"`
+	// Key is the private key that it signs with in the place of a secret, in PEM. It is never kept.
+	Key string `json:"-"`
 	// Method is how the client proves itself, as its registration says; empty means as the server's metadata allow.
 	Method string `json:"method,omitempty"`
 	// Redirects are where people may be sent back to, for a client that was registered.
@@ -61,46 +65,76 @@ func (c *Credential) usable(known client, redirects []string) bool {
 // interface, it may take the name of it.
 func (c *Credential) register(ctx context.Context, s site, redirects []string) (client, error) {
 	known, err := c.registerWith(ctx, s, redirects)
-	refused, ok := errors.AsType[*oauthex.ClientRegistrationError](err)
-	if named := byName(redirects); ok && strings.Contains(refused.ErrorCode, "redirect") && named != nil {
+	refused, ok := errors.AsType[*refusal](err)
+	if named := byName(redirects); ok && strings.Contains(refused.code, "redirect") && named != nil {
 		known, err = c.registerWith(ctx, s, named)
 	}
-	if err == nil {
-		return known, nil
+	if _, told := errors.AsType[sentence](err); err != nil && !told {
+		err = fmt.Errorf("register as a client: %w", err)
 	}
-	if refused, ok := errors.AsType[*oauthex.ClientRegistrationError](err); ok {
-		return client{}, fmt.Errorf("register as a client: %w", &refusal{status: 400, code: refused.ErrorCode, description: refused.ErrorDescription})
-	}
-	if outer, ok := errors.AsType[*url.Error](err); ok {
-		return client{}, fmt.Errorf("register as a client: %w", outer.Err)
-	}
-	// What else the error says repeats the answer, which may hold a secret.
-	return client{}, errors.New("register as a client: the authorization server's answer was no registration")
+	return known, err
 }
 
+// registerWith registers with these redirects. The answer is read by hand: some of what servers repeat in it is of other
+// types than the specification says, and none of that matters here.
 func (c *Credential) registerWith(ctx context.Context, s site, redirects []string) (client, error) {
-	method := "none"
-	if len(s.Methods) > 0 && !slices.Contains(s.Methods, "none") {
-		method = s.Methods[0]
-		for _, liked := range []string{"client_secret_basic", "client_secret_post"} {
-			if slices.Contains(s.Methods, liked) {
-				method = liked
-				break
-			}
-		}
-	}
-	answer, err := oauthex.RegisterClient(ctx, s.Registration, &oauthex.ClientRegistrationMetadata{
-		RedirectURIs: redirects, TokenEndpointAuthMethod: method, GrantTypes: c.grants(s), ResponseTypes: []string{"code"},
-		ClientName: "Drawbridge", SoftwareID: "drawbridge", SoftwareVersion: c.desk.o.Version, ApplicationType: "native",
-		Scope: c.site.Scopes,
-	}, c.client)
+	method, err := s.proof()
 	if err != nil {
 		return client{}, err
 	}
-	return client{
-		ID: answer.ClientID, Secret: answer.ClientSecret, Method: cmp.Or(answer.TokenEndpointAuthMethod, method),
-		Redirects: redirects, Expires: answer.ClientSecretExpiresAt, Registered: true,
-	}, nil
+	body, err := json.Marshal(oauthex.ClientRegistrationMetadata{
+		RedirectURIs: redirects, TokenEndpointAuthMethod: method, GrantTypes: c.grants(s), ResponseTypes: []string{"code"},
+		ClientName: "Drawbridge", SoftwareID: "drawbridge", SoftwareVersion: c.desk.o.Version, ApplicationType: "native",
+		Scope: c.site.Scopes,
+	})
+	if err != nil {
+		return client{}, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.Registration, bytes.NewReader(body))
+	if err != nil {
+		return client{}, plain(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return client{}, away(plain(err))
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxMetadata))
+	if err != nil {
+		return client{}, away(plain(err))
+	}
+	said := parseAnswer("", data)
+	switch {
+	case isAway(resp.StatusCode):
+		return client{}, awayError{fmt.Errorf("status %d", resp.StatusCode)}
+	case resp.StatusCode == http.StatusBadRequest:
+		return client{}, &refusal{status: resp.StatusCode, code: said.text("error"), description: said.text("error_description")}
+	case resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusOK:
+		return client{}, sentence(fmt.Sprintf(`OAuth provider requires client_id: it does not register us (status %d), so name a client in the row's "auth"`, resp.StatusCode))
+	case said.text("client_id") == "":
+		return client{}, errors.New("the authorization server's answer was no registration")
+	}
+	known := client{ID: said.text("client_id"), Secret: said.text("client_secret"), Method: said.text("token_endpoint_auth_method"), Redirects: redirects, Registered: true}
+	if known.Method == "" && known.Secret == "" {
+		known.Method = method
+	}
+	if ends := said.seconds("client_secret_expires_at"); ends > 0 {
+		known.Expires = time.Unix(int64(ends/time.Second), 0)
+	}
+	return known, nil
+}
+
+// proof chooses how a client that is registered is to prove itself: not at all, if it may. A program on a person's machine
+// keeps no secret from them.
+func (s site) proof() (string, error) {
+	for _, method := range []string{nothing, basic, inForm} {
+		if len(s.Methods) == 0 || slices.Contains(s.Methods, method) {
+			return method, nil
+		}
+	}
+	return "", sentence(`OAuth provider requires client_id: it registers no clients that prove themselves as we can, so name one in the row's "auth"`)
 }
 
 func (c *Credential) grants(s site) []string {

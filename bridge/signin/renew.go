@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -108,7 +107,7 @@ func (c *Credential) halt(r record, err error) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.halted = halt{laterError{err}, now.Add(pause)}
+	c.halted = halt{laterError{stepRenew, err}, now.Add(pause)}
 	c.log.Warn("a sign-in was not renewed", "error", err)
 	return c.halted.err
 }
@@ -118,8 +117,8 @@ func (c *Credential) renewNow(ctx context.Context, r record) error {
 	switch {
 	case c.site.Vouched:
 		return c.byExchange(ctx, r)
-	case c.site.Grant == Credentials:
-		return c.byCredentials(ctx, r)
+	case c.site.Grant != Code:
+		return c.unattended(ctx, r)
 	}
 	cut := !r.Renewing.IsZero()
 	r.Renewing = c.desk.o.Now()
@@ -174,40 +173,4 @@ func (c *Credential) over(r record, why error) error {
 	}
 	needed.Err = errors.New(r.Trouble)
 	return needed
-}
-
-// byCredentials gets a token for the client itself.
-func (c *Credential) byCredentials(ctx context.Context, r record) error {
-	demand, err := c.asking(ctx)
-	if err != nil {
-		return c.halt(r, err)
-	}
-	s, err := c.discover(ctx, demand)
-	if err != nil {
-		return &NeededError{Server: c.site.ID, Err: err, used: markOf(r.Access)}
-	}
-	who, err := c.who(ctx)
-	if err != nil {
-		return c.halt(r, err)
-	}
-	scopes := c.scopesFor(s, demand, nil)
-	scopes = slices.DeleteFunc(scopes, func(s string) bool { return s == "offline_access" })
-	values := url.Values{"grant_type": {string(Credentials)}}
-	if len(scopes) > 0 {
-		values.Set("scope", strings.Join(scopes, " "))
-	}
-	t, err := c.grant(ctx, s, who, values)
-	if err == nil {
-		r.Refresh = ""
-		err = c.takeIn(r, s, who, t, scopes)
-	}
-	refused, said := errors.AsType[*refusal](err)
-	_, unfit := errors.AsType[kindError](err)
-	switch {
-	case err == nil:
-		return nil
-	case unfit, said && refused.final():
-		return &NeededError{Server: c.site.ID, Err: err, used: markOf(r.Access)}
-	}
-	return c.halt(r, err)
 }

@@ -30,8 +30,9 @@ func FromRow(row config.Server, principal, owner string) (Server, bool) {
 		Scopes: strings.Join(auth.Scopes, " "), Resource: auth.Resource,
 		RedirectURI: auth.RedirectURI, CallbackPort: auth.CallbackPort, CallbackPath: auth.CallbackPath,
 	}
-	if auth.Type == string(Credentials) {
-		s.Grant = Credentials
+	switch grant := Grant(auth.Type); grant {
+	case Credentials, Enterprise, Workload:
+		s.Grant, s.IDP = grant, auth.IDPIssuer
 	}
 	switch row.Credentials {
 	case "":
@@ -56,5 +57,5 @@ func (c *Credential) who(ctx context.Context) (client, error) {
 	if auth.ClientID == "" {
 		return client{}, errors.New("find the client_id in \"auth\": it is empty")
 	}
-	return client{ID: auth.ClientID, Secret: auth.ClientSecret}, nil
+	return client{ID: auth.ClientID, Secret: auth.ClientSecret, Key: auth.PrivateKey}, nil
 }

@@ -33,10 +33,13 @@ type Vault interface {
 // A Grant is how a token is come by.
 type Grant string
 
-// The grants. Code, a person in a browser, is the default.
+// The grants. Code, a person in a browser, is the default; the others need nobody: Credentials is a client in its own right,
+// Enterprise one that the identity provider of a person's company introduces, Workload one whose surroundings speak for it.
 const (
 	Code        Grant = ""
 	Credentials Grant = "client_credentials"
+	Enterprise  Grant = "enterprise"
+	Workload    Grant = "workload"
 )
 
 // A Server is what is signed in at, as its row says. URL is needed, or Issuer or TokenURL for a server that is no URL.
@@ -59,6 +62,8 @@ type Server struct {
 	Resource                                                       string
 	// Scopes are the rights to ask for, with blanks between them; none means those that the server names.
 	Scopes string
+	// IDP is the issuer of the identity provider of an Enterprise.
+	IDP string
 	// RedirectURI is where people are to be sent back to; it fixes the port. CallbackPort and CallbackPath do so in part.
 	RedirectURI  string
 	CallbackPort int
@@ -112,6 +117,7 @@ type Credential struct {
 	renewals []time.Time
 	halted   halt
 	proof    drawbridge.Secret // of a caller who is vouched for
+	found    found
 }
 
 // A Demand is a server's refusal, with what it says about signing in.
@@ -152,7 +158,7 @@ func (c *Credential) Token(ctx context.Context) (string, error) {
 }
 
 // unaided says whether tokens are come by without a person, and without what was got before.
-func (c *Credential) unaided() bool { return c.site.Grant == Credentials || c.site.Vouched }
+func (c *Credential) unaided() bool { return c.site.Grant != Code || c.site.Vouched }
 
 func (c *Credential) current() (record, error) {
 	c.mu.Lock()
@@ -265,15 +271,19 @@ func (c *Credential) need(ctx context.Context, demand Demand, used mark, scopes 
 	case c.site.Vouched:
 		needed.Err = cmp.Or(why, errors.New("the server refuses what the caller's token was exchanged for"))
 		return needed
-	case c.site.Grant == Credentials:
-		needed.Err = cmp.Or(why, errors.New("the server refuses the client's own credentials"))
+	case c.site.Grant != Code:
+		needed.Err = cmp.Or(why, errors.New("the server refuses the token that the client was given"))
 		return needed
 	}
-	flow, err := c.begin(ctx, scopes)
-	if err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+	flow, err := c.beginOnce(ctx, demand, scopes)
+	_, later := errors.AsType[awayError](err)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case later:
+		return laterError{stepPrepare, err}
+	default:
 		needed.Err = err
 		return needed
 	}

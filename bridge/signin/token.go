@@ -34,6 +34,11 @@ func (c *Credential) grant(ctx context.Context, s site, who client, values url.V
 	if s.Resource != "" {
 		values.Set("resource", s.Resource)
 	}
+	if who.Key != "" {
+		if err := who.sign(c.desk.o.Now(), s, values); err != nil {
+			return token{}, err
+		}
+	}
 	members, err := c.ask(ctx, s.Token, s, who, values)
 	if err != nil {
 		return token{}, err
@@ -105,7 +110,7 @@ func hider(values url.Values, secret string) func(string) string {
 	pairs := []string{}
 	for _, text := range []string{
 		secret, values.Get("code"), values.Get("code_verifier"), values.Get("refresh_token"), values.Get("device_code"), values.Get("token"),
-		values.Get("subject_token"),
+		values.Get("subject_token"), values.Get("assertion"), values.Get("client_assertion"),
 	} {
 		if len(text) >= shortest {
 			pairs = append(pairs, text, "[redacted]")

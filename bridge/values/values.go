@@ -51,7 +51,10 @@ func (r Row) SignIn(ctx context.Context) (config.Auth, error) {
 	for _, m := range []struct {
 		name string
 		to   *string
-	}{{"client_id", &auth.ClientID}, {"client_secret", &auth.ClientSecret}} {
+	}{
+		{"client_id", &auth.ClientID}, {"client_secret", &auth.ClientSecret}, {"private_key", &auth.PrivateKey},
+		{"idp_client_id", &auth.IDPClientID}, {"idp_client_secret", &auth.IDPClientSecret}, {"id_token", &auth.IDToken},
+	} {
 		parts := r.Parts("auth " + m.name)
 		if parts == nil {
 			continue
@@ -79,7 +82,7 @@ func (r Row) value(ctx context.Context, member string, parts []config.Part) (str
 		b.WriteString(text)
 	}
 	stray := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
-	if member == "env" { // it may have more than a line
+	if member == "env" || member == "auth" { // it may have more than a line
 		stray = func(r rune) bool { return r == 0 }
 	}
 	if strings.ContainsFunc(b.String(), stray) {
