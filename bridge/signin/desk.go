@@ -108,7 +108,7 @@ func (d *Desk) Credential(s Server, find func(context.Context) (config.Auth, err
 			log: d.o.Logger.With("server", string(s.ID)),
 		}
 		if c.client == nil {
-			c.client = Guarded(s.URL)
+			c.client = Guarded(s.URL, s.Issuer, s.AuthorizationURL, s.TokenURL, s.DeviceURL, s.RegistrationURL)
 		}
 		d.creds[s] = c
 	}
