@@ -53,7 +53,7 @@ type checkup struct {
 	Clients []clientState `json:"clients"`
 	// Credentials are how we stand with servers that want to know who asks, Vault where that is kept.
 	Credentials []login.Kept `json:"credentials,omitempty"`
-	Vault       string `json:"vault,omitempty"`
+	Vault       string       `json:"vault,omitempty"`
 }
 
 func (a *app) doctor(ctx context.Context, probe, asJSON bool) error {
