@@ -133,7 +133,7 @@ func (d Desk) auth(ctx context.Context, id drawbridge.ServerID, w way) error {
 		err = servers.Startable(roll, id)
 	}
 	if err == nil {
-		w.Text, err = d.pasted(w.text)
+		w.Text, err = d.pasted(ctx, w.text)
 	}
 	if err != nil {
 		return err
@@ -176,10 +176,19 @@ func stateOf(s roster.Porter, id drawbridge.ServerID) (drawbridge.Credential, er
 	return access.State()
 }
 
-// pasted is what --code says: standard input for "-".
-func (d Desk) pasted(text string) (string, error) {
+// pasted is what --code says: for "-" a line at a terminal, else all of standard input.
+func (d Desk) pasted(ctx context.Context, text string) (string, error) {
 	if text != "-" {
 		return text, nil
+	}
+	if talk, ok := terminal.Begin(ctx, d.In, d.Err); ok {
+		defer talk.Close()
+		line, err := talk.Ask("The address that your browser ended at: ")
+		if err != nil || strings.TrimSpace(line) == "" {
+			talk.Say("")
+			return "", roster.SignInCancelled
+		}
+		return line, nil
 	}
 	const most = 16 << 10
 	data, err := io.ReadAll(io.LimitReader(d.In, most))
@@ -223,7 +232,7 @@ func (d Desk) tellPerson(r report) error {
 	if len(r.Scopes) > 0 {
 		fmt.Fprintf(d.Out, "  rights: %s\n", strings.Join(r.Scopes, " "))
 	}
-	fmt.Fprintf(d.Out, "  kept as %s; %s\n", r.Name, r.Kept)
+	fmt.Fprintf(d.Out, "  kept as %s\n  %s\n", r.Name, r.Kept)
 	var err error
 	switch {
 	case r.Fault != "":
@@ -309,13 +318,13 @@ func (u *usher) Bring(ctx context.Context, wrong error) (string, error) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	}
-	defer talk.Close()
 	if wrong != nil {
 		talk.Say(wrong.Error())
 	}
 	text, err := talk.Ask("Or paste the address that your browser ended at: ")
+	talk.Close()
 	if err != nil {
-		talk.Say("")
+		fmt.Fprintln(u.desk.Err) // the question stands there still
 	}
 	if err != nil && ctx.Err() == nil {
 		err = errors.New("the person went away")
