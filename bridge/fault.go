@@ -29,7 +29,7 @@ func unknown(id drawbridge.ServerID) error {
 func (e *endpoint) mountFault(step string, err error) *drawbridge.Fault {
 	f := &drawbridge.Fault{
 		Kind: drawbridge.BridgeFault, Code: link.CodeOf(err),
-		Step: fmt.Sprintf("mount %s: %s", e.row.ID, step), Err: err,
+		Step: fmt.Sprintf("mount %s: %s", e.row.ID, step), Err: e.veil.OverError(err),
 	}
 	switch {
 	case f.Code == drawbridge.AuthFailure:
@@ -63,10 +63,10 @@ func (e *endpoint) unavailable(step string, last error) *drawbridge.Fault {
 // callFault is why a call that was on its way has no result. sent says that the server may have it.
 func (e *endpoint) callFault(step string, err error) *drawbridge.Fault {
 	if reply, ok := errors.AsType[*link.ReplyError](err); ok {
-		return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: reply.FaultCode(), Step: step, Err: err, Raw: reply.Object}
+		return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: reply.FaultCode(), Step: step, Err: e.veil.OverError(err), Raw: reply.Object}
 	}
 	var limit *exchange.LimitError
-	f := &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: link.CodeOf(err), Step: step, Err: err}
+	f := &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: link.CodeOf(err), Step: step, Err: e.veil.OverError(err)}
 	switch {
 	case f.Code == drawbridge.AuthFailure:
 		f.Next = signin.Needed(err).NextOpen(e.row.ID)
