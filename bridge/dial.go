@@ -7,6 +7,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 	"github.com/drawbridge-mcp/drawbridge/bridge/process"
 	"github.com/drawbridge-mcp/drawbridge/bridge/remote"
+	"github.com/drawbridge-mcp/drawbridge/bridge/values"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -49,7 +50,7 @@ func newDialer(o Options) dialer {
 // dialStdio starts the server's process.
 func (s *session) dialStdio(ctx context.Context) error {
 	row := s.e.row
-	env, err := s.e.entrance().Environ(ctx, s.key.principal, environ(s.e.values(ctx, "env", row.Env)))
+	env, err := s.e.entrance().Environ(ctx, s.key.principal, values.Environ(s.e.values(ctx, "env", row.Env)))
 	if err != nil {
 		return err
 	}
@@ -59,6 +60,7 @@ func (s *session) dialStdio(ctx context.Context) error {
 		Dir:     row.Cwd,
 		Env:     process.Environ(s.e.environ, env, s.e.pool.inheritsEnv(row)),
 		Grace:   s.e.pool.o.CloseGrace,
+		Veil:    s.e.veil.Over,
 	})
 	if err != nil {
 		return &startError{err}
@@ -83,24 +85,16 @@ func (s *session) dialStdio(ctx context.Context) error {
 // such program.
 func Child(row config.Server, ours []string, inherit bool) (program string, env []string, err error) {
 	p := Pool{o: Options{InheritEnv: inherit}}
-	env = process.Environ(ours, environ(row.Env), p.inheritsEnv(row))
+	env = process.Environ(ours, values.Environ(row.Env), p.inheritsEnv(row))
 	program, err = process.Find(row.Command, row.Cwd, env)
 	return program, env, err
-}
-
-func environ(pairs []config.Pair) []string {
-	env := make([]string, 0, len(pairs))
-	for _, p := range pairs {
-		env = append(env, p.Name+"="+p.Value)
-	}
-	return env
 }
 
 // dialHTTP prepares a connection over HTTP; with sse it opens the stream of the old transport.
 func (s *session) dialHTTP(ctx context.Context, client *http.Client, sse bool) error {
 	o := remote.Options{
 		URL:     s.e.row.URL,
-		Headers: headers(s.e.values(ctx, "header", s.e.row.Headers)),
+		Headers: values.Headers(s.e.values(ctx, "header", s.e.row.Headers)),
 		Client:  client,
 		Signer:  s.e.signer(s.key.principal),
 		Handler: s,
@@ -119,14 +113,6 @@ func (s *session) dialHTTP(ctx context.Context, client *http.Client, sse bool) e
 	}
 	s.conn = conn
 	return nil
-}
-
-func headers(pairs []config.Pair) http.Header {
-	h := http.Header{}
-	for _, p := range pairs {
-		h.Add(p.Name, p.Value)
-	}
-	return h
 }
 
 // marksFor gives the arguments of a tool that travel in headers too.

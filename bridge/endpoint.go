@@ -9,6 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/exchange"
 	"github.com/drawbridge-mcp/drawbridge/bridge/survey"
+	"github.com/drawbridge-mcp/drawbridge/bridge/values"
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
@@ -48,8 +49,9 @@ type endpoint struct {
 	failures map[key]failure
 	crowds   map[crowd]int
 
-	// What is known of the server.
-	era drawbridge.Era
+	// What is known of the server, and what it was given that nobody else is to see.
+	era  drawbridge.Era
+	veil values.Veil
 	// forgetful says that the server speaks both generations, and the stateful one without sessions: it can ask nobody there.
 	forgetful bool
 	// asks says that the server has asked a client something.

@@ -29,7 +29,7 @@ func unknown(id drawbridge.ServerID) error {
 func (e *endpoint) mountFault(step string, err error) *drawbridge.Fault {
 	f := &drawbridge.Fault{
 		Kind: drawbridge.BridgeFault, Code: link.CodeOf(err),
-		Step: fmt.Sprintf("mount %s: %s", e.row.ID, step), Err: err,
+		Step: fmt.Sprintf("mount %s: %s", e.row.ID, step), Err: e.veil.OverError(err),
 	}
 	switch {
 	case f.Code == drawbridge.AuthFailure:
@@ -45,10 +45,10 @@ func (e *endpoint) unavailable(step string, last error) *drawbridge.Fault {
 	err := fmt.Errorf("server %s is unavailable", e.row.ID)
 	code := drawbridge.Transient
 	if last != nil {
-		err = fmt.Errorf("server %s is unavailable: %w", e.row.ID, last)
-		if c := link.CodeOf(last); c == drawbridge.AuthFailure {
-			code = c
+		if link.CodeOf(last) == drawbridge.AuthFailure {
+			code, last = drawbridge.AuthFailure, withoutNext(last)
 		}
+		err = fmt.Errorf("server %s is unavailable: %w", e.row.ID, last)
 	}
 	f := &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: code, Step: step, Err: err}
 	switch {
@@ -60,13 +60,23 @@ func (e *endpoint) unavailable(step string, last error) *drawbridge.Fault {
 	return f
 }
 
+// withoutNext is a fault without what to do, where that is said around it.
+func withoutNext(err error) error {
+	if f, ok := err.(*drawbridge.Fault); ok {
+		told := *f
+		told.Next = ""
+		return &told
+	}
+	return err
+}
+
 // callFault is why a call that was on its way has no result. sent says that the server may have it.
 func (e *endpoint) callFault(step string, err error) *drawbridge.Fault {
 	if reply, ok := errors.AsType[*link.ReplyError](err); ok {
-		return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: reply.FaultCode(), Step: step, Err: err, Raw: reply.Object}
+		return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: reply.FaultCode(), Step: step, Err: e.veil.OverError(err), Raw: reply.Object}
 	}
 	var limit *exchange.LimitError
-	f := &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: link.CodeOf(err), Step: step, Err: err}
+	f := &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: link.CodeOf(err), Step: step, Err: e.veil.OverError(err)}
 	switch {
 	case f.Code == drawbridge.AuthFailure:
 		f.Next = signin.Needed(err).NextOpen(e.row.ID)

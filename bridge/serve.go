@@ -114,6 +114,6 @@ func (e *endpoint) lostFault(why error) error {
 		why = errors.New("connection lost")
 	}
 	return &drawbridge.Fault{
-		Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: fmt.Sprintf("server %s is gone", e.row.ID), Err: why,
+		Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: fmt.Sprintf("server %s is gone", e.row.ID), Err: e.veil.OverError(why),
 	}
 }

@@ -34,7 +34,7 @@ var (
 
 // entrance is how callers come to be let in by the server.
 func (e *endpoint) entrance() signin.Entrance {
-	return signin.Entrance{Row: e.row, Owner: e.pool.o.Principal, Desk: e.pool.desk, Find: e.auth}
+	return signin.Entrance{Row: e.row, Owner: e.pool.o.Principal, Desk: e.pool.desk, Find: e.auth, Note: e.veil.Note}
 }
 
 // credential gives what the server is spoken to with for a principal; nil where its row keeps it from signing in.

@@ -11,6 +11,7 @@ import (
 // out is told in the status.
 func (e *endpoint) values(ctx context.Context, member string, pairs []config.Pair) []config.Pair {
 	found, missing := e.referring().Pairs(ctx, member, pairs)
+	e.veil.NotePairs(e.referring(), member, found)
 	for _, what := range missing {
 		e.log.Warn("a value was left out", "what", what)
 	}

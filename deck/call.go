@@ -122,7 +122,7 @@ func (d *Deck) run(ctx context.Context, t target, call drawbridge.Call) (result 
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			d.log.Error("a card panicked", "card", t.spec.Name, "panic", p)
+			d.log.Error("a card panicked", "card", t.spec.Name, "panic", panicOf(p), "at", panicAt())
 			result, err = drawbridge.Result{}, drawbridge.AsFault(fmt.Errorf("card %s: panic", t.spec.Name))
 		}
 	}()
@@ -316,7 +316,7 @@ func (d *Deck) allow(ctx context.Context, call drawbridge.Call, spec drawbridge.
 func (d *Deck) ask(ctx context.Context, g Guard, q Question) (verdict drawbridge.Verdict) {
 	defer func() {
 		if p := recover(); p != nil {
-			d.log.Error("a guard panicked, the call is refused", "card", q.Spec.Name, "panic", p)
+			d.log.Error("a guard panicked, the call is refused", "card", q.Spec.Name, "panic", panicOf(p), "at", panicAt())
 			verdict = drawbridge.Verdict{}
 		}
 	}()

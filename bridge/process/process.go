@@ -39,6 +39,8 @@ type Spec struct {
 	// Grace is how long the program has to end after its standard input was closed, and again after SIGTERM; 0 means
 	// DefaultGrace.
 	Grace time.Duration
+	// Veil is laid over each line of standard error that is kept; nil leaves it as it is.
+	Veil func(line string) string
 }
 
 // A Process is a running program with everything it started. Its methods may be called from several goroutines. Stop
@@ -70,7 +72,7 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 	if err := p.start(ctx, path, spec); err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Command, err)
 	}
-	p.work.Go(func() { p.stderr.read(p.stderrEnd) })
+	p.work.Go(func() { p.stderr.read(p.stderrEnd, spec.Veil) })
 	p.work.Go(p.wait)
 	return p, nil
 }

@@ -25,15 +25,19 @@ type tail struct {
 
 func newTail() *tail { return &tail{more: make(chan struct{})} }
 
-// read keeps what r says until it ends, and closes it.
-func (t *tail) read(r *os.File) {
+// read keeps what r says until it ends, and closes it; with a veil over each line.
+func (t *tail) read(r *os.File, veil func(string) string) {
 	defer r.Close()
 	src := bufio.NewReaderSize(r, lineBytes)
 	for {
 		line, err := src.ReadSlice('\n')
 		whole := err == nil
 		if len(line) > 0 {
-			t.add(strings.ToValidUTF8(strings.TrimRight(string(line), "\r\n"), "\uFFFD"))
+			text := strings.ToValidUTF8(strings.TrimRight(string(line), "\r\n"), "\uFFFD")
+			if veil != nil {
+				text = veil(text)
+			}
+			t.add(text)
 		}
 		for errors.Is(err, bufio.ErrBufferFull) { // the rest of a line that was cut
 			_, err = src.ReadSlice('\n')

@@ -111,7 +111,7 @@ func (d *Desk) Credential(s Server, find func(context.Context) (config.Auth, err
 			c.vault = newMemory()
 		}
 		if c.client == nil {
-			c.client = Guarded(s.URL)
+			c.client = Guarded(s.URL, s.Issuer, s.AuthorizationURL, s.TokenURL, s.DeviceURL, s.RegistrationURL)
 		}
 		d.creds[s] = c
 	}

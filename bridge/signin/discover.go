@@ -269,8 +269,14 @@ func (c *Credential) overridden(s site) site {
 			*into = said
 		}
 	}
+	if c.site.Resource == noResource {
+		s.Resource = ""
+	}
 	return s
 }
+
+// noResource is what a row says of the resource where the authorization server does not know that parameter.
+const noResource = "none"
 
 // resource is the server's address as a resource indicator (RFC 8707): without a fragment.
 func (c *Credential) resource() string {

@@ -17,6 +17,8 @@ type Entrance struct {
 	Desk  *Desk
 	// Find finds what the row's auth refers to.
 	Find func(context.Context) (config.Auth, error)
+	// Note is told each token that is handed to a server to keep; it may be nil.
+	Note func(token string)
 }
 
 // Credential gives what the server is spoken to with for a principal; nil where its row keeps it from signing in.
@@ -89,6 +91,9 @@ func (e Entrance) Environ(ctx context.Context, principal string, env []string) (
 	}
 	if err != nil {
 		return nil, err
+	}
+	if e.Note != nil {
+		e.Note(token)
 	}
 	return append(env, TokenVariable+"="+token), nil
 }

@@ -121,7 +121,7 @@ func plain(err error) error {
 // unreachable says whether an error is of the network's.
 func unreachable(err error) bool {
 	_, ok := errors.AsType[net.Error](err)
-	return ok
+	return ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // An awayError is one of an authorization server that is not there for now.
@@ -131,7 +131,7 @@ func (a awayError) Unwrap() error { return a.error }
 
 // away makes an awayError of one that says so.
 func away(err error) error {
-	if errors.Is(err, errNotPublic) || !unreachable(err) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+	if errors.Is(err, errNotPublic) || !unreachable(err) {
 		return err
 	}
 	return awayError{err}

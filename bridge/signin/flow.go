@@ -257,7 +257,11 @@ func (p pending) accepts(values url.Values) error {
 	case iss == "" && p.Site.NamesIssuer:
 		return sentence("Authorization failed: the answer does not say which issuer it is from")
 	case values.Has("error"):
-		return saying("Authorization failed: %w", &refusal{code: values.Get("error"), description: values.Get("error_description")})
+		refused := &refusal{code: values.Get("error"), description: values.Get("error_description")}
+		if p.Site.Resource != "" && (refused.code == "invalid_request" || refused.code == "invalid_target") {
+			return saying(`Authorization failed: %w; where the authorization server does not know the parameter "resource", say "resource": "none" in the row's "auth"`, refused)
+		}
+		return saying("Authorization failed: %w", refused)
 	case values.Get("code") == "":
 		return sentence("Missing authorization code")
 	}

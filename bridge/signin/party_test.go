@@ -247,3 +247,5 @@ func newServer(t *testing.T, h http.HandlerFunc) *httptest.Server {
 	t.Cleanup(s.Close)
 	return s
 }
+
+func bodyOf(text string) io.ReadCloser { return io.NopCloser(strings.NewReader(text)) }

@@ -114,6 +114,12 @@ func TestRefreshedInVain(t *testing.T) {
 				t.Errorf("%v, code %v, kept %v", err, link.CodeOf(err), y.kept().Refresh != "")
 			}
 			wants(t, err, "renew the sign-in")
+			for range 6 { // and for longer than that
+				y.later(3 * time.Second)
+				if _, err := y.call("whoami"); Needed(err) != nil {
+					t.Fatal(err)
+				}
+			}
 			y.p.Turn(func(k *idp.Knobs) { k.Faults = nil })
 			y.later(time.Minute)
 			y.in()

@@ -46,7 +46,11 @@ func (c *Credential) renew(ctx context.Context, used string, refused bool) error
 		if err == nil {
 			return c.desk.carryOn(ctx, func(ctx context.Context) error {
 				defer unlock()
-				return c.renewNow(ctx, r)
+				err := c.renewNow(ctx, r)
+				if err == nil && refused {
+					c.countRenewal(now)
+				}
+				return err
 			})
 		}
 	}
@@ -71,16 +75,18 @@ func (c *Credential) whyOver(r record, now time.Time) error {
 // mostRenewals is how often within a minute a token that was refused is renewed: a server that takes none refuses for ever.
 const mostRenewals = 3
 
-// inVain notes a renewal that a refusal brings about, and says whether there were too many.
+// inVain says whether refusals have brought about too many renewals.
 func (c *Credential) inVain(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.renewals = slices.DeleteFunc(c.renewals, func(t time.Time) bool { return now.Sub(t).Abs() > time.Minute })
-	if len(c.renewals) >= mostRenewals {
-		return true
-	}
+	return len(c.renewals) >= mostRenewals
+}
+
+func (c *Credential) countRenewal(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.renewals = append(c.renewals, now)
-	return false
 }
 
 // A halt is a renewal that went wrong for now: until its end those who want one hear of it, and nobody is asked.

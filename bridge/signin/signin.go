@@ -59,7 +59,8 @@ type Server struct {
 	// What the row knows, all optional. A document is the address of a client id metadata document of ours.
 	Issuer, AuthorizationURL, TokenURL, DeviceURL, RegistrationURL string
 	ClientID, ClientSecret, Document                               string
-	Resource                                                       string
+	// Resource is what tokens are asked for; empty means what the server says of itself, or its address, and "none" nothing.
+	Resource string
 	// Scopes are the rights to ask for, with blanks between them; none means those that the server names.
 	Scopes string
 	// IDP is the issuer of the identity provider of an Enterprise.
@@ -239,8 +240,11 @@ func (c *Credential) stepUp(ctx context.Context, used string, demand Demand, wan
 	granted := len(wanted) > 0 && !slices.ContainsFunc(wanted, func(s string) bool { return !slices.Contains(r.Scopes, s) })
 	c.mu.Unlock()
 	if times >= maxStepUps || granted && times > 0 {
-		why := errors.New("the server wants them again each time they are granted")
-		return &NeededError{Server: c.site.ID, Scopes: wanted, Err: why, used: markOf(used)}
+		why := "the authorization server does not grant them"
+		if granted {
+			why = "the server wants them again each time they are granted"
+		}
+		return &NeededError{Server: c.site.ID, Scopes: wanted, Err: errors.New(why), used: markOf(used)}
 	}
 	return c.need(ctx, demand, markOf(used), union(r.Scopes, wanted), nil)
 }

@@ -77,14 +77,14 @@ func (c *Credential) post(ctx context.Context, address string, who client, metho
 	resp, err := c.client.Do(req)
 	if err != nil {
 		if err = plain(err); neverSent(err) {
-			err = unasked{err}
+			return nil, unasked{err}
 		}
-		return nil, err
+		return nil, away(err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxMetadata))
 	if err != nil {
-		return nil, plain(err)
+		return nil, away(plain(err))
 	}
 	members := parseAnswer(resp.Header.Get("Content-Type"), body)
 	if code := members.text("error"); code != "" || resp.StatusCode < 200 || resp.StatusCode > 299 {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -89,4 +90,22 @@ func (r Row) value(ctx context.Context, member string, parts []config.Part) (str
 		return "", errors.New("what was found has a line break or another control character in it")
 	}
 	return b.String(), nil
+}
+
+// Environ gives pairs as an environment: "name=value" each.
+func Environ(pairs []config.Pair) []string {
+	env := make([]string, 0, len(pairs))
+	for _, p := range pairs {
+		env = append(env, p.Name+"="+p.Value)
+	}
+	return env
+}
+
+// Headers gives pairs as the headers of a request.
+func Headers(pairs []config.Pair) http.Header {
+	h := http.Header{}
+	for _, p := range pairs {
+		h.Add(p.Name, p.Value)
+	}
+	return h
 }

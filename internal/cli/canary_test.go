@@ -95,11 +95,15 @@ func newHousehold(t *testing.T) *household {
 			"ROW": "child", "PLAIN": h.text(inEnv), "FILED": "${file:" + filepath.Join(h.home, "file") + "}", "PRINTED": "!cat " + filepath.Join(h.home, "printed"),
 			"OURS": "${env:CANARY}", "KEPT": "${keychain:canary}",
 		})},
-		"other":  map[string]any{"command": child, "args": args, "env": with(env, map[string]string{"ROW": "other"})},
-		"broken": map[string]any{"command": "sh", "args": []string{"-c", "exit 3"}, "env": map[string]string{"ROW": "child", "PLAIN": h.text(inEnv)}},
-		"plain":  map[string]any{"url": h.listen("plain", mcptest.HTTPLegacy()), "headers": map[string]string{"X-Key": h.text(inHeader)}},
-		"query":  map[string]any{"url": h.listen("query", mcptest.HTTPModern()) + "?key=" + h.text(inURL)},
-		"away":   map[string]any{"url": refused.URL + "/mcp?key=" + h.text(inURL), "headers": map[string]string{"X-Key": h.text(inHeader)}},
+		"other": map[string]any{"command": child, "args": args, "env": with(env, map[string]string{"ROW": "other"})},
+		"broken": map[string]any{"command": "sh", "args": []string{"-c", "env >&2; exit 3"}, "env": map[string]string{
+			"ROW": "child", "API_TOKEN": h.text(inEnv), "FILED": "${file:" + filepath.Join(h.home, "file") + "}", "PRINTED": "!cat " + filepath.Join(h.home, "printed"),
+			"OURS_KEY": "${env:CANARY}", "KEPT": "${keychain:canary}",
+		}},
+		"plain":   map[string]any{"url": h.listen("plain", mcptest.HTTPLegacy()), "headers": map[string]string{"X-Key": h.text(inHeader)}},
+		"query":   map[string]any{"url": h.listen("query", mcptest.HTTPModern()) + "?key=" + h.text(inURL)},
+		"away":    map[string]any{"url": refused.URL + "/mcp?key=" + h.text(inURL), "headers": map[string]string{"X-Key": h.text(inHeader)}},
+		"telling": map[string]any{"url": h.listen("plain", http.HandlerFunc(tell)), "headers": map[string]string{"X-Key": h.text(inHeader)}},
 		"refusing": map[string]any{"url": h.listen("plain", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "no", http.StatusUnauthorized)
 		})), "headers": map[string]string{"Authorization": "Bearer " + h.text(inHeader)}},
@@ -113,6 +117,12 @@ func newHousehold(t *testing.T) *household {
 	}
 	h.write(h.file, string(text))
 	return h
+}
+
+// tell refuses whoever asks, and repeats what they are known by.
+func tell(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"nobody is known by the key %s"}}`, r.Header.Get("X-Key"))
 }
 
 // with is an environment, of which some is given as words, as an object.
@@ -248,7 +258,7 @@ func (h *household) commands() {
 		h.run("", words...)
 		h.run("", append(words, "--json")...)
 	}
-	for _, server := range []string{"child", "other", "broken", "plain", "query", "away", "refusing", "protected"} {
+	for _, server := range []string{"child", "other", "broken", "plain", "query", "away", "telling", "refusing", "protected"} {
 		for _, words := range [][]string{{"mcp", "get", server}, {"mcp", "test", server}, {"logs", server}} {
 			h.run("", words...)
 			h.run("", append(words, "--json")...)

@@ -1,0 +1,70 @@
+package values
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge/config"
+)
+
+func TestVeil(t *testing.T) {
+	var v Veil
+	row := Row{Server: config.Server{Deferred: []config.Deferred{{Name: "env PLAIN", Parts: []config.Part{{Kind: config.FromFile, Text: "f"}}}}}}
+	v.NotePairs(row, "env", []config.Pair{
+		{Name: "PLAIN", Value: "from-a-file"}, {Name: "API_TOKEN", Value: "a-token"}, {Name: "LONGER_TOKEN", Value: "a-token-that-is-longer"},
+		{Name: "MODE", Value: "production"}, {Name: "PIN_TOKEN", Value: "12345"}, {Name: "PRIVATE_KEY", Value: "first-line\nsecond-line\n"},
+	})
+	v.NotePairs(row, "header", []config.Pair{{Name: "Authorization", Value: "Bearer a-bearer"}, {Name: "Accept", Value: "text/plain"}})
+	v.Note("given")
+	for text, want := range map[string]string{
+		"":                           "",
+		"mode production, pin 12345": "mode production, pin 12345",
+		"read from-a-file":           "read " + Redacted,
+		"a-token, a-token-that-is-longer, from-a-file": Redacted + ", " + Redacted + ", " + Redacted,
+		"got a-bearer as Bearer":                       "got " + Redacted + " as Bearer",
+		"second-line first-line":                       Redacted + " " + Redacted,
+		"given text/plain":                             "given text/plain",
+	} {
+		if got := v.Over(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+	var none Veil
+	if got := none.Over("a-token"); got != "a-token" {
+		t.Errorf("nothing is hidden yet, and %q", got)
+	}
+	if err := v.OverError(nil); err != nil {
+		t.Error(err)
+	}
+	if err := v.OverError(io.EOF); err != io.EOF {
+		t.Errorf("%v is another one", err)
+	}
+	err := v.OverError(fmt.Errorf("no a-token: %w", io.EOF))
+	if err.Error() != "no "+Redacted+": EOF" || !errors.Is(err, io.EOF) || strings.Contains(fmt.Sprintf("%v %+v", err, err), "a-token") {
+		t.Errorf("%+v", err)
+	}
+	for i := range 2 * maxSecrets {
+		v.Note(fmt.Sprint("a value number ", i))
+	}
+	if got := v.Over(fmt.Sprint("a value number ", 2*maxSecrets-1)); got != Redacted || len(v.secrets) != maxSecrets {
+		t.Errorf("%q; %d are known", got, len(v.secrets))
+	}
+}
+
+func FuzzVeil(f *testing.F) {
+	f.Add("a-secret", "said a-secret twice: a-secret")
+	f.Add("s3cret", "s3cs3cretret")
+	f.Fuzz(func(t *testing.T, secret, text string) {
+		var v Veil
+		v.Note(secret)
+		got := v.Over(text)
+		for _, s := range v.secrets {
+			if n := strings.Count(text, s); strings.Count(got, Redacted) < n {
+				t.Errorf("%q in %q: %q", s, text, got)
+			}
+		}
+	})
+}
