@@ -272,6 +272,9 @@ func (a *app) mcpTest(ctx context.Context, id drawbridge.ServerID, asJSON bool) 
 	if fault != nil {
 		status.Fault = fault.Error()
 	}
+	if c, err := login.StateOf(g, id); err == nil && c.URL != "" && login.Unauthorized(fault) {
+		status.Phase, status.SignIn = drawbridge.NeedsSignIn, c.URL // whatever became of it at the end of everything
+	}
 	if asJSON {
 		err = printJSON(a.Out, status)
 	} else {
@@ -298,7 +301,7 @@ func (a *app) printTest(row config.Server, l drawbridge.Listing, s drawbridge.St
 			login.PrintWay(a.Out, s.Server, s.SignIn, false)
 			return nil
 		}
-		if drawbridge.AsFault(fault).Code == drawbridge.AuthFailure {
+		if login.Unauthorized(fault) {
 			fmt.Fprintln(a.Out, login.Refused(row))
 		}
 		if tip := testTip(fault); tip != "" {
@@ -331,7 +334,7 @@ func testTip(fault error) string {
 	switch {
 	case errors.Is(fault, context.DeadlineExceeded) || strings.Contains(text, "timeout") || strings.Contains(text, "timed out"):
 		return "The server may be slow or unresponsive. Try increasing the timeout."
-	case drawbridge.AsFault(fault).Code == drawbridge.AuthFailure || refusal.MatchString(text):
+	case login.Unauthorized(fault) || refusal.MatchString(text):
 		return "Check your authentication credentials."
 	case strings.Contains(text, "connection refused"):
 		return "Check that the server is running and that its URL is right."

@@ -152,7 +152,7 @@ func (d Desk) auth(ctx context.Context, id drawbridge.ServerID, w way) error {
 		if r.Outcome == roster.NotWanted {
 			return nil
 		}
-		if r.Credential, err = stateOf(s, id); err != nil {
+		if r.Credential, err = StateOf(s, id); err != nil {
 			return err
 		}
 		listing, err := s.Mount(ctx, id)
@@ -168,7 +168,8 @@ func (d Desk) auth(ctx context.Context, id drawbridge.ServerID, w way) error {
 	return d.tell(id, r, w.json)
 }
 
-func stateOf(s roster.Porter, id drawbridge.ServerID) (drawbridge.Credential, error) {
+// StateOf says how we stand with a server.
+func StateOf(s roster.Porter, id drawbridge.ServerID) (drawbridge.Credential, error) {
 	access, err := s.Access(id)
 	if err != nil {
 		return drawbridge.Credential{}, err

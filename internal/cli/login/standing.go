@@ -88,6 +88,11 @@ func (all Standings) Strays(entries []secrets.Entry) (names []string) {
 	return names
 }
 
+// Unauthorized says whether a server went wrong since it wants to know who asks.
+func Unauthorized(fault error) bool {
+	return fault != nil && drawbridge.AsFault(fault).Code == drawbridge.AuthFailure
+}
+
 // Refused says what a server wants that refuses us and is not signed in at (seed 001 knows three things that it may want).
 func Refused(row config.Server) string {
 	key := row.Auth != nil && row.Auth.Type == "apikey" ||
