@@ -7,6 +7,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/exchange"
+	"github.com/drawbridge-mcp/drawbridge/bridge/hop"
 	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -25,7 +26,7 @@ func (s *session) AskFor(ctx context.Context, call drawbridge.Call, method strin
 	case capability == "":
 		return nil, wire.ErrorObject(wire.CodeMethodNotFound, "method not found", nil)
 	case method == wire.MethodRootsList && (!s.frank() || !s.own() && call.Peer == nil):
-		return rootsResult(s.e.pool.o.Roots), nil
+		return hop.Roots(s.e.pool.o.Roots), nil
 	default:
 		if s.e.row.Trust == sandboxed && method == wire.MethodElicitation {
 			s.e.decline()
@@ -63,17 +64,4 @@ func (e *endpoint) part(s *session) {
 		delete(e.sessions, s.key)
 		s.lose(errIdle)
 	}
-}
-
-// rootsResult is the answer to roots/list.
-func rootsResult(uris []string) json.RawMessage {
-	out := []byte(`{"roots":[`)
-	for i, uri := range uris {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = wire.AppendQuoted(append(out, `{"uri":`...), uri)
-		out = append(out, '}')
-	}
-	return append(out, "]}"...)
 }

@@ -35,7 +35,8 @@ type Auth struct {
 	ClientMetadataURL string
 	// Scopes are what is asked for: nil means what the server asks for, an empty list nothing.
 	Scopes []string
-	// Resource names the server to the one who issues tokens, an absolute URI without a fragment.
+	// Resource names the server to the one who issues tokens, an absolute URI without a fragment; "none" where they know no
+	// such parameter.
 	Resource string
 	// RedirectURI is where the browser comes back to, an http or https URL; CallbackPort and CallbackPath are where we wait for
 	// it on this machine. Port 0 means a free one.
@@ -105,7 +106,7 @@ var authMembers = []authMember{
 		authAddress, func(a *Auth) *string { return &a.ClientMetadataURL }},
 	{"scopes", "list of strings, or words", "what is asked for, in the place of what the server asks for; also written scope",
 		authWord, nil},
-	{"resource", "URI", "what the server is called where tokens come from, in the place of its own word",
+	{"resource", "URI", "what the server is called where tokens come from, in the place of its own word; `none` where they know no such word",
 		authText, func(a *Auth) *string { return &a.Resource }},
 	{"redirect_uri", "URL", "where the browser comes back to, as the client was registered with it",
 		authAddress, func(a *Auth) *string { return &a.RedirectURI }},
@@ -287,8 +288,8 @@ func (a *Auth) check() string {
 			return fmt.Sprintf(`%q in "auth" must be an http or https URL with a host`, m.name)
 		}
 	}
-	if u, err := url.Parse(a.Resource); a.Resource != "" && (err != nil || !u.IsAbs() || u.Fragment != "") {
-		return `"resource" in "auth" must be an absolute URI without a fragment`
+	if u, err := url.Parse(a.Resource); a.Resource != "" && a.Resource != "none" && (err != nil || !u.IsAbs() || u.Fragment != "") {
+		return `"resource" in "auth" must be an absolute URI without a fragment, or "none"`
 	}
 	switch enterprise := a.Type == "enterprise"; {
 	case enterprise && (a.IDPIssuer == "" || a.IDPClientID == "" || a.IDToken == "" || a.ClientID == ""):

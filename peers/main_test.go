@@ -29,6 +29,7 @@ const role = "PEERS_ROLE"
 
 func parts() map[string]func(args []string) int {
 	return map[string]func([]string) int{
+		aPerson:     playPerson,
 		suiteClient: playSuiteClient,
 		mcpGoServer: playMCPGo,
 	}

@@ -150,7 +150,11 @@ func (r *Roster) unbegun(ctx context.Context, s Signer, v Visit, why error) (Out
 	} else if !unauthorized(err) {
 		return "", Off(fmt.Sprintf("Failed to connect to %q: %v", v.Server, err))
 	}
-	if strings.Contains(why.Error(), "endpoints could not be discovered") {
+	unknown := strings.Contains(why.Error(), "endpoints could not be discovered")
+	if unknown && v.Again {
+		return "", Off("Could not discover OAuth endpoints from server response. Name them in the row's \"auth\".")
+	}
+	if unknown {
 		return "", Off(fmt.Sprintf("Authentication required for %q, but OAuth endpoints could not be discovered."+
 			" Name them in the row's \"auth\", or give the server what it wants in \"headers\".", v.Server))
 	}

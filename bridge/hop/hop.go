@@ -110,3 +110,16 @@ func withoutMeta(object json.RawMessage, name string) json.RawMessage {
 func ClientInfo(version string) string {
 	return `{"name":"drawbridge","title":"Drawbridge","version":` + string(wire.Quote(version)) + `}`
 }
+
+// Roots is the answer to roots/list.
+func Roots(uris []string) json.RawMessage {
+	out := []byte(`{"roots":[`)
+	for i, uri := range uris {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = wire.AppendQuoted(append(out, `{"uri":`...), uri)
+		out = append(out, '}')
+	}
+	return append(out, "]}"...)
+}

@@ -34,6 +34,8 @@ type site struct {
 	// Documents says that clients may be described by a document; NamesIssuer that the answer names the issuer.
 	Documents   bool `json:"documents,omitempty"`
 	NamesIssuer bool `json:"names_issuer,omitempty"`
+	// Vague says that nobody named the issuer: it is where the token endpoint is.
+	Vague bool `json:"vague,omitempty"`
 	// ClientID is the one that an older server names itself.
 	ClientID string `json:"client_id,omitempty"`
 }
@@ -44,7 +46,8 @@ const maxMetadata = 1 << 20
 // discover finds out where to sign in, from what the server said when it refused.
 func (c *Credential) discover(ctx context.Context, demand Demand) (site, error) {
 	if c.site.AuthorizationURL != "" && c.site.TokenURL != "" || c.site.URL == "" && c.site.Issuer == "" && c.site.TokenURL != "" {
-		return c.configured(), nil
+		s := c.configured()
+		return s, s.check()
 	}
 	var s site
 	var err error
@@ -71,11 +74,7 @@ func (c *Credential) byServer(ctx context.Context, demand Demand) (site, error) 
 		s.Resource, s.Scopes = meta.Resource, meta.ScopesSupported
 		return s, err
 	}
-	root := originOf(c.site.URL)
-	s, err := c.standard(ctx, root)
-	if err == nil && s == nil {
-		s, err = c.odd(ctx, demand, root)
-	}
+	s, err := c.odd(ctx, demand, originOf(c.site.URL))
 	switch {
 	case err != nil:
 		return site{}, err
@@ -111,42 +110,38 @@ func byConvention(issuer string) site {
 // standard reads an issuer's metadata in the places and the order of the specification. Nil means that it has none.
 func (c *Credential) standard(ctx context.Context, issuer string) (*site, error) {
 	for _, place := range metadataURLs(issuer) {
-		meta, err := oauthex.GetAuthServerMeta(ctx, place, issuer, c.client)
+		var meta metadata
+		found, err := c.document(ctx, place, &meta)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("the authorization server's metadata: %s", printable(plain(err).Error()))
-		case meta == nil:
+			return nil, fmt.Errorf("the authorization server's metadata: %w", err)
+		case !found:
 			continue
+		case strings.TrimSuffix(meta.Issuer, "/") != strings.TrimSuffix(issuer, "/"):
+			return nil, fmt.Errorf("the authorization server's metadata are those of another issuer, %s: if that is right, name it as \"issuer\" in the row's \"auth\"", printable(hostOf(meta.Issuer)))
 		case !slices.Contains(meta.CodeChallengeMethodsSupported, "S256"):
-			return nil, errors.New("the authorization server does not support PKCE with S256")
+			return nil, errors.New("the authorization server does not support PKCE with S256, without which nobody should sign in")
 		}
-		s := siteOf(*meta)
-		s.Device = c.deviceEndpoint(ctx, place)
+		s := meta.site()
 		return &s, nil
 	}
 	return nil, nil
 }
 
-func siteOf(meta oauthex.AuthServerMeta) site {
+// metadata are those of an authorization server: what the SDK has members for, and the endpoint of RFC 8628, 4.
+type metadata struct {
+	oauthex.AuthServerMeta
+	Device string `json:"device_authorization_endpoint"`
+}
+
+func (meta metadata) site() site {
 	return site{
-		Issuer: meta.Issuer, Authorization: meta.AuthorizationEndpoint, Token: meta.TokenEndpoint,
+		Issuer: meta.Issuer, Authorization: meta.AuthorizationEndpoint, Token: meta.TokenEndpoint, Device: meta.Device,
 		Registration: meta.RegistrationEndpoint, Revocation: meta.RevocationEndpoint,
 		Offline: slices.Contains(meta.ScopesSupported, "offline_access"), Methods: meta.TokenEndpointAuthMethodsSupported,
 		Grants: meta.GrantTypesSupported, Documents: meta.ClientIDMetadataDocumentSupported,
 		NamesIssuer: meta.AuthorizationResponseIssParameterSupported,
 	}
-}
-
-// deviceEndpoint reads the one endpoint that the SDK's type has no member for (RFC 8628, 4), where a sign-in by device is
-// possible at all.
-func (c *Credential) deviceEndpoint(ctx context.Context, place string) string {
-	var meta struct {
-		Device string `json:"device_authorization_endpoint"`
-	}
-	if found, err := c.document(ctx, place, &meta); !found || err != nil || checkURL(meta.Device) != nil {
-		return ""
-	}
-	return meta.Device
 }
 
 // metadataURLs gives the places of an issuer's metadata, in order (2025-11-25, authorization server metadata discovery).
@@ -233,20 +228,20 @@ func document(ctx context.Context, web *http.Client, place string, into any) (fo
 	req.Header.Set("Accept", "application/json")
 	resp, err := web.Do(req)
 	if err != nil {
-		return false, plain(err)
+		return false, away(plain(err))
 	}
 	defer resp.Body.Close()
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
-	case resp.StatusCode >= 500:
-		return false, fmt.Errorf("status %d", resp.StatusCode)
+	case isAway(resp.StatusCode):
+		return false, awayError{fmt.Errorf("status %d", resp.StatusCode)}
 	case resp.StatusCode != http.StatusOK, media != "application/json" && !strings.HasSuffix(media, "+json"):
 		return false, nil
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxMetadata+1))
 	switch {
 	case err != nil:
-		return false, plain(err)
+		return false, away(plain(err))
 	case len(data) > maxMetadata:
 		return false, fmt.Errorf("more than %d bytes", maxMetadata)
 	case json.Unmarshal(data, into) != nil:
@@ -257,7 +252,11 @@ func document(ctx context.Context, web *http.Client, place string, into any) (fo
 
 // configured is a site of which the row says all.
 func (c *Credential) configured() site {
-	return c.overridden(site{Issuer: c.site.Issuer, Resource: c.resource()})
+	s := c.overridden(site{Issuer: c.site.Issuer, Resource: c.resource()})
+	if s.Issuer == "" {
+		s.Issuer, s.Vague = originOf(s.Token), true
+	}
+	return s
 }
 
 // overridden puts in what the row knows better.
@@ -270,8 +269,14 @@ func (c *Credential) overridden(s site) site {
 			*into = said
 		}
 	}
+	if c.site.Resource == noResource {
+		s.Resource = ""
+	}
 	return s
 }
+
+// noResource is what a row says of the resource where the authorization server does not know that parameter.
+const noResource = "none"
 
 // resource is the server's address as a resource indicator (RFC 8707): without a fragment.
 func (c *Credential) resource() string {
@@ -281,49 +286,18 @@ func (c *Credential) resource() string {
 
 // check says whether the endpoints are such as may be called, and shown to people.
 func (s site) check() error {
-	for name, address := range map[string]string{"authorization": s.Authorization, "token": s.Token, "device": s.Device, "registration": s.Registration, "revocation": s.Revocation} {
-		if address == "" {
+	for _, endpoint := range []struct{ name, address string }{
+		{"authorization", s.Authorization}, {"token", s.Token}, {"device", s.Device}, {"registration", s.Registration}, {"revocation", s.Revocation},
+	} {
+		if endpoint.address == "" {
 			continue
 		}
-		if err := checkURL(address); err != nil {
-			return saying("Invalid OAuth URLs. Please check: the %s endpoint %w", name, err)
+		if err := checkURL(endpoint.address); err != nil {
+			return saying("Invalid OAuth URLs. Please check: the %s endpoint %w", endpoint.name, err)
 		}
 	}
 	if s.Token == "" {
 		return errors.New("the authorization server names no token endpoint")
 	}
 	return nil
-}
-
-// maxAddress is how long an address may be that is shown and opened.
-const maxAddress = 8 << 10
-
-// checkURL refuses addresses that should not be fetched, nor opened: all but https, and http on this machine.
-func checkURL(address string) error {
-	u, err := url.Parse(address)
-	switch {
-	case len(address) > maxAddress:
-		return errors.New("is too long")
-	case err != nil || u.Host == "" || u.User != nil || strings.ContainsFunc(address, unfit):
-		return errors.New("is no proper URL")
-	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):
-		return nil
-	}
-	return fmt.Errorf("must be https: %.40q", u.Scheme+"://"+u.Host)
-}
-
-// unfit are characters that no address has as it stands.
-func unfit(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"`<>\\^{}|", r) }
-
-// originOf is the scheme and host of an address, in lower case, with a port that says something.
-func originOf(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return ""
-	}
-	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(u.Host)
-	if port := map[string]string{"http": ":80", "https": ":443"}[scheme]; port != "" {
-		host = strings.TrimSuffix(host, port)
-	}
-	return scheme + "://" + host
 }

@@ -5,12 +5,12 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
 	"unicode"
-
-	"golang.org/x/oauth2"
 
 	"github.com/drawbridge-mcp/drawbridge"
 )
@@ -57,11 +57,31 @@ func (n *NeededError) Unwrap() error { return n.Err }
 // FaultCode is AuthFailure.
 func (n *NeededError) FaultCode() drawbridge.FaultCode { return drawbridge.AuthFailure }
 
-// A laterError is a renewal that went wrong for now: the credential may still be good.
-type laterError struct{ err error }
+// The steps that may go wrong for now.
+const (
+	stepRenew   = "renew the sign-in"
+	stepPrepare = "prepare the sign-in"
+)
 
-func (l laterError) Error() string                   { return "renew the sign-in: " + l.err.Error() }
-func (l laterError) Unwrap() error                   { return l.err }
+// A laterError is something that went wrong for now: the credential may still be good, or a sign-in be prepared later.
+type laterError struct {
+	step string
+	err  error
+}
+
+func (l laterError) Error() string { return l.step + ": " + l.err.Error() + l.advice() }
+
+func (l laterError) advice() string {
+	if l.step == stepRenew {
+		return "; it is tried again, and where that does not help, sign in again"
+	}
+	return "; it is tried again"
+}
+
+// Unwrap gives the reason.
+func (l laterError) Unwrap() error { return l.err }
+
+// FaultCode is Transient.
 func (l laterError) FaultCode() drawbridge.FaultCode { return drawbridge.Transient }
 
 // A refusal is what an authorization server answers in the place of a token.
@@ -90,24 +110,36 @@ func (r *refusal) final() bool {
 	return r.code != "" && r.status < 500 && r.code != "temporarily_unavailable" && r.code != "server_error" && r.code != "slow_down"
 }
 
-// answered makes what a token endpoint's error comes to, without the body: it may hold a token.
-func answered(err error) error {
-	if got, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
-		r := &refusal{code: got.ErrorCode, description: got.ErrorDescription}
-		if got.Response != nil {
-			r.status = got.Response.StatusCode
-		}
-		return r
-	}
-	return plain(err)
-}
-
 // plain is an error without the address that net/http repeats: there may be a secret in it.
 func plain(err error) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		return outer.Err
 	}
 	return err
+}
+
+// unreachable says whether an error is of the network's.
+func unreachable(err error) bool {
+	_, ok := errors.AsType[net.Error](err)
+	return ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// An awayError is one of an authorization server that is not there for now.
+type awayError struct{ error }
+
+func (a awayError) Unwrap() error { return a.error }
+
+// away makes an awayError of one that says so.
+func away(err error) error {
+	if errors.Is(err, errNotPublic) || !unreachable(err) {
+		return err
+	}
+	return awayError{err}
+}
+
+// isAway says whether a status is one of a server that is not there for now.
+func isAway(status int) bool {
+	return status >= 500 && status != http.StatusNotImplemented || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
 }
 
 // printable is a text of a server's for people: short, and harmless to a terminal.
@@ -138,7 +170,6 @@ func explained(err error) error {
 // Explain says for people what became of a sign-in that went wrong.
 func Explain(err error) string {
 	got, refused := errors.AsType[*refusal](err)
-	_, unreachable := errors.AsType[net.Error](err)
 	switch {
 	case err == nil:
 		return ""
@@ -148,7 +179,7 @@ func Explain(err error) string {
 		return "OAuth authorization code is invalid or expired. Please try again. (" + got.Error() + ")"
 	case refused && (got.status == 401 || got.status == 403 || got.code == "invalid_client" || got.code == "unauthorized_client"):
 		return "OAuth authorization failed. Please check your client credentials. (" + got.Error() + ")"
-	case unreachable:
+	case unreachable(err):
 		return "Could not connect to OAuth server. Please check the URLs and your network connection. (" + plain(err).Error() + ")"
 	}
 	return "OAuth authentication failed: " + err.Error()

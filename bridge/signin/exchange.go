@@ -36,7 +36,7 @@ func (c *Credential) byExchange(ctx context.Context, r record) error {
 	}
 	demand, err := c.asking(ctx)
 	if err != nil {
-		return laterError{err}
+		return c.halt(r, err)
 	}
 	s, err := c.discover(ctx, demand)
 	switch {
@@ -56,15 +56,20 @@ func (c *Credential) byExchange(ctx context.Context, r record) error {
 	if len(scopes) > 0 {
 		values.Set("scope", strings.Join(scopes, " "))
 	}
-	token, err := c.grant(ctx, s, who, values)
-	if refusal, ok := errors.AsType[*refusal](err); ok && refusal.final() {
-		return needed(refusal)
+	t, err := c.grant(ctx, s, who, values)
+	if err == nil {
+		r.Refresh, t.refresh = "", "" // it would outlive what the caller has proved
+		err = c.takeIn(r, s, who, t, scopes)
 	}
-	if err != nil {
-		return laterError{err}
+	refused, said := errors.AsType[*refusal](err)
+	_, unfit := errors.AsType[kindError](err)
+	switch {
+	case err == nil:
+		return nil
+	case unfit, said && refused.final():
+		return needed(err)
 	}
-	token.RefreshToken = "" // it would outlive what the caller has proved
-	return c.receive(r, s, who, token, scopes)
+	return c.halt(r, err)
 }
 
 // forget drops the credential of a caller who is vouched for and gone.

@@ -26,7 +26,16 @@ type Flow struct {
 
 	c      *Credential
 	device func(context.Context) error
-	done   chan error
+	// state and made are those of the sign-in that it waits for, end is its end in this process.
+	state string
+	made  time.Time
+	end   *ending
+}
+
+// An ending is how a sign-in that was begun here ended; err is set before done is closed.
+type ending struct {
+	done chan struct{}
+	err  error
 }
 
 var _ drawbridge.SignIn = (*Flow)(nil)
@@ -39,9 +48,12 @@ var _ drawbridge.Access = (*Credential)(nil)
 // SignIn begins a sign-in that comes back by way of a browser on this machine, or is brought back by hand; or one on another
 // device.
 func (c *Credential) SignIn(ctx context.Context, device bool) (drawbridge.SignIn, error) {
-	begin := c.beginDevice
-	if !device {
-		begin = func(ctx context.Context) (*Flow, error) { return c.begin(ctx, nil) }
+	if c.site.Grant != Code {
+		return nil, errUnattended
+	}
+	begin := c.begin
+	if device {
+		begin = c.beginDevice
 	}
 	flow, err := begin(ctx)
 	if err != nil {
@@ -50,83 +62,34 @@ func (c *Credential) SignIn(ctx context.Context, device bool) (drawbridge.SignIn
 	return flow, nil
 }
 
-// begin prepares a sign-in; scopes are the rights to ask for, nil those that the server names. One that is still open is
-// taken up again.
-func (c *Credential) begin(ctx context.Context, scopes []string) (*Flow, error) {
-	if c.site.Grant != Code {
-		return nil, errUnattended
-	}
-	unlock, err := c.lock(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	r, err := c.current()
-	if err != nil {
-		return nil, err
-	}
-	demand, err := c.asking(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if scopes == nil && demand.Status == http.StatusForbidden {
-		scopes = union(r.Scopes, strings.Fields(bearer(demand.Challenges)["scope"]))
-	}
-	redirects, err := c.wayBack(r)
-	if err != nil {
-		return nil, err
-	}
-	s, err := c.discover(ctx, demand)
-	if err != nil {
-		return nil, err
-	}
-	if s.Authorization == "" {
-		return nil, errors.New("the authorization server names no authorization endpoint")
-	}
-	scopes = c.scopesFor(s, demand, scopes)
-	r.prune(c.desk.o.Now())
-	for _, p := range r.Pending {
-		if redirects[0] == p.Redirect && slices.Equal(p.Scopes, scopes) && p.Site.Issuer == s.Issuer && c.desk.lobby.expects(p.State) {
-			return c.flow(p), nil
-		}
-	}
-	who, err := c.identify(ctx, s, r, redirects)
-	if err != nil {
-		return nil, err
-	}
-	p := c.prepare(s, who, scopes, redirects)
-	if err := checkURL(p.URL); err != nil {
-		return nil, fmt.Errorf("the address to sign in at %w", err)
-	}
-	if who.Registered {
-		r.Client, r.ClientAt = who, s.Issuer
-	}
-	r.Pending = append(r.Pending, p)
-	r.prune(c.desk.o.Now())
-	if err := c.keep(r); err != nil {
-		return nil, err
-	}
-	return c.flow(p), nil
-}
-
 func (c *Credential) keep(r record) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.save(r)
 }
 
-// flow is what a person sees of a pending sign-in. Whoever waits for it hears of its end.
+// flow is what a person sees of a pending sign-in. All who wait for it hear of its end.
 func (c *Credential) flow(p pending) *Flow {
-	f := &Flow{url: p.URL, issuer: cmp.Or(hostOf(p.Site.Issuer), hostOf(p.URL)), c: c, done: make(chan error, 1)}
-	c.desk.lobby.expect(p.State, func(ctx context.Context, values url.Values) error {
-		err := c.finish(ctx, values)
-		select {
-		case f.done <- err:
-		default:
-		}
-		return err
-	})
-	return f
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.endings == nil {
+		c.endings = map[string]*ending{}
+	}
+	end := c.endings[p.State]
+	if end == nil {
+		end = &ending{done: make(chan struct{})}
+		c.endings[p.State] = end
+		c.desk.lobby.expect(p.State, c.doorOf(p), c.finish)
+	}
+	return &Flow{url: p.URL, issuer: cmp.Or(hostOf(p.Site.Issuer), hostOf(p.URL)), c: c, state: p.State, made: p.Made, end: end}
+}
+
+// doorOf is the path at which somebody comes back.
+func (c *Credential) doorOf(p pending) string {
+	if u, err := url.Parse(p.Redirect); err == nil && c.site.CallbackPath == "" {
+		return "/" + strings.TrimPrefix(u.Path, "/")
+	}
+	return "/" + strings.TrimPrefix(c.site.CallbackPath, "/")
 }
 
 // prepare makes a sign-in: a state, a verifier and the address.
@@ -146,15 +109,9 @@ func (c *Credential) prepare(s site, who client, scopes, redirects []string) pen
 	if slices.Contains(scopes, "offline_access") {
 		options = append(options, oauth2.SetAuthURLParam("prompt", "consent")) // else OpenID providers leave the refresh token out
 	}
-	p.URL = c.oauth(s, who, scopes, redirect).AuthCodeURL(p.State, options...)
+	asked := oauth2.Config{ClientID: who.ID, RedirectURL: redirect, Scopes: scopes, Endpoint: oauth2.Endpoint{AuthURL: s.Authorization}}
+	p.URL = asked.AuthCodeURL(p.State, options...)
 	return p
-}
-
-func (c *Credential) oauth(s site, who client, scopes []string, redirect string) *oauth2.Config {
-	return &oauth2.Config{
-		ClientID: who.ID, ClientSecret: who.secret(), RedirectURL: redirect, Scopes: scopes,
-		Endpoint: oauth2.Endpoint{AuthURL: s.Authorization, TokenURL: s.Token, DeviceAuthURL: s.Device, AuthStyle: who.style(s)},
-	}
 }
 
 // scopesFor chooses what to ask for: the rights that are wanted beyond others, those of the row, those that the refusal
@@ -170,7 +127,7 @@ func (c *Credential) scopesFor(s site, demand Demand, wanted []string) []string 
 	default:
 		scopes = s.Scopes
 	}
-	if s.Offline && c.site.Scopes == "" {
+	if s.Offline && c.site.Scopes == "" && len(scopes) > 0 { // beside none it would stand in the place of the usual ones
 		scopes = union(scopes, []string{"offline_access"})
 	}
 	return slices.Clone(scopes)
@@ -199,7 +156,7 @@ func (c *Credential) wayBack(r record) ([]string, error) {
 			want, _ = strconv.Atoi(u.Port()) // where the client is known to come back to
 		}
 	}
-	port, err := c.desk.lobby.open(want, c.site.CallbackPort != 0)
+	port, err := c.desk.lobby.open(want, false)
 	if err != nil {
 		return nil, err
 	}
@@ -210,16 +167,25 @@ func (c *Credential) wayBack(r record) ([]string, error) {
 	return []string{"http://" + net.JoinHostPort(host, strconv.Itoa(port)) + path}, nil
 }
 
-// Wait waits until the person is back and signed in.
+// Wait waits until the person is back and signed in: here, or by way of another process that they gave the address to.
 func (f *Flow) Wait(ctx context.Context) error {
 	if f.device != nil {
 		return explained(f.device(ctx))
 	}
-	select {
-	case err := <-f.done:
-		return explained(err)
-	case <-ctx.Done():
-		return explained(ctx.Err())
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for {
+		select {
+		case <-f.end.done:
+			return explained(f.end.err)
+		case <-ctx.Done():
+			return explained(ctx.Err())
+		case <-tick.C:
+			r, err := f.c.current()
+			if err == nil && r.Access != "" && !r.Issued.Before(f.made) && !r.awaits(f.state) {
+				return nil
+			}
+		}
 	}
 }
 
@@ -232,11 +198,10 @@ func (c *Credential) Paste(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	c.desk.lobby.take(values.Get("state"))
 	return explained(c.finish(ctx, values))
 }
 
-// finish exchanges what came back for tokens. A state is good once, whatever comes of it.
+// finish takes what came back, and has those who wait hear of it.
 func (c *Credential) finish(ctx context.Context, values url.Values) error {
 	unlock, err := c.lock(ctx)
 	if err != nil {
@@ -248,66 +213,91 @@ func (c *Credential) finish(ctx context.Context, values url.Values) error {
 		return err
 	}
 	r.prune(c.desk.o.Now())
-	p, ok := r.take(values.Get("state"))
+	state := values.Get("state")
+	p, ok := r.take(state)
 	if !ok {
 		return sentence("State mismatch - possible CSRF attack")
 	}
+	err = c.exchange(ctx, r, p, values)
+	c.desk.lobby.forget(state)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if end := c.endings[state]; end != nil {
+		delete(c.endings, state)
+		end.err = err
+		close(end.done)
+	}
+	return err
+}
+
+// exchange gives a code for tokens. A state is good once, whatever comes of it.
+func (c *Credential) exchange(ctx context.Context, r record, p pending, values url.Values) error {
 	if err := c.keep(r); err != nil {
 		return err
 	}
 	if err := p.accepts(values); err != nil {
 		return err
 	}
-	options := []oauth2.AuthCodeOption{oauth2.VerifierOption(p.Verifier)}
-	if p.Site.Resource != "" {
-		options = append(options, oauth2.SetAuthURLParam("resource", p.Site.Resource))
-	}
-	token, err := c.oauth(p.Site, p.Client, nil, p.Redirect).Exchange(c.through(ctx), values.Get("code"), options...)
+	t, err := c.grant(ctx, p.Site, p.Client, url.Values{
+		"grant_type": {"authorization_code"}, "code": {values.Get("code")}, "code_verifier": {p.Verifier}, "redirect_uri": {p.Redirect},
+	})
 	if err != nil {
-		return saying("Token exchange failed: %w", answered(err))
+		return saying("Token exchange failed: %w", err)
 	}
 	c.countStepUp(p.Scopes)
-	return c.receive(r, p.Site, p.Client, token, p.Scopes)
+	return c.receive(r, p.Site, p.Client, t, p.Scopes)
 }
 
 // accepts checks an answer before anything is done with it: whom it is from (RFC 9207: a plain comparison), and what it says.
 func (p pending) accepts(values url.Values) error {
 	iss := values.Get("iss")
 	switch {
-	case iss != "" && iss != p.Site.Issuer:
+	case iss != "" && iss != p.Site.Issuer && !(p.Site.Vague && originOf(iss) == originOf(p.Site.Issuer)):
 		return saying("Authorization failed: the answer is from another issuer, %s", printable(hostOf(iss)))
 	case iss == "" && p.Site.NamesIssuer:
 		return sentence("Authorization failed: the answer does not say which issuer it is from")
 	case values.Has("error"):
-		return saying("Authorization failed: %w", &refusal{code: values.Get("error"), description: values.Get("error_description")})
+		refused := &refusal{code: values.Get("error"), description: values.Get("error_description")}
+		if p.Site.Resource != "" && (refused.code == "invalid_request" || refused.code == "invalid_target") {
+			return saying(`Authorization failed: %w; where the authorization server does not know the parameter "resource", say "resource": "none" in the row's "auth"`, refused)
+		}
+		return saying("Authorization failed: %w", refused)
 	case values.Get("code") == "":
 		return sentence("Missing authorization code")
 	}
 	return nil
 }
 
-// through is a context in which the oauth2 package uses our client.
-func (c *Credential) through(ctx context.Context) context.Context {
-	return context.WithValue(ctx, oauth2.HTTPClient, c.client)
+// receive keeps what a person, or the client for itself, was granted. Nothing is left of what was granted before: it may be of
+// another person, and of another issuer. What the server does not say of scopes is as was asked for.
+func (c *Credential) receive(r record, s site, who client, t token, asked []string) error {
+	r.Refresh = ""
+	c.mu.Lock()
+	c.renewals = nil
+	c.mu.Unlock()
+	return c.takeIn(r, s, who, t, asked)
 }
 
-// receive keeps new tokens. What the server does not say of scopes is as was asked for.
-func (c *Credential) receive(r record, s site, who client, token *oauth2.Token, asked []string) error {
-	if kind := token.TokenType; kind != "" && !strings.EqualFold(kind, "bearer") {
-		return fmt.Errorf("the authorization server gives tokens of a kind that we do not speak: %.20q", kind)
+// takeIn keeps a token. A refresh token that comes with none stays good.
+func (c *Credential) takeIn(r record, s site, who client, t token, asked []string) error {
+	if err := t.bearers(); err != nil {
+		return err
 	}
 	r.Site, r.Client, r.ClientAt = s, who, s.Issuer
-	r.Access, r.Issued, r.Expires = token.AccessToken, c.desk.o.Now(), time.Time{}
-	if token.ExpiresIn > 0 {
-		r.Expires = r.Issued.Add(time.Duration(token.ExpiresIn) * time.Second)
+	r.Access, r.Issued, r.Expires = t.access, c.desk.o.Now(), time.Time{}
+	if t.life > 0 {
+		r.Expires = r.Issued.Add(t.life)
 	}
-	if token.RefreshToken != "" {
-		r.Refresh = token.RefreshToken
+	if t.refresh != "" {
+		r.Refresh = t.refresh
 	}
 	r.Scopes, r.Renewing, r.Trouble = asked, time.Time{}, ""
-	if granted, ok := token.Extra("scope").(string); ok && granted != "" {
-		r.Scopes = strings.FieldsFunc(granted, func(r rune) bool { return r == ' ' || r == ',' })
+	if t.scopes != nil {
+		r.Scopes = t.scopes
 	}
+	c.mu.Lock()
+	c.halted = halt{}
+	c.mu.Unlock()
 	return c.keep(r)
 }
 
@@ -332,6 +322,9 @@ func (c *Credential) asking(ctx context.Context) (Demand, error) {
 		return Demand{}, fmt.Errorf("ask the server: %w", plain(err))
 	}
 	defer resp.Body.Close()
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // what there is, is good enough
+	var body []byte
+	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden { // else it may be a stream without end
+		body, _ = io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // what there is, is good enough
+	}
 	return demandIn(resp.StatusCode, resp.Header, body), nil
 }

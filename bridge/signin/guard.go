@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,19 +21,28 @@ const (
 )
 
 // Guarded gives a client for what a server at that address names: metadata, endpoints. It reaches addresses that are not
-// public only where the server itself is on one: else a server far away could have us call what is near. Redirects stay
-// within an origin; everything is over in some seconds.
-func Guarded(address string) *http.Client {
-	g := &guard{proxies: map[string]bool{}}
-	if u, err := url.Parse(address); err == nil {
-		g.host = u.Hostname()
-	}
-	dialer := &net.Dialer{Timeout: fetchTime / 2, ControlContext: g.control}
+// public only where the server itself is on one, or where they are those of the hosts that its row names: else a server far
+// away could have us call what is near. Redirects stay within an origin; everything is over in some seconds.
+func Guarded(address string, named ...string) *http.Client {
+	g := guardOf(address, named...)
 	transport := &http.Transport{
-		Proxy: g.proxy, DialContext: dialer.DialContext, TLSHandshakeTimeout: fetchTime / 2, ForceAttemptHTTP2: true,
+		Proxy: g.proxy, DialContext: g.dial, TLSHandshakeTimeout: fetchTime / 2, ForceAttemptHTTP2: true,
 		MaxIdleConnsPerHost: 2, IdleConnTimeout: 10 * time.Second, MaxResponseHeaderBytes: 256 << 10, DisableKeepAlives: true,
 	}
 	return &http.Client{Transport: transport, Timeout: fetchTime, CheckRedirect: withinOrigin}
+}
+
+func guardOf(address string, named ...string) *guard {
+	g := &guard{proxies: map[string]bool{}, named: map[string]bool{}, lookup: net.DefaultResolver.LookupNetIP}
+	if u, err := url.Parse(address); err == nil {
+		g.host = u.Hostname()
+	}
+	for _, address := range named {
+		if u, err := url.Parse(address); err == nil && u.Host != "" {
+			g.named[strings.ToLower(u.Hostname())] = true
+		}
+	}
+	return g
 }
 
 func withinOrigin(req *http.Request, via []*http.Request) error {
@@ -50,10 +60,13 @@ func withinOrigin(req *http.Request, via []*http.Request) error {
 // A guard judges the addresses that are dialled.
 type guard struct {
 	host string
+	// named are the hosts that the row names, lookup resolves the server's.
+	named  map[string]bool
+	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
 	mu      sync.Mutex
-	proxies map[string]bool // that the environment names: they are the person's own
-	local   *bool           // whether the server itself is on an address that is not public
+	proxies map[string]bool // hosts that the environment names: they are the person's own
+	local   *bool           // whether the server itself is on an address that is not public; nil is not found out yet
 }
 
 func (g *guard) proxy(req *http.Request) (*url.URL, error) {
@@ -66,16 +79,52 @@ func (g *guard) proxy(req *http.Request) (*url.URL, error) {
 	return u, err
 }
 
-func (g *guard) control(ctx context.Context, _, address string, _ syscall.RawConn) error {
+// dial dials a host. What the person named is theirs to name.
+func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	dialer := &net.Dialer{Timeout: fetchTime / 2, ControlContext: g.control}
+	switch {
+	case g.isProxy(host):
+		dialer.ControlContext = nil
+	case g.named[strings.ToLower(host)]:
+		dialer.ControlContext = near
+	}
+	return dialer.DialContext(ctx, network, address)
+}
+
+func (g *guard) isProxy(host string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.proxies[host]
+}
+
+// near lets everything be dialled that is somebody's, but not where machines keep their secrets.
+func near(_ context.Context, _, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return fmt.Errorf("dial %s: no address", address)
+		return fmt.Errorf("%w: it is none", errNotPublic)
 	}
-	if isPublic(at.Addr()) || g.proxied() || g.isLocal(ctx) {
+	if isForbidden(at.Addr()) {
+		return errNotPublic
+	}
+	return nil
+}
+
+func (g *guard) control(ctx context.Context, network, address string, c syscall.RawConn) error {
+	if err := near(ctx, network, address, c); err != nil {
+		return err
+	}
+	at, err := netip.ParseAddrPort(address)
+	if err == nil && (isPublic(at.Addr()) || g.isLocal(ctx)) {
 		return nil
 	}
-	return errors.New("an address that is not public is not called on the word of a server that is")
+	return errNotPublic
 }
+
+var errNotPublic = errors.New("an address that is not public is not called on the word of a server that is")
 
 func (g *guard) proxied() bool {
 	g.mu.Lock()
@@ -91,13 +140,13 @@ func (g *guard) isLocal(ctx context.Context) bool {
 	if known != nil {
 		return *known
 	}
-	local := g.host == "" || strings.EqualFold(g.host, "localhost")
-	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", g.host)
-	if err == nil {
-		local = local || len(addrs) > 0
-		for _, a := range addrs {
-			local = local && !isPublic(a)
+	local := strings.EqualFold(g.host, "localhost")
+	if !local && g.host != "" {
+		addrs, err := g.lookup(ctx, "ip", g.host)
+		if err != nil || len(addrs) == 0 {
+			return false
 		}
+		local = !slices.ContainsFunc(addrs, isPublic)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -105,27 +154,63 @@ func (g *guard) isLocal(ctx context.Context) bool {
 	return local
 }
 
-// special are the ranges that netip has no word for (the registries of special-purpose addresses).
-var special = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
-	netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"),
-	netip.MustParsePrefix("100::/64"), netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"),
-	netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("3fff::/20"), netip.MustParsePrefix("fec0::/10"),
+// special gives the ranges that netip has no word for (the registries of special-purpose addresses, 2025), and those in which
+// an address of another kind hides that is not to be reached this way.
+func special() []netip.Prefix {
+	return prefixes("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
+		"203.0.113.0/24", "240.0.0.0/4", "168.63.129.16/32", "::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "fec0::/10")
+}
+
+// forbidden gives what nobody is to name: what is no one's address, and where clouds answer their machines' questions.
+func forbidden() []netip.Prefix {
+	return prefixes("0.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32",
+		"::/128", "fe80::/10", "fd00:ec2::/32", "ff00::/8")
+}
+
+func prefixes(texts ...string) []netip.Prefix {
+	all := make([]netip.Prefix, 0, len(texts))
+	for _, text := range texts {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
 }
 
 func isPublic(a netip.Addr) bool {
+	a = bare(a)
+	return a.IsGlobalUnicast() && !a.IsPrivate() && !a.IsLoopback() && !a.IsLinkLocalUnicast() && !within(a, special()) && !isForbidden(a)
+}
+
+func isForbidden(a netip.Addr) bool {
+	return within(bare(a), forbidden()) || within(hidden(a), forbidden())
+}
+
+func within(a netip.Addr, all []netip.Prefix) bool {
+	return slices.ContainsFunc(all, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// bare is an address without its zone, and that of the old kind where it is one in the form of the new one: mapped, or
+// translated by the well-known prefix of RFC 6052, by which networks of the new kind reach every old address.
+func bare(a netip.Addr) netip.Addr {
 	a = a.Unmap().WithZone("")
-	if !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() {
-		return false
+	if translated := netip.MustParsePrefix("64:ff9b::/96"); translated.Contains(a) {
+		b := a.As16()
+		return netip.AddrFrom4([4]byte(b[12:]))
 	}
-	for _, p := range special {
-		if p.Contains(a) {
-			return false
-		}
+	return a
+}
+
+// hidden is the address of the old kind in one of the new kind that is tunnelled (RFC 3056), or compatible (RFC 4291); else
+// none.
+func hidden(a netip.Addr) netip.Addr {
+	a = bare(a)
+	switch b := a.As16(); {
+	case a.Is4():
+	case netip.MustParsePrefix("2002::/16").Contains(a):
+		return netip.AddrFrom4([4]byte(b[2:6]))
+	case netip.MustParsePrefix("::/96").Contains(a) && a != netip.IPv6Loopback():
+		return netip.AddrFrom4([4]byte(b[12:]))
 	}
-	return true
+	return netip.Addr{}
 }
 
 // isLoopback says whether a host is this machine by its name.

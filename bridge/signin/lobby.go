@@ -23,13 +23,19 @@ const maxCallback = 8 << 10
 // A lobby is where people come back to from signing in: a listener on the loopback interface, which is opened when the first
 // sign-in is begun, and its doors by port and path. What comes in under no known state changes nothing.
 type lobby struct {
-	log *slog.Logger
+	life context.Context // what is begun here ends with it
 
 	mu     sync.Mutex
 	closed bool
 	rooms  []*room
-	waits  map[string]func(context.Context, url.Values) error // by state
-	work   sync.WaitGroup
+	waits  map[string]wait // by state
+	work   sync.WaitGroup  // listeners and answers; grows under mu, and not after closed
+}
+
+// A wait is for somebody who comes back at a path.
+type wait struct {
+	path string
+	back func(context.Context, url.Values) error
 }
 
 // A room is one listener of the lobby.
@@ -86,35 +92,41 @@ func (l *lobby) open(want int, must bool) (port int, err error) {
 	return r.port, nil
 }
 
-// expect has back called, once, when somebody comes back under a state.
-func (l *lobby) expect(state string, back func(context.Context, url.Values) error) {
+// expect has back called when somebody comes back at a path under a state, once for each time they do.
+func (l *lobby) expect(state, path string, back func(context.Context, url.Values) error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.waits == nil {
-		l.waits = map[string]func(context.Context, url.Values) error{}
-	}
-	l.waits[state] = back
+	l.waits[state] = wait{path, back}
 }
 
 // expects says whether somebody is expected under a state.
 func (l *lobby) expects(state string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.waits[state] != nil
+	return l.waits[state].back != nil
 }
 
-func (l *lobby) take(state string) func(context.Context, url.Values) error {
+func (l *lobby) forget(state string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	back := l.waits[state]
 	delete(l.waits, state)
-	return back
+}
+
+// enter gives what waits for a state, and leave, to be called when that is done. It says false where the lobby is closed.
+func (l *lobby) enter(state string) (w wait, leave func(), ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return wait{}, nil, false
+	}
+	l.work.Add(1)
+	return l.waits[state], l.work.Done, true
 }
 
 func (l *lobby) close() {
 	l.mu.Lock()
 	rooms := l.rooms
-	l.closed, l.rooms, l.waits = true, nil, nil
+	l.closed, l.rooms = true, nil
 	l.mu.Unlock()
 	for _, r := range rooms {
 		_ = r.web.Close()
@@ -137,7 +149,7 @@ func (l *lobby) serve(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodGet:
 		page(w, http.StatusMethodNotAllowed, "This address is for a browser that comes back from signing in.")
 		return
-	case strings.Contains(r.Header.Get("Sec-Purpose")+r.Header.Get("Purpose"), "prefetch"):
+	case isAhead(r.Header):
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
@@ -146,19 +158,42 @@ func (l *lobby) serve(w http.ResponseWriter, r *http.Request) {
 		page(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	back := l.take(values.Get("state"))
-	if back == nil {
+	there, leave, ok := l.enter(values.Get("state"))
+	if !ok {
+		return
+	}
+	defer leave()
+	switch {
+	case there.back != nil && there.path != r.URL.Path, len(values) == 0:
+		page(w, http.StatusNotFound, "There is nothing here.")
+		return
+	case there.back == nil:
 		page(w, http.StatusBadRequest, "State mismatch - possible CSRF attack. This sign-in is over, or was never begun here.")
+		return
+	case !says(values):
+		page(w, http.StatusBadRequest, "Missing authorization code")
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 2*fetchTime)
 	defer cancel()
-	if err := back(ctx, values); err != nil {
-		page(w, http.StatusBadRequest, Explain(err))
+	defer context.AfterFunc(l.life, cancel)()
+	if err := there.back(ctx, values); err != nil {
+		page(w, http.StatusBadRequest, explained(err).Error())
 		return
 	}
 	page(w, http.StatusOK, "Authorization successful. You can close this tab.")
 }
+
+// isAhead says whether a browser asks ahead of the person, in the words of any of them.
+func isAhead(h http.Header) bool {
+	return slices.ContainsFunc([]string{"Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"}, func(name string) bool {
+		said := h.Get(name)
+		return strings.Contains(said, "prefetch") || strings.Contains(said, "preview") || strings.Contains(said, "prerender")
+	})
+}
+
+// says says whether an answer says anything at all.
+func says(values url.Values) bool { return values.Get("code") != "" || values.Get("error") != "" }
 
 func page(w http.ResponseWriter, status int, text string) {
 	w.WriteHeader(status)
@@ -184,15 +219,19 @@ func parseCallback(query string) (url.Values, error) {
 }
 
 // parsePasted reads what a person brings back by hand: the whole address that the browser ended at, or what of it is behind
-// the question mark.
+// the question mark. What says nothing uses nothing up.
 func parsePasted(text string) (url.Values, error) {
-	text = strings.TrimSpace(text)
-	if u, err := url.Parse(text); err == nil && u.RawQuery != "" {
-		return parseCallback(u.RawQuery)
+	if len(text) > 2*maxCallback {
+		return nil, sentence("The answer is too long.")
+	}
+	text = strings.Trim(strings.TrimSpace(text), `"'<>`)
+	text, _, _ = strings.Cut(text, "#")
+	if _, query, ok := strings.Cut(text, "?"); ok {
+		text = query
 	}
 	values, err := parseCallback(text)
-	if err == nil && !slices.ContainsFunc([]string{"code", "error"}, values.Has) {
-		err = sentence("Missing authorization code")
+	if err == nil && !says(values) {
+		err = sentence("Missing authorization code: paste the whole address that the browser ended at")
 	}
 	return values, err
 }

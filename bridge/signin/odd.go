@@ -10,32 +10,55 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// odd looks where older servers say how to sign in: in the body of the refusal, in its challenge, behind a hint, and at
-// places of their own. Nil means nowhere.
+// odd looks where servers say how to sign in that say nothing of themselves as a resource: in the body of the refusal, in its
+// challenge, behind a hint, at the root as 2025-03-26 has it, and at places of their own. Nil means nowhere.
 func (c *Credential) odd(ctx context.Context, demand Demand, root string) (*site, error) {
-	if s := inBody(demand.Body); s != nil {
-		return s, nil
+	if s := named(demand); s != nil {
+		return c.supplemented(ctx, s), nil
 	}
-	if s := inChallenge(demand.Challenges); s != nil {
-		return s, nil
-	}
-	if demand.Hint != "" && checkURL(demand.Hint) == nil {
-		s, err := c.standard(ctx, demand.Hint)
-		if s != nil || err != nil {
+	for _, issuer := range []string{demand.Hint, root} {
+		if issuer == "" || checkURL(issuer) != nil {
+			continue
+		}
+		if s, err := c.standard(ctx, issuer); s != nil || err != nil {
 			return s, err
 		}
-		if s = c.atOddPlaces(ctx, originOf(demand.Hint)); s != nil {
+		if s := c.atOddPlaces(ctx, originOf(issuer)); s != nil {
 			return s, nil
 		}
-	}
-	if s := c.atOddPlaces(ctx, root); s != nil {
-		return s, nil
 	}
 	if demand.Status == 0 || !asksForOAuth(demand) {
 		return nil, nil
 	}
 	s := byConvention(root)
+	s.Vague = true
 	return &s, nil
+}
+
+// named gives the endpoints that the refusal itself names; nil where it names none.
+func named(demand Demand) *site {
+	if s := inBody(demand.Body); s != nil {
+		return s
+	}
+	return inChallenge(demand.Challenges)
+}
+
+// supplemented adds to endpoints that a refusal names what the authorization server says of itself, where it speaks of the
+// same. One that says nothing may register clients where 2025-03-26 has it.
+func (c *Credential) supplemented(ctx context.Context, s *site) *site {
+	if s.ClientID != "" || c.site.ClientID != "" || s.Registration != "" {
+		return s
+	}
+	root := originOf(s.Authorization)
+	s.Registration = byConvention(root).Registration
+	if checkURL(root) != nil {
+		return s
+	}
+	if meta, err := c.standard(ctx, root); err == nil && meta != nil && meta.Token == s.Token {
+		meta.Authorization, meta.Scopes = s.Authorization, s.Scopes
+		return meta
+	}
+	return s
 }
 
 // asksForOAuth says whether a refusal can be about OAuth: it asks for a bearer's token, or does not say for what.
@@ -151,7 +174,7 @@ func completed(s site) *site {
 		s.Scopes = strings.Fields(query.Get("scope"))
 	}
 	if s.Issuer == "" {
-		s.Issuer = originOf(s.Token)
+		s.Issuer, s.Vague = originOf(s.Token), true
 	}
 	return &s
 }

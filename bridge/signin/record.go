@@ -72,6 +72,11 @@ func (r *record) take(state string) (pending, bool) {
 	return pending{}, false
 }
 
+// awaits says whether somebody may still come back under a state.
+func (r *record) awaits(state string) bool {
+	return slices.ContainsFunc(r.Pending, func(p pending) bool { return p.State == state })
+}
+
 // freshFor is how long the token is good for, before it should be renewed; positive for one whose end is unknown.
 func (r *record) freshFor(now time.Time) time.Duration {
 	if r.Expires.IsZero() {

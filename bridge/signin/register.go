@@ -1,16 +1,16 @@
 package signin
 
 import (
-	"cmp"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/oauth2"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
@@ -33,7 +33,7 @@ type client struct {
 
 // identify says who we are at a site, in the order of the specification: the client that the row names, a document that
 // describes us, one registered before, one registered now. Redirects are where people may be sent back to, the preferred
-// one first; a server may want another of them.
+// one first; a server may want another of them. None means that nobody is sent back.
 func (c *Credential) identify(ctx context.Context, s site, r record, redirects []string) (client, error) {
 	switch {
 	case c.site.ClientID != "":
@@ -46,6 +46,9 @@ func (c *Credential) identify(ctx context.Context, s site, r record, redirects [
 		return client{ID: s.ClientID, Method: "none"}, nil
 	case s.Registration == "":
 		return client{}, sentence(`OAuth provider requires client_id: it registers no clients, so name one in the row's "auth"`)
+	}
+	if len(redirects) == 0 {
+		redirects = []string{"http://127.0.0.1/callback"} // a client must name one
 	}
 	return c.register(ctx, s, redirects)
 }
@@ -62,46 +65,76 @@ func (c *Credential) usable(known client, redirects []string) bool {
 // interface, it may take the name of it.
 func (c *Credential) register(ctx context.Context, s site, redirects []string) (client, error) {
 	known, err := c.registerWith(ctx, s, redirects)
-	refused, ok := errors.AsType[*oauthex.ClientRegistrationError](err)
-	if named := byName(redirects); ok && strings.Contains(refused.ErrorCode, "redirect") && named != nil {
+	refused, ok := errors.AsType[*refusal](err)
+	if named := byName(redirects); ok && strings.Contains(refused.code, "redirect") && named != nil {
 		known, err = c.registerWith(ctx, s, named)
 	}
-	if err == nil {
-		return known, nil
+	if _, told := errors.AsType[sentence](err); err != nil && !told {
+		err = fmt.Errorf("register as a client: %w", err)
 	}
-	if refused, ok := errors.AsType[*oauthex.ClientRegistrationError](err); ok {
-		return client{}, fmt.Errorf("register as a client: %w", &refusal{status: 400, code: refused.ErrorCode, description: refused.ErrorDescription})
-	}
-	if outer, ok := errors.AsType[*url.Error](err); ok {
-		return client{}, fmt.Errorf("register as a client: %w", outer.Err)
-	}
-	// What else the error says repeats the answer, which may hold a secret.
-	return client{}, errors.New("register as a client: the authorization server's answer was no registration")
+	return known, err
 }
 
+// registerWith registers with these redirects. The answer is read by hand: some of what servers repeat in it is of other
+// types than the specification says, and none of that matters here.
 func (c *Credential) registerWith(ctx context.Context, s site, redirects []string) (client, error) {
-	method := "none"
-	if len(s.Methods) > 0 && !slices.Contains(s.Methods, "none") {
-		method = s.Methods[0]
-		for _, liked := range []string{"client_secret_basic", "client_secret_post"} {
-			if slices.Contains(s.Methods, liked) {
-				method = liked
-				break
-			}
-		}
-	}
-	answer, err := oauthex.RegisterClient(ctx, s.Registration, &oauthex.ClientRegistrationMetadata{
-		RedirectURIs: redirects, TokenEndpointAuthMethod: method, GrantTypes: c.grants(s), ResponseTypes: []string{"code"},
-		ClientName: "Drawbridge", SoftwareID: "drawbridge", SoftwareVersion: c.desk.o.Version, ApplicationType: "native",
-		Scope: c.site.Scopes,
-	}, c.client)
+	method, err := s.proof()
 	if err != nil {
 		return client{}, err
 	}
-	return client{
-		ID: answer.ClientID, Secret: answer.ClientSecret, Method: cmp.Or(answer.TokenEndpointAuthMethod, method),
-		Redirects: redirects, Expires: answer.ClientSecretExpiresAt, Registered: true,
-	}, nil
+	body, err := json.Marshal(oauthex.ClientRegistrationMetadata{
+		RedirectURIs: redirects, TokenEndpointAuthMethod: method, GrantTypes: c.grants(s), ResponseTypes: []string{"code"},
+		ClientName: "Drawbridge", SoftwareID: "drawbridge", SoftwareVersion: c.desk.o.Version, ApplicationType: "native",
+		Scope: c.site.Scopes,
+	})
+	if err != nil {
+		return client{}, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.Registration, bytes.NewReader(body))
+	if err != nil {
+		return client{}, plain(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return client{}, away(plain(err))
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxMetadata))
+	if err != nil {
+		return client{}, away(plain(err))
+	}
+	said := parseAnswer("", data)
+	switch {
+	case isAway(resp.StatusCode):
+		return client{}, awayError{fmt.Errorf("status %d", resp.StatusCode)}
+	case resp.StatusCode == http.StatusBadRequest:
+		return client{}, &refusal{status: resp.StatusCode, code: said.text("error"), description: said.text("error_description")}
+	case resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusOK:
+		return client{}, sentence(fmt.Sprintf(`OAuth provider requires client_id: it does not register us (status %d), so name a client in the row's "auth"`, resp.StatusCode))
+	case said.text("client_id") == "":
+		return client{}, errors.New("the authorization server's answer was no registration")
+	}
+	known := client{ID: said.text("client_id"), Secret: said.text("client_secret"), Method: said.text("token_endpoint_auth_method"), Redirects: redirects, Registered: true}
+	if known.Method == "" && known.Secret == "" {
+		known.Method = method
+	}
+	if ends := said.seconds("client_secret_expires_at"); ends > 0 {
+		known.Expires = time.Unix(int64(ends/time.Second), 0)
+	}
+	return known, nil
+}
+
+// proof chooses how a client that is registered is to prove itself: not at all, if it may. A program on a person's machine
+// keeps no secret from them.
+func (s site) proof() (string, error) {
+	for _, method := range []string{nothing, basic, inForm} {
+		if len(s.Methods) == 0 || slices.Contains(s.Methods, method) {
+			return method, nil
+		}
+	}
+	return "", sentence(`OAuth provider requires client_id: it registers no clients that prove themselves as we can, so name one in the row's "auth"`)
 }
 
 func (c *Credential) grants(s site) []string {
@@ -125,27 +158,21 @@ func byName(redirects []string) []string {
 	return named
 }
 
-// style says how a client proves itself.
-func (known client) style(s site) oauth2.AuthStyle {
-	method := known.Method
-	if method == "" && known.Secret != "" && len(s.Methods) > 0 {
-		for _, liked := range []string{"client_secret_basic", "client_secret_post"} {
-			if slices.Contains(s.Methods, liked) {
-				method = liked
-				break
-			}
-		}
-	}
-	if known.Secret == "" || method == "client_secret_post" || method == "none" {
-		return oauth2.AuthStyleInParams
-	}
-	return oauth2.AuthStyleInHeader // the default of RFC 7591, 2
-}
+// How a client proves itself at the token endpoint (RFC 7591, 2).
+const (
+	nothing = "none"
+	basic   = "client_secret_basic"
+	inForm  = "client_secret_post"
+)
 
-// secret is what the client proves itself with: nothing, where it is registered as one that does not.
-func (known client) secret() string {
-	if known.Method == "none" {
-		return ""
+// method says how a client proves itself: not at all where it has nothing to do so with, or is registered as one that does
+// not; as its registration says; else as the server likes it.
+func (known client) method(s site) string {
+	switch {
+	case known.Secret == "" || known.Method == nothing:
+		return nothing
+	case known.Method == inForm, known.Method == "" && !slices.Contains(s.Methods, basic) && slices.Contains(s.Methods, inForm):
+		return inForm
 	}
-	return known.Secret
+	return basic // the default of RFC 7591, 2
 }

@@ -59,7 +59,8 @@ type Server struct {
 	// What the row knows, all optional. A document is the address of a client id metadata document of ours.
 	Issuer, AuthorizationURL, TokenURL, DeviceURL, RegistrationURL string
 	ClientID, ClientSecret, Document                               string
-	Resource                                                       string
+	// Resource is what tokens are asked for; empty means what the server says of itself, or its address, and "none" nothing.
+	Resource string
 	// Scopes are the rights to ask for, with blanks between them; none means those that the server names.
 	Scopes string
 	// IDP is the issuer of the identity provider of an Enterprise.
@@ -92,70 +93,6 @@ func (s Server) name() string {
 	return "signin/" + name
 }
 
-// Options are what a Desk can do without.
-type Options struct {
-	// Vault keeps credentials; nil is memory that ends with the desk.
-	Vault Vault
-	// Client carries the requests to authorization servers; nil is one that is guarded as Guarded says.
-	Client *http.Client
-	// Version is ours, as authorization servers are told it.
-	Version string
-	// Logger is told what went wrong and nobody else hears of; nil is silence.
-	Logger *slog.Logger
-	// Now is the clock; nil is time.Now.
-	Now func() time.Time
-}
-
-// A Desk is where sign-ins are begun and credentials kept, for all servers of a process. Its methods may be called from
-// several goroutines.
-type Desk struct {
-	o     Options
-	lobby *lobby
-
-	mu    sync.Mutex
-	creds map[Server]*Credential
-}
-
-// New makes a desk. Nothing is opened before a sign-in is begun.
-func New(o Options) *Desk {
-	if o.Vault == nil {
-		o.Vault = newMemory()
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	o.Version = cmp.Or(o.Version, "dev")
-	return &Desk{o: o, lobby: &lobby{log: o.Logger}, creds: map[Server]*Credential{}}
-}
-
-// Close ends the waiting for people, and returns when nothing of the desk is left.
-func (d *Desk) Close() { d.lobby.close() }
-
-// Credential gives the credential of a server: the same one for all who ask for it. Find finds what the row of the server
-// refers to for its client; nil where that stands in s.
-func (d *Desk) Credential(s Server, find func(context.Context) (config.Auth, error)) *Credential {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	c := d.creds[s]
-	if c == nil {
-		c = &Credential{
-			desk: d, site: s, find: find, name: s.name(), client: d.o.Client, busy: make(chan struct{}, 1), changed: make(chan struct{}),
-			log: d.o.Logger.With("server", string(s.ID)), vault: d.o.Vault,
-		}
-		if s.Vouched {
-			c.vault = newMemory()
-		}
-		if c.client == nil {
-			c.client = Guarded(s.URL)
-		}
-		d.creds[s] = c
-	}
-	return c
-}
-
 // A Credential is the right to speak to one server: kept, renewed and asked for. Its methods may be called from several
 // goroutines.
 type Credential struct {
@@ -176,7 +113,12 @@ type Credential struct {
 	changed chan struct{} // closed with each save of ours
 	demand  Demand        // the last refusal of the server
 	asked   map[string]int
-	proof   drawbridge.Secret // of a caller who is vouched for
+	endings map[string]*ending // of sign-ins that are open here, by their state
+	// renewals are those of the last minute that refusals brought about, halted is one that went wrong for now.
+	renewals []time.Time
+	halted   halt
+	proof    drawbridge.Secret // of a caller who is vouched for
+	found    found
 }
 
 // A Demand is a server's refusal, with what it says about signing in.
@@ -199,13 +141,12 @@ func (c *Credential) Token(ctx context.Context) (string, error) {
 		return "", err
 	}
 	now := c.desk.o.Now()
-	if r.freshFor(now) > 0 || r.Refresh == "" && c.site.Grant == Code && !c.site.Vouched {
+	if r.freshFor(now) > 0 || r.Refresh == "" && !c.unaided() {
 		return r.Access, nil
 	}
 	err = c.renew(ctx, r.Access, false)
 	if _, later := errors.AsType[laterError](err); later && now.Before(r.Expires) {
-		c.log.Warn("a sign-in was not renewed before its time is over", "error", err)
-		return r.Access, nil
+		return r.Access, nil // it is still good
 	}
 	if _, needed := errors.AsType[*NeededError](err); needed {
 		return "", nil // as if nobody had: what the server says then is needed to begin
@@ -216,6 +157,9 @@ func (c *Credential) Token(ctx context.Context) (string, error) {
 	r, err = c.current()
 	return r.Access, err
 }
+
+// unaided says whether tokens are come by without a person, and without what was got before.
+func (c *Credential) unaided() bool { return c.site.Grant != Code || c.site.Vouched }
 
 func (c *Credential) current() (record, error) {
 	c.mu.Lock()
@@ -296,8 +240,11 @@ func (c *Credential) stepUp(ctx context.Context, used string, demand Demand, wan
 	granted := len(wanted) > 0 && !slices.ContainsFunc(wanted, func(s string) bool { return !slices.Contains(r.Scopes, s) })
 	c.mu.Unlock()
 	if times >= maxStepUps || granted && times > 0 {
-		why := errors.New("the server wants them again each time they are granted")
-		return &NeededError{Server: c.site.ID, Scopes: wanted, Err: why, used: markOf(used)}
+		why := "the authorization server does not grant them"
+		if granted {
+			why = "the server wants them again each time they are granted"
+		}
+		return &NeededError{Server: c.site.ID, Scopes: wanted, Err: errors.New(why), used: markOf(used)}
 	}
 	return c.need(ctx, demand, markOf(used), union(r.Scopes, wanted), nil)
 }
@@ -332,11 +279,15 @@ func (c *Credential) need(ctx context.Context, demand Demand, used mark, scopes 
 		needed.Err = cmp.Or(why, errors.New("the server refuses the token that the client was given"))
 		return needed
 	}
-	flow, err := c.begin(ctx, scopes)
-	if err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+	flow, err := c.beginOnce(ctx, demand, scopes)
+	_, later := errors.AsType[awayError](err)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case later:
+		return laterError{stepPrepare, err}
+	default:
 		needed.Err = err
 		return needed
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"golang.org/x/oauth2"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
@@ -27,7 +28,7 @@ import (
 func (c *Credential) unattended(ctx context.Context, r record) error {
 	demand, err := c.asking(ctx)
 	if err != nil {
-		return laterError{err}
+		return c.halt(r, err)
 	}
 	s, err := c.discover(ctx, demand)
 	if err != nil {
@@ -35,7 +36,7 @@ func (c *Credential) unattended(ctx context.Context, r record) error {
 	}
 	who, err := c.who(ctx)
 	if err != nil {
-		return laterError{err}
+		return c.halt(r, err)
 	}
 	scopes := slices.DeleteFunc(c.scopesFor(s, demand, nil), func(s string) bool { return s == "offline_access" })
 	values := url.Values{"grant_type": {string(Credentials)}}
@@ -46,17 +47,21 @@ func (c *Credential) unattended(ctx context.Context, r record) error {
 		if len(scopes) > 0 {
 			values.Set("scope", strings.Join(scopes, " "))
 		}
-		token, refused := c.grant(ctx, s, who, values)
-		if refused == nil {
-			token.RefreshToken = "" // the way here is always open
-			return c.receive(r, s, who, token, scopes)
+		var t token
+		if t, err = c.grant(ctx, s, who, values); err == nil {
+			r.Refresh, t.refresh = "", "" // the way here is always open
+			err = c.takeIn(r, s, who, t, scopes)
 		}
-		err = refused
 	}
-	if refusal, ok := errors.AsType[*refusal](err); ok && refusal.final() {
+	refused, said := errors.AsType[*refusal](err)
+	_, unfit := errors.AsType[kindError](err)
+	switch {
+	case err == nil:
+		return nil
+	case unfit, said && refused.final():
 		return &NeededError{Server: c.site.ID, Err: err, used: markOf(r.Access)}
 	}
-	return laterError{err}
+	return c.halt(r, err)
 }
 
 // errUnattended is what a person hears who wants to sign in all the same.
@@ -103,6 +108,19 @@ func (c *Credential) introduced(ctx context.Context, s site, scopes []string) (u
 		return nil, fmt.Errorf("the identity provider: %w", answered(err))
 	}
 	return url.Values{"grant_type": {bearerGrant}, "assertion": {word.AccessToken}}, nil
+}
+
+// answered makes what the SDK says of a refusal into ours, without the body: it may hold a token.
+func answered(err error) error {
+	said, ok := errors.AsType[*oauth2.RetrieveError](err)
+	if !ok {
+		return plain(err)
+	}
+	r := &refusal{code: said.ErrorCode, description: said.ErrorDescription}
+	if said.Response != nil {
+		r.status = said.Response.StatusCode
+	}
+	return r
 }
 
 // tokenEndpoint finds that of an issuer that no browser is sent to: it need not know PKCE.

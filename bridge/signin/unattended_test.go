@@ -134,7 +134,7 @@ func TestWithoutAPerson(t *testing.T) {
 			if again, err := c.Token(t.Context()); again != "access" || err != nil || len(i.asked) != len(test.want(i)) {
 				t.Errorf("the next request has %q, %v after %d questions", again, err, len(i.asked))
 			}
-			if _, err := c.begin(t.Context(), nil); !errors.Is(err, errUnattended) {
+			if _, err := c.SignIn(t.Context(), false); !errors.Is(err, errUnattended) {
 				t.Errorf("a sign-in was begun: %v", err)
 			}
 		})

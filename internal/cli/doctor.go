@@ -14,6 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/hub"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/doctor"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/login"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/record"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
@@ -51,8 +52,8 @@ type checkup struct {
 	Hub     int           `json:"hub_pid,omitempty"`
 	Clients []clientState `json:"clients"`
 	// Credentials are how we stand with servers that want to know who asks, Vault where that is kept.
-	Credentials []kept `json:"credentials,omitempty"`
-	Vault       string `json:"vault,omitempty"`
+	Credentials []login.Kept `json:"credentials,omitempty"`
+	Vault       string       `json:"vault,omitempty"`
 }
 
 func (a *app) doctor(ctx context.Context, probe, asJSON bool) error {

@@ -81,6 +81,24 @@ func TestSignInIsCancelled(t *testing.T) {
 	}
 }
 
+// TestPasteLater ends at a terminal what another process began.
+func TestPasteLater(t *testing.T) {
+	p := idp.New(t, idp.Options{})
+	dir := configured(t, fmt.Sprintf(`{"servers": {"protected": {"type": "http", "url": %q}}}`, p.ResourceURL))
+	c := atTerminal(t, dir, "mcp", "test", "protected")
+	back, err := p.Follow(t.Context(), c.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.ends()
+	c = atTerminal(t, dir, "mcp", "auth", "protected", "--code", "-")
+	c.answer("The address that your browser ended at: ", back)
+	c.see("the server answers: 2 tools")
+	if screen, code := c.ends(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, screen)
+	}
+}
+
 // TestWizardSignsIn adds a server that wants to know who asks: the test offers to sign in.
 func TestWizardSignsIn(t *testing.T) {
 	p := idp.New(t, idp.Options{})

@@ -14,6 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/login"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
@@ -51,7 +52,7 @@ func (a *app) mcpListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			servers := withCredentials(rows, credentials)
+			servers := credentials.List(rows)
 			if asJSON {
 				return printJSON(a.Out, servers)
 			}
@@ -155,7 +156,7 @@ func afterwards(last drawbridge.Status) drawbridge.Phase {
 	return drawbridge.Idle
 }
 
-func printStatuses(w io.Writer, rows []listed) error {
+func printStatuses(w io.Writer, rows []login.Listed) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "NAME\tPHASE\tCARDS\tERA\tTRANSPORT\tSTART\tLISTED\tSOURCE")
 	for _, r := range rows {
@@ -172,12 +173,12 @@ func printStatuses(w io.Writer, rows []listed) error {
 }
 
 // printTrouble adds what a person needs to mend a server: nothing for one that is well.
-func printTrouble(w io.Writer, r listed) {
+func printTrouble(w io.Writer, r login.Listed) {
 	if r.Phase == drawbridge.Idle || r.Phase == drawbridge.Ready || r.Phase == drawbridge.NeedsSignIn {
 		r.Fault = "" // it is well again, or it is known what it wants
 	}
 	var signIn strings.Builder
-	printSignIn(&signIn, r)
+	r.PrintSignIn(&signIn)
 	if r.Reason == "" && r.Fault == "" && r.Junk == 0 && len(r.Notes) == 0 && signIn.Len() == 0 {
 		return
 	}
@@ -274,7 +275,8 @@ func (a *app) mcpTest(ctx context.Context, id drawbridge.ServerID, asJSON bool) 
 	if asJSON {
 		err = printJSON(a.Out, status)
 	} else {
-		err = a.printTest(listing, status, fault)
+		row, _ := roll.Lookup(id)
+		err = a.printTest(row, listing, status, fault)
 	}
 	switch {
 	case err == nil && fault != nil && status.Phase == drawbridge.NeedsSignIn:
@@ -285,7 +287,7 @@ func (a *app) mcpTest(ctx context.Context, id drawbridge.ServerID, asJSON bool) 
 	return err
 }
 
-func (a *app) printTest(l drawbridge.Listing, s drawbridge.Status, fault error) error {
+func (a *app) printTest(row config.Server, l drawbridge.Listing, s drawbridge.Status, fault error) error {
 	if fault != nil {
 		fmt.Fprintf(a.Out, "✗ Failed to connect to %q: %v\n", s.Server, fault)
 		for _, line := range s.Stderr {
@@ -293,8 +295,13 @@ func (a *app) printTest(l drawbridge.Listing, s drawbridge.Status, fault error) 
 		}
 		if s.Phase == drawbridge.NeedsSignIn {
 			fmt.Fprintf(a.Out, "Server requires OAuth authentication. Run drawbridge mcp auth %s\n", s.Server)
-			printWay(a.Out, s.Server, s.SignIn, false)
-		} else if tip := testTip(fault); tip != "" {
+			login.PrintWay(a.Out, s.Server, s.SignIn, false)
+			return nil
+		}
+		if drawbridge.AsFault(fault).Code == drawbridge.AuthFailure {
+			fmt.Fprintln(a.Out, login.Refused(row))
+		}
+		if tip := testTip(fault); tip != "" {
 			fmt.Fprintln(a.Out, tip)
 		}
 		return nil

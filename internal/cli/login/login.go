@@ -27,7 +27,8 @@ type Desk struct {
 	// Env looks a variable up; Environ is the whole environment, which a browser gets.
 	Env     func(string) (string, bool)
 	Environ []string
-	Roster  *roster.Roster
+	// Roster is what the flags of the command line come to.
+	Roster func() *roster.Roster
 	// Vault opens what keeps credentials.
 	Vault func() (*secrets.Vault, error)
 	// Open opens the servers, starts none, and runs them while work does.
@@ -126,12 +127,13 @@ type report struct {
 func (d Desk) Auth(ctx context.Context, id drawbridge.ServerID) error { return d.auth(ctx, id, way{}) }
 
 func (d Desk) auth(ctx context.Context, id drawbridge.ServerID, w way) error {
-	roll, err := d.Roster.Read(ctx)
+	servers := d.Roster()
+	roll, err := servers.Read(ctx)
 	if err == nil {
-		err = d.Roster.Startable(roll, id)
+		err = servers.Startable(roll, id)
 	}
 	if err == nil {
-		w.Text, err = d.pasted(w.text)
+		w.Text, err = d.pasted(ctx, w.text)
 	}
 	if err != nil {
 		return err
@@ -143,7 +145,7 @@ func (d Desk) auth(ctx context.Context, id drawbridge.ServerID, w way) error {
 	}
 	var r report
 	err = d.Open(ctx, func(ctx context.Context, s roster.Signer) error {
-		r.Outcome, err = d.Roster.SignIn(ctx, s, w.Visit, &usher{desk: d, opens: !w.noBrowser && !w.Device})
+		r.Outcome, err = servers.SignIn(ctx, s, w.Visit, &usher{desk: d, opens: !w.noBrowser && !w.Device})
 		if err != nil {
 			return err
 		}
@@ -174,10 +176,19 @@ func stateOf(s roster.Porter, id drawbridge.ServerID) (drawbridge.Credential, er
 	return access.State()
 }
 
-// pasted is what --code says: standard input for "-".
-func (d Desk) pasted(text string) (string, error) {
+// pasted is what --code says: for "-" a line at a terminal, else all of standard input.
+func (d Desk) pasted(ctx context.Context, text string) (string, error) {
 	if text != "-" {
 		return text, nil
+	}
+	if talk, ok := terminal.Begin(ctx, d.In, d.Err); ok {
+		defer talk.Close()
+		line, err := talk.Ask("The address that your browser ended at: ")
+		if err != nil || strings.TrimSpace(line) == "" {
+			talk.Say("")
+			return "", roster.SignInCancelled
+		}
+		return line, nil
 	}
 	const most = 16 << 10
 	data, err := io.ReadAll(io.LimitReader(d.In, most))
@@ -221,7 +232,7 @@ func (d Desk) tellPerson(r report) error {
 	if len(r.Scopes) > 0 {
 		fmt.Fprintf(d.Out, "  rights: %s\n", strings.Join(r.Scopes, " "))
 	}
-	fmt.Fprintf(d.Out, "  kept as %s; %s\n", r.Name, r.Kept)
+	fmt.Fprintf(d.Out, "  kept as %s\n  %s\n", r.Name, r.Kept)
 	var err error
 	switch {
 	case r.Fault != "":
@@ -248,29 +259,9 @@ func tools(n int) string {
 	return fmt.Sprintf("%d tools", n)
 }
 
-// Standing says in a few words how we stand with a server.
-func Standing(c drawbridge.Credential) string {
-	switch {
-	case c.Signed && c.Expires.IsZero() && c.Renews:
-		return "signed in, until the server says otherwise; renews itself"
-	case c.Signed && c.Expires.IsZero():
-		return "signed in, until the server says otherwise"
-	case c.Signed && c.Renews:
-		return "signed in until " + manners.LocalTime(c.Expires) + ", renews itself"
-	case c.Signed && c.Expires.Before(time.Now()):
-		return "the sign-in ended " + manners.LocalTime(c.Expires)
-	case c.Signed:
-		return "signed in until " + manners.LocalTime(c.Expires)
-	case c.Trouble != "":
-		return "needs sign-in: " + c.Trouble
-	case c.URL != "":
-		return "needs sign-in"
-	}
-	return "nobody is signed in"
-}
-
 func (d Desk) unauth(ctx context.Context, id drawbridge.ServerID, asJSON bool) error {
-	roll, err := d.Roster.Read(ctx)
+	servers := d.Roster()
+	roll, err := servers.Read(ctx)
 	if err != nil {
 		return err
 	}
@@ -278,7 +269,7 @@ func (d Desk) unauth(ctx context.Context, id drawbridge.ServerID, asJSON bool) e
 	if err != nil {
 		return err
 	}
-	out, err := d.Roster.SignOut(ctx, roll, id, p)
+	out, err := servers.SignOut(ctx, roll, id, p)
 	switch {
 	case err != nil:
 		return err
@@ -327,13 +318,13 @@ func (u *usher) Bring(ctx context.Context, wrong error) (string, error) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	}
-	defer talk.Close()
 	if wrong != nil {
 		talk.Say(wrong.Error())
 	}
 	text, err := talk.Ask("Or paste the address that your browser ended at: ")
+	talk.Close()
 	if err != nil {
-		talk.Say("")
+		fmt.Fprintln(u.desk.Err) // the question stands there still
 	}
 	if err != nil && ctx.Err() == nil {
 		err = errors.New("the person went away")

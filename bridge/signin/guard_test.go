@@ -1,0 +1,159 @@
+package signin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/mcptest/idp"
+)
+
+// Addresses by what they are: the tables of special-purpose addresses, and the forms in which one hides in another.
+var (
+	publicAddresses = []string{
+		"1.1.1.1", "8.8.8.8", "93.184.216.34", "172.15.255.255", "172.32.0.1", "100.63.255.255", "100.128.0.1", "169.253.1.1", "198.17.0.1", "198.20.0.1",
+		"2606:4700::1111", "2a00:1450::1", "::ffff:8.8.8.8", "64:ff9b::808:808",
+	}
+	nearAddresses = []string{
+		"127.0.0.1", "127.255.255.254", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.0.1", "100.64.0.1", "100.127.255.255",
+		"192.0.0.1", "192.0.2.1", "192.88.99.1", "198.18.0.1", "198.19.255.255", "198.51.100.1", "203.0.113.1", "::1",
+		"::ffff:127.0.0.1", "::ffff:10.0.0.1", "::127.0.0.1", "fc00::1", "fd12:3456::1", "fec0::1", "2001:db8::1", "3fff::1", "100::1",
+		"2001:20::1", "2001:2::1", "2001::1", "2002:7f00:1::", "2002:a00:1::1", "2002:808:808::1", "64:ff9b::7f00:1", "64:ff9b::a00:1", "64:ff9b:1::1",
+	}
+	neverAddresses = []string{
+		"169.254.169.254", "169.254.170.2", "fe80::1", "fe80::1%eth0", "fd00:ec2::254", "100.100.100.200", "168.63.129.16", "::ffff:169.254.169.254",
+		"64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::", "0.0.0.0", "::", "224.0.0.1", "239.255.255.250", "255.255.255.255", "ff02::1", "240.0.0.1", "0.1.2.3",
+		"::a9fe:a9fe", "192.0.0.192",
+	}
+)
+
+// TestGuard is row OA-7's private addresses, with the forms of the SSRF matrix: what is dialled is judged, whatever it was
+// called. A server on this machine or network may name what is near it; nobody may name where machines keep their secrets.
+func TestGuard(t *testing.T) {
+	far, near := guardOf("https://8.8.8.8/mcp"), guardOf("http://127.0.0.1/mcp")
+	for list, verdicts := range map[*[]string][2]bool{&publicAddresses: {true, true}, &nearAddresses: {false, true}, &neverAddresses: {false, false}} {
+		for _, text := range *list {
+			at := netip.AddrPortFrom(netip.MustParseAddr(text), 443).String()
+			for i, g := range []*guard{far, near} {
+				err := g.control(t.Context(), "tcp", at, nil)
+				if (err == nil) != verdicts[i] || err != nil && !errors.Is(err, errNotPublic) {
+					t.Errorf("%s for a server %s: %v", text, []string{"far away", "near"}[i], err)
+				}
+			}
+		}
+	}
+	for _, at := range []string{"", "x", "8.8.8.8", "localhost:80", ":80"} {
+		if far.control(t.Context(), "tcp", at, nil) == nil || near.control(t.Context(), "tcp", at, nil) == nil {
+			t.Errorf("%q was dialled", at)
+		}
+	}
+}
+
+// TestGuardOfRow lets an address be near that the row itself names: it is its owner's word.
+func TestGuardOfRow(t *testing.T) {
+	p := idp.New(t, idp.Options{})
+	far := Guarded("https://8.8.8.8/mcp")
+	if resp, err := far.Get(p.Issuer); err == nil {
+		_ = resp.Body.Close()
+		t.Error("a server far away had us call this machine")
+	} else if !errors.Is(err, errNotPublic) {
+		t.Error(err)
+	}
+	named := Guarded("https://8.8.8.8/mcp", p.Issuer)
+	resp, err := named.Get(p.URL(idp.ServerMetadata))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp, err := named.Get(strings.Replace(p.URL(idp.ServerMetadata), "127.0.0.1", "localhost", 1)); err == nil {
+		_ = resp.Body.Close()
+		t.Error("another name of the same address was called")
+	}
+}
+
+// TestGuardAsksAgain does not take a name that cannot be resolved for now for one that is far away for ever.
+func TestGuardAsksAgain(t *testing.T) {
+	answers := map[bool][]netip.Addr{true: {netip.MustParseAddr("10.0.0.1")}}
+	up := false
+	g := guardOf("https://intranet.example/mcp")
+	g.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
+		if !up {
+			return nil, errors.New("no such host for now")
+		}
+		return answers[up], nil
+	}
+	if g.control(t.Context(), "tcp", "10.0.0.2:443", nil) == nil {
+		t.Error("a name that nobody knows is near")
+	}
+	up = true
+	if err := g.control(t.Context(), "tcp", "10.0.0.2:443", nil); err != nil {
+		t.Error(err)
+	}
+	up = false
+	if err := g.control(t.Context(), "tcp", "10.0.0.2:443", nil); err != nil {
+		t.Error(err)
+	}
+	mixed := guardOf("https://mixed.example/mcp")
+	mixed.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
+		return []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("8.8.8.8")}, nil
+	}
+	if mixed.control(t.Context(), "tcp", "10.0.0.2:443", nil) == nil {
+		t.Error("a name that is far away too is near")
+	}
+}
+
+// TestGuardBehindProxy lets the proxy that the person's environment names be dialled, and nothing else that is near.
+func TestGuardBehindProxy(t *testing.T) {
+	proxied := make(chan string, 10)
+	proxy := newServer(t, func(w http.ResponseWriter, r *http.Request) { proxied <- r.Host; w.WriteHeader(http.StatusTeapot) })
+	t.Setenv("HTTP_PROXY", proxy.URL)
+	t.Setenv("http_proxy", proxy.URL)
+	p := idp.New(t, idp.Options{})
+	client := Guarded("https://8.8.8.8/mcp")
+	g := guardOf("https://8.8.8.8/mcp")
+	g.proxies["proxy.example"] = true
+	if g.control(t.Context(), "tcp", "127.0.0.1:1", nil) == nil {
+		t.Error("behind a proxy, this machine was dialled")
+	}
+	if resp, err := client.Get(p.Issuer); err == nil { // ProxyFromEnvironment leaves this machine out
+		_ = resp.Body.Close()
+		t.Errorf("behind a proxy, this machine was called: %d", resp.StatusCode)
+	}
+}
+
+// TestRedirects keeps requests within an origin.
+func TestRedirects(t *testing.T) {
+	elsewhere := newServer(t, func(w http.ResponseWriter, r *http.Request) { t.Errorf("%s %s arrived elsewhere", r.Method, r.URL) })
+	srv := newServer(t, func(w http.ResponseWriter, r *http.Request) {
+		n, _ := strconv.Atoi(r.URL.Query().Get("n"))
+		switch r.URL.Path {
+		case "/elsewhere":
+			http.Redirect(w, r, elsewhere.URL, n)
+		case "/loop":
+			http.Redirect(w, r, "/loop?n=302", n)
+		case "/here":
+			http.Redirect(w, r, "/there", n)
+		}
+	})
+	client := Guarded(srv.URL)
+	for _, status := range []string{"301", "302", "303", "307", "308"} {
+		for path, good := range map[string]bool{"/elsewhere": false, "/loop": false, "/here": true} {
+			resp, err := client.Get(srv.URL + path + "?n=" + status)
+			if err == nil {
+				_ = resp.Body.Close()
+			}
+			if (err == nil) != good {
+				t.Errorf("%s %s: %v", path, status, err)
+			}
+		}
+		resp, err := client.Post(srv.URL+"/elsewhere?n="+status, "text/plain", strings.NewReader("secret"))
+		if err == nil {
+			_ = resp.Body.Close()
+			t.Errorf("a POST followed %s", status)
+		}
+	}
+}

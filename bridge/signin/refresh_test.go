@@ -1,0 +1,299 @@
+package signin
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/link"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcptest/idp"
+)
+
+func tokens(k idp.Tokens) idp.Options { return idp.Options{Knobs: idp.Knobs{Tokens: k}} }
+
+// TestExpiresIn has every form in which a server says how long a token is good, and that the next one's life is known too.
+func TestExpiresIn(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		k     idp.Tokens
+		known bool
+	}{
+		{"a number", idp.Tokens{}, true},
+		{"a text", idp.Tokens{ExpiresIn: idp.ExpiresText}, true},
+		{"a float", idp.Tokens{ExpiresIn: idp.ExpiresFloat}, true},
+		{"in a form", idp.Tokens{Form: true}, true},
+		{"absent", idp.Tokens{ExpiresIn: idp.ExpiresAbsent}, false},
+		{"null", idp.Tokens{ExpiresIn: "null"}, false},
+		{"nonsense", idp.Tokens{ExpiresIn: `"soon"`}, false},
+		{"an object", idp.Tokens{ExpiresIn: `{}`}, false},
+		{"below zero", idp.Tokens{ExpiresIn: "-1"}, false},
+		{"beyond all time", idp.Tokens{ExpiresIn: "1e300"}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			y := meet(t, tokens(tt.k), nil)
+			y.signIn()
+			y.in()
+			if got := !y.kept().Expires.IsZero(); got != tt.known {
+				t.Errorf("the end is known: %v; want %v", got, tt.known)
+			}
+			y.p.ExpireAccess()
+			y.in()
+			if got := !y.kept().Expires.IsZero(); got != tt.known || y.p.Refreshes() != 1 {
+				t.Errorf("after %d refreshes the end is known: %v; want %v", y.p.Refreshes(), got, tt.known)
+			}
+			if tt.known {
+				y.later(time.Hour - 4*time.Minute)
+				y.in()
+				if n := y.p.Refreshes(); n != 2 {
+					t.Errorf("%d refreshes before the end; want 2", n)
+				}
+			}
+		})
+	}
+}
+
+// TestRotation has each way in which refresh tokens are given anew, or not.
+func TestRotation(t *testing.T) {
+	for _, rotation := range []string{"", "same", "omit"} {
+		y := meet(t, tokens(idp.Tokens{Rotation: rotation}), nil)
+		y.signIn()
+		for range 3 {
+			y.p.ExpireAccess()
+			y.in()
+		}
+		if c := y.p.Counts(); c.Refreshes != 3 || c.Reuses != 0 {
+			t.Errorf("rotation %q: %+v", rotation, c)
+		}
+	}
+}
+
+// TestRefreshOnceForAll has many calls at once.
+func TestRefreshOnceForAll(t *testing.T) {
+	y := meet(t, idp.Options{}, nil)
+	y.signIn()
+	y.p.ExpireAccess()
+	var work sync.WaitGroup
+	for range 100 {
+		work.Go(y.in)
+	}
+	work.Wait()
+	if c := y.p.Counts(); c.Refreshes != 1 || c.Reuses != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestRefreshedInVain has a token endpoint that does not do it for now: what is kept stays, and calls go on afterwards.
+func TestRefreshedInVain(t *testing.T) {
+	html := func(status int) idp.Fault {
+		return idp.Fault{Status: status, Type: "text/html", Body: "<h1>Sorry</h1>"}
+	}
+	for name, fault := range map[string]idp.Fault{
+		"status 500":                   html(500),
+		"status 503":                   html(503),
+		"an error page with 200":       html(200),
+		"an error page with 400":       html(400),
+		"too many requests":            {Status: 429, Type: "application/json", Body: `{}`},
+		"an error that says later":     {Status: 400, Type: "application/json", Body: `{"error":"temporarily_unavailable"}`},
+		"the same with the status 200": {Status: 200, Type: "application/json", Body: `{"error":"temporarily_unavailable"}`},
+		"an error of the server's":     {Status: 500, Type: "application/json", Body: `{"error":"server_error"}`},
+		"an empty answer":              {Status: 200, Type: "application/json", Body: `{}`},
+		"no JSON":                      {Status: 200, Type: "application/json", Body: `{`},
+		"cut off":                      {Drop: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			y := meet(t, idp.Options{}, nil)
+			y.signIn()
+			y.p.ExpireAccess()
+			y.p.Turn(func(k *idp.Knobs) { k.Faults = map[idp.Endpoint]idp.Fault{idp.TokenByRefresh: fault} })
+			_, err := y.call("whoami")
+			if err == nil || link.CodeOf(err) != drawbridge.Transient || Needed(err) != nil || y.kept().Refresh == "" {
+				t.Errorf("%v, code %v, kept %v", err, link.CodeOf(err), y.kept().Refresh != "")
+			}
+			wants(t, err, "renew the sign-in")
+			for range 6 { // and for longer than that
+				y.later(3 * time.Second)
+				if _, err := y.call("whoami"); Needed(err) != nil {
+					t.Fatal(err)
+				}
+			}
+			y.p.Turn(func(k *idp.Knobs) { k.Faults = nil })
+			y.later(time.Minute)
+			y.in()
+		})
+	}
+}
+
+// TestRefreshRefused has a refresh token that is no longer good: it is said why, and who can help.
+func TestRefreshRefused(t *testing.T) {
+	for name, turn := range map[string]func(*idp.Knobs){
+		"invalid_grant":            func(k *idp.Knobs) { k.Tokens.Error = "invalid_grant" },
+		"with the status 200":      func(k *idp.Knobs) { k.Tokens.Error, k.Tokens.Errors200 = "bad_refresh_token", true },
+		"in a form with 200":       func(k *idp.Knobs) { k.Tokens.Error, k.Tokens.Errors200, k.Tokens.Form = "invalid_grant", true, true },
+		"the client is not known":  func(k *idp.Knobs) { k.Tokens.Error = "invalid_client" },
+		"a word of the provider's": func(k *idp.Knobs) { k.Tokens.Error = "go_away" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			y := meet(t, idp.Options{}, nil)
+			y.signIn()
+			y.p.ExpireAccess()
+			y.p.Turn(turn)
+			n := y.needed()
+			wants(t, n, "MCP OAuth refresh failed: ")
+			if !n.Visitable() || !n.Bars() || y.kept().Refresh != "" {
+				t.Errorf("%+v", n)
+			}
+			s, err := y.c.State()
+			if err != nil || s.Signed || !strings.Contains(s.Trouble, "MCP OAuth refresh failed") || s.URL != n.URL {
+				t.Errorf("%+v, %v", s, err)
+			}
+			if got := y.needed(); got.URL != n.URL || got.Err == nil {
+				t.Errorf("the next time: %+v", got)
+			}
+		})
+	}
+}
+
+// TestRefreshAnswerLost has the answer lost: the token may be spent, and the words for that are not those for one that is
+// simply bad.
+func TestRefreshAnswerLost(t *testing.T) {
+	for name, fault := range map[string]idp.Fault{
+		"cut off":    {After: true, Times: 1, Drop: true},
+		"status 502": {After: true, Times: 1, Status: 502},
+	} {
+		t.Run(name, func(t *testing.T) {
+			y := meet(t, idp.Options{}, nil)
+			y.signIn()
+			y.p.ExpireAccess()
+			y.p.Turn(func(k *idp.Knobs) { k.Faults = map[idp.Endpoint]idp.Fault{idp.TokenByRefresh: fault} })
+			if _, err := y.call("whoami"); link.CodeOf(err) != drawbridge.Transient || err == nil {
+				t.Errorf("%v", err)
+			}
+			y.later(time.Minute)
+			wants(t, y.needed(), "was cut off")
+		})
+	}
+}
+
+// TestRefreshInTime has a server of tokens that is away while the token is still good: calls go on, it is asked now and then,
+// and said once.
+func TestRefreshInTime(t *testing.T) {
+	y := meet(t, idp.Options{}, nil)
+	y.signIn()
+	y.p.Turn(func(k *idp.Knobs) { k.Faults = map[idp.Endpoint]idp.Fault{idp.TokenByRefresh: {Status: 503}} })
+	y.later(time.Hour - 4*time.Minute)
+	asked := len(y.p.Requests(idp.Token))
+	for range 10 {
+		y.in()
+	}
+	if n := len(y.p.Requests(idp.Token)) - asked; n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+	if n := strings.Count(y.log.String(), "was not renewed"); n != 1 {
+		t.Errorf("logged %d times", n)
+	}
+	y.p.Turn(func(k *idp.Knobs) { k.Faults = nil })
+	y.later(time.Minute)
+	y.in()
+	if n := y.p.Refreshes(); n != 1 {
+		t.Errorf("%d refreshes", n)
+	}
+}
+
+// TestRefreshOutlivesItsCaller has the caller that wanted the token go away in the midst of it: the new one is kept.
+func TestRefreshOutlivesItsCaller(t *testing.T) {
+	y := meet(t, idp.Options{}, nil)
+	y.signIn()
+	y.p.ExpireAccess()
+	gate := y.p.Hold(idp.TokenByRefresh, idp.After)
+	ctx, cancel := withCancel(t)
+	left := make(chan error, 1)
+	go func() { _, err := ask(ctx, y.c, "whoami"); left <- err }()
+	<-gate.Arrived
+	cancel()
+	if err := <-left; err == nil {
+		t.Error("the caller that left was answered")
+	}
+	gate.Open()
+	y.in()
+	if c := y.p.Counts(); c.Refreshes != 1 || c.Reuses != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestClocks has the provider's clock ahead and behind: a token's life is counted from when we got it.
+func TestClocks(t *testing.T) {
+	for _, skew := range []time.Duration{-3 * time.Hour, 3 * time.Hour} {
+		y := meet(t, idp.Options{Knobs: idp.Knobs{Skew: skew}}, nil)
+		y.signIn()
+		for range 3 {
+			y.in()
+		}
+		if n := y.p.Refreshes(); n != 0 {
+			t.Errorf("skew %v: %d refreshes", skew, n)
+		}
+		y.later(56 * time.Minute)
+		y.in()
+		if n := y.p.Refreshes(); n != 1 {
+			t.Errorf("skew %v: %d refreshes near the end", skew, n)
+		}
+	}
+}
+
+// TestRefusedForEver has a server that takes no token at all: renewing ends, and a person hears of it.
+func TestRefusedForEver(t *testing.T) {
+	y := meet(t, tokens(idp.Tokens{Audience: "https://elsewhere.example/mcp"}), nil)
+	y.signIn()
+	var err error
+	for range 10 {
+		if _, err = y.call("whoami"); Needed(err) != nil {
+			break
+		}
+	}
+	if !Needed(err).Visitable() || y.p.Refreshes() > mostRenewals {
+		t.Errorf("%v after %d refreshes", err, y.p.Refreshes())
+	}
+	wants(t, err, "the server refuses each token")
+}
+
+// TestOtherKindOfToken refuses tokens that are sent otherwise than as a bearer's, and lets the word be left out.
+func TestOtherKindOfToken(t *testing.T) {
+	for _, tt := range []struct {
+		k    idp.Tokens
+		good bool
+	}{{idp.Tokens{NoType: true}, true}, {idp.Tokens{Type: "bEARER"}, true}, {idp.Tokens{Type: "DPoP"}, false}, {idp.Tokens{Type: "mac"}, false}} {
+		y := meet(t, tokens(tt.k), nil)
+		err := y.tryIn()
+		if (err == nil) != tt.good || y.c.Signed() != tt.good {
+			t.Errorf("%+v: %v, signed in: %v", tt.k, err, y.c.Signed())
+		}
+		if !tt.good {
+			wants(t, err, "of a kind that we do not speak")
+		}
+	}
+	y := meet(t, idp.Options{}, nil)
+	y.signIn()
+	y.p.ExpireAccess()
+	y.p.Turn(func(k *idp.Knobs) { k.Tokens.Type = "DPoP" })
+	wants(t, y.needed(), "of a kind that we do not speak")
+}
+
+// TestSlow has a token endpoint that takes its time.
+func TestSlow(t *testing.T) {
+	y := meet(t, idp.Options{}, nil)
+	y.signIn()
+	y.p.ExpireAccess()
+	y.p.Turn(func(k *idp.Knobs) {
+		k.Faults = map[idp.Endpoint]idp.Fault{idp.TokenByRefresh: {Slow: 300 * time.Millisecond}}
+	})
+	y.in()
+	y.c.client = &http.Client{Timeout: 50 * time.Millisecond}
+	y.p.ExpireAccess()
+	_, err := y.call("whoami")
+	if later := (laterError{}); !errors.As(err, &later) {
+		t.Errorf("%v", err)
+	}
+}

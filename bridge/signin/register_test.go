@@ -1,0 +1,248 @@
+package signin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcptest/idp"
+)
+
+func registration(r idp.Registration) idp.Options {
+	return idp.Options{Knobs: idp.Knobs{Registration: r}}
+}
+
+// TestRegistration is row OA-14 from the client's side: who we are to an authorization server.
+func TestRegistration(t *testing.T) {
+	t.Run("once for all attempts", func(t *testing.T) {
+		y := meet(t, idp.Options{}, nil)
+		for range 3 {
+			y.begin()
+			y.needed()
+		}
+		y.signIn()
+		y.later(24 * time.Hour)
+		y.p.RevokeAll()
+		y.needed()
+		y.signIn()
+		if n := y.p.Registrations(); n != 1 {
+			t.Errorf("%d registrations", n)
+		}
+	})
+	t.Run("what it says of us", func(t *testing.T) {
+		y := meet(t, idp.Options{}, nil)
+		y.signIn()
+		var said map[string]any
+		if err := json.Unmarshal(y.p.Requests(idp.Register)[0].Body, &said); err != nil {
+			t.Fatal(err)
+		}
+		if said["client_name"] != "Drawbridge" || said["application_type"] != "native" || said["token_endpoint_auth_method"] != "none" {
+			t.Errorf("%v", said)
+		}
+	})
+	t.Run("with a secret", func(t *testing.T) {
+		for _, methods := range [][]string{nil, {"client_secret_basic"}, {"client_secret_post"}, {"client_secret_post", "client_secret_basic"}} {
+			y := meet(t, registration(idp.Registration{Secret: true, Methods: methods}), nil)
+			y.signIn()
+			y.p.ExpireAccess()
+			y.in()
+			if c := y.p.Counts(); c.Refusals != 0 || c.Refreshes != 1 {
+				t.Errorf("%v: %+v", methods, c)
+			}
+		}
+	})
+	t.Run("a secret that expires", func(t *testing.T) {
+		y := meet(t, registration(idp.Registration{Secret: true, SecretLife: time.Hour}), nil)
+		y.signIn()
+		y.begin()
+		if n := y.p.Registrations(); n != 1 {
+			t.Errorf("%d registrations while it is good", n)
+		}
+		y.p.Turn(func(k *idp.Knobs) { k.Skew = 2 * time.Hour })
+		y.later(2 * time.Hour)
+		wants(t, y.needed(), "MCP OAuth refresh failed: 401 invalid_client")
+		y.signIn()
+		y.in()
+		if n := y.p.Registrations(); n != 2 {
+			t.Errorf("%d registrations", n)
+		}
+	})
+	t.Run("forgotten by the provider", func(t *testing.T) {
+		y := meet(t, idp.Options{}, nil)
+		y.signIn()
+		y.p.ForgetClients()
+		y.p.ExpireAccess()
+		y.needed()
+		y.signIn()
+		y.in()
+	})
+	t.Run("absent", func(t *testing.T) {
+		y := meet(t, registration(idp.Registration{Absent: true}), nil)
+		n := y.needed()
+		wants(t, n, "OAuth provider requires client_id")
+		if n.Visitable() {
+			t.Error("there is an address")
+		}
+	})
+	t.Run("needs a token", func(t *testing.T) {
+		y := meet(t, registration(idp.Registration{InitialToken: "x"}), nil)
+		wants(t, y.needed(), "OAuth provider requires client_id: it does not register us (status 401)")
+	})
+	t.Run("rejects the redirect", func(t *testing.T) {
+		y := meet(t, registration(idp.Registration{RejectRedirects: []string{"127.0.0.1", "localhost"}}), nil)
+		wants(t, y.needed(), "register as a client: invalid_redirect_uri")
+	})
+	t.Run("knows no way for us to prove ourselves", func(t *testing.T) {
+		y := meet(t, registration(idp.Registration{Methods: []string{"private_key_jwt"}}), nil)
+		wants(t, y.needed(), "OAuth provider requires client_id")
+	})
+	for name, body := range map[string]string{
+		"empty":                  `{}`,
+		"no JSON":                `<html>`,
+		"a number for the id":    `{"client_id":7}`,
+		"an array":               `[]`,
+		"a redirect to a script": ``,
+	} {
+		t.Run("an answer that is none: "+name, func(t *testing.T) {
+			y := meet(t, idp.Options{Knobs: idp.Knobs{Faults: map[idp.Endpoint]idp.Fault{idp.Register: {Status: 201, Type: "application/json", Body: body}}}}, nil)
+			wants(t, y.needed(), "register as a client: the authorization server's answer was no registration")
+		})
+	}
+	t.Run("an answer of other types", func(t *testing.T) {
+		const body = `{"client_id":"known","client_secret_expires_at":"0","jwks":{"keys":[]},"contacts":"x","redirect_uris":"x","grant_types":null}`
+		o := idp.Options{Clients: []idp.Client{{ID: "known", Redirects: []string{"http://127.0.0.1/callback"}}}}
+		o.Knobs.Faults = map[idp.Endpoint]idp.Fault{idp.Register: {Status: 200, Type: "application/json", Body: body}}
+		y := meet(t, o, nil)
+		y.signIn()
+		y.in()
+	})
+}
+
+// TestClientDocument is a client that describes itself by a document.
+func TestClientDocument(t *testing.T) {
+	const at = "https://drawbridge.example/client.json"
+	o := registration(idp.Registration{Documents: true})
+	o.Documents = map[string]json.RawMessage{at: json.RawMessage(`{"client_id":"` + at + `","client_name":"D","redirect_uris":["http://127.0.0.1/callback","http://localhost/callback"]}`)}
+	y := meet(t, o, func(s *Server) { s.Document = at })
+	y.signIn()
+	y.p.ExpireAccess()
+	y.in()
+	if got := y.p.Requests(idp.Authorize)[0].Query.Get("client_id"); got != at || y.p.Registrations() != 0 {
+		t.Errorf("client %q, %d registrations", got, y.p.Registrations())
+	}
+	y = meet(t, idp.Options{}, func(s *Server) { s.Document = at }) // who takes no documents registers
+	y.signIn()
+	if y.p.Registrations() != 1 {
+		t.Errorf("%d registrations", y.p.Registrations())
+	}
+}
+
+// TestKnownClient is a client that was registered before, public, or with a secret that it proves in one way or the other.
+func TestKnownClient(t *testing.T) {
+	const secret = "s3cret/+ &%"
+	for name, tt := range map[string]struct {
+		method, secret string
+		methods        []string
+		places         []idp.Place
+	}{
+		"public":                   {"none", "", nil, nil},
+		"basic":                    {"client_secret_basic", secret, []string{"client_secret_basic"}, nil},
+		"post":                     {"client_secret_post", secret, []string{"client_secret_post"}, nil},
+		"either":                   {"", secret, nil, nil},
+		"post, which nobody said":  {"client_secret_post", secret, nil, []idp.Place{}},
+		"basic, which nobody said": {"client_secret_basic", secret, nil, []idp.Place{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := registration(idp.Registration{Absent: true, Methods: tt.methods})
+			o.Knobs.Discovery.Places, o.OneOrigin = tt.places, tt.places != nil
+			o.Clients = []idp.Client{{ID: "an id:/+", Secret: tt.secret, Method: tt.method, Redirects: []string{"http://127.0.0.1/callback"}}}
+			y := meet(t, o, func(s *Server) { s.ClientID, s.ClientSecret = "an id:/+", tt.secret })
+			y.signIn()
+			y.p.ExpireAccess()
+			y.in()
+			if _, why, err := y.c.Remove(t.Context()); err != nil || tt.places == nil && why != nil {
+				t.Errorf("%v, %v", why, err)
+			}
+			for _, r := range y.p.Requests(idp.Authorize) {
+				if r.Query.Has("client_secret") {
+					t.Error("the secret is in the address")
+				}
+			}
+		})
+	}
+	y := meet(t, registration(idp.Registration{Absent: true}), func(s *Server) { s.ClientID = "nobody" })
+	if err := y.tryIn(); err == nil {
+		t.Error("a client that nobody knows is signed in")
+	}
+}
+
+// TestClientOfReference has the row name its client by something that is to be found.
+func TestClientOfReference(t *testing.T) {
+	o := registration(idp.Registration{Absent: true})
+	o.Clients = []idp.Client{{ID: "found", Secret: "found secret", Redirects: []string{"http://127.0.0.1/callback"}}}
+	y := meet(t, o, nil)
+	s := Server{ID: "protected", URL: y.p.ResourceURL, ClientID: "${keychain:id}", ClientSecret: "${keychain:secret}"}
+	auth, broken := config.Auth{ClientID: "found", ClientSecret: "found secret"}, error(nil)
+	y.c = y.desk.Credential(s, func(context.Context) (config.Auth, error) { return auth, broken })
+	y.signIn()
+	y.in()
+	y.p.RevokeAll()
+	broken = errors.New("the keychain is away")
+	wants(t, y.needed(), "the keychain is away")
+	broken, auth = nil, config.Auth{}
+	if _, err := y.c.Begin(t.Context()); err == nil || !strings.Contains(err.Error(), "client_id") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestItself is a client that speaks for itself (row OA-18).
+func TestItself(t *testing.T) {
+	o := registration(idp.Registration{Absent: true})
+	o.Clients = []idp.Client{{ID: "robot", Secret: "robot secret", Grants: []string{"client_credentials"}}}
+	robot := func(s *Server) { s.Grant, s.ClientID, s.ClientSecret = Credentials, "robot", "robot secret" }
+	y := meet(t, o, robot)
+	for range 3 {
+		y.in()
+	}
+	y.p.ExpireAccess()
+	y.in()
+	y.later(56 * time.Minute)
+	y.in()
+	if c := y.p.Counts(); c.Credentials != 3 || c.Authorizations != 0 {
+		t.Errorf("%+v", c)
+	}
+	for _, r := range y.p.Requests(idp.Token) {
+		if r.Form.Get("resource") != y.p.ResourceURL || strings.Contains(r.Form.Get("scope"), "offline_access") {
+			t.Errorf("%v", r.Form)
+		}
+	}
+	y = meet(t, o, func(s *Server) { robot(s); s.ClientSecret = "wrong" })
+	n := y.needed()
+	wants(t, n, "invalid_client")
+	if n.Visitable() {
+		t.Error("a person is sent somewhere")
+	}
+	y = meet(t, o, robot)
+	y.p.Turn(func(k *idp.Knobs) { k.Tokens.Audience = "https://elsewhere.example" })
+	for range 10 {
+		_, _ = y.call("whoami")
+	}
+	if c := y.p.Counts(); c.Credentials > mostRenewals+1 {
+		t.Errorf("%+v", c)
+	}
+	wants(t, y.needed(), "the server refuses each token")
+	y = meet(t, o, robot)
+	y.p.Turn(func(k *idp.Knobs) { k.Faults = map[idp.Endpoint]idp.Fault{idp.Token: {Status: 503}} })
+	for range 10 {
+		if _, err := y.call("whoami"); err == nil || Needed(err) != nil {
+			t.Errorf("%v", err)
+		}
+	}
+	if n := len(y.p.Requests(idp.Token)); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}
