@@ -167,7 +167,7 @@ func TestAClientWithAKey(t *testing.T) {
 				t.Fatal(err)
 			}
 			form := i.asked[0]
-			signed, err := jose.ParseSigned(form.Get("client_assertion"), []jose.SignatureAlgorithm{test.algorithm})
+			signed, err := jose.ParseSignedCompact(form.Get("client_assertion"), []jose.SignatureAlgorithm{test.algorithm})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -37,6 +37,7 @@ const (
 	inSecret   = "a client's secret"
 	inToken    = "the token of a client of serve --http"
 	inClient   = "a header of a client of serve --http"
+	inForeign  = "a header in another program's configuration"
 )
 
 // TestNoSecretLeaks lives through a day of use, with a secret of each kind, and looks for them in all that Drawbridge said,
@@ -64,6 +65,7 @@ type household struct {
 	provider *idp.Provider
 	canaries []canary
 	fleet    []*serving
+	own      []string // the files in which a person wrote secrets
 
 	mu     sync.Mutex
 	said   []spoken
@@ -77,7 +79,7 @@ func newHousehold(t *testing.T) *household {
 	h := &household{live: newLive(t), upward: map[string][]string{}}
 	for kind, server := range map[string]string{
 		inHeader: "plain", inURL: "query", inEnv: "child", inFile: "child", inCommand: "child", inOurs: "child", inKeychain: "child",
-		inSecret: "", inToken: "", inClient: "",
+		inSecret: "", inToken: "", inClient: "", inForeign: "plain",
 	} {
 		h.canaries = append(h.canaries, canary{kind, "canary" + rand.Text(), server})
 	}
@@ -111,12 +113,26 @@ func newHousehold(t *testing.T) *household {
 			"client_id": "known", "client_secret": "${file:" + filepath.Join(h.home, "secret") + "}",
 		}},
 	}
-	text, err := json.MarshalIndent(map[string]any{"mcpServers": rows}, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.write(h.file, string(text))
+	h.configured(h.file, rows)
+	foreign := filepath.Join(h.home, ".cursor", "mcp.json")
+	h.configured(foreign, map[string]any{"foreign": map[string]any{
+		"url": h.listen("plain", mcptest.HTTPLegacy()), "headers": map[string]string{"Authorization": "Bearer " + h.text(inForeign)},
+	}})
+	h.own = []string{h.file, foreign, filepath.Join(h.home, "file"), filepath.Join(h.home, "printed"), filepath.Join(h.home, "secret")}
 	return h
+}
+
+// configured writes a configuration.
+func (h *household) configured(path string, rows map[string]any) {
+	h.t.Helper()
+	text, err := json.MarshalIndent(map[string]any{"mcpServers": rows}, "", " ")
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.write(path, string(text))
 }
 
 // tell refuses whoever asks, and repeats what they are known by.
@@ -264,7 +280,10 @@ func (h *household) commands() {
 			h.run("", append(words, "--json")...)
 		}
 	}
+	h.run("", "import", "--yes", "--secrets", "move")
+	h.run("", "tools", "call", "foreign__echo", "text=x")
 	h.run("", "connect", "cursor", "--yes")
+	h.run("", "disconnect", "cursor", "--yes")
 	h.run("", "mcp", "add", "plain", "--scope", "user", "--url", "http://127.0.0.1:1/mcp?key="+h.text(inURL), "--header", "X-Key: "+h.text(inHeader))
 }
 
