@@ -45,10 +45,10 @@ func (e *endpoint) unavailable(step string, last error) *drawbridge.Fault {
 	err := fmt.Errorf("server %s is unavailable", e.row.ID)
 	code := drawbridge.Transient
 	if last != nil {
-		err = fmt.Errorf("server %s is unavailable: %w", e.row.ID, last)
-		if c := link.CodeOf(last); c == drawbridge.AuthFailure {
-			code = c
+		if link.CodeOf(last) == drawbridge.AuthFailure {
+			code, last = drawbridge.AuthFailure, withoutNext(last)
 		}
+		err = fmt.Errorf("server %s is unavailable: %w", e.row.ID, last)
 	}
 	f := &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: code, Step: step, Err: err}
 	switch {
@@ -58,6 +58,16 @@ func (e *endpoint) unavailable(step string, last error) *drawbridge.Fault {
 		f.Next = "retry"
 	}
 	return f
+}
+
+// withoutNext is a fault without what to do, where that is said around it.
+func withoutNext(err error) error {
+	if f, ok := err.(*drawbridge.Fault); ok {
+		told := *f
+		told.Next = ""
+		return &told
+	}
+	return err
 }
 
 // callFault is why a call that was on its way has no result. sent says that the server may have it.

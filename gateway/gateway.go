@@ -202,7 +202,7 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 		return backend("read the key of what passes through callers", err)
 	}
 	g.starter = newStarter(g.set.Mountable(), mounts, c, g.set.Settings.Grace)
-	view := &control{owner: g.owner.Principal}
+	view := &control{g}
 	g.deck, err = deck.New(ctx, g.starter, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: streamOf(c, g.set),
 		Cards: cards.Catalogue(view, view), StateKeys: [][]byte{key}, Owner: g.owner.Principal,
@@ -211,7 +211,6 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	if err != nil {
 		return backend("open the deck", err)
 	}
-	view.deck = g.deck
 	members := g.members()
 	for i, m := range members {
 		members[i].Remembered = mounts[m.Row].Listing
@@ -222,28 +221,24 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	if g.fleet, err = g.ground.pool.fleet(g, c, g.starter.ready(), mounts); err != nil {
 		return err
 	}
-	g.starter.fleet, view.fleet = g.fleet, g.fleet
+	g.starter.fleet = g.fleet
 	g.server, err = g.Door(c.Token, c.Origins)
 	return err
 }
 
-// control is the deck and the fleet as the control cards see them: made before both.
-type control struct {
-	deck  *deck.Deck
-	fleet fleet
-	owner string
-}
+// control is the gateway as the control cards see it.
+type control struct{ g *Gateway }
 
 var (
 	_ cards.Deck  = (*control)(nil)
 	_ cards.Doors = (*control)(nil)
 )
 
-func (c *control) Cards(caller drawbridge.Caller) []drawbridge.Spec { return c.deck.Cards(caller) }
+func (c *control) Cards(caller drawbridge.Caller) []drawbridge.Spec { return c.g.deck.Cards(caller) }
 
 // Barred names the servers that wait for somebody to sign in.
 func (c *control) Barred() (ids []drawbridge.ServerID) {
-	for _, s := range c.fleet.Status() {
+	for _, s := range c.g.fleet.Status() {
 		if s.SignIn != "" {
 			ids = append(ids, s.Server)
 		}
@@ -253,7 +248,7 @@ func (c *control) Barred() (ids []drawbridge.ServerID) {
 
 // Access gives how the owner comes to be let in by a server.
 func (c *control) Access(id drawbridge.ServerID) (drawbridge.Access, error) {
-	return c.fleet.Access(id, c.owner)
+	return c.g.Access(id)
 }
 
 // Run mounts servers and keeps them, until ctx ends or the gateway is closed. It returns when every process that it

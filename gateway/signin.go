@@ -12,6 +12,9 @@ var ErrNobody = errNobody
 // is kept in the vault, for every gateway that has it; those of other processes see it within seconds. The error is for an
 // unknown name, and for a server that is not signed in at.
 func (g *Gateway) Access(id drawbridge.ServerID) (drawbridge.Access, error) {
+	if err := g.starter.release(id); err != nil {
+		return nil, err
+	}
 	return g.fleet.Access(id, g.owner.Principal)
 }
 

@@ -3,6 +3,7 @@ package signin
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -58,6 +59,12 @@ func New(o Options) *Desk {
 	d.lobby = &lobby{life: d.ctx, waits: map[string]wait{}}
 	return d
 }
+
+// String says what it is, without what is kept.
+func (d *Desk) String() string { return "a desk of sign-ins" }
+
+// Format is String, whatever the verb.
+func (d *Desk) Format(f fmt.State, _ rune) { fmt.Fprint(f, d.String()) }
 
 // closeGrace is how long a renewal that is on its way may go on when the desk closes.
 const closeGrace = 3 * time.Second

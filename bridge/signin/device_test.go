@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcptest/idp"
 )
 
@@ -24,7 +25,7 @@ func TestDevice(t *testing.T) {
 		"one that must prove it so": {registration(idp.Registration{Methods: []string{"client_secret_basic"}}), nil},
 		"a known one with a secret": {
 			idp.Options{Clients: []idp.Client{{ID: "known", Secret: "known secret", Method: "client_secret_post"}}, Knobs: idp.Knobs{Registration: idp.Registration{Methods: []string{"client_secret_post"}}}},
-			func(s *Server) { s.ClientID, s.ClientSecret = "known", "known secret" },
+			func(s *Server) { s.ClientID, s.ClientSecret = "known", drawbridge.NewSecret("known secret") },
 		},
 		"without a complete address": {idp.Options{Knobs: idp.Knobs{Device: idp.Device{NoComplete: true}}}, nil},
 	} {

@@ -11,7 +11,7 @@ import (
 // A memory is a Vault that ends with its desk.
 type memory struct {
 	mu     sync.Mutex
-	values map[string][]byte
+	values map[string]func() []byte // where no printer finds them
 	stamps map[string]int
 	held   map[string]chan struct{}
 }
@@ -19,7 +19,7 @@ type memory struct {
 var _ Vault = (*memory)(nil)
 
 func newMemory() *memory {
-	return &memory{values: map[string][]byte{}, stamps: map[string]int{}, held: map[string]chan struct{}{}}
+	return &memory{values: map[string]func() []byte{}, stamps: map[string]int{}, held: map[string]chan struct{}{}}
 }
 
 func (m *memory) Get(name string) ([]byte, error) {
@@ -29,13 +29,13 @@ func (m *memory) Get(name string) ([]byte, error) {
 	if !ok {
 		return nil, secrets.ErrNone
 	}
-	return value, nil
+	return value(), nil
 }
 
 func (m *memory) Put(name string, value []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.values[name] = value
+	m.values[name] = func() []byte { return value }
 	m.stamps[name]++
 	return nil
 }

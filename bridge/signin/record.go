@@ -100,13 +100,13 @@ func (r *record) forget(why string) {
 func (c *Credential) load() (record, error) {
 	stamp := c.vault.Stamp(c.name)
 	if c.known && stamp == c.stamp && stamp != "" {
-		return c.kept.clone(), nil
+		return c.kept(), nil
 	}
 	data, err := c.vault.Get(c.name)
 	fresh := record{For: c.site.key()}
 	switch {
 	case errors.Is(err, secrets.ErrNone):
-		c.kept, c.stamp, c.known = fresh, stamp, true
+		c.kept, c.stamp, c.known = hold(fresh), stamp, true
 		return fresh, nil
 	case err != nil:
 		return record{}, fmt.Errorf("read the credential: %w", err)
@@ -118,8 +118,8 @@ func (c *Credential) load() (record, error) {
 	if r.For != fresh.For {
 		return record{}, fmt.Errorf("the credential %s is that of another server, %s", c.name, hostOf(r.For))
 	}
-	c.kept, c.stamp, c.known = r, stamp, true
-	return r.clone(), nil
+	c.kept, c.stamp, c.known = hold(r), stamp, true
+	return c.kept(), nil
 }
 
 // save keeps a record. It needs mu, and the vault's lock where others may do the same.
@@ -131,10 +131,16 @@ func (c *Credential) save(r record) error {
 	if err := c.vault.Put(c.name, data); err != nil {
 		return fmt.Errorf("keep the credential: %w", err)
 	}
-	c.kept, c.stamp, c.known = r.clone(), c.vault.Stamp(c.name), true
+	c.kept, c.stamp, c.known = hold(r), c.vault.Stamp(c.name), true
 	close(c.changed)
 	c.changed = make(chan struct{})
 	return nil
+}
+
+// hold keeps a record where no printer finds it, however it comes upon what holds it.
+func hold(r record) func() record {
+	r = r.clone()
+	return func() record { return r.clone() }
 }
 
 func (r record) clone() record {

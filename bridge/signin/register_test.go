@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcptest/idp"
 )
@@ -160,7 +161,7 @@ func TestKnownClient(t *testing.T) {
 			o := registration(idp.Registration{Absent: true, Methods: tt.methods})
 			o.Knobs.Discovery.Places, o.OneOrigin = tt.places, tt.places != nil
 			o.Clients = []idp.Client{{ID: "an id:/+", Secret: tt.secret, Method: tt.method, Redirects: []string{"http://127.0.0.1/callback"}}}
-			y := meet(t, o, func(s *Server) { s.ClientID, s.ClientSecret = "an id:/+", tt.secret })
+			y := meet(t, o, func(s *Server) { s.ClientID, s.ClientSecret = "an id:/+", drawbridge.NewSecret(tt.secret) })
 			y.signIn()
 			y.p.ExpireAccess()
 			y.in()
@@ -185,7 +186,7 @@ func TestClientOfReference(t *testing.T) {
 	o := registration(idp.Registration{Absent: true})
 	o.Clients = []idp.Client{{ID: "found", Secret: "found secret", Redirects: []string{"http://127.0.0.1/callback"}}}
 	y := meet(t, o, nil)
-	s := Server{ID: "protected", URL: y.p.ResourceURL, ClientID: "${keychain:id}", ClientSecret: "${keychain:secret}"}
+	s := Server{ID: "protected", URL: y.p.ResourceURL, ClientID: "${keychain:id}", ClientSecret: drawbridge.NewSecret("${keychain:secret}")}
 	auth, broken := config.Auth{ClientID: "found", ClientSecret: "found secret"}, error(nil)
 	y.c = y.desk.Credential(s, func(context.Context) (config.Auth, error) { return auth, broken })
 	y.signIn()
@@ -203,7 +204,9 @@ func TestClientOfReference(t *testing.T) {
 func TestItself(t *testing.T) {
 	o := registration(idp.Registration{Absent: true})
 	o.Clients = []idp.Client{{ID: "robot", Secret: "robot secret", Grants: []string{"client_credentials"}}}
-	robot := func(s *Server) { s.Grant, s.ClientID, s.ClientSecret = Credentials, "robot", "robot secret" }
+	robot := func(s *Server) {
+		s.Grant, s.ClientID, s.ClientSecret = Credentials, "robot", drawbridge.NewSecret("robot secret")
+	}
 	y := meet(t, o, robot)
 	for range 3 {
 		y.in()
@@ -220,7 +223,7 @@ func TestItself(t *testing.T) {
 			t.Errorf("%v", r.Form)
 		}
 	}
-	y = meet(t, o, func(s *Server) { robot(s); s.ClientSecret = "wrong" })
+	y = meet(t, o, func(s *Server) { robot(s); s.ClientSecret = drawbridge.NewSecret("wrong") })
 	n := y.needed()
 	wants(t, n, "invalid_client")
 	if n.Visitable() {

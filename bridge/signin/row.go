@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
@@ -26,7 +27,7 @@ func FromRow(row config.Server, principal, owner string) (Server, bool) {
 	s := Server{
 		ID: row.ID, URL: row.URL, Name: auth.CredentialID, Issuer: auth.Issuer,
 		AuthorizationURL: auth.AuthorizationURL, TokenURL: auth.TokenURL, DeviceURL: auth.DeviceURL, RegistrationURL: auth.RegistrationURL,
-		ClientID: auth.ClientID, ClientSecret: auth.ClientSecret, Document: auth.ClientMetadataURL,
+		ClientID: auth.ClientID, ClientSecret: drawbridge.NewSecret(auth.ClientSecret), Document: auth.ClientMetadataURL,
 		Scopes: strings.Join(auth.Scopes, " "), Resource: auth.Resource,
 		RedirectURI: auth.RedirectURI, CallbackPort: auth.CallbackPort, CallbackPath: auth.CallbackPath,
 	}
@@ -46,7 +47,7 @@ func FromRow(row config.Server, principal, owner string) (Server, bool) {
 
 // who gives the client that the row names; an empty id where it names none.
 func (c *Credential) who(ctx context.Context) (client, error) {
-	known := client{ID: c.site.ClientID, Secret: c.site.ClientSecret}
+	known := client{ID: c.site.ClientID, Secret: c.site.ClientSecret.Reveal()}
 	if known.ID == "" || c.find == nil {
 		return known, nil
 	}

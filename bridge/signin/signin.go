@@ -58,7 +58,8 @@ type Server struct {
 
 	// What the row knows, all optional. A document is the address of a client id metadata document of ours.
 	Issuer, AuthorizationURL, TokenURL, DeviceURL, RegistrationURL string
-	ClientID, ClientSecret, Document                               string
+	ClientID, Document                                             string
+	ClientSecret                                                   drawbridge.Secret
 	// Resource is what tokens are asked for; empty means what the server says of itself, or its address, and "none" nothing.
 	Resource string
 	// Scopes are the rights to ask for, with blanks between them; none means those that the server names.
@@ -108,7 +109,7 @@ type Credential struct {
 
 	mu      sync.Mutex
 	known   bool // kept and stamp are set
-	kept    record
+	kept    func() record
 	stamp   string
 	changed chan struct{} // closed with each save of ours
 	demand  Demand        // the last refusal of the server
@@ -120,6 +121,12 @@ type Credential struct {
 	proof    drawbridge.Secret // of a caller who is vouched for
 	found    found
 }
+
+// String names the credential, without what is kept.
+func (c *Credential) String() string { return "credential " + c.name }
+
+// Format is String, whatever the verb.
+func (c *Credential) Format(f fmt.State, _ rune) { fmt.Fprint(f, c.String()) }
 
 // A Demand is a server's refusal, with what it says about signing in.
 type Demand struct {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/proof"
 )
 
@@ -90,7 +91,7 @@ func (c *Credential) post(ctx context.Context, address string, who client, metho
 	}
 	members := parseAnswer(resp.Header.Get("Content-Type"), body)
 	if code := members.text("error"); code != "" || resp.StatusCode < 200 || resp.StatusCode > 299 {
-		hide := hider(values, who.Secret)
+		hide := c.hider(values, who)
 		return nil, &refusal{status: resp.StatusCode, code: hide(code), description: hide(members.text("error_description"))}
 	}
 	return members, nil
@@ -106,16 +107,23 @@ func neverSent(err error) bool {
 	return ok && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
-// hider takes out of a text of the server's what we told it in confidence: some repeat what they do not like.
-func hider(values url.Values, secret string) func(string) string {
+// hider takes out of a text of the server's what is between us: some repeat what they do not like.
+func (c *Credential) hider(values url.Values, who client) func(string) string {
 	const shortest = 4
+	secrets := []string{who.Secret}
+	if r, err := c.current(); err == nil {
+		secrets = append(secrets, r.Access, r.Refresh, r.Client.Secret)
+		for _, p := range r.Pending {
+			secrets = append(secrets, p.Verifier)
+		}
+	}
+	for _, name := range []string{"code", "code_verifier", "refresh_token", "device_code", "token", "subject_token", "assertion", "client_assertion"} {
+		secrets = append(secrets, values.Get(name))
+	}
 	pairs := []string{}
-	for _, text := range []string{
-		secret, values.Get("code"), values.Get("code_verifier"), values.Get("refresh_token"), values.Get("device_code"), values.Get("token"),
-		values.Get("subject_token"), values.Get("assertion"), values.Get("client_assertion"),
-	} {
+	for _, text := range secrets {
 		if len(text) >= shortest {
-			pairs = append(pairs, text, "[redacted]")
+			pairs = append(pairs, text, drawbridge.Redacted)
 		}
 	}
 	return strings.NewReplacer(pairs...).Replace
