@@ -45,7 +45,7 @@ func (e *endpoint) credential(principal string) *signin.Credential {
 // signer gives what puts a principal's token on requests; nil where there is none to be had.
 func (e *endpoint) signer(principal string) remote.Signer {
 	if c := e.credential(principal); c != nil {
-		return c
+		return e.veil.Signer(c)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ type Entrance struct {
 	Desk  *Desk
 	// Find finds what the row's auth refers to.
 	Find func(context.Context) (config.Auth, error)
-	// Note is told each token that is handed to a server to keep; it may be nil.
+	// Note is told each token that is handed to the server.
 	Note func(token string)
 }
 
@@ -92,8 +92,6 @@ func (e Entrance) Environ(ctx context.Context, principal string, env []string) (
 	if err != nil {
 		return nil, err
 	}
-	if e.Note != nil {
-		e.Note(token)
-	}
+	e.Note(token)
 	return append(env, TokenVariable+"="+token), nil
 }

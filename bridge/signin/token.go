@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/proof"
 )
 
 // A token is what an authorization server grants. The package oauth2 has a type for it, and reads it too strictly: it drops a
@@ -37,7 +38,7 @@ func (c *Credential) grant(ctx context.Context, s site, who client, values url.V
 		values.Set("resource", s.Resource)
 	}
 	if who.Key != "" {
-		if err := who.sign(c.desk.o.Now(), s, values); err != nil {
+		if err := proof.Add(values, who.Key, who.ID, s.Issuer, c.desk.o.Now()); err != nil {
 			return token{}, err
 		}
 	}

@@ -2,26 +2,15 @@ package signin
 
 import (
 	"context"
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/ed25519"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
-	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/go-jose/go-jose/v4"
-	"golang.org/x/oauth2"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"golang.org/x/oauth2"
 )
 
 // unattended gets a token without a person: for the client itself, or on the word of another.
@@ -67,12 +56,8 @@ func (c *Credential) unattended(ctx context.Context, r record) error {
 // errUnattended is what a person hears who wants to sign in all the same.
 const errUnattended = sentence("No person signs in here: by the \"auth\" of its row the server lets the client in.")
 
-// bearerGrant is the grant for somebody whom a signed text speaks for (RFC 7523, 2.1), bearerProof a client that proves itself
-// with one (2.2).
-const (
-	bearerGrant = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-	bearerProof = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-)
+// bearerGrant is the grant for somebody whom a signed text speaks for (RFC 7523, 2.1).
+const bearerGrant = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 // introduced gives what to ask the authorization server of a site with on the word of another. For a workload that is the
 // row's token of identity itself (workload identity federation, SEP-1933). For an enterprise its identity provider says, to
@@ -144,69 +129,4 @@ func tokenEndpoint(ctx context.Context, issuer string, web *http.Client) (string
 		return meta.TokenEndpoint, nil
 	}
 	return "", errors.New("has no metadata")
-}
-
-// proofTime is how long a client's signed proof is good: once is enough.
-const proofTime = time.Minute
-
-// sign adds to a request the proof of a client that has a key (private_key_jwt: OpenID Connect Core, 9; its audience is the
-// issuer, as RFC 7523 has it since its revision).
-func (known client) sign(now time.Time, s site, values url.Values) error {
-	key, err := signingKey(known.Key)
-	if err != nil {
-		return err
-	}
-	signer, err := jose.NewSigner(key, (&jose.SignerOptions{}).WithType("JWT"))
-	if err != nil {
-		return errors.New("the client's private key does not sign")
-	}
-	claims, err := json.Marshal(map[string]any{
-		"iss": known.ID, "sub": known.ID, "aud": s.Issuer, "jti": rand.Text(), "iat": now.Unix(), "exp": now.Add(proofTime).Unix(),
-	})
-	if err != nil {
-		return err
-	}
-	signed, err := signer.Sign(claims)
-	if err != nil {
-		return errors.New("the client's private key does not sign")
-	}
-	proof, err := signed.CompactSerialize()
-	if err != nil {
-		return err
-	}
-	values.Set("client_assertion_type", bearerProof)
-	values.Set("client_assertion", proof)
-	return nil
-}
-
-// signingKey reads a private key in PEM: PKCS #8, or the older forms of RSA and of elliptic curves. No error has any of it.
-func signingKey(text string) (jose.SigningKey, error) {
-	block, _ := pem.Decode([]byte(text))
-	if block == nil {
-		return jose.SigningKey{}, errors.New("the client's private key is no PEM")
-	}
-	var key crypto.PrivateKey
-	var err error
-	switch block.Type {
-	case "RSA PRIVATE KEY":
-		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
-	case "EC PRIVATE KEY":
-		key, err = x509.ParseECPrivateKey(block.Bytes)
-	default:
-		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
-	}
-	if err != nil {
-		return jose.SigningKey{}, errors.New("the client's private key cannot be read: it must be PKCS #8 without a passphrase")
-	}
-	switch k := key.(type) {
-	case *rsa.PrivateKey:
-		return jose.SigningKey{Algorithm: jose.RS256, Key: k}, nil
-	case ed25519.PrivateKey:
-		return jose.SigningKey{Algorithm: jose.EdDSA, Key: k}, nil
-	case *ecdsa.PrivateKey:
-		if algorithm, ok := map[int]jose.SignatureAlgorithm{256: jose.ES256, 384: jose.ES384, 521: jose.ES512}[k.Params().BitSize]; ok {
-			return jose.SigningKey{Algorithm: algorithm, Key: k}, nil
-		}
-	}
-	return jose.SigningKey{}, errors.New("the client's private key is of a kind that does not sign here")
 }

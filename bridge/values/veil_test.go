@@ -1,9 +1,11 @@
 package values
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -46,11 +48,44 @@ func TestVeil(t *testing.T) {
 	if err.Error() != "no "+Redacted+": EOF" || !errors.Is(err, io.EOF) || strings.Contains(fmt.Sprintf("%v %+v", err, err), "a-token") {
 		t.Errorf("%+v", err)
 	}
-	for i := range 2 * maxSecrets {
+	for i := range 2 * maxPassing {
 		v.Note(fmt.Sprint("a value number ", i))
 	}
-	if got := v.Over(fmt.Sprint("a value number ", 2*maxSecrets-1)); got != Redacted || len(v.secrets) != maxSecrets {
-		t.Errorf("%q; %d are known", got, len(v.secrets))
+	if got := v.Over(fmt.Sprint("a value number ", 2*maxPassing-1)); got != Redacted || len(v.passing) != maxPassing {
+		t.Errorf("%q; %d are known", got, len(v.passing))
+	}
+	if got := v.Over("from-a-file"); got != Redacted {
+		t.Errorf("after many tokens it is %q", got)
+	}
+}
+
+// A signer hands out one token, and after a refusal another.
+type signer struct{}
+
+func (signer) Token(context.Context) (string, error) { return "the-first-one", nil }
+
+func (signer) Refused(context.Context, string, int, http.Header, []byte) (string, error) {
+	return "the-second-one", nil
+}
+
+func TestVeilOverTokens(t *testing.T) {
+	var v Veil
+	s := v.Signer(signer{})
+	const said = "the-first-one, the-second-one"
+	if got := v.Over(said); got != said {
+		t.Errorf("before: %q", got)
+	}
+	if token, err := s.Token(t.Context()); token != "the-first-one" || err != nil {
+		t.Errorf("%q, %v", token, err)
+	}
+	if got := v.Over(said); got != Redacted+", the-second-one" {
+		t.Errorf("after the first: %q", got)
+	}
+	if token, err := s.Refused(t.Context(), "the-first-one", http.StatusUnauthorized, nil, nil); token != "the-second-one" || err != nil {
+		t.Errorf("%q, %v", token, err)
+	}
+	if got := v.Over(said); got != Redacted+", "+Redacted {
+		t.Errorf("after both: %q", got)
 	}
 }
 
@@ -61,7 +96,7 @@ func FuzzVeil(f *testing.F) {
 		var v Veil
 		v.Note(secret)
 		got := v.Over(text)
-		for _, s := range v.secrets {
+		for _, s := range v.passing {
 			if n := strings.Count(text, s); strings.Count(got, Redacted) < n {
 				t.Errorf("%q in %q: %q", s, text, got)
 			}

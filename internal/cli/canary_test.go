@@ -270,6 +270,7 @@ func (h *household) commands() {
 		{"secret", "list"}, {"client", "list"}, {"tools", "call", "plain__echo", "text=x"}, {"tools", "call", "away__echo"},
 		{"tools", "call", "protected__whoami"}, {"tools", "show", "plain__echo"}, {"ledger", "show", "1"}, {"import", "--dry-run"},
 		{"mcp", "auth", "protected", "--no-browser", "--timeout", "1s"},
+		{"mcp", "auth", "protected", "--no-browser", "--timeout", "1s", "--device"}, {"mcp", "reauth", "protected", "--no-browser", "--timeout", "1s"},
 	} {
 		h.run("", words...)
 		h.run("", append(words, "--json")...)
