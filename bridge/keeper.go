@@ -73,11 +73,11 @@ func (e *endpoint) rest(pause time.Duration, why error) bool {
 	timer := time.NewTimer(pause*3/4 + rand.N(pause/2))
 	defer timer.Stop()
 	var signed <-chan struct{}
-	if signin.Needed(why).Visitable() {
+	if needed := signin.Needed(why); needed.Visitable() {
 		timer.Stop()
 		ctx, cancel := context.WithCancel(e.ctx)
 		defer cancel()
-		signed = e.signedIn(ctx)
+		signed = e.signedIn(ctx, needed)
 	}
 	for {
 		if e.wanted() {

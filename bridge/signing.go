@@ -114,25 +114,26 @@ func (e *endpoint) tokenEnv(ctx context.Context, principal string, env []string)
 	return append(env, TokenVariable+"="+token), nil
 }
 
-// signedIn is closed when somebody has signed in at the server, here or in another process, or ctx ends.
-func (e *endpoint) signedIn(ctx context.Context) <-chan struct{} {
+// signedIn is closed when somebody has signed in at the server as is needed, here or in another process, or ctx ends.
+func (e *endpoint) signedIn(ctx context.Context, needed *signin.NeededError) <-chan struct{} {
 	done := make(chan struct{})
 	c := e.credential(e.pool.o.Principal)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if c == nil || !e.start(func() { defer close(done); _ = c.Changed(ctx, "") }) {
+	if c == nil || !e.start(func() { defer close(done); _ = c.Await(ctx, needed) }) {
 		return nil
 	}
 	return done
 }
 
-// signedInSince says whether what went wrong for want of a sign-in would go well now.
-func (e *endpoint) signedInSince(err error) bool {
-	if signin.Needed(err) == nil {
+// signedInSince says whether what went wrong for want of a principal's sign-in may go well now.
+func (e *endpoint) signedInSince(principal string, err error) bool {
+	needed := signin.Needed(err)
+	if needed == nil {
 		return false
 	}
-	c := e.credential(e.pool.o.Principal)
-	return c != nil && c.Signed()
+	c := e.credential(principal)
+	return c != nil && c.Done(needed)
 }
 
 // visitable says whether a call went wrong for want of a sign-in to which its caller can take the user.

@@ -39,7 +39,7 @@ func testState(t *testing.T) {
 			t.Errorf("%s, pasted: %v", name, err)
 		}
 	}
-	if y.c.Signed() {
+	if y.c.signed() {
 		t.Fatal("signed in")
 	}
 	if status, page := get(t, callback); status != 200 || !strings.Contains(page, "Authorization successful") {
@@ -64,7 +64,7 @@ func testStateHasItsTime(t *testing.T) {
 	y := meet(t, idp.Options{}, nil)
 	callback := y.follow(y.begin())
 	y.later(pendingTime + 1)
-	if status, page := get(t, callback); status != 400 || !strings.Contains(page, "State mismatch") || y.c.Signed() {
+	if status, page := get(t, callback); status != 400 || !strings.Contains(page, "State mismatch") || y.c.signed() {
 		t.Errorf("%d, %s", status, page)
 	}
 }
@@ -73,7 +73,7 @@ func testStateHasItsTime(t *testing.T) {
 func testStateOfProvider(t *testing.T) {
 	for _, state := range []string{"-", "another"} {
 		y := meet(t, idp.Options{Knobs: idp.Knobs{Authorization: idp.Authorization{State: state}}}, nil)
-		if err := y.tryIn(); err == nil || y.c.Signed() {
+		if err := y.tryIn(); err == nil || y.c.signed() {
 			t.Errorf("state %q: %v", state, err)
 		}
 	}
@@ -124,7 +124,7 @@ func testCallbackDoor(t *testing.T) {
 			t.Errorf("%s: %d", method, resp.StatusCode)
 		}
 	}
-	if y.c.Signed() || y.p.Counts().Codes != 0 {
+	if y.c.signed() || y.p.Counts().Codes != 0 {
 		t.Fatal("signed in")
 	}
 	resp, err := http.Get(callback)
@@ -167,7 +167,7 @@ func testPaste(t *testing.T) {
 	} {
 		y := meet(t, idp.Options{}, nil)
 		f := y.begin()
-		if err := f.Paste(t.Context(), form(y.follow(f))); err != nil || !y.c.Signed() {
+		if err := f.Paste(t.Context(), form(y.follow(f))); err != nil || !y.c.signed() {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -140,7 +140,7 @@ func testDevicePace(t *testing.T) {
 				err = f.Wait(t.Context())
 				if tt.says != "" {
 					wants(t, err, tt.says)
-				} else if err != nil || !c.Signed() {
+				} else if err != nil || !c.signed() {
 					t.Errorf("%v", err)
 				}
 				if len(s.asked) != len(tt.asked) {

@@ -368,7 +368,7 @@ func testKeptForAnother(t *testing.T) {
 			t.Errorf("%s: begun", name)
 		}
 	}
-	if c := y.desk.Credential(Server{ID: "renamed", URL: mine, Name: "shared"}, nil); !c.Signed() {
+	if c := y.desk.Credential(Server{ID: "renamed", URL: mine, Name: "shared"}, nil); !c.signed() {
 		t.Error("the same server under another name is not signed in")
 	}
 	if len(other.Requests()) != 0 {

@@ -26,6 +26,8 @@ type NeededError struct {
 	Scopes []string
 	// Err says why what is kept does not do; it may be nil.
 	Err error
+	// stamp tells the token that does not do from others.
+	stamp string
 }
 
 // Error names what is needed, without the address: that is for those who show it.
@@ -54,6 +56,13 @@ const (
 	stepRenew   = "renew the sign-in"
 	stepPrepare = "prepare the sign-in"
 )
+
+// Delayed says whether an error is about a renewal, or the preparing of a sign-in, that went wrong for now: to ask the server in
+// another way would not help.
+func Delayed(err error) bool {
+	_, later := errors.AsType[laterError](err)
+	return later
+}
 
 // A laterError is something that went wrong for now: the credential may still be good, or a sign-in be prepared later.
 type laterError struct {

@@ -42,8 +42,8 @@ func testIssuerInAnswer(t *testing.T) {
 				return
 			}
 			wants(t, err, tt.says)
-			if n := len(y.p.Requests(idp.Token)); n != 0 || y.c.Signed() {
-				t.Errorf("%d requests with the code, signed in: %v", n, y.c.Signed())
+			if n := len(y.p.Requests(idp.Token)); n != 0 || y.c.signed() {
+				t.Errorf("%d requests with the code, signed in: %v", n, y.c.signed())
 			}
 		})
 	}
@@ -89,7 +89,7 @@ func testProof(t *testing.T) {
 func testCodeRefused(t *testing.T) {
 	y := meet(t, authorization(idp.Authorization{CodeLife: time.Nanosecond}), nil)
 	wants(t, y.tryIn(), "OAuth authorization code is invalid or expired. Please try again.")
-	if y.c.Signed() {
+	if y.c.signed() {
 		t.Error("signed in")
 	}
 	y = meet(t, idp.Options{}, nil)
@@ -287,7 +287,7 @@ func testSignOut(t *testing.T) {
 	if !slices.Equal(kinds, []string{"refresh_token", "access_token"}) {
 		t.Errorf("%q", kinds)
 	}
-	if y.c.Signed() {
+	if y.c.signed() {
 		t.Error("still signed in")
 	}
 	if _, _, err := y.c.Remove(t.Context()); err != ErrNobody {
@@ -306,7 +306,7 @@ func testSignOut(t *testing.T) {
 		y.p.Turn(tt.turn)
 		y.signIn()
 		revoked, why, err := y.c.Remove(t.Context())
-		if revoked || err != nil || y.c.Signed() {
+		if revoked || err != nil || y.c.signed() {
 			t.Errorf("%s: %v, %v", name, revoked, err)
 		}
 		wants(t, why, tt.says)
@@ -320,7 +320,7 @@ func testSignOutElsewhere(t *testing.T) {
 	if _, _, err := y.c.Remove(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if status, _ := get(t, callback); status != 400 || y.c.Signed() {
-		t.Errorf("%d, signed in: %v", status, y.c.Signed())
+	if status, _ := get(t, callback); status != 400 || y.c.signed() {
+		t.Errorf("%d, signed in: %v", status, y.c.signed())
 	}
 }

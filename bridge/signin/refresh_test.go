@@ -267,8 +267,8 @@ func testOtherKindOfToken(t *testing.T) {
 	}{{idp.Tokens{NoType: true}, true}, {idp.Tokens{Type: "bEARER"}, true}, {idp.Tokens{Type: "DPoP"}, false}, {idp.Tokens{Type: "mac"}, false}} {
 		y := meet(t, tokens(tt.k), nil)
 		err := y.tryIn()
-		if (err == nil) != tt.good || y.c.Signed() != tt.good {
-			t.Errorf("%+v: %v, signed in: %v", tt.k, err, y.c.Signed())
+		if (err == nil) != tt.good || y.c.signed() != tt.good {
+			t.Errorf("%+v: %v, signed in: %v", tt.k, err, y.c.signed())
 		}
 		if !tt.good {
 			wants(t, err, "of a kind that we do not speak")
