@@ -10,6 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 	"github.com/drawbridge-mcp/drawbridge/bridge/remote"
+	"github.com/drawbridge-mcp/drawbridge/bridge/signin"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -84,7 +85,7 @@ func (c *connectTimeout) Unwrap() error { return context.DeadlineExceeded }
 
 // hopeless says that another way of asking would not help: there is nobody to ask, or they want to know who asks.
 func hopeless(err error) bool {
-	if link.CodeOf(err) == drawbridge.AuthFailure {
+	if link.CodeOf(err) == drawbridge.AuthFailure || signin.Delayed(err) {
 		return true
 	}
 	_, started := errors.AsType[*startError](err)

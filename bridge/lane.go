@@ -319,7 +319,7 @@ func (e *endpoint) failed(k key, err error) {
 // needs mu.
 func (e *endpoint) failedJustNow(k key) error {
 	for _, k := range []key{k, e.homeKey()} {
-		if f, ok := e.failures[k]; ok && time.Since(f.at) < justNow && !e.signedInSince(f.err) {
+		if f, ok := e.failures[k]; ok && time.Since(f.at) < justNow && !e.signedInSince(k.principal, f.err) {
 			return f.err
 		}
 	}

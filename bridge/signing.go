@@ -65,10 +65,10 @@ func (e *endpoint) signedIn(ctx context.Context, needed *signin.NeededError) <-c
 	return done
 }
 
-// signedInSince says whether what went wrong for want of a sign-in would go well now.
-func (e *endpoint) signedInSince(err error) bool {
+// signedInSince says whether what went wrong for want of a principal's sign-in may go well now.
+func (e *endpoint) signedInSince(principal string, err error) bool {
 	needed := signin.Needed(err)
-	c := e.credential(e.pool.o.Principal)
+	c := e.credential(principal)
 	return needed != nil && c != nil && c.SignedSince(needed)
 }
 

@@ -89,14 +89,14 @@ func (t *target) get(ctx context.Context, header http.Header, last string) (*htt
 }
 
 // do carries out one exchange up to the header of the response, signed where there is a signer. The error is one of
-// exchangeError's, or the signer's.
+// exchangeError's, or the signer's, which is about the one request.
 func (t *target) do(ctx context.Context, method string, header http.Header, body []byte) (*http.Response, error) {
 	if t.signer == nil {
 		return t.once(ctx, method, header, body)
 	}
 	token, err := t.signer.Token(ctx)
 	if err != nil {
-		return nil, unsent{err}
+		return nil, alone{err} // not unsent: another connection would be no better
 	}
 	for first := true; ; first = false {
 		if token != "" {

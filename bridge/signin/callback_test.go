@@ -21,8 +21,8 @@ func (y *party) follow(f *Flow) string {
 	return callback
 }
 
-// TestState is row OA-3: a missing, wrong or used state, and one of another sign-in, change nothing.
-func TestState(t *testing.T) {
+// testState is row OA-3: a missing, wrong or used state, and one of another sign-in, change nothing.
+func testState(t *testing.T) {
 	y := meet(t, idp.Options{}, nil)
 	f := y.begin()
 	callback := y.follow(f)
@@ -39,7 +39,7 @@ func TestState(t *testing.T) {
 			t.Errorf("%s, pasted: %v", name, err)
 		}
 	}
-	if y.c.Signed() {
+	if y.c.signed() {
 		t.Fatal("signed in")
 	}
 	if status, page := get(t, callback); status != 200 || !strings.Contains(page, "Authorization successful") {
@@ -59,29 +59,29 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestStateHasItsTime forgets a sign-in that nobody came back from for an hour.
-func TestStateHasItsTime(t *testing.T) {
+// testStateHasItsTime forgets a sign-in that nobody came back from for an hour.
+func testStateHasItsTime(t *testing.T) {
 	y := meet(t, idp.Options{}, nil)
 	callback := y.follow(y.begin())
 	y.later(pendingTime + 1)
-	if status, page := get(t, callback); status != 400 || !strings.Contains(page, "State mismatch") || y.c.Signed() {
+	if status, page := get(t, callback); status != 400 || !strings.Contains(page, "State mismatch") || y.c.signed() {
 		t.Errorf("%d, %s", status, page)
 	}
 }
 
-// TestStateOfProvider has the provider answer with a state that is not ours.
-func TestStateOfProvider(t *testing.T) {
+// testStateOfProvider has the provider answer with a state that is not ours.
+func testStateOfProvider(t *testing.T) {
 	for _, state := range []string{"-", "another"} {
 		y := meet(t, idp.Options{Knobs: idp.Knobs{Authorization: idp.Authorization{State: state}}}, nil)
-		if err := y.tryIn(); err == nil || y.c.Signed() {
+		if err := y.tryIn(); err == nil || y.c.signed() {
 			t.Errorf("state %q: %v", state, err)
 		}
 	}
 }
 
-// TestCallbackDoor is row OA-16: who knocks at the callback otherwise than the person's browser changes nothing, and does not
+// testCallbackDoor is row OA-16: who knocks at the callback otherwise than the person's browser changes nothing, and does not
 // use up the state.
-func TestCallbackDoor(t *testing.T) {
+func testCallbackDoor(t *testing.T) {
 	y := meet(t, idp.Options{}, nil)
 	f := y.begin()
 	callback := y.follow(f)
@@ -124,7 +124,7 @@ func TestCallbackDoor(t *testing.T) {
 			t.Errorf("%s: %d", method, resp.StatusCode)
 		}
 	}
-	if y.c.Signed() || y.p.Counts().Codes != 0 {
+	if y.c.signed() || y.p.Counts().Codes != 0 {
 		t.Fatal("signed in")
 	}
 	resp, err := http.Get(callback)
@@ -141,8 +141,8 @@ func TestCallbackDoor(t *testing.T) {
 	}
 }
 
-// TestCallbackPage shows what an authorization server says, and runs none of it.
-func TestCallbackPage(t *testing.T) {
+// testCallbackPage shows what an authorization server says, and runs none of it.
+func testCallbackPage(t *testing.T) {
 	y := meet(t, idp.Options{}, nil)
 	callback := with(t, y.follow(y.begin()), func(q url.Values) {
 		q.Del("code")
@@ -155,8 +155,8 @@ func TestCallbackPage(t *testing.T) {
 	}
 }
 
-// TestPaste brings back by hand what the browser ended at.
-func TestPaste(t *testing.T) {
+// testPaste brings back by hand what the browser ended at.
+func testPaste(t *testing.T) {
 	for name, form := range map[string]func(string) string{
 		"the whole address":       func(s string) string { return s },
 		"with blanks around":      func(s string) string { return " \n" + s + "\t\n" },
@@ -167,7 +167,7 @@ func TestPaste(t *testing.T) {
 	} {
 		y := meet(t, idp.Options{}, nil)
 		f := y.begin()
-		if err := f.Paste(t.Context(), form(y.follow(f))); err != nil || !y.c.Signed() {
+		if err := f.Paste(t.Context(), form(y.follow(f))); err != nil || !y.c.signed() {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -220,8 +220,8 @@ func taken(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// TestCallbackPort is the port squatting of row OA-16.
-func TestCallbackPort(t *testing.T) {
+// testCallbackPort is the port squatting of row OA-16.
+func testCallbackPort(t *testing.T) {
 	port := taken(t)
 	at := strconv.Itoa(port)
 	fixed := "OAuth callback port " + at + " unavailable; cannot fall back to a random port when oauth.redirectUri is set"
@@ -255,8 +255,8 @@ func TestCallbackPort(t *testing.T) {
 	y.signIn()
 }
 
-// TestRedirectURI is row OA-2 from the client's side: it is the same to the byte in all that we say of it.
-func TestRedirectURI(t *testing.T) {
+// testRedirectURI is row OA-2 from the client's side: it is the same to the byte in all that we say of it.
+func testRedirectURI(t *testing.T) {
 	for _, name := range []string{"127.0.0.1", "localhost"} {
 		y := meet(t, idp.Options{Knobs: idp.Knobs{Authorization: idp.Authorization{ExactPort: true}}}, nil)
 		if name == "localhost" {
@@ -283,8 +283,8 @@ func TestRedirectURI(t *testing.T) {
 	}
 }
 
-// TestRedirectURIOfRow is what a row may say of the way back.
-func TestRedirectURIOfRow(t *testing.T) {
+// testRedirectURIOfRow is what a row may say of the way back.
+func testRedirectURIOfRow(t *testing.T) {
 	y := meet(t, idp.Options{}, func(s *Server) { s.RedirectURI = "https://tunnel.example/oauth" })
 	f := y.begin()
 	if err := f.Paste(t.Context(), y.follow(f)); err != nil {

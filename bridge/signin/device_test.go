@@ -14,8 +14,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcptest/idp"
 )
 
-// TestDevice is row OA-19 from the client's side: a person signs in on another device.
-func TestDevice(t *testing.T) {
+// testDevice is row OA-19 from the client's side: a person signs in on another device.
+func testDevice(t *testing.T) {
 	for name, tt := range map[string]struct {
 		o      idp.Options
 		change func(*Server)
@@ -65,8 +65,8 @@ func TestDeviceRegistersOnce(t *testing.T) {
 	}
 }
 
-// TestNoDevice has servers that offer no such thing, or something that is not to be shown.
-func TestNoDevice(t *testing.T) {
+// testNoDevice has servers that offer no such thing, or something that is not to be shown.
+func testNoDevice(t *testing.T) {
 	y := meet(t, idp.Options{Knobs: idp.Knobs{Device: idp.Device{Absent: true}}}, nil)
 	_, err := y.c.BeginDevice(t.Context())
 	wants(t, err, "the authorization server offers no sign-in by device")
@@ -112,8 +112,8 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 	return respond(400, string(body))
 }
 
-// TestDevicePace has the server say when to ask again, as a clock that stands still shows.
-func TestDevicePace(t *testing.T) {
+// testDevicePace has the server say when to ask again, as a clock that stands still shows.
+func testDevicePace(t *testing.T) {
 	const sec = time.Second
 	for _, tt := range []struct {
 		name    string
@@ -140,7 +140,7 @@ func TestDevicePace(t *testing.T) {
 				err = f.Wait(t.Context())
 				if tt.says != "" {
 					wants(t, err, tt.says)
-				} else if err != nil || !c.Signed() {
+				} else if err != nil || !c.signed() {
 					t.Errorf("%v", err)
 				}
 				if len(s.asked) != len(tt.asked) {

@@ -122,8 +122,8 @@ func TestChallengeBody(t *testing.T) {
 	run(idp.Challenge{InQuery: true}, true)
 }
 
-// TestMetadataRefused is row OA-7: what metadata must not say.
-func TestMetadataRefused(t *testing.T) {
+// testMetadataRefused is row OA-7: what metadata must not say.
+func testMetadataRefused(t *testing.T) {
 	set := func(name string, value any) idp.Knobs {
 		return idp.Knobs{Discovery: idp.Discovery{Set: map[string]any{name: value}}}
 	}
@@ -176,8 +176,8 @@ func TestMetadataRefused(t *testing.T) {
 	}
 }
 
-// TestAuthorizationAddresses is row OA-8: what is shown to a person, and opened.
-func TestAuthorizationAddresses(t *testing.T) {
+// testAuthorizationAddresses is row OA-8: what is shown to a person, and opened.
+func testAuthorizationAddresses(t *testing.T) {
 	for _, address := range []string{
 		"javascript:alert(1)", "JaVaScRiPt://127.0.0.1/%0aalert(1)", "data:text/html,x", "file:///etc/passwd", "vscode://x/y", "ms-settings:x",
 		"-https://evil.example/", "--help", "https://a b.example/", "https://evil.example/ x", "https://evil.example/\"x", "https://evil.example/`id`",
@@ -233,8 +233,8 @@ func TestConfiguredEndpoints(t *testing.T) {
 	}
 }
 
-// TestIssuerWithASlash has a trailing slash on one side only.
-func TestIssuerWithASlash(t *testing.T) {
+// testIssuerWithASlash has a trailing slash on one side only.
+func testIssuerWithASlash(t *testing.T) {
 	o := discovery(idp.Discovery{Issuer: "{issuer}/"})
 	o.Knobs.Authorization.Iss = "{issuer}/"
 	y := meet(t, o, nil)
@@ -245,8 +245,8 @@ func TestIssuerWithASlash(t *testing.T) {
 	y.in()
 }
 
-// TestPagesForMetadata has a site that answers whatever is asked with a page: that is no metadata.
-func TestPagesForMetadata(t *testing.T) {
+// testPagesForMetadata has a site that answers whatever is asked with a page: that is no metadata.
+func testPagesForMetadata(t *testing.T) {
 	o := discovery(idp.Discovery{Places: []idp.Place{idp.OIDCRoot}})
 	o.OneOrigin, o.Knobs.Challenge.Form = true, idp.ChallengeBare
 	o.Knobs.Faults = map[idp.Endpoint]idp.Fault{idp.Nothing: {Status: 200, Type: "text/html", Body: "<!doctype html>"}}
@@ -347,8 +347,8 @@ func TestNoOAuth(t *testing.T) {
 	}
 }
 
-// TestKeptForAnother is that a credential is given to no other server than its own.
-func TestKeptForAnother(t *testing.T) {
+// testKeptForAnother is that a credential is given to no other server than its own.
+func testKeptForAnother(t *testing.T) {
 	y := meet(t, idp.Options{}, func(s *Server) { s.Name = "shared" })
 	y.signIn()
 	mine := y.p.ResourceURL
@@ -368,7 +368,7 @@ func TestKeptForAnother(t *testing.T) {
 			t.Errorf("%s: begun", name)
 		}
 	}
-	if c := y.desk.Credential(Server{ID: "renamed", URL: mine, Name: "shared"}, nil); !c.Signed() {
+	if c := y.desk.Credential(Server{ID: "renamed", URL: mine, Name: "shared"}, nil); !c.signed() {
 		t.Error("the same server under another name is not signed in")
 	}
 	if len(other.Requests()) != 0 {

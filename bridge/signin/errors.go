@@ -63,6 +63,13 @@ const (
 	stepPrepare = "prepare the sign-in"
 )
 
+// Delayed says whether an error is about a renewal, or the preparing of a sign-in, that went wrong for now: to ask the server in
+// another way would not help.
+func Delayed(err error) bool {
+	_, later := errors.AsType[laterError](err)
+	return later
+}
+
 // A laterError is something that went wrong for now: the credential may still be good, or a sign-in be prepared later.
 type laterError struct {
 	step string

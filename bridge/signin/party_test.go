@@ -249,3 +249,9 @@ func newServer(t *testing.T, h http.HandlerFunc) *httptest.Server {
 }
 
 func bodyOf(text string) io.ReadCloser { return io.NopCloser(strings.NewReader(text)) }
+
+// signed says whether there is a token, good or not.
+func (c *Credential) signed() bool {
+	r, err := c.current()
+	return err == nil && r.Access != ""
+}

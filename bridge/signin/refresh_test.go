@@ -15,8 +15,8 @@ import (
 
 func tokens(k idp.Tokens) idp.Options { return idp.Options{Knobs: idp.Knobs{Tokens: k}} }
 
-// TestExpiresIn has every form in which a server says how long a token is good, and that the next one's life is known too.
-func TestExpiresIn(t *testing.T) {
+// testExpiresIn has every form in which a server says how long a token is good, and that the next one's life is known too.
+func testExpiresIn(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		k     idp.Tokens
@@ -56,8 +56,8 @@ func TestExpiresIn(t *testing.T) {
 	}
 }
 
-// TestRotation has each way in which refresh tokens are given anew, or not.
-func TestRotation(t *testing.T) {
+// testRotation has each way in which refresh tokens are given anew, or not.
+func testRotation(t *testing.T) {
 	for _, rotation := range []string{"", "same", "omit"} {
 		y := meet(t, tokens(idp.Tokens{Rotation: rotation}), nil)
 		y.signIn()
@@ -71,8 +71,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestRefreshOnceForAll has many calls at once.
-func TestRefreshOnceForAll(t *testing.T) {
+// testRefreshOnceForAll has many calls at once.
+func testRefreshOnceForAll(t *testing.T) {
 	y := meet(t, idp.Options{}, nil)
 	y.signIn()
 	y.p.ExpireAccess()
@@ -86,8 +86,8 @@ func TestRefreshOnceForAll(t *testing.T) {
 	}
 }
 
-// TestRefreshedInVain has a token endpoint that does not do it for now: what is kept stays, and calls go on afterwards.
-func TestRefreshedInVain(t *testing.T) {
+// testRefreshedInVain has a token endpoint that does not do it for now: what is kept stays, and calls go on afterwards.
+func testRefreshedInVain(t *testing.T) {
 	html := func(status int) idp.Fault {
 		return idp.Fault{Status: status, Type: "text/html", Body: "<h1>Sorry</h1>"}
 	}
@@ -127,8 +127,8 @@ func TestRefreshedInVain(t *testing.T) {
 	}
 }
 
-// TestRefreshRefused has a refresh token that is no longer good: it is said why, and who can help.
-func TestRefreshRefused(t *testing.T) {
+// testRefreshRefused has a refresh token that is no longer good: it is said why, and who can help.
+func testRefreshRefused(t *testing.T) {
 	for name, turn := range map[string]func(*idp.Knobs){
 		"invalid_grant":            func(k *idp.Knobs) { k.Tokens.Error = "invalid_grant" },
 		"with the status 200":      func(k *idp.Knobs) { k.Tokens.Error, k.Tokens.Errors200 = "bad_refresh_token", true },
@@ -157,9 +157,9 @@ func TestRefreshRefused(t *testing.T) {
 	}
 }
 
-// TestRefreshAnswerLost has the answer lost: the token may be spent, and the words for that are not those for one that is
+// testRefreshAnswerLost has the answer lost: the token may be spent, and the words for that are not those for one that is
 // simply bad.
-func TestRefreshAnswerLost(t *testing.T) {
+func testRefreshAnswerLost(t *testing.T) {
 	for name, fault := range map[string]idp.Fault{
 		"cut off":    {After: true, Times: 1, Drop: true},
 		"status 502": {After: true, Times: 1, Status: 502},
@@ -203,8 +203,8 @@ func TestRefreshInTime(t *testing.T) {
 	}
 }
 
-// TestRefreshOutlivesItsCaller has the caller that wanted the token go away in the midst of it: the new one is kept.
-func TestRefreshOutlivesItsCaller(t *testing.T) {
+// testRefreshOutlivesItsCaller has the caller that wanted the token go away in the midst of it: the new one is kept.
+func testRefreshOutlivesItsCaller(t *testing.T) {
 	y := meet(t, idp.Options{}, nil)
 	y.signIn()
 	y.p.ExpireAccess()
@@ -224,8 +224,8 @@ func TestRefreshOutlivesItsCaller(t *testing.T) {
 	}
 }
 
-// TestClocks has the provider's clock ahead and behind: a token's life is counted from when we got it.
-func TestClocks(t *testing.T) {
+// testClocks has the provider's clock ahead and behind: a token's life is counted from when we got it.
+func testClocks(t *testing.T) {
 	for _, skew := range []time.Duration{-3 * time.Hour, 3 * time.Hour} {
 		y := meet(t, idp.Options{Knobs: idp.Knobs{Skew: skew}}, nil)
 		y.signIn()
@@ -243,8 +243,8 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// TestRefusedForEver has a server that takes no token at all: renewing ends, and a person hears of it.
-func TestRefusedForEver(t *testing.T) {
+// testRefusedForEver has a server that takes no token at all: renewing ends, and a person hears of it.
+func testRefusedForEver(t *testing.T) {
 	y := meet(t, tokens(idp.Tokens{Audience: "https://elsewhere.example/mcp"}), nil)
 	y.signIn()
 	var err error
@@ -259,16 +259,16 @@ func TestRefusedForEver(t *testing.T) {
 	wants(t, err, "the server refuses each token")
 }
 
-// TestOtherKindOfToken refuses tokens that are sent otherwise than as a bearer's, and lets the word be left out.
-func TestOtherKindOfToken(t *testing.T) {
+// testOtherKindOfToken refuses tokens that are sent otherwise than as a bearer's, and lets the word be left out.
+func testOtherKindOfToken(t *testing.T) {
 	for _, tt := range []struct {
 		k    idp.Tokens
 		good bool
 	}{{idp.Tokens{NoType: true}, true}, {idp.Tokens{Type: "bEARER"}, true}, {idp.Tokens{Type: "DPoP"}, false}, {idp.Tokens{Type: "mac"}, false}} {
 		y := meet(t, tokens(tt.k), nil)
 		err := y.tryIn()
-		if (err == nil) != tt.good || y.c.Signed() != tt.good {
-			t.Errorf("%+v: %v, signed in: %v", tt.k, err, y.c.Signed())
+		if (err == nil) != tt.good || y.c.signed() != tt.good {
+			t.Errorf("%+v: %v, signed in: %v", tt.k, err, y.c.signed())
 		}
 		if !tt.good {
 			wants(t, err, "of a kind that we do not speak")

@@ -17,8 +17,8 @@ func registration(r idp.Registration) idp.Options {
 	return idp.Options{Knobs: idp.Knobs{Registration: r}}
 }
 
-// TestRegistration is row OA-14 from the client's side: who we are to an authorization server.
-func TestRegistration(t *testing.T) {
+// testRegistration is row OA-14 from the client's side: who we are to an authorization server.
+func testRegistration(t *testing.T) {
 	t.Run("once for all attempts", func(t *testing.T) {
 		y := meet(t, idp.Options{}, nil)
 		for range 3 {
@@ -123,8 +123,8 @@ func TestRegistration(t *testing.T) {
 	})
 }
 
-// TestClientDocument is a client that describes itself by a document.
-func TestClientDocument(t *testing.T) {
+// testClientDocument is a client that describes itself by a document.
+func testClientDocument(t *testing.T) {
 	const at = "https://drawbridge.example/client.json"
 	o := registration(idp.Registration{Documents: true})
 	o.Documents = map[string]json.RawMessage{at: json.RawMessage(`{"client_id":"` + at + `","client_name":"D","redirect_uris":["http://127.0.0.1/callback","http://localhost/callback"]}`)}
@@ -142,8 +142,8 @@ func TestClientDocument(t *testing.T) {
 	}
 }
 
-// TestKnownClient is a client that was registered before, public, or with a secret that it proves in one way or the other.
-func TestKnownClient(t *testing.T) {
+// testKnownClient is a client that was registered before, public, or with a secret that it proves in one way or the other.
+func testKnownClient(t *testing.T) {
 	const secret = "s3cret/+ &%"
 	for name, tt := range map[string]struct {
 		method, secret string
@@ -200,8 +200,8 @@ func TestClientOfReference(t *testing.T) {
 	}
 }
 
-// TestItself is a client that speaks for itself (row OA-18).
-func TestItself(t *testing.T) {
+// testItself is a client that speaks for itself (row OA-18).
+func testItself(t *testing.T) {
 	o := registration(idp.Registration{Absent: true})
 	o.Clients = []idp.Client{{ID: "robot", Secret: "robot secret", Grants: []string{"client_credentials"}}}
 	robot := func(s *Server) {
