@@ -118,7 +118,7 @@ func (d *Desk) Credential(s Server, find func(context.Context) (config.Auth, err
 			c.vault = newMemory()
 		}
 		if c.client == nil {
-			c.client = Guarded(s.URL, s.Issuer, s.AuthorizationURL, s.TokenURL, s.DeviceURL, s.RegistrationURL)
+			c.client = Guarded(s.URL, s.Issuer, s.AuthorizationURL, s.TokenURL, s.DeviceURL, s.RegistrationURL, s.IDP)
 		}
 		d.creds[s] = c
 	}

@@ -217,16 +217,12 @@ func covers(resource, address string) bool {
 
 // document reads a JSON document. It says false for one that is not there.
 func (c *Credential) document(ctx context.Context, place string, into any) (found bool, err error) {
-	return document(ctx, c.client, place, into)
-}
-
-func document(ctx context.Context, web *http.Client, place string, into any) (found bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, place, nil)
 	if err != nil {
 		return false, plain(err)
 	}
 	req.Header.Set("Accept", "application/json")
-	resp, err := web.Do(req)
+	resp, err := c.client.Do(req)
 	if err != nil {
 		return false, away(plain(err))
 	}

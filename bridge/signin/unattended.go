@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -73,11 +72,7 @@ func (c *Credential) introduced(ctx context.Context, s site, scopes []string) (u
 	if c.site.Grant == Workload {
 		return url.Values{"grant_type": {bearerGrant}, "assertion": {auth.IDToken}}, nil
 	}
-	web := c.desk.o.Client
-	if web == nil {
-		web = Guarded(c.site.IDP) // the row names it, and not the server
-	}
-	endpoint, err := tokenEndpoint(ctx, c.site.IDP, web)
+	endpoint, err := c.tokenEndpoint(ctx, c.site.IDP)
 	if err != nil {
 		return nil, fmt.Errorf("the identity provider %w", err)
 	}
@@ -88,7 +83,7 @@ func (c *Credential) introduced(ctx context.Context, s site, scopes []string) (u
 	word, err := oauthex.ExchangeToken(ctx, endpoint, &oauthex.TokenExchangeRequest{
 		RequestedTokenType: oauthex.TokenTypeIDJAG, SubjectTokenType: oauthex.TokenTypeIDToken, SubjectToken: auth.IDToken,
 		Audience: s.Issuer, Resource: s.Resource, Scope: scopes,
-	}, ours, web)
+	}, ours, c.client)
 	if err != nil {
 		return nil, fmt.Errorf("the identity provider: %w", answered(err))
 	}
@@ -109,13 +104,13 @@ func answered(err error) error {
 }
 
 // tokenEndpoint finds that of an issuer that no browser is sent to: it need not know PKCE.
-func tokenEndpoint(ctx context.Context, issuer string, web *http.Client) (string, error) {
+func (c *Credential) tokenEndpoint(ctx context.Context, issuer string) (string, error) {
 	if err := checkURL(issuer); err != nil {
 		return "", fmt.Errorf("has an address that %w", err)
 	}
 	for _, place := range metadataURLs(issuer) {
 		var meta oauthex.AuthServerMeta
-		found, err := document(ctx, web, place, &meta)
+		found, err := c.document(ctx, place, &meta)
 		switch {
 		case err != nil:
 			return "", fmt.Errorf("has metadata that cannot be had: %w", err)
