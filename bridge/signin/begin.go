@@ -54,6 +54,7 @@ func (c *Credential) beginFor(ctx context.Context, r record, demand Demand, scop
 	}
 	scopes = c.scopesFor(s, demand, scopes)
 	r.prune(c.desk.o.Now())
+	c.endPruned(r)
 	for _, p := range r.Pending {
 		if redirects[0] == p.Redirect && slices.Equal(p.Scopes, scopes) && p.Site.Issuer == s.Issuer && c.desk.lobby.expects(p.State) {
 			return c.flow(p), nil
@@ -72,10 +73,29 @@ func (c *Credential) beginFor(ctx context.Context, r record, demand Demand, scop
 	}
 	r.Pending = append(r.Pending, p)
 	r.prune(c.desk.o.Now())
+	c.endPruned(r)
 	if err := c.keep(r); err != nil {
 		return nil, err
 	}
 	return c.flow(p), nil
+}
+
+// endPruned has those hear of it who wait for a sign-in that nobody comes back from any more: its time is over, others took its
+// place, or another process has ended it.
+func (c *Credential) endPruned(r record) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for state, end := range c.endings {
+		if r.awaits(state) {
+			continue
+		}
+		if r.Access == "" {
+			end.err = context.DeadlineExceeded
+		}
+		close(end.done)
+		delete(c.endings, state)
+		c.desk.lobby.forget(state)
+	}
 }
 
 // A found is what came of the last attempt to prepare a sign-in for a demand: an address, or why there is none. Calls that

@@ -77,8 +77,8 @@ func FuzzChallenge(f *testing.F) {
 			checkSite(t, *s)
 		}
 		demand := demandIn(http.StatusUnauthorized, http.Header{"Www-Authenticate": {header}}, nil)
-		if demand.key(nil) != demand.key(nil) {
-			t.Error("one demand is two")
+		if other := demandIn(http.StatusForbidden, http.Header{"Www-Authenticate": {header}}, nil); demand.key(nil) == other.key(nil) || demand.key(nil) == demand.key([]string{"x"}) {
+			t.Error("two demands are one")
 		}
 		n := &NeededError{Scopes: strings.Fields(params["scope"])}
 		if text := n.Error(); strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) || len(text) > 500 {

@@ -126,12 +126,6 @@ func (g *guard) control(ctx context.Context, network, address string, c syscall.
 
 var errNotPublic = errors.New("an address that is not public is not called on the word of a server that is")
 
-func (g *guard) proxied() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return len(g.proxies) > 0
-}
-
 // isLocal says whether the server itself is on an address that is not public. It is found out once.
 func (g *guard) isLocal(ctx context.Context) bool {
 	g.mu.Lock()

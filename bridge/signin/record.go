@@ -122,14 +122,23 @@ func (c *Credential) load() (record, error) {
 	return c.kept(), nil
 }
 
-// save keeps a record. It needs mu, and the vault's lock where others may do the same.
+// An unkeptError is a vault that does not take what is to be kept.
+type unkeptError struct{ err error }
+
+func (u unkeptError) Error() string { return "keep the credential: " + u.err.Error() }
+func (u unkeptError) Unwrap() error { return u.err }
+
+// save keeps a record: for this process at least. It needs mu, and the vault's lock where others may do the same.
 func (c *Credential) save(r record) error {
 	data, err := json.Marshal(r)
 	if err != nil {
-		return fmt.Errorf("keep the credential: %w", err)
+		return unkeptError{err}
 	}
 	if err := c.vault.Put(c.name, data); err != nil {
-		return fmt.Errorf("keep the credential: %w", err)
+		if c.known && c.stamp != "" { // else what is in the vault is read anyway
+			c.kept = hold(r)
+		}
+		return unkeptError{err}
 	}
 	c.kept, c.stamp, c.known = hold(r), c.vault.Stamp(c.name), true
 	close(c.changed)

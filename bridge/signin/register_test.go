@@ -81,6 +81,10 @@ func testRegistration(t *testing.T) {
 		y.signIn()
 		y.in()
 	})
+	t.Run("refused", registrationRefused)
+}
+
+func registrationRefused(t *testing.T) {
 	t.Run("absent", func(t *testing.T) {
 		y := meet(t, registration(idp.Registration{Absent: true}), nil)
 		n := y.needed()

@@ -135,6 +135,10 @@ func (c *Credential) renewNow(ctx context.Context, r record) error {
 	if err == nil {
 		err = c.takeIn(r, r.Site, r.Client, t, r.Scopes)
 	}
+	if _, unkept := errors.AsType[unkeptError](err); unkept {
+		c.log.Error("a renewed sign-in could not be kept: it is lost when this process ends", "error", err)
+		return nil
+	}
 	refused, said := errors.AsType[*refusal](err)
 	_, unfit := errors.AsType[kindError](err)
 	_, notAsked := errors.AsType[unasked](err)

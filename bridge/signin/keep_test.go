@@ -1,0 +1,103 @@
+package signin
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/mcptest/idp"
+)
+
+// A full vault takes no more when it is told so: the n-th Put from now on, and those behind it.
+type full struct {
+	Vault
+	left int // below zero is no limit
+}
+
+func (f *full) Put(name string, value []byte) error {
+	if f.left == 0 {
+		return errors.New("no space left")
+	}
+	f.left--
+	return f.Vault.Put(name, value)
+}
+
+// TestVaultIsFull has a disk that is full: before a renewal nothing is spent; behind it the process goes on with what it got.
+func TestVaultIsFull(t *testing.T) {
+	for left, refreshes := range map[int]int{0: 0, 1: 1} {
+		y := meet(t, idp.Options{}, nil)
+		vault := &full{y.vault, -1}
+		y.vault = vault
+		y.again(nil)
+		y.signIn()
+		y.p.ExpireAccess()
+		vault.left = left
+		_, err := y.call("whoami")
+		if (err == nil) != (left == 1) || y.p.Refreshes() != refreshes {
+			t.Errorf("with %d writes left: %v, %d refreshes", left, err, y.p.Refreshes())
+		}
+		if left == 1 {
+			y.in()
+			if !strings.Contains(y.log.String(), "could not be kept") {
+				t.Error("nobody was told")
+			}
+			continue
+		}
+		wants(t, err, "keep the credential: no space left")
+		vault.left = -1
+		y.in()
+	}
+	y := meet(t, idp.Options{}, nil)
+	y.vault = &full{y.vault, 0}
+	y.again(nil)
+	_, err := y.c.Begin(t.Context())
+	wants(t, err, "keep the credential: no space left")
+}
+
+// TestDamagedRecord has the vault hold something else.
+func TestDamagedRecord(t *testing.T) {
+	y := meet(t, idp.Options{}, nil)
+	for _, text := range []string{"", "{", "[]", "null", `{"for":7}`} {
+		if err := y.vault.Put(y.c.name, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := y.c.Token(t.Context())
+		if wants(t, err, "the credential"); err != nil && !strings.Contains(err.Error(), "sign out and in again") && text != "null" {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, _, err := y.c.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	y.signIn()
+	y.in()
+}
+
+// TestTooManyBegun has more sign-ins begun than are kept open: those who wait for the oldest hear that it is over.
+func TestTooManyBegun(t *testing.T) {
+	y := meet(t, idp.Options{}, nil)
+	first := y.begin()
+	for i := range maxPending {
+		y.p.Turn(func(k *idp.Knobs) { k.Challenge.Scope = "mcp " + strings.Repeat("x", i+1) })
+		y.again(nil)
+		y.desk.lobby = first.c.desk.lobby
+		y.begin()
+	}
+	f := first.c
+	f.mu.Lock()
+	f.demand = Demand{}
+	f.mu.Unlock()
+	if _, err := f.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-first.end.done:
+		wants(t, first.Wait(t.Context()), "OAuth flow timed out. Please try again.")
+	case <-time.After(10 * time.Second):
+		t.Error("who waits for the first waits on")
+	}
+	if n := len(f.desk.lobby.waits); n > maxPending+1 {
+		t.Errorf("%d are waited for", n)
+	}
+}
