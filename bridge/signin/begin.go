@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/bridge/egress"
 )
 
 // begin begins a sign-in that comes back by way of a browser on this machine, or is brought back by hand. One that is still
@@ -65,7 +67,7 @@ func (c *Credential) beginFor(ctx context.Context, r record, demand Demand, scop
 		return nil, err
 	}
 	p := c.prepare(s, who, scopes, redirects)
-	if err := checkURL(p.URL); err != nil {
+	if err := egress.Check(p.URL); err != nil {
 		return nil, fmt.Errorf("the address to sign in at %w", err)
 	}
 	if who.Registered {

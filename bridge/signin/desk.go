@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge/bridge/egress"
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
@@ -16,7 +17,7 @@ import (
 type Options struct {
 	// Vault keeps credentials; nil is memory that ends with the desk.
 	Vault Vault
-	// Client carries the requests to authorization servers; nil is one that is guarded as Guarded says.
+	// Client carries the requests to authorization servers; nil is one that is guarded as egress.Client says.
 	Client *http.Client
 	// Version is ours, as authorization servers are told it.
 	Version string
@@ -89,7 +90,7 @@ func (d *Desk) carryOn(ctx context.Context, work func(context.Context) error) er
 	}
 	done := make(chan error, 1)
 	d.work.Go(func() {
-		calm, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*fetchTime)
+		calm, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*egress.Time)
 		defer cancel()
 		defer context.AfterFunc(d.ctx, cancel)()
 		done <- work(calm)
@@ -118,7 +119,7 @@ func (d *Desk) Credential(s Server, find func(context.Context) (config.Auth, err
 			c.vault = newMemory()
 		}
 		if c.client == nil {
-			c.client = Guarded(s.URL, s.Issuer, s.AuthorizationURL, s.TokenURL, s.DeviceURL, s.RegistrationURL, s.IDP)
+			c.client = egress.Client(s.URL, s.Issuer, s.AuthorizationURL, s.TokenURL, s.DeviceURL, s.RegistrationURL, s.IDP)
 		}
 		d.creds[s] = c
 	}

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/bridge/egress"
 )
 
 // beginDevice begins a sign-in on another device: the person opens an address there and enters a code. The error says so
@@ -90,7 +92,7 @@ func (d *device) begin(ctx context.Context) (address, code string, err error) {
 	if code == "" || d.secret == "" {
 		return "", "", errors.New("the authorization server's answer has no code")
 	}
-	if err := checkURL(address); err != nil {
+	if err := egress.Check(address); err != nil {
 		return "", "", fmt.Errorf("the address to sign in at %w", err)
 	}
 	return address, code, nil

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/drawbridge-mcp/drawbridge/bridge/egress"
 )
 
 // A site is an authorization server as a server's sign-ins need it.
@@ -74,7 +76,7 @@ func (c *Credential) byServer(ctx context.Context, demand Demand) (site, error) 
 		s.Resource, s.Scopes = meta.Resource, meta.ScopesSupported
 		return s, err
 	}
-	s, err := c.odd(ctx, demand, originOf(c.site.URL))
+	s, err := c.odd(ctx, demand, egress.Origin(c.site.URL))
 	switch {
 	case err != nil:
 		return site{}, err
@@ -88,7 +90,7 @@ func (c *Credential) byServer(ctx context.Context, demand Demand) (site, error) 
 // atIssuer reads the metadata of an issuer that somebody named; one without any is taken to have the endpoints that
 // 2025-03-26 gave them.
 func (c *Credential) atIssuer(ctx context.Context, issuer string) (site, error) {
-	if err := checkURL(issuer); err != nil {
+	if err := egress.Check(issuer); err != nil {
 		return site{}, fmt.Errorf("the authorization server's address %w", err)
 	}
 	s, err := c.standard(ctx, issuer)
@@ -167,7 +169,7 @@ func metadataURLs(issuer string) []string {
 // root. Nil means that it says nothing.
 func (c *Credential) resourceMetadata(ctx context.Context, demand Demand) (*oauthex.ProtectedResourceMetadata, error) {
 	for _, place := range c.resourcePlaces(demand) {
-		if err := checkURL(place); err != nil {
+		if err := egress.Check(place); err != nil {
 			return nil, fmt.Errorf("the address of the resource's metadata %w", err)
 		}
 		var meta oauthex.ProtectedResourceMetadata
@@ -208,7 +210,7 @@ func (c *Credential) resourcePlaces(demand Demand) []string {
 func covers(resource, address string) bool {
 	r, err := url.Parse(resource)
 	a, err2 := url.Parse(address)
-	if err != nil || err2 != nil || r.Host == "" || originOf(resource) != originOf(address) {
+	if err != nil || err2 != nil || r.Host == "" || egress.Origin(resource) != egress.Origin(address) {
 		return false
 	}
 	above, path := strings.TrimSuffix(r.Path, "/")+"/", strings.TrimSuffix(a.Path, "/")+"/"
@@ -250,7 +252,7 @@ func (c *Credential) document(ctx context.Context, place string, into any) (foun
 func (c *Credential) configured() site {
 	s := c.overridden(site{Issuer: c.site.Issuer, Resource: c.resource()})
 	if s.Issuer == "" {
-		s.Issuer, s.Vague = originOf(s.Token), true
+		s.Issuer, s.Vague = egress.Origin(s.Token), true
 	}
 	return s
 }
@@ -288,7 +290,7 @@ func (s site) check() error {
 		if endpoint.address == "" {
 			continue
 		}
-		if err := checkURL(endpoint.address); err != nil {
+		if err := egress.Check(endpoint.address); err != nil {
 			return saying("Invalid OAuth URLs. Please check: the %s endpoint %w", endpoint.name, err)
 		}
 	}

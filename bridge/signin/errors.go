@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/egress"
 )
 
 // ErrNobody is wrapped where there is nothing to sign out of.
@@ -138,7 +139,7 @@ func (a awayError) Unwrap() error { return a.error }
 
 // away makes an awayError of one that says so.
 func away(err error) error {
-	if errors.Is(err, errNotPublic) || !unreachable(err) {
+	if errors.Is(err, egress.ErrNotPublic) || !unreachable(err) {
 		return err
 	}
 	return awayError{err}

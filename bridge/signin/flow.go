@@ -18,6 +18,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/egress"
 )
 
 // A Flow is a sign-in that waits for a person: what drawbridge.SignIn says.
@@ -139,11 +140,11 @@ func (c *Credential) wayBack(r record) ([]string, error) {
 	path := "/" + strings.TrimPrefix(cmp.Or(c.site.CallbackPath, "callback"), "/")
 	if c.site.RedirectURI != "" {
 		u, err := url.Parse(c.site.RedirectURI)
-		if err != nil || checkURL(c.site.RedirectURI) != nil {
+		if err != nil || egress.Check(c.site.RedirectURI) != nil {
 			return nil, errors.New("the row's redirect_uri is no address of this machine")
 		}
 		port, _ := strconv.Atoi(cmp.Or(u.Port(), strconv.Itoa(c.site.CallbackPort)))
-		if isLoopback(u.Hostname()) && u.Scheme == "http" || c.site.CallbackPort != 0 {
+		if egress.IsLoopback(u.Hostname()) && u.Scheme == "http" || c.site.CallbackPort != 0 {
 			if _, err := c.desk.lobby.open(cmp.Or(c.site.CallbackPort, port), true); err != nil {
 				return nil, err
 			}
@@ -252,7 +253,7 @@ func (c *Credential) exchange(ctx context.Context, r record, p pending, values u
 func (p pending) accepts(values url.Values) error {
 	iss := values.Get("iss")
 	switch {
-	case iss != "" && iss != p.Site.Issuer && !(p.Site.Vague && originOf(iss) == originOf(p.Site.Issuer)):
+	case iss != "" && iss != p.Site.Issuer && !(p.Site.Vague && egress.Origin(iss) == egress.Origin(p.Site.Issuer)):
 		return saying("Authorization failed: the answer is from another issuer, %s", printable(hostOf(iss)))
 	case iss == "" && p.Site.NamesIssuer:
 		return sentence("Authorization failed: the answer does not say which issuer it is from")

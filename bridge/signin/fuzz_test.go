@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/drawbridge-mcp/drawbridge/bridge/egress"
 )
 
 // FuzzCallback has what a browser, or a person, brings back. What is taken says something, once, and is what the same words
@@ -104,7 +106,7 @@ func checkSite(t *testing.T, s site) {
 		if address == "" {
 			continue
 		}
-		if err != nil || u.User != nil || u.Host == "" || u.Scheme != "https" && !(u.Scheme == "http" && isLoopback(u.Hostname())) || len(address) > maxAddress ||
+		if err != nil || u.User != nil || u.Host == "" || u.Scheme != "https" && !(u.Scheme == "http" && egress.IsLoopback(u.Hostname())) || len(address) > egress.MaxAddress ||
 			strings.HasPrefix(address, "-") || strings.ContainsAny(address, " \t\r\n\"'`<>\\\x00") && !strings.Contains(address, "'") {
 			t.Errorf("%q was taken", address)
 		}

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/bridge/egress"
 )
 
 // maxCallback is the most that an answer may be.
@@ -143,7 +145,7 @@ func (l *lobby) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	host, _, err := net.SplitHostPort(r.Host)
 	switch {
-	case err != nil || !isLoopback(host):
+	case err != nil || !egress.IsLoopback(host):
 		page(w, http.StatusForbidden, "This address is not for others.")
 		return
 	case r.Method != http.MethodGet:
@@ -174,7 +176,7 @@ func (l *lobby) serve(w http.ResponseWriter, r *http.Request) {
 		page(w, http.StatusBadRequest, "Missing authorization code")
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 2*fetchTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 2*egress.Time)
 	defer cancel()
 	defer context.AfterFunc(l.life, cancel)()
 	if err := there.back(ctx, values); err != nil {

@@ -9,7 +9,8 @@ import (
 
 // TestMatrix is the matrix of what goes wrong with OAuth, row by row, from the client's side. What is a server's alone is
 // tested in server/bearer: the consent page (OA-1, OA-15), the claims and keys of tokens (OA-9), whom a token is of (OA-10), and
-// the identity of a client's headers (OA-17). That Authorization crosses no origin is tested in bridge/remote too, and what
+// the identity of a client's headers (OA-17). Private addresses and redirects (OA-7) are in
+// bridge/egress. That Authorization crosses no origin is tested in bridge/remote too, and what
 // ends with a sign-in, and that 401 in the midst of a session is got over, in bridge.
 func TestMatrix(t *testing.T) {
 	type row map[string]func(*testing.T)
@@ -20,7 +21,7 @@ func TestMatrix(t *testing.T) {
 		"OA-4 PKCE":                  {"a proof for each": testProof, "codes refused": testCodeRefused},
 		"OA-5 audience":              {"another resource": testAudience, "the resource indicator": testResourceIndicator},
 		"OA-6 mix-up":                {"the issuer in the answer": testIssuerInAnswer, "two providers": testMixUp, "a slash more": testIssuerWithASlash},
-		"OA-7 metadata":              {"refused": testMetadataRefused, "swapped": testMetadataSwapped, "private addresses": testGuard, "redirects": testRedirects, "pages": testPagesForMetadata},
+		"OA-7 metadata":              {"refused": testMetadataRefused, "swapped": testMetadataSwapped, "pages": testPagesForMetadata},
 		"OA-8 authorization address": {"schemes and shapes": testAuthorizationAddresses},
 		"OA-10 token binding":        {"kept for another server": testKeptForAnother, "nothing left of before": testNothingLeftOfBefore},
 		"OA-11 refresh": {

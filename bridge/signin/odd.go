@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/drawbridge-mcp/drawbridge/bridge/egress"
 )
 
 // odd looks where servers say how to sign in that say nothing of themselves as a resource: in the body of the refusal, in its
@@ -17,13 +19,13 @@ func (c *Credential) odd(ctx context.Context, demand Demand, root string) (*site
 		return c.supplemented(ctx, s), nil
 	}
 	for _, issuer := range []string{demand.Hint, root} {
-		if issuer == "" || checkURL(issuer) != nil {
+		if issuer == "" || egress.Check(issuer) != nil {
 			continue
 		}
 		if s, err := c.standard(ctx, issuer); s != nil || err != nil {
 			return s, err
 		}
-		if s := c.atOddPlaces(ctx, originOf(issuer)); s != nil {
+		if s := c.atOddPlaces(ctx, egress.Origin(issuer)); s != nil {
 			return s, nil
 		}
 	}
@@ -49,9 +51,9 @@ func (c *Credential) supplemented(ctx context.Context, s *site) *site {
 	if s.ClientID != "" || c.site.ClientID != "" || s.Registration != "" {
 		return s
 	}
-	root := originOf(s.Authorization)
+	root := egress.Origin(s.Authorization)
 	s.Registration = byConvention(root).Registration
-	if checkURL(root) != nil {
+	if egress.Check(root) != nil {
 		return s
 	}
 	if meta, err := c.standard(ctx, root); err == nil && meta != nil && meta.Token == s.Token {
@@ -174,7 +176,7 @@ func completed(s site) *site {
 		s.Scopes = strings.Fields(query.Get("scope"))
 	}
 	if s.Issuer == "" {
-		s.Issuer, s.Vague = originOf(s.Token), true
+		s.Issuer, s.Vague = egress.Origin(s.Token), true
 	}
 	return &s
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/egress"
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
@@ -213,7 +214,7 @@ func (c *Credential) renewed(ctx context.Context, used string, demand Demand) er
 // unhurried is a context that ends when ctx is cancelled, but not when its time is over: what a server takes to say what it
 // speaks is no measure for what it takes to find out where to sign in.
 func unhurried(ctx context.Context) (context.Context, context.CancelFunc) {
-	calm, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*fetchTime)
+	calm, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*egress.Time)
 	stop := context.AfterFunc(ctx, func() {
 		if errors.Is(ctx.Err(), context.Canceled) {
 			cancel()

@@ -10,6 +10,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
+
+	"github.com/drawbridge-mcp/drawbridge/bridge/egress"
 )
 
 // unattended gets a token without a person: for the client itself, or on the word of another.
@@ -105,7 +107,7 @@ func answered(err error) error {
 
 // tokenEndpoint finds that of an issuer that no browser is sent to: it need not know PKCE.
 func (c *Credential) tokenEndpoint(ctx context.Context, issuer string) (string, error) {
-	if err := checkURL(issuer); err != nil {
+	if err := egress.Check(issuer); err != nil {
 		return "", fmt.Errorf("has an address that %w", err)
 	}
 	for _, place := range metadataURLs(issuer) {
@@ -118,7 +120,7 @@ func (c *Credential) tokenEndpoint(ctx context.Context, issuer string) (string, 
 			continue
 		case strings.TrimSuffix(meta.Issuer, "/") != strings.TrimSuffix(issuer, "/"):
 			return "", fmt.Errorf("has metadata of another issuer, %s", printable(hostOf(meta.Issuer)))
-		case checkURL(meta.TokenEndpoint) != nil:
+		case egress.Check(meta.TokenEndpoint) != nil:
 			return "", errors.New("names no proper token endpoint")
 		}
 		return meta.TokenEndpoint, nil

@@ -1,4 +1,9 @@
-package signin
+// Package egress calls where a server's word leads: its metadata, its authorization server. Whoever says where is not believed
+// that we may go there.
+//
+// It promises that such a call reaches nothing that is near us on the word of a server that is far, nor ever the places where
+// machines are told their secrets; that it crosses from one origin to another by no redirect, and that it ends.
+package egress
 
 import (
 	"context"
@@ -15,21 +20,21 @@ import (
 	"time"
 )
 
-const (
-	fetchTime    = 20 * time.Second
-	maxRedirects = 5
-)
+// Time is how long one exchange may take.
+const Time = 20 * time.Second
 
-// Guarded gives a client for what a server at that address names: metadata, endpoints. It reaches addresses that are not
+const maxRedirects = 5
+
+// Client gives a client for what a server at that address names: metadata, endpoints. It reaches addresses that are not
 // public only where the server itself is on one, or where they are those of the hosts that its row names: else a server far
 // away could have us call what is near. Redirects stay within an origin; everything is over in some seconds.
-func Guarded(address string, named ...string) *http.Client {
+func Client(address string, named ...string) *http.Client {
 	g := guardOf(address, named...)
 	transport := &http.Transport{
-		Proxy: g.proxy, DialContext: g.dial, TLSHandshakeTimeout: fetchTime / 2, ForceAttemptHTTP2: true,
+		Proxy: g.proxy, DialContext: g.dial, TLSHandshakeTimeout: Time / 2, ForceAttemptHTTP2: true,
 		MaxIdleConnsPerHost: 2, IdleConnTimeout: 10 * time.Second, MaxResponseHeaderBytes: 256 << 10, DisableKeepAlives: true,
 	}
-	return &http.Client{Transport: transport, Timeout: fetchTime, CheckRedirect: withinOrigin}
+	return &http.Client{Transport: transport, Timeout: Time, CheckRedirect: withinOrigin}
 }
 
 func guardOf(address string, named ...string) *guard {
@@ -47,7 +52,7 @@ func guardOf(address string, named ...string) *guard {
 
 func withinOrigin(req *http.Request, via []*http.Request) error {
 	switch first := via[0]; {
-	case originOf(req.URL.String()) != originOf(first.URL.String()):
+	case Origin(req.URL.String()) != Origin(first.URL.String()):
 		return errors.New("redirect to another origin refused")
 	case req.Method != first.Method:
 		return errors.New("redirect of a request with a body refused")
@@ -85,7 +90,7 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Timeout: fetchTime / 2, ControlContext: g.control}
+	dialer := &net.Dialer{Timeout: Time / 2, ControlContext: g.control}
 	switch {
 	case g.isProxy(host):
 		dialer.ControlContext = nil
@@ -105,10 +110,10 @@ func (g *guard) isProxy(host string) bool {
 func near(_ context.Context, _, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return fmt.Errorf("%w: it is none", errNotPublic)
+		return fmt.Errorf("%w: it is none", ErrNotPublic)
 	}
 	if isForbidden(at.Addr()) {
-		return errNotPublic
+		return ErrNotPublic
 	}
 	return nil
 }
@@ -121,10 +126,11 @@ func (g *guard) control(ctx context.Context, network, address string, c syscall.
 	if err == nil && (isPublic(at.Addr()) || g.isLocal(ctx)) {
 		return nil
 	}
-	return errNotPublic
+	return ErrNotPublic
 }
 
-var errNotPublic = errors.New("an address that is not public is not called on the word of a server that is")
+// ErrNotPublic is wrapped by the error for an address that is not called.
+var ErrNotPublic = errors.New("an address that is not public is not called on the word of a server that is")
 
 // isLocal says whether the server itself is on an address that is not public. It is found out once.
 func (g *guard) isLocal(ctx context.Context) bool {
@@ -207,8 +213,8 @@ func hidden(a netip.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// isLoopback says whether a host is this machine by its name.
-func isLoopback(host string) bool {
+// IsLoopback says whether a host is this machine by its name.
+func IsLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
 	}

@@ -1,9 +1,10 @@
-package signin
+package egress
 
 import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -31,16 +32,16 @@ var (
 	}
 )
 
-// testGuard is row OA-7's private addresses, with the forms of the SSRF matrix: what is dialled is judged, whatever it was
+// TestOA7PrivateAddresses is row OA-7's private addresses, with the forms of the SSRF matrix: what is dialled is judged, whatever it was
 // called. A server on this machine or network may name what is near it; nobody may name where machines keep their secrets.
-func testGuard(t *testing.T) {
+func TestOA7PrivateAddresses(t *testing.T) {
 	far, near := guardOf("https://8.8.8.8/mcp"), guardOf("http://127.0.0.1/mcp")
 	for list, verdicts := range map[*[]string][2]bool{&publicAddresses: {true, true}, &nearAddresses: {false, true}, &neverAddresses: {false, false}} {
 		for _, text := range *list {
 			at := netip.AddrPortFrom(netip.MustParseAddr(text), 443).String()
 			for i, g := range []*guard{far, near} {
 				err := g.control(t.Context(), "tcp", at, nil)
-				if (err == nil) != verdicts[i] || err != nil && !errors.Is(err, errNotPublic) {
+				if (err == nil) != verdicts[i] || err != nil && !errors.Is(err, ErrNotPublic) {
 					t.Errorf("%s for a server %s: %v", text, []string{"far away", "near"}[i], err)
 				}
 			}
@@ -56,14 +57,14 @@ func testGuard(t *testing.T) {
 // TestGuardOfRow lets an address be near that the row itself names: it is its owner's word.
 func TestGuardOfRow(t *testing.T) {
 	p := idp.New(t, idp.Options{})
-	far := Guarded("https://8.8.8.8/mcp")
+	far := Client("https://8.8.8.8/mcp")
 	if resp, err := far.Get(p.Issuer); err == nil {
 		_ = resp.Body.Close()
 		t.Error("a server far away had us call this machine")
-	} else if !errors.Is(err, errNotPublic) {
+	} else if !errors.Is(err, ErrNotPublic) {
 		t.Error(err)
 	}
-	named := Guarded("https://8.8.8.8/mcp", p.Issuer)
+	named := Client("https://8.8.8.8/mcp", p.Issuer)
 	resp, err := named.Get(p.URL(idp.ServerMetadata))
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +114,7 @@ func TestGuardBehindProxy(t *testing.T) {
 	t.Setenv("HTTP_PROXY", proxy.URL)
 	t.Setenv("http_proxy", proxy.URL)
 	p := idp.New(t, idp.Options{})
-	client := Guarded("https://8.8.8.8/mcp")
+	client := Client("https://8.8.8.8/mcp")
 	g := guardOf("https://8.8.8.8/mcp")
 	g.proxies["proxy.example"] = true
 	if g.control(t.Context(), "tcp", "127.0.0.1:1", nil) == nil {
@@ -125,8 +126,8 @@ func TestGuardBehindProxy(t *testing.T) {
 	}
 }
 
-// testRedirects keeps requests within an origin.
-func testRedirects(t *testing.T) {
+// TestOA7Redirects keeps requests within an origin.
+func TestOA7Redirects(t *testing.T) {
 	elsewhere := newServer(t, func(w http.ResponseWriter, r *http.Request) { t.Errorf("%s %s arrived elsewhere", r.Method, r.URL) })
 	srv := newServer(t, func(w http.ResponseWriter, r *http.Request) {
 		n, _ := strconv.Atoi(r.URL.Query().Get("n"))
@@ -139,7 +140,7 @@ func testRedirects(t *testing.T) {
 			http.Redirect(w, r, "/there", n)
 		}
 	})
-	client := Guarded(srv.URL)
+	client := Client(srv.URL)
 	for _, status := range []string{"301", "302", "303", "307", "308"} {
 		for path, good := range map[string]bool{"/elsewhere": false, "/loop": false, "/here": true} {
 			resp, err := client.Get(srv.URL + path + "?n=" + status)
@@ -156,4 +157,11 @@ func testRedirects(t *testing.T) {
 			t.Errorf("a POST followed %s", status)
 		}
 	}
+}
+
+func newServer(t *testing.T, h http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s
 }

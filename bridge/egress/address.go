@@ -1,4 +1,4 @@
-package signin
+package egress
 
 import (
 	"errors"
@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// maxAddress is how long an address may be that is shown and opened.
-const maxAddress = 8 << 10
+// MaxAddress is how long an address may be that is shown and opened.
+const MaxAddress = 8 << 10
 
-// checkURL refuses addresses that should not be fetched, nor opened: all but https, and http on this machine.
-func checkURL(address string) error {
+// Check refuses addresses that should not be fetched, nor opened: all but https, and http on this machine.
+func Check(address string) error {
 	u, err := url.Parse(address)
 	switch {
-	case len(address) > maxAddress:
+	case len(address) > MaxAddress:
 		return errors.New("is too long")
 	case err != nil || u.Host == "" || u.User != nil || strings.ContainsFunc(address, unfit):
 		return errors.New("is no proper URL")
-	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):
+	case u.Scheme == "https", u.Scheme == "http" && IsLoopback(u.Hostname()):
 		return nil
 	}
 	return fmt.Errorf("must be https: %.40q", u.Scheme+"://"+u.Host)
@@ -27,8 +27,8 @@ func checkURL(address string) error {
 // unfit are characters that no address has as it stands.
 func unfit(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"`<>\\^{}|", r) }
 
-// originOf is the scheme and host of an address, in lower case, with a port that says something.
-func originOf(address string) string {
+// Origin is the scheme and host of an address, in lower case, with a port that says something.
+func Origin(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
 		return ""
