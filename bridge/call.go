@@ -49,7 +49,7 @@ func (f *Fleet) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.
 		return f.pool.parking.Begin(ctx, e.line(call), call)
 	}
 	result, err := e.carry(ctx, call)
-	if visitable(call, err) {
+	if e.visitable(call, err) {
 		return f.pool.parking.Begin(ctx, e.line(call), call) // it was refused, and can be carried again
 	}
 	return talk.InWords(result, err)
@@ -99,8 +99,16 @@ func (e *endpoint) line(call drawbridge.Call) talk.Line {
 	}
 }
 
-// carry carries a call to the server and its answer back.
+// carry carries a call to the server and its answer back, or what its caller can do about there being none.
 func (e *endpoint) carry(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+	result, err := e.carryOver(ctx, call)
+	if signin.Needed(err) != nil {
+		err = signin.Direct(err, e.row.ID, e.credential(call.Caller.Principal))
+	}
+	return result, err
+}
+
+func (e *endpoint) carryOver(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
 	step := e.stepOf(call)
 	var resent, repeated bool
 	for {

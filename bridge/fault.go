@@ -53,7 +53,7 @@ func (e *endpoint) unavailable(step string, last error) *drawbridge.Fault {
 	f := &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: code, Step: step, Err: err}
 	switch {
 	case code == drawbridge.AuthFailure:
-		f.Next = signin.Needed(last).NextOpen(e.row.ID)
+		f.Next = signin.Needed(last).Next(e.row.ID)
 	case code.Retryable():
 		f.Next = "retry"
 	}
@@ -69,7 +69,7 @@ func (e *endpoint) callFault(step string, err error) *drawbridge.Fault {
 	f := &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: link.CodeOf(err), Step: step, Err: err}
 	switch {
 	case f.Code == drawbridge.AuthFailure:
-		f.Next = signin.Needed(err).NextOpen(e.row.ID)
+		f.Next = signin.Needed(err).Next(e.row.ID)
 	case errors.Is(err, link.ErrLost), errors.As(err, &limit):
 		f.Ambiguous = true
 		f.Next = "it may have taken effect: look before it is repeated"

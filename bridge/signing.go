@@ -136,9 +136,10 @@ func (e *endpoint) signedInSince(principal string, err error) bool {
 	return c != nil && c.Done(needed)
 }
 
-// visitable says whether a call went wrong for want of a sign-in to which its caller can take the user.
-func visitable(call drawbridge.Call, err error) bool {
-	return signin.Needed(err).Visitable() && callers.CanBeAsked(call.Caller) && signin.MayVisit(call)
+// visitable says whether a call went wrong for want of a sign-in of its caller's own, to which they can take the user.
+func (e *endpoint) visitable(call drawbridge.Call, err error) bool {
+	needed := signin.Needed(err)
+	return needed.Visitable() && callers.CanBeAsked(call.Caller) && signin.MayVisit(call) && e.credential(call.Caller.Principal).Owns(needed)
 }
 
 // mostVisits is how often the user is taken to sign in for one call: once, and again for more rights.
@@ -148,9 +149,9 @@ const mostVisits = 3
 // the call goes on when they are back.
 func (e *endpoint) persuade(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
 	result, err := e.carry(ctx, call)
-	for visits := 0; visits < mostVisits && visitable(call, err); visits++ {
+	for visits := 0; visits < mostVisits && e.visitable(call, err); visits++ {
 		if err := e.credential(call.Caller.Principal).Visit(ctx, call, signin.Needed(err), e.limit()); err != nil {
-			return drawbridge.Result{}, e.callFault(e.stepOf(call), err)
+			return drawbridge.Result{}, signin.Direct(e.callFault(e.stepOf(call), err), e.row.ID, e.credential(call.Caller.Principal))
 		}
 		result, err = e.carry(ctx, call)
 	}

@@ -26,8 +26,8 @@ type NeededError struct {
 	Scopes []string
 	// Err says why what is kept does not do; it may be nil.
 	Err error
-	// stamp tells the token that does not do from others.
-	stamp string
+	// name is that of the credential, stamp tells the token that does not do from others.
+	name, stamp string
 }
 
 // Error names what is needed, without the address: that is for those who show it.

@@ -261,7 +261,7 @@ func (c *Credential) need(ctx context.Context, demand Demand, scopes []string, w
 	c.mu.Lock()
 	c.demand = demand
 	c.mu.Unlock()
-	needed := &NeededError{Server: c.site.ID, Err: why, stamp: c.stampNow()}
+	needed := &NeededError{Server: c.site.ID, Err: why, name: c.name, stamp: c.stampNow()}
 	if demand.Status == http.StatusForbidden {
 		needed.Scopes = strings.Fields(bearer(demand.Challenges)["scope"])
 	}

@@ -39,12 +39,30 @@ func (n *NeededError) Next(id drawbridge.ServerID) string {
 	return "check the headers of its row"
 }
 
-// NextOpen is Next with the address, for those who asked: it is not for logs.
-func (n *NeededError) NextOpen(id drawbridge.ServerID) string {
-	if n.Visitable() {
-		return n.Next(id) + ", or open " + n.URL
+// nextOpen is Next with the address, for those who asked: it is not for logs.
+func (n *NeededError) nextOpen(id drawbridge.ServerID) string {
+	return n.Next(id) + ", or open " + n.URL
+}
+
+// Owns says whether a sign-in that is needed is one to this credential: whoever signs in for another is taken for them. The
+// credential may be nil.
+func (c *Credential) Owns(needed *NeededError) bool {
+	return c != nil && needed != nil && c.name == needed.name
+}
+
+// Direct gives an error that a caller gets with what to do about it, where it is about a sign-in: the address for one to the
+// caller's own credential, which may be nil, and never that for another's.
+func Direct(err error, id drawbridge.ServerID, own *Credential) error {
+	needed := Needed(err)
+	f, ok := errors.AsType[*drawbridge.Fault](err)
+	if !ok || !needed.Visitable() {
+		return err
 	}
-	return n.Next(id)
+	told := *f
+	if told.Next = "ask whoever runs the server here to " + needed.Next(id); own.Owns(needed) {
+		told.Next = needed.nextOpen(id)
+	}
+	return &told
 }
 
 // MayVisit says whether a caller can take its user to a page.
@@ -54,14 +72,12 @@ func MayVisit(call drawbridge.Call) bool {
 
 // Visit has the caller of a call take the user to where they sign in, and waits until they have, at most for so long.
 func (c *Credential) Visit(ctx context.Context, call drawbridge.Call, needed *NeededError, limit time.Duration) error {
-	used, err := c.Token(ctx)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	without := func(why string) error {
-		return &NeededError{Server: needed.Server, URL: needed.URL, Scopes: needed.Scopes, Err: errors.New(why)}
+		still := *needed
+		still.Err = errors.New(why)
+		return &still
 	}
 	id := rand.Text()
 	params := wire.Apply(nil,
@@ -74,7 +90,7 @@ func (c *Credential) Visit(ctx context.Context, call drawbridge.Call, needed *Ne
 	case wire.GetText(answer, "action") != "accept":
 		return without("the user declined")
 	}
-	if c.Changed(ctx, used) != nil {
+	if c.Await(ctx, needed) != nil {
 		return without("nobody had signed in when the call's time was over")
 	}
 	// The page may be closed now; a client that does not want to know loses nothing.
