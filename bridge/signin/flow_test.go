@@ -211,41 +211,8 @@ func testScopes(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	})
-	t.Run("never enough", func(t *testing.T) {
-		y := meet(t, idp.Options{Knobs: idp.Knobs{Server: idp.Server{NeverEnough: true}}}, nil)
-		y.signIn()
-		var n *NeededError
-		visits := 0
-		for ; visits < 10; visits++ {
-			_, err := y.call("secret_tool")
-			if n = Needed(err); !n.Visitable() {
-				break
-			}
-			if err := y.p.Visit(t.Context(), n.URL); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if n == nil || visits > maxStepUps {
-			t.Fatalf("%d visits, %v", visits, n)
-		}
-		wants(t, n, "the server wants them again each time they are granted")
-		y.in()
-	})
-	t.Run("not granted", func(t *testing.T) {
-		y := meet(t, tokens(idp.Tokens{Scope: "mcp"}), nil)
-		y.signIn()
-		var n *NeededError
-		for range 10 {
-			_, err := y.call("secret_tool")
-			if n = Needed(err); !n.Visitable() {
-				break
-			}
-			if err := y.p.Visit(t.Context(), n.URL); err != nil {
-				t.Fatal(err)
-			}
-		}
-		wants(t, n, "the authorization server does not grant them")
-	})
+	t.Run("never enough", scopesNeverEnough)
+	t.Run("not granted", scopesNotGranted)
 	t.Run("less at a refresh", func(t *testing.T) {
 		y := meet(t, idp.Options{}, func(s *Server) { s.Scopes = "mcp secret" })
 		y.signIn()
@@ -267,6 +234,43 @@ func testScopes(t *testing.T) {
 			t.Errorf("%d requests", n)
 		}
 	})
+}
+
+func scopesNeverEnough(t *testing.T) {
+	y := meet(t, idp.Options{Knobs: idp.Knobs{Server: idp.Server{NeverEnough: true}}}, nil)
+	y.signIn()
+	var n *NeededError
+	visits := 0
+	for ; visits < 10; visits++ {
+		_, err := y.call("secret_tool")
+		if n = Needed(err); !n.Visitable() {
+			break
+		}
+		if err := y.p.Visit(t.Context(), n.URL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n == nil || visits > maxStepUps {
+		t.Fatalf("%d visits, %v", visits, n)
+	}
+	wants(t, n, "the server wants them again each time they are granted")
+	y.in()
+}
+
+func scopesNotGranted(t *testing.T) {
+	y := meet(t, tokens(idp.Tokens{Scope: "mcp"}), nil)
+	y.signIn()
+	var n *NeededError
+	for range 10 {
+		_, err := y.call("secret_tool")
+		if n = Needed(err); !n.Visitable() {
+			break
+		}
+		if err := y.p.Visit(t.Context(), n.URL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wants(t, n, "the authorization server does not grant them")
 }
 
 // testSignOut is row OA-20 from the client's side: what is kept is removed and revoked.
