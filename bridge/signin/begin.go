@@ -24,7 +24,13 @@ func (c *Credential) Begin(ctx context.Context) (*Flow, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.begin(ctx, r, demand, nil)
+	f, err := c.begin(ctx, r, demand, nil)
+	if err == nil {
+		c.mu.Lock()
+		c.found = found{} // calls that heard that there is no way hear of this one
+		c.mu.Unlock()
+	}
+	return f, err
 }
 
 // begin prepares a sign-in; scopes are the rights to ask for, nil those that the server names. It needs the lock.

@@ -56,8 +56,10 @@ type Server struct {
 	ClientSecret                                                   drawbridge.Secret
 	// Resource is what tokens are asked for; empty means what the server says of itself, or its address, and "none" nothing.
 	Resource string
-	// Scopes are the rights to ask for, with blanks between them; none means those that the server names.
-	Scopes string
+	// Scopes are the rights to ask for, with blanks between them; none means those that the server names, or, with NoScopes,
+	// none.
+	Scopes   string
+	NoScopes bool
 	// RedirectURI is where people are to be sent back to; it fixes the port. CallbackPort and CallbackPath do so in part.
 	RedirectURI  string
 	CallbackPort int
