@@ -105,7 +105,8 @@ type Credential struct {
 	kept    func() record
 	stamp   string
 	changed chan struct{} // closed with each save of ours
-	demand  Demand        // the last refusal of the server
+	demand  Demand        // the last refusal of the server that asks who we are
+	lacking []string      // the rights that it wanted last, beyond those granted
 	asked   map[string]int
 	endings map[string]*ending // of sign-ins that are open here, by their state
 	// renewals are those of the last minute that refusals brought about, halted is one that went wrong for now.
@@ -245,28 +246,30 @@ func (c *Credential) stepUp(ctx context.Context, used string, demand Demand, wan
 	return c.need(ctx, demand, union(r.Scopes, wanted), nil)
 }
 
-// granted notes that rights were asked for and given.
+// countStepUp notes that the rights that were lacking were asked for, and something given.
 func (c *Credential) countStepUp(scopes []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if len(c.lacking) == 0 || slices.ContainsFunc(c.lacking, func(s string) bool { return !slices.Contains(scopes, s) }) {
+		return
+	}
 	if c.asked == nil {
 		c.asked = map[string]int{}
 	}
-	wanted := strings.Fields(bearer(c.demand.Challenges)["scope"])
-	if c.demand.Status == http.StatusForbidden && len(wanted) > 0 && len(scopes) > 0 {
-		c.asked[strings.Join(slices.Sorted(slices.Values(wanted)), " ")]++
-	}
+	c.asked[strings.Join(slices.Sorted(slices.Values(c.lacking)), " ")]++
 }
 
 // need prepares a sign-in and says that it is needed.
 func (c *Credential) need(ctx context.Context, demand Demand, scopes []string, why error) error {
-	c.mu.Lock()
-	c.demand = demand
-	c.mu.Unlock()
 	needed := &NeededError{Server: c.site.ID, Err: why, name: c.name, stamp: c.stampNow()}
-	if demand.Status == http.StatusForbidden {
+	c.mu.Lock()
+	if demand.Status == http.StatusForbidden { // which says less of where to sign in than the first one
 		needed.Scopes = strings.Fields(bearer(demand.Challenges)["scope"])
+		c.lacking = needed.Scopes
+	} else {
+		c.demand = demand
 	}
+	c.mu.Unlock()
 	if c.site.Grant == Credentials {
 		needed.Err = cmp.Or(why, errors.New("the server refuses the client's own credentials"))
 		return needed
