@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/bridge/egress"
@@ -28,15 +26,23 @@ func (c *Credential) begin(ctx context.Context) (*Flow, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.beginFor(ctx, r, demand, rightsBeyond(r, demand))
+	f, err := c.beginFor(ctx, r, demand, c.rightsBeyond(r))
+	if err == nil {
+		c.mu.Lock()
+		c.found = found{} // calls that heard that there is no way hear of this one
+		c.mu.Unlock()
+	}
+	return f, err
 }
 
-// rightsBeyond gives what was granted with what a server wants beyond it; nil for one that wants somebody to sign in at all.
-func rightsBeyond(r record, demand Demand) []string {
-	if demand.Status != http.StatusForbidden {
+// rightsBeyond gives what was granted with what the server wanted beyond it; nil where it wanted nothing more.
+func (c *Credential) rightsBeyond(r record) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.lacking) == 0 {
 		return nil
 	}
-	return union(r.Scopes, strings.Fields(bearer(demand.Challenges)["scope"]))
+	return union(r.Scopes, c.lacking)
 }
 
 // beginFor prepares a sign-in; scopes are the rights to ask for, nil those that the server names. It needs the lock.

@@ -122,7 +122,7 @@ func (c *Credential) scopesFor(s site, demand Demand, wanted []string) []string 
 	switch named := strings.Fields(bearer(demand.Challenges)["scope"]); {
 	case c.site.Scopes != "":
 		scopes = union(strings.Fields(c.site.Scopes), wanted)
-	case len(wanted) > 0:
+	case len(wanted) > 0, c.site.NoScopes:
 	case len(named) > 0:
 		scopes = named
 	default:

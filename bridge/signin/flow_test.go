@@ -257,6 +257,21 @@ func scopesNeverEnough(t *testing.T) {
 	y.in()
 }
 
+// TestAgainAfterMoreRights has a person sign in anew at a server that said where in its first refusal alone.
+func TestAgainAfterMoreRights(t *testing.T) {
+	o := discovery(idp.Discovery{Places: []idp.Place{}})
+	o.Clients = []idp.Client{{ID: "public", Redirects: []string{"http://127.0.0.1/callback"}}}
+	o.Knobs.Challenge = idp.Challenge{Form: idp.ChallengeBody, ClientIDKey: "client_id", ClientID: "public", ScopesKey: "scope"}
+	y := meet(t, o, nil)
+	y.needed()
+	y.signIn()
+	if _, err := y.call("secret_tool"); !Needed(err).Visitable() {
+		t.Fatal(err)
+	}
+	y.signIn()
+	y.in()
+}
+
 func scopesNotGranted(t *testing.T) {
 	y := meet(t, tokens(idp.Tokens{Scope: "mcp"}), nil)
 	y.signIn()

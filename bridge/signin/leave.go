@@ -31,7 +31,7 @@ func (c *Credential) SignOut(ctx context.Context) (why, err error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.known, c.asked, c.demand, c.renewals, c.halted, c.found = false, nil, Demand{}, nil, halt{}, found{}
+	c.known, c.asked, c.lacking, c.demand, c.renewals, c.halted, c.found = false, nil, nil, Demand{}, nil, halt{}, found{}
 	close(c.changed)
 	c.changed = make(chan struct{})
 	return why, nil

@@ -28,7 +28,7 @@ func FromRow(row config.Server, principal, owner string) (Server, bool) {
 		ID: row.ID, URL: row.URL, Name: auth.CredentialID, Issuer: auth.Issuer,
 		AuthorizationURL: auth.AuthorizationURL, TokenURL: auth.TokenURL, DeviceURL: auth.DeviceURL, RegistrationURL: auth.RegistrationURL,
 		ClientID: auth.ClientID, ClientSecret: drawbridge.NewSecret(auth.ClientSecret), Document: auth.ClientMetadataURL,
-		Scopes: strings.Join(auth.Scopes, " "), Resource: auth.Resource,
+		Scopes: strings.Join(auth.Scopes, " "), NoScopes: auth.Scopes != nil && len(auth.Scopes) == 0, Resource: auth.Resource,
 		RedirectURI: auth.RedirectURI, CallbackPort: auth.CallbackPort, CallbackPath: auth.CallbackPath,
 	}
 	switch grant := Grant(auth.Type); grant {

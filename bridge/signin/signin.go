@@ -63,8 +63,10 @@ type Server struct {
 	ClientSecret                                                   drawbridge.Secret
 	// Resource is what tokens are asked for; empty means what the server says of itself, or its address, and "none" nothing.
 	Resource string
-	// Scopes are the rights to ask for, with blanks between them; none means those that the server names.
-	Scopes string
+	// Scopes are the rights to ask for, with blanks between them; none means those that the server names, or, with NoScopes,
+	// none.
+	Scopes   string
+	NoScopes bool
 	// IDP is the issuer of the identity provider of an Enterprise.
 	IDP string
 	// RedirectURI is where people are to be sent back to; it fixes the port. CallbackPort and CallbackPath do so in part.
@@ -113,7 +115,8 @@ type Credential struct {
 	kept    func() record
 	stamp   string
 	changed chan struct{} // closed with each save of ours
-	demand  Demand        // the last refusal of the server
+	demand  Demand        // the last refusal of the server that asks who we are
+	lacking []string      // the rights that it wanted last, beyond those granted
 	asked   map[string]int
 	endings map[string]*ending // of sign-ins that are open here, by their state
 	// renewals are those of the last minute that refusals brought about, halted is one that went wrong for now.
@@ -257,28 +260,30 @@ func (c *Credential) stepUp(ctx context.Context, used string, demand Demand, wan
 	return c.need(ctx, demand, markOf(used), union(r.Scopes, wanted), nil)
 }
 
-// granted notes that rights were asked for and given.
+// countStepUp notes that the rights that were lacking were asked for, and something given.
 func (c *Credential) countStepUp(scopes []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if len(c.lacking) == 0 || slices.ContainsFunc(c.lacking, func(s string) bool { return !slices.Contains(scopes, s) }) {
+		return
+	}
 	if c.asked == nil {
 		c.asked = map[string]int{}
 	}
-	wanted := strings.Fields(bearer(c.demand.Challenges)["scope"])
-	if c.demand.Status == http.StatusForbidden && len(wanted) > 0 && len(scopes) > 0 {
-		c.asked[strings.Join(slices.Sorted(slices.Values(wanted)), " ")]++
-	}
+	c.asked[strings.Join(slices.Sorted(slices.Values(c.lacking)), " ")]++
 }
 
 // need prepares a sign-in and says that it is needed: the token of that mark does not do.
 func (c *Credential) need(ctx context.Context, demand Demand, used mark, scopes []string, why error) error {
-	c.mu.Lock()
-	c.demand = demand
-	c.mu.Unlock()
 	needed := &NeededError{Server: c.site.ID, Err: why, used: used}
-	if demand.Status == http.StatusForbidden {
+	c.mu.Lock()
+	if demand.Status == http.StatusForbidden { // which says less of where to sign in than the first one
 		needed.Scopes = strings.Fields(bearer(demand.Challenges)["scope"])
+		c.lacking = needed.Scopes
+	} else {
+		c.demand = demand
 	}
+	c.mu.Unlock()
 	switch {
 	case c.site.Vouched:
 		needed.Err = cmp.Or(why, errors.New("the server refuses what the caller's token was exchanged for"))

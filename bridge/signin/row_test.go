@@ -1,0 +1,88 @@
+package signin
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcptest/idp"
+)
+
+// TestFromRow has what of a row is signed in at, and for whom.
+func TestFromRow(t *testing.T) {
+	const address = "https://x.example/mcp"
+	for name, tt := range map[string]struct {
+		row  config.Server
+		want Server
+		ok   bool
+	}{
+		"a server with an address": {config.Server{ID: "x", URL: address}, Server{ID: "x", URL: address}, true},
+		"one that is told who asks": {
+			config.Server{ID: "x", URL: address, Headers: []config.Pair{{Name: "authorization", Value: "Basic eA=="}}}, Server{}, false,
+		},
+		"one with a key":               {config.Server{ID: "x", URL: address, Auth: &config.Auth{Type: "apikey"}}, Server{}, false},
+		"one that nobody signs in at":  {config.Server{ID: "x", URL: address, Auth: &config.Auth{Type: "none"}}, Server{}, false},
+		"a process":                    {config.Server{ID: "x", Command: "y"}, Server{}, false},
+		"a process that wants a token": {config.Server{ID: "x", Command: "y", Auth: &config.Auth{Issuer: "https://as"}}, Server{ID: "x", Issuer: "https://as"}, true},
+		"each caller's own":            {config.Server{ID: "x", URL: address, Credentials: config.PerCaller}, Server{ID: "x", URL: address, Principal: "me"}, true},
+		"somebody's by name":           {config.Server{ID: "x", URL: address, Credentials: "work"}, Server{ID: "x", URL: address, Name: "work"}, true},
+		"for itself":                   {config.Server{ID: "x", URL: address, Auth: &config.Auth{Type: "client_credentials"}}, Server{ID: "x", URL: address, Grant: Credentials}, true},
+		"no scopes at all":             {config.Server{ID: "x", URL: address, Auth: &config.Auth{Scopes: []string{}}}, Server{ID: "x", URL: address, NoScopes: true}, true},
+		"some":                         {config.Server{ID: "x", URL: address, Auth: &config.Auth{Scopes: []string{"a", "b"}}}, Server{ID: "x", URL: address, Scopes: "a b"}, true},
+	} {
+		got, ok := FromRow(tt.row, "me", "me")
+		if diff := cmp.Diff(tt.want, got); diff != "" || ok != tt.ok {
+			t.Errorf("%s: %v, %s", name, ok, diff)
+		}
+	}
+}
+
+// TestNoScopes asks for none where the row says so.
+func TestNoScopes(t *testing.T) {
+	y := meet(t, idp.Options{}, func(s *Server) { s.NoScopes = true })
+	y.signIn()
+	y.in()
+	if q := y.p.Requests(idp.Authorize)[0].Query; q.Has("scope") {
+		t.Errorf("asked for %q", q.Get("scope"))
+	}
+}
+
+// TestState has what people are told of a credential.
+func TestState(t *testing.T) {
+	y := meet(t, idp.Options{}, nil)
+	if s, err := y.c.State(); err != nil || s.Signed || s.URL != "" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	f := y.begin()
+	if s, err := y.c.State(); err != nil || s.Signed || s.URL != f.url {
+		t.Errorf("%+v, %v", s, err)
+	}
+	y.signIn()
+	if s, err := y.c.State(); err != nil || !s.Signed || !s.Renews || s.Expires.IsZero() || s.Issuer != y.p.Issuer || s.URL != "" || len(s.Scopes) == 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	o := registration(idp.Registration{Absent: true})
+	o.Clients = []idp.Client{{ID: "robot", Secret: "robot secret"}}
+	y = meet(t, o, func(s *Server) {
+		s.Grant, s.ClientID, s.ClientSecret = Credentials, "robot", drawbridge.NewSecret("robot secret")
+	})
+	y.in()
+	if s, err := y.c.State(); err != nil || !s.Signed || !s.Renews {
+		t.Errorf("for itself: %+v, %v", s, err)
+	}
+}
+
+// TestBegunByHand has a person begin a sign-in where calls had heard that there is none: calls hear of the address.
+func TestBegunByHand(t *testing.T) {
+	y := meet(t, registration(idp.Registration{Absent: true}), nil)
+	if y.needed().Visitable() {
+		t.Fatal("there is an address")
+	}
+	y.p.Turn(func(k *idp.Knobs) { k.Registration.Absent = false })
+	f := y.begin()
+	if n := y.needed(); n.URL != f.url {
+		t.Errorf("calls hear %v", n)
+	}
+}
