@@ -99,7 +99,7 @@ func (r *record) forget(why string) {
 // load gives what is kept, as of now: by whichever process. A record of another server is nobody's. It needs mu.
 func (c *Credential) load() (record, error) {
 	stamp := c.vault.Stamp(c.name)
-	if c.known && stamp == c.stamp && stamp != "" {
+	if c.known && stamp == c.stamp {
 		return c.kept(), nil
 	}
 	data, err := c.vault.Get(c.name)
@@ -135,7 +135,7 @@ func (c *Credential) save(r record) error {
 		return unkeptError{err}
 	}
 	if err := c.vault.Put(c.name, data); err != nil {
-		if c.known && c.stamp != "" { // else what is in the vault is read anyway
+		if c.known { // a full disk loses nothing while we live
 			c.kept = hold(r)
 		}
 		return unkeptError{err}
