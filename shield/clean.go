@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// A Trace is what Clean took out of a text.
+// A Trace is what Canonical took out of a text.
 type Trace struct {
 	// Kind is what was there: "invisible", "tag", "selector", "bidi", "control", "escape", "private", "marks", "space"
 	// or "encoding".
@@ -29,14 +29,14 @@ const (
 	bare
 )
 
-// Clean gives a definition's text in its canonical form, and what it took out of it: every character that shows nothing
+// Canonical gives a definition's text in its canonical form, and what it took out of it: every character that shows nothing
 // or steers what is shown, escape sequences, floods of marks, and runs of white space that push text out of sight. What
 // writing systems need stays, so that an honest text comes back byte for byte; no letter is ever put in the place of another.
 // The canonical form of a canonical form is itself, and no form is longer than what was given.
-func Clean(text string) (string, []Trace) { return clean(text, usual) }
+func Canonical(text string) (string, []Trace) { return clean(text, usual) }
 
-// CleanResult is Clean for what a server answers. Colours, titles and links of a terminal, private signs and layout stay.
-func CleanResult(text string) (string, []Trace) { return clean(text, lenient) }
+// CanonicalResult is Canonical for what a server answers. Colours, titles and links of a terminal, private signs and layout stay.
+func CanonicalResult(text string) (string, []Trace) { return clean(text, lenient) }
 
 // passes bounds how often a text is looked at until nothing more is taken.
 const passes = 4

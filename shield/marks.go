@@ -1,0 +1,61 @@
+package shield
+
+import (
+	"regexp"
+	"strings"
+)
+
+// A mark is a sign in a text that no prose has: a tag, a token, a link that carries data.
+type mark struct {
+	name, why string
+	act       Action
+	// sign is a byte that stands in each such text: looked for first, since most have none.
+	sign    string
+	pattern *regexp.Regexp
+	in      whence
+}
+
+func marks() []mark {
+	compile := regexp.MustCompile
+	return []mark{
+		{"chat-token", "has a token that parts the turns of a conversation", Blank, "<|", compile(`<\|\s*(im_start|im_end|im_sep|system|user|assistant|end|endoftext|eot_id|start_header_id|end_header_id|begin_of_text|tool|fim_\w+)\s*\|>`), anywhere},
+		{"chat-token", "has a token that parts the turns of a conversation", Blank, "[", compile(`\[/?INST\]|<</?SYS>>|\[/?(SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]`), anywhere},
+		{"chat-token", "has a token that parts the turns of a conversation", Blank, "<", compile(`<(start_of_turn|end_of_turn|bos|eos)>|<｜(User|Assistant|System|begin▁of▁sentence)｜>`), anywhere},
+		{"chat-token", "has the heading of a turn of a conversation", Flag, ":", compile(`(?im)^\s*#{0,4}\s*(\*\*)?(system|assistant|human)(\*\*)?\s*:\s+\S`), definitions},
+		{"chat-token", "has the heading of a turn of a conversation", Flag, "#", compile(`(?im)^\s*#{2,6}\s*\(?_?(system|assistant)([ _](message|prompt|instructions?|override))?\)?\s*:?`), results},
+		{"chat-token", "has the heading of a turn of a conversation", Blank, "-", compile(`(?im)^[-=*_ \[]{2,}(begin |end )?(system|admin|administrator|developer|new instructions?)( (prompt|message|note|override|instructions?))?[-=*_ \]]{2,}\s*$`), anywhere},
+		{"tag", "has a tag that speaks for somebody else", Blank, "<", compile(`(?i)<\s*/?\s*(system|assistant|tool_result|function_call|tool-output|external-data|hidden|secret|instructions?|information|system[-_ ](prompt|message|instructions?|reminder|note|override)|critical[-_ ]?[a-z -]*|admin[-_ ]?[a-z]*|developer|override|directive|mandatory|priority|urgent|confidential|internal|s?crucial|invisible|sys|ai[-_ ]?[a-z]*instructions?)\s*>[^<]{12,}`), definitions},
+		{"tag", "has a tag that speaks for somebody else", Flag, "<", compile(`(?i)<\s*(system|important|hidden|critical[-_ ]?[a-z ]*alert|system[-_ ](prompt|message|instructions?|override|alert)|admin[-_ ]?(note|override|message))\s*>[^<]{12,}`), results},
+		{"tag", "has a tag that speaks for somebody else", Flag, "<", compile(`(?i)<\s*(important|information|note|attention|warning|user|tool|private|internal[-_ ]?note|agent|ai|llm|model)\s*>[^<]{24,}`), definitions},
+		{"comment", "has a comment that people are not shown", Flag, "<!--", compile(`(?s)<!--.{12,}`), definitions},
+		{"comment", "has a comment that people are not shown", Flag, "[", compile(`(?m)^\s*\[(//|comment|_)\]:\s*(#|<>)`), definitions},
+		{"hidden-style", "has a text that is styled not to be seen", Flag, "style", compile(`(?i)style\s*=\s*["'][^"']*(display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0|opacity\s*:\s*0[;"'.\s]|color\s*:\s*(white|transparent|#fff))`), definitions},
+		{"image", "has an image that would be fetched", Blank, "](", compile(`!\[[^\]]{0,200}\]\(\s*(https?:)?//`), definitions},
+		{"image", "has an image that would be fetched", Blank, "<", compile(`(?i)<img\b[^>]{0,200}\bsrc\s*=`), definitions},
+		{"image", "has an image whose address carries data away", Flag, "](", compile(`!\[[^\]]{0,200}\]\(\s*(https?:)?//[^)\s]{0,300}[?&/=][^)\s]{0,80}(\[[A-Z_ ]{2,}\]|\{[^}]{2,40}\}|<[A-Z_]{2,}>|%s|\$\{?[A-Z])`), results},
+		{"image", "has a link whose address carries data away", Flag, "](", compile(`\]\(\s*https?://[^)\s]{0,300}[?&][^)\s=]{1,40}=(\[[A-Z_ ]{2,}\]|\{\{?[a-z_ ]*(data|secret|query|history|conversation|prompt|token|key)[a-z_ ]*\}|<[A-Z_]{2,}>)`), anywhere},
+		{"script", "has a script", Flag, "<", compile(`(?i)<script\b`), definitions},
+		{"pipe", "pipes what it fetches into a shell", Flag, "|", compile(`(?i)\b(curl|wget)\b[^\n|]{0,200}\|\s*(sudo\s+)?(ba|z|da)?sh\b`), anywhere},
+		{"shell", "has a command that takes files away", Flag, "rm", compile(`\brm\s+-[a-z]*[rf][a-z]*\s+\S`), definitions},
+		{"shell", "has data put to a command that sends it", Flag, "curl", compile(`\bcurl\b[^\n]{0,120}\s(-d|--data|-F|-T|-X\s*POST|--upload-file)\b`), definitions},
+		{"shell", "has a command that reads what is secret", Flag, "cat", compile(`\bcat\s+["']?(~|/etc|/root|/proc|/home|\$HOME|\.env|\.ssh)`), definitions},
+		{"system-heading", "speaks as the system", Flag, "S", compile(`\b(SYSTEM|ADMIN|ADMINISTRATOR|DEVELOPER|OVERRIDE|AI|ASSISTANT|HIDDEN|INTERNAL)(\s+[A-Z]{3,}){0,3}\s*:\s`), definitions},
+		{"trigger", "waits for a sign to change its ways", Flag, "(", compile(`(?i)\b(special|secret|magic|hidden) (command|keyword|trigger|phrase|word|code)`), definitions},
+		{"tool-poison", "asks for what it has no need of", Flag, "_", compile(`(?i)\b(system_prompt|conversation_(history|context)|chat_history|full_context|user_credentials|llm_context)\b`), definitions},
+		{"repeated", "repeats a bracketed word", Flag, "][", compile(`(?i)(\[system\]|\[inst\]|\[admin\]){2,}`), anywhere},
+	}
+}
+
+// marked gives the marks that a text has.
+func marked(all []mark, text string, where whence) (found []finding) {
+	for i := range all {
+		m := &all[i]
+		if m.in != anywhere && m.in != where || !strings.Contains(text, m.sign) {
+			continue
+		}
+		if at := m.pattern.FindStringIndex(text); at != nil {
+			found = append(found, finding{m.name, m.why, m.act, at[0], at[1]})
+		}
+	}
+	return found
+}

@@ -1,0 +1,97 @@
+package shield
+
+// An Action is what a rule asks for. The greatest one of a text's findings counts.
+type Action int
+
+const (
+	// Note records, and changes no verdict: a text that talks about an attack.
+	Note Action = iota
+	// Flag labels a text and leaves it as it is.
+	Flag
+	// Blank has the text replaced by Sanitized.
+	Blank
+)
+
+// String gives "note", "flag" or "blank".
+func (a Action) String() string { return [...]string{"note", "flag", "blank"}[a] }
+
+// A rule is met by a sentence in which words about each of the needed concepts stand near each other.
+type rule struct {
+	name string
+	act  Action
+	why  string
+	// need has the concepts, the anchor first; a word about any of one entry will do.
+	need []concepts
+	// reach is how many words lie between the anchor and the last one, at most.
+	reach int
+	// ordered rules want the words in the order of need.
+	ordered bool
+	// unless keeps the rule from a sentence with a word about it up to three words before the anchor.
+	unless concepts
+	// across rules look over the ends of sentences.
+	across bool
+	// in says where the rule holds.
+	in whence
+}
+
+// whence is where a text comes from.
+type whence int
+
+const (
+	anywhere whence = iota
+	definitions
+	results
+)
+
+// rules are what is looked for, by class of attack. They are about what a sentence would make a model do, not about the
+// words of any one attack. Blank is for what no honest definition says; a rule that some honest ones meet flags.
+func rules() []rule {
+	return []rule{
+		// Setting aside what the model was told.
+		{name: "override", act: Blank, why: "sets aside what the model was told", need: []concepts{ignore, prior | safety | you, strong | system}, reach: 7, ordered: true, unless: not, across: true},
+		{name: "override", act: Blank, why: "sets aside what the model was told", need: []concepts{setaside}, unless: not},
+		{name: "override", act: Blank, why: "sets aside what the model was told, in another language", need: []concepts{wignore, winstr, wprior | wuser | wsystem | wreveal | wsecret | wsend | wtell}, reach: 12},
+		{name: "override", act: Flag, why: "sets aside what the model was told, in another language", need: []concepts{wignore, winstr}, reach: 8},
+		{name: "override", act: Flag, why: "sets aside what the model was told", need: []concepts{ignore, prior | you, instr}, reach: 6, ordered: true, unless: not},
+		{name: "unguard", act: Blank, why: "takes safety measures away", need: []concepts{ignore, you | prior | whole, safety}, reach: 7, ordered: true, unless: not},
+		{name: "unguard", act: Flag, why: "takes safety measures away", need: []concepts{safety, ignore}, reach: 6, ordered: true, unless: not},
+		{name: "new-orders", act: Blank, why: "gives orders in the place of the user's", need: []concepts{newtask}, unless: not},
+		{name: "role", act: Flag, why: "gives the model another role", need: []concepts{role}, unless: not},
+		{name: "system-prompt", act: Blank, why: "asks for what the system told the model", need: []concepts{revealing, you | whole | before, system}, reach: 6, ordered: true, unless: not},
+		{name: "system-prompt", act: Blank, why: "asks for what the system told the model", need: []concepts{wreveal | wsend, wsystem}, reach: 10},
+
+		// Keeping people from knowing.
+		{name: "secrecy", act: Blank, why: "keeps something from the user", need: []concepts{covert, user | must | read | send | tool | you | system}, reach: 14},
+		{name: "secrecy", act: Blank, why: "keeps something from the user", need: []concepts{not, tell, user}, reach: 6, ordered: true},
+		{name: "secrecy", act: Blank, why: "keeps something from the user, in another language", need: []concepts{wtell, wnot, wuser}, reach: 8},
+
+		// Taking what is secret, or what the user says, away.
+		{name: "take-secret", act: Blank, why: "has what is secret read and passed on", need: []concepts{read, place | secret, send}, reach: 14, ordered: true, unless: not, in: definitions},
+		{name: "take-file", act: Flag, why: "has a file with secrets read", need: []concepts{read, place}, reach: 8, ordered: true, unless: not},
+		{name: "take-file", act: Blank, why: "has a file with secrets read, in another language", need: []concepts{place, wread | wsend | wignore | wtell}, reach: 14},
+		{name: "send-secret", act: Flag, why: "has what is secret sent", need: []concepts{out, secret | place | convo}, reach: 10, ordered: true, unless: not},
+		{name: "send-secret", act: Flag, why: "has what is secret sent, in another language", need: []concepts{wsecret, wsend | wreveal}, reach: 10},
+		{name: "exfiltrate", act: Flag, why: "speaks of taking data away", need: []concepts{exfil}, unless: not | mention},
+		{name: "send-away", act: Flag, why: "has data sent to a place outside", need: []concepts{out | call, address | outside}, reach: 12, ordered: true, unless: not},
+		{name: "harvest", act: Flag, why: "asks for the conversation", need: []concepts{convo}, in: definitions},
+
+		// Speaking as somebody else.
+		{name: "impersonation", act: Blank, why: "speaks as the user", need: []concepts{gave}},
+		{name: "impersonation", act: Flag, why: "speaks as the user", need: []concepts{send | removing | change | out, me, address | whole}, reach: 14, ordered: true},
+		{name: "authority", act: Flag, why: "speaks as the system", need: []concepts{auth}},
+		{name: "authority", act: Blank, why: "speaks as the system, and orders", need: []concepts{auth, must | ignore | shell}, reach: 24, ordered: true},
+		{name: "encoded-order", act: Blank, why: "has encoded text decoded and followed", need: []concepts{decoding, follow}, reach: 4, ordered: true, unless: not},
+
+		// Acting beyond the tool.
+		{name: "shell", act: Flag, why: "has a command run", need: []concepts{must | call, shell}, reach: 14, ordered: true, unless: not},
+		{name: "harm", act: Flag, why: "would harm the machine", need: []concepts{harm}, unless: not | mention},
+		{name: "order-tool", act: Flag, why: "has a file changed by another tool", need: []concepts{pathname, ident}, reach: 14, in: definitions},
+		{name: "order-tool", act: Flag, why: "has another tool act on things of the user's", need: []concepts{call, ident, tool, removing | change | send}, reach: 14, ordered: true, in: definitions},
+		{name: "tamper", act: Flag, why: "changes what the user asked for", need: []concepts{change, param | ident, despite}, reach: 16},
+		{name: "tamper", act: Flag, why: "changes what the user asked for", need: []concepts{usedby, change, param | ident}, reach: 16, ordered: true, in: definitions},
+		{name: "shadow", act: Flag, why: "speaks for other tools", need: []concepts{ident, other, must | change}, reach: 20, in: definitions},
+		{name: "money", act: Flag, why: "has money moved", need: []concepts{money | change | send, money, ident | address}, reach: 16},
+		{name: "later", act: Flag, why: "changes its ways later", need: []concepts{later, shell | harm | send | follow}, reach: 10, ordered: true},
+		{name: "praise", act: Flag, why: "advertises itself", need: []concepts{best}, in: definitions},
+	}
+}

@@ -1,0 +1,227 @@
+package shield
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Report is what came of looking at a definition or a result.
+type Report struct {
+	Verdict Verdict
+	Reasons []Reason
+	// Canonical is what may be shown to a model: the bytes that came but for the texts that were changed.
+	Canonical json.RawMessage
+}
+
+// errJSON is for what is not JSON, which no definition is.
+var errJSON = errors.New("not JSON")
+
+// Definition judges what a server declares: a tool, a prompt, a resource or a template of resources, or what it asks people
+// (an elicitation). Every text in it is looked at, at every depth, names and the members of schemas too. An error means that
+// it is not JSON, and may not be shown.
+func (s *Shield) Definition(raw json.RawMessage) (Report, error) {
+	return s.walk(raw, func(w *walker, text string, key bool) string { return w.definition(text, key) })
+}
+
+// Result judges the answer to a call, text by text, as ResultText does. Data of images and sounds is not looked at.
+func (s *Shield) Result(raw json.RawMessage) (Report, error) {
+	return s.walk(raw, func(w *walker, text string, key bool) string {
+		if key || w.member() == "data" || w.member() == "blob" {
+			return text
+		}
+		out, reasons := w.shield.result(text, w.pointer())
+		w.reasons = append(w.reasons, reasons...)
+		return out
+	})
+}
+
+func (s *Shield) walk(raw json.RawMessage, look func(*walker, string, bool) string) (Report, error) {
+	if !json.Valid(raw) {
+		return Report{}, errJSON
+	}
+	w := &walker{shield: s, in: raw, look: look}
+	w.run()
+	out := raw
+	if w.out != nil {
+		out = append(w.out, raw[w.copied:]...)
+	}
+	return Report{verdict(w.reasons), w.reasons, out}, nil
+}
+
+// A walker goes through JSON, shows each text to look, and writes what it gave in its place.
+type walker struct {
+	shield  *Shield
+	in      []byte
+	out     []byte // nil until something was changed
+	copied  int    // how much of in is in out
+	look    func(w *walker, text string, key bool) string
+	stack   []frame
+	reasons []Reason
+}
+
+// A frame is an object or array that the walker is in.
+type frame struct {
+	array bool
+	key   string // of an object's member, as it came
+	index int
+	value bool // a value comes next, not a key
+}
+
+func (w *walker) run() {
+	for i := 0; i < len(w.in); {
+		switch c := w.in[i]; c {
+		case '{', '[':
+			w.stack = append(w.stack, frame{array: c == '[', value: c == '['})
+			i++
+		case '}', ']':
+			w.stack = w.stack[:len(w.stack)-1]
+			i++
+		case ',':
+			if top := &w.stack[len(w.stack)-1]; top.array {
+				top.index++
+			} else {
+				top.value = false
+			}
+			i++
+		case ':':
+			w.stack[len(w.stack)-1].value = true
+			i++
+		case '"':
+			i = w.literal(i)
+		default:
+			i++
+		}
+	}
+}
+
+// literal looks at the string that begins at i, and gives where it ends.
+func (w *walker) literal(i int) int {
+	end := i + 1
+	for w.in[end] != '"' {
+		if w.in[end] == '\\' {
+			end++
+		}
+		end++
+	}
+	end++
+	text := ""
+	if body := w.in[i+1 : end-1]; !slices.Contains(body, '\\') && utf8.Valid(body) {
+		text = string(body)
+	} else if json.Unmarshal(w.in[i:end], &text) != nil {
+		text = Sanitized
+	}
+	key := len(w.stack) > 0 && !w.stack[len(w.stack)-1].value
+	if key {
+		w.stack[len(w.stack)-1].key = text
+	}
+	if text == "" {
+		return end
+	}
+	if now := w.look(w, text, key); now != text {
+		w.out = append(append(w.out, w.in[w.copied:i]...), quote(now)...)
+		w.copied = end
+	}
+	return end
+}
+
+// quote gives a JSON string in which nothing is escaped that need not be.
+func quote(text string) []byte {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(text); err != nil {
+		return []byte(strconv.Quote(Sanitized))
+	}
+	return []byte(strings.TrimSuffix(b.String(), "\n"))
+}
+
+// pointer is where the walker is.
+func (w *walker) pointer() string {
+	var b strings.Builder
+	for _, f := range w.stack {
+		b.WriteByte('/')
+		if f.array {
+			b.WriteString(strconv.Itoa(f.index))
+		} else {
+			b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(f.key))
+		}
+	}
+	return b.String()
+}
+
+// member is the name of the member whose value the walker is at.
+func (w *walker) member() string {
+	for i := len(w.stack) - 1; i >= 0; i-- {
+		if !w.stack[i].array {
+			return w.stack[i].key
+		}
+	}
+	return ""
+}
+
+// definition looks at a text of a definition: a name is renamed where another text would be blanked.
+func (w *walker) definition(text string, key bool) string {
+	name := key || len(w.stack) == 1 && w.member() == "name" || w.named()
+	most := w.shield.caps.Schema
+	if len(w.stack) == 1 {
+		switch w.member() {
+		case "instructions":
+			most = w.shield.caps.Instructions
+		default:
+			most = w.shield.caps.Description
+		}
+	}
+	if key && len(text) < 12 && short(text) {
+		return text
+	}
+	if name {
+		most = mostText
+	}
+	out, reasons := w.shield.text(text, w.pointer(), most)
+	if name && out == Sanitized && text != Sanitized {
+		out = "sanitized_" + sum(text)
+		for i := range reasons {
+			if reasons[i].Did == "blanked" {
+				reasons[i].Did = "renamed"
+			}
+		}
+	}
+	if name && len(reasons) == 0 && sentence(text) {
+		reasons = append(reasons, Reason{Path: w.pointer(), Rule: "name", Did: "flagged", Why: "reads as a sentence, and is a name", Excerpt: excerpt(text)})
+	}
+	w.reasons = append(w.reasons, reasons...)
+	return out
+}
+
+// named says whether the value that the walker is at names a property: "required" and its like must go on to match.
+func (w *walker) named() bool {
+	n := len(w.stack)
+	return n > 1 && w.stack[n-1].array && !w.stack[n-2].array && w.stack[n-2].key == "required"
+}
+
+// short says whether a key is a plain word, as nearly all are.
+func short(key string) bool {
+	for i := range len(key) {
+		if b := key[i]; b >= utf8.RuneSelf || b < '$' {
+			return false
+		}
+	}
+	return true
+}
+
+// sentence says whether a name has as many words as a sentence.
+func sentence(name string) bool {
+	const most = 8
+	return strings.Count(name, "_")+strings.Count(name, "-")+strings.Count(name, " ") >= most
+}
+
+func sum(text string) string {
+	s := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(s[:3])
+}
