@@ -33,8 +33,8 @@ const (
 	tell
 	user
 	covert
+	quiet
 	must
-	before
 	read
 	send
 	out
@@ -46,7 +46,6 @@ const (
 	tool
 	call
 	auth
-	caps
 	decoding
 	follow
 	shell
@@ -57,7 +56,6 @@ const (
 	param
 	despite
 	usedby
-	praise
 	best
 	mention
 	me
@@ -85,8 +83,8 @@ const (
 
 // names are the concepts in the order of their bits.
 var names = [...]string{"ignore", "setaside", "prior", "instr", "strong", "safety", "system", "reveal", "newtask", "role", "you", "ai", "not", "tell", "user",
-	"covert", "must", "before", "read", "send", "out", "exfil", "secret", "place", "convo", "whole", "tool", "call", "auth", "caps", "decode", "follow", "shell",
-	"harm", "delete", "money", "change", "param", "despite", "usedby", "praise", "best", "mention", "me", "gave", "later", "other", "outside", "rot13", "reversed",
+	"covert", "quiet", "must", "read", "send", "out", "exfil", "secret", "place", "convo", "whole", "tool", "call", "auth", "decode", "follow", "shell",
+	"harm", "delete", "money", "change", "param", "despite", "usedby", "best", "mention", "me", "gave", "later", "other", "outside", "rot13", "reversed",
 	"wignore", "winstr", "wprior", "wnot", "wtell", "wuser", "wsecret", "wsend", "wread", "wsystem", "wreveal"}
 
 // A lexicon finds the entries of the lists in a text. It is a tree of bytes, walked once from where each word begins.

@@ -15,6 +15,9 @@ type mark struct {
 	in      whence
 }
 
+// speakers are names of tags that stand for who speaks, or for how much it matters.
+const speakers = `system|assistant|hidden|secret|instructions?|information|important|system[-_ ](prompt|message|instructions?|reminder|note|override)|critical[-_ a-z]*|admin[-_ a-z]*|developer|override|directive|mandatory|priority|urgent|confidential|crucial|invisible|sys|ai[-_ ]?instructions?|private|internal[-_ ]?note|attention`
+
 func marks() []mark {
 	compile := regexp.MustCompile
 	return []mark{
@@ -24,18 +27,20 @@ func marks() []mark {
 		{"chat-token", "has the heading of a turn of a conversation", Flag, ":", compile(`(?im)^\s*#{0,4}\s*(\*\*)?(system|assistant|human)(\*\*)?\s*:\s+\S`), definitions},
 		{"chat-token", "has the heading of a turn of a conversation", Flag, "#", compile(`(?im)^\s*#{2,6}\s*\(?_?(system|assistant)([ _](message|prompt|instructions?|override))?\)?\s*:?`), results},
 		{"chat-token", "has the heading of a turn of a conversation", Blank, "-", compile(`(?im)^[-=*_ \[]{2,}(begin |end )?(system|admin|administrator|developer|new instructions?)( (prompt|message|note|override|instructions?))?[-=*_ \]]{2,}\s*$`), anywhere},
-		{"tag", "has a tag that speaks for somebody else", Blank, "<", compile(`(?i)<\s*/?\s*(system|assistant|tool_result|function_call|tool-output|external-data|hidden|secret|instructions?|information|system[-_ ](prompt|message|instructions?|reminder|note|override)|critical[-_ ]?[a-z -]*|admin[-_ ]?[a-z]*|developer|override|directive|mandatory|priority|urgent|confidential|internal|s?crucial|invisible|sys|ai[-_ ]?[a-z]*instructions?)\s*>[^<]{12,}`), definitions},
-		{"tag", "has a tag that speaks for somebody else", Flag, "<", compile(`(?i)<\s*(system|important|hidden|critical[-_ ]?[a-z ]*alert|system[-_ ](prompt|message|instructions?|override|alert)|admin[-_ ]?(note|override|message))\s*>[^<]{12,}`), results},
-		{"tag", "has a tag that speaks for somebody else", Flag, "<", compile(`(?i)<\s*(important|information|note|attention|warning|user|tool|private|internal[-_ ]?note|agent|ai|llm|model)\s*>[^<]{24,}`), definitions},
+		{"tag", "has a tag that speaks for somebody else", Blank, "</", compile(`(?is)<\s*(` + speakers + `)\s*>.{12,}</\s*(` + speakers + `)`), definitions},
+		{"tag", "has a tag that speaks for somebody else", Blank, "<", compile(`<\s*([A-Z]{4,}[A-Z _-]*)\s*>\s*\S[^<]{20,}`), definitions},
+		{"tag", "has a tag that speaks for somebody else", Blank, "<", compile(`(?i)</?(tool-output|external-data|tool_result|function_call|function_results)>`), definitions},
+		{"tag", "has a tag that speaks for somebody else", Flag, "</", compile(`(?is)<\s*(` + speakers + `)\s*>.{12,}</\s*(` + speakers + `)`), results},
+		{"new-orders", "gives orders in the place of the user's", Blank, ":", compile(`(?i)\bnew\s+(system\s+)?(instruction|directive|task|order)s?\s*:`), anywhere},
 		{"comment", "has a comment that people are not shown", Flag, "<!--", compile(`(?s)<!--.{12,}`), definitions},
 		{"comment", "has a comment that people are not shown", Flag, "[", compile(`(?m)^\s*\[(//|comment|_)\]:\s*(#|<>)`), definitions},
 		{"hidden-style", "has a text that is styled not to be seen", Flag, "style", compile(`(?i)style\s*=\s*["'][^"']*(display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0|opacity\s*:\s*0[;"'.\s]|color\s*:\s*(white|transparent|#fff))`), definitions},
 		{"image", "has an image that would be fetched", Blank, "](", compile(`!\[[^\]]{0,200}\]\(\s*(https?:)?//`), definitions},
 		{"image", "has an image that would be fetched", Blank, "<", compile(`(?i)<img\b[^>]{0,200}\bsrc\s*=`), definitions},
-		{"image", "has an image whose address carries data away", Flag, "](", compile(`!\[[^\]]{0,200}\]\(\s*(https?:)?//[^)\s]{0,300}[?&/=][^)\s]{0,80}(\[[A-Z_ ]{2,}\]|\{[^}]{2,40}\}|<[A-Z_]{2,}>|%s|\$\{?[A-Z])`), results},
-		{"image", "has a link whose address carries data away", Flag, "](", compile(`\]\(\s*https?://[^)\s]{0,300}[?&][^)\s=]{1,40}=(\[[A-Z_ ]{2,}\]|\{\{?[a-z_ ]*(data|secret|query|history|conversation|prompt|token|key)[a-z_ ]*\}|<[A-Z_]{2,}>)`), anywhere},
+		{"image", "has an image whose address carries data away", Flag, "](", compile(`!\[[^\]]{0,200}\]\(\s*(https?:)?//[^)\s]*[?&/=][^)\s]{0,80}(\[[A-Z_ ]{2,}\]|\{[^}]{2,40}\}|<[A-Z_]{2,}>|%s|\$\{?[A-Z])`), results},
+		{"image", "has a link whose address carries data away", Flag, "](", compile(`\]\(\s*https?://[^)\s]*[?&][^)\s=]{1,40}=(\[[A-Z_ ]{2,}\]|\{\{?[a-z_ ]*(data|secret|query|history|conversation|prompt|token|key)[a-z_ ]*\}|<[A-Z_]{2,}>)`), anywhere},
 		{"script", "has a script", Flag, "<", compile(`(?i)<script\b`), definitions},
-		{"pipe", "pipes what it fetches into a shell", Flag, "|", compile(`(?i)\b(curl|wget)\b[^\n|]{0,200}\|\s*(sudo\s+)?(ba|z|da)?sh\b`), anywhere},
+		{"pipe", "pipes what it fetches into a shell", Flag, "|", compile(`(?i)\b(curl|wget)\b[^\n|]*\|\s*(sudo\s+)?(ba|z|da)?sh\b`), anywhere},
 		{"shell", "has a command that takes files away", Flag, "rm", compile(`\brm\s+-[a-z]*[rf][a-z]*\s+\S`), definitions},
 		{"shell", "has data put to a command that sends it", Flag, "curl", compile(`\bcurl\b[^\n]{0,120}\s(-d|--data|-F|-T|-X\s*POST|--upload-file)\b`), definitions},
 		{"shell", "has a command that reads what is secret", Flag, "cat", compile(`\bcat\s+["']?(~|/etc|/root|/proc|/home|\$HOME|\.env|\.ssh)`), definitions},

@@ -258,7 +258,7 @@ func (r *reader) sentences(words []word, text string) {
 	opened := -1
 	for i := range words {
 		gap := text[lastEnd(words, i):max(words[i].at, lastEnd(words, i))]
-		if hard := strings.Count(gap, "\n") > 1; hard || size >= 3 && ends(gap) {
+		if hard := strings.Count(gap, "\n") > 1; hard || size >= 3 && (ends(gap) || capital(gap, text[words[i].at:])) {
 			number, size = number+1, 0
 			if hard {
 				open = 0
@@ -308,6 +308,11 @@ func closing(c rune) rune {
 		return '」'
 	}
 	return 0
+}
+
+// capital says whether a new line begins with a capital letter, or with the name of a thing and a colon.
+func capital(gap, rest string) bool {
+	return strings.HasSuffix(strings.TrimRight(gap, " \t"), "\n") && rest[0] >= 'A' && rest[0] <= 'Z'
 }
 
 // ends says whether what stands between two words ends a sentence.

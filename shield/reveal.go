@@ -76,10 +76,10 @@ func readable(s string) bool {
 		if r < 0x20 && r != '\n' && r != '\t' && r != '\r' || r >= 0x7F && r < 0xA0 || r == utf8.RuneError {
 			return false
 		}
-		if r >= 'a' && r <= 'z' || r == ' ' || r >= 'A' && r <= 'Z' || r > 0xBF {
+		if r >= 'a' && r <= 'z' || r == ' ' || r == '/' || r >= 'A' && r <= 'Z' || r > 0xBF {
 			letters++
 		}
 		all++
 	}
-	return letters*10 >= all*6
+	return letters*10 >= all*5
 }
