@@ -26,7 +26,7 @@ func (in *inspector) inspect(text string, where whence, depth int) []finding {
 	found = append(found, drawn(words, where)...)
 	if depth < deepest {
 		for _, c := range decode(text) {
-			found = append(found, in.decoded(c, where, depth)...)
+			found = append(found, in.decoded(c, found, where, depth)...)
 		}
 		found = append(found, in.turns(words, text, where)...)
 	}
@@ -34,12 +34,13 @@ func (in *inspector) inspect(text string, where whence, depth int) []finding {
 	return found
 }
 
-// decoded says what a coded stretch would say: an order that is hidden so is meant to get past people.
-func (in *inspector) decoded(c coded, where whence, depth int) []finding {
+// decoded says what a coded stretch would say that was not found in plain: an order that is hidden so is meant to get past
+// people.
+func (in *inspector) decoded(c coded, plain []finding, where whence, depth int) []finding {
 	worst := Note
 	why := ""
 	for _, f := range in.inspect(c.text, where, depth+1) {
-		if f.act > worst {
+		if f.act > worst && !slices.ContainsFunc(plain, func(p finding) bool { return p.rule == f.rule }) {
 			worst, why = f.act, f.why
 		}
 	}
@@ -80,9 +81,9 @@ func (in *inspector) turns(words []word, text string, where whence) []finding {
 	}
 	switch {
 	case back >= 2:
-		return in.decoded(coded{"letters read from the end", turned(text), first, len(text)}, where, deepest-1)
+		return in.decoded(coded{"letters read from the end", turned(text), first, len(text)}, nil, where, deepest-1)
 	case moved >= 2:
-		return in.decoded(coded{"rot13", shifted(text), first, len(text)}, where, deepest-1)
+		return in.decoded(coded{"rot13", shifted(text), first, len(text)}, nil, where, deepest-1)
 	}
 	return nil
 }

@@ -63,6 +63,7 @@ const (
 	later
 	other
 	outside
+	respond
 	rot13
 	reversed
 	wignore
@@ -84,7 +85,7 @@ const (
 // names are the concepts in the order of their bits.
 var names = [...]string{"ignore", "setaside", "prior", "instr", "strong", "safety", "system", "reveal", "newtask", "role", "you", "ai", "not", "tell", "user",
 	"covert", "quiet", "must", "read", "send", "out", "exfil", "secret", "place", "convo", "whole", "tool", "call", "auth", "decode", "follow", "shell",
-	"harm", "delete", "money", "change", "param", "despite", "usedby", "best", "mention", "me", "gave", "later", "other", "outside", "rot13", "reversed",
+	"harm", "delete", "money", "change", "param", "despite", "usedby", "best", "mention", "me", "gave", "later", "other", "outside", "respond", "rot13", "reversed",
 	"wignore", "winstr", "wprior", "wnot", "wtell", "wuser", "wsecret", "wsend", "wread", "wsystem", "wreveal"}
 
 // A lexicon finds the entries of the lists in a text. It is a tree of bytes, walked once from where each word begins.

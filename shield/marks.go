@@ -25,10 +25,10 @@ func marks() []mark {
 		{"chat-token", "has a token that parts the turns of a conversation", Blank, "[", compile(`\[/?INST\]|<</?SYS>>|\[/?(SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]`), anywhere},
 		{"chat-token", "has a token that parts the turns of a conversation", Blank, "<", compile(`<(start_of_turn|end_of_turn|bos|eos)>|<｜(User|Assistant|System|begin▁of▁sentence)｜>`), anywhere},
 		{"chat-token", "has the heading of a turn of a conversation", Flag, ":", compile(`(?im)^\s*#{0,4}\s*(\*\*)?(system|assistant|human)(\*\*)?\s*:\s+\S`), definitions},
-		{"chat-token", "has the heading of a turn of a conversation", Flag, "#", compile(`(?im)^\s*#{2,6}\s*\(?_?(system|assistant)([ _](message|prompt|instructions?|override))?\)?\s*:?`), results},
+		{"chat-token", "has the heading of a turn of a conversation", Flag, "#", compile(`(?im)^\s*#{2,6}\s*(\(\s*_?(system|assistant)[a-z_ ]*\)|(system|assistant)( (message|prompt|instructions?|override))?\s*:\s*\S)`), results},
 		{"chat-token", "has the heading of a turn of a conversation", Blank, "-", compile(`(?im)^[-=*_ \[]{2,}(begin |end )?(system|admin|administrator|developer|new instructions?)( (prompt|message|note|override|instructions?))?[-=*_ \]]{2,}\s*$`), anywhere},
 		{"tag", "has a tag that speaks for somebody else", Blank, "</", compile(`(?is)<\s*(` + speakers + `)\s*>.{12,}</\s*(` + speakers + `)`), definitions},
-		{"tag", "has a tag that speaks for somebody else", Blank, "<", compile(`<\s*([A-Z]{4,}[A-Z _-]*)\s*>\s*\S[^<]{20,}`), definitions},
+		{"tag", "has a tag that speaks for somebody else", Blank, "<", compile(`(?s)<\s*[A-Z]{4,}[A-Z _-]*\s*>(\s*\n|.{20,}</\s*[A-Z]{4,})`), definitions},
 		{"tag", "has a tag that speaks for somebody else", Blank, "<", compile(`(?i)</?(tool-output|external-data|tool_result|function_call|function_results)>`), definitions},
 		{"tag", "has a tag that speaks for somebody else", Flag, "</", compile(`(?is)<\s*(` + speakers + `)\s*>.{12,}</\s*(` + speakers + `)`), results},
 		{"new-orders", "gives orders in the place of the user's", Blank, ":", compile(`(?i)\bnew\s+(system\s+)?(instruction|directive|task|order)s?\s*:`), anywhere},
@@ -47,6 +47,7 @@ func marks() []mark {
 		{"system-heading", "speaks as the system", Flag, "S", compile(`\b(SYSTEM|ADMIN|ADMINISTRATOR|DEVELOPER|OVERRIDE|AI|ASSISTANT|HIDDEN|INTERNAL)(\s+[A-Z]{3,}){0,3}\s*:\s`), definitions},
 		{"trigger", "waits for a sign to change its ways", Flag, "(", compile(`(?i)\b(special|secret|magic|hidden) (command|keyword|trigger|phrase|word|code)`), definitions},
 		{"tool-poison", "asks for what it has no need of", Flag, "_", compile(`(?i)\b(system_prompt|conversation_(history|context)|chat_history|full_context|user_credentials|llm_context)\b`), definitions},
+		{"banner", "shouts an order", Flag, "***", compile(`\*{3} ?\p{Lu}{3,}([ ,]+\p{Lu}{2,}){2,} ?\*{3}`), anywhere},
 		{"repeated", "repeats a bracketed word", Flag, "][", compile(`(?i)(\[system\]|\[inst\]|\[admin\]){2,}`), anywhere},
 	}
 }

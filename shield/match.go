@@ -108,9 +108,6 @@ func (r *rule) rest(words []word, about []int, n int) (last int, ok bool) {
 			if words[j].has&need == 0 || !r.across && words[j].sentence != words[anchor].sentence || r.ordered && j < last || j == anchor {
 				continue
 			}
-			if r.ordered && j == last && last != anchor {
-				continue
-			}
 			found = j
 			break
 		}

@@ -50,13 +50,15 @@ func rules() []rule {
 		// Setting aside what the model was told.
 		{name: "override", act: Blank, why: "sets aside what the model was told", need: []concepts{ignore, prior | safety | you, strong | system}, reach: 7, ordered: true, unless: not, across: true},
 		{name: "override", act: Blank, why: "sets aside what the model was told", need: []concepts{setaside}, unless: not},
-		{name: "override", act: Blank, why: "sets aside what the model was told, in another language", need: []concepts{wignore, winstr, wprior | wuser | wsystem | wreveal | wsecret | wsend | wtell}, reach: 12},
-		{name: "override", act: Flag, why: "sets aside what the model was told, in another language", need: []concepts{wignore, winstr}, reach: 8},
+		{name: "override", act: Blank, why: "sets aside what the model was told, in another language", need: []concepts{wignore, winstr, wprior | wuser | wsystem | wreveal | wsecret | wsend | wtell}, reach: 12, unless: not},
+		{name: "override", act: Flag, why: "sets aside what the model was told, in another language", need: []concepts{wignore, winstr}, reach: 8, unless: not},
 		{name: "override", act: Flag, why: "sets aside what the model was told", need: []concepts{ignore, prior | you, instr}, reach: 6, ordered: true, unless: not, in: definitions},
+		{name: "override", act: Flag, why: "sets aside what the model was told", need: []concepts{ignore, you, prior}, reach: 2, ordered: true, unless: not},
 		{name: "unguard", act: Blank, why: "takes safety measures away", need: []concepts{ignore, you | prior | whole, safety}, reach: 5, ordered: true, unless: not, in: definitions},
 		{name: "unguard", act: Flag, why: "takes safety measures away", need: []concepts{ignore, you | prior | whole, safety}, reach: 4, ordered: true, unless: not, in: results},
 		{name: "unguard", act: Flag, why: "takes safety measures away", need: []concepts{safety, ignore, later | you | auth}, reach: 8, unless: not, in: definitions},
 		{name: "new-orders", act: Blank, why: "gives orders in the place of the user's", need: []concepts{newtask}, unless: not},
+		{name: "respond", act: Flag, why: "says what the model is to answer", need: []concepts{revealing | send, respond}, reach: 8, ordered: true, unless: not},
 		{name: "role", act: Blank, why: "gives the model another role", need: []concepts{role}, unless: not},
 		{name: "system-prompt", act: Blank, why: "asks for what the system told the model", need: []concepts{revealing, you | whole, system}, reach: 5, ordered: true, unless: not},
 		{name: "system-prompt", act: Blank, why: "asks for what the system told the model", need: []concepts{wreveal | wsend, wsystem}, reach: 10},
@@ -84,7 +86,8 @@ func rules() []rule {
 
 		// Speaking as somebody else.
 		{name: "impersonation", act: Blank, why: "speaks as the user", need: []concepts{gave}},
-		{name: "impersonation", act: Flag, why: "speaks as the user", need: []concepts{send | removing | change | out, me, address | whole}, reach: 14, ordered: true},
+		{name: "impersonation", act: Flag, why: "speaks as the user", need: []concepts{send | removing | change | out, me, address | whole}, reach: 14, ordered: true, in: definitions},
+		{name: "impersonation", act: Flag, why: "speaks as the user", need: []concepts{out | removing, me, address}, reach: 14, ordered: true, in: results},
 		{name: "authority", act: Flag, why: "speaks as the system", need: []concepts{auth}, in: definitions},
 		{name: "authority", act: Blank, why: "speaks as the system, and orders", need: []concepts{auth, must | ignore | shell, you | call | follow | ignore | ai}, reach: 24, ordered: true},
 		{name: "encoded-order", act: Blank, why: "has encoded text decoded and followed", need: []concepts{decoding, follow}, reach: 4, ordered: true, unless: not},
