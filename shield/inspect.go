@@ -67,23 +67,20 @@ func prose(text string) bool {
 
 // turns looks at a text that seems to be read from its end, or to have its letters moved.
 func (in *inspector) turns(words []word, text string, where whence) []finding {
-	back, moved := 0, 0
-	first := len(text)
+	marks, first := 0, len(text)
 	for _, w := range words {
-		if w.has&reversed != 0 && len(w.folded) > 2 {
-			back++
-			first = min(first, w.at)
-		}
-		if w.has&rot13 != 0 {
-			moved++
+		if w.has&mangled != 0 {
+			marks++
 			first = min(first, w.at)
 		}
 	}
-	switch {
-	case back >= 2:
-		return in.decoded(coded{"letters read from the end", turned(text), first, len(text)}, nil, where, deepest-1)
-	case moved >= 2:
-		return in.decoded(coded{"rot13", shifted(text), first, len(text)}, nil, where, deepest-1)
+	if marks < 2 {
+		return nil
+	}
+	for _, c := range []coded{{"letters read from the end", turned(text), first, len(text)}, {"rot13", shifted(text), first, len(text)}} {
+		if found := in.decoded(c, nil, where, deepest-1); found != nil && found[0].act == Blank {
+			return found
+		}
 	}
 	return nil
 }

@@ -28,7 +28,6 @@ const (
 	newtask
 	role
 	you
-	ai
 	not
 	tell
 	user
@@ -38,7 +37,6 @@ const (
 	read
 	send
 	out
-	exfil
 	secret
 	place
 	convo
@@ -64,8 +62,12 @@ const (
 	other
 	outside
 	respond
-	rot13
-	reversed
+	off
+	scope
+	payee
+	deceit
+	whenif
+	mangled
 	wignore
 	winstr
 	wprior
@@ -74,7 +76,6 @@ const (
 	wuser
 	wsecret
 	wsend
-	wread
 	wsystem
 	wreveal
 	address // a URL, or where mail goes
@@ -83,10 +84,10 @@ const (
 )
 
 // names are the concepts in the order of their bits.
-var names = [...]string{"ignore", "setaside", "prior", "instr", "strong", "safety", "system", "reveal", "newtask", "role", "you", "ai", "not", "tell", "user",
-	"covert", "quiet", "must", "read", "send", "out", "exfil", "secret", "place", "convo", "whole", "tool", "call", "auth", "decode", "follow", "shell",
-	"harm", "delete", "money", "change", "param", "despite", "usedby", "best", "mention", "me", "gave", "later", "other", "outside", "respond", "rot13", "reversed",
-	"wignore", "winstr", "wprior", "wnot", "wtell", "wuser", "wsecret", "wsend", "wread", "wsystem", "wreveal"}
+var names = [...]string{"ignore", "setaside", "prior", "instr", "strong", "safety", "system", "reveal", "newtask", "role", "you", "not", "tell", "user",
+	"covert", "quiet", "must", "read", "send", "out", "secret", "place", "convo", "whole", "tool", "call", "auth", "decode", "follow", "shell",
+	"harm", "delete", "money", "change", "param", "despite", "usedby", "best", "mention", "me", "gave", "later", "other", "outside", "respond", "off", "scope", "payee", "deceit", "whenif", "mangled",
+	"wignore", "winstr", "wprior", "wnot", "wtell", "wuser", "wsecret", "wsend", "wsystem", "wreveal"}
 
 // A lexicon finds the entries of the lists in a text. It is a tree of bytes, walked once from where each word begins.
 type lexicon struct {
