@@ -48,7 +48,65 @@ func decode(text string) (found []coded) {
 			found = append(found, coded{w.how, plain, strings.Index(text, w.sign), len(text)})
 		}
 	}
-	return append(found, numbers(text)...)
+	if strings.Count(text, `\`) >= fewestCode {
+		if plain := octals(text); plain != text && utf8.ValidString(plain) {
+			found = append(found, coded{"escapes", plain, strings.IndexByte(text, '\\'), len(text)})
+		}
+	}
+	return append(append(found, numbers(text)...), chunks(text)...)
+}
+
+// octals replaces each backslash and three octal digits.
+func octals(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+4 <= len(text) {
+			if v, err := strconv.ParseUint(text[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(v))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
+}
+
+// chunks decodes Base64 that was cut into pieces with white space between them: four at least, with capitals among small
+// letters as no prose has them.
+func chunks(text string) (found []coded) {
+	start, n, odd := 0, 0, 0
+	var run strings.Builder
+	flush := func(end int) {
+		if n >= 4 && odd*2 >= n {
+			if how, plain := undo(strings.TrimRight(run.String(), "=")); plain != "" {
+				found = append(found, coded{how, plain, start, end})
+			}
+		}
+		n, odd = 0, 0
+		run.Reset()
+	}
+	at := 0
+	for piece := range strings.FieldsSeq(text) {
+		at += strings.Index(text[at:], piece)
+		code := len(piece) >= 4 && strings.IndexFunc(strings.TrimRight(piece, "="), func(r rune) bool { return r >= utf8.RuneSelf || !codeByte(byte(r)) }) < 0
+		if !code && (n == 0 || len(piece) > 4 || !strings.HasSuffix(piece, "=")) {
+			flush(at)
+			at += len(piece)
+			continue
+		}
+		if n == 0 {
+			start = at
+		}
+		n++
+		if body := piece[1:]; strings.ToLower(body) != body && strings.ToUpper(body) != body || strings.ContainsAny(body, "0123456789") {
+			odd++
+		}
+		run.WriteString(piece)
+		at += len(piece)
+	}
+	flush(len(text))
+	return found
 }
 
 // runs decodes the long words of a text that are letters and digits only.

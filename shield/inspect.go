@@ -22,8 +22,13 @@ func (in *inspector) inspect(text string, where whence, depth int) []finding {
 	}
 	words := in.reader.read(text)
 	found := in.matcher.match(words, where)
-	found = append(found, marked(in.marks, text, where)...)
-	found = append(found, drawn(words, where)...)
+	for _, f := range marked(in.marks, text, where) {
+		if n := wordAt(words, f.at); (f.rule == "pipe" || f.rule == "shell") && n < len(words) && mentioned(words, n) {
+			f.act = Note
+		}
+		found = append(found, f)
+	}
+	found = append(found, drawn(words, text, where)...)
 	if depth < deepest {
 		for _, c := range decode(text) {
 			found = append(found, in.decoded(c, found, where, depth)...)
@@ -32,6 +37,12 @@ func (in *inspector) inspect(text string, where whence, depth int) []finding {
 	}
 	slices.SortStableFunc(found, func(a, b finding) int { return a.at - b.at })
 	return found
+}
+
+// wordAt gives the first word that ends after a place in the text.
+func wordAt(words []word, at int) int {
+	n, _ := slices.BinarySearchFunc(words, at+1, func(w word, at int) int { return w.end - at })
+	return n
 }
 
 // decoded says what a coded stretch would say that was not found in plain: an order that is hidden so is meant to get past
@@ -85,12 +96,54 @@ func (in *inspector) turns(words []word, text string, where whence) []finding {
 	return nil
 }
 
-// drawn names words whose letters are of several alphabets that look the same.
-func drawn(words []word, where whence) []finding {
+// drawn names words whose letters are of several alphabets that look the same, texts in letters of phonetics that are drawn
+// as others turned round, and lines that no language has.
+func drawn(words []word, text string, where whence) (found []finding) {
+	const most = 8
+	phonetic := 0
 	for _, w := range words {
 		if w.mixed {
 			return []finding{{"lookalikes", "writes a word with the letters of several alphabets", Flag, w.at, w.end}}
 		}
+		if where == definitions && !ascii(text[w.at:w.end]) {
+			for _, r := range text[w.at:w.end] {
+				if r >= 0x0250 && r <= 0x02AF || r >= 0x1D00 && r <= 0x1D7F {
+					phonetic++
+				}
+			}
+		}
+		if phonetic > most {
+			return []finding{{"lookalikes", "writes with letters that are drawn as others", Flag, w.at, w.end}}
+		}
+	}
+	if where == definitions {
+		return garbled(words, text)
 	}
 	return nil
+}
+
+// seldom has, for each letter, a bit for each letter that hardly ever follows it in a language written with Latin letters:
+// less than 60 times in a million pairs, counted in the descriptions of honest tools, their documents and the lists of words.
+var seldom = [26]uint32{0x800000, 0x289942e, 0xe1306a, 0xa91420, 0x0, 0x2e1964e, 0x2a19024, 0x2e104e6, 0x0, 0x3c39eee, 0x2e0824a, 0x2830064, 0x2a10008, 0x830002, 0x10000, 0x2e13226, 0x3efb7ff, 0x810002, 0x800002, 0x21020a, 0x810000, 0x3e99eea, 0x2e1166a, 0x2f77e6e, 0x1a102c0, 0x2e30e66}
+
+// garbled names a text whose pairs of letters are of no language: letters that were moved or replaced.
+func garbled(words []word, text string) []finding {
+	const fewest, percent = 40, 20
+	pairs, odd := 0, 0
+	for _, w := range words {
+		if raw := text[w.at:w.end]; len(raw) != len(w.folded) || len(raw) < 3 || len(raw) > 16 || raw[1:] != w.folded[1:] {
+			continue
+		}
+		for i := 1; i < len(w.folded); i++ {
+			a, b := w.folded[i-1]-'a', w.folded[i]-'a'
+			if a < 26 && b < 26 {
+				pairs++
+				odd += int(seldom[a] >> b & 1)
+			}
+		}
+	}
+	if pairs < fewest || odd*100 < pairs*percent {
+		return nil
+	}
+	return []finding{{"garbled", "is written in no language, as if letters had been replaced", Flag, words[0].at, words[len(words)-1].end}}
 }

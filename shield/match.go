@@ -119,11 +119,15 @@ func (r *rule) rest(words []word, about []int, n int) (last int, ok bool) {
 	return last, true
 }
 
-// near says whether a word of those that take the rule's force stands before the anchor.
+// near says whether a word of those that take the rule's force stands before the anchor, or before what the anchor is
+// joined to with "or".
 func (r *rule) near(words []word, anchor int) bool {
-	for j := anchor - 1; j >= 0 && anchor-j <= vicinity && words[j].sentence == words[anchor].sentence; j-- {
+	for j, left := anchor-1, vicinity; j >= 0 && left > 0 && words[j].sentence == words[anchor].sentence; j, left = j-1, left-1 {
 		if words[j].has&r.unless != 0 {
 			return true
+		}
+		if words[j].folded == "or" || words[j].folded == "nor" {
+			left = 2 * vicinity
 		}
 	}
 	return false

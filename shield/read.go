@@ -148,7 +148,8 @@ func (r *reader) spelt(raw string, w *word) string {
 	return folded
 }
 
-// letters puts words together that are written letter by letter. A wider gap ends a word.
+// letters puts words together that are written letter by letter. What stands between the first two stands between all
+// letters of a word; anything else ends it.
 func (r *reader) letters(words []word, text string) []word {
 	const fewest = 5
 	out := words[:0]
@@ -163,9 +164,11 @@ func (r *reader) letters(words []word, text string) []word {
 			i = n
 			continue
 		}
-		gap := words[i+1].at - words[i].end
+		first := i
+		gap := usualGap(words[i:n], text)
 		for ; i < n; i++ {
-			if last := len(out) - 1; last >= 0 && single2(out[last], words[i]) && words[i].at-out[last].end <= gap && i > 0 && out[last].end == words[i-1].end {
+			last := len(out) - 1
+			if i > first && text[words[i-1].end:words[i].at] == gap {
 				out[last].folded += words[i].folded
 				out[last].end = words[i].end
 				continue
@@ -176,10 +179,20 @@ func (r *reader) letters(words []word, text string) []word {
 	return r.glued(out)
 }
 
-func single(w word) bool { return utf8.RuneCountInString(w.folded) == 1 }
+// usualGap gives what stands between most of the letters.
+func usualGap(words []word, text string) string {
+	seen := map[string]int{}
+	best := ""
+	for i := 1; i < len(words); i++ {
+		gap := text[words[i-1].end:words[i].at]
+		if seen[gap]++; seen[gap] > seen[best] {
+			best = gap
+		}
+	}
+	return best
+}
 
-// single2 says whether next may be put to w: both are of single letters.
-func single2(w, next word) bool { return (single(w) || w.end-w.at > len(w.folded)) && single(next) }
+func single(w word) bool { return utf8.RuneCountInString(w.folded) == 1 }
 
 // glued takes words apart that were written as one: three entries at least that make up nearly all of it.
 func (r *reader) glued(words []word) []word {
@@ -199,7 +212,7 @@ func (r *reader) glued(words []word) []word {
 			}
 			j++
 		}
-		if len(parts) < 3 || covered*10 < len(w.folded)*7 {
+		if len(parts) < 3 || covered*10 < len(w.folded)*7 && (len(parts) < 4 || covered*10 < len(w.folded)*5) {
 			continue
 		}
 		split := make([]word, len(parts))
@@ -220,7 +233,7 @@ func (r *reader) pieces(words []word, text string) int {
 	}
 	for n := min(most, len(words)); n > 1; n-- {
 		length, known := 0, 0
-		apart := true
+		apart, spaced := true, false
 		for i, w := range words[:n] {
 			length += len(w.folded)
 			if r.lex.has(w.folded) {
@@ -228,10 +241,16 @@ func (r *reader) pieces(words []word, text string) int {
 			}
 			if i > 0 {
 				gap := words[i].at - words[i-1].end
-				apart = apart && gap > 0 && gap <= 4 && (n == 2 && gap == 1 || !strings.ContainsAny(text[words[i-1].end:words[i].at], " \n\t_/"))
+				between := ""
+				if gap > 0 {
+					between = text[words[i-1].end:words[i].at]
+				}
+				signs := gap > 0 && gap <= 4 && !strings.ContainsAny(between, " \n\t_/")
+				spaced = spaced || !signs
+				apart = apart && (signs || n == 2 && between == " " || strings.Trim(between, "'\"+ ") == "" && strings.Contains(between, "+"))
 			}
 		}
-		if apart && length >= 5 && known < n && (known == 0 || n > 2) && r.lex.joined(words[:n]) {
+		if apart && (length >= 5 || length == 4 && !spaced) && known < n && (known == 0 || n > 2) && r.lex.joined(words[:n]) {
 			return n
 		}
 	}
@@ -253,18 +272,18 @@ func (l *lexicon) joined(words []word) bool {
 
 // sentences numbers the sentences, and notes what stands in quotation marks.
 func (r *reader) sentences(words []word, text string) {
-	number, size := 0, 0
+	number, since := 0, 0 // the sentence, and how many words since the last place that might end one
 	var open rune
 	opened := -1
 	for i := range words {
 		gap := text[lastEnd(words, i):max(words[i].at, lastEnd(words, i))]
-		if hard := strings.Count(gap, "\n") > 1; hard || size >= 3 && (ends(gap) || capital(gap, text[words[i].at:])) {
-			number, size = number+1, 0
-			if hard {
-				open = 0
+		if hard := strings.Count(gap, "\n") > 1; hard || ends(gap) || capital(gap, text[words[i].at:]) {
+			if since >= 3 || hard && since != 1 {
+				number, open = number+1, 0
 			}
+			since = 0
 		}
-		size++
+		since++
 		for j, c := range gap {
 			switch {
 			case open == 0 && c == '\'' && j != len(gap)-1: // the end of a genitive
@@ -312,7 +331,8 @@ func closing(c rune) rune {
 
 // capital says whether a new line begins with a capital letter, or with the name of a thing and a colon.
 func capital(gap, rest string) bool {
-	return strings.HasSuffix(strings.TrimRight(gap, " \t"), "\n") && rest[0] >= 'A' && rest[0] <= 'Z'
+	_, line, ok := strings.Cut(gap, "\n")
+	return ok && (strings.Trim(line, " \t") != "" || rest[0] >= 'A' && rest[0] <= 'Z')
 }
 
 // ends says whether what stands between two words ends a sentence.

@@ -81,7 +81,7 @@ func rules() []rule {
 		{name: "take-file", act: Flag, why: "has a file with secrets read", need: []concepts{read, place}, reach: 8, ordered: true, unless: not, in: definitions},
 		{name: "take-file", act: Blank, why: "has a file with secrets read, in another language", need: []concepts{place, wsend | wignore | wtell}, reach: 14},
 		{name: "take-file", act: Flag, why: "has a file changed that a shell or a login trusts", need: []concepts{change | send, place}, reach: 10, ordered: true, unless: not, in: definitions},
-		{name: "take-secret", act: Flag, why: "has what is secret put into a call", need: []concepts{read, secret | convo, param, must | whenif | call}, reach: 16, unless: not, in: definitions},
+		{name: "take-secret", act: Flag, why: "has what is secret put into a call", need: []concepts{read, secret | convo, param, must | call}, reach: 16, unless: not, in: definitions},
 		{name: "send-secret", act: Flag, why: "has what is secret sent", need: []concepts{out, secret | place | convo}, reach: 8, ordered: true, unless: not, in: definitions},
 		{name: "send-secret", act: Flag, why: "has what is secret sent away", need: []concepts{out, secret | place | convo, address | outside}, reach: 14, ordered: true, unless: not, in: results},
 		{name: "send-secret", act: Flag, why: "has what is secret sent, in another language", need: []concepts{wsecret, wsend | wreveal}, reach: 10, in: definitions},

@@ -192,11 +192,32 @@ func (w *walker) definition(text string, key bool) string {
 			}
 		}
 	}
+	if !name && verdict(reasons) == Clean && w.shield.misplaced(w.member(), text) {
+		reasons = append(reasons, Reason{Path: w.pointer(), Rule: "misplaced", Did: "flagged", Why: "has an order where a value or a title belongs", Excerpt: excerpt(text)})
+	}
 	if name && len(reasons) == 0 && sentence(text) {
 		reasons = append(reasons, Reason{Path: w.pointer(), Rule: "name", Did: "flagged", Why: "reads as a sentence, and is a name", Excerpt: excerpt(text)})
 	}
 	w.reasons = append(w.reasons, reasons...)
 	return out
+}
+
+// misplaced says whether a member that has a value, or a title of few words, has a sentence which tells somebody what to do.
+func (s *Shield) misplaced(member, text string) bool {
+	const fewest = 7
+	switch member {
+	case "title", "default", "const", "enum", "examples", "example", "$comment", "format", "pattern":
+	default:
+		return false
+	}
+	if strings.Count(text, " ") < fewest {
+		return false
+	}
+	has := concepts(0)
+	for _, word := range s.in.reader.read(text) {
+		has |= word.has
+	}
+	return has&(must|you|me|not|covert|call) != 0 && has&(read|send|ignore|change|removing|tell|you|call|wignore|wsend) != 0
 }
 
 // named says whether the value that the walker is at names a property: "required" and its like must go on to match.
