@@ -7,8 +7,11 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,6 +31,9 @@ type row struct {
 	Transform  string          `json:"transform"`
 	Tool       json.RawMessage `json:"tool"`
 	Text       string          `json:"text"`
+	Before     json.RawMessage `json:"before"`
+	After      json.RawMessage `json:"after"`
+	Expected   string          `json:"expected_risk"`
 }
 
 func main() {
@@ -58,6 +64,38 @@ func run(dir, show string) error {
 			return err
 		}
 		report(s, filepath.Base(file), rows, show)
+	}
+	return drift(s, filepath.Join(dir, "tool_drift_pairs.jsonl"), show)
+}
+
+// drift prints how many pairs of each class and expected risk a person would be asked about.
+func drift(s *shield.Shield, file, show string) error {
+	rows, err := read(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	all, asked, high := map[string]int{}, map[string]int{}, map[string]int{}
+	for _, r := range rows {
+		c, err := s.Compare(r.Before, r.After)
+		if err != nil {
+			return fmt.Errorf("compare %s: %w", r.ID, err)
+		}
+		key := fmt.Sprintf("%-28s expected %-6s", r.Class, r.Expected)
+		all[key]++
+		if c.Ask {
+			asked[key]++
+		}
+		if c.Risk == shield.High {
+			high[key]++
+		}
+		if show == r.Class {
+			fmt.Println(r.ID, c.Risk, c.Changes, c.Reasons)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		fmt.Printf("%-18s %s %4d  asked %5.1f %%  high %5.1f %%\n", "pairs", key, all[key], share(asked[key], all[key]), share(high[key], all[key]))
 	}
 	return nil
 }
@@ -121,20 +159,10 @@ func report(s *shield.Shield, name string, rows []row, show string) {
 		}
 	}
 	took := time.Since(begun)
-	for _, tier := range slices.Sorted(keys(tiers)) {
+	for _, tier := range slices.Sorted(maps.Keys(tiers)) {
 		print(name, tier, tiers[tier], classes)
 	}
 	fmt.Printf("%-18s %d rows, %.0f a second on one core\n\n", name, len(rows), float64(len(rows))/took.Seconds())
-}
-
-func keys(m map[string][]string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
 }
 
 func print(name, tier string, classes []string, by map[string]*tally) {

@@ -1,0 +1,202 @@
+package shield
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// A Risk is how much a change of a definition matters. The zero value is High: what nobody judged is not let through.
+type Risk int
+
+const (
+	// High is a change that makes a tool say or claim what only an attack would: a person decides.
+	High Risk = iota
+	// Review is a change of what a tool says or takes: a person should see it.
+	Review
+	// Low is a change that a model would not act on: punctuation, a title, a hint that says what held without it.
+	Low
+	// None is no change: the order of members.
+	None
+)
+
+// String gives "high", "review", "low" or "none".
+func (r Risk) String() string { return [...]string{"high", "review", "low", "none"}[r] }
+
+// MarshalText gives the word for it.
+func (r Risk) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// A Change is one difference between two definitions.
+type Change struct {
+	// Path is where, as a JSON pointer; members of "required" and of an enumeration are at their own text.
+	Path string `json:"path"`
+	// Class is "cosmetic", "wording", "schema", "address", "instruction" or "annotation".
+	Class string `json:"class"`
+	Risk  Risk   `json:"risk"`
+	// Before and After are the values as JSON, empty for what was not there.
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+}
+
+// A Comparison is what a definition's change comes to.
+type Comparison struct {
+	Risk Risk `json:"risk"`
+	// Ask says that a person should be asked before the new definition takes the old one's place.
+	Ask     bool     `json:"ask"`
+	Changes []Change `json:"changes"`
+	// Reasons are what rules found in the new definition and not in the old one.
+	Reasons []Reason `json:"reasons"`
+}
+
+// Compare says what changed between two definitions of one card. An error means that one of them is not JSON.
+func (s *Shield) Compare(before, after json.RawMessage) (Comparison, error) {
+	was, err := s.Definition(before)
+	if err != nil {
+		return Comparison{}, err
+	}
+	is, err := s.Definition(after)
+	if err != nil {
+		return Comparison{}, err
+	}
+	c := Comparison{Risk: None, Changes: []Change{}, Reasons: []Reason{}}
+	for _, r := range is.Reasons {
+		if r.counts() && !slices.ContainsFunc(was.Reasons, func(w Reason) bool { return w.Path == r.Path && w.Rule == r.Rule && w.Excerpt == r.Excerpt }) {
+			c.Reasons = append(c.Reasons, r)
+		}
+	}
+	old, now := leaves(before), leaves(after)
+	paths := slices.Sorted(maps.Keys(old))
+	for p := range now {
+		if _, ok := old[p]; !ok {
+			paths = append(paths, p)
+		}
+	}
+	slices.Sort(paths)
+	for _, p := range paths {
+		if old[p] == now[p] {
+			continue
+		}
+		ch := classify(p, old[p], now[p])
+		if ch.Risk != High && slices.ContainsFunc(c.Reasons, func(r Reason) bool { return strings.HasPrefix(p, r.Path) }) {
+			ch.Class, ch.Risk = "instruction", High
+		}
+		c.Changes = append(c.Changes, ch)
+		c.Risk = min(c.Risk, ch.Risk)
+	}
+	if len(c.Reasons) > 0 && len(c.Changes) > 0 {
+		c.Risk = High
+	}
+	c.Ask = c.Risk <= Review
+	return c, nil
+}
+
+// hints are the annotations that say what a tool does, with what holds where they are not there (MCP 2025-03-26), and the
+// value that claims less harm.
+var hints = map[string]struct{ unsaid, safer string }{
+	"/annotations/readOnlyHint":    {"false", "true"},
+	"/annotations/destructiveHint": {"true", "false"},
+	"/annotations/idempotentHint":  {"false", "true"},
+	"/annotations/openWorldHint":   {"true", "false"},
+}
+
+// classify judges one difference by itself.
+func classify(path, before, after string) Change {
+	c := Change{path, "schema", Review, before, after}
+	if h, ok := hints[path]; ok {
+		c.Class = "annotation"
+		was, is := said(before, h.unsaid), said(after, h.unsaid)
+		switch {
+		case was == is:
+			c.Risk = Low
+		case is == h.safer:
+			c.Risk = High
+		}
+		return c
+	}
+	last := path[strings.LastIndexByte(path, '/')+1:]
+	text := last == "description" || last == "title" || last == "$comment" || last == "$schema"
+	switch {
+	case addresses(after) > addresses(before):
+		c.Class, c.Risk = "address", High
+	case words(before) == words(after) && text:
+		c.Class, c.Risk = "cosmetic", Low
+	case last == "title" || strings.HasPrefix(path, "/icons"):
+		c.Class, c.Risk = "wording", Low
+	case text && before != "" && after != "":
+		c.Class = "wording"
+	case strings.HasPrefix(path, "/annotations/"):
+		c.Class = "annotation"
+	}
+	return c
+}
+
+func said(value, unsaid string) string {
+	if value == "" || value == "null" {
+		return unsaid
+	}
+	return value
+}
+
+// addresses counts the URLs and mail addresses of a text.
+func addresses(text string) int { return strings.Count(text, "://") + strings.Count(text, "@") }
+
+// words gives a text without what does not change its words: case, white space, punctuation.
+func words(text string) string {
+	text, _ = Canonical(strings.NewReplacer(`\n`, " ", `\t`, " ", `\r`, " ").Replace(text))
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsSymbol(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, text)
+}
+
+// leaves gives the values of a definition by path. The order of members does not count, nor that of "required", "enum" and
+// "type", whose members are at their own text.
+func leaves(raw json.RawMessage) map[string]string {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil {
+		return nil
+	}
+	all := map[string]string{}
+	flatten(all, "", v)
+	return all
+}
+
+// deepestLeaf bounds how deep a definition is compared member by member; what lies deeper is one value.
+const deepestLeaf = 64
+
+func flatten(all map[string]string, path string, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		if len(v) > 0 && strings.Count(path, "/") < deepestLeaf {
+			for k, m := range v {
+				flatten(all, path+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(k), m)
+			}
+			return
+		}
+	case []any:
+		if len(v) > 0 && strings.Count(path, "/") < deepestLeaf {
+			set := strings.HasSuffix(path, "/required") || strings.HasSuffix(path, "/enum") || strings.HasSuffix(path, "/type")
+			for i, m := range v {
+				if s, ok := m.(string); ok && set {
+					all[path+"/"+s] = string(quote(s))
+				} else {
+					flatten(all, path+"/"+strconv.Itoa(i), m)
+				}
+			}
+			return
+		}
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		b = []byte("?")
+	}
+	all[path] = string(b)
+}
