@@ -1,0 +1,367 @@
+// Package shield is the commands that vet definitions and results, of what is mounted or of files, and change nothing.
+package shield
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/drawbridge-mcp/drawbridge/roster"
+	"github.com/drawbridge-mcp/drawbridge/shield"
+	"github.com/spf13/cobra"
+)
+
+// An Item is one thing that is mounted: its name, what it is ("tool", "prompt", "resource", "template", "instructions") and
+// its definition; for instructions a JSON string.
+type Item struct {
+	ID, Kind   string
+	Definition json.RawMessage
+}
+
+// A Desk is where the commands are typed.
+type Desk struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// Mounted gives what is mounted, of one server or of all; an unknown server is an error.
+	Mounted func(ctx context.Context, server drawbridge.ServerID) ([]Item, error)
+	// Quiet ends a command whose findings were printed, and that is to fail.
+	Quiet error
+}
+
+// Command is the command "shield", with those below it.
+func (d Desk) Command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "shield",
+		Short: "Vet what servers say: definitions, results, and how definitions change",
+		Long: `Vet what servers say before a model reads it. What is found, and what it means, is in
+docs/shield.md. Nothing is changed, and nothing is started for a file.`,
+		Example: `  drawbridge shield scan                      all that is mounted
+  drawbridge shield scan --server github      what one server has
+  drawbridge shield scan tools.jsonl --json   rows of a file, one JSON object a line
+  drawbridge shield diff pairs.jsonl --json`,
+	}
+	cmd.AddCommand(d.scanCommand(), d.diffCommand())
+	return cmd
+}
+
+func (d Desk) scanCommand() *cobra.Command {
+	var server string
+	var asJSON bool
+	var failOn string
+	cmd := &cobra.Command{
+		Use:   "scan [FILE.jsonl]",
+		Short: "Vet what is mounted, or the rows of a file",
+		Long: `Vet what is mounted, or the rows of a file ("-" is standard input), a JSON object a line: a tool
+as MCP has it, or an object with "id" and one of "tool", "prompt", "resource", "template" or
+"elicitation" (a definition), "instructions" (a text), "text" or "result" (the answer to a call).
+
+For each one it prints its id, the verdict (clean, flagged, blanked, held), the reasons with their
+position, and with --json, or where the output is no terminal and rows come from a file, the
+canonical text, one JSON object a line. Anything but "clean" means that something was taken out,
+blanked, or looks like an order to the model; a cut at a cap is reported and is no flag.`,
+		Example: "  drawbridge shield scan tools.jsonl --json --fail-on flagged",
+		Args:    atMostOne,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			least, err := failing(failOn)
+			if err != nil {
+				return err
+			}
+			s, err := shield.New(shield.Options{})
+			if err != nil {
+				return err
+			}
+			p := &printer{out: bufio.NewWriter(d.Out), json: asJSON || len(args) == 1 && !terminal.Is(d.Out), least: least, quiet: d.Quiet}
+			switch {
+			case len(args) == 1 && server != "":
+				return roster.Mistake("give a file or --server, not both")
+			case len(args) == 1:
+				err = d.each(args[0], func(n int, line []byte) error { return p.row(s, n, line) })
+			default:
+				err = d.mounted(cmd.Context(), s, drawbridge.ServerID(server), p)
+			}
+			return p.end(err)
+		},
+	}
+	cmd.Flags().StringVar(&server, "server", "", "vet what one server has")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	cmd.Flags().StringVar(&failOn, "fail-on", "never", `exit with 1 where something is "flagged" or worse, or "blanked" or worse; "never" does not`)
+	return cmd
+}
+
+// failing is the verdict from which on a scan fails.
+func failing(word string) (shield.Verdict, error) {
+	switch word {
+	case "never":
+		return -1, nil
+	case "blanked":
+		return shield.Blanked, nil
+	case "flagged":
+		return shield.Flagged, nil
+	}
+	return 0, roster.Mistake(`--fail-on is "never", "flagged" or "blanked"`)
+}
+
+func (d Desk) mounted(ctx context.Context, s *shield.Shield, server drawbridge.ServerID, p *printer) error {
+	items, err := d.Mounted(ctx, server)
+	if err != nil {
+		return err
+	}
+	for _, it := range items {
+		o := outcome{ID: it.ID, Kind: it.Kind}
+		if err := o.judge(s, it.Kind, it.Definition); err != nil {
+			return fmt.Errorf("%s %q: %w", it.Kind, it.ID, err)
+		}
+		if err := p.print(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d Desk) diffCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "diff FILE.jsonl",
+		Short: "Judge changed definitions: pairs of before and after",
+		Long: `Judge changed definitions. Each row is a JSON object with "before" and "after", and may have an
+"id". For each one it prints the risk (none, low, review, high), whether a person should be asked
+before the new definition takes the old one's place, the changes and what rules found in the new one.`,
+		Example: "  drawbridge shield diff pairs.jsonl --json",
+		Args:    atMostOne,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return roster.Mistake(`diff takes a file of pairs, or "-" for standard input`)
+			}
+			s, err := shield.New(shield.Options{Uncapped: true})
+			if err != nil {
+				return err
+			}
+			p := &printer{out: bufio.NewWriter(d.Out), json: asJSON || !terminal.Is(d.Out), least: -1}
+			return p.end(d.each(args[0], func(n int, line []byte) error { return p.pair(s, n, line) }))
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	return cmd
+}
+
+func atMostOne(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return roster.Mistake(fmt.Sprintf("%s takes one file (see %q)", cmd.CommandPath(), cmd.CommandPath()+" --help"))
+	}
+	return nil
+}
+
+// longestRow is the longest line that is read.
+const longestRow = 64 << 20
+
+// each gives the lines of a file that are not empty, with their numbers.
+func (d Desk) each(file string, do func(n int, line []byte) error) error {
+	in := d.In
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in = f
+	}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(make([]byte, 0, 64<<10), longestRow)
+	n := 0
+	for lines.Scan() {
+		n++
+		if line := bytes.TrimSpace(lines.Bytes()); len(line) > 0 {
+			if err := do(n, line); err != nil {
+				return fmt.Errorf("%s:%d: %w", file, n, err)
+			}
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("%s:%d: %w", file, n+1, err)
+	}
+	return nil
+}
+
+// An outcome is what a scan prints of one row.
+type outcome struct {
+	ID        string          `json:"id"`
+	Kind      string          `json:"kind"`
+	Verdict   shield.Verdict  `json:"verdict"`
+	Reasons   []shield.Reason `json:"reasons"`
+	Canonical json.RawMessage `json:"canonical"`
+}
+
+// judge looks at a thing of a kind.
+func (o *outcome) judge(s *shield.Shield, kind string, raw json.RawMessage) error {
+	o.Kind = kind
+	if kind == "text" || kind == "instructions" {
+		var text string
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return err
+		}
+		look := s.Text
+		if kind == "text" {
+			look = s.ResultText
+		}
+		out, verdict, reasons := look(text)
+		o.Verdict, o.Reasons, o.Canonical = verdict, reasons, plain(out)
+		return nil
+	}
+	look := s.Definition
+	if kind == "result" {
+		look = s.Result
+	}
+	r, err := look(raw)
+	o.Verdict, o.Reasons, o.Canonical = r.Verdict, r.Reasons, r.Canonical
+	return err
+}
+
+// kinds are the members of a row that say what it has, in the order in which they are looked for.
+func kinds() []string {
+	return []string{"tool", "prompt", "resource", "template", "elicitation", "instructions", "text", "result"}
+}
+
+// A printer prints outcomes as they come.
+type printer struct {
+	out    *bufio.Writer
+	json   bool
+	least  shield.Verdict
+	counts [4]int
+	failed bool
+	quiet  error
+}
+
+func (p *printer) row(s *shield.Shield, n int, line []byte) error {
+	members := map[string]json.RawMessage{}
+	if err := json.Unmarshal(line, &members); err != nil {
+		return err
+	}
+	o := outcome{ID: id(members["id"], n)}
+	for _, kind := range kinds() {
+		if raw := members[kind]; raw != nil {
+			if err := o.judge(s, kind, raw); err != nil {
+				return fmt.Errorf("%q: %w", kind, err)
+			}
+			return p.print(o)
+		}
+	}
+	if members["name"] == nil {
+		return fmt.Errorf("neither a tool nor an object with one of %s", strings.Join(kinds(), ", "))
+	}
+	if err := o.judge(s, "tool", line); err != nil {
+		return err
+	}
+	return p.print(o)
+}
+
+func (p *printer) pair(s *shield.Shield, n int, line []byte) error {
+	var r struct {
+		ID            json.RawMessage
+		Before, After json.RawMessage
+	}
+	if err := json.Unmarshal(line, &r); err != nil {
+		return err
+	}
+	if r.Before == nil || r.After == nil {
+		return fmt.Errorf(`no "before", or no "after"`)
+	}
+	c, err := s.Compare(r.Before, r.After)
+	if err != nil {
+		return err
+	}
+	if p.json {
+		return p.encode(struct {
+			ID string `json:"id"`
+			shield.Comparison
+		}{id(r.ID, n), c})
+	}
+	ask := ""
+	if c.Ask {
+		ask = ", ask"
+	}
+	fmt.Fprintf(p.out, "%-8s %s%s\n", c.Risk, shown(id(r.ID, n)), ask)
+	for _, ch := range c.Changes {
+		fmt.Fprintf(p.out, "         %s: %s, %s\n", shown(ch.Path), ch.Class, ch.Risk)
+	}
+	return nil
+}
+
+// id is a row's own id, or the number of its line.
+func id(raw json.RawMessage, n int) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil && s != "" {
+		return s
+	}
+	if raw != nil {
+		return string(raw)
+	}
+	return strconv.Itoa(n)
+}
+
+func (p *printer) print(o outcome) error {
+	p.counts[o.Verdict]++
+	p.failed = p.failed || p.least >= 0 && o.Verdict <= p.least
+	if p.json {
+		if o.Reasons == nil {
+			o.Reasons = []shield.Reason{}
+		}
+		return p.encode(o)
+	}
+	if o.Verdict == shield.Clean {
+		return nil
+	}
+	fmt.Fprintf(p.out, "%-8s %s %s\n", o.Verdict, o.Kind, shown(o.ID))
+	for _, r := range o.Reasons {
+		where := fmt.Sprintf("byte %d", r.At)
+		if r.Path != "" {
+			where = shown(r.Path) + ", " + where
+		}
+		fmt.Fprintf(p.out, "         %s: %s (%s): %s\n", r.Did, r.Why, where, r.Excerpt)
+	}
+	return nil
+}
+
+// shown gives a text that another wrote with nothing in it that acts on a terminal.
+func shown(text string) string {
+	q := strconv.QuoteToGraphic(text)
+	return q[1 : len(q)-1]
+}
+
+func (p *printer) encode(v any) error {
+	enc := json.NewEncoder(p.out)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// end prints the sum for people, and says whether the scan failed.
+func (p *printer) end(err error) error {
+	if err == nil && !p.json && p.counts != [4]int{} {
+		fmt.Fprintf(p.out, "%d clean, %d flagged, %d blanked, %d held\n", p.counts[shield.Clean], p.counts[shield.Flagged], p.counts[shield.Blanked], p.counts[shield.Held])
+	}
+	if flushed := p.out.Flush(); err == nil {
+		err = flushed
+	}
+	if err == nil && p.failed {
+		return p.quiet
+	}
+	return err
+}
+
+// plain is a text as JSON.
+func plain(text string) json.RawMessage {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(text) != nil {
+		return json.RawMessage(`""`)
+	}
+	return bytes.TrimSpace(b.Bytes())
+}
