@@ -44,7 +44,7 @@ func decode(text string) (found []coded) {
 		if strings.Count(text, w.sign) < w.fewest {
 			continue
 		}
-		if plain := w.undo(text); plain != text && utf8.ValidString(plain) {
+		if plain := w.undo(text); len(text)-len(plain) > max(2*w.fewest, len(text)/10) && utf8.ValidString(plain) {
 			found = append(found, coded{w.how, plain, strings.Index(text, w.sign), len(text)})
 		}
 	}

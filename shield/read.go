@@ -380,6 +380,12 @@ func (r *reader) lookUp(words []word, text string) []word {
 		} else {
 			w.has, _ = r.lex.at(norm, at, false)
 			w.has |= shape(text, *w)
+			if w.has&address != 0 && i > 0 && (words[i-1].has&mention != 0 || strings.Contains(" as g example like eg ", " "+words[i-1].folded+" ")) || strings.HasPrefix(text[w.end:], "@example.") {
+				w.has &^= address // an example
+			}
+			if i > 0 && strings.HasPrefix(w.folded, "address") && (words[i-1].folded == "email" || words[i-1].folded == "mail") {
+				words[i-1].has &^= out | send // a thing, not what to do
+			}
 		}
 		at += len(w.folded) + 1
 	}
@@ -395,7 +401,10 @@ func gluedScript(folded string) bool {
 }
 
 // hiddenNames are the files whose names begin with a dot and that keep what is secret, or what a shell starts with.
-const hiddenNames = " env ssh aws bashrc zshrc profile netrc npmrc kube gnupg pgpass pypirc gitconfig git-credentials azure docker htpasswd "
+const hiddenNames = " env ssh aws bashrc zshrc profile netrc npmrc kube gnupg pgpass pypirc gitconfig git-credentials docker htpasswd "
+
+// roots are the directories that paths of a machine's own begin with.
+const roots = " home users root etc var tmp usr opt mnt srv proc data workspace "
 
 // shape gives what a word is about by what stands around it: an address, a path, a name of a program's.
 func shape(text string, w word) (has concepts) {
@@ -418,7 +427,7 @@ func shape(text string, w word) (has concepts) {
 			has |= place
 		}
 	case '/':
-		if w.at == 1 || strings.IndexByte(" \n\t'\"`(~", before[w.at-2]) >= 0 {
+		if (w.at == 1 || strings.IndexByte(" \n\t'\"`(~", before[w.at-2]) >= 0) && strings.Contains(roots, " "+w.folded+" ") {
 			has |= pathname
 		}
 	case '\'', '`', '"':

@@ -70,7 +70,7 @@ func rules() []rule {
 		{name: "secrecy", act: Blank, why: "keeps something from the user", need: []concepts{not, tell, user}, reach: 5, ordered: true, in: definitions},
 		{name: "secrecy", act: Flag, why: "keeps something from the user", need: []concepts{not, tell, user}, reach: 4, ordered: true, in: results},
 		{name: "secrecy", act: Flag, why: "does something unseen", need: []concepts{quiet, out | secret | place | convo}, reach: 10},
-		{name: "secrecy", act: Blank, why: "keeps something from the user, in another language", need: []concepts{wtell, wnot, wuser}, reach: 8, in: definitions},
+		{name: "secrecy", act: Flag, why: "keeps something from the user, in another language", need: []concepts{wtell, wnot, wuser}, reach: 6, in: definitions},
 		{name: "secrecy", act: Flag, why: "keeps something from the user, in another language", need: []concepts{wtell, wnot, wuser}, reach: 8, in: results},
 
 		{name: "deceit", act: Flag, why: "has the user deceived", need: []concepts{deceit, user | respond, must | whenif | you}, reach: 16, unless: not, in: definitions},
@@ -81,12 +81,12 @@ func rules() []rule {
 		{name: "take-file", act: Flag, why: "has a file with secrets read", need: []concepts{read, place}, reach: 8, ordered: true, unless: not, in: definitions},
 		{name: "take-file", act: Blank, why: "has a file with secrets read, in another language", need: []concepts{place, wsend | wignore | wtell}, reach: 14},
 		{name: "take-file", act: Flag, why: "has a file changed that a shell or a login trusts", need: []concepts{change | send, place}, reach: 10, ordered: true, unless: not, in: definitions},
-		{name: "take-secret", act: Flag, why: "has what is secret put into a call", need: []concepts{read, secret | convo, param, must | call}, reach: 16, unless: not, in: definitions},
+		{name: "take-secret", act: Flag, why: "has what is secret put into a call", need: []concepts{read, convo | system, param}, reach: 16, unless: not, in: definitions},
 		{name: "send-secret", act: Flag, why: "has what is secret sent", need: []concepts{out, secret | place | convo}, reach: 8, ordered: true, unless: not, in: definitions},
 		{name: "send-secret", act: Flag, why: "has what is secret sent away", need: []concepts{out, secret | place | convo, address | outside}, reach: 14, ordered: true, unless: not, in: results},
 		{name: "send-secret", act: Flag, why: "has what is secret sent, in another language", need: []concepts{wsecret, wsend | wreveal}, reach: 10, in: definitions},
-		{name: "send-away", act: Flag, why: "has data sent to a place outside", need: []concepts{out | send, address | outside}, reach: 10, ordered: true, unless: not | mention, in: definitions},
-		{name: "harvest", act: Flag, why: "asks for the conversation", need: []concepts{convo, secret | system | send}, reach: 14, in: definitions},
+		{name: "send-away", act: Flag, why: "has data sent to a place outside", need: []concepts{out, address | outside}, reach: 10, ordered: true, unless: not | mention, in: definitions},
+		{name: "harvest", act: Flag, why: "asks for the conversation", need: []concepts{convo, secret | system}, reach: 14, in: definitions},
 		{name: "harvest", act: Flag, why: "asks for what the model can do", need: []concepts{convo, pathname}, reach: 20, in: results},
 
 		// Speaking as somebody else.
@@ -108,7 +108,6 @@ func rules() []rule {
 		{name: "tamper", act: Flag, why: "changes who is paid or written to", need: []concepts{whenif | must, change, payee}, reach: 16, ordered: true, in: definitions},
 		{name: "money", act: Flag, why: "has money of the user's moved", need: []concepts{money, me, money}, reach: 10, in: definitions},
 		{name: "shadow", act: Flag, why: "speaks for other tools", need: []concepts{other, must | change | call | you}, reach: 20, in: definitions},
-		{name: "money", act: Flag, why: "has money moved", need: []concepts{money | change | send, money, ident | address}, reach: 16, in: definitions},
 		{name: "later", act: Flag, why: "changes its ways later", need: []concepts{later, shell | harm | send | follow}, reach: 10, ordered: true, in: definitions},
 		{name: "praise", act: Flag, why: "advertises itself", need: []concepts{best}, in: definitions},
 	}

@@ -192,6 +192,9 @@ func (w *walker) definition(text string, key bool) string {
 			}
 		}
 	}
+	if name && out == text && !sentence(text) {
+		reasons = slices.DeleteFunc(reasons, func(r Reason) bool { return r.Did == "flagged" }) // a name is no order
+	}
 	if !name && verdict(reasons) == Clean && w.shield.misplaced(w.member(), text) {
 		reasons = append(reasons, Reason{Path: w.pointer(), Rule: "misplaced", Did: "flagged", Why: "has an order where a value or a title belongs", Excerpt: excerpt(text)})
 	}
@@ -239,7 +242,7 @@ func short(key string) bool {
 // sentence says whether a name has as many words as a sentence.
 func sentence(name string) bool {
 	const most = 8
-	return strings.Count(name, "_")+strings.Count(name, "-")+strings.Count(name, " ") >= most
+	return strings.Count(name, "_")+strings.Count(name, "-") >= most || strings.Count(name, " ") > 2*most
 }
 
 func sum(text string) string {
