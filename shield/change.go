@@ -177,7 +177,7 @@ func flatten(all map[string]string, path string, v any) {
 	case map[string]any:
 		if len(v) > 0 && strings.Count(path, "/") < deepestLeaf {
 			for k, m := range v {
-				flatten(all, path+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(k), m)
+				flatten(all, path+"/"+segment(k), m)
 			}
 			return
 		}

@@ -73,7 +73,7 @@ func (r *rule) find(words []word, about []int) (best finding, ok bool) {
 			continue
 		}
 		last, met := r.rest(words, about, n)
-		if !met || r.unless != 0 && r.near(words, i) {
+		if !met || r.unless != 0 && r.near(words, i) || r.spoken && words[i].quoted {
 			continue
 		}
 		f := finding{r.name, r.why, r.act, words[i].at, words[last].end}

@@ -30,6 +30,8 @@ type rule struct {
 	unless concepts
 	// across rules look over the ends of sentences.
 	across bool
+	// spoken rules do not hold for an anchor in quotation marks: an example of what people ask for.
+	spoken bool
 	// in says where the rule holds.
 	in whence
 }
@@ -67,9 +69,9 @@ func rules() []rule {
 
 		// Keeping people from knowing.
 		{name: "secrecy", act: Blank, why: "keeps something from the user", need: []concepts{covert, user | must | read | send | tool | you | system}, reach: 14},
-		{name: "secrecy", act: Blank, why: "keeps something from the user", need: []concepts{not, tell, user}, reach: 5, ordered: true, in: definitions},
+		{name: "secrecy", act: Blank, why: "keeps something from the user", need: []concepts{not, tell, user}, reach: 7, ordered: true, in: definitions},
 		{name: "secrecy", act: Flag, why: "keeps something from the user", need: []concepts{not, tell, user}, reach: 4, ordered: true, in: results},
-		{name: "secrecy", act: Flag, why: "does something unseen", need: []concepts{quiet, out | secret | place | convo}, reach: 10},
+		{name: "secrecy", act: Flag, why: "does something unseen", need: []concepts{quiet, out | secret | place | convo | follow}, reach: 10},
 		{name: "secrecy", act: Flag, why: "keeps something from the user, in another language", need: []concepts{wtell, wnot, wuser}, reach: 6, in: definitions},
 		{name: "secrecy", act: Flag, why: "keeps something from the user, in another language", need: []concepts{wtell, wnot, wuser}, reach: 8, in: results},
 
@@ -93,9 +95,12 @@ func rules() []rule {
 		{name: "impersonation", act: Blank, why: "speaks as the user", need: []concepts{gave}},
 		{name: "impersonation", act: Flag, why: "speaks as the user", need: []concepts{send | removing | change | out, me, address | whole}, reach: 14, ordered: true, in: definitions},
 		{name: "impersonation", act: Flag, why: "speaks as the user", need: []concepts{out | removing, me, address}, reach: 14, ordered: true, in: results},
+		{name: "impersonation", act: Flag, why: "speaks as the user", need: []concepts{removing | change | out | money, me, whole | me | pathname}, reach: 8, ordered: true, in: definitions, spoken: true},
 		{name: "authority", act: Flag, why: "speaks as the system", need: []concepts{auth}, in: definitions},
 		{name: "authority", act: Blank, why: "speaks as the system, and orders", need: []concepts{auth, must | ignore | shell, you | call | follow | ignore | scope}, reach: 24, ordered: true},
 		{name: "encoded-order", act: Blank, why: "has encoded text decoded and followed", need: []concepts{decoding, follow}, reach: 4, ordered: true, unless: not},
+
+		{name: "phish", act: Flag, why: "sends the user to an address", need: []concepts{tell, user, address}, reach: 20, ordered: true, unless: not, in: definitions},
 
 		// Acting beyond the tool.
 		{name: "shell", act: Flag, why: "has a command run", need: []concepts{must | call, shell}, reach: 14, ordered: true, unless: not, in: definitions},

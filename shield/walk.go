@@ -149,10 +149,18 @@ func (w *walker) pointer() string {
 		if f.array {
 			b.WriteString(strconv.Itoa(f.index))
 		} else {
-			b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(f.key))
+			b.WriteString(segment(f.key))
 		}
 	}
 	return b.String()
+}
+
+// segment is a key as a part of a JSON pointer.
+func segment(key string) string {
+	if !strings.ContainsAny(key, "~/") {
+		return key
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }
 
 // member is the name of the member whose value the walker is at.
