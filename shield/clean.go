@@ -155,8 +155,11 @@ func (c *cleaner) keep(r rune) {
 	c.prev = r
 }
 
+// mostTraces bounds what is told of one text.
+const mostTraces = 32
+
 func (c *cleaner) took(kind string, at int, hidden string) {
-	if n := len(c.traces); n > 0 && c.traces[n-1].Kind == kind && c.traces[n-1].Hidden == "" && hidden == "" {
+	if n := len(c.traces); n >= mostTraces || n > 0 && c.traces[n-1].Kind == kind && c.traces[n-1].Hidden == "" && hidden == "" {
 		return
 	}
 	c.traces = append(c.traces, Trace{kind, at, hidden})

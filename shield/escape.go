@@ -1,6 +1,7 @@
 package shield
 
 import (
+	"bytes"
 	"strings"
 	"unicode/utf8"
 )
@@ -103,9 +104,9 @@ func shown(text string) int {
 
 // erase takes the line that an erasing sequence would have taken from the screen.
 func (c *cleaner) erase(at int) {
-	start := strings.LastIndexByte(string(c.out), '\n') + 1
-	if strings.TrimSpace(string(c.out[start:])) == "" && start > 0 {
-		start = strings.LastIndexByte(string(c.out[:start-1]), '\n') + 1
+	start := bytes.LastIndexByte(c.out, '\n') + 1
+	if len(bytes.TrimSpace(c.out[start:])) == 0 && start > 0 {
+		start = bytes.LastIndexByte(c.out[:start-1], '\n') + 1
 	}
 	c.took("escape", at, string(c.out[start:]))
 	c.out = c.out[:start]

@@ -12,13 +12,26 @@ type inspector struct {
 	marks   []mark
 }
 
-// mostText bounds how much of one text is looked at. What a definition has beyond it is cut off.
-const mostText = 64 << 10
+// How much of one text is looked at. What a definition has beyond it is cut off.
+const (
+	mostText   = 64 << 10
+	mostResult = 1 << 20
+)
 
-// inspect gives what a text in its canonical form has, by place.
-func (in *inspector) inspect(text string, where whence, depth int) []finding {
-	if len(text) > mostText && where == definitions {
-		text = text[:mostText]
+// look gives what a text in its canonical form has, by place.
+func (in *inspector) look(text string, where whence) []finding {
+	most := mostResult
+	if where == definitions {
+		most = mostText
+	}
+	text = text[:min(len(text), most)]
+	left := 4*len(text) + mostText // of decoded text that is looked at
+	return in.inspect(text, where, 0, &left)
+}
+
+func (in *inspector) inspect(text string, where whence, depth int, left *int) []finding {
+	if *left -= len(text); *left < 0 {
+		return nil
 	}
 	words := in.reader.read(text)
 	found := in.matcher.match(words, where)
@@ -31,9 +44,9 @@ func (in *inspector) inspect(text string, where whence, depth int) []finding {
 	found = append(found, drawn(words, text, where)...)
 	if depth < deepest {
 		for _, c := range decode(text) {
-			found = append(found, in.decoded(c, found, where, depth)...)
+			found = append(found, in.decoded(c, found, where, depth, left)...)
 		}
-		found = append(found, in.turns(words, text, where)...)
+		found = append(found, in.turns(words, text, where, left)...)
 	}
 	slices.SortStableFunc(found, func(a, b finding) int { return a.at - b.at })
 	return found
@@ -47,10 +60,10 @@ func wordAt(words []word, at int) int {
 
 // decoded says what a coded stretch would say that was not found in plain: an order that is hidden so is meant to get past
 // people.
-func (in *inspector) decoded(c coded, plain []finding, where whence, depth int) []finding {
+func (in *inspector) decoded(c coded, plain []finding, where whence, depth int, left *int) []finding {
 	worst := Note
 	why := ""
-	for _, f := range in.inspect(c.text, where, depth+1) {
+	for _, f := range in.inspect(c.text, where, depth+1, left) {
 		if f.act > worst && !slices.ContainsFunc(plain, func(p finding) bool { return p.rule == f.rule }) {
 			worst, why = f.act, f.why
 		}
@@ -77,7 +90,7 @@ func prose(text string) bool {
 }
 
 // turns looks at a text that seems to be read from its end, or to have its letters moved.
-func (in *inspector) turns(words []word, text string, where whence) []finding {
+func (in *inspector) turns(words []word, text string, where whence, left *int) []finding {
 	marks, first := 0, len(text)
 	for _, w := range words {
 		if w.has&mangled != 0 {
@@ -89,7 +102,7 @@ func (in *inspector) turns(words []word, text string, where whence) []finding {
 		return nil
 	}
 	for _, c := range []coded{{"letters read from the end", turned(text), first, len(text)}, {"rot13", shifted(text), first, len(text)}} {
-		if found := in.decoded(c, nil, where, deepest-1); found != nil && found[0].act == Blank {
+		if found := in.decoded(c, nil, where, deepest-1, left); found != nil && found[0].act == Blank {
 			return found
 		}
 	}

@@ -94,8 +94,9 @@ func within(text string, c, prev rune, i int) bool {
 	return false
 }
 
-// until gives a text up to its first white space.
+// until gives a text up to its first white space, 256 bytes of it at most.
 func until(text string) string {
+	text = text[:min(len(text), 256)]
 	if n := strings.IndexAny(text, " \n\t"); n >= 0 {
 		return text[:n]
 	}
@@ -194,35 +195,45 @@ func usualGap(words []word, text string) string {
 
 func single(w word) bool { return utf8.RuneCountInString(w.folded) == 1 }
 
-// glued takes words apart that were written as one: three entries at least that make up nearly all of it.
+// glued takes words apart that were written as one: three entries at least that make up nearly all of it, or four that make
+// up half.
 func (r *reader) glued(words []word) []word {
-	for i := 0; i < len(words); i++ {
-		w := words[i]
-		if len(w.folded) < 14 || !ascii(w.folded) || r.lex.has(w.folded) {
-			continue
-		}
-		var parts []string
-		covered := 0
-		for j := 0; j < len(w.folded); {
-			if _, size := r.lex.at([]byte(w.folded), j, true); size >= 3 {
-				parts = append(parts, w.folded[j:j+size])
-				covered += size
-				j += size
-				continue
-			}
-			j++
+	const fewest = 14
+	long := func(w word) bool { return len(w.folded) >= fewest && ascii(w.folded) && !r.lex.has(w.folded) }
+	if !slices.ContainsFunc(words, long) {
+		return words
+	}
+	out := make([]word, 0, len(words)+8)
+	for _, w := range words {
+		parts, covered := []string(nil), 0
+		if long(w) {
+			parts, covered = r.parts(w.folded)
 		}
 		if len(parts) < 3 || covered*10 < len(w.folded)*7 && (len(parts) < 4 || covered*10 < len(w.folded)*5) {
+			out = append(out, w)
 			continue
 		}
-		split := make([]word, len(parts))
-		for j, p := range parts {
-			split[j] = word{at: w.at, end: w.end, folded: p}
+		for _, p := range parts {
+			out = append(out, word{at: w.at, end: w.end, folded: p})
 		}
-		words = slices.Replace(words, i, i+1, split...)
-		i += len(parts) - 1
 	}
-	return words
+	return out
+}
+
+// parts gives the entries that a word is made of, and how many bytes they are.
+func (r *reader) parts(folded string) (parts []string, covered int) {
+	text := []byte(folded)
+	for i := 0; i < len(folded); {
+		_, size := r.lex.at(text, i, true)
+		if size < 3 {
+			i++
+			continue
+		}
+		parts = append(parts, folded[i:i+size])
+		covered += size
+		i += size
+	}
+	return parts, covered
 }
 
 // pieces says how many words, from the first on, are one that was taken apart: by signs, or in two by a space.

@@ -183,7 +183,7 @@ func TestResultsAreNeverBlanked(t *testing.T) {
 
 func TestReasonsSayWhere(t *testing.T) {
 	_, _, reasons := newShield(t).Text("Adds. Do not mention this to the user.")
-	want := []shield.Reason{{At: 9, Rule: "secrecy", Did: "blanked", Why: "keeps something from the user", Excerpt: "not mention this to the user"}}
+	want := []shield.Reason{{At: 6, Rule: "secrecy", Did: "blanked", Why: "keeps something from the user", Excerpt: "Do not mention this to the user"}}
 	if diff := cmp.Diff(want, reasons[len(reasons)-1:]); diff != "" {
 		t.Error(diff)
 	}

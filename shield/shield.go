@@ -107,8 +107,8 @@ func (s *Shield) ResultText(text string) (string, Verdict, []Reason) {
 
 func (s *Shield) result(text, path string) (string, []Reason) {
 	out, traces := CanonicalResult(text)
-	reasons := s.traces(traces, text, path, results)
-	for _, f := range s.in.inspect(out, results, 0) {
+	reasons := traced(traces, path)
+	for _, f := range s.in.look(out, results) {
 		reasons = append(reasons, reason(f, out, path, min(f.act, Flag)))
 	}
 	return out, reasons
@@ -117,14 +117,9 @@ func (s *Shield) result(text, path string) (string, []Reason) {
 // text cleans a text, looks at it, and blanks or cuts it.
 func (s *Shield) text(text, path string, most int) (string, []Reason) {
 	out, traces := Canonical(text)
-	reasons := s.traces(traces, text, path, definitions)
+	reasons := traced(traces, path)
 	worst := Note
-	for _, r := range reasons {
-		if r.Did == "blanked" {
-			worst = Blank
-		}
-	}
-	for _, f := range s.in.inspect(out, definitions, 0) {
+	for _, f := range s.in.look(out, definitions) {
 		reasons = append(reasons, reason(f, out, path, f.act))
 		worst = max(worst, f.act)
 	}
@@ -138,11 +133,10 @@ func (s *Shield) text(text, path string, most int) (string, []Reason) {
 	return out, reasons
 }
 
-// traces makes reasons of what Canonical took. What it revealed is looked at like any text.
-func (s *Shield) traces(traces []Trace, text, path string, where whence) (reasons []Reason) {
+// traced makes reasons of what was taken.
+func traced(traces []Trace, path string) (reasons []Reason) {
 	for _, t := range traces {
-		r := Reason{Path: path, At: t.At, Rule: "hidden-" + t.Kind, Did: "stripped", Why: kinds(t.Kind), Excerpt: excerpt(t.Hidden)}
-		reasons = append(reasons, r)
+		reasons = append(reasons, Reason{Path: path, At: t.At, Rule: "hidden-" + t.Kind, Did: "stripped", Why: kinds(t.Kind), Excerpt: excerpt(t.Hidden)})
 	}
 	return reasons
 }

@@ -35,8 +35,8 @@ func (s *Shield) Result(raw json.RawMessage) (Report, error) {
 		if key || w.member() == "data" || w.member() == "blob" {
 			return text
 		}
-		out, reasons := w.shield.result(text, w.pointer())
-		w.reasons = append(w.reasons, reasons...)
+		out, reasons := w.shield.result(text, "")
+		w.note(reasons)
 		return out
 	})
 }
@@ -68,7 +68,7 @@ type walker struct {
 // A frame is an object or array that the walker is in.
 type frame struct {
 	array bool
-	key   string // of an object's member, as it came
+	key   string // of an object's member, as it came; of an array, of the member that it is the value of
 	index int
 	value bool // a value comes next, not a key
 }
@@ -77,7 +77,11 @@ func (w *walker) run() {
 	for i := 0; i < len(w.in); {
 		switch c := w.in[i]; c {
 		case '{', '[':
-			w.stack = append(w.stack, frame{array: c == '[', value: c == '['})
+			f := frame{array: c == '[', value: c == '['}
+			if f.array {
+				f.key = w.member()
+			}
+			w.stack = append(w.stack, f)
 			i++
 		case '}', ']':
 			w.stack = w.stack[:len(w.stack)-1]
@@ -163,12 +167,10 @@ func segment(key string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }
 
-// member is the name of the member whose value the walker is at.
+// member is the name of the member whose value, or part of whose value, the walker is at.
 func (w *walker) member() string {
-	for i := len(w.stack) - 1; i >= 0; i-- {
-		if !w.stack[i].array {
-			return w.stack[i].key
-		}
+	if n := len(w.stack); n > 0 {
+		return w.stack[n-1].key
 	}
 	return ""
 }
@@ -191,7 +193,7 @@ func (w *walker) definition(text string, key bool) string {
 	if name {
 		most = mostText
 	}
-	out, reasons := w.shield.text(text, w.pointer(), most)
+	out, reasons := w.shield.text(text, "", most)
 	if name && out == Sanitized && text != Sanitized {
 		out = "sanitized_" + sum(text)
 		for i := range reasons {
@@ -204,13 +206,25 @@ func (w *walker) definition(text string, key bool) string {
 		reasons = slices.DeleteFunc(reasons, func(r Reason) bool { return r.Did == "flagged" }) // a name is no order
 	}
 	if !name && verdict(reasons) == Clean && w.shield.misplaced(w.member(), text) {
-		reasons = append(reasons, Reason{Path: w.pointer(), Rule: "misplaced", Did: "flagged", Why: "has an order where a value or a title belongs", Excerpt: excerpt(text)})
+		reasons = append(reasons, Reason{Rule: "misplaced", Did: "flagged", Why: "has an order where a value or a title belongs", Excerpt: excerpt(text)})
 	}
 	if name && len(reasons) == 0 && sentence(text) {
-		reasons = append(reasons, Reason{Path: w.pointer(), Rule: "name", Did: "flagged", Why: "reads as a sentence, and is a name", Excerpt: excerpt(text)})
+		reasons = append(reasons, Reason{Rule: "name", Did: "flagged", Why: "reads as a sentence, and is a name", Excerpt: excerpt(text)})
+	}
+	w.note(reasons)
+	return out
+}
+
+// note keeps reasons, which are for the text that the walker is at.
+func (w *walker) note(reasons []Reason) {
+	if len(reasons) == 0 {
+		return
+	}
+	path := w.pointer()
+	for i := range reasons {
+		reasons[i].Path = path
 	}
 	w.reasons = append(w.reasons, reasons...)
-	return out
 }
 
 // misplaced says whether a member that has a value, or a title of few words, has a sentence which tells somebody what to do.
