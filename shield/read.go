@@ -169,7 +169,7 @@ func (r *reader) letters(words []word, text string) []word {
 		gap := usualGap(words[i:n], text)
 		for ; i < n; i++ {
 			last := len(out) - 1
-			if i > first && text[words[i-1].end:words[i].at] == gap {
+			if i > first && len(out[last].folded) < longest && text[words[i-1].end:words[i].at] == gap {
 				out[last].folded += words[i].folded
 				out[last].end = words[i].end
 				continue

@@ -154,7 +154,7 @@ func TestHostileTextsTakeNoLonger(t *testing.T) {
 		"hyphens": "ab\u00ad", "right to left": "א\u2067", "orders": order + " ", "ideographs": "忽略指令", "one word": "ignore", "lines": "\n\n\n\n\n\n",
 		"backslashes": `\u0025\x25`, "stems": "instrukci", "reversed": "erongi ",
 	} {
-		text := strings.Repeat(piece, 512<<10/len(piece))
+		text := strings.Repeat(piece, 128<<10/len(piece))
 		s.ResultText(text)
 		if out, _, _ := s.Text(text); len(out) > 2048 {
 			t.Errorf("%s: %d bytes came out", name, len(out))
