@@ -26,7 +26,27 @@ func (in *inspector) look(text string, where whence) []finding {
 	}
 	text = text[:min(len(text), most)]
 	left := 4*len(text) + mostText // of decoded text that is looked at
-	return in.inspect(text, where, 0, &left)
+	return distinct(in.inspect(text, where, 0, &left))
+}
+
+// distinct leaves one of the findings of one rule that overlap: the one that asks for most, then the longest.
+func distinct(found []finding) []finding {
+	var out []finding
+	for _, f := range found {
+		n := slices.IndexFunc(out, func(o finding) bool { return o.rule == f.rule && f.at < o.end && o.at < f.end })
+		switch {
+		case n < 0:
+			if len(out) < mostTraces {
+				out = append(out, f)
+			}
+		case f.act > out[n].act:
+			f.end = max(f.end, out[n].end)
+			out[n] = f
+		case f.act == out[n].act:
+			out[n].end = max(f.end, out[n].end)
+		}
+	}
+	return out
 }
 
 func (in *inspector) inspect(text string, where whence, depth int, left *int) []finding {
