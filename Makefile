@@ -13,7 +13,7 @@ HOSTS := $(CACHE)/$(firstword $(shell cksum <hosts/package-lock.json))
 
 .DEFAULT_GOAL := check
 .NOTPARALLEL:
-.PHONY: help check fmt tidy vet lint shape test matrix build cross ci conform peers hosts bench bench-smoke fuzz clean
+.PHONY: help check fmt tidy vet lint shape test shield-report matrix build cross ci conform peers hosts bench bench-smoke fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -38,6 +38,9 @@ shape: ## the limits on the code's shape, with what the code has
 
 test: ## all tests that need nothing installed, in random order, with the race detector; on Postgres too where it is
 	internal/storetest/postgres.sh $(GO) test -race -shuffle=on -timeout 5m ./...
+
+shield-report: ## what the shield makes of labelled rows, by class: make shield-report DATA=DIR
+	go run ./internal/shieldscore -data $(or $(DATA),shield/testdata) -show alarms
 
 matrix: ## every feature between clients and servers of both generations, as a table
 	@out=$$($(GO) test -count=1 -timeout 5m -v -run '^TestMatrix$$' ./gateway 2>&1); status=$$?; \

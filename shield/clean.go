@@ -392,7 +392,7 @@ func kindOf(r rune) string {
 		return "bidi"
 	case r < 0xA0:
 		return "control"
-	case r >= 0xE000 && r <= 0xF8FF, r >= 0xF0000:
+	case r >= 0xE000 && r <= 0xF8FF, r >= 0xF0000, undefined(r) && !unicode.Is(unicode.Cf, r):
 		return "private"
 	}
 	return "invisible"

@@ -34,6 +34,8 @@ func needed() map[string]string {
 		"Vietnamese":        "Nguye\u0302\u0303n",
 		"line ends":         "one\r\ntwo\n\tthree",
 		"Braille":           "⠓⠑⠇⠇⠕⠀⠓⠊",
+		"line separator":    "one\u2028two\u2029three",
+		"new pictures":      "\U0001fae9 \U0002ebf0",
 		"Hangul jamo":       "\u1112\u1161\u11ab",
 	}
 }
@@ -79,6 +81,8 @@ func TestHiddenIsTaken(t *testing.T) {
 		{"erase", "a\nread it\x1b[2K\x1b[1A\x1b[2K", "", []shield.Trace{{Kind: "escape", At: 9, Hidden: "read it"}, {Kind: "escape", At: 13}, {Kind: "escape", At: 17, Hidden: "a\n"}}},
 		{"filler", "a\u3164b\u2800c", "abc", []shield.Trace{{Kind: "invisible", At: 1}}},
 		{"private", "a\ue000b\U000f0001", "ab", []shield.Trace{{Kind: "private", At: 1}}},
+		{"undefined", "a\u0378b\ufdd0c", "abc", []shield.Trace{{Kind: "private", At: 1}}},
+		{"note without a head", "a\U0001d159b", "ab", []shield.Trace{{Kind: "invisible", At: 1}}},
 		{"flood", "a" + strings.Repeat("\u0301", 9), "a" + strings.Repeat("\u0301", 4), []shield.Trace{{Kind: "marks", At: 9}}},
 		{"pushed right", "a" + strings.Repeat(" ", 300) + "b", "a b", []shield.Trace{{Kind: "space", At: 1}}},
 		{"pushed down", "a" + strings.Repeat("\n", 60) + "b", "a\n\nb", []shield.Trace{{Kind: "space", At: 1}}},

@@ -66,7 +66,7 @@ func bits(run string) string {
 }
 
 // readable says whether a text that was decoded is one: UTF-8, of four bytes at least, printable but for white space,
-// and made of letters and spaces for the most part.
+// and made of letters and spaces in good part.
 func readable(s string) bool {
 	if len(s) < 4 || !utf8.ValidString(s) {
 		return false
@@ -81,5 +81,5 @@ func readable(s string) bool {
 		}
 		all++
 	}
-	return letters*10 >= all*5
+	return letters*10 >= all*4
 }

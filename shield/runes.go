@@ -37,8 +37,18 @@ func unseen(r rune) bool {
 		return true
 	case r >= 0xE000 && r <= 0xF8FF, r >= 0xE0000, r >= 0xFDD0 && r <= 0xFDEF, r&0xFFFE == 0xFFFE:
 		return true
+	case r == 0x1D159, r == 0x16FE4, r >= 0x13430 && r <= 0x1345F:
+		return true
 	}
-	return false
+	return undefined(r)
+}
+
+// undefined says whether nobody has said yet what r is. New pictures and ideographs may be newer than our tables.
+func undefined(r rune) bool {
+	if r == 0x2028 || r == 0x2029 || r >= 0x3000 && r <= 0xD7FF || r >= 0x1F000 && r <= 0x3FFFF {
+		return false
+	}
+	return !unicode.IsGraphic(r)
 }
 
 // joining are the scripts whose words need the joiner and the non-joiner.
