@@ -39,6 +39,8 @@ func own(r rune) string {
 		return "ae"
 	case 'œ':
 		return "oe"
+	case 'ə':
+		return "e"
 	case 'þ':
 		return "th"
 	case 'ي', 'ى':
