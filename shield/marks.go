@@ -45,6 +45,7 @@ func marks() []mark {
 		{"shell", "has data put to a command that sends it", Flag, "curl", compile(`\bcurl\b[^\n]{0,120}\s(-d|--data|-F|-T|-X\s*POST|--upload-file)\b`), definitions},
 		{"shell", "has a command that reads what is secret", Flag, "cat", compile(`\bcat\s+["']?(~|/etc|/root|/proc|/home|\$HOME|\.env|\.ssh)`), definitions},
 		{"system-heading", "speaks as the system", Flag, "S", compile(`\b(SYSTEM|ADMIN|ADMINISTRATOR|DEVELOPER|OVERRIDE|AI|ASSISTANT|HIDDEN|INTERNAL)(\s+[A-Z]{3,}){0,3}\s*:\s`), definitions},
+		{"system-heading", "speaks as the system", Flag, "[", compile(`\[\s*(SYSTEM|ADMIN|ADMINISTRATOR|HIDDEN|DEVELOPER|OVERRIDE)\b[A-Z _-]*\]`), definitions},
 		{"trigger", "waits for a sign to change its ways", Flag, "(", compile(`(?i)\b(special|secret|magic|hidden) (command|keyword|trigger|phrase|word|code)`), definitions},
 		{"tool-poison", "asks for what it has no need of", Flag, "_", compile(`(?i)\b(system_prompt|conversation_(history|context)|chat_history|full_context|user_credentials|llm_context)\b`), definitions},
 		{"banner", "shouts an order", Flag, "***", compile(`\*{3} ?\p{Lu}{3,}([ ,]+\p{Lu}{2,}){2,} ?\*{3}`), anywhere},

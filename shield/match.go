@@ -134,12 +134,15 @@ func (r *rule) near(words []word, anchor int) bool {
 }
 
 // mentioned says whether the anchor's sentence talks about an attack, and makes none: a word that says so comes before
-// it, or it is quoted in a sentence with such a word.
+// it and nothing that tells the reader to act between them, or it is quoted in a sentence with such a word.
 func mentioned(words []word, anchor int) bool {
 	number := words[anchor].sentence
 	for j := anchor - 1; j >= 0 && anchor-j <= mentions && words[j].sentence == number; j-- {
 		if words[j].has&mention != 0 {
 			return true
+		}
+		if words[j].has&must != 0 && anchor-j <= vicinity && !words[anchor].quoted {
+			return false // the reader is told to
 		}
 	}
 	if !words[anchor].quoted {

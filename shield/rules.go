@@ -80,6 +80,8 @@ func rules() []rule {
 		// Taking what is secret, or what the user says, away.
 		{name: "take-secret", act: Blank, why: "has what is secret read and passed on", need: []concepts{read, place, send}, reach: 14, ordered: true, unless: not, in: definitions},
 		{name: "take-secret", act: Flag, why: "has what is secret read and passed on", need: []concepts{read, place, send, you | must}, reach: 14, unless: not, in: results},
+		{name: "take-file", act: Flag, why: "has a file with secrets read and passed on", need: []concepts{place, read, send}, reach: 16, unless: not | mention, in: definitions},
+		{name: "shell", act: Flag, why: "has what it fetches run", need: []concepts{read, address, follow}, reach: 14, ordered: true, unless: not, in: definitions},
 		{name: "take-file", act: Flag, why: "has a file with secrets read", need: []concepts{read, place}, reach: 8, ordered: true, unless: not, in: definitions},
 		{name: "take-file", act: Blank, why: "has a file with secrets read, in another language", need: []concepts{place, wsend | wignore | wtell}, reach: 14},
 		{name: "take-file", act: Flag, why: "has a file changed that a shell or a login trusts", need: []concepts{change | send, place}, reach: 10, ordered: true, unless: not, in: definitions},
