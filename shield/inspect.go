@@ -57,7 +57,7 @@ func (in *inspector) inspect(text string, where whence, depth int, left *int) []
 	found := in.matcher.match(words, where)
 	for _, f := range marked(in.marks, text, where) {
 		if n := wordAt(words, f.at); (f.rule == "pipe" || f.rule == "shell") && n < len(words) && mentioned(words, n) {
-			f.act = Note
+			f.act = note
 		}
 		found = append(found, f)
 	}
@@ -81,7 +81,7 @@ func wordAt(words []word, at int) int {
 // decoded says what a coded stretch would say that was not found in plain: an order that is hidden so is meant to get past
 // people.
 func (in *inspector) decoded(c coded, plain []finding, where whence, depth int, left *int) []finding {
-	worst := Note
+	worst := note
 	why := ""
 	for _, f := range in.inspect(c.text, where, depth+1, left) {
 		if f.act > worst && !slices.ContainsFunc(plain, func(p finding) bool { return p.rule == f.rule }) {
@@ -89,10 +89,10 @@ func (in *inspector) decoded(c coded, plain []finding, where whence, depth int, 
 		}
 	}
 	switch {
-	case worst > Note:
-		return []finding{{"encoded", "in " + c.how + ": " + why, Blank, c.at, c.end}}
+	case worst > note:
+		return []finding{{"encoded", "in " + c.how + ": " + why, blank, c.at, c.end}}
 	case prose(c.text) && c.how != "entities" && c.how != "escapes":
-		return []finding{{"encoded", "has a sentence in " + c.how, Flag, c.at, c.end}}
+		return []finding{{"encoded", "has a sentence in " + c.how, flag, c.at, c.end}}
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (in *inspector) turns(words []word, text string, where whence, left *int) [
 		return nil
 	}
 	for _, c := range []coded{{"letters read from the end", turned(text), first, len(text)}, {"rot13", shifted(text), first, len(text)}} {
-		if found := in.decoded(c, nil, where, deepest-1, left); found != nil && found[0].act == Blank {
+		if found := in.decoded(c, nil, where, deepest-1, left); found != nil && found[0].act == blank {
 			return found
 		}
 	}
@@ -136,7 +136,7 @@ func drawn(words []word, text string, where whence) (found []finding) {
 	phonetic := 0
 	for _, w := range words {
 		if w.mixed {
-			return []finding{{"lookalikes", "writes a word with the letters of several alphabets", Flag, w.at, w.end}}
+			return []finding{{"lookalikes", "writes a word with the letters of several alphabets", flag, w.at, w.end}}
 		}
 		if where == definitions && !ascii(text[w.at:w.end]) {
 			for _, r := range text[w.at:w.end] {
@@ -146,7 +146,7 @@ func drawn(words []word, text string, where whence) (found []finding) {
 			}
 		}
 		if phonetic > most {
-			return []finding{{"lookalikes", "writes with letters that are drawn as others", Flag, w.at, w.end}}
+			return []finding{{"lookalikes", "writes with letters that are drawn as others", flag, w.at, w.end}}
 		}
 	}
 	if where == definitions {
@@ -178,5 +178,5 @@ func garbled(words []word, text string) []finding {
 	if pairs < fewest || odd*100 < pairs*percent {
 		return nil
 	}
-	return []finding{{"garbled", "is written in no language, as if letters had been replaced", Flag, words[0].at, words[len(words)-1].end}}
+	return []finding{{"garbled", "is written in no language, as if letters had been replaced", flag, words[0].at, words[len(words)-1].end}}
 }

@@ -3,7 +3,7 @@ package shield
 // A finding is a rule that a text met, and where.
 type finding struct {
 	rule, why string
-	act       Action
+	act       action
 	at, end   int // in the text
 }
 
@@ -78,7 +78,7 @@ func (r *rule) find(words []word, about []int) (best finding, ok bool) {
 		}
 		f := finding{r.name, r.why, r.act, words[i].at, words[last].end}
 		if mentioned(words, i) {
-			f.act = Note
+			f.act = note
 		}
 		if !ok || f.act > best.act {
 			best, ok = f, true

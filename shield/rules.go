@@ -1,24 +1,23 @@
 package shield
 
-// An Action is what a rule asks for. The greatest one of a text's findings counts.
-type Action int
+import "slices"
+
+// An action is what a rule asks for. The greatest one of a text's findings counts.
+type action int
 
 const (
-	// Note records, and changes no verdict: a text that talks about an attack.
-	Note Action = iota
-	// Flag labels a text and leaves it as it is.
-	Flag
-	// Blank has the text replaced by Sanitized.
-	Blank
+	// note records, and changes no verdict: a text that talks about an attack.
+	note action = iota
+	// flag labels a text and leaves it as it is.
+	flag
+	// blank has the text replaced by Sanitized.
+	blank
 )
-
-// String gives "note", "flag" or "blank".
-func (a Action) String() string { return [...]string{"note", "flag", "blank"}[a] }
 
 // A rule is met by a sentence in which words about each of the needed concepts stand near each other.
 type rule struct {
 	name string
-	act  Action
+	act  action
 	why  string
 	// need has the concepts, the anchor first; a word about any of one entry will do.
 	need []concepts
@@ -46,76 +45,96 @@ const (
 )
 
 // rules are what is looked for, by class of attack. They are about what a sentence would make a model do, not about the
-// words of any one attack. Blank is for what no honest definition says; a rule that some honest ones meet flags.
+// words of any one attack. To blank is for what no honest definition says; a rule that some honest ones meet flags.
 func rules() []rule {
+	return slices.Concat(overriding(), hiding(), taking(), posing(), exceeding())
+}
+
+// overriding has the rules about setting aside what the model was told.
+func overriding() []rule {
 	return []rule{
-		// Setting aside what the model was told.
-		{name: "override", act: Blank, why: "sets aside what the model was told", need: []concepts{ignore, prior | safety | you, strong | system}, reach: 7, ordered: true, unless: not, across: true},
-		{name: "override", act: Blank, why: "sets aside what the model was told", need: []concepts{setaside}, unless: not},
-		{name: "override", act: Blank, why: "sets aside what the model was told, in another language", need: []concepts{wignore, winstr, wprior | wuser | wsystem | wreveal | wsecret | wsend | wtell}, reach: 12, unless: not},
-		{name: "override", act: Flag, why: "sets aside what the model was told, in another language", need: []concepts{wignore, winstr}, reach: 8, unless: not},
-		{name: "override", act: Flag, why: "sets aside what the model was told", need: []concepts{ignore, prior | you, instr}, reach: 6, ordered: true, unless: not, in: definitions},
-		{name: "override", act: Flag, why: "sets aside what the model was told", need: []concepts{ignore, you, prior}, reach: 2, ordered: true, unless: not},
-		{name: "unguard", act: Blank, why: "takes safety measures away", need: []concepts{ignore, you | prior | whole, safety}, reach: 5, ordered: true, unless: not, in: definitions},
-		{name: "unguard", act: Flag, why: "takes safety measures away", need: []concepts{ignore, you | prior | whole, safety}, reach: 4, ordered: true, unless: not, in: results},
-		{name: "unguard", act: Flag, why: "takes safety measures away", need: []concepts{safety, ignore, later | you | auth}, reach: 8, unless: not, in: definitions},
-		{name: "unguard", act: Flag, why: "says that measures no longer hold", need: []concepts{safety | strong, off, scope}, reach: 12, unless: not, in: definitions},
-		{name: "system-prompt", act: Flag, why: "asks for what was said before", need: []concepts{revealing, convo}, reach: 6, ordered: true, unless: not, in: definitions},
-		{name: "new-orders", act: Blank, why: "gives orders in the place of the user's", need: []concepts{newtask}, unless: not},
-		{name: "respond", act: Flag, why: "says what the model is to answer", need: []concepts{revealing | send, respond}, reach: 8, ordered: true, unless: not},
-		{name: "role", act: Blank, why: "gives the model another role", need: []concepts{role}, unless: not},
-		{name: "system-prompt", act: Blank, why: "asks for what the system told the model", need: []concepts{revealing, you | whole, system}, reach: 5, ordered: true, unless: not},
-		{name: "system-prompt", act: Blank, why: "asks for what the system told the model", need: []concepts{wreveal | wsend, wsystem}, reach: 10},
+		{name: "override", act: blank, why: "sets aside what the model was told", need: []concepts{ignore, prior | safety | you, strong | system}, reach: 7, ordered: true, unless: not, across: true},
+		{name: "override", act: blank, why: "sets aside what the model was told", need: []concepts{setaside}, unless: not},
+		{name: "override", act: blank, why: "sets aside what the model was told, in another language", need: []concepts{wignore, winstr, wprior | wuser | wsystem | wreveal | wsecret | wsend | wtell}, reach: 12, unless: not},
+		{name: "override", act: flag, why: "sets aside what the model was told, in another language", need: []concepts{wignore, winstr}, reach: 8, unless: not},
+		{name: "override", act: flag, why: "sets aside what the model was told", need: []concepts{ignore, prior | you, instr}, reach: 6, ordered: true, unless: not, in: definitions},
+		{name: "override", act: flag, why: "sets aside what the model was told", need: []concepts{ignore, you, prior}, reach: 2, ordered: true, unless: not},
+		{name: "unguard", act: blank, why: "takes safety measures away", need: []concepts{ignore, you | prior | whole, safety}, reach: 5, ordered: true, unless: not, in: definitions},
+		{name: "unguard", act: flag, why: "takes safety measures away", need: []concepts{ignore, you | prior | whole, safety}, reach: 4, ordered: true, unless: not, in: results},
+		{name: "unguard", act: flag, why: "takes safety measures away", need: []concepts{safety, ignore, later | you | auth}, reach: 8, unless: not, in: definitions},
+		{name: "unguard", act: flag, why: "says that measures no longer hold", need: []concepts{safety | strong, off, scope}, reach: 12, unless: not, in: definitions},
+		{name: "system-prompt", act: flag, why: "asks for what was said before", need: []concepts{revealing, convo}, reach: 6, ordered: true, unless: not, in: definitions},
+		{name: "new-orders", act: blank, why: "gives orders in the place of the user's", need: []concepts{newtask}, unless: not},
+		{name: "respond", act: flag, why: "says what the model is to answer", need: []concepts{revealing | send, respond}, reach: 8, ordered: true, unless: not},
+		{name: "role", act: blank, why: "gives the model another role", need: []concepts{role}, unless: not},
+		{name: "system-prompt", act: blank, why: "asks for what the system told the model", need: []concepts{revealing, you | whole, system}, reach: 5, ordered: true, unless: not},
+		{name: "system-prompt", act: blank, why: "asks for what the system told the model", need: []concepts{wreveal | wsend, wsystem}, reach: 10},
+	}
+}
 
-		// Keeping people from knowing.
-		{name: "secrecy", act: Blank, why: "keeps something from the user", need: []concepts{covert, user | must | read | send | tool | you | system}, reach: 14},
-		{name: "secrecy", act: Blank, why: "keeps something from the user", need: []concepts{not, tell, user}, reach: 7, ordered: true, in: definitions},
-		{name: "secrecy", act: Flag, why: "keeps something from the user", need: []concepts{not, tell, user}, reach: 4, ordered: true, in: results},
-		{name: "secrecy", act: Flag, why: "does something unseen", need: []concepts{quiet, out | secret | place | convo | follow}, reach: 10},
-		{name: "secrecy", act: Flag, why: "keeps something from the user, in another language", need: []concepts{wtell, wnot, wuser}, reach: 6, in: definitions},
-		{name: "secrecy", act: Flag, why: "keeps something from the user, in another language", need: []concepts{wtell, wnot, wuser}, reach: 8, in: results},
+// hiding has the rules about keeping people from knowing.
+func hiding() []rule {
+	return []rule{
+		{name: "secrecy", act: blank, why: "keeps something from the user", need: []concepts{covert, user | must | read | send | tool | you | system}, reach: 14},
+		{name: "secrecy", act: blank, why: "keeps something from the user", need: []concepts{not, tell, user}, reach: 7, ordered: true, in: definitions},
+		{name: "secrecy", act: flag, why: "keeps something from the user", need: []concepts{not, tell, user}, reach: 4, ordered: true, in: results},
+		{name: "secrecy", act: flag, why: "does something unseen", need: []concepts{quiet, out | secret | place | convo | follow}, reach: 10},
+		{name: "secrecy", act: flag, why: "keeps something from the user, in another language", need: []concepts{wtell, wnot, wuser}, reach: 6, in: definitions},
+		{name: "secrecy", act: flag, why: "keeps something from the user, in another language", need: []concepts{wtell, wnot, wuser}, reach: 8, in: results},
 
-		{name: "deceit", act: Flag, why: "has the user deceived", need: []concepts{deceit, user | respond, must | whenif | you}, reach: 16, unless: not, in: definitions},
+		{name: "deceit", act: flag, why: "has the user deceived", need: []concepts{deceit, user | respond, must | whenif | you}, reach: 16, unless: not, in: definitions},
+	}
+}
 
-		// Taking what is secret, or what the user says, away.
-		{name: "take-secret", act: Blank, why: "has what is secret read and passed on", need: []concepts{read, place, send}, reach: 14, ordered: true, unless: not, in: definitions},
-		{name: "take-secret", act: Flag, why: "has what is secret read and passed on", need: []concepts{read, place, send, you | must}, reach: 14, unless: not, in: results},
-		{name: "take-file", act: Flag, why: "has a file with secrets read and passed on", need: []concepts{place, read, send}, reach: 16, unless: not | mention, in: definitions},
-		{name: "shell", act: Flag, why: "has what it fetches run", need: []concepts{read, address, follow}, reach: 14, ordered: true, unless: not, in: definitions},
-		{name: "take-file", act: Flag, why: "has a file with secrets read", need: []concepts{read, place}, reach: 8, ordered: true, unless: not, in: definitions},
-		{name: "take-file", act: Blank, why: "has a file with secrets read, in another language", need: []concepts{place, wsend | wignore | wtell}, reach: 14},
-		{name: "take-file", act: Flag, why: "has a file changed that a shell or a login trusts", need: []concepts{change | send, place}, reach: 10, ordered: true, unless: not, in: definitions},
-		{name: "take-secret", act: Flag, why: "has what is secret put into a call", need: []concepts{read, convo | system, param}, reach: 16, unless: not, in: definitions},
-		{name: "send-secret", act: Flag, why: "has what is secret sent", need: []concepts{out, secret | place | convo}, reach: 8, ordered: true, unless: not, in: definitions},
-		{name: "send-secret", act: Flag, why: "has what is secret sent away", need: []concepts{out, secret | place | convo, address | outside}, reach: 14, ordered: true, unless: not, in: results},
-		{name: "send-secret", act: Flag, why: "has what is secret sent, in another language", need: []concepts{wsecret, wsend | wreveal}, reach: 10, in: definitions},
-		{name: "send-away", act: Flag, why: "has data sent to a place outside", need: []concepts{out, address | outside}, reach: 10, ordered: true, unless: not | mention, in: definitions},
-		{name: "harvest", act: Flag, why: "asks for the conversation", need: []concepts{convo, secret | system}, reach: 14, in: definitions},
-		{name: "harvest", act: Flag, why: "asks for what the model can do", need: []concepts{convo, pathname}, reach: 20, in: results},
+// taking has the rules about taking what is secret, or what the user says, away.
+func taking() []rule {
+	return []rule{
+		{name: "take-secret", act: blank, why: "has what is secret read and passed on", need: []concepts{read, place, send}, reach: 14, ordered: true, unless: not, in: definitions},
+		{name: "take-secret", act: flag, why: "has what is secret read and passed on", need: []concepts{read, place, send, you | must}, reach: 14, unless: not, in: results},
+		{name: "take-file", act: flag, why: "has a file with secrets read and passed on", need: []concepts{place, read, send}, reach: 16, unless: not | mention, in: definitions},
+		{name: "shell", act: flag, why: "has what it fetches run", need: []concepts{read, address, follow}, reach: 14, ordered: true, unless: not, in: definitions},
+		{name: "take-file", act: flag, why: "has a file with secrets read", need: []concepts{read, place}, reach: 8, ordered: true, unless: not, in: definitions},
+		{name: "take-file", act: blank, why: "has a file with secrets read, in another language", need: []concepts{place, wsend | wignore | wtell}, reach: 14},
+		{name: "take-file", act: flag, why: "has a file changed that a shell or a login trusts", need: []concepts{change | send, place}, reach: 10, ordered: true, unless: not, in: definitions},
+		{name: "take-secret", act: flag, why: "has what is secret put into a call", need: []concepts{read, convo | system, param}, reach: 16, unless: not, in: definitions},
+		{name: "send-secret", act: flag, why: "has what is secret sent", need: []concepts{out, secret | place | convo}, reach: 8, ordered: true, unless: not, in: definitions},
+		{name: "send-secret", act: flag, why: "has what is secret sent away", need: []concepts{out, secret | place | convo, address | outside}, reach: 14, ordered: true, unless: not, in: results},
+		{name: "send-secret", act: flag, why: "has what is secret sent, in another language", need: []concepts{wsecret, wsend | wreveal}, reach: 10, in: definitions},
+		{name: "send-away", act: flag, why: "has data sent to a place outside", need: []concepts{out, address | outside}, reach: 10, ordered: true, unless: not | mention, in: definitions},
+		{name: "harvest", act: flag, why: "asks for the conversation", need: []concepts{convo, secret | system}, reach: 14, in: definitions},
+		{name: "harvest", act: flag, why: "asks for what the model can do", need: []concepts{convo, pathname}, reach: 20, in: results},
+	}
+}
 
-		// Speaking as somebody else.
-		{name: "impersonation", act: Blank, why: "speaks as the user", need: []concepts{gave}},
-		{name: "impersonation", act: Flag, why: "speaks as the user", need: []concepts{send | removing | change | out, me, address | whole}, reach: 14, ordered: true, in: definitions},
-		{name: "impersonation", act: Flag, why: "speaks as the user", need: []concepts{out | removing, me, address}, reach: 14, ordered: true, in: results},
-		{name: "impersonation", act: Flag, why: "speaks as the user", need: []concepts{removing | change | out | money, me, whole | me | pathname}, reach: 8, ordered: true, in: definitions, spoken: true},
-		{name: "authority", act: Flag, why: "speaks as the system", need: []concepts{auth}, in: definitions},
-		{name: "authority", act: Blank, why: "speaks as the system, and orders", need: []concepts{auth, must | ignore | shell, you | call | follow | ignore | scope}, reach: 24, ordered: true},
-		{name: "encoded-order", act: Blank, why: "has encoded text decoded and followed", need: []concepts{decoding, follow}, reach: 4, ordered: true, unless: not},
+// posing has the rules about speaking as somebody else.
+func posing() []rule {
+	return []rule{
+		{name: "impersonation", act: blank, why: "speaks as the user", need: []concepts{gave}},
+		{name: "impersonation", act: flag, why: "speaks as the user", need: []concepts{send | removing | change | out, me, address | whole}, reach: 14, ordered: true, in: definitions},
+		{name: "impersonation", act: flag, why: "speaks as the user", need: []concepts{out | removing, me, address}, reach: 14, ordered: true, in: results},
+		{name: "impersonation", act: flag, why: "speaks as the user", need: []concepts{removing | change | out | money, me, whole | me | pathname}, reach: 8, ordered: true, in: definitions, spoken: true},
+		{name: "authority", act: flag, why: "speaks as the system", need: []concepts{auth}, in: definitions},
+		{name: "authority", act: blank, why: "speaks as the system, and orders", need: []concepts{auth, must | ignore | shell, you | call | follow | ignore | scope}, reach: 24, ordered: true},
+		{name: "encoded-order", act: blank, why: "has encoded text decoded and followed", need: []concepts{decoding, follow}, reach: 4, ordered: true, unless: not},
 
-		{name: "phish", act: Flag, why: "sends the user to an address", need: []concepts{tell, user, address}, reach: 20, ordered: true, unless: not, in: definitions},
+		{name: "phish", act: flag, why: "sends the user to an address", need: []concepts{tell, user, address}, reach: 20, ordered: true, unless: not, in: definitions},
+	}
+}
 
-		// Acting beyond the tool.
-		{name: "shell", act: Flag, why: "has a command run", need: []concepts{must | call, shell}, reach: 14, ordered: true, unless: not, in: definitions},
-		{name: "harm", act: Flag, why: "would harm the machine, or take data away", need: []concepts{harm}, unless: not | mention, in: definitions},
-		{name: "order-tool", act: Flag, why: "has a file changed by another tool", need: []concepts{pathname, ident, call}, reach: 14, in: definitions},
-		{name: "order-tool", act: Flag, why: "has another tool act on things of the user's", need: []concepts{call, ident, tool, removing | change}, reach: 14, ordered: true, in: definitions},
-		{name: "order-tool", act: Flag, why: "has another tool act", need: []concepts{must, call, ident, pathname | address}, reach: 24, ordered: true, in: results},
-		{name: "tamper", act: Flag, why: "changes what the user asked for", need: []concepts{change, param | ident, despite}, reach: 16, in: definitions},
-		{name: "tamper", act: Flag, why: "changes what the user asked for", need: []concepts{usedby, change, param | ident}, reach: 16, ordered: true, in: definitions},
-		{name: "tamper", act: Flag, why: "changes who is paid or written to", need: []concepts{whenif | must, change, payee}, reach: 16, ordered: true, in: definitions},
-		{name: "money", act: Flag, why: "has money of the user's moved", need: []concepts{money, me, money}, reach: 10, in: definitions},
-		{name: "shadow", act: Flag, why: "speaks for other tools", need: []concepts{other, must | change | call | you}, reach: 20, in: definitions},
-		{name: "later", act: Flag, why: "changes its ways later", need: []concepts{later, shell | harm | send | follow}, reach: 10, ordered: true, in: definitions},
-		{name: "praise", act: Flag, why: "advertises itself", need: []concepts{best}, in: definitions},
+// exceeding has the rules about acting beyond the tool.
+func exceeding() []rule {
+	return []rule{
+		{name: "shell", act: flag, why: "has a command run", need: []concepts{must | call, shell}, reach: 14, ordered: true, unless: not, in: definitions},
+		{name: "harm", act: flag, why: "would harm the machine, or take data away", need: []concepts{harm}, unless: not | mention, in: definitions},
+		{name: "order-tool", act: flag, why: "has a file changed by another tool", need: []concepts{pathname, ident, call}, reach: 14, in: definitions},
+		{name: "order-tool", act: flag, why: "has another tool act on things of the user's", need: []concepts{call, ident, tool, removing | change}, reach: 14, ordered: true, in: definitions},
+		{name: "order-tool", act: flag, why: "has another tool act", need: []concepts{must, call, ident, pathname | address}, reach: 24, ordered: true, in: results},
+		{name: "tamper", act: flag, why: "changes what the user asked for", need: []concepts{change, param | ident, despite}, reach: 16, in: definitions},
+		{name: "tamper", act: flag, why: "changes what the user asked for", need: []concepts{usedby, change, param | ident}, reach: 16, ordered: true, in: definitions},
+		{name: "tamper", act: flag, why: "changes who is paid or written to", need: []concepts{whenif | must, change, payee}, reach: 16, ordered: true, in: definitions},
+		{name: "money", act: flag, why: "has money of the user's moved", need: []concepts{money, me, money}, reach: 10, in: definitions},
+		{name: "shadow", act: flag, why: "speaks for other tools", need: []concepts{other, must | change | call | you}, reach: 20, in: definitions},
+		{name: "later", act: flag, why: "changes its ways later", need: []concepts{later, shell | harm | send | follow}, reach: 10, ordered: true, in: definitions},
+		{name: "praise", act: flag, why: "advertises itself", need: []concepts{best}, in: definitions},
 	}
 }

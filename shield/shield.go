@@ -109,7 +109,7 @@ func (s *Shield) result(text, path string) (string, []Reason) {
 	out, traces := CanonicalResult(text)
 	reasons := traced(traces, path)
 	for _, f := range s.in.look(out, results) {
-		reasons = append(reasons, reason(f, out, path, min(f.act, Flag)))
+		reasons = append(reasons, reason(f, out, path, min(f.act, flag)))
 	}
 	return out, reasons
 }
@@ -118,12 +118,12 @@ func (s *Shield) result(text, path string) (string, []Reason) {
 func (s *Shield) text(text, path string, most int) (string, []Reason) {
 	out, traces := Canonical(text)
 	reasons := traced(traces, path)
-	worst := Note
+	worst := note
 	for _, f := range s.in.look(out, definitions) {
 		reasons = append(reasons, reason(f, out, path, f.act))
 		worst = max(worst, f.act)
 	}
-	if worst == Blank {
+	if worst == blank {
 		return Sanitized, reasons
 	}
 	if short := shorten(out, most); short != out {
@@ -160,7 +160,7 @@ func kinds(kind string) string {
 	return "was not UTF-8"
 }
 
-func reason(f finding, text, path string, act Action) Reason {
+func reason(f finding, text, path string, act action) Reason {
 	did := [...]string{"noted", "flagged", "blanked"}[act]
 	return Reason{Path: path, At: f.at, Rule: f.rule, Did: did, Why: f.why, Excerpt: excerpt(text[f.at:min(f.end, len(text))])}
 }
