@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -14,22 +12,6 @@ import (
 
 // printJSON prints v as one indented JSON document.
 func printJSON(w io.Writer, v any) error { return manners.PrintJSON(w, v) }
-
-// printRawList prints JSON values as one array, a line each, their bytes as they are.
-func printRawList(w io.Writer, items []json.RawMessage) error {
-	var b bytes.Buffer
-	b.WriteByte('[')
-	for i, item := range items {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString("\n  ")
-		b.Write(item)
-	}
-	b.WriteString("\n]\n")
-	_, err := w.Write(b.Bytes())
-	return err
-}
 
 // clip cuts s to n characters on one line.
 func clip(s string, n int) string {

@@ -14,6 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/arguments"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"github.com/spf13/cobra"
 )
@@ -53,7 +54,7 @@ A server that was never listed is started for it.`,
 					return err
 				}
 				if asJSON {
-					return printRawList(a.Out, list.Items)
+					return manners.PrintRawList(a.Out, list.Items)
 				}
 				return a.printCards(g, list)
 			})

@@ -37,3 +37,19 @@ func PrintJSON(w io.Writer, v any) error {
 
 // LocalTime shows a moment to the second, where the person is.
 func LocalTime(t time.Time) string { return t.Local().Format(time.DateTime) }
+
+// PrintRawList prints JSON values as one array, a line each, their bytes as they are.
+func PrintRawList(w io.Writer, items []json.RawMessage) error {
+	var b bytes.Buffer
+	b.WriteByte('[')
+	for i, item := range items {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString("\n  ")
+		b.Write(item)
+	}
+	b.WriteString("\n]\n")
+	_, err := w.Write(b.Bytes())
+	return err
+}
