@@ -76,9 +76,7 @@ func (c *Credential) beginFor(ctx context.Context, r record, demand Demand, scop
 	if err := egress.Check(p.URL); err != nil {
 		return nil, fmt.Errorf("the address to sign in at %w", err)
 	}
-	if who.Registered {
-		r.Client, r.ClientAt = who, s.Issuer
-	}
+	r.know(who, s)
 	r.Pending = append(r.Pending, p)
 	r.prune(c.desk.o.Now())
 	c.endPruned(r)

@@ -101,3 +101,26 @@ func TestTooManyBegun(t *testing.T) {
 		t.Errorf("%d are waited for", n)
 	}
 }
+
+// TestBegunIsNotSpent keeps a sign-in good while another is only begun, though that one had to make us known anew: the tokens
+// are of the client that they were granted to.
+func TestBegunIsNotSpent(t *testing.T) {
+	y := meet(t, idp.Options{}, nil)
+	y.signIn()
+	was := y.kept().Client.ID
+	y.again(nil) // the port that the client is known to come back to is the first desk's still
+	f := y.begin()
+	if strings.Contains(f.url, was) {
+		t.Fatal("the client was not made known anew")
+	}
+	y.p.ExpireAccess()
+	y.in()
+	if again := y.begin(); again.url != f.url {
+		t.Error("another sign-in was begun")
+	}
+	if err := y.p.Visit(t.Context(), f.url); err != nil {
+		t.Fatal(err)
+	}
+	y.p.ExpireAccess()
+	y.in()
+}
