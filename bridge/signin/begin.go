@@ -95,7 +95,7 @@ func (c *Credential) endPruned(r record) {
 		if r.awaits(state) {
 			continue
 		}
-		if r.Access == "" {
+		if r.Access == "" || r.Issued.Before(end.made) {
 			end.err = context.DeadlineExceeded
 		}
 		close(end.done)
@@ -151,7 +151,7 @@ func (c *Credential) beginOnce(ctx context.Context, demand Demand, scopes []stri
 	case ctx.Err() != nil:
 		return f, err
 	case err == nil:
-		last.state, last.until = f.state, f.made.Add(pendingTime)
+		last.state, last.until = f.state, f.end.made.Add(pendingTime)
 	case later:
 		last.until = now.Add(awayFor)
 	}

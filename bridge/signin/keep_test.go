@@ -124,3 +124,16 @@ func TestBegunIsNotSpent(t *testing.T) {
 	y.p.ExpireAccess()
 	y.in()
 }
+
+// TestDisplacedIsNotSignedIn does not take a sign-in that others displaced for one that worked, where somebody is signed in from before.
+func TestDisplacedIsNotSignedIn(t *testing.T) {
+	y := meet(t, idp.Options{}, nil)
+	y.signIn()
+	y.later(time.Minute)
+	f := y.begin()
+	y.later(2 * pendingTime)
+	if _, err := y.c.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, f.Wait(t.Context()), "OAuth flow timed out")
+}
