@@ -22,7 +22,7 @@ func (c *Credential) unattended(ctx context.Context, r record) error {
 	}
 	s, err := c.discover(ctx, demand)
 	if err != nil {
-		return &NeededError{Server: c.site.ID, Err: err, used: markOf(r.Access)}
+		return c.noWay(r, err)
 	}
 	who, err := c.who(ctx)
 	if err != nil {
@@ -43,6 +43,19 @@ func (c *Credential) unattended(ctx context.Context, r record) error {
 			err = c.takeIn(r, s, who, t, scopes)
 		}
 	}
+	return c.settled(r, err)
+}
+
+// noWay is for a token that nobody could be asked for: for now, where who is to be asked is away.
+func (c *Credential) noWay(r record, err error) error {
+	if _, later := errors.AsType[awayError](err); later {
+		return c.halt(r, err)
+	}
+	return &NeededError{Server: c.site.ID, Err: err, used: markOf(r.Access)}
+}
+
+// settled is what came of asking for a token without a person: nil for nil, and where it would be refused again, for good.
+func (c *Credential) settled(r record, err error) error {
 	refused, said := errors.AsType[*refusal](err)
 	_, unfit := errors.AsType[kindError](err)
 	switch {

@@ -205,3 +205,20 @@ func TestWhyNotWithoutAPerson(t *testing.T) {
 		})
 	}
 }
+
+// TestAwayWithoutAPerson has an authorization server that is away be a matter of now where no person signs in.
+func TestAwayWithoutAPerson(t *testing.T) {
+	i := newIssuers(t)
+	away := newServer(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	for name, change := range map[string]func(*config.Auth){
+		"client":   func(a *config.Auth) { a.Type, a.Issuer = "client_credentials", away.URL },
+		"provider": func(a *config.Auth) { a.Type, a.IDPIssuer, a.IDToken = "enterprise", away.URL, "i" },
+	} {
+		auth := config.Auth{ClientID: "c", ClientSecret: "s"}
+		change(&auth)
+		_, err := i.credential(t, auth).Refused(t.Context(), "", http.StatusUnauthorized, http.Header{}, nil)
+		if !Delayed(err) || Needed(err) != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
