@@ -100,18 +100,19 @@ func (c *Credential) introduced(ctx context.Context, s site, scopes []string) (u
 		Audience: s.Issuer, Resource: s.Resource, Scope: scopes,
 	}, ours, c.client)
 	if err != nil {
-		return nil, fmt.Errorf("the identity provider: %w", answered(err))
+		hide := c.hider(url.Values{"assertion": {auth.IDToken}}, client{Secret: auth.IDPClientSecret})
+		return nil, fmt.Errorf("the identity provider: %w", answered(err, hide))
 	}
 	return url.Values{"grant_type": {bearerGrant}, "assertion": {word.AccessToken}}, nil
 }
 
-// answered makes what the SDK says of a refusal into ours, without the body: it may hold a token.
-func answered(err error) error {
+// answered makes what the SDK says of a refusal into ours, without the body, which may hold a token, and without what hide hides.
+func answered(err error, hide func(string) string) error {
 	said, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok {
 		return plain(err)
 	}
-	r := &refusal{code: said.ErrorCode, description: said.ErrorDescription}
+	r := &refusal{code: hide(said.ErrorCode), description: hide(said.ErrorDescription)}
 	if said.Response != nil {
 		r.status = said.Response.StatusCode
 	}

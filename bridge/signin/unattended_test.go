@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/google/go-cmp/cmp"
 )
@@ -181,6 +182,10 @@ func TestWhyNotWithoutAPerson(t *testing.T) {
 		"an identity that is over": {
 			config.Auth{Type: "enterprise", IDPClientID: "ic", IDToken: "s3cret"}, `{"error":"invalid_grant","error_description":"expired"}`,
 			"the identity provider: invalid_grant: expired",
+		},
+		"an identity provider that repeats what it got": {
+			config.Auth{Type: "enterprise", IDPClientID: "ic", IDPClientSecret: "s3cret-too", IDToken: "s3cret"},
+			`{"error":"invalid_grant","error_description":"s3cret of s3cret-too is over"}`, "invalid_grant: " + drawbridge.Redacted + " of " + drawbridge.Redacted + " is over",
 		},
 		"an identity provider that says nothing": {
 			config.Auth{Type: "enterprise", IDPClientID: "ic", IDToken: "s3cret"}, `{}`, "the identity provider: status 400",
