@@ -126,6 +126,9 @@ func TestWithoutAPerson(t *testing.T) {
 			if diff := cmp.Diff(test.want(i), i.asked); diff != "" {
 				t.Error(diff)
 			}
+			if s, err := c.State(); err != nil || !s.Renews {
+				t.Errorf("it is not said to renew itself: %+v, %v", s, err)
+			}
 			if again, err := c.Token(t.Context()); again != "access" || err != nil || len(i.asked) != len(test.want(i)) {
 				t.Errorf("the next request has %q, %v after %d questions", again, err, len(i.asked))
 			}
