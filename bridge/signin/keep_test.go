@@ -2,6 +2,7 @@ package signin
 
 import (
 	"errors"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +114,13 @@ func TestBegunIsNotSpent(t *testing.T) {
 	if strings.Contains(f.url, was) {
 		t.Fatal("the client was not made known anew")
 	}
+	y.p.Turn(func(k *idp.Knobs) { k.Challenge.Scope = "mcp more" })
+	y.c.demand = Demand{}
+	if more := y.begin(); more.url == f.url || clientIn(t, more.url) != clientIn(t, f.url) {
+		t.Error("the client was made known twice")
+	}
+	y.p.Turn(func(k *idp.Knobs) { k.Challenge.Scope = "" })
+	y.c.demand = Demand{}
 	y.p.ExpireAccess()
 	y.in()
 	if again := y.begin(); again.url != f.url {
@@ -136,4 +144,13 @@ func TestDisplacedIsNotSignedIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	wants(t, f.Wait(t.Context()), "OAuth flow timed out")
+}
+
+func clientIn(t *testing.T, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Query().Get("client_id")
 }
