@@ -179,3 +179,14 @@ func testNoSecretLeaves(t *testing.T) {
 		}
 	}
 }
+
+// TestOneSecretInAnother has a token begin as another does: nothing of it is left over.
+func TestOneSecretInAnother(t *testing.T) {
+	y := meet(t, idp.Options{}, nil)
+	if err := y.c.keep(record{For: y.c.site.key(), Access: "opaque", Refresh: "opaque-and-more"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := y.c.hider(nil, client{})("no opaque-and-more"); got != "no "+drawbridge.Redacted {
+		t.Error(got)
+	}
+}
