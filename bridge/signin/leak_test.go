@@ -106,7 +106,7 @@ func (e *ear) echoes(status int, kind string) {
 		back := e.callback(y)
 		e.echo(y, idp.Token, status, kind)
 		err := y.c.Paste(e.t.Context(), back)
-		e.hear(err, Explain(err))
+		e.hear(err, explain(err))
 	})
 	e.known(func(y *party) {
 		y.signIn()
