@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"context"
 	"errors"
 	"net/url"
 	"strings"
@@ -153,4 +154,22 @@ func clientIn(t *testing.T, address string) string {
 		t.Fatal(err)
 	}
 	return u.Query().Get("client_id")
+}
+
+// TestSignedOutMeanwhile has somebody sign out while another waits to come back: they hear that it is over.
+func TestSignedOutMeanwhile(t *testing.T) {
+	y := meet(t, idp.Options{}, nil)
+	f := y.begin()
+	if _, _, err := y.c.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if y.desk.lobby.expects(f.state) {
+		t.Error("somebody is waited for who cannot come back")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	wants(t, f.Wait(ctx), "OAuth flow timed out")
+	if ctx.Err() != nil {
+		t.Error("who waits, waits on")
+	}
 }
