@@ -110,7 +110,7 @@ func (r *Roster) SignIn(ctx context.Context, s Signer, v Visit, u Usher) (Outcom
 	defer cancel()
 	flow, err := access.SignIn(limit, v.Device)
 	if err != nil {
-		return r.unbegun(ctx, s, v, cmp.Or(timedOut(limit), err))
+		return r.unbegun(ctx, s, v, before.Signed, cmp.Or(timedOut(limit), err))
 	}
 	p := Place{Server: v.Server}
 	p.URL, p.Code, p.Issuer = flow.Place()
@@ -137,17 +137,20 @@ func timedOut(ctx context.Context) error {
 	return nil
 }
 
-// unbegun is for a sign-in that could not be begun: perhaps since there is no need of one.
-func (r *Roster) unbegun(ctx context.Context, s Signer, v Visit, why error) (Outcome, error) {
+// unbegun is for a sign-in that could not be begun: perhaps since there is no need of one. A server that lets in somebody who is
+// signed in does not say so.
+func (r *Roster) unbegun(ctx context.Context, s Signer, v Visit, signed bool, why error) (Outcome, error) {
 	switch {
 	case ctx.Err() != nil:
 		return "", SignInCancelled
 	case errors.Is(why, errTimedOut):
 		return "", errTimedOut
 	}
-	if _, err := s.Mount(ctx, v.Server); err == nil {
+	_, err := s.Mount(ctx, v.Server)
+	switch {
+	case err == nil && !signed:
 		return NotWanted, nil
-	} else if !unauthorized(err) {
+	case err != nil && !unauthorized(err):
 		return "", Off(fmt.Sprintf("Failed to connect to %q: %v", v.Server, err))
 	}
 	unknown := strings.Contains(why.Error(), "endpoints could not be discovered")

@@ -6,6 +6,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ func Client(address string, named ...string) *http.Client {
 }
 
 func guardOf(address string, named ...string) *guard {
-	g := &guard{proxies: map[string]bool{}, named: map[string]bool{}, lookup: net.DefaultResolver.LookupNetIP}
+	g := &guard{proxies: map[string]bool{}, named: map[string]bool{}, lookup: net.DefaultResolver.LookupNetIP, environment: http.ProxyFromEnvironment}
 	if u, err := url.Parse(address); err == nil {
 		g.host = u.Hostname()
 	}
@@ -65,45 +66,78 @@ func withinOrigin(req *http.Request, via []*http.Request) error {
 // A guard judges the addresses that are dialled.
 type guard struct {
 	host string
-	// named are the hosts that the row names, lookup resolves the server's.
-	named  map[string]bool
-	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	// named are the hosts that the row names, lookup resolves names, environment gives the proxy of a request.
+	named       map[string]bool
+	lookup      func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	environment func(*http.Request) (*url.URL, error)
 
 	mu      sync.Mutex
-	proxies map[string]bool // hosts that the environment names: they are the person's own
+	proxies map[string]bool // hosts, with their ports, that the environment names: they are the person's own
 	local   *bool           // whether the server itself is on an address that is not public; nil is not found out yet
 }
 
+// proxy gives the proxy of a request, which dials in our place: so it is judged here where to.
 func (g *guard) proxy(req *http.Request) (*url.URL, error) {
-	u, err := http.ProxyFromEnvironment(req)
-	if u != nil {
-		g.mu.Lock()
-		g.proxies[u.Hostname()] = true
-		g.mu.Unlock()
+	u, err := g.environment(req)
+	if u == nil || err != nil {
+		return u, err
 	}
-	return u, err
+	if err := g.judge(req.Context(), req.URL.Hostname()); err != nil {
+		return nil, err
+	}
+	port := cmp.Or(u.Port(), map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}[u.Scheme], "80") // as net/http has it
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.proxies[net.JoinHostPort(u.Hostname(), port)] = true
+	return u, nil
 }
 
-// dial dials a host. What the person named is theirs to name.
+// lookupTime is how long a name is looked up that a proxy is told: behind some proxies there is nobody to ask.
+const lookupTime = 2 * time.Second
+
+// judge judges the addresses of a host, as far as they are known here.
+func (g *guard) judge(ctx context.Context, host string) error {
+	addrs := []netip.Addr{}
+	if a, err := netip.ParseAddr(host); err == nil {
+		addrs = append(addrs, a)
+	} else {
+		brief, cancel := context.WithTimeout(ctx, lookupTime)
+		defer cancel()
+		addrs, _ = g.lookup(brief, "ip", host) // the proxy may know more
+	}
+	for _, a := range addrs {
+		if err := g.controlOf(host)(ctx, "tcp", netip.AddrPortFrom(a, 0).String(), nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dial dials a host.
 func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Timeout: Time / 2, ControlContext: g.control}
-	switch {
-	case g.isProxy(host):
+	dialer := &net.Dialer{Timeout: Time / 2, ControlContext: g.controlOf(host)}
+	if g.isProxy(address) {
 		dialer.ControlContext = nil
-	case g.named[strings.ToLower(host)]:
-		dialer.ControlContext = near
 	}
 	return dialer.DialContext(ctx, network, address)
 }
 
-func (g *guard) isProxy(host string) bool {
+func (g *guard) isProxy(address string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.proxies[host]
+	return g.proxies[address]
+}
+
+// controlOf gives what judges the addresses of a host. What the person named is theirs to name.
+func (g *guard) controlOf(host string) func(context.Context, string, string, syscall.RawConn) error {
+	if g.named[strings.ToLower(host)] {
+		return near
+	}
+	return g.control
 }
 
 // near lets everything be dialled that is somebody's, but not where machines keep their secrets.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -107,22 +108,43 @@ func TestGuardAsksAgain(t *testing.T) {
 	}
 }
 
-// TestGuardBehindProxy lets the proxy that the person's environment names be dialled, and nothing else that is near.
+// TestGuardBehindProxy lets the proxy that the person's environment names be dialled, and nothing else that is near: neither
+// beside the proxy, nor by way of it.
 func TestGuardBehindProxy(t *testing.T) {
-	proxied := make(chan string, 10)
-	proxy := newServer(t, func(w http.ResponseWriter, r *http.Request) { proxied <- r.Host; w.WriteHeader(http.StatusTeapot) })
-	t.Setenv("HTTP_PROXY", proxy.URL)
-	t.Setenv("http_proxy", proxy.URL)
-	p := idp.New(t, idp.Options{})
-	client := Client("https://8.8.8.8/mcp")
-	g := guardOf("https://8.8.8.8/mcp")
-	g.proxies["proxy.example"] = true
-	if g.control(t.Context(), "tcp", "127.0.0.1:1", nil) == nil {
-		t.Error("behind a proxy, this machine was dialled")
+	proxy := newServer(t, func(w http.ResponseWriter, r *http.Request) { t.Errorf("the proxy was asked for %s", r.Host) })
+	beside := newServer(t, func(w http.ResponseWriter, r *http.Request) { t.Errorf("%s was called beside the proxy", r.URL) })
+	at, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if resp, err := client.Get(p.Issuer); err == nil { // ProxyFromEnvironment leaves this machine out
-		_ = resp.Body.Close()
-		t.Errorf("behind a proxy, this machine was called: %d", resp.StatusCode)
+	g := guardOf("https://8.8.8.8/mcp", "https://10.0.0.9/as", "https://169.254.169.254/as")
+	g.environment = func(*http.Request) (*url.URL, error) { return at, nil }
+	g.lookup = func(_ context.Context, _, host string) ([]netip.Addr, error) {
+		if known, ok := map[string]string{"near.example": "10.0.0.1", "far.example": "8.8.4.4"}[host]; ok {
+			return []netip.Addr{netip.MustParseAddr(known)}, nil
+		}
+		return nil, errors.New("no such host")
+	}
+	for to, good := range map[string]bool{
+		"https://8.8.4.4": true, "https://far.example": true, "https://unknown.example": true, "https://10.0.0.9": true,
+		"https://near.example": false, "https://10.0.0.1": false, "https://[::1]:444": false, "https://169.254.169.254": false,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, to, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.proxy(req); (err == nil) != good || err != nil && !errors.Is(err, ErrNotPublic) {
+			t.Errorf("%s by way of a proxy: %v", to, err)
+		}
+	}
+	for address, good := range map[string]bool{proxy.URL: true, beside.URL: false} {
+		conn, err := g.dial(t.Context(), "tcp", strings.TrimPrefix(address, "http://"))
+		if err == nil {
+			_ = conn.Close()
+		}
+		if (err == nil) != good {
+			t.Errorf("%s behind a proxy: %v", address, err)
+		}
 	}
 }
 

@@ -98,7 +98,7 @@ func (t *target) do(ctx context.Context, method string, header http.Header, body
 	if err != nil {
 		return nil, alone{err} // not unsent: another connection would be no better
 	}
-	for first := true; ; first = false {
+	for first := method != http.MethodDelete; ; first = false { // nobody signs in to say farewell
 		if token != "" {
 			header = header.Clone() // the first request may still be on its way
 			header.Set("Authorization", "Bearer "+token)

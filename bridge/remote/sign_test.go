@@ -164,3 +164,25 @@ func (s steady) Refused(ctx context.Context, used string, status int, header htt
 	}
 	return s.pen.Refused(ctx, used, status, header, body)
 }
+
+// TestSignedFarewell has a server that wants to know who ends its session: nobody is sent to sign in for that, nor waits.
+func TestSignedFarewell(t *testing.T) {
+	server := legacy(t, nil, nil)
+	p := &pen{tokens: []string{"a", "b"}}
+	deleted := 0
+	h := dial(t, remote.Options{Signer: p, Client: serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			deleted++
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		server(w, r)
+	})})
+	greet(t, h)
+	if err := h.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if deleted != 1 || p.refused != nil {
+		t.Errorf("the end of the session was told %d times, and refusals of it: %q", deleted, p.refused)
+	}
+}

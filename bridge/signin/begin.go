@@ -76,9 +76,7 @@ func (c *Credential) beginFor(ctx context.Context, r record, demand Demand, scop
 	if err := egress.Check(p.URL); err != nil {
 		return nil, fmt.Errorf("the address to sign in at %w", err)
 	}
-	if who.Registered {
-		r.Client, r.ClientAt = who, s.Issuer
-	}
+	r.know(who, s)
 	r.Pending = append(r.Pending, p)
 	r.prune(c.desk.o.Now())
 	c.endPruned(r)
@@ -97,7 +95,7 @@ func (c *Credential) endPruned(r record) {
 		if r.awaits(state) {
 			continue
 		}
-		if r.Access == "" {
+		if r.Access == "" || r.Issued.Before(end.made) {
 			end.err = context.DeadlineExceeded
 		}
 		close(end.done)
@@ -153,7 +151,7 @@ func (c *Credential) beginOnce(ctx context.Context, demand Demand, scopes []stri
 	case ctx.Err() != nil:
 		return f, err
 	case err == nil:
-		last.state, last.until = f.state, f.made.Add(pendingTime)
+		last.state, last.until = f.state, f.end.made.Add(pendingTime)
 	case later:
 		last.until = now.Add(awayFor)
 	}

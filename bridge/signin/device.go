@@ -39,7 +39,7 @@ func (c *Credential) beginDevice(ctx context.Context) (*Flow, error) {
 		return nil, err
 	}
 	if who.Registered {
-		r.Client, r.ClientAt = who, s.Issuer
+		r.know(who, s)
 		if err := c.keep(r); err != nil {
 			return nil, err
 		}

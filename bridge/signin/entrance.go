@@ -59,7 +59,7 @@ func (e Entrance) Forget(principal string) {
 // Visitable says whether a call went wrong for want of a sign-in to which its caller, who sits here, can take the user: here is
 // where one comes back to.
 func (e Entrance) Visitable(call drawbridge.Call, err error) bool {
-	return call.Caller.Principal == e.Owner && Needed(err).Visitable() && MayVisit(call)
+	return call.Caller.Principal == e.Owner && Needed(err).Visitable() && mayVisit(call)
 }
 
 // Discreet keeps from callers from elsewhere where a credential of the owner's is signed in for: whoever went there would sign

@@ -172,11 +172,11 @@ func explained(err error) error {
 	if told, ok := errors.AsType[sentence](err); ok {
 		return told
 	}
-	return sentence(Explain(err))
+	return sentence(explain(err))
 }
 
-// Explain says for people what became of a sign-in that went wrong.
-func Explain(err error) string {
+// explain says for people what became of a sign-in that went wrong.
+func explain(err error) string {
 	got, refused := errors.AsType[*refusal](err)
 	switch {
 	case err == nil:

@@ -30,9 +30,8 @@ func (c *Credential) byExchange(ctx context.Context, r record) error {
 	c.mu.Lock()
 	proof := c.proof
 	c.mu.Unlock()
-	needed := func(why error) error { return &NeededError{Server: c.site.ID, Err: why} }
 	if proof.IsZero() {
-		return needed(errors.New("the caller has no token of an issuer that could be exchanged"))
+		return c.noWay(r, errors.New("the caller has no token of an issuer that could be exchanged"))
 	}
 	demand, err := c.asking(ctx)
 	if err != nil {
@@ -41,13 +40,13 @@ func (c *Credential) byExchange(ctx context.Context, r record) error {
 	s, err := c.discover(ctx, demand)
 	switch {
 	case err != nil:
-		return needed(err)
+		return c.noWay(r, err)
 	case !slices.Contains(s.Grants, exchangeGrant):
-		return needed(errors.New("its authorization server exchanges no tokens"))
+		return c.noWay(r, errors.New("its authorization server exchanges no tokens"))
 	}
 	who, err := c.identify(ctx, s, r, []string{"http://127.0.0.1/callback"})
 	if err != nil {
-		return needed(err)
+		return c.noWay(r, err)
 	}
 	scopes := slices.DeleteFunc(c.scopesFor(s, demand, nil), func(s string) bool { return s == "offline_access" })
 	values := url.Values{
@@ -61,15 +60,7 @@ func (c *Credential) byExchange(ctx context.Context, r record) error {
 		r.Refresh, t.refresh = "", "" // it would outlive what the caller has proved
 		err = c.takeIn(r, s, who, t, scopes)
 	}
-	refused, said := errors.AsType[*refusal](err)
-	_, unfit := errors.AsType[kindError](err)
-	switch {
-	case err == nil:
-		return nil
-	case unfit, said && refused.final():
-		return needed(err)
-	}
-	return c.halt(r, err)
+	return c.settled(r, err)
 }
 
 // forget drops the credential of a caller who is vouched for and gone.

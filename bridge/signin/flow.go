@@ -27,15 +27,15 @@ type Flow struct {
 
 	c      *Credential
 	device func(context.Context) error
-	// state and made are those of the sign-in that it waits for, end is its end in this process.
+	// state is that of the sign-in that it waits for, end is its end in this process.
 	state string
-	made  time.Time
 	end   *ending
 }
 
-// An ending is how a sign-in that was begun here ended; err is set before done is closed.
+// An ending is how a sign-in that was begun here, at the time made, ended; err is set before done is closed.
 type ending struct {
 	done chan struct{}
+	made time.Time
 	err  error
 }
 
@@ -78,11 +78,11 @@ func (c *Credential) flow(p pending) *Flow {
 	}
 	end := c.endings[p.State]
 	if end == nil {
-		end = &ending{done: make(chan struct{})}
+		end = &ending{done: make(chan struct{}), made: p.Made}
 		c.endings[p.State] = end
 		c.desk.lobby.expect(p.State, c.doorOf(p), c.finish)
 	}
-	return &Flow{url: p.URL, issuer: cmp.Or(hostOf(p.Site.Issuer), hostOf(p.URL)), c: c, state: p.State, made: p.Made, end: end}
+	return &Flow{url: p.URL, issuer: cmp.Or(hostOf(p.Site.Issuer), hostOf(p.URL)), c: c, state: p.State, end: end}
 }
 
 // doorOf is the path at which somebody comes back.
@@ -183,7 +183,7 @@ func (f *Flow) Wait(ctx context.Context) error {
 			return explained(ctx.Err())
 		case <-tick.C:
 			r, err := f.c.current()
-			if err == nil && r.Access != "" && !r.Issued.Before(f.made) && !r.awaits(f.state) {
+			if err == nil && r.Access != "" && !r.Issued.Before(f.end.made) && !r.awaits(f.state) {
 				return nil
 			}
 		}

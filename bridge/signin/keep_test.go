@@ -1,7 +1,9 @@
 package signin
 
 import (
+	"context"
 	"errors"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -99,5 +101,75 @@ func TestTooManyBegun(t *testing.T) {
 	}
 	if n := len(f.desk.lobby.waits); n > maxPending+1 {
 		t.Errorf("%d are waited for", n)
+	}
+}
+
+// TestBegunIsNotSpent keeps a sign-in good while another is only begun, though that one had to make us known anew: the tokens
+// are of the client that they were granted to.
+func TestBegunIsNotSpent(t *testing.T) {
+	y := meet(t, idp.Options{}, nil)
+	y.signIn()
+	was := y.kept().Client.ID
+	y.again(nil) // the port that the client is known to come back to is the first desk's still
+	f := y.begin()
+	if strings.Contains(f.url, was) {
+		t.Fatal("the client was not made known anew")
+	}
+	y.p.Turn(func(k *idp.Knobs) { k.Challenge.Scope = "mcp more" })
+	y.c.demand = Demand{}
+	if more := y.begin(); more.url == f.url || clientIn(t, more.url) != clientIn(t, f.url) {
+		t.Error("the client was made known twice")
+	}
+	y.p.Turn(func(k *idp.Knobs) { k.Challenge.Scope = "" })
+	y.c.demand = Demand{}
+	y.p.ExpireAccess()
+	y.in()
+	if again := y.begin(); again.url != f.url {
+		t.Error("another sign-in was begun")
+	}
+	if err := y.p.Visit(t.Context(), f.url); err != nil {
+		t.Fatal(err)
+	}
+	y.p.ExpireAccess()
+	y.in()
+}
+
+// TestDisplacedIsNotSignedIn does not take a sign-in that others displaced for one that worked, where somebody is signed in from before.
+func TestDisplacedIsNotSignedIn(t *testing.T) {
+	y := meet(t, idp.Options{}, nil)
+	y.signIn()
+	y.later(time.Minute)
+	f := y.begin()
+	y.later(2 * pendingTime)
+	if _, err := y.c.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, f.Wait(t.Context()), "OAuth flow timed out")
+}
+
+func clientIn(t *testing.T, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Query().Get("client_id")
+}
+
+// TestSignedOutMeanwhile has somebody sign out while another waits to come back: they hear that it is over.
+func TestSignedOutMeanwhile(t *testing.T) {
+	y := meet(t, idp.Options{}, nil)
+	f := y.begin()
+	if _, _, err := y.c.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if y.desk.lobby.expects(f.state) {
+		t.Error("somebody is waited for who cannot come back")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	wants(t, f.Wait(ctx), "OAuth flow timed out")
+	if ctx.Err() != nil {
+		t.Error("who waits, waits on")
 	}
 }

@@ -106,7 +106,7 @@ func (e *ear) echoes(status int, kind string) {
 		back := e.callback(y)
 		e.echo(y, idp.Token, status, kind)
 		err := y.c.Paste(e.t.Context(), back)
-		e.hear(err, Explain(err))
+		e.hear(err, explain(err))
 	})
 	e.known(func(y *party) {
 		y.signIn()
@@ -177,5 +177,16 @@ func testNoSecretLeaves(t *testing.T) {
 		if i := strings.Index(heard, text); i >= 0 {
 			t.Errorf("the %s is in %q", what, heard[max(0, i-200):i])
 		}
+	}
+}
+
+// TestOneSecretInAnother has a token begin as another does: nothing of it is left over.
+func TestOneSecretInAnother(t *testing.T) {
+	y := meet(t, idp.Options{}, nil)
+	if err := y.c.keep(record{For: y.c.site.key(), Access: "opaque", Refresh: "opaque-and-more"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := y.c.hider(nil, client{})("no opaque-and-more"); got != "no "+drawbridge.Redacted {
+		t.Error(got)
 	}
 }

@@ -29,6 +29,7 @@ func (c *Credential) SignOut(ctx context.Context) (why, err error) {
 	if err := c.vault.Delete(c.name); err != nil {
 		return why, fmt.Errorf("remove the credential: %w", err)
 	}
+	c.endPruned(record{})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.known, c.asked, c.lacking, c.demand, c.renewals, c.halted, c.found = false, nil, nil, Demand{}, nil, halt{}, found{}

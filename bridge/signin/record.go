@@ -77,6 +77,14 @@ func (r *record) awaits(state string) bool {
 	return slices.ContainsFunc(r.Pending, func(p pending) bool { return p.State == state })
 }
 
+// know notes a client that was registered, for the next sign-in. While there are tokens the one that they were granted to stays:
+// they are good with no other, and what one issuer knows it by is not for another.
+func (r *record) know(who client, s site) {
+	if who.Registered && r.Access == "" && r.Refresh == "" {
+		r.Client, r.ClientAt = who, s.Issuer
+	}
+}
+
 // freshFor is how long the token is good for, before it should be renewed; positive for one whose end is unknown.
 func (r *record) freshFor(now time.Time) time.Duration {
 	if r.Expires.IsZero() {

@@ -297,3 +297,15 @@ func TestSlow(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestSecretIsChanged has the secret of a client that the row names changed, at the issuer and in the row: a renewal has the new
+// one.
+func TestSecretIsChanged(t *testing.T) {
+	y := meet(t, idp.Options{}, func(s *Server) { s.ClientID, s.ClientSecret = "ours", drawbridge.NewSecret("old-secret") })
+	y.p.Register(idp.Client{ID: "ours", Secret: "old-secret", Redirects: []string{"http://127.0.0.1/callback"}})
+	y.signIn()
+	y.p.Register(idp.Client{ID: "ours", Secret: "new-secret", Redirects: []string{"http://127.0.0.1/callback"}})
+	y.again(func(s *Server) { s.ClientID, s.ClientSecret = "ours", drawbridge.NewSecret("new-secret") })
+	y.p.ExpireAccess()
+	y.in()
+}

@@ -35,6 +35,7 @@ type client struct {
 // describes us, one registered before, one registered now. Redirects are where people may be sent back to, the preferred
 // one first; a server may want another of them. None means that nobody is sent back.
 func (c *Credential) identify(ctx context.Context, s site, r record, redirects []string) (client, error) {
+	begun := slices.IndexFunc(r.Pending, func(p pending) bool { return p.Site.Issuer == s.Issuer && c.usable(p.Client, redirects) })
 	switch {
 	case c.site.ClientID != "":
 		return c.who(ctx)
@@ -42,6 +43,8 @@ func (c *Credential) identify(ctx context.Context, s site, r record, redirects [
 		return client{ID: c.site.Document, Method: "none"}, nil
 	case r.ClientAt == s.Issuer && c.usable(r.Client, redirects):
 		return r.Client, nil
+	case begun >= 0:
+		return r.Pending[begun].Client, nil
 	case s.ClientID != "":
 		return client{ID: s.ClientID, Method: "none"}, nil
 	case s.Registration == "":

@@ -126,6 +126,9 @@ func (c *Credential) renewNow(ctx context.Context, r record) error {
 	case c.site.Grant != Code:
 		return c.unattended(ctx, r)
 	}
+	if now, err := c.who(ctx); err == nil && now.ID != "" && now.ID == r.Client.ID {
+		r.Client.Secret = now.Secret // the row knows of a change
+	}
 	cut := !r.Renewing.IsZero()
 	r.Renewing = c.desk.o.Now()
 	if err := c.keep(r); err != nil {

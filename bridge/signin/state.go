@@ -15,7 +15,7 @@ func (c *Credential) State() (drawbridge.Credential, error) {
 		return s, err
 	}
 	r.prune(c.desk.o.Now())
-	s.Signed, s.Expires, s.Renews = r.Access != "", r.Expires, r.Refresh != "" || c.site.Grant == Credentials
+	s.Signed, s.Expires, s.Renews = r.Access != "", r.Expires, r.Refresh != "" || c.unaided()
 	s.Scopes, s.Trouble = r.Scopes, r.Trouble
 	if r.Site.Issuer != "" {
 		s.Issuer = hostOf(r.Site.Issuer)

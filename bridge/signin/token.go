@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -120,6 +121,7 @@ func (c *Credential) hider(values url.Values, who client) func(string) string {
 	for _, name := range []string{"code", "code_verifier", "refresh_token", "device_code", "token", "subject_token", "assertion", "client_assertion"} {
 		secrets = append(secrets, values.Get(name))
 	}
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // the first that fits is taken
 	pairs := []string{}
 	for _, text := range secrets {
 		if len(text) >= shortest {

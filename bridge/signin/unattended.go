@@ -22,7 +22,7 @@ func (c *Credential) unattended(ctx context.Context, r record) error {
 	}
 	s, err := c.discover(ctx, demand)
 	if err != nil {
-		return &NeededError{Server: c.site.ID, Err: err, used: markOf(r.Access)}
+		return c.noWay(r, err)
 	}
 	who, err := c.who(ctx)
 	if err != nil {
@@ -43,6 +43,19 @@ func (c *Credential) unattended(ctx context.Context, r record) error {
 			err = c.takeIn(r, s, who, t, scopes)
 		}
 	}
+	return c.settled(r, err)
+}
+
+// noWay is for a token that nobody could be asked for: for now, where who is to be asked is away.
+func (c *Credential) noWay(r record, err error) error {
+	if _, later := errors.AsType[awayError](err); later {
+		return c.halt(r, err)
+	}
+	return &NeededError{Server: c.site.ID, Err: err, used: markOf(r.Access)}
+}
+
+// settled is what came of asking for a token without a person: nil for nil, and where it would be refused again, for good.
+func (c *Credential) settled(r record, err error) error {
 	refused, said := errors.AsType[*refusal](err)
 	_, unfit := errors.AsType[kindError](err)
 	switch {
@@ -87,18 +100,19 @@ func (c *Credential) introduced(ctx context.Context, s site, scopes []string) (u
 		Audience: s.Issuer, Resource: s.Resource, Scope: scopes,
 	}, ours, c.client)
 	if err != nil {
-		return nil, fmt.Errorf("the identity provider: %w", answered(err))
+		hide := c.hider(url.Values{"assertion": {auth.IDToken}}, client{Secret: auth.IDPClientSecret})
+		return nil, fmt.Errorf("the identity provider: %w", answered(err, hide))
 	}
 	return url.Values{"grant_type": {bearerGrant}, "assertion": {word.AccessToken}}, nil
 }
 
-// answered makes what the SDK says of a refusal into ours, without the body: it may hold a token.
-func answered(err error) error {
+// answered makes what the SDK says of a refusal into ours, without the body, which may hold a token, and without what hide hides.
+func answered(err error, hide func(string) string) error {
 	said, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok {
 		return plain(err)
 	}
-	r := &refusal{code: said.ErrorCode, description: said.ErrorDescription}
+	r := &refusal{code: hide(said.ErrorCode), description: hide(said.ErrorDescription)}
 	if said.Response != nil {
 		r.status = said.Response.StatusCode
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/google/go-cmp/cmp"
 )
@@ -125,6 +126,9 @@ func TestWithoutAPerson(t *testing.T) {
 			if diff := cmp.Diff(test.want(i), i.asked); diff != "" {
 				t.Error(diff)
 			}
+			if s, err := c.State(); err != nil || !s.Renews {
+				t.Errorf("it is not said to renew itself: %+v, %v", s, err)
+			}
 			if again, err := c.Token(t.Context()); again != "access" || err != nil || len(i.asked) != len(test.want(i)) {
 				t.Errorf("the next request has %q, %v after %d questions", again, err, len(i.asked))
 			}
@@ -182,6 +186,10 @@ func TestWhyNotWithoutAPerson(t *testing.T) {
 			config.Auth{Type: "enterprise", IDPClientID: "ic", IDToken: "s3cret"}, `{"error":"invalid_grant","error_description":"expired"}`,
 			"the identity provider: invalid_grant: expired",
 		},
+		"an identity provider that repeats what it got": {
+			config.Auth{Type: "enterprise", IDPClientID: "ic", IDPClientSecret: "s3cret-too", IDToken: "s3cret"},
+			`{"error":"invalid_grant","error_description":"s3cret of s3cret-too is over"}`, "invalid_grant: " + drawbridge.Redacted + " of " + drawbridge.Redacted + " is over",
+		},
 		"an identity provider that says nothing": {
 			config.Auth{Type: "enterprise", IDPClientID: "ic", IDToken: "s3cret"}, `{}`, "the identity provider: status 400",
 		},
@@ -203,5 +211,22 @@ func TestWhyNotWithoutAPerson(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
+	}
+}
+
+// TestAwayWithoutAPerson has an authorization server that is away be a matter of now where no person signs in.
+func TestAwayWithoutAPerson(t *testing.T) {
+	i := newIssuers(t)
+	away := newServer(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	for name, change := range map[string]func(*config.Auth){
+		"client":   func(a *config.Auth) { a.Type, a.Issuer = "client_credentials", away.URL },
+		"provider": func(a *config.Auth) { a.Type, a.IDPIssuer, a.IDToken = "enterprise", away.URL, "i" },
+	} {
+		auth := config.Auth{ClientID: "c", ClientSecret: "s"}
+		change(&auth)
+		_, err := i.credential(t, auth).Refused(t.Context(), "", http.StatusUnauthorized, http.Header{}, nil)
+		if !Delayed(err) || Needed(err) != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -47,8 +47,8 @@ func (n *NeededError) NextOpen(id drawbridge.ServerID) string {
 	return n.Next(id)
 }
 
-// MayVisit says whether a caller can take its user to a page.
-func MayVisit(call drawbridge.Call) bool {
+// mayVisit says whether a caller can take its user to a page.
+func mayVisit(call drawbridge.Call) bool {
 	return call.Peer != nil && wire.MayAsk(call.Caller.Capabilities, wire.MethodElicitation, []byte(`{"mode":"url"}`))
 }
 

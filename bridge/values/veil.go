@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
@@ -18,9 +19,6 @@ type Veil struct {
 	// lasting are those of the row, passing are tokens, which come and go.
 	lasting, passing []string
 }
-
-// Redacted stands where a secret stood.
-const Redacted = "[redacted]"
 
 const (
 	// A shorter text may be a word of the server's own.
@@ -84,7 +82,7 @@ func (v *Veil) Over(text string) string {
 	// The longest first: none is left over when another that is a part of it was hidden.
 	slices.SortFunc(in, func(a, b string) int { return len(b) - len(a) })
 	for _, s := range in {
-		text = strings.ReplaceAll(text, s, Redacted)
+		text = strings.ReplaceAll(text, s, drawbridge.Redacted)
 	}
 	return text
 }

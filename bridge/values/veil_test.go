@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
@@ -24,10 +25,10 @@ func TestVeil(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                           "",
 		"mode production, pin 12345": "mode production, pin 12345",
-		"read from-a-file":           "read " + Redacted,
-		"a-token, a-token-that-is-longer, from-a-file": Redacted + ", " + Redacted + ", " + Redacted,
-		"got a-bearer as Bearer":                       "got " + Redacted + " as Bearer",
-		"second-line first-line":                       Redacted + " " + Redacted,
+		"read from-a-file":           "read " + drawbridge.Redacted,
+		"a-token, a-token-that-is-longer, from-a-file": drawbridge.Redacted + ", " + drawbridge.Redacted + ", " + drawbridge.Redacted,
+		"got a-bearer as Bearer":                       "got " + drawbridge.Redacted + " as Bearer",
+		"second-line first-line":                       drawbridge.Redacted + " " + drawbridge.Redacted,
 		"given text/plain":                             "given text/plain",
 	} {
 		if got := v.Over(text); got != want {
@@ -45,16 +46,16 @@ func TestVeil(t *testing.T) {
 		t.Errorf("%v is another one", err)
 	}
 	err := v.OverError(fmt.Errorf("no a-token: %w", io.EOF))
-	if err.Error() != "no "+Redacted+": EOF" || !errors.Is(err, io.EOF) || strings.Contains(fmt.Sprintf("%v %+v", err, err), "a-token") {
+	if err.Error() != "no "+drawbridge.Redacted+": EOF" || !errors.Is(err, io.EOF) || strings.Contains(fmt.Sprintf("%v %+v", err, err), "a-token") {
 		t.Errorf("%+v", err)
 	}
 	for i := range 2 * maxPassing {
 		v.Note(fmt.Sprint("a value number ", i))
 	}
-	if got := v.Over(fmt.Sprint("a value number ", 2*maxPassing-1)); got != Redacted || len(v.passing) != maxPassing {
+	if got := v.Over(fmt.Sprint("a value number ", 2*maxPassing-1)); got != drawbridge.Redacted || len(v.passing) != maxPassing {
 		t.Errorf("%q; %d are known", got, len(v.passing))
 	}
-	if got := v.Over("from-a-file"); got != Redacted {
+	if got := v.Over("from-a-file"); got != drawbridge.Redacted {
 		t.Errorf("after many tokens it is %q", got)
 	}
 }
@@ -78,13 +79,13 @@ func TestVeilOverTokens(t *testing.T) {
 	if token, err := s.Token(t.Context()); token != "the-first-one" || err != nil {
 		t.Errorf("%q, %v", token, err)
 	}
-	if got := v.Over(said); got != Redacted+", the-second-one" {
+	if got := v.Over(said); got != drawbridge.Redacted+", the-second-one" {
 		t.Errorf("after the first: %q", got)
 	}
 	if token, err := s.Refused(t.Context(), "the-first-one", http.StatusUnauthorized, nil, nil); token != "the-second-one" || err != nil {
 		t.Errorf("%q, %v", token, err)
 	}
-	if got := v.Over(said); got != Redacted+", "+Redacted {
+	if got := v.Over(said); got != drawbridge.Redacted+", "+drawbridge.Redacted {
 		t.Errorf("after both: %q", got)
 	}
 }
@@ -97,7 +98,7 @@ func FuzzVeil(f *testing.F) {
 		v.Note(secret)
 		got := v.Over(text)
 		for _, s := range v.passing {
-			if n := strings.Count(text, s); strings.Count(got, Redacted) < n {
+			if n := strings.Count(text, s); strings.Count(got, drawbridge.Redacted) < n {
 				t.Errorf("%q in %q: %q", s, text, got)
 			}
 		}
