@@ -24,8 +24,10 @@ type visit struct {
 	token    drawbridge.Secret
 	resource string
 	good     time.Time
-	// end ends the request. Session is the session that it is of; nil where it is of none. It has a lock in visits.
+	// end ends the request, and life, which what it began has. Session is the session that it is of; nil where it is of none.
+	// It has a lock in visits.
 	end     context.CancelFunc
+	life    context.Context
 	session *session
 }
 
@@ -40,10 +42,12 @@ type visits struct {
 // begin notes a visit until leave is called. The request that it gives ends with the visit.
 func (s *visits) begin(v *visit, r *http.Request) (_ *http.Request, leave func()) {
 	if v.token.IsZero() {
+		v.life = context.Background()
 		return r, func() {}
 	}
 	ctx, cancel := context.WithCancel(r.Context())
-	v.end = cancel
+	v.life, v.end = context.WithCancel(context.Background())
+	context.AfterFunc(v.life, cancel)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all == nil {
@@ -51,7 +55,7 @@ func (s *visits) begin(v *visit, r *http.Request) (_ *http.Request, leave func()
 	}
 	s.all[v] = struct{}{}
 	return r.WithContext(ctx), func() {
-		cancel()
+		v.end()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.all, v)

@@ -136,7 +136,7 @@ func TestFewerRights(t *testing.T) {
 	v.lives("call of the session", "stateless call")
 	check.set("ada-1", somebody("ada", "mcp:other", "ada-1"))
 	s.Recheck(t.Context())
-	v.ends("stream", "listener", "stateless call")
+	v.ends("stream", "listener", "call of the session", "stateless call")
 	r := with(httpRequest(t, http.MethodPost, url, `{"jsonrpc":"2.0","id":4,"method":"ping"}`), "ada-1")
 	r.Header.Set(wire.HeaderSession, v.session)
 	if status, _ := send(t, r); status != 200 {
