@@ -35,11 +35,13 @@ func (d *door) hostAllowed(r *http.Request) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return ip != nil && ip.IsLoopback()
+	return isThisMachine(strings.Trim(host, "[]"))
+}
+
+// isThisMachine says whether a host is this machine.
+func isThisMachine(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // originAllowed says whether the page that a request comes from, if any, may call us: one of our own host, or one of an
