@@ -19,8 +19,8 @@ const (
 // A visit is a request in progress, and who sent it. A request may take hours: a stream, or a call that waits for a person.
 type visit struct {
 	caller drawbridge.Caller
-	// token is what proved the caller for resource, good when that was looked at last. It is empty for a caller who need not
-	// prove anything, or who had the door's one token.
+	// token is what proved the caller for resource, good when that was found last, which has a lock in visits. It is empty for a
+	// caller who need not prove anything, or who had the door's one token.
 	token    drawbridge.Secret
 	resource string
 	good     time.Time
@@ -35,8 +35,6 @@ type visit struct {
 type visits struct {
 	mu  sync.Mutex
 	all map[*visit]struct{}
-	// checking is held while tokens are looked at.
-	checking sync.Mutex
 }
 
 // begin notes a visit until leave is called. The request that it gives ends with the visit.
@@ -102,33 +100,39 @@ func (s *Server) Recheck(ctx context.Context) {
 	if s.o.Check == nil {
 		return
 	}
-	s.visits.checking.Lock()
-	defer s.visits.checking.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, recheckTime)
 	defer cancel()
-	type key struct {
+	type proof struct {
 		token    drawbridge.Secret
 		resource string
 	}
-	type proof struct {
-		caller drawbridge.Caller
-		err    error
-	}
-	known := map[key]proof{}
+	visits := map[proof][]ongoing{}
 	for _, v := range s.visits.list() {
-		k := key{v.token, v.resource}
-		p, ok := known[k]
-		if !ok {
-			p.caller, p.err = s.o.Check.Authenticate(ctx, v.token.Reveal(), v.resource)
-			known[k] = p
-		}
-		over, ended := v.judge(p.caller, p.err, time.Now())
-		if over {
-			v.end()
-		}
-		if c := v.session; ended && c != nil && s.sessions.remove(c) {
-			s.endSession(c)
-		}
+		by := proof{v.token, v.resource}
+		visits[by] = append(visits[by], v)
+	}
+	var looking sync.WaitGroup // side by side: one issuer that is away is not to hold up the others
+	for by, them := range visits {
+		looking.Go(func() {
+			caller, err := s.o.Check.Authenticate(ctx, by.token.Reveal(), by.resource)
+			for _, v := range them {
+				s.settle(v, caller, err)
+			}
+		})
+	}
+	looking.Wait()
+}
+
+// settle ends a visit that is over by what its token proves now.
+func (s *Server) settle(v ongoing, caller drawbridge.Caller, err error) {
+	s.visits.mu.Lock()
+	over, ended := v.judge(caller, err, time.Now())
+	s.visits.mu.Unlock()
+	if over {
+		v.end()
+	}
+	if c := v.session; ended && c != nil && s.sessions.remove(c) {
+		s.endSession(c)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -142,6 +143,48 @@ func TestFewerRights(t *testing.T) {
 	if status, _ := send(t, r); status != 200 {
 		t.Errorf("the session is gone: %d", status)
 	}
+}
+
+// A slowCheck knows some tokens at once, and gets no answer about the others before the question ends.
+type slowCheck struct{ *register }
+
+func (c slowCheck) Authenticate(ctx context.Context, token, resource string) (drawbridge.Caller, error) {
+	caller, err := c.register.Authenticate(ctx, token, resource)
+	if err != nil && ctx.Err() == nil {
+		<-ctx.Done()
+	}
+	if ctx.Err() != nil {
+		return drawbridge.Caller{}, &drawbridge.Fault{Code: drawbridge.Transient, Step: "there is no answer"}
+	}
+	return caller, err
+}
+
+// TestRecheckWhileAnIssuerIsAway: that some tokens cannot be looked at keeps nobody from looking at the others.
+func TestRecheckWhileAnIssuerIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, newFakeDeck(), Options{Check: slowCheck{newRegister()}})
+		began := time.Now()
+		visit := func(token string) *visit {
+			v := &visit{caller: somebody("ada", "mcp:fake", token), token: drawbridge.NewSecret(token), good: began}
+			_, leave := s.visits.begin(v, httpRequest(t, http.MethodGet, "http://127.0.0.1/mcp", ""))
+			t.Cleanup(leave)
+			return v
+		}
+		known := visit("ada-1")
+		for i := range 8 {
+			visit("away-" + string(rune('a'+i)))
+		}
+		for time.Since(began) < patience {
+			s.Recheck(t.Context())
+		}
+		synctest.Wait()
+		if known.life.Err() != nil {
+			t.Error("somebody who is known was sent away")
+		}
+		if known.good.Equal(began) {
+			t.Error("nobody looked at a token that is known")
+		}
+	})
 }
 
 // TestJudge has what becomes of a visit.
