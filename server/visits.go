@@ -78,15 +78,20 @@ type ongoing struct {
 	token   drawbridge.Secret
 }
 
+// lastProof is the token that the session's caller came with last.
+func (c *session) lastProof() drawbridge.Secret {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.proof
+}
+
 func (s *visits) list() (all []ongoing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for v := range s.all {
 		o := ongoing{v, v.session, v.token}
 		if c := v.session; c != nil {
-			c.mu.Lock()
-			o.token = c.proof
-			c.mu.Unlock()
+			o.token = c.lastProof()
 		}
 		all = append(all, o)
 	}
@@ -123,8 +128,11 @@ func (s *Server) Recheck(ctx context.Context) {
 	looking.Wait()
 }
 
-// settle ends a visit that is over by what its token proves now.
+// settle ends a visit that is over by what its token proves now, unless its client came with another one meanwhile.
 func (s *Server) settle(v ongoing, caller drawbridge.Caller, err error) {
+	if v.session != nil && v.session.lastProof() != v.token {
+		return
+	}
 	s.visits.mu.Lock()
 	over, ended := v.judge(caller, err, time.Now())
 	s.visits.mu.Unlock()

@@ -187,6 +187,39 @@ func TestRecheckWhileAnIssuerIsAway(t *testing.T) {
 	})
 }
 
+// A hookedCheck does something before it answers.
+type hookedCheck struct {
+	*register
+	before func()
+}
+
+func (c *hookedCheck) Authenticate(ctx context.Context, token, resource string) (drawbridge.Caller, error) {
+	if c.before != nil {
+		c.before()
+	}
+	return c.register.Authenticate(ctx, token, resource)
+}
+
+// TestFreshTokenMeanwhile: a session whose client came with a fresh token while the old one was looked at is judged by that.
+func TestFreshTokenMeanwhile(t *testing.T) {
+	d, check := newFakeDeck(), &hookedCheck{register: newRegister()}
+	s := newServer(t, d, Options{Check: check})
+	url := serveOn(t, s)
+	v := visitAs(t, url, d, "ada-1")
+	check.set("ada-1", drawbridge.Caller{})
+	check.before = func() {
+		check.before = nil
+		r := with(httpRequest(t, http.MethodPost, url, `{"jsonrpc":"2.0","id":4,"method":"ping"}`), "ada-2")
+		r.Header.Set(wire.HeaderSession, v.session)
+		if status, _ := send(t, r); status != 200 {
+			t.Errorf("the fresh token: %d", status)
+		}
+	}
+	s.Recheck(t.Context())
+	v.ends("listener", "stateless call")
+	v.lives("call of the session")
+}
+
 // TestJudge has what becomes of a visit.
 func TestJudge(t *testing.T) {
 	now := time.Now()
