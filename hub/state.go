@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -88,11 +89,23 @@ func Logs(ctx context.Context, o Options, id drawbridge.ServerID, follow bool, e
 // ErrNone is for a store that no hub runs on.
 var ErrNone = errNone
 
-// ask takes one line of answer.
+// errAnswered ends what waits for one line.
+var errAnswered = errors.New("there is the answer")
+
+// ask takes one line of answer. A hub that ends before it gives one is none.
 func ask(o Options, said hello, take func([]byte) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), reachTime)
 	defer cancel()
-	return askWith(ctx, o, said, take)
+	err := askWith(ctx, o, said, func(text []byte) error { return cmp.Or(take(text), errAnswered) })
+	switch {
+	case errors.Is(err, errAnswered):
+		return nil
+	case err == nil && ctx.Err() != nil:
+		return unreached(errors.New("it does not answer"))
+	case err == nil:
+		return errNone
+	}
+	return err
 }
 
 // askWith takes the lines of an answer until there are no more.
