@@ -232,18 +232,18 @@ func (h *hub) tellLogs(ctx context.Context, said hello, l *line) error {
 	return err
 }
 
-// tellReload answers with what changed.
+// tellReload answers with what changed. Who may still come in is looked at after that: issuers may have to be asked, which takes
+// time, and says nothing to whoever waits for the answer.
 func (h *hub) tellReload(ctx context.Context, _ hello, l *line) error {
 	if err := l.welcome(os.Getpid(), nil); err != nil {
 		return err
 	}
-	did := h.reload(ctx)
-	h.recheck(ctx)
-	text, err := json.Marshal(did)
-	if err != nil {
-		return err
+	text, err := json.Marshal(h.reload(ctx))
+	if err == nil {
+		err = l.write(text)
 	}
-	return l.write(text)
+	h.recheck(ctx)
+	return err
 }
 
 // recheck has all doors look at who may still come in.
