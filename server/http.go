@@ -59,7 +59,7 @@ func (s *Server) newDoor(ending <-chan struct{}, life context.Context, l net.Lis
 // beyond says whether others than this machine reach the door on a listener: themselves, or by what passes their requests on.
 func (s *Server) beyond(l net.Listener) bool {
 	u, err := url.Parse(s.o.Resource.URL)
-	return !isLoopback(l.Addr()) || err == nil && u.Host != "" && !isThisMachine(u.Hostname())
+	return !isLoopback(l.Addr()) || err == nil && u.Host != "" && !head.IsThisMachine(u.Host)
 }
 
 // Handler gives the MCP endpoint, on whatever path it is mounted, with all its checks. Who mounts it on a listener that
