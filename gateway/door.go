@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,7 +18,7 @@ import (
 )
 
 // Door makes a further surface on the same deck, with a bearer token and web origins of its own; an empty token means that of
-// the settings. It ends with the gateway.
+// the settings. It ends with the gateway, or when it is shut.
 func (g *Gateway) Door(token string, origins []string) (*server.Server, error) {
 	g.mu.Lock()
 	r := Reading{g.ground, g.c, g.set}
@@ -49,6 +50,14 @@ func (r Reading) Door(g *Gateway, token string, origins []string) (*server.Serve
 	defer g.mu.Unlock()
 	g.doors = append(g.doors, door)
 	return door, nil
+}
+
+// Shut closes a further surface that Door made, before the gateway ends.
+func (g *Gateway) Shut(door *server.Server) error {
+	g.mu.Lock()
+	g.doors = slices.DeleteFunc(slices.Clone(g.doors), func(one *server.Server) bool { return one == door })
+	g.mu.Unlock()
+	return door.Close()
 }
 
 // Recheck has every door look now at who is still who they proved to be, not in half a minute: a client was removed.

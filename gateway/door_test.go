@@ -280,3 +280,20 @@ func TestAClientCallsAProcess(t *testing.T) {
 		t.Errorf("the processes are %v, want the owner's and the client's", pids)
 	}
 }
+
+// TestShut: a gateway that lives on has nothing of a door that was shut, and has its others.
+func TestShut(t *testing.T) {
+	g := openOnly(t, Config{Store: Memory, Servers: []config.Server{{ID: "x", Command: "x"}}, OnDemand: true})
+	for range 3 {
+		door, err := g.Door("", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Shut(door); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(g.doors) != 1 || g.doors[0] != g.Server() {
+		t.Errorf("%d doors", len(g.doors))
+	}
+}
