@@ -6,8 +6,10 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -17,7 +19,7 @@ import (
 )
 
 // Door makes a further surface on the same deck, with a bearer token and web origins of its own; an empty token means that of
-// the settings. It ends with the gateway.
+// the settings. It ends with the gateway, or when it is shut.
 func (g *Gateway) Door(token string, origins []string) (*server.Server, error) {
 	g.mu.Lock()
 	r := Reading{g.ground, g.c, g.set}
@@ -51,6 +53,14 @@ func (r Reading) Door(g *Gateway, token string, origins []string) (*server.Serve
 	return door, nil
 }
 
+// Shut closes a further surface that Door made, before the gateway ends.
+func (g *Gateway) Shut(door *server.Server) error {
+	g.mu.Lock()
+	g.doors = slices.DeleteFunc(slices.Clone(g.doors), func(one *server.Server) bool { return one == door })
+	g.mu.Unlock()
+	return door.Close()
+}
+
 // Recheck has every door look now at who is still who they proved to be, not in half a minute: a client was removed.
 func (g *Gateway) Recheck(ctx context.Context) {
 	g.mu.Lock()
@@ -63,7 +73,7 @@ func (g *Gateway) Recheck(ctx context.Context) {
 
 // proof makes what proves callers, and says how OAuth clients know the door.
 func (r Reading) proof() (server.Check, server.Resource, error) {
-	p, o := &prover{db: r.ground.db, log: r.c.Logger, days: map[string]time.Time{}}, r.c.OAuth
+	p, o := &prover{db: r.ground.db, any: &r.ground.clients, log: r.c.Logger, days: map[string]time.Time{}}, r.c.OAuth
 	var resource server.Resource
 	if o.PublicURL != "" {
 		resource.URL = strings.TrimSuffix(o.PublicURL, "/") + server.Path
@@ -120,9 +130,11 @@ type prover struct {
 	issuers *server.Issuers // nil where there are none
 	log     *slog.Logger
 
+	// any says whether there were clients: the ground's, whose next door asks as this one does.
+	any *atomic.Bool
+
 	mu sync.Mutex
-	// any says whether there were clients, and counted when it was looked that there were none.
-	any     bool
+	// counted is when it was looked that there were no clients.
 	counted time.Time
 	// days has on which day a client came last, so that it is written once.
 	days map[string]time.Time
@@ -137,19 +149,23 @@ const countTime = time.Second
 // token that gives somebody a part means nothing where nobody needs one. It stays so when the last client is removed: who had
 // a part is not to have everything for that.
 func (p *prover) Needed(ctx context.Context) (bool, error) {
-	if p.issuers != nil {
+	if p.issuers != nil || p.any.Load() {
 		return true, nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.any || time.Since(p.counted) < countTime {
-		return p.any, nil
+	if time.Since(p.counted) < countTime {
+		return p.any.Load(), nil
 	}
 	found, err := p.db.HasClients(ctx)
-	if err == nil {
-		p.any, p.counted = found, time.Now()
+	if err != nil {
+		return false, err
 	}
-	return found, err
+	p.counted = time.Now()
+	if found {
+		p.any.Store(true)
+	}
+	return found, nil
 }
 
 // Authenticate says whose a token is.

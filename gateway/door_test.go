@@ -280,3 +280,50 @@ func TestAClientCallsAProcess(t *testing.T) {
 		t.Errorf("the processes are %v, want the owner's and the client's", pids)
 	}
 }
+
+// TestShut: a gateway that lives on has nothing of a door that was shut, and has its others.
+func TestShut(t *testing.T) {
+	g := openOnly(t, Config{Store: Memory, Servers: []config.Server{{ID: "x", Command: "x"}}, OnDemand: true})
+	for range 3 {
+		door, err := g.Door("", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Shut(door); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(g.doors) != 1 || g.doors[0] != g.Server() {
+		t.Errorf("%d doors", len(g.doors))
+	}
+}
+
+// TestTheNextDoorAsksToo: a serve that attaches anew gets another door, which is no more open than the one before.
+func TestTheNextDoorAsksToo(t *testing.T) {
+	g := openOnly(t, Config{Servers: []config.Server{{ID: "x", Command: "x"}}, OnDemand: true})
+	db := g.ground.db
+	_, hash := NewClientToken()
+	if err := db.AddClient(t.Context(), store.Client{Name: "ci", Scopes: []drawbridge.Scope{"mcp:x"}}, hash); err != nil {
+		t.Fatal(err)
+	}
+	needed := func() bool {
+		check, _, err := Reading{g.ground, g.c, g.set}.proof()
+		if err != nil {
+			t.Fatal(err)
+		}
+		needed, err := check.Needed(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return needed
+	}
+	if !needed() {
+		t.Error("there is a client, and the door is open")
+	}
+	if removed, err := db.RemoveClient(t.Context(), "ci"); !removed || err != nil {
+		t.Fatal(removed, err)
+	}
+	if !needed() {
+		t.Error("the last client was removed, and the next door is open")
+	}
+}

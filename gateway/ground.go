@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"sync/atomic"
 
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/secrets"
@@ -17,6 +18,8 @@ type Ground struct {
 	db    *store.DB
 	vault *secrets.Vault
 	pool  pool
+	// clients says that there were clients with tokens of their own.
+	clients atomic.Bool
 }
 
 // A pool is what gateways share of package bridge, or of its stand-in where that is left out of the build.

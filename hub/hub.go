@@ -265,7 +265,7 @@ func (h *hub) serveListener(ctx context.Context, said hello, l *line) error {
 func (g *guest) serveHTTP(ctx context.Context, listener net.Listener, ready func(error) error) error {
 	door, err := g.read.Door(g.tenant.g, g.hello.Token, g.hello.Origins)
 	if err == nil {
-		defer door.Close()
+		defer func() { _ = g.tenant.g.Shut(door) }() // nothing of it can fail to close
 		err = door.CheckListener(listener)
 	}
 	if err := ready(err); err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -88,11 +89,23 @@ func Logs(ctx context.Context, o Options, id drawbridge.ServerID, follow bool, e
 // ErrNone is for a store that no hub runs on.
 var ErrNone = errNone
 
-// ask takes one line of answer.
+// errAnswered ends what waits for one line.
+var errAnswered = errors.New("there is the answer")
+
+// ask takes one line of answer. A hub that ends before it gives one is none.
 func ask(o Options, said hello, take func([]byte) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), reachTime)
 	defer cancel()
-	return askWith(ctx, o, said, take)
+	err := askWith(ctx, o, said, func(text []byte) error { return cmp.Or(take(text), errAnswered) })
+	switch {
+	case errors.Is(err, errAnswered):
+		return nil
+	case err == nil && ctx.Err() != nil:
+		return unreached(errors.New("it does not answer"))
+	case err == nil:
+		return errNone
+	}
+	return err
 }
 
 // askWith takes the lines of an answer until there are no more.
@@ -219,18 +232,18 @@ func (h *hub) tellLogs(ctx context.Context, said hello, l *line) error {
 	return err
 }
 
-// tellReload answers with what changed.
+// tellReload answers with what changed. Who may still come in is looked at after that: issuers may have to be asked, which takes
+// time, and says nothing to whoever waits for the answer.
 func (h *hub) tellReload(ctx context.Context, _ hello, l *line) error {
 	if err := l.welcome(os.Getpid(), nil); err != nil {
 		return err
 	}
-	did := h.reload(ctx)
-	h.recheck(ctx)
-	text, err := json.Marshal(did)
-	if err != nil {
-		return err
+	text, err := json.Marshal(h.reload(ctx))
+	if err == nil {
+		err = l.write(text)
 	}
-	return l.write(text)
+	h.recheck(ctx)
+	return err
 }
 
 // recheck has all doors look at who may still come in.

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/server/head"
 )
 
 // guard refuses what must not be read: a request under a foreign host name, which a page that rebinds its own name to
@@ -31,15 +33,7 @@ func (d *door) hostAllowed(r *http.Request) bool {
 	if !ok || !isLoopback(addr) || addr.Network() == "unix" || d.host != "" && strings.EqualFold(r.Host, d.host) {
 		return true
 	}
-	host := r.Host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return ip != nil && ip.IsLoopback()
+	return head.IsThisMachine(r.Host)
 }
 
 // originAllowed says whether the page that a request comes from, if any, may call us: one of our own host, or one of an
@@ -66,13 +60,5 @@ func (d *door) originAllowed(w http.ResponseWriter, r *http.Request) bool {
 
 // isLoopback says whether only this machine reaches an address.
 func isLoopback(addr net.Addr) bool {
-	switch addr := addr.(type) {
-	case *net.TCPAddr:
-		return addr.IP.IsLoopback()
-	case *net.UnixAddr:
-		return true
-	}
-	host, _, err := net.SplitHostPort(addr.String())
-	ip := net.ParseIP(host)
-	return err == nil && ip != nil && ip.IsLoopback()
+	return addr.Network() == "unix" || head.IsThisMachine(addr.String())
 }

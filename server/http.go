@@ -45,7 +45,7 @@ type door struct {
 func (s *Server) newDoor(ending <-chan struct{}, life context.Context, l net.Listener) *door {
 	d := &door{s: s, ending: ending, life: life, resource: s.o.Resource}
 	if l != nil {
-		d.beyond = !isLoopback(l.Addr())
+		d.beyond = s.beyond(l)
 		if d.resource.URL == "" && len(d.resource.Issuers) > 0 {
 			d.resource.URL = "http://" + l.Addr().String() + Path
 		}
@@ -56,14 +56,20 @@ func (s *Server) newDoor(ending <-chan struct{}, life context.Context, l net.Lis
 	return d
 }
 
+// beyond says whether others than this machine reach the door on a listener: themselves, or by what passes their requests on.
+func (s *Server) beyond(l net.Listener) bool {
+	u, err := url.Parse(s.o.Resource.URL)
+	return !isLoopback(l.Addr()) || err == nil && u.Host != "" && !head.IsThisMachine(u.Host)
+}
+
 // Handler gives the MCP endpoint, on whatever path it is mounted, with all its checks. Who mounts it on a listener that
 // others than this machine reach, and has set neither a token nor a check that is needed, must check callers before it. That
 // a token has expired or was revoked is noticed at each request, and of what is in progress when Recheck is called.
 func (s *Server) Handler() http.Handler { return s.newDoor(s.life.Done(), s.life, nil) }
 
 // CheckListener says whether Serve would answer on the listener, for those who want to know before they tell anybody its
-// address. The error is a *drawbridge.Fault InvalidInput for one that others than this machine reach, where nobody has to
-// prove who they are, or clients could not know whom to ask for a token.
+// address. The error is a *drawbridge.Fault InvalidInput for one that others than this machine reach, by itself or under the
+// resource's URL, where nobody has to prove who they are, or clients could not know whom to ask for a token.
 func (s *Server) CheckListener(l net.Listener) error {
 	refused := func(reason, next string) error {
 		return &drawbridge.Fault{
@@ -71,7 +77,7 @@ func (s *Server) CheckListener(l net.Listener) error {
 			Err: errors.New(reason), Next: next,
 		}
 	}
-	if isLoopback(l.Addr()) {
+	if !s.beyond(l) {
 		return nil
 	}
 	if len(s.o.Resource.Issuers) > 0 && s.o.Resource.URL == "" {
@@ -84,8 +90,12 @@ func (s *Server) CheckListener(l net.Listener) error {
 	case needed:
 		return nil
 	}
+	otherwise := "bind 127.0.0.1"
+	if isLoopback(l.Addr()) {
+		otherwise = "take serve.public_url out of drawbridge.toml"
+	}
 	return refused("beyond loopback a bearer token is needed",
-		"set one with --token-file FILE or DRAWBRIDGE_TOKEN, or one for each client with drawbridge client add NAME; or bind 127.0.0.1")
+		"set one with --token-file FILE or DRAWBRIDGE_TOKEN, or one for each client with drawbridge client add NAME; or "+otherwise)
 }
 
 // Serve answers HTTP on the listener, MCP at [Path], until ctx ends: then streams end, calls in progress get a few seconds,

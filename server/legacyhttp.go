@@ -60,7 +60,7 @@ func (d *door) legacyPost(x *exchange, m wire.Message) {
 		d.s.noted(x.r.Context(), c, who, m)
 		x.accepted()
 	default:
-		ctx, cancel := d.detached(x.r)
+		ctx, cancel := d.detached(x)
 		defer cancel()
 		x.alive(d.s.o.KeepAlive)
 		x.answer(m.ID, http.StatusOK, c.inFlight(ctx, m, func(ctx context.Context) reply { return d.s.legacy(ctx, c, who, m, x) }))
@@ -68,11 +68,12 @@ func (d *door) legacyPost(x *exchange, m wire.Message) {
 }
 
 // detached is the context of a stateful request. It does not end with the connection: "disconnection should not be
-// interpreted as the client cancelling its request" (transports of 2025-11-25). It ends with the session or with us.
-func (d *door) detached(r *http.Request) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
-	stop := context.AfterFunc(d.life, cancel)
-	return ctx, func() { stop(); cancel() }
+// interpreted as the client cancelling its request" (transports of 2025-11-25). It ends with the session, with us, or with
+// what proved the caller.
+func (d *door) detached(x *exchange) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(x.r.Context()))
+	stop, stay := context.AfterFunc(d.life, cancel), context.AfterFunc(x.visit.life, cancel)
+	return ctx, func() { stop(); stay(); cancel() }
 }
 
 // initialize opens a session.
@@ -110,7 +111,7 @@ func (d *door) legacyBatch(x *exchange, body []byte) {
 		x.answer(nil, http.StatusBadRequest, noBatches())
 		return
 	}
-	ctx, cancel := d.detached(x.r)
+	ctx, cancel := d.detached(x)
 	defer cancel()
 	x.alive(d.s.o.KeepAlive)
 	x.answerAll(d.s.batch(ctx, c, c.as(x.visit.caller), messages, x, cancelled()))

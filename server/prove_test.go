@@ -369,6 +369,28 @@ func TestOpenDoor(t *testing.T) {
 	}
 }
 
+// TestOpenDoorBehindAProxy: a door that is known by a name beyond this machine has callers from there, whatever it listens on.
+func TestOpenDoorBehindAProxy(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for url, want := range map[string]int{"https://gate.example/mcp": 401, "http://localhost:80/mcp": 200, "http://[::1]/mcp": 200, "": 200} {
+		check := newRegister()
+		check.open = true
+		s := newServer(t, newFakeDeck(), Options{Check: check, Resource: Resource{URL: url}})
+		w := httptest.NewRecorder()
+		s.newDoor(s.life.Done(), s.life, l).ServeHTTP(w, modernRequest(t, "http://127.0.0.1/mcp", discover))
+		if w.Code != want {
+			t.Errorf("%q: %d, want %d", url, w.Code, want)
+		}
+		if err := s.CheckListener(l); (err == nil) != (want == 200) {
+			t.Errorf("%q: %v", url, err)
+		}
+	}
+}
+
 // TestListenersOfIssuers: beyond loopback clients must be able to find out whom to ask for a token.
 func TestListenersOfIssuers(t *testing.T) {
 	nameless := Resource{Issuers: []string{"https://issuer.example"}, Scopes: []string{"mcp"}}

@@ -19,13 +19,15 @@ const (
 // A visit is a request in progress, and who sent it. A request may take hours: a stream, or a call that waits for a person.
 type visit struct {
 	caller drawbridge.Caller
-	// token is what proved the caller for resource, good when that was looked at last. It is empty for a caller who need not
-	// prove anything, or who had the door's one token.
+	// token is what proved the caller for resource, good when that was found last, which has a lock in visits. It is empty for a
+	// caller who need not prove anything, or who had the door's one token.
 	token    drawbridge.Secret
 	resource string
 	good     time.Time
-	// end ends the request. Session is the session that it is of; nil where it is of none. It has a lock in visits.
+	// end ends the request, and life, which what it began has. Session is the session that it is of; nil where it is of none.
+	// It has a lock in visits.
 	end     context.CancelFunc
+	life    context.Context
 	session *session
 }
 
@@ -33,17 +35,17 @@ type visit struct {
 type visits struct {
 	mu  sync.Mutex
 	all map[*visit]struct{}
-	// checking is held while tokens are looked at.
-	checking sync.Mutex
 }
 
 // begin notes a visit until leave is called. The request that it gives ends with the visit.
 func (s *visits) begin(v *visit, r *http.Request) (_ *http.Request, leave func()) {
 	if v.token.IsZero() {
+		v.life = context.Background()
 		return r, func() {}
 	}
 	ctx, cancel := context.WithCancel(r.Context())
-	v.end = cancel
+	v.life, v.end = context.WithCancel(context.Background())
+	context.AfterFunc(v.life, cancel)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all == nil {
@@ -51,7 +53,7 @@ func (s *visits) begin(v *visit, r *http.Request) (_ *http.Request, leave func()
 	}
 	s.all[v] = struct{}{}
 	return r.WithContext(ctx), func() {
-		cancel()
+		v.end()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.all, v)
@@ -76,15 +78,20 @@ type ongoing struct {
 	token   drawbridge.Secret
 }
 
+// lastProof is the token that the session's caller came with last.
+func (c *session) lastProof() drawbridge.Secret {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.proof
+}
+
 func (s *visits) list() (all []ongoing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for v := range s.all {
 		o := ongoing{v, v.session, v.token}
 		if c := v.session; c != nil {
-			c.mu.Lock()
-			o.token = c.proof
-			c.mu.Unlock()
+			o.token = c.lastProof()
 		}
 		all = append(all, o)
 	}
@@ -98,33 +105,42 @@ func (s *Server) Recheck(ctx context.Context) {
 	if s.o.Check == nil {
 		return
 	}
-	s.visits.checking.Lock()
-	defer s.visits.checking.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, recheckTime)
 	defer cancel()
-	type key struct {
+	type proof struct {
 		token    drawbridge.Secret
 		resource string
 	}
-	type proof struct {
-		caller drawbridge.Caller
-		err    error
-	}
-	known := map[key]proof{}
+	visits := map[proof][]ongoing{}
 	for _, v := range s.visits.list() {
-		k := key{v.token, v.resource}
-		p, ok := known[k]
-		if !ok {
-			p.caller, p.err = s.o.Check.Authenticate(ctx, v.token.Reveal(), v.resource)
-			known[k] = p
-		}
-		over, ended := v.judge(p.caller, p.err, time.Now())
-		if over {
-			v.end()
-		}
-		if c := v.session; ended && c != nil && s.sessions.remove(c) {
-			s.endSession(c)
-		}
+		by := proof{v.token, v.resource}
+		visits[by] = append(visits[by], v)
+	}
+	var looking sync.WaitGroup // side by side: one issuer that is away is not to hold up the others
+	for by, them := range visits {
+		looking.Go(func() {
+			caller, err := s.o.Check.Authenticate(ctx, by.token.Reveal(), by.resource)
+			for _, v := range them {
+				s.settle(v, caller, err)
+			}
+		})
+	}
+	looking.Wait()
+}
+
+// settle ends a visit that is over by what its token proves now, unless its client came with another one meanwhile.
+func (s *Server) settle(v ongoing, caller drawbridge.Caller, err error) {
+	if v.session != nil && v.session.lastProof() != v.token {
+		return
+	}
+	s.visits.mu.Lock()
+	over, ended := v.judge(caller, err, time.Now())
+	s.visits.mu.Unlock()
+	if over {
+		v.end()
+	}
+	if c := v.session; ended && c != nil && s.sessions.remove(c) {
+		s.endSession(c)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -136,12 +137,87 @@ func TestFewerRights(t *testing.T) {
 	v.lives("call of the session", "stateless call")
 	check.set("ada-1", somebody("ada", "mcp:other", "ada-1"))
 	s.Recheck(t.Context())
-	v.ends("stream", "listener", "stateless call")
+	v.ends("stream", "listener", "call of the session", "stateless call")
 	r := with(httpRequest(t, http.MethodPost, url, `{"jsonrpc":"2.0","id":4,"method":"ping"}`), "ada-1")
 	r.Header.Set(wire.HeaderSession, v.session)
 	if status, _ := send(t, r); status != 200 {
 		t.Errorf("the session is gone: %d", status)
 	}
+}
+
+// A slowCheck knows some tokens at once, and gets no answer about the others before the question ends.
+type slowCheck struct{ *register }
+
+func (c slowCheck) Authenticate(ctx context.Context, token, resource string) (drawbridge.Caller, error) {
+	caller, err := c.register.Authenticate(ctx, token, resource)
+	if err != nil && ctx.Err() == nil {
+		<-ctx.Done()
+	}
+	if ctx.Err() != nil {
+		return drawbridge.Caller{}, &drawbridge.Fault{Code: drawbridge.Transient, Step: "there is no answer"}
+	}
+	return caller, err
+}
+
+// TestRecheckWhileAnIssuerIsAway: that some tokens cannot be looked at keeps nobody from looking at the others.
+func TestRecheckWhileAnIssuerIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, newFakeDeck(), Options{Check: slowCheck{newRegister()}})
+		began := time.Now()
+		visit := func(token string) *visit {
+			v := &visit{caller: somebody("ada", "mcp:fake", token), token: drawbridge.NewSecret(token), good: began}
+			_, leave := s.visits.begin(v, httpRequest(t, http.MethodGet, "http://127.0.0.1/mcp", ""))
+			t.Cleanup(leave)
+			return v
+		}
+		known := visit("ada-1")
+		for i := range 8 {
+			visit("away-" + string(rune('a'+i)))
+		}
+		for time.Since(began) < patience {
+			s.Recheck(t.Context())
+		}
+		synctest.Wait()
+		if known.life.Err() != nil {
+			t.Error("somebody who is known was sent away")
+		}
+		if known.good.Equal(began) {
+			t.Error("nobody looked at a token that is known")
+		}
+	})
+}
+
+// A hookedCheck does something before it answers.
+type hookedCheck struct {
+	*register
+	before func()
+}
+
+func (c *hookedCheck) Authenticate(ctx context.Context, token, resource string) (drawbridge.Caller, error) {
+	if c.before != nil {
+		c.before()
+	}
+	return c.register.Authenticate(ctx, token, resource)
+}
+
+// TestFreshTokenMeanwhile: a session whose client came with a fresh token while the old one was looked at is judged by that.
+func TestFreshTokenMeanwhile(t *testing.T) {
+	d, check := newFakeDeck(), &hookedCheck{register: newRegister()}
+	s := newServer(t, d, Options{Check: check})
+	url := serveOn(t, s)
+	v := visitAs(t, url, d, "ada-1")
+	check.set("ada-1", drawbridge.Caller{})
+	check.before = func() {
+		check.before = nil
+		r := with(httpRequest(t, http.MethodPost, url, `{"jsonrpc":"2.0","id":4,"method":"ping"}`), "ada-2")
+		r.Header.Set(wire.HeaderSession, v.session)
+		if status, _ := send(t, r); status != 200 {
+			t.Errorf("the fresh token: %d", status)
+		}
+	}
+	s.Recheck(t.Context())
+	v.ends("listener", "stateless call")
+	v.lives("call of the session")
 }
 
 // TestJudge has what becomes of a visit.

@@ -110,12 +110,16 @@ func hideArgs(args []string) (shown, hidden []string) {
 	shown = slices.Clone(args)
 	for i, arg := range args {
 		flag, value, joined := strings.Cut(arg, "=")
+		variable, set, _ := strings.Cut(value, "=") // as in --env=NAME=value
 		header, content, _ := strings.Cut(arg, ":")
 		address, inURL := hideURL(arg)
 		switch {
 		case joined && plainSecret(flag, value):
 			shown[i] = flag + "=…"
 			hidden = append(hidden, "args "+doc.Printable(flag))
+		case bareName.MatchString(variable) && plainSecret(variable, set):
+			shown[i] = flag + "=" + variable + "=…"
+			hidden = append(hidden, "args "+doc.Printable(flag+"="+variable))
 		case secretValue.MatchString(arg):
 			shown[i] = "…"
 			hidden = append(hidden, fmt.Sprintf("args %d", i+1))

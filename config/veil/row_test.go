@@ -42,13 +42,14 @@ func TestPlain(t *testing.T) {
 
 func TestRuns(t *testing.T) {
 	for row, want := range map[string]string{
-		`{"command": "npx", "args": ["-y", "pkg", "a b", "${HOME}", ""]}`:                                     `npx -y pkg "a b" ${HOME} ""`,
-		`{"command": "x", "args": ["--token", "s3cret00", "--api-key=s3cret00"]}`:                             `x --token … --api-key=…`,
-		`{"command": "x", "args": ["postgres://me:s3cret@db/x", "ghp_s3cret"]}`:                               `x postgres://…@db/x …`,
-		`{"url": "https://me:s3cret@h/mcp?key=s3cret00&page=2"}`:                                              `https://…@h/mcp?key=…&page=2`,
-		`{"url": "https://me:s3@cret@${HOST}/a@b?page=2&key=s3cret00#x"}`:                                     `https://…@${HOST}/a@b?page=2&key=…#x`,
-		`{"command": "npx", "args": ["mcp-remote", "https://h", "--header", "Authorization: Bearer s3cret"]}`: `npx mcp-remote https://h --header "Authorization: …"`,
-		`{"command": "x", "args": ["\u001b[31mred"]}`:                                                         "x \ufffd[31mred",
+		`{"command": "npx", "args": ["-y", "pkg", "a b", "${HOME}", ""]}`:                                                       `npx -y pkg "a b" ${HOME} ""`,
+		`{"command": "x", "args": ["--token", "s3cret00", "--api-key=s3cret00"]}`:                                               `x --token … --api-key=…`,
+		`{"command": "x", "args": ["postgres://me:s3cret@db/x", "ghp_s3cret"]}`:                                                 `x postgres://…@db/x …`,
+		`{"url": "https://me:s3cret@h/mcp?key=s3cret00&page=2"}`:                                                                `https://…@h/mcp?key=…&page=2`,
+		`{"url": "https://me:s3@cret@${HOST}/a@b?page=2&key=s3cret00#x"}`:                                                       `https://…@${HOST}/a@b?page=2&key=…#x`,
+		`{"command": "npx", "args": ["mcp-remote", "https://h", "--header", "Authorization: Bearer s3cret"]}`:                   `npx mcp-remote https://h --header "Authorization: …"`,
+		`{"command": "docker", "args": ["run", "--env=GITHUB_TOKEN=ghp_s3cret", "--env=API_KEY=s3cret00", "--env=LEVEL=high"]}`: `docker run --env=GITHUB_TOKEN=… --env=API_KEY=… --env=LEVEL=high`,
+		`{"command": "x", "args": ["\u001b[31mred"]}`:                                                                           "x \ufffd[31mred",
 		`{}`: "", ``: "",
 	} {
 		if got := Runs(json.RawMessage(row)); got != want {

@@ -3,6 +3,7 @@ package head
 
 import (
 	"mime"
+	"net"
 	"net/http"
 	"strings"
 )
@@ -41,4 +42,13 @@ func Accepts(r *http.Request) (json, stream bool) {
 		stream = stream || all || strings.Contains(v, "text/event-stream") || strings.Contains(v, "text/*")
 	}
 	return json, stream
+}
+
+// IsThisMachine says whether a host, with or without a port, names the machine that we run on.
+func IsThisMachine(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }

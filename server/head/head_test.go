@@ -31,3 +31,14 @@ func TestWhatABodyIs(t *testing.T) {
 		}
 	}
 }
+
+func TestWhichHostsAreThisMachine(t *testing.T) {
+	for host, want := range map[string]bool{
+		"localhost": true, "LocalHost:80": true, "127.0.0.1": true, "127.1.2.3:80": true, "[::1]": true, "[::1]:80": true, "::1": true,
+		"": false, "localhost.evil.example": false, "127.0.0.1.nip.io": false, "10.0.0.1:80": false, "0.0.0.0": false, "[::]:80": false,
+	} {
+		if got := IsThisMachine(host); got != want {
+			t.Errorf("%q: %v, want %v", host, got, want)
+		}
+	}
+}

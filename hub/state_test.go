@@ -1,0 +1,46 @@
+//go:build unix
+
+package hub
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+)
+
+// TestAHubThatEndsWithoutAnAnswer: what a hub did not say is not taken for an answer.
+func TestAHubThatEndsWithoutAnAnswer(t *testing.T) {
+	o := Options{Config: gateway.Config{Store: filepath.Join(t.TempDir(), "store.db"), LookupEnv: func(string) (string, bool) { return "", false }}}
+	s, err := newStation(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := s.place.take()
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 2 {
+			conn, err := l.listener.AcceptUnix()
+			if err != nil {
+				return
+			}
+			if _, line, err := hear(conn); err == nil {
+				_ = line.welcome(1, nil)
+			}
+			_ = conn.Close()
+		}
+	}()
+	if state, err := ReadState(o); !errors.Is(err, ErrNone) {
+		t.Errorf("the state: %+v, %v", state, err)
+	}
+	if did, err := Reload(o); !errors.Is(err, ErrNone) {
+		t.Errorf("the reload: %+v, %v", did, err)
+	}
+	l.end()
+	<-done
+}
