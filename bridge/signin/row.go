@@ -10,8 +10,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
-// FromRow is a row as something to sign in at, for a principal, of whom owner is the one that sits here. It says false where the row has what to say to the server itself, or says that there is nothing
-// to sign in at: a stdio server wants a token only where its row says so.
+// FromRow is a row as something to sign in at, for a principal, of whom owner is the one that sits here. It says false where
+// the row has what to say to the server itself, or says that there is nothing to sign in at: a stdio server wants a token only
+// where its row says so.
 func FromRow(row config.Server, principal, owner string) (Server, bool) {
 	auth := config.Auth{}
 	if row.Auth != nil {
@@ -30,6 +31,9 @@ func FromRow(row config.Server, principal, owner string) (Server, bool) {
 		ClientID: auth.ClientID, ClientSecret: drawbridge.NewSecret(auth.ClientSecret), Document: auth.ClientMetadataURL,
 		Scopes: strings.Join(auth.Scopes, " "), NoScopes: auth.Scopes != nil && len(auth.Scopes) == 0, Resource: auth.Resource,
 		RedirectURI: auth.RedirectURI, CallbackPort: auth.CallbackPort, CallbackPath: auth.CallbackPath,
+	}
+	if row.URL == "" && row.Origin.Kind == config.Project {
+		s.Project = row.Origin.Path
 	}
 	switch grant := Grant(auth.Type); grant {
 	case Credentials, Enterprise, Workload:

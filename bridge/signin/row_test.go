@@ -26,11 +26,15 @@ func TestFromRow(t *testing.T) {
 		"one that nobody signs in at":  {config.Server{ID: "x", URL: address, Auth: &config.Auth{Type: "none"}}, Server{}, false},
 		"a process":                    {config.Server{ID: "x", Command: "y"}, Server{}, false},
 		"a process that wants a token": {config.Server{ID: "x", Command: "y", Auth: &config.Auth{Issuer: "https://as"}}, Server{ID: "x", Issuer: "https://as"}, true},
-		"each caller's own":            {config.Server{ID: "x", URL: address, Credentials: config.PerCaller}, Server{ID: "x", URL: address, Principal: "me"}, true},
-		"somebody's by name":           {config.Server{ID: "x", URL: address, Credentials: "work"}, Server{ID: "x", URL: address, Name: "work"}, true},
-		"for itself":                   {config.Server{ID: "x", URL: address, Auth: &config.Auth{Type: "client_credentials"}}, Server{ID: "x", URL: address, Grant: Credentials}, true},
-		"no scopes at all":             {config.Server{ID: "x", URL: address, Auth: &config.Auth{Scopes: []string{}}}, Server{ID: "x", URL: address, NoScopes: true}, true},
-		"some":                         {config.Server{ID: "x", URL: address, Auth: &config.Auth{Scopes: []string{"a", "b"}}}, Server{ID: "x", URL: address, Scopes: "a b"}, true},
+		"a process of a project": {
+			config.Server{ID: "x", Command: "y", Auth: &config.Auth{Issuer: "https://as"}, Origin: config.Origin{Kind: config.Project, Path: "/p"}},
+			Server{ID: "x", Issuer: "https://as", Project: "/p"}, true,
+		},
+		"each caller's own":  {config.Server{ID: "x", URL: address, Credentials: config.PerCaller}, Server{ID: "x", URL: address, Principal: "me"}, true},
+		"somebody's by name": {config.Server{ID: "x", URL: address, Credentials: "work"}, Server{ID: "x", URL: address, Name: "work"}, true},
+		"for itself":         {config.Server{ID: "x", URL: address, Auth: &config.Auth{Type: "client_credentials"}}, Server{ID: "x", URL: address, Grant: Credentials}, true},
+		"no scopes at all":   {config.Server{ID: "x", URL: address, Auth: &config.Auth{Scopes: []string{}}}, Server{ID: "x", URL: address, NoScopes: true}, true},
+		"some":               {config.Server{ID: "x", URL: address, Auth: &config.Auth{Scopes: []string{"a", "b"}}}, Server{ID: "x", URL: address, Scopes: "a b"}, true},
 	} {
 		got, ok := FromRow(tt.row, "me", "me")
 		if diff := cmp.Diff(tt.want, got); diff != "" || ok != tt.ok {
@@ -84,5 +88,28 @@ func TestBegunByHand(t *testing.T) {
 	f := y.begin()
 	if n := y.needed(); n.URL != f.url {
 		t.Errorf("calls hear %v", n)
+	}
+}
+
+// TestAProjectsProcessIsAnother has a project call its process as a person calls one of theirs: it is given none of their tokens,
+// by whatever name they are kept.
+func TestAProjectsProcessIsAnother(t *testing.T) {
+	for _, auth := range []config.Auth{{Issuer: "https://as", ClientID: "c"}, {Issuer: "https://as", CredentialID: "work"}} {
+		row := config.Server{ID: "x", Command: "y", Auth: &auth}
+		theirs, _ := FromRow(row, "me", "me")
+		row.Origin = config.Origin{Kind: config.Project, Path: "/p/.drawbridge/mcp.json"}
+		brought, _ := FromRow(row, "me", "me")
+		if theirs.key() == brought.key() {
+			t.Errorf("%+v: both are %s", auth, theirs.key())
+		}
+		d := New(Options{})
+		t.Cleanup(d.Close)
+		c := d.Credential(theirs, nil)
+		if err := c.receive(record{For: theirs.key()}, site{}, client{}, token{access: "access"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := d.Credential(brought, nil).Token(t.Context()); got != "" {
+			t.Errorf("%+v: the project's process is given %q, %v", auth, got, err)
+		}
 	}
 }

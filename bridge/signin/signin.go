@@ -48,6 +48,8 @@ type Server struct {
 	ID drawbridge.ServerID
 	// URL is the server's address; empty for a stdio server, which is then given its token in its environment.
 	URL string
+	// Project is the file of a project that brings a stdio server: what it calls its servers is no claim to a person's tokens.
+	Project string
 	// Principal is whose credential it is; empty for one that all callers share.
 	Principal string
 	// Vouched is for a caller from elsewhere, whom no page here can be shown: its tokens are come by through its own, and end
@@ -79,6 +81,9 @@ type Server struct {
 func (s Server) key() string {
 	if s.URL != "" {
 		return s.URL
+	}
+	if s.Project != "" {
+		return "stdio:" + string(s.ID) + " of " + s.Project
 	}
 	return "stdio:" + string(s.ID)
 }
