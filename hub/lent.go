@@ -284,10 +284,24 @@ func (l *lent) askToLook() {
 	}
 }
 
-// Write says whole lines to the client, and notes that.
+// Write says whole lines to the client, and notes that. Those that cannot be said at once are said one by one: of answers
+// that were heard whole none is left for the next hub to give again, but for the one in whose midst we die.
 func (l *lent) Write(p []byte) (int, error) {
 	l.writing.Lock()
 	defer l.writing.Unlock()
+	if len(p) <= atOnce {
+		return l.say(p)
+	}
+	for line := range bytes.Lines(p) {
+		if _, err := l.say(line); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
+}
+
+// say says lines to the client, and notes that. It needs writing.
+func (l *lent) say(p []byte) (int, error) {
 	if l.leaving.Load() || l.slate.closed() {
 		return len(p), nil
 	}
