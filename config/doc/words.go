@@ -43,12 +43,16 @@ func Printable(s string) string {
 
 // placeholderName is how what stands between the braces of "${…}" begins where it is a name. What programs put behind one
 // begins with another character; a dash may be one of a name only where a word says what sort of name it is.
-var placeholderName = regexp.MustCompile(`^(?:(?:input|config|command|file):[A-Za-z0-9_./~-]{0,100}|(?:env:)?[A-Za-z0-9_. ]{0,100})`)
+var placeholderName = regexp.MustCompile(`^(?:(?:input|config|command|file):[A-Za-z0-9_./~-]*|(?:env:)?[A-Za-z0-9_. ]*)`)
+
+// mostShown is how much is shown of such a name. It stands here and not in the expression, which would be a hundred times as
+// long, and is made at each start.
+const mostShown = 100
 
 // Placeholder shows what stands between the braces of "${…}": the name in it. What is behind that may be a default, and so
 // a secret.
 func Placeholder(inner string) string {
-	name := placeholderName.FindString(inner)
+	name := placeholderName.FindString(inner[:min(len(inner), mostShown)])
 	if name != inner {
 		name += "…"
 	}

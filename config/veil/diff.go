@@ -63,9 +63,15 @@ var (
 	count     = regexp.MustCompile(`^[0-9]{1,6}$`)
 	endsValue = regexp.MustCompile(`^(?:$|[,}\]/#])`)
 	assigns   = regexp.MustCompile(`^=\s*[^=\s]`)
-	bareName  = regexp.MustCompile(`^[A-Za-z0-9_.$/@-]{1,64}$`)
-	tableName = regexp.MustCompile(`^\s*\[\[?[A-Za-z0-9_./"' -]{1,200}\]?\]\s*$`)
+	bareName  = regexp.MustCompile(`^[A-Za-z0-9_.$/@-]+$`)
+	tableName = regexp.MustCompile(`^\s*\[\[?[A-Za-z0-9_./"' -]+\]?\]\s*$`)
 )
+
+// mostName and mostTable are how long a name and the line of a table's may be. They stand here and not in the expressions, which
+// would be many times as long, and are made at each start.
+const mostName, mostTable = 64, 200
+
+func isBareName(word string) bool { return len(word) <= mostName && bareName.MatchString(word) }
 
 // conceal gives a line with "…" in the place of what may be a secret.
 func conceal(format doc.Format, line string, shown []string) string {
@@ -73,7 +79,7 @@ func conceal(format doc.Format, line string, shown []string) string {
 	if len(line) > 4*maxShown { // what is behind is not shown, and would take long to look at
 		line = strings.ToValidUTF8(line[:4*maxShown], "")
 	}
-	if format == doc.TOML && tableName.MatchString(line) {
+	if format == doc.TOML && len(line) <= mostTable && tableName.MatchString(line) {
 		return line
 	}
 	tokens := jsonToken.FindAllString(line, -1)
@@ -87,7 +93,7 @@ func conceal(format doc.Format, line string, shown []string) string {
 		switch {
 		case structure.MatchString(token), slices.Contains(shown, unescaped(word)):
 		case count.MatchString(token) && (i < 2 || strings.TrimSpace(tokens[i-1]) != "") && endsValue.MatchString(rest):
-		case bareName.MatchString(word) && nameBefore(rest, format) && (format != doc.YAML || !named):
+		case isBareName(word) && nameBefore(rest, format) && (format != doc.YAML || !named):
 			named = true
 		default:
 			tokens[i] = concealed(format, token)

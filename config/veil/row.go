@@ -117,7 +117,7 @@ func hideArgs(args []string) (shown, hidden []string) {
 		case joined && plainSecret(flag, value):
 			shown[i] = flag + "=…"
 			hidden = append(hidden, "args "+doc.Printable(flag))
-		case bareName.MatchString(variable) && plainSecret(variable, set):
+		case isBareName(variable) && plainSecret(variable, set):
 			shown[i] = flag + "=" + variable + "=…"
 			hidden = append(hidden, "args "+doc.Printable(flag+"="+variable))
 		case secretValue.MatchString(arg):

@@ -53,13 +53,16 @@ system; where none answers, or with DRAWBRIDGE_KEYCHAIN=off, the key lies beside
 }
 
 // validName is how a secret may be called, so that a reference to it ends where it should.
-var validName = regexp.MustCompile(`^[A-Za-z0-9._@/-]{1,128}$`)
+var validName = regexp.MustCompile(`^[A-Za-z0-9._@/-]+$`)
+
+// mostName is how long such a name may be.
+const mostName = 128
 
 // one is a command about one secret by its name.
 func one(cmd *cobra.Command, act func(ctx context.Context, name string) error) *cobra.Command {
 	cmd.Args = manners.Exactly(1, "the name of one secret")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !validName.MatchString(args[0]) {
+		if len(args[0]) > mostName || !validName.MatchString(args[0]) {
 			return roster.Mistake("the name of a secret has letters, digits and . _ @ / - only, and at most 128 of them")
 		}
 		return act(cmd.Context(), args[0])
