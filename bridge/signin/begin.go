@@ -13,19 +13,11 @@ import (
 // begin begins a sign-in that comes back by way of a browser on this machine, or is brought back by hand. One that is still
 // open is taken up again, where it is the same.
 func (c *Credential) begin(ctx context.Context) (*Flow, error) {
-	unlock, err := c.lock(ctx)
+	r, demand, unlock, err := c.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	r, err := c.current()
-	if err != nil {
-		return nil, err
-	}
-	demand, err := c.asking(ctx)
-	if err != nil {
-		return nil, err
-	}
 	f, err := c.beginFor(ctx, r, demand, c.rightsBeyond(r))
 	if err == nil {
 		c.mu.Lock()
@@ -33,6 +25,21 @@ func (c *Credential) begin(ctx context.Context) (*Flow, error) {
 		c.mu.Unlock()
 	}
 	return f, err
+}
+
+// enter begins what a person wants done: it takes the lock, and gives what is kept and what the server wants.
+func (c *Credential) enter(ctx context.Context) (r record, demand Demand, unlock func(), err error) {
+	if unlock, err = c.lock(ctx); err != nil {
+		return record{}, Demand{}, nil, err
+	}
+	if r, err = c.current(); err == nil {
+		demand, err = c.asking(ctx)
+	}
+	if err != nil {
+		unlock()
+		return record{}, Demand{}, nil, err
+	}
+	return r, demand, unlock, nil
 }
 
 // rightsBeyond gives what was granted with what the server wanted beyond it; nil where it wanted nothing more.

@@ -14,19 +14,11 @@ import (
 // beginDevice begins a sign-in on another device: the person opens an address there and enters a code. The error says so
 // where the authorization server offers no such thing.
 func (c *Credential) beginDevice(ctx context.Context) (*Flow, error) {
-	unlock, err := c.lock(ctx)
+	r, demand, unlock, err := c.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	r, err := c.current()
-	if err != nil {
-		return nil, err
-	}
-	demand, err := c.asking(ctx)
-	if err != nil {
-		return nil, err
-	}
 	s, err := c.discover(ctx, demand)
 	switch {
 	case err != nil:

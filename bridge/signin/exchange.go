@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
 )
@@ -48,19 +47,9 @@ func (c *Credential) byExchange(ctx context.Context, r record) error {
 	if err != nil {
 		return c.noWay(r, err)
 	}
-	scopes := slices.DeleteFunc(c.scopesFor(s, demand, nil), func(s string) bool { return s == "offline_access" })
-	values := url.Values{
+	return c.obtain(ctx, r, s, who, c.scopesOnce(s, demand), url.Values{
 		"grant_type": {exchangeGrant}, "subject_token": {proof.Reveal()}, "subject_token_type": {accessToken}, "requested_token_type": {accessToken},
-	}
-	if len(scopes) > 0 {
-		values.Set("scope", strings.Join(scopes, " "))
-	}
-	t, err := c.grant(ctx, s, who, values)
-	if err == nil {
-		r.Refresh, t.refresh = "", "" // it would outlive what the caller has proved
-		err = c.takeIn(r, s, who, t, scopes)
-	}
-	return c.settled(r, err)
+	})
 }
 
 // forget drops the credential of a caller who is vouched for and gone.

@@ -28,20 +28,30 @@ func (c *Credential) unattended(ctx context.Context, r record) error {
 	if err != nil {
 		return c.halt(r, err)
 	}
-	scopes := slices.DeleteFunc(c.scopesFor(s, demand, nil), func(s string) bool { return s == "offline_access" })
-	values := url.Values{"grant_type": {string(Credentials)}}
+	scopes, values := c.scopesOnce(s, demand), url.Values{"grant_type": {string(Credentials)}}
 	if c.site.Grant != Credentials {
-		values, err = c.introduced(ctx, s, scopes)
+		if values, err = c.introduced(ctx, s, scopes); err != nil {
+			return c.settled(r, err)
+		}
 	}
+	return c.obtain(ctx, r, s, who, scopes, values)
+}
+
+// scopesOnce are the rights to ask for where no refresh token is wanted.
+func (c *Credential) scopesOnce(s site, demand Demand) []string {
+	return slices.DeleteFunc(c.scopesFor(s, demand, nil), func(s string) bool { return s == "offline_access" })
+}
+
+// obtain asks for a token without a person. A refresh token is not kept: the way here is always open, and one would outlive
+// what was proved on it.
+func (c *Credential) obtain(ctx context.Context, r record, s site, who client, scopes []string, values url.Values) error {
+	if len(scopes) > 0 {
+		values.Set("scope", strings.Join(scopes, " "))
+	}
+	t, err := c.grant(ctx, s, who, values)
 	if err == nil {
-		if len(scopes) > 0 {
-			values.Set("scope", strings.Join(scopes, " "))
-		}
-		var t token
-		if t, err = c.grant(ctx, s, who, values); err == nil {
-			r.Refresh, t.refresh = "", "" // the way here is always open
-			err = c.takeIn(r, s, who, t, scopes)
-		}
+		r.Refresh, t.refresh = "", ""
+		err = c.takeIn(r, s, who, t, scopes)
 	}
 	return c.settled(r, err)
 }
