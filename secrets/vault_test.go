@@ -28,6 +28,30 @@ type drawer struct {
 	hang chan struct{} // what it waits for
 }
 
+// An inTurn asks a keychain one thing at a time: the library's mock, other than any real keychain, is a bare map.
+type inTurn struct {
+	mu sync.Mutex
+	of Keychain
+}
+
+func (k *inTurn) Get(name string) (string, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.of.Get(name)
+}
+
+func (k *inTurn) Set(name, value string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.of.Set(name, value)
+}
+
+func (k *inTurn) Delete(name string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.of.Delete(name)
+}
+
 func (d *drawer) ask(act func() error) error {
 	d.mu.Lock()
 	err, hang := d.err, d.hang
@@ -109,7 +133,7 @@ func TestVault(t *testing.T) {
 		"a keychain":         {func() VaultOptions { return VaultOptions{Keychain: &drawer{}} }, InKeychain},
 		"one turned off":     {func() VaultOptions { return VaultOptions{NoKeychain: true} }, InFile},
 		"one not there":      {func() VaultOptions { return VaultOptions{Keychain: &drawer{err: errors.New("no bus")}} }, InFile},
-		"the library's mock": {func() VaultOptions { keyring.MockInit(); return VaultOptions{Keychain: system{here}} }, InKeychain},
+		"the library's mock": {func() VaultOptions { keyring.MockInit(); return VaultOptions{Keychain: &inTurn{of: system{here}}} }, InKeychain},
 		"the library's mock of one that is not there": {func() VaultOptions {
 			keyring.MockInitWithError(keyring.ErrUnsupportedPlatform)
 			return VaultOptions{Keychain: system{here}}
