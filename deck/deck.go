@@ -100,12 +100,13 @@ type Options struct {
 	Now func() time.Time
 	// MaxTools is how many tools of one server are enrolled where its Member does not say; 0 is DefaultMaxTools.
 	MaxTools int
-	// BeforeList is called before a list is answered, and before a URI is said to be unknown: it may wait for servers
-	// that are about to appear, as long as ctx allows. Nil waits for nothing.
+	// BeforeList is called before a list is answered: it may wait for servers that are about to appear, as long as ctx
+	// allows. Nil waits for nothing.
 	BeforeList func(ctx context.Context)
-	// BeforeUnknown is called before the name of a tool or a prompt, as the caller wrote it, is said to be unknown: it may
-	// wait for the servers that could bring it, as long as ctx allows, which ends when the name is there. It must not wait
-	// for a server that the caller may not know of: how long an answer takes would tell. Nil is BeforeList.
+	// BeforeUnknown is called before the name of a tool or a prompt, as the caller wrote it, is said to be unknown, and with
+	// no name before a URI is, which any server could have: it may wait for the servers that could bring it, as long as ctx
+	// allows, which ends when it is there. It must not wait for a server that the caller may not know of: how long an answer
+	// takes would tell. Nil is BeforeList.
 	BeforeUnknown func(ctx context.Context, caller drawbridge.Caller, name string)
 }
 

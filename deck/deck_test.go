@@ -384,6 +384,32 @@ func TestAnUnknownNameWaitsForServersThatAreAboutToAppear(t *testing.T) {
 	}
 }
 
+func TestTheWaitForAnUnknownURIEndsWhenItIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t, &fake{}, Options{
+			BeforeList: func(context.Context) { t.Error("a list is waited for") },
+			BeforeUnknown: func(ctx context.Context, _ drawbridge.Caller, name string) {
+				if name != "" {
+					t.Errorf("the URI has the name %q", name)
+				}
+				<-ctx.Done()
+			},
+		}, listing("a", "y"))
+		began := time.Now()
+		var work sync.WaitGroup
+		work.Go(func() {
+			<-time.After(time.Second)
+			l := listing("a", "y")
+			l.Resources = objects("uri", "test://a")
+			enrol(t, d, l)
+		})
+		if err := d.Subscribe(t.Context(), ada, "test://a"); err != nil || time.Since(began) != time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		work.Wait()
+	})
+}
+
 func TestTheWaitForAnUnknownNameEndsWhenItIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d *Deck

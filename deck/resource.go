@@ -12,8 +12,8 @@ import (
 // appear.
 func (d *Deck) findResource(ctx context.Context, caller drawbridge.Caller, uri string) (target, error) {
 	t, ok := d.ownerOf(ctx, caller, uri)
-	if !ok && d.beforeList != nil {
-		d.beforeList(ctx)
+	if !ok && d.beforeUnknown != nil {
+		d.await(ctx, caller, "", func() bool { return d.view.Load().shows(caller, uri) })
 		t, ok = d.ownerOf(ctx, caller, uri)
 	}
 	if !ok {
@@ -47,6 +47,12 @@ func (d *Deck) ownerOf(ctx context.Context, caller drawbridge.Caller, uri string
 		return t, true
 	}
 	return d.linkedTo(v, caller, uri)
+}
+
+// shows says whether a URI is listed, or looks like what a server says its URIs look like.
+func (v *view) shows(caller drawbridge.Caller, uri string) bool {
+	_, named := v.named(caller, uri)
+	return named || v.templates.closest(caller, uri) != nil
 }
 
 // named finds the owner of a URI that the deck knows: the server that lists it, or the one it names.

@@ -21,7 +21,7 @@ const (
 	defaultGrace = 250 * time.Millisecond
 	// startAtLatest is when remembered servers start although nobody asked for a list.
 	startAtLatest = time.Second
-	// unknownWait is how long a name waits for the server that it says, anyWait for all that could have a bare name.
+	// unknownWait is how long a name waits for the server that it says, anyWait for all that could have a bare name or a URI.
 	unknownWait = 30 * time.Second
 	anyWait     = 5 * time.Second
 	// afterList lets the first answer out before dozens of processes start and want the processors.
@@ -120,8 +120,8 @@ func (s *starter) attempted(ctx context.Context, ids []drawbridge.ServerID) {
 }
 
 // beforeUnknown has a call of a name that is nobody's wait for the first attempt of a server that was never listed: the
-// one that the name says, or where names are bare any, since each could have it. Any other name is in no list either, and
-// waits as a list does. Where servers start on demand there is no attempt to wait for.
+// one that the name says, or any, since each could have it, where names are bare or there is none, as for a URI. Any other
+// name is in no list either, and waits as a list does. Where servers start on demand there is no attempt to wait for.
 func (s *starter) beforeUnknown(ctx context.Context, caller drawbridge.Caller, name string) {
 	if s.onDemand {
 		return
@@ -132,7 +132,7 @@ func (s *starter) beforeUnknown(ctx context.Context, caller drawbridge.Caller, n
 	most := anyWait
 	if id, ok := saidBy(name, ids); ok {
 		ids, most = []drawbridge.ServerID{id}, unknownWait
-	} else if s.naming != deck.Bare {
+	} else if name != "" && s.naming != deck.Bare {
 		s.beforeList(ctx)
 		return
 	}

@@ -219,6 +219,9 @@ func TestAnUnknownNameWaitsForTheServersThatCouldBringIt(t *testing.T) {
 		{"a bare name", all, deck.Bare, "x", map[drawbridge.ServerID]time.Duration{"new": 1, "failed": time.Second, "new.": 2}, time.Second},
 		{"a bare name, and one hangs", all, deck.Bare, "x", nil, 5 * time.Second},
 		{"a bare name of the one known server", other, deck.Bare, "x", soon, 3 * time.Second},
+		{"a URI", all, "", "", map[drawbridge.ServerID]time.Duration{"new": 1, "failed": time.Second, "new.": 2}, time.Second},
+		{"a URI, and one hangs", all, "", "", nil, 5 * time.Second},
+		{"a URI of the one known server", other, "", "", soon, 3 * time.Second},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
