@@ -1,13 +1,16 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
+	"github.com/drawbridge-mcp/drawbridge/config/rules"
 )
 
 // Settings are what drawbridge.toml says beside its rows. The zero value of a field means its default, which Fields
@@ -43,6 +46,9 @@ type Settings struct {
 	PageSize int
 	// OAuth says whose access tokens the HTTP door takes.
 	OAuth OAuth
+
+	// Rules say who may call what; nil where there are none. Whether they make sense is for those to say who carry them out.
+	Rules *drawbridge.Rules
 }
 
 // A setting is one member of a table of drawbridge.toml: what it is for people, and how it is read.
@@ -131,6 +137,12 @@ var settings = []setting{
 	{"serve", "introspection_client_secret_file", "path", "",
 		"the file with the secret that goes with introspection_client_id; variables are put in",
 		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.OAuth.IntrospectionSecretFile, v) }},
+	{"tools", "policy", "table", "no rules",
+		"who may call what: rules, the first that matches decides, and a default_effect; see docs/policy.md",
+		func(r *settingsReader, v doc.Node) error { return r.rules.Policy(v) }},
+	{"tools", "authorization", "table", "no rules",
+		"more rules, which follow those of policy where enabled is true: an action and tools each",
+		func(r *settingsReader, v doc.Node) error { return r.rules.Authorization(v) }},
 }
 
 // A settingsReader reads the settings of one file.
@@ -139,6 +151,7 @@ type settingsReader struct {
 	// file is the directory that relative paths start at, home what "~" stands for.
 	file, home string
 	lookup     func(string) (string, bool)
+	rules      rules.Reader
 	problems   []*doc.Error
 }
 
@@ -148,7 +161,10 @@ func (r *settingsReader) read(root doc.Node) error {
 		names := settingNames(section.Name)
 		switch {
 		case len(names) == 0:
-			r.stray(section, "", []string{"mcp", "store", "serve"})
+			r.stray(section, "", []string{"mcp", "store", "serve", "tools"})
+			if rules.Meant(section) {
+				return r.problems[len(r.problems)-1]
+			}
 			continue
 		case section.Value.Kind != doc.Table:
 			return doc.Wrong(section.Line, "%q must be a table", section.Name)
@@ -160,9 +176,15 @@ func (r *settingsReader) read(root doc.Node) error {
 			known := settingNamed(section.Name, m.Name)
 			if known == nil {
 				r.stray(m, section.Name+".", names)
+				if section.Name == "tools" { // what guards is read whole or not at all
+					return r.problems[len(r.problems)-1]
+				}
 				continue
 			}
-			if err := known.read(r, m.Value); err != nil {
+			err := known.read(r, m.Value)
+			if at, ok := errors.AsType[*doc.Error](err); ok {
+				return at
+			} else if err != nil {
 				return doc.Wrong(m.Line, "%s.%s %s", section.Name, m.Name, err)
 			}
 		}
@@ -171,6 +193,7 @@ func (r *settingsReader) read(root doc.Node) error {
 		m, _ := root.Find("store", "url")
 		return doc.Wrong(m.Line, "store.path and store.url are both set; the store is one of them")
 	}
+	r.settings.Rules = r.rules.Rules()
 	return nil
 }
 
