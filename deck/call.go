@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
@@ -18,8 +18,9 @@ import (
 
 // A target is what a call turned out to mean.
 type target struct {
-	// spec is what the guards are asked about.
+	// spec is what the guards are asked about, kind what it is to them.
 	spec drawbridge.Spec
+	kind string
 	// card is set for a shipped card, which runs here. Everything else goes to spec.Server.
 	card drawbridge.Card
 	// own is the name or URI as the server knows it, edits what makes the params say so; said is what the caller wrote
@@ -69,7 +70,7 @@ func (d *Deck) do(ctx context.Context, call drawbridge.Call) (drawbridge.Result,
 
 // carry takes a call the rest of its way, once it is known what it is about.
 func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p params) (drawbridge.Result, error) {
-	if err := d.allow(ctx, call, t.spec); err != nil {
+	if err := d.allow(ctx, call, t.kind, t.spec); err != nil {
 		return drawbridge.Result{}, err
 	}
 	r := seal.Request{
@@ -122,7 +123,7 @@ func (d *Deck) run(ctx context.Context, t target, call drawbridge.Call) (result 
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			d.log.Error("a card panicked", "card", t.spec.Name, "panic", panicOf(p), "at", panicAt())
+			gate.Panicked(d.log, "a card panicked", t.spec.Name, p)
 			result, err = drawbridge.Result{}, drawbridge.AsFault(fmt.Errorf("card %s: panic", t.spec.Name))
 		}
 	}()
@@ -275,7 +276,7 @@ func (d *Deck) await(ctx context.Context, caller drawbridge.Caller, name string,
 	}
 }
 
-func (it *item) target() target { return target{spec: it.spec, own: it.spec.Tool} }
+func (it *item) target() target { return target{spec: it.spec, kind: it.kind, own: it.spec.Tool} }
 
 // rewritten adds the edit that makes the params say what the server knows, where the caller said something else.
 func (t target) rewritten(said string, path ...string) target {
@@ -287,58 +288,13 @@ func (t target) rewritten(said string, path ...string) target {
 }
 
 // allow asks the guards: all must allow. The caller holds the scopes already, or the card was not found.
-func (d *Deck) allow(ctx context.Context, call drawbridge.Call, spec drawbridge.Spec) error {
-	if len(d.guards) == 0 {
-		return nil
-	}
-	q := Question{Caller: call.Caller, Spec: spec, Method: call.Method, Params: call.Params}
-	for _, g := range d.guards {
-		verdict := d.ask(ctx, g, q)
-		switch {
-		case verdict.Effect == drawbridge.Allow:
-			continue
-		case verdict.Hide:
-			return unknown(wordOf(call.Method), string(spec.Name))
-		case verdict.Effect == drawbridge.Ask && verdict.Reason == "":
-			verdict.Reason = "it needs an approval, and there is nobody to ask"
-		case verdict.Reason == "":
-			verdict.Reason = "it is not allowed"
-		}
-		return &drawbridge.Fault{
-			Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked,
-			Step: fmt.Sprintf("%s %s", call.Method, clip(string(spec.Name))), Err: errors.New(verdict.Reason),
-		}
-	}
-	return nil
+func (d *Deck) allow(ctx context.Context, call drawbridge.Call, kind string, spec drawbridge.Spec) error {
+	return d.gate.Pass(ctx, Question{Caller: call.Caller, Kind: kind, Spec: spec, Method: call.Method, Params: call.Params})
 }
 
-// ask asks one guard. One that panics has given no verdict.
-func (d *Deck) ask(ctx context.Context, g Guard, q Question) (verdict drawbridge.Verdict) {
-	defer func() {
-		if p := recover(); p != nil {
-			d.log.Error("a guard panicked, the call is refused", "card", q.Spec.Name, "panic", panicOf(p), "at", panicAt())
-			verdict = drawbridge.Verdict{}
-		}
-	}()
-	return g.Decide(ctx, q)
-}
+func wordOf(method string) string { return gate.WordOf(method) }
 
-// wordOf says for people what a method is about.
-func wordOf(method string) string {
-	word, _, _ := strings.Cut(method, "/")
-	if word == "completion" {
-		return "reference"
-	}
-	return strings.TrimSuffix(word, "s")
-}
-
-// unknown is the one fault for what does not exist and for what a caller may not know of.
-func unknown(word, name string) error {
-	return &drawbridge.Fault{
-		Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound,
-		Step: fmt.Sprintf("unknown %s %s", word, clip(name)),
-	}
-}
+func unknown(word, name string) error { return gate.Unknown(word, name) }
 
 // noMethod is the fault for a method that nobody answers, in the words of JSON-RPC.
 func noMethod(method string) error {
@@ -353,4 +309,4 @@ func invalid(method string, cause error) error {
 }
 
 // clip shortens what a caller wrote to what an error may repeat.
-func clip(text string) string { return cut(text, 200) }
+func clip(text string) string { return gate.Clip(text) }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
@@ -42,22 +43,11 @@ type Upstream interface {
 	EndSession(session string)
 }
 
-// A Guard decides on calls. Every guard must allow a call; a guard that panics denies.
-type Guard interface {
-	// Decide answers a question. The zero verdict denies. It must not keep the question.
-	Decide(ctx context.Context, q Question) drawbridge.Verdict
-}
-
-// A Question is what a guard decides on: may this caller send these params to this card, or to one of its siblings?
-type Question struct {
-	Caller drawbridge.Caller
-	// Spec is the card. For a prompt it has the prompt's name and definition; for a resource Name and Tool are URIs; for a
-	// task Name is its id as the caller knows it, and Tool as the server does; both are empty for a list of tasks.
-	Spec drawbridge.Spec
-	// Method is the MCP method of the call, Params its params as the caller sent them.
-	Method string
-	Params json.RawMessage
-}
+// A Guard decides on calls, as an answer to a Question. Every guard must allow a call; a guard that panics denies.
+type (
+	Guard    = gate.Guard
+	Question = gate.Question
+)
 
 // A Naming is a style in which bridged cards and prompts are named outward. A call by any style's name finds its card
 // where only one can be meant.
@@ -87,7 +77,8 @@ type Options struct {
 	Stream  string
 	// Cards are the shipped cards, listed before all others. Their names are never given to another card.
 	Cards []drawbridge.Card
-	// Guards all must allow a call. The check of scopes is always the first.
+	// Guards all must allow a call. The check of scopes is always the first. A guard may have two methods more, Hides and
+	// Class: what it says then that no call of a caller will be allowed to is hidden from them (see package gate).
 	Guards []Guard
 	// StateKeys are master keys for what passes through callers: request states, ids of tasks and cursors. The first one
 	// makes them, all recognise them, so that a new key can take the place of an old one. Processes that answer for one
@@ -167,4 +158,6 @@ type Event struct {
 	// Notice is what the server said, for ResourceUpdated, Noticed and TaskChanged; its URI or task id is the one that
 	// callers know.
 	Notice drawbridge.Notice
+	// HiddenFrom says from whom a guard hides what it is about; nil is nobody.
+	HiddenFrom func(drawbridge.Caller) bool
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
@@ -29,7 +30,7 @@ type Deck struct {
 	stream   string
 	watcher  string // the principal whose connections are watched
 	shipped  []*item
-	guards   []Guard
+	gate     *gate.Gate
 	sealer   seal.Sealer
 	now      func() time.Time
 	maxTools int
@@ -56,7 +57,7 @@ type Deck struct {
 // one name.
 func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d := &Deck{
-		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, watcher: o.Owner, guards: o.Guards,
+		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, watcher: o.Owner,
 		maker: maker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools,
 		beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
 	}
@@ -66,6 +67,7 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
+	d.gate = gate.New(o.Guards, d.log)
 	if d.now == nil {
 		d.now = time.Now
 	}
@@ -93,7 +95,7 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 			}
 		}
 		d.shipped = append(d.shipped, &item{
-			spec: spec, raw: spec.Definition, names: []drawbridge.CardName{spec.Name}, card: c,
+			kind: tools.word, spec: spec, raw: spec.Definition, names: []drawbridge.CardName{spec.Name}, card: c,
 		})
 	}
 	if d.journal != nil {
@@ -105,7 +107,7 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	} else {
 		d.ledger = ledger.Empty()
 	}
-	d.view.Store(newView(d.shipped, nil, nil, d.version))
+	d.view.Store(newView(d.gate, d.shipped, nil, nil, d.version))
 	return d, nil
 }
 
@@ -273,13 +275,24 @@ func (d *Deck) change(f func(v *view) ([]*member, error)) error {
 		if err != nil || members == nil {
 			return nil, err
 		}
-		next := newView(d.shipped, members, old, d.version)
+		next := newView(d.gate, d.shipped, members, old, d.version)
 		d.view.Store(next)
 		d.warn(old, next)
 		return differences(old, next), nil
 	}()
 	d.listeners.tell(events...)
 	return err
+}
+
+// Review has the deck shown anew, and all callers told that the lists changed: what is hidden from whom is another matter
+// now, as a guard knows who calls this.
+func (d *Deck) Review() {
+	d.mu.Lock()
+	old := d.view.Load()
+	next := newView(d.gate, d.shipped, old.members, nil, d.version)
+	d.view.Store(next)
+	d.mu.Unlock()
+	d.listeners.tell(differences(old, next)...)
 }
 
 // warn logs the clashes that are new, once for each two servers, and for each server how much of what it lists is not on

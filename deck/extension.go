@@ -156,7 +156,7 @@ func (d *Deck) doExtension(ctx context.Context, call drawbridge.Call) (drawbridg
 // partners are the members that the caller may know of and shares an extension with.
 func (v *view) partners(caller drawbridge.Caller, theirs map[string]bool) (out []*member) {
 	for _, m := range v.members {
-		if caller.Holds(m.scopes) && m.shares(theirs) {
+		if v.knows(caller, m) && m.shares(theirs) {
 			out = append(out, m)
 		}
 	}
@@ -184,7 +184,7 @@ func (v *view) meant(call drawbridge.Call, partners []*member, name, uri json.Ra
 	if said, ok := wire.Text(uri); ok {
 		t, ok := v.named(call.Caller, said)
 		if it := v.templates.closest(call.Caller, said); !ok && it != nil {
-			t, ok = target{spec: specOf(it, said), own: said}, true
+			t, ok = matched(it, said), true
 		}
 		if ok {
 			add(t, said, "uri")

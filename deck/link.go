@@ -85,8 +85,8 @@ func (d *Deck) given(v *view, caller drawbridge.Caller, server drawbridge.Server
 func (d *Deck) linkedTo(v *view, caller drawbridge.Caller, uri string) (target, bool) {
 	server, ok := d.links.Owner(caller.Principal, uri)
 	m := v.member(server)
-	if !ok || m == nil || !m.hasResources() || !caller.Holds(m.scopes) {
+	if !ok || m == nil || !m.hasResources() || !v.knows(caller, m) {
 		return target{}, false
 	}
-	return m.unlisted(uri, uri), true
+	return v.shown(caller, m.unlisted(uri, uri))
 }

@@ -46,8 +46,9 @@ func (d *Deck) doSkill(ctx context.Context, call drawbridge.Call) (drawbridge.Re
 // for servers that are about to appear.
 func (d *Deck) able(ctx context.Context, caller drawbridge.Caller, can func(*member) bool) []*member {
 	look := func() (out []*member) {
-		for _, m := range d.view.Load().members {
-			if can(m) && caller.Holds(m.scopes) {
+		v := d.view.Load()
+		for _, m := range v.members {
+			if can(m) && v.knows(caller, m) {
 				out = append(out, m)
 			}
 		}
@@ -102,9 +103,11 @@ func (d *Deck) listSkills(ctx context.Context, caller drawbridge.Caller) (List, 
 	}
 	whole := true
 	var groups []group
-	for _, m := range d.view.Load().members {
-		whole = whole && caller.Holds(m.scopes)
-		if m.listing == nil && caller.Holds(m.scopes) {
+	v := d.view.Load()
+	for _, m := range v.members {
+		known := v.knows(caller, m)
+		whole = whole && known
+		if m.listing == nil && known {
 			groups = append(groups, group{hint: &drawbridge.Hint{}}) // it may have skills too
 		}
 	}
@@ -120,7 +123,7 @@ func (d *Deck) skillOwner(ctx context.Context, v *view, caller drawbridge.Caller
 	others := 0
 	for _, m := range v.members {
 		switch {
-		case !caller.Holds(m.scopes):
+		case !v.knows(caller, m):
 		case m.skills:
 			members = append(members, m)
 		case m.hasResources():
@@ -135,7 +138,7 @@ func (d *Deck) skillOwner(ctx context.Context, v *view, caller drawbridge.Caller
 		return target{}, false
 	}
 	if m := v.member(s.Owner(uri)); m != nil {
-		return m.unlisted(uri, uri), true
+		return v.shown(caller, m.unlisted(uri, uri))
 	}
 	return target{}, false
 }
@@ -214,7 +217,7 @@ func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *mem
 	spec := drawbridge.Spec{
 		Name: drawbridge.CardName(m.ID), Server: m.ID, Tool: wire.MethodSkillsList, Scopes: m.scopes,
 	}
-	if err := d.allow(ctx, call, spec); err != nil {
+	if err := d.allow(ctx, call, "", spec); err != nil {
 		return nil, err
 	}
 	seen := map[string]bool{}

@@ -54,12 +54,13 @@ func (d *Deck) doTask(ctx context.Context, call drawbridge.Call) (drawbridge.Res
 // findTask gives the server of a task and its own id, where the caller may ask after it.
 func (d *Deck) findTask(ctx context.Context, call drawbridge.Call, said string) (k tasking, own string, err error) {
 	t, ok := d.sealer.OpenTicket(call.Caller.Principal, said, formOf(call.Caller))
-	m := d.view.Load().member(t.Server)
-	if !ok || m == nil || !call.Caller.Holds(m.scopes) {
+	v := d.view.Load()
+	m := v.member(t.Server)
+	if !ok || m == nil || !v.knows(call.Caller, m) {
 		return tasking{}, "", unknown("task", said)
 	}
 	spec := drawbridge.Spec{Name: drawbridge.CardName(said), Server: t.Server, Tool: t.Own, Scopes: m.scopes}
-	if err := d.allow(ctx, call, spec); err != nil {
+	if err := d.allow(ctx, call, "task", spec); err != nil {
 		return tasking{}, "", err
 	}
 	d.held.Add(call.Caller.Principal, t, said)
@@ -103,7 +104,7 @@ func (d *Deck) mayTask(caller drawbridge.Caller, method string) error {
 // hasTasks says whether a server that the caller may know of has tasks of their form, or may yet turn out to.
 func (v *view) hasTasks(caller drawbridge.Caller) bool {
 	for _, m := range v.members {
-		if caller.Holds(m.scopes) && (m.listing == nil || m.tasksFor(caller) != nil) {
+		if v.knows(caller, m) && (m.listing == nil || m.tasksFor(caller) != nil) {
 			return true
 		}
 	}
@@ -131,7 +132,7 @@ func (m *member) tasksFor(caller drawbridge.Caller) json.RawMessage {
 func (v *view) taskCapabilities(caller drawbridge.Caller, caps json.RawMessage) json.RawMessage {
 	empty := json.RawMessage(`{}`)
 	for _, m := range v.members {
-		if !caller.Holds(m.scopes) {
+		if !v.knows(caller, m) {
 			continue
 		}
 		offered := m.tasksFor(caller)
@@ -179,7 +180,7 @@ func (d *Deck) UnwatchTask(ctx context.Context, caller drawbridge.Caller, id str
 
 // taskNoticed tells those whose task it is what a server says of it: in the modern form those who watch it, in the legacy
 // one, where nobody asks for that, all who are known to have it.
-func (d *Deck) taskNoticed(m *member, n drawbridge.Notice) {
+func (d *Deck) taskNoticed(m *member, n drawbridge.Notice, hidden func(drawbridge.Caller) bool) {
 	own := wire.GetText(n.Params, "taskId")
 	form, to := seal.ModernTask, d.watches.watchersOf
 	if n.Method == wire.NoteTaskStatus {
@@ -195,7 +196,7 @@ func (d *Deck) taskNoticed(m *member, n drawbridge.Notice) {
 			continue
 		}
 		n.Params = wire.Apply(params, wire.Put(wire.Quote(text), "taskId"))
-		d.listeners.tell(Event{Kind: TaskChanged, Task: text, Principal: principal, Notice: n})
+		d.listeners.tell(Event{Kind: TaskChanged, Task: text, Principal: principal, Notice: n, HiddenFrom: hidden})
 	}
 }
 

@@ -80,7 +80,7 @@ func (d *Deck) Subscribe(ctx context.Context, caller drawbridge.Caller, uris ...
 			err = d.allow(ctx, drawbridge.Call{
 				Caller: caller, Method: wire.MethodSubscribe,
 				Params: wire.Apply(nil, wire.Put(wire.Quote(uri), "uri")),
-			}, t.spec)
+			}, t.kind, t.spec)
 		}
 		if err != nil {
 			fail(err, uri)

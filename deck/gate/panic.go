@@ -1,10 +1,18 @@
-package deck
+package gate
 
 import (
 	"fmt"
+	"log/slog"
 	"runtime"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
 )
+
+// Panicked logs that somebody's code panicked about a card. It is called by the function that recovers.
+func Panicked(log *slog.Logger, what string, card drawbridge.CardName, p any) {
+	log.Error(what, "card", card, "panic", panicOf(p), "at", panicAt())
+}
 
 // panicOf is what of a panic may be logged: what the runtime says, else only its type. Others put into it whatever they had in
 // their hands, and that may be the arguments of a call.
