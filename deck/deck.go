@@ -44,9 +44,11 @@ type Upstream interface {
 }
 
 // A Guard decides on calls, as an answer to a Question. Every guard must allow a call; a guard that panics denies.
+// A Screen is a guard that knows beforehand what to hide from whom.
 type (
 	Guard    = gate.Guard
 	Question = gate.Question
+	Screen   = gate.Screen
 )
 
 // A Naming is a style in which bridged cards and prompts are named outward. A call by any style's name finds its card
@@ -77,8 +79,8 @@ type Options struct {
 	Stream  string
 	// Cards are the shipped cards, listed before all others. Their names are never given to another card.
 	Cards []drawbridge.Card
-	// Guards all must allow a call. The check of scopes is always the first. A guard may have two methods more, Hides and
-	// Class: what it says then that no call of a caller will be allowed to is hidden from them (see package gate).
+	// Guards all must allow a call. The check of scopes is always the first. A guard may be a
+	// Screen: what it knows that no call of a caller will be allowed to is hidden from them.
 	Guards []Guard
 	// StateKeys are master keys for what passes through callers: request states, ids of tasks and cursors. The first one
 	// makes them, all recognise them, so that a new key can take the place of an old one. Processes that answer for one

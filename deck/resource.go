@@ -98,7 +98,9 @@ func (v *view) shown(caller drawbridge.Caller, t target) (target, bool) {
 	return t, true
 }
 
-func (v *view) hides(caller drawbridge.Caller, t target) bool { return v.gate.Hides(caller, t.kind, t.spec) }
+func (v *view) hides(caller drawbridge.Caller, t target) bool {
+	return v.gate.Hides(caller, t.kind, t.spec)
+}
 
 // exact gives the item that is listed by this URI.
 func (s *shelf) exact(caller drawbridge.Caller, uri string) (target, bool) {

@@ -2,6 +2,7 @@ package deck
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -114,7 +115,23 @@ func (d *Deck) listSkills(ctx context.Context, caller drawbridge.Caller) (List, 
 	for _, hint := range s.Hints(d.now()) {
 		groups = append(groups, group{hint: &hint})
 	}
-	return List{Items: s.Items, Hint: hintOf(groups, whole), Version: s.Version}, nil
+	list := List{Items: s.Items, Hint: hintOf(groups, whole), Version: s.Version}
+	if v.gate.Screens() {
+		list.Items, list.Hint.Public = v.screened(caller, s), false
+		list.Version = v.gate.Version(caller, s.Version, v.tools.whole.Version)
+	}
+	return list, nil
+}
+
+// screened gives the skills that are not hidden from the caller.
+func (v *view) screened(caller drawbridge.Caller, s *skill.Set) (items []json.RawMessage) {
+	for _, item := range s.Items {
+		uri := wire.GetText(item, "uri")
+		if m := v.member(s.Owner(uri)); m == nil || !v.hides(caller, m.unlisted(uri, uri)) {
+			items = append(items, item)
+		}
+	}
+	return items
 }
 
 // skillOwner finds the server in whose skills the URI lies.

@@ -21,6 +21,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/cards"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/gateway/warden"
+	"github.com/drawbridge-mcp/drawbridge/policy"
 	"github.com/drawbridge-mcp/drawbridge/server"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"golang.org/x/sync/errgroup"
@@ -55,6 +57,9 @@ type Config struct {
 	OAuth config.OAuth
 	// OnDemand starts no server before a call, Mount or AwaitNew asks for it.
 	OnDemand bool
+	// Rules say who may call what; nil means what the settings say, and else that everybody may call what their scopes let
+	// them.
+	Rules *drawbridge.Rules
 	// Environ is the environment that servers get theirs from, as "name=value"; nil means the process's.
 	Environ []string
 }
@@ -68,12 +73,14 @@ type Gateway struct {
 	deck    *deck.Deck
 	fleet   fleet
 	starter *starter
+	warden  *warden.Warden
 	server  *server.Server
 	c       Config
 
 	// mu guards the configuration, which Reload, Attach and Detach change, and the doors.
 	mu       sync.Mutex
 	set      config.Set
+	policy   *policy.Policy // nil where there are no rules
 	attached []config.Server
 	doors    []*server.Server
 
@@ -201,11 +208,13 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	if err != nil {
 		return backend("read the key of what passes through callers", err)
 	}
+	g.warden.Take(g.policy, g.set.Servers)
 	g.starter = newStarter(g.set.Mountable(), mounts, c, g.set.Settings.Grace)
+	g.starter.hides = g.warden.Hides
 	view := &control{g}
 	g.deck, err = deck.New(ctx, g.starter, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: streamOf(c, g.set),
-		Cards: cards.Catalogue(view, view), StateKeys: [][]byte{key}, Owner: g.owner.Principal,
+		Cards: cards.Catalogue(view, view), StateKeys: [][]byte{key}, Owner: g.owner.Principal, Guards: []deck.Guard{g.warden},
 		BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
 	})
 	if err != nil {

@@ -24,8 +24,8 @@ type Changes struct {
 func (c Changes) None() bool { return len(c.Added)+len(c.Removed)+len(c.Changed) == 0 }
 
 // Reload reads the configuration again and takes over what changed of its servers: the others are not touched, calls in
-// flight go on to their end, and callers hear that the lists changed. Settings are not taken over; they count from the next
-// start. The error is a *drawbridge.Fault: InvalidInput for a file that was read before and cannot be read now. Then
+// flight go on to their end, and callers hear that the lists changed. Of the settings only the rules are taken over, all of
+// them or none; the others count from the next start. The error is a *drawbridge.Fault: InvalidInput for a file that was read before and cannot be read now. Then
 // everything stays as it was.
 func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 	g.mu.Lock()
@@ -43,8 +43,18 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 			set.Servers = append(set.Servers, row)
 		}
 	}
-	set.Settings = g.set.Settings
-	return g.take(ctx, set)
+	before := g.set.Settings
+	before.Rules = set.Settings.Rules
+	set.Settings = before
+	ruled := !reflect.DeepEqual(r.rules(), Reading{c: g.c, set: g.set}.rules())
+	changes, err := g.take(ctx, set)
+	if err != nil || !ruled && (changes.None() || !g.warden.Active()) {
+		return changes, err
+	}
+	g.policy = r.policy
+	g.warden.Take(g.policy, set.Servers)
+	g.deck.Review()
+	return changes, nil
 }
 
 // Follow has the next Reload read the configuration from where c says: Paths, Dir and LookupEnv.

@@ -36,8 +36,10 @@ type starter struct {
 	fleet    fleet
 	onDemand bool
 	naming   deck.Naming
-	grace    time.Duration
-	rows     []config.Server
+	// hides says whether the rules hide a server from a caller.
+	hides func(caller drawbridge.Caller, kind string, server drawbridge.Spec) bool
+	grace time.Duration
+	rows  []config.Server
 	// fresh are the servers that the first list waits for.
 	fresh []drawbridge.ServerID
 
@@ -127,7 +129,8 @@ func (s *starter) beforeUnknown(ctx context.Context, caller drawbridge.Caller, n
 		return
 	}
 	ids := slices.DeleteFunc(s.waitable(), func(id drawbridge.ServerID) bool {
-		return !caller.Holds([]drawbridge.Scope{drawbridge.ServerScope(id)})
+		return !caller.Holds([]drawbridge.Scope{drawbridge.ServerScope(id)}) ||
+			s.hides != nil && s.hides(caller, "", drawbridge.Spec{Server: id})
 	})
 	most := anyWait
 	if id, ok := saidBy(name, ids); ok {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -57,16 +58,17 @@ func folded(globs []string) patterns {
 	return out
 }
 
-func (ps patterns) match(texts ...string) bool {
+func (ps patterns) match(text string) bool {
 	for _, p := range ps {
-		for _, text := range texts {
-			if p.match(text) {
-				return true
-			}
+		if p.match(text) {
+			return true
 		}
 	}
 	return false
 }
+
+// matchAny says whether one of the texts matches.
+func (ps patterns) matchAny(texts []string) bool { return slices.ContainsFunc(texts, ps.match) }
 
 // everything says whether the patterns match whatever there is.
 func (ps patterns) everything() bool {

@@ -180,7 +180,7 @@ func (p *Policy) Class(who drawbridge.Caller) string {
 		}
 	}
 	if p.whenCaller {
-		out = fmt.Appendf(out, " %q %q %q %q", c.kind, c.principal, c.client, c.Scopes)
+		out = fmt.Appendf(out, " %q %q %q %q", c.kind, c.principal, c.client(), c.Scopes)
 	}
 	return string(out)
 }
@@ -236,18 +236,27 @@ func methodOf(kind string) string {
 // A caller is one as rules see them.
 type caller struct {
 	drawbridge.Caller
-	principal, client, kind string
+	principal, kind string
+	named           bool // name is known
+	name            string
 }
 
 func newCaller(c drawbridge.Caller) *caller {
-	out := &caller{Caller: c, principal: fold(c.Principal), kind: c.Kind.String()}
-	var client struct {
-		Name string `json:"name"`
+	return &caller{Caller: c, principal: fold(c.Principal), kind: c.Kind.String()}
+}
+
+// client is what the program calls itself.
+func (c *caller) client() string {
+	if !c.named {
+		var client struct {
+			Name string `json:"name"`
+		}
+		c.named = true
+		if json.Unmarshal(c.Client, &client) == nil {
+			c.name = fold(client.Name)
+		}
 	}
-	if len(c.Client) > 0 && json.Unmarshal(c.Client, &client) == nil {
-		out.client = fold(client.Name)
-	}
-	return out
+	return c.name
 }
 
 // A subject is what rules are asked about: a call, or where args is nil any call of the same thing.
@@ -283,14 +292,14 @@ func (p *Policy) subject(who drawbridge.Caller, kind string, spec drawbridge.Spe
 	return s
 }
 
-// cleanURI takes "." and ".." out of a URI, also where they are escaped.
+// cleanURI takes "." and ".." out of a URI, also where they are escaped, and all that is escaped out of its path.
 func cleanURI(uri string) string {
 	scheme, rest, ok := strings.Cut(uri, "://")
-	plain := unescaped(rest)
-	if !ok || !strings.Contains(plain, "/.") && !strings.Contains(plain, "//") && !strings.Contains(plain, `\`) {
+	slash := strings.IndexByte(rest, '/')
+	if !ok || slash < 0 {
 		return uri
 	}
-	return scheme + "://" + strings.TrimPrefix(cleanPath("/"+plain, ""), "/")
+	return scheme + "://" + rest[:slash] + cleanPath(unescaped(rest[slash:]), "")
 }
 
 // variables has what an expression is about.
@@ -306,7 +315,7 @@ func (s *subject) variables(about mentions) (map[string]any, error) {
 			scopes = append(scopes, string(scope))
 		}
 		s.vars["caller"] = map[string]any{
-			"kind": s.caller.kind, "principal": s.caller.Principal, "client": s.caller.client, "scopes": scopes,
+			"kind": s.caller.kind, "principal": s.caller.Principal, "client": s.caller.client(), "scopes": scopes,
 		}
 	}
 	if about.card && s.vars["annotations"] == nil {

@@ -125,30 +125,53 @@ func (r *rule) dynamic() bool {
 // asked says whether the rule matches, and what of it decided that: of several the first. Where s is of no call, that is
 // maybe where the rule looks at what only calls have. The error is for what cannot be judged.
 func (r *rule) asked(s *subject) (a answer, by string, err error) {
-	a = yes
-	for _, part := range []struct {
-		name string
-		ask  func() (answer, error)
-	}{
-		{"servers", func() (answer, error) { return answerOf(r.servers == nil || r.servers.match(s.server)), nil }},
-		{"name", func() (answer, error) { return r.named(s), nil }},
-		{"methods", func() (answer, error) { return r.methodsOf(s), nil }},
-		{"trust", func() (answer, error) { return answerOf(r.trust == nil || r.trust.match(s.trust)), nil }},
-		{"caller", func() (answer, error) { return answerOf(r.of(s.caller)), nil }},
-		{"paths", func() (answer, error) { return r.inPaths(s) }},
-		{"args_match", func() (answer, error) { return r.inText(s) }},
-		{"args", func() (answer, error) { return r.conditions(s) }},
-		{"when", func() (answer, error) { return r.expression(s) }},
-	} {
-		got, err := part.ask()
-		if err != nil {
-			return no, part.name, err
+	switch {
+	case r.servers != nil && !r.servers.match(s.server):
+		return no, "servers", nil
+	case r.trust != nil && !r.trust.match(s.trust):
+		return no, "trust", nil
+	case !r.of(s.caller):
+		return no, "caller", nil
+	}
+	a = r.named(s)
+	by = "name"
+	if a == no {
+		return no, by, nil
+	}
+	if m := r.methodsOf(s); m < a {
+		a, by = m, "methods"
+	}
+	if a == no || !r.dynamic() && r.when == nil {
+		return a, by, nil
+	}
+	return r.judged(s, a, by)
+}
+
+// judged goes on where the rule looks at more than names.
+func (r *rule) judged(s *subject, a answer, by string) (answer, string, error) {
+	for part := range 4 {
+		var got answer
+		var name string
+		var err error
+		switch part {
+		case 0:
+			name = "paths"
+			got, err = r.inPaths(s)
+		case 1:
+			name = "args_match"
+			got, err = r.inText(s)
+		case 2:
+			name = "args"
+			got, err = r.conditions(s)
+		case 3:
+			name = "when"
+			got, err = r.expression(s)
 		}
-		if got < a {
-			a, by = got, part.name
+		if got < a || err != nil {
+			a, by = got, name
 		}
-		if a == no {
-			return no, by, nil
+		if a == no || err != nil {
+			return no, by, err
 		}
 	}
 	return a, by, nil
@@ -161,12 +184,12 @@ func (r *rule) named(s *subject) answer {
 	}
 	switch s.kind {
 	case Tool:
-		return answerOf(r.tools.match(s.names...))
+		return answerOf(r.tools.matchAny(s.names))
 	case Prompt:
-		return answerOf(r.prompts.match(s.names...))
+		return answerOf(r.prompts.matchAny(s.names))
 	case Resource, Template:
 		if r.effect != drawbridge.Allow {
-			return answerOf(r.resources.match(s.names...))
+			return answerOf(r.resources.matchAny(s.names))
 		}
 		for _, name := range s.names { // written plainly or not, it must be one that the rule allows
 			if !r.resources.match(name) {
@@ -203,7 +226,7 @@ func (r *rule) methodsOf(s *subject) answer {
 
 // of says whether the rule is about the caller.
 func (r *rule) of(c *caller) bool {
-	return (r.callers == nil || r.callers.match(c.principal)) && (r.clients == nil || r.clients.match(c.client)) &&
+	return (r.callers == nil || r.callers.match(c.principal)) && (r.clients == nil || r.clients.match(c.client())) &&
 		(r.kinds == nil || r.kinds.match(c.kind)) && (r.scopes == nil || c.Holds(r.scopes))
 }
 

@@ -107,7 +107,8 @@ func (l *language) compile(text string) (*expression, error) {
 	if len(errs.GetErrors()) > 0 {
 		return nil, wrongWhen(errs)
 	}
-	if kind := checked.GetType(checked.Expr().ID()); !kind.IsExactType(types.BoolType) {
+	// What comes of "args.force" alone is known only when it is looked at: no boolean is an error then.
+	if kind := checked.GetType(checked.Expr().ID()); !kind.IsExactType(types.BoolType) && !kind.IsExactType(types.DynType) {
 		return nil, fmt.Errorf("when gives %s and must give bool", checker.FormatCELType(kind))
 	}
 	program, err := l.interp.NewInterpretable(checked,

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -30,6 +31,8 @@ type Screen interface {
 	// Class says in a word what the caller is to the screen: from callers of one class the same is hidden, as long as
 	// the deck is not told that something changed.
 	Class(caller drawbridge.Caller) string
+	// Active says whether it hides anything at all from anybody.
+	Active() bool
 }
 
 // A Question is what a guard decides on: may this caller send these params to this card, or to one of its siblings?
@@ -99,7 +102,9 @@ func (g *Gate) ask(ctx context.Context, guard Guard, q Question) (verdict drawbr
 }
 
 // Screens says whether anything may be hidden from anybody.
-func (g *Gate) Screens() bool { return len(g.screens) > 0 }
+func (g *Gate) Screens() bool {
+	return slices.ContainsFunc(g.screens, Screen.Active)
+}
 
 // Hides says whether something is hidden from the caller, see Screen. A screen that panics hides it.
 func (g *Gate) Hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec) (hidden bool) {

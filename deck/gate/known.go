@@ -1,6 +1,8 @@
 package gate
 
 import (
+	"encoding/binary"
+	"hash/fnv"
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -34,4 +36,14 @@ func (k *Known) Says(class string, server drawbridge.ServerID, find func() bool)
 		k.all[key] = known
 	}
 	return known
+}
+
+// Version tells the lists apart that callers of different classes are given of lists with these versions.
+func (g *Gate) Version(caller drawbridge.Caller, of ...uint64) uint64 {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(g.Class(caller)))
+	for _, version := range of {
+		_, _ = sum.Write(binary.LittleEndian.AppendUint64(nil, version))
+	}
+	return sum.Sum64()
 }
