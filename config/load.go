@@ -75,6 +75,7 @@ func LoadSettings(o Options) (Settings, error) {
 
 type loader struct {
 	dialect.Base
+	settings string
 	approved func(Server) bool
 	// disabled has the names that the person's own files turn off, and the file that says so.
 	disabled map[string]string
@@ -85,7 +86,7 @@ type loader struct {
 
 // newLoader finds the directories that paths start at. Without a home there are no user-level files.
 func newLoader(o Options) (*loader, error) {
-	l := &loader{approved: o.Approved, disabled: map[string]string{}, first: map[standing]int{}}
+	l := &loader{approved: o.Approved, settings: o.Settings, disabled: map[string]string{}, first: map[standing]int{}}
 	l.Base = dialect.Base{OS: runtime.GOOS, Config: o.XDGConfig, Home: o.Home, AppData: o.AppData, Lookup: o.LookupEnv}
 	if l.Lookup == nil {
 		l.Lookup = os.LookupEnv
@@ -141,6 +142,10 @@ func (l *loader) sources(paths []string) ([]source, error) {
 
 // ownSettings is the person's own drawbridge.toml; false where there is no place for one.
 func (l *loader) ownSettings() (source, bool) {
+	if l.settings != "" {
+		path := l.abs(l.settings)
+		return source{path: path, kind: User, provider: "native", shape: dialect.Of(dialect.SettingsPath), named: true, settings: true}, true
+	}
 	if l.Config == "" {
 		return source{}, false
 	}

@@ -67,6 +67,21 @@ func (d *Deck) Find(caller drawbridge.Caller, name drawbridge.CardName) (drawbri
 	return it.spec, true
 }
 
+// Look gives what is known by a name or URI, whoever it is hidden from: for those who keep the rules. Of several it gives the
+// first, tools before others.
+func (d *Deck) Look(name string) (kind string, spec drawbridge.Spec, ok bool) {
+	for _, s := range d.view.Load().shelves() {
+		found := s.byAlias()[name]
+		if it := s.byName[name]; it != nil {
+			found = []*item{it}
+		}
+		if len(found) > 0 {
+			return found[0].kind, found[0].spec, true
+		}
+	}
+	return "", drawbridge.Spec{}, false
+}
+
 // Cards gives the cards that the caller may call, in the order they are listed: for help, with shipped and bridged cards
 // side by side.
 func (d *Deck) Cards(caller drawbridge.Caller) []drawbridge.Spec {

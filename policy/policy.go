@@ -151,7 +151,7 @@ func (p *Policy) decide(q Question, trace *[]Step) Decision {
 		}
 	}
 	d := p.ask(s, trace)
-	first := methodOf(q.Kind)
+	first := MethodOf(q.Kind)
 	if d.Effect != drawbridge.Deny && (first == "" || first == q.Method) {
 		return d
 	}
@@ -167,7 +167,7 @@ func (p *Policy) decide(q Question, trace *[]Step) Decision {
 // Hides says whether the caller can never be let in to something: that it is there, or for a Spec with a server only that
 // the server is, is not theirs to know.
 func (p *Policy) Hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec, trust string) bool {
-	return p.ask(p.subject(caller, kind, spec, trust, methodOf(kind)), nil).Effect == drawbridge.Deny
+	return p.ask(p.subject(caller, kind, spec, trust, MethodOf(kind)), nil).Effect == drawbridge.Deny
 }
 
 // Class says in a word what the caller is to the rules: from two callers of one class the same is hidden.
@@ -220,8 +220,8 @@ func stepOf(i int, r *rule, a answer, by string, err error) Step {
 	return st
 }
 
-// methodOf is the method by which a thing of the kind is used.
-func methodOf(kind string) string {
+// MethodOf is the MCP method by which a thing of the kind is used; empty for a task, and for what has no kind.
+func MethodOf(kind string) string {
 	switch kind {
 	case Tool:
 		return "tools/call"
