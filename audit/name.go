@@ -42,12 +42,18 @@ func smells(name string) bool {
 
 // secretWord says whether a word in small letters names a secret, alone or with others written together with it.
 func secretWord(word string) bool {
+	if len(word) < 3 {
+		return false
+	}
 	if s, ok := strings.CutSuffix(word, "s"); ok && s != "pas" {
 		word = s
 	}
 	switch word {
-	case "pwd", "pas", "pass", "key", "cred", "auth", "private", "pin", "otp", "totp", "cookie", "bearer", "jwt", "pat", "cvv", "cvc", "ssn", "mnemonic":
+	case "pwd", "pass", "key", "cred", "auth", "private", "pin", "otp", "totp", "cookie", "bearer", "jwt", "pat", "cvv", "cvc", "ssn", "mnemonic":
 		return true
+	}
+	if len(word) < len("passw") {
+		return false
 	}
 	for _, part := range [...]string{"passw", "passphrase", "passcode", "token", "secret", "apikey", "accesskey", "privatekey", "credential", "authorization", "authentication"} {
 		if strings.HasPrefix(word, part) || strings.HasSuffix(word, part) {

@@ -83,12 +83,12 @@ func (p *parser) step() {
 				p.i = end
 			}
 		}
-	case len(word) <= 64 && smells(word):
+	case len(word) <= 64:
 		p.assigned(word)
 	}
 }
 
-// assigned hides what a name that is a secret's is given in the text: after "=" or ":", or after a blank where the name is a
+// assigned hides what a word, where it is a secret's name, is given in the text: after "=" or ":", or after a blank where the name is a
 // flag. Quotes and blanks may stand between.
 func (p *parser) assigned(word string) {
 	i, given := p.i, false
@@ -104,7 +104,7 @@ func (p *parser) assigned(word string) {
 		i++
 	}
 value:
-	if !given && !(word[0] == '-' && i > p.i && p.s[p.i] == ' ') {
+	if !given && !(word[0] == '-' && i > p.i && p.s[p.i] == ' ') || !smells(word) {
 		return
 	}
 	end := p.value(i)
