@@ -17,6 +17,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
+	"github.com/drawbridge-mcp/drawbridge/deck/trail"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
@@ -77,6 +78,9 @@ const (
 // names of other servers may begin with one of them too.
 func Prefixes(server drawbridge.ServerID) []string { return label.Prefixes(server) }
 
+// An Audit keeps records of calls. See package audit for what is in them.
+type Audit = trail.Audit
+
 // Options are what a deck can do without. The zero value works.
 type Options struct {
 	// Logger is told of what went wrong and nobody else hears of; nil is silence.
@@ -89,6 +93,9 @@ type Options struct {
 	Cards []drawbridge.Card
 	// Guards all must allow a call. The check of scopes is always the first.
 	Guards []Guard
+	// Audit keeps a record of each call, before it is sent and before it is answered: what it cannot keep does not happen.
+	// Nil keeps none.
+	Audit Audit
 	// StateKeys are master keys for what passes through callers: request states, ids of tasks and cursors. The first one
 	// makes them, all recognise them, so that a new key can take the place of an old one. Processes that answer for one
 	// another share them. None means a key of this deck alone.

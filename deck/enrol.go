@@ -16,6 +16,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
+	"github.com/drawbridge-mcp/drawbridge/deck/trail"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -30,6 +31,7 @@ type Deck struct {
 	watcher  string // the principal whose connections are watched
 	shipped  []*item
 	guards   []Guard
+	trail    *trail.Trail // nil leaves none
 	sealer   seal.Sealer
 	now      func() time.Time
 	maxTools int
@@ -81,6 +83,7 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 			Next: "one of qualified, mcp, bare",
 		}
 	}
+	d.trail = trail.New(o.Audit, d.log)
 	d.sealer = seal.New(o.StateKeys, d.now)
 	for _, c := range o.Cards {
 		spec := c.Spec()
