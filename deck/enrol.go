@@ -16,6 +16,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
+	"github.com/drawbridge-mcp/drawbridge/deck/vigil"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -40,7 +41,7 @@ type Deck struct {
 	view      atomic.Pointer[view]
 	versions  atomic.Uint64
 	listeners listeners
-	watches   watches
+	watches   vigil.Vigils
 	skills    skill.Kept
 	held      seal.Held
 	links     label.Links
@@ -139,7 +140,7 @@ func (d *Deck) Configure(ctx context.Context, servers []Member) error {
 		}
 		for _, m := range v.members {
 			if _, ok := rows[m.ID]; !ok {
-				d.watches.forget(m.ID)
+				d.watches.Forget(m.ID)
 				d.skills.Forget(m.ID)
 				d.held.Forget(m.ID)
 				d.links.Forget(m.ID)
