@@ -11,6 +11,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
+	"github.com/drawbridge-mcp/drawbridge/deck/mishap"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -128,7 +129,7 @@ func (d *Deck) run(ctx context.Context, t target, call drawbridge.Call) (result 
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			d.log.Error("a card panicked", "card", t.spec.Name, "panic", panicOf(p), "at", panicAt())
+			d.log.Error("a card panicked", "card", t.spec.Name, "panic", mishap.What(p), "at", mishap.Where())
 			result, err = drawbridge.Result{}, drawbridge.AsFault(fmt.Errorf("card %s: panic", t.spec.Name))
 		}
 	}()
@@ -324,7 +325,7 @@ func (d *Deck) allow(ctx context.Context, call drawbridge.Call, spec drawbridge.
 func (d *Deck) ask(ctx context.Context, g Guard, q Question) (verdict drawbridge.Verdict) {
 	defer func() {
 		if p := recover(); p != nil {
-			d.log.Error("a guard panicked, the call is refused", "card", q.Spec.Name, "panic", panicOf(p), "at", panicAt())
+			d.log.Error("a guard panicked, the call is refused", "card", q.Spec.Name, "panic", mishap.What(p), "at", mishap.Where())
 			verdict = drawbridge.Verdict{}
 		}
 	}()
