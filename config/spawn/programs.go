@@ -11,12 +11,13 @@ const maxDepth = 4
 
 // judge finds what a program and its arguments are to be told of.
 func judge(command string, args []string, depth int) []Finding {
-	name := versionless(programName(command, true))
+	shown := programName(command, true)
+	name := versionless(shown)
 	switch {
 	case slices.Contains([]string{"node", "nodejs", "tsx", "ts-node", "electron"}, name):
-		return judgeNode(name, args)
+		return judgeNode(shown, args)
 	case name == "python" || name == "pypy" || name == "pythonw" || name == "py":
-		return judgePython(name, args)
+		return judgePython(shown, args)
 	case name == "deno":
 		return judgeDeno(args)
 	case name == "bun":
