@@ -161,3 +161,38 @@ func (g *Ground) closeAudit() error {
 	defer cancel()
 	return g.audit.Close(ctx)
 }
+
+// TakeInAudit has the store take in the record of calls of processes that died, as a gateway with that configuration does at its
+// start: who reads the audit then reads all of it.
+func TakeInAudit(ctx context.Context, c Config, db *store.DB) error {
+	s, err := settingsOf(c)
+	if err != nil {
+		return err
+	}
+	dir, err := SpoolPlace(c.Store, s, c.LookupEnv)
+	if err != nil || dir == "" {
+		return err
+	}
+	return db.Audit(dir, store.AuditOptions{Rules: audit.Rules{Arguments: audit.Mode(s.Audit.Arguments)}}).Adopt(ctx)
+}
+
+// AuditKey gives the public key that a gateway with that configuration signs the audit with; nil where there is none yet.
+func AuditKey(c Config) (ed25519.PublicKey, error) {
+	c = c.withLogger()
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	vault, err := openVault(c, s)
+	if err != nil {
+		return nil, err
+	}
+	key, err := SigningKey(vault, s.Audit.KeyFile, false)()
+	if errors.Is(err, secrets.ErrNone) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the key that signs the audit: %w", err)
+	}
+	return key.Public().(ed25519.PublicKey), nil
+}

@@ -60,7 +60,7 @@ func (db *DB) takeRecords(ctx context.Context, name string, from, to int64, reco
 // database between two records.
 func (db *DB) AuditRecords(ctx context.Context, since time.Time) iter.Seq2[ledger.Record, error] {
 	return func(yield func(ledger.Record, error) bool) {
-		end, err := db.auditBefore(ctx, since)
+		end, err := db.AuditBefore(ctx, since)
 		if err != nil {
 			yield(ledger.Record{}, err)
 			return
@@ -97,8 +97,8 @@ func (db *DB) AuditOf(ctx context.Context, id string) ([]ledger.Record, error) {
 	return all, nil
 }
 
-// auditBefore gives place and hash of the last record before a moment: where nothing older was taken out, the zero record.
-func (db *DB) auditBefore(ctx context.Context, since time.Time) (ledger.Record, error) {
+// AuditBefore gives place and hash of the last record before a moment: where nothing older was taken out, the zero record.
+func (db *DB) AuditBefore(ctx context.Context, since time.Time) (ledger.Record, error) {
 	r := ledger.Record{Stream: AuditStream}
 	query, args := "SELECT seq, hash FROM cuts WHERE stream = $1", []any{AuditStream}
 	if !since.IsZero() {
@@ -109,7 +109,7 @@ func (db *DB) auditBefore(ctx context.Context, since time.Time) (ledger.Record, 
 	err := db.reader.QueryRowContext(ctx, query, args...).Scan(&r.Seq, &hash)
 	switch {
 	case errors.Is(err, sql.ErrNoRows) && !since.IsZero():
-		return db.auditBefore(ctx, time.Time{})
+		return db.AuditBefore(ctx, time.Time{})
 	case errors.Is(err, sql.ErrNoRows):
 		return r, nil
 	case err != nil:
@@ -165,7 +165,7 @@ func (db *DB) VerifyAudit(ctx context.Context, trusted ...ed25519.PublicKey) (Au
 	if err != nil {
 		return report, err
 	}
-	before, err := db.auditBefore(ctx, time.Time{})
+	before, err := db.AuditBefore(ctx, time.Time{})
 	if err != nil {
 		return report, err
 	}
