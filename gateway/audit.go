@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,7 +45,7 @@ func openAudit(c Config, s config.Settings, db *store.DB, vault *secrets.Vault) 
 		return nil, err
 	}
 	o := store.AuditOptions{
-		Rules: audit.Rules{Arguments: audit.Mode(s.Audit.Arguments)},
+		Rules: audit.Rules{Arguments: audit.Mode(s.Audit.Arguments), Known: vault.Known().All},
 		Sync:  s.Audit.Sync == "always", Logger: c.Logger, Keep: s.Audit.Keep, KeepRecords: uint64(s.Audit.KeepRecords),
 		Key: SigningKey(vault, s.Audit.KeyFile, true),
 	}
@@ -150,6 +152,20 @@ func (g *Ground) recorder() deck.Audit {
 		return nil
 	}
 	return g.audit
+}
+
+// noteSecrets has the values of rows that are secrets by their names, and the token of the door, stay out of the audit.
+func (g *Gateway) noteSecrets() {
+	known := g.ground.vault.Known()
+	known.Note(g.c.Token)
+	for _, row := range g.set.Mountable() {
+		for _, p := range slices.Concat(row.Env, row.Headers) {
+			if audit.SecretName(p.Name) {
+				_, credential, _ := strings.Cut(p.Value, " ") // Bearer …
+				known.Note(p.Value, credential)
+			}
+		}
+	}
 }
 
 // closeAudit has the store take in what waits.
