@@ -140,7 +140,7 @@ func statusOf(s config.Server, m store.Mount) drawbridge.Status {
 	}
 	var vetted gateway.Vetted
 	if json.Unmarshal(m.Vetted, &vetted) == nil { // nil is none, and says nothing
-		row.Cards, row.Notes = vetted.Cards, vetted.Notes
+		row.Cards, row.Notes = vetted.Cards, append(row.Notes, vetted.Notes...)
 	}
 	if s.Phase != drawbridge.Idle {
 		row.Phase, row.Reason = s.Phase, s.Reason
