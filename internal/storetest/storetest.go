@@ -28,6 +28,7 @@ type Memory interface {
 	Approvals
 	Secrets
 	Clients
+	Pins
 }
 
 // Secrets are bytes that are the same for all.
@@ -92,6 +93,9 @@ func Run(t *testing.T, fresh func(t *testing.T) Place) {
 		{"Approvals", testApprovals},
 		{"Secret", testSecret},
 		{"Clients", testClients},
+		{"Pins", testPins},
+		{"PinsAreKeptWholeOrNotAtAll", testPinsAreKeptWholeOrNotAtAll},
+		{"PinsOneAfterTheOther", testPinsOneAfterTheOther},
 		{"Cancelled", testCancelled},
 		{"Closed", testClosed},
 	} {
