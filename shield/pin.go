@@ -163,14 +163,17 @@ type Settlement struct {
 	Held []string
 	// LeftOut says why tools of the list are not shown.
 	LeftOut map[string]string
+	// Crowded says that some are not shown because their server has named too many.
+	Crowded bool
 	// Changed are the pins that are new, or not what they were: to be kept.
 	Changed []Pin
 }
 
 // Settle holds a server's list of tools against what is pinned of it, by the tools' own names: what is new is pinned as it is,
-// what means the same or changed cosmetically passes, and any other change waits, while the pinned definition stays. A tool
+// what means the same passes, so does what is cosmetic, and any other change waits, while the pinned definition stays. A tool
 // whose new definition was rejected is left out. What the lockfile says counts more than what was pinned here; locked may be nil.
-func (s *Shield) Settle(pins, locked map[string]Pin, list []Listed, now time.Time) Settlement {
+// Cosmetic says whether nobody needs to see a change, see Shield.Cosmetic.
+func Settle(pins, locked map[string]Pin, list []Listed, cosmetic func(before, after json.RawMessage) bool, now time.Time) Settlement {
 	out := Settlement{Shown: make([]json.RawMessage, 0, len(list)), LeftOut: map[string]string{}}
 	known, seen := len(pins), make(map[string]bool, len(list))
 	for _, l := range list {
@@ -183,11 +186,12 @@ func (s *Shield) Settle(pins, locked map[string]Pin, list []Listed, now time.Tim
 		if !ok {
 			if known++; known > MostPins {
 				out.LeftOut[l.Tool] = fmt.Sprintf("its server has named more than %d tools", MostPins)
+				out.Crowded = true
 				continue
 			}
 		}
 		hash := Fingerprint(l.Definition)
-		is := s.settled(was, locked[l.Tool], l, hash, now)
+		is := settled(was, locked[l.Tool], l, hash, cosmetic, now)
 		if !ok || !is.equal(was) {
 			out.Changed = append(out.Changed, is)
 		}
@@ -219,7 +223,7 @@ func gone(pins map[string]Pin, seen map[string]bool) (changed []Pin) {
 }
 
 // settled is the pin of a tool once its server has listed it. A zero pin or lock is one that there is not.
-func (s *Shield) settled(pin, lock Pin, l Listed, hash string, now time.Time) Pin {
+func settled(pin, lock Pin, l Listed, hash string, cosmetic func(before, after json.RawMessage) bool, now time.Time) Pin {
 	if lock.Hash != "" && lock.Hash != pin.Hash {
 		pin.Tool, pin.Definition, pin.Hash, pin.How, pin.At = l.Tool, lock.Definition, lock.Hash, PinnedLocked, now
 	}
@@ -234,16 +238,16 @@ func (s *Shield) settled(pin, lock Pin, l Listed, hash string, now time.Time) Pi
 	case pin.Offer != nil && pin.Offer.Hash == hash:
 		return pin
 	}
-	if s.cosmetic(pin.Definition, l.Definition) {
+	if cosmetic(pin.Definition, l.Definition) {
 		return Pin{Tool: l.Tool, Definition: l.Definition, Hash: hash, How: PinnedCosmetic, At: now}
 	}
 	pin.Offer = &Offer{Definition: l.Definition, Hash: hash, At: now}
 	return pin
 }
 
-// cosmetic says whether a change needs nobody to look at it. One to what can be read in two ways does: it may say what it said
+// Cosmetic says whether a change needs nobody to look at it. One to what can be read in two ways does: it may say what it said
 // before to the one reader only.
-func (s *Shield) cosmetic(before, after json.RawMessage) bool {
+func (s *Shield) Cosmetic(before, after json.RawMessage) bool {
 	if _, ok := canonical(after); !ok {
 		return false
 	}

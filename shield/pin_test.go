@@ -105,7 +105,7 @@ func TestSettle(t *testing.T) {
 		{"without a name, and twice", pinned(old), nil, []shield.Listed{{Definition: json.RawMessage(`7`)}, old, other}, shield.Settlement{
 			Shown: raws(shield.Listed{Definition: json.RawMessage(`7`)}, old, other)}},
 	} {
-		got := newShield(t).Settle(tt.pins, tt.locked, tt.list, now)
+		got := shield.Settle(tt.pins, tt.locked, tt.list, newShield(t).Cosmetic, now)
 		if tt.want.LeftOut == nil {
 			tt.want.LeftOut = map[string]string{}
 		}
@@ -130,8 +130,8 @@ func TestSettleBoundsWhatIsRemembered(t *testing.T) {
 	for i := range shield.MostPins - 1 {
 		pins[fmt.Sprint("t", i)] = shield.Pin{}
 	}
-	got := newShield(t).Settle(pins, nil, []shield.Listed{def("one", "x"), def("two", "x")}, time.Time{})
-	if len(got.Changed) != 1 || len(got.Shown) != 1 || got.LeftOut["two"] == "" {
+	got := shield.Settle(pins, nil, []shield.Listed{def("one", "x"), def("two", "x")}, nil, time.Time{})
+	if !got.Crowded || len(got.Changed) != 1 || len(got.Shown) != 1 || got.LeftOut["two"] == "" {
 		t.Errorf("%d pinned, left out %v", len(got.Changed), got.LeftOut)
 	}
 }
@@ -140,7 +140,7 @@ func TestSettleBoundsWhatIsRemembered(t *testing.T) {
 func TestDecisionsAreAboutWhatWasSeen(t *testing.T) {
 	s := newShield(t)
 	old, other := def("put", "Puts a file."), def("put", "Puts a file on the disk.")
-	p := s.Settle(pinned(old), nil, []shield.Listed{other}, time.Time{}).Changed[0]
+	p := shield.Settle(pinned(old), nil, []shield.Listed{other}, s.Cosmetic, time.Time{}).Changed[0]
 	seen := p.Offer.Hash
 	if _, err := p.Accept("sha256:of another", time.Time{}); err == nil {
 		t.Error("another definition than the one that was shown was accepted")
@@ -152,17 +152,17 @@ func TestDecisionsAreAboutWhatWasSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Settle(map[string]shield.Pin{"put": accepted}, nil, []shield.Listed{other}, time.Time{}); len(got.Held) > 0 || len(got.Changed) > 0 {
+	if got := shield.Settle(map[string]shield.Pin{"put": accepted}, nil, []shield.Listed{other}, s.Cosmetic, time.Time{}); len(got.Held) > 0 || len(got.Changed) > 0 {
 		t.Errorf("after it was accepted: %+v", got)
 	}
-	if got := s.Settle(map[string]shield.Pin{"put": accepted}, nil, []shield.Listed{old}, time.Time{}); len(got.Held) != 1 {
+	if got := shield.Settle(map[string]shield.Pin{"put": accepted}, nil, []shield.Listed{old}, s.Cosmetic, time.Time{}); len(got.Held) != 1 {
 		t.Error("the definition of before passes after another one was accepted")
 	}
 	rejected, err := p.Reject(seen)
 	if err != nil || p.Offer.Rejected {
 		t.Errorf("%v; the pin itself was changed: %v", err, p.Offer.Rejected)
 	}
-	if got := s.Settle(map[string]shield.Pin{"put": rejected}, nil, []shield.Listed{other}, time.Time{}); len(got.LeftOut) != 1 {
+	if got := shield.Settle(map[string]shield.Pin{"put": rejected}, nil, []shield.Listed{other}, s.Cosmetic, time.Time{}); len(got.LeftOut) != 1 {
 		t.Errorf("after it was rejected: %+v", got)
 	}
 }

@@ -82,14 +82,19 @@ func readPins(rows *sql.Rows) (map[string]shield.Pin, error) {
 	return pins, rows.Err()
 }
 
-// ChangePins keeps the pins that work makes of what is pinned of a server, in one transaction, which no other process is in at
-// the same time: either all of them are kept, or none. Settled names the list that was settled with it; nil leaves that as it
-// is. An error of work's is given as it is, and nothing is kept.
-func (db *DB) ChangePins(ctx context.Context, place PinPlace, settled []byte, work func(pins map[string]shield.Pin) ([]shield.Pin, error)) error {
+// PinWork makes of what is pinned of a server what is to be kept, and names the list of tools that is settled with it; nil
+// leaves that as it is.
+type PinWork func(pins map[string]shield.Pin) (changed []shield.Pin, settled []byte, err error)
+
+// ChangePins keeps what work makes of what is pinned of a server, in one transaction, which no other process is in at the same
+// time: either all of it is kept, or nothing. An error of work's is given as it is.
+func (db *DB) ChangePins(ctx context.Context, place PinPlace, work PinWork) error {
 	var refused error
 	err := db.write(ctx, "keep what is pinned", func(tx *sql.Tx) error {
-		var err error
-		if err = db.takePins(ctx, tx, place, settled); err != nil {
+		// This row is what two transactions about one server wait for.
+		_, err := tx.ExecContext(ctx, `INSERT INTO pin_lists (origin, server, settled) VALUES ($1, $2, $3)
+			ON CONFLICT (origin, server) DO UPDATE SET settled = pin_lists.settled`, place.Origin, string(place.Server), []byte{})
+		if err != nil {
 			return err
 		}
 		rows, err := tx.QueryContext(ctx, pinColumns, place.Origin, string(place.Server))
@@ -100,28 +105,22 @@ func (db *DB) ChangePins(ctx context.Context, place PinPlace, settled []byte, wo
 		if err != nil {
 			return err
 		}
-		changed, err := work(pins)
+		changed, settled, err := work(pins)
 		if err != nil {
 			refused = err
 			return err
+		}
+		if settled != nil {
+			_, err = tx.ExecContext(ctx, "UPDATE pin_lists SET settled = $1 WHERE origin = $2 AND server = $3", settled, place.Origin, string(place.Server))
+			if err != nil {
+				return err
+			}
 		}
 		return savePins(ctx, tx, place, changed)
 	})
 	if refused != nil {
 		return refused
 	}
-	return err
-}
-
-// takePins has the transaction be the only one about the server, and notes what is settled in it.
-func (db *DB) takePins(ctx context.Context, tx *sql.Tx, place PinPlace, settled []byte) error {
-	statement := `INSERT INTO pin_lists (origin, server, settled) VALUES ($1, $2, $3)
-		ON CONFLICT (origin, server) DO UPDATE SET settled = excluded.settled`
-	if settled == nil {
-		statement, settled = `INSERT INTO pin_lists (origin, server, settled) VALUES ($1, $2, $3)
-		ON CONFLICT (origin, server) DO UPDATE SET settled = pin_lists.settled`, []byte{}
-	}
-	_, err := tx.ExecContext(ctx, statement, place.Origin, string(place.Server), settled)
 	return err
 }
 

@@ -43,13 +43,17 @@ func pinsChild(location string) int {
 			return err
 		}
 		for step := stepOf(pins) + 1; ; step++ {
-			work := func(pins map[string]shield.Pin) ([]shield.Pin, error) { return acceptAll(pins, step) }
+			done := fmt.Append(nil, step)
+			work := func(pins map[string]shield.Pin) ([]shield.Pin, []byte, error) {
+				changed, err := acceptAll(pins, step)
+				return changed, done, err
+			}
 			if step%2 == 1 {
-				work = func(pins map[string]shield.Pin) ([]shield.Pin, error) {
-					return s.Settle(pins, nil, sayings(step), time.UnixMilli(int64(step))).Changed, nil
+				work = func(pins map[string]shield.Pin) ([]shield.Pin, []byte, error) {
+					return shield.Settle(pins, nil, sayings(step), s.Cosmetic, time.UnixMilli(int64(step))).Changed, done, nil
 				}
 			}
-			if err := db.ChangePins(ctx, pinsPlace(), fmt.Append(nil, step), work); err != nil {
+			if err := db.ChangePins(ctx, pinsPlace(), work); err != nil {
 				return err
 			}
 			fmt.Println(step)
@@ -122,9 +126,9 @@ func TestKilledWhilePinning(t *testing.T) {
 			db := open(t, location)
 			var pins map[string]shield.Pin
 			// In a transaction of its own: a server may still be at what its client asked before it died.
-			err := db.ChangePins(t.Context(), pinsPlace(), nil, func(all map[string]shield.Pin) ([]shield.Pin, error) {
+			err := db.ChangePins(t.Context(), pinsPlace(), func(all map[string]shield.Pin) ([]shield.Pin, []byte, error) {
 				pins = all
-				return nil, nil
+				return nil, nil, nil
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -18,12 +18,12 @@ import (
 type Pins interface {
 	PinLists(ctx context.Context) (map[store.PinPlace]store.PinList, error)
 	Pins(ctx context.Context, place store.PinPlace) (map[string]shield.Pin, error)
-	ChangePins(ctx context.Context, place store.PinPlace, settled []byte, work func(pins map[string]shield.Pin) ([]shield.Pin, error)) error
+	ChangePins(ctx context.Context, place store.PinPlace, work store.PinWork) error
 }
 
 // pinned is work that keeps these pins, whatever there was.
-func pinned(pins ...shield.Pin) func(map[string]shield.Pin) ([]shield.Pin, error) {
-	return func(map[string]shield.Pin) ([]shield.Pin, error) { return pins, nil }
+func pinned(settled string, pins ...shield.Pin) store.PinWork {
+	return func(map[string]shield.Pin) ([]shield.Pin, []byte, error) { return pins, []byte(settled), nil }
 }
 
 func testPins(t *testing.T, p Place) {
@@ -34,15 +34,15 @@ func testPins(t *testing.T, p Place) {
 		Offer: &shield.Offer{Definition: json.RawMessage(`{}`), Hash: "sha256:3", At: at.Add(time.Minute), Rejected: true}}
 	place := store.PinPlace{Origin: "/home/ada/mcp.json", Server: "fs"}
 	elsewhere := store.PinPlace{Origin: "/work/mcp.json", Server: "fs"}
-	must(t, s.ChangePins(t.Context(), place, []byte("one"), pinned(first, second)))
-	must(t, s.ChangePins(t.Context(), elsewhere, []byte("two"), pinned(first)))
+	must(t, s.ChangePins(t.Context(), place, pinned("one", first, second)))
+	must(t, s.ChangePins(t.Context(), elsewhere, pinned("two", first)))
 	changed := second
 	changed.Offer = &shield.Offer{Definition: json.RawMessage(`{"n":2}`), Hash: "sha256:4", At: at}
-	must(t, other.ChangePins(t.Context(), place, nil, func(pins map[string]shield.Pin) ([]shield.Pin, error) {
+	must(t, other.ChangePins(t.Context(), place, func(pins map[string]shield.Pin) ([]shield.Pin, []byte, error) {
 		if diff := cmp.Diff(map[string]shield.Pin{"put": first, second.Tool: second}, pins); diff != "" {
 			t.Errorf("in the transaction (-want +got):\n%s", diff)
 		}
-		return []shield.Pin{changed}, nil
+		return []shield.Pin{changed}, nil, nil
 	}))
 	got, err := s.Pins(t.Context(), place)
 	must(t, err)
@@ -64,16 +64,16 @@ func testPinsAreKeptWholeOrNotAtAll(t *testing.T, p Place) {
 	s := p()
 	place := store.PinPlace{Origin: "o", Server: "fs"}
 	no := errors.New("the server says something else by now")
-	err := s.ChangePins(t.Context(), place, []byte("one"), func(map[string]shield.Pin) ([]shield.Pin, error) {
-		return []shield.Pin{{Tool: "put"}}, no
+	err := s.ChangePins(t.Context(), place, func(map[string]shield.Pin) ([]shield.Pin, []byte, error) {
+		return []shield.Pin{{Tool: "put"}}, []byte("one"), no
 	})
 	if err != no {
 		t.Errorf("%v, want the error of the work itself", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	err = s.ChangePins(ctx, place, []byte("one"), func(map[string]shield.Pin) ([]shield.Pin, error) {
+	err = s.ChangePins(ctx, place, func(map[string]shield.Pin) ([]shield.Pin, []byte, error) {
 		cancel()
-		return []shield.Pin{{Tool: "put"}}, nil
+		return []shield.Pin{{Tool: "put"}}, []byte("one"), nil
 	})
 	if err == nil {
 		t.Error("it was kept after its caller had gone")
@@ -96,8 +96,8 @@ func testPinsOneAfterTheOther(t *testing.T, p Place) {
 		s := p()
 		all.Go(func() {
 			for i := range each {
-				err := s.ChangePins(t.Context(), place, []byte{byte(w)}, func(pins map[string]shield.Pin) ([]shield.Pin, error) {
-					return []shield.Pin{{Tool: fmt.Sprint(w, " ", i), Hash: fmt.Sprint(len(pins))}}, nil
+				err := s.ChangePins(t.Context(), place, func(pins map[string]shield.Pin) ([]shield.Pin, []byte, error) {
+					return []shield.Pin{{Tool: fmt.Sprint(w, " ", i), Hash: fmt.Sprint(len(pins))}}, nil, nil
 				})
 				if err != nil {
 					t.Error(err)
