@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/drawbridge-mcp/drawbridge/shield/words"
 )
 
 // A Report is what came of looking at a definition or a result.
@@ -191,7 +193,7 @@ func (w *walker) definition(text string, key bool) string {
 		return text
 	}
 	if name {
-		most = mostText
+		most = words.MostText
 	}
 	out, reasons := w.shield.text(text, "", most)
 	if name && out == Sanitized && text != Sanitized {
@@ -238,11 +240,7 @@ func (s *Shield) misplaced(member, text string) bool {
 	if strings.Count(text, " ") < fewest {
 		return false
 	}
-	has := concepts(0)
-	for _, word := range s.in.reader.read(text) {
-		has |= word.has
-	}
-	return has&(must|you|me|not|covert|call) != 0 && has&(read|send|ignore|change|removing|tell|you|call|wignore|wsend) != 0
+	return s.in.Orders(text)
 }
 
 // named says whether the value that the walker is at names a property: "required" and its like must go on to match.
