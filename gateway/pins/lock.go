@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"slices"
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -77,10 +76,9 @@ func fault(err error, next string) error {
 	}
 }
 
-// Lock puts definitions into a lockfile, in the place of what it says of these tools; of servers that are among whole it says
-// nothing else from then on. A file that is not there is made, unless there is nothing to say. What cannot be written to a
-// lockfile is given back. The error is that of ReadLock, or of config.UpdateLock.
-func Lock(path string, tools []shield.Locked, whole map[drawbridge.ServerID]bool) (leftOut []shield.Locked, err error) {
+// Lock changes a lockfile: change is given what it says, and says what it shall. One that is not there says nothing, and is made.
+// What cannot be written to a lockfile is given back. The error is that of shield.ReadLock, or of config.UpdateLock.
+func Lock(path string, change func(said []shield.Locked) []shield.Locked) (leftOut []shield.Locked, err error) {
 	err = config.UpdateLock(path, func(before []byte) ([]byte, error) {
 		var said []shield.Locked
 		if before != nil {
@@ -89,22 +87,8 @@ func Lock(path string, tools []shield.Locked, whole map[drawbridge.ServerID]bool
 				return nil, err
 			}
 		}
-		type id struct {
-			server drawbridge.ServerID
-			tool   string
-		}
-		fresh := map[id]bool{}
-		for _, t := range tools {
-			fresh[id{t.Server, t.Tool}] = true
-		}
-		all := slices.Clip(tools)
-		for _, t := range said {
-			if !whole[t.Server] && !fresh[id{t.Server, t.Tool}] {
-				all = append(all, t)
-			}
-		}
 		var text []byte
-		text, leftOut = shield.LockText(all)
+		text, leftOut = shield.LockText(change(said))
 		return text, nil
 	})
 	return leftOut, err
