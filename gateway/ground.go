@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
 	"github.com/drawbridge-mcp/drawbridge/gateway/vetting"
 	"github.com/drawbridge-mcp/drawbridge/secrets"
 	"github.com/drawbridge-mcp/drawbridge/store"
@@ -21,6 +22,8 @@ type Ground struct {
 	pool  pool
 	// sanitiser knows what it made of listings: gateways that share servers share that.
 	sanitiser *vetting.Sanitiser
+	// pins are what tools said before.
+	pins *pins.Keeper
 	// clients says that there were clients with tokens of their own.
 	clients atomic.Bool
 }
@@ -51,7 +54,11 @@ func OpenGround(ctx context.Context, c Config) (*Ground, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &Ground{db: db, vault: vault, pool: p, sanitiser: vetting.NewSanitiser()}, nil
+	keeper, err := newPins(c, s, db)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &Ground{db: db, vault: vault, pool: p, sanitiser: vetting.NewSanitiser(), pins: keeper}, nil
 }
 
 // settingsOf reads the settings that count for a configuration: none for a program's own servers, beside which no files are

@@ -2,8 +2,11 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"path/filepath"
+	"sync"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
 	"github.com/drawbridge-mcp/drawbridge/shield"
@@ -18,6 +21,35 @@ func PinPlace(row config.Server) store.PinPlace {
 	}
 	return store.PinPlace{Origin: row.Origin.Path, Server: row.ID}
 }
+
+// newPins makes what holds tools against what they said before, and against the lockfile of the person's own configuration.
+func newPins(c Config, s config.Settings, db *store.DB) (*pins.Keeper, error) {
+	var o pins.Options
+	if c.readsFiles() {
+		var err error
+		if o.Lock, o.Named, err = config.LockPlace(config.Options{Dir: c.Dir, LookupEnv: c.LookupEnv}, s); err != nil {
+			return nil, err
+		}
+	}
+	made := sync.OnceValues(func() (*shield.Shield, error) { return shield.New(shield.Options{Uncapped: true}) })
+	return pins.New(db, func(before, after json.RawMessage) bool {
+		sh, err := made()
+		return err == nil && sh.Cosmetic(before, after)
+	}, o), nil
+}
+
+// settlePins has another look at what servers list, where a person may have decided about it since.
+func (g *Gateway) settlePins(ctx context.Context) error {
+	g.ground.pins.Refresh()
+	ids := g.pins.Again()
+	if len(ids) == 0 {
+		return nil
+	}
+	return g.deck.Revet(ctx, ids...)
+}
+
+// AcceptCommand is what a person types to accept a tool that changed.
+func AcceptCommand(id drawbridge.ServerID, tool string) string { return pins.AcceptCommand(id, tool) }
 
 // Lockable says whether a lockfile speaks of a row. It does not of what a project brings: the file is the person's own, and two
 // projects may each have a server of one name.

@@ -159,8 +159,9 @@ const MostPins = 10_000
 type Settlement struct {
 	// Shown are the definitions that count, in the order of the list.
 	Shown []json.RawMessage
-	// Held are the tools that are shown as they are pinned and may not be called: a person has to see what they say now.
-	Held []string
+	// Held are the tools that are shown as they are Pinned and may not be called: a person has to see what they say now.
+	Held   []string
+	Pinned map[string]json.RawMessage
 	// LeftOut says why tools of the list are not shown.
 	LeftOut map[string]string
 	// Crowded says that some are not shown because their server has named too many.
@@ -174,7 +175,7 @@ type Settlement struct {
 // whose new definition was rejected is left out. What the lockfile says counts more than what was pinned here; locked may be nil.
 // Cosmetic says whether nobody needs to see a change, see Shield.Cosmetic.
 func Settle(pins, locked map[string]Pin, list []Listed, cosmetic func(before, after json.RawMessage) bool, now time.Time) Settlement {
-	out := Settlement{Shown: make([]json.RawMessage, 0, len(list)), LeftOut: map[string]string{}}
+	out := Settlement{Shown: make([]json.RawMessage, 0, len(list)), Pinned: map[string]json.RawMessage{}, LeftOut: map[string]string{}}
 	known, seen := len(pins), make(map[string]bool, len(list))
 	for _, l := range list {
 		if l.Tool == "" || seen[l.Tool] { // nothing that can be called
@@ -202,6 +203,7 @@ func Settle(pins, locked map[string]Pin, list []Listed, cosmetic func(before, af
 			out.LeftOut[l.Tool] = "a person rejected what its server says of it now"
 		default:
 			out.Held = append(out.Held, l.Tool)
+			out.Pinned[l.Tool] = is.Definition
 			out.Shown = append(out.Shown, is.Definition)
 		}
 	}

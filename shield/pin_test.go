@@ -106,6 +106,10 @@ func TestSettle(t *testing.T) {
 			Shown: raws(shield.Listed{Definition: json.RawMessage(`7`)}, old, other)}},
 	} {
 		got := shield.Settle(tt.pins, tt.locked, tt.list, newShield(t).Cosmetic, now)
+		tt.want.Pinned = map[string]json.RawMessage{}
+		for _, tool := range tt.want.Held {
+			tt.want.Pinned[tool] = tt.want.Shown[0]
+		}
 		if tt.want.LeftOut == nil {
 			tt.want.LeftOut = map[string]string{}
 		}

@@ -150,6 +150,13 @@ func (k *Keeper) known(ctx context.Context, place store.PinPlace) (store.PinList
 	return known, nil
 }
 
+// Refresh has the store be asked again: it may say something else by now.
+func (k *Keeper) Refresh() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.first = nil
+}
+
 // shown shows a list as it is.
 func shown(list []shield.Listed) shield.Settlement {
 	out := shield.Settlement{Shown: make([]json.RawMessage, len(list)), LeftOut: map[string]string{}}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/change"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
@@ -98,11 +99,11 @@ func (d Desk) printHeld(w io.Writer, tools []roster.HeldTool, hint bool) error {
 		if !hint {
 			continue
 		}
-		decide := "drawbridge shield accept %s %s, or shield reject\n"
+		rest := ", or shield reject"
 		if h.Pin.Offer.Rejected {
-			decide = "drawbridge shield accept %s %s takes the rejection back\n"
+			rest = " takes the rejection back"
 		}
-		if _, err := fmt.Fprintf(w, "  "+decide, h.Server, shown(h.Pin.Tool)); err != nil {
+		if _, err := fmt.Fprintf(w, "  %s%s\n", gateway.AcceptCommand(h.Server, h.Pin.Tool), rest); err != nil {
 			return err
 		}
 	}
