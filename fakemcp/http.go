@@ -1,6 +1,7 @@
 package fakemcp
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/rand"
 	"io"
@@ -166,17 +167,23 @@ func once(b []byte) chunk { return chunk{bytes: b, times: 1} }
 // writeChunks writes bytes as often as they say, and gives up where nobody reads.
 func writeChunks(w io.Writer, parts []chunk) {
 	flusher, _ := w.(http.Flusher)
+	buffered := bufio.NewWriterSize(w, 64<<10)
 	for _, part := range parts {
 		for range part.times {
-			if part.pause > 0 {
-				time.Sleep(part.pause)
-			}
-			if _, err := w.Write(part.bytes); err != nil {
+			if _, err := buffered.Write(part.bytes); err != nil {
 				return
 			}
-			if part.pause > 0 && flusher != nil {
+			if part.pause == 0 {
+				continue
+			}
+			if buffered.Flush() != nil {
+				return
+			}
+			if flusher != nil {
 				flusher.Flush()
 			}
+			time.Sleep(part.pause)
 		}
 	}
+	_ = buffered.Flush()
 }

@@ -42,7 +42,7 @@ type outlet struct {
 	raw func(...chunk)
 }
 
-// A chunk is bytes, so many times over, with a pause before each: a message of a gigabyte takes no memory before it is sent.
+// A chunk is bytes, so many times over, with a pause behind each: a message of a gigabyte takes no memory before it is sent.
 type chunk struct {
 	bytes []byte
 	times int
