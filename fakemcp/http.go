@@ -166,24 +166,37 @@ func once(b []byte) chunk { return chunk{bytes: b, times: 1} }
 
 // writeChunks writes bytes as often as they say, and gives up where nobody reads.
 func writeChunks(w io.Writer, parts []chunk) {
-	flusher, _ := w.(http.Flusher)
-	buffered := bufio.NewWriterSize(w, 64<<10)
 	for _, part := range parts {
-		for range part.times {
-			if _, err := buffered.Write(part.bytes); err != nil {
+		if part.times == 1 {
+			if _, err := w.Write(part.bytes); err != nil {
 				return
 			}
-			if part.pause == 0 {
-				continue
-			}
-			if buffered.Flush() != nil {
-				return
-			}
-			if flusher != nil {
-				flusher.Flush()
-			}
-			time.Sleep(part.pause)
+			continue
+		}
+		if !writeOften(w, part) {
+			return
 		}
 	}
-	_ = buffered.Flush()
+}
+
+// writeOften writes bytes many times, small ones many at once, unless they are to come slowly.
+func writeOften(w io.Writer, part chunk) bool {
+	flusher, _ := w.(http.Flusher)
+	buffered := bufio.NewWriterSize(w, 64<<10)
+	for range part.times {
+		if _, err := buffered.Write(part.bytes); err != nil {
+			return false
+		}
+		if part.pause == 0 {
+			continue
+		}
+		if buffered.Flush() != nil {
+			return false
+		}
+		if flusher != nil {
+			flusher.Flush()
+		}
+		time.Sleep(part.pause)
+	}
+	return buffered.Flush() == nil
 }

@@ -21,7 +21,7 @@ type raid struct {
 	// told is what people are told of the server: its last fault, and its notes. It begins so; "" is nothing.
 	told string
 	// call is how a call of its tool echo ends: with this text, or in a fault that has it; "" is the echo. web is that over HTTP, where
-	// it is something else.
+	// it is something else. "-" is any answer.
 	call, web string
 }
 
@@ -39,15 +39,15 @@ func raids() []raid {
 		{does: fakemcp.HangCall, call: tooLate},
 		{does: fakemcp.Drip, call: tooLate},
 		{does: fakemcp.Flood},
-		{does: fakemcp.Storm},
+		{does: fakemcp.Storm, size: 3_000},
 		{does: fakemcp.Noise},
-		{does: fakemcp.HugeLine, size: 33 << 20, call: lost + ": message is over the size bound", web: strings.Repeat("x", 33<<20)},
+		{does: fakemcp.HugeLine, size: 33 << 20, call: lost + ": message is over the size bound", web: "-"},
 		{does: fakemcp.DeepNesting, call: garbled, web: lost},
 		{does: fakemcp.DuplicateKeys, call: "second"},
 		{does: fakemcp.BadUTF8, call: garbled + "invalid UTF-8", web: lost},
 		{does: fakemcp.EndlessCursors, told: "list tools: it goes on after 1000 pages with 1000 items; the rest was left out", call: unknown},
 		{does: fakemcp.RepeatedCursor, told: "list tools: the server gave a cursor that it gave before"},
-		{does: fakemcp.ManyTools, told: "9000 tools: left out, each because it is over the limit of 1000 for this server", call: unknown},
+		{does: fakemcp.ManyTools, size: 3_000, told: "2000 tools: left out, each because it is over the limit of 1000 for this server", call: unknown},
 		{does: fakemcp.HugeDefinition, size: 1 << 20},
 		{does: fakemcp.ExitAtOnce, told: "mount bad: ", call: unknown},
 		{does: fakemcp.CrashLoop, told: "mount bad: list: tools: " + lost, call: unknown},
@@ -92,6 +92,9 @@ func TestHostileServers(t *testing.T) {
 
 func (r raid) run(t *testing.T, over string) {
 	good := fakemcp.New(t, fakemcp.Tool{Name: "echo"})
+	if r.does == fakemcp.HugeLine && over == "HTTP" {
+		r.size = 1 << 20 // the bound is that of an event, and higher
+	}
 	bad := fakemcp.NewHostile(t, r.does, r.size)
 	row, want := bad.Stdio("bad"), r.call
 	if over == "HTTP" {
