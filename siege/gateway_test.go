@@ -97,3 +97,5 @@ func textOf(result string) string {
 	}
 	return all.String()
 }
+
+func serversOf(rows ...config.Server) []config.Server { return rows }
