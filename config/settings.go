@@ -30,6 +30,8 @@ type Settings struct {
 	// AllowedCommands are programs that a row may start which is not the person's own, beside the usual ones: names, and paths
 	// with the signs of a glob.
 	AllowedCommands []string
+	// LockFile is the absolute path of the lockfile; empty where nothing names one, see LockPlace.
+	LockFile string
 	// Roots are the directories that servers are told of when nobody who calls has roots, as file URIs.
 	Roots []string
 
@@ -95,6 +97,9 @@ var settings = append([]setting{
 	{"mcp", "roots", "list of directories or file URIs", "[]",
 		"the directories that servers are told of when the caller has none",
 		func(r *settingsReader, v doc.Node) error { return r.roots(v) }},
+	{"mcp", "lock_file", "path", "drawbridge.lock beside drawbridge.toml, if it is there",
+		"the file that says which definitions servers may show, as drawbridge lock write makes it; variables are put in",
+		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.LockFile, v) }},
 	{"store", "path", "path", "where the system keeps a user's data",
 		"the file of the store; variables are put in",
 		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.StorePath, v) }},

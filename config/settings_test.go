@@ -23,6 +23,7 @@ max_tools_project = 7
 env_isolation = false
 allowed_commands = ["~/bin/*", "/opt/x", "go"]
 roots = ["/srv/a b", "~/src", "file:///elsewhere"]
+lock_file = "team/tools.lock"
 
 [store]
 path = "data/${NAME:-drawbridge}.db"
@@ -61,6 +62,7 @@ reader = ["mcp:docs", "mcp:wiki"]
 
 		Roots:     []string{"file:///srv/a%20b", "file://" + w.path("home/src"), "file:///elsewhere"},
 		Audit:     Audit{Enabled: &no, Arguments: "hash", Sync: "always", Keep: 24 * time.Hour, KeepRecords: 11, KeyFile: w.path("home/audit.pem")},
+		LockFile:  w.path("home/.config/drawbridge/team/tools.lock"),
 		StorePath: w.path("home/.config/drawbridge/data/drawbridge.db"),
 		TokenFile: w.path("home/token"), SessionTimeout: 8 * time.Minute, MaxBody: 9, PageSize: 10,
 		OAuth: OAuth{

@@ -40,6 +40,16 @@ func PrintJSON(w io.Writer, v any) error {
 // LocalTime shows a moment to the second, where the person is.
 func LocalTime(t time.Time) string { return t.Local().Format(time.DateTime) }
 
+// Printable replaces what a terminal should not be shown.
+func Printable(text string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsPrint(c) {
+			return c
+		}
+		return unicode.ReplacementChar
+	}, text)
+}
+
 // PrintRawList prints JSON values as one array, a line each, their bytes as they are.
 func PrintRawList(w io.Writer, items []json.RawMessage) error {
 	var b bytes.Buffer
@@ -77,14 +87,4 @@ func Moment(text string, now time.Time) (time.Time, error) {
 		}
 	}
 	return time.Time{}, fmt.Errorf("%q is no time: write 14:02, \"2006-01-02 15:04\", an RFC 3339 time, or how long ago, as 2h", text)
-}
-
-// Printable replaces what a terminal should not be shown.
-func Printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, s)
 }
