@@ -11,8 +11,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
+	"github.com/drawbridge-mcp/drawbridge/deck/mishap"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
+	"github.com/drawbridge-mcp/drawbridge/deck/trail"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -27,6 +29,9 @@ type target struct {
 	// instead, empty where they wrote the same.
 	own, said string
 	edits     []wire.Edit
+	// names are what of the arguments the server knows by other names. held and next say why it may not be called.
+	names      map[string]string
+	held, next string
 }
 
 // Call carries out a tools/call: it finds the card, asks the guards, and runs it. The error is a *drawbridge.Fault: one
@@ -40,6 +45,16 @@ func (d *Deck) Call(ctx context.Context, call drawbridge.Call) (drawbridge.Resul
 // Do carries out a call by its method: tools/call, prompts/get, resources/read, completion/complete, or one of an extension
 // that the caller and a server have. All of them take the same way, under the terms of [Deck.Call].
 func (d *Deck) Do(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+	ctx, entry := d.trail.Enter(ctx, call)
+	result, err := d.route(ctx, call)
+	if err = entry.Leave(result, err); err != nil {
+		return drawbridge.Result{}, err
+	}
+	return result, nil
+}
+
+// route takes a call the way of its method.
+func (d *Deck) route(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
 	switch call.Method {
 	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodComplete:
 		return d.do(ctx, call)
@@ -73,6 +88,9 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 	if err := d.allow(ctx, call, t.kind, t.spec); err != nil {
 		return drawbridge.Result{}, err
 	}
+	if err := t.heldBack(call.Method); err != nil {
+		return drawbridge.Result{}, err
+	}
 	r := seal.Request{
 		Principal: call.Caller.Principal, Server: t.spec.Server, Method: call.Method, Own: t.own, Arguments: p.arguments,
 	}
@@ -83,7 +101,7 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 		}
 		t.edits = append(t.edits, wire.Put(state, "requestState"))
 	}
-	call.Params = wire.Apply(call.Params, t.edits...)
+	call.Params = wire.Apply(t.params(call.Params), t.edits...)
 	result, err := d.run(ctx, t, call)
 	if err != nil {
 		return drawbridge.Result{}, err
@@ -123,7 +141,7 @@ func (d *Deck) run(ctx context.Context, t target, call drawbridge.Call) (result 
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			gate.Panicked(d.log, "a card panicked", t.spec.Name, p)
+			d.log.Error("a card panicked", "card", t.spec.Name, "panic", mishap.What(p), "at", mishap.Where())
 			result, err = drawbridge.Result{}, drawbridge.AsFault(fmt.Errorf("card %s: panic", t.spec.Name))
 		}
 	}()
@@ -191,13 +209,17 @@ func readParams(method string, raw json.RawMessage) (params, error) {
 }
 
 // pick gives the members of an object by their names. One that is there twice is refused: whoever reads the object next
-// might take the other.
+// might take the other. So is a name that some readers take for one of these: a server that does would do what was not decided on.
 func pick(method string, object json.RawMessage, names ...string) ([]json.RawMessage, error) {
 	parts := make([]json.RawMessage, len(names))
+	known := append(names[:len(names):len(names)], "_meta", "inputResponses")
 	for m := range wire.Members(object) {
 		i := slices.IndexFunc(names, m.Is)
 		switch {
 		case i < 0:
+			if j := slices.IndexFunc(known, m.Resembles); j >= 0 {
+				return nil, invalid(method, fmt.Errorf("params have a name that some readers take for %q", known[j]))
+			}
 		case parts[i] != nil:
 			return nil, invalid(method, fmt.Errorf("params have two %s", names[i]))
 		default:
@@ -276,7 +298,9 @@ func (d *Deck) await(ctx context.Context, caller drawbridge.Caller, name string,
 	}
 }
 
-func (it *item) target() target { return target{spec: it.spec, kind: it.kind, own: it.spec.Tool} }
+func (it *item) target() target {
+	return target{spec: it.spec, kind: it.kind, own: it.spec.Tool, names: it.offer.Names, held: it.offer.Held, next: it.offer.Next}
+}
 
 // rewritten adds the edit that makes the params say what the server knows, where the caller said something else.
 func (t target) rewritten(said string, path ...string) target {
@@ -287,9 +311,15 @@ func (t target) rewritten(said string, path ...string) target {
 	return t
 }
 
-// allow asks the guards: all must allow. The caller holds the scopes already, or the card was not found.
+// allow asks the guards, all of which must allow, and has the call recorded before it may go on. The caller holds the scopes
+// already, or the card was not found.
 func (d *Deck) allow(ctx context.Context, call drawbridge.Call, kind string, spec drawbridge.Spec) error {
-	return d.gate.Pass(ctx, Question{Caller: call.Caller, Kind: kind, Spec: spec, Method: call.Method, Params: call.Params})
+	verdict, err := d.gate.Pass(ctx, Question{Caller: call.Caller, Kind: kind, Spec: spec, Method: call.Method, Params: call.Params})
+	if err != nil {
+		trail.Bar(ctx, spec, verdict)
+		return err
+	}
+	return trail.Pass(ctx, call, spec, verdict)
 }
 
 func wordOf(method string) string { return gate.WordOf(method) }

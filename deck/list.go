@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/declare"
 	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -129,16 +130,18 @@ func (d *Deck) Instructions(caller drawbridge.Caller) string {
 
 // Capabilities is the ServerCapabilities object of the deck for the caller: what the servers that they may know of offer
 // together. As long as one of these was never listed it may offer anything, and a stateful caller is told only once; so
-// everything is promised then. Extensions are told where what they bring can pass, see extensions.
+// everything is promised then. Extensions are told where what they bring can pass, see declare.Extensions.
 func (d *Deck) Capabilities(caller drawbridge.Caller) json.RawMessage {
 	has := map[string]bool{}
-	var known []*member
+	var known []json.RawMessage
 	v := d.view.Load()
 	for _, m := range v.members {
 		if !v.knows(caller, m) {
 			continue
 		}
-		known = append(known, m)
+		if m.listing != nil {
+			known = append(known, m.listing.Capabilities)
+		}
 		for _, name := range []string{"prompts", "resources", "completions", "logging"} {
 			if m.listing == nil || wire.Get(m.listing.Capabilities, name) != nil {
 				has[name] = true
@@ -161,5 +164,5 @@ func (d *Deck) Capabilities(caller drawbridge.Caller) json.RawMessage {
 			caps = wire.Apply(caps, wire.Put(json.RawMessage(`{}`), name))
 		}
 	}
-	return v.taskCapabilities(caller, wire.Apply(caps, extensions(caller, known)...))
+	return v.taskCapabilities(caller, wire.Apply(caps, declare.Extensions(caller.Capabilities, known)...))
 }

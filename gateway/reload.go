@@ -48,13 +48,12 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 	set.Settings = before
 	ruled := !reflect.DeepEqual(r.rules(), Reading{c: g.c, set: g.set}.rules())
 	changes, err := g.take(ctx, set)
-	if err != nil || !ruled && (changes.None() || !g.warden.Active()) {
-		return changes, err
+	if err == nil && (ruled || !changes.None() && g.warden.Active()) {
+		g.policy = r.policy
+		g.warden.Take(g.policy, set.Servers)
+		g.deck.Review()
 	}
-	g.policy = r.policy
-	g.warden.Take(g.policy, set.Servers)
-	g.deck.Review()
-	return changes, nil
+	return changes, errors.Join(err, g.settlePins(ctx))
 }
 
 // Follow has the next Reload read the configuration from where c says: Paths, Dir and LookupEnv.
@@ -102,6 +101,7 @@ func (g *Gateway) take(ctx context.Context, set config.Set) (Changes, error) {
 		for i, m := range members {
 			if slices.Contains(coming, m.ID) {
 				members[i].Remembered = mounts[m.Row].Listing
+				g.ground.vetted.remember(m.Row, mounts[m.Row].Vetted)
 			}
 		}
 		err = g.deck.Configure(ctx, members)

@@ -281,8 +281,10 @@ func (p *Policy) subject(who drawbridge.Caller, kind string, spec drawbridge.Spe
 	}
 	switch kind {
 	case Tool, Prompt:
-		own := fold(spec.Tool)
-		s.names = []string{s.server + drawbridge.Qualifier + own, s.server + ":" + own, own, fold(string(spec.Name))}
+		// A name that was cleaned of what nobody sees is another one than the server's own: both count.
+		own, listed := fold(spec.Tool), fold(string(spec.Name))
+		bare := strings.TrimPrefix(listed, s.server+drawbridge.Qualifier)
+		s.names = []string{s.server + drawbridge.Qualifier + own, s.server + ":" + own, own, listed, bare, s.server + ":" + bare}
 	case Resource, Template:
 		s.names = []string{fold(spec.Tool), fold(string(spec.Name))}
 		if clean := cleanURI(spec.Tool); clean != spec.Tool {

@@ -45,6 +45,13 @@ func call(server, tool, arguments string) Question {
 	}
 }
 
+// cleaned is a call of a tool whose own name has a character that nobody sees.
+func cleaned(server, tool string) Question {
+	q := call(server, tool, `{}`)
+	q.Spec.Tool += "\u200b"
+	return q
+}
+
 // is is a condition that an argument is one of these.
 func is(name string, values ...string) []drawbridge.Condition {
 	c := drawbridge.Condition{Name: name}
@@ -114,6 +121,8 @@ func TestWhatARuleMatches(t *testing.T) {
 		{rule{Tools: []string{"fs:write"}}, call("fs", "write", `{}`), true},
 		{rule{Tools: []string{"write"}}, call("fs", " Write", `{}`), true},
 		{rule{Tools: []string{"wr?te"}}, call("fs", "wrïte", `{}`), true},
+		{rule{Tools: []string{"shell"}}, cleaned("fs", "shell"), true},
+		{rule{Tools: []string{"fs:shell"}}, cleaned("fs", "shell"), true},
 		{rule{Tools: []string{"*_file"}}, call("fs", "write", `{}`), false},
 		{rule{Prompts: []string{"*"}}, call("fs", "write", `{}`), false},
 		{rule{Servers: []string{"git*"}}, call("github", "x", `{}`), true},

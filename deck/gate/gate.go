@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/mishap"
 )
 
 // A Guard decides on calls. Every guard must allow a call; a guard that panics denies.
@@ -67,34 +68,36 @@ func New(guards []Guard, log *slog.Logger) *Gate {
 	return g
 }
 
-// Pass asks whether a call may be made; nil is yes. The error is a *drawbridge.Fault: NotFound for what is hidden from the
-// caller, PolicyBlocked for what is refused.
-func (g *Gate) Pass(ctx context.Context, q Question) error {
+// Pass asks whether a call may be made, and gives the verdict that decided: nobody's where there are no guards, which allows.
+// The error is a *drawbridge.Fault: NotFound for what is hidden from the caller, PolicyBlocked for what is refused.
+func (g *Gate) Pass(ctx context.Context, q Question) (drawbridge.Verdict, error) {
+	last := drawbridge.Verdict{Effect: drawbridge.Allow}
 	for _, guard := range g.guards {
 		verdict := g.ask(ctx, guard, q)
 		switch {
 		case verdict.Effect == drawbridge.Allow:
+			last = verdict
 			continue
 		case verdict.Hide:
-			return Unknown(WordOf(q.Method), string(q.Spec.Name))
+			return verdict, Unknown(WordOf(q.Method), string(q.Spec.Name))
 		case verdict.Effect == drawbridge.Ask && verdict.Reason == "":
 			verdict.Reason = "it needs an approval, and there is nobody to ask"
 		case verdict.Reason == "":
 			verdict.Reason = "it is not allowed"
 		}
-		return &drawbridge.Fault{
+		return verdict, &drawbridge.Fault{
 			Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked,
 			Step: fmt.Sprintf("%s %s", q.Method, Clip(string(q.Spec.Name))), Err: errors.New(verdict.Reason),
 		}
 	}
-	return nil
+	return last, nil
 }
 
 // ask asks one guard. One that panics has given no verdict.
 func (g *Gate) ask(ctx context.Context, guard Guard, q Question) (verdict drawbridge.Verdict) {
 	defer func() {
 		if p := recover(); p != nil {
-			Panicked(g.log, "a guard panicked, the call is refused", q.Spec.Name, p)
+			g.log.Error("a guard panicked, the call is refused", "card", q.Spec.Name, "panic", mishap.What(p), "at", mishap.Where())
 			verdict = drawbridge.Verdict{}
 		}
 	}()
@@ -113,7 +116,7 @@ func (g *Gate) Hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			Panicked(g.log, "a guard panicked, the card is hidden", spec.Name, p)
+			g.log.Error("a guard panicked, the card is hidden", "card", spec.Name, "panic", mishap.What(p), "at", mishap.Where())
 			hidden = true
 		}
 	}()

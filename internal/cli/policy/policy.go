@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/roster"
@@ -19,11 +20,13 @@ import (
 // A Desk is where the commands are typed.
 type Desk struct {
 	Out io.Writer
-	// Rules reads the rules of a file in the form of drawbridge.toml, or of the person's own where none is named. It gives
-	// nil where there are none.
-	Rules func(file string) (*drawbridge.Rules, error)
-	// With gives work the gateway, for as long as it takes, and the person who types.
-	With func(ctx context.Context, work func(g *gateway.Gateway, person drawbridge.Caller) error) error
+	// Places says where drawbridge.toml is.
+	Places config.Options
+	// With gives work the gateway, for as long as it takes; Await waits for servers that were never listed.
+	With  func(ctx context.Context, work func(context.Context, *gateway.Gateway) error) error
+	Await func(ctx context.Context, g *gateway.Gateway)
+	// Person is who types.
+	Person func(g *gateway.Gateway) drawbridge.Caller
 }
 
 // Command is the command "policy", with those below it.
@@ -58,23 +61,11 @@ and ends the command with exit code 2: with such a file nothing starts. What is 
 probably not meant, such as a rule that can never match, is named too.`,
 		Args: atMostOne,
 		RunE: func(_ *cobra.Command, args []string) error {
-			file := ""
-			if len(args) == 1 {
-				file = args[0]
-			}
-			rules, err := d.Rules(file)
-			if err != nil {
+			c, err := d.check(args)
+			switch {
+			case err != nil:
 				return err
-			}
-			warnings, err := gateway.CheckRules(rules)
-			if err != nil {
-				return err
-			}
-			if rules == nil {
-				rules = &drawbridge.Rules{Default: drawbridge.Allow}
-			}
-			c := checked{len(rules.Rules), rules.Default.String(), append([]string{}, warnings...)}
-			if asJSON {
+			case asJSON:
 				return manners.PrintJSON(d.Out, c)
 			}
 			for _, w := range c.Warnings {
@@ -86,6 +77,27 @@ probably not meant, such as a rule that can never match, is named too.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
+}
+
+// check reads and checks the rules of a file, or of the person's own where none is named.
+func (d Desk) check(file []string) (checked, error) {
+	places := d.Places
+	if len(file) > 0 {
+		places.Settings = file[0]
+	}
+	s, err := config.LoadSettings(places)
+	if err != nil {
+		return checked{}, err
+	}
+	warnings, err := gateway.CheckRules(s.Rules)
+	if err != nil {
+		return checked{}, err
+	}
+	c := checked{Default: drawbridge.Allow.String(), Warnings: append([]string{}, warnings...)}
+	if s.Rules != nil {
+		c.Rules, c.Default = len(s.Rules.Rules), s.Rules.Default.String()
+	}
+	return c, nil
 }
 
 func (d Desk) explainCommand() *cobra.Command {
@@ -113,8 +125,9 @@ describe; the principal of a client with a token of its own is "client:NAME".`,
 			if len(args) == 2 {
 				arguments = json.RawMessage(args[1])
 			}
-			return d.With(cmd.Context(), func(g *gateway.Gateway, person drawbridge.Caller) error {
-				e, err := g.Explain(who.instead(person), args[0], arguments)
+			return d.With(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
+				d.Await(ctx, g)
+				e, err := g.Explain(who.instead(d.Person(g)), args[0], arguments)
 				switch {
 				case err != nil:
 					return err
