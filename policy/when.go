@@ -9,6 +9,7 @@ import (
 	"cel.dev/cel-go/common"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/containers"
+	"cel.dev/cel-go/common/cost"
 	"cel.dev/cel-go/common/decls"
 	"cel.dev/cel-go/common/stdlib"
 	"cel.dev/cel-go/common/types"
@@ -36,13 +37,13 @@ type language struct {
 	interp   interpreter.Interpreter
 	registry *types.Registry
 	// cost is what each evaluation counts on, in a copy.
-	cost *interpreter.CostTracker
+	cost *cost.Tracker
 }
 
 // An expression is one in CEL, compiled.
 type expression struct {
 	program interpreter.InterpretableV2
-	cost    *interpreter.CostTracker
+	cost    *cost.Tracker
 	about   mentions
 }
 
@@ -52,7 +53,7 @@ func newLanguage() (*language, error) {
 		return nil, err
 	}
 	l := &language{registry: registry}
-	if l.cost, err = interpreter.NewCostTracker(nil, interpreter.CostTrackerLimit(maxCost)); err != nil {
+	if l.cost, err = cost.NewTracker(nil, cost.TrackerLimit(maxCost)); err != nil {
 		return nil, err
 	}
 	if l.parser, err = parser.NewParser(
@@ -160,11 +161,11 @@ func (e *expression) eval(vars map[string]any) (truth bool, err error) {
 		return false, errors.New("when: the evaluation cannot begin")
 	}
 	defer frame.Close()
-	cost, err := e.cost.Clone()
+	count, err := e.cost.Clone()
 	if err != nil {
 		return false, errors.New("when: the evaluation cannot begin")
 	}
-	frame.SetCostTracker(cost)
+	frame.SetCostTracker(count)
 	switch out := e.program.Exec(frame).(type) {
 	case types.Bool:
 		return bool(out), nil
