@@ -101,6 +101,7 @@ func (r *rowReader) settle() {
 		s.Type = "stdio"
 	}
 	s.Cwd = r.cwd()
+	r.settleConfine()
 	if err := s.ID.Valid(); err != nil {
 		s.Phase, s.Reason = drawbridge.Refused, err.Error()
 		return

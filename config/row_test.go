@@ -81,7 +81,7 @@ const allMembers = `{
 	"env": {"Z": "1", "A": "2", "N": 3.50, "B": true},
 	"enabled": true, "timeout": 1500,
 	"expected_tools": ["read"], "lock_tool_list": true, "env_isolation": false, "elicitation_enabled": true,
-	"isolate": "session", "share": "all", "credentials": "work", "confine": "net", "idle_stop": "5m",
+	"isolate": "session", "share": "all", "credentials": "work", "confine": "auto", "idle_stop": "5m",
 	"trust": "sandboxed", "auth": {"type": "oauth", "clientId": "x"}, "oauth": {"scope": "a b"}, "fence": true, "max_tools": 7,
 	"imported_from": "cursor"
 }`
@@ -95,12 +95,12 @@ func TestEveryMember(t *testing.T) {
 		Env:     []Pair{{"Z", "1"}, {"A", "2"}, {"N", "3.50"}, {"B", "true"}},
 		Enabled: true, Timeout: 1500 * time.Millisecond,
 		ExpectedTools: &[]string{"read"}, LockToolList: &yes, EnvIsolation: &no, ElicitationEnabled: &yes,
-		Isolate: "session", Share: "all", Credentials: "work", Confine: "net", IdleStop: 5 * time.Minute,
+		Isolate: "session", Share: "all", Credentials: "work", Confine: Confinement{Level: "auto"}, IdleStop: 5 * time.Minute,
 		Trust: "sandboxed", Auth: &Auth{Type: "oauth", ClientID: "x", Scopes: []string{"a", "b"}}, Fence: &yes, MaxTools: 7,
 		ImportedFrom: "cursor", Provider: "native", Origin: Origin{User, w.path(userJSON), 1},
 		Row: json.RawMessage(`{"type":"local","command":"npx","args":["-y","pkg"],"env":{"Z":"1","A":"2","N":3.50,"B":true},` +
 			`"cwd":"/srv","enabled":true,"timeout":1500,"expected_tools":["read"],"lock_tool_list":true,"env_isolation":false,` +
-			`"elicitation_enabled":true,"isolate":"session","share":"all","credentials":"work","confine":"net","idle_stop":"5m",` +
+			`"elicitation_enabled":true,"isolate":"session","share":"all","credentials":"work","confine":"auto","idle_stop":"5m",` +
 			`"trust":"sandboxed","auth":{"type":"oauth","clientId":"x"},"oauth":{"scope":"a b"},"fence":true,"max_tools":7,"imported_from":"cursor"}`),
 		Hash: got.Hash, Phase: drawbridge.Idle,
 	}
@@ -125,7 +125,7 @@ elicitation_enabled = true
 isolate = "session"
 share = "all"
 credentials = "work"
-confine = "net"
+confine = "auto"
 idle_stop = "5m"
 trust = "sandboxed"
 auth = { type = "oauth", clientId = "x" }
