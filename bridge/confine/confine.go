@@ -11,15 +11,16 @@
 package confine
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
 
@@ -87,8 +88,15 @@ const (
 	landlockSockets = 9
 )
 
-// ErrUnmet is wrapped by the error for a program that must not start with what the system offers.
-var ErrUnmet = errors.New(`confine = "required" cannot be kept`)
+// An UnmetError is for a program that must not start with what the system offers: Why says what is missing.
+type UnmetError struct{ Why string }
+
+func (e *UnmetError) Error() string {
+	return fmt.Sprintf(`confine = "required" cannot be kept: %s (confine = "auto" starts it with what there is)`, e.Why)
+}
+
+// FaultCode says that to try again is of no use.
+func (e *UnmetError) FaultCode() drawbridge.FaultCode { return drawbridge.PolicyBlocked }
 
 // Unmet says what the system lacks for a cage that is required; nil where it lacks nothing, or nothing is required.
 func (c Cage) Unmet(r Reach) error {
@@ -103,32 +111,39 @@ func (c Cage) Unmet(r Reach) error {
 	case !r.Calls:
 		why = "this kernel, or this processor, has no filter of system calls that is known here"
 	case c.Home == "":
-		why = "there is no place for a home of its own: HOME is not set"
+		why = noHome
 	default:
 		return nil
 	}
-	return fmt.Errorf(`%w: %s (confine = "auto" starts it with what there is)`, ErrUnmet, why)
+	return &UnmetError{why}
 }
 
-// Reached says in words what a cage keeps a program from with what the system offers: "files, sockets, signals"; "" is
-// nothing.
-func (c Cage) Reached(r Reach) string {
-	var words []string
-	add := func(word string, ok bool) {
-		if ok {
-			words = append(words, word)
+// Reached says in words what a cage keeps a program from with what the system offers, such as "files, sockets, signals", or
+// why that is nothing; any says whether it is something.
+func (c Cage) Reached(r Reach) (words string, any bool) {
+	why := r.Why
+	if why == "" && c.Home == "" {
+		why = noHome
+	}
+	if why != "" {
+		return "nothing: " + why, false
+	}
+	files, all := "files", []string{}
+	if r.Landlock < landlockFiles {
+		files = "files (but for how long they are)"
+	}
+	for _, one := range []struct {
+		word string
+		ok   bool
+	}{{files, true}, {"sockets", r.Calls || r.Landlock >= landlockSockets}, {"signals", r.Landlock >= landlockSignals}, {"network", c.Offline && r.Calls}} {
+		if one.ok {
+			all = append(all, one.word)
 		}
 	}
-	if r.Why != "" || c.Home == "" {
-		return ""
-	}
-	add("files", r.Landlock >= landlockFiles)
-	add("files (but for their length)", r.Landlock > 0 && r.Landlock < landlockFiles)
-	add("sockets", r.Calls || r.Landlock >= landlockSockets)
-	add("signals", r.Landlock >= landlockSignals)
-	add("network", c.Offline && r.Calls)
-	return strings.Join(words, ", ")
+	return strings.Join(all, ", "), true
 }
+
+const noHome = "there is no place for a home of its own: HOME is not set"
 
 // Prepare makes the home, with a way in it to each thing that the row names within the person's home, so that programs find
 // it where they look. The error is for a home that cannot be made, and for what the row names and is not there.
@@ -138,26 +153,54 @@ func (c *Cage) Prepare() error {
 			return fmt.Errorf("confine: %s is not there, or cannot be looked at", p)
 		}
 	}
-	if err := os.MkdirAll(filepath.Join(c.Home, ".tmp"), 0o700); err != nil {
-		return fmt.Errorf("confine: make a home: %w", err)
+	if err := c.furnish(); err != nil {
+		return fmt.Errorf("confine: make a home: %v", err)
 	}
+	return nil
+}
+
+// passing is where in a home the directories are for what is passing.
+const passing = ".tmp"
+
+// furnish makes what is in the home. The program has written there before, and we are not confined: nothing of ours follows a
+// link out of it.
+func (c *Cage) furnish() error {
+	if err := os.MkdirAll(c.Home, 0o700); err != nil {
+		return err
+	}
+	home, err := os.OpenRoot(c.Home)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
 	for _, p := range slices.Concat(c.Read, c.Write) {
 		rel, err := filepath.Rel(c.UserHome, p)
 		if err != nil || rel == "." || !filepath.IsLocal(rel) {
 			continue
 		}
-		link := filepath.Join(c.Home, rel)
-		if err := os.MkdirAll(filepath.Dir(link), 0o700); err != nil {
-			continue // one that is named within another is there already
+		if home.MkdirAll(filepath.Dir(rel), 0o700) == nil { // else it is within another that is named, or the program's doing
+			_ = home.Symlink(p, rel) // what is there stays
 		}
-		_ = os.Symlink(p, link) // what is there stays
 	}
-	temp, err := os.MkdirTemp(filepath.Join(c.Home, ".tmp"), "")
-	if err != nil {
-		return fmt.Errorf("confine: make a temporary directory: %w", err)
+	if info, err := home.Lstat(passing); err == nil && !info.IsDir() {
+		_ = home.Remove(passing)
 	}
-	c.Temp = temp
+	temp := filepath.Join(passing, rand.Text())
+	if err := home.MkdirAll(temp, 0o700); err != nil {
+		return err
+	}
+	c.Temp = filepath.Join(c.Home, temp)
 	return nil
+}
+
+// Tidy takes away what was the program's for the time it ran.
+func (c Cage) Tidy() {
+	home, err := os.OpenRoot(c.Home)
+	if err != nil {
+		return
+	}
+	defer home.Close()
+	_ = home.RemoveAll(filepath.Join(passing, filepath.Base(c.Temp))) // what cannot be taken away does no harm
 }
 
 // Environ gives the program's environment: its home and its directory for what is passing are its own, unless the row says

@@ -65,7 +65,7 @@ func (c Cage) around(dir string) []string {
 	if base := filepath.Base(dir); base != "bin" && base != "sbin" && base != "shims" {
 		return all
 	}
-	for _, name := range []string{"lib", "lib64", "libexec", "versions", "pyvenv.cfg"} {
+	for _, name := range []string{"lib", "lib64", "libexec", "versions", "version", "pyvenv.cfg"} {
 		all = append(all, filepath.Join(filepath.Dir(dir), name))
 	}
 	return all

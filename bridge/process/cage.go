@@ -2,7 +2,6 @@ package process
 
 import (
 	"encoding/json"
-	"os"
 
 	"github.com/drawbridge-mcp/drawbridge/bridge/confine"
 )
@@ -19,13 +18,14 @@ func (p *Process) confine(path *string, spec *Spec) (argv []string, err error) {
 	if err := c.Unmet(reach); err != nil {
 		return nil, err
 	}
-	if p.confined = c.Reached(reach); p.confined == "" {
+	words, any := c.Reached(reach)
+	if p.confined = words; !any {
 		return argv, nil
 	}
 	if err := c.Prepare(); err != nil {
 		return nil, err
 	}
-	p.temp = c.Temp
+	p.cage = &c
 	said, err := json.Marshal(c)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func available() confine.Reach {
 
 // tidy takes away what was the program's for the time it ran.
 func (p *Process) tidy() {
-	if p.temp != "" {
-		_ = os.RemoveAll(p.temp)
+	if p.cage != nil {
+		p.cage.Tidy()
 	}
 }

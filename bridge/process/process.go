@@ -56,8 +56,9 @@ type Process struct {
 	stderr        *tail
 	stderrEnd     *os.File
 	tree          *tree
-	// confined says what the program is kept from, temp is its own directory, which goes with it; both may be empty.
-	confined, temp string
+	// confined says what the program is kept from, cage is the one that it is in; both are empty for one without.
+	confined string
+	cage     *confine.Cage
 
 	work sync.WaitGroup // the goroutines that read stderr and wait for the program
 	done chan struct{}
@@ -142,7 +143,8 @@ func (p *Process) StderrFrom(first int) (lines []string, next int, more <-chan s
 	return p.stderr.from(first)
 }
 
-// Confined says in words what the program is kept from, such as "files, sockets, signals"; empty is nothing.
+// Confined says in words what the program is kept from, such as "files, sockets, signals", or "nothing" and why; it is empty
+// for one without a cage.
 func (p *Process) Confined() string { return p.confined }
 
 // PID is the program's process id.
