@@ -53,7 +53,7 @@ var rowMembers = []rowMember{
 		"keeps the first list of tools, whatever the server says later",
 		true, func(r *rowReader, v doc.Node) { r.server.LockToolList = r.flag("lock_tool_list", v) }},
 	{"env_isolation", "boolean", "[mcp] env_isolation",
-		"gives the program the base environment and its own env only; false inherits all of ours",
+		"gives the program the base environment and its own env only; false inherits all of ours but known secrets",
 		true, func(r *rowReader, v doc.Node) { r.server.EnvIsolation = r.flag("env_isolation", v) }},
 	{"elicitation_enabled", "boolean", "on for outside clients, off in a session",
 		"lets the server ask the person at the other end",
