@@ -102,7 +102,7 @@ func (s *session) dialHTTP(ctx context.Context, client *http.Client, sse bool) e
 		Marks:   s.e.marksFor,
 		OnGap:   s.missed,
 		OnJunk:  func([]byte) { s.junk.Add(1) },
-		Logger:  s.e.log,
+		Own:     s.e.row.Origin.Kind != config.Project, Logger: s.e.log,
 	}
 	if !sse {
 		s.conn = remote.DialHTTP(o)
