@@ -184,7 +184,7 @@ func printTrouble(w io.Writer, r login.Listed) {
 	}
 	var signIn strings.Builder
 	r.PrintSignIn(&signIn)
-	if r.Reason == "" && r.Fault == "" && r.Junk == 0 && len(r.Notes) == 0 && signIn.Len() == 0 {
+	if r.Reason == "" && r.Fault == "" && r.Junk == 0 && r.Confined == "" && len(r.Notes) == 0 && signIn.Len() == 0 {
 		return
 	}
 	fmt.Fprintf(w, "\n%s:\n%s", r.Server, &signIn)
@@ -194,6 +194,7 @@ func printTrouble(w io.Writer, r login.Listed) {
 	for _, note := range r.Notes {
 		fmt.Fprintf(w, "  %s\n", note)
 	}
+	printConfined(w, r.Confined)
 	if r.Fault != "" {
 		fmt.Fprintf(w, "  last fault: %s\n", r.Fault)
 		for _, line := range r.Stderr {
@@ -202,6 +203,12 @@ func printTrouble(w io.Writer, r login.Listed) {
 	}
 	if r.Junk > 0 {
 		fmt.Fprintf(w, "  %d lines on its standard output were no messages and were dropped\n", r.Junk)
+	}
+}
+
+func printConfined(w io.Writer, from string) {
+	if from != "" {
+		fmt.Fprintf(w, "  confined from %s\n", from)
 	}
 }
 
@@ -327,6 +334,7 @@ func (a *app) printTest(row config.Server, l drawbridge.Listing, s drawbridge.St
 		}
 		fmt.Fprintf(a.Out, "  %s\n", strings.Join(tools, ", "))
 	}
+	printConfined(a.Out, s.Confined)
 	for _, note := range s.Notes {
 		fmt.Fprintf(a.Out, "  %s\n", note)
 	}
