@@ -12,6 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/gateway/vetting"
+	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
 // vetter is what looks at listings: first at what their rows say, then at what servers say. Further stages come behind it.
@@ -42,10 +43,7 @@ func (v *vetted) remember(row string, text []byte) {
 	v.mu.Lock()
 	v.kept[row] = text
 	v.mu.Unlock()
-	var k Vetted
-	if json.Unmarshal(text, &k) == nil { // what is damaged is as good as not kept
-		v.sanitiser.Remember(row, k.Book)
-	}
+	v.sanitiser.Remember(row, wire.Get(text, "book")) // what is damaged is as good as not kept
 }
 
 // fresh gives what is to be kept of the members, where the store has something else.
