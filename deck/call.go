@@ -11,6 +11,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
+	"github.com/drawbridge-mcp/drawbridge/deck/mishap"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -128,7 +129,7 @@ func (d *Deck) run(ctx context.Context, t target, call drawbridge.Call) (result 
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			d.log.Error("a card panicked", "card", t.spec.Name, "panic", panicOf(p), "at", panicAt())
+			d.log.Error("a card panicked", "card", t.spec.Name, "panic", mishap.What(p), "at", mishap.Where())
 			result, err = drawbridge.Result{}, drawbridge.AsFault(fmt.Errorf("card %s: panic", t.spec.Name))
 		}
 	}()
@@ -196,13 +197,17 @@ func readParams(method string, raw json.RawMessage) (params, error) {
 }
 
 // pick gives the members of an object by their names. One that is there twice is refused: whoever reads the object next
-// might take the other.
+// might take the other. So is a name that some readers take for one of these: a server that does would do what was not decided on.
 func pick(method string, object json.RawMessage, names ...string) ([]json.RawMessage, error) {
 	parts := make([]json.RawMessage, len(names))
+	known := append(names[:len(names):len(names)], "_meta", "inputResponses")
 	for m := range wire.Members(object) {
 		i := slices.IndexFunc(names, m.Is)
 		switch {
 		case i < 0:
+			if j := slices.IndexFunc(known, m.Resembles); j >= 0 {
+				return nil, invalid(method, fmt.Errorf("params have a name that some readers take for %q", known[j]))
+			}
 		case parts[i] != nil:
 			return nil, invalid(method, fmt.Errorf("params have two %s", names[i]))
 		default:
@@ -324,7 +329,7 @@ func (d *Deck) allow(ctx context.Context, call drawbridge.Call, spec drawbridge.
 func (d *Deck) ask(ctx context.Context, g Guard, q Question) (verdict drawbridge.Verdict) {
 	defer func() {
 		if p := recover(); p != nil {
-			d.log.Error("a guard panicked, the call is refused", "card", q.Spec.Name, "panic", panicOf(p), "at", panicAt())
+			d.log.Error("a guard panicked, the call is refused", "card", q.Spec.Name, "panic", mishap.What(p), "at", mishap.Where())
 			verdict = drawbridge.Verdict{}
 		}
 	}()

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/mishap"
 	"github.com/drawbridge-mcp/drawbridge/deck/offer"
 )
 
@@ -18,7 +19,7 @@ func (d *Deck) vet(ctx context.Context, m Member, l drawbridge.Listing) (v Vette
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			d.log.Error("the vetter panicked, the listing is not shown", "server", m.ID, "panic", panicOf(p), "at", panicAt())
+			d.log.Error("the vetter panicked, the listing is not shown", "server", m.ID, "panic", mishap.What(p), "at", mishap.Where())
 			v, err = Vetted{}, fmt.Errorf("vet the listing of %s: panic", m.ID)
 		}
 	}()

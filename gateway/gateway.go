@@ -21,6 +21,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/cards"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
 	"github.com/drawbridge-mcp/drawbridge/server"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"golang.org/x/sync/errgroup"
@@ -69,6 +70,7 @@ type Gateway struct {
 	fleet   fleet
 	starter *starter
 	server  *server.Server
+	pins    *pins.Stage
 	c       Config
 
 	// mu guards the configuration, which Reload, Attach and Detach change, and the doors.

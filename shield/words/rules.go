@@ -78,7 +78,8 @@ func overriding() []rule {
 func hiding() []rule {
 	return []rule{
 		{name: "secrecy", act: Blank, why: "keeps something from the user", need: []concepts{covert, user | must | read | send | tool | you | system}, reach: 14},
-		{name: "secrecy", act: Blank, why: "keeps something from the user", need: []concepts{not, tell, user}, reach: 7, ordered: true, in: Definitions},
+		{name: "secrecy", act: Blank, why: "keeps something from the user", need: []concepts{not, tell, user}, reach: 7, ordered: true, unless: whenif, in: Definitions},
+		{name: "secrecy", act: Flag, why: "keeps something from the user", need: []concepts{not, tell, user}, reach: 7, ordered: true, in: Definitions},
 		{name: "secrecy", act: Flag, why: "keeps something from the user", need: []concepts{not, tell, user}, reach: 4, ordered: true, in: Results},
 		{name: "secrecy", act: Flag, why: "does something unseen", need: []concepts{quiet, out | secret | place | convo | follow}, reach: 10},
 		{name: "secrecy", act: Flag, why: "keeps something from the user, in another language", need: []concepts{wtell, wnot, wuser}, reach: 6, in: Definitions},
