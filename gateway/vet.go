@@ -87,6 +87,20 @@ func (g *Gateway) lookAgain(ctx context.Context) {
 	g.keepVetted(ctx)
 }
 
+// lookAtLocked looks again at servers whose list is locked: a person may have unlocked it. It needs mu.
+func (g *Gateway) lookAtLocked(ctx context.Context) error {
+	var locked []drawbridge.ServerID
+	for _, m := range g.members() {
+		if m.Locked {
+			locked = append(locked, m.ID)
+		}
+	}
+	if len(locked) == 0 {
+		return nil
+	}
+	return g.deck.Revet(ctx, locked...)
+}
+
 // keepTimeout bounds what is kept of a listing when everything ends.
 const keepTimeout = 5 * time.Second
 
