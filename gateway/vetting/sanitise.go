@@ -27,6 +27,7 @@ type Sanitiser struct {
 	mu      sync.Mutex
 	books   map[string]*shelf
 	records map[string]*record
+	skills  map[string]json.RawMessage // what is shown of entries, by the rules and the entry; nil is not shown
 }
 
 // A record is a row's last book as text. One that came from elsewhere is opened once.
@@ -50,7 +51,7 @@ func NewSanitiser() *Sanitiser {
 	}
 	return &Sanitiser{
 		short: made(shield.Options{}), long: made(shield.Options{Uncapped: true}),
-		books: map[string]*shelf{}, records: map[string]*record{},
+		books: map[string]*shelf{}, records: map[string]*record{}, skills: map[string]json.RawMessage{},
 	}
 }
 

@@ -321,6 +321,28 @@ func TestNothingIsShownWithoutWhatItTakes(t *testing.T) {
 	}
 }
 
+func TestSkillsAreSanitised(t *testing.T) {
+	s := NewSanitiser()
+	c := Chain{Attest{}, s}
+	for range 2 {
+		for _, tt := range []struct{ entry, want string }{
+			{`{ "uri":"skill://a/SKILL.md","frontmatter":{"description":"Does."}}`, `{ "uri":"skill://a/SKILL.md","frontmatter":{"description":"Does."}}`},
+			{`{"uri":"skill://a/SKILL.md","frontmatter":{"description":"` + order + `"}}`, `{"uri":"skill://a/SKILL.md","frontmatter":{"description":"[sanitized]"}}`},
+			{`{"uri":"skill://\u200ba/SKILL.md"}`, ``},
+			{`{"uri":`, ``},
+		} {
+			got, err := c.VetSkill(t.Context(), deck.Member{}, json.RawMessage(tt.entry))
+			if err != nil || string(got) != tt.want {
+				t.Errorf("%s is shown as %s, %v", tt.entry, got, err)
+			}
+		}
+		s.long = func() (*shield.Shield, error) { t.Error("it was looked at twice"); return nil, errors.New("no rules") }
+	}
+	if _, err := (Chain{Attest{}}).VetSkill(t.Context(), deck.Member{}, json.RawMessage(`{}`)); err == nil {
+		t.Error("a chain that looks at no skills shows them")
+	}
+}
+
 // FuzzRecord opens any record on a listing: it never shows what nobody has looked at as something else than it is.
 func FuzzRecord(f *testing.F) {
 	l := listed(`{"name":"a"}`)
