@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
+	"github.com/drawbridge-mcp/drawbridge/gateway/vetting"
 	"github.com/drawbridge-mcp/drawbridge/secrets"
 	"github.com/drawbridge-mcp/drawbridge/store"
 )
@@ -15,9 +17,12 @@ import (
 // A Ground is what several gateways of one process stand on: one store, and the running servers, which those of them share
 // whose rows say the same.
 type Ground struct {
-	db    *store.DB
-	vault *secrets.Vault
-	pool  pool
+	db     *store.DB
+	vault  *secrets.Vault
+	pool   pool
+	vetted *vetted
+	// pins are what tools said before.
+	pins *pins.Keeper
 	// clients says that there were clients with tokens of their own.
 	clients atomic.Bool
 }
@@ -48,7 +53,13 @@ func OpenGround(ctx context.Context, c Config) (*Ground, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &Ground{db: db, vault: vault, pool: p}, nil
+	keeper, err := newPins(c, s, db)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &Ground{
+		db: db, vault: vault, pool: p, pins: keeper, vetted: &vetted{sanitiser: vetting.NewSanitiser(), kept: map[string][]byte{}},
+	}, nil
 }
 
 // settingsOf reads the settings that count for a configuration: none for a program's own servers, beside which no files are

@@ -57,6 +57,33 @@ var schema = [...]string{
 		expires BIGINT NOT NULL,          -- 0 is never
 		used    BIGINT NOT NULL DEFAULT 0 -- the day of the last use
 	);`,
+	`ALTER TABLE mounts ADD COLUMN vetted BLOB; -- what may be shown of the listing
+	CREATE TABLE first_tools (
+		row    TEXT NOT NULL PRIMARY KEY, -- the hash of the configuration
+		server TEXT NOT NULL,
+		tools  BLOB NOT NULL,             -- a listing with nothing else
+		at     BIGINT NOT NULL            -- milliseconds since 1970
+	);`,
+	`CREATE TABLE pin_lists (
+		origin  TEXT NOT NULL,    -- the file that the server's row stands in
+		server  TEXT NOT NULL,    -- its name there
+		settled BLOB NOT NULL,    -- names the list that was settled last
+		PRIMARY KEY (origin, server)
+	);
+	CREATE TABLE pins (
+		origin     TEXT NOT NULL,
+		server     TEXT NOT NULL,
+		tool       TEXT NOT NULL,
+		hash       TEXT NOT NULL,
+		definition BLOB NOT NULL,
+		how        TEXT NOT NULL,
+		at         BIGINT NOT NULL, -- milliseconds since 1970
+		offer_hash TEXT NOT NULL,   -- empty where there is no offer
+		offer      BLOB NOT NULL,
+		offer_at   BIGINT NOT NULL,
+		rejected   BIGINT NOT NULL,
+		PRIMARY KEY (origin, server, tool)
+	);`,
 }
 
 // migrate brings the tables up to date, in one transaction. Where they are, it only reads.

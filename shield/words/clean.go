@@ -1,0 +1,399 @@
+package words
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A Trace is what Canonical took out of a text.
+type Trace struct {
+	// Kind is what was there: "invisible", "tag", "selector", "bidi", "control", "escape", "private", "marks", "space"
+	// or "encoding".
+	Kind string
+	// At is where it began, in bytes of the text that was given.
+	At int
+	// Hidden is what it said, where it said something: the letters of tags, selectors or bits.
+	Hidden string
+}
+
+// strict is how Clean looks at a text.
+type strictness int
+
+const (
+	usual strictness = iota
+	// lenient lets a terminal's colours, titles and links stay, and layout and private signs: for results.
+	lenient
+	// bare takes every unseen rune, whoever needs it. What it leaves is left by the others too.
+	bare
+)
+
+// Canonical gives a definition's text in its canonical form, and what it took out of it: every character that shows nothing
+// or steers what is shown, escape sequences, floods of marks, and runs of white space that push text out of sight. What
+// writing systems need stays, so that an honest text comes back byte for byte; no letter is ever put in the place of another.
+// The canonical form of a canonical form is itself, and no form is longer than what was given.
+func Canonical(text string) (string, []Trace) { return clean(text, usual) }
+
+// CanonicalResult is Canonical for what a server answers. Colours, titles and links of a terminal, private signs and layout stay.
+func CanonicalResult(text string) (string, []Trace) { return clean(text, lenient) }
+
+// passes bounds how often a text is looked at until nothing more is taken.
+const passes = 4
+
+func clean(text string, how strictness) (string, []Trace) {
+	if plain(text) {
+		return text, nil
+	}
+	text, traces := valid(text)
+	for i := 0; ; i++ {
+		c := cleaner{in: text, how: how}
+		if i == passes {
+			c.how = bare
+		}
+		out := c.run()
+		if i == 0 {
+			traces = append(traces, c.traces...)
+		}
+		if out == text || i == passes {
+			return out, traces
+		}
+		text = out
+	}
+}
+
+// plain says whether a text has nothing to clean; most have not, and are not copied.
+func plain(text string) bool {
+	spaces := 0
+	for i := range len(text) {
+		switch b := text[i]; {
+		case b >= 0x7F, b < 0x20 && b != '\n' && b != '\t':
+			return false
+		case b <= ' ':
+			if spaces++; spaces >= shortRun {
+				return false
+			}
+		default:
+			spaces = 0
+		}
+	}
+	return true
+}
+
+func valid(text string) (string, []Trace) {
+	if utf8.ValidString(text) {
+		return text, nil
+	}
+	at := 0
+	for i, r := range text {
+		if _, size := utf8.DecodeRuneInString(text[i:]); r == utf8.RuneError && size == 1 {
+			at = i
+			break
+		}
+	}
+	// The replacement is the question mark, which is no longer than a byte.
+	return strings.ToValidUTF8(text, "?"), []Trace{{Kind: "encoding", At: at}}
+}
+
+// A cleaner goes once through a text.
+type cleaner struct {
+	in     string
+	how    strictness
+	out    []byte
+	traces []Trace
+	prev   rune // the last rune that was kept
+	marks  int  // how many combining marks were kept in a row
+	line   struct {
+		end             int
+		rtl, unbalanced bool
+	}
+}
+
+func (c *cleaner) run() string {
+	c.out = make([]byte, 0, len(c.in))
+	for i := 0; i < len(c.in); {
+		i += c.step(i)
+	}
+	return string(c.out)
+}
+
+// step handles what stands at i, and says how many bytes that were.
+func (c *cleaner) step(i int) int {
+	r, size := utf8.DecodeRuneInString(c.in[i:])
+	switch {
+	case r == '\x1b' || r == '\u009b' || r == '\u009d':
+		return c.escape(i)
+	case r == '\r':
+		return c.carriage(i)
+	case r == ' ' || r == '\t' || r == '\n' || r >= 0xA0 && unicode.IsSpace(r):
+		return c.space(i)
+	case r >= 0x0300 && floods(r):
+		if c.marks++; c.marks > mostMarks {
+			c.took("marks", i, "")
+			return size
+		}
+	case unseen(r):
+		return c.unseen(i, r, size)
+	}
+	c.keep(r)
+	return size
+}
+
+// mostMarks is how many marks of no script of its own a letter may carry. Vietnamese needs two, phonetics three.
+const mostMarks = 4
+
+// floods are the combining marks that fit on every letter.
+func floods(r rune) bool {
+	return r <= 0x036F || r >= 0x1AB0 && r <= 0x1AFF || r >= 0x1DC0 && r <= 0x1DFF || r >= 0x20D0 && r <= 0x20FF || r >= 0xFE20 && r <= 0xFE2F
+}
+
+func (c *cleaner) keep(r rune) {
+	if !floods(r) || r < 0x0300 {
+		c.marks = 0
+	}
+	c.out = utf8.AppendRune(c.out, r)
+	c.prev = r
+}
+
+// mostTraces bounds what is told of one text.
+const mostTraces = 32
+
+func (c *cleaner) took(kind string, at int, hidden string) {
+	if n := len(c.traces); n >= mostTraces || n > 0 && c.traces[n-1].Kind == kind && c.traces[n-1].Hidden == "" && hidden == "" {
+		return
+	}
+	c.traces = append(c.traces, Trace{kind, at, hidden})
+}
+
+// carriage lets the end of a line be, and makes one of a return that would have written over it.
+func (c *cleaner) carriage(i int) int {
+	switch {
+	case strings.HasPrefix(c.in[i:], "\r\n"):
+		c.keep('\r')
+		c.keep('\n')
+		return 2
+	case c.how == lenient:
+		c.keep('\r')
+		return 1
+	}
+	c.took("control", i, "")
+	c.keep('\n')
+	return 1
+}
+
+// How much white space in a row is layout, and from where on it pushes text out of sight.
+const (
+	shortRun     = 12
+	longSpaces   = 40
+	longLines    = 8
+	resultSpaces = 160
+	resultLines  = 30
+)
+
+// space keeps a run of white space, or what is enough of it.
+func (c *cleaner) space(i int) int {
+	end, lines := i, 0
+	for end < len(c.in) {
+		r, size := utf8.DecodeRuneInString(c.in[end:])
+		if r != ' ' && r != '\t' && r != '\n' && (r < 0xA0 || !unicode.IsSpace(r)) {
+			break
+		}
+		if r == '\n' {
+			lines++
+		}
+		end += size
+	}
+	most, mostLines := longSpaces, longLines
+	if c.how == lenient {
+		most, mostLines = resultSpaces, resultLines
+	}
+	run := c.in[i:end]
+	if lines <= mostLines && utf8.RuneCountInString(run)-lines <= most*max(lines, 1) {
+		for _, r := range run {
+			c.keep(r)
+		}
+		return end - i
+	}
+	c.took("space", i, "")
+	if lines > 1 {
+		c.keep('\n')
+	}
+	if lines > 0 {
+		c.keep('\n')
+	} else {
+		c.keep(' ')
+	}
+	return end - i
+}
+
+// unseen keeps what a writing system needs, and takes the rest.
+func (c *cleaner) unseen(i int, r rune, size int) int {
+	if c.how != bare {
+		if n := c.flag(i, r); n > 0 {
+			return n
+		}
+		if c.mayStay(i, r, c.after(i+size)) {
+			c.keep(r)
+			return size
+		}
+	}
+	end := i + size
+	for end < len(c.in) { // what hides in a row is read as one
+		next, n := utf8.DecodeRuneInString(c.in[end:])
+		if !carries(next) || !carries(r) {
+			break
+		}
+		end += n
+	}
+	c.took(kindOf(r), i, reveal(c.in[i:end]))
+	return end - i
+}
+
+// after gives the next rune that is seen.
+func (c *cleaner) after(i int) rune {
+	for n, r := range c.in[i:] {
+		if !unseen(r) && r != '\x1b' {
+			return r
+		}
+		if n > 64 {
+			break
+		}
+	}
+	return 0
+}
+
+// flag keeps a flag that is spelt with tags, whole.
+func (c *cleaner) flag(i int, r rune) int {
+	if r < tagFirst || r > tagLast || c.prev != blackFlag {
+		return 0
+	}
+	name, n := "", 0
+	for _, t := range c.in[i:] {
+		if t < tagFirst || t > tagLast || len(name) > 5 {
+			return 0
+		}
+		n += utf8.RuneLen(t)
+		if t == tagLast {
+			break
+		}
+		name += string(t - tagFirst)
+	}
+	if !flagTag(name) || !strings.HasSuffix(c.in[:i+n], string(tagLast)) {
+		return 0
+	}
+	for _, t := range c.in[i : i+n] {
+		c.keep(t)
+	}
+	return n
+}
+
+// mayStay says whether the unseen rune r at i belongs where it stands: after the rune that was kept last, before next.
+func (c *cleaner) mayStay(i int, r, next rune) bool {
+	prev := c.prev
+	switch {
+	case r >= 0xFE00 && r <= 0xFE0F, r >= 0xE0100 && r <= 0xE01EF:
+		return !unseen(prev) && variable(prev, r, next)
+	case r == nonJoiner:
+		return joining(prev)
+	case r == joiner:
+		return joining(prev) || picture(prev) && pictograph(next)
+	case r == zeroSpace:
+		return spaceless(prev)
+	case r == softHyphen:
+		return c.hyphenates(i)
+	case r >= 0x180B && r <= 0x180F:
+		return prev != 0x180B && (unicode.Is(unicode.Mongolian, prev) && !c.doubled(r))
+	case r == 0x034F:
+		return unicode.Is(unicode.Hebrew, prev) && unicode.Is(unicode.Hebrew, next)
+	case r == 0x115F, r == 0x1160:
+		return prev >= 0x1100 && prev <= 0x11FF || next >= 0x1100 && next <= 0x11FF
+	case r == 0x2800:
+		return prev > 0x2800 && prev <= 0x28FF
+	case r >= 0xE000 && r <= 0xF8FF:
+		return c.how == lenient
+	case r == 0x200E, r == 0x200F, r == 0x061C:
+		return c.rightToLeft(i) && !unseen(prev)
+	case r >= 0x202A && r <= 0x202C, r >= 0x2066 && r <= 0x2069:
+		return c.rightToLeft(i) && !c.line.unbalanced
+	}
+	return false
+}
+
+// picture says whether an emoji may end with r, so that a joiner may follow.
+func picture(r rune) bool { return pictograph(r) || r == 0xFE0F }
+
+// doubled says whether the last two runes that were kept are r already: a separator may come twice, and no more.
+func (c *cleaner) doubled(r rune) bool {
+	last := string(r)
+	return strings.HasSuffix(string(c.out[max(0, len(c.out)-8):]), last+last)
+}
+
+// hyphenates says whether the soft hyphen at i stands within a long word, where one is of use, with two letters at
+// least on either side.
+func (c *cleaner) hyphenates(i int) bool {
+	before, after := 0, 0
+	for j := i; j > 0; {
+		r, n := utf8.DecodeLastRuneInString(c.in[:j])
+		if !unicode.IsLetter(r) {
+			break
+		}
+		before, j = before+1, j-n
+	}
+	for _, r := range c.in[i+len(string(softHyphen)):] {
+		if !unicode.IsLetter(r) || after > 16 {
+			break
+		}
+		after++
+	}
+	return before >= 2 && after >= 2 && before+after >= 6
+}
+
+// rightToLeft says whether the line that i stands in has letters that run from right to left, and notes whether its
+// controls are balanced.
+func (c *cleaner) rightToLeft(i int) bool {
+	if i < c.line.end {
+		return c.line.rtl
+	}
+	start := strings.LastIndexByte(c.in[:i], '\n') + 1
+	c.line.end = len(c.in)
+	if n := strings.IndexByte(c.in[i:], '\n'); n >= 0 {
+		c.line.end = i + n
+	}
+	c.line.rtl, c.line.unbalanced = false, false
+	var open []rune
+	for _, r := range c.in[start:c.line.end] {
+		switch {
+		case r == 0x202A, r == 0x202B, r == 0x2066, r == 0x2067, r == 0x2068:
+			open = append(open, r)
+		case r == 0x202C, r == 0x2069:
+			isolate := r == 0x2069
+			if n := len(open); n == 0 || open[n-1] >= 0x2066 != isolate {
+				c.line.unbalanced = true
+			} else {
+				open = open[:n-1]
+			}
+		case r == 0x202D, r == 0x202E:
+			c.line.unbalanced = true
+		case rightToLeft(r) && unicode.IsLetter(r):
+			c.line.rtl = true
+		}
+	}
+	c.line.unbalanced = c.line.unbalanced || len(open) > 0
+	return c.line.rtl
+}
+
+func kindOf(r rune) string {
+	switch {
+	case r >= tagFirst && r <= tagLast:
+		return "tag"
+	case r >= 0xFE00 && r <= 0xFE0F, r >= 0xE0100 && r <= 0xE01EF:
+		return "selector"
+	case slices.Contains([]rune{0x200E, 0x200F, 0x061C}, r), r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069:
+		return "bidi"
+	case r < 0xA0:
+		return "control"
+	case r >= 0xE000 && r <= 0xF8FF, r >= 0xF0000, undefined(r) && !unicode.Is(unicode.Cf, r):
+		return "private"
+	}
+	return "invisible"
+}

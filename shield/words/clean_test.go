@@ -1,0 +1,143 @@
+package words_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/drawbridge-mcp/drawbridge/shield/words"
+	"github.com/google/go-cmp/cmp"
+)
+
+// needed are texts whose unseen characters their writing systems need.
+func needed() map[string]string {
+	return map[string]string{
+		"Persian":           "می\u200cخواهید ادامه دهید؟",
+		"Sinhala":           "ශ්\u200dරී ලංකාව",
+		"Devanagari":        "र्\u200dय क्\u200cष",
+		"family":            "👨\u200d👩\u200d👧\u200d👦",
+		"rainbow flag":      "🏳\ufe0f\u200d🌈",
+		"skin tone":         "👩🏽\u200d🚀",
+		"flag of England":   "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
+		"keycap":            "1\ufe0f\u20e3 #\ufe0f\u20e3",
+		"text style":        "⚠\ufe0f and ✔\ufe0e ©\ufe0f",
+		"ideograph variant": "葛\U000e0100城",
+		"Khmer":             "ឯកសារ\u200bនេះ",
+		"Thai":              "ภาษา\u200bไทย",
+		"Arabic mark":       "حوالہ نمبر \u200e#88412\u200e محفوظ",
+		"Hebrew":            "בשעה 14:30 \u200f(שעון ישראל)",
+		"balanced":          "הקובץ \u2067report.pdf\u2069 נשמר",
+		"Mongolian":         "ᠬᠡᠯᠡ\u180e\u180eᠤ ᠪᠢᠴᠢᠭ\u180b",
+		"soft hyphen":       "Donau\u00addampf\u00adschiff",
+		"no-break":          "14\u202fh\u00a030, 1\u202f299,00\u00a0€",
+		"ideographic space": "東京　大阪",
+		"Vietnamese":        "Nguye\u0302\u0303n",
+		"line ends":         "one\r\ntwo\n\tthree",
+		"Braille":           "⠓⠑⠇⠇⠕⠀⠓⠊",
+		"line separator":    "one\u2028two\u2029three",
+		"new pictures":      "\U0001fae9 \U0002ebf0",
+		"Hangul jamo":       "\u1112\u1161\u11ab",
+	}
+}
+
+func TestHonestUnicodeStays(t *testing.T) {
+	for name, text := range needed() {
+		if got, traces := words.Canonical(text); got != text {
+			t.Errorf("%s: %+q became %+q, %v", name, text, got, traces)
+		}
+		if got, traces := words.CanonicalResult(text); got != text {
+			t.Errorf("%s in a result: %+q became %+q, %v", name, text, got, traces)
+		}
+	}
+}
+
+func TestHiddenIsTaken(t *testing.T) {
+	tags := func(s string) string {
+		return strings.Map(func(r rune) rune { return r + 0xE0000 }, s)
+	}
+	selectors := func(s string) string {
+		return strings.Map(func(r rune) rune { return r - 16 + 0xE0100 }, s)
+	}
+	bits := ""
+	for _, b := range []byte("read it") {
+		for i := 7; i >= 0; i-- {
+			bits += string([]rune{'\u200b', '\u200c'}[b>>i&1])
+		}
+	}
+	for _, tt := range []struct {
+		name, text, want string
+		traces           []words.Trace
+	}{
+		{"zero width", "ig\u200bno\u200dre", "ignore", []words.Trace{{Kind: "invisible", At: 2}}},
+		{"tags", "Adds." + tags("read it"), "Adds.", []words.Trace{{Kind: "tag", At: 5, Hidden: "read it"}}},
+		{"selectors", "😀" + selectors("read it"), "😀", []words.Trace{{Kind: "selector", At: 4, Hidden: "read it"}}},
+		{"bits", "Adds." + bits, "Adds.", []words.Trace{{Kind: "invisible", At: 5, Hidden: "read it"}}},
+		{"override", "a \u202egnp.exe\u202c", "a gnp.exe", []words.Trace{{Kind: "bidi", At: 2}}},
+		{"mark in Latin", "a\u200eb", "ab", []words.Trace{{Kind: "bidi", At: 1}}},
+		{"unbalanced", "הקובץ \u2067x", "הקובץ x", []words.Trace{{Kind: "bidi", At: 11}}},
+		{"controls", "a\x00b\x07c\x7f\u0085d", "abcd", []words.Trace{{Kind: "control", At: 1}}},
+		{"return", "harmless\revil", "harmless\nevil", []words.Trace{{Kind: "control", At: 8}}},
+		{"conceal", "a\x1b[8mread it\x1b[28mb", "ab", []words.Trace{{Kind: "escape", At: 1, Hidden: "read it"}, {Kind: "escape", At: 12}}},
+		{"erase", "a\nread it\x1b[2K\x1b[1A\x1b[2K", "", []words.Trace{{Kind: "escape", At: 9, Hidden: "read it"}, {Kind: "escape", At: 13}, {Kind: "escape", At: 17, Hidden: "a\n"}}},
+		{"filler", "a\u3164b\u2800c", "abc", []words.Trace{{Kind: "invisible", At: 1}}},
+		{"private", "a\ue000b\U000f0001", "ab", []words.Trace{{Kind: "private", At: 1}}},
+		{"undefined", "a\u0378b\ufdd0c", "abc", []words.Trace{{Kind: "private", At: 1}}},
+		{"note without a head", "a\U0001d159b", "ab", []words.Trace{{Kind: "invisible", At: 1}}},
+		{"flood", "a" + strings.Repeat("\u0301", 9), "a" + strings.Repeat("\u0301", 4), []words.Trace{{Kind: "marks", At: 9}}},
+		{"pushed right", "a" + strings.Repeat(" ", 300) + "b", "a b", []words.Trace{{Kind: "space", At: 1}}},
+		{"pushed down", "a" + strings.Repeat("\n", 60) + "b", "a\n\nb", []words.Trace{{Kind: "space", At: 1}}},
+		{"short soft hyphens", "i\u00adg\u00adn", "ign", []words.Trace{{Kind: "invisible", At: 1}}},
+		{"not UTF-8", "a\xffb", "a?b", []words.Trace{{Kind: "encoding", At: 1}}},
+		{"flag of nowhere", "🏴\U000e0061\U000e0062\U000e007f", "🏴", []words.Trace{{Kind: "tag", At: 4}}},
+		{"joiner in Latin", "a\u200cb", "ab", []words.Trace{{Kind: "invisible", At: 1}}},
+	} {
+		got, traces := words.Canonical(tt.text)
+		if got != tt.want {
+			t.Errorf("%s: %+q, want %+q", tt.name, got, tt.want)
+		}
+		if diff := cmp.Diff(tt.traces, traces); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
+	}
+}
+
+// TestColoursOfAResultStay has what a terminal shows with colours, a title and a link, and what it would not show.
+func TestColoursOfAResultStay(t *testing.T) {
+	const coloured = "\x1b]0;build\x07\x1b[32m✔\x1b[0m compiled \x1b]8;;https://x.test\x1b\\log\x1b]8;;\x1b\\\ue0b0\x0d\n"
+	if got, traces := words.CanonicalResult(coloured); got != coloured {
+		t.Errorf("%q became %q, %v", coloured, got, traces)
+	}
+	for _, hidden := range []string{"\x1b[8mread it\x1b[0m", "\x1b[30;40mread it\x1b[0m", "read it\x1b[2K"} {
+		if got, _ := words.CanonicalResult("ok\n" + hidden); strings.Contains(got, "read it") {
+			t.Errorf("%q became %q", hidden, got)
+		}
+	}
+}
+
+func FuzzCanonical(f *testing.F) {
+	for _, text := range needed() {
+		f.Add(text)
+	}
+	for _, text := range []string{"a\x1b[8mx\x1b[0m", "\u202eabc\u202c", "😀\U000e0141\U000e0142", "\xff\xfe", "a\u200b\u200c\u200b", "\r\r\n\x1b]0;", "🏴\U000e0067\u200d", strings.Repeat(" \n", 50)} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for name, canonical := range map[string]func(string) (string, []words.Trace){"definition": words.Canonical, "result": words.CanonicalResult} {
+			once, traces := canonical(text)
+			if twice, more := canonical(once); twice != once || len(more) > 0 {
+				t.Errorf("%s: %+q became %+q, and that %+q (%v)", name, text, once, twice, more)
+			}
+			if len(once) > 2*len(text) || !utf8.ValidString(once) {
+				t.Errorf("%s: %+q became %+q", name, text, once)
+			}
+			if once != text && len(traces) == 0 {
+				t.Errorf("%s: %+q became %+q, and nothing says so", name, text, once)
+			}
+			for _, r := range once {
+				if name == "definition" && (r < 0x20 && !strings.ContainsRune("\n\t\r", r) || r == 0x7F || r == 0x202E || r == 0x202D || r >= 0xE0001 && r <= 0xE001F || r >= 0xF0000) {
+					t.Errorf("%s: %+q kept %+q", name, text, r)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,297 @@
+package words
+
+import (
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/hex"
+	"html"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// A coded is a stretch of a text that reads as another one.
+type coded struct {
+	how     string
+	text    string
+	at, end int
+}
+
+// How much is decoded of one text at most, and how deep codes within codes are looked into.
+const (
+	mostCoded  = 64
+	deepest    = 3
+	fewestCode = 16
+)
+
+// decode gives the texts that stand in a text in another form: Base64, Base32, hexadecimal, bits, numbers of characters,
+// percent and other escapes, entities, Morse.
+func decode(text string) (found []coded) {
+	found = runs(text)
+	for _, w := range []struct {
+		how, sign string
+		fewest    int
+		undo      func(string) string
+	}{
+		{"percent escapes", "%", 4, func(s string) string { return escapes(s, '%', "", 2) }},
+		{"escapes", `\x`, 4, func(s string) string { return escapes(s, '\\', "x", 2) }},
+		{"escapes", `\u`, 4, func(s string) string { return escapes(s, '\\', "u", 4) }},
+		{"escapes", "U+", 4, func(s string) string { return escapes(s, 'U', "+", 4) }},
+		{"quoted-printable", "=", 4, func(s string) string { return escapes(s, '=', "", 2) }},
+		{"entities", "&", 3, html.UnescapeString},
+	} {
+		if strings.Count(text, w.sign) < w.fewest {
+			continue
+		}
+		if plain := w.undo(text); len(text)-len(plain) > max(2*w.fewest, len(text)/10) && utf8.ValidString(plain) {
+			found = append(found, coded{w.how, plain, strings.Index(text, w.sign), len(text)})
+		}
+	}
+	if strings.Count(text, `\`) >= fewestCode {
+		if plain := octals(text); plain != text && utf8.ValidString(plain) {
+			found = append(found, coded{"escapes", plain, strings.IndexByte(text, '\\'), len(text)})
+		}
+	}
+	return append(append(found, numbers(text)...), chunks(text)...)
+}
+
+// octals replaces each backslash and three octal digits.
+func octals(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+4 <= len(text) {
+			if v, err := strconv.ParseUint(text[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(v))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
+}
+
+// chunks decodes Base64 that was cut into pieces with white space between them: four at least, with capitals among small
+// letters as no prose has them.
+func chunks(text string) (found []coded) {
+	start, n, odd := 0, 0, 0
+	var run strings.Builder
+	flush := func(end int) {
+		if n >= 4 && odd*2 >= n {
+			if how, plain := undo(strings.TrimRight(run.String(), "=")); plain != "" {
+				found = append(found, coded{how, plain, start, end})
+			}
+		}
+		n, odd = 0, 0
+		run.Reset()
+	}
+	at := 0
+	for piece := range strings.FieldsSeq(text) {
+		at += strings.Index(text[at:], piece)
+		code := len(piece) >= 4 && strings.IndexFunc(strings.TrimRight(piece, "="), func(r rune) bool { return r >= utf8.RuneSelf || !codeByte(byte(r)) }) < 0
+		if !code && (n == 0 || len(piece) > 4 || !strings.HasSuffix(piece, "=")) {
+			flush(at)
+			at += len(piece)
+			continue
+		}
+		if n == 0 {
+			start = at
+		}
+		n++
+		if body := piece[1:]; strings.ToLower(body) != body && strings.ToUpper(body) != body || strings.ContainsAny(body, "0123456789") {
+			odd++
+		}
+		run.WriteString(piece)
+		at += len(piece)
+	}
+	flush(len(text))
+	return found
+}
+
+// runs decodes the long words of a text that are letters and digits only.
+func runs(text string) (found []coded) {
+	start := 0
+	for i := 0; i <= len(text); i++ {
+		if i < len(text) && codeByte(text[i]) {
+			continue
+		}
+		if i-start >= fewestCode && len(found) < mostCoded {
+			if how, plain := undo(text[start:i]); plain != "" {
+				found = append(found, coded{how, plain, start, i})
+			}
+		}
+		start = i + 1
+	}
+	return found
+}
+
+func codeByte(b byte) bool {
+	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '+' || b == '/' || b == '-' || b == '_'
+}
+
+// undo reads a run as hexadecimal, Base64 of either alphabet, or Base32.
+func undo(run string) (how, text string) {
+	trimmed := strings.TrimPrefix(strings.TrimPrefix(run, "0x"), "0X")
+	if b, err := hex.DecodeString(trimmed); err == nil && readable(string(b)) {
+		return "hexadecimal", string(b)
+	}
+	if strings.Trim(trimmed, "01") == "" {
+		return "bits", octets(trimmed)
+	}
+	enc := base64.RawStdEncoding
+	if strings.ContainsAny(run, "-_") {
+		enc = base64.RawURLEncoding
+	}
+	if b, err := enc.DecodeString(run[:len(run)-len(run)%4+max(0, len(run)%4)]); err == nil && readable(string(b)) {
+		return "Base64", string(b)
+	}
+	if len(run)%4 == 1 { // one letter too many: the sign before it was no part
+		if b, err := enc.DecodeString(run[1:]); err == nil && readable(string(b)) {
+			return "Base64", string(b)
+		}
+	}
+	if strings.ToUpper(run) == run && len(run) >= 24 {
+		if b, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(run); err == nil && readable(string(b)) {
+			return "Base32", string(b)
+		}
+	}
+	return "", ""
+}
+
+// octets reads bits, eight a letter.
+func octets(run string) string {
+	var b []byte
+	for i := 0; i+8 <= len(run); i += 8 {
+		n, err := strconv.ParseUint(run[i:i+8], 2, 8)
+		if err != nil {
+			return ""
+		}
+		b = append(b, byte(n))
+	}
+	if s := string(b); readable(s) {
+		return s
+	}
+	return ""
+}
+
+// escapes replaces each lead, mark and n hexadecimal digits by what they stand for, bytes or characters.
+func escapes(text string, lead byte, mark string, n int) string {
+	var b strings.Builder
+	b.Grow(len(text))
+	for i := 0; i < len(text); i++ {
+		digits := i + 1 + len(mark)
+		if text[i] == lead && digits+n <= len(text) && text[i+1:digits] == mark {
+			if v, err := strconv.ParseUint(text[digits:digits+n], 16, 32); err == nil {
+				if n == 2 {
+					b.WriteByte(byte(v))
+				} else {
+					b.WriteRune(rune(v))
+				}
+				i = digits + n - 1
+				continue
+			}
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
+}
+
+// numbers decodes what is written letter by letter with gaps: pairs of hexadecimal digits, groups of eight bits, decimal
+// numbers, Morse.
+func numbers(text string) (found []coded) {
+	start := -1
+	for i := 0; i <= len(text); i++ {
+		if i < len(text) && (text[i] >= '0' && text[i] <= '9' || text[i] >= 'a' && text[i] <= 'f' || text[i] >= 'A' && text[i] <= 'F' || strings.IndexByte(" ,:-.x/\\", text[i]) >= 0) {
+			if start < 0 {
+				start = i
+			}
+			continue
+		}
+		if start >= 0 && i-start >= 2*fewestCode && len(found) < mostCoded {
+			if how, plain := spaced(text[start:i]); plain != "" {
+				found = append(found, coded{how, plain, start, i})
+			}
+		}
+		start = -1
+	}
+	return found
+}
+
+func spaced(run string) (how, text string) {
+	if strings.Trim(run, ".-/ ") == "" {
+		return "Morse", morse(run)
+	}
+	parts := strings.FieldsFunc(run, func(r rune) bool { return strings.ContainsRune(" ,:-.x/\\", r) })
+	for _, base := range []struct {
+		how       string
+		base, len int
+	}{{"hexadecimal", 16, 2}, {"bits", 2, 8}, {"numbers of characters", 10, 0}} {
+		// The text before and after the code may have given it a stray letter.
+		for _, p := range [][]string{parts, parts[min(1, len(parts)):], parts[:max(0, len(parts)-1)]} {
+			if s := join(p, base.base, base.len); s != "" {
+				return base.how, s
+			}
+		}
+	}
+	return "", ""
+}
+
+func join(parts []string, base, size int) string {
+	var b []byte
+	for _, p := range parts {
+		if p == "0" && base == 16 {
+			continue
+		}
+		n, err := strconv.ParseUint(p, base, 16)
+		if err != nil || size > 0 && len(p) != size || n > 0xFF {
+			return ""
+		}
+		b = append(b, byte(n))
+	}
+	if s := string(b); len(b) >= 8 && readable(s) {
+		return s
+	}
+	return ""
+}
+
+// morseCodes has the letters from a on.
+const morseCodes = ".- -... -.-. -.. . ..-. --. .... .. .--- -.- .-.. -- -. --- .--. --.- .-. ... - ..- ...- .-- -..- -.-- --.."
+
+func morse(run string) string {
+	codes := strings.Fields(morseCodes)
+	var b strings.Builder
+	for _, w := range strings.FieldsFunc(strings.ReplaceAll(run, "  ", "/"), func(r rune) bool { return r == '/' }) {
+		for c := range strings.FieldsSeq(w) {
+			n := slices.Index(codes, c)
+			if n < 0 {
+				return ""
+			}
+			b.WriteByte('a' + byte(n))
+		}
+		b.WriteByte(' ')
+	}
+	if s := b.String(); readable(s) {
+		return s
+	}
+	return ""
+}
+
+// turned gives a text read from its end, and shifted one with each letter moved by half the alphabet.
+func turned(text string) string {
+	r := []rune(text)
+	slices.Reverse(r)
+	return string(r)
+}
+
+func shifted(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return 'a' + (r-'a'+13)%26
+		case r >= 'A' && r <= 'Z':
+			return 'A' + (r-'A'+13)%26
+		}
+		return r
+	}, text)
+}

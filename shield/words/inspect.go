@@ -1,0 +1,200 @@
+package words
+
+import (
+	"slices"
+	"strings"
+)
+
+// An Inspector looks at texts. It is safe for concurrent use, and keeps nothing between them.
+type Inspector struct {
+	reader  *reader
+	matcher *matcher
+	marks   []mark
+}
+
+// NewInspector makes an Inspector. The error is that of the lists of words, which were built in.
+func NewInspector() (*Inspector, error) {
+	lex, err := newLexicon()
+	if err != nil {
+		return nil, err
+	}
+	return &Inspector{&reader{lex, newFolder()}, newMatcher(rules()), marks()}, nil
+}
+
+const (
+	// MostText is how many bytes of a definition's text are looked at. What it has beyond them is to be cut off.
+	MostText   = 64 << 10
+	mostResult = 1 << 20
+)
+
+// Look gives what a text in its canonical form has, by place.
+func (in *Inspector) Look(text string, where Whence) []Finding {
+	most := mostResult
+	if where == Definitions {
+		most = MostText
+	}
+	text = text[:min(len(text), most)]
+	left := 4*len(text) + MostText // of decoded text that is looked at
+	return distinct(in.inspect(text, where, 0, &left))
+}
+
+// distinct leaves one of the findings of one rule that overlap: the one that asks for most, then the longest.
+func distinct(found []Finding) []Finding {
+	var out []Finding
+	for _, f := range found {
+		n := slices.IndexFunc(out, func(o Finding) bool { return o.Rule == f.Rule && f.At < o.End && o.At < f.End })
+		switch {
+		case n < 0:
+			if len(out) < mostTraces {
+				out = append(out, f)
+			}
+		case f.Act > out[n].Act:
+			f.End = max(f.End, out[n].End)
+			out[n] = f
+		case f.Act == out[n].Act:
+			out[n].End = max(f.End, out[n].End)
+		}
+	}
+	return out
+}
+
+func (in *Inspector) inspect(text string, where Whence, depth int, left *int) []Finding {
+	if *left -= len(text); *left < 0 {
+		return nil
+	}
+	words := in.reader.read(text)
+	found := in.matcher.match(words, where)
+	for _, f := range marked(in.marks, text, where) {
+		if n := wordAt(words, f.At); (f.Rule == "pipe" || f.Rule == "shell") && n < len(words) && mentioned(words, n) {
+			f.Act = Note
+		}
+		found = append(found, f)
+	}
+	found = append(found, drawn(words, text, where)...)
+	if depth < deepest {
+		for _, c := range decode(text) {
+			found = append(found, in.decoded(c, found, where, depth, left)...)
+		}
+		found = append(found, in.turns(words, text, where, left)...)
+	}
+	slices.SortStableFunc(found, func(a, b Finding) int { return a.At - b.At })
+	return found
+}
+
+// wordAt gives the first word that ends after a place in the text.
+func wordAt(words []word, at int) int {
+	n, _ := slices.BinarySearchFunc(words, at+1, func(w word, at int) int { return w.end - at })
+	return n
+}
+
+// decoded says what a coded stretch would say that was not found in plain: an order that is hidden so is meant to get past
+// people.
+func (in *Inspector) decoded(c coded, plain []Finding, where Whence, depth int, left *int) []Finding {
+	worst := Note
+	why := ""
+	for _, f := range in.inspect(c.text, where, depth+1, left) {
+		if f.Act > worst && !slices.ContainsFunc(plain, func(p Finding) bool { return p.Rule == f.Rule }) {
+			worst, why = f.Act, f.Why
+		}
+	}
+	switch {
+	case worst > Note:
+		return []Finding{{"encoded", "in " + c.how + ": " + why, Blank, c.at, c.end}}
+	case prose(c.text) && c.how != "entities" && c.how != "escapes":
+		return []Finding{{"encoded", "has a sentence in " + c.how, Flag, c.at, c.end}}
+	}
+	return nil
+}
+
+// Orders says whether a text tells somebody what to do: a word of address or force, and one for what is to be done.
+func (in *Inspector) Orders(text string) bool {
+	has := concepts(0)
+	for _, word := range in.reader.read(text) {
+		has |= word.has
+	}
+	return has&(must|you|me|not|covert|call) != 0 && has&(read|send|ignore|change|removing|tell|you|call|wignore|wsend) != 0
+}
+
+// prose says whether a decoded text is of words: four at least, with spaces between, in letters for the most part.
+func prose(text string) bool {
+	words := strings.Fields(text)
+	letters := 0
+	for _, w := range words {
+		if strings.Trim(strings.ToLower(w), "abcdefghijklmnopqrstuvwxyz'.,!?") == "" {
+			letters++
+		}
+	}
+	return len(words) >= 4 && letters*4 >= len(words)*3
+}
+
+// turns looks at a text that seems to be read from its end, or to have its letters moved.
+func (in *Inspector) turns(words []word, text string, where Whence, left *int) []Finding {
+	marks, first := 0, len(text)
+	for _, w := range words {
+		if w.has&mangled != 0 {
+			marks++
+			first = min(first, w.at)
+		}
+	}
+	if marks < 2 {
+		return nil
+	}
+	for _, c := range []coded{{"letters read from the end", turned(text), first, len(text)}, {"rot13", shifted(text), first, len(text)}} {
+		if found := in.decoded(c, nil, where, deepest-1, left); found != nil && found[0].Act == Blank {
+			return found
+		}
+	}
+	return nil
+}
+
+// drawn names words whose letters are of several alphabets that look the same, texts in letters of phonetics that are drawn
+// as others turned round, and lines that no language has.
+func drawn(words []word, text string, where Whence) (found []Finding) {
+	const most = 8
+	phonetic := 0
+	for _, w := range words {
+		if w.mixed {
+			return []Finding{{"lookalikes", "writes a word with the letters of several alphabets", Flag, w.at, w.end}}
+		}
+		if where == Definitions && !ascii(text[w.at:w.end]) {
+			for _, r := range text[w.at:w.end] {
+				if r >= 0x0250 && r <= 0x02AF || r >= 0x1D00 && r <= 0x1D7F {
+					phonetic++
+				}
+			}
+		}
+		if phonetic > most {
+			return []Finding{{"lookalikes", "writes with letters that are drawn as others", Flag, w.at, w.end}}
+		}
+	}
+	if where == Definitions {
+		return garbled(words, text)
+	}
+	return nil
+}
+
+// seldom has, for each letter, a bit for each letter that hardly ever follows it in a language written with Latin letters:
+// less than 60 times in a million pairs, counted in the descriptions of honest tools, their documents and the lists of words.
+var seldom = [26]uint32{0x800000, 0x289942e, 0xe1306a, 0xa91420, 0x0, 0x2e1964e, 0x2a19024, 0x2e104e6, 0x0, 0x3c39eee, 0x2e0824a, 0x2830064, 0x2a10008, 0x830002, 0x10000, 0x2e13226, 0x3efb7ff, 0x810002, 0x800002, 0x21020a, 0x810000, 0x3e99eea, 0x2e1166a, 0x2f77e6e, 0x1a102c0, 0x2e30e66}
+
+// garbled names a text whose pairs of letters are of no language: letters that were moved or replaced.
+func garbled(words []word, text string) []Finding {
+	const fewest, percent = 40, 20
+	pairs, odd := 0, 0
+	for _, w := range words {
+		if raw := text[w.at:w.end]; len(raw) != len(w.folded) || len(raw) < 3 || len(raw) > 16 || raw[1:] != w.folded[1:] {
+			continue
+		}
+		for i := 1; i < len(w.folded); i++ {
+			a, b := w.folded[i-1]-'a', w.folded[i]-'a'
+			if a < 26 && b < 26 {
+				pairs++
+				odd += int(seldom[a] >> b & 1)
+			}
+		}
+	}
+	if pairs < fewest || odd*100 < pairs*percent {
+		return nil
+	}
+	return []Finding{{"garbled", "is written in no language, as if letters had been replaced", Flag, words[0].at, words[len(words)-1].end}}
+}

@@ -1,0 +1,272 @@
+package words
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A word of a text, and what it is about.
+type word struct {
+	at, end  int    // in the text
+	folded   string // how it is matched
+	has      concepts
+	sentence int
+	quoted   bool
+	mixed    bool // letters of several alphabets
+}
+
+// A reader turns texts into words.
+type reader struct {
+	lex  *lexicon
+	fold *folder
+}
+
+// read gives the words of a text that are about something, and all of them in all.
+func (r *reader) read(text string) (all []word) {
+	all = r.spell(r.split(text), text)
+	r.sentences(all, text)
+	return r.lookUp(all, text)
+}
+
+// split gives the words of a text as they are written.
+func (r *reader) split(text string) []word {
+	words := make([]word, 0, len(text)/6+4)
+	start, prev := -1, rune(0)
+	end := func(i int) {
+		if start >= 0 {
+			words = append(words, word{at: start, end: i})
+			start = -1
+		}
+	}
+	for i := 0; i < len(text); {
+		c, size := rune(text[i]), 1
+		if c >= utf8.RuneSelf {
+			c, size = utf8.DecodeRuneInString(text[i:])
+		}
+		switch {
+		case inWord(c):
+			if start >= 0 && c < utf8.RuneSelf && hump(text, start, i) {
+				end(i)
+			}
+			if start < 0 {
+				start = i
+			}
+		case start >= 0 && c < utf8.RuneSelf && within(text, c, prev, i):
+		case start >= 0 && unseen(c):
+		default:
+			end(i)
+		}
+		prev = c
+		i += size
+	}
+	end(len(text))
+	return words
+}
+
+func inWord(c rune) bool {
+	if c < utf8.RuneSelf {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+	}
+	return unicode.IsLetter(c) || unicode.IsMark(c) || unicode.IsDigit(c) || c >= 0x24B6 && c <= 0x24E9 || c >= 0x1F110 && c <= 0x1F189 || c >= 0x1F1E6 && c <= 0x1F1FF
+}
+
+// hump says whether a capital at i begins a new word of a name as programs have them: two small letters before it, and
+// one after.
+func hump(text string, start, i int) bool {
+	small := func(j int) bool { return j < len(text) && text[j] >= 'a' && text[j] <= 'z' }
+	return text[i] >= 'A' && text[i] <= 'Z' && i-start >= 2 && small(i-1) && small(i-2) && small(i+1) && (i+2 >= len(text) || !inWord(rune(text[i+2])) || small(i+2))
+}
+
+// within says whether a sign at i stands for a letter, or joins two halves of a word.
+func within(text string, c, prev rune, i int) bool {
+	if i+1 >= len(text) || !inWord(prev) {
+		return false
+	}
+	next, _ := utf8.DecodeRuneInString(text[i+1:])
+	switch c {
+	case '\'', '$', '!':
+		return unicode.IsLetter(next) && unicode.IsLetter(prev)
+	case '@':
+		return unicode.IsLetter(next) && !strings.ContainsRune(until(text[i+1:]), '.')
+	}
+	return false
+}
+
+// until gives a text up to its first white space, 256 bytes of it at most.
+func until(text string) string {
+	text = text[:min(len(text), 256)]
+	if n := strings.IndexAny(text, " \n\t"); n >= 0 {
+		return text[:n]
+	}
+	return text
+}
+
+// sentences numbers the sentences, and notes what stands in quotation marks.
+func (r *reader) sentences(words []word, text string) {
+	number, since := 0, 0 // the sentence, and how many words since the last place that might end one
+	var open rune
+	opened := -1
+	for i := range words {
+		gap := text[lastEnd(words, i):max(words[i].at, lastEnd(words, i))]
+		if hard := strings.Count(gap, "\n") > 1; hard || ends(gap) || capital(gap, text[words[i].at:]) {
+			if since >= 3 || hard && since != 1 {
+				number, open = number+1, 0
+			}
+			since = 0
+		}
+		since++
+		for j, c := range gap {
+			switch {
+			case open == 0 && c == '\'' && j != len(gap)-1: // the end of a genitive
+			case open != 0 && c == open:
+				for j := opened; j < i && i-opened < 40; j++ {
+					words[j].quoted = true
+				}
+				open = 0
+			case open == 0 && closing(c) != 0:
+				open, opened = closing(c), i
+			}
+		}
+		words[i].sentence = number
+	}
+	if open != 0 && len(words) > 0 && strings.ContainsRune(text[words[len(words)-1].end:], open) {
+		for j := opened; j < len(words) && len(words)-opened < 40; j++ {
+			words[j].quoted = true
+		}
+	}
+}
+
+func lastEnd(words []word, i int) int {
+	if i == 0 {
+		return 0
+	}
+	return words[i-1].end
+}
+
+// closing gives the mark that ends a quotation which c begins.
+func closing(c rune) rune {
+	switch c {
+	case '"', '\'', '`':
+		return c
+	case '“':
+		return '”'
+	case '‘':
+		return '’'
+	case '«':
+		return '»'
+	case '「':
+		return '」'
+	}
+	return 0
+}
+
+// capital says whether a new line begins with a capital letter, or with the name of a thing and a colon.
+func capital(gap, rest string) bool {
+	_, line, ok := strings.Cut(gap, "\n")
+	return ok && (strings.Trim(line, " \t") != "" || rest[0] >= 'A' && rest[0] <= 'Z')
+}
+
+// ends says whether what stands between two words ends a sentence.
+func ends(gap string) bool {
+	for i, c := range gap {
+		switch c {
+		case '.', '!', '?', ';':
+			rest := gap[i+1:]
+			if rest != "" && strings.ContainsAny(rest, " \n\t") {
+				return true
+			}
+		case '。', '！', '？', '؟', '।', '；':
+			return true
+		case '\n':
+			if rest := strings.TrimLeft(gap[i+1:], " \t"); rest != "" && strings.ContainsAny(rest[:1], "-*#>|+") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// lookUp finds what the words are about.
+func (r *reader) lookUp(words []word, text string) []word {
+	size := 0
+	for i := range words {
+		size += len(words[i].folded) + 1
+	}
+	norm := make([]byte, 0, size)
+	for i := range words {
+		norm = append(append(norm, words[i].folded...), ' ')
+	}
+	at := 0
+	for i, n := 0, len(words); i < n; i++ {
+		w := &words[i]
+		if g := gluedScript(w.folded); g {
+			for j := range w.folded {
+				if has, _ := r.lex.at(norm, at+j, true); has != 0 {
+					part := *w
+					part.has = has
+					words = append(words, part)
+				}
+			}
+			w = &words[i]
+		} else {
+			w.has, _ = r.lex.at(norm, at, false)
+			w.has |= shape(text, *w)
+			if w.has&address != 0 && i > 0 && (words[i-1].has&mention != 0 || strings.Contains(" as g example like eg ", " "+words[i-1].folded+" ")) || strings.HasPrefix(text[w.end:], "@example.") {
+				w.has &^= address // an example
+			}
+			if i > 0 && strings.HasPrefix(w.folded, "address") && (words[i-1].folded == "email" || words[i-1].folded == "mail") {
+				words[i-1].has &^= out | send // a thing, not what to do
+			}
+		}
+		at += len(w.folded) + 1
+	}
+	slices.SortStableFunc(words, func(a, b word) int { return a.at - b.at })
+	return words
+}
+
+// gluedScript says whether words of the script are written without spaces, or with small words put before them.
+func gluedScript(folded string) bool {
+	c, _ := utf8.DecodeRuneInString(folded)
+	return c >= 0x0590 && unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,
+		unicode.Hangul, unicode.Arabic, unicode.Hebrew, unicode.Tibetan, unicode.Ethiopic)
+}
+
+// hiddenNames are the files whose names begin with a dot and that keep what is secret, or what a shell starts with.
+const hiddenNames = " env ssh aws bashrc zshrc profile netrc npmrc kube gnupg pgpass pypirc gitconfig git-credentials docker htpasswd "
+
+// roots are the directories that paths of a machine's own begin with.
+const roots = " home users root etc var tmp usr opt mnt srv proc data workspace "
+
+// shape gives what a word is about by what stands around it: an address, a path, a name of a program's.
+func shape(text string, w word) (has concepts) {
+	rest := text[w.end:]
+	before := text[:w.at]
+	switch {
+	case strings.HasPrefix(rest, "://"):
+		has |= address
+	case strings.HasPrefix(rest, "@") && len(rest) > 3 && strings.ContainsRune(until(rest), '.'):
+		has |= address
+	case strings.HasPrefix(rest, "_") && strings.Count(until(rest), "_") < 6:
+		has |= ident
+	}
+	if w.at == 0 {
+		return has
+	}
+	switch before[w.at-1] {
+	case '.':
+		if (w.at == 1 || !inWord(rune(before[w.at-2]))) && strings.Contains(hiddenNames, " "+w.folded+" ") {
+			has |= place
+		}
+	case '/':
+		if (w.at == 1 || strings.IndexByte(" \n\t'\"`(~", before[w.at-2]) >= 0) && strings.Contains(roots, " "+w.folded+" ") {
+			has |= pathname
+		}
+	case '\'', '`', '"':
+		if strings.HasPrefix(rest, before[w.at-1:]) {
+			has |= ident
+		}
+	}
+	return has
+}
