@@ -216,7 +216,7 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	members := g.members()
 	for i, m := range members {
 		members[i].Remembered = mounts[m.Row].Listing
-		g.ground.sanitiser.Remember(m.Row, mounts[m.Row].Vetted)
+		g.ground.vetted.remember(m.Row, mounts[m.Row].Vetted)
 	}
 	if err := g.deck.Configure(ctx, members); err != nil {
 		return backend("record the configuration", err)

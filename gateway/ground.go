@@ -17,11 +17,10 @@ import (
 // A Ground is what several gateways of one process stand on: one store, and the running servers, which those of them share
 // whose rows say the same.
 type Ground struct {
-	db    *store.DB
-	vault *secrets.Vault
-	pool  pool
-	// sanitiser knows what it made of listings: gateways that share servers share that.
-	sanitiser *vetting.Sanitiser
+	db     *store.DB
+	vault  *secrets.Vault
+	pool   pool
+	vetted *vetted
 	// pins are what tools said before.
 	pins *pins.Keeper
 	// clients says that there were clients with tokens of their own.
@@ -58,7 +57,7 @@ func OpenGround(ctx context.Context, c Config) (*Ground, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &Ground{db: db, vault: vault, pool: p, sanitiser: vetting.NewSanitiser(), pins: keeper}, nil
+	return &Ground{db: db, vault: vault, pool: p, vetted: &vetted{sanitiser: vetting.NewSanitiser(), kept: map[string][]byte{}}, pins: keeper}, nil
 }
 
 // settingsOf reads the settings that count for a configuration: none for a program's own servers, beside which no files are

@@ -72,6 +72,18 @@ func notes(m deck.MemberStatus) []string {
 	return out
 }
 
+// Notes says for people what was done to the definition of a server's card.
+func (g *Gateway) Notes(card drawbridge.Spec) (all []string) {
+	for _, m := range g.deck.Members() {
+		for _, n := range m.Notes {
+			if m.Server == card.Server && n.Kind == "tool" && n.Name == card.Tool {
+				all = append(all, fmt.Sprintf("shield: %s, because %s", done(n), n.Why))
+			}
+		}
+	}
+	return all
+}
+
 // done says for people what was done to something of a server's.
 func done(n deck.Note) string {
 	switch n.Did {

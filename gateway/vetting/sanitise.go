@@ -26,8 +26,13 @@ type Sanitiser struct {
 
 	mu      sync.Mutex
 	books   map[string]*shelf
-	records map[string][]byte
-	unsaved map[string][]byte
+	records map[string]*record
+}
+
+// A record is a row's last book as text. One that came from elsewhere is opened once.
+type record struct {
+	text   []byte
+	opened bool
 }
 
 var _ Stage = (*Sanitiser)(nil)
@@ -45,28 +50,28 @@ func NewSanitiser() *Sanitiser {
 	}
 	return &Sanitiser{
 		short: made(shield.Options{}), long: made(shield.Options{Uncapped: true}),
-		books: map[string]*shelf{}, records: map[string][]byte{}, unsaved: map[string][]byte{},
+		books: map[string]*shelf{}, records: map[string]*record{},
 	}
 }
 
 // Remember takes the record of a row, by which the row's next listing is shown if it is the one that the record is about,
 // also where the rules have changed since: see Stale.
-func (s *Sanitiser) Remember(row string, record []byte) {
-	if len(record) == 0 {
-		return
-	}
+func (s *Sanitiser) Remember(row string, text []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.records[row] = record
+	if len(text) > 0 && s.records[row] == nil {
+		s.records[row] = &record{text: text}
+	}
 }
 
-// Unsaved gives the records that are new since it was last called, by row.
-func (s *Sanitiser) Unsaved() map[string][]byte {
+// Record gives what is to be remembered of a row; nil where nothing of it was looked at.
+func (s *Sanitiser) Record(row string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := s.unsaved
-	s.unsaved = map[string][]byte{}
-	return out
+	if r := s.records[row]; r != nil {
+		return r.text
+	}
+	return nil
 }
 
 // Stale says whether what is shown of a row's listing was made by other rules than today's. To look at the listing again
@@ -95,13 +100,16 @@ func (f *shelf) current() *book {
 	return f.book
 }
 
-// taken gives the record of a row, once.
-func (s *Sanitiser) taken(row string) []byte {
+// remembered gives the record of a row that came from elsewhere, once.
+func (s *Sanitiser) remembered(row string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	record := s.records[row]
-	delete(s.records, row)
-	return record
+	r := s.records[row]
+	if r == nil || r.opened {
+		return nil
+	}
+	r.opened = true
+	return r.text
 }
 
 // Look implements [Stage].
@@ -115,7 +123,7 @@ func (s *Sanitiser) Look(ctx context.Context, sight *Sight) error {
 	defer shelf.mu.Unlock()
 	b := shelf.book
 	if b == nil || b.Rules != rules(sight.Server) {
-		b = opened(s.taken(sight.Server.Row), all)
+		b = opened(s.remembered(sight.Server.Row), all)
 	}
 	if b == nil || !b.covers(all) {
 		if b, err = s.read(ctx, sight, b, all); err != nil {
@@ -177,13 +185,13 @@ func (s *Sanitiser) read(ctx context.Context, sight *Sight, before *book, all [p
 			}
 		}
 	}
-	record, err := json.Marshal(b)
+	text, err := json.Marshal(b)
 	if err != nil {
 		return nil, fmt.Errorf("keep what was made of the listing: %w", err)
 	}
 	if !sight.Listing.At.IsZero() {
 		s.mu.Lock()
-		s.unsaved[sight.Server.Row] = record
+		s.records[sight.Server.Row] = &record{text, true}
 		s.mu.Unlock()
 	}
 	return b.about(all), nil
