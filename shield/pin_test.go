@@ -89,10 +89,11 @@ func TestSettle(t *testing.T) {
 		{"changed back", offered(old, other, false), nil, []shield.Listed{old}, shield.Settlement{Shown: raws(old), Changed: one(pinned(old))}},
 		{"rejected", offered(old, other, true), nil, []shield.Listed{other}, shield.Settlement{
 			LeftOut: map[string]string{"put": "a person rejected what its server says of it now"}}},
-		{"rejected, and back", offered(old, other, true), nil, []shield.Listed{old}, shield.Settlement{Shown: raws(old)}},
+		{"rejected, and back", offered(old, other, true), nil, []shield.Listed{old}, shield.Settlement{Shown: raws(old), Changed: one(pinned(old))}},
 		{"rejected, and a third", offered(old, other, true), nil, []shield.Listed{third}, shield.Settlement{
 			Shown: raws(old), Held: []string{"put"}, Changed: one(offered(old, third, false))}},
 		{"gone while it waits", offered(old, other, false), nil, nil, shield.Settlement{Changed: one(pinned(old))}},
+		{"gone after it was rejected", offered(old, other, true), nil, nil, shield.Settlement{Changed: one(pinned(old))}},
 		{"gone", pinned(old), nil, nil, shield.Settlement{}},
 		{"locked to it", pinned(old), pinned(other), []shield.Listed{other}, shield.Settlement{
 			Shown: raws(other), Changed: []shield.Pin{pin(other, shield.PinnedLocked)}}},
