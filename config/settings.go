@@ -48,6 +48,9 @@ type Settings struct {
 	PageSize int
 	// OAuth says whose access tokens the HTTP door takes.
 	OAuth OAuth
+
+	// Audit says what is kept of calls.
+	Audit Audit
 }
 
 // A setting is one member of a table of drawbridge.toml: what it is for people, and how it is read.
@@ -58,7 +61,7 @@ type setting struct {
 }
 
 // settings is the one list of what drawbridge.toml may say beside its rows.
-var settings = []setting{
+var settings = append([]setting{
 	{"mcp", "naming", `"qualified", "mcp" or "bare"`, "qualified",
 		"how cards are named: server__tool, mcp_server_tool, or the tool's own name",
 		func(r *settingsReader, v doc.Node) error {
@@ -142,7 +145,7 @@ var settings = []setting{
 	{"serve", "introspection_client_secret_file", "path", "",
 		"the file with the secret that goes with introspection_client_id; variables are put in",
 		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.OAuth.IntrospectionSecretFile, v) }},
-}
+}, auditSettings...)
 
 // A settingsReader reads the settings of one file.
 type settingsReader struct {
@@ -159,7 +162,7 @@ func (r *settingsReader) read(root doc.Node) error {
 		names := settingNames(section.Name)
 		switch {
 		case len(names) == 0:
-			r.stray(section, "", []string{"mcp", "store", "serve"})
+			r.stray(section, "", []string{"mcp", "store", "serve", "audit"})
 			continue
 		case section.Value.Kind != doc.Table:
 			return doc.Wrong(section.Line, "%q must be a table", section.Name)

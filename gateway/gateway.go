@@ -208,6 +208,7 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	g.deck, err = deck.New(ctx, g.starter, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: streamOf(c, g.set),
 		Cards: cards.Catalogue(view, view), Vetter: g.vetter(), StateKeys: [][]byte{key}, Owner: g.owner.Principal,
+		Audit:      g.ground.recorder(),
 		BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
 	})
 	if err != nil {

@@ -176,6 +176,7 @@ func (g *Gateway) Stderr(ctx context.Context, id drawbridge.ServerID, follow boo
 
 // members are the rows as the deck wants them.
 func (g *Gateway) members() []deck.Member {
+	g.noteSecrets()
 	var out []deck.Member
 	for _, row := range g.set.Mountable() {
 		most := row.MaxTools
