@@ -58,14 +58,15 @@ func LockPlace(c Config) string {
 	return path
 }
 
-// settlePins has another look at what servers list, where a person may have decided about it since.
+// settlePins has another look at what servers list, where a person may have decided about it since, and keeps how all of it is.
 func (g *Gateway) settlePins(ctx context.Context) error {
 	g.ground.pins.Refresh()
-	ids := g.pins.Again()
-	if len(ids) == 0 {
-		return nil
+	var err error
+	if ids := g.pins.Again(); len(ids) > 0 {
+		err = g.deck.Revet(ctx, ids...)
 	}
-	return g.deck.Revet(ctx, ids...)
+	g.keepVetted(ctx)
+	return err
 }
 
 // AcceptCommand is what a person types to accept a tool that changed.
