@@ -146,18 +146,36 @@ func (t target) heldBack(method string) error {
 	}
 }
 
+// recordDone records what was done to a listing, as far as one listing may fill the audit.
+func (d *Deck) recordDone(server drawbridge.ServerID, notes []Note, leftOut []LeftOut) {
+	for _, n := range notes[:min(len(notes), maxRecorded)] {
+		d.trail.Shield(server, n.Name, n.Did, n.Why)
+	}
+	for _, l := range leftOut[:min(len(leftOut), maxRecorded)] {
+		if l.Code != "" {
+			d.trail.Shield(server, l.Name, l.Code, l.Reason)
+		}
+	}
+}
+
 // params gives the params of a call as the server knows them.
 func (t target) params(said json.RawMessage) json.RawMessage { return offer.Restore(said, t.names) }
 
 // maxTold is how much of what was done to one listing is logged one by one.
 const maxTold = 5
 
-// tell logs what was done to a member's listing, and what the vetter left out, where that is new.
+// maxRecorded is how much of it is in the audit.
+const maxRecorded = 50
+
+// tell logs and records what was done to a member's listing, and what the vetter left out, where that is new.
 func (d *Deck) tell(m, before *member) {
 	notes, leftOut := m.notes, m.leftOut
 	if before != nil {
 		notes = slices.DeleteFunc(slices.Clone(notes), func(n Note) bool { return slices.Contains(before.notes, n) })
 		leftOut = slices.DeleteFunc(slices.Clone(leftOut), func(l LeftOut) bool { return slices.Contains(before.leftOut, l) })
+	}
+	if before != nil { // else it is what an earlier process was told, and recorded
+		d.recordDone(m.ID, notes, leftOut)
 	}
 	for i, n := range notes {
 		if i == maxTold {
