@@ -85,10 +85,16 @@ func (d *Deck) do(ctx context.Context, call drawbridge.Call) (drawbridge.Result,
 
 // carry takes a call the rest of its way, once it is known what it is about.
 func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p params) (drawbridge.Result, error) {
-	if err := d.allow(ctx, call, t.kind, t.spec); err != nil {
-		return drawbridge.Result{}, err
+	verdict, err := d.judge(ctx, call, t.kind, t.spec)
+	if err == nil {
+		if err = t.heldBack(call.Method); err != nil {
+			trail.Bar(ctx, t.spec, drawbridge.Verdict{Rule: "held", Reason: t.held})
+		}
 	}
-	if err := t.heldBack(call.Method); err != nil {
+	if err == nil {
+		err = trail.Pass(ctx, call, t.spec, verdict)
+	}
+	if err != nil {
 		return drawbridge.Result{}, err
 	}
 	r := seal.Request{
@@ -103,6 +109,9 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 	}
 	call.Params = wire.Apply(t.params(call.Params), t.edits...)
 	result, err := d.run(ctx, t, call)
+	if err == nil && call.Method == wire.MethodSkillsGet {
+		result.Raw, err = d.vetSkills(ctx, t.spec.Server, result.Raw)
+	}
 	if err != nil {
 		return drawbridge.Result{}, err
 	}
@@ -311,15 +320,23 @@ func (t target) rewritten(said string, path ...string) target {
 	return t
 }
 
-// allow asks the guards, all of which must allow, and has the call recorded before it may go on. The caller holds the scopes
-// already, or the card was not found.
+// allow asks the guards, and has the call recorded before it may go on.
 func (d *Deck) allow(ctx context.Context, call drawbridge.Call, kind string, spec drawbridge.Spec) error {
-	verdict, err := d.gate.Pass(ctx, Question{Caller: call.Caller, Kind: kind, Spec: spec, Method: call.Method, Params: call.Params})
+	verdict, err := d.judge(ctx, call, kind, spec)
 	if err != nil {
-		trail.Bar(ctx, spec, verdict)
 		return err
 	}
 	return trail.Pass(ctx, call, spec, verdict)
+}
+
+// judge asks the guards: all must allow, and the verdict is the last one's. The caller holds the scopes already, or the card was
+// not found.
+func (d *Deck) judge(ctx context.Context, call drawbridge.Call, kind string, spec drawbridge.Spec) (drawbridge.Verdict, error) {
+	verdict, err := d.gate.Pass(ctx, Question{Caller: call.Caller, Kind: kind, Spec: spec, Method: call.Method, Params: call.Params})
+	if err != nil {
+		trail.Bar(ctx, spec, verdict)
+	}
+	return verdict, err
 }
 
 func wordOf(method string) string { return gate.WordOf(method) }

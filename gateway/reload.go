@@ -53,7 +53,7 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 		g.warden.Take(g.policy, set.Servers)
 		g.deck.Review()
 	}
-	return changes, errors.Join(err, g.settlePins(ctx))
+	return changes, errors.Join(err, g.settlePins(ctx), g.lookAtLocked(ctx))
 }
 
 // Follow has the next Reload read the configuration from where c says: Paths, Dir and LookupEnv.
