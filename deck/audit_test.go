@@ -230,3 +230,35 @@ func TestACallKnowsItsParent(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// holding is a vetter that blanks one tool, leaves one out, and holds calls of another.
+type holding struct{}
+
+func (holding) Vet(_ context.Context, _ Member, l drawbridge.Listing) (Vetted, error) {
+	return Vetted{
+		Tools: []Shown{{Own: l.Tools[0], Definition: l.Tools[0], Held: "it has changed", Next: "accept it"}, {Own: l.Tools[1], Why: "nobody expects it", Code: "unexpected"}},
+		Notes: []Note{{Kind: "tool", Name: "x", Did: "blanked", Why: "it gives orders"}},
+	}, nil
+}
+
+func TestWhatTheShieldDoesIsOnRecord(t *testing.T) {
+	p := &pages{broken: -1}
+	up := &fake{}
+	d := open(t, up, Options{Audit: p, Vetter: holding{}}, listing("a", "x", "y"))
+	enrol(t, d, listing("a", "x", "y")) // nothing new
+	wantFault(t, call(t, d, ada, "a__x"), drawbridge.PolicyBlocked, "tools/call a__x: it has changed (accept it)")
+	want := []audit.Record{
+		{ID: "1", Kind: audit.Shield, Server: "a", Card: "x", Tool: "x", Rule: "blanked", Reason: "it gives orders"},
+		{ID: "2", Kind: audit.Shield, Server: "a", Card: "y", Tool: "y", Rule: "unexpected", Reason: "nobody expects it"},
+		{
+			ID: "3", Kind: audit.Call, Caller: audit.Caller{Kind: "external", Principal: "ada"}, Method: wire.MethodToolsCall, Card: "a__x", Server: "a", Tool: "x",
+			Effect: "deny", Rule: "held", Reason: "it has changed", Outcome: audit.Refused, Code: "policy_blocked",
+		},
+	}
+	if diff := cmp.Diff(want, p.taken(), apart); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if heard := up.told(); len(heard) > 0 {
+		t.Errorf("the server heard %v", heard)
+	}
+}

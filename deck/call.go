@@ -84,10 +84,16 @@ func (d *Deck) do(ctx context.Context, call drawbridge.Call) (drawbridge.Result,
 
 // carry takes a call the rest of its way, once it is known what it is about.
 func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p params) (drawbridge.Result, error) {
-	if err := d.allow(ctx, call, t.spec); err != nil {
-		return drawbridge.Result{}, err
+	verdict, err := d.judge(ctx, call, t.spec)
+	if err == nil {
+		if err = t.heldBack(call.Method); err != nil {
+			trail.Bar(ctx, t.spec, drawbridge.Verdict{Rule: "held", Reason: t.held})
+		}
 	}
-	if err := t.heldBack(call.Method); err != nil {
+	if err == nil {
+		err = trail.Pass(ctx, call, t.spec, verdict)
+	}
+	if err != nil {
 		return drawbridge.Result{}, err
 	}
 	r := seal.Request{
@@ -102,6 +108,9 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 	}
 	call.Params = wire.Apply(t.params(call.Params), t.edits...)
 	result, err := d.run(ctx, t, call)
+	if err == nil && call.Method == wire.MethodSkillsGet {
+		result.Raw, err = d.vetSkills(ctx, t.spec.Server, result.Raw)
+	}
 	if err != nil {
 		return drawbridge.Result{}, err
 	}
@@ -310,9 +319,18 @@ func (t target) rewritten(said string, path ...string) target {
 	return t
 }
 
-// allow asks the guards, all of which must allow, and has the call recorded before it may go on. The caller holds the scopes
-// already, or the card was not found.
+// allow asks the guards, and has the call recorded before it may go on.
 func (d *Deck) allow(ctx context.Context, call drawbridge.Call, spec drawbridge.Spec) error {
+	verdict, err := d.judge(ctx, call, spec)
+	if err != nil {
+		return err
+	}
+	return trail.Pass(ctx, call, spec, verdict)
+}
+
+// judge asks the guards: all must allow, and the verdict is the last one's. The caller holds the scopes already, or the card was
+// not found.
+func (d *Deck) judge(ctx context.Context, call drawbridge.Call, spec drawbridge.Spec) (drawbridge.Verdict, error) {
 	last := drawbridge.Verdict{Effect: drawbridge.Allow}
 	q := Question{Caller: call.Caller, Spec: spec, Method: call.Method, Params: call.Params}
 	for _, g := range d.guards {
@@ -323,19 +341,19 @@ func (d *Deck) allow(ctx context.Context, call drawbridge.Call, spec drawbridge.
 			continue
 		case verdict.Hide:
 			trail.Bar(ctx, spec, verdict)
-			return unknown(wordOf(call.Method), string(spec.Name))
+			return verdict, unknown(wordOf(call.Method), string(spec.Name))
 		case verdict.Effect == drawbridge.Ask && verdict.Reason == "":
 			verdict.Reason = "it needs an approval, and there is nobody to ask"
 		case verdict.Reason == "":
 			verdict.Reason = "it is not allowed"
 		}
 		trail.Bar(ctx, spec, verdict)
-		return &drawbridge.Fault{
+		return verdict, &drawbridge.Fault{
 			Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked,
 			Step: fmt.Sprintf("%s %s", call.Method, clip(string(spec.Name))), Err: errors.New(verdict.Reason),
 		}
 	}
-	return trail.Pass(ctx, call, spec, last)
+	return last, nil
 }
 
 // ask asks one guard. One that panics has given no verdict.

@@ -8,8 +8,10 @@ import (
 	"slices"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/mishap"
 	"github.com/drawbridge-mcp/drawbridge/deck/offer"
+	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
 // vet has the vetter look at a listing. One that panics has said nothing.
@@ -28,6 +30,35 @@ func (d *Deck) vet(ctx context.Context, m Member, l drawbridge.Listing) (v Vette
 		return Vetted{}, fmt.Errorf("vet the listing of %s: %w", m.ID, err)
 	}
 	return v, nil
+}
+
+// vetSkills shows the skills of an answer as the vetter does: those of a list, or the one that was asked for.
+func (d *Deck) vetSkills(ctx context.Context, server drawbridge.ServerID, result json.RawMessage) (_ json.RawMessage, err error) {
+	m := d.view.Load().member(server)
+	v, ok := d.vetter.(SkillVetter)
+	if !ok || m == nil {
+		return result, nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			d.log.Error("the vetter panicked, skills are not shown", "server", server, "panic", mishap.What(p), "at", mishap.Where())
+			err = fmt.Errorf("vet the skills of %s: panic", server)
+		}
+	}()
+	look := func(entry json.RawMessage) json.RawMessage {
+		shown, e := v.VetSkill(ctx, m.Member, entry)
+		if err = errors.Join(err, e); shown == nil || e != nil {
+			return json.RawMessage("null")
+		}
+		return shown
+	}
+	result = label.Each(result, "skills", look)
+	if entry := wire.Get(result, "skill"); entry != nil {
+		if shown := look(entry); !sameBytes(shown, entry) {
+			result = wire.Apply(result, wire.Put(shown, "skill"))
+		}
+	}
+	return result, err
 }
 
 // Revet looks again at what servers listed last, all of them where none is named: after a change of what the vetter goes by.
@@ -115,18 +146,36 @@ func (t target) heldBack(method string) error {
 	}
 }
 
+// recordDone records what was done to a listing, as far as one listing may fill the audit.
+func (d *Deck) recordDone(server drawbridge.ServerID, notes []Note, leftOut []LeftOut) {
+	for _, n := range notes[:min(len(notes), maxRecorded)] {
+		d.trail.Shield(server, n.Name, n.Did, n.Why)
+	}
+	for _, l := range leftOut[:min(len(leftOut), maxRecorded)] {
+		if l.Code != "" {
+			d.trail.Shield(server, l.Name, l.Code, l.Reason)
+		}
+	}
+}
+
 // params gives the params of a call as the server knows them.
 func (t target) params(said json.RawMessage) json.RawMessage { return offer.Restore(said, t.names) }
 
 // maxTold is how much of what was done to one listing is logged one by one.
 const maxTold = 5
 
-// tell logs what was done to a member's listing, and what the vetter left out, where that is new.
+// maxRecorded is how much of it is in the audit.
+const maxRecorded = 50
+
+// tell logs and records what was done to a member's listing, and what the vetter left out, where that is new.
 func (d *Deck) tell(m, before *member) {
 	notes, leftOut := m.notes, m.leftOut
 	if before != nil {
 		notes = slices.DeleteFunc(slices.Clone(notes), func(n Note) bool { return slices.Contains(before.notes, n) })
 		leftOut = slices.DeleteFunc(slices.Clone(leftOut), func(l LeftOut) bool { return slices.Contains(before.leftOut, l) })
+	}
+	if before != nil { // else it is what an earlier process was told, and recorded
+		d.recordDone(m.ID, notes, leftOut)
 	}
 	for i, n := range notes {
 		if i == maxTold {

@@ -162,6 +162,18 @@ func (e *Entry) end(result drawbridge.Result, err error) (r audit.Record) {
 	return r
 }
 
+// Shield records something that was done to what a server says: to which of its objects, by which rule, and why.
+func (t *Trail) Shield(server drawbridge.ServerID, name, rule, why string) {
+	if t == nil {
+		return
+	}
+	at := time.Now()
+	err := t.audit.Record(audit.Record{ID: t.id(at), Kind: audit.Shield, At: at, Server: string(server), Card: name, Tool: name, Rule: rule, Reason: why})
+	if err != nil {
+		t.log.Error("something that the shield did could not be recorded", "server", server, "rule", rule, "err", err)
+	}
+}
+
 // outcomeOf says what came of a call. The searches for bare words are much cheaper than reading a large result.
 func outcomeOf(result drawbridge.Result, err error) (outcome audit.Outcome, code string) {
 	if f := drawbridge.AsFault(err); f != nil {

@@ -185,7 +185,7 @@ func printTrouble(w io.Writer, r login.Listed) {
 	}
 	var signIn strings.Builder
 	r.PrintSignIn(&signIn)
-	if r.Reason == "" && r.Fault == "" && r.Junk == 0 && len(r.Notes) == 0 && signIn.Len() == 0 {
+	if r.Reason == "" && r.Fault == "" && r.Junk == 0 && r.Confined == "" && len(r.Notes) == 0 && signIn.Len() == 0 {
 		return
 	}
 	fmt.Fprintf(w, "\n%s:\n%s", r.Server, &signIn)
@@ -195,6 +195,7 @@ func printTrouble(w io.Writer, r login.Listed) {
 	for _, note := range r.Notes {
 		fmt.Fprintf(w, "  %s\n", terminal.Shown(note))
 	}
+	printConfined(w, r.Confined)
 	if r.Fault != "" {
 		fmt.Fprintf(w, "  last fault: %s\n", terminal.Shown(r.Fault))
 		for _, line := range r.Stderr {
@@ -203,6 +204,12 @@ func printTrouble(w io.Writer, r login.Listed) {
 	}
 	if r.Junk > 0 {
 		fmt.Fprintf(w, "  %d lines on its standard output were no messages and were dropped\n", r.Junk)
+	}
+}
+
+func printConfined(w io.Writer, from string) {
+	if from != "" {
+		fmt.Fprintf(w, "  confined from %s\n", from)
 	}
 }
 
@@ -328,6 +335,7 @@ func (a *app) printTest(row config.Server, l drawbridge.Listing, s drawbridge.St
 		}
 		fmt.Fprintf(a.Out, "  %s\n", strings.Join(tools, ", "))
 	}
+	printConfined(a.Out, s.Confined)
 	for _, note := range s.Notes {
 		fmt.Fprintf(a.Out, "  %s\n", note)
 	}

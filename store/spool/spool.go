@@ -115,8 +115,8 @@ func (s *Spool) Append(frame []byte) error {
 	switch {
 	case s.closed:
 		return errClosed
-	case len(carried) > MaxFrame:
-		return fmt.Errorf("a record of %d bytes is too large", len(carried))
+	case len(carried) == 0, len(carried) > MaxFrame:
+		return fmt.Errorf("a record of %d bytes is no record", len(carried))
 	case s.waiting+int64(len(frame)) > s.o.Most:
 		return ErrFull
 	}

@@ -1,0 +1,171 @@
+package spool_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge/store/spool"
+	"github.com/google/go-cmp/cmp"
+)
+
+func open(t testing.TB, dir string, o spool.Options) *spool.Spool {
+	t.Helper()
+	s, err := spool.Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func frame(text string) []byte { return append(make([]byte, spool.Header), text...) }
+
+func put(t testing.TB, s *spool.Spool, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if err := s.Append(frame(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// read gives all that a file's frames carry.
+func read(t testing.TB, f spool.File) (texts []string) {
+	t.Helper()
+	for at := int64(0); at < f.Size; {
+		carried, next, err := f.Frames(at)
+		if err != nil || next == at {
+			t.Fatalf("at %d of %d: %v", at, f.Size, err)
+		}
+		for _, b := range carried {
+			texts = append(texts, string(b))
+		}
+		at = next
+	}
+	return texts
+}
+
+func TestWhatIsAppendedIsThere(t *testing.T) {
+	for _, sync := range []bool{false, true} {
+		s := open(t, filepath.Join(t.TempDir(), "a", "b"), spool.Options{Sync: sync})
+		if len(s.Files()) != 0 {
+			t.Error("there is a file before the first frame")
+		}
+		large := strings.Repeat("x", 3<<20)
+		put(t, s, "one", large, "two", large, "three")
+		var got []string
+		for _, f := range s.Files() {
+			got = append(got, read(t, f)...)
+		}
+		if diff := cmp.Diff([]string{"one", large, "two", large, "three"}, got); diff != "" {
+			t.Errorf("other frames: %.200s", diff)
+		}
+		files := s.Files()
+		if len(files) != 2 || s.Remove(files[1]) || !s.Remove(files[0]) || s.Remove(files[0]) {
+			t.Error("the file that is written was removed, or the other one was not")
+		}
+	}
+}
+
+func TestASpoolIsBounded(t *testing.T) {
+	s := open(t, t.TempDir(), spool.Options{Most: 30})
+	put(t, s, "0123456789")
+	if err := s.Append(frame("0123456789")); !errors.Is(err, spool.ErrFull) {
+		t.Errorf("a second frame: %v", err)
+	}
+	s.Taken(18)
+	put(t, s, "0123456789")
+	if err := s.Append(make([]byte, spool.Header+spool.MaxFrame+1)); err == nil {
+		t.Error("a frame that no reader takes was taken")
+	}
+	s.End(true)
+	if err := s.Append(frame("x")); err == nil {
+		t.Error("a frame was taken after the end")
+	}
+}
+
+func TestAdoptTakesWhatNobodyHas(t *testing.T) {
+	dir := t.TempDir()
+	alive, dead := open(t, dir, spool.Options{}), open(t, dir, spool.Options{})
+	put(t, alive, "mine")
+	for n := range 12 {
+		put(t, dead, fmt.Sprint(n))
+		dead.End(false)
+	}
+	if err := dead.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	refuse := errors.New("not now")
+	take := func(f spool.File, torn int64) error {
+		if len(got) == 3 && refuse != nil {
+			return refuse
+		}
+		got = append(got, read(t, f)...)
+		return nil
+	}
+	if err := spool.Adopt(dir, take); !errors.Is(err, refuse) {
+		t.Errorf("a file that was not taken: %v", err)
+	}
+	refuse = nil
+	for range 2 {
+		if err := spool.Adopt(dir, take); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if err := spool.Adopt(filepath.Join(dir, "none"), take); err != nil {
+		t.Errorf("no directory: %v", err)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 2 {
+		t.Errorf("left are %v, %v: want the living one's file and lock", left, err)
+	}
+}
+
+// FuzzFrames holds that of any file the whole frames at its beginning are read, and nothing else; and that it is the same
+// wherever reading begins anew.
+func FuzzFrames(f *testing.F) {
+	dir := f.TempDir()
+	s := open(f, dir, spool.Options{})
+	put(f, s, "one", "two", "three")
+	whole, err := os.ReadFile(s.Files()[0].Path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	f.Add(whole[:len(whole)-1])
+	f.Add(append(bytes.Clone(whole), 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := filepath.Join(t.TempDir(), "DEAD-1.spool")
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var size int64
+		err := spool.Adopt(filepath.Dir(path), func(f spool.File, torn int64) error {
+			size = f.Size
+			if f.Size+torn != int64(len(data)) {
+				t.Errorf("%d whole and %d torn of %d bytes", f.Size, torn, len(data))
+			}
+			for _, text := range read(t, f) {
+				if text == "" {
+					t.Error("a frame that carries nothing")
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path + spool.Torn); (err == nil) != (size < int64(len(data))) {
+			t.Errorf("%d of %d bytes are whole, and the torn file is there: %v", size, len(data), err)
+		}
+	})
+}
