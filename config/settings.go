@@ -30,6 +30,8 @@ type Settings struct {
 	// AllowedCommands are programs that a row may start which is not the person's own, beside the usual ones: names, and paths
 	// with the signs of a glob.
 	AllowedCommands []string
+	// LockFile is the absolute path of the lockfile; empty where nothing names one, see LockPlace.
+	LockFile string
 	// Roots are the directories that servers are told of when nobody who calls has roots, as file URIs.
 	Roots []string
 
@@ -46,6 +48,9 @@ type Settings struct {
 	PageSize int
 	// OAuth says whose access tokens the HTTP door takes.
 	OAuth OAuth
+
+	// Audit says what is kept of calls.
+	Audit Audit
 }
 
 // A setting is one member of a table of drawbridge.toml: what it is for people, and how it is read.
@@ -56,7 +61,7 @@ type setting struct {
 }
 
 // settings is the one list of what drawbridge.toml may say beside its rows.
-var settings = []setting{
+var settings = append([]setting{
 	{"mcp", "naming", `"qualified", "mcp" or "bare"`, "qualified",
 		"how cards are named: server__tool, mcp_server_tool, or the tool's own name",
 		func(r *settingsReader, v doc.Node) error {
@@ -92,6 +97,9 @@ var settings = []setting{
 	{"mcp", "roots", "list of directories or file URIs", "[]",
 		"the directories that servers are told of when the caller has none",
 		func(r *settingsReader, v doc.Node) error { return r.roots(v) }},
+	{"mcp", "lock_file", "path", "drawbridge.lock beside drawbridge.toml, if it is there",
+		"the file that says which definitions servers may show, as drawbridge lock write makes it; variables are put in",
+		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.LockFile, v) }},
 	{"store", "path", "path", "where the system keeps a user's data",
 		"the file of the store; variables are put in",
 		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.StorePath, v) }},
@@ -137,7 +145,7 @@ var settings = []setting{
 	{"serve", "introspection_client_secret_file", "path", "",
 		"the file with the secret that goes with introspection_client_id; variables are put in",
 		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.OAuth.IntrospectionSecretFile, v) }},
-}
+}, auditSettings...)
 
 // A settingsReader reads the settings of one file.
 type settingsReader struct {
@@ -154,7 +162,7 @@ func (r *settingsReader) read(root doc.Node) error {
 		names := settingNames(section.Name)
 		switch {
 		case len(names) == 0:
-			r.stray(section, "", []string{"mcp", "store", "serve"})
+			r.stray(section, "", []string{"mcp", "store", "serve", "audit"})
 			continue
 		case section.Value.Kind != doc.Table:
 			return doc.Wrong(section.Line, "%q must be a table", section.Name)

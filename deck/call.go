@@ -14,6 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck/mishap"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
+	"github.com/drawbridge-mcp/drawbridge/deck/trail"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -43,6 +44,16 @@ func (d *Deck) Call(ctx context.Context, call drawbridge.Call) (drawbridge.Resul
 // Do carries out a call by its method: tools/call, prompts/get, resources/read, completion/complete, or one of an extension
 // that the caller and a server have. All of them take the same way, under the terms of [Deck.Call].
 func (d *Deck) Do(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+	ctx, entry := d.trail.Enter(ctx, call)
+	result, err := d.route(ctx, call)
+	if err = entry.Leave(result, err); err != nil {
+		return drawbridge.Result{}, err
+	}
+	return result, nil
+}
+
+// route takes a call the way of its method.
+func (d *Deck) route(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
 	switch call.Method {
 	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodComplete:
 		return d.do(ctx, call)
@@ -91,6 +102,9 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 	}
 	call.Params = wire.Apply(t.params(call.Params), t.edits...)
 	result, err := d.run(ctx, t, call)
+	if err == nil && call.Method == wire.MethodSkillsGet {
+		result.Raw, err = d.vetSkills(ctx, t.spec.Server, result.Raw)
+	}
 	if err != nil {
 		return drawbridge.Result{}, err
 	}
@@ -197,13 +211,17 @@ func readParams(method string, raw json.RawMessage) (params, error) {
 }
 
 // pick gives the members of an object by their names. One that is there twice is refused: whoever reads the object next
-// might take the other.
+// might take the other. So is a name that some readers take for one of these: a server that does would do what was not decided on.
 func pick(method string, object json.RawMessage, names ...string) ([]json.RawMessage, error) {
 	parts := make([]json.RawMessage, len(names))
+	known := append(names[:len(names):len(names)], "_meta", "inputResponses")
 	for m := range wire.Members(object) {
 		i := slices.IndexFunc(names, m.Is)
 		switch {
 		case i < 0:
+			if j := slices.IndexFunc(known, m.Resembles); j >= 0 {
+				return nil, invalid(method, fmt.Errorf("params have a name that some readers take for %q", known[j]))
+			}
 		case parts[i] != nil:
 			return nil, invalid(method, fmt.Errorf("params have two %s", names[i]))
 		default:
@@ -295,30 +313,32 @@ func (t target) rewritten(said string, path ...string) target {
 	return t
 }
 
-// allow asks the guards: all must allow. The caller holds the scopes already, or the card was not found.
+// allow asks the guards, all of which must allow, and has the call recorded before it may go on. The caller holds the scopes
+// already, or the card was not found.
 func (d *Deck) allow(ctx context.Context, call drawbridge.Call, spec drawbridge.Spec) error {
-	if len(d.guards) == 0 {
-		return nil
-	}
+	last := drawbridge.Verdict{Effect: drawbridge.Allow}
 	q := Question{Caller: call.Caller, Spec: spec, Method: call.Method, Params: call.Params}
 	for _, g := range d.guards {
 		verdict := d.ask(ctx, g, q)
 		switch {
 		case verdict.Effect == drawbridge.Allow:
+			last = verdict
 			continue
 		case verdict.Hide:
+			trail.Bar(ctx, spec, verdict)
 			return unknown(wordOf(call.Method), string(spec.Name))
 		case verdict.Effect == drawbridge.Ask && verdict.Reason == "":
 			verdict.Reason = "it needs an approval, and there is nobody to ask"
 		case verdict.Reason == "":
 			verdict.Reason = "it is not allowed"
 		}
+		trail.Bar(ctx, spec, verdict)
 		return &drawbridge.Fault{
 			Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked,
 			Step: fmt.Sprintf("%s %s", call.Method, clip(string(spec.Name))), Err: errors.New(verdict.Reason),
 		}
 	}
-	return nil
+	return trail.Pass(ctx, call, spec, last)
 }
 
 // ask asks one guard. One that panics has given no verdict.

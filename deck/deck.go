@@ -18,6 +18,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/offer"
+	"github.com/drawbridge-mcp/drawbridge/deck/trail"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
@@ -78,12 +79,22 @@ const (
 // names of other servers may begin with one of them too.
 func Prefixes(server drawbridge.ServerID) []string { return label.Prefixes(server) }
 
+// An Audit keeps records of calls. See package audit for what is in them.
+type Audit = trail.Audit
+
 // A Vetter looks at each listing before it is enrolled, wherever it comes from: the store, a server, the ledger.
 type Vetter interface {
 	// Vet says what of the listing may be shown, and how. Objects of which it says nothing are not. A listing whose At is
 	// zero is what the ledger remembers of a server's tools, without their server; else it is called in the order that the
 	// server's listings have. It is called for several servers at once. An error keeps the listing from the deck.
 	Vet(ctx context.Context, server Member, l drawbridge.Listing) (Vetted, error)
+}
+
+// A SkillVetter is a Vetter that looks at skills too, which servers list when a caller asks. Without one they are shown as
+// they came.
+type SkillVetter interface {
+	// VetSkill gives an entry of a list of skills as it may be shown; nil where it may not. An error keeps the list.
+	VetSkill(ctx context.Context, server Member, entry json.RawMessage) (json.RawMessage, error)
 }
 
 // What a vetter says.
@@ -106,6 +117,9 @@ type Options struct {
 	Cards []drawbridge.Card
 	// Guards all must allow a call. The check of scopes is always the first.
 	Guards []Guard
+	// Audit keeps a record of each call, before it is sent and before it is answered: what it cannot keep does not happen.
+	// Nil keeps none.
+	Audit Audit
 	// Vetter looks at what servers list; nil shows it as it came.
 	Vetter Vetter
 	// StateKeys are master keys for what passes through callers: request states, ids of tasks and cursors. The first one
@@ -137,6 +151,8 @@ type Member struct {
 	ID drawbridge.ServerID
 	// Row is the hash of its configuration: only listings and cards of this row count.
 	Row string
+	// Origin says where its row stands: what its tools said is remembered by that and the name, also when the row is edited.
+	Origin string
 	// MaxTools is how many of its tools are enrolled; 0 is the deck's own limit.
 	MaxTools int
 	// Expected has the names of the only tools that it may have; nil is any. Locked keeps its first list of tools. Foreign

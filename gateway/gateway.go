@@ -21,6 +21,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/cards"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
 	"github.com/drawbridge-mcp/drawbridge/server"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"golang.org/x/sync/errgroup"
@@ -69,6 +70,7 @@ type Gateway struct {
 	fleet   fleet
 	starter *starter
 	server  *server.Server
+	pins    *pins.Stage
 	c       Config
 
 	// mu guards the configuration, which Reload, Attach and Detach change, and the doors.
@@ -206,6 +208,7 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	g.deck, err = deck.New(ctx, g.starter, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: streamOf(c, g.set),
 		Cards: cards.Catalogue(view, view), Vetter: g.vetter(), StateKeys: [][]byte{key}, Owner: g.owner.Principal,
+		Audit:      g.ground.recorder(),
 		BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
 	})
 	if err != nil {

@@ -11,12 +11,15 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
 	"github.com/drawbridge-mcp/drawbridge/gateway/vetting"
+	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
-// vetter is what looks at listings: first at what their rows say, then at what servers say. Further stages come behind it.
+// vetter is what looks at listings: first at what their rows say, then at what was pinned of them, and then at what servers say.
 func (g *Gateway) vetter() deck.Vetter {
-	return vetting.Chain{vetting.Attest{Firsts: g.ground.db, Log: g.log}, g.ground.vetted.sanitiser}
+	g.pins = pins.NewStage(g.ground.pins)
+	return vetting.Chain{vetting.Attest{Firsts: g.ground.db, Log: g.log}, g.pins, g.ground.vetted.sanitiser}
 }
 
 // vetted is what gateways of one ground know of the listings that they looked at.
@@ -42,10 +45,7 @@ func (v *vetted) remember(row string, text []byte) {
 	v.mu.Lock()
 	v.kept[row] = text
 	v.mu.Unlock()
-	var k Vetted
-	if json.Unmarshal(text, &k) == nil { // what is damaged is as good as not kept
-		v.sanitiser.Remember(row, k.Book)
-	}
+	v.sanitiser.Remember(row, wire.Get(text, "book")) // what is damaged is as good as not kept
 }
 
 // fresh gives what is to be kept of the members, where the store has something else.
@@ -85,6 +85,20 @@ func (g *Gateway) lookAgain(ctx context.Context) {
 		}
 	}
 	g.keepVetted(ctx)
+}
+
+// lookAtLocked looks again at servers whose list is locked: a person may have unlocked it. It needs mu.
+func (g *Gateway) lookAtLocked(ctx context.Context) error {
+	var locked []drawbridge.ServerID
+	for _, m := range g.members() {
+		if m.Locked {
+			locked = append(locked, m.ID)
+		}
+	}
+	if len(locked) == 0 {
+		return nil
+	}
+	return g.deck.Revet(ctx, locked...)
 }
 
 // keepTimeout bounds what is kept of a listing when everything ends.
