@@ -56,7 +56,7 @@ What is found, and what it means, is in docs/shield.md.`,
   drawbridge shield held                      tools that changed, and wait for you
   drawbridge shield accept github`,
 	}
-	cmd.AddCommand(d.scanCommand(), d.diffCommand(), d.heldCommand(), d.acceptCommand(), d.rejectCommand())
+	cmd.AddCommand(d.scanCommand(), d.diffCommand(), d.heldCommand(), d.acceptCommand(), d.rejectCommand(), d.unlockCommand())
 	return cmd
 }
 
