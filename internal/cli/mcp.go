@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -317,7 +316,7 @@ func (a *app) printTest(row config.Server, l drawbridge.Listing, s drawbridge.St
 		if login.Unauthorized(fault) {
 			fmt.Fprintln(a.Out, login.Refused(row))
 		}
-		if tip := testTip(fault); tip != "" {
+		if tip := login.Tip(fault); tip != "" {
 			fmt.Fprintln(a.Out, tip)
 		}
 		return nil
@@ -340,25 +339,6 @@ func (a *app) printTest(row config.Server, l drawbridge.Listing, s drawbridge.St
 		fmt.Fprintf(a.Out, "  %s\n", note)
 	}
 	return nil
-}
-
-// refusal is a status by which servers refuse somebody, and no part of another number.
-var refusal = regexp.MustCompile(`\b40[13]\b`)
-
-// testTip is the next thing to try after a failed test.
-func testTip(fault error) string {
-	text := strings.ToLower(fault.Error())
-	switch {
-	case errors.Is(fault, context.DeadlineExceeded) || strings.Contains(text, "timeout") || strings.Contains(text, "timed out"):
-		return "The server may be slow or unresponsive. Try increasing the timeout."
-	case login.Unauthorized(fault) || refusal.MatchString(text):
-		return "Check your authentication credentials."
-	case strings.Contains(text, "connection refused"):
-		return "Check that the server is running and that its URL is right."
-	case strings.Contains(text, "not found"):
-		return "Check that the command is installed and on the PATH."
-	}
-	return ""
 }
 
 // running does work while the gateway runs, and ends the gateway after it.
