@@ -1,4 +1,6 @@
-package config
+// Package backup keeps what files held before Drawbridge was put into them, for the way back: a directory with one record for
+// each client's file.
+package backup
 
 import (
 	"crypto/sha256"
@@ -14,8 +16,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config/disk"
 )
 
-// A backup is what is kept of a client's file that Drawbridge was put into.
-type backup struct {
+// A Record is what is kept of a client's file that Drawbridge was put into.
+type Record struct {
 	Client string `json:"client"`
 	Path   string `json:"path"`
 	// Existed says whether there was a file, Before what it held.
@@ -30,31 +32,33 @@ type backup struct {
 	Made []string `json:"made,omitempty"`
 }
 
-// names lists the entries that are put back, without our own.
-func (b *backup) names() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(b.Replaced)), func(name string) bool { return name == ClientEntry })
+// Names lists the entries that are put back, without our own.
+func (r *Record) Names(own string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.Replaced)), func(name string) bool { return name == own })
 }
 
-func hashOfFile(data []byte) string {
+// Hash is the hex SHA-256 of what a file holds.
+func Hash(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// backups is a directory with one record for each client's file.
-type backups struct{ dir string }
+// A Dir is the absolute path of the directory, which is made when it is needed, with mode 0700; the files in it have mode
+// 0600.
+type Dir string
 
-func (b backups) file(client, path string) string {
-	return filepath.Join(b.dir, client+"-"+hashOfFile([]byte(path))[:12]+".json")
+func (d Dir) file(client, path string) string {
+	return filepath.Join(string(d), client+"-"+Hash([]byte(path))[:12]+".json")
 }
 
-// read gives the record of a file; nil where there is none.
-func (b backups) read(client, path string) (*backup, error) {
-	file := b.file(client, path)
+// Read gives the record of a client's file; nil where there is none.
+func (d Dir) Read(client, path string) (*Record, error) {
+	file := d.file(client, path)
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	var record backup
+	var record Record
 	if err == nil {
 		err = json.Unmarshal(data, &record)
 	}
@@ -64,14 +68,15 @@ func (b backups) read(client, path string) (*backup, error) {
 	return &record, nil
 }
 
-func (b backups) write(record backup) error {
+// Write keeps a record in the place of the last one of that file. Who calls it holds the lock of the client's file.
+func (d Dir) Write(record Record) error {
 	data, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {
 		return disk.Broken("back up "+record.Path, err)
 	}
-	err = os.MkdirAll(b.dir, 0o700)
-	if err == nil { // who writes holds the lock of the client's file
-		err = disk.Replace(b.file(record.Client, record.Path), append(data, '\n'), 0o600)
+	err = os.MkdirAll(string(d), 0o700)
+	if err == nil {
+		err = disk.Replace(d.file(record.Client, record.Path), append(data, '\n'), 0o600)
 	}
 	if err != nil {
 		return disk.Broken("back up "+record.Path, errors.New(disk.Cause(err)))
@@ -79,18 +84,12 @@ func (b backups) write(record backup) error {
 	return nil
 }
 
-// deepestFirst orders directories of one path, each once.
-func deepestFirst(dirs []string) []string {
-	slices.SortFunc(dirs, func(a, b string) int { return len(b) - len(a) })
-	return slices.Compact(dirs)
-}
-
-// drop takes a record away, and the directory when it was the last.
-func (b backups) drop(client, path string) error {
-	file := b.file(client, path)
+// Drop takes a record away, and the directory when it was the last.
+func (d Dir) Drop(client, path string) error {
+	file := d.file(client, path)
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return disk.Broken("remove the backup "+file, errors.New(disk.Cause(err)))
 	}
-	_ = os.Remove(b.dir) // it stays when it is not empty
+	_ = os.Remove(string(d)) // it stays when it is not empty
 	return nil
 }
