@@ -57,6 +57,12 @@ var schema = [...]string{
 		expires BIGINT NOT NULL,          -- 0 is never
 		used    BIGINT NOT NULL DEFAULT 0 -- the day of the last use
 	);`,
+	`CREATE TABLE accounts (
+		kind TEXT NOT NULL, -- what is counted
+		name TEXT NOT NULL, -- of whom
+		body BLOB NOT NULL, -- as it is after the last change; empty before the first
+		PRIMARY KEY (kind, name)
+	);`,
 }
 
 // migrate brings the tables up to date, in one transaction. Where they are, it only reads.
