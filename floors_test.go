@@ -25,6 +25,8 @@ var floors = map[string]int{
 	"secrets":   1,
 	"ledger":    1,
 	"shield":    1,
+	"limits":    1,
+	"trust":     1,
 	"index":     1,
 	"workspace": 1,
 	"wire":      1,
@@ -83,7 +85,7 @@ var never = []struct {
 		"a screen declares the two or three methods it shows",
 	},
 	{
-		[]string{"ledger", "shield", "index", "workspace"},
+		[]string{"ledger", "shield", "limits", "trust", "index", "workspace"},
 		[]string{"net", "net/http", "os", "os/exec", "database/sql"},
 		"rules are pure: tested by table and fuzz",
 	},
