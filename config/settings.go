@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
+	"github.com/drawbridge-mcp/drawbridge/config/limit"
 )
 
 // Settings are what drawbridge.toml says beside its rows. The zero value of a field means its default, which Fields
@@ -43,6 +44,10 @@ type Settings struct {
 	PageSize int
 	// OAuth says whose access tokens the HTTP door takes.
 	OAuth OAuth
+
+	// Tools bounds calls of tools, Shield says how far servers are trusted.
+	Tools  limit.Tools
+	Shield limit.Shield
 }
 
 // A setting is one member of a table of drawbridge.toml: what it is for people, and how it is read.
@@ -86,6 +91,29 @@ var settings = []setting{
 	{"mcp", "roots", "list of directories or file URIs", "[]",
 		"the directories that servers are told of when the caller has none",
 		func(r *settingsReader, v doc.Node) error { return r.roots(v) }},
+	{"mcp.shield", "enabled", "boolean", "true",
+		"keeps an account of how each server behaves, and takes the cards of one that is not trusted off the deck",
+		func(r *settingsReader, v doc.Node) error { return boolInto(&r.settings.Shield.Enabled, v) }},
+	{"mcp.shield", "quarantine_threshold", "number from 0 to 1", "0.4",
+		"the trust under which a server is quarantined; 0 quarantines none",
+		func(r *settingsReader, v doc.Node) error { return limit.Share(&r.settings.Shield.Threshold, v) }},
+	{"mcp.shield", "decay_half_life_secs", "seconds, or a time", "3600",
+		"how long it takes until half of the trust that was lost has come back",
+		func(r *settingsReader, v doc.Node) error { return limit.Seconds(&r.settings.Shield.HalfLife, v) }},
+	{"tools", "max_tool_calls_per_session", "whole number", "",
+		"the most calls of a caller until there was none for 30 minutes: a new connection begins no new session",
+		func(r *settingsReader, v doc.Node) error { return whole(&r.settings.Tools.PerSession, v) }},
+	{"tools", "max_tool_calls_per_caller", `calls in a time, such as "1000/day"`, "",
+		"the most calls of a caller in a time, which begins with the first one: minute, hour, day, week, or such as 10m",
+		func(r *settingsReader, v doc.Node) error {
+			return limit.Per(&r.settings.Tools.PerCaller, &r.settings.Tools.Every, v)
+		}},
+	{"tools", "max_identical_errors", `whole number, or "unlimited"`, "25",
+		"how often the same call may end in the same error within 60 seconds",
+		func(r *settingsReader, v doc.Node) error { return limit.Most(&r.settings.Tools.SameErrors, v) }},
+	{"tools", "max_identical_calls", `whole number, or "unlimited"`, "unlimited",
+		"how often the same call may end the same way within 60 seconds",
+		func(r *settingsReader, v doc.Node) error { return limit.Most(&r.settings.Tools.SameCalls, v) }},
 	{"store", "path", "path", "where the system keeps a user's data",
 		"the file of the store; variables are put in",
 		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.StorePath, v) }},
@@ -145,31 +173,43 @@ type settingsReader struct {
 // read reads all tables of the file. The error is a *doc.Error; unknown settings are problems only.
 func (r *settingsReader) read(root doc.Node) error {
 	for _, section := range root.Members {
-		names := settingNames(section.Name)
-		switch {
-		case len(names) == 0:
-			r.stray(section, "", []string{"mcp", "store", "serve"})
-			continue
-		case section.Value.Kind != doc.Table:
-			return doc.Wrong(section.Line, "%q must be a table", section.Name)
-		}
-		for _, m := range section.Value.Members {
-			if section.Name == "mcp" && m.Name == "servers" {
-				continue // rows, not a setting
-			}
-			known := settingNamed(section.Name, m.Name)
-			if known == nil {
-				r.stray(m, section.Name+".", names)
-				continue
-			}
-			if err := known.read(r, m.Value); err != nil {
-				return doc.Wrong(m.Line, "%s.%s %s", section.Name, m.Name, err)
-			}
+		if len(settingNames(section.Name)) == 0 {
+			r.stray(section, "", []string{"mcp", "tools", "store", "serve"})
+		} else if err := r.section(section.Name, section); err != nil {
+			return err
 		}
 	}
 	if r.settings.StorePath != "" && r.settings.StoreURL != "" {
 		m, _ := root.Find("store", "url")
 		return doc.Wrong(m.Line, "store.path and store.url are both set; the store is one of them")
+	}
+	return nil
+}
+
+// section reads a table of settings, and those in it.
+func (r *settingsReader) section(name string, section doc.Member) error {
+	if section.Value.Kind != doc.Table {
+		return doc.Wrong(section.Line, "%q must be a table", name)
+	}
+	for _, m := range section.Value.Members {
+		full := name + "." + m.Name
+		if full == "mcp.servers" {
+			continue // rows, not a setting
+		}
+		if len(settingNames(full)) > 0 {
+			if err := r.section(full, m); err != nil {
+				return err
+			}
+			continue
+		}
+		known := settingNamed(name, m.Name)
+		if known == nil {
+			r.stray(m, name+".", settingNames(name))
+			continue
+		}
+		if err := known.read(r, m.Value); err != nil {
+			return doc.Wrong(m.Line, "%s %s", full, err)
+		}
 	}
 	return nil
 }
