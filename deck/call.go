@@ -2,6 +2,7 @@ package deck
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -305,8 +306,8 @@ func (d *Deck) allow(ctx context.Context, call drawbridge.Call, spec drawbridge.
 			verdict.Reason = "it is not allowed"
 		}
 		return &drawbridge.Fault{
-			Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked,
-			Step: fmt.Sprintf("%s %s", call.Method, clip(string(spec.Name))), Err: errors.New(verdict.Reason),
+			Kind: drawbridge.BridgeFault, Code: cmp.Or(verdict.Code, drawbridge.PolicyBlocked),
+			Step: fmt.Sprintf("%s %s", call.Method, clip(string(spec.Name))), Err: errors.New(verdict.Reason), Next: verdict.Next,
 		}
 	}
 	return nil
