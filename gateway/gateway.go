@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/cards"
@@ -70,6 +71,9 @@ type Gateway struct {
 	starter *starter
 	server  *server.Server
 	c       Config
+
+	// rows are the rows that may be mounted, by name, for those who must not wait for mu.
+	rows atomic.Pointer[map[drawbridge.ServerID]config.Server]
 
 	// mu guards the configuration, which Reload, Attach and Detach change, and the doors.
 	mu       sync.Mutex
@@ -202,11 +206,13 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 		return backend("read the key of what passes through callers", err)
 	}
 	g.starter = newStarter(g.set.Mountable(), mounts, c, g.set.Settings.Grace)
+	g.starter.ended = g.ground.meter.Ended
 	view := &control{g}
 	g.deck, err = deck.New(ctx, g.starter, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: streamOf(c, g.set),
 		Cards: cards.Catalogue(view, view), StateKeys: [][]byte{key}, Owner: g.owner.Principal,
 		BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
+		Guards: []deck.Guard{g.ground.meter.Guard(g.pace)},
 	})
 	if err != nil {
 		return backend("open the deck", err)

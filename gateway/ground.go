@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway/meter"
 	"github.com/drawbridge-mcp/drawbridge/secrets"
 	"github.com/drawbridge-mcp/drawbridge/store"
 )
@@ -18,6 +19,7 @@ type Ground struct {
 	db    *store.DB
 	vault *secrets.Vault
 	pool  pool
+	meter *meter.Meter
 	// clients says that there were clients with tokens of their own.
 	clients atomic.Bool
 }
@@ -48,7 +50,15 @@ func OpenGround(ctx context.Context, c Config) (*Ground, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &Ground{db: db, vault: vault, pool: p}, nil
+	return &Ground{db: db, vault: vault, pool: p, meter: newMeter(c, s, db)}, nil
+}
+
+// newMeter counts calls by what the settings bound.
+func newMeter(c Config, s config.Settings, db *store.DB) *meter.Meter {
+	return meter.New(meter.Options{
+		Quotas: meter.Quotas(s.Tools.PerSession, s.Tools.PerCaller, s.Tools.Every), Store: db,
+		SameErrors: s.Tools.SameErrors, SameCalls: s.Tools.SameCalls, Logger: c.Logger,
+	})
 }
 
 // settingsOf reads the settings that count for a configuration: none for a program's own servers, beside which no files are
