@@ -31,6 +31,13 @@ func (s *shelf) fail(err error) {
 	s.broken = err
 }
 
+// written counts the writes.
+func (s *shelf) written() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.writes
+}
+
 func (s *shelf) Change(_ context.Context, _, name string, work func([]byte, time.Time) ([]byte, error)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,24 +149,24 @@ func TestSuccessesAreWrittenTogether(t *testing.T) {
 			b.Note("x", "s", succeeds)
 		}
 		pass(time.Minute)
-		if s.writes != 0 {
-			t.Errorf("%d writes of nothing", s.writes)
+		if s.written() != 0 {
+			t.Errorf("%d writes of nothing", s.written())
 		}
 		b.Note("x", "s", fails)
 		synctest.Wait()
-		if s.writes != 1 {
-			t.Errorf("a failure is written %d times", s.writes)
+		if s.written() != 1 {
+			t.Errorf("a failure is written %d times", s.written())
 		}
 		b.Note("x", "s", succeeds)
 		b.Note("x", "s", succeeds)
 		synctest.Wait()
-		if s.writes != 1 {
+		if s.written() != 1 {
 			t.Error("a success is written at once")
 		}
 		pass(time.Second)
 		synctest.Wait()
-		if s.writes != 2 {
-			t.Errorf("two successes are written %d times", s.writes-1)
+		if s.written() != 2 {
+			t.Errorf("two successes are written %d times", s.written()-1)
 		}
 		if got, want := b.Of("x").Score, 0.99; got < want || got > want+0.001 {
 			t.Errorf("the score is %v, want %v", got, want)
