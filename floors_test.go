@@ -24,6 +24,7 @@ var floors = map[string]int{
 	"config":    1,
 	"secrets":   1,
 	"ledger":    1,
+	"audit":     1,
 	"shield":    1,
 	"limits":    1,
 	"trust":     1,
@@ -53,7 +54,7 @@ var floors = map[string]int{
 }
 
 // landings are the inner rooms that other inner rooms of the same house may import. They import none of them.
-var landings = []string{"bridge/egress", "bridge/link", "bridge/proof", "config/doc", "deck/label", "internal/cli/manners", "internal/cli/terminal"}
+var landings = []string{"bridge/egress", "bridge/link", "bridge/proof", "config/disk", "config/doc", "deck/label", "internal/cli/manners", "internal/cli/terminal"}
 
 // tools stand beside the house: tests and programs about the code. What is in the house imports none of them.
 var tools = []string{"internal/mcptest", "internal/mcptest/idp", "internal/mcptest/cmd/idp", "internal/storetest", "internal/shape", "internal/shieldscore", "bench", "peers", "hosts"}
@@ -85,7 +86,7 @@ var never = []struct {
 		"a screen declares the two or three methods it shows",
 	},
 	{
-		[]string{"ledger", "shield", "limits", "trust", "index", "workspace"},
+		[]string{"ledger", "audit", "shield", "limits", "trust", "index", "workspace"},
 		[]string{"net", "net/http", "os", "os/exec", "database/sql"},
 		"rules are pure: tested by table and fuzz",
 	},

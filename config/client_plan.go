@@ -207,7 +207,7 @@ func (p *Plan) remember(old *backup.Record, replaced map[string]json.RawMessage)
 	}
 	p.record = &backup.Record{
 		Client: p.Client.ID, Path: p.Path, Existed: p.before.Exists, Before: p.before.Data,
-		Wrote: []string{backup.Hash(p.after.Data)}, Replaced: replaced,
+		Wrote: []string{backup.HashOf(p.after.Data)}, Replaced: replaced,
 		Made: disk.MissingDirs(filepath.Dir(target)),
 	}
 	if old == nil {
@@ -218,8 +218,8 @@ func (p *Plan) remember(old *backup.Record, replaced map[string]json.RawMessage)
 		return err
 	}
 	p.record.Existed, p.record.Before = original.Exists, original.Data
-	p.record.Made = deepestFirst(append(p.record.Made, old.Made...))
-	if slices.Contains(old.Wrote, backup.Hash(p.before.Data)) {
+	p.record.Made = backup.DeepestFirst(append(p.record.Made, old.Made...))
+	if slices.Contains(old.Wrote, backup.HashOf(p.before.Data)) {
 		p.record.Wrote = append(slices.Clone(old.Wrote), p.record.Wrote...)
 	}
 	delete(replaced, ClientEntry) // it was ours
@@ -236,7 +236,7 @@ func (c Client) undo(old *backup.Record, now disk.Version) (disk.Version, error)
 	if !now.Exists {
 		return now, nil
 	}
-	if old != nil && slices.Contains(old.Wrote, backup.Hash(now.Data)) {
+	if old != nil && slices.Contains(old.Wrote, backup.HashOf(now.Data)) {
 		return disk.Version{Data: old.Before, Exists: old.Existed}, nil
 	}
 	var ours json.RawMessage
@@ -300,10 +300,4 @@ func (p *Plan) done() error {
 func shownWords(c Client, e Entry) []string {
 	words := []string{ClientEntry, "stdio", "http", "sse", "local", "remote", "streamable_http", "streamable-http", "builtin"}
 	return append(append(words, e.Command), e.Args...)
-}
-
-// deepestFirst orders directories of one path, each once.
-func deepestFirst(dirs []string) []string {
-	slices.SortFunc(dirs, func(a, b string) int { return len(b) - len(a) })
-	return slices.Compact(dirs)
 }

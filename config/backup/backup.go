@@ -1,5 +1,6 @@
-// Package backup keeps what files held before Drawbridge was put into them, for the way back: a directory with one record for
-// each client's file.
+// Package backup keeps what a client's file held before Drawbridge was put into it: the way back, one record a file.
+//
+// A record is written before the file is, and taken away after: no crash leaves a file that nobody can put back.
 package backup
 
 import (
@@ -32,28 +33,27 @@ type Record struct {
 	Made []string `json:"made,omitempty"`
 }
 
-// Names lists the entries that are put back, without our own.
-func (r *Record) Names(own string) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.Replaced)), func(name string) bool { return name == own })
+// Names lists the entries that are put back, without our own, which is called own.
+func (b *Record) Names(own string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(b.Replaced)), func(name string) bool { return name == own })
 }
 
-// Hash is the hex SHA-256 of what a file holds.
-func Hash(data []byte) string {
+// HashOf names the content of a file, as Wrote has it.
+func HashOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// A Dir is the absolute path of the directory, which is made when it is needed, with mode 0700; the files in it have mode
-// 0600.
+// Dir is a directory with one record for each client's file.
 type Dir string
 
-func (d Dir) file(client, path string) string {
-	return filepath.Join(string(d), client+"-"+Hash([]byte(path))[:12]+".json")
+func (b Dir) file(client, path string) string {
+	return filepath.Join(string(b), client+"-"+HashOf([]byte(path))[:12]+".json")
 }
 
-// Read gives the record of a client's file; nil where there is none.
-func (d Dir) Read(client, path string) (*Record, error) {
-	file := d.file(client, path)
+// Read gives the record of a file; nil where there is none. The error is a *drawbridge.Fault, as those below are.
+func (b Dir) Read(client, path string) (*Record, error) {
+	file := b.file(client, path)
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -68,15 +68,15 @@ func (d Dir) Read(client, path string) (*Record, error) {
 	return &record, nil
 }
 
-// Write keeps a record in the place of the last one of that file. Who calls it holds the lock of the client's file.
-func (d Dir) Write(record Record) error {
+// Write keeps a record, in the place of an earlier one of the same file.
+func (b Dir) Write(record Record) error {
 	data, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {
 		return disk.Broken("back up "+record.Path, err)
 	}
-	err = os.MkdirAll(string(d), 0o700)
-	if err == nil {
-		err = disk.Replace(d.file(record.Client, record.Path), append(data, '\n'), 0o600)
+	err = os.MkdirAll(string(b), 0o700)
+	if err == nil { // who writes holds the lock of the client's file
+		err = disk.Replace(b.file(record.Client, record.Path), append(data, '\n'), 0o600)
 	}
 	if err != nil {
 		return disk.Broken("back up "+record.Path, errors.New(disk.Cause(err)))
@@ -84,12 +84,18 @@ func (d Dir) Write(record Record) error {
 	return nil
 }
 
+// DeepestFirst orders directories of one path, each once.
+func DeepestFirst(dirs []string) []string {
+	slices.SortFunc(dirs, func(a, b string) int { return len(b) - len(a) })
+	return slices.Compact(dirs)
+}
+
 // Drop takes a record away, and the directory when it was the last.
-func (d Dir) Drop(client, path string) error {
-	file := d.file(client, path)
+func (b Dir) Drop(client, path string) error {
+	file := b.file(client, path)
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return disk.Broken("remove the backup "+file, errors.New(disk.Cause(err)))
 	}
-	_ = os.Remove(string(d)) // it stays when it is not empty
+	_ = os.Remove(string(b)) // it stays when it is not empty
 	return nil
 }
