@@ -75,6 +75,9 @@ type Gateway struct {
 	// rows are the rows that may be mounted, by name, for those who must not wait for mu.
 	rows atomic.Pointer[map[drawbridge.ServerID]config.Server]
 
+	// unwatch ends the deck's hearing of quarantines.
+	unwatch func()
+
 	// mu guards the configuration, which Reload, Attach and Detach change, and the doors.
 	mu       sync.Mutex
 	set      config.Set
@@ -206,17 +209,18 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 		return backend("read the key of what passes through callers", err)
 	}
 	g.starter = newStarter(g.set.Mountable(), mounts, c, g.set.Settings.Grace)
-	g.starter.ended = g.ground.meter.Ended
+	g.starter.ended = g.ended
 	view := &control{g}
 	g.deck, err = deck.New(ctx, g.starter, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: streamOf(c, g.set),
 		Cards: cards.Catalogue(view, view), StateKeys: [][]byte{key}, Owner: g.owner.Principal,
 		BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
-		Guards: []deck.Guard{g.ground.meter.Guard(g.pace)},
+		Vetter: quarantine{asItCame{}, g}, Guards: []deck.Guard{g.ground.meter.Guard(g.pace)},
 	})
 	if err != nil {
 		return backend("open the deck", err)
 	}
+	g.unwatch = g.watchTrust()
 	members := g.members()
 	for i, m := range members {
 		members[i].Remembered = mounts[m.Row].Listing
@@ -303,6 +307,7 @@ func (g *Gateway) Close() error {
 	g.mu.Lock()
 	doors := g.doors
 	g.mu.Unlock()
+	g.unwatch()
 	var errs []error
 	for _, door := range doors {
 		errs = append(errs, door.Close())

@@ -9,8 +9,10 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway/meter"
+	"github.com/drawbridge-mcp/drawbridge/gateway/standing"
 	"github.com/drawbridge-mcp/drawbridge/secrets"
 	"github.com/drawbridge-mcp/drawbridge/store"
+	"golang.org/x/sync/errgroup"
 )
 
 // A Ground is what several gateways of one process stand on: one store, and the running servers, which those of them share
@@ -20,6 +22,8 @@ type Ground struct {
 	vault *secrets.Vault
 	pool  pool
 	meter *meter.Meter
+	// book is nil where nobody keeps account of how servers behave.
+	book *standing.Book
 	// clients says that there were clients with tokens of their own.
 	clients atomic.Bool
 }
@@ -50,7 +54,11 @@ func OpenGround(ctx context.Context, c Config) (*Ground, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &Ground{db: db, vault: vault, pool: p, meter: newMeter(c, s, db)}, nil
+	book, err := newBook(ctx, c, s, db)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &Ground{db: db, vault: vault, pool: p, meter: newMeter(c, s, db), book: book}, nil
 }
 
 // newMeter counts calls by what the settings bound.
@@ -89,8 +97,9 @@ func (g *Ground) Read(ctx context.Context, c Config) (Reading, error) {
 
 // Open makes a gateway on the ground. It is to be closed before the ground is. The error is as for Open.
 func (r Reading) Open(ctx context.Context) (*Gateway, error) {
-	g := &Gateway{log: r.c.Logger, owner: owner(), ground: r.ground, set: r.set, c: r.c}
+	g := &Gateway{log: r.c.Logger, owner: owner(), ground: r.ground, set: r.set, c: r.c, unwatch: func() {}}
 	if err := g.open(ctx, r.c); err != nil {
+		g.unwatch()
 		return nil, err
 	}
 	return g, nil
@@ -122,7 +131,22 @@ func StorePlace(c Config) (string, error) {
 
 // Run lets servers be mounted, until ctx ends and every process of theirs is gone. It is to be begun once, and to be ended
 // after the gateways were closed.
-func (g *Ground) Run(ctx context.Context) error { return g.pool.Run(ctx) }
+func (g *Ground) Run(ctx context.Context) error {
+	if g.book == nil {
+		return g.pool.Run(ctx)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return g.pool.Run(ctx) })
+	group.Go(func() error { return g.book.Run(ctx) })
+	return group.Wait()
+}
 
-// Close closes the store.
-func (g *Ground) Close() error { return g.db.Close() }
+// Close writes what was noted of servers and closes the store.
+func (g *Ground) Close() error {
+	if g.book == nil {
+		return g.db.Close()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
+	defer cancel()
+	return errors.Join(g.book.Flush(ctx), g.db.Close())
+}

@@ -149,7 +149,7 @@ func (g *Gateway) Status() []drawbridge.Status {
 	for _, row := range set.Servers {
 		s := drawbridge.Status{Server: row.ID, Phase: row.Phase, Reason: row.Reason, Transport: row.Transport(), Era: drawbridge.Era(0).String()}
 		if row.Phase == drawbridge.Idle {
-			s = statusOf(s, live, onDeck[row.ID])
+			s = statusOf(s, live, onDeck[row.ID]).Judged(g.trustOf(row.ID))
 		}
 		s.Source = row.Origin.String()
 		out = append(out, s)
