@@ -49,9 +49,15 @@ type Settings struct {
 	OAuth OAuth
 
 	// Tools bounds calls of tools, Shield says how far servers are trusted.
-	Tools  limit.Tools
-	Shield limit.Shield
+	Tools  Tools
+	Shield Shield
 }
+
+// What drawbridge.toml says of calls, and of how far servers are trusted.
+type (
+	Tools  = limit.Tools
+	Shield = limit.Shield
+)
 
 // A setting is one member of a table of drawbridge.toml: what it is for people, and how it is read.
 type setting struct {

@@ -54,6 +54,9 @@ type Config struct {
 	Origins []string
 	// OAuth says whose access tokens the HTTP door takes; without issuers it means what the settings say.
 	OAuth config.OAuth
+	// Tools bounds calls of tools, Shield says how far servers are trusted; zero values mean what the settings say.
+	Tools  config.Tools
+	Shield config.Shield
 	// OnDemand starts no server before a call, Mount or AwaitNew asks for it.
 	OnDemand bool
 	// Environ is the environment that servers get theirs from, as "name=value"; nil means the process's.
@@ -213,9 +216,9 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	view := &control{g}
 	g.deck, err = deck.New(ctx, g.starter, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: streamOf(c, g.set),
-		Cards: cards.Catalogue(view, view), StateKeys: [][]byte{key}, Owner: g.owner.Principal,
+		Cards: cards.Catalogue(view, view), Vetter: quarantine{g.vetter(), g}, StateKeys: [][]byte{key}, Owner: g.owner.Principal,
 		BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
-		Vetter: quarantine{asItCame{}, g}, Guards: []deck.Guard{g.ground.meter.Guard(g.pace)},
+		Guards: []deck.Guard{g.ground.meter.Guard(g.pace)},
 	})
 	if err != nil {
 		return backend("open the deck", err)
@@ -224,6 +227,7 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	members := g.members()
 	for i, m := range members {
 		members[i].Remembered = mounts[m.Row].Listing
+		g.ground.vetted.remember(m.Row, mounts[m.Row].Vetted)
 	}
 	if err := g.deck.Configure(ctx, members); err != nil {
 		return backend("record the configuration", err)
@@ -285,7 +289,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 		group.Go(func() error { return g.ground.Run(ctx) })
 	}
 	group.Go(func() error { return g.fleet.Run(ctx) })
-	group.Go(func() error { return g.starter.run(ctx, g.log) })
+	group.Go(func() error { return g.starter.run(ctx, g.log, g.lookAgain) })
 	err := group.Wait()
 	if errors.Is(err, context.Canceled) {
 		return nil
@@ -350,13 +354,6 @@ func (g *Gateway) Config() config.Set {
 	set := g.set
 	set.Servers = slices.Clone(set.Servers)
 	return set
-}
-
-// listed takes a listing that the fleet brought.
-func (g *Gateway) listed(ctx context.Context, l drawbridge.Listing) {
-	if err := g.deck.Enrol(ctx, l); err != nil {
-		g.log.Warn("a server was listed and could not be enrolled", "server", l.Server, "err", err)
-	}
 }
 
 // backend is the fault of a step that needs the store; one that says so itself passes.

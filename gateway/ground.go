@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway/meter"
 	"github.com/drawbridge-mcp/drawbridge/gateway/standing"
+	"github.com/drawbridge-mcp/drawbridge/gateway/vetting"
 	"github.com/drawbridge-mcp/drawbridge/secrets"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"golang.org/x/sync/errgroup"
@@ -23,7 +25,8 @@ type Ground struct {
 	pool  pool
 	meter *meter.Meter
 	// book is nil where nobody keeps account of how servers behave.
-	book *standing.Book
+	book   *standing.Book
+	vetted *vetted
 	// clients says that there were clients with tokens of their own.
 	clients atomic.Bool
 }
@@ -35,7 +38,7 @@ type pool interface {
 }
 
 // OpenGround opens the store and the vault, and makes room for servers. Of the configuration it takes what is not one gateway's: Store,
-// Logger, Version, OnDemand, and the settings of the person's own drawbridge.toml. The error is as for Open.
+// Logger, Version, Tools, Shield, OnDemand, and the settings of the person's own drawbridge.toml. The error is as for Open.
 func OpenGround(ctx context.Context, c Config) (*Ground, error) {
 	c = c.withLogger()
 	s, err := settingsOf(c)
@@ -58,7 +61,10 @@ func OpenGround(ctx context.Context, c Config) (*Ground, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &Ground{db: db, vault: vault, pool: p, meter: newMeter(c, s, db), book: book}, nil
+	return &Ground{
+		db: db, vault: vault, pool: p, meter: newMeter(c, s, db), book: book,
+		vetted: &vetted{sanitiser: vetting.NewSanitiser(), kept: map[string][]byte{}},
+	}, nil
 }
 
 // newMeter counts calls by what the settings bound.
@@ -69,13 +75,18 @@ func newMeter(c Config, s config.Settings, db *store.DB) *meter.Meter {
 	})
 }
 
-// settingsOf reads the settings that count for a configuration: none for a program's own servers, beside which no files are
-// looked for.
+// settingsOf reads the settings that count for a configuration: for a program's own servers, beside which no files are looked
+// for, none but its own.
 func settingsOf(c Config) (config.Settings, error) {
-	if !c.readsFiles() {
-		return config.Settings{}, nil
+	var s config.Settings
+	if c.readsFiles() {
+		var err error
+		if s, err = config.LoadSettings(config.Options{Dir: c.Dir, LookupEnv: c.LookupEnv}); err != nil {
+			return s, err
+		}
 	}
-	return config.LoadSettings(config.Options{Dir: c.Dir, LookupEnv: c.LookupEnv})
+	s.Tools, s.Shield = cmp.Or(c.Tools, s.Tools), cmp.Or(c.Shield, s.Shield)
+	return s, nil
 }
 
 // A Reading is a configuration that was read, with what the person approved of it.

@@ -97,6 +97,7 @@ func (g *Gateway) take(ctx context.Context, set config.Set) (Changes, error) {
 		for i, m := range members {
 			if slices.Contains(coming, m.ID) {
 				members[i].Remembered = mounts[m.Row].Listing
+				g.ground.vetted.remember(m.Row, mounts[m.Row].Vetted)
 			}
 		}
 		err = g.deck.Configure(ctx, members)

@@ -71,9 +71,12 @@ type quarantine struct {
 
 var _ deck.Vetter = quarantine{}
 
-// Vet implements [deck.Vetter]. What was noted on the way here counts already.
+// Vet implements [deck.Vetter]. What the other stages found counts already.
 func (q quarantine) Vet(ctx context.Context, server deck.Member, l drawbridge.Listing) (deck.Vetted, error) {
 	v, err := q.next.Vet(ctx, server, l)
+	if err == nil {
+		q.g.note(server.ID, standing.Evidence(l, v)...)
+	}
 	t := q.g.trustOf(server.ID)
 	if err != nil || t == nil || !t.Quarantined {
 		return v, err
@@ -152,20 +155,4 @@ func (t *TrustBook) Of(row config.Server) (drawbridge.Trust, []trust.Event) {
 // is the store's.
 func (t *TrustBook) Reset(ctx context.Context, row config.Server) error {
 	return t.book.Reset(ctx, accountOf(row), string(row.ID))
-}
-
-// asItCame shows all.
-type asItCame struct{}
-
-func (asItCame) Vet(_ context.Context, _ deck.Member, l drawbridge.Listing) (deck.Vetted, error) {
-	shown := func(list []json.RawMessage) (out []deck.Shown) {
-		for _, raw := range list {
-			out = append(out, deck.Shown{Own: raw, Definition: raw})
-		}
-		return out
-	}
-	return deck.Vetted{
-		Tools: shown(l.Tools), Prompts: shown(l.Prompts), Resources: shown(l.Resources), Templates: shown(l.Templates),
-		Info: l.Info, Capabilities: l.Capabilities, Instructions: l.Instructions,
-	}, nil
 }

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/spf13/cobra"
@@ -37,6 +39,16 @@ func PrintJSON(w io.Writer, v any) error {
 
 // LocalTime shows a moment to the second, where the person is.
 func LocalTime(t time.Time) string { return t.Local().Format(time.DateTime) }
+
+// Printable replaces what a terminal should not be shown.
+func Printable(text string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsPrint(c) {
+			return c
+		}
+		return unicode.ReplacementChar
+	}, text)
+}
 
 // PrintRawList prints JSON values as one array, a line each, their bytes as they are.
 func PrintRawList(w io.Writer, items []json.RawMessage) error {
