@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -81,7 +80,7 @@ func (q quarantine) Vet(ctx context.Context, server deck.Member, l drawbridge.Li
 	if err != nil || t == nil || !t.Quarantined {
 		return v, err
 	}
-	return deck.Vetted{Notes: []deck.Note{{Kind: "server", Did: "quarantined", Why: t.String()}}}, nil
+	return deck.Vetted{Notes: v.Notes}, nil
 }
 
 // trustOf says how far a server is trusted; nil where nobody keeps an account of it.
@@ -118,6 +117,7 @@ func (g *Gateway) watchTrust() (stop func()) {
 			if err := g.deck.Revet(ctx, id); err != nil {
 				g.log.Error("a quarantine that began or ended is not on the deck", "server", id, "err", err)
 			}
+			g.keepVetted(ctx, id)
 			cancel()
 		}
 	})
@@ -129,18 +129,11 @@ const settleTimeout = 30 * time.Second
 // A TrustBook says how far configured servers are trusted, from what the store has, without a gateway.
 type TrustBook struct{ book *standing.Book }
 
-// ReadTrust reads what a store has of how servers behaved. The error is a *drawbridge.Fault: the store's, or InvalidInput where the
-// settings want no such account.
+// ReadTrust reads what a store has of how servers behaved; nil where the settings want no account of it. The error is the store's.
 func ReadTrust(ctx context.Context, db *store.DB, s config.Settings) (*TrustBook, error) {
 	b, err := newBook(ctx, Config{}.withLogger(), s, db)
-	if err != nil {
+	if b == nil || err != nil {
 		return nil, err
-	}
-	if b == nil {
-		return nil, &drawbridge.Fault{
-			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "read how far servers are trusted",
-			Err: fmt.Errorf("[mcp.shield] enabled is false"), Next: "set it to true",
-		}
 	}
 	return &TrustBook{b}, nil
 }

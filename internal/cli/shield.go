@@ -10,7 +10,7 @@ import (
 )
 
 func (a *app) shieldCommand() *cobra.Command {
-	return group(shield.Desk{In: a.In, Out: a.Out, Err: a.Err, Mounted: a.mounted, Quiet: errQuiet}.Command())
+	return group(shield.Desk{In: a.In, Out: a.Out, Err: a.Err, Env: a.Env, Mounted: a.mounted, Trust: a.trust, Quiet: errQuiet}.Command())
 }
 
 // mounted gives what servers list, one's or all, as it came.

@@ -1,4 +1,5 @@
-// Package shield is the commands that vet definitions and results, of what is mounted or of files, and change nothing.
+// Package shield is the commands that vet definitions and results, of what is mounted or of files, and change nothing; and the
+// one that shows how far servers are trusted, and forgives them.
 package shield
 
 import (
@@ -30,8 +31,12 @@ type Item struct {
 type Desk struct {
 	In       io.Reader
 	Out, Err io.Writer
+	// Env finds a variable of the environment.
+	Env func(name string) (string, bool)
 	// Mounted gives what is mounted, of one server or of all; an unknown server is an error.
 	Mounted func(ctx context.Context, server drawbridge.ServerID) ([]Item, error)
+	// Trust gives how far each server is trusted, after forgiving the one that is named; nil where nobody keeps an account.
+	Trust func(ctx context.Context, reset drawbridge.ServerID) ([]Trusted, error)
 	// Quiet ends a command whose findings were printed, and that is to fail.
 	Quiet error
 }
@@ -42,13 +47,14 @@ func (d Desk) Command() *cobra.Command {
 		Use:   "shield",
 		Short: "Vet what servers say: definitions, results, and how definitions change",
 		Long: `Vet what servers say before a model reads it. What is found, and what it means, is in
-docs/shield.md. Nothing is changed, and nothing is started for a file.`,
+docs/shield.md. Nothing is changed, and nothing is started for a file.
+"shield trust" shows how far each server is trusted for how it behaved.`,
 		Example: `  drawbridge shield scan                      all that is mounted
   drawbridge shield scan --server github      what one server has
   drawbridge shield scan tools.jsonl --json   rows of a file, one JSON object a line
   drawbridge shield diff pairs.jsonl --json`,
 	}
-	cmd.AddCommand(d.scanCommand(), d.diffCommand())
+	cmd.AddCommand(d.scanCommand(), d.diffCommand(), d.trustCommand())
 	return cmd
 }
 
