@@ -97,7 +97,7 @@ func (a *app) statuses(ctx context.Context, all bool) ([]drawbridge.Status, rost
 		if e.Shadowed {
 			row.Phase, row.Reason = e.Phase, e.Reason
 		} else if e.Server.Phase == drawbridge.Idle {
-			row = row.Judged(trustOf(trust, e.Server))
+			row = row.Judged(shield.TrustOf(trust, e.Server))
 		}
 		rows = append(rows, row)
 	}

@@ -1,15 +1,19 @@
 package shield
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"text/tabwriter"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
 	"github.com/drawbridge-mcp/drawbridge/roster"
+	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/drawbridge-mcp/drawbridge/trust"
 	"github.com/spf13/cobra"
 )
@@ -19,6 +23,38 @@ type Trusted struct {
 	Server drawbridge.ServerID
 	drawbridge.Trust
 	Reasons []trust.Event
+}
+
+// TrustOf says how far the server of a row is trusted; nil where nobody keeps an account of it.
+func TrustOf(book *gateway.TrustBook, row config.Server) *drawbridge.Trust {
+	if book == nil {
+		return nil
+	}
+	t, _ := book.Of(row)
+	return &t
+}
+
+// ReadTrust gives how far each server that may be mounted is trusted, nil where nobody keeps an account. The one that is named is
+// forgiven first, and reload has running gateways hear of it.
+func ReadTrust(ctx context.Context, db *store.DB, set config.Set, forgive drawbridge.ServerID, reload func(context.Context) (string, error)) ([]Trusted, error) {
+	book, err := gateway.ReadTrust(ctx, db, set.Settings)
+	if book == nil || err != nil {
+		return nil, err
+	}
+	var all []Trusted
+	for _, row := range set.Mountable() {
+		if row.ID == forgive {
+			if err := book.Reset(ctx, row); err != nil {
+				return nil, err
+			}
+			if _, err := reload(ctx); err != nil {
+				return nil, fmt.Errorf("tell the hub: %w", err)
+			}
+		}
+		t, reasons := book.Of(row)
+		all = append(all, Trusted{Server: row.ID, Trust: t, Reasons: reasons})
+	}
+	return all, nil
 }
 
 func (d Desk) trustCommand() *cobra.Command {
