@@ -31,6 +31,8 @@ type Settings struct {
 	// AllowedCommands are programs that a row may start which is not the person's own, beside the usual ones: names, and paths
 	// with the signs of a glob.
 	AllowedCommands []string
+	// LockFile is the absolute path of the lockfile; empty where nothing names one, see LockPlace.
+	LockFile string
 	// Roots are the directories that servers are told of when nobody who calls has roots, as file URIs.
 	Roots []string
 
@@ -103,6 +105,9 @@ var settings = []setting{
 	{"mcp", "roots", "list of directories or file URIs", "[]",
 		"the directories that servers are told of when the caller has none",
 		func(r *settingsReader, v doc.Node) error { return r.roots(v) }},
+	{"mcp", "lock_file", "path", "drawbridge.lock beside drawbridge.toml, if it is there",
+		"the file that says which definitions servers may show, as drawbridge lock write makes it; variables are put in",
+		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.LockFile, v) }},
 	{"mcp.shield", "enabled", "boolean", "true",
 		"keeps an account of how each server behaves, and takes the cards of one that is not trusted off the deck",
 		func(r *settingsReader, v doc.Node) error { return boolInto(&r.settings.Shield.Enabled, v) }},

@@ -24,6 +24,7 @@ max_tools_project = 7
 env_isolation = false
 allowed_commands = ["~/bin/*", "/opt/x", "go"]
 roots = ["/srv/a b", "~/src", "file:///elsewhere"]
+lock_file = "team/tools.lock"
 
 [mcp.shield]
 enabled = false
@@ -64,6 +65,7 @@ reader = ["mcp:docs", "mcp:wiki"]
 		AllowedCommands: []string{w.path("home/bin/*"), "/opt/x", "go"},
 
 		Roots:     []string{"file:///srv/a%20b", "file://" + w.path("home/src"), "file:///elsewhere"},
+		LockFile:  w.path("home/.config/drawbridge/team/tools.lock"),
 		StorePath: w.path("home/.config/drawbridge/data/drawbridge.db"),
 		TokenFile: w.path("home/token"), SessionTimeout: 8 * time.Minute, MaxBody: 9, PageSize: 10,
 		OAuth: OAuth{

@@ -198,13 +198,17 @@ func readParams(method string, raw json.RawMessage) (params, error) {
 }
 
 // pick gives the members of an object by their names. One that is there twice is refused: whoever reads the object next
-// might take the other.
+// might take the other. So is a name that some readers take for one of these: a server that does would do what was not decided on.
 func pick(method string, object json.RawMessage, names ...string) ([]json.RawMessage, error) {
 	parts := make([]json.RawMessage, len(names))
+	known := append(names[:len(names):len(names)], "_meta", "inputResponses")
 	for m := range wire.Members(object) {
 		i := slices.IndexFunc(names, m.Is)
 		switch {
 		case i < 0:
+			if j := slices.IndexFunc(known, m.Resembles); j >= 0 {
+				return nil, invalid(method, fmt.Errorf("params have a name that some readers take for %q", known[j]))
+			}
 		case parts[i] != nil:
 			return nil, invalid(method, fmt.Errorf("params have two %s", names[i]))
 		default:

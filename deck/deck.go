@@ -137,6 +137,8 @@ type Member struct {
 	ID drawbridge.ServerID
 	// Row is the hash of its configuration: only listings and cards of this row count.
 	Row string
+	// Origin says where its row stands: what its tools said is remembered by that and the name, also when the row is edited.
+	Origin string
 	// MaxTools is how many of its tools are enrolled; 0 is the deck's own limit.
 	MaxTools int
 	// Expected has the names of the only tools that it may have; nil is any. Locked keeps its first list of tools. Foreign

@@ -22,6 +22,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/cards"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
 	"github.com/drawbridge-mcp/drawbridge/server"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"golang.org/x/sync/errgroup"
@@ -73,6 +74,7 @@ type Gateway struct {
 	fleet   fleet
 	starter *starter
 	server  *server.Server
+	pins    *pins.Stage
 	c       Config
 
 	// rows are the rows that may be mounted, by name, for those who must not wait for mu.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway/meter"
+	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
 	"github.com/drawbridge-mcp/drawbridge/gateway/standing"
 	"github.com/drawbridge-mcp/drawbridge/gateway/vetting"
 	"github.com/drawbridge-mcp/drawbridge/secrets"
@@ -27,6 +28,8 @@ type Ground struct {
 	// book is nil where nobody keeps account of how servers behave.
 	book   *standing.Book
 	vetted *vetted
+	// pins are what tools said before.
+	pins *pins.Keeper
 	// clients says that there were clients with tokens of their own.
 	clients atomic.Bool
 }
@@ -61,8 +64,12 @@ func OpenGround(ctx context.Context, c Config) (*Ground, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+	keeper, err := newPins(c, s, db)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	return &Ground{
-		db: db, vault: vault, pool: p, meter: newMeter(c, s, db), book: book,
+		db: db, vault: vault, pool: p, meter: newMeter(c, s, db), book: book, pins: keeper,
 		vetted: &vetted{sanitiser: vetting.NewSanitiser(), kept: map[string][]byte{}},
 	}, nil
 }

@@ -49,7 +49,8 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 		}
 	}
 	set.Settings = g.set.Settings
-	return g.take(ctx, set)
+	changes, err := g.take(ctx, set)
+	return changes, errors.Join(err, g.settlePins(ctx))
 }
 
 // Follow has the next Reload read the configuration from where c says: Paths, Dir and LookupEnv.

@@ -187,7 +187,7 @@ func (g *Gateway) members() []deck.Member {
 			most = orElse(g.set.Settings.MaxToolsProject, maxProjectTools)
 		}
 		out = append(out, deck.Member{
-			ID: row.ID, Row: row.Hash, MaxTools: orElse(most, g.set.Settings.MaxTools),
+			ID: row.ID, Row: row.Hash, Origin: PinPlace(row).Origin, MaxTools: orElse(most, g.set.Settings.MaxTools),
 			Expected: row.ExpectedTools, Locked: row.LockToolList != nil && *row.LockToolList, Foreign: row.Origin.Kind == config.Project,
 			// A process has one principal, unless its row shares it; a URL is called with the same credentials for all.
 			Apart: row.URL == "" && row.Share != "all",

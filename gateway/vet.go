@@ -11,12 +11,14 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
 	"github.com/drawbridge-mcp/drawbridge/gateway/vetting"
 )
 
-// vetter is what looks at listings: first at what their rows say, then at what servers say. Further stages come behind it.
+// vetter is what looks at listings: first at what their rows say, then at what was pinned of them, and then at what servers say.
 func (g *Gateway) vetter() deck.Vetter {
-	return vetting.Chain{vetting.Attest{Firsts: g.ground.db, Log: g.log}, g.ground.vetted.sanitiser}
+	g.pins = pins.NewStage(g.ground.pins)
+	return vetting.Chain{vetting.Attest{Firsts: g.ground.db, Log: g.log}, g.pins, g.ground.vetted.sanitiser}
 }
 
 // vetted is what gateways of one ground know of the listings that they looked at.

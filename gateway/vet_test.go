@@ -118,7 +118,8 @@ func TestALockedListOutlivesTheProcess(t *testing.T) {
 	}
 	want(t, again.Status()[0].Notes,
 		"tool c: left out, because it came after the first list, which is locked",
-		"tool b: the first definition is kept, because the server changed it, and the list is locked: the first definition stays")
+		"tool b: the first definition is kept, because the server changed it, and the list is locked: the first definition stays",
+		"tool b: held, because its definition changed: drawbridge shield held s")
 	closeIt(t, again)
 	want(t, names(t, openOnly(t, c)), "s__a", "s__b")
 }

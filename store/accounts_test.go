@@ -129,7 +129,7 @@ func TestProcessesNeverOverdraw(t *testing.T) {
 		given := map[uint64]bool{}
 		var all []process
 		for range killed + others {
-			all = append(all, startProcess(t, spenderName, location, fmt.Sprint(most)))
+			all = append(all, newChild(t, spenderName, location, fmt.Sprint(most)))
 		}
 		for _, p := range all {
 			p.start.Close()

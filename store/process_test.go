@@ -71,18 +71,18 @@ type process struct {
 
 func newProcess(t *testing.T, location string, batches, size int) process {
 	t.Helper()
-	return startProcess(t, childName, location, fmt.Sprint(batches), fmt.Sprint(size))
+	return newChild(t, childName, location, fmt.Sprint(batches), fmt.Sprint(size))
 }
 
-// startProcess starts this binary under a name, with arguments.
-func startProcess(t *testing.T, name string, args ...string) process {
+// newChild starts the test binary as another program, by the name that its arguments begin with.
+func newChild(t *testing.T, args ...string) process {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Args = append([]string{name}, args...)
+	cmd.Args = args
 	cmd.Stderr = t.Output()
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

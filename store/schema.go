@@ -64,6 +64,26 @@ var schema = [...]string{
 		tools  BLOB NOT NULL,             -- a listing with nothing else
 		at     BIGINT NOT NULL            -- milliseconds since 1970
 	);`,
+	`CREATE TABLE pin_lists (
+		origin  TEXT NOT NULL,    -- the file that the server's row stands in
+		server  TEXT NOT NULL,    -- its name there
+		settled BLOB NOT NULL,    -- names the list that was settled last
+		PRIMARY KEY (origin, server)
+	);
+	CREATE TABLE pins (
+		origin     TEXT NOT NULL,
+		server     TEXT NOT NULL,
+		tool       TEXT NOT NULL,
+		hash       TEXT NOT NULL,
+		definition BLOB NOT NULL,
+		how        TEXT NOT NULL,
+		at         BIGINT NOT NULL, -- milliseconds since 1970
+		offer_hash TEXT NOT NULL,   -- empty where there is no offer
+		offer      BLOB NOT NULL,
+		offer_at   BIGINT NOT NULL,
+		rejected   BIGINT NOT NULL,
+		PRIMARY KEY (origin, server, tool)
+	);`,
 	`CREATE TABLE accounts (
 		kind TEXT NOT NULL, -- what is counted
 		name TEXT NOT NULL, -- of whom

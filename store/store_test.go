@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[0] == spenderName {
 		os.Exit(spender(os.Args[1:]))
 	}
+	if len(os.Args) > 1 && os.Args[0] == pinsChildName {
+		os.Exit(pinsChild(os.Args[1]))
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -203,7 +206,7 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 		raw(t, location)("UPDATE schema_version SET version = 7")
 		_, err := store.Open(t.Context(), location, store.Options{})
 		f, ok := errors.AsType[*drawbridge.Fault](err)
-		if !ok || f.Code != drawbridge.InvalidInput || !strings.Contains(err.Error(), "a newer Drawbridge wrote it: its schema is 7, and this one knows 5 (update Drawbridge") {
+		if !ok || f.Code != drawbridge.InvalidInput || !strings.Contains(err.Error(), "a newer Drawbridge wrote it: its schema is 7, and this one knows 6 (update Drawbridge") {
 			t.Errorf("open: %v", err)
 		}
 	})

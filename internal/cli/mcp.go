@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -175,7 +173,7 @@ func (a *app) printStatuses(w io.Writer, rows []login.Listed) error {
 	fmt.Fprintln(tw, "NAME\tPHASE\tCARDS\tERA\tTRANSPORT\tSTART\tLISTED\t"+paint.Head("TRUST")+"\tSOURCE")
 	for _, r := range rows {
 		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			r.Server, r.Phase, r.Cards, r.Era, r.Transport, startTime(r.StartMillis), ago(r.Listed), paint.Score(r.Trust), r.Source)
+			r.Server, r.Phase, r.Cards, r.Era, r.Transport, manners.StartTime(r.StartMillis), manners.Ago(r.Listed), paint.Score(r.Trust), r.Source)
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -212,28 +210,6 @@ func printTrouble(w io.Writer, r login.Listed) {
 	if r.Junk > 0 {
 		fmt.Fprintf(w, "  %d lines on its standard output were no messages and were dropped\n", r.Junk)
 	}
-}
-
-func startTime(ms int64) string {
-	if ms == 0 {
-		return "-"
-	}
-	return (time.Duration(ms) * time.Millisecond).String()
-}
-
-func ago(t time.Time) string {
-	if t.IsZero() {
-		return "never"
-	}
-	switch d := time.Since(t); {
-	case d < time.Minute:
-		return "now"
-	case d < time.Hour:
-		return fmt.Sprintf("%dm ago", d/time.Minute)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh ago", d/time.Hour)
-	}
-	return t.Local().Format(time.DateOnly)
 }
 
 func (a *app) mcpTestCommand() *cobra.Command {
@@ -318,7 +294,7 @@ func (a *app) printTest(row config.Server, l drawbridge.Listing, s drawbridge.St
 		if login.Unauthorized(fault) {
 			fmt.Fprintln(a.Out, login.Refused(row))
 		}
-		if tip := testTip(fault); tip != "" {
+		if tip := login.Tip(fault); tip != "" {
 			fmt.Fprintln(a.Out, tip)
 		}
 		return nil
@@ -326,7 +302,7 @@ func (a *app) printTest(row config.Server, l drawbridge.Listing, s drawbridge.St
 	var info struct{ Name, Version string }
 	_ = json.Unmarshal(l.Info, &info) // a server need not say who it is
 	fmt.Fprintf(a.Out, "✓ %s: %s %s, %s protocol, %d tools, %d prompts, %d resources, %d templates, in %s\n",
-		s.Server, manners.Printable(info.Name), manners.Printable(info.Version), l.Era, len(l.Tools), len(l.Prompts), len(l.Resources), len(l.Templates), startTime(s.StartMillis))
+		s.Server, manners.Printable(info.Name), manners.Printable(info.Version), l.Era, len(l.Tools), len(l.Prompts), len(l.Resources), len(l.Templates), manners.StartTime(s.StartMillis))
 	if n := len(l.Tools); n > 0 && n <= 10 {
 		var tools []string
 		for _, t := range l.Tools {
@@ -343,25 +319,6 @@ func (a *app) printTest(row config.Server, l drawbridge.Listing, s drawbridge.St
 		fmt.Fprintf(a.Out, "  %s\n", note)
 	}
 	return nil
-}
-
-// refusal is a status by which servers refuse somebody, and no part of another number.
-var refusal = regexp.MustCompile(`\b40[13]\b`)
-
-// testTip is the next thing to try after a failed test.
-func testTip(fault error) string {
-	text := strings.ToLower(fault.Error())
-	switch {
-	case errors.Is(fault, context.DeadlineExceeded) || strings.Contains(text, "timeout") || strings.Contains(text, "timed out"):
-		return "The server may be slow or unresponsive. Try increasing the timeout."
-	case login.Unauthorized(fault) || refusal.MatchString(text):
-		return "Check your authentication credentials."
-	case strings.Contains(text, "connection refused"):
-		return "Check that the server is running and that its URL is right."
-	case strings.Contains(text, "not found"):
-		return "Check that the command is installed and on the PATH."
-	}
-	return ""
 }
 
 // running does work while the gateway runs, and ends the gateway after it.

@@ -10,7 +10,9 @@ import (
 )
 
 func (a *app) shieldCommand() *cobra.Command {
-	return group(shield.Desk{In: a.In, Out: a.Out, Err: a.Err, Env: a.Env, Mounted: a.mounted, Trust: a.trust, Quiet: errQuiet}.Command())
+	return group(shield.Desk{
+		In: a.In, Out: a.Out, Err: a.Err, Env: a.Env, Mounted: a.mounted, Trust: a.trust, Quiet: errQuiet, Asks: a.asks, Confirm: a.confirm, Roster: a.roster,
+	}.Command())
 }
 
 // mounted gives what servers list, one's or all, as it came.

@@ -20,6 +20,7 @@ type Store interface {
 	ledger.Journal
 	Records
 	Memory
+	Pins
 	Close() error
 }
 
@@ -103,6 +104,9 @@ func Run(t *testing.T, fresh func(t *testing.T) Place) {
 		{"FirstTools", testFirstTools},
 		{"Secret", testSecret},
 		{"Clients", testClients},
+		{"Pins", testPins},
+		{"PinsAreKeptWholeOrNotAtAll", testPinsAreKeptWholeOrNotAtAll},
+		{"PinsOneAfterTheOther", testPinsOneAfterTheOther},
 		{"Cancelled", testCancelled},
 		{"Closed", testClosed},
 	} {

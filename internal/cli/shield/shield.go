@@ -1,5 +1,5 @@
-// Package shield is the commands that vet definitions and results, of what is mounted or of files, and change nothing; and the
-// one that shows how far servers are trusted, and forgives them.
+// Package shield is the commands that vet definitions and results, of what is mounted or of files, and those by which a person
+// decides about tools that changed and servers that are not trusted.
 package shield
 
 import (
@@ -37,6 +37,11 @@ type Desk struct {
 	Mounted func(ctx context.Context, server drawbridge.ServerID) ([]Item, error)
 	// Trust gives how far each server is trusted, after forgiving the one that is named; nil where nobody keeps an account.
 	Trust func(ctx context.Context, reset drawbridge.ServerID) ([]Trusted, error)
+	// Roster gives what a person may decide with.
+	Roster func() *roster.Roster
+	// Asks says whether there is a person who can be asked, Confirm asks for a yes.
+	Asks    func() bool
+	Confirm func(ctx context.Context, question string, otherwise bool) (bool, error)
 	// Quiet ends a command whose findings were printed, and that is to fail.
 	Quiet error
 }
@@ -46,15 +51,17 @@ func (d Desk) Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shield",
 		Short: "Vet what servers say: definitions, results, and how definitions change",
-		Long: `Vet what servers say before a model reads it. What is found, and what it means, is in
-docs/shield.md. Nothing is changed, and nothing is started for a file.
-"shield trust" shows how far each server is trusted for how it behaved.`,
+		Long: `Vet what servers say before a model reads it, and decide about tools whose definition changed.
+What is found, and what it means, is in docs/shield.md. "shield trust" shows how far each
+server is trusted for how it behaved.`,
 		Example: `  drawbridge shield scan                      all that is mounted
   drawbridge shield scan --server github      what one server has
   drawbridge shield scan tools.jsonl --json   rows of a file, one JSON object a line
-  drawbridge shield diff pairs.jsonl --json`,
+  drawbridge shield diff pairs.jsonl --json
+  drawbridge shield held                      tools that changed, and wait for you
+  drawbridge shield accept github`,
 	}
-	cmd.AddCommand(d.scanCommand(), d.diffCommand(), d.trustCommand())
+	cmd.AddCommand(d.scanCommand(), d.diffCommand(), d.heldCommand(), d.acceptCommand(), d.rejectCommand(), d.trustCommand())
 	return cmd
 }
 
