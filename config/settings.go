@@ -9,6 +9,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
 	"github.com/drawbridge-mcp/drawbridge/config/limit"
+	"github.com/drawbridge-mcp/drawbridge/config/value"
 )
 
 // Settings are what drawbridge.toml says beside its rows. The zero value of a field means its default, which Fields
@@ -50,6 +51,9 @@ type Settings struct {
 	// OAuth says whose access tokens the HTTP door takes.
 	OAuth OAuth
 
+	// Audit says what is kept of calls.
+	Audit Audit
+
 	// Tools bounds calls of tools, Shield says how far servers are trusted.
 	Tools  Tools
 	Shield Shield
@@ -69,36 +73,36 @@ type setting struct {
 }
 
 // settings is the one list of what drawbridge.toml may say beside its rows.
-var settings = []setting{
+var settings = append([]setting{
 	{"mcp", "naming", `"qualified", "mcp" or "bare"`, "qualified",
 		"how cards are named: server__tool, mcp_server_tool, or the tool's own name",
 		func(r *settingsReader, v doc.Node) error {
-			return oneOf(&r.settings.Naming, v, "qualified", "mcp", "bare")
+			return value.OneOf(&r.settings.Naming, v, "qualified", "mcp", "bare")
 		}},
 	{"mcp", "grace", "time", "250ms",
 		"how long the first list waits for servers that were never tried; 0 does not wait",
-		func(r *settingsReader, v doc.Node) error { return grace(&r.settings.Grace, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Grace(&r.settings.Grace, v) }},
 	{"mcp", "probe_timeout", "time", "3s",
 		"how long a server may take to say which protocol it speaks",
-		func(r *settingsReader, v doc.Node) error { return positive(&r.settings.ProbeTimeout, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Positive(&r.settings.ProbeTimeout, v) }},
 	{"mcp", "connect_timeout", "time", "1m",
 		"how long a server may take to connect and list",
-		func(r *settingsReader, v doc.Node) error { return positive(&r.settings.ConnectTimeout, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Positive(&r.settings.ConnectTimeout, v) }},
 	{"mcp", "call_timeout", "time", "60s",
 		"how long a call may go without an answer or a sign of progress",
-		func(r *settingsReader, v doc.Node) error { return positive(&r.settings.CallTimeout, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Positive(&r.settings.CallTimeout, v) }},
 	{"mcp", "idle_stop", `time, or "never"`, "15m",
 		"how long a stdio server may go uncalled before it is stopped",
-		func(r *settingsReader, v doc.Node) error { return orNever(&r.settings.IdleStop, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.OrNever(&r.settings.IdleStop, v) }},
 	{"mcp", "max_tools", "whole number", "1000",
 		"the most tools taken from a server of your own",
-		func(r *settingsReader, v doc.Node) error { return whole(&r.settings.MaxTools, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Whole(&r.settings.MaxTools, v) }},
 	{"mcp", "max_tools_project", "whole number", "100",
 		"the most tools taken from a server that a project directory or a conversation brought",
-		func(r *settingsReader, v doc.Node) error { return whole(&r.settings.MaxToolsProject, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Whole(&r.settings.MaxToolsProject, v) }},
 	{"mcp", "env_isolation", "boolean", "true",
 		"gives stdio servers the base environment and their own env only; false lets them inherit all of ours",
-		func(r *settingsReader, v doc.Node) error { return boolInto(&r.settings.EnvIsolation, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Flag(&r.settings.EnvIsolation, v) }},
 	{"mcp", "allowed_commands", "list of commands or paths", "[]",
 		"what servers of projects may be started with beside npx, uvx, node, python, python3, docker, deno, bun and mcpls; * and ~/ are understood",
 		func(r *settingsReader, v doc.Node) error { return r.commands(v) }},
@@ -110,7 +114,7 @@ var settings = []setting{
 		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.LockFile, v) }},
 	{"mcp.shield", "enabled", "boolean", "true",
 		"keeps an account of how each server behaves, and takes the cards of one that is not trusted off the deck",
-		func(r *settingsReader, v doc.Node) error { return boolInto(&r.settings.Shield.Enabled, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Flag(&r.settings.Shield.Enabled, v) }},
 	{"mcp.shield", "quarantine_threshold", "number from 0 to 1", "0.4",
 		"the trust under which a server is quarantined; 0 quarantines none",
 		func(r *settingsReader, v doc.Node) error { return limit.Share(&r.settings.Shield.Threshold, v) }},
@@ -119,7 +123,7 @@ var settings = []setting{
 		func(r *settingsReader, v doc.Node) error { return limit.Seconds(&r.settings.Shield.HalfLife, v) }},
 	{"tools", "max_tool_calls_per_session", "whole number", "",
 		"the most calls of a caller until there was none for 30 minutes: a new connection begins no new session",
-		func(r *settingsReader, v doc.Node) error { return whole(&r.settings.Tools.PerSession, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Whole(&r.settings.Tools.PerSession, v) }},
 	{"tools", "max_tool_calls_per_caller", `calls in a time, such as "1000/day"`, "",
 		"the most calls of a caller in a time, which begins with the first one: minute, hour, day, week, or such as 10m",
 		func(r *settingsReader, v doc.Node) error {
@@ -142,13 +146,13 @@ var settings = []setting{
 		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.TokenFile, v) }},
 	{"serve", "session_timeout", "time", "30m",
 		"how long an HTTP session may go unused before it ends",
-		func(r *settingsReader, v doc.Node) error { return positive(&r.settings.SessionTimeout, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Positive(&r.settings.SessionTimeout, v) }},
 	{"serve", "max_body", "bytes", "4194304",
 		"the most bytes of an HTTP request",
-		func(r *settingsReader, v doc.Node) error { return wholeBytes(&r.settings.MaxBody, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Bytes(&r.settings.MaxBody, v) }},
 	{"serve", "page_size", "whole number", "1000",
 		"the most items on a page of a list",
-		func(r *settingsReader, v doc.Node) error { return whole(&r.settings.PageSize, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Whole(&r.settings.PageSize, v) }},
 	{"serve", "public_url", "URL", "",
 		"where clients reach the HTTP door from, without the /mcp; beyond loopback an issuer needs it",
 		func(r *settingsReader, v doc.Node) error { return r.web(&r.settings.OAuth.PublicURL, v) }},
@@ -163,10 +167,10 @@ var settings = []setting{
 		func(r *settingsReader, v doc.Node) error { return r.scopes(v) }},
 	{"serve", "client_credentials", "boolean", "false",
 		"takes access tokens that a program got for itself: they have a client_id and no subject",
-		func(r *settingsReader, v doc.Node) error { return boolInto(&r.settings.OAuth.Programs, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Flag(&r.settings.OAuth.Programs, v) }},
 	{"serve", "clock_skew", "time", "30s",
 		"how far an issuer's clock may be off, at most 5m",
-		func(r *settingsReader, v doc.Node) error { return positive(&r.settings.OAuth.ClockSkew, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Positive(&r.settings.OAuth.ClockSkew, v) }},
 	{"serve", "introspection_url", "URL", "",
 		"where the issuer says whether a token counts (RFC 7662): needed for tokens that are no JWTs, and notices revoked ones",
 		func(r *settingsReader, v doc.Node) error { return r.web(&r.settings.OAuth.IntrospectionURL, v) }},
@@ -176,7 +180,7 @@ var settings = []setting{
 	{"serve", "introspection_client_secret_file", "path", "",
 		"the file with the secret that goes with introspection_client_id; variables are put in",
 		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.OAuth.IntrospectionSecretFile, v) }},
-}
+}, auditSettings...)
 
 // A settingsReader reads the settings of one file.
 type settingsReader struct {
@@ -191,7 +195,7 @@ type settingsReader struct {
 func (r *settingsReader) read(root doc.Node) error {
 	for _, section := range root.Members {
 		if len(settingNames(section.Name)) == 0 {
-			r.stray(section, "", []string{"mcp", "tools", "store", "serve"})
+			r.stray(section, "", []string{"mcp", "tools", "store", "serve", "audit"})
 		} else if err := r.section(section.Name, section); err != nil {
 			return err
 		}
@@ -253,84 +257,11 @@ func settingNames(section string) (names []string) {
 	return names
 }
 
-// must is the error about a value, which follows the setting's name.
-func must(format string, args ...any) error { return fmt.Errorf("must be "+format, args...) }
-
-func oneOf(to *string, v doc.Node, words ...string) error {
-	for _, w := range words {
-		if v.Kind == doc.Text && v.Text == w {
-			*to = w
-			return nil
-		}
-	}
-	return must("%s", doc.Choice(words))
-}
-
-func positive(to *time.Duration, v doc.Node) error {
-	d, ok := v.Duration()
-	if !ok || d <= 0 {
-		return must(`a time above 0, such as "30s"`)
-	}
-	*to = d
-	return nil
-}
-
-// grace takes 0 too, which a field cannot hold: there it means the default.
-func grace(to *time.Duration, v doc.Node) error {
-	d, ok := v.Duration()
-	if !ok || d < 0 {
-		return must(`a time, such as "250ms", or 0`)
-	}
-	*to = d
-	if d == 0 {
-		*to = -1
-	}
-	return nil
-}
-
-func orNever(to *time.Duration, v doc.Node) error {
-	if s, ok := v.Word(); ok && s == "never" {
-		*to = -1
-		return nil
-	}
-	if positive(to, v) != nil {
-		return must(`a time above 0, such as "15m", or "never"`)
-	}
-	return nil
-}
-
-func whole(to *int, v doc.Node) error {
-	n, ok := v.Count()
-	if !ok {
-		return must("a whole number above 0")
-	}
-	*to = n
-	return nil
-}
-
-func wholeBytes(to *int64, v doc.Node) error {
-	n, ok := v.Count()
-	if !ok {
-		return must("a whole number of bytes above 0")
-	}
-	*to = int64(n)
-	return nil
-}
-
-func boolInto(to **bool, v doc.Node) error {
-	b, ok := v.Flag()
-	if !ok {
-		return must("true or false")
-	}
-	*to = &b
-	return nil
-}
-
 // words reads a text and puts variables in. A setting that lacks one is an error: it would be half a path.
 func (r *settingsReader) words(v doc.Node) (string, error) {
 	s, ok := v.Word()
 	if !ok || s == "" {
-		return "", must("a string that is not empty")
+		return "", value.Must("a string that is not empty")
 	}
 	var missing []string
 	s, later := literal(putIn(s, r.lookup, func(inner string) { missing = append(missing, doc.Placeholder(inner)) }))
@@ -366,7 +297,7 @@ func (r *settingsReader) database(v doc.Node) error {
 	}
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return must("a postgres:// URL")
+		return value.Must("a postgres:// URL")
 	}
 	r.settings.StoreURL = s
 	return nil
@@ -374,7 +305,7 @@ func (r *settingsReader) database(v doc.Node) error {
 
 func (r *settingsReader) roots(v doc.Node) error {
 	if v.Kind != doc.List {
-		return must("a list of directories or file URIs")
+		return value.Must("a list of directories or file URIs")
 	}
 	for _, item := range v.Items {
 		if s, _ := item.Word(); strings.HasPrefix(s, "file://") {
@@ -383,7 +314,7 @@ func (r *settingsReader) roots(v doc.Node) error {
 		}
 		var dir string
 		if err := r.path(&dir, item); err != nil || strings.Contains(item.Text, "://") {
-			return must("a list of directories or file URIs")
+			return value.Must("a list of directories or file URIs")
 		}
 		slashed := filepath.ToSlash(dir)
 		if !strings.HasPrefix(slashed, "/") { // a drive on Windows

@@ -54,6 +54,14 @@ introspection_url = "https://a.example/introspect"
 introspection_client_id = "gate"
 introspection_client_secret_file = "secret"
 
+[audit]
+enabled = false
+arguments = "hash"
+sync = "always"
+keep = "24h"
+keep_records = 11
+key_file = "~/audit.pem"
+
 [serve.scopes]
 "mcp:tools" = ["mcp:*"]
 reader = ["mcp:docs", "mcp:wiki"]
@@ -65,6 +73,7 @@ reader = ["mcp:docs", "mcp:wiki"]
 		AllowedCommands: []string{w.path("home/bin/*"), "/opt/x", "go"},
 
 		Roots:     []string{"file:///srv/a%20b", "file://" + w.path("home/src"), "file:///elsewhere"},
+		Audit:     Audit{Enabled: &no, Arguments: "hash", Sync: "always", Keep: 24 * time.Hour, KeepRecords: 11, KeyFile: w.path("home/audit.pem")},
 		LockFile:  w.path("home/.config/drawbridge/team/tools.lock"),
 		StorePath: w.path("home/.config/drawbridge/data/drawbridge.db"),
 		TokenFile: w.path("home/token"), SessionTimeout: 8 * time.Minute, MaxBody: 9, PageSize: 10,

@@ -15,6 +15,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck/mishap"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
+	"github.com/drawbridge-mcp/drawbridge/deck/trail"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -44,6 +45,16 @@ func (d *Deck) Call(ctx context.Context, call drawbridge.Call) (drawbridge.Resul
 // Do carries out a call by its method: tools/call, prompts/get, resources/read, completion/complete, or one of an extension
 // that the caller and a server have. All of them take the same way, under the terms of [Deck.Call].
 func (d *Deck) Do(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+	ctx, entry := d.trail.Enter(ctx, call)
+	result, err := d.route(ctx, call)
+	if err = entry.Leave(result, err); err != nil {
+		return drawbridge.Result{}, err
+	}
+	return result, nil
+}
+
+// route takes a call the way of its method.
+func (d *Deck) route(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
 	switch call.Method {
 	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodComplete:
 		return d.do(ctx, call)
@@ -300,30 +311,32 @@ func (t target) rewritten(said string, path ...string) target {
 	return t
 }
 
-// allow asks the guards: all must allow. The caller holds the scopes already, or the card was not found.
+// allow asks the guards, all of which must allow, and has the call recorded before it may go on. The caller holds the scopes
+// already, or the card was not found.
 func (d *Deck) allow(ctx context.Context, call drawbridge.Call, spec drawbridge.Spec) error {
-	if len(d.guards) == 0 {
-		return nil
-	}
+	last := drawbridge.Verdict{Effect: drawbridge.Allow}
 	q := Question{Caller: call.Caller, Spec: spec, Method: call.Method, Params: call.Params}
 	for _, g := range d.guards {
 		verdict := d.ask(ctx, g, q)
 		switch {
 		case verdict.Effect == drawbridge.Allow:
+			last = verdict
 			continue
 		case verdict.Hide:
+			trail.Bar(ctx, spec, verdict)
 			return unknown(wordOf(call.Method), string(spec.Name))
 		case verdict.Effect == drawbridge.Ask && verdict.Reason == "":
 			verdict.Reason = "it needs an approval, and there is nobody to ask"
 		case verdict.Reason == "":
 			verdict.Reason = "it is not allowed"
 		}
+		trail.Bar(ctx, spec, verdict)
 		return &drawbridge.Fault{
 			Kind: drawbridge.BridgeFault, Code: cmp.Or(verdict.Code, drawbridge.PolicyBlocked),
 			Step: fmt.Sprintf("%s %s", call.Method, clip(string(spec.Name))), Err: errors.New(verdict.Reason), Next: verdict.Next,
 		}
 	}
-	return nil
+	return trail.Pass(ctx, call, spec, last)
 }
 
 // ask asks one guard. One that panics has given no verdict.

@@ -18,6 +18,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/offer"
+	"github.com/drawbridge-mcp/drawbridge/deck/trail"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
@@ -78,6 +79,9 @@ const (
 // names of other servers may begin with one of them too.
 func Prefixes(server drawbridge.ServerID) []string { return label.Prefixes(server) }
 
+// An Audit keeps records of calls. See package audit for what is in them.
+type Audit = trail.Audit
+
 // A Vetter looks at each listing before it is enrolled, wherever it comes from: the store, a server, the ledger.
 type Vetter interface {
 	// Vet says what of the listing may be shown, and how. Objects of which it says nothing are not. A listing whose At is
@@ -106,6 +110,9 @@ type Options struct {
 	Cards []drawbridge.Card
 	// Guards all must allow a call. The check of scopes is always the first.
 	Guards []Guard
+	// Audit keeps a record of each call, before it is sent and before it is answered: what it cannot keep does not happen.
+	// Nil keeps none.
+	Audit Audit
 	// Vetter looks at what servers list; nil shows it as it came.
 	Vetter Vetter
 	// StateKeys are master keys for what passes through callers: request states, ids of tasks and cursors. The first one

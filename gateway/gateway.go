@@ -219,6 +219,7 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	g.deck, err = deck.New(ctx, g.starter, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: streamOf(c, g.set),
 		Cards: cards.Catalogue(view, view), Vetter: quarantine{g.vetter(), g}, StateKeys: [][]byte{key}, Owner: g.owner.Principal,
+		Audit:      g.ground.recorder(),
 		BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
 		Guards: []deck.Guard{g.ground.meter.Guard(g.pace)},
 	})

@@ -30,6 +30,8 @@ type Ground struct {
 	vetted *vetted
 	// pins are what tools said before.
 	pins *pins.Keeper
+	// audit is nil where calls are not recorded.
+	audit *store.Audit
 	// clients says that there were clients with tokens of their own.
 	clients atomic.Bool
 }
@@ -64,12 +66,16 @@ func OpenGround(ctx context.Context, c Config) (*Ground, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+	a, err := openAudit(c, s, db, vault)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	keeper, err := newPins(c, s, db)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return &Ground{
-		db: db, vault: vault, pool: p, meter: newMeter(c, s, db), book: book, pins: keeper,
+		db: db, vault: vault, pool: p, meter: newMeter(c, s, db), book: book, audit: a, pins: keeper,
 		vetted: &vetted{sanitiser: vetting.NewSanitiser(), kept: map[string][]byte{}},
 	}, nil
 }
@@ -150,21 +156,28 @@ func StorePlace(c Config) (string, error) {
 // Run lets servers be mounted, until ctx ends and every process of theirs is gone. It is to be begun once, and to be ended
 // after the gateways were closed.
 func (g *Ground) Run(ctx context.Context) error {
-	if g.book == nil {
-		return g.pool.Run(ctx)
-	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return g.pool.Run(ctx) })
-	group.Go(func() error { return g.book.Run(ctx) })
+	if g.book != nil {
+		group.Go(func() error { return g.book.Run(ctx) })
+	}
+	if g.audit != nil {
+		group.Go(func() error { return g.audit.Run(ctx) })
+	}
 	return group.Wait()
 }
 
-// Close writes what was noted of servers and closes the store.
+// Close closes the store, once it has taken in the record of all calls and what was noted of servers.
 func (g *Ground) Close() error {
+	return errors.Join(g.closeAudit(), g.closeBook(), g.db.Close())
+}
+
+// closeBook writes what was noted of servers.
+func (g *Ground) closeBook() error {
 	if g.book == nil {
-		return g.db.Close()
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
-	return errors.Join(g.book.Flush(ctx), g.db.Close())
+	return g.book.Flush(ctx)
 }

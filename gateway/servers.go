@@ -177,6 +177,7 @@ func (g *Gateway) Stderr(ctx context.Context, id drawbridge.ServerID, follow boo
 
 // members are the rows as the deck wants them. From now on they are the ones that others find by name.
 func (g *Gateway) members() []deck.Member {
+	g.noteSecrets()
 	var out []deck.Member
 	rows := map[drawbridge.ServerID]config.Server{}
 	defer g.rows.Store(&rows)
