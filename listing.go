@@ -83,6 +83,9 @@ type Status struct {
 	Reason string `json:"reason,omitempty"`
 	// SignIn is where a person signs in, for a server that needs it; empty where a sign-in has not been prepared.
 	SignIn string `json:"sign_in,omitempty"`
+	// Confined says what the server's program was kept from when it was last started, such as "files, sockets, signals", or
+	// "nothing" and why; empty for a server that is not to be confined.
+	Confined string `json:"confined,omitempty"`
 	// Stderr is the end of what the server wrote there; Junk counts what it wrote on stdout that was no message.
 	Stderr []string `json:"stderr,omitempty"`
 	Junk   int      `json:"junk,omitempty"`

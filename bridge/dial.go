@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/drawbridge-mcp/drawbridge/bridge/confine"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 	"github.com/drawbridge-mcp/drawbridge/bridge/process"
 	"github.com/drawbridge-mcp/drawbridge/bridge/remote"
@@ -17,10 +18,9 @@ import (
 type dialer func(ctx context.Context, s *session, sse bool) error
 
 // A startError is a process that could not be started.
-type startError struct{ err error }
+type startError struct{ error }
 
-func (s *startError) Error() string { return s.err.Error() }
-func (s *startError) Unwrap() error { return s.err }
+func (s *startError) Unwrap() error { return s.error }
 
 // connect connects a session, not greeted yet.
 func (g greeter) connect(ctx context.Context) (*session, error) {
@@ -59,6 +59,7 @@ func (s *session) dialStdio(ctx context.Context) error {
 		Args:    row.Args,
 		Dir:     row.Cwd,
 		Env:     process.Environ(s.e.environ, env, s.e.pool.inheritsEnv(row)),
+		Cage:    confine.Of(row, s.e.environ, s.key.principal),
 		Grace:   s.e.pool.o.CloseGrace,
 		Veil:    s.e.veil.Over,
 	})
@@ -101,7 +102,7 @@ func (s *session) dialHTTP(ctx context.Context, client *http.Client, sse bool) e
 		Marks:   s.e.marksFor,
 		OnGap:   s.missed,
 		OnJunk:  func([]byte) { s.junk.Add(1) },
-		Logger:  s.e.log,
+		Own:     s.e.row.Origin.Kind != config.Project, Logger: s.e.log,
 	}
 	if !sse {
 		s.conn = remote.DialHTTP(o)

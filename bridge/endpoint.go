@@ -63,6 +63,7 @@ type endpoint struct {
 	// What Status tells beside that.
 	phase       drawbridge.Phase
 	fault       string
+	confined    string   // what its program is kept from, in words
 	signIn      string   // where a person signs in, while that is what the fault is
 	declined    bool     // the server asked for what its row keeps from people
 	missing     []string // values that commands did not give
@@ -95,7 +96,7 @@ func newEndpoint(p *Pool, row config.Server, fingerprint string, part Part) *end
 		phase: drawbridge.Idle,
 	}
 	if last, ok := part.Last[row.Hash]; ok {
-		e.fault, e.stderr, e.startMillis, e.asks = last.Fault, last.Stderr, last.StartMillis, last.Asks
+		e.fault, e.stderr, e.startMillis, e.asks, e.confined = last.Fault, last.Stderr, last.StartMillis, last.Asks, last.Confined
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	if known, ok := part.Known[row.Hash]; ok && row.Hash != "" {

@@ -50,11 +50,12 @@ func (e *endpoint) status() drawbridge.Status {
 		case session.proc == nil:
 		case session.home():
 			s.PIDs = append([]int{session.proc.PID()}, s.PIDs...)
-			s.Stderr = session.proc.Stderr()
+			s.Stderr, e.confined = session.proc.Stderr(), session.proc.Confined()
 		default:
 			s.PIDs = append(s.PIDs, session.proc.PID())
 		}
 	}
+	s.Confined = e.confined
 	s.Stderr = s.Stderr[max(0, len(s.Stderr)-stderrLines):]
 	return s
 }

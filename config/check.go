@@ -40,6 +40,9 @@ func (s *Server) check() string {
 		}
 		return ""
 	}
+	if s.Confine.Level == ConfineRequired {
+		return complain(`"confine" is for programs that are started here: what is behind a url cannot be confined`)
+	}
 	if s.URL == "" {
 		return complain(`%s server requires "url" field`, s.Type)
 	}

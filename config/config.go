@@ -91,8 +91,10 @@ type Server struct {
 	Fence              *bool
 	// Isolate is "session" where each caller gets a server of its own, Share is "all" where principals may share one.
 	Isolate, Share string
-	// Credentials is PerCaller, or names stored credentials. Confine is kept for those who know what it names.
-	Credentials, Confine string
+	// Credentials is PerCaller, or names stored credentials.
+	Credentials string
+	// Confine is what the program of a stdio server is kept to.
+	Confine Confinement
 	// Trust is "trusted", "untrusted" or "sandboxed"; empty means untrusted.
 	Trust string
 	// IdleStop is how long a stdio server may go uncalled before it is stopped; 0 means the setting, below 0 never.

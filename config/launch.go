@@ -21,6 +21,22 @@ func (s *Server) launch() spawn.Launch {
 	return l
 }
 
+// A Confinement is what a stdio server's program is kept to. The zero value keeps it to nothing.
+type Confinement = spawn.Confinement
+
+// The levels of a Confinement: as far as the system lets us, and no start with less.
+const (
+	ConfineAuto     = spawn.ConfineAuto
+	ConfineRequired = spawn.ConfineRequired
+)
+
+func (r *rowReader) confine(v doc.Node) {
+	c, err := spawn.ReadConfinement(v, r.home, func(s string) string { return r.expand("confine", s) })
+	if r.server.Confine = c; err != nil {
+		r.refuse("%v", err)
+	}
+}
+
 // Findings says what a person should know before they let a stdio server run: code among its arguments, packages that are
 // downloaded, containers that reach the machine, and in a row that is not their own a command that is neither one of those
 // that servers are usually run with nor of Settings.AllowedCommands. Of any other server it says nothing.

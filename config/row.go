@@ -101,6 +101,7 @@ func (r *rowReader) settle() {
 		s.Type = "stdio"
 	}
 	s.Cwd = r.cwd()
+	s.Confine = s.Confine.Within(s.Cwd)
 	if err := s.ID.Valid(); err != nil {
 		s.Phase, s.Reason = drawbridge.Refused, err.Error()
 		return

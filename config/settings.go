@@ -101,7 +101,7 @@ var settings = append([]setting{
 		"the most tools taken from a server that a project directory or a conversation brought",
 		func(r *settingsReader, v doc.Node) error { return value.Whole(&r.settings.MaxToolsProject, v) }},
 	{"mcp", "env_isolation", "boolean", "true",
-		"gives stdio servers the base environment and their own env only; false lets them inherit all of ours",
+		"gives stdio servers the base environment and their own env only; false lets them inherit all of ours but known secrets",
 		func(r *settingsReader, v doc.Node) error { return value.Flag(&r.settings.EnvIsolation, v) }},
 	{"mcp", "allowed_commands", "list of commands or paths", "[]",
 		"what servers of projects may be started with beside npx, uvx, node, python, python3, docker, deno, bun and mcpls; * and ~/ are understood",

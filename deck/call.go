@@ -103,6 +103,9 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 	}
 	call.Params = wire.Apply(t.params(call.Params), t.edits...)
 	result, err := d.run(ctx, t, call)
+	if err == nil && call.Method == wire.MethodSkillsGet {
+		result.Raw, err = d.vetSkills(ctx, t.spec.Server, result.Raw)
+	}
 	if err != nil {
 		return drawbridge.Result{}, err
 	}

@@ -3,15 +3,11 @@ package deck
 import (
 	"context"
 	"encoding/json"
-	"strings"
-	"unicode"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/offer"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
-
-// maxSummary is the most characters of a card's title or summary.
-const maxSummary = 120
 
 // BridgeCard presents a tool of a mounted server as a card, so that it shows in help beside the shipped ones: name is
 // what it is listed and called by, definition the tool object as the server sent it. Its Run passes the call on under
@@ -27,13 +23,13 @@ func bridge(up Upstream, server drawbridge.ServerID, name drawbridge.CardName, d
 		case m.Is("name"):
 			spec.Tool, _ = wire.Text(m.Value)
 		case m.Is("title"):
-			spec.Title = oneLine(m.Value)
+			spec.Title = offer.OneLine(m.Value)
 		case m.Is("description"):
-			spec.Summary = oneLine(m.Value)
+			spec.Summary = offer.OneLine(m.Value)
 		case m.Is("annotations") && spec.Title == "":
-			spec.Title = oneLine(wire.Get(m.Value, "title"))
+			spec.Title = offer.OneLine(wire.Get(m.Value, "title"))
 		case m.Is("_meta"):
-			spec.AppOnly = appOnly(m.Value)
+			spec.AppOnly = offer.AppOnly(m.Value)
 		}
 	}
 	spec.Definition = called(definition, "name", spec.Tool, string(name))
@@ -60,25 +56,4 @@ func called(object json.RawMessage, member, own, name string) json.RawMessage {
 		return object
 	}
 	return wire.Apply(object, wire.Put(wire.Quote(name), member))
-}
-
-// oneLine gives the first line of a JSON string, no longer than help can show. What a terminal would not print but obey
-// is left out.
-func oneLine(raw json.RawMessage) string {
-	text, _ := wire.Text(raw)
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	line = strings.Join(strings.Fields(line), " ")
-	line = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, line)
-	if len(line) <= maxSummary {
-		return line
-	}
-	if short := []rune(line); len(short) > maxSummary {
-		return string(short[:maxSummary-1]) + "…"
-	}
-	return line
 }

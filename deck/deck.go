@@ -90,6 +90,13 @@ type Vetter interface {
 	Vet(ctx context.Context, server Member, l drawbridge.Listing) (Vetted, error)
 }
 
+// A SkillVetter is a Vetter that looks at skills too, which servers list when a caller asks. Without one they are shown as
+// they came.
+type SkillVetter interface {
+	// VetSkill gives an entry of a list of skills as it may be shown; nil where it may not. An error keeps the list.
+	VetSkill(ctx context.Context, server Member, entry json.RawMessage) (json.RawMessage, error)
+}
+
 // What a vetter says.
 type (
 	// Vetted is what may be shown of a listing, Shown of one object of it, Note what was done to one.

@@ -233,6 +233,9 @@ func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *mem
 				Step: fmt.Sprintf("list the skills of %s", m.ID), Err: fmt.Errorf("the result is %q", clip(kind)),
 			}
 		}
+		if result.Raw, err = d.vetSkills(ctx, m.ID, result.Raw); err != nil {
+			return nil, err
+		}
 		size += len(result.Raw)
 		c.Add(result.Raw)
 		cursor := wire.Get(result.Raw, "nextCursor")

@@ -8,8 +8,10 @@ import (
 	"slices"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/mishap"
 	"github.com/drawbridge-mcp/drawbridge/deck/offer"
+	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
 // vet has the vetter look at a listing. One that panics has said nothing.
@@ -28,6 +30,35 @@ func (d *Deck) vet(ctx context.Context, m Member, l drawbridge.Listing) (v Vette
 		return Vetted{}, fmt.Errorf("vet the listing of %s: %w", m.ID, err)
 	}
 	return v, nil
+}
+
+// vetSkills shows the skills of an answer as the vetter does: those of a list, or the one that was asked for.
+func (d *Deck) vetSkills(ctx context.Context, server drawbridge.ServerID, result json.RawMessage) (_ json.RawMessage, err error) {
+	m := d.view.Load().member(server)
+	v, ok := d.vetter.(SkillVetter)
+	if !ok || m == nil {
+		return result, nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			d.log.Error("the vetter panicked, skills are not shown", "server", server, "panic", mishap.What(p), "at", mishap.Where())
+			err = fmt.Errorf("vet the skills of %s: panic", server)
+		}
+	}()
+	look := func(entry json.RawMessage) json.RawMessage {
+		shown, e := v.VetSkill(ctx, m.Member, entry)
+		if err = errors.Join(err, e); shown == nil || e != nil {
+			return json.RawMessage("null")
+		}
+		return shown
+	}
+	result = label.Each(result, "skills", look)
+	if entry := wire.Get(result, "skill"); entry != nil {
+		if shown := look(entry); !sameBytes(shown, entry) {
+			result = wire.Apply(result, wire.Put(shown, "skill"))
+		}
+	}
+	return result, err
 }
 
 // Revet looks again at what servers listed last, all of them where none is named: after a change of what the vetter goes by.

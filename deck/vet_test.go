@@ -183,3 +183,45 @@ func TestLookingAgainShowsWhatTheVetterSaysNow(t *testing.T) {
 		t.Error("nobody was told")
 	}
 }
+
+// A tutor is a vetter that looks at skills too.
+type tutor struct {
+	censor
+	skill func(entry json.RawMessage) (json.RawMessage, error)
+}
+
+func (v tutor) VetSkill(_ context.Context, _ Member, entry json.RawMessage) (json.RawMessage, error) {
+	return v.skill(entry)
+}
+
+func TestSkillsAreVettedWhenTheyAreAskedFor(t *testing.T) {
+	good, bad, gone := entry("skill://good"), entry("skill://bad"), entry("skill://gone")
+	up := &fake{answer: schools{"a": {pages: []string{page(good, bad), page(gone)}}}.answer}
+	look := func(entry json.RawMessage) (json.RawMessage, error) {
+		if strings.Contains(string(entry), "skill://gone") {
+			return nil, nil
+		}
+		return json.RawMessage(strings.ReplaceAll(string(entry), `"bad"`, `"mild"`)), nil
+	}
+	d := open(t, up, Options{Vetter: tutor{censor(func(v Vetted) (Vetted, error) { return v, nil }), func(e json.RawMessage) (json.RawMessage, error) { return look(e) }}}, teaching("a"))
+	mild := strings.ReplaceAll(bad, `"bad"`, `"mild"`)
+	if mild == bad {
+		t.Fatalf("%s says nothing bad", bad)
+	}
+	wantList(t, texts(skillsOf(t, d, ada).Items), good, mild)
+	get := func(uri string) (drawbridge.Result, error) {
+		return d.Do(t.Context(), drawbridge.Call{Caller: ada, Method: wire.MethodSkillsGet, Params: objects("uri", uri)[0]})
+	}
+	if r, err := get("skill://bad/SKILL.md"); err != nil || string(wire.Get(r.Raw, "skill")) != mild {
+		t.Errorf("the skill is %s, %v", r.Raw, err)
+	}
+	for name, give := range map[string]func(json.RawMessage) (json.RawMessage, error){
+		"an error": func(json.RawMessage) (json.RawMessage, error) { return nil, errors.New("no rules") },
+		"a panic":  func(json.RawMessage) (json.RawMessage, error) { panic("no rules") },
+	} {
+		look = give
+		if r, err := get("skill://good/SKILL.md"); err == nil {
+			t.Errorf("%s: the skill is %s", name, r.Raw)
+		}
+	}
+}

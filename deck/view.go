@@ -148,7 +148,7 @@ func (mk maker) item(k kind, server drawbridge.ServerID, o offer.Offer) *item {
 		card := bridge(mk.up, server, it.names[0], o.Raw)
 		card.spec.Tool = o.Own
 		it.card, it.spec = card, card.spec
-		it.pages = pagesOf(o.Raw)
+		it.pages = offer.Pages(o.Raw)
 		return it
 	case prompts:
 		it.names = label.Names(mk.naming, server, o.Name)
@@ -161,7 +161,7 @@ func (mk maker) item(k kind, server drawbridge.ServerID, o offer.Offer) *item {
 	it.spec = drawbridge.Spec{
 		Name: it.names[0], Server: server, Tool: o.Own,
 		Definition: called(o.Raw, k.member, o.Name, string(it.names[0])),
-		Title:      oneLine(wire.Get(o.Raw, "title")), Summary: oneLine(wire.Get(o.Raw, "description")),
+		Title:      offer.OneLine(wire.Get(o.Raw, "title")), Summary: offer.OneLine(wire.Get(o.Raw, "description")),
 		Scopes: []drawbridge.Scope{drawbridge.ServerScope(server)},
 	}
 	return it

@@ -25,11 +25,9 @@ func PinPlace(row config.Server) store.PinPlace {
 // newPins makes what holds tools against what they said before, and against the lockfile of the person's own configuration.
 func newPins(c Config, s config.Settings, db *store.DB) (*pins.Keeper, error) {
 	var o pins.Options
-	if c.readsFiles() {
-		var err error
-		if o.Lock, o.Named, err = config.LockPlace(config.Options{Dir: c.Dir, LookupEnv: c.LookupEnv}, s); err != nil {
-			return nil, err
-		}
+	var err error
+	if o.Lock, o.Named, err = lockPlace(c, s); err != nil {
+		return nil, err
 	}
 	made := sync.OnceValues(func() (*shield.Shield, error) { return shield.New(shield.Options{Uncapped: true}) })
 	return pins.New(db, func(before, after json.RawMessage) bool {
@@ -38,14 +36,37 @@ func newPins(c Config, s config.Settings, db *store.DB) (*pins.Keeper, error) {
 	}, o), nil
 }
 
-// settlePins has another look at what servers list, where a person may have decided about it since.
+// lockPlace is where the lockfile of a configuration is: nowhere for a program's own servers, beside which no files are looked for.
+func lockPlace(c Config, s config.Settings) (path string, named bool, err error) {
+	if !c.readsFiles() {
+		return "", false, nil
+	}
+	return config.LockPlace(config.Options{Dir: c.Dir, LookupEnv: c.LookupEnv}, s)
+}
+
+// LockPlace says where the lockfile of a configuration is, whether it is there or not; empty where there is no place for one, or
+// the settings cannot be read.
+func LockPlace(c Config) string {
+	s, err := settingsOf(c)
+	if err != nil {
+		return ""
+	}
+	path, _, err := lockPlace(c, s)
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
+// settlePins has another look at what servers list, where a person may have decided about it since, and keeps how all of it is.
 func (g *Gateway) settlePins(ctx context.Context) error {
 	g.ground.pins.Refresh()
-	ids := g.pins.Again()
-	if len(ids) == 0 {
-		return nil
+	var err error
+	if ids := g.pins.Again(); len(ids) > 0 {
+		err = g.deck.Revet(ctx, ids...)
 	}
-	return g.deck.Revet(ctx, ids...)
+	g.keepVetted(ctx)
+	return err
 }
 
 // AcceptCommand is what a person types to accept a tool that changed.

@@ -50,7 +50,7 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 	}
 	set.Settings = g.set.Settings
 	changes, err := g.take(ctx, set)
-	return changes, errors.Join(err, g.settlePins(ctx))
+	return changes, errors.Join(err, g.settlePins(ctx), g.lookAtLocked(ctx))
 }
 
 // Follow has the next Reload read the configuration from where c says: Paths, Dir and LookupEnv.

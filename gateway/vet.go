@@ -13,6 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
 	"github.com/drawbridge-mcp/drawbridge/gateway/vetting"
+	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
 // vetter is what looks at listings: first at what their rows say, then at what was pinned of them, and then at what servers say.
@@ -44,10 +45,7 @@ func (v *vetted) remember(row string, text []byte) {
 	v.mu.Lock()
 	v.kept[row] = text
 	v.mu.Unlock()
-	var k Vetted
-	if json.Unmarshal(text, &k) == nil { // what is damaged is as good as not kept
-		v.sanitiser.Remember(row, k.Book)
-	}
+	v.sanitiser.Remember(row, wire.Get(text, "book")) // what is damaged is as good as not kept
 }
 
 // fresh gives what is to be kept of the members, where the store has something else.
@@ -87,6 +85,20 @@ func (g *Gateway) lookAgain(ctx context.Context) {
 		}
 	}
 	g.keepVetted(ctx)
+}
+
+// lookAtLocked looks again at servers whose list is locked: a person may have unlocked it. It needs mu.
+func (g *Gateway) lookAtLocked(ctx context.Context) error {
+	var locked []drawbridge.ServerID
+	for _, m := range g.members() {
+		if m.Locked {
+			locked = append(locked, m.ID)
+		}
+	}
+	if len(locked) == 0 {
+		return nil
+	}
+	return g.deck.Revet(ctx, locked...)
 }
 
 // keepTimeout bounds what is kept of a listing when everything ends.

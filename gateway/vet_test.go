@@ -117,7 +117,7 @@ func TestALockedListOutlivesTheProcess(t *testing.T) {
 		loaded(t, again)
 	}
 	want(t, again.Status()[0].Notes,
-		"tool c: left out, because it came after the first list, which is locked",
+		"tool c: left out, because it came after the first list, which is locked (drawbridge shield unlock s takes it)",
 		"tool b: the first definition is kept, because the server changed it, and the list is locked: the first definition stays",
 		"tool b: held, because its definition changed: drawbridge shield held s")
 	closeIt(t, again)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/fsnotify/fsnotify"
 )
 
@@ -85,6 +86,9 @@ func (h *hub) follow(w *fsnotify.Watcher) (files []string, more bool) {
 			continue // it could be read when the guest came: when it can be again, the files are those of the others
 		}
 		files = append(files, theirs...)
+		if lock := gateway.LockPlace(c); lock != "" {
+			files = append(files, lock)
+		}
 	}
 	slices.Sort(files)
 	files = slices.Compact(files)

@@ -103,7 +103,7 @@ func redacted(row config.Server) json.RawMessage {
 			return redactedArgs(m.Value)
 		case name == "url" && isText:
 			return wire.Quote(redactURL(address))
-		case name == "expected_tools" && isList, !secretive(row, name) && !isObject && !isList:
+		case name == "expected_tools" && isList, name == "confine", !secretive(row, name) && !isObject && !isList:
 			return m.Value
 		}
 		return redactAll(m.Value)

@@ -52,6 +52,8 @@ func TestGuard(t *testing.T) {
 		{"a page of no origin", func(r *http.Request) { r.Header.Set("Origin", "null") }, 403},
 		{"two origins", func(r *http.Request) { r.Header["Origin"] = []string{"https://ok.example", "https://evil.example"} }, 403},
 		{"a page that hides its origin", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, 403},
+		{"a page of a neighbour that hides its origin", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") }, 403},
+		{"a person who typed our address", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "none") }, 200},
 		{"no type", func(r *http.Request) { r.Header.Del("Content-Type") }, 415},
 		{"a form", func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, 415},
 		{"a type with a charset", func(r *http.Request) { r.Header.Set("Content-Type", "application/json; charset=utf-8") }, 200},

@@ -244,9 +244,10 @@ func (d *door) read(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 
 var errTooLarge = errors.New("body is over the size bound")
 
-// readAll reads a body of so many bytes; -1 means that nobody knows.
+// readAll reads a body of so many bytes; -1 means that nobody knows. What is long takes memory as it comes: to say that it will
+// costs a client nothing.
 func readAll(r io.Reader, length, most int64) ([]byte, error) {
-	if length >= 0 {
+	if length >= 0 && length <= 1<<20 {
 		body := make([]byte, length)
 		_, err := io.ReadFull(r, body)
 		return body, err

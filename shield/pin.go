@@ -106,7 +106,7 @@ type Pin struct {
 	// How is one of PinnedFirst and its like, At when it was pinned.
 	How string
 	At  time.Time
-	// Offer is what the server says in its place; nil where it says nothing else that a person has to see.
+	// Offer is what the server says in its place now; nil where it says nothing else that a person has to see.
 	Offer *Offer
 }
 
@@ -133,7 +133,7 @@ func (p Pin) Accept(hash string, at time.Time) (Pin, error) {
 	return Pin{Tool: p.Tool, Definition: p.Offer.Definition, Hash: hash, How: PinnedAccepted, At: at}, nil
 }
 
-// Reject keeps an offer from being asked about again. The error is as for Accept.
+// Reject keeps an offer from being asked about again, for as long as the server makes it. The error is as for Accept.
 func (p Pin) Reject(hash string) (Pin, error) {
 	if p.Offer == nil || p.Offer.Hash != hash {
 		return p, errOther
@@ -215,7 +215,7 @@ func Settle(pins, locked map[string]Pin, list []Listed, cosmetic func(before, af
 // that a tool does not come back as another one.
 func gone(pins map[string]Pin, seen map[string]bool) (changed []Pin) {
 	for _, p := range pins {
-		if !seen[p.Tool] && p.Offer != nil && !p.Offer.Rejected {
+		if !seen[p.Tool] && p.Offer != nil {
 			p.Offer = nil
 			changed = append(changed, p)
 		}
@@ -233,9 +233,7 @@ func settled(pin, lock Pin, l Listed, hash string, cosmetic func(before, after j
 	case pin.Hash == "":
 		return Pin{Tool: l.Tool, Definition: l.Definition, Hash: hash, How: PinnedFirst, At: now}
 	case pin.Hash == hash:
-		if pin.Offer != nil && !pin.Offer.Rejected {
-			pin.Offer = nil
-		}
+		pin.Offer = nil
 		return pin
 	case pin.Offer != nil && pin.Offer.Hash == hash:
 		return pin

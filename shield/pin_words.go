@@ -2,6 +2,7 @@ package shield
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -203,12 +204,15 @@ func looser(keyword, before, after string) int {
 	return 0
 }
 
-// Worst gives the first of the changes that matter most; nil where nothing changed.
+// Worst gives the change that matters most: of the highest risk, and of these the one that says most of it by its class, an
+// instruction before all others. Nil where nothing changed.
 func (c Comparison) Worst() *Change {
+	classes := []string{"instruction", "address", "annotation", "schema", "wording", "cosmetic"}
 	var worst *Change
 	for i := range c.Changes {
-		if worst == nil || c.Changes[i].Risk < worst.Risk {
-			worst = &c.Changes[i]
+		one := &c.Changes[i]
+		if worst == nil || one.Risk < worst.Risk || one.Risk == worst.Risk && slices.Index(classes, one.Class) < slices.Index(classes, worst.Class) {
+			worst = one
 		}
 	}
 	return worst

@@ -48,7 +48,7 @@ func raids() []raid {
 		{does: fakemcp.EndlessCursors, told: "list tools: it goes on after 1000 pages with 1000 items; the rest was left out", call: unknown},
 		{does: fakemcp.RepeatedCursor, told: "list tools: the server gave a cursor that it gave before"},
 		{does: fakemcp.ManyTools, size: 3_000, told: "2000 tools: left out, each because it is over the limit of 1000 for this server", call: unknown},
-		{does: fakemcp.HugeDefinition, size: 1 << 20},
+		{does: fakemcp.HugeDefinition, size: 1 << 20, told: "tool echo: a long text was cut, because /description is longer"},
 		{does: fakemcp.ExitAtOnce, told: "mount bad: ", call: unknown},
 		{does: fakemcp.CrashLoop, told: "mount bad: list: tools: " + lost, call: unknown},
 		{does: fakemcp.CrashOnCall, call: lost},
@@ -59,8 +59,8 @@ func raids() []raid {
 		{does: fakemcp.Phish, call: "caught: not asked not asked"},
 		{does: fakemcp.Uninvited, call: `the server asks for "sampling/createMessage", which the client did not declare that it answers`},
 		{does: fakemcp.EndlessRounds, call: "elicitation/create: the client did not declare that it can be asked"},
-		{does: fakemcp.Poison},
-		{does: fakemcp.Change},
+		{does: fakemcp.Poison, told: "tool add: a text was blanked, because /description"},
+		{does: fakemcp.Change, told: "tool echo: held, because its definition changed"},
 		{does: fakemcp.Links, call: "-"},
 	}
 }
@@ -143,16 +143,19 @@ func (h *house) raided(want string) {
 	}
 }
 
-// told looks at what people are told of the hostile server.
+// told waits until people are told of the hostile server what they should be.
 func (h *house) told(want string) {
 	h.t.Helper()
-	s := h.statusOf("bad")
-	for _, said := range append(s.Notes, s.Fault) {
-		if strings.HasPrefix(said, want) && (want != "" || said == "") {
-			return
+	if s := h.statusOf("bad"); want == "" {
+		if len(s.Notes) > 0 || s.Fault != "" && s.Phase == drawbridge.Ready {
+			h.t.Errorf("people are told %q and %q", s.Fault, s.Notes)
 		}
+		return
 	}
-	h.t.Errorf("people are told %q and %q, want %q", s.Fault, s.Notes, want)
+	eventually(h.t, "people are not told "+want, func() bool {
+		s := h.statusOf("bad")
+		return slices.ContainsFunc(append(s.Notes, s.Fault), func(said string) bool { return strings.HasPrefix(said, want) })
+	})
 }
 
 // neighbour calls the honest server again and again, until it leaves: every call must be answered.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -18,10 +20,26 @@ func Check(address string) error {
 		return errors.New("is too long")
 	case err != nil || u.Host == "" || u.User != nil || strings.ContainsFunc(address, unfit):
 		return errors.New("is no proper URL")
+	case u.Port() != "" && !isPort(u.Port()):
+		return errors.New("is no proper URL")
+	case slices.Contains(strange(), u.Port()):
+		return errors.New("has a port at which no web server is")
 	case u.Scheme == "https", u.Scheme == "http" && IsLoopback(u.Hostname()):
 		return nil
 	}
 	return fmt.Errorf("must be https: %.40q", u.Scheme+"://"+u.Host)
+}
+
+func isPort(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 16)
+	return err == nil
+}
+
+// strange are ports of services that take a request for one in their own tongue (of the list of "bad ports" of the Fetch
+// standard), and of stores.
+func strange() []string {
+	return []string{"0", "7", "9", "19", "21", "22", "23", "25", "53", "69", "110", "111", "119", "135", "137", "139", "143", "161", "389", "445", "465", "512", "513", "514",
+		"515", "587", "636", "993", "995", "2049", "3306", "5432", "6000", "6379", "6667", "11211", "27017"}
 }
 
 // unfit are characters that no address has as it stands.

@@ -8,6 +8,8 @@ package egress
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -19,6 +21,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
 )
 
 // Time is how long one exchange may take.
@@ -38,11 +42,69 @@ func Client(address string, named ...string) *http.Client {
 	return &http.Client{Transport: transport, Timeout: Time, CheckRedirect: withinOrigin}
 }
 
+// Ways gives how the server at that address itself is reached: the proxy of a request, and a dialler. Where its row is the
+// person's own, or its host says that it is near, that may be anywhere but where machines are told their secrets. Else it is
+// public: whoever approved the row was shown a name, and what it leads to may be another's choice, at each call anew. What
+// they refuse is a *RefusedError.
+func Ways(address string, own bool) (proxy func(*http.Request) (*url.URL, error), dial func(context.Context, string, string) (net.Conn, error)) {
+	g := wayTo(address, own)
+	return g.proxy, g.dial
+}
+
+func wayTo(address string, own bool) *guard {
+	g, far := guardOf(address), false
+	g.direct, g.anywhere, g.local = true, own || saysNear(g.host), &far
+	return g
+}
+
+// saysNear says whether a host is on this machine or network by its name, or an address: one who was shown it knows. What
+// resolvers take for an address and people do not (2130706433, 0x7f.1, letters of another width) says nothing.
+func saysNear(host string) bool {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	last := host[strings.LastIndex(host, ".")+1:]
+	if last == "" || last[0] >= '0' && last[0] <= '9' || strings.ContainsFunc(host, func(r rune) bool { return r >= 0x80 }) {
+		return false
+	}
+	for _, end := range []string{".localhost", ".local", ".internal", ".home.arpa"} {
+		if strings.HasSuffix(host, end) {
+			return true
+		}
+	}
+	return !strings.Contains(host, ".")
+}
+
+// A RefusedError is for a server that is not called where its name leads.
+type RefusedError struct{ why string }
+
+func (e *RefusedError) Error() string { return e.why }
+
+// FaultCode says that to try again is of no use.
+func (e *RefusedError) FaultCode() drawbridge.FaultCode { return drawbridge.PolicyBlocked }
+
+// refuse says of a server itself why it is not called; of what one names it was said.
+func (g *guard) refuse(err error) error {
+	switch {
+	case !g.direct || !errors.Is(err, ErrNotPublic):
+		return err
+	case g.anywhere:
+		return &RefusedError{"no server is called at an address where machines are told their secrets, or that is nobody's"}
+	}
+	return &RefusedError{"its name leads to an address that is not public, and the approval showed no such address " +
+		"(a row of your own may lead there: drawbridge mcp add -s user)"}
+}
+
 func guardOf(address string, named ...string) *guard {
 	g := &guard{proxies: map[string]bool{}, named: map[string]bool{}, lookup: net.DefaultResolver.LookupNetIP, environment: http.ProxyFromEnvironment}
 	if u, err := url.Parse(address); err == nil {
 		g.host = u.Hostname()
+		if u.Scheme == "https" {
+			g.port = cmp.Or(u.Port(), "443")
+		}
 	}
+	g.proves = g.provesByTLS
 	for _, address := range named {
 		if u, err := url.Parse(address); err == nil && u.Host != "" {
 			g.named[strings.ToLower(u.Hostname())] = true
@@ -65,11 +127,20 @@ func withinOrigin(req *http.Request, via []*http.Request) error {
 
 // A guard judges the addresses that are dialled.
 type guard struct {
-	host string
+	// host is that of the server, port the one at which it speaks TLS; empty where it does not. Roots are those that its
+	// certificate must lead to; nil is the system's.
+	host, port string
+	roots      *x509.CertPool
+	// proves says whether a server at an address is the one of that host.
+	proves func(context.Context, netip.Addr) bool
 	// named are the hosts that the row names, lookup resolves names, environment gives the proxy of a request.
 	named       map[string]bool
 	lookup      func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	environment func(*http.Request) (*url.URL, error)
+	// resolver is that of what is dialled; nil is the system's.
+	resolver *net.Resolver
+	// direct says that it is the server itself that is called, and not where its word leads; anywhere that it may be near.
+	direct, anywhere bool
 
 	mu      sync.Mutex
 	proxies map[string]bool // hosts, with their ports, that the environment names: they are the person's own
@@ -107,7 +178,7 @@ func (g *guard) judge(ctx context.Context, host string) error {
 	}
 	for _, a := range addrs {
 		if err := g.controlOf(host)(ctx, "tcp", netip.AddrPortFrom(a, 0).String(), nil); err != nil {
-			return err
+			return g.refuse(err)
 		}
 	}
 	return nil
@@ -119,11 +190,20 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Timeout: Time / 2, ControlContext: g.controlOf(host)}
+	conn, err := g.dialer(host, address).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, g.refuse(err)
+	}
+	return conn, nil
+}
+
+// dialer looks a name up once, and judges each address of it in the instant before it is called.
+func (g *guard) dialer(host, address string) *net.Dialer {
+	dialer := &net.Dialer{Timeout: Time / 2, ControlContext: g.controlOf(host), Resolver: g.resolver}
 	if g.isProxy(address) {
 		dialer.ControlContext = nil
 	}
-	return dialer.DialContext(ctx, network, address)
+	return dialer
 }
 
 func (g *guard) isProxy(address string) bool {
@@ -134,7 +214,10 @@ func (g *guard) isProxy(address string) bool {
 
 // controlOf gives what judges the addresses of a host. What the person named is theirs to name.
 func (g *guard) controlOf(host string) func(context.Context, string, string, syscall.RawConn) error {
-	if g.named[strings.ToLower(host)] {
+	switch a, err := netip.ParseAddr(host); {
+	case g.anywhere && err == nil && a.IsUnspecified(): // people write so of what is on this machine
+		return func(context.Context, string, string, syscall.RawConn) error { return nil }
+	case g.anywhere || g.named[strings.ToLower(host)]:
 		return near
 	}
 	return g.control
@@ -166,7 +249,9 @@ func (g *guard) control(ctx context.Context, network, address string, c syscall.
 // ErrNotPublic is wrapped by the error for an address that is not called.
 var ErrNotPublic = errors.New("an address that is not public is not called on the word of a server that is")
 
-// isLocal says whether the server itself is on an address that is not public. It is found out once.
+// isLocal says whether the server itself is on an address that is not public. It is found out once. A name that does not
+// say so is not believed for what it leads to now, since that may be another address than the one the server was called at: the
+// server has to prove there that the name is its own.
 func (g *guard) isLocal(ctx context.Context) bool {
 	g.mu.Lock()
 	known := g.local
@@ -181,11 +266,33 @@ func (g *guard) isLocal(ctx context.Context) bool {
 			return false
 		}
 		local = !slices.ContainsFunc(addrs, isPublic)
+		if local && !saysNear(g.host) && !slices.ContainsFunc(addrs, func(a netip.Addr) bool { return !isForbidden(a) && g.proves(ctx, a) }) {
+			return false // it may be able to later
+		}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.local = &local
 	return local
+}
+
+// proofTime is how long a server may take to prove that it is where its name leads.
+const proofTime = 5 * time.Second
+
+// provesByTLS says whether a server at an address has a certificate for the guard's host.
+func (g *guard) provesByTLS(ctx context.Context, a netip.Addr) bool {
+	if g.port == "" {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, proofTime)
+	defer cancel()
+	dialer := &tls.Dialer{Config: &tls.Config{ServerName: g.host, RootCAs: g.roots}}
+	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(a.String(), g.port))
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
 }
 
 // special gives the ranges that netip has no word for (the registries of special-purpose addresses, 2025), and those in which

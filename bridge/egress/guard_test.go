@@ -82,6 +82,7 @@ func TestGuardAsksAgain(t *testing.T) {
 	answers := map[bool][]netip.Addr{true: {netip.MustParseAddr("10.0.0.1")}}
 	up := false
 	g := guardOf("https://intranet.example/mcp")
+	g.proves = func(_ context.Context, a netip.Addr) bool { return a == answers[true][0] }
 	g.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
 		if !up {
 			return nil, errors.New("no such host for now")

@@ -12,14 +12,27 @@ const ours = "DRAWBRIDGE_"
 // would start itself again if it read the same configuration.
 const Mounted = ours + "MOUNTED"
 
+// known are variables that are secrets, or lead to some, on most machines that have them. A server that is to have one is
+// given it by its row. ZEPH_ is another gateway's, whose users have its variables still.
+func known(name string) bool {
+	switch name = strings.ToUpper(name); name {
+	case "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_CLIENT_SECRET", "GCP_SERVICE_ACCOUNT_KEY", "GOOGLE_APPLICATION_CREDENTIALS", "DATABASE_URL", "REDIS_URL",
+		"GITHUB_TOKEN", "GH_TOKEN", "GITLAB_TOKEN", "NPM_TOKEN", "NODE_AUTH_TOKEN", "CARGO_REGISTRY_TOKEN", "DOCKER_PASSWORD", "VAULT_TOKEN", "SSH_AUTH_SOCK",
+		"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "HF_TOKEN":
+		return true
+	}
+	return strings.HasPrefix(name, ours) || strings.HasPrefix(name, "ZEPH_")
+}
+
 // Environ makes the environment of a program out of ours and what its row adds: "name=value" each, the row's last. Of
 // ours the program gets what every program needs to find itself (PATH, HOME, the locale, the directories for
-// configuration and temporary files), or everything where inherit is set; of the variables of Drawbridge only Mounted.
+// configuration and temporary files), or where inherit is set everything but known secrets; of the variables of Drawbridge only
+// Mounted.
 func Environ(parent, row []string, inherit bool) []string {
 	env := make([]string, 0, len(row)+16)
 	for _, v := range parent {
 		name, _, _ := strings.Cut(v, "=")
-		if strings.HasPrefix(name, ours) || !inherit && !basic(name) || defines(row, name) {
+		if known(name) || !inherit && !basic(name) || defines(row, name) {
 			continue
 		}
 		env = append(env, v)

@@ -43,6 +43,10 @@ func TestMain(m *testing.M) {
 func play(name string) int {
 	light := shine(name)
 	defer light.Close()
+	if name == "prober" {
+		playProbe()
+		return 0
+	}
 	switch name {
 	case "cat":
 		_, _ = io.Copy(os.Stdout, os.Stdin)

@@ -19,6 +19,8 @@ import (
 	"os/exec"
 	"sync"
 	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/bridge/confine"
 )
 
 // DefaultGrace is how long each step of a stop waits where nobody says otherwise.
@@ -39,6 +41,8 @@ type Spec struct {
 	// Grace is how long the program has to end after its standard input was closed, and again after SIGTERM; 0 means
 	// DefaultGrace.
 	Grace time.Duration
+	// Cage is what the program is kept to, as far as the system lets us; nil keeps it to nothing.
+	Cage *confine.Cage
 	// Veil is laid over each line of standard error that is kept; nil leaves it as it is.
 	Veil func(line string) string
 }
@@ -52,6 +56,9 @@ type Process struct {
 	stderr        *tail
 	stderrEnd     *os.File
 	tree          *tree
+	// confined says what the program is kept from, cage is the one that it is in; both are empty for one without.
+	confined string
+	cage     *confine.Cage
 
 	work sync.WaitGroup // the goroutines that read stderr and wait for the program
 	done chan struct{}
@@ -69,7 +76,12 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 		spec.Grace = DefaultGrace
 	}
 	p := &Process{grace: spec.Grace, stderr: newTail(), done: make(chan struct{})}
-	if err := p.start(ctx, path, spec); err != nil {
+	argv, err := p.confine(&path, &spec)
+	if err == nil {
+		err = p.start(ctx, path, argv, spec)
+	}
+	if err != nil {
+		p.tidy()
 		return nil, fmt.Errorf("start %s: %w", spec.Command, err)
 	}
 	p.work.Go(func() { p.stderr.read(p.stderrEnd, spec.Veil) })
@@ -78,7 +90,7 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 }
 
 // start makes the pipes and launches the program with their far ends.
-func (p *Process) start(ctx context.Context, path string, spec Spec) (err error) {
+func (p *Process) start(ctx context.Context, path string, argv []string, spec Spec) (err error) {
 	var near, far [3]*os.File
 	defer func() {
 		closeAll(far[:]) // the program has its own copies
@@ -96,7 +108,7 @@ func (p *Process) start(ctx context.Context, path string, spec Spec) (err error)
 		}
 	}
 	p.stdin, p.stdout, p.stderrEnd = near[0], near[1], near[2]
-	cmd := &exec.Cmd{Path: path, Args: append([]string{spec.Command}, spec.Args...), Dir: spec.Dir, Env: spec.Env}
+	cmd := &exec.Cmd{Path: path, Args: argv, Dir: spec.Dir, Env: spec.Env}
 	if len(cmd.Env) == 0 {
 		cmd.Env = []string{} // nil would mean ours
 	}
@@ -110,6 +122,7 @@ func (p *Process) wait() {
 	p.err = p.tree.wait()
 	_ = p.stdin.Close()
 	// Where a descendant could escape it may hold these open for ever.
+	p.tidy()
 	_ = p.stdout.SetReadDeadline(time.Now().Add(drainTime))
 	_ = p.stderrEnd.SetReadDeadline(time.Now().Add(drainTime))
 	close(p.done)
@@ -129,6 +142,10 @@ func (p *Process) Stderr() []string { return p.stderr.lines() }
 func (p *Process) StderrFrom(first int) (lines []string, next int, more <-chan struct{}) {
 	return p.stderr.from(first)
 }
+
+// Confined says in words what the program is kept from, such as "files, sockets, signals", or "nothing" and why; it is empty
+// for one without a cage.
+func (p *Process) Confined() string { return p.confined }
 
 // PID is the program's process id.
 func (p *Process) PID() int { return p.pid }

@@ -302,7 +302,7 @@ func TestEnviron(t *testing.T) {
 		t.Error(diff)
 	}
 	inherited := process.Environ(parent, row, true)
-	if !slices.Contains(inherited, "AWS_SECRET_ACCESS_KEY=s") || slices.Contains(inherited, "DRAWBRIDGE_TOKEN=t") {
+	if !slices.Contains(inherited, "NODE_OPTIONS=--inspect") || slices.Contains(inherited, "AWS_SECRET_ACCESS_KEY=s") || slices.Contains(inherited, "DRAWBRIDGE_TOKEN=t") {
 		t.Error(inherited)
 	}
 }

@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"strconv"
 	"syscall"
@@ -25,6 +26,14 @@ func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL
 func adopt() {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	_ = os.WriteFile("/proc/self/comm", []byte("drawbridge-reap"), 0) // else ps shows "exe"
+}
+
+// keepToOurselves has no descriptor passed on that this process was given by somebody who forgot it: a client's files are no
+// server's.
+func keepToOurselves() {
+	if unix.CloseRange(firstOther, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) != nil { // before Linux 5.11
+		closeOnExec("/proc/self/fd")
+	}
 }
 
 // alone says whether nothing is left, when there are no children: as orphans fall to us, nothing is.

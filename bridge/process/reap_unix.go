@@ -3,6 +3,8 @@
 package process
 
 import (
+	"errors"
+	"io"
 	"os"
 	"os/signal"
 	"runtime"
@@ -11,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge/bridge/confine"
 	"golang.org/x/sys/unix"
 )
 
@@ -30,9 +33,15 @@ const (
 // is a fact about the process, written once; only the caller of Reap can know it.
 var reaps atomic.Bool
 
+// canReap says whether this program can be run again by this package.
+func canReap() bool { return reaps.Load() }
+
 // Reap must be called first thing in main, and in TestMain of tests that start servers. It returns at once, unless this
-// process was started by this package as a reaper: then it does a reaper's work and never returns.
+// process was started by this package as a reaper, or to become a confined program: then it does that and never returns.
 func Reap() {
+	if len(os.Args) > 3 && os.Args[0] == confine.Marker {
+		os.Exit(confine.Run(os.Args[1:]))
+	}
 	if len(os.Args) < 4 || os.Args[0] != marker {
 		reaps.Store(true)
 		return
@@ -49,9 +58,10 @@ func reap(grace, path string, argv []string) int {
 	adopt()
 	unix.CloseOnExec(lifeFD)
 	unix.CloseOnExec(statusFD)
+	keepToOurselves()
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(attr)
-	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: attr})
+	pid, err := begin(path, argv, attr)
 	status := os.NewFile(statusFD, "status")
 	if err != nil {
 		_, _ = status.WriteString(err.Error())
@@ -65,6 +75,42 @@ func reap(grace, path string, argv []string) int {
 	orders := make(chan byte)
 	go listen(orders) // ends with the process
 	return r.run(signals, orders)
+}
+
+// firstOther is the first descriptor that is neither a standard stream nor one of a reaper's own.
+const firstOther = statusFD + 1
+
+// closeOnExec marks every descriptor that a directory lists.
+func closeOnExec(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd >= firstOther {
+			unix.CloseOnExec(fd)
+		}
+	}
+}
+
+// begin starts the program. One that is to be confined is started when it is.
+func begin(path string, argv []string, attr *syscall.SysProcAttr) (pid int, err error) {
+	files := []uintptr{0, 1, 2}
+	if argv[0] != confine.Marker {
+		return syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: os.Environ(), Files: files, Sys: attr})
+	}
+	said, say, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	defer said.Close()
+	pid, err = syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: os.Environ(), Files: append(files, say.Fd()), Sys: attr})
+	_ = say.Close()
+	if err != nil {
+		return 0, err
+	}
+	why, err := io.ReadAll(said)
+	if err == nil && len(why) > 0 {
+		err = errors.New(string(why))
+	}
+	return pid, err
 }
 
 // letGo replaces the standard streams, which are the program's alone from now on: their ends must be seen.

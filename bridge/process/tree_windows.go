@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"sync"
 	"time"
@@ -19,6 +20,11 @@ type tree struct {
 
 // Reap does nothing on Windows, where the system ends a job with the process that holds it.
 func Reap() {}
+
+// canReap says that this program can be run again by this package; nothing here asks for that.
+func canReap() bool { return true }
+
+func selfPath() (string, error) { return os.Executable() }
 
 // launch starts cmd and puts it into a job. What the program starts in the instants before that is not in the job.
 func launch(_ context.Context, cmd *exec.Cmd, _ time.Duration) (*tree, int, error) {

@@ -34,7 +34,7 @@ func BenchmarkHTTPDo(b *testing.B) {
 	stream := "event: message\ndata: " + smallResult + "\n\n"
 	b.Run("control", func(b *testing.B) {
 		server := small(b, plain, smallResult)
-		transport := remote.NewTransport()
+		transport := remote.NewTransport("http://127.0.0.1", true)
 		defer transport.CloseIdleConnections()
 		client := &http.Client{Transport: transport}
 		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":` + smallParams + `}`

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/bridge/egress"
 )
 
 // ErrRedirect is wrapped by the error for a redirect that is not followed: it leads to another origin, which would get
@@ -17,13 +19,13 @@ var ErrRedirect = errors.New("redirect not followed")
 // maxRedirects is how many redirects within one origin are followed.
 const maxRedirects = 5
 
-// NewTransport gives a transport that suits one server: it keeps a connection for each of many callers, takes the
-// environment's proxies, speaks HTTP/2 over TLS, and has no limit on how long an answer takes, which is for contexts.
-func NewTransport() *http.Transport {
-	dialer := &net.Dialer{Timeout: 15 * time.Second, KeepAlive: 15 * time.Second}
+// NewTransport gives a transport that suits one server at that URL: it keeps a connection for each of many callers, goes where
+// egress.Ways lets it, by the environment's proxies, speaks HTTP/2 over TLS, and has no limit on how long an answer takes, which is for contexts.
+func NewTransport(address string, own bool) *http.Transport {
+	proxy, dial := egress.Ways(address, own)
 	return &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            dialer.DialContext,
+		Proxy:                  proxy,
+		DialContext:            dial,
 		TLSHandshakeTimeout:    15 * time.Second,
 		MaxIdleConnsPerHost:    128,
 		IdleConnTimeout:        55 * time.Second, // less than the minute after which many a proxy hangs up
@@ -43,7 +45,7 @@ func clientOf(o Options) (*http.Client, *http.Transport) {
 	if o.Client != nil {
 		client = *o.Client
 	} else {
-		own = NewTransport()
+		own = NewTransport(o.URL, o.Own)
 		client.Transport = own
 	}
 	client.CheckRedirect = checkRedirect

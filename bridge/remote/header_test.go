@@ -169,7 +169,7 @@ func TestHTTP2(t *testing.T) {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	transport := remote.NewTransport()
+	transport := remote.NewTransport("http://127.0.0.1", true)
 	transport.TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig.Clone() // the server changes its own when it closes
 	t.Cleanup(transport.CloseIdleConnections)
 	h := dial(t, remote.Options{URL: server.URL, Client: &http.Client{Transport: transport}})

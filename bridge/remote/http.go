@@ -40,6 +40,8 @@ type Options struct {
 	// Headers go with every request. Those that the protocol sets itself win.
 	Headers http.Header
 
+	// Own says that the row is that of the person who runs it: its URL may lead to this machine and network by any name.
+	Own bool
 	// Client sends the requests; nil is one of the connection's own, on a NewTransport. Its CheckRedirect is not used.
 	Client *http.Client
 

@@ -97,7 +97,7 @@ func serve(t testing.TB, handler http.HandlerFunc) *http.Client {
 	server := &http.Server{Handler: handler}
 	var work sync.WaitGroup
 	work.Go(func() { _ = server.Serve(l) })
-	transport := remote.NewTransport()
+	transport := remote.NewTransport("http://127.0.0.1", true)
 	transport.DialContext = l.dial
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()

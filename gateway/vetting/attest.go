@@ -83,7 +83,7 @@ func (a Attest) lock(ctx context.Context, s *Sight) error {
 	for _, tool := range s.Tools {
 		if _, fresh := now[wire.GetText(tool.Own, "name")]; fresh {
 			refused++
-			shown = append(shown, deck.Shown{Own: tool.Own, Why: "it came after the first list, which is locked", Code: Locked})
+			shown = append(shown, deck.Shown{Own: tool.Own, Why: fmt.Sprintf("it came after the first list, which is locked (drawbridge shield unlock %s takes it)", s.Server.ID), Code: Locked})
 		}
 	}
 	s.Tools = shown

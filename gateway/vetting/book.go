@@ -19,6 +19,8 @@ const (
 	templates
 	self // info, capabilities, instructions
 	parts
+	// skills are no part of a listing: they are asked for by themselves.
+	skills
 )
 
 // The places of what a server says of itself, and their names.

@@ -27,6 +27,7 @@ type Sanitiser struct {
 	mu      sync.Mutex
 	books   map[string]*shelf
 	records map[string]*record
+	skills  map[string]json.RawMessage // what is shown of entries, by the rules and the entry; nil is not shown
 }
 
 // A record is a row's last book as text. One that came from elsewhere is opened once.
@@ -50,7 +51,7 @@ func NewSanitiser() *Sanitiser {
 	}
 	return &Sanitiser{
 		short: made(shield.Options{}), long: made(shield.Options{Uncapped: true}),
-		books: map[string]*shelf{}, records: map[string]*record{},
+		books: map[string]*shelf{}, records: map[string]*record{}, skills: map[string]json.RawMessage{},
 	}
 }
 
@@ -140,14 +141,15 @@ func (s *Sanitiser) Look(ctx context.Context, sight *Sight) error {
 // candidates are the objects that may be shown, by part, with their places: those that nobody left out, and of the tools no
 // more than there is room for. What a server says of itself is its info, its capabilities and its instructions.
 func candidates(s *Sight) (all [parts][]json.RawMessage, places [parts][]int, err error) {
-	names := make(map[string]bool, len(s.Tools))
+	names := map[string]bool{} // of the tools, where there are more than there is room for
+	bounded := s.Server.MaxTools > 0 && len(s.Tools) > s.Server.MaxTools
 	for part, list := range [...][]deck.Shown{s.Tools, s.Prompts, s.Resources, s.Templates} {
 		all[part], places[part] = make([]json.RawMessage, 0, len(list)), make([]int, 0, len(list))
 		for i, object := range list {
-			if object.Why != "" || part == tools && len(names) >= s.Server.MaxTools && s.Server.MaxTools > 0 {
+			if object.Why != "" || part == tools && bounded && len(names) >= s.Server.MaxTools {
 				continue
 			}
-			if part == tools {
+			if part == tools && bounded {
 				names[wire.GetText(object.Own, "name")] = true
 			}
 			all[part], places[part] = append(all[part], object.Own), append(places[part], i)

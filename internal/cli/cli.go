@@ -71,7 +71,7 @@ func Main(ctx context.Context, args []string, p Process) int {
 	}
 	code := exitCode(err)
 	if text := err.Error(); text != "" {
-		fmt.Fprintln(p.Err, "drawbridge:", text)
+		fmt.Fprintln(p.Err, "drawbridge:", terminal.Shown(text))
 	}
 	return code
 }

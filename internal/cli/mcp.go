@@ -15,6 +15,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/login"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/shield"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
@@ -191,7 +192,7 @@ func printTrouble(w io.Writer, r login.Listed) {
 	}
 	var signIn strings.Builder
 	r.PrintSignIn(&signIn)
-	if r.Reason == "" && r.Fault == "" && r.Junk == 0 && len(r.Notes) == 0 && signIn.Len() == 0 {
+	if r.Reason == "" && r.Fault == "" && r.Junk == 0 && r.Confined == "" && len(r.Notes) == 0 && signIn.Len() == 0 {
 		return
 	}
 	fmt.Fprintf(w, "\n%s:\n%s", r.Server, &signIn)
@@ -199,16 +200,23 @@ func printTrouble(w io.Writer, r login.Listed) {
 		fmt.Fprintf(w, "  %s\n", r.Reason)
 	}
 	for _, note := range r.Notes {
-		fmt.Fprintf(w, "  %s\n", note)
+		fmt.Fprintf(w, "  %s\n", terminal.Shown(note))
 	}
+	printConfined(w, r.Confined)
 	if r.Fault != "" {
-		fmt.Fprintf(w, "  last fault: %s\n", r.Fault)
+		fmt.Fprintf(w, "  last fault: %s\n", terminal.Shown(r.Fault))
 		for _, line := range r.Stderr {
-			fmt.Fprintf(w, "  stderr| %s\n", line)
+			fmt.Fprintf(w, "  stderr| %s\n", terminal.Shown(line))
 		}
 	}
 	if r.Junk > 0 {
 		fmt.Fprintf(w, "  %d lines on its standard output were no messages and were dropped\n", r.Junk)
+	}
+}
+
+func printConfined(w io.Writer, from string) {
+	if from != "" {
+		fmt.Fprintf(w, "  confined from %s\n", from)
 	}
 }
 
@@ -282,9 +290,9 @@ func (a *app) mcpTest(ctx context.Context, id drawbridge.ServerID, asJSON bool) 
 
 func (a *app) printTest(row config.Server, l drawbridge.Listing, s drawbridge.Status, fault error) error {
 	if fault != nil {
-		fmt.Fprintf(a.Out, "✗ Failed to connect to %q: %v\n", s.Server, fault)
+		fmt.Fprintf(a.Out, "✗ Failed to connect to %q: %s\n", s.Server, terminal.Shown(fault.Error()))
 		for _, line := range s.Stderr {
-			fmt.Fprintf(a.Out, "  stderr| %s\n", line)
+			fmt.Fprintf(a.Out, "  stderr| %s\n", terminal.Shown(line))
 		}
 		if s.Phase == drawbridge.NeedsSignIn {
 			fmt.Fprintf(a.Out, "Server requires OAuth authentication. Run drawbridge mcp auth %s\n", s.Server)
@@ -315,6 +323,7 @@ func (a *app) printTest(row config.Server, l drawbridge.Listing, s drawbridge.St
 	if s.Trust != nil && s.Trust.Score < 1 {
 		fmt.Fprintf(a.Out, "  %s (drawbridge shield trust %s)\n", s.Trust, s.Server)
 	}
+	printConfined(a.Out, s.Confined)
 	for _, note := range s.Notes {
 		fmt.Fprintf(a.Out, "  %s\n", note)
 	}

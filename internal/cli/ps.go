@@ -12,6 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/hub"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
 	"github.com/spf13/cobra"
 )
 
@@ -142,7 +143,7 @@ func (a *app) logs(ctx context.Context, id drawbridge.ServerID, follow bool) err
 		return err
 	}
 	for _, line := range rows[i].Stderr {
-		fmt.Fprintln(a.Out, line)
+		fmt.Fprintln(terminal.For(a.Out), line)
 	}
 	if len(rows[i].Stderr) == 0 {
 		fmt.Fprintf(a.Err, "nothing is remembered of what %q wrote to standard error\n", id)

@@ -15,6 +15,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/arguments"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"github.com/spf13/cobra"
 )
@@ -79,11 +80,11 @@ func (a *app) printCards(g *gateway.Gateway, list deck.List) error {
 	}
 	for _, s := range g.Status() {
 		for _, note := range s.Notes {
-			fmt.Fprintf(a.Err, "server %q: %s\n", s.Server, note)
+			fmt.Fprintf(a.Err, "server %q: %s\n", s.Server, terminal.Shown(note))
 		}
 		switch {
 		case s.Phase == drawbridge.Faulted:
-			fmt.Fprintf(a.Err, "server %q is not there: %s\n", s.Server, s.Fault)
+			fmt.Fprintf(a.Err, "server %q is not there: %s\n", s.Server, terminal.Shown(s.Fault))
 		case s.Phase == drawbridge.Connecting:
 			fmt.Fprintf(a.Err, "server %q does not answer (drawbridge mcp test %s)\n", s.Server, s.Server)
 		}
@@ -169,7 +170,7 @@ func (a *app) printCard(spec drawbridge.Spec, notes []string) error {
 	}
 	fmt.Fprintf(a.Out, "%s: %s\n", spec.Name, owner)
 	if text := wire.GetText(spec.Definition, "description"); text != "" {
-		fmt.Fprintf(a.Out, "\n%s\n", text)
+		fmt.Fprintf(a.Out, "\n%s\n", terminal.Shown(text))
 	}
 	for _, note := range notes {
 		fmt.Fprintf(a.Out, "\n%s\n", note)
@@ -181,7 +182,7 @@ func (a *app) printCard(spec drawbridge.Spec, notes []string) error {
 		}
 		var b bytes.Buffer
 		if json.Indent(&b, raw, "", "  ") == nil {
-			fmt.Fprintf(a.Out, "\n%s: %s\n", part, &b)
+			fmt.Fprintf(a.Out, "\n%s: %s\n", part, terminal.Shown(b.String()))
 		}
 	}
 	return nil
@@ -242,9 +243,10 @@ func (a *app) call(ctx context.Context, g *gateway.Gateway, spec drawbridge.Spec
 	return nil
 }
 
-// printResult shows a tool's result to a person: its text as it is, other blocks by a word.
-func printResult(w io.Writer, result json.RawMessage) {
+// printResult shows a tool's result to a person: its text as it is, other blocks by a word. At a terminal nothing of it is obeyed.
+func printResult(out io.Writer, result json.RawMessage) {
 	shown := false
+	w := terminal.For(out)
 	for block := range wire.Elements(wire.Get(result, "content")) {
 		shown = true
 		switch kind := wire.GetText(block, "type"); kind {

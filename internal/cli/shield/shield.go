@@ -61,7 +61,7 @@ server is trusted for how it behaved.`,
   drawbridge shield held                      tools that changed, and wait for you
   drawbridge shield accept github`,
 	}
-	cmd.AddCommand(d.scanCommand(), d.diffCommand(), d.heldCommand(), d.acceptCommand(), d.rejectCommand(), d.trustCommand())
+	cmd.AddCommand(d.scanCommand(), d.diffCommand(), d.heldCommand(), d.acceptCommand(), d.rejectCommand(), d.unlockCommand(), d.trustCommand())
 	return cmd
 }
 

@@ -1,0 +1,73 @@
+package vetting
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// A SkillStage is a Stage that looks at skills too.
+type SkillStage interface {
+	// LookAtSkill gives an entry of a list of skills as it may be shown; nil where it may not. An error keeps the list.
+	LookAtSkill(ctx context.Context, server deck.Member, entry json.RawMessage) (json.RawMessage, error)
+}
+
+var (
+	_ deck.SkillVetter = Chain(nil)
+	_ SkillStage       = (*Sanitiser)(nil)
+)
+
+// VetSkill implements [deck.SkillVetter]: each stage that looks at skills sees what the ones before it left.
+func (c Chain) VetSkill(ctx context.Context, server deck.Member, entry json.RawMessage) (_ json.RawMessage, err error) {
+	looked := false
+	for _, stage := range c {
+		if s, ok := stage.(SkillStage); ok && entry != nil {
+			looked = true
+			if entry, err = s.LookAtSkill(ctx, server, entry); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if !looked {
+		return nil, errors.New("vet a skill: nobody looks at them")
+	}
+	return entry, nil
+}
+
+// maxSkills bounds how many skills a Sanitiser knows: lists are asked for again and again.
+const maxSkills = 4096
+
+// LookAtSkill implements [SkillStage]. A skill is found by its URI, so one whose URI would be another is not shown.
+func (s *Sanitiser) LookAtSkill(ctx context.Context, m deck.Member, entry json.RawMessage) (json.RawMessage, error) {
+	key := rules(m) + "\x00" + string(entry)
+	s.mu.Lock()
+	shown, ok := s.skills[key]
+	s.mu.Unlock()
+	if ok {
+		return shown, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	l, err := s.look(m, skills, 0, entry)
+	if err != nil {
+		return nil, err
+	}
+	shown = append(json.RawMessage(nil), entry...)
+	if len(l.Definition) > 0 {
+		shown = l.Definition
+	}
+	if l.Out != "" || wire.GetText(shown, "uri") != wire.GetText(entry, "uri") {
+		shown = nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.skills) >= maxSkills {
+		clear(s.skills)
+	}
+	s.skills[key] = shown
+	return shown, nil
+}

@@ -1,0 +1,39 @@
+package roster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// Unlock has the next list of a server's tools be its first: the one that stays, as long as its row says lock_tool_list. The
+// text says what the running servers made of it; nothing was unlocked where found is false. The error is the store's, or a
+// Mistake for a server that is not configured or whose list is not locked.
+func (r *Roster) Unlock(ctx context.Context, id drawbridge.ServerID) (found bool, live string, err error) {
+	roll, err := r.Read(ctx)
+	if err != nil {
+		return false, "", err
+	}
+	row, ok := roll.Lookup(id)
+	switch {
+	case !ok:
+		return false, "", roll.notFound(id)
+	case row.LockToolList == nil || !*row.LockToolList:
+		return false, "", mistake("The list of server %q is not locked: its row has no \"lock_tool_list\".", id)
+	}
+	db, err := r.opened(ctx, roll.Set, false)
+	if err != nil || db == nil {
+		return false, "", err
+	}
+	found, err = db.ForgetFirstTools(ctx, id)
+	if err = errors.Join(err, db.Close()); err != nil || !found {
+		return found, "", err
+	}
+	live, told := r.Reload(ctx)
+	if told != nil {
+		live = fmt.Sprintf("the running servers did not take it over: %v", told)
+	}
+	return true, live, nil
+}
