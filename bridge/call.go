@@ -117,17 +117,19 @@ func (e *endpoint) carry(ctx context.Context, call drawbridge.Call) (drawbridge.
 		}
 		result, err := s.answer(ctx, call)
 		e.giveBack(s)
-		switch {
-		case err == nil:
+		if err == nil {
 			return drawbridge.Result{Raw: result}, nil
+		}
+		again := e.callFault(step, err).Again(e.repeatable(call))
+		switch {
 		case ctx.Err() != nil:
 		case signin.Needed(err).Bars():
 			s.lose(err)
-		case neverArrived(err) && !resent:
+		case neverArrived(err) && again && !resent:
 			s.lose(err)
 			resent = true
 			continue
-		case errors.Is(err, link.ErrLost) && !repeated && e.repeatable(call):
+		case errors.Is(err, link.ErrLost) && again && !repeated:
 			repeated = true
 			continue
 		}

@@ -2,6 +2,7 @@ package deck
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -349,8 +350,8 @@ func (d *Deck) judge(ctx context.Context, call drawbridge.Call, spec drawbridge.
 		}
 		trail.Bar(ctx, spec, verdict)
 		return verdict, &drawbridge.Fault{
-			Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked,
-			Step: fmt.Sprintf("%s %s", call.Method, clip(string(spec.Name))), Err: errors.New(verdict.Reason),
+			Kind: drawbridge.BridgeFault, Code: cmp.Or(verdict.Code, drawbridge.PolicyBlocked),
+			Step: fmt.Sprintf("%s %s", call.Method, clip(string(spec.Name))), Err: errors.New(verdict.Reason), Next: verdict.Next,
 		}
 	}
 	return last, nil
