@@ -78,7 +78,7 @@ func (f *Fault) Error() string {
 
 // Again says whether the call that ended so may be made once more: where it may succeed later, and, if its outcome is not known,
 // where twice is as good as once. Harmless says that: the call only reads, or its tool says that it is read-only or idempotent.
-// Every retry asks here.
+// Every repetition of what was sent asks here.
 func (f *Fault) Again(harmless bool) bool { return f.Code.Retryable() && (harmless || !f.Ambiguous) }
 
 // Unwrap gives the cause.

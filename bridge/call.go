@@ -117,19 +117,17 @@ func (e *endpoint) carry(ctx context.Context, call drawbridge.Call) (drawbridge.
 		}
 		result, err := s.answer(ctx, call)
 		e.giveBack(s)
-		if err == nil {
-			return drawbridge.Result{Raw: result}, nil
-		}
-		again := e.callFault(step, err).Again(e.repeatable(call))
 		switch {
+		case err == nil:
+			return drawbridge.Result{Raw: result}, nil
 		case ctx.Err() != nil:
 		case signin.Needed(err).Bars():
 			s.lose(err)
-		case neverArrived(err) && again && !resent:
+		case neverArrived(err) && !resent:
 			s.lose(err)
 			resent = true
 			continue
-		case errors.Is(err, link.ErrLost) && again && !repeated:
+		case errors.Is(err, link.ErrLost) && !repeated && e.callFault(step, err).Again(e.repeatable(call)):
 			repeated = true
 			continue
 		}
