@@ -35,7 +35,8 @@ const (
 	PolicyBlocked FaultCode = "policy_blocked"
 )
 
-// Retryable says whether the same call may succeed later. Whether it may be repeated at all depends on the card too.
+// Retryable says whether the same call may succeed later. Whether it may be repeated at all depends on the card too, see
+// [Fault.Again].
 func (c FaultCode) Retryable() bool {
 	return c == Transient || c == RateLimited || c == ServerError
 }
@@ -74,6 +75,11 @@ func (f *Fault) Error() string {
 	}
 	return b.String()
 }
+
+// Again says whether the call that ended so may be made once more: where it may succeed later, and, if its outcome is not known,
+// where twice is as good as once. Harmless says that: the call only reads, or its tool says that it is read-only or idempotent.
+// Every repetition of what was sent asks here.
+func (f *Fault) Again(harmless bool) bool { return f.Code.Retryable() && (harmless || !f.Ambiguous) }
 
 // Unwrap gives the cause.
 func (f *Fault) Unwrap() error { return f.Err }

@@ -27,6 +27,8 @@ var floors = map[string]int{
 	"audit":     1,
 	"shield":    1,
 	"policy":    1,
+	"limits":    1,
+	"trust":     1,
 	"index":     1,
 	"workspace": 1,
 	"wire":      1,
@@ -85,7 +87,7 @@ var never = []struct {
 		"a screen declares the two or three methods it shows",
 	},
 	{
-		[]string{"ledger", "audit", "shield", "policy", "index", "workspace"},
+		[]string{"ledger", "audit", "shield", "policy", "index", "workspace", "limits", "trust"},
 		[]string{"net", "net/http", "os", "os/exec", "database/sql"},
 		"rules are pure: tested by table and fuzz",
 	},

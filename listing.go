@@ -2,6 +2,7 @@ package drawbridge
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -48,6 +49,8 @@ const (
 	Faulted    Phase = "faulted"
 	// NeedsSignIn is a server that answers nobody before a person has signed in.
 	NeedsSignIn Phase = "needs-sign-in"
+	// Quarantined is a server that is not trusted enough for its cards to be on the deck.
+	Quarantined Phase = "quarantined"
 
 	NeedsApproval Phase = "needs-approval"
 	Disabled      Phase = "disabled"
@@ -91,6 +94,37 @@ type Status struct {
 	Notes []string `json:"notes,omitempty"`
 	// Source is the file and line of the row.
 	Source string `json:"source,omitempty"`
+	// Trust says how far the server is trusted; nil where nobody keeps an account of it.
+	Trust *Trust `json:"trust,omitempty"`
+}
+
+// A Trust is how far a server is trusted for how it behaved.
+type Trust struct {
+	// Score is from 0 to 1.
+	Score float64 `json:"score"`
+	// Level is what the score comes to, as a word: trusted, untrusted or sandboxed; never above what the row says.
+	Level string `json:"level"`
+	// Quarantined says that the server's cards are not on the deck, Until when they come back if nothing more happens.
+	Quarantined bool      `json:"quarantined,omitempty"`
+	Until       time.Time `json:"until,omitzero"`
+}
+
+// Judged is the status of a server that is trusted so far: a quarantined one is in that phase, whatever else it is.
+func (s Status) Judged(t *Trust) Status {
+	s.Trust = t
+	if t != nil && t.Quarantined {
+		s.Phase, s.Reason = Quarantined, t.String()
+	}
+	return s
+}
+
+// String says it for people: "trust 0.35: quarantined until 2026-11-22 14:05:09 UTC".
+func (t Trust) String() string {
+	text := fmt.Sprintf("trust %.2f", t.Score)
+	if t.Quarantined {
+		text += ": quarantined until " + t.Until.UTC().Format("2006-01-02 15:04:05 MST")
+	}
+	return text
 }
 
 // A Notice is what a server said outside any call: a log line, an updated resource. Principal is whose connection it came

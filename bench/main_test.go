@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/drawbridge-mcp/drawbridge/fakemcp"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 )
 
@@ -20,6 +21,7 @@ var drawbridge string
 
 func TestMain(m *testing.M) {
 	gateway.Reap()
+	fakemcp.Main()
 	if role := os.Getenv(roleVariable); role != "" {
 		if err := play(role, os.Args[1:]); err != nil {
 			fmt.Fprintln(os.Stderr, role+":", err)

@@ -42,6 +42,7 @@ func TestNumbers(t *testing.T) {
 		{"list", longList},
 		{"idle", idle},
 		{"start", deadStart},
+		{"hostile", hostile},
 		{"leaks", leaks},
 	} {
 		t.Run(part.name, func(t *testing.T) { table = append(table, part.measure(t)...) })

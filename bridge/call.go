@@ -127,7 +127,7 @@ func (e *endpoint) carry(ctx context.Context, call drawbridge.Call) (drawbridge.
 			s.lose(err)
 			resent = true
 			continue
-		case errors.Is(err, link.ErrLost) && !repeated && e.repeatable(call):
+		case errors.Is(err, link.ErrLost) && !repeated && e.callFault(step, err).Again(e.repeatable(call)):
 			repeated = true
 			continue
 		}

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
-	"github.com/drawbridge-mcp/drawbridge/config/want"
+	"github.com/drawbridge-mcp/drawbridge/config/value"
 )
 
 // Audit says what is kept of calls. The zero value of a field means its default.
@@ -26,23 +26,23 @@ type Audit struct {
 var auditSettings = []setting{
 	{"audit", "enabled", "boolean", "true",
 		"keeps a record of each call; what cannot be recorded is not sent",
-		func(r *settingsReader, v doc.Node) error { return want.Flag(&r.settings.Audit.Enabled, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Flag(&r.settings.Audit.Enabled, v) }},
 	{"audit", "arguments", `"redacted", "hash" or "full"`, "redacted",
 		"what is kept of arguments: all but what looks like a secret, their SHA-256 only, or all",
 		func(r *settingsReader, v doc.Node) error {
-			return want.OneOf(&r.settings.Audit.Arguments, v, "redacted", "hash", "full")
+			return value.OneOf(&r.settings.Audit.Arguments, v, "redacted", "hash", "full")
 		}},
 	{"audit", "sync", `"batch" or "always"`, "batch",
 		"batch outlives our own death at any point; always has each call wait for the disk, and outlives the machine's too",
 		func(r *settingsReader, v doc.Node) error {
-			return want.OneOf(&r.settings.Audit.Sync, v, "batch", "always")
+			return value.OneOf(&r.settings.Audit.Sync, v, "batch", "always")
 		}},
 	{"audit", "keep", `time, or "never" to forget`, "2160h",
 		"how long records are kept",
-		func(r *settingsReader, v doc.Node) error { return want.OrNever(&r.settings.Audit.Keep, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.OrNever(&r.settings.Audit.Keep, v) }},
 	{"audit", "keep_records", "whole number", "1000000",
 		"how many records are kept; a call has two",
-		func(r *settingsReader, v doc.Node) error { return want.Whole(&r.settings.Audit.KeepRecords, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Whole(&r.settings.Audit.KeepRecords, v) }},
 	{"audit", "key_file", "path", "",
 		"the file with the Ed25519 key that signs (PKCS #8, PEM), in the place of one in the vault; variables are put in",
 		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.Audit.KeyFile, v) }},

@@ -101,6 +101,8 @@ type Server struct {
 	IdleStop time.Duration
 	// MaxTools is the most tools that are taken from the server; 0 means the setting.
 	MaxTools int
+	// MaxCallsPerMinute is the most calls of its tools in any 60 seconds; 0 is any number.
+	MaxCallsPerMinute int
 	// Auth says how to sign in at the server, nil where the row does not.
 	Auth *Auth
 	// FromEnv says of which values of Env and Headers a variable was named as a whole, such as "env TOKEN from

@@ -6,7 +6,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
 	"github.com/drawbridge-mcp/drawbridge/config/spawn"
-	"github.com/drawbridge-mcp/drawbridge/config/want"
+	"github.com/drawbridge-mcp/drawbridge/config/value"
 )
 
 // A Finding is one thing that a person should know of a row before they let it run: a code that stays what it is, such as
@@ -60,7 +60,7 @@ func (r *settingsReader) commands(v doc.Node) error {
 		r.settings.AllowedCommands = append(r.settings.AllowedCommands, w)
 	}
 	if !ok {
-		return want.Must("a list of commands or paths")
+		return value.Must("a list of commands or paths")
 	}
 	return nil
 }

@@ -164,7 +164,7 @@ func (l *loader) abs(path string) string {
 // those that other programs keep in the directory. What these keep elsewhere is theirs, even where the directory has it
 // too.
 func (l *loader) discover(dir string, project OriginKind) []source {
-	if sameFile(dir, l.Home) {
+	if disk.Same(dir, l.Home) {
 		project = User
 	}
 	base := l.Base
@@ -190,8 +190,8 @@ func (l *loader) discover(dir string, project OriginKind) []source {
 			all = append(all, src)
 		}
 	}
-	own := stats(theirs)
-	return slices.DeleteFunc(all, func(src source) bool { return src.provider != "native" && isOneOf(src.path, own) })
+	own := disk.Stats(theirs)
+	return slices.DeleteFunc(all, func(src source) bool { return src.provider != "native" && disk.IsOneOf(src.path, own) })
 }
 
 // open reads and parses a file. What the person's own files turn off is off wherever it is written, and so is found before

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
-	"github.com/drawbridge-mcp/drawbridge/config/want"
+	"github.com/drawbridge-mcp/drawbridge/config/value"
 )
 
 // OAuth says whose access tokens the HTTP door takes, and what they must say. Without Issuers it says nothing.
@@ -38,7 +38,7 @@ func (r *settingsReader) web(to *string, v doc.Node) error {
 		return err
 	}
 	if u, err := url.Parse(s); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		return want.Must("an https:// URL")
+		return value.Must("an https:// URL")
 	}
 	*to = s
 	return nil
@@ -52,7 +52,7 @@ func (r *settingsReader) issuers(v doc.Node) error {
 	for _, item := range items {
 		var issuer string
 		if r.web(&issuer, item) != nil {
-			return want.Must("an https:// URL, or a list of them")
+			return value.Must("an https:// URL, or a list of them")
 		}
 		r.settings.OAuth.Issuers = append(r.settings.OAuth.Issuers, issuer)
 	}
@@ -61,13 +61,13 @@ func (r *settingsReader) issuers(v doc.Node) error {
 
 func (r *settingsReader) scopes(v doc.Node) error {
 	if v.Kind != doc.Table {
-		return want.Must("a table of lists of scopes")
+		return value.Must("a table of lists of scopes")
 	}
 	scopes := map[string][]string{}
 	for _, m := range v.Members {
 		words, ok := m.Value.Words()
 		if !ok || m.Value.Kind != doc.List || len(words) == 0 {
-			return want.Must(`a table of lists of scopes, such as {"%s" = ["mcp:*"]}`, m.Name)
+			return value.Must(`a table of lists of scopes, such as {"%s" = ["mcp:*"]}`, m.Name)
 		}
 		scopes[m.Name] = words
 	}

@@ -340,10 +340,10 @@ func (r *rowReader) expectedTools(v doc.Node) {
 	r.server.ExpectedTools = &names
 }
 
-func (r *rowReader) maxTools(v doc.Node) {
+func (r *rowReader) whole(name string, to *int, v doc.Node) {
 	n, ok := v.Count()
 	if !ok {
-		r.refuse(`"max_tools" must be a whole number above 0`)
+		r.refuse("%q must be a whole number above 0", name)
 	}
-	r.server.MaxTools = n
+	*to = n
 }

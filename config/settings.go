@@ -10,8 +10,9 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
+	"github.com/drawbridge-mcp/drawbridge/config/limit"
 	"github.com/drawbridge-mcp/drawbridge/config/rules"
-	"github.com/drawbridge-mcp/drawbridge/config/want"
+	"github.com/drawbridge-mcp/drawbridge/config/value"
 )
 
 // Settings are what drawbridge.toml says beside its rows. The zero value of a field means its default, which Fields
@@ -58,7 +59,17 @@ type Settings struct {
 
 	// Rules say who may call what; nil where there are none. Whether they make sense is for those to say who carry them out.
 	Rules *drawbridge.Rules
+
+	// Tools bounds calls of tools, Shield says how far servers are trusted.
+	Tools  Tools
+	Shield Shield
 }
+
+// What drawbridge.toml says of calls, and of how far servers are trusted.
+type (
+	Tools  = limit.Tools
+	Shield = limit.Shield
+)
 
 // A setting is one member of a table of drawbridge.toml: what it is for people, and how it is read.
 type setting struct {
@@ -72,32 +83,32 @@ var settings = append([]setting{
 	{"mcp", "naming", `"qualified", "mcp" or "bare"`, "qualified",
 		"how cards are named: server__tool, mcp_server_tool, or the tool's own name",
 		func(r *settingsReader, v doc.Node) error {
-			return want.OneOf(&r.settings.Naming, v, "qualified", "mcp", "bare")
+			return value.OneOf(&r.settings.Naming, v, "qualified", "mcp", "bare")
 		}},
 	{"mcp", "grace", "time", "250ms",
 		"how long the first list waits for servers that were never tried; 0 does not wait",
-		func(r *settingsReader, v doc.Node) error { return want.OrZero(&r.settings.Grace, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Grace(&r.settings.Grace, v) }},
 	{"mcp", "probe_timeout", "time", "3s",
 		"how long a server may take to say which protocol it speaks",
-		func(r *settingsReader, v doc.Node) error { return want.Positive(&r.settings.ProbeTimeout, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Positive(&r.settings.ProbeTimeout, v) }},
 	{"mcp", "connect_timeout", "time", "1m",
 		"how long a server may take to connect and list",
-		func(r *settingsReader, v doc.Node) error { return want.Positive(&r.settings.ConnectTimeout, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Positive(&r.settings.ConnectTimeout, v) }},
 	{"mcp", "call_timeout", "time", "60s",
 		"how long a call may go without an answer or a sign of progress",
-		func(r *settingsReader, v doc.Node) error { return want.Positive(&r.settings.CallTimeout, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Positive(&r.settings.CallTimeout, v) }},
 	{"mcp", "idle_stop", `time, or "never"`, "15m",
 		"how long a stdio server may go uncalled before it is stopped",
-		func(r *settingsReader, v doc.Node) error { return want.OrNever(&r.settings.IdleStop, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.OrNever(&r.settings.IdleStop, v) }},
 	{"mcp", "max_tools", "whole number", "1000",
 		"the most tools taken from a server of your own",
-		func(r *settingsReader, v doc.Node) error { return want.Whole(&r.settings.MaxTools, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Whole(&r.settings.MaxTools, v) }},
 	{"mcp", "max_tools_project", "whole number", "100",
 		"the most tools taken from a server that a project directory or a conversation brought",
-		func(r *settingsReader, v doc.Node) error { return want.Whole(&r.settings.MaxToolsProject, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Whole(&r.settings.MaxToolsProject, v) }},
 	{"mcp", "env_isolation", "boolean", "true",
 		"gives stdio servers the base environment and their own env only; false lets them inherit all of ours but known secrets",
-		func(r *settingsReader, v doc.Node) error { return want.Flag(&r.settings.EnvIsolation, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Flag(&r.settings.EnvIsolation, v) }},
 	{"mcp", "allowed_commands", "list of commands or paths", "[]",
 		"what servers of projects may be started with beside npx, uvx, node, python, python3, docker, deno, bun and mcpls; * and ~/ are understood",
 		func(r *settingsReader, v doc.Node) error { return r.commands(v) }},
@@ -107,6 +118,29 @@ var settings = append([]setting{
 	{"mcp", "lock_file", "path", "drawbridge.lock beside drawbridge.toml, if it is there",
 		"the file that says which definitions servers may show, as drawbridge lock write makes it; variables are put in",
 		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.LockFile, v) }},
+	{"mcp.shield", "enabled", "boolean", "true",
+		"keeps an account of how each server behaves, and takes the cards of one that is not trusted off the deck",
+		func(r *settingsReader, v doc.Node) error { return value.Flag(&r.settings.Shield.Enabled, v) }},
+	{"mcp.shield", "quarantine_threshold", "number from 0 to 1", "0.4",
+		"the trust under which a server is quarantined; 0 quarantines none",
+		func(r *settingsReader, v doc.Node) error { return limit.Share(&r.settings.Shield.Threshold, v) }},
+	{"mcp.shield", "decay_half_life_secs", "seconds, or a time", "3600",
+		"how long it takes until half of the trust that was lost has come back",
+		func(r *settingsReader, v doc.Node) error { return limit.Seconds(&r.settings.Shield.HalfLife, v) }},
+	{"tools", "max_tool_calls_per_session", "whole number", "",
+		"the most calls of a caller until there was none for 30 minutes: a new connection begins no new session",
+		func(r *settingsReader, v doc.Node) error { return value.Whole(&r.settings.Tools.PerSession, v) }},
+	{"tools", "max_tool_calls_per_caller", `calls in a time, such as "1000/day"`, "",
+		"the most calls of a caller in a time, which begins with the first one: minute, hour, day, week, or such as 10m",
+		func(r *settingsReader, v doc.Node) error {
+			return limit.Per(&r.settings.Tools.PerCaller, &r.settings.Tools.Every, v)
+		}},
+	{"tools", "max_identical_errors", `whole number, or "unlimited"`, "25",
+		"how often the same call may end in the same error within 60 seconds",
+		func(r *settingsReader, v doc.Node) error { return limit.Most(&r.settings.Tools.SameErrors, v) }},
+	{"tools", "max_identical_calls", `whole number, or "unlimited"`, "unlimited",
+		"how often the same call may end the same way within 60 seconds",
+		func(r *settingsReader, v doc.Node) error { return limit.Most(&r.settings.Tools.SameCalls, v) }},
 	{"store", "path", "path", "where the system keeps a user's data",
 		"the file of the store; variables are put in",
 		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.StorePath, v) }},
@@ -118,13 +152,13 @@ var settings = append([]setting{
 		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.TokenFile, v) }},
 	{"serve", "session_timeout", "time", "30m",
 		"how long an HTTP session may go unused before it ends",
-		func(r *settingsReader, v doc.Node) error { return want.Positive(&r.settings.SessionTimeout, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Positive(&r.settings.SessionTimeout, v) }},
 	{"serve", "max_body", "bytes", "4194304",
 		"the most bytes of an HTTP request",
-		func(r *settingsReader, v doc.Node) error { return want.Bytes(&r.settings.MaxBody, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Bytes(&r.settings.MaxBody, v) }},
 	{"serve", "page_size", "whole number", "1000",
 		"the most items on a page of a list",
-		func(r *settingsReader, v doc.Node) error { return want.Whole(&r.settings.PageSize, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Whole(&r.settings.PageSize, v) }},
 	{"serve", "public_url", "URL", "",
 		"where clients reach the HTTP door from, without the /mcp; beyond loopback an issuer needs it",
 		func(r *settingsReader, v doc.Node) error { return r.web(&r.settings.OAuth.PublicURL, v) }},
@@ -139,10 +173,10 @@ var settings = append([]setting{
 		func(r *settingsReader, v doc.Node) error { return r.scopes(v) }},
 	{"serve", "client_credentials", "boolean", "false",
 		"takes access tokens that a program got for itself: they have a client_id and no subject",
-		func(r *settingsReader, v doc.Node) error { return want.Flag(&r.settings.OAuth.Programs, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Flag(&r.settings.OAuth.Programs, v) }},
 	{"serve", "clock_skew", "time", "30s",
 		"how far an issuer's clock may be off, at most 5m",
-		func(r *settingsReader, v doc.Node) error { return want.Positive(&r.settings.OAuth.ClockSkew, v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Positive(&r.settings.OAuth.ClockSkew, v) }},
 	{"serve", "introspection_url", "URL", "",
 		"where the issuer says whether a token counts (RFC 7662): needed for tokens that are no JWTs, and notices revoked ones",
 		func(r *settingsReader, v doc.Node) error { return r.web(&r.settings.OAuth.IntrospectionURL, v) }},
@@ -173,35 +207,13 @@ type settingsReader struct {
 // read reads all tables of the file. The error is a *doc.Error; unknown settings are problems only.
 func (r *settingsReader) read(root doc.Node) error {
 	for _, section := range root.Members {
-		names := settingNames(section.Name)
-		switch {
-		case len(names) == 0:
-			r.stray(section, "", []string{"mcp", "store", "serve", "audit", "tools"})
+		if len(settingNames(section.Name)) == 0 {
+			r.stray(section, "", []string{"mcp", "tools", "store", "serve", "audit"})
 			if rules.Meant(section) {
 				return r.problems[len(r.problems)-1]
 			}
-			continue
-		case section.Value.Kind != doc.Table:
-			return doc.Wrong(section.Line, "%q must be a table", section.Name)
-		}
-		for _, m := range section.Value.Members {
-			if section.Name == "mcp" && m.Name == "servers" {
-				continue // rows, not a setting
-			}
-			known := settingNamed(section.Name, m.Name)
-			if known == nil {
-				r.stray(m, section.Name+".", names)
-				if section.Name == "tools" { // what guards is read whole or not at all
-					return r.problems[len(r.problems)-1]
-				}
-				continue
-			}
-			err := known.read(r, m.Value)
-			if at, ok := errors.AsType[*doc.Error](err); ok {
-				return at
-			} else if err != nil {
-				return doc.Wrong(m.Line, "%s.%s %s", section.Name, m.Name, err)
-			}
+		} else if err := r.section(section.Name, section); err != nil {
+			return err
 		}
 	}
 	if r.settings.StorePath != "" && r.settings.StoreURL != "" {
@@ -209,6 +221,40 @@ func (r *settingsReader) read(root doc.Node) error {
 		return doc.Wrong(m.Line, "store.path and store.url are both set; the store is one of them")
 	}
 	r.settings.Rules = r.rules.Rules()
+	return nil
+}
+
+// section reads a table of settings, and those in it.
+func (r *settingsReader) section(name string, section doc.Member) error {
+	if section.Value.Kind != doc.Table {
+		return doc.Wrong(section.Line, "%q must be a table", name)
+	}
+	for _, m := range section.Value.Members {
+		full := name + "." + m.Name
+		if full == "mcp.servers" {
+			continue // rows, not a setting
+		}
+		if len(settingNames(full)) > 0 {
+			if err := r.section(full, m); err != nil {
+				return err
+			}
+			continue
+		}
+		known := settingNamed(name, m.Name)
+		if known == nil {
+			r.stray(m, name+".", settingNames(name))
+			if name == "tools" { // what guards is read whole or not at all
+				return r.problems[len(r.problems)-1]
+			}
+			continue
+		}
+		err := known.read(r, m.Value)
+		if at, ok := errors.AsType[*doc.Error](err); ok {
+			return at
+		} else if err != nil {
+			return doc.Wrong(m.Line, "%s %s", full, err)
+		}
+	}
 	return nil
 }
 
@@ -238,7 +284,7 @@ func settingNames(section string) (names []string) {
 func (r *settingsReader) words(v doc.Node) (string, error) {
 	s, ok := v.Word()
 	if !ok || s == "" {
-		return "", want.Must("a string that is not empty")
+		return "", value.Must("a string that is not empty")
 	}
 	var missing []string
 	s, later := literal(putIn(s, r.lookup, func(inner string) { missing = append(missing, doc.Placeholder(inner)) }))
@@ -274,7 +320,7 @@ func (r *settingsReader) database(v doc.Node) error {
 	}
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return want.Must("a postgres:// URL")
+		return value.Must("a postgres:// URL")
 	}
 	r.settings.StoreURL = s
 	return nil
@@ -282,7 +328,7 @@ func (r *settingsReader) database(v doc.Node) error {
 
 func (r *settingsReader) roots(v doc.Node) error {
 	if v.Kind != doc.List {
-		return want.Must("a list of directories or file URIs")
+		return value.Must("a list of directories or file URIs")
 	}
 	for _, item := range v.Items {
 		if s, _ := item.Word(); strings.HasPrefix(s, "file://") {
@@ -291,7 +337,7 @@ func (r *settingsReader) roots(v doc.Node) error {
 		}
 		var dir string
 		if err := r.path(&dir, item); err != nil || strings.Contains(item.Text, "://") {
-			return want.Must("a list of directories or file URIs")
+			return value.Must("a list of directories or file URIs")
 		}
 		slashed := filepath.ToSlash(dir)
 		if !strings.HasPrefix(slashed, "/") { // a drive on Windows

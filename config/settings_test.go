@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
+	"github.com/drawbridge-mcp/drawbridge/config/limit"
 )
 
 func TestSettings(t *testing.T) {
@@ -24,6 +25,17 @@ env_isolation = false
 allowed_commands = ["~/bin/*", "/opt/x", "go"]
 roots = ["/srv/a b", "~/src", "file:///elsewhere"]
 lock_file = "team/tools.lock"
+
+[mcp.shield]
+enabled = false
+quarantine_threshold = 0.5
+decay_half_life_secs = 60
+
+[tools]
+max_tool_calls_per_session = 11
+max_tool_calls_per_caller = "12/day"
+max_identical_errors = 13
+max_identical_calls = 14
 
 [store]
 path = "data/${NAME:-drawbridge}.db"
@@ -71,6 +83,8 @@ reader = ["mcp:docs", "mcp:wiki"]
 			IntrospectionURL: "https://a.example/introspect", IntrospectionClient: "gate",
 			IntrospectionSecretFile: w.path("home/.config/drawbridge/secret"),
 		},
+		Tools:  limit.Tools{PerSession: 11, PerCaller: 12, Every: 24 * time.Hour, SameErrors: 13, SameCalls: 14},
+		Shield: limit.Shield{Enabled: &no, Threshold: 0.5, HalfLife: time.Minute},
 	}
 	wantDiff(t, "settings", want, set.Settings)
 	wantDiff(t, "warnings", []string(nil), w.warnings(set))
@@ -78,17 +92,22 @@ reader = ["mcp:docs", "mcp:wiki"]
 
 func TestEachSetting(t *testing.T) {
 	for line, want := range map[string]Settings{
-		"mcp.naming = 'qualified'":              {Naming: "qualified"},
-		"mcp.naming = 'mcp'":                    {Naming: "mcp"},
-		"mcp.grace = 0":                         {Grace: -1},
-		"mcp.grace = '0s'":                      {Grace: -1},
-		"mcp.idle_stop = 'never'":               {IdleStop: -1},
-		"mcp.roots = []":                        {},
-		"store.url = 'postgres://u:${PW}@h/db'": {StoreURL: "postgres://u:secret@h/db"},
-		"store.url = 'postgresql://h/db'":       {StoreURL: "postgresql://h/db"},
-		"store.path = '/var/lib/db'":            {StorePath: "/var/lib/db"},
-		"serve = { page_size = 5 } # ok":        {PageSize: 5},
-		"serve.issuer = 'https://a.example'":    {OAuth: OAuth{Issuers: []string{"https://a.example"}}},
+		"mcp.naming = 'qualified'":                     {Naming: "qualified"},
+		"mcp.naming = 'mcp'":                           {Naming: "mcp"},
+		"mcp.grace = 0":                                {Grace: -1},
+		"mcp.grace = '0s'":                             {Grace: -1},
+		"mcp.idle_stop = 'never'":                      {IdleStop: -1},
+		"mcp.roots = []":                               {},
+		"store.url = 'postgres://u:${PW}@h/db'":        {StoreURL: "postgres://u:secret@h/db"},
+		"store.url = 'postgresql://h/db'":              {StoreURL: "postgresql://h/db"},
+		"store.path = '/var/lib/db'":                   {StorePath: "/var/lib/db"},
+		"serve = { page_size = 5 } # ok":               {PageSize: 5},
+		"mcp.shield.quarantine_threshold = 0":          {Shield: limit.Shield{Threshold: -1}},
+		"mcp.shield.decay_half_life_secs = '2h'":       {Shield: limit.Shield{HalfLife: 2 * time.Hour}},
+		"tools.max_identical_errors = 'unlimited'":     {Tools: limit.Tools{SameErrors: -1}},
+		"tools.max_tool_calls_per_caller = '5/1h30m'":  {Tools: limit.Tools{PerCaller: 5, Every: 90 * time.Minute}},
+		"tools.max_tool_calls_per_caller = '5 / week'": {Tools: limit.Tools{PerCaller: 5, Every: 7 * 24 * time.Hour}},
+		"serve.issuer = 'https://a.example'":           {OAuth: OAuth{Issuers: []string{"https://a.example"}}},
 	} {
 		w := newWorld(t, map[string]string{userTOML: line})
 		w.env["PW"] = "secret"
@@ -111,6 +130,15 @@ func TestBadSettings(t *testing.T) {
 		"mcp.roots = '/srv'":                           `mcp.roots must be a list of directories or file URIs`,
 		"mcp.roots = ['https://h']":                    `mcp.roots must be a list of directories or file URIs`,
 		"mcp.roots = [1]":                              `mcp.roots must be a list of directories or file URIs`,
+		"mcp.shield = true":                            `"mcp.shield" must be a table`,
+		"mcp.shield.quarantine_threshold = 1.5":        `mcp.shield.quarantine_threshold must be a number from 0 to 1`,
+		"mcp.shield.quarantine_threshold = '0.5'":      `mcp.shield.quarantine_threshold must be a number from 0 to 1`,
+		"mcp.shield.decay_half_life_secs = 0":          `mcp.shield.decay_half_life_secs must be a number of seconds above 0, or a time such as "30m"`,
+		"tools.max_tool_calls_per_session = 0":         `tools.max_tool_calls_per_session must be a whole number above 0`,
+		"tools.max_tool_calls_per_caller = 1000":       `tools.max_tool_calls_per_caller must be a number of calls in a time, such as "1000/day" or "50/10m"`,
+		"tools.max_tool_calls_per_caller = '0/day'":    `tools.max_tool_calls_per_caller must be a number of calls in a time, such as "1000/day" or "50/10m"`,
+		"tools.max_tool_calls_per_caller = '5/-1m'":    `tools.max_tool_calls_per_caller must be a number of calls in a time, such as "1000/day" or "50/10m"`,
+		"tools.max_identical_calls = 'never'":          `tools.max_identical_calls must be a whole number above 0, or "unlimited"`,
 		"store.path = ''":                              `store.path must be a string that is not empty`,
 		"store.path = '${NONE}/db'":                    `store.path needs NONE, which is not set`,
 		"store.url = 'mysql://u:hunter2@h/db'":         `store.url must be a postgres:// URL`,
@@ -155,7 +183,7 @@ func TestFields(t *testing.T) {
 		}
 	}
 	for _, m := range strings.Fields(`name command args env cwd url headers type enabled timeout expected_tools lock_tool_list
-		env_isolation elicitation_enabled isolate share credentials confine idle_stop trust auth fence max_tools imported_from`) {
+		env_isolation elicitation_enabled isolate share credentials confine idle_stop trust auth fence max_tools max_calls_per_minute imported_from`) {
 		if !seen["server."+m] {
 			t.Errorf("the member %s is not listed", m)
 		}

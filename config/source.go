@@ -94,23 +94,6 @@ func once(all []source) []source {
 	return kept
 }
 
-func sameFile(a, b string) bool { return a == b || isOneOf(a, stats([]string{b})) }
-
-// stats describes those files that exist.
-func stats(paths []string) (infos []fs.FileInfo) {
-	for _, path := range paths {
-		if info, err := os.Stat(path); err == nil {
-			infos = append(infos, info)
-		}
-	}
-	return infos
-}
-
-func isOneOf(path string, infos []fs.FileInfo) bool {
-	info, err := os.Stat(path)
-	return err == nil && slices.ContainsFunc(infos, func(other fs.FileInfo) bool { return os.SameFile(info, other) })
-}
-
 // read gives the file's bytes. Of what is no regular file, only one that a person named is read: a pipe may block.
 func (src source) read() ([]byte, error) {
 	info, err := os.Stat(src.path)

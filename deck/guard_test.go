@@ -27,6 +27,7 @@ func TestEveryGuardMustAllow(t *testing.T) {
 		{"none", nil, "", ""},
 		{"all allow", []Guard{allow, allow}, "", ""},
 		{"one denies", []Guard{allow, always(drawbridge.Verdict{Reason: "not on Fridays"})}, drawbridge.PolicyBlocked, "tools/call a__x: not on Fridays"},
+		{"one says when to come back", []Guard{always(drawbridge.Verdict{Reason: "too many", Code: drawbridge.RateLimited, Next: "again in 5s"})}, drawbridge.RateLimited, "tools/call a__x: too many (again in 5s)"},
 		{"the zero verdict", []Guard{always(drawbridge.Verdict{}), allow}, drawbridge.PolicyBlocked, "tools/call a__x: it is not allowed"},
 		{"an effect there is not", []Guard{always(drawbridge.Verdict{Effect: 9})}, drawbridge.PolicyBlocked, "tools/call a__x: it is not allowed"},
 		{"one asks", []Guard{always(drawbridge.Verdict{Effect: drawbridge.Ask})}, drawbridge.PolicyBlocked, "tools/call a__x: it needs an approval, and there is nobody to ask"},

@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/cards"
@@ -56,6 +57,9 @@ type Config struct {
 	Origins []string
 	// OAuth says whose access tokens the HTTP door takes; without issuers it means what the settings say.
 	OAuth config.OAuth
+	// Tools bounds calls of tools, Shield says how far servers are trusted; zero values mean what the settings say.
+	Tools  config.Tools
+	Shield config.Shield
 	// OnDemand starts no server before a call, Mount or AwaitNew asks for it.
 	OnDemand bool
 	// Rules say who may call what; nil means what the settings say, and else that everybody may call what their scopes let
@@ -78,6 +82,12 @@ type Gateway struct {
 	server  *server.Server
 	pins    *pins.Stage
 	c       Config
+
+	// rows are the rows that may be mounted, by name, for those who must not wait for mu.
+	rows atomic.Pointer[map[drawbridge.ServerID]config.Server]
+
+	// unwatch ends the deck's hearing of quarantines.
+	unwatch func()
 
 	// mu guards the configuration, which Reload, Attach and Detach change, and the doors.
 	mu       sync.Mutex
@@ -212,17 +222,19 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	}
 	g.warden.Take(g.policy, g.set.Servers)
 	g.starter = newStarter(g.set.Mountable(), mounts, c, g.set.Settings.Grace)
-	g.starter.hides = g.warden.Hides
+	g.starter.hides, g.starter.ended = g.warden.Hides, g.ended
 	view := &control{g}
 	g.deck, err = deck.New(ctx, g.starter, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: streamOf(c, g.set),
-		Cards: cards.Catalogue(view, view), Vetter: g.vetter(), StateKeys: [][]byte{key}, Owner: g.owner.Principal,
-		Audit: g.ground.recorder(), Guards: []deck.Guard{g.warden},
+		Cards: cards.Catalogue(view, view), Vetter: quarantine{g.vetter(), g}, StateKeys: [][]byte{key}, Owner: g.owner.Principal,
+		Audit:      g.ground.recorder(),
 		BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
+		Guards: []deck.Guard{g.warden, g.ground.meter.Guard(g.pace)},
 	})
 	if err != nil {
 		return backend("open the deck", err)
 	}
+	g.unwatch = g.watchTrust()
 	members := g.members()
 	for i, m := range members {
 		members[i].Remembered = mounts[m.Row].Listing
@@ -310,6 +322,7 @@ func (g *Gateway) Close() error {
 	g.mu.Lock()
 	doors := g.doors
 	g.mu.Unlock()
+	g.unwatch()
 	var errs []error
 	for _, door := range doors {
 		errs = append(errs, door.Close())

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -9,7 +10,9 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway/meter"
 	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
+	"github.com/drawbridge-mcp/drawbridge/gateway/standing"
 	"github.com/drawbridge-mcp/drawbridge/gateway/vetting"
 	"github.com/drawbridge-mcp/drawbridge/gateway/warden"
 	"github.com/drawbridge-mcp/drawbridge/policy"
@@ -21,9 +24,12 @@ import (
 // A Ground is what several gateways of one process stand on: one store, and the running servers, which those of them share
 // whose rows say the same.
 type Ground struct {
-	db     *store.DB
-	vault  *secrets.Vault
-	pool   pool
+	db    *store.DB
+	vault *secrets.Vault
+	pool  pool
+	meter *meter.Meter
+	// book is nil where nobody keeps account of how servers behave.
+	book   *standing.Book
 	vetted *vetted
 	// pins are what tools said before.
 	pins *pins.Keeper
@@ -40,7 +46,7 @@ type pool interface {
 }
 
 // OpenGround opens the store and the vault, and makes room for servers. Of the configuration it takes what is not one gateway's: Store,
-// Logger, Version, OnDemand, and the settings of the person's own drawbridge.toml. The error is as for Open.
+// Logger, Version, Tools, Shield, OnDemand, and the settings of the person's own drawbridge.toml. The error is as for Open.
 func OpenGround(ctx context.Context, c Config) (*Ground, error) {
 	c = c.withLogger()
 	s, err := settingsOf(c)
@@ -59,6 +65,10 @@ func OpenGround(ctx context.Context, c Config) (*Ground, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+	book, err := newBook(ctx, c, s, db)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	a, err := openAudit(c, s, db, vault)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -68,17 +78,31 @@ func OpenGround(ctx context.Context, c Config) (*Ground, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	return &Ground{
-		db: db, vault: vault, pool: p, audit: a, pins: keeper, vetted: &vetted{sanitiser: vetting.NewSanitiser(), kept: map[string][]byte{}},
+		db: db, vault: vault, pool: p, meter: newMeter(c, s, db), book: book, audit: a, pins: keeper,
+		vetted: &vetted{sanitiser: vetting.NewSanitiser(), kept: map[string][]byte{}},
 	}, nil
 }
 
-// settingsOf reads the settings that count for a configuration: none for a program's own servers, beside which no files are
-// looked for.
+// newMeter counts calls by what the settings bound.
+func newMeter(c Config, s config.Settings, db *store.DB) *meter.Meter {
+	return meter.New(meter.Options{
+		Quotas: meter.Quotas(s.Tools.PerSession, s.Tools.PerCaller, s.Tools.Every), Store: db,
+		SameErrors: s.Tools.SameErrors, SameCalls: s.Tools.SameCalls, Logger: c.Logger,
+	})
+}
+
+// settingsOf reads the settings that count for a configuration: for a program's own servers, beside which no files are looked
+// for, none but its own.
 func settingsOf(c Config) (config.Settings, error) {
-	if !c.readsFiles() {
-		return config.Settings{}, nil
+	var s config.Settings
+	if c.readsFiles() {
+		var err error
+		if s, err = config.LoadSettings(config.Options{Dir: c.Dir, LookupEnv: c.LookupEnv}); err != nil {
+			return s, err
+		}
 	}
-	return config.LoadSettings(config.Options{Dir: c.Dir, LookupEnv: c.LookupEnv})
+	s.Tools, s.Shield = cmp.Or(c.Tools, s.Tools), cmp.Or(c.Shield, s.Shield)
+	return s, nil
 }
 
 // A Reading is a configuration that was read, with what the person approved of it.
@@ -114,8 +138,12 @@ func (r Reading) rules() *drawbridge.Rules {
 
 // Open makes a gateway on the ground. It is to be closed before the ground is. The error is as for Open.
 func (r Reading) Open(ctx context.Context) (*Gateway, error) {
-	g := &Gateway{log: r.c.Logger, owner: owner(), ground: r.ground, set: r.set, policy: r.policy, c: r.c, warden: warden.New(r.c.Logger)}
+	g := &Gateway{
+		log: r.c.Logger, owner: owner(), ground: r.ground, set: r.set, policy: r.policy, c: r.c, warden: warden.New(r.c.Logger),
+		unwatch: func() {},
+	}
 	if err := g.open(ctx, r.c); err != nil {
+		g.unwatch()
 		return nil, err
 	}
 	return g, nil
@@ -150,11 +178,26 @@ func StorePlace(c Config) (string, error) {
 func (g *Ground) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return g.pool.Run(ctx) })
+	if g.book != nil {
+		group.Go(func() error { return g.book.Run(ctx) })
+	}
 	if g.audit != nil {
 		group.Go(func() error { return g.audit.Run(ctx) })
 	}
 	return group.Wait()
 }
 
-// Close closes the store, once it has taken in the record of all calls.
-func (g *Ground) Close() error { return errors.Join(g.closeAudit(), g.db.Close()) }
+// Close closes the store, once it has taken in the record of all calls and what was noted of servers.
+func (g *Ground) Close() error {
+	return errors.Join(g.closeAudit(), g.closeBook(), g.db.Close())
+}
+
+// closeBook writes what was noted of servers.
+func (g *Ground) closeBook() error {
+	if g.book == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
+	defer cancel()
+	return g.book.Flush(ctx)
+}

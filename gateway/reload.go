@@ -25,11 +25,16 @@ func (c Changes) None() bool { return len(c.Added)+len(c.Removed)+len(c.Changed)
 
 // Reload reads the configuration again and takes over what changed of its servers: the others are not touched, calls in
 // flight go on to their end, and callers hear that the lists changed. Of the settings only the rules are taken over, all of
-// them or none; the others count from the next start. The error is a *drawbridge.Fault: InvalidInput for a file that was read before and cannot be read now. Then
-// everything stays as it was.
+// them or none; the others count from the next start. What other processes noted of servers counts from now on too. The error
+// is a *drawbridge.Fault: InvalidInput for a file that was read before and cannot be read now. Then everything stays as it was.
 func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if book := g.ground.book; book != nil {
+		if err := book.Read(ctx); err != nil {
+			return Changes{}, err
+		}
+	}
 	r, err := g.ground.Read(ctx, g.c)
 	if err != nil {
 		return Changes{}, err

@@ -10,6 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/gateway/meter"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -148,7 +149,7 @@ func (g *Gateway) Status() []drawbridge.Status {
 	for _, row := range set.Servers {
 		s := drawbridge.Status{Server: row.ID, Phase: row.Phase, Reason: row.Reason, Transport: row.Transport(), Era: drawbridge.Era(0).String()}
 		if row.Phase == drawbridge.Idle {
-			s = statusOf(s, live, onDeck[row.ID])
+			s = statusOf(s, live, onDeck[row.ID]).Judged(g.trustOf(row.ID))
 		}
 		s.Source = row.Origin.String()
 		out = append(out, s)
@@ -174,11 +175,14 @@ func (g *Gateway) Stderr(ctx context.Context, id drawbridge.ServerID, follow boo
 	return g.fleet.Stderr(ctx, id, follow, each)
 }
 
-// members are the rows as the deck wants them.
+// members are the rows as the deck wants them. From now on they are the ones that others find by name.
 func (g *Gateway) members() []deck.Member {
 	g.noteSecrets()
 	var out []deck.Member
+	rows := map[drawbridge.ServerID]config.Server{}
+	defer g.rows.Store(&rows)
 	for _, row := range g.set.Mountable() {
+		rows[row.ID] = row
 		most := row.MaxTools
 		if most == 0 && row.Origin.Kind == config.Project {
 			most = orElse(g.set.Settings.MaxToolsProject, maxProjectTools)
@@ -191,6 +195,20 @@ func (g *Gateway) members() []deck.Member {
 		})
 	}
 	return out
+}
+
+// row gives the row that may be mounted by a name; an empty one where there is none.
+func (g *Gateway) row(id drawbridge.ServerID) config.Server {
+	if rows := g.rows.Load(); rows != nil {
+		return (*rows)[id]
+	}
+	return config.Server{}
+}
+
+// pace is how many calls a server may have in a minute.
+func (g *Gateway) pace(id drawbridge.ServerID) meter.Pace {
+	row := g.row(id)
+	return meter.Pace{Name: row.Hash, Max: row.MaxCallsPerMinute}
 }
 
 func orElse(n, otherwise int) int {

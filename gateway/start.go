@@ -36,10 +36,11 @@ type starter struct {
 	fleet    fleet
 	onDemand bool
 	naming   deck.Naming
-	// hides says whether the rules hide a server from a caller.
+	grace    time.Duration
+	rows     []config.Server
+	// hides says whether the rules hide a server from a caller, ended is told how each call of a server ended.
 	hides func(caller drawbridge.Caller, kind string, server drawbridge.Spec) bool
-	grace time.Duration
-	rows  []config.Server
+	ended func(id drawbridge.ServerID, call drawbridge.Call, result drawbridge.Result, err error)
 	// fresh are the servers that the first list waits for.
 	fresh []drawbridge.ServerID
 
@@ -65,6 +66,7 @@ func newStarter(rows []config.Server, mounts map[string]store.Mount, c Config, g
 	s := &starter{
 		onDemand: c.OnDemand, naming: c.Naming, grace: grace, rows: rows,
 		asked: make(chan struct{}), held: map[drawbridge.ServerID]config.Server{},
+		ended: func(drawbridge.ServerID, drawbridge.Call, drawbridge.Result, error) {},
 	}
 	for _, row := range rows {
 		m := mounts[row.Hash]
@@ -255,7 +257,11 @@ func (s *starter) Do(ctx context.Context, id drawbridge.ServerID, call drawbridg
 	if err := s.begin(ctx, id); err != nil {
 		return drawbridge.Result{}, err
 	}
-	return s.fleet.Do(ctx, id, call)
+	result, err := s.fleet.Do(ctx, id, call)
+	if ctx.Err() == nil { // else it is not the server that ended it
+		s.ended(id, call, result, err)
+	}
+	return result, err
 }
 
 // Watch starts the server if it is held back and there is something to watch, and passes the set on.

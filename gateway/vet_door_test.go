@@ -21,7 +21,7 @@ func TestEveryDoorShowsWhatTheShieldLeaves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := runGateway(t, `{"servers":{"p":`+string(mcptest.Row(t, "poisoned"))+`}}`, "")
+	g := runGateway(t, `{"servers":{"p":`+string(mcptest.Row(t, "poisoned"))+`}}`, "[mcp.shield]\nquarantine_threshold = 0 # what is said is looked at here, not who says it\n")
 	seen := map[string][]string{}
 	for _, door := range []string{"HTTP", "stdio"} {
 		for _, era := range []drawbridge.Era{drawbridge.Legacy, drawbridge.Modern} {

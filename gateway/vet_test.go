@@ -24,7 +24,7 @@ const badName = mcptest.PoisonName
 func TestAHostileServerIsShownAsTheShieldLeavesIt(t *testing.T) {
 	dir := t.TempDir()
 	record := filepath.Join(dir, "record")
-	c := Config{Store: filepath.Join(dir, "x.db"), Servers: []config.Server{row(t, "p", "poisoned", record)}}
+	c := Config{Store: filepath.Join(dir, "x.db"), Servers: []config.Server{row(t, "p", "poisoned", record)}, Shield: config.Shield{Threshold: -1}}
 	g := open(t, c)
 	if faults := loaded(t, g); len(faults) > 0 {
 		t.Fatal(faults)
@@ -139,7 +139,7 @@ func TestExpectedToolsAreTheOnlyOnes(t *testing.T) {
 
 // TestRulesOfTodayLookAtWhatOlderOnesLeft has a record of older rules, that let everything through.
 func TestRulesOfTodayLookAtWhatOlderOnesLeft(t *testing.T) {
-	c := Config{Store: filepath.Join(t.TempDir(), "x.db"), Servers: []config.Server{row(t, "p", "poisoned")}, OnDemand: true}
+	c := Config{Store: filepath.Join(t.TempDir(), "x.db"), Servers: []config.Server{row(t, "p", "poisoned")}, Shield: config.Shield{Threshold: -1}, OnDemand: true}
 	first := open(t, c)
 	loaded(t, first)
 	closeIt(t, first)

@@ -162,7 +162,7 @@ func TestKilledProcessesLoseNoAnsweredCall(t *testing.T) {
 		}
 		open(t, location) // makes the tables
 		answered := map[string]bool{}
-		for round := range 6 {
+		for round := range 4 {
 			cmd := exec.CommandContext(t.Context(), self)
 			cmd.Args = []string{auditName, location, dir}
 			cmd.Stderr = t.Output()
@@ -174,7 +174,7 @@ func TestKilledProcessesLoseNoAnsweredCall(t *testing.T) {
 				t.Fatal(err)
 			}
 			said := bufio.NewScanner(stdout)
-			for n := 0; n < 1+round*200 && said.Scan(); n++ {
+			for n := 0; n < 1+round*150 && said.Scan(); n++ {
 				answered[said.Text()] = true
 			}
 			if err := cmd.Process.Kill(); err != nil {
@@ -195,7 +195,7 @@ func TestKilledProcessesLoseNoAnsweredCall(t *testing.T) {
 				t.Fatalf("call %s was answered, and the audit has %+v", id, all[id])
 			}
 		}
-		if len(answered) < 500 {
+		if len(answered) < 300 {
 			t.Errorf("only %d calls were answered", len(answered))
 		}
 	})
@@ -218,7 +218,7 @@ func TestTornTailIsCutAndNoted(t *testing.T) {
 	if err := a.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for cut := 1; cut < 60; cut++ {
+	for _, cut := range []int{1, 2, 20, 59} {
 		other, dir := open(t, ":memory:"), t.TempDir()
 		path := filepath.Join(dir, "DEAD-1.spool")
 		if err := os.WriteFile(path, whole[:len(whole)-cut], 0o600); err != nil {
@@ -374,17 +374,37 @@ func TestAuditNamesWhatWasTamperedWith(t *testing.T) {
 			{"a signature changed", "UPDATE checkpoints SET signature = $1", "checkpoint at record 300: its signature is not its signer's", []any{make([]byte, 64)}},
 			{"a checkpoint of another chain", "UPDATE checkpoints SET hash = $1", "checkpoint at record 300: its signature is not its signer's", []any{make([]byte, 32)}},
 		} {
-			place := filepath.Join(t.TempDir(), "store.db")
-			if strings.HasPrefix(location, "postgres") {
-				place = storetest.Postgres(t)
-			}
-			db := signed(t, place, key, 150, store.AuditOptions{})
+			db, place := signedCopy(t, location, key)
 			raw(t, place)(tt.statement, tt.args...)
 			if _, err := db.VerifyAudit(t.Context(), key.Public().(ed25519.PublicKey)); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
 			}
 		}
 	})
+}
+
+// signedCopy makes a store like that at a location, which it makes first: an audit of 150 calls, signed. A database has no copies;
+// there it is made anew.
+func signedCopy(t *testing.T, location string, key ed25519.PrivateKey) (db *store.DB, place string) {
+	t.Helper()
+	if strings.HasPrefix(location, "postgres") {
+		place = storetest.Postgres(t)
+		return signed(t, place, key, 150, store.AuditOptions{}), place
+	}
+	if _, err := os.Stat(location); errors.Is(err, os.ErrNotExist) {
+		if err := signed(t, location, key, 150, store.AuditOptions{}).Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(location)
+	if err != nil {
+		t.Fatal(err)
+	}
+	place = filepath.Join(t.TempDir(), "store.db")
+	if err := os.WriteFile(place, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return open(t, place), place
 }
 
 func TestOldRecordsAreTakenOut(t *testing.T) {

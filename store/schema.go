@@ -114,6 +114,12 @@ var schema = [...]string{
 		seq    BIGINT NOT NULL, -- of the last record that was taken out as too old
 		hash   BLOB NOT NULL
 	);`,
+	`CREATE TABLE accounts (
+		kind TEXT NOT NULL, -- what is counted
+		name TEXT NOT NULL, -- of whom
+		body BLOB NOT NULL, -- as it is after the last change; empty before the first
+		PRIMARY KEY (kind, name)
+	);`,
 }
 
 // migrate brings the tables up to date, in one transaction. Where they are, it only reads.

@@ -62,6 +62,13 @@ func try(verb, what string) (string, error) {
 		}
 		data, err := os.ReadFile(link)
 		return string(data), err
+	}
+	return tryOthers(verb, what)
+}
+
+// tryOthers is try for what is no file.
+func tryOthers(verb, what string) (string, error) {
+	switch verb {
 	case "run":
 		p, err := os.StartProcess(what, []string{what}, &os.ProcAttr{})
 		if err == nil {

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -225,4 +226,23 @@ func Cause(err error) string {
 		err = path.Err
 	}
 	return err.Error()
+}
+
+// Same says whether two paths lead to one file, or are one path.
+func Same(a, b string) bool { return a == b || IsOneOf(a, Stats([]string{b})) }
+
+// Stats describes those files that exist.
+func Stats(paths []string) (infos []fs.FileInfo) {
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil {
+			infos = append(infos, info)
+		}
+	}
+	return infos
+}
+
+// IsOneOf says whether a path leads to one of the files.
+func IsOneOf(path string, infos []fs.FileInfo) bool {
+	info, err := os.Stat(path)
+	return err == nil && slices.ContainsFunc(infos, func(other fs.FileInfo) bool { return os.SameFile(info, other) })
 }

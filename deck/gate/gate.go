@@ -5,6 +5,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -69,7 +70,8 @@ func New(guards []Guard, log *slog.Logger) *Gate {
 }
 
 // Pass asks whether a call may be made, and gives the verdict that decided: nobody's where there are no guards, which allows.
-// The error is a *drawbridge.Fault: NotFound for what is hidden from the caller, PolicyBlocked for what is refused.
+// The error is a *drawbridge.Fault: NotFound for what is hidden from the caller, PolicyBlocked for what is
+// refused, or the code of the verdict.
 func (g *Gate) Pass(ctx context.Context, q Question) (drawbridge.Verdict, error) {
 	last := drawbridge.Verdict{Effect: drawbridge.Allow}
 	for _, guard := range g.guards {
@@ -86,8 +88,8 @@ func (g *Gate) Pass(ctx context.Context, q Question) (drawbridge.Verdict, error)
 			verdict.Reason = "it is not allowed"
 		}
 		return verdict, &drawbridge.Fault{
-			Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked,
-			Step: fmt.Sprintf("%s %s", q.Method, Clip(string(q.Spec.Name))), Err: errors.New(verdict.Reason),
+			Kind: drawbridge.BridgeFault, Code: cmp.Or(verdict.Code, drawbridge.PolicyBlocked),
+			Step: fmt.Sprintf("%s %s", q.Method, Clip(string(q.Spec.Name))), Err: errors.New(verdict.Reason), Next: verdict.Next,
 		}
 	}
 	return last, nil

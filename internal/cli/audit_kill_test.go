@@ -34,43 +34,7 @@ func TestSIGKILLLosesNoAnsweredCall(t *testing.T) {
 	}
 	answered := map[string]bool{}
 	for round := range 3 {
-		cmd := command("serve")
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintln(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"killer","version":"1"}}}`)
-		fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-		said := bufio.NewScanner(out)
-		note := func() {
-			var answer struct {
-				ID     int
-				Result *struct{ Content []struct{ Text string } }
-			}
-			if json.Unmarshal(said.Bytes(), &answer) == nil && answer.Result != nil && len(answer.Result.Content) > 0 {
-				answered[answer.Result.Content[0].Text] = true
-			}
-		}
-		for n := range 40 {
-			fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"every__echo","arguments":{"text":"%d-%d"}}}`+"\n", n+1, round, n)
-		}
-		for n := 0; n < 10+10*round && said.Scan(); n++ {
-			note()
-		}
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		for said.Scan() {
-			note()
-		}
-		_ = cmd.Wait() // it was killed
+		killed(t, command("serve"), round, answered)
 	}
 	if len(answered) < 30 {
 		t.Errorf("only %d calls were answered", len(answered))
@@ -98,4 +62,45 @@ func TestSIGKILLLosesNoAnsweredCall(t *testing.T) {
 	if out, err := command("audit", "verify").CombinedOutput(); err != nil {
 		t.Errorf("audit verify: %v\n%s", err, out)
 	}
+}
+
+// killed has a gateway answer some calls, kills it, and notes which were answered.
+func killed(t *testing.T, cmd *exec.Cmd, round int, answered map[string]bool) {
+	t.Helper()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"killer","version":"1"}}}`)
+	fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	said := bufio.NewScanner(out)
+	note := func() {
+		var answer struct {
+			ID     int
+			Result *struct{ Content []struct{ Text string } }
+		}
+		if json.Unmarshal(said.Bytes(), &answer) == nil && answer.Result != nil && len(answer.Result.Content) > 0 {
+			answered[answer.Result.Content[0].Text] = true
+		}
+	}
+	for n := range 40 {
+		fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"every__echo","arguments":{"text":"%d-%d"}}}`+"\n", n+1, round, n)
+	}
+	for n := 0; n < 10+10*round && said.Scan(); n++ {
+		note()
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for said.Scan() {
+		note()
+	}
+	_ = cmd.Wait() // it was killed
 }

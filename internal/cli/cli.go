@@ -100,7 +100,7 @@ func exitCode(err error) int {
 
 // Command is the tree of commands, for Main and for tests that read its names and flags.
 func Command(p Process) *cobra.Command {
-	a := &app{Process: p, screen: &screen{w: p.Err}}
+	a := &app{Process: p, screen: terminal.NewScreen(p.Err)}
 	root := &cobra.Command{
 		Use:   "drawbridge",
 		Short: "One guarded bridge between agents and every tool they may use",
@@ -158,7 +158,7 @@ func exactly(n int, what string) cobra.PositionalArgs { return manners.Exactly(n
 // app is one run of the program: its process and the flags that all commands share.
 type app struct {
 	Process
-	screen  *screen
+	screen  *terminal.Screen
 	opened  *secrets.Vault // see vault
 	paths   []string
 	store   string

@@ -96,7 +96,7 @@ func findingOf(about string, err error) doctor.Finding {
 
 // examine looks at the rows and at the store, and with probe starts the servers.
 func (a *app) examine(ctx context.Context, c *checkup, set config.Set, probe bool) error {
-	p := doctor.Patient{Set: set, Environ: a.Environ, Keeper: a.keeper(), Tip: func(fault string) string { return testTip(errors.New(fault)) }}
+	p := doctor.Patient{Set: set, Environ: a.Environ, Keeper: a.keeper(), Tip: func(fault string) string { return login.Tip(errors.New(fault)) }}
 	db, err := a.openStore(ctx, set)
 	none, isNone := errors.AsType[*noStoreError](err)
 	switch {
@@ -183,7 +183,7 @@ func (a *app) probe(ctx context.Context, c *checkup) error {
 	for _, s := range g.Config().Servers {
 		c.Said(s, said[s.Origin.String()])
 		if fault := faults[s.ID]; fault != nil && s.Phase == drawbridge.Idle && !c.startless(s) {
-			c.Fault(s, fault.Error(), testTip(fault))
+			c.Fault(s, fault.Error(), login.Tip(fault))
 		}
 	}
 	return nil

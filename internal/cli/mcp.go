@@ -6,16 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/login"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/shield"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/store"
@@ -69,7 +68,7 @@ func (a *app) mcpListCommand() *cobra.Command {
 			if len(rows) == 0 {
 				return nil
 			}
-			return printStatuses(a.Out, servers)
+			return a.printStatuses(a.Out, servers)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "show also what is disabled, and what an earlier definition shadows")
@@ -83,7 +82,7 @@ func (a *app) statuses(ctx context.Context, all bool) ([]drawbridge.Status, rost
 	if err != nil {
 		return nil, list, err
 	}
-	mounts, err := a.mounts(ctx, config.Set{Settings: list.Settings})
+	mounts, trust, err := a.remembered(ctx, config.Set{Settings: list.Settings})
 	if err != nil {
 		return nil, list, err
 	}
@@ -96,6 +95,8 @@ func (a *app) statuses(ctx context.Context, all bool) ([]drawbridge.Status, rost
 		row := statusOf(e.Server, m)
 		if e.Shadowed {
 			row.Phase, row.Reason = e.Phase, e.Reason
+		} else if e.Server.Phase == drawbridge.Idle {
+			row = row.Judged(shield.TrustOf(trust, e.Server))
 		}
 		rows = append(rows, row)
 	}
@@ -112,17 +113,22 @@ func rowsOf(list roster.List) (rows []config.Server) {
 	return rows
 }
 
-// mounts is what the store remembers of servers: nothing where there is no store yet.
-func (a *app) mounts(ctx context.Context, set config.Set) (map[string]store.Mount, error) {
+// remembered is what the store remembers of servers, and how far they are trusted: nothing where there is no store yet.
+func (a *app) remembered(ctx context.Context, set config.Set) (map[string]store.Mount, *gateway.TrustBook, error) {
 	db, err := a.openStore(ctx, set)
 	if _, none := errors.AsType[*noStoreError](err); none {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer db.Close()
-	return db.Mounts(ctx)
+	trust, err := gateway.ReadTrust(ctx, db, set.Settings)
+	if err != nil {
+		return nil, nil, err
+	}
+	mounts, err := db.Mounts(ctx)
+	return mounts, trust, err
 }
 
 // statusOf is the status of a configured row: what a living process last said of it, else what is stored.
@@ -162,12 +168,13 @@ func afterwards(last drawbridge.Status) drawbridge.Phase {
 	return drawbridge.Idle
 }
 
-func printStatuses(w io.Writer, rows []login.Listed) error {
+func (a *app) printStatuses(w io.Writer, rows []login.Listed) error {
+	paint := shield.PaintFor(w, a.Env)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "NAME\tPHASE\tCARDS\tERA\tTRANSPORT\tSTART\tLISTED\tSOURCE")
+	fmt.Fprintln(tw, "NAME\tPHASE\tCARDS\tERA\tTRANSPORT\tSTART\tLISTED\t"+paint.Head("TRUST")+"\tSOURCE")
 	for _, r := range rows {
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n",
-			r.Server, r.Phase, r.Cards, r.Era, r.Transport, startTime(r.StartMillis), ago(r.Listed), r.Source)
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			r.Server, r.Phase, r.Cards, r.Era, r.Transport, manners.StartTime(r.StartMillis), manners.Ago(r.Listed), paint.Score(r.Trust), r.Source)
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -211,28 +218,6 @@ func printConfined(w io.Writer, from string) {
 	if from != "" {
 		fmt.Fprintf(w, "  confined from %s\n", from)
 	}
-}
-
-func startTime(ms int64) string {
-	if ms == 0 {
-		return "-"
-	}
-	return (time.Duration(ms) * time.Millisecond).String()
-}
-
-func ago(t time.Time) string {
-	if t.IsZero() {
-		return "never"
-	}
-	switch d := time.Since(t); {
-	case d < time.Minute:
-		return "now"
-	case d < time.Hour:
-		return fmt.Sprintf("%dm ago", d/time.Minute)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh ago", d/time.Hour)
-	}
-	return t.Local().Format(time.DateOnly)
 }
 
 func (a *app) mcpTestCommand() *cobra.Command {
@@ -317,7 +302,7 @@ func (a *app) printTest(row config.Server, l drawbridge.Listing, s drawbridge.St
 		if login.Unauthorized(fault) {
 			fmt.Fprintln(a.Out, login.Refused(row))
 		}
-		if tip := testTip(fault); tip != "" {
+		if tip := login.Tip(fault); tip != "" {
 			fmt.Fprintln(a.Out, tip)
 		}
 		return nil
@@ -325,7 +310,7 @@ func (a *app) printTest(row config.Server, l drawbridge.Listing, s drawbridge.St
 	var info struct{ Name, Version string }
 	_ = json.Unmarshal(l.Info, &info) // a server need not say who it is
 	fmt.Fprintf(a.Out, "✓ %s: %s %s, %s protocol, %d tools, %d prompts, %d resources, %d templates, in %s\n",
-		s.Server, manners.Printable(info.Name), manners.Printable(info.Version), l.Era, len(l.Tools), len(l.Prompts), len(l.Resources), len(l.Templates), startTime(s.StartMillis))
+		s.Server, manners.Printable(info.Name), manners.Printable(info.Version), l.Era, len(l.Tools), len(l.Prompts), len(l.Resources), len(l.Templates), manners.StartTime(s.StartMillis))
 	if n := len(l.Tools); n > 0 && n <= 10 {
 		var tools []string
 		for _, t := range l.Tools {
@@ -335,30 +320,14 @@ func (a *app) printTest(row config.Server, l drawbridge.Listing, s drawbridge.St
 		}
 		fmt.Fprintf(a.Out, "  %s\n", strings.Join(tools, ", "))
 	}
+	if s.Trust != nil && s.Trust.Score < 1 {
+		fmt.Fprintf(a.Out, "  %s (drawbridge shield trust %s)\n", s.Trust, s.Server)
+	}
 	printConfined(a.Out, s.Confined)
 	for _, note := range s.Notes {
 		fmt.Fprintf(a.Out, "  %s\n", note)
 	}
 	return nil
-}
-
-// refusal is a status by which servers refuse somebody, and no part of another number.
-var refusal = regexp.MustCompile(`\b40[13]\b`)
-
-// testTip is the next thing to try after a failed test.
-func testTip(fault error) string {
-	text := strings.ToLower(fault.Error())
-	switch {
-	case errors.Is(fault, context.DeadlineExceeded) || strings.Contains(text, "timeout") || strings.Contains(text, "timed out"):
-		return "The server may be slow or unresponsive. Try increasing the timeout."
-	case login.Unauthorized(fault) || refusal.MatchString(text):
-		return "Check your authentication credentials."
-	case strings.Contains(text, "connection refused"):
-		return "Check that the server is running and that its URL is right."
-	case strings.Contains(text, "not found"):
-		return "Check that the command is installed and on the PATH."
-	}
-	return ""
 }
 
 // running does work while the gateway runs, and ends the gateway after it.

@@ -14,7 +14,7 @@ import (
 
 func (a *app) shieldCommand() *cobra.Command {
 	return group(shield.Desk{
-		In: a.In, Out: a.Out, Err: a.Err, Mounted: a.mounted, Quiet: errQuiet, Asks: a.asks, Confirm: a.confirm,
+		In: a.In, Out: a.Out, Err: a.Err, Env: a.Env, Mounted: a.mounted, Trust: a.trust, Quiet: errQuiet, Asks: a.asks, Confirm: a.confirm,
 		Roster: func() *roster.Roster {
 			return roster.New(roster.Options{Places: a.places(), Store: a.store, Word: "drawbridge mcp", Tell: a.tellDecision})
 		},
@@ -52,4 +52,18 @@ func (a *app) mounted(ctx context.Context, server drawbridge.ServerID) (all []sh
 		return nil
 	})
 	return all, err
+}
+
+// trust gives how far each configured server is trusted, after forgiving the one that is named.
+func (a *app) trust(ctx context.Context, reset drawbridge.ServerID) ([]shield.Trusted, error) {
+	set, err := a.configuration(ctx)
+	if err != nil {
+		return nil, err
+	}
+	db, err := a.openStore(ctx, set)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	return shield.ReadTrust(ctx, db, set, reset, a.roster().Reload)
 }

@@ -40,6 +40,30 @@ func PrintJSON(w io.Writer, v any) error {
 // LocalTime shows a moment to the second, where the person is.
 func LocalTime(t time.Time) string { return t.Local().Format(time.DateTime) }
 
+// StartTime shows how long a server took to start, in milliseconds; 0 is one that never did.
+func StartTime(ms int64) string {
+	if ms == 0 {
+		return "-"
+	}
+	return (time.Duration(ms) * time.Millisecond).String()
+}
+
+// Ago shows how long ago a moment was.
+func Ago(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	switch d := time.Since(t); {
+	case d < time.Minute:
+		return "now"
+	case d < time.Hour:
+		return fmt.Sprintf("%dm ago", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh ago", d/time.Hour)
+	}
+	return t.Local().Format(time.DateOnly)
+}
+
 // Printable replaces what a terminal should not be shown.
 func Printable(text string) string {
 	return strings.Map(func(c rune) rune {

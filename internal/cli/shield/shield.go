@@ -1,5 +1,5 @@
 // Package shield is the commands that vet definitions and results, of what is mounted or of files, and those by which a person
-// decides about tools that changed.
+// decides about tools that changed and servers that are not trusted.
 package shield
 
 import (
@@ -31,8 +31,12 @@ type Item struct {
 type Desk struct {
 	In       io.Reader
 	Out, Err io.Writer
+	// Env finds a variable of the environment.
+	Env func(name string) (string, bool)
 	// Mounted gives what is mounted, of one server or of all; an unknown server is an error.
 	Mounted func(ctx context.Context, server drawbridge.ServerID) ([]Item, error)
+	// Trust gives how far each server is trusted, after forgiving the one that is named; nil where nobody keeps an account.
+	Trust func(ctx context.Context, reset drawbridge.ServerID) ([]Trusted, error)
 	// Roster gives what a person may decide with.
 	Roster func() *roster.Roster
 	// Asks says whether there is a person who can be asked, Confirm asks for a yes.
@@ -48,7 +52,8 @@ func (d Desk) Command() *cobra.Command {
 		Use:   "shield",
 		Short: "Vet what servers say: definitions, results, and how definitions change",
 		Long: `Vet what servers say before a model reads it, and decide about tools whose definition changed.
-What is found, and what it means, is in docs/shield.md.`,
+What is found, and what it means, is in docs/shield.md. "shield trust" shows how far each
+server is trusted for how it behaved.`,
 		Example: `  drawbridge shield scan                      all that is mounted
   drawbridge shield scan --server github      what one server has
   drawbridge shield scan tools.jsonl --json   rows of a file, one JSON object a line
@@ -56,7 +61,7 @@ What is found, and what it means, is in docs/shield.md.`,
   drawbridge shield held                      tools that changed, and wait for you
   drawbridge shield accept github`,
 	}
-	cmd.AddCommand(d.scanCommand(), d.diffCommand(), d.heldCommand(), d.acceptCommand(), d.rejectCommand(), d.unlockCommand())
+	cmd.AddCommand(d.scanCommand(), d.diffCommand(), d.heldCommand(), d.acceptCommand(), d.rejectCommand(), d.unlockCommand(), d.trustCommand())
 	return cmd
 }
 

@@ -1,6 +1,5 @@
-// Package want takes the value of a setting into a field, where it is what it must be. The errors follow the setting's name:
-// "must be true or false".
-package want
+// Package value reads the values of settings. Its errors follow a setting's name: "must be a whole number above 0".
+package value
 
 import (
 	"fmt"
@@ -12,7 +11,7 @@ import (
 // Must is the error about a value, which follows the setting's name.
 func Must(format string, args ...any) error { return fmt.Errorf("must be "+format, args...) }
 
-// OneOf takes one of the words.
+// OneOf reads one of some words.
 func OneOf(to *string, v doc.Node, words ...string) error {
 	for _, w := range words {
 		if v.Kind == doc.Text && v.Text == w {
@@ -23,7 +22,7 @@ func OneOf(to *string, v doc.Node, words ...string) error {
 	return Must("%s", doc.Choice(words))
 }
 
-// Positive takes a time above 0.
+// Positive reads a time above 0.
 func Positive(to *time.Duration, v doc.Node) error {
 	d, ok := v.Duration()
 	if !ok || d <= 0 {
@@ -33,8 +32,8 @@ func Positive(to *time.Duration, v doc.Node) error {
 	return nil
 }
 
-// OrZero takes a time, 0 too, which a field cannot hold: there it means the default.
-func OrZero(to *time.Duration, v doc.Node) error {
+// Grace reads a time. It takes 0 too, which a field cannot hold: there it means the default.
+func Grace(to *time.Duration, v doc.Node) error {
 	d, ok := v.Duration()
 	if !ok || d < 0 {
 		return Must(`a time, such as "250ms", or 0`)
@@ -46,7 +45,7 @@ func OrZero(to *time.Duration, v doc.Node) error {
 	return nil
 }
 
-// OrNever takes a time above 0, or "never", which is below 0.
+// OrNever reads a time above 0, or "never", which is -1.
 func OrNever(to *time.Duration, v doc.Node) error {
 	if s, ok := v.Word(); ok && s == "never" {
 		*to = -1
@@ -58,7 +57,7 @@ func OrNever(to *time.Duration, v doc.Node) error {
 	return nil
 }
 
-// Whole takes a whole number above 0.
+// Whole reads a whole number above 0.
 func Whole(to *int, v doc.Node) error {
 	n, ok := v.Count()
 	if !ok {
@@ -68,7 +67,7 @@ func Whole(to *int, v doc.Node) error {
 	return nil
 }
 
-// Bytes takes a number of bytes above 0.
+// Bytes reads a whole number of bytes above 0.
 func Bytes(to *int64, v doc.Node) error {
 	n, ok := v.Count()
 	if !ok {
@@ -78,7 +77,7 @@ func Bytes(to *int64, v doc.Node) error {
 	return nil
 }
 
-// Flag takes true or false.
+// Flag reads a boolean.
 func Flag(to **bool, v doc.Node) error {
 	b, ok := v.Flag()
 	if !ok {

@@ -1,0 +1,216 @@
+package meter_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/gateway/meter"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/google/go-cmp/cmp"
+)
+
+// A world has a clock, a store, and the guard that uses both.
+type world struct {
+	mu     sync.Mutex
+	now    time.Time
+	bodies map[string][]byte
+	broken error
+}
+
+func newWorld() *world {
+	return &world{now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), bodies: map[string][]byte{}}
+}
+
+func (w *world) Change(_ context.Context, kind, name string, work func([]byte, time.Time) ([]byte, error)) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.broken != nil {
+		return w.broken
+	}
+	body, err := work(w.bodies[kind+" "+name], w.now)
+	if err == nil {
+		w.bodies[kind+" "+name] = body
+	}
+	return err
+}
+
+// A step is one call and what becomes of it.
+type step struct {
+	// wait is how long it comes after the last one.
+	wait time.Duration
+	who  string
+	// method and server are tools/call and "s" where they are empty.
+	method, server, params string
+	// result is what the server answers, fault its fault; an empty result is a plain one.
+	result string
+	fault  *drawbridge.Fault
+	want   drawbridge.Verdict
+}
+
+var (
+	yes    = drawbridge.Verdict{Effect: drawbridge.Allow}
+	failed = `{"content":[],"isError":true}`
+	slow   = drawbridge.Verdict{Rule: "rate_limit", Code: drawbridge.RateLimited, Reason: "rate limit exceeded for server 'slow' (max 2/min)", Next: "again in 1m"}
+)
+
+func blocked(reason, next string) drawbridge.Verdict {
+	return drawbridge.Verdict{Rule: "quota", Code: drawbridge.PolicyBlocked, Reason: "quota_blocked: " + reason, Next: next}
+}
+
+func looped(times int, end, next string) drawbridge.Verdict {
+	return drawbridge.Verdict{
+		Rule: "loop", Code: drawbridge.RateLimited, Next: "change the arguments, or wait: again in " + next,
+		Reason: fmt.Sprintf("the same call was made %d times in 60s, and ended in the same %s each time", times, end),
+	}
+}
+
+// play makes the calls of a story one after another.
+func (w *world) play(t *testing.T, m *meter.Meter, steps []step) {
+	t.Helper()
+	guard := m.Guard(func(id drawbridge.ServerID) meter.Pace {
+		if id == "slow" {
+			return meter.Pace{Name: "slow's row", Max: 2}
+		}
+		return meter.Pace{}
+	})
+	for i, s := range steps {
+		w.now = w.now.Add(s.wait)
+		if s.method == "" {
+			s.method = wire.MethodToolsCall
+		}
+		if s.server == "" {
+			s.server = "s"
+		}
+		if s.params == "" {
+			s.params = `{"name":"t","arguments":{"x":1}}`
+		}
+		caller := drawbridge.Caller{Kind: drawbridge.External, Principal: s.who, Session: fmt.Sprint(i)} // each time a new session
+		id := drawbridge.ServerID(s.server)
+		got := guard.Decide(t.Context(), deck.Question{
+			Caller: caller, Method: s.method, Params: json.RawMessage(s.params),
+			Spec: drawbridge.Spec{Name: drawbridge.CardName(s.server + "__t"), Server: id, Tool: "t"},
+		})
+		if diff := cmp.Diff(s.want, got); diff != "" {
+			t.Errorf("call %d (-want +got):\n%s", i, diff)
+		}
+		if got.Effect != drawbridge.Allow {
+			continue
+		}
+		var err error
+		if s.fault != nil {
+			err = s.fault
+		}
+		m.Ended(id, drawbridge.Call{Caller: caller, Method: s.method, Params: json.RawMessage(s.params)}, drawbridge.Result{Raw: json.RawMessage(s.result)}, err)
+	}
+}
+
+func repeat(n int, s step) []step {
+	all := make([]step, n)
+	for i := range all {
+		all[i] = s
+	}
+	return all
+}
+
+func TestMeter(t *testing.T) {
+	const day = 24 * time.Hour
+	refused := &drawbridge.Fault{Code: drawbridge.InvalidInput, Step: "call t on s"}
+	away := &drawbridge.Fault{Code: drawbridge.Transient, Step: "call t on s"}
+	for _, tt := range []struct {
+		name    string
+		options meter.Options
+		steps   []step
+	}{
+		{"a session ends with a pause", meter.Options{Quotas: meter.Quotas(2, 0, 0)}, []step{
+			{who: "ada", want: yes}, {who: "ada", wait: 29 * time.Minute, want: yes},
+			{who: "ada", wait: time.Minute, want: blocked("all 2 tool calls of this session are used", "a session ends after 30m without a call: again in 29m")},
+			{who: "bob", want: yes},
+			{who: "ada", wait: 29 * time.Minute, want: yes},
+		}},
+		{"a caller's day", meter.Options{Quotas: meter.Quotas(0, 1, day)}, []step{
+			{who: "ada", want: yes},
+			{who: "ada", wait: time.Hour, want: blocked("all 1 tool calls in 24h are used", "again in 23h")},
+			{who: "ada", wait: 23 * time.Hour, want: yes},
+		}},
+		{"only new calls of tools count", meter.Options{Quotas: meter.Quotas(1, 0, 0)}, []step{
+			{who: "ada", method: wire.MethodResourcesRead, params: `{"uri":"r://1"}`, want: yes},
+			{who: "ada", method: wire.MethodPromptsGet, want: yes},
+			{who: "ada", want: yes},
+			{who: "ada", params: `{"name":"t","requestState":"x"}`, want: yes},
+			{who: "ada", params: `{"name":"t","requestState":null}`, want: blocked("all 1 tool calls of this session are used", "a session ends after 30m without a call: again in 30m")},
+		}},
+		{"a server's pace", meter.Options{}, []step{
+			{who: "ada", server: "slow", want: yes}, {who: "bob", server: "slow", want: yes}, {who: "eve", server: "slow", want: slow},
+			{who: "eve", want: yes}, {who: "eve", server: "slow", wait: time.Minute, want: yes},
+		}},
+		{"what a pace refuses costs no quota", meter.Options{Quotas: meter.Quotas(3, 0, 0)}, []step{
+			{who: "ada", server: "slow", want: yes}, {who: "ada", server: "slow", want: yes}, {who: "ada", server: "slow", want: slow}, {who: "ada", want: yes},
+		}},
+		{"the same error", meter.Options{}, append(repeat(25, step{who: "ada", result: failed, want: yes}),
+			step{who: "ada", params: `{ "arguments" : { "x" : 1 }, "name":"t"}`, want: looped(25, "error", "1m")},
+			step{who: "ada", params: `{"name":"t","arguments":{"x":2}}`, want: yes},
+			step{who: "bob", want: yes},
+			step{who: "ada", wait: time.Minute, want: yes},
+		)},
+		{"the same fault", meter.Options{SameErrors: 2}, append(repeat(2, step{who: "ada", fault: refused, want: yes}), step{who: "ada", want: looped(2, "error", "1m")})},
+		{"a server that is away", meter.Options{SameErrors: 2}, repeat(100, step{who: "ada", fault: away, want: yes})},
+		{"answers by default", meter.Options{}, repeat(1000, step{who: "ada", want: yes})},
+		{"the same answer", meter.Options{SameCalls: 3}, append(repeat(3, step{who: "ada", want: yes}), step{who: "ada", want: looped(3, "way", "1m")})},
+		{"no breaker", meter.Options{SameErrors: -1, SameCalls: -1}, repeat(100, step{who: "ada", result: failed, want: yes})},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld()
+			tt.options.Store, tt.options.Now = w, func() time.Time { return w.now }
+			w.play(t, meter.New(tt.options), tt.steps)
+		})
+	}
+}
+
+// TestWithoutTheStoreNothingIsCalled takes away what a quota needs.
+func TestWithoutTheStoreNothingIsCalled(t *testing.T) {
+	const cannot = "calls cannot be counted"
+	damaged, gone := newWorld(), newWorld()
+	damaged.bodies["calls ada"] = []byte(`{"session":{"used":-5}}`)
+	gone.broken = errors.New("the disk is gone")
+	busy := newWorld()
+	busy.broken = &drawbridge.Fault{Code: drawbridge.Transient}
+	later := blocked(cannot, "try again")
+	later.Code = drawbridge.Transient
+	for name, tt := range map[string]struct {
+		store meter.Store
+		want  drawbridge.Verdict
+	}{
+		"no store": {nil, blocked(cannot, "the log of the gateway says why")},
+		"damaged":  {damaged, blocked(cannot, "the log of the gateway says why")},
+		"gone":     {gone, blocked(cannot, "the log of the gateway says why")},
+		"busy":     {busy, later},
+	} {
+		t.Run(name, func(t *testing.T) {
+			newWorld().play(t, meter.New(meter.Options{Quotas: meter.Quotas(5, 0, 0), Store: tt.store}), []step{{who: "ada", want: tt.want}})
+		})
+	}
+}
+
+// BenchmarkDecide is what the guard costs a call where nothing is bounded.
+func BenchmarkDecide(b *testing.B) {
+	m := meter.New(meter.Options{})
+	g := m.Guard(func(drawbridge.ServerID) meter.Pace { return meter.Pace{} })
+	params := json.RawMessage(`{"name":"t","arguments":{"path":"0123456789012345678901234567890123456789"}}`)
+	q := deck.Question{Spec: drawbridge.Spec{Server: "s", Tool: "t"}, Method: wire.MethodToolsCall, Params: params}
+	call := drawbridge.Call{Method: wire.MethodToolsCall, Params: params}
+	result := drawbridge.Result{Raw: json.RawMessage(`{"content":[{"type":"text","text":"ok"}]}`)}
+	b.ReportAllocs()
+	for b.Loop() {
+		if v := g.Decide(b.Context(), q); v.Effect != drawbridge.Allow {
+			b.Fatal(v)
+		}
+		m.Ended("s", call, result, nil)
+	}
+}

@@ -1,0 +1,289 @@
+package standing_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/gateway/standing"
+	"github.com/drawbridge-mcp/drawbridge/trust"
+	"github.com/google/go-cmp/cmp"
+)
+
+// A shelf is a store in memory.
+type shelf struct {
+	mu     sync.Mutex
+	bodies map[string][]byte
+	writes int
+	broken error
+}
+
+func newShelf() *shelf { return &shelf{bodies: map[string][]byte{}} }
+
+// fail has everything fail from now on; nil ends that.
+func (s *shelf) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken = err
+}
+
+// written counts the writes.
+func (s *shelf) written() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.writes
+}
+
+func (s *shelf) Change(_ context.Context, _, name string, work func([]byte, time.Time) ([]byte, error)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken != nil {
+		return s.broken
+	}
+	body, err := work(s.bodies[name], time.Now())
+	if err == nil {
+		s.bodies[name] = body
+		s.writes++
+	}
+	return err
+}
+
+func (s *shelf) Accounts(context.Context, string) (map[string][]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken != nil {
+		return nil, s.broken
+	}
+	all := map[string][]byte{}
+	for name, body := range s.bodies {
+		all[name] = body
+	}
+	return all, nil
+}
+
+// A reader is a book with somebody who watches it, and the moments that they were told.
+type reader struct {
+	*standing.Book
+	told []time.Time
+}
+
+// open makes a book that has read its store, and runs it for as long as the test does.
+func open(t *testing.T, s *shelf) *reader {
+	t.Helper()
+	r := &reader{Book: standing.New(s, standing.Options{})}
+	if err := r.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.Watch(func(string) { r.told = append(r.told, time.Now()) })
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- r.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	synctest.Wait()
+	return r
+}
+
+var (
+	fails    = trust.Event{Kind: trust.Failed}
+	succeeds = trust.Event{Kind: trust.Succeeded}
+)
+
+// TestQuarantineBeginsAndEnds follows a server whose calls fail. It is quarantined at once, in a process after that too, and free
+// at the millisecond that was told, without anybody asking.
+func TestQuarantineBeginsAndEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		b := open(t, s)
+		for i := range 31 {
+			if b.Quarantined("x") {
+				t.Fatalf("quarantined after %d failures", i)
+			}
+			b.Note("x", "s", fails)
+		}
+		synctest.Wait()
+		began := time.Now()
+		if !b.Quarantined("x") || b.Quarantined("y") {
+			t.Error("31 failures in a row are no quarantine, or another's too")
+		}
+		until := b.Of("x").Until
+		later := open(t, s)
+		if diff := cmp.Diff(b.Of("x"), later.Of("x")); diff != "" {
+			t.Errorf("another process has it otherwise (-first +second):\n%s", diff)
+		}
+		pass(time.Until(until) - time.Millisecond)
+		if !b.Quarantined("x") || !later.Quarantined("x") {
+			t.Error("it is over too early")
+		}
+		pass(time.Millisecond)
+		synctest.Wait()
+		if b.Quarantined("x") || later.Quarantined("x") {
+			t.Error("it is not over")
+		}
+		for _, r := range []*reader{b, later} {
+			if diff := cmp.Diff([]time.Time{began, until}, r.told); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+		}
+		if got := b.Of("x").Score; got < 0.45 || got > 0.4501 {
+			t.Errorf("it comes back with %v", got)
+		}
+	})
+}
+
+// TestSuccessesAreWrittenTogether sees that what costs nothing to lose does not cost a write each, and nothing where it says
+// nothing.
+func TestSuccessesAreWrittenTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		b := open(t, s)
+		for range 100 {
+			b.Note("x", "s", succeeds)
+		}
+		pass(time.Minute)
+		if s.written() != 0 {
+			t.Errorf("%d writes of nothing", s.written())
+		}
+		b.Note("x", "s", fails)
+		synctest.Wait()
+		if s.written() != 1 {
+			t.Errorf("a failure is written %d times", s.written())
+		}
+		b.Note("x", "s", succeeds)
+		b.Note("x", "s", succeeds)
+		synctest.Wait()
+		if s.written() != 1 {
+			t.Error("a success is written at once")
+		}
+		pass(time.Second)
+		synctest.Wait()
+		if s.written() != 2 {
+			t.Errorf("two successes are written %d times", s.written()-1)
+		}
+		if got, want := b.Of("x").Score, 0.99; got < want || got > want+0.001 {
+			t.Errorf("the score is %v, want %v", got, want)
+		}
+	})
+}
+
+// TestAResetReachesOtherProcesses resets in one process what another has quarantined, which hears of it when it reads.
+func TestAResetReachesOtherProcesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		b, other := open(t, s), open(t, s)
+		b.Note("x", "s", trust.Event{Kind: trust.Sanitised, Count: 3, Marks: []string{"a", "b", "c"}})
+		synctest.Wait()
+		pass(time.Second)
+		if err := other.Reset(t.Context(), "x", "s"); err != nil {
+			t.Fatal(err)
+		}
+		if !b.Quarantined("x") {
+			t.Error("it is free before the book is read")
+		}
+		if err := b.Read(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if got := b.Of("x"); got.Score != 1 || got.Quarantined || len(b.told) != 2 {
+			t.Errorf("after the reset: %+v, told at %v", got, b.told)
+		}
+		b.Note("x", "s", trust.Event{Kind: trust.Sanitised, Count: 3, Marks: []string{"a", "b", "c"}})
+		if b.Quarantined("x") {
+			t.Error("what was forgiven counts again")
+		}
+	})
+}
+
+// TestAStoreThatIsAway sees that what is noted counts all the same, and is written when the store is back.
+func TestAStoreThatIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		b := open(t, s)
+		s.fail(errors.New("the disk is full"))
+		b.Note("x", "s", trust.Event{Kind: trust.Sanitised, Count: 3})
+		synctest.Wait()
+		if !b.Quarantined("x") || len(b.told) != 1 {
+			t.Error("it does not count")
+		}
+		s.fail(nil)
+		pass(5 * time.Second)
+		synctest.Wait()
+		if !open(t, s).Quarantined("x") {
+			t.Error("it was not written")
+		}
+		s.fail(errors.New("the disk is full"))
+		b.Note("x", "s", fails)
+		if err := b.Flush(t.Context()); err == nil {
+			t.Error("it was written nowhere")
+		}
+	})
+}
+
+// TestADamagedAccountIsNotTrusted takes away what the score stands on.
+func TestADamagedAccountIsNotTrusted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		s.bodies["x"] = []byte(`{"events":[`)
+		b := open(t, s)
+		if got := b.Of("x"); got.Score != 0 || !got.Quarantined {
+			t.Errorf("a damaged account: %+v", got)
+		}
+	})
+}
+
+// TestReloadsChangeNothing has two processes note at random, with reads and restarts in between: in the end both have what the
+// store has, and that is the fold of all that was noted.
+func TestReloadsChangeNothing(t *testing.T) {
+	kinds := []trust.Kind{trust.Changed, trust.Sanitised, trust.Unexpected, trust.Failed, trust.Failed, trust.Reset}
+	for seed := range uint64(5) {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 3))
+			s := newShelf()
+			books := []*reader{open(t, s), open(t, s)}
+			var all trust.Account
+			for range 200 {
+				i := rng.IntN(2)
+				switch rng.IntN(6) {
+				case 0:
+					if err := books[i].Read(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				case 1:
+					if err := books[i].Flush(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					books[i] = open(t, s)
+				default:
+					e := trust.Event{At: time.Now().UTC().Truncate(time.Millisecond), Kind: kinds[rng.IntN(len(kinds))], Count: rng.IntN(3)}
+					all = all.With(e)
+					books[i].Note("x", "s", e)
+				}
+				pass(time.Duration(rng.IntN(600)) * time.Second)
+			}
+			var rules trust.Rules
+			want := rules.Fold(all.Events)
+			for _, b := range books {
+				if err := b.Flush(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if err := b.Read(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if got, want := b.Of("x").Score, rules.Score(want, time.Now()); got != want {
+					t.Errorf("seed %d: the score is %v, want %v", seed, got, want)
+				}
+			}
+		})
+	}
+}
+
+// pass lets time pass, in a bubble of synctest where it costs none.
+func pass(d time.Duration) { <-time.After(d) }

@@ -1,0 +1,45 @@
+package standing_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/gateway/standing"
+	"github.com/drawbridge-mcp/drawbridge/trust"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func TestEvidence(t *testing.T) {
+	look := func(definition string) []trust.Event {
+		l := drawbridge.Listing{Tools: []json.RawMessage{json.RawMessage(definition)}}
+		return standing.Evidence(l, deck.Vetted{
+			Notes: []deck.Note{
+				{Kind: "tool", Name: "a", Did: "blanked", Why: "an order"}, {Kind: "tool", Name: "a", Did: "flagged", Why: "a key"},
+				{Kind: "server", Did: "blanked", Why: "an order"}, {Kind: "prompt", Name: "p\x1b[2J", Did: "blanked", Why: "an order"},
+				{Kind: "tool", Name: "x", Did: "cut"}, {Kind: "tool", Name: "x", Did: "stripped"}, {Kind: "tool", Name: "a", Did: "held", Why: "it changed"},
+			},
+			Tools: []deck.Shown{{Own: json.RawMessage(`{"name":"u"}`), Code: "unexpected"}, {Own: json.RawMessage(`{"name":"l"}`), Code: "locked"}},
+		})
+	}
+	got := look(`{"name":"a","description":"one"}`)
+	want := []trust.Event{
+		{Kind: trust.Changed, Count: 1, Why: `"tool a"`},
+		{Kind: trust.Sanitised, Count: 4, Why: `"tool a", "tool a", "server" and 1 more`},
+		{Kind: trust.Unexpected, Count: 1, Why: `"tool u"`},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(trust.Event{}, "Marks")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	a := trust.Account{}.With(got...)
+	for definition, more := range map[string]int{`{ "description":"one", "name":"a" }`: 0, `{"name":"a","description":"two"}`: 1} {
+		if n := len(a.With(look(definition)...).Events) - len(a.Events); n != more {
+			t.Errorf("%s is %d events more, want %d", definition, n, more)
+		}
+	}
+	if got := standing.Evidence(drawbridge.Listing{}, deck.Vetted{Tools: []deck.Shown{{Own: json.RawMessage(`{"name":"x"}`)}}}); got != nil {
+		t.Errorf("an honest listing is %v", got)
+	}
+}

@@ -1,0 +1,156 @@
+package limits
+
+import (
+	"hash/maphash"
+	"sync"
+	"time"
+)
+
+// A Site is where calls are counted together: who calls which tool of which server.
+type Site struct{ Caller, Server, Tool string }
+
+// Loops says how often the same call may end the same way within 60 seconds before it is held. Zero is any number of times.
+type Loops struct {
+	// Errors is for calls that end in the same error, Calls for any.
+	Errors, Calls int
+}
+
+// A Loop is the same call, made again and again.
+type Loop struct {
+	// Times is how often it ended the same way, Errors that this way was an error.
+	Times  int
+	Errors bool
+	// Again is when one more is let through.
+	Again time.Time
+}
+
+// sites is how many sites a breaker remembers in one minute: who calls more of them is not in a loop.
+const sites = 4096
+
+// perSite is how many different calls it remembers of one site.
+const perSite = 64
+
+// A Breaker finds callers who make the same call again and again, and learn nothing. A call costs it next to nothing unless
+// calls are counted that succeed, or one of that site has ended in an error lately: arguments are looked at then only. Its
+// methods may be called from several goroutines.
+type Breaker struct {
+	loops Loops
+	seed  maphash.Seed
+
+	mu sync.Mutex
+	// now and before are the runs of the minute that began at since, and of the one before it, by site and arguments.
+	now, before map[Site]map[uint64]*run
+	since       time.Time
+}
+
+// A run is the same call with the same end.
+type run struct {
+	end    uint64
+	failed bool
+	// at is when the last ones ended, the oldest first: no more of them than the most that are let through.
+	at []time.Time
+}
+
+// NewBreaker makes a breaker that has seen no call.
+func NewBreaker(l Loops) *Breaker {
+	return &Breaker{loops: l, seed: maphash.MakeSeed(), now: map[Site]map[uint64]*run{}}
+}
+
+// Held says whether a call is one too many of a loop. args gives the arguments so that those which mean the same are the same
+// bytes; it may be left uncalled.
+func (b *Breaker) Held(at Site, args func() []byte, now time.Time) (Loop, bool) {
+	if !b.knows(at, now) {
+		return Loop{}, false
+	}
+	key := maphash.Bytes(b.seed, args())
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.find(at, key)
+	if r == nil {
+		return Loop{}, false
+	}
+	most := b.most(r.failed)
+	if most == 0 || len(r.at) < most {
+		return Loop{}, false
+	}
+	again := r.at[len(r.at)-most].Add(Minute)
+	return Loop{most, r.failed, again}, now.Before(again)
+}
+
+// Ended counts a call that has ended: failed says that it was in an error, end gives what tells its end from others. Both
+// functions may be left uncalled.
+func (b *Breaker) Ended(at Site, args func() []byte, failed bool, end func() []byte, now time.Time) {
+	most := b.most(failed)
+	if known := b.knows(at, now); most == 0 && !known {
+		return
+	}
+	key := maphash.Bytes(b.seed, args())
+	if most == 0 {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.now[at], key)
+		delete(b.before[at], key)
+		return
+	}
+	sum := maphash.Bytes(b.seed, end())
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.find(at, key)
+	if r == nil || r.failed != failed || r.end != sum {
+		r = &run{end: sum, failed: failed}
+	}
+	if r.at = append(r.at, now); len(r.at) > most {
+		r.at = r.at[len(r.at)-most:]
+	}
+	b.keep(at, key, r)
+}
+
+// knows says whether a call of a site was counted lately.
+func (b *Breaker) knows(at Site, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.turn(now)
+	return b.now[at] != nil || b.before[at] != nil
+}
+
+// most is how many calls are let through that end like that; 0 is any number.
+func (b *Breaker) most(failed bool) int {
+	most := b.loops.Calls
+	if failed && b.loops.Errors > 0 && (most == 0 || b.loops.Errors < most) {
+		most = b.loops.Errors
+	}
+	return most
+}
+
+// turn begins a new minute where the last one is over. What nobody has called since is forgotten with the one before it.
+func (b *Breaker) turn(now time.Time) {
+	switch gone := now.Sub(b.since); {
+	case gone >= 2*Minute:
+		b.before, b.now, b.since = nil, map[Site]map[uint64]*run{}, now
+	case gone >= Minute:
+		b.before, b.now, b.since = b.now, map[Site]map[uint64]*run{}, now
+	}
+}
+
+// find gives the run of a call; nil where there is none.
+func (b *Breaker) find(at Site, key uint64) *run {
+	if r := b.now[at][key]; r != nil {
+		return r
+	}
+	return b.before[at][key]
+}
+
+// keep remembers a run, unless there are more of them than a loop has.
+func (b *Breaker) keep(at Site, key uint64, r *run) {
+	runs := b.now[at]
+	if runs == nil {
+		if len(b.now) >= sites {
+			return
+		}
+		runs = map[uint64]*run{}
+		b.now[at] = runs
+	}
+	if runs[key] != nil || len(runs) < perSite {
+		runs[key] = r
+	}
+}

@@ -1,0 +1,245 @@
+package limits_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/limits"
+	"github.com/google/go-cmp/cmp"
+)
+
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+func after(d time.Duration) time.Time { return noon.Add(d) }
+
+func TestDebit(t *testing.T) {
+	const day = 24 * time.Hour
+	session := limits.Quota{Name: "session", Max: 2, Idle: 30 * time.Minute}
+	caller := limits.Quota{Name: "caller", Max: 3, Every: day}
+	ever := limits.Quota{Name: "ever", Max: 1}
+	for _, tt := range []struct {
+		name   string
+		before limits.Purse
+		quotas []limits.Quota
+		now    time.Time
+		want   limits.Purse
+		spent  *limits.SpentError
+	}{
+		{"the first call of both", nil, []limits.Quota{session, caller}, noon,
+			limits.Purse{"session": {1, noon, noon}, "caller": {1, noon, noon}}, nil},
+		{"the second", limits.Purse{"session": {1, noon, noon}}, []limits.Quota{session}, after(time.Minute),
+			limits.Purse{"session": {2, noon, after(time.Minute)}}, nil},
+		{"one too many", limits.Purse{"session": {2, noon, after(time.Minute)}}, []limits.Quota{session}, after(2 * time.Minute),
+			nil, &limits.SpentError{Quota: session, Again: after(31 * time.Minute)}},
+		{"the session went on by calls", limits.Purse{"session": {1, noon, after(29 * time.Minute)}}, []limits.Quota{session}, after(58 * time.Minute),
+			limits.Purse{"session": {2, noon, after(58 * time.Minute)}}, nil},
+		{"a new session", limits.Purse{"session": {2, noon, noon}}, []limits.Quota{session}, after(30 * time.Minute),
+			limits.Purse{"session": {1, after(30 * time.Minute), after(30 * time.Minute)}}, nil},
+		{"the day is not over", limits.Purse{"caller": {3, noon, noon}}, []limits.Quota{caller}, after(day - 1),
+			nil, &limits.SpentError{Quota: caller, Again: after(day)}},
+		{"the day is over", limits.Purse{"caller": {3, noon, noon}}, []limits.Quota{caller}, after(day),
+			limits.Purse{"caller": {1, after(day), after(day)}}, nil},
+		{"one of two is spent", limits.Purse{"session": {1, noon, noon}, "caller": {3, noon, noon}}, []limits.Quota{session, caller}, noon,
+			nil, &limits.SpentError{Quota: caller, Again: after(day)}},
+		{"never again", limits.Purse{"ever": {1, noon, noon}}, []limits.Quota{ever}, after(1000 * day),
+			nil, &limits.SpentError{Quota: ever}},
+		{"the clock was put back", limits.Purse{"caller": {1, noon, noon}}, []limits.Quota{caller}, after(-time.Hour),
+			limits.Purse{"caller": {2, noon, noon}}, nil},
+		{"none at all", nil, []limits.Quota{{Name: "none"}}, noon, nil, &limits.SpentError{Quota: limits.Quota{Name: "none"}}},
+		{"a quota that is not asked about any more", limits.Purse{"old": {7, noon, noon}}, []limits.Quota{ever}, noon,
+			limits.Purse{"ever": {1, noon, noon}}, nil},
+	} {
+		got, err := tt.before.Debit(tt.quotas, tt.now)
+		var spent *limits.SpentError
+		if errors.As(err, &spent); !cmp.Equal(tt.spent, spent) || !cmp.Equal(tt.want, got) {
+			t.Errorf("%s: %v, %v; want %v, %v", tt.name, got, err, tt.want, tt.spent)
+		}
+	}
+}
+
+// TestAQuotaIsNeverOverdrawn makes calls at random times: no window of the quota's length has more than there are.
+func TestAQuotaIsNeverOverdrawn(t *testing.T) {
+	for seed := range uint64(50) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		q := limits.Quota{Name: "q", Max: 1 + rng.IntN(5), Every: time.Duration(1+rng.IntN(60)) * time.Second}
+		p, now := limits.Purse{}, noon
+		var began time.Time
+		used := 0
+		for range 500 {
+			now = now.Add(time.Duration(rng.IntN(5000)) * time.Millisecond)
+			if used > 0 && !now.Before(began.Add(q.Every)) {
+				used = 0
+			}
+			next, err := p.Debit([]limits.Quota{q}, now)
+			if (err == nil) != (used < q.Max) {
+				t.Fatalf("seed %d: after %d of %d: %v", seed, used, q.Max, err)
+			}
+			if err != nil {
+				continue
+			}
+			if used == 0 {
+				began = now
+			}
+			used++
+			text, err := next.Text()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p, err = limits.ReadPurse(text); err != nil { // it is kept between any two calls
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func FuzzReadPurse(f *testing.F) {
+	for _, s := range []string{``, `{}`, `{"session":{"used":2,"first":"2026-11-22T12:00:00Z","last":"2026-11-22T12:00:01Z"}}`, `{"a":{"used":-1}}`, `[`, `null`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p, err := limits.ReadPurse(text)
+		if err != nil {
+			return
+		}
+		again, err := p.Text()
+		if err != nil {
+			t.Skip("a time that JSON has no words for:", err)
+		}
+		if q, err := limits.ReadPurse(again); err != nil || len(q) != len(p) {
+			t.Errorf("%q came back as %v, %v", again, q, err)
+		}
+	})
+}
+
+func TestPace(t *testing.T) {
+	var p limits.Pace
+	type call struct {
+		name  string
+		at    time.Duration
+		again time.Duration // 0 means that it is let through
+	}
+	for i, c := range []call{
+		{"a", 0, 0}, {"a", 10 * time.Second, 0}, {"a", 20 * time.Second, time.Minute}, {"b", 20 * time.Second, 0},
+		{"a", time.Minute - 1, time.Minute}, {"a", time.Minute, 0}, {"a", time.Minute + 1, 70 * time.Second}, {"a", 70 * time.Second, 0},
+	} {
+		again, ok := p.Take(c.name, 2, after(c.at))
+		if ok != (c.again == 0) || !ok && !again.Equal(after(c.again)) {
+			t.Errorf("call %d: again %v, %v", i, again, ok)
+		}
+	}
+	if again, ok := p.Take("c", 0, noon); ok || !again.Equal(after(time.Minute)) {
+		t.Error("a pace of nothing let a call through:", again)
+	}
+	if again, ok := p.Take("a", 1, after(71*time.Second)); ok || !again.Equal(after(130*time.Second)) {
+		t.Error("a pace that was lowered let a call through:", again)
+	}
+}
+
+// caller makes calls and takes note of whether they are held.
+type caller struct {
+	b   *limits.Breaker
+	now time.Time
+}
+
+func (c *caller) call(site limits.Site, args, end string, failed bool) (limits.Loop, bool) {
+	c.now = c.now.Add(time.Second)
+	text := func(s string) func() []byte { return func() []byte { return []byte(s) } }
+	loop, held := c.b.Held(site, text(args), c.now)
+	if !held {
+		c.b.Ended(site, text(args), failed, text(end), c.now)
+	}
+	return loop, held
+}
+
+func TestBreaker(t *testing.T) {
+	site := limits.Site{Caller: "ada", Server: "s", Tool: "t"}
+	for _, tt := range []struct {
+		name  string
+		loops limits.Loops
+		do    func(c *caller, i int) (limits.Loop, bool)
+		// first is the call that is held first, counted from 0; -1 means none of 100.
+		first int
+		loop  limits.Loop
+	}{
+		{"the same error", limits.Loops{Errors: 25}, func(c *caller, _ int) (limits.Loop, bool) { return c.call(site, "x", "e", true) },
+			25, limits.Loop{Times: 25, Errors: true, Again: after(61 * time.Second)}},
+		{"the same answer", limits.Loops{Calls: 10}, func(c *caller, _ int) (limits.Loop, bool) { return c.call(site, "x", "r", false) },
+			10, limits.Loop{Times: 10, Again: after(61 * time.Second)}},
+		{"an error counts as a call", limits.Loops{Calls: 10, Errors: 50}, func(c *caller, _ int) (limits.Loop, bool) { return c.call(site, "x", "e", true) },
+			10, limits.Loop{Times: 10, Errors: true, Again: after(61 * time.Second)}},
+		{"answers where errors count", limits.Loops{Errors: 2}, func(c *caller, _ int) (limits.Loop, bool) { return c.call(site, "x", "r", false) }, -1, limits.Loop{}},
+		{"nothing counts", limits.Loops{}, func(c *caller, _ int) (limits.Loop, bool) { return c.call(site, "x", "e", true) }, -1, limits.Loop{}},
+		{"other arguments each time", limits.Loops{Errors: 2}, func(c *caller, i int) (limits.Loop, bool) { return c.call(site, fmt.Sprint(i), "e", true) }, -1, limits.Loop{}},
+		{"another end each time", limits.Loops{Errors: 2, Calls: 2}, func(c *caller, i int) (limits.Loop, bool) { return c.call(site, "x", fmt.Sprint(i), i%2 == 0) }, -1, limits.Loop{}},
+		{"an answer between errors", limits.Loops{Errors: 3}, func(c *caller, i int) (limits.Loop, bool) { return c.call(site, "x", "e", i%3 != 2) }, -1, limits.Loop{}},
+		{"other callers", limits.Loops{Errors: 3}, func(c *caller, i int) (limits.Loop, bool) {
+			return c.call(limits.Site{Caller: fmt.Sprint(i), Server: "s", Tool: "t"}, "x", "e", true)
+		}, -1, limits.Loop{}},
+		{"slower than the window", limits.Loops{Errors: 7}, func(c *caller, i int) (limits.Loop, bool) {
+			c.now = c.now.Add(9 * time.Second)
+			return c.call(site, "x", "e", true)
+		}, -1, limits.Loop{}},
+		{"just quick enough", limits.Loops{Errors: 6}, func(c *caller, i int) (limits.Loop, bool) {
+			c.now = c.now.Add(8 * time.Second)
+			return c.call(site, "x", "e", true)
+		}, 6, limits.Loop{Times: 6, Errors: true, Again: after(69 * time.Second)}},
+	} {
+		c := &caller{limits.NewBreaker(tt.loops), noon}
+		first, loop := -1, limits.Loop{}
+		for i := range 100 {
+			if l, held := tt.do(c, i); held {
+				first, loop = i, l
+				break
+			}
+		}
+		if first != tt.first || loop != tt.loop {
+			t.Errorf("%s: call %d is held: %+v; want %d: %+v", tt.name, first, loop, tt.first, tt.loop)
+		}
+	}
+}
+
+// TestALoopThatIsHeldComesBack sees that one more call is let through when the oldest is a minute old, and that another end of it
+// ends the loop.
+func TestALoopThatIsHeldComesBack(t *testing.T) {
+	site := limits.Site{Server: "s"}
+	c := &caller{limits.NewBreaker(limits.Loops{Errors: 3}), noon}
+	for range 3 {
+		c.call(site, "x", "e", true)
+	}
+	loop, held := c.call(site, "x", "e", true)
+	if !held {
+		t.Fatal("the loop is not held")
+	}
+	c.now = loop.Again.Add(-2 * time.Second)
+	if _, held = c.call(site, "x", "e", true); !held {
+		t.Error("the loop is let through too early")
+	}
+	if _, held = c.call(site, "x", "mended", false); held {
+		t.Error("the loop is held after its time")
+	}
+	for i := range 3 {
+		if _, held = c.call(site, "x", "e", true); held {
+			t.Errorf("call %d of a new loop is held", i)
+		}
+	}
+}
+
+// TestABreakerIsBounded floods it: it forgets, and does not grow.
+func TestABreakerIsBounded(t *testing.T) {
+	b := limits.NewBreaker(limits.Loops{Calls: 2})
+	x := func() []byte { return []byte("x") }
+	for i := range 20_000 {
+		b.Ended(limits.Site{Tool: fmt.Sprint(i)}, x, false, x, noon)
+		b.Ended(limits.Site{}, func() []byte { return fmt.Append(nil, i) }, false, x, noon)
+	}
+	if n := b.Size(); n > 4096+64 {
+		t.Errorf("it remembers %d runs", n)
+	}
+	b.Ended(limits.Site{Tool: "later"}, x, false, x, after(2*time.Minute))
+	if n := b.Size(); n != 1 {
+		t.Errorf("it remembers %d runs of two minutes ago", n-1)
+	}
+}

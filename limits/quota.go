@@ -1,0 +1,105 @@
+package limits
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// A Quota is how many calls there are before the count has to begin anew. One of neither Every nor Idle never does.
+type Quota struct {
+	// Name tells the quotas of one purse apart.
+	Name string
+	// Max is how many calls there are.
+	Max int
+	// Every is how long after the first call that counted the count begins anew; Idle is how long after the last one. Zero
+	// means that it does not for that reason.
+	Every, Idle time.Duration
+}
+
+// A Count is what has been spent of a quota.
+type Count struct {
+	Used int `json:"used"`
+	// First and Last are when the calls were that counted first and last.
+	First time.Time `json:"first"`
+	Last  time.Time `json:"last"`
+}
+
+// A Purse is the counts of one caller, by the names of quotas.
+type Purse map[string]Count
+
+// A SpentError says that there is nothing left of a quota.
+type SpentError struct {
+	Quota Quota
+	// Again is when the count begins anew, if nothing is called before; zero for one that never does.
+	Again time.Time
+}
+
+// Error says how many calls there were.
+func (e *SpentError) Error() string {
+	return fmt.Sprintf("quota %s: all %d calls are used", e.Quota.Name, e.Quota.Max)
+}
+
+// Current is the count as it stands at a time: an empty one where it has begun anew since.
+func (q Quota) Current(c Count, now time.Time) Count {
+	if c.Used == 0 || q.over(c.First, q.Every, now) || q.over(c.Last, q.Idle, now) {
+		return Count{}
+	}
+	return c
+}
+
+func (q Quota) over(since time.Time, span time.Duration, now time.Time) bool {
+	return span > 0 && !now.Before(since.Add(span))
+}
+
+// again is when a count begins anew.
+func (q Quota) again(c Count) (at time.Time) {
+	if q.Every > 0 {
+		at = c.First.Add(q.Every)
+	}
+	if idle := c.Last.Add(q.Idle); q.Idle > 0 && (at.IsZero() || idle.Before(at)) {
+		at = idle
+	}
+	return at
+}
+
+// Debit takes one call out of every quota, or out of none: then the error is a *[SpentError]. The purse is not changed; what
+// it gives has the counts of these quotas alone.
+func (p Purse) Debit(quotas []Quota, now time.Time) (Purse, error) {
+	after := Purse{}
+	for _, q := range quotas {
+		c := q.Current(p[q.Name], now)
+		if c.Used >= q.Max {
+			return nil, &SpentError{q, q.again(c)}
+		}
+		if c.Used == 0 {
+			c.First = now
+		}
+		if now.After(c.Last) { // a clock that was put back makes no count older
+			c.Last = now
+		}
+		c.Used++
+		after[q.Name] = c
+	}
+	return after, nil
+}
+
+// ReadPurse reads a purse as Text wrote it; nothing is an empty one. The error is for anything else, a count below 0 too.
+func ReadPurse(text []byte) (Purse, error) {
+	p := Purse{}
+	if len(text) == 0 {
+		return p, nil
+	}
+	if err := json.Unmarshal(text, &p); err != nil {
+		return nil, fmt.Errorf("read the counts of calls: %w", err)
+	}
+	for name, c := range p {
+		if c.Used < 0 {
+			return nil, fmt.Errorf("read the counts of calls: quota %s has used %d", name, c.Used)
+		}
+	}
+	return p, nil
+}
+
+// Text writes the purse for ReadPurse.
+func (p Purse) Text() ([]byte, error) { return json.Marshal(p) }

@@ -1,0 +1,70 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+)
+
+// Change changes the account of a kind and a name: what is counted, or what is known, of one caller or server. Work is given
+// the body as it is (empty where there was none) and the database's time, and gives the body as it shall be. Nobody else
+// changes the account meanwhile, in no process. Where work gives an error nothing changes, and Change gives it back as it is;
+// any other error is a *drawbridge.Fault.
+func (db *DB) Change(ctx context.Context, kind, name string, work func(body []byte, now time.Time) ([]byte, error)) error {
+	var refused error
+	err := db.write(ctx, "change the "+kind+" of "+name, func(tx *sql.Tx) error {
+		// The first statement makes the account and thereby locks it, so that what it gives is nobody else's.
+		var body []byte
+		var now int64
+		err := tx.QueryRowContext(ctx, db.in(`INSERT INTO accounts (kind, name, body) VALUES ($1, $2, $3)
+			ON CONFLICT (kind, name) DO UPDATE SET body = accounts.body RETURNING body, CLOCK`), kind, name, []byte{}).Scan(&body, &now)
+		if err != nil {
+			return err
+		}
+		if body, refused = work(body, moment(now)); refused != nil {
+			return refused
+		}
+		_, err = tx.ExecContext(ctx, "UPDATE accounts SET body = $1 WHERE kind = $2 AND name = $3", body, kind, name)
+		return err
+	})
+	if refused != nil {
+		return refused
+	}
+	return err
+}
+
+// Accounts gives the bodies of all accounts of a kind by their names, without those that never got one.
+func (db *DB) Accounts(ctx context.Context, kind string) (map[string][]byte, error) {
+	step := "read the accounts of " + kind
+	rows, err := db.reader.QueryContext(ctx, "SELECT name, body FROM accounts WHERE kind = $1", kind)
+	if err != nil {
+		return nil, db.fault(step, err)
+	}
+	defer rows.Close()
+	all := map[string][]byte{}
+	for rows.Next() {
+		var name string
+		var body []byte
+		if err := rows.Scan(&name, &body); err != nil {
+			return nil, db.fault(step, err)
+		}
+		if len(body) > 0 {
+			all[name] = body
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, db.fault(step, err)
+	}
+	return all, nil
+}
+
+// Account gives the body of one account; nil where there is none.
+func (db *DB) Account(ctx context.Context, kind, name string) ([]byte, error) {
+	var body []byte
+	err := db.reader.QueryRowContext(ctx, "SELECT body FROM accounts WHERE kind = $1 AND name = $2", kind, name).Scan(&body)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, db.fault("read the "+kind+" of "+name, err)
+	}
+	return body, nil
+}

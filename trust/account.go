@@ -1,0 +1,94 @@
+package trust
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Kept is how many events an account has at most, and Marked how many marks a summary has.
+const (
+	Kept   = 256
+	Marked = 1024
+)
+
+// An Account is what is known of one server: its name when something was last noted, and what happened, by time.
+type Account struct {
+	Server string  `json:"server"`
+	Events []Event `json:"events"`
+}
+
+// ReadAccount reads an account as Text wrote it; nothing is an empty one. The error is for anything else.
+func ReadAccount(text []byte) (a Account, err error) {
+	if len(text) == 0 {
+		return a, nil
+	}
+	if err := json.Unmarshal(text, &a); err != nil {
+		return Account{}, fmt.Errorf("read what is known of a server: %w", err)
+	}
+	return a, nil
+}
+
+// Text writes the account for ReadAccount.
+func (a Account) Text() ([]byte, error) { return json.Marshal(a) }
+
+// With is the account with more events. What has only marks that the account knows is left out, and of the rest the marks that
+// it knows, each of which counts for one.
+func (a Account) With(events ...Event) Account {
+	known := map[string]bool{}
+	for _, e := range a.Events {
+		for _, mark := range e.Marks {
+			known[mark] = true
+		}
+	}
+	a.Events = slices.Clone(a.Events)
+	for _, e := range events {
+		e.At = e.At.UTC().Truncate(time.Millisecond)
+		if len(e.Marks) > 0 {
+			fresh := slices.DeleteFunc(slices.Clone(e.Marks), func(mark string) bool {
+				seen := known[mark]
+				known[mark] = true
+				return seen
+			})
+			if len(fresh) == 0 {
+				continue
+			}
+			e.Count, e.Marks = max(1, e.Count)-(len(e.Marks)-len(fresh)), fresh
+		}
+		a.Events = append(a.Events, e)
+	}
+	slices.SortStableFunc(a.Events, byTime)
+	return a
+}
+
+// Short is the account with no more than Kept events: the earliest are summed up in one, with their marks. The state that it
+// folds to is the same.
+func (a Account) Short(r Rules) Account {
+	if len(a.Events) <= Kept {
+		return a
+	}
+	from := len(a.Events) - Kept/2
+	for from < len(a.Events) && a.Events[from].At.Equal(a.Events[from-1].At) {
+		from++ // a moment is summed up whole
+	}
+	early := a.Events[:from]
+	s := r.Fold(early)
+	sum := Event{At: s.at, Kind: Summary, Lost: s.missing(), Held: r.Quarantined(s, s.at)}
+	for _, e := range early {
+		sum.Marks = append(sum.Marks, e.Marks...)
+	}
+	sum.Marks = sum.Marks[max(0, len(sum.Marks)-Marked):]
+	a.Events = append([]Event{sum}, a.Events[from:]...)
+	return a
+}
+
+// Reasons gives the last events that explain a score, the newest first: not the calls that succeeded.
+func (a Account) Reasons(most int) (out []Event) {
+	for _, e := range slices.Backward(a.Events) {
+		if e.Kind != Succeeded && len(out) < most {
+			out = append(out, e)
+		}
+	}
+	return out
+}

@@ -1,0 +1,264 @@
+package trust_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/trust"
+	"github.com/google/go-cmp/cmp"
+)
+
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+func after(d time.Duration) time.Time { return noon.Add(d) }
+
+func event(at time.Duration, k trust.Kind, count int) trust.Event {
+	return trust.Event{At: after(at), Kind: k, Count: count}
+}
+
+func times(n int, e trust.Event) []trust.Event { return slices.Repeat([]trust.Event{e}, n) }
+
+func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
+
+func TestScore(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		events []trust.Event
+		at     time.Duration
+		score  float64
+		held   bool
+	}{
+		{"nothing happened", nil, 0, 1, false},
+		{"a changed definition", []trust.Event{event(0, trust.Changed, 1)}, 0, 0.8, false},
+		{"three in one look", []trust.Event{event(0, trust.Changed, 3)}, 0, 0.6, false},
+		{"two words taken out", []trust.Event{event(0, trust.Sanitised, 2)}, 0, 0.5, false},
+		{"many words taken out", []trust.Event{event(0, trust.Sanitised, 1<<62)}, 0, 0.25, true},
+		{"unexpected tools", []trust.Event{event(0, trust.Unexpected, 5)}, 0, 0.7, false},
+		{"a failed call", []trust.Event{event(0, trust.Failed, 0)}, 0, 0.98, false},
+		{"a success where nothing is missing", []trust.Event{event(0, trust.Succeeded, 9)}, 0, 1, false},
+		{"ten successes", []trust.Event{event(0, trust.Changed, 1), event(0, trust.Succeeded, 10)}, 0, 0.85, false},
+		{"no less than nothing", times(9, event(0, trust.Sanitised, 3)), 0, 0, true},
+		{"half is back", []trust.Event{event(0, trust.Sanitised, 2)}, time.Hour, 0.75, false},
+		{"three quarters are back", []trust.Event{event(0, trust.Sanitised, 2)}, 2 * time.Hour, 0.875, false},
+		{"all is back", []trust.Event{event(0, trust.Sanitised, 2)}, 10 * time.Hour, 1, false},
+		{"recovery between two", []trust.Event{event(0, trust.Sanitised, 2), event(time.Hour, trust.Sanitised, 1)}, 2 * time.Hour, 0.75, false},
+		{"at the threshold", []trust.Event{event(0, trust.Changed, 2), event(0, trust.Changed, 1)}, 0, 0.4, false},
+		{"reset", []trust.Event{event(0, trust.Sanitised, 3), event(time.Second, trust.Reset, 1)}, time.Second, 1, false},
+		{"after a reset", []trust.Event{event(0, trust.Sanitised, 3), event(time.Second, trust.Reset, 1), event(2*time.Second, trust.Changed, 1)}, 2 * time.Second, 0.8, false},
+		{"a kind of later days", []trust.Event{{At: noon, Kind: "praised", Count: 3}}, 0, 1, false},
+		{"a clock that was put back", []trust.Event{event(0, trust.Changed, 1)}, -time.Hour, 0.8, false},
+	} {
+		var r trust.Rules
+		s := r.Fold(tt.events)
+		if got := r.Score(s, after(tt.at)); !near(got, tt.score) {
+			t.Errorf("%s: the score is %v, want %v", tt.name, got, tt.score)
+		}
+		if got := r.Quarantined(s, after(tt.at)); got != tt.held {
+			t.Errorf("%s: quarantined %v", tt.name, got)
+		}
+		if until := r.Until(s, after(tt.at)); tt.held == until.IsZero() {
+			t.Errorf("%s: until %v", tt.name, until)
+		}
+	}
+}
+
+// TestQuarantine follows one: it begins under the threshold, and ends at threshold and 0.05, in the millisecond that was told.
+func TestQuarantine(t *testing.T) {
+	for _, r := range []trust.Rules{{}, {Threshold: 0.7, HalfLife: time.Minute}, {Threshold: 1, HalfLife: time.Second}, {HalfLife: 1 << 62}} {
+		s := r.Fold(times(2, event(0, trust.Sanitised, 2)))
+		until := r.Until(s, noon)
+		if !r.Quarantined(s, noon) || !r.Quarantined(s, until.Add(-time.Millisecond)) || r.Quarantined(s, until) {
+			t.Errorf("%+v: quarantined at first %v, at %v no more %v", r, r.Quarantined(s, noon), until, !r.Quarantined(s, until))
+		}
+		want := min(1, cmpOr(r.Threshold, trust.DefaultThreshold)+0.05)
+		if got := r.Score(s, until); math.Abs(got-want) > 1e-3 {
+			t.Errorf("%+v: it ends at %v, want %v", r, got, want)
+		}
+		// Between the two scores what was quarantined is, and what was not is not.
+		fresh := r.Fold([]trust.Event{event(0, trust.Changed, 1)})
+		if r.Threshold == 0 && r.Quarantined(fresh, noon) {
+			t.Error("0.8 is quarantined")
+		}
+		if again := r.After(s, trust.Event{At: until.Add(time.Millisecond), Kind: trust.Sanitised, Count: 3}); !r.Quarantined(again, until.Add(time.Millisecond)) {
+			t.Errorf("%+v: it does not begin anew", r)
+		}
+	}
+	never := trust.Rules{Threshold: -1}
+	if s := never.Fold(times(9, event(0, trust.Sanitised, 3))); never.Quarantined(s, noon) {
+		t.Error("it is quarantined where nothing is to be")
+	}
+}
+
+func cmpOr(x, otherwise float64) float64 {
+	if x == 0 {
+		return otherwise
+	}
+	return x
+}
+
+// random makes a life of a server: events at whole seconds, several of which may be of one moment.
+func random(rng *rand.Rand, n int) (events []trust.Event) {
+	kinds := []trust.Kind{trust.Changed, trust.Sanitised, trust.Unexpected, trust.Failed, trust.Failed, trust.Succeeded, trust.Succeeded, trust.Succeeded, trust.Reset}
+	at := time.Duration(0)
+	for range n {
+		at += time.Duration(rng.IntN(3)) * time.Duration(rng.IntN(600)) * time.Second
+		events = append(events, event(at, kinds[rng.IntN(len(kinds))], rng.IntN(4)))
+	}
+	return events
+}
+
+// TestFold holds for random lives: the order of events does not count, nor whether they are folded at once or one by one, nor a
+// summary in between, nor a life in a file in between.
+func TestFold(t *testing.T) {
+	for seed := range uint64(5) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		r := trust.Rules{Threshold: rng.Float64(), HalfLife: time.Duration(1+rng.IntN(7200)) * time.Second}
+		events := random(rng, 400)
+		want := r.Fold(events)
+		shuffled := slices.Clone(events)
+		rng.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		if got := r.Fold(shuffled); got != want {
+			t.Fatalf("seed %d: in another order %+v, want %+v", seed, got, want)
+		}
+		var live trust.State
+		var a trust.Account
+		for _, e := range events {
+			live = r.After(live, e)
+			a = a.With(e).Short(r)
+			if rng.IntN(10) == 0 {
+				text, err := a.Text()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if a, err = trust.ReadAccount(text); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if live != want {
+			t.Fatalf("seed %d: one by one %+v, want %+v", seed, live, want)
+		}
+		if len(a.Events) > trust.Kept {
+			t.Fatalf("seed %d: %d events are kept", seed, len(a.Events))
+		}
+		kept, now := r.Fold(a.Events), events[len(events)-1].At
+		for range 20 {
+			if r.Score(kept, now) != r.Score(want, now) || r.Quarantined(kept, now) != r.Quarantined(want, now) {
+				t.Fatalf("seed %d: what is kept gives %v, %v; want %v, %v", seed, r.Score(kept, now), r.Quarantined(kept, now), r.Score(want, now), r.Quarantined(want, now))
+			}
+			now = now.Add(time.Duration(rng.IntN(1000)) * time.Second)
+		}
+	}
+}
+
+// TestMoreAgainstItIsNeverBetter adds one event against a server to random lives: at no time is its score higher for it, and
+// nobody who was quarantined without it is free with it. And with nothing new the score never falls.
+func TestMoreAgainstItIsNeverBetter(t *testing.T) {
+	against := []trust.Kind{trust.Changed, trust.Sanitised, trust.Unexpected, trust.Failed}
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		var r trust.Rules
+		events := random(rng, 40)
+		extra := events[rng.IntN(len(events))]
+		extra.Kind, extra.Count = against[rng.IntN(len(against))], 1+rng.IntN(3)
+		before, after := r.Fold(events), r.Fold(append(slices.Clone(events), extra))
+		last := 0.0
+		for i := range 50 {
+			at := events[len(events)-1].At.Add(time.Duration(i) * 7 * time.Minute)
+			without, with := r.Score(before, at), r.Score(after, at)
+			if with > without+1e-9 {
+				t.Fatalf("seed %d: %v more makes %v of %v", seed, extra, with, without)
+			}
+			if r.Quarantined(before, at) && !r.Quarantined(after, at) {
+				t.Fatalf("seed %d: %v more ends a quarantine", seed, extra)
+			}
+			if without < last || without < 0 || without > 1 {
+				t.Fatalf("seed %d: the score goes from %v to %v by itself", seed, last, without)
+			}
+			last = without
+		}
+	}
+}
+
+func TestWhatWasSeenCountsOnce(t *testing.T) {
+	var a trust.Account
+	a = a.With(trust.Event{At: noon, Kind: trust.Sanitised, Count: 2, Marks: []string{"a", "b"}})
+	a = a.With(
+		trust.Event{At: after(time.Hour), Kind: trust.Sanitised, Count: 2, Marks: []string{"a", "b"}},
+		trust.Event{At: after(2 * time.Hour), Kind: trust.Sanitised, Count: 3, Marks: []string{"b", "c", "d"}},
+		trust.Event{At: after(3 * time.Hour), Kind: trust.Failed}, trust.Event{At: after(3 * time.Hour), Kind: trust.Failed},
+		trust.Event{At: after(4*time.Hour + time.Microsecond), Kind: trust.Changed, Marks: []string{"e", "e"}},
+	)
+	want := []trust.Event{
+		{At: noon, Kind: trust.Sanitised, Count: 2, Marks: []string{"a", "b"}},
+		{At: after(2 * time.Hour), Kind: trust.Sanitised, Count: 2, Marks: []string{"c", "d"}},
+		{At: after(3 * time.Hour), Kind: trust.Failed}, {At: after(3 * time.Hour), Kind: trust.Failed},
+		{At: after(4 * time.Hour), Kind: trust.Changed, Marks: []string{"e"}},
+	}
+	if diff := cmp.Diff(want, a.Events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	// A summary knows them still.
+	for i := range 2 * trust.Kept {
+		a = a.With(trust.Event{At: after(5*time.Hour + time.Duration(i)*time.Second), Kind: trust.Failed}).Short(trust.Rules{})
+	}
+	if n := len(a.Events); len(a.With(trust.Event{Kind: trust.Changed, Marks: []string{"a", "e"}}).Events) != n {
+		t.Error("what a summary stands for counts again")
+	}
+}
+
+func TestReasons(t *testing.T) {
+	a := trust.Account{}.With(
+		trust.Event{At: noon, Kind: trust.Changed, Count: 2, Why: "tool read_file"},
+		trust.Event{At: after(time.Second), Kind: trust.Failed, Why: "call echo on s: timeout"},
+		trust.Event{At: after(2 * time.Second), Kind: trust.Succeeded},
+		trust.Event{At: after(3 * time.Second), Kind: trust.Reset},
+		trust.Event{At: after(4 * time.Second), Kind: trust.Sanitised, Count: 9},
+	)
+	var got []string
+	for _, e := range a.Reasons(3) {
+		got = append(got, e.String())
+	}
+	want := []string{"-0.750  something was taken out of what it says", "reset by a person", "-0.020  a call failed: call echo on s: timeout"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+}
+
+func TestLevelOf(t *testing.T) {
+	for _, tt := range []struct {
+		score   float64
+		ceiling trust.Level
+		want    trust.Level
+	}{
+		{1, trust.Trusted, trust.Trusted}, {0.8, trust.Trusted, trust.Trusted}, {0.79, trust.Trusted, trust.Untrusted}, {0.39, trust.Trusted, trust.Sandboxed},
+		{1, trust.Untrusted, trust.Untrusted}, {1, "", trust.Untrusted}, {0.4, "", trust.Untrusted}, {0.39, "", trust.Sandboxed},
+		{1, trust.Sandboxed, trust.Sandboxed}, {1, "king", trust.Untrusted},
+	} {
+		if got := trust.LevelOf(tt.score, tt.ceiling); got != tt.want {
+			t.Errorf("%v under %q is %s, want %s", tt.score, tt.ceiling, got, tt.want)
+		}
+	}
+}
+
+func FuzzReadAccount(f *testing.F) {
+	for _, s := range []string{``, `{}`, `{"server":"s","events":[{"at":"2026-11-22T12:00:00Z","kind":"sanitised","count":9,"marks":["a"]},{"at":"2026-11-22T12:00:00Z","kind":"summary","lost":-7,"held":true}]}`, `[`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		a, err := trust.ReadAccount(text)
+		if err != nil {
+			return
+		}
+		var r trust.Rules
+		s := r.Fold(a.Events)
+		if score := r.Score(s, noon); !(score >= 0 && score <= 1) {
+			t.Errorf("the score is %v", score)
+		}
+		_ = fmt.Sprint(a.With(event(0, trust.Failed, 1)).Short(r).Reasons(5), r.Until(s, noon))
+	})
+}
