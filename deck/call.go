@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/fence"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
@@ -88,7 +89,16 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 		return drawbridge.Result{}, err
 	}
 	result.Raw = d.linked(call.Caller, call.Method, t.spec.Server, t.public(call.Method, result.Raw))
+	result.Raw = d.fenced(call, t.spec.Server, t.own, result.Raw)
 	return d.sealResult(result, r), nil
+}
+
+// fenced marks a server's result as foreign text, for whom that is wanted. A server that has just left is in doubt.
+func (d *Deck) fenced(call drawbridge.Call, server drawbridge.ServerID, tool string, result json.RawMessage) json.RawMessage {
+	if m := d.view.Load().member(server); server == "" || m != nil && !fence.Wanted(call.Caller, m.Fence, d.fence(call.Caller)) {
+		return result
+	}
+	return fence.New(server, tool).Result(call.Method, result)
 }
 
 // public gives a result with the URIs that the caller asked by: who asks for one wants to find it in the answer.

@@ -28,6 +28,7 @@ type Deck struct {
 	journal  ledger.Journal
 	stream   string
 	watcher  string // the principal whose connections are watched
+	fence    func(drawbridge.Caller) bool
 	shipped  []*item
 	guards   []Guard
 	sealer   seal.Sealer
@@ -56,12 +57,15 @@ type Deck struct {
 // one name.
 func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d := &Deck{
-		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, watcher: o.Owner, guards: o.Guards,
+		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, watcher: o.Owner, guards: o.Guards, fence: o.Fence,
 		maker: maker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools,
 		beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
 	}
 	if d.beforeUnknown == nil && d.beforeList != nil {
 		d.beforeUnknown = func(ctx context.Context, _ drawbridge.Caller, _ string) { d.beforeList(ctx) }
+	}
+	if d.fence == nil {
+		d.fence = func(drawbridge.Caller) bool { return false }
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)

@@ -185,7 +185,7 @@ func (g *Gateway) members() []deck.Member {
 		out = append(out, deck.Member{
 			ID: row.ID, Row: row.Hash, MaxTools: orElse(most, g.set.Settings.MaxTools),
 			// A process has one principal, unless its row shares it; a URL is called with the same credentials for all.
-			Apart: row.URL == "" && row.Share != "all",
+			Apart: row.URL == "" && row.Share != "all", Fence: row.Fence,
 		})
 	}
 	return out
