@@ -24,6 +24,7 @@ var floors = map[string]int{
 	"config":    1,
 	"secrets":   1,
 	"ledger":    1,
+	"audit":     1,
 	"shield":    1,
 	"index":     1,
 	"workspace": 1,
@@ -51,7 +52,7 @@ var floors = map[string]int{
 }
 
 // landings are the inner rooms that other inner rooms of the same house may import. They import none of them.
-var landings = []string{"bridge/egress", "bridge/link", "bridge/proof", "config/doc", "deck/label", "internal/cli/manners", "internal/cli/terminal"}
+var landings = []string{"bridge/egress", "bridge/link", "bridge/proof", "config/disk", "config/doc", "deck/label", "internal/cli/manners", "internal/cli/terminal"}
 
 // tools stand beside the house: tests and programs about the code. What is in the house imports none of them.
 var tools = []string{"internal/mcptest", "internal/mcptest/idp", "internal/mcptest/cmd/idp", "internal/storetest", "internal/shape", "internal/shieldscore", "bench", "peers", "hosts"}
@@ -83,7 +84,7 @@ var never = []struct {
 		"a screen declares the two or three methods it shows",
 	},
 	{
-		[]string{"ledger", "shield", "index", "workspace"},
+		[]string{"ledger", "audit", "shield", "index", "workspace"},
 		[]string{"net", "net/http", "os", "os/exec", "database/sql"},
 		"rules are pure: tested by table and fuzz",
 	},

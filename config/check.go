@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
@@ -36,7 +35,7 @@ func (s *Server) check() string {
 		if s.Command == "" {
 			return complain(`stdio server requires "command" field`)
 		}
-		if why := s.checkProcess(); why != "" {
+		if why := s.launch().Fault(s.Cwd); why != "" {
 			return complain("%s", why)
 		}
 		return ""
@@ -48,35 +47,6 @@ func (s *Server) check() string {
 		return complain("%s", why)
 	}
 	return ""
-}
-
-// checkProcess finds what no operating system can start, and Drawbridge itself.
-func (s *Server) checkProcess() string {
-	switch words := append([]string{s.Command, s.Cwd}, s.Args...); {
-	case slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "\x00") }):
-		return `"command", "args" and "cwd" cannot hold a NUL character`
-	case startsDrawbridge(s.Command, s.Args):
-		return "starts Drawbridge itself, which would mount itself without end"
-	}
-	for _, p := range s.Env {
-		if p.Name == "" || strings.ContainsAny(p.Name, "=\x00") || strings.Contains(p.Value, "\x00") {
-			return fmt.Sprintf(`"env" has %q, which no environment can hold`, p.Name)
-		}
-	}
-	return ""
-}
-
-// startsDrawbridge recognises the entry that puts Drawbridge into an MCP client: the very file may be read by both. Another
-// program may start it for the client, such as a shell.
-func startsDrawbridge(command string, args []string) bool {
-	words := append([]string{command}, args...)
-	for i, word := range words {
-		base := strings.ToLower(word[strings.LastIndexAny(word, `/\`)+1:])
-		if strings.TrimSuffix(base, ".exe") == "drawbridge" && slices.Contains(words[i+1:], "serve") {
-			return true
-		}
-	}
-	return false
 }
 
 func (s *Server) checkRemote() string {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config/backup"
 	"github.com/drawbridge-mcp/drawbridge/config/disk"
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
 	"github.com/drawbridge-mcp/drawbridge/config/veil"
@@ -34,9 +35,9 @@ type Plan struct {
 	Diff string
 
 	before, after disk.Version
-	backups       backups
+	backups       backup.Dir
 	// record is what is to be kept for the way back; nil where nothing new is.
-	record *backup
+	record *backup.Record
 	// forget says that what was kept is of no use after this; dirs are those that go then when they are empty.
 	forget bool
 	dirs   []string
@@ -87,7 +88,7 @@ func PlanDisconnect(o ConnectOptions, id string) (*Plan, error) {
 }
 
 // sayUndone puts the way back into words.
-func (p *Plan) sayUndone(old *backup) {
+func (p *Plan) sayUndone(old *backup.Record) {
 	has := func(v disk.Version, name string) bool {
 		_, found, err := doc.Get(p.Client.known.Format, v.Data, p.Client.at(name))
 		return found && err == nil
@@ -106,7 +107,7 @@ func (p *Plan) sayUndone(old *backup) {
 	if old == nil {
 		return
 	}
-	for _, name := range old.names() {
+	for _, name := range old.Names(ClientEntry) {
 		if has(p.after, name) && !has(p.before, name) {
 			p.Changes = append(p.Changes, fmt.Sprintf("put %q back into %s", name, members))
 		}
@@ -114,7 +115,7 @@ func (p *Plan) sayUndone(old *backup) {
 }
 
 // newPlan reads the client's file, and what is kept of it.
-func newPlan(o ConnectOptions, id string) (*Plan, *backup, error) {
+func newPlan(o ConnectOptions, id string) (*Plan, *backup.Record, error) {
 	c, ok := LookupClient(id)
 	if !ok {
 		var ids []string
@@ -135,7 +136,7 @@ func newPlan(o ConnectOptions, id string) (*Plan, *backup, error) {
 	case !filepath.IsAbs(o.BackupDir):
 		return nil, nil, disk.Broken("back up "+path, errors.New("the directory for backups must be an absolute path"))
 	}
-	p := &Plan{Client: c, Path: path, backups: backups{o.BackupDir}}
+	p := &Plan{Client: c, Path: path, backups: backup.Dir(o.BackupDir)}
 	target, err := disk.Target(path)
 	if err == nil {
 		p.before, _, err = disk.Read(target)
@@ -146,12 +147,12 @@ func newPlan(o ConnectOptions, id string) (*Plan, *backup, error) {
 	if err != nil {
 		return nil, nil, disk.Broken("read "+path, errors.New(disk.Cause(err)))
 	}
-	old, err := p.backups.read(c.ID, path)
+	old, err := p.backups.Read(c.ID, path)
 	return p, old, err
 }
 
 // connect finds what the file shall hold, and what is to be kept for the way back.
-func (p *Plan) connect(old *backup, entry Entry, replace []string) error {
+func (p *Plan) connect(old *backup.Record, entry Entry, replace []string) error {
 	c := p.Client
 	row, err := c.rowJSON(entry)
 	if err != nil {
@@ -199,14 +200,14 @@ func (p *Plan) connect(old *backup, entry Entry, replace []string) error {
 }
 
 // remember makes the record for the way back. Connected twice, the way leads back to before the first time.
-func (p *Plan) remember(old *backup, replaced map[string]json.RawMessage) error {
+func (p *Plan) remember(old *backup.Record, replaced map[string]json.RawMessage) error {
 	target, err := disk.Target(p.Path)
 	if err != nil {
 		return err
 	}
-	p.record = &backup{
+	p.record = &backup.Record{
 		Client: p.Client.ID, Path: p.Path, Existed: p.before.Exists, Before: p.before.Data,
-		Wrote: []string{hashOfFile(p.after.Data)}, Replaced: replaced,
+		Wrote: []string{backup.HashOf(p.after.Data)}, Replaced: replaced,
 		Made: disk.MissingDirs(filepath.Dir(target)),
 	}
 	if old == nil {
@@ -217,8 +218,8 @@ func (p *Plan) remember(old *backup, replaced map[string]json.RawMessage) error 
 		return err
 	}
 	p.record.Existed, p.record.Before = original.Exists, original.Data
-	p.record.Made = deepestFirst(append(p.record.Made, old.Made...))
-	if slices.Contains(old.Wrote, hashOfFile(p.before.Data)) {
+	p.record.Made = backup.DeepestFirst(append(p.record.Made, old.Made...))
+	if slices.Contains(old.Wrote, backup.HashOf(p.before.Data)) {
 		p.record.Wrote = append(slices.Clone(old.Wrote), p.record.Wrote...)
 	}
 	delete(replaced, ClientEntry) // it was ours
@@ -231,11 +232,11 @@ func (p *Plan) remember(old *backup, replaced map[string]json.RawMessage) error 
 }
 
 // undo gives what a file held before it was connected: to the byte where nobody else has edited it since.
-func (c Client) undo(old *backup, now disk.Version) (disk.Version, error) {
+func (c Client) undo(old *backup.Record, now disk.Version) (disk.Version, error) {
 	if !now.Exists {
 		return now, nil
 	}
-	if old != nil && slices.Contains(old.Wrote, hashOfFile(now.Data)) {
+	if old != nil && slices.Contains(old.Wrote, backup.HashOf(now.Data)) {
 		return disk.Version{Data: old.Before, Exists: old.Existed}, nil
 	}
 	var ours json.RawMessage
@@ -251,7 +252,7 @@ func (c Client) undo(old *backup, now disk.Version) (disk.Version, error) {
 	if err != nil || old == nil {
 		return disk.Version{Data: data, Exists: true}, err
 	}
-	for _, name := range old.names() {
+	for _, name := range old.Names(ClientEntry) {
 		if _, there, err := doc.Get(c.known.Format, data, c.at(name)); err != nil || there {
 			continue // somebody has put it back, perhaps changed
 		}
@@ -274,7 +275,7 @@ func (p *Plan) Apply() error {
 				Err: errors.New("the file has changed since it was looked at"), Next: "run the command again"}
 		}
 		if p.record != nil {
-			if err := p.backups.write(*p.record); err != nil {
+			if err := p.backups.Write(*p.record); err != nil {
 				return disk.Version{}, err
 			}
 		}
@@ -292,7 +293,7 @@ func (p *Plan) done() error {
 		return nil
 	}
 	disk.RemoveDirs(p.dirs)
-	return p.backups.drop(p.Client.ID, p.Path)
+	return p.backups.Drop(p.Client.ID, p.Path)
 }
 
 // shownWords are the values that are no secret: those of our entry but for its environment, and what every file has.

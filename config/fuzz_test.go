@@ -8,6 +8,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config/dialect"
+	"github.com/drawbridge-mcp/drawbridge/config/spawn"
 )
 
 // loadBytes reads one file's rows and settings as if it had been found at a user-level path.
@@ -47,7 +48,7 @@ func checkMountable(t *testing.T, set Set, lines int) {
 		}
 		names[s.ID] = true
 		if s.Type == "stdio" {
-			if s.Command == "" || s.URL != "" || strings.Contains(s.Command+s.Cwd+strings.Join(s.Args, ""), "\x00") || startsDrawbridge(s.Command, s.Args) {
+			if s.Command == "" || s.URL != "" || strings.Contains(s.Command+s.Cwd+strings.Join(s.Args, ""), "\x00") || spawn.StartsDrawbridge(s.Command, s.Args) {
 				t.Errorf("a process of %q %q", s.Command, s.Args)
 			}
 			continue

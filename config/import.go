@@ -10,6 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config/dialect"
 	"github.com/drawbridge-mcp/drawbridge/config/disk"
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
+	"github.com/drawbridge-mcp/drawbridge/config/spawn"
 )
 
 // TakeOver adds the definitions of found that are New to a native file, all of them as one change, and gives their
@@ -82,7 +83,7 @@ func (c Client) Entry(o Options) (Entry, bool, error) {
 	var first *Server
 	for _, row := range rows {
 		server, _ := l.row(src, row)
-		if server.ID == ClientEntry && !row.Local || first == nil && startsDrawbridge(server.Command, server.Args) {
+		if server.ID == ClientEntry && !row.Local || first == nil && spawn.StartsDrawbridge(server.Command, server.Args) {
 			first = &server
 		}
 	}

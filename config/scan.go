@@ -12,6 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config/dialect"
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
+	"github.com/drawbridge-mcp/drawbridge/config/spawn"
 )
 
 // A ScanStatus says what taking a definition over would do.
@@ -226,7 +227,7 @@ func (s *scanner) judge(p dialect.Provider, src source, row dialect.Row) Found {
 // refusal says why a row is not to be taken over, even one that is off.
 func refusal(s Server) string {
 	if s.Phase == drawbridge.Disabled {
-		if startsDrawbridge(s.Command, s.Args) {
+		if spawn.StartsDrawbridge(s.Command, s.Args) {
 			return fmt.Sprintf("Server %q: starts Drawbridge itself, which would mount itself without end", s.ID)
 		}
 		if s.Command == "" && s.URL == "" {

@@ -27,6 +27,9 @@ type Settings struct {
 	MaxTools, MaxToolsProject int
 	// EnvIsolation gives stdio servers the base environment only; nil means the default.
 	EnvIsolation *bool
+	// AllowedCommands are programs that a row may start which is not the person's own, beside the usual ones: names, and paths
+	// with the signs of a glob.
+	AllowedCommands []string
 	// Roots are the directories that servers are told of when nobody who calls has roots, as file URIs.
 	Roots []string
 
@@ -83,6 +86,9 @@ var settings = []setting{
 	{"mcp", "env_isolation", "boolean", "true",
 		"gives stdio servers the base environment and their own env only; false lets them inherit all of ours",
 		func(r *settingsReader, v doc.Node) error { return boolInto(&r.settings.EnvIsolation, v) }},
+	{"mcp", "allowed_commands", "list of commands or paths", "[]",
+		"what servers of projects may be started with beside npx, uvx, node, python, python3, docker, deno, bun and mcpls; * and ~/ are understood",
+		func(r *settingsReader, v doc.Node) error { return r.commands(v) }},
 	{"mcp", "roots", "list of directories or file URIs", "[]",
 		"the directories that servers are told of when the caller has none",
 		func(r *settingsReader, v doc.Node) error { return r.roots(v) }},

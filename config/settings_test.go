@@ -21,6 +21,7 @@ idle_stop = "5h"
 max_tools = 6
 max_tools_project = 7
 env_isolation = false
+allowed_commands = ["~/bin/*", "/opt/x", "go"]
 roots = ["/srv/a b", "~/src", "file:///elsewhere"]
 
 [store]
@@ -48,6 +49,8 @@ reader = ["mcp:docs", "mcp:wiki"]
 	want := Settings{
 		Naming: "bare", Grace: time.Second, ProbeTimeout: 2 * time.Second, ConnectTimeout: 3 * time.Second,
 		CallTimeout: 4 * time.Minute, IdleStop: 5 * time.Hour, MaxTools: 6, MaxToolsProject: 7, EnvIsolation: &no,
+		AllowedCommands: []string{w.path("home/bin/*"), "/opt/x", "go"},
+
 		Roots:     []string{"file:///srv/a%20b", "file://" + w.path("home/src"), "file:///elsewhere"},
 		StorePath: w.path("home/.config/drawbridge/data/drawbridge.db"),
 		TokenFile: w.path("home/token"), SessionTimeout: 8 * time.Minute, MaxBody: 9, PageSize: 10,

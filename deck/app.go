@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
+	"github.com/drawbridge-mcp/drawbridge/deck/offer"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -51,12 +52,12 @@ func (mk maker) pages(m *member) []*item {
 	for _, it := range m.resources {
 		seen[it.spec.Tool] = true
 	}
-	var offers []offer
+	var offers []offer.Offer
 	for _, it := range m.tools {
 		for _, uri := range it.pages {
 			if !seen[uri] {
 				seen[uri] = true
-				offers = append(offers, offer{uri, wire.Apply(nil, wire.Put(wire.Quote(uri), "uri"))})
+				offers = append(offers, offer.Offer{Own: uri, Name: uri, Raw: wire.Apply(nil, wire.Put(wire.Quote(uri), "uri"))})
 			}
 		}
 	}
@@ -85,7 +86,7 @@ func (v *view) pageEdits(it *item) (edits []wire.Edit) {
 		return nil
 	}
 	for _, path := range pagePaths {
-		own := wire.GetText(it.raw, path...)
+		own := wire.GetText(it.offer.Raw, path...)
 		if !slices.Contains(it.pages, own) {
 			continue
 		}
@@ -100,7 +101,7 @@ func (v *view) pageEdits(it *item) (edits []wire.Edit) {
 // edited is the item with another definition.
 func (it *item) edited(edits []wire.Edit) *item {
 	out := *it
-	out.raw = wire.Apply(it.raw, edits...)
+	out.offer.Raw = wire.Apply(it.offer.Raw, edits...)
 	out.spec.Definition = wire.Apply(it.spec.Definition, edits...)
 	if b, ok := it.card.(bridged); ok {
 		b.spec = out.spec

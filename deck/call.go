@@ -12,6 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/fence"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
+	"github.com/drawbridge-mcp/drawbridge/deck/mishap"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -27,6 +28,9 @@ type target struct {
 	// instead, empty where they wrote the same.
 	own, said string
 	edits     []wire.Edit
+	// names are what of the arguments the server knows by other names. held and next say why it may not be called.
+	names      map[string]string
+	held, next string
 }
 
 // Call carries out a tools/call: it finds the card, asks the guards, and runs it. The error is a *drawbridge.Fault: one
@@ -73,6 +77,9 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 	if err := d.allow(ctx, call, t.spec); err != nil {
 		return drawbridge.Result{}, err
 	}
+	if err := t.heldBack(call.Method); err != nil {
+		return drawbridge.Result{}, err
+	}
 	r := seal.Request{
 		Principal: call.Caller.Principal, Server: t.spec.Server, Method: call.Method, Own: t.own, Arguments: p.arguments,
 	}
@@ -83,7 +90,7 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 		}
 		t.edits = append(t.edits, wire.Put(state, "requestState"))
 	}
-	call.Params = wire.Apply(call.Params, t.edits...)
+	call.Params = wire.Apply(t.params(call.Params), t.edits...)
 	result, err := d.run(ctx, t, call)
 	if err != nil {
 		return drawbridge.Result{}, err
@@ -132,7 +139,7 @@ func (d *Deck) run(ctx context.Context, t target, call drawbridge.Call) (result 
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			d.log.Error("a card panicked", "card", t.spec.Name, "panic", panicOf(p), "at", panicAt())
+			d.log.Error("a card panicked", "card", t.spec.Name, "panic", mishap.What(p), "at", mishap.Where())
 			result, err = drawbridge.Result{}, drawbridge.AsFault(fmt.Errorf("card %s: panic", t.spec.Name))
 		}
 	}()
@@ -285,7 +292,9 @@ func (d *Deck) await(ctx context.Context, caller drawbridge.Caller, name string,
 	}
 }
 
-func (it *item) target() target { return target{spec: it.spec, own: it.spec.Tool} }
+func (it *item) target() target {
+	return target{spec: it.spec, own: it.spec.Tool, names: it.offer.Names, held: it.offer.Held, next: it.offer.Next}
+}
 
 // rewritten adds the edit that makes the params say what the server knows, where the caller said something else.
 func (t target) rewritten(said string, path ...string) target {
@@ -326,7 +335,7 @@ func (d *Deck) allow(ctx context.Context, call drawbridge.Call, spec drawbridge.
 func (d *Deck) ask(ctx context.Context, g Guard, q Question) (verdict drawbridge.Verdict) {
 	defer func() {
 		if p := recover(); p != nil {
-			d.log.Error("a guard panicked, the call is refused", "card", q.Spec.Name, "panic", panicOf(p), "at", panicAt())
+			d.log.Error("a guard panicked, the call is refused", "card", q.Spec.Name, "panic", mishap.What(p), "at", mishap.Where())
 			verdict = drawbridge.Verdict{}
 		}
 	}()

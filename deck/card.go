@@ -17,6 +17,10 @@ const maxSummary = 120
 // what it is listed and called by, definition the tool object as the server sent it. Its Run passes the call on under
 // the tool's own name.
 func BridgeCard(up Upstream, server drawbridge.ServerID, name drawbridge.CardName, definition json.RawMessage) drawbridge.Card {
+	return bridge(up, server, name, definition)
+}
+
+func bridge(up Upstream, server drawbridge.ServerID, name drawbridge.CardName, definition json.RawMessage) bridged {
 	spec := drawbridge.Spec{Name: name, Server: server, Scopes: []drawbridge.Scope{drawbridge.ServerScope(server)}}
 	for m := range wire.Members(definition) {
 		switch {

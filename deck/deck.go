@@ -17,6 +17,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
+	"github.com/drawbridge-mcp/drawbridge/deck/offer"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
@@ -77,6 +78,22 @@ const (
 // names of other servers may begin with one of them too.
 func Prefixes(server drawbridge.ServerID) []string { return label.Prefixes(server) }
 
+// A Vetter looks at each listing before it is enrolled, wherever it comes from: the store, a server, the ledger.
+type Vetter interface {
+	// Vet says what of the listing may be shown, and how. Objects of which it says nothing are not. A listing whose At is
+	// zero is what the ledger remembers of a server's tools, without their server; else it is called in the order that the
+	// server's listings have. It is called for several servers at once. An error keeps the listing from the deck.
+	Vet(ctx context.Context, server Member, l drawbridge.Listing) (Vetted, error)
+}
+
+// What a vetter says.
+type (
+	// Vetted is what may be shown of a listing, Shown of one object of it, Note what was done to one.
+	Vetted = offer.Vetted
+	Shown  = offer.Shown
+	Note   = offer.Note
+)
+
 // Options are what a deck can do without. The zero value works.
 type Options struct {
 	// Logger is told of what went wrong and nobody else hears of; nil is silence.
@@ -89,6 +106,8 @@ type Options struct {
 	Cards []drawbridge.Card
 	// Guards all must allow a call. The check of scopes is always the first.
 	Guards []Guard
+	// Vetter looks at what servers list; nil shows it as it came.
+	Vetter Vetter
 	// StateKeys are master keys for what passes through callers: request states, ids of tasks and cursors. The first one
 	// makes them, all recognise them, so that a new key can take the place of an old one. Processes that answer for one
 	// another share them. None means a key of this deck alone.
@@ -123,6 +142,10 @@ type Member struct {
 	Row string
 	// MaxTools is how many of its tools are enrolled; 0 is the deck's own limit.
 	MaxTools int
+	// Expected has the names of the only tools that it may have; nil is any. Locked keeps its first list of tools. Foreign
+	// says that it was brought by a project, not by the person.
+	Expected        *[]string
+	Locked, Foreign bool
 	// Apart says that no two principals meet at this server: each has a process of its own. Of a server that is not
 	// apart a principal is shown only tasks that this deck gave them.
 	Apart bool

@@ -14,8 +14,10 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
+	"github.com/drawbridge-mcp/drawbridge/deck/offer"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
+	"github.com/drawbridge-mcp/drawbridge/deck/vigil"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -31,6 +33,7 @@ type Deck struct {
 	fence    func(drawbridge.Caller) bool
 	shipped  []*item
 	guards   []Guard
+	vetter   Vetter // nil shows what comes
 	sealer   seal.Sealer
 	now      func() time.Time
 	maxTools int
@@ -41,10 +44,11 @@ type Deck struct {
 	view      atomic.Pointer[view]
 	versions  atomic.Uint64
 	listeners listeners
-	watches   watches
+	watches   vigil.Vigils
 	skills    skill.Kept
 	held      seal.Held
 	links     label.Links
+	turns     offer.Turns
 
 	// mu is held while the deck changes: one change at a time. Readers take the view.
 	mu     sync.Mutex
@@ -57,7 +61,7 @@ type Deck struct {
 // one name.
 func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d := &Deck{
-		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, watcher: o.Owner, guards: o.Guards, fence: o.Fence,
+		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, watcher: o.Owner, guards: o.Guards, fence: o.Fence, vetter: o.Vetter,
 		maker: maker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools,
 		beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
 	}
@@ -97,7 +101,7 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 			}
 		}
 		d.shipped = append(d.shipped, &item{
-			spec: spec, raw: spec.Definition, names: []drawbridge.CardName{spec.Name}, card: c,
+			spec: spec, offer: offer.Offer{Name: string(spec.Name), Raw: spec.Definition}, names: []drawbridge.CardName{spec.Name}, card: c,
 		})
 	}
 	if d.journal != nil {
@@ -143,7 +147,7 @@ func (d *Deck) Configure(ctx context.Context, servers []Member) error {
 		}
 		for _, m := range v.members {
 			if _, ok := rows[m.ID]; !ok {
-				d.watches.forget(m.ID)
+				d.watches.Forget(m.ID)
 				d.skills.Forget(m.ID)
 				d.held.Forget(m.ID)
 				d.links.Forget(m.ID)
@@ -164,19 +168,23 @@ func (d *Deck) configured(ctx context.Context, before *member, s Member) (*membe
 	}
 	m := d.remembered(s)
 	if listing == nil || listing.Server != s.ID || listing.Row != s.Row {
-		return m, nil
+		return d.recalled(ctx, m), nil
 	}
-	return d.enrolled(ctx, m, *listing)
+	v, err := d.vet(ctx, m.Member, *listing)
+	if err != nil {
+		return d.unvetted(m, err), nil
+	}
+	return d.enrolled(ctx, m, *listing, v)
 }
 
 // remembered is a member before its listing: its cards are those that the ledger has live, as an earlier process left them.
 func (d *Deck) remembered(s Member) *member {
 	m := &member{Member: s, scopes: []drawbridge.Scope{drawbridge.ServerScope(s.ID)}}
 	live, _ := d.liveTools(s.ID)
-	var offers []offer
+	var offers []offer.Offer
 	for _, e := range d.ledger.LiveOf(s.ID) {
 		if live[e.Card.Tool].Key == e.Key {
-			offers = append(offers, offer{e.Card.Tool, e.Card.Definition})
+			offers = append(offers, offer.Offer{Own: e.Card.Tool, Name: wire.GetText(e.Card.Definition, "name"), Raw: e.Card.Definition})
 		}
 	}
 	m.tools = d.maker.items(tools, s.ID, offers, nil)
@@ -186,18 +194,32 @@ func (d *Deck) remembered(s Member) *member {
 
 // Enrol takes a listing: it compares the tools with what is live, records the differences as one batch, and shows the
 // server as it is now. A listing that says the same as the last one records nothing and tells nobody. The error is a
-// *drawbridge.Fault NotFound for a server that is not configured or was listed by another row, or else the journal's;
-// then nothing has changed.
+// *drawbridge.Fault NotFound for a server that is not configured or was listed by another row, or else the vetter's or the
+// journal's; then nothing has changed.
 func (d *Deck) Enrol(ctx context.Context, l drawbridge.Listing) error {
+	defer d.turns.Take(l.Server)()
+	return d.enrol(ctx, d.view.Load().member(l.Server), l)
+}
+
+// enrol takes a listing of a member, in the server's turn. Others may enrol theirs while it is vetted.
+func (d *Deck) enrol(ctx context.Context, m *member, l drawbridge.Listing) error {
+	gone := &drawbridge.Fault{
+		Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound,
+		Step: fmt.Sprintf("enrol %s", l.Server), Err: errors.New("the configuration has no such server now"),
+	}
+	if m == nil || m.Row != l.Row {
+		return gone
+	}
+	vetted, err := d.vet(ctx, m.Member, l)
+	if err != nil {
+		return err
+	}
 	return d.change(func(v *view) ([]*member, error) {
 		before := v.member(l.Server)
 		if before == nil || before.Row != l.Row {
-			return nil, &drawbridge.Fault{
-				Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound,
-				Step: fmt.Sprintf("enrol %s", l.Server), Err: errors.New("the configuration has no such server now"),
-			}
+			return nil, gone
 		}
-		m, err := d.enrolled(ctx, before, l)
+		m, err := d.enrolled(ctx, before, l, vetted)
 		if err != nil {
 			return nil, err
 		}
@@ -205,24 +227,22 @@ func (d *Deck) Enrol(ctx context.Context, l drawbridge.Listing) error {
 	})
 }
 
-// enrolled is a member as a listing makes it. What differs in its tools is recorded.
-func (d *Deck) enrolled(ctx context.Context, before *member, l drawbridge.Listing) (*member, error) {
-	m := &member{Member: before.Member, scopes: before.scopes, listing: &l}
-	offers, leftOut := vet(tools, l.Tools, d.limit(m.MaxTools), before.tools)
-	offers, err := d.enrolTools(ctx, m.Member, offers)
+// enrolled is a member as a listing makes it, of which so much may be shown. What differs in its tools is recorded.
+func (d *Deck) enrolled(ctx context.Context, before *member, l drawbridge.Listing, v Vetted) (*member, error) {
+	said := l
+	l.Info, l.Capabilities, l.Instructions = v.Info, v.Capabilities, v.Instructions
+	m := &member{Member: before.Member, scopes: before.scopes, listing: &l, said: &said, notes: v.Notes}
+	offers, err := d.enrolTools(ctx, m.Member, m.sort(tools, v.Tools, d.limit(m.MaxTools), before.tools))
 	if err != nil {
 		return nil, err
 	}
-	m.leftOut = leftOut
 	m.tools = d.maker.items(tools, m.ID, offers, before.tools)
-	take := func(k kind, list []json.RawMessage, before []*item) []*item {
-		offers, leftOut := vet(k, list, 0, before)
-		m.leftOut = append(m.leftOut, leftOut...)
-		return d.maker.items(k, m.ID, offers, before)
+	take := func(k kind, list []Shown, before []*item) []*item {
+		return d.maker.items(k, m.ID, m.sort(k, list, 0, before), before)
 	}
-	m.prompts = take(prompts, l.Prompts, before.prompts)
-	m.resources = take(resources, l.Resources, before.resources)
-	m.templates = take(templates, l.Templates, before.templates)
+	m.prompts = take(prompts, v.Prompts, before.prompts)
+	m.resources = take(resources, v.Resources, before.resources)
+	m.templates = take(templates, v.Templates, before.templates)
 	m.pages = d.maker.pages(m)
 	skills := settings(l.Capabilities, wire.Declarations()[0], wire.ExtensionSkills)
 	m.skills, m.directories = skills != nil, readsDirectories(skills)
@@ -307,6 +327,7 @@ func (d *Deck) warn(old, next *view) {
 		if n := len(m.leftOut); n > 0 && (before == nil || len(before.leftOut) != n) {
 			d.log.Warn("some of what a server lists is not on the deck", "server", m.ID, "count", n, "first", m.leftOut[0].Reason)
 		}
+		d.tell(m, before)
 	}
 }
 
@@ -329,19 +350,20 @@ func differences(old, next *view) []Event {
 // enrolTools records how the offers differ from what is live of the server, as one batch, and gives the offers as they are
 // live afterwards. One that says the same as before in other bytes stays as it was: a server that writes the members of
 // its tools in a new order each time does not break every model's prompt cache.
-func (d *Deck) enrolTools(ctx context.Context, m Member, offers []offer) ([]offer, error) {
+func (d *Deck) enrolTools(ctx context.Context, m Member, offers []offer.Offer) ([]offer.Offer, error) {
 	live, batch := d.liveTools(m.ID)
-	out := make([]offer, 0, len(offers))
+	out := make([]offer.Offer, 0, len(offers))
 	var enrolled []ledger.Entry
 	for _, o := range offers {
-		e, ok := live[o.own]
-		delete(live, o.own)
-		if ok && sameMeaning(e.Card.Definition, o.raw) {
-			out = append(out, offer{o.own, e.Card.Definition})
+		e, ok := live[o.Own]
+		delete(live, o.Own)
+		if ok && sameMeaning(e.Card.Definition, o.Raw) {
+			o.Raw = e.Card.Definition
+			out = append(out, o)
 			continue
 		}
 		out = append(out, o)
-		card := &ledger.Card{Server: m.ID, Tool: o.own, Row: m.Row, Definition: o.raw}
+		card := &ledger.Card{Server: m.ID, Tool: o.Own, Row: m.Row, Definition: o.Raw}
 		key := d.keyOf(card)
 		if ok && e.Key != key {
 			batch = append(batch, d.retire(e))

@@ -206,13 +206,13 @@ func TestWhatCannotBeOnTheDeckIsShown(t *testing.T) {
 	want := []MemberStatus{{
 		Server: "a", Row: "row-a", Cards: []drawbridge.CardName{"a__one", "a__two"}, Prompts: []drawbridge.CardName{}, Resources: 1,
 		LeftOut: []LeftOut{
-			{"tool", "", "it is no object"},
-			{"tool", "", "it has no name"},
-			{"tool", "", "it has no name"},
-			{"tool", "one", "the server lists its name twice"},
-			{"tool", "three", "it is over the limit of 2 for this server"},
-			{"prompt", "", "it has no name"},
-			{"resource", "", "it is no object"},
+			{"tool", "", "it is no object", ""},
+			{"tool", "", "it has no name", ""},
+			{"tool", "", "it has no name", ""},
+			{"tool", "one", "the server lists its name twice", ""},
+			{"tool", "three", "it is over the limit of 2 for this server", ""},
+			{"prompt", "", "it has no name", ""},
+			{"resource", "", "it is no object", ""},
 		},
 	}}
 	if diff := cmp.Diff(want, d.Members()); diff != "" {

@@ -95,7 +95,7 @@ func (d *Deck) Notice(n drawbridge.Notice) {
 // publicURIs gives the URIs by which callers know a server's resource: those it is watched by, else the one it is listed
 // by, else its own.
 func (d *Deck) publicURIs(server drawbridge.ServerID, own string) []string {
-	if watched := d.watches.publicOf(server, own); len(watched) > 0 {
+	if watched := d.watches.PublicOf(server, own); len(watched) > 0 {
 		return watched
 	}
 	if it := d.view.Load().resources.ownedBy(server, own); it != nil {

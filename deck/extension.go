@@ -205,7 +205,7 @@ func (v *view) meant(call drawbridge.Call, partners []*member, name, uri json.Ra
 			return target{}, false
 		}
 		if i == 0 {
-			t.spec, t.own = f.spec, f.own
+			t.spec, t.own, t.held, t.next = f.spec, f.own, f.held, f.next
 		}
 		t.edits = append(t.edits, f.edits...)
 	}

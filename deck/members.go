@@ -22,6 +22,8 @@ type MemberStatus struct {
 	Clashes []Clash
 	// LeftOut is what the server offers that is not on the deck.
 	LeftOut []LeftOut
+	// Notes are what was done to what is there.
+	Notes []Note
 }
 
 // A Clash is a name or URI that two servers would have, of which the first in configuration order has it.
@@ -42,8 +44,8 @@ type LeftOut struct {
 	Kind string
 	// Name is its own name; empty where it has none.
 	Name string
-	// Reason says why, for people.
-	Reason string
+	// Reason says why, for people. Code names it where it was the vetter's: "unexpected", "unreadable", "unvetted".
+	Reason, Code string
 }
 
 // Members says of each configured server, in configuration order, what it contributes and what of it is not on the deck.
@@ -52,7 +54,7 @@ func (d *Deck) Members() []MemberStatus {
 	out := make([]MemberStatus, 0, len(v.members))
 	for _, m := range v.members {
 		st := MemberStatus{
-			Server: m.ID, Row: m.Row, LeftOut: slices.Clone(m.leftOut),
+			Server: m.ID, Row: m.Row, LeftOut: slices.Clone(m.leftOut), Notes: slices.Clone(m.notes),
 			Cards: namesOf(v.tools.of(m.ID)), Prompts: namesOf(v.prompts.of(m.ID)),
 			Resources: len(v.resources.of(m.ID)), Templates: len(v.templates.of(m.ID)),
 		}

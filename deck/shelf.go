@@ -8,6 +8,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
+	"github.com/drawbridge-mcp/drawbridge/deck/offer"
 )
 
 // A kind is one of the four things that a server lists.
@@ -20,8 +21,8 @@ type kind struct {
 type item struct {
 	// spec has the name or URI it is listed by as Name, its own as Tool, and the object as listed as Definition.
 	spec drawbridge.Spec
-	// raw is the object as the server sent it.
-	raw json.RawMessage
+	// offer is what it was made of: its own name, and the object as it may be shown.
+	offer offer.Offer
 	// names are what it may be listed by, best first.
 	names []drawbridge.CardName
 	// card is set for cards, template for templates that can be matched.
@@ -103,7 +104,7 @@ func newShelf(k kind, stacks []stack, old *shelf, next func() uint64) *shelf {
 				raw = append(raw, placed.spec.Definition)
 				continue
 			}
-			s.leftOut[it.spec.Server] = append(s.leftOut[it.spec.Server], LeftOut{k.word, it.spec.Tool, "an earlier server has its name"})
+			s.leftOut[it.spec.Server] = append(s.leftOut[it.spec.Server], LeftOut{Kind: k.word, Name: it.spec.Tool, Reason: "an earlier server has its name"})
 		}
 		for _, it := range st.claims {
 			if it = s.place(k, it); it != nil {
@@ -134,7 +135,7 @@ func (s *shelf) place(k kind, it *item) *item {
 	clash := Clash{Kind: k.word, Name: string(it.names[0]), Winner: best.spec.Server, Tool: it.spec.Tool}
 	others := it.names[1:]
 	if k.member == "name" {
-		others = append(slices.Clone(others), label.LastName(server, it.spec.Tool))
+		others = append(slices.Clone(others), label.LastName(server, it.offer.Name))
 	}
 	for _, name := range others {
 		if s.byName[string(name)] == nil {
@@ -153,7 +154,7 @@ func (s *shelf) place(k kind, it *item) *item {
 func (it *item) renamed(k kind, name drawbridge.CardName) *item {
 	out := *it
 	out.spec.Name = name
-	out.spec.Definition = called(it.raw, k.member, it.spec.Tool, string(name))
+	out.spec.Definition = called(it.offer.Raw, k.member, it.offer.Name, string(name))
 	if b, ok := it.card.(bridged); ok {
 		b.spec = out.spec
 		out.card = b

@@ -84,7 +84,7 @@ func (d *Deck) skillNotes(id drawbridge.ServerID) (clashes []Clash, leftOut []Le
 		clashes = append(clashes, Clash{Kind: "skill", Name: c.URI, Winner: c.Winner, Tool: c.URI, Listed: c.Listed})
 	}
 	for _, l := range notes.LeftOut {
-		leftOut = append(leftOut, LeftOut{"skill", l.URI, l.Reason})
+		leftOut = append(leftOut, LeftOut{Kind: "skill", Name: l.URI, Reason: l.Reason})
 	}
 	return clashes, leftOut
 }

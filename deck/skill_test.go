@@ -308,11 +308,11 @@ func TestListsOfSkillsThatAreNotAsTheyShouldBe(t *testing.T) {
 	}{
 		{"no list", []string{`"skills":{}`}, 0, nil},
 		{"what is no entry", []string{page(`7`, `{}`, `{"uri":""}`, `{"uri":7}`, `{"uri":"x"}`)}, 1,
-			[]LeftOut{{"skill", "", "it is no object"}, {"skill", "", "it has no uri"}, {"skill", "", "it has no uri"}, {"skill", "", "it has no uri"}}},
-		{"one URI twice", []string{page(entry("skill://git"), entry("skill://git"))}, 1, []LeftOut{{"skill", "skill://git/SKILL.md", "the server lists its uri twice"}}},
-		{"one URI on two pages", []string{page(entry("skill://git")), page(entry("skill://git"))}, 1, []LeftOut{{"skill", "skill://git/SKILL.md", "the server lists its uri twice"}}},
-		{"a URI of many parts", []string{page(`{"uri":"` + strings.Repeat("a/", 65) + `"}`)}, 0, []LeftOut{{"skill", strings.Repeat("a/", 65), "its uri is too long"}}},
-		{"pages without end", endless, maxSkillPages, []LeftOut{{"skill", "", "the server's list of skills has no end"}}},
+			[]LeftOut{{"skill", "", "it is no object", ""}, {"skill", "", "it has no uri", ""}, {"skill", "", "it has no uri", ""}, {"skill", "", "it has no uri", ""}}},
+		{"one URI twice", []string{page(entry("skill://git"), entry("skill://git"))}, 1, []LeftOut{{"skill", "skill://git/SKILL.md", "the server lists its uri twice", ""}}},
+		{"one URI on two pages", []string{page(entry("skill://git")), page(entry("skill://git"))}, 1, []LeftOut{{"skill", "skill://git/SKILL.md", "the server lists its uri twice", ""}}},
+		{"a URI of many parts", []string{page(`{"uri":"` + strings.Repeat("a/", 65) + `"}`)}, 0, []LeftOut{{"skill", strings.Repeat("a/", 65), "its uri is too long", ""}}},
+		{"pages without end", endless, maxSkillPages, []LeftOut{{"skill", "", "the server's list of skills has no end", ""}}},
 	} {
 		d := open(t, &fake{answer: schools{"a": {pages: tt.pages}}.answer}, Options{}, teaching("a"))
 		if got := len(skillsOf(t, d, ada).Items); got != tt.skills {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
+	"github.com/drawbridge-mcp/drawbridge/deck/vigil"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -169,20 +170,20 @@ func (d *Deck) WatchTask(ctx context.Context, caller drawbridge.Caller, id strin
 	if err != nil {
 		return err
 	}
-	_, err = d.watch(ctx, k.server, claim{subscription{caller.Principal, caller.Session, taskTopic, id}, own})
+	_, err = d.watch(ctx, k.server, claim{vigil.Subscription{Principal: caller.Principal, Session: caller.Session, Topic: vigil.Task, Public: id}, own})
 	return err
 }
 
 // UnwatchTask ends what WatchTask began. Of a task that is not watched it is no error.
 func (d *Deck) UnwatchTask(ctx context.Context, caller drawbridge.Caller, id string) error {
-	return d.unwatch(ctx, caller, taskTopic, id)
+	return d.unwatch(ctx, caller, vigil.Task, id)
 }
 
 // taskNoticed tells those whose task it is what a server says of it: in the modern form those who watch it, in the legacy
 // one, where nobody asks for that, all who are known to have it.
 func (d *Deck) taskNoticed(m *member, n drawbridge.Notice) {
 	own := wire.GetText(n.Params, "taskId")
-	form, to := seal.ModernTask, d.watches.watchersOf
+	form, to := seal.ModernTask, d.watches.WatchersOf
 	if n.Method == wire.NoteTaskStatus {
 		form, to = seal.LegacyTask, func(server drawbridge.ServerID, own string) map[string]string {
 			return d.held.Holders(seal.Ticket{Kind: seal.LegacyTask, Server: server, Own: own})

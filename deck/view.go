@@ -1,13 +1,11 @@
 package deck
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
+	"github.com/drawbridge-mcp/drawbridge/deck/offer"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -34,12 +32,14 @@ type view struct {
 type member struct {
 	Member
 	scopes []drawbridge.Scope
-	// listing is nil before the first one.
-	listing                              *drawbridge.Listing
+	// listing is nil before the first one; of what it says of the server itself it has what may be shown. said is the listing
+	// as it came.
+	listing, said                        *drawbridge.Listing
 	tools, prompts, resources, templates []*item
 	// pages are resources that the tools name as their pages and that the server does not list.
 	pages   []*item
 	leftOut []LeftOut
+	notes   []Note
 	// skills and directories say that the server answers the methods for skills, and the one for directories.
 	skills, directories bool
 }
@@ -117,45 +117,6 @@ func stacks(members []*member, k kind, pick func(*member) []*item) []stack {
 	return out
 }
 
-// An offer is an object that a server lists and that can be on the deck, with its own name or URI.
-type offer struct {
-	own string
-	raw json.RawMessage
-}
-
-// vet sorts out what of a list can be on the deck: objects that say their name, once, and no more of them than most
-// (0 is any number). What stands where it stood before is not read again.
-func vet(k kind, list []json.RawMessage, most int, before []*item) (offers []offer, out []LeftOut) {
-	seen := make(map[string]bool, len(list))
-	offers = make([]offer, 0, len(list))
-	for _, raw := range list {
-		if i := len(offers); i < len(before) && sameBytes(before[i].raw, raw) && !seen[before[i].spec.Tool] && (most == 0 || i < most) {
-			seen[before[i].spec.Tool] = true
-			offers = append(offers, offer{before[i].spec.Tool, raw})
-			continue
-		}
-		name, ok := wire.Text(wire.Get(raw, k.member))
-		reason := ""
-		switch {
-		case !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")):
-			reason = "it is no object"
-		case !ok || name == "":
-			reason = fmt.Sprintf("it has no %s", k.member)
-		case k.member == "name" && seen[name]:
-			reason = "the server lists its name twice"
-		case most > 0 && len(offers) >= most:
-			reason = fmt.Sprintf("it is over the limit of %d for this server", most)
-		}
-		if reason != "" {
-			out = append(out, LeftOut{k.word, name, reason})
-			continue
-		}
-		seen[name] = true
-		offers = append(offers, offer{name, raw})
-	}
-	return offers, out
-}
-
 // maker makes items of offers.
 type maker struct {
 	up     Upstream
@@ -163,15 +124,15 @@ type maker struct {
 }
 
 // items makes the items of a server's offers. Those of before are kept where nothing about them changed.
-func (mk maker) items(k kind, server drawbridge.ServerID, offers []offer, before []*item) []*item {
+func (mk maker) items(k kind, server drawbridge.ServerID, offers []offer.Offer, before []*item) []*item {
 	old := make(map[string]*item, len(before))
 	for _, it := range before {
 		old[it.spec.Tool] = it
 	}
 	out := make([]*item, 0, len(offers))
 	for _, o := range offers {
-		it := old[o.own]
-		if it == nil || !sameBytes(it.raw, o.raw) {
+		it := old[o.Own]
+		if it == nil || !it.offer.Same(o) {
 			it = mk.item(k, server, o)
 		}
 		out = append(out, it)
@@ -179,27 +140,28 @@ func (mk maker) items(k kind, server drawbridge.ServerID, offers []offer, before
 	return out
 }
 
-func (mk maker) item(k kind, server drawbridge.ServerID, o offer) *item {
-	it := &item{raw: o.raw}
+func (mk maker) item(k kind, server drawbridge.ServerID, o offer.Offer) *item {
+	it := &item{offer: o}
 	switch k {
 	case tools:
-		it.names = label.Names(mk.naming, server, o.own)
-		it.card = BridgeCard(mk.up, server, it.names[0], o.raw)
-		it.spec = it.card.Spec()
-		it.pages = pagesOf(o.raw)
+		it.names = label.Names(mk.naming, server, o.Name)
+		card := bridge(mk.up, server, it.names[0], o.Raw)
+		card.spec.Tool = o.Own
+		it.card, it.spec = card, card.spec
+		it.pages = pagesOf(o.Raw)
 		return it
 	case prompts:
-		it.names = label.Names(mk.naming, server, o.own)
+		it.names = label.Names(mk.naming, server, o.Name)
 	default:
-		it.names = label.URIs(mk.naming, server, o.own)
+		it.names = label.URIs(mk.naming, server, o.Name)
 	}
 	if k == templates {
-		it.template, _ = label.ParseTemplate(o.own) // what is no template is listed and matches nothing
+		it.template, _ = label.ParseTemplate(o.Own) // what is no template is listed and matches nothing
 	}
 	it.spec = drawbridge.Spec{
-		Name: it.names[0], Server: server, Tool: o.own,
-		Definition: called(o.raw, k.member, o.own, string(it.names[0])),
-		Title:      oneLine(wire.Get(o.raw, "title")), Summary: oneLine(wire.Get(o.raw, "description")),
+		Name: it.names[0], Server: server, Tool: o.Own,
+		Definition: called(o.Raw, k.member, o.Name, string(it.names[0])),
+		Title:      oneLine(wire.Get(o.Raw, "title")), Summary: oneLine(wire.Get(o.Raw, "description")),
 		Scopes: []drawbridge.Scope{drawbridge.ServerScope(server)},
 	}
 	return it

@@ -8,59 +8,19 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/vigil"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
 // unwatchTime bounds what the end of a session waits for.
 const unwatchTime = 5 * time.Second
 
-// watches count which resources and tasks callers subscribed to, so that a server hears of each once.
-type watches struct {
-	mu sync.Mutex
-	// held has each caller's subscriptions; counts how many of them there are, by server, what it is to the server, and
-	// the name by which callers know it.
-	held   map[subscription]*hold
-	counts map[drawbridge.ServerID]map[watched]map[string]int
-	// turns has a one-place channel a server: who holds it may tell the server what is watched, so that the last word
-	// said is the last word meant.
-	turns map[drawbridge.ServerID]chan struct{}
-}
-
-// A topic says what is watched.
-type topic uint8
-
-const (
-	uriTopic topic = iota
-	taskTopic
-)
-
-// watched is a resource or a task as its server knows it.
-type watched struct {
-	topic topic
-	own   string
-}
-
-// A subscription is one caller's to one URI or task, as the caller knows it.
-type subscription struct {
-	principal, session string
-	topic              topic
-	public             string
-}
-
-// A hold is what a subscription stands for. A session holds a thing once; callers without one are counted.
-type hold struct {
-	server drawbridge.ServerID
-	own    string
-	times  int
-}
-
 // A claim is a subscription that is to be, and what the server knows it by.
 type claim struct {
-	sub subscription
+	sub vigil.Subscription
 	own string
 }
 
@@ -86,12 +46,12 @@ func (d *Deck) Subscribe(ctx context.Context, caller drawbridge.Caller, uris ...
 			fail(err, uri)
 			continue
 		}
-		claims[t.spec.Server] = append(claims[t.spec.Server], claim{subscription{caller.Principal, caller.Session, uriTopic, uri}, t.own})
+		claims[t.spec.Server] = append(claims[t.spec.Server], claim{vigil.Subscription{Principal: caller.Principal, Session: caller.Session, Topic: vigil.URI, Public: uri}, t.own})
 	}
 	for _, server := range slices.Sorted(maps.Keys(claims)) {
 		refused, err := d.watch(ctx, server, claims[server]...)
 		for _, c := range refused {
-			fail(err, c.sub.public)
+			fail(err, c.sub.Public)
 		}
 	}
 	if failed.Err != nil {
@@ -104,34 +64,34 @@ func (d *Deck) Subscribe(ctx context.Context, caller drawbridge.Caller, uris ...
 // to nothing, and why.
 func (d *Deck) watch(ctx context.Context, server drawbridge.ServerID, claims ...claim) (refused []claim, err error) {
 	first := claims[0].sub
-	if m := d.view.Load().member(server); m != nil && m.Apart && d.watcher != "" && d.watcher != first.principal {
+	if m := d.view.Load().member(server); m != nil && m.Apart && d.watcher != "" && d.watcher != first.Principal {
 		return claims, &drawbridge.Fault{
-			Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked, Step: "watch " + clip(first.public),
+			Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked, Step: "watch " + clip(first.Public),
 			Err: errors.New("each principal has a process of this server, and only the owner's is watched"),
 		}
 	}
-	done, err := d.watches.turn(ctx, server)
+	done, err := d.watches.Turn(ctx, server)
 	if err != nil {
 		return claims, err
 	}
 	defer done()
-	added := map[watched]bool{}
+	added := map[vigil.Watched]bool{}
 	for _, c := range claims {
-		if d.watches.add(c.sub, server, c.own) {
-			added[watched{c.sub.topic, c.own}] = true
+		if d.watches.Add(c.sub, server, c.own) {
+			added[vigil.Watched{Topic: c.sub.Topic, Own: c.own}] = true
 		}
 	}
 	if len(added) == 0 {
 		return nil, nil
 	}
-	if err = d.up.Watch(ctx, server, d.watches.watchedOf(server)); err == nil {
+	if err = d.up.Watch(ctx, server, d.watches.WatchedOf(server)); err == nil {
 		return nil, nil
 	}
 	some, partly := errors.AsType[*drawbridge.UnwatchedError](err)
 	for _, c := range claims {
-		if added[watched{c.sub.topic, c.own}] && (!partly || c.among(some.What)) {
+		if added[vigil.Watched{Topic: c.sub.Topic, Own: c.own}] && (!partly || c.among(some.What)) {
 			refused = append(refused, c)
-			d.watches.remove(c.sub)
+			d.watches.Remove(c.sub)
 		}
 	}
 	if partly {
@@ -143,7 +103,7 @@ func (d *Deck) watch(ctx context.Context, server drawbridge.ServerID, claims ...
 
 // among says whether the server means the claim.
 func (c claim) among(w drawbridge.Watched) bool {
-	if c.sub.topic == taskTopic {
+	if c.sub.Topic == vigil.Task {
 		return slices.Contains(w.Tasks, c.own)
 	}
 	return slices.Contains(w.URIs, c.own)
@@ -154,22 +114,22 @@ func (c claim) among(w drawbridge.Watched) bool {
 func (d *Deck) rewatch(ctx context.Context, server drawbridge.ServerID) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwatchTime)
 	defer cancel()
-	if err := d.up.Watch(ctx, server, d.watches.watchedOf(server)); err != nil {
+	if err := d.up.Watch(ctx, server, d.watches.WatchedOf(server)); err != nil {
 		d.log.Warn("a server was not told that something is not watched", "server", server, "err", err)
 	}
 }
 
 // Unsubscribe ends what Subscribe began. Of a URI that the caller never subscribed to it is no error.
 func (d *Deck) Unsubscribe(ctx context.Context, caller drawbridge.Caller, uris ...string) error {
-	return d.unwatch(ctx, caller, uriTopic, uris...)
+	return d.unwatch(ctx, caller, vigil.URI, uris...)
 }
 
 // unwatch takes a caller's subscriptions back, and tells each server where any was the last one to something.
-func (d *Deck) unwatch(ctx context.Context, caller drawbridge.Caller, topic topic, public ...string) error {
-	subs := map[drawbridge.ServerID][]subscription{}
+func (d *Deck) unwatch(ctx context.Context, caller drawbridge.Caller, topic vigil.Topic, public ...string) error {
+	subs := map[drawbridge.ServerID][]vigil.Subscription{}
 	for _, name := range public {
-		sub := subscription{caller.Principal, caller.Session, topic, name}
-		if server, ok := d.watches.serverOf(sub); ok {
+		sub := vigil.Subscription{Principal: caller.Principal, Session: caller.Session, Topic: topic, Public: name}
+		if server, ok := d.watches.ServerOf(sub); ok {
 			subs[server] = append(subs[server], sub)
 		}
 	}
@@ -180,20 +140,20 @@ func (d *Deck) unwatch(ctx context.Context, caller drawbridge.Caller, topic topi
 	return cmp.Or(faults...)
 }
 
-func (d *Deck) unwatchAt(ctx context.Context, server drawbridge.ServerID, subs []subscription) error {
-	done, err := d.watches.turn(ctx, server)
+func (d *Deck) unwatchAt(ctx context.Context, server drawbridge.ServerID, subs []vigil.Subscription) error {
+	done, err := d.watches.Turn(ctx, server)
 	if err != nil {
 		return err
 	}
 	defer done()
 	tell := false
 	for _, sub := range subs {
-		tell = d.watches.remove(sub) || tell
+		tell = d.watches.Remove(sub) || tell
 	}
 	if !tell {
 		return nil
 	}
-	return d.up.Watch(ctx, server, d.watches.watchedOf(server))
+	return d.up.Watch(ctx, server, d.watches.WatchedOf(server))
 }
 
 // Tell passes on a notification of the caller's: that its roots have changed, or what an extension has. A caller without a
@@ -212,10 +172,10 @@ func (d *Deck) EndSession(caller drawbridge.Caller) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), unwatchTime)
 	defer cancel()
-	for _, server := range d.watches.endSession(caller) {
-		done, err := d.watches.turn(ctx, server)
+	for _, server := range d.watches.EndSession(caller) {
+		done, err := d.watches.Turn(ctx, server)
 		if err == nil {
-			err = d.up.Watch(ctx, server, d.watches.watchedOf(server))
+			err = d.up.Watch(ctx, server, d.watches.WatchedOf(server))
 			done()
 		}
 		if err != nil {
@@ -232,153 +192,4 @@ func (d *Deck) SetLevel(ctx context.Context, caller drawbridge.Caller, level str
 		return d.up.SetLevel(ctx, caller.Session, level)
 	}
 	return invalid(wire.MethodSetLevel, fmt.Errorf("no such log level %q", clip(level)))
-}
-
-// turn waits until the caller may tell the server what is watched.
-func (w *watches) turn(ctx context.Context, server drawbridge.ServerID) (done func(), err error) {
-	w.mu.Lock()
-	if w.turns == nil {
-		w.turns = map[drawbridge.ServerID]chan struct{}{}
-	}
-	turn := w.turns[server]
-	if turn == nil {
-		turn = make(chan struct{}, 1)
-		w.turns[server] = turn
-	}
-	w.mu.Unlock()
-	select {
-	case turn <- struct{}{}:
-		return func() { <-turn }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// add counts a subscription and says whether the server must be told of a new URI.
-func (w *watches) add(sub subscription, server drawbridge.ServerID, own string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.held == nil {
-		w.held = map[subscription]*hold{}
-		w.counts = map[drawbridge.ServerID]map[watched]map[string]int{}
-	}
-	if h := w.held[sub]; h != nil {
-		if sub.session == "" {
-			h.times++
-		}
-		return false
-	}
-	w.held[sub] = &hold{server, own, 1}
-	all := w.counts[server]
-	if all == nil {
-		all = map[watched]map[string]int{}
-		w.counts[server] = all
-	}
-	what := watched{sub.topic, own}
-	isNew := all[what] == nil
-	if isNew {
-		all[what] = map[string]int{}
-	}
-	all[what][sub.public]++
-	return isNew
-}
-
-// remove takes a subscription back and says whether the server must be told that a URI is gone.
-func (w *watches) remove(sub subscription) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	h := w.held[sub]
-	if h == nil {
-		return false
-	}
-	if h.times--; h.times > 0 {
-		return false
-	}
-	return w.drop(sub, h)
-}
-
-// drop forgets a subscription. The lock is held.
-func (w *watches) drop(sub subscription, h *hold) bool {
-	delete(w.held, sub)
-	what := watched{sub.topic, h.own}
-	public := w.counts[h.server][what]
-	if public[sub.public]--; public[sub.public] == 0 {
-		delete(public, sub.public)
-	}
-	if len(public) > 0 {
-		return false
-	}
-	delete(w.counts[h.server], what)
-	return true
-}
-
-// endSession forgets the caller's subscriptions and gives the servers that must be told.
-func (w *watches) endSession(caller drawbridge.Caller) []drawbridge.ServerID {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	tell := map[drawbridge.ServerID]bool{}
-	for sub, h := range w.held {
-		if sub.principal == caller.Principal && sub.session == caller.Session && w.drop(sub, h) {
-			tell[h.server] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(tell))
-}
-
-// forget drops what is held of a server that is gone.
-func (w *watches) forget(server drawbridge.ServerID) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	maps.DeleteFunc(w.held, func(_ subscription, h *hold) bool { return h.server == server })
-	delete(w.counts, server)
-}
-
-func (w *watches) serverOf(sub subscription) (drawbridge.ServerID, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	h := w.held[sub]
-	if h == nil {
-		return "", false
-	}
-	return h.server, true
-}
-
-// watchedOf is all that is watched of a server, sorted.
-func (w *watches) watchedOf(server drawbridge.ServerID) drawbridge.Watched {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var out drawbridge.Watched
-	for what := range w.counts[server] {
-		if what.topic == taskTopic {
-			out.Tasks = append(out.Tasks, what.own)
-		} else {
-			out.URIs = append(out.URIs, what.own)
-		}
-	}
-	slices.Sort(out.URIs)
-	slices.Sort(out.Tasks)
-	return out
-}
-
-// watchersOf gives the principals who watch a server's task, by the ids that they watch it by.
-func (w *watches) watchersOf(server drawbridge.ServerID, own string) map[string]string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.counts[server][watched{taskTopic, own}] == nil {
-		return nil
-	}
-	out := map[string]string{}
-	for sub, h := range w.held {
-		if sub.topic == taskTopic && h.server == server && h.own == own {
-			out[sub.public] = sub.principal
-		}
-	}
-	return out
-}
-
-// publicOf gives the URIs by which a server's resource is watched, sorted.
-func (w *watches) publicOf(server drawbridge.ServerID, own string) []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Sorted(maps.Keys(w.counts[server][watched{uriTopic, own}]))
 }

@@ -41,6 +41,8 @@ type Entry struct {
 	// Replaces is the file and line of the row in force whose place it takes once it is approved; empty where there is none,
 	// and where it is in force.
 	Replaces string `json:"replaces,omitempty"`
+	// Findings are what a person should know of the row before they let it run.
+	Findings []config.Finding `json:"findings,omitempty"`
 	// Row is the row as it is written, variables not put in, with "[redacted]" where a secret may be.
 	Row json.RawMessage `json:"row,omitempty"`
 	// Commands names values that a command has a part in, Environment those that are variables by name, Unresolved the
@@ -58,7 +60,7 @@ func (roll Roll) entry(row config.Server, shadowed bool) Entry {
 	e := Entry{
 		Name: row.ID, Phase: row.Phase, Reason: row.Reason, Shadowed: shadowed, Transport: row.Transport(),
 		Kind: row.Origin.Kind, Source: row.Origin.String(), From: row.Provider, ImportedFrom: printable(row.ImportedFrom),
-		Row: redacted(row), Commands: row.Commands(), Environment: row.FromEnv, Unresolved: printables(row.Unresolved), Server: row,
+		Findings: row.Findings(roll.Settings), Row: redacted(row), Commands: row.Commands(), Environment: row.FromEnv, Unresolved: printables(row.Unresolved), Server: row,
 	}
 	if row.Phase == drawbridge.NeedsApproval && !shadowed {
 		e.Replaces = roll.replacedBy(row)

@@ -205,7 +205,7 @@ func TestAnApprovalIsForWhatWasShown(t *testing.T) {
 func TestWhatIsShownBeforeAnApproval(t *testing.T) {
 	w := newWorld(t, map[string]string{projectFile: `{"servers": {
 		"run": {"command": "a\u001b[2K", "args": ["--token", "x"], "cwd": "sub\u202e", "env": {"K\u0007": "!cat /etc/passwd\u001b",
-			"NAMED": "GH_TOKEN", "PART": "x${GH_TOKEN}", "LD_PRELOAD": "./x.so", "PIN": 1234, "NOPE": "${NOPE}"}},
+			"NAMED": "GH_TOKEN", "PART": "x${GH_TOKEN}", "PATH": "./bin", "https_proxy": "http://u:pw@h", "PIN": 1234, "NOPE": "${NOPE}"}},
 		"web": {"url": "https://u:pw@h/${GH_TOKEN}?k=${GH_TOKEN}&s=abc#f", "headers": {"X": "GH_TOKEN", "Y": "Bearer ${file:~/.ssh/id}", "Z": "hunter2${command:id -u}"},
 			"auth": {"type": "oauth", "clientSecret": "abc", "client_id": "id", "token_url": "https://me:abc@as/t?k=abc", "scopes": ["a"], "issuer": "https://${AS}", "resource": "api://x/${AS:-abc}", "flow": "paste"},
 			"oauth": {"clientSecret": "!cat /etc/passwd", "callbackPort": 1, "mood": "abc"}}}}`})
@@ -217,8 +217,11 @@ func TestWhatIsShownBeforeAnApproval(t *testing.T) {
 			{Name: "command", Value: "a\ufffd[2K"}, {Name: "args", Value: `["--token","x"]`},
 			{Name: "env K\ufffd", Value: "what this command prints: cat /etc/passwd\ufffd"},
 			{Name: "env NAMED", Value: "your variable GH_TOKEN"}, {Name: "env PART", Value: "[redacted]${GH_TOKEN}"},
-			{Name: "env LD_PRELOAD", Value: "./x.so"}, {Name: "env PIN", Value: "[redacted]"}, {Name: "env NOPE", Value: "${NOPE}"},
+			{Name: "env PATH", Value: "./bin"}, {Name: "env https_proxy", Value: "http://[redacted]@h"}, {Name: "env PIN", Value: "[redacted]"}, {Name: "env NOPE", Value: "${NOPE}"},
 			{Name: "cwd", Value: "sub\ufffd"}, {Name: "not set", Value: "NOPE"},
+			{Name: "take note", Value: "MCP command 'a\ufffd[2K' not allowed: it is none of npx, uvx, node, python, python3, docker, deno, bun, mcpls, nor of allowed_commands"},
+			{Name: "take note", Value: "the variable PATH decides which programs or packages are found, or where what is sent goes"},
+			{Name: "take note", Value: "the variable https_proxy decides which programs or packages are found, or where what is sent goes"},
 		},
 		{
 			{Name: "url", Value: "https://[redacted]@h/${GH_TOKEN}?k=${GH_TOKEN}&s=[redacted]"},
@@ -240,6 +243,7 @@ func TestAProjectsRowOfTheSameName(t *testing.T) {
 	waiting := fine[[]roster.Entry](t)(w.Decidable(t.Context(), "db"))
 	wantDiff(t, "lines", []config.Pair{
 		{Name: "command", Value: "theirs"}, {Name: "runs in", Value: w.path("project")}, {Name: "takes the place of", Value: w.path(userFile) + ":1"},
+		{Name: "take note", Value: "MCP command 'theirs' not allowed: it is none of npx, uvx, node, python, python3, docker, deno, bun, mcpls, nor of allowed_commands"},
 	}, waiting[0].Lines())
 	changes := fine[[]roster.Change](t)(w.Approve(t.Context(), waiting))
 	wantDiff(t, "notes", []string{"it counts before the definition at " + w.path(userFile) + ":1"}, changes[0].Notes)

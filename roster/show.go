@@ -16,7 +16,7 @@ import (
 // hidden stands where a secret may be.
 const hidden = "[redacted]"
 
-// Lines shows a row to somebody who is to decide about it: a name and a value each. Commands that would run, arguments and
+// Lines shows a row to somebody who is to decide about it: a name and a value each, and what they should take note of last. Commands that would run, arguments and
 // where an address leads are whole, and so are variables that steer how programs start, and the names of all variables that
 // would be given away; what may be a secret is not shown.
 func (e Entry) Lines() []config.Pair {
@@ -36,6 +36,14 @@ func (e Entry) Lines() []config.Pair {
 	}
 	if e.Replaces != "" {
 		lines = append(lines, config.Pair{Name: "takes the place of", Value: e.Replaces})
+	}
+	return append(lines, e.Notes()...)
+}
+
+// Notes shows the findings, the most of what somebody who decides about a row has to know.
+func (e Entry) Notes() (lines []config.Pair) {
+	for _, f := range e.Findings {
+		lines = append(lines, config.Pair{Name: "take note", Value: f.Text})
 	}
 	return lines
 }
@@ -169,6 +177,8 @@ func redactedPairs(row config.Server, kind string, pairs json.RawMessage) json.R
 			return redactAll(m.Value)
 		case strings.HasPrefix(text, "!") && row.Parts(kind+" "+name) != nil || slices.Contains(row.FromEnv, what+" from "+text) || kind == "env" && steers(name):
 			return wire.Quote(text)
+		case kind == "env" && leads.MatchString(name):
+			return wire.Quote(redactURL(text))
 		}
 		return wire.Quote(redact(text))
 	})
@@ -178,6 +188,9 @@ func redactedPairs(row config.Server, kind string, pairs json.RawMessage) json.R
 // whoever approves a row must see them.
 var steering = regexp.MustCompile(`^((LD|DYLD)_.*|.*PATH|BASH_ENV|ENV|SHELL|NODE_OPTIONS|PYTHON(STARTUP|HOME)|PERL5(LIB|OPT)|RUBY(LIB|OPT)|` +
 	`(JAVA_TOOL|_JAVA|JDK_JAVA)_OPTIONS|GIT_SSH_COMMAND)$`)
+
+// leads has the names of variables that say where what a program sends goes, and where packages come from.
+var leads = regexp.MustCompile(`(?i)^((HTTPS?|ALL|NO)_PROXY|NPM_CONFIG_REGISTRY|UV_(DEFAULT_INDEX|INDEX|INDEX_URL)|PIP_(EXTRA_)?INDEX_URL|DOCKER_HOST)$`)
 
 func steers(name string) bool { return steering.MatchString(name) }
 

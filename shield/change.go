@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/drawbridge-mcp/drawbridge/shield/words"
 )
 
 // A Risk is how much a change of a definition matters. The zero value is High: what nobody judged is not let through.
@@ -122,7 +124,7 @@ func classify(path, before, after string) Change {
 	switch {
 	case addresses(after) > addresses(before):
 		c.Class, c.Risk = "address", High
-	case words(before) == words(after) && text:
+	case wording(before) == wording(after) && text:
 		c.Class, c.Risk = "cosmetic", Low
 	case last == "title" || strings.HasPrefix(path, "/icons"):
 		c.Class, c.Risk = "wording", Low
@@ -144,9 +146,9 @@ func said(value, unsaid string) string {
 // addresses counts the URLs and mail addresses of a text.
 func addresses(text string) int { return strings.Count(text, "://") + strings.Count(text, "@") }
 
-// words gives a text without what does not change its words: case, white space, punctuation.
-func words(text string) string {
-	text, _ = Canonical(strings.NewReplacer(`\n`, " ", `\t`, " ", `\r`, " ").Replace(text))
+// wording gives a text without what does not change its words: case, white space, punctuation.
+func wording(text string) string {
+	text, _ = words.Canonical(strings.NewReplacer(`\n`, " ", `\t`, " ", `\r`, " ").Replace(text))
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsSymbol(r) {
 			return unicode.ToLower(r)

@@ -3,6 +3,8 @@ package shield
 import (
 	"fmt"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/shield/words"
 )
 
 // Sanitized stands in the place of a text that was blanked.
@@ -61,7 +63,7 @@ type Options struct {
 
 // A Shield judges definitions and results. It is safe for concurrent use, and keeps nothing of what it sees.
 type Shield struct {
-	in   inspector
+	in   *words.Inspector
 	caps Caps
 }
 
@@ -72,7 +74,7 @@ func New(o Options) (*Shield, error) {
 			return nil, fmt.Errorf("cap of %d bytes: at least %d", *c, fewestCap)
 		}
 		if o.Uncapped {
-			*c = mostText
+			*c = words.MostText
 		}
 	}
 	if o.Caps.Description == 0 {
@@ -84,11 +86,11 @@ func New(o Options) (*Shield, error) {
 	if o.Caps.Schema == 0 {
 		o.Caps.Schema = 512
 	}
-	lex, err := newLexicon()
+	in, err := words.NewInspector()
 	if err != nil {
 		return nil, err
 	}
-	return &Shield{inspector{&reader{lex, newFolder()}, newMatcher(rules()), marks()}, o.Caps}, nil
+	return &Shield{in, o.Caps}, nil
 }
 
 // Text judges one text of a definition that stands by itself, such as the instructions of a server, and gives what may be
@@ -106,24 +108,24 @@ func (s *Shield) ResultText(text string) (string, Verdict, []Reason) {
 }
 
 func (s *Shield) result(text, path string) (string, []Reason) {
-	out, traces := CanonicalResult(text)
+	out, traces := words.CanonicalResult(text)
 	reasons := traced(traces, path)
-	for _, f := range s.in.look(out, results) {
-		reasons = append(reasons, reason(f, out, path, min(f.act, flag)))
+	for _, f := range s.in.Look(out, words.Results) {
+		reasons = append(reasons, reason(f, out, path, min(f.Act, words.Flag)))
 	}
 	return out, reasons
 }
 
 // text cleans a text, looks at it, and blanks or cuts it.
 func (s *Shield) text(text, path string, most int) (string, []Reason) {
-	out, traces := Canonical(text)
+	out, traces := words.Canonical(text)
 	reasons := traced(traces, path)
-	worst := note
-	for _, f := range s.in.look(out, definitions) {
-		reasons = append(reasons, reason(f, out, path, f.act))
-		worst = max(worst, f.act)
+	worst := words.Note
+	for _, f := range s.in.Look(out, words.Definitions) {
+		reasons = append(reasons, reason(f, out, path, f.Act))
+		worst = max(worst, f.Act)
 	}
-	if worst == blank {
+	if worst == words.Blank {
 		return Sanitized, reasons
 	}
 	if short := shorten(out, most); short != out {
@@ -134,7 +136,7 @@ func (s *Shield) text(text, path string, most int) (string, []Reason) {
 }
 
 // traced makes reasons of what was taken.
-func traced(traces []Trace, path string) (reasons []Reason) {
+func traced(traces []words.Trace, path string) (reasons []Reason) {
 	for _, t := range traces {
 		reasons = append(reasons, Reason{Path: path, At: t.At, Rule: "hidden-" + t.Kind, Did: "stripped", Why: kinds(t.Kind), Excerpt: excerpt(t.Hidden)})
 	}
@@ -160,9 +162,9 @@ func kinds(kind string) string {
 	return "was not UTF-8"
 }
 
-func reason(f finding, text, path string, act action) Reason {
+func reason(f words.Finding, text, path string, act words.Action) Reason {
 	did := [...]string{"noted", "flagged", "blanked"}[act]
-	return Reason{Path: path, At: f.at, Rule: f.rule, Did: did, Why: f.why, Excerpt: excerpt(text[f.at:min(f.end, len(text))])}
+	return Reason{Path: path, At: f.At, Rule: f.Rule, Did: did, Why: f.Why, Excerpt: excerpt(text[f.At:min(f.End, len(text))])}
 }
 
 // excerpt gives the beginning of what was found, with nothing in it that acts on a terminal.

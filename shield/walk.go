@@ -5,10 +5,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/drawbridge-mcp/drawbridge/shield/words"
 )
 
 // A Report is what came of looking at a definition or a result.
@@ -17,6 +20,9 @@ type Report struct {
 	Reasons []Reason
 	// Canonical is what may be shown to a model: the bytes that came but for the texts that were changed.
 	Canonical json.RawMessage
+	// Renamed has, by the names in Canonical, the names of properties and arguments as they came, where they are others.
+	// A name that would stand for two is not among them. Nil is none.
+	Renamed map[string]string
 }
 
 // errJSON is for what is not JSON, which no definition is.
@@ -51,7 +57,7 @@ func (s *Shield) walk(raw json.RawMessage, look func(*walker, string, bool) stri
 	if w.out != nil {
 		out = append(w.out, raw[w.copied:]...)
 	}
-	return Report{verdict(w.reasons), w.reasons, out}, nil
+	return Report{verdict(w.reasons), w.reasons, out, w.unique()}, nil
 }
 
 // A walker goes through JSON, shows each text to look, and writes what it gave in its place.
@@ -63,6 +69,7 @@ type walker struct {
 	look    func(w *walker, text string, key bool) string
 	stack   []frame
 	reasons []Reason
+	renamed map[string]string
 }
 
 // A frame is an object or array that the walker is in.
@@ -191,10 +198,10 @@ func (w *walker) definition(text string, key bool) string {
 		return text
 	}
 	if name {
-		most = mostText
+		most = words.MostText
 	}
 	out, reasons := w.shield.text(text, "", most)
-	if name && out == Sanitized && text != Sanitized {
+	if name && (out == Sanitized && text != Sanitized || out == "") {
 		out = "sanitized_" + sum(text)
 		for i := range reasons {
 			if reasons[i].Did == "blanked" {
@@ -212,7 +219,37 @@ func (w *walker) definition(text string, key bool) string {
 		reasons = append(reasons, Reason{Rule: "name", Did: "flagged", Why: "reads as a sentence, and is a name", Excerpt: excerpt(text)})
 	}
 	w.note(reasons)
+	if name && out != text && (key || len(w.stack) > 1) {
+		w.rename(out, text)
+	}
 	return out
+}
+
+// rename keeps that a name takes the place of another: of two none, which is kept as "".
+func (w *walker) rename(now, own string) {
+	if w.renamed == nil {
+		w.renamed = map[string]string{}
+	}
+	if before, ok := w.renamed[now]; ok && before != own {
+		own = ""
+	}
+	w.renamed[now] = own
+}
+
+// unique are the new names that stand for one name each: some may be those of others from the beginning.
+func (w *walker) unique() map[string]string {
+	if w.renamed == nil {
+		return nil
+	}
+	again := &walker{in: w.in, look: func(_ *walker, text string, key bool) string {
+		if _, ok := w.renamed[text]; ok && key {
+			w.renamed[text] = ""
+		}
+		return text
+	}}
+	again.run()
+	maps.DeleteFunc(w.renamed, func(_, own string) bool { return own == "" })
+	return w.renamed
 }
 
 // note keeps reasons, which are for the text that the walker is at.
@@ -238,16 +275,16 @@ func (s *Shield) misplaced(member, text string) bool {
 	if strings.Count(text, " ") < fewest {
 		return false
 	}
-	has := concepts(0)
-	for _, word := range s.in.reader.read(text) {
-		has |= word.has
-	}
-	return has&(must|you|me|not|covert|call) != 0 && has&(read|send|ignore|change|removing|tell|you|call|wignore|wsend) != 0
+	return s.in.Orders(text)
 }
 
-// named says whether the value that the walker is at names a property: "required" and its like must go on to match.
+// named says whether the value that the walker is at names a property, since "required" and its like must go on to match, or
+// the argument of a prompt.
 func (w *walker) named() bool {
 	n := len(w.stack)
+	if n == 3 && w.stack[1].array && w.stack[0].key == "arguments" && w.stack[2].key == "name" {
+		return true
+	}
 	return n > 1 && w.stack[n-1].array && !w.stack[n-2].array && w.stack[n-2].key == "required"
 }
 

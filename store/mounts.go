@@ -21,6 +21,8 @@ type Mount struct {
 	// Listing is the last listing, Status the last status; each nil where none was saved, or what was saved is damaged.
 	Listing *drawbridge.Listing
 	Status  *drawbridge.Status
+	// Vetted is what was last kept by SaveVetted; nil where nothing was.
+	Vetted []byte
 	// Owner is the id of the process that saved the status; 0 where none did.
 	Owner int
 }
@@ -69,7 +71,7 @@ func (db *DB) save(ctx context.Context, step, statement string, args ...any) err
 // Mounts gives what is remembered of all rows, by row. Rows that no configuration has any more are among them.
 func (db *DB) Mounts(ctx context.Context) (map[string]Mount, error) {
 	const step = "read the mounts"
-	rows, err := db.reader.QueryContext(ctx, "SELECT row, server, attempted, listed, listing, status, owner FROM mounts")
+	rows, err := db.reader.QueryContext(ctx, "SELECT row, server, attempted, listed, listing, status, vetted, owner FROM mounts")
 	if err != nil {
 		return nil, db.fault(step, err)
 	}
@@ -79,7 +81,7 @@ func (db *DB) Mounts(ctx context.Context) (map[string]Mount, error) {
 		var m Mount
 		var attempted, listed int64
 		var listing, status []byte
-		if err := rows.Scan(&m.Row, &m.Server, &attempted, &listed, &listing, &status, &m.Owner); err != nil {
+		if err := rows.Scan(&m.Row, &m.Server, &attempted, &listed, &listing, &status, &m.Vetted, &m.Owner); err != nil {
 			return nil, db.fault(step, err)
 		}
 		m.Attempted, m.Listed = moment(attempted), moment(listed)

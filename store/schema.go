@@ -57,6 +57,13 @@ var schema = [...]string{
 		expires BIGINT NOT NULL,          -- 0 is never
 		used    BIGINT NOT NULL DEFAULT 0 -- the day of the last use
 	);`,
+	`ALTER TABLE mounts ADD COLUMN vetted BLOB; -- what may be shown of the listing
+	CREATE TABLE first_tools (
+		row    TEXT NOT NULL PRIMARY KEY, -- the hash of the configuration
+		server TEXT NOT NULL,
+		tools  BLOB NOT NULL,             -- a listing with nothing else
+		at     BIGINT NOT NULL            -- milliseconds since 1970
+	);`,
 }
 
 // migrate brings the tables up to date, in one transaction. Where they are, it only reads.

@@ -265,6 +265,9 @@ func (a *app) printCheckup(c *checkup) {
 		if s.Program != "" {
 			fmt.Fprintf(a.Out, "  program %s, in %s, with the variables %s\n", a.short(s.Program), a.short(s.Dir), strings.Join(s.Env, " "))
 		}
+		for _, f := range s.Findings {
+			fmt.Fprintf(a.Out, "  %s\n", f.Text)
+		}
 	}
 	a.printCredentials(c)
 	if c.Store != "" {

@@ -64,5 +64,5 @@ func printEntry(w io.Writer, e roster.Entry) {
 	lines = append(lines, e.Members()...)
 	add("would take the place of", e.Replaces)
 	add("not set", strings.Join(e.Unresolved, ", "))
-	printPairs(w, lines)
+	printPairs(w, append(lines, e.Notes()...))
 }

@@ -5,6 +5,7 @@ package storetest
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"iter"
 	"testing"
 	"time"
@@ -28,6 +29,14 @@ type Memory interface {
 	Approvals
 	Secrets
 	Clients
+	Vetted
+}
+
+// Vetted is the memory of what may be shown of listings.
+type Vetted interface {
+	SaveVetted(ctx context.Context, vetted map[string][]byte) error
+	FirstTools(ctx context.Context, row string, server drawbridge.ServerID, tools []json.RawMessage) ([]json.RawMessage, error)
+	ForgetFirstTools(ctx context.Context, server drawbridge.ServerID) (found bool, err error)
 }
 
 // Secrets are bytes that are the same for all.
@@ -90,6 +99,8 @@ func Run(t *testing.T, fresh func(t *testing.T) Place) {
 		{"ListingIsKeptByteForByte", testListingIsKeptByteForByte},
 		{"AttemptEndsWithAListing", testAttemptEndsWithAListing},
 		{"Approvals", testApprovals},
+		{"Vetted", testVetted},
+		{"FirstTools", testFirstTools},
 		{"Secret", testSecret},
 		{"Clients", testClients},
 		{"Cancelled", testCancelled},

@@ -41,8 +41,10 @@ type Server struct {
 	Program string `json:"program,omitempty"`
 	Dir     string `json:"cwd,omitempty"`
 	// Env has the names of the variables that the program would find.
-	Env    []string `json:"env,omitempty"`
-	Source string   `json:"source"`
+	Env []string `json:"env,omitempty"`
+	// Findings are what a person should know of what it runs: they may run anything, and do.
+	Findings []config.Finding `json:"findings,omitempty"`
+	Source   string           `json:"source"`
 }
 
 // A Report is what was found, in the order in which it was looked at.
@@ -141,7 +143,7 @@ func (r *Report) server(p Patient, s config.Server, last drawbridge.Status) {
 		r.Problem(about(s, "it needs approval: "+why, fmt.Sprintf("look at it, then drawbridge mcp approve %s, or drawbridge mcp reject %s", s.ID, s.ID)))
 		return
 	}
-	shown := Server{Name: s.ID, Transport: s.Transport(), Runs: s.Runs(), Source: s.Origin.String()}
+	shown := Server{Name: s.ID, Transport: s.Transport(), Runs: s.Runs(), Findings: s.Findings(p.Set.Settings), Source: s.Origin.String()}
 	startable := s.Command == "" || r.process(p, s, &shown)
 	r.Servers = append(r.Servers, shown)
 	r.values(p, s)

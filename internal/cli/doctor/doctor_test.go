@@ -93,7 +93,8 @@ func TestWhatRunsAndHowItWent(t *testing.T) {
 		Servers: []doctor.Server{
 			{Name: "all", Transport: "stdio", Runs: "sh", Program: "/bin/sh", Dir: home,
 				Env: []string{"DRAWBRIDGE_MOUNTED", "HOME", "MODE", "OTHER", "PATH"}, Source: file + ":2"},
-			{Name: "few", Transport: "stdio", Runs: "sh", Dir: home, Env: []string{"DRAWBRIDGE_MOUNTED", "HOME", "PATH"}, Source: file + ":3"},
+			{Name: "few", Transport: "stdio", Runs: "sh", Dir: home, Env: []string{"DRAWBRIDGE_MOUNTED", "HOME", "PATH"}, Source: file + ":3",
+				Findings: []config.Finding{{Code: "steering-variable", Text: "the variable PATH decides which programs or packages are found, or where what is sent goes"}}},
 			{Name: "web", Transport: "http or sse", Runs: "https://…@h.example.com/mcp", Source: file + ":4"},
 		},
 	}

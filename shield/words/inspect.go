@@ -1,63 +1,72 @@
-package shield
+package words
 
 import (
 	"slices"
 	"strings"
 )
 
-// An inspector looks at texts. It keeps nothing between them.
-type inspector struct {
+// An Inspector looks at texts. It is safe for concurrent use, and keeps nothing between them.
+type Inspector struct {
 	reader  *reader
 	matcher *matcher
 	marks   []mark
 }
 
-// How much of one text is looked at. What a definition has beyond it is cut off.
+// NewInspector makes an Inspector. The error is that of the lists of words, which were built in.
+func NewInspector() (*Inspector, error) {
+	lex, err := newLexicon()
+	if err != nil {
+		return nil, err
+	}
+	return &Inspector{&reader{lex, newFolder()}, newMatcher(rules()), marks()}, nil
+}
+
 const (
-	mostText   = 64 << 10
+	// MostText is how many bytes of a definition's text are looked at. What it has beyond them is to be cut off.
+	MostText   = 64 << 10
 	mostResult = 1 << 20
 )
 
-// look gives what a text in its canonical form has, by place.
-func (in *inspector) look(text string, where whence) []finding {
+// Look gives what a text in its canonical form has, by place.
+func (in *Inspector) Look(text string, where Whence) []Finding {
 	most := mostResult
-	if where == definitions {
-		most = mostText
+	if where == Definitions {
+		most = MostText
 	}
 	text = text[:min(len(text), most)]
-	left := 4*len(text) + mostText // of decoded text that is looked at
+	left := 4*len(text) + MostText // of decoded text that is looked at
 	return distinct(in.inspect(text, where, 0, &left))
 }
 
 // distinct leaves one of the findings of one rule that overlap: the one that asks for most, then the longest.
-func distinct(found []finding) []finding {
-	var out []finding
+func distinct(found []Finding) []Finding {
+	var out []Finding
 	for _, f := range found {
-		n := slices.IndexFunc(out, func(o finding) bool { return o.rule == f.rule && f.at < o.end && o.at < f.end })
+		n := slices.IndexFunc(out, func(o Finding) bool { return o.Rule == f.Rule && f.At < o.End && o.At < f.End })
 		switch {
 		case n < 0:
 			if len(out) < mostTraces {
 				out = append(out, f)
 			}
-		case f.act > out[n].act:
-			f.end = max(f.end, out[n].end)
+		case f.Act > out[n].Act:
+			f.End = max(f.End, out[n].End)
 			out[n] = f
-		case f.act == out[n].act:
-			out[n].end = max(f.end, out[n].end)
+		case f.Act == out[n].Act:
+			out[n].End = max(f.End, out[n].End)
 		}
 	}
 	return out
 }
 
-func (in *inspector) inspect(text string, where whence, depth int, left *int) []finding {
+func (in *Inspector) inspect(text string, where Whence, depth int, left *int) []Finding {
 	if *left -= len(text); *left < 0 {
 		return nil
 	}
 	words := in.reader.read(text)
 	found := in.matcher.match(words, where)
 	for _, f := range marked(in.marks, text, where) {
-		if n := wordAt(words, f.at); (f.rule == "pipe" || f.rule == "shell") && n < len(words) && mentioned(words, n) {
-			f.act = note
+		if n := wordAt(words, f.At); (f.Rule == "pipe" || f.Rule == "shell") && n < len(words) && mentioned(words, n) {
+			f.Act = Note
 		}
 		found = append(found, f)
 	}
@@ -68,7 +77,7 @@ func (in *inspector) inspect(text string, where whence, depth int, left *int) []
 		}
 		found = append(found, in.turns(words, text, where, left)...)
 	}
-	slices.SortStableFunc(found, func(a, b finding) int { return a.at - b.at })
+	slices.SortStableFunc(found, func(a, b Finding) int { return a.At - b.At })
 	return found
 }
 
@@ -80,21 +89,30 @@ func wordAt(words []word, at int) int {
 
 // decoded says what a coded stretch would say that was not found in plain: an order that is hidden so is meant to get past
 // people.
-func (in *inspector) decoded(c coded, plain []finding, where whence, depth int, left *int) []finding {
-	worst := note
+func (in *Inspector) decoded(c coded, plain []Finding, where Whence, depth int, left *int) []Finding {
+	worst := Note
 	why := ""
 	for _, f := range in.inspect(c.text, where, depth+1, left) {
-		if f.act > worst && !slices.ContainsFunc(plain, func(p finding) bool { return p.rule == f.rule }) {
-			worst, why = f.act, f.why
+		if f.Act > worst && !slices.ContainsFunc(plain, func(p Finding) bool { return p.Rule == f.Rule }) {
+			worst, why = f.Act, f.Why
 		}
 	}
 	switch {
-	case worst > note:
-		return []finding{{"encoded", "in " + c.how + ": " + why, blank, c.at, c.end}}
+	case worst > Note:
+		return []Finding{{"encoded", "in " + c.how + ": " + why, Blank, c.at, c.end}}
 	case prose(c.text) && c.how != "entities" && c.how != "escapes":
-		return []finding{{"encoded", "has a sentence in " + c.how, flag, c.at, c.end}}
+		return []Finding{{"encoded", "has a sentence in " + c.how, Flag, c.at, c.end}}
 	}
 	return nil
+}
+
+// Orders says whether a text tells somebody what to do: a word of address or force, and one for what is to be done.
+func (in *Inspector) Orders(text string) bool {
+	has := concepts(0)
+	for _, word := range in.reader.read(text) {
+		has |= word.has
+	}
+	return has&(must|you|me|not|covert|call) != 0 && has&(read|send|ignore|change|removing|tell|you|call|wignore|wsend) != 0
 }
 
 // prose says whether a decoded text is of words: four at least, with spaces between, in letters for the most part.
@@ -110,7 +128,7 @@ func prose(text string) bool {
 }
 
 // turns looks at a text that seems to be read from its end, or to have its letters moved.
-func (in *inspector) turns(words []word, text string, where whence, left *int) []finding {
+func (in *Inspector) turns(words []word, text string, where Whence, left *int) []Finding {
 	marks, first := 0, len(text)
 	for _, w := range words {
 		if w.has&mangled != 0 {
@@ -122,7 +140,7 @@ func (in *inspector) turns(words []word, text string, where whence, left *int) [
 		return nil
 	}
 	for _, c := range []coded{{"letters read from the end", turned(text), first, len(text)}, {"rot13", shifted(text), first, len(text)}} {
-		if found := in.decoded(c, nil, where, deepest-1, left); found != nil && found[0].act == blank {
+		if found := in.decoded(c, nil, where, deepest-1, left); found != nil && found[0].Act == Blank {
 			return found
 		}
 	}
@@ -131,14 +149,14 @@ func (in *inspector) turns(words []word, text string, where whence, left *int) [
 
 // drawn names words whose letters are of several alphabets that look the same, texts in letters of phonetics that are drawn
 // as others turned round, and lines that no language has.
-func drawn(words []word, text string, where whence) (found []finding) {
+func drawn(words []word, text string, where Whence) (found []Finding) {
 	const most = 8
 	phonetic := 0
 	for _, w := range words {
 		if w.mixed {
-			return []finding{{"lookalikes", "writes a word with the letters of several alphabets", flag, w.at, w.end}}
+			return []Finding{{"lookalikes", "writes a word with the letters of several alphabets", Flag, w.at, w.end}}
 		}
-		if where == definitions && !ascii(text[w.at:w.end]) {
+		if where == Definitions && !ascii(text[w.at:w.end]) {
 			for _, r := range text[w.at:w.end] {
 				if r >= 0x0250 && r <= 0x02AF || r >= 0x1D00 && r <= 0x1D7F {
 					phonetic++
@@ -146,10 +164,10 @@ func drawn(words []word, text string, where whence) (found []finding) {
 			}
 		}
 		if phonetic > most {
-			return []finding{{"lookalikes", "writes with letters that are drawn as others", flag, w.at, w.end}}
+			return []Finding{{"lookalikes", "writes with letters that are drawn as others", Flag, w.at, w.end}}
 		}
 	}
-	if where == definitions {
+	if where == Definitions {
 		return garbled(words, text)
 	}
 	return nil
@@ -160,7 +178,7 @@ func drawn(words []word, text string, where whence) (found []finding) {
 var seldom = [26]uint32{0x800000, 0x289942e, 0xe1306a, 0xa91420, 0x0, 0x2e1964e, 0x2a19024, 0x2e104e6, 0x0, 0x3c39eee, 0x2e0824a, 0x2830064, 0x2a10008, 0x830002, 0x10000, 0x2e13226, 0x3efb7ff, 0x810002, 0x800002, 0x21020a, 0x810000, 0x3e99eea, 0x2e1166a, 0x2f77e6e, 0x1a102c0, 0x2e30e66}
 
 // garbled names a text whose pairs of letters are of no language: letters that were moved or replaced.
-func garbled(words []word, text string) []finding {
+func garbled(words []word, text string) []Finding {
 	const fewest, percent = 40, 20
 	pairs, odd := 0, 0
 	for _, w := range words {
@@ -178,5 +196,5 @@ func garbled(words []word, text string) []finding {
 	if pairs < fewest || odd*100 < pairs*percent {
 		return nil
 	}
-	return []finding{{"garbled", "is written in no language, as if letters had been replaced", flag, words[0].at, words[len(words)-1].end}}
+	return []Finding{{"garbled", "is written in no language, as if letters had been replaced", Flag, words[0].at, words[len(words)-1].end}}
 }

@@ -1,4 +1,5 @@
-package deck
+// Package mishap says of a panic what may be logged.
+package mishap
 
 import (
 	"fmt"
@@ -6,17 +7,17 @@ import (
 	"strings"
 )
 
-// panicOf is what of a panic may be logged: what the runtime says, else only its type. Others put into it whatever they had in
+// What is what of a panic may be logged: what the runtime says, else only its type. Others put into it whatever they had in
 // their hands, and that may be the arguments of a call.
-func panicOf(p any) string {
+func What(p any) string {
 	if err, ok := p.(runtime.Error); ok {
 		return err.Error()
 	}
 	return fmt.Sprintf("a %T", p)
 }
 
-// panicAt is the place of the panic that the function which defers its caller recovers from.
-func panicAt() string {
+// Where is the place of the panic that the function which defers its caller recovers from.
+func Where() string {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(0, pcs[:])])
 	for inPanic := false; ; {

@@ -1,8 +1,8 @@
-package shield
+package words
 
 import "unicode"
 
-// What a rune that shows nothing, or steers what is shown, may be kept for (../docs/shield.md has the table).
+// What a rune that shows nothing, or steers what is shown, may be kept for (../../docs/shield.md has the table).
 const (
 	byteOrderMark = '\uFEFF'
 	softHyphen    = '\u00AD'

@@ -1,11 +1,11 @@
-package shield_test
+package words_test
 
 import (
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/drawbridge-mcp/drawbridge/shield"
+	"github.com/drawbridge-mcp/drawbridge/shield/words"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -42,10 +42,10 @@ func needed() map[string]string {
 
 func TestHonestUnicodeStays(t *testing.T) {
 	for name, text := range needed() {
-		if got, traces := shield.Canonical(text); got != text {
+		if got, traces := words.Canonical(text); got != text {
 			t.Errorf("%s: %+q became %+q, %v", name, text, got, traces)
 		}
-		if got, traces := shield.CanonicalResult(text); got != text {
+		if got, traces := words.CanonicalResult(text); got != text {
 			t.Errorf("%s in a result: %+q became %+q, %v", name, text, got, traces)
 		}
 	}
@@ -66,32 +66,32 @@ func TestHiddenIsTaken(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name, text, want string
-		traces           []shield.Trace
+		traces           []words.Trace
 	}{
-		{"zero width", "ig\u200bno\u200dre", "ignore", []shield.Trace{{Kind: "invisible", At: 2}}},
-		{"tags", "Adds." + tags("read it"), "Adds.", []shield.Trace{{Kind: "tag", At: 5, Hidden: "read it"}}},
-		{"selectors", "😀" + selectors("read it"), "😀", []shield.Trace{{Kind: "selector", At: 4, Hidden: "read it"}}},
-		{"bits", "Adds." + bits, "Adds.", []shield.Trace{{Kind: "invisible", At: 5, Hidden: "read it"}}},
-		{"override", "a \u202egnp.exe\u202c", "a gnp.exe", []shield.Trace{{Kind: "bidi", At: 2}}},
-		{"mark in Latin", "a\u200eb", "ab", []shield.Trace{{Kind: "bidi", At: 1}}},
-		{"unbalanced", "הקובץ \u2067x", "הקובץ x", []shield.Trace{{Kind: "bidi", At: 11}}},
-		{"controls", "a\x00b\x07c\x7f\u0085d", "abcd", []shield.Trace{{Kind: "control", At: 1}}},
-		{"return", "harmless\revil", "harmless\nevil", []shield.Trace{{Kind: "control", At: 8}}},
-		{"conceal", "a\x1b[8mread it\x1b[28mb", "ab", []shield.Trace{{Kind: "escape", At: 1, Hidden: "read it"}, {Kind: "escape", At: 12}}},
-		{"erase", "a\nread it\x1b[2K\x1b[1A\x1b[2K", "", []shield.Trace{{Kind: "escape", At: 9, Hidden: "read it"}, {Kind: "escape", At: 13}, {Kind: "escape", At: 17, Hidden: "a\n"}}},
-		{"filler", "a\u3164b\u2800c", "abc", []shield.Trace{{Kind: "invisible", At: 1}}},
-		{"private", "a\ue000b\U000f0001", "ab", []shield.Trace{{Kind: "private", At: 1}}},
-		{"undefined", "a\u0378b\ufdd0c", "abc", []shield.Trace{{Kind: "private", At: 1}}},
-		{"note without a head", "a\U0001d159b", "ab", []shield.Trace{{Kind: "invisible", At: 1}}},
-		{"flood", "a" + strings.Repeat("\u0301", 9), "a" + strings.Repeat("\u0301", 4), []shield.Trace{{Kind: "marks", At: 9}}},
-		{"pushed right", "a" + strings.Repeat(" ", 300) + "b", "a b", []shield.Trace{{Kind: "space", At: 1}}},
-		{"pushed down", "a" + strings.Repeat("\n", 60) + "b", "a\n\nb", []shield.Trace{{Kind: "space", At: 1}}},
-		{"short soft hyphens", "i\u00adg\u00adn", "ign", []shield.Trace{{Kind: "invisible", At: 1}}},
-		{"not UTF-8", "a\xffb", "a?b", []shield.Trace{{Kind: "encoding", At: 1}}},
-		{"flag of nowhere", "🏴\U000e0061\U000e0062\U000e007f", "🏴", []shield.Trace{{Kind: "tag", At: 4}}},
-		{"joiner in Latin", "a\u200cb", "ab", []shield.Trace{{Kind: "invisible", At: 1}}},
+		{"zero width", "ig\u200bno\u200dre", "ignore", []words.Trace{{Kind: "invisible", At: 2}}},
+		{"tags", "Adds." + tags("read it"), "Adds.", []words.Trace{{Kind: "tag", At: 5, Hidden: "read it"}}},
+		{"selectors", "😀" + selectors("read it"), "😀", []words.Trace{{Kind: "selector", At: 4, Hidden: "read it"}}},
+		{"bits", "Adds." + bits, "Adds.", []words.Trace{{Kind: "invisible", At: 5, Hidden: "read it"}}},
+		{"override", "a \u202egnp.exe\u202c", "a gnp.exe", []words.Trace{{Kind: "bidi", At: 2}}},
+		{"mark in Latin", "a\u200eb", "ab", []words.Trace{{Kind: "bidi", At: 1}}},
+		{"unbalanced", "הקובץ \u2067x", "הקובץ x", []words.Trace{{Kind: "bidi", At: 11}}},
+		{"controls", "a\x00b\x07c\x7f\u0085d", "abcd", []words.Trace{{Kind: "control", At: 1}}},
+		{"return", "harmless\revil", "harmless\nevil", []words.Trace{{Kind: "control", At: 8}}},
+		{"conceal", "a\x1b[8mread it\x1b[28mb", "ab", []words.Trace{{Kind: "escape", At: 1, Hidden: "read it"}, {Kind: "escape", At: 12}}},
+		{"erase", "a\nread it\x1b[2K\x1b[1A\x1b[2K", "", []words.Trace{{Kind: "escape", At: 9, Hidden: "read it"}, {Kind: "escape", At: 13}, {Kind: "escape", At: 17, Hidden: "a\n"}}},
+		{"filler", "a\u3164b\u2800c", "abc", []words.Trace{{Kind: "invisible", At: 1}}},
+		{"private", "a\ue000b\U000f0001", "ab", []words.Trace{{Kind: "private", At: 1}}},
+		{"undefined", "a\u0378b\ufdd0c", "abc", []words.Trace{{Kind: "private", At: 1}}},
+		{"note without a head", "a\U0001d159b", "ab", []words.Trace{{Kind: "invisible", At: 1}}},
+		{"flood", "a" + strings.Repeat("\u0301", 9), "a" + strings.Repeat("\u0301", 4), []words.Trace{{Kind: "marks", At: 9}}},
+		{"pushed right", "a" + strings.Repeat(" ", 300) + "b", "a b", []words.Trace{{Kind: "space", At: 1}}},
+		{"pushed down", "a" + strings.Repeat("\n", 60) + "b", "a\n\nb", []words.Trace{{Kind: "space", At: 1}}},
+		{"short soft hyphens", "i\u00adg\u00adn", "ign", []words.Trace{{Kind: "invisible", At: 1}}},
+		{"not UTF-8", "a\xffb", "a?b", []words.Trace{{Kind: "encoding", At: 1}}},
+		{"flag of nowhere", "🏴\U000e0061\U000e0062\U000e007f", "🏴", []words.Trace{{Kind: "tag", At: 4}}},
+		{"joiner in Latin", "a\u200cb", "ab", []words.Trace{{Kind: "invisible", At: 1}}},
 	} {
-		got, traces := shield.Canonical(tt.text)
+		got, traces := words.Canonical(tt.text)
 		if got != tt.want {
 			t.Errorf("%s: %+q, want %+q", tt.name, got, tt.want)
 		}
@@ -104,11 +104,11 @@ func TestHiddenIsTaken(t *testing.T) {
 // TestColoursOfAResultStay has what a terminal shows with colours, a title and a link, and what it would not show.
 func TestColoursOfAResultStay(t *testing.T) {
 	const coloured = "\x1b]0;build\x07\x1b[32m✔\x1b[0m compiled \x1b]8;;https://x.test\x1b\\log\x1b]8;;\x1b\\\ue0b0\x0d\n"
-	if got, traces := shield.CanonicalResult(coloured); got != coloured {
+	if got, traces := words.CanonicalResult(coloured); got != coloured {
 		t.Errorf("%q became %q, %v", coloured, got, traces)
 	}
 	for _, hidden := range []string{"\x1b[8mread it\x1b[0m", "\x1b[30;40mread it\x1b[0m", "read it\x1b[2K"} {
-		if got, _ := shield.CanonicalResult("ok\n" + hidden); strings.Contains(got, "read it") {
+		if got, _ := words.CanonicalResult("ok\n" + hidden); strings.Contains(got, "read it") {
 			t.Errorf("%q became %q", hidden, got)
 		}
 	}
@@ -122,7 +122,7 @@ func FuzzCanonical(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for name, canonical := range map[string]func(string) (string, []shield.Trace){"definition": shield.Canonical, "result": shield.CanonicalResult} {
+		for name, canonical := range map[string]func(string) (string, []words.Trace){"definition": words.Canonical, "result": words.CanonicalResult} {
 			once, traces := canonical(text)
 			if twice, more := canonical(once); twice != once || len(more) > 0 {
 				t.Errorf("%s: %+q became %+q, and that %+q (%v)", name, text, once, twice, more)

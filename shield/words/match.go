@@ -1,10 +1,12 @@
-package shield
+package words
 
-// A finding is a rule that a text met, and where.
-type finding struct {
-	rule, why string
-	act       action
-	at, end   int // in the text
+// A Finding is a rule that a text met, and where.
+type Finding struct {
+	// Rule is its name, Why says it to people.
+	Rule, Why string
+	Act       Action
+	// At and End are bytes of the text.
+	At, End int
 }
 
 // vicinity is how far before the anchor a word takes a rule's force, and mentions how far one makes it a mention.
@@ -32,7 +34,7 @@ func newMatcher(all []rule) *matcher {
 }
 
 // match gives what the words meet, the first place for each rule.
-func (m *matcher) match(words []word, where whence) (found []finding) {
+func (m *matcher) match(words []word, where Whence) (found []Finding) {
 	about := make([]int, 0, 32)
 	all := concepts(0)
 	for i, w := range words {
@@ -46,7 +48,7 @@ func (m *matcher) match(words []word, where whence) (found []finding) {
 	}
 	for i := range m.rules {
 		r := &m.rules[i]
-		if r.in != anywhere && r.in != where || !has(all, r.need) {
+		if r.in != Anywhere && r.in != where || !has(all, r.need) {
 			continue
 		}
 		if f, ok := r.find(words, about); ok {
@@ -67,7 +69,7 @@ func has(all concepts, need []concepts) bool {
 }
 
 // find gives the place with the greatest action.
-func (r *rule) find(words []word, about []int) (best finding, ok bool) {
+func (r *rule) find(words []word, about []int) (best Finding, ok bool) {
 	for n, i := range about {
 		if words[i].has&r.need[0] == 0 {
 			continue
@@ -76,14 +78,14 @@ func (r *rule) find(words []word, about []int) (best finding, ok bool) {
 		if !met || r.unless != 0 && r.near(words, i) || r.spoken && words[i].quoted {
 			continue
 		}
-		f := finding{r.name, r.why, r.act, words[i].at, words[last].end}
+		f := Finding{r.name, r.why, r.act, words[i].at, words[last].end}
 		if mentioned(words, i) {
-			f.act = note
+			f.Act = Note
 		}
-		if !ok || f.act > best.act {
+		if !ok || f.Act > best.Act {
 			best, ok = f, true
 		}
-		if f.act == r.act {
+		if f.Act == r.act {
 			return best, true
 		}
 	}

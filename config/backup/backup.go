@@ -1,4 +1,7 @@
-package config
+// Package backup keeps what a client's file held before Drawbridge was put into it: the way back, one record a file.
+//
+// A record is written before the file is, and taken away after: no crash leaves a file that nobody can put back.
+package backup
 
 import (
 	"crypto/sha256"
@@ -14,8 +17,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config/disk"
 )
 
-// A backup is what is kept of a client's file that Drawbridge was put into.
-type backup struct {
+// A Record is what is kept of a client's file that Drawbridge was put into.
+type Record struct {
 	Client string `json:"client"`
 	Path   string `json:"path"`
 	// Existed says whether there was a file, Before what it held.
@@ -30,31 +33,32 @@ type backup struct {
 	Made []string `json:"made,omitempty"`
 }
 
-// names lists the entries that are put back, without our own.
-func (b *backup) names() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(b.Replaced)), func(name string) bool { return name == ClientEntry })
+// Names lists the entries that are put back, without our own, which is called own.
+func (b *Record) Names(own string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(b.Replaced)), func(name string) bool { return name == own })
 }
 
-func hashOfFile(data []byte) string {
+// HashOf names the content of a file, as Wrote has it.
+func HashOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// backups is a directory with one record for each client's file.
-type backups struct{ dir string }
+// Dir is a directory with one record for each client's file.
+type Dir string
 
-func (b backups) file(client, path string) string {
-	return filepath.Join(b.dir, client+"-"+hashOfFile([]byte(path))[:12]+".json")
+func (b Dir) file(client, path string) string {
+	return filepath.Join(string(b), client+"-"+HashOf([]byte(path))[:12]+".json")
 }
 
-// read gives the record of a file; nil where there is none.
-func (b backups) read(client, path string) (*backup, error) {
+// Read gives the record of a file; nil where there is none. The error is a *drawbridge.Fault, as those below are.
+func (b Dir) Read(client, path string) (*Record, error) {
 	file := b.file(client, path)
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	var record backup
+	var record Record
 	if err == nil {
 		err = json.Unmarshal(data, &record)
 	}
@@ -64,12 +68,13 @@ func (b backups) read(client, path string) (*backup, error) {
 	return &record, nil
 }
 
-func (b backups) write(record backup) error {
+// Write keeps a record, in the place of an earlier one of the same file.
+func (b Dir) Write(record Record) error {
 	data, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {
 		return disk.Broken("back up "+record.Path, err)
 	}
-	err = os.MkdirAll(b.dir, 0o700)
+	err = os.MkdirAll(string(b), 0o700)
 	if err == nil { // who writes holds the lock of the client's file
 		err = disk.Replace(b.file(record.Client, record.Path), append(data, '\n'), 0o600)
 	}
@@ -79,18 +84,18 @@ func (b backups) write(record backup) error {
 	return nil
 }
 
-// deepestFirst orders directories of one path, each once.
-func deepestFirst(dirs []string) []string {
+// DeepestFirst orders directories of one path, each once.
+func DeepestFirst(dirs []string) []string {
 	slices.SortFunc(dirs, func(a, b string) int { return len(b) - len(a) })
 	return slices.Compact(dirs)
 }
 
-// drop takes a record away, and the directory when it was the last.
-func (b backups) drop(client, path string) error {
+// Drop takes a record away, and the directory when it was the last.
+func (b Dir) Drop(client, path string) error {
 	file := b.file(client, path)
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return disk.Broken("remove the backup "+file, errors.New(disk.Cause(err)))
 	}
-	_ = os.Remove(b.dir) // it stays when it is not empty
+	_ = os.Remove(string(b)) // it stays when it is not empty
 	return nil
 }

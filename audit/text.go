@@ -1,0 +1,203 @@
+package audit
+
+import (
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// minKnown is the fewest bytes of a value that is looked for wherever it stands: shorter ones are words of everyday texts.
+const minKnown = 6
+
+// text gives a text without the secrets in it, and says whether there were any: values that are known to be some, what
+// begins as well-known ones do, what follows a name of one ("password=…", "--token …", "Authorization: Bearer …"), and what
+// a URL has before its "@".
+func (r *Rules) text(s string) (string, bool) {
+	found := false
+	if r.Known != nil {
+		for _, value := range r.Known() {
+			if len(value) >= minKnown && strings.Contains(s, value) {
+				s, found = strings.ReplaceAll(s, value, drawbridge.Redacted), true
+			}
+		}
+	}
+	p := parser{s: s}
+	for p.i < len(s) {
+		p.step()
+	}
+	if !p.found {
+		return s, found
+	}
+	p.out.WriteString(s[p.kept:])
+	return p.out.String(), true
+}
+
+// A parser goes through a text word by word.
+type parser struct {
+	s     string
+	i     int
+	kept  int // everything before it is in out
+	out   strings.Builder
+	found bool
+}
+
+// hide leaves out a part of the text.
+func (p *parser) hide(from, to int) {
+	if to <= from || p.s[from:to] == drawbridge.Redacted {
+		return
+	}
+	p.found = true
+	p.out.WriteString(p.s[p.kept:from])
+	p.out.WriteString(drawbridge.Redacted)
+	p.kept = to
+}
+
+// step reads one word, or passes over one byte that is in none.
+func (p *parser) step() {
+	start := p.i
+	for p.i < len(p.s) && inWord(p.s[p.i]) {
+		p.i++
+	}
+	if p.i == start {
+		if strings.HasPrefix(p.s[p.i:], "://") {
+			p.address()
+			return
+		}
+		p.i++
+		return
+	}
+	word := p.s[start:p.i]
+	switch {
+	case strings.HasPrefix(p.s[start:], "-----BEGIN "):
+		p.i = len(p.s)
+		if end := strings.Index(p.s[start:], "-----END "); end >= 0 {
+			p.i = start + end
+		}
+		p.hide(start, p.i)
+	case wellKnown(word):
+		p.hide(start, p.i)
+	case isScheme(word):
+		if next := p.blanks(p.i); next > p.i {
+			if end := p.value(next); end-next >= minKnown && !strings.HasPrefix(p.s[next:], drawbridge.Redacted) {
+				p.hide(next, end)
+				p.i = end
+			}
+		}
+	case len(word) <= 64:
+		p.assigned(word)
+	}
+}
+
+// assigned hides what a word, where it is a secret's name, is given in the text: after "=" or ":", or after a blank where the name is a
+// flag. Quotes and blanks may stand between.
+func (p *parser) assigned(word string) {
+	i, given := p.i, false
+	for i < len(p.s) {
+		switch c := p.s[i]; {
+		case (c == '=' || c == ':') && !given:
+			given = true
+		case c == ' ' || c == '"' || c == '\'' || c == '\\' || c == '\t':
+		case c == '>' && given: // =>
+		default:
+			goto value
+		}
+		i++
+	}
+value:
+	if !given && !(word[0] == '-' && i > p.i && p.s[p.i] == ' ') || !smells(word) {
+		return
+	}
+	end := p.value(i)
+	if isScheme(p.s[i:end]) { // Authorization: Bearer …
+		i = p.blanks(end)
+		end = p.value(i)
+	}
+	p.hide(i, end)
+	p.i = max(p.i, end)
+}
+
+// address hides the password that stands before the "@" of a URL; p.i is at its "://".
+func (p *parser) address() {
+	p.i += len("://")
+	rest := p.s[p.i:]
+	if end := strings.IndexAny(rest, "/?# \"'<>\n"); end >= 0 {
+		rest = rest[:end]
+	}
+	at := strings.LastIndexByte(rest, '@')
+	if at < 0 {
+		return
+	}
+	from := p.i
+	if colon := strings.IndexByte(rest[:at], ':'); colon >= 0 {
+		from += colon + 1
+	} else if !wellKnown(rest[:at]) {
+		return
+	}
+	p.hide(from, p.i+at)
+	p.i += at
+}
+
+func (p *parser) blanks(i int) int {
+	for i < len(p.s) && p.s[i] == ' ' {
+		i++
+	}
+	return i
+}
+
+// value gives the end of a value that begins at i.
+func (p *parser) value(i int) int {
+	if end := strings.IndexAny(p.s[i:], " \t\r\n\"'&;,\\<>)}]"); end >= 0 {
+		return i + end
+	}
+	return len(p.s)
+}
+
+// isScheme says whether a word announces a credential in a header.
+func isScheme(word string) bool {
+	return len(word) <= len("bearer") && (strings.EqualFold(word, "bearer") || strings.EqualFold(word, "basic") || strings.EqualFold(word, "digest"))
+}
+
+// wellKnown says whether a word begins as secrets do that nobody takes for anything else, and is long enough to be one.
+func wellKnown(word string) bool {
+	if len(word) < 16 {
+		return false
+	}
+	prefixes := ""
+	switch word[0] {
+	case 'g':
+		prefixes = "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat-"
+	case 's':
+		prefixes = "sk- sk_live_ sk_test_ shpat_ sbp_"
+	case 'r':
+		prefixes = "rk_live_ rk_test_"
+	case 'x':
+		prefixes = "xoxa- xoxb- xoxp- xoxr- xoxs- xapp-"
+	case 'A':
+		prefixes = "AKIA ASIA AIza AGE-SECRET-KEY-"
+	case 'e':
+		prefixes = "eyJ"
+	case 'n':
+		prefixes = "npm_ ntn_"
+	case 'h':
+		prefixes = "hf_ hvs."
+	case 'y':
+		prefixes = "ya29."
+	case 'd':
+		prefixes = "dbr_ dop_v1_ dckr_pat_"
+	case 'p':
+		prefixes = "pypi-"
+	case 'l':
+		prefixes = "lin_api_"
+	}
+	for prefix := range strings.SplitSeq(prefixes, " ") {
+		if prefix != "" && strings.HasPrefix(word, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// inWord says whether c is a character of names and of secrets.
+func inWord(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.'
+}

@@ -1,0 +1,185 @@
+package deck
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/offer"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/google/go-cmp/cmp"
+)
+
+// A censor is a vetter that shows one word in the place of another, everywhere, and renames the property "evil".
+type censor func(v Vetted) (Vetted, error)
+
+func (c censor) Vet(_ context.Context, _ Member, l drawbridge.Listing) (Vetted, error) {
+	return c(offer.Unvetted(l))
+}
+
+func censored(v Vetted) (Vetted, error) {
+	clean := func(list []Shown) {
+		for i, s := range list {
+			if strings.Contains(string(s.Own), "evil") {
+				list[i].Definition = json.RawMessage(strings.ReplaceAll(string(s.Own), "evil", "mild"))
+				list[i].Names = map[string]string{"mild": "evil"}
+			}
+		}
+	}
+	clean(v.Tools)
+	clean(v.Prompts)
+	clean(v.Resources)
+	v.Instructions = strings.ReplaceAll(v.Instructions, "evil", "mild")
+	v.Notes = []Note{{Kind: "tool", Name: "evil", Did: "renamed", Why: "it is evil"}}
+	return v, nil
+}
+
+func hostile(server string) drawbridge.Listing {
+	l := listing(server, "good")
+	l.Tools = append(l.Tools, json.RawMessage(`{"name":"evil","description":"An evil one.","inputSchema":{"properties":{"evil":{}}}}`))
+	l.Prompts = objects("name", "evil")
+	l.Resources = objects("uri", "x://evil")
+	l.Instructions = "Be evil."
+	l.Capabilities = json.RawMessage(`{"resources":{}}`)
+	return l
+}
+
+func TestWhatIsVettedIsShownAndTheServerHearsItsOwnWords(t *testing.T) {
+	up, journal := &fake{}, &memory{}
+	d := open(t, up, Options{Vetter: censor(censored), Journal: journal}, hostile("a"))
+	wantList(t, listed(t, d, ada, tools), "a__good", "a__mild")
+	wantList(t, listed(t, d, ada, prompts), "a__mild")
+	wantList(t, listed(t, d, ada, resources), "x://mild")
+	if got := d.Instructions(ada); got != "## a\nBe mild.\n" {
+		t.Errorf("instructions %q", got)
+	}
+	spec, _ := d.Find(ada, "a__mild")
+	if want := `{"name":"a__mild","description":"An mild one.","inputSchema":{"properties":{"mild":{}}}}`; string(spec.Definition) != want || spec.Tool != "evil" {
+		t.Errorf("tool %q: %s", spec.Tool, spec.Definition)
+	}
+	if got := string(journal.entries[1].Card.Definition); strings.Contains(got, "evil") || journal.entries[1].Card.Tool != "evil" {
+		t.Errorf("the journal has %s", got)
+	}
+	if l, ok := d.Listing("a"); !ok || l.Instructions != "Be evil." {
+		t.Errorf("the listing as it came is %v", l)
+	}
+	if diff := cmp.Diff([]Note{{Kind: "tool", Name: "evil", Did: "renamed", Why: "it is evil"}}, d.Members()[0].Notes); diff != "" {
+		t.Error(diff)
+	}
+	for _, c := range []struct{ method, params, heard string }{
+		{wire.MethodToolsCall, `{"name":"a__mild","arguments":{"mild":1,"b":[{"mild" :"mild"}]}}`, `a tools/call {"name":"evil","arguments":{"evil":1,"b":[{"evil" :"mild"}]}}`},
+		{wire.MethodToolsCall, `{"name":"a__good","arguments":{"mild":1}}`, `a tools/call {"name":"good","arguments":{"mild":1}}`},
+		{wire.MethodPromptsGet, `{"name":"a__mild","arguments":{"mild":"1"}}`, `a prompts/get {"name":"evil","arguments":{"evil":"1"}}`},
+		{wire.MethodResourcesRead, `{"uri":"x://mild"}`, `a resources/read {"uri":"x://evil"}`},
+		{wire.MethodComplete, `{"ref":{"type":"ref/prompt","name":"a__mild"},"argument":{"name":"mild","value":"mild"},"context":{"arguments":{"mild":"1"}}}`,
+			`a completion/complete {"ref":{"type":"ref/prompt","name":"evil"},"argument":{"name":"evil","value":"mild"},"context":{"arguments":{"evil":"1"}}}`},
+	} {
+		if _, err := d.Do(t.Context(), drawbridge.Call{Caller: ada, Method: c.method, Params: json.RawMessage(c.params)}); err != nil {
+			t.Errorf("%s: %v", c.method, err)
+		}
+		wantList(t, up.told(), c.heard)
+	}
+}
+
+func TestWhatNobodySaidHowToShowIsNotShown(t *testing.T) {
+	d := open(t, &fake{}, Options{Vetter: censor(func(v Vetted) (Vetted, error) {
+		v.Tools[0].Definition, v.Tools[0].Why, v.Tools[0].Code = nil, "it is not expected", "unexpected"
+		v.Tools[1].Definition = nil
+		return Vetted{Tools: v.Tools[:2]}, nil
+	})}, listing("a", "one", "two", "three"))
+	wantList(t, listed(t, d, ada, tools))
+	want := []LeftOut{{"tool", "one", "it is not expected", "unexpected"}, {"tool", "two", "nobody has looked at it", "unvetted"}}
+	if diff := cmp.Diff(want, d.Members()[0].LeftOut); diff != "" {
+		t.Error(diff)
+	}
+	if err := call(t, d, ada, "a__two"); err == nil {
+		t.Error("what is not shown was called")
+	}
+}
+
+// TestAVetterThatGivesUpClosesTheGate has it fail and panic, with a listing there already, with a remembered one, and with
+// only the ledger left.
+func TestAVetterThatGivesUpClosesTheGate(t *testing.T) {
+	for name, give := range map[string]censor{
+		"an error": func(Vetted) (Vetted, error) { return Vetted{}, errors.New("no rules") },
+		"a panic":  func(Vetted) (Vetted, error) { panic("no rules") },
+	} {
+		vet := censor(censored)
+		d := open(t, &fake{}, Options{Vetter: censor(func(v Vetted) (Vetted, error) { return vet(v) })}, listing("a", "old"))
+		vet = give
+		if err := d.Enrol(t.Context(), listing("a", "new")); err == nil || !strings.HasPrefix(err.Error(), "vet the listing of a: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := d.Revet(t.Context()); err == nil {
+			t.Errorf("%s: looking again went well", name)
+		}
+		wantList(t, listed(t, d, ada, tools), "a__old")
+
+		remembered := listing("b", "old")
+		journal := &memory{}
+		open(t, &fake{}, Options{Journal: journal}, listing("c", "old"))
+		d, err := New(t.Context(), &fake{}, Options{Vetter: give, Journal: journal})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Configure(t.Context(), []Member{{ID: "b", Row: "row-b", Remembered: &remembered}, {ID: "c", Row: "row-c"}}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		wantList(t, listed(t, d, ada, tools))
+		for _, m := range d.Members() {
+			if len(m.LeftOut) != 1 || m.LeftOut[0].Kind != "listing" || m.LeftOut[0].Code != "unvetted" {
+				t.Errorf("%s: %s: left out %v", name, m.Server, m.LeftOut)
+			}
+		}
+	}
+}
+
+// TestWhatOnlyTheLedgerRemembersIsVetted opens a deck on a ledger that nobody vetted.
+func TestWhatOnlyTheLedgerRemembersIsVetted(t *testing.T) {
+	journal, up := &memory{}, &fake{}
+	open(t, &fake{}, Options{Journal: journal}, hostile("a"))
+	d, err := New(t.Context(), up, Options{Vetter: censor(censored), Journal: journal})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Configure(t.Context(), []Member{{ID: "a", Row: "row-a"}}); err != nil {
+		t.Fatal(err)
+	}
+	wantList(t, listed(t, d, ada, tools), "a__good", "a__mild")
+	if err := call(t, d, ada, "a__mild"); err != nil {
+		t.Error(err)
+	}
+	wantList(t, up.told(), `a tools/call {"name":"evil"}`)
+}
+
+func TestWhatIsHeldIsListedAndNotCalled(t *testing.T) {
+	up := &fake{}
+	d := open(t, up, Options{Vetter: censor(func(v Vetted) (Vetted, error) {
+		v.Tools[0].Held, v.Tools[0].Next = "its definition changed", "ask somebody"
+		return v, nil
+	})}, listing("a", "one", "two"))
+	wantList(t, listed(t, d, ada, tools), "a__one", "a__two")
+	wantFault(t, call(t, d, ada, "a__one"), drawbridge.PolicyBlocked, "tools/call a__one: its definition changed (ask somebody)")
+	wantList(t, up.told())
+	if err := call(t, d, ada, "a__two"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLookingAgainShowsWhatTheVetterSaysNow changes the vetter's mind.
+func TestLookingAgainShowsWhatTheVetterSaysNow(t *testing.T) {
+	vet := func(v Vetted) (Vetted, error) { return v, nil }
+	d := open(t, &fake{}, Options{Vetter: censor(func(v Vetted) (Vetted, error) { return vet(v) })}, hostile("a"), hostile("b"))
+	events := listen(t, d)
+	vet = censored
+	if err := d.Revet(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	wantList(t, listed(t, d, ada, tools), "a__good", "a__evil", "b__good", "b__mild")
+	if len(*events) == 0 {
+		t.Error("nobody was told")
+	}
+}
