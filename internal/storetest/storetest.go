@@ -30,6 +30,8 @@ type Memory interface {
 	Secrets
 	Clients
 	Vetted
+	Asks
+	Grants
 }
 
 // Vetted is the memory of what may be shown of listings.
@@ -103,6 +105,10 @@ func Run(t *testing.T, fresh func(t *testing.T) Place) {
 		{"FirstTools", testFirstTools},
 		{"Secret", testSecret},
 		{"Clients", testClients},
+		{"Asks", testAsks},
+		{"AsksAreOver", testAsksAreOver},
+		{"AsksAreLimited", testAsksAreLimited},
+		{"Grants", testGrants},
 		{"Cancelled", testCancelled},
 		{"Closed", testClosed},
 	} {
