@@ -310,6 +310,7 @@ func (d *Deck) allow(ctx context.Context, call drawbridge.Call, spec drawbridge.
 	if len(d.guards) == 0 {
 		return nil
 	}
+	var asked []drawbridge.Verdict
 	q := Question{Caller: call.Caller, Spec: spec, Method: call.Method, Params: call.Params}
 	for _, g := range d.guards {
 		verdict := d.ask(ctx, g, q)
@@ -318,17 +319,26 @@ func (d *Deck) allow(ctx context.Context, call drawbridge.Call, spec drawbridge.
 			continue
 		case verdict.Hide:
 			return unknown(wordOf(call.Method), string(spec.Name))
-		case verdict.Effect == drawbridge.Ask && verdict.Reason == "":
-			verdict.Reason = "it needs an approval, and there is nobody to ask"
+		case verdict.Effect == drawbridge.Ask:
+			asked = append(asked, verdict) // a person is not troubled with what another guard refuses
+			continue
 		case verdict.Reason == "":
 			verdict.Reason = "it is not allowed"
 		}
-		return &drawbridge.Fault{
-			Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked,
-			Step: fmt.Sprintf("%s %s", call.Method, clip(string(spec.Name))), Err: errors.New(verdict.Reason),
-		}
+		return barred(call.Method, spec, errors.New(verdict.Reason))
 	}
-	return nil
+	if len(asked) == 0 {
+		return nil
+	}
+	return d.approve(ctx, call, spec, asked)
+}
+
+// barred is the fault of a call that a guard refused, or a person.
+func barred(method string, spec drawbridge.Spec, why error) error {
+	return &drawbridge.Fault{
+		Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked,
+		Step: fmt.Sprintf("%s %s", method, clip(string(spec.Name))), Err: why,
+	}
 }
 
 // ask asks one guard. One that panics has given no verdict.

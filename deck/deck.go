@@ -108,6 +108,8 @@ type Options struct {
 	Guards []Guard
 	// Vetter looks at what servers list; nil shows it as it came.
 	Vetter Vetter
+	// Approver is asked where guards want a person asked; nil is nobody, which means no.
+	Approver Approver
 	// StateKeys are master keys for what passes through callers: request states, ids of tasks and cursors. The first one
 	// makes them, all recognise them, so that a new key can take the place of an old one. Processes that answer for one
 	// another share them. None means a key of this deck alone.

@@ -33,7 +33,8 @@ type Deck struct {
 	fence    func(drawbridge.Caller) bool
 	shipped  []*item
 	guards   []Guard
-	vetter   Vetter // nil shows what comes
+	approver Approver // nil is nobody
+	vetter   Vetter   // nil shows what comes
 	sealer   seal.Sealer
 	now      func() time.Time
 	maxTools int
@@ -61,7 +62,7 @@ type Deck struct {
 // one name.
 func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d := &Deck{
-		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, watcher: o.Owner, guards: o.Guards, fence: o.Fence, vetter: o.Vetter,
+		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, watcher: o.Owner, guards: o.Guards, approver: o.Approver, fence: o.Fence, vetter: o.Vetter,
 		maker: maker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools,
 		beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
 	}
