@@ -350,7 +350,7 @@ func TestWarningsAboutFiles(t *testing.T) {
 		"a project's rows only": {projectTOML, "[[mcp.servers]]\nid = 's'\ncommand = 'x'\n", nil},
 		"unknown settings": {userTOML, "[mcp]\ngrade = '1s'\n[tools.policy]\nx = 1\n[stores]\n", []string{
 			userTOML + `:2: unknown setting "mcp.grade"; did you mean "grace"?`,
-			userTOML + `:3: unknown setting "tools"`,
+			userTOML + `:3: unknown setting "tools.policy"`,
 			userTOML + `:5: unknown setting "stores"; did you mean "store"?`,
 		}},
 		"twice in one file": {userJSON, "{\"servers\": [\n{\"name\": \"s\", \"command\": \"x\"},\n{\"name\": \"s\", \"command\": \"y\"}]}", []string{

@@ -33,6 +33,9 @@ type Settings struct {
 	// Roots are the directories that servers are told of when nobody who calls has roots, as file URIs.
 	Roots []string
 
+	// AskTimeout is how long a call waits for a person's approval.
+	AskTimeout time.Duration
+
 	// StorePath is the absolute path of the store's file, StoreURL the URL of a database. At most one is set.
 	StorePath, StoreURL string
 
@@ -92,6 +95,9 @@ var settings = []setting{
 	{"mcp", "roots", "list of directories or file URIs", "[]",
 		"the directories that servers are told of when the caller has none",
 		func(r *settingsReader, v doc.Node) error { return r.roots(v) }},
+	{"tools", "ask_timeout", "time", "5m",
+		"how long a call waits for a person's approval; after it the answer is no",
+		func(r *settingsReader, v doc.Node) error { return positive(&r.settings.AskTimeout, v) }},
 	{"store", "path", "path", "where the system keeps a user's data",
 		"the file of the store; variables are put in",
 		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.StorePath, v) }},
@@ -154,7 +160,7 @@ func (r *settingsReader) read(root doc.Node) error {
 		names := settingNames(section.Name)
 		switch {
 		case len(names) == 0:
-			r.stray(section, "", []string{"mcp", "store", "serve"})
+			r.stray(section, "", []string{"mcp", "tools", "store", "serve"})
 			continue
 		case section.Value.Kind != doc.Table:
 			return doc.Wrong(section.Line, "%q must be a table", section.Name)

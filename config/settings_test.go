@@ -24,6 +24,9 @@ env_isolation = false
 allowed_commands = ["~/bin/*", "/opt/x", "go"]
 roots = ["/srv/a b", "~/src", "file:///elsewhere"]
 
+[tools]
+ask_timeout = "90s"
+
 [store]
 path = "data/${NAME:-drawbridge}.db"
 
@@ -49,6 +52,7 @@ reader = ["mcp:docs", "mcp:wiki"]
 	want := Settings{
 		Naming: "bare", Grace: time.Second, ProbeTimeout: 2 * time.Second, ConnectTimeout: 3 * time.Second,
 		CallTimeout: 4 * time.Minute, IdleStop: 5 * time.Hour, MaxTools: 6, MaxToolsProject: 7, EnvIsolation: &no,
+		AskTimeout:      90 * time.Second,
 		AllowedCommands: []string{w.path("home/bin/*"), "/opt/x", "go"},
 
 		Roots:     []string{"file:///srv/a%20b", "file://" + w.path("home/src"), "file:///elsewhere"},

@@ -53,6 +53,8 @@ type Config struct {
 	Origins []string
 	// OAuth says whose access tokens the HTTP door takes; without issuers it means what the settings say.
 	OAuth config.OAuth
+	// Guards decide on calls, beside those of the settings: all must allow. Where one wants a person asked, see AskDetails.
+	Guards []deck.Guard
 	// OnDemand starts no server before a call, Mount or AwaitNew asks for it.
 	OnDemand bool
 	// Environ is the environment that servers get theirs from, as "name=value"; nil means the process's.
@@ -206,7 +208,7 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	g.deck, err = deck.New(ctx, g.starter, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: streamOf(c, g.set),
 		Cards: cards.Catalogue(view, view), StateKeys: [][]byte{key}, Owner: g.owner.Principal,
-		BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
+		Guards: c.Guards, Approver: g.approver(), BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
 	})
 	if err != nil {
 		return backend("open the deck", err)
