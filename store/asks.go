@@ -31,8 +31,9 @@ type Grant struct {
 	ID, Principal string
 	// Session is the only one that it counts in; empty for all.
 	Session string
-	// Subject is the Call of an Ask, or its Card.
+	// Subject is the Call of an Ask, or its Card where ForCard says so.
 	Subject string
+	ForCard bool
 	Shown   []byte
 	// Created is when it was given, Until when it ends: the zero time is never.
 	Created, Until time.Time
@@ -156,10 +157,14 @@ func (db *DB) AnswerAsk(ctx context.Context, id string, answer Answer, grant *Gr
 		case grant == nil:
 			return nil
 		}
-		_, err = tx.ExecContext(ctx, db.in(`INSERT INTO grants (id, principal, session, subject, shown, created, ends, uses)
-			SELECT id, principal, CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS BLOB), CLOCK,
+		forCard := 0
+		if grant.ForCard {
+			forCard = 1
+		}
+		_, err = tx.ExecContext(ctx, db.in(`INSERT INTO grants (id, principal, session, subject, for_card, shown, created, ends, uses)
+			SELECT id, principal, CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($6 AS BIGINT), CAST($3 AS BLOB), CLOCK,
 			CASE WHEN CAST($4 AS BIGINT) = 0 THEN 0 ELSE CLOCK + CAST($4 AS BIGINT) END, 0 FROM asks WHERE id = $5`),
-			grant.Session, grant.Subject, grant.Shown, lasts.Milliseconds(), id)
+			grant.Session, grant.Subject, grant.Shown, lasts.Milliseconds(), id, forCard)
 		return err
 	})
 }
@@ -190,7 +195,7 @@ func (db *DB) UseGrant(ctx context.Context, a Ask) (bool, error) {
 // Grants gives the grants that count, the oldest first.
 func (db *DB) Grants(ctx context.Context) ([]Grant, error) {
 	const step = "read the grants"
-	rows, err := db.reader.QueryContext(ctx, db.in("SELECT id, principal, session, subject, shown, created, ends, uses FROM grants WHERE"+grantNow+"ORDER BY created, id"))
+	rows, err := db.reader.QueryContext(ctx, db.in("SELECT id, principal, session, subject, for_card, shown, created, ends, uses FROM grants WHERE"+grantNow+"ORDER BY created, id"))
 	if err != nil {
 		return nil, db.fault(step, err)
 	}
@@ -198,11 +203,11 @@ func (db *DB) Grants(ctx context.Context) ([]Grant, error) {
 	var all []Grant
 	for rows.Next() {
 		var g Grant
-		var created, ends int64
-		if err := rows.Scan(&g.ID, &g.Principal, &g.Session, &g.Subject, &g.Shown, &created, &ends, &g.Uses); err != nil {
+		var created, ends, forCard int64
+		if err := rows.Scan(&g.ID, &g.Principal, &g.Session, &g.Subject, &forCard, &g.Shown, &created, &ends, &g.Uses); err != nil {
 			return nil, db.fault(step, err)
 		}
-		g.Created, g.Until = moment(created), moment(ends)
+		g.ForCard, g.Created, g.Until = forCard == 1, moment(created), moment(ends)
 		all = append(all, g)
 	}
 	if err := rows.Err(); err != nil {

@@ -81,6 +81,7 @@ var schema = [...]string{
 		principal TEXT NOT NULL,
 		session   TEXT NOT NULL,   -- the only one; empty is any
 		subject   TEXT NOT NULL,   -- a call_hash or a card_hash
+		for_card  BIGINT NOT NULL, -- 1 is a card_hash
 		shown     BLOB NOT NULL,
 		created   BIGINT NOT NULL,
 		ends      BIGINT NOT NULL, -- 0 is never

@@ -163,7 +163,7 @@ func testGrants(t *testing.T, p Place) {
 	grant := func(id, session, subject string, lasts time.Duration) {
 		t.Helper()
 		must(t, s.Ask(t.Context(), asked(id, "c-"+id), long, long, 9))
-		must(t, person.AnswerAsk(t.Context(), id, store.Allowed, &store.Grant{Session: session, Subject: subject, Shown: []byte("{}")}, lasts))
+		must(t, person.AnswerAsk(t.Context(), id, store.Allowed, &store.Grant{Session: session, Subject: subject, ForCard: session != "", Shown: []byte("{}")}, lasts))
 		must(t, s.DropAsk(t.Context(), id))
 	}
 	grant("always", "", "c1", 0)
@@ -198,7 +198,7 @@ func testGrants(t *testing.T, p Place) {
 	slices.SortFunc(all, func(a, b store.Grant) int { return strings.Compare(a.ID, b.ID) })
 	want := []store.Grant{
 		{ID: "always", Principal: "ada", Subject: "c1", Shown: []byte("{}"), Uses: 2},
-		{ID: "session", Principal: "ada", Session: "s2", Subject: "card2", Shown: []byte("{}"), Uses: 1},
+		{ID: "session", Principal: "ada", Session: "s2", Subject: "card2", ForCard: true, Shown: []byte("{}"), Uses: 1},
 	}
 	if diff := cmp.Diff(want, all, noTimes); diff != "" {
 		t.Errorf("grants (-want +got):\n%s", diff)

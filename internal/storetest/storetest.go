@@ -26,12 +26,10 @@ type Store interface {
 // Memory is what outlives a process beside the journal.
 type Memory interface {
 	Mounts
-	Approvals
+	Decisions
 	Secrets
 	Clients
 	Vetted
-	Asks
-	Grants
 }
 
 // Vetted is the memory of what may be shown of listings.
@@ -39,6 +37,13 @@ type Vetted interface {
 	SaveVetted(ctx context.Context, vetted map[string][]byte) error
 	FirstTools(ctx context.Context, row string, server drawbridge.ServerID, tools []json.RawMessage) ([]json.RawMessage, error)
 	ForgetFirstTools(ctx context.Context, server drawbridge.ServerID) (found bool, err error)
+}
+
+// Decisions are what a person decided.
+type Decisions interface {
+	Approvals
+	Asks
+	Grants
 }
 
 // Secrets are bytes that are the same for all.
