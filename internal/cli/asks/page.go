@@ -33,6 +33,7 @@ func page(p pending) string {
 	row("waits", "until "+manners.LocalTime(p.Until))
 	row("definition", "sha256:"+visible(c.Definition))
 	row("arguments", "sha256:"+visible(c.Digest))
+	b.WriteString("  ")
 	writeValue(&b, c.Arguments, "  ")
 	b.WriteByte('\n')
 	return b.String()
