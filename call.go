@@ -48,9 +48,20 @@ func (k CallerKind) String() string {
 	return names[Nobody]
 }
 
+// A Door is where a caller came in.
+type Door string
+
+// The doors. The empty Door is for a part of the program itself.
+const (
+	StdioDoor Door = "stdio"
+	HTTPDoor  Door = "http"
+)
+
 // A Caller is who calls. It is made by the surface from what was proved, never from what a payload claims.
 type Caller struct {
 	Kind CallerKind
+	// Door is where the caller came in; it gives no right.
+	Door Door
 	// Principal owns what is private: the operating system's user on stdio and loopback, a token's subject on HTTP.
 	Principal string
 	// Session is the key of a stateful session; empty where there is none. Sessions never share what is theirs.

@@ -2,6 +2,9 @@ package audit
 
 import "strings"
 
+// SecretName says whether a name is usually a secret's, of an argument, a variable or a header.
+func SecretName(name string) bool { return smells(name) }
+
 // smells says whether a name is usually a secret's: apiKey, GITHUB_TOKEN, X-Auth-Token, db.password, pin. A name is read word
 // by word, so that "author", "keyboard" and "spinner" are none.
 func smells(name string) bool {

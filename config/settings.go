@@ -30,6 +30,8 @@ type Settings struct {
 	// AllowedCommands are programs that a row may start which is not the person's own, beside the usual ones: names, and paths
 	// with the signs of a glob.
 	AllowedCommands []string
+	// LockFile is the absolute path of the lockfile; empty where nothing names one, see LockPlace.
+	LockFile string
 	// Roots are the directories that servers are told of when nobody who calls has roots, as file URIs.
 	Roots []string
 
@@ -47,8 +49,13 @@ type Settings struct {
 	MaxBody int64
 	// PageSize is the most items on a page of a list.
 	PageSize int
+	// FenceHTTP marks results as foreign text for clients that come over HTTP, of servers whose rows do not say.
+	FenceHTTP bool
 	// OAuth says whose access tokens the HTTP door takes.
 	OAuth OAuth
+
+	// Audit says what is kept of calls.
+	Audit Audit
 }
 
 // A setting is one member of a table of drawbridge.toml: what it is for people, and how it is read.
@@ -59,7 +66,7 @@ type setting struct {
 }
 
 // settings is the one list of what drawbridge.toml may say beside its rows.
-var settings = []setting{
+var settings = append([]setting{
 	{"mcp", "naming", `"qualified", "mcp" or "bare"`, "qualified",
 		"how cards are named: server__tool, mcp_server_tool, or the tool's own name",
 		func(r *settingsReader, v doc.Node) error {
@@ -95,6 +102,9 @@ var settings = []setting{
 	{"mcp", "roots", "list of directories or file URIs", "[]",
 		"the directories that servers are told of when the caller has none",
 		func(r *settingsReader, v doc.Node) error { return r.roots(v) }},
+	{"mcp", "lock_file", "path", "drawbridge.lock beside drawbridge.toml, if it is there",
+		"the file that says which definitions servers may show, as drawbridge lock write makes it; variables are put in",
+		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.LockFile, v) }},
 	{"tools", "ask_timeout", "time", "5m",
 		"how long a call waits for a person's approval; after it the answer is no",
 		func(r *settingsReader, v doc.Node) error { return positive(&r.settings.AskTimeout, v) }},
@@ -116,6 +126,9 @@ var settings = []setting{
 	{"serve", "page_size", "whole number", "1000",
 		"the most items on a page of a list",
 		func(r *settingsReader, v doc.Node) error { return whole(&r.settings.PageSize, v) }},
+	{"serve", "fence", "boolean", "false",
+		"marks results as foreign text for HTTP clients, of servers whose rows do not say",
+		func(r *settingsReader, v doc.Node) error { return flagInto(&r.settings.FenceHTTP, v) }},
 	{"serve", "public_url", "URL", "",
 		"where clients reach the HTTP door from, without the /mcp; beyond loopback an issuer needs it",
 		func(r *settingsReader, v doc.Node) error { return r.web(&r.settings.OAuth.PublicURL, v) }},
@@ -143,7 +156,7 @@ var settings = []setting{
 	{"serve", "introspection_client_secret_file", "path", "",
 		"the file with the secret that goes with introspection_client_id; variables are put in",
 		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.OAuth.IntrospectionSecretFile, v) }},
-}
+}, auditSettings...)
 
 // A settingsReader reads the settings of one file.
 type settingsReader struct {
@@ -160,7 +173,7 @@ func (r *settingsReader) read(root doc.Node) error {
 		names := settingNames(section.Name)
 		switch {
 		case len(names) == 0:
-			r.stray(section, "", []string{"mcp", "tools", "store", "serve"})
+			r.stray(section, "", []string{"mcp", "tools", "store", "serve", "audit"})
 			continue
 		case section.Value.Kind != doc.Table:
 			return doc.Wrong(section.Line, "%q must be a table", section.Name)
@@ -269,6 +282,15 @@ func wholeBytes(to *int64, v doc.Node) error {
 		return must("a whole number of bytes above 0")
 	}
 	*to = int64(n)
+	return nil
+}
+
+func flagInto(to *bool, v doc.Node) error {
+	var said *bool
+	if err := boolInto(&said, v); err != nil {
+		return err
+	}
+	*to = *said
 	return nil
 }
 

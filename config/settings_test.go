@@ -23,6 +23,7 @@ max_tools_project = 7
 env_isolation = false
 allowed_commands = ["~/bin/*", "/opt/x", "go"]
 roots = ["/srv/a b", "~/src", "file:///elsewhere"]
+lock_file = "team/tools.lock"
 
 [tools]
 ask_timeout = "90s"
@@ -35,6 +36,7 @@ token_file = "~/token"
 session_timeout = "8m"
 max_body = 9
 page_size = 10
+fence = true
 public_url = "https://gate.example"
 issuer = ["https://a.example", "http://127.0.0.1:1/b/"]
 audience = "api"
@@ -43,6 +45,14 @@ clock_skew = "1s"
 introspection_url = "https://a.example/introspect"
 introspection_client_id = "gate"
 introspection_client_secret_file = "secret"
+
+[audit]
+enabled = false
+arguments = "hash"
+sync = "always"
+keep = "24h"
+keep_records = 11
+key_file = "~/audit.pem"
 
 [serve.scopes]
 "mcp:tools" = ["mcp:*"]
@@ -53,9 +63,12 @@ reader = ["mcp:docs", "mcp:wiki"]
 		Naming: "bare", Grace: time.Second, ProbeTimeout: 2 * time.Second, ConnectTimeout: 3 * time.Second,
 		CallTimeout: 4 * time.Minute, IdleStop: 5 * time.Hour, MaxTools: 6, MaxToolsProject: 7, EnvIsolation: &no,
 		AskTimeout:      90 * time.Second,
+		FenceHTTP:       true,
 		AllowedCommands: []string{w.path("home/bin/*"), "/opt/x", "go"},
 
 		Roots:     []string{"file:///srv/a%20b", "file://" + w.path("home/src"), "file:///elsewhere"},
+		Audit:     Audit{Enabled: &no, Arguments: "hash", Sync: "always", Keep: 24 * time.Hour, KeepRecords: 11, KeyFile: w.path("home/audit.pem")},
+		LockFile:  w.path("home/.config/drawbridge/team/tools.lock"),
 		StorePath: w.path("home/.config/drawbridge/data/drawbridge.db"),
 		TokenFile: w.path("home/token"), SessionTimeout: 8 * time.Minute, MaxBody: 9, PageSize: 10,
 		OAuth: OAuth{

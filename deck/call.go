@@ -15,6 +15,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck/mishap"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
+	"github.com/drawbridge-mcp/drawbridge/deck/trail"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -44,6 +45,16 @@ func (d *Deck) Call(ctx context.Context, call drawbridge.Call) (drawbridge.Resul
 // Do carries out a call by its method: tools/call, prompts/get, resources/read, completion/complete, or one of an extension
 // that the caller and a server have. All of them take the same way, under the terms of [Deck.Call].
 func (d *Deck) Do(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+	ctx, entry := d.trail.Enter(ctx, call)
+	result, err := d.route(ctx, call)
+	if err = entry.Leave(result, err); err != nil {
+		return drawbridge.Result{}, err
+	}
+	return result, nil
+}
+
+// route takes a call the way of its method.
+func (d *Deck) route(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
 	switch call.Method {
 	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodComplete:
 		return d.do(ctx, call)
@@ -207,13 +218,17 @@ func readParams(method string, raw json.RawMessage) (params, error) {
 }
 
 // pick gives the members of an object by their names. One that is there twice is refused: whoever reads the object next
-// might take the other.
+// might take the other. So is a name that some readers take for one of these: a server that does would do what was not decided on.
 func pick(method string, object json.RawMessage, names ...string) ([]json.RawMessage, error) {
 	parts := make([]json.RawMessage, len(names))
+	known := append(names[:len(names):len(names)], "_meta", "inputResponses")
 	for m := range wire.Members(object) {
 		i := slices.IndexFunc(names, m.Is)
 		switch {
 		case i < 0:
+			if j := slices.IndexFunc(known, m.Resembles); j >= 0 {
+				return nil, invalid(method, fmt.Errorf("params have a name that some readers take for %q", known[j]))
+			}
 		case parts[i] != nil:
 			return nil, invalid(method, fmt.Errorf("params have two %s", names[i]))
 		default:
@@ -305,19 +320,20 @@ func (t target) rewritten(said string, path ...string) target {
 	return t
 }
 
-// allow asks the guards: all must allow. The caller holds the scopes already, or the card was not found.
+// allow asks the guards, all of which must allow, and has the call recorded before it may go on. The caller holds the scopes
+// already, or the card was not found.
 func (d *Deck) allow(ctx context.Context, call drawbridge.Call, spec drawbridge.Spec) error {
-	if len(d.guards) == 0 {
-		return nil
-	}
 	var asked []drawbridge.Verdict
+	last := drawbridge.Verdict{Effect: drawbridge.Allow}
 	q := Question{Caller: call.Caller, Spec: spec, Method: call.Method, Params: call.Params}
 	for _, g := range d.guards {
 		verdict := d.ask(ctx, g, q)
 		switch {
 		case verdict.Effect == drawbridge.Allow:
+			last = verdict
 			continue
 		case verdict.Hide:
+			trail.Bar(ctx, spec, verdict)
 			return unknown(wordOf(call.Method), string(spec.Name))
 		case verdict.Effect == drawbridge.Ask:
 			asked = append(asked, verdict) // a person is not troubled with what another guard refuses
@@ -325,12 +341,17 @@ func (d *Deck) allow(ctx context.Context, call drawbridge.Call, spec drawbridge.
 		case verdict.Reason == "":
 			verdict.Reason = "it is not allowed"
 		}
+		trail.Bar(ctx, spec, verdict)
 		return barred(call.Method, spec, errors.New(verdict.Reason))
 	}
-	if len(asked) == 0 {
-		return nil
+	if len(asked) > 0 {
+		last = asked[0]
+		if err := d.approve(ctx, call, spec, asked); err != nil {
+			trail.Bar(ctx, spec, last)
+			return err
+		}
 	}
-	return d.approve(ctx, call, spec, asked)
+	return trail.Pass(ctx, call, spec, last)
 }
 
 // barred is the fault of a call that a guard refused, or a person.

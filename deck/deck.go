@@ -18,6 +18,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/offer"
+	"github.com/drawbridge-mcp/drawbridge/deck/trail"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
@@ -78,6 +79,9 @@ const (
 // names of other servers may begin with one of them too.
 func Prefixes(server drawbridge.ServerID) []string { return label.Prefixes(server) }
 
+// An Audit keeps records of calls. See package audit for what is in them.
+type Audit = trail.Audit
+
 // A Vetter looks at each listing before it is enrolled, wherever it comes from: the store, a server, the ledger.
 type Vetter interface {
 	// Vet says what of the listing may be shown, and how. Objects of which it says nothing are not. A listing whose At is
@@ -106,6 +110,9 @@ type Options struct {
 	Cards []drawbridge.Card
 	// Guards all must allow a call. The check of scopes is always the first.
 	Guards []Guard
+	// Audit keeps a record of each call, before it is sent and before it is answered: what it cannot keep does not happen.
+	// Nil keeps none.
+	Audit Audit
 	// Vetter looks at what servers list; nil shows it as it came.
 	Vetter Vetter
 	// Approver is asked where guards want a person asked; nil is nobody, which means no.
@@ -142,6 +149,8 @@ type Member struct {
 	ID drawbridge.ServerID
 	// Row is the hash of its configuration: only listings and cards of this row count.
 	Row string
+	// Origin says where its row stands: what its tools said is remembered by that and the name, also when the row is edited.
+	Origin string
 	// MaxTools is how many of its tools are enrolled; 0 is the deck's own limit.
 	MaxTools int
 	// Expected has the names of the only tools that it may have; nil is any. Locked keeps its first list of tools. Foreign

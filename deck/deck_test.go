@@ -326,6 +326,11 @@ func TestParamsThatSaySomethingTwiceAreRefused(t *testing.T) {
 	d := open(t, up, Options{}, listing("a", "x"))
 	for _, tt := range []struct{ method, params, want string }{
 		{wire.MethodToolsCall, `{"name":"a__x","n\u0061me":"a__x"}`, "tools/call: params have two name"},
+		{wire.MethodToolsCall, `{"name":"a__x","Name":"b__y"}`, `tools/call: params have a name that some readers take for "name"`},
+		{wire.MethodToolsCall, `{"name":"a__x","argument\u017f":{}}`, `tools/call: params have a name that some readers take for "arguments"`},
+		{wire.MethodToolsCall, `{"name":"a__x","name\u0000":"b__y"}`, `tools/call: params have a name that some readers take for "name"`},
+		{wire.MethodToolsCall, `{"name":"a__x","_META":{}}`, `tools/call: params have a name that some readers take for "_meta"`},
+		{wire.MethodComplete, `{"ref":{"type":"ref/prompt","name":"p","NAME":"q"}}`, `completion/complete: params have a name that some readers take for "name"`},
 		{wire.MethodToolsCall, `{"name":"a__x","arguments":{},"arguments":{}}`, "tools/call: params have two arguments"},
 		{wire.MethodToolsCall, `{"name":7}`, "tools/call: params have no name"},
 		{wire.MethodToolsCall, ``, "tools/call: params have no name"},

@@ -17,6 +17,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck/offer"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
+	"github.com/drawbridge-mcp/drawbridge/deck/trail"
 	"github.com/drawbridge-mcp/drawbridge/deck/vigil"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -33,8 +34,9 @@ type Deck struct {
 	fence    func(drawbridge.Caller) bool
 	shipped  []*item
 	guards   []Guard
-	approver Approver // nil is nobody
-	vetter   Vetter   // nil shows what comes
+	approver Approver     // nil is nobody
+	trail    *trail.Trail // nil leaves none
+	vetter   Vetter       // nil shows what comes
 	sealer   seal.Sealer
 	now      func() time.Time
 	maxTools int
@@ -90,6 +92,7 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 			Next: "one of qualified, mcp, bare",
 		}
 	}
+	d.trail = trail.New(o.Audit, d.log)
 	d.sealer = seal.New(o.StateKeys, d.now)
 	for _, c := range o.Cards {
 		spec := c.Spec()

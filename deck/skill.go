@@ -149,8 +149,9 @@ func (d *Deck) probeSkill(ctx context.Context, caller drawbridge.Caller, uri str
 	for _, m := range d.able(ctx, caller, hasSkills) {
 		t := m.unlisted(uri, uri)
 		call := drawbridge.Call{Caller: caller, Method: wire.MethodSkillsGet, Params: wire.Apply(nil, wire.Put(wire.Quote(uri), "uri"))}
-		result, err := d.carry(ctx, call, t, params{name: uri})
-		if err != nil {
+		inner, entry := d.trail.Enter(ctx, call)
+		result, err := d.carry(inner, call, t, params{name: uri})
+		if entry.Leave(result, err) != nil {
 			continue
 		}
 		if entry, reason := skill.Read(wire.Get(result.Raw, "skill")); reason == "" && entry.URI == uri {
@@ -206,11 +207,13 @@ func (d *Deck) skillsOf(ctx context.Context, caller drawbridge.Caller, members [
 }
 
 // fetchSkills asks a server for its skills, page by page.
-func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *member) (*skill.Catalogue, error) {
+func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *member) (_ *skill.Catalogue, err error) {
 	ctx, cancel := context.WithTimeout(ctx, skillTime)
 	defer cancel()
 	c := skill.Answer()
 	call := drawbridge.Call{Caller: caller, Method: wire.MethodSkillsList}
+	ctx, entry := d.trail.Enter(ctx, call)
+	defer func() { err = entry.Leave(drawbridge.Result{}, err) }()
 	spec := drawbridge.Spec{
 		Name: drawbridge.CardName(m.ID), Server: m.ID, Tool: wire.MethodSkillsList, Scopes: m.scopes,
 	}

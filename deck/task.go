@@ -166,12 +166,12 @@ func (d *Deck) WatchTask(ctx context.Context, caller drawbridge.Caller, id strin
 	call := drawbridge.Call{
 		Caller: caller, Method: wire.MethodTasksGet, Params: wire.Apply(nil, wire.Put(wire.Quote(id), "taskId")),
 	}
+	ctx, entry := d.trail.Enter(ctx, call)
 	k, own, err := d.findTask(ctx, call, id)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = d.watch(ctx, k.server, claim{vigil.Subscription{Principal: caller.Principal, Session: caller.Session, Topic: vigil.Task, Public: id}, own})
 	}
-	_, err = d.watch(ctx, k.server, claim{vigil.Subscription{Principal: caller.Principal, Session: caller.Session, Topic: vigil.Task, Public: id}, own})
-	return err
+	return entry.Leave(drawbridge.Result{}, err)
 }
 
 // UnwatchTask ends what WatchTask began. Of a task that is not watched it is no error.

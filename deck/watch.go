@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/trail"
 	"github.com/drawbridge-mcp/drawbridge/deck/vigil"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -29,29 +30,41 @@ type claim struct {
 // *drawbridge.UnwatchedError for those URIs that are not watched; the others are.
 func (d *Deck) Subscribe(ctx context.Context, caller drawbridge.Caller, uris ...string) error {
 	var failed drawbridge.UnwatchedError
+	entries := map[string]*trail.Entry{}
 	fail := func(err error, uris ...string) {
 		failed.What.URIs = append(failed.What.URIs, uris...)
 		failed.Err = cmp.Or(failed.Err, err)
 	}
 	claims := map[drawbridge.ServerID][]claim{}
 	for _, uri := range uris {
+		call := drawbridge.Call{
+			Caller: caller, Method: wire.MethodSubscribe, Params: wire.Apply(nil, wire.Put(wire.Quote(uri), "uri")),
+		}
+		ctx, entry := d.trail.Enter(ctx, call)
 		t, err := d.findResource(ctx, caller, uri)
 		if err == nil {
-			err = d.allow(ctx, drawbridge.Call{
-				Caller: caller, Method: wire.MethodSubscribe,
-				Params: wire.Apply(nil, wire.Put(wire.Quote(uri), "uri")),
-			}, t.spec)
+			err = d.allow(ctx, call, t.spec)
 		}
 		if err != nil {
-			fail(err, uri)
+			fail(entry.Leave(drawbridge.Result{}, err), uri)
 			continue
 		}
+		if err := entries[uri].Leave(drawbridge.Result{}, nil); err != nil { // it was named before
+			fail(err, uri)
+		}
+		entries[uri] = entry
 		claims[t.spec.Server] = append(claims[t.spec.Server], claim{vigil.Subscription{Principal: caller.Principal, Session: caller.Session, Topic: vigil.URI, Public: uri}, t.own})
 	}
 	for _, server := range slices.Sorted(maps.Keys(claims)) {
 		refused, err := d.watch(ctx, server, claims[server]...)
 		for _, c := range refused {
-			fail(err, c.sub.Public)
+			fail(entries[c.sub.Public].Leave(drawbridge.Result{}, err), c.sub.Public)
+			delete(entries, c.sub.Public)
+		}
+	}
+	for uri, entry := range entries {
+		if err := entry.Leave(drawbridge.Result{}, nil); err != nil {
+			fail(err, uri)
 		}
 	}
 	if failed.Err != nil {

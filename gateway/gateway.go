@@ -21,6 +21,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/cards"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
 	"github.com/drawbridge-mcp/drawbridge/server"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"golang.org/x/sync/errgroup"
@@ -71,6 +72,7 @@ type Gateway struct {
 	fleet   fleet
 	starter *starter
 	server  *server.Server
+	pins    *pins.Stage
 	c       Config
 
 	// mu guards the configuration, which Reload, Attach and Detach change, and the doors.
@@ -207,8 +209,9 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	view := &control{g}
 	g.deck, err = deck.New(ctx, g.starter, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: streamOf(c, g.set),
-		Cards: cards.Catalogue(view, view), StateKeys: [][]byte{key}, Owner: g.owner.Principal,
-		Guards: c.Guards, Approver: g.approver(), BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
+		Cards: cards.Catalogue(view, view), Vetter: g.vetter(), StateKeys: [][]byte{key}, Owner: g.owner.Principal,
+		Audit: g.ground.recorder(), Guards: c.Guards, Approver: g.approver(), Fence: g.fenced(),
+		BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
 	})
 	if err != nil {
 		return backend("open the deck", err)
@@ -216,6 +219,7 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	members := g.members()
 	for i, m := range members {
 		members[i].Remembered = mounts[m.Row].Listing
+		g.ground.vetted.remember(m.Row, mounts[m.Row].Vetted)
 	}
 	if err := g.deck.Configure(ctx, members); err != nil {
 		return backend("record the configuration", err)
@@ -277,7 +281,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 		group.Go(func() error { return g.ground.Run(ctx) })
 	}
 	group.Go(func() error { return g.fleet.Run(ctx) })
-	group.Go(func() error { return g.starter.run(ctx, g.log) })
+	group.Go(func() error { return g.starter.run(ctx, g.log, g.lookAgain) })
 	err := group.Wait()
 	if errors.Is(err, context.Canceled) {
 		return nil
@@ -341,13 +345,6 @@ func (g *Gateway) Config() config.Set {
 	set := g.set
 	set.Servers = slices.Clone(set.Servers)
 	return set
-}
-
-// listed takes a listing that the fleet brought.
-func (g *Gateway) listed(ctx context.Context, l drawbridge.Listing) {
-	if err := g.deck.Enrol(ctx, l); err != nil {
-		g.log.Warn("a server was listed and could not be enrolled", "server", l.Server, "err", err)
-	}
 }
 
 // backend is the fault of a step that needs the store; one that says so itself passes.

@@ -8,16 +8,24 @@ import (
 	"sync/atomic"
 
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
+	"github.com/drawbridge-mcp/drawbridge/gateway/vetting"
 	"github.com/drawbridge-mcp/drawbridge/secrets"
 	"github.com/drawbridge-mcp/drawbridge/store"
+	"golang.org/x/sync/errgroup"
 )
 
 // A Ground is what several gateways of one process stand on: one store, and the running servers, which those of them share
 // whose rows say the same.
 type Ground struct {
-	db    *store.DB
-	vault *secrets.Vault
-	pool  pool
+	db     *store.DB
+	vault  *secrets.Vault
+	pool   pool
+	vetted *vetted
+	// pins are what tools said before.
+	pins *pins.Keeper
+	// audit is nil where calls are not recorded.
+	audit *store.Audit
 	// clients says that there were clients with tokens of their own.
 	clients atomic.Bool
 }
@@ -48,7 +56,17 @@ func OpenGround(ctx context.Context, c Config) (*Ground, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &Ground{db: db, vault: vault, pool: p}, nil
+	a, err := openAudit(c, s, db, vault)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	keeper, err := newPins(c, s, db)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &Ground{
+		db: db, vault: vault, pool: p, audit: a, pins: keeper, vetted: &vetted{sanitiser: vetting.NewSanitiser(), kept: map[string][]byte{}},
+	}, nil
 }
 
 // settingsOf reads the settings that count for a configuration: none for a program's own servers, beside which no files are
@@ -112,7 +130,14 @@ func StorePlace(c Config) (string, error) {
 
 // Run lets servers be mounted, until ctx ends and every process of theirs is gone. It is to be begun once, and to be ended
 // after the gateways were closed.
-func (g *Ground) Run(ctx context.Context) error { return g.pool.Run(ctx) }
+func (g *Ground) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return g.pool.Run(ctx) })
+	if g.audit != nil {
+		group.Go(func() error { return g.audit.Run(ctx) })
+	}
+	return group.Wait()
+}
 
-// Close closes the store.
-func (g *Ground) Close() error { return g.db.Close() }
+// Close closes the store, once it has taken in the record of all calls.
+func (g *Ground) Close() error { return errors.Join(g.closeAudit(), g.db.Close()) }

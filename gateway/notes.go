@@ -54,6 +54,13 @@ func notes(m deck.MemberStatus) []string {
 		add("out "+l.Kind+" "+l.Reason, fmt.Sprintf("%s: left out, because %s", thing(l.Kind, l.Name), l.Reason),
 			func(n int) string { return fmt.Sprintf("%d %ss: left out, each because %s", n, l.Kind, l.Reason) })
 	}
+	for _, n := range m.Notes {
+		done := done(n)
+		add("did "+n.Kind+" "+n.Did, fmt.Sprintf("%s: %s, because %s", thing(n.Kind, n.Name), done, n.Why),
+			func(count int) string {
+				return fmt.Sprintf("%d %ss: %s; drawbridge shield scan --server %s says why", count, n.Kind, done, m.Server)
+			})
+	}
 	var out []string
 	for _, k := range kinds {
 		if n := len(k.each); n > maxAlike {
@@ -63,6 +70,35 @@ func notes(m deck.MemberStatus) []string {
 		out = append(out, k.each...)
 	}
 	return out
+}
+
+// Notes says for people what was done to the definition of a server's card.
+func (g *Gateway) Notes(card drawbridge.Spec) (all []string) {
+	for _, m := range g.deck.Members() {
+		for _, n := range m.Notes {
+			if m.Server == card.Server && n.Kind == "tool" && n.Name == card.Tool {
+				all = append(all, fmt.Sprintf("shield: %s, because %s", done(n), n.Why))
+			}
+		}
+	}
+	return all
+}
+
+// done says for people what was done to something of a server's.
+func done(n deck.Note) string {
+	switch n.Did {
+	case "blanked":
+		return "a text was blanked"
+	case "renamed":
+		return "a name was replaced"
+	case "stripped":
+		return "hidden characters were taken out"
+	case "cut":
+		return "a long text was cut"
+	case "kept":
+		return "the first definition is kept"
+	}
+	return n.Did
 }
 
 func winnerOf(id drawbridge.ServerID) string {

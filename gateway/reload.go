@@ -44,7 +44,8 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 		}
 	}
 	set.Settings = g.set.Settings
-	return g.take(ctx, set)
+	changes, err := g.take(ctx, set)
+	return changes, errors.Join(err, g.settlePins(ctx))
 }
 
 // Follow has the next Reload read the configuration from where c says: Paths, Dir and LookupEnv.
@@ -92,6 +93,7 @@ func (g *Gateway) take(ctx context.Context, set config.Set) (Changes, error) {
 		for i, m := range members {
 			if slices.Contains(coming, m.ID) {
 				members[i].Remembered = mounts[m.Row].Listing
+				g.ground.vetted.remember(m.Row, mounts[m.Row].Vetted)
 			}
 		}
 		err = g.deck.Configure(ctx, members)

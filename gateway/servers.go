@@ -176,6 +176,7 @@ func (g *Gateway) Stderr(ctx context.Context, id drawbridge.ServerID, follow boo
 
 // members are the rows as the deck wants them.
 func (g *Gateway) members() []deck.Member {
+	g.noteSecrets()
 	var out []deck.Member
 	for _, row := range g.set.Mountable() {
 		most := row.MaxTools
@@ -183,7 +184,8 @@ func (g *Gateway) members() []deck.Member {
 			most = orElse(g.set.Settings.MaxToolsProject, maxProjectTools)
 		}
 		out = append(out, deck.Member{
-			ID: row.ID, Row: row.Hash, MaxTools: orElse(most, g.set.Settings.MaxTools),
+			ID: row.ID, Row: row.Hash, Origin: PinPlace(row).Origin, MaxTools: orElse(most, g.set.Settings.MaxTools),
+			Expected: row.ExpectedTools, Locked: row.LockToolList != nil && *row.LockToolList, Foreign: row.Origin.Kind == config.Project,
 			// A process has one principal, unless its row shares it; a URL is called with the same credentials for all.
 			Apart: row.URL == "" && row.Share != "all", Fence: row.Fence,
 		})

@@ -154,10 +154,11 @@ func saidBy(name string, ids []drawbridge.ServerID) (said drawbridge.ServerID, o
 	return said, longest > 0
 }
 
-// run lets the remembered servers start when it is their time.
-func (s *starter) run(ctx context.Context, log *slog.Logger) error {
+// run lets the remembered servers start when it is their time, and does then what can wait that long.
+func (s *starter) run(ctx context.Context, log *slog.Logger, then func(context.Context)) error {
 	s.started.Store(time.Now().UnixNano())
 	if s.onDemand {
+		then(ctx)
 		return nil
 	}
 	timer := time.NewTimer(startAtLatest)
@@ -179,6 +180,7 @@ func (s *starter) run(ctx context.Context, log *slog.Logger) error {
 			log.Warn("a server could not be started", "server", row.ID, "err", err)
 		}
 	}
+	then(ctx)
 	return nil
 }
 

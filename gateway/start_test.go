@@ -131,7 +131,7 @@ func TestTheGraceCountsFromTheStart(t *testing.T) {
 		s, y := setUp(false, 0, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
-		wg.Go(func() { _ = s.run(ctx, slog.New(slog.DiscardHandler)) })
+		wg.Go(func() { _ = s.run(ctx, slog.New(slog.DiscardHandler), func(context.Context) {}) })
 		<-time.After(200 * time.Millisecond)
 		s.beforeList(t.Context())
 		if got := time.Since(y.began); got != 250*time.Millisecond {
@@ -185,7 +185,7 @@ func TestRememberedServersStartWhenItIsTheirTime(t *testing.T) {
 					t.Errorf("at once start %v", got)
 				}
 				var wg sync.WaitGroup
-				wg.Go(func() { _ = s.run(t.Context(), slog.New(slog.DiscardHandler)) })
+				wg.Go(func() { _ = s.run(t.Context(), slog.New(slog.DiscardHandler), func(context.Context) {}) })
 				tt.act(s)
 				wg.Wait()
 				if diff := cmp.Diff(tt.want, y.told()); diff != "" {
@@ -262,7 +262,7 @@ func TestOnDemandTheFleetHasAllAndStartsNone(t *testing.T) {
 	if got := ids(s.ready()); len(got) != len(rows) {
 		t.Errorf("the fleet has %v", got)
 	}
-	if err := s.run(t.Context(), slog.New(slog.DiscardHandler)); err != nil || len(y.told()) > 0 {
+	if err := s.run(t.Context(), slog.New(slog.DiscardHandler), func(context.Context) {}); err != nil || len(y.told()) > 0 {
 		t.Errorf("the fleet heard %v, %v", y.told(), err)
 	}
 	if got := fmt.Sprint(s.waitable()); got != "[new failed]" {

@@ -32,12 +32,16 @@ func (b *Break) Error() string { return fmt.Sprintf("record %d of %s: %s", b.Seq
 
 // Verify goes through records and checks their chains, from the first record of each stream on. The error is a *Break for
 // the first record that is missing, torn, out of order or edited, or else what the records themselves gave as an error.
-func Verify(records iter.Seq2[Record, error]) error {
+func Verify(records iter.Seq2[Record, error]) error { return VerifyAfter(Record{}, records) }
+
+// VerifyAfter is Verify where the chain of one stream begins after a record that is not there any more, of which Stream, Seq and
+// Hash are known.
+func VerifyAfter(before Record, records iter.Seq2[Record, error]) error {
 	type link struct {
 		seq  uint64
 		hash [32]byte
 	}
-	ends := map[string]link{}
+	ends := map[string]link{before.Stream: {before.Seq, before.Hash}}
 	var gap *Break
 	for r, err := range records {
 		if gap != nil {

@@ -95,6 +95,11 @@ func (r *Roster) open(ctx context.Context, set config.Set, make bool) (*store.DB
 	if !make && !hasProject(set) {
 		return nil, nil
 	}
+	return r.opened(ctx, set, make)
+}
+
+// opened opens the store. Where there is none, it is nil unless it is to be made.
+func (r *Roster) opened(ctx context.Context, set config.Set, make bool) (*store.DB, error) {
 	location, err := gateway.StoreLocation(r.o.Store, set.Settings, r.o.Places.LookupEnv)
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ type Keeper interface {
 // A Resolver finds what references stand for. The zero value finds no Kept; its methods may be called from several
 // goroutines.
 type Resolver struct {
-	// Keeper is asked for each Kept reference each time; nil has nothing.
+	// Keeper is asked for each Kept reference each time; nil has nothing. Values of a vault note what all references stood for.
 	Keeper Keeper
 
 	commands Commands
@@ -40,6 +40,14 @@ type Resolver struct {
 // of a command see Commands.Value, which environ is for. A value is never empty. The error says why there is none: it has the
 // file's path or the name in it, and no value.
 func (r *Resolver) Value(ctx context.Context, kind Kind, text string, environ []string) (string, error) {
+	value, err := r.value(ctx, kind, text, environ)
+	if n, ok := r.Keeper.(noter); ok && err == nil {
+		n.Note(value)
+	}
+	return value, err
+}
+
+func (r *Resolver) value(ctx context.Context, kind Kind, text string, environ []string) (string, error) {
 	switch kind {
 	case File:
 		return content(text)

@@ -43,6 +43,7 @@ type Vault struct {
 	none error
 	// keychain is nil where it is turned off.
 	keychain *guard
+	known    Known
 
 	// mu guards the keys of the keychain that were read, by their public halves, and the turns at locks, by their files.
 	mu    sync.Mutex

@@ -49,7 +49,7 @@ func BenchmarkModernCall(b *testing.B) {
 func BenchmarkLegacyCall(b *testing.B) {
 	s := newServer(b, newFakeDeck(), Options{})
 	h := s.Handler()
-	c := s.newSession(nil)
+	c := s.newSession(s.o.Caller, nil)
 	if !s.admit(c) {
 		b.Fatal("there is no room for one session")
 	}
@@ -70,7 +70,7 @@ func BenchmarkEvent(b *testing.B) {
 	d := newFakeDeck()
 	s := newServer(b, d, Options{MaxSessions: 10_000})
 	for range 10_000 {
-		if !s.admit(s.newSession(nil)) {
+		if !s.admit(s.newSession(s.o.Caller, nil)) {
 			b.Fatal("there is no room")
 		}
 	}

@@ -17,7 +17,7 @@ import (
 func FuzzPost(f *testing.F) {
 	s := newServer(f, newFakeDeck(), Options{})
 	h := s.Handler()
-	c := s.newSession(nil)
+	c := s.newSession(s.o.Caller, nil)
 	if !s.admit(c) {
 		f.Fatal("there is no room for one session")
 	}

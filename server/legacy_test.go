@@ -181,7 +181,7 @@ func TestSessionIsNeeded(t *testing.T) {
 func TestSessionBelongsToItsPrincipal(t *testing.T) {
 	d := newFakeDeck()
 	s := newServer(t, d, Options{})
-	c := s.newSession(nil)
+	c := s.newSession(s.o.Caller, nil)
 	if !s.admit(c) {
 		t.Fatal("there is no room for one session")
 	}
@@ -435,7 +435,7 @@ func TestSessionsEnd(t *testing.T) {
 		d := newFakeDeck()
 		s := newServer(t, d, Options{SessionTimeout: time.Minute, MaxSessions: 2})
 		open := func() *session {
-			c := s.newSession(nil)
+			c := s.newSession(s.o.Caller, nil)
 			if !s.admit(c) {
 				c.unlist()
 				return nil

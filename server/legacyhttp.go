@@ -82,7 +82,7 @@ func (d *door) initialize(x *exchange, m wire.Message) {
 		x.answer(m.ID, http.StatusBadRequest, refusal)
 		return
 	}
-	c := d.s.newSessionOf(x.visit.caller, m.Params)
+	c := d.s.newSession(x.visit.caller, m.Params)
 	d.s.visits.at(x.visit, c)
 	defer c.use()()
 	if !d.s.admit(c) {

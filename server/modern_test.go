@@ -160,7 +160,7 @@ func TestModernCallerIsWhoTheRequestSays(t *testing.T) {
 	send(t, modernRequest(t, url, `{"id":1,"method":"tools/call","params":{"name":"plain","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
 		`"io.modelcontextprotocol/clientCapabilities":{"sampling":{}},"io.modelcontextprotocol/clientInfo":{"name":"c"}}}}`))
 	want := owner
-	want.Era, want.Protocol = drawbridge.Modern, "2026-07-28"
+	want.Door, want.Era, want.Protocol = drawbridge.HTTPDoor, drawbridge.Modern, "2026-07-28"
 	want.Client, want.Capabilities = json.RawMessage(`{"name":"c"}`), json.RawMessage(`{"sampling":{}}`)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("caller (-want +got):\n%s", diff)

@@ -54,6 +54,7 @@ func (s *Server) proofNeeded(ctx context.Context) (bool, error) {
 // in logs, nor from what a proxy may have written into other headers. It says false where it has answered itself.
 func (d *door) prove(w http.ResponseWriter, r *http.Request) (*visit, bool) {
 	nobody := &visit{caller: d.s.o.Caller}
+	nobody.caller.Door = drawbridge.HTTPDoor
 	needed, err := d.s.proofNeeded(r.Context())
 	switch {
 	case err != nil:
@@ -87,6 +88,7 @@ func (d *door) prove(w http.ResponseWriter, r *http.Request) (*visit, bool) {
 		d.unproved(w, err)
 		return nil, false
 	}
+	caller.Door = drawbridge.HTTPDoor
 	return &visit{caller: caller, token: drawbridge.NewSecret(token), resource: d.resource.URL, good: time.Now()}, true
 }
 

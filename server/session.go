@@ -42,13 +42,8 @@ type session struct {
 	streams   int
 }
 
-// newSession makes a session for the client that sent these params of initialize, and need not prove who it is.
-func (s *Server) newSession(params json.RawMessage) *session {
-	return s.newSessionOf(s.o.Caller, params)
-}
-
-// newSessionOf is newSession for a caller that was proved.
-func (s *Server) newSessionOf(caller drawbridge.Caller, params json.RawMessage) *session {
+// newSession makes a session for a caller, whose client sent these params of initialize.
+func (s *Server) newSession(caller drawbridge.Caller, params json.RawMessage) *session {
 	caller.Era = drawbridge.Legacy
 	caller.Session = rand.Text()
 	caller.Protocol = wire.GetText(params, "protocolVersion")

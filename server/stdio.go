@@ -273,9 +273,16 @@ func (p *pipe) start(m wire.Message, run func(context.Context) reply) {
 	})
 }
 
+// caller is who speaks on standard input, before they say more of themselves.
+func (p *pipe) caller() drawbridge.Caller {
+	caller := p.s.o.Caller
+	caller.Door = drawbridge.StdioDoor
+	return caller
+}
+
 // modern takes a stateless request.
 func (p *pipe) modern(m wire.Message) {
-	st, refusal := p.s.stated(p.s.o.Caller, m.Params)
+	st, refusal := p.s.stated(p.caller(), m.Params)
 	switch {
 	case !refusal.isNone():
 		p.answer(m.ID, refusal)
@@ -345,7 +352,7 @@ func (p *pipe) initialize(m wire.Message) {
 		p.answer(m.ID, refusal)
 		return
 	}
-	c := p.s.newSession(m.Params)
+	c := p.s.newSession(p.caller(), m.Params)
 	c.watcher.listen()
 	p.session = c
 	p.answer(m.ID, p.s.initialized(c))

@@ -20,6 +20,14 @@ const (
 	readRows  = 256
 )
 
+// A table has the records of streams. The two are alike.
+type table string
+
+const (
+	ledgerTable table = "ledger"
+	auditTable  table = "audit"
+)
+
 // Append implements [ledger.Journal]: in one transaction with the stream's head, which is the lock on the stream.
 func (db *DB) Append(ctx context.Context, stream string, entries []ledger.Entry) ([]ledger.Entry, error) {
 	if len(entries) == 0 {
@@ -35,7 +43,7 @@ func (db *DB) Append(ctx context.Context, stream string, entries []ledger.Entry)
 		r.Stream = stream
 		records[i] = r
 	}
-	err := db.write(ctx, step, func(tx *sql.Tx) error { return db.appendRecords(ctx, tx, stream, records) })
+	err := db.write(ctx, step, func(tx *sql.Tx) error { return db.appendRecords(ctx, tx, ledgerTable, stream, records) })
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +55,7 @@ func (db *DB) Append(ctx context.Context, stream string, entries []ledger.Entry)
 }
 
 // appendRecords gives the records their places, times and hashes, and writes them.
-func (db *DB) appendRecords(ctx context.Context, tx *sql.Tx, stream string, records []ledger.Record) error {
+func (db *DB) appendRecords(ctx context.Context, tx *sql.Tx, in table, stream string, records []ledger.Record) error {
 	// The first statement moves the head on and thereby locks it, so that what it gives is nobody else's.
 	var seq, at int64
 	var hash []byte
@@ -69,7 +77,7 @@ func (db *DB) appendRecords(ctx context.Context, tx *sql.Tx, stream string, reco
 		prev = r.Hash
 	}
 	for part := range slices.Chunk(records, writeRows) {
-		statement, args := insertRecords(stream, at, part)
+		statement, args := insertRecords(in, stream, at, part)
 		if _, err := tx.ExecContext(ctx, statement, args...); err != nil {
 			return err
 		}
@@ -79,9 +87,9 @@ func (db *DB) appendRecords(ctx context.Context, tx *sql.Tx, stream string, reco
 }
 
 // insertRecords is one statement for all records: on a server each statement is a journey.
-func insertRecords(stream string, at int64, records []ledger.Record) (statement string, args []any) {
+func insertRecords(in table, stream string, at int64, records []ledger.Record) (statement string, args []any) {
 	var b strings.Builder
-	b.WriteString("INSERT INTO ledger (stream, at, seq, kind, key, body, hash) VALUES ")
+	b.WriteString("INSERT INTO " + string(in) + " (stream, at, seq, kind, key, body, hash) VALUES ")
 	args = append(make([]any, 0, 2+5*len(records)), stream, at)
 	for i, r := range records {
 		if i > 0 {
@@ -99,7 +107,7 @@ func (db *DB) Replay(ctx context.Context, stream string) ([]ledger.Entry, error)
 	var entries []ledger.Entry
 	var end ledger.Record
 	for {
-		page, err := db.page(ctx, stream, end)
+		page, err := db.page(ctx, ledgerTable, stream, end)
 		for _, r := range page {
 			e, err := ledger.Decode(r)
 			if err != nil {
@@ -121,11 +129,16 @@ func (db *DB) Replay(ctx context.Context, stream string) ([]ledger.Entry, error)
 // the stream's head agrees: a journal whose end was cut off gives a *ledger.Break there. It holds nothing of the database
 // between two records, so the loop may use the store. What is appended meanwhile is read too.
 func (db *DB) Records(ctx context.Context, stream string) iter.Seq2[ledger.Record, error] {
+	return db.records(ctx, ledgerTable, stream, ledger.Record{})
+}
+
+// records is Records for what follows a record of a table.
+func (db *DB) records(ctx context.Context, in table, stream string, end ledger.Record) iter.Seq2[ledger.Record, error] {
 	return func(yield func(ledger.Record, error) bool) {
-		var end ledger.Record
+		end := end
 		var promised uint64 // the head's seq, when it was ahead of what was read before
 		for {
-			page, err := db.page(ctx, stream, end)
+			page, err := db.page(ctx, in, stream, end)
 			for _, r := range page {
 				if !yield(r, nil) {
 					return
@@ -173,9 +186,9 @@ func (db *DB) checkHead(ctx context.Context, stream string, end ledger.Record) (
 }
 
 // page reads the records that follow one; the zero record is before the first. With an error it gives those it could read.
-func (db *DB) page(ctx context.Context, stream string, after ledger.Record) ([]ledger.Record, error) {
+func (db *DB) page(ctx context.Context, in table, stream string, after ledger.Record) ([]ledger.Record, error) {
 	rows, err := db.reader.QueryContext(ctx,
-		"SELECT seq, at, kind, key, body, hash FROM ledger WHERE stream = $1 AND seq > $2 ORDER BY seq LIMIT $3",
+		"SELECT seq, at, kind, key, body, hash FROM "+string(in)+" WHERE stream = $1 AND seq > $2 ORDER BY seq LIMIT $3",
 		stream, int64(after.Seq), readRows)
 	if err != nil {
 		return nil, err
@@ -197,10 +210,10 @@ func (db *DB) page(ctx context.Context, stream string, after ledger.Record) ([]l
 	return page, rows.Err()
 }
 
-// Streams names the streams that anything was appended to, in order.
+// Streams names the streams of the ledger that anything was appended to, in order.
 func (db *DB) Streams(ctx context.Context) ([]string, error) {
 	// A stream that has lost its head is there too, so that somebody looks at it.
-	rows, err := db.reader.QueryContext(ctx, "SELECT stream FROM heads UNION SELECT DISTINCT stream FROM ledger")
+	rows, err := db.reader.QueryContext(ctx, "SELECT stream FROM heads WHERE stream <> $1 UNION SELECT DISTINCT stream FROM ledger", AuditStream)
 	if err != nil {
 		return nil, db.fault("list the streams", err)
 	}

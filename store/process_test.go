@@ -71,12 +71,18 @@ type process struct {
 
 func newProcess(t *testing.T, location string, batches, size int) process {
 	t.Helper()
+	return newChild(t, childName, location, fmt.Sprint(batches), fmt.Sprint(size))
+}
+
+// newChild starts the test binary as another program, by the name that its arguments begin with.
+func newChild(t *testing.T, args ...string) process {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Args = []string{childName, location, fmt.Sprint(batches), fmt.Sprint(size)}
+	cmd.Args = args
 	cmd.Stderr = t.Output()
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

@@ -64,6 +64,56 @@ var schema = [...]string{
 		tools  BLOB NOT NULL,             -- a listing with nothing else
 		at     BIGINT NOT NULL            -- milliseconds since 1970
 	);`,
+	`CREATE TABLE pin_lists (
+		origin  TEXT NOT NULL,    -- the file that the server's row stands in
+		server  TEXT NOT NULL,    -- its name there
+		settled BLOB NOT NULL,    -- names the list that was settled last
+		PRIMARY KEY (origin, server)
+	);
+	CREATE TABLE pins (
+		origin     TEXT NOT NULL,
+		server     TEXT NOT NULL,
+		tool       TEXT NOT NULL,
+		hash       TEXT NOT NULL,
+		definition BLOB NOT NULL,
+		how        TEXT NOT NULL,
+		at         BIGINT NOT NULL, -- milliseconds since 1970
+		offer_hash TEXT NOT NULL,   -- empty where there is no offer
+		offer      BLOB NOT NULL,
+		offer_at   BIGINT NOT NULL,
+		rejected   BIGINT NOT NULL,
+		PRIMARY KEY (origin, server, tool)
+	);`,
+	`CREATE TABLE audit (
+		stream TEXT NOT NULL,
+		seq    BIGINT NOT NULL, -- no gaps
+		at     BIGINT NOT NULL, -- when the store took it in, milliseconds since 1970
+		kind   TEXT NOT NULL,
+		key    TEXT NOT NULL,   -- the call's id
+		body   BLOB NOT NULL,
+		hash   BLOB NOT NULL,   -- of this record and the hash before it
+		PRIMARY KEY (stream, seq)
+	);
+	CREATE INDEX audit_key ON audit (key);
+	CREATE INDEX audit_at ON audit (at);
+	CREATE TABLE spools (
+		name  TEXT NOT NULL PRIMARY KEY, -- of a file
+		taken BIGINT NOT NULL            -- how many bytes of it the audit has
+	);
+	CREATE TABLE checkpoints (
+		stream    TEXT NOT NULL,
+		seq       BIGINT NOT NULL,
+		hash      BLOB NOT NULL,
+		at        BIGINT NOT NULL, -- milliseconds since 1970
+		signer    BLOB NOT NULL,   -- the public key
+		signature BLOB NOT NULL,
+		PRIMARY KEY (stream, seq)
+	);
+	CREATE TABLE cuts (
+		stream TEXT NOT NULL PRIMARY KEY,
+		seq    BIGINT NOT NULL, -- of the last record that was taken out as too old
+		hash   BLOB NOT NULL
+	);`,
 	`CREATE TABLE asks (
 		id        TEXT NOT NULL PRIMARY KEY,
 		principal TEXT NOT NULL,   -- of the caller

@@ -23,6 +23,12 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[0] == childName {
 		os.Exit(child(os.Args[1:]))
 	}
+	if len(os.Args) > 1 && os.Args[0] == pinsChildName {
+		os.Exit(pinsChild(os.Args[1]))
+	}
+	if len(os.Args) > 1 && os.Args[0] == auditName {
+		os.Exit(auditChild(os.Args[1:]))
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -197,10 +203,10 @@ func TestReplayNamesATornRecord(t *testing.T) {
 func TestNewerSchemaIsRefused(t *testing.T) {
 	onEach(t, func(t *testing.T, location string) {
 		fill(t, open(t, location), "deck", 1)
-		raw(t, location)("UPDATE schema_version SET version = 7")
+		raw(t, location)("UPDATE schema_version SET version = 8")
 		_, err := store.Open(t.Context(), location, store.Options{})
 		f, ok := errors.AsType[*drawbridge.Fault](err)
-		if !ok || f.Code != drawbridge.InvalidInput || !strings.Contains(err.Error(), "a newer Drawbridge wrote it: its schema is 7, and this one knows 5 (update Drawbridge") {
+		if !ok || f.Code != drawbridge.InvalidInput || !strings.Contains(err.Error(), "a newer Drawbridge wrote it: its schema is 8, and this one knows 7 (update Drawbridge") {
 			t.Errorf("open: %v", err)
 		}
 	})

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -62,6 +64,26 @@ func (m Member) Is(name string) bool {
 	}
 	s, _ := Text(m.Name)
 	return s == name
+}
+
+// Resembles says whether the member has another name that some readers take for this one: letters of the other case, those that
+// fold to it (the long s, the sign for kelvin), and characters that nobody sees.
+func (m Member) Resembles(name string) bool {
+	raw := m.Name[1 : len(m.Name)-1]
+	if len(raw) < len(name) || m.Is(name) {
+		return false
+	}
+	if len(raw) == len(name) {
+		return strings.EqualFold(string(raw), name)
+	}
+	s, _ := Text(m.Name)
+	seen := strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Z) {
+			return -1
+		}
+		return r
+	}, s)
+	return strings.EqualFold(seen, name)
 }
 
 // Members goes through the members of the object in b, in order. It stops early at the first thing that is not valid

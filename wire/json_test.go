@@ -119,6 +119,24 @@ func TestMembers(t *testing.T) {
 	}
 }
 
+func TestMemberResembles(t *testing.T) {
+	for name, want := range map[string]bool{
+		"name": false, `n\u0061me`: false, "Name": true, "NAME": true, `name\u0000`: true, "na\u200bme": true, " name": true,
+		`N\u0061me`: true, "nam": false, "names": false, "title": false, "": false,
+	} {
+		for m := range wire.Members([]byte(`{"` + name + `":1}`)) {
+			if got := m.Resembles("name"); got != want {
+				t.Errorf("%q: %v", name, got)
+			}
+		}
+	}
+	for m := range wire.Members([]byte("{\"ta\u017fK\":1,\"Tas\u212a\":1,\"ta\\u017fk\":1}")) {
+		if !m.Resembles("task") {
+			t.Errorf("%s is not seen", m.Name)
+		}
+	}
+}
+
 func TestMemberIs(t *testing.T) {
 	for _, tt := range []struct {
 		name, is string

@@ -6,6 +6,7 @@ package hop
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -80,13 +81,36 @@ func ToLegacy(params json.RawMessage) json.RawMessage {
 	return wire.Apply(params, append(edits, wire.Drop("_meta", wire.MetaLogLevel))...)
 }
 
-// FromServer gives a result without the server's name for itself: towards the caller the server is we.
+// ours begins the names of members that only we may say: what kept a call from its server, say.
+const ours = "drawbridge/"
+
+// FromServer gives a result without the server's name for itself, since towards the caller the server is we, and without what
+// only we say: a server can not make a fault look as if it were ours.
 func FromServer(result json.RawMessage) json.RawMessage {
-	// Searched without the key's slash, which some encoders escape.
-	if !bytes.Contains(result, []byte("serverInfo")) {
+	// Searched without the key's slash, which some encoders escape; letters are escaped by one who hides something.
+	if !bytes.Contains(result, []byte("serverInfo")) && !bytes.Contains(result, []byte("drawbridge")) && !bytes.Contains(result, []byte(`\u00`)) {
 		return result
 	}
-	return withoutMeta(result, wire.MetaServerInfo)
+	edits, metas := []wire.Edit{}, 0
+	for m := range wire.Members(result) {
+		if !m.Is("_meta") {
+			continue
+		}
+		metas++
+		for said := range wire.Members(m.Value) {
+			if name, _ := wire.Text(said.Name); name == wire.MetaServerInfo || strings.HasPrefix(name, ours) {
+				edits = append(edits, wire.Drop("_meta", name))
+			}
+		}
+	}
+	if len(edits) == 0 {
+		return result
+	}
+	if metas > 1 {
+		edits = append(edits, wire.Put(wire.MetaOf(result), "_meta")) // the last counts for us: it is the only one for everybody
+		edits[0], edits[len(edits)-1] = edits[len(edits)-1], edits[0]
+	}
+	return trimMeta(wire.Apply(result, edits...))
 }
 
 // WithoutTask gives an object without what says which task it belongs to.
@@ -99,7 +123,11 @@ func WithoutTask(object json.RawMessage) json.RawMessage {
 
 // withoutMeta gives an object without a member of its _meta, and without _meta where that was all.
 func withoutMeta(object json.RawMessage, name string) json.RawMessage {
-	object = wire.Apply(object, wire.Drop("_meta", name))
+	return trimMeta(wire.Apply(object, wire.Drop("_meta", name)))
+}
+
+// trimMeta gives an object without a _meta that is empty.
+func trimMeta(object json.RawMessage) json.RawMessage {
 	for range wire.Members(wire.MetaOf(object)) {
 		return object
 	}

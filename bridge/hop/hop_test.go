@@ -14,6 +14,11 @@ func TestServerInfoIsStripped(t *testing.T) {
 		`{"content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"up"}}}`:              `{"content":[]}`,
 		`{"_meta":{"a":1.0,"io.modelcontextprotocol\/serverInfo":{"name":"up"}}, "x": 1e400 }`:     `{"_meta":{"a":1.0}, "x": 1e400 }`,
 		`{"content":[{"type":"text","text":"serverInfo"}], "_meta" : {"b": 12345678901234567890}}`: `{"content":[{"type":"text","text":"serverInfo"}], "_meta" : {"b": 12345678901234567890}}`,
+		// What only we say: a server's fault must not look like ours.
+		`{"isError":true,"_meta":{"drawbridge/fault":{"code":"policy_blocked"},"a":1}}`:     `{"isError":true,"_meta":{"a":1}}`,
+		`{"\u005fmeta":{"dr\u0061wbridge\/fault":{},"drawbridge/server":"x"},"content":[]}`: `{"content":[]}`,
+		`{"_meta":{"drawbridge/fault":{}},"content":[],"_meta":{"b":2}}`:                    `{"content":[],"_meta":{"b":2}}`,
+		`{"content":[{"type":"text","text":"drawbridge/fault \u003c"}]}`:                    `{"content":[{"type":"text","text":"drawbridge/fault \u003c"}]}`,
 	} {
 		if got := string(FromServer([]byte(in))); got != want {
 			t.Errorf("%s\nbecame %s\nwant   %s", in, got, want)
@@ -26,6 +31,7 @@ func FuzzMeta(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"_meta":{}}`, `{"_meta":null,"a":1}`, `{"_meta":[1]}`, `{"name":"x","_meta":{"progressToken":1,"a/b":[1e400]}}`,
 		`{"_meta":{"io.modelcontextprotocol/serverInfo":{}}}`, `{"_meta":{"io.modelcontextprotocol\/clientInfo":1},"_meta":{"x":"\u0000"}}`,
+		`{"_meta":{"drawbridge/fault":{}},"_meta":{"drawbridge/server":1}}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -44,6 +50,9 @@ func FuzzMeta(f *testing.F) {
 		}
 		if diff := cmp.Diff(withoutHops(t, in), withoutHops(t, modern)); diff != "" {
 			t.Errorf("%s became %s:\n%s", in, modern, diff)
+		}
+		if got := FromServer(in); wire.Get(got, "_meta", "drawbridge/fault") != nil {
+			t.Errorf("%s says what only we say", got)
 		}
 		if got := ToLegacy(modern); wire.Get(got, "_meta", wire.MetaClientInfo) != nil {
 			t.Errorf("%s still has members of a hop", got)

@@ -59,6 +59,7 @@ func (s *Stream) read() {
 		}
 		if !Messages(line, take) {
 			s.junk(line)
+			s.garbled(line)
 		}
 	}
 	s.asks.Wait()
@@ -77,6 +78,22 @@ func (s *Stream) tooLong(err error) {
 	s.junk(nil)
 	if c := s.calls.takeOnly(); c != nil {
 		c.finish(wire.Message{}, because(ErrLost, err))
+	}
+}
+
+// garbled ends the call whose answer a line would have been, were it JSON throughout: it is not said again, and to wait on
+// would be to wait for the time-out.
+func (s *Stream) garbled(line []byte) {
+	err := wire.Valid(line)
+	if err == nil || len(line) == 0 || line[0] != '{' || wire.Get(line, "method") != nil {
+		return
+	}
+	id, ok := idOf(wire.Get(line, "id"))
+	if !ok {
+		return
+	}
+	if c := s.calls.Take(id); c != nil {
+		c.finish(wire.Message{}, because(ErrLost, fmt.Errorf("the answer is no JSON: %w", err)))
 	}
 }
 

@@ -173,7 +173,11 @@ func TestStreamIsLenient(t *testing.T) {
 		{"two answers", answer + "\n" + answer, 0},
 		{"a long log line", strings.Repeat("x", 100_000) + "\n" + answer, 1},
 		{"a line over the bound", `{"id":98,"result":"` + strings.Repeat("x", 1<<20) + "\"}\n", 1},
-		{"invalid UTF-8", "{\"id\":$,\"result\":\"\xff\"}\n" + answer, 1},
+		{"invalid UTF-8 in another answer", "{\"id\":99,\"result\":\"\xff\"}\n" + answer, 1},
+		{"invalid UTF-8 in a notification", "{\"method\":\"a\",\"id\":$,\"params\":\"\xff\"}\n" + answer, 1},
+		{"garbled: invalid UTF-8", "{\"id\":$,\"result\":\"\xff\"}\n", 1},
+		{"garbled: cut off", `{"jsonrpc":"2.0","id":$,"result":{"content":[` + "\n", 1},
+		{"garbled: nested too deep", `{"jsonrpc":"2.0","id":$,"result":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + "}\n", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			junk := 0
@@ -186,6 +190,10 @@ func TestStreamIsLenient(t *testing.T) {
 			case strings.Contains(tt.name, "bound"):
 				if !errors.Is(r.Err, wire.ErrTooLong) || !errors.Is(r.Err, link.ErrLost) {
 					t.Errorf("got %+v, want ErrTooLong", r)
+				}
+			case strings.Contains(tt.name, "garbled"):
+				if _, ok := errors.AsType[*wire.SyntaxError](r.Err); !ok || !errors.Is(r.Err, link.ErrLost) {
+					t.Errorf("got %+v, want a syntax error", r)
 				}
 			case r != reply{Result: "{}"}:
 				t.Errorf("got %+v", r)

@@ -50,7 +50,7 @@ func open(t *testing.T, path string) *store.DB {
 func request(arguments string) deck.ApprovalRequest {
 	return deck.ApprovalRequest{
 		Call: drawbridge.Call{
-			Caller: drawbridge.Caller{Kind: drawbridge.External, Principal: "ada", Session: "one", Client: json.RawMessage(`{"name":"cursor","version":"1"}`)},
+			Caller: drawbridge.Caller{Kind: drawbridge.External, Door: drawbridge.HTTPDoor, Principal: "ada", Session: "one", Client: json.RawMessage(`{"name":"cursor","version":"1"}`)},
 			Method: wire.MethodToolsCall, Params: json.RawMessage(`{"name":"fs__rm","arguments":` + arguments + `,"_meta":{"progressToken":7}}`),
 		},
 		Spec:   drawbridge.Spec{Name: "fs__rm", Server: "fs", Tool: "rm", Definition: json.RawMessage(`{"name":"fs__rm"}`)},
@@ -111,7 +111,7 @@ func TestAPersonIsShownTheCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Details{
-		Caller: "ada", Kind: "external", Client: "cursor 1", Method: "tools/call", Card: "fs__rm", Server: "fs", Tool: "rm",
+		Caller: "ada", Kind: "external", Door: "http", Client: "cursor 1", Method: "tools/call", Card: "fs__rm", Server: "fs", Tool: "rm",
 		Definition: sum([]byte(`{"name":"fs__rm"}`)), Digest: sum([]byte(`{"arguments":{"path":"/a\u0072c","API-Key":"k123456","n":1e2,"n":2}}`)),
 		Arguments: json.RawMessage(`{"path":"/a\u0072c","API-Key":"[redacted, 9 bytes]","n":1e2,"n":2}`), Reason: "it deletes", Rule: "policy 3",
 	}

@@ -17,9 +17,10 @@ import (
 // Details are what a person is shown of a call. None of it is checked: names and arguments are what others wrote, with
 // whatever characters, and are to be shown so that none of them does anything.
 type Details struct {
-	// Caller is the principal, Kind which kind of caller, Client what their program says that it is.
+	// Caller is the principal, Kind which kind of caller, Door where they came in, Client what their program says that it is.
 	Caller string `json:"caller"`
 	Kind   string `json:"kind"`
+	Door   string `json:"door,omitempty"`
 	Client string `json:"client,omitempty"`
 	Method string `json:"method"`
 	// Card is the name that is called, Tool the one on its Server; a shipped card has no server.
@@ -49,7 +50,7 @@ func askOf(r deck.ApprovalRequest) (store.Ask, error) {
 	arguments, definition := sum(subject), sum(s.Definition)
 	who := []string{c.Kind.String(), c.Principal, r.Call.Method, string(s.Server), s.Tool, string(s.Name), definition}
 	shown, err := json.Marshal(Details{
-		Caller: c.Principal, Kind: c.Kind.String(), Client: clientOf(c), Method: r.Call.Method,
+		Caller: c.Principal, Kind: c.Kind.String(), Door: string(c.Door), Client: clientOf(c), Method: r.Call.Method,
 		Card: string(s.Name), Server: string(s.Server), Tool: s.Tool, Definition: definition, Digest: arguments,
 		Arguments: veiled(argumentsIn(subject)), Reason: r.Reason, Rule: r.Rule,
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/record"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
@@ -11,6 +12,10 @@ import (
 
 func (a *app) ledgerCommand() *cobra.Command {
 	return group(record.Desk{Out: a.Out, Err: a.Err, Journal: a.withJournal, Quiet: errQuiet}.Command())
+}
+
+func (a *app) auditCommand() *cobra.Command {
+	return group(audit.Desk{Out: a.Out, Err: a.Err, Journal: a.withJournal, Config: a.config, Quiet: errQuiet}.Command())
 }
 
 // group has a command that only has subcommands show its help, and refuse what is none of them.

@@ -15,6 +15,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/login"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
@@ -136,6 +137,10 @@ func statusOf(s config.Server, m store.Mount) drawbridge.Status {
 		row.Era, row.Listed = m.Listing.Era.String(), m.Listing.At
 		row.Cards, row.Prompts = len(m.Listing.Tools), len(m.Listing.Prompts)
 		row.Resources, row.Templates = len(m.Listing.Resources), len(m.Listing.Templates)
+	}
+	var vetted gateway.Vetted
+	if json.Unmarshal(m.Vetted, &vetted) == nil { // nil is none, and says nothing
+		row.Cards, row.Notes = vetted.Cards, append(row.Notes, vetted.Notes...)
 	}
 	if s.Phase != drawbridge.Idle {
 		row.Phase, row.Reason = s.Phase, s.Reason
@@ -312,15 +317,18 @@ func (a *app) printTest(row config.Server, l drawbridge.Listing, s drawbridge.St
 	var info struct{ Name, Version string }
 	_ = json.Unmarshal(l.Info, &info) // a server need not say who it is
 	fmt.Fprintf(a.Out, "✓ %s: %s %s, %s protocol, %d tools, %d prompts, %d resources, %d templates, in %s\n",
-		s.Server, info.Name, info.Version, l.Era, len(l.Tools), len(l.Prompts), len(l.Resources), len(l.Templates), startTime(s.StartMillis))
+		s.Server, manners.Printable(info.Name), manners.Printable(info.Version), l.Era, len(l.Tools), len(l.Prompts), len(l.Resources), len(l.Templates), startTime(s.StartMillis))
 	if n := len(l.Tools); n > 0 && n <= 10 {
 		var tools []string
 		for _, t := range l.Tools {
 			var tool struct{ Name string }
 			_ = json.Unmarshal(t, &tool)
-			tools = append(tools, tool.Name)
+			tools = append(tools, manners.Printable(tool.Name))
 		}
 		fmt.Fprintf(a.Out, "  %s\n", strings.Join(tools, ", "))
+	}
+	for _, note := range s.Notes {
+		fmt.Fprintf(a.Out, "  %s\n", note)
 	}
 	return nil
 }

@@ -108,7 +108,7 @@ func (a *app) toolsShowCommand() *cobra.Command {
 					_, err := fmt.Fprintf(a.Out, "%s\n", spec.Definition)
 					return err
 				}
-				return a.printCard(spec)
+				return a.printCard(spec, g.Notes(spec))
 			})
 		},
 	}
@@ -162,7 +162,7 @@ func ownerOf(g *gateway.Gateway, name string) (drawbridge.ServerID, bool) {
 	return "", false
 }
 
-func (a *app) printCard(spec drawbridge.Spec) error {
+func (a *app) printCard(spec drawbridge.Spec, notes []string) error {
 	owner := "shipped with drawbridge"
 	if spec.Server != "" {
 		owner = fmt.Sprintf("tool %q of server %q", spec.Tool, spec.Server)
@@ -170,6 +170,9 @@ func (a *app) printCard(spec drawbridge.Spec) error {
 	fmt.Fprintf(a.Out, "%s: %s\n", spec.Name, owner)
 	if text := wire.GetText(spec.Definition, "description"); text != "" {
 		fmt.Fprintf(a.Out, "\n%s\n", text)
+	}
+	for _, note := range notes {
+		fmt.Fprintf(a.Out, "\n%s\n", note)
 	}
 	for _, part := range []string{"inputSchema", "outputSchema", "annotations"} {
 		raw := wire.Get(spec.Definition, part)

@@ -13,6 +13,7 @@ import (
 func oddServers() []behaviour {
 	return []behaviour{
 		{"raw", "FILE [LOG]", "answers from a script (see Script) and writes what it receives to LOG", runScript},
+		{"poisoned", "[LOG]", "answers, with an order for a model or what nobody sees in all that it lists", runPoisoned},
 		{"legacy", "", "stateful only, by hand: one tool, echo", func(arguments) int { return legacyServer().stdio() }},
 		{"silent-discover", "", "legacy; never answers server/discover", silentDiscover},
 		{"exit-discover", "", "legacy; exits on server/discover", exitDiscover},

@@ -42,8 +42,13 @@ func runScript(args arguments) int {
 		fmt.Fprintln(os.Stderr, "mcptest: read script:", err)
 		return 2
 	}
+	return playScript(script, args.text(1, ""))
+}
+
+// playScript answers from a script, and takes down every message received in a file, if there is one.
+func playScript(script json.RawMessage, path string) int {
 	var heard func(line []byte)
-	if path := args.text(1, ""); path != "" {
+	if path != "" {
 		record, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "mcptest: open record:", err)

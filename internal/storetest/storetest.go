@@ -20,6 +20,7 @@ type Store interface {
 	ledger.Journal
 	Records
 	Memory
+	Pins
 	Close() error
 }
 
@@ -110,6 +111,9 @@ func Run(t *testing.T, fresh func(t *testing.T) Place) {
 		{"FirstTools", testFirstTools},
 		{"Secret", testSecret},
 		{"Clients", testClients},
+		{"Pins", testPins},
+		{"PinsAreKeptWholeOrNotAtAll", testPinsAreKeptWholeOrNotAtAll},
+		{"PinsOneAfterTheOther", testPinsOneAfterTheOther},
 		{"Asks", testAsks},
 		{"AsksAreOver", testAsksAreOver},
 		{"AsksAreLimited", testAsksAreLimited},

@@ -19,14 +19,19 @@ func Preflight(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// IsJSON says whether a request's body says that it is JSON.
+// IsJSON says whether a request's body says that it is JSON, in UTF-8 and as it stands: once, and in no other coding. Who reads
+// it on the way reads what we read.
 func IsJSON(r *http.Request) bool {
-	content := r.Header.Get("Content-Type")
-	if content == "application/json" {
+	content, coding := r.Header["Content-Type"], r.Header["Content-Encoding"]
+	if len(content) != 1 || len(coding) > 1 || len(coding) == 1 && !strings.EqualFold(coding[0], "identity") {
+		return false
+	}
+	if content[0] == "application/json" {
 		return true
 	}
-	media, _, err := mime.ParseMediaType(content)
-	return err == nil && media == "application/json"
+	media, also, err := mime.ParseMediaType(content[0])
+	charset := strings.ToLower(also["charset"])
+	return err == nil && media == "application/json" && (charset == "" || charset == "utf-8" || charset == "utf8" || charset == "us-ascii")
 }
 
 // Accepts says which kinds of answer the client takes. One that does not say takes both.

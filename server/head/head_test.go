@@ -25,9 +25,27 @@ func TestWhatABodyIs(t *testing.T) {
 	for content, want := range map[string]bool{
 		"application/json": true, "Application/JSON; charset=utf-8": true, "": false, "text/plain": false, "application/json/x": false,
 		"application/x-www-form-urlencoded": false, "text/plain; application/json": false,
+		"application/json; charset=utf-16": false, "application/json; charset=US-ASCII": true,
 	} {
 		if got := IsJSON(&http.Request{Header: http.Header{"Content-Type": {content}}}); got != want {
 			t.Errorf("%q: %v, want %v", content, got, want)
+		}
+	}
+}
+
+func TestABodyIsReadAsItStands(t *testing.T) {
+	for _, tt := range []struct {
+		header http.Header
+		want   bool
+	}{
+		{http.Header{"Content-Type": {"application/json"}, "Content-Encoding": {"Identity"}}, true},
+		{http.Header{"Content-Type": {"application/json"}, "Content-Encoding": {"gzip"}}, false},
+		{http.Header{"Content-Type": {"application/json"}, "Content-Encoding": {"identity", "gzip"}}, false},
+		{http.Header{"Content-Type": {"application/json", "text/plain"}}, false},
+		{http.Header{}, false},
+	} {
+		if got := IsJSON(&http.Request{Header: tt.header}); got != tt.want {
+			t.Errorf("%v: %v, want %v", tt.header, got, tt.want)
 		}
 	}
 }

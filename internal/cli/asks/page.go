@@ -25,6 +25,9 @@ func page(p pending) string {
 		row("server", visible(c.Server)+", tool "+visible(c.Tool))
 	}
 	caller := visible(c.Caller) + " (" + visible(c.Kind) + ")"
+	if c.Door != "" {
+		caller += ", by " + visible(c.Door)
+	}
 	if c.Client != "" {
 		caller += ", says that it is " + visible(c.Client)
 	}

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/spf13/cobra"
@@ -38,6 +40,16 @@ func PrintJSON(w io.Writer, v any) error {
 // LocalTime shows a moment to the second, where the person is.
 func LocalTime(t time.Time) string { return t.Local().Format(time.DateTime) }
 
+// Printable replaces what a terminal should not be shown.
+func Printable(text string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsPrint(c) {
+			return c
+		}
+		return unicode.ReplacementChar
+	}, text)
+}
+
 // PrintRawList prints JSON values as one array, a line each, their bytes as they are.
 func PrintRawList(w io.Writer, items []json.RawMessage) error {
 	var b bytes.Buffer
@@ -52,4 +64,27 @@ func PrintRawList(w io.Writer, items []json.RawMessage) error {
 	b.WriteString("\n]\n")
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// Moment reads a moment that a person writes: a time of today, a date and time where they are, an RFC 3339 time, or how long
+// before now.
+func Moment(text string, now time.Time) (time.Time, error) {
+	if d, err := time.ParseDuration(strings.TrimPrefix(text, "-")); err == nil {
+		return now.Add(-d), nil
+	}
+	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return t, nil
+	}
+	for _, layout := range []string{"2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
+		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			return t, nil
+		}
+	}
+	for _, layout := range []string{"15:04:05", "15:04"} {
+		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			y, m, d := now.Date()
+			return time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), 0, now.Location()), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is no time: write 14:02, \"2006-01-02 15:04\", an RFC 3339 time, or how long ago, as 2h", text)
 }

@@ -196,7 +196,7 @@ func (d Desk) atCommand() *cobra.Command {
 time, an RFC 3339 time, or how long ago (2h, 15m).`,
 		Args: manners.Exactly(1, "one time"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			at, err := parseTime(args[0], time.Now())
+			at, err := manners.Moment(args[0], time.Now())
 			if err != nil {
 				return roster.Mistake(err.Error())
 			}
@@ -231,28 +231,6 @@ func (d Desk) printDeck(s ledger.Snapshot, asJSON bool) error {
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", e.Server, e.Card.Tool, manners.LocalTime(e.At), e.Key)
 	}
 	return tw.Flush()
-}
-
-// parseTime reads the moments that "ledger at" takes.
-func parseTime(text string, now time.Time) (time.Time, error) {
-	if d, err := time.ParseDuration(strings.TrimPrefix(text, "-")); err == nil {
-		return now.Add(-d), nil
-	}
-	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
-		return t, nil
-	}
-	for _, layout := range []string{"2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
-		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
-			return t, nil
-		}
-	}
-	for _, layout := range []string{"15:04:05", "15:04"} {
-		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
-			y, m, d := now.Date()
-			return time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), 0, now.Location()), nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("%q is no time: write 14:02, \"2006-01-02 15:04\", an RFC 3339 time, or how long ago, as 2h", text)
 }
 
 // Verify checks one stream and counts its records.

@@ -1,4 +1,5 @@
-// Package shield is the commands that vet definitions and results, of what is mounted or of files, and change nothing.
+// Package shield is the commands that vet definitions and results, of what is mounted or of files, and those by which a person
+// decides about tools that changed.
 package shield
 
 import (
@@ -32,6 +33,11 @@ type Desk struct {
 	Out, Err io.Writer
 	// Mounted gives what is mounted, of one server or of all; an unknown server is an error.
 	Mounted func(ctx context.Context, server drawbridge.ServerID) ([]Item, error)
+	// Roster gives what a person may decide with.
+	Roster func() *roster.Roster
+	// Asks says whether there is a person who can be asked, Confirm asks for a yes.
+	Asks    func() bool
+	Confirm func(ctx context.Context, question string, otherwise bool) (bool, error)
 	// Quiet ends a command whose findings were printed, and that is to fail.
 	Quiet error
 }
@@ -41,14 +47,16 @@ func (d Desk) Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shield",
 		Short: "Vet what servers say: definitions, results, and how definitions change",
-		Long: `Vet what servers say before a model reads it. What is found, and what it means, is in
-docs/shield.md. Nothing is changed, and nothing is started for a file.`,
+		Long: `Vet what servers say before a model reads it, and decide about tools whose definition changed.
+What is found, and what it means, is in docs/shield.md.`,
 		Example: `  drawbridge shield scan                      all that is mounted
   drawbridge shield scan --server github      what one server has
   drawbridge shield scan tools.jsonl --json   rows of a file, one JSON object a line
-  drawbridge shield diff pairs.jsonl --json`,
+  drawbridge shield diff pairs.jsonl --json
+  drawbridge shield held                      tools that changed, and wait for you
+  drawbridge shield accept github`,
 	}
-	cmd.AddCommand(d.scanCommand(), d.diffCommand())
+	cmd.AddCommand(d.scanCommand(), d.diffCommand(), d.heldCommand(), d.acceptCommand(), d.rejectCommand())
 	return cmd
 }
 

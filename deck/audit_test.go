@@ -1,0 +1,232 @@
+package deck
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/audit"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// pages is an audit in memory. Broken says after how many records it takes no more; below 0 never.
+type pages struct {
+	broken int
+	all    []audit.Record
+}
+
+func (p *pages) Record(r audit.Record) error {
+	if p.broken == 0 {
+		return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.ServerError, Step: "no audit"}
+	}
+	p.broken--
+	p.all = append(p.all, r)
+	return nil
+}
+
+// taken gives what was recorded, without what is another each time: IDs are numbered as they come.
+func (p *pages) taken() []audit.Record {
+	ids := map[string]string{"": ""}
+	out := make([]audit.Record, len(p.all))
+	for i, r := range p.all {
+		if ids[r.ID] == "" {
+			ids[r.ID] = fmt.Sprint(len(ids))
+		}
+		r.ID, r.Parent = ids[r.ID], ids[r.Parent]
+		out[i] = r
+	}
+	p.all = nil
+	return out
+}
+
+var apart = cmpopts.IgnoreFields(audit.Record{}, "At", "Duration", "Definition")
+
+// editor is ada with a client, on standard input.
+func editor() drawbridge.Caller {
+	c := ada
+	c.Door, c.Client, c.Session = drawbridge.StdioDoor, json.RawMessage(`{"name":"editor","version":"1.2"}`), "s"
+	return c
+}
+
+func TestEachCallIsOnRecord(t *testing.T) {
+	answer := map[string]string{
+		"a__ok":  `{"content":[]}`,
+		"a__bad": `{"content":[],"isError":true}`,
+		"a__ask": `{"resultType":"input_required","inputRequests":{}}`,
+	}
+	said := ""
+	up := &fake{answer: func(_ drawbridge.ServerID, c drawbridge.Call) (drawbridge.Result, error) {
+		switch said {
+		case "a__gone":
+			return drawbridge.Result{}, &drawbridge.Fault{Code: drawbridge.Transient, Ambiguous: true}
+		case "a__down":
+			return drawbridge.Result{}, &drawbridge.Fault{Code: drawbridge.RateLimited}
+		}
+		return drawbridge.Result{Raw: json.RawMessage(answer[said])}, nil
+	}}
+	p := &pages{broken: -1}
+	barred := guard(func(q Question) drawbridge.Verdict {
+		switch q.Spec.Tool {
+		case "no":
+			return drawbridge.Verdict{Rule: "r1", Reason: "never"}
+		case "hid":
+			return drawbridge.Verdict{Hide: true, Rule: "r2"}
+		}
+		return drawbridge.Verdict{Effect: drawbridge.Allow, Rule: "r0"}
+	})
+	d := open(t, up, Options{Audit: p, Guards: []Guard{barred}, Cards: []drawbridge.Card{card{"own", func() (drawbridge.Result, error) { panic("ouch") }}}},
+		listing("a", "ok", "bad", "ask", "gone", "down", "no", "hid"))
+	who := audit.Caller{Kind: "external", Principal: "ada", Client: "editor 1.2", Session: "043a7187"}
+	for _, tt := range []struct {
+		name string
+		end  audit.Record // what the last record says
+		sent bool
+	}{
+		{"a__ok", audit.Record{Outcome: audit.OK, Bytes: 14}, true},
+		{"a__bad", audit.Record{Outcome: audit.IsError, Bytes: 29}, true},
+		{"a__ask", audit.Record{Outcome: audit.Asked, Bytes: 50}, true},
+		{"a__gone", audit.Record{Outcome: audit.Ambiguous, Code: "transient"}, true},
+		{"a__down", audit.Record{Outcome: audit.Fault, Code: "rate_limited"}, true},
+		{"own", audit.Record{Outcome: audit.Fault, Code: "server_error"}, true},
+		{"a__no", audit.Record{Outcome: audit.Refused, Code: "policy_blocked", Effect: "deny", Rule: "r1", Reason: "never"}, false},
+		{"a__hid", audit.Record{Outcome: audit.Refused, Code: "not_found", Effect: "deny", Rule: "r2"}, false},
+		{"a__none", audit.Record{Outcome: audit.Unknown, Code: "not_found"}, false},
+	} {
+		said = tt.name
+		_, _ = d.Call(t.Context(), drawbridge.Call{Caller: editor(), Params: json.RawMessage(`{"_meta":{},"name":"` + tt.name + `","arguments":{"n":1}}`)})
+		call := audit.Record{
+			ID: "1", Kind: audit.Call, Caller: who, Door: "stdio", Method: wire.MethodToolsCall, Card: tt.name, Arguments: json.RawMessage(`{"n":1}`),
+		}
+		switch tt.name {
+		case "a__none":
+		case "own":
+			call.Tool = "own"
+		default:
+			call.Server, call.Tool = "a", tt.name[len("a__"):]
+		}
+		want := []audit.Record{call}
+		if tt.end.ID, tt.end.Kind = "1", audit.Done; tt.sent {
+			want[0].Effect, want[0].Rule = "allow", "r0"
+			want = append(want, tt.end)
+		} else {
+			want[0].Outcome, want[0].Code = tt.end.Outcome, tt.end.Code
+			want[0].Effect, want[0].Rule, want[0].Reason = tt.end.Effect, tt.end.Rule, tt.end.Reason
+		}
+		if diff := cmp.Diff(want, p.taken(), apart); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// TestOtherMethodsAreOnRecord has one record before anything is sent, and one after, on every way out of the deck.
+func TestOtherMethodsAreOnRecord(t *testing.T) {
+	p := &pages{broken: -1}
+	up := &fake{}
+	l := listing("a", "x")
+	l.Prompts, l.Resources, l.Templates = objects("name", "p"), objects("uri", "r://1"), objects("uriTemplate", "t://{x}")
+	d := open(t, up, Options{Audit: p}, l)
+	for _, tt := range []struct{ method, params, card, arguments string }{
+		{wire.MethodPromptsGet, `{"name":"a__p","arguments":{"x":1}}`, "a__p", `{"x":1}`},
+		{wire.MethodResourcesRead, `{"uri":"t://7"}`, "t://7", ``},
+		{wire.MethodComplete, `{"ref":{"type":"ref/resource","uri":"t://{x}"},"argument":{"name":"x","value":"1"}}`, "t://{x}", `{"name":"x","value":"1"}`},
+		{wire.MethodSubscribe, ``, "r://1", ``},
+	} {
+		up.answer = func(drawbridge.ServerID, drawbridge.Call) (drawbridge.Result, error) {
+			if len(p.all) != 1 || p.all[0].Outcome != "" {
+				t.Errorf("%s was sent with %v on record", tt.method, p.all)
+			}
+			return drawbridge.Result{Raw: json.RawMessage(`{}`)}, nil
+		}
+		var err error
+		if tt.method == wire.MethodSubscribe {
+			err = d.Subscribe(t.Context(), ada, "r://1")
+		} else {
+			_, err = d.Do(t.Context(), drawbridge.Call{Caller: ada, Method: tt.method, Params: json.RawMessage(tt.params)})
+		}
+		if err != nil {
+			t.Errorf("%s: %v", tt.method, err)
+		}
+		got := p.taken()
+		if len(got) != 2 {
+			t.Fatalf("%s: %v", tt.method, got)
+		}
+		if got[0].Method != tt.method || got[0].Card != tt.card || got[0].Server != "a" || string(got[0].Arguments) != tt.arguments ||
+			got[1].Kind != audit.Done || got[1].Outcome != audit.OK || got[1].ID != got[0].ID {
+			t.Errorf("%s: %+v", tt.method, got)
+		}
+	}
+	if err := d.Subscribe(t.Context(), ada, "r://1", "r://2", "r://1"); err != nil {
+		t.Error(err)
+	}
+	if got := audit.Fold(p.taken()); len(got) != 3 || got[0].Outcome != audit.OK || got[1].Outcome != audit.OK || got[2].Outcome != audit.OK {
+		t.Errorf("three subscriptions: %+v", got)
+	}
+}
+
+// TestWhatCannotBeRecordedDoesNotHappen takes the audit away at each point.
+func TestWhatCannotBeRecordedDoesNotHappen(t *testing.T) {
+	deny := guard(func(q Question) drawbridge.Verdict {
+		if q.Spec.Tool == "no" {
+			return drawbridge.Verdict{Reason: "never"}
+		}
+		return drawbridge.Verdict{Effect: drawbridge.Allow}
+	})
+	p := &pages{}
+	up := &fake{}
+	l := listing("a", "x", "no")
+	l.Resources = objects("uri", "r://1")
+	d := open(t, up, Options{Audit: p, Guards: []Guard{deny}, Cards: []drawbridge.Card{card{"own", func() (drawbridge.Result, error) { panic("it ran") }}}}, l)
+	for _, name := range []string{"a__x", "own"} {
+		wantFault(t, call(t, d, ada, name), drawbridge.ServerError, "no audit")
+	}
+	if err := d.Subscribe(t.Context(), ada, "r://1"); err == nil {
+		t.Error("a subscription was made that is not on record")
+	}
+	wantFault(t, call(t, d, ada, "a__no"), drawbridge.PolicyBlocked, "tools/call a__no: never")
+	if heard := up.told(); len(heard) > 0 {
+		t.Errorf("the server heard %v", heard)
+	}
+	p.broken = 1
+	err := call(t, d, ada, "a__x")
+	f, _ := errors.AsType[*drawbridge.Fault](err)
+	if f == nil || !f.Ambiguous || len(up.told()) != 1 {
+		t.Errorf("the outcome is not on record, and the caller was told %v", err)
+	}
+}
+
+// nesting is a card in whose course another one is called.
+type nesting struct {
+	card
+	call func(ctx context.Context) error
+}
+
+func (a nesting) Run(ctx context.Context, _ drawbridge.Call) (drawbridge.Result, error) {
+	return drawbridge.Result{}, a.call(ctx)
+}
+
+func TestACallKnowsItsParent(t *testing.T) {
+	p := &pages{broken: -1}
+	var d *Deck
+	outer := nesting{card{name: "outer"}, func(ctx context.Context) error {
+		_, err := d.Call(ctx, drawbridge.Call{Caller: ada, Params: json.RawMessage(`{"name":"a__x"}`)})
+		return err
+	}}
+	d = open(t, &fake{}, Options{Audit: p, Cards: []drawbridge.Card{outer}}, listing("a", "x"))
+	if err := call(t, d, ada, "outer"); err != nil {
+		t.Fatal(err)
+	}
+	type link struct{ id, parent, card string }
+	var got []link
+	for _, r := range p.taken() {
+		got = append(got, link{r.ID, r.Parent, r.Card})
+	}
+	want := []link{{"1", "", "outer"}, {"2", "1", "a__x"}, {"2", "", ""}, {"1", "", ""}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(link{})); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,270 @@
+// Package trail has each call leave its records in the audit: one before anything is sent, one before the answer goes out.
+//
+// A call that cannot be recorded is not sent, and an answer that cannot be recorded is not given: the caller is told that the
+// call may have had its effect. A Trail that is nil leaves no records and stands in nobody's way.
+package trail
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/audit"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/oklog/ulid/v2"
+)
+
+// An Audit keeps records.
+type Audit interface {
+	// Record keeps a record, with no secret in it, before it returns: what dies afterwards does not lose it. The error is a
+	// *drawbridge.Fault; the record is not kept then. It does not wait for others than those who write at the same time, and
+	// may be called from several goroutines.
+	Record(r audit.Record) error
+}
+
+// A Trail leads from calls to the audit.
+type Trail struct {
+	audit Audit
+	log   *slog.Logger
+
+	// mu guards ids.
+	mu  sync.Mutex
+	ids *ulid.MonotonicEntropy
+
+	definitions digests
+}
+
+// New makes a trail; it is nil where there is no audit. The logger is told what nobody else hears.
+func New(a Audit, log *slog.Logger) *Trail {
+	if a == nil {
+		return nil
+	}
+	return &Trail{audit: a, log: log, ids: ulid.Monotonic(rand.Reader, 0)}
+}
+
+// An Entry is one call on its way.
+type Entry struct {
+	t     *Trail
+	head  audit.Record
+	call  drawbridge.Call
+	began time.Time
+	// sent says that the intent is on record; against is the verdict that was not to let it pass.
+	sent    bool
+	against drawbridge.Verdict
+	spec    drawbridge.Spec
+}
+
+type key struct{}
+
+// Enter begins the entry of a call, which Leave ends. What is asked of the trail by the context that it gives is about this
+// call, and a call that is made with it has this one for its parent.
+func (t *Trail) Enter(ctx context.Context, call drawbridge.Call) (context.Context, *Entry) {
+	if t == nil {
+		return ctx, nil
+	}
+	e := &Entry{t: t, call: call, began: time.Now()}
+	e.head = audit.Record{ID: t.id(e.began), Kind: audit.Call, At: e.began, Method: call.Method, Door: string(call.Caller.Door)}
+	if parent := of(ctx); parent != nil {
+		e.head.Parent = parent.head.ID
+	}
+	return context.WithValue(ctx, key{}, e), e
+}
+
+// of is the entry that a context is about; nil where there is none.
+func of(ctx context.Context) *Entry {
+	e, _ := ctx.Value(key{}).(*Entry)
+	return e
+}
+
+// Pass records that a call is about to be sent, as the verdict allows. It is asked on every way that leads to a card or a
+// server, after the guards. The error is the audit's: then the call may not be sent.
+func Pass(ctx context.Context, call drawbridge.Call, spec drawbridge.Spec, verdict drawbridge.Verdict) error {
+	e := of(ctx)
+	if e == nil {
+		return nil
+	}
+	r := e.about(call, spec, verdict)
+	if err := e.t.audit.Record(r); err != nil {
+		return err
+	}
+	e.sent = true
+	return nil
+}
+
+// Bar takes note of a verdict that does not let the call pass.
+func Bar(ctx context.Context, spec drawbridge.Spec, verdict drawbridge.Verdict) {
+	if e := of(ctx); e != nil {
+		e.spec, e.against = spec, verdict
+	}
+}
+
+// about is a record of what is called, by whom.
+func (e *Entry) about(call drawbridge.Call, spec drawbridge.Spec, verdict drawbridge.Verdict) audit.Record {
+	r := e.head
+	r.Caller = callerOf(call.Caller)
+	r.Card, r.Server, r.Tool = string(spec.Name), string(spec.Server), spec.Tool
+	r.Definition = e.t.definitions.of(spec.Definition)
+	r.Arguments = argumentsOf(call.Method, call.Params)
+	r.Effect, r.Rule, r.Reason = verdict.Effect.String(), verdict.Rule, verdict.Reason
+	return r
+}
+
+// Leave records what came of the call, and gives what the caller is to be told: err, unless the outcome of a call that was
+// sent cannot be recorded.
+func (e *Entry) Leave(result drawbridge.Result, err error) error {
+	if e == nil {
+		return err
+	}
+	failure := e.t.audit.Record(e.end(result, err))
+	switch {
+	case failure == nil:
+		return err
+	case e.sent:
+		return &drawbridge.Fault{
+			Kind: drawbridge.Backend, Code: drawbridge.ServerError, Ambiguous: true, Err: failure,
+			Step: "the call was sent, and what came of it cannot be recorded",
+		}
+	case err == nil:
+		return failure
+	}
+	e.t.log.Error("a call that was refused could not be recorded", "method", e.call.Method, "err", failure)
+	return err
+}
+
+// end is the last record of a call: what came of it or, where nothing was sent, all there is to say.
+func (e *Entry) end(result drawbridge.Result, err error) (r audit.Record) {
+	took := time.Since(e.began)
+	switch {
+	case e.sent:
+		r = audit.Record{ID: e.head.ID, Kind: audit.Done, At: e.began.Add(took)}
+	case e.against != (drawbridge.Verdict{}):
+		r = e.about(e.call, e.spec, e.against)
+	default:
+		r = e.about(e.call, drawbridge.Spec{Name: drawbridge.CardName(subjectOf(e.call.Params))}, drawbridge.Verdict{})
+		r.Effect = ""
+	}
+	r.Duration, r.Bytes = took, len(result.Raw)
+	r.Outcome, r.Code = outcomeOf(result, err)
+	switch {
+	case e.sent || err == nil:
+	case r.Effect != "":
+		r.Outcome = audit.Refused
+	case r.Code == string(drawbridge.NotFound):
+		r.Outcome = audit.Unknown
+	}
+	return r
+}
+
+// outcomeOf says what came of a call. The searches for bare words are much cheaper than reading a large result.
+func outcomeOf(result drawbridge.Result, err error) (outcome audit.Outcome, code string) {
+	if f := drawbridge.AsFault(err); f != nil {
+		if f.Ambiguous {
+			return audit.Ambiguous, string(f.Code)
+		}
+		return audit.Fault, string(f.Code)
+	}
+	if bytes.Contains(result.Raw, []byte(`"isError"`)) && string(wire.Get(result.Raw, "isError")) == "true" {
+		return audit.IsError, ""
+	}
+	if bytes.Contains(result.Raw, []byte(`"resultType"`)) {
+		switch wire.GetText(result.Raw, "resultType") {
+		case "input_required":
+			return audit.Asked, ""
+		case "task":
+			return audit.Task, ""
+		}
+	}
+	return audit.OK, ""
+}
+
+// id makes the ID of a call: those of one trail are in the order in which they were made.
+func (t *Trail) id(at time.Time) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	id, err := ulid.New(ulid.Timestamp(at), t.ids)
+	if err != nil { // so many in one millisecond that there is no next one
+		id = ulid.Make()
+	}
+	return id.String()
+}
+
+// callerOf is what is kept of a caller. Of the session there is enough to tell it from others, and too little to be it.
+func callerOf(c drawbridge.Caller) audit.Caller {
+	who := audit.Caller{Kind: c.Kind.String(), Principal: c.Principal, Thread: c.Thread, Run: c.Run}
+	if len(c.Client) > 0 {
+		who.Client = wire.GetText(c.Client, "name")
+		if version := wire.GetText(c.Client, "version"); version != "" {
+			who.Client += " " + version
+		}
+	}
+	if c.Session != "" {
+		sum := sha256.Sum256([]byte(c.Session))
+		who.Session = hex.EncodeToString(sum[:4])
+	}
+	return who
+}
+
+// argumentsOf gives what is kept of params as arguments. What people answered to a server's questions is none of it.
+func argumentsOf(method string, params json.RawMessage) json.RawMessage {
+	switch method {
+	case wire.MethodToolsCall, wire.MethodPromptsGet:
+		return wire.Get(params, "arguments")
+	case wire.MethodComplete:
+		return wire.Get(params, "argument")
+	case wire.MethodResourcesRead, wire.MethodSubscribe, wire.MethodDirectoryRead, wire.MethodSkillsGet, wire.MethodSkillsList,
+		wire.MethodTasksGet, wire.MethodTasksUpdate, wire.MethodTasksCancel, wire.MethodTasksResult, wire.MethodTasksList:
+		return nil
+	}
+	if len(params) == 0 || params[0] != '{' {
+		return nil
+	}
+	return wire.Apply(params, wire.Drop("_meta"), wire.Drop("requestState"), wire.Drop("inputResponses"))
+}
+
+// subjectOf is what the params of a call that found nothing are about.
+func subjectOf(params json.RawMessage) string {
+	for _, path := range [][]string{{"name"}, {"uri"}, {"ref", "name"}, {"ref", "uri"}, {"taskId"}} {
+		if text := wire.GetText(params, path...); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// maxDigests bounds how many definitions' hashes are remembered.
+const maxDigests = 4096
+
+// digests remembers the hashes of definitions, which are not changed after they were made: of each by where it begins.
+type digests struct {
+	mu  sync.RWMutex
+	all map[*byte]string
+}
+
+func (d *digests) of(definition json.RawMessage) string {
+	if len(definition) == 0 {
+		return ""
+	}
+	at := &definition[0]
+	d.mu.RLock()
+	text, known := d.all[at]
+	d.mu.RUnlock()
+	if known {
+		return text
+	}
+	sum := sha256.Sum256(definition)
+	text = hex.EncodeToString(sum[:])
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.all == nil || len(d.all) >= maxDigests {
+		d.all = map[*byte]string{}
+	}
+	d.all[at] = text
+	return text
+}

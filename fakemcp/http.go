@@ -1,0 +1,202 @@
+package fakemcp
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// serveHTTP is the server over Streamable HTTP: requests and notifications as POSTs, what belongs to no request of a session as
+// the stream of its GET.
+func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		s.serveStream(w, r)
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	m, err := wire.Parse(body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	c, known := s.sessionOf(r)
+	switch {
+	case !known:
+		http.Error(w, "session not found", http.StatusNotFound)
+		return
+	case c == nil:
+		c = s.session() // of this one request
+		defer c.close()
+	}
+	if m.Method == wire.MethodInitialize {
+		id := rand.Text()
+		s.mu.Lock()
+		s.sessions[id] = s.session()
+		c = s.sessions[id]
+		s.mu.Unlock()
+		w.Header().Set(wire.HeaderSession, id)
+	}
+	done := make(chan struct{})
+	p := &poster{w: w, id: m.ID}
+	c.take(m, outlet{p.say, p.raw}, func() { close(done) })
+	select {
+	case <-done:
+	case <-r.Context().Done():
+		c.cancel(string(m.ID))
+		<-done
+	}
+	p.finish()
+}
+
+// sessionOf gives the session that a request names: nil where it names none. It says false where there is no such session.
+func (s *Server) sessionOf(r *http.Request) (c *session, known bool) {
+	id := r.Header.Get(wire.HeaderSession)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sessions[id], id == "" || s.sessions[id] != nil
+}
+
+// serveStream tells a session what belongs to no request, or ends it.
+func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
+	c, _ := s.sessionOf(r)
+	switch {
+	case c == nil:
+		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+	case r.Method == http.MethodDelete:
+		s.mu.Lock()
+		delete(s.sessions, r.Header.Get(wire.HeaderSession))
+		s.mu.Unlock()
+		c.close()
+	default:
+		p := &poster{w: w}
+		p.begin("text/event-stream")
+		ear := &hearer{p.say}
+		s.hear(ear)
+		defer s.unhear(ear)
+		select {
+		case <-r.Context().Done():
+		case <-c.ctx.Done():
+		}
+		p.finish()
+	}
+}
+
+// A poster writes what answers one HTTP request: the answer alone as JSON, anything else as events.
+type poster struct {
+	id []byte
+
+	mu     sync.Mutex
+	w      http.ResponseWriter
+	stream bool
+	begun  bool
+	over   bool
+}
+
+func (p *poster) say(m wire.Message) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	only := m.IsResponse() && bytes.Equal(m.ID, p.id)
+	if p.over || !p.begun && !p.stream && only && p.plain(m) {
+		return
+	}
+	p.event(once(m.Append(nil)))
+}
+
+// plain sends the answer as JSON.
+func (p *poster) plain(m wire.Message) bool {
+	p.w.Header().Set("Content-Type", "application/json")
+	if code := wire.ErrorCode(m.Error); code == wire.CodeMissingCapability || code == wire.CodeUnsupportedVersion {
+		p.w.WriteHeader(http.StatusBadRequest)
+	}
+	_, _ = p.w.Write(m.Append(nil))
+	p.begun, p.over = true, true
+	return true
+}
+
+func (p *poster) raw(parts ...chunk) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.over {
+		p.event(parts...)
+	}
+}
+
+// event sends bytes as one event.
+func (p *poster) event(parts ...chunk) {
+	if !p.begun {
+		p.begun, p.stream = true, true
+		p.w.Header().Set("Content-Type", "text/event-stream")
+	}
+	_, _ = io.WriteString(p.w, "event: message\ndata: ")
+	writeChunks(p.w, parts)
+	_, _ = io.WriteString(p.w, "\n\n")
+	_ = http.NewResponseController(p.w).Flush()
+}
+
+// begin opens a stream before there is anything to say.
+func (p *poster) begin(contentType string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begun, p.stream = true, true
+	p.w.Header().Set("Content-Type", contentType)
+	_ = http.NewResponseController(p.w).Flush()
+}
+
+// finish ends the answer: nobody writes any more. What was answered with nothing is accepted.
+func (p *poster) finish() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.begun {
+		p.w.WriteHeader(http.StatusAccepted)
+	}
+	p.begun, p.over = true, true
+}
+
+// once is a chunk that is written once.
+func once(b []byte) chunk { return chunk{bytes: b, times: 1} }
+
+// writeChunks writes bytes as often as they say, and gives up where nobody reads.
+func writeChunks(w io.Writer, parts []chunk) {
+	for _, part := range parts {
+		if part.times == 1 {
+			if _, err := w.Write(part.bytes); err != nil {
+				return
+			}
+			continue
+		}
+		if !writeOften(w, part) {
+			return
+		}
+	}
+}
+
+// writeOften writes bytes many times, small ones many at once, unless they are to come slowly.
+func writeOften(w io.Writer, part chunk) bool {
+	flusher, _ := w.(http.Flusher)
+	buffered := bufio.NewWriterSize(w, 64<<10)
+	for range part.times {
+		if _, err := buffered.Write(part.bytes); err != nil {
+			return false
+		}
+		if part.pause == 0 {
+			continue
+		}
+		if buffered.Flush() != nil {
+			return false
+		}
+		if flusher != nil {
+			flusher.Flush()
+		}
+		time.Sleep(part.pause)
+	}
+	return buffered.Flush() == nil
+}

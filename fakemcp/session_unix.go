@@ -1,0 +1,11 @@
+//go:build unix
+
+package fakemcp
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// ownSession has the command start in a session of its own, out of reach of its process group's signals.
+func ownSession(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

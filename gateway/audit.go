@@ -1,0 +1,214 @@
+package gateway
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/audit"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/secrets"
+	"github.com/drawbridge-mcp/drawbridge/store"
+)
+
+const (
+	// defaultKeep is how long records of calls are kept, defaultKeepRecords how many.
+	defaultKeep        = 90 * 24 * time.Hour
+	defaultKeepRecords = 1_000_000
+	// lastDrain is how long the end waits for the store to take the audit in; what it does not take is there at the next start.
+	lastDrain = 5 * time.Second
+	// keyName is the signing key's name in the vault.
+	keyName = "audit/signing-key"
+)
+
+// openAudit makes the audit of calls: nil where the settings turn it off, and on a store that forgets everything.
+func openAudit(c Config, s config.Settings, db *store.DB, vault *secrets.Vault) (*store.Audit, error) {
+	if s.Audit.Enabled != nil && !*s.Audit.Enabled {
+		return nil, nil
+	}
+	dir, err := SpoolPlace(c.Store, s, c.LookupEnv)
+	if err != nil || dir == "" {
+		return nil, err
+	}
+	o := store.AuditOptions{
+		Rules: audit.Rules{Arguments: audit.Mode(s.Audit.Arguments), Known: vault.Known().All},
+		Sync:  s.Audit.Sync == "always", Logger: c.Logger, Keep: s.Audit.Keep, KeepRecords: uint64(s.Audit.KeepRecords),
+		Key: SigningKey(vault, s.Audit.KeyFile, true),
+	}
+	if o.Keep == 0 {
+		o.Keep = defaultKeep
+	}
+	if o.KeepRecords == 0 {
+		o.KeepRecords = defaultKeepRecords
+	}
+	return db.Audit(dir, o), nil
+}
+
+// SpoolPlace says which directory the audit's spool is: beside the file of the store that StoreLocation names from the same
+// arguments. For a database it is one of its own beside the usual file, and for a store that forgets there is none.
+func SpoolPlace(flag string, s config.Settings, lookup func(string) (string, bool)) (string, error) {
+	location, err := StoreLocation(flag, s, lookup)
+	switch {
+	case err != nil || location == Memory:
+		return "", err
+	case isFile(location):
+		path, err := filepath.Abs(location)
+		return path + "-audit", err
+	}
+	usual, err := StoreLocation("", config.Settings{}, lookup)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(location))
+	return filepath.Join(filepath.Dir(usual), "postgres-"+hex.EncodeToString(sum[:4])+"-audit"), nil
+}
+
+// SigningKey gives what finds the key that signs the audit: in the file where one is named, else in the vault, which keeps one
+// from the first time it is asked if make is set. The key is looked for once.
+func SigningKey(vault *secrets.Vault, file string, make bool) func() (ed25519.PrivateKey, error) {
+	var mu sync.Mutex
+	var found ed25519.PrivateKey
+	return func() (ed25519.PrivateKey, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if found != nil {
+			return found, nil
+		}
+		var err error
+		if file != "" {
+			found, err = keyInFile(file)
+		} else {
+			found, err = keyInVault(vault, make)
+		}
+		return found, err
+	}
+}
+
+// keyInVault gives the vault's key. Of processes that make one at the same time all get the first one's.
+func keyInVault(vault *secrets.Vault, make bool) (ed25519.PrivateKey, error) {
+	seed, err := vault.Get(keyName)
+	if errors.Is(err, secrets.ErrNone) && make {
+		ctx, cancel := context.WithTimeout(context.Background(), lastDrain)
+		defer cancel()
+		unlock, held := vault.Lock(ctx, keyName)
+		if held != nil {
+			return nil, held
+		}
+		defer unlock()
+		if seed, err = vault.Get(keyName); errors.Is(err, secrets.ErrNone) {
+			_, fresh, failure := ed25519.GenerateKey(rand.Reader)
+			if failure != nil {
+				return nil, failure
+			}
+			seed = fresh.Seed()
+			err = vault.Put(keyName, seed)
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case len(seed) != ed25519.SeedSize:
+		return nil, fmt.Errorf("the secret %q is no signing key", keyName)
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+// keyInFile reads a key in PKCS #8, as "openssl genpkey -algorithm ed25519" writes it. An error shows nothing of the file.
+func keyInFile(path string) (ed25519.PrivateKey, error) {
+	text, err := os.ReadFile(path)
+	if err == nil {
+		if block, _ := pem.Decode(text); block != nil {
+			if key, fault := x509.ParsePKCS8PrivateKey(block.Bytes); fault == nil {
+				if signing, ok := key.(ed25519.PrivateKey); ok {
+					return signing, nil
+				}
+			}
+		}
+		err = errors.New("it holds no Ed25519 key in PKCS #8")
+	}
+	return nil, &drawbridge.Fault{
+		Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "read the audit's key file " + path, Err: err,
+		Next: "openssl genpkey -algorithm ed25519 -out FILE makes one",
+	}
+}
+
+// recorder is the audit as the deck wants it: nil where there is none.
+func (g *Ground) recorder() deck.Audit {
+	if g.audit == nil {
+		return nil
+	}
+	return g.audit
+}
+
+// noteSecrets has the values of rows that are secrets by their names, and the token of the door, stay out of the audit.
+func (g *Gateway) noteSecrets() {
+	known := g.ground.vault.Known()
+	known.Note(g.c.Token)
+	for _, row := range g.set.Mountable() {
+		for _, p := range slices.Concat(row.Env, row.Headers) {
+			if audit.SecretName(p.Name) {
+				_, credential, _ := strings.Cut(p.Value, " ") // Bearer …
+				known.Note(p.Value, credential)
+			}
+		}
+	}
+}
+
+// closeAudit has the store take in what waits.
+func (g *Ground) closeAudit() error {
+	if g.audit == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lastDrain)
+	defer cancel()
+	return g.audit.Close(ctx)
+}
+
+// TakeInAudit has the store take in the record of calls of processes that died, as a gateway with that configuration does at its
+// start: who reads the audit then reads all of it.
+func TakeInAudit(ctx context.Context, c Config, db *store.DB) error {
+	s, err := settingsOf(c)
+	if err != nil {
+		return err
+	}
+	dir, err := SpoolPlace(c.Store, s, c.LookupEnv)
+	if err != nil || dir == "" {
+		return err
+	}
+	return db.Audit(dir, store.AuditOptions{Rules: audit.Rules{Arguments: audit.Mode(s.Audit.Arguments)}}).Adopt(ctx)
+}
+
+// AuditKey gives the public key that a gateway with that configuration signs the audit with; nil where there is none yet.
+func AuditKey(c Config) (ed25519.PublicKey, error) {
+	c = c.withLogger()
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	vault, err := openVault(c, s)
+	if err != nil {
+		return nil, err
+	}
+	key, err := SigningKey(vault, s.Audit.KeyFile, false)()
+	if errors.Is(err, secrets.ErrNone) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the key that signs the audit: %w", err)
+	}
+	return key.Public().(ed25519.PublicKey), nil
+}

@@ -1,0 +1,68 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
+	"github.com/drawbridge-mcp/drawbridge/shield"
+	"github.com/drawbridge-mcp/drawbridge/store"
+)
+
+// PinPlace says where the pins of a row's tools are kept: by the file that it stands in, and its name there. A row that stands in
+// no file is one of a program's own, which says all of what it is.
+func PinPlace(row config.Server) store.PinPlace {
+	if !filepath.IsAbs(row.Origin.Path) {
+		return store.PinPlace{Origin: "row " + row.Hash, Server: row.ID}
+	}
+	return store.PinPlace{Origin: row.Origin.Path, Server: row.ID}
+}
+
+// newPins makes what holds tools against what they said before, and against the lockfile of the person's own configuration.
+func newPins(c Config, s config.Settings, db *store.DB) (*pins.Keeper, error) {
+	var o pins.Options
+	if c.readsFiles() {
+		var err error
+		if o.Lock, o.Named, err = config.LockPlace(config.Options{Dir: c.Dir, LookupEnv: c.LookupEnv}, s); err != nil {
+			return nil, err
+		}
+	}
+	made := sync.OnceValues(func() (*shield.Shield, error) { return shield.New(shield.Options{Uncapped: true}) })
+	return pins.New(db, func(before, after json.RawMessage) bool {
+		sh, err := made()
+		return err == nil && sh.Cosmetic(before, after)
+	}, o), nil
+}
+
+// settlePins has another look at what servers list, where a person may have decided about it since.
+func (g *Gateway) settlePins(ctx context.Context) error {
+	g.ground.pins.Refresh()
+	ids := g.pins.Again()
+	if len(ids) == 0 {
+		return nil
+	}
+	return g.deck.Revet(ctx, ids...)
+}
+
+// AcceptCommand is what a person types to accept a tool that changed.
+func AcceptCommand(id drawbridge.ServerID, tool string) string { return pins.AcceptCommand(id, tool) }
+
+// Lockable says whether a lockfile speaks of a row. It does not of what a project brings: the file is the person's own, and two
+// projects may each have a server of one name.
+func Lockable(row config.Server) bool { return row.Origin.Kind != config.Project }
+
+// EditLock changes a lockfile: change is given what it says, and says what it shall. One that is not there says nothing, and is
+// made. What cannot be written to a lockfile is given back: definitions that two readers could read in two ways. The error names
+// the file, and the line that is wrong in it.
+func EditLock(path string, change func(said []shield.Locked) []shield.Locked) (leftOut []shield.Locked, err error) {
+	return pins.Lock(path, change)
+}
+
+// Pins gives what is pinned of a row's tools, by their names. The error is the store's.
+func (g *Gateway) Pins(ctx context.Context, row config.Server) (map[string]shield.Pin, error) {
+	return g.ground.db.Pins(ctx, PinPlace(row))
+}

@@ -1,0 +1,183 @@
+// Package pins holds what servers list against what their tools said before, and against the lockfile.
+//
+// It promises that a list is settled in one step of the store, whoever else settles it, and that a list which was settled
+// before costs a hash of it and no more. Where it cannot look, into the store or into the lockfile, it says so, and the list
+// is not to be shown. It asks nobody and decides nothing: package shield does, and a person.
+package pins
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/shield"
+	"github.com/drawbridge-mcp/drawbridge/store"
+)
+
+// A Book is where pins are kept: store.DB is one.
+type Book interface {
+	PinLists(ctx context.Context) (map[store.PinPlace]store.PinList, error)
+	Pins(ctx context.Context, place store.PinPlace) (map[string]shield.Pin, error)
+	ChangePins(ctx context.Context, place store.PinPlace, work store.PinWork) error
+}
+
+var _ Book = (*store.DB)(nil)
+
+// Options are what a Keeper can do without.
+type Options struct {
+	// Lock is the path of the lockfile; empty is none. Named says that a person asked for it: then it has to be there.
+	Lock  string
+	Named bool
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// A Keeper settles lists. Its methods may be called from several goroutines.
+type Keeper struct {
+	book     Book
+	cosmetic func(before, after json.RawMessage) bool
+	now      func() time.Time
+	lock     *lockfile
+
+	mu sync.Mutex
+	// first has what the store said when it was first asked, at that time: each list of a start is looked up there once.
+	first map[store.PinPlace]store.PinList
+	asked time.Time
+}
+
+// startTime is how long after it was first asked the store need not be asked again.
+const startTime = 5 * time.Second
+
+// New makes a keeper. Cosmetic says whether nobody needs to see a change, see shield.Shield.Cosmetic; it is called for changes
+// only. Nothing is read yet.
+func New(book Book, cosmetic func(before, after json.RawMessage) bool, o Options) *Keeper {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Keeper{book: book, cosmetic: cosmetic, now: o.Now, lock: &lockfile{path: o.Lock, named: o.Named}}
+}
+
+// A Subject is whose tools are settled.
+type Subject struct {
+	store.PinPlace
+	// Locked says that the lockfile speaks of it. It does not speak of what a project brings: two projects may each have a
+	// server of one name.
+	Locked bool
+}
+
+// Settle holds a server's list of tools against what is pinned of it, and keeps what comes of it. The error is the store's, or a
+// *drawbridge.Fault about the lockfile; then nothing of the list may be shown.
+func (k *Keeper) Settle(ctx context.Context, s Subject, list []shield.Listed) (shield.Settlement, error) {
+	locked, name, err := k.locked(s)
+	if err != nil {
+		return shield.Settlement{}, err
+	}
+	sum := sumOf(list, name)
+	known, err := k.known(ctx, s.PinPlace)
+	if err != nil {
+		return shield.Settlement{}, err
+	}
+	if bytes.Equal(known.Settled, sum) {
+		if known.Offers == 0 {
+			return shown(list), nil
+		}
+		pins, err := k.book.Pins(ctx, s.PinPlace)
+		if err != nil {
+			return shield.Settlement{}, err
+		}
+		if out := shield.Settle(pins, locked, list, k.cosmetic, k.now()); len(out.Changed) == 0 {
+			return out, nil
+		}
+	}
+	var out shield.Settlement
+	err = k.book.ChangePins(ctx, s.PinPlace, func(pins map[string]shield.Pin) ([]shield.Pin, []byte, error) {
+		out = shield.Settle(pins, locked, list, k.cosmetic, k.now())
+		if out.Crowded {
+			return out.Changed, []byte{}, nil
+		}
+		return out.Changed, sum, nil
+	})
+	if err != nil {
+		return shield.Settlement{}, err
+	}
+	return out, nil
+}
+
+// Offered gives what is pinned of a server where it offers something else, for a list of it that came from elsewhere than the
+// server. The error is the store's.
+func (k *Keeper) Offered(ctx context.Context, place store.PinPlace) (map[string]shield.Pin, error) {
+	lists, err := k.book.PinLists(ctx)
+	if err != nil || lists[place].Offers == 0 {
+		return nil, err
+	}
+	return k.book.Pins(ctx, place)
+}
+
+// locked gives what the lockfile says of a server, and the name of the whole of it.
+func (k *Keeper) locked(s Subject) (map[string]shield.Pin, []byte, error) {
+	if !s.Locked {
+		return nil, nil, nil
+	}
+	l, err := k.lock.read()
+	if err != nil {
+		return nil, nil, err
+	}
+	return l.of[s.Server], l.sum, nil
+}
+
+// known says what was settled of a server. At a start all of it is read at once.
+func (k *Keeper) known(ctx context.Context, place store.PinPlace) (store.PinList, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if list, ok := k.first[place]; ok && k.now().Sub(k.asked) < startTime {
+		delete(k.first, place)
+		return list, nil
+	}
+	lists, err := k.book.PinLists(ctx)
+	if err != nil {
+		return store.PinList{}, err
+	}
+	known := lists[place]
+	k.first = nil
+	if k.asked.IsZero() {
+		k.asked, k.first = k.now(), lists
+		delete(lists, place)
+	}
+	return known, nil
+}
+
+// Refresh has the store be asked again: it may say something else by now.
+func (k *Keeper) Refresh() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.first = nil
+}
+
+// shown shows a list as it is.
+func shown(list []shield.Listed) shield.Settlement {
+	out := shield.Settlement{Shown: make([]json.RawMessage, len(list)), LeftOut: map[string]string{}}
+	for i, l := range list {
+		out.Shown[i] = l.Definition
+	}
+	return out
+}
+
+// sumOf names a list as it came, with the lockfile that it was held against.
+func sumOf(list []shield.Listed, lock []byte) []byte {
+	h := sha256.New()
+	var size [8]byte
+	write := func(b []byte) {
+		binary.BigEndian.PutUint64(size[:], uint64(len(b)))
+		h.Write(size[:])
+		h.Write(b)
+	}
+	write(lock)
+	for _, l := range list {
+		write(l.Definition)
+	}
+	return h.Sum(nil)
+}

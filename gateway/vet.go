@@ -1,0 +1,109 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
+	"github.com/drawbridge-mcp/drawbridge/gateway/vetting"
+)
+
+// vetter is what looks at listings: first at what their rows say, then at what was pinned of them, and then at what servers say.
+func (g *Gateway) vetter() deck.Vetter {
+	g.pins = pins.NewStage(g.ground.pins)
+	return vetting.Chain{vetting.Attest{Firsts: g.ground.db, Log: g.log}, g.pins, g.ground.vetted.sanitiser}
+}
+
+// vetted is what gateways of one ground know of the listings that they looked at.
+type vetted struct {
+	sanitiser *vetting.Sanitiser
+
+	mu sync.Mutex
+	// kept is what the store has, by row.
+	kept map[string][]byte
+}
+
+// A Vetted is what the store keeps of what came of a listing.
+type Vetted struct {
+	// Cards is how many of its tools were on the deck, Notes what people are told of the rest, see Status.
+	Cards int      `json:"cards"`
+	Notes []string `json:"notes,omitempty"`
+	// Book is the sanitiser's.
+	Book json.RawMessage `json:"book,omitempty"`
+}
+
+// remember takes what the store has of a row.
+func (v *vetted) remember(row string, text []byte) {
+	v.mu.Lock()
+	v.kept[row] = text
+	v.mu.Unlock()
+	var k Vetted
+	if json.Unmarshal(text, &k) == nil { // what is damaged is as good as not kept
+		v.sanitiser.Remember(row, k.Book)
+	}
+}
+
+// fresh gives what is to be kept of the members, where the store has something else.
+func (v *vetted) fresh(members []deck.MemberStatus) map[string][]byte {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	out := map[string][]byte{}
+	for _, m := range members {
+		book := v.sanitiser.Record(m.Row)
+		text, err := json.Marshal(Vetted{Cards: len(m.Cards), Notes: notes(m), Book: book})
+		if err == nil && book != nil && !bytes.Equal(text, v.kept[m.Row]) {
+			v.kept[m.Row], out[m.Row] = text, text
+		}
+	}
+	return out
+}
+
+// listed takes a listing that the fleet brought.
+func (g *Gateway) listed(ctx context.Context, l drawbridge.Listing) {
+	if err := g.deck.Enrol(ctx, l); err != nil {
+		g.log.Warn("a server was listed and could not be enrolled", "server", l.Server, "err", err)
+	}
+	g.keepVetted(ctx, l.Server)
+}
+
+// lookAgain looks anew at remembered listings that are shown as older rules left them, and keeps what came of all.
+func (g *Gateway) lookAgain(ctx context.Context) {
+	g.mu.Lock()
+	members := g.members()
+	g.mu.Unlock()
+	for _, m := range members {
+		if !g.ground.vetted.sanitiser.Stale(m) || ctx.Err() != nil {
+			continue
+		}
+		if err := g.deck.Revet(ctx, m.ID); err != nil && !errors.Is(err, context.Canceled) {
+			g.log.Warn("what a server lists was not looked at by the rules of today", "server", m.ID, "err", err)
+		}
+	}
+	g.keepVetted(ctx)
+}
+
+// keepTimeout bounds what is kept of a listing when everything ends.
+const keepTimeout = 5 * time.Second
+
+// keepVetted keeps what came of listings, of all where none is named, so that the next start need not look at them.
+func (g *Gateway) keepVetted(ctx context.Context, servers ...drawbridge.ServerID) {
+	members := slices.DeleteFunc(g.deck.Members(), func(m deck.MemberStatus) bool {
+		return len(servers) > 0 && !slices.Contains(servers, m.Server)
+	})
+	fresh := g.ground.vetted.fresh(members)
+	if len(fresh) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
+	defer cancel()
+	if err := g.ground.db.SaveVetted(ctx, fresh); err != nil {
+		g.log.Warn("what may be shown of listings was not kept", "err", err)
+	}
+}

@@ -1,0 +1,224 @@
+package audit_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/audit"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	cli "github.com/drawbridge-mcp/drawbridge/internal/cli/audit"
+	"github.com/drawbridge-mcp/drawbridge/ledger"
+	"github.com/drawbridge-mcp/drawbridge/store"
+	"github.com/google/go-cmp/cmp"
+)
+
+var errQuiet = errors.New("")
+
+// A desk is a store with an audit, and the commands on it.
+type desk struct {
+	t     *testing.T
+	db    *store.DB
+	audit *store.Audit
+	home  string
+}
+
+func newDesk(t *testing.T, key ed25519.PrivateKey) desk {
+	t.Helper()
+	home := t.TempDir()
+	db, err := store.Open(t.Context(), filepath.Join(home, "store.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return desk{t, db, db.Audit(filepath.Join(home, "store.db-audit"), store.AuditOptions{Key: func() (ed25519.PrivateKey, error) { return key, nil }}), home}
+}
+
+// run types a command.
+func (d desk) run(ctx context.Context, out io.Writer, args ...string) error {
+	cmd := cli.Desk{
+		Out: out, Err: io.Discard, Quiet: errQuiet,
+		Journal: func(_ context.Context, work func(*store.DB, string) error) error { return work(d.db, "deck") },
+		Config: func() gateway.Config {
+			return gateway.Config{Store: filepath.Join(d.home, "store.db"), LookupEnv: func(name string) (string, bool) {
+				value, ok := map[string]string{"HOME": d.home, gateway.KeychainVariable: "off"}[name]
+				return value, ok
+			}}
+		},
+	}.Command()
+	cmd.SetArgs(args)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	return cmd.ExecuteContext(ctx)
+}
+
+func (d desk) printed(args ...string) string {
+	d.t.Helper()
+	var out bytes.Buffer
+	if err := d.run(d.t.Context(), &out, args...); err != nil {
+		d.t.Fatalf("%v: %v", args, err)
+	}
+	return out.String()
+}
+
+// record keeps records and has the store take them in.
+func (d desk) record(records ...audit.Record) {
+	d.t.Helper()
+	for _, r := range records {
+		if err := d.audit.Record(r); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	if err := d.audit.Drain(d.t.Context()); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func begun(id, server, principal string) audit.Record {
+	return audit.Record{
+		ID: id, Kind: audit.Call, At: time.Now(), Caller: audit.Caller{Kind: "external", Principal: principal, Client: "editor\x1b[31m 1"},
+		Method: "tools/call", Card: server + "__x", Server: server, Tool: "x", Effect: "allow",
+	}
+}
+
+func ended(id string, outcome audit.Outcome) audit.Record {
+	return audit.Record{ID: id, Kind: audit.Done, At: time.Now(), Outcome: outcome, Duration: time.Millisecond}
+}
+
+func TestLogShowsWhatIsAskedFor(t *testing.T) {
+	d := newDesk(t, nil)
+	old := begun("0", "a", "ada")
+	old.At = time.Now().Add(-48 * time.Hour)
+	refused := begun("3", "b", "bob")
+	refused.Outcome, refused.Reason, refused.Effect = audit.Refused, "never", "deny"
+	d.record(old, begun("1", "a", "ada"), begun("2", "b", "ada"), ended("2", audit.OK), refused, ended("1", audit.IsError), begun("4", "a", "bob"),
+		audit.Record{ID: "5", Kind: audit.Shield, At: time.Now(), Server: "a", Reason: "a text was blanked"})
+	ids := func(args ...string) string {
+		var rows []audit.Record
+		if err := json.Unmarshal([]byte(d.printed(append([]string{"log", "--json"}, args...)...)), &rows); err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		for _, r := range rows {
+			text += r.ID
+		}
+		return text
+	}
+	for args, want := range map[string]string{
+		"": "12345", "--since 72h": "12345", "--server a": "145", "--caller ada": "12", "--caller editor": "1234", "--caller bob --failed": "34",
+		"--failed": "134", "-n 2": "45", "--server a --caller ada": "1",
+	} {
+		if args == "--since 72h" {
+			want = "0" + want
+		}
+		if got := ids(strings.Fields(args)...); got != want {
+			t.Errorf("log %s shows %s, want %s", args, got, want)
+		}
+	}
+	text := d.printed("log")
+	for _, want := range []string{"a__x  is_error            1ms   1", "refused: never", "a text was blanked", "open"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the log has no %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "\x1b") {
+		t.Error("a client's name does something to the terminal")
+	}
+}
+
+// TestLogIsFollowed has calls come while the log is followed.
+func TestLogIsFollowed(t *testing.T) {
+	d := newDesk(t, nil)
+	d.record(begun("1", "a", "ada"), ended("1", audit.OK), begun("2", "a", "ada"))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	in, out := io.Pipe()
+	over := make(chan error, 1)
+	go func() {
+		over <- d.run(ctx, out, "log", "-f", "--json")
+		out.Close()
+	}()
+	lines := bufio.NewScanner(in)
+	next := func() string {
+		var r audit.Record
+		if !lines.Scan() || json.Unmarshal(lines.Bytes(), &r) != nil {
+			t.Fatalf("the log ended with %q: %v", lines.Text(), lines.Err())
+		}
+		return fmt.Sprint(r.ID, r.Outcome, r.Card)
+	}
+	got := []string{next()}
+	d.record(ended("2", audit.Fault), begun("3", "b", "ada"))
+	got = append(got, next())
+	d.record(ended("3", audit.OK))
+	got = append(got, next())
+	if diff := cmp.Diff([]string{"1oka__x", "2faulta__x", "3okb__x"}, got); diff != "" {
+		t.Error(diff)
+	}
+	stop()
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestExportCanBeChecked computes the chain from what was printed.
+func TestExportCanBeChecked(t *testing.T) {
+	d := newDesk(t, nil)
+	d.record(begun("1", "a", "ada"), ended("1", audit.OK))
+	var end [32]byte
+	n := 0
+	for row := range strings.Lines(d.printed("export", "--since", "1h")) {
+		var r struct {
+			Seq             uint64
+			Stored          time.Time
+			Kind, Key, Hash string
+			Record          json.RawMessage
+		}
+		if err := json.Unmarshal([]byte(row), &r); err != nil {
+			t.Fatal(err)
+		}
+		end = ledger.Chain(end, ledger.Record{Stream: store.AuditStream, Seq: r.Seq, At: r.Stored, Kind: r.Kind, Key: r.Key, Body: r.Record})
+		if n++; hex.EncodeToString(end[:]) != r.Hash {
+			t.Errorf("record %d has another hash than %x", r.Seq, end)
+		}
+	}
+	if n != 2 {
+		t.Errorf("%d lines, want 2", n)
+	}
+}
+
+func TestVerifySaysWhoSigned(t *testing.T) {
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDesk(t, private)
+	var all []audit.Record
+	for n := range 150 {
+		all = append(all, begun(fmt.Sprint(n), "a", "ada"), ended(fmt.Sprint(n), audit.OK))
+	}
+	d.record(all...)
+	if err := d.audit.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.printed("verify", "--key", audit.KeyText(public)); !strings.Contains(got, "signed up to record 300 at ") || !strings.Contains(got, audit.KeyText(public)) {
+		t.Error(got)
+	}
+	other, _, _ := ed25519.GenerateKey(nil)
+	var out bytes.Buffer
+	if err := d.run(t.Context(), &out, "verify", "--key", audit.KeyText(other)); !errors.Is(err, errQuiet) || !strings.HasPrefix(out.String(), "✗ audit: ") {
+		t.Errorf("%v: %s", err, &out)
+	}
+	out.Reset()
+	if err := d.run(t.Context(), &out, "verify", "--json", "--key", audit.KeyText(other)); !errors.Is(err, errQuiet) || !strings.Contains(out.String(), `"broken": "`) {
+		t.Errorf("%v: %s", err, &out)
+	}
+}

@@ -1,0 +1,203 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/audit"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/ledger"
+	"github.com/drawbridge-mcp/drawbridge/store"
+	"github.com/spf13/cobra"
+)
+
+// lookAgain is how often a log that is followed looks for more.
+const lookAgain = 250 * time.Millisecond
+
+// A question is what a person wants to see of the log.
+type question struct {
+	server, caller, since string
+	failed, asJSON        bool
+	follow                bool
+	limit                 int
+}
+
+// wants says whether a record is asked for.
+func (q question) wants(r audit.Record) bool {
+	switch {
+	case r.Kind == audit.Done: // of a call that began before
+	case q.server != "" && r.Server != q.server:
+	case q.caller != "" && r.Caller.Principal != q.caller && !strings.HasPrefix(r.Caller.Client, q.caller):
+	case q.failed && (r.Kind == audit.Note || r.Kind == audit.Shield || !r.Outcome.Failed()):
+	default:
+		return true
+	}
+	return false
+}
+
+func (d Desk) logCommand() *cobra.Command {
+	var q question
+	cmd := &cobra.Command{
+		Use:   "log",
+		Short: "Print the calls, oldest first",
+		Long: `Print the calls, oldest first: those of the last 24 hours, or since a time that you name.
+A call without an outcome goes on, or the process died in it.`,
+		Example: `  drawbridge audit log --since 14:02 --server github
+  drawbridge audit log --caller ada --failed
+  drawbridge audit log -f --json`,
+		Args: manners.Exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			since, err := moment(q.since, time.Now())
+			if err != nil {
+				return err
+			}
+			return d.read(cmd.Context(), func(db *store.DB) error { return d.log(cmd.Context(), db, q, since) })
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&q.server, "server", "", "only calls of the server `NAME`")
+	flags.StringVar(&q.caller, "caller", "", "only calls of that principal, or of clients whose name begins with `NAME`")
+	flags.StringVar(&q.since, "since", "24h", "only calls since that `TIME`: 14:02, \"2006-01-02 15:04\", or how long ago, as 2h")
+	flags.BoolVar(&q.failed, "failed", false, "only calls that were refused, failed or have no outcome")
+	flags.BoolVarP(&q.follow, "follow", "f", false, "go on with what is called from now on, until the command is ended")
+	flags.IntVarP(&q.limit, "limit", "n", 0, "only the last `N` of them")
+	flags.BoolVar(&q.asJSON, "json", false, "print JSON; with -f one object a line")
+	return cmd
+}
+
+// log prints what there is, and then what comes.
+func (d Desk) log(ctx context.Context, db *store.DB, q question, since time.Time) error {
+	var records []audit.Record
+	end, err := lines(db.AuditRecords(ctx, since), since, func(l line) error {
+		records = append(records, l.Record)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	calls := audit.Fold(records)
+	open := map[string]audit.Record{}
+	shown := make([]audit.Record, 0, len(calls))
+	for _, r := range calls {
+		if r.Kind == audit.Call && r.Outcome == "" && q.follow {
+			open[r.ID] = r
+		} else if q.wants(r) {
+			shown = append(shown, r)
+		}
+	}
+	if q.limit > 0 && len(shown) > q.limit {
+		shown = shown[len(shown)-q.limit:]
+	}
+	if q.follow {
+		for _, r := range shown {
+			d.follow(q, r)
+		}
+		if end.Seq == 0 { // nothing since then: it goes on after what there was before
+			if end, err = db.AuditBefore(ctx, since); err != nil {
+				return err
+			}
+		}
+		return d.following(ctx, db, q, end, open)
+	}
+	if len(shown) == 0 && !q.asJSON {
+		fmt.Fprintf(d.Err, "no such calls since %s\n", manners.LocalTime(since))
+		return nil
+	}
+	return d.print(shown, q.asJSON)
+}
+
+// following prints calls as they end, after a record, until ctx does.
+func (d Desk) following(ctx context.Context, db *store.DB, q question, end ledger.Record, open map[string]audit.Record) error {
+	ticker := time.NewTicker(lookAgain)
+	defer ticker.Stop()
+	for {
+		next, err := lines(db.AuditRecordsAfter(ctx, end), time.Time{}, func(l line) error {
+			r := l.Record
+			begun, known := open[r.ID]
+			switch {
+			case r.Kind == audit.Call && r.Outcome == "":
+				open[r.ID] = r
+				return nil
+			case r.Kind == audit.Done && known:
+				delete(open, r.ID)
+				r = audit.Fold([]audit.Record{begun, r})[0]
+			}
+			if q.wants(r) {
+				d.follow(q, r)
+			}
+			return nil
+		})
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if next.Seq > 0 {
+			end = next
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// follow prints one record of a log that is followed.
+func (d Desk) follow(q question, r audit.Record) {
+	if q.asJSON {
+		enc := json.NewEncoder(d.Out)
+		enc.SetEscapeHTML(false)
+		_ = enc.Encode(r) // a terminal that is gone ends the command
+		return
+	}
+	fmt.Fprintln(d.Out, strings.Join(cells(r), "  "))
+}
+
+// print prints records at once.
+func (d Desk) print(records []audit.Record, asJSON bool) error {
+	if asJSON {
+		return manners.PrintJSON(d.Out, records)
+	}
+	tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "AT\tCALLER\tMETHOD\tCARD\tOUTCOME\tTOOK\tID")
+	for _, r := range records {
+		fmt.Fprintln(tw, strings.Join(cells(r), "\t"))
+	}
+	return tw.Flush()
+}
+
+// cells are the columns of a record.
+func cells(r audit.Record) []string {
+	who := r.Caller.Principal
+	if r.Caller.Client != "" {
+		who += " (" + r.Caller.Client + ")"
+	}
+	what, outcome := r.Method, string(r.Outcome)
+	switch r.Kind {
+	case audit.Note, audit.Shield:
+		what, outcome = string(r.Kind), r.Reason
+	}
+	if outcome == "" {
+		outcome = "open"
+	}
+	if r.Outcome == audit.Refused && r.Reason != "" {
+		outcome += ": " + r.Reason
+	}
+	took := "-"
+	if r.Duration > 0 {
+		took = r.Duration.Round(10 * time.Microsecond).String()
+	}
+	row := []string{manners.LocalTime(r.At), who, what, r.Card, outcome, took, r.ID}
+	for i, cell := range row {
+		if row[i] = manners.Printable(cell); cell == "" {
+			row[i] = "-"
+		}
+	}
+	return row
+}

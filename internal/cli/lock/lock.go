@@ -1,0 +1,243 @@
+// Package lock is the commands about the lockfile: the definitions that servers may show, under version control.
+package lock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/roster"
+	"github.com/drawbridge-mcp/drawbridge/shield"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/spf13/cobra"
+)
+
+// A Desk is where the commands are typed.
+type Desk struct {
+	Out, Err io.Writer
+	// Places says where configuration is looked for.
+	Places func() config.Options
+	// Deck opens the gateway, whose servers start when they are needed, and does work with it.
+	Deck func(ctx context.Context, work func(context.Context, *gateway.Gateway) error) error
+	// Quiet ends a command whose findings were printed, and that is to fail.
+	Quiet error
+}
+
+// Command is the command "lock", with those below it.
+func (d Desk) Command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "lock",
+		Short: "Keep the definitions that servers may show in a file, under version control",
+		Long: `Keep the definitions that servers may show in a file, under version control: drawbridge.lock beside your
+drawbridge.toml, or what "lock_file" of its [mcp] names. Where it is there, a tool whose definition is another one
+is held. It has a line for each tool, and speaks of your own servers, not of what a project brings.`,
+		Example: `  drawbridge lock write
+  drawbridge lock verify                                                 exit code 1 where something differs
+  drawbridge lock verify --mcp servers.json --file drawbridge.lock       in CI`,
+	}
+	var file string
+	cmd.PersistentFlags().StringVar(&file, "file", "", "`PATH` of the lockfile instead")
+	cmd.AddCommand(d.writeCommand(&file), d.verifyCommand(&file), d.showCommand(&file))
+	return cmd
+}
+
+// path says where the lockfile is.
+func (d Desk) path(file string) (string, error) {
+	if file != "" {
+		return file, nil
+	}
+	places := d.Places()
+	s, err := config.LoadSettings(places)
+	if err != nil {
+		return "", err
+	}
+	path, _, err := config.LockPlace(places, s)
+	if err == nil && path == "" {
+		err = roster.Mistake("There is no place for a lockfile: name one with --file.")
+	}
+	return path, err
+}
+
+// read reads the lockfile.
+func read(path string) ([]shield.Locked, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("there is no lockfile at %s yet (drawbridge lock write makes it)", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return shield.ReadLock(path, text)
+}
+
+// A list is what a server listed, or why it could not.
+type list struct {
+	server drawbridge.ServerID
+	tools  []shield.Listed
+	// pinned are what was pinned of them.
+	pinned map[string]shield.Pin
+	err    error
+}
+
+// listed mounts the servers of those names that a lockfile speaks of, or all of them.
+func (d Desk) listed(ctx context.Context, names []string) (all []list, err error) {
+	err = d.Deck(ctx, func(ctx context.Context, g *gateway.Gateway) error {
+		rows, err := rowsOf(g.Config(), names)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			l := list{server: row.ID}
+			var said drawbridge.Listing
+			if said, l.err = g.Mount(ctx, row.ID); l.err == nil {
+				l.tools = toolsOf(said)
+				l.pinned, l.err = g.Pins(ctx, row)
+			}
+			all = append(all, l)
+		}
+		return nil
+	})
+	return all, err
+}
+
+func rowsOf(set config.Set, names []string) ([]config.Server, error) {
+	rows := slices.DeleteFunc(set.Mountable(), func(row config.Server) bool { return !gateway.Lockable(row) })
+	if len(names) == 0 {
+		return rows, nil
+	}
+	var some []config.Server
+	for _, name := range names {
+		i := slices.IndexFunc(rows, func(row config.Server) bool { return string(row.ID) == name })
+		if i < 0 {
+			return nil, roster.Mistake(fmt.Sprintf("Server %q is not one of your own that is in force (drawbridge mcp list).", name))
+		}
+		some = append(some, rows[i])
+	}
+	return some, nil
+}
+
+// toolsOf are the tools of a listing that have a name: of two with one, the first.
+func toolsOf(l drawbridge.Listing) (tools []shield.Listed) {
+	seen := map[string]bool{}
+	for _, raw := range l.Tools {
+		if name := wire.GetText(raw, "name"); name != "" && !seen[name] {
+			seen[name] = true
+			tools = append(tools, shield.Listed{Tool: name, Definition: raw})
+		}
+	}
+	return tools
+}
+
+func (d Desk) writeCommand(file *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "write [SERVER...]",
+		Short: "Write what is pinned of servers to the lockfile",
+		Long: `Write what is pinned of servers to the lockfile: of all of your own, or of those named, which are started for
+it. Of a tool that waits it is what was pinned, not what the server says now. Lines of other servers stay.`,
+		Example: "  drawbridge lock write\n  drawbridge lock write github",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := d.path(*file)
+			if err != nil {
+				return err
+			}
+			all, err := d.listed(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			return d.write(path, all)
+		},
+	}
+}
+
+func (d Desk) write(path string, all []list) error {
+	whole := map[drawbridge.ServerID]bool{}
+	var tools []shield.Locked
+	failed, held := false, 0
+	for _, l := range all {
+		if l.err != nil {
+			failed = true
+			fmt.Fprintf(d.Err, "✗ %s: its lines stay as they were: %v\n", l.server, l.err)
+			continue
+		}
+		whole[l.server] = true
+		for _, t := range l.tools {
+			definition := t.Definition
+			if pin, ok := l.pinned[t.Tool]; ok {
+				definition = pin.Definition
+				if pin.Offer != nil {
+					held++
+				}
+			}
+			tools = append(tools, shield.Locked{Server: l.server, Tool: t.Tool, Definition: definition})
+		}
+	}
+	leftOut, err := gateway.EditLock(path, func(said []shield.Locked) []shield.Locked {
+		stay := slices.DeleteFunc(said, func(l shield.Locked) bool { return whole[l.Server] })
+		return append(stay, tools...)
+	})
+	if err != nil {
+		return err
+	}
+	for _, l := range leftOut {
+		failed = true
+		fmt.Fprintf(d.Err, "✗ %s %s: two readers may read two things in its definition, so it cannot be locked\n", l.Server, shown(l.Tool))
+	}
+	if held > 0 {
+		fmt.Fprintf(d.Err, "%d tools changed and wait; the file has what was pinned (drawbridge shield held)\n", held)
+	}
+	fmt.Fprintf(d.Out, "✓ %d tools of %d servers in %s\n", len(tools)-len(leftOut), len(whole), path)
+	if failed {
+		return d.Quiet
+	}
+	return nil
+}
+
+func (d Desk) showCommand(file *string) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Print what the lockfile says",
+		Args:  manners.Exactly(0, "no arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			path, err := d.path(*file)
+			if err != nil {
+				return err
+			}
+			tools, err := read(path)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				rows := make([]lockedJSON, 0, len(tools))
+				for _, t := range tools {
+					rows = append(rows, lockedJSON{t.Server, t.Tool, shield.Fingerprint(t.Definition), t.Definition})
+				}
+				return manners.PrintJSON(d.Out, rows)
+			}
+			tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(tw, "SERVER\tTOOL\tDEFINITION")
+			for _, t := range tools {
+				fmt.Fprintf(tw, "%s\t%s\t%s\n", t.Server, shown(t.Tool), shield.Fingerprint(t.Definition))
+			}
+			return tw.Flush()
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, definitions whole")
+	return cmd
+}
+
+type lockedJSON struct {
+	Server     drawbridge.ServerID `json:"server"`
+	Tool       string              `json:"tool"`
+	Hash       string              `json:"hash"`
+	Definition json.RawMessage     `json:"definition"`
+}

@@ -1,0 +1,160 @@
+package roster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/shield"
+	"github.com/drawbridge-mcp/drawbridge/store"
+)
+
+// A HeldTool is a tool whose server says something else of it than what is pinned. Its Pin has an Offer.
+type HeldTool struct {
+	Server drawbridge.ServerID
+	Pin    shield.Pin
+
+	place  store.PinPlace
+	locked bool
+}
+
+// Held gives the tools of configured servers that wait for a person, and those that one rejected, by server and name. With tools
+// named, it gives these in their order. The error is the store's, or a Mistake for a server that is not configured and a tool
+// that offers nothing.
+func (r *Roster) Held(ctx context.Context, id drawbridge.ServerID, tools ...string) ([]HeldTool, error) {
+	roll, err := r.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows := roll.Servers
+	if id != "" {
+		row, ok := roll.Lookup(id)
+		if !ok {
+			return nil, roll.notFound(id)
+		}
+		rows = []config.Server{row}
+	}
+	all, err := r.heldOf(ctx, roll.Set, rows)
+	if err != nil || len(tools) == 0 {
+		return all, err
+	}
+	named := make([]HeldTool, 0, len(tools))
+	for _, tool := range tools {
+		i := slices.IndexFunc(all, func(h HeldTool) bool { return h.Pin.Tool == tool })
+		if i < 0 {
+			return nil, mistake("Tool %q of server %q is not held.", tool, id)
+		}
+		named = append(named, all[i])
+	}
+	return named, nil
+}
+
+// heldOf reads what the servers of rows offer.
+func (r *Roster) heldOf(ctx context.Context, set config.Set, rows []config.Server) (all []HeldTool, err error) {
+	db, err := r.opened(ctx, set, false)
+	if err != nil || db == nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	lists, err := db.PinLists(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		place := gateway.PinPlace(row)
+		if lists[place].Offers == 0 {
+			continue
+		}
+		pins, err := db.Pins(ctx, place)
+		if err != nil {
+			return nil, err
+		}
+		for _, tool := range slices.Sorted(maps.Keys(pins)) {
+			if pins[tool].Offer != nil {
+				all = append(all, HeldTool{row.ID, pins[tool], place, gateway.Lockable(row)})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b HeldTool) int { return cmp.Compare(a.Server, b.Server) })
+	return all, nil
+}
+
+// AcceptTools puts what is offered in the place of what is pinned, as it was when Held gave it, and in the lockfile where that
+// speaks of it. The text says what the running servers made of it. The error is the store's or the lockfile's, or
+// says that a tool offers something else by now: those before it are accepted then.
+func (r *Roster) AcceptTools(ctx context.Context, tools []HeldTool) (live string, err error) {
+	return r.settleHeld(ctx, tools, func(p shield.Pin, hash string) (shield.Pin, error) { return p.Accept(hash, time.Now()) }, true)
+}
+
+// RejectTools keeps off what is offered, and has nobody asked about it again. The text and the error are as for AcceptTools.
+func (r *Roster) RejectTools(ctx context.Context, tools []HeldTool) (live string, err error) {
+	return r.settleHeld(ctx, tools, shield.Pin.Reject, false)
+}
+
+func (r *Roster) settleHeld(ctx context.Context, tools []HeldTool, decide func(p shield.Pin, hash string) (shield.Pin, error), lock bool) (string, error) {
+	if len(tools) == 0 {
+		return "", nil
+	}
+	set, err := config.Load(r.o.Places)
+	if err != nil {
+		return "", err
+	}
+	db, err := r.opened(ctx, set, true)
+	if err != nil {
+		return "", err
+	}
+	done := 0
+	for _, h := range tools {
+		err = db.ChangePins(ctx, h.place, func(pins map[string]shield.Pin) ([]shield.Pin, []byte, error) {
+			p, err := decide(pins[h.Pin.Tool], h.Pin.Offer.Hash)
+			return []shield.Pin{p}, nil, err
+		})
+		if err != nil {
+			err = fmt.Errorf("%s %q was left as it was: %w", h.Server, h.Pin.Tool, err)
+			break
+		}
+		done++
+	}
+	err = errors.Join(err, db.Close())
+	if done == 0 {
+		return "", err
+	}
+	if lock {
+		err = errors.Join(err, r.relock(set, tools[:done]))
+	}
+	live, told := r.Reload(ctx)
+	if told != nil {
+		live = fmt.Sprintf("the running servers did not take it over: %v", told)
+	}
+	return live, err
+}
+
+// relock has the lockfile say what was accepted, of the tools that it speaks of.
+func (r *Roster) relock(set config.Set, tools []HeldTool) error {
+	path, _, err := config.LockPlace(r.o.Places, set.Settings)
+	if err != nil || path == "" {
+		return err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return nil // there is none
+	}
+	_, err = gateway.EditLock(path, func(said []shield.Locked) []shield.Locked {
+		for i, l := range said {
+			for _, h := range tools {
+				if h.locked && h.Server == l.Server && h.Pin.Tool == l.Tool {
+					said[i].Definition = h.Pin.Offer.Definition
+				}
+			}
+		}
+		return said
+	})
+	return err
+}

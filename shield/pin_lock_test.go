@@ -1,0 +1,112 @@
+package shield_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/shield"
+	"github.com/google/go-cmp/cmp"
+)
+
+func locked(server, tool, definition string) shield.Locked {
+	return shield.Locked{Server: drawbridge.ServerID(server), Tool: tool, Definition: json.RawMessage(definition)}
+}
+
+func TestLockfile(t *testing.T) {
+	tools := []shield.Locked{
+		locked("github", "put", `{"name": "put", "description": "Puts <a> file.\u200b 日本"}`),
+		locked("fs", "z", `{"name":"z"}`),
+		locked("fs", "odd name", `{"inputSchema":{"maximum":10000000000000000001}, "name":"odd name"}`),
+	}
+	text, leftOut := shield.LockText(append(slices.Clone(tools), locked("fs", "two", `{"name":"two","x":1,"x":2}`)))
+	if len(leftOut) != 1 || leftOut[0].Tool != "two" {
+		t.Errorf("left out: %v", leftOut)
+	}
+	want := `{"drawbridge.lock":1}
+{"server":"fs","tool":"odd name","hash":"sha256:","definition":{"inputSchema":{"maximum":10000000000000000001},"name":"odd name"}}
+{"server":"fs","tool":"z","hash":"sha256:","definition":{"name":"z"}}
+{"server":"github","tool":"put","hash":"sha256:","definition":{"description":"Puts <a> file.\u200b 日本","name":"put"}}
+`
+	if diff := cmp.Diff(unhashed(want), unhashed(string(text))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	got, err := shield.ReadLock("drawbridge.lock", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, l := range []shield.Locked{tools[2], tools[1], tools[0]} {
+		if got[i].Server != l.Server || got[i].Tool != l.Tool || shield.Fingerprint(got[i].Definition) != shield.Fingerprint(l.Definition) {
+			t.Errorf("%d: %s %s %s", i, got[i].Server, got[i].Tool, got[i].Definition)
+		}
+	}
+	again, _ := shield.LockText(got)
+	if diff := cmp.Diff(string(text), string(again)); diff != "" {
+		t.Errorf("written again (-want +got):\n%s", diff)
+	}
+}
+
+// unhashed leaves the hashes of a lockfile out.
+func unhashed(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		before, rest, ok := strings.Cut(line, `"hash":"`)
+		if _, after, hashed := strings.Cut(rest, `"`); ok && hashed {
+			line = before + after
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+func TestLockfileMistakes(t *testing.T) {
+	const head = "{\"drawbridge.lock\":1}\n"
+	good, _ := shield.LockText([]shield.Locked{locked("fs", "z", `{"name":"z"}`)})
+	line := strings.TrimPrefix(string(good), head)
+	for _, tt := range []struct{ name, text, want string }{
+		{"empty", "", `l:1: it does not begin as a lockfile does: {"drawbridge.lock":1}`},
+		{"another file", `{"lockfileVersion":3}`, `l:1: it does not begin as a lockfile does: {"drawbridge.lock":1}`},
+		{"newer", `{"drawbridge.lock":2}`, `l:1: its version is 2, and this Drawbridge reads 1: update Drawbridge`},
+		{"an empty line", head + "\n", `l:2: the line is empty`},
+		{"a merge", head + line + "<<<<<<< HEAD\n", `l:3: a merge was not finished here`},
+		{"not JSON", head + "fs z\n", `l:2: no line of a lockfile: invalid character 's' in literal false (expecting 'a')`},
+		{"two objects", head + strings.TrimSuffix(line, "\n") + line, `l:2: no line of a lockfile: something follows the object`},
+		{"a member too many", head + strings.Replace(line, `"tool"`, `"x":1,"tool"`, 1), `l:2: no line of a lockfile: json: unknown field "x"`},
+		{"no server", head + strings.Replace(line, `"fs"`, `"f s"`, 1), `l:2: "f s" is no name of a server`},
+		{"no tool", head + strings.Replace(line, `"tool":"z",`, ``, 1), `l:2: "tool" or "definition" is missing`},
+		{"edited", head + strings.Replace(line, `{"name":"z"}`, `{"name":"z","description":"x"}`, 1),
+			`l:2: the hash is not that of the definition, which is sha256:bf90c3f5c1aa60c134f8ade407be02808bf8587211c82c8a7879b0b412a898ab`},
+		{"of another tool", head + strings.Replace(line, `"tool":"z"`, `"tool":"y"`, 1), `l:2: the definition is of a tool with another name`},
+		{"twice", head + line + line, `l:3: fs z is on line 2 already`},
+	} {
+		got, err := shield.ReadLock("l", []byte(tt.text))
+		if err == nil || err.Error() != tt.want {
+			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
+		}
+		if got != nil {
+			t.Errorf("%s: it gives tools all the same", tt.name)
+		}
+	}
+}
+
+func FuzzReadLock(f *testing.F) {
+	text, _ := shield.LockText([]shield.Locked{locked("fs", "z", `{"name":"z"}`), locked("b", "\u202e", `{"name":"\u202e","x":[1e400]}`)})
+	f.Add(text)
+	f.Add([]byte("{\"drawbridge.lock\":1}\n{}"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		tools, err := shield.ReadLock("l", text)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "l:") {
+				t.Errorf("%v does not say where", err)
+			}
+			return
+		}
+		written, leftOut := shield.LockText(tools)
+		again, err := shield.ReadLock("l", written)
+		if err != nil || len(again)+len(leftOut) != len(tools) {
+			t.Fatalf("%v: %d of %d tools came back", err, len(again), len(tools))
+		}
+	})
+}

@@ -1,0 +1,308 @@
+package store
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/audit"
+	"github.com/drawbridge-mcp/drawbridge/ledger"
+	"github.com/drawbridge-mcp/drawbridge/store/spool"
+)
+
+// AuditStream is the stream of the audit. It is not the ledger's.
+const AuditStream = "audit"
+
+const (
+	// gather is how long records are gathered before the store takes them in, all in one transaction.
+	gather = 100 * time.Millisecond
+	// adoptAfter lets a start that somebody waits for go first; then the files of those who died are taken in.
+	adoptAfter, adoptEvery = time.Second, time.Minute
+	// again is how long a store that takes nothing is left alone.
+	again = time.Second
+)
+
+// AuditOptions are what an audit can do without. The zero value works.
+type AuditOptions struct {
+	// Rules say what of a call may be kept.
+	Rules audit.Rules
+	// Sync has each record wait until the disk has it: it outlives the machine then, and not our process only.
+	Sync bool
+	// MostWaiting is how many bytes may wait for the store; 0 is 256 MiB. Beyond them no call is let through.
+	MostWaiting int64
+	// Key gives the key that signs checkpoints, when one is due; nil signs none.
+	Key func() (ed25519.PrivateKey, error)
+	// Keep is how long records are kept, KeepRecords how many; 0 is for ever, and all.
+	Keep        time.Duration
+	KeepRecords uint64
+	// Logger is told of what went wrong and nobody else hears of; nil is silence.
+	Logger *slog.Logger
+}
+
+// An Audit takes the records of this process into the store. A record goes first to a spool, a file that outlives the
+// process, and from there in batches into the store's hash chain, each exactly once.
+type Audit struct {
+	db  *DB
+	dir string
+	o   AuditOptions
+
+	frames sync.Pool
+	// woken says that there is something to take in.
+	woken chan struct{}
+	// spool is nil before the first record; mu guards the making of it.
+	spool  atomic.Pointer[spool.Spool]
+	mu     sync.Mutex
+	closed bool
+
+	// work is held by who takes in. taken has how much of each file the store has; failing that it failed before.
+	work    sync.Mutex
+	taken   map[string]int64
+	failing bool
+	looked  time.Time // when a checkpoint was last due or not
+}
+
+// Audit makes the audit of this process, whose spool is in that directory. Nothing is made before the first record.
+func (db *DB) Audit(dir string, o AuditOptions) *Audit {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Audit{
+		db: db, dir: dir, o: o, woken: make(chan struct{}, 1), taken: map[string]int64{},
+		frames: sync.Pool{New: func() any { return new([]byte) }},
+	}
+}
+
+// Record keeps a record. When it returns, the death of the process does not lose it. The error is a *drawbridge.Fault: nothing
+// was kept, and what the record is about is not to happen.
+func (a *Audit) Record(r audit.Record) error {
+	s, err := a.opened()
+	if err == nil {
+		frame := a.frames.Get().(*[]byte)
+		*frame = a.o.Rules.Append(append((*frame)[:0], make([]byte, spool.Header)...), r)
+		err = s.Append(*frame)
+		a.frames.Put(frame)
+	}
+	if err != nil {
+		return a.refusal(err)
+	}
+	select {
+	case a.woken <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// refusal is the fault of a record that was not kept.
+func (a *Audit) refusal(err error) error {
+	f := &drawbridge.Fault{
+		Kind: drawbridge.Backend, Code: drawbridge.ServerError, Step: "record the call in the audit at " + a.dir, Err: err,
+		Next: "see that the directory can be written and the disk has room",
+	}
+	if errors.Is(err, spool.ErrFull) {
+		f.Code, f.Next = drawbridge.Transient, "see that the store can be written"
+	}
+	return f
+}
+
+// opened gives the spool, which is made when it is first needed.
+func (a *Audit) opened() (*spool.Spool, error) {
+	if s := a.spool.Load(); s != nil {
+		return s, nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := a.spool.Load(); s != nil {
+		return s, nil
+	}
+	if a.closed {
+		return nil, errors.New("the audit is closed")
+	}
+	s, err := spool.Open(a.dir, spool.Options{Sync: a.o.Sync, Most: a.o.MostWaiting})
+	if err == nil {
+		a.spool.Store(s)
+	}
+	return s, err
+}
+
+// Run takes records into the store until ctx ends: those of this process, and those of processes that died.
+func (a *Audit) Run(ctx context.Context) error {
+	timer := time.NewTimer(adoptAfter)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+			if err := a.Adopt(ctx); err != nil && ctx.Err() == nil {
+				a.o.Logger.Warn("the audit of a process that died could not be taken in", "err", err)
+			}
+			a.tend(ctx)
+			timer.Reset(adoptEvery)
+		case <-a.woken:
+			wait(ctx, gather)
+			if err := a.Drain(ctx); err != nil && ctx.Err() == nil {
+				a.complain(err)
+				wait(ctx, again)
+				a.wake()
+				continue
+			}
+			a.failing = false
+			if time.Since(a.looked) > tendEvery {
+				a.tend(ctx)
+			}
+		}
+	}
+}
+
+func (a *Audit) wake() {
+	select {
+	case a.woken <- struct{}{}:
+	default:
+	}
+}
+
+// wait lets some time pass, or ctx end.
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// complain logs once that the store takes nothing.
+func (a *Audit) complain(err error) {
+	if !a.failing {
+		a.o.Logger.Error("the store does not take the audit in; calls go on until too much waits", "err", err)
+	}
+	a.failing = true
+}
+
+// Drain takes into the store what waits for it.
+func (a *Audit) Drain(ctx context.Context) error {
+	s := a.spool.Load()
+	if s == nil {
+		return nil
+	}
+	a.work.Lock()
+	defer a.work.Unlock()
+	for _, f := range s.Files() {
+		if err := a.takeIn(ctx, f, s.Taken); err != nil {
+			return err
+		}
+		if s.Remove(f) {
+			a.forget(ctx, f)
+		}
+	}
+	return nil
+}
+
+// Adopt takes in what processes that died have left, and notes where the death tore something.
+func (a *Audit) Adopt(ctx context.Context) error {
+	a.work.Lock()
+	defer a.work.Unlock()
+	err := spool.Adopt(a.dir, func(f spool.File, torn int64) error {
+		if err := a.takeIn(ctx, f, func(int64) {}); err != nil {
+			return err
+		}
+		if torn > 0 {
+			if err := a.note(ctx, f, torn); err != nil {
+				return err
+			}
+		}
+		a.forget(ctx, f)
+		return nil
+	})
+	if err != nil {
+		return a.db.fault("take in the audit of "+a.dir, err)
+	}
+	return nil
+}
+
+// note records that the end of a file was torn.
+func (a *Audit) note(ctx context.Context, f spool.File, torn int64) error {
+	r := audit.Record{
+		ID: f.Name, Kind: audit.Note, At: time.Now(), Bytes: int(torn),
+		Reason: fmt.Sprintf("%s ended with %d bytes that are no whole record: they were cut off, and the file is kept as %s", f.Name, torn, f.Name+spool.Torn),
+	}
+	body := a.o.Rules.Append(nil, r)
+	err := a.db.takeRecords(ctx, f.Name, f.Size, f.Size+torn, []ledger.Record{recordOf(r, body)})
+	if errors.Is(err, errMoved) { // it is on record already
+		return nil
+	}
+	return err
+}
+
+// takeIn takes the frames of a file into the store that it does not have. Work is held.
+func (a *Audit) takeIn(ctx context.Context, f spool.File, report func(n int64)) error {
+	from, known := a.taken[f.Name]
+	for {
+		if !known {
+			var err error
+			if from, err = a.db.takenOf(ctx, f.Name); err != nil {
+				return err
+			}
+			known = true
+		}
+		if from >= f.Size {
+			return nil
+		}
+		lines, next, err := f.Frames(from)
+		if err != nil {
+			return err
+		}
+		if next == from {
+			return fmt.Errorf("the record at byte %d of %s is damaged", from, f.Name)
+		}
+		records := make([]ledger.Record, 0, len(lines))
+		for _, line := range lines {
+			r, err := audit.Decode(line)
+			if err != nil {
+				return fmt.Errorf("%s, between byte %d and %d: %w", f.Name, from, next, err)
+			}
+			records = append(records, recordOf(r, line))
+		}
+		if err := a.db.takeRecords(ctx, f.Name, from, next, records); err != nil {
+			delete(a.taken, f.Name) // whether the store has them is for the store to say
+			return err
+		}
+		report(next - from)
+		from, a.taken[f.Name] = next, next
+	}
+}
+
+// forget drops what is remembered of a file that is gone.
+func (a *Audit) forget(ctx context.Context, f spool.File) {
+	delete(a.taken, f.Name)
+	_ = a.db.save(ctx, "forget a spool", "DELETE FROM spools WHERE name = $1", f.Name) // a row that stays is of no account
+}
+
+// Close takes in what waits, and ends the audit: what is recorded afterwards is refused. What the store does not take now
+// stays in the spool, for the next process. It is to be called after Run has returned.
+func (a *Audit) Close(ctx context.Context) error {
+	a.mu.Lock()
+	a.closed = true
+	a.mu.Unlock()
+	s := a.spool.Load()
+	if s == nil {
+		return nil
+	}
+	s.End(true)
+	err := a.Drain(ctx)
+	if err == nil {
+		a.tend(ctx)
+	}
+	return errors.Join(err, s.Close())
+}
+
+// recordOf is a record of the audit as the store keeps it.
+func recordOf(r audit.Record, body []byte) ledger.Record {
+	return ledger.Record{Stream: AuditStream, Kind: string(r.Kind), Key: r.ID, Body: body}
+}

@@ -1,0 +1,324 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/ed25519"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/audit"
+	"github.com/drawbridge-mcp/drawbridge/ledger"
+)
+
+const (
+	// A checkpoint is due when so many records are not signed, or the first of them is so old; whether it is, is looked at no
+	// more often than tendEvery.
+	signRecords = 256
+	signAfter   = time.Minute
+	tendEvery   = 10 * time.Second
+)
+
+// errMoved says that another process has taken in a part of a file.
+var errMoved = errors.New("another process has taken it in")
+
+// takenOf gives how many bytes of a spool's file the audit has.
+func (db *DB) takenOf(ctx context.Context, name string) (n int64, err error) {
+	err = db.reader.QueryRowContext(ctx, "SELECT taken FROM spools WHERE name = $1", name).Scan(&n)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, db.fault("read how much of a spool is taken in", err)
+	}
+	return n, nil
+}
+
+// takeRecords appends the records that stand in a spool's file between two places, and remembers that: both or neither.
+func (db *DB) takeRecords(ctx context.Context, name string, from, to int64, records []ledger.Record) error {
+	return db.write(ctx, "append to the audit", func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, "INSERT INTO spools (name, taken) VALUES ($1, 0) ON CONFLICT (name) DO NOTHING", name); err != nil {
+			return err
+		}
+		moved, err := tx.ExecContext(ctx, "UPDATE spools SET taken = $1 WHERE name = $2 AND taken = $3", to, name, from)
+		if err != nil {
+			return err
+		}
+		if n, err := moved.RowsAffected(); err != nil || n != 1 {
+			return cmp.Or(err, errMoved)
+		}
+		return db.appendRecords(ctx, tx, auditTable, AuditStream, records)
+	})
+}
+
+// AuditRecords gives the records of the audit in order, as they are stored, from the first that the store took in at that
+// moment or later; the zero time is the beginning. After the last it checks that none was cut off. It holds nothing of the
+// database between two records.
+func (db *DB) AuditRecords(ctx context.Context, since time.Time) iter.Seq2[ledger.Record, error] {
+	return func(yield func(ledger.Record, error) bool) {
+		end, err := db.AuditBefore(ctx, since)
+		if err != nil {
+			yield(ledger.Record{}, err)
+			return
+		}
+		db.records(ctx, auditTable, AuditStream, end)(yield)
+	}
+}
+
+// AuditRecordsAfter is AuditRecords for what follows a record.
+func (db *DB) AuditRecordsAfter(ctx context.Context, r ledger.Record) iter.Seq2[ledger.Record, error] {
+	return db.records(ctx, auditTable, AuditStream, r)
+}
+
+// AuditOf gives the records of one call.
+func (db *DB) AuditOf(ctx context.Context, id string) ([]ledger.Record, error) {
+	rows, err := db.reader.QueryContext(ctx, "SELECT seq, at, kind, body FROM audit WHERE key = $1 AND stream = $2 ORDER BY seq", id, AuditStream)
+	if err != nil {
+		return nil, db.fault("read the audit", err)
+	}
+	defer rows.Close()
+	var all []ledger.Record
+	for rows.Next() {
+		r := ledger.Record{Stream: AuditStream, Key: id}
+		var at int64
+		if err := rows.Scan(&r.Seq, &at, &r.Kind, &r.Body); err != nil {
+			return nil, db.fault("read the audit", &ledger.Break{Stream: AuditStream, Seq: r.Seq, What: ledger.Torn})
+		}
+		r.At = moment(at)
+		all = append(all, r)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, db.fault("read the audit", err)
+	}
+	return all, nil
+}
+
+// AuditBefore gives place and hash of the last record before a moment: where nothing older was taken out, the zero record.
+func (db *DB) AuditBefore(ctx context.Context, since time.Time) (ledger.Record, error) {
+	r := ledger.Record{Stream: AuditStream}
+	query, args := "SELECT seq, hash FROM cuts WHERE stream = $1", []any{AuditStream}
+	if !since.IsZero() {
+		query = "SELECT seq, hash FROM audit WHERE stream = $1 AND at < $2 ORDER BY seq DESC LIMIT 1"
+		args = append(args, since.UnixMilli())
+	}
+	var hash []byte
+	err := db.reader.QueryRowContext(ctx, query, args...).Scan(&r.Seq, &hash)
+	switch {
+	case errors.Is(err, sql.ErrNoRows) && !since.IsZero():
+		return db.AuditBefore(ctx, time.Time{})
+	case errors.Is(err, sql.ErrNoRows):
+		return r, nil
+	case err != nil:
+		return r, db.fault("read the audit", err)
+	case len(hash) != len(r.Hash):
+		return r, db.fault("read the audit", &ledger.Break{Stream: AuditStream, Seq: r.Seq, What: ledger.Torn})
+	}
+	r.Hash = [32]byte(hash)
+	return r, nil
+}
+
+// Checkpoints gives the checkpoints of the audit in order.
+func (db *DB) Checkpoints(ctx context.Context) ([]audit.Checkpoint, error) {
+	const step = "read the checkpoints of the audit"
+	rows, err := db.reader.QueryContext(ctx, "SELECT seq, hash, at, signer, signature FROM checkpoints WHERE stream = $1 ORDER BY seq", AuditStream)
+	if err != nil {
+		return nil, db.fault(step, err)
+	}
+	defer rows.Close()
+	var all []audit.Checkpoint
+	for rows.Next() {
+		c := audit.Checkpoint{Stream: AuditStream}
+		var hash []byte
+		var at int64
+		if rows.Scan(&c.Seq, &hash, &at, &c.Signer, &c.Signature) != nil || len(hash) != len(c.Hash) {
+			return nil, db.fault(step, fmt.Errorf("the checkpoint at record %d is damaged", c.Seq))
+		}
+		c.Hash, c.At = [32]byte(hash), moment(at)
+		all = append(all, c)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, db.fault(step, err)
+	}
+	return all, nil
+}
+
+// An AuditReport is what a check of the audit found to be right.
+type AuditReport struct {
+	// Records is how many there are, and First and Last the places of the first and the last; older ones were taken out.
+	Records, First, Last uint64
+	// Signed is the last place that a trusted key has signed, and SignedAt when; Keys are those that signed.
+	Signed   uint64
+	SignedAt time.Time
+	Keys     []ed25519.PublicKey
+}
+
+// VerifyAudit checks the whole audit: that no record is missing, torn, out of order or edited, and that each checkpoint is of
+// the chain as it stands and signed by one of the trusted keys; without any, by whichever key it names. The error names the
+// first place where that does not hold.
+func (db *DB) VerifyAudit(ctx context.Context, trusted ...ed25519.PublicKey) (AuditReport, error) {
+	var report AuditReport
+	checkpoints, err := db.Checkpoints(ctx)
+	if err != nil {
+		return report, err
+	}
+	before, err := db.AuditBefore(ctx, time.Time{})
+	if err != nil {
+		return report, err
+	}
+	report.First = before.Seq + 1
+	w := witness{checkpoints: checkpoints, trusted: trusted, report: &report}
+	err = w.see(before)
+	if err == nil {
+		err = ledger.VerifyAfter(before, func(yield func(ledger.Record, error) bool) {
+			for r, err := range db.records(ctx, auditTable, AuditStream, before) {
+				if err == nil {
+					report.Records, report.Last = report.Records+1, r.Seq
+					err = w.see(r)
+				}
+				if !yield(r, err) {
+					return
+				}
+			}
+		})
+	}
+	if err == nil && len(w.checkpoints) > 0 {
+		err = &ledger.Break{Stream: AuditStream, Seq: w.checkpoints[0].Seq, What: ledger.Missing}
+	}
+	if err != nil {
+		return report, db.fault("verify the audit", err)
+	}
+	return report, nil
+}
+
+// A witness holds checkpoints against the records that they are of.
+type witness struct {
+	checkpoints []audit.Checkpoint // those that are still to come
+	trusted     []ed25519.PublicKey
+	report      *AuditReport
+}
+
+// see takes the next record.
+func (w *witness) see(r ledger.Record) error {
+	for len(w.checkpoints) > 0 && w.checkpoints[0].Seq <= r.Seq {
+		c := w.checkpoints[0]
+		w.checkpoints = w.checkpoints[1:]
+		if c.Seq < r.Seq {
+			continue // of records that were taken out
+		}
+		if err := c.Verify(); err != nil {
+			return err
+		}
+		if c.Hash != r.Hash {
+			return fmt.Errorf("record %d of %s: %s: it is not what the checkpoint of %s was signed for", r.Seq, r.Stream, ledger.Edited, c.At.Format(time.RFC3339))
+		}
+		is := func(key ed25519.PublicKey) bool { return key.Equal(ed25519.PublicKey(c.Signer)) }
+		if len(w.trusted) > 0 && !slices.ContainsFunc(w.trusted, is) {
+			return fmt.Errorf("checkpoint at record %d: it is signed by %s, which is not a key that is trusted", c.Seq, audit.KeyText(c.Signer))
+		}
+		if !slices.ContainsFunc(w.report.Keys, is) {
+			w.report.Keys = append(w.report.Keys, c.Signer)
+		}
+		w.report.Signed, w.report.SignedAt = c.Seq, c.At
+	}
+	return nil
+}
+
+// tend signs how far the audit has come, where that is due, and takes out what is too old.
+func (a *Audit) tend(ctx context.Context) {
+	a.looked = time.Now()
+	if err := a.sign(ctx); err != nil && ctx.Err() == nil {
+		a.o.Logger.Warn("how far the audit has come could not be signed", "err", err)
+		return
+	}
+	if err := a.prune(ctx); err != nil && ctx.Err() == nil {
+		a.o.Logger.Warn("what is too old of the audit could not be taken out", "err", err)
+	}
+}
+
+// sign makes a checkpoint, where one is due.
+func (a *Audit) sign(ctx context.Context) error {
+	if a.o.Key == nil {
+		return nil
+	}
+	c := audit.Checkpoint{Stream: AuditStream}
+	var hash []byte
+	var signed uint64
+	var now, oldest int64
+	err := a.db.reader.QueryRowContext(ctx, a.db.in(`SELECT seq, hash, CLOCK,
+		COALESCE((SELECT MAX(seq) FROM checkpoints WHERE stream = $1), 0) FROM heads WHERE stream = $1`),
+		AuditStream).Scan(&c.Seq, &hash, &now, &signed)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && c.Seq <= signed {
+		return nil
+	}
+	if err == nil && c.Seq-signed < signRecords {
+		err = a.db.reader.QueryRowContext(ctx, "SELECT at FROM audit WHERE stream = $1 AND seq = $2", AuditStream, signed+1).Scan(&oldest)
+		if err == nil && now-oldest < signAfter.Milliseconds() {
+			return nil
+		}
+	}
+	if err == nil && len(hash) != len(c.Hash) {
+		err = &ledger.Break{Stream: AuditStream, Seq: c.Seq, What: ledger.Torn}
+	}
+	if err != nil {
+		return a.db.fault("sign the audit", err)
+	}
+	key, err := a.o.Key()
+	if err != nil {
+		return err
+	}
+	c.Hash, c.At = [32]byte(hash), moment(now)
+	c = c.Sign(key)
+	return a.db.save(ctx, "sign the audit", `INSERT INTO checkpoints (stream, seq, hash, at, signer, signature)
+		VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (stream, seq) DO NOTHING`,
+		c.Stream, int64(c.Seq), c.Hash[:], c.At.UnixMilli(), c.Signer, c.Signature)
+}
+
+// prune takes out records that are older than Keep, or more than KeepRecords: where checkpoints are signed, up to one of
+// them, so that the new beginning of the chain is one that somebody signed.
+func (a *Audit) prune(ctx context.Context) error {
+	if a.o.Keep <= 0 && a.o.KeepRecords == 0 {
+		return nil
+	}
+	const step = "take old records out of the audit"
+	var last int64
+	err := a.db.reader.QueryRowContext(ctx, `SELECT COALESCE(MAX(seq), 0) FROM audit WHERE stream = $1 AND at < $2`,
+		AuditStream, a.oldest()).Scan(&last)
+	if err == nil && a.o.KeepRecords > 0 {
+		var head int64
+		err = a.db.reader.QueryRowContext(ctx, "SELECT COALESCE(MAX(seq), 0) FROM audit WHERE stream = $1", AuditStream).Scan(&head)
+		last = max(last, head-int64(a.o.KeepRecords))
+	}
+	if err == nil && a.o.Key != nil {
+		err = a.db.reader.QueryRowContext(ctx, "SELECT COALESCE(MAX(seq), 0) FROM checkpoints WHERE stream = $1 AND seq <= $2", AuditStream, last).Scan(&last)
+	}
+	if err != nil {
+		return a.db.fault(step, err)
+	}
+	if last <= 0 {
+		return nil
+	}
+	return a.db.write(ctx, step, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO cuts (stream, seq, hash) SELECT stream, seq, hash FROM audit WHERE stream = $1 AND seq = $2
+			ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, hash = excluded.hash`, AuditStream, last)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, "DELETE FROM audit WHERE stream = $1 AND seq <= $2", AuditStream, last); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "DELETE FROM checkpoints WHERE stream = $1 AND seq < $2", AuditStream, last)
+		return err
+	})
+}
+
+// oldest is the moment before which records are too old, in milliseconds since 1970.
+func (a *Audit) oldest() int64 {
+	if a.o.Keep <= 0 {
+		return 0
+	}
+	return time.Now().Add(-a.o.Keep).UnixMilli()
+}

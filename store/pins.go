@@ -1,0 +1,162 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/shield"
+)
+
+// A PinPlace is whose tools are pinned: the server of a name in a file. A row that is edited is the same server, so that what
+// its tools say after an update is held against what they said before.
+type PinPlace struct {
+	Origin string
+	Server drawbridge.ServerID
+}
+
+// A PinList says which list of a server's tools was settled last, and how many of them make an offer, waiting or rejected.
+type PinList struct {
+	Settled []byte
+	Offers  int
+}
+
+// PinLists gives what was settled, of all servers.
+func (db *DB) PinLists(ctx context.Context) (map[PinPlace]PinList, error) {
+	const step = "read what is pinned"
+	rows, err := db.reader.QueryContext(ctx, `SELECT l.origin, l.server, l.settled, (SELECT COUNT(*) FROM pins p
+		WHERE p.origin = l.origin AND p.server = l.server AND p.offer_hash <> '') FROM pin_lists l`)
+	if err != nil {
+		return nil, db.fault(step, err)
+	}
+	defer rows.Close()
+	all := map[PinPlace]PinList{}
+	for rows.Next() {
+		var place PinPlace
+		var list PinList
+		if err := rows.Scan(&place.Origin, &place.Server, &list.Settled, &list.Offers); err != nil {
+			return nil, db.fault(step, err)
+		}
+		all[place] = list
+	}
+	if err := rows.Err(); err != nil {
+		return nil, db.fault(step, err)
+	}
+	return all, nil
+}
+
+const pinColumns = "SELECT tool, hash, definition, how, at, offer_hash, offer, offer_at, rejected FROM pins WHERE origin = $1 AND server = $2"
+
+// Pins gives what is pinned of a server, by the names of its tools.
+func (db *DB) Pins(ctx context.Context, place PinPlace) (map[string]shield.Pin, error) {
+	rows, err := db.reader.QueryContext(ctx, pinColumns, place.Origin, string(place.Server))
+	if err != nil {
+		return nil, db.fault("read what is pinned", err)
+	}
+	pins, err := readPins(rows)
+	if err != nil {
+		return nil, db.fault("read what is pinned", err)
+	}
+	return pins, nil
+}
+
+// readPins reads all rows, and closes them.
+func readPins(rows *sql.Rows) (map[string]shield.Pin, error) {
+	defer rows.Close()
+	pins := map[string]shield.Pin{}
+	for rows.Next() {
+		var p shield.Pin
+		var o shield.Offer
+		var definition, offer []byte
+		var at, offerAt, rejected int64
+		if err := rows.Scan(&p.Tool, &p.Hash, &definition, &p.How, &at, &o.Hash, &offer, &offerAt, &rejected); err != nil {
+			return nil, err
+		}
+		p.Definition, p.At = definition, moment(at)
+		if o.Hash != "" {
+			o.Definition, o.At, o.Rejected = offer, moment(offerAt), rejected == 1
+			p.Offer = &o
+		}
+		pins[p.Tool] = p
+	}
+	return pins, rows.Err()
+}
+
+// PinWork makes of what is pinned of a server what is to be kept, and names the list of tools that is settled with it; nil
+// leaves that as it is.
+type PinWork func(pins map[string]shield.Pin) (changed []shield.Pin, settled []byte, err error)
+
+// ChangePins keeps what work makes of what is pinned of a server, in one transaction, which no other process is in at the same
+// time: either all of it is kept, or nothing. An error of work's is given as it is.
+func (db *DB) ChangePins(ctx context.Context, place PinPlace, work PinWork) error {
+	var refused error
+	err := db.write(ctx, "keep what is pinned", func(tx *sql.Tx) error {
+		// This row is what two transactions about one server wait for.
+		_, err := tx.ExecContext(ctx, `INSERT INTO pin_lists (origin, server, settled) VALUES ($1, $2, $3)
+			ON CONFLICT (origin, server) DO UPDATE SET settled = pin_lists.settled`, place.Origin, string(place.Server), []byte{})
+		if err != nil {
+			return err
+		}
+		rows, err := tx.QueryContext(ctx, pinColumns, place.Origin, string(place.Server))
+		if err != nil {
+			return err
+		}
+		pins, err := readPins(rows)
+		if err != nil {
+			return err
+		}
+		changed, settled, err := work(pins)
+		if err != nil {
+			refused = err
+			return err
+		}
+		if settled != nil {
+			_, err = tx.ExecContext(ctx, "UPDATE pin_lists SET settled = $1 WHERE origin = $2 AND server = $3", settled, place.Origin, string(place.Server))
+			if err != nil {
+				return err
+			}
+		}
+		return savePins(ctx, tx, place, changed)
+	})
+	if refused != nil {
+		return refused
+	}
+	return err
+}
+
+func savePins(ctx context.Context, tx *sql.Tx, place PinPlace, pins []shield.Pin) error {
+	if len(pins) == 0 {
+		return nil
+	}
+	save, err := tx.PrepareContext(ctx, `INSERT INTO pins (origin, server, tool, hash, definition, how, at, offer_hash, offer, offer_at, rejected)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (origin, server, tool) DO UPDATE SET hash = excluded.hash,
+		definition = excluded.definition, how = excluded.how, at = excluded.at, offer_hash = excluded.offer_hash, offer = excluded.offer,
+		offer_at = excluded.offer_at, rejected = excluded.rejected`)
+	if err != nil {
+		return err
+	}
+	defer save.Close()
+	for _, p := range pins {
+		var o shield.Offer
+		rejected := 0
+		if p.Offer != nil {
+			o = *p.Offer
+		}
+		if o.Rejected {
+			rejected = 1
+		}
+		if _, err := save.ExecContext(ctx, place.Origin, string(place.Server), p.Tool, p.Hash, bytesOf(p.Definition), p.How, millis(p.At),
+			o.Hash, bytesOf(o.Definition), millis(o.At), rejected); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bytesOf is a definition as a column has it: never null.
+func bytesOf(raw []byte) []byte {
+	if raw == nil {
+		return []byte{}
+	}
+	return raw
+}

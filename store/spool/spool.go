@@ -1,0 +1,361 @@
+// Package spool keeps what must not be lost until the store has it: files of one directory that are only ever added to, by
+// one process each.
+//
+// What [Spool.Append] has taken is in the hands of the operating system when it returns, by one write: the death of the
+// process does not lose it, and with Options.Sync neither does that of the machine. Whoever comes later finds the files of
+// those who died ([Adopt]): a file belongs to a process as long as that holds the lock beside it.
+//
+// A file is frames: the length of what a frame carries and its CRC-32C (four bytes each, most significant first), then that.
+package spool
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/gofrs/flock"
+	"github.com/oklog/ulid/v2"
+)
+
+// Header is how many bytes of a frame come before what it carries.
+const Header = 8
+
+const (
+	// DefaultMost is how many bytes wait for the store where nobody says otherwise.
+	DefaultMost = 256 << 20
+	// turnOver is how long a file becomes before the next one is begun.
+	turnOver = 4 << 20
+	// MaxFrame bounds what one frame carries; a length beyond it is damage.
+	MaxFrame = 16 << 20
+	// readAtOnce is how much of a file is read in one go.
+	readAtOnce = 1 << 20
+
+	ending     = ".spool"
+	lockEnding = ".lock"
+	// Torn is what the name of a file gets that did not end with a whole frame: it stays, for a person to look at.
+	Torn = ".torn"
+)
+
+// ErrFull says that so much waits for the store that no more is taken.
+var ErrFull = errors.New("too much waits for the store")
+
+// errClosed says that the spool takes no more.
+var errClosed = errors.New("the spool is closed")
+
+// Options are what a spool can do without. The zero value works.
+type Options struct {
+	// Sync has each Append wait until the disk has what it took.
+	Sync bool
+	// Most is how many bytes may wait; 0 is DefaultMost.
+	Most int64
+}
+
+// A Spool is the files of one process. Its methods may be called from several goroutines.
+type Spool struct {
+	dir, name string
+	o         Options
+	lock      *flock.Flock
+
+	// mu guards the file that is written, nil between two; and those before it, which the store does not have yet.
+	mu      sync.Mutex
+	f       *os.File
+	now     File
+	before  []File
+	begun   int
+	waiting int64
+	closed  bool
+}
+
+// A File is what is known of one file.
+type File struct {
+	// Name is the file's among all spools, Path where it is.
+	Name, Path string
+	// Size is how far its frames are whole.
+	Size int64
+}
+
+// Open makes the spool of this process in a directory, which is made where there is none. There is no file before the first
+// Append.
+func Open(dir string, o Options) (*Spool, error) {
+	if o.Most <= 0 {
+		o.Most = DefaultMost
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	s := &Spool{dir: dir, name: ulid.Make().String(), o: o}
+	s.lock = flock.New(s.path(lockEnding), flock.SetPermissions(0o600))
+	locked, err := s.lock.TryLock()
+	if err == nil && !locked {
+		err = errors.New("another process has it")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", s.lock.Path(), errors.Join(err, s.lock.Close()))
+	}
+	return s, nil
+}
+
+func (s *Spool) path(end string) string { return filepath.Join(s.dir, s.name+end) }
+
+// Append writes a frame, whose first Header bytes it fills in. After an error nothing of it is kept.
+func (s *Spool) Append(frame []byte) error {
+	carried := frame[Header:]
+	binary.BigEndian.PutUint32(frame, uint32(len(carried)))
+	binary.BigEndian.PutUint32(frame[4:], crc32.Checksum(carried, crc32.MakeTable(crc32.Castagnoli)))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return errClosed
+	case len(carried) > MaxFrame:
+		return fmt.Errorf("a record of %d bytes is too large", len(carried))
+	case s.waiting+int64(len(frame)) > s.o.Most:
+		return ErrFull
+	}
+	if s.f == nil {
+		if err := s.begin(); err != nil {
+			return err
+		}
+	}
+	n, err := s.f.Write(frame)
+	if err == nil && s.o.Sync {
+		err = s.f.Sync()
+	}
+	if err != nil {
+		if n > 0 && s.f.Truncate(s.now.Size) != nil {
+			s.end() // what was written of the frame stays behind the last whole one, and nothing comes after it
+		}
+		return err
+	}
+	s.now.Size += int64(len(frame))
+	s.waiting += int64(len(frame))
+	if s.now.Size >= turnOver {
+		s.end()
+	}
+	return nil
+}
+
+// begin begins a file. The lock is held.
+func (s *Spool) begin() (err error) {
+	s.begun++
+	name := fmt.Sprintf("%s-%d%s", s.name, s.begun, ending)
+	path := filepath.Join(s.dir, name)
+	if s.f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600); err != nil {
+		s.f = nil
+		return err
+	}
+	s.now = File{Name: name, Path: path}
+	return nil
+}
+
+// end ends the file that is written. The lock is held.
+func (s *Spool) end() {
+	if s.f == nil {
+		return
+	}
+	_ = s.f.Close() // all writes have succeeded
+	s.before = append(s.before, s.now)
+	s.f, s.now = nil, File{}
+}
+
+// Files gives the files whose frames the store may not have yet, oldest first.
+func (s *Spool) Files() []File {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.Clone(s.before)
+	if s.f != nil {
+		all = append(all, s.now)
+	}
+	return all
+}
+
+// Taken says that the store has so many more bytes of frames.
+func (s *Spool) Taken(n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting -= n
+}
+
+// Remove removes a file of which the store has everything, and says whether it did: one that is still written stays.
+func (s *Spool) Remove(f File) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.before, func(other File) bool { return other.Name == f.Name })
+	if i < 0 {
+		return false
+	}
+	s.before = slices.Delete(s.before, i, i+1)
+	_ = os.Remove(f.Path) // one that stays is found later, with nothing new in it
+	return true
+}
+
+// End ends the file that is written, so that it can be removed; the next Append begins another. With last set there is none.
+func (s *Spool) End(last bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = s.closed || last
+	s.end()
+}
+
+// Close gives the files up. Those that are left are for whoever comes next.
+func (s *Spool) Close() error {
+	s.End(true)
+	if len(s.Files()) == 0 {
+		_ = os.Remove(s.lock.Path())
+	}
+	return s.lock.Close()
+}
+
+// Adopt hands over the files of processes that are gone, oldest first, and removes those that take gives no error for; one that is torn stays under another name. Torn
+// is how many bytes after the last whole frame there were. The error is the first one; the other files are tried all the same.
+func Adopt(dir string, take func(f File, torn int64) error) error {
+	names, err := files(dir)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	var first error
+	for len(names) > 0 {
+		process, _, _ := strings.Cut(names[0], "-")
+		n := 0
+		for n < len(names) && strings.HasPrefix(names[n], process+"-") {
+			n++
+		}
+		if err := adopt(dir, process, names[:n], take); err != nil && first == nil {
+			first = err
+		}
+		names = names[n:]
+	}
+	return first
+}
+
+// files names the files of a directory, those of one process together in their order; none where there is no directory.
+func files(dir string) (names []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		if name := e.Name(); strings.HasSuffix(name, ending) && strings.Contains(name, "-") {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		ap, an, _ := strings.Cut(a, "-")
+		bp, bn, _ := strings.Cut(b, "-")
+		if c := strings.Compare(ap, bp); c != 0 {
+			return c
+		}
+		if len(an) != len(bn) { // 9 before 10
+			return len(an) - len(bn)
+		}
+		return strings.Compare(an, bn)
+	})
+	return names, err
+}
+
+// adopt takes the files of one process, if nobody holds its lock.
+func adopt(dir, process string, names []string, take func(f File, torn int64) error) error {
+	lock := flock.New(filepath.Join(dir, process+lockEnding), flock.SetPermissions(0o600))
+	locked, err := lock.TryLock()
+	if err != nil || !locked {
+		return errors.Join(err, lock.Close())
+	}
+	defer lock.Close()
+	for _, name := range names {
+		f := File{Name: name, Path: filepath.Join(dir, name)}
+		torn, err := f.measure()
+		if errors.Is(err, fs.ErrNotExist) { // somebody was faster
+			continue
+		}
+		if err == nil {
+			err = take(f, torn)
+		}
+		switch {
+		case err != nil:
+			return err
+		case torn > 0:
+			err = os.Rename(f.Path, f.Path+Torn)
+		default:
+			err = os.Remove(f.Path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_ = os.Remove(lock.Path()) // before it is given up: who waits for it finds nothing to take
+	return nil
+}
+
+// measure finds out how far the frames of a file are whole, and how much comes after them.
+func (f *File) measure() (torn int64, err error) {
+	info, err := os.Stat(f.Path)
+	if err != nil {
+		return 0, err
+	}
+	whole := File{Name: f.Name, Path: f.Path, Size: info.Size()}
+	for {
+		_, next, err := whole.Frames(f.Size)
+		if err != nil {
+			return 0, err
+		}
+		if next == f.Size {
+			return info.Size() - f.Size, nil
+		}
+		f.Size = next
+	}
+}
+
+// Frames reads what the frames carry that begin at from, as many as are read in one go, and says where the next one begins:
+// at from, where there is no whole one.
+func (f File) Frames(from int64) (carried [][]byte, next int64, err error) {
+	r, err := os.Open(f.Path)
+	if err != nil {
+		return nil, from, err
+	}
+	defer r.Close()
+	buf := make([]byte, min(readAtOnce, max(0, f.Size-from)))
+	for next = from; ; {
+		n, err := r.ReadAt(buf, next)
+		if err != nil && err != io.EOF {
+			return nil, from, err
+		}
+		at := 0
+		for {
+			frame, size := cut(buf[at:n])
+			if frame == nil {
+				if size > len(buf) && next+int64(size) <= f.Size && len(carried) == 0 { // it is larger than what was read
+					buf = make([]byte, size)
+					break
+				}
+				return carried, next, nil
+			}
+			carried = append(carried, frame)
+			at += size
+			next += int64(size)
+		}
+	}
+}
+
+// cut gives what the first frame of b carries, and how long the frame is; nothing where it is not whole.
+func cut(b []byte) (carried []byte, size int) {
+	if len(b) < Header {
+		return nil, 0
+	}
+	n := binary.BigEndian.Uint32(b)
+	if n == 0 || n > MaxFrame {
+		return nil, 0
+	}
+	size = Header + int(n)
+	if size > len(b) || crc32.Checksum(b[Header:size], crc32.MakeTable(crc32.Castagnoli)) != binary.BigEndian.Uint32(b[4:]) {
+		return nil, size
+	}
+	return b[Header:size:size], size
+}
