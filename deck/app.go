@@ -1,9 +1,7 @@
 package deck
 
 import (
-	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/offer"
@@ -14,37 +12,6 @@ import (
 // of its "_meta". The page is a resource of the tool's server. Where two servers have a page of one URI, the host must not
 // show the first one's for the tools of the second: so a page is the resource of the server whose tool names it, listed
 // or not, and the later of two is qualified, in the resource and in the tool alike.
-
-// pagePaths are where a tool names its page: the place of the specification, and the flat key of before.
-var pagePaths = [][]string{{"_meta", "ui", "resourceUri"}, {"_meta", "ui/resourceUri"}}
-
-// appOnly says whether the "_meta" of a tool lets nobody but the server's own pages use it.
-func appOnly(meta json.RawMessage) bool {
-	only := false
-	for who := range wire.Elements(wire.Get(meta, "ui", "visibility")) {
-		if text, _ := wire.Text(who); text != "app" {
-			return false
-		}
-		only = true
-	}
-	return only
-}
-
-// pagesOf gives the URIs of the pages that a tool names, each once. What is no "ui://" is no page to any host.
-func pagesOf(tool json.RawMessage) []string {
-	meta := wire.Get(tool, "_meta")
-	if meta == nil {
-		return nil
-	}
-	var out []string
-	for _, path := range pagePaths {
-		uri := wire.GetText(meta, path[1:]...)
-		if strings.HasPrefix(uri, "ui://") && len(uri) <= label.MaxURI && !slices.Contains(out, uri) {
-			out = append(out, uri)
-		}
-	}
-	return out
-}
 
 // pages makes items of the pages that the member's tools name and that it does not list.
 func (mk maker) pages(m *member) []*item {
@@ -85,7 +52,7 @@ func (v *view) pageEdits(it *item) (edits []wire.Edit) {
 	if len(it.pages) == 0 {
 		return nil
 	}
-	for _, path := range pagePaths {
+	for _, path := range label.PagePaths() {
 		own := wire.GetText(it.offer.Raw, path...)
 		if !slices.Contains(it.pages, own) {
 			continue

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -33,7 +34,7 @@ func bridge(up Upstream, server drawbridge.ServerID, name drawbridge.CardName, d
 		case m.Is("annotations") && spec.Title == "":
 			spec.Title = oneLine(wire.Get(m.Value, "title"))
 		case m.Is("_meta"):
-			spec.AppOnly = appOnly(m.Value)
+			spec.AppOnly = label.AppOnly(m.Value)
 		}
 	}
 	spec.Definition = called(definition, "name", spec.Tool, string(name))

@@ -148,7 +148,7 @@ func (mk maker) item(k kind, server drawbridge.ServerID, o offer.Offer) *item {
 		card := bridge(mk.up, server, it.names[0], o.Raw)
 		card.spec.Tool = o.Own
 		it.card, it.spec = card, card.spec
-		it.pages = pagesOf(o.Raw)
+		it.pages = label.PagesOf(o.Raw)
 		return it
 	case prompts:
 		it.names = label.Names(mk.naming, server, o.Name)
