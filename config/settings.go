@@ -35,6 +35,11 @@ type Settings struct {
 	// Roots are the directories that servers are told of when nobody who calls has roots, as file URIs.
 	Roots []string
 
+	// ElicitationEnabled lets servers put questions before people whose rows do not say, ElicitationQueue so many at once,
+	// each for ElicitationTimeout.
+	ElicitationEnabled *bool
+	ElicitationQueue   int
+	ElicitationTimeout time.Duration
 	// AskTimeout is how long a call waits for a person's approval.
 	AskTimeout time.Duration
 
@@ -50,7 +55,7 @@ type Settings struct {
 	// PageSize is the most items on a page of a list.
 	PageSize int
 	// FenceHTTP marks results as foreign text for clients that come over HTTP, of servers whose rows do not say.
-	FenceHTTP bool
+	FenceHTTP *bool
 	// OAuth says whose access tokens the HTTP door takes.
 	OAuth OAuth
 
@@ -102,6 +107,12 @@ var settings = append([]setting{
 	{"mcp", "roots", "list of directories or file URIs", "[]",
 		"the directories that servers are told of when the caller has none",
 		func(r *settingsReader, v doc.Node) error { return r.roots(v) }},
+	{"mcp", "elicitation_enabled", "boolean", "on for outside clients, off in a session", "lets servers put questions before people whose rows do not say",
+		func(r *settingsReader, v doc.Node) error { return boolInto(&r.settings.ElicitationEnabled, v) }},
+	{"mcp", "elicitation_timeout", "time", "2m", "how long a form waits for a person; then it is called off",
+		func(r *settingsReader, v doc.Node) error { return positive(&r.settings.ElicitationTimeout, v) }},
+	{"mcp", "elicitation_queue_capacity", "whole number", "16", "how many questions of one server wait for one person at once; more are declined",
+		func(r *settingsReader, v doc.Node) error { return whole(&r.settings.ElicitationQueue, v) }},
 	{"mcp", "lock_file", "path", "drawbridge.lock beside drawbridge.toml, if it is there",
 		"the file that says which definitions servers may show, as drawbridge lock write makes it; variables are put in",
 		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.LockFile, v) }},
@@ -128,7 +139,7 @@ var settings = append([]setting{
 		func(r *settingsReader, v doc.Node) error { return whole(&r.settings.PageSize, v) }},
 	{"serve", "fence", "boolean", "false",
 		"marks results as foreign text for HTTP clients, of servers whose rows do not say",
-		func(r *settingsReader, v doc.Node) error { return flagInto(&r.settings.FenceHTTP, v) }},
+		func(r *settingsReader, v doc.Node) error { return boolInto(&r.settings.FenceHTTP, v) }},
 	{"serve", "public_url", "URL", "",
 		"where clients reach the HTTP door from, without the /mcp; beyond loopback an issuer needs it",
 		func(r *settingsReader, v doc.Node) error { return r.web(&r.settings.OAuth.PublicURL, v) }},
@@ -282,15 +293,6 @@ func wholeBytes(to *int64, v doc.Node) error {
 		return must("a whole number of bytes above 0")
 	}
 	*to = int64(n)
-	return nil
-}
-
-func flagInto(to *bool, v doc.Node) error {
-	var said *bool
-	if err := boolInto(&said, v); err != nil {
-		return err
-	}
-	*to = *said
 	return nil
 }
 

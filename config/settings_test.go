@@ -9,7 +9,7 @@ import (
 )
 
 func TestSettings(t *testing.T) {
-	no := false
+	no, yes := false, true
 	w := newWorld(t, map[string]string{userTOML: `
 [mcp]
 naming = "bare"
@@ -21,6 +21,9 @@ idle_stop = "5h"
 max_tools = 6
 max_tools_project = 7
 env_isolation = false
+elicitation_enabled = false
+elicitation_timeout = "7s"
+elicitation_queue_capacity = 3
 allowed_commands = ["~/bin/*", "/opt/x", "go"]
 roots = ["/srv/a b", "~/src", "file:///elsewhere"]
 lock_file = "team/tools.lock"
@@ -62,8 +65,8 @@ reader = ["mcp:docs", "mcp:wiki"]
 	want := Settings{
 		Naming: "bare", Grace: time.Second, ProbeTimeout: 2 * time.Second, ConnectTimeout: 3 * time.Second,
 		CallTimeout: 4 * time.Minute, IdleStop: 5 * time.Hour, MaxTools: 6, MaxToolsProject: 7, EnvIsolation: &no,
-		AskTimeout:      90 * time.Second,
-		FenceHTTP:       true,
+		AskTimeout: 90 * time.Second,
+		FenceHTTP:  &yes, ElicitationEnabled: &no, ElicitationTimeout: 7 * time.Second, ElicitationQueue: 3,
 		AllowedCommands: []string{w.path("home/bin/*"), "/opt/x", "go"},
 
 		Roots:     []string{"file:///srv/a%20b", "file://" + w.path("home/src"), "file:///elsewhere"},

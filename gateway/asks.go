@@ -15,6 +15,7 @@ func (g *Gateway) approver() *asks.Desk {
 
 // fenced says which callers get results marked as foreign text although the server's row does not say so.
 func (g *Gateway) fenced() func(drawbridge.Caller) bool {
-	always := g.set.Settings.FenceHTTP
+	set := g.set.Settings.FenceHTTP
+	always := set != nil && *set
 	return func(c drawbridge.Caller) bool { return always && c.Door == drawbridge.HTTPDoor }
 }
