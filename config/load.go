@@ -122,12 +122,12 @@ func (l *loader) sources(paths []string) ([]source, error) {
 		return once(l.discover(l.Project, Project)), nil
 	}
 	var all []source
-	for _, path := range splitPaths(l.Project, paths) {
+	for _, path := range disk.Split(l.Project, paths) {
 		abs := l.abs(path)
 		info, err := os.Stat(abs)
 		switch {
 		case path == "" || err != nil:
-			return nil, missing(path, err)
+			return nil, disk.Missing(path, err)
 		case info.IsDir():
 			all = append(all, l.discover(abs, Explicit)...)
 		default:

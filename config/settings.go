@@ -40,6 +40,14 @@ type Settings struct {
 	// Roots are the directories that servers are told of when nobody who calls has roots, as file URIs.
 	Roots []string
 
+	// ElicitationEnabled lets servers put questions before people whose rows do not say, ElicitationQueue so many at once,
+	// each for ElicitationTimeout.
+	ElicitationEnabled *bool
+	ElicitationQueue   int
+	ElicitationTimeout time.Duration
+	// AskTimeout is how long a call waits for a person's approval.
+	AskTimeout time.Duration
+
 	// StorePath is the absolute path of the store's file, StoreURL the URL of a database. At most one is set.
 	StorePath, StoreURL string
 
@@ -51,6 +59,8 @@ type Settings struct {
 	MaxBody int64
 	// PageSize is the most items on a page of a list.
 	PageSize int
+	// FenceHTTP marks results as foreign text for clients that come over HTTP, of servers whose rows do not say.
+	FenceHTTP *bool
 	// OAuth says whose access tokens the HTTP door takes.
 	OAuth OAuth
 
@@ -115,6 +125,12 @@ var settings = append([]setting{
 	{"mcp", "roots", "list of directories or file URIs", "[]",
 		"the directories that servers are told of when the caller has none",
 		func(r *settingsReader, v doc.Node) error { return r.roots(v) }},
+	{"mcp", "elicitation_enabled", "boolean", "on for outside clients, off in a session", "lets servers put questions before people whose rows do not say",
+		func(r *settingsReader, v doc.Node) error { return value.Flag(&r.settings.ElicitationEnabled, v) }},
+	{"mcp", "elicitation_timeout", "time", "2m", "how long a form waits for a person; then it is called off",
+		func(r *settingsReader, v doc.Node) error { return value.Positive(&r.settings.ElicitationTimeout, v) }},
+	{"mcp", "elicitation_queue_capacity", "whole number", "16", "how many questions of one server wait for one person at once; more are declined",
+		func(r *settingsReader, v doc.Node) error { return value.Whole(&r.settings.ElicitationQueue, v) }},
 	{"mcp", "lock_file", "path", "drawbridge.lock beside drawbridge.toml, if it is there",
 		"the file that says which definitions servers may show, as drawbridge lock write makes it; variables are put in",
 		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.LockFile, v) }},
@@ -141,6 +157,9 @@ var settings = append([]setting{
 	{"tools", "max_identical_calls", `whole number, or "unlimited"`, "unlimited",
 		"how often the same call may end the same way within 60 seconds",
 		func(r *settingsReader, v doc.Node) error { return limit.Most(&r.settings.Tools.SameCalls, v) }},
+	{"tools", "ask_timeout", "time", "5m",
+		"how long a call waits for a person's approval; after it the answer is no",
+		func(r *settingsReader, v doc.Node) error { return value.Positive(&r.settings.AskTimeout, v) }},
 	{"store", "path", "path", "where the system keeps a user's data",
 		"the file of the store; variables are put in",
 		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.StorePath, v) }},
@@ -159,6 +178,9 @@ var settings = append([]setting{
 	{"serve", "page_size", "whole number", "1000",
 		"the most items on a page of a list",
 		func(r *settingsReader, v doc.Node) error { return value.Whole(&r.settings.PageSize, v) }},
+	{"serve", "fence", "boolean", "false",
+		"marks results as foreign text for HTTP clients, of servers whose rows do not say",
+		func(r *settingsReader, v doc.Node) error { return value.Flag(&r.settings.FenceHTTP, v) }},
 	{"serve", "public_url", "URL", "",
 		"where clients reach the HTTP door from, without the /mcp; beyond loopback an issuer needs it",
 		func(r *settingsReader, v doc.Node) error { return r.web(&r.settings.OAuth.PublicURL, v) }},

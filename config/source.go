@@ -6,9 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/config/dialect"
 	"github.com/drawbridge-mcp/drawbridge/config/disk"
@@ -32,25 +30,6 @@ type source struct {
 	err  error
 }
 
-// splitPaths splits values on commas. A file whose name has a comma in it is itself.
-func splitPaths(dir string, values []string) []string {
-	var paths []string
-	for _, value := range values {
-		whole := value
-		if !filepath.IsAbs(whole) {
-			whole = filepath.Join(dir, whole)
-		}
-		if _, err := os.Stat(whole); err == nil || !strings.Contains(value, ",") {
-			paths = append(paths, value)
-			continue
-		}
-		for part := range strings.SplitSeq(value, ",") {
-			paths = append(paths, strings.TrimSpace(part))
-		}
-	}
-	return paths
-}
-
 // Named gives what o.Paths names as absolute paths, a file or a directory each, for a process that runs elsewhere. A
 // comma in one stays: there is a file of that name.
 func (o Options) Named() ([]string, error) {
@@ -59,7 +38,7 @@ func (o Options) Named() ([]string, error) {
 		return nil, err
 	}
 	var paths []string
-	for _, path := range splitPaths(l.Project, o.Paths) {
+	for _, path := range disk.Split(l.Project, o.Paths) {
 		paths = append(paths, l.abs(path))
 	}
 	return paths, nil
@@ -117,13 +96,4 @@ func (src source) read() ([]byte, error) {
 		return nil, fmt.Errorf("the file is larger than %d MiB", most>>20)
 	}
 	return data, err
-}
-
-func missing(path string, err error) error {
-	if path == "" {
-		return disk.Broken("read the configuration", errors.New("the path is empty"))
-	}
-	fault := disk.Broken("read "+path, errors.New(disk.Cause(err)))
-	fault.Next = "name a file, or a directory to search"
-	return fault
 }

@@ -5,13 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/fence"
 	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/mishap"
+	"github.com/drawbridge-mcp/drawbridge/deck/params"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
 	"github.com/drawbridge-mcp/drawbridge/deck/trail"
@@ -72,7 +73,7 @@ func (d *Deck) route(ctx context.Context, call drawbridge.Call) (drawbridge.Resu
 
 // do carries out a call to what the deck lists.
 func (d *Deck) do(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
-	p, err := readParams(call.Method, call.Params)
+	p, err := params.Read(call.Method, call.Params)
 	if err != nil {
 		return drawbridge.Result{}, err
 	}
@@ -84,7 +85,7 @@ func (d *Deck) do(ctx context.Context, call drawbridge.Call) (drawbridge.Result,
 }
 
 // carry takes a call the rest of its way, once it is known what it is about.
-func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p params) (drawbridge.Result, error) {
+func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p params.Params) (drawbridge.Result, error) {
 	verdict, err := d.judge(ctx, call, t.kind, t.spec)
 	if err == nil {
 		if err = t.heldBack(call.Method); err != nil {
@@ -98,10 +99,10 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 		return drawbridge.Result{}, err
 	}
 	r := seal.Request{
-		Principal: call.Caller.Principal, Server: t.spec.Server, Method: call.Method, Own: t.own, Arguments: p.arguments,
+		Principal: call.Caller.Principal, Server: t.spec.Server, Method: call.Method, Own: t.own, Arguments: p.Arguments,
 	}
-	if p.state != nil {
-		state, err := d.sealer.Open(p.state, r)
+	if p.State != nil {
+		state, err := d.sealer.Open(p.State, r)
 		if err != nil {
 			return drawbridge.Result{}, invalid(call.Method, fmt.Errorf("requestState: %w", err))
 		}
@@ -116,7 +117,16 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 		return drawbridge.Result{}, err
 	}
 	result.Raw = d.linked(call.Caller, call.Method, t.spec.Server, t.public(call.Method, result.Raw))
+	result.Raw = d.fenced(call, t.spec.Server, t.own, result.Raw)
 	return d.sealResult(result, r), nil
+}
+
+// fenced marks a server's result as foreign text, for whom that is wanted. A server that has just left is in doubt.
+func (d *Deck) fenced(call drawbridge.Call, server drawbridge.ServerID, tool string, result json.RawMessage) json.RawMessage {
+	if m := d.view.Load().member(server); server == "" || m != nil && !fence.Wanted(call.Caller, m.Fence, d.fence(call.Caller)) {
+		return result
+	}
+	return fence.New(server, tool).Result(call.Method, result)
 }
 
 // public gives a result with the URIs that the caller asked by: who asks for one wants to find it in the answer.
@@ -172,83 +182,11 @@ func (d *Deck) sealResult(result drawbridge.Result, r seal.Request) drawbridge.R
 	return result
 }
 
-// params are the parts of a call's params that the deck reads.
-type params struct {
-	// name is the name or URI that the call is about.
-	name string
-	// kind is the type of a completion's reference, "ref/prompt" or "ref/resource".
-	kind string
-	// arguments and state are nil where they are absent.
-	arguments, state json.RawMessage
-}
-
-// readParams reads params in one pass.
-func readParams(method string, raw json.RawMessage) (params, error) {
-	subject := "name"
-	switch method {
-	case wire.MethodResourcesRead, wire.MethodSkillsGet, wire.MethodDirectoryRead:
-		subject = "uri"
-	case wire.MethodComplete:
-		subject = "ref"
-	}
-	parts, err := pick(method, raw, subject, "arguments", "requestState")
-	if err != nil {
-		return params{}, err
-	}
-	p := params{arguments: parts[1], state: parts[2]}
-	about := parts[0]
-	if string(p.state) == "null" {
-		p.state = nil
-	}
-	if method == wire.MethodComplete {
-		ref, err := pick(method, about, "type", "name", "uri")
-		if err != nil {
-			return params{}, err
-		}
-		p.kind, _ = wire.Text(ref[0])
-		if subject, about = "ref.name", ref[1]; p.kind == refResource {
-			subject, about = "ref.uri", ref[2]
-		}
-	}
-	var ok bool
-	if p.name, ok = wire.Text(about); !ok {
-		return params{}, invalid(method, fmt.Errorf("params have no %s", subject))
-	}
-	return p, nil
-}
-
-// pick gives the members of an object by their names. One that is there twice is refused: whoever reads the object next
-// might take the other. So is a name that some readers take for one of these: a server that does would do what was not decided on.
-func pick(method string, object json.RawMessage, names ...string) ([]json.RawMessage, error) {
-	parts := make([]json.RawMessage, len(names))
-	known := append(names[:len(names):len(names)], "_meta", "inputResponses")
-	for m := range wire.Members(object) {
-		i := slices.IndexFunc(names, m.Is)
-		switch {
-		case i < 0:
-			if j := slices.IndexFunc(known, m.Resembles); j >= 0 {
-				return nil, invalid(method, fmt.Errorf("params have a name that some readers take for %q", known[j]))
-			}
-		case parts[i] != nil:
-			return nil, invalid(method, fmt.Errorf("params have two %s", names[i]))
-		default:
-			parts[i] = m.Value
-		}
-	}
-	return parts, nil
-}
-
-// The references of a completion.
-const (
-	refPrompt   = "ref/prompt"
-	refResource = "ref/resource"
-)
-
 // find finds what a call is about.
-func (d *Deck) find(ctx context.Context, call drawbridge.Call, p params) (target, error) {
+func (d *Deck) find(ctx context.Context, call drawbridge.Call, p params.Params) (target, error) {
 	switch {
 	case call.Method == wire.MethodToolsCall:
-		it, err := d.named(ctx, call.Caller, tools, p.name)
+		it, err := d.named(ctx, call.Caller, tools, p.Name)
 		if err != nil {
 			return target{}, err
 		}
@@ -256,27 +194,27 @@ func (d *Deck) find(ctx context.Context, call drawbridge.Call, p params) (target
 		if it.spec.Server == "" {
 			t.card = it.card
 		}
-		return t.rewritten(p.name, "name"), nil
+		return t.rewritten(p.Name, "name"), nil
 	case call.Method == wire.MethodPromptsGet:
-		it, err := d.named(ctx, call.Caller, prompts, p.name)
+		it, err := d.named(ctx, call.Caller, prompts, p.Name)
 		if err != nil {
 			return target{}, err
 		}
-		return it.target().rewritten(p.name, "name"), nil
+		return it.target().rewritten(p.Name, "name"), nil
 	case call.Method == wire.MethodResourcesRead:
-		t, err := d.findResource(ctx, call.Caller, p.name)
-		return t.rewritten(p.name, "uri"), err
-	case call.Method == wire.MethodComplete && p.kind == refPrompt:
-		it, err := d.named(ctx, call.Caller, prompts, p.name)
+		t, err := d.findResource(ctx, call.Caller, p.Name)
+		return t.rewritten(p.Name, "uri"), err
+	case call.Method == wire.MethodComplete && p.Kind == params.Prompt:
+		it, err := d.named(ctx, call.Caller, prompts, p.Name)
 		if err != nil {
 			return target{}, err
 		}
-		return it.target().rewritten(p.name, "ref", "name"), nil
-	case call.Method == wire.MethodComplete && p.kind == refResource:
-		t, err := d.findReference(ctx, call.Caller, p.name)
-		return t.rewritten(p.name, "ref", "uri"), err
+		return it.target().rewritten(p.Name, "ref", "name"), nil
+	case call.Method == wire.MethodComplete && p.Kind == params.Resource:
+		t, err := d.findReference(ctx, call.Caller, p.Name)
+		return t.rewritten(p.Name, "ref", "uri"), err
 	}
-	return target{}, invalid(call.Method, fmt.Errorf("no such reference %q", clip(p.kind)))
+	return target{}, invalid(call.Method, fmt.Errorf("no such reference %q", clip(p.Kind)))
 }
 
 // named finds a card or a prompt. Before it says that there is none it waits for servers that are about to appear.
@@ -329,10 +267,13 @@ func (d *Deck) allow(ctx context.Context, call drawbridge.Call, kind string, spe
 	return trail.Pass(ctx, call, spec, verdict)
 }
 
-// judge asks the guards: all must allow, and the verdict is the last one's. The caller holds the scopes already, or the card was
-// not found.
+// judge asks the guards, and a person where they want that: all must allow, and the verdict is the last one's, or the first that
+// wanted a person asked. The caller holds the scopes already, or the card was not found.
 func (d *Deck) judge(ctx context.Context, call drawbridge.Call, kind string, spec drawbridge.Spec) (drawbridge.Verdict, error) {
-	verdict, err := d.gate.Pass(ctx, Question{Caller: call.Caller, Kind: kind, Spec: spec, Method: call.Method, Params: call.Params})
+	verdict, asked, err := d.gate.Pass(ctx, Question{Caller: call.Caller, Kind: kind, Spec: spec, Method: call.Method, Params: call.Params})
+	if len(asked) > 0 {
+		err = d.approve(ctx, call, spec, asked)
+	}
 	if err != nil {
 		trail.Bar(ctx, spec, verdict)
 	}
@@ -351,9 +292,7 @@ func noMethod(method string) error {
 	}
 }
 
-func invalid(method string, cause error) error {
-	return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.InvalidInput, Step: method, Err: cause}
-}
+func invalid(method string, cause error) error { return params.Invalid(method, cause) }
 
 // clip shortens what a caller wrote to what an error may repeat.
 func clip(text string) string { return gate.Clip(text) }

@@ -115,6 +115,8 @@ type Options struct {
 	Audit Audit
 	// Vetter looks at what servers list; nil shows it as it came.
 	Vetter Vetter
+	// Approver is asked where guards want a person asked; nil is nobody, which means no.
+	Approver Approver
 	// StateKeys are master keys for what passes through callers: request states, ids of tasks and cursors. The first one
 	// makes them, all recognise them, so that a new key can take the place of an old one. Processes that answer for one
 	// another share them. None means a key of this deck alone.
@@ -124,6 +126,9 @@ type Options struct {
 	Owner string
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
+	// Fence says which callers are given results marked as foreign text, of servers whose Member does not say; nil is none.
+	// Models of our own are given them in any case.
+	Fence func(drawbridge.Caller) bool
 	// MaxTools is how many tools of one server are enrolled where its Member does not say; 0 is DefaultMaxTools.
 	MaxTools int
 	// BeforeList is called before a list is answered: it may wait for servers that are about to appear, as long as ctx
@@ -155,6 +160,9 @@ type Member struct {
 	// Apart says that no two principals meet at this server: each has a process of its own. Of a server that is not
 	// apart a principal is shown only tasks that this deck gave them.
 	Apart bool
+	// Fence says that its results are marked as foreign text for every caller, or for none; nil leaves it to the deck. See
+	// package deck/fence.
+	Fence *bool
 	// Remembered is the last listing of this row by an earlier process, nil where there is none. It is enrolled with the
 	// configuration, where the deck has no listing of the row yet.
 	Remembered *drawbridge.Listing

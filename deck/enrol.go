@@ -33,8 +33,10 @@ type Deck struct {
 	journal  ledger.Journal
 	stream   string
 	watcher  string // the principal whose connections are watched
+	fence    func(drawbridge.Caller) bool
 	shipped  []*item
 	gate     *gate.Gate
+	approver Approver     // nil is nobody
 	trail    *trail.Trail // nil leaves none
 	vetter   Vetter       // nil shows what comes
 	sealer   seal.Sealer
@@ -64,12 +66,15 @@ type Deck struct {
 // one name.
 func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d := &Deck{
-		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, watcher: o.Owner, vetter: o.Vetter,
+		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, watcher: o.Owner, approver: o.Approver, fence: o.Fence, vetter: o.Vetter,
 		maker: maker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools,
 		beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
 	}
 	if d.beforeUnknown == nil && d.beforeList != nil {
 		d.beforeUnknown = func(ctx context.Context, _ drawbridge.Caller, _ string) { d.beforeList(ctx) }
+	}
+	if d.fence == nil {
+		d.fence = func(drawbridge.Caller) bool { return false }
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)

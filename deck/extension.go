@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/params"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -46,7 +47,7 @@ func (d *Deck) doExtension(ctx context.Context, call drawbridge.Call) (drawbridg
 	if len(call.Params) > 0 && call.Params[0] != '{' && string(call.Params) != "null" {
 		return drawbridge.Result{}, invalid(call.Method, errors.New("params are no object"))
 	}
-	parts, err := pick(call.Method, call.Params, "name", "uri", "requestState")
+	parts, err := params.Pick(call.Method, call.Params, "name", "uri", "requestState")
 	if err != nil {
 		return drawbridge.Result{}, err
 	}
@@ -54,9 +55,9 @@ func (d *Deck) doExtension(ctx context.Context, call drawbridge.Call) (drawbridg
 	if !ok {
 		return drawbridge.Result{}, severalMethods(call.Method, partners)
 	}
-	p := params{state: parts[2], arguments: wire.Apply(call.Params, wire.Drop("_meta"), wire.Drop("requestState"), wire.Drop("inputResponses"))}
-	if string(p.state) == "null" {
-		p.state = nil
+	p := params.Params{State: parts[2], Arguments: wire.Apply(call.Params, wire.Drop("_meta"), wire.Drop("requestState"), wire.Drop("inputResponses"))}
+	if string(p.State) == "null" {
+		p.State = nil
 	}
 	result, err := d.carry(ctx, call, t, p)
 	if f, ok := errors.AsType[*drawbridge.Fault](err); ok && f.Kind == drawbridge.UnknownCapability {

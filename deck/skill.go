@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/params"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -29,18 +30,18 @@ func (d *Deck) doSkill(ctx context.Context, call drawbridge.Call) (drawbridge.Re
 	if len(d.able(ctx, call.Caller, can)) == 0 {
 		return drawbridge.Result{}, noMethod(call.Method)
 	}
-	p, err := readParams(call.Method, call.Params)
+	p, err := params.Read(call.Method, call.Params)
 	if err != nil {
 		return drawbridge.Result{}, err
 	}
-	t, err := d.findResource(ctx, call.Caller, p.name)
+	t, err := d.findResource(ctx, call.Caller, p.Name)
 	if err != nil {
-		return drawbridge.Result{}, unknown(wordOf(call.Method), p.name)
+		return drawbridge.Result{}, unknown(wordOf(call.Method), p.Name)
 	}
 	if m := d.view.Load().member(t.spec.Server); m == nil || !can(m) {
-		return drawbridge.Result{}, unknown(wordOf(call.Method), p.name)
+		return drawbridge.Result{}, unknown(wordOf(call.Method), p.Name)
 	}
-	return d.carry(ctx, call, t.rewritten(p.name, "uri"), p)
+	return d.carry(ctx, call, t.rewritten(p.Name, "uri"), p)
 }
 
 // able gives the servers that the caller may know of and that can do something. Before it says that there is none it waits
@@ -170,7 +171,7 @@ func (d *Deck) probeSkill(ctx context.Context, caller drawbridge.Caller, uri str
 		t := m.unlisted(uri, uri)
 		call := drawbridge.Call{Caller: caller, Method: wire.MethodSkillsGet, Params: wire.Apply(nil, wire.Put(wire.Quote(uri), "uri"))}
 		inner, entry := d.trail.Enter(ctx, call)
-		result, err := d.carry(inner, call, t, params{name: uri})
+		result, err := d.carry(inner, call, t, params.Params{Name: uri})
 		if entry.Leave(result, err) != nil {
 			continue
 		}

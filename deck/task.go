@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/params"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/vigil"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -27,7 +28,7 @@ func (d *Deck) doTask(ctx context.Context, call drawbridge.Call) (drawbridge.Res
 	if call.Method == wire.MethodTasksList {
 		return d.listTasks(ctx, call)
 	}
-	parts, err := pick(call.Method, call.Params, "taskId")
+	parts, err := params.Pick(call.Method, call.Params, "taskId")
 	if err != nil {
 		return drawbridge.Result{}, err
 	}
@@ -49,6 +50,7 @@ func (d *Deck) doTask(ctx context.Context, call drawbridge.Call) (drawbridge.Res
 	if call.Method != wire.MethodTasksResult { // which is the result of the tool, and has members of its own
 		result.Raw = k.renamed(result.Raw, "taskId")
 	}
+	result.Raw = d.fenced(call, k.server, "task", result.Raw)
 	return result, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/params"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -61,7 +62,7 @@ func (d *Deck) listFrom(call drawbridge.Call) (servers []*member, at int, cursor
 			servers = append(servers, m)
 		}
 	}
-	parts, err := pick(call.Method, call.Params, "cursor")
+	parts, err := params.Pick(call.Method, call.Params, "cursor")
 	if err != nil || parts[0] == nil || string(parts[0]) == "null" {
 		return servers, 0, "", err
 	}

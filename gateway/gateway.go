@@ -60,6 +60,8 @@ type Config struct {
 	// Tools bounds calls of tools, Shield says how far servers are trusted; zero values mean what the settings say.
 	Tools  config.Tools
 	Shield config.Shield
+	// Guards decide on calls, beside those of the settings: all must allow. Where one wants a person asked, see AskDetails.
+	Guards []deck.Guard
 	// OnDemand starts no server before a call, Mount or AwaitNew asks for it.
 	OnDemand bool
 	// Rules say who may call what; nil means what the settings say, and else that everybody may call what their scopes let
@@ -227,9 +229,9 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	g.deck, err = deck.New(ctx, g.starter, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: streamOf(c, g.set),
 		Cards: cards.Catalogue(view, view), Vetter: quarantine{g.vetter(), g}, StateKeys: [][]byte{key}, Owner: g.owner.Principal,
-		Audit:      g.ground.recorder(),
+		Audit: g.ground.recorder(), Approver: g.approver(), Fence: g.fenced(),
 		BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
-		Guards: []deck.Guard{g.warden, g.ground.meter.Guard(g.pace)},
+		Guards: slices.Concat([]deck.Guard{g.warden}, c.Guards, []deck.Guard{g.ground.meter.Guard(g.pace)}),
 	})
 	if err != nil {
 		return backend("open the deck", err)

@@ -70,10 +70,11 @@ func New(guards []Guard, log *slog.Logger) *Gate {
 }
 
 // Pass asks whether a call may be made, and gives the verdict that decided: nobody's where there are no guards, which allows.
-// The error is a *drawbridge.Fault: NotFound for what is hidden from the caller, PolicyBlocked for what is
-// refused, or the code of the verdict.
-func (g *Gate) Pass(ctx context.Context, q Question) (drawbridge.Verdict, error) {
-	last := drawbridge.Verdict{Effect: drawbridge.Allow}
+// Where no guard refuses the call, asked has the verdicts of those who want a person asked: a person is not troubled with
+// what another guard refuses. The error is a *drawbridge.Fault: NotFound for what is hidden from the caller, PolicyBlocked or
+// the code of the verdict for what is refused.
+func (g *Gate) Pass(ctx context.Context, q Question) (last drawbridge.Verdict, asked []drawbridge.Verdict, err error) {
+	last = drawbridge.Verdict{Effect: drawbridge.Allow}
 	for _, guard := range g.guards {
 		verdict := g.ask(ctx, guard, q)
 		switch {
@@ -81,18 +82,27 @@ func (g *Gate) Pass(ctx context.Context, q Question) (drawbridge.Verdict, error)
 			last = verdict
 			continue
 		case verdict.Hide:
-			return verdict, Unknown(WordOf(q.Method), string(q.Spec.Name))
-		case verdict.Effect == drawbridge.Ask && verdict.Reason == "":
-			verdict.Reason = "it needs an approval, and there is nobody to ask"
+			return verdict, nil, Unknown(WordOf(q.Method), string(q.Spec.Name))
+		case verdict.Effect == drawbridge.Ask:
+			asked = append(asked, verdict)
+			continue
 		case verdict.Reason == "":
 			verdict.Reason = "it is not allowed"
 		}
-		return verdict, &drawbridge.Fault{
-			Kind: drawbridge.BridgeFault, Code: cmp.Or(verdict.Code, drawbridge.PolicyBlocked),
-			Step: fmt.Sprintf("%s %s", q.Method, Clip(string(q.Spec.Name))), Err: errors.New(verdict.Reason), Next: verdict.Next,
-		}
+		return verdict, nil, Barred(q.Method, q.Spec, verdict, errors.New(verdict.Reason))
 	}
-	return last, nil
+	if len(asked) > 0 {
+		last = asked[0]
+	}
+	return last, asked, nil
+}
+
+// Barred is the fault of a call that a guard refused, or a person, and why.
+func Barred(method string, spec drawbridge.Spec, verdict drawbridge.Verdict, why error) error {
+	return &drawbridge.Fault{
+		Kind: drawbridge.BridgeFault, Code: cmp.Or(verdict.Code, drawbridge.PolicyBlocked),
+		Step: fmt.Sprintf("%s %s", method, Clip(string(spec.Name))), Err: why, Next: verdict.Next,
+	}
 }
 
 // ask asks one guard. One that panics has given no verdict.

@@ -56,7 +56,7 @@ func TestScreens(t *testing.T) {
 		if diff := cmp.Diff(tt.class, g.Class(drawbridge.Caller{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		_, err := g.Pass(t.Context(), Question{Method: "tools/call"})
+		_, _, err := g.Pass(t.Context(), Question{Method: "tools/call"})
 		if f, ok := errors.AsType[*drawbridge.Fault](err); (err == nil) != tt.passes || err != nil && (!ok || f.Code != drawbridge.PolicyBlocked) {
 			t.Errorf("%s: %v", name, err)
 		}
