@@ -50,6 +50,9 @@ func (g *Gateway) note(id drawbridge.ServerID, events ...trust.Event) {
 	}
 }
 
+// together is how long calls that fail count as one failure: a server that dies once has all of its calls fail.
+const together = 5 * time.Second
+
 // ended takes note of how a call of a server ended.
 func (g *Gateway) ended(id drawbridge.ServerID, call drawbridge.Call, result drawbridge.Result, err error) {
 	g.ground.meter.Ended(id, call, result, err)
@@ -58,7 +61,8 @@ func (g *Gateway) ended(id drawbridge.ServerID, call drawbridge.Call, result dra
 		return
 	}
 	if f := drawbridge.AsFault(err); f.Kind == drawbridge.BridgeFault && (f.Code == drawbridge.Transient || f.Code == drawbridge.ServerError) {
-		g.note(id, trust.Event{Kind: trust.Failed, Why: f.Step})
+		at := time.Now().Truncate(together)
+		g.note(id, trust.Event{Kind: trust.Failed, Why: f.Step, Marks: []string{"failed " + at.UTC().Format(time.RFC3339)}})
 	}
 }
 

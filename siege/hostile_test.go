@@ -10,6 +10,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/fakemcp"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 )
@@ -106,7 +107,11 @@ func (r raid) run(t *testing.T, over string) {
 	if row.Timeout = patience; want == tooLate {
 		row.Timeout = 300 * time.Millisecond
 	}
-	h := open(t, good.Stdio("good"), row)
+	c := gateway.Config{Servers: serversOf(good.Stdio("good"), row)}
+	if r.does == fakemcp.Poison {
+		c.Shield.Threshold = -1 // else nobody calls it: so much poison at once ends all trust
+	}
+	h := openWith(t, c)
 	if _, err := h.Mount(t.Context(), "good"); err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,8 @@ func TestSentencesThatPeopleKnow(t *testing.T) {
 		// Connecting and testing.
 		{`Failed to connect to %q: %`, "internal/cli/mcp.go"},
 		{`Failed to connect to %q: %`, "roster/signin.go"},
-		{`The server may be slow or unresponsive. Try increasing the timeout.`, "internal/cli/mcp.go"},
-		{`Check your authentication credentials.`, "internal/cli/mcp.go"},
+		{`The server may be slow or unresponsive. Try increasing the timeout.`, "internal/cli/login/standing.go"},
+		{`Check your authentication credentials.`, "internal/cli/login/standing.go"},
 		{`Server requires API key authentication.`, "internal/cli/login/standing.go"},
 		{`Server requires authentication but type could not be determined.`, "internal/cli/login/standing.go"},
 		{`Server %q is disabled. Run %s enable %s first.`, "roster/change.go"},
