@@ -3,10 +3,12 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge/fakemcp"
@@ -40,12 +42,35 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(bin)
 	drawbridge = filepath.Join(bin, "drawbridge")
-	out, err := exec.Command("go", "build", "-trimpath", "-o", drawbridge, "github.com/drawbridge-mcp/drawbridge/cmd/drawbridge").CombinedOutput()
+	built := drawbridge + ".built"
+	out, err := exec.Command("go", "build", "-trimpath", "-o", built, "github.com/drawbridge-mcp/drawbridge/cmd/drawbridge").CombinedOutput()
+	if err == nil {
+		err = install(built, drawbridge)
+	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "build drawbridge: %v\n%s", err, out)
 		return 1
 	}
 	return m.Run()
+}
+
+// install copies a program page by page. What the system keeps of a file that was written in large pieces it maps in large
+// pieces: a process that reads a byte of it has up to 13 MB more resident, or not, as it happens.
+func install(from, to string) error {
+	program, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o700)
+	if err != nil {
+		return err
+	}
+	for page := range slices.Chunk(program, os.Getpagesize()) {
+		if _, err := f.Write(page); err != nil {
+			return errors.Join(err, f.Close())
+		}
+	}
+	return errors.Join(f.Close(), os.Remove(from))
 }
 
 // play is the main of a process in a role.
