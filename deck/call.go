@@ -86,12 +86,7 @@ func (d *Deck) do(ctx context.Context, call drawbridge.Call) (drawbridge.Result,
 
 // carry takes a call the rest of its way, once it is known what it is about.
 func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p params.Params) (drawbridge.Result, error) {
-	verdict, err := d.judge(ctx, call, t.kind, t.spec)
-	if err == nil {
-		if err = t.heldBack(call.Method); err != nil {
-			trail.Bar(ctx, t.spec, drawbridge.Verdict{Rule: "held", Reason: t.held})
-		}
-	}
+	verdict, err := d.judge(ctx, call, t)
 	if err == nil {
 		err = trail.Pass(ctx, call, t.spec, verdict)
 	}
@@ -260,22 +255,28 @@ func (t target) rewritten(said string, path ...string) target {
 
 // allow asks the guards, and has the call recorded before it may go on.
 func (d *Deck) allow(ctx context.Context, call drawbridge.Call, kind string, spec drawbridge.Spec) error {
-	verdict, err := d.judge(ctx, call, kind, spec)
+	verdict, err := d.judge(ctx, call, target{kind: kind, spec: spec})
 	if err != nil {
 		return err
 	}
 	return trail.Pass(ctx, call, spec, verdict)
 }
 
-// judge asks the guards, and a person where they want that: all must allow, and the verdict is the last one's, or the first that
-// wanted a person asked. The caller holds the scopes already, or the card was not found.
-func (d *Deck) judge(ctx context.Context, call drawbridge.Call, kind string, spec drawbridge.Spec) (drawbridge.Verdict, error) {
-	verdict, asked, err := d.gate.Pass(ctx, Question{Caller: call.Caller, Kind: kind, Spec: spec, Method: call.Method, Params: call.Params})
-	if len(asked) > 0 {
-		err = d.approve(ctx, call, spec, asked)
+// judge asks the guards, and a person where they want that and nothing else is in the way: all must allow, and the verdict is
+// the last one's, or the first that wanted a person asked. The caller holds the scopes already, or the card was not found.
+func (d *Deck) judge(ctx context.Context, call drawbridge.Call, t target) (drawbridge.Verdict, error) {
+	q := Question{Caller: call.Caller, Kind: t.kind, Spec: t.spec, Method: call.Method, Params: call.Params}
+	verdict, asked, err := d.gate.Pass(ctx, q)
+	if err == nil {
+		if err = t.heldBack(call.Method); err != nil {
+			verdict = drawbridge.Verdict{Rule: "held", Reason: t.held}
+		}
+	}
+	if err == nil && len(asked) > 0 {
+		err = d.approve(ctx, call, t.spec, asked)
 	}
 	if err != nil {
-		trail.Bar(ctx, spec, verdict)
+		trail.Bar(ctx, t.spec, verdict)
 	}
 	return verdict, err
 }
