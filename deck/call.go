@@ -104,6 +104,7 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 		t.edits = append(t.edits, wire.Put(state, "requestState"))
 	}
 	call.Params = wire.Apply(t.params(call.Params), t.edits...)
+	fenced := d.fencing(call, t.spec.Server, t.own)
 	result, err := d.run(ctx, t, call)
 	if err == nil && call.Method == wire.MethodSkillsGet {
 		result.Raw, err = d.vetSkills(ctx, t.spec.Server, result.Raw)
@@ -112,16 +113,19 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 		return drawbridge.Result{}, err
 	}
 	result.Raw = d.linked(call.Caller, call.Method, t.spec.Server, t.public(call.Method, result.Raw))
-	result.Raw = d.fenced(call, t.spec.Server, t.own, result.Raw)
+	result.Raw = fenced(result.Raw)
 	return d.sealResult(result, r), nil
 }
 
-// fenced marks a server's result as foreign text, for whom that is wanted. A server that has just left is in doubt.
-func (d *Deck) fenced(call drawbridge.Call, server drawbridge.ServerID, tool string, result json.RawMessage) json.RawMessage {
+// fencing gives what is done to a server's result: it is marked as foreign text, for whom that is wanted. It is asked for before
+// the call, in whose course the server's row may leave. A server that has left before is in doubt.
+func (d *Deck) fencing(call drawbridge.Call, server drawbridge.ServerID, tool string) func(json.RawMessage) json.RawMessage {
 	if m := d.view.Load().member(server); server == "" || m != nil && !fence.Wanted(call.Caller, m.Fence, d.fence(call.Caller)) {
-		return result
+		return func(result json.RawMessage) json.RawMessage { return result }
 	}
-	return fence.New(server, tool).Result(call.Method, result)
+	return func(result json.RawMessage) json.RawMessage {
+		return fence.New(server, tool).Result(call.Method, result)
+	}
 }
 
 // public gives a result with the URIs that the caller asked by: who asks for one wants to find it in the answer.

@@ -50,7 +50,7 @@ func (d *Deck) doTask(ctx context.Context, call drawbridge.Call) (drawbridge.Res
 	if call.Method != wire.MethodTasksResult { // which is the result of the tool, and has members of its own
 		result.Raw = k.renamed(result.Raw, "taskId")
 	}
-	result.Raw = d.fenced(call, k.server, "task", result.Raw)
+	result.Raw = d.fencing(call, k.server, "task")(result.Raw)
 	return result, nil
 }
 
