@@ -100,29 +100,32 @@ func TestAQuarantinedServerLeavesTheDeck(t *testing.T) {
 
 // TestCallsMoveTrust sees how the end of a call counts, and which does not.
 func TestCallsMoveTrust(t *testing.T) {
-	g := openOnly(t, Config{Servers: []config.Server{row(t, "s", "legacy"), row(t, "other", "legacy", "x")}})
-	g.note("s", trust.Event{Kind: trust.Changed, Count: 2})
-	score := func() float64 { return g.trustOf("s").Score }
+	g := openOnly(t, Config{Servers: []config.Server{row(t, "s", "legacy"), row(t, "s2", "legacy", "y"), row(t, "other", "legacy", "x")}})
+	for _, id := range []drawbridge.ServerID{"s", "s2"} {
+		g.note(id, trust.Event{Kind: trust.Changed, Count: 2})
+	}
 	fault := func(kind drawbridge.FaultKind, code drawbridge.FaultCode) error {
 		return &drawbridge.Fault{Kind: kind, Code: code, Step: "call echo on s"}
 	}
 	for _, tt := range []struct {
 		name string
+		id   drawbridge.ServerID
 		err  error
 		by   float64
 	}{
-		{"answered", nil, 0.005},
-		{"a timeout", fault(drawbridge.BridgeFault, drawbridge.Transient), -0.02},
-		{"an error of the server's", fault(drawbridge.BridgeFault, drawbridge.ServerError), -0.02},
-		{"bad arguments", fault(drawbridge.BridgeFault, drawbridge.InvalidInput), 0},
-		{"no such tool", fault(drawbridge.BridgeFault, drawbridge.NotFound), 0},
-		{"too many", fault(drawbridge.BridgeFault, drawbridge.RateLimited), 0},
-		{"not allowed", fault(drawbridge.BridgeFault, drawbridge.PolicyBlocked), 0},
-		{"not signed in", fault(drawbridge.BridgeFault, drawbridge.AuthFailure), 0},
-		{"our own store", fault(drawbridge.Backend, drawbridge.ServerError), 0},
+		{"answered", "s", nil, 0.005},
+		{"a timeout", "s", fault(drawbridge.BridgeFault, drawbridge.Transient), -0.02},
+		{"an error of the server's", "s2", fault(drawbridge.BridgeFault, drawbridge.ServerError), -0.02},
+		{"bad arguments", "s", fault(drawbridge.BridgeFault, drawbridge.InvalidInput), 0},
+		{"no such tool", "s", fault(drawbridge.BridgeFault, drawbridge.NotFound), 0},
+		{"too many", "s", fault(drawbridge.BridgeFault, drawbridge.RateLimited), 0},
+		{"not allowed", "s", fault(drawbridge.BridgeFault, drawbridge.PolicyBlocked), 0},
+		{"not signed in", "s", fault(drawbridge.BridgeFault, drawbridge.AuthFailure), 0},
+		{"our own store", "s", fault(drawbridge.Backend, drawbridge.ServerError), 0},
 	} {
+		score := func() float64 { return g.trustOf(tt.id).Score }
 		before := score()
-		g.ended("s", drawbridge.Call{Method: "tools/call", Params: json.RawMessage(`{"name":"echo"}`)}, drawbridge.Result{}, tt.err)
+		g.ended(tt.id, drawbridge.Call{Method: "tools/call", Params: json.RawMessage(`{"name":"echo"}`)}, drawbridge.Result{}, tt.err)
 		// The clock goes on: what comes back in that time is far less than the least that counts.
 		if by := score() - before; by < tt.by-0.001 || by > tt.by+0.001 {
 			t.Errorf("%s: the score moves by %.4f, want %.4f", tt.name, by, tt.by)
@@ -130,6 +133,18 @@ func TestCallsMoveTrust(t *testing.T) {
 	}
 	if got := g.trustOf("other").Score; got != 1 {
 		t.Errorf("the other server's score is %v", got)
+	}
+}
+
+// TestCallsThatFailTogetherCountOnce: a server that dies once has all of its calls fail.
+func TestCallsThatFailTogetherCountOnce(t *testing.T) {
+	g := openOnly(t, Config{Servers: []config.Server{row(t, "s", "legacy")}})
+	for range 40 {
+		g.ended("s", drawbridge.Call{Method: "tools/call", Params: json.RawMessage(`{"name":"echo"}`)}, drawbridge.Result{},
+			&drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: "call echo on s"})
+	}
+	if got := g.trustOf("s").Score; got > 0.981 || got < 0.9 { // a few moments may have passed
+		t.Errorf("the score is %v", got)
 	}
 }
 
