@@ -40,6 +40,9 @@ type Grants interface {
 // long is a time that no test waits for.
 const long = time.Hour
 
+// lasts says whether a time is long: the clock may go on between what begins it and what ends it.
+func lasts(d time.Duration) bool { return (d - long).Abs() < time.Minute }
+
 var noTimes = cmp.Options{
 	cmpopts.IgnoreFields(store.Ask{}, "Created", "Until"), cmpopts.IgnoreFields(store.Grant{}, "Created", "Until"), cmpopts.EquateEmpty(),
 }
@@ -78,7 +81,7 @@ func testAsks(t *testing.T, p Place) {
 	if diff := cmp.Diff([]store.Ask{asked("one", "c1"), asked("two", "c2")}, all, noTimes); diff != "" {
 		t.Errorf("asks (-want +got):\n%s", diff)
 	}
-	if a := all[0]; a.Until.Sub(a.Created) != long {
+	if a := all[0]; !lasts(a.Until.Sub(a.Created)) {
 		t.Errorf("it waits from %v until %v", a.Created, a.Until)
 	}
 	if taken, err := s.TakeAsk(t.Context(), "one"); taken || err != nil {
@@ -203,7 +206,7 @@ func testGrants(t *testing.T, p Place) {
 	if diff := cmp.Diff(want, all, noTimes); diff != "" {
 		t.Errorf("grants (-want +got):\n%s", diff)
 	}
-	if !all[0].Until.IsZero() || all[1].Until.Sub(all[1].Created) != long {
+	if !all[0].Until.IsZero() || !lasts(all[1].Until.Sub(all[1].Created)) {
 		t.Errorf("they end at %v and %v", all[0].Until, all[1].Until)
 	}
 	for id, want := range map[string]bool{"always": true, "none": false} {
