@@ -86,7 +86,7 @@ type Gateway struct {
 	c       Config
 
 	// rows are the rows that may be mounted, by name, for those who must not wait for mu.
-	rows atomic.Pointer[map[drawbridge.ServerID]config.Server]
+	rows atomic.Pointer[map[drawbridge.ServerID]*mountable]
 
 	// unwatch ends the deck's hearing of quarantines.
 	unwatch func()

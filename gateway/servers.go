@@ -179,10 +179,10 @@ func (g *Gateway) Stderr(ctx context.Context, id drawbridge.ServerID, follow boo
 func (g *Gateway) members() []deck.Member {
 	g.noteSecrets()
 	var out []deck.Member
-	rows := map[drawbridge.ServerID]config.Server{}
+	rows := map[drawbridge.ServerID]*mountable{}
 	defer g.rows.Store(&rows)
 	for _, row := range g.set.Mountable() {
-		rows[row.ID] = row
+		rows[row.ID] = &mountable{row, sync.OnceValue(func() string { return accountOf(row) })}
 		most := row.MaxTools
 		if most == 0 && row.Origin.Kind == config.Project {
 			most = orElse(g.set.Settings.MaxToolsProject, maxProjectTools)
@@ -197,17 +197,26 @@ func (g *Gateway) members() []deck.Member {
 	return out
 }
 
-// row gives the row that may be mounted by a name; an empty one where there is none.
-func (g *Gateway) row(id drawbridge.ServerID) config.Server {
+// A mountable is a row that may be mounted, and the name of its account of trust: made once, since every call asks for it.
+type mountable struct {
+	config.Server
+	account func() string
+}
+
+// row gives the row that may be mounted by a name; nil where there is none.
+func (g *Gateway) row(id drawbridge.ServerID) *mountable {
 	if rows := g.rows.Load(); rows != nil {
 		return (*rows)[id]
 	}
-	return config.Server{}
+	return nil
 }
 
 // pace is how many calls a server may have in a minute.
 func (g *Gateway) pace(id drawbridge.ServerID) meter.Pace {
 	row := g.row(id)
+	if row == nil {
+		return meter.Pace{}
+	}
 	return meter.Pace{Name: row.Hash, Max: row.MaxCallsPerMinute}
 }
 

@@ -45,8 +45,8 @@ func accountOf(row config.Server) string {
 
 // note has the book note what happened with a server.
 func (g *Gateway) note(id drawbridge.ServerID, events ...trust.Event) {
-	if row := g.row(id); g.ground.book != nil && row.ID != "" {
-		g.ground.book.Note(accountOf(row), string(id), events...)
+	if row := g.row(id); g.ground.book != nil && row != nil {
+		g.ground.book.Note(row.account(), string(id), events...)
 	}
 }
 
@@ -90,10 +90,10 @@ func (q quarantine) Vet(ctx context.Context, server deck.Member, l drawbridge.Li
 // trustOf says how far a server is trusted; nil where nobody keeps an account of it.
 func (g *Gateway) trustOf(id drawbridge.ServerID) *drawbridge.Trust {
 	row := g.row(id)
-	if g.ground.book == nil || row.ID == "" {
+	if g.ground.book == nil || row == nil {
 		return nil
 	}
-	t := shownTrust(g.ground.book.Of(accountOf(row)), row)
+	t := shownTrust(g.ground.book.Of(row.account()), row.Server)
 	return &t
 }
 
@@ -114,7 +114,7 @@ func (g *Gateway) watchTrust() (stop func()) {
 			return // nothing is configured yet, and what will be is looked at
 		}
 		for id, row := range *rows {
-			if accountOf(row) != account {
+			if row.account() != account {
 				continue
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)

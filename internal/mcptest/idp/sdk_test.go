@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -130,6 +131,7 @@ func TestTheSecretTool(t *testing.T) {
 	}
 	var scopes [][]string
 	for _, s := range p.Sessions() {
+		slices.Sort(s.Scope) // the SDK's client asks for the union in any order
 		scopes = append(scopes, s.Scope)
 	}
 	if diff := cmp.Diff([][]string{{"mcp"}, {"mcp", "secret"}}, scopes); diff != "" {
