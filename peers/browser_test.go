@@ -68,8 +68,10 @@ func allow(args []string) (text string, err error) {
 	defer end()
 	ctx, end = chromedp.NewContext(ctx)
 	defer end()
-	err = chromedp.Do(ctx, chromedp.Navigate(args[0]), chromedp.Click(chromedp.CSS("#allow")), chromedp.WaitVisible(chromedp.CSS("h1 + p")))
-	if err != nil {
+	if err := chromedp.Do(ctx, chromedp.Navigate(args[0])); err != nil {
+		return "", err
+	}
+	if _, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS("#allow"))); err != nil {
 		return "", err
 	}
 	return chromedp.Run(ctx, chromedp.Text(chromedp.CSS("body")))
