@@ -28,24 +28,16 @@ func (s *session) AskFor(ctx context.Context, call drawbridge.Call, method strin
 	case method == wire.MethodRootsList && (!s.frank() || !s.own() && call.Peer == nil):
 		return hop.Roots(s.e.pool.o.Roots), nil
 	default:
-		if s.e.row.Trust == sandboxed && method == wire.MethodElicitation {
-			s.e.decline()
+		if method == wire.MethodElicitation {
+			s.e.decline(s.e.pool.o.Elicitation.Bars(s.e.row, call.Caller))
 		}
 		return nil, wire.ErrorObject(wire.CodeMethodNotFound, fmt.Sprintf("%s: the client did not declare %s", method, capability), nil)
 	}
-	answer, err := call.Peer.Ask(ctx, method, talk.Named(s.e.row.ID, method, params))
+	answer, err := s.e.forms.Ask(ctx, s.e.pool.o.Elicitation, call.Caller.Principal, call.Peer, method, talk.Named(s.e.row.ID, method, params))
 	if err == nil {
 		return answer, nil
 	}
-	f := drawbridge.AsFault(err)
-	if f.Raw != nil {
-		return nil, f.Raw
-	}
-	code := wire.CodeInternal
-	if f.Code == drawbridge.NotFound {
-		code = wire.CodeMethodNotFound
-	}
-	return nil, wire.ErrorObject(code, f.Error(), nil)
+	return nil, talk.Unanswered(err)
 }
 
 // noteAsks notes that the server asks its clients: from now on those who can be asked have sessions of their own with it.

@@ -41,7 +41,7 @@ func (f *Fleet) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.
 
 // converse carries a call in the way that caller and server can be brought together.
 func (f *Fleet) converse(ctx context.Context, e *endpoint, call drawbridge.Call) (drawbridge.Result, error) {
-	call.Caller.Capabilities = e.admitted(call.Caller.Capabilities)
+	call.Caller.Capabilities = e.admitted(call.Caller)
 	if call.Caller.Era != drawbridge.Modern {
 		result, err := e.persuade(ctx, call)
 		if err == nil && talk.NeedsInput(result.Raw) {
@@ -62,17 +62,13 @@ func (f *Fleet) converse(ctx context.Context, e *endpoint, call drawbridge.Call)
 	return talk.InWords(result, err)
 }
 
-// admitted gives what the server may hear of what its caller can be asked: a server whose row says that it is sandboxed
-// puts no forms before people.
-func (e *endpoint) admitted(capabilities json.RawMessage) json.RawMessage {
-	if e.row.Trust != sandboxed || !wire.Declares(capabilities, "elicitation") {
-		return capabilities
+// admitted gives what the server may hear of what its caller can be asked: not every server puts forms before everybody.
+func (e *endpoint) admitted(c drawbridge.Caller) json.RawMessage {
+	if !wire.Declares(c.Capabilities, "elicitation") || e.pool.o.Elicitation.Bars(e.row, c) == "" {
+		return c.Capabilities
 	}
-	return wire.Apply(capabilities, wire.Drop("elicitation"))
+	return wire.Apply(c.Capabilities, wire.Drop("elicitation"))
 }
-
-// sandboxed is the member "trust" of a row whose server is to be kept from people.
-const sandboxed = "sandboxed"
 
 // mayAsk says whether the server may ask a stateless caller in a way that the caller's generation has no words for: it
 // is, or may turn out to be, of the stateful one, and the caller has something that may be asked.
@@ -94,7 +90,7 @@ func (e *endpoint) declared() json.RawMessage {
 func (e *endpoint) line(call drawbridge.Call) talk.Line {
 	step := e.stepOf(call)
 	return talk.Line{
-		Server: e.row.ID, Step: step, Capabilities: e.declared(), Carry: e.persuade, Limit: exchange.Longest(e.limit()), Life: e.ctx, Logger: e.log,
+		Server: e.row.ID, Step: step, Capabilities: e.declared(), Carry: e.persuade, Limit: exchange.Longest(e.limit()), Life: e.ctx, Logger: e.log, Forms: &e.forms, Rules: e.pool.o.Elicitation,
 		Start: func(work func()) error {
 			e.mu.Lock()
 			defer e.mu.Unlock()

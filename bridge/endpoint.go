@@ -9,6 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/exchange"
 	"github.com/drawbridge-mcp/drawbridge/bridge/survey"
+	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/bridge/values"
 	"github.com/drawbridge-mcp/drawbridge/config"
 )
@@ -63,9 +64,10 @@ type endpoint struct {
 	// What Status tells beside that.
 	phase       drawbridge.Phase
 	fault       string
-	confined    string   // what its program is kept from, in words
-	signIn      string   // where a person signs in, while that is what the fault is
-	declined    bool     // the server asked for what its row keeps from people
+	confined    string // what its program is kept from, in words
+	signIn      string // where a person signs in, while that is what the fault is
+	declined    string // why the server was declined to ask people; empty where it was not
+	forms       talk.Desk
 	missing     []string // values that commands did not give
 	said        string   // the fault that was logged, until the server is well: each attempt again brings the same
 	startMillis int64

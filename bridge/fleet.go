@@ -25,6 +25,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/process"
+	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/secrets"
 )
@@ -79,6 +80,8 @@ type Options struct {
 	InheritEnv bool
 	// Keeper has what rows refer to as ${keychain:NAME}; nil has nothing.
 	Keeper secrets.Keeper
+	// Elicitation says which servers may put questions before people, and how many.
+	Elicitation Elicitation
 	// OnDemand mounts a server when it is first called, and none by itself.
 	OnDemand bool
 	// Vault keeps what signing in comes to; nil is memory that ends with the fleet.
@@ -103,6 +106,9 @@ type Options struct {
 	// CloseGrace is how long each step of the ending of a stdio server waits: 1 s.
 	CloseGrace time.Duration
 }
+
+// Elicitation says which servers may put questions before people, and how many.
+type Elicitation = talk.Rules
 
 // The defaults of Options.
 const (

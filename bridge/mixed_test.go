@@ -170,7 +170,7 @@ func TestAnErrorThatDemandsAPageBecomesAQuestion(t *testing.T) {
 		call := echo(asker())
 		asked := r.call(call)
 		want := `{"resultType":"input_required","inputRequests":{"1":{"method":"elicitation/create","params":` +
-			`{"mode":"url","elicitationId":"e1","url":"https://a.test","message":"go","_meta":{"drawbridge/server":"fake"}}}}}`
+			`{"mode":"url","elicitationId":"e1","url":"https://a.test","message":"go","_meta":{"drawbridge/server":"fake","drawbridge/origin":"https://a.test"}}}}}`
 		if got := stateless(asked); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
@@ -486,7 +486,7 @@ func TestOnAPipeASessionOfStatelessCallersHasOneCallAtATime(t *testing.T) {
 
 func TestOverHTTPThereAreMoreSessionsAndNoneIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newFake(), Options{}, overHTTP)
+		r := newRig(t, newFake(), Options{Elicitation: Elicitation{Capacity: 2 * maxBesideHTTP}}, overHTTP)
 		r.asksBefore(elicits("7", `{}`))
 		theirs := asker()
 		theirs.Principal = "somebody else"

@@ -106,7 +106,7 @@ func TestRowsThatDifferAreTwoServers(t *testing.T) {
 	for name, change := range map[string]func(*config.Server){
 		"a value put in": func(row *config.Server) { row.Env = []config.Pair{{Name: "TOKEN", Value: "other"}} },
 		"a directory":    func(row *config.Server) { row.Cwd = "/elsewhere" },
-		"trust":          func(row *config.Server) { row.Trust = sandboxed },
+		"trust":          func(row *config.Server) { row.Trust = "sandboxed" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -68,7 +68,7 @@ func TestAStatefulCallerIsAskedAsOftenAsTheServerNeeds(t *testing.T) {
 		wantQuestions := []string{
 			`elicitation/create {"message":"who?","_meta":{"drawbridge/server":"fake"}}`,
 			`roots/list `,
-			`elicitation/create {"mode":"url","url":"https://a.test","_meta":{"drawbridge/server":"fake"},"elicitationId":"` + id + `"}`,
+			`elicitation/create {"mode":"url","url":"https://a.test","_meta":{"drawbridge/server":"fake","drawbridge/origin":"https://a.test"},"elicitationId":"` + id + `"}`,
 		}
 		if diff := cmp.Diff(wantQuestions, questions); diff != "" {
 			t.Error(diff)
@@ -78,7 +78,7 @@ func TestAStatefulCallerIsAskedAsOftenAsTheServerNeeds(t *testing.T) {
 
 func TestASandboxedServerPutsNoFormsBeforePeople(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newFake(), Options{}, func(row *config.Server) { row.Trust = sandboxed })
+		r := newRig(t, newFake(), Options{}, func(row *config.Server) { row.Trust = "sandboxed" })
 		r.asksBefore(elicits("7", `{}`), wire.Message{ID: []byte("8"), Method: wire.MethodRootsList})
 		call := echo(asker())
 		asked := r.call(call)

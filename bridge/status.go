@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -41,8 +42,8 @@ func (e *endpoint) status() drawbridge.Status {
 		s.Listed = l.At
 	}
 	s.Notes = append(s.Notes, e.missing...)
-	if e.declined {
-		s.Notes = append(s.Notes, `asked for elicitation, which trust = "sandboxed" declines: trust = "untrusted" would allow it`)
+	if e.declined != "" {
+		s.Notes = append(s.Notes, "asked for elicitation, which "+e.declined)
 	}
 	for _, session := range e.sessions {
 		s.Junk += int(session.junk.Load())
@@ -60,11 +61,11 @@ func (e *endpoint) status() drawbridge.Status {
 	return s
 }
 
-// decline notes for people that the server asked for what its row keeps from them.
-func (e *endpoint) decline() {
+// decline notes for people that the server asked for what is kept from them, and what would allow it.
+func (e *endpoint) decline(why string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.declined = true
+	e.declined = cmp.Or(why, e.declined)
 }
 
 // saveTimeout bounds the saving of a status, which goes on at the end of everything too.

@@ -233,6 +233,8 @@ type Options struct {
 	Paths []string
 	// Dir is the working directory; empty means the process's.
 	Dir string
+	// Settings is a file that is read in the place of the person's own drawbridge.toml, and must exist; empty means that one.
+	Settings string
 	// Home and XDGConfig are the home and the configuration directory; empty means what the environment says.
 	Home, XDGConfig string
 	// AppData is the roaming profile of Windows; empty means what the environment says. Other systems have none.

@@ -348,9 +348,9 @@ func TestWarningsAboutFiles(t *testing.T) {
 		"a project's settings":  {projectTOML, "[mcp.servers.s]\ncommand = 'x'\n[serve]\nhttp = '0.0.0.0:1'\n", []string{projectTOML + ":3: the settings of this file are ignored: they are read from the user's own drawbridge/drawbridge.toml only"}},
 		"a project's mcp table": {projectTOML, "[mcp]\nnaming = 'bare'\n", []string{projectTOML + ":1: the settings of this file are ignored: they are read from the user's own drawbridge/drawbridge.toml only"}},
 		"a project's rows only": {projectTOML, "[[mcp.servers]]\nid = 's'\ncommand = 'x'\n", nil},
-		"unknown settings": {userTOML, "[mcp]\ngrade = '1s'\n[tools.policy]\nx = 1\n[stores]\n", []string{
+		"unknown settings": {userTOML, "[mcp]\ngrade = '1s'\n[toys.policies]\nx = 1\n[stores]\n", []string{
 			userTOML + `:2: unknown setting "mcp.grade"; did you mean "grace"?`,
-			userTOML + `:3: unknown setting "tools.policy"`,
+			userTOML + `:3: unknown setting "toys"; did you mean "tools"?`,
 			userTOML + `:5: unknown setting "stores"; did you mean "store"?`,
 		}},
 		"twice in one file": {userJSON, "{\"servers\": [\n{\"name\": \"s\", \"command\": \"x\"},\n{\"name\": \"s\", \"command\": \"y\"}]}", []string{

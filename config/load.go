@@ -12,6 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config/dialect"
 	"github.com/drawbridge-mcp/drawbridge/config/disk"
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
+	"github.com/drawbridge-mcp/drawbridge/config/rules"
 
 	"github.com/drawbridge-mcp/drawbridge"
 )
@@ -74,6 +75,7 @@ func LoadSettings(o Options) (Settings, error) {
 
 type loader struct {
 	dialect.Base
+	settings string
 	approved func(Server) bool
 	// disabled has the names that the person's own files turn off, and the file that says so.
 	disabled map[string]string
@@ -84,7 +86,7 @@ type loader struct {
 
 // newLoader finds the directories that paths start at. Without a home there are no user-level files.
 func newLoader(o Options) (*loader, error) {
-	l := &loader{approved: o.Approved, disabled: map[string]string{}, first: map[standing]int{}}
+	l := &loader{approved: o.Approved, settings: o.Settings, disabled: map[string]string{}, first: map[standing]int{}}
 	l.Base = dialect.Base{OS: runtime.GOOS, Config: o.XDGConfig, Home: o.Home, AppData: o.AppData, Lookup: o.LookupEnv}
 	if l.Lookup == nil {
 		l.Lookup = os.LookupEnv
@@ -120,12 +122,12 @@ func (l *loader) sources(paths []string) ([]source, error) {
 		return once(l.discover(l.Project, Project)), nil
 	}
 	var all []source
-	for _, path := range splitPaths(l.Project, paths) {
+	for _, path := range disk.Split(l.Project, paths) {
 		abs := l.abs(path)
 		info, err := os.Stat(abs)
 		switch {
 		case path == "" || err != nil:
-			return nil, missing(path, err)
+			return nil, disk.Missing(path, err)
 		case info.IsDir():
 			all = append(all, l.discover(abs, Explicit)...)
 		default:
@@ -140,6 +142,10 @@ func (l *loader) sources(paths []string) ([]source, error) {
 
 // ownSettings is the person's own drawbridge.toml; false where there is no place for one.
 func (l *loader) ownSettings() (source, bool) {
+	if l.settings != "" {
+		path := l.abs(l.settings)
+		return source{path: path, kind: User, provider: "native", shape: dialect.Of(dialect.SettingsPath), named: true, settings: true}, true
+	}
 	if l.Config == "" {
 		return source{}, false
 	}
@@ -158,7 +164,7 @@ func (l *loader) abs(path string) string {
 // those that other programs keep in the directory. What these keep elsewhere is theirs, even where the directory has it
 // too.
 func (l *loader) discover(dir string, project OriginKind) []source {
-	if sameFile(dir, l.Home) {
+	if disk.Same(dir, l.Home) {
 		project = User
 	}
 	base := l.Base
@@ -184,8 +190,8 @@ func (l *loader) discover(dir string, project OriginKind) []source {
 			all = append(all, src)
 		}
 	}
-	own := stats(theirs)
-	return slices.DeleteFunc(all, func(src source) bool { return src.provider != "native" && isOneOf(src.path, own) })
+	own := disk.Stats(theirs)
+	return slices.DeleteFunc(all, func(src source) bool { return src.provider != "native" && disk.IsOneOf(src.path, own) })
 }
 
 // open reads and parses a file. What the person's own files turn off is off wherever it is written, and so is found before
@@ -248,7 +254,7 @@ func (l *loader) unreadable(src source, err error) error {
 }
 
 func (l *loader) loadSettings(src source) error {
-	r := &settingsReader{file: filepath.Dir(src.path), home: l.Home, lookup: l.Lookup}
+	r := &settingsReader{file: filepath.Dir(src.path), home: l.Home, lookup: l.Lookup, rules: rules.Reader{File: src.path, Home: l.Home}}
 	if err := r.read(src.root); err != nil {
 		return err
 	}

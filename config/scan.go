@@ -11,6 +11,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config/dialect"
+	"github.com/drawbridge-mcp/drawbridge/config/disk"
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
 	"github.com/drawbridge-mcp/drawbridge/config/spawn"
 )
@@ -79,7 +80,7 @@ func Scan(o Options, from []string) (Scanned, error) {
 	if err != nil {
 		return Scanned{}, err
 	}
-	s := &scanner{loader: l, kept: o.Kept, taken: map[drawbridge.ServerID]taken{}, homes: sameFile(l.Project, l.Home)}
+	s := &scanner{loader: l, kept: o.Kept, taken: map[drawbridge.ServerID]taken{}, homes: disk.Same(l.Project, l.Home)}
 	if err := s.own(); err != nil {
 		return Scanned{}, err
 	}

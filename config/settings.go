@@ -1,14 +1,17 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
 	"github.com/drawbridge-mcp/drawbridge/config/limit"
+	"github.com/drawbridge-mcp/drawbridge/config/rules"
 	"github.com/drawbridge-mcp/drawbridge/config/value"
 )
 
@@ -37,6 +40,14 @@ type Settings struct {
 	// Roots are the directories that servers are told of when nobody who calls has roots, as file URIs.
 	Roots []string
 
+	// ElicitationEnabled lets servers put questions before people whose rows do not say, ElicitationQueue so many at once,
+	// each for ElicitationTimeout.
+	ElicitationEnabled *bool
+	ElicitationQueue   int
+	ElicitationTimeout time.Duration
+	// AskTimeout is how long a call waits for a person's approval.
+	AskTimeout time.Duration
+
 	// StorePath is the absolute path of the store's file, StoreURL the URL of a database. At most one is set.
 	StorePath, StoreURL string
 
@@ -48,11 +59,16 @@ type Settings struct {
 	MaxBody int64
 	// PageSize is the most items on a page of a list.
 	PageSize int
+	// FenceHTTP marks results as foreign text for clients that come over HTTP, of servers whose rows do not say.
+	FenceHTTP *bool
 	// OAuth says whose access tokens the HTTP door takes.
 	OAuth OAuth
 
 	// Audit says what is kept of calls.
 	Audit Audit
+
+	// Rules say who may call what; nil where there are none. Whether they make sense is for those to say who carry them out.
+	Rules *drawbridge.Rules
 
 	// Tools bounds calls of tools, Shield says how far servers are trusted.
 	Tools  Tools
@@ -109,6 +125,12 @@ var settings = append([]setting{
 	{"mcp", "roots", "list of directories or file URIs", "[]",
 		"the directories that servers are told of when the caller has none",
 		func(r *settingsReader, v doc.Node) error { return r.roots(v) }},
+	{"mcp", "elicitation_enabled", "boolean", "on for outside clients, off in a session", "lets servers put questions before people whose rows do not say",
+		func(r *settingsReader, v doc.Node) error { return value.Flag(&r.settings.ElicitationEnabled, v) }},
+	{"mcp", "elicitation_timeout", "time", "2m", "how long a form waits for a person; then it is called off",
+		func(r *settingsReader, v doc.Node) error { return value.Positive(&r.settings.ElicitationTimeout, v) }},
+	{"mcp", "elicitation_queue_capacity", "whole number", "16", "how many questions of one server wait for one person at once; more are declined",
+		func(r *settingsReader, v doc.Node) error { return value.Whole(&r.settings.ElicitationQueue, v) }},
 	{"mcp", "lock_file", "path", "drawbridge.lock beside drawbridge.toml, if it is there",
 		"the file that says which definitions servers may show, as drawbridge lock write makes it; variables are put in",
 		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.LockFile, v) }},
@@ -135,6 +157,9 @@ var settings = append([]setting{
 	{"tools", "max_identical_calls", `whole number, or "unlimited"`, "unlimited",
 		"how often the same call may end the same way within 60 seconds",
 		func(r *settingsReader, v doc.Node) error { return limit.Most(&r.settings.Tools.SameCalls, v) }},
+	{"tools", "ask_timeout", "time", "5m",
+		"how long a call waits for a person's approval; after it the answer is no",
+		func(r *settingsReader, v doc.Node) error { return value.Positive(&r.settings.AskTimeout, v) }},
 	{"store", "path", "path", "where the system keeps a user's data",
 		"the file of the store; variables are put in",
 		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.StorePath, v) }},
@@ -153,6 +178,9 @@ var settings = append([]setting{
 	{"serve", "page_size", "whole number", "1000",
 		"the most items on a page of a list",
 		func(r *settingsReader, v doc.Node) error { return value.Whole(&r.settings.PageSize, v) }},
+	{"serve", "fence", "boolean", "false",
+		"marks results as foreign text for HTTP clients, of servers whose rows do not say",
+		func(r *settingsReader, v doc.Node) error { return value.Flag(&r.settings.FenceHTTP, v) }},
 	{"serve", "public_url", "URL", "",
 		"where clients reach the HTTP door from, without the /mcp; beyond loopback an issuer needs it",
 		func(r *settingsReader, v doc.Node) error { return r.web(&r.settings.OAuth.PublicURL, v) }},
@@ -180,6 +208,12 @@ var settings = append([]setting{
 	{"serve", "introspection_client_secret_file", "path", "",
 		"the file with the secret that goes with introspection_client_id; variables are put in",
 		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.OAuth.IntrospectionSecretFile, v) }},
+	{"tools", "policy", "table", "no rules",
+		"who may call what: rules, the first that matches decides, and a default_effect; see docs/policy.md",
+		func(r *settingsReader, v doc.Node) error { return r.rules.Policy(v) }},
+	{"tools", "authorization", "table", "no rules",
+		"more rules, which follow those of policy where enabled is true: an action and tools each",
+		func(r *settingsReader, v doc.Node) error { return r.rules.Authorization(v) }},
 }, auditSettings...)
 
 // A settingsReader reads the settings of one file.
@@ -188,6 +222,7 @@ type settingsReader struct {
 	// file is the directory that relative paths start at, home what "~" stands for.
 	file, home string
 	lookup     func(string) (string, bool)
+	rules      rules.Reader
 	problems   []*doc.Error
 }
 
@@ -196,6 +231,9 @@ func (r *settingsReader) read(root doc.Node) error {
 	for _, section := range root.Members {
 		if len(settingNames(section.Name)) == 0 {
 			r.stray(section, "", []string{"mcp", "tools", "store", "serve", "audit"})
+			if rules.Meant(section) {
+				return r.problems[len(r.problems)-1]
+			}
 		} else if err := r.section(section.Name, section); err != nil {
 			return err
 		}
@@ -204,6 +242,7 @@ func (r *settingsReader) read(root doc.Node) error {
 		m, _ := root.Find("store", "url")
 		return doc.Wrong(m.Line, "store.path and store.url are both set; the store is one of them")
 	}
+	r.settings.Rules = r.rules.Rules()
 	return nil
 }
 
@@ -226,9 +265,15 @@ func (r *settingsReader) section(name string, section doc.Member) error {
 		known := settingNamed(name, m.Name)
 		if known == nil {
 			r.stray(m, name+".", settingNames(name))
+			if name == "tools" { // what guards is read whole or not at all
+				return r.problems[len(r.problems)-1]
+			}
 			continue
 		}
-		if err := known.read(r, m.Value); err != nil {
+		err := known.read(r, m.Value)
+		if at, ok := errors.AsType[*doc.Error](err); ok {
+			return at
+		} else if err != nil {
 			return doc.Wrong(m.Line, "%s %s", full, err)
 		}
 	}

@@ -9,9 +9,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config/limit"
 )
 
-func TestSettings(t *testing.T) {
-	no := false
-	w := newWorld(t, map[string]string{userTOML: `
+// allSettings sets everything.
+const allSettings = `
 [mcp]
 naming = "bare"
 grace = "1s"
@@ -22,6 +21,9 @@ idle_stop = "5h"
 max_tools = 6
 max_tools_project = 7
 env_isolation = false
+elicitation_enabled = false
+elicitation_timeout = "7s"
+elicitation_queue_capacity = 3
 allowed_commands = ["~/bin/*", "/opt/x", "go"]
 roots = ["/srv/a b", "~/src", "file:///elsewhere"]
 lock_file = "team/tools.lock"
@@ -36,6 +38,7 @@ max_tool_calls_per_session = 11
 max_tool_calls_per_caller = "12/day"
 max_identical_errors = 13
 max_identical_calls = 14
+ask_timeout = "90s"
 
 [store]
 path = "data/${NAME:-drawbridge}.db"
@@ -45,6 +48,7 @@ token_file = "~/token"
 session_timeout = "8m"
 max_body = 9
 page_size = 10
+fence = true
 public_url = "https://gate.example"
 issuer = ["https://a.example", "http://127.0.0.1:1/b/"]
 audience = "api"
@@ -65,11 +69,17 @@ key_file = "~/audit.pem"
 [serve.scopes]
 "mcp:tools" = ["mcp:*"]
 reader = ["mcp:docs", "mcp:wiki"]
-`})
+`
+
+func TestSettings(t *testing.T) {
+	no, yes := false, true
+	w := newWorld(t, map[string]string{userTOML: allSettings})
 	set := w.mustLoad(t)
 	want := Settings{
 		Naming: "bare", Grace: time.Second, ProbeTimeout: 2 * time.Second, ConnectTimeout: 3 * time.Second,
 		CallTimeout: 4 * time.Minute, IdleStop: 5 * time.Hour, MaxTools: 6, MaxToolsProject: 7, EnvIsolation: &no,
+		AskTimeout: 90 * time.Second,
+		FenceHTTP:  &yes, ElicitationEnabled: &no, ElicitationTimeout: 7 * time.Second, ElicitationQueue: 3,
 		AllowedCommands: []string{w.path("home/bin/*"), "/opt/x", "go"},
 
 		Roots:     []string{"file:///srv/a%20b", "file://" + w.path("home/src"), "file:///elsewhere"},

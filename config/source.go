@@ -6,9 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/config/dialect"
 	"github.com/drawbridge-mcp/drawbridge/config/disk"
@@ -32,25 +30,6 @@ type source struct {
 	err  error
 }
 
-// splitPaths splits values on commas. A file whose name has a comma in it is itself.
-func splitPaths(dir string, values []string) []string {
-	var paths []string
-	for _, value := range values {
-		whole := value
-		if !filepath.IsAbs(whole) {
-			whole = filepath.Join(dir, whole)
-		}
-		if _, err := os.Stat(whole); err == nil || !strings.Contains(value, ",") {
-			paths = append(paths, value)
-			continue
-		}
-		for part := range strings.SplitSeq(value, ",") {
-			paths = append(paths, strings.TrimSpace(part))
-		}
-	}
-	return paths
-}
-
 // Named gives what o.Paths names as absolute paths, a file or a directory each, for a process that runs elsewhere. A
 // comma in one stays: there is a file of that name.
 func (o Options) Named() ([]string, error) {
@@ -59,7 +38,7 @@ func (o Options) Named() ([]string, error) {
 		return nil, err
 	}
 	var paths []string
-	for _, path := range splitPaths(l.Project, o.Paths) {
+	for _, path := range disk.Split(l.Project, o.Paths) {
 		paths = append(paths, l.abs(path))
 	}
 	return paths, nil
@@ -94,23 +73,6 @@ func once(all []source) []source {
 	return kept
 }
 
-func sameFile(a, b string) bool { return a == b || isOneOf(a, stats([]string{b})) }
-
-// stats describes those files that exist.
-func stats(paths []string) (infos []fs.FileInfo) {
-	for _, path := range paths {
-		if info, err := os.Stat(path); err == nil {
-			infos = append(infos, info)
-		}
-	}
-	return infos
-}
-
-func isOneOf(path string, infos []fs.FileInfo) bool {
-	info, err := os.Stat(path)
-	return err == nil && slices.ContainsFunc(infos, func(other fs.FileInfo) bool { return os.SameFile(info, other) })
-}
-
 // read gives the file's bytes. Of what is no regular file, only one that a person named is read: a pipe may block.
 func (src source) read() ([]byte, error) {
 	info, err := os.Stat(src.path)
@@ -134,13 +96,4 @@ func (src source) read() ([]byte, error) {
 		return nil, fmt.Errorf("the file is larger than %d MiB", most>>20)
 	}
 	return data, err
-}
-
-func missing(path string, err error) error {
-	if path == "" {
-		return disk.Broken("read the configuration", errors.New("the path is empty"))
-	}
-	fault := disk.Broken("read "+path, errors.New(disk.Cause(err)))
-	fault.Next = "name a file, or a directory to search"
-	return fault
 }

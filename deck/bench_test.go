@@ -60,7 +60,7 @@ func BenchmarkView(b *testing.B) {
 	v := d.view.Load()
 	b.ReportAllocs()
 	for b.Loop() {
-		newView(nil, v.members, v, d.version)
+		newView(d.gate, nil, v.members, v, d.version)
 	}
 }
 

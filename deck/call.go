@@ -2,17 +2,17 @@ package deck
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/fence"
+	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/mishap"
+	"github.com/drawbridge-mcp/drawbridge/deck/params"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
 	"github.com/drawbridge-mcp/drawbridge/deck/trail"
@@ -21,8 +21,9 @@ import (
 
 // A target is what a call turned out to mean.
 type target struct {
-	// spec is what the guards are asked about.
+	// spec is what the guards are asked about, kind what it is to them.
 	spec drawbridge.Spec
+	kind string
 	// card is set for a shipped card, which runs here. Everything else goes to spec.Server.
 	card drawbridge.Card
 	// own is the name or URI as the server knows it, edits what makes the params say so; said is what the caller wrote
@@ -72,7 +73,7 @@ func (d *Deck) route(ctx context.Context, call drawbridge.Call) (drawbridge.Resu
 
 // do carries out a call to what the deck lists.
 func (d *Deck) do(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
-	p, err := readParams(call.Method, call.Params)
+	p, err := params.Read(call.Method, call.Params)
 	if err != nil {
 		return drawbridge.Result{}, err
 	}
@@ -84,13 +85,8 @@ func (d *Deck) do(ctx context.Context, call drawbridge.Call) (drawbridge.Result,
 }
 
 // carry takes a call the rest of its way, once it is known what it is about.
-func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p params) (drawbridge.Result, error) {
-	verdict, err := d.judge(ctx, call, t.spec)
-	if err == nil {
-		if err = t.heldBack(call.Method); err != nil {
-			trail.Bar(ctx, t.spec, drawbridge.Verdict{Rule: "held", Reason: t.held})
-		}
-	}
+func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p params.Params) (drawbridge.Result, error) {
+	verdict, err := d.judge(ctx, call, t)
 	if err == nil {
 		err = trail.Pass(ctx, call, t.spec, verdict)
 	}
@@ -98,16 +94,17 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 		return drawbridge.Result{}, err
 	}
 	r := seal.Request{
-		Principal: call.Caller.Principal, Server: t.spec.Server, Method: call.Method, Own: t.own, Arguments: p.arguments,
+		Principal: call.Caller.Principal, Server: t.spec.Server, Method: call.Method, Own: t.own, Arguments: p.Arguments,
 	}
-	if p.state != nil {
-		state, err := d.sealer.Open(p.state, r)
+	if p.State != nil {
+		state, err := d.sealer.Open(p.State, r)
 		if err != nil {
 			return drawbridge.Result{}, invalid(call.Method, fmt.Errorf("requestState: %w", err))
 		}
 		t.edits = append(t.edits, wire.Put(state, "requestState"))
 	}
 	call.Params = wire.Apply(t.params(call.Params), t.edits...)
+	fenced := d.fencing(call, t.spec.Server, t.own)
 	result, err := d.run(ctx, t, call)
 	if err == nil && call.Method == wire.MethodSkillsGet {
 		result.Raw, err = d.vetSkills(ctx, t.spec.Server, result.Raw)
@@ -116,7 +113,19 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 		return drawbridge.Result{}, err
 	}
 	result.Raw = d.linked(call.Caller, call.Method, t.spec.Server, t.public(call.Method, result.Raw))
+	result.Raw = fenced(result.Raw)
 	return d.sealResult(result, r), nil
+}
+
+// fencing gives what is done to a server's result: it is marked as foreign text, for whom that is wanted. It is asked for before
+// the call, in whose course the server's row may leave. A server that has left before is in doubt.
+func (d *Deck) fencing(call drawbridge.Call, server drawbridge.ServerID, tool string) func(json.RawMessage) json.RawMessage {
+	if m := d.view.Load().member(server); server == "" || m != nil && !fence.Wanted(call.Caller, m.Fence, d.fence(call.Caller)) {
+		return func(result json.RawMessage) json.RawMessage { return result }
+	}
+	return func(result json.RawMessage) json.RawMessage {
+		return fence.New(server, tool).Result(call.Method, result)
+	}
 }
 
 // public gives a result with the URIs that the caller asked by: who asks for one wants to find it in the answer.
@@ -172,83 +181,11 @@ func (d *Deck) sealResult(result drawbridge.Result, r seal.Request) drawbridge.R
 	return result
 }
 
-// params are the parts of a call's params that the deck reads.
-type params struct {
-	// name is the name or URI that the call is about.
-	name string
-	// kind is the type of a completion's reference, "ref/prompt" or "ref/resource".
-	kind string
-	// arguments and state are nil where they are absent.
-	arguments, state json.RawMessage
-}
-
-// readParams reads params in one pass.
-func readParams(method string, raw json.RawMessage) (params, error) {
-	subject := "name"
-	switch method {
-	case wire.MethodResourcesRead, wire.MethodSkillsGet, wire.MethodDirectoryRead:
-		subject = "uri"
-	case wire.MethodComplete:
-		subject = "ref"
-	}
-	parts, err := pick(method, raw, subject, "arguments", "requestState")
-	if err != nil {
-		return params{}, err
-	}
-	p := params{arguments: parts[1], state: parts[2]}
-	about := parts[0]
-	if string(p.state) == "null" {
-		p.state = nil
-	}
-	if method == wire.MethodComplete {
-		ref, err := pick(method, about, "type", "name", "uri")
-		if err != nil {
-			return params{}, err
-		}
-		p.kind, _ = wire.Text(ref[0])
-		if subject, about = "ref.name", ref[1]; p.kind == refResource {
-			subject, about = "ref.uri", ref[2]
-		}
-	}
-	var ok bool
-	if p.name, ok = wire.Text(about); !ok {
-		return params{}, invalid(method, fmt.Errorf("params have no %s", subject))
-	}
-	return p, nil
-}
-
-// pick gives the members of an object by their names. One that is there twice is refused: whoever reads the object next
-// might take the other. So is a name that some readers take for one of these: a server that does would do what was not decided on.
-func pick(method string, object json.RawMessage, names ...string) ([]json.RawMessage, error) {
-	parts := make([]json.RawMessage, len(names))
-	known := append(names[:len(names):len(names)], "_meta", "inputResponses")
-	for m := range wire.Members(object) {
-		i := slices.IndexFunc(names, m.Is)
-		switch {
-		case i < 0:
-			if j := slices.IndexFunc(known, m.Resembles); j >= 0 {
-				return nil, invalid(method, fmt.Errorf("params have a name that some readers take for %q", known[j]))
-			}
-		case parts[i] != nil:
-			return nil, invalid(method, fmt.Errorf("params have two %s", names[i]))
-		default:
-			parts[i] = m.Value
-		}
-	}
-	return parts, nil
-}
-
-// The references of a completion.
-const (
-	refPrompt   = "ref/prompt"
-	refResource = "ref/resource"
-)
-
 // find finds what a call is about.
-func (d *Deck) find(ctx context.Context, call drawbridge.Call, p params) (target, error) {
+func (d *Deck) find(ctx context.Context, call drawbridge.Call, p params.Params) (target, error) {
 	switch {
 	case call.Method == wire.MethodToolsCall:
-		it, err := d.named(ctx, call.Caller, tools, p.name)
+		it, err := d.named(ctx, call.Caller, tools, p.Name)
 		if err != nil {
 			return target{}, err
 		}
@@ -256,27 +193,27 @@ func (d *Deck) find(ctx context.Context, call drawbridge.Call, p params) (target
 		if it.spec.Server == "" {
 			t.card = it.card
 		}
-		return t.rewritten(p.name, "name"), nil
+		return t.rewritten(p.Name, "name"), nil
 	case call.Method == wire.MethodPromptsGet:
-		it, err := d.named(ctx, call.Caller, prompts, p.name)
+		it, err := d.named(ctx, call.Caller, prompts, p.Name)
 		if err != nil {
 			return target{}, err
 		}
-		return it.target().rewritten(p.name, "name"), nil
+		return it.target().rewritten(p.Name, "name"), nil
 	case call.Method == wire.MethodResourcesRead:
-		t, err := d.findResource(ctx, call.Caller, p.name)
-		return t.rewritten(p.name, "uri"), err
-	case call.Method == wire.MethodComplete && p.kind == refPrompt:
-		it, err := d.named(ctx, call.Caller, prompts, p.name)
+		t, err := d.findResource(ctx, call.Caller, p.Name)
+		return t.rewritten(p.Name, "uri"), err
+	case call.Method == wire.MethodComplete && p.Kind == params.Prompt:
+		it, err := d.named(ctx, call.Caller, prompts, p.Name)
 		if err != nil {
 			return target{}, err
 		}
-		return it.target().rewritten(p.name, "ref", "name"), nil
-	case call.Method == wire.MethodComplete && p.kind == refResource:
-		t, err := d.findReference(ctx, call.Caller, p.name)
-		return t.rewritten(p.name, "ref", "uri"), err
+		return it.target().rewritten(p.Name, "ref", "name"), nil
+	case call.Method == wire.MethodComplete && p.Kind == params.Resource:
+		t, err := d.findReference(ctx, call.Caller, p.Name)
+		return t.rewritten(p.Name, "ref", "uri"), err
 	}
-	return target{}, invalid(call.Method, fmt.Errorf("no such reference %q", clip(p.kind)))
+	return target{}, invalid(call.Method, fmt.Errorf("no such reference %q", clip(p.Kind)))
 }
 
 // named finds a card or a prompt. Before it says that there is none it waits for servers that are about to appear.
@@ -308,7 +245,7 @@ func (d *Deck) await(ctx context.Context, caller drawbridge.Caller, name string,
 }
 
 func (it *item) target() target {
-	return target{spec: it.spec, own: it.spec.Tool, names: it.offer.Names, held: it.offer.Held, next: it.offer.Next}
+	return target{spec: it.spec, kind: it.kind, own: it.spec.Tool, names: it.offer.Names, held: it.offer.Held, next: it.offer.Next}
 }
 
 // rewritten adds the edit that makes the params say what the server knows, where the caller said something else.
@@ -321,69 +258,36 @@ func (t target) rewritten(said string, path ...string) target {
 }
 
 // allow asks the guards, and has the call recorded before it may go on.
-func (d *Deck) allow(ctx context.Context, call drawbridge.Call, spec drawbridge.Spec) error {
-	verdict, err := d.judge(ctx, call, spec)
+func (d *Deck) allow(ctx context.Context, call drawbridge.Call, kind string, spec drawbridge.Spec) error {
+	verdict, err := d.judge(ctx, call, target{kind: kind, spec: spec})
 	if err != nil {
 		return err
 	}
 	return trail.Pass(ctx, call, spec, verdict)
 }
 
-// judge asks the guards: all must allow, and the verdict is the last one's. The caller holds the scopes already, or the card was
-// not found.
-func (d *Deck) judge(ctx context.Context, call drawbridge.Call, spec drawbridge.Spec) (drawbridge.Verdict, error) {
-	last := drawbridge.Verdict{Effect: drawbridge.Allow}
-	q := Question{Caller: call.Caller, Spec: spec, Method: call.Method, Params: call.Params}
-	for _, g := range d.guards {
-		verdict := d.ask(ctx, g, q)
-		switch {
-		case verdict.Effect == drawbridge.Allow:
-			last = verdict
-			continue
-		case verdict.Hide:
-			trail.Bar(ctx, spec, verdict)
-			return verdict, unknown(wordOf(call.Method), string(spec.Name))
-		case verdict.Effect == drawbridge.Ask && verdict.Reason == "":
-			verdict.Reason = "it needs an approval, and there is nobody to ask"
-		case verdict.Reason == "":
-			verdict.Reason = "it is not allowed"
-		}
-		trail.Bar(ctx, spec, verdict)
-		return verdict, &drawbridge.Fault{
-			Kind: drawbridge.BridgeFault, Code: cmp.Or(verdict.Code, drawbridge.PolicyBlocked),
-			Step: fmt.Sprintf("%s %s", call.Method, clip(string(spec.Name))), Err: errors.New(verdict.Reason), Next: verdict.Next,
+// judge asks the guards, and a person where they want that and nothing else is in the way: all must allow, and the verdict is
+// the last one's, or the first that wanted a person asked. The caller holds the scopes already, or the card was not found.
+func (d *Deck) judge(ctx context.Context, call drawbridge.Call, t target) (drawbridge.Verdict, error) {
+	q := Question{Caller: call.Caller, Kind: t.kind, Spec: t.spec, Method: call.Method, Params: call.Params}
+	verdict, asked, err := d.gate.Pass(ctx, q)
+	if err == nil {
+		if err = t.heldBack(call.Method); err != nil {
+			verdict = drawbridge.Verdict{Rule: "held", Reason: t.held}
 		}
 	}
-	return last, nil
-}
-
-// ask asks one guard. One that panics has given no verdict.
-func (d *Deck) ask(ctx context.Context, g Guard, q Question) (verdict drawbridge.Verdict) {
-	defer func() {
-		if p := recover(); p != nil {
-			d.log.Error("a guard panicked, the call is refused", "card", q.Spec.Name, "panic", mishap.What(p), "at", mishap.Where())
-			verdict = drawbridge.Verdict{}
-		}
-	}()
-	return g.Decide(ctx, q)
-}
-
-// wordOf says for people what a method is about.
-func wordOf(method string) string {
-	word, _, _ := strings.Cut(method, "/")
-	if word == "completion" {
-		return "reference"
+	if err == nil && len(asked) > 0 {
+		err = d.approve(ctx, call, t.spec, asked)
 	}
-	return strings.TrimSuffix(word, "s")
+	if err != nil {
+		trail.Bar(ctx, t.spec, verdict)
+	}
+	return verdict, err
 }
 
-// unknown is the one fault for what does not exist and for what a caller may not know of.
-func unknown(word, name string) error {
-	return &drawbridge.Fault{
-		Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound,
-		Step: fmt.Sprintf("unknown %s %s", word, clip(name)),
-	}
-}
+func wordOf(method string) string { return gate.WordOf(method) }
+
+func unknown(word, name string) error { return gate.Unknown(word, name) }
 
 // noMethod is the fault for a method that nobody answers, in the words of JSON-RPC.
 func noMethod(method string) error {
@@ -393,9 +297,7 @@ func noMethod(method string) error {
 	}
 }
 
-func invalid(method string, cause error) error {
-	return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.InvalidInput, Step: method, Err: cause}
-}
+func invalid(method string, cause error) error { return params.Invalid(method, cause) }
 
 // clip shortens what a caller wrote to what an error may repeat.
-func clip(text string) string { return cut(text, 200) }
+func clip(text string) string { return gate.Clip(text) }

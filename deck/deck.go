@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/offer"
 	"github.com/drawbridge-mcp/drawbridge/deck/trail"
@@ -44,22 +45,13 @@ type Upstream interface {
 	EndSession(session string)
 }
 
-// A Guard decides on calls. Every guard must allow a call; a guard that panics denies.
-type Guard interface {
-	// Decide answers a question. The zero verdict denies. It must not keep the question.
-	Decide(ctx context.Context, q Question) drawbridge.Verdict
-}
-
-// A Question is what a guard decides on: may this caller send these params to this card, or to one of its siblings?
-type Question struct {
-	Caller drawbridge.Caller
-	// Spec is the card. For a prompt it has the prompt's name and definition; for a resource Name and Tool are URIs; for a
-	// task Name is its id as the caller knows it, and Tool as the server does; both are empty for a list of tasks.
-	Spec drawbridge.Spec
-	// Method is the MCP method of the call, Params its params as the caller sent them.
-	Method string
-	Params json.RawMessage
-}
+// A Guard decides on calls, as an answer to a Question. Every guard must allow a call; a guard that panics denies.
+// A Screen is a guard that knows beforehand what to hide from whom.
+type (
+	Guard    = gate.Guard
+	Question = gate.Question
+	Screen   = gate.Screen
+)
 
 // A Naming is a style in which bridged cards and prompts are named outward. A call by any style's name finds its card
 // where only one can be meant.
@@ -115,13 +107,16 @@ type Options struct {
 	Stream  string
 	// Cards are the shipped cards, listed before all others. Their names are never given to another card.
 	Cards []drawbridge.Card
-	// Guards all must allow a call. The check of scopes is always the first.
+	// Guards all must allow a call. The check of scopes is always the first. A guard may be a
+	// Screen: what it knows that no call of a caller will be allowed to is hidden from them.
 	Guards []Guard
 	// Audit keeps a record of each call, before it is sent and before it is answered: what it cannot keep does not happen.
 	// Nil keeps none.
 	Audit Audit
 	// Vetter looks at what servers list; nil shows it as it came.
 	Vetter Vetter
+	// Approver is asked where guards want a person asked; nil is nobody, which means no.
+	Approver Approver
 	// StateKeys are master keys for what passes through callers: request states, ids of tasks and cursors. The first one
 	// makes them, all recognise them, so that a new key can take the place of an old one. Processes that answer for one
 	// another share them. None means a key of this deck alone.
@@ -131,6 +126,9 @@ type Options struct {
 	Owner string
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
+	// Fence says which callers are given results marked as foreign text, of servers whose Member does not say; nil is none.
+	// Models of our own are given them in any case.
+	Fence func(drawbridge.Caller) bool
 	// MaxTools is how many tools of one server are enrolled where its Member does not say; 0 is DefaultMaxTools.
 	MaxTools int
 	// BeforeList is called before a list is answered: it may wait for servers that are about to appear, as long as ctx
@@ -162,6 +160,9 @@ type Member struct {
 	// Apart says that no two principals meet at this server: each has a process of its own. Of a server that is not
 	// apart a principal is shown only tasks that this deck gave them.
 	Apart bool
+	// Fence says that its results are marked as foreign text for every caller, or for none; nil leaves it to the deck. See
+	// package deck/fence.
+	Fence *bool
 	// Remembered is the last listing of this row by an earlier process, nil where there is none. It is enrolled with the
 	// configuration, where the deck has no listing of the row yet.
 	Remembered *drawbridge.Listing
@@ -206,4 +207,6 @@ type Event struct {
 	// Notice is what the server said, for ResourceUpdated, Noticed and TaskChanged; its URI or task id is the one that
 	// callers know.
 	Notice drawbridge.Notice
+	// HiddenFrom says from whom a guard hides what it is about; nil is nobody.
+	HiddenFrom func(drawbridge.Caller) bool
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/declare"
+	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/offer"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
@@ -31,8 +33,10 @@ type Deck struct {
 	journal  ledger.Journal
 	stream   string
 	watcher  string // the principal whose connections are watched
+	fence    func(drawbridge.Caller) bool
 	shipped  []*item
-	guards   []Guard
+	gate     *gate.Gate
+	approver Approver     // nil is nobody
 	trail    *trail.Trail // nil leaves none
 	vetter   Vetter       // nil shows what comes
 	sealer   seal.Sealer
@@ -62,16 +66,20 @@ type Deck struct {
 // one name.
 func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d := &Deck{
-		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, watcher: o.Owner, guards: o.Guards, vetter: o.Vetter,
+		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, watcher: o.Owner, approver: o.Approver, fence: o.Fence, vetter: o.Vetter,
 		maker: maker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools,
 		beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
 	}
 	if d.beforeUnknown == nil && d.beforeList != nil {
 		d.beforeUnknown = func(ctx context.Context, _ drawbridge.Caller, _ string) { d.beforeList(ctx) }
 	}
+	if d.fence == nil {
+		d.fence = func(drawbridge.Caller) bool { return false }
+	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
+	d.gate = gate.New(o.Guards, d.log)
 	if d.now == nil {
 		d.now = time.Now
 	}
@@ -100,7 +108,7 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 			}
 		}
 		d.shipped = append(d.shipped, &item{
-			spec: spec, offer: offer.Offer{Name: string(spec.Name), Raw: spec.Definition}, names: []drawbridge.CardName{spec.Name}, card: c,
+			kind: tools.word, spec: spec, offer: offer.Offer{Name: string(spec.Name), Raw: spec.Definition}, names: []drawbridge.CardName{spec.Name}, card: c,
 		})
 	}
 	if d.journal != nil {
@@ -112,7 +120,7 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	} else {
 		d.ledger = ledger.Empty()
 	}
-	d.view.Store(newView(d.shipped, nil, nil, d.version))
+	d.view.Store(newView(d.gate, d.shipped, nil, nil, d.version))
 	return d, nil
 }
 
@@ -243,8 +251,8 @@ func (d *Deck) enrolled(ctx context.Context, before *member, l drawbridge.Listin
 	m.resources = take(resources, v.Resources, before.resources)
 	m.templates = take(templates, v.Templates, before.templates)
 	m.pages = d.maker.pages(m)
-	skills := settings(l.Capabilities, wire.Declarations()[0], wire.ExtensionSkills)
-	m.skills, m.directories = skills != nil, readsDirectories(skills)
+	skills := declare.Settings(l.Capabilities, wire.Declarations()[0], wire.ExtensionSkills)
+	m.skills, m.directories = skills != nil, declare.ReadsDirectories(skills)
 	return m, nil
 }
 
@@ -296,13 +304,24 @@ func (d *Deck) change(f func(v *view) ([]*member, error)) error {
 		if err != nil || members == nil {
 			return nil, err
 		}
-		next := newView(d.shipped, members, old, d.version)
+		next := newView(d.gate, d.shipped, members, old, d.version)
 		d.view.Store(next)
 		d.warn(old, next)
 		return differences(old, next), nil
 	}()
 	d.listeners.tell(events...)
 	return err
+}
+
+// Review has the deck shown anew, and all callers told that the lists changed: what is hidden from whom is another matter
+// now, as a guard knows who calls this.
+func (d *Deck) Review() {
+	d.mu.Lock()
+	old := d.view.Load()
+	next := newView(d.gate, d.shipped, old.members, nil, d.version)
+	d.view.Store(next)
+	d.mu.Unlock()
+	d.listeners.tell(differences(old, next)...)
 }
 
 // warn logs the clashes that are new, once for each two servers, and for each server how much of what it lists is not on

@@ -19,7 +19,7 @@ func (e Event) Concerns(caller drawbridge.Caller) bool {
 	if n.Session != "" && n.Session != caller.Session {
 		return false
 	}
-	return n.Server == "" || caller.Holds([]drawbridge.Scope{drawbridge.ServerScope(n.Server)})
+	return n.Server == "" || caller.Holds([]drawbridge.Scope{drawbridge.ServerScope(n.Server)}) && (e.HiddenFrom == nil || !e.HiddenFrom(caller))
 }
 
 // listeners are those who want to hear of events.
@@ -70,9 +70,14 @@ func (d *Deck) OnEvent(f func(Event)) (cancel func()) { return d.listeners.add(f
 // Notice takes what a server said outside any call and tells it as an event. That a list changed is not taken from here
 // but from the listing that follows it, see [Deck.Enrol].
 func (d *Deck) Notice(n drawbridge.Notice) {
-	m := d.view.Load().member(n.Server)
+	v := d.view.Load()
+	m := v.member(n.Server)
 	if m == nil {
 		return
+	}
+	var hidden func(drawbridge.Caller) bool
+	if v.gate.Screens() {
+		hidden = func(caller drawbridge.Caller) bool { return !v.knows(caller, m) }
 	}
 	switch n.Method {
 	case wire.NoteToolsChanged, wire.NotePromptsChanged, wire.NoteResourcesChanged:
@@ -83,12 +88,16 @@ func (d *Deck) Notice(n drawbridge.Notice) {
 			if uri != own {
 				public.Params = wire.Apply(n.Params, wire.Put(wire.Quote(uri), "uri"))
 			}
-			d.listeners.tell(Event{Kind: ResourceUpdated, URI: uri, Notice: public})
+			e := Event{Kind: ResourceUpdated, URI: uri, Notice: public, HiddenFrom: hidden}
+			if hidden != nil {
+				e.HiddenFrom = func(caller drawbridge.Caller) bool { return v.hides(caller, m.unlisted(uri, own)) }
+			}
+			d.listeners.tell(e)
 		}
 	case wire.NoteTask, wire.NoteTaskStatus:
-		d.taskNoticed(m, n)
+		d.taskNoticed(m, n, hidden)
 	default:
-		d.listeners.tell(Event{Kind: Noticed, Notice: n})
+		d.listeners.tell(Event{Kind: Noticed, Notice: n, HiddenFrom: hidden})
 	}
 }
 

@@ -9,96 +9,9 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/params"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
-
-// settings gives what capabilities say of an extension in one of the declarations; nil where it is no object.
-func settings(capabilities json.RawMessage, declaration, extension string) json.RawMessage {
-	if s := wire.Get(capabilities, declaration, extension); len(s) > 0 && s[0] == '{' {
-		return s
-	}
-	return nil
-}
-
-// extensions gives the edits that put into capabilities what the members have of extensions, for a caller who holds all
-// of them.
-//
-// MCP Apps and skills are always told: the first needs no method of its own, and of the second we answer the methods.
-// Where several servers declare one, the settings are those of the first in configuration order, byte for byte, but that
-// skills whose directories can be read go before others: then "resources/directory/read" has somebody to go to. An
-// extension that we know nothing of is told only to a caller who declares it too, since nothing of it passes otherwise
-// (see [Deck.Do]), in the member in which its server has it, with the settings of the first server that has it. Of what
-// was never listed nothing is promised. How we sign in at servers is told to nobody.
-func extensions(caller drawbridge.Caller, members []*member) []wire.Edit {
-	told := map[string]*declared{}
-	for _, declaration := range wire.Declarations() {
-		told[declaration] = &declared{settings: map[string]json.RawMessage{}}
-	}
-	shared := wire.Foreign(caller.Capabilities)
-	for _, m := range members {
-		if m.listing == nil {
-			continue
-		}
-		for _, id := range []string{wire.ExtensionApps, wire.ExtensionSkills} {
-			told[wire.Declarations()[0]].note(id, settings(m.listing.Capabilities, wire.Declarations()[0], id))
-		}
-		if len(shared) == 0 {
-			continue
-		}
-		for _, declaration := range wire.Declarations() {
-			for e := range wire.Members(wire.Get(m.listing.Capabilities, declaration)) {
-				if id, _ := wire.Text(e.Name); shared[id] && e.Value[0] == '{' {
-					told[declaration].note(id, e.Value)
-				}
-			}
-		}
-	}
-	var edits []wire.Edit
-	for _, declaration := range wire.Declarations() {
-		if object := told[declaration].object(); object != nil {
-			edits = append(edits, wire.Put(object, declaration))
-		}
-	}
-	return edits
-}
-
-// declared is what is told of extensions in one declaration, in the order in which they were noted.
-type declared struct {
-	settings map[string]json.RawMessage
-	order    []string
-}
-
-// note takes an extension with its settings; nil are none.
-func (d *declared) note(id string, settings json.RawMessage) {
-	switch before := d.settings[id]; {
-	case settings == nil:
-	case before == nil:
-		d.order = append(d.order, id)
-		d.settings[id] = settings
-	case id == wire.ExtensionSkills && !readsDirectories(before) && readsDirectories(settings):
-		d.settings[id] = settings
-	}
-}
-
-// object writes the declaration, in one pass: how many extensions there are is for others to say. It is nil for none.
-func (d *declared) object() json.RawMessage {
-	if len(d.order) == 0 {
-		return nil
-	}
-	out := []byte{'{'}
-	for i, id := range d.order {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(append(wire.AppendQuoted(out, id), ':'), d.settings[id]...)
-	}
-	return append(out, '}')
-}
-
-// readsDirectories says whether a server with these settings for skills answers "resources/directory/read".
-func readsDirectories(settings json.RawMessage) bool {
-	return string(wire.Get(settings, "directoryRead")) == "true"
-}
 
 // shares says whether the caller and the member both have an extension that the deck knows nothing of.
 func (m *member) shares(theirs map[string]bool) bool {
@@ -134,7 +47,7 @@ func (d *Deck) doExtension(ctx context.Context, call drawbridge.Call) (drawbridg
 	if len(call.Params) > 0 && call.Params[0] != '{' && string(call.Params) != "null" {
 		return drawbridge.Result{}, invalid(call.Method, errors.New("params are no object"))
 	}
-	parts, err := pick(call.Method, call.Params, "name", "uri", "requestState")
+	parts, err := params.Pick(call.Method, call.Params, "name", "uri", "requestState")
 	if err != nil {
 		return drawbridge.Result{}, err
 	}
@@ -142,9 +55,9 @@ func (d *Deck) doExtension(ctx context.Context, call drawbridge.Call) (drawbridg
 	if !ok {
 		return drawbridge.Result{}, severalMethods(call.Method, partners)
 	}
-	p := params{state: parts[2], arguments: wire.Apply(call.Params, wire.Drop("_meta"), wire.Drop("requestState"), wire.Drop("inputResponses"))}
-	if string(p.state) == "null" {
-		p.state = nil
+	p := params.Params{State: parts[2], Arguments: wire.Apply(call.Params, wire.Drop("_meta"), wire.Drop("requestState"), wire.Drop("inputResponses"))}
+	if string(p.State) == "null" {
+		p.State = nil
 	}
 	result, err := d.carry(ctx, call, t, p)
 	if f, ok := errors.AsType[*drawbridge.Fault](err); ok && f.Kind == drawbridge.UnknownCapability {
@@ -156,7 +69,7 @@ func (d *Deck) doExtension(ctx context.Context, call drawbridge.Call) (drawbridg
 // partners are the members that the caller may know of and shares an extension with.
 func (v *view) partners(caller drawbridge.Caller, theirs map[string]bool) (out []*member) {
 	for _, m := range v.members {
-		if caller.Holds(m.scopes) && m.shares(theirs) {
+		if v.knows(caller, m) && m.shares(theirs) {
 			out = append(out, m)
 		}
 	}
@@ -184,7 +97,7 @@ func (v *view) meant(call drawbridge.Call, partners []*member, name, uri json.Ra
 	if said, ok := wire.Text(uri); ok {
 		t, ok := v.named(call.Caller, said)
 		if it := v.templates.closest(call.Caller, said); !ok && it != nil {
-			t, ok = target{spec: specOf(it, said), own: said}, true
+			t, ok = matched(it, said), true
 		}
 		if ok {
 			add(t, said, "uri")

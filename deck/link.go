@@ -31,7 +31,7 @@ func (d *Deck) linked(caller drawbridge.Caller, method string, server drawbridge
 	}
 	switch method {
 	case wire.MethodToolsCall, wire.MethodTasksResult:
-		return label.Each(result, "content", func(b json.RawMessage) json.RawMessage { return linkedBlock(b, public) })
+		return label.Each(result, "content", func(b json.RawMessage) json.RawMessage { return label.LinkedBlock(b, public) })
 	case wire.MethodTasksGet:
 		inner := wire.Get(result, "result")
 		if edited := d.linked(caller, wire.MethodToolsCall, server, inner); !sameBytes(edited, inner) {
@@ -40,24 +40,13 @@ func (d *Deck) linked(caller drawbridge.Caller, method string, server drawbridge
 	case wire.MethodPromptsGet:
 		return label.Each(result, "messages", func(message json.RawMessage) json.RawMessage {
 			content := wire.Get(message, "content")
-			if edited := linkedBlock(content, public); !sameBytes(edited, content) {
+			if edited := label.LinkedBlock(content, public); !sameBytes(edited, content) {
 				return wire.Apply(message, wire.Put(edited, "content"))
 			}
 			return message
 		})
 	}
 	return result
-}
-
-// linkedBlock gives a block of content with another URI, where it links to a resource or holds one.
-func linkedBlock(block json.RawMessage, public func(own string) string) json.RawMessage {
-	switch wire.GetText(block, "type") {
-	case "resource_link":
-		return label.ChangeURI(block, public, "uri")
-	case "resource":
-		return label.ChangeURI(block, public, "resource", "uri")
-	}
-	return block
 }
 
 // links says whether a result may link to resources that its server can be asked for. Nearly none does, and to see that
@@ -85,8 +74,8 @@ func (d *Deck) given(v *view, caller drawbridge.Caller, server drawbridge.Server
 func (d *Deck) linkedTo(v *view, caller drawbridge.Caller, uri string) (target, bool) {
 	server, ok := d.links.Owner(caller.Principal, uri)
 	m := v.member(server)
-	if !ok || m == nil || !m.hasResources() || !caller.Holds(m.scopes) {
+	if !ok || m == nil || !m.hasResources() || !v.knows(caller, m) {
 		return target{}, false
 	}
-	return m.unlisted(uri, uri), true
+	return v.shown(caller, m.unlisted(uri, uri))
 }

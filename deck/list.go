@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/declare"
+	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -47,7 +49,7 @@ func (d *Deck) Hint(caller drawbridge.Caller, method string) drawbridge.Hint {
 			// Who hears of an extension that we do not know depends on what they declare themselves.
 			hint.Public = hint.Public && len(wire.Foreign(m.listing.Capabilities)) == 0
 		}
-		if caller.Holds(m.scopes) {
+		if v.knows(caller, m) {
 			groups = append(groups, group{hint: &hint})
 		} else {
 			whole = false
@@ -66,12 +68,28 @@ func (d *Deck) Find(caller drawbridge.Caller, name drawbridge.CardName) (drawbri
 	return it.spec, true
 }
 
+// Look gives what is known by a name or URI, whoever it is hidden from: for those who keep the rules. Of several it gives the
+// first, tools before others.
+func (d *Deck) Look(name string) (kind string, spec drawbridge.Spec, ok bool) {
+	for _, s := range d.view.Load().shelves() {
+		found := s.byAlias()[name]
+		if it := s.byName[name]; it != nil {
+			found = []*item{it}
+		}
+		if len(found) > 0 {
+			return found[0].kind, found[0].spec, true
+		}
+	}
+	return "", drawbridge.Spec{}, false
+}
+
 // Cards gives the cards that the caller may call, in the order they are listed: for help, with shipped and bridged cards
 // side by side.
 func (d *Deck) Cards(caller drawbridge.Caller) []drawbridge.Spec {
 	var out []drawbridge.Spec
-	for _, it := range d.view.Load().tools.items {
-		if caller.Holds(it.spec.Scopes) {
+	s := d.view.Load().tools
+	for _, it := range s.items {
+		if s.shows(caller, it) {
 			out = append(out, it.spec)
 		}
 	}
@@ -88,20 +106,21 @@ const (
 // all of it cut to 16 KiB, in configuration order. It is empty where no server says anything.
 func (d *Deck) Instructions(caller drawbridge.Caller) string {
 	var b strings.Builder
-	for _, m := range d.view.Load().members {
-		if m.listing == nil || !caller.Holds(m.scopes) {
+	v := d.view.Load()
+	for _, m := range v.members {
+		if m.listing == nil || !v.knows(caller, m) {
 			continue
 		}
 		text := strings.TrimSpace(m.listing.Instructions)
 		if text == "" {
 			continue
 		}
-		part := fmt.Sprintf("## %s\n%s\n", m.ID, cut(text, maxInstructions))
+		part := fmt.Sprintf("## %s\n%s\n", m.ID, gate.Cut(text, maxInstructions))
 		if b.Len() > 0 {
 			part = "\n" + part
 		}
 		if b.Len()+len(part) > maxAllInstructions {
-			b.WriteString(cut(part, maxAllInstructions-b.Len()))
+			b.WriteString(gate.Cut(part, maxAllInstructions-b.Len()))
 			break
 		}
 		b.WriteString(part)
@@ -109,30 +128,20 @@ func (d *Deck) Instructions(caller drawbridge.Caller) string {
 	return b.String()
 }
 
-// cut shortens text to at most so many bytes, between characters.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	const more = "…"
-	end := max(most-len(more), 0)
-	for end > 0 && text[end]&0xC0 == 0x80 {
-		end--
-	}
-	return text[:end] + more
-}
-
 // Capabilities is the ServerCapabilities object of the deck for the caller: what the servers that they may know of offer
 // together. As long as one of these was never listed it may offer anything, and a stateful caller is told only once; so
-// everything is promised then. Extensions are told where what they bring can pass, see extensions.
+// everything is promised then. Extensions are told where what they bring can pass, see declare.Extensions.
 func (d *Deck) Capabilities(caller drawbridge.Caller) json.RawMessage {
 	has := map[string]bool{}
-	var known []*member
-	for _, m := range d.view.Load().members {
-		if !caller.Holds(m.scopes) {
+	var known []json.RawMessage
+	v := d.view.Load()
+	for _, m := range v.members {
+		if !v.knows(caller, m) {
 			continue
 		}
-		known = append(known, m)
+		if m.listing != nil {
+			known = append(known, m.listing.Capabilities)
+		}
 		for _, name := range []string{"prompts", "resources", "completions", "logging"} {
 			if m.listing == nil || wire.Get(m.listing.Capabilities, name) != nil {
 				has[name] = true
@@ -155,5 +164,5 @@ func (d *Deck) Capabilities(caller drawbridge.Caller) json.RawMessage {
 			caps = wire.Apply(caps, wire.Put(json.RawMessage(`{}`), name))
 		}
 	}
-	return d.view.Load().taskCapabilities(caller, wire.Apply(caps, extensions(caller, known)...))
+	return v.taskCapabilities(caller, wire.Apply(caps, declare.Extensions(caller.Capabilities, known)...))
 }

@@ -61,8 +61,8 @@ func (v *view) named(caller drawbridge.Caller, uri string) (target, bool) {
 		return t, true
 	}
 	if server, own, ok := label.CutServer(uri); ok {
-		if m := v.byID[server]; m != nil && m.hasResources() && caller.Holds(m.scopes) {
-			return m.unlisted(uri, own), true
+		if m := v.byID[server]; m != nil && m.hasResources() && v.knows(caller, m) {
+			return v.shown(caller, m.unlisted(uri, own))
 		}
 	}
 	return target{}, false
@@ -72,11 +72,11 @@ func (v *view) named(caller drawbridge.Caller, uri string) (target, bool) {
 // one server has resources, that one, since servers need not list all of them.
 func (v *view) matching(caller drawbridge.Caller, uri string) (target, bool) {
 	if it := v.templates.closest(caller, uri); it != nil {
-		return target{spec: specOf(it, uri), own: uri}, true
+		return matched(it, uri), true
 	}
 	var only *member
 	for _, m := range v.members {
-		if !m.hasResources() || !caller.Holds(m.scopes) {
+		if !m.hasResources() || !v.knows(caller, m) {
 			continue
 		}
 		if only != nil {
@@ -87,13 +87,25 @@ func (v *view) matching(caller drawbridge.Caller, uri string) (target, bool) {
 	if only == nil {
 		return target{}, false
 	}
-	return only.unlisted(uri, uri), true
+	return v.shown(caller, only.unlisted(uri, uri))
+}
+
+// shown gives a target that no list has, unless it is hidden from the caller.
+func (v *view) shown(caller drawbridge.Caller, t target) (target, bool) {
+	if v.hides(caller, t) {
+		return target{}, false
+	}
+	return t, true
+}
+
+func (v *view) hides(caller drawbridge.Caller, t target) bool {
+	return v.gate.Hides(caller, t.kind, t.spec)
 }
 
 // exact gives the item that is listed by this URI.
 func (s *shelf) exact(caller drawbridge.Caller, uri string) (target, bool) {
 	it := s.byName[uri]
-	if it == nil || !caller.Holds(it.spec.Scopes) {
+	if it == nil || !s.shows(caller, it) {
 		return target{}, false
 	}
 	return it.target(), true
@@ -104,24 +116,25 @@ func (s *shelf) closest(caller drawbridge.Caller, uri string) *item {
 	var best *item
 	for _, it := range s.items {
 		closer := best == nil && it.template != nil || best != nil && it.template.Closer(best.template)
-		if closer && caller.Holds(it.spec.Scopes) && it.template.Match(uri) {
+		if closer && caller.Holds(it.spec.Scopes) && it.template.Match(uri) && !s.gate.Hides(caller, resources.word, matched(it, uri).spec) {
 			best = it
 		}
 	}
 	return best
 }
 
-// specOf is what guards are asked about for a URI that matches a template.
-func specOf(it *item, uri string) drawbridge.Spec {
-	spec := it.spec
-	spec.Name, spec.Tool = drawbridge.CardName(uri), uri
-	return spec
+// matched is the target for a URI that matches a template. Whether the template itself is hidden does not matter.
+func matched(it *item, uri string) target {
+	t := target{spec: it.spec, kind: resources.word, own: uri}
+	t.spec.Name, t.spec.Tool = drawbridge.CardName(uri), uri
+	return t
 }
 
 // unlisted is the target for a URI of the member that it does not list.
 func (m *member) unlisted(uri, own string) target {
 	return target{
 		spec: drawbridge.Spec{Name: drawbridge.CardName(uri), Server: m.ID, Tool: own, Scopes: m.scopes},
+		kind: resources.word,
 		own:  own,
 	}
 }

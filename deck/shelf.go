@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/offer"
 )
@@ -19,6 +20,8 @@ type kind struct {
 
 // An item is one thing on a shelf: a card, a prompt, a resource or a template. It is not changed after it was made.
 type item struct {
+	// kind is the word of its kind.
+	kind string
 	// spec has the name or URI it is listed by as Name, its own as Tool, and the object as listed as Definition.
 	spec drawbridge.Spec
 	// offer is what it was made of: its own name, and the object as it may be shown.
@@ -34,6 +37,7 @@ type item struct {
 
 // A shelf has the items of one kind in the order they are listed. It is a value: a change makes a new one.
 type shelf struct {
+	gate  *gate.Gate
 	items []*item
 	// claimed are not listed, but their names are taken: they are called like the others.
 	claimed []*item
@@ -67,6 +71,8 @@ type owner struct {
 type group struct {
 	scopes []drawbridge.Scope
 	items  []json.RawMessage
+	// from is the place of the first among the items of the shelf.
+	from int
 	// hint bounds the list's; nil where the group has no say.
 	hint *drawbridge.Hint
 }
@@ -82,12 +88,13 @@ type stack struct {
 
 // newShelf puts the stacks on a shelf in their order. Of a name that two items would have the first has it, and the other
 // gets the next of its names. The lists of the old shelf that are still right keep their versions.
-func newShelf(k kind, stacks []stack, old *shelf, next func() uint64) *shelf {
+func newShelf(g *gate.Gate, k kind, stacks []stack, old *shelf, next func() uint64) *shelf {
 	n := 0
 	for _, st := range stacks {
 		n += len(st.items)
 	}
 	s := &shelf{
+		gate:    g,
 		items:   make([]*item, 0, n),
 		byName:  make(map[string]*item, n),
 		clashes: map[drawbridge.ServerID][]Clash{},
@@ -112,11 +119,11 @@ func newShelf(k kind, stacks []stack, old *shelf, next func() uint64) *shelf {
 			}
 		}
 		if len(raw) > from || st.hint != nil {
-			s.groups = append(s.groups, group{st.scopes, raw[from:len(raw):len(raw)], st.hint})
+			s.groups = append(s.groups, group{st.scopes, raw[from:len(raw):len(raw)], from, st.hint})
 		}
 	}
 	s.byAlias, s.byOwner = sync.OnceValue(s.aliases), sync.OnceValue(s.owners)
-	s.whole = List{Items: raw, Hint: hintOf(s.groups, true)}
+	s.whole = List{Items: raw, Hint: hintOf(s.groups, !g.Screens())}
 	s.keepVersions(old)
 	return s
 }
@@ -203,8 +210,12 @@ func (s *shelf) listFor(caller drawbridge.Caller) List {
 			all = false
 		}
 	}
-	if all {
+	screened := s.gate.Screens()
+	if all && !screened {
 		return s.whole
+	}
+	if screened {
+		seen = append(seen, s.gate.Class(caller)...)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,7 +227,11 @@ func (s *shelf) listFor(caller drawbridge.Caller) List {
 	for i, g := range s.groups {
 		if seen[i] == 1 {
 			groups = append(groups, g)
-			list.Items = append(list.Items, g.items...)
+			for j, raw := range g.items {
+				if it := s.items[g.from+j]; !screened || !s.gate.Hides(caller, it.kind, it.spec) {
+					list.Items = append(list.Items, raw)
+				}
+			}
 		}
 	}
 	list.Hint = hintOf(groups, false)
@@ -250,15 +265,20 @@ func stricter(a, b *drawbridge.Hint) *drawbridge.Hint {
 	return &drawbridge.Hint{TTL: min(a.TTL, b.TTL), Public: a.Public && b.Public}
 }
 
+// shows says whether the caller may know of the item.
+func (s *shelf) shows(caller drawbridge.Caller, it *item) bool {
+	return caller.Holds(it.spec.Scopes) && !s.gate.Hides(caller, it.kind, it.spec)
+}
+
 // find gives the item that the caller means by name: the one listed by it, else the only one that has it in another
 // style of names. Items that the caller may not know of are not there.
 func (s *shelf) find(caller drawbridge.Caller, name string) *item {
-	if it := s.byName[name]; it != nil && caller.Holds(it.spec.Scopes) {
+	if it := s.byName[name]; it != nil && s.shows(caller, it) {
 		return it
 	}
 	var found *item
 	for _, it := range s.byAlias()[name] {
-		if !caller.Holds(it.spec.Scopes) {
+		if !s.shows(caller, it) {
 			continue
 		}
 		if found != nil {

@@ -2,10 +2,12 @@ package deck
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/params"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -28,26 +30,27 @@ func (d *Deck) doSkill(ctx context.Context, call drawbridge.Call) (drawbridge.Re
 	if len(d.able(ctx, call.Caller, can)) == 0 {
 		return drawbridge.Result{}, noMethod(call.Method)
 	}
-	p, err := readParams(call.Method, call.Params)
+	p, err := params.Read(call.Method, call.Params)
 	if err != nil {
 		return drawbridge.Result{}, err
 	}
-	t, err := d.findResource(ctx, call.Caller, p.name)
+	t, err := d.findResource(ctx, call.Caller, p.Name)
 	if err != nil {
-		return drawbridge.Result{}, unknown(wordOf(call.Method), p.name)
+		return drawbridge.Result{}, unknown(wordOf(call.Method), p.Name)
 	}
 	if m := d.view.Load().member(t.spec.Server); m == nil || !can(m) {
-		return drawbridge.Result{}, unknown(wordOf(call.Method), p.name)
+		return drawbridge.Result{}, unknown(wordOf(call.Method), p.Name)
 	}
-	return d.carry(ctx, call, t.rewritten(p.name, "uri"), p)
+	return d.carry(ctx, call, t.rewritten(p.Name, "uri"), p)
 }
 
 // able gives the servers that the caller may know of and that can do something. Before it says that there is none it waits
 // for servers that are about to appear.
 func (d *Deck) able(ctx context.Context, caller drawbridge.Caller, can func(*member) bool) []*member {
 	look := func() (out []*member) {
-		for _, m := range d.view.Load().members {
-			if can(m) && caller.Holds(m.scopes) {
+		v := d.view.Load()
+		for _, m := range v.members {
+			if can(m) && v.knows(caller, m) {
 				out = append(out, m)
 			}
 		}
@@ -102,16 +105,34 @@ func (d *Deck) listSkills(ctx context.Context, caller drawbridge.Caller) (List, 
 	}
 	whole := true
 	var groups []group
-	for _, m := range d.view.Load().members {
-		whole = whole && caller.Holds(m.scopes)
-		if m.listing == nil && caller.Holds(m.scopes) {
+	v := d.view.Load()
+	for _, m := range v.members {
+		known := v.knows(caller, m)
+		whole = whole && known
+		if m.listing == nil && known {
 			groups = append(groups, group{hint: &drawbridge.Hint{}}) // it may have skills too
 		}
 	}
 	for _, hint := range s.Hints(d.now()) {
 		groups = append(groups, group{hint: &hint})
 	}
-	return List{Items: s.Items, Hint: hintOf(groups, whole), Version: s.Version}, nil
+	list := List{Items: s.Items, Hint: hintOf(groups, whole), Version: s.Version}
+	if v.gate.Screens() {
+		list.Items, list.Hint.Public = v.screened(caller, s), false
+		list.Version = v.gate.Version(caller, s.Version, v.tools.whole.Version)
+	}
+	return list, nil
+}
+
+// screened gives the skills that are not hidden from the caller.
+func (v *view) screened(caller drawbridge.Caller, s *skill.Set) (items []json.RawMessage) {
+	for _, item := range s.Items {
+		uri := wire.GetText(item, "uri")
+		if m := v.member(s.Owner(uri)); m == nil || !v.hides(caller, m.unlisted(uri, uri)) {
+			items = append(items, item)
+		}
+	}
+	return items
 }
 
 // skillOwner finds the server in whose skills the URI lies.
@@ -120,7 +141,7 @@ func (d *Deck) skillOwner(ctx context.Context, v *view, caller drawbridge.Caller
 	others := 0
 	for _, m := range v.members {
 		switch {
-		case !caller.Holds(m.scopes):
+		case !v.knows(caller, m):
 		case m.skills:
 			members = append(members, m)
 		case m.hasResources():
@@ -135,7 +156,7 @@ func (d *Deck) skillOwner(ctx context.Context, v *view, caller drawbridge.Caller
 		return target{}, false
 	}
 	if m := v.member(s.Owner(uri)); m != nil {
-		return m.unlisted(uri, uri), true
+		return v.shown(caller, m.unlisted(uri, uri))
 	}
 	return target{}, false
 }
@@ -150,7 +171,7 @@ func (d *Deck) probeSkill(ctx context.Context, caller drawbridge.Caller, uri str
 		t := m.unlisted(uri, uri)
 		call := drawbridge.Call{Caller: caller, Method: wire.MethodSkillsGet, Params: wire.Apply(nil, wire.Put(wire.Quote(uri), "uri"))}
 		inner, entry := d.trail.Enter(ctx, call)
-		result, err := d.carry(inner, call, t, params{name: uri})
+		result, err := d.carry(inner, call, t, params.Params{Name: uri})
 		if entry.Leave(result, err) != nil {
 			continue
 		}
@@ -217,7 +238,7 @@ func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *mem
 	spec := drawbridge.Spec{
 		Name: drawbridge.CardName(m.ID), Server: m.ID, Tool: wire.MethodSkillsList, Scopes: m.scopes,
 	}
-	if err := d.allow(ctx, call, spec); err != nil {
+	if err := d.allow(ctx, call, "", spec); err != nil {
 		return nil, err
 	}
 	seen := map[string]bool{}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/params"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/vigil"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -27,7 +28,7 @@ func (d *Deck) doTask(ctx context.Context, call drawbridge.Call) (drawbridge.Res
 	if call.Method == wire.MethodTasksList {
 		return d.listTasks(ctx, call)
 	}
-	parts, err := pick(call.Method, call.Params, "taskId")
+	parts, err := params.Pick(call.Method, call.Params, "taskId")
 	if err != nil {
 		return drawbridge.Result{}, err
 	}
@@ -49,18 +50,20 @@ func (d *Deck) doTask(ctx context.Context, call drawbridge.Call) (drawbridge.Res
 	if call.Method != wire.MethodTasksResult { // which is the result of the tool, and has members of its own
 		result.Raw = k.renamed(result.Raw, "taskId")
 	}
+	result.Raw = d.fencing(call, k.server, "task")(result.Raw)
 	return result, nil
 }
 
 // findTask gives the server of a task and its own id, where the caller may ask after it.
 func (d *Deck) findTask(ctx context.Context, call drawbridge.Call, said string) (k tasking, own string, err error) {
 	t, ok := d.sealer.OpenTicket(call.Caller.Principal, said, formOf(call.Caller))
-	m := d.view.Load().member(t.Server)
-	if !ok || m == nil || !call.Caller.Holds(m.scopes) {
+	v := d.view.Load()
+	m := v.member(t.Server)
+	if !ok || m == nil || !v.knows(call.Caller, m) {
 		return tasking{}, "", unknown("task", said)
 	}
 	spec := drawbridge.Spec{Name: drawbridge.CardName(said), Server: t.Server, Tool: t.Own, Scopes: m.scopes}
-	if err := d.allow(ctx, call, spec); err != nil {
+	if err := d.allow(ctx, call, "task", spec); err != nil {
 		return tasking{}, "", err
 	}
 	d.held.Add(call.Caller.Principal, t, said)
@@ -104,7 +107,7 @@ func (d *Deck) mayTask(caller drawbridge.Caller, method string) error {
 // hasTasks says whether a server that the caller may know of has tasks of their form, or may yet turn out to.
 func (v *view) hasTasks(caller drawbridge.Caller) bool {
 	for _, m := range v.members {
-		if caller.Holds(m.scopes) && (m.listing == nil || m.tasksFor(caller) != nil) {
+		if v.knows(caller, m) && (m.listing == nil || m.tasksFor(caller) != nil) {
 			return true
 		}
 	}
@@ -132,7 +135,7 @@ func (m *member) tasksFor(caller drawbridge.Caller) json.RawMessage {
 func (v *view) taskCapabilities(caller drawbridge.Caller, caps json.RawMessage) json.RawMessage {
 	empty := json.RawMessage(`{}`)
 	for _, m := range v.members {
-		if !caller.Holds(m.scopes) {
+		if !v.knows(caller, m) {
 			continue
 		}
 		offered := m.tasksFor(caller)
@@ -180,7 +183,7 @@ func (d *Deck) UnwatchTask(ctx context.Context, caller drawbridge.Caller, id str
 
 // taskNoticed tells those whose task it is what a server says of it: in the modern form those who watch it, in the legacy
 // one, where nobody asks for that, all who are known to have it.
-func (d *Deck) taskNoticed(m *member, n drawbridge.Notice) {
+func (d *Deck) taskNoticed(m *member, n drawbridge.Notice, hidden func(drawbridge.Caller) bool) {
 	own := wire.GetText(n.Params, "taskId")
 	form, to := seal.ModernTask, d.watches.WatchersOf
 	if n.Method == wire.NoteTaskStatus {
@@ -196,7 +199,7 @@ func (d *Deck) taskNoticed(m *member, n drawbridge.Notice) {
 			continue
 		}
 		n.Params = wire.Apply(params, wire.Put(wire.Quote(text), "taskId"))
-		d.listeners.tell(Event{Kind: TaskChanged, Task: text, Principal: principal, Notice: n})
+		d.listeners.tell(Event{Kind: TaskChanged, Task: text, Principal: principal, Notice: n, HiddenFrom: hidden})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/params"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -22,7 +23,7 @@ func (d *Deck) listTasks(ctx context.Context, call drawbridge.Call) (drawbridge.
 	next := ""
 	for ; at < len(servers) && next == ""; at, cursor = at+1, "" {
 		k := d.taskingOf(servers[at], call.Caller)
-		if d.allow(ctx, call, drawbridge.Spec{Server: k.server, Scopes: servers[at].scopes}) != nil {
+		if d.allow(ctx, call, "task", drawbridge.Spec{Server: k.server, Scopes: servers[at].scopes}) != nil {
 			continue
 		}
 		page, err := k.page(ctx, call, cursor)
@@ -55,12 +56,13 @@ func (d *Deck) listTasks(ctx context.Context, call drawbridge.Call) (drawbridge.
 
 // listFrom gives the servers whose tasks the caller can list, and where to begin: with which server, and where in its list.
 func (d *Deck) listFrom(call drawbridge.Call) (servers []*member, at int, cursor string, err error) {
-	for _, m := range d.view.Load().members {
-		if call.Caller.Holds(m.scopes) && wire.Get(m.tasksFor(call.Caller), "list") != nil {
+	v := d.view.Load()
+	for _, m := range v.members {
+		if v.knows(call.Caller, m) && wire.Get(m.tasksFor(call.Caller), "list") != nil {
 			servers = append(servers, m)
 		}
 	}
-	parts, err := pick(call.Method, call.Params, "cursor")
+	parts, err := params.Pick(call.Method, call.Params, "cursor")
 	if err != nil || parts[0] == nil || string(parts[0]) == "null" {
 		return servers, 0, "", err
 	}

@@ -157,15 +157,20 @@ func TestWhatOnlyTheLedgerRemembersIsVetted(t *testing.T) {
 
 func TestWhatIsHeldIsListedAndNotCalled(t *testing.T) {
 	up := &fake{}
-	d := open(t, up, Options{Vetter: censor(func(v Vetted) (Vetted, error) {
-		v.Tools[0].Held, v.Tools[0].Next = "its definition changed", "ask somebody"
-		return v, nil
-	})}, listing("a", "one", "two"))
+	asked := 0
+	d := open(t, up, Options{
+		Vetter: censor(func(v Vetted) (Vetted, error) {
+			v.Tools[0].Held, v.Tools[0].Next = "its definition changed", "ask somebody"
+			return v, nil
+		}),
+		Guards:   []Guard{always(drawbridge.Verdict{Effect: drawbridge.Ask})},
+		Approver: approver(func(ApprovalRequest) error { asked++; return nil }),
+	}, listing("a", "one", "two"))
 	wantList(t, listed(t, d, ada, tools), "a__one", "a__two")
 	wantFault(t, call(t, d, ada, "a__one"), drawbridge.PolicyBlocked, "tools/call a__one: its definition changed (ask somebody)")
 	wantList(t, up.told())
-	if err := call(t, d, ada, "a__two"); err != nil {
-		t.Error(err)
+	if err := call(t, d, ada, "a__two"); err != nil || asked != 1 {
+		t.Errorf("%v, and a person was asked %d times, want once: nobody can allow what is held", err, asked)
 	}
 }
 

@@ -1,9 +1,11 @@
 package deck
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/offer"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
@@ -19,6 +21,8 @@ var (
 
 // A view is the deck at one moment. It is a value: readers take it and need no lock, a change makes a new one.
 type view struct {
+	gate                                 *gate.Gate
+	known                                gate.Known
 	members                              []*member
 	byID                                 map[drawbridge.ServerID]*member
 	tools, prompts, resources, templates *shelf
@@ -47,8 +51,8 @@ type member struct {
 func (v *view) member(id drawbridge.ServerID) *member { return v.byID[id] }
 
 // newView puts what the shipped cards and the members offer on shelves, in configuration order.
-func newView(shipped []*item, members []*member, old *view, next func() uint64) *view {
-	v := &view{members: members, byID: make(map[drawbridge.ServerID]*member, len(members))}
+func newView(g *gate.Gate, shipped []*item, members []*member, old *view, next func() uint64) *view {
+	v := &view{gate: g, members: members, byID: make(map[drawbridge.ServerID]*member, len(members))}
 	for _, m := range members {
 		v.byID[m.ID] = m
 	}
@@ -56,13 +60,29 @@ func newView(shipped []*item, members []*member, old *view, next func() uint64) 
 	for _, it := range shipped {
 		own = append(own, stack{scopes: it.spec.Scopes, items: []*item{it}})
 	}
-	v.resources = newShelf(resources, stacks(members, resources, func(m *member) []*item { return m.resources }), old.shelf(resources), next)
+	v.resources = newShelf(g, resources, stacks(members, resources, func(m *member) []*item { return m.resources }), old.shelf(resources), next)
 	v.ground, v.renamed = v.groundOf(), sync.OnceValue(v.renames)
 	// The tools come after the resources: which URI a tool's page has depends on who has it already.
-	v.tools = newShelf(tools, append(own, stacks(members, tools, v.dressed)...), old.shelf(tools), next)
-	v.prompts = newShelf(prompts, stacks(members, prompts, func(m *member) []*item { return m.prompts }), old.shelf(prompts), next)
-	v.templates = newShelf(templates, stacks(members, templates, func(m *member) []*item { return m.templates }), old.shelf(templates), next)
+	v.tools = newShelf(g, tools, append(own, stacks(members, tools, v.dressed)...), old.shelf(tools), next)
+	v.prompts = newShelf(g, prompts, stacks(members, prompts, func(m *member) []*item { return m.prompts }), old.shelf(prompts), next)
+	v.templates = newShelf(g, templates, stacks(members, templates, func(m *member) []*item { return m.templates }), old.shelf(templates), next)
 	return v
+}
+
+// knows says whether the caller may know of the member: they hold its scopes, and not all that it offers is hidden from them.
+func (v *view) knows(caller drawbridge.Caller, m *member) bool {
+	if !caller.Holds(m.scopes) || !v.gate.Screens() {
+		return caller.Holds(m.scopes)
+	}
+	return v.known.Says(v.gate.Class(caller), m.ID, func() bool {
+		if v.gate.Hides(caller, "", drawbridge.Spec{Server: m.ID, Scopes: m.scopes}) {
+			return false
+		}
+		offers := slices.Concat(m.tools, m.prompts, m.resources, m.templates)
+		return len(offers) == 0 || m.hasResources() || slices.ContainsFunc(offers, func(it *item) bool {
+			return !v.gate.Hides(caller, it.kind, it.spec)
+		})
+	})
 }
 
 // shelf gives the shelf of a kind; nil of a nil view.
@@ -141,7 +161,7 @@ func (mk maker) items(k kind, server drawbridge.ServerID, offers []offer.Offer, 
 }
 
 func (mk maker) item(k kind, server drawbridge.ServerID, o offer.Offer) *item {
-	it := &item{offer: o}
+	it := &item{kind: k.word, offer: o}
 	switch k {
 	case tools:
 		it.names = label.Names(mk.naming, server, o.Name)

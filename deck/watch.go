@@ -43,7 +43,7 @@ func (d *Deck) Subscribe(ctx context.Context, caller drawbridge.Caller, uris ...
 		ctx, entry := d.trail.Enter(ctx, call)
 		t, err := d.findResource(ctx, caller, uri)
 		if err == nil {
-			err = d.allow(ctx, call, t.spec)
+			err = d.allow(ctx, call, t.kind, t.spec)
 		}
 		if err != nil {
 			fail(entry.Leave(drawbridge.Result{}, err), uri)

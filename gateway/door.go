@@ -22,7 +22,7 @@ import (
 // the settings. It ends with the gateway, or when it is shut.
 func (g *Gateway) Door(token string, origins []string) (*server.Server, error) {
 	g.mu.Lock()
-	r := Reading{g.ground, g.c, g.set}
+	r := Reading{ground: g.ground, c: g.c, set: g.set}
 	g.mu.Unlock()
 	return r.Door(g, token, origins)
 }

@@ -307,7 +307,7 @@ func TestTheNextDoorAsksToo(t *testing.T) {
 		t.Fatal(err)
 	}
 	needed := func() bool {
-		check, _, err := Reading{g.ground, g.c, g.set}.proof()
+		check, _, err := Reading{ground: g.ground, c: g.c, set: g.set}.proof()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,6 +23,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
+	"github.com/drawbridge-mcp/drawbridge/gateway/warden"
+	"github.com/drawbridge-mcp/drawbridge/policy"
 	"github.com/drawbridge-mcp/drawbridge/server"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"golang.org/x/sync/errgroup"
@@ -58,8 +60,13 @@ type Config struct {
 	// Tools bounds calls of tools, Shield says how far servers are trusted; zero values mean what the settings say.
 	Tools  config.Tools
 	Shield config.Shield
+	// Guards decide on calls, beside those of the settings: all must allow. Where one wants a person asked, see AskDetails.
+	Guards []deck.Guard
 	// OnDemand starts no server before a call, Mount or AwaitNew asks for it.
 	OnDemand bool
+	// Rules say who may call what; nil means what the settings say, and else that everybody may call what their scopes let
+	// them.
+	Rules *drawbridge.Rules
 	// Environ is the environment that servers get theirs from, as "name=value"; nil means the process's.
 	Environ []string
 }
@@ -73,6 +80,7 @@ type Gateway struct {
 	deck    *deck.Deck
 	fleet   fleet
 	starter *starter
+	warden  *warden.Warden
 	server  *server.Server
 	pins    *pins.Stage
 	c       Config
@@ -86,6 +94,7 @@ type Gateway struct {
 	// mu guards the configuration, which Reload, Attach and Detach change, and the doors.
 	mu       sync.Mutex
 	set      config.Set
+	policy   *policy.Policy // nil where there are no rules
 	attached []config.Server
 	doors    []*server.Server
 
@@ -213,15 +222,16 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	if err != nil {
 		return backend("read the key of what passes through callers", err)
 	}
+	g.warden.Take(g.policy, g.set.Servers)
 	g.starter = newStarter(g.set.Mountable(), mounts, c, g.set.Settings.Grace)
-	g.starter.ended = g.ended
+	g.starter.hides, g.starter.ended = g.warden.Hides, g.ended
 	view := &control{g}
 	g.deck, err = deck.New(ctx, g.starter, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: streamOf(c, g.set),
 		Cards: cards.Catalogue(view, view), Vetter: quarantine{g.vetter(), g}, StateKeys: [][]byte{key}, Owner: g.owner.Principal,
-		Audit:      g.ground.recorder(),
+		Audit: g.ground.recorder(), Approver: g.approver(), Fence: g.fenced(),
 		BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
-		Guards: []deck.Guard{g.ground.meter.Guard(g.pace)},
+		Guards: slices.Concat([]deck.Guard{g.warden}, c.Guards, []deck.Guard{g.ground.meter.Guard(g.pace)}),
 	})
 	if err != nil {
 		return backend("open the deck", err)

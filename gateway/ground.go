@@ -8,11 +8,14 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway/meter"
 	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
 	"github.com/drawbridge-mcp/drawbridge/gateway/standing"
 	"github.com/drawbridge-mcp/drawbridge/gateway/vetting"
+	"github.com/drawbridge-mcp/drawbridge/gateway/warden"
+	"github.com/drawbridge-mcp/drawbridge/policy"
 	"github.com/drawbridge-mcp/drawbridge/secrets"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"golang.org/x/sync/errgroup"
@@ -107,6 +110,7 @@ type Reading struct {
 	ground *Ground
 	c      Config
 	set    config.Set
+	policy *policy.Policy // nil where there are no rules
 }
 
 // Read reads a configuration; Config.Store is not looked at. The error is as for Open.
@@ -116,12 +120,28 @@ func (g *Ground) Read(ctx context.Context, c Config) (Reading, error) {
 		return Reading{}, err
 	}
 	c, set, err := load(c, approvals.Allows)
-	return Reading{g, c, set}, err
+	if err != nil {
+		return Reading{}, err
+	}
+	r := Reading{ground: g, c: c, set: set}
+	r.policy, err = warden.Compile(r.rules())
+	return r, err
+}
+
+// rules are those that count: the program's own, else those of the settings.
+func (r Reading) rules() *drawbridge.Rules {
+	if r.c.Rules != nil {
+		return r.c.Rules
+	}
+	return r.set.Settings.Rules
 }
 
 // Open makes a gateway on the ground. It is to be closed before the ground is. The error is as for Open.
 func (r Reading) Open(ctx context.Context) (*Gateway, error) {
-	g := &Gateway{log: r.c.Logger, owner: owner(), ground: r.ground, set: r.set, c: r.c, unwatch: func() {}}
+	g := &Gateway{
+		log: r.c.Logger, owner: owner(), ground: r.ground, set: r.set, policy: r.policy, c: r.c, warden: warden.New(r.c.Logger),
+		unwatch: func() {},
+	}
 	if err := g.open(ctx, r.c); err != nil {
 		g.unwatch()
 		return nil, err
@@ -136,7 +156,7 @@ func (r Reading) Fingerprint() (string, error) {
 	for i := range rows {
 		rows[i] = rows[i].Essence()
 	}
-	text, err := json.Marshal([]any{streamOf(r.c, r.set), r.c.Naming, rows})
+	text, err := json.Marshal([]any{streamOf(r.c, r.set), r.c.Naming, r.rules(), rows})
 	if err != nil {
 		return "", err
 	}

@@ -202,7 +202,7 @@ func proveQuestions(b *box) string {
 	c.tool("ask", `{"rounds":[["form"],["url"],["sampling"],["tools"],["roots"]]}`)
 	want := []string{
 		`elicitation/create {"mode":"form","message":"Who are you?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","title":"<Name>"},"n":{"type":"integer"}},"required":["name"]},"_meta":{"drawbridge/server":"up"}}`,
-		`elicitation/create {"mode":"url","message":"Sign in","url":"https://example.com/in?a=1&b=2","elicitationId":"e-1","_meta":{"drawbridge/server":"up"}}`,
+		`elicitation/create {"mode":"url","message":"Sign in","url":"https://example.com/in?a=1&b=2","elicitationId":"e-1","_meta":{"drawbridge/server":"up","drawbridge/origin":"https://example.com"}}`,
 		`sampling/createMessage {"messages":[{"role":"user","content":{"type":"text","text":"Think."}}],"maxTokens":10,"metadata":{"n":9007199254740993}}`,
 		`sampling/createMessage {"messages":[{"role":"user","content":{"type":"text","text":"Use a tool."}}],"maxTokens":20,"tools":[{"name":"t","inputSchema":{"type":"object"}}],"toolChoice":{"mode":"required"}}`,
 		`roots/list `,

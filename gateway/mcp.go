@@ -28,6 +28,7 @@ func newPool(log *slog.Logger, c Config, s config.Settings, db *store.DB, vault 
 		Logger: log, Version: c.Version, Memory: memory, Roots: s.Roots, Principal: owner().Principal,
 		Vault: vault, Keeper: vault.Values(),
 		OnDemand: c.OnDemand, InheritEnv: s.EnvIsolation != nil && !*s.EnvIsolation,
+		Elicitation:  bridge.Elicitation{Enabled: s.ElicitationEnabled, Timeout: s.ElicitationTimeout, Capacity: s.ElicitationQueue},
 		ProbeTimeout: s.ProbeTimeout, ConnectTimeout: s.ConnectTimeout, CallTimeout: s.CallTimeout, IdleStop: s.IdleStop,
 	})
 	return bridgePool{p}, err

@@ -24,9 +24,9 @@ type Changes struct {
 func (c Changes) None() bool { return len(c.Added)+len(c.Removed)+len(c.Changed) == 0 }
 
 // Reload reads the configuration again and takes over what changed of its servers: the others are not touched, calls in
-// flight go on to their end, and callers hear that the lists changed. Settings are not taken over; they count from the next
-// start. The error is a *drawbridge.Fault: InvalidInput for a file that was read before and cannot be read now. Then
-// everything stays as it was. What other processes noted of servers counts from now on too.
+// flight go on to their end, and callers hear that the lists changed. Of the settings only the rules are taken over, all of
+// them or none; the others count from the next start. What other processes noted of servers counts from now on too. The error
+// is a *drawbridge.Fault: InvalidInput for a file that was read before and cannot be read now. Then everything stays as it was.
 func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -48,8 +48,16 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 			set.Servers = append(set.Servers, row)
 		}
 	}
-	set.Settings = g.set.Settings
+	before := g.set.Settings
+	before.Rules = set.Settings.Rules
+	set.Settings = before
+	ruled := !reflect.DeepEqual(r.rules(), Reading{c: g.c, set: g.set}.rules())
 	changes, err := g.take(ctx, set)
+	if err == nil && (ruled || !changes.None() && g.warden.Active()) {
+		g.policy = r.policy
+		g.warden.Take(g.policy, set.Servers)
+		g.deck.Review()
+	}
 	return changes, errors.Join(err, g.settlePins(ctx), g.lookAtLocked(ctx))
 }
 

@@ -38,7 +38,8 @@ type starter struct {
 	naming   deck.Naming
 	grace    time.Duration
 	rows     []config.Server
-	// ended is told how each call of a server ended.
+	// hides says whether the rules hide a server from a caller, ended is told how each call of a server ended.
+	hides func(caller drawbridge.Caller, kind string, server drawbridge.Spec) bool
 	ended func(id drawbridge.ServerID, call drawbridge.Call, result drawbridge.Result, err error)
 	// fresh are the servers that the first list waits for.
 	fresh []drawbridge.ServerID
@@ -130,7 +131,8 @@ func (s *starter) beforeUnknown(ctx context.Context, caller drawbridge.Caller, n
 		return
 	}
 	ids := slices.DeleteFunc(s.waitable(), func(id drawbridge.ServerID) bool {
-		return !caller.Holds([]drawbridge.Scope{drawbridge.ServerScope(id)})
+		return !caller.Holds([]drawbridge.Scope{drawbridge.ServerScope(id)}) ||
+			s.hides != nil && s.hides(caller, "", drawbridge.Spec{Server: id})
 	})
 	most := anyWait
 	if id, ok := saidBy(name, ids); ok {

@@ -120,6 +120,29 @@ var schema = [...]string{
 		body BLOB NOT NULL, -- as it is after the last change; empty before the first
 		PRIMARY KEY (kind, name)
 	);`,
+	`CREATE TABLE asks (
+		id        TEXT NOT NULL PRIMARY KEY,
+		principal TEXT NOT NULL,   -- of the caller
+		session   TEXT NOT NULL,   -- a hash; empty where there is none
+		call_hash TEXT NOT NULL,   -- of the caller's call with its arguments
+		card_hash TEXT NOT NULL,   -- of the caller's calls of the card
+		shown     BLOB NOT NULL,   -- what a person is shown
+		created   BIGINT NOT NULL, -- milliseconds since 1970
+		ends      BIGINT NOT NULL, -- when it is too late for an answer
+		held      BIGINT NOT NULL, -- until when its process has said to wait
+		answer    TEXT NOT NULL    -- empty, allow or deny
+	);
+	CREATE TABLE grants (
+		id        TEXT NOT NULL PRIMARY KEY, -- of the ask
+		principal TEXT NOT NULL,
+		session   TEXT NOT NULL,   -- the only one; empty is any
+		subject   TEXT NOT NULL,   -- a call_hash or a card_hash
+		for_card  BIGINT NOT NULL, -- 1 is a card_hash
+		shown     BLOB NOT NULL,
+		created   BIGINT NOT NULL,
+		ends      BIGINT NOT NULL, -- 0 is never
+		uses      BIGINT NOT NULL
+	);`,
 }
 
 // migrate brings the tables up to date, in one transaction. Where they are, it only reads.

@@ -38,6 +38,9 @@ func NamedIn(id drawbridge.ServerID, result json.RawMessage) json.RawMessage {
 func Undeclared(client, server, result json.RawMessage) (method string, found bool) {
 	for m := range wire.Members(wire.Get(result, "inputRequests")) {
 		method := wire.GetText(m.Value, "method")
+		if method == wire.MethodElicitation && strayPage(wire.Get(m.Value, "params")) {
+			return method + " with no web address", true
+		}
 		if !wire.MayAskBy(client, server, method, wire.Get(m.Value, "params")) {
 			return method, true
 		}

@@ -94,7 +94,7 @@ func (l Line) askAll(ctx context.Context, call drawbridge.Call, questions json.R
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		answer, err := call.Peer.Ask(ctx, q.method, q.params)
+		answer, err := l.Forms.Ask(ctx, l.Rules, call.Caller.Principal, call.Peer, q.method, q.params)
 		if err != nil {
 			return nil, err
 		}

@@ -31,6 +31,9 @@ type Line struct {
 	Start func(work func()) error
 	// Logger must not be nil.
 	Logger *slog.Logger
+	// Forms passes the server's elicitations on, by Rules; nil passes all of them on.
+	Forms *Desk
+	Rules Rules
 }
 
 // unfinished is why a call that was on its way has no result.

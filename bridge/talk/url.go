@@ -19,12 +19,13 @@ import (
 // not look as if Drawbridge asked.
 const MetaServer = "drawbridge/server"
 
-// Named says in an elicitation which server it comes from. Other requests stay as they are.
+// Named says in an elicitation which server it comes from, and what in it to look at: see MetaSensitive. Characters that
+// cannot be seen are taken out of its texts. Other requests stay as they are.
 func Named(id drawbridge.ServerID, method string, params json.RawMessage) json.RawMessage {
 	if method != wire.MethodElicitation {
 		return params
 	}
-	return wire.Apply(params, wire.Put(wire.Quote(string(id)), "_meta", MetaServer))
+	return marked(wire.Apply(params, wire.Put(wire.Quote(string(id)), "_meta", MetaServer)))
 }
 
 // demandedBy gives the elicitations that an error demands, of too many just one more than there may be; none for any other
@@ -104,7 +105,9 @@ func (t *talk) run(call drawbridge.Call) (drawbridge.Result, error) {
 func (t *talk) coversAll(demands []json.RawMessage) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !slices.ContainsFunc(demands, func(params json.RawMessage) bool { return !t.covers(wire.MethodElicitation, params) })
+	return !slices.ContainsFunc(demands, func(params json.RawMessage) bool {
+		return strayPage(params) || !t.covers(wire.MethodElicitation, params)
+	})
 }
 
 // visit has the caller take the user to a page.

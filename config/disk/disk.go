@@ -15,6 +15,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -225,4 +227,52 @@ func Cause(err error) string {
 		err = path.Err
 	}
 	return err.Error()
+}
+
+// Same says whether two paths lead to one file, or are one path.
+func Same(a, b string) bool { return a == b || IsOneOf(a, Stats([]string{b})) }
+
+// Stats describes those files that exist.
+func Stats(paths []string) (infos []fs.FileInfo) {
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil {
+			infos = append(infos, info)
+		}
+	}
+	return infos
+}
+
+// IsOneOf says whether a path leads to one of the files.
+func IsOneOf(path string, infos []fs.FileInfo) bool {
+	info, err := os.Stat(path)
+	return err == nil && slices.ContainsFunc(infos, func(other fs.FileInfo) bool { return os.SameFile(info, other) })
+}
+
+// Split splits values on commas. A file in dir, or anywhere, whose name has a comma in it is itself.
+func Split(dir string, values []string) []string {
+	var paths []string
+	for _, value := range values {
+		whole := value
+		if !filepath.IsAbs(whole) {
+			whole = filepath.Join(dir, whole)
+		}
+		if _, err := os.Stat(whole); err == nil || !strings.Contains(value, ",") {
+			paths = append(paths, value)
+			continue
+		}
+		for part := range strings.SplitSeq(value, ",") {
+			paths = append(paths, strings.TrimSpace(part))
+		}
+	}
+	return paths
+}
+
+// Missing is the fault of a path that was named and cannot be read.
+func Missing(path string, err error) error {
+	if path == "" {
+		return Broken("read the configuration", errors.New("the path is empty"))
+	}
+	fault := Broken("read "+path, errors.New(Cause(err)))
+	fault.Next = "name a file, or a directory to search"
+	return fault
 }

@@ -100,7 +100,7 @@ func exitCode(err error) int {
 
 // Command is the tree of commands, for Main and for tests that read its names and flags.
 func Command(p Process) *cobra.Command {
-	a := &app{Process: p, screen: &screen{w: p.Err}}
+	a := &app{Process: p, screen: terminal.NewScreen(p.Err)}
 	root := &cobra.Command{
 		Use:   "drawbridge",
 		Short: "One guarded bridge between agents and every tool they may use",
@@ -133,7 +133,7 @@ Configuration is read from .drawbridge/mcp.json in the working directory, then f
 	flags.StringVar(&a.naming, "naming", "", "how cards are named: `qualified` (server__tool), mcp or bare")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log what happens to standard error")
 	root.AddCommand(a.serveCommand(), a.mcpCommand(), a.toolsCommand(), a.ledgerCommand(), a.versionCommand())
-	root.AddCommand(a.importCommand(), a.connectCommand(), a.disconnectCommand(), a.doctorCommand(), a.psCommand(), a.logsCommand(), a.clientCommand(), a.secretCommand(), a.shieldCommand(), a.lockCommand(), a.auditCommand())
+	root.AddCommand(a.importCommand(), a.connectCommand(), a.disconnectCommand(), a.doctorCommand(), a.psCommand(), a.logsCommand(), a.clientCommand(), a.secretCommand(), a.shieldCommand(), a.lockCommand(), a.auditCommand(), a.policyCommand(), a.askCommand())
 	return root
 }
 
@@ -158,7 +158,7 @@ func exactly(n int, what string) cobra.PositionalArgs { return manners.Exactly(n
 // app is one run of the program: its process and the flags that all commands share.
 type app struct {
 	Process
-	screen  *screen
+	screen  *terminal.Screen
 	opened  *secrets.Vault // see vault
 	paths   []string
 	store   string

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"time"
@@ -14,43 +13,6 @@ import (
 
 // progressEvery is how often the progress line is drawn anew.
 const progressEvery = 200 * time.Millisecond
-
-// A screen is standard error, with at most one line at its end that changes. What is written goes above that line.
-type screen struct {
-	mu   sync.Mutex
-	w    io.Writer
-	line string
-}
-
-// Write writes p and draws the changing line again under it.
-func (s *screen) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.line == "" {
-		return s.w.Write(p)
-	}
-	if _, err := io.WriteString(s.w, eraseLine); err != nil {
-		return 0, err
-	}
-	n, err := s.w.Write(p)
-	if err == nil {
-		_, err = io.WriteString(s.w, s.line)
-	}
-	return n, err
-}
-
-// draw changes the line; an empty one is taken away.
-func (s *screen) draw(line string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if line == s.line {
-		return
-	}
-	s.line = line
-	_, _ = io.WriteString(s.w, eraseLine+line) // a terminal that is gone shows nothing
-}
-
-const eraseLine = "\r\x1b[K"
 
 // whileShown does something that servers are mounted for, shows who is late, and has the line taken away before it returns.
 func (a *app) whileShown(ctx context.Context, g *gateway.Gateway, work func()) {
@@ -70,7 +32,7 @@ func (a *app) showProgress(ctx context.Context, g *gateway.Gateway) {
 	start := time.Now()
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()
-	defer a.screen.draw("")
+	defer a.screen.Draw("")
 	for shown := false; ; {
 		select {
 		case <-ctx.Done():
@@ -81,7 +43,7 @@ func (a *app) showProgress(ctx context.Context, g *gateway.Gateway) {
 		switch {
 		case len(late) > 0:
 			shown = true
-			a.screen.draw(fmt.Sprintf("mounting %s  %.1fs", names(late, 4), time.Since(start).Seconds()))
+			a.screen.Draw(fmt.Sprintf("mounting %s  %.1fs", names(late, 4), time.Since(start).Seconds()))
 		case shown || time.Since(start) > 2*time.Second:
 			return
 		}

@@ -27,7 +27,7 @@ type Store interface {
 // Memory is what outlives a process beside the journal.
 type Memory interface {
 	Mounts
-	Approvals
+	Decisions
 	Secrets
 	Clients
 	Vetted
@@ -38,6 +38,13 @@ type Vetted interface {
 	SaveVetted(ctx context.Context, vetted map[string][]byte) error
 	FirstTools(ctx context.Context, row string, server drawbridge.ServerID, tools []json.RawMessage) ([]json.RawMessage, error)
 	ForgetFirstTools(ctx context.Context, server drawbridge.ServerID) (found bool, err error)
+}
+
+// Decisions are what a person decided.
+type Decisions interface {
+	Approvals
+	Asks
+	Grants
 }
 
 // Secrets are bytes that are the same for all.
@@ -107,6 +114,10 @@ func Run(t *testing.T, fresh func(t *testing.T) Place) {
 		{"Pins", testPins},
 		{"PinsAreKeptWholeOrNotAtAll", testPinsAreKeptWholeOrNotAtAll},
 		{"PinsOneAfterTheOther", testPinsOneAfterTheOther},
+		{"Asks", testAsks},
+		{"AsksAreOver", testAsksAreOver},
+		{"AsksAreLimited", testAsksAreLimited},
+		{"Grants", testGrants},
 		{"Cancelled", testCancelled},
 		{"Closed", testClosed},
 	} {

@@ -1,0 +1,246 @@
+package talk
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// Rules say what servers may put before people. The zero value is for use.
+type Rules struct {
+	// Enabled lets servers ask whose rows do not say; nil lets them ask outside clients, and not through a model of our own.
+	Enabled *bool
+	// Timeout is how long a form waits for a person; 0 is 2 minutes. Capacity is how many questions of one server wait for
+	// one person at once; 0 is 16. What is too much, or too late, is declined in the person's place.
+	Timeout  time.Duration
+	Capacity int
+}
+
+// Defaults of Rules.
+const (
+	defaultFormTimeout = 2 * time.Minute
+	defaultCapacity    = 16
+)
+
+// Bars says why a server may not ask the person behind a caller, and which setting would let it; empty where it may.
+func (r Rules) Bars(row config.Server, caller drawbridge.Caller) string {
+	said := row.ElicitationEnabled
+	switch {
+	case row.Trust == "sandboxed":
+		return `trust = "sandboxed" declines: trust = "untrusted" would allow it`
+	case said != nil && !*said:
+		return "elicitation_enabled = false declines: true in its row would allow it"
+	case said != nil, r.Enabled != nil && *r.Enabled:
+		return ""
+	case r.Enabled != nil:
+		return "elicitation_enabled = false in [mcp] declines: elicitation_enabled = true in its row would allow it"
+	case caller.Kind == drawbridge.Agent:
+		return "a session declines: elicitation_enabled = true in its row would allow it"
+	}
+	return ""
+}
+
+// A Desk passes the questions of one server on to people, as many at once as they may be. The zero value is for use.
+type Desk struct {
+	mu   sync.Mutex
+	open map[string]int // by principal; none is 0
+}
+
+// Ask asks a caller, who is the principal's, what its server wants to know. A form that nobody has room or time for is declined, or called off; so is
+// a page that is no web page. Nobody here looks at answers, or visits pages. A nil desk passes everything on.
+func (d *Desk) Ask(ctx context.Context, r Rules, principal string, peer drawbridge.Peer, method string, params json.RawMessage) (json.RawMessage, error) {
+	if d == nil || method != wire.MethodElicitation {
+		return peer.Ask(ctx, method, params)
+	}
+	if strayPage(params) || !d.enter(principal, cmp.Or(r.Capacity, defaultCapacity)) {
+		return json.RawMessage(`{"action":"decline"}`), nil
+	}
+	defer d.leave(principal)
+	bounded, cancel := ctx, context.CancelFunc(func() {})
+	if wire.GetText(params, "mode") != "url" { // who was sent to a page comes back when they are done there
+		bounded, cancel = context.WithTimeout(ctx, cmp.Or(r.Timeout, defaultFormTimeout))
+	}
+	defer cancel()
+	answer, err := peer.Ask(bounded, method, params)
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		return json.RawMessage(`{"action":"cancel"}`), nil
+	}
+	return answer, err
+}
+
+func (d *Desk) enter(principal string, most int) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.open[principal] >= most {
+		return false
+	}
+	if d.open == nil {
+		d.open = map[string]int{}
+	}
+	d.open[principal]++
+	return true
+}
+
+func (d *Desk) leave(principal string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.open[principal]--; d.open[principal] == 0 {
+		delete(d.open, principal)
+	}
+}
+
+// What we add to the "_meta" of an elicitation, beside MetaServer: the names of fields that sound like secrets, as a list, and
+// the origin of the page that a person is sent to.
+const (
+	MetaSensitive = "drawbridge/sensitive"
+	MetaOrigin    = "drawbridge/origin"
+)
+
+// marked gives an elicitation without what cannot be seen in its texts, and with what a person should look at. Names and
+// values of fields stay as they are: answers refer to them.
+func marked(params json.RawMessage) json.RawMessage {
+	params = wire.EachValue(params, func(m wire.Member) json.RawMessage {
+		switch {
+		case m.Is("message"):
+			return seen(m.Value)
+		case m.Is("requestedSchema"):
+			return seenIn(m.Value)
+		}
+		return m.Value
+	})
+	if origin := originOf(params); origin != "" {
+		params = wire.Apply(params, wire.Put(wire.Quote(origin), "_meta", MetaOrigin))
+	}
+	if names := sensitive(params); len(names) > 0 {
+		params = wire.Apply(params, wire.Put(wire.AppendTexts(nil, names...), "_meta", MetaSensitive))
+	}
+	return params
+}
+
+// seenIn cleans the titles and descriptions of a schema, at every depth.
+func seenIn(schema json.RawMessage) json.RawMessage {
+	return wire.EachValue(schema, func(m wire.Member) json.RawMessage {
+		switch {
+		case len(m.Value) > 0 && m.Value[0] == '{':
+			return seenIn(m.Value)
+		case m.Is("title"), m.Is("description"):
+			return seen(m.Value)
+		}
+		return m.Value
+	})
+}
+
+// seen gives a JSON text without the characters that cannot be seen; an honest one to the byte.
+func seen(value json.RawMessage) json.RawMessage {
+	text, ok := wire.Text(value)
+	if !ok {
+		return value
+	}
+	clean := strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t', r == '\u200c', r == '\u200d', r == '\ufe0f': // scripts and pictures need the joiners
+			return r
+		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point):
+			return -1
+		}
+		return r
+	}, text)
+	if clean == text {
+		return value
+	}
+	return wire.Quote(clean)
+}
+
+// page gives the address that an elicitation by URL sends a person to.
+func page(params json.RawMessage) (address *url.URL, byURL bool) {
+	if wire.GetText(params, "mode") != "url" {
+		return nil, false
+	}
+	address, err := url.Parse(wire.GetText(params, "url"))
+	if err != nil {
+		return nil, true
+	}
+	return address, true
+}
+
+// strayPage says whether an elicitation sends a person to what is no page of the web: a file, a script, another program.
+func strayPage(params json.RawMessage) bool {
+	address, byURL := page(params)
+	return byURL && (address == nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "")
+}
+
+// originOf is where that page is, without what stands before an "@" to look like it.
+func originOf(params json.RawMessage) string {
+	if address, byURL := page(params); byURL && !strayPage(params) {
+		return address.Scheme + "://" + address.Host
+	}
+	return ""
+}
+
+// sensitive gives the fields of a form that sound like secrets, by their names or titles.
+func sensitive(params json.RawMessage) (names []string) {
+	for m := range wire.Members(wire.Get(params, "requestedSchema", "properties")) {
+		name, _ := wire.Text(m.Name)
+		if (soundsSecret(name) || soundsSecret(wire.GetText(m.Value, "title"))) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// soundsSecret says whether a name has a word of the list that people are warned of. Short words count as whole ones only:
+// "pin" is none of "spinning".
+func soundsSecret(name string) bool {
+	lower := strings.ToLower(name)
+	for _, part := range []string{"password", "passwd", "token", "secret", "credential", "passphrase", "private", "apikey"} {
+		if strings.Contains(lower, part) {
+			return true
+		}
+	}
+	for _, word := range words(name) {
+		if slices.Contains([]string{"key", "auth", "authorization", "authentication", "pin", "pass", "otp"}, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// words splits a name where its writing does: api_key, api-key, apiKey.
+func words(name string) []string {
+	var b strings.Builder
+	lower := false
+	for _, r := range name {
+		if unicode.IsUpper(r) && lower {
+			b.WriteByte(' ')
+		}
+		lower = unicode.IsLower(r) || unicode.IsDigit(r)
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			r = ' '
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return strings.Fields(b.String())
+}
+
+// Unanswered is the error by which a server hears that its question has no answer.
+func Unanswered(err error) json.RawMessage {
+	f := drawbridge.AsFault(err)
+	if f.Raw != nil {
+		return f.Raw
+	}
+	code := wire.CodeInternal
+	if f.Code == drawbridge.NotFound {
+		code = wire.CodeMethodNotFound
+	}
+	return wire.ErrorObject(code, f.Error(), nil)
+}

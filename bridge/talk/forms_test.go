@@ -1,0 +1,153 @@
+package talk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWhoMayAskPeople(t *testing.T) {
+	yes, no := true, false
+	const sandboxed = `trust = "sandboxed" declines: trust = "untrusted" would allow it`
+	const row = "elicitation_enabled = false declines: true in its row would allow it"
+	const all = "elicitation_enabled = false in [mcp] declines: elicitation_enabled = true in its row would allow it"
+	const session = "a session declines: elicitation_enabled = true in its row would allow it"
+	for _, tt := range []struct {
+		name  string
+		rules Rules
+		row   config.Server
+		kind  drawbridge.CallerKind
+		want  string
+	}{
+		{"an outside client", Rules{}, config.Server{}, drawbridge.External, ""},
+		{"a session", Rules{}, config.Server{}, drawbridge.Agent, session},
+		{"a session, by the row", Rules{}, config.Server{ElicitationEnabled: &yes}, drawbridge.Agent, ""},
+		{"a session, by the setting", Rules{Enabled: &yes}, config.Server{}, drawbridge.Agent, ""},
+		{"the row says no", Rules{Enabled: &yes}, config.Server{ElicitationEnabled: &no}, drawbridge.External, row},
+		{"the setting says no", Rules{Enabled: &no}, config.Server{}, drawbridge.External, all},
+		{"the row counts before the setting", Rules{Enabled: &no}, config.Server{ElicitationEnabled: &yes}, drawbridge.External, ""},
+		{"a sandboxed one never", Rules{Enabled: &yes}, config.Server{Trust: "sandboxed", ElicitationEnabled: &yes}, drawbridge.External, sandboxed},
+	} {
+		if got := tt.rules.Bars(tt.row, drawbridge.Caller{Kind: tt.kind}); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// asker is a peer that answers as it was taught.
+type asker func(ctx context.Context) (json.RawMessage, error)
+
+func (asker) Notify(context.Context, string, json.RawMessage) error { return nil }
+
+func (a asker) Ask(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
+	return a(ctx)
+}
+
+func TestDesk(t *testing.T) {
+	refused := errors.New("refused")
+	accepts := asker(func(context.Context) (json.RawMessage, error) { return json.RawMessage(`{"action":"accept"}`), nil })
+	silent := asker(func(ctx context.Context) (json.RawMessage, error) { <-ctx.Done(); return nil, ctx.Err() })
+	for _, tt := range []struct {
+		name, method, params string
+		peer                 asker
+		rules                Rules
+		want                 string
+		err                  error
+		took                 time.Duration
+	}{
+		{"a form", wire.MethodElicitation, `{"message":"?"}`, accepts, Rules{}, `{"action":"accept"}`, nil, 0},
+		{"the client's own refusal", wire.MethodElicitation, `{}`, func(context.Context) (json.RawMessage, error) { return nil, refused }, Rules{}, "", refused, 0},
+		{"nobody fills it in", wire.MethodElicitation, `{}`, silent, Rules{}, `{"action":"cancel"}`, nil, defaultFormTimeout},
+		{"nobody fills it in, by the setting", wire.MethodElicitation, `{}`, silent, Rules{Timeout: time.Second}, `{"action":"cancel"}`, nil, time.Second},
+		{"a page takes its time", wire.MethodElicitation, `{"mode":"url","url":"https://a.test"}`, silent, Rules{}, "", context.DeadlineExceeded, time.Hour},
+		{"another question does too", "sampling/createMessage", `{}`, silent, Rules{}, "", context.DeadlineExceeded, time.Hour},
+		{"a file", wire.MethodElicitation, `{"mode":"url","url":"file:///etc/passwd"}`, accepts, Rules{}, `{"action":"decline"}`, nil, 0},
+		{"a script", wire.MethodElicitation, `{"mode":"url","url":"javascript:alert(1)"}`, accepts, Rules{}, `{"action":"decline"}`, nil, 0},
+		{"no address", wire.MethodElicitation, `{"mode":"url","url":"https://"}`, accepts, Rules{}, `{"action":"decline"}`, nil, 0},
+		{"no room", wire.MethodElicitation, `{}`, accepts, Rules{Capacity: -1}, `{"action":"decline"}`, nil, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			var d Desk
+			began := time.Now()
+			got, err := d.Ask(ctx, tt.rules, "ada", tt.peer, tt.method, json.RawMessage(tt.params))
+			if string(got) != tt.want || !errors.Is(err, tt.err) || time.Since(began) != tt.took {
+				t.Errorf("%s: %s, %v after %v", tt.name, got, err, time.Since(began))
+			}
+			if len(d.open) > 0 {
+				t.Errorf("%s: %v are open at the end", tt.name, d.open)
+			}
+		})
+	}
+}
+
+// TestTenThousandFormsAreDeclined is HS-20: of so many questions at once 16 reach the person.
+func TestTenThousandFormsAreDeclined(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d Desk
+		outcomes := make(chan string)
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := asker(func(ctx context.Context) (json.RawMessage, error) { <-ctx.Done(); return nil, ctx.Err() })
+		for range 10_000 {
+			go func() {
+				answer, _ := d.Ask(ctx, Rules{}, "ada", gone, wire.MethodElicitation, nil)
+				outcomes <- string(answer)
+			}()
+		}
+		for range 10_000 - defaultCapacity {
+			if got := <-outcomes; got != `{"action":"decline"}` {
+				t.Fatalf("got %s", got)
+			}
+		}
+		bobs := asker(func(context.Context) (json.RawMessage, error) { return json.RawMessage(`{"action":"accept"}`), nil })
+		if got, err := d.Ask(ctx, Rules{}, "bob", bobs, wire.MethodElicitation, nil); err != nil || string(got) != `{"action":"accept"}` {
+			t.Errorf("somebody else: %s, %v", got, err)
+		}
+		cancel()
+		for range defaultCapacity {
+			if got := <-outcomes; got != "" {
+				t.Errorf("got %s", got)
+			}
+		}
+	})
+}
+
+func TestMarked(t *testing.T) {
+	for _, tt := range []struct{ name, in, want string }{
+		{"nothing to mark", `{"message":"é \u0041","requestedSchema":{"properties":{"spinning":{"title":"T"}, "author":{}}},"x":1e2}`,
+			`{"message":"é \u0041","requestedSchema":{"properties":{"spinning":{"title":"T"}, "author":{}}},"x":1e2}`},
+		{"what cannot be seen", `{"message":"a\u202eb\u001b[31m\u200b","requestedSchema":{"properties":{"a\u202e":{"title":"t\u0000","description":"d\u0085","enum":["e\u202e"]}}}}`,
+			`{"message":"ab[31m","requestedSchema":{"properties":{"a\u202e":{"title":"t","description":"d","enum":["e\u202e"]}}}}`},
+		{"secrets", `{"requestedSchema":{"properties":{"userPin":{},"api-key":{},"n":{"title":"Your Password"},"OAuthToken":{},"monkey":{}}}}`,
+			`{"requestedSchema":{"properties":{"userPin":{},"api-key":{},"n":{"title":"Your Password"},"OAuthToken":{},"monkey":{}}},"_meta":{"drawbridge/sensitive":["userPin","api-key","n","OAuthToken"]}}`},
+		{"a page", `{"mode":"url","url":"https://bank.test@evil.test:8443/x?y"}`,
+			`{"mode":"url","url":"https://bank.test@evil.test:8443/x?y","_meta":{"drawbridge/origin":"https://evil.test:8443"}}`},
+		{"no page of the web", `{"mode":"url","url":"file:///x"}`, `{"mode":"url","url":"file:///x"}`},
+	} {
+		if diff := cmp.Diff(tt.want, string(marked(json.RawMessage(tt.in)))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+func FuzzMarked(f *testing.F) {
+	f.Add(`{"message":"a\u202e","requestedSchema":{"properties":{"key":{}}}}`)
+	f.Fuzz(func(t *testing.T, in string) {
+		if wire.Valid([]byte(in)) != nil || in == "" || in[0] != '{' {
+			return
+		}
+		once := marked(json.RawMessage(in))
+		if wire.Valid(once) != nil || string(marked(once)) != string(once) {
+			t.Errorf("%q became %q", in, once)
+		}
+	})
+}

@@ -1,0 +1,191 @@
+// Package fence marks what a server answered as foreign text, for a model that is to read it: between two lines that name
+// the server and carry a word which nobody could know before.
+//
+// It promises that no answer, whatever is in it, has a line that ends its fence early or begins another one; that this
+// holds for each beginning of a fenced text too, so that who cuts it cuts off the end and opens nothing; and that of a
+// result nothing changes but the texts that are fenced. What is not for reading (structured content, images, pages of MCP
+// Apps) stays as it is.
+package fence
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// Wanted says whether a caller is to have results of a server fenced. row is what the server's row says, nil for nothing;
+// always is what holds for this caller where the row says nothing. A model of our own reads foreign text in no other way.
+func Wanted(caller drawbridge.Caller, row *bool, always bool) bool {
+	if row != nil {
+		return *row
+	}
+	return always || caller.Kind == drawbridge.Agent
+}
+
+// A Fence stands around the texts of one answer.
+type Fence struct {
+	begin, end string
+	// page says that the answer is a page of MCP Apps.
+	page bool
+}
+
+// New makes the fence of one answer: of that tool, or of the resource with that URI, on that server. Each has a word of its
+// own, of 130 random bits.
+func New(server drawbridge.ServerID, tool string) Fence {
+	return with(rand.Text(), string(server), tool)
+}
+
+func with(nonce, server, tool string) Fence {
+	return Fence{
+		begin: opening + nonce + "::BEGIN server=" + plain(server) + " tool=" + plain(tool) + "]\n",
+		end:   "\n" + opening + nonce + "::END]",
+		page:  strings.HasPrefix(tool, "ui://"),
+	}
+}
+
+// opening begins both lines. In a text it becomes defused, which reads alike and is none.
+const (
+	opening = "[TOOL_OUTPUT::"
+	defused = `[TOOL_OUTPUT\u003a\u003a`
+)
+
+// mostPlain is how many bytes of a name are in a line.
+const mostPlain = 128
+
+// plain gives a name without what could end the line it stands in, or look like an end.
+func plain(name string) string {
+	name = strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', strings.ContainsRune("_-./", r):
+			return r
+		}
+		return '_'
+	}, name)
+	return name[:min(len(name), mostPlain)]
+}
+
+// Text puts the fence around a text.
+func (f Fence) Text(text string) string {
+	var b strings.Builder
+	b.Grow(len(f.begin) + len(text) + len(f.end))
+	b.WriteString(f.begin)
+	writeDefused(&b, text)
+	b.WriteString(f.end)
+	return b.String()
+}
+
+// writeDefused writes a text in which nothing begins a line of a fence, also where it only looks so: in small letters, in
+// wide ones, with something unseen in between.
+func writeDefused(b *strings.Builder, text string) {
+	from := 0
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if narrow(r) == '[' {
+			if n := opens(text[i:]); n > 0 {
+				b.WriteString(text[from:i])
+				b.WriteString(defused)
+				from = i + n
+				size = n
+			}
+		}
+		i += size
+	}
+	b.WriteString(text[from:])
+}
+
+// opens gives how many bytes of the text say what a fence's line begins with; 0 where it does not begin so.
+func opens(text string) int {
+	want := opening
+	for i, r := range text {
+		if want == "" {
+			return i
+		}
+		switch narrow(r) {
+		case rune(want[0]):
+			want = want[1:]
+		default:
+			if !unseen(r) {
+				return 0
+			}
+		}
+	}
+	if want != "" {
+		return 0
+	}
+	return len(text)
+}
+
+// narrow gives the ASCII character that a letter of any case or width stands for.
+func narrow(r rune) rune {
+	if '！' <= r && r <= '～' {
+		r -= '！' - '!'
+	}
+	return unicode.ToUpper(r)
+}
+
+// unseen says whether a character leaves no trace, or only a gap.
+func unseen(r rune) bool {
+	return unicode.In(r, unicode.Cf, unicode.Cc, unicode.Mn, unicode.Me, unicode.Z) || r == utf8.RuneError || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
+}
+
+// Result gives what a method answered with the fence around each text in it: in the content of a tool's result, also where
+// a task has it, and in the contents of a resource that is no page. Other results come back as they are: what a prompt says
+// a person chose.
+func (f Fence) Result(method string, result json.RawMessage) json.RawMessage {
+	return wire.EachValue(result, func(m wire.Member) json.RawMessage {
+		switch {
+		case m.Is("content") && (method == wire.MethodToolsCall || method == wire.MethodTasksResult):
+			return each(m.Value, f.block)
+		case m.Is("result") && method == wire.MethodTasksGet:
+			return f.Result(wire.MethodToolsCall, m.Value)
+		case m.Is("contents") && method == wire.MethodResourcesRead && !f.page:
+			return each(m.Value, f.texts)
+		}
+		return m.Value
+	})
+}
+
+// block fences a block of content, and what is in one that holds a resource.
+func (f Fence) block(block json.RawMessage) json.RawMessage {
+	return wire.EachValue(f.texts(block), func(m wire.Member) json.RawMessage {
+		if m.Is("resource") {
+			return f.texts(m.Value)
+		}
+		return m.Value
+	})
+}
+
+// texts fences each "text" of an object, also one that is there twice: readers do not agree which of them counts.
+func (f Fence) texts(object json.RawMessage) json.RawMessage {
+	return wire.EachValue(object, func(m wire.Member) json.RawMessage {
+		text, ok := wire.Text(m.Value)
+		if !ok || !m.Is("text") {
+			return m.Value
+		}
+		return wire.Quote(f.Text(text))
+	})
+}
+
+// each changes the elements of an array to what edit gives for them; where that is what they are, and of what is no array,
+// it gives the bytes that came.
+func each(array json.RawMessage, edit func(json.RawMessage) json.RawMessage) json.RawMessage {
+	out, changed := json.RawMessage{'['}, false
+	for element := range wire.Elements(array) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		edited := edit(element)
+		changed = changed || !bytes.Equal(edited, element)
+		out = append(out, edited...)
+	}
+	if !changed {
+		return array
+	}
+	return append(out, ']')
+}

@@ -1,0 +1,183 @@
+// Package gate asks the guards of a deck: whether a call may be made, and from whom a card is hidden.
+//
+// It promises that all guards must allow a call; that a guard which panics, or says nothing, has refused it; and that what
+// is hidden from a caller is refused in the words for what does not exist.
+package gate
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/mishap"
+)
+
+// A Guard decides on calls. Every guard must allow a call; a guard that panics denies.
+type Guard interface {
+	// Decide answers a question. The zero verdict denies. It must not keep the question.
+	Decide(ctx context.Context, q Question) drawbridge.Verdict
+}
+
+// A Screen is a guard that knows beforehand what no call of a caller will ever be allowed to: that is hidden from them.
+type Screen interface {
+	Guard
+	// Hides says whether something is hidden from the caller: what kind it is, see Question, and what is known of it. With
+	// no kind, the spec has a server only, all of which is meant.
+	Hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec) bool
+	// Class says in a word what the caller is to the screen: from callers of one class the same is hidden, as long as
+	// the deck is not told that something changed.
+	Class(caller drawbridge.Caller) string
+	// Active says whether it hides anything at all from anybody.
+	Active() bool
+}
+
+// A Question is what a guard decides on: may this caller send these params to this card, or to one of its siblings?
+type Question struct {
+	Caller drawbridge.Caller
+	// Kind is "tool", "prompt", "resource", "template" or "task"; empty where it is not known what is meant, as for a
+	// request of an extension.
+	Kind string
+	// Spec is the card. For a prompt it has the prompt's name and definition; for a resource Name and Tool are URIs; for a
+	// task Name is its id as the caller knows it, and Tool as the server does; both are empty for a list of tasks.
+	Spec drawbridge.Spec
+	// Method is the MCP method of the call, Params its params as the caller sent them.
+	Method string
+	Params json.RawMessage
+}
+
+// A Gate has the guards of a deck. It may be asked from several goroutines.
+type Gate struct {
+	guards  []Guard
+	screens []Screen
+	log     *slog.Logger
+}
+
+// New makes a gate of guards, in the order in which they are asked.
+func New(guards []Guard, log *slog.Logger) *Gate {
+	g := &Gate{guards: guards, log: log}
+	for _, guard := range guards {
+		if s, ok := guard.(Screen); ok {
+			g.screens = append(g.screens, s)
+		}
+	}
+	return g
+}
+
+// Pass asks whether a call may be made, and gives the verdict that decided: nobody's where there are no guards, which allows.
+// Where no guard refuses the call, asked has the verdicts of those who want a person asked: a person is not troubled with
+// what another guard refuses. The error is a *drawbridge.Fault: NotFound for what is hidden from the caller, PolicyBlocked or
+// the code of the verdict for what is refused.
+func (g *Gate) Pass(ctx context.Context, q Question) (last drawbridge.Verdict, asked []drawbridge.Verdict, err error) {
+	last = drawbridge.Verdict{Effect: drawbridge.Allow}
+	for _, guard := range g.guards {
+		verdict := g.ask(ctx, guard, q)
+		switch {
+		case verdict.Effect == drawbridge.Allow:
+			last = verdict
+			continue
+		case verdict.Hide:
+			return verdict, nil, Unknown(WordOf(q.Method), string(q.Spec.Name))
+		case verdict.Effect == drawbridge.Ask:
+			asked = append(asked, verdict)
+			continue
+		case verdict.Reason == "":
+			verdict.Reason = "it is not allowed"
+		}
+		return verdict, nil, Barred(q.Method, q.Spec, verdict, errors.New(verdict.Reason))
+	}
+	if len(asked) > 0 {
+		last = asked[0]
+	}
+	return last, asked, nil
+}
+
+// Barred is the fault of a call that a guard refused, or a person, and why.
+func Barred(method string, spec drawbridge.Spec, verdict drawbridge.Verdict, why error) error {
+	return &drawbridge.Fault{
+		Kind: drawbridge.BridgeFault, Code: cmp.Or(verdict.Code, drawbridge.PolicyBlocked),
+		Step: fmt.Sprintf("%s %s", method, Clip(string(spec.Name))), Err: why, Next: verdict.Next,
+	}
+}
+
+// ask asks one guard. One that panics has given no verdict.
+func (g *Gate) ask(ctx context.Context, guard Guard, q Question) (verdict drawbridge.Verdict) {
+	defer func() {
+		if p := recover(); p != nil {
+			g.log.Error("a guard panicked, the call is refused", "card", q.Spec.Name, "panic", mishap.What(p), "at", mishap.Where())
+			verdict = drawbridge.Verdict{}
+		}
+	}()
+	return guard.Decide(ctx, q)
+}
+
+// Screens says whether anything may be hidden from anybody.
+func (g *Gate) Screens() bool {
+	return slices.ContainsFunc(g.screens, Screen.Active)
+}
+
+// Hides says whether something is hidden from the caller, see Screen. A screen that panics hides it.
+func (g *Gate) Hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec) (hidden bool) {
+	if len(g.screens) == 0 {
+		return false
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			g.log.Error("a guard panicked, the card is hidden", "card", spec.Name, "panic", mishap.What(p), "at", mishap.Where())
+			hidden = true
+		}
+	}()
+	for _, s := range g.screens {
+		if s.Hides(caller, kind, spec) {
+			return true
+		}
+	}
+	return false
+}
+
+// Class says what the caller is to all screens together.
+func (g *Gate) Class(caller drawbridge.Caller) string {
+	var all strings.Builder
+	for _, s := range g.screens {
+		fmt.Fprintf(&all, "%q ", s.Class(caller))
+	}
+	return all.String()
+}
+
+// WordOf says for people what a method is about.
+func WordOf(method string) string {
+	word, _, _ := strings.Cut(method, "/")
+	if word == "completion" {
+		return "reference"
+	}
+	return strings.TrimSuffix(word, "s")
+}
+
+// Unknown is the one fault for what does not exist and for what a caller may not know of.
+func Unknown(word, name string) error {
+	return &drawbridge.Fault{
+		Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound,
+		Step: fmt.Sprintf("unknown %s %s", word, Clip(name)),
+	}
+}
+
+// Clip shortens what a caller wrote to what an error may repeat.
+func Clip(text string) string { return Cut(text, 200) }
+
+// Cut shortens text to at most so many bytes, between characters.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	const more = "…"
+	end := max(most-len(more), 0)
+	for end > 0 && text[end]&0xC0 == 0x80 {
+		end--
+	}
+	return text[:end] + more
+}

@@ -1,0 +1,90 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/google/go-cmp/cmp"
+)
+
+// A screen is one by hand.
+type screen struct {
+	active, hides, panics bool
+	class                 string
+}
+
+var _ Screen = screen{}
+
+func (s screen) Decide(context.Context, Question) drawbridge.Verdict {
+	if s.panics {
+		panic("ouch")
+	}
+	return drawbridge.Verdict{Effect: drawbridge.Allow, Rule: s.class}
+}
+
+func (s screen) Hides(drawbridge.Caller, string, drawbridge.Spec) bool {
+	if s.panics {
+		panic("ouch")
+	}
+	return s.hides
+}
+
+func (s screen) Class(drawbridge.Caller) string { return s.class }
+func (s screen) Active() bool                   { return s.active }
+
+func TestScreens(t *testing.T) {
+	for name, tt := range map[string]struct {
+		guards        []Guard
+		active, hides bool
+		class         string
+		passes        bool
+	}{
+		"no guards":        {nil, false, false, "", true},
+		"one at rest":      {[]Guard{screen{class: "a"}}, false, false, `"a" `, true},
+		"one of two hides": {[]Guard{screen{active: true, class: "a"}, screen{active: true, hides: true, class: `b" "c`}}, true, true, `"a" "b\" \"c" `, true},
+		"one that panics":  {[]Guard{screen{active: true, panics: true}}, true, true, `"" `, false},
+		"one that says no": {[]Guard{no{}}, false, false, "", false},
+	} {
+		g := New(tt.guards, slog.New(slog.DiscardHandler))
+		if g.Screens() != tt.active || g.Hides(drawbridge.Caller{}, "tool", drawbridge.Spec{}) != tt.hides {
+			t.Errorf("%s: screens %v", name, g.Screens())
+		}
+		if diff := cmp.Diff(tt.class, g.Class(drawbridge.Caller{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		_, _, err := g.Pass(t.Context(), Question{Method: "tools/call"})
+		if f, ok := errors.AsType[*drawbridge.Fault](err); (err == nil) != tt.passes || err != nil && (!ok || f.Code != drawbridge.PolicyBlocked) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// no says nothing, which is a no.
+type no struct{}
+
+func (no) Decide(context.Context, Question) (v drawbridge.Verdict) { return v }
+
+func TestKnownRemembersByClassAndServer(t *testing.T) {
+	var k Known
+	asked := 0
+	find := func(known bool) func() bool {
+		return func() bool {
+			asked++
+			return known
+		}
+	}
+	got := []bool{k.Says("a", "x", find(true)), k.Says("a", "x", find(false)), k.Says("b", "x", find(false)), k.Says("a", "y", find(false))}
+	if diff := cmp.Diff([]bool{true, true, false, false}, got); diff != "" || asked != 3 {
+		t.Errorf("asked %d times (-want +got):\n%s", asked, diff)
+	}
+	for i := range 2 * mostKnown {
+		k.Says("c", drawbridge.ServerID(strconv.Itoa(i)), find(true))
+		if len(k.all) > mostKnown {
+			t.Fatalf("%d are remembered", len(k.all))
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package asks
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/store"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// Details are what a person is shown of a call. None of it is checked: names and arguments are what others wrote, with
+// whatever characters, and are to be shown so that none of them does anything.
+type Details struct {
+	// Caller is the principal, Kind which kind of caller, Door where they came in, Client what their program says that it is.
+	Caller string `json:"caller"`
+	Kind   string `json:"kind"`
+	Door   string `json:"door,omitempty"`
+	Client string `json:"client,omitempty"`
+	Method string `json:"method"`
+	// Card is the name that is called, Tool the one on its Server; a shipped card has no server.
+	Card   string `json:"card"`
+	Server string `json:"server,omitempty"`
+	Tool   string `json:"tool,omitempty"`
+	// Definition is the SHA-256 of the card's definition, in hexadecimal; Digest that of the arguments as they are.
+	Definition string `json:"definition"`
+	Digest     string `json:"digest"`
+	// Arguments are whole, but for what looks like a secret; for a method that has none they are its params.
+	Arguments json.RawMessage `json:"arguments"`
+	// Reason says why a person is asked, Rule which rule wants it; either may be empty.
+	Reason string `json:"reason,omitempty"`
+	Rule   string `json:"rule,omitempty"`
+}
+
+// mostArguments is how many bytes of arguments a person may be asked about: what nobody reads to its end, nobody allows.
+const mostArguments = 256 << 10
+
+// askOf says what is asked. The error says why a person cannot be asked that.
+func askOf(r deck.ApprovalRequest) (store.Ask, error) {
+	subject, err := subjectOf(r.Call)
+	if err != nil {
+		return store.Ask{}, err
+	}
+	c, s := r.Call.Caller, r.Spec
+	arguments, definition := sum(subject), sum(s.Definition)
+	who := []string{c.Kind.String(), c.Principal, r.Call.Method, string(s.Server), s.Tool, string(s.Name), definition}
+	shown, err := json.Marshal(Details{
+		Caller: c.Principal, Kind: c.Kind.String(), Door: string(c.Door), Client: clientOf(c), Method: r.Call.Method,
+		Card: string(s.Name), Server: string(s.Server), Tool: s.Tool, Definition: definition, Digest: arguments,
+		Arguments: veiled(argumentsIn(subject)), Reason: r.Reason, Rule: r.Rule,
+	})
+	if err != nil {
+		return store.Ask{}, fmt.Errorf("show a person what is called: %w", err)
+	}
+	a := store.Ask{
+		Principal: c.Principal, Shown: shown,
+		Call: sum(wire.AppendTexts([]byte("call "), append(who, arguments)...)),
+		Card: sum(wire.AppendTexts([]byte("card "), who...)),
+	}
+	if c.Session != "" {
+		a.Session = sum([]byte("session " + c.Session))
+	}
+	return a, nil
+}
+
+func sum(b []byte) string {
+	hash := sha256.Sum256(b)
+	return hex.EncodeToString(hash[:])
+}
+
+// subjectOf gives what of a call a person judges: its params without what belongs to one sending of it. Nothing in it is put
+// in order: of a name that is there twice nobody knows which one the server will believe.
+func subjectOf(call drawbridge.Call) ([]byte, error) {
+	params := wire.Apply(call.Params, wire.Drop("_meta"), wire.Drop("requestState"), wire.Drop("inputResponses"))
+	switch call.Method {
+	case wire.MethodToolsCall, wire.MethodPromptsGet:
+		params = wire.Apply(params, wire.Drop("name")) // the card's is known: the caller may have used another style
+	}
+	if len(params) > mostArguments {
+		return nil, fmt.Errorf("its arguments have %d bytes, more than a person can be asked to read", len(params))
+	}
+	if len(params) == 0 {
+		return []byte("{}"), nil
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, params); err != nil {
+		return nil, fmt.Errorf("read the arguments: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// argumentsIn gives the arguments, where they are all there is.
+func argumentsIn(subject []byte) json.RawMessage {
+	var only json.RawMessage
+	n := 0
+	for m := range wire.Members(subject) {
+		n++
+		if m.Is("arguments") {
+			only = m.Value
+		}
+	}
+	if n == 1 && only != nil {
+		return only
+	}
+	return subject
+}
+
+// clientOf is what the caller's program says that it is.
+func clientOf(c drawbridge.Caller) string {
+	name, version := wire.GetText(c.Client, "name"), wire.GetText(c.Client, "version")
+	return strings.TrimSpace(fmt.Sprintf("%.100s %.50s", name, version))
+}

@@ -1,0 +1,127 @@
+// Package warden is the guard that carries out a person's rules on the deck: package policy decides, this one says so to
+// callers and to the log.
+//
+// It promises that a call is decided by the rules of one moment, and that who is denied hears no more than that.
+package warden
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/policy"
+)
+
+// A Warden has the rules that count now. Without any it allows everything.
+type Warden struct {
+	log *slog.Logger
+	now atomic.Pointer[order]
+}
+
+var _ deck.Screen = (*Warden)(nil)
+
+// An order is rules, and the trust that servers have by their rows. It is not changed after it was made.
+type order struct {
+	policy *policy.Policy
+	trust  map[drawbridge.ServerID]string
+}
+
+// New makes a warden. It tells the log of calls that it refuses.
+func New(log *slog.Logger) *Warden {
+	w := &Warden{log: log}
+	w.now.Store(&order{})
+	return w
+}
+
+// Compile checks rules; nil are none. The error is a *drawbridge.Fault InvalidInput that names the file and the line.
+func Compile(rules *drawbridge.Rules) (*policy.Policy, error) {
+	if rules == nil {
+		return nil, nil
+	}
+	p, err := policy.New(*rules)
+	if wrong, ok := err.(*policy.RuleError); ok {
+		step := "read the rules"
+		if wrong.At != "" {
+			step = "read " + wrong.At
+		}
+		return nil, &drawbridge.Fault{
+			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: step, Err: wrong.Err, Next: "drawbridge policy check",
+		}
+	}
+	return p, err
+}
+
+// Take puts rules in the place of those that count, nil for none, with what the rows say of trust.
+func (w *Warden) Take(p *policy.Policy, rows []config.Server) {
+	o := &order{policy: p, trust: make(map[drawbridge.ServerID]string, len(rows))}
+	for _, row := range rows {
+		o.trust[row.ID] = row.Trust
+	}
+	w.now.Store(o)
+}
+
+// of is how far the server is trusted.
+func (o *order) of(id drawbridge.ServerID) string {
+	if level := o.trust[id]; level != "" {
+		return level
+	}
+	return "untrusted"
+}
+
+// Decide answers a question by the rules.
+func (w *Warden) Decide(_ context.Context, q deck.Question) drawbridge.Verdict {
+	o := w.now.Load()
+	if o.policy == nil {
+		return drawbridge.Verdict{Effect: drawbridge.Allow}
+	}
+	d := o.policy.Decide(o.question(q))
+	v := drawbridge.Verdict{Effect: d.Effect, Hide: d.Hidden, Rule: d.At}
+	if d.Rule > 0 && v.Rule == "" {
+		v.Rule = "rule " + strconv.Itoa(d.Rule)
+	}
+	if d.Effect == drawbridge.Deny {
+		v.Reason = policy.Denied
+	}
+	if d.Effect != drawbridge.Allow {
+		w.log.Warn("a rule refused a call", "caller", q.Caller.Principal, "kind", q.Caller.Kind.String(), "method", q.Method,
+			"server", q.Spec.Server, "card", q.Spec.Name, "effect", d.Effect.String(), "why", d.Why, "at", d.At)
+	}
+	return v
+}
+
+// Explain answers a question as Decide does, and says what each rule said. Without rules there is nothing to say.
+func (w *Warden) Explain(q deck.Question) (policy.Decision, []policy.Step) {
+	o := w.now.Load()
+	if o.policy == nil {
+		return policy.Decision{Effect: drawbridge.Allow, Why: "there are no rules"}, nil
+	}
+	return o.policy.Explain(o.question(q))
+}
+
+// question is the deck's in the words of the rules.
+func (o *order) question(q deck.Question) policy.Question {
+	return policy.Question{
+		Caller: q.Caller, Kind: q.Kind, Spec: q.Spec, Method: q.Method, Params: q.Params, Trust: o.of(q.Spec.Server),
+	}
+}
+
+// Hides says what no call of the caller will be allowed to.
+func (w *Warden) Hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec) bool {
+	o := w.now.Load()
+	return o.policy != nil && o.policy.Hides(caller, kind, spec, o.of(spec.Server))
+}
+
+// Class says what the caller is to the rules.
+func (w *Warden) Class(caller drawbridge.Caller) string {
+	if p := w.now.Load().policy; p != nil {
+		return p.Class(caller)
+	}
+	return ""
+}
+
+// Active says whether there are rules.
+func (w *Warden) Active() bool { return w.now.Load().policy != nil }

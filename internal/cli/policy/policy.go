@@ -1,0 +1,221 @@
+// Package policy is the commands about rules: they check them, and say what they make of a call. Nothing is called, and
+// nothing changed.
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/roster"
+	"github.com/spf13/cobra"
+)
+
+// A Desk is where the commands are typed.
+type Desk struct {
+	Out io.Writer
+	// Places says where drawbridge.toml is.
+	Places config.Options
+	// With gives work the gateway, for as long as it takes; Await waits for servers that were never listed.
+	With  func(ctx context.Context, work func(context.Context, *gateway.Gateway) error) error
+	Await func(ctx context.Context, g *gateway.Gateway)
+	// Person is who types.
+	Person func(g *gateway.Gateway) drawbridge.Caller
+}
+
+// Command is the command "policy", with those below it.
+func (d Desk) Command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Check the rules of who may call what, and ask what they make of a call",
+		Long: `Check the rules of who may call what, and ask what they make of a call. The rules stand in
+drawbridge.toml under [tools.policy]; docs/policy.md says how they are written.`,
+		Example: `  drawbridge policy check
+  drawbridge policy explain fs__write_file '{"path":"/etc/hosts"}'
+  drawbridge policy explain shell --caller client:ci --json`,
+	}
+	cmd.AddCommand(d.checkCommand(), d.explainCommand())
+	return cmd
+}
+
+// A checked file, as "policy check --json" prints it.
+type checked struct {
+	Rules    int      `json:"rules"`
+	Default  string   `json:"default_effect"`
+	Warnings []string `json:"warnings"`
+}
+
+func (d Desk) checkCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Check the rules of drawbridge.toml, or of a file like it",
+		Long: `Check the rules of drawbridge.toml, or of a file like it. A mistake is named with its file and line,
+and ends the command with exit code 2: with such a file nothing starts. What is no mistake and
+probably not meant, such as a rule that can never match, is named too.`,
+		Args: atMostOne,
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, err := d.check(args)
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return manners.PrintJSON(d.Out, c)
+			}
+			for _, w := range c.Warnings {
+				fmt.Fprintln(d.Out, w)
+			}
+			_, err = fmt.Fprintf(d.Out, "no mistakes: %d rules, and where none matches: %s\n", c.Rules, c.Default)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// check reads and checks the rules of a file, or of the person's own where none is named.
+func (d Desk) check(file []string) (checked, error) {
+	places := d.Places
+	if len(file) > 0 {
+		places.Settings = file[0]
+	}
+	s, err := config.LoadSettings(places)
+	if err != nil {
+		return checked{}, err
+	}
+	warnings, err := gateway.CheckRules(s.Rules)
+	if err != nil {
+		return checked{}, err
+	}
+	c := checked{Default: drawbridge.Allow.String(), Warnings: append([]string{}, warnings...)}
+	if s.Rules != nil {
+		c.Rules, c.Default = len(s.Rules.Rules), s.Rules.Default.String()
+	}
+	return c, nil
+}
+
+func (d Desk) explainCommand() *cobra.Command {
+	var asJSON bool
+	var who stranger
+	cmd := &cobra.Command{
+		Use:   "explain NAME [ARGUMENTS]",
+		Short: "Say what the rules make of a call, and why",
+		Long: `Say what the rules make of a call of a tool, a prompt or a resource, by any of its names or its URI,
+with these arguments (a JSON object): allow, ask or deny, the rule that decided, and what each rule
+before it said. Nothing is called. The caller is you, or who --caller, --client, --kind and --scope
+describe; the principal of a client with a token of its own is "client:NAME".`,
+		Example: `  drawbridge policy explain fs__write_file '{"path":"/etc/hosts"}'`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 1 || len(args) > 2 {
+				return roster.Mistake("explain takes a name, and arguments as a JSON object")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := who.check(); err != nil {
+				return err
+			}
+			var arguments json.RawMessage
+			if len(args) == 2 {
+				arguments = json.RawMessage(args[1])
+			}
+			return d.With(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
+				d.Await(ctx, g)
+				e, err := g.Explain(who.instead(d.Person(g)), args[0], arguments)
+				switch {
+				case err != nil:
+					return err
+				case asJSON:
+					return manners.PrintJSON(d.Out, e)
+				}
+				return d.print(e)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&who.principal, "caller", "", "the `PRINCIPAL` who calls, from outside")
+	flags.StringVar(&who.client, "client", "", "what the caller's program calls itself")
+	flags.StringVar(&who.kind, "kind", "", "the door: `author`, agent, external, import or sandbox")
+	flags.StringArrayVar(&who.scopes, "scope", nil, "a `SCOPE` that the caller holds, instead of all; repeats")
+	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func atMostOne(_ *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return roster.Mistake("check takes one file")
+	}
+	return nil
+}
+
+func (d Desk) print(e gateway.Explanation) error {
+	fmt.Fprintf(d.Out, "%s: %s %s", e.Effect, e.Kind, e.Name)
+	if e.Hidden {
+		fmt.Fprintf(d.Out, " (to %s it does not exist)", e.Caller)
+	}
+	fmt.Fprintf(d.Out, "\n%s", e.Why)
+	if e.At != "" {
+		fmt.Fprintf(d.Out, " (%s)", e.At)
+	}
+	fmt.Fprintln(d.Out)
+	tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
+	for _, s := range e.Steps {
+		matched := "matches"
+		switch {
+		case s.Err != "":
+			matched = s.Err
+		case s.Match == "no":
+			matched = "does not match: " + s.By
+		}
+		fmt.Fprintf(tw, "  rule %d\t%s\t%s\n", s.Rule, s.Effect, matched)
+	}
+	return tw.Flush()
+}
+
+// A stranger is a caller as the flags describe one. The zero value is the owner.
+type stranger struct {
+	principal, client, kind string
+	scopes                  []string
+}
+
+func (s stranger) check() error {
+	if s.kind != "" && kindOf(s.kind) == drawbridge.Nobody {
+		return roster.Mistake(`--kind is "author", "agent", "external", "import" or "sandbox"`)
+	}
+	return nil
+}
+
+func kindOf(word string) drawbridge.CallerKind {
+	for k := drawbridge.Author; k <= drawbridge.Sandbox; k++ {
+		if k.String() == word {
+			return k
+		}
+	}
+	return drawbridge.Nobody
+}
+
+// instead is the owner with what the flags say of the caller.
+func (s stranger) instead(c drawbridge.Caller) drawbridge.Caller {
+	if s.principal != "" {
+		c.Principal, c.Kind = s.principal, drawbridge.External
+	}
+	if s.kind != "" {
+		c.Kind = kindOf(s.kind)
+	}
+	if s.client != "" {
+		c.Client, _ = json.Marshal(map[string]string{"name": s.client})
+	}
+	if s.scopes != nil {
+		c.Scopes = nil
+		for _, scope := range s.scopes {
+			c.Scopes = append(c.Scopes, drawbridge.Scope(scope))
+		}
+	}
+	return c
+}

@@ -1,0 +1,143 @@
+package policy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// MaxExpression is the most bytes that a regular expression of a rule may have.
+const MaxExpression = 1024
+
+// A condition is one on an argument, ready to be asked.
+type condition struct {
+	name         string
+	is, not      []value
+	matches      *regexp.Regexp
+	above, below *float64
+	present      *bool
+}
+
+// A value is what an argument may be: a pattern for a text, or the very thing.
+type value struct {
+	glob   pattern
+	isText bool
+	exact  any // as the reader of arguments gives it
+}
+
+func newCondition(c drawbridge.Condition) (condition, error) {
+	out := condition{name: c.Name, above: c.Above, below: c.Below, present: c.Present}
+	var err error
+	if c.Name == "" {
+		return out, errors.New("a condition names no argument")
+	}
+	if out.is, err = newValues(c.Is); err != nil {
+		return out, fmt.Errorf("args.%s: %w", c.Name, err)
+	}
+	if out.not, err = newValues(c.Not); err != nil {
+		return out, fmt.Errorf("args.%s: %w", c.Name, err)
+	}
+	if c.Matches != "" {
+		if out.matches, err = newRegexp(c.Matches); err != nil {
+			return out, fmt.Errorf("args.%s: %w", c.Name, err)
+		}
+	}
+	if out.is == nil && out.not == nil && out.matches == nil && c.Above == nil && c.Below == nil && c.Present == nil {
+		return out, fmt.Errorf("args.%s asks nothing", c.Name)
+	}
+	return out, nil
+}
+
+func newValues(raw []json.RawMessage) (out []value, err error) {
+	for _, r := range raw {
+		var v value
+		object, err := readObject(json.RawMessage(`{"v":` + string(r) + `}`))
+		if err != nil {
+			return nil, errors.New("a value is no JSON")
+		}
+		switch x := object["v"].(type) {
+		case string:
+			v.glob, v.isText = pattern(x), true
+		case bool, json.Number, nil:
+			v.exact = x
+		default:
+			return nil, errors.New("a value must be a text, a number or a boolean")
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// newRegexp compiles a regular expression of RE2, which takes time in the length of the text only.
+func newRegexp(text string) (*regexp.Regexp, error) {
+	if len(text) > MaxExpression {
+		return nil, fmt.Errorf("the regular expression has more than %d bytes", MaxExpression)
+	}
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return nil, fmt.Errorf("the regular expression is wrong: %w", err)
+	}
+	return re, nil
+}
+
+// holds says whether the arguments meet the condition.
+func (c condition) holds(object map[string]any) bool {
+	v, ok := lookup(object, c.name)
+	if c.present != nil && *c.present != ok {
+		return false
+	}
+	if !ok {
+		return c.present != nil && c.is == nil && c.not == nil && c.matches == nil && c.above == nil && c.below == nil
+	}
+	if c.is != nil && !among(c.is, v) || c.not != nil && among(c.not, v) {
+		return false
+	}
+	if c.matches != nil {
+		if text, ok := v.(string); !ok || !c.matches.MatchString(text) {
+			return false
+		}
+	}
+	return c.bounded(v)
+}
+
+// bounded says whether a number is between the bounds. What is no number is not, where there are any.
+func (c condition) bounded(v any) bool {
+	if c.above == nil && c.below == nil {
+		return true
+	}
+	n, ok := v.(json.Number)
+	if !ok {
+		return false
+	}
+	f, err := n.Float64()
+	return err == nil && (c.above == nil || f > *c.above) && (c.below == nil || f < *c.below)
+}
+
+func among(values []value, v any) bool {
+	for _, want := range values {
+		if want.same(v) {
+			return true
+		}
+	}
+	return false
+}
+
+func (want value) same(v any) bool {
+	if text, ok := v.(string); ok {
+		return want.isText && want.glob.match(text)
+	}
+	if want.isText {
+		return false
+	}
+	a, isNumber := want.exact.(json.Number)
+	b, ok := v.(json.Number)
+	if !isNumber || !ok {
+		return want.exact == v
+	}
+	x, errX := a.Float64()
+	y, errY := b.Float64()
+	return a == b || errX == nil && errY == nil && x == y
+}

@@ -1,0 +1,165 @@
+package policy
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// A pattern is a glob: "*" stands for any text and "?" for one character.
+type pattern string
+
+// match says whether all of text is what the pattern says. It takes time in the length of both, at worst multiplied.
+func (p pattern) match(text string) bool {
+	glob := string(p)
+	star, from := -1, 0 // where the last "*" is, and the text that it has swallowed so far
+	g, t := 0, 0
+	for t < len(text) {
+		switch {
+		case g < len(glob) && glob[g] == '*':
+			star, from = g, t
+			g++
+			continue
+		case g < len(glob) && glob[g] == '?':
+			_, n := utf8.DecodeRuneInString(text[t:])
+			g, t = g+1, t+n
+			continue
+		case g < len(glob) && glob[g] == text[t]:
+			g, t = g+1, t+1
+			continue
+		case star < 0:
+			return false
+		}
+		_, n := utf8.DecodeRuneInString(text[from:])
+		from += n
+		g, t = star+1, from
+	}
+	return strings.Trim(glob[g:], "*") == ""
+}
+
+// covers says whether whatever the other pattern matches is matched by p too. It may say no although it is.
+func (p pattern) covers(other pattern) bool {
+	if strings.Contains(string(p), "?") {
+		return p == other
+	}
+	return p.match(string(other))
+}
+
+// patterns are several of which one must match. Nil is no demand at all.
+type patterns []pattern
+
+// folded makes patterns that are compared with texts that fold has made.
+func folded(globs []string) patterns {
+	var out patterns
+	for _, g := range globs {
+		out = append(out, pattern(fold(g)))
+	}
+	return out
+}
+
+func (ps patterns) match(text string) bool {
+	for _, p := range ps {
+		if p.match(text) {
+			return true
+		}
+	}
+	return false
+}
+
+// matchAny says whether one of the texts matches.
+func (ps patterns) matchAny(texts []string) bool { return slices.ContainsFunc(texts, ps.match) }
+
+// everything says whether the patterns match whatever there is.
+func (ps patterns) everything() bool {
+	for _, p := range ps {
+		if strings.Trim(string(p), "*") == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// covers says whether whatever the others match is matched by ps too. Nil covers all, and is covered by what matches
+// everything.
+func (ps patterns) covers(others patterns) bool {
+	if ps == nil || ps.everything() {
+		return true
+	}
+	if others == nil {
+		return false
+	}
+	for _, other := range others {
+		covered := false
+		for _, p := range ps {
+			covered = covered || p.covers(other)
+		}
+		if !covered {
+			return false
+		}
+	}
+	return true
+}
+
+// fold makes names comparable: without blanks around them, in lower case.
+func fold(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
+
+// A pathGlob is a glob for paths, cut at its slashes: "**" stands for any number of names.
+type pathGlob []string
+
+// newPathGlob cleans a pattern as paths are cleaned.
+func newPathGlob(text, home string) pathGlob {
+	return strings.Split(cleanPath(text, home), "/")
+}
+
+// match says whether the names of a path are what the glob says. "/a/**" is "/a" too.
+func (g pathGlob) match(names []string) bool {
+	star, from := -1, 0
+	i, n := 0, 0
+	for n < len(names) {
+		switch {
+		case i < len(g) && g[i] == "**":
+			star, from = i, n
+			i++
+			continue
+		case i < len(g) && pattern(g[i]).match(names[n]):
+			i, n = i+1, n+1
+			continue
+		case star < 0:
+			return false
+		}
+		from++
+		i, n = star+1, from
+	}
+	for i < len(g) && g[i] == "**" {
+		i++
+	}
+	return i == len(g)
+}
+
+// cleanPath makes a path comparable: "/" between its names, "." and ".." taken out, "~" put in where home is known, and
+// the path of a file URI.
+func cleanPath(text, home string) string {
+	text = strings.TrimSpace(text)
+	if rest, ok := cutPrefixFold(text, "file://"); ok {
+		text = unescaped(rest)
+		if i := strings.IndexByte(text, '/'); i > 0 { // a host
+			text = text[i:]
+		}
+	}
+	text = strings.ReplaceAll(text, `\`, "/")
+	if rest, ok := strings.CutPrefix(text, "~"); ok && home != "" && (rest == "" || rest[0] == '/') {
+		text = home + rest
+	}
+	if len(text) > 2 && text[1] == ':' && text[2] == '/' { // a drive of Windows
+		text = "/" + strings.ToLower(text[:1]) + text[1:]
+	}
+	return path.Clean(text)
+}
+
+func cutPrefixFold(text, prefix string) (string, bool) {
+	if len(text) < len(prefix) || !strings.EqualFold(text[:len(prefix)], prefix) {
+		return text, false
+	}
+	return text[len(prefix):], true
+}

@@ -1,0 +1,391 @@
+// Package policy decides which caller may do what with which card, by rules that a person wrote.
+//
+// It promises that the first rule that matches decides, whatever name a card was called by; that what a rule cannot judge
+// is denied: arguments that two readers could read in two ways, an expression that fails, looks at what is not there, or
+// costs too much; and that of a card it can be told beforehand whether a caller can ever be let in, so that lists and
+// calls say the same. It does no input or output, keeps nothing between two decisions, and asks no clock.
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// The kinds of what can be called. What has no kind is not known by name: a list of tasks, a request of an extension.
+const (
+	Tool     = "tool"
+	Prompt   = "prompt"
+	Resource = "resource"
+	Template = "template"
+	Task     = "task"
+)
+
+// Denied is all that a caller is told of a call that a rule denies.
+const Denied = "Tool call denied by policy"
+
+// The bounds of rules.
+const (
+	MaxRules = 256
+	MaxBytes = 256 << 10
+)
+
+// A RuleError is a mistake in a rule.
+type RuleError struct {
+	// At is where the rule is written, as the rule says; empty where the mistake is in all of them together.
+	At  string
+	Err error
+}
+
+// Error says where and what.
+func (e *RuleError) Error() string {
+	if e.At == "" {
+		return e.Err.Error()
+	}
+	return e.At + ": " + e.Err.Error()
+}
+
+// Unwrap gives the mistake.
+func (e *RuleError) Unwrap() error { return e.Err }
+
+// A Policy is rules, checked. It may be asked from several goroutines.
+type Policy struct {
+	fallback drawbridge.Effect
+	rules    []*rule
+	home     string
+	// whenCaller says that an expression looks at the caller.
+	whenCaller bool
+}
+
+// New checks rules. The error is a *RuleError: of the first mistake.
+func New(rules drawbridge.Rules) (*Policy, error) {
+	if len(rules.Rules) > MaxRules {
+		return nil, &RuleError{rules.Rules[MaxRules].At, fmt.Errorf("there are %d rules, and %d are the most", len(rules.Rules), MaxRules)}
+	}
+	if text, err := json.Marshal(rules); err != nil || len(text) > MaxBytes {
+		return nil, &RuleError{"", fmt.Errorf("the rules have more than %d KiB", MaxBytes>>10)}
+	}
+	if rules.Default > drawbridge.Allow {
+		return nil, &RuleError{"", fmt.Errorf("default_effect must be allow, ask or deny")}
+	}
+	p := &Policy{fallback: rules.Default, home: strings.TrimSuffix(rules.Home, "/")}
+	var l *language
+	words := func() (_ *language, err error) {
+		if l == nil {
+			l, err = newLanguage()
+		}
+		return l, err
+	}
+	for _, r := range rules.Rules {
+		ready, err := newRule(r, p.home, words)
+		if err != nil {
+			return nil, &RuleError{r.At, err}
+		}
+		p.rules = append(p.rules, ready)
+		p.whenCaller = p.whenCaller || ready.when != nil && ready.when.about.caller
+	}
+	return p, nil
+}
+
+// A Question is what a policy decides on.
+type Question struct {
+	Caller drawbridge.Caller
+	// Kind is what Spec is: one of the kinds, or empty.
+	Kind string
+	// Spec is what is called, of which Server, Tool, Name and the annotations in Definition matter.
+	Spec drawbridge.Spec
+	// Method is the MCP method, Params its params as the caller sent them.
+	Method string
+	Params json.RawMessage
+	// Trust is the word of the server's row: "trusted", "untrusted" or "sandboxed".
+	Trust string
+}
+
+// A Decision is the answer.
+type Decision struct {
+	Effect drawbridge.Effect
+	// Hidden says that no call of this by this caller can ever be let in: to them it is not there.
+	Hidden bool
+	// Rule is the rule that decided, counted from 1, and At where it is written; 0 and empty where none did.
+	Rule int
+	At   string
+	// Why says what decided, for those who keep the rules. It repeats no argument.
+	Why string
+}
+
+// A Step is what one rule said, for those who keep the rules.
+type Step struct {
+	Rule   int    `json:"rule"`
+	At     string `json:"at,omitempty"`
+	Effect string `json:"effect"`
+	// Match is "yes", "no", or "error".
+	Match string `json:"match"`
+	// By is the part of the rule that decided so, empty for a match; Err what could not be judged.
+	By  string `json:"by,omitempty"`
+	Err string `json:"error,omitempty"`
+}
+
+// Decide answers a question.
+func (p *Policy) Decide(q Question) Decision { return p.decide(q, nil) }
+
+// Explain answers a question and says what each rule said that was asked.
+func (p *Policy) Explain(q Question) (Decision, []Step) {
+	steps := []Step{}
+	d := p.decide(q, &steps)
+	return d, steps
+}
+
+func (p *Policy) decide(q Question, trace *[]Step) Decision {
+	s := p.subject(q.Caller, q.Kind, q.Spec, q.Trust, q.Method)
+	if s.names != nil {
+		s.args = &arguments{home: p.home}
+		switch q.Kind {
+		case Tool, Prompt:
+			s.args.params = q.Params
+		case Resource:
+			s.args.uri = q.Spec.Tool
+		}
+	}
+	d := p.ask(s, trace)
+	first := MethodOf(q.Kind)
+	if d.Effect != drawbridge.Deny && (first == "" || first == q.Method) {
+		return d
+	}
+	if hidden := p.ask(p.subject(q.Caller, q.Kind, q.Spec, q.Trust, first), nil); hidden.Effect == drawbridge.Deny {
+		if d.Effect != drawbridge.Deny {
+			d = hidden
+		}
+		d.Hidden = true
+	}
+	return d
+}
+
+// Hides says whether the caller can never be let in to something: that it is there, or for a Spec with a server only that
+// the server is, is not theirs to know.
+func (p *Policy) Hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec, trust string) bool {
+	return p.ask(p.subject(caller, kind, spec, trust, MethodOf(kind)), nil).Effect == drawbridge.Deny
+}
+
+// Class says in a word what the caller is to the rules: from two callers of one class the same is hidden.
+func (p *Policy) Class(who drawbridge.Caller) string {
+	var out []byte
+	c := newCaller(who)
+	for _, r := range p.rules {
+		if r.aboutCallers() {
+			out = append(out, '0'+byte(answerOf(r.of(c))))
+		}
+	}
+	if p.whenCaller {
+		out = fmt.Appendf(out, " %q %q %q %q", c.kind, c.principal, c.client(), c.Scopes)
+	}
+	return string(out)
+}
+
+// ask asks the rules in their order. Where s is of no call, an allowing rule that may match one lets the call be made.
+func (p *Policy) ask(s *subject, trace *[]Step) Decision {
+	for i, r := range p.rules {
+		a, by, err := r.asked(s)
+		if trace != nil {
+			*trace = append(*trace, stepOf(i, r, a, by, err))
+		}
+		d := Decision{Rule: i + 1, At: r.at}
+		switch {
+		case err != nil:
+			d.Why = fmt.Sprintf("rule %d cannot be judged: %s", i+1, err)
+			return d
+		case a == yes || a == maybe && r.effect != drawbridge.Deny:
+			d.Effect = r.effect
+			if a == maybe {
+				d.Effect = drawbridge.Allow
+			}
+			d.Why = fmt.Sprintf("rule %d says %s", i+1, r.effect)
+			return d
+		}
+	}
+	return Decision{Effect: p.fallback, Why: "no rule matches, and default_effect is " + p.fallback.String()}
+}
+
+func stepOf(i int, r *rule, a answer, by string, err error) Step {
+	st := Step{Rule: i + 1, At: r.at, Effect: r.effect.String(), Match: "no", By: by}
+	switch {
+	case err != nil:
+		st.Match, st.Err = "error", err.Error()
+	case a != no:
+		st.Match, st.By = "yes", ""
+	}
+	return st
+}
+
+// MethodOf is the MCP method by which a thing of the kind is used; empty for a task, and for what has no kind.
+func MethodOf(kind string) string {
+	switch kind {
+	case Tool:
+		return "tools/call"
+	case Prompt:
+		return "prompts/get"
+	case Resource, Template:
+		return "resources/read"
+	}
+	return ""
+}
+
+// A caller is one as rules see them.
+type caller struct {
+	drawbridge.Caller
+	principal, kind string
+	named           bool // name is known
+	name            string
+}
+
+func newCaller(c drawbridge.Caller) *caller {
+	return &caller{Caller: c, principal: fold(c.Principal), kind: c.Kind.String()}
+}
+
+// client is what the program calls itself.
+func (c *caller) client() string {
+	if !c.named {
+		var client struct {
+			Name string `json:"name"`
+		}
+		c.named = true
+		if json.Unmarshal(c.Client, &client) == nil {
+			c.name = fold(client.Name)
+		}
+	}
+	return c.name
+}
+
+// A subject is what rules are asked about: a call, or where args is nil any call of the same thing.
+type subject struct {
+	caller *caller
+	kind   string
+	spec   drawbridge.Spec
+	server string
+	// names are those that it is known by; nil where that is not known.
+	names  []string
+	method string
+	trust  string
+	args   *arguments
+	// vars are what expressions reckon with, made when the first one does.
+	vars map[string]any
+}
+
+func (p *Policy) subject(who drawbridge.Caller, kind string, spec drawbridge.Spec, trust, method string) *subject {
+	s := &subject{caller: newCaller(who), kind: kind, spec: spec, server: fold(string(spec.Server)), method: fold(method), trust: fold(trust)}
+	if s.server == "" {
+		s.server, s.trust = "drawbridge", "trusted"
+	}
+	switch kind {
+	case Tool, Prompt:
+		// A name that was cleaned of what nobody sees is another one than the server's own: both count.
+		own, listed := fold(spec.Tool), fold(string(spec.Name))
+		bare := strings.TrimPrefix(listed, s.server+drawbridge.Qualifier)
+		s.names = []string{s.server + drawbridge.Qualifier + own, s.server + ":" + own, own, listed, bare, s.server + ":" + bare}
+	case Resource, Template:
+		s.names = []string{fold(spec.Tool), fold(string(spec.Name))}
+		if clean := cleanURI(spec.Tool); clean != spec.Tool {
+			s.names = append(s.names, fold(clean))
+		}
+	}
+	return s
+}
+
+// cleanURI takes "." and ".." out of a URI, also where they are escaped, and all that is escaped out of its path.
+func cleanURI(uri string) string {
+	scheme, rest, ok := strings.Cut(uri, "://")
+	slash := strings.IndexByte(rest, '/')
+	if !ok || slash < 0 {
+		return uri
+	}
+	return scheme + "://" + rest[:slash] + cleanPath(unescaped(rest[slash:]), "")
+}
+
+// variables has what an expression is about.
+func (s *subject) variables(about mentions) (map[string]any, error) {
+	if s.vars == nil {
+		s.vars = map[string]any{
+			"server": s.server, "tool": s.spec.Tool, "name": string(s.spec.Name), "kind": s.kind, "trust": s.trust, "method": s.method,
+		}
+	}
+	if about.caller && s.vars["caller"] == nil {
+		scopes := make([]string, 0, len(s.caller.Scopes))
+		for _, scope := range s.caller.Scopes {
+			scopes = append(scopes, string(scope))
+		}
+		s.vars["caller"] = map[string]any{
+			"kind": s.caller.kind, "principal": s.caller.Principal, "client": s.caller.client(), "scopes": scopes,
+		}
+	}
+	if about.card && s.vars["annotations"] == nil {
+		var tool struct {
+			Annotations map[string]any `json:"annotations"`
+		}
+		if json.Unmarshal(s.spec.Definition, &tool) != nil || tool.Annotations == nil {
+			tool.Annotations = map[string]any{}
+		}
+		s.vars["annotations"] = tool.Annotations
+	}
+	if about.args && s.vars["args"] == nil {
+		object, err := s.args.object()
+		if err != nil {
+			return nil, err
+		}
+		s.vars["args"] = plain(object)
+	}
+	return s.vars, nil
+}
+
+// Rules says how many rules there are.
+func (p *Policy) Rules() int { return len(p.rules) }
+
+// Warnings says what of the rules is probably not meant, a line each that begins with where it is written.
+func (p *Policy) Warnings() (all []string) {
+	for i, r := range p.rules {
+		if j := slices.IndexFunc(p.rules[:i], func(earlier *rule) bool { return earlier.covers(r) }); j >= 0 {
+			all = append(all, placed(r, i)+"it can never match: rule "+strconv.Itoa(j+1)+" always comes before it")
+		}
+		if r.clients != nil && r.effect == drawbridge.Allow && r.callers == nil && r.scopes == nil {
+			all = append(all, placed(r, i)+"it trusts what a program calls itself: anybody may call themselves so")
+		}
+	}
+	return all
+}
+
+func placed(r *rule, i int) string {
+	if r.at == "" {
+		return "rule " + strconv.Itoa(i+1) + ": "
+	}
+	return r.at + ": rule " + strconv.Itoa(i+1) + ": "
+}
+
+// covers says whether r matches whatever the other matches. It may say no although it is so.
+func (r *rule) covers(other *rule) bool {
+	if r.dynamic() || r.when != nil {
+		return false
+	}
+	for _, scope := range r.scopes {
+		if !slices.ContainsFunc(other.scopes, func(s drawbridge.Scope) bool { return s == scope }) {
+			return false
+		}
+	}
+	everything := r.tools == nil && r.prompts == nil && r.resources == nil
+	if !everything {
+		if other.tools == nil && other.prompts == nil && other.resources == nil {
+			return false
+		}
+		for _, pair := range [][2]patterns{{r.tools, other.tools}, {r.prompts, other.prompts}, {r.resources, other.resources}} {
+			if pair[1] != nil && (pair[0] == nil || !pair[0].covers(pair[1])) {
+				return false
+			}
+		}
+		if r.effect == drawbridge.Allow && other.resources != nil && !r.resources.everything() {
+			return false // an allowing rule wants all ways to write a URI
+		}
+	}
+	return r.servers.covers(other.servers) && r.methods.covers(other.methods) && r.trust.covers(other.trust) &&
+		r.callers.covers(other.callers) && r.clients.covers(other.clients) && r.kinds.covers(other.kinds)
+}

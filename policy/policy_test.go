@@ -1,0 +1,402 @@
+package policy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	allow = drawbridge.Allow
+	ask   = drawbridge.Ask
+	deny  = drawbridge.Deny
+)
+
+func compiled(t testing.TB, fallback drawbridge.Effect, rules ...drawbridge.Rule) *Policy {
+	t.Helper()
+	for i := range rules {
+		rules[i].At = fmt.Sprintf("file:%d", i+1)
+	}
+	p, err := New(drawbridge.Rules{Default: fallback, Rules: rules, Home: "/home/ada"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+var ada = drawbridge.Caller{
+	Kind: drawbridge.Author, Principal: "ada", Scopes: []drawbridge.Scope{"mcp:*"}, Client: json.RawMessage(`{"name":"Cursor","version":"1"}`),
+}
+
+// call is a question about a tools/call.
+func call(server, tool, arguments string) Question {
+	return Question{
+		Caller: ada, Kind: Tool, Method: "tools/call", Trust: "untrusted",
+		Spec: drawbridge.Spec{
+			Server: drawbridge.ServerID(server), Tool: tool, Name: drawbridge.CardName(server + "__" + tool),
+			Definition: json.RawMessage(`{"name":"x","annotations":{"readOnlyHint":true}}`),
+		},
+		Params: json.RawMessage(`{"name":"x","arguments":` + arguments + `}`),
+	}
+}
+
+// cleaned is a call of a tool whose own name has a character that nobody sees.
+func cleaned(server, tool string) Question {
+	q := call(server, tool, `{}`)
+	q.Spec.Tool += "\u200b"
+	return q
+}
+
+// is is a condition that an argument is one of these.
+func is(name string, values ...string) []drawbridge.Condition {
+	c := drawbridge.Condition{Name: name}
+	for _, v := range values {
+		c.Is = append(c.Is, json.RawMessage(v))
+	}
+	return []drawbridge.Condition{c}
+}
+
+func TestTheFirstRuleThatMatchesDecides(t *testing.T) {
+	readOnly := drawbridge.Rule{Effect: allow, Tools: []string{"read_*"}}
+	for name, tt := range map[string]struct {
+		fallback drawbridge.Effect
+		rules    []drawbridge.Rule
+		q        Question
+		want     Decision
+	}{
+		"no rules":              {allow, nil, call("fs", "x", `{}`), Decision{Effect: allow, Why: "no rule matches, and default_effect is allow"}},
+		"nobody said a default": {deny, nil, call("fs", "x", `{}`), Decision{Hidden: true, Why: "no rule matches, and default_effect is deny"}},
+		"allow before deny": {
+			allow, []drawbridge.Rule{readOnly, {Effect: deny}}, call("fs", "read_file", `{}`),
+			Decision{Effect: allow, Rule: 1, At: "file:1", Why: "rule 1 says allow"},
+		},
+		"deny after it": {
+			allow, []drawbridge.Rule{readOnly, {Effect: deny}}, call("fs", "write", `{}`),
+			Decision{Rule: 2, At: "file:2", Hidden: true, Why: "rule 2 says deny"},
+		},
+		"what depends on arguments is not hidden": {
+			allow, []drawbridge.Rule{{Effect: deny, Paths: []string{"/etc/**"}}}, call("fs", "read", `{"path":"/etc/passwd"}`),
+			Decision{Rule: 1, At: "file:1", Why: "rule 1 says deny"},
+		},
+		"ask": {
+			allow, []drawbridge.Rule{{Effect: ask, Tools: []string{"fs:write"}}}, call("fs", "write", `{}`),
+			Decision{Effect: ask, Rule: 1, At: "file:1", Why: "rule 1 says ask"},
+		},
+		"an argument twice": {
+			allow, []drawbridge.Rule{{Effect: deny, Args: is("branch", `"main"`)}}, call("git", "push", `{"branch":"dev","Branch":"main"}`),
+			Decision{Rule: 1, At: "file:1", Why: "rule 1 cannot be judged: an argument is there twice"},
+		},
+		"an expression looks at what is not there": {
+			allow, []drawbridge.Rule{{Effect: allow, When: `args.force == false`}}, call("git", "push", `{}`),
+			Decision{Rule: 1, At: "file:1", Why: "rule 1 cannot be judged: when: it looks at something that is not there"},
+		},
+		"an expression costs too much": {
+			allow, []drawbridge.Rule{{Effect: deny, When: `args.l.all(a, args.l.all(b, args.l.all(c, a <= b + c)))`}},
+			call("git", "push", `{"l":[`+strings.Repeat("1,", 200)+`1]}`),
+			Decision{Rule: 1, At: "file:1", Why: "rule 1 cannot be judged: when: the evaluation was ended, it costs too much"},
+		},
+	} {
+		got := compiled(t, tt.fallback, tt.rules...).Decide(tt.q)
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestWhatARuleMatches(t *testing.T) {
+	yes, above := true, 10.0
+	type rule = drawbridge.Rule
+	for _, tt := range []struct {
+		rule    rule
+		q       Question
+		matches bool
+	}{
+		{rule{}, call("fs", "x", `{}`), true},
+		{rule{Tools: []string{" FS__Write "}}, call("fs", "write", `{}`), true},
+		{rule{Tools: []string{"fs:write"}}, call("fs", "write", `{}`), true},
+		{rule{Tools: []string{"write"}}, call("fs", " Write", `{}`), true},
+		{rule{Tools: []string{"wr?te"}}, call("fs", "wrïte", `{}`), true},
+		{rule{Tools: []string{"shell"}}, cleaned("fs", "shell"), true},
+		{rule{Tools: []string{"fs:shell"}}, cleaned("fs", "shell"), true},
+		{rule{Tools: []string{"*_file"}}, call("fs", "write", `{}`), false},
+		{rule{Prompts: []string{"*"}}, call("fs", "write", `{}`), false},
+		{rule{Servers: []string{"git*"}}, call("github", "x", `{}`), true},
+		{rule{Servers: []string{"drawbridge"}}, call("", "drawbridge_status", `{}`), true},
+		{rule{Methods: []string{"prompts/*"}}, call("fs", "x", `{}`), false},
+		{rule{Trust: []string{"sandboxed", "untrusted"}}, call("fs", "x", `{}`), true},
+		{rule{Trust: []string{"untrusted"}}, call("", "drawbridge_status", `{}`), false},
+		{rule{Callers: []string{"ad*"}}, call("fs", "x", `{}`), true},
+		{rule{Callers: []string{"bob"}}, call("fs", "x", `{}`), false},
+		{rule{Clients: []string{"cursor"}}, call("fs", "x", `{}`), true},
+		{rule{Kinds: []string{"external"}}, call("fs", "x", `{}`), false},
+		{rule{Scopes: []drawbridge.Scope{"mcp:fs"}}, call("fs", "x", `{}`), true},
+		{rule{Scopes: []drawbridge.Scope{"write"}}, call("fs", "x", `{}`), false},
+		{rule{ArgsMatch: `"/etc/`}, call("fs", "x", `{"a":"\u002fetc/x"}`), true},
+		{rule{ArgsMatch: `"a":1,"b":2`}, call("fs", "x", `{"b": 2, "a": 1}`), true},
+		{rule{Args: is("branch", `"release/*"`)}, call("git", "x", `{"branch":"release/1"}`), true},
+		{rule{Args: is("branch", `"main"`)}, call("git", "x", `{}`), false},
+		{rule{Args: is("BRANCH", `"main"`)}, call("git", "x", `{"branch":"main"}`), true},
+		{rule{Args: is("o.force", `true`)}, call("git", "x", `{"o":{"force":true}}`), true},
+		{rule{Args: is("n", `1`)}, call("git", "x", `{"n":1.0}`), true},
+		{rule{Args: is("n", `"1"`)}, call("git", "x", `{"n":1}`), false},
+		{rule{Args: []drawbridge.Condition{{Name: "n", Above: &above}}}, call("git", "x", `{"n":11}`), true},
+		{rule{Args: []drawbridge.Condition{{Name: "n", Above: &above}}}, call("git", "x", `{"n":"11"}`), false},
+		{rule{Args: []drawbridge.Condition{{Name: "u", Matches: `^https://`}}}, call("git", "x", `{"u":"http://a"}`), false},
+		{rule{Args: []drawbridge.Condition{{Name: "u", Not: []json.RawMessage{[]byte(`"a*"`)}}}}, call("git", "x", `{"u":"b"}`), true},
+		{rule{Args: []drawbridge.Condition{{Name: "u", Not: []json.RawMessage{[]byte(`"a*"`)}}}}, call("git", "x", `{}`), false},
+		{rule{Args: []drawbridge.Condition{{Name: "u", Present: &yes}}}, call("git", "x", `{}`), false},
+		{rule{When: `caller.principal == "ada" && caller.client == "cursor" && "mcp:*" in caller.scopes`}, call("git", "x", `{}`), true},
+		{rule{When: `annotations.readOnlyHint && trust == "untrusted" && server == "git" && tool == "x"`}, call("git", "x", `{}`), true},
+		{rule{When: `kind == "tool" && method == "tools/call" && args.n > 1 && args.n < 2.5`}, call("git", "x", `{"n":2}`), true},
+		{rule{When: `has(args.path) && args.path.matches("^/tmp/")`}, call("git", "x", `{}`), false},
+	} {
+		tt.rule.Effect = ask
+		d := compiled(t, allow, tt.rule).Decide(tt.q)
+		if got := d.Effect == ask; got != tt.matches {
+			t.Errorf("%+v with %s %s: %v (%s), want %v", tt.rule, tt.q.Spec.Name, tt.q.Params, got, d.Why, tt.matches)
+		}
+	}
+}
+
+// TestPaths has each pattern in a denying rule and in an allowing one, which are not each other's opposite: what is not
+// clear is denied by both.
+func TestPaths(t *testing.T) {
+	for _, tt := range []struct {
+		glob, arguments string
+		denied, allowed bool
+	}{
+		{"/etc/**", `{"path":"/etc/passwd"}`, true, true},
+		{"/etc/**", `{"path":"/etc"}`, true, true},
+		{"/etc/*", `{"path":"/etc/ssh/x"}`, false, false},
+		{"/etc/**", `{"path":"/etc/../home"}`, false, false},
+		{"/etc/**", `{"path":"/home/../etc/x"}`, true, true},
+		{"/etc/**", `{"path":"//etc//x"}`, true, true},
+		{"/etc/**", `{"path":"/ETC/x"}`, true, false},
+		{"/etc/**", `{"path":"file:///etc/x"}`, true, true},
+		{"/etc/**", `{"path":"FILE://host/%65tc/x"}`, true, true},
+		{"/etc/**", `{"path":"\\etc\\x"}`, true, true},
+		{"/etc/**", `{"path":"../../etc/x"}`, true, false},
+		{"/etc/**", `{"path":"/ok","dest":"/etc/x"}`, true, false},
+		{"/ok/**", `{"path":"/ok/a","Dest":"/ok/b"}`, true, true},
+		{"/etc/**", `{"paths":["/ok","/etc/x"]}`, true, false},
+		{"/etc/**", `{"command":"cat --file=/etc/x"}`, true, true},
+		{"/etc/**", `{"command":"cat</etc/x; ls"}`, true, true},
+		{"/etc/**", `{"command":["cat","/etc/x"]}`, true, true},
+		{"~/.ssh/**", `{"path":"~/.ssh/id"}`, true, true},
+		{"/home/*/.ssh/**", `{"path":"~/.ssh/id"}`, true, true},
+		{"**/.env", `{"path":"src/.env"}`, true, true},
+		{"/etc/**", `{}`, false, false},
+		{"/etc/**", `{"other":"/etc/x"}`, false, false},
+		{"c:/windows/**", `{"path":"C:\\Windows\\x"}`, true, false},
+	} {
+		q := call("fs", "x", tt.arguments)
+		denied := compiled(t, allow, drawbridge.Rule{Effect: deny, Paths: []string{tt.glob}}).Decide(q).Effect == deny
+		allowed := compiled(t, deny, drawbridge.Rule{Effect: allow, Paths: []string{tt.glob}}).Decide(q).Effect == allow
+		if denied != tt.denied || allowed != tt.allowed {
+			t.Errorf("%s with %s: denied %v, allowed %v, want %v and %v", tt.glob, tt.arguments, denied, allowed, tt.denied, tt.allowed)
+		}
+	}
+}
+
+func TestAURIIsJudgedAsItWillBeRead(t *testing.T) {
+	q := Question{Caller: ada, Kind: Resource, Method: "resources/read", Trust: "untrusted"}
+	for _, tt := range []struct {
+		uri             string
+		denied, allowed bool
+	}{
+		{"file:///pub/a", false, true},
+		{"file:///pub/../etc/x", true, false},
+		{"file:///pub/%2e%2e/etc/x", true, false},
+		{"file:///etc/x", true, false},
+		{"FILE:///etc/x", true, false},
+	} {
+		q.Spec = drawbridge.Spec{Server: "fs", Tool: tt.uri, Name: drawbridge.CardName(tt.uri)}
+		denied := compiled(t, allow, drawbridge.Rule{Effect: deny, Resources: []string{"file:///etc/*"}}).Decide(q).Effect == deny
+		allowed := compiled(t, deny, drawbridge.Rule{Effect: allow, Resources: []string{"file:///pub/*"}}).Decide(q).Effect == allow
+		byPath := compiled(t, allow, drawbridge.Rule{Effect: deny, Paths: []string{"/etc/**"}}).Decide(q).Effect == deny
+		if denied != tt.denied || allowed != tt.allowed || byPath != tt.denied {
+			t.Errorf("%s: denied %v (by path %v), allowed %v, want %v and %v", tt.uri, denied, byPath, allowed, tt.denied, tt.allowed)
+		}
+	}
+}
+
+func TestHiding(t *testing.T) {
+	bob := ada
+	bob.Principal = "bob"
+	server := drawbridge.Spec{Server: "fs"}
+	tool := call("fs", "write", `{}`).Spec
+	for name, tt := range map[string]struct {
+		fallback     drawbridge.Effect
+		rules        []drawbridge.Rule
+		tool, server bool // hidden from ada
+		bob          bool // the tool is hidden from bob
+	}{
+		"nothing":                {allow, nil, false, false, false},
+		"a tool":                 {allow, []drawbridge.Rule{{Effect: deny, Tools: []string{"write"}}}, true, false, true},
+		"all tools":              {allow, []drawbridge.Rule{{Effect: deny, Tools: []string{"*"}}}, true, false, true},
+		"a server":               {allow, []drawbridge.Rule{{Effect: deny, Servers: []string{"fs"}}}, true, true, true},
+		"but for one tool":       {allow, []drawbridge.Rule{{Effect: allow, Tools: []string{"read"}}, {Effect: deny, Servers: []string{"fs"}}}, true, false, true},
+		"but for some arguments": {deny, []drawbridge.Rule{{Effect: allow, Paths: []string{"/ok"}}}, false, false, false},
+		"asked for":              {deny, []drawbridge.Rule{{Effect: ask, Servers: []string{"fs"}}}, false, false, false},
+		"somebody else's":        {deny, []drawbridge.Rule{{Effect: allow, Callers: []string{"ada"}}}, false, false, true},
+		"an expression":          {allow, []drawbridge.Rule{{Effect: deny, When: `caller.principal == "bob"`}}, false, false, true},
+		"one that fails":         {allow, []drawbridge.Rule{{Effect: allow, When: `annotations.none`}}, true, false, true},
+		"one about arguments":    {deny, []drawbridge.Rule{{Effect: allow, When: `args.x`}}, false, false, false},
+		"another method":         {deny, []drawbridge.Rule{{Effect: allow, Methods: []string{"tasks/*"}}}, true, false, true},
+	} {
+		p := compiled(t, tt.fallback, tt.rules...)
+		got := []bool{p.Hides(ada, Tool, tool, "untrusted"), p.Hides(ada, "", server, "untrusted"), p.Hides(bob, Tool, tool, "untrusted")}
+		if diff := cmp.Diff([]bool{tt.tool, tt.server, tt.bob}, got); diff != "" {
+			t.Errorf("%s: tool, server, bob's tool (-want +got):\n%s", name, diff)
+		}
+		if differ := p.Class(ada) != p.Class(bob); differ != (tt.tool != tt.bob) {
+			t.Errorf("%s: classes differ: %v", name, differ)
+		}
+	}
+}
+
+// TestTasks: who was let in to a tool can ask after what became of the call.
+func TestTasks(t *testing.T) {
+	q := Question{Caller: ada, Kind: Task, Method: "tasks/get", Spec: drawbridge.Spec{Server: "fs", Name: "t1", Tool: "1"}, Trust: "untrusted"}
+	for _, tt := range []struct {
+		rules []drawbridge.Rule
+		want  drawbridge.Effect
+	}{
+		{[]drawbridge.Rule{{Effect: allow, Tools: []string{"fs__build"}}}, allow},
+		{[]drawbridge.Rule{{Effect: allow, Servers: []string{"other"}}}, deny},
+		{[]drawbridge.Rule{{Effect: deny, Methods: []string{"tasks/get"}}, {Effect: allow}}, deny},
+	} {
+		if got := compiled(t, deny, tt.rules...).Decide(q); got.Effect != tt.want {
+			t.Errorf("%+v: %+v, want %v", tt.rules, got, tt.want)
+		}
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	for _, tt := range []struct {
+		rule drawbridge.Rule
+		want string
+	}{
+		{drawbridge.Rule{Tools: []string{}}, "f:1: tools is empty: a rule for everything does not name it"},
+		{drawbridge.Rule{Tools: []string{" "}}, "f:1: tools has an empty text"},
+		{drawbridge.Rule{Trust: []string{"full"}}, "f:1: trust may have trusted, untrusted, sandboxed"},
+		{drawbridge.Rule{Kinds: []string{"robot"}}, "f:1: kinds may have author, agent, external, import, sandbox"},
+		{drawbridge.Rule{ArgsMatch: "("}, "f:1: args_match: the regular expression is wrong: error parsing regexp: missing closing ): `(`"},
+		{drawbridge.Rule{ArgsMatch: strings.Repeat("a", 1025)}, "f:1: args_match: the regular expression has more than 1024 bytes"},
+		{drawbridge.Rule{When: "args.x =="}, "f:1: when, character 10: Syntax error: mismatched input '<EOF>'"},
+		{drawbridge.Rule{When: "argz.x"}, "f:1: when, character 1: undeclared reference to 'argz'"},
+		{drawbridge.Rule{When: "1 + 1"}, "f:1: when gives int and must give bool"},
+		{drawbridge.Rule{When: "args"}, "f:1: when gives map(string, dyn) and must give bool"},
+		{drawbridge.Rule{Args: []drawbridge.Condition{{Name: "x"}}}, "f:1: args.x asks nothing"},
+		{drawbridge.Rule{Effect: 9}, "f:1: effect must be allow, ask or deny"},
+	} {
+		tt.rule.At = "f:1"
+		_, err := New(drawbridge.Rules{Rules: []drawbridge.Rule{tt.rule}})
+		if wrong, ok := errors.AsType[*RuleError](err); !ok || !strings.HasPrefix(wrong.Error(), tt.want) {
+			t.Errorf("%+v: %v, want %s", tt.rule, err, tt.want)
+		}
+	}
+	if _, err := New(drawbridge.Rules{Rules: make([]drawbridge.Rule, MaxRules+1)}); err == nil {
+		t.Errorf("%d rules pass", MaxRules+1)
+	}
+	if _, err := New(drawbridge.Rules{Rules: []drawbridge.Rule{{Tools: []string{strings.Repeat("x", MaxBytes)}}}}); err == nil {
+		t.Error("256 KiB pass")
+	}
+}
+
+func TestExplainNamesWhatDecided(t *testing.T) {
+	p := compiled(t, allow,
+		drawbridge.Rule{Effect: deny, Servers: []string{"other"}},
+		drawbridge.Rule{Effect: deny, Paths: []string{"/etc/**"}},
+		drawbridge.Rule{Effect: allow, Tools: []string{"read"}},
+		drawbridge.Rule{Effect: deny})
+	d, steps := p.Explain(call("fs", "read", `{"path":"/home/x"}`))
+	if diff := cmp.Diff(Decision{Effect: allow, Rule: 3, At: "file:3", Why: "rule 3 says allow"}, d); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]Step{
+		{Rule: 1, At: "file:1", Effect: "deny", Match: "no", By: "servers"},
+		{Rule: 2, At: "file:2", Effect: "deny", Match: "no", By: "paths"},
+		{Rule: 3, At: "file:3", Effect: "allow", Match: "yes"},
+	}, steps); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	p := compiled(t, allow,
+		drawbridge.Rule{Effect: deny, Tools: []string{"*_file", "shell"}},
+		drawbridge.Rule{Effect: allow, Tools: []string{"read_file"}},
+		drawbridge.Rule{Effect: allow, Tools: []string{"read_?ile", "write"}},
+		drawbridge.Rule{Effect: allow, Clients: []string{"cursor"}},
+		drawbridge.Rule{Effect: deny, Servers: []string{"*"}},
+		drawbridge.Rule{Effect: allow, When: "true"})
+	if diff := cmp.Diff([]string{
+		"file:2: rule 2: it can never match: rule 1 always comes before it",
+		"file:4: rule 4: it trusts what a program calls itself: anybody may call themselves so",
+		"file:6: rule 6: it can never match: rule 5 always comes before it",
+	}, p.Warnings()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func FuzzPattern(f *testing.F) {
+	f.Add("a*b?c", "aXXbYc")
+	f.Add("**", "")
+	f.Add("*\xff?", "é\xff")
+	f.Fuzz(func(t *testing.T, glob, text string) {
+		p := pattern(glob)
+		if p.covers(pattern(text)) && !strings.ContainsAny(text, "*?") && !p.match(text) {
+			t.Errorf("%q covers %q and does not match it", glob, text)
+		}
+		if !pattern(text).match(text) && !strings.ContainsAny(text, "*?") {
+			t.Errorf("%q does not match itself", text)
+		}
+		newPathGlob(glob, "/home").match(strings.Split(cleanPath(text, "/home"), "/"))
+	})
+}
+
+// FuzzArguments: whatever a caller sends, a decision comes, and none that lets in what the rules cannot judge.
+func FuzzArguments(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"arguments":{"path":"/etc/x"}}`, `{"arguments":{"a":1,"a":2}}`, `{"arguments":[]}`, `{"arguments":{"n":1e400,"l":[[[{}]]]}}`} {
+		f.Add(seed)
+	}
+	p := compiled(f, deny,
+		drawbridge.Rule{Effect: deny, Paths: []string{"/etc/**"}}, drawbridge.Rule{Effect: deny, ArgsMatch: "x"},
+		drawbridge.Rule{Effect: allow, When: `!has(args.n) || args.n == 1`, Args: []drawbridge.Condition{{Name: "a", Above: new(float64)}}})
+	f.Fuzz(func(t *testing.T, params string) {
+		q := call("fs", "x", `{}`)
+		q.Params = json.RawMessage(params)
+		if d := p.Decide(q); d.Effect == allow && !json.Valid([]byte(params)) {
+			t.Errorf("%q is let in: %+v", params, d)
+		}
+	})
+}
+
+func BenchmarkDecide(b *testing.B) {
+	for name, when := range map[string]string{"plain": "", "cel": `has(args.path) && args.path.startsWith("/etc") && caller.principal != "root"`} {
+		var rules []drawbridge.Rule
+		for i := range 19 {
+			rules = append(rules, drawbridge.Rule{Effect: deny, Servers: []string{"server" + string(rune('a'+i))}, Tools: []string{"delete_*", "drop_*"}})
+		}
+		rules = append(rules, drawbridge.Rule{Effect: deny, Paths: []string{"/etc/**"}}, drawbridge.Rule{Effect: deny, When: when})
+		if when == "" {
+			rules = rules[:20]
+		}
+		p := compiled(b, allow, rules...)
+		q := call("fs", "read_file", `{"path":"/home/ada/src/main.go","head":20}`)
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if d := p.Decide(q); d.Effect != allow {
+					b.Fatal(d)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,333 @@
+package policy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// A rule is one ready to be asked. Nil patterns are no demand.
+type rule struct {
+	at     string
+	effect drawbridge.Effect
+
+	tools, prompts, resources, servers, methods, trust patterns
+	callers, clients, kinds                            patterns
+	scopes                                             []drawbridge.Scope
+
+	paths, foldedPaths []pathGlob
+	argsMatch          *regexp.Regexp
+	args               []condition
+	when               *expression
+}
+
+// newRule checks a rule. words gives the language of expressions.
+func newRule(r drawbridge.Rule, home string, words func() (*language, error)) (*rule, error) {
+	if err := checkWords(r); err != nil {
+		return nil, err
+	}
+	out := &rule{
+		at: r.At, effect: r.Effect, scopes: r.Scopes,
+		tools: folded(r.Tools), prompts: folded(r.Prompts), resources: folded(r.Resources), servers: folded(r.Servers),
+		methods: folded(r.Methods), trust: folded(r.Trust),
+		callers: folded(r.Callers), clients: folded(r.Clients), kinds: folded(r.Kinds),
+	}
+	for _, text := range r.Paths {
+		out.paths = append(out.paths, newPathGlob(text, home))
+		out.foldedPaths = append(out.foldedPaths, newPathGlob(strings.ToLower(text), strings.ToLower(home)))
+	}
+	var err error
+	if r.ArgsMatch != "" {
+		if out.argsMatch, err = newRegexp(r.ArgsMatch); err != nil {
+			return nil, fmt.Errorf("args_match: %w", err)
+		}
+	}
+	for _, c := range r.Args {
+		ready, err := newCondition(c)
+		if err != nil {
+			return nil, err
+		}
+		out.args = append(out.args, ready)
+	}
+	if r.When != "" {
+		l, err := words()
+		if err != nil {
+			return nil, err
+		}
+		if out.when, err = l.compile(r.When); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// checkWords refuses lists that name nothing, which would look like a demand and be none, and words that there are not.
+func checkWords(r drawbridge.Rule) error {
+	for _, l := range []struct {
+		name  string
+		list  []string
+		among []string
+	}{
+		{"tools", r.Tools, nil}, {"prompts", r.Prompts, nil}, {"resources", r.Resources, nil}, {"servers", r.Servers, nil},
+		{"methods", r.Methods, nil}, {"callers", r.Callers, nil}, {"clients", r.Clients, nil}, {"paths", r.Paths, nil},
+		{"trust", r.Trust, []string{"trusted", "untrusted", "sandboxed"}},
+		{"kinds", r.Kinds, []string{"author", "agent", "external", "import", "sandbox"}},
+	} {
+		if l.list != nil && len(l.list) == 0 {
+			return fmt.Errorf("%s is empty: a rule for everything does not name it", l.name)
+		}
+		for _, word := range l.list {
+			if strings.TrimSpace(word) == "" {
+				return fmt.Errorf("%s has an empty text", l.name)
+			}
+			if l.among != nil && !slices.Contains(l.among, fold(word)) {
+				return fmt.Errorf("%s may have %s", l.name, strings.Join(l.among, ", "))
+			}
+		}
+	}
+	if r.Scopes != nil && len(r.Scopes) == 0 {
+		return errors.New("scopes is empty: a rule for everything does not name it")
+	}
+	if r.Effect > drawbridge.Allow {
+		return errors.New("effect must be allow, ask or deny")
+	}
+	return nil
+}
+
+// An answer says whether a rule matches. Maybe is for what is known only when a call comes.
+type answer uint8
+
+const (
+	no answer = iota
+	maybe
+	yes
+)
+
+func (a answer) and(b answer) answer { return min(a, b) }
+
+func answerOf(b bool) answer {
+	if b {
+		return yes
+	}
+	return no
+}
+
+// dynamic says whether it depends on the arguments whether the rule matches.
+func (r *rule) dynamic() bool {
+	return r.paths != nil || r.argsMatch != nil || r.args != nil || r.when != nil && r.when.about.args
+}
+
+// asked says whether the rule matches, and what of it decided that: of several the first. Where s is of no call, that is
+// maybe where the rule looks at what only calls have. The error is for what cannot be judged.
+func (r *rule) asked(s *subject) (a answer, by string, err error) {
+	switch {
+	case r.servers != nil && !r.servers.match(s.server):
+		return no, "servers", nil
+	case r.trust != nil && !r.trust.match(s.trust):
+		return no, "trust", nil
+	case !r.of(s.caller):
+		return no, "caller", nil
+	}
+	a = r.named(s)
+	by = "name"
+	if a == no {
+		return no, by, nil
+	}
+	if m := r.methodsOf(s); m < a {
+		a, by = m, "methods"
+	}
+	if a == no || !r.dynamic() && r.when == nil {
+		return a, by, nil
+	}
+	return r.judged(s, a, by)
+}
+
+// judged goes on where the rule looks at more than names.
+func (r *rule) judged(s *subject, a answer, by string) (answer, string, error) {
+	for part := range 4 {
+		var got answer
+		var name string
+		var err error
+		switch part {
+		case 0:
+			name = "paths"
+			got, err = r.inPaths(s)
+		case 1:
+			name = "args_match"
+			got, err = r.inText(s)
+		case 2:
+			name = "args"
+			got, err = r.conditions(s)
+		case 3:
+			name = "when"
+			got, err = r.expression(s)
+		}
+		if got < a || err != nil {
+			a, by = got, name
+		}
+		if a == no || err != nil {
+			return no, by, err
+		}
+	}
+	return a, by, nil
+}
+
+// named says whether the rule is about what s is about.
+func (r *rule) named(s *subject) answer {
+	if r.tools == nil && r.prompts == nil && r.resources == nil {
+		return yes
+	}
+	switch s.kind {
+	case Tool:
+		return answerOf(r.tools.matchAny(s.names))
+	case Prompt:
+		return answerOf(r.prompts.matchAny(s.names))
+	case Resource, Template:
+		if r.effect != drawbridge.Allow {
+			return answerOf(r.resources.matchAny(s.names))
+		}
+		for _, name := range s.names { // written plainly or not, it must be one that the rule allows
+			if !r.resources.match(name) {
+				return no
+			}
+		}
+		return yes
+	case Task:
+		return unnamed(r.tools)
+	}
+	return max(unnamed(r.tools), unnamed(r.prompts), unnamed(r.resources)).and(maybe)
+}
+
+// unnamed says whether patterns match a name that is not known.
+func unnamed(ps patterns) answer {
+	switch {
+	case ps == nil:
+		return no
+	case ps.everything():
+		return yes
+	}
+	return maybe
+}
+
+func (r *rule) methodsOf(s *subject) answer {
+	switch {
+	case r.methods == nil:
+		return yes
+	case s.method == "":
+		return unnamed(r.methods)
+	}
+	return answerOf(r.methods.match(s.method))
+}
+
+// of says whether the rule is about the caller.
+func (r *rule) of(c *caller) bool {
+	return (r.callers == nil || r.callers.match(c.principal)) && (r.clients == nil || r.clients.match(c.client())) &&
+		(r.kinds == nil || r.kinds.match(c.kind)) && (r.scopes == nil || c.Holds(r.scopes))
+}
+
+// aboutCallers says whether it matters to the rule who calls, but for its expression.
+func (r *rule) aboutCallers() bool {
+	return r.callers != nil || r.clients != nil || r.kinds != nil || r.scopes != nil
+}
+
+// inPaths says whether the rule's paths are those of the call. One that leads out of a directory nobody knows may be any:
+// no rule allows it, and every other rule is about it.
+func (r *rule) inPaths(s *subject) (answer, error) {
+	if r.paths == nil {
+		return yes, nil
+	}
+	if s.args == nil {
+		return maybe, nil
+	}
+	files, err := s.args.files()
+	if err != nil || len(files) == 0 {
+		return no, err
+	}
+	for _, file := range files {
+		out := file == ".." || strings.HasPrefix(file, "../")
+		if r.effect == drawbridge.Allow {
+			if out || !oneOf(r.paths, file) {
+				return no, nil
+			}
+		} else if out || oneOf(r.foldedPaths, strings.ToLower(file)) {
+			return yes, nil
+		}
+	}
+	return answerOf(r.effect == drawbridge.Allow), nil
+}
+
+func oneOf(globs []pathGlob, file string) bool {
+	names := strings.Split(file, "/")
+	return slices.ContainsFunc(globs, func(g pathGlob) bool { return g.match(names) })
+}
+
+func (r *rule) inText(s *subject) (answer, error) {
+	if r.argsMatch == nil {
+		return yes, nil
+	}
+	if s.args == nil {
+		return maybe, nil
+	}
+	text, err := s.args.canonical()
+	return answerOf(err == nil && r.argsMatch.MatchString(text)), err
+}
+
+func (r *rule) conditions(s *subject) (answer, error) {
+	if r.args == nil {
+		return yes, nil
+	}
+	if s.args == nil {
+		return maybe, nil
+	}
+	object, err := s.args.object()
+	if err != nil {
+		return no, err
+	}
+	return answerOf(!slices.ContainsFunc(r.args, func(c condition) bool { return !c.holds(object) })), nil
+}
+
+func (r *rule) expression(s *subject) (answer, error) {
+	if r.when == nil {
+		return yes, nil
+	}
+	about := r.when.about
+	if about.args && s.args == nil || about.card && s.names == nil || about.method && s.method == "" {
+		return maybe, nil
+	}
+	vars, err := s.variables(about)
+	if err != nil {
+		return no, err
+	}
+	ok, err := r.when.eval(vars)
+	return answerOf(ok), err
+}
+
+// plain makes of what the reader of arguments gives what CEL reckons with.
+func plain(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, _ := v.Float64()
+		return f
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = plain(item)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, item := range v {
+			out[name] = plain(item)
+		}
+		return out
+	}
+	return v
+}

@@ -1,0 +1,178 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"cel.dev/cel-go/checker"
+	"cel.dev/cel-go/common"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/containers"
+	"cel.dev/cel-go/common/cost"
+	"cel.dev/cel-go/common/decls"
+	"cel.dev/cel-go/common/stdlib"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/interpreter"
+	"cel.dev/cel-go/parser"
+)
+
+// CEL is put together here of its parts, and not by its package cel, which makes whoever imports it load descriptors of
+// protocol buffers before main begins: a millisecond for every start of every process, whether it has rules or not.
+
+// MaxWhen is the most bytes that an expression may have, maxCost what its evaluation may cost, in the units of CEL: a step
+// of it is about one, and so is a tenth of a text that is read through.
+const (
+	MaxWhen = 4 << 10
+	maxCost = 20_000
+)
+
+// The parts of a question that an expression can mention.
+type mentions struct{ args, method, card, caller, others bool }
+
+// A language compiles expressions. It is made for the first rule that has one.
+type language struct {
+	parser   *parser.Parser
+	checker  *checker.Env
+	interp   interpreter.Interpreter
+	registry *types.Registry
+	// cost is what each evaluation counts on, in a copy.
+	cost *cost.Tracker
+}
+
+// An expression is one in CEL, compiled.
+type expression struct {
+	program interpreter.InterpretableV2
+	cost    *cost.Tracker
+	about   mentions
+}
+
+func newLanguage() (*language, error) {
+	registry, err := types.NewRegistry()
+	if err != nil {
+		return nil, err
+	}
+	l := &language{registry: registry}
+	if l.cost, err = cost.NewTracker(nil, cost.TrackerLimit(maxCost)); err != nil {
+		return nil, err
+	}
+	if l.parser, err = parser.NewParser(
+		parser.Macros(parser.AllMacros...), parser.MaxRecursionDepth(50), parser.ExpressionSizeCodePointLimit(MaxWhen),
+		parser.ErrorReportingLimit(1), parser.EnableIdentEscapeSyntax(true),
+	); err != nil {
+		return nil, err
+	}
+	container := containers.DefaultContainer
+	if l.checker, err = checker.NewEnv(container, registry, checker.CrossTypeNumericComparisons(true)); err != nil {
+		return nil, err
+	}
+	dynamic := types.NewMapType(types.StringType, types.DynType)
+	err = l.checker.AddIdents(append(stdlib.Types(),
+		decls.NewVariable("caller", dynamic), decls.NewVariable("server", types.StringType),
+		decls.NewVariable("tool", types.StringType), decls.NewVariable("name", types.StringType),
+		decls.NewVariable("kind", types.StringType), decls.NewVariable("args", dynamic),
+		decls.NewVariable("annotations", dynamic), decls.NewVariable("trust", types.StringType),
+		decls.NewVariable("method", types.StringType))...)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.checker.AddFunctions(stdlib.Functions()...); err != nil {
+		return nil, err
+	}
+	dispatcher := interpreter.NewDispatcher()
+	for _, f := range stdlib.Functions() {
+		overloads, err := f.Bindings()
+		if err != nil {
+			return nil, err
+		}
+		if err := dispatcher.Add(overloads...); err != nil {
+			return nil, err
+		}
+	}
+	factory := interpreter.NewAttributeFactory(container, registry, registry)
+	l.interp = interpreter.NewInterpreter(dispatcher, container, registry, registry, factory)
+	return l, nil
+}
+
+// compile makes an expression that gives a boolean. The error says where in it something is wrong, in one line.
+func (l *language) compile(text string) (*expression, error) {
+	if len(text) > MaxWhen {
+		return nil, fmt.Errorf("when has more than %d bytes", MaxWhen)
+	}
+	source := common.NewTextSource(text)
+	parsed, errs := l.parser.Parse(source)
+	if len(errs.GetErrors()) > 0 {
+		return nil, wrongWhen(errs)
+	}
+	checked, errs := checker.Check(parsed, source, l.checker)
+	if len(errs.GetErrors()) > 0 {
+		return nil, wrongWhen(errs)
+	}
+	// What comes of "args.force" alone is known only when it is looked at: no boolean is an error then.
+	if kind := checked.GetType(checked.Expr().ID()); !kind.IsExactType(types.BoolType) && !kind.IsExactType(types.DynType) {
+		return nil, fmt.Errorf("when gives %s and must give bool", checker.FormatCELType(kind))
+	}
+	program, err := l.interp.NewInterpretable(checked,
+		interpreter.Optimize(), interpreter.CompileRegexConstants(interpreter.MatchesRegexOptimization))
+	if err != nil {
+		return nil, fmt.Errorf("when: %w", err)
+	}
+	return &expression{program, l.cost, mentioned(checked.Expr())}, nil
+}
+
+// wrongWhen is the first of several errors, in one line.
+func wrongWhen(errs *common.Errors) error {
+	first := errs.GetErrors()[0]
+	text, _, _ := strings.Cut(first.Message, "\n")
+	return fmt.Errorf("when, character %d: %s", first.Location.Column()+1, text)
+}
+
+// mentioned says which parts of a question the expression looks at.
+func mentioned(expr ast.Expr) (m mentions) {
+	ast.PreOrderVisit(expr, ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() != ast.IdentKind {
+			return
+		}
+		switch e.AsIdent() {
+		case "args":
+			m.args = true
+		case "method":
+			m.method = true
+		case "tool", "name", "kind", "annotations":
+			m.card = true
+		case "caller":
+			m.caller = true
+		default:
+			m.others = true
+		}
+	}))
+	return m
+}
+
+// eval evaluates the expression. The error never repeats a value.
+func (e *expression) eval(vars map[string]any) (truth bool, err error) {
+	defer func() {
+		if recover() != nil { // the limit of costs ends an evaluation so
+			truth, err = false, errors.New("when: the evaluation was ended, it costs too much")
+		}
+	}()
+	frame, err := interpreter.NewExecutionFrame(vars)
+	if err != nil {
+		return false, errors.New("when: the evaluation cannot begin")
+	}
+	defer frame.Close()
+	count, err := e.cost.Clone()
+	if err != nil {
+		return false, errors.New("when: the evaluation cannot begin")
+	}
+	frame.SetCostTracker(count)
+	switch out := e.program.Exec(frame).(type) {
+	case types.Bool:
+		return bool(out), nil
+	case *types.Err:
+		if strings.HasPrefix(out.Error(), "no such key") {
+			return false, errors.New("when: it looks at something that is not there")
+		}
+	}
+	return false, errors.New("when: the evaluation came to no boolean")
+}
