@@ -1,0 +1,92 @@
+package index
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// A Document is a card as it is looked for.
+type Document struct {
+	// ID is what a hit names; a document takes the place of the one with the same ID.
+	ID string
+	// Server is the server's name, Name the tool's own, Title and Description what it says of itself.
+	Server, Name, Title, Description string
+	// Schema is the JSON schema of its arguments; nil if it takes none.
+	Schema json.RawMessage
+}
+
+// The fields of a document, each of which counts with a weight of its own.
+const (
+	fieldName = iota
+	fieldServer
+	fieldDescription
+	fieldParameters // the names of its parameters
+	fieldHints      // what is said of its parameters, and the values they may have
+	fields
+)
+
+const (
+	// maxDepth is how deep into a schema parameters are looked for.
+	maxDepth = 5
+	// maxField is the most bytes of a field that are read: what is said after them finds nothing.
+	maxField = 16 << 10
+)
+
+// texts gives the text of each field.
+func (d *Document) texts() [fields]string {
+	var parameters, hints strings.Builder
+	readSchema(d.Schema, &parameters, &hints, maxDepth)
+	texts := [fields]string{d.Name, d.Server, d.Title + "\n" + d.Description, parameters.String(), hints.String()}
+	for i, text := range texts {
+		if len(text) > maxField {
+			texts[i] = text[:maxField]
+		}
+	}
+	return texts
+}
+
+// readSchema writes the names of parameters and what is said of them, in the order of the names.
+func readSchema(schema json.RawMessage, parameters, hints *strings.Builder, depth int) {
+	if depth == 0 || len(schema) == 0 || hints.Len() > maxField || parameters.Len() > maxField {
+		return
+	}
+	var s struct {
+		Description json.RawMessage            `json:"description"`
+		Enum        json.RawMessage            `json:"enum"`
+		Properties  map[string]json.RawMessage `json:"properties"`
+		Items       json.RawMessage            `json:"items"`
+	}
+	if json.Unmarshal(schema, &s) != nil {
+		return
+	}
+	if depth < maxDepth {
+		line(hints, wire.GetText(schema, "description"))
+	}
+	var values []any
+	if json.Unmarshal(s.Enum, &values) == nil {
+		for _, v := range values {
+			text, _ := v.(string)
+			line(hints, text)
+		}
+	}
+	var names []string
+	for name := range s.Properties {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		line(parameters, name)
+		readSchema(s.Properties[name], parameters, hints, depth-1)
+	}
+	readSchema(s.Items, parameters, hints, depth-1)
+}
+
+func line(b *strings.Builder, text string) {
+	if text != "" {
+		b.WriteString(text)
+		b.WriteByte('\n')
+	}
+}

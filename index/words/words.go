@@ -1,0 +1,133 @@
+// Package words reads text as the words that a search compares: those of sentences, of names such as getHTTPStatus or
+// list_pull_requests, and of scripts that are written without blanks.
+//
+// It promises that a text and a name that say the same in other letters (case, width, joined or apart) give the same words,
+// and that any text is read in a time that grows with its length alone.
+package words
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/kljensen/snowball/english"
+	"golang.org/x/text/width"
+)
+
+// Split gives the words of a text, in their order and in lower case. A name is as many words as it is made of; letters and
+// digits are words of their own. Of Chinese, Japanese and Korean, which are written without blanks or with endings, two
+// neighbouring characters are a word.
+func Split(text string) []string {
+	var out []string
+	for rest := narrow(text); rest != ""; {
+		r, size := utf8.DecodeRuneInString(rest)
+		var n int // bytes that belong to what begins here
+		switch {
+		case unbroken(r):
+			n = run(rest, unbroken)
+			out = appendPairs(out, rest[:n])
+		case unicode.IsLetter(r):
+			n = wordLen(rest)
+			out = append(out, strings.ToLower(rest[:n]))
+			n += endingLen(rest[n:])
+		case unicode.IsDigit(r):
+			n = run(rest, unicode.IsDigit)
+			out = append(out, rest[:n])
+		default:
+			n = size
+		}
+		rest = rest[n:]
+	}
+	return out
+}
+
+// narrow gives letters and digits of full width as those that programs are written in.
+func narrow(text string) string {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return width.Fold.String(text)
+		}
+	}
+	return text
+}
+
+// unbroken says whether a character is of a script that is read by pairs.
+func unbroken(r rune) bool {
+	return r >= 0x1100 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
+}
+
+// run is the number of bytes at the beginning of text whose characters are all of a class.
+func run(text string, class func(rune) bool) int {
+	for i, r := range text {
+		if !class(r) {
+			return i
+		}
+	}
+	return len(text)
+}
+
+// appendPairs appends each two neighbouring characters of a text; one that is alone is appended alone.
+func appendPairs(out []string, text string) []string {
+	_, before := utf8.DecodeRuneInString(text)
+	if before == len(text) {
+		return append(out, text)
+	}
+	for start, i := 0, before; i < len(text); {
+		_, size := utf8.DecodeRuneInString(text[i:])
+		out = append(out, text[start:i+size])
+		start, i = i, i+size
+	}
+	return out
+}
+
+// wordLen is the number of bytes of the word that text begins with: it ends where the letters do, before a capital that
+// follows a small letter, and before the last of several capitals if a small letter follows it.
+func wordLen(text string) int {
+	var before rune
+	for i, r := range text {
+		switch {
+		case !unicode.IsLetter(r) && !unicode.IsMark(r), unbroken(r):
+			return i
+		case i == 0 || !unicode.IsUpper(r):
+		case unicode.IsLower(before):
+			return i
+		case unicode.IsUpper(before):
+			rest := text[i+utf8.RuneLen(r):]
+			if next, size := utf8.DecodeRuneInString(rest); unicode.IsLower(next) && !plural(next, rest[size:]) {
+				return i
+			}
+		}
+		before = r
+	}
+	return len(text)
+}
+
+// plural says whether a small letter after capitals makes them several, as in URLs.
+func plural(letter rune, rest string) bool {
+	next, _ := utf8.DecodeRuneInString(rest)
+	return letter == 's' && !unicode.IsLower(next)
+}
+
+// endingLen is the number of bytes of an ending that is written with an apostrophe, as in Ada's.
+func endingLen(text string) int {
+	r, size := utf8.DecodeRuneInString(text)
+	if r != '\'' && r != '’' {
+		return 0
+	}
+	n := run(text[size:], unicode.IsLetter)
+	if n == 0 || n > 2 {
+		return 0
+	}
+	return size + n
+}
+
+// Stem gives a word without its English endings, so that "listing" and "lists" are one. A word with other letters than a
+// to z stays as it is.
+func Stem(word string) string {
+	for i := range len(word) {
+		if word[i] < 'a' || word[i] > 'z' {
+			return word
+		}
+	}
+	return english.Stem(word, true)
+}
