@@ -1,0 +1,171 @@
+package index_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge/index"
+	"github.com/google/go-cmp/cmp"
+)
+
+func tool(server, name, description string, parameters ...string) index.Document {
+	properties := map[string]any{}
+	for _, p := range parameters {
+		properties[p] = map[string]any{"type": "string"}
+	}
+	schema, _ := json.Marshal(map[string]any{"type": "object", "properties": properties})
+	return index.Document{ID: server + "__" + name, Server: server, Name: name, Description: description, Schema: schema}
+}
+
+func desk() []index.Document {
+	return []index.Document{
+		tool("github", "list_pull_requests", "List the pull requests of a repository", "owner", "repo", "state"),
+		tool("github", "createIssue", "Open a new issue in a repository", "owner", "repo", "title", "body"),
+		tool("github", "get_file_contents", "Read a file or directory of a repository", "owner", "repo", "path"),
+		tool("fs", "read_file", "Read the complete contents of a file from the disk", "path"),
+		tool("fs", "list_directory", "List what is in a directory", "path"),
+		tool("mail", "send", "Send an e-mail to one or more people", "to", "subject", "body"),
+		tool("bing", "search", "使用必应搜索指定的关键词，并返回搜索结果列表", "query"),
+		tool("weather", "forecast", "Weather of the next days at a place", "city", "days"),
+	}
+}
+
+func ids(hits []index.Hit) []string {
+	var out []string
+	for _, h := range hits {
+		out = append(out, h.ID)
+	}
+	return out
+}
+
+func TestSearch(t *testing.T) {
+	x := index.NewLexical()
+	x.Put(desk()...)
+	for _, tt := range []struct {
+		question string
+		first    []string
+	}{
+		{"list pull requests", []string{"github__list_pull_requests"}},
+		{"listPullRequests", []string{"github__list_pull_requests"}},
+		{"Which PULL REQUESTS are listed?", []string{"github__list_pull_requests"}},
+		{"please open an issue about the crash", []string{"github__createIssue"}},
+		{"read a file from disk", []string{"fs__read_file", "github__get_file_contents"}},
+		{"github repository file", []string{"github__get_file_contents"}},
+		{"搜索关键词", []string{"bing__search"}},
+		{"tell me the weather forecast for the city of Paris, and then send an e-mail to people in the office", []string{"mail__send", "weather__forecast"}},
+		{"subject", []string{"mail__send"}},
+		{"quantum", nil},
+		{"", nil},
+	} {
+		got := ids(x.Search(tt.question, len(tt.first)))
+		slices.Sort(got)
+		want := slices.Sorted(slices.Values(tt.first))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q: %s", tt.question, diff)
+		}
+	}
+}
+
+func TestScoresAreOfTheBest(t *testing.T) {
+	x := index.NewLexical()
+	x.Put(desk()...)
+	hits := x.Search("list the files in a directory and read them", 20)
+	if len(hits) < 3 || hits[0].Score != 1 {
+		t.Fatal(hits)
+	}
+	if !slices.IsSortedFunc(hits, func(a, b index.Hit) int {
+		switch {
+		case a.Score > b.Score:
+			return -1
+		case a.Score < b.Score:
+			return 1
+		}
+		return 0
+	}) {
+		t.Error(hits)
+	}
+	for _, most := range []int{0, 1, 2} {
+		if diff := cmp.Diff(hits[:most], x.Search("list the files in a directory and read them", most)); most > 0 && diff != "" {
+			t.Errorf("%d: %s", most, diff)
+		}
+	}
+}
+
+// TestWhatWasThereBeforeDoesNotCount builds the same deck in many ways, through documents that go again and change: the same
+// questions have the same answers, to the last bit of the scores.
+func TestWhatWasThereBeforeDoesNotCount(t *testing.T) {
+	want := index.NewLexical()
+	want.Put(desk()...)
+	questions := []string{"list pull requests", "read a file and send it by mail to all people", "repository path", "directory"}
+	for seed := range uint64(50) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		x := index.NewLexical()
+		docs := desk()
+		for i := range 20 {
+			x.Put(tool("hidden", fmt.Sprint("list_file", i), "list pull requests of a repository directory", "path"))
+			if i%5 == 0 {
+				x.Search("list", 3)
+			}
+		}
+		r.Shuffle(len(docs), func(i, j int) { docs[i], docs[j] = docs[j], docs[i] })
+		for i, d := range docs {
+			before := d
+			before.Description = "something about a repository"
+			x.Put(before)
+			x.Put(d)
+			x.Remove(fmt.Sprint("hidden__list_file", 2*i), fmt.Sprint("hidden__list_file", 2*i+1), "nobody")
+		}
+		for i := range 20 {
+			x.Remove(fmt.Sprint("hidden__list_file", i))
+		}
+		if x.Len() != want.Len() {
+			t.Fatalf("%d documents, want %d", x.Len(), want.Len())
+		}
+		for _, q := range questions {
+			if diff := cmp.Diff(want.Search(q, 20), x.Search(q, 20)); diff != "" {
+				t.Fatalf("seed %d, %q: %s", seed, q, diff)
+			}
+		}
+	}
+}
+
+// TestSearchWhileItChanges is for the race detector: a document that nobody touches is found all the while.
+func TestSearchWhileItChanges(t *testing.T) {
+	x := index.NewLexical()
+	x.Put(desk()...)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 200 {
+			x.Put(tool("new", fmt.Sprint("tool", i%7), "comes and goes"))
+			x.Remove(fmt.Sprint("new__tool", (i+3)%7))
+		}
+	}()
+	for range 200 {
+		if got := ids(x.Search("weather forecast", 1)); !slices.Equal(got, []string{"weather__forecast"}) {
+			t.Fatal(got)
+		}
+	}
+	<-done
+}
+
+// FuzzDocument takes in and out whatever a server says: nothing of it is left.
+func FuzzDocument(f *testing.F) {
+	f.Add("name", "description", `{"properties":{"a":{"enum":["x",1],"items":{"description":"d"}}}}`, "name")
+	f.Add("搜索", "\xff", `{"properties":{"a":{"properties":{"a":{"properties":{"a":{"properties":{"a":{}}}}}}}}}`, "搜索")
+	f.Add("", "", `[`, "")
+	f.Fuzz(func(t *testing.T, name, description, schema, question string) {
+		x := index.NewLexical()
+		x.Put(desk()...)
+		want := x.Search(question, 10)
+		x.Put(index.Document{ID: "fuzz", Name: name, Description: description, Schema: json.RawMessage(schema)})
+		x.Search(question, 10)
+		x.Remove("fuzz")
+		if diff := cmp.Diff(want, x.Search(question, 10)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package words_test
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/drawbridge-mcp/drawbridge/index/words"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func TestSplit(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want string // the words, with a stroke between them
+	}{
+		{"", ""},
+		{"List all pull requests.", "list|all|pull|requests"},
+		{"list_pull_requests", "list|pull|requests"},
+		{"listPullRequests", "list|pull|requests"},
+		{"getHTTPStatus", "get|http|status"},
+		{"HTTPServer", "http|server"},
+		{"listURLs", "list|urls"},
+		{"XMLHttpRequest", "xml|http|request"},
+		{"get-2fa-code2", "get|2|fa|code|2"},
+		{"ID", "id"},
+		{"A", "a"},
+		{"iPhone", "i|phone"},
+		{"Ada's file, they're open", "ada|file|they|open"},
+		{"rock'n'roll", "rock|roll"},
+		{"Ｆｕｌｌ　ｗｉｄｔｈ　４２", "full|width|42"},
+		{"搜索关键词", "搜索|索关|关键|键词"},
+		{"用bing搜", "用|bing|搜"},
+		{"ひらがな", "ひら|らが|がな"},
+		{"Überprüfe die Straße", "überprüfe|die|straße"},
+		{"ПолучитьСписок", "получить|список"},
+		{"café", "café"}, // the accent is a character of its own
+		{"\xff\xfea", "a"},
+	} {
+		var want []string
+		if tt.want != "" {
+			want = strings.Split(tt.want, "|")
+		}
+		if diff := cmp.Diff(want, words.Split(tt.text)); diff != "" {
+			t.Errorf("%q: %s", tt.text, diff)
+		}
+	}
+}
+
+func TestStem(t *testing.T) {
+	for word, want := range map[string]string{
+		"listing": "list", "lists": "list", "queries": "queri", "query": "queri", "": "", "a": "a", "42": "42", "größen": "größen", "搜索": "搜索",
+	} {
+		if got := words.Stem(word); got != want {
+			t.Errorf("%q: %q, want %q", word, got, want)
+		}
+	}
+}
+
+func TestDrop(t *testing.T) {
+	stops := words.NewStops()
+	for _, tt := range []struct {
+		text string
+		want string
+	}{
+		{"can you please find me the largest file in this directory", "find largest file directory"},
+		{"get the user", "get the user"}, // too little would be left
+		{"list my open pull requests", "list open pull requests"},
+	} {
+		got := strings.Join(stops.Drop(words.Split(tt.text), 3), " ")
+		if got != tt.want {
+			t.Errorf("%q: %q, want %q", tt.text, got, tt.want)
+		}
+	}
+}
+
+func TestClauses(t *testing.T) {
+	stops := words.NewStops()
+	for _, tt := range []struct {
+		text string
+		want []string
+	}{
+		{"", []string{""}},
+		{"list open pull requests", []string{"list open pull requests"}},
+		{
+			"Find a recipe for vegan lasagne and send it by email to Ada Lovelace. Then book a table for Friday evening!",
+			[]string{"Find a recipe for vegan lasagne", "send it by email to Ada Lovelace", "book a table for Friday evening"},
+		},
+		{"search for cats and dogs", []string{"search for cats dogs"}}, // "dogs" asks for nothing of its own
+		{"read version 1.2.3 of the file", []string{"read version 1.2.3 of the file"}},
+		{"convert the currency AND THEN show the weather report", []string{"convert the currency", "show the weather report"}},
+		{"查询北京的天气，发送邮件给同事", []string{"查询北京的天气", "发送邮件给同事"}},
+	} {
+		if diff := cmp.Diff(tt.want, words.Clauses(tt.text, stops, 3), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%q: %s", tt.text, diff)
+		}
+	}
+}
+
+// FuzzSplit has every word be of letters or of digits and in lower case, and the same when it is read again.
+func FuzzSplit(f *testing.F) {
+	for _, s := range []string{"getHTTPStatus", "搜索a", "Ada's", "\xff", "ＡＢ", "ǅ", "1２", "a\u0301B"} {
+		f.Add(s)
+	}
+	stops := words.NewStops()
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, word := range words.Split(text) {
+			if word == "" || !utf8.ValidString(word) {
+				t.Fatalf("%q has the word %q", text, word)
+			}
+			first, _ := utf8.DecodeRuneInString(word)
+			if !unicode.IsLetter(first) && !unicode.IsDigit(first) {
+				t.Fatalf("%q has the word %q", text, word)
+			}
+			words.Stem(word)
+		}
+		if parts := words.Clauses(text, stops, 3); len(parts) == 0 {
+			t.Fatalf("%q has no part", text)
+		}
+	})
+}
