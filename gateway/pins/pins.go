@@ -45,8 +45,10 @@ type Keeper struct {
 	lock     *lockfile
 
 	mu sync.Mutex
-	// first has what the store said when it was first asked, at that time: each list of a start is looked up there once.
+	// first has what the store said when it was first asked, at that time: each list of a start is looked up there once, and then
+	// is among taken.
 	first map[store.PinPlace]store.PinList
+	taken map[store.PinPlace]bool
 	asked time.Time
 }
 
@@ -81,6 +83,9 @@ func (k *Keeper) Settle(ctx context.Context, s Subject, list []shield.Listed) (s
 	known, err := k.known(ctx, s.PinPlace)
 	if err != nil {
 		return shield.Settlement{}, err
+	}
+	if len(list) == 0 && known.Settled == nil { // a part that the server does not have
+		return shown(list), nil
 	}
 	if bytes.Equal(known.Settled, sum) {
 		if known.Offers == 0 {
@@ -142,9 +147,9 @@ func (k *Keeper) locked(s Subject) (map[string]shield.Pin, []byte, error) {
 func (k *Keeper) known(ctx context.Context, place store.PinPlace) (store.PinList, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if list, ok := k.first[place]; ok && k.now().Sub(k.asked) < startTime {
-		delete(k.first, place)
-		return list, nil
+	if k.first != nil && !k.taken[place] && k.now().Sub(k.asked) < startTime {
+		k.taken[place] = true
+		return k.first[place], nil
 	}
 	lists, err := k.book.PinLists(ctx)
 	if err != nil {
@@ -153,8 +158,7 @@ func (k *Keeper) known(ctx context.Context, place store.PinPlace) (store.PinList
 	known := lists[place]
 	k.first = nil
 	if k.asked.IsZero() {
-		k.asked, k.first = k.now(), lists
-		delete(lists, place)
+		k.asked, k.first, k.taken = k.now(), lists, map[store.PinPlace]bool{place: true}
 	}
 	return known, nil
 }
