@@ -138,7 +138,9 @@ func TestUC2NamesThatLookAlike(t *testing.T) {
 		seen := map[drawbridge.CardName]string{}
 		for _, tool := range alike {
 			name := QualifiedName("s", tool)
-			if strings.ContainsFunc(string(name), func(r rune) bool { return r != '_' && r != '-' && (r < '0' || r > 'z' || r > '9' && r < 'A' || r > 'Z' && r < 'a') }) {
+			if strings.ContainsFunc(string(name), func(r rune) bool {
+				return r != '_' && r != '-' && (r < '0' || r > 'z' || r > '9' && r < 'A' || r > 'Z' && r < 'a')
+			}) {
 				t.Errorf("%+q is listed as %+q", tool, name)
 			}
 			if other, twice := seen[name]; twice {
