@@ -34,10 +34,13 @@ func (d *Deck) vet(ctx context.Context, m Member, l drawbridge.Listing) (v Vette
 
 // vetSkills shows the skills of an answer as the vetter does: those of a list, or the one that was asked for.
 func (d *Deck) vetSkills(ctx context.Context, server drawbridge.ServerID, result json.RawMessage) (_ json.RawMessage, err error) {
-	m := d.view.Load().member(server)
 	v, ok := d.vetter.(SkillVetter)
-	if !ok || m == nil {
+	if !ok {
 		return result, nil
+	}
+	m := d.view.Load().member(server)
+	if m == nil { // it left while it was asked: by whose row would they be looked at?
+		return nil, fmt.Errorf("vet the skills of %s: the configuration has no such server now", server)
 	}
 	defer func() {
 		if p := recover(); p != nil {
