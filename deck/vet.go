@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/mishap"
 	"github.com/drawbridge-mcp/drawbridge/deck/offer"
@@ -138,15 +139,16 @@ func (m *member) sort(k kind, list []Shown, most int, before []*item) []offer.Of
 	return offers
 }
 
-// heldBack refuses a call of what waits for a person.
-func (t target) heldBack(method string) error {
-	if t.held == "" {
-		return nil
+// bar refuses a call of what waits for a person, and one that comes back with something that we did not give out.
+func (t target) bar(method string) (drawbridge.Verdict, error) {
+	switch {
+	case t.held != "":
+		verdict := drawbridge.Verdict{Rule: "held", Reason: t.held, Next: t.next}
+		return verdict, gate.Barred(method, t.spec, verdict, errors.New(t.held))
+	case t.unfit != nil:
+		return drawbridge.Verdict{Rule: "state", Reason: t.unfit.Error()}, invalid(method, t.unfit)
 	}
-	return &drawbridge.Fault{
-		Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked,
-		Step: fmt.Sprintf("%s %s", method, clip(string(t.spec.Name))), Err: errors.New(t.held), Next: t.next,
-	}
+	return drawbridge.Verdict{}, nil
 }
 
 // recordDone records what was done to a listing, as far as one listing may fill the audit.
