@@ -199,7 +199,7 @@ func (d *Deck) taskNoticed(m *member, n drawbridge.Notice, hidden func(drawbridg
 			continue
 		}
 		n.Params = wire.Apply(params, wire.Put(wire.Quote(text), "taskId"))
-		d.listeners.tell(Event{Kind: TaskChanged, Task: text, Principal: principal, Notice: n, HiddenFrom: hidden})
+		d.listeners.Tell(Event{Kind: TaskChanged, Task: text, Principal: principal, Notice: n, HiddenFrom: hidden})
 	}
 }
 
