@@ -54,6 +54,7 @@ func request(arguments string) deck.ApprovalRequest {
 			Method: wire.MethodToolsCall, Params: json.RawMessage(`{"name":"fs__rm","arguments":` + arguments + `,"_meta":{"progressToken":7}}`),
 		},
 		Spec:   drawbridge.Spec{Name: "fs__rm", Server: "fs", Tool: "rm", Definition: json.RawMessage(`{"name":"fs__rm"}`)},
+		Origin: "/home/ada/.mcp.json", Row: "row",
 		Reason: "it deletes", Rule: "policy 3", Still: func() bool { return true },
 	}
 }
@@ -232,6 +233,8 @@ func TestGrants(t *testing.T) {
 		"another definition": change(func(r *deck.ApprovalRequest) { r.Spec.Definition = json.RawMessage(`{}`) }),
 		"another tool":       change(func(r *deck.ApprovalRequest) { r.Spec.Tool = "rmdir" }),
 		"another server":     change(func(r *deck.ApprovalRequest) { r.Spec.Server = "db" }),
+		"another row":        change(func(r *deck.ApprovalRequest) { r.Row = "edited" }),
+		"another project's":  change(func(r *deck.ApprovalRequest) { r.Origin = "/elsewhere/.mcp.json" }),
 		"another principal":  change(func(r *deck.ApprovalRequest) { r.Call.Caller.Principal = "bob" }),
 		"another kind":       change(func(r *deck.ApprovalRequest) { r.Call.Caller.Kind = drawbridge.Agent }),
 		"another session":    change(func(r *deck.ApprovalRequest) { r.Call.Caller.Session = "two" }),
@@ -242,11 +245,11 @@ func TestGrants(t *testing.T) {
 		waits []string // the calls that wait all the same
 	}{
 		{"the call", func(a store.Ask) *store.Grant { return &store.Grant{Subject: a.Call} },
-			[]string{"a member beside them", "a name twice", "another definition", "another kind", "another principal", "another server", "another tool", "other arguments"}},
+			[]string{"a member beside them", "a name twice", "another definition", "another kind", "another principal", "another project's", "another row", "another server", "another tool", "other arguments"}},
 		{"the call in its session", func(a store.Ask) *store.Grant { return &store.Grant{Subject: a.Call, Session: a.Session} },
-			[]string{"a member beside them", "a name twice", "another definition", "another kind", "another principal", "another server", "another session", "another tool", "other arguments"}},
+			[]string{"a member beside them", "a name twice", "another definition", "another kind", "another principal", "another project's", "another row", "another server", "another session", "another tool", "other arguments"}},
 		{"the card", func(a store.Ask) *store.Grant { return &store.Grant{Subject: a.Card} },
-			[]string{"another definition", "another kind", "another principal", "another server", "another tool"}},
+			[]string{"another definition", "another kind", "another principal", "another project's", "another row", "another server", "another tool"}},
 	} {
 		w := newWorld(t)
 		done := w.approve(t.Context(), request(`{"n":1}`))
