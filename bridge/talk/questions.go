@@ -38,6 +38,9 @@ func NamedIn(id drawbridge.ServerID, result json.RawMessage) json.RawMessage {
 func Undeclared(client, server, result json.RawMessage) (method string, found bool) {
 	for m := range wire.Members(wire.Get(result, "inputRequests")) {
 		method := wire.GetText(m.Value, "method")
+		if twofold(m.Value, "method", "params") {
+			return method + " that can be read in two ways", true
+		}
 		if method == wire.MethodElicitation && strayPage(wire.Get(m.Value, "params")) {
 			return method + " with no web address", true
 		}

@@ -60,3 +60,18 @@ func TestManyQuestionsAreNamedInOnePass(t *testing.T) {
 		t.Errorf("20,000 questions take %d bytes, 2,000 take %d", many, few)
 	}
 }
+
+func TestQuestionsThatCanBeReadInTwoWays(t *testing.T) {
+	const all = `{"elicitation":{"form":{},"url":{}},"sampling":{}}`
+	for question, want := range map[string]string{
+		`{"method":"elicitation/create","params":{"message":"?","requestedSchema":{}}}`:                               "",
+		`{"method":"elicitation/create","params":{"message":"?","Message":"!","requestedSchema":{}}}`:                 "elicitation/create with no web address",
+		`{"method":"sampling/createMessage","Method":"elicitation/create","params":{"url":"javascript:alert(1)"}}`:    "sampling/createMessage that can be read in two ways",
+		`{"method":"elicitation/create","params":{"mode":"url","url":"https://a.test"},"params":{"url":"file:///x"}}`: "elicitation/create that can be read in two ways",
+	} {
+		got, found := talk.Undeclared(json.RawMessage(all), json.RawMessage(`{}`), json.RawMessage(`{"inputRequests":{"q":`+question+`}}`))
+		if got != want || found != (want != "") {
+			t.Errorf("%s: %q, %v; want %q", question, got, found, want)
+		}
+	}
+}
