@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/stdin"
 )
 
 // Variable is the environment variable that names the server a process is to become.
@@ -45,7 +48,11 @@ func Run() {
 		fmt.Fprintf(os.Stderr, "mcptest: there is no server %q\n", name)
 		os.Exit(2)
 	}
-	os.Exit(b.run(os.Args[1:]))
+	own := os.Stdin
+	os.Stdin = stdin.Polled(own, os.Stdout) // see package stdin
+	code := b.run(os.Args[1:])
+	runtime.KeepAlive(own)
+	os.Exit(code)
 }
 
 func find(name string) (behaviour, bool) {
