@@ -67,10 +67,8 @@ type session struct {
 	used  time.Time
 }
 
-var (
-	_ link.Handler   = (*session)(nil)
-	_ exchange.Waker = (*session)(nil)
-)
+var _ link.Handler = (*session)(nil)
+var _ exchange.Waker = (*session)(nil)
 
 func newSession(e *endpoint, k key) *session {
 	return &session{e: e, key: k, lost: make(chan struct{}), used: time.Now()}
@@ -247,15 +245,7 @@ func (s *session) askForOneOf(ctx context.Context, calls []*exchange.Exchange, m
 
 // Wake has a server on pipes read one more line: a request that costs it nothing. Programs made with Go 1.26 can stand still
 // for a minute until they do, see package stdin.
-func (s *session) Wake() {
-	switch pipes, ok := s.conn.(*link.Stream); {
-	case !ok, s.e.row.URL != "":
-	case s.era == drawbridge.Modern:
-		pipes.Nudge(wire.MethodDiscover, s.ours(nil))
-	default:
-		pipes.Nudge(wire.MethodPing, nil)
-	}
-}
+func (s *session) Wake() { link.Wake(s.conn, s.ours(nil)) }
 
 // over says whether the session can be used no more.
 func (s *session) over() bool {

@@ -7,6 +7,19 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
+// Wake has a server on pipes read one more line, for which the request is the cheapest that its generation has. Modern are the
+// params that each request of the stateless generation has; nil is the other one. It does not block.
+func Wake(c Conn, modern json.RawMessage) {
+	s, ok := c.(*Stream)
+	switch {
+	case !ok, s.o.Parallel: // no pipe
+	case modern != nil:
+		s.Nudge(wire.MethodDiscover, modern)
+	default:
+		s.Nudge(wire.MethodPing, nil)
+	}
+}
+
 // Nudge sends a request whose answer nobody waits for, so that a server which has a line and does not get round to it reads
 // another one. It does not block. Before the last nudge was answered there is no other, since a server that is busy would
 // find all of them afterwards.
