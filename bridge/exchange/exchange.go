@@ -112,6 +112,8 @@ func New(ctx context.Context, server Server, call drawbridge.Call, limit time.Du
 	now := time.Now()
 	x.until, x.deadline = now.Add(limit), now.Add(Longest(limit))
 	x.ctx, x.stop = context.WithCancelCause(ctx)
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	x.timer = time.AfterFunc(min(limit, quiet), x.expire)
 	return x
 }
