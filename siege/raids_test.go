@@ -13,6 +13,8 @@ type raid struct {
 	does  fakemcp.Misdeed
 	size  int
 	parts []fakemcp.Part
+	// only is the transport over which the misdeed is one; empty is both.
+	only string
 	// told is what people are told of the server: its last fault, and its notes. It begins so; "" is nothing, "-" anything.
 	told string
 	// call is how a call of its tool echo ends: with this text, or in a fault that has it; "" is the echo. web is that over HTTP, where
@@ -38,7 +40,7 @@ func raids() []raid {
 		{name: "HS-2 never answers a call", does: fakemcp.HangCall, call: tooLate},
 		{name: "HS-3 answers a byte at a time", does: fakemcp.Drip, call: tooLate},
 		{name: "HS-4 a line or an event without end", does: fakemcp.HugeLine, size: 33 << 20, call: lost + ": message is over the size bound", web: "-"},
-		{name: "HS-4 a bomb of gzip", does: fakemcp.GzipBomb, size: 8 << 20, web: lost},
+		{name: "HS-4 a bomb of gzip", does: fakemcp.GzipBomb, only: "HTTP", size: 8 << 20, call: lost},
 		{name: "HS-5 too many tools", does: fakemcp.ManyTools, size: 3_000, told: "2000 tools: left out, each because it is over the limit of 1000 for this server", call: unknown},
 		{name: "HS-5 a huge description", does: fakemcp.HugeDefinition, size: 1 << 20, told: "tool echo: a long text was cut, because /description is longer"},
 		{name: "HS-5 a schema of 10,000 arguments", does: fakemcp.HugeSchema},
@@ -77,11 +79,11 @@ func raids() []raid {
 		{name: "HS-21 a huge state", does: fakemcp.HugeState, call: asked},
 		{name: "HS-22 links to what is near", does: fakemcp.Links, call: "-"},
 		{name: "HS-23 says other things in one answer", does: fakemcp.Lies, call: "-"},
-		{name: "HS-24 sends calls to another origin", does: fakemcp.Redirect, web: "redirect not followed"},
-		{name: "HS-24 wants a sign-in again and again", does: fakemcp.Challenge, web: "the server wants to know who asks"},
-		{name: "HS-24 wants to be left alone for 30 years", does: fakemcp.Busy, web: "429"},
-		{name: "HS-24 a page in the place of an answer", does: fakemcp.WebPage, web: lost},
-		{name: "HS-25 knows no session that it is called in", does: fakemcp.Forget, parts: stateful(), told: "-", web: "session expired"},
+		{name: "HS-24 sends calls to another origin", does: fakemcp.Redirect, only: "HTTP", call: "redirect not followed"},
+		{name: "HS-24 wants a sign-in again and again", does: fakemcp.Challenge, only: "HTTP", call: "the server wants to know who asks"},
+		{name: "HS-24 wants to be left alone for 30 years", does: fakemcp.Busy, only: "HTTP", call: "429"},
+		{name: "HS-24 a page in the place of an answer", does: fakemcp.WebPage, only: "HTTP", call: lost},
+		{name: "HS-25 knows no session that it is called in", does: fakemcp.Forget, only: "HTTP", parts: stateful(), told: "-", call: "session expired"},
 		{name: "HS-26 a task that never ends", does: fakemcp.EndlessTask, call: "-"},
 		{name: "HS-28 versions that there are not", does: fakemcp.UnknownVersion, told: "mount bad: ", call: unknown},
 		{name: "HS-28 words of the other generation", does: fakemcp.MixedEras, parts: stateful(), call: `the server asks for "sampling/createMessage", which the client did not declare that it answers`},
