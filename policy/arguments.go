@@ -84,10 +84,10 @@ func (a *arguments) files() ([]string, error) {
 	}
 	a.found = true
 	for name, v := range value {
-		switch foldName(name) {
-		case "path", "paths", "file", "files", "file_path", "filepath", "filename", "directory", "dir", "dest", "destination", "source", "cwd", "repo_path":
+		switch path, command := namesPath(name); {
+		case path:
 			each(v, func(text string) { a.paths = append(a.paths, cleanPath(text, a.home)) })
-		case "command", "cmd":
+		case command:
 			each(v, func(text string) { a.paths = append(a.paths, pathsIn(text, a.home)...) })
 		}
 	}
@@ -95,6 +95,17 @@ func (a *arguments) files() ([]string, error) {
 		a.paths = append(a.paths, cleanPath(a.uri, a.home))
 	}
 	return a.paths, nil
+}
+
+// namesPath says whether an argument of that name is a path, or a command line with paths in it.
+func namesPath(name string) (path, command bool) {
+	switch foldName(name) {
+	case "path", "paths", "file", "files", "file_path", "filepath", "filename", "directory", "dir", "dest", "destination", "source", "cwd", "repo_path":
+		return true, false
+	case "command", "cmd":
+		return false, true
+	}
+	return false, false
 }
 
 // each calls f with a text, or with every text of a list.
