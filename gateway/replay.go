@@ -90,6 +90,7 @@ func (g *Gateway) bench(ctx context.Context) (replay.Bench, error) {
 	for _, c := range clients {
 		held["client:"+c.Name] = c.Scopes
 	}
+	parts := len(g.Config().Settings.Clients) > 0
 	trust := map[drawbridge.ServerID]string{}
 	for _, row := range g.Config().Servers {
 		trust[row.ID] = warden.Trust(row)
@@ -101,6 +102,9 @@ func (g *Gateway) bench(ctx context.Context) (replay.Bench, error) {
 			return word, ok
 		},
 		Scopes: func(who audit.Caller) ([]drawbridge.Scope, bool) {
+			if parts && who.Principal == g.owner.Principal && who.Kind == drawbridge.External.String() {
+				return nil, false // what the client held goes by its name
+			}
 			scopes, ok := held[who.Principal]
 			return scopes, ok && (who.Kind == drawbridge.Author.String() || who.Kind == drawbridge.External.String())
 		},
