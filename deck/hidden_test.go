@@ -13,30 +13,30 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A curtain hides what is called "secret", and writes down each step of the deck's that takes time.
-type curtain struct{ steps []string }
+// A veil hides what is called "secret", and writes down each step of the deck's that takes time.
+type veil struct{ steps []string }
 
-var _ Screen = (*curtain)(nil)
+var _ Screen = (*veil)(nil)
 
-func (c *curtain) step(format string, args ...any) {
+func (c *veil) step(format string, args ...any) {
 	c.steps = append(c.steps, fmt.Sprintf(format, args...))
 }
 
-func (c *curtain) Decide(context.Context, Question) drawbridge.Verdict {
+func (c *veil) Decide(context.Context, Question) drawbridge.Verdict {
 	c.step("decide")
 	return drawbridge.Verdict{Effect: drawbridge.Allow}
 }
 
-func (c *curtain) Hides(_ drawbridge.Caller, _ string, spec drawbridge.Spec) bool {
+func (c *veil) Hides(_ drawbridge.Caller, _ string, spec drawbridge.Spec) bool {
 	c.step("hides")
 	return strings.Contains(spec.Tool, "secret")
 }
 
-func (c *curtain) Class(drawbridge.Caller) string { return "" }
-func (c *curtain) Active() bool                   { return true }
+func (c *veil) Class(drawbridge.Caller) string { return "" }
+func (c *veil) Active() bool                   { return true }
 
 // Record is the audit's: writing is a step.
-func (c *curtain) Record(r audit.Record) error {
+func (c *veil) Record(r audit.Record) error {
 	c.step("record %s %s %s %s %s %s", r.Kind, r.Card, r.Server, r.Tool, r.Effect, r.Outcome)
 	return nil
 }
@@ -44,7 +44,7 @@ func (c *curtain) Record(r audit.Record) error {
 // TestAHiddenNameTakesTheStepsOfNone: what rules hide, what a caller holds no scope for, and what there is not are answered in
 // the same words after the same steps: no clock could tell one from the other.
 func TestAHiddenNameTakesTheStepsOfNone(t *testing.T) {
-	c := &curtain{}
+	c := &veil{}
 	up := &fake{}
 	wait := func(_ context.Context, _ drawbridge.Caller, name string) { c.step("wait for %s", name) }
 	var all []drawbridge.Listing

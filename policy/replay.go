@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -102,7 +103,7 @@ func (r *rule) knowing(s *subject, g Gaps) (known *rule, missing string) {
 		lacks("the scopes of the caller")
 	}
 	if s.args != nil && (g.AllArguments || len(g.Arguments) > 0) {
-		out.withoutArguments(g, lacks)
+		out.withoutArguments(s, g, lacks)
 	}
 	if out.when != nil {
 		if what := out.when.about.lacking(g, s.args != nil); what != "" {
@@ -134,10 +135,10 @@ func (r *rule) names(kind string) bool {
 }
 
 // withoutArguments takes out what looks at arguments that are not known.
-func (r *rule) withoutArguments(g Gaps, lacks func(string)) {
-	if name, ok := g.path(); ok && r.paths != nil {
+func (r *rule) withoutArguments(s *subject, g Gaps, lacks func(string)) {
+	if r.paths != nil && !r.decidedBy(s, g) {
 		r.paths, r.foldedPaths = nil, nil
-		lacks(name)
+		lacks(g.any())
 	}
 	if r.argsMatch != nil {
 		r.argsMatch = nil
@@ -164,17 +165,32 @@ func (c condition) asksPresence() bool {
 	return c.is == nil && c.not == nil && c.matches == nil && c.above == nil && c.below == nil && !strings.Contains(c.name, ".")
 }
 
-// path gives the first argument with a path that is not known.
-func (g Gaps) path() (string, bool) {
-	if g.AllArguments {
-		return "the arguments", true
+// decidedBy says whether the paths that are known decide what the rule's paths answer, whatever others there are: one that it allows
+// not, or one that it is about. Any text may be the URI of a file.
+func (r *rule) decidedBy(s *subject, g Gaps) bool {
+	object, err := s.args.object()
+	if err != nil || g.AllArguments {
+		return err != nil
 	}
+	known := maps.Clone(object)
 	for _, name := range g.Arguments {
-		if path, command := namesPath(name); path || command {
-			return "the argument " + name, true
-		}
+		delete(known, name)
 	}
-	return "", false
+	part := &arguments{read: true, value: known, uri: s.args.uri, home: s.args.home}
+	files, err := part.files()
+	if err != nil || len(files) == 0 {
+		return err != nil
+	}
+	a, _ := r.inPaths(&subject{args: part})
+	return (a == yes) == (r.effect != drawbridge.Allow)
+}
+
+// any names the first of the arguments that are not known.
+func (g Gaps) any() string {
+	if g.AllArguments || len(g.Arguments) == 0 {
+		return "the arguments"
+	}
+	return "the argument " + g.Arguments[0]
 }
 
 // argument says whether one of these is an argument that is not known, and which.

@@ -29,7 +29,10 @@ func TestReplay(t *testing.T) {
 		"whether it is there":       {[]rule{{Effect: deny, Args: []drawbridge.Condition{{Name: "token", Present: &yes}}}}, token, deny, ""},
 		"all of them":               {[]rule{{Effect: deny, ArgsMatch: "x"}}, token, 0, "rule 1 looks at all of the arguments, which is not on record"},
 		"a path that is known":      {[]rule{{Effect: deny, Paths: []string{"/etc/**"}}}, token, deny, ""},
-		"a path that is not":        {[]rule{{Effect: deny, Paths: []string{"/etc/**"}}}, Gaps{Arguments: []string{"Dest"}}, 0, "rule 1 looks at the argument Dest, which is not on record"},
+		"a path that is not":        {[]rule{{Effect: deny, Paths: []string{"/opt/**"}}}, token, 0, "rule 1 looks at the argument token, which is not on record"},
+		"a path that is let in":     {[]rule{{Effect: ask, Paths: []string{"/etc/**"}}, {Effect: deny}}, token, ask, ""},
+		"one that may be":           {[]rule{{Effect: allow, Paths: []string{"/etc/**"}}, {Effect: deny}}, token, 0, "rule 1 looks at the argument token, which is not on record"},
+		"one that cannot be":        {[]rule{{Effect: allow, Paths: []string{"/opt/**"}}, {Effect: deny}}, token, deny, ""},
 		"a rule before":             {[]rule{{Effect: deny, Tools: []string{"write"}}, {Effect: ask, ArgsMatch: "x"}}, token, deny, ""},
 		"a rule that cannot match":  {[]rule{{Effect: deny, Tools: []string{"read"}, ArgsMatch: "x"}}, token, allow, ""},
 		"a condition that does not": {[]rule{{Effect: deny, Args: append(is("branch", `"dev"`), is("token", `"x"`)...)}}, token, allow, ""},
@@ -85,7 +88,7 @@ func TestAReplayNeverGuesses(t *testing.T) {
 	}
 	t.Logf("POLICY_SEED=%d", seed)
 	r := rand.New(rand.NewPCG(seed, 2))
-	words := []string{`"a"`, `"/etc/x"`, `"/home/b"`, `1`, `true`}
+	words := []string{`"a"`, `"/etc/x"`, `"/home/b"`, `1`, `true`, `"file:///etc/y"`, `{"dest":"/home/c"}`}
 	judged, unclear := 0, 0
 	var p *Policy
 	for i := range 1800 {
