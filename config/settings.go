@@ -63,6 +63,8 @@ type Settings struct {
 	PageSize int
 	// FenceHTTP marks results as foreign text for clients that come over HTTP, of servers whose rows do not say.
 	FenceHTTP *bool
+	// Clients are the scopes of clients of the person's own, by the names that they call themselves; "*" is for all others.
+	Clients map[string][]string
 	// OAuth says whose access tokens the HTTP door takes.
 	OAuth OAuth
 
@@ -196,7 +198,10 @@ var settings = append([]setting{
 		func(r *settingsReader, v doc.Node) error { return r.text(&r.settings.OAuth.Audience, v) }},
 	{"serve", "scopes", "table of lists", `{mcp = ["mcp:*"]}, and mcp:NAME as it is`,
 		"what each scope of the issuer's gives: mcp:NAME is the server NAME, mcp:* all of them",
-		func(r *settingsReader, v doc.Node) error { return r.scopes(v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Scopes(&r.settings.OAuth.Scopes, v, false) }},
+	{"serve", "clients", "table of lists", "everything",
+		"what one of your own clients holds that calls itself so: on standard input, with the token of token_file, or where none is needed; \"*\" is for all others",
+		func(r *settingsReader, v doc.Node) error { return value.Scopes(&r.settings.Clients, v, true) }},
 	{"serve", "client_credentials", "boolean", "false",
 		"takes access tokens that a program got for itself: they have a client_id and no subject",
 		func(r *settingsReader, v doc.Node) error { return value.Flag(&r.settings.OAuth.Programs, v) }},

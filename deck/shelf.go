@@ -273,11 +273,13 @@ func (s *shelf) shows(caller drawbridge.Caller, it *item) bool {
 // find gives the item that the caller means by name: the one listed by it, else the only one that has it in another
 // style of names. Items that the caller may not know of are not there.
 func (s *shelf) find(caller drawbridge.Caller, name string) *item {
-	if it := s.byName[name]; it != nil && s.shows(caller, it) {
-		return it
+	listed := s.byName[name]
+	if listed != nil && s.shows(caller, listed) {
+		return listed
 	}
 	var found *item
-	for _, it := range s.byAlias()[name] {
+	others := s.byAlias()[name]
+	for _, it := range others {
 		if !s.shows(caller, it) {
 			continue
 		}
@@ -286,7 +288,24 @@ func (s *shelf) find(caller drawbridge.Caller, name string) *item {
 		}
 		found = it
 	}
+	if found == nil {
+		s.stall(caller, name, 2, append(others[:len(others):len(others)], listed))
+	}
 	return found
+}
+
+// stall has a name that nobody has take as long as one that is hidden: so many things are judged, those that were, and others in
+// the place of those that there are not, or that the caller holds no scope for.
+func (s *shelf) stall(caller drawbridge.Caller, name string, most int, judged []*item) {
+	for _, it := range judged {
+		if it != nil && caller.Holds(it.spec.Scopes) {
+			most--
+		}
+	}
+	for ; most > 0 && len(s.items) > 0; most-- {
+		it := s.items[(len(name)+most)%len(s.items)]
+		s.gate.Hides(caller, it.kind, it.spec)
+	}
 }
 
 // aliases has the items by the names that they are not listed by.

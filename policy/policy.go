@@ -140,17 +140,7 @@ func (p *Policy) Explain(q Question) (Decision, []Step) {
 }
 
 func (p *Policy) decide(q Question, trace *[]Step) Decision {
-	s := p.subject(q.Caller, q.Kind, q.Spec, q.Trust, q.Method)
-	if s.names != nil {
-		s.args = &arguments{home: p.home}
-		switch q.Kind {
-		case Tool, Prompt:
-			s.args.params = q.Params
-		case Resource:
-			s.args.uri = q.Spec.Tool
-		}
-	}
-	d := p.ask(s, trace)
+	d := p.ask(p.called(q), trace)
 	first := MethodOf(q.Kind)
 	if d.Effect != drawbridge.Deny && (first == "" || first == q.Method) {
 		return d
@@ -192,20 +182,33 @@ func (p *Policy) ask(s *subject, trace *[]Step) Decision {
 		if trace != nil {
 			*trace = append(*trace, stepOf(i, r, a, by, err))
 		}
-		d := Decision{Rule: i + 1, At: r.at}
-		switch {
-		case err != nil:
-			d.Why = fmt.Sprintf("rule %d cannot be judged: %s", i+1, err)
-			return d
-		case a == yes || a == maybe && r.effect != drawbridge.Deny:
-			d.Effect = r.effect
-			if a == maybe {
-				d.Effect = drawbridge.Allow
-			}
-			d.Why = fmt.Sprintf("rule %d says %s", i+1, r.effect)
+		if d, ok := r.decision(i, a, err); ok {
 			return d
 		}
 	}
+	return p.otherwise()
+}
+
+// decision is what a rule decides by what it answered; false where the next one is asked.
+func (r *rule) decision(i int, a answer, err error) (Decision, bool) {
+	d := Decision{Rule: i + 1, At: r.at}
+	switch {
+	case err != nil:
+		d.Why = fmt.Sprintf("rule %d cannot be judged: %s", i+1, err)
+		return d, true
+	case a == yes || a == maybe && r.effect != drawbridge.Deny:
+		d.Effect = r.effect
+		if a == maybe {
+			d.Effect = drawbridge.Allow
+		}
+		d.Why = fmt.Sprintf("rule %d says %s", i+1, r.effect)
+		return d, true
+	}
+	return d, false
+}
+
+// otherwise is what is decided where no rule does.
+func (p *Policy) otherwise() Decision {
 	return Decision{Effect: p.fallback, Why: "no rule matches, and default_effect is " + p.fallback.String()}
 }
 
@@ -295,6 +298,22 @@ func (p *Policy) subject(who drawbridge.Caller, kind string, spec drawbridge.Spe
 				s.names = append(s.names, fold("file://"+path))
 			}
 		}
+	}
+	return s
+}
+
+// called is the subject of a call, with its arguments.
+func (p *Policy) called(q Question) *subject {
+	s := p.subject(q.Caller, q.Kind, q.Spec, q.Trust, q.Method)
+	if s.names == nil {
+		return s
+	}
+	s.args = &arguments{home: p.home}
+	switch q.Kind {
+	case Tool, Prompt:
+		s.args.params = q.Params
+	case Resource:
+		s.args.uri = q.Spec.Tool
 	}
 	return s
 }

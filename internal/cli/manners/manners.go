@@ -24,6 +24,12 @@ func Exactly(n int, what string) cobra.PositionalArgs {
 	}
 }
 
+// An Exit ends a command with that exit code. It says nothing more: what there is to say was printed.
+type Exit int
+
+// Error is empty.
+func (Exit) Error() string { return "" }
+
 // PrintJSON prints v as one indented JSON document.
 func PrintJSON(w io.Writer, v any) error {
 	var b bytes.Buffer
