@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
 	"github.com/drawbridge-mcp/drawbridge/shield"
 	"github.com/drawbridge-mcp/drawbridge/store"
@@ -61,8 +63,14 @@ func LockPlace(c Config) string {
 // settlePins has another look at what servers list, where a person may have decided about it since, and keeps how all of it is.
 func (g *Gateway) settlePins(ctx context.Context) error {
 	g.ground.pins.Refresh()
+	ids := g.pins.Again()
+	for _, m := range g.deck.Members() { // what was just looked at may not be on the deck yet: to look again waits for it
+		if slices.ContainsFunc(m.Notes, func(n deck.Note) bool { return n.Did == "held" }) {
+			ids = append(ids, m.Server)
+		}
+	}
 	var err error
-	if ids := g.pins.Again(); len(ids) > 0 {
+	if len(ids) > 0 {
 		err = g.deck.Revet(ctx, ids...)
 	}
 	g.keepVetted(ctx)
