@@ -43,12 +43,17 @@ func heaviest(at Place) float64 {
 		return 0.4
 	case Member:
 		return -1.2
+	case Answer:
+		return 3.2
 	}
-	return 2.6 // Instructions and Answer
+	return 2.6 // Instructions
 }
 
 // fewestWords is how many words a sentence has that is weighed.
 const fewestWords = 5
+
+// fewestInAnswers is that of answers, where headings and halves of sentences are many.
+const fewestInAnswers = 7
 
 // A Scale weighs sentences: how much one is like those that give a model orders, and how little like those that describe a tool.
 // It looks at kinds of words and at which stand near each other, so that an order in words of its own is heavy as well. What each
@@ -256,7 +261,7 @@ func (in *Inspector) weighed(words []word, at Place) (found []Finding) {
 	most := heaviest(at)
 	in.scale.each(words, false, func(sentence []word, l *Load) {
 		w := l.weight()
-		if w <= most {
+		if w <= most || at == Answer && len(sentence) < fewestInAnswers {
 			return
 		}
 		most = w
