@@ -103,14 +103,14 @@ func (s *Shield) Text(text string) (string, Verdict, []Reason) {
 // ResultText judges a text that came as the answer to a call. The text itself is for the caller to leave as it is; what is
 // given back is its canonical form, for who shows it to a model of ours. No result is ever blanked.
 func (s *Shield) ResultText(text string) (string, Verdict, []Reason) {
-	out, reasons := s.result(text, "")
+	out, reasons := s.result(text, "", words.Answer)
 	return out, verdict(reasons), reasons
 }
 
-func (s *Shield) result(text, path string) (string, []Reason) {
+func (s *Shield) result(text, path string, at words.Place) (string, []Reason) {
 	out, traces := words.CanonicalResult(text)
 	reasons := traced(traces, path)
-	for _, f := range s.in.Look(out, words.Results, words.Answer) {
+	for _, f := range s.in.Look(out, words.Results, at) {
 		reasons = append(reasons, reason(f, out, path, min(f.Act, words.Flag)))
 	}
 	return out, reasons

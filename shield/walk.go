@@ -41,7 +41,7 @@ func (s *Shield) Result(raw json.RawMessage) (Report, error) {
 		if key || w.member() == "data" || w.member() == "blob" {
 			return text
 		}
-		out, reasons := w.shield.result(text, "")
+		out, reasons := w.shield.result(text, "", words.Answer)
 		w.note(reasons)
 		return out
 	})
