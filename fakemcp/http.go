@@ -28,6 +28,9 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	if s.deed.web != nil && s.deed.web(s, w, r, m) {
+		return
+	}
 	c, known := s.sessionOf(r)
 	switch {
 	case !known:

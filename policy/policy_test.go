@@ -411,6 +411,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// FuzzPattern is row FZ-11: a pattern that covers another matches what that does.
 func FuzzPattern(f *testing.F) {
 	f.Add("a*b?c", "aXXbYc")
 	f.Add("**", "")
@@ -427,7 +428,7 @@ func FuzzPattern(f *testing.F) {
 	})
 }
 
-// FuzzArguments: whatever a caller sends, a decision comes, and none that lets in what the rules cannot judge.
+// FuzzArguments: whatever a caller sends, a decision comes, and none that lets in what the rules cannot judge. It is row FZ-11.
 func FuzzArguments(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"arguments":{"path":"/etc/x"}}`, `{"arguments":{"a":1,"a":2}}`, `{"arguments":[]}`, `{"arguments":{"n":1e400,"l":[[[{}]]]}}`} {
 		f.Add(seed)
@@ -440,6 +441,39 @@ func FuzzArguments(f *testing.F) {
 		q.Params = json.RawMessage(params)
 		if d := p.Decide(q); d.Effect == allow && !json.Valid([]byte(params)) {
 			t.Errorf("%q is let in: %+v", params, d)
+		}
+	})
+}
+
+// FuzzRules is row FZ-11: whatever a rule says, it is refused or it decides; what it cannot judge is no; and of rules that deny it does not
+// matter which comes first.
+func FuzzRules(f *testing.F) {
+	f.Add("read_*", "etc", `args.path.startsWith("/etc")`, "/etc/**", `{"arguments":{"path":"/etc/x"}}`)
+	f.Add("*", "(a|b)+$", `args.n / args.m > 1`, "~/x", `{"arguments":{"n":1,"m":0}}`)
+	f.Add("?", "", `[1,2,3].all(a, [1,2,3].all(b, [1,2,3].all(c, a+b+c > 0)))`, "", `{"arguments":[]}`)
+	f.Add("", "[", "1 +", "**/..", `{"arguments":{"a":1,"a":2}}`)
+	f.Fuzz(func(t *testing.T, tool, match, when, path, params string) {
+		one := drawbridge.Rule{At: "one", Effect: deny, Tools: []string{tool}, ArgsMatch: match}
+		two := drawbridge.Rule{At: "two", Effect: deny, When: when, Paths: []string{path}}
+		first, err := New(drawbridge.Rules{Default: allow, Rules: []drawbridge.Rule{one, two}, Home: "/home/ada"})
+		other, err2 := New(drawbridge.Rules{Default: allow, Rules: []drawbridge.Rule{two, one}, Home: "/home/ada"})
+		if (err == nil) != (err2 == nil) {
+			t.Fatalf("%v in one order, %v in the other", err, err2)
+		}
+		if err != nil {
+			return
+		}
+		q := call("fs", "read_file", `{}`)
+		q.Params = json.RawMessage(params)
+		d, steps := first.Explain(q)
+		if again := first.Decide(q); d != again {
+			t.Errorf("%+v, and then %+v", d, again)
+		}
+		if d.Effect != other.Decide(q).Effect {
+			t.Errorf("%s in one order, %s in the other", d.Effect, other.Decide(q).Effect)
+		}
+		if len(steps) > 0 && steps[len(steps)-1].Match == "error" && d.Effect != deny {
+			t.Errorf("what cannot be judged is let in: %+v", steps)
 		}
 	})
 }

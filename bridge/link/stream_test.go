@@ -490,6 +490,7 @@ func TestStreamCloseIsBounded(t *testing.T) {
 }
 
 // FuzzStream has a server that answers with anything: the call ends when the server does, and nothing is left behind.
+// It is row FZ-3.
 func FuzzStream(f *testing.F) {
 	f.Add(`{"jsonrpc":"2.0","id":1,"result":{}}`)
 	f.Add(`{"id":"1","error":{}} {"id":1.0,"result":null}` + "\n[{\"method\":\"x\",\"id\":null}]\nrubbish")

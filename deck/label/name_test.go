@@ -84,7 +84,7 @@ func TestNamesByStyle(t *testing.T) {
 
 // FuzzNames checks the rule of names over pairs: legal, at most 46 characters, and never the same for two pairs by
 // themselves. The one exception is a name that a server made to look like another's mark; what becomes of that depends
-// on the order of the configuration, and is TestAMadeUpClash's business.
+// on the order of the configuration, and is TestAMadeUpClash's business. It is row FZ-8.
 func FuzzNames(f *testing.F) {
 	f.Add("a", "b_c", "a_", "b_c")
 	f.Add("a", "_b", "a_", "b")

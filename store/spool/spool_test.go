@@ -150,7 +150,7 @@ func TestAdoptTakesWhatNobodyHas(t *testing.T) {
 }
 
 // FuzzFrames holds that of any file the whole frames at its beginning are read, and nothing else; and that it is the same
-// wherever reading begins anew.
+// wherever reading begins anew. It is row FZ-15.
 func FuzzFrames(f *testing.F) {
 	dir := f.TempDir()
 	s := open(f, dir, spool.Options{})
