@@ -177,7 +177,7 @@ func (s *shelf) keepVersions(old *shelf) {
 	}
 	s.whole.Version = old.whole.Version
 	sameGroup := func(a, b group) bool {
-		return len(a.items) == len(b.items) && slices.Equal(a.scopes, b.scopes) && sameHint(a.hint, b.hint)
+		return len(a.items) == len(b.items) && slices.Equal(a.scopes, b.scopes) && offer.SameHint(a.hint, b.hint)
 	}
 	if slices.EqualFunc(old.groups, s.groups, sameGroup) {
 		old.mu.Lock()
@@ -185,10 +185,6 @@ func (s *shelf) keepVersions(old *shelf) {
 		s.parts = old.parts
 		old.parts = map[string]List{}
 	}
-}
-
-func sameHint(a, b *drawbridge.Hint) bool {
-	return a == b || a != nil && b != nil && *a == *b
 }
 
 // sameBytes compares objects, quickly where they are the same memory.
@@ -246,23 +242,12 @@ func (s *shelf) listFor(caller drawbridge.Caller) List {
 func hintOf(groups []group, whole bool) drawbridge.Hint {
 	var out *drawbridge.Hint
 	for _, g := range groups {
-		out = stricter(out, g.hint)
+		out = offer.Stricter(out, g.hint)
 	}
 	if out == nil {
 		return drawbridge.Hint{}
 	}
 	return drawbridge.Hint{TTL: out.TTL, Public: out.Public && whole}
-}
-
-// stricter joins two hints: the shorter time, the narrower scope. Nil has no say.
-func stricter(a, b *drawbridge.Hint) *drawbridge.Hint {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	return &drawbridge.Hint{TTL: min(a.TTL, b.TTL), Public: a.Public && b.Public}
 }
 
 // shows says whether the caller may know of the item.

@@ -91,7 +91,7 @@ func TestAReplayNeverGuesses(t *testing.T) {
 	words := []string{`"a"`, `"/etc/x"`, `"/home/b"`, `1`, `true`, `"file:///etc/y"`, `{"dest":"/home/c"}`}
 	judged, unclear := 0, 0
 	var p *Policy
-	for i := range 1800 {
+	for i := range 600 {
 		if i%12 == 0 { // to compile rules takes longer than to ask them
 			p = compiled(t, drawbridge.Effect(r.IntN(3)), randomOf(r)...)
 		}
@@ -137,7 +137,7 @@ func TestAReplayNeverGuesses(t *testing.T) {
 			judged++
 		}
 	}
-	if judged < 200 || unclear < 50 {
+	if judged < 60 || unclear < 10 {
 		t.Errorf("%d judged, %d unclear: the rules are no test", judged, unclear)
 	}
 }
