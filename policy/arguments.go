@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/url"
 	"strings"
 	"unicode/utf8"
@@ -29,8 +28,20 @@ type arguments struct {
 	err   error
 
 	text  string // see canonical
-	paths []string
+	paths []file
 	found bool // paths were looked for
+}
+
+// A file is a path, cut at its slashes: as it is written, and in lower case.
+type file struct{ names, folded []string }
+
+func (a *arguments) addPath(text string) {
+	f := file{names: strings.Split(text, "/")}
+	f.folded = f.names
+	if lower := strings.ToLower(text); lower != text {
+		f.folded = strings.Split(lower, "/")
+	}
+	a.paths = append(a.paths, f)
 }
 
 // object gives the arguments. The error is for those that two readers could read in two ways, or that are no object.
@@ -44,12 +55,12 @@ func (a *arguments) object() (map[string]any, error) {
 
 // within gives the arguments in the params of a call.
 func within(params json.RawMessage) (map[string]any, error) {
-	object, err := readObject(params)
+	object, err := readObject(params, "arguments")
 	if err != nil {
 		return nil, err
 	}
-	for name, v := range object {
-		if foldName(name) != "arguments" || v == nil {
+	for _, v := range object {
+		if v == nil {
 			continue
 		}
 		if arguments, ok := v.(map[string]any); ok {
@@ -77,7 +88,7 @@ func (a *arguments) canonical() (string, error) {
 }
 
 // files gives the paths that the arguments name, cleaned.
-func (a *arguments) files() ([]string, error) {
+func (a *arguments) files() ([]file, error) {
 	value, err := a.object()
 	if err != nil || a.found {
 		return a.paths, err
@@ -86,13 +97,17 @@ func (a *arguments) files() ([]string, error) {
 	for name, v := range value {
 		switch foldName(name) {
 		case "path", "paths", "file", "files", "file_path", "filepath", "filename", "directory", "dir", "dest", "destination", "source", "cwd", "repo_path":
-			each(v, func(text string) { a.paths = append(a.paths, cleanPath(text, a.home)) })
+			each(v, func(text string) { a.addPath(cleanPath(text, a.home)) })
 		case "command", "cmd":
-			each(v, func(text string) { a.paths = append(a.paths, pathsIn(text, a.home)...) })
+			each(v, func(text string) {
+				for _, path := range pathsIn(text, a.home) {
+					a.addPath(path)
+				}
+			})
 		}
 	}
 	if _, ok := cutPrefixFold(a.uri, "file://"); ok {
-		a.paths = append(a.paths, cleanPath(a.uri, a.home))
+		a.addPath(cleanPath(a.uri, a.home))
 	}
 	return a.paths, nil
 }
@@ -124,82 +139,6 @@ func pathsIn(command, home string) (paths []string) {
 	return paths
 }
 
-// readObject reads an object. None at all is an empty one.
-func readObject(raw json.RawMessage) (map[string]any, error) {
-	if len(raw) == 0 || string(raw) == "null" {
-		return map[string]any{}, nil
-	}
-	if len(raw) > maxArguments {
-		return nil, errors.New("the arguments are too large to be judged")
-	}
-	if !utf8.Valid(raw) {
-		return nil, errors.New("the arguments are no UTF-8")
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	v, err := readValue(dec, 0)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is something after the arguments")
-	}
-	object, ok := v.(map[string]any)
-	if !ok {
-		return nil, errors.New("the arguments are no object")
-	}
-	return object, nil
-}
-
-// readValue reads one value, and refuses an object in which a name stands twice: whoever carries out the call might take
-// the one that no rule looked at. Names that differ in case only count as one, as they do to many readers.
-func readValue(dec *json.Decoder, depth int) (any, error) {
-	token, err := dec.Token()
-	if err != nil {
-		return nil, errors.New("the arguments are no JSON")
-	}
-	open, ok := token.(json.Delim)
-	if !ok {
-		return token, nil
-	}
-	if depth >= maxDepth {
-		return nil, errors.New("the arguments nest too deeply to be judged")
-	}
-	list, object := []any{}, map[string]any{}
-	folds := map[string]bool{}
-	for dec.More() {
-		name := ""
-		if open == '{' {
-			token, err := dec.Token()
-			if err != nil {
-				return nil, errors.New("the arguments are no JSON")
-			}
-			name, _ = token.(string)
-			same := foldName(name)
-			if folds[same] {
-				return nil, errors.New("an argument is there twice")
-			}
-			folds[same] = true
-		}
-		v, err := readValue(dec, depth+1)
-		if err != nil {
-			return nil, err
-		}
-		if open == '{' {
-			object[name] = v
-		} else {
-			list = append(list, v)
-		}
-	}
-	if _, err := dec.Token(); err != nil {
-		return nil, errors.New("the arguments are no JSON")
-	}
-	if open == '{' {
-		return object, nil
-	}
-	return list, nil
-}
-
 // lookup finds an argument by its name, or by names with dots between them. Case does not matter, see
 // readValue.
 func lookup(object map[string]any, name string) (any, bool) {
@@ -219,7 +158,14 @@ func lookup(object map[string]any, name string) (any, bool) {
 }
 
 // foldName makes names of arguments alike that differ in case only, also for readers who know more letters than ASCII.
-func foldName(name string) string { return strings.ToLower(strings.ToUpper(name)) }
+func foldName(name string) string {
+	for i := range len(name) {
+		if name[i] >= utf8.RuneSelf {
+			return strings.ToLower(strings.ToUpper(name))
+		}
+	}
+	return strings.ToLower(name)
+}
 
 // unescaped takes the percent signs out of a URI's path; one that is written wrongly stays as it is.
 func unescaped(text string) string {

@@ -55,8 +55,10 @@ func (e *RuleError) Unwrap() error { return e.Err }
 // A Policy is rules, checked. It may be asked from several goroutines.
 type Policy struct {
 	fallback drawbridge.Effect
-	rules    []*rule
-	home     string
+	// otherwise says why, where no rule matches.
+	otherwise string
+	rules     []*rule
+	home      string
 	// whenCaller says that an expression looks at the caller.
 	whenCaller bool
 }
@@ -73,6 +75,7 @@ func New(rules drawbridge.Rules) (*Policy, error) {
 		return nil, &RuleError{"", fmt.Errorf("default_effect must be allow, ask or deny")}
 	}
 	p := &Policy{fallback: rules.Default, home: strings.TrimSuffix(rules.Home, "/")}
+	p.otherwise = "no rule matches, and default_effect is " + p.fallback.String()
 	var l *language
 	words := func() (_ *language, err error) {
 		if l == nil {
@@ -85,6 +88,7 @@ func New(rules drawbridge.Rules) (*Policy, error) {
 		if err != nil {
 			return nil, &RuleError{r.At, err}
 		}
+		ready.says = fmt.Sprintf("rule %d says %s", len(p.rules)+1, ready.effect)
 		p.rules = append(p.rules, ready)
 		p.whenCaller = p.whenCaller || ready.when != nil && ready.when.about.caller
 	}
@@ -140,8 +144,9 @@ func (p *Policy) Explain(q Question) (Decision, []Step) {
 }
 
 func (p *Policy) decide(q Question, trace *[]Step) Decision {
-	s := p.subject(q.Caller, q.Kind, q.Spec, q.Trust, q.Method)
-	if s.names != nil {
+	var s subject
+	s.is(q.Caller, q.Kind, q.Spec, q.Trust, q.Method)
+	if s.known {
 		s.args = &arguments{home: p.home}
 		switch q.Kind {
 		case Tool, Prompt:
@@ -150,12 +155,14 @@ func (p *Policy) decide(q Question, trace *[]Step) Decision {
 			s.args.uri = q.Spec.Tool
 		}
 	}
-	d := p.ask(s, trace)
+	d := p.ask(&s, trace)
 	first := MethodOf(q.Kind)
 	if d.Effect != drawbridge.Deny && (first == "" || first == q.Method) {
 		return d
 	}
-	if hidden := p.ask(p.subject(q.Caller, q.Kind, q.Spec, q.Trust, first), nil); hidden.Effect == drawbridge.Deny {
+	var any subject
+	any.is(q.Caller, q.Kind, q.Spec, q.Trust, first)
+	if hidden := p.ask(&any, nil); hidden.Effect == drawbridge.Deny {
 		if d.Effect != drawbridge.Deny {
 			d = hidden
 		}
@@ -167,7 +174,9 @@ func (p *Policy) decide(q Question, trace *[]Step) Decision {
 // Hides says whether the caller can never be let in to something: that it is there, or for a Spec with a server only that
 // the server is, is not theirs to know.
 func (p *Policy) Hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec, trust string) bool {
-	return p.ask(p.subject(caller, kind, spec, trust, MethodOf(kind)), nil).Effect == drawbridge.Deny
+	var s subject
+	s.is(caller, kind, spec, trust, MethodOf(kind))
+	return p.ask(&s, nil).Effect == drawbridge.Deny
 }
 
 // Class says in a word what the caller is to the rules: from two callers of one class the same is hidden.
@@ -176,7 +185,7 @@ func (p *Policy) Class(who drawbridge.Caller) string {
 	c := newCaller(who)
 	for _, r := range p.rules {
 		if r.aboutCallers() {
-			out = append(out, '0'+byte(answerOf(r.of(c))))
+			out = append(out, '0'+byte(answerOf(r.of(&c))))
 		}
 	}
 	if p.whenCaller {
@@ -202,11 +211,11 @@ func (p *Policy) ask(s *subject, trace *[]Step) Decision {
 			if a == maybe {
 				d.Effect = drawbridge.Allow
 			}
-			d.Why = fmt.Sprintf("rule %d says %s", i+1, r.effect)
+			d.Why = r.says
 			return d
 		}
 	}
-	return Decision{Effect: p.fallback, Why: "no rule matches, and default_effect is " + p.fallback.String()}
+	return Decision{Effect: p.fallback, Why: p.otherwise}
 }
 
 func stepOf(i int, r *rule, a answer, by string, err error) Step {
@@ -241,8 +250,8 @@ type caller struct {
 	name            string
 }
 
-func newCaller(c drawbridge.Caller) *caller {
-	return &caller{Caller: c, principal: fold(c.Principal), kind: c.Kind.String()}
+func newCaller(c drawbridge.Caller) caller {
+	return caller{Caller: c, principal: fold(c.Principal), kind: c.Kind.String()}
 }
 
 // client is what the program calls itself.
@@ -259,14 +268,16 @@ func (c *caller) client() string {
 	return c.name
 }
 
-// A subject is what rules are asked about: a call, or where args is nil any call of the same thing.
+// A subject is what rules are asked about: a call, or where args is nil any call of the same thing. It is not copied.
 type subject struct {
-	caller *caller
+	caller caller
 	kind   string
 	spec   drawbridge.Spec
 	server string
-	// names are those that it is known by; nil where that is not known.
-	names  []string
+	// known says that it is known what is meant; names are then the first ones of it.
+	known  bool
+	room   [6]string
+	count  int
 	method string
 	trust  string
 	args   *arguments
@@ -274,25 +285,41 @@ type subject struct {
 	vars map[string]any
 }
 
-func (p *Policy) subject(who drawbridge.Caller, kind string, spec drawbridge.Spec, trust, method string) *subject {
-	s := &subject{caller: newCaller(who), kind: kind, spec: spec, server: fold(string(spec.Server)), method: fold(method), trust: fold(trust)}
+// is says what the subject is.
+func (s *subject) is(who drawbridge.Caller, kind string, spec drawbridge.Spec, trust, method string) {
+	s.caller, s.kind, s.spec = newCaller(who), kind, spec
+	s.server, s.method, s.trust = fold(string(spec.Server)), fold(method), fold(trust)
 	if s.server == "" {
 		s.server, s.trust = "drawbridge", "trusted"
 	}
 	switch kind {
 	case Tool, Prompt:
-		// A name that was cleaned of what nobody sees is another one than the server's own: both count.
-		own, listed := fold(spec.Tool), fold(string(spec.Name))
-		bare := strings.TrimPrefix(listed, s.server+drawbridge.Qualifier)
-		s.names = []string{s.server + drawbridge.Qualifier + own, s.server + ":" + own, own, listed, bare, s.server + ":" + bare}
+		s.know(fold(spec.Tool), fold(string(spec.Name)))
 	case Resource, Template:
-		s.names = []string{fold(spec.Tool), fold(string(spec.Name))}
+		s.add(fold(spec.Tool), fold(string(spec.Name)))
 		if clean := cleanURI(spec.Tool); clean != spec.Tool {
-			s.names = append(s.names, fold(clean))
+			s.add(fold(clean))
 		}
 	}
-	return s
 }
+
+// know adds the names of what its server calls own, and callers listed. A name that was cleaned of what nobody sees is another
+// one than the server's own: both count.
+func (s *subject) know(own, listed string) {
+	s.add(own, s.server+":"+own, listed)
+	bare, qualified := strings.CutPrefix(listed, s.server+drawbridge.Qualifier)
+	if !qualified || bare != own {
+		s.add(s.server+drawbridge.Qualifier+own, bare, s.server+":"+bare)
+	}
+}
+
+func (s *subject) add(names ...string) {
+	s.known = true
+	s.count += copy(s.room[s.count:], names)
+}
+
+// names are those that it is known by; none where that is not known.
+func (s *subject) names() []string { return s.room[:s.count] }
 
 // cleanURI takes "." and ".." out of a URI, also where they are escaped, and all that is escaped out of its path.
 func cleanURI(uri string) string {
@@ -304,12 +331,16 @@ func cleanURI(uri string) string {
 	return scheme + "://" + rest[:slash] + cleanPath(unescaped(rest[slash:]), "")
 }
 
-// variables has what an expression is about.
+// variables has what an expression looks at.
 func (s *subject) variables(about mentions) (map[string]any, error) {
 	if s.vars == nil {
-		s.vars = map[string]any{
-			"server": s.server, "tool": s.spec.Tool, "name": string(s.spec.Name), "kind": s.kind, "trust": s.trust, "method": s.method,
-		}
+		s.vars = map[string]any{}
+	}
+	if about.others {
+		s.vars["server"], s.vars["trust"] = s.server, s.trust
+	}
+	if about.method {
+		s.vars["method"] = s.method
 	}
 	if about.caller && s.vars["caller"] == nil {
 		scopes := make([]string, 0, len(s.caller.Scopes))
@@ -321,6 +352,7 @@ func (s *subject) variables(about mentions) (map[string]any, error) {
 		}
 	}
 	if about.card && s.vars["annotations"] == nil {
+		s.vars["tool"], s.vars["name"], s.vars["kind"] = s.spec.Tool, string(s.spec.Name), s.kind
 		var tool struct {
 			Annotations map[string]any `json:"annotations"`
 		}
