@@ -25,6 +25,7 @@ const readers = 4
 
 func sqliteDialect() dialect {
 	return dialect{
+		unnamed: true,
 		words:   strings.NewReplacer("CLOCK", "CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER)"),
 		fault:   sqliteFault,
 		noTable: func(err error) bool { return sqliteCode(err) == sqlite3.SQLITE_ERROR },

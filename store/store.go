@@ -38,6 +38,8 @@ var _ ledger.Journal = (*DB)(nil)
 type dialect struct {
 	// words stand for CLOCK, the database's time in milliseconds since 1970, and for BLOB, the type of byte strings.
 	words *strings.Replacer
+	// unnamed says that the parameters of long statements are question marks.
+	unnamed bool
 	// lock is what a migration begins with, where the transaction is not itself a lock against all others.
 	lock string
 	// fault says what an error of the engine means: what can be done about it, and by whom.
