@@ -342,14 +342,16 @@ func (s *subject) variables(about mentions) (map[string]any, error) {
 	if about.method {
 		s.vars["method"] = s.method
 	}
-	if about.caller && s.vars["caller"] == nil {
+	if who, _ := s.vars["caller"].(map[string]any); about.caller && (who == nil || about.client && who["client"] == nil) {
 		scopes := make([]string, 0, len(s.caller.Scopes))
 		for _, scope := range s.caller.Scopes {
 			scopes = append(scopes, string(scope))
 		}
-		s.vars["caller"] = map[string]any{
-			"kind": s.caller.kind, "principal": s.caller.Principal, "client": s.caller.client(), "scopes": scopes,
+		who = map[string]any{"kind": s.caller.kind, "principal": s.caller.Principal, "scopes": scopes}
+		if about.client {
+			who["client"] = s.caller.client()
 		}
+		s.vars["caller"] = who
 	}
 	if about.card && s.vars["annotations"] == nil {
 		s.vars["tool"], s.vars["name"], s.vars["kind"] = s.spec.Tool, string(s.spec.Name), s.kind

@@ -27,8 +27,8 @@ const (
 	maxCost = 20_000
 )
 
-// The parts of a question that an expression can mention.
-type mentions struct{ args, method, card, caller, others bool }
+// The parts of a question that an expression can mention. Client is what the caller's program calls itself, which has to be read.
+type mentions struct{ args, method, card, caller, client, others bool }
 
 // A language compiles expressions. It is made for the first rule that has one.
 type language struct {
@@ -129,7 +129,11 @@ func wrongWhen(errs *common.Errors) error {
 
 // mentioned says which parts of a question the expression looks at.
 func mentioned(expr ast.Expr) (m mentions) {
+	parts := map[int64]bool{} // where only a part of the caller is looked at
 	ast.PreOrderVisit(expr, ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() == ast.SelectKind && e.AsSelect().FieldName() != "client" {
+			parts[e.AsSelect().Operand().ID()] = true
+		}
 		if e.Kind() != ast.IdentKind {
 			return
 		}
@@ -141,7 +145,7 @@ func mentioned(expr ast.Expr) (m mentions) {
 		case "tool", "name", "kind", "annotations":
 			m.card = true
 		case "caller":
-			m.caller = true
+			m.caller, m.client = true, m.client || !parts[e.ID()]
 		default:
 			m.others = true
 		}
