@@ -113,3 +113,13 @@ func FuzzReadObject(f *testing.F) {
 		}
 	})
 }
+
+func TestASubjectKeepsAllItsNames(t *testing.T) {
+	var s subject
+	want := strings.Split("a b c d e f g h", " ")
+	s.add(want[:3]...)
+	s.add(want[3:]...)
+	if diff := cmp.Diff(want, s.names()); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}

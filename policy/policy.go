@@ -274,10 +274,11 @@ type subject struct {
 	kind   string
 	spec   drawbridge.Spec
 	server string
-	// known says that it is known what is meant; names are then the first ones of it.
+	// known says that it is known what is meant; the names that it is known by are in room, or all of them in many.
 	known  bool
 	room   [6]string
 	count  int
+	many   []string
 	method string
 	trust  string
 	args   *arguments
@@ -300,6 +301,11 @@ func (s *subject) is(who drawbridge.Caller, kind string, spec drawbridge.Spec, t
 		if clean := cleanURI(spec.Tool); clean != spec.Tool {
 			s.add(fold(clean))
 		}
+		if isFileURI(spec.Tool) {
+			for _, path := range readings(spec.Tool, "") {
+				s.add(fold("file://" + path))
+			}
+		}
 	}
 }
 
@@ -315,11 +321,26 @@ func (s *subject) know(own, listed string) {
 
 func (s *subject) add(names ...string) {
 	s.known = true
-	s.count += copy(s.room[s.count:], names)
+	for _, name := range names {
+		if s.count < len(s.room) {
+			s.room[s.count] = name
+			s.count++
+			continue
+		}
+		if s.many == nil {
+			s.many = slices.Clone(s.room[:])
+		}
+		s.many = append(s.many, name)
+	}
 }
 
 // names are those that it is known by; none where that is not known.
-func (s *subject) names() []string { return s.room[:s.count] }
+func (s *subject) names() []string {
+	if s.many != nil {
+		return s.many
+	}
+	return s.room[:s.count]
+}
 
 // cleanURI takes "." and ".." out of a URI, also where they are escaped, and all that is escaped out of its path.
 func cleanURI(uri string) string {

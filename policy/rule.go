@@ -41,7 +41,7 @@ func newRule(r drawbridge.Rule, home string, words func() (*language, error)) (*
 	}
 	for _, text := range r.Paths {
 		out.paths = append(out.paths, newPathGlob(text, home))
-		out.foldedPaths = append(out.foldedPaths, newPathGlob(strings.ToLower(text), strings.ToLower(home)))
+		out.foldedPaths = append(out.foldedPaths, newPathGlob(foldName(text), foldName(home)))
 	}
 	var err error
 	if r.ArgsMatch != "" {
@@ -289,7 +289,12 @@ func (r *rule) conditions(s *subject) (answer, error) {
 	if err != nil {
 		return no, err
 	}
-	return answerOf(!slices.ContainsFunc(r.args, func(c condition) bool { return !c.holds(object) })), nil
+	for _, c := range r.args {
+		if ok, err := c.holds(object, r.effect != drawbridge.Allow); !ok || err != nil {
+			return no, err
+		}
+	}
+	return yes, nil
 }
 
 func (r *rule) expression(s *subject) (answer, error) {
