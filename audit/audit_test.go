@@ -34,6 +34,9 @@ func TestRecordsComeBackAsTheyWere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if kind, id, err := audit.Head(line); kind != r.Kind || id != r.ID || err != nil {
+			t.Errorf("the head of %s is %q %q, %v", line, kind, id, err)
+		}
 		want := r
 		if r.Arguments != nil {
 			want.Digest, want.Size = hex.EncodeToString(sum[:]), len(arguments)
@@ -49,6 +52,14 @@ func TestDecodeRefusesWhatIsNoRecord(t *testing.T) {
 		if _, err := audit.Decode([]byte(line)); err == nil || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s: %v", line, err)
 		}
+	}
+	for _, line := range []string{``, `{`, `{}`, `{"id":"1"}`, `{"id":"","kind":"call"}`, `{"id":"1","kind":"call","card":"canary}`, `{"id":"1","kind":"later","ns":"canary"}`} {
+		if _, _, err := audit.Head([]byte(line)); err == nil || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s has a head: %v", line, err)
+		}
+	}
+	if kind, id, err := audit.Head([]byte(`{"kind":"later","id":"a\"b"}`)); kind != "later" || id != `a"b` || err != nil {
+		t.Errorf("the head of a record of later days is %q %q, %v", kind, id, err)
 	}
 }
 

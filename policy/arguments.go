@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/url"
 	"strings"
 	"unicode"
@@ -30,8 +29,22 @@ type arguments struct {
 	err   error
 
 	text  string // see canonical
-	paths []string
+	paths []file
 	found bool // paths were looked for
+}
+
+// A file is a path, cut at its slashes: as it is written, and with its letters folded.
+type file struct{ names, folded []string }
+
+func (a *arguments) note(paths ...string) {
+	for _, text := range paths {
+		f := file{names: strings.Split(text, "/")}
+		f.folded = f.names
+		if lower := foldName(text); lower != text {
+			f.folded = strings.Split(lower, "/")
+		}
+		a.paths = append(a.paths, f)
+	}
 }
 
 // object gives the arguments. The error is for those that two readers could read in two ways, or that are no object.
@@ -45,12 +58,12 @@ func (a *arguments) object() (map[string]any, error) {
 
 // within gives the arguments in the params of a call.
 func within(params json.RawMessage) (map[string]any, error) {
-	object, err := readObject(params)
+	object, err := readObject(params, "arguments")
 	if err != nil {
 		return nil, err
 	}
-	for name, v := range object {
-		if foldName(name) != "arguments" || v == nil {
+	for _, v := range object {
+		if v == nil {
 			continue
 		}
 		if arguments, ok := v.(map[string]any); ok {
@@ -78,7 +91,7 @@ func (a *arguments) canonical() (string, error) {
 }
 
 // files gives the paths that the arguments name, at any depth, cleaned.
-func (a *arguments) files() ([]string, error) {
+func (a *arguments) files() ([]file, error) {
 	value, err := a.object()
 	if err != nil || a.found {
 		return a.paths, err
@@ -102,9 +115,9 @@ func (a *arguments) look(name string, v any) error {
 		}
 		switch {
 		case namesPath(name), isFileURI(v):
-			a.paths = append(a.paths, readings(v, a.home)...)
+			a.note(readings(v, a.home)...)
 		case namesCommand(name):
-			a.paths = append(a.paths, pathsIn(v, a.home)...)
+			a.note(pathsIn(v, a.home)...)
 		}
 	case []any:
 		for _, item := range v {
@@ -172,82 +185,6 @@ func pathsIn(command, home string) (paths []string) {
 	return paths
 }
 
-// readObject reads an object. None at all is an empty one.
-func readObject(raw json.RawMessage) (map[string]any, error) {
-	if len(raw) == 0 || string(raw) == "null" {
-		return map[string]any{}, nil
-	}
-	if len(raw) > maxArguments {
-		return nil, errors.New("the arguments are too large to be judged")
-	}
-	if !utf8.Valid(raw) {
-		return nil, errors.New("the arguments are no UTF-8")
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	v, err := readValue(dec, 0)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is something after the arguments")
-	}
-	object, ok := v.(map[string]any)
-	if !ok {
-		return nil, errors.New("the arguments are no object")
-	}
-	return object, nil
-}
-
-// readValue reads one value, and refuses an object in which a name stands twice: whoever carries out the call might take
-// the one that no rule looked at. Names that differ in case only count as one, as they do to many readers.
-func readValue(dec *json.Decoder, depth int) (any, error) {
-	token, err := dec.Token()
-	if err != nil {
-		return nil, errors.New("the arguments are no JSON")
-	}
-	open, ok := token.(json.Delim)
-	if !ok {
-		return token, nil
-	}
-	if depth >= maxDepth {
-		return nil, errors.New("the arguments nest too deeply to be judged")
-	}
-	list, object := []any{}, map[string]any{}
-	folds := map[string]bool{}
-	for dec.More() {
-		name := ""
-		if open == '{' {
-			token, err := dec.Token()
-			if err != nil {
-				return nil, errors.New("the arguments are no JSON")
-			}
-			name, _ = token.(string)
-			same := foldName(name)
-			if folds[same] {
-				return nil, errors.New("an argument is there twice")
-			}
-			folds[same] = true
-		}
-		v, err := readValue(dec, depth+1)
-		if err != nil {
-			return nil, err
-		}
-		if open == '{' {
-			object[name] = v
-		} else {
-			list = append(list, v)
-		}
-	}
-	if _, err := dec.Token(); err != nil {
-		return nil, errors.New("the arguments are no JSON")
-	}
-	if open == '{' {
-		return object, nil
-	}
-	return list, nil
-}
-
 // lookup finds an argument by its name, or by names with dots between them. Case does not matter, see readValue. The error is
 // for a name that two arguments have, one of them by dots: nobody knows which the server looks at.
 func lookup(object map[string]any, name string) (v any, ok bool, err error) {
@@ -278,7 +215,14 @@ func lookup(object map[string]any, name string) (v any, ok bool, err error) {
 }
 
 // foldName makes names of arguments alike that differ in case only, also for readers who know more letters than ASCII.
-func foldName(name string) string { return strings.ToLower(strings.ToUpper(name)) }
+func foldName(name string) string {
+	for i := range len(name) {
+		if name[i] >= utf8.RuneSelf {
+			return strings.ToLower(strings.ToUpper(name))
+		}
+	}
+	return strings.ToLower(name)
+}
 
 // unescaped takes the percent signs out of a URI's path; one that is written wrongly stays as it is.
 func unescaped(text string) string {

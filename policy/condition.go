@@ -57,7 +57,7 @@ func newCondition(c drawbridge.Condition) (condition, error) {
 func newValues(raw []json.RawMessage) (out []value, err error) {
 	for _, r := range raw {
 		var v value
-		object, err := readObject(json.RawMessage(`{"v":` + string(r) + `}`))
+		object, err := readObject(json.RawMessage(`{"v":`+string(r)+`}`), "")
 		if err != nil {
 			return nil, errors.New("a value is no JSON")
 		}

@@ -154,6 +154,7 @@ func TestWhatARuleMatches(t *testing.T) {
 		{rule{Args: []drawbridge.Condition{{Name: "u", Not: []json.RawMessage{[]byte(`"a*"`)}}}}, call("git", "x", `{}`), false},
 		{rule{Args: []drawbridge.Condition{{Name: "u", Present: &yes}}}, call("git", "x", `{}`), false},
 		{rule{When: `caller.principal == "ada" && caller.client == "cursor" && "mcp:*" in caller.scopes`}, call("git", "x", `{}`), true},
+		{rule{When: `caller["client"] == "cursor" && "client" in caller`}, call("git", "x", `{}`), true},
 		{rule{When: `annotations.readOnlyHint && trust == "untrusted" && server == "git" && tool == "x"`}, call("git", "x", `{}`), true},
 		{rule{When: `kind == "tool" && method == "tools/call" && args.n > 1 && args.n < 2.5`}, call("git", "x", `{"n":2}`), true},
 		{rule{When: `has(args.path) && args.path.matches("^/tmp/")`}, call("git", "x", `{}`), false},
@@ -211,6 +212,16 @@ func TestAnArgumentByTwoNamesCannotBeJudged(t *testing.T) {
 
 // TestPaths has each pattern in a denying rule and in an allowing one, which are not each other's opposite: what is not
 // clear is denied by both.
+// TestEachExpressionHasWhatItLooksAt asks one about the client after one that has read the rest of the caller.
+func TestEachExpressionHasWhatItLooksAt(t *testing.T) {
+	p := compiled(t, allow,
+		drawbridge.Rule{Effect: deny, When: `caller.principal == "bob" || server == "x"`},
+		drawbridge.Rule{Effect: deny, When: `caller.client == "cursor" && method == "tools/call" && trust == "untrusted"`})
+	if d := p.Decide(call("git", "x", `{}`)); d.Effect != deny || d.Rule != 2 || d.Why != "rule 2 says deny" {
+		t.Errorf("%+v", d)
+	}
+}
+
 func TestPaths(t *testing.T) {
 	for _, tt := range []struct {
 		glob, arguments string

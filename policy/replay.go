@@ -25,14 +25,17 @@ type Gaps struct {
 // none, and lack says which rule looks at what: it is empty for an answer that counts. An argument that is not known whole is
 // taken for one that all readers read alike.
 func (p *Policy) Replay(q Question, g Gaps) (d Decision, lack string) {
-	if d, lack = p.askKnowing(p.called(q), g); lack != "" {
+	var call, hiding subject
+	call.call(q, p.home)
+	if d, lack = p.askKnowing(&call, g); lack != "" {
 		return Decision{}, lack
 	}
 	first := MethodOf(q.Kind)
 	if d.Effect != drawbridge.Deny && (first == "" || first == q.Method) {
 		return d, ""
 	}
-	hidden, unclear := p.askKnowing(p.subject(q.Caller, q.Kind, q.Spec, q.Trust, first), g)
+	hiding.is(q.Caller, q.Kind, q.Spec, q.Trust, first)
+	hidden, unclear := p.askKnowing(&hiding, g)
 	switch {
 	case d.Effect != drawbridge.Deny && unclear != "":
 		return Decision{}, unclear
@@ -53,7 +56,7 @@ func (p *Policy) askKnowing(s *subject, g Gaps) (Decision, string) {
 		lack   string
 	}
 	var all []open
-	d := p.otherwise()
+	d := p.otherwise
 	for i, r := range p.rules {
 		known, missing := r.knowing(s, g)
 		a, _, err := known.asked(s)

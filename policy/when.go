@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"cel.dev/cel-go/checker"
@@ -28,9 +29,9 @@ const (
 	maxCost = 20_000
 )
 
-// The parts of a question that an expression can mention.
+// The parts of a question that an expression can mention. Client is what the caller's program calls itself, which has to be read.
 type mentions struct {
-	args, method, card, caller, others bool
+	args, method, card, caller, client, others bool
 	// parts are what it looks at more closely: "args.path", "caller.scopes", "trust". One that it takes as a whole is its name only.
 	// To ask whether an argument is there at all is not to look at it closely.
 	parts []string
@@ -162,6 +163,7 @@ func mentioned(expr ast.Expr) (m mentions) {
 			m.others = true
 		}
 	}))
+	m.client = slices.Contains(m.parts, "caller") || slices.Contains(m.parts, "caller.client")
 	return m
 }
 

@@ -205,7 +205,16 @@ func AppendTexts(dst []byte, texts ...string) []byte {
 func AppendQuoted(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
-	for _, r := range s {
+	for i := 0; i < len(s); {
+		from := i
+		for i < len(s) && s[i] >= ' ' && s[i] < utf8.RuneSelf && s[i] != '"' && s[i] != '\\' {
+			i++
+		}
+		if dst = append(dst, s[from:i]...); i == len(s) {
+			break
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		i += size
 		switch {
 		case r == '"' || r == '\\':
 			dst = append(dst, '\\', byte(r))

@@ -115,18 +115,18 @@ func (f *Fence) Met() []string { return f.met }
 // writeDefused writes a text in which nothing begins a line of a fence, also where it only looks so: in small letters, in
 // wide ones, with something unseen in between.
 func writeDefused(b *strings.Builder, text string) {
+	const wide = "［" // the only other character that narrow takes for a bracket
 	from := 0
-	for i := 0; i < len(text); {
-		r, size := utf8.DecodeRuneInString(text[i:])
-		if narrow(r) == '[' {
-			if n := opens(text[i:]); n > 0 {
-				b.WriteString(text[from:i])
-				b.WriteString(defused)
-				from = i + n
-				size = n
-			}
+	for i := 0; i < len(text); i++ {
+		if text[i] != '[' && (text[i] != wide[0] || !strings.HasPrefix(text[i:], wide)) {
+			continue
 		}
-		i += size
+		if n := opens(text[i:]); n > 0 {
+			b.WriteString(text[from:i])
+			b.WriteString(defused)
+			from = i + n
+			i = from - 1
+		}
 	}
 	b.WriteString(text[from:])
 }

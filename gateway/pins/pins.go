@@ -45,11 +45,16 @@ type Keeper struct {
 	lock     *lockfile
 
 	mu sync.Mutex
-	// first has what the store said when it was first asked, at that time: each list of a start is looked up there once, and then
-	// is among taken.
-	first map[store.PinPlace]store.PinList
-	taken map[store.PinPlace]bool
-	asked time.Time
+	// settled is for lists that servers bring, recalled for those that are remembered of them.
+	settled, recalled start
+}
+
+// A start has what the store said of all servers when it was first asked, at that time: each list of a start is looked up there
+// once.
+type start struct {
+	first  map[store.PinPlace]store.PinList
+	looked map[store.PinPlace]bool
+	asked  time.Time
 }
 
 // startTime is how long after it was first asked the store need not be asked again.
@@ -80,7 +85,7 @@ func (k *Keeper) Settle(ctx context.Context, s Subject, list []shield.Listed) (s
 		return shield.Settlement{}, err
 	}
 	sum := sumOf(list, name)
-	known, err := k.known(ctx, s.PinPlace)
+	known, err := k.known(ctx, &k.settled, s.PinPlace)
 	if err != nil {
 		return shield.Settlement{}, err
 	}
@@ -124,8 +129,8 @@ func (k *Keeper) settle(s Subject, pins, locked map[string]shield.Pin, list []sh
 // Offered gives what is pinned of a server where it offers something else, for a list of it that came from elsewhere than the
 // server. The error is the store's.
 func (k *Keeper) Offered(ctx context.Context, place store.PinPlace) (map[string]shield.Pin, error) {
-	lists, err := k.book.PinLists(ctx)
-	if err != nil || lists[place].Offers == 0 {
+	list, err := k.known(ctx, &k.recalled, place)
+	if err != nil || list.Offers == 0 {
 		return nil, err
 	}
 	return k.book.Pins(ctx, place)
@@ -144,21 +149,21 @@ func (k *Keeper) locked(s Subject) (map[string]shield.Pin, []byte, error) {
 }
 
 // known says what was settled of a server. At a start all of it is read at once.
-func (k *Keeper) known(ctx context.Context, place store.PinPlace) (store.PinList, error) {
+func (k *Keeper) known(ctx context.Context, at *start, place store.PinPlace) (store.PinList, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.first != nil && !k.taken[place] && k.now().Sub(k.asked) < startTime {
-		k.taken[place] = true
-		return k.first[place], nil
+	if at.first != nil && !at.looked[place] && k.now().Sub(at.asked) < startTime {
+		at.looked[place] = true
+		return at.first[place], nil
 	}
 	lists, err := k.book.PinLists(ctx)
 	if err != nil {
 		return store.PinList{}, err
 	}
 	known := lists[place]
-	k.first = nil
-	if k.asked.IsZero() {
-		k.asked, k.first, k.taken = k.now(), lists, map[store.PinPlace]bool{place: true}
+	at.first = nil
+	if at.asked.IsZero() {
+		at.asked, at.first, at.looked = k.now(), lists, map[store.PinPlace]bool{place: true}
 	}
 	return known, nil
 }
@@ -167,7 +172,7 @@ func (k *Keeper) known(ctx context.Context, place store.PinPlace) (store.PinList
 func (k *Keeper) Refresh() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.first = nil
+	k.settled.first, k.recalled.first = nil, nil
 }
 
 // shown shows a list as it is.
