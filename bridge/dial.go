@@ -56,6 +56,7 @@ func (s *session) dialStdio(ctx context.Context) error {
 	}
 	p, err := process.Start(ctx, process.Spec{
 		Command: row.Command,
+		Program: row.Approved(),
 		Args:    row.Args,
 		Dir:     row.Cwd,
 		Env:     process.Environ(s.e.environ, env, s.e.pool.inheritsEnv(row)),

@@ -45,8 +45,8 @@ func (e *endpoint) unavailable(step string, last error) *drawbridge.Fault {
 	err := fmt.Errorf("server %s is unavailable", e.row.ID)
 	code := drawbridge.Transient
 	if last != nil {
-		if link.CodeOf(last) == drawbridge.AuthFailure {
-			code, last = drawbridge.AuthFailure, withoutNext(last)
+		if was := link.CodeOf(last); was == drawbridge.AuthFailure || was == drawbridge.PolicyBlocked {
+			code, last = was, withoutNext(last)
 		}
 		err = fmt.Errorf("server %s is unavailable: %w", e.row.ID, last)
 	}
