@@ -92,6 +92,12 @@ func Child(row config.Server, ours []string, inherit bool) (program string, env 
 	return program, env, err
 }
 
+// Unconfinable says why a row that requires it cannot be confined on this machine, before anything is started; nil where it can, or
+// does not ask for it.
+func Unconfinable(row config.Server, environ []string) error {
+	return process.Unmet(confine.Of(row, environ, ""))
+}
+
 // dialHTTP prepares a connection over HTTP; with sse it opens the stream of the old transport.
 func (s *session) dialHTTP(ctx context.Context, client *http.Client, sse bool) error {
 	o := remote.Options{
