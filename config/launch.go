@@ -73,7 +73,8 @@ func (s Server) Findings(settings Settings) []Finding {
 	if s.Command == "" {
 		return nil
 	}
-	return s.launch().Findings(settings.AllowedCommands)
+	l := s.launch()
+	return append(l.Findings(settings.AllowedCommands), l.Unpinned()...)
 }
 
 // commands reads names and paths of programs, which may have the signs of a glob. One from the home begins with "~/".
