@@ -58,6 +58,7 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 		g.warden.Take(g.policy, set.Servers)
 		g.deck.Review()
 	}
+	g.takeOwn()
 	return changes, errors.Join(err, g.settlePins(ctx), g.lookAtLocked(ctx))
 }
 

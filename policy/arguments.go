@@ -76,6 +76,24 @@ func (a *arguments) canonical() (string, error) {
 	return a.text, nil
 }
 
+// IsPath says whether an argument is a path, by its name.
+func IsPath(name string) bool {
+	switch foldName(name) {
+	case "path", "paths", "file", "files", "file_path", "filepath", "filename", "directory", "dir", "dest", "destination", "source", "cwd", "repo_path":
+		return true
+	}
+	return false
+}
+
+// IsCommand says whether an argument is a command line, by its name.
+func IsCommand(name string) bool {
+	switch foldName(name) {
+	case "command", "cmd":
+		return true
+	}
+	return false
+}
+
 // files gives the paths that the arguments name, cleaned.
 func (a *arguments) files() ([]string, error) {
 	value, err := a.object()
@@ -84,10 +102,10 @@ func (a *arguments) files() ([]string, error) {
 	}
 	a.found = true
 	for name, v := range value {
-		switch foldName(name) {
-		case "path", "paths", "file", "files", "file_path", "filepath", "filename", "directory", "dir", "dest", "destination", "source", "cwd", "repo_path":
+		switch {
+		case IsPath(name):
 			each(v, func(text string) { a.paths = append(a.paths, cleanPath(text, a.home)) })
-		case "command", "cmd":
+		case IsCommand(name):
 			each(v, func(text string) { a.paths = append(a.paths, pathsIn(text, a.home)...) })
 		}
 	}
@@ -109,15 +127,23 @@ func each(v any, f func(text string)) {
 	}
 }
 
-// pathsIn gives the absolute paths that a command line names, wherever in a word they begin: "--file=/etc/x".
+// pathsIn gives what PathsIn does, cleaned.
 func pathsIn(command, home string) (paths []string) {
+	for _, path := range PathsIn(command) {
+		paths = append(paths, cleanPath(path, home))
+	}
+	return paths
+}
+
+// PathsIn gives the absolute paths that a command line names, as they are written, wherever in a word they begin: "--file=/etc/x".
+func PathsIn(command string) (paths []string) {
 	words := strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`;|&<>()=,", r) })
 	for _, word := range words {
 		if strings.HasPrefix(word, "/") || strings.HasPrefix(word, "~") || strings.HasPrefix(strings.ToLower(word), "file://") {
-			paths = append(paths, cleanPath(word, home))
+			paths = append(paths, word)
 		} else if strings.HasPrefix(word, "-") {
 			if i := strings.IndexByte(word, '/'); i > 0 { // "-I/usr"
-				paths = append(paths, cleanPath(word[i:], home))
+				paths = append(paths, word[i:])
 			}
 		}
 	}

@@ -137,9 +137,11 @@ func (g pathGlob) match(names []string) bool {
 	return i == len(g)
 }
 
-// cleanPath makes a path comparable: "/" between its names, "." and ".." taken out, "~" put in where home is known, and
-// the path of a file URI.
-func cleanPath(text, home string) string {
+// cleanPath makes a path comparable, as ExpandPath does, with "." and ".." taken out.
+func cleanPath(text, home string) string { return path.Clean(ExpandPath(text, home)) }
+
+// ExpandPath gives a path with "/" between its names, home in the place of "~" where home is known, and of a file URI the path.
+func ExpandPath(text, home string) string {
 	text = strings.TrimSpace(text)
 	if rest, ok := cutPrefixFold(text, "file://"); ok {
 		text = unescaped(rest)
@@ -154,7 +156,7 @@ func cleanPath(text, home string) string {
 	if len(text) > 2 && text[1] == ':' && text[2] == '/' { // a drive of Windows
 		text = "/" + strings.ToLower(text[:1]) + text[1:]
 	}
-	return path.Clean(text)
+	return text
 }
 
 func cutPrefixFold(text, prefix string) (string, bool) {
