@@ -200,7 +200,7 @@ func (s *session) do(ctx context.Context, call drawbridge.Call) (json.RawMessage
 			}
 		}
 	}
-	return talk.NamedIn(s.e.row.ID, result), nil
+	return s.e.pool.o.Elicitation.NamedIn(s.e.row.ID, result), nil
 }
 
 // paramsOf gives the params of a call as the session's server is to see them. A server of the stateless generation hears

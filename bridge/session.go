@@ -12,7 +12,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/bridge/exchange"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 	"github.com/drawbridge-mcp/drawbridge/bridge/process"
-	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -163,7 +162,7 @@ func (s *session) Notify(method string, params json.RawMessage) {
 	case wire.NoteProgress, wire.NoteListenAck, wire.NoteCancelled:
 		return // late, or of no meaning to anybody
 	case wire.NoteTask:
-		params = talk.NamedIn(s.e.row.ID, params)
+		params = s.e.pool.o.Elicitation.NamedIn(s.e.row.ID, params)
 	}
 	if x := s.only(); x != nil && !link.AboutServer(method) {
 		x.Notify(method, params)

@@ -45,6 +45,8 @@ type Settings struct {
 	ElicitationEnabled *bool
 	ElicitationQueue   int
 	ElicitationTimeout time.Duration
+	// ElicitationWarns has people told which fields sound like secrets; nil does.
+	ElicitationWarns *bool
 	// AskTimeout is how long a call waits for a person's approval.
 	AskTimeout time.Duration
 
@@ -131,6 +133,8 @@ var settings = append([]setting{
 		func(r *settingsReader, v doc.Node) error { return value.Positive(&r.settings.ElicitationTimeout, v) }},
 	{"mcp", "elicitation_queue_capacity", "whole number", "16", "how many questions of one server wait for one person at once; more are declined",
 		func(r *settingsReader, v doc.Node) error { return value.Whole(&r.settings.ElicitationQueue, v) }},
+	{"mcp", "elicitation_warn_sensitive_fields", "boolean", "true", "names the fields of a form that sound like secrets, for the client to warn of",
+		func(r *settingsReader, v doc.Node) error { return value.Flag(&r.settings.ElicitationWarns, v) }},
 	{"mcp", "lock_file", "path", "drawbridge.lock beside drawbridge.toml, if it is there",
 		"the file that says which definitions servers may show, as drawbridge lock write makes it; variables are put in",
 		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.LockFile, v) }},

@@ -124,7 +124,12 @@ func (d *Deck) fencing(call drawbridge.Call, server drawbridge.ServerID, tool st
 		return func(result json.RawMessage) json.RawMessage { return result }
 	}
 	return func(result json.RawMessage) json.RawMessage {
-		return fence.New(server, tool).Result(call.Method, result)
+		f := fence.New(server, tool, d.look)
+		result = f.Result(call.Method, result)
+		if met := f.Met(); len(met) > 0 {
+			d.trail.Shield(server, tool, "flagged", "its answer met "+strings.Join(met, ", "))
+		}
+		return result
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/fence"
 	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/offer"
@@ -129,6 +130,8 @@ type Options struct {
 	// Fence says which callers are given results marked as foreign text, of servers whose Member does not say; nil is none.
 	// Models of our own are given them in any case.
 	Fence func(drawbridge.Caller) bool
+	// Look looks at the texts of such results, and of prompts; nil leaves them as they are.
+	Look fence.Look
 	// MaxTools is how many tools of one server are enrolled where its Member does not say; 0 is DefaultMaxTools.
 	MaxTools int
 	// BeforeList is called before a list is answered: it may wait for servers that are about to appear, as long as ctx

@@ -14,6 +14,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/declare"
+	"github.com/drawbridge-mcp/drawbridge/deck/fence"
 	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/offer"
@@ -34,6 +35,7 @@ type Deck struct {
 	stream   string
 	watcher  string // the principal whose connections are watched
 	fence    func(drawbridge.Caller) bool
+	look     fence.Look
 	shipped  []*item
 	gate     *gate.Gate
 	approver Approver     // nil is nobody
@@ -66,7 +68,7 @@ type Deck struct {
 // one name.
 func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d := &Deck{
-		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, watcher: o.Owner, approver: o.Approver, fence: o.Fence, vetter: o.Vetter,
+		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, watcher: o.Owner, approver: o.Approver, fence: o.Fence, look: o.Look, vetter: o.Vetter,
 		maker: maker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools,
 		beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
 	}

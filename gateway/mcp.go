@@ -19,7 +19,7 @@ var _ fleet = (*bridge.Fleet)(nil)
 // A bridgePool is the servers that the gateways of one ground share.
 type bridgePool struct{ *bridge.Pool }
 
-func newPool(log *slog.Logger, c Config, s config.Settings, db *store.DB, vault *secrets.Vault) (pool, error) {
+func newPool(log *slog.Logger, c Config, s config.Settings, db *store.DB, vault *secrets.Vault, look questioner) (pool, error) {
 	var memory bridge.Memory
 	if db != nil {
 		memory = db
@@ -28,7 +28,10 @@ func newPool(log *slog.Logger, c Config, s config.Settings, db *store.DB, vault 
 		Logger: log, Version: c.Version, Memory: memory, Roots: s.Roots, Principal: owner().Principal,
 		Vault: vault, Keeper: vault.Values(),
 		OnDemand: c.OnDemand, InheritEnv: s.EnvIsolation != nil && !*s.EnvIsolation,
-		Elicitation:  bridge.Elicitation{Enabled: s.ElicitationEnabled, Timeout: s.ElicitationTimeout, Capacity: s.ElicitationQueue},
+		Elicitation: bridge.Elicitation{
+			Enabled: s.ElicitationEnabled, Timeout: s.ElicitationTimeout, Capacity: s.ElicitationQueue,
+			Look: look, Unmarked: s.ElicitationWarns != nil && !*s.ElicitationWarns,
+		},
 		ProbeTimeout: s.ProbeTimeout, ConnectTimeout: s.ConnectTimeout, CallTimeout: s.CallTimeout, IdleStop: s.IdleStop,
 	})
 	return bridgePool{p}, err
@@ -52,7 +55,7 @@ func (p bridgePool) fleet(g *Gateway, c Config, rows []config.Server, mounts map
 
 // newSigner is a fleet that never runs.
 func newSigner(c Config, s config.Settings, vault *secrets.Vault, rows []config.Server) (signer, error) {
-	p, err := newPool(c.Logger, c, s, nil, vault)
+	p, err := newPool(c.Logger, c, s, nil, vault, nil)
 	if err != nil {
 		return nil, err
 	}

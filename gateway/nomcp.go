@@ -20,7 +20,7 @@ type none struct{ rows []config.Server }
 // noPool is what such fleets share: nothing.
 type noPool struct{}
 
-func newPool(*slog.Logger, Config, config.Settings, *store.DB, *secrets.Vault) (pool, error) {
+func newPool(*slog.Logger, Config, config.Settings, *store.DB, *secrets.Vault, questioner) (pool, error) {
 	return noPool{}, nil
 }
 

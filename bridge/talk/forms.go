@@ -24,6 +24,11 @@ type Rules struct {
 	// one person at once; 0 is 16. What is too much, or too late, is declined in the person's place.
 	Timeout  time.Duration
 	Capacity int
+	// Look gives a question of a server, an elicitation or a sampling, as the person or the model behind the caller may be shown
+	// it. Nil takes out of an elicitation what cannot be seen in it, and leaves a sampling as it is.
+	Look func(server drawbridge.ServerID, method string, params json.RawMessage) json.RawMessage
+	// Unmarked has nobody told which fields sound like secrets.
+	Unmarked bool
 }
 
 // Defaults of Rules.
@@ -106,10 +111,27 @@ const (
 	MetaOrigin    = "drawbridge/origin"
 )
 
-// marked gives an elicitation without what cannot be seen in its texts, and with what a person should look at. Names and
-// values of fields stay as they are: answers refer to them.
-func marked(params json.RawMessage) json.RawMessage {
-	params = wire.EachValue(params, func(m wire.Member) json.RawMessage {
+// marked gives an elicitation as a person may be shown it, and with what they should look at. Names and values of fields stay as
+// they are: answers refer to them.
+func (r Rules) marked(id drawbridge.ServerID, params json.RawMessage) json.RawMessage {
+	origin, names := originOf(params), sensitive(params)
+	if r.Look != nil {
+		params = r.Look(id, wire.MethodElicitation, params)
+	} else {
+		params = cleared(params)
+	}
+	if origin != "" {
+		params = wire.Apply(params, wire.Put(wire.Quote(origin), "_meta", MetaOrigin))
+	}
+	if len(names) > 0 && !r.Unmarked {
+		params = wire.Apply(params, wire.Put(wire.AppendTexts(nil, names...), "_meta", MetaSensitive))
+	}
+	return params
+}
+
+// cleared gives an elicitation without what cannot be seen in its texts.
+func cleared(params json.RawMessage) json.RawMessage {
+	return wire.EachValue(params, func(m wire.Member) json.RawMessage {
 		switch {
 		case m.Is("message"):
 			return seen(m.Value)
@@ -118,13 +140,6 @@ func marked(params json.RawMessage) json.RawMessage {
 		}
 		return m.Value
 	})
-	if origin := originOf(params); origin != "" {
-		params = wire.Apply(params, wire.Put(wire.Quote(origin), "_meta", MetaOrigin))
-	}
-	if names := sensitive(params); len(names) > 0 {
-		params = wire.Apply(params, wire.Put(wire.AppendTexts(nil, names...), "_meta", MetaSensitive))
-	}
-	return params
 }
 
 // seenIn cleans the titles and descriptions of a schema, at every depth.

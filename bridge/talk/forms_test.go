@@ -133,7 +133,32 @@ func TestMarked(t *testing.T) {
 			`{"mode":"url","url":"https://bank.test@evil.test:8443/x?y","_meta":{"drawbridge/origin":"https://evil.test:8443"}}`},
 		{"no page of the web", `{"mode":"url","url":"file:///x"}`, `{"mode":"url","url":"file:///x"}`},
 	} {
-		if diff := cmp.Diff(tt.want, string(marked(json.RawMessage(tt.in)))); diff != "" {
+		if diff := cmp.Diff(tt.want, string(Rules{}.marked("s", json.RawMessage(tt.in)))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// TestRulesOfWhatIsShown has a look handed in, and the warning turned off. What a server says in our name does not stay.
+func TestRulesOfWhatIsShown(t *testing.T) {
+	look := func(server drawbridge.ServerID, method string, params json.RawMessage) json.RawMessage {
+		return wire.Apply(params, wire.Put(wire.Quote(string(server)+" "+method), "looked"))
+	}
+	const in = `{"message":"a\u200b","requestedSchema":{"properties":{"pin":{}}},"_meta":{"drawbridge/sensitive":[],"drawbridge/flagged":[],"drawbridge/origin":"https://bank.test"}}`
+	for _, tt := range []struct {
+		name   string
+		rules  Rules
+		method string
+		want   string
+	}{
+		{"no look", Rules{}, wire.MethodElicitation, `{"message":"a","requestedSchema":{"properties":{"pin":{}}},"_meta":{"drawbridge/server":"s","drawbridge/sensitive":["pin"]}}`},
+		{"a look, and no warning", Rules{Look: look, Unmarked: true}, wire.MethodElicitation,
+			`{"message":"a\u200b","requestedSchema":{"properties":{"pin":{}}},"_meta":{"drawbridge/server":"s"},"looked":"s elicitation/create"}`},
+		{"a sampling", Rules{Look: look}, wire.MethodSampling,
+			`{"message":"a\u200b","requestedSchema":{"properties":{"pin":{}}},"_meta":{},"looked":"s sampling/createMessage"}`},
+		{"roots", Rules{Look: look}, wire.MethodRootsList, `{"message":"a\u200b","requestedSchema":{"properties":{"pin":{}}},"_meta":{}}`},
+	} {
+		if diff := cmp.Diff(tt.want, string(tt.rules.Named("s", tt.method, json.RawMessage(in)))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
@@ -145,8 +170,8 @@ func FuzzMarked(f *testing.F) {
 		if wire.Valid([]byte(in)) != nil || in == "" || in[0] != '{' {
 			return
 		}
-		once := marked(json.RawMessage(in))
-		if wire.Valid(once) != nil || string(marked(once)) != string(once) {
+		once := Rules{}.marked("s", json.RawMessage(in))
+		if wire.Valid(once) != nil || string(Rules{}.marked("s", once)) != string(once) {
 			t.Errorf("%q became %q", in, once)
 		}
 	})

@@ -15,17 +15,19 @@ func AsksInput(result json.RawMessage) bool {
 		(wire.GetText(result, "resultType") == "input_required" || wire.GetText(result, "status") == "input_required")
 }
 
-// NamedIn says which server asks, in the elicitations of a result that asks for input.
-func NamedIn(id drawbridge.ServerID, result json.RawMessage) json.RawMessage {
+// NamedIn gives a result that asks for input with its questions as the rules let them be shown, see [Rules.Named].
+func (r Rules) NamedIn(id drawbridge.ServerID, result json.RawMessage) json.RawMessage {
 	if !AsksInput(result) {
 		return result
 	}
 	questions := wire.Get(result, "inputRequests")
 	named := wire.EachValue(questions, func(m wire.Member) json.RawMessage {
-		if wire.GetText(m.Value, "method") != wire.MethodElicitation {
+		params := wire.Get(m.Value, "params")
+		named := r.Named(id, wire.GetText(m.Value, "method"), params)
+		if bytes.Equal(named, params) {
 			return m.Value
 		}
-		return wire.Apply(m.Value, wire.Put(Named(id, wire.MethodElicitation, wire.Get(m.Value, "params")), "params"))
+		return wire.Apply(m.Value, wire.Put(named, "params"))
 	})
 	if bytes.Equal(named, questions) {
 		return result

@@ -16,10 +16,10 @@ func TestNamed(t *testing.T) {
 		`{"message":"name?","requestedSchema":{"x":1e2}}`: `{"message":"name?","requestedSchema":{"x":1e2},"_meta":{"drawbridge/server":"up"}}`,
 		`{"_meta":{"a":1,"drawbridge/server":"forged"}}`:  `{"_meta":{"a":1,"drawbridge/server":"up"}}`,
 	} {
-		if got := string(talk.Named("up", "elicitation/create", []byte(in))); got != want {
+		if got := string(talk.Rules{}.Named("up", "elicitation/create", []byte(in))); got != want {
 			t.Errorf("got\n%s, want\n%s", got, want)
 		}
-		if got := string(talk.Named("up", "sampling/createMessage", []byte(in))); got != in {
+		if got := string(talk.Rules{}.Named("up", "sampling/createMessage", []byte(in))); got != in {
 			t.Errorf("another request changed: %s", got)
 		}
 	}
@@ -30,7 +30,7 @@ func TestNamed(t *testing.T) {
 		`{"taskId":"1","status":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"_meta":{"drawbridge/server":"up"}}}}}`,
 		`{"content":[{"type":"text","text":"elicitation/create"}]}`: `{"content":[{"type":"text","text":"elicitation/create"}]}`,
 	} {
-		if got := string(talk.NamedIn("up", []byte(in))); got != want {
+		if got := string(talk.Rules{}.NamedIn("up", []byte(in))); got != want {
 			t.Errorf("got\n%s, want\n%s", got, want)
 		}
 	}
@@ -49,7 +49,7 @@ func TestManyQuestionsAreNamedInOnePass(t *testing.T) {
 		result := json.RawMessage(append(out, "}}"...))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		named := talk.NamedIn("up", result)
+		named := talk.Rules{}.NamedIn("up", result)
 		runtime.ReadMemStats(&after)
 		if got := bytes.Count(named, []byte(talk.MetaServer)); got != n {
 			t.Fatalf("%d of %d questions say who asks", got, n)

@@ -127,3 +127,26 @@ func TestPrefixesBeginEveryName(t *testing.T) {
 		}
 	}
 }
+
+// TestUC2NamesThatLookAlike has servers name tools in letters that look like others': what callers see has none of them, and each of
+// two that look alike has another name.
+func TestUC2NamesThatLookAlike(t *testing.T) {
+	for _, alike := range [][]string{
+		{"create_issue", "сreate_issue", "create_іssue", "ｃreate_issue", "create_issue\u200b", "\u202ecreate_issue", "crеate_issue", "create\u2010issue", "ⅽreate_issue", "𝐜reate_issue"},
+		{"a/b", "a\u2044b", "a\u2215b", "a\u29f8b", "a\\b"},
+	} {
+		seen := map[drawbridge.CardName]string{}
+		for _, tool := range alike {
+			name := QualifiedName("s", tool)
+			if strings.ContainsFunc(string(name), func(r rune) bool {
+				return r != '_' && r != '-' && (r < '0' || r > 'z' || r > '9' && r < 'A' || r > 'Z' && r < 'a')
+			}) {
+				t.Errorf("%+q is listed as %+q", tool, name)
+			}
+			if other, twice := seen[name]; twice {
+				t.Errorf("%+q and %+q are both listed as %q", tool, other, name)
+			}
+			seen[name] = tool
+		}
+	}
+}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge/shield"
 	"github.com/drawbridge-mcp/drawbridge/store"
+	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
 // A Book is where pins are kept: store.DB is one.
@@ -44,8 +45,10 @@ type Keeper struct {
 	lock     *lockfile
 
 	mu sync.Mutex
-	// first has what the store said when it was first asked, at that time: each list of a start is looked up there once.
+	// first has what the store said when it was first asked, at that time: each list of a start is looked up there once, and then
+	// is among taken.
 	first map[store.PinPlace]store.PinList
+	taken map[store.PinPlace]bool
 	asked time.Time
 }
 
@@ -61,7 +64,7 @@ func New(book Book, cosmetic func(before, after json.RawMessage) bool, o Options
 	return &Keeper{book: book, cosmetic: cosmetic, now: o.Now, lock: &lockfile{path: o.Lock, named: o.Named}}
 }
 
-// A Subject is whose tools are settled.
+// A Subject is what is settled.
 type Subject struct {
 	store.PinPlace
 	// Locked says that the lockfile speaks of it. It does not speak of what a project brings: two projects may each have a
@@ -69,7 +72,7 @@ type Subject struct {
 	Locked bool
 }
 
-// Settle holds a server's list of tools against what is pinned of it, and keeps what comes of it. The error is the store's, or a
+// Settle holds a list of a server's, of its tools or another part, against what is pinned of it, and keeps what comes of it. The error is the store's, or a
 // *drawbridge.Fault about the lockfile; then nothing of the list may be shown.
 func (k *Keeper) Settle(ctx context.Context, s Subject, list []shield.Listed) (shield.Settlement, error) {
 	locked, name, err := k.locked(s)
@@ -81,6 +84,9 @@ func (k *Keeper) Settle(ctx context.Context, s Subject, list []shield.Listed) (s
 	if err != nil {
 		return shield.Settlement{}, err
 	}
+	if len(list) == 0 && known.Settled == nil { // a part that the server does not have
+		return shown(list), nil
+	}
 	if bytes.Equal(known.Settled, sum) {
 		if known.Offers == 0 {
 			return shown(list), nil
@@ -89,13 +95,13 @@ func (k *Keeper) Settle(ctx context.Context, s Subject, list []shield.Listed) (s
 		if err != nil {
 			return shield.Settlement{}, err
 		}
-		if out := shield.Settle(pins, locked, list, k.cosmetic, k.now()); len(out.Changed) == 0 {
+		if out := k.settle(s, pins, locked, list); len(out.Changed) == 0 {
 			return out, nil
 		}
 	}
 	var out shield.Settlement
 	err = k.book.ChangePins(ctx, s.PinPlace, func(pins map[string]shield.Pin) ([]shield.Pin, []byte, error) {
-		out = shield.Settle(pins, locked, list, k.cosmetic, k.now())
+		out = k.settle(s, pins, locked, list)
 		if out.Crowded {
 			return out.Changed, []byte{}, nil
 		}
@@ -105,6 +111,14 @@ func (k *Keeper) Settle(ctx context.Context, s Subject, list []shield.Listed) (s
 		return shield.Settlement{}, err
 	}
 	return out, nil
+}
+
+// settle settles a list. A server that gives no instructions now does not change those that it gave: there is nothing to show.
+func (k *Keeper) settle(s Subject, pins, locked map[string]shield.Pin, list []shield.Listed) shield.Settlement {
+	if s.Part == shield.PartInstructions && len(pins)+len(locked) > 0 && len(list) == 1 && wire.GetText(list[0].Definition, "instructions") == "" {
+		list = nil
+	}
+	return shield.Settle(pins, locked, list, k.cosmetic, k.now())
 }
 
 // Offered gives what is pinned of a server where it offers something else, for a list of it that came from elsewhere than the
@@ -126,16 +140,16 @@ func (k *Keeper) locked(s Subject) (map[string]shield.Pin, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return l.of[s.Server], l.sum, nil
+	return l.of[lockPlace{s.Server, s.Part}], l.sum, nil
 }
 
 // known says what was settled of a server. At a start all of it is read at once.
 func (k *Keeper) known(ctx context.Context, place store.PinPlace) (store.PinList, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if list, ok := k.first[place]; ok && k.now().Sub(k.asked) < startTime {
-		delete(k.first, place)
-		return list, nil
+	if k.first != nil && !k.taken[place] && k.now().Sub(k.asked) < startTime {
+		k.taken[place] = true
+		return k.first[place], nil
 	}
 	lists, err := k.book.PinLists(ctx)
 	if err != nil {
@@ -144,8 +158,7 @@ func (k *Keeper) known(ctx context.Context, place store.PinPlace) (store.PinList
 	known := lists[place]
 	k.first = nil
 	if k.asked.IsZero() {
-		k.asked, k.first = k.now(), lists
-		delete(lists, place)
+		k.asked, k.first, k.taken = k.now(), lists, map[store.PinPlace]bool{place: true}
 	}
 	return known, nil
 }

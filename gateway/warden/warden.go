@@ -87,10 +87,18 @@ func (w *Warden) Decide(_ context.Context, q deck.Question) drawbridge.Verdict {
 		v.Reason = policy.Denied
 	}
 	if d.Effect != drawbridge.Allow {
-		w.log.Warn("a rule refused a call", "caller", q.Caller.Principal, "kind", q.Caller.Kind.String(), "method", q.Method,
-			"server", q.Spec.Server, "card", q.Spec.Name, "effect", d.Effect.String(), "why", d.Why, "at", d.At)
+		w.log.Warn(said(d.Effect), "caller", q.Caller.Principal, "kind", q.Caller.Kind.String(), "method", q.Method,
+			"server", q.Spec.Server, "card", q.Spec.Name, "why", d.Why, "at", d.At)
 	}
 	return v
+}
+
+// said is what the log is told of a verdict that does not let a call pass by itself.
+func said(e drawbridge.Effect) string {
+	if e == drawbridge.Ask {
+		return "a rule wants a person asked about a call"
+	}
+	return "a rule refused a call"
 }
 
 // Explain answers a question as Decide does, and says what each rule said. Without rules there is nothing to say.

@@ -8,6 +8,6 @@ import (
 
 func (a *app) policyCommand() *cobra.Command {
 	return group(policy.Desk{
-		Out: a.Out, Places: config.Options{Dir: a.Dir, LookupEnv: a.Env}, With: a.withDeck, Await: a.awaitNew, Person: person,
+		Out: a.Out, In: a.In, Places: config.Options{Dir: a.Dir, LookupEnv: a.Env}, With: a.withDeck, Await: a.awaitNew, Person: person,
 	}.Command())
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/arguments"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/spf13/cobra"
@@ -20,6 +21,8 @@ import (
 // A Desk is where the commands are typed.
 type Desk struct {
 	Out io.Writer
+	// In is where arguments are read from that are given as "-".
+	In io.Reader
 	// Places says where drawbridge.toml is.
 	Places config.Options
 	// With gives work the gateway, for as long as it takes; Await waits for servers that were never listed.
@@ -104,16 +107,17 @@ func (d Desk) explainCommand() *cobra.Command {
 	var asJSON bool
 	var who stranger
 	cmd := &cobra.Command{
-		Use:   "explain NAME [ARGUMENTS]",
+		Use:   "explain NAME [JSON | KEY=VALUE...]",
 		Short: "Say what the rules make of a call, and why",
 		Long: `Say what the rules make of a call of a tool, a prompt or a resource, by any of its names or its URI,
-with these arguments (a JSON object): allow, ask or deny, the rule that decided, and what each rule
-before it said. Nothing is called. The caller is you, or who --caller, --client, --kind and --scope
+with these arguments (one JSON object, or KEY=VALUE words): allow, ask or deny, the rule that decided,
+and what each rule before it said. Nothing is called. The caller is you, or who --caller, --client, --kind and --scope
 describe; the principal of a client with a token of its own is "client:NAME".`,
-		Example: `  drawbridge policy explain fs__write_file '{"path":"/etc/hosts"}'`,
+		Example: `  drawbridge policy explain fs__write_file path=/etc/hosts
+  drawbridge policy explain fs__write_file '{"path":"/etc/hosts"}'`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) < 1 || len(args) > 2 {
-				return roster.Mistake("explain takes a name, and arguments as a JSON object")
+			if len(args) == 0 {
+				return roster.Mistake("explain takes a name, and arguments after it")
 			}
 			return nil
 		},
@@ -121,13 +125,17 @@ describe; the principal of a client with a token of its own is "client:NAME".`,
 			if err := who.check(); err != nil {
 				return err
 			}
-			var arguments json.RawMessage
-			if len(args) == 2 {
-				arguments = json.RawMessage(args[1])
-			}
 			return d.With(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
 				d.Await(ctx, g)
-				e, err := g.Explain(who.instead(d.Person(g)), args[0], arguments)
+				var given json.RawMessage
+				if len(args) > 1 {
+					_, spec, _ := g.Deck().Look(args[0])
+					var err error
+					if given, err = arguments.Parse(d.In, spec, args[1:]); err != nil {
+						return err
+					}
+				}
+				e, err := g.Explain(who.instead(d.Person(g)), args[0], given)
 				switch {
 				case err != nil:
 					return err
