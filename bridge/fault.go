@@ -42,8 +42,7 @@ func (e *endpoint) mountFault(step string, err error) *drawbridge.Fault {
 
 // unavailable answers a call for a server that is away and not about to come back in this moment.
 func (e *endpoint) unavailable(step string, last error) *drawbridge.Fault {
-	err := fmt.Errorf("server %s is unavailable", e.row.ID)
-	code := drawbridge.Transient
+	err, code := fmt.Errorf("server %s is unavailable", e.row.ID), drawbridge.Transient
 	if last != nil {
 		if was := link.CodeOf(last); was == drawbridge.AuthFailure || was == drawbridge.PolicyBlocked {
 			code, last = was, withoutNext(last)

@@ -67,6 +67,7 @@ type session struct {
 }
 
 var _ link.Handler = (*session)(nil)
+var _ exchange.Waker = (*session)(nil)
 
 func newSession(e *endpoint, k key) *session {
 	return &session{e: e, key: k, lost: make(chan struct{}), used: time.Now()}
@@ -240,6 +241,10 @@ func (s *session) askForOneOf(ctx context.Context, calls []*exchange.Exchange, m
 	}
 	return s.AskFor(ctx, calls[len(calls)-1].Call(), method, params)
 }
+
+// Wake has a server on pipes read one more line: a request that costs it nothing. Programs made with Go 1.26 can stand still
+// for a minute until they do, see package stdin.
+func (s *session) Wake() { link.Wake(s.conn, s.ours(nil)) }
 
 // over says whether the session can be used no more.
 func (s *session) over() bool {

@@ -20,6 +20,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/offer"
+	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/trail"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
@@ -47,10 +48,11 @@ type Upstream interface {
 }
 
 // A Guard decides on calls, as an answer to a Question. Every guard must allow a call; a guard that panics denies.
-// A Screen is a guard that knows beforehand what to hide from whom.
+// A Screen is a guard that knows beforehand what to hide from whom, a Counter one that counts what it allows.
 type (
 	Guard    = gate.Guard
 	Question = gate.Question
+	Counter  = gate.Counter
 	Screen   = gate.Screen
 )
 
@@ -67,6 +69,9 @@ const (
 	// Bare leaves a legal name as the server gave it; of two the later in configuration order is qualified.
 	Bare = label.Bare
 )
+
+// StateLife is how long a caller may come back with a request state.
+const StateLife = seal.StateLife
 
 // Prefixes gives what a name of a server's card begins with where it says its server, in the styles Qualified and MCP. The
 // names of other servers may begin with one of them too.

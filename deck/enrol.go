@@ -50,7 +50,7 @@ type Deck struct {
 
 	view      atomic.Pointer[view]
 	versions  atomic.Uint64
-	listeners listeners
+	listeners vigil.Listeners[Event]
 	watches   vigil.Vigils
 	skills    skill.Kept
 	held      seal.Held
@@ -311,7 +311,7 @@ func (d *Deck) change(f func(v *view) ([]*member, error)) error {
 		d.warn(old, next)
 		return differences(old, next), nil
 	}()
-	d.listeners.tell(events...)
+	d.listeners.Tell(events...)
 	return err
 }
 
@@ -323,7 +323,7 @@ func (d *Deck) Review() {
 	next := newView(d.gate, d.shipped, old.members, nil, d.version)
 	d.view.Store(next)
 	d.mu.Unlock()
-	d.listeners.tell(differences(old, next)...)
+	d.listeners.Tell(differences(old, next)...)
 }
 
 // warn logs the clashes that are new, once for each two servers, and for each server how much of what it lists is not on

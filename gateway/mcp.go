@@ -49,8 +49,15 @@ func (p bridgePool) fleet(g *Gateway, c Config, rows []config.Server, mounts map
 		}
 	}
 	return p.Pool.Fleet(rows, bridge.Part{
-		Known: known, Last: last, OnListed: g.listed, OnNotice: g.deck.Notice, Environ: c.Environ,
+		Known: known, Last: last, OnListed: g.listed, OnNotice: g.noticed, Environ: c.Environ,
 	})
+}
+
+// noticed takes what a server said outside any call; one that is quarantined says nothing.
+func (g *Gateway) noticed(n drawbridge.Notice) {
+	if row := g.row(n.Server); g.ground.book == nil || row == nil || !g.ground.book.Quarantined(row.account()) {
+		g.deck.Notice(n)
+	}
 }
 
 // newSigner is a fleet that never runs.

@@ -290,6 +290,11 @@ func (p *Policy) subject(who drawbridge.Caller, kind string, spec drawbridge.Spe
 		if clean := cleanURI(spec.Tool); clean != spec.Tool {
 			s.names = append(s.names, fold(clean))
 		}
+		if isFileURI(spec.Tool) {
+			for _, path := range readings(spec.Tool, "") {
+				s.names = append(s.names, fold("file://"+path))
+			}
+		}
 	}
 	return s
 }

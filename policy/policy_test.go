@@ -144,8 +144,11 @@ func TestWhatARuleMatches(t *testing.T) {
 		{rule{Args: is("o.force", `true`)}, call("git", "x", `{"o":{"force":true}}`), true},
 		{rule{Args: is("n", `1`)}, call("git", "x", `{"n":1.0}`), true},
 		{rule{Args: is("n", `"1"`)}, call("git", "x", `{"n":1}`), false},
+		{rule{Args: is("o.force", `true`)}, call("git", "x", `{"o":{"FORCE":true}}`), true},
+		{rule{Args: is("id", `"x"`)}, call("git", "x", `{"ıd":"x"}`), true},
 		{rule{Args: []drawbridge.Condition{{Name: "n", Above: &above}}}, call("git", "x", `{"n":11}`), true},
-		{rule{Args: []drawbridge.Condition{{Name: "n", Above: &above}}}, call("git", "x", `{"n":"11"}`), false},
+		{rule{Args: []drawbridge.Condition{{Name: "n", Above: &above}}}, call("git", "x", `{"n":1e400}`), true},
+		{rule{Args: []drawbridge.Condition{{Name: "n", Above: &above}}}, call("git", "x", `{"n":"eleven"}`), false},
 		{rule{Args: []drawbridge.Condition{{Name: "u", Matches: `^https://`}}}, call("git", "x", `{"u":"http://a"}`), false},
 		{rule{Args: []drawbridge.Condition{{Name: "u", Not: []json.RawMessage{[]byte(`"a*"`)}}}}, call("git", "x", `{"u":"b"}`), true},
 		{rule{Args: []drawbridge.Condition{{Name: "u", Not: []json.RawMessage{[]byte(`"a*"`)}}}}, call("git", "x", `{}`), false},
@@ -159,6 +162,49 @@ func TestWhatARuleMatches(t *testing.T) {
 		d := compiled(t, allow, tt.rule).Decide(tt.q)
 		if got := d.Effect == ask; got != tt.matches {
 			t.Errorf("%+v with %s %s: %v (%s), want %v", tt.rule, tt.q.Spec.Name, tt.q.Params, got, d.Why, tt.matches)
+		}
+	}
+}
+
+// TestARuleThatDoesNotAllowTakesWhatServersTake has arguments that servers which are not strict take for what a rule names. No
+// rule that allows does.
+func TestARuleThatDoesNotAllowTakesWhatServersTake(t *testing.T) {
+	above := 10.0
+	for _, tt := range []struct {
+		conditions    []drawbridge.Condition
+		arguments     string
+		loose, strict bool
+	}{
+		{is("force", `true`), `{"force":true}`, true, true},
+		{is("force", `true`), `{"force":"true"}`, true, false},
+		{is("force", `true`), `{"force":" Yes"}`, true, false},
+		{is("force", `true`), `{"force":"false"}`, false, false},
+		{is("n", `1`), `{"n":"1.0"}`, true, false},
+		{is("branch", `"main"`), `{"branch":["dev",["main"]]}`, true, false},
+		{is("branch", `"main"`), `{"branch":{"name":"main"}}`, false, false},
+		{[]drawbridge.Condition{{Name: "n", Above: &above}}, `{"n":"5000"}`, true, false},
+		{[]drawbridge.Condition{{Name: "n", Above: &above}}, `{"n":"1e999"}`, true, false},
+		{[]drawbridge.Condition{{Name: "n", Above: &above}}, `{"n":["1","9"]}`, false, false},
+		{[]drawbridge.Condition{{Name: "cmd", Matches: "^rm"}}, `{"cmd":["ls","rm"]}`, true, false},
+		{[]drawbridge.Condition{{Name: "x", Not: []json.RawMessage{[]byte(`"true"`)}}}, `{"x":"true"}`, false, false},
+	} {
+		q := call("git", "x", tt.arguments)
+		loose := compiled(t, allow, drawbridge.Rule{Effect: deny, Args: tt.conditions}).Decide(q).Effect == deny
+		strict := compiled(t, deny, drawbridge.Rule{Effect: allow, Args: tt.conditions}).Decide(q).Effect == allow
+		if loose != tt.loose || strict != tt.strict {
+			t.Errorf("%+v with %s: denied %v, allowed %v; want %v, %v", tt.conditions, tt.arguments, loose, strict, tt.loose, tt.strict)
+		}
+	}
+}
+
+// TestAnArgumentByTwoNamesCannotBeJudged has one argument by dots and by a name with dots: a server looks at one of them.
+func TestAnArgumentByTwoNamesCannotBeJudged(t *testing.T) {
+	for _, arguments := range []string{`{"o.force":false,"o":{"force":true}}`, `{"o":{"force":true},"O.Force":false}`, `{"o":{"force":true,"a":1},"o.force":null}`} {
+		for _, effect := range []drawbridge.Effect{allow, ask, deny} {
+			p := compiled(t, allow, drawbridge.Rule{Effect: effect, Args: is("o.force", `true`)})
+			if d := p.Decide(call("git", "x", arguments)); d.Effect != deny || !strings.Contains(d.Why, "an argument is there twice") {
+				t.Errorf("%s by a rule that says %s: %s (%s)", arguments, effect, d.Effect, d.Why)
+			}
 		}
 	}
 }
@@ -181,6 +227,22 @@ func TestPaths(t *testing.T) {
 		{"/etc/**", `{"path":"FILE://host/%65tc/x"}`, true, true},
 		{"/etc/**", `{"path":"\\etc\\x"}`, true, true},
 		{"/etc/**", `{"path":"../../etc/x"}`, true, false},
+		{"/ok/**", `{"path":"/ok/a\\b/../../x"}`, true, false}, // "/ok/x", or "/x" where "\" is a letter
+		{"/x", `{"path":"/ok/a\\b/../../x"}`, true, false},
+		{"/etc/**", `{"path":"~\\..\\..\\etc\\x"}`, true, false},
+		{"/etc/**", `{"path":"file:/etc/x"}`, true, true},
+		{"/etc/**", `{"path":"File:\\etc\\x"}`, true, true},
+		{"/etc/x", `{"path":"file:///etc/x?y#z"}`, true, false},
+		{"/etc/**", `{"url":"file:///etc/x"}`, true, true},
+		{"/etc/**", `{"url":"https://a/etc/x"}`, false, false},
+		{"/etc/**", `{"path":"/ok\u0000/etc/x"}`, true, false},
+		{"/ok/**", `{"path":"/ok/x\u0000"}`, true, false},
+		{"/etc/**", `{"path":"/ok","files":[{"path":"/etc/x","content":"/etc/y"}]}`, true, false},
+		{"/ok/**", `{"path":"/ok/a","edits":{"new_path":"/etc/x"}}`, true, false},
+		{"/ok/**", `{"files":[{"filePath":"/ok/x"}]}`, true, true},
+		{"/etc/**", `{"profile":"/etc/x","path_style":"/etc/x"}`, false, false},
+		{"/etc/**", `{"outputDir":"/etc/x"}`, true, true},
+		{"/kit/**", `{"path":"/\u212Ait/x"}`, true, false}, // the sign for kelvin
 		{"/etc/**", `{"path":"/ok","dest":"/etc/x"}`, true, false},
 		{"/ok/**", `{"path":"/ok/a","Dest":"/ok/b"}`, true, true},
 		{"/etc/**", `{"paths":["/ok","/etc/x"]}`, true, false},
@@ -213,6 +275,10 @@ func TestAURIIsJudgedAsItWillBeRead(t *testing.T) {
 		{"file:///pub/../etc/x", true, false},
 		{"file:///pub/%2e%2e/etc/x", true, false},
 		{"file:///etc/x", true, false},
+		{"file:/etc/x", true, false},
+		{"file://localhost/etc/x", true, false},
+		{"file://host/pub/../etc/x", true, false},
+		{"file:///pub/..\\etc/x", true, false},
 		{"FILE:///etc/x", true, false},
 	} {
 		q.Spec = drawbridge.Spec{Server: "fs", Tool: tt.uri, Name: drawbridge.CardName(tt.uri)}

@@ -39,7 +39,7 @@ func newRule(r drawbridge.Rule, home string, words func() (*language, error)) (*
 	}
 	for _, text := range r.Paths {
 		out.paths = append(out.paths, newPathGlob(text, home))
-		out.foldedPaths = append(out.foldedPaths, newPathGlob(strings.ToLower(text), strings.ToLower(home)))
+		out.foldedPaths = append(out.foldedPaths, newPathGlob(foldName(text), foldName(home)))
 	}
 	var err error
 	if r.ArgsMatch != "" {
@@ -254,7 +254,7 @@ func (r *rule) inPaths(s *subject) (answer, error) {
 			if out || !oneOf(r.paths, file) {
 				return no, nil
 			}
-		} else if out || oneOf(r.foldedPaths, strings.ToLower(file)) {
+		} else if out || oneOf(r.foldedPaths, foldName(file)) {
 			return yes, nil
 		}
 	}
@@ -288,7 +288,12 @@ func (r *rule) conditions(s *subject) (answer, error) {
 	if err != nil {
 		return no, err
 	}
-	return answerOf(!slices.ContainsFunc(r.args, func(c condition) bool { return !c.holds(object) })), nil
+	for _, c := range r.args {
+		if ok, err := c.holds(object, r.effect != drawbridge.Allow); !ok || err != nil {
+			return no, err
+		}
+	}
+	return yes, nil
 }
 
 func (r *rule) expression(s *subject) (answer, error) {

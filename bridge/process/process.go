@@ -29,6 +29,9 @@ const DefaultGrace = time.Second
 // drainTime is how long output that somebody still holds open is read after the program has ended.
 const drainTime = 500 * time.Millisecond
 
+// killTime is how long what was killed may take to be gone: on a machine with much to do, the kill of a tree takes a while.
+const killTime = 5 * time.Second
+
 // A Spec says what to start.
 type Spec struct {
 	// Command is a path, or a name that is looked up in the PATH of Env.
@@ -193,7 +196,7 @@ func (p *Process) Stop(ctx context.Context) error {
 		p.tree.terminate()
 		if !p.ended(ctx, p.grace+p.grace/2) {
 			p.tree.kill()
-			if !p.ended(context.WithoutCancel(ctx), p.grace+drainTime) {
+			if !p.ended(context.WithoutCancel(ctx), killTime) {
 				return errStays
 			}
 		}

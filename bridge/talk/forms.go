@@ -1,6 +1,7 @@
 package talk
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -148,11 +149,32 @@ func seenIn(schema json.RawMessage) json.RawMessage {
 		switch {
 		case len(m.Value) > 0 && m.Value[0] == '{':
 			return seenIn(m.Value)
+		case m.Is("oneOf"), m.Is("anyOf"), m.Is("items"):
+			return each(m.Value, seenIn)
+		case m.Is("enumNames"):
+			return each(m.Value, seen)
 		case m.Is("title"), m.Is("description"):
 			return seen(m.Value)
 		}
 		return m.Value
 	})
+}
+
+// each changes the elements of an array to what edit gives for them; an array that stays as it is, and what is none, to the byte.
+func each(array json.RawMessage, edit func(json.RawMessage) json.RawMessage) json.RawMessage {
+	out, changed := json.RawMessage{'['}, false
+	for element := range wire.Elements(array) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		edited := edit(element)
+		changed = changed || !bytes.Equal(edited, element)
+		out = append(out, edited...)
+	}
+	if !changed {
+		return array
+	}
+	return append(out, ']')
 }
 
 // seen gives a JSON text without the characters that cannot be seen; an honest one to the byte.
@@ -176,9 +198,24 @@ func seen(value json.RawMessage) json.RawMessage {
 	return wire.Quote(clean)
 }
 
-// page gives the address that an elicitation by URL sends a person to.
+// twofold says whether two readers could take one of these members of an object for two things: it is there twice, or another
+// has a name that some read as its.
+func twofold(object json.RawMessage, names ...string) bool {
+	seen := make([]bool, len(names))
+	for m := range wire.Members(object) {
+		for i, name := range names {
+			if m.Resembles(name) || m.Is(name) && seen[i] {
+				return true
+			}
+			seen[i] = seen[i] || m.Is(name)
+		}
+	}
+	return false
+}
+
+// page gives the address that an elicitation sends a person to. Whether there is a mode of that name some clients do not ask.
 func page(params json.RawMessage) (address *url.URL, byURL bool) {
-	if wire.GetText(params, "mode") != "url" {
+	if wire.GetText(params, "mode") != "url" && wire.Get(params, "url") == nil {
 		return nil, false
 	}
 	address, err := url.Parse(wire.GetText(params, "url"))
@@ -188,10 +225,11 @@ func page(params json.RawMessage) (address *url.URL, byURL bool) {
 	return address, true
 }
 
-// strayPage says whether an elicitation sends a person to what is no page of the web: a file, a script, another program.
+// strayPage says whether an elicitation sends a person to what is no page of the web: a file, a script, another program; or may
+// send them there, by how some read it.
 func strayPage(params json.RawMessage) bool {
 	address, byURL := page(params)
-	return byURL && (address == nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "")
+	return twofold(params, "mode", "url", "message", "requestedSchema") || byURL && (address == nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "")
 }
 
 // originOf is where that page is, without what stands before an "@" to look like it.

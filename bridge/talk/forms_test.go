@@ -72,6 +72,10 @@ func TestDesk(t *testing.T) {
 		{"a file", wire.MethodElicitation, `{"mode":"url","url":"file:///etc/passwd"}`, accepts, Rules{}, `{"action":"decline"}`, nil, 0},
 		{"a script", wire.MethodElicitation, `{"mode":"url","url":"javascript:alert(1)"}`, accepts, Rules{}, `{"action":"decline"}`, nil, 0},
 		{"no address", wire.MethodElicitation, `{"mode":"url","url":"https://"}`, accepts, Rules{}, `{"action":"decline"}`, nil, 0},
+		{"a script without its mode", wire.MethodElicitation, `{"message":"?","url":"javascript:alert(1)"}`, accepts, Rules{}, `{"action":"decline"}`, nil, 0},
+		{"a page and a script", wire.MethodElicitation, `{"mode":"url","url":"javascript:alert(1)","url":"https://a.test"}`, accepts, Rules{}, `{"action":"decline"}`, nil, 0},
+		{"a form that some take for a page", wire.MethodElicitation, `{"mode":"form","Mode":"url","message":"?"}`, accepts, Rules{}, `{"action":"decline"}`, nil, 0},
+		{"two messages", wire.MethodElicitation, `{"message":"fill in","message\u200b":"your password"}`, accepts, Rules{}, `{"action":"decline"}`, nil, 0},
 		{"no room", wire.MethodElicitation, `{}`, accepts, Rules{Capacity: -1}, `{"action":"decline"}`, nil, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -129,6 +133,8 @@ func TestMarked(t *testing.T) {
 			`{"message":"ab[31m","requestedSchema":{"properties":{"a\u202e":{"title":"t","description":"d","enum":["e\u202e"]}}}}`},
 		{"secrets", `{"requestedSchema":{"properties":{"userPin":{},"api-key":{},"n":{"title":"Your Password"},"OAuthToken":{},"monkey":{}}}}`,
 			`{"requestedSchema":{"properties":{"userPin":{},"api-key":{},"n":{"title":"Your Password"},"OAuthToken":{},"monkey":{}}},"_meta":{"drawbridge/sensitive":["userPin","api-key","n","OAuthToken"]}}`},
+		{"what cannot be seen among choices", `{"requestedSchema":{"properties":{"a":{"oneOf":[{"const":"x\u202e","title":"t\u202e"},1],"items":{"title":"i\u202e"},"enumNames":["n\u202e","m"]}}}}`,
+			`{"requestedSchema":{"properties":{"a":{"oneOf":[{"const":"x\u202e","title":"t"},1],"items":{"title":"i"},"enumNames":["n","m"]}}}}`},
 		{"a page", `{"mode":"url","url":"https://bank.test@evil.test:8443/x?y"}`,
 			`{"mode":"url","url":"https://bank.test@evil.test:8443/x?y","_meta":{"drawbridge/origin":"https://evil.test:8443"}}`},
 		{"no page of the web", `{"mode":"url","url":"file:///x"}`, `{"mode":"url","url":"file:///x"}`},

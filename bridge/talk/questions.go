@@ -8,11 +8,38 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
-// AsksInput says whether a result, or a task, of the modern generation asks for input. The search for the bare word is much
-// cheaper than reading a large result.
+// AsksInput says whether a result, or a task, of the modern generation asks for input, to any who read it. The search for the
+// bare words is much cheaper than reading a large result, and finds them also where letters are spelled with escapes.
 func AsksInput(result json.RawMessage) bool {
-	return bytes.Contains(result, []byte("input_required")) &&
-		(wire.GetText(result, "resultType") == "input_required" || wire.GetText(result, "status") == "input_required")
+	if !bytes.Contains(result, []byte(asksInput)) && !spellsLetters(result) {
+		return false
+	}
+	for m := range wire.Members(result) {
+		for _, name := range []string{"resultType", "status"} {
+			if m.Is(name) || m.Resembles(name) {
+				if text, _ := wire.Text(m.Value); text == asksInput {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+const asksInput = "input_required"
+
+// spellsLetters says whether a letter of ASCII may be written as an escape, which no encoder does by itself.
+func spellsLetters(text []byte) bool {
+	const escape = `\u00`
+	for {
+		i := bytes.Index(text, []byte(escape))
+		if i < 0 {
+			return false
+		}
+		if text = text[i+len(escape):]; len(text) > 0 && '4' <= text[0] && text[0] <= '7' {
+			return true
+		}
+	}
 }
 
 // NamedIn gives a result that asks for input with its questions as the rules let them be shown, see [Rules.Named].
@@ -36,10 +63,16 @@ func (r Rules) NamedIn(id drawbridge.ServerID, result json.RawMessage) json.RawM
 }
 
 // Undeclared gives the method of a question, in a result that asks for input, which the caller did not declare to answer;
-// false where there is none.
+// false where there is none. What can be read in two ways nobody declared.
 func Undeclared(client, server, result json.RawMessage) (method string, found bool) {
+	if twofold(result, "resultType", "status", "inputRequests") {
+		return "a question that can be read in two ways", true
+	}
 	for m := range wire.Members(wire.Get(result, "inputRequests")) {
 		method := wire.GetText(m.Value, "method")
+		if twofold(m.Value, "method", "params") {
+			return method + " that can be read in two ways", true
+		}
 		if method == wire.MethodElicitation && strayPage(wire.Get(m.Value, "params")) {
 			return method + " with no web address", true
 		}

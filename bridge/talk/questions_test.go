@@ -60,3 +60,47 @@ func TestManyQuestionsAreNamedInOnePass(t *testing.T) {
 		t.Errorf("20,000 questions take %d bytes, 2,000 take %d", many, few)
 	}
 }
+
+func TestQuestionsThatCanBeReadInTwoWays(t *testing.T) {
+	const all = `{"elicitation":{"form":{},"url":{}},"sampling":{}}`
+	for question, want := range map[string]string{
+		`{"method":"elicitation/create","params":{"message":"?","requestedSchema":{}}}`:                               "",
+		`{"method":"elicitation/create","params":{"message":"?","Message":"!","requestedSchema":{}}}`:                 "elicitation/create with no web address",
+		`{"method":"sampling/createMessage","Method":"elicitation/create","params":{"url":"javascript:alert(1)"}}`:    "sampling/createMessage that can be read in two ways",
+		`{"method":"elicitation/create","params":{"mode":"url","url":"https://a.test"},"params":{"url":"file:///x"}}`: "elicitation/create that can be read in two ways",
+	} {
+		got, found := talk.Undeclared(json.RawMessage(all), json.RawMessage(`{}`), json.RawMessage(`{"inputRequests":{"q":`+question+`}}`))
+		if got != want || found != (want != "") {
+			t.Errorf("%s: %q, %v; want %q", question, got, found, want)
+		}
+	}
+}
+
+// TestWhoAsksForInputIsFound has results that ask for input in every way in which some reader finds that they do.
+func TestWhoAsksForInputIsFound(t *testing.T) {
+	for result, want := range map[string]bool{
+		`{"resultType":"input_required"}`:                             true,
+		`{"status":"input_required"}`:                                 true,
+		`{"resultType":"input\u005frequired"}`:                        true,
+		`{"resultType":"\u0069nput_required"}`:                        true,
+		`{"\u0072esultType":"input_required"}`:                        true,
+		`{"resultType":"input_required","resultType":"complete"}`:     true,
+		`{"ResultType":"input_required"}`:                             true,
+		`{"resultType":"complete","x":"input_required"}`:              false,
+		`{"resultType":"complete","content":[{"text":"\u0041"}]}`:     false,
+		`{"content":[{"type":"text","text":"it is input_required"}]}`: false,
+	} {
+		if got := talk.AsksInput(json.RawMessage(result)); got != want {
+			t.Errorf("%s: %v", result, got)
+		}
+	}
+	for _, result := range []string{
+		`{"resultType":"input_required","resultType":"complete","inputRequests":{}}`,
+		`{"resultType":"input_required","inputRequests":{"q":{"method":"elicitation/create","params":{"message":"?"}}},"inputRequests":{}}`,
+		`{"resultType":"input_required","InputRequests":{"q":{"method":"elicitation/create","params":{"message":"?"}}},"inputRequests":{}}`,
+	} {
+		if method, found := talk.Undeclared(nil, nil, json.RawMessage(result)); !found {
+			t.Errorf("%s asks for %q, and may", result, method)
+		}
+	}
+}

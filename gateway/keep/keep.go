@@ -156,7 +156,17 @@ func (l look) path(name, text string) (bool, error) {
 	if text == "" || len(text) > maxPath || strings.ContainsAny(text, "\n\r\x00") {
 		return false, nil
 	}
-	path := filepath.FromSlash(policy.ExpandPath(text, l.own.Home))
+	for _, path := range policy.Spellings(text, l.own.Home) {
+		if leads, err := l.one(path, strings.ContainsAny(text, `/\`) || policy.IsPath(name)); leads || err != nil {
+			return leads, err
+		}
+	}
+	return false, nil
+}
+
+// one looks at one path, and where that is worth it follows it.
+func (l look) one(path string, worth bool) (bool, error) {
+	path = filepath.FromSlash(path)
 	if !filepath.IsAbs(path) {
 		if l.dir == "" {
 			return false, nil
@@ -166,7 +176,7 @@ func (l look) path(name, text string) (bool, error) {
 	if l.own.has(filepath.Clean(path)) { // as programs take ".." out, who ask nobody what a link is
 		return true, nil
 	}
-	if !strings.ContainsAny(text, `/\`) && !policy.IsPath(name) {
+	if !worth {
 		return false, nil
 	}
 	real, err := follow(path)

@@ -23,6 +23,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/drawbridge-mcp/drawbridge/internal/stdin"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/secrets"
 	"github.com/drawbridge-mcp/drawbridge/store"
@@ -58,7 +59,7 @@ func OS() Process {
 	if err != nil {
 		dir = "."
 	}
-	return Process{In: polled(os.Stdin, os.Stdout), Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv, Environ: os.Environ(), Dir: dir, Host: parent(), Self: self()}
+	return Process{In: stdin.Polled(os.Stdin, os.Stdout), Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv, Environ: os.Environ(), Dir: dir, Host: parent(), Self: self()}
 }
 
 // Main runs the command line args, without the program's name, and gives the exit code.
