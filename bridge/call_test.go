@@ -303,7 +303,7 @@ func TestAServerThatAlwaysDiesIsNotAskedForEver(t *testing.T) {
 		r := newRig(t, newFake(), Options{})
 		r.fake.on(wire.MethodResourcesRead, func(c *fakeConn, _ wire.Message) string { c.die(); return "" })
 		f := r.fault(drawbridge.Call{Caller: caller(drawbridge.Legacy), Method: wire.MethodResourcesRead, Params: []byte(`{"uri":"a:b"}`)})
-		if n := r.fake.count(wire.MethodResourcesRead); n != 2 || !f.Ambiguous {
+		if n := r.fake.count(wire.MethodResourcesRead); n != 3 || !f.Ambiguous {
 			t.Errorf("%v after %d tries", f, n)
 		}
 	})

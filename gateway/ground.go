@@ -124,6 +124,11 @@ func (g *Ground) Read(ctx context.Context, c Config) (Reading, error) {
 	if err != nil {
 		return Reading{}, err
 	}
+	for i, row := range set.Servers {
+		if last, ok := approvals.Of(row); ok && row.Origin.Kind == config.Project {
+			set.Servers[i].Program = last.Program()
+		}
+	}
 	r := Reading{ground: g, c: c, set: set}
 	r.policy, err = warden.Compile(r.rules())
 	return r, err

@@ -79,6 +79,11 @@ const Mounted = bridge.Mounted
 // it does that and never returns.
 func Reap() { bridge.Reap() }
 
+// Unconfinable says why a row that requires it cannot be confined on this machine; nil where it can, or does not ask for it.
+func Unconfinable(row config.Server, environ []string) error {
+	return bridge.Unconfinable(row, environ)
+}
+
 // Child says what the server of a stdio row would be started as, without starting it: the program's path, and the names of
 // the variables that it would find in its environment, in order. Environ is ours, as "name=value". The error says why
 // there is no such program.

@@ -45,6 +45,9 @@ const Mounted = "DRAWBRIDGE_MOUNTED"
 // Reap does nothing in a build without MCP servers: no process is ever started.
 func Reap() {}
 
+// Unconfinable finds nothing in a build without MCP servers.
+func Unconfinable(config.Server, []string) error { return nil }
+
 // Child finds nothing in a build without MCP servers.
 func Child(config.Server, config.Settings, []string) (program string, names []string, err error) {
 	return "", nil, absent()

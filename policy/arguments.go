@@ -170,15 +170,29 @@ func words(name string) []string {
 	return strings.Fields(foldName(b.String()))
 }
 
-// pathsIn gives the absolute paths that a command line names, wherever in a word they begin: "--file=/etc/x".
+// IsPath says whether an argument is a path, by its name.
+func IsPath(name string) bool { return namesPath(name) }
+
+// IsCommand says whether an argument is a command line, by its name.
+func IsCommand(name string) bool { return namesCommand(name) }
+
+// pathsIn gives what programs may take the paths of a command line for, cleaned.
 func pathsIn(command, home string) (paths []string) {
+	for _, path := range PathsIn(command) {
+		paths = append(paths, readings(path, home)...)
+	}
+	return paths
+}
+
+// PathsIn gives the absolute paths that a command line names, as they are written, wherever in a word they begin: "--file=/etc/x".
+func PathsIn(command string) (paths []string) {
 	words := strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`;|&<>()=,\x00", r) })
 	for _, word := range words {
 		if strings.HasPrefix(word, "/") || strings.HasPrefix(word, "~") || isFileURI(word) {
-			paths = append(paths, readings(word, home)...)
+			paths = append(paths, word)
 		} else if strings.HasPrefix(word, "-") {
 			if i := strings.IndexByte(word, '/'); i > 0 { // "-I/usr"
-				paths = append(paths, readings(word[i:], home)...)
+				paths = append(paths, word[i:])
 			}
 		}
 	}

@@ -165,6 +165,19 @@ func pathOf(text, home string) string {
 	return text
 }
 
+// Spellings gives the paths that programs may take a text for, "." and ".." and all; home stands in the place of "~".
+func Spellings(text, home string) []string {
+	as := pathOf(text, home)
+	all := []string{strings.ReplaceAll(as, `\`, "/")}
+	if as != all[0] {
+		all = append(all, as)
+	}
+	if end := strings.IndexAny(text, "?#"); end > 0 && isFileURI(text) {
+		all = append(all, strings.ReplaceAll(pathOf(text[:end], home), `\`, "/"))
+	}
+	return all
+}
+
 // readings gives the paths that programs may take a text for: some have "\" between names, to others it is a letter of one,
 // so that ".." leads from elsewhere; and some know nothing of what may follow the path in a URI.
 func readings(text, home string) []string {
