@@ -95,7 +95,7 @@ func (s *session) initialize(ctx context.Context, opener *drawbridge.Call) error
 	if err := s.conn.Notify(ctx, wire.NoteInitialized, nil); err != nil {
 		return err
 	}
-	s.setLevel(ctx, s.e.pool.levelFor(s.key.session))
+	s.setLevel(ctx, s.e.pool.callers.LevelFor(s.key.session))
 	return nil
 }
 
