@@ -1,7 +1,6 @@
 package deck
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -172,11 +171,10 @@ func (d *Deck) run(ctx context.Context, t target, call drawbridge.Call) (result 
 	return t.card.Run(ctx, call)
 }
 
-// sealResult seals the request state of a result that asks for more. The search for the bare word is much cheaper than
-// reading a large result, and misses none that a caller's reader would find but those that spell the name with escapes:
-// such a state stays open to the caller's eyes and is refused when it comes back.
+// sealResult seals the request state of a result that asks for more. The search for the word is much cheaper than
+// reading a large result.
 func (d *Deck) sealResult(result drawbridge.Result, r seal.Request) drawbridge.Result {
-	if !bytes.Contains(result.Raw, []byte(`"requestState"`)) {
+	if !wire.MayHave(result.Raw, `"requestState"`) {
 		return result
 	}
 	state := wire.Get(result.Raw, "requestState")

@@ -1,11 +1,11 @@
 package deck
 
 import (
-	"bytes"
 	"encoding/json"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
+	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
 // linked gives the result of a tool or a prompt with the URIs of its server as callers know them, in the resources that it
@@ -34,7 +34,7 @@ func (d *Deck) linked(caller drawbridge.Caller, method string, server drawbridge
 // links says whether a result may link to resources that its server can be asked for. Nearly none does, and to see that
 // is much cheaper than to read a large result.
 func (v *view) links(server drawbridge.ServerID, result json.RawMessage) bool {
-	if !bytes.Contains(result, []byte(`"resource`)) {
+	if !wire.MayHave(result, `"resource`) {
 		return false
 	}
 	m := v.member(server)

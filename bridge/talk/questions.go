@@ -9,9 +9,9 @@ import (
 )
 
 // AsksInput says whether a result, or a task, of the modern generation asks for input, to any who read it. The search for the
-// bare words is much cheaper than reading a large result, and finds them also where letters are spelled with escapes.
+// word is much cheaper than reading a large result.
 func AsksInput(result json.RawMessage) bool {
-	if !bytes.Contains(result, []byte(asksInput)) && !spellsLetters(result) {
+	if !wire.MayHave(result, asksInput) {
 		return false
 	}
 	for m := range wire.Members(result) {
@@ -27,20 +27,6 @@ func AsksInput(result json.RawMessage) bool {
 }
 
 const asksInput = "input_required"
-
-// spellsLetters says whether a letter of ASCII may be written as an escape, which no encoder does by itself.
-func spellsLetters(text []byte) bool {
-	const escape = `\u00`
-	for {
-		i := bytes.Index(text, []byte(escape))
-		if i < 0 {
-			return false
-		}
-		if text = text[i+len(escape):]; len(text) > 0 && '4' <= text[0] && text[0] <= '7' {
-			return true
-		}
-	}
-}
 
 // NamedIn gives a result that asks for input with its questions as the rules let them be shown, see [Rules.Named].
 func (r Rules) NamedIn(id drawbridge.ServerID, result json.RawMessage) json.RawMessage {

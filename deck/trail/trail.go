@@ -5,7 +5,6 @@
 package trail
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -190,10 +189,10 @@ func outcomeOf(result drawbridge.Result, err error) (outcome audit.Outcome, code
 		}
 		return audit.Fault, string(f.Code)
 	}
-	if bytes.Contains(result.Raw, []byte(`"isError"`)) && string(wire.Get(result.Raw, "isError")) == "true" {
+	if wire.MayHave(result.Raw, `"isError"`) && string(wire.Get(result.Raw, "isError")) == "true" {
 		return audit.IsError, ""
 	}
-	if bytes.Contains(result.Raw, []byte(`"resultType"`)) {
+	if wire.MayHave(result.Raw, `"resultType"`) {
 		switch wire.GetText(result.Raw, "resultType") {
 		case "input_required":
 			return audit.Asked, ""

@@ -8,7 +8,6 @@
 package meter
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -242,7 +241,7 @@ func (m *Meter) Ended(id drawbridge.ServerID, call drawbridge.Call, result drawb
 		case drawbridge.Transient, drawbridge.RateLimited, drawbridge.PolicyBlocked:
 			return
 		}
-	} else if len(result.Raw) <= longestError && bytes.Contains(result.Raw, []byte(`"isError"`)) {
+	} else if len(result.Raw) <= longestError && wire.MayHave(result.Raw, `"isError"`) {
 		failed = string(wire.Get(result.Raw, "isError")) == "true"
 	}
 	name, _ := wire.NameOf(call.Method, call.Params)
