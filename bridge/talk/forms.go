@@ -1,7 +1,6 @@
 package talk
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -150,31 +149,14 @@ func seenIn(schema json.RawMessage) json.RawMessage {
 		case len(m.Value) > 0 && m.Value[0] == '{':
 			return seenIn(m.Value)
 		case m.Is("oneOf"), m.Is("anyOf"), m.Is("items"):
-			return each(m.Value, seenIn)
+			return wire.EachElement(m.Value, seenIn)
 		case m.Is("enumNames"):
-			return each(m.Value, seen)
+			return wire.EachElement(m.Value, seen)
 		case m.Is("title"), m.Is("description"):
 			return seen(m.Value)
 		}
 		return m.Value
 	})
-}
-
-// each changes the elements of an array to what edit gives for them; an array that stays as it is, and what is none, to the byte.
-func each(array json.RawMessage, edit func(json.RawMessage) json.RawMessage) json.RawMessage {
-	out, changed := json.RawMessage{'['}, false
-	for element := range wire.Elements(array) {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		edited := edit(element)
-		changed = changed || !bytes.Equal(edited, element)
-		out = append(out, edited...)
-	}
-	if !changed {
-		return array
-	}
-	return append(out, ']')
 }
 
 // seen gives a JSON text without the characters that cannot be seen; an honest one to the byte.

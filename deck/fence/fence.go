@@ -8,7 +8,6 @@
 package fence
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"slices"
@@ -182,13 +181,13 @@ func (f *Fence) texted(method string, result json.RawMessage) json.RawMessage {
 	return wire.EachValue(result, func(m wire.Member) json.RawMessage {
 		switch {
 		case m.Is("content") && (method == wire.MethodToolsCall || method == wire.MethodTasksResult):
-			return each(m.Value, f.block)
+			return wire.EachElement(m.Value, f.block)
 		case m.Is("result") && method == wire.MethodTasksGet:
 			return f.texted(wire.MethodToolsCall, m.Value)
 		case m.Is("contents") && method == wire.MethodResourcesRead && !f.page:
-			return each(m.Value, f.texts)
+			return wire.EachElement(m.Value, f.texts)
 		case m.Is("messages") && method == wire.MethodPromptsGet:
-			return each(m.Value, f.message)
+			return wire.EachElement(m.Value, f.message)
 		}
 		return m.Value
 	})
@@ -201,7 +200,7 @@ func (f *Fence) message(message json.RawMessage) json.RawMessage {
 		case !m.Is("content"):
 			return m.Value
 		case len(m.Value) > 0 && m.Value[0] == '[':
-			return each(m.Value, f.spoken)
+			return wire.EachElement(m.Value, f.spoken)
 		}
 		return f.spoken(m.Value)
 	})
@@ -243,22 +242,4 @@ func (f *Fence) texts(object json.RawMessage) json.RawMessage {
 		}
 		return wire.Quote(f.Text(text))
 	})
-}
-
-// each changes the elements of an array to what edit gives for them; where that is what they are, and of what is no array,
-// it gives the bytes that came.
-func each(array json.RawMessage, edit func(json.RawMessage) json.RawMessage) json.RawMessage {
-	out, changed := json.RawMessage{'['}, false
-	for element := range wire.Elements(array) {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		edited := edit(element)
-		changed = changed || !bytes.Equal(edited, element)
-		out = append(out, edited...)
-	}
-	if !changed {
-		return array
-	}
-	return append(out, ']')
 }

@@ -1,7 +1,6 @@
 package label
 
 import (
-	"bytes"
 	"encoding/json"
 
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -10,13 +9,6 @@ import (
 // Linked gives the result of a method with other URIs, in the blocks of content that link to a resource or hold one. Where none
 // does, the result is returned itself.
 func Linked(method string, result json.RawMessage, public func(own string) string) json.RawMessage {
-	within := func(object json.RawMessage, member string, f func(json.RawMessage) json.RawMessage) json.RawMessage {
-		inner := wire.Get(object, member)
-		if edited := f(inner); !bytes.Equal(edited, inner) {
-			return wire.Apply(object, wire.Put(edited, member))
-		}
-		return object
-	}
 	block := func(b json.RawMessage) json.RawMessage { return linkedBlock(b, public) }
 	switch method {
 	case wire.MethodToolsCall, wire.MethodTasksResult:
