@@ -26,8 +26,8 @@ func opened(m wire.Message) chunk {
 func closed() chunk { return once([]byte(`"}]}}`)) }
 
 func drip(size int) act {
-	return func(_ context.Context, _ *session, m wire.Message, out outlet) bool {
-		out.raw(opened(m), chunk{[]byte("x"), size, 50 * time.Millisecond}, closed())
+	return func(_ context.Context, c *session, m wire.Message, out outlet) bool {
+		out.raw(opened(m), chunk{[]byte("x"), size, func() bool { return c.Server.pause(50 * time.Millisecond) }}, closed())
 		return true
 	}
 }
@@ -60,7 +60,7 @@ func flood(size int) act {
 
 func storm(size int) act { return changing(size, 0) }
 
-// changing says that the tools have changed, with a pause behind each time. It begins at the first list, and is the server's: it goes
+// changing says that the tools have changed, with a pause before each time. It begins at the first list, and is the server's: it goes
 // on behind the answer.
 func changing(size int, pause time.Duration) act {
 	var begun sync.Once
@@ -70,11 +70,8 @@ func changing(size int, pause time.Duration) act {
 		}
 		begun.Do(func() {
 			c.Server.work.Go(func() {
-				for i := 0; i < size && c.Server.ctx.Err() == nil; i++ {
+				for i := 0; i < size && c.Server.pause(pause); i++ {
 					c.Notify(wire.NoteToolsChanged, nil)
-					if pause > 0 {
-						time.Sleep(pause)
-					}
 				}
 			})
 		})
