@@ -131,7 +131,7 @@ func (d Desk) print(path string, found []finding, tools int, asJSON bool) error 
 	}
 	switch {
 	case len(found) > 0:
-		fmt.Fprintf(d.Err, "%d differences from %s (drawbridge lock write takes over what is pinned)\n", len(found), path)
+		fmt.Fprintf(d.Err, "%s from %s (drawbridge lock write takes over what is pinned)\n", manners.Count(len(found), "difference"), path)
 		return d.Quiet
 	case !asJSON:
 		fmt.Fprintf(d.Out, "✓ %d definitions are as %s says\n", tools, path)

@@ -43,6 +43,14 @@ func PrintJSON(w io.Writer, v any) error {
 	return err
 }
 
+// Count says how many there are of what has a plain plural: "1 record", "2 records".
+func Count[N int | uint64](n N, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
 // LocalTime shows a moment to the second, where the person is.
 func LocalTime(t time.Time) string { return t.Local().Format(time.DateTime) }
 

@@ -75,7 +75,7 @@ probably not meant, such as a rule that can never match, is named too.`,
 			for _, w := range c.Warnings {
 				fmt.Fprintln(d.Out, w)
 			}
-			_, err = fmt.Fprintf(d.Out, "no mistakes: %d rules, and where none matches: %s\n", c.Rules, c.Default)
+			_, err = fmt.Fprintf(d.Out, "no mistakes: %s, and where none matches: %s\n", manners.Count(c.Rules, "rule"), c.Default)
 			return err
 		},
 	}
