@@ -57,7 +57,8 @@ const (
 	HTTPDoor  Door = "http"
 )
 
-// A Caller is who calls. It is made by the surface from what was proved, never from what a payload claims.
+// A Caller is who calls. It is made by the surface from what was proved, never from what a payload claims: that may
+// take rights away, and gives none.
 type Caller struct {
 	Kind CallerKind
 	// Door is where the caller came in; it gives no right.

@@ -34,6 +34,9 @@ func TestRecordsComeBackAsTheyWere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if kind, id, err := audit.Head(line); kind != r.Kind || id != r.ID || err != nil {
+			t.Errorf("the head of %s is %q %q, %v", line, kind, id, err)
+		}
 		want := r
 		if r.Arguments != nil {
 			want.Digest, want.Size = hex.EncodeToString(sum[:]), len(arguments)
@@ -49,6 +52,14 @@ func TestDecodeRefusesWhatIsNoRecord(t *testing.T) {
 		if _, err := audit.Decode([]byte(line)); err == nil || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s: %v", line, err)
 		}
+	}
+	for _, line := range []string{``, `{`, `{}`, `{"id":"1"}`, `{"id":"","kind":"call"}`, `{"id":"1","kind":"call","card":"canary}`, `{"id":"1","kind":"later","ns":"canary"}`} {
+		if _, _, err := audit.Head([]byte(line)); err == nil || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s has a head: %v", line, err)
+		}
+	}
+	if kind, id, err := audit.Head([]byte(`{"kind":"later","id":"a\"b"}`)); kind != "later" || id != `a"b` || err != nil {
+		t.Errorf("the head of a record of later days is %q %q, %v", kind, id, err)
 	}
 }
 
@@ -67,6 +78,7 @@ func kept(t testing.TB, rules audit.Rules, arguments string) string {
 }
 
 func TestArgumentsAreRedacted(t *testing.T) {
+	line := strings.Repeat("MIIEvQ+/", 8)
 	const gone = `"[redacted]"`
 	for arguments, want := range map[string]string{
 		`{"path":"/tmp/x","limit":10}`:  `{"path":"/tmp/x","limit":10}`,
@@ -86,18 +98,19 @@ func TestArgumentsAreRedacted(t *testing.T) {
 		`{"env":[{"name":"API_TOKEN","value":"x"},{"name":"A","value":1}]}`:                              `{"env":[{"name":"API_TOKEN","value":` + gone + `},{"name":"A","value":1}]}`,
 		`{"value":"x","name":"password"}`:                                                                `{"value":` + gone + `,"name":"password"}`,
 		// Values.
-		`{"note":"use ghp_0123456789abcdefghij now"}`:                         `{"note":"use [redacted] now"}`,
-		`["eyJhbGciOiJIUzI1NiJ9.e30.x"]`:                                      `[` + gone + `]`,
-		`{"t":"AKIAIOSFODNN7EXAMPLE"}`:                                        `{"t":` + gone + `}`,
-		`{"header":"Authorization: Bearer abcdefgh"}`:                         `{"header":"Authorization: Bearer [redacted]"}`,
-		`{"h":"bearer of bad news"}`:                                          `{"h":"bearer of bad news"}`,
-		`{"cmd":"curl -u a:b --token s3cr3t https://x"}`:                      `{"cmd":"curl -u a:b --token [redacted] https://x"}`,
-		`{"cmd":"PASSWORD=hunter2 make; token: 'abc', done"}`:                 `{"cmd":"PASSWORD=[redacted] make; token: '[redacted]', done"}`,
-		`{"body":"{\"password\": \"hunter2\", \"n\": 1}"}`:                    `{"body":"{\"password\": \"[redacted]\", \"n\": 1}"}`,
-		`{"args":["--password","hunter2","--token=abc","x"]}`:                 `{"args":["--password",` + gone + `,"--token=[redacted]","x"]}`,
-		`{"url":"https://u:hunter2@example.org/?api_key=abc&q=1"}`:            `{"url":"https://u:[redacted]@example.org/?api_key=[redacted]&q=1"}`,
-		`{"k":"-----BEGIN KEY-----\nabc\n-----END KEY----- after"}`:           `{"k":"[redacted]-----END KEY----- after"}`,
-		`{"say":"my known-value here","known-value":1,"u":"x?known-value&y"}`: `{"say":"my [redacted] here","[redacted]":1,"u":"x?[redacted]&y"}`,
+		`{"note":"use ghp_0123456789abcdefghij now"}`:                              `{"note":"use [redacted] now"}`,
+		`["eyJhbGciOiJIUzI1NiJ9.e30.x"]`:                                           `[` + gone + `]`,
+		`{"t":"AKIAIOSFODNN7EXAMPLE"}`:                                             `{"t":` + gone + `}`,
+		`{"header":"Authorization: Bearer abcdefgh"}`:                              `{"header":"Authorization: Bearer [redacted]"}`,
+		`{"h":"bearer of bad news"}`:                                               `{"h":"bearer of bad news"}`,
+		`{"cmd":"curl -u a:b --token s3cr3t https://x"}`:                           `{"cmd":"curl -u a:b --token [redacted] https://x"}`,
+		`{"cmd":"PASSWORD=hunter2 make; token: 'abc', done"}`:                      `{"cmd":"PASSWORD=[redacted] make; token: '[redacted]', done"}`,
+		`{"body":"{\"password\": \"hunter2\", \"n\": 1}"}`:                         `{"body":"{\"password\": \"[redacted]\", \"n\": 1}"}`,
+		`{"args":["--password","hunter2","--token=abc","x"]}`:                      `{"args":["--password",` + gone + `,"--token=[redacted]","x"]}`,
+		`{"url":"https://u:hunter2@example.org/?api_key=abc&q=1"}`:                 `{"url":"https://u:[redacted]@example.org/?api_key=[redacted]&q=1"}`,
+		`{"k":"-----BEGIN KEY-----\n` + line + `\nabc=\n-----END KEY----- after"}`: `{"k":"-----BEGIN KEY-----\n[redacted]\n-----END KEY----- after"}`,
+		`{"k":"-----BEGIN KEY-----\nrm -rf / # hides nothing"}`:                    `{"k":"-----BEGIN KEY-----\nrm -rf / # hides nothing"}`,
+		`{"say":"my known-value here","known-value":1,"u":"x?known-value&y"}`:      `{"say":"my [redacted] here","[redacted]":1,"u":"x?[redacted]&y"}`,
 		// What is no JSON is not kept.
 		`{"a":`: ``, `{"a" 1}`: ``, `{"a":1}}`: ``, `{"a":tru}`: ``, "{\"a\":\"\xff\"}": ``, `[1 2]`: ``, `{"password":`: ``, `[`: ``,
 	} {

@@ -219,6 +219,24 @@ func Decode(line []byte) (Record, error) {
 	return rec, nil
 }
 
+// Head gives kind and ID of a record that rules have written. Of the rest it only sees that it is JSON. The error is as for Decode.
+func Head(line []byte) (kind Kind, id string, err error) {
+	rest, ours := bytes.CutPrefix(line, []byte(`{"id":"`))
+	first, rest, more := bytes.Cut(rest, []byte(`","kind":"`))
+	word, _, whole := bytes.Cut(rest, []byte(`"`))
+	if !ours || !more || !whole || len(first) == 0 || len(word) == 0 || bytes.ContainsAny(first, `"\`) || !json.Valid(line) {
+		r, err := Decode(line)
+		return r.Kind, r.ID, err
+	}
+	for _, known := range [...]Kind{Call, Done, Shield, Note} {
+		if string(word) == string(known) {
+			return known, string(first), nil
+		}
+	}
+	r, err := Decode(line)
+	return r.Kind, r.ID, err
+}
+
 // appendQuoted appends text as a JSON string on one line; what is no UTF-8 becomes U+FFFD.
 func appendQuoted(dst []byte, text string) []byte {
 	for i := range len(text) {

@@ -21,6 +21,9 @@ func (r *Rules) text(s string) (string, bool) {
 			}
 		}
 	}
+	if plain := WithoutKeys(s, func(int) string { return drawbridge.Redacted }); plain != s {
+		s, found = plain, true
+	}
 	p := parser{s: s}
 	for p.i < len(s) {
 		p.step()
@@ -68,12 +71,6 @@ func (p *parser) step() {
 	}
 	word := p.s[start:p.i]
 	switch {
-	case strings.HasPrefix(p.s[start:], "-----BEGIN "):
-		p.i = len(p.s)
-		if end := strings.Index(p.s[start:], "-----END "); end >= 0 {
-			p.i = start + end
-		}
-		p.hide(start, p.i)
 	case wellKnown(word):
 		p.hide(start, p.i)
 	case isScheme(word):

@@ -119,6 +119,8 @@ type server struct {
 	Env     map[string]string `json:"env,omitempty"`
 	URL     string            `json:"url,omitempty"`
 	Type    string            `json:"type,omitempty"`
+	Fence   *bool             `json:"fence,omitempty"`
+	Pace    int               `json:"max_calls_per_minute,omitempty"`
 }
 
 // onStdio is the row of an upstream that is started with command.

@@ -8,11 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge/fakemcp"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/stdin"
 )
 
 // roleVariable names what a process of this binary is to be; the tests where it is not set.
@@ -73,8 +75,11 @@ func install(from, to string) error {
 	return errors.Join(f.Close(), os.Remove(from))
 }
 
-// play is the main of a process in a role.
+// play is the main of a process in a role. None waits for its input in a system call: see package stdin.
 func play(role string, args []string) error {
+	own := os.Stdin
+	os.Stdin = stdin.Polled(own, os.Stdout)
+	defer runtime.KeepAlive(own)
 	switch role {
 	case "upstream":
 		return upstream(args)

@@ -38,6 +38,30 @@ func latencies(t testing.TB, rounds, calls int, all ...*contender) map[string][]
 	return medians
 }
 
+// alternating measures one call of each contender in turn, and gives the median of each round: what moves the machine for
+// longer than a call moves all of them.
+func alternating(t testing.TB, rounds, calls int, all ...*contender) map[string][]float64 {
+	t.Helper()
+	medians := map[string][]float64{}
+	took := make([][]float64, len(all))
+	for range rounds {
+		for range calls {
+			for i, c := range all {
+				began := time.Now()
+				if _, err := c.clients[0].call(c.request); err != nil {
+					t.Fatalf("%s: %v", c.name, err)
+				}
+				took[i] = append(took[i], float64(time.Since(began))/float64(time.Microsecond))
+			}
+		}
+		for i, c := range all {
+			medians[c.name] = append(medians[c.name], median(took[i]))
+			took[i] = took[i][:0]
+		}
+	}
+	return medians
+}
+
 // rates measures how many calls a second go through when all clients of a contender call at once.
 func rates(t testing.TB, rounds, calls int, all ...*contender) map[string][]float64 {
 	t.Helper()

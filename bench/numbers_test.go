@@ -33,6 +33,7 @@ func TestNumbers(t *testing.T) {
 		measure func(*testing.T) []line
 	}{
 		{"latency", latency},
+		{"guards", guards},
 		{"large", largeResult},
 		{"throughput", throughput},
 		{"parked", parked},

@@ -33,7 +33,7 @@ func (s *session) AskFor(ctx context.Context, call drawbridge.Call, method strin
 		}
 		return nil, wire.ErrorObject(wire.CodeMethodNotFound, fmt.Sprintf("%s: the client did not declare %s", method, capability), nil)
 	}
-	answer, err := s.e.forms.Ask(ctx, s.e.pool.o.Elicitation, call.Caller.Principal, call.Peer, method, talk.Named(s.e.row.ID, method, params))
+	answer, err := s.e.forms.Ask(ctx, s.e.pool.o.Elicitation, call.Caller.Principal, call.Peer, method, s.e.pool.o.Elicitation.Named(s.e.row.ID, method, params))
 	if err == nil {
 		return answer, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/again"
 	"github.com/drawbridge-mcp/drawbridge/bridge/callers"
 	"github.com/drawbridge-mcp/drawbridge/bridge/exchange"
 	"github.com/drawbridge-mcp/drawbridge/bridge/hop"
@@ -22,7 +23,8 @@ import (
 // Do carries a call to a server, which is mounted first if it must be, and gives its result object as the server sent
 // it, but for its name for itself. An error is a *drawbridge.Fault: one with Raw for what the server answered, a
 // Transient one for a server that is away, an Ambiguous one where the server may have done what was asked. A call that
-// was not sent is sent once more; so is one of unknown outcome whose repetition the server has said to be harmless.
+// was not sent is sent once more; one of unknown outcome whose repetition the server has said to be harmless is so at most
+// twice, after a pause.
 //
 // Where caller and server are of different generations, what the server asks in the midst of the call reaches the caller
 // in the caller's own way. A stateful caller is asked by its Peer, as often as the server answers that it needs input. A
@@ -104,8 +106,7 @@ func (e *endpoint) line(call drawbridge.Call) talk.Line {
 
 // carry carries a call to the server and its answer back.
 func (e *endpoint) carry(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
-	step := e.stepOf(call)
-	var resent, repeated bool
+	step, resent, repeats := e.stepOf(call), false, 0
 	for {
 		s, err := e.borrow(ctx, call, step)
 		if err != nil {
@@ -123,8 +124,8 @@ func (e *endpoint) carry(ctx context.Context, call drawbridge.Call) (drawbridge.
 			s.lose(err)
 			resent = true
 			continue
-		case errors.Is(err, link.ErrLost) && !repeated && e.callFault(step, err).Again(e.repeatable(call)):
-			repeated = true
+		case errors.Is(err, link.ErrLost) && again.May(ctx, repeats, e.callFault(step, err), e.repeatable(call)):
+			repeats++
 			continue
 		}
 		switch {
@@ -191,7 +192,7 @@ func (s *session) do(ctx context.Context, call drawbridge.Call) (json.RawMessage
 	if !talk.AsksInput(result) {
 		return result, nil
 	}
-	if call.Caller.Era == drawbridge.Modern && s.era == drawbridge.Modern {
+	if call.Caller.Era == drawbridge.Modern { // whatever words a server of sessions may use
 		if method, found := talk.Undeclared(call.Caller.Capabilities, s.e.declared(), result); found {
 			return nil, &drawbridge.Fault{
 				Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError,
@@ -199,7 +200,7 @@ func (s *session) do(ctx context.Context, call drawbridge.Call) (json.RawMessage
 			}
 		}
 	}
-	return talk.NamedIn(s.e.row.ID, result), nil
+	return s.e.pool.o.Elicitation.NamedIn(s.e.row.ID, result), nil
 }
 
 // paramsOf gives the params of a call as the session's server is to see them. A server of the stateless generation hears

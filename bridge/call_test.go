@@ -35,6 +35,41 @@ func TestASilentServerIsGivenUp(t *testing.T) {
 	})
 }
 
+// TestAServerThatStandsStillIsWoken has a server that answers a call only when it reads another line, as programs made with
+// Go 1.26 do once in a long while: it gets that line, in the words of its generation, and the call is made once.
+func TestAServerThatStandsStillIsWoken(t *testing.T) {
+	for _, tt := range []struct {
+		fake func() *fake
+		wake string
+	}{
+		{newFake, wire.MethodPing},
+		{func() *fake { return newModernFake(`"2026-07-28"`) }, wire.MethodDiscover},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, tt.fake(), Options{IdleStop: -1})
+			var held wire.Message
+			r.fake.on(wire.MethodToolsCall, func(_ *fakeConn, m wire.Message) string { held = m; return "" })
+			greeting := r.fake.answers[tt.wake]
+			r.fake.on(tt.wake, func(c *fakeConn, m wire.Message) string {
+				if held.ID != nil {
+					c.say(wire.Message{ID: held.ID, Result: json.RawMessage(`{"content":[]}`)})
+				}
+				if greeting == nil {
+					return `{}`
+				}
+				return greeting(c, m)
+			})
+			began := time.Now()
+			if _, err := r.Do(t.Context(), "fake", echo(caller(drawbridge.Legacy))); err != nil || time.Since(began) != 5*time.Second {
+				t.Errorf("after %v: %v", time.Since(began), err)
+			}
+			if n := r.fake.count(wire.MethodToolsCall); n != 1 {
+				t.Errorf("the call was made %d times", n)
+			}
+		})
+	}
+}
+
 func TestProgressGivesMoreTimeButNotForEver(t *testing.T) {
 	for _, tt := range []struct {
 		steps int
@@ -268,7 +303,7 @@ func TestAServerThatAlwaysDiesIsNotAskedForEver(t *testing.T) {
 		r := newRig(t, newFake(), Options{})
 		r.fake.on(wire.MethodResourcesRead, func(c *fakeConn, _ wire.Message) string { c.die(); return "" })
 		f := r.fault(drawbridge.Call{Caller: caller(drawbridge.Legacy), Method: wire.MethodResourcesRead, Params: []byte(`{"uri":"a:b"}`)})
-		if n := r.fake.count(wire.MethodResourcesRead); n != 2 || !f.Ambiguous {
+		if n := r.fake.count(wire.MethodResourcesRead); n != 3 || !f.Ambiguous {
 			t.Errorf("%v after %d tries", f, n)
 		}
 	})

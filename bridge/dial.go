@@ -56,6 +56,7 @@ func (s *session) dialStdio(ctx context.Context) error {
 	}
 	p, err := process.Start(ctx, process.Spec{
 		Command: row.Command,
+		Program: row.Approved(),
 		Args:    row.Args,
 		Dir:     row.Cwd,
 		Env:     process.Environ(s.e.environ, env, s.e.pool.inheritsEnv(row)),
@@ -89,6 +90,12 @@ func Child(row config.Server, ours []string, inherit bool) (program string, env 
 	env = process.Environ(ours, values.Environ(row.Env), p.inheritsEnv(row))
 	program, err = process.Find(row.Command, row.Cwd, env)
 	return program, env, err
+}
+
+// Unconfinable says why a row that requires it cannot be confined on this machine, before anything is started; nil where it can, or
+// does not ask for it.
+func Unconfinable(row config.Server, environ []string) error {
+	return process.Unmet(confine.Of(row, environ, ""))
 }
 
 // dialHTTP prepares a connection over HTTP; with sse it opens the stream of the old transport.

@@ -42,11 +42,10 @@ func (e *endpoint) mountFault(step string, err error) *drawbridge.Fault {
 
 // unavailable answers a call for a server that is away and not about to come back in this moment.
 func (e *endpoint) unavailable(step string, last error) *drawbridge.Fault {
-	err := fmt.Errorf("server %s is unavailable", e.row.ID)
-	code := drawbridge.Transient
+	err, code := fmt.Errorf("server %s is unavailable", e.row.ID), drawbridge.Transient
 	if last != nil {
-		if link.CodeOf(last) == drawbridge.AuthFailure {
-			code, last = drawbridge.AuthFailure, withoutNext(last)
+		if was := link.CodeOf(last); was == drawbridge.AuthFailure || was == drawbridge.PolicyBlocked {
+			code, last = was, withoutNext(last)
 		}
 		err = fmt.Errorf("server %s is unavailable: %w", e.row.ID, last)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/hop"
@@ -83,8 +85,9 @@ func (s *session) initialize(ctx context.Context, opener *drawbridge.Call) error
 	if err != nil {
 		return err
 	}
-	if s.version = wire.GetText(result, "protocolVersion"); s.version == "" {
-		return errors.New("the answer to initialize names no protocol version")
+	if s.version = wire.GetText(result, "protocolVersion"); !slices.Contains(wire.LegacyVersions(), s.version) {
+		// "it SHOULD disconnect" (2025-11-25, Lifecycle)
+		return fmt.Errorf("the server answers initialize with the protocol version %.40q, which we do not speak", s.version)
 	}
 	s.era = drawbridge.Legacy
 	s.info = wire.Get(result, "serverInfo")
@@ -92,7 +95,7 @@ func (s *session) initialize(ctx context.Context, opener *drawbridge.Call) error
 	if err := s.conn.Notify(ctx, wire.NoteInitialized, nil); err != nil {
 		return err
 	}
-	s.setLevel(ctx, s.e.pool.levelFor(s.key.session))
+	s.setLevel(ctx, s.e.pool.callers.LevelFor(s.key.session))
 	return nil
 }
 

@@ -29,21 +29,12 @@ func (f *Fleet) SetLevel(ctx context.Context, session, level string) error {
 	for _, e := range f.mine() {
 		for _, s := range e.live() {
 			if !s.frank() || s.key.session == session {
-				work.Go(func() { s.setLevel(ctx, f.pool.levelFor(s.key.session)) })
+				work.Go(func() { s.setLevel(ctx, f.pool.callers.LevelFor(s.key.session)) })
 			}
 		}
 	}
 	work.Wait()
 	return nil
-}
-
-// levelFor is the level for a session of a caller's own, or, for the empty session, the most that anybody wants. Empty
-// means that nobody said.
-func (p *Pool) levelFor(session string) string {
-	if session != "" {
-		return p.callers.Level(session)
-	}
-	return p.callers.Most()
 }
 
 // setLevel tells a legacy server the level, if it wants to know and does not know yet.
@@ -125,7 +116,7 @@ func (f *Fleet) EndSession(session string) {
 		return
 	}
 	f.pool.callers.End(session)
-	quieter := f.pool.levelFor("")
+	quieter := f.pool.callers.Most()
 	for _, e := range f.mine() {
 		for _, s := range e.live() {
 			if quieter != "" && !s.frank() {

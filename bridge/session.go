@@ -12,7 +12,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/bridge/exchange"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 	"github.com/drawbridge-mcp/drawbridge/bridge/process"
-	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -68,6 +67,7 @@ type session struct {
 }
 
 var _ link.Handler = (*session)(nil)
+var _ exchange.Waker = (*session)(nil)
 
 func newSession(e *endpoint, k key) *session {
 	return &session{e: e, key: k, lost: make(chan struct{}), used: time.Now()}
@@ -163,7 +163,7 @@ func (s *session) Notify(method string, params json.RawMessage) {
 	case wire.NoteProgress, wire.NoteListenAck, wire.NoteCancelled:
 		return // late, or of no meaning to anybody
 	case wire.NoteTask:
-		params = talk.NamedIn(s.e.row.ID, params)
+		params = s.e.pool.o.Elicitation.NamedIn(s.e.row.ID, params)
 	}
 	if x := s.only(); x != nil && !link.AboutServer(method) {
 		x.Notify(method, params)
@@ -241,6 +241,10 @@ func (s *session) askForOneOf(ctx context.Context, calls []*exchange.Exchange, m
 	}
 	return s.AskFor(ctx, calls[len(calls)-1].Call(), method, params)
 }
+
+// Wake has a server on pipes read one more line: a request that costs it nothing. Programs made with Go 1.26 can stand still
+// for a minute until they do, see package stdin.
+func (s *session) Wake() { link.Wake(s.conn, s.ours(nil)) }
 
 // over says whether the session can be used no more.
 func (s *session) over() bool {

@@ -132,6 +132,9 @@ type Server struct {
 	Reason string
 	// DisabledBy is the file whose disabledServers names the row, where that and no member of the row itself keeps it off.
 	DisabledBy string `json:",omitempty"`
+	// Program is the file of a project's stdio server: the one that a person approved, which is what is started, or where a
+	// decision is to be taken the one that would be. No file of the configuration says it.
+	Program Program
 	// Unresolved names the variables that are not set; "${NAME}" stayed in their places. What else a file has between the
 	// braces is "…".
 	Unresolved []string

@@ -59,6 +59,7 @@ func checkMountable(t *testing.T, set Set, lines int) {
 	}
 }
 
+// FuzzFile is row FZ-14: whatever a file says, what is read of it may be mounted or says why not.
 func FuzzFile(f *testing.F) {
 	for _, s := range []string{
 		"", "{}", "null", `{"servers": ` + "[" + allMembers + `]}`, `{"mcpServers": {"a": ` + allMembers + `}}`,

@@ -1,10 +1,12 @@
 package config
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
+	"github.com/drawbridge-mcp/drawbridge/config/facts"
 	"github.com/drawbridge-mcp/drawbridge/config/spawn"
 	"github.com/drawbridge-mcp/drawbridge/config/value"
 )
@@ -12,6 +14,33 @@ import (
 // A Finding is one thing that a person should know of a row before they let it run: a code that stays what it is, such as
 // "inline-code", and a sentence without a value of the row in it.
 type Finding = spawn.Finding
+
+// A Program is the file that a command means, with what was in it.
+type Program = facts.Program
+
+// A ChangedProgram is for a program that is not the one a person approved.
+type ChangedProgram = facts.ChangedError
+
+// ProgramAt reads the file at an absolute path.
+func ProgramAt(path string) (Program, error) { return facts.ProgramAt(path) }
+
+// Approved gives, for a project's row, what gives the very file that a person approved, whatever its command means in the
+// environment of this moment: the error is a *ChangedProgram where the file is not what it was, and says what to do. For any other
+// row it is nil.
+func (s Server) Approved() func() (path string, err error) {
+	if s.Origin.Kind != Project {
+		return nil
+	}
+	return func() (string, error) {
+		if err := s.Program.Check(); err != nil {
+			return "", fmt.Errorf("%w (look at it: drawbridge mcp approve %s)", err, s.ID)
+		}
+		return s.Program.Path, nil
+	}
+}
+
+// ProgramIn gives the program in facts; the zero one where they have none.
+func ProgramIn(all []Pair) Program { return facts.ProgramIn(shown(all)) }
 
 func (s *Server) launch() spawn.Launch {
 	l := spawn.Launch{Command: s.Command, Args: s.Args, Own: s.Origin.Kind != Project}
@@ -44,7 +73,8 @@ func (s Server) Findings(settings Settings) []Finding {
 	if s.Command == "" {
 		return nil
 	}
-	return s.launch().Findings(settings.AllowedCommands)
+	l := s.launch()
+	return append(l.Findings(settings.AllowedCommands), l.Unpinned()...)
 }
 
 // commands reads names and paths of programs, which may have the signs of a glob. One from the home begins with "~/".

@@ -58,19 +58,3 @@ func (r *settingsReader) issuers(v doc.Node) error {
 	}
 	return nil
 }
-
-func (r *settingsReader) scopes(v doc.Node) error {
-	if v.Kind != doc.Table {
-		return value.Must("a table of lists of scopes")
-	}
-	scopes := map[string][]string{}
-	for _, m := range v.Members {
-		words, ok := m.Value.Words()
-		if !ok || m.Value.Kind != doc.List || len(words) == 0 {
-			return value.Must(`a table of lists of scopes, such as {"%s" = ["mcp:*"]}`, m.Name)
-		}
-		scopes[m.Name] = words
-	}
-	r.settings.OAuth.Scopes = scopes
-	return nil
-}

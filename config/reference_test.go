@@ -42,7 +42,8 @@ The first valid definition of a name counts; later ones are shown as shadowed. A
 JSON may have comments and trailing commas. Servers stand under ` + "`mcpServers` or `servers`" + `, as an object by name or as an array;
 in TOML under ` + "`[[mcp.servers]]`" + `. ` + "`\"disabledServers\": [\"name\"]`" + ` in a JSON file of your own turns servers off, whatever file they are in.
 
-A server that a project brings does not start before a person approves it, and asks again when its definition changes.
+A server that a project brings does not start before a person approves it, and asks again when its definition
+changes, or the file that its command meant; see [confinement](confinement.md).
 `
 
 const referenceAuth = `

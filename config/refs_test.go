@@ -86,6 +86,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
+// FuzzPutIn is row FZ-14: references are put in once, and what is not known stays as it is.
 func FuzzPutIn(f *testing.F) {
 	for _, s := range []string{"", "${A}", "${B:-d}", "${A:-${B}}", "a${", "}${A}}{", "${input:x}", "${:-}", "${env:A}", "${file:x}${command:y}", "$${keychain:z}"} {
 		f.Add(s, "value")

@@ -45,6 +45,8 @@ type Settings struct {
 	ElicitationEnabled *bool
 	ElicitationQueue   int
 	ElicitationTimeout time.Duration
+	// ElicitationWarns has people told which fields sound like secrets; nil does.
+	ElicitationWarns *bool
 	// AskTimeout is how long a call waits for a person's approval.
 	AskTimeout time.Duration
 
@@ -61,6 +63,8 @@ type Settings struct {
 	PageSize int
 	// FenceHTTP marks results as foreign text for clients that come over HTTP, of servers whose rows do not say.
 	FenceHTTP *bool
+	// Clients are the scopes of clients of the person's own, by the names that they call themselves; "*" is for all others.
+	Clients map[string][]string
 	// OAuth says whose access tokens the HTTP door takes.
 	OAuth OAuth
 
@@ -131,6 +135,8 @@ var settings = append([]setting{
 		func(r *settingsReader, v doc.Node) error { return value.Positive(&r.settings.ElicitationTimeout, v) }},
 	{"mcp", "elicitation_queue_capacity", "whole number", "16", "how many questions of one server wait for one person at once; more are declined",
 		func(r *settingsReader, v doc.Node) error { return value.Whole(&r.settings.ElicitationQueue, v) }},
+	{"mcp", "elicitation_warn_sensitive_fields", "boolean", "true", "names the fields of a form that sound like secrets, for the client to warn of",
+		func(r *settingsReader, v doc.Node) error { return value.Flag(&r.settings.ElicitationWarns, v) }},
 	{"mcp", "lock_file", "path", "drawbridge.lock beside drawbridge.toml, if it is there",
 		"the file that says which definitions servers may show, as drawbridge lock write makes it; variables are put in",
 		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.LockFile, v) }},
@@ -192,7 +198,10 @@ var settings = append([]setting{
 		func(r *settingsReader, v doc.Node) error { return r.text(&r.settings.OAuth.Audience, v) }},
 	{"serve", "scopes", "table of lists", `{mcp = ["mcp:*"]}, and mcp:NAME as it is`,
 		"what each scope of the issuer's gives: mcp:NAME is the server NAME, mcp:* all of them",
-		func(r *settingsReader, v doc.Node) error { return r.scopes(v) }},
+		func(r *settingsReader, v doc.Node) error { return value.Scopes(&r.settings.OAuth.Scopes, v, false) }},
+	{"serve", "clients", "table of lists", "everything",
+		"what one of your own clients holds that calls itself so: on standard input, with the token of token_file, or where none is needed; \"*\" is for all others",
+		func(r *settingsReader, v doc.Node) error { return value.Scopes(&r.settings.Clients, v, true) }},
 	{"serve", "client_credentials", "boolean", "false",
 		"takes access tokens that a program got for itself: they have a client_id and no subject",
 		func(r *settingsReader, v doc.Node) error { return value.Flag(&r.settings.OAuth.Programs, v) }},

@@ -24,6 +24,7 @@ env_isolation = false
 elicitation_enabled = false
 elicitation_timeout = "7s"
 elicitation_queue_capacity = 3
+elicitation_warn_sensitive_fields = false
 allowed_commands = ["~/bin/*", "/opt/x", "go"]
 roots = ["/srv/a b", "~/src", "file:///elsewhere"]
 lock_file = "team/tools.lock"
@@ -79,7 +80,7 @@ func TestSettings(t *testing.T) {
 		Naming: "bare", Grace: time.Second, ProbeTimeout: 2 * time.Second, ConnectTimeout: 3 * time.Second,
 		CallTimeout: 4 * time.Minute, IdleStop: 5 * time.Hour, MaxTools: 6, MaxToolsProject: 7, EnvIsolation: &no,
 		AskTimeout: 90 * time.Second,
-		FenceHTTP:  &yes, ElicitationEnabled: &no, ElicitationTimeout: 7 * time.Second, ElicitationQueue: 3,
+		FenceHTTP:  &yes, ElicitationEnabled: &no, ElicitationTimeout: 7 * time.Second, ElicitationQueue: 3, ElicitationWarns: &no,
 		AllowedCommands: []string{w.path("home/bin/*"), "/opt/x", "go"},
 
 		Roots:     []string{"file:///srv/a%20b", "file://" + w.path("home/src"), "file:///elsewhere"},

@@ -9,7 +9,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck/approval"
 	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/deck/mishap"
-	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
 // An Approver asks a person about calls that guards want asked about: out of band, so that who calls cannot answer.
@@ -19,14 +18,19 @@ type Approver = approval.Approver
 type ApprovalRequest = approval.Request
 
 // approve has a person asked about a call. Whatever is not a clear yes is a no.
-func (d *Deck) approve(ctx context.Context, call drawbridge.Call, spec drawbridge.Spec, verdicts []drawbridge.Verdict) (err error) {
+func (d *Deck) approve(ctx context.Context, call drawbridge.Call, t target, verdicts []drawbridge.Verdict) (err error) {
+	spec := t.spec
 	defer func() {
 		if p := recover(); p != nil {
 			d.log.Error("an approver panicked, the call is refused", "card", spec.Name, "panic", mishap.What(p), "at", mishap.Where())
 			err = gate.Barred(call.Method, spec, drawbridge.Verdict{}, errors.New("a person could not be asked"))
 		}
 	}()
-	r := ApprovalRequest{Call: call, Spec: spec, Still: func() bool { return d.still(call, spec) }}
+	r := ApprovalRequest{Call: call, Spec: spec}
+	if m := d.view.Load().member(spec.Server); m != nil {
+		r.Origin, r.Row = m.Origin, m.Row
+	}
+	r.Still = func() bool { return d.still(call.Caller, t, r.Row) }
 	err = approval.Ask(ctx, d.approver, r, verdicts)
 	if _, ok := errors.AsType[*drawbridge.Fault](err); err != nil && !ok {
 		return gate.Barred(call.Method, spec, drawbridge.Verdict{}, err)
@@ -34,14 +38,19 @@ func (d *Deck) approve(ctx context.Context, call drawbridge.Call, spec drawbridg
 	return err
 }
 
-// still says whether what a call is about is there for its caller, and says of itself what spec does.
-func (d *Deck) still(call drawbridge.Call, spec drawbridge.Spec) bool {
+// still says whether what a call is about is there for its caller, on the server of that row, says of itself what it said, and
+// waits for nobody.
+func (d *Deck) still(caller drawbridge.Caller, t target, row string) bool {
 	v := d.view.Load()
-	list := map[string]*shelf{wire.MethodToolsCall: v.tools, wire.MethodPromptsGet: v.prompts}[call.Method]
-	if list == nil {
-		m := v.member(spec.Server)
-		return m != nil && call.Caller.Holds(m.scopes)
+	m := v.member(t.spec.Server)
+	if t.spec.Server != "" && (m == nil || m.Row != row || !caller.Holds(m.scopes)) {
+		return false
 	}
-	it := list.find(call.Caller, string(spec.Name))
-	return it != nil && it.spec.Server == spec.Server && it.spec.Tool == spec.Tool && bytes.Equal(it.spec.Definition, spec.Definition)
+	s := map[string]*shelf{tools.word: v.tools, prompts.word: v.prompts}[t.kind]
+	if s == nil {
+		return !v.hides(caller, t)
+	}
+	it := s.find(caller, string(t.spec.Name))
+	return it != nil && it.spec.Server == t.spec.Server && it.spec.Tool == t.spec.Tool && it.offer.Held == "" &&
+		bytes.Equal(it.spec.Definition, t.spec.Definition)
 }

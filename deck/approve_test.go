@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -106,5 +108,154 @@ func TestAnApprovalOfAResource(t *testing.T) {
 	wantList(t, up.told(), `a resources/read {"uri":"r://1"}`)
 	if diff := cmp.Diff([]bool{true}, still); diff != "" {
 		t.Errorf("still there (-want +got):\n%s", diff)
+	}
+}
+
+// TestWhatAYesIsNotFor has the world change while a person thinks: each time they say yes to what they were shown, and nothing
+// of it may be sent.
+func TestWhatAYesIsNotFor(t *testing.T) {
+	held, effect := "", drawbridge.Ask
+	vet := censor(func(v Vetted) (Vetted, error) { v.Tools[0].Held = held; return v, nil })
+	row := Member{ID: "a", Row: "another"}
+	for name, tt := range map[string]struct {
+		change func(d *Deck) error
+		text   string
+	}{
+		"the tool waits for them now": {func(d *Deck) error { held = "its definition changed"; return d.Revet(t.Context(), "a") }, "tools/call a__x: changed"},
+		"another server has the name": {func(d *Deck) error {
+			l := listing("a", "x")
+			l.Row = row.Row
+			row.Remembered = &l
+			return d.Configure(t.Context(), []Member{row})
+		}, "tools/call a__x: changed"},
+		"the rules say no now": {func(*Deck) error { effect = drawbridge.Deny; return nil }, "tools/call a__x: not any more"},
+	} {
+		held, effect = "", drawbridge.Ask
+		up := &fake{}
+		var d *Deck
+		d = open(t, up, Options{
+			Vetter: vet,
+			Guards: []Guard{guard(func(Question) drawbridge.Verdict { return drawbridge.Verdict{Effect: effect, Reason: "not any more"} })},
+			Approver: approver(func(r ApprovalRequest) error {
+				if err := tt.change(d); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				if !r.Still() {
+					return errors.New("changed")
+				}
+				return nil
+			}),
+		}, listing("a", "x"))
+		wantFault(t, call(t, d, ada, "a__x"), drawbridge.PolicyBlocked, tt.text)
+		if heard := up.told(); len(heard) > 0 {
+			t.Errorf("%s: the server heard %v", name, heard)
+		}
+	}
+}
+
+// TestAYesOfAHiddenResource has a resource hidden while a person thinks.
+func TestAYesOfAHiddenResource(t *testing.T) {
+	l := listing("a", "x")
+	l.Resources = objects("uri", "r://1")
+	s := &curtain{}
+	var still []bool
+	d := open(t, &fake{}, Options{Guards: []Guard{s}, Approver: approver(func(r ApprovalRequest) error {
+		still = append(still, r.Still())
+		s.drawn.Store(true)
+		still = append(still, r.Still())
+		return errors.New("enough")
+	})}, l)
+	_, err := d.Do(t.Context(), drawbridge.Call{Caller: ada, Method: wire.MethodResourcesRead, Params: json.RawMessage(`{"uri":"r://1"}`)})
+	wantFault(t, err, drawbridge.PolicyBlocked, "resources/read r://1: enough")
+	if diff := cmp.Diff([]bool{true, false}, still); diff != "" {
+		t.Errorf("still there (-want +got):\n%s", diff)
+	}
+}
+
+// A curtain asks about everything, and hides everything once it is drawn.
+type curtain struct{ drawn atomic.Bool }
+
+var _ Screen = (*curtain)(nil)
+
+func (*curtain) Decide(context.Context, Question) drawbridge.Verdict {
+	return drawbridge.Verdict{Effect: drawbridge.Ask}
+}
+func (c *curtain) Hides(drawbridge.Caller, string, drawbridge.Spec) bool { return c.drawn.Load() }
+func (*curtain) Class(drawbridge.Caller) string                          { return "" }
+func (*curtain) Active() bool                                            { return true }
+
+// A till counts the calls that it lets pass, and has room for so many.
+type till struct {
+	room, counted, looked int
+}
+
+var _ Counter = (*till)(nil)
+
+func (l *till) Room(context.Context, Question) drawbridge.Verdict {
+	l.looked++
+	return l.verdict()
+}
+
+func (l *till) Decide(context.Context, Question) drawbridge.Verdict {
+	v := l.verdict()
+	if v.Effect == drawbridge.Allow {
+		l.counted++
+	}
+	return v
+}
+
+func (l *till) verdict() drawbridge.Verdict {
+	if l.counted < l.room {
+		return drawbridge.Verdict{Effect: drawbridge.Allow}
+	}
+	return drawbridge.Verdict{Rule: "till", Reason: "it is full", Code: drawbridge.RateLimited}
+}
+
+// TestOnlyWhatIsSentIsCounted has calls refused in every way there is, whichever place the counter has among the guards.
+func TestOnlyWhatIsSentIsCounted(t *testing.T) {
+	asks := always(drawbridge.Verdict{Effect: drawbridge.Ask})
+	for name, tt := range map[string]struct {
+		guards  []Guard
+		room    int
+		says    error
+		params  string
+		held    string
+		want    till // but for room
+		asked   int
+		sent    bool
+		refused drawbridge.FaultCode
+	}{
+		"it passes":               {room: 1, want: till{counted: 1}, sent: true},
+		"a guard refuses it":      {guards: []Guard{always(drawbridge.Verdict{})}, room: 1, refused: drawbridge.PolicyBlocked},
+		"it is held":              {room: 1, held: "its definition changed", refused: drawbridge.PolicyBlocked},
+		"its state is not ours":   {room: 1, params: `{"name":"a__x","requestState":"forged"}`, refused: drawbridge.InvalidInput},
+		"a person says yes":       {guards: []Guard{asks}, room: 1, want: till{counted: 1, looked: 2}, asked: 1, sent: true},
+		"a person says no":        {guards: []Guard{asks}, room: 1, says: errors.New("no"), want: till{looked: 1}, asked: 1, refused: drawbridge.PolicyBlocked},
+		"there is no room":        {refused: drawbridge.RateLimited},
+		"nobody is asked in vain": {guards: []Guard{asks}, want: till{looked: 1}, refused: drawbridge.RateLimited},
+	} {
+		for _, first := range []bool{true, false} {
+			counter, asked, up := &till{room: tt.room}, 0, &fake{}
+			guards := append([]Guard{counter}, tt.guards...)
+			if !first {
+				guards = append(slices.Clone(tt.guards), counter)
+			}
+			d := open(t, up, Options{
+				Guards: guards, Approver: approver(func(ApprovalRequest) error { asked++; return tt.says }),
+				Vetter: censor(func(v Vetted) (Vetted, error) { v.Tools[0].Held = tt.held; return v, nil }),
+			}, listing("a", "x"))
+			params := json.RawMessage(`{"name":"a__x"}`)
+			if tt.params != "" {
+				params = json.RawMessage(tt.params)
+			}
+			_, err := d.Do(t.Context(), drawbridge.Call{Caller: ada, Method: wire.MethodToolsCall, Params: params})
+			if f := drawbridge.AsFault(err); (err == nil) != tt.sent || err != nil && f.Code != tt.refused {
+				t.Errorf("%s: %v", name, err)
+			}
+			tt.want.room = tt.room
+			if *counter != tt.want || asked != tt.asked || len(up.told()) > 0 != tt.sent {
+				t.Errorf("%s: %+v, asked %d times; want %+v, %d", name, *counter, asked, tt.want, tt.asked)
+			}
+		}
 	}
 }

@@ -56,7 +56,7 @@ func editor() drawbridge.Caller {
 func TestEachCallIsOnRecord(t *testing.T) {
 	answer := map[string]string{
 		"a__ok":  `{"content":[]}`,
-		"a__bad": `{"content":[],"isError":true}`,
+		"a__bad": `{"content":[],"isErr\u006fr":true}`,
 		"a__ask": `{"resultType":"input_required","inputRequests":{}}`,
 	}
 	said := ""
@@ -88,7 +88,7 @@ func TestEachCallIsOnRecord(t *testing.T) {
 		sent bool
 	}{
 		{"a__ok", audit.Record{Outcome: audit.OK, Bytes: 14}, true},
-		{"a__bad", audit.Record{Outcome: audit.IsError, Bytes: 29}, true},
+		{"a__bad", audit.Record{Outcome: audit.IsError, Bytes: 34}, true},
 		{"a__ask", audit.Record{Outcome: audit.Asked, Bytes: 50}, true},
 		{"a__gone", audit.Record{Outcome: audit.Ambiguous, Code: "transient"}, true},
 		{"a__down", audit.Record{Outcome: audit.Fault, Code: "rate_limited"}, true},

@@ -1,7 +1,6 @@
 package deck
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -30,9 +29,11 @@ type target struct {
 	// instead, empty where they wrote the same.
 	own, said string
 	edits     []wire.Edit
-	// names are what of the arguments the server knows by other names. held and next say why it may not be called.
+	// names are what of the arguments the server knows by other names. held and next say why it may not be called, unfit that
+	// the params are not what we gave out.
 	names      map[string]string
 	held, next string
+	unfit      error
 }
 
 // Call carries out a tools/call: it finds the card, asks the guards, and runs it. The error is a *drawbridge.Fault: one
@@ -86,22 +87,21 @@ func (d *Deck) do(ctx context.Context, call drawbridge.Call) (drawbridge.Result,
 
 // carry takes a call the rest of its way, once it is known what it is about.
 func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p params.Params) (drawbridge.Result, error) {
+	r := seal.Request{
+		Principal: call.Caller.Principal, Server: t.spec.Server, Method: call.Method, Own: t.own, Arguments: p.Arguments,
+	}
+	if p.State != nil {
+		state, err := d.sealer.Open(p.State, r)
+		if t.edits = append(t.edits, wire.Put(state, "requestState")); err != nil {
+			t.unfit = fmt.Errorf("requestState: %w", err)
+		}
+	}
 	verdict, err := d.judge(ctx, call, t)
 	if err == nil {
 		err = trail.Pass(ctx, call, t.spec, verdict)
 	}
 	if err != nil {
 		return drawbridge.Result{}, err
-	}
-	r := seal.Request{
-		Principal: call.Caller.Principal, Server: t.spec.Server, Method: call.Method, Own: t.own, Arguments: p.Arguments,
-	}
-	if p.State != nil {
-		state, err := d.sealer.Open(p.State, r)
-		if err != nil {
-			return drawbridge.Result{}, invalid(call.Method, fmt.Errorf("requestState: %w", err))
-		}
-		t.edits = append(t.edits, wire.Put(state, "requestState"))
 	}
 	call.Params = wire.Apply(t.params(call.Params), t.edits...)
 	fenced := d.fencing(call, t.spec.Server, t.own)
@@ -124,7 +124,12 @@ func (d *Deck) fencing(call drawbridge.Call, server drawbridge.ServerID, tool st
 		return func(result json.RawMessage) json.RawMessage { return result }
 	}
 	return func(result json.RawMessage) json.RawMessage {
-		return fence.New(server, tool).Result(call.Method, result)
+		f := fence.New(server, tool, d.look)
+		result = f.Result(call.Method, result)
+		if met := f.Met(); len(met) > 0 {
+			d.trail.Shield(server, tool, "flagged", "its answer met "+strings.Join(met, ", "))
+		}
+		return result
 	}
 }
 
@@ -166,11 +171,10 @@ func (d *Deck) run(ctx context.Context, t target, call drawbridge.Call) (result 
 	return t.card.Run(ctx, call)
 }
 
-// sealResult seals the request state of a result that asks for more. The search for the bare word is much cheaper than
-// reading a large result, and misses none that a caller's reader would find but those that spell the name with escapes:
-// such a state stays open to the caller's eyes and is refused when it comes back.
+// sealResult seals the request state of a result that asks for more. The search for the word is much cheaper than
+// reading a large result.
 func (d *Deck) sealResult(result drawbridge.Result, r seal.Request) drawbridge.Result {
-	if !bytes.Contains(result.Raw, []byte(`"requestState"`)) {
+	if !wire.MayHave(result.Raw, `"requestState"`) {
 		return result
 	}
 	state := wire.Get(result.Raw, "requestState")
@@ -266,18 +270,28 @@ func (d *Deck) allow(ctx context.Context, call drawbridge.Call, kind string, spe
 	return trail.Pass(ctx, call, spec, verdict)
 }
 
-// judge asks the guards, and a person where they want that and nothing else is in the way: all must allow, and the verdict is
-// the last one's, or the first that wanted a person asked. The caller holds the scopes already, or the card was not found.
+// judge asks the guards, and a person where they want that and nothing else is in the way, and has the call counted: all must
+// allow, and the verdict is the last one's that names a rule, or the first that wanted a person asked. The caller holds the
+// scopes already, or the card was not found.
 func (d *Deck) judge(ctx context.Context, call drawbridge.Call, t target) (drawbridge.Verdict, error) {
 	q := Question{Caller: call.Caller, Kind: t.kind, Spec: t.spec, Method: call.Method, Params: call.Params}
 	verdict, asked, err := d.gate.Pass(ctx, q)
 	if err == nil {
-		if err = t.heldBack(call.Method); err != nil {
-			verdict = drawbridge.Verdict{Rule: "held", Reason: t.held}
+		if against, bar := t.bar(call.Method); bar != nil {
+			verdict, err = against, bar
 		}
 	}
 	if err == nil && len(asked) > 0 {
-		err = d.approve(ctx, call, t.spec, asked)
+		if err = d.approve(ctx, call, t, asked); err == nil { // which took its time: the rules may be others now
+			if now, _, no := d.gate.Pass(ctx, q); no != nil {
+				verdict, err = now, no
+			}
+		}
+	}
+	if err == nil {
+		if now, no := d.gate.Count(ctx, q); no != nil {
+			verdict, err = now, no
+		}
 	}
 	if err != nil {
 		trail.Bar(ctx, t.spec, verdict)

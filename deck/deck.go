@@ -16,9 +16,11 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/fence"
 	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/offer"
+	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/trail"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
@@ -46,10 +48,11 @@ type Upstream interface {
 }
 
 // A Guard decides on calls, as an answer to a Question. Every guard must allow a call; a guard that panics denies.
-// A Screen is a guard that knows beforehand what to hide from whom.
+// A Screen is a guard that knows beforehand what to hide from whom, a Counter one that counts what it allows.
 type (
 	Guard    = gate.Guard
 	Question = gate.Question
+	Counter  = gate.Counter
 	Screen   = gate.Screen
 )
 
@@ -66,6 +69,9 @@ const (
 	// Bare leaves a legal name as the server gave it; of two the later in configuration order is qualified.
 	Bare = label.Bare
 )
+
+// StateLife is how long a caller may come back with a request state.
+const StateLife = seal.StateLife
 
 // Prefixes gives what a name of a server's card begins with where it says its server, in the styles Qualified and MCP. The
 // names of other servers may begin with one of them too.
@@ -129,6 +135,8 @@ type Options struct {
 	// Fence says which callers are given results marked as foreign text, of servers whose Member does not say; nil is none.
 	// Models of our own are given them in any case.
 	Fence func(drawbridge.Caller) bool
+	// Look looks at the texts of such results, and of prompts; nil leaves them as they are.
+	Look fence.Look
 	// MaxTools is how many tools of one server are enrolled where its Member does not say; 0 is DefaultMaxTools.
 	MaxTools int
 	// BeforeList is called before a list is answered: it may wait for servers that are about to appear, as long as ctx

@@ -14,6 +14,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/declare"
+	"github.com/drawbridge-mcp/drawbridge/deck/fence"
 	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/offer"
@@ -34,6 +35,7 @@ type Deck struct {
 	stream   string
 	watcher  string // the principal whose connections are watched
 	fence    func(drawbridge.Caller) bool
+	look     fence.Look
 	shipped  []*item
 	gate     *gate.Gate
 	approver Approver     // nil is nobody
@@ -48,7 +50,7 @@ type Deck struct {
 
 	view      atomic.Pointer[view]
 	versions  atomic.Uint64
-	listeners listeners
+	listeners vigil.Listeners[Event]
 	watches   vigil.Vigils
 	skills    skill.Kept
 	held      seal.Held
@@ -66,7 +68,7 @@ type Deck struct {
 // one name.
 func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d := &Deck{
-		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, watcher: o.Owner, approver: o.Approver, fence: o.Fence, vetter: o.Vetter,
+		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, watcher: o.Owner, approver: o.Approver, fence: o.Fence, look: o.Look, vetter: o.Vetter,
 		maker: maker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools,
 		beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
 	}
@@ -309,7 +311,7 @@ func (d *Deck) change(f func(v *view) ([]*member, error)) error {
 		d.warn(old, next)
 		return differences(old, next), nil
 	}()
-	d.listeners.tell(events...)
+	d.listeners.Tell(events...)
 	return err
 }
 
@@ -321,7 +323,7 @@ func (d *Deck) Review() {
 	next := newView(d.gate, d.shipped, old.members, nil, d.version)
 	d.view.Store(next)
 	d.mu.Unlock()
-	d.listeners.tell(differences(old, next)...)
+	d.listeners.Tell(differences(old, next)...)
 }
 
 // warn logs the clashes that are new, once for each two servers, and for each server how much of what it lists is not on

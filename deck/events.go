@@ -1,8 +1,6 @@
 package deck
 
 import (
-	"sync"
-
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -22,50 +20,9 @@ func (e Event) Concerns(caller drawbridge.Caller) bool {
 	return n.Server == "" || caller.Holds([]drawbridge.Scope{drawbridge.ServerScope(n.Server)}) && (e.HiddenFrom == nil || !e.HiddenFrom(caller))
 }
 
-// listeners are those who want to hear of events.
-type listeners struct {
-	mu   sync.Mutex
-	next int
-	all  map[int]func(Event)
-}
-
-func (l *listeners) add(f func(Event)) (cancel func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.all == nil {
-		l.all = map[int]func(Event){}
-	}
-	id := l.next
-	l.next++
-	l.all[id] = f
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		delete(l.all, id)
-	}
-}
-
-// tell calls every listener with every event, without holding the lock.
-func (l *listeners) tell(events ...Event) {
-	if len(events) == 0 {
-		return
-	}
-	l.mu.Lock()
-	fs := make([]func(Event), 0, len(l.all))
-	for _, f := range l.all {
-		fs = append(fs, f)
-	}
-	l.mu.Unlock()
-	for _, e := range events {
-		for _, f := range fs {
-			f(e)
-		}
-	}
-}
-
 // OnEvent has f called with each event until cancel is called. f must not block, and may be called from several
 // goroutines at once, and once more while cancel is on its way.
-func (d *Deck) OnEvent(f func(Event)) (cancel func()) { return d.listeners.add(f) }
+func (d *Deck) OnEvent(f func(Event)) (cancel func()) { return d.listeners.Add(f) }
 
 // Notice takes what a server said outside any call and tells it as an event. That a list changed is not taken from here
 // but from the listing that follows it, see [Deck.Enrol].
@@ -92,12 +49,12 @@ func (d *Deck) Notice(n drawbridge.Notice) {
 			if hidden != nil {
 				e.HiddenFrom = func(caller drawbridge.Caller) bool { return v.hides(caller, m.unlisted(uri, own)) }
 			}
-			d.listeners.tell(e)
+			d.listeners.Tell(e)
 		}
 	case wire.NoteTask, wire.NoteTaskStatus:
 		d.taskNoticed(m, n, hidden)
 	default:
-		d.listeners.tell(Event{Kind: Noticed, Notice: n, HiddenFrom: hidden})
+		d.listeners.Tell(Event{Kind: Noticed, Notice: n, HiddenFrom: hidden})
 	}
 }
 

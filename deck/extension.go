@@ -51,15 +51,26 @@ func (d *Deck) doExtension(ctx context.Context, call drawbridge.Call) (drawbridg
 	if err != nil {
 		return drawbridge.Result{}, err
 	}
-	t, ok := v.meant(call, partners, parts[0], parts[1])
+	t, besides, ok := v.meant(call, partners, parts[0], parts[1])
 	if !ok {
 		return drawbridge.Result{}, severalMethods(call.Method, partners)
+	}
+	if v.conceals(call.Caller, t.spec.Server, parts[0]) {
+		return drawbridge.Result{}, noMethod(call.Method)
 	}
 	p := params.Params{State: parts[2], Arguments: wire.Apply(call.Params, wire.Drop("_meta"), wire.Drop("requestState"), wire.Drop("inputResponses"))}
 	if string(p.State) == "null" {
 		p.State = nil
 	}
-	result, err := d.carry(ctx, call, t, p)
+	var result drawbridge.Result
+	for _, other := range besides {
+		if _, err = d.judge(ctx, call, other); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		result, err = d.carry(ctx, call, t, p)
+	}
 	if f, ok := errors.AsType[*drawbridge.Fault](err); ok && f.Kind == drawbridge.UnknownCapability {
 		err = noMethod(call.Method) // a guard hides it
 	}
@@ -77,9 +88,11 @@ func (v *view) partners(caller drawbridge.Caller, theirs map[string]bool) (out [
 }
 
 // meant is what a request of an unknown extension is about: the only server that can be, with the names and URIs of the
-// deck in "name" and "uri" turned into the server's own. It says false where several servers can be.
-func (v *view) meant(call drawbridge.Call, partners []*member, name, uri json.RawMessage) (target, bool) {
+// deck in "name" and "uri" turned into the server's own; and what it names besides, which is to be allowed too. It says false
+// where several servers can be.
+func (v *view) meant(call drawbridge.Call, partners []*member, name, uri json.RawMessage) (t target, besides []target, ok bool) {
 	var found []target
+	strayed := false // there is a URI that nobody lists
 	add := func(t target, said, place string) {
 		if slices.ContainsFunc(partners, func(m *member) bool { return m.ID == t.spec.Server }) {
 			found = append(found, t.rewritten(said, place))
@@ -99,7 +112,7 @@ func (v *view) meant(call drawbridge.Call, partners []*member, name, uri json.Ra
 		if it := v.templates.closest(call.Caller, said); !ok && it != nil {
 			t, ok = matched(it, said), true
 		}
-		if ok {
+		if strayed = !ok; ok {
 			add(t, said, "uri")
 		}
 	}
@@ -107,22 +120,36 @@ func (v *view) meant(call drawbridge.Call, partners []*member, name, uri json.Ra
 	if len(found) > 0 {
 		server = found[0].spec.Server
 	} else if len(partners) > 1 {
-		return target{}, false
+		return target{}, nil, false
 	}
-	t := target{own: call.Method, spec: drawbridge.Spec{
-		Name: drawbridge.CardName(call.Method), Server: server, Tool: call.Method,
-		Scopes: []drawbridge.Scope{drawbridge.ServerScope(server)},
-	}}
-	for i, f := range found {
+	if m := v.member(server); strayed && m.hasResources() { // it need not list all that it has
+		found = append(found, m.unlisted(wire.GetText(call.Params, "uri"), wire.GetText(call.Params, "uri")))
+	}
+	if len(found) == 0 {
+		return target{own: call.Method, spec: drawbridge.Spec{
+			Name: drawbridge.CardName(call.Method), Server: server, Tool: call.Method,
+			Scopes: []drawbridge.Scope{drawbridge.ServerScope(server)},
+		}}, nil, true
+	}
+	t = found[0]
+	for _, f := range found[1:] {
 		if f.spec.Server != server {
-			return target{}, false
-		}
-		if i == 0 {
-			t.spec, t.own, t.held, t.next = f.spec, f.own, f.held, f.next
+			return target{}, nil, false
 		}
 		t.edits = append(t.edits, f.edits...)
 	}
-	return t, true
+	return t, found[1:], true
+}
+
+// conceals says whether the server has a tool or a prompt of that name, as it knows it or as the deck does, that the caller may
+// not know of.
+func (v *view) conceals(caller drawbridge.Caller, server drawbridge.ServerID, name json.RawMessage) bool {
+	said, _ := wire.Text(name)
+	return slices.ContainsFunc([]*shelf{v.tools, v.prompts}, func(s *shelf) bool {
+		return slices.ContainsFunc([]*item{s.byName[said], s.ownedBy(server, said)}, func(it *item) bool {
+			return it != nil && it.spec.Server == server && !s.shows(caller, it)
+		})
+	})
 }
 
 // scopesOf are the scopes of the members, and no more.

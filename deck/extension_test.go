@@ -1,7 +1,9 @@
 package deck
 
 import (
+	"context"
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -219,3 +221,62 @@ func FuzzDeclarations(f *testing.F) {
 		}
 	})
 }
+
+// TestWhatARequestOfAnUnknownExtensionNamesIsGuarded names things in a request whose meaning only its server knows: guards
+// decide on each of them as on a call of it.
+func TestWhatARequestOfAnUnknownExtensionNamesIsGuarded(t *testing.T) {
+	up := &fake{}
+	bar := ""
+	shut := &shutter{}
+	a := extended("a", `{"resources":{},"extensions":{"com.acme/x":{}}}`, "echo", "secret")
+	a.Prompts, a.Resources = objects("name", "greet", "veiled"), objects("uri", "r://a")
+	d := open(t, up, Options{Guards: []Guard{shut, guard(func(q Question) drawbridge.Verdict {
+		if q.Kind+" "+q.Spec.Tool == bar {
+			return drawbridge.Verdict{Reason: "no"}
+		}
+		return drawbridge.Verdict{Effect: drawbridge.Allow}
+	})}}, a)
+	do := func(params string) error {
+		_, err := d.Do(t.Context(), drawbridge.Call{Caller: declaring(ada, acme), Method: "acme/do", Params: json.RawMessage(params)})
+		return err
+	}
+	for params, what := range map[string]string{
+		`{"name":"a__echo"}`:                 "tool echo",
+		`{"name":"a__greet"}`:                "prompt greet",
+		`{"uri":"r://a"}`:                    "resource r://a",
+		`{"uri":"unlisted://a"}`:             "resource unlisted://a",
+		`{"name":"a__echo","uri":"r://a"}`:   "resource r://a",
+		`{"uri":"far://a","name":"a__echo"}`: "resource far://a",
+		`{"n":1}`:                            " acme/do",
+	} {
+		bar = what
+		if f := drawbridge.AsFault(do(params)); f == nil || f.Code != drawbridge.PolicyBlocked {
+			t.Errorf("%s passes a guard that bars the %s: %v", params, what, f)
+		}
+		wantList(t, up.told())
+		bar = ""
+		if err := do(params); err != nil || len(up.told()) != 1 {
+			t.Errorf("%s: %v", params, err)
+		}
+	}
+	shut.names = []string{"secret", "veiled"}
+	d.Review()
+	for _, name := range []string{"secret", "a__secret", "veiled", "a__veiled"} {
+		wantFault(t, do(`{"name":"`+name+`"}`), drawbridge.NotFound, "unknown method acme/do")
+	}
+	wantList(t, up.told())
+}
+
+// A shutter hides what has one of its names.
+type shutter struct{ names []string }
+
+var _ Screen = (*shutter)(nil)
+
+func (*shutter) Decide(context.Context, Question) drawbridge.Verdict {
+	return drawbridge.Verdict{Effect: drawbridge.Allow}
+}
+func (s *shutter) Hides(_ drawbridge.Caller, _ string, spec drawbridge.Spec) bool {
+	return slices.Contains(s.names, spec.Tool)
+}
+func (*shutter) Class(drawbridge.Caller) string { return "" }
+func (*shutter) Active() bool                   { return true }

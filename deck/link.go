@@ -1,7 +1,6 @@
 package deck
 
 import (
-	"bytes"
 	"encoding/json"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -29,30 +28,13 @@ func (d *Deck) linked(caller drawbridge.Caller, method string, server drawbridge
 		}
 		return own
 	}
-	switch method {
-	case wire.MethodToolsCall, wire.MethodTasksResult:
-		return label.Each(result, "content", func(b json.RawMessage) json.RawMessage { return label.LinkedBlock(b, public) })
-	case wire.MethodTasksGet:
-		inner := wire.Get(result, "result")
-		if edited := d.linked(caller, wire.MethodToolsCall, server, inner); !sameBytes(edited, inner) {
-			return wire.Apply(result, wire.Put(edited, "result"))
-		}
-	case wire.MethodPromptsGet:
-		return label.Each(result, "messages", func(message json.RawMessage) json.RawMessage {
-			content := wire.Get(message, "content")
-			if edited := label.LinkedBlock(content, public); !sameBytes(edited, content) {
-				return wire.Apply(message, wire.Put(edited, "content"))
-			}
-			return message
-		})
-	}
-	return result
+	return label.Linked(method, result, public)
 }
 
 // links says whether a result may link to resources that its server can be asked for. Nearly none does, and to see that
 // is much cheaper than to read a large result.
 func (v *view) links(server drawbridge.ServerID, result json.RawMessage) bool {
-	if !bytes.Contains(result, []byte(`"resource`)) {
+	if !wire.MayHave(result, `"resource`) {
 		return false
 	}
 	m := v.member(server)

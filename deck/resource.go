@@ -106,6 +106,7 @@ func (v *view) hides(caller drawbridge.Caller, t target) bool {
 func (s *shelf) exact(caller drawbridge.Caller, uri string) (target, bool) {
 	it := s.byName[uri]
 	if it == nil || !s.shows(caller, it) {
+		s.stall(caller, uri, 1, []*item{it})
 		return target{}, false
 	}
 	return it.target(), true
@@ -114,11 +115,20 @@ func (s *shelf) exact(caller drawbridge.Caller, uri string) (target, bool) {
 // closest gives the template with the most literal characters of those that match; of equals the first.
 func (s *shelf) closest(caller drawbridge.Caller, uri string) *item {
 	var best *item
+	var judged []*item
 	for _, it := range s.items {
 		closer := best == nil && it.template != nil || best != nil && it.template.Closer(best.template)
-		if closer && caller.Holds(it.spec.Scopes) && it.template.Match(uri) && !s.gate.Hides(caller, resources.word, matched(it, uri).spec) {
-			best = it
+		if !closer || !caller.Holds(it.spec.Scopes) || !it.template.Match(uri) {
+			continue
 		}
+		if s.gate.Hides(caller, resources.word, matched(it, uri).spec) {
+			judged = append(judged, it)
+			continue
+		}
+		best = it
+	}
+	if best == nil {
+		s.stall(caller, uri, 1, judged)
 	}
 	return best
 }

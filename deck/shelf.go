@@ -177,7 +177,7 @@ func (s *shelf) keepVersions(old *shelf) {
 	}
 	s.whole.Version = old.whole.Version
 	sameGroup := func(a, b group) bool {
-		return len(a.items) == len(b.items) && slices.Equal(a.scopes, b.scopes) && sameHint(a.hint, b.hint)
+		return len(a.items) == len(b.items) && slices.Equal(a.scopes, b.scopes) && offer.SameHint(a.hint, b.hint)
 	}
 	if slices.EqualFunc(old.groups, s.groups, sameGroup) {
 		old.mu.Lock()
@@ -185,10 +185,6 @@ func (s *shelf) keepVersions(old *shelf) {
 		s.parts = old.parts
 		old.parts = map[string]List{}
 	}
-}
-
-func sameHint(a, b *drawbridge.Hint) bool {
-	return a == b || a != nil && b != nil && *a == *b
 }
 
 // sameBytes compares objects, quickly where they are the same memory.
@@ -246,23 +242,12 @@ func (s *shelf) listFor(caller drawbridge.Caller) List {
 func hintOf(groups []group, whole bool) drawbridge.Hint {
 	var out *drawbridge.Hint
 	for _, g := range groups {
-		out = stricter(out, g.hint)
+		out = offer.Stricter(out, g.hint)
 	}
 	if out == nil {
 		return drawbridge.Hint{}
 	}
 	return drawbridge.Hint{TTL: out.TTL, Public: out.Public && whole}
-}
-
-// stricter joins two hints: the shorter time, the narrower scope. Nil has no say.
-func stricter(a, b *drawbridge.Hint) *drawbridge.Hint {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	return &drawbridge.Hint{TTL: min(a.TTL, b.TTL), Public: a.Public && b.Public}
 }
 
 // shows says whether the caller may know of the item.
@@ -273,11 +258,13 @@ func (s *shelf) shows(caller drawbridge.Caller, it *item) bool {
 // find gives the item that the caller means by name: the one listed by it, else the only one that has it in another
 // style of names. Items that the caller may not know of are not there.
 func (s *shelf) find(caller drawbridge.Caller, name string) *item {
-	if it := s.byName[name]; it != nil && s.shows(caller, it) {
-		return it
+	listed := s.byName[name]
+	if listed != nil && s.shows(caller, listed) {
+		return listed
 	}
 	var found *item
-	for _, it := range s.byAlias()[name] {
+	others := s.byAlias()[name]
+	for _, it := range others {
 		if !s.shows(caller, it) {
 			continue
 		}
@@ -286,7 +273,24 @@ func (s *shelf) find(caller drawbridge.Caller, name string) *item {
 		}
 		found = it
 	}
+	if found == nil {
+		s.stall(caller, name, 2, append(others[:len(others):len(others)], listed))
+	}
 	return found
+}
+
+// stall has a name that nobody has take as long as one that is hidden: so many things are judged, those that were, and others in
+// the place of those that there are not, or that the caller holds no scope for.
+func (s *shelf) stall(caller drawbridge.Caller, name string, most int, judged []*item) {
+	for _, it := range judged {
+		if it != nil && caller.Holds(it.spec.Scopes) {
+			most--
+		}
+	}
+	for ; most > 0 && len(s.items) > 0; most-- {
+		it := s.items[(len(name)+most)%len(s.items)]
+		s.gate.Hides(caller, it.kind, it.spec)
+	}
 }
 
 // aliases has the items by the names that they are not listed by.

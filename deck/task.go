@@ -59,7 +59,7 @@ func (d *Deck) findTask(ctx context.Context, call drawbridge.Call, said string) 
 	t, ok := d.sealer.OpenTicket(call.Caller.Principal, said, formOf(call.Caller))
 	v := d.view.Load()
 	m := v.member(t.Server)
-	if !ok || m == nil || !v.knows(call.Caller, m) {
+	if !ok || m == nil || !v.knows(call.Caller, m) || m.listing != nil && m.tasksFor(call.Caller) == nil { // it has none any more
 		return tasking{}, "", unknown("task", said)
 	}
 	spec := drawbridge.Spec{Name: drawbridge.CardName(said), Server: t.Server, Tool: t.Own, Scopes: m.scopes}
@@ -199,7 +199,7 @@ func (d *Deck) taskNoticed(m *member, n drawbridge.Notice, hidden func(drawbridg
 			continue
 		}
 		n.Params = wire.Apply(params, wire.Put(wire.Quote(text), "taskId"))
-		d.listeners.tell(Event{Kind: TaskChanged, Task: text, Principal: principal, Notice: n, HiddenFrom: hidden})
+		d.listeners.Tell(Event{Kind: TaskChanged, Task: text, Principal: principal, Notice: n, HiddenFrom: hidden})
 	}
 }
 

@@ -335,3 +335,33 @@ func TestWhatAServerSaysOfATaskInACall(t *testing.T) {
 		}
 	}
 }
+
+// TestTasksOfAServerThatIsNotShownAreUnknown has all that a server offers taken off the deck, as where it is quarantined: what it
+// has to say of its tasks is off it too.
+func TestTasksOfAServerThatIsNotShownAreUnknown(t *testing.T) {
+	up, hidden := &fake{}, false
+	d := open(t, up, Options{StateKeys: masters, Vetter: censor(func(v Vetted) (Vetted, error) {
+		if hidden {
+			return Vetted{}, nil
+		}
+		return v, nil
+	})}, modernJobs("a"))
+	if err := d.Configure(t.Context(), []Member{{ID: "a", Row: "row-a"}, {ID: "b", Row: "row-b"}}); err != nil { // b may yet have tasks
+		t.Fatal(err)
+	}
+	ticket := ticketOf("ada", seal.ModernTask, "a", "7")
+	get := func() error {
+		_, err := ask(t, d, stateless("ada"), wire.MethodTasksGet, `{"taskId":"$T"}`, ticket)
+		return err
+	}
+	if err := get(); err != nil {
+		t.Fatal(err)
+	}
+	up.told()
+	hidden = true
+	if err := d.Revet(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	wantFault(t, get(), drawbridge.NotFound, "unknown task "+ticket)
+	wantList(t, up.told())
+}

@@ -87,7 +87,7 @@ func undeclared(caller drawbridge.Caller) json.RawMessage {
 
 // created gives out the task that a call became, where it did. asked says that the caller asked for one.
 func (k tasking) created(result drawbridge.Result, asked bool) (drawbridge.Result, error) {
-	if !bytes.Contains(result.Raw, []byte(`"taskId"`)) {
+	if !wire.MayHave(result.Raw, `"taskId"`) {
 		return result, nil
 	}
 	switch modern := wire.GetText(result.Raw, "resultType") == "task"; {
@@ -143,7 +143,7 @@ func relabelled(object json.RawMessage, give func(own string) (string, bool), pa
 }
 
 // aboutTask is the part of the name of _meta's member for a task that no encoder escapes.
-var aboutTask = []byte("related-task")
+const aboutTask = "related-task"
 
 // belonging does the same where something says by _meta which task it belongs to: at its top, and in the modern form in
 // the result and in the questions of a task.
@@ -151,7 +151,7 @@ func belonging(object json.RawMessage, give func(own string) (string, bool)) jso
 	object = relabelled(object, give, "_meta", wire.MetaRelatedTask, "taskId")
 	object = relabelled(object, give, "result", "_meta", wire.MetaRelatedTask, "taskId")
 	asked := wire.Get(object, "inputRequests")
-	if !bytes.Contains(asked, aboutTask) {
+	if !wire.MayHave(asked, aboutTask) {
 		return object
 	}
 	edited := wire.EachValue(asked, func(m wire.Member) json.RawMessage { // in one pass: how many there are is the server's to say
@@ -167,7 +167,7 @@ func belonging(object json.RawMessage, give func(own string) (string, bool)) jso
 // server's knows none.
 func (k tasking) outward(result json.RawMessage) json.RawMessage {
 	switch {
-	case !bytes.Contains(result, aboutTask):
+	case !wire.MayHave(result, aboutTask):
 		return result
 	case k.mixed():
 		return wire.Apply(result, wire.Drop("_meta", wire.MetaRelatedTask))
@@ -178,7 +178,7 @@ func (k tasking) outward(result json.RawMessage) json.RawMessage {
 // toldOf does the same for what the server says by itself. It says false where that is about a task the principal is not
 // known to have.
 func (k tasking) toldOf(params json.RawMessage) (json.RawMessage, bool) {
-	if !bytes.Contains(params, aboutTask) {
+	if !wire.MayHave(params, aboutTask) {
 		return params, true
 	}
 	if k.mixed() {
@@ -200,7 +200,7 @@ func (k tasking) mixed() bool {
 // inward turns the ticket in _meta of what a caller sends into the server's id. One that is nothing to the server goes no
 // further: it must not hear a caller speak of a task that is not theirs.
 func (k tasking) inward(params json.RawMessage) json.RawMessage {
-	if !bytes.Contains(params, aboutTask) || wire.Get(params, "_meta", wire.MetaRelatedTask) == nil {
+	if !wire.MayHave(params, aboutTask) || wire.Get(params, "_meta", wire.MetaRelatedTask) == nil {
 		return params
 	}
 	said := wire.GetText(params, "_meta", wire.MetaRelatedTask, "taskId")

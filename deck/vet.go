@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/mishap"
 	"github.com/drawbridge-mcp/drawbridge/deck/offer"
@@ -34,10 +35,13 @@ func (d *Deck) vet(ctx context.Context, m Member, l drawbridge.Listing) (v Vette
 
 // vetSkills shows the skills of an answer as the vetter does: those of a list, or the one that was asked for.
 func (d *Deck) vetSkills(ctx context.Context, server drawbridge.ServerID, result json.RawMessage) (_ json.RawMessage, err error) {
-	m := d.view.Load().member(server)
 	v, ok := d.vetter.(SkillVetter)
-	if !ok || m == nil {
+	if !ok {
 		return result, nil
+	}
+	m := d.view.Load().member(server)
+	if m == nil { // it left while it was asked: by whose row would they be looked at?
+		return nil, fmt.Errorf("vet the skills of %s: the configuration has no such server now", server)
 	}
 	defer func() {
 		if p := recover(); p != nil {
@@ -135,15 +139,16 @@ func (m *member) sort(k kind, list []Shown, most int, before []*item) []offer.Of
 	return offers
 }
 
-// heldBack refuses a call of what waits for a person.
-func (t target) heldBack(method string) error {
-	if t.held == "" {
-		return nil
+// bar refuses a call of what waits for a person, and one that comes back with something that we did not give out.
+func (t target) bar(method string) (drawbridge.Verdict, error) {
+	switch {
+	case t.held != "":
+		verdict := drawbridge.Verdict{Rule: "held", Reason: t.held, Next: t.next}
+		return verdict, gate.Barred(method, t.spec, verdict, errors.New(t.held))
+	case t.unfit != nil:
+		return drawbridge.Verdict{Rule: "state", Reason: t.unfit.Error()}, invalid(method, t.unfit)
 	}
-	return &drawbridge.Fault{
-		Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked,
-		Step: fmt.Sprintf("%s %s", method, clip(string(t.spec.Name))), Err: errors.New(t.held), Next: t.next,
-	}
+	return drawbridge.Verdict{}, nil
 }
 
 // recordDone records what was done to a listing, as far as one listing may fill the audit.

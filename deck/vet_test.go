@@ -220,6 +220,17 @@ func TestSkillsAreVettedWhenTheyAreAskedFor(t *testing.T) {
 	if r, err := get("skill://bad/SKILL.md"); err != nil || string(wire.Get(r.Raw, "skill")) != mild {
 		t.Errorf("the skill is %s, %v", r.Raw, err)
 	}
+	up.answer = func(id drawbridge.ServerID, c drawbridge.Call) (drawbridge.Result, error) {
+		if c.Method == wire.MethodSkillsGet {
+			_ = d.Configure(t.Context(), nil) // it leaves while it is asked
+		}
+		return schools{"a": {pages: []string{page(good, bad)}}}.answer(id, c)
+	}
+	if r, err := get("skill://bad/SKILL.md"); err == nil {
+		t.Errorf("of a server that has left: the skill is %s", r.Raw)
+	}
+	d = open(t, up, Options{Vetter: tutor{censor(func(v Vetted) (Vetted, error) { return v, nil }), func(e json.RawMessage) (json.RawMessage, error) { return look(e) }}}, teaching("a"))
+	up.answer = schools{"a": {pages: []string{page(good, bad)}}}.answer
 	for name, give := range map[string]func(json.RawMessage) (json.RawMessage, error){
 		"an error": func(json.RawMessage) (json.RawMessage, error) { return nil, errors.New("no rules") },
 		"a panic":  func(json.RawMessage) (json.RawMessage, error) { panic("no rules") },

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -26,6 +25,9 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	m, err := wire.Parse(body)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if s.deed.web != nil && s.deed.web(s, w, r, m) {
 		return
 	}
 	c, known := s.sessionOf(r)
@@ -187,7 +189,7 @@ func writeOften(w io.Writer, part chunk) bool {
 		if _, err := buffered.Write(part.bytes); err != nil {
 			return false
 		}
-		if part.pause == 0 {
+		if part.pause == nil {
 			continue
 		}
 		if buffered.Flush() != nil {
@@ -196,7 +198,9 @@ func writeOften(w io.Writer, part chunk) bool {
 		if flusher != nil {
 			flusher.Flush()
 		}
-		time.Sleep(part.pause)
+		if !part.pause() {
+			return false
+		}
 	}
 	return buffered.Flush() == nil
 }

@@ -96,6 +96,21 @@ func (s *Server) stop() {
 	s.work.Wait()
 }
 
+// pause waits, and says whether the server still is there.
+func (s *Server) pause(d time.Duration) bool {
+	if d == 0 {
+		return s.ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-s.ctx.Done():
+		return false
+	}
+}
+
 // Stdio is the row of the server as a process: the test binary, whose TestMain begins with Main.
 func (s *Server) Stdio(id drawbridge.ServerID) config.Server {
 	command, env := s.Command()

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -42,11 +41,12 @@ type outlet struct {
 	raw func(...chunk)
 }
 
-// A chunk is bytes, so many times over, with a pause behind each: a message of a gigabyte takes no memory before it is sent.
+// A chunk is bytes, so many times over: a message of a gigabyte takes no memory before it is sent. A pause comes behind each time, and
+// says whether there is to be another one.
 type chunk struct {
 	bytes []byte
 	times int
-	pause time.Duration
+	pause func() bool
 }
 
 // take handles one message. A request is answered in a goroutine of the session; done is called when that is over.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/drawbridge-mcp/drawbridge/internal/stdin"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -70,7 +71,7 @@ func carry(order []string) (code int) {
 	}
 	var ended sync.Once
 	go func() {
-		_, _ = io.Copy(conn, os.Stdin)
+		_, _ = io.Copy(conn, stdin.Polled(os.Stdin, os.Stdout))
 		ended.Do(func() { code = 0 })
 		_ = conn.(*net.TCPConn).CloseWrite()
 	}()

@@ -42,7 +42,7 @@ func (r Reading) Door(g *Gateway, token string, origins []string) (*server.Serve
 	s := r.set.Settings
 	door, err := server.New(g.deck, server.Options{
 		Logger: g.log, Version: g.c.Version, Caller: g.owner, Token: []byte(token), Origins: origins, Check: check, Resource: resource,
-		SessionTimeout: s.SessionTimeout, MaxBody: s.MaxBody, PageSize: s.PageSize,
+		Parts: scopesOf(s.Clients), SessionTimeout: s.SessionTimeout, MaxBody: s.MaxBody, PageSize: s.PageSize,
 	})
 	if err != nil {
 		return nil, err
@@ -95,15 +95,7 @@ func (r Reading) proof() (server.Check, server.Resource, error) {
 func issuerOptions(o config.OAuth) (server.IssuerOptions, error) {
 	options := server.IssuerOptions{
 		Issuers: o.Issuers, Audience: o.Audience, ClockSkew: o.ClockSkew, Programs: o.Programs != nil && *o.Programs,
-		Introspection: server.Introspection{URL: o.IntrospectionURL, ClientID: o.IntrospectionClient},
-	}
-	if len(o.Scopes) > 0 {
-		options.Scopes = map[string][]drawbridge.Scope{}
-	}
-	for word, scopes := range o.Scopes {
-		for _, scope := range scopes {
-			options.Scopes[word] = append(options.Scopes[word], drawbridge.Scope(scope))
-		}
+		Introspection: server.Introspection{URL: o.IntrospectionURL, ClientID: o.IntrospectionClient}, Scopes: scopesOf(o.Scopes),
 	}
 	if o.IntrospectionSecretFile == "" {
 		return options, nil
@@ -111,6 +103,21 @@ func issuerOptions(o config.OAuth) (server.IssuerOptions, error) {
 	secret, err := readLine("client secret", o.IntrospectionSecretFile)
 	options.Introspection.Secret = drawbridge.NewSecret(secret)
 	return options, err
+}
+
+// scopesOf makes scopes of the words of a table of the settings; nil of an empty one.
+func scopesOf(table map[string][]string) map[string][]drawbridge.Scope {
+	if len(table) == 0 {
+		return nil
+	}
+	out := make(map[string][]drawbridge.Scope, len(table))
+	for word, scopes := range table {
+		out[word] = []drawbridge.Scope{}
+		for _, scope := range scopes {
+			out[word] = append(out[word], drawbridge.Scope(scope))
+		}
+	}
+	return out
 }
 
 // ClientToken begins the tokens of clients that have one of their own. No issuer is asked about one that does.

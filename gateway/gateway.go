@@ -22,6 +22,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/cards"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/gateway/keep"
 	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
 	"github.com/drawbridge-mcp/drawbridge/gateway/warden"
 	"github.com/drawbridge-mcp/drawbridge/policy"
@@ -81,6 +82,7 @@ type Gateway struct {
 	fleet   fleet
 	starter *starter
 	warden  *warden.Warden
+	keep    keep.Keep
 	server  *server.Server
 	pins    *pins.Stage
 	c       Config
@@ -223,15 +225,16 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 		return backend("read the key of what passes through callers", err)
 	}
 	g.warden.Take(g.policy, g.set.Servers)
+	g.takeOwn()
 	g.starter = newStarter(g.set.Mountable(), mounts, c, g.set.Settings.Grace)
 	g.starter.hides, g.starter.ended = g.warden.Hides, g.ended
 	view := &control{g}
 	g.deck, err = deck.New(ctx, g.starter, deck.Options{
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: streamOf(c, g.set),
 		Cards: cards.Catalogue(view, view), Vetter: quarantine{g.vetter(), g}, StateKeys: [][]byte{key}, Owner: g.owner.Principal,
-		Audit: g.ground.recorder(), Approver: g.approver(), Fence: g.fenced(),
+		Audit: g.ground.recorder(), Approver: g.approver(), Fence: g.fenced(), Look: g.ground.vetted.sanitiser.Read,
 		BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
-		Guards: slices.Concat([]deck.Guard{g.warden}, c.Guards, []deck.Guard{g.ground.meter.Guard(g.pace)}),
+		Guards: slices.Concat([]deck.Guard{g.warden, &g.keep}, c.Guards, []deck.Guard{g.ground.meter.Guard(g.pace)}),
 	})
 	if err != nil {
 		return backend("open the deck", err)

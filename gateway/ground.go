@@ -61,15 +61,16 @@ func OpenGround(ctx context.Context, c Config) (*Ground, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := newPool(c.Logger, c, s, db, vault)
+	a, err := openAudit(c, s, db, vault)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	sanitiser := vetting.NewSanitiser()
+	p, err := newPool(c.Logger, c, s, db, vault, questions(sanitiser, a, c.Logger))
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	book, err := newBook(ctx, c, s, db)
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	a, err := openAudit(c, s, db, vault)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -79,7 +80,7 @@ func OpenGround(ctx context.Context, c Config) (*Ground, error) {
 	}
 	return &Ground{
 		db: db, vault: vault, pool: p, meter: newMeter(c, s, db), book: book, audit: a, pins: keeper,
-		vetted: &vetted{sanitiser: vetting.NewSanitiser(), kept: map[string][]byte{}},
+		vetted: &vetted{sanitiser: sanitiser, kept: map[string][]byte{}},
 	}, nil
 }
 
@@ -122,6 +123,11 @@ func (g *Ground) Read(ctx context.Context, c Config) (Reading, error) {
 	c, set, err := load(c, approvals.Allows)
 	if err != nil {
 		return Reading{}, err
+	}
+	for i, row := range set.Servers {
+		if last, ok := approvals.Of(row); ok && row.Origin.Kind == config.Project {
+			set.Servers[i].Program = last.Program()
+		}
 	}
 	r := Reading{ground: g, c: c, set: set}
 	r.policy, err = warden.Compile(r.rules())

@@ -21,10 +21,12 @@ import (
 
 // An httpLine reaches the HTTP door.
 type httpLine struct {
-	url  string
-	era  drawbridge.Era
-	http *http.Client
-	hear func(wire.Message)
+	url string
+	// token is the bearer token; empty sends none.
+	token string
+	era   drawbridge.Era
+	http  *http.Client
+	hear  func(wire.Message)
 	// ctx ends with the line, and so does the session's stream, which is in work.
 	ctx  context.Context
 	end  context.CancelFunc
@@ -57,12 +59,19 @@ func (l *httpLine) request(ctx context.Context, body []byte) (*http.Request, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
+	l.authorize(req)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.session != "" {
 		req.Header.Set(wire.HeaderSession, l.session)
 	}
 	return req, nil
+}
+
+func (l *httpLine) authorize(req *http.Request) {
+	if l.token != "" {
+		req.Header.Set("Authorization", "Bearer "+l.token)
+	}
 }
 
 // post sends a message. In the stateless generation the headers say what the body says.
@@ -200,6 +209,7 @@ func (l *httpLine) listen() {
 	}
 	req.Header.Set("Accept", "text/event-stream")
 	req.Header.Set(wire.HeaderSession, l.session)
+	l.authorize(req)
 	resp, err := l.http.Do(req)
 	if err != nil {
 		return

@@ -19,7 +19,7 @@ var _ fleet = (*bridge.Fleet)(nil)
 // A bridgePool is the servers that the gateways of one ground share.
 type bridgePool struct{ *bridge.Pool }
 
-func newPool(log *slog.Logger, c Config, s config.Settings, db *store.DB, vault *secrets.Vault) (pool, error) {
+func newPool(log *slog.Logger, c Config, s config.Settings, db *store.DB, vault *secrets.Vault, look questioner) (pool, error) {
 	var memory bridge.Memory
 	if db != nil {
 		memory = db
@@ -28,7 +28,10 @@ func newPool(log *slog.Logger, c Config, s config.Settings, db *store.DB, vault 
 		Logger: log, Version: c.Version, Memory: memory, Roots: s.Roots, Principal: owner().Principal,
 		Vault: vault, Keeper: vault.Values(),
 		OnDemand: c.OnDemand, InheritEnv: s.EnvIsolation != nil && !*s.EnvIsolation,
-		Elicitation:  bridge.Elicitation{Enabled: s.ElicitationEnabled, Timeout: s.ElicitationTimeout, Capacity: s.ElicitationQueue},
+		Elicitation: bridge.Elicitation{
+			Enabled: s.ElicitationEnabled, Timeout: s.ElicitationTimeout, Capacity: s.ElicitationQueue,
+			Look: look, Unmarked: s.ElicitationWarns != nil && !*s.ElicitationWarns,
+		},
 		ProbeTimeout: s.ProbeTimeout, ConnectTimeout: s.ConnectTimeout, CallTimeout: s.CallTimeout, IdleStop: s.IdleStop,
 	})
 	return bridgePool{p}, err
@@ -46,13 +49,20 @@ func (p bridgePool) fleet(g *Gateway, c Config, rows []config.Server, mounts map
 		}
 	}
 	return p.Pool.Fleet(rows, bridge.Part{
-		Known: known, Last: last, OnListed: g.listed, OnNotice: g.deck.Notice, Environ: c.Environ,
+		Known: known, Last: last, OnListed: g.listed, OnNotice: g.noticed, Environ: c.Environ,
 	})
+}
+
+// noticed takes what a server said outside any call; one that is quarantined says nothing.
+func (g *Gateway) noticed(n drawbridge.Notice) {
+	if row := g.row(n.Server); g.ground.book == nil || row == nil || !g.ground.book.Quarantined(row.account()) {
+		g.deck.Notice(n)
+	}
 }
 
 // newSigner is a fleet that never runs.
 func newSigner(c Config, s config.Settings, vault *secrets.Vault, rows []config.Server) (signer, error) {
-	p, err := newPool(c.Logger, c, s, nil, vault)
+	p, err := newPool(c.Logger, c, s, nil, vault, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +78,11 @@ const Mounted = bridge.Mounted
 // Reap is the first thing that a program's main calls: where this process was started to look after a server's processes,
 // it does that and never returns.
 func Reap() { bridge.Reap() }
+
+// Unconfinable says why a row that requires it cannot be confined on this machine; nil where it can, or does not ask for it.
+func Unconfinable(row config.Server, environ []string) error {
+	return bridge.Unconfinable(row, environ)
+}
 
 // Child says what the server of a stdio row would be started as, without starting it: the program's path, and the names of
 // the variables that it would find in its environment, in order. Environ is ours, as "name=value". The error says why

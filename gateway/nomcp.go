@@ -20,7 +20,7 @@ type none struct{ rows []config.Server }
 // noPool is what such fleets share: nothing.
 type noPool struct{}
 
-func newPool(*slog.Logger, Config, config.Settings, *store.DB, *secrets.Vault) (pool, error) {
+func newPool(*slog.Logger, Config, config.Settings, *store.DB, *secrets.Vault, questioner) (pool, error) {
 	return noPool{}, nil
 }
 
@@ -44,6 +44,9 @@ const Mounted = "DRAWBRIDGE_MOUNTED"
 
 // Reap does nothing in a build without MCP servers: no process is ever started.
 func Reap() {}
+
+// Unconfinable finds nothing in a build without MCP servers.
+func Unconfinable(config.Server, []string) error { return nil }
 
 // Child finds nothing in a build without MCP servers.
 func Child(config.Server, config.Settings, []string) (program string, names []string, err error) {

@@ -18,7 +18,7 @@ func TestWithoutMCPTheDeckIsTheShippedCards(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = g.Run(context.Background()) })
 	cards, faults := g.Load(t.Context())
-	if len(cards) != 3 || faults["a"] == nil {
+	if len(cards) != 4 || faults["a"] == nil {
 		t.Errorf("cards %v, faults %v", cards, faults)
 	}
 	if err := g.Close(); err != nil {

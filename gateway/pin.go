@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
 	"github.com/drawbridge-mcp/drawbridge/shield"
 	"github.com/drawbridge-mcp/drawbridge/store"
@@ -61,16 +63,22 @@ func LockPlace(c Config) string {
 // settlePins has another look at what servers list, where a person may have decided about it since, and keeps how all of it is.
 func (g *Gateway) settlePins(ctx context.Context) error {
 	g.ground.pins.Refresh()
+	ids := g.pins.Again()
+	for _, m := range g.deck.Members() { // what was just looked at may not be on the deck yet: to look again waits for it
+		if slices.ContainsFunc(m.Notes, func(n deck.Note) bool { return n.Did == "held" }) {
+			ids = append(ids, m.Server)
+		}
+	}
 	var err error
-	if ids := g.pins.Again(); len(ids) > 0 {
+	if len(ids) > 0 {
 		err = g.deck.Revet(ctx, ids...)
 	}
 	g.keepVetted(ctx)
 	return err
 }
 
-// AcceptCommand is what a person types to accept a tool that changed.
-func AcceptCommand(id drawbridge.ServerID, tool string) string { return pins.AcceptCommand(id, tool) }
+// AcceptCommand is what a person types to accept what has that label and changed.
+func AcceptCommand(id drawbridge.ServerID, label string) string { return pins.AcceptCommand(id, label) }
 
 // Lockable says whether a lockfile speaks of a row. It does not of what a project brings: the file is the person's own, and two
 // projects may each have a server of one name.
@@ -83,7 +91,18 @@ func EditLock(path string, change func(said []shield.Locked) []shield.Locked) (l
 	return pins.Lock(path, change)
 }
 
-// Pins gives what is pinned of a row's tools, by their names. The error is the store's.
-func (g *Gateway) Pins(ctx context.Context, row config.Server) (map[string]shield.Pin, error) {
-	return g.ground.db.Pins(ctx, PinPlace(row))
+// Pins gives what is pinned of a part of a row's server, see shield.Parts, by name. The error is the store's.
+func (g *Gateway) Pins(ctx context.Context, row config.Server, part string) (map[string]shield.Pin, error) {
+	place := PinPlace(row)
+	place.Part = part
+	return g.ground.db.Pins(ctx, place)
+}
+
+// Pinned gives what a listing has of a part, by the names under which it is pinned; of two with one name, the first. Of a server
+// without instructions it gives none.
+func Pinned(l drawbridge.Listing, part string) []shield.Listed {
+	if part == shield.PartInstructions && l.Instructions == "" {
+		return nil
+	}
+	return pins.Of(l, part)
 }

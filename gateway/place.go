@@ -152,6 +152,16 @@ func ownRow(row config.Server, before []config.Server) (config.Server, error) {
 	return row, nil
 }
 
+// Program gives the file that the command of a stdio row means in an environment, ours as "name=value". The error says why there
+// is no such file.
+func Program(row config.Server, environ []string) (config.Program, error) {
+	path, _, err := Child(row, config.Settings{}, environ)
+	if err != nil {
+		return config.Program{}, err
+	}
+	return config.ProgramAt(path)
+}
+
 // hashOf names a row of the program's own to those who remember something of it. Values of variables and headers may be
 // secrets, and stay out of it.
 func hashOf(row config.Server) string {

@@ -52,12 +52,14 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 	before.Rules = set.Settings.Rules
 	set.Settings = before
 	ruled := !reflect.DeepEqual(r.rules(), Reading{c: g.c, set: g.set}.rules())
+	g.warden.Take(r.policy, set.Servers) // before anything that is new can be called
 	changes, err := g.take(ctx, set)
-	if err == nil && (ruled || !changes.None() && g.warden.Active()) {
-		g.policy = r.policy
-		g.warden.Take(g.policy, set.Servers)
+	if err != nil && changes.None() { // everything stays as it was
+		g.warden.Take(g.policy, g.set.Servers)
+	} else if g.policy = r.policy; ruled || !changes.None() && g.warden.Active() {
 		g.deck.Review()
 	}
+	g.takeOwn()
 	return changes, errors.Join(err, g.settlePins(ctx), g.lookAtLocked(ctx))
 }
 

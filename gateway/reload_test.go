@@ -13,6 +13,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -106,4 +107,62 @@ func pids(g *Gateway) map[string]int {
 		out[string(s.Server)] = s.PIDs[0]
 	}
 	return out
+}
+
+// TestNewServersComeUnderNewRules has a reload bring a server and the rule against it: at no moment between is it there.
+func TestNewServersComeUnderNewRules(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "drawbridge")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	rows := filepath.Join(dir, "mcp.json")
+	writeRows(t, rows, row(t, "s", "legacy"))
+	g := open(t, Config{Store: filepath.Join(dir, "store.db"), Dir: dir, LookupEnv: func(name string) (string, bool) {
+		if name == KeychainVariable {
+			return "off", true
+		}
+		return filepath.Dir(dir), name == "XDG_CONFIG_HOME" || name == "HOME"
+	}})
+	loaded(t, g)
+	shown := func() bool {
+		_, ok := g.Deck().Find(g.Owner(), "s__echo")
+		return ok
+	}
+	reload := func() {
+		t.Helper()
+		if _, err := g.Reload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !shown() {
+		t.Fatal("there is nothing to hide")
+	}
+	writeRows(t, rows)
+	reload()
+	writeRows(t, rows, row(t, "s", "legacy"))
+	write(t, filepath.Join(dir, "drawbridge.toml"), "[[tools.policy.rules]]\neffect = 'deny'\nservers = 's'\n")
+	events := 0
+	defer g.Deck().OnEvent(func(deck.Event) {
+		if events++; shown() {
+			t.Errorf("event %d: the server is there, and its rule is not", events)
+		}
+	})()
+	reload()
+	if events == 0 || len(g.Config().Servers) != 1 {
+		t.Errorf("%d events", events)
+	}
+}
+
+// TestAnAttachedServerIsJudgedByItsRow attaches a server that its row trusts less than others.
+func TestAnAttachedServerIsJudgedByItsRow(t *testing.T) {
+	g := open(t, Config{Servers: []config.Server{row(t, "one", "legacy")}, Rules: &drawbridge.Rules{
+		Default: drawbridge.Allow, Rules: []drawbridge.Rule{{Effect: drawbridge.Deny, Trust: []string{"sandboxed"}}},
+	}})
+	two := row(t, "two", "legacy")
+	two.Trust = "sandboxed"
+	if err := g.Attach(t.Context(), two); err != nil {
+		t.Fatal(err)
+	}
+	loaded(t, g)
+	want(t, names(t, g), "one__echo")
 }

@@ -38,7 +38,12 @@ type running struct {
 // runGateway opens a gateway on a configuration and settings, and runs it until the test ends or it is stopped.
 func runGateway(t testing.TB, mcpJSON, settings string) *running {
 	t.Helper()
-	dir := t.TempDir()
+	return runIn(t, t.TempDir(), mcpJSON, settings)
+}
+
+// runIn is runGateway with a directory for its files: the store is store.db there, and the settings drawbridge/drawbridge.toml.
+func runIn(t testing.TB, dir, mcpJSON, settings string) *running {
+	t.Helper()
 	rows := filepath.Join(dir, "mcp.json")
 	for path, text := range map[string]string{rows: mcpJSON, filepath.Join(dir, "drawbridge", "drawbridge.toml"): settings} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

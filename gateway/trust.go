@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -72,7 +73,10 @@ type quarantine struct {
 	g    *Gateway
 }
 
-var _ deck.Vetter = quarantine{}
+var (
+	_ deck.Vetter      = quarantine{}
+	_ deck.SkillVetter = quarantine{}
+)
 
 // Vet implements [deck.Vetter]. What the other stages found counts already.
 func (q quarantine) Vet(ctx context.Context, server deck.Member, l drawbridge.Listing) (deck.Vetted, error) {
@@ -85,6 +89,18 @@ func (q quarantine) Vet(ctx context.Context, server deck.Member, l drawbridge.Li
 		return v, err
 	}
 	return deck.Vetted{Notes: v.Notes}, nil
+}
+
+// VetSkill implements [deck.SkillVetter].
+func (q quarantine) VetSkill(ctx context.Context, server deck.Member, entry json.RawMessage) (json.RawMessage, error) {
+	next, ok := q.next.(deck.SkillVetter)
+	if !ok {
+		return nil, errors.New("vet a skill: nobody looks at them")
+	}
+	if t := q.g.trustOf(server.ID); t != nil && t.Quarantined {
+		return nil, nil
+	}
+	return next.VetSkill(ctx, server, entry)
 }
 
 // trustOf says how far a server is trusted; nil where nobody keeps an account of it.

@@ -205,3 +205,21 @@ func TestAccountOf(t *testing.T) {
 		}
 	}
 }
+
+// TestAQuarantinedServerSaysNothing has one log a line before and after.
+func TestAQuarantinedServerSaysNothing(t *testing.T) {
+	g := openOnly(t, Config{Servers: []config.Server{row(t, "bad", "legacy")}})
+	heard := 0
+	defer g.Deck().OnEvent(func(e deck.Event) {
+		if e.Kind == deck.Noticed {
+			heard++
+		}
+	})()
+	line := drawbridge.Notice{Server: "bad", Method: "notifications/message", Params: json.RawMessage(`{"level":"info","data":"x"}`)}
+	g.noticed(line)
+	g.note("bad", trust.Event{Kind: trust.Sanitised, Count: 3})
+	g.noticed(line)
+	if heard != 1 {
+		t.Errorf("%d lines were heard, want the first", heard)
+	}
+}

@@ -5,14 +5,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/audit"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
 	"github.com/drawbridge-mcp/drawbridge/gateway/vetting"
+	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -20,6 +23,18 @@ import (
 func (g *Gateway) vetter() deck.Vetter {
 	g.pins = pins.NewStage(g.ground.pins)
 	return vetting.Chain{vetting.Attest{Firsts: g.ground.db, Log: g.log}, g.pins, g.ground.vetted.sanitiser}
+}
+
+// A questioner gives what a server asks in the course of a call as it may be shown.
+type questioner = func(server drawbridge.ServerID, method string, params json.RawMessage) json.RawMessage
+
+// questions looks at what servers ask, and has it in the audit, which may be nil.
+func questions(s *vetting.Sanitiser, a *store.Audit, log *slog.Logger) questioner {
+	var record func(audit.Record) error
+	if a != nil {
+		record = a.Record
+	}
+	return vetting.NewQuestions(s, record, log, time.Now).Look
 }
 
 // vetted is what gateways of one ground know of the listings that they looked at.

@@ -220,6 +220,9 @@ func (h *house) approve(id drawbridge.ServerID) {
 	if !ok || row.Phase != drawbridge.NeedsApproval {
 		h.t.Fatalf("the row is %+v", row)
 	}
+	if row.Program, err = gateway.Program(row, os.Environ()); err != nil {
+		h.t.Fatal(err)
+	}
 	db, err := store.Open(h.t.Context(), h.store, store.Options{})
 	if err != nil {
 		h.t.Fatal(err)

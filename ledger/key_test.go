@@ -140,6 +140,7 @@ func shuffled(raw json.RawMessage, r *rand.Rand) json.RawMessage {
 	return raw
 }
 
+// FuzzContentKey is row FZ-9: a key stays where order, blanks and the forms of numbers change.
 func FuzzContentKey(f *testing.F) {
 	for _, s := range []string{
 		``, `{}`, `{"type":"object","properties":{"10":{"default":1.50},"9":{"maximum":1e21}},"required":["a","b"]}`,

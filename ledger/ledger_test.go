@@ -227,6 +227,7 @@ func entriesFrom(data []byte) []Entry {
 	return entries
 }
 
+// FuzzReduce is row FZ-16: entries fold to the same ledger in any order, and in two parts as in one.
 func FuzzReduce(f *testing.F) {
 	f.Add([]byte{0, 1, 1, 0, 0, 2, 2, 0, 0, 1, 3, 1, 1, 2, 4, 0}, uint64(1), uint8(2))
 	f.Add([]byte{0, 1, 1, 0, 1, 1, 1, 0, 0, 1, 1, 1, 4, 1, 1, 1}, uint64(2), uint8(1))

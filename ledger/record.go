@@ -89,8 +89,8 @@ func Decode(r Record) (Entry, error) {
 // nanoseconds of At since 1970 (eight bytes each, most significant first), then Stream, Kind, Key and Body, each after its
 // length in eight bytes. Prev and Hash of the record do not count.
 func Chain(prev [32]byte, r Record) [32]byte {
-	text := make([]byte, 0, len(prev)+7*8+len(r.Stream)+len(r.Kind)+len(r.Key)+len(r.Body))
-	text = append(text, prev[:]...)
+	var room [2048]byte // nearly always there is enough
+	text := append(room[:0], prev[:]...)
 	text = binary.BigEndian.AppendUint64(text, r.Seq)
 	text = binary.BigEndian.AppendUint64(text, uint64(r.At.Unix()))
 	text = binary.BigEndian.AppendUint64(text, uint64(r.At.Nanosecond()))

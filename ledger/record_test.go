@@ -183,6 +183,7 @@ func TestChainIsWhatItSays(t *testing.T) {
 	}
 }
 
+// FuzzDecode is row FZ-15: a record that is read is written the same.
 func FuzzDecode(f *testing.F) {
 	f.Add("enroll", []byte(`{"server":"fs","tool":"read","row":"r"}`+"\n"+`{"name":"read"}`))
 	f.Add("retire", []byte(`{"server":"fs"}`))

@@ -9,3 +9,6 @@ func (b *Breaker) Size() (n int) {
 	}
 	return n
 }
+
+// Texts is how many texts a Once remembers in one Life.
+const Texts = texts

@@ -243,3 +243,58 @@ func TestABreakerIsBounded(t *testing.T) {
 		t.Errorf("it remembers %d runs of two minutes ago", n-1)
 	}
 }
+
+func TestOnce(t *testing.T) {
+	o := limits.Once{Life: time.Minute}
+	for i, s := range []struct {
+		text string
+		at   time.Duration
+		want bool
+	}{
+		{"a", 0, true}, {"a", 0, false}, {"b", 59 * time.Second, true}, {"a", 60 * time.Second, false}, // a began the Life before
+		{"b", 2*time.Minute - 1, false}, {"a", 2 * time.Minute, true}, {"c", 2 * time.Minute, true}, {"c", time.Second, false}, // the clock was put back
+		{"c", time.Hour, true},
+	} {
+		if known := o.New(s.text, after(s.at)); known != s.want {
+			t.Errorf("look %d at %q: new is %v", i, s.text, known)
+		}
+		if first := o.First(s.text, after(s.at)); first != s.want {
+			t.Errorf("%d: %q is first: %v", i, s.text, first)
+		}
+	}
+}
+
+// TestOnceIsBounded fills a Life: what there is no room for is not taken for new.
+func TestOnceIsBounded(t *testing.T) {
+	o := limits.Once{Life: time.Minute}
+	n := 0
+	for o.First(fmt.Sprint(n), noon) {
+		n++
+	}
+	if n != limits.Texts || o.New("another", noon) || !o.First("another", after(time.Minute)) {
+		t.Errorf("%d texts were taken for new", n)
+	}
+}
+
+// TestPaceGivesBack returns calls that were not made.
+func TestPaceGivesBack(t *testing.T) {
+	var p limits.Pace
+	p.Return("a", noon)
+	for i, want := range []bool{true, true, false} {
+		if _, ok := p.Room("a", 2, noon); ok != want {
+			t.Errorf("%d: room is %v", i, ok)
+		}
+		if _, ok := p.Take("a", 2, noon); ok != want {
+			t.Errorf("%d: taken is %v", i, ok)
+		}
+	}
+	p.Return("a", after(time.Second)) // nobody took that
+	p.Return("b", noon)
+	if _, ok := p.Take("a", 2, noon); ok {
+		t.Error("what nobody took was given back")
+	}
+	p.Return("a", noon)
+	if _, ok := p.Take("a", 2, noon); !ok {
+		t.Error("what was given back is gone")
+	}
+}

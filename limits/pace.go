@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -21,26 +22,49 @@ type Pace struct {
 func (p *Pace) Take(name string, max int, now time.Time) (again time.Time, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if again, ok = p.room(name, max, now); ok {
+		p.calls[name] = append(p.calls[name], now)
+	}
+	return again, ok
+}
+
+// Room says what Take would, and takes nothing.
+func (p *Pace) Room(name string, max int, now time.Time) (again time.Time, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.room(name, max, now)
+}
+
+// Return gives back a call that was taken at a time, and was not made after all.
+func (p *Pace) Return(name string, at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	calls := p.calls[name]
+	for i, taken := range slices.Backward(calls) {
+		if taken.Equal(at) {
+			p.calls[name] = slices.Delete(calls, i, i+1)
+			return
+		}
+	}
+}
+
+// room forgets the calls that are over a minute old, and looks at the rest. The lock is held.
+func (p *Pace) room(name string, max int, now time.Time) (again time.Time, ok bool) {
 	calls := p.calls[name]
 	gone := 0
 	for gone < len(calls) && now.Sub(calls[gone]) >= Minute {
 		gone++
 	}
 	calls = calls[gone:]
-	if len(calls) >= max {
-		p.keep(name, calls)
-		if max <= 0 {
-			return now.Add(Minute), false
-		}
-		return calls[len(calls)-max].Add(Minute), false
-	}
-	p.keep(name, append(calls, now))
-	return time.Time{}, true
-}
-
-func (p *Pace) keep(name string, calls []time.Time) {
 	if p.calls == nil {
 		p.calls = map[string][]time.Time{}
 	}
 	p.calls[name] = calls
+	switch {
+	case len(calls) < max:
+		return time.Time{}, true
+	case max <= 0:
+		return now.Add(Minute), false
+	}
+	return calls[len(calls)-max].Add(Minute), false
 }

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/url"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -29,8 +29,22 @@ type arguments struct {
 	err   error
 
 	text  string // see canonical
-	paths []string
+	paths []file
 	found bool // paths were looked for
+}
+
+// A file is a path, cut at its slashes: as it is written, and with its letters folded.
+type file struct{ names, folded []string }
+
+func (a *arguments) note(paths ...string) {
+	for _, text := range paths {
+		f := file{names: strings.Split(text, "/")}
+		f.folded = f.names
+		if lower := foldName(text); lower != text {
+			f.folded = strings.Split(lower, "/")
+		}
+		a.paths = append(a.paths, f)
+	}
 }
 
 // object gives the arguments. The error is for those that two readers could read in two ways, or that are no object.
@@ -44,12 +58,12 @@ func (a *arguments) object() (map[string]any, error) {
 
 // within gives the arguments in the params of a call.
 func within(params json.RawMessage) (map[string]any, error) {
-	object, err := readObject(params)
+	object, err := readObject(params, "arguments")
 	if err != nil {
 		return nil, err
 	}
-	for name, v := range object {
-		if foldName(name) != "arguments" || v == nil {
+	for _, v := range object {
+		if v == nil {
 			continue
 		}
 		if arguments, ok := v.(map[string]any); ok {
@@ -76,150 +90,153 @@ func (a *arguments) canonical() (string, error) {
 	return a.text, nil
 }
 
-// files gives the paths that the arguments name, cleaned.
-func (a *arguments) files() ([]string, error) {
+// files gives the paths that the arguments name, at any depth, cleaned.
+func (a *arguments) files() ([]file, error) {
 	value, err := a.object()
 	if err != nil || a.found {
 		return a.paths, err
 	}
+	if err := a.look("", value); err != nil {
+		return nil, err
+	}
+	if err := a.look("", a.uri); err != nil {
+		return nil, err
+	}
 	a.found = true
-	for name, v := range value {
-		switch foldName(name) {
-		case "path", "paths", "file", "files", "file_path", "filepath", "filename", "directory", "dir", "dest", "destination", "source", "cwd", "repo_path":
-			each(v, func(text string) { a.paths = append(a.paths, cleanPath(text, a.home)) })
-		case "command", "cmd":
-			each(v, func(text string) { a.paths = append(a.paths, pathsIn(text, a.home)...) })
-		}
-	}
-	if _, ok := cutPrefixFold(a.uri, "file://"); ok {
-		a.paths = append(a.paths, cleanPath(a.uri, a.home))
-	}
 	return a.paths, nil
 }
 
-// each calls f with a text, or with every text of a list.
-func each(v any, f func(text string)) {
+// look notes the paths in the value of a name, and in what is within it: those of a list are those of its name.
+func (a *arguments) look(name string, v any) error {
 	switch v := v.(type) {
 	case string:
-		f(v)
+		if strings.Contains(v, "\x00") && (namesPath(name) || isFileURI(v)) {
+			return errors.New("a path has a NUL character")
+		}
+		switch {
+		case namesPath(name), isFileURI(v):
+			a.note(readings(v, a.home)...)
+		case namesCommand(name):
+			a.note(pathsIn(v, a.home)...)
+		}
 	case []any:
 		for _, item := range v {
-			each(item, f)
+			if err := a.look(name, item); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for own, inner := range v {
+			if err := a.look(own, inner); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
-// pathsIn gives the absolute paths that a command line names, wherever in a word they begin: "--file=/etc/x".
+// namesPath says whether a name is one of paths: its last word says so, however its words are put together.
+func namesPath(name string) bool {
+	last := ""
+	for _, word := range words(name) {
+		last = word
+	}
+	switch last {
+	case "path", "paths", "pathname", "file", "files", "filepath", "filepaths", "filename", "filenames", "directory", "directories", "dir", "dirs",
+		"folder", "folders", "workdir", "cwd", "dest", "destination", "source", "src", "dst":
+		return true
+	}
+	return false
+}
+
+func namesCommand(name string) bool {
+	name = foldName(name)
+	return name == "command" || name == "cmd"
+}
+
+// words are those of a name, in small letters: filePath, file_path, FILE-PATH.
+func words(name string) []string {
+	var b strings.Builder
+	lower := false
+	for _, r := range name {
+		if unicode.IsUpper(r) && lower {
+			b.WriteByte(' ')
+		}
+		if lower = unicode.IsLower(r); !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			r = ' '
+		}
+		b.WriteRune(r)
+	}
+	return strings.Fields(foldName(b.String()))
+}
+
+// IsPath says whether an argument is a path, by its name.
+func IsPath(name string) bool { return namesPath(name) }
+
+// IsCommand says whether an argument is a command line, by its name.
+func IsCommand(name string) bool { return namesCommand(name) }
+
+// pathsIn gives what programs may take the paths of a command line for, cleaned.
 func pathsIn(command, home string) (paths []string) {
-	words := strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`;|&<>()=,", r) })
+	for _, path := range PathsIn(command) {
+		paths = append(paths, readings(path, home)...)
+	}
+	return paths
+}
+
+// PathsIn gives the absolute paths that a command line names, as they are written, wherever in a word they begin: "--file=/etc/x".
+func PathsIn(command string) (paths []string) {
+	words := strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`;|&<>()=,\x00", r) })
 	for _, word := range words {
-		if strings.HasPrefix(word, "/") || strings.HasPrefix(word, "~") || strings.HasPrefix(strings.ToLower(word), "file://") {
-			paths = append(paths, cleanPath(word, home))
+		if strings.HasPrefix(word, "/") || strings.HasPrefix(word, "~") || isFileURI(word) {
+			paths = append(paths, word)
 		} else if strings.HasPrefix(word, "-") {
 			if i := strings.IndexByte(word, '/'); i > 0 { // "-I/usr"
-				paths = append(paths, cleanPath(word[i:], home))
+				paths = append(paths, word[i:])
 			}
 		}
 	}
 	return paths
 }
 
-// readObject reads an object. None at all is an empty one.
-func readObject(raw json.RawMessage) (map[string]any, error) {
-	if len(raw) == 0 || string(raw) == "null" {
-		return map[string]any{}, nil
-	}
-	if len(raw) > maxArguments {
-		return nil, errors.New("the arguments are too large to be judged")
-	}
-	if !utf8.Valid(raw) {
-		return nil, errors.New("the arguments are no UTF-8")
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	v, err := readValue(dec, 0)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is something after the arguments")
-	}
-	object, ok := v.(map[string]any)
-	if !ok {
-		return nil, errors.New("the arguments are no object")
-	}
-	return object, nil
-}
-
-// readValue reads one value, and refuses an object in which a name stands twice: whoever carries out the call might take
-// the one that no rule looked at. Names that differ in case only count as one, as they do to many readers.
-func readValue(dec *json.Decoder, depth int) (any, error) {
-	token, err := dec.Token()
-	if err != nil {
-		return nil, errors.New("the arguments are no JSON")
-	}
-	open, ok := token.(json.Delim)
-	if !ok {
-		return token, nil
-	}
-	if depth >= maxDepth {
-		return nil, errors.New("the arguments nest too deeply to be judged")
-	}
-	list, object := []any{}, map[string]any{}
-	folds := map[string]bool{}
-	for dec.More() {
-		name := ""
-		if open == '{' {
-			token, err := dec.Token()
-			if err != nil {
-				return nil, errors.New("the arguments are no JSON")
-			}
-			name, _ = token.(string)
-			same := foldName(name)
-			if folds[same] {
-				return nil, errors.New("an argument is there twice")
-			}
-			folds[same] = true
-		}
-		v, err := readValue(dec, depth+1)
-		if err != nil {
-			return nil, err
-		}
-		if open == '{' {
-			object[name] = v
-		} else {
-			list = append(list, v)
-		}
-	}
-	if _, err := dec.Token(); err != nil {
-		return nil, errors.New("the arguments are no JSON")
-	}
-	if open == '{' {
-		return object, nil
-	}
-	return list, nil
-}
-
-// lookup finds an argument by its name, or by names with dots between them. Case does not matter, see
-// readValue.
-func lookup(object map[string]any, name string) (any, bool) {
-	if v, ok := object[name]; ok {
-		return v, true
-	}
-	first, rest, nested := strings.Cut(name, ".")
+// lookup finds an argument by its name, or by names with dots between them. Case does not matter, see readValue. The error is
+// for a name that two arguments have, one of them by dots: nobody knows which the server looks at.
+func lookup(object map[string]any, name string) (v any, ok bool, err error) {
+	same := foldName(name)
+	first, rest, nested := strings.Cut(same, ".")
+	var found []any
 	for own, v := range object {
-		if strings.EqualFold(own, name) {
-			return v, true
+		if own = foldName(own); own == same {
+			found = append(found, v)
 		}
-		if inner, ok := v.(map[string]any); nested && ok && strings.EqualFold(own, first) {
-			return lookup(inner, rest)
+		if inner, is := v.(map[string]any); nested && is && own == first {
+			v, ok, err := lookup(inner, rest)
+			if err != nil {
+				return nil, false, err
+			}
+			if ok {
+				found = append(found, v)
+			}
 		}
 	}
-	return nil, false
+	switch len(found) {
+	case 0:
+		return nil, false, nil
+	case 1:
+		return found[0], true, nil
+	}
+	return nil, false, errors.New("an argument is there twice")
 }
 
 // foldName makes names of arguments alike that differ in case only, also for readers who know more letters than ASCII.
-func foldName(name string) string { return strings.ToLower(strings.ToUpper(name)) }
+func foldName(name string) string {
+	for i := range len(name) {
+		if name[i] >= utf8.RuneSelf {
+			return strings.ToLower(strings.ToUpper(name))
+		}
+	}
+	return strings.ToLower(name)
+}
 
 // unescaped takes the percent signs out of a URI's path; one that is written wrongly stays as it is.
 func unescaped(text string) string {

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
 )
@@ -54,7 +57,7 @@ func newCondition(c drawbridge.Condition) (condition, error) {
 func newValues(raw []json.RawMessage) (out []value, err error) {
 	for _, r := range raw {
 		var v value
-		object, err := readObject(json.RawMessage(`{"v":` + string(r) + `}`))
+		object, err := readObject(json.RawMessage(`{"v":`+string(r)+`}`), "")
 		if err != nil {
 			return nil, errors.New("a value is no JSON")
 		}
@@ -83,15 +86,47 @@ func newRegexp(text string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// holds says whether the arguments meet the condition.
-func (c condition) holds(object map[string]any) bool {
-	v, ok := lookup(object, c.name)
-	if c.present != nil && *c.present != ok {
-		return false
+// holds says whether the arguments meet the condition. Where loose is set an argument is also what servers make of it that are
+// not strict: a text that reads as a number or a boolean is one, and a list is each of its items. The error is for arguments
+// that cannot be judged.
+func (c condition) holds(object map[string]any, loose bool) (bool, error) {
+	v, ok, err := lookup(object, c.name)
+	if err != nil || c.present != nil && *c.present != ok {
+		return false, err
 	}
 	if !ok {
-		return c.present != nil && c.is == nil && c.not == nil && c.matches == nil && c.above == nil && c.below == nil
+		return c.present != nil && c.is == nil && c.not == nil && c.matches == nil && c.above == nil && c.below == nil, nil
 	}
+	if c.met(v) || !loose || among(c.not, v) {
+		return c.met(v), nil
+	}
+	return slices.ContainsFunc(meanings(v), c.met), nil
+}
+
+// meanings gives what else a value may be taken for.
+func meanings(v any) (all []any) {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			all = append(append(all, item), meanings(item)...)
+		}
+	case string:
+		text := strings.TrimSpace(v)
+		switch strings.ToLower(text) {
+		case "true", "yes", "on", "1":
+			all = append(all, true)
+		case "false", "no", "off", "0":
+			all = append(all, false)
+		}
+		if _, err := strconv.ParseFloat(text, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+			all = append(all, json.Number(text))
+		}
+	}
+	return all
+}
+
+// met says whether a value is what the condition wants, taken for what it is.
+func (c condition) met(v any) bool {
 	if c.is != nil && !among(c.is, v) || c.not != nil && among(c.not, v) {
 		return false
 	}
@@ -103,7 +138,8 @@ func (c condition) holds(object map[string]any) bool {
 	return c.bounded(v)
 }
 
-// bounded says whether a number is between the bounds. What is no number is not, where there are any.
+// bounded says whether a number is between the bounds. What is no number is not, where there are any. One that is too large to
+// reckon with is beyond all others.
 func (c condition) bounded(v any) bool {
 	if c.above == nil && c.below == nil {
 		return true
@@ -113,16 +149,11 @@ func (c condition) bounded(v any) bool {
 		return false
 	}
 	f, err := n.Float64()
-	return err == nil && (c.above == nil || f > *c.above) && (c.below == nil || f < *c.below)
+	return (err == nil || errors.Is(err, strconv.ErrRange)) && (c.above == nil || f > *c.above) && (c.below == nil || f < *c.below)
 }
 
 func among(values []value, v any) bool {
-	for _, want := range values {
-		if want.same(v) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(values, func(want value) bool { return want.same(v) })
 }
 
 func (want value) same(v any) bool {

@@ -140,21 +140,66 @@ func (g pathGlob) match(names []string) bool {
 // cleanPath makes a path comparable: "/" between its names, "." and ".." taken out, "~" put in where home is known, and
 // the path of a file URI.
 func cleanPath(text, home string) string {
-	text = strings.TrimSpace(text)
-	if rest, ok := cutPrefixFold(text, "file://"); ok {
-		text = unescaped(rest)
-		if i := strings.IndexByte(text, '/'); i > 0 { // a host
-			text = text[i:]
-		}
-	}
-	text = strings.ReplaceAll(text, `\`, "/")
-	if rest, ok := strings.CutPrefix(text, "~"); ok && home != "" && (rest == "" || rest[0] == '/') {
-		text = home + rest
-	}
+	text = strings.ReplaceAll(pathOf(text, home), `\`, "/")
 	if len(text) > 2 && text[1] == ':' && text[2] == '/' { // a drive of Windows
 		text = "/" + strings.ToLower(text[:1]) + text[1:]
 	}
 	return path.Clean(text)
+}
+
+// pathOf is a text as a path: that of a file URI, and with "~" put in.
+func pathOf(text, home string) string {
+	text = strings.TrimSpace(text)
+	if isFileURI(text) {
+		text = unescaped(text[len("file:"):])
+		if rest, ok := strings.CutPrefix(text, "//"); ok {
+			text = rest
+			if i := strings.IndexByte(text, '/'); i > 0 { // a host
+				text = text[i:]
+			}
+		}
+	}
+	if rest, ok := strings.CutPrefix(text, "~"); ok && home != "" && (rest == "" || rest[0] == '/' || rest[0] == '\\') {
+		text = home + rest
+	}
+	return text
+}
+
+// Spellings gives the paths that programs may take a text for, "." and ".." and all; home stands in the place of "~".
+func Spellings(text, home string) []string {
+	as := pathOf(text, home)
+	all := []string{strings.ReplaceAll(as, `\`, "/")}
+	if as != all[0] {
+		all = append(all, as)
+	}
+	if end := strings.IndexAny(text, "?#"); end > 0 && isFileURI(text) {
+		all = append(all, strings.ReplaceAll(pathOf(text[:end], home), `\`, "/"))
+	}
+	return all
+}
+
+// readings gives the paths that programs may take a text for: some have "\" between names, to others it is a letter of one,
+// so that ".." leads from elsewhere; and some know nothing of what may follow the path in a URI.
+func readings(text, home string) []string {
+	all := []string{cleanPath(text, home)}
+	add := func(p string) {
+		if !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	if strings.Contains(text, `\`) && strings.Contains(text, "..") {
+		add(path.Clean(pathOf(text, home)))
+	}
+	if end := strings.IndexAny(text, "?#"); end > 0 && isFileURI(text) {
+		add(cleanPath(text[:end], home))
+	}
+	return all
+}
+
+// isFileURI says whether a text is the URI of a file, in any of the forms that RFC 8089 has.
+func isFileURI(text string) bool {
+	rest, ok := cutPrefixFold(strings.TrimSpace(text), "file:")
+	return ok && (strings.HasPrefix(rest, "/") || strings.HasPrefix(rest, `\`))
 }
 
 func cutPrefixFold(text, prefix string) (string, bool) {

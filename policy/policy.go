@@ -54,9 +54,10 @@ func (e *RuleError) Unwrap() error { return e.Err }
 
 // A Policy is rules, checked. It may be asked from several goroutines.
 type Policy struct {
-	fallback drawbridge.Effect
-	rules    []*rule
-	home     string
+	// otherwise is what is decided where no rule does.
+	otherwise Decision
+	rules     []*rule
+	home      string
 	// whenCaller says that an expression looks at the caller.
 	whenCaller bool
 }
@@ -72,7 +73,8 @@ func New(rules drawbridge.Rules) (*Policy, error) {
 	if rules.Default > drawbridge.Allow {
 		return nil, &RuleError{"", fmt.Errorf("default_effect must be allow, ask or deny")}
 	}
-	p := &Policy{fallback: rules.Default, home: strings.TrimSuffix(rules.Home, "/")}
+	p := &Policy{home: strings.TrimSuffix(rules.Home, "/")}
+	p.otherwise = Decision{Effect: rules.Default, Why: "no rule matches, and default_effect is " + rules.Default.String()}
 	var l *language
 	words := func() (_ *language, err error) {
 		if l == nil {
@@ -85,6 +87,7 @@ func New(rules drawbridge.Rules) (*Policy, error) {
 		if err != nil {
 			return nil, &RuleError{r.At, err}
 		}
+		ready.says = fmt.Sprintf("rule %d says %s", len(p.rules)+1, ready.effect)
 		p.rules = append(p.rules, ready)
 		p.whenCaller = p.whenCaller || ready.when != nil && ready.when.about.caller
 	}
@@ -140,22 +143,16 @@ func (p *Policy) Explain(q Question) (Decision, []Step) {
 }
 
 func (p *Policy) decide(q Question, trace *[]Step) Decision {
-	s := p.subject(q.Caller, q.Kind, q.Spec, q.Trust, q.Method)
-	if s.names != nil {
-		s.args = &arguments{home: p.home}
-		switch q.Kind {
-		case Tool, Prompt:
-			s.args.params = q.Params
-		case Resource:
-			s.args.uri = q.Spec.Tool
-		}
-	}
-	d := p.ask(s, trace)
+	var s subject
+	s.call(q, p.home)
+	d := p.ask(&s, trace)
 	first := MethodOf(q.Kind)
 	if d.Effect != drawbridge.Deny && (first == "" || first == q.Method) {
 		return d
 	}
-	if hidden := p.ask(p.subject(q.Caller, q.Kind, q.Spec, q.Trust, first), nil); hidden.Effect == drawbridge.Deny {
+	var any subject
+	any.is(q.Caller, q.Kind, q.Spec, q.Trust, first)
+	if hidden := p.ask(&any, nil); hidden.Effect == drawbridge.Deny {
 		if d.Effect != drawbridge.Deny {
 			d = hidden
 		}
@@ -167,7 +164,9 @@ func (p *Policy) decide(q Question, trace *[]Step) Decision {
 // Hides says whether the caller can never be let in to something: that it is there, or for a Spec with a server only that
 // the server is, is not theirs to know.
 func (p *Policy) Hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec, trust string) bool {
-	return p.ask(p.subject(caller, kind, spec, trust, MethodOf(kind)), nil).Effect == drawbridge.Deny
+	var s subject
+	s.is(caller, kind, spec, trust, MethodOf(kind))
+	return p.ask(&s, nil).Effect == drawbridge.Deny
 }
 
 // Class says in a word what the caller is to the rules: from two callers of one class the same is hidden.
@@ -176,7 +175,7 @@ func (p *Policy) Class(who drawbridge.Caller) string {
 	c := newCaller(who)
 	for _, r := range p.rules {
 		if r.aboutCallers() {
-			out = append(out, '0'+byte(answerOf(r.of(c))))
+			out = append(out, '0'+byte(answerOf(r.of(&c))))
 		}
 	}
 	if p.whenCaller {
@@ -192,21 +191,29 @@ func (p *Policy) ask(s *subject, trace *[]Step) Decision {
 		if trace != nil {
 			*trace = append(*trace, stepOf(i, r, a, by, err))
 		}
-		d := Decision{Rule: i + 1, At: r.at}
-		switch {
-		case err != nil:
-			d.Why = fmt.Sprintf("rule %d cannot be judged: %s", i+1, err)
-			return d
-		case a == yes || a == maybe && r.effect != drawbridge.Deny:
-			d.Effect = r.effect
-			if a == maybe {
-				d.Effect = drawbridge.Allow
-			}
-			d.Why = fmt.Sprintf("rule %d says %s", i+1, r.effect)
+		if d, ok := r.decision(i, a, err); ok {
 			return d
 		}
 	}
-	return Decision{Effect: p.fallback, Why: "no rule matches, and default_effect is " + p.fallback.String()}
+	return p.otherwise
+}
+
+// decision is what a rule decides by what it answered; false where the next one is asked.
+func (r *rule) decision(i int, a answer, err error) (Decision, bool) {
+	d := Decision{Rule: i + 1, At: r.at}
+	switch {
+	case err != nil:
+		d.Why = fmt.Sprintf("rule %d cannot be judged: %s", i+1, err)
+		return d, true
+	case a == yes || a == maybe && r.effect != drawbridge.Deny:
+		d.Effect = r.effect
+		if a == maybe {
+			d.Effect = drawbridge.Allow
+		}
+		d.Why = r.says
+		return d, true
+	}
+	return d, false
 }
 
 func stepOf(i int, r *rule, a answer, by string, err error) Step {
@@ -241,8 +248,8 @@ type caller struct {
 	name            string
 }
 
-func newCaller(c drawbridge.Caller) *caller {
-	return &caller{Caller: c, principal: fold(c.Principal), kind: c.Kind.String()}
+func newCaller(c drawbridge.Caller) caller {
+	return caller{Caller: c, principal: fold(c.Principal), kind: c.Kind.String()}
 }
 
 // client is what the program calls itself.
@@ -259,14 +266,17 @@ func (c *caller) client() string {
 	return c.name
 }
 
-// A subject is what rules are asked about: a call, or where args is nil any call of the same thing.
+// A subject is what rules are asked about: a call, or where args is nil any call of the same thing. It is not copied.
 type subject struct {
-	caller *caller
+	caller caller
 	kind   string
 	spec   drawbridge.Spec
 	server string
-	// names are those that it is known by; nil where that is not known.
-	names  []string
+	// known says that it is known what is meant; the names that it is known by are in room, or all of them in many.
+	known  bool
+	room   [6]string
+	count  int
+	many   []string
 	method string
 	trust  string
 	args   *arguments
@@ -274,24 +284,75 @@ type subject struct {
 	vars map[string]any
 }
 
-func (p *Policy) subject(who drawbridge.Caller, kind string, spec drawbridge.Spec, trust, method string) *subject {
-	s := &subject{caller: newCaller(who), kind: kind, spec: spec, server: fold(string(spec.Server)), method: fold(method), trust: fold(trust)}
+// is says what the subject is.
+func (s *subject) is(who drawbridge.Caller, kind string, spec drawbridge.Spec, trust, method string) {
+	s.caller, s.kind, s.spec = newCaller(who), kind, spec
+	s.server, s.method, s.trust = fold(string(spec.Server)), fold(method), fold(trust)
 	if s.server == "" {
 		s.server, s.trust = "drawbridge", "trusted"
 	}
 	switch kind {
 	case Tool, Prompt:
-		// A name that was cleaned of what nobody sees is another one than the server's own: both count.
-		own, listed := fold(spec.Tool), fold(string(spec.Name))
-		bare := strings.TrimPrefix(listed, s.server+drawbridge.Qualifier)
-		s.names = []string{s.server + drawbridge.Qualifier + own, s.server + ":" + own, own, listed, bare, s.server + ":" + bare}
+		s.know(fold(spec.Tool), fold(string(spec.Name)))
 	case Resource, Template:
-		s.names = []string{fold(spec.Tool), fold(string(spec.Name))}
+		s.add(fold(spec.Tool), fold(string(spec.Name)))
 		if clean := cleanURI(spec.Tool); clean != spec.Tool {
-			s.names = append(s.names, fold(clean))
+			s.add(fold(clean))
+		}
+		if isFileURI(spec.Tool) {
+			for _, path := range readings(spec.Tool, "") {
+				s.add(fold("file://" + path))
+			}
 		}
 	}
-	return s
+}
+
+// know adds the names of what its server calls own, and callers listed. A name that was cleaned of what nobody sees is another
+// one than the server's own: both count.
+func (s *subject) know(own, listed string) {
+	s.add(own, s.server+":"+own, listed)
+	bare, qualified := strings.CutPrefix(listed, s.server+drawbridge.Qualifier)
+	if !qualified || bare != own {
+		s.add(s.server+drawbridge.Qualifier+own, bare, s.server+":"+bare)
+	}
+}
+
+func (s *subject) add(names ...string) {
+	s.known = true
+	for _, name := range names {
+		if s.count < len(s.room) {
+			s.room[s.count] = name
+			s.count++
+			continue
+		}
+		if s.many == nil {
+			s.many = slices.Clone(s.room[:])
+		}
+		s.many = append(s.many, name)
+	}
+}
+
+// names are those that it is known by; none where that is not known.
+func (s *subject) names() []string {
+	if s.many != nil {
+		return s.many
+	}
+	return s.room[:s.count]
+}
+
+// call says which call the subject is, with its arguments.
+func (s *subject) call(q Question, home string) {
+	s.is(q.Caller, q.Kind, q.Spec, q.Trust, q.Method)
+	if !s.known {
+		return
+	}
+	s.args = &arguments{home: home}
+	switch q.Kind {
+	case Tool, Prompt:
+		s.args.params = q.Params
+	case Resource:
+		s.args.uri = q.Spec.Tool
+	}
 }
 
 // cleanURI takes "." and ".." out of a URI, also where they are escaped, and all that is escaped out of its path.
@@ -304,23 +365,30 @@ func cleanURI(uri string) string {
 	return scheme + "://" + rest[:slash] + cleanPath(unescaped(rest[slash:]), "")
 }
 
-// variables has what an expression is about.
+// variables has what an expression looks at.
 func (s *subject) variables(about mentions) (map[string]any, error) {
 	if s.vars == nil {
-		s.vars = map[string]any{
-			"server": s.server, "tool": s.spec.Tool, "name": string(s.spec.Name), "kind": s.kind, "trust": s.trust, "method": s.method,
-		}
+		s.vars = map[string]any{}
 	}
-	if about.caller && s.vars["caller"] == nil {
+	if about.others {
+		s.vars["server"], s.vars["trust"] = s.server, s.trust
+	}
+	if about.method {
+		s.vars["method"] = s.method
+	}
+	if who, _ := s.vars["caller"].(map[string]any); about.caller && (who == nil || about.client && who["client"] == nil) {
 		scopes := make([]string, 0, len(s.caller.Scopes))
 		for _, scope := range s.caller.Scopes {
 			scopes = append(scopes, string(scope))
 		}
-		s.vars["caller"] = map[string]any{
-			"kind": s.caller.kind, "principal": s.caller.Principal, "client": s.caller.client(), "scopes": scopes,
+		who = map[string]any{"kind": s.caller.kind, "principal": s.caller.Principal, "scopes": scopes}
+		if about.client {
+			who["client"] = s.caller.client()
 		}
+		s.vars["caller"] = who
 	}
 	if about.card && s.vars["annotations"] == nil {
+		s.vars["tool"], s.vars["name"], s.vars["kind"] = s.spec.Tool, string(s.spec.Name), s.kind
 		var tool struct {
 			Annotations map[string]any `json:"annotations"`
 		}

@@ -144,13 +144,17 @@ func TestWhatARuleMatches(t *testing.T) {
 		{rule{Args: is("o.force", `true`)}, call("git", "x", `{"o":{"force":true}}`), true},
 		{rule{Args: is("n", `1`)}, call("git", "x", `{"n":1.0}`), true},
 		{rule{Args: is("n", `"1"`)}, call("git", "x", `{"n":1}`), false},
+		{rule{Args: is("o.force", `true`)}, call("git", "x", `{"o":{"FORCE":true}}`), true},
+		{rule{Args: is("id", `"x"`)}, call("git", "x", `{"ıd":"x"}`), true},
 		{rule{Args: []drawbridge.Condition{{Name: "n", Above: &above}}}, call("git", "x", `{"n":11}`), true},
-		{rule{Args: []drawbridge.Condition{{Name: "n", Above: &above}}}, call("git", "x", `{"n":"11"}`), false},
+		{rule{Args: []drawbridge.Condition{{Name: "n", Above: &above}}}, call("git", "x", `{"n":1e400}`), true},
+		{rule{Args: []drawbridge.Condition{{Name: "n", Above: &above}}}, call("git", "x", `{"n":"eleven"}`), false},
 		{rule{Args: []drawbridge.Condition{{Name: "u", Matches: `^https://`}}}, call("git", "x", `{"u":"http://a"}`), false},
 		{rule{Args: []drawbridge.Condition{{Name: "u", Not: []json.RawMessage{[]byte(`"a*"`)}}}}, call("git", "x", `{"u":"b"}`), true},
 		{rule{Args: []drawbridge.Condition{{Name: "u", Not: []json.RawMessage{[]byte(`"a*"`)}}}}, call("git", "x", `{}`), false},
 		{rule{Args: []drawbridge.Condition{{Name: "u", Present: &yes}}}, call("git", "x", `{}`), false},
 		{rule{When: `caller.principal == "ada" && caller.client == "cursor" && "mcp:*" in caller.scopes`}, call("git", "x", `{}`), true},
+		{rule{When: `caller["client"] == "cursor" && "client" in caller`}, call("git", "x", `{}`), true},
 		{rule{When: `annotations.readOnlyHint && trust == "untrusted" && server == "git" && tool == "x"`}, call("git", "x", `{}`), true},
 		{rule{When: `kind == "tool" && method == "tools/call" && args.n > 1 && args.n < 2.5`}, call("git", "x", `{"n":2}`), true},
 		{rule{When: `has(args.path) && args.path.matches("^/tmp/")`}, call("git", "x", `{}`), false},
@@ -163,8 +167,61 @@ func TestWhatARuleMatches(t *testing.T) {
 	}
 }
 
+// TestARuleThatDoesNotAllowTakesWhatServersTake has arguments that servers which are not strict take for what a rule names. No
+// rule that allows does.
+func TestARuleThatDoesNotAllowTakesWhatServersTake(t *testing.T) {
+	above := 10.0
+	for _, tt := range []struct {
+		conditions    []drawbridge.Condition
+		arguments     string
+		loose, strict bool
+	}{
+		{is("force", `true`), `{"force":true}`, true, true},
+		{is("force", `true`), `{"force":"true"}`, true, false},
+		{is("force", `true`), `{"force":" Yes"}`, true, false},
+		{is("force", `true`), `{"force":"false"}`, false, false},
+		{is("n", `1`), `{"n":"1.0"}`, true, false},
+		{is("branch", `"main"`), `{"branch":["dev",["main"]]}`, true, false},
+		{is("branch", `"main"`), `{"branch":{"name":"main"}}`, false, false},
+		{[]drawbridge.Condition{{Name: "n", Above: &above}}, `{"n":"5000"}`, true, false},
+		{[]drawbridge.Condition{{Name: "n", Above: &above}}, `{"n":"1e999"}`, true, false},
+		{[]drawbridge.Condition{{Name: "n", Above: &above}}, `{"n":["1","9"]}`, false, false},
+		{[]drawbridge.Condition{{Name: "cmd", Matches: "^rm"}}, `{"cmd":["ls","rm"]}`, true, false},
+		{[]drawbridge.Condition{{Name: "x", Not: []json.RawMessage{[]byte(`"true"`)}}}, `{"x":"true"}`, false, false},
+	} {
+		q := call("git", "x", tt.arguments)
+		loose := compiled(t, allow, drawbridge.Rule{Effect: deny, Args: tt.conditions}).Decide(q).Effect == deny
+		strict := compiled(t, deny, drawbridge.Rule{Effect: allow, Args: tt.conditions}).Decide(q).Effect == allow
+		if loose != tt.loose || strict != tt.strict {
+			t.Errorf("%+v with %s: denied %v, allowed %v; want %v, %v", tt.conditions, tt.arguments, loose, strict, tt.loose, tt.strict)
+		}
+	}
+}
+
+// TestAnArgumentByTwoNamesCannotBeJudged has one argument by dots and by a name with dots: a server looks at one of them.
+func TestAnArgumentByTwoNamesCannotBeJudged(t *testing.T) {
+	for _, arguments := range []string{`{"o.force":false,"o":{"force":true}}`, `{"o":{"force":true},"O.Force":false}`, `{"o":{"force":true,"a":1},"o.force":null}`} {
+		for _, effect := range []drawbridge.Effect{allow, ask, deny} {
+			p := compiled(t, allow, drawbridge.Rule{Effect: effect, Args: is("o.force", `true`)})
+			if d := p.Decide(call("git", "x", arguments)); d.Effect != deny || !strings.Contains(d.Why, "an argument is there twice") {
+				t.Errorf("%s by a rule that says %s: %s (%s)", arguments, effect, d.Effect, d.Why)
+			}
+		}
+	}
+}
+
 // TestPaths has each pattern in a denying rule and in an allowing one, which are not each other's opposite: what is not
 // clear is denied by both.
+// TestEachExpressionHasWhatItLooksAt asks one about the client after one that has read the rest of the caller.
+func TestEachExpressionHasWhatItLooksAt(t *testing.T) {
+	p := compiled(t, allow,
+		drawbridge.Rule{Effect: deny, When: `caller.principal == "bob" || server == "x"`},
+		drawbridge.Rule{Effect: deny, When: `caller.client == "cursor" && method == "tools/call" && trust == "untrusted"`})
+	if d := p.Decide(call("git", "x", `{}`)); d.Effect != deny || d.Rule != 2 || d.Why != "rule 2 says deny" {
+		t.Errorf("%+v", d)
+	}
+}
+
 func TestPaths(t *testing.T) {
 	for _, tt := range []struct {
 		glob, arguments string
@@ -181,6 +238,22 @@ func TestPaths(t *testing.T) {
 		{"/etc/**", `{"path":"FILE://host/%65tc/x"}`, true, true},
 		{"/etc/**", `{"path":"\\etc\\x"}`, true, true},
 		{"/etc/**", `{"path":"../../etc/x"}`, true, false},
+		{"/ok/**", `{"path":"/ok/a\\b/../../x"}`, true, false}, // "/ok/x", or "/x" where "\" is a letter
+		{"/x", `{"path":"/ok/a\\b/../../x"}`, true, false},
+		{"/etc/**", `{"path":"~\\..\\..\\etc\\x"}`, true, false},
+		{"/etc/**", `{"path":"file:/etc/x"}`, true, true},
+		{"/etc/**", `{"path":"File:\\etc\\x"}`, true, true},
+		{"/etc/x", `{"path":"file:///etc/x?y#z"}`, true, false},
+		{"/etc/**", `{"url":"file:///etc/x"}`, true, true},
+		{"/etc/**", `{"url":"https://a/etc/x"}`, false, false},
+		{"/etc/**", `{"path":"/ok\u0000/etc/x"}`, true, false},
+		{"/ok/**", `{"path":"/ok/x\u0000"}`, true, false},
+		{"/etc/**", `{"path":"/ok","files":[{"path":"/etc/x","content":"/etc/y"}]}`, true, false},
+		{"/ok/**", `{"path":"/ok/a","edits":{"new_path":"/etc/x"}}`, true, false},
+		{"/ok/**", `{"files":[{"filePath":"/ok/x"}]}`, true, true},
+		{"/etc/**", `{"profile":"/etc/x","path_style":"/etc/x"}`, false, false},
+		{"/etc/**", `{"outputDir":"/etc/x"}`, true, true},
+		{"/kit/**", `{"path":"/\u212Ait/x"}`, true, false}, // the sign for kelvin
 		{"/etc/**", `{"path":"/ok","dest":"/etc/x"}`, true, false},
 		{"/ok/**", `{"path":"/ok/a","Dest":"/ok/b"}`, true, true},
 		{"/etc/**", `{"paths":["/ok","/etc/x"]}`, true, false},
@@ -213,6 +286,10 @@ func TestAURIIsJudgedAsItWillBeRead(t *testing.T) {
 		{"file:///pub/../etc/x", true, false},
 		{"file:///pub/%2e%2e/etc/x", true, false},
 		{"file:///etc/x", true, false},
+		{"file:/etc/x", true, false},
+		{"file://localhost/etc/x", true, false},
+		{"file://host/pub/../etc/x", true, false},
+		{"file:///pub/..\\etc/x", true, false},
 		{"FILE:///etc/x", true, false},
 	} {
 		q.Spec = drawbridge.Spec{Server: "fs", Tool: tt.uri, Name: drawbridge.CardName(tt.uri)}
@@ -345,6 +422,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// FuzzPattern is row FZ-11: a pattern that covers another matches what that does.
 func FuzzPattern(f *testing.F) {
 	f.Add("a*b?c", "aXXbYc")
 	f.Add("**", "")
@@ -361,7 +439,7 @@ func FuzzPattern(f *testing.F) {
 	})
 }
 
-// FuzzArguments: whatever a caller sends, a decision comes, and none that lets in what the rules cannot judge.
+// FuzzArguments: whatever a caller sends, a decision comes, and none that lets in what the rules cannot judge. It is row FZ-11.
 func FuzzArguments(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"arguments":{"path":"/etc/x"}}`, `{"arguments":{"a":1,"a":2}}`, `{"arguments":[]}`, `{"arguments":{"n":1e400,"l":[[[{}]]]}}`} {
 		f.Add(seed)
@@ -374,6 +452,39 @@ func FuzzArguments(f *testing.F) {
 		q.Params = json.RawMessage(params)
 		if d := p.Decide(q); d.Effect == allow && !json.Valid([]byte(params)) {
 			t.Errorf("%q is let in: %+v", params, d)
+		}
+	})
+}
+
+// FuzzRules is row FZ-11: whatever a rule says, it is refused or it decides; what it cannot judge is no; and of rules that deny it does not
+// matter which comes first.
+func FuzzRules(f *testing.F) {
+	f.Add("read_*", "etc", `args.path.startsWith("/etc")`, "/etc/**", `{"arguments":{"path":"/etc/x"}}`)
+	f.Add("*", "(a|b)+$", `args.n / args.m > 1`, "~/x", `{"arguments":{"n":1,"m":0}}`)
+	f.Add("?", "", `[1,2,3].all(a, [1,2,3].all(b, [1,2,3].all(c, a+b+c > 0)))`, "", `{"arguments":[]}`)
+	f.Add("", "[", "1 +", "**/..", `{"arguments":{"a":1,"a":2}}`)
+	f.Fuzz(func(t *testing.T, tool, match, when, path, params string) {
+		one := drawbridge.Rule{At: "one", Effect: deny, Tools: []string{tool}, ArgsMatch: match}
+		two := drawbridge.Rule{At: "two", Effect: deny, When: when, Paths: []string{path}}
+		first, err := New(drawbridge.Rules{Default: allow, Rules: []drawbridge.Rule{one, two}, Home: "/home/ada"})
+		other, err2 := New(drawbridge.Rules{Default: allow, Rules: []drawbridge.Rule{two, one}, Home: "/home/ada"})
+		if (err == nil) != (err2 == nil) {
+			t.Fatalf("%v in one order, %v in the other", err, err2)
+		}
+		if err != nil {
+			return
+		}
+		q := call("fs", "read_file", `{}`)
+		q.Params = json.RawMessage(params)
+		d, steps := first.Explain(q)
+		if again := first.Decide(q); d != again {
+			t.Errorf("%+v, and then %+v", d, again)
+		}
+		if d.Effect != other.Decide(q).Effect {
+			t.Errorf("%s in one order, %s in the other", d.Effect, other.Decide(q).Effect)
+		}
+		if len(steps) > 0 && steps[len(steps)-1].Match == "error" && d.Effect != deny {
+			t.Errorf("what cannot be judged is let in: %+v", steps)
 		}
 	})
 }

@@ -15,6 +15,8 @@ import (
 type rule struct {
 	at     string
 	effect drawbridge.Effect
+	// says is what the rule says where it matches.
+	says string
 
 	tools, prompts, resources, servers, methods, trust patterns
 	callers, clients, kinds                            patterns
@@ -39,7 +41,7 @@ func newRule(r drawbridge.Rule, home string, words func() (*language, error)) (*
 	}
 	for _, text := range r.Paths {
 		out.paths = append(out.paths, newPathGlob(text, home))
-		out.foldedPaths = append(out.foldedPaths, newPathGlob(strings.ToLower(text), strings.ToLower(home)))
+		out.foldedPaths = append(out.foldedPaths, newPathGlob(foldName(text), foldName(home)))
 	}
 	var err error
 	if r.ArgsMatch != "" {
@@ -130,7 +132,7 @@ func (r *rule) asked(s *subject) (a answer, by string, err error) {
 		return no, "servers", nil
 	case r.trust != nil && !r.trust.match(s.trust):
 		return no, "trust", nil
-	case !r.of(s.caller):
+	case !r.of(&s.caller):
 		return no, "caller", nil
 	}
 	a = r.named(s)
@@ -184,14 +186,14 @@ func (r *rule) named(s *subject) answer {
 	}
 	switch s.kind {
 	case Tool:
-		return answerOf(r.tools.matchAny(s.names))
+		return answerOf(r.tools.matchAny(s.names()))
 	case Prompt:
-		return answerOf(r.prompts.matchAny(s.names))
+		return answerOf(r.prompts.matchAny(s.names()))
 	case Resource, Template:
 		if r.effect != drawbridge.Allow {
-			return answerOf(r.resources.matchAny(s.names))
+			return answerOf(r.resources.matchAny(s.names()))
 		}
-		for _, name := range s.names { // written plainly or not, it must be one that the rule allows
+		for _, name := range s.names() { // written plainly or not, it must be one that the rule allows
 			if !r.resources.match(name) {
 				return no
 			}
@@ -249,20 +251,19 @@ func (r *rule) inPaths(s *subject) (answer, error) {
 		return no, err
 	}
 	for _, file := range files {
-		out := file == ".." || strings.HasPrefix(file, "../")
+		out := file.names[0] == ".."
 		if r.effect == drawbridge.Allow {
-			if out || !oneOf(r.paths, file) {
+			if out || !oneOf(r.paths, file.names) {
 				return no, nil
 			}
-		} else if out || oneOf(r.foldedPaths, strings.ToLower(file)) {
+		} else if out || oneOf(r.foldedPaths, file.folded) {
 			return yes, nil
 		}
 	}
 	return answerOf(r.effect == drawbridge.Allow), nil
 }
 
-func oneOf(globs []pathGlob, file string) bool {
-	names := strings.Split(file, "/")
+func oneOf(globs []pathGlob, names []string) bool {
 	return slices.ContainsFunc(globs, func(g pathGlob) bool { return g.match(names) })
 }
 
@@ -288,7 +289,12 @@ func (r *rule) conditions(s *subject) (answer, error) {
 	if err != nil {
 		return no, err
 	}
-	return answerOf(!slices.ContainsFunc(r.args, func(c condition) bool { return !c.holds(object) })), nil
+	for _, c := range r.args {
+		if ok, err := c.holds(object, r.effect != drawbridge.Allow); !ok || err != nil {
+			return no, err
+		}
+	}
+	return yes, nil
 }
 
 func (r *rule) expression(s *subject) (answer, error) {
@@ -296,7 +302,7 @@ func (r *rule) expression(s *subject) (answer, error) {
 		return yes, nil
 	}
 	about := r.when.about
-	if about.args && s.args == nil || about.card && s.names == nil || about.method && s.method == "" {
+	if about.args && s.args == nil || about.card && !s.known || about.method && s.method == "" {
 		return maybe, nil
 	}
 	vars, err := s.variables(about)

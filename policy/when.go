@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"cel.dev/cel-go/checker"
@@ -11,6 +12,7 @@ import (
 	"cel.dev/cel-go/common/containers"
 	"cel.dev/cel-go/common/cost"
 	"cel.dev/cel-go/common/decls"
+	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/stdlib"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/interpreter"
@@ -27,8 +29,13 @@ const (
 	maxCost = 20_000
 )
 
-// The parts of a question that an expression can mention.
-type mentions struct{ args, method, card, caller, others bool }
+// The parts of a question that an expression can mention. Client is what the caller's program calls itself, which has to be read.
+type mentions struct {
+	args, method, card, caller, client, others bool
+	// parts are what it looks at more closely: "args.path", "caller.scopes", "trust". One that it takes as a whole is its name only.
+	// To ask whether an argument is there at all is not to look at it closely.
+	parts []string
+}
 
 // A language compiles expressions. It is made for the first rule that has one.
 type language struct {
@@ -129,9 +136,19 @@ func wrongWhen(errs *common.Errors) error {
 
 // mentioned says which parts of a question the expression looks at.
 func mentioned(expr ast.Expr) (m mentions) {
+	within := map[int64]bool{} // names of which a member is meant
 	ast.PreOrderVisit(expr, ast.NewExprVisitor(func(e ast.Expr) {
+		if of, member, tested := memberOf(e); of != nil {
+			within[of.ID()] = true
+			if !tested || of.AsIdent() != "args" {
+				m.parts = append(m.parts, of.AsIdent()+"."+member)
+			}
+		}
 		if e.Kind() != ast.IdentKind {
 			return
+		}
+		if !within[e.ID()] {
+			m.parts = append(m.parts, e.AsIdent())
 		}
 		switch e.AsIdent() {
 		case "args":
@@ -146,7 +163,29 @@ func mentioned(expr ast.Expr) (m mentions) {
 			m.others = true
 		}
 	}))
+	m.client = slices.Contains(m.parts, "caller") || slices.Contains(m.parts, "caller.client")
 	return m
+}
+
+// memberOf says of which name an expression is a member, args.x or args["x"], and whether it only asks if it is there; nil where
+// it is none.
+func memberOf(e ast.Expr) (of ast.Expr, member string, tested bool) {
+	switch e.Kind() {
+	case ast.SelectKind:
+		of, member, tested = e.AsSelect().Operand(), e.AsSelect().FieldName(), e.AsSelect().IsTestOnly()
+	case ast.CallKind:
+		if call := e.AsCall(); call.FunctionName() == operators.Index && call.Args()[1].Kind() == ast.LiteralKind {
+			text, ok := call.Args()[1].AsLiteral().Value().(string)
+			if !ok {
+				return nil, "", false
+			}
+			of, member = call.Args()[0], text
+		}
+	}
+	if of == nil || of.Kind() != ast.IdentKind {
+		return nil, "", false
+	}
+	return of, member, tested
 }
 
 // eval evaluates the expression. The error never repeats a value.

@@ -191,6 +191,7 @@ func (r *Roster) approveWritten(ctx context.Context, id drawbridge.ServerID, pat
 			if !equal(row.Row, written) {
 				return errors.New("the file says something else by now")
 			}
+			row.Program = r.program(row, nil)
 			return r.decide(ctx, set, []config.Server{row}, true)
 		}
 	}

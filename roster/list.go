@@ -41,6 +41,8 @@ type Entry struct {
 	// Replaces is the file and line of the row in force whose place it takes once it is approved; empty where there is none,
 	// and where it is in force.
 	Replaces string `json:"replaces,omitempty"`
+	// Program is the file of a project's stdio server that would be started, or was approved, with the SHA-256 of what is in it.
+	Program config.Program `json:"program,omitzero"`
 	// Findings are what a person should know of the row before they let it run.
 	Findings []config.Finding `json:"findings,omitempty"`
 	// Row is the row as it is written, variables not put in, with "[redacted]" where a secret may be.
@@ -60,6 +62,7 @@ func (roll Roll) entry(row config.Server, shadowed bool) Entry {
 	e := Entry{
 		Name: row.ID, Phase: row.Phase, Reason: row.Reason, Shadowed: shadowed, Transport: row.Transport(),
 		Kind: row.Origin.Kind, Source: row.Origin.String(), From: row.Provider, ImportedFrom: printable(row.ImportedFrom),
+		Program:  row.Program,
 		Findings: row.Findings(roll.Settings), Row: redacted(row), Commands: row.Commands(), Environment: row.FromEnv, Unresolved: printables(row.Unresolved), Server: row,
 	}
 	if row.Phase == drawbridge.NeedsApproval && !shadowed {
@@ -71,7 +74,7 @@ func (roll Roll) entry(row config.Server, shadowed bool) Entry {
 	if last, ok := roll.decisions.Of(row); ok && row.Origin.Kind == config.Project {
 		e.DecidedAt, e.Changes = last.At, changes(last, row)
 		switch {
-		case last.Hash != row.Hash:
+		case last.Hash != row.Hash, last.Approved && len(e.Changes) > 0:
 			e.Decision = DecisionOutdated
 		case last.Approved:
 			e.Decision = DecisionApproved

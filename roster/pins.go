@@ -17,14 +17,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/store"
 )
 
-// A HeldTool is a tool whose server says something else of it than what is pinned. Its Pin has an Offer.
+// A HeldTool is a tool whose server says something else of it than what is pinned, or what else its Part says. Its Pin has an Offer.
 type HeldTool struct {
 	Server drawbridge.ServerID
+	Part   string
 	Pin    shield.Pin
 
 	place  store.PinPlace
 	locked bool
 }
+
+// Label names it in one word, see shield.PartLabel.
+func (h HeldTool) Label() string { return shield.PartLabel(h.Part, h.Pin.Tool) }
 
 // Held gives the tools of configured servers that wait for a person, and those that one rejected, by server and name. With tools
 // named, it gives these in their order. The error is the store's, or a Mistake for a server that is not configured and a tool
@@ -48,7 +52,7 @@ func (r *Roster) Held(ctx context.Context, id drawbridge.ServerID, tools ...stri
 	}
 	named := make([]HeldTool, 0, len(tools))
 	for _, tool := range tools {
-		i := slices.IndexFunc(all, func(h HeldTool) bool { return h.Pin.Tool == tool })
+		i := slices.IndexFunc(all, func(h HeldTool) bool { return h.Label() == tool })
 		if i < 0 {
 			return nil, mistake("Tool %q of server %q is not held.", tool, id)
 		}
@@ -70,16 +74,18 @@ func (r *Roster) heldOf(ctx context.Context, set config.Set, rows []config.Serve
 	}
 	for _, row := range rows {
 		place := gateway.PinPlace(row)
-		if lists[place].Offers == 0 {
-			continue
-		}
-		pins, err := db.Pins(ctx, place)
-		if err != nil {
-			return nil, err
-		}
-		for _, tool := range slices.Sorted(maps.Keys(pins)) {
-			if pins[tool].Offer != nil {
-				all = append(all, HeldTool{row.ID, pins[tool], place, gateway.Lockable(row)})
+		for _, place.Part = range shield.Parts() {
+			if lists[place].Offers == 0 {
+				continue
+			}
+			pins, err := db.Pins(ctx, place)
+			if err != nil {
+				return nil, err
+			}
+			for _, tool := range slices.Sorted(maps.Keys(pins)) {
+				if pins[tool].Offer != nil {
+					all = append(all, HeldTool{row.ID, place.Part, pins[tool], place, gateway.Lockable(row)})
+				}
 			}
 		}
 	}
@@ -118,7 +124,7 @@ func (r *Roster) settleHeld(ctx context.Context, tools []HeldTool, decide func(p
 			return []shield.Pin{p}, nil, err
 		})
 		if err != nil {
-			err = fmt.Errorf("%s %q was left as it was: %w", h.Server, h.Pin.Tool, err)
+			err = fmt.Errorf("%s %q was left as it was: %w", h.Server, h.Label(), err)
 			break
 		}
 		done++
@@ -149,7 +155,7 @@ func (r *Roster) relock(set config.Set, tools []HeldTool) error {
 	_, err = gateway.EditLock(path, func(said []shield.Locked) []shield.Locked {
 		for i, l := range said {
 			for _, h := range tools {
-				if h.locked && h.Server == l.Server && h.Pin.Tool == l.Tool {
+				if h.locked && h.Server == l.Server && h.Part == l.Part && h.Pin.Tool == l.Tool {
 					said[i].Definition = h.Pin.Offer.Definition
 				}
 			}

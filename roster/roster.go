@@ -23,6 +23,8 @@ type Options struct {
 	Store string
 	// Word is how a person calls the commands that sentences name: "drawbridge mcp". Empty means "/mcp".
 	Word string
+	// Environ is the environment that programs are looked for in, as "name=value"; nil means the process's.
+	Environ []string
 	// Keeper keeps the secrets that are moved out of rows. Nil means that there is none, and none can be moved.
 	Keeper Keeper
 	// Tell has the running servers take a change over, and says in a few words what that came to. Nil means that there are
@@ -36,6 +38,9 @@ type Roster struct{ o Options }
 // New makes a roster.
 func New(o Options) *Roster {
 	o.Word = cmp.Or(o.Word, "/mcp")
+	if o.Environ == nil {
+		o.Environ = os.Environ()
+	}
 	if o.Places.LookupEnv == nil {
 		o.Places.LookupEnv = os.LookupEnv
 	}
@@ -76,16 +81,16 @@ func (r *Roster) Read(ctx context.Context) (Roll, error) {
 		if err := errors.Join(err, db.Close()); err != nil {
 			return roll, err
 		}
-		places.Approved = roll.decisions.Allows
+		places.Approved = func(row config.Server) bool { return r.allows(row, roll.decisions) }
 		if roll.Set, err = config.Load(places); err != nil {
 			return roll, err
 		}
 	}
-	for i := range roll.Servers {
-		r.explain(&roll.Servers[i], roll.decisions)
-	}
-	for i := range roll.Shadowed {
-		r.explain(&roll.Shadowed[i], roll.decisions)
+	for _, rows := range [][]config.Server{roll.Servers, roll.Shadowed} {
+		for i, row := range rows {
+			rows[i].Program = r.program(row, roll.decisions)
+			r.explain(&rows[i], roll.decisions)
+		}
 	}
 	return roll, nil
 }
@@ -131,6 +136,8 @@ func (r *Roster) explain(row *config.Server, decisions store.Approvals) {
 	switch {
 	case !decided:
 		row.Reason = fmt.Sprintf("it comes from a project directory, and nobody has approved it (%s)", approve)
+	case last.Approved && last.Hash == row.Hash:
+		row.Reason = fmt.Sprintf("its program changed since you approved it: %s (%s)", some(changes(last, *row)), approve)
 	case last.Approved:
 		row.Reason = fmt.Sprintf("it changed since you approved it: %s (%s)", some(changes(last, *row)), approve)
 	case last.Hash == row.Hash:
@@ -142,7 +149,7 @@ func (r *Roster) explain(row *config.Server, decisions store.Approvals) {
 
 // changes says what became of a row since a decision about it.
 func changes(last store.Approval, row config.Server) []string {
-	if last.Hash == row.Hash {
+	if last.Hash == row.Hash && (!last.Approved || last.Program() == row.Program) {
 		return nil
 	}
 	if lines := config.Changes(last.Facts, row.Facts()); len(lines) > 0 {

@@ -31,6 +31,7 @@ func (e Entry) Lines() []config.Pair {
 	if e.Server.Command != "" && !cwd {
 		lines = append(lines, config.Pair{Name: "runs in", Value: printable(e.Server.Cwd)})
 	}
+	lines = append(lines, e.Runs()...)
 	if len(e.Unresolved) > 0 {
 		lines = append(lines, config.Pair{Name: "not set", Value: strings.Join(e.Unresolved, ", ")})
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // FuzzPost throws bodies and headers at the HTTP door: it never panics, and always answers, with no more than a bounded
-// multiple of what it got.
+// multiple of what it got. It is row FZ-5.
 func FuzzPost(f *testing.F) {
 	s := newServer(f, newFakeDeck(), Options{})
 	h := s.Handler()

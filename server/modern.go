@@ -27,13 +27,8 @@ type statement struct {
 // stated reads what a stateless request says of its caller, beside what was proved. The reply is the refusal of one that does not say what it
 // must, or speaks a revision that we do not.
 func (s *Server) stated(caller drawbridge.Caller, params json.RawMessage) (statement, reply) {
-	caller.Era = drawbridge.Modern
 	meta := wire.MetaOf(params)
-	caller.Protocol = wire.GetText(meta, wire.MetaProtocolVersion)
-	caller.Capabilities = wire.Get(meta, wire.MetaClientCapabilities)
-	if info := wire.Get(meta, wire.MetaClientInfo); isObject(info) {
-		caller.Client = info
-	}
+	caller = s.parts.Request(caller, meta)
 	st := statement{caller, wire.GetText(meta, wire.MetaLogLevel)}
 	switch {
 	case caller.Protocol == "":

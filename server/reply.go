@@ -84,7 +84,7 @@ func (s *Server) alone(caller drawbridge.Caller) bool {
 // finish makes a result that came from a card into one for the caller's generation.
 func (s *Server) finish(caller drawbridge.Caller, method string, raw json.RawMessage) reply {
 	if caller.Era != drawbridge.Modern {
-		if !mayHave(raw, "resultType") {
+		if !wire.MayHave(raw, `"resultType"`) {
 			return result(raw)
 		}
 		return result(wire.Apply(raw, wire.Drop("resultType")))
@@ -96,7 +96,7 @@ func (s *Server) finish(caller drawbridge.Caller, method string, raw json.RawMes
 	cacheable := isCacheable(method)
 	var has struct{ typ, meta, ttl, scope, public bool }
 	complete := true
-	if cacheable || mayHave(raw, "resultType") || mayHave(raw, "_meta") {
+	if cacheable || wire.MayHave(raw, `"resultType"`) || wire.MayHave(raw, `"_meta"`) {
 		for m := range wire.Members(raw) {
 			switch {
 			case m.Is("resultType"):
@@ -154,12 +154,6 @@ func join(raw, members json.RawMessage) reply {
 func (s *Server) appendMeta(dst []byte) []byte {
 	dst = append(dst, `{"`+wire.MetaServerInfo+`":`...)
 	return append(dst, s.info...)
-}
-
-// mayHave says whether the object may have a member of that name. It is much cheaper than reading a large result, and
-// errs on the one side only: a name may be spelled with escapes.
-func mayHave(raw json.RawMessage, name string) bool {
-	return bytes.Contains(raw, []byte(`"`+name+`"`)) || bytes.Contains(raw, []byte(`\u`))
 }
 
 // appendHint appends caching hints as members, each with its comma in front.

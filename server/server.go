@@ -29,6 +29,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/server/claim"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -86,6 +87,9 @@ type Options struct {
 	// Caller is who calls on standard input, and over HTTP with the Token or where nobody has to prove anything: kind,
 	// principal and scopes. What a request or a session says of itself is filled in.
 	Caller drawbridge.Caller
+	// Parts say what of Caller's rights a client holds that calls itself by a name, which is its word only; "*" is for all that
+	// have no part of their own, and who has none holds all. Who proved to be somebody else is not meant.
+	Parts map[string][]drawbridge.Scope
 	// Token is what HTTP callers must send as their bearer token to be Caller.
 	Token []byte
 	// Check proves other HTTP callers; nil proves none. Without a token and a check that is needed Serve binds to loopback
@@ -125,6 +129,7 @@ type Server struct {
 	// info is our Implementation object, token the hash of the bearer token.
 	info  json.RawMessage
 	token [sha256.Size]byte
+	parts claim.Parts
 
 	lists    pages
 	sessions sessions
@@ -158,7 +163,7 @@ func New(d Deck, o Options) (*Server, error) {
 	o.MaxBody = orDefault(o.MaxBody, defaultMaxBody)
 	o.PageSize = orDefault(o.PageSize, defaultPageSize)
 	o.KeepAlive = orDefault(o.KeepAlive, defaultKeepAlive)
-	s := &Server{deck: d, log: o.Logger, o: o, info: implementation(o.Version), token: sha256.Sum256(o.Token)}
+	s := &Server{deck: d, log: o.Logger, o: o, info: implementation(o.Version), token: sha256.Sum256(o.Token), parts: claim.NewParts(o.Caller.Principal, o.Parts)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

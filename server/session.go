@@ -1,17 +1,16 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/server/claim"
 	"github.com/drawbridge-mcp/drawbridge/server/trail"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -32,6 +31,8 @@ type session struct {
 	seen time.Time
 	busy int
 	over bool
+	// parts say what of the rights its client has.
+	parts claim.Parts
 	// proof is the token by which its caller was proved last; see visit.
 	proof drawbridge.Secret
 	// asked has our own requests that the client has not answered, lastAsk the last id given.
@@ -44,16 +45,11 @@ type session struct {
 
 // newSession makes a session for a caller, whose client sent these params of initialize.
 func (s *Server) newSession(caller drawbridge.Caller, params json.RawMessage) *session {
-	caller.Era = drawbridge.Legacy
+	caller = s.parts.Session(caller, params)
 	caller.Session = rand.Text()
-	caller.Protocol = wire.GetText(params, "protocolVersion")
-	if !slices.Contains(wire.LegacyVersions(), caller.Protocol) {
-		caller.Protocol = wire.LegacyVersions()[0]
-	}
-	caller.Client = bytes.Clone(wire.Get(params, "clientInfo"))
-	caller.Capabilities = bytes.Clone(wire.Get(params, "capabilities"))
 	c := &session{
 		caller:  caller,
+		parts:   s.parts,
 		watcher: newWatcher(caller, nil, changes{true, true, true}),
 		ended:   make(chan struct{}),
 		seen:    time.Now(),
@@ -91,7 +87,7 @@ func (s *Server) initialized(c *session) reply {
 func (c *session) as(proved drawbridge.Caller) drawbridge.Caller {
 	who := c.caller
 	who.Kind, who.Scopes, who.Proof = proved.Kind, proved.Scopes, proved.Proof
-	return who
+	return c.parts.Of(who)
 }
 
 // batches says whether the session's revision has batches.

@@ -120,7 +120,7 @@ func classify(path, before, after string) Change {
 		return c
 	}
 	last := path[strings.LastIndexByte(path, '/')+1:]
-	text := last == "description" || last == "title" || last == "$comment" || last == "$schema"
+	text := last == "description" || last == "title" || last == "$comment" || last == "$schema" || path == "/instructions"
 	switch {
 	case addresses(after) > addresses(before):
 		c.Class, c.Risk = "address", High

@@ -159,7 +159,8 @@ const MostPins = 10_000
 type Settlement struct {
 	// Shown are the definitions that count, in the order of the list.
 	Shown []json.RawMessage
-	// Held are the tools that are shown as they are Pinned and may not be called: a person has to see what they say now.
+	// Held are the tools that are shown as they are Pinned and may not be called: a person has to see what they say now. Pinned
+	// has those too that are left out because a person rejected what they say.
 	Held   []string
 	Pinned map[string]json.RawMessage
 	// LeftOut says why tools of the list are not shown.
@@ -200,6 +201,7 @@ func Settle(pins, locked map[string]Pin, list []Listed, cosmetic func(before, af
 		case is.Offer == nil || is.Offer.Hash != hash:
 			out.Shown = append(out.Shown, l.Definition)
 		case is.Offer.Rejected:
+			out.Pinned[l.Tool] = is.Definition
 			out.LeftOut[l.Tool] = "a person rejected what its server says of it now"
 		default:
 			out.Held = append(out.Held, l.Tool)

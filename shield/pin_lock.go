@@ -14,9 +14,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A Locked is one tool of a lockfile: the definition that its server may show.
+// A Locked is one tool of a lockfile, or what else its Part says: the definition that its server may show.
 type Locked struct {
 	Server     drawbridge.ServerID
+	Part       string
 	Tool       string
 	Definition json.RawMessage
 }
@@ -27,6 +28,7 @@ const lockVersion = 1
 // lockLine is a line of a lockfile but the first, in the order in which its members are written.
 type lockLine struct {
 	Server     drawbridge.ServerID `json:"server"`
+	Part       string              `json:"part,omitempty"`
 	Tool       string              `json:"tool"`
 	Hash       string              `json:"hash"`
 	Definition json.RawMessage     `json:"definition"`
@@ -37,7 +39,7 @@ type lockLine struct {
 // character that cannot be seen is written as its code point, so that a reviewer sees it. What has no canonical form is left out.
 func LockText(tools []Locked) (text []byte, leftOut []Locked) {
 	tools = slices.SortedFunc(slices.Values(tools), func(a, b Locked) int {
-		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Tool, b.Tool))
+		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Part, b.Part), cmp.Compare(a.Tool, b.Tool))
 	})
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "{\"drawbridge.lock\":%d}\n", lockVersion)
@@ -45,7 +47,7 @@ func LockText(tools []Locked) (text []byte, leftOut []Locked) {
 	enc.SetEscapeHTML(false)
 	for _, t := range tools {
 		definition, ok := canonical(t.Definition)
-		line := lockLine{t.Server, t.Tool, Fingerprint(t.Definition), escaped(definition)}
+		line := lockLine{t.Server, t.Part, t.Tool, Fingerprint(t.Definition), escaped(definition)}
 		if !ok || !utf8.ValidString(t.Tool) || enc.Encode(line) != nil {
 			leftOut = append(leftOut, t)
 		}
@@ -86,7 +88,7 @@ func ReadLock(name string, text []byte) ([]Locked, error) {
 		return wrong(1, "its version is %d, and this Drawbridge reads %d: update Drawbridge", head["drawbridge.lock"], lockVersion)
 	}
 	var tools []Locked
-	lines := map[[2]string]int{}
+	lines := map[[3]string]int{}
 	for n := 2; len(rest) > 0; n++ {
 		var line []byte
 		line, rest, _ = bytes.Cut(rest, []byte("\n"))
@@ -94,9 +96,9 @@ func ReadLock(name string, text []byte) ([]Locked, error) {
 		if err != nil {
 			return wrong(n, "%w", err)
 		}
-		id := [2]string{string(l.Server), l.Tool}
+		id := [3]string{string(l.Server), l.Part, l.Tool}
 		if earlier := lines[id]; earlier > 0 {
-			return wrong(n, "%s %s is on line %d already", l.Server, visible(l.Tool), earlier)
+			return wrong(n, "%s %s is on line %d already", l.Server, visible(PartLabel(l.Part, l.Tool)), earlier)
 		}
 		lines[id] = n
 		tools = append(tools, l)
@@ -121,7 +123,6 @@ func readLine(line []byte) (Locked, error) {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return Locked{}, errors.New("no line of a lockfile: something follows the object")
 	}
-	var named struct{ Name string }
 	switch {
 	case l.Server.Valid() != nil:
 		return Locked{}, fmt.Errorf("%q is no name of a server", l.Server)
@@ -129,8 +130,10 @@ func readLine(line []byte) (Locked, error) {
 		return Locked{}, errors.New(`"tool" or "definition" is missing`)
 	case l.Hash != Fingerprint(l.Definition):
 		return Locked{}, fmt.Errorf("the hash is not that of the definition, which is %s", Fingerprint(l.Definition))
-	case json.Unmarshal(l.Definition, &named) != nil || named.Name != l.Tool:
+	case !slices.Contains(Parts(), l.Part):
+		return Locked{}, fmt.Errorf("%q is no part of what servers say that is pinned", l.Part)
+	case PartName(l.Part, l.Definition) != l.Tool:
 		return Locked{}, errors.New(`the definition is of a tool with another name`)
 	}
-	return Locked{l.Server, l.Tool, l.Definition}, nil
+	return Locked{l.Server, l.Part, l.Tool, l.Definition}, nil
 }

@@ -48,6 +48,40 @@ func TestLockfile(t *testing.T) {
 	}
 }
 
+// TestLockfileOfParts has what is pinned beside tools: under one name, each is a line of its own.
+func TestLockfileOfParts(t *testing.T) {
+	all := []shield.Locked{
+		locked("fs", "x", `{"name":"x"}`),
+		{Server: "fs", Part: shield.PartInstructions, Tool: "instructions", Definition: shield.Instructions("Use <it> well.")},
+		{Server: "fs", Part: shield.PartPrompt, Tool: "x", Definition: json.RawMessage(`{"name":"x"}`)},
+		{Server: "fs", Part: shield.PartTemplate, Tool: "x://{a}", Definition: json.RawMessage(`{"uriTemplate":"x://{a}"}`)},
+	}
+	text, leftOut := shield.LockText(all)
+	if len(leftOut) > 0 {
+		t.Errorf("left out: %v", leftOut)
+	}
+	if want := `"part":"instructions","tool":"instructions",`; !strings.Contains(string(text), want) || !strings.Contains(string(text), "Use <it> well.") {
+		t.Errorf("no %s in\n%s", want, text)
+	}
+	got, err := shield.ReadLock("l", text)
+	if diff := cmp.Diff(all, got); diff != "" || err != nil {
+		t.Errorf("%v, -want +got:\n%s", err, diff)
+	}
+}
+
+// TestPartLabel: whatever tools are called, a word names one thing.
+func TestPartLabel(t *testing.T) {
+	for _, tt := range []struct{ part, name, want string }{
+		{"", "put", "put"}, {"", "a:b", "a:b"}, {"", "instructions", "tool:instructions"}, {"", "prompt:x", "tool:prompt:x"},
+		{"", "template:", "tool:template:"}, {"", "tool:x", "tool:tool:x"}, {"", "prompt", "prompt"},
+		{shield.PartPrompt, "x", "prompt:x"}, {shield.PartTemplate, "x://{a}", "template:x://{a}"}, {shield.PartInstructions, "instructions", "instructions"},
+	} {
+		if got := shield.PartLabel(tt.part, tt.name); got != tt.want {
+			t.Errorf("%q %q is %q, want %q", tt.part, tt.name, got, tt.want)
+		}
+	}
+}
+
 // unhashed leaves the hashes of a lockfile out.
 func unhashed(text string) string {
 	var b strings.Builder
@@ -79,6 +113,8 @@ func TestLockfileMistakes(t *testing.T) {
 		{"edited", head + strings.Replace(line, `{"name":"z"}`, `{"name":"z","description":"x"}`, 1),
 			`l:2: the hash is not that of the definition, which is sha256:bf90c3f5c1aa60c134f8ade407be02808bf8587211c82c8a7879b0b412a898ab`},
 		{"of another tool", head + strings.Replace(line, `"tool":"z"`, `"tool":"y"`, 1), `l:2: the definition is of a tool with another name`},
+		{"no such part", head + strings.Replace(line, `"tool"`, `"part":"resource","tool"`, 1), `l:2: "resource" is no part of what servers say that is pinned`},
+		{"of another part", head + strings.Replace(line, `"tool"`, `"part":"instructions","tool"`, 1), `l:2: the definition is of a tool with another name`},
 		{"twice", head + line + line, `l:3: fs z is on line 2 already`},
 	} {
 		got, err := shield.ReadLock("l", []byte(tt.text))

@@ -112,6 +112,9 @@ func TestSettle(t *testing.T) {
 		for _, tool := range tt.want.Held {
 			tt.want.Pinned[tool] = tt.want.Shown[0]
 		}
+		for tool := range tt.want.LeftOut {
+			tt.want.Pinned[tool] = tt.pins[tool].Definition
+		}
 		if tt.want.LeftOut == nil {
 			tt.want.LeftOut = map[string]string{}
 		}

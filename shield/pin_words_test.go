@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge/shield"
+	"github.com/google/go-cmp/cmp"
 )
 
 // marked writes a word diff as git does.
@@ -77,6 +78,7 @@ func TestKindsOfChange(t *testing.T) {
 	}
 }
 
+// FuzzWords is row FZ-10: a diff has every piece of both texts, and nothing that cannot be seen.
 func FuzzWords(f *testing.F) {
 	f.Add("Puts a file.", "Puts \u200bthe file\xff on disk.")
 	f.Add("", "\U000E0041")
@@ -102,6 +104,44 @@ func FuzzWords(f *testing.F) {
 		}
 		if was != whole(before) || is != whole(after) {
 			t.Errorf("%q, %q: a piece is missing", before, after)
+		}
+	})
+}
+
+// FuzzCompare is row FZ-10: of a definition and itself nothing has changed; what changed one way has changed the other way, at the same
+// places; and nothing that has another fingerprint is called the same.
+func FuzzCompare(f *testing.F) {
+	const base = `{"name":"a","description":"Adds.","inputSchema":{"type":"object","properties":{"n":{"type":"integer","maximum":5}},"required":["n"]},"annotations":{"readOnlyHint":true}}`
+	for _, after := range []string{
+		base, strings.Replace(base, "Adds.", "Adds. "+order, 1), strings.Replace(base, "true", "false", 1), strings.Replace(base, "5", "5.0", 1), strings.Replace(base, `"n"]`, `]`, 1),
+		`{"name":"a","x":[1,{"y":null}]}`, `[]`, `"a"`, `{"a/b":{"c":1}}`, `{"a":{"b/c":1}}`, `{"":{"":""}}`, strings.Replace(base, "Adds.", "Adds.\u200b", 1),
+	} {
+		f.Add([]byte(base), []byte(after))
+	}
+	s := newShield(f)
+	f.Fuzz(func(t *testing.T, before, after []byte) {
+		forth, err := s.Compare(before, after)
+		if err != nil {
+			return
+		}
+		back, err := s.Compare(after, before)
+		if err != nil {
+			t.Fatalf("%q and %q can be compared in one order only: %v", before, after, err)
+		}
+		if again, err := s.Compare(after, after); err != nil || len(again.Changes) > 0 || again.Risk != shield.None || again.Ask {
+			t.Errorf("%q and itself: %+v, %v", after, again, err)
+		}
+		paths := func(c shield.Comparison) (all []string) {
+			for _, ch := range c.Changes {
+				all = append(all, ch.Path)
+			}
+			return all
+		}
+		if diff := cmp.Diff(paths(forth), paths(back)); diff != "" {
+			t.Errorf("%q and %q, forth and back:\n%s", before, after, diff)
+		}
+		if shield.Fingerprint(before) != shield.Fingerprint(after) && len(forth.Changes) == 0 && string(before) != string(after) {
+			t.Errorf("%q and %q have two fingerprints, and nothing changed", before, after)
 		}
 	})
 }

@@ -96,32 +96,32 @@ func New(o Options) (*Shield, error) {
 // Text judges one text of a definition that stands by itself, such as the instructions of a server, and gives what may be
 // shown to a model in its place.
 func (s *Shield) Text(text string) (string, Verdict, []Reason) {
-	out, reasons := s.text(text, "", s.caps.Instructions)
+	out, reasons := s.text(text, "", s.caps.Instructions, words.Instructions)
 	return out, verdict(reasons), reasons
 }
 
 // ResultText judges a text that came as the answer to a call. The text itself is for the caller to leave as it is; what is
 // given back is its canonical form, for who shows it to a model of ours. No result is ever blanked.
 func (s *Shield) ResultText(text string) (string, Verdict, []Reason) {
-	out, reasons := s.result(text, "")
+	out, reasons := s.result(text, "", words.Answer)
 	return out, verdict(reasons), reasons
 }
 
-func (s *Shield) result(text, path string) (string, []Reason) {
+func (s *Shield) result(text, path string, at words.Place) (string, []Reason) {
 	out, traces := words.CanonicalResult(text)
 	reasons := traced(traces, path)
-	for _, f := range s.in.Look(out, words.Results) {
+	for _, f := range s.in.Look(out, words.Results, at) {
 		reasons = append(reasons, reason(f, out, path, min(f.Act, words.Flag)))
 	}
 	return out, reasons
 }
 
 // text cleans a text, looks at it, and blanks or cuts it.
-func (s *Shield) text(text, path string, most int) (string, []Reason) {
+func (s *Shield) text(text, path string, most int, at words.Place) (string, []Reason) {
 	out, traces := words.Canonical(text)
 	reasons := traced(traces, path)
 	worst := words.Note
-	for _, f := range s.in.Look(out, words.Definitions) {
+	for _, f := range s.in.Look(out, words.Definitions, at) {
 		reasons = append(reasons, reason(f, out, path, f.Act))
 		worst = max(worst, f.Act)
 	}

@@ -41,7 +41,7 @@ func (s *Shield) Result(raw json.RawMessage) (Report, error) {
 		if key || w.member() == "data" || w.member() == "blob" {
 			return text
 		}
-		out, reasons := w.shield.result(text, "")
+		out, reasons := w.shield.result(text, "", words.Answer)
 		w.note(reasons)
 		return out
 	})
@@ -200,7 +200,7 @@ func (w *walker) definition(text string, key bool) string {
 	if name {
 		most = words.MostText
 	}
-	out, reasons := w.shield.text(text, "", most)
+	out, reasons := w.shield.text(text, "", most, w.place(key))
 	if name && (out == Sanitized && text != Sanitized || out == "") {
 		out = "sanitized_" + sum(text)
 		for i := range reasons {
@@ -223,6 +223,24 @@ func (w *walker) definition(text string, key bool) string {
 		w.rename(out, text)
 	}
 	return out
+}
+
+// place says how much prose belongs where the walker is.
+func (w *walker) place(key bool) words.Place {
+	top := len(w.stack) == 1
+	switch m := w.member(); {
+	case key:
+		return words.Member
+	case m == "description" && !top:
+		return words.Schema
+	case m == "description":
+		return words.Description
+	case top && m == "message":
+		return words.Nowhere
+	case top && m == "instructions":
+		return words.Instructions
+	}
+	return words.Member
 }
 
 // rename keeps that a name takes the place of another: of two none, which is kept as "".

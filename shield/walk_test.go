@@ -184,6 +184,7 @@ func TestHostileTextsTakeNoLonger(t *testing.T) {
 	}
 }
 
+// FuzzDefinition is rows FZ-6 and FZ-7: whatever a definition is, what is shown of it is JSON, stays as it is when it is looked at again, and is bounded.
 func FuzzDefinition(f *testing.F) {
 	for _, raw := range []string{
 		`{"name":"a","description":"` + order + `"}`, `{"a":["\ud800",{"b":"\u202e"}]}`, `"x"`, `[[[]]]`, `{"required":["aWdub3JlIGFsbA=="]}`, `{"":""}`, `null`,

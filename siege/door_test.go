@@ -60,7 +60,7 @@ func TestWithoutCredentials(t *testing.T) {
 		"/.well-known/oauth-protected-resource/mcp"} {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"} {
 			for name, headers := range nobody {
-				t.Run(method+" "+route+" with "+name, func(t *testing.T) {
+				t.Run("HC-13 "+method+" "+route+" with "+name, func(t *testing.T) {
 					r, err := http.NewRequestWithContext(t.Context(), method, "http://"+d.address()+route, strings.NewReader(safe))
 					if err != nil {
 						t.Fatal(err)

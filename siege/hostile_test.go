@@ -15,79 +15,31 @@ import (
 	"go.uber.org/goleak"
 )
 
-// A raid is what becomes of one misdeed.
-type raid struct {
-	does fakemcp.Misdeed
-	size int
-	// told is what people are told of the server: its last fault, and its notes. It begins so; "" is nothing.
-	told string
-	// call is how a call of its tool echo ends: with this text, or in a fault that has it; "" is the echo. web is that over HTTP, where
-	// it is something else. "-" is any answer.
-	call, web string
-}
-
-const (
-	echo    = `{"a":1}`
-	tooLate = "timeout: no answer and no progress within 300ms"
-	lost    = "connection lost before the answer"
-	garbled = lost + ": the answer is no JSON: json: "
-	unknown = "unknown tool bad__echo"
-)
-
-func raids() []raid {
-	return []raid{
-		{does: fakemcp.Hang, call: unknown},
-		{does: fakemcp.HangCall, call: tooLate},
-		{does: fakemcp.Drip, call: tooLate},
-		{does: fakemcp.Flood},
-		{does: fakemcp.Storm, size: 3_000},
-		{does: fakemcp.Noise},
-		{does: fakemcp.HugeLine, size: 33 << 20, call: lost + ": message is over the size bound", web: "-"},
-		{does: fakemcp.DeepNesting, call: garbled, web: lost},
-		{does: fakemcp.DuplicateKeys, call: "second"},
-		{does: fakemcp.BadUTF8, call: garbled + "invalid UTF-8", web: lost},
-		{does: fakemcp.EndlessCursors, told: "list tools: it goes on after 1000 pages with 1000 items; the rest was left out", call: unknown},
-		{does: fakemcp.RepeatedCursor, told: "list tools: the server gave a cursor that it gave before"},
-		{does: fakemcp.ManyTools, size: 3_000, told: "2000 tools: left out, each because it is over the limit of 1000 for this server", call: unknown},
-		{does: fakemcp.HugeDefinition, size: 1 << 20, told: "tool echo: a long text was cut, because /description is longer"},
-		{does: fakemcp.ExitAtOnce, told: "mount bad: ", call: unknown},
-		{does: fakemcp.CrashLoop, told: "mount bad: list: tools: " + lost, call: unknown},
-		{does: fakemcp.CrashOnCall, call: lost},
-		{does: fakemcp.Forks},
-		{does: fakemcp.Stubborn},
-		{does: fakemcp.StderrFlood, size: 8 << 20},
-		{does: fakemcp.Smuggle, call: "own"},
-		{does: fakemcp.Phish, call: "caught: not asked not asked"},
-		{does: fakemcp.Uninvited, call: `the server asks for "sampling/createMessage", which the client did not declare that it answers`},
-		{does: fakemcp.EndlessRounds, call: "elicitation/create: the client did not declare that it can be asked"},
-		{does: fakemcp.Poison, told: "tool add: a text was blanked, because /description"},
-		{does: fakemcp.Change, told: "tool echo: held, because its definition changed"},
-		{does: fakemcp.Links, call: "-"},
-	}
-}
-
-// TestHostileServers has a server of every misdeed, over each transport, beside an honest one. What comes of it is said, the
-// honest one answers all the while, and when the gateway is closed there is no process and no goroutine of either.
+// TestHostileServers has a server of every misdeed, over each transport, beside an honest one: rows HS-1 to HS-28. What comes of it is
+// said, the honest one answers all the while, and when the gateway is closed there is no process and no goroutine of either.
 func TestHostileServers(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	var raided []fakemcp.Misdeed
-	t.Run("raids", func(t *testing.T) {
-		for _, r := range raids() {
-			raided = append(raided, r.does)
-			for _, over := range []string{"stdio", "HTTP"} {
-				t.Run(string(r.does)+" over "+over, func(t *testing.T) {
-					t.Parallel()
-					r.run(t, over)
-				})
-			}
+	t.Cleanup(func() { // after all of them
+		if err := goleak.Find(before); err != nil {
+			t.Error(err)
 		}
 	})
-	slices.Sort(raided)
-	if diff := cmp.Diff(fakemcp.Misdeeds(), raided); diff != "" {
-		t.Errorf("not every misdeed has a raid:\n%s", diff)
+	var raided []fakemcp.Misdeed
+	for _, r := range raids() {
+		raided = append(raided, r.does)
+		for _, over := range []string{"stdio", "HTTP"} {
+			if r.only != "" && r.only != over {
+				continue
+			}
+			t.Run(r.name+" over "+over, func(t *testing.T) {
+				t.Parallel()
+				r.run(t, over)
+			})
+		}
 	}
-	if err := goleak.Find(before); err != nil {
-		t.Error(err)
+	slices.Sort(raided)
+	if diff := cmp.Diff(fakemcp.Misdeeds(), slices.Compact(raided)); diff != "" {
+		t.Errorf("not every misdeed has a raid:\n%s", diff)
 	}
 }
 
@@ -96,7 +48,7 @@ func (r raid) run(t *testing.T, over string) {
 	if r.does == fakemcp.HugeLine && over == "HTTP" {
 		r.size = 1 << 20 // the bound is that of an event, and higher
 	}
-	bad := fakemcp.NewHostile(t, r.does, r.size)
+	bad := fakemcp.NewHostile(t, r.does, r.size, r.parts...)
 	row, want := bad.Stdio("bad"), r.call
 	if over == "HTTP" {
 		row = bad.HTTP("bad")
@@ -140,7 +92,7 @@ func (h *house) raided(want string) {
 	result, err := h.call(h.t.Context(), `{"name":"bad__echo","arguments":`+echo+`}`)
 	got := textOf(result)
 	switch {
-	case want == "-" && err == nil:
+	case want == "-" && (err == nil || strings.Contains(err.Error(), "waits for a person")):
 	case err != nil && (want == "" || !strings.Contains(err.Error(), want)):
 		h.t.Errorf("the call ends with %v, want %.100q", err, want)
 	case err == nil && got != want && (want != "" || got != echo):
@@ -151,6 +103,9 @@ func (h *house) raided(want string) {
 // told waits until people are told of the hostile server what they should be.
 func (h *house) told(want string) {
 	h.t.Helper()
+	if want == "-" {
+		return
+	}
 	if s := h.statusOf("bad"); want == "" {
 		if len(s.Notes) > 0 || s.Fault != "" && s.Phase == drawbridge.Ready {
 			h.t.Errorf("people are told %q and %q", s.Fault, s.Notes)
@@ -177,7 +132,7 @@ func (h *house) neighbour() (leave func()) {
 			select {
 			case <-over:
 				return
-			case <-time.After(2 * time.Millisecond):
+			case <-time.After(10 * time.Millisecond):
 			}
 		}
 	}()

@@ -19,6 +19,10 @@ import (
 func TestNobodyGetsAnothersAnswer(t *testing.T) {
 	up := fakemcp.New(t, fakemcp.Tool{Name: "safe"})
 	d := openDoor(t, gateway.Config{Servers: serversOf(up.Stdio("up"))})
+	t.Run("HC-5 a hundred clients", func(t *testing.T) { sameIDs(t, d) })
+}
+
+func sameIDs(t *testing.T, d *door) {
 	ids := []string{"0", `""`, `"0"`, "1e308", "-1", `"\u0000"`, "9007199254740993"}
 	var clients sync.WaitGroup
 	for n := range 100 {

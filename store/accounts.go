@@ -4,34 +4,58 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"sync"
 	"time"
 )
 
 // Change changes the account of a kind and a name: what is counted, or what is known, of one caller or server. Work is given
 // the body as it is (empty where there was none) and the database's time, and gives the body as it shall be. Nobody else
 // changes the account meanwhile, in no process. Where work gives an error nothing changes, and Change gives it back as it is;
-// any other error is a *drawbridge.Fault.
+// any other error is a *drawbridge.Fault. What it gave outlives this process, and of a SQLite file's last moments before the
+// power goes perhaps not all.
 func (db *DB) Change(ctx context.Context, kind, name string, work func(body []byte, now time.Time) ([]byte, error)) error {
+	step := "change the " + kind + " of " + name
+	take, put, err := db.changing.prepared(ctx, db)
+	if err != nil {
+		return db.fault(step, err)
+	}
 	var refused error
-	err := db.write(ctx, "change the "+kind+" of "+name, func(tx *sql.Tx) error {
-		// The first statement makes the account and thereby locks it, so that what it gives is nobody else's.
+	err = db.count(ctx, step, func(tx *sql.Tx) error {
 		var body []byte
 		var now int64
-		err := tx.QueryRowContext(ctx, db.in(`INSERT INTO accounts (kind, name, body) VALUES ($1, $2, $3)
-			ON CONFLICT (kind, name) DO UPDATE SET body = accounts.body RETURNING body, CLOCK`), kind, name, []byte{}).Scan(&body, &now)
-		if err != nil {
+		if err := tx.StmtContext(ctx, take).QueryRowContext(ctx, kind, name, []byte{}).Scan(&body, &now); err != nil {
 			return err
 		}
 		if body, refused = work(body, moment(now)); refused != nil {
 			return refused
 		}
-		_, err = tx.ExecContext(ctx, "UPDATE accounts SET body = $1 WHERE kind = $2 AND name = $3", body, kind, name)
+		_, err := tx.StmtContext(ctx, put).ExecContext(ctx, body, kind, name)
 		return err
 	})
 	if refused != nil {
 		return refused
 	}
 	return err
+}
+
+// changing has the statements of Change, which is called at each call: to read one takes SQLite longer than to carry it out.
+type changing struct {
+	mu        sync.Mutex
+	take, put *sql.Stmt
+}
+
+// prepared gives the statements. The first makes an account and thereby locks it, so that what it gives is nobody else's.
+func (c *changing) prepared(ctx context.Context, db *DB) (take, put *sql.Stmt, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.take == nil {
+		c.take, err = db.counts.PrepareContext(ctx, db.in(`INSERT INTO accounts (kind, name, body) VALUES ($1, $2, $3)
+			ON CONFLICT (kind, name) DO UPDATE SET body = accounts.body RETURNING body, CLOCK`))
+	}
+	if err == nil && c.put == nil {
+		c.put, err = db.counts.PrepareContext(ctx, "UPDATE accounts SET body = $1 WHERE kind = $2 AND name = $3")
+	}
+	return c.take, c.put, err
 }
 
 // Accounts gives the bodies of all accounts of a kind by their names, without those that never got one.

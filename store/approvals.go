@@ -25,10 +25,18 @@ type Approval struct {
 // Approvals are the decisions of a store: at most one for a name in a file.
 type Approvals []Approval
 
-// Allows says whether the row, as it is written now, was approved. It is what config.Options.Approved wants.
+// Program is the file that was approved with the row; the zero one where none was found then.
+func (a Approval) Program() config.Program { return config.ProgramIn(a.Facts) }
+
+// Allows says whether the row, as it is written now, was approved, and its program still is the file that it was then. It is
+// what config.Options.Approved wants.
 func (a Approvals) Allows(row config.Server) bool {
 	last, ok := a.Of(row)
-	return ok && last.Approved && last.Hash == row.Hash
+	if !ok || !last.Approved || last.Hash != row.Hash {
+		return false
+	}
+	p := last.Program()
+	return p == (config.Program{}) || p.Check() == nil
 }
 
 // Of gives the last decision about a row of that name in that file, whatever it said then.

@@ -233,7 +233,7 @@ func (a *Audit) note(ctx context.Context, f spool.File, torn int64) error {
 		Reason: fmt.Sprintf("%s ended with %d bytes that are no whole record: they were cut off, and the file is kept as %s", f.Name, torn, f.Name+spool.Torn),
 	}
 	body := a.o.Rules.Append(nil, r)
-	err := a.db.takeRecords(ctx, f.Name, f.Size, f.Size+torn, []ledger.Record{recordOf(r, body)})
+	err := a.db.takeRecords(ctx, f.Name, f.Size, f.Size+torn, []ledger.Record{recordOf(r.Kind, r.ID, body)})
 	if errors.Is(err, errMoved) { // it is on record already
 		return nil
 	}
@@ -263,11 +263,11 @@ func (a *Audit) takeIn(ctx context.Context, f spool.File, report func(n int64)) 
 		}
 		records := make([]ledger.Record, 0, len(lines))
 		for _, line := range lines {
-			r, err := audit.Decode(line)
+			kind, id, err := audit.Head(line)
 			if err != nil {
 				return fmt.Errorf("%s, between byte %d and %d: %w", f.Name, from, next, err)
 			}
-			records = append(records, recordOf(r, line))
+			records = append(records, recordOf(kind, id, line))
 		}
 		if err := a.db.takeRecords(ctx, f.Name, from, next, records); err != nil {
 			delete(a.taken, f.Name) // whether the store has them is for the store to say
@@ -303,6 +303,6 @@ func (a *Audit) Close(ctx context.Context) error {
 }
 
 // recordOf is a record of the audit as the store keeps it.
-func recordOf(r audit.Record, body []byte) ledger.Record {
-	return ledger.Record{Stream: AuditStream, Kind: string(r.Kind), Key: r.ID, Body: body}
+func recordOf(kind audit.Kind, id string, body []byte) ledger.Record {
+	return ledger.Record{Stream: AuditStream, Kind: string(kind), Key: id, Body: body}
 }

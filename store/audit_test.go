@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -329,8 +330,8 @@ func signed(t *testing.T, location string, key ed25519.PrivateKey, calls int, o 
 	db := open(t, location)
 	o.Key = func() (ed25519.PrivateKey, error) { return key, nil }
 	a := db.Audit(t.TempDir(), o)
-	for n := range calls {
-		record(t, a, fmt.Sprintf("%p-%d", a, n))
+	for run, n := rand.Text(), 0; n < calls; n++ {
+		record(t, a, fmt.Sprintf("%s-%d", run, n))
 	}
 	if err := a.Close(t.Context()); err != nil {
 		t.Fatal(err)

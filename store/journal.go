@@ -77,7 +77,7 @@ func (db *DB) appendRecords(ctx context.Context, tx *sql.Tx, in table, stream st
 		prev = r.Hash
 	}
 	for part := range slices.Chunk(records, writeRows) {
-		statement, args := insertRecords(in, stream, at, part)
+		statement, args := db.dialect.insertRecords(in, stream, at, part)
 		if _, err := tx.ExecContext(ctx, statement, args...); err != nil {
 			return err
 		}
@@ -86,18 +86,24 @@ func (db *DB) appendRecords(ctx context.Context, tx *sql.Tx, in table, stream st
 	return err
 }
 
-// insertRecords is one statement for all records: on a server each statement is a journey.
-func insertRecords(in table, stream string, at int64, records []ledger.Record) (statement string, args []any) {
+// insertRecords is one statement for all records: on a server each statement is a journey. SQLite looks for each name of a
+// parameter among all that it has seen, and takes a question mark as it comes.
+func (d dialect) insertRecords(in table, stream string, at int64, records []ledger.Record) (statement string, args []any) {
 	var b strings.Builder
 	b.WriteString("INSERT INTO " + string(in) + " (stream, at, seq, kind, key, body, hash) VALUES ")
-	args = append(make([]any, 0, 2+5*len(records)), stream, at)
-	for i, r := range records {
+	args = make([]any, 0, 7*len(records))
+	for i := range records {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		n := len(args)
-		fmt.Fprintf(&b, "($1, $2, $%d, $%d, $%d, $%d, $%d)", n+1, n+2, n+3, n+4, n+5)
-		args = append(args, int64(r.Seq), r.Kind, r.Key, r.Body, r.Hash[:])
+		if d.unnamed {
+			b.WriteString("(?, ?, ?, ?, ?, ?, ?)")
+		} else {
+			n := len(args)
+			fmt.Fprintf(&b, "($%d, $%d, $%d, $%d, $%d, $%d, $%d)", n+1, n+2, n+3, n+4, n+5, n+6, n+7)
+		}
+		r := &records[i]
+		args = append(args, stream, at, int64(r.Seq), r.Kind, r.Key, r.Body, r.Hash[:])
 	}
 	return b.String(), args
 }

@@ -3,16 +3,33 @@ package store
 import (
 	"context"
 	"database/sql"
+	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/shield"
 )
 
-// A PinPlace is whose tools are pinned: the server of a name in a file. A row that is edited is the same server, so that what
+// A PinPlace is whose definitions are pinned: the server of a name in a file. A row that is edited is the same server, so that what
 // its tools say after an update is held against what they said before.
 type PinPlace struct {
 	Origin string
 	Server drawbridge.ServerID
+	// Part is what of the server is pinned there: its tools where it is empty, else another part of what it says, in one word.
+	Part string
+}
+
+// column is the server and the part in one column: the name of a server has no space.
+func (p PinPlace) column() string {
+	if p.Part == "" {
+		return string(p.Server)
+	}
+	return string(p.Server) + " " + p.Part
+}
+
+// placeOf reads it.
+func placeOf(origin, column string) PinPlace {
+	server, part, _ := strings.Cut(column, " ")
+	return PinPlace{origin, drawbridge.ServerID(server), part}
 }
 
 // A PinList says which list of a server's tools was settled last, and how many of them make an offer, waiting or rejected.
@@ -32,12 +49,12 @@ func (db *DB) PinLists(ctx context.Context) (map[PinPlace]PinList, error) {
 	defer rows.Close()
 	all := map[PinPlace]PinList{}
 	for rows.Next() {
-		var place PinPlace
+		var origin, server string
 		var list PinList
-		if err := rows.Scan(&place.Origin, &place.Server, &list.Settled, &list.Offers); err != nil {
+		if err := rows.Scan(&origin, &server, &list.Settled, &list.Offers); err != nil {
 			return nil, db.fault(step, err)
 		}
-		all[place] = list
+		all[placeOf(origin, server)] = list
 	}
 	if err := rows.Err(); err != nil {
 		return nil, db.fault(step, err)
@@ -47,9 +64,9 @@ func (db *DB) PinLists(ctx context.Context) (map[PinPlace]PinList, error) {
 
 const pinColumns = "SELECT tool, hash, definition, how, at, offer_hash, offer, offer_at, rejected FROM pins WHERE origin = $1 AND server = $2"
 
-// Pins gives what is pinned of a server, by the names of its tools.
+// Pins gives what is pinned at a place, by the names of the tools, or of what else that part of a server has.
 func (db *DB) Pins(ctx context.Context, place PinPlace) (map[string]shield.Pin, error) {
-	rows, err := db.reader.QueryContext(ctx, pinColumns, place.Origin, string(place.Server))
+	rows, err := db.reader.QueryContext(ctx, pinColumns, place.Origin, place.column())
 	if err != nil {
 		return nil, db.fault("read what is pinned", err)
 	}
@@ -93,11 +110,11 @@ func (db *DB) ChangePins(ctx context.Context, place PinPlace, work PinWork) erro
 	err := db.write(ctx, "keep what is pinned", func(tx *sql.Tx) error {
 		// This row is what two transactions about one server wait for.
 		_, err := tx.ExecContext(ctx, `INSERT INTO pin_lists (origin, server, settled) VALUES ($1, $2, $3)
-			ON CONFLICT (origin, server) DO UPDATE SET settled = pin_lists.settled`, place.Origin, string(place.Server), []byte{})
+			ON CONFLICT (origin, server) DO UPDATE SET settled = pin_lists.settled`, place.Origin, place.column(), []byte{})
 		if err != nil {
 			return err
 		}
-		rows, err := tx.QueryContext(ctx, pinColumns, place.Origin, string(place.Server))
+		rows, err := tx.QueryContext(ctx, pinColumns, place.Origin, place.column())
 		if err != nil {
 			return err
 		}
@@ -111,7 +128,7 @@ func (db *DB) ChangePins(ctx context.Context, place PinPlace, work PinWork) erro
 			return err
 		}
 		if settled != nil {
-			_, err = tx.ExecContext(ctx, "UPDATE pin_lists SET settled = $1 WHERE origin = $2 AND server = $3", settled, place.Origin, string(place.Server))
+			_, err = tx.ExecContext(ctx, "UPDATE pin_lists SET settled = $1 WHERE origin = $2 AND server = $3", settled, place.Origin, place.column())
 			if err != nil {
 				return err
 			}
@@ -145,7 +162,7 @@ func savePins(ctx context.Context, tx *sql.Tx, place PinPlace, pins []shield.Pin
 		if o.Rejected {
 			rejected = 1
 		}
-		if _, err := save.ExecContext(ctx, place.Origin, string(place.Server), p.Tool, p.Hash, bytesOf(p.Definition), p.How, millis(p.At),
+		if _, err := save.ExecContext(ctx, place.Origin, place.column(), p.Tool, p.Hash, bytesOf(p.Definition), p.How, millis(p.At),
 			o.Hash, bytesOf(o.Definition), millis(o.At), rejected); err != nil {
 			return err
 		}

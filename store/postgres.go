@@ -55,7 +55,7 @@ func openPostgres(location string) (*DB, error) {
 	pool.SetMaxIdleConns(spare)
 	host := net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
 	return &DB{
-		name: fmt.Sprintf("postgres://%s/%s", host, config.Database), dialect: postgresDialect(), writer: pool, reader: pool,
+		name: fmt.Sprintf("postgres://%s/%s", host, config.Database), dialect: postgresDialect(), writer: pool, reader: pool, counts: pool,
 	}, nil
 }
 

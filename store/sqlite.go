@@ -25,6 +25,7 @@ const readers = 4
 
 func sqliteDialect() dialect {
 	return dialect{
+		unnamed: true,
 		words:   strings.NewReplacer("CLOCK", "CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER)"),
 		fault:   sqliteFault,
 		noTable: func(err error) bool { return sqliteCode(err) == sqlite3.SQLITE_ERROR },
@@ -49,11 +50,15 @@ func openSQLite(ctx context.Context, path string, o Options) (*DB, error) {
 		return nil, db.fault("open", err)
 	}
 	if path == memory {
-		db.reader = db.writer // each connection would have a memory of its own
+		db.reader, db.counts = db.writer, db.writer // each connection would have a memory of its own
 		return db, nil
 	}
-	if db.reader, err = pool(dataSource(db.name, o, "_query_only", "1"), readers); err != nil {
+	if db.counts, err = pool(dataSource(db.name, o, "_txlock", "immediate", "_synchronous", "NORMAL"), 1); err != nil {
 		_ = db.writer.Close() // what went wrong before says more
+		return nil, db.fault("open", err)
+	}
+	if db.reader, err = pool(dataSource(db.name, o, "_query_only", "1"), readers); err != nil {
+		_ = errors.Join(db.counts.Close(), db.writer.Close()) // what went wrong before says more
 		return nil, db.fault("open", err)
 	}
 	if err := writeAhead(ctx, db.writer, o.BusyTimeout); err != nil {

@@ -30,6 +30,10 @@ type DB struct {
 	// writer and reader may be one pool. Writes to a file go through a single connection: SQLite has one writer anyway,
 	// and waiting in line here is fairer than there.
 	writer, reader *sql.DB
+	// counts writes what need not outlive the machine's loss of power in the last moment, while the writer's connection is
+	// held; it may be the same pool.
+	counts   *sql.DB
+	changing changing
 }
 
 var _ ledger.Journal = (*DB)(nil)
@@ -38,6 +42,8 @@ var _ ledger.Journal = (*DB)(nil)
 type dialect struct {
 	// words stand for CLOCK, the database's time in milliseconds since 1970, and for BLOB, the type of byte strings.
 	words *strings.Replacer
+	// unnamed says that the parameters of long statements are question marks.
+	unnamed bool
 	// lock is what a migration begins with, where the transaction is not itself a lock against all others.
 	lock string
 	// fault says what an error of the engine means: what can be done about it, and by whom.
@@ -84,6 +90,9 @@ func (db *DB) Close() error {
 	if db.reader != db.writer {
 		err = db.reader.Close()
 	}
+	if db.counts != db.writer {
+		err = errors.Join(err, db.counts.Close())
+	}
 	// The writer is last: what closes a SQLite file last folds its log into it.
 	if err := errors.Join(err, db.writer.Close()); err != nil {
 		return db.fault("close", err)
@@ -93,7 +102,24 @@ func (db *DB) Close() error {
 
 // write does work in one transaction. On a SQLite file it is the only one at that moment, from its beginning.
 func (db *DB) write(ctx context.Context, step string, work func(tx *sql.Tx) error) error {
-	tx, err := db.writer.BeginTx(ctx, nil)
+	return db.writeWith(ctx, db.writer, step, work)
+}
+
+// count is write for what is counted at each call: the end of this process does not lose it, and on a SQLite file no call waits
+// for the disk.
+func (db *DB) count(ctx context.Context, step string, work func(tx *sql.Tx) error) error {
+	if db.counts != db.writer {
+		line, err := db.writer.Conn(ctx)
+		if err != nil {
+			return db.fault(step, err)
+		}
+		defer line.Close()
+	}
+	return db.writeWith(ctx, db.counts, step, work)
+}
+
+func (db *DB) writeWith(ctx context.Context, with *sql.DB, step string, work func(tx *sql.Tx) error) error {
+	tx, err := with.BeginTx(ctx, nil)
 	if err != nil {
 		return db.fault(step, err)
 	}

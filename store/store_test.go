@@ -32,6 +32,12 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[0] == auditName {
 		os.Exit(auditChild(os.Args[1:]))
 	}
+	if len(os.Args) > 2 && os.Args[0] == granterName {
+		os.Exit(granter(os.Args[1], os.Args[2]))
+	}
+	if len(os.Args) > 2 && os.Args[0] == fullName {
+		os.Exit(full(os.Args[1:]))
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -56,6 +56,24 @@ func EachValue(obj json.RawMessage, f func(m Member) json.RawMessage) json.RawMe
 	return append(out, obj[at:]...)
 }
 
+// EachElement changes the elements of an array, which must be valid: to what f gives for them. Where f gives all of them as they
+// are, or it is no array, the array is returned itself.
+func EachElement(array json.RawMessage, f func(element json.RawMessage) json.RawMessage) json.RawMessage {
+	out, changed := json.RawMessage{'['}, false
+	for element := range Elements(array) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		edited := f(element)
+		changed = changed || !bytes.Equal(edited, element)
+		out = append(out, edited...)
+	}
+	if !changed {
+		return array
+	}
+	return append(out, ']')
+}
+
 func apply(obj json.RawMessage, path []string, value json.RawMessage) json.RawMessage {
 	if i := space(obj, 0); i >= len(obj) || obj[i] != '{' {
 		if value == nil {

@@ -183,3 +183,19 @@ func TestEachValue(t *testing.T) {
 		}
 	}
 }
+
+func TestEachElement(t *testing.T) {
+	upper := func(e json.RawMessage) json.RawMessage { return bytes.ToUpper(e) }
+	for _, tt := range []struct{ in, want string }{
+		{`[]`, `[]`},
+		{`[ 1 , 2 ]`, `[ 1 , 2 ]`}, // nothing changes: to the byte
+		{`["a", 2,["b"]]`, `["A",2,["B"]]`},
+		{`{"a":1}`, `{"a":1}`},
+		{`"a"`, `"a"`},
+		{``, ``},
+	} {
+		if got := wire.EachElement(json.RawMessage(tt.in), upper); string(got) != tt.want {
+			t.Errorf("%s: %s, want %s", tt.in, got, tt.want)
+		}
+	}
+}

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -86,8 +85,7 @@ const (
 // boolean; that is no header token; or that is there already, in whatever case. Clients must leave out a tool whose marks
 // are invalid.
 func ParamMarks(schema json.RawMessage) ([]ParamMark, error) {
-	// Nearly no schema has marks. A name may be written in escapes, so those are looked at too.
-	if !bytes.Contains(schema, []byte(markName)) && !bytes.Contains(schema, []byte(`\u`)) {
+	if !MayHave(schema, markName) { // nearly no schema has
 		return nil, nil
 	}
 	f := markFinder{seen: map[string]bool{}}

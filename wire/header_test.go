@@ -210,6 +210,7 @@ func TestNameOf(t *testing.T) {
 	}
 }
 
+// FuzzHeader is row FZ-5: what one side writes into headers the other reads as it was, and takes for what the body says.
 func FuzzHeader(f *testing.F) {
 	for _, s := range []string{"", "plain", " blank", "=?base64?x?=", "=?base64??=", "é\n", "=?base64?", "?="} {
 		f.Add(s, []byte(`{"properties":{"a":{"type":"string","x-mcp-header":"`+s+`"}}}`), []byte(`{"a":"x","b":{"c":1.0}}`))

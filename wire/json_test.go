@@ -262,6 +262,7 @@ func TestQuote(t *testing.T) {
 	}
 }
 
+// FuzzValid is row FZ-2: what is JSON here is JSON to encoding/json, and its texts say the same (deck/params has what stands twice).
 func FuzzValid(f *testing.F) {
 	for _, text := range jsonTexts {
 		f.Add([]byte(text))

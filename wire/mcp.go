@@ -48,6 +48,9 @@ const (
 // MetaRelatedTask is the member of _meta by which 2025-11-25 says that a message belongs to a task: an object with taskId.
 const MetaRelatedTask = "io.modelcontextprotocol/related-task"
 
+// MetaFlagged is the member of _meta by which Drawbridge names the rules that a server's text met, as a list.
+const MetaFlagged = "drawbridge/flagged"
+
 // The headers of the HTTP transports.
 const (
 	HeaderVersion     = "Mcp-Protocol-Version"

@@ -130,6 +130,7 @@ func TestErrorObject(t *testing.T) {
 	}
 }
 
+// FuzzParse is row FZ-1: a message is read where it is strict JSON and an object, and written it is what it was.
 func FuzzParse(f *testing.F) {
 	for _, text := range jsonTexts {
 		f.Add([]byte(text))

@@ -139,6 +139,7 @@ func TestAppendEvent(t *testing.T) {
 	}
 }
 
+// FuzzEvents is row FZ-4: events are the same however the bytes arrive, and those that are written are read back.
 func FuzzEvents(f *testing.F) {
 	f.Add("data: a\r\ndata: b\r\n\r\n: c\nid: 1\nretry: 5\n\ndata: d\r\r", "e", "7", []byte("x\ny"), 0)
 	f.Add("\xef\xbb\xbfdata: aaaaaaaaaaaaaaaaaaaa\n\ndata\n\n", "", "", []byte{}, 8)

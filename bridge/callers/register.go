@@ -92,3 +92,12 @@ func (r *Register) Ended(session string) bool {
 	_, ended := r.ended[session]
 	return ended
 }
+
+// LevelFor is the level of a connection for the session, or, for the empty session, of one that everybody shares: the most that
+// anybody wants. Empty means that nobody said.
+func (r *Register) LevelFor(session string) string {
+	if session != "" {
+		return r.Level(session)
+	}
+	return r.Most()
+}

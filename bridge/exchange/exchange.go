@@ -25,6 +25,9 @@ const maxNotes = 4096
 // stretch is how many times its limit a call may last, whatever its progress.
 const stretch = 10
 
+// quiet is how long nothing is heard of a call before its server is woken. In that time nearly every call is over.
+const quiet = 5 * time.Second
+
 // Longest is how long a call with that limit may last, whatever its progress.
 func Longest(limit time.Duration) time.Duration { return stretch * limit }
 
@@ -56,6 +59,12 @@ type Server interface {
 	AskFor(ctx context.Context, call drawbridge.Call, method string, params json.RawMessage) (result, errorObject json.RawMessage)
 }
 
+// A Waker is a Server that can be woken: one that has read a call, and stands still because of its runtime, goes on when it
+// reads anything more. Wake must not block.
+type Waker interface {
+	Wake()
+}
+
 // An Exchange is one call in flight. Notifications go out by a goroutine that is there only while there are some, so that
 // a slow caller does not keep the connection from others. Its methods may be called from several goroutines.
 type Exchange struct {
@@ -72,7 +81,8 @@ type Exchange struct {
 
 	mu    sync.Mutex
 	over  bool
-	asks  int // how many questions the caller has not answered: the server waits for them, so its time stands still
+	until time.Time // when silence ends the call
+	asks  int       // how many questions the caller has not answered: the server waits for them, so its time stands still
 	notes []note
 	pump  sync.WaitGroup
 	busy  bool // the pump runs
@@ -97,10 +107,14 @@ var (
 func New(ctx context.Context, server Server, call drawbridge.Call, limit time.Duration, logger *slog.Logger) *Exchange {
 	x := &Exchange{
 		server: server, call: call, log: logger, token: wire.Get(call.Params, "_meta", wire.MetaProgressToken),
-		limit: limit, deadline: time.Now().Add(Longest(limit)), ended: make(chan struct{}),
+		limit: limit, ended: make(chan struct{}),
 	}
+	now := time.Now()
+	x.until, x.deadline = now.Add(limit), now.Add(Longest(limit))
 	x.ctx, x.stop = context.WithCancelCause(ctx)
-	x.timer = time.AfterFunc(limit, x.expire)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.timer = time.AfterFunc(min(limit, quiet), x.expire)
 	return x
 }
 
@@ -128,7 +142,7 @@ func (x *Exchange) End() error {
 	return nil
 }
 
-// expire is called when the time for an answer is over.
+// expire is called when the time for an answer is over, and before that when nothing was heard for a while.
 func (x *Exchange) expire() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -139,6 +153,11 @@ func (x *Exchange) expire() {
 		x.stop(&LimitError{Longest(x.limit), true})
 	case x.asks > 0:
 		x.timer.Reset(x.deadline.Sub(now))
+	case now.Before(x.until):
+		x.timer.Reset(min(x.until.Sub(now), x.deadline.Sub(now)))
+		if w, ok := x.server.(Waker); ok {
+			w.Wake()
+		}
 	default:
 		x.stop(&LimitError{x.limit, false})
 	}
@@ -147,7 +166,9 @@ func (x *Exchange) expire() {
 // touch begins the time for an answer anew. It needs mu.
 func (x *Exchange) touch() {
 	if !x.over {
-		x.timer.Reset(min(x.limit, time.Until(x.deadline)))
+		now := time.Now()
+		x.until = now.Add(x.limit)
+		x.timer.Reset(min(x.limit, quiet, x.deadline.Sub(now)))
 	}
 }
 

@@ -42,6 +42,8 @@ func (p *party) all() []string {
 // A server answers with what the caller answers.
 type server struct{ party }
 
+func (s *server) Wake() { s.keep("wake", nil) }
+
 func (s *server) Notify(method string, params json.RawMessage) { s.keep(method, params) }
 
 func (s *server) AskFor(ctx context.Context, call drawbridge.Call, method string, params json.RawMessage) (result, errorObject json.RawMessage) {
@@ -129,6 +131,48 @@ func TestLimits(t *testing.T) {
 				got, _ := errors.AsType[*LimitError](x.End())
 				if diff := cmp.Diff(tt.want, got); diff != "" || after != tt.after || !errors.Is(got, context.DeadlineExceeded) {
 					t.Errorf("after %v, want %v: %s", after, tt.after, diff)
+				}
+			})
+		})
+	}
+}
+
+// TestAServerIsWoken has calls of which nothing is heard: their server is woken once each time, unless it is the caller who
+// is waited for.
+func TestAServerIsWoken(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		life func(x *Exchange)
+		want []int // after so many seconds
+	}{
+		{"silence", func(*Exchange) {}, []int{5}},
+		{"progress", func(x *Exchange) {
+			time.AfterFunc(4*time.Second, func() { x.Notify(wire.NoteProgress, nil) })
+			time.AfterFunc(20*time.Second, func() { x.Notify(wire.NoteProgress, nil) })
+		}, []int{9, 25}},
+		{"a question", func(x *Exchange) { time.AfterFunc(30*time.Second, x.Hold()) }, []int{35}},
+		{"an end", func(x *Exchange) { time.AfterFunc(4*time.Second, func() { _ = x.End() }) }, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x, s := begin(t, drawbridge.Legacy, `{}`, &peer{})
+				began := time.Now()
+				var woken []int
+				tick := time.NewTicker(time.Second)
+				defer tick.Stop()
+				tt.life(x)
+				for x.Context().Err() == nil {
+					<-tick.C
+					synctest.Wait()
+					if n := len(s.all()); n > len(woken) {
+						woken = append(woken, int(time.Since(began)/time.Second))
+					}
+				}
+				if tt.name != "an end" {
+					_ = x.End()
+				}
+				if diff := cmp.Diff(tt.want, woken); diff != "" {
+					t.Error(diff)
 				}
 			})
 		})

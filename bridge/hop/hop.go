@@ -87,8 +87,8 @@ const ours = "drawbridge/"
 // FromServer gives a result without the server's name for itself, since towards the caller the server is we, and without what
 // only we say: a server can not make a fault look as if it were ours.
 func FromServer(result json.RawMessage) json.RawMessage {
-	// Searched without the key's slash, which some encoders escape; letters are escaped by one who hides something.
-	if !bytes.Contains(result, []byte("serverInfo")) && !bytes.Contains(result, []byte("drawbridge")) && !bytes.Contains(result, []byte(`\u00`)) {
+	// Searched without the key's slash, which some encoders escape.
+	if !wire.MayHave(result, "serverInfo") && !wire.MayHave(result, "drawbridge") {
 		return result
 	}
 	edits, metas := []wire.Edit{}, 0
@@ -115,7 +115,7 @@ func FromServer(result json.RawMessage) json.RawMessage {
 
 // WithoutTask gives an object without what says which task it belongs to.
 func WithoutTask(object json.RawMessage) json.RawMessage {
-	if !bytes.Contains(object, []byte("related-task")) {
+	if !wire.MayHave(object, "related-task") {
 		return object
 	}
 	return withoutMeta(object, wire.MetaRelatedTask)

@@ -80,7 +80,7 @@ type Stream struct {
 	ctx    context.Context // ends with the connection
 	cancel context.CancelFunc
 	out    chan outgoing
-	notes  chan []byte // cancellations, which nobody waits with
+	notes  chan []byte // cancellations and nudges, which nobody waits with
 	writer sync.WaitGroup
 
 	done    chan struct{}
@@ -91,6 +91,7 @@ type Stream struct {
 	mu    sync.Mutex
 	ended bool
 	err   error
+	nudge *Call // the last one; nil before there was one
 }
 
 var _ Conn = (*Stream)(nil)

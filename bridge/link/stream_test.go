@@ -321,6 +321,41 @@ func TestStreamServerDoesNotRead(t *testing.T) {
 	})
 }
 
+// TestStreamNudge has requests that nobody waits for: one at a time, which nothing waits for, and which nothing that the
+// server says belongs to.
+func TestStreamNudge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := connect(t, link.StreamOptions{})
+		h := &heard{}
+		got := start(t.Context(), s, "tools/call", "{}", h)
+		call := p.read()
+		s.Nudge("ping", nil)
+		s.Nudge("ping", nil)
+		nudge := p.read()
+		if diff := cmp.Diff(wire.Message{ID: json.RawMessage("2"), Method: "ping"}, nudge); diff != "" {
+			t.Error(diff)
+		}
+		p.write(nil, `{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)
+		p.write(nudge.ID, `{"jsonrpc":"2.0","id":$,"error":{"code":-32601,"message":"no ping"}}`)
+		p.write(call.ID, `{"jsonrpc":"2.0","id":$,"result":{}}`)
+		if r := <-got; r != (reply{Result: "{}"}) {
+			t.Errorf("the call: %+v", r)
+		}
+		if len(h.noted()) != 1 {
+			t.Errorf("the call heard %v", h.noted())
+		}
+		s.Nudge("server/discover", json.RawMessage(`{"_meta":{}}`)) // the server does not read it yet
+		synctest.Wait()
+		if m := p.read(); m.Method != "server/discover" {
+			t.Errorf("the next nudge: %+v", m)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		s.Nudge("ping", nil)
+	})
+}
+
 // TestStreamEnds goes through the ways in which a connection ends, and what a call learns of it.
 func TestStreamEnds(t *testing.T) {
 	broken := errors.New("broken pipe")
@@ -455,6 +490,7 @@ func TestStreamCloseIsBounded(t *testing.T) {
 }
 
 // FuzzStream has a server that answers with anything: the call ends when the server does, and nothing is left behind.
+// It is row FZ-3.
 func FuzzStream(f *testing.F) {
 	f.Add(`{"jsonrpc":"2.0","id":1,"result":{}}`)
 	f.Add(`{"id":"1","error":{}} {"id":1.0,"result":null}` + "\n[{\"method\":\"x\",\"id\":null}]\nrubbish")

@@ -29,11 +29,17 @@ const DefaultGrace = time.Second
 // drainTime is how long output that somebody still holds open is read after the program has ended.
 const drainTime = 500 * time.Millisecond
 
+// killTime is how long what was killed may take to be gone: on a machine with much to do, the kill of a tree takes a while.
+const killTime = 5 * time.Second
+
 // A Spec says what to start.
 type Spec struct {
 	// Command is a path, or a name that is looked up in the PATH of Env.
 	Command string
 	Args    []string
+	// Program gives the path of the very file to start, whatever Command means, or says why none may be; nil means what Command
+	// means.
+	Program func() (path string, err error)
 	// Dir is the program's directory; empty means ours.
 	Dir string
 	// Env is the program's whole environment as "name=value"; see Environ.
@@ -68,7 +74,7 @@ type Process struct {
 // Start starts the program. The error says what is wrong with the command: it names the command, and the PATH it was
 // looked for in. ctx bounds the start alone.
 func Start(ctx context.Context, spec Spec) (*Process, error) {
-	path, err := Find(spec.Command, spec.Dir, spec.Env)
+	path, err := spec.find()
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +93,20 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 	p.work.Go(func() { p.stderr.read(p.stderrEnd, spec.Veil) })
 	p.work.Go(p.wait)
 	return p, nil
+}
+
+// find gives the path of the program.
+func (s Spec) find() (path string, err error) {
+	if s.Program != nil {
+		if path, err = s.Program(); err == nil {
+			return path, nil
+		}
+	}
+	found, missing := Find(s.Command, s.Dir, s.Env)
+	if missing != nil || err == nil {
+		return found, missing
+	}
+	return "", err
 }
 
 // start makes the pipes and launches the program with their far ends.
@@ -176,7 +196,7 @@ func (p *Process) Stop(ctx context.Context) error {
 		p.tree.terminate()
 		if !p.ended(ctx, p.grace+p.grace/2) {
 			p.tree.kill()
-			if !p.ended(context.WithoutCancel(ctx), p.grace+drainTime) {
+			if !p.ended(context.WithoutCancel(ctx), killTime) {
 				return errStays
 			}
 		}

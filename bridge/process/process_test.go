@@ -187,6 +187,29 @@ func TestNoZombieNoDescriptorStays(t *testing.T) {
 	}
 }
 
+// TestNoThreadWaitsForAProgram has the end of a program awaited through the runtime's poller: see package stdin.
+func TestNoThreadWaitsForAProgram(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("it looks in /proc")
+	}
+	p := start(t, spec("cat"))
+	if _, err := p.Stdin().WriteString("there\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(p.Stdout()).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	places, err := filepath.Glob("/proc/self/task/*/wchan")
+	if err != nil || len(places) == 0 {
+		t.Fatal("no threads", err)
+	}
+	for _, place := range places {
+		if what, err := os.ReadFile(place); err == nil && string(what) == "do_wait" {
+			t.Errorf("%s: a thread waits in a system call", place)
+		}
+	}
+}
+
 func TestStderrIsKeptAndBounded(t *testing.T) {
 	p := start(t, spec("writer"))
 	<-p.Done()

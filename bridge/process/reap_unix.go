@@ -25,7 +25,8 @@ const (
 	// The two descriptors that a reaper is given beside the standard ones.
 	lifeFD, statusFD = 3, 4
 
-	// startedWord comes before the program's process id on the status pipe. Anything else there is an error's text.
+	// startedWord comes before the program's process id on the status pipe, on a line; the pipe then stays open for as long as
+	// the reaper lives. Anything else there is an error's text.
 	startedWord = "started "
 )
 
@@ -67,13 +68,13 @@ func reap(grace, path string, argv []string) int {
 		_, _ = status.WriteString(err.Error())
 		return 127
 	}
-	_, _ = status.WriteString(startedWord + strconv.Itoa(pid))
-	_ = status.Close()
+	_, _ = status.WriteString(startedWord + strconv.Itoa(pid) + "\n")
 	letGo()
 	ms, _ := strconv.Atoi(grace)
 	r := &reaper{leader: pid, grace: time.Duration(ms) * time.Millisecond, told: map[int]bool{}}
 	orders := make(chan byte)
-	go listen(orders) // ends with the process
+	go listen(orders)               // ends with the process
+	defer runtime.KeepAlive(status) // whose end tells of ours
 	return r.run(signals, orders)
 }
 

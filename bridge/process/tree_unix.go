@@ -19,8 +19,10 @@ import (
 
 // A tree is a program and everything it started, seen from us.
 type tree struct {
-	// life is our end of the pipe that tells the reaper we are alive; nil without a reaper.
-	life  *os.File
+	// life is our end of the pipe that tells the reaper we are alive, status that of the one whose end says that it is not any
+	// more; nil without a reaper.
+	life, status *os.File
+
 	mu    sync.Mutex // guards writes to life against its closing
 	group int        // the process group, without a reaper
 	// exit waits for the program's end. It is called once.
@@ -47,10 +49,10 @@ func launch(ctx context.Context, cmd *exec.Cmd, grace time.Duration) (*tree, int
 		closeAll([]*os.File{lifeFar, life})
 		return nil, 0, err
 	}
-	defer closeAll([]*os.File{lifeFar, statusFar, status})
+	defer closeAll([]*os.File{lifeFar, statusFar})
 	self, err := selfPath()
 	if err != nil {
-		_ = life.Close()
+		closeAll([]*os.File{life, status})
 		return nil, 0, err
 	}
 	cmd.Args = append([]string{marker, strconv.FormatInt(grace.Milliseconds(), 10), cmd.Path}, cmd.Args...)
@@ -59,36 +61,54 @@ func launch(ctx context.Context, cmd *exec.Cmd, grace time.Duration) (*tree, int
 	// A group of its own, so that a Ctrl-C at our terminal is ours to pass on.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
-		_ = life.Close()
+		closeAll([]*os.File{life, status})
 		return nil, 0, err
 	}
 	_ = statusFar.Close()
 	pid, err := started(ctx, status)
 	if err != nil {
-		_ = life.Close()
+		closeAll([]*os.File{life, status})
 		stuck := time.AfterFunc(2*grace+drainTime, func() { _ = cmd.Process.Kill() })
 		_ = cmd.Wait()
 		stuck.Stop()
 		return nil, 0, err
 	}
-	return &tree{life: life, exit: cmd.Wait}, pid, nil
+	return &tree{life: life, status: status, exit: cmd.Wait}, pid, nil
 }
 
 // started reads what the reaper says of the program's start: its process id, or why there is none.
 func started(ctx context.Context, status *os.File) (pid int, err error) {
 	stop := context.AfterFunc(ctx, func() { _ = status.SetReadDeadline(time.Unix(1, 0)) })
-	defer stop()
-	said, err := io.ReadAll(status)
+	said, err := readStatus(status)
+	if !stop() {
+		_ = status.SetReadDeadline(time.Time{})
+	}
 	if err != nil {
 		return 0, context.Cause(ctx)
 	}
 	if number, ok := bytes.CutPrefix(said, []byte(startedWord)); ok {
-		return strconv.Atoi(string(number))
+		return strconv.Atoi(string(bytes.TrimSuffix(number, []byte("\n"))))
 	}
 	if len(said) == 0 {
 		return 0, errors.New("the reaper ended before it started the program")
 	}
 	return 0, errors.New(string(said))
+}
+
+// readStatus reads up to the end of what is said of a start that went well, or of everything.
+func readStatus(status io.Reader) (said []byte, err error) {
+	part := make([]byte, 512)
+	for !bytes.HasPrefix(said, []byte(startedWord)) || !bytes.HasSuffix(said, []byte("\n")) {
+		n, err := status.Read(part)
+		said = append(said, part[:n]...)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return said, nil
 }
 
 // launchAlone starts cmd without a reaper. The parent-death signal is sent when the thread ends that started the
@@ -114,8 +134,14 @@ func launchAlone(cmd *exec.Cmd) (*tree, int, error) {
 	return &tree{group: cmd.Process.Pid, exit: func() error { return <-exit }}, cmd.Process.Pid, nil
 }
 
-// wait waits for the program's end and gives back the life pipe. With a reaper, nothing of the program is left then.
+// wait waits for the program's end and gives back the pipes. With a reaper, nothing of the program is left then; and then
+// its end is awaited on a pipe, through the runtime's poller: no thread waits for each server in a system call, where the
+// runtime may fail to see it (see package stdin) and stand still with all of us.
 func (t *tree) wait() error {
+	if t.status != nil {
+		_, _ = io.Copy(io.Discard, t.status)
+		_ = t.status.Close()
+	}
 	err := t.exit()
 	if t.life != nil {
 		t.mu.Lock()

@@ -12,7 +12,7 @@ import (
 )
 
 // FuzzCallback has what a browser, or a person, brings back. What is taken says something, once, and is what the same words
-// mean to a browser; what a person pastes means what the same query means.
+// mean to a browser; what a person pastes means what the same query means. It is row FZ-19.
 func FuzzCallback(f *testing.F) {
 	for _, seed := range []string{
 		"", "?", "code=c&state=s", "http://127.0.0.1:1/callback?code=c&state=s&iss=http%3A%2F%2Fas", "?code=c&state=s#_=_", `"code=c"`,
@@ -56,7 +56,7 @@ func FuzzCallback(f *testing.F) {
 }
 
 // FuzzChallenge has what a server says when it refuses. What comes of it is a bearer's, has both endpoints, or is nothing; one
-// header that makes no sense hides no other.
+// header that makes no sense hides no other. It is row FZ-19.
 func FuzzChallenge(f *testing.F) {
 	for _, seed := range []string{
 		"", "Bearer", "bearer", `Bearer resource_metadata="https://a/b", scope="a b", error="invalid_token"`, `Basic realm="x", Bearer scope="y"`,
@@ -114,6 +114,7 @@ func checkSite(t *testing.T, s site) {
 }
 
 // FuzzMetadata has a document: the body of a refusal, or metadata. Endpoints that pass are fit to be called and shown.
+// It is row FZ-19.
 func FuzzMetadata(f *testing.F) {
 	for _, seed := range []string{
 		"", "{}", "null", "[]", `{"oauth":{"authorization_url":"https://a/a","token_url":"https://a/t"}}`,

@@ -217,7 +217,7 @@ func TestHintOf(t *testing.T) {
 	}
 }
 
-// FuzzTake has a server answer everything with the same.
+// FuzzTake has a server answer everything with the same. It is row FZ-7.
 func FuzzTake(f *testing.F) {
 	f.Add(`{"tools":[` + bad + `,` + good + `,null],"prompts":[{}],"nextCursor":"x","ttlMs":7,"cacheScope":"public"}`)
 	f.Add(`{"tools":{"a":1},"nextCursor":{}}`)

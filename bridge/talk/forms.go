@@ -24,6 +24,11 @@ type Rules struct {
 	// one person at once; 0 is 16. What is too much, or too late, is declined in the person's place.
 	Timeout  time.Duration
 	Capacity int
+	// Look gives a question of a server, an elicitation or a sampling, as the person or the model behind the caller may be shown
+	// it. Nil takes out of an elicitation what cannot be seen in it, and leaves a sampling as it is.
+	Look func(server drawbridge.ServerID, method string, params json.RawMessage) json.RawMessage
+	// Unmarked has nobody told which fields sound like secrets.
+	Unmarked bool
 }
 
 // Defaults of Rules.
@@ -106,10 +111,27 @@ const (
 	MetaOrigin    = "drawbridge/origin"
 )
 
-// marked gives an elicitation without what cannot be seen in its texts, and with what a person should look at. Names and
-// values of fields stay as they are: answers refer to them.
-func marked(params json.RawMessage) json.RawMessage {
-	params = wire.EachValue(params, func(m wire.Member) json.RawMessage {
+// marked gives an elicitation as a person may be shown it, and with what they should look at. Names and values of fields stay as
+// they are: answers refer to them.
+func (r Rules) marked(id drawbridge.ServerID, params json.RawMessage) json.RawMessage {
+	origin, names := originOf(params), sensitive(params)
+	if r.Look != nil {
+		params = r.Look(id, wire.MethodElicitation, params)
+	} else {
+		params = cleared(params)
+	}
+	if origin != "" {
+		params = wire.Apply(params, wire.Put(wire.Quote(origin), "_meta", MetaOrigin))
+	}
+	if len(names) > 0 && !r.Unmarked {
+		params = wire.Apply(params, wire.Put(wire.AppendTexts(nil, names...), "_meta", MetaSensitive))
+	}
+	return params
+}
+
+// cleared gives an elicitation without what cannot be seen in its texts.
+func cleared(params json.RawMessage) json.RawMessage {
+	return wire.EachValue(params, func(m wire.Member) json.RawMessage {
 		switch {
 		case m.Is("message"):
 			return seen(m.Value)
@@ -118,13 +140,6 @@ func marked(params json.RawMessage) json.RawMessage {
 		}
 		return m.Value
 	})
-	if origin := originOf(params); origin != "" {
-		params = wire.Apply(params, wire.Put(wire.Quote(origin), "_meta", MetaOrigin))
-	}
-	if names := sensitive(params); len(names) > 0 {
-		params = wire.Apply(params, wire.Put(wire.AppendTexts(nil, names...), "_meta", MetaSensitive))
-	}
-	return params
 }
 
 // seenIn cleans the titles and descriptions of a schema, at every depth.
@@ -133,6 +148,10 @@ func seenIn(schema json.RawMessage) json.RawMessage {
 		switch {
 		case len(m.Value) > 0 && m.Value[0] == '{':
 			return seenIn(m.Value)
+		case m.Is("oneOf"), m.Is("anyOf"), m.Is("items"):
+			return wire.EachElement(m.Value, seenIn)
+		case m.Is("enumNames"):
+			return wire.EachElement(m.Value, seen)
 		case m.Is("title"), m.Is("description"):
 			return seen(m.Value)
 		}
@@ -161,9 +180,24 @@ func seen(value json.RawMessage) json.RawMessage {
 	return wire.Quote(clean)
 }
 
-// page gives the address that an elicitation by URL sends a person to.
+// twofold says whether two readers could take one of these members of an object for two things: it is there twice, or another
+// has a name that some read as its.
+func twofold(object json.RawMessage, names ...string) bool {
+	seen := make([]bool, len(names))
+	for m := range wire.Members(object) {
+		for i, name := range names {
+			if m.Resembles(name) || m.Is(name) && seen[i] {
+				return true
+			}
+			seen[i] = seen[i] || m.Is(name)
+		}
+	}
+	return false
+}
+
+// page gives the address that an elicitation sends a person to. Whether there is a mode of that name some clients do not ask.
 func page(params json.RawMessage) (address *url.URL, byURL bool) {
-	if wire.GetText(params, "mode") != "url" {
+	if wire.GetText(params, "mode") != "url" && wire.Get(params, "url") == nil {
 		return nil, false
 	}
 	address, err := url.Parse(wire.GetText(params, "url"))
@@ -173,10 +207,11 @@ func page(params json.RawMessage) (address *url.URL, byURL bool) {
 	return address, true
 }
 
-// strayPage says whether an elicitation sends a person to what is no page of the web: a file, a script, another program.
+// strayPage says whether an elicitation sends a person to what is no page of the web: a file, a script, another program; or may
+// send them there, by how some read it.
 func strayPage(params json.RawMessage) bool {
 	address, byURL := page(params)
-	return byURL && (address == nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "")
+	return twofold(params, "mode", "url", "message", "requestedSchema") || byURL && (address == nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "")
 }
 
 // originOf is where that page is, without what stands before an "@" to look like it.

@@ -72,6 +72,10 @@ func TestDesk(t *testing.T) {
 		{"a file", wire.MethodElicitation, `{"mode":"url","url":"file:///etc/passwd"}`, accepts, Rules{}, `{"action":"decline"}`, nil, 0},
 		{"a script", wire.MethodElicitation, `{"mode":"url","url":"javascript:alert(1)"}`, accepts, Rules{}, `{"action":"decline"}`, nil, 0},
 		{"no address", wire.MethodElicitation, `{"mode":"url","url":"https://"}`, accepts, Rules{}, `{"action":"decline"}`, nil, 0},
+		{"a script without its mode", wire.MethodElicitation, `{"message":"?","url":"javascript:alert(1)"}`, accepts, Rules{}, `{"action":"decline"}`, nil, 0},
+		{"a page and a script", wire.MethodElicitation, `{"mode":"url","url":"javascript:alert(1)","url":"https://a.test"}`, accepts, Rules{}, `{"action":"decline"}`, nil, 0},
+		{"a form that some take for a page", wire.MethodElicitation, `{"mode":"form","Mode":"url","message":"?"}`, accepts, Rules{}, `{"action":"decline"}`, nil, 0},
+		{"two messages", wire.MethodElicitation, `{"message":"fill in","message\u200b":"your password"}`, accepts, Rules{}, `{"action":"decline"}`, nil, 0},
 		{"no room", wire.MethodElicitation, `{}`, accepts, Rules{Capacity: -1}, `{"action":"decline"}`, nil, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -129,11 +133,38 @@ func TestMarked(t *testing.T) {
 			`{"message":"ab[31m","requestedSchema":{"properties":{"a\u202e":{"title":"t","description":"d","enum":["e\u202e"]}}}}`},
 		{"secrets", `{"requestedSchema":{"properties":{"userPin":{},"api-key":{},"n":{"title":"Your Password"},"OAuthToken":{},"monkey":{}}}}`,
 			`{"requestedSchema":{"properties":{"userPin":{},"api-key":{},"n":{"title":"Your Password"},"OAuthToken":{},"monkey":{}}},"_meta":{"drawbridge/sensitive":["userPin","api-key","n","OAuthToken"]}}`},
+		{"what cannot be seen among choices", `{"requestedSchema":{"properties":{"a":{"oneOf":[{"const":"x\u202e","title":"t\u202e"},1],"items":{"title":"i\u202e"},"enumNames":["n\u202e","m"]}}}}`,
+			`{"requestedSchema":{"properties":{"a":{"oneOf":[{"const":"x\u202e","title":"t"},1],"items":{"title":"i"},"enumNames":["n","m"]}}}}`},
 		{"a page", `{"mode":"url","url":"https://bank.test@evil.test:8443/x?y"}`,
 			`{"mode":"url","url":"https://bank.test@evil.test:8443/x?y","_meta":{"drawbridge/origin":"https://evil.test:8443"}}`},
 		{"no page of the web", `{"mode":"url","url":"file:///x"}`, `{"mode":"url","url":"file:///x"}`},
 	} {
-		if diff := cmp.Diff(tt.want, string(marked(json.RawMessage(tt.in)))); diff != "" {
+		if diff := cmp.Diff(tt.want, string(Rules{}.marked("s", json.RawMessage(tt.in)))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// TestRulesOfWhatIsShown has a look handed in, and the warning turned off. What a server says in our name does not stay.
+func TestRulesOfWhatIsShown(t *testing.T) {
+	look := func(server drawbridge.ServerID, method string, params json.RawMessage) json.RawMessage {
+		return wire.Apply(params, wire.Put(wire.Quote(string(server)+" "+method), "looked"))
+	}
+	const in = `{"message":"a\u200b","requestedSchema":{"properties":{"pin":{}}},"_meta":{"drawbridge/sensitive":[],"drawbridge/flagged":[],"drawbridge/origin":"https://bank.test"}}`
+	for _, tt := range []struct {
+		name   string
+		rules  Rules
+		method string
+		want   string
+	}{
+		{"no look", Rules{}, wire.MethodElicitation, `{"message":"a","requestedSchema":{"properties":{"pin":{}}},"_meta":{"drawbridge/server":"s","drawbridge/sensitive":["pin"]}}`},
+		{"a look, and no warning", Rules{Look: look, Unmarked: true}, wire.MethodElicitation,
+			`{"message":"a\u200b","requestedSchema":{"properties":{"pin":{}}},"_meta":{"drawbridge/server":"s"},"looked":"s elicitation/create"}`},
+		{"a sampling", Rules{Look: look}, wire.MethodSampling,
+			`{"message":"a\u200b","requestedSchema":{"properties":{"pin":{}}},"_meta":{},"looked":"s sampling/createMessage"}`},
+		{"roots", Rules{Look: look}, wire.MethodRootsList, `{"message":"a\u200b","requestedSchema":{"properties":{"pin":{}}},"_meta":{}}`},
+	} {
+		if diff := cmp.Diff(tt.want, string(tt.rules.Named("s", tt.method, json.RawMessage(in)))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
@@ -145,8 +176,8 @@ func FuzzMarked(f *testing.F) {
 		if wire.Valid([]byte(in)) != nil || in == "" || in[0] != '{' {
 			return
 		}
-		once := marked(json.RawMessage(in))
-		if wire.Valid(once) != nil || string(marked(once)) != string(once) {
+		once := Rules{}.marked("s", json.RawMessage(in))
+		if wire.Valid(once) != nil || string(Rules{}.marked("s", once)) != string(once) {
 			t.Errorf("%q became %q", in, once)
 		}
 	})

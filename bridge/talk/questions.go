@@ -8,24 +8,39 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
-// AsksInput says whether a result, or a task, of the modern generation asks for input. The search for the bare word is much
-// cheaper than reading a large result.
+// AsksInput says whether a result, or a task, of the modern generation asks for input, to any who read it. The search for the
+// word is much cheaper than reading a large result.
 func AsksInput(result json.RawMessage) bool {
-	return bytes.Contains(result, []byte("input_required")) &&
-		(wire.GetText(result, "resultType") == "input_required" || wire.GetText(result, "status") == "input_required")
+	if !wire.MayHave(result, asksInput) {
+		return false
+	}
+	for m := range wire.Members(result) {
+		for _, name := range []string{"resultType", "status"} {
+			if m.Is(name) || m.Resembles(name) {
+				if text, _ := wire.Text(m.Value); text == asksInput {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
-// NamedIn says which server asks, in the elicitations of a result that asks for input.
-func NamedIn(id drawbridge.ServerID, result json.RawMessage) json.RawMessage {
+const asksInput = "input_required"
+
+// NamedIn gives a result that asks for input with its questions as the rules let them be shown, see [Rules.Named].
+func (r Rules) NamedIn(id drawbridge.ServerID, result json.RawMessage) json.RawMessage {
 	if !AsksInput(result) {
 		return result
 	}
 	questions := wire.Get(result, "inputRequests")
 	named := wire.EachValue(questions, func(m wire.Member) json.RawMessage {
-		if wire.GetText(m.Value, "method") != wire.MethodElicitation {
+		params := wire.Get(m.Value, "params")
+		named := r.Named(id, wire.GetText(m.Value, "method"), params)
+		if bytes.Equal(named, params) {
 			return m.Value
 		}
-		return wire.Apply(m.Value, wire.Put(Named(id, wire.MethodElicitation, wire.Get(m.Value, "params")), "params"))
+		return wire.Apply(m.Value, wire.Put(named, "params"))
 	})
 	if bytes.Equal(named, questions) {
 		return result
@@ -34,10 +49,16 @@ func NamedIn(id drawbridge.ServerID, result json.RawMessage) json.RawMessage {
 }
 
 // Undeclared gives the method of a question, in a result that asks for input, which the caller did not declare to answer;
-// false where there is none.
+// false where there is none. What can be read in two ways nobody declared.
 func Undeclared(client, server, result json.RawMessage) (method string, found bool) {
+	if twofold(result, "resultType", "status", "inputRequests") {
+		return "a question that can be read in two ways", true
+	}
 	for m := range wire.Members(wire.Get(result, "inputRequests")) {
 		method := wire.GetText(m.Value, "method")
+		if twofold(m.Value, "method", "params") {
+			return method + " that can be read in two ways", true
+		}
 		if method == wire.MethodElicitation && strayPage(wire.Get(m.Value, "params")) {
 			return method + " with no web address", true
 		}

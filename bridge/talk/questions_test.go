@@ -16,10 +16,10 @@ func TestNamed(t *testing.T) {
 		`{"message":"name?","requestedSchema":{"x":1e2}}`: `{"message":"name?","requestedSchema":{"x":1e2},"_meta":{"drawbridge/server":"up"}}`,
 		`{"_meta":{"a":1,"drawbridge/server":"forged"}}`:  `{"_meta":{"a":1,"drawbridge/server":"up"}}`,
 	} {
-		if got := string(talk.Named("up", "elicitation/create", []byte(in))); got != want {
+		if got := string(talk.Rules{}.Named("up", "elicitation/create", []byte(in))); got != want {
 			t.Errorf("got\n%s, want\n%s", got, want)
 		}
-		if got := string(talk.Named("up", "sampling/createMessage", []byte(in))); got != in {
+		if got := string(talk.Rules{}.Named("up", "sampling/createMessage", []byte(in))); got != in {
 			t.Errorf("another request changed: %s", got)
 		}
 	}
@@ -30,7 +30,7 @@ func TestNamed(t *testing.T) {
 		`{"taskId":"1","status":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"_meta":{"drawbridge/server":"up"}}}}}`,
 		`{"content":[{"type":"text","text":"elicitation/create"}]}`: `{"content":[{"type":"text","text":"elicitation/create"}]}`,
 	} {
-		if got := string(talk.NamedIn("up", []byte(in))); got != want {
+		if got := string(talk.Rules{}.NamedIn("up", []byte(in))); got != want {
 			t.Errorf("got\n%s, want\n%s", got, want)
 		}
 	}
@@ -49,7 +49,7 @@ func TestManyQuestionsAreNamedInOnePass(t *testing.T) {
 		result := json.RawMessage(append(out, "}}"...))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		named := talk.NamedIn("up", result)
+		named := talk.Rules{}.NamedIn("up", result)
 		runtime.ReadMemStats(&after)
 		if got := bytes.Count(named, []byte(talk.MetaServer)); got != n {
 			t.Fatalf("%d of %d questions say who asks", got, n)
@@ -58,5 +58,49 @@ func TestManyQuestionsAreNamedInOnePass(t *testing.T) {
 	}
 	if few, many := cost(2_000), cost(20_000); many > 30*few {
 		t.Errorf("20,000 questions take %d bytes, 2,000 take %d", many, few)
+	}
+}
+
+func TestQuestionsThatCanBeReadInTwoWays(t *testing.T) {
+	const all = `{"elicitation":{"form":{},"url":{}},"sampling":{}}`
+	for question, want := range map[string]string{
+		`{"method":"elicitation/create","params":{"message":"?","requestedSchema":{}}}`:                               "",
+		`{"method":"elicitation/create","params":{"message":"?","Message":"!","requestedSchema":{}}}`:                 "elicitation/create with no web address",
+		`{"method":"sampling/createMessage","Method":"elicitation/create","params":{"url":"javascript:alert(1)"}}`:    "sampling/createMessage that can be read in two ways",
+		`{"method":"elicitation/create","params":{"mode":"url","url":"https://a.test"},"params":{"url":"file:///x"}}`: "elicitation/create that can be read in two ways",
+	} {
+		got, found := talk.Undeclared(json.RawMessage(all), json.RawMessage(`{}`), json.RawMessage(`{"inputRequests":{"q":`+question+`}}`))
+		if got != want || found != (want != "") {
+			t.Errorf("%s: %q, %v; want %q", question, got, found, want)
+		}
+	}
+}
+
+// TestWhoAsksForInputIsFound has results that ask for input in every way in which some reader finds that they do.
+func TestWhoAsksForInputIsFound(t *testing.T) {
+	for result, want := range map[string]bool{
+		`{"resultType":"input_required"}`:                             true,
+		`{"status":"input_required"}`:                                 true,
+		`{"resultType":"input\u005frequired"}`:                        true,
+		`{"resultType":"\u0069nput_required"}`:                        true,
+		`{"\u0072esultType":"input_required"}`:                        true,
+		`{"resultType":"input_required","resultType":"complete"}`:     true,
+		`{"ResultType":"input_required"}`:                             true,
+		`{"resultType":"complete","x":"input_required"}`:              false,
+		`{"resultType":"complete","content":[{"text":"\u0041"}]}`:     false,
+		`{"content":[{"type":"text","text":"it is input_required"}]}`: false,
+	} {
+		if got := talk.AsksInput(json.RawMessage(result)); got != want {
+			t.Errorf("%s: %v", result, got)
+		}
+	}
+	for _, result := range []string{
+		`{"resultType":"input_required","resultType":"complete","inputRequests":{}}`,
+		`{"resultType":"input_required","inputRequests":{"q":{"method":"elicitation/create","params":{"message":"?"}}},"inputRequests":{}}`,
+		`{"resultType":"input_required","InputRequests":{"q":{"method":"elicitation/create","params":{"message":"?"}}},"inputRequests":{}}`,
+	} {
+		if method, found := talk.Undeclared(nil, nil, json.RawMessage(result)); !found {
+			t.Errorf("%s asks for %q, and may", result, method)
+		}
 	}
 }

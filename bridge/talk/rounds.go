@@ -1,7 +1,6 @@
 package talk
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -73,7 +72,7 @@ func (l Line) fault(ctx context.Context, err error) error {
 // NeedsInput says whether a result of the stateless generation asks for input. The search for the bare word is much
 // cheaper than reading a large result.
 func NeedsInput(result json.RawMessage) bool {
-	return bytes.Contains(result, []byte("input_required")) && wire.GetText(result, "resultType") == "input_required"
+	return wire.MayHave(result, asksInput) && wire.GetText(result, "resultType") == asksInput
 }
 
 // A demand is one question of a round, under its name.

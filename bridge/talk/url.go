@@ -19,13 +19,19 @@ import (
 // not look as if Drawbridge asked.
 const MetaServer = "drawbridge/server"
 
-// Named says in an elicitation which server it comes from, and what in it to look at: see MetaSensitive. Characters that
-// cannot be seen are taken out of its texts. Other requests stay as they are.
-func Named(id drawbridge.ServerID, method string, params json.RawMessage) json.RawMessage {
-	if method != wire.MethodElicitation {
-		return params
+// Named gives a question of a server as the rules let it be shown. An elicitation says which server it comes from, and what in
+// it to look at: see MetaSensitive. What is neither an elicitation nor a sampling stays as it is.
+func (r Rules) Named(id drawbridge.ServerID, method string, params json.RawMessage) json.RawMessage {
+	if wire.Get(params, "_meta") != nil { // what a server says in our name
+		params = wire.Apply(params, wire.Drop("_meta", MetaSensitive), wire.Drop("_meta", MetaOrigin), wire.Drop("_meta", wire.MetaFlagged))
 	}
-	return marked(wire.Apply(params, wire.Put(wire.Quote(string(id)), "_meta", MetaServer)))
+	switch {
+	case method == wire.MethodElicitation:
+		return r.marked(id, wire.Apply(params, wire.Put(wire.Quote(string(id)), "_meta", MetaServer)))
+	case method == wire.MethodSampling && r.Look != nil:
+		return r.Look(id, method, params)
+	}
+	return params
 }
 
 // demandedBy gives the elicitations that an error demands, of too many just one more than there may be; none for any other
@@ -112,7 +118,7 @@ func (t *talk) coversAll(demands []json.RawMessage) bool {
 
 // visit has the caller take the user to a page.
 func (t *talk) visit(params json.RawMessage) error {
-	answer, err := t.Ask(t.ctx, wire.MethodElicitation, Named(t.line.Server, wire.MethodElicitation, params))
+	answer, err := t.Ask(t.ctx, wire.MethodElicitation, t.line.Rules.Named(t.line.Server, wire.MethodElicitation, params))
 	switch {
 	case errors.Is(err, context.Canceled):
 		return t.line.unfinished(err)

@@ -147,7 +147,7 @@ func TestMistakesAreRefusedWithTheirLine(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever the file says, it is read or refused, and a rule says its effect or is none.
+// FuzzRead: whatever the file says, it is read or refused, and a rule says its effect or is none. It is row FZ-11.
 func FuzzRead(f *testing.F) {
 	f.Add("[tools.policy]\ndefault_effect = 'deny'\n[[tools.policy.rules]]\neffect = 'allow'\nargs.x = { is = [1] }\n")
 	f.Add("[tools.authorization]\nenabled = true\n[[tools.authorization.rules]]\naction = 'deny'\ntools = ['x']\n")

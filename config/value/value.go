@@ -86,3 +86,20 @@ func Flag(to **bool, v doc.Node) error {
 	*to = &b
 	return nil
 }
+
+// Scopes reads a table of lists of scopes, by name; a list may be empty only where that is said.
+func Scopes(to *map[string][]string, v doc.Node, empty bool) error {
+	if v.Kind != doc.Table {
+		return Must("a table of lists of scopes")
+	}
+	scopes := map[string][]string{}
+	for _, m := range v.Members {
+		words, ok := m.Value.Words()
+		if !ok || m.Value.Kind != doc.List || len(words) == 0 && !empty {
+			return Must(`a table of lists of scopes, such as {"%s" = ["mcp:*"]}`, m.Name)
+		}
+		scopes[m.Name] = words
+	}
+	*to = scopes
+	return nil
+}

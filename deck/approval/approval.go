@@ -25,6 +25,9 @@ type Request struct {
 	Call drawbridge.Call
 	// Spec is what is called, with its definition as the person is to judge it.
 	Spec drawbridge.Spec
+	// Origin says where the row of its server stands, Row is the hash of the row; both are empty for a shipped card. A yes for
+	// one server is none for another that goes by its name.
+	Origin, Row string
 	// Reason says why the guards want a person asked, Rule which of their rules does. Either may be empty.
 	Reason, Rule string
 	// Still says whether what is called is still there and defined as it was. It is to be asked before a yes is used up.

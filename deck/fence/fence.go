@@ -8,9 +8,9 @@
 package fence
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -28,21 +28,30 @@ func Wanted(caller drawbridge.Caller, row *bool, always bool) bool {
 	return always || caller.Kind == drawbridge.Agent
 }
 
-// A Fence stands around the texts of one answer.
+// A Look gives a text as a model may read it, and the rules that it met.
+type Look func(text string) (shown string, rules []string)
+
+// A Fence stands around the texts of one answer. It is for one goroutine.
 type Fence struct {
 	begin, end string
 	// page says that the answer is a page of MCP Apps.
 	page bool
+	look Look
+	// met are the rules that the texts of the answer met, each once.
+	met []string
 }
 
 // New makes the fence of one answer: of that tool, or of the resource with that URI, on that server. Each has a word of its
-// own, of 130 random bits.
-func New(server drawbridge.ServerID, tool string) Fence {
-	return with(rand.Text(), string(server), tool)
+// own, of 130 random bits. Each text stands there as look gives it, and its line names the rules that it met; nil leaves texts as
+// they are.
+func New(server drawbridge.ServerID, tool string, look Look) *Fence {
+	f := with(rand.Text(), string(server), tool)
+	f.look = look
+	return f
 }
 
-func with(nonce, server, tool string) Fence {
-	return Fence{
+func with(nonce, server, tool string) *Fence {
+	return &Fence{
 		begin: opening + nonce + "::BEGIN server=" + plain(server) + " tool=" + plain(tool) + "]\n",
 		end:   "\n" + opening + nonce + "::END]",
 		page:  strings.HasPrefix(tool, "ui://"),
@@ -71,30 +80,52 @@ func plain(name string) string {
 }
 
 // Text puts the fence around a text.
-func (f Fence) Text(text string) string {
+func (f *Fence) Text(text string) string {
+	text, rules := f.read(text)
 	var b strings.Builder
 	b.Grow(len(f.begin) + len(text) + len(f.end))
-	b.WriteString(f.begin)
+	if len(rules) == 0 {
+		b.WriteString(f.begin)
+	} else {
+		b.WriteString(strings.TrimSuffix(f.begin, "]\n") + " flagged=" + strings.Join(rules, ",") + "]\n")
+	}
 	writeDefused(&b, text)
 	b.WriteString(f.end)
 	return b.String()
 }
 
+// read gives a text as it may be read, and keeps the rules that it met.
+func (f *Fence) read(text string) (shown string, rules []string) {
+	if f.look == nil {
+		return text, nil
+	}
+	shown, rules = f.look(text)
+	for _, rule := range rules {
+		if !slices.Contains(f.met, rule) {
+			f.met = append(f.met, rule)
+		}
+	}
+	return shown, rules
+}
+
+// Met are the rules that the texts of the results met which were fenced, each once; nil is none.
+func (f *Fence) Met() []string { return f.met }
+
 // writeDefused writes a text in which nothing begins a line of a fence, also where it only looks so: in small letters, in
 // wide ones, with something unseen in between.
 func writeDefused(b *strings.Builder, text string) {
+	const wide = "［" // the only other character that narrow takes for a bracket
 	from := 0
-	for i := 0; i < len(text); {
-		r, size := utf8.DecodeRuneInString(text[i:])
-		if narrow(r) == '[' {
-			if n := opens(text[i:]); n > 0 {
-				b.WriteString(text[from:i])
-				b.WriteString(defused)
-				from = i + n
-				size = n
-			}
+	for i := 0; i < len(text); i++ {
+		if text[i] != '[' && (text[i] != wide[0] || !strings.HasPrefix(text[i:], wide)) {
+			continue
 		}
-		i += size
+		if n := opens(text[i:]); n > 0 {
+			b.WriteString(text[from:i])
+			b.WriteString(defused)
+			from = i + n
+			i = from - 1
+		}
 	}
 	b.WriteString(text[from:])
 }
@@ -135,24 +166,65 @@ func unseen(r rune) bool {
 }
 
 // Result gives what a method answered with the fence around each text in it: in the content of a tool's result, also where
-// a task has it, and in the contents of a resource that is no page. Other results come back as they are: what a prompt says
-// a person chose.
-func (f Fence) Result(method string, result json.RawMessage) json.RawMessage {
+// a task has it, and in the contents of a resource that is no page. The texts of a prompt get no fence, since a person chose to
+// have them said; they are looked at, as the others are. Where rules were met the result names them in its "_meta".
+func (f *Fence) Result(method string, result json.RawMessage) json.RawMessage {
+	result = f.texted(method, result)
+	if len(f.met) == 0 {
+		return result
+	}
+	return wire.Apply(result, wire.Put(wire.AppendTexts(nil, f.met...), "_meta", wire.MetaFlagged))
+}
+
+// texted is the result with its texts as they are to be read.
+func (f *Fence) texted(method string, result json.RawMessage) json.RawMessage {
 	return wire.EachValue(result, func(m wire.Member) json.RawMessage {
 		switch {
 		case m.Is("content") && (method == wire.MethodToolsCall || method == wire.MethodTasksResult):
-			return each(m.Value, f.block)
+			return wire.EachElement(m.Value, f.block)
 		case m.Is("result") && method == wire.MethodTasksGet:
-			return f.Result(wire.MethodToolsCall, m.Value)
+			return f.texted(wire.MethodToolsCall, m.Value)
 		case m.Is("contents") && method == wire.MethodResourcesRead && !f.page:
-			return each(m.Value, f.texts)
+			return wire.EachElement(m.Value, f.texts)
+		case m.Is("messages") && method == wire.MethodPromptsGet:
+			return wire.EachElement(m.Value, f.message)
+		}
+		return m.Value
+	})
+}
+
+// message looks at the texts of a prompt's message: one block of content, or several.
+func (f *Fence) message(message json.RawMessage) json.RawMessage {
+	return wire.EachValue(message, func(m wire.Member) json.RawMessage {
+		switch {
+		case !m.Is("content"):
+			return m.Value
+		case len(m.Value) > 0 && m.Value[0] == '[':
+			return wire.EachElement(m.Value, f.spoken)
+		}
+		return f.spoken(m.Value)
+	})
+}
+
+// spoken looks at the texts of a block, and of a resource in it.
+func (f *Fence) spoken(block json.RawMessage) json.RawMessage {
+	return wire.EachValue(block, func(m wire.Member) json.RawMessage {
+		if m.Is("resource") {
+			return f.spoken(m.Value)
+		}
+		text, ok := wire.Text(m.Value)
+		if !ok || !m.Is("text") {
+			return m.Value
+		}
+		if shown, _ := f.read(text); shown != text {
+			return wire.Quote(shown)
 		}
 		return m.Value
 	})
 }
 
 // block fences a block of content, and what is in one that holds a resource.
-func (f Fence) block(block json.RawMessage) json.RawMessage {
+func (f *Fence) block(block json.RawMessage) json.RawMessage {
 	return wire.EachValue(f.texts(block), func(m wire.Member) json.RawMessage {
 		if m.Is("resource") {
 			return f.texts(m.Value)
@@ -162,7 +234,7 @@ func (f Fence) block(block json.RawMessage) json.RawMessage {
 }
 
 // texts fences each "text" of an object, also one that is there twice: readers do not agree which of them counts.
-func (f Fence) texts(object json.RawMessage) json.RawMessage {
+func (f *Fence) texts(object json.RawMessage) json.RawMessage {
 	return wire.EachValue(object, func(m wire.Member) json.RawMessage {
 		text, ok := wire.Text(m.Value)
 		if !ok || !m.Is("text") {
@@ -170,22 +242,4 @@ func (f Fence) texts(object json.RawMessage) json.RawMessage {
 		}
 		return wire.Quote(f.Text(text))
 	})
-}
-
-// each changes the elements of an array to what edit gives for them; where that is what they are, and of what is no array,
-// it gives the bytes that came.
-func each(array json.RawMessage, edit func(json.RawMessage) json.RawMessage) json.RawMessage {
-	out, changed := json.RawMessage{'['}, false
-	for element := range wire.Elements(array) {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		edited := edit(element)
-		changed = changed || !bytes.Equal(edited, element)
-		out = append(out, edited...)
-	}
-	if !changed {
-		return array
-	}
-	return append(out, ']')
 }

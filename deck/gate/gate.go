@@ -24,6 +24,14 @@ type Guard interface {
 	Decide(ctx context.Context, q Question) drawbridge.Verdict
 }
 
+// A Counter is a guard that counts the calls which it allows. It decides last: where no other guard refuses a call, and a
+// person, if one was to be asked, has allowed it. What it says is allow, or else a no.
+type Counter interface {
+	Guard
+	// Room says what Decide would, and counts nothing: a person is not asked about what would be refused after it.
+	Room(ctx context.Context, q Question) drawbridge.Verdict
+}
+
 // A Screen is a guard that knows beforehand what no call of a caller will ever be allowed to: that is hidden from them.
 type Screen interface {
 	Guard
@@ -53,15 +61,21 @@ type Question struct {
 
 // A Gate has the guards of a deck. It may be asked from several goroutines.
 type Gate struct {
-	guards  []Guard
-	screens []Screen
-	log     *slog.Logger
+	guards   []Guard
+	counters []Counter
+	screens  []Screen
+	log      *slog.Logger
 }
 
-// New makes a gate of guards, in the order in which they are asked.
+// New makes a gate of guards, in the order in which they are asked: counters after all others, see Count.
 func New(guards []Guard, log *slog.Logger) *Gate {
-	g := &Gate{guards: guards, log: log}
+	g := &Gate{log: log}
 	for _, guard := range guards {
+		if c, ok := guard.(Counter); ok {
+			g.counters = append(g.counters, c)
+		} else {
+			g.guards = append(g.guards, guard)
+		}
 		if s, ok := guard.(Screen); ok {
 			g.screens = append(g.screens, s)
 		}
@@ -69,17 +83,20 @@ func New(guards []Guard, log *slog.Logger) *Gate {
 	return g
 }
 
-// Pass asks whether a call may be made, and gives the verdict that decided: nobody's where there are no guards, which allows.
+// Pass asks whether a call may be made, and gives the verdict that decided: the last one that names a rule, or nobody's, which
+// allows.
 // Where no guard refuses the call, asked has the verdicts of those who want a person asked: a person is not troubled with
 // what another guard refuses. The error is a *drawbridge.Fault: NotFound for what is hidden from the caller, PolicyBlocked or
 // the code of the verdict for what is refused.
 func (g *Gate) Pass(ctx context.Context, q Question) (last drawbridge.Verdict, asked []drawbridge.Verdict, err error) {
 	last = drawbridge.Verdict{Effect: drawbridge.Allow}
 	for _, guard := range g.guards {
-		verdict := g.ask(ctx, guard, q)
+		verdict := g.ask(ctx, guard.Decide, q)
 		switch {
 		case verdict.Effect == drawbridge.Allow:
-			last = verdict
+			if verdict.Rule != "" || last.Rule == "" {
+				last = verdict
+			}
 			continue
 		case verdict.Hide:
 			return verdict, nil, Unknown(WordOf(q.Method), string(q.Spec.Name))
@@ -91,10 +108,33 @@ func (g *Gate) Pass(ctx context.Context, q Question) (last drawbridge.Verdict, a
 		}
 		return verdict, nil, Barred(q.Method, q.Spec, verdict, errors.New(verdict.Reason))
 	}
-	if len(asked) > 0 {
-		last = asked[0]
+	if len(asked) == 0 {
+		return last, nil, nil
 	}
-	return last, asked, nil
+	for _, c := range g.counters {
+		if verdict := g.ask(ctx, c.Room, q); verdict.Effect != drawbridge.Allow {
+			return full(q, verdict)
+		}
+	}
+	return asked[0], asked, nil
+}
+
+// Count asks the counters about a call that passed, and is about to be made. The error is as for Pass, with the verdict that
+// refused.
+func (g *Gate) Count(ctx context.Context, q Question) (verdict drawbridge.Verdict, err error) {
+	for _, c := range g.counters {
+		if verdict := g.ask(ctx, c.Decide, q); verdict.Effect != drawbridge.Allow {
+			verdict, _, err = full(q, verdict)
+			return verdict, err
+		}
+	}
+	return drawbridge.Verdict{}, nil
+}
+
+// full refuses what a counter does.
+func full(q Question, verdict drawbridge.Verdict) (drawbridge.Verdict, []drawbridge.Verdict, error) {
+	verdict.Effect, verdict.Reason = drawbridge.Deny, cmp.Or(verdict.Reason, "it is not allowed")
+	return verdict, nil, Barred(q.Method, q.Spec, verdict, errors.New(verdict.Reason))
 }
 
 // Barred is the fault of a call that a guard refused, or a person, and why.
@@ -106,14 +146,14 @@ func Barred(method string, spec drawbridge.Spec, verdict drawbridge.Verdict, why
 }
 
 // ask asks one guard. One that panics has given no verdict.
-func (g *Gate) ask(ctx context.Context, guard Guard, q Question) (verdict drawbridge.Verdict) {
+func (g *Gate) ask(ctx context.Context, decide func(context.Context, Question) drawbridge.Verdict, q Question) (verdict drawbridge.Verdict) {
 	defer func() {
 		if p := recover(); p != nil {
 			g.log.Error("a guard panicked, the call is refused", "card", q.Spec.Name, "panic", mishap.What(p), "at", mishap.Where())
 			verdict = drawbridge.Verdict{}
 		}
 	}()
-	return guard.Decide(ctx, q)
+	return decide(ctx, q)
 }
 
 // Screens says whether anything may be hidden from anybody.

@@ -84,7 +84,7 @@ func TestNamesByStyle(t *testing.T) {
 
 // FuzzNames checks the rule of names over pairs: legal, at most 46 characters, and never the same for two pairs by
 // themselves. The one exception is a name that a server made to look like another's mark; what becomes of that depends
-// on the order of the configuration, and is TestAMadeUpClash's business.
+// on the order of the configuration, and is TestAMadeUpClash's business. It is row FZ-8.
 func FuzzNames(f *testing.F) {
 	f.Add("a", "b_c", "a_", "b_c")
 	f.Add("a", "_b", "a_", "b")
@@ -124,6 +124,29 @@ func TestPrefixesBeginEveryName(t *testing.T) {
 					t.Errorf("%s: %q begins with none of %q", style, name, Prefixes(server))
 				}
 			}
+		}
+	}
+}
+
+// TestUC2NamesThatLookAlike has servers name tools in letters that look like others': what callers see has none of them, and each of
+// two that look alike has another name.
+func TestUC2NamesThatLookAlike(t *testing.T) {
+	for _, alike := range [][]string{
+		{"create_issue", "сreate_issue", "create_іssue", "ｃreate_issue", "create_issue\u200b", "\u202ecreate_issue", "crеate_issue", "create\u2010issue", "ⅽreate_issue", "𝐜reate_issue"},
+		{"a/b", "a\u2044b", "a\u2215b", "a\u29f8b", "a\\b"},
+	} {
+		seen := map[drawbridge.CardName]string{}
+		for _, tool := range alike {
+			name := QualifiedName("s", tool)
+			if strings.ContainsFunc(string(name), func(r rune) bool {
+				return r != '_' && r != '-' && (r < '0' || r > 'z' || r > '9' && r < 'A' || r > 'Z' && r < 'a')
+			}) {
+				t.Errorf("%+q is listed as %+q", tool, name)
+			}
+			if other, twice := seen[name]; twice {
+				t.Errorf("%+q and %+q are both listed as %q", tool, other, name)
+			}
+			seen[name] = tool
 		}
 	}
 }

@@ -84,17 +84,16 @@ func EachURI(object json.RawMessage, member string, f func(uri string) string) j
 // Each changes the elements of the array at member of the object: to what f gives for them. Where f gives all of them as
 // they are, the object is returned itself.
 func Each(object json.RawMessage, member string, f func(element json.RawMessage) json.RawMessage) json.RawMessage {
-	var out []json.RawMessage
-	changed := false
-	for element := range wire.Elements(wire.Get(object, member)) {
-		edited := f(element)
-		changed = changed || !bytes.Equal(edited, element)
-		out = append(out, edited)
+	return within(object, member, func(array json.RawMessage) json.RawMessage { return wire.EachElement(array, f) })
+}
+
+// within changes the value of a member of the object: to what f gives for it. Where that is the same, the object is returned itself.
+func within(object json.RawMessage, member string, f func(value json.RawMessage) json.RawMessage) json.RawMessage {
+	value := wire.Get(object, member)
+	if edited := f(value); !bytes.Equal(edited, value) {
+		return wire.Apply(object, wire.Put(edited, member))
 	}
-	if !changed {
-		return object
-	}
-	return wire.Apply(object, wire.Put(array(out), member))
+	return object
 }
 
 // ChangeURI changes the URI at path of the object to what f gives for it. Where that is the same, or there is no text, the
@@ -108,16 +107,4 @@ func ChangeURI(object json.RawMessage, f func(uri string) string, path ...string
 		return wire.Apply(object, wire.Put(wire.Quote(public), path...))
 	}
 	return object
-}
-
-// array writes a JSON array.
-func array(elements []json.RawMessage) json.RawMessage {
-	out := []byte{'['}
-	for i, element := range elements {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, element...)
-	}
-	return append(out, ']')
 }

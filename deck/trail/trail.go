@@ -5,7 +5,6 @@
 package trail
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -51,14 +50,20 @@ func New(a Audit, log *slog.Logger) *Trail {
 
 // An Entry is one call on its way.
 type Entry struct {
-	t     *Trail
-	head  audit.Record
-	call  drawbridge.Call
-	began time.Time
-	// sent says that the intent is on record; against is the verdict that was not to let it pass.
-	sent    bool
-	against drawbridge.Verdict
+	t *Trail
+	// id is the call's, parent that of the call in whose course it was made.
+	id, parent string
+	call       drawbridge.Call
+	began      time.Time
+	// sent says that the intent is on record; barred is the verdict that was not to let it pass, nil where there was none.
+	sent   bool
+	barred *barred
+}
+
+// A barred is a verdict, and what it is about.
+type barred struct {
 	spec    drawbridge.Spec
+	verdict drawbridge.Verdict
 }
 
 type key struct{}
@@ -70,9 +75,9 @@ func (t *Trail) Enter(ctx context.Context, call drawbridge.Call) (context.Contex
 		return ctx, nil
 	}
 	e := &Entry{t: t, call: call, began: time.Now()}
-	e.head = audit.Record{ID: t.id(e.began), Kind: audit.Call, At: e.began, Method: call.Method, Door: string(call.Caller.Door)}
+	e.id = t.id(e.began)
 	if parent := of(ctx); parent != nil {
-		e.head.Parent = parent.head.ID
+		e.parent = parent.id
 	}
 	return context.WithValue(ctx, key{}, e), e
 }
@@ -101,14 +106,16 @@ func Pass(ctx context.Context, call drawbridge.Call, spec drawbridge.Spec, verdi
 // Bar takes note of a verdict that does not let the call pass.
 func Bar(ctx context.Context, spec drawbridge.Spec, verdict drawbridge.Verdict) {
 	if e := of(ctx); e != nil {
-		e.spec, e.against = spec, verdict
+		e.barred = &barred{spec, verdict}
 	}
 }
 
 // about is a record of what is called, by whom.
 func (e *Entry) about(call drawbridge.Call, spec drawbridge.Spec, verdict drawbridge.Verdict) audit.Record {
-	r := e.head
-	r.Caller = callerOf(call.Caller)
+	r := audit.Record{
+		ID: e.id, Kind: audit.Call, At: e.began, Parent: e.parent, Method: e.call.Method, Door: string(e.call.Caller.Door),
+		Caller: callerOf(call.Caller),
+	}
 	r.Card, r.Server, r.Tool = string(spec.Name), string(spec.Server), spec.Tool
 	r.Definition = e.t.definitions.of(spec.Definition)
 	r.Arguments = argumentsOf(call.Method, call.Params)
@@ -143,9 +150,9 @@ func (e *Entry) end(result drawbridge.Result, err error) (r audit.Record) {
 	took := time.Since(e.began)
 	switch {
 	case e.sent:
-		r = audit.Record{ID: e.head.ID, Kind: audit.Done, At: e.began.Add(took)}
-	case e.against != (drawbridge.Verdict{}):
-		r = e.about(e.call, e.spec, e.against)
+		r = audit.Record{ID: e.id, Kind: audit.Done, At: e.began.Add(took)}
+	case e.barred != nil && e.barred.verdict != (drawbridge.Verdict{}):
+		r = e.about(e.call, e.barred.spec, e.barred.verdict)
 	default:
 		r = e.about(e.call, drawbridge.Spec{Name: drawbridge.CardName(subjectOf(e.call.Params))}, drawbridge.Verdict{})
 		r.Effect = ""
@@ -182,10 +189,10 @@ func outcomeOf(result drawbridge.Result, err error) (outcome audit.Outcome, code
 		}
 		return audit.Fault, string(f.Code)
 	}
-	if bytes.Contains(result.Raw, []byte(`"isError"`)) && string(wire.Get(result.Raw, "isError")) == "true" {
+	if wire.MayHave(result.Raw, `"isError"`) && string(wire.Get(result.Raw, "isError")) == "true" {
 		return audit.IsError, ""
 	}
-	if bytes.Contains(result.Raw, []byte(`"resultType"`)) {
+	if wire.MayHave(result.Raw, `"resultType"`) {
 		switch wire.GetText(result.Raw, "resultType") {
 		case "input_required":
 			return audit.Asked, ""

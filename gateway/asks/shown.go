@@ -48,7 +48,7 @@ func askOf(r deck.ApprovalRequest) (store.Ask, error) {
 	}
 	c, s := r.Call.Caller, r.Spec
 	arguments, definition := sum(subject), sum(s.Definition)
-	who := []string{c.Kind.String(), c.Principal, r.Call.Method, string(s.Server), s.Tool, string(s.Name), definition}
+	who := []string{c.Kind.String(), c.Principal, r.Call.Method, string(s.Server), r.Origin, r.Row, s.Tool, string(s.Name), definition}
 	shown, err := json.Marshal(Details{
 		Caller: c.Principal, Kind: c.Kind.String(), Door: string(c.Door), Client: clientOf(c), Method: r.Call.Method,
 		Card: string(s.Name), Server: string(s.Server), Tool: s.Tool, Definition: definition, Digest: arguments,

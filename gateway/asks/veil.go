@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/drawbridge-mcp/drawbridge/audit"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -68,11 +69,10 @@ func secretName(name string) bool {
 	return strings.HasSuffix(plain, "token")
 }
 
-// veiledText hides the words of a text that begin as well-known secrets do, and private keys.
+// veiledText hides the words of a text that begin as well-known secrets do, and what is in private keys. All else is shown: who
+// calls must not be able to hide from a person what they are asked about.
 func veiledText(text string) string {
-	if strings.Contains(text, "-----BEGIN ") && strings.Contains(text, "PRIVATE KEY-----") {
-		return note(len(text))
-	}
+	text = audit.WithoutKeys(text, note)
 	var b strings.Builder
 	for from := 0; from < len(text); {
 		end := from

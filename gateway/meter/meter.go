@@ -4,11 +4,10 @@
 // Quotas are kept in the store, by the caller's principal: neither a new connection nor a new process gives more, and of calls
 // made at once no more pass than there are. A call is counted before it is made, so that an end of this process in between
 // neither loses nor doubles it. What the gateway repeats by itself, and the rounds in which a caller answers what a server asks,
-// are no new calls. Where calls cannot be counted there are none.
+// are no new calls; an answer that is sent once more is one. Where calls cannot be counted there are none.
 package meter
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,6 +76,8 @@ type Meter struct {
 	o       Options
 	pace    limits.Pace
 	breaker *limits.Breaker
+	// rounds are the answers of callers to what servers asked, by their states.
+	rounds limits.Once
 }
 
 // New makes a meter that has counted nothing.
@@ -91,7 +92,7 @@ func New(o Options) *Meter {
 		o.SameErrors = DefaultSameErrors
 	}
 	loops := limits.Loops{Errors: max(0, o.SameErrors), Calls: max(0, o.SameCalls)}
-	return &Meter{o: o, breaker: limits.NewBreaker(loops)}
+	return &Meter{o: o, breaker: limits.NewBreaker(loops), rounds: limits.Once{Life: deck.StateLife}}
 }
 
 // A Pace is how many calls a server may have in any 60 seconds, 0 for any number. Name tells servers apart that are called the
@@ -101,8 +102,8 @@ type Pace struct {
 	Max  int
 }
 
-// Guard makes the guard of a deck. Paces gives the pace of a server; it must not wait. The guard is to be the last one: what
-// another refuses is not counted.
+// Guard makes the guard of a deck. Paces gives the pace of a server; it must not wait. What another guard refuses, or a person,
+// is not counted.
 func (m *Meter) Guard(paces func(drawbridge.ServerID) Pace) deck.Guard { return guard{m, paces} }
 
 type guard struct {
@@ -110,10 +111,19 @@ type guard struct {
 	paces func(drawbridge.ServerID) Pace
 }
 
-var _ deck.Guard = guard{}
+var _ deck.Counter = guard{}
 
 // Decide counts a tools/call, and allows all else.
 func (g guard) Decide(ctx context.Context, q deck.Question) drawbridge.Verdict {
+	return g.decide(ctx, q, true)
+}
+
+// Room says what Decide would, and counts nothing.
+func (g guard) Room(ctx context.Context, q deck.Question) drawbridge.Verdict {
+	return g.decide(ctx, q, false)
+}
+
+func (g guard) decide(ctx context.Context, q deck.Question, count bool) drawbridge.Verdict {
 	if q.Method != wire.MethodToolsCall {
 		return drawbridge.Verdict{Effect: drawbridge.Allow}
 	}
@@ -122,15 +132,24 @@ func (g guard) Decide(ctx context.Context, q deck.Question) drawbridge.Verdict {
 	if loop, held := g.breaker.Held(site, arguments(q.Params), now); held {
 		return looped(loop, now)
 	}
-	if p := g.paces(q.Spec.Server); p.Max > 0 {
-		if again, ok := g.pace.Take(p.Name, p.Max, now); !ok {
+	p := g.paces(q.Spec.Server)
+	if p.Max > 0 {
+		take := g.pace.Room
+		if count {
+			take = g.pace.Take
+		}
+		if again, ok := take(p.Name, p.Max, now); !ok {
 			return drawbridge.Verdict{
 				Rule: "rate_limit", Code: drawbridge.RateLimited, Next: in(again.Sub(now)),
 				Reason: fmt.Sprintf("rate limit exceeded for server '%s' (max %d/min)", q.Spec.Server, p.Max),
 			}
 		}
 	}
-	return g.debit(ctx, q)
+	verdict := g.debit(ctx, q, count)
+	if verdict.Effect != drawbridge.Allow && count && p.Max > 0 {
+		g.pace.Return(p.Name, now) // who has nothing left does not use up what others may call
+	}
+	return verdict
 }
 
 // looped refuses one more of the same call.
@@ -145,14 +164,27 @@ func looped(loop limits.Loop, now time.Time) drawbridge.Verdict {
 	}
 }
 
-// debit takes the call out of the caller's quotas. One that goes on with an earlier call is not a new one: its state was given
-// out with that one, and is looked at before anything is called.
-func (g guard) debit(ctx context.Context, q deck.Question) drawbridge.Verdict {
-	allow := drawbridge.Verdict{Effect: drawbridge.Allow}
-	if len(g.o.Quotas) == 0 {
-		return allow
+// errLook ends a look at a purse.
+var errLook = errors.New("nothing is taken")
+
+// goesOn says whether a call goes on with an earlier one: its state was given out with that one, which the deck has looked at,
+// and comes back for the first time.
+func (g guard) goesOn(q deck.Question, count bool) bool {
+	state, ok := wire.Text(wire.Get(q.Params, "requestState"))
+	switch {
+	case !ok:
+		return false
+	case count:
+		return g.rounds.First(state, g.o.Now())
 	}
-	if state := wire.Get(q.Params, "requestState"); state != nil && string(state) != "null" {
+	return g.rounds.New(state, g.o.Now())
+}
+
+// debit takes the call out of the caller's quotas, or looks whether it could. One that goes on with an earlier call is not a
+// new one.
+func (g guard) debit(ctx context.Context, q deck.Question, count bool) drawbridge.Verdict {
+	allow := drawbridge.Verdict{Effect: drawbridge.Allow}
+	if len(g.o.Quotas) == 0 || g.goesOn(q, count) {
 		return allow
 	}
 	blocked := drawbridge.Verdict{Rule: "quota", Code: drawbridge.PolicyBlocked, Reason: "quota_blocked: calls cannot be counted", Next: "the log of the gateway says why"}
@@ -169,11 +201,14 @@ func (g guard) debit(ctx context.Context, q deck.Question) drawbridge.Verdict {
 		if purse, err = purse.Debit(g.o.Quotas, now); err != nil {
 			return nil, err
 		}
+		if !count {
+			return nil, errLook
+		}
 		return purse.Text()
 	})
 	spent, ok := errors.AsType[*limits.SpentError](err)
 	switch {
-	case err == nil:
+	case err == nil, errors.Is(err, errLook):
 		return allow
 	case !ok:
 		g.o.Logger.Error("calls cannot be counted, and are refused", "principal", q.Caller.Principal, "error", err)
@@ -206,7 +241,7 @@ func (m *Meter) Ended(id drawbridge.ServerID, call drawbridge.Call, result drawb
 		case drawbridge.Transient, drawbridge.RateLimited, drawbridge.PolicyBlocked:
 			return
 		}
-	} else if len(result.Raw) <= longestError && bytes.Contains(result.Raw, []byte(`"isError"`)) {
+	} else if len(result.Raw) <= longestError && wire.MayHave(result.Raw, `"isError"`) {
 		failed = string(wire.Get(result.Raw, "isError")) == "true"
 	}
 	name, _ := wire.NameOf(call.Method, call.Params)

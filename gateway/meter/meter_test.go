@@ -93,10 +93,16 @@ func (w *world) play(t *testing.T, m *meter.Meter, steps []step) {
 		}
 		caller := drawbridge.Caller{Kind: drawbridge.External, Principal: s.who, Session: fmt.Sprint(i)} // each time a new session
 		id := drawbridge.ServerID(s.server)
-		got := guard.Decide(t.Context(), deck.Question{
+		q := deck.Question{
 			Caller: caller, Method: s.method, Params: json.RawMessage(s.params),
 			Spec: drawbridge.Spec{Name: drawbridge.CardName(s.server + "__t"), Server: id, Tool: "t"},
-		})
+		}
+		for range 3 { // to look takes nothing, however often
+			if diff := cmp.Diff(s.want, guard.(deck.Counter).Room(t.Context(), q)); diff != "" {
+				t.Errorf("room for call %d (-want +got):\n%s", i, diff)
+			}
+		}
+		got := guard.Decide(t.Context(), q)
 		if diff := cmp.Diff(s.want, got); diff != "" {
 			t.Errorf("call %d (-want +got):\n%s", i, diff)
 		}
@@ -145,6 +151,19 @@ func TestMeter(t *testing.T) {
 			{who: "ada", want: yes},
 			{who: "ada", params: `{"name":"t","requestState":"x"}`, want: yes},
 			{who: "ada", params: `{"name":"t","requestState":null}`, want: blocked("all 1 tool calls of this session are used", "a session ends after 30m without a call: again in 30m")},
+		}},
+		{"an answer sent again and again", meter.Options{Quotas: meter.Quotas(2, 0, 0)}, []step{
+			{who: "ada", want: yes},
+			{who: "ada", params: `{"name":"t","requestState":"x"}`, want: yes},
+			{who: "ada", params: `{"name":"t","requestState":"y"}`, want: yes},
+			{who: "ada", params: `{"name":"t","requestState":"\u0078"}`, want: yes}, // the second call
+			{who: "ada", params: `{"name":"t","requestState":"x"}`, wait: 29 * time.Minute, want: blocked("all 2 tool calls of this session are used", "a session ends after 30m without a call: again in 1m")},
+			{who: "ada", params: `{"name":"t","requestState":7}`, want: blocked("all 2 tool calls of this session are used", "a session ends after 30m without a call: again in 1m")},
+		}},
+		{"who has nothing left uses up nobody's pace", meter.Options{Quotas: meter.Quotas(1, 0, 0)}, []step{
+			{who: "ada", server: "slow", want: yes},
+			{who: "ada", server: "slow", want: blocked("all 1 tool calls of this session are used", "a session ends after 30m without a call: again in 30m")},
+			{who: "bob", server: "slow", want: yes}, {who: "eve", server: "slow", want: slow},
 		}},
 		{"a server's pace", meter.Options{}, []step{
 			{who: "ada", server: "slow", want: yes}, {who: "bob", server: "slow", want: yes}, {who: "eve", server: "slow", want: slow},

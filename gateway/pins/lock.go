@@ -27,7 +27,13 @@ type lockfile struct {
 type locks struct {
 	// sum names it as a whole; nil where there is none.
 	sum []byte
-	of  map[drawbridge.ServerID]map[string]shield.Pin
+	of  map[lockPlace]map[string]shield.Pin
+}
+
+// A lockPlace is a part of a server.
+type lockPlace struct {
+	server drawbridge.ServerID
+	part   string
 }
 
 func (f *lockfile) read() (locks, error) {
@@ -60,12 +66,13 @@ func readLocks(path string) (locks, error) {
 		return locks{}, fault(err, "mend it; no server is shown before that")
 	}
 	sum := sha256.Sum256(text)
-	all := locks{sum[:], map[drawbridge.ServerID]map[string]shield.Pin{}}
+	all := locks{sum[:], map[lockPlace]map[string]shield.Pin{}}
 	for _, t := range tools {
-		if all.of[t.Server] == nil {
-			all.of[t.Server] = map[string]shield.Pin{}
+		place := lockPlace{t.Server, t.Part}
+		if all.of[place] == nil {
+			all.of[place] = map[string]shield.Pin{}
 		}
-		all.of[t.Server][t.Tool] = shield.Pin{Tool: t.Tool, Definition: t.Definition, Hash: shield.Fingerprint(t.Definition)}
+		all.of[place][t.Tool] = shield.Pin{Tool: t.Tool, Definition: t.Definition, Hash: shield.Fingerprint(t.Definition)}
 	}
 	return all, nil
 }

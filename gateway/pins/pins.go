@@ -16,6 +16,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge/shield"
 	"github.com/drawbridge-mcp/drawbridge/store"
+	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
 // A Book is where pins are kept: store.DB is one.
@@ -44,9 +45,16 @@ type Keeper struct {
 	lock     *lockfile
 
 	mu sync.Mutex
-	// first has what the store said when it was first asked, at that time: each list of a start is looked up there once.
-	first map[store.PinPlace]store.PinList
-	asked time.Time
+	// settled is for lists that servers bring, recalled for those that are remembered of them.
+	settled, recalled start
+}
+
+// A start has what the store said of all servers when it was first asked, at that time: each list of a start is looked up there
+// once.
+type start struct {
+	first  map[store.PinPlace]store.PinList
+	looked map[store.PinPlace]bool
+	asked  time.Time
 }
 
 // startTime is how long after it was first asked the store need not be asked again.
@@ -61,7 +69,7 @@ func New(book Book, cosmetic func(before, after json.RawMessage) bool, o Options
 	return &Keeper{book: book, cosmetic: cosmetic, now: o.Now, lock: &lockfile{path: o.Lock, named: o.Named}}
 }
 
-// A Subject is whose tools are settled.
+// A Subject is what is settled.
 type Subject struct {
 	store.PinPlace
 	// Locked says that the lockfile speaks of it. It does not speak of what a project brings: two projects may each have a
@@ -69,7 +77,7 @@ type Subject struct {
 	Locked bool
 }
 
-// Settle holds a server's list of tools against what is pinned of it, and keeps what comes of it. The error is the store's, or a
+// Settle holds a list of a server's, of its tools or another part, against what is pinned of it, and keeps what comes of it. The error is the store's, or a
 // *drawbridge.Fault about the lockfile; then nothing of the list may be shown.
 func (k *Keeper) Settle(ctx context.Context, s Subject, list []shield.Listed) (shield.Settlement, error) {
 	locked, name, err := k.locked(s)
@@ -77,9 +85,12 @@ func (k *Keeper) Settle(ctx context.Context, s Subject, list []shield.Listed) (s
 		return shield.Settlement{}, err
 	}
 	sum := sumOf(list, name)
-	known, err := k.known(ctx, s.PinPlace)
+	known, err := k.known(ctx, &k.settled, s.PinPlace)
 	if err != nil {
 		return shield.Settlement{}, err
+	}
+	if len(list) == 0 && known.Settled == nil { // a part that the server does not have
+		return shown(list), nil
 	}
 	if bytes.Equal(known.Settled, sum) {
 		if known.Offers == 0 {
@@ -89,13 +100,13 @@ func (k *Keeper) Settle(ctx context.Context, s Subject, list []shield.Listed) (s
 		if err != nil {
 			return shield.Settlement{}, err
 		}
-		if out := shield.Settle(pins, locked, list, k.cosmetic, k.now()); len(out.Changed) == 0 {
+		if out := k.settle(s, pins, locked, list); len(out.Changed) == 0 {
 			return out, nil
 		}
 	}
 	var out shield.Settlement
 	err = k.book.ChangePins(ctx, s.PinPlace, func(pins map[string]shield.Pin) ([]shield.Pin, []byte, error) {
-		out = shield.Settle(pins, locked, list, k.cosmetic, k.now())
+		out = k.settle(s, pins, locked, list)
 		if out.Crowded {
 			return out.Changed, []byte{}, nil
 		}
@@ -107,11 +118,19 @@ func (k *Keeper) Settle(ctx context.Context, s Subject, list []shield.Listed) (s
 	return out, nil
 }
 
+// settle settles a list. A server that gives no instructions now does not change those that it gave: there is nothing to show.
+func (k *Keeper) settle(s Subject, pins, locked map[string]shield.Pin, list []shield.Listed) shield.Settlement {
+	if s.Part == shield.PartInstructions && len(pins)+len(locked) > 0 && len(list) == 1 && wire.GetText(list[0].Definition, "instructions") == "" {
+		list = nil
+	}
+	return shield.Settle(pins, locked, list, k.cosmetic, k.now())
+}
+
 // Offered gives what is pinned of a server where it offers something else, for a list of it that came from elsewhere than the
 // server. The error is the store's.
 func (k *Keeper) Offered(ctx context.Context, place store.PinPlace) (map[string]shield.Pin, error) {
-	lists, err := k.book.PinLists(ctx)
-	if err != nil || lists[place].Offers == 0 {
+	list, err := k.known(ctx, &k.recalled, place)
+	if err != nil || list.Offers == 0 {
 		return nil, err
 	}
 	return k.book.Pins(ctx, place)
@@ -126,26 +145,25 @@ func (k *Keeper) locked(s Subject) (map[string]shield.Pin, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return l.of[s.Server], l.sum, nil
+	return l.of[lockPlace{s.Server, s.Part}], l.sum, nil
 }
 
 // known says what was settled of a server. At a start all of it is read at once.
-func (k *Keeper) known(ctx context.Context, place store.PinPlace) (store.PinList, error) {
+func (k *Keeper) known(ctx context.Context, at *start, place store.PinPlace) (store.PinList, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if list, ok := k.first[place]; ok && k.now().Sub(k.asked) < startTime {
-		delete(k.first, place)
-		return list, nil
+	if at.first != nil && !at.looked[place] && k.now().Sub(at.asked) < startTime {
+		at.looked[place] = true
+		return at.first[place], nil
 	}
 	lists, err := k.book.PinLists(ctx)
 	if err != nil {
 		return store.PinList{}, err
 	}
 	known := lists[place]
-	k.first = nil
-	if k.asked.IsZero() {
-		k.asked, k.first = k.now(), lists
-		delete(lists, place)
+	at.first = nil
+	if at.asked.IsZero() {
+		at.asked, at.first, at.looked = k.now(), lists, map[store.PinPlace]bool{place: true}
 	}
 	return known, nil
 }
@@ -154,7 +172,7 @@ func (k *Keeper) known(ctx context.Context, place store.PinPlace) (store.PinList
 func (k *Keeper) Refresh() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.first = nil
+	k.settled.first, k.recalled.first = nil, nil
 }
 
 // shown shows a list as it is.

@@ -120,6 +120,14 @@ func TestAListThatWasSettledCostsAHash(t *testing.T) {
 	if got := book.taken(); got != "1 lists, 0 reads, 0 writes" {
 		t.Errorf("a start asked the store for %s", got)
 	}
+	for _, id := range []drawbridge.ServerID{"fs", "never-seen", "db"} {
+		if offered, err := again.Offered(t.Context(), subject(id).PinPlace); len(offered) > 0 || err != nil {
+			t.Errorf("%s offers %v, %v", id, offered, err)
+		}
+	}
+	if got := book.taken(); got != "1 lists, 0 reads, 0 writes" {
+		t.Errorf("what a start remembers of lists asked the store for %s", got)
+	}
 	settle(t, again, subject("fs"), list)
 	if got := book.taken(); got != "1 lists, 0 reads, 0 writes" {
 		t.Errorf("a list that says the same asked the store for %s", got)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -17,10 +18,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
-// Rejected is the code of a tool whose changed definition a person wants nothing of.
+// Rejected is the code of what a person wants nothing of as it changed.
 const Rejected = "rejected"
 
-// A Stage has a listing's tools settled, before anything of them is changed. It is one deck's.
+// A Stage has a listing settled, part by part, before anything of it is changed. It is one deck's.
 type Stage struct {
 	keeper *Keeper
 
@@ -41,29 +42,42 @@ var _ vetting.Stage = (*Stage)(nil)
 // NewStage makes a stage.
 func NewStage(k *Keeper) *Stage { return &Stage{keeper: k, seen: map[drawbridge.ServerID]glance{}} }
 
-// Look implements [vetting.Stage]. A tool that waits is shown as it is pinned, and held; the server's list is what counts for
-// it, not what an earlier stage keeps of it.
+// Look implements [vetting.Stage]. What waits is shown as it is pinned, and a tool or a prompt is held; the server's list is what
+// counts for it, not what an earlier stage keeps of it.
 func (st *Stage) Look(ctx context.Context, s *vetting.Sight) error {
 	subject := Subject{store.PinPlace{Origin: s.Server.Origin, Server: s.Server.ID}, !s.Server.Foreign}
-	out := shield.Settlement{}
-	var err error
-	if s.Listing.At.IsZero() {
-		out, err = st.recalled(ctx, subject, s)
-	} else {
-		out, err = st.keeper.Settle(ctx, subject, listed(s))
-	}
-	if err != nil {
-		return fmt.Errorf("hold its tools against what is pinned: %w", err)
+	seen := glance{locked: subject.Locked}
+	for _, part := range shield.Parts() {
+		subject.Part = part
+		out, err := st.settled(ctx, subject, s)
+		if err != nil {
+			return fmt.Errorf("hold its %ss against what is pinned: %w", strings.TrimSuffix(wordOf(part), "s"), err)
+		}
+		seen.held = seen.held || len(out.Held)+len(out.LeftOut) > 0
+		apply(s, part, out)
 	}
 	_, lock, err := st.keeper.locked(subject)
 	if err != nil {
 		return err
 	}
+	seen.lock = lock
 	st.mu.Lock()
-	st.seen[s.Server.ID] = glance{len(out.Held)+len(out.LeftOut) > 0, subject.Locked, lock}
-	st.mu.Unlock()
-	apply(s, out)
+	defer st.mu.Unlock()
+	st.seen[s.Server.ID] = seen
 	return nil
+}
+
+// settled is what becomes of a part of the listing.
+func (st *Stage) settled(ctx context.Context, subject Subject, s *vetting.Sight) (shield.Settlement, error) {
+	switch remembered := s.Listing.At.IsZero(); {
+	case remembered && subject.Part == "":
+		return st.recalled(ctx, subject, s)
+	case remembered: // by the ledger, which has tools only
+		return shield.Settlement{}, nil
+	case subject.Part == "":
+		return st.keeper.Settle(ctx, subject, listed(s))
+	}
+	return st.keeper.Settle(ctx, subject, Of(s.Listing, subject.Part))
 }
 
 // listed are the tools that the server lists and no earlier stage left out: of two of one name the first, and no more of them
@@ -103,32 +117,49 @@ func (st *Stage) recalled(ctx context.Context, subject Subject, s *vetting.Sight
 	return out, nil
 }
 
-// apply shows tools as they were settled.
-func apply(s *vetting.Sight, out shield.Settlement) {
+// apply shows the objects of a part as they were settled.
+func apply(s *vetting.Sight, part string, out shield.Settlement) {
 	if len(out.Held)+len(out.LeftOut) == 0 {
 		return
 	}
-	for i, t := range s.Tools {
-		name := wire.GetText(t.Own, "name")
-		if why, ok := out.LeftOut[name]; ok && t.Why == "" {
-			s.Tools[i].Why, s.Tools[i].Code = why, Rejected
+	if part == shield.PartInstructions {
+		instruct(s, out)
+		return
+	}
+	list, member := parted(s, part), memberOf(part)
+	for i, object := range list {
+		name := wire.GetText(object.Own, member)
+		if why, ok := out.LeftOut[name]; ok && object.Why == "" {
+			list[i].Why, list[i].Code = why, Rejected
 			continue
 		}
-		if t.Why != "" || !slices.Contains(out.Held, name) {
+		if object.Why != "" || !slices.Contains(out.Held, name) {
 			continue
 		}
 		if pinned := out.Pinned[name]; pinned != nil {
-			s.Tools[i].Own = pinned
+			list[i].Own = pinned
 		}
-		s.Tools[i].Held = "its definition changed, and it waits for a person"
-		s.Tools[i].Next = AcceptCommand(s.Server.ID, name)
+		if part != shield.PartTemplate { // what is read by its URI says what it is
+			list[i].Held = "its definition changed, and it waits for a person"
+			list[i].Next = AcceptCommand(s.Server.ID, shield.PartLabel(part, name))
+		}
 		s.Notes = append(s.Notes, deck.Note{
-			Kind: "tool", Name: name, Did: "held", Why: "its definition changed: drawbridge shield held " + string(s.Server.ID),
+			Kind: wordOf(part), Name: name, Did: "held", Why: "its definition changed: drawbridge shield held " + string(s.Server.ID),
 		})
 	}
 }
 
-// Again gives the servers at which another look may come to something else: those with a tool that was held, about which a
+// instruct shows the instructions that are pinned in the place of those that changed.
+func instruct(s *vetting.Sight, out shield.Settlement) {
+	s.Listing.Instructions = wire.GetText(out.Pinned[shield.PartInstructions], "instructions")
+	note := deck.Note{Kind: "server", Name: shield.PartInstructions, Did: "held", Why: "they changed: drawbridge shield held " + string(s.Server.ID)}
+	if len(out.Held) == 0 {
+		note.Did, note.Why = "kept", "a person rejected those that the server gives now"
+	}
+	s.Notes = append(s.Notes, note)
+}
+
+// Again gives the servers at which another look may come to something else: those with something that was held, about which a
 // person may have decided since, and those that were held against another lockfile.
 func (st *Stage) Again() (all []drawbridge.ServerID) {
 	now, err := st.keeper.lock.read()
@@ -144,13 +175,14 @@ func (st *Stage) Again() (all []drawbridge.ServerID) {
 }
 
 // plainName is a name that a shell takes for one word, and a command for no flag.
-var plainName = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.-]*$`)
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.:-]*$`)
 
-// AcceptCommand is what a person types to accept a tool. A name that a shell would read otherwise is left out: servers choose them.
-func AcceptCommand(id drawbridge.ServerID, tool string) string {
+// AcceptCommand is what a person types to accept what has that label. A name that a shell would read otherwise is left out: servers
+// choose them.
+func AcceptCommand(id drawbridge.ServerID, label string) string {
 	command := "drawbridge shield accept " + string(id)
-	if plainName.MatchString(tool) {
-		command += " " + tool
+	if plainName.MatchString(label) {
+		command += " " + label
 	}
 	return command
 }

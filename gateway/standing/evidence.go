@@ -25,7 +25,7 @@ func Evidence(l drawbridge.Listing, v deck.Vetted) (events []trust.Event) {
 		case "blanked", "flagged":
 			found[trust.Sanitised] = append(found[trust.Sanitised], finding{about, n.Did + " " + n.Why})
 		case "held":
-			found[trust.Changed] = append(found[trust.Changed], finding{about, definition(l, n.Name)})
+			found[trust.Changed] = append(found[trust.Changed], finding{about, definition(l, n)})
 		}
 	}
 	for _, tool := range v.Tools {
@@ -41,10 +41,19 @@ func Evidence(l drawbridge.Listing, v deck.Vetted) (events []trust.Event) {
 	return events
 }
 
-// definition is how a server defines a tool now, in its canonical form.
-func definition(l drawbridge.Listing, tool string) string {
-	for _, raw := range l.Tools {
-		if wire.GetText(raw, "name") == tool {
+// definition is how a server defines what a note is about now, in its canonical form.
+func definition(l drawbridge.Listing, n deck.Note) string {
+	list, member := l.Tools, "name"
+	switch n.Kind {
+	case "server":
+		return l.Instructions
+	case "prompt":
+		list = l.Prompts
+	case "template":
+		list, member = l.Templates, "uriTemplate"
+	}
+	for _, raw := range list {
+		if wire.GetText(raw, member) == n.Name {
 			return string(wire.Canonical(raw))
 		}
 	}

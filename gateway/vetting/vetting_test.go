@@ -108,6 +108,32 @@ func TestEachKindIsSanitised(t *testing.T) {
 	})
 }
 
+// TestIN9EverythingPassesTheSameLook writes one order wherever a server can write: nothing of it is shown.
+func TestIN9EverythingPassesTheSameLook(t *testing.T) {
+	l := listed(`{"name":"a","title":"` + order + `","description":"` + order + `","annotations":{"title":"` + order + `"},"_meta":{"x":"` + order + `"},"inputSchema":{"properties":{"p":{"description":"` + order + `","default":"` + order + `","enum":["` + order + `"]}}},"outputSchema":{"description":"` + order + `"}}`)
+	l.Prompts = raws(`{"name":"p","title":"` + order + `","description":"` + order + `","arguments":[{"name":"a","title":"` + order + `","description":"` + order + `"}]}`)
+	l.Resources = raws(`{"uri":"x://1","name":"` + order + `","title":"` + order + `","description":"` + order + `","mimeType":"` + order + `"}`)
+	l.Templates = raws(`{"uriTemplate":"x://{a}","name":"` + order + `","title":"` + order + `","description":"` + order + `"}`)
+	l.Instructions = order
+	l.Info = json.RawMessage(`{"name":"n","title":"` + order + `","version":"` + order + `","description":"` + order + `"}`)
+	l.Capabilities = json.RawMessage(`{"experimental":{"x":{"y":"` + order + `"}}}`)
+	c := Chain{NewSanitiser()}
+	v := vet(t, c, deck.Member{}, l)
+	all := []string{v.Instructions, string(v.Info), string(v.Capabilities)}
+	for _, list := range [][]deck.Shown{v.Tools, v.Prompts, v.Resources, v.Templates} {
+		all = append(all, shown(list)...)
+	}
+	skill, err := c.VetSkill(t.Context(), deck.Member{ID: "s", Row: "row"}, json.RawMessage(`{"uri":"skill://x/SKILL.md","name":"x","description":"`+order+`"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range append(all, string(skill)) {
+		if text == "" || strings.HasPrefix(text, "-") || strings.Contains(text, "previous") {
+			t.Errorf("shown is %q", text)
+		}
+	}
+}
+
 func TestLongTextsAreCutOfWhatAProjectBrought(t *testing.T) {
 	l := listed(`{"name":"a","description":"` + strings.Repeat("Adds numbers. ", 200) + `"}`)
 	v := vet(t, Chain{NewSanitiser()}, deck.Member{}, l)

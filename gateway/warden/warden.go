@@ -5,6 +5,7 @@
 package warden
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strconv"
@@ -59,17 +60,22 @@ func Compile(rules *drawbridge.Rules) (*policy.Policy, error) {
 func (w *Warden) Take(p *policy.Policy, rows []config.Server) {
 	o := &order{policy: p, trust: make(map[drawbridge.ServerID]string, len(rows))}
 	for _, row := range rows {
-		o.trust[row.ID] = row.Trust
+		o.trust[row.ID] = Trust(row)
 	}
 	w.now.Store(o)
 }
+
+// Trust is the word by which rules know how far a row's server is trusted.
+func Trust(row config.Server) string { return cmp.Or(row.Trust, untrusted) }
+
+const untrusted = "untrusted"
 
 // of is how far the server is trusted.
 func (o *order) of(id drawbridge.ServerID) string {
 	if level := o.trust[id]; level != "" {
 		return level
 	}
-	return "untrusted"
+	return untrusted
 }
 
 // Decide answers a question by the rules.

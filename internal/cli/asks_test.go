@@ -147,6 +147,9 @@ func TestAPersonWatches(t *testing.T) {
 	p := park(t, filepath.Join(dir, "home"))
 	const question = "Allow this call, once?"
 	for said, want := range map[string]string{"y": "", "n": "a person said no"} {
+		if _, err := c.tty.WriteString("y\r"); err != nil { // before there is anything to see, so that it says nothing
+			t.Fatal(err)
+		}
 		done := p.call(`{"query":"` + said + `"}`)
 		c.see(`"query": "` + said + `"`)
 		c.answer(question, "what")

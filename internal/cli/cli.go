@@ -2,7 +2,8 @@
 //
 // It promises that every command's result goes to standard output and everything else to standard error, that --json
 // prints one JSON document a command, that an error names the thing and the next step, and that the exit code is 0 when
-// what was asked for was done, 1 when it was not, and 2 when the command line or the configuration was wrong.
+// what was asked for was done, 1 when it was not, and 2 when the command line or the configuration was wrong; a command with a code
+// of its own says so in its help.
 package cli
 
 import (
@@ -23,6 +24,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/drawbridge-mcp/drawbridge/internal/stdin"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/secrets"
 	"github.com/drawbridge-mcp/drawbridge/store"
@@ -58,7 +60,7 @@ func OS() Process {
 	if err != nil {
 		dir = "."
 	}
-	return Process{In: polled(os.Stdin, os.Stdout), Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv, Environ: os.Environ(), Dir: dir, Host: parent(), Self: self()}
+	return Process{In: stdin.Polled(os.Stdin, os.Stdout), Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv, Environ: os.Environ(), Dir: dir, Host: parent(), Self: self()}
 }
 
 // Main runs the command line args, without the program's name, and gives the exit code.
@@ -83,6 +85,9 @@ type usageError struct{ error }
 var errQuiet = errors.New("")
 
 func exitCode(err error) int {
+	if own, ok := errors.AsType[manners.Exit](err); ok {
+		return int(own)
+	}
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
 	}

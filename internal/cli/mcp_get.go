@@ -61,7 +61,7 @@ func printEntry(w io.Writer, e roster.Entry) {
 	if e.Decision != "" {
 		add("decision", fmt.Sprintf("%s, %s", e.Decision, e.DecidedAt.Local().Format(time.DateTime)))
 	}
-	lines = append(lines, e.Members()...)
+	lines = append(append(lines, e.Members()...), e.Runs()...)
 	add("would take the place of", e.Replaces)
 	add("not set", strings.Join(e.Unresolved, ", "))
 	printPairs(w, append(lines, e.Notes()...))

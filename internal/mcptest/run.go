@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/stdin"
 )
 
 // Variable is the environment variable that names the server a process is to become.
@@ -34,8 +37,9 @@ func Servers() []string {
 }
 
 // Run is called first in a TestMain. Where the environment names a server the process becomes that server and ends with
-// it; else Run does nothing.
+// it; else Run sees to it that the runtime does not stand still for long, and returns.
 func Run() {
+	pulse()
 	name := os.Getenv(Variable)
 	if name == "" {
 		return
@@ -45,7 +49,21 @@ func Run() {
 		fmt.Fprintf(os.Stderr, "mcptest: there is no server %q\n", name)
 		os.Exit(2)
 	}
-	os.Exit(b.run(os.Args[1:]))
+	own := os.Stdin
+	os.Stdin = stdin.Polled(own, os.Stdout) // see package stdin
+	code := b.run(os.Args[1:])
+	runtime.KeepAlive(own)
+	os.Exit(code)
+}
+
+// pulse sets a timer that goes off ten times a second for as long as the process lives. Tests wait for processes in system
+// calls, and a runtime that stands still because of one (see package stdin) looks around when the next timer is due: without
+// this one that may be the end of the test's own patience.
+func pulse() {
+	const every = 100 * time.Millisecond
+	var timer *time.Timer
+	timer = time.AfterFunc(time.Hour, func() { timer.Reset(every) })
+	timer.Reset(every)
 }
 
 func find(name string) (behaviour, bool) {

@@ -64,6 +64,12 @@ func run(dir, show string) error {
 			return err
 		}
 		report(s, filepath.Base(file), rows, show)
+		for _, class := range [][]string{{"plain"}, {"order", "title_field", "annotations_title", "schema_comment"}} {
+			some := slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return !slices.Contains(class, r.Class) })
+			if err := spread(s, filepath.Base(file), some); err != nil {
+				return err
+			}
+		}
 	}
 	return drift(s, filepath.Join(dir, "tool_drift_pairs.jsonl"), show)
 }

@@ -35,7 +35,9 @@ func testPins(t *testing.T, p Place) {
 	place := store.PinPlace{Origin: "/home/ada/mcp.json", Server: "fs"}
 	elsewhere := store.PinPlace{Origin: "/work/mcp.json", Server: "fs"}
 	must(t, s.ChangePins(t.Context(), place, pinned("one", first, second)))
+	prompts := store.PinPlace{Origin: place.Origin, Server: "fs", Part: "prompt"}
 	must(t, s.ChangePins(t.Context(), elsewhere, pinned("two", first)))
+	must(t, s.ChangePins(t.Context(), prompts, pinned("three", first)))
 	changed := second
 	changed.Offer = &shield.Offer{Definition: json.RawMessage(`{"n":2}`), Hash: "sha256:4", At: at}
 	must(t, other.ChangePins(t.Context(), place, func(pins map[string]shield.Pin) ([]shield.Pin, []byte, error) {
@@ -51,7 +53,7 @@ func testPins(t *testing.T, p Place) {
 	}
 	lists, err := s.PinLists(t.Context())
 	must(t, err)
-	want := map[store.PinPlace]store.PinList{place: {Settled: []byte("one"), Offers: 1}, elsewhere: {Settled: []byte("two")}}
+	want := map[store.PinPlace]store.PinList{place: {Settled: []byte("one"), Offers: 1}, elsewhere: {Settled: []byte("two")}, prompts: {Settled: []byte("three")}}
 	if diff := cmp.Diff(want, lists); diff != "" {
 		t.Errorf("lists (-want +got):\n%s", diff)
 	}

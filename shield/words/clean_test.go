@@ -114,6 +114,7 @@ func TestColoursOfAResultStay(t *testing.T) {
 	}
 }
 
+// FuzzCanonical is row FZ-6: a text that was cleaned is clean, and stays as it is.
 func FuzzCanonical(f *testing.F) {
 	for _, text := range needed() {
 		f.Add(text)

@@ -10,6 +10,7 @@ type Inspector struct {
 	reader  *reader
 	matcher *matcher
 	marks   []mark
+	scale   *Scale
 }
 
 // NewInspector makes an Inspector. The error is that of the lists of words, which were built in.
@@ -18,7 +19,7 @@ func NewInspector() (*Inspector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Inspector{&reader{lex, newFolder()}, newMatcher(rules()), marks()}, nil
+	return &Inspector{&reader{lex, newFolder()}, newMatcher(rules()), marks(), &Scale{}}, nil
 }
 
 const (
@@ -27,15 +28,15 @@ const (
 	mostResult = 1 << 20
 )
 
-// Look gives what a text in its canonical form has, by place.
-func (in *Inspector) Look(text string, where Whence) []Finding {
+// Look gives what a text in its canonical form has, by its bytes. Where it stands says how heavy its sentences may be.
+func (in *Inspector) Look(text string, where Whence, at Place) []Finding {
 	most := mostResult
 	if where == Definitions {
 		most = MostText
 	}
 	text = text[:min(len(text), most)]
 	left := 4*len(text) + MostText // of decoded text that is looked at
-	return distinct(in.inspect(text, where, 0, &left))
+	return distinct(in.inspect(text, where, at, 0, &left))
 }
 
 // distinct leaves one of the findings of one rule that overlap: the one that asks for most, then the longest.
@@ -58,7 +59,7 @@ func distinct(found []Finding) []Finding {
 	return out
 }
 
-func (in *Inspector) inspect(text string, where Whence, depth int, left *int) []Finding {
+func (in *Inspector) inspect(text string, where Whence, at Place, depth int, left *int) []Finding {
 	if *left -= len(text); *left < 0 {
 		return nil
 	}
@@ -71,6 +72,9 @@ func (in *Inspector) inspect(text string, where Whence, depth int, left *int) []
 		found = append(found, f)
 	}
 	found = append(found, drawn(words, text, where)...)
+	if !slices.ContainsFunc(found, func(f Finding) bool { return f.Act > Note }) {
+		found = append(found, in.weighed(words, at)...)
+	}
 	if depth < deepest {
 		for _, c := range decode(text) {
 			found = append(found, in.decoded(c, found, where, depth, left)...)
@@ -92,7 +96,7 @@ func wordAt(words []word, at int) int {
 func (in *Inspector) decoded(c coded, plain []Finding, where Whence, depth int, left *int) []Finding {
 	worst := Note
 	why := ""
-	for _, f := range in.inspect(c.text, where, depth+1, left) {
+	for _, f := range in.inspect(c.text, where, Nowhere, depth+1, left) {
 		if f.Act > worst && !slices.ContainsFunc(plain, func(p Finding) bool { return p.Rule == f.Rule }) {
 			worst, why = f.Act, f.Why
 		}

@@ -49,6 +49,8 @@ func marks() []mark {
 		{"trigger", "waits for a sign to change its ways", Flag, "(", compile(`(?i)\b(special|secret|magic|hidden) (command|keyword|trigger|phrase|word|code)`), Definitions},
 		{"tool-poison", "asks for what it has no need of", Flag, "_", compile(`(?i)\b(system_prompt|conversation_(history|context)|chat_history|full_context|user_credentials|llm_context)\b`), Definitions},
 		{"banner", "shouts an order", Flag, "***", compile(`\*{3} ?\p{Lu}{3,}([ ,]+\p{Lu}{2,}){2,} ?\*{3}`), Anywhere},
+		{"order-tool", "has another tool called, with what to give it", Flag, " with ", compile("(?i)\\b(please|must|need to|have to|required to|next,?) (now |first |also |then )?(call|invoke|use|run) (the )?[`'\"]?\\w+[`'\"]? (tool |function )?with (the |an? )?\\w+ [`'\"“:=]"), Results},
+		{"order-tool", "has another tool called first", Flag, "to be ", compile("(?i)\\brequires? (the )?[`'\"]?\\w+_\\w+[`'\"]? (tool |function )?to be (called|run|invoked)"), Results},
 		{"repeated", "repeats a bracketed word", Flag, "][", compile(`(?i)(\[system\]|\[inst\]|\[admin\]){2,}`), Anywhere},
 	}
 }

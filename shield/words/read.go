@@ -173,11 +173,10 @@ func ends(gap string) bool {
 	for i, c := range gap {
 		switch c {
 		case '.', '!', '?', ';':
-			rest := gap[i+1:]
-			if rest != "" && strings.ContainsAny(rest, " \n\t") {
+			if strings.ContainsFunc(gap[i+1:], unicode.IsSpace) {
 				return true
 			}
-		case '。', '！', '？', '؟', '।', '；':
+		case '。', '．', '｡', '！', '？', '؟', '।', '；':
 			return true
 		case '\n':
 			if rest := strings.TrimLeft(gap[i+1:], " \t"); rest != "" && strings.ContainsAny(rest[:1], "-*#>|+") {

@@ -184,11 +184,12 @@ func (s *Spool) Taken(n int64) {
 	s.waiting -= n
 }
 
-// Remove removes a file of which the store has everything, and says whether it did: one that is still written stays.
+// Remove removes a file of which the store has everything up to its Size, and says whether it did: one that is still written
+// stays, and so does one that has grown since Files gave it.
 func (s *Spool) Remove(f File) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.before, func(other File) bool { return other.Name == f.Name })
+	i := slices.Index(s.before, f)
 	if i < 0 {
 		return false
 	}

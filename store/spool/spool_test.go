@@ -72,6 +72,25 @@ func TestWhatIsAppendedIsThere(t *testing.T) {
 	}
 }
 
+// TestAFileThatGrewStays has a file filled up, and the next one begun, while the store takes in what it was before.
+func TestAFileThatGrewStays(t *testing.T) {
+	s := open(t, t.TempDir(), spool.Options{})
+	put(t, s, "one")
+	before := s.Files()[0]
+	put(t, s, strings.Repeat("x", 5<<20), "next")
+	if s.Remove(before) {
+		t.Error("a file was removed of which the store has only a part")
+	}
+	for _, f := range s.Files()[:1] {
+		if got := read(t, f); len(got) != 2 {
+			t.Errorf("%d frames are left in it", len(got))
+		}
+		if !s.Remove(f) {
+			t.Error("a file of which the store has everything stays")
+		}
+	}
+}
+
 func TestASpoolIsBounded(t *testing.T) {
 	s := open(t, t.TempDir(), spool.Options{Most: 30})
 	put(t, s, "0123456789")
@@ -131,7 +150,7 @@ func TestAdoptTakesWhatNobodyHas(t *testing.T) {
 }
 
 // FuzzFrames holds that of any file the whole frames at its beginning are read, and nothing else; and that it is the same
-// wherever reading begins anew.
+// wherever reading begins anew. It is row FZ-15.
 func FuzzFrames(f *testing.F) {
 	dir := f.TempDir()
 	s := open(f, dir, spool.Options{})

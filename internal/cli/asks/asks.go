@@ -254,6 +254,9 @@ func (d Desk) put(ctx context.Context, db *store.DB, a store.Ask) error {
 		return errors.New("the terminal is gone")
 	}
 	defer person.Close()
+	if err := person.Forget(); err != nil {
+		return fmt.Errorf("forget what was typed before the call was shown: %w", err)
+	}
 	for {
 		said, err := person.Ask("Allow this call, once? y is yes, n is no, nothing leaves it waiting: ")
 		if err != nil {

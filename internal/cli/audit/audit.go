@@ -252,7 +252,7 @@ func (d Desk) verified(report store.AuditReport, broken error) error {
 		fmt.Fprintln(d.Err, "the audit has no records yet")
 		return nil
 	}
-	fmt.Fprintf(d.Out, "✓ audit: %d records, unbroken\n", report.Records)
+	fmt.Fprintf(d.Out, "✓ audit: %s, unbroken\n", manners.Count(report.Records, "record"))
 	if report.First > 1 {
 		fmt.Fprintf(d.Out, "  those before record %d were taken out as too old\n", report.First)
 	}

@@ -146,6 +146,9 @@ func (r *Report) server(p Patient, s config.Server, last drawbridge.Status) {
 	shown := Server{Name: s.ID, Transport: s.Transport(), Runs: s.Runs(), Findings: s.Findings(p.Set.Settings), Source: s.Origin.String()}
 	startable := s.Command == "" || r.process(p, s, &shown)
 	r.Servers = append(r.Servers, shown)
+	if err := gateway.Unconfinable(s, p.Environ); err != nil {
+		r.Problem(about(s, "it will not start: "+err.Error(), "write \"auto\" for \"required\" in \"confine\", or start it on a system that can"))
+	}
 	r.values(p, s)
 	r.Said(s, last.Notes)
 	if startable && last.Phase == drawbridge.Faulted && last.Fault != "" {

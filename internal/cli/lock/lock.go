@@ -17,7 +17,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/shield"
-	"github.com/drawbridge-mcp/drawbridge/wire"
 	"github.com/spf13/cobra"
 )
 
@@ -39,7 +38,8 @@ func (d Desk) Command() *cobra.Command {
 		Short: "Keep the definitions that servers may show in a file, under version control",
 		Long: `Keep the definitions that servers may show in a file, under version control: drawbridge.lock beside your
 drawbridge.toml, or what "lock_file" of its [mcp] names. Where it is there, a tool whose definition is another one
-is held. It has a line for each tool, and speaks of your own servers, not of what a project brings.`,
+is held. It has a line for each tool, prompt and template of resources, and one for the instructions of each
+server; it speaks of your own servers, not of what a project brings.`,
 		Example: `  drawbridge lock write
   drawbridge lock verify                                                 exit code 1 where something differs
   drawbridge lock verify --mcp servers.json --file drawbridge.lock       in CI`,
@@ -82,10 +82,17 @@ func read(path string) ([]shield.Locked, error) {
 // A list is what a server listed, or why it could not.
 type list struct {
 	server drawbridge.ServerID
-	tools  []shield.Listed
-	// pinned are what was pinned of them.
-	pinned map[string]shield.Pin
+	all    []thing
 	err    error
+}
+
+// A thing is a definition that a server listed, of a tool or another part.
+type thing struct {
+	part string
+	shield.Listed
+	// pinned is what counts of it; held says that the server says something else now.
+	pinned json.RawMessage
+	held   bool
 }
 
 // listed mounts the servers of those names that a lockfile speaks of, or all of them.
@@ -99,8 +106,7 @@ func (d Desk) listed(ctx context.Context, names []string) (all []list, err error
 			l := list{server: row.ID}
 			var said drawbridge.Listing
 			if said, l.err = g.Mount(ctx, row.ID); l.err == nil {
-				l.tools = toolsOf(said)
-				l.pinned, l.err = g.Pins(ctx, row)
+				l.all, l.err = things(ctx, g, row, said)
 			}
 			all = append(all, l)
 		}
@@ -125,16 +131,22 @@ func rowsOf(set config.Set, names []string) ([]config.Server, error) {
 	return some, nil
 }
 
-// toolsOf are the tools of a listing that have a name: of two with one, the first.
-func toolsOf(l drawbridge.Listing) (tools []shield.Listed) {
-	seen := map[string]bool{}
-	for _, raw := range l.Tools {
-		if name := wire.GetText(raw, "name"); name != "" && !seen[name] {
-			seen[name] = true
-			tools = append(tools, shield.Listed{Tool: name, Definition: raw})
+// things are what a listing has that can be locked, with what is pinned of it.
+func things(ctx context.Context, g *gateway.Gateway, row config.Server, said drawbridge.Listing) (all []thing, err error) {
+	for _, part := range shield.Parts() {
+		pins, err := g.Pins(ctx, row, part)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range gateway.Pinned(said, part) {
+			t := thing{part, l, l.Definition, false}
+			if pin, ok := pins[l.Tool]; ok {
+				t.pinned, t.held = pin.Definition, pin.Offer != nil
+			}
+			all = append(all, t)
 		}
 	}
-	return tools
+	return all, nil
 }
 
 func (d Desk) writeCommand(file *string) *cobra.Command {
@@ -169,15 +181,11 @@ func (d Desk) write(path string, all []list) error {
 			continue
 		}
 		whole[l.server] = true
-		for _, t := range l.tools {
-			definition := t.Definition
-			if pin, ok := l.pinned[t.Tool]; ok {
-				definition = pin.Definition
-				if pin.Offer != nil {
-					held++
-				}
+		for _, t := range l.all {
+			if t.held {
+				held++
 			}
-			tools = append(tools, shield.Locked{Server: l.server, Tool: t.Tool, Definition: definition})
+			tools = append(tools, shield.Locked{Server: l.server, Part: t.part, Tool: t.Tool, Definition: t.pinned})
 		}
 	}
 	leftOut, err := gateway.EditLock(path, func(said []shield.Locked) []shield.Locked {
@@ -189,12 +197,12 @@ func (d Desk) write(path string, all []list) error {
 	}
 	for _, l := range leftOut {
 		failed = true
-		fmt.Fprintf(d.Err, "✗ %s %s: two readers may read two things in its definition, so it cannot be locked\n", l.Server, shown(l.Tool))
+		fmt.Fprintf(d.Err, "✗ %s %s: two readers may read two things in its definition, so it cannot be locked\n", l.Server, shown(shield.PartLabel(l.Part, l.Tool)))
 	}
 	if held > 0 {
-		fmt.Fprintf(d.Err, "%d tools changed and wait; the file has what was pinned (drawbridge shield held)\n", held)
+		fmt.Fprintf(d.Err, "%d definitions changed and wait; the file has what was pinned (drawbridge shield held)\n", held)
 	}
-	fmt.Fprintf(d.Out, "✓ %d tools of %d servers in %s\n", len(tools)-len(leftOut), len(whole), path)
+	fmt.Fprintf(d.Out, "✓ %d definitions of %d servers in %s\n", len(tools)-len(leftOut), len(whole), path)
 	if failed {
 		return d.Quiet
 	}
@@ -219,14 +227,14 @@ func (d Desk) showCommand(file *string) *cobra.Command {
 			if asJSON {
 				rows := make([]lockedJSON, 0, len(tools))
 				for _, t := range tools {
-					rows = append(rows, lockedJSON{t.Server, t.Tool, shield.Fingerprint(t.Definition), t.Definition})
+					rows = append(rows, lockedJSON{t.Server, t.Part, t.Tool, shield.Fingerprint(t.Definition), t.Definition})
 				}
 				return manners.PrintJSON(d.Out, rows)
 			}
 			tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(tw, "SERVER\tTOOL\tDEFINITION")
 			for _, t := range tools {
-				fmt.Fprintf(tw, "%s\t%s\t%s\n", t.Server, shown(t.Tool), shield.Fingerprint(t.Definition))
+				fmt.Fprintf(tw, "%s\t%s\t%s\n", t.Server, shown(shield.PartLabel(t.Part, t.Tool)), shield.Fingerprint(t.Definition))
 			}
 			return tw.Flush()
 		},
@@ -237,6 +245,7 @@ func (d Desk) showCommand(file *string) *cobra.Command {
 
 type lockedJSON struct {
 	Server     drawbridge.ServerID `json:"server"`
+	Part       string              `json:"part,omitempty"`
 	Tool       string              `json:"tool"`
 	Hash       string              `json:"hash"`
 	Definition json.RawMessage     `json:"definition"`

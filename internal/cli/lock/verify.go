@@ -25,6 +25,7 @@ const (
 // A finding is one way in which servers differ from the lockfile.
 type finding struct {
 	Server drawbridge.ServerID `json:"server"`
+	Part   string              `json:"part,omitempty"`
 	Tool   string              `json:"tool,omitempty"`
 	Found  string              `json:"found"`
 	// Why is for a server that could not be listed, Difference for a tool that changed.
@@ -69,7 +70,7 @@ pinned in the store does not count.`,
 	return cmd
 }
 
-// compare finds what differs, in the order of servers and of their lists, and counts the tools that were looked at.
+// compare finds what differs, in the order of servers and of their lists, and counts what was looked at.
 func compare(s *shield.Shield, locked []shield.Locked, all []list) (found []finding, tools int) {
 	found = []finding{}
 	for _, l := range all {
@@ -80,24 +81,25 @@ func compare(s *shield.Shield, locked []shield.Locked, all []list) (found []find
 		left := map[string]shield.Locked{}
 		for _, t := range locked {
 			if t.Server == l.server {
-				left[t.Tool] = t
+				left[shield.PartLabel(t.Part, t.Tool)] = t
 			}
 		}
-		for _, t := range l.tools {
+		for _, t := range l.all {
 			tools++
-			was, ok := left[t.Tool]
-			delete(left, t.Tool)
+			label := shield.PartLabel(t.part, t.Tool)
+			was, ok := left[label]
+			delete(left, label)
 			switch {
 			case !ok:
-				found = append(found, finding{Server: l.server, Tool: t.Tool, Found: fresh})
+				found = append(found, finding{Server: l.server, Part: t.part, Tool: t.Tool, Found: fresh})
 			case shield.Fingerprint(was.Definition) != shield.Fingerprint(t.Definition):
 				diff := change.Between(s, was.Definition, t.Definition)
-				found = append(found, finding{Server: l.server, Tool: t.Tool, Found: changed, Difference: &diff})
+				found = append(found, finding{Server: l.server, Part: t.part, Tool: t.Tool, Found: changed, Difference: &diff})
 			}
 		}
 		for _, t := range locked {
-			if _, ok := left[t.Tool]; ok && t.Server == l.server {
-				found = append(found, finding{Server: l.server, Tool: t.Tool, Found: missing})
+			if _, ok := left[shield.PartLabel(t.Part, t.Tool)]; ok && t.Server == l.server {
+				found = append(found, finding{Server: l.server, Part: t.Part, Tool: t.Tool, Found: missing})
 			}
 		}
 	}
@@ -129,10 +131,10 @@ func (d Desk) print(path string, found []finding, tools int, asJSON bool) error 
 	}
 	switch {
 	case len(found) > 0:
-		fmt.Fprintf(d.Err, "%d differences from %s (drawbridge lock write takes over what is pinned)\n", len(found), path)
+		fmt.Fprintf(d.Err, "%s from %s (drawbridge lock write takes over what is pinned)\n", manners.Count(len(found), "difference"), path)
 		return d.Quiet
 	case !asJSON:
-		fmt.Fprintf(d.Out, "✓ %d tools are as %s says\n", tools, path)
+		fmt.Fprintf(d.Out, "✓ %d definitions are as %s says\n", tools, path)
 	}
 	return nil
 }
@@ -140,12 +142,12 @@ func (d Desk) print(path string, found []finding, tools int, asJSON bool) error 
 func (f finding) print(w io.Writer) {
 	switch {
 	case f.Difference != nil:
-		fmt.Fprintf(w, "✗ %s %s: %s\n", f.Server, shown(f.Tool), f.Difference)
+		fmt.Fprintf(w, "✗ %s %s: %s\n", f.Server, shown(shield.PartLabel(f.Part, f.Tool)), f.Difference)
 		f.Difference.Print(w, terminal.Is(w))
 	case f.Tool == "":
 		fmt.Fprintf(w, "✗ %s: %s: %s\n", f.Server, f.Found, f.Why)
 	default:
-		fmt.Fprintf(w, "✗ %s %s: %s\n", f.Server, shown(f.Tool), f.Found)
+		fmt.Fprintf(w, "✗ %s %s: %s\n", f.Server, shown(shield.PartLabel(f.Part, f.Tool)), f.Found)
 	}
 }
 

@@ -24,6 +24,12 @@ func Exactly(n int, what string) cobra.PositionalArgs {
 	}
 }
 
+// An Exit ends a command with that exit code. It says nothing more: what there is to say was printed.
+type Exit int
+
+// Error is empty.
+func (Exit) Error() string { return "" }
+
 // PrintJSON prints v as one indented JSON document.
 func PrintJSON(w io.Writer, v any) error {
 	var b bytes.Buffer
@@ -35,6 +41,14 @@ func PrintJSON(w io.Writer, v any) error {
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// Count says how many there are of what has a plain plural: "1 record", "2 records".
+func Count[N int | uint64](n N, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 // LocalTime shows a moment to the second, where the person is.

@@ -1,5 +1,5 @@
-// Package policy is the commands about rules: they check them, and say what they make of a call. Nothing is called, and
-// nothing changed.
+// Package policy is the commands about rules: they check them, and say what they make of a call, and of those on record. Nothing
+// is called, and nothing changed.
 package policy
 
 import (
@@ -36,14 +36,15 @@ type Desk struct {
 func (d Desk) Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
-		Short: "Check the rules of who may call what, and ask what they make of a call",
-		Long: `Check the rules of who may call what, and ask what they make of a call. The rules stand in
-drawbridge.toml under [tools.policy]; docs/policy.md says how they are written.`,
+		Short: "Check the rules of who may call what, and ask what they make of calls",
+		Long: `Check the rules of who may call what, and ask what they make of a call, or of those on record.
+The rules stand in drawbridge.toml under [tools.policy]; docs/policy.md says how they are written.`,
 		Example: `  drawbridge policy check
   drawbridge policy explain fs__write_file '{"path":"/etc/hosts"}'
-  drawbridge policy explain shell --caller client:ci --json`,
+  drawbridge policy explain shell --caller client:ci --json
+  drawbridge policy replay --since 168h --file stricter.toml`,
 	}
-	cmd.AddCommand(d.checkCommand(), d.explainCommand())
+	cmd.AddCommand(d.checkCommand(), d.explainCommand(), d.replayCommand())
 	return cmd
 }
 
@@ -74,7 +75,7 @@ probably not meant, such as a rule that can never match, is named too.`,
 			for _, w := range c.Warnings {
 				fmt.Fprintln(d.Out, w)
 			}
-			_, err = fmt.Fprintf(d.Out, "no mistakes: %d rules, and where none matches: %s\n", c.Rules, c.Default)
+			_, err = fmt.Fprintf(d.Out, "no mistakes: %s, and where none matches: %s\n", manners.Count(c.Rules, "rule"), c.Default)
 			return err
 		},
 	}

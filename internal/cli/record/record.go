@@ -170,7 +170,7 @@ func (d Desk) verifyCommand() *cobra.Command {
 						fmt.Fprintf(d.Out, "✗ %s: %v\n", stream, err)
 						continue
 					}
-					fmt.Fprintf(d.Out, "✓ %s: %d records, unbroken\n", stream, n)
+					fmt.Fprintf(d.Out, "✓ %s: %s, unbroken\n", stream, manners.Count(n, "record"))
 				}
 				if broken {
 					return d.Quiet

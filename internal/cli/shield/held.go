@@ -24,7 +24,9 @@ func (d Desk) heldCommand() *cobra.Command {
 		Use:   "held [SERVER [TOOL...]]",
 		Short: "Show the tools whose definition changed, with what changed",
 		Long: `Show the tools whose definition changed since it was pinned, word by word: [-gone-] and {+new+}. A tool
-that waits is listed as it was, and no call reaches it; one that was rejected is not listed.`,
+that waits is listed as it was, and no call reaches it; one that was rejected is not listed. The same holds
+for prompts (prompt:NAME), templates of resources (template:URI) and what a server says of its own use
+(instructions): the old text is served until you decide.`,
 		Example: "  drawbridge shield held\n  drawbridge shield held github create_issue",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tools, err := d.named(cmd.Context(), args)
@@ -55,6 +57,7 @@ func (d Desk) named(ctx context.Context, words []string) ([]roster.HeldTool, err
 // heldJSON is a held tool as --json prints it.
 type heldJSON struct {
 	Server drawbridge.ServerID `json:"server"`
+	Part   string              `json:"part,omitempty"`
 	Tool   string              `json:"tool"`
 	State  string              `json:"state"`
 	Since  time.Time           `json:"since"`
@@ -71,7 +74,7 @@ func (d Desk) printHeldJSON(tools []roster.HeldTool) error {
 	rows := make([]heldJSON, 0, len(tools))
 	for _, h := range tools {
 		rows = append(rows, heldJSON{
-			Server: h.Server, Tool: h.Pin.Tool, State: state(h), Since: h.Pin.Offer.At,
+			Server: h.Server, Part: h.Part, Tool: h.Pin.Tool, State: state(h), Since: h.Pin.Offer.At,
 			Difference: change.Between(s, h.Pin.Definition, h.Pin.Offer.Definition),
 			Pinned:     h.Pin.Definition, Offered: h.Pin.Offer.Definition,
 		})
@@ -94,7 +97,7 @@ func (d Desk) printHeld(w io.Writer, tools []roster.HeldTool, hint bool) error {
 	}
 	for _, h := range tools {
 		diff := change.Between(s, h.Pin.Definition, h.Pin.Offer.Definition)
-		fmt.Fprintf(w, "%s %s: %s, %s since %s\n", h.Server, shown(h.Pin.Tool), diff, state(h), manners.LocalTime(h.Pin.Offer.At))
+		fmt.Fprintf(w, "%s %s: %s, %s since %s\n", h.Server, shown(h.Label()), diff, state(h), manners.LocalTime(h.Pin.Offer.At))
 		diff.Print(w, terminal.Is(w))
 		if !hint {
 			continue
@@ -103,7 +106,7 @@ func (d Desk) printHeld(w io.Writer, tools []roster.HeldTool, hint bool) error {
 		if h.Pin.Offer.Rejected {
 			rest = " takes the rejection back"
 		}
-		if _, err := fmt.Fprintf(w, "  %s%s\n", gateway.AcceptCommand(h.Server, h.Pin.Tool), rest); err != nil {
+		if _, err := fmt.Fprintf(w, "  %s%s\n", gateway.AcceptCommand(h.Server, h.Label()), rest); err != nil {
 			return err
 		}
 	}
@@ -174,7 +177,7 @@ func (d Desk) agreed(ctx context.Context, tools []roster.HeldTool, yes bool) (ag
 		}
 		ok := yes
 		if !yes && d.Asks() {
-			if ok, err = d.Confirm(ctx, fmt.Sprintf("Accept %s %s? [y/N]: ", h.Server, shown(h.Pin.Tool)), false); err != nil {
+			if ok, err = d.Confirm(ctx, fmt.Sprintf("Accept %s %s? [y/N]: ", h.Server, shown(h.Label())), false); err != nil {
 				return nil, errors.New("nothing was accepted: there was no answer")
 			}
 		}
@@ -219,7 +222,7 @@ func (d Desk) decided(did string, tools []roster.HeldTool, live string, asJSON b
 	case asJSON:
 		names := make([]string, 0, len(tools))
 		for _, h := range tools {
-			names = append(names, h.Pin.Tool)
+			names = append(names, h.Label())
 		}
 		return manners.PrintJSON(d.Out, map[string]any{did: names, "live": live})
 	case len(tools) == 0:
@@ -227,7 +230,7 @@ func (d Desk) decided(did string, tools []roster.HeldTool, live string, asJSON b
 		return err
 	}
 	for _, h := range tools {
-		fmt.Fprintf(d.Out, "✓ %s %s %s\n", did, h.Server, shown(h.Pin.Tool))
+		fmt.Fprintf(d.Out, "✓ %s %s %s\n", did, h.Server, shown(h.Label()))
 	}
 	if live != "" {
 		fmt.Fprintln(d.Err, live)

@@ -54,6 +54,9 @@ func Begin(ctx context.Context, in io.Reader, out io.Writer) (*Dialogue, bool) {
 // Close gives the terminal back.
 func (d *Dialogue) Close() { _ = term.Restore(d.fd, d.before) }
 
+// Forget drops what was typed before: it is no answer to what was not seen yet. The error says that it is there still.
+func (d *Dialogue) Forget() error { return forget(d.fd) }
+
 // Ask puts a question. The error says that there is no answer.
 func (d *Dialogue) Ask(question string) (string, error) {
 	d.terminal.SetPrompt(question)

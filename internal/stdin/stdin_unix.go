@@ -1,6 +1,6 @@
 //go:build unix
 
-package cli
+package stdin
 
 import (
 	"io/fs"
@@ -8,9 +8,10 @@ import (
 	"syscall"
 )
 
-// polled gives a pipe or socket that is read through the runtime's poller: a read that waits then takes no thread, whose
-// waking would cost more than a small call. A terminal, a file, and a socket that is the output too stay as they are.
-func polled(in, out *os.File) *os.File {
+// Polled gives a pipe or socket that is read through the runtime's poller: a read that waits then takes no thread, whose
+// waking would cost more than a small call. A terminal, a file, and a socket that is the output too stay as they are. The
+// descriptor stays that of in, which has to be kept.
+func Polled(in, out *os.File) *os.File {
 	from, err := in.Stat()
 	if err != nil || from.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) == 0 {
 		return in

@@ -1,0 +1,239 @@
+// Package keep is the guard around Drawbridge's own files: no tool is called with an argument that leads to them, since who
+// writes there decides what is started and who may call what.
+//
+// It promises that a path which the arguments show is followed as the system would follow it, through "..", links and "~", to
+// where it ends, whether that is there yet or not; and that it refuses what it cannot follow. It sees only what the
+// arguments show: no path that a program puts together by itself, no directory above ours, no other name of the same file on
+// the disk (a hard link).
+package keep
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/policy"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// Rule names the guard in records and to people.
+const Rule = "own-files"
+
+// The bounds of what is looked at: a path, how deep it may stand in the arguments, how many links lead on.
+const (
+	maxPath  = 4096
+	maxDepth = 64
+	maxLinks = 255
+)
+
+// Own is what is ours.
+type Own struct {
+	// Home is the person's, for which "~" stands; empty where nobody knows it.
+	Home string
+	// Paths are files and directories with all that is in them, Beginnings those of the names of files. All are absolute.
+	Paths, Beginnings []string
+	// Dir gives the directory that a server's relative paths start at; empty for one that is reached by a URL.
+	Dir func(drawbridge.ServerID) string
+}
+
+// A Keep guards what is ours. The zero value knows of nothing, and refuses every call.
+type Keep struct{ now atomic.Pointer[Own] }
+
+var _ deck.Guard = (*Keep)(nil)
+
+// Take puts what is ours in the place of what was, each path with where it really leads.
+func (k *Keep) Take(o Own) {
+	for _, all := range []*[]string{&o.Paths, &o.Beginnings} {
+		var known []string
+		for _, path := range *all {
+			known = append(known, folded(filepath.Clean(path)))
+			if real, err := follow(path); err == nil && folded(real) != known[len(known)-1] {
+				known = append(known, folded(real))
+			}
+		}
+		*all = known
+	}
+	k.now.Store(&o)
+}
+
+// Decide refuses what leads to our files. The person at the command line may have a tool do what they could do themselves.
+func (k *Keep) Decide(_ context.Context, q deck.Question) drawbridge.Verdict {
+	o := k.now.Load()
+	refused := drawbridge.Verdict{Effect: drawbridge.Deny, Rule: Rule, Reason: "nobody knows which files are Drawbridge's own"}
+	if o == nil {
+		return refused
+	}
+	if q.Caller.Kind == drawbridge.Author || q.Kind == "tool" && q.Spec.Server == "" {
+		return drawbridge.Verdict{Effect: drawbridge.Allow}
+	}
+	l := look{own: o, dir: o.Dir(q.Spec.Server)}
+	leads := false
+	err := error(nil)
+	for m := range wire.Members(q.Params) {
+		if name, _ := wire.Text(m.Name); name != "_meta" && !leads && err == nil {
+			leads, err = l.at(name, m.Value, 0)
+		}
+	}
+	switch {
+	case err != nil:
+		refused.Reason = "where a path in the arguments leads cannot be told: " + err.Error()
+	case leads:
+		refused.Reason = "an argument leads to a file of Drawbridge's own, which no tool may touch"
+		refused.Next = "a person can, with the drawbridge command or an editor"
+	default:
+		return drawbridge.Verdict{Effect: drawbridge.Allow}
+	}
+	return refused
+}
+
+// A look is at the arguments of one call.
+type look struct {
+	own *Own
+	dir string
+}
+
+var errDeep = errors.New("the arguments nest too deeply")
+
+// at looks at a value and all that is in it. A text in a list goes by the list's name.
+func (l look) at(name string, value json.RawMessage, depth int) (leads bool, err error) {
+	if depth > maxDepth {
+		return false, errDeep
+	}
+	if len(value) == 0 {
+		return false, nil
+	}
+	switch value[0] {
+	case '{':
+		for m := range wire.Members(value) {
+			inner, _ := wire.Text(m.Name)
+			if leads, err = l.at(inner, m.Value, depth+1); leads || err != nil {
+				return leads, err
+			}
+		}
+	case '[':
+		for item := range wire.Elements(value) {
+			if leads, err = l.at(name, item, depth+1); leads || err != nil {
+				return leads, err
+			}
+		}
+	case '"':
+		if policy.IsCommand(name) {
+			return l.command(value)
+		}
+		if len(value) > 6*maxPath { // even if it were all escapes
+			return false, nil
+		}
+		text, _ := wire.Text(value)
+		return l.path(name, text)
+	}
+	return false, nil
+}
+
+// command looks at the paths in a command line.
+func (l look) command(value json.RawMessage) (bool, error) {
+	line, _ := wire.Text(value)
+	if l.own.Home != "" {
+		line = strings.NewReplacer("${HOME}", l.own.Home, "$HOME", l.own.Home).Replace(line)
+	}
+	for _, path := range policy.PathsIn(line) {
+		if leads, err := l.path("path", path); leads || err != nil {
+			return leads, err
+		}
+	}
+	return false, nil
+}
+
+// path looks at a text that may be a path. What no path is leads nowhere: a text with a line end or a NUL, a very long one, a
+// word in an argument whose name is that of no path.
+func (l look) path(name, text string) (bool, error) {
+	if text == "" || len(text) > maxPath || strings.ContainsAny(text, "\n\r\x00") {
+		return false, nil
+	}
+	for _, path := range policy.Spellings(text, l.own.Home) {
+		if leads, err := l.one(path, strings.ContainsAny(text, `/\`) || policy.IsPath(name)); leads || err != nil {
+			return leads, err
+		}
+	}
+	return false, nil
+}
+
+// one looks at one path, and where that is worth it follows it.
+func (l look) one(path string, worth bool) (bool, error) {
+	path = filepath.FromSlash(path)
+	if !filepath.IsAbs(path) {
+		if l.dir == "" {
+			return false, nil
+		}
+		path = l.dir + string(filepath.Separator) + path
+	}
+	if l.own.has(filepath.Clean(path)) { // as programs take ".." out, who ask nobody what a link is
+		return true, nil
+	}
+	if !worth {
+		return false, nil
+	}
+	real, err := follow(path)
+	return err == nil && l.own.has(real), err
+}
+
+// has says whether a path is one of ours, or below one.
+func (o *Own) has(path string) bool {
+	path = folded(path)
+	for _, own := range o.Paths {
+		if rest, ok := strings.CutPrefix(path, own); ok && (rest == "" || os.IsPathSeparator(rest[0])) {
+			return true
+		}
+	}
+	for _, own := range o.Beginnings {
+		if strings.HasPrefix(path, own) {
+			return true
+		}
+	}
+	return false
+}
+
+// folded makes paths alike that systems take for one.
+func folded(path string) string {
+	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
+		return strings.ToLower(path)
+	}
+	return path
+}
+
+var errLinks = errors.New("too many links")
+
+// follow gives where a path leads, through all links. What is not there, or not to be looked at, leads where it says.
+func follow(path string) (string, error) {
+	volume := filepath.VolumeName(path)
+	done, rest := volume+string(filepath.Separator), path[len(volume):]
+	for links := 0; ; {
+		rest = strings.TrimLeft(rest, string(filepath.Separator))
+		if rest == "" {
+			return done, nil
+		}
+		name, after, _ := strings.Cut(rest, string(filepath.Separator))
+		rest = after
+		next := filepath.Join(done, name) // ".." of where a link led
+		info, err := os.Lstat(next)
+		if err != nil || info.Mode()&os.ModeSymlink == 0 {
+			done = next
+			continue
+		}
+		to, err := os.Readlink(next)
+		if links++; err != nil || links > maxLinks {
+			return "", errLinks
+		}
+		if filepath.IsAbs(to) {
+			volume = filepath.VolumeName(to)
+			done, to = volume+string(filepath.Separator), to[len(volume):]
+		}
+		rest = to + string(filepath.Separator) + rest
+	}
+}

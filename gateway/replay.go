@@ -1,0 +1,133 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/audit"
+	"github.com/drawbridge-mcp/drawbridge/gateway/replay"
+	"github.com/drawbridge-mcp/drawbridge/gateway/warden"
+	"github.com/drawbridge-mcp/drawbridge/ledger"
+)
+
+// A Replay says what rules make of the calls on record.
+type Replay struct {
+	Since time.Time `json:"since"`
+	// Same are the calls whose verdict is what it was.
+	Same int `json:"same"`
+	// Changed have another verdict now; of Unclear the record says too little to judge them. Both are in the order in which they
+	// were made.
+	Changed []ReplayedCall `json:"changed"`
+	Unclear []ReplayedCall `json:"unclear"`
+	// Unknown are calls of what there was not, or not for that caller: no rule was asked about them. Barred are calls that
+	// something else than the rules refused, a limit or a held definition.
+	Unknown int `json:"unknown"`
+	Barred  int `json:"barred"`
+}
+
+// A ReplayedCall is one of them.
+type ReplayedCall struct {
+	ID     string       `json:"id"`
+	At     time.Time    `json:"at"`
+	Caller audit.Caller `json:"caller"`
+	Method string       `json:"method"`
+	Card   string       `json:"card,omitempty"`
+	Server string       `json:"server,omitempty"`
+	// Before and Now are "allow", "ask" or "deny"; Now is empty where that cannot be judged. BeforeRule is the rule that is on
+	// record, if any is.
+	Before     string `json:"before"`
+	BeforeRule string `json:"before_rule,omitempty"`
+	Now        string `json:"now,omitempty"`
+	// Hidden says that to the caller it would not exist now. Rule is the rule that decides, counted from 1, and RuleAt where it is
+	// written; 0 and empty where none does.
+	Hidden bool   `json:"hidden,omitempty"`
+	Rule   int    `json:"rule,omitempty"`
+	RuleAt string `json:"rule_at,omitempty"`
+	// Why says what decides now, or what is missing to judge.
+	Why string `json:"why"`
+}
+
+// Replay holds the calls that are on record since a moment against rules; nil are none, which allow everything. Nothing is called.
+// What is configured counts as it is now: the trust of servers and the scopes of clients. The error is a *drawbridge.Fault
+// InvalidInput for rules that no gateway takes, or that of the store.
+func (g *Gateway) Replay(ctx context.Context, rules *drawbridge.Rules, since time.Time) (Replay, error) {
+	out := Replay{Since: since, Changed: []ReplayedCall{}, Unclear: []ReplayedCall{}}
+	p, err := warden.Compile(rules)
+	if err != nil {
+		return out, err
+	}
+	if err := TakeInAudit(ctx, g.c, g.ground.db); err != nil {
+		return out, err
+	}
+	bench, err := g.bench(ctx)
+	if err != nil {
+		return out, err
+	}
+	bench.Policy = p
+	for stored, err := range g.ground.db.AuditRecords(ctx, since) {
+		if err != nil {
+			return out, err
+		}
+		r, err := audit.Decode(stored.Body)
+		if err != nil {
+			return out, &ledger.Break{Stream: stored.Stream, Seq: stored.Seq, What: ledger.Torn}
+		}
+		if r.Kind == audit.Call && !r.At.Before(since) {
+			out.add(r, bench.Judge(r))
+		}
+	}
+	return out, nil
+}
+
+// bench has what is known beside the records.
+func (g *Gateway) bench(ctx context.Context) (replay.Bench, error) {
+	clients, err := g.ground.db.Clients(ctx)
+	if err != nil {
+		return replay.Bench{}, err
+	}
+	held := map[string][]drawbridge.Scope{g.owner.Principal: g.owner.Scopes}
+	for _, c := range clients {
+		held["client:"+c.Name] = c.Scopes
+	}
+	parts := len(g.Config().Settings.Clients) > 0
+	trust := map[drawbridge.ServerID]string{}
+	for _, row := range g.Config().Servers {
+		trust[row.ID] = warden.Trust(row)
+	}
+	return replay.Bench{
+		Look: g.deck.Look,
+		Trust: func(id drawbridge.ServerID) (string, bool) {
+			word, ok := trust[id]
+			return word, ok
+		},
+		Scopes: func(who audit.Caller) ([]drawbridge.Scope, bool) {
+			if parts && who.Principal == g.owner.Principal && who.Kind == drawbridge.External.String() {
+				return nil, false // what the client held goes by its name
+			}
+			scopes, ok := held[who.Principal]
+			return scopes, ok && (who.Kind == drawbridge.Author.String() || who.Kind == drawbridge.External.String())
+		},
+	}, nil
+}
+
+// add counts a call.
+func (out *Replay) add(r audit.Record, v replay.Verdict) {
+	call := ReplayedCall{
+		ID: r.ID, At: r.At, Caller: r.Caller, Method: r.Method, Card: r.Card, Server: r.Server,
+		Before: v.Before, BeforeRule: v.Rule, Why: v.Why,
+	}
+	switch v.Fate {
+	case replay.Same:
+		out.Same++
+	case replay.Changed:
+		call.Now, call.Hidden, call.Rule, call.RuleAt, call.Why = v.Now.Effect.String(), v.Now.Hidden, v.Now.Rule, v.Now.At, v.Now.Why
+		out.Changed = append(out.Changed, call)
+	case replay.Unclear:
+		out.Unclear = append(out.Unclear, call)
+	case replay.Unknown:
+		out.Unknown++
+	case replay.Barred:
+		out.Barred++
+	}
+}

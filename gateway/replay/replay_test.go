@@ -1,0 +1,150 @@
+package replay
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/audit"
+	"github.com/drawbridge-mcp/drawbridge/policy"
+	"github.com/google/go-cmp/cmp"
+)
+
+const definition = `{"name":"fs__write","annotations":{"readOnlyHint":true}}`
+
+func bench(t testing.TB, rules ...drawbridge.Rule) Bench {
+	t.Helper()
+	p, err := policy.New(drawbridge.Rules{Default: drawbridge.Allow, Rules: rules})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Bench{
+		Policy: p,
+		Look: func(name string) (string, drawbridge.Spec, bool) {
+			kind := map[string]string{"fs__write": policy.Tool, "fs__hello": policy.Prompt}[name]
+			return kind, drawbridge.Spec{Server: "fs", Definition: json.RawMessage(definition)}, kind != ""
+		},
+		Trust: func(id drawbridge.ServerID) (string, bool) { return "untrusted", id == "fs" },
+		Scopes: func(who audit.Caller) ([]drawbridge.Scope, bool) {
+			return []drawbridge.Scope{"*"}, who.Principal == "ada"
+		},
+	}
+}
+
+// kept is a call as the audit keeps it, by rules.
+func kept(t testing.TB, rules audit.Rules, change func(*audit.Record)) audit.Record {
+	t.Helper()
+	sum := sha256.Sum256([]byte(definition))
+	r := audit.Record{
+		ID: "1", Kind: audit.Call, Caller: audit.Caller{Kind: "external", Principal: "ada", Client: "cursor 1.0"}, Method: "tools/call",
+		Card: "fs__write", Server: "fs", Tool: "write", Definition: hex.EncodeToString(sum[:]), Effect: "allow",
+	}
+	change(&r)
+	out, err := audit.Decode(rules.Append(nil, r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestJudge(t *testing.T) {
+	type rule = drawbridge.Rule
+	deny := func(r rule) rule { r.Effect = drawbridge.Deny; return r }
+	with := func(arguments string) func(*audit.Record) {
+		return func(r *audit.Record) { r.Arguments = json.RawMessage(arguments) }
+	}
+	text := func(value string) []drawbridge.Condition {
+		return []drawbridge.Condition{{Name: "text", Is: []json.RawMessage{json.RawMessage(value)}}}
+	}
+	const missing = ", which is not on record"
+	for name, tt := range map[string]struct {
+		keep   audit.Mode
+		change func(*audit.Record)
+		rule   rule
+		fate   Fate
+		why    string
+	}{
+		"as before":             {"", with(`{}`), deny(rule{Tools: []string{"read"}}), Same, ""},
+		"by its name":           {"", with(`{}`), deny(rule{Tools: []string{"fs:write"}}), Changed, ""},
+		"by its argument":       {"", with(`{ "text" : "a b" }`), deny(rule{Args: text(`"a *"`)}), Changed, ""},
+		"one that was hidden":   {"", with(`{"text":"password=hunter2"}`), deny(rule{Args: text(`"a"`)}), Unclear, "rule 1 looks at the argument text" + missing},
+		"another was hidden":    {"", with(`{"text":"a","password":"x"}`), deny(rule{Args: text(`"a"`)}), Changed, ""},
+		"one that was cut":      {"", with(`{"text":"` + strings.Repeat("x", 2000) + `"}`), deny(rule{Args: text(`"x*"`)}), Unclear, "rule 1 looks at the argument text" + missing},
+		"one within it was":     {"", with(`{"text":{"a":["ghp_0123456789abcdefghij"]}}`), deny(rule{Args: text(`"a"`)}), Unclear, "rule 1 looks at the argument text" + missing},
+		"a name was hidden":     {"", with(`{"ghp_0123456789abcdefghij":1}`), deny(rule{Args: text(`"a"`)}), Unclear, "rule 1 looks at the arguments" + missing},
+		"it looks like it":      {"", with(`{"text":"[redacted]"}`), deny(rule{Args: text(`"[redacted]"`)}), Changed, ""},
+		"too much was sent":     {"", with(`{"text":[` + strings.Repeat(`"0123456789",`, 2000) + `1]}`), deny(rule{Args: text(`"a"`)}), Unclear, "rule 1 looks at the arguments" + missing},
+		"nested too deep":       {"", with(`{"text":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}`), deny(rule{Args: text(`"a"`)}), Unclear, "rule 1 looks at the argument text" + missing},
+		"only a hash is kept":   {audit.Hash, with(`{"text":"a"}`), deny(rule{Args: text(`"a"`)}), Unclear, "rule 1 looks at the arguments" + missing},
+		"and does not matter":   {audit.Hash, with(`{"text":"a"}`), deny(rule{Tools: []string{"write"}}), Changed, ""},
+		"all is kept":           {audit.Full, with(`{"password":"x","text":"a"}`), deny(rule{ArgsMatch: `x`}), Changed, ""},
+		"there were none":       {"", with(""), deny(rule{When: `!has(args.x)`}), Changed, ""},
+		"one is there twice":    {"", with(`{"text":"a","Text":"b"}`), rule{Effect: drawbridge.Allow, Args: text(`"a"`)}, Changed, ""},
+		"what it says it is":    {"", with(`{}`), deny(rule{When: `annotations.readOnlyHint`}), Changed, ""},
+		"what it said then":     {"", func(r *audit.Record) { r.Definition = "abc" }, deny(rule{When: `annotations.readOnlyHint`}), Unclear, "rule 1 looks at the annotations" + missing},
+		"the trust of one gone": {"", func(r *audit.Record) { r.Server = "gone" }, deny(rule{Trust: []string{"trusted"}}), Unclear, "rule 1 looks at the trust of the server" + missing},
+		"scopes of a stranger":  {"", func(r *audit.Record) { r.Caller.Principal = "bob@idp" }, deny(rule{Scopes: []drawbridge.Scope{"x"}}), Unclear, "rule 1 looks at the scopes of the caller" + missing},
+		"a client":              {"", with(`{}`), deny(rule{Clients: []string{"cursor"}}), Changed, ""},
+		"one of two words":      {"", func(r *audit.Record) { r.Caller.Client = "Claude Code 2" }, deny(rule{Clients: []string{"claude code"}}), Unclear, "the name of the client cannot be told from its version"},
+		"by its first word":     {"", func(r *audit.Record) { r.Caller.Client = "Claude Code 2" }, deny(rule{Clients: []string{"claude*"}}), Changed, ""},
+		"a card of ours":        {"", func(r *audit.Record) { r.Card, r.Server, r.Tool = "drawbridge_scopes", "", "" }, deny(rule{Servers: []string{"drawbridge"}}), Changed, ""},
+		"a file": {"", func(r *audit.Record) {
+			r.Method, r.Card, r.Tool, r.Definition = "resources/read", "file:///etc/x", "file:///etc/x", ""
+		}, deny(rule{Paths: []string{"/etc/**"}}), Changed, ""},
+		"a URI with a password": {"", func(r *audit.Record) {
+			r.Method, r.Card, r.Tool, r.Definition = "resources/read", "x://u:hunter2@h/", "x://u:hunter2@h/", ""
+		}, deny(rule{Resources: []string{"x://*@h/"}}), Unclear, "rule 1 looks at the name" + missing},
+		"a completion":        {"", func(r *audit.Record) { r.Method, r.Card = "completion/complete", "fs__hello" }, deny(rule{Prompts: []string{"*"}}), Changed, ""},
+		"one of what is gone": {"", func(r *audit.Record) { r.Method, r.Card = "completion/complete", "fs__bye" }, deny(rule{}), Unclear, "what it was about is not on record"},
+		"a task":              {"", func(r *audit.Record) { r.Method, r.Card, r.Tool = "tasks/get", "t", "t" }, deny(rule{Methods: []string{"tasks/*"}}), Changed, ""},
+		"an extension":        {"", func(r *audit.Record) { r.Method = "x/y" }, deny(rule{Methods: []string{"x/*"}}), Changed, ""},
+		"a rule refused it":   {"", func(r *audit.Record) { r.Effect, r.Reason, r.Outcome = "deny", policy.Denied, audit.Refused }, rule{Effect: drawbridge.Allow}, Changed, ""},
+		"and does again":      {"", func(r *audit.Record) { r.Effect, r.Reason, r.Outcome = "deny", policy.Denied, audit.Refused }, deny(rule{}), Same, ""},
+		"a limit did":         {"", func(r *audit.Record) { r.Effect, r.Reason, r.Outcome = "deny", "it is too much", audit.Refused }, rule{Effect: drawbridge.Allow}, Barred, ""},
+		"nobody had it":       {"", func(r *audit.Record) { r.Effect, r.Server, r.Outcome = "", "", audit.Unknown }, deny(rule{}), Unknown, ""},
+		"a person was asked":  {"", func(r *audit.Record) { r.Effect = "ask" }, rule{Effect: drawbridge.Ask}, Same, ""},
+	} {
+		got := bench(t, tt.rule).Judge(kept(t, audit.Rules{Arguments: tt.keep}, tt.change))
+		if got.Fate != tt.fate || got.Why != tt.why {
+			t.Errorf("%s: %s %q, want %s %q", name, got.Fate, got.Why, tt.fate, tt.why)
+		}
+	}
+}
+
+func TestWithoutRulesAllIsAllowed(t *testing.T) {
+	b := bench(t)
+	b.Policy = nil
+	got := b.Judge(kept(t, audit.Rules{}, func(r *audit.Record) { r.Effect, r.Rule = "ask", "f:1" }))
+	want := Verdict{Fate: Changed, Before: "ask", Rule: "f:1", Now: policy.Decision{Effect: drawbridge.Allow, Why: "there are no rules"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// FuzzArguments: whatever the audit kept of arguments, either they are all there, or it is said what is missing.
+func FuzzArguments(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"a":"b"}`, `{"token":"x","a":["--key","v"]}`, `[1]`, `{"a":"ghp_0123456789abcdefghij"}`, `{"a":1e400}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, sent []byte) {
+		if !json.Valid(sent) {
+			return
+		}
+		r := kept(t, audit.Rules{}, func(r *audit.Record) { r.Arguments = sent })
+		params, missing, all := arguments(r)
+		if all || len(missing) > 0 || len(sent) == 0 {
+			return
+		}
+		var was, is any
+		var p struct{ Arguments json.RawMessage }
+		if json.Unmarshal(params, &p) != nil || json.Unmarshal(sent, &was) != nil || json.Unmarshal(p.Arguments, &is) != nil {
+			return // a number that no double holds
+		}
+		if diff := cmp.Diff(was, is); diff != "" {
+			t.Errorf("%s is on record as %s, and nothing is said to be missing", sent, p.Arguments)
+		}
+	})
+}

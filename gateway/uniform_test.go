@@ -1,0 +1,238 @@
+//go:build !nomcp
+
+package gateway_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/store"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// A way is one by which somebody gets to the deck: a door, in one generation, as one caller.
+type way struct {
+	name string
+	// list gives what is listed, by its name or URI; use what is said to who uses something.
+	list func(method, items, member string) []string
+	use  func(method, params string) string
+}
+
+// wayOf is a client's.
+func wayOf(name string, c *client) way {
+	return way{name, func(method, items, member string) (names []string) {
+		for item := range wire.Elements(wire.Get(c.do(method, `{}`).Result, items)) {
+			names = append(names, wire.GetText(item, member))
+		}
+		return names
+	}, func(method, params string) string {
+		m := c.do(method, params)
+		return string(m.Result) + string(m.Error)
+	}}
+}
+
+// wayWithin is that of a part of the program.
+func wayWithin(t *testing.T, name string, g *gateway.Gateway, caller drawbridge.Caller) way {
+	return way{name, func(method, _, member string) (names []string) {
+		list, err := g.Deck().List(t.Context(), caller, method)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range list.Items {
+			names = append(names, wire.GetText(item, member))
+		}
+		return names
+	}, func(method, params string) string {
+		result, err := g.Deck().Do(t.Context(), drawbridge.Call{Caller: caller, Method: method, Params: json.RawMessage(params)})
+		if f := drawbridge.AsFault(err); f != nil {
+			return f.Error() + string(f.Raw)
+		}
+		return string(result.Raw)
+	}}
+}
+
+// twoServers are rows of two servers with tools, prompts, resources and templates.
+func twoServers(t *testing.T) string {
+	var rows []string
+	for _, id := range []string{"fs", "git"} {
+		s := &extensionServer{capabilities: `{"tools":{},"prompts":{},"resources":{},"completions":{}}`, answers: map[string]string{
+			wire.MethodTemplatesList: `{"resourceTemplates":[{"name":"t","uriTemplate":"` + id + `-t://{x}"}]}`, wire.MethodComplete: `{"completion":{"values":[]}}`,
+		}}
+		var tools, prompts, resources []string
+		for _, name := range []string{"read", "write", "solo" + id} {
+			uri := id + "://" + name
+			tools = append(tools, fmt.Sprintf(`{"name":%q,"inputSchema":{"type":"object"},"annotations":{"readOnlyHint":%t}}`, name, name == "read"))
+			prompts = append(prompts, fmt.Sprintf(`{"name":%q}`, name))
+			resources = append(resources, fmt.Sprintf(`{"name":%q,"uri":%q}`, name, uri))
+			s.answers[wire.MethodToolsCall+" "+name], s.answers[wire.MethodPromptsGet+" "+name] = `{"content":[]}`, `{"messages":[]}`
+			s.answers[wire.MethodResourcesRead+" "+uri] = `{"contents":[]}`
+		}
+		s.answers[wire.MethodToolsList] = `{"tools":[` + strings.Join(tools, ",") + `]}`
+		s.answers[wire.MethodPromptsList] = `{"prompts":[` + strings.Join(prompts, ",") + `]}`
+		s.answers[wire.MethodResourcesList] = `{"resources":[` + strings.Join(resources, ",") + `]}`
+		web := httptest.NewServer(s)
+		t.Cleanup(web.Close)
+		rows = append(rows, fmt.Sprintf(`%q:{"type":"http","url":%q}`, id, web.URL))
+	}
+	return `{"servers":{` + strings.Join(rows, ",") + `}}`
+}
+
+// randomTOML writes rules. Plain says that no rule looks at arguments, so that what is listed is never denied.
+func randomTOML(r *rand.Rand) (text string, plain bool) {
+	var b strings.Builder
+	plain = true
+	effects := []string{"allow", "deny", "deny"}
+	// What waits for a person is refused at once, and what fails again and again goes on failing.
+	fmt.Fprintf(&b, "[tools]\nask_timeout = \"1ms\"\nmax_identical_errors = \"unlimited\"\n[tools.policy]\ndefault_effect = %q\n", []string{"allow", "allow", "deny"}[r.IntN(3)])
+	maybe := func(name string, of int, values ...string) {
+		if r.IntN(of) == 0 {
+			fmt.Fprintf(&b, "%s = %q\n", name, values[r.IntN(len(values))])
+		}
+	}
+	for range 1 + r.IntN(5) {
+		fmt.Fprintf(&b, "[[tools.policy.rules]]\neffect = %q\n", effects[r.IntN(3)])
+		switch r.IntN(4) {
+		case 0:
+			maybe("tools", 1, "read", "*", "fs__*", "git:write", "drawbridge_*", "solo*")
+		case 1:
+			maybe("prompts", 1, "*", "write", "git__*")
+		case 2:
+			maybe("resources", 1, "fs://*", "*", "*-t://*", "git://read")
+		}
+		maybe("servers", 4, "fs", "*", "g*", "drawbridge")
+		maybe("methods", 6, "tools/*", "prompts/get", "resources/*")
+		maybe("callers", 4, "client:part", "client:*", "x")
+		maybe("clients", 4, "raw", "other*")
+		maybe("kinds", 4, "author", "external")
+		maybe("scopes", 5, "mcp:fs", "*")
+		switch r.IntN(6) {
+		case 0:
+			plain = false
+			maybe("when", 1, "has(args.x)", `args.x == 1`, `has(args.x) || server == "fs"`)
+		case 1:
+			maybe("when", 1, `caller.principal == "client:part"`, `annotations.readOnlyHint`, `kind == "prompt"`, `server != "fs"`)
+		}
+	}
+	return b.String(), plain
+}
+
+// token has the store know a client with these scopes.
+func token(t *testing.T, db *store.DB, name string, scopes ...drawbridge.Scope) string {
+	secret, hash := gateway.NewClientToken()
+	if err := db.AddClient(t.Context(), store.Client{Name: name, Scopes: scopes}, hash); err != nil {
+		t.Fatal(err)
+	}
+	return secret.Reveal()
+}
+
+// TestWhatIsListedIsWhatCanBeUsed has callers at every door, in both generations, from within the program and as the command line
+// list and use everything under random rules: what is listed is answered otherwise than what there is not, and what is not
+// listed is answered to the byte as that is.
+func TestWhatIsListedIsWhatCanBeUsed(t *testing.T) {
+	r := seeded(t)(1)
+	dir := t.TempDir()
+	first, _ := randomTOML(r)
+	g := runIn(t, dir, twoServers(t), first)
+	db, err := store.Open(t.Context(), filepath.Join(dir, "store.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	all, part := token(t, db, "all", "*"), token(t, db, "part", "mcp:fs")
+	var ways []way
+	for _, era := range []drawbridge.Era{drawbridge.Legacy, drawbridge.Modern} {
+		ways = append(ways, wayOf("stdio, "+era.String(), newClient(t, era, wire.Version20251125, `{}`, func(hear func(wire.Message)) line {
+			return dialStdio(t, g.Server(), hear)
+		})))
+		for name, secret := range map[string]string{"all": all, "part": part} {
+			ways = append(ways, wayOf("HTTP, "+era.String()+", client:"+name, newClient(t, era, wire.Version20251125, `{}`, func(hear func(wire.Message)) line {
+				l := dialHTTP(g.url, era, hear)
+				l.token = secret
+				return l
+			})))
+		}
+	}
+	person := g.Owner()
+	person.Kind = drawbridge.Author
+	session, end := g.Client(json.RawMessage(`{}`))
+	defer end()
+	agent := g.Owner()
+	agent.Kind, agent.Scopes = drawbridge.Agent, []drawbridge.Scope{"mcp:git"}
+	ways = append(ways, wayWithin(t, "the command line", g.Gateway, person), wayWithin(t, "a session", g.Gateway, session), wayWithin(t, "an agent", g.Gateway, agent))
+	shown, hidden := 0, 0
+	for range 4 {
+		text, plain := randomTOML(r)
+		if err := os.WriteFile(filepath.Join(dir, "drawbridge", "drawbridge.toml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Reload(t.Context()); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		for _, w := range ways {
+			for _, problem := range w.uneven(plain, &shown, &hidden) {
+				t.Errorf("%s: %s, under\n%s", w.name, problem, text)
+			}
+		}
+	}
+	t.Logf("%d shown, %d hidden", shown, hidden)
+	if shown+hidden < 400 {
+		t.Errorf("%d were shown and %d hidden: that is no test", shown, hidden)
+	}
+}
+
+// uneven says what is listed and cannot be used, or the other way round.
+func (w way) uneven(plain bool, shown, hidden *int) (problems []string) {
+	for _, k := range []struct{ list, items, member, use, params string }{
+		{wire.MethodToolsList, "tools", "name", wire.MethodToolsCall, `{"name":%q,"arguments":{}}`},
+		{wire.MethodPromptsList, "prompts", "name", wire.MethodPromptsGet, `{"name":%q}`},
+		{wire.MethodPromptsList, "prompts", "name", wire.MethodComplete, `{"ref":{"type":"ref/prompt","name":%q},"argument":{"name":"x","value":""}}`},
+		{wire.MethodResourcesList, "resources", "uri", wire.MethodResourcesRead, `{"uri":%q}`},
+	} {
+		listed := map[string]bool{}
+		for _, name := range w.list(k.list, k.items, k.member) {
+			listed[name] = true
+		}
+		names := []string{"fs__read", "fs__write", "fs__solofs", "git__read", "git__write", "git__sologit"}
+		switch k.items {
+		case "tools":
+			names = append(names, "drawbridge_scopes")
+		case "resources":
+			names = []string{"fs://read", "fs://write", "fs://solofs", "git://read", "git://write", "git://sologit"}
+		}
+		ask := func(name string) string {
+			return strings.ReplaceAll(w.use(k.use, fmt.Sprintf(k.params, name)), name, "NAME")
+		}
+		nothing := ask("zz" + names[0])
+		for _, name := range names {
+			said := ask(name)
+			is := said != nothing
+			if k.items == "resources" {
+				// Who knows one server only has that asked for any URI, if the rules have nothing against it, and hears in its words
+				// of what there is not.
+				is = strings.Contains(said, `"contents"`)
+				if listed[name] {
+					is = !strings.Contains(said, "Resource not found") && !strings.HasPrefix(said, "unknown resource")
+				}
+			}
+			switch {
+			case is != listed[name]:
+				problems = append(problems, fmt.Sprintf("%s %s is listed: %v, and is answered %s, and what there is not %s", k.use, name, listed[name], said, nothing))
+			case is && plain && k.use != wire.MethodComplete && strings.Contains(said, "denied by policy"):
+				problems = append(problems, fmt.Sprintf("%s %s is listed, and denied whatever the arguments", k.use, name))
+			case is:
+				*shown++
+			default:
+				*hidden++
+			}
+		}
+	}
+	return problems
+}

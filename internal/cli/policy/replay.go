@@ -1,0 +1,147 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/roster"
+	"github.com/spf13/cobra"
+)
+
+func (d Desk) replayCommand() *cobra.Command {
+	var since, file string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "replay",
+		Short: "Hold the calls on record against the rules: which would get another verdict now",
+		Long: `Hold the calls on record against the rules as they are now, or against those of a file like
+drawbridge.toml: which of them would get another verdict (allow, ask or deny), and by which rule.
+Nothing is called. What is configured counts as it is now, the arguments as they are on record;
+where a verdict turns on what is not on record, a secret say, it is said that it cannot be judged.
+
+The exit code is 3 when a verdict is another one, and 0 when all that can be judged are as before.`,
+		Example: `  drawbridge policy replay --since 168h
+  drawbridge policy replay --since 2026-03-01 --file stricter.toml
+  drawbridge policy replay --json | jq -r '.changed[] | .id'`,
+		Args: manners.Exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			from, err := manners.Moment(since, time.Now())
+			if err != nil {
+				return roster.Mistake("--since: " + err.Error())
+			}
+			places := d.Places
+			if file != "" {
+				places.Settings = file
+			}
+			s, err := config.LoadSettings(places)
+			if err != nil {
+				return err
+			}
+			return d.With(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
+				r, err := g.Replay(ctx, s.Rules, from)
+				if err != nil {
+					return err
+				}
+				return d.replayed(r, asJSON)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&since, "since", "24h", "only calls since that `TIME`: 14:02, \"2006-01-02 15:04\", or how long ago, as 2h")
+	flags.StringVar(&file, "file", "", "the rules of that `FILE` instead of those in force")
+	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// replayed prints what came of a replay. The error is the exit code for verdicts that changed.
+func (d Desk) replayed(r gateway.Replay, asJSON bool) error {
+	var err error
+	if asJSON {
+		err = manners.PrintJSON(d.Out, r)
+	} else {
+		err = d.printReplay(r)
+	}
+	if err != nil {
+		return err
+	}
+	if len(r.Changed) > 0 {
+		return manners.Exit(3)
+	}
+	return nil
+}
+
+func (d Desk) printReplay(r gateway.Replay) error {
+	changes := map[string]int{}
+	if len(r.Changed) > 0 {
+		tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(tw, "AT\tCALLER\tMETHOD\tCARD\tBEFORE\tNOW\tBY\tID")
+		for _, c := range r.Changed {
+			changes[c.Before+" → "+c.Now]++
+			fmt.Fprintln(tw, strings.Join(changedCells(c), "\t"))
+		}
+		if err := tw.Flush(); err != nil {
+			return err
+		}
+	}
+	d.printUnclear(r.Unclear)
+	fmt.Fprintf(d.Out, "since %s: %d as before, %d with another verdict", manners.LocalTime(r.Since), r.Same, len(r.Changed))
+	if len(changes) > 0 {
+		fmt.Fprintf(d.Out, " (%s)", counted(changes))
+	}
+	fmt.Fprintf(d.Out, ", %d that cannot be judged\n", len(r.Unclear))
+	if r.Unknown+r.Barred > 0 {
+		fmt.Fprintf(d.Out, "not compared: %d of names that there were not, %d that something else than a rule refused\n", r.Unknown, r.Barred)
+	}
+	return nil
+}
+
+// changedCells are the columns of a call with another verdict.
+func changedCells(c gateway.ReplayedCall) []string {
+	who := c.Caller.Principal
+	if c.Caller.Client != "" {
+		who += " (" + c.Caller.Client + ")"
+	}
+	now, by := c.Now, "default_effect"
+	if c.Hidden {
+		now += " (hidden)"
+	}
+	if c.Rule > 0 {
+		by = fmt.Sprintf("rule %d, %s", c.Rule, c.RuleAt)
+	}
+	row := []string{manners.LocalTime(c.At), who, c.Method, c.Card, c.Before, now, by, c.ID}
+	for i, cell := range row {
+		if row[i] = manners.Printable(cell); cell == "" {
+			row[i] = "-"
+		}
+	}
+	return row
+}
+
+// printUnclear says what is missing of calls that cannot be judged, and of how many, with the last of them.
+func (d Desk) printUnclear(calls []gateway.ReplayedCall) {
+	missing, last := map[string]int{}, map[string]string{}
+	for _, c := range calls {
+		missing[c.Why]++
+		last[c.Why] = c.ID
+	}
+	for _, why := range slices.Sorted(maps.Keys(missing)) {
+		fmt.Fprintf(d.Out, "cannot be judged: %d, such as %s: %s\n", missing[why], last[why], manners.Printable(why))
+	}
+}
+
+// counted lists how often there was what.
+func counted(all map[string]int) string {
+	var parts []string
+	for _, what := range slices.Sorted(maps.Keys(all)) {
+		parts = append(parts, fmt.Sprintf("%s: %d", what, all[what]))
+	}
+	return strings.Join(parts, ", ")
+}

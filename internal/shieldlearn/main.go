@@ -1,0 +1,104 @@
+// Command shieldlearn learns what the shield's scale weighs by: go run ./internal/shieldlearn -data DIR -tools FILE,FILE.
+//
+// It learns from the orders and the honest sentences beside it, each in several variations, from the labelled rows in DIR
+// (internal/shieldscore has their form) and from catalogues of honest tools, a definition a line. It prints, for each place of a
+// definition, what honest tools weigh that were left out while it learned, and how much of the sample's orders that were written
+// with no rule in sight weighs more. With -out it writes the weights. The same input gives the same weights.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/shield/words"
+)
+
+func main() {
+	data := flag.String("data", "shield/testdata", "the directory of labelled rows")
+	tools := flag.String("tools", "", "files with honest tools, with commas between")
+	out := flag.String("out", "", "where the weights are written to")
+	flag.Parse()
+	if err := run(*data, *tools, *out); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(dir, tools, out string) error {
+	in, err := words.NewInspector()
+	if err != nil {
+		return err
+	}
+	l := &lesson{in: in, honest: map[string]bool{}}
+	if err := l.read(dir, tools); err != nil {
+		return err
+	}
+	const folds = 2
+	var left []*text
+	for fold := range folds {
+		m := learn(l.texts, func(t *text) bool { return !t.order && t.fold(folds) == fold })
+		for _, t := range l.texts {
+			if t.tool && !t.order && !t.met && t.fold(folds) == fold {
+				t.score = m.heaviest(t)
+				left = append(left, t)
+			}
+		}
+	}
+	all := learn(l.texts, func(t *text) bool { return false })
+	print(left, all, l.unseen)
+	if out == "" {
+		return nil
+	}
+	return os.WriteFile(out, all.table(), 0o644)
+}
+
+// print says what is heaviest of the honest, out of fold, and how many of the unseen orders are heavier.
+func print(left []*text, m *model, unseen []*text) {
+	for at := words.Description; at <= words.Member; at++ {
+		most := map[string]float64{}
+		for _, t := range left {
+			if _, ok := most[t.of]; !ok {
+				most[t.of] = math.Inf(-1)
+			}
+			if t.at == at {
+				most[t.of] = max(most[t.of], t.score)
+			}
+		}
+		scores := slices.Collect(maps.Values(most))
+		slices.Sort(scores)
+		slices.Reverse(scores)
+		for _, share := range []float64{0.0005, 0.001, 0.002, 0.005} {
+			limit := scores[int(share*float64(len(scores)))]
+			n := 0
+			for _, t := range unseen {
+				if m.heaviest(t) > limit {
+					n++
+				}
+			}
+			fmt.Printf("place %d: %.2f %% of %d honest tools weigh more than %5.2f, and %d of %d orders\n", at, 100*share, len(scores), limit, n, len(unseen))
+		}
+	}
+}
+
+// heaviest is what the heaviest sentence of a text weighs.
+func (m *model) heaviest(t *text) float64 {
+	most := math.Inf(-1)
+	for _, s := range t.sentences {
+		most = max(most, m.weight(s.slots))
+	}
+	return most
+}
+
+// fold says which of several parts a text is in: the texts of one server are in one.
+func (t *text) fold(of int) int {
+	h := 0
+	for _, c := range strings.ToLower(t.from) {
+		h = (h*31 + int(c)) % 1000003
+	}
+	return h % of
+}

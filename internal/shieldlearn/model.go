@@ -1,0 +1,85 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/drawbridge-mcp/drawbridge/shield/words"
+)
+
+// A model has a weight for each slot.
+type model struct{ weights [words.Slots]float64 }
+
+func (m *model) weight(slots []uint32) float64 {
+	sum := 0.0
+	for _, n := range slots {
+		sum += m.weights[n]
+	}
+	return sum / math.Sqrt(float64(len(slots))+1)
+}
+
+// table has the weights as the shield keeps them.
+func (m *model) table() []byte {
+	out := make([]byte, words.Slots)
+	for i, w := range m.weights {
+		out[i] = byte(int8(math.Round(max(-127, min(127, w*words.PerUnit)))))
+	}
+	return out
+}
+
+// learn makes a model of the texts that are not left out, in two rounds: in the second, of a text with an order only those
+// sentences count that the first found heavy, or the heaviest.
+func learn(texts []*text, leave func(*text) bool) *model {
+	var m *model
+	for range 2 {
+		var all []*sentence
+		for _, t := range texts {
+			if leave(t) {
+				continue
+			}
+			least := math.Inf(-1)
+			if m != nil && t.order {
+				least = min(m.heaviest(t), 0) - 1e-9
+			}
+			for _, s := range t.sentences {
+				if m == nil || !t.order || m.weight(s.slots) >= least {
+					all = append(all, &sentence{slots: s.slots, order: t.order, counts: t.counts})
+				}
+			}
+		}
+		m = descend(all)
+	}
+	return m
+}
+
+// descend is logistic regression by steps that grow smaller for each weight by itself (AdaGrad).
+func descend(all []*sentence) *model {
+	const (
+		rounds = 3
+		step   = 0.2
+		shrink = 1e-5
+	)
+	m := &model{}
+	var moved [words.Slots]float64
+	order := rand.New(rand.NewPCG(1, 2))
+	for range rounds {
+		for _, i := range order.Perm(len(all)) {
+			s := all[i]
+			want := 0.0
+			if s.order {
+				want = 1
+			}
+			off := (1/(1+math.Exp(-m.weight(s.slots))) - want) * s.counts
+			if math.Abs(off) < 1e-4 {
+				continue
+			}
+			off /= math.Sqrt(float64(len(s.slots)) + 1)
+			for _, n := range s.slots {
+				g := off + shrink*m.weights[n]
+				moved[n] += g * g
+				m.weights[n] -= step * g / math.Sqrt(1e-4+moved[n])
+			}
+		}
+	}
+	return m
+}

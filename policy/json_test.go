@@ -1,0 +1,125 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// slowly reads an object as readObject does, with all that encoding/json knows.
+func slowly(raw []byte) (map[string]any, bool) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return map[string]any{}, true
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	v, ok := slowValue(dec, 0)
+	if _, err := dec.Token(); !ok || !errors.Is(err, io.EOF) {
+		return nil, false
+	}
+	object, ok := v.(map[string]any)
+	return object, ok
+}
+
+func slowValue(dec *json.Decoder, depth int) (any, bool) {
+	token, err := dec.Token()
+	open, composed := token.(json.Delim)
+	if err != nil || !composed {
+		return token, err == nil
+	}
+	if depth >= maxDepth {
+		return nil, false
+	}
+	list, object, folds := []any{}, map[string]any{}, map[string]bool{}
+	for dec.More() {
+		name := ""
+		if open == '{' {
+			if token, err = dec.Token(); err != nil {
+				return nil, false
+			}
+			name, _ = token.(string)
+			if folds[foldName(name)] {
+				return nil, false
+			}
+			folds[foldName(name)] = true
+		}
+		v, ok := slowValue(dec, depth+1)
+		if !ok {
+			return nil, false
+		}
+		object[name], list = v, append(list, v)
+	}
+	_, err = dec.Token()
+	if open == '{' {
+		return object, err == nil
+	}
+	return list, err == nil
+}
+
+// FuzzReadObject holds our reader against encoding/json's: it gives the same, of the whole and of one member.
+func FuzzReadObject(f *testing.F) {
+	many := strings.Builder{}
+	for range 40 {
+		many.WriteString(`"` + strings.Repeat("x", many.Len()%37) + `":1,`)
+	}
+	for _, s := range []string{
+		``, `null`, `{}`, ` { "a" : [ 1.50 , -2e9, true, false, null, "x\"\u00e9\ud800", {"b":{}}, [] ] , "B":"" } `, `{"a":1}x`, `[1]`, `{"a":1,"A":2}`,
+		`{"a":{"\u0061":1,"b":[],"a":2}}`, `{"K":1,"K":2}`, `{"arguments":{"x":1},"_meta":{"y":[{}]}}`, `{"ARGUMENTS":null}`, "{\"\xff\":1}",
+		`{"a":` + strings.Repeat("[", 70) + strings.Repeat("]", 70) + `}`, `{` + many.String() + `"":2}`, `{"ſ":1,"s":2}`, `{"a":1,}`, `{"a\\":"\\"}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		got, err := readObject(raw, "")
+		if !json.Valid(raw) || len(raw) > maxArguments {
+			if err == nil && len(raw) > 0 {
+				t.Fatalf("%q is read", raw)
+			}
+			return
+		}
+		if !bytes.Equal(raw, bytes.ToValidUTF8(raw, nil)) {
+			if err == nil {
+				t.Fatalf("%q is read", raw)
+			}
+			return
+		}
+		want, ok := slowly(raw)
+		if ok != (err == nil) {
+			t.Fatalf("%q: %v, want %v", raw, err, want)
+		}
+		if diff := cmp.Diff(want, got); err == nil && diff != "" {
+			t.Fatalf("%q (-want +got):\n%s", raw, diff)
+		}
+		part, err := readObject(raw, "arguments")
+		if ok != (err == nil) {
+			t.Fatalf("%q: a part of it: %v", raw, err)
+		}
+		for name, v := range want {
+			if foldName(name) != "arguments" {
+				continue
+			}
+			if diff := cmp.Diff(map[string]any{name: v}, part); diff != "" {
+				t.Fatalf("%q: a part of it (-want +got):\n%s", raw, diff)
+			}
+			return
+		}
+		if len(part) > 0 {
+			t.Fatalf("%q: a part of it is %v", raw, part)
+		}
+	})
+}
+
+func TestASubjectKeepsAllItsNames(t *testing.T) {
+	var s subject
+	want := strings.Split("a b c d e f g h", " ")
+	s.add(want[:3]...)
+	s.add(want[3:]...)
+	if diff := cmp.Diff(want, s.names()); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,244 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// Gaps are what nobody knows any more of a call that was made: the record of it says less than the call did. The zero value has
+// none.
+type Gaps struct {
+	// Name is what was called, Trust how far its server is trusted, Annotations what its definition said of it.
+	Name, Trust, Annotations bool
+	// Client is what the caller's program called itself, Scopes what the caller held.
+	Client, Scopes bool
+	// Arguments are the arguments of which not all is known, AllArguments that it may be any.
+	Arguments    []string
+	AllArguments bool
+}
+
+// Replay answers a question of which not everything is known. Where the answer could be another one if more were known it gives
+// none, and lack says which rule looks at what: it is empty for an answer that counts. An argument that is not known whole is
+// taken for one that all readers read alike.
+func (p *Policy) Replay(q Question, g Gaps) (d Decision, lack string) {
+	var call, hiding subject
+	call.call(q, p.home)
+	if d, lack = p.askKnowing(&call, g); lack != "" {
+		return Decision{}, lack
+	}
+	first := MethodOf(q.Kind)
+	if d.Effect != drawbridge.Deny && (first == "" || first == q.Method) {
+		return d, ""
+	}
+	hiding.is(q.Caller, q.Kind, q.Spec, q.Trust, first)
+	hidden, unclear := p.askKnowing(&hiding, g)
+	switch {
+	case d.Effect != drawbridge.Deny && unclear != "":
+		return Decision{}, unclear
+	case unclear == "" && hidden.Effect == drawbridge.Deny:
+		if d.Effect != drawbridge.Deny {
+			d = hidden
+		}
+		d.Hidden = true
+	}
+	return d, ""
+}
+
+// askKnowing asks the rules in their order. One that looks at what is not known may match or not: whatever it would say then, the
+// answer must be the same.
+func (p *Policy) askKnowing(s *subject, g Gaps) (Decision, string) {
+	type open struct {
+		effect drawbridge.Effect
+		lack   string
+	}
+	var all []open
+	d := p.otherwise
+	for i, r := range p.rules {
+		known, missing := r.knowing(s, g)
+		a, _, err := known.asked(s)
+		said, ok := r.decision(i, a, err)
+		if missing == "" {
+			if ok {
+				d = said
+				break
+			}
+			continue
+		}
+		lack := fmt.Sprintf("rule %d looks at %s, which is not on record", i+1, missing)
+		if ok {
+			all = append(all, open{said.Effect, lack})
+			if r.when != nil && known.when == nil { // it may fail
+				all = append(all, open{drawbridge.Deny, lack})
+			}
+		}
+	}
+	for _, o := range all {
+		if o.effect != d.Effect {
+			return Decision{}, o.lack
+		}
+	}
+	return d, ""
+}
+
+// knowing is the rule without what it looks at that is not known, of which missing names the first: what it says no to, the whole
+// rule says no to.
+func (r *rule) knowing(s *subject, g Gaps) (known *rule, missing string) {
+	out := *r
+	lacks := func(what string) { missing = firstOf(missing, what) }
+	if g.Name && out.names(s.kind) {
+		out.tools, out.prompts, out.resources = nil, nil, nil
+		lacks("the name")
+	}
+	if g.Trust && out.trust != nil {
+		out.trust = nil
+		lacks("the trust of the server")
+	}
+	if g.Client && out.clients != nil {
+		out.clients = nil
+		lacks("the name of the client")
+	}
+	if g.Scopes && out.scopes != nil {
+		out.scopes = nil
+		lacks("the scopes of the caller")
+	}
+	if s.args != nil && (g.AllArguments || len(g.Arguments) > 0) {
+		out.withoutArguments(s, g, lacks)
+	}
+	if out.when != nil {
+		if what := out.when.about.lacking(g, s.args != nil); what != "" {
+			out.when = nil
+			lacks(what)
+		}
+	}
+	return &out, missing
+}
+
+func firstOf(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// names says whether the rule looks at the names of things of a kind.
+func (r *rule) names(kind string) bool {
+	switch kind {
+	case Tool:
+		return r.tools != nil
+	case Prompt:
+		return r.prompts != nil
+	case Resource, Template:
+		return r.resources != nil
+	}
+	return false
+}
+
+// withoutArguments takes out what looks at arguments that are not known.
+func (r *rule) withoutArguments(s *subject, g Gaps, lacks func(string)) {
+	if r.paths != nil && !r.decidedBy(s, g) {
+		r.paths, r.foldedPaths = nil, nil
+		lacks(g.any())
+	}
+	if r.argsMatch != nil {
+		r.argsMatch = nil
+		lacks("all of the arguments")
+	}
+	if r.args == nil {
+		return
+	}
+	var known []condition
+	for _, c := range r.args {
+		first, _, _ := strings.Cut(c.name, ".")
+		switch name, ok := g.argument(c.name, first); {
+		case !ok || !g.AllArguments && c.asksPresence():
+			known = append(known, c)
+		default:
+			lacks(name)
+		}
+	}
+	r.args = known
+}
+
+// asksPresence says whether the condition only asks if an argument is there.
+func (c condition) asksPresence() bool {
+	return c.is == nil && c.not == nil && c.matches == nil && c.above == nil && c.below == nil && !strings.Contains(c.name, ".")
+}
+
+// decidedBy says whether the paths that are known decide what the rule's paths answer, whatever others there are: one that it allows
+// not, or one that it is about. Any text may be the URI of a file.
+func (r *rule) decidedBy(s *subject, g Gaps) bool {
+	object, err := s.args.object()
+	if err != nil || g.AllArguments {
+		return err != nil
+	}
+	known := maps.Clone(object)
+	for _, name := range g.Arguments {
+		delete(known, name)
+	}
+	part := &arguments{read: true, value: known, uri: s.args.uri, home: s.args.home}
+	files, err := part.files()
+	if err != nil || len(files) == 0 {
+		return err != nil
+	}
+	a, _ := r.inPaths(&subject{args: part})
+	return (a == yes) == (r.effect != drawbridge.Allow)
+}
+
+// any names the first of the arguments that are not known.
+func (g Gaps) any() string {
+	if g.AllArguments || len(g.Arguments) == 0 {
+		return "the arguments"
+	}
+	return "the argument " + g.Arguments[0]
+}
+
+// argument says whether one of these is an argument that is not known, and which.
+func (g Gaps) argument(names ...string) (string, bool) {
+	if g.AllArguments {
+		return "the arguments", true
+	}
+	for _, own := range g.Arguments {
+		if slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(own, name) }) {
+			return "the argument " + own, true
+		}
+	}
+	return "", false
+}
+
+// lacking names what an expression looks at that is not known; empty for nothing. called says that it is about a call, which has
+// arguments.
+func (m mentions) lacking(g Gaps, called bool) string {
+	if m.args && !called {
+		return "" // it is not looked at before there is a call
+	}
+	for _, part := range m.parts {
+		of, member, inside := strings.Cut(part, ".")
+		switch {
+		case of == "trust" && g.Trust:
+			return "the trust of the server"
+		case of == "annotations" && g.Annotations:
+			return "the annotations"
+		case (of == "tool" || of == "name") && g.Name:
+			return "the name"
+		case of == "caller" && g.Scopes && (!inside || member == "scopes"):
+			return "the scopes of the caller"
+		case of == "caller" && g.Client && (!inside || member == "client"):
+			return "the name of the client"
+		case of != "args":
+		case !inside && (g.AllArguments || len(g.Arguments) > 0):
+			return "all of the arguments"
+		case inside:
+			if what, ok := g.argument(member); ok {
+				return what
+			}
+		}
+	}
+	if m.args && g.AllArguments { // it asks whether one is there
+		return "the arguments"
+	}
+	return ""
+}

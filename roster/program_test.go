@@ -1,0 +1,68 @@
+//go:build unix
+
+package roster_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/roster"
+)
+
+// TestTR1AnApprovalBindsTheProgram: what a command meant when it was approved is what it means from then on, and only as long as
+// the file is byte for byte what it was.
+func TestTR1AnApprovalBindsTheProgram(t *testing.T) {
+	w := newWorld(t, map[string]string{theirFile: `{"mcpServers": {"a": {"command": "tool"}, "later": {"command": "not-there-yet"}}}`})
+	run := func(path, text string) {
+		t.Helper()
+		w.write(path, text)
+		if err := os.Chmod(w.path(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("one/tool", "first")
+	at := func(path string) *roster.Roster {
+		return roster.New(roster.Options{Environ: []string{"PATH=" + path}, Places: config.Options{
+			Dir: w.path("project"), Home: w.path("home"), XDGConfig: w.path("home/.config"),
+			LookupEnv: func(name string) (string, bool) { v, ok := w.env[name]; return v, ok },
+		}})
+	}
+	w.Roster = at(w.path("one"))
+	const digest = "SHA-256 a7937b64b8caa58f03721bb6bacf5c78cb235febe0e70b1b84cd99541461a08e"
+	entries := fine[[]roster.Entry](t)(w.Decidable(t.Context()))
+	lines := entries[0].Lines()
+	wantDiff(t, "lines", []config.Pair{{Name: "program", Value: w.path("one/tool")}, {Name: "program digest", Value: digest}}, lines[2:4])
+	wantDiff(t, "what is not there", []config.Pair(nil), entries[1].Runs())
+	fine[[]roster.Change](t)(w.Approve(t.Context(), entries))
+	approved := []string{"a project idle approved", "later project idle approved"}
+	wantDiff(t, "approved", approved, w.phases())
+
+	run("two/tool", "second")
+	w.Roster = at(w.path("two") + ":" + w.path("one"))
+	wantDiff(t, "with another PATH", approved, w.phases())
+
+	for _, step := range []struct{ text, why string }{
+		{"second", "its program changed since you approved it: program: " + w.path("one/tool") + " → " + w.path("two/tool") + "; program digest: " + digest + " → SHA-256 16367aacb67a4a01"},
+		{"first", ""},
+	} {
+		run("one/tool", step.text)
+		a := fine[roster.Detail](t)(w.Get(t.Context(), "a"))
+		if !strings.HasPrefix(a.Reason, step.why) || (a.Decision == roster.DecisionApproved) != (step.why == "") {
+			t.Errorf("%q: %s, %q", step.text, a.Decision, a.Reason)
+		}
+	}
+
+	run("one/not-there-yet", "new")
+	later := fine[roster.Detail](t)(w.Get(t.Context(), "later"))
+	if !strings.Contains(later.Reason, "its program changed since you approved it: program: added ("+w.path("one/not-there-yet")+"); program digest: added (") {
+		t.Errorf("%q", later.Reason)
+	}
+	fine[[]roster.Change](t)(w.Approve(t.Context(), []roster.Entry{later.Entry}))
+	wantDiff(t, "approved again", approved, w.phases())
+	if err := os.Remove(w.path("one/not-there-yet")); err != nil {
+		t.Fatal(err)
+	}
+	wantDiff(t, "gone again", "later project needs-approval outdated", w.phases()[1])
+}

@@ -1,0 +1,277 @@
+package words
+
+import (
+	_ "embed" // the kinds of words and what they weigh
+	"math"
+	binary "math/bits"
+	"strings"
+	"sync"
+)
+
+//go:embed kinds.txt
+var kindList string
+
+//go:embed weights.bin
+var weightTable string
+
+// A Place says how much prose that tells somebody what to do belongs where a text stands.
+type Place int
+
+const (
+	// Nowhere has no text weighed: what is said to people.
+	Nowhere Place = iota
+	// Instructions are for a model, and tell it what to do.
+	Instructions
+	// Description is that of a tool as a whole, which may say how to use it.
+	Description
+	// Schema is a description within a schema, which says what a value is.
+	Schema
+	// Member is a title, a default, an example, a member of _meta: seldom prose at all.
+	Member
+	// Answer is what a call answered, which may be any document.
+	Answer
+)
+
+// heaviest gives what a sentence may weigh at a place before it counts as an order: what one or two in a thousand honest tools, which
+// the weights were not learned from, have something heavier than. It does not depend on how much stands around the sentence, or an
+// order could be hidden in a long text.
+func heaviest(at Place) float64 {
+	switch at {
+	case Description:
+		return 1.2
+	case Schema:
+		return 0.4
+	case Member:
+		return -1.2
+	case Answer:
+		return 3.2
+	}
+	return 2.6 // Instructions
+}
+
+// fewestWords is how many words a sentence has that is weighed.
+const fewestWords = 5
+
+// fewestInAnswers is that of answers, where headings and halves of sentences are many.
+const fewestInAnswers = 7
+
+// A Scale weighs sentences: how much one is like those that give a model orders, and how little like those that describe a tool.
+// It looks at kinds of words and at which stand near each other, so that an order in words of its own is heavy as well. What each
+// weighs was learned from orders and honest definitions (internal/shieldlearn). It is made when first needed.
+type Scale struct {
+	once  sync.Once
+	kinds map[string]uint8
+}
+
+// Slots is how many weights there are. A feature's slot is its hash: that two share one matters as seldom as it happens.
+const Slots = 1 << 16
+
+// A Load is what a sentence has on the scale.
+type Load struct {
+	total, n int
+	// Slots has the features' slots, if Keep.
+	Slots []uint32
+	Keep  bool
+}
+
+func (l *Load) add(sort, a, b uint32) {
+	h := sort*0x9E3779B1 ^ a*0x85EBCA6B ^ b*0xC2B2AE35
+	h ^= h >> 15
+	h *= 0x2C1B3C6D
+	h ^= h >> 12
+	h *= 0x297A2D39
+	h ^= h >> 15
+	h %= Slots
+	l.total += int(int8(weightTable[h]))
+	l.n++
+	if l.Keep {
+		l.Slots = append(l.Slots, h)
+	}
+}
+
+// PerUnit is how many steps of a weight in the table are one.
+const PerUnit = 16
+
+// weight is what the load comes to: above zero for what is more like an order.
+func (l *Load) weight() float64 {
+	return float64(l.total) / PerUnit / math.Sqrt(float64(l.n)+1)
+}
+
+func (s *Scale) load() {
+	s.kinds = map[string]uint8{}
+	n := uint8(0)
+	for line := range strings.SplitSeq(kindList, "\n") {
+		_, all, ok := strings.Cut(line, ": ")
+		if !ok || line[0] == '#' {
+			continue
+		}
+		n++
+		for w := range strings.SplitSeq(all, ", ") {
+			if _, ok := s.kinds[w]; !ok {
+				s.kinds[w] = n
+			}
+		}
+	}
+}
+
+// What stands for no word of the list, and what is added to the kind of a word in another form.
+const (
+	kindAddress = 120 + iota
+	kindPath
+	kindPlace
+	kindName
+	kindNumber
+	inflected = 128
+)
+
+// smallKinds are the first kinds of the list, of small words: no pairs are kept of them.
+const smallKinds = 18
+
+// kind gives a word's kind, 0 for none.
+func (s *Scale) kind(w *word) uint8 {
+	switch {
+	case w.has&address != 0:
+		return kindAddress
+	case w.has&pathname != 0:
+		return kindPath
+	case w.has&place != 0:
+		return kindPlace
+	}
+	if k := s.kinds[w.folded]; k != 0 {
+		return k
+	}
+	if k := s.stem(w.folded); k != 0 {
+		return k | inflected
+	}
+	switch {
+	case w.has&ident != 0:
+		return kindName
+	case w.folded != "" && w.folded[0] >= '0' && w.folded[0] <= '9':
+		return kindNumber
+	}
+	return 0
+}
+
+// stem gives the kind of what a word is a form of.
+func (s *Scale) stem(word string) uint8 {
+	for _, end := range [...]string{"s", "d", "es", "ed", "ing"} {
+		base, ok := strings.CutSuffix(word, end)
+		n := len(base)
+		if !ok || n < 3 {
+			continue
+		}
+		if k := s.kinds[base]; k != 0 {
+			return k
+		}
+		if len(end) < 2 {
+			continue
+		}
+		if k := s.kinds[base+"e"]; k != 0 {
+			return k
+		}
+		if base[n-1] == base[n-2] {
+			if k := s.kinds[base[:n-1]]; k != 0 {
+				return k
+			}
+		}
+		if base[n-1] == 'i' {
+			if k := s.kinds[base[:n-1]+"y"]; k != 0 {
+				return k
+			}
+		}
+	}
+	return 0
+}
+
+// put lays a sentence's words on the scale.
+func (s *Scale) put(words []word, l *Load) {
+	const near = 6
+	var last [near]uint32
+	before, twoBefore, n := uint32(255), uint32(255), 0
+	about := concepts(0)
+	for i := range words {
+		w := &words[i]
+		about |= w.has
+		k := uint32(s.kind(w))
+		l.add(1, k, 0)
+		l.add(2, hashed(w.folded), 0)
+		l.add(3, before, k)
+		l.add(4, twoBefore, k)
+		switch i {
+		case 0:
+			l.add(5, k, 0)
+		case 1:
+			l.add(6, before, k)
+		}
+		if bare := k &^ inflected; bare > smallKinds {
+			for _, other := range last[:min(n, near)] {
+				l.add(7, other, bare)
+			}
+			last[n%near] = bare
+			n++
+		}
+		twoBefore, before = before, k
+	}
+	for rest := about; rest != 0; {
+		a := binary.TrailingZeros64(uint64(rest))
+		rest &= rest - 1
+		l.add(8, uint32(a), 0)
+		for others := rest; others != 0; others &= others - 1 {
+			l.add(9, uint32(a), uint32(binary.TrailingZeros64(uint64(others))))
+		}
+	}
+}
+
+func hashed(s string) uint32 {
+	h := uint32(2166136261)
+	for i := range len(s) {
+		h = (h ^ uint32(s[i])) * 16777619
+	}
+	return h
+}
+
+// Sentences gives what each sentence of a text has on the scale, and the text of it: what a learner needs.
+func (in *Inspector) Sentences(text string) (all []Load, texts []string) {
+	in.scale.each(in.reader.read(text), true, func(words []word, l *Load) {
+		all, texts = append(all, *l), append(texts, text[words[0].at:words[len(words)-1].end])
+	})
+	return all, texts
+}
+
+// each weighs the sentences of a text.
+func (s *Scale) each(words []word, keep bool, found func([]word, *Load)) {
+	s.once.Do(s.load)
+	for from, to := 0, 0; from < len(words); from = to {
+		for to = from; to < len(words) && words[to].sentence == words[from].sentence; to++ {
+		}
+		if to-from >= fewestWords {
+			l := &Load{Keep: keep}
+			s.put(words[from:to], l)
+			found(words[from:to], l)
+		}
+	}
+}
+
+// weighed names the heaviest sentence of a text, if it is heavier than honest ones are at its place. One that talks about an
+// attack is noted.
+func (in *Inspector) weighed(words []word, at Place) (found []Finding) {
+	if at == Nowhere || len(words) < fewestWords {
+		return nil
+	}
+	most := heaviest(at)
+	in.scale.each(words, false, func(sentence []word, l *Load) {
+		w := l.weight()
+		if w <= most || at == Answer && len(sentence) < fewestInAnswers {
+			return
+		}
+		most = w
+		f := Finding{"order", "reads as an order to a model", Flag, sentence[0].at, sentence[len(sentence)-1].end}
+		for i := range sentence {
+			if sentence[i].has&mention != 0 {
+				f.Act = Note
+			}
+		}
+		found = []Finding{f}
+	})
+	return found
+}

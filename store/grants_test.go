@@ -1,0 +1,187 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/store"
+)
+
+// granterName is the name of a test binary that is to ask, allow and call for as long as it lives.
+const granterName = "store-granter"
+
+// The steps of one ask, in their order: how far it has come when the store has acknowledged the step.
+const (
+	kept = 1 + iota
+	allowed
+	used
+	taken
+	approved
+)
+
+// granter asks a person about one call after the other, answers with a grant, uses the grant and the answer, and approves a row. It
+// prints each step as soon as the store has acknowledged it.
+func granter(location, name string) int {
+	ctx := context.Background()
+	err := func() error {
+		if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+			return err
+		}
+		db, err := store.Open(ctx, location, store.Options{})
+		if err != nil {
+			return err
+		}
+		for i := 0; ; i++ {
+			if err := grantOnce(ctx, db, fmt.Sprint(name, "-", i)); err != nil {
+				return err
+			}
+		}
+	}()
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+func askOf(id string) store.Ask {
+	return store.Ask{ID: id, Principal: "ada", Call: "call " + id, Card: "card " + id, Shown: []byte("{}")}
+}
+
+func grantOnce(ctx context.Context, db *store.DB, id string) error {
+	said := func(step int) { fmt.Println(step, id) }
+	if err := db.Ask(ctx, askOf(id), time.Hour, time.Hour, 1_000_000); err != nil {
+		return err
+	}
+	said(kept)
+	if err := db.AnswerAsk(ctx, id, store.Allowed, &store.Grant{Subject: "call " + id, Shown: []byte("{}")}, 0); err != nil {
+		return err
+	}
+	said(allowed)
+	if ok, err := db.UseGrant(ctx, askOf(id)); !ok || err != nil {
+		return fmt.Errorf("the grant of %s: %v, %v", id, ok, err)
+	}
+	said(used)
+	if ok, err := db.TakeAsk(ctx, id); !ok || err != nil {
+		return fmt.Errorf("the answer to %s: %v, %v", id, ok, err)
+	}
+	said(taken)
+	row := store.Approval{Path: "/home/ada/.mcp.json", Server: "up", Hash: "hash " + id, Facts: []config.Pair{{Name: "command", Value: "hash " + id}}, Approved: true}
+	if err := db.Approve(ctx, row); err != nil {
+		return err
+	}
+	said(approved)
+	return nil
+}
+
+// TestKilledWhileAPersonAnswers kills processes at random points of an ask: what was answered is there with its grant or not at all, a
+// grant has counted each call that it let through, and a yes that was used up is used up. An approval is of one row, whole.
+func TestKilledWhileAPersonAnswers(t *testing.T) {
+	onEach(t, func(t *testing.T, location string) {
+		steps, lasts := map[string]int{}, map[string]bool{}
+		for round := range 6 {
+			p := newChild(t, granterName, location, fmt.Sprint("p", round))
+			p.start.Close()
+			last := ""
+			hear := func(most int) {
+				for ; most > 0 && p.said.Scan(); most-- {
+					var step int
+					if _, err := fmt.Sscan(p.said.Text(), &step, &last); err != nil {
+						t.Fatal(err)
+					}
+					steps[last] = step
+				}
+			}
+			if round > 0 { // the first dies while it opens
+				hear(rand.IntN(40) + 1)
+			}
+			if err := p.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			hear(1_000_000) // what it said before it died
+			_ = p.Wait()    // it was killed
+			lasts[last] = true
+			checkGrants(t, open(t, location), steps, lasts)
+			checkApproval(t, open(t, location), steps, last)
+		}
+		if len(steps) < 5 {
+			t.Errorf("only %d asks were made", len(steps))
+		}
+	})
+}
+
+// checkGrants holds a store to what it acknowledged. Of its last ask a process may have done one step more than it said.
+func checkGrants(t *testing.T, db *store.DB, steps map[string]int, lasts map[string]bool) {
+	t.Helper()
+	grants := grantsOf(t, db)
+	for id, step := range steps {
+		g, granted := grants[id]
+		answer, err := db.AskAnswer(t.Context(), id)
+		there := err == nil
+		if f, ok := err.(*drawbridge.Fault); err != nil && (!ok || f.Code != drawbridge.NotFound) {
+			t.Fatal(err)
+		}
+		if there && answer == store.Allowed && !granted { // a server may still be at what its client asked before it died
+			g, granted = grantsOf(t, db)[id]
+		}
+		uses := 0
+		if step >= used {
+			uses = 1
+		}
+		switch {
+		case step >= allowed && !granted:
+			t.Errorf("%s was allowed, and there is no grant", id)
+		case there && (answer == store.Allowed) != granted:
+			t.Errorf("%s is answered %q, and its grant is there: %v", id, answer, granted)
+		case g.Uses < uses, g.Uses > uses && (!lasts[id] || step != allowed):
+			t.Errorf("%s let %d calls through, and has counted %d", id, uses, g.Uses)
+		case step >= taken && there, step < taken && !lasts[id] && !there:
+			t.Errorf("%s came to step %d, and its answer is there: %v", id, step, there)
+		}
+		if step >= taken {
+			if again, err := db.TakeAsk(t.Context(), id); again || err != nil {
+				t.Errorf("the answer to %s is used twice: %v", id, err)
+			}
+		}
+	}
+}
+
+func grantsOf(t *testing.T, db *store.DB) map[string]store.Grant {
+	t.Helper()
+	all, err := db.Grants(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	grants := map[string]store.Grant{}
+	for _, g := range all {
+		grants[g.ID] = g
+	}
+	return grants
+}
+
+// checkApproval looks at the one row that is approved: it is that of the last ask that came so far.
+func checkApproval(t *testing.T, db *store.DB, steps map[string]int, last string) {
+	t.Helper()
+	rows, err := db.Approvals(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) == 0 {
+		if steps[last] >= approved {
+			t.Errorf("the row of %s was approved, and is not", last)
+		}
+		return
+	}
+	if len(rows) != 1 || rows[0].Hash != rows[0].Facts[0].Value {
+		t.Fatalf("approved are %+v", rows)
+	}
+	id := strings.TrimPrefix(rows[0].Hash, "hash ")
+	if steps[last] >= approved && id != last || steps[id] < taken {
+		t.Errorf("the row of %s is approved; the last was %s, which came to step %d", id, last, steps[last])
+	}
+}
