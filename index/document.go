@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-
-	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
 // A Document is a card as it is looked for.
@@ -62,8 +60,9 @@ func readSchema(schema json.RawMessage, parameters, hints *strings.Builder, dept
 	if json.Unmarshal(schema, &s) != nil {
 		return
 	}
-	if depth < maxDepth {
-		line(hints, wire.GetText(schema, "description"))
+	var said string
+	if json.Unmarshal(s.Description, &said) == nil && depth < maxDepth {
+		line(hints, said)
 	}
 	var values []any
 	if json.Unmarshal(s.Enum, &values) == nil {
@@ -90,3 +89,18 @@ func line(b *strings.Builder, text string) {
 		b.WriteByte('\n')
 	}
 }
+
+// Text is what a document is embedded by: what it is called and what it says of itself, and of its parameters the names.
+func (d *Document) Text() string {
+	texts := d.texts()
+	var b strings.Builder
+	for _, text := range []string{d.Server, d.Name, texts[fieldDescription], strings.ReplaceAll(texts[fieldParameters], "\n", " ")} {
+		if text = strings.TrimSpace(text); text != "" {
+			line(&b, text)
+		}
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// Key is the key of its text.
+func (d *Document) Key() Key { return KeyOf(d.Text()) }

@@ -79,23 +79,17 @@ func (x *Lexical) Len() int {
 	return len(x.byID)
 }
 
-// Put takes documents in, each in the place of the one with its ID.
-func (x *Lexical) Put(docs ...Document) {
+// Update takes documents in, each in the place of the one with its ID, and others out, at one moment. An ID that no document
+// has is nothing to do.
+func (x *Lexical) Update(put []Document, remove []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for _, d := range docs {
+	for _, id := range remove {
+		x.remove(id)
+	}
+	for _, d := range put {
 		x.remove(d.ID)
 		x.put(d)
-	}
-	x.norms = nil
-}
-
-// Remove takes documents out. An ID that no document has is nothing to do.
-func (x *Lexical) Remove(ids ...string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, id := range ids {
-		x.remove(id)
 	}
 	x.norms = nil
 }

@@ -43,7 +43,7 @@ func ids(hits []index.Hit) []string {
 
 func TestSearch(t *testing.T) {
 	x := index.NewLexical()
-	x.Put(desk()...)
+	x.Update(desk(), nil)
 	for _, tt := range []struct {
 		question string
 		first    []string
@@ -71,7 +71,7 @@ func TestSearch(t *testing.T) {
 
 func TestScoresAreOfTheBest(t *testing.T) {
 	x := index.NewLexical()
-	x.Put(desk()...)
+	x.Update(desk(), nil)
 	hits := x.Search("list the files in a directory and read them", 20)
 	if len(hits) < 3 || hits[0].Score != 1 {
 		t.Fatal(hits)
@@ -98,14 +98,14 @@ func TestScoresAreOfTheBest(t *testing.T) {
 // questions have the same answers, to the last bit of the scores.
 func TestWhatWasThereBeforeDoesNotCount(t *testing.T) {
 	want := index.NewLexical()
-	want.Put(desk()...)
+	want.Update(desk(), nil)
 	questions := []string{"list pull requests", "read a file and send it by mail to all people", "repository path", "directory"}
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		x := index.NewLexical()
 		docs := desk()
 		for i := range 20 {
-			x.Put(tool("hidden", fmt.Sprint("list_file", i), "list pull requests of a repository directory", "path"))
+			x.Update([]index.Document{tool("hidden", fmt.Sprint("list_file", i), "list pull requests of a repository directory", "path")}, nil)
 			if i%5 == 0 {
 				x.Search("list", 3)
 			}
@@ -114,12 +114,12 @@ func TestWhatWasThereBeforeDoesNotCount(t *testing.T) {
 		for i, d := range docs {
 			before := d
 			before.Description = "something about a repository"
-			x.Put(before)
-			x.Put(d)
-			x.Remove(fmt.Sprint("hidden__list_file", 2*i), fmt.Sprint("hidden__list_file", 2*i+1), "nobody")
+			x.Update([]index.Document{before}, nil)
+			x.Update([]index.Document{d}, nil)
+			x.Update(nil, []string{fmt.Sprint("hidden__list_file", 2*i), fmt.Sprint("hidden__list_file", 2*i+1), "nobody"})
 		}
 		for i := range 20 {
-			x.Remove(fmt.Sprint("hidden__list_file", i))
+			x.Update(nil, []string{fmt.Sprint("hidden__list_file", i)})
 		}
 		if x.Len() != want.Len() {
 			t.Fatalf("%d documents, want %d", x.Len(), want.Len())
@@ -135,13 +135,13 @@ func TestWhatWasThereBeforeDoesNotCount(t *testing.T) {
 // TestSearchWhileItChanges is for the race detector: a document that nobody touches is found all the while.
 func TestSearchWhileItChanges(t *testing.T) {
 	x := index.NewLexical()
-	x.Put(desk()...)
+	x.Update(desk(), nil)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for i := range 200 {
-			x.Put(tool("new", fmt.Sprint("tool", i%7), "comes and goes"))
-			x.Remove(fmt.Sprint("new__tool", (i+3)%7))
+			x.Update([]index.Document{tool("new", fmt.Sprint("tool", i%7), "comes and goes")}, nil)
+			x.Update(nil, []string{fmt.Sprint("new__tool", (i+3)%7)})
 		}
 	}()
 	for range 200 {
@@ -159,11 +159,11 @@ func FuzzDocument(f *testing.F) {
 	f.Add("", "", `[`, "")
 	f.Fuzz(func(t *testing.T, name, description, schema, question string) {
 		x := index.NewLexical()
-		x.Put(desk()...)
+		x.Update(desk(), nil)
 		want := x.Search(question, 10)
-		x.Put(index.Document{ID: "fuzz", Name: name, Description: description, Schema: json.RawMessage(schema)})
+		x.Update([]index.Document{{ID: "fuzz", Name: name, Description: description, Schema: json.RawMessage(schema)}}, nil)
 		x.Search(question, 10)
-		x.Remove("fuzz")
+		x.Update(nil, []string{"fuzz"})
 		if diff := cmp.Diff(want, x.Search(question, 10)); diff != "" {
 			t.Error(diff)
 		}

@@ -1,0 +1,53 @@
+package index
+
+import "context"
+
+// An Index ranks the documents of one view: what one class of callers may call. It may be used from several goroutines.
+type Index struct {
+	o       Options
+	lexical *Lexical
+}
+
+// Options say what an index ranks by besides words. The zero value is what needs no network.
+type Options struct {
+	// Far ranks by vectors that are made elsewhere; nil is nobody.
+	Far Far
+}
+
+// Far ranks documents by vectors that are made elsewhere. It may be used from several goroutines.
+type Far interface {
+	// Nearest gives at most so many of the keys, those whose texts lie nearest to the question, the nearest first. It answers
+	// soon, or with an error: then the question is answered without it.
+	Nearest(ctx context.Context, question string, most int, among []Key) ([]Near, error)
+}
+
+// New makes an index without documents.
+func New(o Options) *Index { return &Index{o: o, lexical: NewLexical()} }
+
+// Len is the number of documents.
+func (x *Index) Len() int { return x.lexical.Len() }
+
+// Update takes documents in, each in the place of the one with its ID, and others out. A search that goes on meanwhile is
+// answered from before or from after all of it.
+func (x *Index) Update(put []Document, remove []string) { x.lexical.Update(put, remove) }
+
+// A Search is a question, and what is wanted of the answer.
+type Search struct {
+	Text string
+	// Most is how many hits there may be.
+	Most int
+	// Relative leaves out hits whose score is less than this share of the best one's: 0 leaves out none. The best stays in any
+	// case.
+	Relative float64
+}
+
+// Find gives the documents that answer a question, the best first; of equals the one whose ID comes first.
+func (x *Index) Find(ctx context.Context, s Search) []Hit {
+	hits := x.lexical.Search(s.Text, s.Most)
+	for i, h := range hits {
+		if i > 0 && h.Score < s.Relative {
+			return hits[:i]
+		}
+	}
+	return hits
+}
