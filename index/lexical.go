@@ -1,9 +1,6 @@
 package index
 
 import (
-	"cmp"
-	"math"
-	"slices"
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge/index/words"
@@ -39,12 +36,6 @@ const (
 	maxQuery, maxClauses = 8 << 10, 8
 )
 
-// A posting is a document that has a term, and how often in which field.
-type posting struct {
-	doc uint32
-	tf  [fields]uint8
-}
-
 // Lexical is the index by words. It may be used from several goroutines.
 type Lexical struct {
 	weights weights
@@ -56,20 +47,21 @@ type Lexical struct {
 	docs  []document
 	free  []uint32 // places in docs without a document
 	byID  map[string]uint32
-	terms map[string][]posting // in the order of doc
-	total [fields]int          // words of all documents
-	// norms are what an occurrence in a field of a document counts; nil when they must be made.
-	norms [][fields]float32
+	terms vocabulary
+	total [fields]int // words of all documents
 }
 
+// A document, of which nothing is kept but what it is found by.
 type document struct {
-	Document
-	words [fields]int
+	id string
+	// length is how many words each field has, words all of them, one field after the other.
+	length [fields]uint16
+	words  []uint32
 }
 
 // NewLexical makes an index without documents.
 func NewLexical() *Lexical {
-	return &Lexical{weights: tuned, stops: words.NewStops(), byID: map[string]uint32{}, terms: map[string][]posting{}}
+	return &Lexical{weights: tuned, stops: words.NewStops(), byID: map[string]uint32{}, terms: newVocabulary()}
 }
 
 // Len is the number of documents.
@@ -82,36 +74,46 @@ func (x *Lexical) Len() int {
 // Update takes documents in, each in the place of the one with its ID, and others out, at one moment. An ID that no document
 // has is nothing to do.
 func (x *Lexical) Update(put []Document, remove []string) {
+	split := make([][fields][]string, len(put))
+	for i := range put {
+		for f, text := range put[i].texts() {
+			split[i][f] = words.Split(text)
+		}
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, id := range remove {
 		x.remove(id)
 	}
-	for _, d := range put {
+	for i, d := range put {
 		x.remove(d.ID)
-		x.put(d)
+		x.put(d.ID, split[i])
 	}
-	x.norms = nil
 }
 
-func (x *Lexical) put(d Document) {
+func (x *Lexical) put(id string, split [fields][]string) {
 	at := uint32(len(x.docs))
 	if n := len(x.free); n > 0 {
 		at, x.free = x.free[n-1], x.free[:n-1]
 	} else {
 		x.docs = append(x.docs, document{})
 	}
-	terms, count := analyse(&d)
-	x.docs[at] = document{d, count}
-	x.byID[d.ID] = at
-	for f := range count {
-		x.total[f] += count[f]
+	d := document{id: id}
+	n := 0
+	for _, all := range split {
+		n += len(all)
 	}
-	for term, tf := range terms {
-		list := x.terms[term]
-		i, _ := find(list, at)
-		x.terms[term] = slices.Insert(list, i, posting{at, *tf})
+	d.words = make([]uint32, 0, n)
+	for f, all := range split {
+		d.length[f] = uint16(len(all))
+		x.total[f] += len(all)
+		for _, word := range all {
+			d.words = append(d.words, x.terms.intern(word))
+		}
 	}
+	x.docs[at] = d
+	x.byID[id] = at
+	x.terms.add(at, &d)
 }
 
 func (x *Lexical) remove(id string) {
@@ -119,72 +121,12 @@ func (x *Lexical) remove(id string) {
 	if !ok {
 		return
 	}
-	d := &x.docs[at]
-	terms, count := analyse(&d.Document)
-	for term := range terms {
-		list := x.terms[term]
-		if i, ok := find(list, at); ok {
-			list = slices.Delete(list, i, i+1)
-		}
-		if len(list) == 0 {
-			delete(x.terms, term)
-		} else {
-			x.terms[term] = list
-		}
+	d := x.docs[at]
+	x.terms.drop(at, &d)
+	for f, n := range d.length {
+		x.total[f] -= int(n)
 	}
-	for f := range count {
-		x.total[f] -= count[f]
-	}
-	*d = document{}
+	x.docs[at] = document{}
 	delete(x.byID, id)
 	x.free = append(x.free, at)
-}
-
-func find(list []posting, doc uint32) (int, bool) {
-	return slices.BinarySearchFunc(list, doc, func(p posting, doc uint32) int { return cmp.Compare(p.doc, doc) })
-}
-
-// analyse gives the terms of a document, with how often each stands in which field, and how many words each field has.
-func analyse(d *Document) (map[string]*[fields]uint8, [fields]int) {
-	terms := map[string]*[fields]uint8{}
-	var count [fields]int
-	for f, text := range d.texts() {
-		all := words.Split(text)
-		count[f] = len(all)
-		eachTerm(all, func(term string, _ sort) {
-			tf := terms[term]
-			if tf == nil {
-				tf = new([fields]uint8)
-				terms[term] = tf
-			}
-			if tf[f] < math.MaxUint8 {
-				tf[f]++
-			}
-		})
-	}
-	return terms, count
-}
-
-// A sort of terms: each counts with a weight of its own.
-type sort int
-
-const (
-	stems sort = iota
-	surfaces
-	pairs
-)
-
-// eachTerm gives the terms of words in their order: the stem of each, the word as it stands, and the pair that it makes with
-// the one before it. The three can not be taken for one another.
-func eachTerm(all []string, yield func(term string, of sort)) {
-	before := ""
-	for _, word := range all {
-		stem := words.Stem(word)
-		yield(stem, stems)
-		yield("="+word, surfaces)
-		if before != "" {
-			yield(before+" "+stem, pairs)
-		}
-		before = stem
-	}
 }

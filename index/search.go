@@ -17,109 +17,143 @@ type Hit struct {
 
 // A search is the scores of one question while they are made.
 type search struct {
-	// whole has a score for each document, parts one for each part of the question.
+	asked []wanted
+	by    map[uint64]int // where each term stands in asked
+	// whole has a score for each document, parts one for each part of the question. All are 0 between two searches.
 	whole []float64
 	parts [maxClauses][]float64
 	// touched are the documents that have a score, in no order.
 	touched []uint32
 }
 
-// A wanted term is one of a question: what it counts, and in which parts it stands, a bit for each.
+// A wanted term is one of a question: the documents that have it, what it counts, and in which parts of the question it
+// stands, a bit for each.
 type wanted struct {
-	term   string
+	list   []posting
 	weight float64
 	parts  uint8
 }
 
+// A question is its words, without those that say little, and those of each of its parts.
+type question struct {
+	words []string
+	parts [][]string
+}
+
 // Search gives at most so many documents that share a word with the question, the best first; of equals the one whose ID
 // comes first.
-func (x *Lexical) Search(question string, most int) []Hit {
-	asked, parts := x.read(question)
-	x.mu.RLock()
-	if x.norms == nil {
-		x.mu.RUnlock()
-		x.mu.Lock()
-		x.norm()
-		x.mu.Unlock()
-		x.mu.RLock()
-	}
-	defer x.mu.RUnlock()
+func (x *Lexical) Search(text string, most int) []Hit {
+	q := x.read(text)
 	s, _ := x.scratch.Get().(*search)
 	if s == nil {
-		s = &search{}
+		s = &search{by: map[uint64]int{}}
 	}
 	defer x.scratch.Put(s)
-	s.reset(len(x.docs), parts)
-	for _, w := range asked {
-		x.add(s, w)
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	s.reset(len(x.docs), len(q.parts))
+	x.want(s, q.words, 0)
+	for i, part := range q.parts {
+		x.want(s, part, 1<<i)
 	}
-	return x.best(s, parts, most)
+	scale := x.scale()
+	for _, w := range s.asked {
+		x.add(s, w, &scale)
+	}
+	return x.best(s, len(q.parts), most)
 }
 
-// read gives the terms of a question, and how many parts of it are ranked apart.
-func (x *Lexical) read(question string) (asked []wanted, parts int) {
-	if len(question) > maxQuery {
-		question = question[:maxQuery]
+// read reads a question. One that asks for a single thing has no parts.
+func (x *Lexical) read(text string) question {
+	if len(text) > maxQuery {
+		text = text[:maxQuery]
 	}
-	all := words.Split(question)
-	kept := x.stops.Drop(all, leastWords)
-	by := map[string]int{}
-	add := func(list []string, bit uint8) {
-		eachTerm(list, func(term string, of sort) {
-			i, ok := by[term]
-			if !ok {
-				if bit != 0 {
-					return // a part counts what the whole does
-				}
-				i = len(asked)
-				by[term] = i
-				asked = append(asked, wanted{term: term, weight: [...]float64{1, x.weights.surface, x.weights.pair}[of]})
-			}
-			asked[i].parts |= bit
-		})
-	}
-	add(kept, 0)
-	clauses := words.Clauses(question, x.stops, leastClause)
+	q := question{words: x.stops.Drop(words.Split(text), leastWords)}
+	clauses := words.Clauses(text, x.stops, leastClause)
 	if len(clauses) < 2 || len(clauses) > maxClauses {
-		return asked, 0
+		return q
 	}
-	for i, clause := range clauses {
-		add(x.stops.Drop(words.Split(clause), leastWords), 1<<i)
+	for _, clause := range clauses {
+		q.parts = append(q.parts, x.stops.Drop(words.Split(clause), leastWords))
 	}
-	return asked, len(clauses)
+	return q
 }
 
-// norm makes the norms. The caller has locked mu.
-func (x *Lexical) norm() {
-	if x.norms != nil {
-		return
-	}
-	n := float64(max(len(x.byID), 1))
-	x.norms = make([][fields]float32, len(x.docs))
-	for i := range x.docs {
-		for f, count := range x.docs[i].words {
-			average := max(float64(x.total[f])/n, 1)
-			b := x.weights.length[f]
-			x.norms[i][f] = float32(x.weights.field[f] / (1 - b + b*float64(count)/average))
+// The sorts of terms, which are told apart in the keys of search.by. Those of pairs are two places, each less than 1<<31.
+const (
+	keyStem    = 1 << 63
+	keySurface = 1<<63 | 1<<62
+)
+
+// want has the terms of words count: in the whole of a question, or, with a bit, in a part of it.
+func (x *Lexical) want(s *search, all []string, bit uint8) {
+	v := &x.terms
+	const none = 1<<32 - 1
+	before := uint32(none)
+	for _, word := range all {
+		at, known := v.words.at[word]
+		stem := uint32(none)
+		if known {
+			stem = v.words.terms[at].stem
+		} else if on, ok := v.stems.at[words.Stem(word)]; ok {
+			stem = on
 		}
+		if stem != none {
+			s.want(keyStem|uint64(stem), v.stems.terms[stem].list, 1, bit)
+		}
+		if known {
+			s.want(keySurface|uint64(at), v.words.terms[at].list, x.weights.surface, bit)
+		}
+		if stem != none && before != none {
+			beside := pair(before, stem)
+			s.want(beside, v.pairs[beside], x.weights.pair, bit)
+		}
+		before = stem
 	}
 }
 
-// add adds what a term says of the documents that have it.
-func (x *Lexical) add(s *search, w wanted) {
-	list := x.terms[w.term]
+// want has one term count. A part counts nothing that the whole does not.
+func (s *search) want(key uint64, list []posting, weight float64, bit uint8) {
 	if len(list) == 0 {
 		return
 	}
-	n, df := float64(len(x.byID)), float64(len(list))
+	i, ok := s.by[key]
+	if !ok && bit == 0 {
+		i = len(s.asked)
+		s.by[key] = i
+		s.asked = append(s.asked, wanted{list: list, weight: weight})
+	} else if !ok {
+		return
+	}
+	s.asked[i].parts |= bit
+}
+
+// A scale is what an occurrence in a field counts: 1/(base + slope·length).
+type scale [fields]struct{ base, slope float32 }
+
+// scale gives what occurrences count among the documents as they are.
+func (x *Lexical) scale() (s scale) {
+	n := float64(max(len(x.byID), 1))
+	for f := range s {
+		average := max(float64(x.total[f])/n, 1)
+		w, b := x.weights.field[f], x.weights.length[f]
+		s[f].base, s[f].slope = float32((1-b)/w), float32(b/(w*average))
+	}
+	return s
+}
+
+// add adds what a term says of the documents that have it.
+func (x *Lexical) add(s *search, w wanted, scale *scale) {
+	n, df := float64(len(x.byID)), float64(len(w.list))
 	rare := w.weight * math.Log(1+(n-df+0.5)/(df+0.5))
 	k := x.weights.saturation
-	for i := range list {
-		p := &list[i]
-		norm := &x.norms[p.doc]
+	for _, p := range w.list {
+		length := &x.docs[p.doc].length
 		var tf float32
-		for f, times := range p.tf {
-			tf += float32(times) * norm[f]
+		for f, times := 0, p.times; times != 0; f, times = f+1, times>>timesBits {
+			if n := times & timesMask; n != 0 {
+				tf += float32(n) / (scale[f].base + scale[f].slope*float32(length[f]))
+			}
 		}
 		score := rare * float64(tf) * (k + 1) / (k + float64(tf))
 		if s.whole[p.doc] == 0 {
@@ -149,7 +183,7 @@ func (x *Lexical) best(s *search, parts, most int) []Hit {
 				clause = max(clause, s.parts[part][doc]/tops[part])
 			}
 		}
-		hits = keep(hits, Hit{x.docs[doc].ID, score + x.weights.clause*clause}, most)
+		hits = keep(hits, Hit{x.docs[doc].id, score + x.weights.clause*clause}, most)
 	}
 	for i := len(hits) - 1; i >= 0; i-- {
 		hits[i].Score /= hits[0].Score
@@ -182,18 +216,25 @@ func highest(scores []float64, of []uint32) float64 {
 
 // reset makes a search ready for so many documents and parts.
 func (s *search) reset(docs, parts int) {
-	s.touched = s.touched[:0]
-	s.whole = zeroed(s.whole, docs)
+	for _, doc := range s.touched {
+		s.whole[doc] = 0
+		for _, scores := range s.parts {
+			if int(doc) < len(scores) {
+				scores[doc] = 0
+			}
+		}
+	}
+	s.touched, s.asked = s.touched[:0], s.asked[:0]
+	clear(s.by)
+	s.whole = grown(s.whole, docs)
 	for part := range parts {
-		s.parts[part] = zeroed(s.parts[part], docs)
+		s.parts[part] = grown(s.parts[part], docs)
 	}
 }
 
-func zeroed(list []float64, n int) []float64 {
-	if cap(list) < n {
-		return make([]float64, n)
+func grown(list []float64, n int) []float64 {
+	if len(list) < n {
+		return make([]float64, n+n/8)
 	}
-	list = list[:n]
-	clear(list)
 	return list
 }
