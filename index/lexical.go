@@ -49,6 +49,7 @@ type Lexical struct {
 	byID  map[string]uint32
 	terms vocabulary
 	total [fields]int // words of all documents
+	scale scale
 }
 
 // A document, of which nothing is kept but what it is found by.
@@ -88,6 +89,34 @@ func (x *Lexical) Update(put []Document, remove []string) {
 	for i, d := range put {
 		x.remove(d.ID)
 		x.put(d.ID, split[i])
+	}
+	x.rescale()
+}
+
+// A scale is what an occurrence of a term counts in a field with so many words. What it has no place for is 1/(base+slope·length).
+type scale struct {
+	short       [fields][64]float32
+	base, slope [fields]float32
+}
+
+func (s *scale) of(field int, length uint16) float32 {
+	if int(length) < len(s.short[field]) {
+		return s.short[field][length]
+	}
+	return 1 / (s.base[field] + s.slope[field]*float32(length))
+}
+
+// rescale makes the scale for the documents as they are.
+func (x *Lexical) rescale() {
+	s := &x.scale
+	n := float64(max(len(x.byID), 1))
+	for f := range fields {
+		average := max(float64(x.total[f])/n, 1)
+		w, b := x.weights.field[f], x.weights.length[f]
+		s.base[f], s.slope[f] = float32((1-b)/w), float32(b/(w*average))
+		for length := range s.short[f] {
+			s.short[f][length] = 1 / (s.base[f] + s.slope[f]*float32(length))
+		}
 	}
 }
 

@@ -19,9 +19,10 @@ type Hit struct {
 type search struct {
 	asked []wanted
 	by    map[uint64]int // where each term stands in asked
-	// whole has a score for each document, parts one for each part of the question. All are 0 between two searches.
-	whole []float64
-	parts [maxClauses][]float64
+	// scores has a row for each document: what the whole of the question makes of it, and each part. Between two searches all
+	// are 0.
+	scores []float32
+	row    int
 	// touched are the documents that have a score, in no order.
 	touched []uint32
 }
@@ -51,16 +52,16 @@ func (x *Lexical) Search(text string, most int) []Hit {
 	defer x.scratch.Put(s)
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	s.reset(len(x.docs), len(q.parts))
+	s.reset(len(x.docs), 1+len(q.parts))
 	x.want(s, q.words, 0)
 	for i, part := range q.parts {
 		x.want(s, part, 1<<i)
 	}
-	scale := x.scale()
+	slices.SortStableFunc(s.asked, func(a, b wanted) int { return cmp.Compare(len(a.list), len(b.list)) })
 	for _, w := range s.asked {
-		x.add(s, w, &scale)
+		x.add(s, w)
 	}
-	return x.best(s, len(q.parts), most)
+	return x.best(s, most)
 }
 
 // read reads a question. One that asks for a single thing has no parts.
@@ -98,10 +99,14 @@ func (x *Lexical) want(s *search, all []string, bit uint8) {
 		} else if on, ok := v.stems.at[words.Stem(word)]; ok {
 			stem = on
 		}
-		if stem != none {
+		only := known && len(v.words.terms[at].list) == len(v.stems.terms[stem].list)
+		switch {
+		case only: // all documents with the stem have the word: it is one term
+			s.want(keyStem|uint64(stem), v.stems.terms[stem].list, 1+x.weights.surface, bit)
+		case stem != none:
 			s.want(keyStem|uint64(stem), v.stems.terms[stem].list, 1, bit)
 		}
-		if known {
+		if known && !only {
 			s.want(keySurface|uint64(at), v.words.terms[at].list, x.weights.surface, bit)
 		}
 		if stem != none && before != none {
@@ -128,62 +133,62 @@ func (s *search) want(key uint64, list []posting, weight float64, bit uint8) {
 	s.asked[i].parts |= bit
 }
 
-// A scale is what an occurrence in a field counts: 1/(base + slope·length).
-type scale [fields]struct{ base, slope float32 }
-
-// scale gives what occurrences count among the documents as they are.
-func (x *Lexical) scale() (s scale) {
-	n := float64(max(len(x.byID), 1))
-	for f := range s {
-		average := max(float64(x.total[f])/n, 1)
-		w, b := x.weights.field[f], x.weights.length[f]
-		s[f].base, s[f].slope = float32((1-b)/w), float32(b/(w*average))
-	}
-	return s
-}
+// enough is how many documents have a score when terms, the rarest of which come first, give none to others any more.
+const enough = 1000
 
 // add adds what a term says of the documents that have it.
-func (x *Lexical) add(s *search, w wanted, scale *scale) {
+func (x *Lexical) add(s *search, w wanted) {
 	n, df := float64(len(x.byID)), float64(len(w.list))
-	rare := w.weight * math.Log(1+(n-df+0.5)/(df+0.5))
-	k := x.weights.saturation
+	k := float32(x.weights.saturation)
+	most := float32(w.weight*math.Log(1+(n-df+0.5)/(df+0.5))) * (k + 1)
+	full := len(s.touched) >= enough
 	for _, p := range w.list {
-		length := &x.docs[p.doc].length
-		var tf float32
-		for f, times := 0, p.times; times != 0; f, times = f+1, times>>timesBits {
-			if n := times & timesMask; n != 0 {
-				tf += float32(n) / (scale[f].base + scale[f].slope*float32(length[f]))
+		scores := s.scores[int(p.doc)*s.row:][:s.row]
+		if scores[0] == 0 {
+			if full {
+				continue
 			}
-		}
-		score := rare * float64(tf) * (k + 1) / (k + float64(tf))
-		if s.whole[p.doc] == 0 {
 			s.touched = append(s.touched, p.doc)
 		}
-		s.whole[p.doc] += score
-		for part, bits := 0, w.parts; bits != 0; part, bits = part+1, bits>>1 {
+		var tf float32
+		length := &x.docs[p.doc].length
+		for f, times := 0, p.times; times != 0; f, times = f+1, times>>timesBits {
+			if n := times & timesMask; n != 0 {
+				tf += float32(n) * x.scale.of(f, length[f])
+			}
+		}
+		score := most * tf / (k + tf)
+		scores[0] += score
+		for part, bits := 1, w.parts; bits != 0; part, bits = part+1, bits>>1 {
 			if bits&1 != 0 {
-				s.parts[part][p.doc] += score
+				scores[part] += score
 			}
 		}
 	}
 }
 
 // best gives the documents with the highest scores.
-func (x *Lexical) best(s *search, parts, most int) []Hit {
-	top := highest(s.whole, s.touched)
-	var tops [maxClauses]float64
-	for part := range parts {
-		tops[part] = highest(s.parts[part], s.touched)
+func (x *Lexical) best(s *search, most int) []Hit {
+	var tops [1 + maxClauses]float32
+	for _, doc := range s.touched {
+		for part, score := range s.scores[int(doc)*s.row:][:s.row] {
+			tops[part] = max(tops[part], score)
+		}
+	}
+	for part, top := range tops {
+		tops[part] = 1 / max(top, math.SmallestNonzeroFloat32)
 	}
 	hits := make([]Hit, 0, most+1)
 	for _, doc := range s.touched {
-		score, clause := s.whole[doc]/top, 0.0
-		for part := range parts {
-			if tops[part] > 0 {
-				clause = max(clause, s.parts[part][doc]/tops[part])
-			}
+		scores := s.scores[int(doc)*s.row:][:s.row]
+		var clause float32
+		for part := 1; part < len(scores); part++ {
+			clause = max(clause, scores[part]*tops[part])
 		}
-		hits = keep(hits, Hit{x.docs[doc].id, score + x.weights.clause*clause}, most)
+		score := float64(scores[0]*tops[0]) + x.weights.clause*float64(clause)
+		if len(hits) < most || most > 0 && score >= hits[most-1].Score {
+			hits = keep(hits, Hit{x.docs[doc].id, score}, most)
+		}
 	}
 	for i := len(hits) - 1; i >= 0; i-- {
 		hits[i].Score /= hits[0].Score
@@ -193,9 +198,6 @@ func (x *Lexical) best(s *search, parts, most int) []Hit {
 
 // keep puts a hit in its place among at most so many, which are in order.
 func keep(hits []Hit, h Hit, most int) []Hit {
-	if n := len(hits); n == most && (n == 0 || before(hits[n-1], h) < 0) {
-		return hits
-	}
 	i, _ := slices.BinarySearchFunc(hits, h, before)
 	hits = slices.Insert(hits, i, h)
 	return hits[:min(len(hits), most)]
@@ -203,38 +205,20 @@ func keep(hits []Hit, h Hit, most int) []Hit {
 
 // before orders hits: the higher score first, of equals the ID that comes first.
 func before(a, b Hit) int {
-	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
-}
-
-func highest(scores []float64, of []uint32) float64 {
-	var most float64
-	for _, doc := range of {
-		most = max(most, scores[doc])
+	if a.Score != b.Score {
+		return cmp.Compare(b.Score, a.Score)
 	}
-	return most
+	return cmp.Compare(a.ID, b.ID)
 }
 
-// reset makes a search ready for so many documents and parts.
-func (s *search) reset(docs, parts int) {
+// reset makes a search ready for so many documents, with a row of so many scores each.
+func (s *search) reset(docs, row int) {
 	for _, doc := range s.touched {
-		s.whole[doc] = 0
-		for _, scores := range s.parts {
-			if int(doc) < len(scores) {
-				scores[doc] = 0
-			}
-		}
+		clear(s.scores[int(doc)*s.row:][:s.row])
 	}
 	s.touched, s.asked = s.touched[:0], s.asked[:0]
 	clear(s.by)
-	s.whole = grown(s.whole, docs)
-	for part := range parts {
-		s.parts[part] = grown(s.parts[part], docs)
+	if s.row = row; len(s.scores) < docs*row {
+		s.scores = make([]float32, docs*row+docs/8)
 	}
-}
-
-func grown(list []float64, n int) []float64 {
-	if len(list) < n {
-		return make([]float64, n+n/8)
-	}
-	return list
 }
