@@ -15,23 +15,33 @@ type weights struct {
 	field, length [fields]float64
 	// surface is how much the word as it stands counts beside its stem, pair two neighbouring words beside each.
 	surface, pair float64
+	// shorter is how much a word counts that another begins with, as "config" does for "configuration", and longer the other
+	// way round; both in proportion to what they have in common.
+	shorter, longer float64
 	// clause is how much the best part of a question counts beside the whole of it.
 	clause float64
+	// named is how much it counts that all words of a name are asked for.
+	named float64
 }
 
 // tuned are the weights that rank best on the development queries of five corpora: see docs/discovery.md.
 var tuned = weights{
 	saturation: 1.18,
-	field:      [fields]float64{2.5, 1.18, 0.7, 0.7, 0.42},
-	length:     [fields]float64{1, 0.3, 0.52, 0.75, 0.28},
+	field:      [fields]float64{2.5, 1.18, 1, 0.45, 0.7, 0.42},
+	length:     [fields]float64{1, 0.3, 0.52, 0.52, 0.75, 0.28},
 	surface:    0.3,
 	pair:       0.35,
+	shorter:    0.6,
+	longer:     0.3,
 	clause:     0.6,
+	named:      0.2,
 }
 
 const (
 	// leastWords is how many words must be left for stop words to be dropped, and leastClause those that make a clause.
 	leastWords, leastClause = 3, 3
+	// leastLike is how many bytes a word has at least that another one begins with.
+	leastLike = 3
 	// maxQuery is the most bytes of a question that are read, maxClauses the most parts that are ranked apart.
 	maxQuery, maxClauses = 8 << 10, 8
 )

@@ -19,6 +19,7 @@ type Hit struct {
 type search struct {
 	asked []wanted
 	by    map[uint64]int // where each term stands in asked
+	stems []bool         // those that are asked for as they are, by their place; between two searches there are none
 	// scores has a row for each document: what the whole of the question makes of it, and each part. Between two searches all
 	// are 0.
 	scores []float32
@@ -52,7 +53,7 @@ func (x *Lexical) Search(text string, most int) []Hit {
 	defer x.scratch.Put(s)
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	s.reset(len(x.docs), 1+len(q.parts))
+	s.reset(len(x.docs), 1+len(q.parts), len(x.terms.stems.terms))
 	x.want(s, q.words, 0)
 	for i, part := range q.parts {
 		x.want(s, part, 1<<i)
@@ -89,31 +90,61 @@ const (
 // want has the terms of words count: in the whole of a question, or, with a bit, in a part of it.
 func (x *Lexical) want(s *search, all []string, bit uint8) {
 	v := &x.terms
-	const none = 1<<32 - 1
-	before := uint32(none)
+	before, follows := uint32(0), false
 	for _, word := range all {
 		at, known := v.words.at[word]
-		stem := uint32(none)
+		stem, found := uint32(0), known
 		if known {
 			stem = v.words.terms[at].stem
-		} else if on, ok := v.stems.at[words.Stem(word)]; ok {
-			stem = on
+		} else {
+			stem, found = v.stems.at[words.Stem(word)]
 		}
-		only := known && len(v.words.terms[at].list) == len(v.stems.terms[stem].list)
-		switch {
-		case only: // all documents with the stem have the word: it is one term
-			s.want(keyStem|uint64(stem), v.stems.terms[stem].list, 1+x.weights.surface, bit)
-		case stem != none:
-			s.want(keyStem|uint64(stem), v.stems.terms[stem].list, 1, bit)
+		if found {
+			s.stems[stem] = true
+			x.wantWord(s, at, stem, known, bit)
 		}
-		if known && !only {
-			s.want(keySurface|uint64(at), v.words.terms[at].list, x.weights.surface, bit)
-		}
-		if stem != none && before != none {
+		if found && follows {
 			beside := pair(before, stem)
 			s.want(beside, v.pairs[beside], x.weights.pair, bit)
 		}
-		before = stem
+		before, follows = stem, found
+	}
+	for _, word := range all {
+		x.wantLike(s, word, bit)
+	}
+}
+
+// wantWord has a stem count, and the word that it is of where some document has it as it stands.
+func (x *Lexical) wantWord(s *search, at, stem uint32, known bool, bit uint8) {
+	list := x.terms.stems.terms[stem].list
+	if !known {
+		s.want(keyStem|uint64(stem), list, 1, bit)
+		return
+	}
+	as := x.terms.words.terms[at].list
+	if len(as) == len(list) { // all documents with the stem have the word: it is one term
+		s.want(keyStem|uint64(stem), list, 1+x.weights.surface, bit)
+		return
+	}
+	s.want(keyStem|uint64(stem), list, 1, bit)
+	s.want(keySurface|uint64(at), as, x.weights.surface, bit)
+}
+
+// wantLike has words count that a word begins with, or that begin with it.
+func (x *Lexical) wantLike(s *search, word string, bit uint8) {
+	v := &x.terms
+	want := func(at uint32, weight float64) {
+		if stem := v.words.terms[at].stem; !s.stems[stem] {
+			s.want(keyStem|uint64(stem), v.stems.terms[stem].list, weight, bit)
+		}
+	}
+	for n := leastLike; n < len(word); n++ {
+		if at, ok := v.words.at[word[:n]]; ok {
+			want(at, x.weights.shorter*float64(n)/float64(len(word)))
+		}
+	}
+	for _, at := range v.longer(word) {
+		want(at, x.weights.longer*float64(len(word))/float64(len(v.words.terms[at].text)))
 	}
 }
 
@@ -138,9 +169,8 @@ const enough = 1000
 
 // add adds what a term says of the documents that have it.
 func (x *Lexical) add(s *search, w wanted) {
-	n, df := float64(len(x.byID)), float64(len(w.list))
 	k := float32(x.weights.saturation)
-	most := float32(w.weight*math.Log(1+(n-df+0.5)/(df+0.5))) * (k + 1)
+	most := float32(w.weight*x.rare(len(w.list))) * (k + 1)
 	full := len(s.touched) >= enough
 	for _, p := range w.list {
 		scores := s.scores[int(p.doc)*s.row:][:s.row]
@@ -176,7 +206,9 @@ func (x *Lexical) best(s *search, most int) []Hit {
 		}
 	}
 	for part, top := range tops {
-		tops[part] = 1 / max(top, math.SmallestNonzeroFloat32)
+		if top > 0 { // a part that nothing answers counts nothing
+			tops[part] = 1 / top
+		}
 	}
 	hits := make([]Hit, 0, most+1)
 	for _, doc := range s.touched {
@@ -186,9 +218,11 @@ func (x *Lexical) best(s *search, most int) []Hit {
 			clause = max(clause, scores[part]*tops[part])
 		}
 		score := float64(scores[0]*tops[0]) + x.weights.clause*float64(clause)
-		if len(hits) < most || most > 0 && score >= hits[most-1].Score {
-			hits = keep(hits, Hit{x.docs[doc].id, score}, most)
+		if len(hits) == most && (most == 0 || score+x.weights.named < hits[most-1].Score) {
+			continue // whatever its name is
 		}
+		score += x.weights.named * x.named(s, &x.docs[doc])
+		hits = keep(hits, Hit{x.docs[doc].id, score}, most)
 	}
 	for i := len(hits) - 1; i >= 0; i-- {
 		hits[i].Score /= hits[0].Score
@@ -196,9 +230,35 @@ func (x *Lexical) best(s *search, most int) []Hit {
 	return hits
 }
 
+// named is how much of a document's name is asked for: from nothing to 1, rare words counting more.
+func (x *Lexical) named(s *search, d *document) float64 {
+	var asked, all float64
+	for _, word := range d.words[:d.length[fieldName]] {
+		stem := x.terms.words.terms[word].stem
+		rare := x.rare(len(x.terms.stems.terms[stem].list))
+		all += rare
+		if s.stems[stem] {
+			asked += rare
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return asked / all
+}
+
+// rare is what a term counts that so many documents have: the idf of BM25.
+func (x *Lexical) rare(documents int) float64 {
+	n, df := float64(len(x.byID)), float64(documents)
+	return math.Log(1 + (n-df+0.5)/(df+0.5))
+}
+
 // keep puts a hit in its place among at most so many, which are in order.
 func keep(hits []Hit, h Hit, most int) []Hit {
 	i, _ := slices.BinarySearchFunc(hits, h, before)
+	if i == most {
+		return hits
+	}
 	hits = slices.Insert(hits, i, h)
 	return hits[:min(len(hits), most)]
 }
@@ -211,13 +271,16 @@ func before(a, b Hit) int {
 	return cmp.Compare(a.ID, b.ID)
 }
 
-// reset makes a search ready for so many documents, with a row of so many scores each.
-func (s *search) reset(docs, row int) {
+// reset makes a search ready for so many documents, with a row of so many scores each, and so many stems.
+func (s *search) reset(docs, row, stems int) {
 	for _, doc := range s.touched {
 		clear(s.scores[int(doc)*s.row:][:s.row])
 	}
 	s.touched, s.asked = s.touched[:0], s.asked[:0]
 	clear(s.by)
+	if clear(s.stems); len(s.stems) < stems {
+		s.stems = make([]bool, stems+stems/8)
+	}
 	if s.row = row; len(s.scores) < docs*row {
 		s.scores = make([]float32, docs*row+docs/8)
 	}

@@ -12,7 +12,7 @@ import (
 type posting struct{ doc, times uint32 }
 
 const (
-	timesBits = 6
+	timesBits = 5
 	timesMask = 1<<timesBits - 1
 )
 
@@ -35,10 +35,15 @@ type table struct {
 type vocabulary struct {
 	words, stems table
 	pairs        map[uint64][]posting
+	// heads has the words by what they begin with, in the order of their texts.
+	heads map[string][]uint32
 }
 
+// head is how many bytes of words heads goes by.
+const head = 4
+
 func newVocabulary() vocabulary {
-	return vocabulary{table{at: map[string]uint32{}}, table{at: map[string]uint32{}}, map[uint64][]posting{}}
+	return vocabulary{table{at: map[string]uint32{}}, table{at: map[string]uint32{}}, map[uint64][]posting{}, map[string][]uint32{}}
 }
 
 // pair is the key of two stems.
@@ -56,7 +61,52 @@ func (v *vocabulary) intern(word string) uint32 {
 	}
 	at := v.words.new(word)
 	v.words.terms[at].stem = on
+	if len(word) > head {
+		list := v.heads[word[:head]]
+		i, _ := slices.BinarySearchFunc(list, word, v.compare)
+		v.heads[word[:head]] = slices.Insert(list, i, at)
+	}
 	return at
+}
+
+// compare compares the text of a word with another.
+func (v *vocabulary) compare(at uint32, word string) int {
+	return cmp.Compare(v.words.terms[at].text, word)
+}
+
+// longer gives the words that begin with another, without that itself, in the order of their texts.
+func (v *vocabulary) longer(word string) []uint32 {
+	if len(word) < head {
+		return nil
+	}
+	list := v.heads[word[:head]]
+	from, same := slices.BinarySearchFunc(list, word, v.compare)
+	if same {
+		from++
+	}
+	list = list[from:]
+	for i, at := range list {
+		if !strings.HasPrefix(v.words.terms[at].text, word) {
+			return list[:i]
+		}
+	}
+	return list
+}
+
+// forget takes a word out of heads.
+func (v *vocabulary) forget(word string) {
+	if len(word) <= head {
+		return
+	}
+	list := v.heads[word[:head]]
+	if i, ok := slices.BinarySearchFunc(list, word, v.compare); ok {
+		list = slices.Delete(list, i, i+1)
+	}
+	if len(list) == 0 {
+		delete(v.heads, word[:head])
+	} else {
+		v.heads[word[:head]] = list
+	}
 }
 
 // new gives a place to a text that has none.
@@ -88,7 +138,9 @@ func (v *vocabulary) add(doc uint32, d *document) {
 // drop forgets the words of a document, and what no other has.
 func (v *vocabulary) drop(doc uint32, d *document) {
 	v.each(d, func(_ int, word, stem uint32, beside uint64) {
-		v.words.drop(word, doc)
+		if v.words.drop(word, doc) {
+			v.forget(v.words.terms[word].text)
+		}
 		v.stems.drop(stem, doc)
 		if list, had := without(v.pairs[beside], doc); had && len(list) == 0 {
 			delete(v.pairs, beside)
@@ -116,7 +168,8 @@ func (v *vocabulary) each(d *document, do func(field int, word, stem uint32, bes
 	}
 }
 
-func (t *table) drop(at, doc uint32) {
+// drop takes a document from a term. It says whether the term is none any more, since no document has it.
+func (t *table) drop(at, doc uint32) (gone bool) {
 	term := &t.terms[at]
 	list, had := without(term.list, doc)
 	term.list = list
@@ -124,6 +177,7 @@ func (t *table) drop(at, doc uint32) {
 		delete(t.at, term.text)
 		t.free = append(t.free, at)
 	}
+	return had && len(list) == 0
 }
 
 // noted counts one more occurrence in a field of a document.
