@@ -15,6 +15,8 @@ type weights struct {
 	field, length [fields]float64
 	// surface is how much the word as it stands counts beside its stem, pair two neighbouring words beside each.
 	surface, pair float64
+	// joined is how much it counts that two words are written as one, or one as two.
+	joined float64
 	// shorter is how much a word counts that another begins with, as "config" does for "configuration", and longer the other
 	// way round; both in proportion to what they have in common.
 	shorter, longer float64
@@ -31,6 +33,7 @@ var tuned = weights{
 	length:     [fields]float64{1, 0.3, 0.52, 0.52, 0.75, 0.28},
 	surface:    0.3,
 	pair:       0.35,
+	joined:     0.3,
 	shorter:    0.6,
 	longer:     0.3,
 	clause:     0.6,

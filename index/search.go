@@ -70,13 +70,13 @@ func (x *Lexical) read(text string) question {
 	if len(text) > maxQuery {
 		text = text[:maxQuery]
 	}
-	q := question{words: x.stops.Drop(words.Split(text), leastWords)}
+	q := question{words: x.stops.Keep(text, leastWords)}
 	clauses := words.Clauses(text, x.stops, leastClause)
 	if len(clauses) < 2 || len(clauses) > maxClauses {
 		return q
 	}
 	for _, clause := range clauses {
-		q.parts = append(q.parts, x.stops.Drop(words.Split(clause), leastWords))
+		q.parts = append(q.parts, x.stops.Keep(clause, leastWords))
 	}
 	return q
 }
@@ -109,8 +109,43 @@ func (x *Lexical) want(s *search, all []string, bit uint8) {
 		}
 		before, follows = stem, found
 	}
+	for i, word := range all {
+		if i > 0 {
+			x.wantJoined(s, all[i-1]+word, bit)
+		}
+		x.wantApart(s, word, bit)
+	}
 	for _, word := range all {
 		x.wantLike(s, word, bit)
+	}
+}
+
+// wantJoined has the word count that two make where nothing stands between them, as "key vault" does in "keyvault".
+func (x *Lexical) wantJoined(s *search, word string, bit uint8) {
+	if stem, ok := x.terms.stems.at[words.Stem(word)]; ok && !s.stems[stem] {
+		s.stems[stem] = true
+		s.want(keyStem|uint64(stem), x.terms.stems.terms[stem].list, x.weights.joined, bit)
+	}
+}
+
+// wantApart has the two words count that one is made of, where they stand beside each other.
+func (x *Lexical) wantApart(s *search, word string, bit uint8) {
+	v := &x.terms
+	for cut := leastLike; cut <= len(word)-leastLike; cut++ {
+		first, ok := v.words.at[word[:cut]]
+		if !ok {
+			continue
+		}
+		second, ok := v.words.at[word[cut:]]
+		if !ok {
+			continue
+		}
+		one, two := v.words.terms[first].stem, v.words.terms[second].stem
+		beside := pair(one, two)
+		if list := v.pairs[beside]; len(list) > 0 {
+			s.stems[one], s.stems[two] = true, true
+			s.want(beside, list, x.weights.joined, bit)
+		}
 	}
 }
 
