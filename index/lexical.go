@@ -45,6 +45,8 @@ const (
 	leastWords, leastClause = 3, 3
 	// leastLike is how many bytes a word has at least that another one begins with.
 	leastLike = 3
+	// mostLike is how many words may begin with another for that to say something.
+	mostLike = 24
 	// maxQuery is the most bytes of a question that are read, maxClauses the most parts that are ranked apart.
 	maxQuery, maxClauses = 8 << 10, 8
 )
@@ -56,21 +58,21 @@ type Lexical struct {
 	scratch sync.Pool // of *search
 
 	// mu guards what follows.
-	mu    sync.RWMutex
-	docs  []document
-	free  []uint32 // places in docs without a document
-	byID  map[string]uint32
-	terms vocabulary
-	total [fields]int // words of all documents
-	scale scale
+	mu   sync.RWMutex
+	docs []document
+	// lengths has how many words each field of a document has.
+	lengths [][fields]uint16
+	free    []uint32 // places in docs without a document
+	byID    map[string]uint32
+	terms   vocabulary
+	total   [fields]int // words of all documents
+	scale   scale
 }
 
 // A document, of which nothing is kept but what it is found by.
 type document struct {
-	id string
-	// length is how many words each field has, words all of them, one field after the other.
-	length [fields]uint16
-	words  []uint32
+	id    string
+	words []uint32 // of all fields, one after the other
 }
 
 // NewLexical makes an index without documents.
@@ -138,7 +140,7 @@ func (x *Lexical) put(id string, split [fields][]string) {
 	if n := len(x.free); n > 0 {
 		at, x.free = x.free[n-1], x.free[:n-1]
 	} else {
-		x.docs = append(x.docs, document{})
+		x.docs, x.lengths = append(x.docs, document{}), append(x.lengths, [fields]uint16{})
 	}
 	d := document{id: id}
 	n := 0
@@ -147,7 +149,7 @@ func (x *Lexical) put(id string, split [fields][]string) {
 	}
 	d.words = make([]uint32, 0, n)
 	for f, all := range split {
-		d.length[f] = uint16(len(all))
+		x.lengths[at][f] = uint16(len(all))
 		x.total[f] += len(all)
 		for _, word := range all {
 			d.words = append(d.words, x.terms.intern(word))
@@ -155,7 +157,7 @@ func (x *Lexical) put(id string, split [fields][]string) {
 	}
 	x.docs[at] = d
 	x.byID[id] = at
-	x.terms.add(at, &d)
+	x.terms.add(at, d.words, &x.lengths[at])
 }
 
 func (x *Lexical) remove(id string) {
@@ -164,11 +166,11 @@ func (x *Lexical) remove(id string) {
 		return
 	}
 	d := x.docs[at]
-	x.terms.drop(at, &d)
-	for f, n := range d.length {
+	x.terms.drop(at, d.words, &x.lengths[at])
+	for f, n := range x.lengths[at] {
 		x.total[f] -= int(n)
 	}
-	x.docs[at] = document{}
+	x.docs[at], x.lengths[at] = document{}, [fields]uint16{}
 	delete(x.byID, id)
 	x.free = append(x.free, at)
 }

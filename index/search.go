@@ -26,6 +26,7 @@ type search struct {
 	row    int
 	// touched are the documents that have a score, in no order.
 	touched []uint32
+	highest []float32 // see join
 }
 
 // A wanted term is one of a question: the documents that have it, what it counts, and in which parts of the question it
@@ -122,7 +123,15 @@ func (x *Lexical) want(s *search, all []string, bit uint8) {
 
 // wantJoined has the word count that two make where nothing stands between them, as "key vault" does in "keyvault".
 func (x *Lexical) wantJoined(s *search, word string, bit uint8) {
-	if stem, ok := x.terms.stems.at[words.Stem(word)]; ok && !s.stems[stem] {
+	at, known := x.terms.words.at[word]
+	if !known && len(x.terms.longer(word)) == 0 {
+		return
+	}
+	stem := x.terms.words.terms[at].stem
+	if !known {
+		stem, known = x.terms.stems.at[words.Stem(word)]
+	}
+	if known && !s.stems[stem] {
 		s.stems[stem] = true
 		s.want(keyStem|uint64(stem), x.terms.stems.terms[stem].list, x.weights.joined, bit)
 	}
@@ -178,7 +187,11 @@ func (x *Lexical) wantLike(s *search, word string, bit uint8) {
 			want(at, x.weights.shorter*float64(n)/float64(len(word)))
 		}
 	}
-	for _, at := range v.longer(word) {
+	longer := v.longer(word)
+	if len(longer) > mostLike {
+		return // what so many words begin with says little
+	}
+	for _, at := range longer {
 		want(at, x.weights.longer*float64(len(word))/float64(len(v.words.terms[at].text)))
 	}
 }
@@ -216,7 +229,7 @@ func (x *Lexical) add(s *search, w wanted) {
 			s.touched = append(s.touched, p.doc)
 		}
 		var tf float32
-		length := &x.docs[p.doc].length
+		length := &x.lengths[p.doc]
 		for f, times := 0, p.times; times != 0; f, times = f+1, times>>timesBits {
 			if n := times & timesMask; n != 0 {
 				tf += float32(n) * x.scale.of(f, length[f])
@@ -245,19 +258,14 @@ func (x *Lexical) best(s *search, most int) []Hit {
 			tops[part] = 1 / top
 		}
 	}
+	// Names are looked at where they can matter: what is less than the last of the best by more than a name counts stays out.
+	least := s.join(tops[:], float32(x.weights.clause), most) - float32(x.weights.named)
 	hits := make([]Hit, 0, most+1)
 	for _, doc := range s.touched {
-		scores := s.scores[int(doc)*s.row:][:s.row]
-		var clause float32
-		for part := 1; part < len(scores); part++ {
-			clause = max(clause, scores[part]*tops[part])
+		if score := s.scores[int(doc)*s.row]; score >= least {
+			score += float32(x.weights.named * x.named(s, doc))
+			hits = keep(hits, Hit{x.docs[doc].id, float64(score)}, most)
 		}
-		score := float64(scores[0]*tops[0]) + x.weights.clause*float64(clause)
-		if len(hits) == most && (most == 0 || score+x.weights.named < hits[most-1].Score) {
-			continue // whatever its name is
-		}
-		score += x.weights.named * x.named(s, &x.docs[doc])
-		hits = keep(hits, Hit{x.docs[doc].id, score}, most)
 	}
 	for i := len(hits) - 1; i >= 0; i-- {
 		hits[i].Score /= hits[0].Score
@@ -265,10 +273,35 @@ func (x *Lexical) best(s *search, most int) []Hit {
 	return hits
 }
 
+// join makes one score of those that a document has, in the place of that for the whole question, and gives the least of the
+// highest so many; 0 where there are fewer.
+func (s *search) join(tops []float32, clauses float32, most int) float32 {
+	s.highest = s.highest[:0]
+	for _, doc := range s.touched {
+		scores := s.scores[int(doc)*s.row:][:s.row]
+		var clause float32
+		for part := 1; part < len(scores); part++ {
+			clause = max(clause, scores[part]*tops[part])
+		}
+		scores[0] = scores[0]*tops[0] + clauses*clause
+		if n := len(s.highest); n == most && (n == 0 || s.highest[0] >= scores[0]) {
+			continue
+		} else if n == most {
+			s.highest = slices.Delete(s.highest, 0, 1)
+		}
+		i, _ := slices.BinarySearch(s.highest, scores[0])
+		s.highest = slices.Insert(s.highest, i, scores[0])
+	}
+	if len(s.highest) < most || most == 0 {
+		return 0
+	}
+	return s.highest[0]
+}
+
 // named is how much of a document's name is asked for: from nothing to 1, rare words counting more.
-func (x *Lexical) named(s *search, d *document) float64 {
+func (x *Lexical) named(s *search, doc uint32) float64 {
 	var asked, all float64
-	for _, word := range d.words[:d.length[fieldName]] {
+	for _, word := range x.docs[doc].words[:x.lengths[doc][fieldName]] {
 		stem := x.terms.words.terms[word].stem
 		rare := x.rare(len(x.terms.stems.terms[stem].list))
 		all += rare
@@ -290,6 +323,9 @@ func (x *Lexical) rare(documents int) float64 {
 
 // keep puts a hit in its place among at most so many, which are in order.
 func keep(hits []Hit, h Hit, most int) []Hit {
+	if n := len(hits); n == most && (n == 0 || hits[n-1].Score > h.Score) {
+		return hits
+	}
 	i, _ := slices.BinarySearchFunc(hits, h, before)
 	if i == most {
 		return hits

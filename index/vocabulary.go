@@ -124,8 +124,8 @@ func (t *table) new(text string) uint32 {
 }
 
 // add notes the words of a document.
-func (v *vocabulary) add(doc uint32, d *document) {
-	v.each(d, func(field int, word, stem uint32, beside uint64) {
+func (v *vocabulary) add(doc uint32, all []uint32, lengths *[fields]uint16) {
+	v.each(all, lengths, func(field int, word, stem uint32, beside uint64) {
 		w, s := &v.words.terms[word], &v.stems.terms[stem]
 		w.list = noted(w.list, doc, field)
 		s.list = noted(s.list, doc, field)
@@ -136,8 +136,8 @@ func (v *vocabulary) add(doc uint32, d *document) {
 }
 
 // drop forgets the words of a document, and what no other has.
-func (v *vocabulary) drop(doc uint32, d *document) {
-	v.each(d, func(_ int, word, stem uint32, beside uint64) {
+func (v *vocabulary) drop(doc uint32, all []uint32, lengths *[fields]uint16) {
+	v.each(all, lengths, func(_ int, word, stem uint32, beside uint64) {
 		if v.words.drop(word, doc) {
 			v.forget(v.words.terms[word].text)
 		}
@@ -151,9 +151,8 @@ func (v *vocabulary) drop(doc uint32, d *document) {
 }
 
 // each gives the words of a document, with the stem of each and the pair that it makes with the one before; 0 is none.
-func (v *vocabulary) each(d *document, do func(field int, word, stem uint32, beside uint64)) {
-	all := d.words
-	for field, n := range d.length {
+func (v *vocabulary) each(all []uint32, lengths *[fields]uint16, do func(field int, word, stem uint32, beside uint64)) {
+	for field, n := range lengths {
 		var before uint32
 		for i, word := range all[:n] {
 			stem := v.words.terms[word].stem
