@@ -108,8 +108,10 @@ func (x *Lexical) Update(put []Document, remove []string) {
 	x.rescale()
 }
 
-// A scale is what an occurrence of a term counts in a field with so many words. What it has no place for is 1/(base+slope·length).
+// A scale is what an occurrence of a term counts in a field with so many words, and a term that so many documents have. What
+// it has no place for is 1/(base+slope·length), and idf.
 type scale struct {
+	rare        [256]float64
 	short       [fields][64]float32
 	base, slope [fields]float32
 }
@@ -124,6 +126,9 @@ func (s *scale) of(field int, length uint16) float32 {
 // rescale makes the scale for the documents as they are.
 func (x *Lexical) rescale() {
 	s := &x.scale
+	for some := range s.rare {
+		s.rare[some] = idf(len(x.byID), some)
+	}
 	n := float64(max(len(x.byID), 1))
 	for f := range fields {
 		average := max(float64(x.total[f])/n, 1)

@@ -46,6 +46,9 @@ type question struct {
 // Search gives at most so many documents that share a word with the question, the best first; of equals the one whose ID
 // comes first.
 func (x *Lexical) Search(text string, most int) []Hit {
+	if most <= 0 {
+		return nil
+	}
 	q := x.read(text)
 	s, _ := x.scratch.Get().(*search)
 	if s == nil {
@@ -259,13 +262,14 @@ func (x *Lexical) best(s *search, most int) []Hit {
 		}
 	}
 	// Names are looked at where they can matter: what is less than the last of the best by more than a name counts stays out.
-	least := s.join(tops[:], float32(x.weights.clause), most) - float32(x.weights.named)
+	least := float64(s.join(tops[:], float32(x.weights.clause), most)) - x.weights.named
 	hits := make([]Hit, 0, most+1)
 	for _, doc := range s.touched {
-		if score := s.scores[int(doc)*s.row]; score >= least {
-			score += float32(x.weights.named * x.named(s, doc))
-			hits = keep(hits, Hit{x.docs[doc].id, float64(score)}, most)
+		score := float64(s.scores[int(doc)*s.row])
+		if score < least || len(hits) == most && score < hits[most-1].Score-x.weights.named {
+			continue
 		}
+		hits = keep(hits, Hit{x.docs[doc].id, score + x.weights.named*x.named(s, doc)}, most)
 	}
 	for i := len(hits) - 1; i >= 0; i-- {
 		hits[i].Score /= hits[0].Score
@@ -284,7 +288,7 @@ func (s *search) join(tops []float32, clauses float32, most int) float32 {
 			clause = max(clause, scores[part]*tops[part])
 		}
 		scores[0] = scores[0]*tops[0] + clauses*clause
-		if n := len(s.highest); n == most && (n == 0 || s.highest[0] >= scores[0]) {
+		if n := len(s.highest); n == most && s.highest[0] >= scores[0] {
 			continue
 		} else if n == most {
 			s.highest = slices.Delete(s.highest, 0, 1)
@@ -292,7 +296,7 @@ func (s *search) join(tops []float32, clauses float32, most int) float32 {
 		i, _ := slices.BinarySearch(s.highest, scores[0])
 		s.highest = slices.Insert(s.highest, i, scores[0])
 	}
-	if len(s.highest) < most || most == 0 {
+	if len(s.highest) < most {
 		return 0
 	}
 	return s.highest[0]
@@ -315,15 +319,23 @@ func (x *Lexical) named(s *search, doc uint32) float64 {
 	return asked / all
 }
 
-// rare is what a term counts that so many documents have: the idf of BM25.
+// rare is what a term counts that so many documents have.
 func (x *Lexical) rare(documents int) float64 {
-	n, df := float64(len(x.byID)), float64(documents)
+	if documents < len(x.scale.rare) {
+		return x.scale.rare[documents]
+	}
+	return idf(len(x.byID), documents)
+}
+
+// idf is how rare a term is that some of all documents have, as in BM25.
+func idf(all, some int) float64 {
+	n, df := float64(all), float64(some)
 	return math.Log(1 + (n-df+0.5)/(df+0.5))
 }
 
 // keep puts a hit in its place among at most so many, which are in order.
 func keep(hits []Hit, h Hit, most int) []Hit {
-	if n := len(hits); n == most && (n == 0 || hits[n-1].Score > h.Score) {
+	if n := len(hits); n == most && hits[n-1].Score > h.Score {
 		return hits
 	}
 	i, _ := slices.BinarySearchFunc(hits, h, before)
