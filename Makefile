@@ -13,7 +13,7 @@ HOSTS := $(CACHE)/$(firstword $(shell cksum <hosts/package-lock.json))
 
 .DEFAULT_GOAL := check
 .NOTPARALLEL:
-.PHONY: help check fmt tidy vet lint shape test shield-report matrix build cross ci conform peers hosts bench bench-smoke fuzz clean
+.PHONY: help check fmt tidy vet lint shape test shield-report retrieval-report matrix build cross ci conform peers hosts bench bench-smoke fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -41,6 +41,9 @@ test: ## all tests that need nothing installed, in random order, with the race d
 
 shield-report: ## what the shield makes of labelled rows, by class: make shield-report DATA=DIR
 	go run ./internal/shieldscore -data $(or $(DATA),shield/testdata) -show alarms
+
+retrieval-report: ## how well and how fast tools are found, beside other ways: make retrieval-report DATA=DIR [OUT=FILE]
+	$(GO) run ./internal/retrievalscore -data $(or $(DATA),testdata/retrieval) -out "$(OUT)"
 
 matrix: ## every feature between clients and servers of both generations, as a table
 	@out=$$($(GO) test -count=1 -timeout 5m -v -run '^TestMatrix$$' ./gateway 2>&1); status=$$?; \

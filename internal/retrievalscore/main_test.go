@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge/index"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/evaluate"
+	"github.com/google/go-cmp/cmp"
+)
+
+// sample is the sample that is in the tree.
+func sample(t *testing.T) []corpus {
+	t.Helper()
+	corpora, err := read(filepath.Join("..", "..", "testdata", "retrieval"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return corpora
+}
+
+// TestArmsOnTheSample holds what each arm finds of the sample: better than plain BM25 by a margin, no worse than FTS5, and the
+// hybrid nowhere worse than words alone by more than half a point.
+func TestArmsOnTheSample(t *testing.T) {
+	corpora := sample(t)
+	scores, err := scoreAll(context.Background(), corpora)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []gain{{evaluate.Lexical, plainBM25, 12}, {evaluate.Lexical, sqliteFTS, 0.5}, {evaluate.Hybrid, plainBM25, 12}} {
+		if _, got := over(scores, want.arm, want.than); got < want.least {
+			t.Errorf("%s is %+.1f points over %s, want %+.1f", want.arm, got, want.than, want.least)
+		}
+	}
+	each, _ := over(scores, evaluate.Hybrid, evaluate.Lexical)
+	for i, points := range each {
+		if points < -0.5 {
+			t.Errorf("%s: the hybrid is %+.1f points over words alone", corpora[i].name, points)
+		}
+	}
+	for _, arm := range []string{evaluate.Lexical, evaluate.Hybrid} {
+		if m := macro(scores[arm]); m.Recall20 < 0.85 || m.Recall5 < 0.84 {
+			t.Errorf("%s finds %.3f among five, %.3f among twenty", arm, m.Recall5, m.Recall20)
+		}
+	}
+}
+
+// TestNobodyIsLeftWithNothing asks all questions of all tools of the sample: each has answers, the best first, each one once.
+func TestNobodyIsLeftWithNothing(t *testing.T) {
+	corpora := sample(t)
+	tools := pool(corpora, math.MaxInt16)[:180]
+	x, words := index.New(index.Options{}), index.NewLexical()
+	x.Update(tools, nil)
+	words.Update(tools, nil)
+	for _, c := range corpora {
+		for _, q := range c.queries {
+			for arm, hits := range map[string][]index.Hit{evaluate.Lexical: words.Search(q.Query, 20), evaluate.Hybrid: x.Find(t.Context(), index.Search{Text: q.Query, Most: 20})} {
+				seen := map[string]bool{}
+				for i, h := range hits {
+					if seen[h.ID] || h.Score > 1 || h.Score <= 0 || i > 0 && h.Score > hits[i-1].Score {
+						t.Errorf("%s: %q: %v", arm, q.Query, hits)
+					}
+					seen[h.ID] = true
+				}
+				if len(hits) == 0 {
+					t.Errorf("%s: %q finds nothing", arm, q.Query)
+				}
+			}
+		}
+	}
+}
+
+func TestPool(t *testing.T) {
+	corpora := sample(t)
+	for _, n := range []int{1, 180, 1000} {
+		ids := map[string]bool{}
+		for _, tool := range pool(corpora, n) {
+			ids[tool.ID] = true
+		}
+		if len(ids) != n {
+			t.Errorf("%d tools of %d", len(ids), n)
+		}
+	}
+}
+
+func TestReport(t *testing.T) {
+	corpora := []corpus{{name: "one"}, {name: "two"}}
+	kinds := func(n float64) []evaluate.Score {
+		return []evaluate.Score{{Queries: 2, NDCG10: n}, {Kind: "a", Queries: 1, NDCG10: n}, {Kind: "b", Queries: 1, NDCG10: n}}
+	}
+	scores := map[string][][]evaluate.Score{}
+	for i, arm := range arms {
+		n := 0.5 + 0.0625*float64(i)
+		scores[arm] = [][]evaluate.Score{kinds(n), kinds(n - 0.25)[:1]}
+	}
+	var b bytes.Buffer
+	reportGains(&b, corpora, scores)
+	want := `
+Won and lost, in points of nDCG@10:
+
+| | one | two | mean | wanted | |
+|---|---|---|---|---|---|
+| lexical over plain BM25 | +12.5 | +12.5 | **+12.5** | +10.0 | kept |
+| lexical over SQLite FTS5 | +6.2 | +6.2 | **+6.2** | +2.5 | kept |
+| hybrid over lexical | +6.2 | +6.2 | **+6.2** | +0.8 | kept |
+`
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Error(diff)
+	}
+	b.Reset()
+	reportScores(&b, corpora, scores)
+	if n := strings.Count(b.String(), "\n| one | "); n != 2 {
+		t.Errorf("%d kinds:\n%s", n, b.String())
+	}
+	b.Reset()
+	judge(&b, evaluate.Lexical, map[int]speed{1500: {p95: 0.2}, few: {build: 400, p50: 1, p95: 0.2, heap: 41}, many: {p50: 11, build: 3000}})
+	if n := strings.Count(b.String(), verdict(false)); n != 3 {
+		t.Errorf("%d bars are missed:\n%s", n, b.String())
+	}
+}
