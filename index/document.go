@@ -2,6 +2,8 @@ package index
 
 import (
 	"encoding/json"
+	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -39,7 +41,7 @@ const (
 // texts gives the text of each field.
 func (d *Document) texts() [fields]string {
 	var parameters, hints strings.Builder
-	readSchema(d.Schema, &parameters, &hints, maxDepth)
+	readSchema(d.Schema, &parameters, &hints)
 	end := sentence(d.Description)
 	lead, rest := d.Title+"\n"+d.Description[:end], d.Description[end:]
 	texts := [fields]string{d.Name, d.Server, lead, rest, parameters.String(), hints.String()}
@@ -74,41 +76,43 @@ func sentence(text string) int {
 	return len(text)
 }
 
+// A schema is what is read of one. A member of another kind than it should be is none.
+type schema struct {
+	Description string             `json:"description"`
+	Enum        []any              `json:"enum"`
+	Properties  map[string]*schema `json:"properties"`
+	Items       *schema            `json:"items"`
+}
+
 // readSchema writes the names of parameters and what is said of them, in the order of the names.
-func readSchema(schema json.RawMessage, parameters, hints *strings.Builder, depth int) {
-	if depth == 0 || len(schema) == 0 || hints.Len() > maxField || parameters.Len() > maxField {
+func readSchema(raw json.RawMessage, parameters, hints *strings.Builder) {
+	if len(raw) == 0 {
 		return
 	}
-	var s struct {
-		Description json.RawMessage            `json:"description"`
-		Enum        json.RawMessage            `json:"enum"`
-		Properties  map[string]json.RawMessage `json:"properties"`
-		Items       json.RawMessage            `json:"items"`
-	}
-	if json.Unmarshal(schema, &s) != nil {
-		return
-	}
-	var said string
-	if json.Unmarshal(s.Description, &said) == nil && depth < maxDepth {
-		line(hints, said)
-	}
-	var values []any
-	if json.Unmarshal(s.Enum, &values) == nil {
-		for _, v := range values {
-			text, _ := v.(string)
-			line(hints, text)
+	var s schema
+	if err := json.Unmarshal(raw, &s); err != nil {
+		if _, odd := errors.AsType[*json.UnmarshalTypeError](err); !odd {
+			return
 		}
 	}
-	var names []string
-	for name := range s.Properties {
-		names = append(names, name)
+	s.Description = "" // that of the tool
+	s.write(parameters, hints, maxDepth)
+}
+
+func (s *schema) write(parameters, hints *strings.Builder, depth int) {
+	if s == nil || depth == 0 || hints.Len() > maxField || parameters.Len() > maxField {
+		return
 	}
-	slices.Sort(names)
-	for _, name := range names {
+	line(hints, s.Description)
+	for _, v := range s.Enum {
+		text, _ := v.(string)
+		line(hints, text)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		line(parameters, name)
-		readSchema(s.Properties[name], parameters, hints, depth-1)
+		s.Properties[name].write(parameters, hints, depth-1)
 	}
-	readSchema(s.Items, parameters, hints, depth-1)
+	s.Items.write(parameters, hints, depth-1)
 }
 
 func line(b *strings.Builder, text string) {

@@ -1,6 +1,11 @@
 package index
 
-import "testing"
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
 
 func TestSentence(t *testing.T) {
 	for text, want := range map[string]string{
@@ -18,5 +23,30 @@ func TestSentence(t *testing.T) {
 		if got := text[:sentence(text)]; got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
+	}
+}
+
+// TestTexts reads a tool: what is odd in its schema is left out, and nothing else.
+func TestTexts(t *testing.T) {
+	d := Document{Server: "srv", Name: "find_it", Title: "Finder", Description: "Finds it at once. Nothing is lost.", Schema: json.RawMessage(`{
+		"description": "of the whole", "properties": {
+			"where": {"description": "A place", "enum": ["here", 7, "there"]},
+			"odd": {"description": 7, "enum": "x", "properties": [], "items": {"description": "An odd one"}},
+			"not": true,
+			"deep": {"items": {"properties": {"deeper": {"description": "Far down"}}}}
+		}, "items": [1]}`)}
+	want := [fields]string{
+		"find_it", "srv", "Finder\nFinds it at once.", " Nothing is lost.",
+		"deep\ndeeper\nnot\nodd\nwhere\n", "Far down\nAn odd one\nA place\nhere\nthere\n",
+	}
+	if diff := cmp.Diff(want, d.texts()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff("srv\nfind_it\nFinder\nFinds it at once. Nothing is lost.\ndeep deeper not odd where", d.Text()); diff != "" {
+		t.Error(diff)
+	}
+	d.Schema = json.RawMessage(`{"properties": {"a": {}`)
+	if got := d.texts()[fieldParameters]; got != "" {
+		t.Errorf("broken: %q", got)
 	}
 }
