@@ -269,7 +269,7 @@ func (x *Lexical) best(s *search, most int) []Hit {
 		if score < least || len(hits) == most && score < hits[most-1].Score-x.weights.named {
 			continue
 		}
-		hits = keep(hits, Hit{x.docs[doc].id, score + x.weights.named*x.named(s, doc)}, most)
+		hits = keep(hits, Hit{ID: x.docs[doc].id, Score: score + x.weights.named*x.named(s, doc)}, most)
 	}
 	for i := len(hits) - 1; i >= 0; i-- {
 		hits[i].Score /= hits[0].Score
