@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-
-	"github.com/drawbridge-mcp/drawbridge/index/words"
 )
 
 // A Hit is a document that was found.
@@ -19,7 +17,8 @@ type Hit struct {
 type search struct {
 	asked []wanted
 	by    map[uint64]int // where each term stands in asked
-	stems []bool         // those that are asked for as they are, by their place; between two searches there are none
+	words map[string]asking
+	stems []bool // those that are asked for as they are, by their place; between two searches there are none
 	// scores has a row for each document: what the whole of the question makes of it, and each part. Between two searches all
 	// are 0.
 	scores []float32
@@ -27,20 +26,6 @@ type search struct {
 	// touched are the documents that have a score, in no order.
 	touched []uint32
 	highest []float32 // see join
-}
-
-// A wanted term is one of a question: the documents that have it, what it counts, and in which parts of the question it
-// stands, a bit for each.
-type wanted struct {
-	list   []posting
-	weight float64
-	parts  uint8
-}
-
-// A question is its words, without those that say little, and those of each of its parts.
-type question struct {
-	words []string
-	parts [][]string
 }
 
 // Search gives at most so many documents that share a word with the question, the best first; of equals the one whose ID
@@ -52,7 +37,7 @@ func (x *Lexical) Search(text string, most int) []Hit {
 	q := x.read(text)
 	s, _ := x.scratch.Get().(*search)
 	if s == nil {
-		s = &search{by: map[uint64]int{}}
+		s = &search{by: map[uint64]int{}, words: map[string]asking{}}
 	}
 	defer x.scratch.Put(s)
 	x.mu.RLock()
@@ -67,152 +52,6 @@ func (x *Lexical) Search(text string, most int) []Hit {
 		x.add(s, w)
 	}
 	return x.best(s, most)
-}
-
-// read reads a question. One that asks for a single thing has no parts.
-func (x *Lexical) read(text string) question {
-	if len(text) > maxQuery {
-		text = text[:maxQuery]
-	}
-	q := question{words: x.stops.Keep(text, leastWords)}
-	clauses := words.Clauses(text, x.stops, leastClause)
-	if len(clauses) < 2 || len(clauses) > maxClauses {
-		return q
-	}
-	for _, clause := range clauses {
-		q.parts = append(q.parts, x.stops.Keep(clause, leastWords))
-	}
-	return q
-}
-
-// The sorts of terms, which are told apart in the keys of search.by. Those of pairs are two places, each less than 1<<31.
-const (
-	keyStem    = 1 << 63
-	keySurface = 1<<63 | 1<<62
-)
-
-// want has the terms of words count: in the whole of a question, or, with a bit, in a part of it.
-func (x *Lexical) want(s *search, all []string, bit uint8) {
-	v := &x.terms
-	before, follows := uint32(0), false
-	for _, word := range all {
-		at, known := v.words.at[word]
-		stem, found := uint32(0), known
-		if known {
-			stem = v.words.terms[at].stem
-		} else {
-			stem, found = v.stems.at[words.Stem(word)]
-		}
-		if found {
-			s.stems[stem] = true
-			x.wantWord(s, at, stem, known, bit)
-		}
-		if found && follows {
-			beside := pair(before, stem)
-			s.want(beside, v.pairs[beside], x.weights.pair, bit)
-		}
-		before, follows = stem, found
-	}
-	for i, word := range all {
-		if i > 0 {
-			x.wantJoined(s, all[i-1]+word, bit)
-		}
-		x.wantApart(s, word, bit)
-	}
-	for _, word := range all {
-		x.wantLike(s, word, bit)
-	}
-}
-
-// wantJoined has the word count that two make where nothing stands between them, as "key vault" does in "keyvault".
-func (x *Lexical) wantJoined(s *search, word string, bit uint8) {
-	at, known := x.terms.words.at[word]
-	if !known && len(x.terms.longer(word)) == 0 {
-		return
-	}
-	stem := x.terms.words.terms[at].stem
-	if !known {
-		stem, known = x.terms.stems.at[words.Stem(word)]
-	}
-	if known && !s.stems[stem] {
-		s.stems[stem] = true
-		s.want(keyStem|uint64(stem), x.terms.stems.terms[stem].list, x.weights.joined, bit)
-	}
-}
-
-// wantApart has the two words count that one is made of, where they stand beside each other.
-func (x *Lexical) wantApart(s *search, word string, bit uint8) {
-	v := &x.terms
-	for cut := leastLike; cut <= len(word)-leastLike; cut++ {
-		first, ok := v.words.at[word[:cut]]
-		if !ok {
-			continue
-		}
-		second, ok := v.words.at[word[cut:]]
-		if !ok {
-			continue
-		}
-		one, two := v.words.terms[first].stem, v.words.terms[second].stem
-		beside := pair(one, two)
-		if list := v.pairs[beside]; len(list) > 0 {
-			s.stems[one], s.stems[two] = true, true
-			s.want(beside, list, x.weights.joined, bit)
-		}
-	}
-}
-
-// wantWord has a stem count, and the word that it is of where some document has it as it stands.
-func (x *Lexical) wantWord(s *search, at, stem uint32, known bool, bit uint8) {
-	list := x.terms.stems.terms[stem].list
-	if !known {
-		s.want(keyStem|uint64(stem), list, 1, bit)
-		return
-	}
-	as := x.terms.words.terms[at].list
-	if len(as) == len(list) { // all documents with the stem have the word: it is one term
-		s.want(keyStem|uint64(stem), list, 1+x.weights.surface, bit)
-		return
-	}
-	s.want(keyStem|uint64(stem), list, 1, bit)
-	s.want(keySurface|uint64(at), as, x.weights.surface, bit)
-}
-
-// wantLike has words count that a word begins with, or that begin with it.
-func (x *Lexical) wantLike(s *search, word string, bit uint8) {
-	v := &x.terms
-	want := func(at uint32, weight float64) {
-		if stem := v.words.terms[at].stem; !s.stems[stem] {
-			s.want(keyStem|uint64(stem), v.stems.terms[stem].list, weight, bit)
-		}
-	}
-	for n := leastLike; n < len(word); n++ {
-		if at, ok := v.words.at[word[:n]]; ok {
-			want(at, x.weights.shorter*float64(n)/float64(len(word)))
-		}
-	}
-	longer := v.longer(word)
-	if len(longer) > mostLike {
-		return // what so many words begin with says little
-	}
-	for _, at := range longer {
-		want(at, x.weights.longer*float64(len(word))/float64(len(v.words.terms[at].text)))
-	}
-}
-
-// want has one term count. A part counts nothing that the whole does not.
-func (s *search) want(key uint64, list []posting, weight float64, bit uint8) {
-	if len(list) == 0 {
-		return
-	}
-	i, ok := s.by[key]
-	if !ok && bit == 0 {
-		i = len(s.asked)
-		s.by[key] = i
-		s.asked = append(s.asked, wanted{list: list, weight: weight})
-	} else if !ok {
-		return
-	}
-	s.asked[i].parts |= bit
 }
 
 // enough is how many documents have a score when terms, the rarest of which come first, give none to others any more.
@@ -361,6 +200,7 @@ func (s *search) reset(docs, row, stems int) {
 	}
 	s.touched, s.asked = s.touched[:0], s.asked[:0]
 	clear(s.by)
+	clear(s.words)
 	if clear(s.stems); len(s.stems) < stems {
 		s.stems = make([]bool, stems+stems/8)
 	}
