@@ -25,7 +25,7 @@ func (d *Deck) List(ctx context.Context, caller drawbridge.Caller, method string
 	if s == nil {
 		return List{}, unknown("method", method)
 	}
-	return s.listFor(caller), nil
+	return d.shortened(s, caller, method), nil
 }
 
 // Hint says how long an answer to a list method, or to server/discover, may be kept by the caller: as long and by whom
@@ -84,20 +84,14 @@ func (d *Deck) Look(name string) (kind string, spec drawbridge.Spec, ok bool) {
 // Cards gives the cards that the caller may call, in the order they are listed: for help, with shipped and bridged cards
 // side by side.
 func (d *Deck) Cards(caller drawbridge.Caller) []drawbridge.Spec {
-	var out []drawbridge.Spec
-	s := d.view.Load().tools
-	for _, it := range s.items {
-		if s.shows(caller, it) {
-			out = append(out, it.spec)
-		}
-	}
-	return out
+	return d.view.Load().tools.cards(caller)
 }
 
 // Instructions joins what the servers that the caller may know of say about their use: each under its name, cut to 2 KiB,
 // all of it cut to 16 KiB, in configuration order. It is empty where no server says anything.
 func (d *Deck) Instructions(caller drawbridge.Caller) string {
 	var said declare.Instructions
+	said.Begin(d.findHint(caller))
 	v := d.view.Load()
 	for _, m := range v.members {
 		if m.listing != nil && v.knows(caller, m) && !said.Say(m.ID, m.listing.Instructions, gate.Cut) {
@@ -122,5 +116,6 @@ func (d *Deck) Capabilities(caller drawbridge.Caller) json.RawMessage {
 			known = append(known, m.listing.Capabilities)
 		}
 	}
-	return v.taskCapabilities(caller, wire.Apply(declare.Capabilities(known, never), declare.Extensions(caller.Capabilities, known)...))
+	caps := wire.Apply(declare.Capabilities(known, never), declare.Extensions(caller.Capabilities, known)...)
+	return declare.Tasks(caller, caps, v.taskOffers(caller))
 }

@@ -37,6 +37,9 @@ func (i *Instructions) Say(server drawbridge.ServerID, text string, cut func(str
 	return true
 }
 
+// Begin adds what the deck says itself, before any server.
+func (i *Instructions) Begin(text string) { i.b.WriteString(text) }
+
 // String gives all that was said; empty where nothing was.
 func (i *Instructions) String() string { return i.b.String() }
 
