@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,6 +78,8 @@ type Settings struct {
 	// Tools bounds calls of tools, Shield says how far servers are trusted.
 	Tools  Tools
 	Shield Shield
+	// Discovery says how cards are found.
+	Discovery Discovery
 }
 
 // What drawbridge.toml says of calls, and of how far servers are trusted.
@@ -93,7 +96,7 @@ type setting struct {
 }
 
 // settings is the one list of what drawbridge.toml may say beside its rows.
-var settings = append([]setting{
+var settings = slices.Concat([]setting{
 	{"mcp", "naming", `"qualified", "mcp" or "bare"`, "qualified",
 		"how cards are named: server__tool, mcp_server_tool, or the tool's own name",
 		func(r *settingsReader, v doc.Node) error {
@@ -223,7 +226,7 @@ var settings = append([]setting{
 	{"tools", "authorization", "table", "no rules",
 		"more rules, which follow those of policy where enabled is true: an action and tools each",
 		func(r *settingsReader, v doc.Node) error { return r.rules.Authorization(v) }},
-}, auditSettings...)
+}, discoverySettings(), auditSettings)
 
 // A settingsReader reads the settings of one file.
 type settingsReader struct {

@@ -97,8 +97,11 @@ type SkillVetter interface {
 	VetSkill(ctx context.Context, server Member, entry json.RawMessage) (json.RawMessage, error)
 }
 
-// A Discovery says how callers find cards.
-type Discovery = finder.Options
+// A Discovery says how callers find cards, its Mode what they are listed.
+type (
+	Discovery = finder.Options
+	Mode      = finder.Mode
+)
 
 // What a vetter says.
 type (

@@ -89,12 +89,16 @@ func (v *View) Answer(ctx context.Context, arguments json.RawMessage) drawbridge
 	if raw := wire.Get(arguments, "query"); raw != nil && raw[0] != '"' {
 		return refusal("query must be a text that says what the tool is to do.")
 	}
-	hits, matched := v.Find(ctx, query, max(limit, v.f.o.TopK))
+	most := v.f.o.TopK
+	if most > 0 {
+		most = max(most, limit)
+	}
+	hits, matched := v.Find(ctx, query, most)
 	more := hits[min(limit, len(hits)):]
-	hits = hits[:len(hits)-len(more)]
-	if !matched {
+	if hits = hits[:len(hits)-len(more)]; !matched {
 		more = nil
 	}
+	more = more[:min(len(more), maxLimit)]
 	return drawbridge.Result{Raw: wire.Apply(nil,
 		wire.Put(content(say(query, hits, more, matched)), "content"),
 		wire.Put(structured(hits, more), "structuredContent"))}

@@ -46,8 +46,10 @@ type Options struct {
 	SearchAbove int
 	// Index says what an index ranks by besides words.
 	Index index.Options
-	// SchemaHint is how many bytes of a card's output schema a model of our own is told in the description; 0 is nothing.
-	SchemaHint int
+	// TellSchemas has models of our own told in a description what a card answers, SchemaHint in how many bytes; 0 is
+	// DefaultSchemaHint.
+	TellSchemas bool
+	SchemaHint  int
 }
 
 // What the zero values of Options mean.
@@ -55,6 +57,7 @@ const (
 	DefaultTopK        = 20
 	DefaultRelative    = 0.25
 	DefaultSearchAbove = 5000
+	DefaultSchemaHint  = 1024
 )
 
 // maxClasses is how many classes of callers have an index at a time, maxModes for how many it is remembered that they search.
@@ -103,6 +106,9 @@ func New(o Options) *Finder {
 	}
 	if o.SearchAbove == 0 {
 		o.SearchAbove = DefaultSearchAbove
+	}
+	if o.SchemaHint == 0 {
+		o.SchemaHint = DefaultSchemaHint
 	}
 	if o.Off {
 		o.Mode = Direct
