@@ -48,7 +48,7 @@ func Members() []Member {
 		{table, "mode", `"direct", "auto" or "search"`, "direct",
 			"what outside clients are listed: all cards; or find_tools, call_tool and the cards of always_include; auto is search for who has more than search_above, and else direct",
 			func(d *Discovery, v doc.Node) error { return oneOf(&d.Mode, v, "direct", "auto", "search") }},
-		{table, "search_above", "tokens", "5000",
+		{table, "search_above", "tokens", "8000",
 			"how many tokens all definitions of a caller's cards may have before auto searches",
 			func(d *Discovery, v doc.Node) error { return whole(&d.SearchAbove, v) }},
 		{table, "always_include", "list of names, with * and ?", "[]",
