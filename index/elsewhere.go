@@ -22,3 +22,9 @@ type Reranker interface {
 	// means that none was made.
 	Rerank(ctx context.Context, question string, texts []string) ([]float64, error)
 }
+
+// A Forgetter is a Vectors that lets go of what it keeps of a model, all or nothing. One that is none keeps the vectors of a
+// model that is another now behind the same name; they are then not looked at again.
+type Forgetter interface {
+	Forget(ctx context.Context, model string) error
+}
