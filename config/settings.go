@@ -11,6 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
 	"github.com/drawbridge-mcp/drawbridge/config/limit"
+	"github.com/drawbridge-mcp/drawbridge/config/refer"
 	"github.com/drawbridge-mcp/drawbridge/config/rules"
 	"github.com/drawbridge-mcp/drawbridge/config/value"
 )
@@ -318,7 +319,7 @@ func (r *settingsReader) words(v doc.Node) (string, error) {
 		return "", value.Must("a string that is not empty")
 	}
 	var missing []string
-	s, later := literal(putIn(s, r.lookup, func(inner string) { missing = append(missing, doc.Placeholder(inner)) }))
+	s, later := refer.AsText(refer.PutIn(s, r.lookup, func(inner string) { missing = append(missing, doc.Placeholder(inner)) }))
 	if later != nil {
 		return "", fmt.Errorf("must do without ${%s:…}", later.Kind)
 	}

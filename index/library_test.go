@@ -285,7 +285,7 @@ func TestQuestionsAskedAtOnceWaitForOneAnswer(t *testing.T) {
 		l, keys := ready(t, m, index.LibraryOptions{})
 		m.set(func(m *fakeModel) {
 			m.before = func(ctx context.Context, _ index.Role, _ []string) error {
-				time.Sleep(100 * time.Millisecond)
+				<-time.After(100 * time.Millisecond)
 				return ctx.Err()
 			}
 		})
@@ -335,12 +335,12 @@ func TestEmbedderDown(t *testing.T) {
 		if s.Away.IsZero() || s.Err != "connection refused" || s.Missed != 3 {
 			t.Errorf("%+v", s)
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		if n := m.times(index.Asked); n < 10 || n > 3+70 {
 			t.Errorf("it was looked %d times in an hour whether the model is back", n-3)
 		}
 		m.set(func(m *fakeModel) { m.before = nil })
-		time.Sleep(2 * time.Minute)
+		<-time.After(2 * time.Minute)
 		synctest.Wait()
 		if near, err := soon(t, l, "question 0", keys); err != nil || len(near) != 3 {
 			t.Error(near, err)
@@ -358,7 +358,7 @@ func TestEmbedderDownFromTheStart(t *testing.T) {
 		m.before = func(context.Context, index.Role, []string) error { return errors.New("connection refused") }
 		l := runs(t, m, index.LibraryOptions{Vectors: newVectors()})
 		l.Offer(desk())
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		if n := m.times(index.Offered); n < 5 || n > 30 {
 			t.Errorf("it was tried %d times in an hour", n)
 		}
@@ -369,7 +369,7 @@ func TestEmbedderDownFromTheStart(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		m.set(func(m *fakeModel) { m.before = nil })
-		time.Sleep(5 * time.Minute)
+		<-time.After(5 * time.Minute)
 		synctest.Wait()
 		if near, err := soon(t, l, "send mail", keysOf(desk())); err != nil || len(near) != 3 {
 			t.Error(near, err)
@@ -394,7 +394,7 @@ func TestEmbedderSlow(t *testing.T) {
 		}
 		l := runs(t, m, index.LibraryOptions{Batch: 2})
 		l.Offer(desk())
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		synctest.Wait()
 		waited := 0
 		for i := range 10 {
@@ -462,7 +462,7 @@ func TestWrongDimensionOfDocuments(t *testing.T) {
 		if s := l.Status(); s.Vectors != 0 || s.Err != "the model gave vectors of 25 dimensions, and before of 26" {
 			t.Errorf("%+v", s)
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		synctest.Wait()
 		if s := l.Status(); s.Vectors != 8 || s.Err != "" || s.Replaced != 0 {
 			t.Errorf("%+v", s)
@@ -515,7 +515,7 @@ func TestChangedModel(t *testing.T) {
 					m.before = nil
 					tt.change(m)
 				})
-				time.Sleep(2 * time.Minute)
+				<-time.After(2 * time.Minute)
 				synctest.Wait()
 				if near, err := soon(t, l, desk()[2].Text(), keys); err != nil || near[0].Key != keys[2] {
 					t.Error(near, err)
@@ -546,7 +546,7 @@ func TestRefusedTexts(t *testing.T) {
 			docs = append(docs, tool("more", fmt.Sprint("tool", i), "something else "+strings.Repeat("x", i)))
 		}
 		l.Offer(docs)
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		synctest.Wait()
 		if s := l.Status(); s.Vectors != 13 || s.Refused != 1 || s.Texts != 14 || s.Err != "" || !s.Away.IsZero() {
 			t.Errorf("%+v", s)
@@ -572,7 +572,7 @@ func TestKeeperDown(t *testing.T) {
 		kept.err = errors.New("disk full")
 		l := runs(t, m, index.LibraryOptions{Vectors: kept})
 		l.Offer(desk())
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		synctest.Wait()
 		s := l.Status()
 		if s.Vectors != 0 || s.Err != "the vector store: read vectors: disk full" || !s.Away.IsZero() {
@@ -584,7 +584,7 @@ func TestKeeperDown(t *testing.T) {
 		kept.mu.Lock()
 		kept.err = nil
 		kept.mu.Unlock()
-		time.Sleep(5 * time.Minute)
+		<-time.After(5 * time.Minute)
 		synctest.Wait()
 		if s := l.Status(); s.Vectors != 8 || s.Err != "" || kept.count() != 9 {
 			t.Errorf("%+v", s)
