@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,6 +79,9 @@ type Settings struct {
 	// Tools bounds calls of tools, Shield says how far servers are trusted.
 	Tools  Tools
 	Shield Shield
+
+	// Models are those that run elsewhere.
+	Models Models
 }
 
 // What drawbridge.toml says of calls, and of how far servers are trusted.
@@ -224,7 +228,7 @@ var settings = append([]setting{
 	{"tools", "authorization", "table", "no rules",
 		"more rules, which follow those of policy where enabled is true: an action and tools each",
 		func(r *settingsReader, v doc.Node) error { return r.rules.Authorization(v) }},
-}, auditSettings...)
+}, append(auditSettings, modelSettings()...)...)
 
 // A settingsReader reads the settings of one file.
 type settingsReader struct {
@@ -266,7 +270,7 @@ func (r *settingsReader) section(name string, section doc.Member) error {
 		if full == "mcp.servers" {
 			continue // rows, not a setting
 		}
-		if len(settingNames(full)) > 0 {
+		if isSection(full) {
 			if err := r.section(full, m); err != nil {
 				return err
 			}
@@ -301,6 +305,11 @@ func settingNamed(section, name string) *setting {
 		}
 	}
 	return nil
+}
+
+// isSection says whether a table of that name holds settings, or tables that do.
+func isSection(name string) bool {
+	return slices.ContainsFunc(settings, func(s setting) bool { return strings.HasPrefix(s.section+".", name+".") })
 }
 
 func settingNames(section string) (names []string) {
