@@ -110,3 +110,46 @@ func TestAskerGone(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestFindIsJudged has an index ask a model that judges about what its documents say now.
+func TestFindIsJudged(t *testing.T) {
+	var judged []string
+	x := index.New(index.Options{Judge: index.NewJudge(fakeReranker(func(_ context.Context, _ string, texts []string) ([]float64, error) {
+		judged = texts
+		scores := make([]float64, len(texts))
+		scores[len(scores)-1] = 1
+		return scores, nil
+	}), index.JudgeOptions{})})
+	old := tool("fs", "read_file", "Read the file of old", "path")
+	docs := desk()
+	x.Update([]index.Document{old}, nil)
+	x.Update(docs, []string{"github__get_file_contents"})
+	plain := index.New(index.Options{})
+	plain.Update(docs, nil)
+	search := index.Search{Text: "read a file", Most: 2}
+	want, got := plain.Find(t.Context(), search), x.Find(t.Context(), search)
+	if len(got) != 2 || got[0].ID != want[1].ID || got[1].ID != want[0].ID || got[0].Score != 1 {
+		t.Errorf("%v, want the other way round %v", got, want)
+	}
+	byID := map[string]string{}
+	for _, d := range docs {
+		byID[d.ID] = d.Text()
+	}
+	if diff := cmp.Diff([]string{byID[want[0].ID], byID[want[1].ID]}, judged); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestIndexTellsALibrary has documents reach a library by way of an index.
+func TestIndexTellsALibrary(t *testing.T) {
+	m := newModel(26)
+	l := index.NewLibrary(m, index.LibraryOptions{})
+	x := index.New(index.Options{Far: l})
+	x.Update(desk(), nil)
+	if err := l.Fill(t.Context(), func(int, int) {}); err != nil {
+		t.Fatal(err)
+	}
+	if s := l.Status(); s.Vectors != len(desk()) {
+		t.Errorf("%+v", s)
+	}
+}
