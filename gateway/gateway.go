@@ -25,6 +25,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway/keep"
 	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
 	"github.com/drawbridge-mcp/drawbridge/gateway/warden"
+	"github.com/drawbridge-mcp/drawbridge/index"
 	"github.com/drawbridge-mcp/drawbridge/policy"
 	"github.com/drawbridge-mcp/drawbridge/server"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -61,6 +62,10 @@ type Config struct {
 	// Tools bounds calls of tools, Shield says how far servers are trusted; zero values mean what the settings say.
 	Tools  config.Tools
 	Shield config.Shield
+	// Embedder gives tools their places by meaning, Reranker judges how well they answer; nil means those of the settings, and
+	// else none.
+	Embedder index.Embedder
+	Reranker index.Reranker
 	// Guards decide on calls, beside those of the settings: all must allow. Where one wants a person asked, see AskDetails.
 	Guards []deck.Guard
 	// OnDemand starts no server before a call, Mount or AwaitNew asks for it.
