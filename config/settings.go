@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,6 +74,9 @@ type Settings struct {
 
 	// Rules say who may call what; nil where there are none. Whether they make sense is for those to say who carry them out.
 	Rules *drawbridge.Rules
+
+	// Vectors says where the vectors of tools are kept.
+	Vectors Vectors
 
 	// Tools bounds calls of tools, Shield says how far servers are trusted.
 	Tools  Tools
@@ -223,7 +227,7 @@ var settings = append([]setting{
 	{"tools", "authorization", "table", "no rules",
 		"more rules, which follow those of policy where enabled is true: an action and tools each",
 		func(r *settingsReader, v doc.Node) error { return r.rules.Authorization(v) }},
-}, auditSettings...)
+}, slices.Concat(auditSettings, vectorSettings)...)
 
 // A settingsReader reads the settings of one file.
 type settingsReader struct {
