@@ -76,6 +76,9 @@ type Settings struct {
 	// Rules say who may call what; nil where there are none. Whether they make sense is for those to say who carry them out.
 	Rules *drawbridge.Rules
 
+	// Vectors says where the vectors of tools are kept.
+	Vectors Vectors
+
 	// Tools bounds calls of tools, Shield says how far servers are trusted.
 	Tools  Tools
 	Shield Shield
@@ -228,7 +231,7 @@ var settings = append([]setting{
 	{"tools", "authorization", "table", "no rules",
 		"more rules, which follow those of policy where enabled is true: an action and tools each",
 		func(r *settingsReader, v doc.Node) error { return r.rules.Authorization(v) }},
-}, append(auditSettings, modelSettings()...)...)
+}, slices.Concat(auditSettings, vectorSettings, modelSettings())...)
 
 // A settingsReader reads the settings of one file.
 type settingsReader struct {
