@@ -82,7 +82,8 @@ type Settings struct {
 	// Tools bounds calls of tools, Shield says how far servers are trusted.
 	Tools  Tools
 	Shield Shield
-
+	// Discovery says how cards are found.
+	Discovery Discovery
 	// Models are those that run elsewhere.
 	Models Models
 }
@@ -101,7 +102,7 @@ type setting struct {
 }
 
 // settings is the one list of what drawbridge.toml may say beside its rows.
-var settings = append([]setting{
+var settings = slices.Concat([]setting{
 	{"mcp", "naming", `"qualified", "mcp" or "bare"`, "qualified",
 		"how cards are named: server__tool, mcp_server_tool, or the tool's own name",
 		func(r *settingsReader, v doc.Node) error {
@@ -231,7 +232,7 @@ var settings = append([]setting{
 	{"tools", "authorization", "table", "no rules",
 		"more rules, which follow those of policy where enabled is true: an action and tools each",
 		func(r *settingsReader, v doc.Node) error { return r.rules.Authorization(v) }},
-}, slices.Concat(auditSettings, vectorSettings, modelSettings())...)
+}, discoverySettings(), vectorSettings, modelSettings(), auditSettings)
 
 // A settingsReader reads the settings of one file.
 type settingsReader struct {

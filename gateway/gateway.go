@@ -62,6 +62,8 @@ type Config struct {
 	// Tools bounds calls of tools, Shield says how far servers are trusted; zero values mean what the settings say.
 	Tools  config.Tools
 	Shield config.Shield
+	// Discovery says how cards are found; nil means what the settings say.
+	Discovery *config.Discovery
 	// Embedder gives tools their places by meaning, Reranker judges how well they answer; nil means those of the settings, and
 	// else none.
 	Embedder index.Embedder
@@ -238,7 +240,7 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: streamOf(c, g.set),
 		Cards: cards.Catalogue(view, view), Vetter: quarantine{g.vetter(), g}, StateKeys: [][]byte{key}, Owner: g.owner.Principal,
 		Audit: g.ground.recorder(), Approver: g.approver(), Fence: g.fenced(), Look: g.ground.vetted.sanitiser.Read,
-		BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
+		Discovery: discovery(Reading{c: c, set: g.set}.discovery()), BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
 		Guards: slices.Concat([]deck.Guard{g.warden, &g.keep}, c.Guards, []deck.Guard{g.ground.meter.Guard(g.pace)}),
 	})
 	if err != nil {

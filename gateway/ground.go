@@ -169,7 +169,7 @@ func (r Reading) Fingerprint() (string, error) {
 	for i := range rows {
 		rows[i] = rows[i].Essence()
 	}
-	text, err := json.Marshal([]any{streamOf(r.c, r.set), r.c.Naming, r.rules(), rows})
+	text, err := json.Marshal([]any{streamOf(r.c, r.set), r.c.Naming, r.rules(), r.discovery(), rows})
 	if err != nil {
 		return "", err
 	}

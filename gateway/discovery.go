@@ -1,0 +1,23 @@
+package gateway
+
+import (
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+)
+
+// discovery is what counts of how cards are found: the program's own, else that of the settings.
+func (r Reading) discovery() config.Discovery {
+	if r.c.Discovery != nil {
+		return *r.c.Discovery
+	}
+	return r.set.Settings.Discovery
+}
+
+// discovery is that as the deck has it.
+func discovery(d config.Discovery) deck.Discovery {
+	return deck.Discovery{
+		Mode: deck.Mode(d.Mode), Off: d.Enabled != nil && !*d.Enabled, TopK: d.TopK, Relative: d.RelativeScore,
+		Always: d.AlwaysInclude, SearchAbove: d.SearchAbove,
+		TellSchemas: d.ForwardOutputSchema != nil && *d.ForwardOutputSchema, SchemaHint: d.OutputSchemaHintBytes,
+	}
+}
