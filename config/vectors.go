@@ -1,12 +1,9 @@
 package config
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
-	"github.com/drawbridge-mcp/drawbridge/config/refer"
 	"github.com/drawbridge-mcp/drawbridge/config/value"
 )
 
@@ -25,7 +22,9 @@ const maxCollection = 48
 var vectorSettings = []setting{
 	{"mcp.tool_discovery", "vector_store", "postgres://, qdrant:// or qdrants:// URL", "the store",
 		"where the vectors of tools are kept: a database with pgvector, or the gRPC port of a Qdrant server, the last with TLS and KEY@ before the host; values are put in",
-		func(r *settingsReader, v doc.Node) error { return r.vectorStore(v) }},
+		func(r *settingsReader, v doc.Node) error {
+			return r.Place(&r.settings.Vectors.Store, v, "a postgres://, qdrant:// or qdrants:// URL", "postgres", "postgresql", "qdrant", "qdrants")
+		}},
 	{"mcp.tool_discovery", "collection", "name", "drawbridge_tools",
 		"what they are kept under there: the table, or how the names of collections begin",
 		func(r *settingsReader, v doc.Node) error {
@@ -37,31 +36,4 @@ var vectorSettings = []setting{
 			r.settings.Vectors.Collection = name
 			return nil
 		}},
-}
-
-// vectorStore reads the URL of a place for vectors, which may refer to values that are found later.
-func (r *settingsReader) vectorStore(v doc.Node) error {
-	s, ok := v.Word()
-	var missing []string
-	parts := refer.PutIn(s, r.lookup, func(inner string) { missing = append(missing, doc.Placeholder(inner)) })
-	if len(missing) > 0 {
-		return fmt.Errorf("needs %s, which is not set", strings.Join(missing, ", "))
-	}
-	scheme := ""
-	if len(parts) > 0 && parts[0].Kind == Literal {
-		scheme, _, _ = strings.Cut(parts[0].Text, "://")
-	}
-	if !ok || s != "" && !slices.Contains([]string{"postgres", "postgresql", "qdrant", "qdrants"}, scheme) {
-		return value.Must("a postgres://, qdrant:// or qdrants:// URL")
-	}
-	for i, p := range parts {
-		if p.Kind != FromFile {
-			continue
-		}
-		if err := r.path(&parts[i].Text, doc.Node{Kind: doc.Text, Text: p.Text}); err != nil {
-			return err
-		}
-	}
-	r.settings.Vectors.Store = parts
-	return nil
 }

@@ -18,7 +18,7 @@ type Models struct {
 type Embedding struct {
 	// Provider is "openai", "ollama", "gemini" or "voyage". BaseURL is where it is.
 	Provider, BaseURL, Model string
-	Key                      Key
+	Key                      refer.Key
 	// Dimensions is how many numbers a vector should have.
 	Dimensions int
 	// QueryPrefix stands before each question, DocumentPrefix before each tool.
@@ -32,21 +32,11 @@ type Embedding struct {
 type Rerank struct {
 	// Kind is "cohere" or "tei".
 	URL, Kind, Model string
-	Key              Key
+	Key              refer.Key
 	// Top is how many tools are judged, Timeout how long that may take.
 	Top     int
 	Timeout time.Duration
 }
-
-// A Key is a secret that is put together of its parts, in order, when it is first needed. The zero value is none.
-type Key struct {
-	Parts []refer.Part
-	// Missing names variables that it needs and that are not set: there is a model then, and no way to be let in.
-	Missing []string
-}
-
-// IsZero says whether there is no key.
-func (k Key) IsZero() bool { return len(k.Parts) == 0 && len(k.Missing) == 0 }
 
 // The tables.
 const (
@@ -59,7 +49,7 @@ type Setting struct {
 	Section, Name, Type, Default, Doc string
 	// Words are those that a string may be; nil is any.
 	Words []string
-	// To gives where its value is kept: a *string, *int, *time.Duration or *Key.
+	// To gives where its value is kept: a *string, *int, *time.Duration or *refer.Key.
 	To func(*Models) any
 }
 
