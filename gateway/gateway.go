@@ -25,6 +25,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway/keep"
 	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
 	"github.com/drawbridge-mcp/drawbridge/gateway/warden"
+	"github.com/drawbridge-mcp/drawbridge/index"
 	"github.com/drawbridge-mcp/drawbridge/policy"
 	"github.com/drawbridge-mcp/drawbridge/server"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -63,6 +64,10 @@ type Config struct {
 	Shield config.Shield
 	// Discovery says how cards are found; nil means what the settings say.
 	Discovery *config.Discovery
+	// Embedder gives tools their places by meaning, Reranker judges how well they answer; nil means those of the settings, and
+	// else none.
+	Embedder index.Embedder
+	Reranker index.Reranker
 	// Guards decide on calls, beside those of the settings: all must allow. Where one wants a person asked, see AskDetails.
 	Guards []deck.Guard
 	// OnDemand starts no server before a call, Mount or AwaitNew asks for it.

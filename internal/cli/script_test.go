@@ -13,6 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/cli"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcptest/idp"
+	"github.com/drawbridge-mcp/drawbridge/internal/storetest"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -30,7 +31,8 @@ func TestMain(m *testing.M) {
 const quickExit = "atexit_sleep_ms=0"
 
 // TestScripts runs the program as its user sees it. In a script, SELF is a program that becomes the test server named by
-// the variable MCPTEST_SERVER, and "exits N COMMAND..." runs a command that must end with that exit code.
+// the variable MCPTEST_SERVER; "exits N COMMAND..." runs a command that must end with that exit code, and "qdrant KEY" has a
+// stand-in for Qdrant answer at the address in QDRANT.
 func TestScripts(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -48,7 +50,12 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GORACE", quickExit)
 			return os.MkdirAll(home, 0o700)
 		},
-		Cmds:               map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits,
+			"qdrant": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Setenv("QDRANT", storetest.StartQdrant(t, args[0], nil).Addr)
+			},
+		},
 		RequireUniqueNames: true,
 	})
 }

@@ -1,0 +1,208 @@
+// Package models opens the models that a person's settings name: the one that gives tools their places by meaning, and the one that
+// judges how well they answer.
+//
+// It promises that to open asks nothing and finds no key: both happen when a model is first needed. What was found as a key is
+// known to those who keep secrets out of records.
+package models
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/index"
+	"github.com/drawbridge-mcp/drawbridge/model"
+	"github.com/drawbridge-mcp/drawbridge/secrets"
+)
+
+// Options are what models are opened with.
+type Options struct {
+	Settings config.Models
+	// Embedder and Reranker take the places of those that the settings name; nil leaves it to them.
+	Embedder index.Embedder
+	Reranker index.Reranker
+	// Vectors keeps vectors, nil is memory; Remote has them searched there. See index.LibraryOptions.
+	Vectors index.Vectors
+	Remote  bool
+	// Resolver finds what keys refer to, Environ is the environment in which commands do; Known hears what was found.
+	Resolver *secrets.Resolver
+	Environ  []string
+	Known    *secrets.Known
+	// Logger is told when a model goes away and comes back; nil is silence.
+	Logger *slog.Logger
+}
+
+// Models are the models, opened. A nil *Models has none.
+type Models struct {
+	library *index.Library
+	judge   *index.Judge
+	closers []func()
+}
+
+// A Status says how the models are; nil is one that there is not.
+type Status struct {
+	Embedding *index.LibraryStatus
+	Rerank    *index.JudgeStatus
+}
+
+// Open opens the models that are set: nil where none is. The error is a *drawbridge.Fault with the code InvalidInput, for settings
+// that make no sense together.
+func Open(o Options) (*Models, error) {
+	var m Models
+	if err := m.openEmbedding(o); err != nil {
+		return nil, wrong("mcp.tool_discovery.embedding", err)
+	}
+	if err := m.openRerank(o); err != nil {
+		return nil, wrong("mcp.tool_discovery.rerank", err)
+	}
+	if m.library == nil && m.judge == nil {
+		return nil, nil
+	}
+	return &m, nil
+}
+
+func wrong(table string, err error) error {
+	return &drawbridge.Fault{
+		Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "read [" + table + "] in drawbridge.toml", Err: err,
+	}
+}
+
+func (m *Models) openEmbedding(o Options) error {
+	s, embedder := o.Settings.Embedding, o.Embedder
+	switch {
+	case embedder != nil:
+	case isZero(s):
+		return nil
+	default:
+		e, err := model.NewEmbedder(model.EmbedderOptions{
+			Account:  model.Account{BaseURL: s.BaseURL, Key: o.key(s.Key), Timeout: s.Timeout},
+			Provider: s.Provider, Model: s.Model, Dimensions: s.Dimensions,
+			QueryPrefix: s.QueryPrefix, DocumentPrefix: s.DocumentPrefix, Batch: s.Batch,
+		})
+		if err != nil {
+			return err
+		}
+		embedder = e
+		m.closers = append(m.closers, e.Close)
+	}
+	m.library = index.NewLibrary(embedder, index.LibraryOptions{
+		Vectors: o.Vectors, Remote: o.Remote, Deadline: s.Deadline, Batch: s.Batch, Logger: o.Logger,
+	})
+	return nil
+}
+
+func (m *Models) openRerank(o Options) error {
+	s, reranker := o.Settings.Rerank, o.Reranker
+	switch {
+	case reranker != nil:
+	case s.URL == "" && s.Kind == "" && s.Model == "" && s.Key.IsZero() && s.Top == 0 && s.Timeout == 0:
+		return nil
+	default:
+		r, err := model.NewReranker(model.RerankerOptions{
+			Account: model.Account{BaseURL: s.URL, Key: o.key(s.Key), Timeout: s.Timeout}, Kind: s.Kind, Model: s.Model,
+		})
+		if err != nil {
+			return err
+		}
+		reranker = r
+		m.closers = append(m.closers, r.Close)
+	}
+	m.judge = index.NewJudge(reranker, index.JudgeOptions{Most: s.Top, Deadline: s.Timeout, Logger: o.Logger})
+	return nil
+}
+
+// isZero says whether nothing is set.
+func isZero(s config.Embedding) bool {
+	return s.Key.IsZero() && cmp.Or(s.Provider, s.BaseURL, s.Model, s.QueryPrefix, s.DocumentPrefix) == "" &&
+		s.Dimensions == 0 && s.Deadline == 0 && s.Timeout == 0 && s.Batch == 0
+}
+
+// key gives what finds a key: nil where there is none.
+func (o Options) key(k config.Key) func(context.Context) (drawbridge.Secret, error) {
+	if k.IsZero() {
+		return nil
+	}
+	return func(ctx context.Context) (drawbridge.Secret, error) {
+		if len(k.Missing) > 0 {
+			return drawbridge.Secret{}, fmt.Errorf("it needs %s, which is not set", strings.Join(k.Missing, ", "))
+		}
+		var b strings.Builder
+		for _, p := range k.Parts {
+			text := p.Text
+			if p.Kind != config.Literal {
+				var err error
+				if text, err = o.Resolver.Value(ctx, secrets.Kind(p.Kind), p.Text, o.Environ); err != nil {
+					return drawbridge.Secret{}, err
+				}
+			}
+			b.WriteString(text)
+		}
+		key := b.String()
+		if strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			return drawbridge.Secret{}, errors.New("what was found has a line break or another control character in it")
+		}
+		if o.Known != nil {
+			o.Known.Note(key)
+		}
+		return drawbridge.NewSecret(key), nil
+	}
+}
+
+// Index gives what an index ranks by besides words.
+func (m *Models) Index() index.Options {
+	if m == nil {
+		return index.Options{}
+	}
+	o := index.Options{Judge: m.judge}
+	if m.library != nil {
+		o.Far = m.library
+	}
+	return o
+}
+
+// Library gives what embeds; nil where there is no model that does.
+func (m *Models) Library() *index.Library {
+	if m == nil {
+		return nil
+	}
+	return m.library
+}
+
+// Status says how they are.
+func (m *Models) Status() (s Status) {
+	if m == nil {
+		return s
+	}
+	if m.library != nil {
+		now := m.library.Status()
+		s.Embedding = &now
+	}
+	if m.judge != nil {
+		now := m.judge.Status()
+		s.Rerank = &now
+	}
+	return s
+}
+
+// Run embeds in the background, until ctx ends.
+func (m *Models) Run(ctx context.Context) error {
+	if m == nil || m.library == nil {
+		return nil
+	}
+	return m.library.Run(ctx)
+}
+
+// Close lets go of connections, once Run is over.
+func (m *Models) Close() {
+	if m == nil {
+		return
+	}
+	for _, end := range m.closers {
+		end()
+	}
+}
