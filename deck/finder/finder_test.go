@@ -147,6 +147,7 @@ func TestAnOlderViewIsAnsweredFromItself(t *testing.T) {
 		for _, h := range hits {
 			out = append(out, h.Spec.Tool)
 		}
+		slices.Sort(out)
 		return out
 	}
 	before := names(old)
@@ -211,7 +212,7 @@ func TestTurn(t *testing.T) {
 	}{
 		{finder.Turn{Query: "write a file"}, "s__read_file s__write_file s__list_users find_tools 3"},
 		{finder.Turn{Query: "write a file", Recent: []string{"s__send_mail", "s__gone"}}, "s__read_file s__write_file s__send_mail s__list_users find_tools 2"},
-		{finder.Turn{Query: "quantum chromodynamics"}, "s__read_file s__write_file s__list_users find_tools 3"},
+		{finder.Turn{Query: "?"}, "s__read_file s__write_file s__list_users find_tools 3"},
 		{finder.Turn{Query: "issue"}, "s__open_issue s__close_issue s__list_users find_tools 3"},
 	} {
 		if diff := cmp.Diff(strings.Fields(tt.want), names(v.Turn(t.Context(), tt.turn))); diff != "" {
