@@ -261,7 +261,7 @@ func TestARequestStateComesBackThroughCallTool(t *testing.T) {
 func TestTheSameDeckGivesTheSameShortList(t *testing.T) {
 	var want []string
 	r := rand.New(rand.NewPCG(7, 7))
-	for range 1000 {
+	for n := range 1000 {
 		listings := []drawbridge.Listing{listing("a", "read", "write"), listing("b", "list"), listing("c", "x", "y", "z")}
 		order := r.Perm(len(listings))
 		d, err := New(t.Context(), &fake{}, Options{Discovery: Discovery{Mode: finder.Auto, SearchAbove: 20, Always: []string{"c__?"}}})
@@ -282,12 +282,15 @@ func TestTheSameDeckGivesTheSameShortList(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		names, text := found(t, d, ada, "read or list things")
-		got := []string{string(slices.Concat(asBytes(list.Items)...)), strings.Join(names, " "), text}
+		got := []string{string(slices.Concat(asBytes(list.Items)...))}
+		if n%50 == 0 {
+			names, text := found(t, d, ada, "read or list things")
+			got = append(got, strings.Join(names, " "), text)
+		}
 		if want == nil {
 			want = got
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(want[:len(got)], got); diff != "" {
 			t.Fatal(diff)
 		}
 	}
@@ -324,7 +327,7 @@ func (f *fog) Active() bool                          { return true }
 // be called.
 func TestNoViewShowsWhatIsAnothers(t *testing.T) {
 	verbs, things := strings.Fields("read write list send delete search open close"), strings.Fields("file mail issue branch page user")
-	for seed := range uint64(24) {
+	for seed := range uint64(8) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		var all []drawbridge.Listing
 		for i := range 2 + r.IntN(4) {
