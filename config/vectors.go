@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
@@ -27,15 +26,7 @@ var vectorSettings = []setting{
 		func(r *settingsReader, v doc.Node) error { return r.vectorStore(v) }},
 	{"mcp.tool_discovery", "collection", "name", "drawbridge_tools",
 		"what they are kept under there: the table, or how the names of collections begin",
-		func(r *settingsReader, v doc.Node) error {
-			name, _ := v.Word()
-			other := func(c rune) bool { return c != '_' && (c < 'a' || c > 'z') && (c < '0' || c > '9') }
-			if name == "" || len(name) > maxCollection || strings.ContainsFunc(name, other) {
-				return value.Must("1 to %d of a to z, 0 to 9 and _", maxCollection)
-			}
-			r.settings.Vectors.Collection = name
-			return nil
-		}},
+		func(r *settingsReader, v doc.Node) error { return value.Name(&r.settings.Vectors.Collection, v, maxCollection) }},
 }
 
 // vectorStore reads the URL of a place for vectors, which may refer to values that are found later.
@@ -46,19 +37,14 @@ func (r *settingsReader) vectorStore(v doc.Node) error {
 	if len(missing) > 0 {
 		return fmt.Errorf("needs %s, which is not set", strings.Join(missing, ", "))
 	}
-	scheme := ""
-	if len(parts) > 0 && parts[0].Kind == Literal {
-		scheme, _, _ = strings.Cut(parts[0].Text, "://")
-	}
-	if !ok || s != "" && !slices.Contains([]string{"postgres", "postgresql", "qdrant", "qdrants"}, scheme) {
+	if !ok || len(parts) > 0 && (parts[0].Kind != Literal || !value.Under(parts[0].Text, "postgres", "postgresql", "qdrant", "qdrants")) {
 		return value.Must("a postgres://, qdrant:// or qdrants:// URL")
 	}
 	for i, p := range parts {
-		if p.Kind != FromFile {
-			continue
-		}
-		if err := r.path(&parts[i].Text, doc.Node{Kind: doc.Text, Text: p.Text}); err != nil {
-			return err
+		if p.Kind == FromFile {
+			if err := r.path(&parts[i].Text, doc.Node{Kind: doc.Text, Text: p.Text}); err != nil {
+				return err
+			}
 		}
 	}
 	r.settings.Vectors.Store = parts
