@@ -78,13 +78,14 @@ func (db *DB) Vectors() *Vectors {
 func OpenVectors(location string, o VectorOptions) (*Vectors, error) {
 	collection := cmp.Or(o.Collection, DefaultCollection)
 	v := &Vectors{answer: cmp.Or(o.Answer, DefaultAnswer), rest: rest}
-	var err error
+	err := vector.CheckCollection(collection)
 	scheme, _, _ := strings.Cut(location, "://")
-	switch scheme {
-	case "postgres", "postgresql":
+	switch {
+	case err != nil:
+	case scheme == "postgres", scheme == "postgresql":
 		v.fault = pgvectorFault
 		v.place, v.name, err = pgvector.Open(location, collection)
-	case "qdrant", "qdrants":
+	case scheme == "qdrant", scheme == "qdrants":
 		v.fault = qdrant.Fault
 		v.place, v.name, err = qdrant.Open(location, collection, o.TLS)
 	default:
@@ -206,6 +207,8 @@ func (v *Vectors) do(ctx context.Context, step string, most time.Duration, work 
 	case limited.Err() != nil:
 		f = v.refusal(step, drawbridge.Transient, fmt.Errorf("no answer within %s", most))
 		f.Next = "see that the server runs and can be reached"
+	case errors.Is(err, vector.ErrTooMany):
+		f = v.refusal(step, drawbridge.InvalidInput, err)
 	case isWrong:
 		f = v.refusal(step, drawbridge.InvalidInput, wrong)
 		f.Next = "name the model otherwise, or keep its vectors under another collection"
