@@ -56,13 +56,23 @@ type Vectors struct {
 	why   error
 }
 
-var _ index.Vectors = (*Vectors)(nil)
+var (
+	_ index.Vectors   = (*Vectors)(nil)
+	_ index.Forgetter = (*Vectors)(nil)
+)
 
 // A place is where vectors are. Keys come in order, each once, and at least one; vectors at the length 1, and of one dimension.
 type place interface {
 	Have(ctx context.Context, model string, keys []index.Key) (map[index.Key][]float32, error)
 	Keep(ctx context.Context, model string, dimension int, keys []index.Key, vectors map[index.Key][]float32) error
 	Nearest(ctx context.Context, model string, question []float32, most int, among []index.Key) ([]index.Near, error)
+	// Forget lets go of a model's vectors and its dimension.
+	Forget(ctx context.Context, model string) error
+	overseen
+}
+
+// overseen is a place as those see it who only look whether it is there.
+type overseen interface {
 	// Check says whether it answers.
 	Check(ctx context.Context) error
 	Close() error
@@ -171,6 +181,13 @@ func (v *Vectors) Nearest(ctx context.Context, model string, question []float32,
 		return nil, err
 	}
 	return near, nil
+}
+
+// Forget implements [index.Forgetter]. Vectors of another dimension may be kept of the model then.
+func (v *Vectors) Forget(ctx context.Context, model string) error {
+	return v.do(ctx, "forget vectors", max(v.answer, keepTimeout), func(ctx context.Context) error {
+		return v.place.Forget(ctx, model)
+	})
 }
 
 // Check says whether the place answers, and what is wrong if it does not.

@@ -202,6 +202,14 @@ func (s *collectionsService) Create(_ context.Context, r *qdrant.CreateCollectio
 	return &qdrant.CollectionOperationResponse{Result: true}, nil
 }
 
+func (s *collectionsService) Delete(_ context.Context, r *qdrant.DeleteCollection) (*qdrant.CollectionOperationResponse, error) {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	was := s.q.collections[r.GetCollectionName()] != nil
+	delete(s.q.collections, r.GetCollectionName())
+	return &qdrant.CollectionOperationResponse{Result: was}, nil // it is no error to delete what is not there
+}
+
 func (s *collectionsService) CollectionExists(_ context.Context, r *qdrant.CollectionExistsRequest) (*qdrant.CollectionExistsResponse, error) {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()

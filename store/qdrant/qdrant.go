@@ -257,6 +257,16 @@ func (k *Keeper) keep(ctx context.Context, model string, dimension int, keys []i
 	return err
 }
 
+// Forget removes the model's collection.
+func (k *Keeper) Forget(ctx context.Context, model string) error {
+	err := k.client.DeleteCollection(ctx, k.of(model))
+	k.note(model, 0)
+	if status.Code(err) == codes.NotFound {
+		return nil // nothing was ever kept
+	}
+	return said(err)
+}
+
 // ensure makes the model's collection where there is none, and sees that it is of the dimension.
 func (k *Keeper) ensure(ctx context.Context, model string, dimension int) error {
 	k.mu.Lock()
