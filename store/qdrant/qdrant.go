@@ -259,10 +259,10 @@ func (k *Keeper) keep(ctx context.Context, model string, dimension int, keys []i
 
 // Forget removes the model's collection.
 func (k *Keeper) Forget(ctx context.Context, model string) error {
-	err := k.client.DeleteCollection(ctx, k.of(model))
 	k.note(model, 0)
-	if status.Code(err) == codes.NotFound {
-		return nil // nothing was ever kept
+	there, err := k.client.CollectionExists(ctx, k.of(model))
+	if err == nil && there {
+		err = k.client.DeleteCollection(ctx, k.of(model))
 	}
 	return said(err)
 }
