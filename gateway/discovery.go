@@ -3,6 +3,7 @@ package gateway
 import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/index"
 )
 
 // discovery is what counts of how cards are found: the program's own, else that of the settings.
@@ -13,11 +14,11 @@ func (r Reading) discovery() config.Discovery {
 	return r.set.Settings.Discovery
 }
 
-// discovery is that as the deck has it.
-func discovery(d config.Discovery) deck.Discovery {
+// discovery is that as the deck has it, with what cards are ranked by besides words.
+func discovery(d config.Discovery, by index.Options) deck.Discovery {
 	return deck.Discovery{
 		Mode: deck.Mode(d.Mode), Off: d.Enabled != nil && !*d.Enabled, TopK: d.TopK, Relative: d.RelativeScore,
-		Always: d.AlwaysInclude, SearchAbove: d.SearchAbove,
+		Always: d.AlwaysInclude, SearchAbove: d.SearchAbove, Index: by,
 		TellSchemas: d.ForwardOutputSchema != nil && *d.ForwardOutputSchema, SchemaHint: d.OutputSchemaHintBytes,
 	}
 }

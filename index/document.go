@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // A Document is a card as it is looked for.
@@ -20,7 +22,8 @@ type Document struct {
 const (
 	fieldName = iota
 	fieldServer
-	fieldDescription
+	fieldLead       // its title, and the first sentence of what it says of itself
+	fieldRest       // the other sentences
 	fieldParameters // the names of its parameters
 	fieldHints      // what is said of its parameters, and the values they may have
 	fields
@@ -37,13 +40,38 @@ const (
 func (d *Document) texts() [fields]string {
 	var parameters, hints strings.Builder
 	readSchema(d.Schema, &parameters, &hints, maxDepth)
-	texts := [fields]string{d.Name, d.Server, d.Title + "\n" + d.Description, parameters.String(), hints.String()}
+	end := sentence(d.Description)
+	lead, rest := d.Title+"\n"+d.Description[:end], d.Description[end:]
+	texts := [fields]string{d.Name, d.Server, lead, rest, parameters.String(), hints.String()}
 	for i, text := range texts {
 		if len(text) > maxField {
 			texts[i] = text[:maxField]
 		}
 	}
 	return texts
+}
+
+// leastSentence is how many bytes a first sentence has at least: what ends before is a heading.
+const leastSentence = 12
+
+// sentence is the number of bytes of the first sentence of a text: it ends at a line's end, or after a full stop that is not
+// followed by a small letter, as that of an abbreviation is.
+func sentence(text string) int {
+	for i, r := range text {
+		if i < leastSentence {
+			continue
+		}
+		switch r {
+		case '\n', '。':
+			return i + utf8.RuneLen(r)
+		case '.', '!', '?':
+			after := strings.TrimLeft(text[i+1:], " \t")
+			if next, _ := utf8.DecodeRuneInString(after); len(after) < len(text[i+1:]) && !unicode.IsLower(next) {
+				return i + 1
+			}
+		}
+	}
+	return len(text)
 }
 
 // readSchema writes the names of parameters and what is said of them, in the order of the names.
@@ -94,7 +122,7 @@ func line(b *strings.Builder, text string) {
 func (d *Document) Text() string {
 	texts := d.texts()
 	var b strings.Builder
-	for _, text := range []string{d.Server, d.Name, texts[fieldDescription], strings.ReplaceAll(texts[fieldParameters], "\n", " ")} {
+	for _, text := range []string{d.Server, d.Name, texts[fieldLead] + texts[fieldRest], strings.ReplaceAll(texts[fieldParameters], "\n", " ")} {
 		if text = strings.TrimSpace(text); text != "" {
 			line(&b, text)
 		}

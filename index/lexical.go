@@ -1,9 +1,6 @@
 package index
 
 import (
-	"cmp"
-	"math"
-	"slices"
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge/index/words"
@@ -18,32 +15,41 @@ type weights struct {
 	field, length [fields]float64
 	// surface is how much the word as it stands counts beside its stem, pair two neighbouring words beside each.
 	surface, pair float64
+	// joined is how much it counts that two words are written as one, or one as two.
+	joined float64
+	// shorter is how much a word counts that another begins with, as "config" does for "configuration", and longer the other
+	// way round; both in proportion to what they have in common.
+	shorter, longer float64
 	// clause is how much the best part of a question counts beside the whole of it.
 	clause float64
+	// named is how much it counts that all words of a name are asked for.
+	named float64
 }
 
 // tuned are the weights that rank best on the development queries of five corpora: see docs/discovery.md.
 var tuned = weights{
 	saturation: 1.18,
-	field:      [fields]float64{2.5, 1.18, 0.7, 0.7, 0.42},
-	length:     [fields]float64{1, 0.3, 0.52, 0.75, 0.28},
+	field:      [fields]float64{2.5, 1.18, 1, 0.45, 0.7, 0.42},
+	length:     [fields]float64{1, 0.3, 0.52, 0.52, 0.75, 0.28},
 	surface:    0.3,
 	pair:       0.35,
+	joined:     0.3,
+	shorter:    0.6,
+	longer:     0.3,
 	clause:     0.6,
+	named:      0.2,
 }
 
 const (
 	// leastWords is how many words must be left for stop words to be dropped, and leastClause those that make a clause.
 	leastWords, leastClause = 3, 3
+	// leastLike is how many bytes a word has at least that another one begins with.
+	leastLike = 3
+	// mostLike is how many words may begin with another for that to say something.
+	mostLike = 24
 	// maxQuery is the most bytes of a question that are read, maxClauses the most parts that are ranked apart.
 	maxQuery, maxClauses = 8 << 10, 8
 )
-
-// A posting is a document that has a term, and how often in which field.
-type posting struct {
-	doc uint32
-	tf  [fields]uint8
-}
 
 // Lexical is the index by words. It may be used from several goroutines.
 type Lexical struct {
@@ -52,24 +58,26 @@ type Lexical struct {
 	scratch sync.Pool // of *search
 
 	// mu guards what follows.
-	mu    sync.RWMutex
-	docs  []document
-	free  []uint32 // places in docs without a document
-	byID  map[string]uint32
-	terms map[string][]posting // in the order of doc
-	total [fields]int          // words of all documents
-	// norms are what an occurrence in a field of a document counts; nil when they must be made.
-	norms [][fields]float32
+	mu   sync.RWMutex
+	docs []document
+	// lengths has how many words each field of a document has.
+	lengths [][fields]uint16
+	free    []uint32 // places in docs without a document
+	byID    map[string]uint32
+	terms   vocabulary
+	total   [fields]int // words of all documents
+	scale   scale
 }
 
+// A document, of which nothing is kept but what it is found by.
 type document struct {
-	Document
-	words [fields]int
+	id    string
+	words []uint32 // of all fields, one after the other
 }
 
 // NewLexical makes an index without documents.
 func NewLexical() *Lexical {
-	return &Lexical{weights: tuned, stops: words.NewStops(), byID: map[string]uint32{}, terms: map[string][]posting{}}
+	return &Lexical{weights: tuned, stops: words.NewStops(), byID: map[string]uint32{}, terms: newVocabulary()}
 }
 
 // Len is the number of documents.
@@ -82,36 +90,79 @@ func (x *Lexical) Len() int {
 // Update takes documents in, each in the place of the one with its ID, and others out, at one moment. An ID that no document
 // has is nothing to do.
 func (x *Lexical) Update(put []Document, remove []string) {
+	split := make([][fields][]string, len(put))
+	for i := range put {
+		for f, text := range put[i].texts() {
+			split[i][f] = words.Split(text)
+		}
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, id := range remove {
 		x.remove(id)
 	}
-	for _, d := range put {
+	for i, d := range put {
 		x.remove(d.ID)
-		x.put(d)
+		x.put(d.ID, split[i])
 	}
-	x.norms = nil
+	x.rescale()
 }
 
-func (x *Lexical) put(d Document) {
+// A scale is what an occurrence of a term counts in a field with so many words, and a term that so many documents have. What
+// it has no place for is 1/(base+slope·length), and idf.
+type scale struct {
+	rare        [256]float64
+	short       [fields][64]float32
+	base, slope [fields]float32
+}
+
+func (s *scale) of(field int, length uint16) float32 {
+	if int(length) < len(s.short[field]) {
+		return s.short[field][length]
+	}
+	return 1 / (s.base[field] + s.slope[field]*float32(length))
+}
+
+// rescale makes the scale for the documents as they are.
+func (x *Lexical) rescale() {
+	s := &x.scale
+	for some := range s.rare {
+		s.rare[some] = idf(len(x.byID), some)
+	}
+	n := float64(max(len(x.byID), 1))
+	for f := range fields {
+		average := max(float64(x.total[f])/n, 1)
+		w, b := x.weights.field[f], x.weights.length[f]
+		s.base[f], s.slope[f] = float32((1-b)/w), float32(b/(w*average))
+		for length := range s.short[f] {
+			s.short[f][length] = 1 / (s.base[f] + s.slope[f]*float32(length))
+		}
+	}
+}
+
+func (x *Lexical) put(id string, split [fields][]string) {
 	at := uint32(len(x.docs))
 	if n := len(x.free); n > 0 {
 		at, x.free = x.free[n-1], x.free[:n-1]
 	} else {
-		x.docs = append(x.docs, document{})
+		x.docs, x.lengths = append(x.docs, document{}), append(x.lengths, [fields]uint16{})
 	}
-	terms, count := analyse(&d)
-	x.docs[at] = document{d, count}
-	x.byID[d.ID] = at
-	for f := range count {
-		x.total[f] += count[f]
+	d := document{id: id}
+	n := 0
+	for _, all := range split {
+		n += len(all)
 	}
-	for term, tf := range terms {
-		list := x.terms[term]
-		i, _ := find(list, at)
-		x.terms[term] = slices.Insert(list, i, posting{at, *tf})
+	d.words = make([]uint32, 0, n)
+	for f, all := range split {
+		x.lengths[at][f] = uint16(len(all))
+		x.total[f] += len(all)
+		for _, word := range all {
+			d.words = append(d.words, x.terms.intern(word))
+		}
 	}
+	x.docs[at] = d
+	x.byID[id] = at
+	x.terms.add(at, d.words, &x.lengths[at])
 }
 
 func (x *Lexical) remove(id string) {
@@ -119,72 +170,12 @@ func (x *Lexical) remove(id string) {
 	if !ok {
 		return
 	}
-	d := &x.docs[at]
-	terms, count := analyse(&d.Document)
-	for term := range terms {
-		list := x.terms[term]
-		if i, ok := find(list, at); ok {
-			list = slices.Delete(list, i, i+1)
-		}
-		if len(list) == 0 {
-			delete(x.terms, term)
-		} else {
-			x.terms[term] = list
-		}
+	d := x.docs[at]
+	x.terms.drop(at, d.words, &x.lengths[at])
+	for f, n := range x.lengths[at] {
+		x.total[f] -= int(n)
 	}
-	for f := range count {
-		x.total[f] -= count[f]
-	}
-	*d = document{}
+	x.docs[at], x.lengths[at] = document{}, [fields]uint16{}
 	delete(x.byID, id)
 	x.free = append(x.free, at)
-}
-
-func find(list []posting, doc uint32) (int, bool) {
-	return slices.BinarySearchFunc(list, doc, func(p posting, doc uint32) int { return cmp.Compare(p.doc, doc) })
-}
-
-// analyse gives the terms of a document, with how often each stands in which field, and how many words each field has.
-func analyse(d *Document) (map[string]*[fields]uint8, [fields]int) {
-	terms := map[string]*[fields]uint8{}
-	var count [fields]int
-	for f, text := range d.texts() {
-		all := words.Split(text)
-		count[f] = len(all)
-		eachTerm(all, func(term string, _ sort) {
-			tf := terms[term]
-			if tf == nil {
-				tf = new([fields]uint8)
-				terms[term] = tf
-			}
-			if tf[f] < math.MaxUint8 {
-				tf[f]++
-			}
-		})
-	}
-	return terms, count
-}
-
-// A sort of terms: each counts with a weight of its own.
-type sort int
-
-const (
-	stems sort = iota
-	surfaces
-	pairs
-)
-
-// eachTerm gives the terms of words in their order: the stem of each, the word as it stands, and the pair that it makes with
-// the one before it. The three can not be taken for one another.
-func eachTerm(all []string, yield func(term string, of sort)) {
-	before := ""
-	for _, word := range all {
-		stem := words.Stem(word)
-		yield(stem, stems)
-		yield("="+word, surfaces)
-		if before != "" {
-			yield(before+" "+stem, pairs)
-		}
-		before = stem
-	}
 }

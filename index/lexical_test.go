@@ -57,6 +57,10 @@ func TestSearch(t *testing.T) {
 		{"搜索关键词", []string{"bing__search"}},
 		{"tell me the weather forecast for the city of Paris, and then send an e-mail to people in the office", []string{"mail__send", "weather__forecast"}},
 		{"subject", []string{"mail__send"}},
+		{"direct", []string{"fs__list_directory", "github__get_file_contents"}}, // "directory" begins with it
+		{"git hub pullrequests", []string{"github__list_pull_requests"}},
+		{"weathercock", []string{"weather__forecast"}},
+		{"glorious unheard nonsense, and read the file from the disk", []string{"fs__read_file"}}, // nothing answers the first part
 		{"quantum", nil},
 		{"", nil},
 	} {

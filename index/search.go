@@ -17,139 +17,259 @@ type Hit struct {
 
 // A search is the scores of one question while they are made.
 type search struct {
-	// whole has a score for each document, parts one for each part of the question.
-	whole []float64
-	parts [maxClauses][]float64
+	asked []wanted
+	by    map[uint64]int // where each term stands in asked
+	stems []bool         // those that are asked for as they are, by their place; between two searches there are none
+	// scores has a row for each document: what the whole of the question makes of it, and each part. Between two searches all
+	// are 0.
+	scores []float32
+	row    int
 	// touched are the documents that have a score, in no order.
 	touched []uint32
+	highest []float32 // see join
 }
 
-// A wanted term is one of a question: what it counts, and in which parts it stands, a bit for each.
+// A wanted term is one of a question: the documents that have it, what it counts, and in which parts of the question it
+// stands, a bit for each.
 type wanted struct {
-	term   string
+	list   []posting
 	weight float64
 	parts  uint8
 }
 
+// A question is its words, without those that say little, and those of each of its parts.
+type question struct {
+	words []string
+	parts [][]string
+}
+
 // Search gives at most so many documents that share a word with the question, the best first; of equals the one whose ID
 // comes first.
-func (x *Lexical) Search(question string, most int) []Hit {
-	asked, parts := x.read(question)
-	x.mu.RLock()
-	if x.norms == nil {
-		x.mu.RUnlock()
-		x.mu.Lock()
-		x.norm()
-		x.mu.Unlock()
-		x.mu.RLock()
+func (x *Lexical) Search(text string, most int) []Hit {
+	if most <= 0 {
+		return nil
 	}
-	defer x.mu.RUnlock()
+	q := x.read(text)
 	s, _ := x.scratch.Get().(*search)
 	if s == nil {
-		s = &search{}
+		s = &search{by: map[uint64]int{}}
 	}
 	defer x.scratch.Put(s)
-	s.reset(len(x.docs), parts)
-	for _, w := range asked {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	s.reset(len(x.docs), 1+len(q.parts), len(x.terms.stems.terms))
+	x.want(s, q.words, 0)
+	for i, part := range q.parts {
+		x.want(s, part, 1<<i)
+	}
+	slices.SortStableFunc(s.asked, func(a, b wanted) int { return cmp.Compare(len(a.list), len(b.list)) })
+	for _, w := range s.asked {
 		x.add(s, w)
 	}
-	return x.best(s, parts, most)
+	return x.best(s, most)
 }
 
-// read gives the terms of a question, and how many parts of it are ranked apart.
-func (x *Lexical) read(question string) (asked []wanted, parts int) {
-	if len(question) > maxQuery {
-		question = question[:maxQuery]
+// read reads a question. One that asks for a single thing has no parts.
+func (x *Lexical) read(text string) question {
+	if len(text) > maxQuery {
+		text = text[:maxQuery]
 	}
-	all := words.Split(question)
-	kept := x.stops.Drop(all, leastWords)
-	by := map[string]int{}
-	add := func(list []string, bit uint8) {
-		eachTerm(list, func(term string, of sort) {
-			i, ok := by[term]
-			if !ok {
-				if bit != 0 {
-					return // a part counts what the whole does
-				}
-				i = len(asked)
-				by[term] = i
-				asked = append(asked, wanted{term: term, weight: [...]float64{1, x.weights.surface, x.weights.pair}[of]})
-			}
-			asked[i].parts |= bit
-		})
-	}
-	add(kept, 0)
-	clauses := words.Clauses(question, x.stops, leastClause)
+	q := question{words: x.stops.Keep(text, leastWords)}
+	clauses := words.Clauses(text, x.stops, leastClause)
 	if len(clauses) < 2 || len(clauses) > maxClauses {
-		return asked, 0
+		return q
 	}
-	for i, clause := range clauses {
-		add(x.stops.Drop(words.Split(clause), leastWords), 1<<i)
+	for _, clause := range clauses {
+		q.parts = append(q.parts, x.stops.Keep(clause, leastWords))
 	}
-	return asked, len(clauses)
+	return q
 }
 
-// norm makes the norms. The caller has locked mu.
-func (x *Lexical) norm() {
-	if x.norms != nil {
+// The sorts of terms, which are told apart in the keys of search.by. Those of pairs are two places, each less than 1<<31.
+const (
+	keyStem    = 1 << 63
+	keySurface = 1<<63 | 1<<62
+)
+
+// want has the terms of words count: in the whole of a question, or, with a bit, in a part of it.
+func (x *Lexical) want(s *search, all []string, bit uint8) {
+	v := &x.terms
+	before, follows := uint32(0), false
+	for _, word := range all {
+		at, known := v.words.at[word]
+		stem, found := uint32(0), known
+		if known {
+			stem = v.words.terms[at].stem
+		} else {
+			stem, found = v.stems.at[words.Stem(word)]
+		}
+		if found {
+			s.stems[stem] = true
+			x.wantWord(s, at, stem, known, bit)
+		}
+		if found && follows {
+			beside := pair(before, stem)
+			s.want(beside, v.pairs[beside], x.weights.pair, bit)
+		}
+		before, follows = stem, found
+	}
+	for i, word := range all {
+		if i > 0 {
+			x.wantJoined(s, all[i-1]+word, bit)
+		}
+		x.wantApart(s, word, bit)
+	}
+	for _, word := range all {
+		x.wantLike(s, word, bit)
+	}
+}
+
+// wantJoined has the word count that two make where nothing stands between them, as "key vault" does in "keyvault".
+func (x *Lexical) wantJoined(s *search, word string, bit uint8) {
+	at, known := x.terms.words.at[word]
+	if !known && len(x.terms.longer(word)) == 0 {
 		return
 	}
-	n := float64(max(len(x.byID), 1))
-	x.norms = make([][fields]float32, len(x.docs))
-	for i := range x.docs {
-		for f, count := range x.docs[i].words {
-			average := max(float64(x.total[f])/n, 1)
-			b := x.weights.length[f]
-			x.norms[i][f] = float32(x.weights.field[f] / (1 - b + b*float64(count)/average))
+	stem := x.terms.words.terms[at].stem
+	if !known {
+		stem, known = x.terms.stems.at[words.Stem(word)]
+	}
+	if known && !s.stems[stem] {
+		s.stems[stem] = true
+		s.want(keyStem|uint64(stem), x.terms.stems.terms[stem].list, x.weights.joined, bit)
+	}
+}
+
+// wantApart has the two words count that one is made of, where they stand beside each other.
+func (x *Lexical) wantApart(s *search, word string, bit uint8) {
+	v := &x.terms
+	for cut := leastLike; cut <= len(word)-leastLike; cut++ {
+		first, ok := v.words.at[word[:cut]]
+		if !ok {
+			continue
+		}
+		second, ok := v.words.at[word[cut:]]
+		if !ok {
+			continue
+		}
+		one, two := v.words.terms[first].stem, v.words.terms[second].stem
+		beside := pair(one, two)
+		if list := v.pairs[beside]; len(list) > 0 {
+			s.stems[one], s.stems[two] = true, true
+			s.want(beside, list, x.weights.joined, bit)
 		}
 	}
 }
 
-// add adds what a term says of the documents that have it.
-func (x *Lexical) add(s *search, w wanted) {
-	list := x.terms[w.term]
+// wantWord has a stem count, and the word that it is of where some document has it as it stands.
+func (x *Lexical) wantWord(s *search, at, stem uint32, known bool, bit uint8) {
+	list := x.terms.stems.terms[stem].list
+	if !known {
+		s.want(keyStem|uint64(stem), list, 1, bit)
+		return
+	}
+	as := x.terms.words.terms[at].list
+	if len(as) == len(list) { // all documents with the stem have the word: it is one term
+		s.want(keyStem|uint64(stem), list, 1+x.weights.surface, bit)
+		return
+	}
+	s.want(keyStem|uint64(stem), list, 1, bit)
+	s.want(keySurface|uint64(at), as, x.weights.surface, bit)
+}
+
+// wantLike has words count that a word begins with, or that begin with it.
+func (x *Lexical) wantLike(s *search, word string, bit uint8) {
+	v := &x.terms
+	want := func(at uint32, weight float64) {
+		if stem := v.words.terms[at].stem; !s.stems[stem] {
+			s.want(keyStem|uint64(stem), v.stems.terms[stem].list, weight, bit)
+		}
+	}
+	for n := leastLike; n < len(word); n++ {
+		if at, ok := v.words.at[word[:n]]; ok {
+			want(at, x.weights.shorter*float64(n)/float64(len(word)))
+		}
+	}
+	longer := v.longer(word)
+	if len(longer) > mostLike {
+		return // what so many words begin with says little
+	}
+	for _, at := range longer {
+		want(at, x.weights.longer*float64(len(word))/float64(len(v.words.terms[at].text)))
+	}
+}
+
+// want has one term count. A part counts nothing that the whole does not.
+func (s *search) want(key uint64, list []posting, weight float64, bit uint8) {
 	if len(list) == 0 {
 		return
 	}
-	n, df := float64(len(x.byID)), float64(len(list))
-	rare := w.weight * math.Log(1+(n-df+0.5)/(df+0.5))
-	k := x.weights.saturation
-	for i := range list {
-		p := &list[i]
-		norm := &x.norms[p.doc]
-		var tf float32
-		for f, times := range p.tf {
-			tf += float32(times) * norm[f]
-		}
-		score := rare * float64(tf) * (k + 1) / (k + float64(tf))
-		if s.whole[p.doc] == 0 {
+	i, ok := s.by[key]
+	if !ok && bit == 0 {
+		i = len(s.asked)
+		s.by[key] = i
+		s.asked = append(s.asked, wanted{list: list, weight: weight})
+	} else if !ok {
+		return
+	}
+	s.asked[i].parts |= bit
+}
+
+// enough is how many documents have a score when terms, the rarest of which come first, give none to others any more.
+const enough = 1000
+
+// add adds what a term says of the documents that have it.
+func (x *Lexical) add(s *search, w wanted) {
+	k := float32(x.weights.saturation)
+	most := float32(w.weight*x.rare(len(w.list))) * (k + 1)
+	full := len(s.touched) >= enough
+	for _, p := range w.list {
+		scores := s.scores[int(p.doc)*s.row:][:s.row]
+		if scores[0] == 0 {
+			if full {
+				continue
+			}
 			s.touched = append(s.touched, p.doc)
 		}
-		s.whole[p.doc] += score
-		for part, bits := 0, w.parts; bits != 0; part, bits = part+1, bits>>1 {
+		var tf float32
+		length := &x.lengths[p.doc]
+		for f, times := 0, p.times; times != 0; f, times = f+1, times>>timesBits {
+			if n := times & timesMask; n != 0 {
+				tf += float32(n) * x.scale.of(f, length[f])
+			}
+		}
+		score := most * tf / (k + tf)
+		scores[0] += score
+		for part, bits := 1, w.parts; bits != 0; part, bits = part+1, bits>>1 {
 			if bits&1 != 0 {
-				s.parts[part][p.doc] += score
+				scores[part] += score
 			}
 		}
 	}
 }
 
 // best gives the documents with the highest scores.
-func (x *Lexical) best(s *search, parts, most int) []Hit {
-	top := highest(s.whole, s.touched)
-	var tops [maxClauses]float64
-	for part := range parts {
-		tops[part] = highest(s.parts[part], s.touched)
+func (x *Lexical) best(s *search, most int) []Hit {
+	var tops [1 + maxClauses]float32
+	for _, doc := range s.touched {
+		for part, score := range s.scores[int(doc)*s.row:][:s.row] {
+			tops[part] = max(tops[part], score)
+		}
 	}
+	for part, top := range tops {
+		if top > 0 { // a part that nothing answers counts nothing
+			tops[part] = 1 / top
+		}
+	}
+	// Names are looked at where they can matter: what is less than the last of the best by more than a name counts stays out.
+	least := float64(s.join(tops[:], float32(x.weights.clause), most)) - x.weights.named
 	hits := make([]Hit, 0, most+1)
 	for _, doc := range s.touched {
-		score, clause := s.whole[doc]/top, 0.0
-		for part := range parts {
-			if tops[part] > 0 {
-				clause = max(clause, s.parts[part][doc]/tops[part])
-			}
+		score := float64(s.scores[int(doc)*s.row])
+		if score < least || len(hits) == most && score < hits[most-1].Score-x.weights.named {
+			continue
 		}
-		hits = keep(hits, Hit{x.docs[doc].ID, score + x.weights.clause*clause}, most)
+		hits = keep(hits, Hit{x.docs[doc].id, score + x.weights.named*x.named(s, doc)}, most)
 	}
 	for i := len(hits) - 1; i >= 0; i-- {
 		hits[i].Score /= hits[0].Score
@@ -157,43 +277,94 @@ func (x *Lexical) best(s *search, parts, most int) []Hit {
 	return hits
 }
 
+// join makes one score of those that a document has, in the place of that for the whole question, and gives the least of the
+// highest so many; 0 where there are fewer.
+func (s *search) join(tops []float32, clauses float32, most int) float32 {
+	s.highest = s.highest[:0]
+	for _, doc := range s.touched {
+		scores := s.scores[int(doc)*s.row:][:s.row]
+		var clause float32
+		for part := 1; part < len(scores); part++ {
+			clause = max(clause, scores[part]*tops[part])
+		}
+		scores[0] = scores[0]*tops[0] + clauses*clause
+		if n := len(s.highest); n == most && s.highest[0] >= scores[0] {
+			continue
+		} else if n == most {
+			s.highest = slices.Delete(s.highest, 0, 1)
+		}
+		i, _ := slices.BinarySearch(s.highest, scores[0])
+		s.highest = slices.Insert(s.highest, i, scores[0])
+	}
+	if len(s.highest) < most {
+		return 0
+	}
+	return s.highest[0]
+}
+
+// named is how much of a document's name is asked for: from nothing to 1, rare words counting more.
+func (x *Lexical) named(s *search, doc uint32) float64 {
+	var asked, all float64
+	for _, word := range x.docs[doc].words[:x.lengths[doc][fieldName]] {
+		stem := x.terms.words.terms[word].stem
+		rare := x.rare(len(x.terms.stems.terms[stem].list))
+		all += rare
+		if s.stems[stem] {
+			asked += rare
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return asked / all
+}
+
+// rare is what a term counts that so many documents have.
+func (x *Lexical) rare(documents int) float64 {
+	if documents < len(x.scale.rare) {
+		return x.scale.rare[documents]
+	}
+	return idf(len(x.byID), documents)
+}
+
+// idf is how rare a term is that some of all documents have, as in BM25.
+func idf(all, some int) float64 {
+	n, df := float64(all), float64(some)
+	return math.Log(1 + (n-df+0.5)/(df+0.5))
+}
+
 // keep puts a hit in its place among at most so many, which are in order.
 func keep(hits []Hit, h Hit, most int) []Hit {
-	if n := len(hits); n == most && (n == 0 || before(hits[n-1], h) < 0) {
+	if n := len(hits); n == most && hits[n-1].Score > h.Score {
 		return hits
 	}
 	i, _ := slices.BinarySearchFunc(hits, h, before)
+	if i == most {
+		return hits
+	}
 	hits = slices.Insert(hits, i, h)
 	return hits[:min(len(hits), most)]
 }
 
 // before orders hits: the higher score first, of equals the ID that comes first.
 func before(a, b Hit) int {
-	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
+	if a.Score != b.Score {
+		return cmp.Compare(b.Score, a.Score)
+	}
+	return cmp.Compare(a.ID, b.ID)
 }
 
-func highest(scores []float64, of []uint32) float64 {
-	var most float64
-	for _, doc := range of {
-		most = max(most, scores[doc])
+// reset makes a search ready for so many documents, with a row of so many scores each, and so many stems.
+func (s *search) reset(docs, row, stems int) {
+	for _, doc := range s.touched {
+		clear(s.scores[int(doc)*s.row:][:s.row])
 	}
-	return most
-}
-
-// reset makes a search ready for so many documents and parts.
-func (s *search) reset(docs, parts int) {
-	s.touched = s.touched[:0]
-	s.whole = zeroed(s.whole, docs)
-	for part := range parts {
-		s.parts[part] = zeroed(s.parts[part], docs)
+	s.touched, s.asked = s.touched[:0], s.asked[:0]
+	clear(s.by)
+	if clear(s.stems); len(s.stems) < stems {
+		s.stems = make([]bool, stems+stems/8)
 	}
-}
-
-func zeroed(list []float64, n int) []float64 {
-	if cap(list) < n {
-		return make([]float64, n)
+	if s.row = row; len(s.scores) < docs*row {
+		s.scores = make([]float32, docs*row+docs/8)
 	}
-	list = list[:n]
-	clear(list)
-	return list
 }

@@ -47,8 +47,8 @@ func Members() []Member {
 			func(d *Discovery, v doc.Node) error { return flag(&d.Enabled, v) }},
 		{table, "mode", `"direct", "auto" or "search"`, "direct",
 			"what outside clients are listed: all cards; or find_tools, call_tool and the cards of always_include; auto is search for who has more than search_above, and else direct",
-			func(d *Discovery, v doc.Node) error { return oneOf(&d.Mode, v, "direct", "auto", "search") }},
-		{table, "search_above", "tokens", "5000",
+			func(d *Discovery, v doc.Node) error { return mode(&d.Mode, v) }},
+		{table, "search_above", "tokens", "8000",
 			"how many tokens all definitions of a caller's cards may have before auto searches",
 			func(d *Discovery, v doc.Node) error { return whole(&d.SearchAbove, v) }},
 		{table, "always_include", "list of names, with * and ?", "[]",
@@ -81,15 +81,13 @@ func flag(to **bool, v doc.Node) error {
 	return nil
 }
 
-func oneOf(to *string, v doc.Node, words ...string) error {
-	s, ok := v.Word()
-	for _, word := range words {
-		if ok && s == word {
-			*to = s
-			return nil
-		}
+func mode(to *string, v doc.Node) error {
+	switch s, _ := v.Word(); s {
+	case "direct", "auto", "search":
+		*to = s
+		return nil
 	}
-	return fmt.Errorf("must be one of %q", words)
+	return errors.New(`must be "direct", "auto" or "search"`)
 }
 
 func whole(to *int, v doc.Node) error {

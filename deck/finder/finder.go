@@ -56,7 +56,7 @@ type Options struct {
 const (
 	DefaultTopK        = 20
 	DefaultRelative    = 0.25
-	DefaultSearchAbove = 5000
+	DefaultSearchAbove = 8000
 	DefaultSchemaHint  = 1024
 )
 

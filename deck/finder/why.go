@@ -12,20 +12,25 @@ import (
 // leastTerm is the fewest letters of a word that says why, and maxTerms the most words that are given for each place.
 const leastTerm, maxTerms = 3, 4
 
-// terms gives the words of a question that can say why a card answers it: each once, in their order, without endings.
-func terms(query string) (out []string) {
+// A term is a word of a question, and what is left of it without its ending.
+type term struct{ word, stem string }
+
+// terms gives the words of a question that can say why a card answers it: each once, in their order.
+func terms(query string) (out []term) {
 	if len(query) > 2<<10 {
 		query = query[:2<<10]
 	}
 	for _, word := range strings.FieldsFunc(strings.ToLower(query), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		one := term{word, word}
 		for _, ending := range []string{"ing", "es", "s", "ed"} {
 			if short, ok := strings.CutSuffix(word, ending); ok && len(short) > leastTerm {
-				word = short
+				one.stem = short
 				break
 			}
 		}
-		if len(word) >= leastTerm && !slices.Contains(out, word) && !slices.Contains(idle, word) {
-			out = append(out, word)
+		known := func(other term) bool { return other.stem == one.stem }
+		if len(one.stem) >= leastTerm && !slices.ContainsFunc(out, known) && !slices.Contains(idle, word) {
+			out = append(out, one)
 		}
 	}
 	return out
@@ -36,7 +41,7 @@ var idle = []string{"the", "and", "for", "with", "from", "that", "this", "all", 
 
 // why says what of a question is where in a card: its name, what it says of itself, or its parameters. A word counts where it
 // is found first.
-func why(asked []string, spec drawbridge.Spec) string {
+func why(asked []term, spec drawbridge.Spec) string {
 	var parameters strings.Builder
 	for m := range wire.Members(wire.Get(spec.Definition, "inputSchema", "properties")) {
 		name, _ := wire.Text(m.Name)
@@ -49,12 +54,13 @@ func why(asked []string, spec drawbridge.Spec) string {
 		{"description", strings.ToLower(spec.Title + " " + wire.GetText(spec.Definition, "description"))},
 		{"parameters", parameters.String()},
 	} {
-		var here, others []string
-		for _, term := range left {
-			if strings.Contains(place.text, term) {
-				here = append(here, term)
+		var here []string
+		var others []term
+		for _, one := range left {
+			if strings.Contains(place.text, one.stem) {
+				here = append(here, one.word)
 			} else {
-				others = append(others, term)
+				others = append(others, one)
 			}
 		}
 		if left = others; len(here) > 0 {

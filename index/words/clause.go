@@ -15,7 +15,7 @@ func Clauses(text string, stops Stops, least int) []string {
 		part = strings.TrimSpace(part)
 		switch {
 		case part == "":
-		case len(out) > 0 && len(stops.Drop(Split(part), 0)) < least:
+		case len(out) > 0 && len(stops.Keep(part, 0)) < least:
 			out[len(out)-1] += " " + part
 		default:
 			out = append(out, part)

@@ -19,26 +19,35 @@ import (
 // neighbouring characters are a word.
 func Split(text string) []string {
 	var out []string
+	each(text, func(word string, _ bool) { out = append(out, word) })
+	return out
+}
+
+// each gives the words of a text; joined are those between which and the word before nothing stands.
+func each(text string, yield func(word string, joined bool)) {
+	joined := false
 	for rest := narrow(text); rest != ""; {
 		r, size := utf8.DecodeRuneInString(rest)
 		var n int // bytes that belong to what begins here
 		switch {
 		case unbroken(r):
 			n = run(rest, unbroken)
-			out = appendPairs(out, rest[:n])
+			eachPair(rest[:n], func(pair string) { yield(pair, joined) })
 		case unicode.IsLetter(r):
 			n = wordLen(rest)
-			out = append(out, strings.ToLower(rest[:n]))
+			yield(strings.ToLower(rest[:n]), joined)
 			n += endingLen(rest[n:])
 		case unicode.IsDigit(r):
 			n = run(rest, unicode.IsDigit)
-			out = append(out, rest[:n])
+			yield(rest[:n], joined)
 		default:
-			n = size
+			joined = false
+			rest = rest[size:]
+			continue
 		}
+		joined = true
 		rest = rest[n:]
 	}
-	return out
 }
 
 // narrow gives letters and digits of full width as those that programs are written in.
@@ -66,18 +75,17 @@ func run(text string, class func(rune) bool) int {
 	return len(text)
 }
 
-// appendPairs appends each two neighbouring characters of a text; one that is alone is appended alone.
-func appendPairs(out []string, text string) []string {
+// eachPair gives each two neighbouring characters of a text; one that is alone is given alone.
+func eachPair(text string, yield func(string)) {
 	_, before := utf8.DecodeRuneInString(text)
 	if before == len(text) {
-		return append(out, text)
+		yield(text)
 	}
 	for start, i := 0, before; i < len(text); {
 		_, size := utf8.DecodeRuneInString(text[i:])
-		out = append(out, text[start:i+size])
+		yield(text[start : i+size])
 		start, i = i, i+size
 	}
-	return out
 }
 
 // wordLen is the number of bytes of the word that text begins with: it ends where the letters do, before a capital that

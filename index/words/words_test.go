@@ -59,7 +59,7 @@ func TestStem(t *testing.T) {
 	}
 }
 
-func TestDrop(t *testing.T) {
+func TestKeep(t *testing.T) {
 	stops := words.NewStops()
 	for _, tt := range []struct {
 		text string
@@ -68,8 +68,10 @@ func TestDrop(t *testing.T) {
 		{"can you please find me the largest file in this directory", "find largest file directory"},
 		{"get the user", "get the user"}, // too little would be left
 		{"list my open pull requests", "list open pull requests"},
+		{"copy my MySQL tables to the disk", "copy my sql tables disk"},
+		{"what does it do in JavaScript", "what does it do in java script"},
 	} {
-		got := strings.Join(stops.Drop(words.Split(tt.text), 3), " ")
+		got := strings.Join(stops.Keep(tt.text, 3), " ")
 		if got != tt.want {
 			t.Errorf("%q: %q, want %q", tt.text, got, tt.want)
 		}

@@ -1,0 +1,210 @@
+package index
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/index/words"
+)
+
+// A posting is a document that has a term, and how often in which field: so many bits for each.
+type posting struct{ doc, times uint32 }
+
+const (
+	timesBits = 5
+	timesMask = 1<<timesBits - 1
+)
+
+// A term is a word as it stands, or what several words have for a stem, with the documents that have it, in the order of doc.
+type term struct {
+	text string
+	stem uint32 // of a word: the place of its stem
+	list []posting
+}
+
+// A table is terms by their text.
+type table struct {
+	at    map[string]uint32
+	terms []term
+	free  []uint32 // places in terms without a term
+}
+
+// A vocabulary has the terms of all documents and of no other: words as they stand, their stems, and two stems that stand
+// beside each other.
+type vocabulary struct {
+	words, stems table
+	pairs        map[uint64][]posting
+	// heads has the words by what they begin with, in the order of their texts.
+	heads map[string][]uint32
+}
+
+// head is how many bytes of words heads goes by.
+const head = 4
+
+func newVocabulary() vocabulary {
+	return vocabulary{table{at: map[string]uint32{}}, table{at: map[string]uint32{}}, map[uint64][]posting{}, map[string][]uint32{}}
+}
+
+// pair is the key of two stems.
+func pair(first, second uint32) uint64 { return uint64(first)<<32 | uint64(second) }
+
+// intern gives the place of a word, which is new where it has none. Some document must be added that has it.
+func (v *vocabulary) intern(word string) uint32 {
+	if at, ok := v.words.at[word]; ok {
+		return at
+	}
+	stem := words.Stem(word)
+	on, ok := v.stems.at[stem]
+	if !ok {
+		on = v.stems.new(stem)
+	}
+	at := v.words.new(word)
+	v.words.terms[at].stem = on
+	if len(word) > head {
+		list := v.heads[word[:head]]
+		i, _ := slices.BinarySearchFunc(list, word, v.compare)
+		v.heads[word[:head]] = slices.Insert(list, i, at)
+	}
+	return at
+}
+
+// compare compares the text of a word with another.
+func (v *vocabulary) compare(at uint32, word string) int {
+	return cmp.Compare(v.words.terms[at].text, word)
+}
+
+// longer gives the words that begin with another, without that itself, in the order of their texts.
+func (v *vocabulary) longer(word string) []uint32 {
+	if len(word) < head {
+		return nil
+	}
+	list := v.heads[word[:head]]
+	from, same := slices.BinarySearchFunc(list, word, v.compare)
+	if same {
+		from++
+	}
+	list = list[from:]
+	for i, at := range list {
+		if !strings.HasPrefix(v.words.terms[at].text, word) {
+			return list[:i]
+		}
+	}
+	return list
+}
+
+// forget takes a word out of heads.
+func (v *vocabulary) forget(word string) {
+	if len(word) <= head {
+		return
+	}
+	list := v.heads[word[:head]]
+	if i, ok := slices.BinarySearchFunc(list, word, v.compare); ok {
+		list = slices.Delete(list, i, i+1)
+	}
+	if len(list) == 0 {
+		delete(v.heads, word[:head])
+	} else {
+		v.heads[word[:head]] = list
+	}
+}
+
+// new gives a place to a text that has none.
+func (t *table) new(text string) uint32 {
+	text = strings.Clone(text) // what it was cut from is not kept
+	at := uint32(len(t.terms))
+	if n := len(t.free); n > 0 {
+		at, t.free = t.free[n-1], t.free[:n-1]
+		t.terms[at] = term{text: text}
+	} else {
+		t.terms = append(t.terms, term{text: text})
+	}
+	t.at[text] = at
+	return at
+}
+
+// add notes the words of a document.
+func (v *vocabulary) add(doc uint32, all []uint32, lengths *[fields]uint16) {
+	v.each(all, lengths, func(field int, word, stem uint32, beside uint64) {
+		w, s := &v.words.terms[word], &v.stems.terms[stem]
+		w.list = noted(w.list, doc, field)
+		s.list = noted(s.list, doc, field)
+		if beside != 0 {
+			v.pairs[beside] = noted(v.pairs[beside], doc, field)
+		}
+	})
+}
+
+// drop forgets the words of a document, and what no other has.
+func (v *vocabulary) drop(doc uint32, all []uint32, lengths *[fields]uint16) {
+	v.each(all, lengths, func(_ int, word, stem uint32, beside uint64) {
+		if v.words.drop(word, doc) {
+			v.forget(v.words.terms[word].text)
+		}
+		v.stems.drop(stem, doc)
+		if list, had := without(v.pairs[beside], doc); had && len(list) == 0 {
+			delete(v.pairs, beside)
+		} else if had {
+			v.pairs[beside] = list
+		}
+	})
+}
+
+// each gives the words of a document, with the stem of each and the pair that it makes with the one before; 0 is none.
+func (v *vocabulary) each(all []uint32, lengths *[fields]uint16, do func(field int, word, stem uint32, beside uint64)) {
+	for field, n := range lengths {
+		var before uint32
+		for i, word := range all[:n] {
+			stem := v.words.terms[word].stem
+			beside := uint64(0)
+			if i > 0 {
+				beside = pair(before, stem)
+			}
+			do(field, word, stem, beside)
+			before = stem
+		}
+		all = all[n:]
+	}
+}
+
+// drop takes a document from a term. It says whether the term is none any more, since no document has it.
+func (t *table) drop(at, doc uint32) (gone bool) {
+	term := &t.terms[at]
+	list, had := without(term.list, doc)
+	term.list = list
+	if had && len(list) == 0 {
+		delete(t.at, term.text)
+		t.free = append(t.free, at)
+	}
+	return had && len(list) == 0
+}
+
+// noted counts one more occurrence in a field of a document.
+func noted(list []posting, doc uint32, field int) []posting {
+	one := uint32(1) << (timesBits * field)
+	i := len(list)
+	if i == 0 || list[i-1].doc < doc {
+		return append(list, posting{doc, one})
+	}
+	i, ok := find(list, doc)
+	if !ok {
+		return slices.Insert(list, i, posting{doc, one})
+	}
+	if p := &list[i]; p.times>>(timesBits*field)&timesMask < timesMask {
+		p.times += one
+	}
+	return list
+}
+
+// without takes a document out; had is false where it is not in.
+func without(list []posting, doc uint32) (rest []posting, had bool) {
+	i, ok := find(list, doc)
+	if !ok {
+		return list, false
+	}
+	return slices.Delete(list, i, i+1), true
+}
+
+func find(list []posting, doc uint32) (int, bool) {
+	return slices.BinarySearchFunc(list, doc, func(p posting, doc uint32) int { return cmp.Compare(p.doc, doc) })
+}
