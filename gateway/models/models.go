@@ -26,9 +26,9 @@ type Options struct {
 	// Embedder and Reranker take the places of those that the settings name; nil leaves it to them.
 	Embedder index.Embedder
 	Reranker index.Reranker
-	// Vectors keeps vectors, nil is memory; Remote has them searched there. See index.LibraryOptions.
-	Vectors index.Vectors
-	Remote  bool
+	// Keeper opens what keeps vectors, where there is a model that makes some; nil is memory. Remote has them searched there.
+	Keeper func() (Keeper, error)
+	Remote bool
 	// Resolver finds what keys refer to, Environ is the environment in which commands do; Known hears what was found.
 	Resolver *secrets.Resolver
 	Environ  []string
@@ -37,11 +37,17 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// A Keeper keeps vectors until it is closed.
+type Keeper interface {
+	index.Vectors
+	Close() error
+}
+
 // Models are the models, opened. A nil *Models has none.
 type Models struct {
 	library *index.Library
 	judge   *index.Judge
-	closers []func()
+	closers []func() error
 }
 
 // A Status says how the models are; nil is one that there is not.
@@ -55,10 +61,10 @@ type Status struct {
 func Open(o Options) (*Models, error) {
 	var m Models
 	if err := m.openEmbedding(o); err != nil {
-		return nil, wrong("mcp.tool_discovery.embedding", err)
+		return nil, errors.Join(wrong("mcp.tool_discovery.embedding", err), m.Close())
 	}
 	if err := m.openRerank(o); err != nil {
-		return nil, wrong("mcp.tool_discovery.rerank", err)
+		return nil, errors.Join(wrong("mcp.tool_discovery.rerank", err), m.Close())
 	}
 	if m.library == nil && m.judge == nil {
 		return nil, nil
@@ -67,6 +73,9 @@ func Open(o Options) (*Models, error) {
 }
 
 func wrong(table string, err error) error {
+	if fault, ok := errors.AsType[*drawbridge.Fault](err); ok {
+		return fault // of what keeps vectors, which says so
+	}
 	return &drawbridge.Fault{
 		Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "read [" + table + "] in drawbridge.toml", Err: err,
 	}
@@ -90,9 +99,16 @@ func (m *Models) openEmbedding(o Options) error {
 		embedder = e
 		m.closers = append(m.closers, e.Close)
 	}
-	m.library = index.NewLibrary(embedder, index.LibraryOptions{
-		Vectors: o.Vectors, Remote: o.Remote, Deadline: s.Deadline, Batch: s.Batch, Logger: o.Logger,
-	})
+	l := index.LibraryOptions{Remote: o.Remote, Deadline: s.Deadline, Batch: s.Batch, Logger: o.Logger}
+	if o.Keeper != nil {
+		k, err := o.Keeper()
+		if err != nil {
+			return err
+		}
+		l.Vectors = k
+		m.closers = append(m.closers, k.Close)
+	}
+	m.library = index.NewLibrary(embedder, l)
 	return nil
 }
 
@@ -197,12 +213,14 @@ func (m *Models) Run(ctx context.Context) error {
 	return m.library.Run(ctx)
 }
 
-// Close lets go of connections, once Run is over.
-func (m *Models) Close() {
+// Close lets go of connections, and closes what keeps vectors, once Run is over.
+func (m *Models) Close() error {
 	if m == nil {
-		return
+		return nil
 	}
+	var errs []error
 	for _, end := range m.closers {
-		end()
+		errs = append(errs, end())
 	}
+	return errors.Join(errs...)
 }
