@@ -14,15 +14,30 @@ import (
 // A ModelStatus says how the models are that run elsewhere.
 type ModelStatus = models.Status
 
-// openModels opens the models of the settings: nil where there are none. Vectors are kept where the settings say; a place that
-// searches by itself is searched there.
+// A ModelCheckup is what came of asking a model something small.
+type ModelCheckup = models.Checkup
+
+// modelOptions are what models are opened with. Vectors are kept where the settings say; a place that searches by itself is
+// searched there.
+func modelOptions(c Config, s config.Settings, kept secrets.Keeper) models.Options {
+	return models.Options{
+		Settings: s.Models, Embedder: c.Embedder, Reranker: c.Reranker, Remote: len(s.Vectors.Store) > 0,
+		Resolver: &secrets.Resolver{Keeper: kept}, Environ: c.Environ, Logger: c.Logger,
+	}
+}
+
+// openModels opens the models of the settings: nil where there are none.
 func openModels(c Config, s config.Settings, vault *secrets.Vault, db *store.DB) (*models.Models, error) {
-	return models.Open(models.Options{
-		Settings: s.Models, Embedder: c.Embedder, Reranker: c.Reranker,
-		Keeper:   func() (models.Keeper, error) { return OpenVectors(c, s, db, vault.Values()) },
-		Remote:   len(s.Vectors.Store) > 0,
-		Resolver: &secrets.Resolver{Keeper: vault.Values()}, Environ: c.Environ, Known: vault.Known(), Logger: c.Logger,
-	})
+	o := modelOptions(c, s, vault.Values())
+	o.Known = vault.Known()
+	o.Keeper = func() (models.Keeper, error) { return OpenVectors(c, s, db, vault.Values()) }
+	return models.Open(o)
+}
+
+// CheckModels asks the models of the settings something small; with commands also those whose keys come from commands. Of the
+// configuration it takes Environ.
+func CheckModels(ctx context.Context, c Config, s config.Settings, kept secrets.Keeper, commands bool) []ModelCheckup {
+	return models.Check(ctx, modelOptions(c, s, kept), commands)
 }
 
 // Models says how the models are by which tools are found, beside words.

@@ -5,12 +5,7 @@ package gateway_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,61 +13,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
-
-// A lettered model has the interface of OpenAI, and embeds by counting letters.
-type lettered struct {
-	*httptest.Server
-	mu    sync.Mutex
-	down  bool
-	texts []string // that it was asked for
-	auth  map[string]bool
-}
-
-func newLettered(t *testing.T) *lettered {
-	t.Helper()
-	l := &lettered{auth: map[string]bool{}}
-	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var body struct{ Input []string }
-		raw, _ := io.ReadAll(r.Body)
-		_ = json.Unmarshal(raw, &body)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.auth[r.Header.Get("Authorization")] = true
-		if l.down {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return
-		}
-		l.texts = append(l.texts, body.Input...)
-		var data []any
-		for _, text := range body.Input {
-			v := make([]int, 26)
-			for _, c := range strings.ToLower(text) {
-				if c >= 'a' && c <= 'z' {
-					v[c-'a']++
-				}
-			}
-			data = append(data, map[string]any{"embedding": v})
-		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
-	}))
-	t.Cleanup(l.Close)
-	return l
-}
-
-// asked gives what it was asked for since it was last asked here.
-func (l *lettered) asked() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	texts := l.texts
-	l.texts = nil
-	return texts
-}
-
-func (l *lettered) set(down bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.down = down
-}
 
 // embedded waits until all cards of a gateway have vectors, and gives how many there are.
 func embedded(t *testing.T, r *running) int {
@@ -96,31 +36,26 @@ func embedded(t *testing.T, r *running) int {
 // TestAModelOfYourOwn has cards embedded as they come, before anybody asks, and no text of them twice: not by the next process
 // either. Who looks for a tool while the model is down finds it all the same.
 func TestAModelOfYourOwn(t *testing.T) {
-	m := newLettered(t)
+	m := mcptest.StartLetters(t, "sk-of-the-test")
 	dir := t.TempDir()
 	settings := fmt.Sprintf("[mcp.tool_discovery]\nmode = \"search\"\n[mcp.tool_discovery.embedding]\nmodel = \"letters\"\nbase_url = %q\napi_key = \"sk-of-the-test\"\n", m.URL)
 	rows := `{"servers":{"up":` + string(mcptest.Row(t, "talker", drawbridge.Legacy.String(), dir+"/record")) + `}}`
 	r := runIn(t, dir, rows, settings)
 	cards := embedded(t, r)
-	texts := m.asked()
+	texts := m.Asked()
 	if slices.Sort(texts); len(slices.Compact(slices.Clone(texts))) != len(texts) || len(texts) != cards+1 || cards < 5 {
 		t.Errorf("%d cards, asked for %q", cards, texts)
 	}
 	if s := r.Models().Embedding; s.Model != "openai:letters" || s.Dimension != 26 || s.Err != "" {
 		t.Errorf("%+v", s)
 	}
-	m.mu.Lock()
-	if len(m.auth) != 1 || !m.auth["Bearer sk-of-the-test"] {
-		t.Errorf("signed by %v", m.auth)
-	}
-	m.mu.Unlock()
 	r.stop()
 
 	r = runIn(t, dir, rows, settings)
 	if again := embedded(t, r); again != cards {
 		t.Errorf("%d cards, and before %d", again, cards)
 	}
-	if texts := m.asked(); len(texts) != 1 {
+	if texts := m.Asked(); len(texts) != 1 {
 		t.Errorf("asked again for %q", texts)
 	}
 	find := func(query string) []string {
@@ -138,7 +73,7 @@ func TestAModelOfYourOwn(t *testing.T) {
 	if names := find("ask the person for their name"); !slices.Contains(names, "up__ask") {
 		t.Errorf("found %v", names)
 	}
-	m.set(true)
+	m.SetDown(true)
 	for i := range 5 {
 		if names := find(fmt.Sprintf("ask the person for their name, %d times", i)); !slices.Contains(names, "up__ask") {
 			t.Errorf("found %v", names)

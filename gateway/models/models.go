@@ -20,6 +20,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/secrets"
 )
 
+// The tables of the settings.
+const (
+	embeddingTable = "mcp.tool_discovery.embedding"
+	rerankTable    = "mcp.tool_discovery.rerank"
+)
+
 // Options are what models are opened with.
 type Options struct {
 	Settings config.Models
@@ -61,10 +67,10 @@ type Status struct {
 func Open(o Options) (*Models, error) {
 	var m Models
 	if err := m.openEmbedding(o); err != nil {
-		return nil, errors.Join(wrong("mcp.tool_discovery.embedding", err), m.Close())
+		return nil, errors.Join(wrong(embeddingTable, err), m.Close())
 	}
 	if err := m.openRerank(o); err != nil {
-		return nil, errors.Join(wrong("mcp.tool_discovery.rerank", err), m.Close())
+		return nil, errors.Join(wrong(rerankTable, err), m.Close())
 	}
 	if m.library == nil && m.judge == nil {
 		return nil, nil
@@ -82,23 +88,15 @@ func wrong(table string, err error) error {
 }
 
 func (m *Models) openEmbedding(o Options) error {
-	s, embedder := o.Settings.Embedding, o.Embedder
-	switch {
-	case embedder != nil:
-	case isZero(s):
+	if o.Embedder == nil && isZero(o.Settings.Embedding) {
 		return nil
-	default:
-		e, err := model.NewEmbedder(model.EmbedderOptions{
-			Account:  model.Account{BaseURL: s.BaseURL, Key: o.key(s.Key), Timeout: s.Timeout},
-			Provider: s.Provider, Model: s.Model, Dimensions: s.Dimensions,
-			QueryPrefix: s.QueryPrefix, DocumentPrefix: s.DocumentPrefix, Batch: s.Batch,
-		})
-		if err != nil {
-			return err
-		}
-		embedder = e
-		m.closers = append(m.closers, e.Close)
 	}
+	embedder, end, err := o.embedder()
+	if err != nil {
+		return err
+	}
+	m.closers = append(m.closers, end)
+	s := o.Settings.Embedding
 	l := index.LibraryOptions{Remote: o.Remote, Deadline: s.Deadline, Batch: s.Batch, Logger: o.Logger}
 	if o.Keeper != nil {
 		k, err := o.Keeper()
@@ -112,24 +110,57 @@ func (m *Models) openEmbedding(o Options) error {
 	return nil
 }
 
-func (m *Models) openRerank(o Options) error {
-	s, reranker := o.Settings.Rerank, o.Reranker
-	switch {
-	case reranker != nil:
-	case s.URL == "" && s.Kind == "" && s.Model == "" && s.Key.IsZero() && s.Top == 0 && s.Timeout == 0:
-		return nil
-	default:
-		r, err := model.NewReranker(model.RerankerOptions{
-			Account: model.Account{BaseURL: s.URL, Key: o.key(s.Key), Timeout: s.Timeout}, Kind: s.Kind, Model: s.Model,
-		})
-		if err != nil {
-			return err
-		}
-		reranker = r
-		m.closers = append(m.closers, r.Close)
+// embedder gives the model that embeds, and what ends it.
+func (o Options) embedder() (index.Embedder, func() error, error) {
+	if o.Embedder != nil {
+		return o.Embedder, nothing, nil
 	}
+	s := o.Settings.Embedding
+	e, err := model.NewEmbedder(model.EmbedderOptions{
+		Account:  model.Account{BaseURL: s.BaseURL, Key: o.key(s.Key), Timeout: s.Timeout},
+		Provider: s.Provider, Model: s.Model, Dimensions: s.Dimensions,
+		QueryPrefix: s.QueryPrefix, DocumentPrefix: s.DocumentPrefix, Batch: s.Batch,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return e, e.Close, nil
+}
+
+func (m *Models) openRerank(o Options) error {
+	if o.Reranker == nil && noRerank(o.Settings.Rerank) {
+		return nil
+	}
+	reranker, end, err := o.reranker()
+	if err != nil {
+		return err
+	}
+	m.closers = append(m.closers, end)
+	s := o.Settings.Rerank
 	m.judge = index.NewJudge(reranker, index.JudgeOptions{Most: s.Top, Deadline: s.Timeout, Logger: o.Logger})
 	return nil
+}
+
+// reranker gives the model that judges, and what ends it.
+func (o Options) reranker() (index.Reranker, func() error, error) {
+	if o.Reranker != nil {
+		return o.Reranker, nothing, nil
+	}
+	s := o.Settings.Rerank
+	r, err := model.NewReranker(model.RerankerOptions{
+		Account: model.Account{BaseURL: s.URL, Key: o.key(s.Key), Timeout: s.Timeout}, Kind: s.Kind, Model: s.Model,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return r, r.Close, nil
+}
+
+func nothing() error { return nil }
+
+// noRerank says whether nothing is set.
+func noRerank(s config.Rerank) bool {
+	return s.Key.IsZero() && cmp.Or(s.URL, s.Kind, s.Model) == "" && s.Top == 0 && s.Timeout == 0
 }
 
 // isZero says whether nothing is set.
