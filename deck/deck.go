@@ -97,10 +97,13 @@ type SkillVetter interface {
 	VetSkill(ctx context.Context, server Member, entry json.RawMessage) (json.RawMessage, error)
 }
 
-// A Discovery says how callers find cards, its Mode what they are listed.
+// A Discovery says how callers find cards, its Mode what they are listed. A Turn is what a model of our own is asked, Definitions
+// what it is shown then.
 type (
-	Discovery = finder.Options
-	Mode      = finder.Mode
+	Discovery   = finder.Options
+	Mode        = finder.Mode
+	Turn        = finder.Turn
+	Definitions = finder.Definitions
 )
 
 // What a vetter says.

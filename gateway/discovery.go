@@ -1,6 +1,9 @@
 package gateway
 
 import (
+	"context"
+
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/index"
@@ -21,4 +24,10 @@ func discovery(d config.Discovery, by index.Options) deck.Discovery {
 		Always: d.AlwaysInclude, SearchAbove: d.SearchAbove, Index: by,
 		TellSchemas: d.ForwardOutputSchema != nil && *d.ForwardOutputSchema, SchemaHint: d.OutputSchemaHintBytes,
 	}
+}
+
+// Turn gives what a model that acts for a caller is shown when it is asked something: of many cards those that are pinned, that
+// were called lately, and that answer it, as the settings want it. The bytes are the same for as long as the cards are.
+func (g *Gateway) Turn(ctx context.Context, caller drawbridge.Caller, t deck.Turn) deck.Definitions {
+	return g.deck.Finding(caller).Turn(ctx, t)
 }

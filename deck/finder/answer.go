@@ -21,10 +21,13 @@ type Hit struct {
 	Score float64
 	// Why says in a few words what of the question is where in the card.
 	Why string
+	// Found is what the index made of it.
+	Found index.Hit
 }
 
-// Find gives at most so many cards that answer a question, the best first; 0 is as many as the options say. Where none does
-// but there are cards, matched is false and the hits are the first of those that are not in the short list.
+// Find gives at most so many cards that answer a question, the best first; 0 is as many as the options say. Matched says whether
+// one of them has a word of the question. Where nothing answers it and there are cards, the hits are the first of those that are
+// not in the short list, with a score of 0.
 func (v *View) Find(ctx context.Context, query string, most int) (hits []Hit, matched bool) {
 	if most == 0 {
 		most = v.f.o.TopK
@@ -32,13 +35,14 @@ func (v *View) Find(ctx context.Context, query string, most int) (hits []Hit, ma
 	if most < 0 {
 		most = len(v.specs)
 	}
+	asked := terms(query)
 	hits = v.stock.find(ctx, v, index.Search{Text: query, Most: most, Relative: max(v.f.o.Relative, 0)})
+	for i := range hits {
+		hits[i].Why = why(asked, hits[i].Spec)
+		matched = matched || hits[i].Why != ""
+	}
 	if len(hits) > 0 {
-		asked := terms(query)
-		for i := range hits {
-			hits[i].Why = why(asked, hits[i].Spec)
-		}
-		return hits, true
+		return hits, matched
 	}
 	for _, pinned := range []bool{false, true} {
 		for _, s := range v.specs {
@@ -67,10 +71,13 @@ func (v *View) Unknown(ctx context.Context, name string, err error) error {
 	return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: f.Step, Err: f.Err, Next: next}
 }
 
-// near gives names of cards that are like a name.
+// near gives names of cards that share something with a name.
 func (v *View) near(ctx context.Context, name string) (names []string) {
+	asked := terms(name)
 	for _, h := range v.stock.find(ctx, v, index.Search{Text: name, Most: maxNear, Relative: 0.4}) {
-		names = append(names, string(h.Spec.Name))
+		if why(asked, h.Spec) != "" {
+			names = append(names, string(h.Spec.Name))
+		}
 	}
 	return names
 }
@@ -95,7 +102,7 @@ func (v *View) Answer(ctx context.Context, arguments json.RawMessage) drawbridge
 	}
 	hits, matched := v.Find(ctx, query, most)
 	more := hits[min(limit, len(hits)):]
-	if hits = hits[:len(hits)-len(more)]; !matched {
+	if hits = hits[:len(hits)-len(more)]; len(hits) > 0 && hits[0].Score == 0 {
 		more = nil
 	}
 	more = more[:min(len(more), maxLimit)]
@@ -111,7 +118,7 @@ func say(query string, hits, more []Hit, matched bool) string {
 	case len(hits) == 0:
 		return "There are no tools to be found."
 	case !matched:
-		b.WriteString("No tool matches that well. These are some of what there is; say in other words what you want to do to find others.\n")
+		b.WriteString("No tool has these words. These may be near, or are some of what there is; say in other words what you want to do to find others.\n")
 	default:
 		fmt.Fprintf(&b, "%s for %s, the best first. Call one with %s {\"name\": …, \"arguments\": {…}}.\n",
 			plural(len(hits), "tool", "tools"), wire.Quote(clip(query)), CallName)

@@ -188,7 +188,7 @@ func (f *Finder) pinned(s drawbridge.Spec) bool {
 	})
 }
 
-// A View is what one class of callers may call at one moment. It is not changed after it was made.
+// A View is what one class of callers may call at one moment. What it has does not change. It may be used from several goroutines.
 type View struct {
 	f       *Finder
 	version uint64
@@ -201,6 +201,10 @@ type View struct {
 
 	once sync.Once
 	list []json.RawMessage
+
+	// mu guards what follows.
+	mu    sync.Mutex
+	turns turns
 }
 
 // Tokens is about how many tokens the definitions of all cards have for a model.

@@ -147,6 +147,7 @@ func TestAnOlderViewIsAnsweredFromItself(t *testing.T) {
 		for _, h := range hits {
 			out = append(out, h.Spec.Tool)
 		}
+		slices.Sort(out)
 		return out
 	}
 	before := names(old)
@@ -186,5 +187,65 @@ func TestTheDescriptionNamesSoManyServers(t *testing.T) {
 	}
 	if text = wire.GetText(v.List()[1], "description"); !strings.Contains(text, "any tool of server00, server01, ") || !strings.Contains(text, "server11 and 48 more.") {
 		t.Errorf("call_tool says %q", text)
+	}
+}
+
+// TestTurn prunes what a model of our own is shown, with the bytes kept for as long as the same cards are.
+func TestTurn(t *testing.T) {
+	var specs []drawbridge.Spec
+	for _, tool := range strings.Fields("read_file write_file send_mail open_issue close_issue list_users") {
+		specs = append(specs, spec("s", tool, "Does "+tool))
+	}
+	view := func(o finder.Options) *finder.View {
+		return finder.New(o).View("a", 1, func() []drawbridge.Spec { return specs })
+	}
+	names := func(d finder.Definitions) (out []string) {
+		for raw := range wire.Elements(d.Raw) {
+			out = append(out, wire.GetText(raw, "name"))
+		}
+		return append(out, fmt.Sprint(d.LeftOut))
+	}
+	v := view(finder.Options{TopK: 2, Always: []string{"s__list_*"}})
+	for _, tt := range []struct {
+		turn finder.Turn
+		want string
+	}{
+		{finder.Turn{Query: "write a file"}, "s__read_file s__write_file s__list_users find_tools 3"},
+		{finder.Turn{Query: "write a file", Recent: []string{"s__send_mail", "s__gone"}}, "s__read_file s__write_file s__send_mail s__list_users find_tools 2"},
+		{finder.Turn{Query: "?"}, "s__read_file s__write_file s__list_users find_tools 3"},
+		{finder.Turn{Query: "issue"}, "s__open_issue s__close_issue s__list_users find_tools 3"},
+	} {
+		if diff := cmp.Diff(strings.Fields(tt.want), names(v.Turn(t.Context(), tt.turn))); diff != "" {
+			t.Errorf("%+v: %s", tt.turn, diff)
+		}
+	}
+	one, same, other := v.Turn(t.Context(), finder.Turn{Query: "write a file"}), v.Turn(t.Context(), finder.Turn{Query: "write a file"}), v.Turn(t.Context(), finder.Turn{Query: "a file is read"})
+	if &one.Raw[0] != &same.Raw[0] || &one.Raw[0] != &other.Raw[0] {
+		t.Error("the same cards are written anew")
+	}
+	for _, o := range []finder.Options{{TopK: 6}, {TopK: -1}, {TopK: 1, Off: true}} {
+		if got := names(view(o).Turn(t.Context(), finder.Turn{Query: "file"})); len(got) != 7 || got[6] != "0" {
+			t.Errorf("%+v shows %v", o, got)
+		}
+	}
+}
+
+// TestTurnTellsWhatACardAnswers puts output schemas into descriptions, cut between characters.
+func TestTurnTellsWhatACardAnswers(t *testing.T) {
+	s := spec("s", "tool", "Does.")
+	s.Definition = wire.Apply(s.Definition, wire.Put(json.RawMessage(`{ "type": "object",  "title": "üüü" }`), "outputSchema"))
+	tell := func(most int) string {
+		f := finder.New(finder.Options{TellSchemas: true, SchemaHint: most})
+		d := f.View("a", 1, func() []drawbridge.Spec { return []drawbridge.Spec{s, spec("s", "other", "Does.")} }).Turn(t.Context(), finder.Turn{})
+		if got := wire.GetText(d.Cards[1].Definition, "description"); got != "Does." {
+			t.Errorf("one without a schema says %q", got)
+		}
+		return wire.GetText(d.Cards[0].Definition, "description")
+	}
+	const before = "Does.\n\nExpected output schema: {\"type\":\"object\",\"title\":\""
+	for most, want := range map[int]string{0: before + `üüü"}`, 29: before + "ü", 30: before + "üü", 31: before + "üü", 32: before + "üüü"} {
+		if got := tell(most); got != want {
+			t.Errorf("%d bytes: %q, want %q", most, got, want)
+		}
 	}
 }

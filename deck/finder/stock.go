@@ -71,7 +71,7 @@ func (s *stock) find(ctx context.Context, v *View, q index.Search) []Hit {
 	var hits []Hit
 	for _, h := range s.index.Find(ctx, q) {
 		if i, ok := v.places[h.ID]; ok && shown(v.specs[i]) {
-			hits = append(hits, Hit{Spec: v.specs[i], Score: h.Score})
+			hits = append(hits, Hit{Spec: v.specs[i], Score: h.Score, Found: h})
 		}
 	}
 	return hits

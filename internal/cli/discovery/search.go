@@ -74,7 +74,7 @@ and its parameters.`,
 				d.Await(ctx, g)
 				all, matched := search(ctx, g, d.Person(g), strings.Join(args, " "), top, explain)
 				if !matched {
-					fmt.Fprintln(d.Err, "no card matches that well")
+					fmt.Fprintln(d.Err, "no card has these words")
 				}
 				if asJSON {
 					return manners.PrintJSON(d.Out, all)
@@ -90,15 +90,15 @@ and its parameters.`,
 	return cmd
 }
 
-// search finds cards. What matches nothing is none.
+// search finds cards, and says whether one of them has a word of the question.
 func search(ctx context.Context, g *gateway.Gateway, who drawbridge.Caller, query string, top int, explain bool) (all []found, matched bool) {
 	all = []found{}
 	v := g.Deck().Finding(who)
 	hits, matched := v.Find(ctx, query, top)
-	if !matched {
-		return all, false
-	}
 	for _, h := range hits {
+		if h.Score == 0 {
+			return all, false // what there is, not what answers
+		}
 		all = append(all, found{Name: h.Spec.Name, Server: h.Spec.Server, Summary: h.Spec.Summary, Score: h.Score, Why: h.Why})
 	}
 	if explain {
@@ -106,7 +106,7 @@ func search(ctx context.Context, g *gateway.Gateway, who drawbridge.Caller, quer
 			all[i].Scores = &scores{e.Words, e.Name, e.Server, e.Description, e.Parameters}
 		}
 	}
-	return all, true
+	return all, matched
 }
 
 func (d Desk) print(all []found, explain bool) error {
