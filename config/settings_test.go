@@ -120,6 +120,7 @@ func TestEachSetting(t *testing.T) {
 		"store.url = 'postgres://u:${PW}@h/db'":                       {StoreURL: "postgres://u:secret@h/db"},
 		"store.url = 'postgresql://h/db'":                             {StoreURL: "postgresql://h/db"},
 		"store.path = '/var/lib/db'":                                  {StorePath: "/var/lib/db"},
+		"mcp.tool_discovery.vector_store = '${NONE:-}'":               {},
 		"mcp.tool_discovery.vector_store = ''":                        {},
 		"mcp.tool_discovery.vector_store = 'postgres://u:${PW}@h/db'": {Vectors: Vectors{Store: []Part{{Text: "postgres://u:secret@h/db"}}}},
 		"mcp.tool_discovery.vector_store = 'qdrant://h:1'":            {Vectors: Vectors{Store: []Part{{Text: "qdrant://h:1"}}}},

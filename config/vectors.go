@@ -1,8 +1,6 @@
 package config
 
 import (
-	"strings"
-
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
 	"github.com/drawbridge-mcp/drawbridge/config/value"
 )
@@ -28,12 +26,6 @@ var vectorSettings = []setting{
 	{"mcp.tool_discovery", "collection", "name", "drawbridge_tools",
 		"what they are kept under there: the table, or how the names of collections begin",
 		func(r *settingsReader, v doc.Node) error {
-			name, _ := v.Word()
-			other := func(c rune) bool { return c != '_' && (c < 'a' || c > 'z') && (c < '0' || c > '9') }
-			if name == "" || len(name) > maxCollection || strings.ContainsFunc(name, other) {
-				return value.Must("1 to %d of a to z, 0 to 9 and _", maxCollection)
-			}
-			r.settings.Vectors.Collection = name
-			return nil
+			return value.Name(&r.settings.Vectors.Collection, v, maxCollection)
 		}},
 }

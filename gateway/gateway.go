@@ -313,6 +313,9 @@ func (g *Gateway) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { return g.fleet.Run(ctx) })
 	group.Go(func() error { return g.starter.run(ctx, g.log, g.lookAgain) })
+	if g.Library() != nil {
+		group.Go(func() error { return g.embedAhead(ctx) })
+	}
 	err := group.Wait()
 	if errors.Is(err, context.Canceled) {
 		return nil

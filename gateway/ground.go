@@ -81,7 +81,7 @@ func OpenGround(ctx context.Context, c Config) (*Ground, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	m, err := openModels(c, s, vault, nil)
+	m, err := openModels(c, s, vault, db)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -205,8 +205,7 @@ func (g *Ground) Run(ctx context.Context) error {
 
 // Close closes the store, once it has taken in the record of all calls and what was noted of servers.
 func (g *Ground) Close() error {
-	g.models.Close()
-	return errors.Join(g.closeAudit(), g.closeBook(), g.db.Close())
+	return errors.Join(g.closeAudit(), g.closeBook(), g.models.Close(), g.db.Close())
 }
 
 // closeBook writes what was noted of servers.

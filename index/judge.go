@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-const (
-	// defaultJudged is how many hits a model judges, judgeDeadline how long a question waits for it.
-	defaultJudged = 20
-	judgeDeadline = time.Second
-)
+// DefaultJudgeDeadline is how long a question waits for a model that judges where nobody says otherwise.
+const DefaultJudgeDeadline = time.Second
+
+// defaultJudged is how many hits are judged.
+const defaultJudged = 20
 
 // A Judge has a model that reads question and text together put the first hits of an answer in order. When the model is slow, or
 // away, the hits stay as they are. Its methods may be called from several goroutines.
@@ -55,7 +55,7 @@ func NewJudge(r Reranker, o JudgeOptions) *Judge {
 		o.Most = defaultJudged
 	}
 	if o.Deadline <= 0 {
-		o.Deadline = judgeDeadline
+		o.Deadline = DefaultJudgeDeadline
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -8,10 +8,12 @@ import (
 	"time"
 )
 
+// DefaultDeadline is what a question waits for its vector where nobody says otherwise.
+const DefaultDeadline = 250 * time.Millisecond
+
 const (
-	// defaultDeadline is what a question may wait for its vector; defaultBatch how many texts are embedded at once.
-	defaultDeadline = 250 * time.Millisecond
-	defaultBatch    = 32
+	// defaultBatch is how many texts are embedded at once.
+	defaultBatch = 32
 	// maxKnown is how many texts a library knows: of more it forgets those that were not searched for the longest.
 	maxKnown = 100_000
 	// leastCovered is the least share of what is searched that must have vectors. It is less than all, since one text that the
@@ -103,7 +105,7 @@ type LibraryStatus struct {
 // NewLibrary makes a library of the texts that Offer brings. Run has them embedded.
 func NewLibrary(e Embedder, o LibraryOptions) *Library {
 	if o.Deadline <= 0 {
-		o.Deadline = defaultDeadline
+		o.Deadline = DefaultDeadline
 	}
 	if o.Batch <= 0 {
 		o.Batch = defaultBatch

@@ -105,22 +105,26 @@ func (l *Library) load(ctx context.Context) error {
 	defer l.mu.Unlock()
 	l.fresh = l.fresh[len(keys):]
 	for _, key := range keys {
-		if found[key] == nil {
+		if !found[key] {
 			l.lacking = append(l.lacking, key)
 		}
 	}
 	return nil
 }
 
-// found puts the vectors that are kept into the rows, and gives them. Where one of them has another dimension, the model was
+// found puts the vectors that are kept into the rows, and gives their keys. Where one of them has another dimension, the model was
 // another.
-func (l *Library) found(ctx context.Context, keys []Key) (map[Key][]float32, error) {
-	found, err := l.have(ctx, keys)
+func (l *Library) found(ctx context.Context, keys []Key) (map[Key]bool, error) {
+	if l.remote() {
+		return l.foundThere(ctx, keys)
+	}
+	have, err := l.have(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
 	_, dimension := l.rows.size()
-	for _, v := range found {
+	found := make(map[Key]bool, len(have))
+	for key, v := range have {
 		if len(v) != dimension {
 			if err := l.replace(ctx); err != nil {
 				return nil, err
@@ -129,8 +133,27 @@ func (l *Library) found(ctx context.Context, keys []Key) (map[Key][]float32, err
 			l.doubt()
 			return nil, errReplaced
 		}
+		found[key] = true
 	}
-	l.rows.put(found, l.remote())
+	l.rows.put(have, false)
+	return found, nil
+}
+
+// foundThere has the keeper say which vectors there are, and give none of them: what lies nearest to any vector are all that there
+// are.
+func (l *Library) foundThere(ctx context.Context, keys []Key) (map[Key]bool, error) {
+	l.mu.Lock()
+	mark := l.mark
+	l.mu.Unlock()
+	near, err := l.o.Vectors.Nearest(ctx, l.embedder.Model(), mark, len(keys), keys)
+	if err != nil {
+		return nil, fmt.Errorf("%w: look which vectors there are: %w", errKeeper, err)
+	}
+	found, there := make(map[Key]bool, len(near)), make(map[Key][]float32, len(near))
+	for _, n := range near {
+		found[n.Key], there[n.Key] = true, nil
+	}
+	l.rows.put(there, true)
 	return found, nil
 }
 

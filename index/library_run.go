@@ -195,7 +195,7 @@ func (l *Library) embedNext(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wanted := slices.DeleteFunc(slices.Clone(batch), func(key Key) bool { return found[key] != nil })
+	wanted := slices.DeleteFunc(slices.Clone(batch), func(key Key) bool { return found[key] })
 	made, refused, err := l.embed(ctx, wanted, texts)
 	if err == nil && len(made) == 0 && len(refused) > 1 {
 		err = fmt.Errorf("the model refuses all of %d texts: %w", len(refused), ErrRefused)

@@ -83,11 +83,11 @@ func (m *fakeModel) times(of index.Role) int { return len(m.texts(of)) }
 
 // fakeVectors keep vectors in memory.
 type fakeVectors struct {
-	mu      sync.Mutex
-	kept    map[index.Key][]float32
-	err     error
-	nearest int
-	forgot  int // how often
+	mu     sync.Mutex
+	kept   map[index.Key][]float32
+	err    error
+	read   int // how many keys were asked for
+	forgot int // how often
 }
 
 func newVectors() *fakeVectors { return &fakeVectors{kept: map[index.Key][]float32{}} }
@@ -95,6 +95,7 @@ func newVectors() *fakeVectors { return &fakeVectors{kept: map[index.Key][]float
 func (f *fakeVectors) Have(_ context.Context, _ string, keys []index.Key) (map[index.Key][]float32, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.read += len(keys)
 	have := map[index.Key][]float32{}
 	for _, key := range keys {
 		if v, ok := f.kept[key]; ok {
@@ -121,9 +122,11 @@ func (f *fakeVectors) Keep(_ context.Context, _ string, vectors map[index.Key][]
 func (f *fakeVectors) Nearest(_ context.Context, _ string, q []float32, most int, among []index.Key) ([]index.Near, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.nearest++
 	var all []index.Near
 	for _, key := range among {
+		if f.kept[key] == nil {
+			continue
+		}
 		var product, a, b float64
 		for i, x := range f.kept[key] {
 			product, a, b = product+float64(x)*float64(q[i]), a+float64(x)*float64(x), b+float64(q[i])*float64(q[i])
@@ -592,14 +595,25 @@ func TestKeeperDown(t *testing.T) {
 	})
 }
 
-// TestLibraryElsewhere has the keeper searched.
+// TestLibraryElsewhere has the keeper searched, and no vector read from it but the one by which the model is recognised.
 func TestLibraryElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, kept := newModel(26), forgetting{newVectors()}
+		ready(t, m, index.LibraryOptions{Vectors: kept, Remote: true})
+		before := kept.count()
 		l, keys := ready(t, m, index.LibraryOptions{Vectors: kept, Remote: true})
 		near, err := soon(t, l, desk()[2].Text(), keys)
-		if err != nil || near[0].Key != keys[2] || kept.nearest != 1 {
+		if err != nil || near[0].Key != keys[2] {
 			t.Error(near, err)
+		}
+		if n := m.times(index.Offered); n != 8+2 || kept.count() != before || kept.read != 2 {
+			t.Errorf("%d texts were embedded, %d are kept, %d were read", n, kept.count(), kept.read)
+		}
+		kept.mu.Lock()
+		kept.err = errors.New("disk full")
+		kept.mu.Unlock()
+		if near, err := soon(t, l, desk()[2].Text(), keys); err == nil {
+			t.Error(near)
 		}
 	})
 }

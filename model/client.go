@@ -101,7 +101,10 @@ func near(host string) bool {
 }
 
 // close lets go of connections that wait for another request.
-func (c *client) close() { c.web.CloseIdleConnections() }
+func (c *client) close() error {
+	c.web.CloseIdleConnections()
+	return nil
+}
 
 // secret gives the key, as it was found or as it is found now.
 func (c *client) secret(ctx context.Context) (drawbridge.Secret, error) {

@@ -106,7 +106,7 @@ func versioned(base, provider string) string {
 }
 
 // Close lets go of connections. The embedder may be used further.
-func (e *Embedder) Close() { e.client.close() }
+func (e *Embedder) Close() error { return e.client.close() }
 
 // Model names the space: the provider, the model, and what else the vectors depend on. Where the model runs is no part of it.
 func (e *Embedder) Model() string {

@@ -109,7 +109,7 @@ func embedder(t *testing.T, o model.EmbedderOptions) *model.Embedder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(e.Close)
+	t.Cleanup(func() { _ = e.Close() })
 	return e
 }
 
@@ -392,7 +392,7 @@ func TestRerank(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(r.Close)
+			t.Cleanup(func() { _ = r.Close() })
 			got, err := r.Rerank(t.Context(), "q", []string{"a", "b", "c"})
 			if err != nil {
 				t.Fatal(err)
@@ -420,6 +420,6 @@ func TestNoScoresAreBetterThanWrongOnes(t *testing.T) {
 		if got, err := r.Rerank(t.Context(), "q", []string{"a", "b"}); err == nil {
 			t.Errorf("%s: %v", answer, got)
 		}
-		r.Close()
+		_ = r.Close()
 	}
 }

@@ -62,7 +62,7 @@ func NewReranker(o RerankerOptions) (*Reranker, error) {
 }
 
 // Close lets go of connections. The reranker may be used further.
-func (r *Reranker) Close() { r.client.close() }
+func (r *Reranker) Close() error { return r.client.close() }
 
 // Rerank gives a score for each text. Of a text the first 8,000 bytes are sent.
 func (r *Reranker) Rerank(ctx context.Context, question string, texts []string) ([]float64, error) {

@@ -56,13 +56,23 @@ type Vectors struct {
 	why   error
 }
 
-var _ index.Vectors = (*Vectors)(nil)
+var (
+	_ index.Vectors   = (*Vectors)(nil)
+	_ index.Forgetter = (*Vectors)(nil)
+)
 
 // A place is where vectors are. Keys come in order, each once, and at least one; vectors at the length 1, and of one dimension.
 type place interface {
 	Have(ctx context.Context, model string, keys []index.Key) (map[index.Key][]float32, error)
 	Keep(ctx context.Context, model string, dimension int, keys []index.Key, vectors map[index.Key][]float32) error
 	Nearest(ctx context.Context, model string, question []float32, most int, among []index.Key) ([]index.Near, error)
+	// Forget lets go of a model's vectors and its dimension.
+	Forget(ctx context.Context, model string) error
+	overseen
+}
+
+// overseen is a place as those see it who only look whether it is there.
+type overseen interface {
 	// Check says whether it answers.
 	Check(ctx context.Context) error
 	Close() error
@@ -78,13 +88,14 @@ func (db *DB) Vectors() *Vectors {
 func OpenVectors(location string, o VectorOptions) (*Vectors, error) {
 	collection := cmp.Or(o.Collection, DefaultCollection)
 	v := &Vectors{answer: cmp.Or(o.Answer, DefaultAnswer), rest: rest}
-	var err error
+	err := vector.CheckCollection(collection)
 	scheme, _, _ := strings.Cut(location, "://")
-	switch scheme {
-	case "postgres", "postgresql":
+	switch {
+	case err != nil:
+	case scheme == "postgres", scheme == "postgresql":
 		v.fault = pgvectorFault
 		v.place, v.name, err = pgvector.Open(location, collection)
-	case "qdrant", "qdrants":
+	case scheme == "qdrant", scheme == "qdrants":
 		v.fault = qdrant.Fault
 		v.place, v.name, err = qdrant.Open(location, collection, o.TLS)
 	default:
@@ -172,6 +183,13 @@ func (v *Vectors) Nearest(ctx context.Context, model string, question []float32,
 	return near, nil
 }
 
+// Forget implements [index.Forgetter]. Vectors of another dimension may be kept of the model then.
+func (v *Vectors) Forget(ctx context.Context, model string) error {
+	return v.do(ctx, "forget vectors", max(v.answer, keepTimeout), func(ctx context.Context) error {
+		return v.place.Forget(ctx, model)
+	})
+}
+
 // Check says whether the place answers, and what is wrong if it does not.
 func (v *Vectors) Check(ctx context.Context) error {
 	v.awake(nil)
@@ -206,6 +224,8 @@ func (v *Vectors) do(ctx context.Context, step string, most time.Duration, work 
 	case limited.Err() != nil:
 		f = v.refusal(step, drawbridge.Transient, fmt.Errorf("no answer within %s", most))
 		f.Next = "see that the server runs and can be reached"
+	case errors.Is(err, vector.ErrTooMany):
+		f = v.refusal(step, drawbridge.InvalidInput, err)
 	case isWrong:
 		f = v.refusal(step, drawbridge.InvalidInput, wrong)
 		f.Next = "name the model otherwise, or keep its vectors under another collection"

@@ -119,6 +119,16 @@ func (o own) Keep(ctx context.Context, model string, dimension int, keys []index
 	})
 }
 
+func (o own) Forget(ctx context.Context, model string) error {
+	return o.db.write(ctx, "forget vectors", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "DELETE FROM vectors WHERE model = $1", model)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, "DELETE FROM vector_models WHERE model = $1", model)
+		}
+		return err
+	})
+}
+
 // parameters writes n parameters of a statement, the first of which has the number from.
 func (d dialect) parameters(b *strings.Builder, from, n int) {
 	for i := range n {

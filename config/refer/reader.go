@@ -133,11 +133,11 @@ func (r *Reader) Place(to *[]Part, v doc.Node, what string, schemes ...string) e
 	if err := lacking(missing); err != nil {
 		return err
 	}
-	scheme := ""
+	scheme, begins := "", false
 	if len(parts) > 0 && parts[0].Kind == Literal {
-		scheme, _, _ = strings.Cut(parts[0].Text, "://")
+		scheme, _, begins = strings.Cut(parts[0].Text, "://")
 	}
-	if !ok || s != "" && !slices.Contains(schemes, scheme) {
+	if !ok || len(parts) > 0 && !(begins && slices.Contains(schemes, scheme)) {
 		return must(what)
 	}
 	*to = parts

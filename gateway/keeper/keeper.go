@@ -48,7 +48,10 @@ type Keeper struct {
 	closed bool
 }
 
-var _ index.Vectors = (*Keeper)(nil)
+var (
+	_ index.Vectors   = (*Keeper)(nil)
+	_ index.Forgetter = (*Keeper)(nil)
+)
 
 // New makes a keeper. Code InvalidInput means a URL that leads nowhere, where that is known already.
 func New(o Options) (*Keeper, error) {
@@ -96,6 +99,15 @@ func (k *Keeper) Keep(ctx context.Context, model string, vectors map[index.Key][
 		return err
 	}
 	return v.Keep(ctx, model, vectors)
+}
+
+// Forget implements [index.Forgetter].
+func (k *Keeper) Forget(ctx context.Context, model string) error {
+	v, err := k.vectors(ctx)
+	if err != nil {
+		return err
+	}
+	return v.Forget(ctx, model)
 }
 
 // Nearest implements [index.Vectors]. It does not wait for references to be found longer than for an answer.

@@ -20,15 +20,21 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/secrets"
 )
 
+// The tables of the settings.
+const (
+	embeddingTable = "mcp.tool_discovery.embedding"
+	rerankTable    = "mcp.tool_discovery.rerank"
+)
+
 // Options are what models are opened with.
 type Options struct {
 	Settings config.Models
 	// Embedder and Reranker take the places of those that the settings name; nil leaves it to them.
 	Embedder index.Embedder
 	Reranker index.Reranker
-	// Vectors keeps vectors, nil is memory; Remote has them searched there. See index.LibraryOptions.
-	Vectors index.Vectors
-	Remote  bool
+	// Keeper opens what keeps vectors, where there is a model that makes some; nil is memory. Remote has them searched there.
+	Keeper func() (Keeper, error)
+	Remote bool
 	// Resolver finds what keys refer to, Environ is the environment in which commands do; Known hears what was found.
 	Resolver *secrets.Resolver
 	Environ  []string
@@ -37,11 +43,17 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// A Keeper keeps vectors until it is closed.
+type Keeper interface {
+	index.Vectors
+	Close() error
+}
+
 // Models are the models, opened. A nil *Models has none.
 type Models struct {
 	library *index.Library
 	judge   *index.Judge
-	closers []func()
+	closers []func() error
 }
 
 // A Status says how the models are; nil is one that there is not.
@@ -55,10 +67,10 @@ type Status struct {
 func Open(o Options) (*Models, error) {
 	var m Models
 	if err := m.openEmbedding(o); err != nil {
-		return nil, wrong("mcp.tool_discovery.embedding", err)
+		return nil, errors.Join(wrong(embeddingTable, err), m.Close())
 	}
 	if err := m.openRerank(o); err != nil {
-		return nil, wrong("mcp.tool_discovery.rerank", err)
+		return nil, errors.Join(wrong(rerankTable, err), m.Close())
 	}
 	if m.library == nil && m.judge == nil {
 		return nil, nil
@@ -67,53 +79,88 @@ func Open(o Options) (*Models, error) {
 }
 
 func wrong(table string, err error) error {
+	if fault, ok := errors.AsType[*drawbridge.Fault](err); ok {
+		return fault // of what keeps vectors, which says so
+	}
 	return &drawbridge.Fault{
 		Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "read [" + table + "] in drawbridge.toml", Err: err,
 	}
 }
 
 func (m *Models) openEmbedding(o Options) error {
-	s, embedder := o.Settings.Embedding, o.Embedder
-	switch {
-	case embedder != nil:
-	case isZero(s):
+	if o.Embedder == nil && isZero(o.Settings.Embedding) {
 		return nil
-	default:
-		e, err := model.NewEmbedder(model.EmbedderOptions{
-			Account:  model.Account{BaseURL: s.BaseURL, Key: o.key(s.Key), Timeout: s.Timeout},
-			Provider: s.Provider, Model: s.Model, Dimensions: s.Dimensions,
-			QueryPrefix: s.QueryPrefix, DocumentPrefix: s.DocumentPrefix, Batch: s.Batch,
-		})
+	}
+	embedder, end, err := o.embedder()
+	if err != nil {
+		return err
+	}
+	m.closers = append(m.closers, end)
+	s := o.Settings.Embedding
+	l := index.LibraryOptions{Remote: o.Remote, Deadline: s.Deadline, Batch: s.Batch, Logger: o.Logger}
+	if o.Keeper != nil {
+		k, err := o.Keeper()
 		if err != nil {
 			return err
 		}
-		embedder = e
-		m.closers = append(m.closers, e.Close)
+		l.Vectors = k
+		m.closers = append(m.closers, k.Close)
 	}
-	m.library = index.NewLibrary(embedder, index.LibraryOptions{
-		Vectors: o.Vectors, Remote: o.Remote, Deadline: s.Deadline, Batch: s.Batch, Logger: o.Logger,
-	})
+	m.library = index.NewLibrary(embedder, l)
 	return nil
 }
 
-func (m *Models) openRerank(o Options) error {
-	s, reranker := o.Settings.Rerank, o.Reranker
-	switch {
-	case reranker != nil:
-	case s.URL == "" && s.Kind == "" && s.Model == "" && s.Key.IsZero() && s.Top == 0 && s.Timeout == 0:
-		return nil
-	default:
-		r, err := model.NewReranker(model.RerankerOptions{
-			Account: model.Account{BaseURL: s.URL, Key: o.key(s.Key), Timeout: s.Timeout}, Kind: s.Kind, Model: s.Model,
-		})
-		if err != nil {
-			return err
-		}
-		reranker = r
-		m.closers = append(m.closers, r.Close)
+// embedder gives the model that embeds, and what ends it.
+func (o Options) embedder() (index.Embedder, func() error, error) {
+	if o.Embedder != nil {
+		return o.Embedder, nothing, nil
 	}
+	s := o.Settings.Embedding
+	e, err := model.NewEmbedder(model.EmbedderOptions{
+		Account:  model.Account{BaseURL: s.BaseURL, Key: o.key(s.Key), Timeout: s.Timeout},
+		Provider: s.Provider, Model: s.Model, Dimensions: s.Dimensions,
+		QueryPrefix: s.QueryPrefix, DocumentPrefix: s.DocumentPrefix, Batch: s.Batch,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return e, e.Close, nil
+}
+
+func (m *Models) openRerank(o Options) error {
+	if o.Reranker == nil && noRerank(o.Settings.Rerank) {
+		return nil
+	}
+	reranker, end, err := o.reranker()
+	if err != nil {
+		return err
+	}
+	m.closers = append(m.closers, end)
+	s := o.Settings.Rerank
 	m.judge = index.NewJudge(reranker, index.JudgeOptions{Most: s.Top, Deadline: s.Timeout, Logger: o.Logger})
 	return nil
+}
+
+// reranker gives the model that judges, and what ends it.
+func (o Options) reranker() (index.Reranker, func() error, error) {
+	if o.Reranker != nil {
+		return o.Reranker, nothing, nil
+	}
+	s := o.Settings.Rerank
+	r, err := model.NewReranker(model.RerankerOptions{
+		Account: model.Account{BaseURL: s.URL, Key: o.key(s.Key), Timeout: s.Timeout}, Kind: s.Kind, Model: s.Model,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return r, r.Close, nil
+}
+
+func nothing() error { return nil }
+
+// noRerank says whether nothing is set.
+func noRerank(s config.Rerank) bool {
+	return s.Key.IsZero() && cmp.Or(s.URL, s.Kind, s.Model) == "" && s.Top == 0 && s.Timeout == 0
 }
 
 // isZero says whether nothing is set.
@@ -197,12 +244,14 @@ func (m *Models) Run(ctx context.Context) error {
 	return m.library.Run(ctx)
 }
 
-// Close lets go of connections, once Run is over.
-func (m *Models) Close() {
+// Close lets go of connections, and closes what keeps vectors, once Run is over.
+func (m *Models) Close() error {
 	if m == nil {
-		return
+		return nil
 	}
+	var errs []error
 	for _, end := range m.closers {
-		end()
+		errs = append(errs, end())
 	}
+	return errors.Join(errs...)
 }

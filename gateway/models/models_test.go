@@ -108,7 +108,9 @@ func opened(t *testing.T, s config.Models) *models.Models {
 		if err := <-ran; err != nil {
 			t.Error(err)
 		}
-		m.Close()
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
 	})
 	return m
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/doctor"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/login"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/record"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
 )
@@ -25,8 +26,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Find what is wrong, and say how to mend it",
-		Long: `Find what is wrong with the configuration, the sign-ins, the store, the vector store, the hub and the
-clients' entries, and say how to mend it. What each server would run is shown, with the names of the
+		Long: `Find what is wrong with the configuration, the sign-ins, the store, the vector store, the models, the
+hub and the clients' entries, and say how to mend it. What each server would run is shown, with the names of the
 variables that it would find; values are not. Nothing is started, unless --probe asks for that.
 
 The exit code is 1 when there is a problem, and 0 when there are at most notes.`,
@@ -50,6 +51,7 @@ type checkup struct {
 	Sources []string      `json:"sources"`
 	Store   string        `json:"store,omitempty"`
 	Vectors string        `json:"vector_store,omitempty"`
+	Models  []string      `json:"models,omitempty"`
 	Hub     int           `json:"hub_pid,omitempty"`
 	Clients []clientState `json:"clients"`
 	// Credentials are how we stand with servers that want to know who asks, Vault where that is kept.
@@ -117,6 +119,9 @@ func (a *app) examine(ctx context.Context, c *checkup, set config.Set, probe boo
 	c.Examine(p)
 	a.examineCredentials(c, set, p.Statuses)
 	a.examineVectors(ctx, c, set.Settings, probe)
+	for _, m := range gateway.CheckModels(ctx, gateway.Config{Environ: a.Environ}, set.Settings, a.keeper(), probe) {
+		c.model(m)
+	}
 	if !probe || err != nil && !isNone {
 		return nil
 	}
@@ -181,6 +186,21 @@ func (a *app) examineVectors(ctx context.Context, c *checkup, s config.Settings,
 	if err != nil {
 		c.Vectors = ""
 		c.Problem(findingOf(about, err))
+	}
+}
+
+// model takes down how a model answered.
+func (c *checkup) model(m gateway.ModelCheckup) {
+	switch {
+	case m.Err != nil:
+		c.Problem(findingOf(m.About, m.Err))
+	case m.Skipped:
+		c.Note(doctor.Finding{About: m.About, Text: "a command has a part in its key: it is asked with --probe only"})
+	case m.Slow != "":
+		c.Note(doctor.Finding{About: m.About, Text: m.Slow})
+	}
+	if m.Answer != "" && m.Err == nil {
+		c.Models = append(c.Models, m.About+" is "+terminal.Shown(m.Answer))
 	}
 }
 
@@ -298,6 +318,9 @@ func (a *app) printCheckup(c *checkup) {
 	}
 	if c.Vectors != "" {
 		fmt.Fprintf(a.Out, "the vector store is %s, and answers\n", c.Vectors)
+	}
+	for _, m := range c.Models {
+		fmt.Fprintln(a.Out, m)
 	}
 	if c.Hub != 0 {
 		fmt.Fprintf(a.Out, "the hub is process %d (drawbridge ps)\n", c.Hub)

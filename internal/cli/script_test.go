@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 const quickExit = "atexit_sleep_ms=0"
 
 // TestScripts runs the program as its user sees it. In a script, SELF is a program that becomes the test server named by
-// the variable MCPTEST_SERVER; "exits N COMMAND..." runs a command that must end with that exit code, and "qdrant KEY" has a
-// stand-in for Qdrant answer at the address in QDRANT.
+// the variable MCPTEST_SERVER; "exits N COMMAND..." runs a command that must end with that exit code, "letters KEY" has a
+// model answer at the URL in LETTERS, and "qdrant KEY" a stand-in for Qdrant at the address in QDRANT.
 func TestScripts(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -52,6 +52,9 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits,
+			"letters": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Setenv("LETTERS", mcptest.StartLetters(t, args[0]).URL)
+			},
 			"qdrant": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Setenv("QDRANT", storetest.StartQdrant(t, args[0], nil).Addr)
 			},

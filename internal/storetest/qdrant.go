@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"math"
 	"net"
 	"regexp"
@@ -25,15 +24,16 @@ import (
 type Qdrant struct {
 	// Addr is where it listens.
 	Addr string
-	// Key is what requests must bring as api-key; empty asks for none.
+	// key is what requests must bring as api-key; empty asks for none.
 	key    string
-	server *grpc.Server
+	secure *tls.Config
+	work   sync.WaitGroup
 
 	// mu guards what follows.
 	mu          sync.Mutex
+	server      *grpc.Server
+	door        *door
 	collections map[string]*points
-	// hold, where it is not nil, keeps answers back until it is closed.
-	hold <-chan struct{}
 	// seen is how often each method was called.
 	seen map[string]int
 }
@@ -44,48 +44,98 @@ type points struct {
 	vectors map[string][]float32
 }
 
-// StartQdrant starts a server on a free port of the loopback interface, which ends with the test. Credentials of TLS may be nil.
+// StartQdrant starts a server on a free port of the loopback interface, which ends with the test. Secure may be nil.
 func StartQdrant(t testing.TB, key string, secure *tls.Config) *Qdrant {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := &Qdrant{Addr: listener.Addr().String(), key: key, collections: map[string]*points{}, seen: map[string]int{}}
-	q.Serve(t, listener, secure)
+	q := &Qdrant{Addr: listener.Addr().String(), key: key, secure: secure, collections: map[string]*points{}, seen: map[string]int{}}
+	q.Start()
+	q.work.Go(func() { q.receive(listener) })
+	t.Cleanup(func() {
+		listener.Close()
+		q.Stop()
+		q.work.Wait()
+	})
 	return q
 }
 
-// Serve has the server answer at a listener, too, until Stop or the end of the test.
-func (q *Qdrant) Serve(t testing.TB, listener net.Listener, secure *tls.Config) {
+// receive takes connections in. It keeps the port while the server is stopped, so that nobody else gets it.
+func (q *Qdrant) receive(listener net.Listener) {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		q.mu.Lock()
+		door := q.door
+		q.mu.Unlock()
+		if !door.let(conn) {
+			conn.Close()
+		}
+	}
+}
+
+// Start has it answer, after Stop: with all that it had before.
+func (q *Qdrant) Start() {
 	options := []grpc.ServerOption{grpc.UnaryInterceptor(q.enter), grpc.MaxRecvMsgSize(32 << 20)}
-	if secure != nil {
-		options = append(options, grpc.Creds(credentials.NewTLS(secure)))
+	if q.secure != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(q.secure)))
 	}
 	server := grpc.NewServer(options...)
 	qdrant.RegisterPointsServer(server, &pointsService{q: q})
 	qdrant.RegisterCollectionsServer(server, &collectionsService{q: q})
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = server.Serve(listener) // it ends with the server
-	}()
-	q.server = server
-	t.Cleanup(func() {
-		server.Stop()
-		<-ended
-	})
-}
-
-// Stop ends it at once: what it has stays, for a Serve that follows.
-func (q *Qdrant) Stop() { q.server.Stop() }
-
-// Hold keeps answers back until the channel is closed; nil lets them out.
-func (q *Qdrant) Hold(until <-chan struct{}) {
+	d := &door{conns: make(chan net.Conn), closed: make(chan struct{})}
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.hold = until
+	q.server, q.door = server, d
+	q.mu.Unlock()
+	q.work.Go(func() { _ = server.Serve(d) }) // it ends with the server
 }
+
+// Stop ends it at once. Who comes is turned away until Start.
+func (q *Qdrant) Stop() {
+	q.mu.Lock()
+	server := q.server
+	q.mu.Unlock()
+	server.Stop()
+}
+
+// A door is a listener that is given its connections.
+type door struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (d *door) let(conn net.Conn) bool {
+	select {
+	case d.conns <- conn:
+		return true
+	case <-d.closed:
+		return false
+	}
+}
+
+// Accept implements [net.Listener].
+func (d *door) Accept() (net.Conn, error) {
+	select {
+	case conn := <-d.conns:
+		return conn, nil
+	case <-d.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements [net.Listener].
+func (d *door) Close() error {
+	d.once.Do(func() { close(d.closed) })
+	return nil
+}
+
+// Addr implements [net.Listener].
+func (*door) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
 // Forget removes all collections, as a person might.
 func (q *Qdrant) Forget() {
@@ -115,15 +165,7 @@ func (q *Qdrant) Seen(method string) int {
 func (q *Qdrant) enter(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	q.mu.Lock()
 	q.seen[info.FullMethod]++
-	hold := q.hold
 	q.mu.Unlock()
-	if hold != nil {
-		select {
-		case <-hold:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
 	md, _ := metadata.FromIncomingContext(ctx)
 	if q.key != "" && !slices.Equal(md.Get("api-key"), []string{q.key}) {
 		return nil, status.Error(codes.Unauthenticated, "Must provide an API key or an Authorization bearer token")
@@ -158,6 +200,14 @@ func (s *collectionsService) Create(_ context.Context, r *qdrant.CreateCollectio
 	}
 	s.q.collections[r.GetCollectionName()] = &points{size: int(params.GetSize()), vectors: map[string][]float32{}}
 	return &qdrant.CollectionOperationResponse{Result: true}, nil
+}
+
+func (s *collectionsService) Delete(_ context.Context, r *qdrant.DeleteCollection) (*qdrant.CollectionOperationResponse, error) {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	was := s.q.collections[r.GetCollectionName()] != nil
+	delete(s.q.collections, r.GetCollectionName())
+	return &qdrant.CollectionOperationResponse{Result: was}, nil // it is no error to delete what is not there
 }
 
 func (s *collectionsService) CollectionExists(_ context.Context, r *qdrant.CollectionExistsRequest) (*qdrant.CollectionExistsResponse, error) {
@@ -303,14 +353,4 @@ func (s *pointsService) Query(_ context.Context, r *qdrant.QueryPoints) (*qdrant
 	})
 	answer.Result = answer.Result[:min(int(r.GetLimit()), len(answer.Result))]
 	return answer, nil
-}
-
-// Again listens where it did before, after Stop.
-func (q *Qdrant) Again(t testing.TB) {
-	t.Helper()
-	listener, err := net.Listen("tcp", q.Addr)
-	if err != nil {
-		t.Fatal(errors.Join(errors.New("the port was taken meanwhile"), err))
-	}
-	q.Serve(t, listener, nil)
 }

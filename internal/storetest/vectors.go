@@ -34,6 +34,7 @@ func RunVectors(t *testing.T, fresh func(t *testing.T) VectorPlace) {
 		{"Nearest", testNearest},
 		{"EqualsInTheOrderOfKeys", testEqualsInTheOrderOfKeys},
 		{"OtherDimension", testOtherDimension},
+		{"Forget", testForget},
 		{"AllOrNone", testAllOrNone},
 		{"NothingAsked", testNothingAsked},
 		{"TwoGateways", testTwoGateways},
@@ -183,6 +184,27 @@ func testOtherDimension(t *testing.T, p VectorPlace) {
 		refused(t, "a question of another dimension", err)
 	}
 	has(t, v, "m", map[index.Key][]float32{keyed(1): at(0, 1)}, keyed(1), keyed(2))
+}
+
+// testForget has another model come by the same name: what was kept of the first is gone, and of others nothing.
+func testForget(t *testing.T, p VectorPlace) {
+	v, short := p(), []float32{1, 0, 0}
+	forget := func() {
+		t.Helper()
+		f, ok := v.(index.Forgetter)
+		if !ok {
+			t.Fatal("it cannot forget")
+		}
+		must(t, f.Forget(t.Context(), "m"))
+	}
+	forget()
+	must(t, v.Keep(t.Context(), "m", map[index.Key][]float32{keyed(1): at(0, 1), keyed(2): at(10, 1)}))
+	must(t, v.Keep(t.Context(), "n", map[index.Key][]float32{keyed(1): at(0, 1)}))
+	forget()
+	has(t, p(), "m", nil, keyed(1), keyed(2))
+	must(t, v.Keep(t.Context(), "m", map[index.Key][]float32{keyed(2): short}))
+	has(t, p(), "m", map[index.Key][]float32{keyed(2): short}, keyed(1), keyed(2))
+	has(t, p(), "n", map[index.Key][]float32{keyed(1): at(0, 1)}, keyed(1))
 }
 
 func testAllOrNone(t *testing.T, p VectorPlace) {

@@ -194,6 +194,21 @@ func (k *Keeper) keep(ctx context.Context, model string, dimension int, keys []i
 	})
 }
 
+// Forget lets go of a model's vectors, and of their dimension, in one transaction.
+func (k *Keeper) Forget(ctx context.Context, model string) error {
+	err := k.transact(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, k.words.Replace("DELETE FROM VECTORS WHERE model = $1"), model)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, k.words.Replace("DELETE FROM MODELS WHERE model = $1"), model)
+		}
+		return err
+	})
+	if code(err) == undefinedTable {
+		return nil // nothing was ever kept
+	}
+	return err
+}
+
 // make makes the extension and the tables, where they are not there.
 func (k *Keeper) make(ctx context.Context) error {
 	return k.transact(ctx, func(tx *sql.Tx) error {

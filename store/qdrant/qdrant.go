@@ -37,8 +37,9 @@ const (
 	page, maxMessage = 512, 64 << 20
 	// maxKeep is the most bytes of vectors that are kept at once: a server takes messages of 32 MiB, where nobody says otherwise.
 	maxKeep = 24 << 20
-	// retryAtLatest is how long the connection waits at most before it tries again, keepAlive how many seconds it is silent before
+	// A connection that failed is tried again after retryAtFirst, and later and later, up to retryAtLatest; keepAlive is how many seconds it is silent before
 	// it looks whether the server is there.
+	retryAtFirst  = 200 * time.Millisecond
 	retryAtLatest = 5 * time.Second
 	keepAlive     = 30
 	// beyond is how many more than wanted are asked for: of those that are equally near the server takes any.
@@ -79,7 +80,7 @@ func Open(location, collection string, trust *tls.Config) (k *Keeper, name strin
 		host = "[" + host + "]" // it is put before a port as it is
 	}
 	pause := backoff.DefaultConfig
-	pause.MaxDelay = retryAtLatest
+	pause.BaseDelay, pause.MaxDelay = retryAtFirst, retryAtLatest
 	config := qdrant.Config{
 		Host: host, Port: port, UseTLS: secure, TLSConfig: trust, PoolSize: 1, KeepAliveTime: keepAlive,
 		SkipCompatibilityCheck: true, // it asks the server at once, and writes a log of its own
@@ -231,7 +232,7 @@ func (k *Keeper) otherDimension(ctx context.Context, model string, want int, bec
 // Keep keeps vectors with one request, which the server carries out whole or not at all.
 func (k *Keeper) Keep(ctx context.Context, model string, dimension int, keys []index.Key, vectors map[index.Key][]float32) error {
 	if size := len(keys) * (4*dimension + 64); size > maxKeep {
-		return fmt.Errorf("%d vectors of %d numbers are more than the %d MiB that are kept at once", len(keys), dimension, maxKeep>>20)
+		return fmt.Errorf("keep %d MiB, of %d: %w", size>>20, maxKeep>>20, vector.ErrTooMany)
 	}
 	err := k.keep(ctx, model, dimension, keys, vectors)
 	if status.Code(err) == codes.NotFound { // somebody removed the collection
@@ -254,6 +255,16 @@ func (k *Keeper) keep(ctx context.Context, model string, dimension int, keys []i
 		CollectionName: k.of(model), Points: points, Wait: new(true), UpdateMode: qdrant.UpdateMode_InsertOnly.Enum(),
 	})
 	return err
+}
+
+// Forget removes the model's collection.
+func (k *Keeper) Forget(ctx context.Context, model string) error {
+	k.note(model, 0)
+	there, err := k.client.CollectionExists(ctx, k.of(model))
+	if err == nil && there {
+		err = k.client.DeleteCollection(ctx, k.of(model))
+	}
+	return said(err)
 }
 
 // ensure makes the model's collection where there is none, and sees that it is of the dimension.

@@ -12,12 +12,16 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/index"
 )
 
 // MaxDimension is the most numbers that a vector has.
 const MaxDimension = 16000 // the most that a column of pgvector's holds
+
+// ErrTooMany says that more vectors came than are kept at once.
+var ErrTooMany = errors.New("they are more than are kept at once")
 
 // A DimensionError says that vectors of one model are of two dimensions: it is another model, by the same name.
 type DimensionError struct {
@@ -29,6 +33,18 @@ type DimensionError struct {
 // Error says it for people.
 func (e *DimensionError) Error() string {
 	return fmt.Sprintf("the vectors kept of the model %q have %d numbers, and this one has %d", e.Model, e.Have, e.Want)
+}
+
+// maxCollection is the most bytes of a collection's name: the names of tables and collections are made by adding to it.
+const maxCollection = 48
+
+// CheckCollection says what is wrong with the name of a collection.
+func CheckCollection(name string) error {
+	other := func(c rune) bool { return c != '_' && (c < 'a' || c > 'z') && (c < '0' || c > '9') }
+	if name == "" || len(name) > maxCollection || strings.ContainsFunc(name, other) {
+		return fmt.Errorf("the name of a collection has 1 to %d of a to z, 0 to 9 and _", maxCollection)
+	}
+	return nil
 }
 
 // Unit gives a vector's direction: the vector of length 1. A vector without one is an error.
