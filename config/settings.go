@@ -9,7 +9,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
 	"github.com/drawbridge-mcp/drawbridge/config/limit"
-	"github.com/drawbridge-mcp/drawbridge/config/refer"
 	"github.com/drawbridge-mcp/drawbridge/config/rules"
 	"github.com/drawbridge-mcp/drawbridge/config/value"
 )
@@ -233,7 +232,7 @@ var settings = slices.Concat([]setting{
 
 // A settingsReader reads the settings of one file.
 type settingsReader struct {
-	refer.Reader
+	value.Reader
 	settings Settings
 	rules    rules.Reader
 	problems []*doc.Error

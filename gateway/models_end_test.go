@@ -11,6 +11,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcptest/letters"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -36,7 +37,7 @@ func embedded(t *testing.T, r *running) int {
 // TestAModelOfYourOwn has cards embedded as they come, before anybody asks, and no text of them twice: not by the next process
 // either. Who looks for a tool while the model is down finds it all the same.
 func TestAModelOfYourOwn(t *testing.T) {
-	m := mcptest.StartLetters(t, "sk-of-the-test")
+	m := letters.Start(t, "sk-of-the-test")
 	dir := t.TempDir()
 	settings := fmt.Sprintf("[mcp.tool_discovery]\nmode = \"search\"\n[mcp.tool_discovery.embedding]\nmodel = \"letters\"\nbase_url = %q\napi_key = \"sk-of-the-test\"\n", m.URL)
 	rows := `{"servers":{"up":` + string(mcptest.Row(t, "talker", drawbridge.Legacy.String(), dir+"/record")) + `}}`

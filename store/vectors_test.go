@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/index"
 	"github.com/drawbridge-mcp/drawbridge/internal/storetest"
 	"github.com/drawbridge-mcp/drawbridge/store"
@@ -37,6 +38,20 @@ func TestVectorsOfTheStore(t *testing.T) {
 			location := storetest.Postgres(t)
 			return func() index.Vectors { return open(t, location).Vectors() }
 		})
+	})
+}
+
+// TestPgvectorOfAServer is for a server that has pgvector; one that has not says so. The peers have another one.
+func TestPgvectorOfAServer(t *testing.T) {
+	v := openVectors(t, storetest.Postgres(t), store.VectorOptions{})
+	if err := v.Check(t.Context()); err != nil {
+		wantFault(t, err, drawbridge.InvalidInput, "CREATE EXTENSION vector")
+		wantFault(t, keepOne(t.Context(), v), drawbridge.InvalidInput, "CREATE EXTENSION vector")
+		return
+	}
+	storetest.RunVectors(t, func(t *testing.T) storetest.VectorPlace {
+		location := storetest.Postgres(t)
+		return func() index.Vectors { return openVectors(t, location, store.VectorOptions{}) }
 	})
 }
 

@@ -36,6 +36,16 @@ func (p Part) String() string {
 	return fmt.Sprintf("${%s:%s}", p.Kind, p.Text)
 }
 
+// A Key is a secret that is put together of its parts, in order, when it is first needed. The zero value is none.
+type Key struct {
+	Parts []Part
+	// Missing names variables that it needs and that are not set.
+	Missing []string
+}
+
+// IsZero says whether there is no key.
+func (k Key) IsZero() bool { return len(k.Parts) == 0 && len(k.Missing) == 0 }
+
 // PutIn takes a text apart, with variables in the places of ${NAME}, ${NAME:-default} and ${env:NAME}. A variable that is
 // set wins, even when it is empty. ${file:…}, ${keychain:…} and ${command:…} become parts of their own. A variable without
 // a value stays as it is written, and so does a placeholder of another form, such as ${input:token}; missing is told what

@@ -1,4 +1,4 @@
-// Package value reads the values of settings. Its errors follow a setting's name: "must be a whole number above 0".
+// Package value reads the values of settings, and puts variables in. Its errors follow a setting's name: "must be a whole number above 0".
 package value
 
 import (

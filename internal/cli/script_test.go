@@ -13,6 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/cli"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcptest/idp"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcptest/letters"
 	"github.com/drawbridge-mcp/drawbridge/internal/storetest"
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -53,7 +54,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits,
 			"letters": func(ts *testscript.TestScript, _ bool, args []string) {
-				ts.Setenv("LETTERS", mcptest.StartLetters(t, args[0]).URL)
+				ts.Setenv("LETTERS", letters.Start(t, args[0]).URL)
 			},
 			"qdrant": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Setenv("QDRANT", storetest.StartQdrant(t, args[0], nil).Addr)

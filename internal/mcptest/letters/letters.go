@@ -1,4 +1,5 @@
-package mcptest
+// Package letters is a model for tests: it tells texts apart by how often they have which letter.
+package letters
 
 import (
 	"encoding/json"
@@ -10,9 +11,8 @@ import (
 	"testing"
 )
 
-// Letters is a model that tells texts apart by how often they have which letter, and judges by the letters that they share. It
-// has OpenAI's /v1/embeddings and Cohere's /rerank.
-type Letters struct {
+// A Model embeds texts by their letters, and judges by the letters that they share. It has OpenAI's /v1/embeddings and Cohere's /rerank.
+type Model struct {
 	*httptest.Server
 	key string
 
@@ -22,25 +22,25 @@ type Letters struct {
 	texts []string
 }
 
-// StartLetters starts one on a free port of the loopback interface, which ends with the test. Requests must bring the key;
+// Start starts one on a free port of the loopback interface, which ends with the test. Requests must bring the key;
 // empty asks for none.
-func StartLetters(t testing.TB, key string) *Letters {
+func Start(t testing.TB, key string) *Model {
 	t.Helper()
-	l := &Letters{key: key}
+	l := &Model{key: key}
 	l.Server = httptest.NewServer(l)
 	t.Cleanup(l.Close)
 	return l
 }
 
 // SetDown has it answer nothing but that it is not there, or all again.
-func (l *Letters) SetDown(down bool) {
+func (l *Model) SetDown(down bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = down
 }
 
 // Asked gives the texts that it has embedded since Asked was last called.
-func (l *Letters) Asked() []string {
+func (l *Model) Asked() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	texts := l.texts
@@ -49,7 +49,7 @@ func (l *Letters) Asked() []string {
 }
 
 // ServeHTTP answers.
-func (l *Letters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (l *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Input, Documents []string
 		Query            string

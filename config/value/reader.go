@@ -1,4 +1,4 @@
-package refer
+package value
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
+	"github.com/drawbridge-mcp/drawbridge/config/refer"
 )
 
 // A Reader reads values of settings in which variables are put in. Its errors follow a setting's name, and hold no value.
@@ -17,16 +18,14 @@ type Reader struct {
 	Lookup    func(string) (string, bool)
 }
 
-func must(what string) error { return fmt.Errorf("must be %s", what) }
-
 // Words gives a text with variables put in. One that lacks one is an error: it would be half a path.
 func (r *Reader) Words(v doc.Node) (string, error) {
 	s, ok := v.Word()
 	if !ok || s == "" {
-		return "", must("a string that is not empty")
+		return "", Must("a string that is not empty")
 	}
 	parts, missing := r.parts(s)
-	text, later := AsText(parts)
+	text, later := refer.AsText(parts)
 	if later != nil {
 		return "", fmt.Errorf("must do without ${%s:…}", later.Kind)
 	}
@@ -42,10 +41,10 @@ func lacking(missing []string) error {
 }
 
 // parts takes a text apart, with the paths of files made absolute, and names the variables that are not set.
-func (r *Reader) parts(s string) (parts []Part, missing []string) {
-	parts = PutIn(s, r.Lookup, func(inner string) { missing = append(missing, doc.Placeholder(inner)) })
+func (r *Reader) parts(s string) (parts []refer.Part, missing []string) {
+	parts = refer.PutIn(s, r.Lookup, func(inner string) { missing = append(missing, doc.Placeholder(inner)) })
 	for i, p := range parts {
-		if p.Kind == FromFile {
+		if p.Kind == refer.FromFile {
 			parts[i].Text = r.absolute(p.Text)
 		}
 	}
@@ -84,7 +83,7 @@ func (r *Reader) Web(to *string, v doc.Node) error {
 		return err
 	}
 	if u, err := url.Parse(s); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		return must("an https:// URL")
+		return Must("an https:// URL")
 	}
 	*to = s
 	return nil
@@ -97,7 +96,7 @@ func (r *Reader) Database(to *string, v doc.Node) error {
 		return err
 	}
 	if u, err := url.Parse(s); err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return must("a postgres:// URL")
+		return Must("a postgres:// URL")
 	}
 	*to = s
 	return nil
@@ -106,7 +105,7 @@ func (r *Reader) Database(to *string, v doc.Node) error {
 // Roots reads directories as file URIs, or such URIs.
 func (r *Reader) Roots(to *[]string, v doc.Node) error {
 	if v.Kind != doc.List {
-		return must("a list of directories or file URIs")
+		return Must("a list of directories or file URIs")
 	}
 	for _, item := range v.Items {
 		if s, _ := item.Word(); strings.HasPrefix(s, "file://") {
@@ -115,7 +114,7 @@ func (r *Reader) Roots(to *[]string, v doc.Node) error {
 		}
 		var dir string
 		if err := r.Path(&dir, item); err != nil || strings.Contains(item.Text, "://") {
-			return must("a list of directories or file URIs")
+			return Must("a list of directories or file URIs")
 		}
 		slashed := filepath.ToSlash(dir)
 		if !strings.HasPrefix(slashed, "/") { // a drive on Windows
@@ -127,41 +126,31 @@ func (r *Reader) Roots(to *[]string, v doc.Node) error {
 }
 
 // Place reads a URL of one of the schemes, which may refer to what is found later; an empty one is none.
-func (r *Reader) Place(to *[]Part, v doc.Node, what string, schemes ...string) error {
+func (r *Reader) Place(to *[]refer.Part, v doc.Node, what string, schemes ...string) error {
 	s, ok := v.Word()
 	parts, missing := r.parts(s)
 	if err := lacking(missing); err != nil {
 		return err
 	}
 	scheme, begins := "", false
-	if len(parts) > 0 && parts[0].Kind == Literal {
+	if len(parts) > 0 && parts[0].Kind == refer.Literal {
 		scheme, _, begins = strings.Cut(parts[0].Text, "://")
 	}
 	if !ok || len(parts) > 0 && !(begins && slices.Contains(schemes, scheme)) {
-		return must(what)
+		return Must("%s", what)
 	}
 	*to = parts
 	return nil
 }
 
-// A Key is a secret that is put together of its parts, in order, when it is first needed. The zero value is none.
-type Key struct {
-	Parts []Part
-	// Missing names variables that it needs and that are not set.
-	Missing []string
-}
-
-// IsZero says whether there is no key.
-func (k Key) IsZero() bool { return len(k.Parts) == 0 && len(k.Missing) == 0 }
-
 // Key reads a secret, which may hold references, or be a command as a whole, after "!". A variable that is not set is no error.
-func (r *Reader) Key(to *Key, v doc.Node) error {
+func (r *Reader) Key(to *refer.Key, v doc.Node) error {
 	s, ok := v.Word()
 	if !ok || s == "" || s == "!" {
-		return must("a string that is not empty")
+		return Must("a string that is not empty")
 	}
 	if command, is := strings.CutPrefix(s, "!"); is {
-		to.Parts = []Part{{FromCommand, command}}
+		to.Parts = []refer.Part{{Kind: refer.FromCommand, Text: command}}
 		return nil
 	}
 	to.Parts, to.Missing = r.parts(s)
