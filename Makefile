@@ -13,7 +13,7 @@ HOSTS := $(CACHE)/$(firstword $(shell cksum <hosts/package-lock.json))
 
 .DEFAULT_GOAL := check
 .NOTPARALLEL:
-.PHONY: help check fmt tidy vet lint shape test shield-report retrieval-report matrix build cross ci conform peers hosts bench bench-smoke fuzz clean
+.PHONY: help check fmt tidy vet lint shape test shield-report retrieval-report matrix build cross ci conform peers hosts bench bench-smoke fuzz clean tokens
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -49,6 +49,9 @@ matrix: ## every feature between clients and servers of both generations, as a t
 	@out=$$($(GO) test -count=1 -timeout 5m -v -run '^TestMatrix$$' ./gateway 2>&1); status=$$?; \
 	if [ $$status -ne 0 ]; then printf '%s\n' "$$out" | grep -v '^ *\(=== \|--- PASS\)'; exit $$status; fi; \
 	printf '%s\n' "$$out" | sed -n '/^ *feature  /,/^--- /{ /^--- /!s/^    //p; }'
+
+tokens: ## what recorded tasks cost by each mode of tool discovery: make tokens DATA=DIR
+	@TOKENS_DATA=$(DATA) $(GO) test -count=1 -timeout 5m -v -run '^TestTokens' ./deck/finder
 
 build: ## bin/drawbridge
 	$(GO) build -trimpath -o bin/drawbridge ./cmd/drawbridge

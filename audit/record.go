@@ -79,6 +79,8 @@ type Record struct {
 	// Door is how the call came in: "stdio", "http"; empty for one from within the program.
 	Door   string `json:"door,omitzero"`
 	Method string `json:"method,omitzero"`
+	// Through is the card by which the call came, where it was not made directly: "call_tool".
+	Through string `json:"through,omitzero"`
 	// Card is the name or URI that the call is about, as the caller knows it; Tool is what its Server calls it. Of a URI
 	// what looks like a secret is left out.
 	Card   string `json:"card,omitzero"`
@@ -126,6 +128,7 @@ func (r *Rules) Append(dst []byte, rec Record) []byte {
 	w.caller(rec.Caller)
 	w.text("door", rec.Door)
 	w.text("method", rec.Method)
+	w.text("through", rec.Through)
 	w.veiled("card", rec.Card)
 	w.text("server", rec.Server)
 	if rec.Tool != rec.Card {

@@ -162,15 +162,15 @@ func TestDeferredValues(t *testing.T) {
 		"auth": {"client_id": "${env:SET}", "clientSecret": "!op read y", "scope": "a ${SET}"}}`)
 	near := filepath.Join(w.path("home"), ".config", "drawbridge", "t")
 	wantDiff(t, "deferred", []Deferred{
-		{"env HOME_FILE", []Part{{FromFile, w.path("home/t")}}},
-		{"env NEAR", []Part{{Literal, "as3cret"}, {FromFile, near}}},
-		{"env FAR", []Part{{FromFile, abs}}},
-		{"env UP", []Part{{FromFile, w.path("home/.config/t")}}},
-		{"env KEY", []Part{{FromKeychain, "a b"}}},
-		{"env CMD", []Part{{FromCommand, "op read ${SET}"}}},
-		{"env BOTH", []Part{{Literal, "x "}, {FromCommand, "pass show ~/t"}}},
-		{"env BACK", []Part{{FromKeychain, "b"}}},
-		{"auth client_secret", []Part{{FromCommand, "op read y"}}},
+		{"env HOME_FILE", []Part{{Kind: FromFile, Text: w.path("home/t")}}},
+		{"env NEAR", []Part{{Kind: Literal, Text: "as3cret"}, {Kind: FromFile, Text: near}}},
+		{"env FAR", []Part{{Kind: FromFile, Text: abs}}},
+		{"env UP", []Part{{Kind: FromFile, Text: w.path("home/.config/t")}}},
+		{"env KEY", []Part{{Kind: FromKeychain, Text: "a b"}}},
+		{"env CMD", []Part{{Kind: FromCommand, Text: "op read ${SET}"}}},
+		{"env BOTH", []Part{{Kind: Literal, Text: "x "}, {Kind: FromCommand, Text: "pass show ~/t"}}},
+		{"env BACK", []Part{{Kind: FromKeychain, Text: "b"}}},
+		{"auth client_secret", []Part{{Kind: FromCommand, Text: "op read y"}}},
 	}, row.Deferred)
 	wantDiff(t, "env", []Pair{
 		{"HOME_FILE", "${file:~/t}"}, {"NEAR", "a${SET}${file:t}"}, {"FAR", "${file:" + filepath.ToSlash(abs) + "}"}, {"UP", "${file:../t}"},

@@ -45,5 +45,5 @@ var auditSettings = []setting{
 		func(r *settingsReader, v doc.Node) error { return value.Whole(&r.settings.Audit.KeepRecords, v) }},
 	{"audit", "key_file", "path", "",
 		"the file with the Ed25519 key that signs (PKCS #8, PEM), in the place of one in the vault; variables are put in",
-		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.Audit.KeyFile, v) }},
+		func(r *settingsReader, v doc.Node) error { return r.Path(&r.settings.Audit.KeyFile, v) }},
 }

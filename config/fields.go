@@ -3,7 +3,7 @@ package config
 // A Field is one thing that a configuration may say. The reference of the configuration is made from these.
 type Field struct {
 	// Section is "server" for a member of a row, "auth" for one of its auth, else the table of drawbridge.toml: "mcp",
-	// "mcp.shield", "tools", "store", "serve", "audit".
+	// "mcp.shield", "tools", and so on.
 	Section string
 	Name    string
 	// Type and Default are for people. Default is empty where absent means none.

@@ -11,6 +11,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config/spawn"
 )
 
+func lookupIn(env map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+}
+
 // loadBytes reads one file's rows and settings as if it had been found at a user-level path.
 func loadBytes(data []byte, p string, s *dialect.Shape) (Set, error) {
 	l, err := newLoader(Options{

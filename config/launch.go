@@ -81,8 +81,8 @@ func (s Server) Findings(settings Settings) []Finding {
 func (r *settingsReader) commands(v doc.Node) error {
 	words, ok := v.Words()
 	for _, w := range words {
-		if rest, home := strings.CutPrefix(w, "~/"); home && r.home != "" {
-			w = filepath.Join(r.home, rest)
+		if rest, home := strings.CutPrefix(w, "~/"); home && r.Home != "" {
+			w = filepath.Join(r.Home, rest)
 		}
 		if _, err := filepath.Match(w, ""); err != nil || w == "" {
 			ok = false

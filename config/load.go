@@ -13,6 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config/disk"
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
 	"github.com/drawbridge-mcp/drawbridge/config/rules"
+	"github.com/drawbridge-mcp/drawbridge/config/value"
 
 	"github.com/drawbridge-mcp/drawbridge"
 )
@@ -254,7 +255,7 @@ func (l *loader) unreadable(src source, err error) error {
 }
 
 func (l *loader) loadSettings(src source) error {
-	r := &settingsReader{file: filepath.Dir(src.path), home: l.Home, lookup: l.Lookup, rules: rules.Reader{File: src.path, Home: l.Home}}
+	r := &settingsReader{Reader: value.Reader{Dir: filepath.Dir(src.path), Home: l.Home, Lookup: l.Lookup}, rules: rules.Reader{File: src.path, Home: l.Home}}
 	if err := r.read(src.root); err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"net/url"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
@@ -26,24 +25,6 @@ type OAuth struct {
 	IntrospectionURL, IntrospectionClient, IntrospectionSecretFile string
 }
 
-func (r *settingsReader) text(to *string, v doc.Node) (err error) {
-	*to, err = r.words(v)
-	return err
-}
-
-// web reads the URL of something on the web.
-func (r *settingsReader) web(to *string, v doc.Node) error {
-	s, err := r.words(v)
-	if err != nil {
-		return err
-	}
-	if u, err := url.Parse(s); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		return value.Must("an https:// URL")
-	}
-	*to = s
-	return nil
-}
-
 func (r *settingsReader) issuers(v doc.Node) error {
 	items := v.Items
 	if v.Kind != doc.List {
@@ -51,7 +32,7 @@ func (r *settingsReader) issuers(v doc.Node) error {
 	}
 	for _, item := range items {
 		var issuer string
-		if r.web(&issuer, item) != nil {
+		if r.Web(&issuer, item) != nil {
 			return value.Must("an https:// URL, or a list of them")
 		}
 		r.settings.OAuth.Issuers = append(r.settings.OAuth.Issuers, issuer)

@@ -2,9 +2,7 @@ package config
 
 import (
 	"errors"
-	"fmt"
-	"net/url"
-	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,9 +72,16 @@ type Settings struct {
 	// Rules say who may call what; nil where there are none. Whether they make sense is for those to say who carry them out.
 	Rules *drawbridge.Rules
 
+	// Vectors says where the vectors of tools are kept.
+	Vectors Vectors
+
 	// Tools bounds calls of tools, Shield says how far servers are trusted.
 	Tools  Tools
 	Shield Shield
+	// Discovery says how cards are found.
+	Discovery Discovery
+	// Models are those that run elsewhere.
+	Models Models
 }
 
 // What drawbridge.toml says of calls, and of how far servers are trusted.
@@ -93,7 +98,7 @@ type setting struct {
 }
 
 // settings is the one list of what drawbridge.toml may say beside its rows.
-var settings = append([]setting{
+var settings = slices.Concat([]setting{
 	{"mcp", "naming", `"qualified", "mcp" or "bare"`, "qualified",
 		"how cards are named: server__tool, mcp_server_tool, or the tool's own name",
 		func(r *settingsReader, v doc.Node) error {
@@ -128,7 +133,7 @@ var settings = append([]setting{
 		func(r *settingsReader, v doc.Node) error { return r.commands(v) }},
 	{"mcp", "roots", "list of directories or file URIs", "[]",
 		"the directories that servers are told of when the caller has none",
-		func(r *settingsReader, v doc.Node) error { return r.roots(v) }},
+		func(r *settingsReader, v doc.Node) error { return r.Roots(&r.settings.Roots, v) }},
 	{"mcp", "elicitation_enabled", "boolean", "on for outside clients, off in a session", "lets servers put questions before people whose rows do not say",
 		func(r *settingsReader, v doc.Node) error { return value.Flag(&r.settings.ElicitationEnabled, v) }},
 	{"mcp", "elicitation_timeout", "time", "2m", "how long a form waits for a person; then it is called off",
@@ -139,7 +144,7 @@ var settings = append([]setting{
 		func(r *settingsReader, v doc.Node) error { return value.Flag(&r.settings.ElicitationWarns, v) }},
 	{"mcp", "lock_file", "path", "drawbridge.lock beside drawbridge.toml, if it is there",
 		"the file that says which definitions servers may show, as drawbridge lock write makes it; variables are put in",
-		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.LockFile, v) }},
+		func(r *settingsReader, v doc.Node) error { return r.Path(&r.settings.LockFile, v) }},
 	{"mcp.shield", "enabled", "boolean", "true",
 		"keeps an account of how each server behaves, and takes the cards of one that is not trusted off the deck",
 		func(r *settingsReader, v doc.Node) error { return value.Flag(&r.settings.Shield.Enabled, v) }},
@@ -168,13 +173,13 @@ var settings = append([]setting{
 		func(r *settingsReader, v doc.Node) error { return value.Positive(&r.settings.AskTimeout, v) }},
 	{"store", "path", "path", "where the system keeps a user's data",
 		"the file of the store; variables are put in",
-		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.StorePath, v) }},
+		func(r *settingsReader, v doc.Node) error { return r.Path(&r.settings.StorePath, v) }},
 	{"store", "url", "postgres:// URL", "",
 		"a database in the place of the file; variables are put in",
-		func(r *settingsReader, v doc.Node) error { return r.database(v) }},
+		func(r *settingsReader, v doc.Node) error { return r.Database(&r.settings.StoreURL, v) }},
 	{"serve", "token_file", "path", "",
 		"the file with the bearer token that HTTP clients must send; variables are put in",
-		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.TokenFile, v) }},
+		func(r *settingsReader, v doc.Node) error { return r.Path(&r.settings.TokenFile, v) }},
 	{"serve", "session_timeout", "time", "30m",
 		"how long an HTTP session may go unused before it ends",
 		func(r *settingsReader, v doc.Node) error { return value.Positive(&r.settings.SessionTimeout, v) }},
@@ -189,13 +194,13 @@ var settings = append([]setting{
 		func(r *settingsReader, v doc.Node) error { return value.Flag(&r.settings.FenceHTTP, v) }},
 	{"serve", "public_url", "URL", "",
 		"where clients reach the HTTP door from, without the /mcp; beyond loopback an issuer needs it",
-		func(r *settingsReader, v doc.Node) error { return r.web(&r.settings.OAuth.PublicURL, v) }},
+		func(r *settingsReader, v doc.Node) error { return r.Web(&r.settings.OAuth.PublicURL, v) }},
 	{"serve", "issuer", "URL, or list of URLs", "",
 		"the OAuth issuers whose access tokens the HTTP door takes, as their metadata name them",
 		func(r *settingsReader, v doc.Node) error { return r.issuers(v) }},
 	{"serve", "audience", "string", "public_url and /mcp",
 		"what an access token must be for",
-		func(r *settingsReader, v doc.Node) error { return r.text(&r.settings.OAuth.Audience, v) }},
+		func(r *settingsReader, v doc.Node) error { return r.Text(&r.settings.OAuth.Audience, v) }},
 	{"serve", "scopes", "table of lists", `{mcp = ["mcp:*"]}, and mcp:NAME as it is`,
 		"what each scope of the issuer's gives: mcp:NAME is the server NAME, mcp:* all of them",
 		func(r *settingsReader, v doc.Node) error { return value.Scopes(&r.settings.OAuth.Scopes, v, false) }},
@@ -210,29 +215,27 @@ var settings = append([]setting{
 		func(r *settingsReader, v doc.Node) error { return value.Positive(&r.settings.OAuth.ClockSkew, v) }},
 	{"serve", "introspection_url", "URL", "",
 		"where the issuer says whether a token counts (RFC 7662): needed for tokens that are no JWTs, and notices revoked ones",
-		func(r *settingsReader, v doc.Node) error { return r.web(&r.settings.OAuth.IntrospectionURL, v) }},
+		func(r *settingsReader, v doc.Node) error { return r.Web(&r.settings.OAuth.IntrospectionURL, v) }},
 	{"serve", "introspection_client_id", "string", "",
 		"who we are to introspection_url",
-		func(r *settingsReader, v doc.Node) error { return r.text(&r.settings.OAuth.IntrospectionClient, v) }},
+		func(r *settingsReader, v doc.Node) error { return r.Text(&r.settings.OAuth.IntrospectionClient, v) }},
 	{"serve", "introspection_client_secret_file", "path", "",
 		"the file with the secret that goes with introspection_client_id; variables are put in",
-		func(r *settingsReader, v doc.Node) error { return r.path(&r.settings.OAuth.IntrospectionSecretFile, v) }},
+		func(r *settingsReader, v doc.Node) error { return r.Path(&r.settings.OAuth.IntrospectionSecretFile, v) }},
 	{"tools", "policy", "table", "no rules",
 		"who may call what: rules, the first that matches decides, and a default_effect; see docs/policy.md",
 		func(r *settingsReader, v doc.Node) error { return r.rules.Policy(v) }},
 	{"tools", "authorization", "table", "no rules",
 		"more rules, which follow those of policy where enabled is true: an action and tools each",
 		func(r *settingsReader, v doc.Node) error { return r.rules.Authorization(v) }},
-}, auditSettings...)
+}, discoverySettings(), vectorSettings, modelSettings(), auditSettings)
 
 // A settingsReader reads the settings of one file.
 type settingsReader struct {
+	value.Reader
 	settings Settings
-	// file is the directory that relative paths start at, home what "~" stands for.
-	file, home string
-	lookup     func(string) (string, bool)
-	rules      rules.Reader
-	problems   []*doc.Error
+	rules    rules.Reader
+	problems []*doc.Error
 }
 
 // read reads all tables of the file. The error is a *doc.Error; unknown settings are problems only.
@@ -265,7 +268,7 @@ func (r *settingsReader) section(name string, section doc.Member) error {
 		if full == "mcp.servers" {
 			continue // rows, not a setting
 		}
-		if len(settingNames(full)) > 0 {
+		if isSection(full) {
 			if err := r.section(full, m); err != nil {
 				return err
 			}
@@ -302,6 +305,11 @@ func settingNamed(section, name string) *setting {
 	return nil
 }
 
+// isSection says whether a table of that name holds settings, or tables that do.
+func isSection(name string) bool {
+	return slices.ContainsFunc(settings, func(s setting) bool { return strings.HasPrefix(s.section+".", name+".") })
+}
+
 func settingNames(section string) (names []string) {
 	for _, s := range settings {
 		if s.section == section {
@@ -309,72 +317,4 @@ func settingNames(section string) (names []string) {
 		}
 	}
 	return names
-}
-
-// words reads a text and puts variables in. A setting that lacks one is an error: it would be half a path.
-func (r *settingsReader) words(v doc.Node) (string, error) {
-	s, ok := v.Word()
-	if !ok || s == "" {
-		return "", value.Must("a string that is not empty")
-	}
-	var missing []string
-	s, later := literal(putIn(s, r.lookup, func(inner string) { missing = append(missing, doc.Placeholder(inner)) }))
-	if later != nil {
-		return "", fmt.Errorf("must do without ${%s:…}", later.Kind)
-	}
-	if len(missing) > 0 {
-		return "", fmt.Errorf("needs %s, which is not set", strings.Join(missing, ", "))
-	}
-	return s, nil
-}
-
-// path reads a path: absolute, from the home with "~/", or relative to the file it is written in.
-func (r *settingsReader) path(to *string, v doc.Node) error {
-	s, err := r.words(v)
-	if err != nil {
-		return err
-	}
-	if rest, ok := strings.CutPrefix(s, "~/"); ok {
-		s = filepath.Join(r.home, rest)
-	}
-	if !filepath.IsAbs(s) {
-		s = filepath.Join(r.file, s)
-	}
-	*to = filepath.Clean(s)
-	return nil
-}
-
-func (r *settingsReader) database(v doc.Node) error {
-	s, err := r.words(v)
-	if err != nil {
-		return err
-	}
-	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return value.Must("a postgres:// URL")
-	}
-	r.settings.StoreURL = s
-	return nil
-}
-
-func (r *settingsReader) roots(v doc.Node) error {
-	if v.Kind != doc.List {
-		return value.Must("a list of directories or file URIs")
-	}
-	for _, item := range v.Items {
-		if s, _ := item.Word(); strings.HasPrefix(s, "file://") {
-			r.settings.Roots = append(r.settings.Roots, s)
-			continue
-		}
-		var dir string
-		if err := r.path(&dir, item); err != nil || strings.Contains(item.Text, "://") {
-			return value.Must("a list of directories or file URIs")
-		}
-		slashed := filepath.ToSlash(dir)
-		if !strings.HasPrefix(slashed, "/") { // a drive on Windows
-			slashed = "/" + slashed
-		}
-		r.settings.Roots = append(r.settings.Roots, (&url.URL{Scheme: "file", Path: slashed}).String())
-	}
-	return nil
 }

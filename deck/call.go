@@ -78,6 +78,9 @@ func (d *Deck) do(ctx context.Context, call drawbridge.Call) (drawbridge.Result,
 	if err != nil {
 		return drawbridge.Result{}, err
 	}
+	if d.finds(call, p.Name) {
+		return d.byFinder(ctx, call, p)
+	}
 	t, err := d.find(ctx, call, p)
 	if err != nil {
 		return drawbridge.Result{}, err
@@ -303,13 +306,7 @@ func wordOf(method string) string { return gate.WordOf(method) }
 
 func unknown(word, name string) error { return gate.Unknown(word, name) }
 
-// noMethod is the fault for a method that nobody answers, in the words of JSON-RPC.
-func noMethod(method string) error {
-	return &drawbridge.Fault{
-		Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound, Step: "unknown method " + clip(method),
-		Raw: wire.ErrorObject(wire.CodeMethodNotFound, "Method not found: "+clip(method), nil),
-	}
-}
+func noMethod(method string) error { return gate.NoMethod(method) }
 
 func invalid(method string, cause error) error { return params.Invalid(method, cause) }
 

@@ -17,11 +17,13 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/fence"
+	"github.com/drawbridge-mcp/drawbridge/deck/finder"
 	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/offer"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/trail"
+	"github.com/drawbridge-mcp/drawbridge/deck/vigil"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
@@ -95,6 +97,15 @@ type SkillVetter interface {
 	VetSkill(ctx context.Context, server Member, entry json.RawMessage) (json.RawMessage, error)
 }
 
+// A Discovery says how callers find cards, its Mode what they are listed. A Turn is what a model of our own is asked, Definitions
+// what it is shown then.
+type (
+	Discovery   = finder.Options
+	Mode        = finder.Mode
+	Turn        = finder.Turn
+	Definitions = finder.Definitions
+)
+
 // What a vetter says.
 type (
 	// Vetted is what may be shown of a listing, Shown of one object of it, Note what was done to one.
@@ -139,6 +150,8 @@ type Options struct {
 	Look fence.Look
 	// MaxTools is how many tools of one server are enrolled where its Member does not say; 0 is DefaultMaxTools.
 	MaxTools int
+	// Discovery says how callers find cards that they are not listed.
+	Discovery Discovery
 	// BeforeList is called before a list is answered: it may wait for servers that are about to appear, as long as ctx
 	// allows. Nil waits for nothing.
 	BeforeList func(ctx context.Context)
@@ -186,35 +199,18 @@ type List struct {
 	Version uint64
 }
 
-// An EventKind says what an Event tells.
-type EventKind uint8
+// An Event tells the surface what happened on the deck outside any call; an EventKind says what.
+type (
+	Event     = vigil.Event
+	EventKind = vigil.EventKind
+)
 
 // The kinds of event.
 const (
-	ToolsChanged EventKind = iota + 1
-	PromptsChanged
-	// ResourcesChanged tells of resources or templates.
-	ResourcesChanged
-	// ResourceUpdated tells that the resource URI has new content.
-	ResourceUpdated
-	// Noticed passes on what a server said outside any call.
-	Noticed
-	// TaskChanged passes on what a server said of a task.
-	TaskChanged
+	ToolsChanged     = vigil.ToolsChanged
+	PromptsChanged   = vigil.PromptsChanged
+	ResourcesChanged = vigil.ResourcesChanged
+	ResourceUpdated  = vigil.ResourceUpdated
+	Noticed          = vigil.Noticed
+	TaskChanged      = vigil.TaskChanged
 )
-
-// An Event tells the surface what happened on the deck outside any call.
-type Event struct {
-	Kind EventKind
-	// URI is the resource's URI as callers know it, for ResourceUpdated.
-	URI string
-	// Task is the id of the task as its principal knows it, for TaskChanged.
-	Task string
-	// Principal is the only one whose callers may hear of it; empty for everybody.
-	Principal string
-	// Notice is what the server said, for ResourceUpdated, Noticed and TaskChanged; its URI or task id is the one that
-	// callers know.
-	Notice drawbridge.Notice
-	// HiddenFrom says from whom a guard hides what it is about; nil is nobody.
-	HiddenFrom func(drawbridge.Caller) bool
-}

@@ -15,6 +15,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/declare"
 	"github.com/drawbridge-mcp/drawbridge/deck/fence"
+	"github.com/drawbridge-mcp/drawbridge/deck/finder"
 	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/offer"
@@ -37,6 +38,7 @@ type Deck struct {
 	fence    func(drawbridge.Caller) bool
 	look     fence.Look
 	shipped  []*item
+	finder   *finder.Finder
 	gate     *gate.Gate
 	approver Approver     // nil is nobody
 	trail    *trail.Trail // nil leaves none
@@ -69,7 +71,7 @@ type Deck struct {
 func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d := &Deck{
 		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, watcher: o.Owner, approver: o.Approver, fence: o.Fence, look: o.Look, vetter: o.Vetter,
-		maker: maker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools,
+		maker: maker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools, finder: finder.New(o.Discovery),
 		beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
 	}
 	if d.beforeUnknown == nil && d.beforeList != nil {
@@ -113,6 +115,7 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 			kind: tools.word, spec: spec, offer: offer.Offer{Name: string(spec.Name), Raw: spec.Definition}, names: []drawbridge.CardName{spec.Name}, card: c,
 		})
 	}
+	d.shipped = append(d.shipped, d.ownFinders()...)
 	if d.journal != nil {
 		entries, err := d.journal.Replay(ctx, d.stream)
 		if err != nil {

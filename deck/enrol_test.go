@@ -206,13 +206,13 @@ func TestWhatCannotBeOnTheDeckIsShown(t *testing.T) {
 	want := []MemberStatus{{
 		Server: "a", Row: "row-a", Cards: []drawbridge.CardName{"a__one", "a__two"}, Prompts: []drawbridge.CardName{}, Resources: 1,
 		LeftOut: []LeftOut{
-			{"tool", "", "it is no object", ""},
-			{"tool", "", "it has no name", ""},
-			{"tool", "", "it has no name", ""},
-			{"tool", "one", "the server lists its name twice", ""},
-			{"tool", "three", "it is over the limit of 2 for this server", ""},
-			{"prompt", "", "it has no name", ""},
-			{"resource", "", "it is no object", ""},
+			{Kind: "tool", Reason: "it is no object"},
+			{Kind: "tool", Reason: "it has no name"},
+			{Kind: "tool", Reason: "it has no name"},
+			{Kind: "tool", Name: "one", Reason: "the server lists its name twice"},
+			{Kind: "tool", Name: "three", Reason: "it is over the limit of 2 for this server"},
+			{Kind: "prompt", Reason: "it has no name"},
+			{Kind: "resource", Reason: "it is no object"},
 		},
 	}}
 	if diff := cmp.Diff(want, d.Members()); diff != "" {

@@ -4,11 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/deck/params"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -166,9 +165,5 @@ func severalMethods(method string, members []*member) error {
 	for _, m := range members {
 		ids = append(ids, string(m.ID))
 	}
-	text := fmt.Sprintf("Method not found: %s: several servers have an extension that you declare (%s): name a tool, prompt or resource of one of them",
-		clip(method), clip(strings.Join(ids, ", ")))
-	return &drawbridge.Fault{
-		Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: text, Raw: wire.ErrorObject(wire.CodeMethodNotFound, text, nil),
-	}
+	return gate.Several(method, ids)
 }

@@ -3,8 +3,6 @@ package deck
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/declare"
@@ -27,7 +25,7 @@ func (d *Deck) List(ctx context.Context, caller drawbridge.Caller, method string
 	if s == nil {
 		return List{}, unknown("method", method)
 	}
-	return s.listFor(caller), nil
+	return d.shortened(s, caller, method), nil
 }
 
 // Hint says how long an answer to a list method, or to server/discover, may be kept by the caller: as long and by whom
@@ -86,83 +84,38 @@ func (d *Deck) Look(name string) (kind string, spec drawbridge.Spec, ok bool) {
 // Cards gives the cards that the caller may call, in the order they are listed: for help, with shipped and bridged cards
 // side by side.
 func (d *Deck) Cards(caller drawbridge.Caller) []drawbridge.Spec {
-	var out []drawbridge.Spec
-	s := d.view.Load().tools
-	for _, it := range s.items {
-		if s.shows(caller, it) {
-			out = append(out, it.spec)
-		}
-	}
-	return out
+	return d.view.Load().tools.cards(caller)
 }
-
-// Bounds of what servers may say to every model that reads the deck's instructions.
-const (
-	maxInstructions    = 2 << 10
-	maxAllInstructions = 16 << 10
-)
 
 // Instructions joins what the servers that the caller may know of say about their use: each under its name, cut to 2 KiB,
 // all of it cut to 16 KiB, in configuration order. It is empty where no server says anything.
 func (d *Deck) Instructions(caller drawbridge.Caller) string {
-	var b strings.Builder
+	var said declare.Instructions
+	said.Begin(d.findHint(caller))
 	v := d.view.Load()
 	for _, m := range v.members {
-		if m.listing == nil || !v.knows(caller, m) {
-			continue
-		}
-		text := strings.TrimSpace(m.listing.Instructions)
-		if text == "" {
-			continue
-		}
-		part := fmt.Sprintf("## %s\n%s\n", m.ID, gate.Cut(text, maxInstructions))
-		if b.Len() > 0 {
-			part = "\n" + part
-		}
-		if b.Len()+len(part) > maxAllInstructions {
-			b.WriteString(gate.Cut(part, maxAllInstructions-b.Len()))
+		if m.listing != nil && v.knows(caller, m) && !said.Say(m.ID, m.listing.Instructions, gate.Cut) {
 			break
 		}
-		b.WriteString(part)
 	}
-	return b.String()
+	return said.String()
 }
 
 // Capabilities is the ServerCapabilities object of the deck for the caller: what the servers that they may know of offer
 // together. As long as one of these was never listed it may offer anything, and a stateful caller is told only once; so
 // everything is promised then. Extensions are told where what they bring can pass, see declare.Extensions.
 func (d *Deck) Capabilities(caller drawbridge.Caller) json.RawMessage {
-	has := map[string]bool{}
 	var known []json.RawMessage
+	never := false
 	v := d.view.Load()
 	for _, m := range v.members {
 		if !v.knows(caller, m) {
 			continue
 		}
-		if m.listing != nil {
+		if never = never || m.listing == nil; m.listing != nil {
 			known = append(known, m.listing.Capabilities)
 		}
-		for _, name := range []string{"prompts", "resources", "completions", "logging"} {
-			if m.listing == nil || wire.Get(m.listing.Capabilities, name) != nil {
-				has[name] = true
-			}
-		}
-		if m.listing == nil || string(wire.Get(m.listing.Capabilities, "resources", "subscribe")) == "true" {
-			has["subscribe"] = true
-		}
 	}
-	caps := json.RawMessage(`{"tools":{"listChanged":true}}`)
-	if has["prompts"] {
-		caps = wire.Apply(caps, wire.Put(json.RawMessage(`{"listChanged":true}`), "prompts"))
-	}
-	if has["resources"] {
-		value := fmt.Sprintf(`{"listChanged":true,"subscribe":%t}`, has["subscribe"])
-		caps = wire.Apply(caps, wire.Put(json.RawMessage(value), "resources"))
-	}
-	for _, name := range []string{"completions", "logging"} {
-		if has[name] {
-			caps = wire.Apply(caps, wire.Put(json.RawMessage(`{}`), name))
-		}
-	}
-	return v.taskCapabilities(caller, wire.Apply(caps, declare.Extensions(caller.Capabilities, known)...))
+	caps := wire.Apply(declare.Capabilities(known, never), declare.Extensions(caller.Capabilities, known)...)
+	return declare.Tasks(caller, caps, v.taskOffers(caller))
 }

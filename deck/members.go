@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/offer"
 )
 
 // A MemberStatus is what one server contributes to the deck, and what of it did not get there and why.
@@ -26,27 +27,12 @@ type MemberStatus struct {
 	Notes []Note
 }
 
-// A Clash is a name or URI that two servers would have, of which the first in configuration order has it.
-type Clash struct {
-	// Kind is "tool", "prompt", "resource", "template" or "skill".
-	Kind string
-	// Name is what both would be listed by.
-	Name string
-	// Winner has it; it is empty for a shipped card.
-	Winner drawbridge.ServerID
-	// Tool is the loser's own name for it, Listed what it is listed by instead; empty where it is not listed.
-	Tool, Listed string
-}
-
-// LeftOut is something a server offers that is not on the deck.
-type LeftOut struct {
-	// Kind is "tool", "prompt", "resource", "template" or "skill".
-	Kind string
-	// Name is its own name; empty where it has none.
-	Name string
-	// Reason says why, for people. Code names it where it was the vetter's: "unexpected", "unreadable", "unvetted".
-	Reason, Code string
-}
+// What of a server is not on the deck as it would be.
+type (
+	// Clash is a name or URI that two servers would have, LeftOut something that is not on the deck.
+	Clash   = offer.Clash
+	LeftOut = offer.LeftOut
+)
 
 // Members says of each configured server, in configuration order, what it contributes and what of it is not on the deck.
 func (d *Deck) Members() []MemberStatus {

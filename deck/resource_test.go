@@ -74,7 +74,7 @@ func TestAResourceIsReadFromTheServerThatHasIt(t *testing.T) {
 func TestBareNamesLeaveURIsAlone(t *testing.T) {
 	d := open(t, &fake{}, Options{Naming: Bare}, library("a", []string{"x://1"}, nil), library("b", []string{"x://1", "x://2"}, nil))
 	wantList(t, listed(t, d, ada, resources), "x://1", "x://2")
-	want := []LeftOut{{"resource", "x://1", "an earlier server has its name", ""}}
+	want := []LeftOut{{Kind: "resource", Name: "x://1", Reason: "an earlier server has its name"}}
 	if diff := cmp.Diff(want, d.Members()[1].LeftOut); diff != "" {
 		t.Errorf("left out (-want +got):\n%s", diff)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/declare"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"github.com/google/go-cmp/cmp"
 )
@@ -187,7 +188,7 @@ func TestInstructionsNameTheirServerAndAreCapped(t *testing.T) {
 		many = append(many, l)
 	}
 	all := open(t, &fake{}, Options{}, many...).Instructions(ada)
-	if len(all) != maxAllInstructions || !strings.HasSuffix(all, "x…") {
+	if len(all) != declare.MaxInstructions || !strings.HasSuffix(all, "x…") {
 		t.Errorf("all instructions have %d bytes and end in %q", len(all), all[len(all)-10:])
 	}
 }

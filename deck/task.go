@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/declare"
 	"github.com/drawbridge-mcp/drawbridge/deck/params"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/vigil"
@@ -130,33 +131,18 @@ func (m *member) tasksFor(caller drawbridge.Caller) json.RawMessage {
 	return nil
 }
 
-// taskCapabilities adds to the deck's capabilities what the servers that the caller may know of offer of tasks, in the
-// caller's form. A stateful caller is told only once, and so is promised what a server may offer that was never listed.
-func (v *view) taskCapabilities(caller drawbridge.Caller, caps json.RawMessage) json.RawMessage {
-	empty := json.RawMessage(`{}`)
+// taskOffers are what the servers that the caller may know of offer of tasks. A stateful caller is told only once, and so is
+// promised what a server may offer that was never listed.
+func (v *view) taskOffers(caller drawbridge.Caller) (offers []json.RawMessage) {
 	for _, m := range v.members {
-		if !v.knows(caller, m) {
-			continue
-		}
-		offered := m.tasksFor(caller)
-		switch {
-		case caller.Era == drawbridge.Modern:
-			if offered != nil {
-				return wire.Apply(caps, wire.Put(offered, "extensions", wire.ExtensionTasks))
-			}
-			continue
-		case caller.Protocol != "" && caller.Protocol < wire.Version20251125:
-			return caps
-		case m.listing == nil:
-			offered = json.RawMessage(`{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`)
-		}
-		for _, path := range [][]string{{"list"}, {"cancel"}, {"requests", "tools", "call"}} {
-			if wire.Get(offered, path...) != nil {
-				caps = wire.Apply(caps, wire.Put(empty, append([]string{"tasks"}, path...)...))
+		if v.knows(caller, m) {
+			offers = append(offers, m.tasksFor(caller))
+			if m.listing == nil {
+				offers[len(offers)-1] = declare.AnyTasks(caller)
 			}
 		}
 	}
-	return caps
+	return offers
 }
 
 // WatchTask has the caller told of what changes about a task, by events that have its id. The error is a

@@ -127,15 +127,13 @@ func (d *Deck) unvetted(m *member, why error) *member {
 
 // sort sorts out what of a list can be on the deck, and notes what cannot. Before is what the member had.
 func (m *member) sort(k kind, list []Shown, most int, before []*item) []offer.Offer {
-	offers, out := offer.Sort(k.member, list, most, func(i int) (offer.Offer, bool) {
+	offers, out := offer.Sort(k.word, k.member, list, most, func(i int) (offer.Offer, bool) {
 		if i >= len(before) {
 			return offer.Offer{}, false
 		}
 		return before[i].offer, true
 	})
-	for _, l := range out {
-		m.leftOut = append(m.leftOut, LeftOut{Kind: k.word, Name: l.Name, Reason: l.Reason, Code: l.Code})
-	}
+	m.leftOut = append(m.leftOut, out...)
 	return offers
 }
 

@@ -91,7 +91,7 @@ func TestWhatNobodySaidHowToShowIsNotShown(t *testing.T) {
 		return Vetted{Tools: v.Tools[:2]}, nil
 	})}, listing("a", "one", "two", "three"))
 	wantList(t, listed(t, d, ada, tools))
-	want := []LeftOut{{"tool", "one", "it is not expected", "unexpected"}, {"tool", "two", "nobody has looked at it", "unvetted"}}
+	want := []LeftOut{{Kind: "tool", Name: "one", Reason: "it is not expected", Code: "unexpected"}, {Kind: "tool", Name: "two", Reason: "nobody has looked at it", Code: "unvetted"}}
 	if diff := cmp.Diff(want, d.Members()[0].LeftOut); diff != "" {
 		t.Error(diff)
 	}

@@ -58,6 +58,10 @@ func newView(g *gate.Gate, shipped []*item, members []*member, old *view, next f
 	}
 	var own []stack
 	for _, it := range shipped {
+		if it.card == nil {
+			own = append(own, stack{claims: []*item{it}})
+			continue
+		}
 		own = append(own, stack{scopes: it.spec.Scopes, items: []*item{it}})
 	}
 	v.resources = newShelf(g, resources, stacks(members, resources, func(m *member) []*item { return m.resources }), old.shelf(resources), next)

@@ -25,6 +25,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway/keep"
 	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
 	"github.com/drawbridge-mcp/drawbridge/gateway/warden"
+	"github.com/drawbridge-mcp/drawbridge/index"
 	"github.com/drawbridge-mcp/drawbridge/policy"
 	"github.com/drawbridge-mcp/drawbridge/server"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -61,6 +62,12 @@ type Config struct {
 	// Tools bounds calls of tools, Shield says how far servers are trusted; zero values mean what the settings say.
 	Tools  config.Tools
 	Shield config.Shield
+	// Discovery says how cards are found; nil means what the settings say.
+	Discovery *config.Discovery
+	// Embedder gives tools their places by meaning, Reranker judges how well they answer; nil means those of the settings, and
+	// else none.
+	Embedder index.Embedder
+	Reranker index.Reranker
 	// Guards decide on calls, beside those of the settings: all must allow. Where one wants a person asked, see AskDetails.
 	Guards []deck.Guard
 	// OnDemand starts no server before a call, Mount or AwaitNew asks for it.
@@ -233,7 +240,7 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: streamOf(c, g.set),
 		Cards: cards.Catalogue(view, view), Vetter: quarantine{g.vetter(), g}, StateKeys: [][]byte{key}, Owner: g.owner.Principal,
 		Audit: g.ground.recorder(), Approver: g.approver(), Fence: g.fenced(), Look: g.ground.vetted.sanitiser.Read,
-		BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
+		Discovery: discovery(Reading{c: c, set: g.set}.discovery(), g.ground.models.Index()), BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
 		Guards: slices.Concat([]deck.Guard{g.warden, &g.keep}, c.Guards, []deck.Guard{g.ground.meter.Guard(g.pace)}),
 	})
 	if err != nil {
@@ -306,6 +313,9 @@ func (g *Gateway) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { return g.fleet.Run(ctx) })
 	group.Go(func() error { return g.starter.run(ctx, g.log, g.lookAgain) })
+	if g.Library() != nil {
+		group.Go(func() error { return g.embedAhead(ctx) })
+	}
 	err := group.Wait()
 	if errors.Is(err, context.Canceled) {
 		return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway/meter"
+	"github.com/drawbridge-mcp/drawbridge/gateway/models"
 	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
 	"github.com/drawbridge-mcp/drawbridge/gateway/standing"
 	"github.com/drawbridge-mcp/drawbridge/gateway/vetting"
@@ -35,6 +36,8 @@ type Ground struct {
 	pins *pins.Keeper
 	// audit is nil where calls are not recorded.
 	audit *store.Audit
+	// models are those that run elsewhere; nil is none.
+	models *models.Models
 	// clients says that there were clients with tokens of their own.
 	clients atomic.Bool
 }
@@ -46,7 +49,7 @@ type pool interface {
 }
 
 // OpenGround opens the store and the vault, and makes room for servers. Of the configuration it takes what is not one gateway's: Store,
-// Logger, Version, Tools, Shield, OnDemand, and the settings of the person's own drawbridge.toml. The error is as for Open.
+// Logger, Version, Tools, Shield, Embedder, Reranker, OnDemand, and the settings of the person's own drawbridge.toml. The error is as for Open.
 func OpenGround(ctx context.Context, c Config) (*Ground, error) {
 	c = c.withLogger()
 	s, err := settingsOf(c)
@@ -78,8 +81,12 @@ func OpenGround(ctx context.Context, c Config) (*Ground, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+	m, err := openModels(c, s, vault, db)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	return &Ground{
-		db: db, vault: vault, pool: p, meter: newMeter(c, s, db), book: book, audit: a, pins: keeper,
+		db: db, vault: vault, models: m, pool: p, meter: newMeter(c, s, db), book: book, audit: a, pins: keeper,
 		vetted: &vetted{sanitiser: sanitiser, kept: map[string][]byte{}},
 	}, nil
 }
@@ -162,7 +169,7 @@ func (r Reading) Fingerprint() (string, error) {
 	for i := range rows {
 		rows[i] = rows[i].Essence()
 	}
-	text, err := json.Marshal([]any{streamOf(r.c, r.set), r.c.Naming, r.rules(), rows})
+	text, err := json.Marshal([]any{streamOf(r.c, r.set), r.c.Naming, r.rules(), r.discovery(), rows})
 	if err != nil {
 		return "", err
 	}
@@ -190,12 +197,15 @@ func (g *Ground) Run(ctx context.Context) error {
 	if g.audit != nil {
 		group.Go(func() error { return g.audit.Run(ctx) })
 	}
+	if g.models != nil {
+		group.Go(func() error { return g.models.Run(ctx) })
+	}
 	return group.Wait()
 }
 
 // Close closes the store, once it has taken in the record of all calls and what was noted of servers.
 func (g *Ground) Close() error {
-	return errors.Join(g.closeAudit(), g.closeBook(), g.db.Close())
+	return errors.Join(g.closeAudit(), g.closeBook(), g.models.Close(), g.db.Close())
 }
 
 // closeBook writes what was noted of servers.

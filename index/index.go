@@ -6,12 +6,15 @@ import "context"
 type Index struct {
 	o       Options
 	lexical *Lexical
+	told    told
 }
 
 // Options say what an index ranks by besides words. The zero value is what needs no network.
 type Options struct {
-	// Far ranks by vectors that are made elsewhere; nil is nobody.
+	// Far ranks by vectors that are made elsewhere; nil is nobody. Where it is a Wanter it is told of all documents.
 	Far Far
+	// Judge puts the first hits in order; nil leaves them as they are.
+	Judge *Judge
 }
 
 // Far ranks documents by vectors that are made elsewhere. It may be used from several goroutines.
@@ -29,7 +32,10 @@ func (x *Index) Len() int { return x.lexical.Len() }
 
 // Update takes documents in, each in the place of the one with its ID, and others out. A search that goes on meanwhile is
 // answered from before or from after all of it.
-func (x *Index) Update(put []Document, remove []string) { x.lexical.Update(put, remove) }
+func (x *Index) Update(put []Document, remove []string) {
+	x.lexical.Update(put, remove)
+	x.tell(put, remove)
+}
 
 // A Search is a question, and what is wanted of the answer.
 type Search struct {
@@ -46,8 +52,9 @@ func (x *Index) Find(ctx context.Context, s Search) []Hit {
 	hits := x.lexical.Search(s.Text, s.Most)
 	for i, h := range hits {
 		if i > 0 && h.Score < s.Relative {
-			return hits[:i]
+			hits = hits[:i]
+			break
 		}
 	}
-	return hits
+	return x.judged(ctx, s.Text, hits)
 }

@@ -28,21 +28,31 @@ type leg struct {
 }
 
 // TestConformance runs the server leg of the official suite for both generations, on one URL, without a list of
-// expected failures. The upstream is the SDK's conformance server, which speaks both on standard input and output.
+// expected failures: as clients are usually listed all tools, and once more with search on. The upstream is the SDK's conformance
+// server, which speaks both on standard input and output.
 func TestConformance(t *testing.T) {
-	url := serveHTTP(t, []row{{Name: "upstream", Command: conformant}}, "--naming", "bare")
-	listed(t, &httpDoor{url: url, era: modern}, "test_simple_text")
-	for _, leg := range []leg{
-		{"2025-11-25", 30, []string{"server-session-lifecycle", "json-schema-2020-12"}},
-		{"2026-07-28", 37, []string{"json-schema-2020-12", "http-header-validation", "http-custom-header-server-validation"}},
-	} {
-		t.Run(leg.revision, func(t *testing.T) {
-			got := suite(t, "server", leg.revision, nil, "--url", url)
-			got.hold(t, leg)
-			if len(got.scored.failed) > 0 {
-				t.Errorf("these scored scenarios do not pass: %v", got.scored.failed)
-			}
-		})
+	for mode, first := range map[string]string{"direct": "test_simple_text", "search": "find_tools"} {
+		cmd := serveCommand(t, []row{{Name: "upstream", Command: conformant}}, "--http", "127.0.0.1:0", "--naming", "bare")
+		file := filepath.Join(cmd.Dir, "drawbridge", "drawbridge.toml")
+		// What the suite looks for in the list is pinned, and nothing else.
+		settings := "[mcp.tool_discovery]\nmode = \"" + mode + "\"\nalways_include = [\"json_schema_2020_12_tool\", \"test_x_mcp_header\"]\n"
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(settings), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		url := served(t, cmd)
+		listed(t, &httpDoor{url: url, era: modern}, first)
+		for _, leg := range []leg{
+			{"2025-11-25", 30, []string{"server-session-lifecycle", "json-schema-2020-12"}},
+			{"2026-07-28", 37, []string{"json-schema-2020-12", "http-header-validation", "http-custom-header-server-validation"}},
+		} {
+			t.Run(leg.revision+" "+mode, func(t *testing.T) {
+				got := suite(t, "server", leg.revision, nil, "--url", url)
+				got.hold(t, leg)
+				if len(got.scored.failed) > 0 {
+					t.Errorf("these scored scenarios do not pass: %v", got.scored.failed)
+				}
+			})
+		}
 	}
 }
 

@@ -167,7 +167,12 @@ const loopback = "http://127.0.0.1:"
 // serveHTTP starts drawbridge serve --http on a free port and gives the URL it prints.
 func serveHTTP(t *testing.T, rows []row, args ...string) string {
 	t.Helper()
-	cmd := serveCommand(t, rows, append([]string{"--http", "127.0.0.1:0"}, args...)...)
+	return served(t, serveCommand(t, rows, append([]string{"--http", "127.0.0.1:0"}, args...)...))
+}
+
+// served starts such a command and gives the URL it prints.
+func served(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
 	said, url := first(func(line string) (string, bool) { return line, strings.HasPrefix(line, loopback) })
 	p := start(t, cmd, said, nil)
 	return await(t, p, url, "the URL on the first line of its standard output")

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -178,7 +179,7 @@ func redactedPairs(row config.Server, kind string, pairs json.RawMessage) json.R
 			return redactAll(m.Value)
 		case strings.HasPrefix(text, "!") && row.Parts(kind+" "+name) != nil || slices.Contains(row.FromEnv, what+" from "+text) || kind == "env" && steers(name):
 			return wire.Quote(text)
-		case kind == "env" && leads.MatchString(name):
+		case kind == "env" && leads().MatchString(name):
 			return wire.Quote(redactURL(text))
 		}
 		return wire.Quote(redact(text))
@@ -187,30 +188,30 @@ func redactedPairs(row config.Server, kind string, pairs json.RawMessage) json.R
 
 // steering has the names of variables that say what programs load when they start. They are no place for secrets, and
 // whoever approves a row must see them.
-var steering = regexp.MustCompile(`^((LD|DYLD)_.*|.*PATH|BASH_ENV|ENV|SHELL|NODE_OPTIONS|PYTHON(STARTUP|HOME)|PERL5(LIB|OPT)|RUBY(LIB|OPT)|` +
+var steering = made(`^((LD|DYLD)_.*|.*PATH|BASH_ENV|ENV|SHELL|NODE_OPTIONS|PYTHON(STARTUP|HOME)|PERL5(LIB|OPT)|RUBY(LIB|OPT)|` +
 	`(JAVA_TOOL|_JAVA|JDK_JAVA)_OPTIONS|GIT_SSH_COMMAND)$`)
 
 // leads has the names of variables that say where what a program sends goes, and where packages come from.
-var leads = regexp.MustCompile(`(?i)^((HTTPS?|ALL|NO)_PROXY|NPM_CONFIG_REGISTRY|UV_(DEFAULT_INDEX|INDEX|INDEX_URL)|PIP_(EXTRA_)?INDEX_URL|DOCKER_HOST)$`)
+var leads = made(`(?i)^((HTTPS?|ALL|NO)_PROXY|NPM_CONFIG_REGISTRY|UV_(DEFAULT_INDEX|INDEX|INDEX_URL)|PIP_(EXTRA_)?INDEX_URL|DOCKER_HOST)$`)
 
-func steers(name string) bool { return steering.MatchString(name) }
+func steers(name string) bool { return steering().MatchString(name) }
 
 // harmless are values of switches.
-var harmless = regexp.MustCompile(`(?i)^(true|false|yes|no|on|off|0|1|debug|info|warn|error|production|development)?$`)
+var harmless = made(`(?i)^(true|false|yes|no|on|off|0|1|debug|info|warn|error|production|development)?$`)
 
 // scheme is what may come before the secret in a header.
-var scheme = regexp.MustCompile(`(?i)^(Bearer|Basic|Token) +`)
+var scheme = made(`(?i)^(Bearer|Basic|Token) +`)
 
 // reference is a variable in a value, with its default, or what a value refers to, as a whole: whoever approves a row must
 // see what is read and run.
-var reference = regexp.MustCompile(`\$\{((?:file|keychain|command):[^-}][^}]*|(?:env:)?[A-Za-z_][A-Za-z0-9_]*|input:[A-Za-z0-9_.-]+)(:-[^}]*)?\}`)
+var reference = made(`\$\{((?:file|keychain|command):[^-}][^}]*|(?:env:)?[A-Za-z_][A-Za-z0-9_]*|input:[A-Za-z0-9_.-]+)(:-[^}]*)?\}`)
 
 // redact leaves of a text what is a variable or a reference.
 func redact(s string) string {
-	if harmless.MatchString(s) {
+	if harmless().MatchString(s) {
 		return s
 	}
-	shown := scheme.FindString(s)
+	shown := scheme().FindString(s)
 	rest := s[len(shown):]
 	var b strings.Builder
 	b.WriteString(shown)
@@ -220,7 +221,7 @@ func redact(s string) string {
 		}
 	}
 	for {
-		at := reference.FindStringSubmatchIndex(rest)
+		at := reference().FindStringSubmatchIndex(rest)
 		if at == nil || at[0] > 0 && rest[at[0]-1] == '$' { // "$${" is no variable
 			hide(rest)
 			return b.String()
@@ -238,7 +239,7 @@ func redact(s string) string {
 // redactURL leaves scheme, host and path. Variables may hold any of the signs that divide an address, and so may their
 // defaults: those divide nothing here, and what stands before a host beside a variable is shown, since it may be the host.
 func redactURL(s string) string {
-	mask := reference.ReplaceAllStringFunc(s, func(r string) string { return strings.Repeat("_", len(r)) })
+	mask := reference().ReplaceAllStringFunc(s, func(r string) string { return strings.Repeat("_", len(r)) })
 	main, rest := s, ""
 	if i := strings.IndexAny(mask, "?#"); i >= 0 {
 		main, mask, rest = s[:i], mask[:i], s[i:i+1]+redactQuery(s[i+1:])
@@ -269,8 +270,8 @@ func redactQuery(query string) string {
 
 // secretFlag is an option whose value is a secret, by its name, headerFlag one whose value is a header.
 var (
-	secretFlag = regexp.MustCompile(`(?i)^--?[a-z0-9_-]*(token|key|secret|passw|pwd|auth|credential)[a-z0-9_-]*(=|$)`)
-	headerFlag = regexp.MustCompile(`^(-H|--header)(=|$)`)
+	secretFlag = made(`(?i)^--?[a-z0-9_-]*(token|key|secret|passw|pwd|auth|credential)[a-z0-9_-]*(=|$)`)
+	headerFlag = made(`^(-H|--header)(=|$)`)
 )
 
 // redactedArgs hides the values of options that have a secret's name, and arguments that look like secrets.
@@ -314,10 +315,10 @@ func redactWords(words []string) []string {
 
 // optionOf gives the option that a word is or begins with, if its value is to be hidden, and how.
 func optionOf(word string) (option string, hide func(string) string) {
-	if option = secretFlag.FindString(word); option != "" {
+	if option = secretFlag().FindString(word); option != "" {
 		return option, redact
 	}
-	if option = headerFlag.FindString(word); option != "" {
+	if option = headerFlag().FindString(word); option != "" {
 		return option, redactHeader
 	}
 	return "", nil
@@ -348,4 +349,9 @@ func printables(all []string) (shown []string) {
 		shown = append(shown, printable(s))
 	}
 	return shown
+}
+
+// made is an expression that is made when it is first needed: most starts of the program need none of these.
+func made(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }

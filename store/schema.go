@@ -143,6 +143,16 @@ var schema = [...]string{
 		ends      BIGINT NOT NULL, -- 0 is never
 		uses      BIGINT NOT NULL
 	);`,
+	`CREATE TABLE vector_models (
+		model     TEXT NOT NULL PRIMARY KEY,
+		dimension BIGINT NOT NULL
+	);
+	CREATE TABLE vectors (
+		model  TEXT NOT NULL,
+		key    BLOB NOT NULL, -- the SHA-256 of the text
+		vector BLOB NOT NULL, -- numbers of 4 bytes, the least significant first; its length is 1
+		PRIMARY KEY (model, key)
+	);`,
 }
 
 // migrate brings the tables up to date, in one transaction. Where they are, it only reads.

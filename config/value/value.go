@@ -1,8 +1,9 @@
-// Package value reads the values of settings. Its errors follow a setting's name: "must be a whole number above 0".
+// Package value reads the values of settings, and puts variables in. Its errors follow a setting's name: "must be a whole number above 0".
 package value
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
@@ -101,5 +102,16 @@ func Scopes(to *map[string][]string, v doc.Node, empty bool) error {
 		scopes[m.Name] = words
 	}
 	*to = scopes
+	return nil
+}
+
+// Name reads a name of at most so many bytes that means the same everywhere: a to z, 0 to 9 and _.
+func Name(to *string, v doc.Node, most int) error {
+	name, _ := v.Word()
+	other := func(c rune) bool { return c != '_' && (c < 'a' || c > 'z') && (c < '0' || c > '9') }
+	if name == "" || len(name) > most || strings.ContainsFunc(name, other) {
+		return Must("1 to %d of a to z, 0 to 9 and _", most)
+	}
+	*to = name
 	return nil
 }

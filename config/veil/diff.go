@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/aymanbagabas/go-udiff"
 
@@ -57,21 +58,21 @@ func cutLine(line string) string {
 // jsonToken finds what a line of JSON or TOML is made of; yamlToken of YAML, where a text without quotes goes to the
 // end of the line, or to a comment.
 var (
-	jsonToken = regexp.MustCompile(`"(?:[^"\\]|\\.)*"?|'[^']*'?|//.*|/\*.*|#.*|[^\s"'{}\[\](),:=/#]+|[\s{}\[\](),:=]+|.`)
-	yamlToken = regexp.MustCompile(`"(?:[^"\\]|\\.)*"?|'[^']*'?|#.*|[^\s"'{}\[\],#:-][^\s"'{}\[\],#:]*|[\s{}\[\],:-]+|.`)
-	structure = regexp.MustCompile(`^(?:[\s{}\[\](),:=-]+|true|false|null)$`)
-	count     = regexp.MustCompile(`^[0-9]{1,6}$`)
-	endsValue = regexp.MustCompile(`^(?:$|[,}\]/#])`)
-	assigns   = regexp.MustCompile(`^=\s*[^=\s]`)
-	bareName  = regexp.MustCompile(`^[A-Za-z0-9_.$/@-]+$`)
-	tableName = regexp.MustCompile(`^\s*\[\[?[A-Za-z0-9_./"' -]+\]?\]\s*$`)
+	jsonToken = made(`"(?:[^"\\]|\\.)*"?|'[^']*'?|//.*|/\*.*|#.*|[^\s"'{}\[\](),:=/#]+|[\s{}\[\](),:=]+|.`)
+	yamlToken = made(`"(?:[^"\\]|\\.)*"?|'[^']*'?|#.*|[^\s"'{}\[\],#:-][^\s"'{}\[\],#:]*|[\s{}\[\],:-]+|.`)
+	structure = made(`^(?:[\s{}\[\](),:=-]+|true|false|null)$`)
+	count     = made(`^[0-9]{1,6}$`)
+	endsValue = made(`^(?:$|[,}\]/#])`)
+	assigns   = made(`^=\s*[^=\s]`)
+	bareName  = made(`^[A-Za-z0-9_.$/@-]+$`)
+	tableName = made(`^\s*\[\[?[A-Za-z0-9_./"' -]+\]?\]\s*$`)
 )
 
 // mostName and mostTable are how long a name and the line of a table's may be. They stand here and not in the expressions, which
-// would be many times as long, and are made at each start.
+// would be many times as long, and take as much longer to make.
 const mostName, mostTable = 64, 200
 
-func isBareName(word string) bool { return len(word) <= mostName && bareName.MatchString(word) }
+func isBareName(word string) bool { return len(word) <= mostName && bareName().MatchString(word) }
 
 // conceal gives a line with "…" in the place of what may be a secret.
 func conceal(format doc.Format, line string, shown []string) string {
@@ -79,20 +80,20 @@ func conceal(format doc.Format, line string, shown []string) string {
 	if len(line) > 4*maxShown { // what is behind is not shown, and would take long to look at
 		line = strings.ToValidUTF8(line[:4*maxShown], "")
 	}
-	if format == doc.TOML && len(line) <= mostTable && tableName.MatchString(line) {
+	if format == doc.TOML && len(line) <= mostTable && tableName().MatchString(line) {
 		return line
 	}
-	tokens := jsonToken.FindAllString(line, -1)
+	tokens := jsonToken().FindAllString(line, -1)
 	if format == doc.YAML {
-		tokens = yamlToken.FindAllString(line, -1)
+		tokens = yamlToken().FindAllString(line, -1)
 	}
 	named := false // YAML has one name a line; what looks like another one is text
 	for i, token := range tokens {
 		rest := strings.TrimLeft(strings.Join(tokens[i+1:], ""), " \t")
 		word := strings.Trim(token, `"'`)
 		switch {
-		case structure.MatchString(token), slices.Contains(shown, unescaped(word)):
-		case count.MatchString(token) && (i < 2 || strings.TrimSpace(tokens[i-1]) != "") && endsValue.MatchString(rest):
+		case structure().MatchString(token), slices.Contains(shown, unescaped(word)):
+		case count().MatchString(token) && (i < 2 || strings.TrimSpace(tokens[i-1]) != "") && endsValue().MatchString(rest):
 		case isBareName(word) && nameBefore(rest, format) && (format != doc.YAML || !named):
 			named = true
 		default:
@@ -105,7 +106,7 @@ func conceal(format doc.Format, line string, shown []string) string {
 // nameBefore says whether what follows a word makes it a name. The padding of a secret in base64 does not.
 func nameBefore(rest string, format doc.Format) bool {
 	if format == doc.TOML {
-		return assigns.MatchString(rest)
+		return assigns().MatchString(rest)
 	}
 	return strings.HasPrefix(rest, ":")
 }
@@ -125,3 +126,8 @@ func concealed(format doc.Format, token string) string {
 
 // unescaped undoes the one escape that paths have.
 func unescaped(word string) string { return strings.ReplaceAll(word, `\\`, `\`) }
+
+// made is an expression that is made when it is first needed: most starts of the program need none of these.
+func made(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}

@@ -17,10 +17,10 @@ import (
 
 // secretName is the end of a name that is usually a secret's, as names of variables, headers, flags and parameters are
 // written: GITHUB_TOKEN, X-Api-Key, --password.
-var secretName = regexp.MustCompile(`(?i)(^|[^a-z])(token|secret|passwd|password|passphrase|pass|auth|authorization|credentials?|cookie|pat|pwd|(api|access|private|secret|auth|service|account|role|encryption|signing)[-_.]?key|apikey|key)$|(?i)(token|secret|password|apikey)$`)
+var secretName = made(`(?i)(^|[^a-z])(token|secret|passwd|password|passphrase|pass|auth|authorization|credentials?|cookie|pat|pwd|(api|access|private|secret|auth|service|account|role|encryption|signing)[-_.]?key|apikey|key)$|(?i)(token|secret|password|apikey)$`)
 
 // secretValue is how values begin that nobody takes for anything but a secret, whatever their name is.
-var secretValue = regexp.MustCompile(`^(gh[pousr]_|github_pat_|glpat-|sk-[A-Za-z0-9]|sk_live_|rk_live_|xox[abprs]-|xapp-|AKIA[0-9A-Z]{12}|AIza|eyJ[A-Za-z0-9_-]{10}|npm_[A-Za-z0-9]{20}|hf_[A-Za-z0-9]{16}|ya29\.|-----BEGIN |(?i:bearer|basic|token) +[^ $])`)
+var secretValue = made(`^(gh[pousr]_|github_pat_|glpat-|sk-[A-Za-z0-9]|sk_live_|rk_live_|xox[abprs]-|xapp-|AKIA[0-9A-Z]{12}|AIza|eyJ[A-Za-z0-9_-]{10}|npm_[A-Za-z0-9]{20}|hf_[A-Za-z0-9]{16}|ya29\.|-----BEGIN |(?i:bearer|basic|token) +[^ $])`)
 
 // variableName is a text that names a variable rather than being its value.
 var variableName = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*$`)
@@ -96,9 +96,9 @@ func plainSecret(name, value string) bool {
 	switch {
 	case strings.Contains(value, "${") || strings.Contains(value, "$(") || value == "":
 		return false
-	case secretValue.MatchString(value):
+	case secretValue().MatchString(value):
 		return true
-	case !secretName.MatchString(name):
+	case !secretName().MatchString(name):
 		return false
 	}
 	// A short word, a number or a path under such a name is a setting: KEY=id, TOKEN=/run/token, AUTH=true.
@@ -120,7 +120,7 @@ func hideArgs(args []string) (shown, hidden []string) {
 		case isBareName(variable) && plainSecret(variable, set):
 			shown[i] = flag + "=" + variable + "=…"
 			hidden = append(hidden, "args "+doc.Printable(flag+"="+variable))
-		case secretValue.MatchString(arg):
+		case secretValue().MatchString(arg):
 			shown[i] = "…"
 			hidden = append(hidden, fmt.Sprintf("args %d", i+1))
 		case i > 0 && strings.HasPrefix(args[i-1], "-") && !strings.Contains(args[i-1], "=") && !strings.HasPrefix(arg, "-") && plainSecret(args[i-1], arg):
@@ -154,7 +154,7 @@ func hideURL(text string) (shown string, hidden []string) {
 		switch {
 		case has && !strings.Contains(password, "${"):
 			what = "url password"
-		case secretValue.MatchString(user):
+		case secretValue().MatchString(user):
 			what = "url user"
 		}
 		if what != "" {

@@ -1,4 +1,5 @@
-// Package declare says which extensions of the protocol a deck declares: those of its servers that can pass.
+// Package declare says what a deck tells of itself: which capabilities its servers have together, which of their extensions can
+// pass, and what they say about their use.
 package declare
 
 import (

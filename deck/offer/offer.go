@@ -78,14 +78,10 @@ func (o Offer) Same(other Offer) bool {
 		sameBytes(o.Raw, other.Raw) && maps.Equal(o.Names, other.Names)
 }
 
-// A LeftOut is an object of a list that cannot be on the deck: its own name, empty where it has none, and why. Code is
-// that of who left it out.
-type LeftOut struct{ Name, Reason, Code string }
-
 // Sort sorts out what of a list can be on the deck: objects that are shown and say their name (in their member of that
-// name), once, and no more of them than most (0 is any number). Before gives what stood at a place the last time: where it
+// name), once, and no more of them than most (0 is any number); what cannot is left out as of that kind. Before gives what stood at a place the last time: where it
 // still stands there it is not read again.
-func Sort(member string, list []Shown, most int, before func(i int) (Offer, bool)) (offers []Offer, out []LeftOut) {
+func Sort(kind, member string, list []Shown, most int, before func(i int) (Offer, bool)) (offers []Offer, out []LeftOut) {
 	seen := make(map[string]bool, len(list))
 	offers = make([]Offer, 0, len(list))
 	for _, s := range list {
@@ -111,7 +107,7 @@ func Sort(member string, list []Shown, most int, before func(i int) (Offer, bool
 			reason, code = "nobody has looked at it", "unvetted"
 		}
 		if reason != "" {
-			out = append(out, LeftOut{own, reason, code})
+			out = append(out, LeftOut{kind, own, reason, code})
 			continue
 		}
 		seen[own] = true

@@ -54,6 +54,7 @@ type Entry struct {
 	// id is the call's, parent that of the call in whose course it was made.
 	id, parent string
 	call       drawbridge.Call
+	through    string // the card by which the call came, if it was not made directly
 	began      time.Time
 	// sent says that the intent is on record; barred is the verdict that was not to let it pass, nil where there was none.
 	sent   bool
@@ -110,11 +111,18 @@ func Bar(ctx context.Context, spec drawbridge.Spec, verdict drawbridge.Verdict) 
 	}
 }
 
+// Through takes note that a call turned out to be another one, which came through a card.
+func Through(ctx context.Context, call drawbridge.Call, card string) {
+	if e := of(ctx); e != nil {
+		e.call, e.through = call, card
+	}
+}
+
 // about is a record of what is called, by whom.
 func (e *Entry) about(call drawbridge.Call, spec drawbridge.Spec, verdict drawbridge.Verdict) audit.Record {
 	r := audit.Record{
 		ID: e.id, Kind: audit.Call, At: e.began, Parent: e.parent, Method: e.call.Method, Door: string(e.call.Caller.Door),
-		Caller: callerOf(call.Caller),
+		Caller: callerOf(call.Caller), Through: e.through,
 	}
 	r.Card, r.Server, r.Tool = string(spec.Name), string(spec.Server), spec.Tool
 	r.Definition = e.t.definitions.of(spec.Definition)

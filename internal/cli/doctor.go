@@ -16,6 +16,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/doctor"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/login"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/record"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
 )
@@ -25,9 +26,9 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Find what is wrong, and say how to mend it",
-		Long: `Find what is wrong with the configuration, the sign-ins, the store, the hub and the clients' entries,
-and say how to mend it. What each server would run is shown, with the names of the variables that it
-would find; values are not. Nothing is started, unless --probe asks for that.
+		Long: `Find what is wrong with the configuration, the sign-ins, the store, the vector store, the models, the
+hub and the clients' entries, and say how to mend it. What each server would run is shown, with the names of the
+variables that it would find; values are not. Nothing is started, unless --probe asks for that.
 
 The exit code is 1 when there is a problem, and 0 when there are at most notes.`,
 		Example: `  drawbridge doctor
@@ -49,6 +50,8 @@ type checkup struct {
 	*doctor.Report
 	Sources []string      `json:"sources"`
 	Store   string        `json:"store,omitempty"`
+	Vectors string        `json:"vector_store,omitempty"`
+	Models  []string      `json:"models,omitempty"`
 	Hub     int           `json:"hub_pid,omitempty"`
 	Clients []clientState `json:"clients"`
 	// Credentials are how we stand with servers that want to know who asks, Vault where that is kept.
@@ -115,6 +118,10 @@ func (a *app) examine(ctx context.Context, c *checkup, set config.Set, probe boo
 	}
 	c.Examine(p)
 	a.examineCredentials(c, set, p.Statuses)
+	a.examineVectors(ctx, c, set.Settings, probe)
+	for _, m := range gateway.CheckModels(ctx, gateway.Config{Environ: a.Environ}, set.Settings, a.keeper(), probe) {
+		c.model(m)
+	}
 	if !probe || err != nil && !isNone {
 		return nil
 	}
@@ -159,6 +166,42 @@ func (a *app) examineStore(ctx context.Context, c *checkup, db *store.DB, p *doc
 		return ok && !decided.Approved && decided.Hash == s.Hash
 	}
 	return nil
+}
+
+// examineVectors asks the place that the settings name for vectors.
+func (a *app) examineVectors(ctx context.Context, c *checkup, s config.Settings, probe bool) {
+	if len(s.Vectors.Store) == 0 {
+		return
+	}
+	const about = "the vector store"
+	v, err := gateway.OpenVectors(gateway.Config{Environ: a.Environ}, s, nil, a.keeper())
+	if err == nil {
+		defer v.Close()
+		if v.Runs() && !probe {
+			c.Note(doctor.Finding{About: about, Text: "a command has a part in its URL: it is asked with --probe only"})
+			return
+		}
+		c.Vectors, err = v.Check(ctx)
+	}
+	if err != nil {
+		c.Vectors = ""
+		c.Problem(findingOf(about, err))
+	}
+}
+
+// model takes down how a model answered.
+func (c *checkup) model(m gateway.ModelCheckup) {
+	switch {
+	case m.Err != nil:
+		c.Problem(findingOf(m.About, m.Err))
+	case m.Skipped:
+		c.Note(doctor.Finding{About: m.About, Text: "a command has a part in its key: it is asked with --probe only"})
+	case m.Slow != "":
+		c.Note(doctor.Finding{About: m.About, Text: m.Slow})
+	}
+	if m.Answer != "" && m.Err == nil {
+		c.Models = append(c.Models, m.About+" is "+terminal.Shown(m.Answer))
+	}
 }
 
 // probe starts every server, and lists it.
@@ -272,6 +315,12 @@ func (a *app) printCheckup(c *checkup) {
 	a.printCredentials(c)
 	if c.Store != "" {
 		fmt.Fprintf(a.Out, "the store is %s\n", a.short(c.Store))
+	}
+	if c.Vectors != "" {
+		fmt.Fprintf(a.Out, "the vector store is %s, and answers\n", c.Vectors)
+	}
+	for _, m := range c.Models {
+		fmt.Fprintln(a.Out, m)
 	}
 	if c.Hub != 0 {
 		fmt.Fprintf(a.Out, "the hub is process %d (drawbridge ps)\n", c.Hub)

@@ -1,15 +1,21 @@
 package cli
 
 import (
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/discovery"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/evaluate"
 	"github.com/spf13/cobra"
 )
 
+// discovery is where cards are found for a person.
+func (a *app) discovery() discovery.Desk {
+	return discovery.Desk{Out: a.Out, Err: a.Err, With: a.withDeck, Await: a.awaitNew, Person: person, Screen: a.screen}
+}
+
 func (a *app) indexCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "index",
-		Short: "Measure what tools are found by",
+		Short: "Look at what tools are found by, and measure it",
 	}
-	cmd.AddCommand(evaluate.Desk{Out: a.Out, Dir: a.Dir}.Command())
+	cmd.AddCommand(a.discovery().Stats(), a.discovery().Rebuild(), evaluate.Desk{Out: a.Out, Dir: a.Dir}.Command())
 	return group(cmd)
 }

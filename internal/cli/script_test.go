@@ -13,6 +13,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/cli"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcptest/idp"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcptest/letters"
+	"github.com/drawbridge-mcp/drawbridge/internal/storetest"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -30,7 +32,8 @@ func TestMain(m *testing.M) {
 const quickExit = "atexit_sleep_ms=0"
 
 // TestScripts runs the program as its user sees it. In a script, SELF is a program that becomes the test server named by
-// the variable MCPTEST_SERVER, and "exits N COMMAND..." runs a command that must end with that exit code.
+// the variable MCPTEST_SERVER; "exits N COMMAND..." runs a command that must end with that exit code, "letters KEY" has a
+// model answer at the URL in LETTERS, and "qdrant KEY" a stand-in for Qdrant at the address in QDRANT.
 func TestScripts(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -48,7 +51,15 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GORACE", quickExit)
 			return os.MkdirAll(home, 0o700)
 		},
-		Cmds:               map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits,
+			"letters": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Setenv("LETTERS", letters.Start(t, args[0]).URL)
+			},
+			"qdrant": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Setenv("QDRANT", storetest.StartQdrant(t, args[0], nil).Addr)
+			},
+		},
 		RequireUniqueNames: true,
 	})
 }

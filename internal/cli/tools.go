@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/arguments"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/faces"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -23,11 +22,11 @@ import (
 func (a *app) toolsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tools",
-		Short: "List, show and call the cards of the deck",
+		Short: "List, find, show and call the cards of the deck",
 		Args:  unknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.toolsListCommand(), a.toolsShowCommand(), a.toolsCallCommand())
+	cmd.AddCommand(a.toolsListCommand(), a.toolsShowCommand(), a.toolsCallCommand(), a.discovery().Search())
 	return cmd
 }
 
@@ -109,7 +108,7 @@ func (a *app) toolsShowCommand() *cobra.Command {
 					_, err := fmt.Fprintf(a.Out, "%s\n", spec.Definition)
 					return err
 				}
-				return a.printCard(spec, g.Notes(spec))
+				return faces.Card(a.Out, spec, g.Notes(spec))
 			})
 		},
 	}
@@ -163,31 +162,6 @@ func ownerOf(g *gateway.Gateway, name string) (drawbridge.ServerID, bool) {
 	return "", false
 }
 
-func (a *app) printCard(spec drawbridge.Spec, notes []string) error {
-	owner := "shipped with drawbridge"
-	if spec.Server != "" {
-		owner = fmt.Sprintf("tool %q of server %q", spec.Tool, spec.Server)
-	}
-	fmt.Fprintf(a.Out, "%s: %s\n", spec.Name, owner)
-	if text := wire.GetText(spec.Definition, "description"); text != "" {
-		fmt.Fprintf(a.Out, "\n%s\n", terminal.Shown(text))
-	}
-	for _, note := range notes {
-		fmt.Fprintf(a.Out, "\n%s\n", note)
-	}
-	for _, part := range []string{"inputSchema", "outputSchema", "annotations"} {
-		raw := wire.Get(spec.Definition, part)
-		if raw == nil {
-			continue
-		}
-		var b bytes.Buffer
-		if json.Indent(&b, raw, "", "  ") == nil {
-			fmt.Fprintf(a.Out, "\n%s: %s\n", part, terminal.Shown(b.String()))
-		}
-	}
-	return nil
-}
-
 func (a *app) toolsCallCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -235,39 +209,12 @@ func (a *app) call(ctx context.Context, g *gateway.Gateway, spec drawbridge.Spec
 	if asJSON {
 		fmt.Fprintf(a.Out, "%s\n", result.Raw)
 	} else {
-		printResult(a.Out, result.Raw)
+		faces.Result(a.Out, result.Raw)
 	}
 	if string(wire.Get(result.Raw, "isError")) == "true" {
 		return errQuiet
 	}
 	return nil
-}
-
-// printResult shows a tool's result to a person: its text as it is, other blocks by a word. At a terminal nothing of it is obeyed.
-func printResult(out io.Writer, result json.RawMessage) {
-	shown := false
-	w := terminal.For(out)
-	for block := range wire.Elements(wire.Get(result, "content")) {
-		shown = true
-		switch kind := wire.GetText(block, "type"); kind {
-		case "text":
-			fmt.Fprintln(w, wire.GetText(block, "text"))
-		case "image", "audio":
-			fmt.Fprintf(w, "[%s: %s, %d bytes of Base64]\n", kind, wire.GetText(block, "mimeType"), len(wire.GetText(block, "data")))
-		case "resource":
-			fmt.Fprintf(w, "[resource: %s]\n%s\n", wire.GetText(block, "resource", "uri"), wire.GetText(block, "resource", "text"))
-		case "resource_link":
-			fmt.Fprintf(w, "[resource: %s (%s)]\n", wire.GetText(block, "uri"), wire.GetText(block, "name"))
-		default:
-			fmt.Fprintf(w, "[%s]\n", kind)
-		}
-	}
-	if structured := wire.Get(result, "structuredContent"); !shown && structured != nil {
-		fmt.Fprintf(w, "%s\n", structured)
-	}
-	if kind := wire.GetText(result, "resultType"); kind != "" && kind != "complete" {
-		fmt.Fprintf(w, "[the tool asks for %s, which a command line cannot answer: call it from a client]\n", strings.ReplaceAll(kind, "_", " "))
-	}
 }
 
 // withDeck opens the gateway so that servers start only when they are needed, and does work on its deck.

@@ -1,9 +1,11 @@
-package config
+package refer
 
 import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestPutIn(t *testing.T) {
@@ -51,12 +53,12 @@ func TestPutIn(t *testing.T) {
 		{"${A", "${A", nil},
 	} {
 		var missing []string
-		got, later := literal(putIn(tt.in, lookupIn(env), func(name string) { missing = append(missing, name) }))
+		got, later := AsText(PutIn(tt.in, lookupIn(env), func(name string) { missing = append(missing, name) }))
 		if later != nil {
 			t.Errorf("%q has %v in it", tt.in, later)
 		}
 		if got != tt.want || !slices.Equal(missing, tt.missing) {
-			t.Errorf("putIn(%q) = %q, missing %q; want %q, missing %q", tt.in, got, missing, tt.want, tt.missing)
+			t.Errorf("PutIn(%q) = %q, missing %q; want %q, missing %q", tt.in, got, missing, tt.want, tt.missing)
 		}
 	}
 }
@@ -82,7 +84,9 @@ func TestReferences(t *testing.T) {
 		"":                                nil,
 		"${keychain:- d}${file:}${env:A}": {{Literal, " d${file:}1"}},
 	} {
-		wantDiff(t, in, want, putIn(in, lookupIn(env), func(string) {}))
+		if diff := cmp.Diff(want, PutIn(in, lookupIn(env), func(string) {})); diff != "" {
+			t.Errorf("%s: %s", in, diff)
+		}
 	}
 }
 
@@ -94,7 +98,7 @@ func FuzzPutIn(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s, value string) {
 		none := func(string) (string, bool) { return "", false }
 		written := ""
-		for _, p := range putIn(s, none, func(string) {}) {
+		for _, p := range PutIn(s, none, func(string) {}) {
 			if p.Kind == Literal {
 				written += p.Text
 				continue
@@ -106,7 +110,7 @@ func FuzzPutIn(f *testing.F) {
 		}
 		// What a variable holds is put in once, as it is.
 		all := func(string) (string, bool) { return value, true }
-		parts := putIn("<${X}>"+s, all, func(string) {})
+		parts := PutIn("<${X}>"+s, all, func(string) {})
 		if len(parts) == 0 || parts[0].Kind != Literal || !strings.HasPrefix(parts[0].Text, "<"+value+">") {
 			t.Errorf("%q does not begin with the value %q", parts, value)
 		}

@@ -1,0 +1,191 @@
+package finder
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/index"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// A Hit is a card that answers a question.
+type Hit struct {
+	Spec drawbridge.Spec
+	// Score is how well it does: to be compared with those of the same question only, of which the best is 1. It is 0 for a card
+	// that does not, and is shown because none does.
+	Score float64
+	// Why says in a few words what of the question is where in the card.
+	Why string
+	// Found is what the index made of it.
+	Found index.Hit
+}
+
+// Find gives at most so many cards that answer a question, the best first; 0 is as many as the options say. Matched says whether
+// one of them has a word of the question. Where nothing answers it and there are cards, the hits are the first of those that are
+// not in the short list, with a score of 0.
+func (v *View) Find(ctx context.Context, query string, most int) (hits []Hit, matched bool) {
+	if most == 0 {
+		most = v.f.o.TopK
+	}
+	if most < 0 {
+		most = len(v.specs)
+	}
+	asked := terms(query)
+	hits = v.stock.find(ctx, v, index.Search{Text: query, Most: most, Relative: max(v.f.o.Relative, 0)})
+	for i := range hits {
+		hits[i].Why = why(asked, hits[i].Spec)
+		matched = matched || hits[i].Why != ""
+	}
+	if len(hits) > 0 {
+		return hits, matched
+	}
+	for _, pinned := range []bool{false, true} {
+		for _, s := range v.specs {
+			if len(hits) < most && shown(s) && v.f.pinned(s) == pinned {
+				hits = append(hits, Hit{Spec: s})
+			}
+		}
+	}
+	return hits, false
+}
+
+// maxNear is how many names are given in the place of one that nobody has.
+const maxNear = 3
+
+// Unknown is the error of a card that is not there, with the names of some that are like it. Other errors stay as they are.
+func (v *View) Unknown(ctx context.Context, name string, err error) error {
+	f, ok := errors.AsType[*drawbridge.Fault](err)
+	if !ok || f.Kind != drawbridge.UnknownCapability {
+		return err
+	}
+	next := FindName + " finds others"
+	if near := v.near(ctx, name); len(near) > 0 {
+		next = "near: " + strings.Join(near, ", ") + "; " + next
+	}
+	// The kind is another: what is unknown is not the card that was called.
+	return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: f.Step, Err: f.Err, Next: next}
+}
+
+// near gives names of cards that share something with a name.
+func (v *View) near(ctx context.Context, name string) (names []string) {
+	asked := terms(name)
+	for _, h := range v.stock.find(ctx, v, index.Search{Text: name, Most: maxNear, Relative: 0.4}) {
+		if why(asked, h.Spec) != "" {
+			names = append(names, string(h.Spec.Name))
+		}
+	}
+	return names
+}
+
+// Answer carries out find_tools: its arguments are a query, and how many cards are to be shown. What is wrong with them is said
+// in the result, since it is for the model.
+func (v *View) Answer(ctx context.Context, arguments json.RawMessage) drawbridge.Result {
+	query, limit := wire.GetText(arguments, "query"), usualLimit
+	if raw := wire.Get(arguments, "limit"); raw != nil && string(raw) != "null" {
+		n, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64)
+		if err != nil || n != n {
+			return refusal("limit must be a whole number from 1 to " + strconv.Itoa(maxLimit) + ".")
+		}
+		limit = int(min(max(n, 1), maxLimit))
+	}
+	if raw := wire.Get(arguments, "query"); raw != nil && raw[0] != '"' {
+		return refusal("query must be a text that says what the tool is to do.")
+	}
+	most := v.f.o.TopK
+	if most > 0 {
+		most = max(most, limit)
+	}
+	hits, matched := v.Find(ctx, query, most)
+	more := hits[min(limit, len(hits)):]
+	if hits = hits[:len(hits)-len(more)]; len(hits) > 0 && hits[0].Score == 0 {
+		more = nil
+	}
+	more = more[:min(len(more), maxLimit)]
+	return drawbridge.Result{Raw: wire.Apply(nil,
+		wire.Put(content(say(query, hits, more, matched)), "content"),
+		wire.Put(structured(hits, more), "structuredContent"))}
+}
+
+// say writes the hits for a model: of each the name, why, and what it needs to call it.
+func say(query string, hits, more []Hit, matched bool) string {
+	var b strings.Builder
+	switch {
+	case len(hits) == 0:
+		return "There are no tools to be found."
+	case !matched:
+		b.WriteString("No tool has these words. These may be near, or are some of what there is; say in other words what you want to do to find others.\n")
+	default:
+		fmt.Fprintf(&b, "%s for %s, the best first. Call one with %s {\"name\": …, \"arguments\": {…}}.\n",
+			plural(len(hits), "tool", "tools"), wire.Quote(clip(query)), CallName)
+	}
+	for _, h := range hits {
+		fmt.Fprintf(&b, "\n%s", h.Spec.Name)
+		if h.Why != "" {
+			fmt.Fprintf(&b, " (%s)", h.Why)
+		}
+		b.WriteString("\n")
+		for _, part := range []string{"description", "inputSchema"} {
+			raw := wire.Get(h.Spec.Definition, part)
+			if text, ok := wire.Text(raw); ok {
+				fmt.Fprintf(&b, "%s\n", strings.TrimSpace(text))
+			} else if raw != nil {
+				fmt.Fprintf(&b, "arguments: %s\n", raw)
+			}
+		}
+	}
+	if len(more) > 0 {
+		b.WriteString("\nLess likely: ")
+		for i, h := range more {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(string(h.Spec.Name))
+		}
+		b.WriteString(".\n")
+	}
+	return b.String()
+}
+
+// structured gives the hits to programs: each is its definition as it is listed, with score and why behind it.
+func structured(hits, more []Hit) json.RawMessage {
+	out := []byte(`{"tools":[`)
+	for i, h := range hits {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, wire.Apply(h.Spec.Definition,
+			wire.Put(strconv.AppendFloat(nil, h.Score, 'f', 3, 64), "score"), wire.Put(wire.Quote(h.Why), "why"))...)
+	}
+	out = append(out, `],"more":[`...)
+	for i, h := range more {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = wire.AppendQuoted(out, string(h.Spec.Name))
+	}
+	return append(out, ']', '}')
+}
+
+// Refusal is the result of a call whose arguments are of no use, and why: an error that the model can read and mend.
+func Refusal(why error) drawbridge.Result { return refusal(CallName + ": " + why.Error()) }
+
+func refusal(why string) drawbridge.Result {
+	return drawbridge.Result{Raw: wire.Apply(nil, wire.Put(content(why), "content"), wire.Put(json.RawMessage("true"), "isError"))}
+}
+
+func content(text string) json.RawMessage {
+	return append(wire.AppendQuoted([]byte(`[{"type":"text","text":`), text), '}', ']')
+}
+
+// clip shortens what a caller wrote to what an answer may repeat.
+func clip(text string) string {
+	if len(text) <= 120 {
+		return text
+	}
+	return strings.ToValidUTF8(text[:120], "") + "…"
+}

@@ -1,0 +1,93 @@
+package finder
+
+import (
+	"context"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/index"
+)
+
+// An Explanation says what makes a card answer a question: what words alone make of it, and each field of it on its own. Each is
+// a share of what the best card has, from 0 to 1.
+type Explanation struct {
+	Words       float64 `json:"words"`
+	Name        float64 `json:"name"`
+	Server      float64 `json:"server"`
+	Description float64 `json:"description"`
+	Parameters  float64 `json:"parameters"`
+}
+
+// Explain explains hits of a question, in their order. It reads all cards anew: it is for people.
+func (v *View) Explain(ctx context.Context, query string, hits []Hit) []Explanation {
+	out := make([]Explanation, len(hits))
+	for _, arm := range []struct {
+		of  func(*Explanation) *float64
+		cut func(index.Document) index.Document
+	}{
+		{func(e *Explanation) *float64 { return &e.Words }, func(d index.Document) index.Document { return d }},
+		{func(e *Explanation) *float64 { return &e.Name }, func(d index.Document) index.Document { return index.Document{Name: d.Name} }},
+		{func(e *Explanation) *float64 { return &e.Server }, func(d index.Document) index.Document { return index.Document{Server: d.Server} }},
+		{func(e *Explanation) *float64 { return &e.Description }, func(d index.Document) index.Document {
+			return index.Document{Title: d.Title, Description: d.Description}
+		}},
+		{func(e *Explanation) *float64 { return &e.Parameters }, func(d index.Document) index.Document { return index.Document{Schema: d.Schema} }},
+	} {
+		var docs []index.Document
+		for _, s := range v.specs {
+			if shown(s) {
+				doc := arm.cut(v.stock.docs.of(s))
+				doc.ID = string(s.Name)
+				docs = append(docs, doc)
+			}
+		}
+		words := index.NewLexical()
+		words.Update(docs, nil)
+		scores := map[string]float64{}
+		for _, h := range words.Search(query, len(docs)) {
+			scores[h.ID] = h.Score
+		}
+		for i, h := range hits {
+			*arm.of(&out[i]) = scores[string(h.Spec.Name)]
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return out
+}
+
+// Stats say what a view has.
+type Stats struct {
+	// Cards are all cards, Servers how many servers they are of, those of Drawbridge's own among them.
+	Cards   int `json:"cards"`
+	Servers int `json:"servers"`
+	// Tokens is about how many tokens all definitions have, ShortTokens how many the short list has.
+	Tokens      int `json:"tokens"`
+	ShortTokens int `json:"short_tokens"`
+	// Mode is what the options say, Short whether the callers are shown the short list.
+	Mode  Mode `json:"mode"`
+	Short bool `json:"short"`
+}
+
+// Stats gives them.
+func (v *View) Stats() Stats {
+	s := Stats{Cards: len(v.specs), Tokens: v.tokens, Mode: v.f.o.Mode, Short: v.short}
+	if s.Mode == "" {
+		s.Mode = Direct
+	}
+	servers := map[drawbridge.ServerID]bool{}
+	for _, spec := range v.specs {
+		servers[spec.Server] = true
+	}
+	s.Servers = len(servers)
+	for _, card := range v.List() {
+		s.ShortTokens += Tokens(card)
+	}
+	return s
+}
+
+// Build has all cards in the index, and says how many there are: a question would do it otherwise.
+func (v *View) Build() int {
+	v.stock.take(v)
+	return v.stock.index.Len()
+}

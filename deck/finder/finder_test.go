@@ -1,0 +1,251 @@
+package finder_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/finder"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestTokensAreNearToWhatModelsCount compares the estimate with what the encodings o200k and cl100k make of 500 definitions, which
+// tokens.tsv has.
+func TestTokensAreNearToWhatModelsCount(t *testing.T) {
+	tools, _, _ := recordings(t)
+	text, err := os.ReadFile(filepath.Join("testdata", "tokens.tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ours, theirs, others int
+	var off []float64
+	for line := range strings.Lines(string(text)) {
+		row := strings.Split(strings.TrimSpace(line), "\t")
+		o200k, err := strconv.Atoi(row[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		cl100k, err := strconv.Atoi(row[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := finder.Tokens(tools[row[0]].Definition)
+		ours, theirs, others = ours+n, theirs+o200k, others+cl100k
+		off = append(off, math.Abs(float64(n)/float64(o200k)-1))
+	}
+	slices.Sort(off)
+	t.Logf("%d for %d (o200k), %d (cl100k); off by %.1f %% in the middle, %.1f %% at the 95th percentile, %.1f %% at most", ours, theirs, others,
+		100*off[len(off)/2], 100*off[len(off)*95/100], 100*off[len(off)-1])
+	for _, n := range []int{theirs, others} {
+		if e := math.Abs(float64(ours)/float64(n) - 1); e > 0.02 {
+			t.Errorf("%d tokens are taken for %d", n, ours)
+		}
+	}
+	if e := off[len(off)*95/100]; len(off) != 500 || e > 0.15 {
+		t.Errorf("of %d definitions one in twenty is off by %.1f %%", len(off), 100*e)
+	}
+}
+
+func FuzzTokens(f *testing.F) {
+	f.Add("Read_file 123 {} \n 搜索 \xff")
+	f.Fuzz(func(t *testing.T, text string) {
+		if n := finder.Tokens([]byte(text)); n < 0 || n > len(text) || len(text) > 0 && strings.TrimSpace(text) != "" && n == 0 {
+			t.Errorf("%q has %d tokens", text, n)
+		}
+	})
+}
+
+func FuzzOpen(f *testing.F) {
+	for _, seed := range []string{`{"name":"a","arguments":{"x":1}}`, `{"name":"a","arguments":"{\"x\":1}"}`, `{"name":"a","arguments":"\"`, `{"n\u0061me":"a"}`, `[]`, ``} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, arguments string) {
+		if wire.Valid([]byte(arguments)) != nil {
+			return // what is no JSON does not come here
+		}
+		o, err := finder.Open(json.RawMessage(`{"name":"call_tool","_meta":{"x":1}}`), json.RawMessage(arguments))
+		if err != nil {
+			return
+		}
+		if o.Name == "" || o.Name == finder.CallName || wire.GetText(o.Params, "name") != o.Name || string(wire.Get(o.Params, "arguments")) != string(o.Arguments) {
+			t.Errorf("%s is %+v", arguments, o)
+		}
+		if err := wire.Valid(o.Params); err != nil || string(wire.Get(o.Params, "_meta")) != `{"x":1}` {
+			t.Errorf("%s makes %s, %v", arguments, o.Params, err)
+		}
+	})
+}
+
+func spec(server, tool, text string) drawbridge.Spec {
+	name := server + "__" + tool
+	return drawbridge.Spec{
+		Name: drawbridge.CardName(name), Server: drawbridge.ServerID(server), Tool: tool,
+		Definition: json.RawMessage(fmt.Sprintf(`{"name":%q,"description":%q,"inputSchema":{"type":"object"}}`, name, text)),
+	}
+}
+
+// TestAutoDoesNotGoToAndFro lets the cards of a caller grow and shrink around the bound: the list becomes short above it, and
+// long again only well below.
+func TestAutoDoesNotGoToAndFro(t *testing.T) {
+	one := finder.Tokens(spec("s", "tool", "does").Definition)
+	f := finder.New(finder.Options{Mode: finder.Auto, SearchAbove: 10 * one})
+	var got []string
+	for i, n := range []int{9, 10, 11, 10, 9, 8, 9, 10, 11, 9} {
+		v := f.View("a", uint64(i+1), func() []drawbridge.Spec { return slices.Repeat([]drawbridge.Spec{spec("s", "tool", "does")}, n) })
+		got = append(got, fmt.Sprint(n, v.Short()))
+	}
+	want := []string{"9 false", "10 false", "11 true", "10 true", "9 true", "8 false", "9 false", "10 false", "11 true", "9 true"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	// Another class is another matter.
+	v := f.View("b", 10, func() []drawbridge.Spec { return slices.Repeat([]drawbridge.Spec{spec("s", "tool", "does")}, 9) })
+	if v.Short() {
+		t.Error("who others are decides what a caller is shown")
+	}
+}
+
+// TestManyClassesComeAndGo has more classes than are kept ask in turn, while their cards change.
+func TestManyClassesComeAndGo(t *testing.T) {
+	f := finder.New(finder.Options{Mode: finder.Search, Relative: -1})
+	for version := range uint64(5) {
+		for class := range 20 {
+			tool := fmt.Sprintf("tool_%d_%d", class, version)
+			v := f.View(fmt.Sprint(class), version+1, func() []drawbridge.Spec {
+				return []drawbridge.Spec{spec("s", tool, "shared words"), spec("s", "same", "shared words")}
+			})
+			hits, matched := v.Find(t.Context(), "shared words "+tool, 5)
+			if !matched || len(hits) != 2 || hits[0].Spec.Tool != tool || hits[0].Score != 1 {
+				t.Fatalf("class %d, version %d: %+v", class, version, hits)
+			}
+		}
+	}
+}
+
+// TestAnOlderViewIsAnsweredFromItself has a caller ask a view that is not the newest any more.
+func TestAnOlderViewIsAnsweredFromItself(t *testing.T) {
+	f := finder.New(finder.Options{Mode: finder.Search})
+	view := func(version uint64, tools ...string) *finder.View {
+		return f.View("a", version, func() (specs []drawbridge.Spec) {
+			for _, tool := range tools {
+				specs = append(specs, spec("s", tool, "words"))
+			}
+			return specs
+		})
+	}
+	old := view(1, "one", "two")
+	names := func(v *finder.View) (out []string) {
+		hits, _ := v.Find(t.Context(), "words", 5)
+		for _, h := range hits {
+			out = append(out, h.Spec.Tool)
+		}
+		slices.Sort(out)
+		return out
+	}
+	before := names(old)
+	fresh := view(2, "two", "three")
+	if diff := cmp.Diff([]string{"three", "two"}, names(fresh)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(before, names(old)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestWhatModelsAreNotToSeeIsListedAndNotFound is about cards for the pages of their servers.
+func TestWhatModelsAreNotToSeeIsListedAndNotFound(t *testing.T) {
+	page := spec("s", "refresh_page", "refreshes the page")
+	page.AppOnly = true
+	v := finder.New(finder.Options{Mode: finder.Search}).View("a", 1, func() []drawbridge.Spec { return []drawbridge.Spec{page, spec("s", "other", "does")} })
+	if list := v.List(); len(list) != 3 || string(list[0]) != string(page.Definition) {
+		t.Errorf("listed: %s", list)
+	}
+	hits, matched := v.Find(t.Context(), "refresh the page", 5)
+	if matched || len(hits) != 1 || hits[0].Spec.Tool != "other" {
+		t.Errorf("found: %+v", hits)
+	}
+}
+
+func TestTheDescriptionNamesSoManyServers(t *testing.T) {
+	var specs []drawbridge.Spec
+	for i := range 60 {
+		specs = append(specs, spec(fmt.Sprintf("server%02d", i), "tool", "does"))
+	}
+	v := finder.New(finder.Options{Mode: finder.Search}).View("a", 1, func() []drawbridge.Spec { return specs })
+	text := wire.GetText(v.List()[0], "description")
+	if !strings.Contains(text, "60 tools are not in your list of tools, but can be found and called: server00 (1), server01 (1), ") ||
+		!strings.Contains(text, "server39 (1) and those of 20 servers more. ") {
+		t.Errorf("find_tools says %q", text)
+	}
+	if text = wire.GetText(v.List()[1], "description"); !strings.Contains(text, "any tool of server00, server01, ") || !strings.Contains(text, "server11 and 48 more.") {
+		t.Errorf("call_tool says %q", text)
+	}
+}
+
+// TestTurn prunes what a model of our own is shown, with the bytes kept for as long as the same cards are.
+func TestTurn(t *testing.T) {
+	var specs []drawbridge.Spec
+	for _, tool := range strings.Fields("read_file write_file send_mail open_issue close_issue list_users") {
+		specs = append(specs, spec("s", tool, "Does "+tool))
+	}
+	view := func(o finder.Options) *finder.View {
+		return finder.New(o).View("a", 1, func() []drawbridge.Spec { return specs })
+	}
+	names := func(d finder.Definitions) (out []string) {
+		for raw := range wire.Elements(d.Raw) {
+			out = append(out, wire.GetText(raw, "name"))
+		}
+		return append(out, fmt.Sprint(d.LeftOut))
+	}
+	v := view(finder.Options{TopK: 2, Always: []string{"s__list_*"}})
+	for _, tt := range []struct {
+		turn finder.Turn
+		want string
+	}{
+		{finder.Turn{Query: "write a file"}, "s__read_file s__write_file s__list_users find_tools 3"},
+		{finder.Turn{Query: "write a file", Recent: []string{"s__send_mail", "s__gone"}}, "s__read_file s__write_file s__send_mail s__list_users find_tools 2"},
+		{finder.Turn{Query: "?"}, "s__read_file s__write_file s__list_users find_tools 3"},
+		{finder.Turn{Query: "issue"}, "s__open_issue s__close_issue s__list_users find_tools 3"},
+	} {
+		if diff := cmp.Diff(strings.Fields(tt.want), names(v.Turn(t.Context(), tt.turn))); diff != "" {
+			t.Errorf("%+v: %s", tt.turn, diff)
+		}
+	}
+	one, same, other := v.Turn(t.Context(), finder.Turn{Query: "write a file"}), v.Turn(t.Context(), finder.Turn{Query: "write a file"}), v.Turn(t.Context(), finder.Turn{Query: "a file is read"})
+	if &one.Raw[0] != &same.Raw[0] || &one.Raw[0] != &other.Raw[0] {
+		t.Error("the same cards are written anew")
+	}
+	for _, o := range []finder.Options{{TopK: 6}, {TopK: -1}, {TopK: 1, Off: true}} {
+		if got := names(view(o).Turn(t.Context(), finder.Turn{Query: "file"})); len(got) != 7 || got[6] != "0" {
+			t.Errorf("%+v shows %v", o, got)
+		}
+	}
+}
+
+// TestTurnTellsWhatACardAnswers puts output schemas into descriptions, cut between characters.
+func TestTurnTellsWhatACardAnswers(t *testing.T) {
+	s := spec("s", "tool", "Does.")
+	s.Definition = wire.Apply(s.Definition, wire.Put(json.RawMessage(`{ "type": "object",  "title": "üüü" }`), "outputSchema"))
+	tell := func(most int) string {
+		f := finder.New(finder.Options{TellSchemas: true, SchemaHint: most})
+		d := f.View("a", 1, func() []drawbridge.Spec { return []drawbridge.Spec{s, spec("s", "other", "Does.")} }).Turn(t.Context(), finder.Turn{})
+		if got := wire.GetText(d.Cards[1].Definition, "description"); got != "Does." {
+			t.Errorf("one without a schema says %q", got)
+		}
+		return wire.GetText(d.Cards[0].Definition, "description")
+	}
+	const before = "Does.\n\nExpected output schema: {\"type\":\"object\",\"title\":\""
+	for most, want := range map[int]string{0: before + `üüü"}`, 29: before + "ü", 30: before + "üü", 31: before + "üü", 32: before + "üüü"} {
+		if got := tell(most); got != want {
+			t.Errorf("%d bytes: %q, want %q", most, got, want)
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package gate
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// NoMethod is the fault for a method that nobody answers, in the words of JSON-RPC.
+func NoMethod(method string) error {
+	return &drawbridge.Fault{
+		Kind: drawbridge.UnknownCapability, Code: drawbridge.NotFound, Step: "unknown method " + Clip(method),
+		Raw: wire.ErrorObject(wire.CodeMethodNotFound, "Method not found: "+Clip(method), nil),
+	}
+}
+
+// Several is the fault for a method that any of several servers may have, all of which the caller may know of.
+func Several(method string, servers []string) error {
+	text := fmt.Sprintf("Method not found: %s: several servers have an extension that you declare (%s): name a tool, prompt or resource of one of them",
+		Clip(method), Clip(strings.Join(servers, ", ")))
+	return &drawbridge.Fault{
+		Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: text, Raw: wire.ErrorObject(wire.CodeMethodNotFound, text, nil),
+	}
+}

@@ -1,0 +1,93 @@
+//go:build !nomcp
+
+package gateway_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const searchOn = "[mcp.tool_discovery]\nmode = \"search\"\nalways_include = [\"up__echo\"]\n"
+
+// byCallTool makes the params of a tool's call those of call_tool.
+func byCallTool(params string) string {
+	raw := json.RawMessage(params)
+	inner := wire.Apply(nil, wire.Put(wire.Get(raw, "name"), "name"), wire.Put(wire.Get(raw, "arguments"), "arguments"))
+	return string(wire.Apply(raw, wire.Put(wire.Quote("call_tool"), "name"), wire.Put(inner, "arguments")))
+}
+
+// toolsIn gives the names of the tools in a member of a result.
+func toolsIn(result json.RawMessage, path ...string) (names []string) {
+	for tool := range wire.Elements(wire.Get(result, path...)) {
+		names = append(names, wire.GetText(tool, "name"))
+	}
+	return names
+}
+
+// TestAClientThatNeverListsAgainFindsAndCalls has clients of both generations at both doors, before servers of both, find a tool
+// and call it: with call_tool, and by its own name. What the server asks and says meanwhile, and what it answers, is the same.
+func TestAClientThatNeverListsAgainFindsAndCalls(t *testing.T) {
+	for _, c := range cells {
+		r := newRig(t, plan{server: c.server, upstream: "stdio", settings: searchOn})
+		for _, door := range []string{"HTTP", "stdio"} {
+			t.Run(c.String()+" "+door, func(t *testing.T) {
+				client := r.client(t, c.client, door, allCaps)
+				list := client.do(wire.MethodToolsList, `{}`)
+				if diff := cmp.Diff([]string{"up__echo", "find_tools", "call_tool"}, toolsIn(list.Result, "tools")); diff != "" {
+					t.Fatal(diff)
+				}
+				found := client.do(wire.MethodToolsCall, `{"name":"find_tools","arguments":{"query":"ask the person for their name"}}`)
+				if names := toolsIn(found.Result, "structuredContent", "tools"); !slices.Contains(names, "up__ask") {
+					t.Fatalf("found %v: %s", names, found.Result)
+				}
+				for _, params := range []string{toolParams("ask", `{"rounds":[["form"]]}`), toolParams("fail", `{}`), toolParams("broken", `{}`)} {
+					direct, through := client.call(wire.MethodToolsCall, params), client.call(wire.MethodToolsCall, byCallTool(params))
+					if diff := cmp.Diff(string(direct.Result)+string(direct.Error), string(through.Result)+string(through.Error)); diff != "" {
+						t.Errorf("%s (-by its name +by call_tool):\n%s", params, diff)
+					}
+				}
+				client.call(wire.MethodToolsCall, byCallTool(`{"name":"up__progress","arguments":{"steps":2},"_meta":{"progressToken":"p"}}`))
+				for _, note := range client.await(wire.NoteProgress, 2) {
+					if token := wire.GetText(note.Params, "progressToken"); token != "p" {
+						t.Errorf("progress of %q", token)
+					}
+				}
+				if client.era == drawbridge.Legacy {
+					if text := wire.GetText(client.told, "instructions"); !strings.HasPrefix(text, "Most tools are not in the list: find_tools ") {
+						t.Errorf("the instructions are %q", text)
+					}
+				}
+			})
+		}
+		r.stop()
+	}
+}
+
+// TestTheSDKsClientFindsAndCalls does the same with the official client, which looks at what it is given.
+func TestTheSDKsClientFindsAndCalls(t *testing.T) {
+	g := runGateway(t, `{"servers":{"up":`+string(mcptest.Row(t, "talker", drawbridge.Legacy.String(), t.TempDir()+"/record"))+`}}`, searchOn)
+	client := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: g.url}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	found, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "find_tools", Arguments: map[string]any{"query": "echo a text"}})
+	if err != nil || found.IsError {
+		t.Fatal(err)
+	}
+	result, err := session.CallTool(t.Context(), &mcp.CallToolParams{
+		Name: "call_tool", Arguments: map[string]any{"name": "up__echo", "arguments": map[string]any{"text": "hello"}},
+	})
+	if err != nil || len(result.Content) != 1 || result.Content[0].(*mcp.TextContent).Text != "hello" {
+		t.Errorf("%+v, %v", result, err)
+	}
+}

@@ -1,0 +1,155 @@
+package keeper_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway/keeper"
+	"github.com/drawbridge-mcp/drawbridge/index"
+	"github.com/drawbridge-mcp/drawbridge/internal/storetest"
+	"github.com/drawbridge-mcp/drawbridge/store"
+)
+
+// kept has secrets by name, and counts who asks.
+type kept struct {
+	mu     sync.Mutex
+	values map[string]string
+	asked  int
+}
+
+func (k *kept) Get(name string) ([]byte, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.asked++
+	if v, ok := k.values[name]; ok {
+		return []byte(v), nil
+	}
+	return nil, errors.New("there is no such secret")
+}
+
+func (k *kept) set(name, value string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.values[name] = value
+}
+
+func newKeeper(t *testing.T, o keeper.Options) *keeper.Keeper {
+	t.Helper()
+	k, err := keeper.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { k.Close() })
+	return k
+}
+
+// works keeps a vector and finds it again.
+func works(ctx context.Context, v index.Vectors) error {
+	key := index.KeyOf("one")
+	if err := v.Keep(ctx, "m", map[index.Key][]float32{key: {0, 2}}); err != nil {
+		return err
+	}
+	all, err := v.Have(ctx, "m", []index.Key{key})
+	if err != nil {
+		return err
+	}
+	near, err := v.Nearest(ctx, "m", []float32{1, 1}, 1, []index.Key{key})
+	if err == nil && (len(all) != 1 || len(near) != 1) {
+		err = errors.New("it is not there")
+	}
+	return err
+}
+
+func refused(t *testing.T, err error, code drawbridge.FaultCode, says string) {
+	t.Helper()
+	f, ok := errors.AsType[*drawbridge.Fault](err)
+	if !ok || f.Code != code || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "hunter") {
+		t.Errorf("%v, want code %s, %s", err, code, says)
+	}
+}
+
+func TestTheStoreKeeps(t *testing.T) {
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "store.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	k := newKeeper(t, keeper.Options{Store: db})
+	if err := works(t.Context(), k); err != nil {
+		t.Error(err)
+	}
+	if k.Close() != nil || works(t.Context(), db.Vectors()) != nil {
+		t.Error("the store was closed with it")
+	}
+	refused(t, works(t.Context(), k), drawbridge.Transient, "it was closed")
+}
+
+// TestReferencesAreFoundWhenNeeded has the key in a file and in the keychain, with characters that mean something in a URL.
+func TestReferencesAreFoundWhenNeeded(t *testing.T) {
+	const secret = "hunter2 @:/?#%+&="
+	q := storetest.StartQdrant(t, secret, nil)
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	at := func(p config.Part) config.Vectors {
+		return config.Vectors{Store: []config.Part{{Text: "qdrant://"}, p, {Text: "@" + q.Addr}}, Collection: "team"}
+	}
+	secrets := &kept{values: map[string]string{}}
+	k := newKeeper(t, keeper.Options{Settings: at(config.Part{Kind: config.FromKeychain, Text: "qdrant"}), Secrets: secrets})
+	if secrets.asked != 0 {
+		t.Error("the keychain was asked before anything was kept")
+	}
+	refused(t, works(t.Context(), k), drawbridge.AuthFailure, `find "qdrant" in the keychain: there is no such secret`)
+	secrets.set("qdrant", secret)
+	for range 2 {
+		if err := works(t.Context(), k); err != nil {
+			t.Error(err)
+		}
+	}
+	if secrets.asked != 2 {
+		t.Errorf("the keychain was asked %d times, want once for each try", secrets.asked)
+	}
+	if err := works(t.Context(), newKeeper(t, keeper.Options{Settings: at(config.Part{Kind: config.FromFile, Text: file})})); err != nil {
+		t.Error(err)
+	}
+	if name, err := k.Check(t.Context()); name != "qdrant://"+q.Addr || err != nil {
+		t.Errorf("%s, %v", name, err)
+	}
+	if made := q.Collections(); len(made) != 1 || !strings.HasPrefix(made[0], "team_m_") {
+		t.Errorf("collections %v", made)
+	}
+}
+
+// TestOneOpens has many ask at once.
+func TestOneOpens(t *testing.T) {
+	q := storetest.StartQdrant(t, "hunter2", nil)
+	secrets := &kept{values: map[string]string{"qdrant": "hunter2"}}
+	k := newKeeper(t, keeper.Options{Secrets: secrets, Settings: config.Vectors{
+		Store: []config.Part{{Text: "qdrant://"}, {Kind: config.FromKeychain, Text: "qdrant"}, {Text: "@" + q.Addr}},
+	}})
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if err := works(t.Context(), k); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if secrets.asked != 1 {
+		t.Errorf("the keychain was asked %d times", secrets.asked)
+	}
+}
+
+func TestAURLThatLeadsNowhere(t *testing.T) {
+	_, err := keeper.New(keeper.Options{Settings: config.Vectors{Store: []config.Part{{Text: "qdrant://hunter2@vectors.example"}}}})
+	refused(t, err, drawbridge.InvalidInput, "write qdrants://")
+}

@@ -1,0 +1,163 @@
+package discovery
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/index"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/spf13/cobra"
+)
+
+// stats are what "index stats --json" prints.
+type stats struct {
+	Cards       int    `json:"cards"`
+	Servers     int    `json:"servers"`
+	Tokens      int    `json:"tokens"`
+	ShortTokens int    `json:"short_tokens"`
+	Mode        string `json:"mode"`
+	Short       bool   `json:"short"`
+	// Millis is how long it took to index all cards.
+	Millis float64 `json:"index_ms"`
+}
+
+// Stats is the command "index stats".
+func (d Desk) Stats() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "stats",
+		Short: "Say how many cards there are to find, and what lists of them cost",
+		Long: `Say how many cards there are to find, about how many tokens of a model the list of all of
+them has and how many the short one, and which of the two a client is shown.`,
+		Args: manners.Exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return d.With(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
+				d.Await(ctx, g)
+				s := measure(g)
+				if asJSON {
+					return manners.PrintJSON(d.Out, s)
+				}
+				list := "all cards"
+				if s.Short {
+					list = "the short list"
+				}
+				fmt.Fprintf(d.Out, "%s of %s\n", manners.Count(s.Cards, "card"), manners.Count(s.Servers, "server"))
+				fmt.Fprintf(d.Out, "all cards: about %d tokens; the short list: about %d\n", s.Tokens, s.ShortTokens)
+				fmt.Fprintf(d.Out, "mode %s: a client is shown %s\n", s.Mode, list)
+				fmt.Fprintf(d.Out, "indexed in %.1f ms\n", s.Millis)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// measure looks at what a client on standard input would be shown.
+func measure(g *gateway.Gateway) stats {
+	v := g.Deck().Finding(g.Owner())
+	s := v.Stats()
+	start := time.Now()
+	v.Build()
+	return stats{s.Cards, s.Servers, s.Tokens, s.ShortTokens, string(s.Mode), s.Short, float64(time.Since(start).Microseconds()) / 1000}
+}
+
+// bar is a progress bar of so many cells.
+func bar(done, all, cells int) string {
+	full := cells
+	if all > 0 {
+		full = done * cells / all
+	}
+	return "[" + strings.Repeat("=", full) + strings.Repeat(" ", cells-full) + fmt.Sprintf("] %d of %d", done, all)
+}
+
+// progress shows how far work is, on a terminal only.
+func (d Desk) progress(what string, done, all int) {
+	if terminal.Is(d.Err) {
+		d.Screen.Draw(what + " " + bar(done, all, 30))
+	}
+}
+
+// Rebuild is the command "index rebuild".
+func (d Desk) Rebuild() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "rebuild",
+		Short: "Index all cards, and have the vectors made that are missing",
+		Long: `Index all cards anew, and, where a model embeds them, have every vector made that is missing,
+with a progress bar at a terminal. A vector is kept by the text that it is of: none is made
+twice, so after a change of the model or of a description only what is new costs anything.`,
+		Args: manners.Exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return d.With(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
+				d.Await(ctx, g)
+				return d.rebuild(ctx, g, asJSON)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// rebuilt is what "index rebuild --json" prints.
+type rebuilt struct {
+	Cards  int     `json:"cards"`
+	Millis float64 `json:"index_ms"`
+	// Model embeds the texts of the cards; empty where none does.
+	Model   string `json:"model,omitempty"`
+	Vectors int    `json:"vectors,omitempty"`
+	Refused int    `json:"refused,omitempty"`
+}
+
+func (d Desk) rebuild(ctx context.Context, g *gateway.Gateway, asJSON bool) error {
+	start := time.Now()
+	r := rebuilt{Cards: g.Deck().Finding(g.Owner()).Build()}
+	r.Millis = float64(time.Since(start).Microseconds()) / 1000
+	if l := g.Library(); l != nil {
+		s, err := d.embed(ctx, l.Status)
+		if err != nil {
+			return err
+		}
+		r.Model, r.Vectors, r.Refused = s.Model, s.Vectors, s.Refused
+	}
+	if asJSON {
+		return manners.PrintJSON(d.Out, r)
+	}
+	fmt.Fprintf(d.Out, "indexed %s in %.1f ms\n", manners.Count(r.Cards, "card"), r.Millis)
+	if r.Model != "" {
+		fmt.Fprintf(d.Out, "%s of the model %s\n", manners.Count(r.Vectors, "vector"), terminal.Shown(r.Model))
+	}
+	if r.Refused > 0 {
+		fmt.Fprintf(d.Out, "the model refused %s\n", manners.Count(r.Refused, "text"))
+	}
+	return nil
+}
+
+// embedEvery is how often it is looked how far the vectors are.
+const embedEvery = 100 * time.Millisecond
+
+// embed waits until all texts have vectors, and shows how far they are. The error is what the model said last.
+func (d Desk) embed(ctx context.Context, status func() index.LibraryStatus) (index.LibraryStatus, error) {
+	tick := time.NewTicker(embedEvery)
+	defer tick.Stop()
+	defer d.Screen.Draw("")
+	for {
+		s := status()
+		if s.Texts > 0 && s.Vectors+s.Refused >= s.Texts {
+			return s, nil
+		}
+		if s.Err != "" {
+			return s, fmt.Errorf("embed the cards: %d of %d: %s (drawbridge doctor)", s.Vectors, s.Texts, s.Err)
+		}
+		d.progress("embedding", s.Vectors+s.Refused, s.Texts)
+		select {
+		case <-ctx.Done():
+			return s, ctx.Err()
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,139 @@
+// Package discovery is the commands that find tools for a person, and say what they are found by.
+package discovery
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/drawbridge-mcp/drawbridge/roster"
+	"github.com/spf13/cobra"
+)
+
+// A Desk is where the commands are typed.
+type Desk struct {
+	Out, Err io.Writer
+	// With gives work the gateway, for as long as it takes; Await waits for servers that were never listed.
+	With  func(ctx context.Context, work func(context.Context, *gateway.Gateway) error) error
+	Await func(ctx context.Context, g *gateway.Gateway)
+	// Person is who types.
+	Person func(g *gateway.Gateway) drawbridge.Caller
+	// Screen is the terminal's changing line.
+	Screen *terminal.Screen
+}
+
+// A found tool, as "tools search --json" prints it.
+type found struct {
+	Name    drawbridge.CardName `json:"name"`
+	Server  drawbridge.ServerID `json:"server,omitempty"`
+	Summary string              `json:"summary"`
+	Score   float64             `json:"score"`
+	Why     string              `json:"why,omitempty"`
+	Scores  *scores             `json:"scores,omitempty"`
+}
+
+// scores are shares of the best tool's, by arm and by field.
+type scores struct {
+	Words       float64 `json:"words"`
+	Name        float64 `json:"name"`
+	Server      float64 `json:"server"`
+	Description float64 `json:"description"`
+	Parameters  float64 `json:"parameters"`
+}
+
+// Search is the command "tools search".
+func (d Desk) Search() *cobra.Command {
+	var top int
+	var explain, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "search QUERY...",
+		Short: "Find the cards that answer a question",
+		Long: `Find the cards that answer a question, the best first, as a client finds them with find_tools.
+The score is a share of the best one's. --explain says what words make of each card, and
+what each field of it would bring it alone: its name, its server, what it says of itself,
+and its parameters.`,
+		Example: `  drawbridge tools search list open pull requests
+  drawbridge tools search "read a file" --top 3 --explain`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return roster.Mistake(fmt.Sprintf("%s takes a question (see %q)", cmd.CommandPath(), cmd.CommandPath()+" --help"))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if top < 1 {
+				return roster.Mistake("--top must be a whole number above 0")
+			}
+			return d.With(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
+				d.Await(ctx, g)
+				all, matched := search(ctx, g, d.Person(g), strings.Join(args, " "), top, explain)
+				if !matched {
+					fmt.Fprintln(d.Err, "no card has these words")
+				}
+				if asJSON {
+					return manners.PrintJSON(d.Out, all)
+				}
+				return d.print(all, explain)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&top, "top", 10, "how many cards to show")
+	flags.BoolVar(&explain, "explain", false, "say by which arm and field each is found")
+	flags.BoolVar(&asJSON, "json", false, "print them as JSON")
+	return cmd
+}
+
+// search finds cards, and says whether one of them has a word of the question.
+func search(ctx context.Context, g *gateway.Gateway, who drawbridge.Caller, query string, top int, explain bool) (all []found, matched bool) {
+	all = []found{}
+	v := g.Deck().Finding(who)
+	hits, matched := v.Find(ctx, query, top)
+	for _, h := range hits {
+		if h.Score == 0 {
+			return all, false // what there is, not what answers
+		}
+		all = append(all, found{Name: h.Spec.Name, Server: h.Spec.Server, Summary: h.Spec.Summary, Score: h.Score, Why: h.Why})
+	}
+	if explain {
+		for i, e := range v.Explain(ctx, query, hits) {
+			all[i].Scores = &scores{e.Words, e.Name, e.Server, e.Description, e.Parameters}
+		}
+	}
+	return all, matched
+}
+
+func (d Desk) print(all []found, explain bool) error {
+	if len(all) == 0 {
+		return nil
+	}
+	tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
+	head := "score\tname\tsummary"
+	if explain {
+		head = "score\twords\tname\tserver\tdescription\tparameters\tcard\twhy"
+	}
+	fmt.Fprintln(tw, head)
+	for _, f := range all {
+		if s := f.Scores; s != nil {
+			fmt.Fprintf(tw, "%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%s\t%s\n",
+				f.Score, s.Words, s.Name, s.Server, s.Description, s.Parameters, f.Name, terminal.Shown(f.Why))
+			continue
+		}
+		fmt.Fprintf(tw, "%.3f\t%s\t%s\n", f.Score, f.Name, terminal.Shown(clip(f.Summary)))
+	}
+	return tw.Flush()
+}
+
+// clip shortens a text to what a line has room for.
+func clip(text string) string {
+	if r := []rune(text); len(r) > 80 {
+		return string(r[:79]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,67 @@
+// Package faces shows cards, and what they answer, to a person at a terminal.
+package faces
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// Card prints a card: what it does, what was done to it, and what it takes.
+func Card(out io.Writer, spec drawbridge.Spec, notes []string) error {
+	owner := "shipped with drawbridge"
+	if spec.Server != "" {
+		owner = fmt.Sprintf("tool %q of server %q", spec.Tool, spec.Server)
+	}
+	fmt.Fprintf(out, "%s: %s\n", spec.Name, owner)
+	if text := wire.GetText(spec.Definition, "description"); text != "" {
+		fmt.Fprintf(out, "\n%s\n", terminal.Shown(text))
+	}
+	for _, note := range notes {
+		fmt.Fprintf(out, "\n%s\n", note)
+	}
+	for _, part := range []string{"inputSchema", "outputSchema", "annotations"} {
+		raw := wire.Get(spec.Definition, part)
+		if raw == nil {
+			continue
+		}
+		var b bytes.Buffer
+		if json.Indent(&b, raw, "", "  ") == nil {
+			fmt.Fprintf(out, "\n%s: %s\n", part, terminal.Shown(b.String()))
+		}
+	}
+	return nil
+}
+
+// Result shows a tool's result to a person: its text as it is, other blocks by a word. At a terminal nothing of it is obeyed.
+func Result(out io.Writer, result json.RawMessage) {
+	shown := false
+	w := terminal.For(out)
+	for block := range wire.Elements(wire.Get(result, "content")) {
+		shown = true
+		switch kind := wire.GetText(block, "type"); kind {
+		case "text":
+			fmt.Fprintln(w, wire.GetText(block, "text"))
+		case "image", "audio":
+			fmt.Fprintf(w, "[%s: %s, %d bytes of Base64]\n", kind, wire.GetText(block, "mimeType"), len(wire.GetText(block, "data")))
+		case "resource":
+			fmt.Fprintf(w, "[resource: %s]\n%s\n", wire.GetText(block, "resource", "uri"), wire.GetText(block, "resource", "text"))
+		case "resource_link":
+			fmt.Fprintf(w, "[resource: %s (%s)]\n", wire.GetText(block, "uri"), wire.GetText(block, "name"))
+		default:
+			fmt.Fprintf(w, "[%s]\n", kind)
+		}
+	}
+	if structured := wire.Get(result, "structuredContent"); !shown && structured != nil {
+		fmt.Fprintf(w, "%s\n", structured)
+	}
+	if kind := wire.GetText(result, "resultType"); kind != "" && kind != "complete" {
+		fmt.Fprintf(w, "[the tool asks for %s, which a command line cannot answer: call it from a client]\n", strings.ReplaceAll(kind, "_", " "))
+	}
+}

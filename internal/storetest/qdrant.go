@@ -1,0 +1,356 @@
+package storetest
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"math"
+	"net"
+	"regexp"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/qdrant/go-client/qdrant"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// A Qdrant is a server with as much of Qdrant's gRPC interface as a keeper of vectors uses, and as strict: it speaks the wire
+// format of the official definitions, in which what it does not know is refused.
+type Qdrant struct {
+	// Addr is where it listens.
+	Addr string
+	// key is what requests must bring as api-key; empty asks for none.
+	key    string
+	secure *tls.Config
+	work   sync.WaitGroup
+
+	// mu guards what follows.
+	mu          sync.Mutex
+	server      *grpc.Server
+	door        *door
+	collections map[string]*points
+	// seen is how often each method was called.
+	seen map[string]int
+}
+
+// points are what a collection has, by UUID, at the length 1.
+type points struct {
+	size    int
+	vectors map[string][]float32
+}
+
+// StartQdrant starts a server on a free port of the loopback interface, which ends with the test. Secure may be nil.
+func StartQdrant(t testing.TB, key string, secure *tls.Config) *Qdrant {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &Qdrant{Addr: listener.Addr().String(), key: key, secure: secure, collections: map[string]*points{}, seen: map[string]int{}}
+	q.Start()
+	q.work.Go(func() { q.receive(listener) })
+	t.Cleanup(func() {
+		listener.Close()
+		q.Stop()
+		q.work.Wait()
+	})
+	return q
+}
+
+// receive takes connections in. It keeps the port while the server is stopped, so that nobody else gets it.
+func (q *Qdrant) receive(listener net.Listener) {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		q.mu.Lock()
+		door := q.door
+		q.mu.Unlock()
+		if !door.let(conn) {
+			conn.Close()
+		}
+	}
+}
+
+// Start has it answer, after Stop: with all that it had before.
+func (q *Qdrant) Start() {
+	options := []grpc.ServerOption{grpc.UnaryInterceptor(q.enter), grpc.MaxRecvMsgSize(32 << 20)}
+	if q.secure != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(q.secure)))
+	}
+	server := grpc.NewServer(options...)
+	qdrant.RegisterPointsServer(server, &pointsService{q: q})
+	qdrant.RegisterCollectionsServer(server, &collectionsService{q: q})
+	d := &door{conns: make(chan net.Conn), closed: make(chan struct{})}
+	q.mu.Lock()
+	q.server, q.door = server, d
+	q.mu.Unlock()
+	q.work.Go(func() { _ = server.Serve(d) }) // it ends with the server
+}
+
+// Stop ends it at once. Who comes is turned away until Start.
+func (q *Qdrant) Stop() {
+	q.mu.Lock()
+	server := q.server
+	q.mu.Unlock()
+	server.Stop()
+}
+
+// A door is a listener that is given its connections.
+type door struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (d *door) let(conn net.Conn) bool {
+	select {
+	case d.conns <- conn:
+		return true
+	case <-d.closed:
+		return false
+	}
+}
+
+// Accept implements [net.Listener].
+func (d *door) Accept() (net.Conn, error) {
+	select {
+	case conn := <-d.conns:
+		return conn, nil
+	case <-d.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements [net.Listener].
+func (d *door) Close() error {
+	d.once.Do(func() { close(d.closed) })
+	return nil
+}
+
+// Addr implements [net.Listener].
+func (*door) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
+
+// Forget removes all collections, as a person might.
+func (q *Qdrant) Forget() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.collections = map[string]*points{}
+}
+
+// Collections gives the names of the collections, in order.
+func (q *Qdrant) Collections() (names []string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for name := range q.collections {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Seen is how often a method was called: "/qdrant.Points/Query".
+func (q *Qdrant) Seen(method string) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.seen[method]
+}
+
+func (q *Qdrant) enter(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	q.mu.Lock()
+	q.seen[info.FullMethod]++
+	q.mu.Unlock()
+	md, _ := metadata.FromIncomingContext(ctx)
+	if q.key != "" && !slices.Equal(md.Get("api-key"), []string{q.key}) {
+		return nil, status.Error(codes.Unauthenticated, "Must provide an API key or an Authorization bearer token")
+	}
+	return handle(ctx, req)
+}
+
+// collection gives a collection; q.mu is locked.
+func (q *Qdrant) collection(name string) (*points, error) {
+	if c := q.collections[name]; c != nil {
+		return c, nil
+	}
+	return nil, status.Errorf(codes.NotFound, "Not found: Collection `%s` doesn't exist!", name)
+}
+
+type collectionsService struct {
+	qdrant.UnimplementedCollectionsServer
+	q *Qdrant
+}
+
+var collectionName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`) // what is safe as a file's name everywhere
+
+func (s *collectionsService) Create(_ context.Context, r *qdrant.CreateCollection) (*qdrant.CollectionOperationResponse, error) {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	params := r.GetVectorsConfig().GetParams()
+	if !collectionName.MatchString(r.GetCollectionName()) || params.GetSize() == 0 || params.GetDistance() != qdrant.Distance_Cosine {
+		return nil, status.Error(codes.InvalidArgument, "Validation error in body")
+	}
+	if s.q.collections[r.GetCollectionName()] != nil {
+		return nil, status.Errorf(codes.AlreadyExists, "Wrong input: Collection `%s` already exists!", r.GetCollectionName())
+	}
+	s.q.collections[r.GetCollectionName()] = &points{size: int(params.GetSize()), vectors: map[string][]float32{}}
+	return &qdrant.CollectionOperationResponse{Result: true}, nil
+}
+
+func (s *collectionsService) Delete(_ context.Context, r *qdrant.DeleteCollection) (*qdrant.CollectionOperationResponse, error) {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	was := s.q.collections[r.GetCollectionName()] != nil
+	delete(s.q.collections, r.GetCollectionName())
+	return &qdrant.CollectionOperationResponse{Result: was}, nil // it is no error to delete what is not there
+}
+
+func (s *collectionsService) CollectionExists(_ context.Context, r *qdrant.CollectionExistsRequest) (*qdrant.CollectionExistsResponse, error) {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	return &qdrant.CollectionExistsResponse{Result: &qdrant.CollectionExists{Exists: s.q.collections[r.GetCollectionName()] != nil}}, nil
+}
+
+func (s *collectionsService) Get(_ context.Context, r *qdrant.GetCollectionInfoRequest) (*qdrant.GetCollectionInfoResponse, error) {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	c, err := s.q.collection(r.GetCollectionName())
+	if err != nil {
+		return nil, err
+	}
+	params := &qdrant.VectorParams{Size: uint64(c.size), Distance: qdrant.Distance_Cosine}
+	return &qdrant.GetCollectionInfoResponse{Result: &qdrant.CollectionInfo{Config: &qdrant.CollectionConfig{
+		Params: &qdrant.CollectionParams{VectorsConfig: qdrant.NewVectorsConfig(params)},
+	}}}, nil
+}
+
+type pointsService struct {
+	qdrant.UnimplementedPointsServer
+	q *Qdrant
+}
+
+var pointUUID = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+
+func uuids(ids []*qdrant.PointId) (all []string, err error) {
+	for _, id := range ids {
+		if !pointUUID.MatchString(id.GetUuid()) {
+			return nil, status.Error(codes.InvalidArgument, "Unable to parse UUID: "+id.GetUuid())
+		}
+		all = append(all, id.GetUuid())
+	}
+	return all, nil
+}
+
+func (s *pointsService) Upsert(_ context.Context, r *qdrant.UpsertPoints) (*qdrant.PointsOperationResponse, error) {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	c, err := s.q.collection(r.GetCollectionName())
+	if err != nil {
+		return nil, err
+	}
+	if !r.GetWait() || r.GetUpdateMode() != qdrant.UpdateMode_InsertOnly {
+		return nil, status.Error(codes.Unimplemented, "this stand-in only inserts, and answers when it has")
+	}
+	vectors := map[string][]float32{}
+	for _, p := range r.GetPoints() {
+		id, err := uuids([]*qdrant.PointId{p.GetId()})
+		if err == nil {
+			vectors[id[0]], err = c.unit(p.GetVectors().GetVector().GetDense().GetData())
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for id, v := range vectors {
+		if c.vectors[id] == nil {
+			c.vectors[id] = v
+		}
+	}
+	return &qdrant.PointsOperationResponse{Result: &qdrant.UpdateResult{Status: qdrant.UpdateStatus_Completed}}, nil
+}
+
+// unit is what Qdrant makes of a vector in a collection whose distance is Cosine.
+func (c *points) unit(v []float32) ([]float32, error) {
+	if len(v) != c.size {
+		return nil, status.Errorf(codes.InvalidArgument, "Wrong input: Vector dimension error: expected dim: %d, got %d", c.size, len(v))
+	}
+	length := math.Sqrt(dot(v, v))
+	unit := slices.Clone(v)
+	for i := range unit {
+		unit[i] = float32(float64(unit[i]) / length)
+	}
+	return unit, nil
+}
+
+func dot(a, b []float32) (sum float64) {
+	for i := range a {
+		sum += float64(a[i]) * float64(b[i])
+	}
+	return sum
+}
+
+func (s *pointsService) Get(_ context.Context, r *qdrant.GetPoints) (*qdrant.GetResponse, error) {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	c, err := s.q.collection(r.GetCollectionName())
+	if err != nil {
+		return nil, err
+	}
+	ids, err := uuids(r.GetIds())
+	if err != nil {
+		return nil, err
+	}
+	answer := &qdrant.GetResponse{}
+	for _, id := range ids {
+		v := c.vectors[id]
+		if v == nil {
+			continue
+		}
+		p := &qdrant.RetrievedPoint{Id: qdrant.NewIDUUID(id)}
+		if r.GetWithVectors().GetEnable() {
+			p.Vectors = &qdrant.VectorsOutput{VectorsOptions: &qdrant.VectorsOutput_Vector{Vector: &qdrant.VectorOutput{
+				Vector: &qdrant.VectorOutput_Dense{Dense: &qdrant.DenseVector{Data: v}},
+			}}}
+		}
+		answer.Result = append(answer.Result, p)
+	}
+	return answer, nil
+}
+
+func (s *pointsService) Query(_ context.Context, r *qdrant.QueryPoints) (*qdrant.QueryResponse, error) {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	c, err := s.q.collection(r.GetCollectionName())
+	if err != nil {
+		return nil, err
+	}
+	must := r.GetFilter().GetMust()
+	question := r.GetQuery().GetNearest().GetDense().GetData()
+	if len(must) != 1 || !r.GetParams().GetExact() {
+		return nil, status.Error(codes.Unimplemented, "this stand-in knows exact searches among points only")
+	}
+	among, err := uuids(must[0].GetHasId().GetHasId())
+	if err == nil {
+		question, err = c.unit(question)
+	}
+	if err != nil {
+		return nil, err
+	}
+	answer := &qdrant.QueryResponse{}
+	for _, id := range among {
+		if v := c.vectors[id]; v != nil {
+			answer.Result = append(answer.Result, &qdrant.ScoredPoint{Id: qdrant.NewIDUUID(id), Score: float32(dot(question, v))})
+		}
+	}
+	// Of equals it takes those that come last, so that nobody relies on another order.
+	slices.SortFunc(answer.Result, func(a, b *qdrant.ScoredPoint) int {
+		return cmp.Or(cmp.Compare(b.GetScore(), a.GetScore()), cmp.Compare(b.GetId().GetUuid(), a.GetId().GetUuid()))
+	})
+	answer.Result = answer.Result[:min(int(r.GetLimit()), len(answer.Result))]
+	return answer, nil
+}

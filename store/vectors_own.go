@@ -1,0 +1,144 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/index"
+	"github.com/drawbridge-mcp/drawbridge/store/vector"
+)
+
+// keyRows is how many vectors one statement asks for.
+const keyRows = 500
+
+// own keeps vectors in the store's tables, and looks at each to find the nearest.
+type own struct{ db *DB }
+
+// Close leaves the store open: it is not ours.
+func (own) Close() error { return nil }
+
+func (o own) Check(ctx context.Context) error { return o.db.reader.PingContext(ctx) }
+
+func (o own) Have(ctx context.Context, model string, keys []index.Key) (map[index.Key][]float32, error) {
+	all := map[index.Key][]float32{}
+	err := o.each(ctx, model, keys, func(key index.Key, packed []byte) (err error) {
+		all[key], err = vector.Unpack(packed)
+		return err
+	})
+	return all, err
+}
+
+func (o own) Nearest(ctx context.Context, model string, question []float32, most int, among []index.Key) ([]index.Near, error) {
+	var all []index.Near
+	err := o.each(ctx, model, among, func(key index.Key, packed []byte) error {
+		if len(packed) != 4*len(question) {
+			return &vector.DimensionError{Model: model, Have: len(packed) / 4, Want: len(question)}
+		}
+		all = append(all, index.Near{Key: key, Cosine: vector.Dot(question, packed)})
+		return nil
+	})
+	slices.SortFunc(all, vector.Compare)
+	return all[:min(most, len(all))], err
+}
+
+// each gives those of the vectors that are kept. What it gives counts until the next.
+func (o own) each(ctx context.Context, model string, keys []index.Key, take func(index.Key, []byte) error) error {
+	for part := range slices.Chunk(keys, keyRows) {
+		args := make([]any, 0, 1+len(part))
+		args = append(args, model)
+		for i := range part {
+			args = append(args, part[i][:])
+		}
+		var b strings.Builder
+		b.WriteString("SELECT key, vector FROM vectors WHERE model = ")
+		o.db.dialect.parameters(&b, 1, 1)
+		b.WriteString(" AND key IN (")
+		o.db.dialect.parameters(&b, 2, len(part))
+		b.WriteString(")")
+		if err := o.read(ctx, b.String(), args, take); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o own) read(ctx context.Context, query string, args []any, take func(index.Key, []byte) error) error {
+	rows, err := o.db.reader.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var key, packed sql.RawBytes
+		if err := rows.Scan(&key, &packed); err != nil {
+			return err
+		}
+		if len(key) != len(index.Key{}) {
+			return fmt.Errorf("a key of %d bytes is damaged", len(key))
+		}
+		if err := take(index.Key(key), packed); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (o own) Keep(ctx context.Context, model string, dimension int, keys []index.Key, vectors map[index.Key][]float32) error {
+	return o.db.write(ctx, "keep vectors", func(tx *sql.Tx) error {
+		have := dimension
+		_, err := tx.ExecContext(ctx, "INSERT INTO vector_models (model, dimension) VALUES ($1, $2) ON CONFLICT (model) DO NOTHING", model, dimension)
+		if err == nil {
+			err = tx.QueryRowContext(ctx, "SELECT dimension FROM vector_models WHERE model = $1", model).Scan(&have)
+		}
+		if err == nil && have != dimension {
+			err = &vector.DimensionError{Model: model, Have: have, Want: dimension}
+		}
+		for part := range slices.Chunk(keys, writeRows) {
+			if err != nil {
+				return err
+			}
+			var b strings.Builder
+			b.WriteString("INSERT INTO vectors (model, key, vector) VALUES ")
+			args := make([]any, 0, 3*len(part))
+			for i := range part {
+				if i > 0 {
+					b.WriteString(", ")
+				}
+				b.WriteString("(")
+				o.db.dialect.parameters(&b, len(args)+1, 3)
+				b.WriteString(")")
+				args = append(args, model, part[i][:], vector.Pack(vectors[part[i]]))
+			}
+			b.WriteString(" ON CONFLICT (model, key) DO NOTHING")
+			_, err = tx.ExecContext(ctx, b.String(), args...)
+		}
+		return err
+	})
+}
+
+func (o own) Forget(ctx context.Context, model string) error {
+	return o.db.write(ctx, "forget vectors", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "DELETE FROM vectors WHERE model = $1", model)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, "DELETE FROM vector_models WHERE model = $1", model)
+		}
+		return err
+	})
+}
+
+// parameters writes n parameters of a statement, the first of which has the number from.
+func (d dialect) parameters(b *strings.Builder, from, n int) {
+	for i := range n {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		if d.unnamed {
+			b.WriteString("?")
+		} else {
+			fmt.Fprintf(b, "$%d", from+i)
+		}
+	}
+}
