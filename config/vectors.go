@@ -26,7 +26,9 @@ var vectorSettings = []setting{
 		func(r *settingsReader, v doc.Node) error { return r.vectorStore(v) }},
 	{"mcp.tool_discovery", "collection", "name", "drawbridge_tools",
 		"what they are kept under there: the table, or how the names of collections begin",
-		func(r *settingsReader, v doc.Node) error { return value.Name(&r.settings.Vectors.Collection, v, maxCollection) }},
+		func(r *settingsReader, v doc.Node) error {
+			return value.Name(&r.settings.Vectors.Collection, v, maxCollection)
+		}},
 }
 
 // vectorStore reads the URL of a place for vectors, which may refer to values that are found later.
