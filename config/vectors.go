@@ -13,9 +13,6 @@ type Vectors struct {
 	Collection string
 }
 
-// maxCollection is the most bytes of a collection's name: others are made by adding to it.
-const maxCollection = 48
-
 // vectorSettings are the members of [mcp.tool_discovery] that say where vectors are kept.
 var vectorSettings = []setting{
 	{"mcp.tool_discovery", "vector_store", "postgres://, qdrant:// or qdrants:// URL", "the store",
@@ -25,7 +22,5 @@ var vectorSettings = []setting{
 		}},
 	{"mcp.tool_discovery", "collection", "name", "drawbridge_tools",
 		"what they are kept under there: the table, or how the names of collections begin",
-		func(r *settingsReader, v doc.Node) error {
-			return value.Name(&r.settings.Vectors.Collection, v, maxCollection)
-		}},
+		func(r *settingsReader, v doc.Node) error { return value.Name(&r.settings.Vectors.Collection, v) }},
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	root "github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/index"
@@ -33,7 +34,7 @@ func pglite(t *testing.T, args ...string) string {
 
 func openVectors(t *testing.T, location, collection string) *store.Vectors {
 	t.Helper()
-	v, err := store.OpenVectors(location, store.VectorOptions{Collection: collection})
+	v, err := store.OpenVectors(location, store.VectorOptions{Collection: collection, Answer: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,8 @@ const (
 	DefaultAnswer = 2 * time.Second
 	// keepTimeout is how long reading and keeping many may take: nobody waits for it.
 	keepTimeout = time.Minute
+	// checkTimeout is how long a place may take to say that it is there.
+	checkTimeout = 10 * time.Second
 	// rest is how long a place is not asked again that did not answer.
 	rest = 5 * time.Second
 )
@@ -193,7 +195,7 @@ func (v *Vectors) Forget(ctx context.Context, model string) error {
 // Check says whether the place answers, and what is wrong if it does not.
 func (v *Vectors) Check(ctx context.Context) error {
 	v.awake(nil)
-	return v.do(ctx, "ask", v.answer, v.place.Check)
+	return v.do(ctx, "ask", max(v.answer, checkTimeout), v.place.Check)
 }
 
 // Close closes the keeper. It waits for what is going on.

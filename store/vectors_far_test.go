@@ -69,7 +69,7 @@ func TestOpenVectorsRefuses(t *testing.T) {
 func TestVectorsAreNotThere(t *testing.T) {
 	const addr = "127.0.0.1:1"
 	for _, location := range []string{"qdrant://hunter2@" + addr, "postgres://u:hunter2@" + addr + "/db?sslmode=disable"} {
-		v := openVectors(t, location, store.VectorOptions{Answer: time.Minute})
+		v := openVectors(t, location, patient)
 		for range 2 {
 			wantFault(t, keepOne(t.Context(), v), drawbridge.Transient, addr)
 			wantFault(t, v.Check(t.Context()), drawbridge.Transient, "refused")
@@ -121,7 +121,7 @@ func TestVectorsAreSilent(t *testing.T) {
 // TestQdrantComesBack stops the server and starts it again: what was kept is there, and nobody had to be told.
 func TestQdrantComesBack(t *testing.T) {
 	q := storetest.StartQdrant(t, "", nil)
-	v := openVectors(t, "qdrant://"+q.Addr, store.VectorOptions{Answer: 30 * time.Second})
+	v := openVectors(t, "qdrant://"+q.Addr, patient)
 	if err := keepOne(t.Context(), v); err != nil {
 		t.Fatal(err)
 	}
@@ -149,12 +149,12 @@ func TestQdrantComesBack(t *testing.T) {
 func TestQdrantKey(t *testing.T) {
 	q := storetest.StartQdrant(t, "hunter2", nil)
 	for _, user := range []string{"hunter2@", ":hunter2@"} {
-		if err := keepOne(t.Context(), openVectors(t, "qdrant://"+user+q.Addr, store.VectorOptions{})); err != nil {
+		if err := keepOne(t.Context(), openVectors(t, "qdrant://"+user+q.Addr, patient)); err != nil {
 			t.Error(err)
 		}
 	}
 	for _, user := range []string{"", "hunter3@"} {
-		v := openVectors(t, "qdrant://"+user+q.Addr, store.VectorOptions{})
+		v := openVectors(t, "qdrant://"+user+q.Addr, patient)
 		wantFault(t, v.Check(t.Context()), drawbridge.AuthFailure, "check the key in the URL")
 		wantFault(t, keepOne(t.Context(), v), drawbridge.AuthFailure, "API key")
 	}
@@ -163,10 +163,10 @@ func TestQdrantKey(t *testing.T) {
 func TestQdrantWithTLS(t *testing.T) {
 	server, client := certified(t)
 	q := storetest.StartQdrant(t, "hunter2", server)
-	if err := keepOne(t.Context(), openVectors(t, "qdrants://hunter2@"+q.Addr, store.VectorOptions{TLS: client})); err != nil {
+	if err := keepOne(t.Context(), openVectors(t, "qdrants://hunter2@"+q.Addr, store.VectorOptions{Answer: time.Minute, TLS: client})); err != nil {
 		t.Error(err)
 	}
-	v := openVectors(t, "qdrants://hunter2@"+q.Addr, store.VectorOptions{Answer: 30 * time.Second})
+	v := openVectors(t, "qdrants://hunter2@"+q.Addr, patient)
 	wantFault(t, v.Check(t.Context()), drawbridge.Transient, "certificate")
 	if seen := q.Seen("/qdrant.Collections/CollectionExists"); seen != 0 {
 		t.Errorf("%d requests, key and all, to a server that nobody vouches for", seen)
@@ -200,7 +200,7 @@ func certified(t *testing.T) (server, client *tls.Config) {
 // TestQdrantTakesNoMoreThanItCan keeps more at once than a server takes.
 func TestQdrantTakesNoMoreThanItCan(t *testing.T) {
 	q := storetest.StartQdrant(t, "", nil)
-	v := openVectors(t, "qdrant://"+q.Addr, store.VectorOptions{})
+	v := openVectors(t, "qdrant://"+q.Addr, patient)
 	vectors := map[index.Key][]float32{}
 	wide := make([]float32, 16000)
 	wide[0] = 1

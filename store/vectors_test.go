@@ -3,12 +3,16 @@ package store_test
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/index"
 	"github.com/drawbridge-mcp/drawbridge/internal/storetest"
 	"github.com/drawbridge-mcp/drawbridge/store"
 )
+
+// patient is for what a test has to wait for, on whatever machine.
+var patient = store.VectorOptions{Answer: time.Minute}
 
 func openVectors(t testing.TB, location string, o store.VectorOptions) *store.Vectors {
 	t.Helper()
@@ -43,7 +47,7 @@ func TestVectorsOfTheStore(t *testing.T) {
 
 // TestPgvectorOfAServer is for a server that has pgvector; one that has not says so. The peers have another one.
 func TestPgvectorOfAServer(t *testing.T) {
-	v := openVectors(t, storetest.Postgres(t), store.VectorOptions{})
+	v := openVectors(t, storetest.Postgres(t), patient)
 	if err := v.Check(t.Context()); err != nil {
 		wantFault(t, err, drawbridge.InvalidInput, "CREATE EXTENSION vector")
 		wantFault(t, keepOne(t.Context(), v), drawbridge.InvalidInput, "CREATE EXTENSION vector")
@@ -51,13 +55,13 @@ func TestPgvectorOfAServer(t *testing.T) {
 	}
 	storetest.RunVectors(t, func(t *testing.T) storetest.VectorPlace {
 		location := storetest.Postgres(t)
-		return func() index.Vectors { return openVectors(t, location, store.VectorOptions{}) }
+		return func() index.Vectors { return openVectors(t, location, patient) }
 	})
 }
 
 func TestQdrant(t *testing.T) {
 	storetest.RunVectors(t, func(t *testing.T) storetest.VectorPlace {
 		q := storetest.StartQdrant(t, "", nil)
-		return func() index.Vectors { return openVectors(t, "qdrant://"+q.Addr, store.VectorOptions{}) }
+		return func() index.Vectors { return openVectors(t, "qdrant://"+q.Addr, patient) }
 	})
 }

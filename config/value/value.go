@@ -105,12 +105,15 @@ func Scopes(to *map[string][]string, v doc.Node, empty bool) error {
 	return nil
 }
 
-// Name reads a name of at most so many bytes that means the same everywhere: a to z, 0 to 9 and _.
-func Name(to *string, v doc.Node, most int) error {
+// maxName is the most bytes of a name: others are made by adding to it.
+const maxName = 48
+
+// Name reads a name that means the same everywhere: a to z, 0 to 9 and _.
+func Name(to *string, v doc.Node) error {
 	name, _ := v.Word()
 	other := func(c rune) bool { return c != '_' && (c < 'a' || c > 'z') && (c < '0' || c > '9') }
-	if name == "" || len(name) > most || strings.ContainsFunc(name, other) {
-		return Must("1 to %d of a to z, 0 to 9 and _", most)
+	if name == "" || len(name) > maxName || strings.ContainsFunc(name, other) {
+		return Must("1 to %d of a to z, 0 to 9 and _", maxName)
 	}
 	*to = name
 	return nil

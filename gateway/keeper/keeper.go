@@ -29,6 +29,8 @@ type Options struct {
 	Settings config.Vectors
 	// Store is the gateway's.
 	Store *store.DB
+	// Answer is how long a search waits; 0 is store.DefaultAnswer.
+	Answer time.Duration
 	// Secrets has what references to the keychain name; nil has nothing.
 	Secrets secrets.Keeper
 	// Environ is the environment of commands that references name, as "name=value".
@@ -112,7 +114,7 @@ func (k *Keeper) Forget(ctx context.Context, model string) error {
 
 // Nearest implements [index.Vectors]. It does not wait for references to be found longer than for an answer.
 func (k *Keeper) Nearest(ctx context.Context, model string, question []float32, most int, among []index.Key) ([]index.Near, error) {
-	soon, cancel := context.WithTimeout(ctx, store.DefaultAnswer)
+	soon, cancel := context.WithTimeout(ctx, cmp.Or(k.o.Answer, store.DefaultAnswer))
 	defer cancel()
 	v, err := k.vectors(soon)
 	if err != nil {
@@ -165,7 +167,7 @@ func (k *Keeper) vectors(ctx context.Context) (*store.Vectors, error) {
 	if err != nil {
 		return nil, fault(drawbridge.AuthFailure, err)
 	}
-	v, err := store.OpenVectors(location, store.VectorOptions{Collection: k.o.Settings.Collection})
+	v, err := store.OpenVectors(location, store.VectorOptions{Collection: k.o.Settings.Collection, Answer: k.o.Answer})
 	if err != nil {
 		return nil, err
 	}

@@ -268,10 +268,10 @@ func testTwoGateways(t *testing.T, p VectorPlace) {
 	}
 }
 
-// testManyVectors keeps and asks for 10,000.
+// testManyVectors keeps many in parts, and asks for all at once.
 func testManyVectors(t *testing.T, p VectorPlace) {
 	v, r := p(), rand.New(rand.NewPCG(1, 2))
-	const texts, batch, dimension = 10_000, 2_500, 16
+	const texts, batch, dimension = many, many / 4, 16
 	all, want := map[index.Key][]float32{}, map[index.Key]float64{}
 	keys := make([]index.Key, 0, texts)
 	question := make([]float32, dimension)
