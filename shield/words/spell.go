@@ -133,7 +133,10 @@ func (r *reader) glued(words []word) []word {
 func (r *reader) parts(folded string) (parts []string, covered int) {
 	text := []byte(folded)
 	for i := 0; i < len(folded); {
-		_, size := r.lex.at(text, i, true)
+		size := 0
+		if i+1 < len(text) && r.lex.begins(text[i], text[i+1]) {
+			_, size = r.lex.at(text, i, true)
+		}
 		if size < 3 {
 			i++
 			continue
