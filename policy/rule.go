@@ -305,6 +305,14 @@ func (r *rule) expression(s *subject) (answer, error) {
 	if about.args && s.args == nil || about.card && !s.known || about.method && s.method == "" {
 		return maybe, nil
 	}
+	if about.args {
+		if _, err := s.args.object(); err != nil {
+			return no, err
+		}
+	}
+	if a := r.when.quickly(s); a != maybe {
+		return a, nil
+	}
 	vars, err := s.variables(about)
 	if err != nil {
 		return no, err
