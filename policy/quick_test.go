@@ -7,15 +7,11 @@ import (
 )
 
 // asked gives the quick answer to an expression about a call, and CEL's.
-func asked(t *testing.T, l *language, when, params string) (quick, slow answer, err error) {
-	t.Helper()
-	e, err := l.compile(when)
-	if err != nil {
-		t.Skip(err)
-	}
+func asked(e *expression, params string) (quick, slow answer, err error) {
 	q := call("fs", "read_file", `{}`)
 	q.Params = json.RawMessage(params)
 	var s subject
+	new(Policy).meet(&s, q.Caller, q.Kind, q.Spec, q.Trust, q.Method)
 	s.call(q, "/home/ada")
 	if e.about.args {
 		if _, err := s.args.object(); err != nil {
@@ -36,7 +32,7 @@ func TestQuickAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const params = `{"name":"read_file","arguments":{"text":"rm -rf","n":1,"null":null,"list":["a"]}}`
+	const params = `{"name":"read_file","arguments":{"text":"rm -rf","n":1,"nil":null,"list":["a"]}}`
 	for when, want := range map[string]answer{
 		`has(args.text) && args.text.startsWith("rm ") && caller.principal != "root"`: yes,
 		`args["text"].endsWith("-rf")`:                                           yes,
@@ -45,7 +41,7 @@ func TestQuickAnswers(t *testing.T) {
 		`args.none == "x"`:                                                       maybe,
 		`args.n == "1"`:                                                          maybe,
 		`!(args.n == "1") || kind == "tool"`:                                     yes,
-		`has(args.null) && !has(args.none)`:                                      yes,
+		`has(args.nil) && !has(args.none)`:                                       yes,
 		`tool == name || caller.kind == "agent" || trust == "" || method == "x"`: no,
 		`args.text == "` + strings.Repeat("x", 4000) + `"`:                       no,
 		`args.text.contains("` + strings.Repeat("x", 2000) + `")`:                no,
@@ -53,9 +49,12 @@ func TestQuickAnswers(t *testing.T) {
 		`args.n > 0`:                                                             maybe,
 		`"a" in args.list`:                                                       maybe,
 		`args.text.matches("r")`:                                                 maybe,
-		`["x"].all(args, args == "x")`:                                           maybe,
 	} {
-		quick, slow, err := asked(t, l, when, params)
+		e, err := l.compile(when)
+		if err != nil {
+			t.Fatalf("%s: %v", when, err)
+		}
+		quick, slow, err := asked(e, params)
 		if quick != want {
 			t.Errorf("%s: %d, want %d", when, quick, want)
 		}
@@ -64,7 +63,11 @@ func TestQuickAnswers(t *testing.T) {
 		}
 	}
 	long := `{"arguments":{"text":"` + strings.Repeat("x", 300_000) + `"}}`
-	if quick, _, err := asked(t, l, `args.text.contains("y")`, long); quick != maybe || err == nil {
+	e, err := l.compile(`args.text.contains("` + strings.Repeat("y", 100) + `")`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if quick, _, err := asked(e, long); quick != maybe || err == nil {
 		t.Errorf("what is too long to be judged: %d, %v", quick, err)
 	}
 }
@@ -84,7 +87,11 @@ func FuzzQuick(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, when, params string) {
-		quick, slow, err := asked(t, l, when, params)
+		e, err := l.compile(when)
+		if err != nil {
+			return
+		}
+		quick, slow, err := asked(e, params)
 		if quick != maybe && (err != nil || quick != slow) {
 			t.Errorf("%s about %s: %d, and to CEL %d, %v", when, params, quick, slow, err)
 		}
