@@ -132,7 +132,6 @@ func (q quiet) Do(_ context.Context, id drawbridge.ServerID, call drawbridge.Cal
 func (quiet) Watch(context.Context, drawbridge.ServerID, drawbridge.Watched) error { return nil }
 func (quiet) SetLevel(context.Context, string, string) error                       { return nil }
 func (quiet) Tell(context.Context, string, string, json.RawMessage)                {}
-func (quiet) EndSession(string)                                                     {}
+func (quiet) EndSession(string)                                                    {}
 
 var _ deck.Upstream = quiet{}
-
