@@ -16,10 +16,10 @@ func TestWhatWasMetIsJudgedAlike(t *testing.T) {
 		drawbridge.Rule{Effect: deny, Tools: []string{"s2__t2", "?3"}}, drawbridge.Rule{Effect: deny, Prompts: []string{"t4"}},
 		drawbridge.Rule{Effect: drawbridge.Ask, Callers: []string{"bob"}}, drawbridge.Rule{Effect: deny, Tools: []string{"t5"}, When: `has(args.x)`})
 	for round := range 2 {
-		for n := 0; n < mostThings+200; n++ {
+		for n := range mostThings/4 + 50 {
 			for _, trust := range []string{"trusted", "untrusted"} {
 				for _, kind := range []string{Tool, Prompt} {
-					q := call(fmt.Sprint("S", n%7), fmt.Sprint("t", n%(9+n/100*50)), `{"x":1}`)
+					q := call(fmt.Sprint("S", n%7), fmt.Sprint("t", n), `{"x":1}`)
 					q.Kind, q.Trust, q.Spec.Name = kind, trust, drawbridge.CardName(fmt.Sprintf("s%d__%s", n%7, q.Spec.Tool))
 					want, _ := p.Explain(q)
 					if diff := cmp.Diff(want, p.Decide(q)); diff != "" {
@@ -27,7 +27,6 @@ func TestWhatWasMetIsJudgedAlike(t *testing.T) {
 					}
 				}
 			}
-			n += 3
 		}
 	}
 	if n := len(p.things.all); n > mostThings {
