@@ -3,7 +3,7 @@
 // It promises that the first rule that matches decides, whatever name a card was called by; that what a rule cannot judge
 // is denied: arguments that two readers could read in two ways, an expression that fails, looks at what is not there, or
 // costs too much; and that of a card it can be told beforehand whether a caller can ever be let in, so that lists and
-// calls say the same. It does no input or output, keeps nothing between two decisions, and asks no clock.
+// calls say the same. It does no input or output, keeps nothing of a call between two decisions, and asks no clock.
 package policy
 
 import (
@@ -60,6 +60,7 @@ type Policy struct {
 	home      string
 	// whenCaller says that an expression looks at the caller.
 	whenCaller bool
+	things     things
 }
 
 // New checks rules. The error is a *RuleError: of the first mistake.
@@ -144,6 +145,7 @@ func (p *Policy) Explain(q Question) (Decision, []Step) {
 
 func (p *Policy) decide(q Question, trace *[]Step) Decision {
 	var s subject
+	p.meet(&s, q.Caller, q.Kind, q.Spec, q.Trust, q.Method)
 	s.call(q, p.home)
 	d := p.ask(&s, trace)
 	first := MethodOf(q.Kind)
@@ -151,7 +153,7 @@ func (p *Policy) decide(q Question, trace *[]Step) Decision {
 		return d
 	}
 	var any subject
-	any.is(q.Caller, q.Kind, q.Spec, q.Trust, first)
+	p.meet(&any, q.Caller, q.Kind, q.Spec, q.Trust, first)
 	if hidden := p.ask(&any, nil); hidden.Effect == drawbridge.Deny {
 		if d.Effect != drawbridge.Deny {
 			d = hidden
@@ -165,7 +167,7 @@ func (p *Policy) decide(q Question, trace *[]Step) Decision {
 // the server is, is not theirs to know.
 func (p *Policy) Hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec, trust string) bool {
 	var s subject
-	s.is(caller, kind, spec, trust, MethodOf(kind))
+	p.meet(&s, caller, kind, spec, trust, MethodOf(kind))
 	return p.ask(&s, nil).Effect == drawbridge.Deny
 }
 
@@ -186,6 +188,16 @@ func (p *Policy) Class(who drawbridge.Caller) string {
 
 // ask asks the rules in their order. Where s is of no call, an allowing rule that may match one lets the call be made.
 func (p *Policy) ask(s *subject, trace *[]Step) Decision {
+	if s.thing != nil && trace == nil {
+		for _, i := range s.thing.rules {
+			r := p.rules[i]
+			a, _, err := r.asked(s)
+			if d, ok := r.decision(i, a, err); ok {
+				return d
+			}
+		}
+		return p.otherwise
+	}
 	for i, r := range p.rules {
 		a, by, err := r.asked(s)
 		if trace != nil {
@@ -277,6 +289,7 @@ type subject struct {
 	room   [6]string
 	count  int
 	many   []string
+	thing  *thing // nil where it was not met before
 	method string
 	trust  string
 	args   *arguments
@@ -284,10 +297,20 @@ type subject struct {
 	vars map[string]any
 }
 
+// meet says who a subject is about, and what.
+func (p *Policy) meet(s *subject, who drawbridge.Caller, kind string, spec drawbridge.Spec, trust, method string) {
+	s.caller, s.kind, s.spec, s.method = newCaller(who), kind, spec, fold(method)
+	if s.thing = p.thing(s, trust); s.thing == nil {
+		s.is(kind, spec, trust)
+		return
+	}
+	s.server, s.trust, s.many, s.known = s.thing.server, s.thing.trust, s.thing.names, true
+}
+
 // is says what the subject is.
-func (s *subject) is(who drawbridge.Caller, kind string, spec drawbridge.Spec, trust, method string) {
-	s.caller, s.kind, s.spec = newCaller(who), kind, spec
-	s.server, s.method, s.trust = fold(string(spec.Server)), fold(method), fold(trust)
+func (s *subject) is(kind string, spec drawbridge.Spec, trust string) {
+	s.kind, s.spec = kind, spec
+	s.server, s.trust = fold(string(spec.Server)), fold(trust)
 	if s.server == "" {
 		s.server, s.trust = "drawbridge", "trusted"
 	}
@@ -340,9 +363,8 @@ func (s *subject) names() []string {
 	return s.room[:s.count]
 }
 
-// call says which call the subject is, with its arguments.
+// call has the subject be one call, with its arguments.
 func (s *subject) call(q Question, home string) {
-	s.is(q.Caller, q.Kind, q.Spec, q.Trust, q.Method)
 	if !s.known {
 		return
 	}

@@ -26,6 +26,7 @@ type Gaps struct {
 // taken for one that all readers read alike.
 func (p *Policy) Replay(q Question, g Gaps) (d Decision, lack string) {
 	var call, hiding subject
+	p.meet(&call, q.Caller, q.Kind, q.Spec, q.Trust, q.Method)
 	call.call(q, p.home)
 	if d, lack = p.askKnowing(&call, g); lack != "" {
 		return Decision{}, lack
@@ -34,7 +35,7 @@ func (p *Policy) Replay(q Question, g Gaps) (d Decision, lack string) {
 	if d.Effect != drawbridge.Deny && (first == "" || first == q.Method) {
 		return d, ""
 	}
-	hiding.is(q.Caller, q.Kind, q.Spec, q.Trust, first)
+	p.meet(&hiding, q.Caller, q.Kind, q.Spec, q.Trust, first)
 	hidden, unclear := p.askKnowing(&hiding, g)
 	switch {
 	case d.Effect != drawbridge.Deny && unclear != "":

@@ -127,12 +127,10 @@ func (r *rule) dynamic() bool {
 // asked says whether the rule matches, and what of it decided that: of several the first. Where s is of no call, that is
 // maybe where the rule looks at what only calls have. The error is for what cannot be judged.
 func (r *rule) asked(s *subject) (a answer, by string, err error) {
-	switch {
-	case r.servers != nil && !r.servers.match(s.server):
-		return no, "servers", nil
-	case r.trust != nil && !r.trust.match(s.trust):
-		return no, "trust", nil
-	case !r.of(&s.caller):
+	if by = r.onServer(s); by != "" {
+		return no, by, nil
+	}
+	if !r.of(&s.caller) {
 		return no, "caller", nil
 	}
 	a = r.named(s)
@@ -147,6 +145,17 @@ func (r *rule) asked(s *subject) (a answer, by string, err error) {
 		return a, by, nil
 	}
 	return r.judged(s, a, by)
+}
+
+// onServer says what of the rule keeps it from being about the server; empty where it is.
+func (r *rule) onServer(s *subject) (by string) {
+	switch {
+	case r.servers != nil && !r.servers.match(s.server):
+		return "servers"
+	case r.trust != nil && !r.trust.match(s.trust):
+		return "trust"
+	}
+	return ""
 }
 
 // judged goes on where the rule looks at more than names.
@@ -304,6 +313,14 @@ func (r *rule) expression(s *subject) (answer, error) {
 	about := r.when.about
 	if about.args && s.args == nil || about.card && !s.known || about.method && s.method == "" {
 		return maybe, nil
+	}
+	if about.args {
+		if _, err := s.args.object(); err != nil {
+			return no, err
+		}
+	}
+	if a := r.when.quickly(s); a != maybe {
+		return a, nil
 	}
 	vars, err := s.variables(about)
 	if err != nil {

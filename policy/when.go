@@ -52,6 +52,9 @@ type expression struct {
 	program interpreter.InterpretableV2
 	cost    *cost.Tracker
 	about   mentions
+	// quick is nil where there is none; most is how many bytes it may look at.
+	quick quick
+	most  int
 }
 
 func newLanguage() (*language, error) {
@@ -124,7 +127,9 @@ func (l *language) compile(text string) (*expression, error) {
 	if err != nil {
 		return nil, fmt.Errorf("when: %w", err)
 	}
-	return &expression{program, l.cost, mentioned(checked.Expr())}, nil
+	out := &expression{program: program, cost: l.cost, about: mentioned(checked.Expr())}
+	out.quick, out.most = newQuick(checked.Expr())
+	return out, nil
 }
 
 // wrongWhen is the first of several errors, in one line.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/server/crew"
 	"github.com/drawbridge-mcp/drawbridge/server/trail"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -141,6 +142,7 @@ type pipe struct {
 	session *session
 	flights flights
 	working sync.WaitGroup
+	crew    crew.Crew
 }
 
 var _ voice = (*pipe)(nil)
@@ -193,6 +195,7 @@ func (p *pipe) drain() {
 		p.s.endSession(p.session)
 	}
 	p.working.Wait()
+	p.crew.Close()
 }
 
 // answer sends a response; none where there is none.
@@ -263,7 +266,9 @@ func (p *pipe) start(m wire.Message, run func(context.Context) reply) {
 		refuse(wire.CodeInvalidRequest, "A request of this id is in progress")
 		return
 	}
-	p.working.Go(func() {
+	p.working.Add(1)
+	p.crew.Go(func() {
+		defer p.working.Done()
 		defer cancel(nil)
 		answer := orEnded(ctx, run(ctx))
 		p.flights.remove(m.ID)

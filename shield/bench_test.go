@@ -1,7 +1,10 @@
 package shield_test
 
 import (
+	"bufio"
 	"encoding/json"
+	"os"
+	"strings"
 	"testing"
 )
 
@@ -15,4 +18,38 @@ func BenchmarkDefinition(b *testing.B) {
 			b.Fatal(r, err)
 		}
 	}
+}
+
+// BenchmarkResult looks at what calls answer: one long word, and the results of the sample.
+func BenchmarkResult(b *testing.B) {
+	s := newShield(b)
+	b.Run("word", func(b *testing.B) {
+		text := strings.Repeat("0123456789abcdef", 4)
+		b.ReportAllocs()
+		for b.Loop() {
+			s.ResultText(text)
+		}
+	})
+	f, err := os.Open("testdata/results_benign.jsonl")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	var texts []string
+	size := 0
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var row struct{ Text string }
+		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
+			b.Fatal(err)
+		}
+		texts = append(texts, row.Text)
+		size += len(row.Text)
+	}
+	b.Run("sample", func(b *testing.B) {
+		b.SetBytes(int64(size / len(texts)))
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			s.ResultText(texts[i%len(texts)])
+		}
+	})
 }

@@ -71,7 +71,7 @@ const mostPlain = 128
 func plain(name string) string {
 	name = strings.Map(func(r rune) rune {
 		switch {
-		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', strings.ContainsRune("_-./", r):
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_', r == '-', r == '.', r == '/':
 			return r
 		}
 		return '_'
@@ -212,12 +212,12 @@ func (f *Fence) spoken(block json.RawMessage) json.RawMessage {
 		if m.Is("resource") {
 			return f.spoken(m.Value)
 		}
-		text, ok := wire.Text(m.Value)
-		if !ok || !m.Is("text") {
-			return m.Value
-		}
-		if shown, _ := f.read(text); shown != text {
-			return wire.Quote(shown)
+		if m.Is("text") {
+			if text, ok := wire.Text(m.Value); ok {
+				if shown, _ := f.read(text); shown != text {
+					return wire.Quote(shown)
+				}
+			}
 		}
 		return m.Value
 	})
@@ -225,21 +225,25 @@ func (f *Fence) spoken(block json.RawMessage) json.RawMessage {
 
 // block fences a block of content, and what is in one that holds a resource.
 func (f *Fence) block(block json.RawMessage) json.RawMessage {
-	return wire.EachValue(f.texts(block), func(m wire.Member) json.RawMessage {
+	return wire.EachValue(block, func(m wire.Member) json.RawMessage {
 		if m.Is("resource") {
 			return f.texts(m.Value)
 		}
-		return m.Value
+		return f.value(m)
 	})
 }
 
-// texts fences each "text" of an object, also one that is there twice: readers do not agree which of them counts.
-func (f *Fence) texts(object json.RawMessage) json.RawMessage {
-	return wire.EachValue(object, func(m wire.Member) json.RawMessage {
-		text, ok := wire.Text(m.Value)
-		if !ok || !m.Is("text") {
-			return m.Value
+// texts fences each "text" of an object.
+func (f *Fence) texts(object json.RawMessage) json.RawMessage { return wire.EachValue(object, f.value) }
+
+// value gives what a member is to have: "text" a fence, also where it is there twice, since readers do not agree which of them
+// counts; any other what it had.
+func (f *Fence) value(m wire.Member) json.RawMessage {
+	if m.Is("text") {
+		if text, ok := wire.Text(m.Value); ok {
+			text = f.Text(text)
+			return wire.AppendQuoted(make([]byte, 0, len(text)+len(text)/16+16), text) // with room for what is to be escaped
 		}
-		return wire.Quote(f.Text(text))
-	})
+	}
+	return m.Value
 }

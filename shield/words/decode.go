@@ -75,16 +75,15 @@ func octals(text string) string {
 // chunks decodes Base64 that was cut into pieces with white space between them: four at least, with capitals among small
 // letters as no prose has them.
 func chunks(text string) (found []coded) {
-	start, n, odd := 0, 0, 0
-	var run strings.Builder
+	const fewest = 4
+	start, stop, n, odd := 0, 0, 0, 0
 	flush := func(end int) {
-		if n >= 4 && odd*2 >= n {
-			if how, plain := undo(strings.TrimRight(run.String(), "=")); plain != "" {
+		if n >= fewest && odd*2 >= n {
+			if how, plain := undo(strings.TrimRight(strings.Join(strings.Fields(text[start:stop]), ""), "=")); plain != "" {
 				found = append(found, coded{how, plain, start, end})
 			}
 		}
 		n, odd = 0, 0
-		run.Reset()
 	}
 	at := 0
 	for piece := range strings.FieldsSeq(text) {
@@ -102,8 +101,8 @@ func chunks(text string) (found []coded) {
 		if body := piece[1:]; strings.ToLower(body) != body && strings.ToUpper(body) != body || strings.ContainsAny(body, "0123456789") {
 			odd++
 		}
-		run.WriteString(piece)
 		at += len(piece)
+		stop = at
 	}
 	flush(len(text))
 	return found
@@ -197,18 +196,41 @@ func escapes(text string, lead byte, mark string, n int) string {
 	return b.String()
 }
 
+// What a byte is in a number: a digit of one, or what stands between two of them.
+const (
+	digits = "0123456789abcdefABCDEF"
+	gaps   = " ,:-.x/\\"
+)
+
+// signs has, for each byte, 1 for a digit and 2 for a gap.
+var signs = func() (of [256]uint8) {
+	for _, b := range []byte(digits) {
+		of[b] = 1
+	}
+	for _, b := range []byte(gaps) {
+		of[b] = 2
+	}
+	return of
+}()
+
+// fewestNumbers is how many letters a text has that is written in numbers.
+const fewestNumbers = 8
+
 // numbers decodes what is written letter by letter with gaps: pairs of hexadecimal digits, groups of eight bits, decimal
 // numbers, Morse.
 func numbers(text string) (found []coded) {
-	start := -1
+	start, between := -1, 0
 	for i := 0; i <= len(text); i++ {
-		if i < len(text) && (text[i] >= '0' && text[i] <= '9' || text[i] >= 'a' && text[i] <= 'f' || text[i] >= 'A' && text[i] <= 'F' || strings.IndexByte(" ,:-.x/\\", text[i]) >= 0) {
+		if i < len(text) && signs[text[i]] != 0 {
 			if start < 0 {
-				start = i
+				start, between = i, 0
+			}
+			if signs[text[i]] == 2 {
+				between++
 			}
 			continue
 		}
-		if start >= 0 && i-start >= 2*fewestCode && len(found) < mostCoded {
+		if start >= 0 && i-start >= 2*fewestCode && between >= fewestNumbers-1 && len(found) < mostCoded {
 			if how, plain := spaced(text[start:i]); plain != "" {
 				found = append(found, coded{how, plain, start, i})
 			}
@@ -222,7 +244,7 @@ func spaced(run string) (how, text string) {
 	if strings.Trim(run, ".-/ ") == "" {
 		return "Morse", morse(run)
 	}
-	parts := strings.FieldsFunc(run, func(r rune) bool { return strings.ContainsRune(" ,:-.x/\\", r) })
+	parts := strings.FieldsFunc(run, func(r rune) bool { return strings.ContainsRune(gaps, r) })
 	for _, base := range []struct {
 		how       string
 		base, len int
@@ -249,7 +271,7 @@ func join(parts []string, base, size int) string {
 		}
 		b = append(b, byte(n))
 	}
-	if s := string(b); len(b) >= 8 && readable(s) {
+	if s := string(b); len(b) >= fewestNumbers && readable(s) {
 		return s
 	}
 	return ""

@@ -19,7 +19,7 @@ func NewInspector() (*Inspector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Inspector{&reader{lex, newFolder()}, newMatcher(rules()), marks(), &Scale{}}, nil
+	return &Inspector{&reader{lex: lex, fold: newFolder()}, newMatcher(rules()), marks(), &Scale{}}, nil
 }
 
 const (
@@ -63,7 +63,8 @@ func (in *Inspector) inspect(text string, where Whence, at Place, depth int, lef
 	if *left -= len(text); *left < 0 {
 		return nil
 	}
-	words := in.reader.read(text)
+	words, free := in.reader.read(text)
+	defer free()
 	found := in.matcher.match(words, where)
 	for _, f := range marked(in.marks, text, where) {
 		if n := wordAt(words, f.At); (f.Rule == "pipe" || f.Rule == "shell") && n < len(words) && mentioned(words, n) {
@@ -113,8 +114,10 @@ func (in *Inspector) decoded(c coded, plain []Finding, where Whence, depth int, 
 // Orders says whether a text tells somebody what to do: a word of address or force, and one for what is to be done.
 func (in *Inspector) Orders(text string) bool {
 	has := concepts(0)
-	for _, word := range in.reader.read(text) {
-		has |= word.has
+	words, free := in.reader.read(text)
+	defer free()
+	for i := range words {
+		has |= words[i].has
 	}
 	return has&(must|you|me|not|covert|call) != 0 && has&(read|send|ignore|change|removing|tell|you|call|wignore|wsend) != 0
 }

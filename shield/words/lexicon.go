@@ -93,6 +93,8 @@ var names = [...]string{"ignore", "setaside", "prior", "instr", "strong", "safet
 type lexicon struct {
 	nodes []node
 	first [256]int32
+	// pairs has a bit for each two bytes that an entry begins with.
+	pairs [1 << 16 / 64]uint64
 }
 
 type node struct {
@@ -130,6 +132,10 @@ func newLexicon() (*lexicon, error) {
 	}
 	for _, k := range l.nodes[0].kids {
 		l.first[k.b] = k.to
+		for _, next := range l.nodes[k.to].kids {
+			pair := uint16(k.b)<<8 | uint16(next.b)
+			l.pairs[pair/64] |= 1 << (pair % 64)
+		}
 	}
 	return l, nil
 }
@@ -167,6 +173,12 @@ func (l *lexicon) step(at int32, b byte) int32 {
 		}
 	}
 	return 0
+}
+
+// begins says whether an entry of two bytes or more begins with these.
+func (l *lexicon) begins(a, b byte) bool {
+	pair := uint16(a)<<8 | uint16(b)
+	return l.pairs[pair/64]>>(pair%64)&1 != 0
 }
 
 // longest bounds how far an entry is looked for.

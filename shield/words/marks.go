@@ -2,6 +2,7 @@ package words
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -13,6 +14,8 @@ type mark struct {
 	sign    string
 	pattern *regexp.Regexp
 	in      Whence
+	// words are such that one of them stands in each such text too, in letters of either case; nil says nothing.
+	words []string
 }
 
 // speakers are names of tags that stand for who speaks, or for how much it matters.
@@ -21,50 +24,71 @@ const speakers = `system|assistant|hidden|secret|instructions?|information|impor
 func marks() []mark {
 	compile := regexp.MustCompile
 	return []mark{
-		{"chat-token", "has a token that parts the turns of a conversation", Blank, "<|", compile(`<\|\s*(im_start|im_end|im_sep|system|user|assistant|end|endoftext|eot_id|start_header_id|end_header_id|begin_of_text|tool|fim_\w+)\s*\|>`), Anywhere},
-		{"chat-token", "has a token that parts the turns of a conversation", Blank, "[", compile(`\[/?INST\]|<</?SYS>>|\[/?(SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]`), Anywhere},
-		{"chat-token", "has a token that parts the turns of a conversation", Blank, "<", compile(`<(start_of_turn|end_of_turn|bos|eos)>|<｜(User|Assistant|System|begin▁of▁sentence)｜>`), Anywhere},
-		{"chat-token", "has the heading of a turn of a conversation", Flag, ":", compile(`(?im)^\s*#{0,4}\s*(\*\*)?(system|assistant|human)(\*\*)?\s*:\s+\S`), Definitions},
-		{"chat-token", "has the heading of a turn of a conversation", Flag, "#", compile(`(?im)^\s*#{2,6}\s*(\(\s*_?(system|assistant)[a-z_ ]*\)|(system|assistant)( (message|prompt|instructions?|override))?\s*:\s*\S)`), Results},
-		{"chat-token", "has the heading of a turn of a conversation", Blank, "-", compile(`(?im)^[-=*_ \[]{2,}(begin |end )?(system|admin|administrator|developer|new instructions?)( (prompt|message|note|override|instructions?))?[-=*_ \]]{2,}\s*$`), Anywhere},
-		{"tag", "has a tag that speaks for somebody else", Blank, "</", compile(`(?is)<\s*(` + speakers + `)\s*>.{12,}</\s*(` + speakers + `)`), Definitions},
-		{"tag", "has a tag that speaks for somebody else", Blank, "<", compile(`(?s)<\s*[A-Z]{4,}[A-Z _-]*\s*>(\s*\n|.{20,}</\s*[A-Z]{4,})`), Definitions},
-		{"tag", "has a tag that speaks for somebody else", Blank, "<", compile(`(?i)</?(tool-output|external-data|tool_result|function_call|function_results)>`), Definitions},
-		{"tag", "has a tag that speaks for somebody else", Flag, "</", compile(`(?is)<\s*(` + speakers + `)\s*>.{12,}</\s*(` + speakers + `)`), Results},
-		{"new-orders", "gives orders in the place of the user's", Blank, ":", compile(`(?i)\bnew\s+(system\s+)?(instruction|directive|task|order)s?\s*:`), Anywhere},
-		{"comment", "has a comment that people are not shown", Flag, "<!--", compile(`(?s)<!--.{12,}`), Definitions},
-		{"comment", "has a comment that people are not shown", Flag, "[", compile(`(?m)^\s*\[(//|comment|_)\]:\s*(#|<>)`), Definitions},
-		{"hidden-style", "has a text that is styled not to be seen", Flag, "style", compile(`(?i)style\s*=\s*["'][^"']*(display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0|opacity\s*:\s*0[;"'.\s]|color\s*:\s*(white|transparent|#fff))`), Definitions},
-		{"image", "has an image that would be fetched", Blank, "](", compile(`!\[[^\]]{0,200}\]\(\s*(https?:)?//`), Definitions},
-		{"image", "has an image that would be fetched", Blank, "<", compile(`(?i)<img\b[^>]{0,200}\bsrc\s*=`), Definitions},
-		{"image", "has an image whose address carries data away", Flag, "](", compile(`!\[[^\]]{0,200}\]\(\s*(https?:)?//[^)\s]*[?&/=][^)\s]{0,80}(\[[A-Z_ ]{2,}\]|\{[^}]{2,40}\}|<[A-Z_]{2,}>|%s|\$\{?[A-Z])`), Results},
-		{"image", "has a link whose address carries data away", Flag, "](", compile(`\]\(\s*https?://[^)\s]*[?&][^)\s=]{1,40}=(\[[A-Z_ ]{2,}\]|\{\{?[a-z_ ]*(data|secret|query|history|conversation|prompt|token|key)[a-z_ ]*\}|<[A-Z_]{2,}>)`), Anywhere},
-		{"script", "has a script", Flag, "<", compile(`(?i)<script\b`), Definitions},
-		{"pipe", "pipes what it fetches into a shell", Flag, "|", compile(`(?i)\b(curl|wget)\b[^\n|]*\|\s*(sudo\s+)?(ba|z|da)?sh\b`), Anywhere},
-		{"shell", "has a command that takes files away", Flag, "rm", compile(`\brm\s+-[a-z]*[rf][a-z]*\s+\S`), Definitions},
-		{"shell", "has data put to a command that sends it", Flag, "curl", compile(`\bcurl\b[^\n]{0,120}\s(-d|--data|-F|-T|-X\s*POST|--upload-file)\b`), Definitions},
-		{"shell", "has a command that reads what is secret", Flag, "cat", compile(`\bcat\s+["']?(~|/etc|/root|/proc|/home|\$HOME|\.env|\.ssh)`), Definitions},
-		{"system-heading", "speaks as the system", Flag, "S", compile(`\b(SYSTEM|ADMIN|ADMINISTRATOR|DEVELOPER|OVERRIDE|AI|ASSISTANT|HIDDEN|INTERNAL)(\s+[A-Z]{3,}){0,3}\s*:\s`), Definitions},
-		{"system-heading", "speaks as the system", Flag, "[", compile(`\[\s*(SYSTEM|ADMIN|ADMINISTRATOR|HIDDEN|DEVELOPER|OVERRIDE)\b[A-Z _-]*\]`), Definitions},
-		{"trigger", "waits for a sign to change its ways", Flag, "(", compile(`(?i)\b(special|secret|magic|hidden) (command|keyword|trigger|phrase|word|code)`), Definitions},
-		{"tool-poison", "asks for what it has no need of", Flag, "_", compile(`(?i)\b(system_prompt|conversation_(history|context)|chat_history|full_context|user_credentials|llm_context)\b`), Definitions},
-		{"banner", "shouts an order", Flag, "***", compile(`\*{3} ?\p{Lu}{3,}([ ,]+\p{Lu}{2,}){2,} ?\*{3}`), Anywhere},
-		{"order-tool", "has another tool called, with what to give it", Flag, " with ", compile("(?i)\\b(please|must|need to|have to|required to|next,?) (now |first |also |then )?(call|invoke|use|run) (the )?[`'\"]?\\w+[`'\"]? (tool |function )?with (the |an? )?\\w+ [`'\"“:=]"), Results},
-		{"order-tool", "has another tool called first", Flag, "to be ", compile("(?i)\\brequires? (the )?[`'\"]?\\w+_\\w+[`'\"]? (tool |function )?to be (called|run|invoked)"), Results},
-		{"repeated", "repeats a bracketed word", Flag, "][", compile(`(?i)(\[system\]|\[inst\]|\[admin\]){2,}`), Anywhere},
+		{"chat-token", "has a token that parts the turns of a conversation", Blank, "<|", compile(`<\|\s*(im_start|im_end|im_sep|system|user|assistant|end|endoftext|eot_id|start_header_id|end_header_id|begin_of_text|tool|fim_\w+)\s*\|>`), Anywhere, nil},
+		{"chat-token", "has a token that parts the turns of a conversation", Blank, "[", compile(`\[/?INST\]|<</?SYS>>|\[/?(SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]`), Anywhere, []string{"inst]", "sys>>", "system_prompt]", "available_tools]", "tool_"}},
+		{"chat-token", "has a token that parts the turns of a conversation", Blank, "<", compile(`<(start_of_turn|end_of_turn|bos|eos)>|<｜(User|Assistant|System|begin▁of▁sentence)｜>`), Anywhere, []string{"_of_turn>", "bos>", "eos>"}},
+		{"chat-token", "has the heading of a turn of a conversation", Flag, ":", compile(`(?im)^\s*#{0,4}\s*(\*\*)?(system|assistant|human)(\*\*)?\s*:\s+\S`), Definitions, nil},
+		{"chat-token", "has the heading of a turn of a conversation", Flag, "#", compile(`(?im)^\s*#{2,6}\s*(\(\s*_?(system|assistant)[a-z_ ]*\)|(system|assistant)( (message|prompt|instructions?|override))?\s*:\s*\S)`), Results, []string{"system", "assistant"}},
+		{"chat-token", "has the heading of a turn of a conversation", Blank, "-", compile(`(?im)^[-=*_ \[]{2,}(begin |end )?(system|admin|administrator|developer|new instructions?)( (prompt|message|note|override|instructions?))?[-=*_ \]]{2,}\s*$`), Anywhere, []string{"system", "admin", "developer", "new instruction"}},
+		{"tag", "has a tag that speaks for somebody else", Blank, "</", compile(`(?is)<\s*(` + speakers + `)\s*>.{12,}</\s*(` + speakers + `)`), Definitions, nil},
+		{"tag", "has a tag that speaks for somebody else", Blank, "<", compile(`(?s)<\s*[A-Z]{4,}[A-Z _-]*\s*>(\s*\n|.{20,}</\s*[A-Z]{4,})`), Definitions, nil},
+		{"tag", "has a tag that speaks for somebody else", Blank, "<", compile(`(?i)</?(tool-output|external-data|tool_result|function_call|function_results)>`), Definitions, nil},
+		{"tag", "has a tag that speaks for somebody else", Flag, "</", compile(`(?is)<\s*(` + speakers + `)\s*>.{12,}</\s*(` + speakers + `)`), Results, nil},
+		{"new-orders", "gives orders in the place of the user's", Blank, ":", compile(`(?i)\bnew\s+(system\s+)?(instruction|directive|task|order)s?\s*:`), Anywhere, []string{"instruction", "directive", "task", "order"}},
+		{"comment", "has a comment that people are not shown", Flag, "<!--", compile(`(?s)<!--.{12,}`), Definitions, nil},
+		{"comment", "has a comment that people are not shown", Flag, "[", compile(`(?m)^\s*\[(//|comment|_)\]:\s*(#|<>)`), Definitions, nil},
+		{"hidden-style", "has a text that is styled not to be seen", Flag, "style", compile(`(?i)style\s*=\s*["'][^"']*(display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0|opacity\s*:\s*0[;"'.\s]|color\s*:\s*(white|transparent|#fff))`), Definitions, nil},
+		{"image", "has an image that would be fetched", Blank, "](", compile(`!\[[^\]]{0,200}\]\(\s*(https?:)?//`), Definitions, nil},
+		{"image", "has an image that would be fetched", Blank, "<", compile(`(?i)<img\b[^>]{0,200}\bsrc\s*=`), Definitions, nil},
+		{"image", "has an image whose address carries data away", Flag, "](", compile(`!\[[^\]]{0,200}\]\(\s*(https?:)?//[^)\s]*[?&/=][^)\s]{0,80}(\[[A-Z_ ]{2,}\]|\{[^}]{2,40}\}|<[A-Z_]{2,}>|%s|\$\{?[A-Z])`), Results, nil},
+		{"image", "has a link whose address carries data away", Flag, "](", compile(`\]\(\s*https?://[^)\s]*[?&][^)\s=]{1,40}=(\[[A-Z_ ]{2,}\]|\{\{?[a-z_ ]*(data|secret|query|history|conversation|prompt|token|key)[a-z_ ]*\}|<[A-Z_]{2,}>)`), Anywhere, nil},
+		{"script", "has a script", Flag, "<", compile(`(?i)<script\b`), Definitions, nil},
+		{"pipe", "pipes what it fetches into a shell", Flag, "|", compile(`(?i)\b(curl|wget)\b[^\n|]*\|\s*(sudo\s+)?(ba|z|da)?sh\b`), Anywhere, []string{"curl", "wget"}},
+		{"shell", "has a command that takes files away", Flag, "rm", compile(`\brm\s+-[a-z]*[rf][a-z]*\s+\S`), Definitions, nil},
+		{"shell", "has data put to a command that sends it", Flag, "curl", compile(`\bcurl\b[^\n]{0,120}\s(-d|--data|-F|-T|-X\s*POST|--upload-file)\b`), Definitions, nil},
+		{"shell", "has a command that reads what is secret", Flag, "cat", compile(`\bcat\s+["']?(~|/etc|/root|/proc|/home|\$HOME|\.env|\.ssh)`), Definitions, nil},
+		{"system-heading", "speaks as the system", Flag, "S", compile(`\b(SYSTEM|ADMIN|ADMINISTRATOR|DEVELOPER|OVERRIDE|AI|ASSISTANT|HIDDEN|INTERNAL)(\s+[A-Z]{3,}){0,3}\s*:\s`), Definitions, nil},
+		{"system-heading", "speaks as the system", Flag, "[", compile(`\[\s*(SYSTEM|ADMIN|ADMINISTRATOR|HIDDEN|DEVELOPER|OVERRIDE)\b[A-Z _-]*\]`), Definitions, nil},
+		{"trigger", "waits for a sign to change its ways", Flag, "(", compile(`(?i)\b(special|secret|magic|hidden) (command|keyword|trigger|phrase|word|code)`), Definitions, nil},
+		{"tool-poison", "asks for what it has no need of", Flag, "_", compile(`(?i)\b(system_prompt|conversation_(history|context)|chat_history|full_context|user_credentials|llm_context)\b`), Definitions, nil},
+		{"banner", "shouts an order", Flag, "***", compile(`\*{3} ?\p{Lu}{3,}([ ,]+\p{Lu}{2,}){2,} ?\*{3}`), Anywhere, nil},
+		{"order-tool", "has another tool called, with what to give it", Flag, " with ", compile("(?i)\\b(please|must|need to|have to|required to|next,?) (now |first |also |then )?(call|invoke|use|run) (the )?[`'\"]?\\w+[`'\"]? (tool |function )?with (the |an? )?\\w+ [`'\"“:=]"), Results, nil},
+		{"order-tool", "has another tool called first", Flag, "to be ", compile("(?i)\\brequires? (the )?[`'\"]?\\w+_\\w+[`'\"]? (tool |function )?to be (called|run|invoked)"), Results, nil},
+		{"repeated", "repeats a bracketed word", Flag, "][", compile(`(?i)(\[system\]|\[inst\]|\[admin\]){2,}`), Anywhere, nil},
 	}
 }
 
 // marked gives the marks that a text has.
 func marked(all []mark, text string, where Whence) (found []Finding) {
+	plain := ascii(text)
 	for i := range all {
 		m := &all[i]
 		if m.in != Anywhere && m.in != where || !strings.Contains(text, m.sign) {
 			continue
+		}
+		if plain && m.words != nil && !slices.ContainsFunc(m.words, func(w string) bool { return containsFold(text, w) }) {
+			continue // in other letters one may be written that counts as one of these: a long s, the sign of the kelvin
 		}
 		if at := m.pattern.FindStringIndex(text); at != nil {
 			found = append(found, Finding{m.name, m.why, m.act, at[0], at[1]})
 		}
 	}
 	return found
+}
+
+// containsFold says whether a word of small letters stands in an ASCII text, in letters of either case.
+func containsFold(text, word string) bool {
+	for i := 0; i+len(word) <= len(text); i++ {
+		if lower(text[i]) == word[0] && strings.EqualFold(text[i:i+len(word)], word) {
+			return true
+		}
+	}
+	return false
+}
+
+func lower(b byte) byte {
+	if 'A' <= b && b <= 'Z' {
+		b += 'a' - 'A'
+	}
+	return b
 }

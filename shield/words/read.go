@@ -3,6 +3,7 @@ package words
 import (
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -21,18 +22,44 @@ type word struct {
 type reader struct {
 	lex  *lexicon
 	fold *folder
+	// rooms are for the words of short texts, each for one text at a time.
+	rooms sync.Pool
 }
 
-// read gives the words of a text that are about something, and all of them in all.
-func (r *reader) read(text string) (all []word) {
-	all = r.spell(r.split(text), text)
+// A room is where the words of a text are, and all of it that is matched.
+type room struct {
+	words []word
+	norm  []byte
+}
+
+// mostRoom is how many words a room may have that is used again, and mostNorm how many bytes of them.
+const (
+	mostRoom = 4096
+	mostNorm = 64 << 10
+)
+
+// read gives the words of a text that are about something, and all of them in all. They are the caller's until free.
+func (r *reader) read(text string) (all []word, free func()) {
+	in, _ := r.rooms.Get().(*room)
+	if in == nil {
+		in = &room{words: make([]word, 0, 64)}
+	}
+	in.words = r.split(in.words[:0], text)
+	all = r.spell(in.words, text)
 	r.sentences(all, text)
-	return r.lookUp(all, text)
+	all, in.norm = r.lookUp(all, text, in.norm[:0])
+	return all, func() {
+		if cap(in.words) > mostRoom || cap(in.norm) > mostNorm {
+			return
+		}
+		clear(in.words[:min(max(len(in.words), len(all)), cap(in.words))]) // nothing of a text is kept
+		clear(in.norm)
+		r.rooms.Put(in)
+	}
 }
 
-// split gives the words of a text as they are written.
-func (r *reader) split(text string) []word {
-	words := make([]word, 0, len(text)/6+4)
+// split appends the words of a text as they are written.
+func (r *reader) split(words []word, text string) []word {
 	start, prev := -1, rune(0)
 	end := func(i int) {
 		if start >= 0 {
@@ -187,13 +214,8 @@ func ends(gap string) bool {
 	return false
 }
 
-// lookUp finds what the words are about.
-func (r *reader) lookUp(words []word, text string) []word {
-	size := 0
-	for i := range words {
-		size += len(words[i].folded) + 1
-	}
-	norm := make([]byte, 0, size)
+// lookUp finds what the words are about, all of which it appends to norm.
+func (r *reader) lookUp(words []word, text string, norm []byte) ([]word, []byte) {
 	for i := range words {
 		norm = append(append(norm, words[i].folded...), ' ')
 	}
@@ -222,7 +244,7 @@ func (r *reader) lookUp(words []word, text string) []word {
 		at += len(w.folded) + 1
 	}
 	slices.SortStableFunc(words, func(a, b word) int { return a.at - b.at })
-	return words
+	return words, norm
 }
 
 // gluedScript says whether words of the script are written without spaces, or with small words put before them.

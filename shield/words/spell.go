@@ -1,7 +1,6 @@
 package words
 
 import (
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -102,23 +101,30 @@ func single(w word) bool { return utf8.RuneCountInString(w.folded) == 1 }
 // up half.
 func (r *reader) glued(words []word) []word {
 	const fewest = 14
-	long := func(w word) bool { return len(w.folded) >= fewest && ascii(w.folded) && !r.lex.has(w.folded) }
-	if !slices.ContainsFunc(words, long) {
-		return words
-	}
-	out := make([]word, 0, len(words)+8)
-	for _, w := range words {
-		parts, covered := []string(nil), 0
-		if long(w) {
+	var out []word // nil as long as all words are as they were
+	for i := range words {
+		w := &words[i]
+		var parts []string
+		covered := 0
+		if len(w.folded) >= fewest && ascii(w.folded) && !r.lex.has(w.folded) {
 			parts, covered = r.parts(w.folded)
 		}
-		if len(parts) < 3 || covered*10 < len(w.folded)*7 && (len(parts) < 4 || covered*10 < len(w.folded)*5) {
-			out = append(out, w)
+		whole := len(parts) < 3 || covered*10 < len(w.folded)*7 && (len(parts) < 4 || covered*10 < len(w.folded)*5)
+		switch {
+		case whole && out == nil:
 			continue
+		case whole:
+			out = append(out, *w)
+			continue
+		case out == nil:
+			out = append(make([]word, 0, len(words)+8), words[:i]...)
 		}
 		for _, p := range parts {
 			out = append(out, word{at: w.at, end: w.end, folded: p})
 		}
+	}
+	if out == nil {
+		return words
 	}
 	return out
 }
@@ -127,7 +133,10 @@ func (r *reader) glued(words []word) []word {
 func (r *reader) parts(folded string) (parts []string, covered int) {
 	text := []byte(folded)
 	for i := 0; i < len(folded); {
-		_, size := r.lex.at(text, i, true)
+		size := 0
+		if i+1 < len(text) && r.lex.begins(text[i], text[i+1]) {
+			_, size = r.lex.at(text, i, true)
+		}
 		if size < 3 {
 			i++
 			continue
@@ -145,38 +154,60 @@ func (r *reader) pieces(words []word, text string) int {
 	if len(words) < 2 || words[0].at == words[1].at {
 		return 1
 	}
-	for n := min(most, len(words)); n > 1; n-- {
-		length, known := 0, 0
-		apart, spaced := true, false
-		for i, w := range words[:n] {
-			length += len(w.folded)
-			if r.lex.has(w.folded) {
-				known++
+	apart, signs := 1, 1 // so many words have what parts a word between them, and so many signs only
+	for apart < min(most, len(words)) {
+		gap := between(words, apart, text)
+		if partedBySigns(gap) {
+			if signs == apart {
+				signs++
 			}
-			if i > 0 {
-				gap := words[i].at - words[i-1].end
-				between := ""
-				if gap > 0 {
-					between = text[words[i-1].end:words[i].at]
-				}
-				signs := gap > 0 && gap <= 4 && !strings.ContainsAny(between, " \n\t_/")
-				spaced = spaced || !signs
-				apart = apart && (signs || n == 2 && between == " " || strings.Trim(between, "'\"+ ") == "" && strings.Contains(between, "+"))
-			}
+		} else if !strings.Contains(gap, "+") || strings.Trim(gap, "'\"+ ") != "" {
+			break
 		}
-		if apart && (length >= 5 || length == 4 && !spaced) && known < n && (known == 0 || n > 2) && r.lex.joined(words[:n]) {
+		apart++
+	}
+	if apart < 2 && between(words, 1, text) == " " {
+		apart = 2
+	}
+	for n := apart; n > 1; n-- {
+		size := 0
+		for i := range words[:n] {
+			size += len(words[i].folded)
+		}
+		if (size >= 5 || size == 4 && signs >= n) && r.lex.joined(words[:n]) && r.fewKnown(words[:n]) {
 			return n
 		}
 	}
 	return 1
 }
 
+// between gives what stands before a word and after the one before it.
+func between(words []word, i int, text string) string {
+	return text[words[i-1].end:max(words[i-1].end, words[i].at)]
+}
+
+func partedBySigns(gap string) bool {
+	return gap != "" && len(gap) <= 4 && !strings.ContainsAny(gap, " \n\t_/")
+}
+
+// fewKnown says whether words are pieces rather than words: of two neither is an entry, of more not all.
+func (r *reader) fewKnown(words []word) bool {
+	known := 0
+	for i := range words {
+		if r.lex.has(words[i].folded) {
+			known++
+		}
+	}
+	return known == 0 || len(words) > 2 && known < len(words)
+}
+
 // joined says whether the words put together are an entry.
 func (l *lexicon) joined(words []word) bool {
 	n := int32(0)
-	for _, w := range words {
-		for i := range len(w.folded) {
-			if n = l.step(n, w.folded[i]); n == 0 {
+	for w := range words {
+		folded := words[w].folded
+		for i := range len(folded) {
+			if n = l.step(n, folded[i]); n == 0 {
 				return false
 			}
 		}

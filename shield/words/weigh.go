@@ -232,7 +232,9 @@ func hashed(s string) uint32 {
 
 // Sentences gives what each sentence of a text has on the scale, and the text of it: what a learner needs.
 func (in *Inspector) Sentences(text string) (all []Load, texts []string) {
-	in.scale.each(in.reader.read(text), true, func(words []word, l *Load) {
+	words, free := in.reader.read(text)
+	defer free()
+	in.scale.each(words, true, func(words []word, l *Load) {
 		all, texts = append(all, *l), append(texts, text[words[0].at:words[len(words)-1].end])
 	})
 	return all, texts

@@ -1,14 +1,16 @@
 // Package spool keeps what must not be lost until the store has it: files of one directory that are only ever added to, by
 // one process each.
 //
-// What [Spool.Append] has taken is in the hands of the operating system when it returns, by one write: the death of the
-// process does not lose it, and with Options.Sync neither does that of the machine. Whoever comes later finds the files of
+// What [Spool.Append] has taken is in the hands of the operating system when it returns: the death of the process does not
+// lose it, and with Options.Sync neither does that of the machine. Whoever comes later finds the files of
 // those who died ([Adopt]): a file belongs to a process as long as that holds the lock beside it.
 //
 // A file is frames: the length of what a frame carries and its CRC-32C (four bytes each, most significant first), then that.
+// After the last one there may be zeros, which are room for more.
 package spool
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -63,10 +65,11 @@ type Spool struct {
 	dir, name string
 	o         Options
 	lock      *flock.Flock
+	sums      *crc32.Table
 
 	// mu guards the file that is written, nil between two; and those before it, which the store does not have yet.
 	mu      sync.Mutex
-	f       *os.File
+	f       *room
 	now     File
 	before  []File
 	begun   int
@@ -91,7 +94,7 @@ func Open(dir string, o Options) (*Spool, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	s := &Spool{dir: dir, name: ulid.Make().String(), o: o}
+	s := &Spool{dir: dir, name: ulid.Make().String(), o: o, sums: crc32.MakeTable(crc32.Castagnoli)}
 	s.lock = flock.New(s.path(lockEnding), flock.SetPermissions(0o600))
 	locked, err := s.lock.TryLock()
 	if err == nil && !locked {
@@ -109,7 +112,7 @@ func (s *Spool) path(end string) string { return filepath.Join(s.dir, s.name+end
 func (s *Spool) Append(frame []byte) error {
 	carried := frame[Header:]
 	binary.BigEndian.PutUint32(frame, uint32(len(carried)))
-	binary.BigEndian.PutUint32(frame[4:], crc32.Checksum(carried, crc32.MakeTable(crc32.Castagnoli)))
+	binary.BigEndian.PutUint32(frame[4:], crc32.Checksum(carried, s.sums))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -125,12 +128,12 @@ func (s *Spool) Append(frame []byte) error {
 			return err
 		}
 	}
-	n, err := s.f.Write(frame)
+	err := s.f.write(s.now.Size, frame)
 	if err == nil && s.o.Sync {
-		err = s.f.Sync()
+		err = s.f.f.Sync()
 	}
 	if err != nil {
-		if n > 0 && s.f.Truncate(s.now.Size) != nil {
+		if s.f.cut(s.now.Size) != nil {
 			s.end() // what was written of the frame stays behind the last whole one, and nothing comes after it
 		}
 		return err
@@ -144,14 +147,15 @@ func (s *Spool) Append(frame []byte) error {
 }
 
 // begin begins a file. The lock is held.
-func (s *Spool) begin() (err error) {
+func (s *Spool) begin() error {
 	s.begun++
 	name := fmt.Sprintf("%s-%d%s", s.name, s.begun, ending)
 	path := filepath.Join(s.dir, name)
-	if s.f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600); err != nil {
-		s.f = nil
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
 		return err
 	}
+	s.f = &room{f: f, plain: s.o.Sync}
 	s.now = File{Name: name, Path: path}
 	return nil
 }
@@ -161,7 +165,7 @@ func (s *Spool) end() {
 	if s.f == nil {
 		return
 	}
-	_ = s.f.Close() // all writes have succeeded
+	s.f.close(s.now.Size)
 	s.before = append(s.before, s.now)
 	s.f, s.now = nil, File{}
 }
@@ -216,7 +220,7 @@ func (s *Spool) Close() error {
 }
 
 // Adopt hands over the files of processes that are gone, oldest first, and removes those that take gives no error for; one that is torn stays under another name. Torn
-// is how many bytes after the last whole frame there were. The error is the first one; the other files are tried all the same.
+// is how many bytes after the last whole frame there were, but for the zeros at the end. The error is the first one; the other files are tried all the same.
 func Adopt(dir string, take func(f File, torn int64) error) error {
 	names, err := files(dir)
 	if err != nil || len(names) == 0 {
@@ -295,7 +299,7 @@ func adopt(dir, process string, names []string, take func(f File, torn int64) er
 	return nil
 }
 
-// measure finds out how far the frames of a file are whole, and how much comes after them.
+// measure finds out how far the frames of a file are whole, and how much comes after them that is not room for more.
 func (f *File) measure() (torn int64, err error) {
 	info, err := os.Stat(f.Path)
 	if err != nil {
@@ -308,10 +312,32 @@ func (f *File) measure() (torn int64, err error) {
 			return 0, err
 		}
 		if next == f.Size {
-			return info.Size() - f.Size, nil
+			return f.after(info.Size())
 		}
 		f.Size = next
 	}
+}
+
+// after gives how far behind the whole frames the last byte of the file is that is not zero.
+func (f *File) after(size int64) (torn int64, err error) {
+	r, err := os.Open(f.Path)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	buf := make([]byte, min(readAtOnce, size-f.Size))
+	for at := f.Size; at < size; {
+		n, err := r.ReadAt(buf, at)
+		if i := len(bytes.TrimRight(buf[:n], "\x00")); i > 0 {
+			torn = at + int64(i) - f.Size
+		}
+		if at += int64(n); err == io.EOF {
+			break
+		} else if err != nil {
+			return 0, err
+		}
+	}
+	return torn, nil
 }
 
 // Frames reads what the frames carry that begin at from, as many as are read in one go, and says where the next one begins:

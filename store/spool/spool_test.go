@@ -72,6 +72,40 @@ func TestWhatIsAppendedIsThere(t *testing.T) {
 	}
 }
 
+// TestAFileIsAsLongAsWhatIsInIt has room made ahead in a file that is written, and none in one that has ended.
+func TestAFileIsAsLongAsWhatIsInIt(t *testing.T) {
+	s := open(t, t.TempDir(), spool.Options{})
+	var all []string
+	for n := range 60 { // over the end of what is in memory, and by frames that are not written there
+		all = append(all, strings.Repeat(string(rune('a'+n%26)), 9_000+1_000*n))
+	}
+	put(t, s, all...)
+	f := s.Files()[0]
+	if diff := cmp.Diff(all, read(t, f)); diff != "" {
+		t.Errorf("other frames: %.200s", diff)
+	}
+	s.End(false)
+	info, err := os.Stat(f.Path)
+	if err != nil || info.Size() != f.Size {
+		t.Errorf("%d bytes are there of %d, %v", info.Size(), f.Size, err)
+	}
+}
+
+// TestAFileThatSomebodyCut goes on: what was cut off is gone, and nothing else.
+func TestAFileThatSomebodyCut(t *testing.T) {
+	s := open(t, t.TempDir(), spool.Options{})
+	put(t, s, "one")
+	f := s.Files()[0]
+	if err := os.Truncate(f.Path, f.Size); err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("x", 10_000) // on a page that is not there any more
+	put(t, s, long, "three")
+	if diff := cmp.Diff([]string{"one", long, "three"}, read(t, s.Files()[0])); diff != "" {
+		t.Errorf("other frames: %.200s", diff)
+	}
+}
+
 // TestAFileThatGrewStays has a file filled up, and the next one begun, while the store takes in what it was before.
 func TestAFileThatGrewStays(t *testing.T) {
 	s := open(t, t.TempDir(), spool.Options{})
@@ -161,6 +195,9 @@ func FuzzFrames(f *testing.F) {
 	}
 	f.Add(whole)
 	f.Add(whole[:len(whole)-1])
+	whole = bytes.TrimRight(whole, "\x00")
+	f.Add(whole[:len(whole)-1])
+	f.Add(append(bytes.Clone(whole), 0, 0, 0, 0, 'x', 0))
 	f.Add(append(bytes.Clone(whole), 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		path := filepath.Join(t.TempDir(), "DEAD-1.spool")
@@ -170,8 +207,8 @@ func FuzzFrames(f *testing.F) {
 		var size int64
 		err := spool.Adopt(filepath.Dir(path), func(f spool.File, torn int64) error {
 			size = f.Size
-			if f.Size+torn != int64(len(data)) {
-				t.Errorf("%d whole and %d torn of %d bytes", f.Size, torn, len(data))
+			if used := len(bytes.TrimRight(data, "\x00")); f.Size+torn != int64(max(used, int(f.Size))) {
+				t.Errorf("%d whole and %d torn of %d bytes, the last of which are %d zeros", f.Size, torn, len(data), len(data)-used)
 			}
 			for _, text := range read(t, f) {
 				if text == "" {
@@ -183,7 +220,7 @@ func FuzzFrames(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := os.Stat(path + spool.Torn); (err == nil) != (size < int64(len(data))) {
+		if _, err := os.Stat(path + spool.Torn); (err == nil) != (size < int64(len(bytes.TrimRight(data, "\x00")))) {
 			t.Errorf("%d of %d bytes are whole, and the torn file is there: %v", size, len(data), err)
 		}
 	})

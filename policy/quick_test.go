@@ -1,0 +1,99 @@
+package policy
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// asked gives the quick answer to an expression about a call, and CEL's.
+func asked(e *expression, params string) (quick, slow answer, err error) {
+	q := call("fs", "read_file", `{}`)
+	q.Params = json.RawMessage(params)
+	var s subject
+	new(Policy).meet(&s, q.Caller, q.Kind, q.Spec, q.Trust, q.Method)
+	s.call(q, "/home/ada")
+	if e.about.args {
+		if _, err := s.args.object(); err != nil {
+			return maybe, maybe, err
+		}
+	}
+	quick = e.quickly(&s)
+	vars, err := s.variables(e.about)
+	if err != nil {
+		return quick, maybe, err
+	}
+	ok, err := e.eval(vars)
+	return quick, answerOf(ok), err
+}
+
+func TestQuickAnswers(t *testing.T) {
+	l, err := newLanguage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const params = `{"name":"read_file","arguments":{"text":"rm -rf","n":1,"nil":null,"list":["a"]}}`
+	for when, want := range map[string]answer{
+		`has(args.text) && args.text.startsWith("rm ") && caller.principal != "root"`: yes,
+		`args["text"].endsWith("-rf")`:                                           yes,
+		`args.text.contains("r") || args.none == "x"`:                            yes,
+		`args.none == "x" && server == "other"`:                                  no, // CEL's "and" needs one half only
+		`args.none == "x"`:                                                       maybe,
+		`args.n == "1"`:                                                          maybe,
+		`!(args.n == "1") || kind == "tool"`:                                     yes,
+		`has(args.nil) && !has(args.none)`:                                       yes,
+		`tool == name || caller.kind == "agent" || trust == "" || method == "x"`: no,
+		`args.text == "` + strings.Repeat("x", 4000) + `"`:                       no,
+		`args.text.contains("` + strings.Repeat("x", 2000) + `")`:                no,
+		`args.text.contains(args.text)`:                                          maybe,
+		`args.n > 0`:                                                             maybe,
+		`"a" in args.list`:                                                       maybe,
+		`args.text.matches("r")`:                                                 maybe,
+	} {
+		e, err := l.compile(when)
+		if err != nil {
+			t.Fatalf("%s: %v", when, err)
+		}
+		quick, slow, err := asked(e, params)
+		if quick != want {
+			t.Errorf("%s: %d, want %d", when, quick, want)
+		}
+		if quick != maybe && (err != nil || quick != slow) {
+			t.Errorf("%s: %d, and to CEL %d, %v", when, quick, slow, err)
+		}
+	}
+	long := `{"arguments":{"text":"` + strings.Repeat("x", 300_000) + `"}}`
+	e, err := l.compile(`args.text.contains("` + strings.Repeat("y", 100) + `")`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if quick, _, err := asked(e, long); quick != maybe || err == nil {
+		t.Errorf("what is too long to be judged: %d, %v", quick, err)
+	}
+}
+
+// FuzzQuick holds quick answers against those of CEL: where there is one CEL says the same, and finds nothing that it cannot judge.
+func FuzzQuick(f *testing.F) {
+	l, err := newLanguage()
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, when := range []string{
+		`has(args.a) && args.a.startsWith("x")`, `!(args.a == args["b"]) || server != "fs"`, `args.a.contains("") && caller.principal == "ada"`,
+		`args.a.endsWith("\n") || has(args.b) || kind == "tool"`, `trust == method`, `args.b == "" && args.none == ""`,
+	} {
+		for _, params := range []string{`{"arguments":{"a":"xy","b":"x\n"}}`, `{"arguments":{"a":1,"b":null}}`, `{"arguments":{"b":["x"],"A":""}}`, `{}`} {
+			f.Add(when, params)
+		}
+	}
+	f.Fuzz(func(t *testing.T, when, params string) {
+		e, err := l.compile(when)
+		if err != nil {
+			return
+		}
+		quick, slow, err := asked(e, params)
+		if quick != maybe && (err != nil || quick != slow) {
+			t.Errorf("%s about %s: %d, and to CEL %d, %v", when, params, quick, slow, err)
+		}
+	})
+}
