@@ -1,0 +1,153 @@
+package index
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge/index/encoder"
+)
+
+// What the words of a document's fields count in its vector.
+const (
+	nameShare, serverShare, descriptionShare, parametersShare = 2, 2, 2, 1
+)
+
+// near is the index by meaning: a row for each document, all of which are compared with a question. Its Index guards it.
+type near struct {
+	enc  *encoder.Encoder
+	byID map[string]int
+	ids  []string
+	rows []row
+	// keyed says that the keys of the documents' texts are wanted. They are never changed, but made anew.
+	keyed bool
+	keys  []Key
+}
+
+func newNear(keyed bool) *near { return &near{byID: map[string]int{}, keyed: keyed} }
+
+func (x *near) update(put []Document, remove []string) {
+	x.keys = slices.Clone(x.keys)
+	for _, id := range remove {
+		x.remove(id)
+	}
+	for i := range put {
+		x.put(&put[i])
+	}
+}
+
+func (x *near) put(d *Document) {
+	at, ok := x.byID[d.ID]
+	if !ok {
+		at = len(x.ids)
+		x.byID[d.ID] = at
+		x.ids, x.rows = append(x.ids, d.ID), append(x.rows, row{})
+		if x.keyed {
+			x.keys = append(x.keys, Key{})
+		}
+	}
+	x.rows[at] = x.row(d)
+	if x.keyed {
+		x.keys[at] = d.Key()
+	}
+}
+
+// remove puts the last document in the place of the one that goes.
+func (x *near) remove(id string) {
+	at, ok := x.byID[id]
+	if !ok {
+		return
+	}
+	last := len(x.ids) - 1
+	x.ids[at], x.rows[at] = x.ids[last], x.rows[last]
+	x.byID[x.ids[at]] = at
+	delete(x.byID, id)
+	x.ids, x.rows = slices.Delete(x.ids, last, last+1), x.rows[:last]
+	if x.keyed {
+		x.keys[at] = x.keys[last]
+		x.keys = x.keys[:last]
+	}
+}
+
+func (x *near) row(d *Document) row {
+	if x.enc == nil {
+		x.enc = encoder.BuiltIn()
+	}
+	texts := d.texts()
+	var sum encoder.Sum
+	x.enc.Add(&sum, texts[fieldName], nameShare)
+	x.enc.Add(&sum, texts[fieldServer], serverShare)
+	x.enc.Add(&sum, texts[fieldDescription], descriptionShare)
+	x.enc.Add(&sum, texts[fieldParameters], parametersShare)
+	v := sum.Unit()
+	return newRow(&v)
+}
+
+// nearness gives for each document how near it lies to a question: the nearest has 1, and none less than 0. Of a question in
+// parts the nearest part counts beside the whole. It is nil if no word of the question has a vector.
+func (x *near) nearness(question string, parts []string) []float64 {
+	if len(x.rows) == 0 {
+		return nil
+	}
+	whole := make([]float64, len(x.rows))
+	if !x.compare(question, whole) {
+		return nil
+	}
+	scaled(whole)
+	if len(parts) < 2 {
+		return whole
+	}
+	best := make([]float64, len(x.rows))
+	for _, part := range parts {
+		x.compare(part, best)
+	}
+	scaled(best)
+	for i := range whole {
+		whole[i] = (whole[i] + partShare*best[i]) / (1 + partShare)
+	}
+	scaled(whole)
+	return whole
+}
+
+// compare raises each score to the cosine with a text, and says whether the text has a vector.
+func (x *near) compare(text string, scores []float64) bool {
+	var sum encoder.Sum
+	x.enc.Add(&sum, text, 1)
+	v := sum.Unit()
+	q := newAsked(&v)
+	if q.length == 0 {
+		return false
+	}
+	for i := range x.rows {
+		scores[i] = max(scores[i], q.cosine(&x.rows[i]))
+	}
+	return true
+}
+
+// scaled makes the highest score 1.
+func scaled(scores []float64) {
+	most := slices.Max(scores)
+	if most <= 0 {
+		return
+	}
+	for i := range scores {
+		scores[i] /= most
+	}
+}
+
+// highest gives the places of at most so many documents with the highest scores, those with the same score in the order of
+// their IDs.
+func (x *near) highest(scores []float64, most int) []int {
+	var out []int
+	order := func(a, b int) int {
+		return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(x.ids[a], x.ids[b]))
+	}
+	for i, score := range scores {
+		if n := len(out); score <= 0 || n == most && order(out[n-1], i) < 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(out, i, order)
+		out = slices.Insert(out, at, i)
+		out = out[:min(len(out), most)]
+	}
+	return out
+}
