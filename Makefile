@@ -13,7 +13,7 @@ HOSTS := $(CACHE)/$(firstword $(shell cksum <hosts/package-lock.json))
 
 .DEFAULT_GOAL := check
 .NOTPARALLEL:
-.PHONY: help check fmt tidy vet lint shape test shield-report matrix build cross ci conform peers hosts bench bench-smoke fuzz clean
+.PHONY: help check fmt tidy vet lint shape test shield-report encoder matrix build cross ci conform peers hosts bench bench-smoke fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -41,6 +41,9 @@ test: ## all tests that need nothing installed, in random order, with the race d
 
 shield-report: ## what the shield makes of labelled rows, by class: make shield-report DATA=DIR
 	go run ./internal/shieldscore -data $(or $(DATA),shield/testdata) -show alarms
+
+encoder: ## learns the built-in encoder anew, from packages that it fetches, and compares to the bit: make encoder DATA=DIR
+	$(GO) run ./internal/encoderlearn -check index/encoder/weights.bin $(if $(DATA),-data $(DATA))
 
 matrix: ## every feature between clients and servers of both generations, as a table
 	@out=$$($(GO) test -count=1 -timeout 5m -v -run '^TestMatrix$$' ./gateway 2>&1); status=$$?; \

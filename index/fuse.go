@@ -10,14 +10,13 @@ import (
 // How the arms count in a hit's score, each by its own best: words count 1.
 //
 // Scores are added up, not ranks: to mix ranks alike (RRF) lost 5 points of nDCG@10 against words alone, since the built-in
-// encoder is the weaker of the two. The shares were chosen leaving one corpus out at a time: see docs/discovery.md.
+// encoder is the weaker of the two. The shares were chosen leaving one corpus out at a time: see docs/encoder.md.
 const (
-	// meaningShare is that of the built-in encoder.
-	meaningShare = 0.35
-	// farShare is that of vectors made elsewhere, which then take the built-in's place: a whole model is about as sure as words are.
+	// meaningShare is that of the built-in encoder, and partsShare what it is for a question in several parts: a vector is of
+	// one thing, so there the nearest part counts, and words, which add up, are surer.
+	meaningShare, partsShare = 0.6, 0.25
+	// farShare is that of vectors made elsewhere, which then take the built-in's place: a whole model is about as sure as words.
 	farShare = 1
-	// partShare is what the nearest part of a question counts beside the whole of it.
-	partShare = 0.6
 	// depth is how many hits of each arm are fused: what is deeper in all of them comes into no answer.
 	depth = 200
 )
@@ -42,16 +41,17 @@ func (x *Index) fused(ctx context.Context, s Search) []Hit {
 			}
 		}
 	} else {
-		f.addMeaning(x.near, x.near.nearness(s.Text, x.parts(s.Text)), most)
+		f.addMeaning(x.near, x.parts(s.Text), most)
 	}
 	return f.best(s.Most)
 }
 
-// parts gives the parts of a question, if they are few.
+// parts gives the parts of a question, if they are few; else the whole of it.
 func (x *Index) parts(question string) []string {
-	parts := words.Clauses(question[:min(len(question), maxQuery)], x.lexical.stops, leastClause)
+	question = question[:min(len(question), maxQuery)]
+	parts := words.Clauses(question, x.lexical.stops, leastClause)
 	if len(parts) > maxClauses {
-		return nil
+		return []string{question}
 	}
 	return parts
 }
@@ -72,10 +72,15 @@ func (f *fusion) hit(id string) *Hit {
 	return &f.hits[at]
 }
 
-// addMeaning adds how near documents lie: those that lie nearest, and those that words found.
-func (f *fusion) addMeaning(x *near, scores []float64, most int) {
+// addMeaning adds how near documents lie to a question in parts: those that lie nearest, and those that words found.
+func (f *fusion) addMeaning(x *near, parts []string, most int) {
+	scores := x.nearness(parts)
 	if scores == nil {
 		return
+	}
+	share := meaningShare
+	if len(parts) > 1 {
+		share = partsShare
 	}
 	for _, at := range x.highest(scores, most) {
 		f.hit(x.ids[at])
@@ -83,7 +88,7 @@ func (f *fusion) addMeaning(x *near, scores []float64, most int) {
 	for i := range f.hits {
 		h := &f.hits[i]
 		h.Meaning = scores[x.byID[h.ID]]
-		h.Score += meaningShare * h.Meaning
+		h.Score += share * h.Meaning
 	}
 }
 

