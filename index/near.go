@@ -120,15 +120,21 @@ func (x *near) compare(text string, scores []float64) bool {
 func (x *near) highest(scores []float64, most int) []int {
 	var out []int
 	order := func(a, b int) int {
-		return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(x.ids[a], x.ids[b]))
+		if c := cmp.Compare(scores[b], scores[a]); c != 0 {
+			return c
+		}
+		return cmp.Compare(x.ids[a], x.ids[b])
 	}
+	least := 0.0 // of what comes in
 	for i, score := range scores {
-		if n := len(out); score <= 0 || n == most && order(out[n-1], i) < 0 {
+		if n := len(out); score <= 0 || score < least || n == most && order(out[n-1], i) < 0 {
 			continue
 		}
 		at, _ := slices.BinarySearchFunc(out, i, order)
 		out = slices.Insert(out, at, i)
-		out = out[:min(len(out), most)]
+		if out = out[:min(len(out), most)]; len(out) == most {
+			least = scores[out[most-1]]
+		}
 	}
 	return out
 }
