@@ -104,12 +104,11 @@ func (op *operation) entry(title, method, path string) entry {
 	for _, p := range op.Parameters {
 		add(p.Name, p.Description)
 	}
-	for _, kind := range slices.Sorted(maps.Keys(op.RequestBody.Content)) {
-		properties := op.RequestBody.Content[kind].Schema.Properties
+	if kinds := slices.Sorted(maps.Keys(op.RequestBody.Content)); len(kinds) > 0 {
+		properties := op.RequestBody.Content[kinds[0]].Schema.Properties
 		for _, name := range slices.Sorted(maps.Keys(properties)) {
 			add(name, properties[name].Description)
 		}
-		break
 	}
 	return e
 }
