@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/index/encoder"
-	"github.com/drawbridge-mcp/drawbridge/index/words"
 )
 
 // mostWords is how many words have a row of their own.
@@ -16,15 +15,12 @@ const mostWords = 28_000
 
 // A lesson is what is learnt from: entries as words, and the row of each word.
 type lesson struct {
-	names      []string         // the words that have rows, in order
-	rows       map[string]int32 // of names
-	count      map[string]int   // how many entries have a word
-	entries    []cut
-	dressings  [][]string
-	slots      map[string][]int32 // the rows of unknown words' pieces
-	stems      []int32            // the row of each name's stem
-	rowsOfAll  int
-	stemOfWord map[string]string
+	names     []string         // the words that have rows, in order
+	rows      map[string]int32 // of names
+	count     map[string]int   // how many entries have a word
+	entries   []cut
+	dressings [][]string
+	slots     map[string][]int32 // the rows of unknown words' pieces
 }
 
 // A cut is an entry as words.
@@ -54,7 +50,7 @@ func wordsOfEach(texts []string, least int) [][]string {
 }
 
 func newLesson(all []entry, g *general) *lesson {
-	l := &lesson{rows: map[string]int32{}, count: map[string]int{}, slots: map[string][]int32{}, stemOfWord: map[string]string{}}
+	l := &lesson{rows: map[string]int32{}, count: map[string]int{}, slots: map[string][]int32{}}
 	for i := range all {
 		c := cutUp(&all[i])
 		l.entries = append(l.entries, c)
@@ -92,25 +88,6 @@ func (l *lesson) choose(g *general) {
 	for i, w := range l.names {
 		l.rows[w] = int32(i)
 	}
-	l.rowsOfAll = len(l.names) + pieceRows
-	stemRow := map[string]int32{}
-	for _, w := range l.names {
-		stem := l.stem(w)
-		if _, ok := stemRow[stem]; !ok {
-			stemRow[stem] = int32(l.rowsOfAll)
-			l.rowsOfAll++
-		}
-		l.stems = append(l.stems, stemRow[stem])
-	}
-}
-
-func (l *lesson) stem(word string) string {
-	s, ok := l.stemOfWord[word]
-	if !ok {
-		s = words.Stem(word)
-		l.stemOfWord[word] = s
-	}
-	return s
 }
 
 // begin makes the model from which learning starts: general vectors, shorter for words that stand everywhere (SIF; Arora, Liang,
@@ -122,7 +99,7 @@ func (l *lesson) begin(g *general) *model {
 		unknown  = 0.07
 		piece    = 0.05
 	)
-	m := newModel(l.rowsOfAll)
+	m := newModel(len(l.names) + pieceRows)
 	r := rand.New(rand.NewPCG(3, 4))
 	for i, w := range l.names {
 		v := row(m.rows, int32(i))

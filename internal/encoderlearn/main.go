@@ -81,5 +81,5 @@ func modelOf(cache string, bars map[uint64]bool) (*model, []string, error) {
 	l := newLesson(all, start)
 	m := l.begin(start)
 	l.learn(m)
-	return m.joined(l), l.names, nil
+	return m, l.names, nil
 }

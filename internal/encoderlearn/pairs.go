@@ -57,7 +57,7 @@ func (l *lesson) bag(words []string, r *rand.Rand) bag {
 		}
 		seen[w] = true
 		if at, ok := l.rows[w]; ok && r.Float64() >= hidden {
-			b.rows, b.count = append(b.rows, at, l.stems[at]), append(b.count, 1, 1)
+			b.rows, b.count = append(b.rows, at), append(b.count, 1)
 			continue
 		}
 		slots := l.pieces(w)

@@ -13,14 +13,14 @@ const (
 	batch    = 256
 	together = 16
 	rounds   = 2
-	pace     = 0.015
+	pace     = 0.03
 	// warmth is the softmax's: the smaller, the more the nearest of the wrong answers counts.
 	warmth = 0.05
 	// hidden is the share of words that are taken for unknown ones.
 	hidden = 0.05
 )
 
-// A model has a row of numbers for each word, each slot of pieces, and each stem.
+// A model has a row of numbers for each word and each slot of pieces.
 type model struct {
 	rows  []float32
 	moved []float32 // for each the squares of its steps, added up (AdaGrad)
@@ -36,14 +36,6 @@ func newModel(n int) *model {
 
 func row(all []float32, i int32) []float32 {
 	return all[int(i)*dims : (int(i)+1)*dims : (int(i)+1)*dims]
-}
-
-// joined adds to each word the row of its stem, and leaves the stems out.
-func (m *model) joined(l *lesson) *model {
-	for i, stem := range l.stems {
-		add(row(m.rows, int32(i)), row(m.rows, stem), 1)
-	}
-	return &model{rows: m.rows[:(len(l.names)+pieceRows)*dims]}
 }
 
 // learn goes over the entries: of each batch, what is asked shall be nearer to its own answer than to those of the others, and
