@@ -13,7 +13,7 @@ HOSTS := $(CACHE)/$(firstword $(shell cksum <hosts/package-lock.json))
 
 .DEFAULT_GOAL := check
 .NOTPARALLEL:
-.PHONY: help check fmt tidy vet lint shape test shield-report retrieval-report matrix build cross ci conform peers hosts bench bench-smoke fuzz clean tokens
+.PHONY: help check fmt tidy vet lint shape test shield-report retrieval-report matrix build cross ci conform peers hosts bench bench-smoke fuzz clean tokens encoder
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -44,6 +44,9 @@ shield-report: ## what the shield makes of labelled rows, by class: make shield-
 
 retrieval-report: ## how well and how fast tools are found, beside other ways: make retrieval-report DATA=DIR [OUT=FILE]
 	$(GO) run ./internal/retrievalscore -data $(or $(DATA),testdata/retrieval) -out "$(OUT)"
+
+encoder: ## learns the built-in encoder anew, from packages that it fetches, and compares to the bit: make encoder DATA=DIR
+	$(GO) run ./internal/encoderlearn -check index/encoder/weights.bin $(if $(DATA),-data $(DATA))
 
 matrix: ## every feature between clients and servers of both generations, as a table
 	@out=$$($(GO) test -count=1 -timeout 5m -v -run '^TestMatrix$$' ./gateway 2>&1); status=$$?; \

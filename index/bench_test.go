@@ -53,40 +53,42 @@ func many(b *testing.B, n int) (all []index.Document) {
 
 var sizes = []int{1_500, 10_000, 100_000}
 
-func BenchmarkBuild(b *testing.B) {
+// eachArm benchmarks ranking by words and by all that is built in, with decks of each size.
+func eachArm(b *testing.B, do func(b *testing.B, x *index.Index, tools []index.Document)) {
 	for _, n := range sizes {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			tools := many(b, n)
-			for b.Loop() {
-				index.NewLexical().Update(tools, nil)
-			}
-		})
+		for arm, words := range map[string]bool{"words": true, "both": false} {
+			b.Run(fmt.Sprint(n, "/", arm), func(b *testing.B) {
+				do(b, index.New(index.Options{Words: words}), many(b, n))
+			})
+		}
 	}
 }
 
-func BenchmarkSearch(b *testing.B) {
+func BenchmarkBuild(b *testing.B) {
+	eachArm(b, func(b *testing.B, x *index.Index, tools []index.Document) {
+		for b.Loop() {
+			x.Update(tools, nil)
+		}
+	})
+}
+
+func BenchmarkFind(b *testing.B) {
 	questions := rows[struct{ Query string }](b, "queries.jsonl")
-	for _, n := range sizes {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			x := index.NewLexical()
-			x.Update(many(b, n), nil)
-			for i := 0; b.Loop(); i++ {
-				x.Search(questions[i%len(questions)].Query, 20)
-			}
-		})
-	}
+	eachArm(b, func(b *testing.B, x *index.Index, tools []index.Document) {
+		x.Update(tools, nil)
+		for i := 0; b.Loop(); i++ {
+			x.Find(b.Context(), index.Search{Text: questions[i%len(questions)].Query, Most: 20})
+		}
+	})
 }
 
 func BenchmarkChange(b *testing.B) {
-	for _, n := range sizes {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			x, tools := index.NewLexical(), many(b, n)
-			x.Update(tools, nil)
-			for i := 0; b.Loop(); i++ {
-				t := tools[i*7919%n]
-				t.Description += fmt.Sprint(" Changed ", i)
-				x.Update([]index.Document{t}, nil)
-			}
-		})
-	}
+	eachArm(b, func(b *testing.B, x *index.Index, tools []index.Document) {
+		x.Update(tools, nil)
+		for i := 0; b.Loop(); i++ {
+			t := tools[i*7919%len(tools)]
+			t.Description += fmt.Sprint(" Changed ", i)
+			x.Update([]index.Document{t}, nil)
+		}
+	})
 }

@@ -53,6 +53,15 @@ func (d *Document) texts() [fields]string {
 	return texts
 }
 
+// readAll gives the texts of each document.
+func readAll(docs []Document) [][fields]string {
+	texts := make([][fields]string, len(docs))
+	for i := range docs {
+		texts[i] = docs[i].texts()
+	}
+	return texts
+}
+
 // leastSentence is how many bytes a first sentence has at least: what ends before is a heading.
 const leastSentence = 12
 

@@ -1,16 +1,25 @@
 package index
 
-import "context"
+import (
+	"context"
+	"sync"
+)
 
 // An Index ranks the documents of one view: what one class of callers may call. It may be used from several goroutines.
 type Index struct {
 	o       Options
 	lexical *Lexical
 	told    told
+
+	// mu guards near, and that both know the same documents.
+	mu   sync.RWMutex
+	near *near
 }
 
 // Options say what an index ranks by besides words. The zero value is what needs no network.
 type Options struct {
+	// Words ranks by words alone: by no vector, neither of the built-in encoder nor from afar.
+	Words bool
 	// Far ranks by vectors that are made elsewhere; nil is nobody. Where it is a Wanter it is told of all documents.
 	Far Far
 	// Judge puts the first hits in order; nil leaves them as they are.
@@ -25,7 +34,9 @@ type Far interface {
 }
 
 // New makes an index without documents.
-func New(o Options) *Index { return &Index{o: o, lexical: NewLexical()} }
+func New(o Options) *Index {
+	return &Index{o: o, lexical: NewLexical(), near: newNear(o.Far != nil && !o.Words)}
+}
 
 // Len is the number of documents.
 func (x *Index) Len() int { return x.lexical.Len() }
@@ -33,8 +44,14 @@ func (x *Index) Len() int { return x.lexical.Len() }
 // Update takes documents in, each in the place of the one with its ID, and others out. A search that goes on meanwhile is
 // answered from before or from after all of it.
 func (x *Index) Update(put []Document, remove []string) {
-	x.lexical.Update(put, remove)
-	x.tell(put, remove)
+	defer x.tell(put, remove)
+	read := readAll(put)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.lexical.update(put, read, remove)
+	if !x.o.Words {
+		x.near.update(put, read, remove)
+	}
 }
 
 // A Search is a question, and what is wanted of the answer.
@@ -47,9 +64,18 @@ type Search struct {
 	Relative float64
 }
 
-// Find gives the documents that answer a question, the best first; of equals the one whose ID comes first.
+// Find gives the documents that answer a question, the best first; of equals the one whose ID comes first. A document that
+// shares no word with the question may be found by what it means; if none shares one and none is near, there is no hit.
 func (x *Index) Find(ctx context.Context, s Search) []Hit {
-	hits := x.lexical.Search(s.Text, s.Most)
+	if s.Most <= 0 {
+		return nil
+	}
+	var hits []Hit
+	if x.o.Words {
+		hits = x.lexical.Search(s.Text, s.Most)
+	} else {
+		hits = x.fused(ctx, s)
+	}
 	for i, h := range hits {
 		if i > 0 && h.Score < s.Relative {
 			hits = hits[:i]

@@ -89,10 +89,13 @@ func (x *Lexical) Len() int {
 
 // Update takes documents in, each in the place of the one with its ID, and others out, at one moment. An ID that no document
 // has is nothing to do.
-func (x *Lexical) Update(put []Document, remove []string) {
+func (x *Lexical) Update(put []Document, remove []string) { x.update(put, readAll(put), remove) }
+
+// update takes in documents that were read already.
+func (x *Lexical) update(put []Document, read [][fields]string, remove []string) {
 	split := make([][fields][]string, len(put))
 	for i := range put {
-		for f, text := range put[i].texts() {
+		for f, text := range read[i] {
 			split[i][f] = words.Split(text)
 		}
 	}

@@ -11,6 +11,9 @@ type Hit struct {
 	ID string
 	// Score is how well it answers: only to be compared with those of the same question, of which the best is 1.
 	Score float64
+	// Words, Meaning and Far say what each arm of an Index made of it, by its own best: words, the built-in encoder, and vectors
+	// made elsewhere. 0 is nothing, or an arm that was not asked.
+	Words, Meaning, Far float64
 }
 
 // A search is the scores of one question while they are made.

@@ -1,0 +1,139 @@
+package encoder_test
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge/index/encoder"
+	"github.com/google/go-cmp/cmp"
+)
+
+func vector(e *encoder.Encoder, text string) [encoder.Dims]float32 {
+	var s encoder.Sum
+	e.Add(&s, text, 1)
+	return s.Unit()
+}
+
+func cosine(a, b [encoder.Dims]float32) (sum float64) {
+	for i := range a {
+		sum += float64(a[i]) * float64(b[i])
+	}
+	return sum
+}
+
+func TestWordsOfOneMeaningLieNear(t *testing.T) {
+	e := encoder.BuiltIn()
+	for _, tt := range []struct{ text, near, far string }{
+		{"remove a file", "delete documents", "play music"},
+		{"weather forecast", "rain and temperature", "invoice"},
+		{"send an e-mail", "mail a message", "rotate the picture"},
+		{"list pull requests", "listPullRequests", "weather"},
+	} {
+		v := vector(e, tt.text)
+		if near, far := cosine(v, vector(e, tt.near)), cosine(v, vector(e, tt.far)); near < far+0.1 {
+			t.Errorf("%q: %.2f to %q, %.2f to %q", tt.text, near, tt.near, far, tt.far)
+		}
+	}
+}
+
+// TestTheSameEverywhere holds vectors to the bit: another machine, or another version of what splits words, gives these.
+func TestTheSameEverywhere(t *testing.T) {
+	e := encoder.BuiltIn()
+	h := sha256.New()
+	for _, text := range []string{"list pull requests", "getHTTPStatus of a xylofrobnicator", "I want to read a file, and then mail it to Ada's office", "", "12 搜索"} {
+		for _, x := range vector(e, text) {
+			var b [4]byte
+			binary.LittleEndian.PutUint32(b[:], math.Float32bits(x))
+			h.Write(b[:])
+		}
+	}
+	const want = "1da08951f87c5b3c"
+	if got := hex.EncodeToString(h.Sum(nil)[:8]); got != want {
+		t.Errorf("%s, want %s: after the weights changed, say so here", got, want)
+	}
+}
+
+func TestUnit(t *testing.T) {
+	e := encoder.BuiltIn()
+	for text, want := range map[string]float64{"read a file": 1, "zzqqy": 1, "": 0, "12 搜索 !": 0} {
+		if v := vector(e, text); math.Abs(cosine(v, v)-want) > 1e-5 {
+			t.Errorf("%q has the length %f", text, cosine(v, v))
+		}
+	}
+	var twice, once encoder.Sum
+	e.Add(&twice, "read a file", 2)
+	e.Add(&once, "read a file", 1)
+	e.Add(&once, "file a read read", 1)
+	if diff := cmp.Diff(twice, once); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWords(t *testing.T) {
+	want := []string{"list", "pull", "requests", "of", "x"}
+	if diff := cmp.Diff(want, encoder.Words("list_pull_requests 42 搜索 ListPull's of é x")); diff != "" {
+		t.Error(diff)
+	}
+	if got := encoder.Words(strings.Repeat("word", 1<<20)); len(got) > 1 {
+		t.Error(len(got))
+	}
+}
+
+func small(words string, count, pieces byte) string {
+	head := []byte{encoder.Dims, 0, 0, 0, pieces, 0, 0, 0, count, 0, 0, 0, byte(len(words)), 0, 0, 0}
+	return "encoder1" + string(head) + words + strings.Repeat("\x01", (int(count)+int(pieces))*encoder.Dims)
+}
+
+func TestRead(t *testing.T) {
+	good := small("a\nb", 2, 3)
+	if _, err := encoder.Read(good); err != nil {
+		t.Fatal(err)
+	}
+	for i := range good {
+		if _, err := encoder.Read(good[:i]); err == nil {
+			t.Errorf("%d of %d bytes are read", i, len(good))
+		}
+	}
+	for _, bad := range []string{good + "x", "encoder2" + good[8:], small("a\nb", 3, 3), small("a\nb", 2, 0)} {
+		if _, err := encoder.Read(bad); err == nil {
+			t.Errorf("%.40q is read", bad)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(small("a\nb", 2, 3), "a b c")
+	f.Add("encoder1", "a")
+	f.Fuzz(func(t *testing.T, weights, text string) {
+		e, err := encoder.Read(weights)
+		if err != nil {
+			return
+		}
+		v := vector(e, text)
+		if slices.ContainsFunc(v[:], func(x float32) bool { return x != x }) {
+			t.Errorf("%q: %v", text, v)
+		}
+	})
+}
+
+func BenchmarkAdd(b *testing.B) {
+	e := encoder.BuiltIn()
+	text := strings.Repeat("Find the photo that Ann shared with me, then mail it to all users and delete the old folder. ", 2)
+	for b.Loop() {
+		vector(e, text)
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	weights := small(strings.Repeat("a", 20)+"\nb", 2, 3)
+	for b.Loop() {
+		if _, err := encoder.Read(weights); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package main
+
+import "math"
+
+// A side is one half of a batch: vectors of length one, what their lengths were, and what would make them worse.
+type side struct {
+	bags                 []bag
+	vector, length, want []float32
+}
+
+func newSide() *side {
+	return &side{make([]bag, batch), make([]float32, batch*dims), make([]float32, batch), make([]float32, batch*dims)}
+}
+
+func (s *side) fill(m *model) {
+	clear(s.vector)
+	clear(s.want)
+	for i, b := range s.bags {
+		v := row(s.vector, int32(i))
+		for j, r := range b.rows {
+			add(v, row(m.rows, r), b.count[j])
+		}
+		n := float32(math.Sqrt(float64(dot(v, v)))) + 1e-6
+		s.length[i] = n
+		for d := range v {
+			v[d] /= n
+		}
+	}
+}
+
+// step moves the rows of each bag.
+func (s *side) step(m *model, pace float32) {
+	var g [dims]float32
+	for i, b := range s.bags {
+		v, want := row(s.vector, int32(i)), row(s.want, int32(i))
+		along := dot(v, want)
+		for d := range g {
+			g[d] = (want[d] - float32(along*v[d])) / s.length[i]
+		}
+		for j, r := range b.rows {
+			rows, moved, count := row(m.rows, r), row(m.moved, r), b.count[j]
+			for d, x := range g {
+				x *= count
+				moved[d] += float32(x * x)
+				rows[d] -= float32(pace*x) / float32(math.Sqrt(float64(moved[d])))
+			}
+		}
+	}
+}
+
+// dot adds up products, each rounded by itself: a machine that would do both at once gives the same.
+func dot(a, b []float32) float32 {
+	var s0, s1, s2, s3 float32
+	b = b[:len(a)]
+	for i := 0; i+4 <= len(a); i += 4 {
+		s0 += float32(a[i] * b[i])
+		s1 += float32(a[i+1] * b[i+1])
+		s2 += float32(a[i+2] * b[i+2])
+		s3 += float32(a[i+3] * b[i+3])
+	}
+	return (s0 + s1) + (s2 + s3)
+}
+
+func add(to, from []float32, times float32) {
+	from = from[:len(to)]
+	for i := range to {
+		to[i] += float32(from[i] * times)
+	}
+}
