@@ -7,9 +7,12 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 )
 
 const (
+	// keepTime is how long the keeper may take to keep a batch.
+	keepTime = 5 * time.Second
 	// loadAtOnce is how many vectors the keeper is asked for at once.
 	loadAtOnce = 512
 	// sameModel is the cosine between two vectors of one text from which they are of one model: those of two have next to nothing in
@@ -191,6 +194,9 @@ func (l *Library) keep(ctx context.Context, vectors map[Key][]float32) error {
 	alone := l.alone
 	l.mu.Unlock()
 	if !alone {
+		// What was made cost something: an end that comes now waits a moment.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
+		defer cancel()
 		if err := l.o.Vectors.Keep(ctx, l.embedder.Model(), all); err != nil {
 			return fmt.Errorf("%w: keep vectors: %w", errKeeper, err)
 		}

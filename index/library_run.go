@@ -211,8 +211,9 @@ func (l *Library) embedNext(ctx context.Context) error {
 		l.refused[key] = true
 	}
 	l.mu.Unlock()
+	err = l.keep(ctx, made)
 	l.rows.put(made, l.remote())
-	return l.keep(ctx, made)
+	return err
 }
 
 // embed gives the vectors of texts, and those that the model refuses: a batch that it refuses is halved until one is left.
