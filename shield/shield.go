@@ -3,6 +3,7 @@ package shield
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge/shield/words"
 )
@@ -110,7 +111,8 @@ func (s *Shield) ResultText(text string) (string, Verdict, []Reason) {
 func (s *Shield) result(text, path string, at words.Place) (string, []Reason) {
 	out, traces := words.CanonicalResult(text)
 	reasons := traced(traces, path)
-	for _, f := range s.in.Look(out, words.Results, at, func() words.Topic { return s.in.Topic(out) }) {
+	about := sync.OnceValue(func() words.Topic { return s.in.Topic(out) })
+	for _, f := range s.in.Look(out, words.Results, at, about) {
 		reasons = append(reasons, reason(f, out, path, min(f.Act, words.Flag)))
 	}
 	return out, reasons

@@ -141,6 +141,9 @@ func (in *Inspector) turns(words []word, text string, where Whence, left *int) [
 			first = min(first, w.at)
 		}
 	}
+	if plain := in.pigLatin(words); plain != "" {
+		return in.decoded(coded{"pig latin", plain, words[0].at, len(text)}, nil, where, deepest-1, left)
+	}
 	if marks < 2 {
 		return nil
 	}
@@ -172,10 +175,13 @@ func drawn(words []word, text string, where Whence) (found []Finding) {
 			return []Finding{{"lookalikes", "writes with letters that are drawn as others", Flag, w.at, w.end}}
 		}
 	}
-	if where == Definitions {
-		return garbled(words, text)
+	if where != Definitions {
+		return nil
 	}
-	return nil
+	if voiceless(words, text) {
+		return []Finding{{"garbled", "is written without vowels", Flag, words[0].at, words[len(words)-1].end}}
+	}
+	return garbled(words, text)
 }
 
 // seldom has, for each letter, a bit for each letter that hardly ever follows it in a language written with Latin letters:
