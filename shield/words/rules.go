@@ -57,8 +57,8 @@ func overriding() []rule {
 	return []rule{
 		{name: "override", act: Blank, why: "sets aside what the model was told", need: []concepts{ignore, prior | safety | you, strong | system}, reach: 7, ordered: true, unless: not, across: true},
 		{name: "override", act: Blank, why: "sets aside what the model was told", need: []concepts{setaside}, unless: not},
-		{name: "override", act: Blank, why: "sets aside what the model was told, in another language", need: []concepts{wignore, winstr, wprior | wuser | wsystem | wreveal | wsecret | wsend | wtell}, reach: 12, unless: not},
-		{name: "override", act: Flag, why: "sets aside what the model was told, in another language", need: []concepts{wignore, winstr}, reach: 8, unless: not},
+		{name: "override", act: Blank, why: "sets aside what the model was told, in another language", need: []concepts{wignore, winstr, wprior | wuser | wsystem | wreveal | wsecret | wsend | wtell}, reach: 5, unless: not},
+		{name: "override", act: Flag, why: "sets aside what the model was told, in another language", need: []concepts{wignore, winstr}, reach: 4, unless: not},
 		{name: "override", act: Flag, why: "sets aside what the model was told", need: []concepts{ignore, prior | you, instr}, reach: 6, ordered: true, unless: not, in: Definitions},
 		{name: "override", act: Flag, why: "sets aside what the model was told", need: []concepts{ignore, you, prior}, reach: 2, ordered: true, unless: not},
 		{name: "override", act: Flag, why: "says that what the model was told no longer holds", need: []concepts{off | ignore, you, prior | strong, strong | instr | system}, reach: 12, unless: not},

@@ -88,6 +88,8 @@ type Scale struct {
 	// lastPlain is the last of the kinds at the head of the list whose words are of no topic, and everywhere has the others.
 	lastPlain  uint8
 	everywhere [256]bool
+	// firstVerb and lastVerb are the first and the last of the kinds of what can be done.
+	firstVerb, lastVerb uint8
 }
 
 // Slots is how many weights there are. A feature's slot is its hash: that two share one matters as seldom as it happens.
@@ -140,6 +142,10 @@ func (s *Scale) load() {
 		switch name {
 		case "trouble":
 			s.lastPlain = n
+		case "read":
+			s.firstVerb = n
+		case "login":
+			s.lastVerb = n
 		case "user", "model", "tool", "param", "reply", "shape", "page", "data":
 			s.everywhere[n] = true
 		}
@@ -337,14 +343,24 @@ func (in *Inspector) counts(sentence []word, w float64, text string, at Place, a
 			return false
 		}
 	}
-	if w > heaviest(at) || w <= light || about == nil {
-		return w > heaviest(at)
+	heavy := heaviest(at)
+	if (at == Description || at == Schema) && in.scale.describes(&sentence[0]) {
+		light, heavy = heavy, heavy+1
+	}
+	if w > heavy || w <= light || about == nil {
+		return w > heavy
 	}
 	topic := about()
 	if at == Answer && len(topic) < fewestAround && w <= alone {
 		return false
 	}
 	return in.scale.strange(sentence, topic, at == Description || at == Answer)
+}
+
+// describes says whether a sentence that begins with the word says what a tool does: "Sends", where an order has "Send".
+func (s *Scale) describes(first *word) bool {
+	k := s.kind(first)
+	return k&inflected != 0 && k&^inflected >= s.firstVerb && k&^inflected <= s.lastVerb && strings.HasSuffix(first.folded, "s")
 }
 
 // talksOf says whether a sentence talks about an attack.
