@@ -23,19 +23,20 @@ const turnRule = `(?im)^[-=*_ \[]{2,}(begin |end )?(system|admin|administrator|d
 
 func marks() []mark {
 	compile := regexp.MustCompile
+	tags, turns := compile(`(?is)<\s*(`+speakers+`)(\s[^<>]*)?>.{12,}</\s*(`+speakers+`)`), compile(turnRule)
 	return []mark{
 		{"chat-token", "has a token that parts the turns of a conversation", Blank, "<|", compile(`<\|\s*(im_start|im_end|im_sep|system|user|assistant|end|endoftext|eot_id|start_header_id|end_header_id|begin_of_text|tool|start|message|channel|fim_\w+)\s*\|>`), Anywhere},
 		{"chat-token", "has a token that parts the turns of a conversation", Blank, "[", compile(`\[/?INST\]|<</?SYS>>|\[/?(SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]`), Anywhere},
 		{"chat-token", "has a token that parts the turns of a conversation", Blank, "<", compile(`<(start_of_turn|end_of_turn|bos|eos)>|<｜(User|Assistant|System|begin▁of▁sentence)｜>`), Anywhere},
 		{"chat-token", "has the heading of a turn of a conversation", Flag, ":", compile(`(?im)^\s*#{0,4}\s*(\*\*)?(system|assistant|human)(\*\*)?\s*:\s+\S`), Definitions},
 		{"chat-token", "has the heading of a turn of a conversation", Flag, "#", compile(`(?im)^\s*#{2,6}\s*(\(\s*_?(system|assistant)[a-z_ ]*\)|(system|assistant)( (message|prompt|instructions?|override))?\s*:\s*\S)`), Results},
-		{"chat-token", "has the heading of a turn of a conversation", Blank, "--", compile(turnRule), Anywhere},
-		{"chat-token", "has the heading of a turn of a conversation", Blank, "==", compile(turnRule), Anywhere},
+		{"chat-token", "has the heading of a turn of a conversation", Blank, "--", turns, Anywhere},
+		{"chat-token", "has the heading of a turn of a conversation", Blank, "==", turns, Anywhere},
 		{"chat-token", "has the heading of a turn of a conversation", Flag, "[/", compile(`(?i)\[/\s*(sys|system|admin|developer|user|assistant)\s*\]`), Anywhere},
-		{"tag", "has a tag that speaks for somebody else", Blank, "</", compile(`(?is)<\s*(` + speakers + `)(\s[^<>]{1,80})?>.{12,}</\s*(` + speakers + `)`), Definitions},
+		{"tag", "has a tag that speaks for somebody else", Blank, "</", tags, Definitions},
 		{"tag", "has a tag that speaks for somebody else", Blank, "<", compile(`(?s)<\s*[A-Z]{4,}[A-Z _-]*\s*>(\s*\n|.{20,}</\s*[A-Z]{4,})`), Definitions},
 		{"tag", "has a tag that speaks for somebody else", Blank, "<", compile(`(?i)</?(tool-output|external-data|tool_result|function_call|function_results)>`), Definitions},
-		{"tag", "has a tag that speaks for somebody else", Flag, "</", compile(`(?is)<\s*(` + speakers + `)(\s[^<>]{1,80})?>.{12,}</\s*(` + speakers + `)`), Results},
+		{"tag", "has a tag that speaks for somebody else", Flag, "</", tags, Results},
 		{"new-orders", "gives orders in the place of the user's", Blank, ":", compile(`(?i)\bnew\s+(system\s+)?(instruction|directive|task|order)s?\s*:`), Anywhere},
 		{"comment", "has a comment that people are not shown", Flag, "<!--", compile(`(?s)<!--.{12,}`), Definitions},
 		{"comment", "has a comment that people are not shown", Flag, "[", compile(`(?m)^\s*\[(//|comment|_)\]:\s*(#|<>)`), Definitions},
