@@ -15,7 +15,7 @@ func (s *Shield) Question(raw json.RawMessage) (Report, error) {
 		case w.within("_meta"), key && len(text) < 12 && short(text), !key && len(w.stack) == 1 && w.member() == "url":
 			return text
 		case !key && w.forPeople():
-			out, reasons := s.text(text, "", words.MostText, words.Nowhere)
+			out, reasons := s.text(text, "", words.MostText, words.Nowhere, nil)
 			w.note(reasons)
 			return out
 		}
@@ -67,7 +67,7 @@ func (w *walker) forPeople() bool {
 
 // seenIn is what is to be said of a text that stays as it is.
 func (s *Shield) seenIn(text string) []Reason {
-	_, reasons := s.text(text, "", words.MostText, words.Nowhere)
+	_, reasons := s.text(text, "", words.MostText, words.Nowhere, nil)
 	kept := reasons[:0]
 	for _, r := range reasons {
 		switch r.Did {

@@ -3,6 +3,7 @@ package shield
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge/shield/words"
 )
@@ -96,7 +97,7 @@ func New(o Options) (*Shield, error) {
 // Text judges one text of a definition that stands by itself, such as the instructions of a server, and gives what may be
 // shown to a model in its place.
 func (s *Shield) Text(text string) (string, Verdict, []Reason) {
-	out, reasons := s.text(text, "", s.caps.Instructions, words.Instructions)
+	out, reasons := s.text(text, "", s.caps.Instructions, words.Instructions, nil)
 	return out, verdict(reasons), reasons
 }
 
@@ -110,18 +111,19 @@ func (s *Shield) ResultText(text string) (string, Verdict, []Reason) {
 func (s *Shield) result(text, path string, at words.Place) (string, []Reason) {
 	out, traces := words.CanonicalResult(text)
 	reasons := traced(traces, path)
-	for _, f := range s.in.Look(out, words.Results, at) {
+	about := sync.OnceValue(func() words.Topic { return s.in.Topic(out) })
+	for _, f := range s.in.Look(out, words.Results, at, about) {
 		reasons = append(reasons, reason(f, out, path, min(f.Act, words.Flag)))
 	}
 	return out, reasons
 }
 
 // text cleans a text, looks at it, and blanks or cuts it.
-func (s *Shield) text(text, path string, most int, at words.Place) (string, []Reason) {
+func (s *Shield) text(text, path string, most int, at words.Place, about func() words.Topic) (string, []Reason) {
 	out, traces := words.Canonical(text)
 	reasons := traced(traces, path)
 	worst := words.Note
-	for _, f := range s.in.Look(out, words.Definitions, at) {
+	for _, f := range s.in.Look(out, words.Definitions, at, about) {
 		reasons = append(reasons, reason(f, out, path, f.Act))
 		worst = max(worst, f.Act)
 	}

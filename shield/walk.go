@@ -70,6 +70,7 @@ type walker struct {
 	stack   []frame
 	reasons []Reason
 	renamed map[string]string
+	about   words.Topic // what the definition is about, once asked for
 }
 
 // A frame is an object or array that the walker is in.
@@ -200,7 +201,7 @@ func (w *walker) definition(text string, key bool) string {
 	if name {
 		most = words.MostText
 	}
-	out, reasons := w.shield.text(text, "", most, w.place(key))
+	out, reasons := w.shield.text(text, "", most, w.place(key), w.topic)
 	if name && (out == Sanitized && text != Sanitized || out == "") {
 		out = "sanitized_" + sum(text)
 		for i := range reasons {
@@ -223,6 +224,27 @@ func (w *walker) definition(text string, key bool) string {
 		w.rename(out, text)
 	}
 	return out
+}
+
+// topic gives what a definition is about: the words of its name, its description and the names of its properties.
+func (w *walker) topic() words.Topic {
+	if w.about != nil {
+		return w.about
+	}
+	var whole struct{ Name, Description string }
+	texts := []string{}
+	if json.Unmarshal(w.in, &whole) == nil {
+		texts = append(texts, whole.Name, whole.Description)
+	}
+	names := &walker{in: w.in, look: func(w *walker, text string, key bool) string {
+		if n := len(w.stack); key && n > 1 && w.stack[n-2].key == "properties" && !sentence(text) {
+			texts = append(texts, text)
+		}
+		return text
+	}}
+	names.run()
+	w.about = w.shield.in.Topic(texts...)
+	return w.about
 }
 
 // place says how much prose belongs where the walker is.

@@ -2,7 +2,7 @@
 //
 // It learns from the orders and the honest sentences beside it, each in several variations, from the labelled rows in DIR
 // (internal/shieldscore has their form) and from catalogues of honest tools, a definition a line. It prints, for each place of a
-// definition, what honest tools weigh that were left out while it learned, and how much of the sample's orders that were written
+// definition, what honest tools weigh whose catalogue was left out while it learned, and how much of the sample's orders that were written
 // with no rule in sight weighs more. With -out it writes the weights. The same input gives the same weights.
 package main
 
@@ -13,7 +13,6 @@ import (
 	"math"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/shield/words"
 )
@@ -38,13 +37,12 @@ func run(dir, tools, out string) error {
 	if err := l.read(dir, tools); err != nil {
 		return err
 	}
-	const folds = 2
 	var left []*text
-	for fold := range folds {
-		m := learn(l.texts, func(t *text) bool { return !t.order && t.fold(folds) == fold })
+	for catalogue := range l.catalogues {
+		m := learn(l.texts, func(t *text) bool { return !t.order && t.catalogue == catalogue })
 		for _, t := range l.texts {
-			if t.tool && !t.order && !t.met && t.fold(folds) == fold {
-				t.score = m.heaviest(t)
+			if t.tool && !t.order && !t.met && t.catalogue == catalogue {
+				t.score = m.stands(t)
 				left = append(left, t)
 			}
 		}
@@ -57,7 +55,10 @@ func run(dir, tools, out string) error {
 	return os.WriteFile(out, all.table(), 0o644)
 }
 
-// print says what is heaviest of the honest, out of fold, and how many of the unseen orders are heavier.
+// known is how much more a sentence may weigh that has a word of what it stands in than one that has none.
+const known = 2
+
+// print says what is heaviest of the honest that were left out, and how many of the unseen orders are heavier.
 func print(left []*text, m *model, unseen []*text) {
 	for at := words.Description; at <= words.Member; at++ {
 		most := map[string]float64{}
@@ -72,15 +73,15 @@ func print(left []*text, m *model, unseen []*text) {
 		scores := slices.Collect(maps.Values(most))
 		slices.Sort(scores)
 		slices.Reverse(scores)
-		for _, share := range []float64{0.0005, 0.001, 0.002, 0.005} {
+		for _, share := range []float64{0.0005, 0.001, 0.002, 0.003, 0.005} {
 			limit := scores[int(share*float64(len(scores)))]
 			n := 0
 			for _, t := range unseen {
-				if m.heaviest(t) > limit {
+				if m.stands(t) > limit {
 					n++
 				}
 			}
-			fmt.Printf("place %d: %.2f %% of %d honest tools weigh more than %5.2f, and %d of %d orders\n", at, 100*share, len(scores), limit, n, len(unseen))
+			fmt.Printf("place %d: %.2f %% of %d honest tools weigh more than %5.2f, or %5.2f with a known word, and %d of %d orders\n", at, 100*share, len(scores), limit, limit+known, n, len(unseen))
 		}
 	}
 }
@@ -94,11 +95,17 @@ func (m *model) heaviest(t *text) float64 {
 	return most
 }
 
-// fold says which of several parts a text is in: the texts of one server are in one.
-func (t *text) fold(of int) int {
-	h := 0
-	for _, c := range strings.ToLower(t.from) {
-		h = (h*31 + int(c)) % 1000003
+// stands is what the sentence weighs that stands out most: one with a known word counts as lighter, one about an attack not at all.
+func (m *model) stands(t *text) float64 {
+	most := math.Inf(-1)
+	for _, s := range t.sentences {
+		switch w := m.weight(s.slots); {
+		case s.mention:
+		case s.strange:
+			most = max(most, w)
+		default:
+			most = max(most, w-known)
+		}
 	}
-	return h % of
+	return most
 }

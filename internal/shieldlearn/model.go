@@ -55,9 +55,9 @@ func learn(texts []*text, leave func(*text) bool) *model {
 // descend is logistic regression by steps that grow smaller for each weight by itself (AdaGrad).
 func descend(all []*sentence) *model {
 	const (
-		rounds = 3
+		rounds = 6
 		step   = 0.2
-		shrink = 1e-5
+		shrink = 3e-5
 	)
 	m := &model{}
 	var moved [words.Slots]float64

@@ -22,7 +22,9 @@ var honest string
 
 // A text is one of a row, with how much it counts.
 type text struct {
-	of, from  string // the row, and where that is from
+	of        string // the row
+	catalogue int    // where that is from: 0 is the labelled rows
+	about     words.Topic
 	order     bool
 	tool      bool // of a definition
 	met       bool // by a rule
@@ -37,12 +39,15 @@ type sentence struct {
 	slots  []uint32
 	order  bool
 	counts float64
+	// strange has no word of what it stands in, and mention talks about an attack.
+	strange, mention bool
 }
 
 // A lesson is what is learned from, and the orders that are not.
 type lesson struct {
 	in            *words.Inspector
 	honest        map[string]bool // sentences of honest rows
+	catalogues    int
 	texts, unseen []*text
 }
 
@@ -51,13 +56,16 @@ type row struct {
 	ID, Label, Class, Tier, Source, Server string
 	Tool                                   json.RawMessage
 	Text                                   string
+	catalogue                              int
 }
 
 // read takes in all there is: the honest first, so that what a row with an order shares with them is known.
 func (l *lesson) read(dir, tools string) error {
+	l.catalogues = 1
 	for file := range strings.SplitSeq(tools, ",") {
+		l.catalogues++
 		if err := each(file, func(n int, line []byte) error {
-			r := row{ID: fmt.Sprint(file, n)}
+			r := row{ID: fmt.Sprint(file, n), catalogue: l.catalogues - 1}
 			if err := json.Unmarshal(line, &r); err != nil {
 				return err
 			}
@@ -88,8 +96,8 @@ func (l *lesson) read(dir, tools string) error {
 	}
 	for line := range strings.Lines(honest) {
 		l.add(&text{counts: 3}, strings.TrimSpace(line))
-		for range 3 {
-			l.add(&text{counts: 1}, v.other(strings.TrimSpace(line)))
+		for range 12 {
+			l.add(&text{counts: 3}, v.other(strings.TrimSpace(line)))
 		}
 	}
 	return each("shield/testdata/tools_malicious.jsonl", l.sample)
@@ -99,12 +107,12 @@ func (l *lesson) read(dir, tools string) error {
 func (l *lesson) sample(_ int, line []byte) error {
 	var r struct {
 		Class string
-		Tool  struct{ Description string }
+		Tool  struct{ Name, Description string }
 	}
 	if err := json.Unmarshal(line, &r); err != nil || r.Class != "plain" {
 		return err
 	}
-	t := &text{}
+	t := &text{at: words.Description, about: l.in.Topic(r.Tool.Name, r.Tool.Description)}
 	_, s, _ := strings.Cut(r.Tool.Description, ". ")
 	l.put(t, s)
 	l.unseen = append(l.unseen, t)
@@ -119,7 +127,7 @@ func (l *lesson) row(r row) error {
 	case r.Tool != nil:
 		return l.definition(r, r.Tool, counts(r))
 	}
-	l.add(&text{of: r.ID, from: r.Source, order: r.Label == "malicious", counts: counts(r)}, r.Text)
+	l.add(&text{of: r.ID, order: r.Label == "malicious", counts: counts(r)}, r.Text)
 	return nil
 }
 
@@ -134,16 +142,21 @@ func counts(r row) float64 {
 // definition takes in the texts of a tool.
 func (l *lesson) definition(r row, raw []byte, counts float64) error {
 	var tool struct {
-		Title, Description string
-		Annotations, Meta  any
-		Input              any `json:"inputSchema"`
-		Output             any `json:"outputSchema"`
+		Name, Title, Description string
+		Annotations, Meta        any
+		Input                    any `json:"inputSchema"`
+		Output                   any `json:"outputSchema"`
 	}
 	if err := json.Unmarshal(raw, &tool); err != nil {
 		return err
 	}
+	names := []string{tool.Name, tool.Description}
+	for _, part := range []any{tool.Input, tool.Output} {
+		properties(part, &names)
+	}
+	about := l.in.Topic(names...)
 	put := func(at words.Place, s string) {
-		l.add(&text{of: r.ID, from: r.Source + r.Server + r.Class, order: r.Label == "malicious", tool: true, at: at, counts: counts}, s)
+		l.add(&text{about: about, catalogue: r.catalogue, of: r.ID, order: r.Label == "malicious", tool: true, at: at, counts: counts}, s)
 	}
 	put(words.Description, tool.Description)
 	put(words.Member, tool.Title)
@@ -151,6 +164,23 @@ func (l *lesson) definition(r row, raw []byte, counts float64) error {
 		members(part, "", put)
 	}
 	return nil
+}
+
+// properties collects the names of a schema's properties.
+func properties(v any, names *[]string) {
+	switch v := v.(type) {
+	case []any:
+		for _, x := range v {
+			properties(x, names)
+		}
+	case map[string]any:
+		for k, x := range v {
+			if all, ok := x.(map[string]any); ok && k == "properties" {
+				*names = slices.AppendSeq(*names, maps.Keys(all))
+			}
+			properties(x, names)
+		}
+	}
 }
 
 // members gives the texts of a schema, with where they stand.
@@ -190,7 +220,7 @@ func (l *lesson) add(t *text, s string) {
 func (l *lesson) put(t *text, s string) {
 	canonical, _ := words.Canonical(s)
 	t.met = t.tool && l.met(canonical)
-	loads, parts := l.in.Sentences(canonical)
+	loads, parts := l.in.Sentences(canonical, t.about, t.at == words.Description)
 	for i := range loads {
 		switch {
 		case !t.order && t.of != "":
@@ -198,13 +228,13 @@ func (l *lesson) put(t *text, s string) {
 		case t.order && t.of != "" && (l.honest[parts[i]] || !l.met(parts[i])):
 			continue
 		}
-		t.sentences = append(t.sentences, &sentence{slots: loads[i].Slots})
+		t.sentences = append(t.sentences, &sentence{slots: loads[i].Slots, strange: loads[i].Strange, mention: loads[i].Mention})
 	}
 }
 
 // met says whether a rule sees an order in a sentence.
 func (l *lesson) met(s string) bool {
-	return slices.ContainsFunc(l.in.Look(s, words.Definitions, words.Nowhere), func(f words.Finding) bool { return f.Act > words.Note })
+	return slices.ContainsFunc(l.in.Look(s, words.Definitions, words.Nowhere, nil), func(f words.Finding) bool { return f.Act > words.Note })
 }
 
 // each gives the lines of a file, with their numbers. No name is no file.

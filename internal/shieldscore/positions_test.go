@@ -21,7 +21,7 @@ func TestIN6EveryPositionIsSeenAlike(t *testing.T) {
 	for _, tt := range []struct {
 		class         string
 		least, spread float64
-	}{{"order", 85, 10}, {"plain", 50, 50}} {
+	}{{"order", 85, 10}, {"plain", 75, 25}} {
 		sentences := orders(slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return r.Class != tt.class }))
 		if len(sentences) != 90 {
 			t.Fatalf("%s: %d sentences", tt.class, len(sentences))

@@ -26,7 +26,7 @@ const (
 )
 
 // decode gives the texts that stand in a text in another form: Base64, Base32, hexadecimal, bits, numbers of characters,
-// percent and other escapes, entities, Morse.
+// percent and other escapes, entities, Morse, Braille, Base85.
 func decode(text string) (found []coded) {
 	found = runs(text)
 	for _, w := range []struct {
@@ -53,7 +53,7 @@ func decode(text string) (found []coded) {
 			found = append(found, coded{"escapes", plain, strings.IndexByte(text, '\\'), len(text)})
 		}
 	}
-	return append(append(found, numbers(text)...), chunks(text)...)
+	return append(append(append(found, numbers(text)...), chunks(text)...), ciphered(text)...)
 }
 
 // octals replaces each backslash and three octal digits.

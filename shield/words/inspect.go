@@ -28,15 +28,16 @@ const (
 	mostResult = 1 << 20
 )
 
-// Look gives what a text in its canonical form has, by its bytes. Where it stands says how heavy its sentences may be.
-func (in *Inspector) Look(text string, where Whence, at Place) []Finding {
+// Look gives what a text in its canonical form has, by its bytes. Where it stands says how heavy its sentences may be, and about
+// what it stands in; nil where nothing is around it.
+func (in *Inspector) Look(text string, where Whence, at Place, about func() Topic) []Finding {
 	most := mostResult
 	if where == Definitions {
 		most = MostText
 	}
 	text = text[:min(len(text), most)]
 	left := 4*len(text) + MostText // of decoded text that is looked at
-	return distinct(in.inspect(text, where, at, 0, &left))
+	return distinct(in.inspect(text, where, at, about, 0, &left))
 }
 
 // distinct leaves one of the findings of one rule that overlap: the one that asks for most, then the longest.
@@ -59,7 +60,7 @@ func distinct(found []Finding) []Finding {
 	return out
 }
 
-func (in *Inspector) inspect(text string, where Whence, at Place, depth int, left *int) []Finding {
+func (in *Inspector) inspect(text string, where Whence, at Place, about func() Topic, depth int, left *int) []Finding {
 	if *left -= len(text); *left < 0 {
 		return nil
 	}
@@ -74,7 +75,7 @@ func (in *Inspector) inspect(text string, where Whence, at Place, depth int, lef
 	}
 	found = append(found, drawn(words, text, where)...)
 	if !slices.ContainsFunc(found, func(f Finding) bool { return f.Act > Note }) {
-		found = append(found, in.weighed(words, at)...)
+		found = append(found, in.weighed(words, text, at, about)...)
 	}
 	if depth < deepest {
 		for _, c := range decode(text) {
@@ -97,7 +98,7 @@ func wordAt(words []word, at int) int {
 func (in *Inspector) decoded(c coded, plain []Finding, where Whence, depth int, left *int) []Finding {
 	worst := Note
 	why := ""
-	for _, f := range in.inspect(c.text, where, Nowhere, depth+1, left) {
+	for _, f := range in.inspect(c.text, where, Nowhere, nil, depth+1, left) {
 		if f.Act > worst && !slices.ContainsFunc(plain, func(p Finding) bool { return p.Rule == f.Rule }) {
 			worst, why = f.Act, f.Why
 		}
@@ -143,6 +144,9 @@ func (in *Inspector) turns(words []word, text string, where Whence, left *int) [
 			first = min(first, w.at)
 		}
 	}
+	if plain := in.pigLatin(words); plain != "" {
+		return in.decoded(coded{"pig latin", plain, words[0].at, len(text)}, nil, where, deepest-1, left)
+	}
 	if marks < 2 {
 		return nil
 	}
@@ -174,10 +178,13 @@ func drawn(words []word, text string, where Whence) (found []Finding) {
 			return []Finding{{"lookalikes", "writes with letters that are drawn as others", Flag, w.at, w.end}}
 		}
 	}
-	if where == Definitions {
-		return garbled(words, text)
+	if where != Definitions {
+		return nil
 	}
-	return nil
+	if voiceless(words, text) {
+		return []Finding{{"garbled", "is written without vowels", Flag, words[0].at, words[len(words)-1].end}}
+	}
+	return garbled(words, text)
 }
 
 // seldom has, for each letter, a bit for each letter that hardly ever follows it in a language written with Latin letters:

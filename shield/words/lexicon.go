@@ -107,8 +107,11 @@ type kid struct {
 	to int32
 }
 
+// mostly is about how many nodes the lists come to.
+const mostly = 1 << 15
+
 func newLexicon() (*lexicon, error) {
-	l := &lexicon{nodes: make([]node, 1)}
+	l := &lexicon{nodes: make([]node, 1, mostly)}
 	for _, list := range []string{english, world} {
 		for n, line := range strings.Split(list, "\n") {
 			if line == "" || line[0] == '#' {
@@ -142,8 +145,10 @@ func newLexicon() (*lexicon, error) {
 
 func (l *lexicon) add(entry string, bit concepts) {
 	stem := strings.HasSuffix(entry, "*")
-	entry = fold(strings.TrimSuffix(entry, "*"))
-	entry = strings.Join(strings.FieldsFunc(entry, func(r rune) bool { return r == ' ' || r == '_' }), " ")
+	entry = strings.TrimSuffix(entry, "*")
+	if strings.Trim(entry, "abcdefghijklmnopqrstuvwxyz ") != "" || strings.Contains(entry, "  ") { // not as it is folded
+		entry = strings.Join(strings.FieldsFunc(fold(entry), func(r rune) bool { return r == ' ' || r == '_' }), " ")
+	}
 	at := int32(0)
 	for i := range len(entry) {
 		at = l.child(at, entry[i])

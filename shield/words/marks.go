@@ -19,21 +19,28 @@ type mark struct {
 }
 
 // speakers are names of tags that stand for who speaks, or for how much it matters.
-const speakers = `system|assistant|hidden|secret|instructions?|information|important|system[-_ ](prompt|message|instructions?|reminder|note|override)|critical[-_ a-z]*|admin[-_ a-z]*|developer|override|directive|mandatory|priority|urgent|confidential|crucial|invisible|sys|ai[-_ ]?instructions?|private|internal[-_ ]?note|attention`
+const speakers = `system|assistant|hidden|secret|instructions?|information|important|system[-_ ](prompt|message|instructions?|reminder|note|override)|critical[-_ a-z]*|admin[-_ a-z]*|developer|override|directive|mandatory|priority|urgent|confidential|crucial|invisible|sys|ai[-_ ]?instructions?|private|internal[-_ ]?note|attention|developer[-_ ](message|prompt|note)|(agent|model|ai|llm|assistant)[-_ ](tasks?|notes?|orders?|rules?|prompt|message|instructions?|directive)|(notes?|message|instructions?|orders?|tasks?|rules?)[-_ ](to|for)[-_ ](the[-_ ])?(model|ai|agent|assistant|llm)s?|rules?|orders?`
+
+// turnRule is a line that parts what a system or its owner says from the rest.
+const turnRule = `(?im)^[-=*_ \[]{2,}(begin |end )?(system|admin|administrator|developer|new instructions?)( (prompt|message|note|override|instructions?))?[-=*_ \]]{2,}\s*$`
 
 func marks() []mark {
 	compile := regexp.MustCompile
+	tags, turns := compile(`(?is)<\s*(`+speakers+`)(\s[^<>]*)?>.{12,}</\s*(`+speakers+`)`), compile(turnRule)
+	turnWords := []string{"system", "admin", "developer", "new instruction"}
 	return []mark{
-		{"chat-token", "has a token that parts the turns of a conversation", Blank, "<|", compile(`<\|\s*(im_start|im_end|im_sep|system|user|assistant|end|endoftext|eot_id|start_header_id|end_header_id|begin_of_text|tool|fim_\w+)\s*\|>`), Anywhere, nil},
+		{"chat-token", "has a token that parts the turns of a conversation", Blank, "<|", compile(`<\|\s*(im_start|im_end|im_sep|system|user|assistant|end|endoftext|eot_id|start_header_id|end_header_id|begin_of_text|tool|start|message|channel|fim_\w+)\s*\|>`), Anywhere, nil},
 		{"chat-token", "has a token that parts the turns of a conversation", Blank, "[", compile(`\[/?INST\]|<</?SYS>>|\[/?(SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]`), Anywhere, []string{"inst]", "sys>>", "system_prompt]", "available_tools]", "tool_"}},
 		{"chat-token", "has a token that parts the turns of a conversation", Blank, "<", compile(`<(start_of_turn|end_of_turn|bos|eos)>|<｜(User|Assistant|System|begin▁of▁sentence)｜>`), Anywhere, []string{"_of_turn>", "bos>", "eos>"}},
 		{"chat-token", "has the heading of a turn of a conversation", Flag, ":", compile(`(?im)^\s*#{0,4}\s*(\*\*)?(system|assistant|human)(\*\*)?\s*:\s+\S`), Definitions, nil},
 		{"chat-token", "has the heading of a turn of a conversation", Flag, "#", compile(`(?im)^\s*#{2,6}\s*(\(\s*_?(system|assistant)[a-z_ ]*\)|(system|assistant)( (message|prompt|instructions?|override))?\s*:\s*\S)`), Results, []string{"system", "assistant"}},
-		{"chat-token", "has the heading of a turn of a conversation", Blank, "-", compile(`(?im)^[-=*_ \[]{2,}(begin |end )?(system|admin|administrator|developer|new instructions?)( (prompt|message|note|override|instructions?))?[-=*_ \]]{2,}\s*$`), Anywhere, []string{"system", "admin", "developer", "new instruction"}},
-		{"tag", "has a tag that speaks for somebody else", Blank, "</", compile(`(?is)<\s*(` + speakers + `)\s*>.{12,}</\s*(` + speakers + `)`), Definitions, nil},
+		{"chat-token", "has the heading of a turn of a conversation", Blank, "--", turns, Anywhere, turnWords},
+		{"chat-token", "has the heading of a turn of a conversation", Blank, "==", turns, Anywhere, turnWords},
+		{"chat-token", "has the heading of a turn of a conversation", Flag, "[/", compile(`(?i)\[/\s*(sys|system|admin|developer|user|assistant)\s*\]`), Anywhere, nil},
+		{"tag", "has a tag that speaks for somebody else", Blank, "</", tags, Definitions, nil},
 		{"tag", "has a tag that speaks for somebody else", Blank, "<", compile(`(?s)<\s*[A-Z]{4,}[A-Z _-]*\s*>(\s*\n|.{20,}</\s*[A-Z]{4,})`), Definitions, nil},
 		{"tag", "has a tag that speaks for somebody else", Blank, "<", compile(`(?i)</?(tool-output|external-data|tool_result|function_call|function_results)>`), Definitions, nil},
-		{"tag", "has a tag that speaks for somebody else", Flag, "</", compile(`(?is)<\s*(` + speakers + `)\s*>.{12,}</\s*(` + speakers + `)`), Results, nil},
+		{"tag", "has a tag that speaks for somebody else", Flag, "</", tags, Results, nil},
 		{"new-orders", "gives orders in the place of the user's", Blank, ":", compile(`(?i)\bnew\s+(system\s+)?(instruction|directive|task|order)s?\s*:`), Anywhere, []string{"instruction", "directive", "task", "order"}},
 		{"comment", "has a comment that people are not shown", Flag, "<!--", compile(`(?s)<!--.{12,}`), Definitions, nil},
 		{"comment", "has a comment that people are not shown", Flag, "[", compile(`(?m)^\s*\[(//|comment|_)\]:\s*(#|<>)`), Definitions, nil},

@@ -4,6 +4,7 @@ import (
 	_ "embed" // the kinds of words and what they weigh
 	"math"
 	binary "math/bits"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -38,16 +39,39 @@ const (
 func heaviest(at Place) float64 {
 	switch at {
 	case Description:
-		return 1.2
+		return 1.4
 	case Schema:
-		return 0.4
+		return 1.3
 	case Member:
-		return -1.2
+		return -2.2
 	case Answer:
-		return 3.2
+		return 3
 	}
 	return 2.6 // Instructions
 }
+
+// lightest gives what a sentence may weigh that has no word of what stands around it (Topic).
+func lightest(at Place) float64 {
+	switch at {
+	case Description:
+		return -0.6
+	case Schema:
+		return -0.7
+	case Answer:
+		return 1.2
+	}
+	return heaviest(at)
+}
+
+// fewestAround is how many words of a topic an answer has that a sentence can be strange to, and alone what one of a shorter
+// answer may weigh.
+const (
+	fewestAround = 25
+	alone        = 2
+)
+
+// addressing is what a sentence of an answer may weigh that speaks to the model which reads it.
+const addressing = -0.3
 
 // fewestWords is how many words a sentence has that is weighed.
 const fewestWords = 5
@@ -61,6 +85,11 @@ const fewestInAnswers = 7
 type Scale struct {
 	once  sync.Once
 	kinds map[string]uint8
+	// lastPlain is the last of the kinds at the head of the list whose words are of no topic, and everywhere has the others.
+	lastPlain  uint8
+	everywhere [256]bool
+	// firstVerb and lastVerb are the first and the last of the kinds of what can be done.
+	firstVerb, lastVerb uint8
 }
 
 // Slots is how many weights there are. A feature's slot is its hash: that two share one matters as seldom as it happens.
@@ -72,6 +101,10 @@ type Load struct {
 	// Slots has the features' slots, if Keep.
 	Slots []uint32
 	Keep  bool
+	// Strange says that no word of it stands in what is around it.
+	Strange bool
+	// Mention says that it talks about an attack.
+	Mention bool
 }
 
 func (l *Load) add(sort, a, b uint32) {
@@ -101,11 +134,21 @@ func (s *Scale) load() {
 	s.kinds = map[string]uint8{}
 	n := uint8(0)
 	for line := range strings.SplitSeq(kindList, "\n") {
-		_, all, ok := strings.Cut(line, ": ")
+		name, all, ok := strings.Cut(line, ": ")
 		if !ok || line[0] == '#' {
 			continue
 		}
 		n++
+		switch name {
+		case "trouble":
+			s.lastPlain = n
+		case "read":
+			s.firstVerb = n
+		case "login":
+			s.lastVerb = n
+		case "user", "model", "tool", "param", "reply", "shape", "page", "data":
+			s.everywhere[n] = true
+		}
 		for w := range strings.SplitSeq(all, ", ") {
 			if _, ok := s.kinds[w]; !ok {
 				s.kinds[w] = n
@@ -187,6 +230,7 @@ func (s *Scale) stem(word string) uint8 {
 func (s *Scale) put(words []word, l *Load) {
 	const near = 6
 	var last [near]uint32
+	beforeWord := uint32(0)
 	before, twoBefore, n := uint32(255), uint32(255), 0
 	about := concepts(0)
 	for i := range words {
@@ -194,12 +238,17 @@ func (s *Scale) put(words []word, l *Load) {
 		about |= w.has
 		k := uint32(s.kind(w))
 		l.add(1, k, 0)
-		l.add(2, hashed(w.folded), 0)
+		word := hashed(w.folded)
+		l.add(2, word, 0)
 		l.add(3, before, k)
+		l.add(10, beforeWord, word)
+		beforeWord = word
 		l.add(4, twoBefore, k)
+		l.add(15, twoBefore<<16|before, k)
 		switch i {
 		case 0:
 			l.add(5, k, 0)
+			l.add(13, word, 0)
 		case 1:
 			l.add(6, before, k)
 		}
@@ -212,6 +261,7 @@ func (s *Scale) put(words []word, l *Load) {
 		}
 		twoBefore, before = before, k
 	}
+	l.add(14, uint32(min(len(words)/4, 8)), 0)
 	for rest := about; rest != 0; {
 		a := binary.TrailingZeros64(uint64(rest))
 		rest &= rest - 1
@@ -230,11 +280,14 @@ func hashed(s string) uint32 {
 	return h
 }
 
-// Sentences gives what each sentence of a text has on the scale, and the text of it: what a learner needs.
-func (in *Inspector) Sentences(text string) (all []Load, texts []string) {
+// Sentences gives what each sentence of a text has on the scale, and the text of it: what a learner needs. About is what the text
+// stands in, of which it is a part if own.
+func (in *Inspector) Sentences(text string, about Topic, own bool) (all []Load, texts []string) {
 	words, free := in.reader.read(text)
 	defer free()
 	in.scale.each(words, true, func(words []word, l *Load) {
+		l.Mention = talksOf(words)
+		l.Strange = in.scale.strange(words, about, own)
 		all, texts = append(all, *l), append(texts, text[words[0].at:words[len(words)-1].end])
 	})
 	return all, texts
@@ -256,24 +309,63 @@ func (s *Scale) each(words []word, keep bool, found func([]word, *Load)) {
 
 // weighed names the heaviest sentence of a text, if it is heavier than honest ones are at its place. One that talks about an
 // attack is noted.
-func (in *Inspector) weighed(words []word, at Place) (found []Finding) {
+func (in *Inspector) weighed(words []word, text string, at Place, about func() Topic) (found []Finding) {
 	if at == Nowhere || len(words) < fewestWords {
 		return nil
 	}
-	most := heaviest(at)
+	most := math.Inf(-1)
 	in.scale.each(words, false, func(sentence []word, l *Load) {
 		w := l.weight()
-		if w <= most || at == Answer && len(sentence) < fewestInAnswers {
+		if w <= most || !in.counts(sentence, w, text, at, about) {
 			return
 		}
 		most = w
 		f := Finding{"order", "reads as an order to a model", Flag, sentence[0].at, sentence[len(sentence)-1].end}
-		for i := range sentence {
-			if sentence[i].has&mention != 0 {
-				f.Act = Note
-			}
+		if talksOf(sentence) {
+			f.Act = Note
 		}
 		found = []Finding{f}
 	})
 	return found
+}
+
+// counts says whether a sentence is heavier than honest ones are at its place.
+func (in *Inspector) counts(sentence []word, w float64, text string, at Place, about func() Topic) bool {
+	light := lightest(at)
+	if at == Answer {
+		switch addressed(sentence, text) {
+		case toForeign:
+			return true
+		case toModels:
+			return w > addressing
+		case ofModels:
+			light = 0.4
+		}
+		if len(sentence) < fewestInAnswers {
+			return false
+		}
+	}
+	heavy := heaviest(at)
+	if (at == Description || at == Schema) && in.scale.describes(&sentence[0]) {
+		light, heavy = heavy, heavy+1
+	}
+	if w > heavy || w <= light || about == nil {
+		return w > heavy
+	}
+	topic := about()
+	if at == Answer && len(topic) < fewestAround && w <= alone {
+		return false
+	}
+	return in.scale.strange(sentence, topic, at == Description || at == Answer)
+}
+
+// describes says whether a sentence that begins with the word says what a tool does: "Sends", where an order has "Send".
+func (s *Scale) describes(first *word) bool {
+	k := s.kind(first)
+	return k&inflected != 0 && k&^inflected >= s.firstVerb && k&^inflected <= s.lastVerb && strings.HasSuffix(first.folded, "s")
+}
+
+// talksOf says whether a sentence talks about an attack.
+func talksOf(sentence []word) bool {
+	return slices.ContainsFunc(sentence, func(w word) bool { return w.has&mention != 0 })
 }

@@ -1,0 +1,88 @@
+package words
+
+import "strings"
+
+// What a sentence says of whom it is for.
+const (
+	toNobody = iota
+	// ofModels are sentences about what models have to do, as guides for them have too.
+	ofModels
+	// toModels are sentences that speak to whichever model reads them.
+	toModels
+	// toForeign are such whose words are in another language than English.
+	toForeign
+)
+
+// models are names that models go by, as words are folded, in a few languages.
+const models = " assistant assistants ai ais llm llms agent agents model models bot bots chatbot chatbots copilot claude chatgpt gpt gemini siri alexa "
+
+// foreign are names of models in other languages.
+const foreign = " ki assistent assistenten agenten asistente asistentes agente agentes assistente assistenti ia asistan asistani asistana asystent asystenci asystenta asistent asisten tekoalyavustaja avustaja bott botti бот боты боту ассистент ассистенту ассистенты агент агенту агенты помощник помощнику ии асистент асистенту агенти помічник помічнику ші βοηθε "
+
+// openings stand before the name of whom a text is for.
+const openings = " dear hey hi hello attention note notice notes message memo instruction instructions ps p s to for the any all every each my your an a this automated autonomous automatic " +
+	"language large important if you are whichever whoever fellow other helpful reading smart artificial intelligence an die der das alle jeden liebe hinweis fur al a los las el todo todos cualquier nota para au aux l le la les tout tous pour alla agli per tutti aan de het elke alle voor " +
+	"do dla wszystkich kepada untuk semua bu sayin til till alla for всем любому для уважаемыи "
+
+// relations join a model's name to what tells which models are meant.
+const relations = " that who which whose reading processing visiting handling summarising summarizing parsing working helping crawling triaging seeing indexing scanning browsing answering using die der das welche lesen que quien qui che die deze ktory ktorzy yang okuyan которыи которые что jotka "
+
+// duties stand after a model's name where a text says what models have to do.
+const duties = " must should shall need needs has have are is will may moet moeten muss mussen debe deben doit doivent deve devono должен должны "
+
+func among(list, word string) bool {
+	return word != "" && strings.Contains(list, " "+word+" ")
+}
+
+// addressed says whether a sentence speaks to the model that reads it, or of models and their duties.
+func addressed(sentence []word, text string) int {
+	open, said := true, toNobody
+	for i := range sentence {
+		w := &sentence[i]
+		to := toModels
+		if among(foreign, w.folded) {
+			to = toForeign
+		} else if !among(models, w.folded) {
+			open = open && i < 7 && among(openings, w.folded)
+			continue
+		}
+		before, after, gap := "", "", ""
+		if i > 0 {
+			before = sentence[i-1].folded
+		}
+		if i+1 < len(sentence) {
+			after, gap = sentence[i+1].folded, text[w.end:max(w.end, sentence[i+1].at)]
+		}
+		if among(models, after) || among(foreign, after) {
+			continue
+		}
+		loose := strings.HasPrefix(w.folded, "model") && !among(" language ai ", before) // of anything
+		related := among(relations, after) || strings.HasSuffix(after, "ing") && len(after) > 5
+		switch {
+		case open && strings.ContainsAny(gap, ",:—–)]"), open && related && !loose && i+2 < len(sentence):
+			return to
+		case strings.Contains(gap, ":") && i >= 3 && among(" to for ", sentence[i-3].folded):
+			return to
+		case i > 1 && before != "" && related && among(" any all every each whichever whatever to for ", sentence[i-2].folded):
+			return to
+		case i > 0 && related && among(" any all every each whichever whatever ", before):
+			return to
+		case youAre(sentence[:i]):
+			return to
+		case among(duties, after):
+			said = ofModels
+		}
+		open = open && i < 7
+	}
+	return said
+}
+
+// youAre says whether the words end in "you are" and four more at most, after one that makes it a condition.
+func youAre(words []word) bool {
+	for i := len(words) - 2; i >= 1 && len(words)-i <= 6; i-- {
+		if words[i].folded == "you" && words[i+1].folded == "are" && among(" if when as since because should whenever ", words[i-1].folded) {
+			return true
+		}
+	}
+	return false
+}
