@@ -59,11 +59,11 @@ func grantOnce(ctx context.Context, db *store.DB, id string) error {
 		return err
 	}
 	said(kept)
-	if err := db.AnswerAsk(ctx, id, store.Allowed, &store.Grant{Subject: "call " + id, Shown: []byte("{}")}, 0); err != nil {
+	if err := db.AnswerAsk(ctx, id, store.Allowed, "bob, here", &store.Grant{Subject: "call " + id, Shown: []byte("{}")}, 0); err != nil {
 		return err
 	}
 	said(allowed)
-	if ok, err := db.UseGrant(ctx, askOf(id)); !ok || err != nil {
+	if _, ok, err := db.UseGrant(ctx, askOf(id)); !ok || err != nil {
 		return fmt.Errorf("the grant of %s: %v, %v", id, ok, err)
 	}
 	said(used)
@@ -121,7 +121,7 @@ func checkGrants(t *testing.T, db *store.DB, steps map[string]int, lasts map[str
 	grants := grantsOf(t, db)
 	for id, step := range steps {
 		g, granted := grants[id]
-		answer, err := db.AskAnswer(t.Context(), id)
+		answer, _, err := db.AskAnswer(t.Context(), id)
 		there := err == nil
 		if f, ok := err.(*drawbridge.Fault); err != nil && (!ok || f.Code != drawbridge.NotFound) {
 			t.Fatal(err)

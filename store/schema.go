@@ -143,6 +143,8 @@ var schema = [...]string{
 		ends      BIGINT NOT NULL, -- 0 is never
 		uses      BIGINT NOT NULL
 	);`,
+	`ALTER TABLE asks ADD COLUMN said_by TEXT NOT NULL DEFAULT '';   -- who answered, and where
+	ALTER TABLE grants ADD COLUMN said_by TEXT NOT NULL DEFAULT '';`,
 }
 
 // migrate brings the tables up to date, in one transaction. Where they are, it only reads.

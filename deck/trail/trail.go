@@ -58,6 +58,8 @@ type Entry struct {
 	// sent says that the intent is on record; barred is the verdict that was not to let it pass, nil where there was none.
 	sent   bool
 	barred *barred
+	// approval and by say which answer of a person let it pass, or did not.
+	approval, by string
 }
 
 // A barred is a verdict, and what it is about.
@@ -110,6 +112,13 @@ func Bar(ctx context.Context, spec drawbridge.Spec, verdict drawbridge.Verdict) 
 	}
 }
 
+// Answered takes note of the answer to a call that waited for a person: which one it was, and who gave it.
+func Answered(ctx context.Context, approval, by string) {
+	if e := of(ctx); e != nil {
+		e.approval, e.by = approval, by
+	}
+}
+
 // about is a record of what is called, by whom.
 func (e *Entry) about(call drawbridge.Call, spec drawbridge.Spec, verdict drawbridge.Verdict) audit.Record {
 	r := audit.Record{
@@ -120,6 +129,7 @@ func (e *Entry) about(call drawbridge.Call, spec drawbridge.Spec, verdict drawbr
 	r.Definition = e.t.definitions.of(spec.Definition)
 	r.Arguments = argumentsOf(call.Method, call.Params)
 	r.Effect, r.Rule, r.Reason = verdict.Effect.String(), verdict.Rule, verdict.Reason
+	r.Approval, r.By = e.approval, e.by
 	return r
 }
 
