@@ -22,6 +22,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck/offer"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/trail"
+	"github.com/drawbridge-mcp/drawbridge/deck/vigil"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
@@ -54,6 +55,7 @@ type (
 	Question = gate.Question
 	Counter  = gate.Counter
 	Screen   = gate.Screen
+	Teller   = gate.Teller
 )
 
 // A Naming is a style in which bridged cards and prompts are named outward. A call by any style's name finds its card
@@ -186,35 +188,22 @@ type List struct {
 	Version uint64
 }
 
-// An EventKind says what an Event tells.
-type EventKind uint8
+// An Event tells the surface what happened on the deck outside any call, an EventKind says what.
+type (
+	Event     = vigil.Event
+	EventKind = vigil.EventKind
+)
 
 // The kinds of event.
 const (
-	ToolsChanged EventKind = iota + 1
-	PromptsChanged
+	ToolsChanged   = vigil.ToolsChanged
+	PromptsChanged = vigil.PromptsChanged
 	// ResourcesChanged tells of resources or templates.
-	ResourcesChanged
+	ResourcesChanged = vigil.ResourcesChanged
 	// ResourceUpdated tells that the resource URI has new content.
-	ResourceUpdated
+	ResourceUpdated = vigil.ResourceUpdated
 	// Noticed passes on what a server said outside any call.
-	Noticed
+	Noticed = vigil.Noticed
 	// TaskChanged passes on what a server said of a task.
-	TaskChanged
+	TaskChanged = vigil.TaskChanged
 )
-
-// An Event tells the surface what happened on the deck outside any call.
-type Event struct {
-	Kind EventKind
-	// URI is the resource's URI as callers know it, for ResourceUpdated.
-	URI string
-	// Task is the id of the task as its principal knows it, for TaskChanged.
-	Task string
-	// Principal is the only one whose callers may hear of it; empty for everybody.
-	Principal string
-	// Notice is what the server said, for ResourceUpdated, Noticed and TaskChanged; its URI or task id is the one that
-	// callers know.
-	Notice drawbridge.Notice
-	// HiddenFrom says from whom a guard hides what it is about; nil is nobody.
-	HiddenFrom func(drawbridge.Caller) bool
-}

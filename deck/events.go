@@ -5,21 +5,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
-// Concerns says whether the caller may hear of the event. What a server says is for those who may call it, and what it
-// says in a session of one caller's own for that caller alone, as on one principal's connection for that principal.
-func (e Event) Concerns(caller drawbridge.Caller) bool {
-	n := e.Notice
-	for _, principal := range []string{e.Principal, n.Principal} {
-		if principal != "" && principal != caller.Principal {
-			return false
-		}
-	}
-	if n.Session != "" && n.Session != caller.Session {
-		return false
-	}
-	return n.Server == "" || caller.Holds([]drawbridge.Scope{drawbridge.ServerScope(n.Server)}) && (e.HiddenFrom == nil || !e.HiddenFrom(caller))
-}
-
 // OnEvent has f called with each event until cancel is called. f must not block, and may be called from several
 // goroutines at once, and once more while cancel is on its way.
 func (d *Deck) OnEvent(f func(Event)) (cancel func()) { return d.listeners.Add(f) }
