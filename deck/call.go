@@ -114,7 +114,8 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 	}
 	result.Raw = d.linked(call.Caller, call.Method, t.spec.Server, t.public(call.Method, result.Raw))
 	result.Raw = fenced(result.Raw)
-	return d.sealResult(result, r), nil
+	result.Raw = d.sealer.Result(result.Raw, r)
+	return result, nil
 }
 
 // fencing gives what is done to a server's result: it is marked as foreign text, for whom that is wanted. It is asked for before
@@ -171,20 +172,6 @@ func (d *Deck) run(ctx context.Context, t target, call drawbridge.Call) (result 
 	return t.card.Run(ctx, call)
 }
 
-// sealResult seals the request state of a result that asks for more. The search for the word is much cheaper than
-// reading a large result.
-func (d *Deck) sealResult(result drawbridge.Result, r seal.Request) drawbridge.Result {
-	if !wire.MayHave(result.Raw, `"requestState"`) {
-		return result
-	}
-	state := wire.Get(result.Raw, "requestState")
-	if state == nil || string(state) == "null" {
-		return result
-	}
-	result.Raw = wire.Apply(result.Raw, wire.Put(d.sealer.Seal(state, r), "requestState"))
-	return result
-}
-
 // find finds what a call is about.
 func (d *Deck) find(ctx context.Context, call drawbridge.Call, p params.Params) (target, error) {
 	switch {
@@ -229,6 +216,7 @@ func (d *Deck) named(ctx context.Context, caller drawbridge.Caller, k kind, name
 		it = look()
 	}
 	if it == nil {
+		trail.Veil(ctx, d.view.Load().why(caller, k, name))
 		return nil, unknown(k.word, name)
 	}
 	return it, nil
