@@ -62,8 +62,9 @@ var errNotKept = errors.New("nothing waits by that name: it was answered, or its
 func (db *DB) Ask(ctx context.Context, a Ask, timeout, lease time.Duration, most int) error {
 	const step = "keep what waits for a person"
 	return db.write(ctx, step, func(tx *sql.Tx) error {
-		// A denied ask stays until its time is over, so that the same call does not come back at once.
-		if _, err := tx.ExecContext(ctx, db.in(`DELETE FROM asks WHERE ends <= CLOCK OR (held <= CLOCK AND answer <> $1)`), string(Denied)); err != nil {
+		// A denied ask stays until its time is over, so that the same call does not come back at once; not until the date of a
+		// clock that has been put back.
+		if _, err := tx.ExecContext(ctx, db.in(`DELETE FROM asks WHERE ends <= CLOCK OR (held <= CLOCK AND answer <> $1) OR (created > CLOCK AND answer = $1)`), string(Denied)); err != nil {
 			return err
 		}
 		var denied, waiting int
@@ -170,8 +171,9 @@ func (db *DB) AnswerAsk(ctx context.Context, id string, answer Answer, by string
 	})
 }
 
-// grantNow is what a grant must be to count.
-const grantNow = " (ends = 0 OR ends > CLOCK) "
+// grantNow is what a grant must be to count. One for a time that was given later than now was given by a clock that has been put
+// back since: when its time is over nobody knows.
+const grantNow = " (ends = 0 OR (ends > CLOCK AND created <= CLOCK)) "
 
 // UseGrant finds a grant that lets a call through, and counts it there: used means that the call may be sent now, and of the
 // grant there are ID and By. Of an Ask it looks at Principal, Session, Call and Card. Where there is no grant it only reads.
