@@ -82,6 +82,12 @@ func Prefixes(server drawbridge.ServerID) []string { return label.Prefixes(serve
 // An Audit keeps records of calls. See package audit for what is in them.
 type Audit = trail.Audit
 
+// A HeldResult is a result that its caller is not given, a ResultHolder keeps them for a person.
+type (
+	HeldResult   = fence.Held
+	ResultHolder = fence.Holder
+)
+
 // A Vetter looks at each listing before it is enrolled, wherever it comes from: the store, a server, the ledger.
 type Vetter interface {
 	// Vet says what of the listing may be shown, and how. Objects of which it says nothing are not. A listing whose At is
@@ -137,8 +143,10 @@ type Options struct {
 	// Fence says which callers are given results marked as foreign text, of servers whose Member does not say; nil is none.
 	// Models of our own are given them in any case.
 	Fence func(drawbridge.Caller) bool
-	// Look looks at the texts of such results, and of prompts; nil leaves them as they are.
-	Look fence.Look
+	// Look looks at the texts of such results, and of prompts; nil leaves them as they are. Holder keeps results that are held
+	// back, of servers whose Member says so; nil loses them.
+	Look   fence.Look
+	Holder ResultHolder
 	// MaxTools is how many tools of one server are enrolled where its Member does not say; 0 is DefaultMaxTools.
 	MaxTools int
 	// BeforeList is called before a list is answered: it may wait for servers that are about to appear, as long as ctx
@@ -173,6 +181,8 @@ type Member struct {
 	// Fence says that its results are marked as foreign text for every caller, or for none; nil leaves it to the deck. See
 	// package deck/fence.
 	Fence *bool
+	// Hold says that its results are held back in which Look meets rules.
+	Hold bool
 	// Remembered is the last listing of this row by an earlier process, nil where there is none. It is enrolled with the
 	// configuration, where the deck has no listing of the row yet.
 	Remembered *drawbridge.Listing

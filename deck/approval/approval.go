@@ -6,10 +6,12 @@ package approval
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/mishap"
 )
 
 // An Approver asks a person about calls: out of band, so that who calls cannot answer.
@@ -41,8 +43,15 @@ type Request struct {
 	Still func() bool
 }
 
-// Ask has a person asked about a call that these verdicts are about: every one says ask. Any error is no.
-func Ask(ctx context.Context, a Approver, r Request, verdicts []drawbridge.Verdict) (Answer, error) {
+// Ask has a person asked about a call that these verdicts are about: every one says ask. Any error is no, and so is a panic of
+// the approver's, of which the log is told.
+func Ask(ctx context.Context, a Approver, r Request, verdicts []drawbridge.Verdict, log *slog.Logger) (answer Answer, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			log.Error("an approver panicked, the call is refused", "card", r.Spec.Name, "panic", mishap.What(p), "at", mishap.Where())
+			answer, err = Answer{}, errors.New("a person could not be asked")
+		}
+	}()
 	r.Reason = joined(verdicts, func(v drawbridge.Verdict) string { return v.Reason })
 	r.Rule = joined(verdicts, func(v drawbridge.Verdict) string { return v.Rule })
 	switch {

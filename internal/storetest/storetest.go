@@ -31,6 +31,7 @@ type Memory interface {
 	Secrets
 	Clients
 	Vetted
+	Held
 }
 
 // Vetted is the memory of what may be shown of listings.
@@ -118,6 +119,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Place) {
 		{"AsksAreOver", testAsksAreOver},
 		{"AsksAreLimited", testAsksAreLimited},
 		{"Grants", testGrants},
+		{"HeldResults", testHeldResults},
 		{"Cancelled", testCancelled},
 		{"Closed", testClosed},
 	} {
