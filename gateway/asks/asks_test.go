@@ -167,6 +167,41 @@ func TestWhoAnsweredIsKnown(t *testing.T) {
 	}
 }
 
+// TestAnswersAreShown has a call go on with answers to what its server asked: the person sees them, and what they allowed for the
+// call as it began, again and again with these arguments, does not cover them.
+func TestAnswersAreShown(t *testing.T) {
+	w := newWorld(t)
+	round := func(more string) deck.ApprovalRequest {
+		r := request(`{"path":"x"}`)
+		r.Call.Params = json.RawMessage(`{"name":"fs__rm","arguments":{"path":"x"},"_meta":{}` + more + `}`)
+		return r
+	}
+	first, second := round(``), round(`,"requestState":"s","inputResponses":{"q1":{"action":"accept","content":{"to":"/","token":"t123456"}}}`)
+	done := w.approve(t.Context(), first)
+	a := w.waiting(t, 1)[0]
+	w.answer(t, a.ID, store.Allowed, &store.Grant{Subject: a.Call, Shown: a.Shown}, 0)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := w.says(t.Context(), first); err != nil {
+		t.Errorf("the call as it began: %v", err)
+	}
+	done = w.approve(t.Context(), second)
+	b := w.waiting(t, 1)[0]
+	var got Details
+	if err := json.Unmarshal(b.Shown, &got); err != nil {
+		t.Error(err)
+	}
+	want := `{"arguments":{"path":"x"},"inputResponses":{"q1":{"action":"accept","content":{"to":"/","token":"[redacted, 9 bytes]"}}}}`
+	if string(got.Arguments) != want || b.Call == a.Call || b.Card != a.Card {
+		t.Errorf("shown %s, of the same call: %v, of the same card: %v", got.Arguments, b.Call == a.Call, b.Card == a.Card)
+	}
+	w.answer(t, b.ID, store.Denied, nil, 0)
+	if err := <-done; codeOf(err) != drawbridge.PolicyBlocked {
+		t.Errorf("denied: %v", err)
+	}
+}
+
 // TestAYesIsForOneCall has the same call again after a yes: it waits again.
 func TestAYesIsForOneCall(t *testing.T) {
 	w := newWorld(t)

@@ -31,7 +31,6 @@ type Memory interface {
 	Secrets
 	Clients
 	Vetted
-	Held
 }
 
 // Vetted is the memory of what may be shown of listings.
@@ -46,6 +45,7 @@ type Decisions interface {
 	Approvals
 	Asks
 	Grants
+	Held
 }
 
 // Secrets are bytes that are the same for all.
