@@ -71,7 +71,7 @@ func (d Desk) path(file string) (string, error) {
 
 // read reads the lockfile.
 func read(path string) ([]shield.Locked, error) {
-	text, err := os.ReadFile(path)
+	text, err := config.ReadLock(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("there is no lockfile at %s yet (drawbridge lock write makes it)", path)
 	}
