@@ -1,7 +1,10 @@
 package gateway
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -78,4 +81,24 @@ func (c Config) jotter() (*store.Jotter, error) {
 		return nil, err
 	}
 	return store.NewJotter(dir, audit.Rules{Arguments: audit.Mode(s.Audit.Arguments)}, s.Audit.Sync == "always"), nil
+}
+
+// noteRules has on record that other rules count from now on, which a person wrote into a file. Where that fails no call is recorded
+// either, and none is sent.
+func (g *Gateway) noteRules(rules *drawbridge.Rules) {
+	if g.ground.audit == nil {
+		return
+	}
+	why := "there are none"
+	if rules != nil {
+		text, err := json.Marshal(rules)
+		if err != nil {
+			text = nil // they are known by their number alone
+		}
+		why = fmt.Sprintf("%d rules, sha256:%x", len(rules.Rules), sha256.Sum256(text))
+	}
+	r := audit.Record{ID: ulid.Make().String(), Kind: audit.Act, At: time.Now(), Door: "files", Method: "rules changed", Reason: why, Outcome: audit.OK}
+	if err := g.ground.audit.Record(r); err != nil {
+		g.log.Error("that the rules changed is not on record", "err", err)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,17 +62,7 @@ func TestActsAreOnRecord(t *testing.T) {
 	if err := gateway.TakeInAudit(t.Context(), c, db); err != nil {
 		t.Fatal(err)
 	}
-	var all []audit.Record
-	for r, err := range db.AuditRecords(t.Context(), time.Time{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		one, err := audit.Decode(r.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, one)
-	}
+	all := auditOf(t, db)
 	who := audit.Caller{Kind: "author", Principal: gateway.Person()}
 	want := []audit.Record{
 		{Kind: audit.Act, Caller: who, Door: "command line", Method: "shield accept", Card: "put", Server: "fs", Tool: "put", Reason: "definition 12", Outcome: audit.OK},
@@ -104,5 +95,49 @@ func TestAnActThatCannotBeRecordedIsNotDone(t *testing.T) {
 	}
 	if c := (gateway.Clerk)(nil); c.Do(gateway.Act{}, func() error { return nil }) != nil {
 		t.Error("nobody keeps a record, and nothing is done")
+	}
+}
+
+// auditOf gives the record as the store has it.
+func auditOf(t *testing.T, db *store.DB) (all []audit.Record) {
+	t.Helper()
+	for r, err := range db.AuditRecords(t.Context(), time.Time{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, err := audit.Decode(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// TestChangedRulesAreOnRecord has a person write rules while a gateway runs.
+func TestChangedRulesAreOnRecord(t *testing.T) {
+	dir := t.TempDir()
+	c := actConfig(t, dir, "")
+	g, err := gateway.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	actConfig(t, dir, "[tools.policy]\nenabled = true\ndefault_effect = \"deny\"\n")
+	for range 2 { // the second time nothing changed
+		if _, err := g.Reload(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+	db, err := store.Open(t.Context(), c.Store, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	got := auditOf(t, db)
+	if len(got) != 1 || got[0].Kind != audit.Act || got[0].Method != "rules changed" || got[0].Door != "files" || !strings.HasPrefix(got[0].Reason, "0 rules, sha256:") {
+		t.Errorf("on record: %+v", got)
 	}
 }
