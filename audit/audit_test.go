@@ -23,7 +23,7 @@ func TestRecordsComeBackAsTheyWere(t *testing.T) {
 		ID: "01ARZ3NDEKTSV4RRFFQ69G5FAV", Kind: audit.Call, At: noon, Parent: "P",
 		Caller: audit.Caller{Kind: "external", Principal: "ada <ü>", Client: "editor 1.2", Session: "ab12", Thread: "t", Run: "r"},
 		Door:   "stdio", Method: "tools/call", Card: "fs__read", Server: "fs", Tool: "read", Definition: "d1", Arguments: json.RawMessage(arguments),
-		Effect: "allow", Rule: "r1", Reason: "because", Outcome: audit.Refused, Code: "policy_blocked", Duration: 1500, Bytes: 7,
+		Effect: "allow", Rule: "r1", Reason: "because", Approval: "k3f9qzab", By: "ada, drawbridge ask", Outcome: audit.Refused, Code: "policy_blocked", Duration: 1500, Bytes: 7,
 	}
 	for _, r := range []audit.Record{full, {ID: "1", Kind: audit.Done, At: noon}, {ID: "2", Kind: audit.Shield, At: noon, Server: "fs", Card: "x", Tool: "x"}} {
 		line := new(audit.Rules).Append(nil, r)

@@ -12,7 +12,7 @@ func Fold(records []Record) []Record {
 			// A call that reached several servers, one after the other: what it came to is the last.
 			r.At = out[i].At
 			out[i] = r
-		case r.Kind == Call:
+		case r.Kind == Call, r.Kind == Act:
 			begun[r.ID] = len(out)
 			out = append(out, r)
 		case r.Kind == Done && known:

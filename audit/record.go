@@ -21,6 +21,9 @@ const (
 	Call Kind = "call"
 	// Done is what came of the call with the same ID.
 	Done Kind = "done"
+	// Act is something that a person did to what guards go by, such as accepting a definition, written before it is done: Method
+	// is the command, Card what it was about. A Done with the same ID says what came of it.
+	Act Kind = "act"
 	// Shield is something that the shield did: to a definition, to a result, to a server.
 	Shield Kind = "shield"
 	// Note is something about the audit itself, such as a tail that was torn by a crash.
@@ -98,6 +101,10 @@ type Record struct {
 	Effect string `json:"effect,omitzero"`
 	Rule   string `json:"rule,omitzero"`
 	Reason string `json:"reason,omitzero"`
+	// Approval is the ID of the question that a person answered, or of the grant that they gave before, and By who they are and
+	// where they said so. Both are empty where nobody was asked.
+	Approval string `json:"approval,omitzero"`
+	By       string `json:"by,omitzero"`
 	// Outcome says what came of it, Code is the fault's, Duration the time from the call's beginning, and Bytes the size of the
 	// result.
 	Outcome  Outcome       `json:"outcome,omitzero"`
@@ -139,6 +146,8 @@ func (r *Rules) Append(dst []byte, rec Record) []byte {
 	w.text("effect", rec.Effect)
 	w.text("rule", rec.Rule)
 	w.veiled("reason", rec.Reason)
+	w.text("approval", rec.Approval)
+	w.text("by", rec.By)
 	w.text("outcome", string(rec.Outcome))
 	w.text("code", rec.Code)
 	w.number("ns", int64(rec.Duration))
@@ -231,7 +240,7 @@ func Head(line []byte) (kind Kind, id string, err error) {
 		r, err := Decode(line)
 		return r.Kind, r.ID, err
 	}
-	for _, known := range [...]Kind{Call, Done, Shield, Note} {
+	for _, known := range [...]Kind{Call, Done, Act, Shield, Note} {
 		if string(word) == string(known) {
 			return known, string(first), nil
 		}

@@ -32,9 +32,9 @@ func TestNumbers(t *testing.T) {
 		name    string
 		measure func(*testing.T) []line
 	}{
-		{"latency", latency},
+		{"LD-1 latency", latency},
 		{"guards", guards},
-		{"large", largeResult},
+		{"LD-6 large", largeResult},
 		{"throughput", throughput},
 		{"parked", parked},
 		{"shim", shim},
@@ -42,9 +42,9 @@ func TestNumbers(t *testing.T) {
 		{"garbage", garbage},
 		{"list", longList},
 		{"idle", idle},
-		{"start", deadStart},
-		{"hostile", hostile},
-		{"leaks", leaks},
+		{"LD-2 start", deadStart},
+		{"LD-7 hostile", hostile},
+		{"LD-8 leaks", leaks},
 	} {
 		t.Run(part.name, func(t *testing.T) { table = append(table, part.measure(t)...) })
 	}

@@ -83,12 +83,13 @@ type Server struct {
 	// ExpectedTools names the tools the server may offer: nil means all of them, an empty list none.
 	ExpectedTools *[]string
 	// LockToolList keeps the first listing for good. EnvIsolation gives a child the base environment only.
-	// ElicitationEnabled lets the server ask the person. Fence marks results as foreign text. Nil means the setting, or
-	// its default.
+	// ElicitationEnabled lets the server ask the person. Fence marks results as foreign text. HoldFlagged holds back
+	// those in which the shield met a rule. Nil means the setting, or its default.
 	LockToolList       *bool
 	EnvIsolation       *bool
 	ElicitationEnabled *bool
 	Fence              *bool
+	HoldFlagged        *bool
 	// Isolate is "session" where each caller gets a server of its own, Share is "all" where principals may share one.
 	Isolate, Share string
 	// Credentials is PerCaller, or names stored credentials.

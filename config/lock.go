@@ -1,6 +1,7 @@
 package config
 
 import (
+	"io/fs"
 	"path/filepath"
 
 	"github.com/drawbridge-mcp/drawbridge/config/disk"
@@ -24,6 +25,16 @@ func LockPlace(o Options, s Settings) (path string, named bool, err error) {
 		return "", false, nil
 	}
 	return filepath.Join(filepath.Dir(own.path), LockName), false, nil
+}
+
+// ReadLock reads a lockfile. The error is fs.ErrNotExist where there is none; what is no regular file is not read, since a pipe
+// would have everybody wait.
+func ReadLock(path string) ([]byte, error) {
+	held, _, err := disk.Read(path)
+	if err == nil && !held.Exists {
+		err = &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
+	return held.Data, err
 }
 
 // UpdateLock changes a lockfile under the terms of Update, whatever it holds.

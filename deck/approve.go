@@ -8,7 +8,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/approval"
 	"github.com/drawbridge-mcp/drawbridge/deck/gate"
-	"github.com/drawbridge-mcp/drawbridge/deck/mishap"
+	"github.com/drawbridge-mcp/drawbridge/deck/trail"
 )
 
 // An Approver asks a person about calls that guards want asked about: out of band, so that who calls cannot answer.
@@ -17,21 +17,19 @@ type Approver = approval.Approver
 // An ApprovalRequest is a call that waits for a person.
 type ApprovalRequest = approval.Request
 
+// An ApprovalAnswer says by which answer a call was let pass, or was not.
+type ApprovalAnswer = approval.Answer
+
 // approve has a person asked about a call. Whatever is not a clear yes is a no.
-func (d *Deck) approve(ctx context.Context, call drawbridge.Call, t target, verdicts []drawbridge.Verdict) (err error) {
+func (d *Deck) approve(ctx context.Context, call drawbridge.Call, t target, verdicts []drawbridge.Verdict) error {
 	spec := t.spec
-	defer func() {
-		if p := recover(); p != nil {
-			d.log.Error("an approver panicked, the call is refused", "card", spec.Name, "panic", mishap.What(p), "at", mishap.Where())
-			err = gate.Barred(call.Method, spec, drawbridge.Verdict{}, errors.New("a person could not be asked"))
-		}
-	}()
 	r := ApprovalRequest{Call: call, Spec: spec}
 	if m := d.view.Load().member(spec.Server); m != nil {
 		r.Origin, r.Row = m.Origin, m.Row
 	}
 	r.Still = func() bool { return d.still(call.Caller, t, r.Row) }
-	err = approval.Ask(ctx, d.approver, r, verdicts)
+	answer, err := approval.Ask(ctx, d.approver, r, verdicts, d.log)
+	trail.Answered(ctx, answer.ID, answer.By)
 	if _, ok := errors.AsType[*drawbridge.Fault](err); err != nil && !ok {
 		return gate.Barred(call.Method, spec, drawbridge.Verdict{}, err)
 	}

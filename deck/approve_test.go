@@ -15,7 +15,9 @@ import (
 
 type approver func(ApprovalRequest) error
 
-func (a approver) Approve(_ context.Context, r ApprovalRequest) error { return a(r) }
+func (a approver) Approve(_ context.Context, r ApprovalRequest) (ApprovalAnswer, error) {
+	return ApprovalAnswer{ID: "k3f9qzab", By: "bob, there"}, a(r)
+}
 
 func TestApprovers(t *testing.T) {
 	wants := func(reason, rule string) Guard {

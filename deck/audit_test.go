@@ -123,6 +123,32 @@ func TestEachCallIsOnRecord(t *testing.T) {
 	}
 }
 
+// TestWhoAnsweredIsOnRecord has a person asked: the record of the call says by which answer, and whose.
+func TestWhoAnsweredIsOnRecord(t *testing.T) {
+	for says, want := range map[string]audit.Record{
+		"":   {Kind: audit.Call},
+		"no": {Kind: audit.Call, Outcome: audit.Refused, Code: "policy_blocked"},
+	} {
+		p := &pages{broken: -1}
+		d := open(t, &fake{}, Options{
+			Audit: p, Guards: []Guard{always(drawbridge.Verdict{Effect: drawbridge.Ask, Rule: "r1"})},
+			Approver: approver(func(ApprovalRequest) error {
+				if says != "" {
+					return errors.New(says)
+				}
+				return nil
+			}),
+		}, listing("a", "x"))
+		_ = call(t, d, ada, "a__x")
+		want.ID, want.Caller, want.Method = "1", audit.Caller{Kind: "external", Principal: "ada"}, wire.MethodToolsCall
+		want.Card, want.Server, want.Tool, want.Effect, want.Rule = "a__x", "a", "x", "ask", "r1"
+		want.Approval, want.By = "k3f9qzab", "bob, there"
+		if diff := cmp.Diff(want, p.taken()[0], apart); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", says, diff)
+		}
+	}
+}
+
 // TestOtherMethodsAreOnRecord has one record before anything is sent, and one after, on every way out of the deck.
 func TestOtherMethodsAreOnRecord(t *testing.T) {
 	p := &pages{broken: -1}

@@ -50,7 +50,7 @@ func BenchmarkLargeResult(b *testing.B) {
 	b.SetBytes(int64(len(raw)))
 	d := open(b, &fake{}, Options{}, crowd(1, 1)...)
 	for b.Loop() {
-		d.sealResult(drawbridge.Result{Raw: raw}, seal.Request{})
+		d.sealer.Result(raw, seal.Request{})
 	}
 }
 

@@ -107,7 +107,7 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 		return drawbridge.Result{}, err
 	}
 	call.Params = wire.Apply(t.params(call.Params), t.edits...)
-	fenced := d.fencing(call, t.spec.Server, t.own)
+	pass := d.passing(call, t.spec.Server, string(t.spec.Name), t.own)
 	result, err := d.run(ctx, t, call)
 	if err == nil && call.Method == wire.MethodSkillsGet {
 		result.Raw, err = d.vetSkills(ctx, t.spec.Server, result.Raw)
@@ -116,24 +116,24 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 		return drawbridge.Result{}, err
 	}
 	result.Raw = d.linked(call.Caller, call.Method, t.spec.Server, t.public(call.Method, result.Raw))
-	result.Raw = fenced(result.Raw)
-	return d.sealResult(result, r), nil
+	if result.Raw, err = pass.Take(ctx, result.Raw); err != nil {
+		return drawbridge.Result{}, err
+	}
+	result.Raw = d.sealer.Result(result.Raw, r)
+	return result, nil
 }
 
-// fencing gives what is done to a server's result: it is marked as foreign text, for whom that is wanted. It is asked for before
-// the call, in whose course the server's row may leave. A server that has left before is in doubt.
-func (d *Deck) fencing(call drawbridge.Call, server drawbridge.ServerID, tool string) func(json.RawMessage) json.RawMessage {
-	if m := d.view.Load().member(server); server == "" || m != nil && !fence.Wanted(call.Caller, m.Fence, d.fence(call.Caller)) {
-		return func(result json.RawMessage) json.RawMessage { return result }
+// passing says what is done to a server's result. It is asked for before the call, in whose course the server's row may leave. One
+// that has left before is in doubt.
+func (d *Deck) passing(call drawbridge.Call, server drawbridge.ServerID, card, tool string) fence.Pass {
+	switch m := d.view.Load().member(server); {
+	case server == "":
+		return fence.Pass{}
+	case m != nil:
+		return d.fences.Pass(call, server, card, tool, m.Fence, m.Hold)
 	}
-	return func(result json.RawMessage) json.RawMessage {
-		f := fence.New(server, tool, d.look)
-		result = f.Result(call.Method, result)
-		if met := f.Met(); len(met) > 0 {
-			d.trail.Shield(server, tool, "flagged", "its answer met "+strings.Join(met, ", "))
-		}
-		return result
-	}
+	yes := true
+	return d.fences.Pass(call, server, card, tool, &yes, false)
 }
 
 // public gives a result with the URIs that the caller asked by: who asks for one wants to find it in the answer.
@@ -172,20 +172,6 @@ func (d *Deck) run(ctx context.Context, t target, call drawbridge.Call) (result 
 		}
 	}()
 	return t.card.Run(ctx, call)
-}
-
-// sealResult seals the request state of a result that asks for more. The search for the word is much cheaper than
-// reading a large result.
-func (d *Deck) sealResult(result drawbridge.Result, r seal.Request) drawbridge.Result {
-	if !wire.MayHave(result.Raw, `"requestState"`) {
-		return result
-	}
-	state := wire.Get(result.Raw, "requestState")
-	if state == nil || string(state) == "null" {
-		return result
-	}
-	result.Raw = wire.Apply(result.Raw, wire.Put(d.sealer.Seal(state, r), "requestState"))
-	return result
 }
 
 // find finds what a call is about.
@@ -232,6 +218,7 @@ func (d *Deck) named(ctx context.Context, caller drawbridge.Caller, k kind, name
 		it = look()
 	}
 	if it == nil {
+		trail.Veil(ctx, d.view.Load().why(caller, k, name))
 		return nil, unknown(k.word, name)
 	}
 	return it, nil

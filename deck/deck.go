@@ -56,6 +56,7 @@ type (
 	Question = gate.Question
 	Counter  = gate.Counter
 	Screen   = gate.Screen
+	Teller   = gate.Teller
 )
 
 // A Naming is a style in which bridged cards and prompts are named outward. A call by any style's name finds its card
@@ -81,6 +82,12 @@ func Prefixes(server drawbridge.ServerID) []string { return label.Prefixes(serve
 
 // An Audit keeps records of calls. See package audit for what is in them.
 type Audit = trail.Audit
+
+// A HeldResult is a result that its caller is not given, a ResultHolder keeps them for a person.
+type (
+	HeldResult   = fence.Held
+	ResultHolder = fence.Holder
+)
 
 // A Vetter looks at each listing before it is enrolled, wherever it comes from: the store, a server, the ledger.
 type Vetter interface {
@@ -146,8 +153,10 @@ type Options struct {
 	// Fence says which callers are given results marked as foreign text, of servers whose Member does not say; nil is none.
 	// Models of our own are given them in any case.
 	Fence func(drawbridge.Caller) bool
-	// Look looks at the texts of such results, and of prompts; nil leaves them as they are.
-	Look fence.Look
+	// Look looks at the texts of such results, and of prompts; nil leaves them as they are. Holder keeps results that are held
+	// back, of servers whose Member says so; nil loses them.
+	Look   fence.Look
+	Holder ResultHolder
 	// MaxTools is how many tools of one server are enrolled where its Member does not say; 0 is DefaultMaxTools.
 	MaxTools int
 	// Discovery says how callers find cards that they are not listed.
@@ -184,6 +193,8 @@ type Member struct {
 	// Fence says that its results are marked as foreign text for every caller, or for none; nil leaves it to the deck. See
 	// package deck/fence.
 	Fence *bool
+	// Hold says that its results are held back in which Look meets rules.
+	Hold bool
 	// Remembered is the last listing of this row by an earlier process, nil where there is none. It is enrolled with the
 	// configuration, where the deck has no listing of the row yet.
 	Remembered *drawbridge.Listing
@@ -207,10 +218,14 @@ type (
 
 // The kinds of event.
 const (
-	ToolsChanged     = vigil.ToolsChanged
-	PromptsChanged   = vigil.PromptsChanged
+	ToolsChanged   = vigil.ToolsChanged
+	PromptsChanged = vigil.PromptsChanged
+	// ResourcesChanged tells of resources or templates.
 	ResourcesChanged = vigil.ResourcesChanged
-	ResourceUpdated  = vigil.ResourceUpdated
-	Noticed          = vigil.Noticed
-	TaskChanged      = vigil.TaskChanged
+	// ResourceUpdated tells that the resource URI has new content.
+	ResourceUpdated = vigil.ResourceUpdated
+	// Noticed passes on what a server said outside any call.
+	Noticed = vigil.Noticed
+	// TaskChanged passes on what a server said of a task.
+	TaskChanged = vigil.TaskChanged
 )

@@ -35,8 +35,7 @@ type Deck struct {
 	journal  ledger.Journal
 	stream   string
 	watcher  string // the principal whose connections are watched
-	fence    func(drawbridge.Caller) bool
-	look     fence.Look
+	fences   fence.Desk
 	shipped  []*item
 	finder   *finder.Finder
 	gate     *gate.Gate
@@ -70,15 +69,15 @@ type Deck struct {
 // one name.
 func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d := &Deck{
-		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, watcher: o.Owner, approver: o.Approver, fence: o.Fence, look: o.Look, vetter: o.Vetter,
+		up: up, log: o.Logger, journal: o.Journal, stream: o.Stream, watcher: o.Owner, approver: o.Approver, vetter: o.Vetter,
 		maker: maker{up, o.Naming}, now: o.Now, maxTools: o.MaxTools, finder: finder.New(o.Discovery),
 		beforeList: o.BeforeList, beforeUnknown: o.BeforeUnknown,
 	}
 	if d.beforeUnknown == nil && d.beforeList != nil {
 		d.beforeUnknown = func(ctx context.Context, _ drawbridge.Caller, _ string) { d.beforeList(ctx) }
 	}
-	if d.fence == nil {
-		d.fence = func(drawbridge.Caller) bool { return false }
+	if o.Fence == nil {
+		o.Fence = func(drawbridge.Caller) bool { return false }
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
@@ -100,6 +99,7 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 		}
 	}
 	d.trail = trail.New(o.Audit, d.log)
+	d.fences = fence.Desk{Always: o.Fence, Look: o.Look, Holder: o.Holder, Note: d.trail.Shield, Log: d.log}
 	d.sealer = seal.New(o.StateKeys, d.now)
 	for _, c := range o.Cards {
 		spec := c.Spec()

@@ -1,8 +1,11 @@
 package deck
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -63,4 +66,87 @@ func TestFencedResults(t *testing.T) {
 	if diff := cmp.Diff(fenced("a", "task"), word.ReplaceAllString(got, "TOOL_OUTPUT::N::")); diff != "" {
 		t.Errorf("the result of a task (-want +got):\n%s", diff)
 	}
+}
+
+// A cellar keeps results, or does not.
+type cellar struct {
+	broken bool
+	held   []HeldResult
+}
+
+func (c *cellar) Hold(_ context.Context, h HeldResult) (string, error) {
+	if c.broken {
+		return "", errors.New("no room")
+	}
+	c.held = append(c.held, h)
+	return "k3f9qzab", nil
+}
+
+// TestHeldResults is IN-2: results in which rules are met pass as they are, are fenced with the rules named, or are held back, as
+// the rows of their servers say. None that is held back reaches its caller, and none that could not be kept.
+func TestHeldResults(t *testing.T) {
+	answers := map[string]string{
+		"plain":      `{"content":[{"type":"text","text":"hi"}],"structuredContent":{"n":1.0}}`,
+		"text":       `{"content":[{"type":"text","text":"evil"}]}`,
+		"structured": `{"content":[],"structuredContent":{"a":[{"b":"evil"}]}}`,
+		"named":      `{"content":[],"structuredContent":{"evil":1}}`,
+		"meta":       `{"content":[],"_meta":{"note":"evil"}}`,
+		"error":      `{"content":[{"type":"text","text":"evil"}],"isError":true}`,
+	}
+	up := &fake{answer: func(_ drawbridge.ServerID, c drawbridge.Call) (drawbridge.Result, error) {
+		return drawbridge.Result{Raw: json.RawMessage(answers[wire.GetText(c.Params, "name")])}, nil
+	}}
+	look := func(text string) (string, []string) {
+		if strings.Contains(text, "evil") {
+			return text, []string{"r1"}
+		}
+		return text, nil
+	}
+	c, p := &cellar{}, &pages{broken: -1}
+	d := open(t, up, Options{Look: look, Holder: c, Audit: p})
+	tools := []string{"plain", "text", "structured", "named", "meta", "error"}
+	members := []Member{{ID: "a", Row: "row-a"}, {ID: "h", Row: "row-h", Hold: true}}
+	if err := d.Configure(t.Context(), members); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range members {
+		l := listing(string(m.ID), tools...)
+		l.Row = m.Row
+		enrol(t, d, l)
+	}
+	ask := func(name string) (string, error) {
+		got, err := d.Call(t.Context(), drawbridge.Call{Caller: ada, Params: objects("name", name)[0]})
+		return string(got.Raw), err
+	}
+	for _, tool := range tools {
+		if got, err := ask("a__" + tool); got != answers[tool] || err != nil {
+			t.Errorf("a__%s: %s, %v", tool, got, err)
+		}
+		got, err := ask("h__" + tool)
+		if tool == "plain" {
+			if got != answers[tool] || err != nil {
+				t.Errorf("h__%s: %s, %v", tool, got, err)
+			}
+			continue
+		}
+		wantFault(t, err, drawbridge.PolicyBlocked, "tools/call h__"+tool+": the call was made, and its answer is held back: it met r1 "+
+			"(do not call this again: a person can read the answer with drawbridge shield results k3f9qzab)")
+		want := []HeldResult{{Principal: "ada", Card: "h__" + tool, Method: wire.MethodToolsCall, Server: "h", Rules: []string{"r1"}, Result: json.RawMessage(answers[tool])}}
+		if diff := cmp.Diff(want, c.held); diff != "" || got != "" {
+			t.Errorf("h__%s: %s; kept (-want +got):\n%s", tool, got, diff)
+		}
+		c.held = nil
+	}
+	c.broken, p.all = true, nil
+	got, err := ask("h__text")
+	wantFault(t, err, drawbridge.PolicyBlocked, "tools/call h__text: the call was made, and its answer is held back: it met r1 "+
+		"(do not call this again: the answer could not be kept, and the log of the gateway says why)")
+	if got != "" || strings.Contains(err.Error(), "no room") {
+		t.Errorf("what could not be kept: %s, %v", got, err)
+	}
+	var said []string
+	for _, r := range p.taken() {
+		said = append(said, string(r.Kind)+" "+r.Rule+" "+string(r.Outcome))
+	}
+	wantList(t, said, "call  ", "shield held ", "done  fault")
 }

@@ -14,9 +14,12 @@ import (
 )
 
 // A veil hides what is called "secret", and writes down each step of the deck's that takes time.
-type veil struct{ steps []string }
+type veil struct {
+	steps []string
+	rule  string // of the last record
+}
 
-var _ Screen = (*veil)(nil)
+var _ Teller = (*veil)(nil)
 
 func (c *veil) step(format string, args ...any) {
 	c.steps = append(c.steps, fmt.Sprintf(format, args...))
@@ -32,11 +35,20 @@ func (c *veil) Hides(_ drawbridge.Caller, _ string, spec drawbridge.Spec) bool {
 	return strings.Contains(spec.Tool, "secret")
 }
 
+func (c *veil) Why(_ drawbridge.Caller, _ string, spec drawbridge.Spec) drawbridge.Verdict {
+	c.step("why")
+	if strings.Contains(spec.Tool, "secret") {
+		return drawbridge.Verdict{Rule: "rules:7", Reason: "it is secret"}
+	}
+	return drawbridge.Verdict{Effect: drawbridge.Allow}
+}
+
 func (c *veil) Class(drawbridge.Caller) string { return "" }
 func (c *veil) Active() bool                   { return true }
 
-// Record is the audit's: writing is a step.
+// Record is the audit's: writing is a step. By which rule something is hidden only the record knows.
 func (c *veil) Record(r audit.Record) error {
+	c.rule = r.Rule
 	c.step("record %s %s %s %s %s %s", r.Kind, r.Card, r.Server, r.Tool, r.Effect, r.Outcome)
 	return nil
 }
@@ -87,14 +99,24 @@ func TestAHiddenNameTakesTheStepsOfNone(t *testing.T) {
 		{wire.MethodSubscribe, "", "nothing-a://1", "secret-a://1", ""},
 	} {
 		ask(ada, tt.method, tt.params, tt.none) // which servers a caller knows is found out once
-		if diff := cmp.Diff(ask(ada, tt.method, tt.params, tt.none), ask(ada, tt.method, tt.params, tt.hidden)); diff != "" {
+		none := ask(ada, tt.method, tt.params, tt.none)
+		if c.rule != "" {
+			t.Errorf("%s %s, which there is not, is on record as hidden by %s", tt.method, tt.none, c.rule)
+		}
+		if diff := cmp.Diff(none, ask(ada, tt.method, tt.params, tt.hidden)); diff != "" {
 			t.Errorf("%s %s, which rules hide (-nothing +it):\n%s", tt.method, tt.hidden, diff)
+		}
+		if c.rule != "rules:7" {
+			t.Errorf("%s %s: the record has the rule %q", tt.method, tt.hidden, c.rule)
 		}
 		if tt.foreign == "" {
 			continue // who knows one server only has that asked for any URI
 		}
 		if diff := cmp.Diff(ask(partly, tt.method, tt.params, tt.none), ask(partly, tt.method, tt.params, tt.foreign)); diff != "" {
 			t.Errorf("%s %s, which the caller has no scope for (-nothing +it):\n%s", tt.method, tt.foreign, diff)
+		}
+		if c.rule != "scopes" {
+			t.Errorf("%s %s: the record has the rule %q", tt.method, tt.foreign, c.rule)
 		}
 	}
 	if text := ask(ada, wire.MethodToolsCall, `{"name":%q}`, "a__nothing"); !strings.Contains(text, "wait for") || !strings.Contains(text, "hides") || !strings.Contains(text, "record call NAME") {

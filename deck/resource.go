@@ -5,6 +5,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
+	"github.com/drawbridge-mcp/drawbridge/deck/trail"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -20,6 +21,7 @@ func (d *Deck) findResource(ctx context.Context, caller drawbridge.Caller, uri s
 		t, ok = d.probeSkill(ctx, caller, uri)
 	}
 	if !ok {
+		trail.Veil(ctx, d.view.Load().why(caller, resources, uri))
 		return target{}, unknown("resource", uri)
 	}
 	return t, nil

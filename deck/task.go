@@ -51,8 +51,8 @@ func (d *Deck) doTask(ctx context.Context, call drawbridge.Call) (drawbridge.Res
 	if call.Method != wire.MethodTasksResult { // which is the result of the tool, and has members of its own
 		result.Raw = k.renamed(result.Raw, "taskId")
 	}
-	result.Raw = d.fencing(call, k.server, "task")(result.Raw)
-	return result, nil
+	result.Raw, err = d.passing(call, k.server, said, "task").Take(ctx, result.Raw)
+	return result, err
 }
 
 // findTask gives the server of a task and its own id, where the caller may ask after it.

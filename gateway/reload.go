@@ -59,6 +59,9 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 	} else if g.policy = r.policy; ruled || !changes.None() && g.warden.Active() {
 		g.deck.Review()
 	}
+	if ruled {
+		g.noteRules(r.rules())
+	}
 	g.takeOwn()
 	return changes, errors.Join(err, g.settlePins(ctx), g.lookAtLocked(ctx))
 }

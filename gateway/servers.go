@@ -193,7 +193,7 @@ func (g *Gateway) members() []deck.Member {
 			ID: row.ID, Row: row.Hash, Origin: PinPlace(row).Origin, MaxTools: orElse(most, g.set.Settings.MaxTools),
 			Expected: row.ExpectedTools, Locked: row.LockToolList != nil && *row.LockToolList, Foreign: row.Origin.Kind == config.Project,
 			// A process has one principal, unless its row shares it; a URL is called with the same credentials for all.
-			Apart: row.URL == "" && row.Share != "all", Fence: row.Fence,
+			Apart: row.URL == "" && row.Share != "all", Fence: row.Fence, Hold: g.holds(row),
 		})
 	}
 	return out

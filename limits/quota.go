@@ -48,8 +48,10 @@ func (q Quota) Current(c Count, now time.Time) Count {
 	return c
 }
 
+// over says whether a span is over. One that began a whole span from now did so by a clock that has been put back since, and is
+// over too: nobody waits for that date.
 func (q Quota) over(since time.Time, span time.Duration, now time.Time) bool {
-	return span > 0 && !now.Before(since.Add(span))
+	return span > 0 && now.Sub(since).Abs() >= span
 }
 
 // again is when a count begins anew.

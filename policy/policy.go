@@ -166,9 +166,14 @@ func (p *Policy) decide(q Question, trace *[]Step) Decision {
 // Hides says whether the caller can never be let in to something: that it is there, or for a Spec with a server only that
 // the server is, is not theirs to know.
 func (p *Policy) Hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec, trust string) bool {
+	return p.Hidden(caller, kind, spec, trust).Effect == drawbridge.Deny
+}
+
+// Hidden is Hides with the rule that decides.
+func (p *Policy) Hidden(caller drawbridge.Caller, kind string, spec drawbridge.Spec, trust string) Decision {
 	var s subject
 	p.meet(&s, caller, kind, spec, trust, MethodOf(kind))
-	return p.ask(&s, nil).Effect == drawbridge.Deny
+	return p.ask(&s, nil)
 }
 
 // Class says in a word what the caller is to the rules: from two callers of one class the same is hidden.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -204,9 +205,14 @@ func (r *Roster) decide(ctx context.Context, set config.Set, rows []config.Serve
 	if err != nil {
 		return err
 	}
+	act := gateway.Act{Command: "mcp approve"}
+	if !approved {
+		act.Command = "mcp reject"
+	}
 	for _, row := range rows {
-		err = errors.Join(err, db.Approve(ctx, store.Approval{
-			Path: row.Origin.Path, Server: row.ID, Hash: row.Hash, Facts: row.Facts(), Approved: approved,
+		act.Server, act.On, act.Detail = row.ID, row.Origin.Path, "row "+row.Hash
+		err = errors.Join(err, r.o.Clerk.Do(act, func() error {
+			return db.Approve(ctx, store.Approval{Path: row.Origin.Path, Server: row.ID, Hash: row.Hash, Facts: row.Facts(), Approved: approved})
 		}))
 	}
 	return errors.Join(err, db.Close())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
 )
 
 // Unlock has the next list of a server's tools be its first: the one that stays, as long as its row says lock_tool_list. The
@@ -27,7 +28,10 @@ func (r *Roster) Unlock(ctx context.Context, id drawbridge.ServerID) (found bool
 	if err != nil || db == nil {
 		return false, "", err
 	}
-	found, err = db.ForgetFirstTools(ctx, id)
+	err = r.o.Clerk.Do(gateway.Act{Command: "shield unlock", Server: id}, func() (err error) {
+		found, err = db.ForgetFirstTools(ctx, id)
+		return err
+	})
 	if err = errors.Join(err, db.Close()); err != nil || !found {
 		return found, "", err
 	}

@@ -119,9 +119,15 @@ func (r *Roster) settleHeld(ctx context.Context, tools []HeldTool, decide func(p
 	}
 	done := 0
 	for _, h := range tools {
-		err = db.ChangePins(ctx, h.place, func(pins map[string]shield.Pin) ([]shield.Pin, []byte, error) {
-			p, err := decide(pins[h.Pin.Tool], h.Pin.Offer.Hash)
-			return []shield.Pin{p}, nil, err
+		act := gateway.Act{Command: "shield reject", Server: h.Server, On: h.Label(), Detail: h.Pin.Offer.Hash}
+		if lock {
+			act.Command = "shield accept"
+		}
+		err = r.o.Clerk.Do(act, func() error {
+			return db.ChangePins(ctx, h.place, func(pins map[string]shield.Pin) ([]shield.Pin, []byte, error) {
+				p, err := decide(pins[h.Pin.Tool], h.Pin.Offer.Hash)
+				return []shield.Pin{p}, nil, err
+			})
 		})
 		if err != nil {
 			err = fmt.Errorf("%s %q was left as it was: %w", h.Server, h.Label(), err)

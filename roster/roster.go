@@ -30,6 +30,8 @@ type Options struct {
 	// Tell has the running servers take a change over, and says in a few words what that came to. Nil means that there are
 	// none.
 	Tell func(ctx context.Context) (string, error)
+	// Clerk has on record what a person decides. Nil means that nobody keeps it.
+	Clerk gateway.Clerk
 }
 
 // A Roster does what a person asks. Its methods may be called from several goroutines, and processes.

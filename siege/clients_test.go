@@ -32,6 +32,7 @@ func TestHostileClients(t *testing.T) {
 		{"HC-1 sessions that are opened and left", abandonedSessions},
 		{"HC-2 hundreds of calls that hang", hangingCalls},
 		{"HC-3 bodies that never end", slowBodies},
+		{"DO-2 connections that say nothing", silentConnections},
 		{"HC-4 ends the calls of others", cancelsOfOthers},
 		{"HC-7 takes up the streams of others", streamsOfOthers},
 		{"HC-14 writes into the log", logInjection},
@@ -108,6 +109,27 @@ func slowBodies(t *testing.T) {
 	}
 	if got := d.post(safe); !got.went() {
 		t.Errorf("a call is answered with %d %s", got.status, got.body)
+	}
+}
+
+// silentConnections opens connections that say nothing, and requests whose head never ends: row DO-2.
+func silentConnections(t *testing.T) {
+	up := fakemcp.New(t, fakemcp.Tool{Name: "safe"})
+	d := serve(t, gateway.Config{Servers: serversOf(up.HTTP("up"))})
+	for i := range 200 {
+		conn, err := net.Dial("tcp", d.address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if i%2 == 0 {
+			_, _ = conn.Write([]byte("POST /mcp HTTP/1.1\r\nHost: " + d.address() + "\r\nX-Never: e"))
+		}
+	}
+	for range 10 {
+		if got := d.post(safe); !got.went() {
+			t.Errorf("a call is answered with %d %s", got.status, got.body)
+		}
 	}
 }
 

@@ -39,6 +39,8 @@ type Grant struct {
 	Created, Until time.Time
 	// Uses says how many calls it has let through.
 	Uses int
+	// By is who gave it, and where.
+	By string
 }
 
 // An Answer is what a person said to an ask.
@@ -60,8 +62,9 @@ var errNotKept = errors.New("nothing waits by that name: it was answered, or its
 func (db *DB) Ask(ctx context.Context, a Ask, timeout, lease time.Duration, most int) error {
 	const step = "keep what waits for a person"
 	return db.write(ctx, step, func(tx *sql.Tx) error {
-		// A denied ask stays until its time is over, so that the same call does not come back at once.
-		if _, err := tx.ExecContext(ctx, db.in(`DELETE FROM asks WHERE ends <= CLOCK OR (held <= CLOCK AND answer <> $1)`), string(Denied)); err != nil {
+		// A denied ask stays until its time is over, so that the same call does not come back at once; not until the date of a
+		// clock that has been put back.
+		if _, err := tx.ExecContext(ctx, db.in(`DELETE FROM asks WHERE ends <= CLOCK OR (held <= CLOCK AND answer <> $1) OR (created > CLOCK AND answer = $1)`), string(Denied)); err != nil {
 			return err
 		}
 		var denied, waiting int
@@ -83,17 +86,16 @@ func (db *DB) Ask(ctx context.Context, a Ask, timeout, lease time.Duration, most
 	})
 }
 
-// AskAnswer gives what a person said to an ask. Code NotFound means that it is not kept any more.
-func (db *DB) AskAnswer(ctx context.Context, id string) (Answer, error) {
-	var answer Answer
-	err := db.reader.QueryRowContext(ctx, "SELECT answer FROM asks WHERE id = $1", id).Scan(&answer)
+// AskAnswer gives what a person said to an ask, and who they are. Code NotFound means that it is not kept any more.
+func (db *DB) AskAnswer(ctx context.Context, id string) (answer Answer, by string, err error) {
+	err = db.reader.QueryRowContext(ctx, "SELECT answer, said_by FROM asks WHERE id = $1", id).Scan(&answer, &by)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return Waiting, db.notKept(id)
+		return Waiting, "", db.notKept(id)
 	case err != nil:
-		return Waiting, db.fault("read an answer", err)
+		return Waiting, "", db.fault("read an answer", err)
 	}
-	return answer, nil
+	return answer, by, nil
 }
 
 // HoldAsk says that the call of an ask still waits, for the time of lease.
@@ -141,14 +143,14 @@ func (db *DB) Asks(ctx context.Context) ([]Ask, error) {
 	return all, nil
 }
 
-// AnswerAsk says what a person decided, once: a second answer comes too late. grant, which may be nil, is given in the same
-// step, for the time of lasts; 0 is for ever. Of it ID, Principal and Created are filled in. Code NotFound means that nothing
+// AnswerAsk says what a person decided, once, and by whom: a second answer comes too late. grant, which may be nil, is given in
+// the same step, for the time of lasts; 0 is for ever. Of it ID, Principal, By and Created are filled in. Code NotFound means that nothing
 // waits by that name.
-func (db *DB) AnswerAsk(ctx context.Context, id string, answer Answer, grant *Grant, lasts time.Duration) error {
+func (db *DB) AnswerAsk(ctx context.Context, id string, answer Answer, by string, grant *Grant, lasts time.Duration) error {
 	const step = "answer an ask"
 	return db.write(ctx, step, func(tx *sql.Tx) error {
-		ok, err := db.changed(ctx, tx, "UPDATE asks SET answer = $1 WHERE id = $2 AND answer = $3 AND ends > CLOCK AND held > CLOCK",
-			string(answer), id, string(Waiting))
+		ok, err := db.changed(ctx, tx, "UPDATE asks SET answer = $1, said_by = $4 WHERE id = $2 AND answer = $3 AND ends > CLOCK AND held > CLOCK",
+			string(answer), id, string(Waiting), by)
 		switch {
 		case err != nil:
 			return err
@@ -161,41 +163,40 @@ func (db *DB) AnswerAsk(ctx context.Context, id string, answer Answer, grant *Gr
 		if grant.ForCard {
 			forCard = 1
 		}
-		_, err = tx.ExecContext(ctx, db.in(`INSERT INTO grants (id, principal, session, subject, for_card, shown, created, ends, uses)
+		_, err = tx.ExecContext(ctx, db.in(`INSERT INTO grants (id, principal, session, subject, for_card, shown, created, ends, uses, said_by)
 			SELECT id, principal, CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($6 AS BIGINT), CAST($3 AS BLOB), CLOCK,
-			CASE WHEN CAST($4 AS BIGINT) = 0 THEN 0 ELSE CLOCK + CAST($4 AS BIGINT) END, 0 FROM asks WHERE id = $5`),
+			CASE WHEN CAST($4 AS BIGINT) = 0 THEN 0 ELSE CLOCK + CAST($4 AS BIGINT) END, 0, said_by FROM asks WHERE id = $5`),
 			grant.Session, grant.Subject, grant.Shown, lasts.Milliseconds(), id, forCard)
 		return err
 	})
 }
 
-// grantNow is what a grant must be to count.
-const grantNow = " (ends = 0 OR ends > CLOCK) "
+// grantNow is what a grant must be to count. One for a time that was given later than now was given by a clock that has been put
+// back since: when its time is over nobody knows.
+const grantNow = " (ends = 0 OR (ends > CLOCK AND created <= CLOCK)) "
 
-// UseGrant says whether a grant lets a call through, and counts it there: true means that the call may be sent now. Of an Ask
-// it looks at Principal, Session, Call and Card. Where there is no grant it only reads.
-func (db *DB) UseGrant(ctx context.Context, a Ask) (bool, error) {
-	var id string
-	err := db.reader.QueryRowContext(ctx, db.in(`SELECT id FROM grants WHERE principal = $1 AND session IN ('', $2) AND subject IN ($3, $4)
-		AND`+grantNow+`ORDER BY id LIMIT 1`), a.Principal, a.Session, a.Call, a.Card).Scan(&id)
+// UseGrant finds a grant that lets a call through, and counts it there: used means that the call may be sent now, and of the
+// grant there are ID and By. Of an Ask it looks at Principal, Session, Call and Card. Where there is no grant it only reads.
+func (db *DB) UseGrant(ctx context.Context, a Ask) (g Grant, used bool, err error) {
+	err = db.reader.QueryRowContext(ctx, db.in(`SELECT id, said_by FROM grants WHERE principal = $1 AND session IN ('', $2) AND subject IN ($3, $4)
+		AND`+grantNow+`ORDER BY id LIMIT 1`), a.Principal, a.Session, a.Call, a.Card).Scan(&g.ID, &g.By)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return false, nil
+		return Grant{}, false, nil
 	case err != nil:
-		return false, db.fault("read the grants", err)
+		return Grant{}, false, db.fault("read the grants", err)
 	}
-	used := false
 	err = db.write(ctx, "use a grant", func(tx *sql.Tx) error {
-		used, err = db.changed(ctx, tx, "UPDATE grants SET uses = uses + 1 WHERE id = $1 AND"+grantNow, id)
+		used, err = db.changed(ctx, tx, "UPDATE grants SET uses = uses + 1 WHERE id = $1 AND"+grantNow, g.ID)
 		return err
 	})
-	return used && err == nil, err
+	return g, used && err == nil, err
 }
 
 // Grants gives the grants that count, the oldest first.
 func (db *DB) Grants(ctx context.Context) ([]Grant, error) {
 	const step = "read the grants"
-	rows, err := db.reader.QueryContext(ctx, db.in("SELECT id, principal, session, subject, for_card, shown, created, ends, uses FROM grants WHERE"+grantNow+"ORDER BY created, id"))
+	rows, err := db.reader.QueryContext(ctx, db.in("SELECT id, principal, session, subject, for_card, shown, created, ends, uses, said_by FROM grants WHERE"+grantNow+"ORDER BY created, id"))
 	if err != nil {
 		return nil, db.fault(step, err)
 	}
@@ -204,7 +205,7 @@ func (db *DB) Grants(ctx context.Context) ([]Grant, error) {
 	for rows.Next() {
 		var g Grant
 		var created, ends, forCard int64
-		if err := rows.Scan(&g.ID, &g.Principal, &g.Session, &g.Subject, &forCard, &g.Shown, &created, &ends, &g.Uses); err != nil {
+		if err := rows.Scan(&g.ID, &g.Principal, &g.Session, &g.Subject, &forCard, &g.Shown, &created, &ends, &g.Uses, &g.By); err != nil {
 			return nil, db.fault(step, err)
 		}
 		g.ForCard, g.Created, g.Until = forCard == 1, moment(created), moment(ends)

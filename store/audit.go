@@ -101,7 +101,7 @@ func (a *Audit) Record(r audit.Record) error {
 // refusal is the fault of a record that was not kept.
 func (a *Audit) refusal(err error) error {
 	f := &drawbridge.Fault{
-		Kind: drawbridge.Backend, Code: drawbridge.ServerError, Step: "record the call in the audit at " + a.dir, Err: err,
+		Kind: drawbridge.Backend, Code: drawbridge.ServerError, Step: "record it in the audit at " + a.dir, Err: err,
 		Next: "see that the directory can be written and the disk has room",
 	}
 	if errors.Is(err, spool.ErrFull) {

@@ -59,11 +59,11 @@ func grantOnce(ctx context.Context, db *store.DB, id string) error {
 		return err
 	}
 	said(kept)
-	if err := db.AnswerAsk(ctx, id, store.Allowed, &store.Grant{Subject: "call " + id, Shown: []byte("{}")}, 0); err != nil {
+	if err := db.AnswerAsk(ctx, id, store.Allowed, "bob, here", &store.Grant{Subject: "call " + id, Shown: []byte("{}")}, 0); err != nil {
 		return err
 	}
 	said(allowed)
-	if ok, err := db.UseGrant(ctx, askOf(id)); !ok || err != nil {
+	if _, ok, err := db.UseGrant(ctx, askOf(id)); !ok || err != nil {
 		return fmt.Errorf("the grant of %s: %v, %v", id, ok, err)
 	}
 	said(used)
@@ -121,7 +121,7 @@ func checkGrants(t *testing.T, db *store.DB, steps map[string]int, lasts map[str
 	grants := grantsOf(t, db)
 	for id, step := range steps {
 		g, granted := grants[id]
-		answer, err := db.AskAnswer(t.Context(), id)
+		answer, _, err := db.AskAnswer(t.Context(), id)
 		there := err == nil
 		if f, ok := err.(*drawbridge.Fault); err != nil && (!ok || f.Code != drawbridge.NotFound) {
 			t.Fatal(err)
@@ -184,4 +184,52 @@ func checkApproval(t *testing.T, db *store.DB, steps map[string]int, last string
 	if steps[last] >= approved && id != last || steps[id] < taken {
 		t.Errorf("the row of %s is approved; the last was %s, which came to step %d", id, last, steps[last])
 	}
+}
+
+// TestAClockThatWasPutBack has grants and noes of a clock that was ten years ahead: a grant for a time does not last ten years, one
+// without an end counts, a no is asked about again, and what waits is not lost.
+func TestAClockThatWasPutBack(t *testing.T) {
+	onEach(t, func(t *testing.T, location string) {
+		db := open(t, location)
+		for id, answer := range map[string]store.Answer{"timed": store.Allowed, "always": store.Allowed, "denied": store.Denied, "waits": store.Waiting} {
+			if err := db.Ask(t.Context(), askOf(id), time.Hour, time.Hour, 9); err != nil {
+				t.Fatal(err)
+			}
+			var grant *store.Grant
+			lasts := time.Duration(0)
+			switch id {
+			case "timed":
+				lasts = time.Minute
+				fallthrough
+			case "always":
+				grant = &store.Grant{Subject: "call " + id, Shown: []byte("{}")}
+			}
+			if answer == store.Waiting {
+				continue
+			}
+			if err := db.AnswerAsk(t.Context(), id, answer, "bob, here", grant, lasts); err != nil {
+				t.Fatal(err)
+			}
+		}
+		const years = int64(10 * 365 * 24 * time.Hour / time.Millisecond)
+		ahead := raw(t, location)
+		ahead("UPDATE asks SET created = created + $1, ends = ends + $1, held = held + $1", years)
+		ahead("UPDATE grants SET created = created + $1, ends = CASE WHEN ends = 0 THEN 0 ELSE ends + $1 END", years)
+		for id, want := range map[string]bool{"timed": false, "always": true} {
+			if _, used, err := db.UseGrant(t.Context(), askOf(id)); used != want || err != nil {
+				t.Errorf("the grant %s lets a call through: %v, %v", id, used, err)
+			}
+		}
+		again := askOf("again")
+		again.Call = "call denied"
+		if err := db.Ask(t.Context(), again, time.Hour, time.Hour, 9); err != nil {
+			t.Errorf("what was denied by that clock: %v", err)
+		}
+		if err := db.AnswerAsk(t.Context(), "waits", store.Allowed, "bob, here", nil, 0); err != nil {
+			t.Errorf("what waits since then: %v", err)
+		}
+		if taken, err := db.TakeAsk(t.Context(), "waits"); !taken || err != nil {
+			t.Errorf("its answer: %v, %v", taken, err)
+		}
+	})
 }

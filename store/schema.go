@@ -153,6 +153,19 @@ var schema = [...]string{
 		vector BLOB NOT NULL, -- numbers of 4 bytes, the least significant first; its length is 1
 		PRIMARY KEY (model, key)
 	);`,
+	`ALTER TABLE asks ADD COLUMN said_by TEXT NOT NULL DEFAULT '';   -- who answered, and where
+	ALTER TABLE grants ADD COLUMN said_by TEXT NOT NULL DEFAULT '';`,
+	`CREATE TABLE held_results (
+		id        TEXT NOT NULL PRIMARY KEY,
+		at        BIGINT NOT NULL, -- milliseconds since 1970
+		principal TEXT NOT NULL,   -- of the caller
+		server    TEXT NOT NULL,
+		card      TEXT NOT NULL,   -- as the caller knows it
+		method    TEXT NOT NULL,
+		rules     BLOB NOT NULL,   -- what the result met, a list
+		size      BIGINT NOT NULL, -- of the result
+		result    BLOB NOT NULL
+	);`,
 }
 
 // migrate brings the tables up to date, in one transaction. Where they are, it only reads.

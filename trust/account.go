@@ -62,6 +62,34 @@ func (a Account) With(events ...Event) Account {
 	return a
 }
 
+// Settled is the account by a clock that says now. What is dated later was noted by one that has been put back since: it counts
+// as what happened last before now, in its order. So it holds nobody until that date comes, is forgiven by a reset of now, and
+// forgives nothing that is noted from now on.
+func (a Account) Settled(now time.Time) Account {
+	now = now.UTC().Truncate(time.Millisecond)
+	if !slices.ContainsFunc(a.Events, func(e Event) bool { return e.At.After(now) }) {
+		return a
+	}
+	a.Events = slices.Clone(a.Events)
+	slices.SortStableFunc(a.Events, byTime)
+	from := slices.IndexFunc(a.Events, func(e Event) bool { return e.At.After(now) })
+	var least time.Time
+	if from > 0 {
+		least = a.Events[from-1].At
+	}
+	at, dated := now.Add(-time.Millisecond), a.Events[len(a.Events)-1].At
+	for i := len(a.Events) - 1; i >= from; i-- { // each moment is a millisecond before the next
+		if e := &a.Events[i]; !e.At.Equal(dated) {
+			at, dated = at.Add(-time.Millisecond), e.At
+		}
+		if at.Before(least) {
+			at = least
+		}
+		a.Events[i].At = at
+	}
+	return a
+}
+
 // Short is the account with no more than Kept events: the earliest are summed up in one, with their marks. The state that it
 // folds to is the same.
 func (a Account) Short(r Rules) Account {

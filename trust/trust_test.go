@@ -229,6 +229,58 @@ func TestReasons(t *testing.T) {
 	}
 }
 
+// TestAClockThatWasPutBack has events that are dated years from now: they count as what happened just now, in their order.
+func TestAClockThatWasPutBack(t *testing.T) {
+	const years = 10 * 365 * 24 * time.Hour
+	var r trust.Rules
+	poisoned := event(years, trust.Sanitised, 3)
+	for _, tt := range []struct {
+		name        string
+		events, new []trust.Event
+		score       float64
+		until       time.Duration // after noon
+	}{
+		{"it is held as it would be", []trust.Event{poisoned}, nil, 0.25, 26*time.Minute + 51*time.Second},
+		{"a reset of now forgives it", []trust.Event{poisoned}, []trust.Event{event(0, trust.Reset, 1)}, 1, 0},
+		{"a reset of then forgives what was before it", []trust.Event{poisoned, event(years+time.Hour, trust.Reset, 1)}, nil, 1, 0},
+		{
+			"and nothing that comes now", []trust.Event{event(years+time.Hour, trust.Reset, 1)}, []trust.Event{event(0, trust.Sanitised, 3)},
+			0.25, 26*time.Minute + 51*time.Second,
+		},
+		{"what time brought back then is not back", []trust.Event{event(-time.Second, trust.Sanitised, 3), event(years, trust.Failed, 1)}, nil, 0.23, 0},
+	} {
+		a := trust.Account{}.With(tt.events...).Settled(noon).With(tt.new...)
+		s := r.Fold(a.Events)
+		if got := r.Score(s, noon); math.Abs(got-tt.score) > 0.001 {
+			t.Errorf("%s: the score is %v, want %v", tt.name, got, tt.score)
+		}
+		until := r.Until(s, noon)
+		if tt.until > 0 && until.Sub(after(tt.until)).Abs() > 10*time.Second || tt.score == 1 && !until.IsZero() || until.After(after(time.Hour)) {
+			t.Errorf("%s: held until %v", tt.name, until)
+		}
+		for _, e := range a.Events {
+			if e.At.After(noon) {
+				t.Errorf("%s: %v is later than now", tt.name, e)
+			}
+		}
+	}
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 11))
+		events := random(rng, 30)
+		now := events[rng.IntN(len(events))].At
+		a := trust.Account{}.With(events...)
+		settled := a.Settled(now)
+		if !slices.IsSortedFunc(settled.Events, func(a, b trust.Event) int { return a.At.Compare(b.At) }) {
+			t.Errorf("seed %d: out of order", seed)
+		}
+		for i, e := range settled.Events {
+			if was := a.Events[i]; e.Kind != was.Kind || e.At.After(now) || !was.At.After(now) && !e.At.Equal(was.At) {
+				t.Errorf("seed %d: %v became %v", seed, was, e)
+			}
+		}
+	}
+}
+
 func TestLevelOf(t *testing.T) {
 	for _, tt := range []struct {
 		score   float64

@@ -30,6 +30,8 @@ type Shield struct {
 	Threshold float64
 	// HalfLife is how long it takes until half of what was lost has come back.
 	HalfLife time.Duration
+	// HoldFlagged holds back results in which rules are met; nil means the default, which is not to.
+	HoldFlagged *bool
 }
 
 // Per reads a number of calls in a time: "1000/day", "50/10m".

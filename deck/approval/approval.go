@@ -6,17 +6,26 @@ package approval
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/mishap"
 )
 
 // An Approver asks a person about calls: out of band, so that who calls cannot answer.
 type Approver interface {
-	// Approve waits until a person has allowed the request; after it the call is sent, once. Nil at once means that it was
-	// allowed before. An error means no: a *drawbridge.Fault that says why, and what to do next. It ends with ctx.
-	Approve(ctx context.Context, r Request) error
+	// Approve waits until a person has allowed the request; after it the call is sent, once. No error at once means that it was
+	// allowed before. An error means no: a *drawbridge.Fault that says why, and what to do next. The answer is for the record,
+	// and may be given with either. It ends with ctx.
+	Approve(ctx context.Context, r Request) (Answer, error)
+}
+
+// An Answer says by which answer a call was let pass, or was not.
+type Answer struct {
+	// ID is of the question that was answered, or of the grant; By is who answered, and where. Both may be empty.
+	ID, By string
 }
 
 // A Request is a call that waits for a person.
@@ -34,17 +43,24 @@ type Request struct {
 	Still func() bool
 }
 
-// Ask has a person asked about a call that these verdicts are about: every one says ask. Any error is no.
-func Ask(ctx context.Context, a Approver, r Request, verdicts []drawbridge.Verdict) error {
+// Ask has a person asked about a call that these verdicts are about: every one says ask. Any error is no, and so is a panic of
+// the approver's, of which the log is told.
+func Ask(ctx context.Context, a Approver, r Request, verdicts []drawbridge.Verdict, log *slog.Logger) (answer Answer, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			log.Error("an approver panicked, the call is refused", "card", r.Spec.Name, "panic", mishap.What(p), "at", mishap.Where())
+			answer, err = Answer{}, errors.New("a person could not be asked")
+		}
+	}()
 	r.Reason = joined(verdicts, func(v drawbridge.Verdict) string { return v.Reason })
 	r.Rule = joined(verdicts, func(v drawbridge.Verdict) string { return v.Rule })
 	switch {
 	case a != nil:
 		return a.Approve(ctx, r)
 	case r.Reason == "":
-		return errNobody
+		return Answer{}, errNobody
 	}
-	return errors.New(r.Reason)
+	return Answer{}, errors.New(r.Reason)
 }
 
 var errNobody = errors.New("it needs an approval, and there is nobody to ask")

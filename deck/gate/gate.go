@@ -45,6 +45,13 @@ type Screen interface {
 	Active() bool
 }
 
+// A Teller is a screen that says why it hides something: for the record, and never for who is not to know.
+type Teller interface {
+	Screen
+	// Why gives the verdict by which Hides says what it does of the same.
+	Why(caller drawbridge.Caller, kind string, spec drawbridge.Spec) drawbridge.Verdict
+}
+
 // A Question is what a guard decides on: may this caller send these params to this card, or to one of its siblings?
 type Question struct {
 	Caller drawbridge.Caller
@@ -178,6 +185,31 @@ func (g *Gate) Hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec
 		}
 	}
 	return false
+}
+
+// Why says why a caller may not know of something, for the record: they do not hold its scopes, or a screen hides it. It is the
+// zero verdict where they may.
+func (g *Gate) Why(caller drawbridge.Caller, kind string, spec drawbridge.Spec) (why drawbridge.Verdict) {
+	if !caller.Holds(spec.Scopes) {
+		why = drawbridge.Verdict{Rule: "scopes", Reason: fmt.Sprintf("the caller does not hold %v", spec.Scopes)}
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			why = drawbridge.Verdict{Rule: "panic", Reason: "a guard panicked"}
+		}
+	}()
+	for _, s := range g.screens { // also where it is known already: a name that nobody has takes as long
+		verdict := drawbridge.Verdict{Effect: drawbridge.Allow}
+		if t, ok := s.(Teller); ok {
+			verdict = t.Why(caller, kind, spec)
+		} else if s.Hides(caller, kind, spec) {
+			verdict = drawbridge.Verdict{Rule: "hidden"}
+		}
+		if verdict.Effect == drawbridge.Deny && why == (drawbridge.Verdict{}) {
+			why = verdict
+		}
+	}
+	return why
 }
 
 // Class says what the caller is to all screens together.

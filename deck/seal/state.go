@@ -101,6 +101,19 @@ func (s Sealer) Seal(state json.RawMessage, r Request) json.RawMessage {
 	return wire.Quote(base64.RawURLEncoding.EncodeToString(append(out, state...)))
 }
 
+// Result seals the request state of a result that asks for more. The search for the word is much cheaper than reading a large
+// result.
+func (s Sealer) Result(result json.RawMessage, r Request) json.RawMessage {
+	if !wire.MayHave(result, `"requestState"`) {
+		return result
+	}
+	state := wire.Get(result, "requestState")
+	if state == nil || string(state) == "null" {
+		return result
+	}
+	return wire.Apply(result, wire.Put(s.Seal(state, r), "requestState"))
+}
+
 // Why an envelope does not open.
 var (
 	ErrForeign = errors.New("it was not given out for this request")

@@ -59,6 +59,10 @@ type Entry struct {
 	// sent says that the intent is on record; barred is the verdict that was not to let it pass, nil where there was none.
 	sent   bool
 	barred *barred
+	// approval and by say which answer of a person let it pass, or did not.
+	approval, by string
+	// veiled says why what was called is not there for its caller.
+	veiled drawbridge.Verdict
 }
 
 // A barred is a verdict, and what it is about.
@@ -118,6 +122,20 @@ func Through(ctx context.Context, call drawbridge.Call, card string) {
 	}
 }
 
+// Answered takes note of the answer to a call that waited for a person: which one it was, and who gave it.
+func Answered(ctx context.Context, approval, by string) {
+	if e := of(ctx); e != nil {
+		e.approval, e.by = approval, by
+	}
+}
+
+// Veil takes note of why what is called is not there for its caller, who is not told.
+func Veil(ctx context.Context, why drawbridge.Verdict) {
+	if e := of(ctx); e != nil {
+		e.veiled = why
+	}
+}
+
 // about is a record of what is called, by whom.
 func (e *Entry) about(call drawbridge.Call, spec drawbridge.Spec, verdict drawbridge.Verdict) audit.Record {
 	r := audit.Record{
@@ -128,6 +146,7 @@ func (e *Entry) about(call drawbridge.Call, spec drawbridge.Spec, verdict drawbr
 	r.Definition = e.t.definitions.of(spec.Definition)
 	r.Arguments = argumentsOf(call.Method, call.Params)
 	r.Effect, r.Rule, r.Reason = verdict.Effect.String(), verdict.Rule, verdict.Reason
+	r.Approval, r.By = e.approval, e.by
 	return r
 }
 
@@ -163,12 +182,12 @@ func (e *Entry) end(result drawbridge.Result, err error) (r audit.Record) {
 		r = e.about(e.call, e.barred.spec, e.barred.verdict)
 	default:
 		r = e.about(e.call, drawbridge.Spec{Name: drawbridge.CardName(subjectOf(e.call.Params))}, drawbridge.Verdict{})
-		r.Effect = ""
+		r.Effect, r.Rule, r.Reason = "", e.veiled.Rule, e.veiled.Reason
 	}
 	r.Duration, r.Bytes = took, len(result.Raw)
 	r.Outcome, r.Code = outcomeOf(result, err)
 	switch {
-	case e.sent || err == nil:
+	case e.sent, err == nil:
 	case r.Effect != "":
 		r.Outcome = audit.Refused
 	case r.Code == string(drawbridge.NotFound):

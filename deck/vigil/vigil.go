@@ -1,4 +1,4 @@
-// Package vigil keeps count of who watches what of which server.
+// Package vigil keeps count of who watches what of which server, and says what callers are told of that.
 //
 // It promises that a server is told of a thing when the first caller watches it, and when the last one has gone; and that
 // who tells a server what is watched does so alone, so that the last word said is the last word meant.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -59,11 +60,17 @@ func request(arguments string) deck.ApprovalRequest {
 	}
 }
 
+// says asks for approval, and gives the error that comes of it.
+func (w world) says(ctx context.Context, r deck.ApprovalRequest) error {
+	_, err := w.desk.Approve(ctx, r)
+	return err
+}
+
 // approve asks for approval, and gives what comes of it.
 func (w world) approve(ctx context.Context, r deck.ApprovalRequest) <-chan error {
 	done := make(chan error, 1)
 	var asking sync.WaitGroup
-	asking.Go(func() { done <- w.desk.Approve(ctx, r) })
+	asking.Go(func() { done <- w.says(ctx, r) })
 	return done
 }
 
@@ -90,7 +97,7 @@ func (w world) waiting(t *testing.T, n int) []store.Ask {
 
 func (w world) answer(t *testing.T, id string, a store.Answer, grant *store.Grant, lasts time.Duration) {
 	t.Helper()
-	if err := w.person.AnswerAsk(t.Context(), id, a, grant, lasts); err != nil {
+	if err := w.person.AnswerAsk(t.Context(), id, a, "bob, here", grant, lasts); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -129,6 +136,72 @@ func TestAPersonIsShownTheCall(t *testing.T) {
 	w.waiting(t, 0)
 }
 
+// TestWhoAnsweredIsKnown has a no, a yes, and a grant: each time it is known by which answer, and whose.
+func TestWhoAnsweredIsKnown(t *testing.T) {
+	w := newWorld(t)
+	for i, tt := range []struct {
+		answer store.Answer
+		grant  bool
+	}{{store.Denied, false}, {store.Allowed, false}, {store.Allowed, true}} {
+		r := request(fmt.Sprintf(`{"n":%d}`, i))
+		got := make(chan deck.ApprovalAnswer, 1)
+		var asking sync.WaitGroup
+		asking.Go(func() { a, _ := w.desk.Approve(t.Context(), r); got <- a })
+		a := w.waiting(t, 1)[0]
+		var grant *store.Grant
+		if tt.grant {
+			grant = &store.Grant{Subject: a.Call, Shown: a.Shown}
+		}
+		w.answer(t, a.ID, tt.answer, grant, 0)
+		want := deck.ApprovalAnswer{ID: a.ID, By: "bob, here"}
+		if answer := <-got; answer != want {
+			t.Errorf("%d: %+v, want %+v", i, answer, want)
+		}
+		asking.Wait()
+		if !tt.grant {
+			continue
+		}
+		if answer, err := w.desk.Approve(t.Context(), r); answer != want || err != nil {
+			t.Errorf("by the grant: %+v, %v", answer, err)
+		}
+	}
+}
+
+// TestAnswersAreShown has a call go on with answers to what its server asked: the person sees them, and what they allowed for the
+// call as it began, again and again with these arguments, does not cover them.
+func TestAnswersAreShown(t *testing.T) {
+	w := newWorld(t)
+	round := func(more string) deck.ApprovalRequest {
+		r := request(`{"path":"x"}`)
+		r.Call.Params = json.RawMessage(`{"name":"fs__rm","arguments":{"path":"x"},"_meta":{}` + more + `}`)
+		return r
+	}
+	first, second := round(``), round(`,"requestState":"s","inputResponses":{"q1":{"action":"accept","content":{"to":"/","token":"t123456"}}}`)
+	done := w.approve(t.Context(), first)
+	a := w.waiting(t, 1)[0]
+	w.answer(t, a.ID, store.Allowed, &store.Grant{Subject: a.Call, Shown: a.Shown}, 0)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := w.says(t.Context(), first); err != nil {
+		t.Errorf("the call as it began: %v", err)
+	}
+	done = w.approve(t.Context(), second)
+	b := w.waiting(t, 1)[0]
+	var got Details
+	if err := json.Unmarshal(b.Shown, &got); err != nil {
+		t.Error(err)
+	}
+	want := `{"arguments":{"path":"x"},"inputResponses":{"q1":{"action":"accept","content":{"to":"/","token":"[redacted, 9 bytes]"}}}}`
+	if string(got.Arguments) != want || b.Call == a.Call || b.Card != a.Card {
+		t.Errorf("shown %s, of the same call: %v, of the same card: %v", got.Arguments, b.Call == a.Call, b.Card == a.Card)
+	}
+	w.answer(t, b.ID, store.Denied, nil, 0)
+	if err := <-done; codeOf(err) != drawbridge.PolicyBlocked {
+		t.Errorf("denied: %v", err)
+	}
+}
+
 // TestAYesIsForOneCall has the same call again after a yes: it waits again.
 func TestAYesIsForOneCall(t *testing.T) {
 	w := newWorld(t)
@@ -148,7 +221,7 @@ func TestNoes(t *testing.T) {
 		w.answer(t, w.waiting(t, 1)[0].ID, store.Denied, nil, 0)
 		const no = "tools/call fs__rm: a person said no (do not call this again unless the user asks for it)"
 		wantFault(t, <-done, drawbridge.PolicyBlocked, no)
-		wantFault(t, w.desk.Approve(t.Context(), request(`{ "n":1 }`)), drawbridge.PolicyBlocked, no)
+		wantFault(t, w.says(t.Context(), request(`{ "n":1 }`)), drawbridge.PolicyBlocked, no)
 		done = w.approve(t.Context(), request(`{"n":2}`))
 		w.answer(t, w.waiting(t, 1)[0].ID, store.Allowed, nil, 0)
 		if err := <-done; err != nil {
@@ -158,7 +231,7 @@ func TestNoes(t *testing.T) {
 	t.Run("nobody answers", func(t *testing.T) {
 		w := newWorld(t)
 		w.desk.Timeout = 20 * time.Millisecond
-		wantFault(t, w.desk.Approve(t.Context(), request(`{}`)), drawbridge.PolicyBlocked,
+		wantFault(t, w.says(t.Context(), request(`{}`)), drawbridge.PolicyBlocked,
 			`tools/call fs__rm: it needs a person's approval, and nobody gave one within 20ms (have the user run "drawbridge ask --watch" in a terminal, then call again)`)
 		w.waiting(t, 0)
 	})
@@ -169,7 +242,7 @@ func TestNoes(t *testing.T) {
 		id := w.waiting(t, 1)[0].ID
 		cancel(errors.New("enough"))
 		wantFault(t, <-done, drawbridge.PolicyBlocked, "tools/call fs__rm: while a person was asked: enough")
-		if err := w.person.AnswerAsk(t.Context(), id, store.Allowed, nil, 0); codeOf(err) != drawbridge.NotFound {
+		if err := w.person.AnswerAsk(t.Context(), id, store.Allowed, "bob, here", nil, 0); codeOf(err) != drawbridge.NotFound {
 			t.Errorf("an answer that comes too late: %v", err)
 		}
 	})
@@ -185,7 +258,7 @@ func TestNoes(t *testing.T) {
 	t.Run("more than a person reads", func(t *testing.T) {
 		w := newWorld(t)
 		long := `{"x":"` + strings.Repeat("x", mostArguments) + `"}`
-		wantFault(t, w.desk.Approve(t.Context(), request(long)), drawbridge.PolicyBlocked,
+		wantFault(t, w.says(t.Context(), request(long)), drawbridge.PolicyBlocked,
 			"tools/call fs__rm: its arguments have 262166 bytes, more than a person can be asked to read (let it be done in smaller steps)")
 	})
 	t.Run("the store is taken away before, and while a person is asked", func(t *testing.T) {
@@ -195,7 +268,7 @@ func TestNoes(t *testing.T) {
 		w.waiting(t, 1)
 		w.desk.DB.Close()
 		wantFault(t, <-done, drawbridge.PolicyBlocked, no)
-		wantFault(t, w.desk.Approve(t.Context(), request(`{}`)), drawbridge.PolicyBlocked, no)
+		wantFault(t, w.says(t.Context(), request(`{}`)), drawbridge.PolicyBlocked, no)
 	})
 	t.Run("a flood", func(t *testing.T) {
 		w := newWorld(t)
@@ -205,7 +278,7 @@ func TestNoes(t *testing.T) {
 			waiting = append(waiting, w.approve(ctx, request(`{}`)))
 		}
 		w.waiting(t, mostWaiting)
-		wantFault(t, w.desk.Approve(t.Context(), request(`{}`)), drawbridge.RateLimited,
+		wantFault(t, w.says(t.Context(), request(`{}`)), drawbridge.RateLimited,
 			"tools/call fs__rm: it needs a person's approval, and 16 calls of this caller wait for one already (wait until they are answered, then call again)")
 		cancel()
 		for _, done := range waiting {
@@ -266,7 +339,7 @@ func TestGrants(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if ok, err := w.desk.DB.UseGrant(t.Context(), ask); err != nil || !ok {
+			if _, ok, err := w.desk.DB.UseGrant(t.Context(), ask); err != nil || !ok {
 				waits[name] = true
 			}
 		}
@@ -277,7 +350,7 @@ func TestGrants(t *testing.T) {
 		if diff := cmp.Diff(want, waits); diff != "" {
 			t.Errorf("%s: what waits (-want +got):\n%s", tt.name, diff)
 		}
-		if err := w.desk.Approve(t.Context(), request(`{"n":1}`)); err != nil {
+		if err := w.says(t.Context(), request(`{"n":1}`)); err != nil {
 			t.Errorf("%s: the same call: %v", tt.name, err)
 		}
 	}

@@ -50,18 +50,23 @@ type Desk struct {
 var _ deck.Approver = (*Desk)(nil)
 
 // Approve waits for a person, or finds that they granted such a call before.
-func (d *Desk) Approve(ctx context.Context, r deck.ApprovalRequest) error {
+func (d *Desk) Approve(ctx context.Context, r deck.ApprovalRequest) (deck.ApprovalAnswer, error) {
 	a, err := askOf(r)
 	if err != nil {
-		return refused(r, err, "let it be done in smaller steps")
+		return deck.ApprovalAnswer{}, refused(r, err, "let it be done in smaller steps")
 	}
-	granted, err := d.DB.UseGrant(ctx, a)
+	grant, granted, err := d.DB.UseGrant(ctx, a)
 	switch {
 	case err != nil:
-		return d.failed(ctx, r, err)
+		return deck.ApprovalAnswer{}, d.failed(ctx, r, err)
 	case granted:
-		return nil
+		return deck.ApprovalAnswer{ID: grant.ID, By: grant.By}, nil
 	}
+	return d.ask(ctx, r, a)
+}
+
+// ask has the call wait for an answer of its own.
+func (d *Desk) ask(ctx context.Context, r deck.ApprovalRequest, a store.Ask) (answer deck.ApprovalAnswer, err error) {
 	a.ID = strings.ToLower(rand.Text()[:8])
 	err = d.DB.Ask(ctx, a, d.timeout(), lease, mostWaiting)
 	switch code := codeOf(err); {
@@ -69,14 +74,16 @@ func (d *Desk) Approve(ctx context.Context, r deck.ApprovalRequest) error {
 		f := refused(r, fmt.Errorf("it needs a person's approval, and %d calls of this caller wait for one already", mostWaiting),
 			"wait until they are answered, then call again")
 		f.Code = drawbridge.RateLimited
-		return f
+		return answer, f
 	case code == drawbridge.PolicyBlocked:
-		return refused(r, errDenied, "do not call this again unless the user asks for it")
+		return answer, refused(r, errDenied, "do not call this again unless the user asks for it")
 	case err != nil:
-		return d.failed(ctx, r, err)
+		return answer, d.failed(ctx, r, err)
 	}
 	defer d.drop(ctx, a.ID)
-	return d.await(ctx, r, a.ID)
+	answer.ID = a.ID
+	answer.By, err = d.await(ctx, r, a.ID)
+	return answer, err
 }
 
 var (
@@ -87,8 +94,8 @@ var (
 
 func (d *Desk) timeout() time.Duration { return cmp.Or(d.Timeout, DefaultTimeout) }
 
-// await waits for the answer, and says now and then that it still does.
-func (d *Desk) await(ctx context.Context, r deck.ApprovalRequest, id string) error {
+// await waits for the answer, says now and then that it still does, and gives who answered.
+func (d *Desk) await(ctx context.Context, r deck.ApprovalRequest, id string) (by string, err error) {
 	end := time.NewTimer(d.timeout())
 	defer end.Stop()
 	look := time.NewTicker(cmp.Or(d.every, lookEvery))
@@ -98,27 +105,27 @@ func (d *Desk) await(ctx context.Context, r deck.ApprovalRequest, id string) err
 	for held := time.Now(); ; {
 		select {
 		case <-ctx.Done():
-			return refused(r, fmt.Errorf("while a person was asked: %w", context.Cause(ctx)), "")
+			return "", refused(r, fmt.Errorf("while a person was asked: %w", context.Cause(ctx)), "")
 		case <-end.C:
-			return d.late(r)
+			return "", d.late(r)
 		case <-look.C:
 		}
-		switch answer, err := d.DB.AskAnswer(ctx, id); {
+		switch answer, by, err := d.DB.AskAnswer(ctx, id); {
 		case codeOf(err) == drawbridge.NotFound:
-			return refused(r, errGone, "call again")
+			return "", refused(r, errGone, "call again")
 		case err != nil:
-			return d.failed(ctx, r, err)
+			return "", d.failed(ctx, r, err)
 		case answer == store.Denied:
-			return refused(r, errDenied, "do not call this again unless the user asks for it")
+			return by, refused(r, errDenied, "do not call this again unless the user asks for it")
 		case answer == store.Allowed:
-			return d.take(ctx, r, id)
+			return by, d.take(ctx, r, id)
 		}
 		if time.Since(held) < lease/3 {
 			continue
 		}
 		held = time.Now()
 		if err := d.DB.HoldAsk(ctx, id, lease); err != nil {
-			return d.failed(ctx, r, err)
+			return "", d.failed(ctx, r, err)
 		}
 		told.progress(ctx)
 	}

@@ -30,7 +30,8 @@ type Details struct {
 	// Definition is the SHA-256 of the card's definition, in hexadecimal; Digest that of the arguments as they are.
 	Definition string `json:"definition"`
 	Digest     string `json:"digest"`
-	// Arguments are whole, but for what looks like a secret; for a method that has none they are its params.
+	// Arguments are whole, but for what looks like a secret; for a method that has none they are its params. Of a call that goes
+	// on with answers to what its server asked, they are an object with "arguments" and "inputResponses".
 	Arguments json.RawMessage `json:"arguments"`
 	// Reason says why a person is asked, Rule which rule wants it; either may be empty.
 	Reason string `json:"reason,omitempty"`
@@ -74,9 +75,10 @@ func sum(b []byte) string {
 }
 
 // subjectOf gives what of a call a person judges: its params without what belongs to one sending of it. Nothing in it is put
-// in order: of a name that is there twice nobody knows which one the server will believe.
+// in order: of a name that is there twice nobody knows which one the server will believe. Answers to what the server asked belong to
+// it: a yes for the call as it began is none for what a client answers in its course.
 func subjectOf(call drawbridge.Call) ([]byte, error) {
-	params := wire.Apply(call.Params, wire.Drop("_meta"), wire.Drop("requestState"), wire.Drop("inputResponses"))
+	params := wire.Apply(call.Params, wire.Drop("_meta"), wire.Drop("requestState"))
 	switch call.Method {
 	case wire.MethodToolsCall, wire.MethodPromptsGet:
 		params = wire.Apply(params, wire.Drop("name")) // the card's is known: the caller may have used another style

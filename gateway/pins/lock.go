@@ -57,7 +57,7 @@ func (f *lockfile) read() (locks, error) {
 }
 
 func readLocks(path string) (locks, error) {
-	text, err := os.ReadFile(path)
+	text, err := config.ReadLock(path)
 	if err != nil {
 		return locks{}, fault(err, "")
 	}

@@ -93,7 +93,7 @@ func (b *Book) Read(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name, body := range bodies {
-		b.of(name).take(b.rules, read(body))
+		b.of(name).take(b.rules, read(body).Settled(time.Now()))
 	}
 	b.rouse()
 	return nil
@@ -134,6 +134,7 @@ func (b *Book) Note(name, server string, events ...trust.Event) {
 	defer b.mu.Unlock()
 	a := b.of(name)
 	a.Server = server
+	a.settle(b.rules, now)
 	for _, e := range events {
 		if e.Kind == trust.Succeeded && b.rules.Score(a.state, now) == 1 {
 			continue
@@ -147,6 +148,16 @@ func (b *Book) Note(name, server string, events ...trust.Event) {
 			b.rouse()
 		}
 	}
+}
+
+// settle has nothing be later than now, see trust.Account.Settled. Where nothing is, it costs a look at the last event.
+func (a *account) settle(r trust.Rules, now time.Time) {
+	if n := len(a.Events); n == 0 || !a.Events[n-1].At.After(now) {
+		return
+	}
+	a.Account = a.Account.Settled(now)
+	a.pending = trust.Account{Events: a.pending}.Settled(now).Events
+	a.state = r.Fold(a.Events)
 }
 
 // add takes an event into the account, and says whether it counts.
@@ -205,6 +216,7 @@ func (b *Book) Of(name string) Standing {
 	if a == nil {
 		return Standing{Score: 1}
 	}
+	a.settle(b.rules, now)
 	return Standing{
 		Score: b.rules.Score(a.state, now), Quarantined: b.rules.Quarantined(a.state, now), Until: b.rules.Until(a.state, now),
 		Reasons: a.Reasons(reasons),
@@ -217,7 +229,11 @@ func (b *Book) Quarantined(name string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	a := b.accounts[name]
-	return a != nil && b.rules.Quarantined(a.state, now)
+	if a == nil {
+		return false
+	}
+	a.settle(b.rules, now)
+	return b.rules.Quarantined(a.state, now)
 }
 
 // Reset notes that a person forgave a server everything, and has it in the store. The error is the store's.
@@ -314,11 +330,18 @@ func (b *Book) write(ctx context.Context, name string) error {
 	defer b.writing.Unlock()
 	b.mu.Lock()
 	a := b.of(name)
+	a.settle(b.rules, time.Now())
 	pending, server := slices.Clone(a.pending), a.Server
 	b.mu.Unlock()
+	settled := time.Now() // what the store has of a clock that was put back comes before what is noted by this one
+	for _, e := range pending {
+		if e.At.Before(settled) {
+			settled = e.At
+		}
+	}
 	var kept trust.Account
 	err := b.store.Change(ctx, Kind, name, func(body []byte, _ time.Time) ([]byte, error) {
-		kept = read(body).With(pending...).Short(b.rules)
+		kept = read(body).Settled(settled).With(pending...).Short(b.rules)
 		kept.Server = server
 		return kept.Text()
 	})
@@ -336,7 +359,10 @@ func (b *Book) write(ctx context.Context, name string) error {
 // tell tells watchers of the quarantines that began and ended.
 func (b *Book) tell() {
 	now := time.Now()
-	changed := b.names(func(a *account) bool { return a.told != b.rules.Quarantined(a.state, now) })
+	changed := b.names(func(a *account) bool {
+		a.settle(b.rules, now)
+		return a.told != b.rules.Quarantined(a.state, now)
+	})
 	for _, name := range changed {
 		b.mu.Lock()
 		a := b.accounts[name]

@@ -97,6 +97,51 @@ var (
 	succeeds = trust.Event{Kind: trust.Succeeded}
 )
 
+// TestAClockThatWasPutBack has a store with events of a clock that was ten years ahead: nobody is held for ten years, and a reset
+// of then forgives nothing of now, in this book and in one of another process.
+func TestAClockThatWasPutBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		ahead := time.Now().Add(10 * 365 * 24 * time.Hour)
+		keep := func(name string, kinds ...trust.Kind) {
+			var a trust.Account
+			for i, kind := range kinds {
+				a = a.With(trust.Event{At: ahead.Add(time.Duration(i) * time.Hour), Kind: kind, Count: 3})
+			}
+			text, err := a.Text()
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.bodies[name] = text
+		}
+		keep("held", trust.Sanitised)
+		keep("reset", trust.Sanitised, trust.Reset)
+		keep("forgiven", trust.Sanitised)
+		b := open(t, s)
+		if st := b.Of("held"); !st.Quarantined || st.Until.After(time.Now().Add(time.Hour)) {
+			t.Errorf("held: %+v", st)
+		}
+		b.Note("reset", "s", trust.Event{Kind: trust.Sanitised, Count: 3})
+		if err := b.Reset(t.Context(), "forgiven", "s"); err != nil {
+			t.Error(err)
+		}
+		<-time.After(time.Second)
+		synctest.Wait()
+		for _, b := range []*reader{b, open(t, s)} {
+			if !b.Quarantined("reset") {
+				t.Error("a reset of a later date forgave what is noted now")
+			}
+			if st := b.Of("forgiven"); st.Score != 1 {
+				t.Errorf("what was reset now has the score %v", st.Score)
+			}
+		}
+		<-time.After(time.Hour)
+		if b.Quarantined("held") || b.Quarantined("reset") {
+			t.Error("an hour later they are held still")
+		}
+	})
+}
+
 // TestQuarantineBeginsAndEnds follows a server whose calls fail. It is quarantined at once, in a process after that too, and free
 // at the millisecond that was told, without anybody asking.
 func TestQuarantineBeginsAndEnds(t *testing.T) {

@@ -23,7 +23,7 @@ type Warden struct {
 	now atomic.Pointer[order]
 }
 
-var _ deck.Screen = (*Warden)(nil)
+var _ deck.Teller = (*Warden)(nil)
 
 // An order is rules, and the trust that servers have by their rows. It is not changed after it was made.
 type order struct {
@@ -85,10 +85,7 @@ func (w *Warden) Decide(_ context.Context, q deck.Question) drawbridge.Verdict {
 		return drawbridge.Verdict{Effect: drawbridge.Allow}
 	}
 	d := o.policy.Decide(o.question(q))
-	v := drawbridge.Verdict{Effect: d.Effect, Hide: d.Hidden, Rule: d.At}
-	if d.Rule > 0 && v.Rule == "" {
-		v.Rule = "rule " + strconv.Itoa(d.Rule)
-	}
+	v := drawbridge.Verdict{Effect: d.Effect, Hide: d.Hidden, Rule: ruleOf(d)}
 	if d.Effect == drawbridge.Deny {
 		v.Reason = policy.Denied
 	}
@@ -97,6 +94,14 @@ func (w *Warden) Decide(_ context.Context, q deck.Question) drawbridge.Verdict {
 			"server", q.Spec.Server, "card", q.Spec.Name, "why", d.Why, "at", d.At)
 	}
 	return v
+}
+
+// ruleOf names the rule that decided: by where it is written, or by its number. None decided where it is empty.
+func ruleOf(d policy.Decision) string {
+	if d.Rule > 0 && d.At == "" {
+		return "rule " + strconv.Itoa(d.Rule)
+	}
+	return d.At
 }
 
 // said is what the log is told of a verdict that does not let a call pass by itself.
@@ -127,6 +132,16 @@ func (o *order) question(q deck.Question) policy.Question {
 func (w *Warden) Hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec) bool {
 	o := w.now.Load()
 	return o.policy != nil && o.policy.Hides(caller, kind, spec, o.of(spec.Server))
+}
+
+// Why says by which rule something is hidden.
+func (w *Warden) Why(caller drawbridge.Caller, kind string, spec drawbridge.Spec) drawbridge.Verdict {
+	o := w.now.Load()
+	if o.policy == nil {
+		return drawbridge.Verdict{Effect: drawbridge.Allow}
+	}
+	d := o.policy.Hidden(caller, kind, spec, o.of(spec.Server))
+	return drawbridge.Verdict{Effect: d.Effect, Rule: ruleOf(d), Reason: d.Why}
 }
 
 // Class says what the caller is to the rules.

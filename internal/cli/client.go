@@ -16,7 +16,7 @@ import (
 // clientCommand is about clients that have tokens of their own.
 func (a *app) clientCommand() *cobra.Command {
 	cmd := clients.Desk{
-		Out: a.Out, Err: a.Err, Open: a.storeIfAny, Make: a.storeAnyway,
+		Out: a.Out, Err: a.Err, Open: a.storeIfAny, Make: a.storeAnyway, Clerk: a.clerk,
 		Tell: func() error {
 			_, err := a.reloadHub()
 			if errors.Is(err, hub.ErrNone) {
@@ -31,7 +31,7 @@ func (a *app) clientCommand() *cobra.Command {
 
 // askCommand is about calls that wait for a person.
 func (a *app) askCommand() *cobra.Command {
-	cmd := asks.Desk{In: a.In, Out: a.Out, Err: a.Err, Open: a.storeIfAny, Make: a.storeAnyway}.Command()
+	cmd := asks.Desk{In: a.In, Out: a.Out, Err: a.Err, Open: a.storeIfAny, Make: a.storeAnyway, Clerk: a.clerk}.Command()
 	cmd.Args = unknownCommand
 	return cmd
 }

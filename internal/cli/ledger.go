@@ -18,6 +18,9 @@ func (a *app) auditCommand() *cobra.Command {
 	return group(audit.Desk{Out: a.Out, Err: a.Err, Journal: a.withJournal, Config: a.config, Quiet: errQuiet}.Command())
 }
 
+// clerk has on record what a person does to what guards go by.
+func (a *app) clerk(act gateway.Act, do func() error) error { return a.config().Clerk()(act, do) }
+
 // group has a command that only has subcommands show its help, and refuse what is none of them.
 func group(cmd *cobra.Command) *cobra.Command {
 	cmd.Args = unknownCommand

@@ -6,5 +6,5 @@ import (
 )
 
 func (a *app) lockCommand() *cobra.Command {
-	return group(lock.Desk{Out: a.Out, Err: a.Err, Places: a.places, Deck: a.withDeck, Quiet: errQuiet}.Command())
+	return group(lock.Desk{Out: a.Out, Err: a.Err, Places: a.places, Deck: a.withDeck, Clerk: a.clerk, Quiet: errQuiet}.Command())
 }

@@ -15,7 +15,7 @@ import (
 
 // roster is what may be done with the configured servers, at this door.
 func (a *app) roster() *roster.Roster {
-	return roster.New(roster.Options{Places: a.places(), Store: a.store, Word: "drawbridge mcp", Environ: a.Environ, Keeper: a.keeper(), Tell: a.tellHub})
+	return roster.New(roster.Options{Places: a.places(), Store: a.store, Word: "drawbridge mcp", Environ: a.Environ, Keeper: a.keeper(), Tell: a.tellHub, Clerk: a.clerk})
 }
 
 // tellHub has the running hub take a change over, and says what that came to.

@@ -14,9 +14,9 @@ import (
 
 func (a *app) shieldCommand() *cobra.Command {
 	return group(shield.Desk{
-		In: a.In, Out: a.Out, Err: a.Err, Env: a.Env, Mounted: a.mounted, Trust: a.trust, Quiet: errQuiet, Asks: a.asks, Confirm: a.confirm,
+		In: a.In, Out: a.Out, Err: a.Err, Env: a.Env, Mounted: a.mounted, Trust: a.trust, Open: a.storeIfAny, Quiet: errQuiet, Asks: a.asks, Confirm: a.confirm,
 		Roster: func() *roster.Roster {
-			return roster.New(roster.Options{Places: a.places(), Store: a.store, Word: "drawbridge mcp", Environ: a.Environ, Tell: a.tellDecision})
+			return roster.New(roster.Options{Places: a.places(), Store: a.store, Word: "drawbridge mcp", Environ: a.Environ, Tell: a.tellDecision, Clerk: a.clerk})
 		},
 	}.Command())
 }
@@ -65,5 +65,5 @@ func (a *app) trust(ctx context.Context, reset drawbridge.ServerID) ([]shield.Tr
 		return nil, err
 	}
 	defer db.Close()
-	return shield.ReadTrust(ctx, db, set, reset, a.roster().Reload)
+	return shield.ReadTrust(ctx, db, set, reset, a.roster().Reload, a.clerk)
 }

@@ -7,19 +7,24 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/secret"
+	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/secrets"
 	"github.com/spf13/cobra"
 )
 
 func (a *app) secretCommand() *cobra.Command {
 	move := func(ctx context.Context, id drawbridge.ServerID, asJSON bool) error {
-		c, err := a.roster().MoveSecrets(ctx, id)
+		var c roster.Change
+		err := a.clerk(gateway.Act{Command: "secret move", Server: id}, func() (err error) {
+			c, err = a.roster().MoveSecrets(ctx, id)
+			return err
+		})
 		if err != nil {
 			return err
 		}
 		return a.printChange(c, asJSON)
 	}
-	return group(secret.Desk{In: a.In, Out: a.Out, Err: a.Err, Vault: a.vault, Configuration: a.configuration, Move: move}.Command())
+	return group(secret.Desk{In: a.In, Out: a.Out, Err: a.Err, Vault: a.vault, Configuration: a.configuration, Move: move, Clerk: a.clerk}.Command())
 }
 
 // vault opens what keeps secrets, once.

@@ -26,13 +26,13 @@ type Asks interface {
 // Answers is where a person answers.
 type Answers interface {
 	Asks(ctx context.Context) ([]store.Ask, error)
-	AskAnswer(ctx context.Context, id string) (store.Answer, error)
-	AnswerAsk(ctx context.Context, id string, answer store.Answer, grant *store.Grant, lasts time.Duration) error
+	AskAnswer(ctx context.Context, id string) (answer store.Answer, by string, err error)
+	AnswerAsk(ctx context.Context, id string, answer store.Answer, by string, grant *store.Grant, lasts time.Duration) error
 }
 
 // Grants is what a person allowed for more than one call.
 type Grants interface {
-	UseGrant(ctx context.Context, a store.Ask) (bool, error)
+	UseGrant(ctx context.Context, a store.Ask) (g store.Grant, used bool, err error)
 	Grants(ctx context.Context) ([]store.Grant, error)
 	Revoke(ctx context.Context, id string) (bool, error)
 }
@@ -87,12 +87,12 @@ func testAsks(t *testing.T, p Place) {
 	if taken, err := s.TakeAsk(t.Context(), "one"); taken || err != nil {
 		t.Errorf("taken before anybody answered: %v, %v", taken, err)
 	}
-	must(t, person.AnswerAsk(t.Context(), "one", store.Allowed, nil, 0))
-	must(t, person.AnswerAsk(t.Context(), "two", store.Denied, nil, 0))
-	wantFaultCode(t, person.AnswerAsk(t.Context(), "two", store.Allowed, nil, 0), drawbridge.NotFound)
+	must(t, person.AnswerAsk(t.Context(), "one", store.Allowed, "bob, here", nil, 0))
+	must(t, person.AnswerAsk(t.Context(), "two", store.Denied, "bob, here", nil, 0))
+	wantFaultCode(t, person.AnswerAsk(t.Context(), "two", store.Allowed, "bob, here", nil, 0), drawbridge.NotFound)
 	for id, want := range map[string]store.Answer{"one": store.Allowed, "two": store.Denied} {
-		if got, err := s.AskAnswer(t.Context(), id); got != want || err != nil {
-			t.Errorf("the answer to %s: %q, %v", id, got, err)
+		if got, by, err := s.AskAnswer(t.Context(), id); got != want || by != "bob, here" || err != nil {
+			t.Errorf("the answer to %s: %q by %q, %v", id, got, by, err)
 		}
 	}
 	if ids := waiting(t, person); len(ids) > 0 {
@@ -116,7 +116,7 @@ func testAsks(t *testing.T, p Place) {
 	if taken, err := s.TakeAsk(t.Context(), "two"); taken || err != nil {
 		t.Errorf("a no was taken for a yes: %v, %v", taken, err)
 	}
-	_, err = s.AskAnswer(t.Context(), "one")
+	_, _, err = s.AskAnswer(t.Context(), "one")
 	wantFaultCode(t, err, drawbridge.NotFound)
 }
 
@@ -134,9 +134,9 @@ func testAsksAreOver(t *testing.T, p Place) {
 		t.Errorf("waiting (-want +got):\n%s", diff)
 	}
 	for _, id := range []string{"late", "left", "dropped", "none"} {
-		wantFaultCode(t, person.AnswerAsk(t.Context(), id, store.Allowed, nil, 0), drawbridge.NotFound)
+		wantFaultCode(t, person.AnswerAsk(t.Context(), id, store.Allowed, "bob, here", nil, 0), drawbridge.NotFound)
 	}
-	must(t, person.AnswerAsk(t.Context(), "yes", store.Allowed, nil, 0))
+	must(t, person.AnswerAsk(t.Context(), "yes", store.Allowed, "bob, here", nil, 0))
 	must(t, s.HoldAsk(t.Context(), "yes", 0))
 	if taken, err := s.TakeAsk(t.Context(), "yes"); taken || err != nil {
 		t.Errorf("taken although nobody held it: %v, %v", taken, err)
@@ -151,11 +151,11 @@ func testAsksAreLimited(t *testing.T, p Place) {
 	bobs := asked("four", "c1")
 	bobs.Principal = "bob"
 	must(t, s.Ask(t.Context(), bobs, long, long, 2))
-	must(t, s.AnswerAsk(t.Context(), "one", store.Denied, nil, 0))
+	must(t, s.AnswerAsk(t.Context(), "one", store.Denied, "bob, here", nil, 0))
 	must(t, s.DropAsk(t.Context(), "one"))
 	wantFaultCode(t, s.Ask(t.Context(), asked("five", "c1"), long, long, 2), drawbridge.PolicyBlocked)
 	must(t, s.Ask(t.Context(), asked("six", "c6"), long, long, 2))
-	must(t, s.AnswerAsk(t.Context(), "four", store.Allowed, nil, 0))
+	must(t, s.AnswerAsk(t.Context(), "four", store.Allowed, "bob, here", nil, 0))
 	if diff := cmp.Diff([]string{"six", "two"}, waiting(t, s)); diff != "" {
 		t.Errorf("waiting (-want +got):\n%s", diff)
 	}
@@ -166,7 +166,7 @@ func testGrants(t *testing.T, p Place) {
 	grant := func(id, session, subject string, lasts time.Duration) {
 		t.Helper()
 		must(t, s.Ask(t.Context(), asked(id, "c-"+id), long, long, 9))
-		must(t, person.AnswerAsk(t.Context(), id, store.Allowed, &store.Grant{Session: session, Subject: subject, ForCard: session != "", Shown: []byte("{}")}, lasts))
+		must(t, person.AnswerAsk(t.Context(), id, store.Allowed, "bob, here", &store.Grant{Session: session, Subject: subject, ForCard: session != "", Shown: []byte("{}")}, lasts))
 		must(t, s.DropAsk(t.Context(), id))
 	}
 	grant("always", "", "c1", 0)
@@ -174,8 +174,11 @@ func testGrants(t *testing.T, p Place) {
 	grant("session", "s2", "card2", long)
 	use := func(principal, session, call, card string) bool {
 		t.Helper()
-		ok, err := s.UseGrant(t.Context(), store.Ask{Principal: principal, Session: session, Call: call, Card: card})
+		g, ok, err := s.UseGrant(t.Context(), store.Ask{Principal: principal, Session: session, Call: call, Card: card})
 		must(t, err)
+		if ok && g.By != "bob, here" {
+			t.Errorf("the grant %s is by %q", g.ID, g.By)
+		}
 		return ok
 	}
 	for _, tt := range []struct {
@@ -200,8 +203,8 @@ func testGrants(t *testing.T, p Place) {
 	must(t, err)
 	slices.SortFunc(all, func(a, b store.Grant) int { return strings.Compare(a.ID, b.ID) })
 	want := []store.Grant{
-		{ID: "always", Principal: "ada", Subject: "c1", Shown: []byte("{}"), Uses: 2},
-		{ID: "session", Principal: "ada", Session: "s2", Subject: "card2", ForCard: true, Shown: []byte("{}"), Uses: 1},
+		{ID: "always", Principal: "ada", Subject: "c1", Shown: []byte("{}"), Uses: 2, By: "bob, here"},
+		{ID: "session", Principal: "ada", Session: "s2", Subject: "card2", ForCard: true, Shown: []byte("{}"), Uses: 1, By: "bob, here"},
 	}
 	if diff := cmp.Diff(want, all, noTimes); diff != "" {
 		t.Errorf("grants (-want +got):\n%s", diff)

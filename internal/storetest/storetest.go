@@ -45,6 +45,7 @@ type Decisions interface {
 	Approvals
 	Asks
 	Grants
+	Held
 }
 
 // Secrets are bytes that are the same for all.
@@ -118,6 +119,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Place) {
 		{"AsksAreOver", testAsksAreOver},
 		{"AsksAreLimited", testAsksAreLimited},
 		{"Grants", testGrants},
+		{"HeldResults", testHeldResults},
 		{"Cancelled", testCancelled},
 		{"Closed", testClosed},
 	} {

@@ -247,8 +247,8 @@ func files(dir string) (names []string, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	for _, e := range entries {
-		if name := e.Name(); strings.HasSuffix(name, ending) && strings.Contains(name, "-") {
+	for _, e := range entries { // a pipe or a link is no file of ours
+		if name := e.Name(); e.Type().IsRegular() && strings.HasSuffix(name, ending) && strings.Contains(name, "-") {
 			names = append(names, name)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
@@ -28,6 +29,8 @@ type Desk struct {
 	Out, Err io.Writer
 	// Open opens the store, nil where there is none yet; Make makes it then.
 	Open, Make func(ctx context.Context) (*store.DB, error)
+	// Clerk has on record what a person decides.
+	Clerk gateway.Clerk
 }
 
 // Command is "ask", with the commands below it. Words after it are for the caller to refuse.
@@ -195,12 +198,27 @@ func (d Desk) deny() *cobra.Command {
 
 // answer records what the person said, and says so.
 func (d Desk) answer(ctx context.Context, db *store.DB, p pending, a store.Answer, grant *store.Grant, lasts time.Duration) error {
-	if err := db.AnswerAsk(ctx, p.ID, a, grant, lasts); err != nil {
+	if err := d.decide(ctx, db, p, a, grant, lasts); err != nil {
 		return err
 	}
 	said := map[store.Answer]string{store.Allowed: "Allowed", store.Denied: "Denied"}[a]
 	_, err := fmt.Fprintf(d.Out, "%s %s %s\n", said, p.ID, plain(p.Call.Card, 100))
 	return err
+}
+
+// decide records what the person said, and that they did.
+func (d Desk) decide(ctx context.Context, db *store.DB, p pending, a store.Answer, grant *store.Grant, lasts time.Duration) error {
+	act := gateway.Act{Command: "ask " + string(a), Server: drawbridge.ServerID(p.Call.Server), On: p.Call.Card, Detail: p.ID}
+	switch {
+	case grant == nil:
+	case lasts == 0:
+		act.Detail += ", from now on"
+	default:
+		act.Detail += ", for " + lasts.String()
+	}
+	return d.Clerk.Do(act, func() error {
+		return db.AnswerAsk(ctx, p.ID, a, gateway.Person()+", drawbridge "+act.Command, grant, lasts)
+	})
 }
 
 // watchEvery is how often it is looked for new calls.
@@ -272,7 +290,7 @@ func (d Desk) put(ctx context.Context, db *store.DB, a store.Ask) error {
 		default:
 			continue
 		}
-		switch err := db.AnswerAsk(ctx, p.ID, answer, nil, 0); {
+		switch err := d.decide(ctx, db, p, answer, nil, 0); {
 		case err != nil:
 			person.Say(err.Error())
 		case answer == store.Allowed:

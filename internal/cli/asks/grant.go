@@ -182,8 +182,11 @@ func (d Desk) revoke() *cobra.Command {
 			return d.with(cmd.Context(), func(db *store.DB) error {
 				revoked := false
 				if db != nil {
-					var err error
-					if revoked, err = db.Revoke(cmd.Context(), args[0]); err != nil {
+					err := d.Clerk.Do(gateway.Act{Command: "ask revoke", Detail: args[0]}, func() (err error) {
+						revoked, err = db.Revoke(cmd.Context(), args[0])
+						return err
+					})
+					if err != nil {
 						return err
 					}
 				}

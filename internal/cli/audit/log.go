@@ -83,7 +83,7 @@ func (d Desk) log(ctx context.Context, db *store.DB, q question, since time.Time
 	open := map[string]audit.Record{}
 	shown := make([]audit.Record, 0, len(calls))
 	for _, r := range calls {
-		if r.Kind == audit.Call && r.Outcome == "" && q.follow {
+		if goesOn(r) && q.follow {
 			open[r.ID] = r
 		} else if q.wants(r) {
 			shown = append(shown, r)
@@ -119,7 +119,7 @@ func (d Desk) following(ctx context.Context, db *store.DB, q question, end ledge
 			r := l.Record
 			begun, known := open[r.ID]
 			switch {
-			case r.Kind == audit.Call && r.Outcome == "":
+			case goesOn(r):
 				open[r.ID] = r
 				return nil
 			case r.Kind == audit.Done && known:
@@ -146,6 +146,11 @@ func (d Desk) following(ctx context.Context, db *store.DB, q question, end ledge
 		case <-ticker.C:
 		}
 	}
+}
+
+// goesOn says whether a record is the first of two.
+func goesOn(r audit.Record) bool {
+	return (r.Kind == audit.Call || r.Kind == audit.Act) && r.Outcome == ""
 }
 
 // follow prints one record of a log that is followed.
@@ -186,7 +191,7 @@ func cells(r audit.Record) []string {
 	if outcome == "" {
 		outcome = "open"
 	}
-	if r.Outcome == audit.Refused && r.Reason != "" {
+	if (r.Outcome == audit.Refused || r.Kind == audit.Act) && r.Reason != "" {
 		outcome += ": " + r.Reason
 	}
 	took := "-"

@@ -28,6 +28,8 @@ type Desk struct {
 	Open, Make func(ctx context.Context) (*store.DB, error)
 	// Tell has a running hub look at who may still come in. The error is for a hub that cannot be told.
 	Tell func() error
+	// Clerk has on record who was let in, and who is not any more.
+	Clerk gateway.Clerk
 }
 
 // Command is "client", with the commands below it.
@@ -128,7 +130,8 @@ func (d Desk) give(ctx context.Context, c store.Client, asJSON bool) error {
 		return err
 	}
 	token, hash := gateway.NewClientToken()
-	if err := db.AddClient(ctx, c, hash); err != nil {
+	act := gateway.Act{Command: "client add", On: c.Name, Detail: scopeList(c.Scopes) + ", " + ends(c.Expires)}
+	if err := d.Clerk.Do(act, func() error { return db.AddClient(ctx, c, hash) }); err != nil {
 		return err
 	}
 	if !first {
@@ -237,7 +240,11 @@ func (d Desk) remove() *cobra.Command {
 				return noClient(args[0])
 			}
 			defer db.Close()
-			removed, err := db.RemoveClient(cmd.Context(), args[0])
+			removed := false
+			err = d.Clerk.Do(gateway.Act{Command: "client remove", On: args[0]}, func() (err error) {
+				removed, err = db.RemoveClient(cmd.Context(), args[0])
+				return err
+			})
 			switch {
 			case err != nil:
 				return err

@@ -27,6 +27,8 @@ type Desk struct {
 	Places func() config.Options
 	// Deck opens the gateway, whose servers start when they are needed, and does work with it.
 	Deck func(ctx context.Context, work func(context.Context, *gateway.Gateway) error) error
+	// Clerk has on record that the file was written.
+	Clerk gateway.Clerk
 	// Quiet ends a command whose findings were printed, and that is to fail.
 	Quiet error
 }
@@ -69,7 +71,7 @@ func (d Desk) path(file string) (string, error) {
 
 // read reads the lockfile.
 func read(path string) ([]shield.Locked, error) {
-	text, err := os.ReadFile(path)
+	text, err := config.ReadLock(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("there is no lockfile at %s yet (drawbridge lock write makes it)", path)
 	}
@@ -188,9 +190,13 @@ func (d Desk) write(path string, all []list) error {
 			tools = append(tools, shield.Locked{Server: l.server, Part: t.part, Tool: t.Tool, Definition: t.pinned})
 		}
 	}
-	leftOut, err := gateway.EditLock(path, func(said []shield.Locked) []shield.Locked {
-		stay := slices.DeleteFunc(said, func(l shield.Locked) bool { return whole[l.Server] })
-		return append(stay, tools...)
+	var leftOut []shield.Locked
+	err := d.Clerk.Do(gateway.Act{Command: "lock write", On: path}, func() (err error) {
+		leftOut, err = gateway.EditLock(path, func(said []shield.Locked) []shield.Locked {
+			stay := slices.DeleteFunc(said, func(l shield.Locked) bool { return whole[l.Server] })
+			return append(stay, tools...)
+		})
+		return err
 	})
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
 	"github.com/drawbridge-mcp/drawbridge/roster"
@@ -31,6 +32,8 @@ type Desk struct {
 	Configuration func(ctx context.Context) (config.Set, error)
 	// Move moves the secrets of a server's row out of the file.
 	Move func(ctx context.Context, id drawbridge.ServerID, asJSON bool) error
+	// Clerk has on record which secrets are kept and forgotten, by their names.
+	Clerk gateway.Clerk
 }
 
 // Command is the command "secret", with those below it.
@@ -90,7 +93,7 @@ func (d Desk) set(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := v.Values().Put(name, value); err != nil {
+	if err := d.Clerk.Do(gateway.Act{Command: "secret set", On: name}, func() error { return v.Values().Put(name, value) }); err != nil {
 		return err
 	}
 	with := "the keychain"
@@ -191,7 +194,7 @@ func (d Desk) remove(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	err = v.Values().Delete(name)
+	err = d.Clerk.Do(gateway.Act{Command: "secret remove", On: name}, func() error { return v.Values().Delete(name) })
 	_, unkept := v.Values().Get(name)
 	switch {
 	case errors.Is(err, secrets.ErrNone) && unkept == nil:

@@ -17,6 +17,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/shield"
+	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
 )
 
@@ -37,6 +38,8 @@ type Desk struct {
 	Mounted func(ctx context.Context, server drawbridge.ServerID) ([]Item, error)
 	// Trust gives how far each server is trusted, after forgiving the one that is named; nil where nobody keeps an account.
 	Trust func(ctx context.Context, reset drawbridge.ServerID) ([]Trusted, error)
+	// Open opens the store, nil where there is none yet.
+	Open func(ctx context.Context) (*store.DB, error)
 	// Roster gives what a person may decide with.
 	Roster func() *roster.Roster
 	// Asks says whether there is a person who can be asked, Confirm asks for a yes.
@@ -61,7 +64,7 @@ server is trusted for how it behaved.`,
   drawbridge shield held                      tools that changed, and wait for you
   drawbridge shield accept github`,
 	}
-	cmd.AddCommand(d.scanCommand(), d.diffCommand(), d.heldCommand(), d.acceptCommand(), d.rejectCommand(), d.unlockCommand(), d.trustCommand())
+	cmd.AddCommand(d.scanCommand(), d.diffCommand(), d.heldCommand(), d.acceptCommand(), d.rejectCommand(), d.unlockCommand(), d.trustCommand(), d.resultsCommand())
 	return cmd
 }
 

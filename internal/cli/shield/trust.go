@@ -36,7 +36,7 @@ func TrustOf(book *gateway.TrustBook, row config.Server) *drawbridge.Trust {
 
 // ReadTrust gives how far each server that may be mounted is trusted, nil where nobody keeps an account. The one that is named is
 // forgiven first, and reload has running gateways hear of it.
-func ReadTrust(ctx context.Context, db *store.DB, set config.Set, forgive drawbridge.ServerID, reload func(context.Context) (string, error)) ([]Trusted, error) {
+func ReadTrust(ctx context.Context, db *store.DB, set config.Set, forgive drawbridge.ServerID, reload func(context.Context) (string, error), clerk gateway.Clerk) ([]Trusted, error) {
 	book, err := gateway.ReadTrust(ctx, db, set.Settings)
 	if book == nil || err != nil {
 		return nil, err
@@ -44,7 +44,8 @@ func ReadTrust(ctx context.Context, db *store.DB, set config.Set, forgive drawbr
 	var all []Trusted
 	for _, row := range set.Mountable() {
 		if row.ID == forgive {
-			if err := book.Reset(ctx, row); err != nil {
+			act := gateway.Act{Command: "shield trust --reset", Server: row.ID}
+			if err := clerk.Do(act, func() error { return book.Reset(ctx, row) }); err != nil {
 				return nil, err
 			}
 			if _, err := reload(ctx); err != nil {

@@ -1,0 +1,129 @@
+package shield
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/drawbridge-mcp/drawbridge/roster"
+	"github.com/drawbridge-mcp/drawbridge/store"
+	"github.com/spf13/cobra"
+)
+
+// heldResult is one as --json prints it.
+type heldResult struct {
+	ID     string              `json:"id"`
+	At     time.Time           `json:"at"`
+	Caller string              `json:"caller"`
+	Method string              `json:"method"`
+	Server drawbridge.ServerID `json:"server"`
+	Card   string              `json:"card"`
+	Met    []string            `json:"met"`
+	// Result is there where one was asked for.
+	Result json.RawMessage `json:"result,omitempty"`
+}
+
+func heldResultOf(r store.HeldResult) heldResult {
+	return heldResult{r.ID, r.At, r.Principal, r.Method, r.Server, r.Card, r.Rules, r.Result}
+}
+
+func (d Desk) resultsCommand() *cobra.Command {
+	var asJSON, yes bool
+	cmd := &cobra.Command{
+		Use:   "results [ID]",
+		Short: "Show the results that were held back, or read one",
+		Long: `Show the results that were held back because the shield met a rule in them, or read one. They
+are held back of servers whose rows say "hold_flagged", or of all with hold_flagged = true in [mcp.shield]; they are
+kept for 30 days.
+
+What a result says is from others, and may be meant for a model: without a terminal to read it at it takes --yes.`,
+		Example: "  drawbridge shield results\n  drawbridge shield results k3f9qzab",
+		Args:    atMostOneID,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return d.listResults(cmd.Context(), asJSON)
+			}
+			if !yes && !terminal.Is(d.Out) {
+				return roster.Mistake("nothing was shown: there is no terminal to read it at (--yes prints it all the same)")
+			}
+			return d.readResult(cmd.Context(), args[0], asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, a result whole")
+	cmd.Flags().BoolVar(&yes, "yes", false, "print a result where there is no terminal")
+	return cmd
+}
+
+func atMostOneID(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return roster.Mistake(fmt.Sprintf("%s takes one ID at most", cmd.CommandPath()))
+	}
+	return nil
+}
+
+func (d Desk) listResults(ctx context.Context, asJSON bool) error {
+	db, err := d.Open(ctx)
+	if err != nil {
+		return err
+	}
+	all := []heldResult{}
+	if db != nil {
+		kept, err := db.HeldResults(ctx)
+		if err = errors.Join(err, db.Close()); err != nil {
+			return err
+		}
+		for _, r := range kept {
+			all = append(all, heldResultOf(r))
+		}
+	}
+	switch {
+	case asJSON:
+		return manners.PrintJSON(d.Out, all)
+	case len(all) == 0:
+		fmt.Fprintln(d.Err, "No result is held back.")
+		return nil
+	}
+	table := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ID\tAT\tCALLER\tCARD\tMET")
+	for _, r := range all {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.ID, manners.LocalTime(r.At), shown(r.Caller), shown(r.Card), strings.Join(r.Met, ", "))
+	}
+	return table.Flush()
+}
+
+// readResult prints one result: its JSON, with nothing in it that acts on a terminal.
+func (d Desk) readResult(ctx context.Context, id string, asJSON bool) error {
+	db, err := d.Open(ctx)
+	if err != nil {
+		return err
+	}
+	if db == nil {
+		return fmt.Errorf("no result %s is held back", manners.Printable(id))
+	}
+	r, err := db.HeldResult(ctx, id)
+	if err = errors.Join(err, db.Close()); err != nil {
+		return err
+	}
+	if asJSON {
+		return manners.PrintJSON(d.Out, heldResultOf(r))
+	}
+	fmt.Fprintf(d.Out, "%s  %s, %s of %s, for %s\n  met %s\n", r.ID, manners.LocalTime(r.At), shown(r.Card), r.Server, shown(r.Principal), strings.Join(r.Rules, ", "))
+	text, err := json.MarshalIndent(r.Result, "", "  ")
+	if err != nil {
+		text = r.Result
+	}
+	plain := strings.NewReplacer(`\"`, `"`, `\\`, `\`) // it is JSON, where an escape says what the character does
+	for line := range strings.Lines(string(text)) {
+		if _, err := fmt.Fprintln(d.Out, "  "+plain.Replace(shown(strings.TrimRight(line, "\n")))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

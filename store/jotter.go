@@ -1,0 +1,35 @@
+package store
+
+import (
+	"log/slog"
+	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge/audit"
+)
+
+// A Jotter keeps records of a process that has no store open, and leaves them in the spool: whoever reads the audit there next,
+// or writes it, takes them in.
+type Jotter struct{ a *Audit }
+
+// NewJotter makes a jotter for the audit whose spool is in that directory. Nothing is made before the first record. With always
+// each record waits until the disk has it.
+func NewJotter(dir string, rules audit.Rules, always bool) *Jotter {
+	return &Jotter{&Audit{
+		dir: dir, o: AuditOptions{Rules: rules, Sync: always, Logger: slog.New(slog.DiscardHandler)}, woken: make(chan struct{}, 1),
+		frames: sync.Pool{New: func() any { return new([]byte) }},
+	}}
+}
+
+// Record keeps a record, as Audit.Record does.
+func (j *Jotter) Record(r audit.Record) error { return j.a.Record(r) }
+
+// Close ends the jotter. What it recorded stays.
+func (j *Jotter) Close() error {
+	j.a.mu.Lock()
+	defer j.a.mu.Unlock()
+	j.a.closed = true
+	if s := j.a.spool.Load(); s != nil {
+		return s.Close()
+	}
+	return nil
+}
