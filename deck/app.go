@@ -69,8 +69,8 @@ func (it *item) edited(edits []wire.Edit) *item {
 	out := *it
 	out.offer.Raw = wire.Apply(it.offer.Raw, edits...)
 	out.spec.Definition = wire.Apply(it.spec.Definition, edits...)
-	if b, ok := it.card.(bridged); ok {
-		b.spec = out.spec
+	if b, ok := it.card.(offer.Bridged); ok {
+		b.Is = out.spec
 		out.card = b
 	}
 	return &out

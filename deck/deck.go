@@ -80,6 +80,13 @@ const StateLife = seal.StateLife
 // names of other servers may begin with one of them too.
 func Prefixes(server drawbridge.ServerID) []string { return label.Prefixes(server) }
 
+// BridgeCard presents a tool of a mounted server as a card, so that it shows in help beside the shipped ones: name is
+// what it is listed and called by, definition the tool object as the server sent it. Its Run passes the call on under
+// the tool's own name.
+func BridgeCard(up Upstream, server drawbridge.ServerID, name drawbridge.CardName, definition json.RawMessage) drawbridge.Card {
+	return offer.Bridge(up, server, name, definition)
+}
+
 // An Audit keeps records of calls. See package audit for what is in them.
 type Audit = trail.Audit
 

@@ -148,7 +148,7 @@ func TestCallToolIsTheCallOfTheCard(t *testing.T) {
 func TestAnUnknownNameIsToldWithWhatIsNear(t *testing.T) {
 	d := open(t, &fake{}, searching(), listing("a", "read_file", "write_file"), listing("b", "read_file", "list"))
 	_, err := through(t, d, ada, `{"name":"fs_read_file"}`)
-	wantFault(t, err, drawbridge.NotFound, "unknown tool fs_read_file (near: a__read_file, b__read_file; find_tools finds others)")
+	wantFault(t, err, drawbridge.NotFound, "unknown tool fs_read_file (near: a__read_file, b__read_file, a__write_file; find_tools finds others)")
 	_, err = through(t, d, bob, `{"name":"a__read_file"}`)
 	wantFault(t, err, drawbridge.NotFound, "unknown tool a__read_file (near: b__read_file; find_tools finds others)")
 	_, err = through(t, d, ada, `{"name":"quantum"}`)

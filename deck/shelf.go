@@ -161,9 +161,9 @@ func (s *shelf) place(k kind, it *item) *item {
 func (it *item) renamed(k kind, name drawbridge.CardName) *item {
 	out := *it
 	out.spec.Name = name
-	out.spec.Definition = called(it.offer.Raw, k.member, it.offer.Name, string(name))
-	if b, ok := it.card.(bridged); ok {
-		b.spec = out.spec
+	out.spec.Definition = offer.Called(it.offer.Raw, k.member, it.offer.Name, string(name))
+	if b, ok := it.card.(offer.Bridged); ok {
+		b.Is = out.spec
 		out.card = b
 	}
 	return &out

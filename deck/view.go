@@ -169,9 +169,9 @@ func (mk maker) item(k kind, server drawbridge.ServerID, o offer.Offer) *item {
 	switch k {
 	case tools:
 		it.names = label.Names(mk.naming, server, o.Name)
-		card := bridge(mk.up, server, it.names[0], o.Raw)
-		card.spec.Tool = o.Own
-		it.card, it.spec = card, card.spec
+		card := offer.Bridge(mk.up, server, it.names[0], o.Raw)
+		card.Is.Tool = o.Own
+		it.card, it.spec = card, card.Is
 		it.pages = offer.Pages(o.Raw)
 		return it
 	case prompts:
@@ -184,7 +184,7 @@ func (mk maker) item(k kind, server drawbridge.ServerID, o offer.Offer) *item {
 	}
 	it.spec = drawbridge.Spec{
 		Name: it.names[0], Server: server, Tool: o.Own,
-		Definition: called(o.Raw, k.member, o.Name, string(it.names[0])),
+		Definition: offer.Called(o.Raw, k.member, o.Name, string(it.names[0])),
 		Title:      offer.OneLine(wire.Get(o.Raw, "title")), Summary: offer.OneLine(wire.Get(o.Raw, "description")),
 		Scopes: []drawbridge.Scope{drawbridge.ServerScope(server)},
 	}

@@ -14,7 +14,7 @@ import (
 const (
 	// meaningShare is that of the built-in encoder, and partsShare what it is for a question in several parts: a vector is of
 	// one thing, so there the nearest part counts, and words, which add up, are surer.
-	meaningShare, partsShare = 0.6, 0.2
+	meaningShare, partsShare = 0.7, 0.3
 	// farShare is that of vectors made elsewhere, which then take the built-in's place: a whole model is about as sure as words.
 	farShare = 1
 	// depth is how many hits of each arm are fused: what is deeper in all of them comes into no answer.
