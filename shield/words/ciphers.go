@@ -109,10 +109,10 @@ func (in *Inspector) unmoved(word string) string {
 
 // voiceless says whether a text of many letters has next to no vowels: they were left out for a reader who puts them back.
 func voiceless(words []word, text string) bool {
-	const fewest, percent = 40, 10
+	const fewest, percent, longest = 40, 10, 16
 	letters, vowels := 0, 0
 	for _, w := range words {
-		if raw := text[w.at:w.end]; raw != w.folded || strings.Trim(raw, "abcdefghijklmnopqrstuvwxyz") != "" {
+		if raw := text[w.at:w.end]; raw != w.folded || len(raw) > longest || strings.Trim(raw, "abcdefghijklmnopqrstuvwxyz") != "" {
 			continue
 		}
 		for i := range len(w.folded) {

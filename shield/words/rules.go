@@ -139,6 +139,7 @@ func exceeding() []rule {
 		{name: "money", act: Flag, why: "has money of the user's moved", need: []concepts{money, me, money}, reach: 10, in: Definitions},
 		{name: "shadow", act: Flag, why: "speaks for other tools", need: []concepts{other, must | change | call | you}, reach: 20, in: Definitions},
 		{name: "shadow", act: Flag, why: "sends calls of another tool here", need: []concepts{not, call, ident, tool, call, tool, must}, reach: 18, ordered: true, across: true, in: Definitions},
+		{name: "shadow", act: Flag, why: "takes the place of another tool", need: []concepts{tool, change, ident, tool, not, call}, reach: 14, ordered: true, across: true, in: Definitions},
 		{name: "later", act: Flag, why: "changes its ways later", need: []concepts{later, shell | harm | send | follow}, reach: 10, ordered: true, in: Definitions},
 		{name: "praise", act: Flag, why: "advertises itself", need: []concepts{best}, in: Definitions},
 	}

@@ -79,6 +79,10 @@ const fewestWords = 5
 // fewestInAnswers is that of answers, where headings and halves of sentences are many.
 const fewestInAnswers = 7
 
+// mostWords is how many words are weighed together: of what goes on longer each stretch is weighed alone, since what is said again
+// and again would grow heavy by that.
+const mostWords = 64
+
 // A Scale weighs sentences: how much one is like those that give a model orders, and how little like those that describe a tool.
 // It looks at kinds of words and at which stand near each other, so that an order in words of its own is heavy as well. What each
 // weighs was learned from orders and honest definitions (internal/shieldlearn). It is made when first needed.
@@ -297,7 +301,7 @@ func (in *Inspector) Sentences(text string, about Topic, own bool) (all []Load, 
 func (s *Scale) each(words []word, keep bool, found func([]word, *Load)) {
 	s.once.Do(s.load)
 	for from, to := 0, 0; from < len(words); from = to {
-		for to = from; to < len(words) && words[to].sentence == words[from].sentence; to++ {
+		for to = from; to < len(words) && to-from < mostWords && words[to].sentence == words[from].sentence; to++ {
 		}
 		if to-from >= fewestWords {
 			l := &Load{Keep: keep}
