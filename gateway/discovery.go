@@ -19,6 +19,7 @@ func (r Reading) discovery() config.Discovery {
 
 // discovery is that as the deck has it, with what cards are ranked by besides words.
 func discovery(d config.Discovery, by index.Options) deck.Discovery {
+	by.Least = d.MinScore
 	return deck.Discovery{
 		Mode: deck.Mode(d.Mode), Off: d.Enabled != nil && !*d.Enabled, TopK: d.TopK, Relative: d.RelativeScore,
 		Always: d.AlwaysInclude, SearchAbove: d.SearchAbove, Index: by,

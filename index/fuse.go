@@ -24,7 +24,7 @@ const (
 // fused ranks by all arms. Nobody waits for what is far but the question itself.
 func (x *Index) fused(ctx context.Context, s Search) []Hit {
 	most := max(depth, 2*s.Most)
-	far := x.far(ctx, s.Text, most)
+	far, under := x.far(ctx, s.Text, most)
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	f := fusion{hits: x.lexical.Search(s.Text, most), at: map[string]int{}}
@@ -42,6 +42,9 @@ func (x *Index) fused(ctx context.Context, s Search) []Hit {
 		}
 	} else {
 		f.addMeaning(x.near, x.parts(s.Text), most)
+	}
+	if len(under) > 0 {
+		f.leaveOut(x.near, under)
 	}
 	return f.best(s.Most)
 }
@@ -102,27 +105,51 @@ func (f *fusion) best(most int) []Hit {
 	return hits
 }
 
+// leaveOut lets go of the hits whose texts lie too far from the question, but for the best of all.
+func (f *fusion) leaveOut(x *near, under map[Key]bool) {
+	slices.SortFunc(f.hits, before)
+	best := true
+	f.hits = slices.DeleteFunc(f.hits, func(h Hit) bool {
+		out := !best && under[x.keys[x.byID[h.ID]]]
+		best = false
+		return out
+	})
+}
+
 // far gives what vectors made elsewhere say, by the text: the nearest has 1, the farthest of those that were asked for 0. It is
 // nil if they have no answer. How near a model puts what has nothing to do with the question is the model's own, so cosines
-// count from the farthest up.
-func (x *Index) far(ctx context.Context, question string, most int) map[Key]float64 {
+// count from the farthest up. Under are the texts whose cosine is under Least.
+func (x *Index) far(ctx context.Context, question string, most int) (scores map[Key]float64, under map[Key]bool) {
 	x.mu.RLock()
 	keys := x.near.keys
 	x.mu.RUnlock()
 	if x.o.Far == nil || len(keys) == 0 {
-		return nil
+		return nil, nil
 	}
-	near, err := x.o.Far.Nearest(ctx, question, most, keys)
+	asked := most
+	if x.o.Least > 0 {
+		asked = max(most, len(keys)) // the cosine of each is wanted
+	}
+	near, err := x.o.Far.Nearest(ctx, question, asked, keys)
 	if err != nil || len(near) == 0 {
-		return nil
+		return nil, nil
 	}
+	if x.o.Least > 0 {
+		under = map[Key]bool{}
+		for _, n := range near {
+			if float64(n.Cosine) < x.o.Least {
+				under[n.Key] = true
+			}
+		}
+	}
+	near = near[:min(len(near), most)]
 	top, least := near[0].Cosine, near[len(near)-1].Cosine
 	if len(near) == len(keys) || top <= least {
 		least = min(least, 0) // none is left out, so the last need not be far
 	}
-	scores := make(map[Key]float64, len(near))
+	scores = make(map[Key]float64, len(near))
 	for _, n := range near {
 		scores[n.Key] = max(0, float64(n.Cosine-least)/max(float64(top-least), 1e-9))
 	}
-	return scores
+	return scores, under
 }

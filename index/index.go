@@ -22,6 +22,9 @@ type Options struct {
 	Words bool
 	// Far ranks by vectors that are made elsewhere; nil is nobody. Where it is a Wanter it is told of all documents.
 	Far Far
+	// Least is the least cosine of what is found, where Far has an answer: a document that it puts farther from the question is left
+	// out, whatever its words, unless it is the best of all. 0 and below leaves out none.
+	Least float64
 	// Judge puts the first hits in order; nil leaves them as they are.
 	Judge *Judge
 }

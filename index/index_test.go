@@ -136,6 +136,44 @@ func TestFar(t *testing.T) {
 	}
 }
 
+// TestLeast leaves out what lies too far from a question by its cosine, but for the best; what has no vector has no cosine.
+func TestLeast(t *testing.T) {
+	docs := []index.Document{tool("s", "storm_one", "storm"), tool("s", "storm_two", "storm"), tool("s", "storm_three", "storm"), tool("s", "rain", "rain")}
+	keys := map[index.Key]string{}
+	for _, d := range docs {
+		keys[d.Key()] = d.ID
+	}
+	for _, tt := range []struct {
+		least   float64
+		cosines map[string]float32
+		want    []string
+	}{
+		{0, map[string]float32{"s__storm_one": 0.5, "s__storm_two": 0.3, "s__rain": 0.6, "s__storm_three": 0.1}, []string{"s__storm_one", "s__storm_two", "s__storm_three", "s__rain"}},
+		{-1, map[string]float32{"s__storm_one": 0.5, "s__storm_two": 0.3, "s__rain": 0.6, "s__storm_three": 0.1}, []string{"s__storm_one", "s__storm_two", "s__storm_three", "s__rain"}},
+		{0.4, map[string]float32{"s__storm_one": 0.5, "s__storm_two": 0.3, "s__rain": 0.6, "s__storm_three": 0.1}, []string{"s__storm_one", "s__rain"}},
+		{0.55, map[string]float32{"s__storm_one": 0.5, "s__storm_two": 0.3, "s__rain": 0.6, "s__storm_three": 0.1}, []string{"s__storm_one", "s__rain"}},
+		{0.55, map[string]float32{"s__storm_one": 0.5, "s__storm_two": 0.3, "s__rain": 0.1}, []string{"s__storm_one", "s__storm_three"}},
+		{0.99, map[string]float32{}, []string{"s__storm_one", "s__storm_two", "s__storm_three", "s__rain"}},
+	} {
+		x := index.New(index.Options{Least: tt.least, Far: far(func(_ string, most int, among []index.Key) (near []index.Near, err error) {
+			if tt.least > 0 && most < len(among) {
+				t.Errorf("%v: asked for %d of %d", tt.least, most, len(among))
+			}
+			for _, k := range among {
+				if cosine, ok := tt.cosines[keys[k]]; ok {
+					near = append(near, index.Near{Key: k, Cosine: cosine})
+				}
+			}
+			slices.SortFunc(near, func(a, b index.Near) int { return cmpDown(a.Cosine, b.Cosine) })
+			return near[:min(len(near), most)], nil
+		})})
+		x.Update(docs, nil)
+		if diff := cmp.Diff(tt.want, ids(find(x, "storm", 5))); diff != "" {
+			t.Errorf("%v, %v: %s\n%+v", tt.least, tt.cosines, diff, find(x, "storm", 5))
+		}
+	}
+}
+
 func cmpDown(a, b float32) int {
 	switch {
 	case a > b:

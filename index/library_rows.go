@@ -103,22 +103,28 @@ func (r *rows) nearest(v []float32, most int, among []Key) (near []Near) {
 	}
 	question := make([]int16, len(v))
 	length := small(question, v, 2047) // 2047·127·8192 is less than 2³¹
+	full := false                      // there are as many as are wanted
 	for _, key := range among {
 		row := r.byKey[key]
 		if row == nil {
 			continue
 		}
 		n := Near{key, float32(float64(product(row.numbers, question)) / (length * row.length))}
-		if len(near) == most && nearer(near[most-1], n) < 0 {
+		if full && nearer(near[most-1], n) < 0 {
 			continue
 		}
-		i, double := slices.BinarySearchFunc(near, n, nearer)
-		if !double { // two documents may say the same
-			near = slices.Insert(near, i, n)
-			near = near[:min(len(near), most)]
+		if near = append(near, n); len(near) == 2*most {
+			near, full = first(near, most), true
 		}
 	}
-	return near
+	return first(near, most)
+}
+
+// first gives at most so many of what is near, in order, each once: two documents may say the same.
+func first(near []Near, most int) []Near {
+	slices.SortFunc(near, nearer)
+	near = slices.Compact(near)
+	return near[:min(len(near), most)]
 }
 
 // nearer orders by nearness, and of equals by key.
