@@ -7,10 +7,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/index"
 )
 
-// An Explanation says what makes a card answer a question: what words alone make of it, and each field of it on its own. Each is
-// a share of what the best card has, from 0 to 1.
+// An Explanation says what makes a card answer a question: what each arm of the index makes of it, and of its words each field on
+// its own. Each is a share of what the best card has, from 0 to 1.
 type Explanation struct {
+	// Words, Meaning and Far are the arms: words, the built-in encoder, and vectors made elsewhere, which take the encoder's place.
 	Words       float64 `json:"words"`
+	Meaning     float64 `json:"meaning"`
+	Far         float64 `json:"far"`
 	Name        float64 `json:"name"`
 	Server      float64 `json:"server"`
 	Description float64 `json:"description"`
@@ -20,11 +23,13 @@ type Explanation struct {
 // Explain explains hits of a question, in their order. It reads all cards anew: it is for people.
 func (v *View) Explain(ctx context.Context, query string, hits []Hit) []Explanation {
 	out := make([]Explanation, len(hits))
-	for _, arm := range []struct {
+	for i, h := range hits {
+		out[i] = Explanation{Words: h.Found.Words, Meaning: h.Found.Meaning, Far: h.Found.Far}
+	}
+	for _, field := range []struct {
 		of  func(*Explanation) *float64
 		cut func(index.Document) index.Document
 	}{
-		{func(e *Explanation) *float64 { return &e.Words }, func(d index.Document) index.Document { return d }},
 		{func(e *Explanation) *float64 { return &e.Name }, func(d index.Document) index.Document { return index.Document{Name: d.Name} }},
 		{func(e *Explanation) *float64 { return &e.Server }, func(d index.Document) index.Document { return index.Document{Server: d.Server} }},
 		{func(e *Explanation) *float64 { return &e.Description }, func(d index.Document) index.Document {
@@ -35,7 +40,7 @@ func (v *View) Explain(ctx context.Context, query string, hits []Hit) []Explanat
 		var docs []index.Document
 		for _, s := range v.specs {
 			if shown(s) {
-				doc := arm.cut(v.stock.docs.of(s))
+				doc := field.cut(v.stock.docs.of(s))
 				doc.ID = string(s.Name)
 				docs = append(docs, doc)
 			}
@@ -47,7 +52,7 @@ func (v *View) Explain(ctx context.Context, query string, hits []Hit) []Explanat
 			scores[h.ID] = h.Score
 		}
 		for i, h := range hits {
-			*arm.of(&out[i]) = scores[string(h.Spec.Name)]
+			*field.of(&out[i]) = scores[string(h.Spec.Name)]
 		}
 		if ctx.Err() != nil {
 			break

@@ -23,6 +23,29 @@ type stats struct {
 	Short       bool   `json:"short"`
 	// Millis is how long it took to index all cards.
 	Millis float64 `json:"index_ms"`
+	// Embedding and Rerank are the models that run elsewhere, where there are any.
+	Embedding *embedding `json:"embedding,omitempty"`
+	Rerank    *rerank    `json:"rerank,omitempty"`
+}
+
+// An embedding says how the model is that embeds.
+type embedding struct {
+	Model     string `json:"model"`
+	Dimension int    `json:"dimension,omitempty"`
+	Texts     int    `json:"texts"`
+	Vectors   int    `json:"vectors"`
+	Refused   int    `json:"refused,omitempty"`
+	health
+}
+
+// A rerank says how the model is that judges.
+type rerank struct{ health }
+
+// health is how a model answers: Away is since when it is not asked, Err what went wrong last and At when.
+type health struct {
+	Away time.Time `json:"away,omitzero"`
+	Err  string    `json:"error,omitempty"`
+	At   time.Time `json:"error_at,omitzero"`
 }
 
 // Stats is the command "index stats".
@@ -32,12 +55,14 @@ func (d Desk) Stats() *cobra.Command {
 		Use:   "stats",
 		Short: "Say how many cards there are to find, and what lists of them cost",
 		Long: `Say how many cards there are to find, about how many tokens of a model the list of all of
-them has and how many the short one, and which of the two a client is shown.`,
+them has and how many the short one, and which of the two a client is shown. Of a model of your own
+it says how many cards have a vector, since when it is not asked because it does not answer,
+and what went wrong last.`,
 		Args: manners.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return d.With(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
 				d.Await(ctx, g)
-				s := measure(g)
+				s := measure(ctx, g)
 				if asJSON {
 					return manners.PrintJSON(d.Out, s)
 				}
@@ -49,6 +74,7 @@ them has and how many the short one, and which of the two a client is shown.`,
 				fmt.Fprintf(d.Out, "all cards: about %d tokens; the short list: about %d\n", s.Tokens, s.ShortTokens)
 				fmt.Fprintf(d.Out, "mode %s: a client is shown %s\n", s.Mode, list)
 				fmt.Fprintf(d.Out, "indexed in %.1f ms\n", s.Millis)
+				d.printModels(s)
 				return nil
 			})
 		},
@@ -58,12 +84,64 @@ them has and how many the short one, and which of the two a client is shown.`,
 }
 
 // measure looks at what a client on standard input would be shown.
-func measure(g *gateway.Gateway) stats {
+func measure(ctx context.Context, g *gateway.Gateway) stats {
 	v := g.Deck().Finding(g.Owner())
-	s := v.Stats()
+	now := v.Stats()
 	start := time.Now()
 	v.Build()
-	return stats{s.Cards, s.Servers, s.Tokens, s.ShortTokens, string(s.Mode), s.Short, float64(time.Since(start).Microseconds()) / 1000}
+	s := stats{
+		Cards: now.Cards, Servers: now.Servers, Tokens: now.Tokens, ShortTokens: now.ShortTokens, Mode: string(now.Mode), Short: now.Short,
+		Millis: float64(time.Since(start).Microseconds()) / 1000,
+	}
+	settle(ctx, g, v.Build)
+	models := g.Models()
+	if e := models.Embedding; e != nil {
+		s.Embedding = &embedding{e.Model, e.Dimension, e.Texts, e.Vectors, e.Refused, health{e.Away, e.Err, e.At}}
+	}
+	if r := models.Rerank; r != nil {
+		s.Rerank = &rerank{health{r.Away, r.Err, r.At}}
+	}
+	return s
+}
+
+// settled is how long a person waits for a model before a question: vectors that are kept come at once, others take their time.
+const settled = 2 * time.Second
+
+// settle waits until all texts have vectors, or something went wrong, or for a moment; where a model embeds at all. Build has the
+// model told of them.
+func settle(ctx context.Context, g *gateway.Gateway, build func() int) {
+	l := g.Library()
+	if l == nil || build() == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, settled)
+	defer cancel()
+	_, _ = await(ctx, l.Status, func(index.LibraryStatus) {})
+}
+
+// printModels shows how the models are.
+func (d Desk) printModels(s stats) {
+	if e := s.Embedding; e != nil {
+		fmt.Fprintf(d.Out, "model %s: %d of %s with a vector", terminal.Shown(e.Model), e.Vectors, manners.Count(e.Texts, "text"))
+		if e.Refused > 0 {
+			fmt.Fprintf(d.Out, ", %d refused", e.Refused)
+		}
+		fmt.Fprintln(d.Out)
+		d.printHealth("the model that embeds", e.health)
+	}
+	if r := s.Rerank; r != nil {
+		fmt.Fprintln(d.Out, "a model puts the best in order")
+		d.printHealth("the model that judges", r.health)
+	}
+}
+
+func (d Desk) printHealth(who string, h health) {
+	if !h.Away.IsZero() {
+		fmt.Fprintf(d.Out, "%s is not asked since %s, because it does not answer\n", who, manners.LocalTime(h.Away))
+	}
+	if h.Err != "" {
+		fmt.Fprintf(d.Out, "%s: last error: %s (%s; drawbridge doctor)\n", who, terminal.Shown(h.Err), manners.LocalTime(h.At))
+	}
 }
 
 // bar is a progress bar of so many cells.
@@ -142,9 +220,14 @@ const embedEvery = 100 * time.Millisecond
 
 // embed waits until all texts have vectors, and shows how far they are. The error is what the model said last.
 func (d Desk) embed(ctx context.Context, status func() index.LibraryStatus) (index.LibraryStatus, error) {
+	defer d.Screen.Draw("")
+	return await(ctx, status, func(s index.LibraryStatus) { d.progress("embedding", s.Vectors+s.Refused, s.Texts) })
+}
+
+// await waits until all texts have vectors; until then it tells how far they are.
+func await(ctx context.Context, status func() index.LibraryStatus, tell func(index.LibraryStatus)) (index.LibraryStatus, error) {
 	tick := time.NewTicker(embedEvery)
 	defer tick.Stop()
-	defer d.Screen.Draw("")
 	for {
 		s := status()
 		if s.Texts > 0 && s.Vectors+s.Refused >= s.Texts {
@@ -153,7 +236,7 @@ func (d Desk) embed(ctx context.Context, status func() index.LibraryStatus) (ind
 		if s.Err != "" {
 			return s, fmt.Errorf("embed the cards: %d of %d: %s (drawbridge doctor)", s.Vectors, s.Texts, s.Err)
 		}
-		d.progress("embedding", s.Vectors+s.Refused, s.Texts)
+		tell(s)
 		select {
 		case <-ctx.Done():
 			return s, ctx.Err()

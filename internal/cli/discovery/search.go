@@ -38,9 +38,11 @@ type found struct {
 	Scores  *scores             `json:"scores,omitempty"`
 }
 
-// scores are shares of the best tool's, by arm and by field.
+// scores are shares of the best tool's: by arm, and by words in each field alone.
 type scores struct {
 	Words       float64 `json:"words"`
+	Meaning     float64 `json:"meaning"`
+	Far         float64 `json:"far"`
 	Name        float64 `json:"name"`
 	Server      float64 `json:"server"`
 	Description float64 `json:"description"`
@@ -55,9 +57,11 @@ func (d Desk) Search() *cobra.Command {
 		Use:   "search QUERY...",
 		Short: "Find the cards that answer a question",
 		Long: `Find the cards that answer a question, the best first, as a client finds them with find_tools.
-The score is a share of the best one's. --explain says what words make of each card, and
-what each field of it would bring it alone: its name, its server, what it says of itself,
-and its parameters.`,
+The score is a share of the best one's. --explain says how each arm found each card, by its
+own best: "words" are the words of the question, "meaning" the encoder that is built in, and
+"far" a model of your own, in whose place "meaning" is 0. Behind them is what each field of
+the card would bring it by words alone: its name, its server, what it says of itself, and its
+parameters.`,
 		Example: `  drawbridge tools search list open pull requests
   drawbridge tools search "read a file" --top 3 --explain`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -94,6 +98,7 @@ and its parameters.`,
 func search(ctx context.Context, g *gateway.Gateway, who drawbridge.Caller, query string, top int, explain bool) (all []found, matched bool) {
 	all = []found{}
 	v := g.Deck().Finding(who)
+	settle(ctx, g, v.Build)
 	hits, matched := v.Find(ctx, query, top)
 	for _, h := range hits {
 		if h.Score == 0 {
@@ -103,7 +108,8 @@ func search(ctx context.Context, g *gateway.Gateway, who drawbridge.Caller, quer
 	}
 	if explain {
 		for i, e := range v.Explain(ctx, query, hits) {
-			all[i].Scores = &scores{e.Words, e.Name, e.Server, e.Description, e.Parameters}
+			shares := scores(e)
+			all[i].Scores = &shares
 		}
 	}
 	return all, matched
@@ -116,13 +122,13 @@ func (d Desk) print(all []found, explain bool) error {
 	tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
 	head := "score\tname\tsummary"
 	if explain {
-		head = "score\twords\tname\tserver\tdescription\tparameters\tcard\twhy"
+		head = "score\twords\tmeaning\tfar\tname\tserver\tdescription\tparameters\tcard\twhy"
 	}
 	fmt.Fprintln(tw, head)
 	for _, f := range all {
 		if s := f.Scores; s != nil {
-			fmt.Fprintf(tw, "%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%s\t%s\n",
-				f.Score, s.Words, s.Name, s.Server, s.Description, s.Parameters, f.Name, terminal.Shown(f.Why))
+			fmt.Fprintf(tw, "%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%s\t%s\n",
+				f.Score, s.Words, s.Meaning, s.Far, s.Name, s.Server, s.Description, s.Parameters, f.Name, terminal.Shown(f.Why))
 			continue
 		}
 		fmt.Fprintf(tw, "%.3f\t%s\t%s\n", f.Score, f.Name, terminal.Shown(clip(f.Summary)))
