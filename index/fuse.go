@@ -24,7 +24,11 @@ const (
 // fused ranks by all arms. Nobody waits for what is far but the question itself.
 func (x *Index) fused(ctx context.Context, s Search) []Hit {
 	most := max(depth, 2*s.Most)
-	far, under := x.far(ctx, s.Text, most)
+	var far map[Key]float64
+	var under map[Key]bool
+	if !s.Alone {
+		far, under = x.far(ctx, s.Text, most)
+	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	f := fusion{hits: x.lexical.Search(s.Text, most), at: map[string]int{}}
@@ -51,7 +55,6 @@ func (x *Index) fused(ctx context.Context, s Search) []Hit {
 
 // parts gives the parts of a question, if they are few; else the whole of it.
 func (x *Index) parts(question string) []string {
-	question = question[:min(len(question), maxQuery)]
 	parts := words.Clauses(question, x.lexical.stops, leastClause)
 	if len(parts) > maxClauses {
 		return []string{question}

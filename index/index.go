@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 	"sync"
+	"unicode/utf8"
 )
 
 // An Index ranks the documents of one view: what one class of callers may call. It may be used from several goroutines.
@@ -59,12 +60,27 @@ func (x *Index) Update(put []Document, remove []string) {
 
 // A Search is a question, and what is wanted of the answer.
 type Search struct {
+	// Text is the question; of it the first 8 KiB are read.
 	Text string
 	// Most is how many hits there may be.
 	Most int
 	// Relative leaves out hits whose score is less than this share of the best one's: 0 leaves out none. The best stays in any
 	// case.
 	Relative float64
+	// Alone asks nobody else, neither Far nor Judge.
+	Alone bool
+}
+
+// clipped is a text without what is too long to be read, cut between characters.
+func clipped(text string) string {
+	if len(text) <= maxQuery {
+		return text
+	}
+	n := maxQuery
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
 }
 
 // Find gives the documents that answer a question, the best first; of equals the one whose ID comes first. A document that
@@ -73,6 +89,7 @@ func (x *Index) Find(ctx context.Context, s Search) []Hit {
 	if s.Most <= 0 {
 		return nil
 	}
+	s.Text = clipped(s.Text)
 	var hits []Hit
 	if x.o.Words {
 		hits = x.lexical.Search(s.Text, s.Most)
@@ -84,6 +101,9 @@ func (x *Index) Find(ctx context.Context, s Search) []Hit {
 			hits = hits[:i]
 			break
 		}
+	}
+	if s.Alone {
+		return hits
 	}
 	return x.judged(ctx, s.Text, hits)
 }

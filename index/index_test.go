@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/drawbridge-mcp/drawbridge/index"
 	"github.com/google/go-cmp/cmp"
@@ -170,6 +172,33 @@ func TestLeast(t *testing.T) {
 		x.Update(docs, nil)
 		if diff := cmp.Diff(tt.want, ids(find(x, "storm", 5))); diff != "" {
 			t.Errorf("%v, %v: %s\n%+v", tt.least, tt.cosines, diff, find(x, "storm", 5))
+		}
+	}
+}
+
+// TestALongQuestionIsCut has somebody ask a book: what others are asked, and may remember, is its beginning.
+func TestALongQuestionIsCut(t *testing.T) {
+	for _, before := range []string{"", "x"} {
+		var asked []string
+		x := index.New(index.Options{
+			Far: far(func(question string, _ int, _ []index.Key) ([]index.Near, error) {
+				asked = append(asked, question)
+				return nil, nil
+			}),
+			Judge: index.NewJudge(fakeReranker(func(_ context.Context, question string, texts []string) ([]float64, error) {
+				asked = append(asked, question)
+				return make([]float64, len(texts)), nil
+			}), index.JudgeOptions{}),
+		})
+		x.Update(desk(), nil)
+		find(x, before+"read a file "+strings.Repeat("ü", 1<<20), 5)
+		if len(asked) != 2 {
+			t.Errorf("asked %d questions", len(asked))
+		}
+		for _, question := range asked {
+			if len(question) > 8<<10 || len(question) < 8<<10-3 || !utf8.ValidString(question) {
+				t.Errorf("asked %d bytes, …%q", len(question), question[len(question)-5:])
+			}
 		}
 	}
 }
