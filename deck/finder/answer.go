@@ -71,10 +71,11 @@ func (v *View) Unknown(ctx context.Context, name string, err error) error {
 	return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: f.Step, Err: f.Err, Next: next}
 }
 
-// near gives names of cards that share something with a name.
+// near gives names of cards that share something with a name. No model is asked: a name is no question, and nothing counts or limits
+// how often somebody calls what is not there.
 func (v *View) near(ctx context.Context, name string) (names []string) {
 	asked := terms(name)
-	for _, h := range v.stock.find(ctx, v, index.Search{Text: name, Most: maxNear, Relative: 0.4}) {
+	for _, h := range v.stock.find(ctx, v, index.Search{Text: name, Most: maxNear, Relative: 0.4, Alone: true}) {
 		if why(asked, h.Spec) != "" {
 			names = append(names, string(h.Spec.Name))
 		}
@@ -132,7 +133,7 @@ func say(query string, hits, more []Hit, matched bool) string {
 		for _, part := range []string{"description", "inputSchema"} {
 			raw := wire.Get(h.Spec.Definition, part)
 			if text, ok := wire.Text(raw); ok {
-				fmt.Fprintf(&b, "%s\n", strings.TrimSpace(text))
+				fmt.Fprintf(&b, "%s\n", inset.Replace(strings.TrimSpace(text)))
 			} else if raw != nil {
 				fmt.Fprintf(&b, "arguments: %s\n", raw)
 			}
@@ -150,6 +151,10 @@ func say(query string, hits, more []Hit, matched bool) string {
 	}
 	return b.String()
 }
+
+// inset moves the lines of a description in, but for the first: what begins at the edge of a line is ours, so that no description
+// passes for another tool.
+var inset = strings.NewReplacer("\r\n", "\n ", "\n", "\n ", "\r", "\n ", "\v", "\n ", "\f", "\n ", "\u0085", "\n ", "\u2028", "\n ", "\u2029", "\n ")
 
 // structured gives the hits to programs: each is its definition as it is listed, with score and why behind it.
 func structured(hits, more []Hit) json.RawMessage {
