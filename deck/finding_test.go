@@ -303,6 +303,37 @@ func asBytes(items []json.RawMessage) (out [][]byte) {
 	return out
 }
 
+// TestAutoTellsWhenTheListBecomesShort grows and shrinks a deck around the bound: each time that another list is shown, callers hear
+// of it, and its version is another.
+func TestAutoTellsWhenTheListBecomesShort(t *testing.T) {
+	d := open(t, &fake{}, Options{Discovery: Discovery{Mode: finder.Auto, SearchAbove: 60}}, listing("a", "one"))
+	heard := 0
+	t.Cleanup(d.OnEvent(func(e Event) {
+		if e.Kind == ToolsChanged {
+			heard++
+		}
+	}))
+	versions := map[uint64]string{}
+	var got []string
+	for _, own := range []string{"one two", "one two three four five six", "one", "one two three four five six"} {
+		enrol(t, d, listing("a", strings.Fields(own)...))
+		list, err := d.List(t.Context(), ada, wire.MethodToolsList)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bytes := string(slices.Concat(asBytes(list.Items)...))
+		if before, ok := versions[list.Version]; ok && before != bytes {
+			t.Errorf("version %d is two lists", list.Version)
+		}
+		versions[list.Version] = bytes
+		got = append(got, fmt.Sprint(len(list.Items), heard))
+	}
+	wantList(t, got, "2 1", "2 2", "1 3", "2 4")
+	if len(versions) != 4 {
+		t.Errorf("the versions are %v", versions)
+	}
+}
+
 // A fog hides from each principal the cards that it is said to.
 type fog struct{ hidden map[string]map[string]bool }
 

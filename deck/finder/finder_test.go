@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -160,6 +161,34 @@ func TestAnOlderViewIsAnsweredFromItself(t *testing.T) {
 	if diff := cmp.Diff(before, names(old)); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// TestCardsChangeWhileTheyAreSearched has callers of two classes ask while cards come and go: each is answered from the view that they
+// ask.
+func TestCardsChangeWhileTheyAreSearched(t *testing.T) {
+	f := finder.New(finder.Options{Mode: finder.Search, Relative: -1})
+	var all sync.WaitGroup
+	for n := range 8 {
+		class := []string{"a", "b"}[n%2]
+		all.Go(func() {
+			for version := range uint64(20) {
+				v := f.View(class, version+1, func() (specs []drawbridge.Spec) {
+					for i := range 5 {
+						specs = append(specs, spec(class, fmt.Sprintf("tool_%d", int(version)+i), "shared words"))
+					}
+					return specs
+				})
+				hits, _ := v.Find(t.Context(), "shared words", 50)
+				for _, h := range hits {
+					var at int
+					if _, err := fmt.Sscanf(h.Spec.Tool, "tool_%d", &at); err != nil || at < int(version) || at > int(version)+4 || string(h.Spec.Server) != class {
+						t.Errorf("class %s, version %d: %s", class, version, h.Spec.Name)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 // TestWhatModelsAreNotToSeeIsListedAndNotFound is about cards for the pages of their servers.
