@@ -62,7 +62,7 @@ and what went wrong last.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return d.With(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
 				d.Await(ctx, g)
-				s := measure(ctx, g)
+				s := d.measure(ctx, g)
 				if asJSON {
 					return manners.PrintJSON(d.Out, s)
 				}
@@ -84,7 +84,7 @@ and what went wrong last.`,
 }
 
 // measure looks at what a client on standard input would be shown.
-func measure(ctx context.Context, g *gateway.Gateway) stats {
+func (d Desk) measure(ctx context.Context, g *gateway.Gateway) stats {
 	v := g.Deck().Finding(g.Owner())
 	now := v.Stats()
 	start := time.Now()
@@ -93,7 +93,7 @@ func measure(ctx context.Context, g *gateway.Gateway) stats {
 		Cards: now.Cards, Servers: now.Servers, Tokens: now.Tokens, ShortTokens: now.ShortTokens, Mode: string(now.Mode), Short: now.Short,
 		Millis: float64(time.Since(start).Microseconds()) / 1000,
 	}
-	settle(ctx, g, v.Build)
+	d.settle(ctx, g, v.Build)
 	models := g.Models()
 	if e := models.Embedding; e != nil {
 		s.Embedding = &embedding{e.Model, e.Dimension, e.Texts, e.Vectors, e.Refused, health{e.Away, e.Err, e.At}}
@@ -104,19 +104,19 @@ func measure(ctx context.Context, g *gateway.Gateway) stats {
 	return s
 }
 
-// settled is how long a person waits for a model before a question: vectors that are kept come at once, others take their time.
-const settled = 2 * time.Second
+// settled is how long a person waits for vectors before a question: those that are kept come at once, others take their time.
+const settled = 10 * time.Second
 
-// settle waits until all texts have vectors, or something went wrong, or for a moment; where a model embeds at all. Build has the
-// model told of them.
-func settle(ctx context.Context, g *gateway.Gateway, build func() int) {
+// settle waits for vectors, where a model embeds at all: until all texts have one, or something went wrong, or for a moment. Build
+// has the model told of the texts.
+func (d Desk) settle(ctx context.Context, g *gateway.Gateway, build func() int) {
 	l := g.Library()
 	if l == nil || build() == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, settled)
 	defer cancel()
-	_, _ = await(ctx, l.Status, func(index.LibraryStatus) {})
+	_, _ = d.embed(ctx, l.Status)
 }
 
 // printModels shows how the models are.
@@ -220,14 +220,9 @@ const embedEvery = 100 * time.Millisecond
 
 // embed waits until all texts have vectors, and shows how far they are. The error is what the model said last.
 func (d Desk) embed(ctx context.Context, status func() index.LibraryStatus) (index.LibraryStatus, error) {
-	defer d.Screen.Draw("")
-	return await(ctx, status, func(s index.LibraryStatus) { d.progress("embedding", s.Vectors+s.Refused, s.Texts) })
-}
-
-// await waits until all texts have vectors; until then it tells how far they are.
-func await(ctx context.Context, status func() index.LibraryStatus, tell func(index.LibraryStatus)) (index.LibraryStatus, error) {
 	tick := time.NewTicker(embedEvery)
 	defer tick.Stop()
+	defer d.Screen.Draw("")
 	for {
 		s := status()
 		if s.Texts > 0 && s.Vectors+s.Refused >= s.Texts {
@@ -236,7 +231,7 @@ func await(ctx context.Context, status func() index.LibraryStatus, tell func(ind
 		if s.Err != "" {
 			return s, fmt.Errorf("embed the cards: %d of %d: %s (drawbridge doctor)", s.Vectors, s.Texts, s.Err)
 		}
-		tell(s)
+		d.progress("embedding", s.Vectors+s.Refused, s.Texts)
 		select {
 		case <-ctx.Done():
 			return s, ctx.Err()

@@ -76,7 +76,7 @@ parameters.`,
 			}
 			return d.With(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
 				d.Await(ctx, g)
-				all, matched := search(ctx, g, d.Person(g), strings.Join(args, " "), top, explain)
+				all, matched := d.search(ctx, g, d.Person(g), strings.Join(args, " "), top, explain)
 				if !matched {
 					fmt.Fprintln(d.Err, "no card has these words")
 				}
@@ -95,10 +95,10 @@ parameters.`,
 }
 
 // search finds cards, and says whether one of them has a word of the question.
-func search(ctx context.Context, g *gateway.Gateway, who drawbridge.Caller, query string, top int, explain bool) (all []found, matched bool) {
+func (d Desk) search(ctx context.Context, g *gateway.Gateway, who drawbridge.Caller, query string, top int, explain bool) (all []found, matched bool) {
 	all = []found{}
 	v := g.Deck().Finding(who)
-	settle(ctx, g, v.Build)
+	d.settle(ctx, g, v.Build)
 	hits, matched := v.Find(ctx, query, top)
 	for _, h := range hits {
 		if h.Score == 0 {
