@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
+
+	"github.com/drawbridge-mcp/drawbridge/shield"
 )
 
 // TestHostileTextsTakeNoTime has texts that were made to be looked at for long: what looks at each part of one again for each
@@ -37,5 +40,30 @@ func TestHostileTextsTakeNoTime(t *testing.T) {
 			t.Errorf("%s: %v", name, took)
 		}
 		t.Log(name, time.Since(began))
+	}
+}
+
+// TestHostileReportsTakeNoRoom has texts that give cause for many reasons below names that are long: their report is of a size that
+// can be kept, and its verdict is that of the worst of all of them.
+func TestHostileReportsTakeNoRoom(t *testing.T) {
+	const texts = 5000
+	s := newShield(t)
+	raw := `{"name":"x","` + strings.Repeat("kä", 32<<10) + `":{"` + strings.Repeat("k", 64<<10) + `":[` + strings.Repeat(`"a\u200bb",`, texts) + `"` + order + `"]}}`
+	r, err := s.Definition(json.RawMessage(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := 0
+	for _, reason := range r.Reasons {
+		size += len(reason.Path)
+		if !utf8.ValidString(reason.Path) {
+			t.Fatalf("%q is no text", reason.Path)
+		}
+	}
+	if r.Verdict != shield.Blanked || len(r.Reasons) < 1000 || len(r.Reasons) > texts || size > 4<<20 {
+		t.Errorf("%s, %d reasons, whose paths are %d bytes", r.Verdict, len(r.Reasons), size)
+	}
+	if strings.Contains(string(r.Canonical), "\u200b") || strings.Contains(string(r.Canonical), order) {
+		t.Error("what is shown of it has what was found")
 	}
 }
