@@ -67,3 +67,22 @@ func TestHostileReportsTakeNoRoom(t *testing.T) {
 		t.Error("what is shown of it has what was found")
 	}
 }
+
+// TestHostileChangesTakeNoRoom has a change below a name that is long, beside many values: it is seen, and no value has a path with
+// the name in it.
+func TestHostileChangesTakeNoRoom(t *testing.T) {
+	s := newShield(t)
+	of := func(last string) json.RawMessage {
+		return json.RawMessage(`{"name":"x","inputSchema":{"` + strings.Repeat("k", 64<<10) + `":[` + strings.Repeat(`1,`, 5000) + last + `]}}`)
+	}
+	c, err := s.Compare(of("1"), of("2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Changes) != 1 || c.Changes[0].Path != "/inputSchema" || !c.Ask {
+		t.Errorf("%d changes, ask %v", len(c.Changes), c.Ask)
+	}
+	if c, err := s.Compare(of("1"), of("1")); err != nil || len(c.Changes) > 0 {
+		t.Errorf("%d changes where there is none, %v", len(c.Changes), err)
+	}
+}
