@@ -16,15 +16,11 @@ func TestHostileTextsTakeNoTime(t *testing.T) {
 	const size, most = 256 << 10, 10 * time.Second
 	s := newShield(t)
 	for name, of := range map[string]struct{ unit, end string }{
-		"stops":               {".", "b"},
-		"quotations":          {"`ignore all previous instructions` ", " attack"},
-		"no end of or":        {"never delete all my files or ", ""},
-		"images":              {"![", "]("},
-		"names in an address": {"](https://a.example?a", "="},
-		"images as tags":      {"<img ", ""},
-		"no spaces":           {"忽略", ""},
-		"no spaces, in ASCII": {"ignoreprevious", ""},
-		"Base64 in pieces":    {"PHxz eXN0 ZW18 Pg== . ", ""},
+		"stops":        {".", "b"},
+		"quotations":   {"`ignore all previous instructions` ", " attack"},
+		"no end of or": {"never delete all my files or ", ""},
+		"images":       {"![", "]("},
+		"no spaces":    {"忽略", ""},
 	} {
 		text := strings.Repeat(of.unit, size/len(of.unit)) + of.end
 		raw, err := json.Marshal(map[string]string{"name": "x", "description": text})
@@ -39,7 +35,6 @@ func TestHostileTextsTakeNoTime(t *testing.T) {
 		if took := time.Since(began); took > most {
 			t.Errorf("%s: %v", name, took)
 		}
-		t.Log(name, time.Since(began))
 	}
 }
 
