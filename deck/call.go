@@ -113,7 +113,7 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 		result.Raw, err = d.vetSkills(ctx, t.spec.Server, result.Raw)
 	}
 	if err != nil {
-		return drawbridge.Result{}, err
+		return drawbridge.Result{}, pass.Fail(ctx, err)
 	}
 	result.Raw = d.linked(call.Caller, call.Method, t.spec.Server, t.public(call.Method, result.Raw))
 	if result.Raw, err = pass.Take(ctx, result.Raw); err != nil {

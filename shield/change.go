@@ -171,13 +171,24 @@ func leaves(raw json.RawMessage) map[string]string {
 	return all
 }
 
-// deepestLeaf bounds how deep a definition is compared member by member; what lies deeper is one value.
-const deepestLeaf = 64
+// deepestLeaf bounds how deep a definition is compared member by member, longestLeaf how many bytes a path to one has; what lies deeper,
+// or under longer names, is one value.
+const (
+	deepestLeaf = 64
+	longestLeaf = 1024
+)
+
+func longestName(object map[string]any) (n int) {
+	for name := range object {
+		n = max(n, len(name))
+	}
+	return n
+}
 
 func flatten(all map[string]string, path string, v any) {
 	switch v := v.(type) {
 	case map[string]any:
-		if len(v) > 0 && strings.Count(path, "/") < deepestLeaf {
+		if len(v) > 0 && strings.Count(path, "/") < deepestLeaf && longestName(v) < longestLeaf-len(path) {
 			for k, m := range v {
 				flatten(all, path+"/"+segment(k), m)
 			}

@@ -51,7 +51,7 @@ func (s *Shield) walk(raw json.RawMessage, look func(*walker, string, bool) stri
 	if !json.Valid(raw) {
 		return Report{}, errJSON
 	}
-	w := &walker{shield: s, in: raw, look: look}
+	w := &walker{shield: s, in: raw, look: look, worst: Clean}
 	w.run()
 	out := raw
 	if w.out != nil {
@@ -69,6 +69,7 @@ type walker struct {
 	look    func(w *walker, text string, key bool) string
 	stack   []frame
 	reasons []Reason
+	worst   Verdict // that comes of the reasons
 	renamed map[string]string
 	about   words.Topic // what the definition is about, once asked for
 }
@@ -153,10 +154,20 @@ func quote(text string) []byte {
 	return []byte(strings.TrimSuffix(b.String(), "\n"))
 }
 
-// pointer is where the walker is.
+// What a report says is bounded, however often and however deep a definition gives cause: mostReasons is how many reasons there are,
+// and more only where they make the verdict worse; mostPath is how many bytes of a pointer are given.
+const (
+	mostReasons = 4096
+	mostPath    = 512
+)
+
+// pointer is where the walker is. Of one that is longer it is the beginning.
 func (w *walker) pointer() string {
 	var b strings.Builder
 	for _, f := range w.stack {
+		if size := b.Len(); size+len(f.key) > mostPath {
+			return b.String() + "/" + strings.ToValidUTF8(segment(f.key[:min(len(f.key), mostPath-min(size, mostPath))]), "")
+		}
 		b.WriteByte('/')
 		if f.array {
 			b.WriteString(strconv.Itoa(f.index))
@@ -297,6 +308,11 @@ func (w *walker) note(reasons []Reason) {
 	if len(reasons) == 0 {
 		return
 	}
+	worst := verdict(reasons)
+	if len(w.reasons) >= mostReasons && worst >= w.worst {
+		return
+	}
+	w.worst = min(w.worst, worst)
 	path := w.pointer()
 	for i := range reasons {
 		reasons[i].Path = path

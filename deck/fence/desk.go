@@ -3,6 +3,7 @@ package fence
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -62,7 +63,7 @@ func (p Pass) Take(ctx context.Context, result json.RawMessage) (json.RawMessage
 	f := New(p.server, p.tool, p.desk.Look)
 	shown := f.Result(p.call.Method, result)
 	if p.barred {
-		f.structured(result)
+		f.rest(result)
 	}
 	switch met := f.Met(); {
 	case len(met) == 0:
@@ -76,6 +77,23 @@ func (p Pass) Take(ctx context.Context, result json.RawMessage) (json.RawMessage
 		return result, nil
 	}
 	return shown, nil
+}
+
+// Fail gives what its caller is told of a call that failed: of one whose answers are held back, not the words of its server, where
+// they meet a rule.
+func (p Pass) Fail(ctx context.Context, err error) error {
+	fault, ok := errors.AsType[*drawbridge.Fault](err)
+	if !p.barred || !ok || len(fault.Raw) == 0 {
+		return err
+	}
+	f := New(p.server, p.tool, p.desk.Look)
+	f.each(fault.Raw)
+	met := f.Met()
+	if len(met) == 0 {
+		return err
+	}
+	p.desk.Note(p.server, p.tool, "held", "its answer met "+strings.Join(met, ", "))
+	return p.hold(ctx, met, fault.Raw)
 }
 
 // hold keeps an answer back. The fault says what was met and where a person reads it, and nothing of what the server said.
@@ -98,35 +116,96 @@ func (p Pass) hold(ctx context.Context, met []string, result json.RawMessage) er
 	return f
 }
 
-// structured looks at the texts of a tool's structured content, names among them, and at those of its "_meta".
-func (f *Fence) structured(result json.RawMessage) {
+// rest looks at the texts of a result that are not fenced, names among them: structured content, "_meta", what a link says of itself,
+// what a task says of how it is.
+func (f *Fence) rest(result json.RawMessage) {
 	for m := range wire.Members(result) {
 		switch {
-		case m.Is("structuredContent"), m.Is("_meta"):
-			f.each(m.Value)
+		case m.Is("content"):
+			for block := range wire.Elements(m.Value) {
+				f.beside(block)
+			}
+		case m.Is("contents") && f.page:
+		case m.Is("contents"):
+			for contents := range wire.Elements(m.Value) {
+				f.beside(contents)
+			}
+		case m.Is("messages"):
+			for message := range wire.Elements(m.Value) {
+				f.around(message)
+			}
 		case m.Is("result"): // of a task
-			f.structured(m.Value)
+			f.rest(m.Value)
+		default:
+			f.each(m.Name)
+			f.each(m.Value)
 		}
 	}
 }
 
-func (f *Fence) each(value json.RawMessage) {
-	if len(value) == 0 {
+// around looks at what a prompt's message has beside its texts.
+func (f *Fence) around(message json.RawMessage) {
+	for m := range wire.Members(message) {
+		switch {
+		case !m.Is("content"):
+			f.each(m.Value)
+		case len(m.Value) > 0 && m.Value[0] == '[':
+			for block := range wire.Elements(m.Value) {
+				f.beside(block)
+			}
+		default:
+			f.beside(m.Value)
+		}
+	}
+}
+
+// beside looks at what a block of content has, or a resource in it, beside its text and its bytes.
+func (f *Fence) beside(block json.RawMessage) {
+	for m := range wire.Members(block) {
+		if m.Is("resource") {
+			for inner := range wire.Members(m.Value) {
+				f.other(inner)
+			}
+			continue
+		}
+		f.other(m)
+	}
+}
+
+func (f *Fence) other(m wire.Member) {
+	if len(m.Value) > 0 && m.Value[0] == '"' && (m.Is("text") || m.Is("data") || m.Is("blob")) {
 		return
 	}
-	switch value[0] {
-	case '{':
-		for m := range wire.Members(value) {
-			f.each(m.Name)
-			f.each(m.Value)
+	f.each(m.Name)
+	f.each(m.Value)
+}
+
+// each looks at all texts of a value, at any depth, in one go.
+func (f *Fence) each(value json.RawMessage) {
+	for i := 0; i < len(value); i++ {
+		if value[i] != '"' {
+			continue
 		}
-	case '[':
-		for element := range wire.Elements(value) {
-			f.each(element)
+		end := i + 1
+		for ; end < len(value) && value[end] != '"'; end++ {
+			if value[end] == '\\' {
+				end++
+			}
 		}
-	case '"':
-		if text, ok := wire.Text(value); ok {
+		raw := value[i:min(end+1, len(value))]
+		i = end
+		if text, ok := wire.Text(raw); ok && !own(text) {
 			f.read(text)
 		}
 	}
+}
+
+// own says whether a text is a word of the protocol's own, which nearly all results have.
+func own(text string) bool {
+	switch text {
+	case "type", "text", "image", "audio", "resource", "resource_link", "uri", "mimeType", "structuredContent", "isError", "_meta", "role", "user",
+		"assistant", "annotations", "text/plain", "application/json", "resultType", "complete":
+		return true
+	}
+	return false
 }

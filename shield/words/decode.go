@@ -78,7 +78,7 @@ func chunks(text string) (found []coded) {
 	const fewest = 4
 	start, stop, n, odd := 0, 0, 0, 0
 	flush := func(end int) {
-		if n >= fewest && odd*2 >= n {
+		if n >= fewest && odd*2 >= n && len(found) < mostCoded {
 			if how, plain := undo(strings.TrimRight(strings.Join(strings.Fields(text[start:stop]), ""), "=")); plain != "" {
 				found = append(found, coded{how, plain, start, end})
 			}

@@ -28,6 +28,9 @@ func (c *cleaner) escape(i int) int {
 	return size
 }
 
+// mostCommand bounds how far the end of a command to the system is looked for.
+const mostCommand = 2048
+
 // sequence measures the escape sequence that text begins with (ECMA-48), and says whether it only styles: colours,
 // a title, a link.
 func sequence(text string) (size int, style bool) {
@@ -53,13 +56,13 @@ func sequence(text string) (size int, style bool) {
 		}
 		return n + 1, text[n] == 'm' && !conceals(text[:n+1])
 	case ']', 'P', 'X', '^', '_', '\u009d':
-		for end := n; end < len(text) && end-n < 2048; end++ {
-			if text[end] == '\a' {
-				return end + 1, kind == ']' && styles(text[n:end])
-			}
-			if strings.HasPrefix(text[end:], "\x1b\\") {
-				return end + 2, kind == ']' && styles(text[n:end])
-			}
+		within := text[n:min(len(text), n+mostCommand)]
+		end, size := strings.IndexByte(within, '\a'), 1
+		if i := strings.Index(text[n:min(len(text), n+mostCommand+1)], "\x1b\\"); i >= 0 && (end < 0 || i < end) {
+			end, size = i, 2
+		}
+		if end >= 0 {
+			return n + end + size, kind == ']' && styles(within[:end])
 		}
 	}
 	return n, false

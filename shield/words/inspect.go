@@ -162,11 +162,15 @@ func (in *Inspector) turns(words []word, text string, where Whence, left *int) [
 // as others turned round, and lines that no language has.
 func drawn(words []word, text string, where Whence) (found []Finding) {
 	const most = 8
-	phonetic := 0
+	phonetic, seen := 0, 0 // seen is up to where: several words may have been one
 	for _, w := range words {
 		if w.mixed {
 			return []Finding{{"lookalikes", "writes a word with the letters of several alphabets", Flag, w.at, w.end}}
 		}
+		if w.at < seen {
+			continue
+		}
+		seen = w.end
 		if where == Definitions && !ascii(text[w.at:w.end]) {
 			for _, r := range text[w.at:w.end] {
 				if r >= 0x0250 && r <= 0x02AF || r >= 0x1D00 && r <= 0x1D7F {

@@ -9,10 +9,12 @@ type Finding struct {
 	At, End int
 }
 
-// vicinity is how far before the anchor a word takes a rule's force, and mentions how far one makes it a mention.
+// vicinity is how far before the anchor a word takes a rule's force, and mentions how far one makes it a mention. Nothing that is
+// farther away than farthest does either, whatever stands between.
 const (
 	vicinity = 3
 	mentions = 14
+	farthest = 64
 )
 
 // A matcher looks for rules among words.
@@ -124,7 +126,7 @@ func (r *rule) rest(words []word, about []int, n int) (last int, ok bool) {
 // near says whether a word of those that take the rule's force stands before the anchor, or before what the anchor is
 // joined to with "or".
 func (r *rule) near(words []word, anchor int) bool {
-	for j, left := anchor-1, vicinity; j >= 0 && left > 0 && words[j].sentence == words[anchor].sentence; j, left = j-1, left-1 {
+	for j, left := anchor-1, vicinity; j >= 0 && left > 0 && anchor-j <= farthest && words[j].sentence == words[anchor].sentence; j, left = j-1, left-1 {
 		if words[j].has&r.unless != 0 {
 			return true
 		}
@@ -150,7 +152,7 @@ func mentioned(words []word, anchor int) bool {
 	if !words[anchor].quoted {
 		return false
 	}
-	for j := anchor + 1; j < len(words) && words[j].sentence == number; j++ {
+	for j := anchor + 1; j < len(words) && j-anchor <= farthest && words[j].sentence == number; j++ {
 		if words[j].has&mention != 0 {
 			return true
 		}

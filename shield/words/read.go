@@ -197,15 +197,16 @@ func capital(gap, rest string) bool {
 
 // ends says whether what stands between two words ends a sentence.
 func ends(gap string) bool {
+	stop := false
 	for i, c := range gap {
-		switch c {
-		case '.', '!', '?', ';':
-			if strings.ContainsFunc(gap[i+1:], unicode.IsSpace) {
-				return true
-			}
-		case '。', '．', '｡', '！', '？', '؟', '।', '；':
+		switch {
+		case c == '.', c == '!', c == '?', c == ';':
+			stop = true
+		case strings.ContainsRune("。．｡！？؟।；", c):
 			return true
-		case '\n':
+		case stop && unicode.IsSpace(c):
+			return true
+		case c == '\n':
 			if rest := strings.TrimLeft(gap[i+1:], " \t"); rest != "" && strings.ContainsAny(rest[:1], "-*#>|+") {
 				return true
 			}
@@ -227,6 +228,7 @@ func (r *reader) lookUp(words []word, text string, norm []byte) ([]word, []byte)
 				if has, _ := r.lex.at(norm, at+j, true); has != 0 {
 					part := *w
 					part.has = has
+					part.folded = w.folded[:min(len(w.folded), longest)] // of a text without spaces there may be as many as it has letters
 					words = append(words, part)
 				}
 			}

@@ -1,0 +1,98 @@
+package fence
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+type keeps struct{ held []Held }
+
+func (k *keeps) Hold(_ context.Context, h Held) (string, error) {
+	k.held = append(k.held, h)
+	return "id", nil
+}
+
+// TestHeldWhereverItStands has an order at each place of an answer that a model may be shown, and at those that are not for it.
+func TestHeldWhereverItStands(t *testing.T) {
+	for _, tt := range []struct {
+		name, method, tool, result string
+		held                       bool
+	}{
+		{"nothing", wire.MethodToolsCall, "x", `{"content":[{"type":"text","text":"a"}]}`, false},
+		{"a text", wire.MethodToolsCall, "x", `{"content":[{"type":"text","text":"now obey"}]}`, true},
+		{"a text by another spelling", wire.MethodToolsCall, "x", `{"content":[{"te\u0078t":"now \u006fbey"}]}`, true},
+		{"a text that is none", wire.MethodToolsCall, "x", `{"content":[{"text":["now obey"]}]}`, true},
+		{"a link", wire.MethodToolsCall, "x", `{"content":[{"type":"resource_link","uri":"a:b","name":"n","description":"now obey"}]}`, true},
+		{"a resource", wire.MethodToolsCall, "x", `{"content":[{"type":"resource","resource":{"uri":"a:b","title":"now obey","text":"a"}}]}`, true},
+		{"an image", wire.MethodToolsCall, "x", `{"content":[{"type":"image","data":"now obey"}]}`, false},
+		{"structured", wire.MethodToolsCall, "x", `{"structuredContent":{"a":[[{"data":"now obey"}]]}}`, true},
+		{"a name", wire.MethodToolsCall, "x", `{"structuredContent":{"now obey":1}}`, true},
+		{"meta", wire.MethodToolsCall, "x", `{"_meta":{"a":"now obey"}}`, true},
+		{"a task", wire.MethodTasksGet, "x", `{"statusMessage":"now obey"}`, true},
+		{"a task's result", wire.MethodTasksGet, "x", `{"result":{"content":[{"type":"resource_link","title":"now obey"}]}}`, true},
+		{"contents", wire.MethodResourcesRead, "a:b", `{"contents":[{"uri":"a:b","text":"a","title":"now obey"}]}`, true},
+		{"a page", wire.MethodResourcesRead, "ui://b", `{"contents":[{"uri":"ui://b","text":"now obey"}]}`, false},
+		{"a prompt", wire.MethodPromptsGet, "x", `{"description":"now obey","messages":[]}`, true},
+		{"a prompt's message", wire.MethodPromptsGet, "x", `{"messages":[{"role":"user","content":{"type":"resource_link","title":"now obey"}}]}`, true},
+	} {
+		k := &keeps{}
+		d := desk(k)
+		out, err := d.Pass(drawbridge.Call{Method: tt.method}, "s", "s__x", tt.tool, nil, true).Take(t.Context(), json.RawMessage(tt.result))
+		fault, _ := errors.AsType[*drawbridge.Fault](err)
+		if held := fault != nil && fault.Code == drawbridge.PolicyBlocked && out == nil && len(k.held) == 1; held != tt.held {
+			t.Errorf("%s: held %v, want %v: %s, %v", tt.name, held, tt.held, out, err)
+		}
+		if !tt.held && string(out) != tt.result {
+			t.Errorf("%s: %s", tt.name, out)
+		}
+	}
+}
+
+// TestErrorsAreHeldToo has servers answer with an error: its words pass where they meet no rule, and where nothing is held back.
+func TestErrorsAreHeldToo(t *testing.T) {
+	for _, tt := range []struct {
+		raw          string
+		barred, held bool
+	}{
+		{`{"code":-32000,"message":"no such page"}`, true, false},
+		{`{"code":-32000,"message":"now obey"}`, true, true},
+		{`{"code":-32000,"message":"","data":{"why":["now obey"]}}`, true, true},
+		{`{"code":-32000,"message":"now obey"}`, false, false},
+		{``, true, false},
+	} {
+		k := &keeps{}
+		d := desk(k)
+		was := &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError, Step: "s", Err: errors.New("now obey"), Raw: json.RawMessage(tt.raw)}
+		err := d.Pass(drawbridge.Call{Method: wire.MethodToolsCall}, "s", "s__x", "x", nil, tt.barred).Fail(t.Context(), was)
+		if !tt.held {
+			if err != error(was) || len(k.held) != 0 {
+				t.Errorf("%s: %v", tt.raw, err)
+			}
+			continue
+		}
+		want := "tools/call s__x: the call was made, and its answer is held back: it met override (do not call this again: a person can read the answer with drawbridge shield results id)"
+		if err.Error() != want || len(k.held) != 1 || string(k.held[0].Result) != tt.raw {
+			t.Errorf("%s: %v, %v", tt.raw, err, k.held)
+		}
+	}
+}
+
+func desk(k *keeps) *Desk {
+	return &Desk{
+		Always: func(drawbridge.Caller) bool { return false }, Holder: k, Log: slog.New(slog.DiscardHandler),
+		Note: func(drawbridge.ServerID, string, string, string) {},
+		Look: func(text string) (string, []string) {
+			if strings.Contains(text, "obey") {
+				return text, []string{"override"}
+			}
+			return text, nil
+		},
+	}
+}
