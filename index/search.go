@@ -3,6 +3,7 @@ package index
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -19,6 +20,7 @@ type Hit struct {
 // A search is the scores of one question while they are made.
 type search struct {
 	asked []wanted
+	order []uint64       // see rarest
 	by    map[uint64]int // where each term stands in asked
 	words map[string]asking
 	stems []bool // those that are asked for as they are, by their place; between two searches there are none
@@ -50,18 +52,32 @@ func (x *Lexical) Search(text string, most int) []Hit {
 	for i, part := range q.parts {
 		x.want(s, part, 1<<i)
 	}
-	slices.SortStableFunc(s.asked, func(a, b wanted) int { return cmp.Compare(len(a.list), len(b.list)) })
-	for _, w := range s.asked {
-		x.add(s, w)
+	for _, at := range s.rarest() {
+		x.add(s, &s.asked[at])
 	}
 	return x.best(s, most)
+}
+
+// rarest gives the places of the terms in asked, the rarest first; of those that as many documents have, the one that was asked
+// for first.
+func (s *search) rarest() []uint64 {
+	const placeBits = 32
+	s.order = s.order[:0]
+	for i := range s.asked {
+		s.order = append(s.order, uint64(len(s.asked[i].list))<<placeBits|uint64(i))
+	}
+	slices.Sort(s.order)
+	for i := range s.order {
+		s.order[i] &= 1<<placeBits - 1
+	}
+	return s.order
 }
 
 // enough is how many documents have a score when terms, the rarest of which come first, give none to others any more.
 const enough = 1000
 
 // add adds what a term says of the documents that have it.
-func (x *Lexical) add(s *search, w wanted) {
+func (x *Lexical) add(s *search, w *wanted) {
 	k := float32(x.weights.saturation)
 	most := float32(w.weight*x.rare(len(w.list))) * (k + 1)
 	full := len(s.touched) >= enough
@@ -75,17 +91,16 @@ func (x *Lexical) add(s *search, w wanted) {
 		}
 		var tf float32
 		length := &x.lengths[p.doc]
-		for f, times := 0, p.times; times != 0; f, times = f+1, times>>timesBits {
-			if n := times & timesMask; n != 0 {
-				tf += float32(n) * x.scale.of(f, length[f])
-			}
+		for times := p.times; times != 0; { // from one field that has it to the next
+			f := bits.TrailingZeros32(times) / timesBits
+			n := times >> (timesBits * f) & timesMask
+			tf += float32(n) * x.scale.of(f, length[f])
+			times &^= timesMask << (timesBits * f)
 		}
 		score := most * tf / (k + tf)
 		scores[0] += score
-		for part, bits := 1, w.parts; bits != 0; part, bits = part+1, bits>>1 {
-			if bits&1 != 0 {
-				scores[part] += score
-			}
+		for parts := w.parts; parts != 0; parts &= parts - 1 {
+			scores[1+bits.TrailingZeros8(parts)] += score
 		}
 	}
 }
