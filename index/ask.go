@@ -47,13 +47,17 @@ const (
 
 // want has the terms of words count: in the whole of a question, or, with a bit, in a part of it, whose words the whole has too.
 func (x *Lexical) want(s *search, all []string, bit uint8) {
+	s.places = s.places[:0]
 	before := asking{}
 	for _, word := range all {
-		w, ok := s.words[word]
+		at, ok := s.words[word]
 		if !ok {
-			w = x.look(word)
-			s.words[word] = w
+			at = int32(len(s.asking))
+			s.words[word] = at
+			s.asking = append(s.asking, x.look(word))
 		}
+		s.places = append(s.places, at)
+		w := s.asking[at]
 		if w.found {
 			s.stems[w.stem] = true
 			x.wantWord(s, w.at, w.stem, w.known, bit)
@@ -65,7 +69,7 @@ func (x *Lexical) want(s *search, all []string, bit uint8) {
 		before = w
 	}
 	for i, word := range all {
-		w := s.words[word]
+		w := &s.asking[s.places[i]]
 		if bit == 0 && w.like == nil {
 			w.like = []uint64{}
 			if i > 0 {
@@ -73,7 +77,6 @@ func (x *Lexical) want(s *search, all []string, bit uint8) {
 			}
 			w.like = x.wantApart(s, w.like, word)
 			w.like = x.wantLike(s, w.like, word)
-			s.words[word] = w
 		}
 		for _, key := range w.like {
 			s.want(key, nil, 0, bit)

@@ -31,7 +31,7 @@ func (x *Index) fused(ctx context.Context, s Search) []Hit {
 	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	f := fusion{hits: x.lexical.Search(s.Text, most), at: map[string]int{}}
+	f := fusion{hits: x.lexical.Search(s.Text, most), at: make(map[string]int, 2*most)}
 	for i := range f.hits {
 		f.hits[i].Words = f.hits[i].Score
 		f.at[f.hits[i].ID] = i

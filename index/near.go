@@ -80,59 +80,65 @@ func (x *near) row(texts *[fields]string) row {
 }
 
 // nearness gives for each document how near it lies to the nearest of several texts: of all documents the nearest has 1, and
-// none less than 0. It is nil if no word of the texts has a vector.
+// none less than 0. It is nil if no word of the texts has a vector. The rows, which are more than a core keeps at hand, are gone
+// through once, whatever number of texts there is.
 func (x *near) nearness(texts []string) []float64 {
 	if len(x.rows) == 0 {
 		return nil
 	}
-	scores, known := make([]float64, len(x.rows)), false
-	for _, text := range texts {
-		known = x.compare(text, scores) || known
-	}
-	if most := slices.Max(scores); known && most > 0 {
-		for i := range scores {
-			scores[i] /= most
-		}
-		return scores
-	}
-	return nil
-}
-
-// compare raises each score to the cosine with a text, and says whether the text has a vector.
-func (x *near) compare(text string, scores []float64) bool {
-	var sum encoder.Sum
-	x.enc.Add(&sum, text, 1)
-	v := sum.Unit()
-	q := newAsked(&v)
-	if q.length == 0 {
-		return false
-	}
+	all := x.asked(texts)
+	scores, most := make([]float64, len(x.rows)), 0.0
 	for i := range x.rows {
-		scores[i] = max(scores[i], q.cosine(&x.rows[i]))
+		best := 0.0
+		for q := range all {
+			if c := all[q].cosine(&x.rows[i]); c > best {
+				best = c
+			}
+		}
+		scores[i] = best
+		most = max(most, best)
 	}
-	return true
+	if most == 0 {
+		return nil
+	}
+	for i := range scores {
+		scores[i] /= most
+	}
+	return scores
 }
 
-// highest gives the places of at most so many documents with the highest scores, those with the same score in the order of
-// their IDs.
+// asked gives the vectors of the texts that have one.
+func (x *near) asked(texts []string) []asked {
+	all := make([]asked, 0, len(texts))
+	for _, text := range texts {
+		var sum encoder.Sum
+		x.enc.Add(&sum, text, 1)
+		v := sum.Unit()
+		if q := newAsked(&v); q.length != 0 {
+			all = append(all, q)
+		}
+	}
+	return all
+}
+
+// highest gives the places of at most so many documents with the highest scores, in no order; of those with the same score
+// the ones whose IDs come first.
 func (x *near) highest(scores []float64, most int) []int {
-	var out []int
-	order := func(a, b int) int {
-		if c := cmp.Compare(scores[b], scores[a]); c != 0 {
-			return c
+	least := nth(scores, most)
+	out := make([]int, 0, 2*most)
+	for i, score := range scores {
+		if score > 0 && score >= least {
+			out = append(out, i)
+		}
+	}
+	if len(out) <= most {
+		return out
+	}
+	slices.SortFunc(out, func(a, b int) int {
+		if scores[a] != scores[b] {
+			return cmp.Compare(scores[b], scores[a])
 		}
 		return cmp.Compare(x.ids[a], x.ids[b])
-	}
-	least := 0.0 // of what comes in
-	for i, score := range scores {
-		if n := len(out); score <= 0 || score < least || n == most && order(out[n-1], i) < 0 {
-			continue
-		}
-		at, _ := slices.BinarySearchFunc(out, i, order)
-		out = slices.Insert(out, at, i)
-		if out = out[:min(len(out), most)]; len(out) == most {
-			least = scores[out[most-1]]
-		}
-	}
-	return out
+	})
+	return out[:most]
 }

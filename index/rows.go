@@ -58,10 +58,19 @@ func (q *asked) cosine(r *row) float64 {
 	if q.length == 0 || r.length == 0 {
 		return 0
 	}
-	var sum uint64
-	for i := range q.packed {
-		sum += q.packed[i] * r.packed[i] >> (laneBits * (lanes - 1))
-	}
-	product := int64(sum) - half*(q.total+r.total) - half*half*encoder.Dims
+	product := int64(sum(&q.packed, &r.packed)) - half*(q.total+r.total) - half*half*encoder.Dims
 	return float64(product) / (q.length * r.length)
+}
+
+// sum adds up the products of two vectors' numbers, as they stand in their words. It takes eight words at a time, and two sums,
+// of which neither waits for the other: most of a question's time is spent here.
+func sum(q, r *[encoder.Dims / lanes]uint64) uint64 {
+	const down, step = laneBits * (lanes - 1), 8
+	var a, b uint64
+	for i := 0; i <= len(q)-step; i += step {
+		x, y := q[i:i+step:i+step], r[i:i+step:i+step]
+		a += x[0]*y[0]>>down + x[1]*y[1]>>down + x[2]*y[2]>>down + x[3]*y[3]>>down
+		b += x[4]*y[4]>>down + x[5]*y[5]>>down + x[6]*y[6]>>down + x[7]*y[7]>>down
+	}
+	return a + b
 }

@@ -3,6 +3,7 @@ package index
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -18,17 +19,20 @@ type Hit struct {
 
 // A search is the scores of one question while they are made.
 type search struct {
-	asked []wanted
-	by    map[uint64]int // where each term stands in asked
-	words map[string]asking
-	stems []bool // those that are asked for as they are, by their place; between two searches there are none
+	asked  []wanted
+	order  []uint64         // see rarest
+	by     map[uint64]int   // where each term stands in asked
+	words  map[string]int32 // where each word stands in asking
+	asking []asking
+	places []int32 // see want
+	stems  []bool  // those that are asked for as they are, by their place; between two searches there are none
 	// scores has a row for each document: what the whole of the question makes of it, and each part. Between two searches all
 	// are 0.
 	scores []float32
 	row    int
 	// touched are the documents that have a score, in no order.
 	touched []uint32
-	highest []float32 // see join
+	joined  []float32 // see join
 }
 
 // Search gives at most so many documents that share a word with the question, the best first; of equals the one whose ID
@@ -40,7 +44,7 @@ func (x *Lexical) Search(text string, most int) []Hit {
 	q := x.read(text)
 	s, _ := x.scratch.Get().(*search)
 	if s == nil {
-		s = &search{by: map[uint64]int{}, words: map[string]asking{}}
+		s = &search{by: map[uint64]int{}, words: map[string]int32{}}
 	}
 	defer x.scratch.Put(s)
 	x.mu.RLock()
@@ -50,18 +54,32 @@ func (x *Lexical) Search(text string, most int) []Hit {
 	for i, part := range q.parts {
 		x.want(s, part, 1<<i)
 	}
-	slices.SortStableFunc(s.asked, func(a, b wanted) int { return cmp.Compare(len(a.list), len(b.list)) })
-	for _, w := range s.asked {
-		x.add(s, w)
+	for _, at := range s.rarest() {
+		x.add(s, &s.asked[at])
 	}
 	return x.best(s, most)
+}
+
+// rarest gives the places of the terms in asked, the rarest first; of those that as many documents have, the one that was asked
+// for first.
+func (s *search) rarest() []uint64 {
+	const placeBits = 32
+	s.order = s.order[:0]
+	for i := range s.asked {
+		s.order = append(s.order, uint64(len(s.asked[i].list))<<placeBits|uint64(i))
+	}
+	slices.Sort(s.order)
+	for i := range s.order {
+		s.order[i] &= 1<<placeBits - 1
+	}
+	return s.order
 }
 
 // enough is how many documents have a score when terms, the rarest of which come first, give none to others any more.
 const enough = 1000
 
 // add adds what a term says of the documents that have it.
-func (x *Lexical) add(s *search, w wanted) {
+func (x *Lexical) add(s *search, w *wanted) {
 	k := float32(x.weights.saturation)
 	most := float32(w.weight*x.rare(len(w.list))) * (k + 1)
 	full := len(s.touched) >= enough
@@ -75,17 +93,16 @@ func (x *Lexical) add(s *search, w wanted) {
 		}
 		var tf float32
 		length := &x.lengths[p.doc]
-		for f, times := 0, p.times; times != 0; f, times = f+1, times>>timesBits {
-			if n := times & timesMask; n != 0 {
-				tf += float32(n) * x.scale.of(f, length[f])
-			}
+		for times := p.times; times != 0; { // from one field that has it to the next
+			f := bits.TrailingZeros32(times) / timesBits
+			n := times >> (timesBits * f) & timesMask
+			tf += float32(n) * x.scale.of(f, length[f])
+			times &^= timesMask << (timesBits * f)
 		}
 		score := most * tf / (k + tf)
 		scores[0] += score
-		for part, bits := 1, w.parts; bits != 0; part, bits = part+1, bits>>1 {
-			if bits&1 != 0 {
-				scores[part] += score
-			}
+		for parts := w.parts; parts != 0; parts &= parts - 1 {
+			scores[1+bits.TrailingZeros8(parts)] += score
 		}
 	}
 }
@@ -104,14 +121,21 @@ func (x *Lexical) best(s *search, most int) []Hit {
 		}
 	}
 	// Names are looked at where they can matter: what is less than the last of the best by more than a name counts stays out.
-	least := float64(s.join(tops[:], float32(x.weights.clause), most)) - x.weights.named
+	// Those that are among the best without a name come first, so that few of the others are looked at.
+	least := float64(s.join(tops[:], float32(x.weights.clause), most))
 	hits := make([]Hit, 0, most+1)
 	for _, doc := range s.touched {
-		score := float64(s.scores[int(doc)*s.row])
-		if score < least || len(hits) == most && score < hits[most-1].Score-x.weights.named {
-			continue
+		if score := float64(s.scores[int(doc)*s.row]); score >= least {
+			hits = append(hits, Hit{ID: x.docs[doc].id, Score: score + x.weights.named*x.named(s, doc)})
 		}
-		hits = keep(hits, Hit{ID: x.docs[doc].id, Score: score + x.weights.named*x.named(s, doc)}, most)
+	}
+	slices.SortFunc(hits, before)
+	hits = hits[:min(len(hits), most)]
+	for _, doc := range s.touched {
+		score := float64(s.scores[int(doc)*s.row])
+		if score < least && score >= least-x.weights.named && (len(hits) < most || score >= hits[most-1].Score-x.weights.named) {
+			hits = keep(hits, Hit{ID: x.docs[doc].id, Score: score + x.weights.named*x.named(s, doc)}, most)
+		}
 	}
 	for i := len(hits) - 1; i >= 0; i-- {
 		hits[i].Score /= hits[0].Score
@@ -119,10 +143,10 @@ func (x *Lexical) best(s *search, most int) []Hit {
 	return hits
 }
 
-// join makes one score of those that a document has, in the place of that for the whole question, and gives the least of the
-// highest so many; 0 where there are fewer.
+// join makes one score of those that a document has, in the place of that for the whole question, and gives what so many of
+// them reach, or a little less; 0 where there are fewer.
 func (s *search) join(tops []float32, clauses float32, most int) float32 {
-	s.highest = s.highest[:0]
+	s.joined = s.joined[:0]
 	for _, doc := range s.touched {
 		scores := s.scores[int(doc)*s.row:][:s.row]
 		var clause float32
@@ -130,33 +154,28 @@ func (s *search) join(tops []float32, clauses float32, most int) float32 {
 			clause = max(clause, scores[part]*tops[part])
 		}
 		scores[0] = scores[0]*tops[0] + clauses*clause
-		if n := len(s.highest); n == most && s.highest[0] >= scores[0] {
-			continue
-		} else if n == most {
-			s.highest = slices.Delete(s.highest, 0, 1)
-		}
-		i, _ := slices.BinarySearch(s.highest, scores[0])
-		s.highest = slices.Insert(s.highest, i, scores[0])
+		s.joined = append(s.joined, scores[0]/(1+clauses))
 	}
-	if len(s.highest) < most {
-		return 0
-	}
-	return s.highest[0]
+	return nth(s.joined, most) * (1 + clauses)
 }
 
 // named is how much of a document's name is asked for: from nothing to 1, rare words counting more.
 func (x *Lexical) named(s *search, doc uint32) float64 {
+	words, some := x.docs[doc].words[:x.lengths[doc][fieldName]], false
+	for _, word := range words {
+		some = some || s.stems[x.terms.words.terms[word].stem]
+	}
+	if !some {
+		return 0
+	}
 	var asked, all float64
-	for _, word := range x.docs[doc].words[:x.lengths[doc][fieldName]] {
+	for _, word := range words {
 		stem := x.terms.words.terms[word].stem
 		rare := x.rare(len(x.terms.stems.terms[stem].list))
 		all += rare
 		if s.stems[stem] {
 			asked += rare
 		}
-	}
-	if all == 0 {
-		return 0
 	}
 	return asked / all
 }
@@ -201,7 +220,7 @@ func (s *search) reset(docs, row, stems int) {
 	for _, doc := range s.touched {
 		clear(s.scores[int(doc)*s.row:][:s.row])
 	}
-	s.touched, s.asked = s.touched[:0], s.asked[:0]
+	s.touched, s.asked, s.asking = s.touched[:0], s.asked[:0], s.asking[:0]
 	clear(s.by)
 	clear(s.words)
 	if clear(s.stems); len(s.stems) < stems {
