@@ -211,6 +211,7 @@ func (h *hub) serveShim(ctx context.Context, said hello, l *line) error {
 	if err := l.welcome(os.Getpid(), nil); err != nil {
 		return err
 	}
+	easeOff()
 	if !said.Lends {
 		return g.tenant.g.Server().ServeStdio(ctx, v, v)
 	}
