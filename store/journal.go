@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -96,12 +95,9 @@ func (d dialect) insertRecords(in table, stream string, at int64, records []ledg
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		if d.unnamed {
-			b.WriteString("(?, ?, ?, ?, ?, ?, ?)")
-		} else {
-			n := len(args)
-			fmt.Fprintf(&b, "($%d, $%d, $%d, $%d, $%d, $%d, $%d)", n+1, n+2, n+3, n+4, n+5, n+6, n+7)
-		}
+		b.WriteByte('(')
+		d.parameters(&b, len(args)+1, 7)
+		b.WriteByte(')')
 		r := &records[i]
 		args = append(args, stream, at, int64(r.Seq), r.Kind, r.Key, r.Body, r.Hash[:])
 	}

@@ -11,16 +11,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/index"
+	"github.com/drawbridge-mcp/drawbridge/store/postgres"
 	"github.com/drawbridge-mcp/drawbridge/store/vector"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
 )
 
 // connections is how many connections to a server there are at most, spare how many stay when idle.
@@ -28,9 +25,6 @@ const (
 	connections = 4
 	spare       = 1
 )
-
-// connectTimeout is how long a connection may take where the URL does not say.
-const connectTimeout = 10 * time.Second
 
 // ErrNoExtension says that the database has no extension "vector", and that it may not be made, or not found.
 var ErrNoExtension = errors.New("the database has no extension vector")
@@ -44,22 +38,12 @@ type Keeper struct {
 // Open gives the keeper of a collection, and the name of its place for people. It connects to nothing yet. The error has
 // nothing of the URL in it.
 func Open(location, collection string) (k *Keeper, name string, err error) {
-	config, err := pgx.ParseConfig(location)
+	pool, name, err := postgres.Open(location, connections, spare)
 	if err != nil {
-		return nil, "", errors.New("the postgres:// URL is not valid") // the cause may quote it, password and all
+		return nil, "", err
 	}
-	if config.ConnectTimeout == 0 {
-		config.ConnectTimeout = connectTimeout
-	}
-	if config.RuntimeParams["application_name"] == "" {
-		config.RuntimeParams["application_name"] = "drawbridge"
-	}
-	pool := stdlib.OpenDB(*config)
-	pool.SetMaxOpenConns(connections)
-	pool.SetMaxIdleConns(spare)
 	words := strings.NewReplacer("VECTORS", pgx.Identifier{collection}.Sanitize(), "MODELS", pgx.Identifier{collection + "_models"}.Sanitize())
-	host := net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
-	return &Keeper{pool, words}, fmt.Sprintf("postgres://%s/%s", host, config.Database), nil
+	return &Keeper{pool, words}, name, nil
 }
 
 // Close closes the keeper. It waits for what is going on.
@@ -79,7 +63,7 @@ func (k *Keeper) Check(ctx context.Context) error {
 func (k *Keeper) Have(ctx context.Context, model string, keys []index.Key) (map[index.Key][]float32, error) {
 	all := map[index.Key][]float32{}
 	rows, err := k.db.QueryContext(ctx, k.words.Replace("SELECT key, vector_send(embedding) FROM VECTORS WHERE model = $1 AND key = ANY($2)"), model, bytesOf(keys))
-	if code(err) == undefinedTable {
+	if postgres.Code(err) == undefinedTable {
 		return all, nil
 	}
 	if err != nil {
@@ -118,7 +102,7 @@ func (k *Keeper) Nearest(ctx context.Context, model string, question []float32, 
 	rows, err := k.db.QueryContext(ctx, k.words.Replace(`SELECT key, 1 - (embedding <=> $2::vector) FROM VECTORS
 		WHERE model = $1 AND key = ANY($3) ORDER BY embedding <=> $2::vector, key LIMIT $4`),
 		model, textOf(question), bytesOf(among), most)
-	switch code(err) {
+	switch postgres.Code(err) {
 	case undefinedTable:
 		return nil, nil
 	case dataException:
@@ -140,7 +124,7 @@ func (k *Keeper) Nearest(ctx context.Context, model string, question []float32, 
 		}
 		all = append(all, index.Near{Key: index.Key(key), Cosine: float32(cosine)})
 	}
-	if err := rows.Err(); code(err) == dataException {
+	if err := rows.Err(); postgres.Code(err) == dataException {
 		return nil, k.otherDimension(ctx, model, len(question), err)
 	} else if err != nil {
 		return nil, err
@@ -161,7 +145,7 @@ func (k *Keeper) otherDimension(ctx context.Context, model string, want int, bec
 // Keep keeps vectors in one transaction. The first makes the tables.
 func (k *Keeper) Keep(ctx context.Context, model string, dimension int, keys []index.Key, vectors map[index.Key][]float32) error {
 	err := k.keep(ctx, model, dimension, keys, vectors)
-	if code(err) == undefinedTable {
+	if postgres.Code(err) == undefinedTable {
 		if err = k.make(ctx); err == nil {
 			err = k.keep(ctx, model, dimension, keys, vectors)
 		}
@@ -203,7 +187,7 @@ func (k *Keeper) Forget(ctx context.Context, model string) error {
 		}
 		return err
 	})
-	if code(err) == undefinedTable {
+	if postgres.Code(err) == undefinedTable {
 		return nil // nothing was ever kept
 	}
 	return err
@@ -218,7 +202,7 @@ func (k *Keeper) make(ctx context.Context) error {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, "CREATE EXTENSION IF NOT EXISTS vector"); err != nil {
-			switch code(err) {
+			switch postgres.Code(err) {
 			case "42501", "0A000", "58P01": // it may not be made; it is not installed, as newer and older servers say it
 				return fmt.Errorf("%w: %w", ErrNoExtension, err)
 			}
@@ -253,14 +237,6 @@ const (
 	undefinedTable = "42P01"
 	dataException  = "22000" // pgvector's, for two dimensions
 )
-
-// code gives the SQLSTATE that the server answered; empty where it did not answer.
-func code(err error) string {
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return e.Code
-	}
-	return ""
-}
 
 // textOf writes a vector as pgvector reads it.
 func textOf(v []float32) string {
