@@ -79,7 +79,16 @@ func (s Snapshot) Live() []Entry { return append([]Entry(nil), s.live...) }
 
 // LiveOf gives what is live of one server, in order.
 func (s Snapshot) LiveOf(server drawbridge.ServerID) []Entry {
-	var own []Entry
+	n := 0
+	for i := range s.live {
+		if s.live[i].Server == server {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	own := make([]Entry, 0, n)
 	for i := range s.live {
 		if s.live[i].Server == server {
 			own = append(own, s.live[i])

@@ -36,8 +36,11 @@ const perSite = 64
 type Breaker struct {
 	loops Loops
 	seed  maphash.Seed
+	same  func(args []byte) []byte
 
 	mu sync.Mutex
+	// told has the keys of arguments by how they were written: a call is asked about, and soon after it ends.
+	told [told]struct{ written, key uint64 }
 	// now and before are the runs of the minute that began at since, and of the one before it, by site and arguments.
 	now, before map[Site]map[uint64]*run
 	since       time.Time
@@ -51,18 +54,41 @@ type run struct {
 	at []time.Time
 }
 
-// NewBreaker makes a breaker that has seen no call.
-func NewBreaker(l Loops) *Breaker {
-	return &Breaker{loops: l, seed: maphash.MakeSeed(), now: map[Site]map[uint64]*run{}}
+// told is how many keys of arguments are remembered.
+const told = 64
+
+// NewBreaker makes a breaker that has seen no call. Same gives arguments so that those which mean the same are the same bytes; nil
+// leaves them as they are written.
+func NewBreaker(l Loops, same func(args []byte) []byte) *Breaker {
+	if same == nil {
+		same = func(args []byte) []byte { return args }
+	}
+	return &Breaker{loops: l, seed: maphash.MakeSeed(), same: same, now: map[Site]map[uint64]*run{}}
 }
 
-// Held says whether a call is one too many of a loop. args gives the arguments so that those which mean the same are the same
-// bytes; it may be left uncalled.
+// key tells arguments from others that mean something else. The lock is not held.
+func (b *Breaker) key(args []byte) uint64 {
+	written := maphash.Bytes(b.seed, args)
+	known := &b.told[written%told]
+	b.mu.Lock()
+	if known.written == written && written != 0 {
+		defer b.mu.Unlock()
+		return known.key
+	}
+	b.mu.Unlock()
+	key := maphash.Bytes(b.seed, b.same(args))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	known.written, known.key = written, key
+	return key
+}
+
+// Held says whether a call is one too many of a loop. args gives its arguments; it may be left uncalled.
 func (b *Breaker) Held(at Site, args func() []byte, now time.Time) (Loop, bool) {
 	if !b.knows(at, now) {
 		return Loop{}, false
 	}
-	key := maphash.Bytes(b.seed, args())
+	key := b.key(args())
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.find(at, key)
@@ -77,6 +103,17 @@ func (b *Breaker) Held(at Site, args func() []byte, now time.Time) (Loop, bool) 
 	return Loop{most, r.failed, again}, now.Before(again)
 }
 
+// Idle says that it makes no difference that a call ended like that, whichever it was: Ended need not be told.
+func (b *Breaker) Idle(failed bool, now time.Time) bool {
+	if b.most(failed) > 0 {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.turn(now)
+	return len(b.now)+len(b.before) == 0
+}
+
 // Ended counts a call that has ended: failed says that it was in an error, end gives what tells its end from others. Both
 // functions may be left uncalled.
 func (b *Breaker) Ended(at Site, args func() []byte, failed bool, end func() []byte, now time.Time) {
@@ -84,7 +121,7 @@ func (b *Breaker) Ended(at Site, args func() []byte, failed bool, end func() []b
 	if known := b.knows(at, now); most == 0 && !known {
 		return
 	}
-	key := maphash.Bytes(b.seed, args())
+	key := b.key(args())
 	if most == 0 {
 		b.mu.Lock()
 		defer b.mu.Unlock()

@@ -1,6 +1,7 @@
 package limits_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -156,7 +157,7 @@ func (c *caller) call(site limits.Site, args, end string, failed bool) (limits.L
 	c.now = c.now.Add(time.Second)
 	text := func(s string) func() []byte { return func() []byte { return []byte(s) } }
 	loop, held := c.b.Held(site, text(args), c.now)
-	if !held {
+	if !held && !c.b.Idle(failed, c.now) {
 		c.b.Ended(site, text(args), failed, text(end), c.now)
 	}
 	return loop, held
@@ -195,7 +196,7 @@ func TestBreaker(t *testing.T) {
 			return c.call(site, "x", "e", true)
 		}, 6, limits.Loop{Times: 6, Errors: true, Again: after(69 * time.Second)}},
 	} {
-		c := &caller{limits.NewBreaker(tt.loops), noon}
+		c := &caller{limits.NewBreaker(tt.loops, nil), noon}
 		first, loop := -1, limits.Loop{}
 		for i := range 100 {
 			if l, held := tt.do(c, i); held {
@@ -209,11 +210,32 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
+// TestTheSameInOtherWords makes a call as often as it may be made, in words that differ and mean the same, among more others than are
+// remembered.
+func TestTheSameInOtherWords(t *testing.T) {
+	site := limits.Site{Server: "s"}
+	c := &caller{limits.NewBreaker(limits.Loops{Calls: 3}, bytes.ToLower), noon}
+	for _, args := range []string{"x", "X", "x"} {
+		if _, held := c.call(site, args, "r", false); held {
+			t.Fatalf("%s is held too early", args)
+		}
+		for i := range 300 {
+			c.now = c.now.Add(-time.Second)
+			c.call(limits.Site{Server: "other"}, fmt.Sprint(args, i), "r", false)
+		}
+	}
+	for _, args := range []string{"X", "x", "X"} {
+		if _, held := c.call(site, args, "r", false); !held {
+			t.Errorf("%s is let through", args)
+		}
+	}
+}
+
 // TestALoopThatIsHeldComesBack sees that one more call is let through when the oldest is a minute old, and that another end of it
 // ends the loop.
 func TestALoopThatIsHeldComesBack(t *testing.T) {
 	site := limits.Site{Server: "s"}
-	c := &caller{limits.NewBreaker(limits.Loops{Errors: 3}), noon}
+	c := &caller{limits.NewBreaker(limits.Loops{Errors: 3}, nil), noon}
 	for range 3 {
 		c.call(site, "x", "e", true)
 	}
@@ -237,7 +259,7 @@ func TestALoopThatIsHeldComesBack(t *testing.T) {
 
 // TestABreakerIsBounded floods it: it forgets, and does not grow.
 func TestABreakerIsBounded(t *testing.T) {
-	b := limits.NewBreaker(limits.Loops{Calls: 2})
+	b := limits.NewBreaker(limits.Loops{Calls: 2}, nil)
 	x := func() []byte { return []byte("x") }
 	for i := range 20_000 {
 		b.Ended(limits.Site{Tool: fmt.Sprint(i)}, x, false, x, noon)

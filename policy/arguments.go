@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/url"
@@ -25,7 +26,7 @@ type arguments struct {
 	home string
 
 	read  bool
-	value map[string]any
+	value object
 	err   error
 
 	text  string // see canonical
@@ -48,7 +49,7 @@ func (a *arguments) note(paths ...string) {
 }
 
 // object gives the arguments. The error is for those that two readers could read in two ways, or that are no object.
-func (a *arguments) object() (map[string]any, error) {
+func (a *arguments) object() (object, error) {
 	if !a.read {
 		a.read = true
 		a.value, a.err = within(a.params)
@@ -57,21 +58,15 @@ func (a *arguments) object() (map[string]any, error) {
 }
 
 // within gives the arguments in the params of a call.
-func within(params json.RawMessage) (map[string]any, error) {
-	object, err := readObject(params, "arguments")
-	if err != nil {
+func within(params json.RawMessage) (object, error) {
+	v, err := readMember(params, "arguments")
+	switch v := v.(type) {
+	case object:
+		return v, err
+	case nil:
 		return nil, err
 	}
-	for _, v := range object {
-		if v == nil {
-			continue
-		}
-		if arguments, ok := v.(map[string]any); ok {
-			return arguments, nil
-		}
-		return nil, errors.New("the arguments are no object")
-	}
-	return map[string]any{}, nil
+	return nil, cmp.Or(err, errors.New("the arguments are no object"))
 }
 
 // canonical writes the arguments as JSON without blanks, with the names of objects sorted.
@@ -83,7 +78,7 @@ func (a *arguments) canonical() (string, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil {
+	if err := enc.Encode(bare(value)); err != nil {
 		return "", errors.New("the arguments cannot be written")
 	}
 	a.text = strings.TrimSuffix(b.String(), "\n")
@@ -125,9 +120,9 @@ func (a *arguments) look(name string, v any) error {
 				return err
 			}
 		}
-	case map[string]any:
-		for own, inner := range v {
-			if err := a.look(own, inner); err != nil {
+	case object:
+		for _, m := range v {
+			if err := a.look(m.name, m.value); err != nil {
 				return err
 			}
 		}
@@ -137,17 +132,59 @@ func (a *arguments) look(name string, v any) error {
 
 // namesPath says whether a name is one of paths: its last word says so, however its words are put together.
 func namesPath(name string) bool {
-	last := ""
-	for _, word := range words(name) {
-		last = word
+	last, plain := lastWord(name)
+	if !plain {
+		last = ""
+		for _, word := range words(name) {
+			last = word
+		}
+		return isPathWord(last)
 	}
-	switch last {
+	var room [mostPathWord]byte
+	if len(last) > len(room) {
+		return false
+	}
+	for i := range len(last) {
+		room[i] = small(last[i])
+	}
+	return isPathWord(string(room[:len(last)]))
+}
+
+// mostPathWord is more bytes than any word has that is one of paths.
+const mostPathWord = 16
+
+func isPathWord(word string) bool {
+	switch word {
 	case "path", "paths", "pathname", "file", "files", "filepath", "filepaths", "filename", "filenames", "directory", "directories", "dir", "dirs",
 		"folder", "folders", "workdir", "cwd", "dest", "destination", "source", "src", "dst":
 		return true
 	}
 	return false
 }
+
+// lastWord gives the last of a name's words as it is written there. It is not plain where that takes more than ASCII to say.
+func lastWord(name string) (word string, plain bool) {
+	for i := range len(name) {
+		if name[i] >= utf8.RuneSelf {
+			return "", false
+		}
+	}
+	end := len(name)
+	for end > 0 && !isAlphanumeric(name[end-1]) {
+		end--
+	}
+	start := end
+	for start > 0 && isAlphanumeric(name[start-1]) {
+		if start--; isCapital(name[start]) && start > 0 && 'a' <= name[start-1] && name[start-1] <= 'z' {
+			break
+		}
+	}
+	return name[start:end], true
+}
+
+func isCapital(c byte) bool { return 'A' <= c && c <= 'Z' }
+
+func isAlphanumeric(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' }
 
 func namesCommand(name string) bool {
 	name = foldName(name)
@@ -201,15 +238,16 @@ func PathsIn(command string) (paths []string) {
 
 // lookup finds an argument by its name, or by names with dots between them. Case does not matter, see readValue. The error is
 // for a name that two arguments have, one of them by dots: nobody knows which the server looks at.
-func lookup(object map[string]any, name string) (v any, ok bool, err error) {
+func lookup(in object, name string) (v any, ok bool, err error) {
 	same := foldName(name)
 	first, rest, nested := strings.Cut(same, ".")
 	var found []any
-	for own, v := range object {
-		if own = foldName(own); own == same {
+	for _, m := range in {
+		own, v := foldName(m.name), m.value
+		if own == same {
 			found = append(found, v)
 		}
-		if inner, is := v.(map[string]any); nested && is && own == first {
+		if inner, is := v.(object); nested && is && own == first {
 			v, ok, err := lookup(inner, rest)
 			if err != nil {
 				return nil, false, err

@@ -57,11 +57,11 @@ func newCondition(c drawbridge.Condition) (condition, error) {
 func newValues(raw []json.RawMessage) (out []value, err error) {
 	for _, r := range raw {
 		var v value
-		object, err := readObject(json.RawMessage(`{"v":`+string(r)+`}`), "")
+		said, err := readMember(json.RawMessage(`{"v":`+string(r)+`}`), "v")
 		if err != nil {
 			return nil, errors.New("a value is no JSON")
 		}
-		switch x := object["v"].(type) {
+		switch x := said.(type) {
 		case string:
 			v.glob, v.isText = pattern(x), true
 		case bool, json.Number, nil:
@@ -89,8 +89,8 @@ func newRegexp(text string) (*regexp.Regexp, error) {
 // holds says whether the arguments meet the condition. Where loose is set an argument is also what servers make of it that are
 // not strict: a text that reads as a number or a boolean is one, and a list is each of its items. The error is for arguments
 // that cannot be judged.
-func (c condition) holds(object map[string]any, loose bool) (bool, error) {
-	v, ok, err := lookup(object, c.name)
+func (c condition) holds(in object, loose bool) (bool, error) {
+	v, ok, err := lookup(in, c.name)
 	if err != nil || c.present != nil && *c.present != ok {
 		return false, err
 	}

@@ -4,89 +4,173 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"strings"
 	"unicode/utf8"
 )
+
+// An object is one of JSON, whose names differ.
+type object []member
+
+type member struct {
+	name  string
+	value any
+}
+
+// fewMembers is how many members an object has room for that has any.
+const fewMembers = 4
+
+// get gives what a name has; false where there is no such name.
+func (o object) get(name string) (any, bool) {
+	for i := range o {
+		if o[i].name == name {
+			return o[i].value, true
+		}
+	}
+	return nil, false
+}
+
+// maps gives a value in which objects are maps, and what is neither list nor object is what leaf makes of it.
+func maps(v any, leaf func(any) any) any {
+	switch v := v.(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = maps(item, leaf)
+		}
+		return out
+	case object:
+		out := make(map[string]any, len(v))
+		for _, m := range v {
+			out[m.name] = maps(m.value, leaf)
+		}
+		return out
+	}
+	return leaf(v)
+}
+
+// bare gives a value in which objects are maps.
+func bare(v any) any { return maps(v, func(v any) any { return v }) }
 
 // readObject reads an object. None at all is an empty one. Of its members only that with a name is kept, however it is written;
 // with no name all are. The rest is looked at all the same: an object in which a name stands twice is refused, since whoever
 // carries out the call might take the one that no rule looked at. Names that differ in case only count as one, as they do to
 // many readers.
-func readObject(raw json.RawMessage, only string) (map[string]any, error) {
-	if len(raw) == 0 || string(raw) == "null" {
-		return map[string]any{}, nil
+func readObject(raw json.RawMessage, only string) (object, error) {
+	r := reader{src: raw, only: only}
+	all, err := r.read()
+	if err == nil && r.part.name != nil {
+		var name string
+		name, err = textOf(r.part.name)
+		all = object{{name, r.part.value}}
 	}
-	if len(raw) > maxArguments {
+	return all, err
+}
+
+// readMember reads an object as readObject does, and gives the one member that is kept; nil where there is none.
+func readMember(raw json.RawMessage, name string) (any, error) {
+	r := reader{src: raw, only: name}
+	_, err := r.read()
+	return r.part.value, err
+}
+
+var (
+	errNoJSON  = errors.New("the arguments are no JSON")
+	errTooDeep = errors.New("the arguments nest too deeply to be judged")
+	errTwice   = errors.New("an argument is there twice")
+)
+
+// A reader goes through JSON once, and believes nothing of it. Its methods start at src[i], and leave i behind what they read.
+type reader struct {
+	src []byte
+	i   int
+	// only is the name that is kept of the outermost object, folded, and part what it has; with no name all of it is kept.
+	only string
+	part struct {
+		name  []byte
+		value any
+	}
+}
+
+// read reads all that there is: one object, of which it gives nothing where one member is kept only.
+func (r *reader) read() (object, error) {
+	if len(r.src) == 0 || string(r.src) == "null" {
+		return nil, nil
+	}
+	if len(r.src) > maxArguments {
 		return nil, errors.New("the arguments are too large to be judged")
 	}
-	if !utf8.Valid(raw) {
+	if !utf8.Valid(r.src) {
 		return nil, errors.New("the arguments are no UTF-8")
 	}
-	if !json.Valid(raw) {
-		return nil, errors.New("the arguments are no JSON")
-	}
-	r := reader{src: raw, only: only}
 	if r.next() != '{' {
 		return nil, errors.New("the arguments are no object")
 	}
-	return r.object(0, true)
+	all, err := r.object(0, true)
+	if r.next(); err == nil && r.i < len(r.src) {
+		return nil, errNoJSON
+	}
+	return all, err
 }
 
-// A reader goes through what is known to be one JSON value. Its methods start at src[i], and leave i behind what they read.
-type reader struct {
-	src  []byte
-	i    int
-	only string // the name that is kept of the outermost object, folded; empty for all
-}
-
-// next passes over blanks and commas, and gives the byte after them.
+// next passes over blanks, and gives the byte after them; 0 at the end.
 func (r *reader) next() byte {
-	for {
+	for ; r.i < len(r.src); r.i++ {
 		switch c := r.src[r.i]; c {
-		case ' ', '\n', '\r', '\t', ',', ':':
-			r.i++
+		case ' ', '\n', '\r', '\t':
 		default:
 			return c
 		}
 	}
+	return 0
 }
 
 // value reads a value, and gives it where it is to be kept.
 func (r *reader) value(depth int, keep bool) (any, error) {
-	switch c := r.next(); c {
+	switch r.next() {
 	case '{':
-		object, err := r.object(depth, keep)
-		if object == nil {
+		all, err := r.object(depth, keep)
+		if !keep || err != nil {
 			return nil, err
 		}
-		return object, err
+		return all, nil
 	case '[':
-		return r.array(depth, keep)
+		list, err := r.array(depth, keep)
+		if !keep || err != nil {
+			return nil, err
+		}
+		return list, nil
 	case '"':
-		if token := r.token(); keep {
-			return textOf(token)
+		token, err := r.token()
+		if !keep || err != nil {
+			return nil, err
 		}
-		return nil, nil
-	default:
-		start := r.i
-		for r.i < len(r.src) && bytes.IndexByte([]byte(" \n\r\t,]}"), r.src[r.i]) < 0 {
-			r.i++
-		}
-		switch {
-		case !keep || c == 'n':
-			return nil, nil
-		case c == 't' || c == 'f':
-			return c == 't', nil
-		}
-		return json.Number(r.src[start:r.i]), nil
+		return textOf(token)
+	case 't':
+		return true, r.word("true")
+	case 'f':
+		return false, r.word("false")
+	case 'n':
+		return nil, r.word("null")
 	}
+	start := r.i
+	err := r.number()
+	if !keep || err != nil {
+		return nil, err
+	}
+	return json.Number(r.src[start:r.i]), nil
 }
 
-func (r *reader) array(depth int, keep bool) (any, error) {
+func (r *reader) array(depth int, keep bool) (list []any, err error) {
 	if depth >= maxDepth {
 		return nil, errTooDeep
 	}
-	list := []any{}
-	for r.i++; r.next() != ']'; {
+	list = []any{}
+	r.i++
+	if r.next() == ']' {
+		r.i++
+		return list, nil
+	}
+	for {
 		v, err := r.value(depth+1, keep)
 		if err != nil {
 			return nil, err
@@ -94,59 +178,167 @@ func (r *reader) array(depth int, keep bool) (any, error) {
 		if keep {
 			list = append(list, v)
 		}
+		switch r.next() {
+		case ',':
+			r.i++
+		case ']':
+			r.i++
+			return list, nil
+		default:
+			return nil, errNoJSON
+		}
 	}
-	r.i++
-	return list, nil
 }
 
-func (r *reader) object(depth int, keep bool) (map[string]any, error) {
+// object reads an object; it gives nil where none of it is kept, or one member only.
+func (r *reader) object(depth int, keep bool) (all object, err error) {
 	if depth >= maxDepth {
 		return nil, errTooDeep
 	}
-	var object map[string]any
-	if keep {
-		object = map[string]any{}
+	part := keep && depth == 0 && r.only != ""
+	r.i++
+	if r.next() == '}' {
+		r.i++
+		return all, nil
 	}
-	var seen names
-	for r.i++; r.next() != '}'; {
-		token := r.token()
-		same, err := foldedName(token)
+	for seen := (names{}); ; {
+		token, same, err := r.name(&seen)
 		if err != nil {
 			return nil, err
 		}
-		if !seen.add(same) {
-			return nil, errors.New("an argument is there twice")
-		}
-		mine := keep && (depth > 0 || r.only == "" || string(same) == r.only)
+		mine := keep && (!part || alike(same, r.only))
 		v, err := r.value(depth+1, mine)
 		if err != nil {
 			return nil, err
 		}
-		if mine {
+		switch {
+		case mine && part:
+			r.part.name, r.part.value = token, v
+		case mine:
 			name, err := textOf(token)
 			if err != nil {
 				return nil, err
 			}
-			object[name] = v
+			if all == nil {
+				all = make(object, 0, fewMembers)
+			}
+			all = append(all, member{name, v})
+		}
+		switch r.next() {
+		case ',':
+			r.i++
+		case '}':
+			r.i++
+			return all, nil
+		default:
+			return nil, errNoJSON
 		}
 	}
+}
+
+// name reads a name and its colon, and gives it as it stands and as it is compared. The error is also for one that was seen before.
+func (r *reader) name(seen *names) (token, same []byte, err error) {
+	r.next()
+	if token, err = r.token(); err != nil {
+		return nil, nil, err
+	}
+	if same, err = foldedName(token); err != nil {
+		return nil, nil, err
+	}
+	if !seen.add(same) {
+		return nil, nil, errTwice
+	}
+	if r.next() != ':' {
+		return nil, nil, errNoJSON
+	}
 	r.i++
-	return object, nil
+	return token, same, nil
 }
 
 // token reads a text, with its quotes.
-func (r *reader) token() []byte {
+func (r *reader) token() ([]byte, error) {
 	start := r.i
-	for r.i++; r.src[r.i] != '"'; r.i++ {
-		if r.src[r.i] == '\\' {
+	if r.i == len(r.src) || r.src[r.i] != '"' {
+		return nil, errNoJSON
+	}
+	for r.i++; r.i < len(r.src); r.i++ {
+		switch c := r.src[r.i]; {
+		case c == '"':
 			r.i++
+			return r.src[start:r.i], nil
+		case c < ' ':
+			return nil, errNoJSON
+		case c == '\\':
+			if r.i++; !r.escaped() {
+				return nil, errNoJSON
+			}
 		}
 	}
-	r.i++
-	return r.src[start:r.i]
+	return nil, errNoJSON
 }
 
-var errTooDeep = errors.New("the arguments nest too deeply to be judged")
+// escaped says whether what follows a backslash may, and goes on to the last byte of it.
+func (r *reader) escaped() bool {
+	if r.i == len(r.src) {
+		return false
+	}
+	switch r.src[r.i] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return true
+	case 'u':
+		for range 4 {
+			if r.i++; r.i == len(r.src) || !isHex(r.src[r.i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F' }
+
+// word reads true, false or null.
+func (r *reader) word(word string) error {
+	if !bytes.HasPrefix(r.src[r.i:], []byte(word)) {
+		return errNoJSON
+	}
+	r.i += len(word)
+	return nil
+}
+
+// number reads a number: RFC 8259, section 6.
+func (r *reader) number() error {
+	r.one("-")
+	whole := r.one("0") || r.digits()
+	if !whole || r.one(".") && !r.digits() {
+		return errNoJSON
+	}
+	if r.one("eE") {
+		r.one("+-")
+		if !r.digits() {
+			return errNoJSON
+		}
+	}
+	return nil
+}
+
+// one passes over one of these bytes, if there is one.
+func (r *reader) one(of string) bool {
+	if r.i == len(r.src) || strings.IndexByte(of, r.src[r.i]) < 0 {
+		return false
+	}
+	r.i++
+	return true
+}
+
+func (r *reader) digits() bool {
+	start := r.i
+	for r.i < len(r.src) && '0' <= r.src[r.i] && r.src[r.i] <= '9' {
+		r.i++
+	}
+	return r.i > start
+}
 
 // textOf gives what a token says.
 func textOf(token []byte) (string, error) {
@@ -155,21 +347,42 @@ func textOf(token []byte) (string, error) {
 	}
 	var text string
 	if json.Unmarshal(token, &text) != nil {
-		return "", errors.New("the arguments are no JSON")
+		return "", errNoJSON
 	}
 	return text, nil
 }
 
-// foldedName gives the name that a token says as foldName does, and of nearly all names the very bytes.
+// foldedName gives the name that a token says as foldName does, and of nearly all names the very bytes, in letters of either case:
+// see alike.
 func foldedName(token []byte) ([]byte, error) {
 	inside := token[1 : len(token)-1]
 	for _, c := range inside {
-		if c >= utf8.RuneSelf || c == '\\' || 'A' <= c && c <= 'Z' {
+		if c >= utf8.RuneSelf || c == '\\' {
 			text, err := textOf(token)
 			return []byte(foldName(text)), err
 		}
 	}
 	return inside, nil
+}
+
+// alike says whether two names are the same but for the case of letters of ASCII.
+func alike[A, B []byte | string](a A, b B) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range len(a) {
+		if a[i] != b[i] && small(a[i]) != small(b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func small(c byte) byte {
+	if isCapital(c) {
+		c += 'a' - 'A'
+	}
+	return c
 }
 
 // names are those of one object, as far as it was read: the first few, and where there are more all of them.
@@ -183,7 +396,7 @@ type names struct {
 func (n *names) add(name []byte) bool {
 	if n.many == nil {
 		for _, other := range n.few[:n.n] {
-			if bytes.Equal(other, name) {
+			if alike(other, name) {
 				return false
 			}
 		}
@@ -194,12 +407,13 @@ func (n *names) add(name []byte) bool {
 		}
 		n.many = map[string]bool{}
 		for _, other := range n.few {
-			n.many[string(other)] = true
+			n.many[strings.ToLower(string(other))] = true
 		}
 	}
-	if n.many[string(name)] {
+	same := strings.ToLower(string(name))
+	if n.many[same] {
 		return false
 	}
-	n.many[string(name)] = true
+	n.many[same] = true
 	return true
 }

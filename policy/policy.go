@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
 )
@@ -61,6 +62,8 @@ type Policy struct {
 	// whenCaller says that an expression looks at the caller.
 	whenCaller bool
 	things     things
+	// subjects are empty, and have been used.
+	subjects sync.Pool
 }
 
 // New checks rules. The error is a *RuleError: of the first mistake.
@@ -144,23 +147,39 @@ func (p *Policy) Explain(q Question) (Decision, []Step) {
 }
 
 func (p *Policy) decide(q Question, trace *[]Step) Decision {
-	var s subject
-	p.meet(&s, q.Caller, q.Kind, q.Spec, q.Trust, q.Method)
+	s := p.subject()
+	defer p.empty(s)
+	p.meet(s, q.Caller, q.Kind, q.Spec, q.Trust, q.Method)
 	s.call(q, p.home)
-	d := p.ask(&s, trace)
+	d := p.ask(s, trace)
 	first := MethodOf(q.Kind)
 	if d.Effect != drawbridge.Deny && (first == "" || first == q.Method) {
 		return d
 	}
-	var any subject
-	p.meet(&any, q.Caller, q.Kind, q.Spec, q.Trust, first)
-	if hidden := p.ask(&any, nil); hidden.Effect == drawbridge.Deny {
+	any := p.subject()
+	defer p.empty(any)
+	p.meet(any, q.Caller, q.Kind, q.Spec, q.Trust, first)
+	if hidden := p.ask(any, nil); hidden.Effect == drawbridge.Deny {
 		if d.Effect != drawbridge.Deny {
 			d = hidden
 		}
 		d.Hidden = true
 	}
 	return d
+}
+
+// subject gives an empty subject, which goes back by empty: it has a kilobyte, and each call takes one or two.
+func (p *Policy) subject() *subject {
+	if s, ok := p.subjects.Get().(*subject); ok {
+		return s
+	}
+	return new(subject)
+}
+
+// empty takes a subject back, of which nothing is kept.
+func (p *Policy) empty(s *subject) {
+	*s = subject{}
+	p.subjects.Put(s)
 }
 
 // Hides says whether the caller can never be let in to something: that it is there, or for a Spec with a server only that
@@ -171,9 +190,10 @@ func (p *Policy) Hides(caller drawbridge.Caller, kind string, spec drawbridge.Sp
 
 // Hidden is Hides with the rule that decides.
 func (p *Policy) Hidden(caller drawbridge.Caller, kind string, spec drawbridge.Spec, trust string) Decision {
-	var s subject
-	p.meet(&s, caller, kind, spec, trust, MethodOf(kind))
-	return p.ask(&s, nil)
+	s := p.subject()
+	defer p.empty(s)
+	p.meet(s, caller, kind, spec, trust, MethodOf(kind))
+	return p.ask(s, nil)
 }
 
 // Class says in a word what the caller is to the rules: from two callers of one class the same is hidden.
@@ -298,6 +318,7 @@ type subject struct {
 	method string
 	trust  string
 	args   *arguments
+	own    arguments // what args leads to
 	// vars are what expressions reckon with, made when the first one does.
 	vars map[string]any
 }
@@ -373,7 +394,8 @@ func (s *subject) call(q Question, home string) {
 	if !s.known {
 		return
 	}
-	s.args = &arguments{home: home}
+	s.args = &s.own
+	s.args.home = home
 	switch q.Kind {
 	case Tool, Prompt:
 		s.args.params = q.Params

@@ -47,7 +47,7 @@ func (k *quickener) truth(e ast.Expr) quick {
 		}
 		return func(s *subject) answer {
 			object, err := s.args.object()
-			_, ok := object[name]
+			_, ok := object.get(name)
 			if err != nil {
 				return maybe
 			}
@@ -145,7 +145,8 @@ func (k *quickener) text(e ast.Expr) text {
 	case of.AsIdent() == "args":
 		return func(s *subject) (string, bool) {
 			object, err := s.args.object()
-			said, ok := object[name].(string)
+			v, _ := object.get(name)
+			said, ok := v.(string)
 			return said, ok && err == nil
 		}
 	case of.AsIdent() == "caller" && name == "principal":

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -176,10 +175,7 @@ func (r *rule) decidedBy(s *subject, g Gaps) bool {
 	if err != nil || g.AllArguments {
 		return err != nil
 	}
-	known := maps.Clone(object)
-	for _, name := range g.Arguments {
-		delete(known, name)
-	}
+	known := slices.DeleteFunc(slices.Clone(object), func(m member) bool { return slices.Contains(g.Arguments, m.name) })
 	part := &arguments{read: true, value: known, uri: s.args.uri, home: s.args.home}
 	files, err := part.files()
 	if err != nil || len(files) == 0 {

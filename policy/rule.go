@@ -332,25 +332,15 @@ func (r *rule) expression(s *subject) (answer, error) {
 
 // plain makes of what the reader of arguments gives what CEL reckons with.
 func plain(v any) any {
-	switch v := v.(type) {
-	case json.Number:
-		if n, err := v.Int64(); err == nil {
+	return maps(v, func(v any) any {
+		number, ok := v.(json.Number)
+		if !ok {
+			return v
+		}
+		if n, err := number.Int64(); err == nil {
 			return n
 		}
-		f, _ := v.Float64()
+		f, _ := number.Float64()
 		return f
-	case []any:
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = plain(item)
-		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for name, item := range v {
-			out[name] = plain(item)
-		}
-		return out
-	}
-	return v
+	})
 }

@@ -13,7 +13,7 @@ func Canonical(raw json.RawMessage) []byte {
 		return nil
 	}
 	c := canon{src: raw, dst: make([]byte, 0, len(raw))}
-	if json.Valid(raw) && c.value() {
+	if Valid(raw) == nil && c.value() {
 		return c.dst
 	}
 	return decoded(raw)

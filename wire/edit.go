@@ -59,12 +59,15 @@ func EachValue(obj json.RawMessage, f func(m Member) json.RawMessage) json.RawMe
 // EachElement changes the elements of an array, which must be valid: to what f gives for them. Where f gives all of them as they
 // are, or it is no array, the array is returned itself.
 func EachElement(array json.RawMessage, f func(element json.RawMessage) json.RawMessage) json.RawMessage {
-	out, changed := json.RawMessage{'['}, false
+	var out json.RawMessage
+	changed := false
 	for element := range Elements(array) {
-		if len(out) > 1 {
+		edited := f(element)
+		if out == nil {
+			out = append(make(json.RawMessage, 0, len(array)+max(0, len(edited)-len(element))), '[')
+		} else {
 			out = append(out, ',')
 		}
-		edited := f(element)
 		changed = changed || !bytes.Equal(edited, element)
 		out = append(out, edited...)
 	}

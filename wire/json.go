@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -128,7 +127,11 @@ func object(b []byte, each func(Member) bool) (end int, err error) {
 		if err != nil {
 			return value, err
 		}
-		m.Name = slices.Clip(bytes.TrimRight(b[m.start:value-1], blanks))
+		end := value - 1
+		for b[end-1] != '"' { // blanks before the colon
+			end--
+		}
+		m.Name = b[m.start:end:end]
 		value = space(b, value)
 		if m.end, err = skip(b, value, MaxDepth-1); err != nil {
 			return m.end, err

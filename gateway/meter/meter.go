@@ -92,7 +92,7 @@ func New(o Options) *Meter {
 		o.SameErrors = DefaultSameErrors
 	}
 	loops := limits.Loops{Errors: max(0, o.SameErrors), Calls: max(0, o.SameCalls)}
-	return &Meter{o: o, breaker: limits.NewBreaker(loops), rounds: limits.Once{Life: deck.StateLife}}
+	return &Meter{o: o, breaker: limits.NewBreaker(loops, func(args []byte) []byte { return wire.Canonical(args) }), rounds: limits.Once{Life: deck.StateLife}}
 }
 
 // A Pace is how many calls a server may have in any 60 seconds, 0 for any number. Name tells servers apart that are called the
@@ -244,19 +244,36 @@ func (m *Meter) Ended(id drawbridge.ServerID, call drawbridge.Call, result drawb
 	} else if len(result.Raw) <= longestError && wire.MayHave(result.Raw, `"isError"`) {
 		failed = string(wire.Get(result.Raw, "isError")) == "true"
 	}
-	name, _ := wire.NameOf(call.Method, call.Params)
+	now := m.o.Now()
+	if m.breaker.Idle(failed, now) {
+		return
+	}
+	name, said := nameAndArguments(call.Params)
 	site := limits.Site{Caller: call.Caller.Principal, Server: string(id), Tool: name}
-	m.breaker.Ended(site, arguments(call.Params), failed, func() []byte {
+	m.breaker.Ended(site, func() []byte { return said }, failed, func() []byte {
 		if err != nil {
 			return []byte(drawbridge.AsFault(err).Error())
 		}
 		return result.Raw
-	}, m.o.Now())
+	}, now)
 }
 
-// arguments gives the arguments of a call so that those which mean the same are the same bytes.
+// nameAndArguments reads both out of the params of a call in one go.
+func nameAndArguments(params json.RawMessage) (name string, arguments json.RawMessage) {
+	for m := range wire.Members(params) {
+		switch {
+		case m.Is("name"):
+			name, _ = wire.Text(m.Value)
+		case m.Is("arguments"):
+			arguments = m.Value
+		}
+	}
+	return name, arguments
+}
+
+// arguments gives the arguments of a call.
 func arguments(params json.RawMessage) func() []byte {
-	return func() []byte { return wire.Canonical(wire.Get(params, "arguments")) }
+	return func() []byte { return wire.Get(params, "arguments") }
 }
 
 // in says when there is one more call.
