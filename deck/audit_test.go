@@ -127,7 +127,7 @@ func TestEachCallIsOnRecord(t *testing.T) {
 func TestWhoAnsweredIsOnRecord(t *testing.T) {
 	for says, want := range map[string]audit.Record{
 		"":   {Kind: audit.Call},
-		"no": {Kind: audit.Call, Outcome: audit.Refused, Code: "policy_blocked"},
+		"no": {Kind: audit.Call, Outcome: audit.Refused, Code: "policy_blocked", Reason: "no"},
 	} {
 		p := &pages{broken: -1}
 		d := open(t, &fake{}, Options{

@@ -192,9 +192,10 @@ func (d *Deck) configured(ctx context.Context, before *member, s Member) (*membe
 // remembered is a member before its listing: its cards are those that the ledger has live, as an earlier process left them.
 func (d *Deck) remembered(s Member) *member {
 	m := &member{Member: s, scopes: []drawbridge.Scope{drawbridge.ServerScope(s.ID)}}
-	live, _ := d.liveTools(s.ID)
+	all := d.ledger.LiveOf(s.ID)
+	live, _ := d.byTool(all)
 	var offers []offer.Offer
-	for _, e := range d.ledger.LiveOf(s.ID) {
+	for _, e := range all {
 		if live[e.Card.Tool].Key == e.Key {
 			offers = append(offers, offer.Offer{Own: e.Card.Tool, Name: wire.GetText(e.Card.Definition, "name"), Raw: e.Card.Definition})
 		}
@@ -374,7 +375,8 @@ func differences(old, next *view) []Event {
 // live afterwards. One that says the same as before in other bytes stays as it was: a server that writes the members of
 // its tools in a new order each time does not break every model's prompt cache.
 func (d *Deck) enrolTools(ctx context.Context, m Member, offers []offer.Offer) ([]offer.Offer, error) {
-	live, batch := d.liveTools(m.ID)
+	all := d.ledger.LiveOf(m.ID)
+	live, batch := d.byTool(all)
 	out := make([]offer.Offer, 0, len(offers))
 	var enrolled []ledger.Entry
 	for _, o := range offers {
@@ -393,7 +395,7 @@ func (d *Deck) enrolTools(ctx context.Context, m Member, offers []offer.Offer) (
 		}
 		enrolled = append(enrolled, ledger.Entry{Op: ledger.Enroll, Key: key, Server: m.ID, Card: card, At: d.now()})
 	}
-	for _, e := range d.ledger.LiveOf(m.ID) {
+	for _, e := range all {
 		if gone, ok := live[e.Card.Tool]; ok && gone.Key == e.Key {
 			batch = append(batch, d.retire(e))
 		}
@@ -401,11 +403,11 @@ func (d *Deck) enrolTools(ctx context.Context, m Member, offers []offer.Offer) (
 	return out, d.record(ctx, append(batch, enrolled...))
 }
 
-// liveTools gives what is live of a server by tool. Two processes that saw two versions of one tool may both have enrolled
+// byTool gives what is live of a server by tool. Two processes that saw two versions of one tool may both have enrolled
 // theirs: the later counts, and surplus retires the others.
-func (d *Deck) liveTools(id drawbridge.ServerID) (live map[string]ledger.Entry, surplus []ledger.Entry) {
-	live = map[string]ledger.Entry{}
-	for _, e := range d.ledger.LiveOf(id) {
+func (d *Deck) byTool(all []ledger.Entry) (live map[string]ledger.Entry, surplus []ledger.Entry) {
+	live = make(map[string]ledger.Entry, len(all))
+	for _, e := range all {
 		if earlier, ok := live[e.Card.Tool]; ok {
 			surplus = append(surplus, d.retire(earlier))
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -20,8 +21,10 @@ import (
 const AuditStream = "audit"
 
 const (
-	// gather is how long records are gathered before the store takes them in, all in one transaction.
-	gather = 100 * time.Millisecond
+	// gather is how long records are gathered before the store takes them in, all in one transaction, and often how long it has
+	// peace after that: a transaction costs as much as a thousand records in it, and one that nobody waits for takes the
+	// processors from calls.
+	gather, often = 100 * time.Millisecond, 500 * time.Millisecond
 	// adoptAfter lets a start that somebody waits for go first; then the files of those who died are taken in.
 	adoptAfter, adoptEvery = time.Second, time.Minute
 	// again is how long a store that takes nothing is left alone.
@@ -134,6 +137,7 @@ func (a *Audit) opened() (*spool.Spool, error) {
 func (a *Audit) Run(ctx context.Context) error {
 	timer := time.NewTimer(adoptAfter)
 	defer timer.Stop()
+	var last time.Time // when the store took something in
 	for {
 		select {
 		case <-ctx.Done():
@@ -145,8 +149,9 @@ func (a *Audit) Run(ctx context.Context) error {
 			a.tend(ctx)
 			timer.Reset(adoptEvery)
 		case <-a.woken:
-			wait(ctx, gather)
-			if err := a.Drain(ctx); err != nil && ctx.Err() == nil {
+			wait(ctx, max(gather, often-time.Since(last)))
+			err := a.Drain(ctx)
+			if last = time.Now(); err != nil && ctx.Err() == nil {
 				a.complain(err)
 				wait(ctx, again)
 				a.wake()
@@ -194,13 +199,48 @@ func (a *Audit) Drain(ctx context.Context) error {
 	a.work.Lock()
 	defer a.work.Unlock()
 	for _, f := range s.Files() {
-		if err := a.takeIn(ctx, f, s.Taken); err != nil {
+		err := a.takeIn(ctx, f, s.Taken)
+		if d, ok := errors.AsType[*damage](err); ok {
+			err = a.lose(ctx, s, f, d)
+		}
+		if err != nil {
 			return err
 		}
 		if s.Remove(f) {
 			a.forget(ctx, f)
 		}
 	}
+	return nil
+}
+
+// A damage is where a file of the spool has not what was written into it.
+type damage struct {
+	name string
+	at   int64
+}
+
+func (d *damage) Error() string {
+	return fmt.Sprintf("the record at byte %d of %s is damaged", d.at, d.name)
+}
+
+// lose notes that a file of this process was cut, edited or removed by another program, and what that took: what is recorded from now
+// on goes into another file. Work is held.
+func (a *Audit) lose(ctx context.Context, s *spool.Spool, f spool.File, d *damage) error {
+	s.End(false)
+	for _, ended := range s.Files() {
+		if ended.Name == f.Name {
+			f = ended
+		}
+	}
+	lost := f.Size - d.at
+	reason := fmt.Sprintf("another program cut, edited or removed %s: %d bytes of records are lost, and what is left of the file is kept as %s", f.Name, lost, f.Name+spool.Torn)
+	if err := a.note(ctx, f.Name, reason, d.at, f.Size); err != nil {
+		return err
+	}
+	a.o.Logger.Error("records of calls are lost: another program cut, edited or removed a file of the audit", "file", f.Path, "bytes", lost)
+	s.Taken(lost)
+	s.SetAside(f)
+	a.forget(ctx, f)
 	return nil
 }
 
@@ -213,7 +253,8 @@ func (a *Audit) Adopt(ctx context.Context) error {
 			return err
 		}
 		if torn > 0 {
-			if err := a.note(ctx, f, torn); err != nil {
+			reason := fmt.Sprintf("%s ended with %d bytes that are no whole record: they were cut off, and the file is kept as %s", f.Name, torn, f.Name+spool.Torn)
+			if err := a.note(ctx, f.Name, reason, f.Size, f.Size+torn); err != nil {
 				return err
 			}
 		}
@@ -226,14 +267,11 @@ func (a *Audit) Adopt(ctx context.Context) error {
 	return nil
 }
 
-// note records that the end of a file was torn.
-func (a *Audit) note(ctx context.Context, f spool.File, torn int64) error {
-	r := audit.Record{
-		ID: f.Name, Kind: audit.Note, At: time.Now(), Bytes: int(torn),
-		Reason: fmt.Sprintf("%s ended with %d bytes that are no whole record: they were cut off, and the file is kept as %s", f.Name, torn, f.Name+spool.Torn),
-	}
+// note records what became of a part of a file that is no record.
+func (a *Audit) note(ctx context.Context, name, reason string, from, to int64) error {
+	r := audit.Record{ID: name, Kind: audit.Note, At: time.Now(), Bytes: int(to - from), Reason: reason}
 	body := a.o.Rules.Append(nil, r)
-	err := a.db.takeRecords(ctx, f.Name, f.Size, f.Size+torn, []ledger.Record{recordOf(r.Kind, r.ID, body)})
+	err := a.db.takeRecords(ctx, name, from, to, []ledger.Record{recordOf(r.Kind, r.ID, body)})
 	if errors.Is(err, errMoved) { // it is on record already
 		return nil
 	}
@@ -255,11 +293,11 @@ func (a *Audit) takeIn(ctx context.Context, f spool.File, report func(n int64)) 
 			return nil
 		}
 		lines, next, err := f.Frames(from)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && next == from {
+			return &damage{f.Name, from}
+		}
 		if err != nil {
 			return err
-		}
-		if next == from {
-			return fmt.Errorf("the record at byte %d of %s is damaged", from, f.Name)
 		}
 		records := make([]ledger.Record, 0, len(lines))
 		for _, line := range lines {

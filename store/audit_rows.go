@@ -150,9 +150,13 @@ func (db *DB) Checkpoints(ctx context.Context) ([]audit.Checkpoint, error) {
 type AuditReport struct {
 	// Records is how many there are, and First and Last the places of the first and the last; older ones were taken out.
 	Records, First, Last uint64
+	// Loose says that older ones were taken out up to a place that no key has signed.
+	Loose bool
 	// Signed is the last place that a trusted key has signed, and SignedAt when; Keys are those that signed.
 	Signed   uint64
 	SignedAt time.Time
+	// Unsigned is when the first record came that is not signed; zero where all are.
+	Unsigned time.Time
 	Keys     []ed25519.PublicKey
 }
 
@@ -172,12 +176,18 @@ func (db *DB) VerifyAudit(ctx context.Context, trusted ...ed25519.PublicKey) (Au
 	report.First = before.Seq + 1
 	w := witness{checkpoints: checkpoints, trusted: trusted, report: &report}
 	err = w.see(before)
+	report.Loose = before.Seq > 0 && report.Signed != before.Seq
 	if err == nil {
 		err = ledger.VerifyAfter(before, func(yield func(ledger.Record, error) bool) {
 			for r, err := range db.records(ctx, auditTable, AuditStream, before) {
 				if err == nil {
 					report.Records, report.Last = report.Records+1, r.Seq
 					err = w.see(r)
+					if report.Signed == r.Seq {
+						report.Unsigned = time.Time{}
+					} else if report.Unsigned.IsZero() {
+						report.Unsigned = r.At
+					}
 				}
 				if !yield(r, err) {
 					return

@@ -23,6 +23,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/storetest"
 	"github.com/drawbridge-mcp/drawbridge/store"
+	"github.com/drawbridge-mcp/drawbridge/store/spool"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -128,7 +129,7 @@ func TestAuditTakesRecordsIn(t *testing.T) {
 			t.Fatal(err)
 		}
 		report, all := auditOf(t, db)
-		if diff := cmp.Diff(store.AuditReport{Records: 6, First: 1, Last: 6}, report); diff != "" {
+		if diff := cmp.Diff(store.AuditReport{Records: 6, First: 1, Last: 6, Unsigned: report.Unsigned}, report); diff != "" {
 			t.Error(diff)
 		}
 		want := called("2")[0]
@@ -239,6 +240,67 @@ func TestTornTailIsCutAndNoted(t *testing.T) {
 		if _, err := os.Stat(path + ".torn"); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestAFileThatAnotherProgramChanged has another program cut, edit or remove the file that records are written into. What that took
+// is lost; that it is lost is on record, and no later record is.
+func TestAFileThatAnotherProgramChanged(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, path string){
+		"cut":       func(t *testing.T, path string) { check(t, os.Truncate(path, 10)) },
+		"cut whole": func(t *testing.T, path string) { check(t, os.Truncate(path, 0)) },
+		"removed":   func(t *testing.T, path string) { check(t, os.Remove(path)) },
+		"edited": func(t *testing.T, path string) {
+			text, err := os.ReadFile(path)
+			check(t, err)
+			f, err := os.OpenFile(path, os.O_WRONLY, 0)
+			check(t, err)
+			_, err = f.WriteAt([]byte("?"), int64(len(bytes.TrimRight(text, "\x00"))-5))
+			check(t, errors.Join(err, f.Close()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			db, dir := open(t, filepath.Join(t.TempDir(), "test.db")), filepath.Join(t.TempDir(), "spool")
+			a := db.Audit(dir, store.AuditOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			record(t, a, "1")
+			if err := a.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			record(t, a, "2")
+			files, err := filepath.Glob(filepath.Join(dir, "*.spool"))
+			if err != nil || len(files) != 1 {
+				t.Fatalf("files are %v, %v", files, err)
+			}
+			change(t, files[0])
+			record(t, a, "3")
+			if err := a.Drain(t.Context()); err != nil {
+				t.Error(err)
+			}
+			record(t, a, "4")
+			if err := a.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			_, all := auditOf(t, db)
+			note := all[filepath.Base(files[0])]
+			if _, there := all["4"]; !there || note.Kind != audit.Note || note.Bytes == 0 || !strings.Contains(note.Reason, "bytes of records are lost") {
+				t.Errorf("on record are %v", all)
+			}
+			if !strings.Contains(log.String(), "records of calls are lost") {
+				t.Errorf("the log says %s", log.String())
+			}
+			_, err = os.Stat(files[0] + spool.Torn)
+			if left := name != "removed"; (err == nil) != left {
+				t.Errorf("what is left of the file is there: %v, want %v", err == nil, left)
+			}
+		})
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -418,6 +480,12 @@ func TestOldRecordsAreTakenOut(t *testing.T) {
 		report, _ := auditOf(t, db, public)
 		if diff := cmp.Diff(store.AuditReport{Records: 300, First: 301, Last: 600, Signed: 600, SignedAt: report.SignedAt, Keys: report.Keys}, report); diff != "" {
 			t.Error(diff)
+		}
+		// Somebody takes out more, up to where nobody has signed.
+		raw(t, location)("UPDATE cuts SET seq = 310, hash = (SELECT hash FROM audit WHERE seq = 310)")
+		raw(t, location)("DELETE FROM audit WHERE seq <= 310")
+		if report, err := db.VerifyAudit(t.Context(), public); err != nil || !report.Loose || report.First != 311 {
+			t.Errorf("it begins where nobody has signed: %+v, %v", report, err)
 		}
 		raw(t, location)("UPDATE cuts SET hash = $1", make([]byte, 32))
 		if _, err := db.VerifyAudit(t.Context(), public); err == nil {

@@ -133,10 +133,10 @@ func makeFile(path string) error {
 }
 
 // writeAhead puts the file in write-ahead mode, in which it stays. While the mode changes, SQLite does not wait for other
-// processes that open the same new file, so this does.
+// processes that open the same new file, so this does; patience is for them, not for a slow machine.
 func writeAhead(ctx context.Context, db *sql.DB, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
 	for {
 		_, err := db.ExecContext(ctx, "PRAGMA journal_mode = WAL")
 		if err == nil || sqliteCode(err) != sqlite3.SQLITE_BUSY {
@@ -144,6 +144,8 @@ func writeAhead(ctx context.Context, db *sql.DB, patience time.Duration) error {
 		}
 		select {
 		case <-ctx.Done():
+			return err
+		case <-limit.C:
 			return err
 		case <-time.After(time.Millisecond):
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
+	"github.com/drawbridge-mcp/drawbridge/store/postgres"
 )
 
 // DefaultBusyTimeout is how long a write waits for those of other processes where nobody says otherwise.
@@ -155,7 +156,7 @@ func (db *DB) fault(step string, err error) *drawbridge.Fault {
 
 // refusal makes a fault of an error of our own.
 func (db *DB) refusal(step string, code drawbridge.FaultCode, err error) *drawbridge.Fault {
-	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: code, Step: fmt.Sprintf("store %s: %s", db.name, step), Err: err}
+	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: code, Step: fmt.Sprintf("store %s: %s", db.name, step), Err: postgres.Plain(err)}
 }
 
 // moment is the time that a column of milliseconds holds; the zero time for 0.

@@ -13,6 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/index"
 	"github.com/drawbridge-mcp/drawbridge/store/pgvector"
+	"github.com/drawbridge-mcp/drawbridge/store/postgres"
 	"github.com/drawbridge-mcp/drawbridge/store/qdrant"
 	"github.com/drawbridge-mcp/drawbridge/store/vector"
 )
@@ -265,5 +266,5 @@ func (v *Vectors) awake(err error) {
 }
 
 func (v *Vectors) refusal(step string, code drawbridge.FaultCode, err error) *drawbridge.Fault {
-	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: code, Step: fmt.Sprintf("vector store %s: %s", v.name, step), Err: err}
+	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: code, Step: fmt.Sprintf("vector store %s: %s", v.name, step), Err: postgres.Plain(err)}
 }

@@ -129,6 +129,22 @@ func (o own) Forget(ctx context.Context, model string) error {
 	})
 }
 
+// DropVectors lets go of what the store keeps of all models but one, and says how many vectors that were. An empty name is no
+// model's: then it lets go of all. The error is a *drawbridge.Fault.
+func (db *DB) DropVectors(ctx context.Context, but string) (dropped int64, err error) {
+	err = db.write(ctx, "drop the vectors of other models", func(tx *sql.Tx) error {
+		done, err := tx.ExecContext(ctx, "DELETE FROM vectors WHERE model <> $1", but)
+		if err == nil {
+			dropped, err = done.RowsAffected()
+		}
+		if err == nil {
+			_, err = tx.ExecContext(ctx, "DELETE FROM vector_models WHERE model <> $1", but)
+		}
+		return err
+	})
+	return dropped, err
+}
+
 // parameters writes n parameters of a statement, the first of which has the number from.
 func (d dialect) parameters(b *strings.Builder, from, n int) {
 	for i := range n {

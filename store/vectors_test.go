@@ -45,6 +45,38 @@ func TestVectorsOfTheStore(t *testing.T) {
 	})
 }
 
+// TestDropVectors lets go of models that nobody asks any more.
+func TestDropVectors(t *testing.T) {
+	for name, place := range map[string]func(*testing.T) string{
+		"SQLite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "store.db") },
+		"Postgres": func(t *testing.T) string { return storetest.Postgres(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := open(t, place(t))
+			v, keys := db.Vectors(), []index.Key{index.KeyOf("one"), index.KeyOf("two")}
+			for _, model := range []string{"old", "older", "new"} {
+				if err := v.Keep(t.Context(), model, map[index.Key][]float32{keys[0]: {1, 0}, keys[1]: {0, 1}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, tt := range []struct {
+				but  string
+				want int64
+			}{{"new", 4}, {"new", 0}, {"", 2}, {"", 0}} {
+				if n, err := db.DropVectors(t.Context(), tt.but); err != nil || n != tt.want {
+					t.Errorf("all but those of %q: %d, %v, want %d", tt.but, n, err, tt.want)
+				}
+				if kept, err := v.Have(t.Context(), "new", keys); err != nil || (len(kept) == 2) != (tt.but == "new") {
+					t.Errorf("all but those of %q: %v, %v", tt.but, kept, err)
+				}
+			}
+			if err := v.Keep(t.Context(), "old", map[index.Key][]float32{keys[0]: {1, 0, 0}}); err != nil {
+				t.Error("its dimension is still known: ", err)
+			}
+		})
+	}
+}
+
 // TestPgvectorOfAServer is for a server that has pgvector; one that has not says so. The peers have another one.
 func TestPgvectorOfAServer(t *testing.T) {
 	v := openVectors(t, storetest.Postgres(t), patient)

@@ -38,6 +38,7 @@ type Trail struct {
 	ids *ulid.MonotonicEntropy
 
 	definitions digests
+	clients     texts
 }
 
 // New makes a trail; it is nil where there is no audit. The logger is told what nobody else hears.
@@ -140,7 +141,7 @@ func Veil(ctx context.Context, why drawbridge.Verdict) {
 func (e *Entry) about(call drawbridge.Call, spec drawbridge.Spec, verdict drawbridge.Verdict) audit.Record {
 	r := audit.Record{
 		ID: e.id, Kind: audit.Call, At: e.began, Parent: e.parent, Method: e.call.Method, Door: string(e.call.Caller.Door),
-		Caller: callerOf(call.Caller), Through: e.through,
+		Caller: e.t.callerOf(call.Caller), Through: e.through,
 	}
 	r.Card, r.Server, r.Tool = string(spec.Name), string(spec.Server), spec.Tool
 	r.Definition = e.t.definitions.of(spec.Definition)
@@ -180,6 +181,9 @@ func (e *Entry) end(result drawbridge.Result, err error) (r audit.Record) {
 		r = audit.Record{ID: e.id, Kind: audit.Done, At: e.began.Add(took)}
 	case e.barred != nil && e.barred.verdict != (drawbridge.Verdict{}):
 		r = e.about(e.call, e.barred.spec, e.barred.verdict)
+		if f := drawbridge.AsFault(err); r.Reason == "" && f != nil && f.Err != nil && f.Kind != drawbridge.UnknownCapability {
+			r.Reason = f.Err.Error() // what a person said, or that nobody said anything
+		}
 	default:
 		r = e.about(e.call, drawbridge.Spec{Name: drawbridge.CardName(subjectOf(e.call.Params))}, drawbridge.Verdict{})
 		r.Effect, r.Rule, r.Reason = "", e.veiled.Rule, e.veiled.Reason
@@ -242,19 +246,53 @@ func (t *Trail) id(at time.Time) string {
 }
 
 // callerOf is what is kept of a caller. Of the session there is enough to tell it from others, and too little to be it.
-func callerOf(c drawbridge.Caller) audit.Caller {
+func (t *Trail) callerOf(c drawbridge.Caller) audit.Caller {
 	who := audit.Caller{Kind: c.Kind.String(), Principal: c.Principal, Thread: c.Thread, Run: c.Run}
 	if len(c.Client) > 0 {
-		who.Client = wire.GetText(c.Client, "name")
-		if version := wire.GetText(c.Client, "version"); version != "" {
-			who.Client += " " + version
-		}
+		who.Client = t.clients.of(c.Client, func() string {
+			name, version := wire.GetText(c.Client, "name"), wire.GetText(c.Client, "version")
+			if version != "" {
+				name += " " + version
+			}
+			return name
+		})
 	}
 	if c.Session != "" {
 		sum := sha256.Sum256([]byte(c.Session))
 		who.Session = hex.EncodeToString(sum[:4])
 	}
 	return who
+}
+
+// The bounds of what is remembered of clients: how many, and how long what they say of themselves may be.
+const (
+	maxTexts = 1024
+	longText = 512
+)
+
+// texts remembers what is kept of what clients say with each call, by what they say.
+type texts struct {
+	mu  sync.RWMutex
+	all map[string]string
+}
+
+func (t *texts) of(said []byte, find func() string) string {
+	t.mu.RLock()
+	text, known := t.all[string(said)]
+	t.mu.RUnlock()
+	if known {
+		return text
+	}
+	if text = find(); len(said) > longText {
+		return text
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all == nil || len(t.all) >= maxTexts {
+		t.all = map[string]string{}
+	}
+	t.all[string(said)] = text
+	return text
 }
 
 // argumentsOf gives what is kept of params as arguments. What people answered to a server's questions is none of it.

@@ -48,6 +48,9 @@ func TestSIGKILLLosesNoAnsweredCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range records {
+		if r.Kind == audit.Note {
+			continue // of a record that a kill cut off, and nobody had an answer to
+		}
 		if r.Door != "stdio" || !strings.HasPrefix(r.Caller.Client, "killer 1") {
 			t.Errorf("a call of %+v by %q", r.Caller, r.Door)
 		}

@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -39,6 +41,30 @@ func Open(location string, most, idle int) (pool *sql.DB, name string, err error
 	host := net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
 	return pool, fmt.Sprintf("postgres://%s/%s", host, config.Database), nil
 }
+
+// Plain gives an error of a connection, which has a line for each attempt, in one line: attempts that came to the same are named
+// once. Other errors stay as they are.
+func Plain(err error) error {
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); !ok {
+		return err
+	}
+	var said []string
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.TrimSpace(line); !slices.Contains(said, line) {
+			said = append(said, line)
+		}
+	}
+	return plain{strings.ReplaceAll(strings.Join(said, "; "), ":; ", ": "), err}
+}
+
+// A plain error says the same in other words.
+type plain struct {
+	text  string
+	cause error
+}
+
+func (p plain) Error() string { return p.text }
+func (p plain) Unwrap() error { return p.cause }
 
 // Code gives the SQLSTATE that the server answered; empty where it did not answer.
 func Code(err error) string {

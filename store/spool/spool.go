@@ -202,6 +202,16 @@ func (s *Spool) Remove(f File) bool {
 	return true
 }
 
+// SetAside gives up a file that has ended and has not what was written into it: it stays under another name, for a person to look at.
+func (s *Spool) SetAside(f File) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.before, f); i >= 0 {
+		s.before = slices.Delete(s.before, i, i+1)
+		_ = os.Rename(f.Path, f.Path+Torn) // it may not be there at all
+	}
+}
+
 // End ends the file that is written, so that it can be removed; the next Append begins another. With last set there is none.
 func (s *Spool) End(last bool) {
 	s.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
+	"database/sql"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -98,9 +99,10 @@ func TestLogShowsWhatIsAskedFor(t *testing.T) {
 	d := newDesk(t, nil)
 	old := begun("0", "a", "ada")
 	old.At = time.Now().Add(-48 * time.Hour)
+	first, second := begun("1", "a", "ada"), begun("2", "b", "ada")
 	refused := begun("3", "b", "bob")
 	refused.Outcome, refused.Reason, refused.Effect = audit.Refused, "never", "deny"
-	d.record(old, begun("1", "a", "ada"), begun("2", "b", "ada"), ended("2", audit.OK), refused, ended("1", audit.IsError), begun("4", "a", "bob"),
+	d.record(old, first, second, ended("2", audit.OK), refused, ended("1", audit.IsError), begun("4", "a", "bob"),
 		audit.Record{ID: "5", Kind: audit.Shield, At: time.Now(), Server: "a", Reason: "a text was blanked"})
 	ids := func(args ...string) string {
 		var rows []audit.Record
@@ -123,6 +125,12 @@ func TestLogShowsWhatIsAskedFor(t *testing.T) {
 		if got := ids(strings.Fields(args)...); got != want {
 			t.Errorf("log %s shows %s, want %s", args, got, want)
 		}
+	}
+	late := refused // by a process that brings it later than the others
+	late.ID = "6"
+	d.record(late)
+	if got := ids(); got != "123645" {
+		t.Errorf("what was brought late stands at %s", got)
 	}
 	text := d.printed("log")
 	for _, want := range []string{"a__x  is_error            1ms   1", "refused: never", "a text was blanked", "open"} {
@@ -210,6 +218,31 @@ func TestVerifySaysWhoSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := d.printed("verify", "--key", audit.KeyText(public)); !strings.Contains(got, "signed up to record 300 at ") || !strings.Contains(got, audit.KeyText(public)) {
+		t.Error(got)
+	}
+	// Nor can they take out what is inconvenient, as if it were too old.
+	raw, err := sql.Open("sqlite", filepath.Join(d.home, "store.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	for _, query := range []string{"INSERT INTO cuts (stream, seq, hash) SELECT stream, seq, hash FROM audit WHERE seq = 10", "DELETE FROM audit WHERE seq <= 10"} {
+		if _, err := raw.ExecContext(t.Context(), query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var cut bytes.Buffer
+	if err := d.run(t.Context(), &cut, "verify", "--key", audit.KeyText(public)); !errors.Is(err, errQuiet) || !strings.Contains(cut.String(), "the records before 11 were taken out up to a place that no key has signed") {
+		t.Errorf("%v: %s", err, &cut)
+	}
+	// Whoever can write the store can take the checkpoints out. With nobody to vouch for it, it is not what was signed.
+	unsigned := newDesk(t, nil)
+	unsigned.record(begun("1", "a", "ada"))
+	var none bytes.Buffer
+	if err := unsigned.run(t.Context(), &none, "verify", "--key", audit.KeyText(public)); !errors.Is(err, errQuiet) || !strings.Contains(none.String(), "nothing is signed by a key that --key names") {
+		t.Errorf("%v: %s", err, &none)
+	}
+	if got := unsigned.printed("verify"); !strings.Contains(got, "not signed yet, since 2") {
 		t.Error(got)
 	}
 	other, _, _ := ed25519.GenerateKey(nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -80,6 +81,8 @@ func (d Desk) log(ctx context.Context, db *store.DB, q question, since time.Time
 		return err
 	}
 	calls := audit.Fold(records)
+	// Each process brings its records by itself, and the store has them in the order in which they were brought.
+	slices.SortStableFunc(calls, func(a, b audit.Record) int { return a.At.Compare(b.At) })
 	open := map[string]audit.Record{}
 	shown := make([]audit.Record, 0, len(calls))
 	for _, r := range calls {
