@@ -101,6 +101,9 @@ func (d *Deck) answer(ctx context.Context, call drawbridge.Call, p params.Params
 	return d.Finding(call.Caller).Answer(ctx, p.Arguments), nil
 }
 
+// Tokens is about how many tokens a model makes of a definition.
+func Tokens(definition []byte) int { return finder.Tokens(definition) }
+
 // cards are what the caller may call, in the order they are listed.
 func (s *shelf) cards(caller drawbridge.Caller) (out []drawbridge.Spec) {
 	for _, it := range s.items {

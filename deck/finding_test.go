@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -283,9 +284,10 @@ func TestTheSameDeckGivesTheSameShortList(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := []string{string(slices.Concat(asBytes(list.Items)...))}
-		if n%50 == 0 {
+		if n%25 == 0 {
 			names, text := found(t, d, ada, "read or list things")
-			got = append(got, strings.Join(names, " "), text)
+			turn := d.Finding(ada).Turn(t.Context(), Turn{Query: "read", Recent: []string{"c__x", "b__list"}})
+			got = append(got, strings.Join(names, " "), text, string(turn.Raw))
 		}
 		if want == nil {
 			want = got
@@ -353,79 +355,168 @@ func (f *fog) Decide(_ context.Context, q Question) drawbridge.Verdict {
 func (f *fog) Class(caller drawbridge.Caller) string { return caller.Principal }
 func (f *fog) Active() bool                          { return true }
 
-// TestNoViewShowsWhatIsAnothers makes decks, rules and callers by chance. What a caller finds, and is told beside it, is to the byte
-// what they find on a deck that has nothing but their own cards; and all of it is listed to them where nothing is short, and can
-// be called.
+// TestNoViewShowsWhatIsAnothers makes decks, rules and callers by chance, and has the callers ask in turn while cards and rules
+// change. What a caller finds, counts, is told beside it and is shown in a turn is to the byte what it is on a deck that has nothing
+// but their own cards, and the index that answers has no more in it, so that nothing else can cost time; and all of it is listed to
+// them where nothing is short, and can be called.
 func TestNoViewShowsWhatIsAnothers(t *testing.T) {
-	verbs, things := strings.Fields("read write list send delete search open close"), strings.Fields("file mail issue branch page user")
-	for seed := range uint64(8) {
-		r := rand.New(rand.NewPCG(seed, 5))
-		var all []drawbridge.Listing
-		for i := range 2 + r.IntN(4) {
-			var names []string
-			for range 1 + r.IntN(6) {
-				if name := verbs[r.IntN(len(verbs))] + "_" + things[r.IntN(len(things))]; !slices.Contains(names, name) {
-					names = append(names, name)
+	hidden := 0
+	for seed := range uint64(6) {
+		w := newWorld(seed)
+		d := open(t, &fake{}, w.options(), w.all...)
+		for round, n := range w.r.Perm(9) {
+			caller := w.callers[n%len(w.callers)]
+			switch {
+			case n > 6: // the cards change, and whose they are does not
+				for i := range w.all {
+					w.all[i].Tools = append(slices.Clone(w.all[i].Tools), tool(fmt.Sprintf("read_more_%d", n)))
+					enrol(t, d, w.all[i])
 				}
+			case n > 4: // whose they are changes, and the cards do not
+				w.hide()
+				d.Review()
 			}
-			all = append(all, listing(string(rune('a'+i)), names...))
+			own := w.own(caller)
+			alone := open(t, &fake{}, w.options(), own...)
+			questions := append(w.questions(), "delete the issue and send a mail", "nothing like it")
+			if diff := cmp.Diff(sees(t, alone, caller, questions), sees(t, d, caller, questions)); diff != "" {
+				t.Fatalf("seed %d, round %d, %s (-alone +among others):\n%s", seed, round, caller.Principal, diff)
+			}
+			for i, l := range own {
+				hidden += len(w.all[i].Tools) - len(l.Tools)
+			}
+			if w.top < 0 { // else not all that there is comes into an answer
+				wantUniform(t, d, caller)
+			}
 		}
-		f := &fog{hidden: map[string]map[string]bool{}}
-		callers := make([]drawbridge.Caller, 3)
-		for i := range callers {
-			callers[i] = drawbridge.Caller{Kind: drawbridge.External, Principal: fmt.Sprint("p", i), Era: drawbridge.Modern}
-			f.hidden[callers[i].Principal] = map[string]bool{}
-			for _, l := range all {
-				if r.IntN(3) > 0 {
-					callers[i].Scopes = append(callers[i].Scopes, drawbridge.ServerScope(l.Server))
-				}
-				for _, tool := range l.Tools {
-					if r.IntN(3) == 0 {
-						f.hidden[callers[i].Principal][string(l.Server)+"__"+wire.GetText(tool, "name")] = true
+		seeAtOnce(t, d, w)
+	}
+	if hidden < 200 {
+		t.Errorf("%d cards were hidden: that is no test", hidden)
+	}
+}
+
+// seeAtOnce has all callers of a world ask at the same time: each hears what they hear alone.
+func seeAtOnce(t *testing.T, d *Deck, w *world) {
+	var group sync.WaitGroup
+	questions := w.questions()
+	want := make([][]string, len(w.callers))
+	for i, caller := range w.callers {
+		want[i] = sees(t, d, caller, questions) // what is new to them is read by whoever asks first, and others go on with what was
+	}
+	for i, caller := range w.callers {
+		for range 2 {
+			group.Go(func() {
+				for range 3 {
+					if diff := cmp.Diff(want[i], sees(t, d, caller, questions)); diff != "" {
+						t.Errorf("%s, while others ask (-alone +among others):\n%s", caller.Principal, diff)
+						return
 					}
 				}
-			}
-		}
-		o := Options{Discovery: Discovery{Mode: finder.Search, TopK: -1, Relative: -1}, Guards: []Guard{f}}
-		d := open(t, &fake{}, o, all...)
-		for _, n := range r.Perm(9) {
-			caller := callers[n%3]
-			if n > 5 { // the cards change, and whose they are does not
-				for i := range all {
-					all[i].Tools = append(slices.Clone(all[i].Tools), tool(fmt.Sprintf("read_more_%d", n)))
-					enrol(t, d, all[i])
-				}
-			}
-			var own []drawbridge.Listing
-			for _, l := range all {
-				mine := l
-				mine.Tools = slices.DeleteFunc(slices.Clone(l.Tools), func(tool json.RawMessage) bool {
-					return !caller.Holds([]drawbridge.Scope{drawbridge.ServerScope(l.Server)}) || f.hidden[caller.Principal][string(l.Server)+"__"+wire.GetText(tool, "name")]
-				})
-				own = append(own, mine)
-			}
-			alone := open(t, &fake{}, o, own...)
-			sees := func(d *Deck) (out []string) {
-				list, err := d.List(t.Context(), caller, wire.MethodToolsList)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, item := range list.Items {
-					out = append(out, string(item))
-				}
-				for _, query := range []string{"read a file", "mail", "delete the issue and send a mail", "nothing like it", "does"} {
-					names, text := found(t, d, caller, query)
-					out = append(out, text, strings.Join(names, " "))
-				}
-				_, err = through(t, d, caller, `{"name":"read_everything"}`)
-				return append(out, fmt.Sprint(err))
-			}
-			if diff := cmp.Diff(sees(alone), sees(d)); diff != "" {
-				t.Fatalf("seed %d, %s (-alone +among others):\n%s", seed, caller.Principal, diff)
-			}
-			wantUniform(t, d, caller)
+			})
 		}
 	}
+	group.Wait()
+}
+
+// A world is servers, callers, and what is hidden from whom, by chance.
+type world struct {
+	r       *rand.Rand
+	all     []drawbridge.Listing
+	callers []drawbridge.Caller
+	fog     *fog
+	top     int // how many cards a question brings; below 0 any number
+}
+
+func newWorld(seed uint64) *world {
+	verbs, things := strings.Fields("read write list send delete search open close"), strings.Fields("file mail issue branch page user")
+	w := &world{r: rand.New(rand.NewPCG(seed, 5)), fog: &fog{}, top: []int{-1, 3}[seed%2]}
+	for i := range 2 + w.r.IntN(4) {
+		var names []string
+		for range 1 + w.r.IntN(6) {
+			if name := verbs[w.r.IntN(len(verbs))] + "_" + things[w.r.IntN(len(things))]; !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+		w.all = append(w.all, listing(string(rune('a'+i)), names...))
+	}
+	for i := range 3 {
+		caller := drawbridge.Caller{Kind: drawbridge.External, Principal: fmt.Sprint("p", i), Era: drawbridge.Modern}
+		for _, l := range w.all {
+			if w.r.IntN(3) > 0 {
+				caller.Scopes = append(caller.Scopes, drawbridge.ServerScope(l.Server))
+			}
+		}
+		w.callers = append(w.callers, caller)
+	}
+	w.hide()
+	return w
+}
+
+// hide hides other cards than before.
+func (w *world) hide() {
+	w.fog.hidden = map[string]map[string]bool{}
+	for _, caller := range w.callers {
+		w.fog.hidden[caller.Principal] = map[string]bool{}
+		for _, name := range w.names() {
+			if w.r.IntN(3) == 0 {
+				w.fog.hidden[caller.Principal][name] = true
+			}
+		}
+	}
+}
+
+// names are those of all cards, whosever they are.
+func (w *world) names() (names []string) {
+	for _, l := range w.all {
+		for _, tool := range l.Tools {
+			names = append(names, string(l.Server)+"__"+wire.GetText(tool, "name"))
+		}
+	}
+	return names
+}
+
+// questions ask for two cards: for one by its name, for one by the words of it.
+func (w *world) questions() []string {
+	names := w.names()
+	return []string{names[w.r.IntN(len(names))], strings.ReplaceAll(names[w.r.IntN(len(names))], "_", " ")}
+}
+
+func (w *world) options() Options {
+	return Options{Discovery: Discovery{Mode: finder.Search, TopK: w.top, Relative: -1}, Guards: []Guard{w.fog}}
+}
+
+// own are the servers with no more than the caller's own cards.
+func (w *world) own(caller drawbridge.Caller) (own []drawbridge.Listing) {
+	for _, l := range w.all {
+		mine := l
+		mine.Tools = slices.DeleteFunc(slices.Clone(l.Tools), func(tool json.RawMessage) bool {
+			return !caller.Holds([]drawbridge.Scope{drawbridge.ServerScope(l.Server)}) || w.fog.hidden[caller.Principal][string(l.Server)+"__"+wire.GetText(tool, "name")]
+		})
+		own = append(own, mine)
+	}
+	return own
+}
+
+// sees is all that a caller, and an agent in their place, can come to know by looking for cards.
+func sees(t testing.TB, d *Deck, caller drawbridge.Caller, questions []string) (out []string) {
+	list, err := d.List(t.Context(), caller, wire.MethodToolsList)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range list.Items {
+		out = append(out, string(item))
+	}
+	agent := caller
+	agent.Kind = drawbridge.Agent
+	for _, question := range questions {
+		names, text := found(t, d, caller, question)
+		_, err = through(t, d, caller, `{"name":`+string(wire.Quote(question+"s"))+`}`)
+		turn := d.Finding(agent).Turn(t.Context(), Turn{Query: question})
+		out = append(out, text, strings.Join(names, " "), fmt.Sprint(err), string(turn.Raw), fmt.Sprint(turn.LeftOut))
+	}
+	v := d.Finding(caller)
+	return append(out, fmt.Sprintf("%+v", v.Stats()), fmt.Sprint(v.Build(), " in the index"))
 }
 
 // wantUniform wants that all cards are found which would be listed where nothing is short, and that they can be called through

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -18,12 +19,12 @@ func (r Reading) discovery() config.Discovery {
 }
 
 // discovery is that as the deck has it, with what cards are ranked by besides words.
-func discovery(d config.Discovery, by index.Options) deck.Discovery {
+func discovery(d config.Discovery, by index.Options, log *slog.Logger) deck.Discovery {
 	by.Least = d.MinScore
 	return deck.Discovery{
 		Mode: deck.Mode(d.Mode), Off: d.Enabled != nil && !*d.Enabled, TopK: d.TopK, Relative: d.RelativeScore,
 		Always: d.AlwaysInclude, SearchAbove: d.SearchAbove, Index: by,
-		TellSchemas: d.ForwardOutputSchema != nil && *d.ForwardOutputSchema, SchemaHint: d.OutputSchemaHintBytes,
+		TellSchemas: d.ForwardOutputSchema != nil && *d.ForwardOutputSchema, SchemaHint: d.OutputSchemaHintBytes, Logger: log,
 	}
 }
 

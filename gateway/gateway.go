@@ -240,7 +240,7 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 		Logger: g.log, Naming: c.Naming, Journal: db, Stream: streamOf(c, g.set),
 		Cards: cards.Catalogue(view, view), Vetter: quarantine{g.vetter(), g}, StateKeys: [][]byte{key}, Owner: g.owner.Principal,
 		Audit: g.ground.recorder(), Approver: g.approver(), Fence: g.fenced(), Look: g.ground.vetted.sanitiser.Read, Holder: heldResults{db},
-		Discovery: discovery(Reading{c: c, set: g.set}.discovery(), g.ground.models.Index()), BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
+		Discovery: discovery(Reading{c: c, set: g.set}.discovery(), g.ground.models.Index(), g.log), BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
 		Guards: slices.Concat([]deck.Guard{g.warden, &g.keep}, c.Guards, []deck.Guard{g.ground.meter.Guard(g.pace)}),
 	})
 	if err != nil {

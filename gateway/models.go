@@ -41,7 +41,10 @@ func CheckModels(ctx context.Context, c Config, s config.Settings, kept secrets.
 }
 
 // Models says how the models are by which tools are found, beside words.
-func (g *Gateway) Models() ModelStatus { return g.ground.models.Status() }
+func (g *Gateway) Models() ModelStatus { return g.ground.Models() }
+
+// Models says it of all gateways that stand on the ground.
+func (g *Ground) Models() ModelStatus { return g.models.Status() }
 
 // Library gives what has tools embedded: nil where no model is set.
 func (g *Gateway) Library() *index.Library { return g.ground.models.Library() }

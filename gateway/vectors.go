@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"os"
 
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -8,6 +9,19 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/secrets"
 	"github.com/drawbridge-mcp/drawbridge/store"
 )
+
+// TidyVectors drops what the store keeps of models by which tools are found no more, and says how many vectors that were. What is
+// kept elsewhere stays: others may find by it.
+func (g *Gateway) TidyVectors(ctx context.Context) (dropped int64, err error) {
+	g.mu.Lock()
+	elsewhere := len(g.set.Settings.Vectors.Store) > 0
+	g.mu.Unlock()
+	var model string
+	if now := g.Models().Embedding; now != nil && !elsewhere {
+		model = now.Model
+	}
+	return g.ground.db.DropVectors(ctx, model)
+}
 
 // OpenVectors gives what keeps the vectors of tools where the settings say so: in the store, or elsewhere. Nobody is connected to
 // before it is used; it is to be closed before the store is. Of the configuration it takes Environ. Code InvalidInput means a

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -23,6 +24,8 @@ type State struct {
 	Memory  int64    `json:"memory"`
 	Clients []Client `json:"clients"`
 	Servers []Server `json:"servers"`
+	// Models are those by which tools are found, beside words.
+	Models gateway.ModelStatus `json:"models,omitzero"`
 }
 
 // A Client is one that the hub serves.
@@ -43,14 +46,11 @@ type Server struct {
 	drawbridge.Status
 	// Memory is what the server's processes and all they started have resident, in bytes.
 	Memory int64 `json:"memory"`
-	// Tokens is about what the definitions of its cards cost a model that is given all of them: a quarter of their bytes.
+	// Tokens is about what the definitions of its cards cost a model that is given all of them.
 	Tokens int `json:"tokens"`
 	// Clients is how many clients have it on their deck.
 	Clients int `json:"clients"`
 }
-
-// bytesPerToken is a rule of thumb for JSON.
-const bytesPerToken = 4
 
 // Reloaded says what reading the configuration again came to, for all clients together.
 type Reloaded struct {
@@ -151,7 +151,7 @@ func (h *hub) state() State {
 	tenants, guests := slices.Clone(h.tenants), slices.Clone(h.guests)
 	h.mu.Unlock()
 	tree := processes()
-	s := State{PID: os.Getpid(), Since: h.since, Memory: tree.memory(os.Getpid()), Clients: []Client{}, Servers: []Server{}}
+	s := State{PID: os.Getpid(), Since: h.since, Memory: tree.memory(os.Getpid()), Clients: []Client{}, Servers: []Server{}, Models: h.ground.Models()}
 	count := map[*tenant]int{}
 	for _, g := range guests {
 		count[g.tenant]++
@@ -192,10 +192,7 @@ func (s *State) add(one Server) {
 func tokensOf(g *gateway.Gateway) map[drawbridge.ServerID]int {
 	size := map[drawbridge.ServerID]int{}
 	for _, spec := range g.Deck().Cards(g.Owner()) {
-		size[spec.Server] += len(spec.Definition)
-	}
-	for id, n := range size {
-		size[id] = (n + bytesPerToken - 1) / bytesPerToken
+		size[spec.Server] += deck.Tokens(spec.Definition)
 	}
 	return size
 }

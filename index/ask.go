@@ -1,6 +1,11 @@
 package index
 
-import "github.com/drawbridge-mcp/drawbridge/index/words"
+import (
+	"math"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/index/words"
+)
 
 // A wanted term is one of a question: the documents that have it, what it counts, and in which parts of the question it
 // stands, a bit for each.
@@ -10,33 +15,62 @@ type wanted struct {
 	parts  uint8
 }
 
-// An asking is a word of a question: its place and that of its stem, if some document has them, and what counts for it besides.
+// An asking is a word of questions as the documents have it. It holds until a document changes.
 type asking struct {
-	at, stem     uint32
+	at, stem     uint32 // the places of the word and of its stem, if some document has them
 	known, found bool
-	like         []uint64
+	liked        bool // that like and apart are there
+	like         []likeness
+	apart        []parting
+	// in is the number of the question that keys, what counted for the word besides, are of.
+	in   uint64
+	keys []uint64
 }
 
-// A question is its words, without those that say little, and those of each of its parts.
+// A likeness is a stem that a word counts for in part, a parting two stems that make the word.
+type (
+	likeness struct {
+		stem   uint32
+		weight float64
+	}
+	parting struct {
+		one, two uint32
+		list     []posting
+	}
+)
+
+// A question is its words, without those that say little, and those of each of its parts. One that asks for a single thing, or
+// for very many, has no parts.
 type question struct {
 	words []string
 	parts [][]string
+	read  words.Request
 }
 
-// read reads a question. One that asks for a single thing has no parts.
+// read reads a question.
 func (x *Lexical) read(text string) question {
 	if len(text) > maxQuery {
 		text = text[:maxQuery]
 	}
-	q := question{words: x.stops.Keep(text, leastWords)}
-	clauses := words.Clauses(text, x.stops, leastClause)
-	if len(clauses) < 2 || len(clauses) > maxClauses {
-		return q
-	}
-	for _, clause := range clauses {
-		q.parts = append(q.parts, x.stops.Keep(clause, leastWords))
+	r := x.stops.Read(text, leastClause)
+	q := question{words: r.Keep(words.Whole, leastWords), read: r}
+	if 1 < r.Parts && r.Parts <= maxClauses {
+		for part := range r.Parts {
+			q.parts = append(q.parts, r.Keep(part, leastWords))
+		}
 	}
 	return q
+}
+
+// meant gives all words of each part, or of the whole if it has very many parts.
+func (q question) meant() (all [][]string) {
+	if q.read.Parts > maxClauses {
+		return [][]string{q.read.Keep(words.Whole, math.MaxInt)}
+	}
+	for part := range q.read.Parts {
+		all = append(all, q.read.Keep(part, math.MaxInt))
+	}
+	return all
 }
 
 // The sorts of terms, which are told apart in the keys of search.by. Those of pairs are two places, each less than 1<<31.
@@ -47,46 +81,56 @@ const (
 
 // want has the terms of words count: in the whole of a question, or, with a bit, in a part of it, whose words the whole has too.
 func (x *Lexical) want(s *search, all []string, bit uint8) {
-	s.places = s.places[:0]
-	before := asking{}
+	s.words = s.words[:0]
+	var before *asking
 	for _, word := range all {
-		at, ok := s.words[word]
-		if !ok {
-			at = int32(len(s.asking))
-			s.words[word] = at
-			s.asking = append(s.asking, x.look(word))
-		}
-		s.places = append(s.places, at)
-		w := s.asking[at]
+		w := x.look(s, word)
+		s.words = append(s.words, w)
 		if w.found {
 			s.stems[w.stem] = true
-			x.wantWord(s, w.at, w.stem, w.known, bit)
+			x.wantWord(s, w, bit)
 		}
-		if w.found && before.found {
+		if w.found && before != nil && before.found {
 			beside := pair(before.stem, w.stem)
-			s.want(beside, x.terms.pairs[beside], x.weights.pair, bit)
+			if bit != 0 {
+				s.alsoIn(beside, bit)
+			} else {
+				s.want(beside, wanted{list: x.terms.beside(before.stem, w.stem), weight: x.weights.pair})
+			}
 		}
 		before = w
 	}
-	for i, word := range all {
-		w := &s.asking[s.places[i]]
-		if bit == 0 && w.like == nil {
-			w.like = []uint64{}
-			if i > 0 {
-				w.like = x.wantJoined(s, w.like, all[i-1]+word)
+	for i, w := range s.words {
+		if w.in != s.number {
+			w.in, w.keys = s.number, w.keys[:0]
+			if bit == 0 {
+				if i > 0 {
+					x.wantJoined(s, w, all[i-1], all[i])
+				}
+				x.wantLike(s, w, all[i])
 			}
-			w.like = x.wantApart(s, w.like, word)
-			w.like = x.wantLike(s, w.like, word)
 		}
-		for _, key := range w.like {
-			s.want(key, nil, 0, bit)
+		if bit != 0 {
+			for _, key := range w.keys {
+				s.alsoIn(key, bit)
+			}
 		}
 	}
 }
 
-// look finds a word.
-func (x *Lexical) look(word string) (w asking) {
-	v := &x.terms
+// look finds a word, among those that were asked for since a document changed if it is there.
+func (x *Lexical) look(s *search, word string) *asking {
+	if w, ok := s.known[word]; ok {
+		return w
+	}
+	w := x.find(word)
+	s.known[strings.Clone(word)] = w // of the question nothing is kept
+	return w
+}
+
+// find finds a word.
+func (x *Lexical) find(word string) *asking {
+	v, w := &x.terms, &asking{}
 	if w.at, w.known = v.words.at[word]; w.known {
 		w.stem, w.found = v.words.terms[w.at].stem, true
 	} else {
@@ -96,93 +140,123 @@ func (x *Lexical) look(word string) (w asking) {
 }
 
 // wantWord has a stem count, and the word that it is of where some document has it as it stands.
-func (x *Lexical) wantWord(s *search, at, stem uint32, known bool, bit uint8) {
-	list := x.terms.stems.terms[stem].list
-	if !known {
-		s.want(keyStem|uint64(stem), list, 1, bit)
+func (x *Lexical) wantWord(s *search, w *asking, bit uint8) {
+	stem, surface := keyStem|uint64(w.stem), keySurface|uint64(w.at)
+	if bit != 0 {
+		s.alsoIn(stem, bit)
+		if w.known {
+			s.alsoIn(surface, bit)
+		}
 		return
 	}
-	as := x.terms.words.terms[at].list
-	if len(as) == len(list) { // all documents with the stem have the word: it is one term
-		s.want(keyStem|uint64(stem), list, 1+x.weights.surface, bit)
+	term := &x.terms.stems.terms[w.stem]
+	if !w.known {
+		s.want(stem, wanted{list: term.list, weight: 1})
 		return
 	}
-	s.want(keyStem|uint64(stem), list, 1, bit)
-	s.want(keySurface|uint64(at), as, x.weights.surface, bit)
+	word := &x.terms.words.terms[w.at]
+	if len(word.list) == len(term.list) { // all documents with the stem have the word: it is one term
+		s.want(stem, wanted{list: term.list, weight: 1 + x.weights.surface})
+		return
+	}
+	s.want(stem, wanted{list: term.list, weight: 1})
+	s.want(surface, wanted{list: word.list, weight: x.weights.surface})
 }
 
-// wantLike has words count that a word begins with, or that begin with it. Like those below it appends the keys of what counts.
-func (x *Lexical) wantLike(s *search, keys []uint64, word string) []uint64 {
-	v := &x.terms
-	want := func(at uint32, weight float64) {
-		if stem := v.words.terms[at].stem; !s.stems[stem] {
-			keys = append(keys, keyStem|uint64(stem))
-			s.want(keyStem|uint64(stem), v.stems.terms[stem].list, weight, 0)
+// wantLike has the two words count that one is made of, where they stand beside each other, and the words that one begins
+// with, or that begin with it. Like what follows it notes the keys of what counts.
+func (x *Lexical) wantLike(s *search, w *asking, word string) {
+	if !w.liked {
+		x.liken(w, word)
+	}
+	for _, p := range w.apart {
+		beside := pair(p.one, p.two)
+		s.stems[p.one], s.stems[p.two] = true, true
+		s.want(beside, wanted{list: p.list, weight: x.weights.joined})
+		w.keys = append(w.keys, beside)
+	}
+	for _, l := range w.like {
+		if !s.stems[l.stem] {
+			x.wantStem(s, w, l.stem, l.weight)
 		}
 	}
+}
+
+// wantStem has a stem count besides the word that was asked for.
+func (x *Lexical) wantStem(s *search, w *asking, stem uint32, weight float64) {
+	key := keyStem | uint64(stem)
+	w.keys = append(w.keys, key)
+	s.want(key, wanted{list: x.terms.stems.terms[stem].list, weight: weight})
+}
+
+// liken finds what counts for a word besides itself.
+func (x *Lexical) liken(w *asking, word string) {
+	v := &x.terms
+	w.liked = true
+	m := noBytes.text(word[:min(leastLike-1, len(word))])
 	for n := leastLike; n < len(word); n++ {
-		if at, ok := v.words.at[word[:n]]; ok {
-			want(at, x.weights.shorter*float64(n)/float64(len(word)))
+		if m = m.then(word[n-1]); !v.drawn.has(m, whole) {
+			continue
 		}
+		first, ok := v.words.at[word[:n]]
+		if !ok {
+			continue
+		}
+		one := v.words.terms[first].stem
+		w.like = append(w.like, likeness{one, x.weights.shorter * float64(n) / float64(len(word))})
+		if n > len(word)-leastLike {
+			continue
+		}
+		if second, ok := v.words.at[word[n:]]; ok {
+			two := v.words.terms[second].stem
+			if list := v.beside(one, two); len(list) > 0 {
+				w.apart = append(w.apart, parting{one, two, list})
+			}
+		}
+	}
+	if !v.drawn.has(noBytes.text(word), begun) {
+		return
 	}
 	longer := v.longer(word)
 	if len(longer) > mostLike {
-		return keys // what so many words begin with says little
+		return // what so many words begin with says little
 	}
 	for _, at := range longer {
-		want(at, x.weights.longer*float64(len(word))/float64(len(v.words.terms[at].text)))
+		longer := &v.words.terms[at]
+		w.like = append(w.like, likeness{longer.stem, x.weights.longer * float64(len(word)) / float64(len(longer.text))})
 	}
-	return keys
 }
 
 // wantJoined has the word count that two make where nothing stands between them, as "key vault" does in "keyvault".
-func (x *Lexical) wantJoined(s *search, keys []uint64, word string) []uint64 {
+func (x *Lexical) wantJoined(s *search, w *asking, first, second string) {
 	v := &x.terms
-	if _, known := v.words.at[word]; !known && len(v.longer(word)) == 0 {
-		return keys // nor will its stem be there
-	}
-	w := x.look(word)
-	if !w.found || s.stems[w.stem] {
-		return keys
-	}
-	s.stems[w.stem] = true
-	s.want(keyStem|uint64(w.stem), v.stems.terms[w.stem].list, x.weights.joined, 0)
-	return append(keys, keyStem|uint64(w.stem))
-}
-
-// wantApart has the two words count that one is made of, where they stand beside each other.
-func (x *Lexical) wantApart(s *search, keys []uint64, word string) []uint64 {
-	v := &x.terms
-	for cut := leastLike; cut <= len(word)-leastLike; cut++ {
-		first, ok := v.words.at[word[:cut]]
-		if !ok {
-			continue
-		}
-		second, ok := v.words.at[word[cut:]]
-		if !ok {
-			continue
-		}
-		one, two := v.words.terms[first].stem, v.words.terms[second].stem
-		beside := pair(one, two)
-		if list := v.pairs[beside]; len(list) > 0 {
-			s.stems[one], s.stems[two] = true, true
-			s.want(beside, list, x.weights.joined, 0)
-			keys = append(keys, beside)
-		}
-	}
-	return keys
-}
-
-// want has one term count. A part counts nothing that the whole does not.
-func (s *search) want(key uint64, list []posting, weight float64, bit uint8) {
-	i, ok := s.by[key]
-	if !ok && (bit != 0 || len(list) == 0) {
+	if m := noBytes.text(first).text(second); !v.drawn.has(m, whole) && !v.drawn.has(m, begun) {
 		return
 	}
-	if !ok {
-		i = len(s.asked)
-		s.by[key] = i
-		s.asked = append(s.asked, wanted{list: list, weight: weight})
+	word := first + second
+	if _, known := v.words.at[word]; !known && len(v.longer(word)) == 0 {
+		return // nor will its stem be there
 	}
-	s.asked[i].parts |= bit
+	joined := x.look(s, word)
+	if !joined.found || s.stems[joined.stem] {
+		return
+	}
+	s.stems[joined.stem] = true
+	x.wantStem(s, w, joined.stem, x.weights.joined)
+}
+
+// want has one term count, unless it does already.
+func (s *search) want(key uint64, w wanted) {
+	if _, ok := s.by[key]; ok || len(w.list) == 0 {
+		return
+	}
+	s.by[key] = len(s.asked)
+	s.asked = append(s.asked, w)
+}
+
+// alsoIn has a term that counts in the whole of a question count in a part of it.
+func (s *search) alsoIn(key uint64, bit uint8) {
+	if i, ok := s.by[key]; ok {
+		s.asked[i].parts |= bit
+	}
 }

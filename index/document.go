@@ -4,10 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/drawbridge-mcp/drawbridge/index/words"
 )
 
 // A Document is a card as it is looked for.
@@ -53,13 +58,39 @@ func (d *Document) texts() [fields]string {
 	return texts
 }
 
-// readAll gives the texts of each document.
-func readAll(docs []Document) [][fields]string {
-	texts := make([][fields]string, len(docs))
-	for i := range docs {
-		texts[i] = docs[i].texts()
+// A reading is the words of each field of a document.
+type reading struct{ words [fields][]string }
+
+// len is how many words there are.
+func (r *reading) len() (n int) {
+	for _, words := range r.words {
+		n += len(words)
 	}
-	return texts
+	return n
+}
+
+// readAll reads documents, on as many cores as there are.
+func readAll(docs []Document) []reading {
+	all := make([]reading, len(docs))
+	read := func(i int) {
+		for f, text := range docs[i].texts() {
+			all[i].words[f] = words.Split(text)
+		}
+	}
+	const few = 64 // documents at a time, and for one core
+	var next atomic.Int64
+	var readers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), (len(docs)+few-1)/few) {
+		readers.Go(func() {
+			for from := int(next.Add(few)) - few; from < len(docs); from = int(next.Add(few)) - few {
+				for i := from; i < min(from+few, len(docs)); i++ {
+					read(i)
+				}
+			}
+		})
+	}
+	readers.Wait()
+	return all
 }
 
 // leastSentence is how many bytes a first sentence has at least: what ends before is a heading.

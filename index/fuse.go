@@ -3,8 +3,6 @@ package index
 import (
 	"context"
 	"slices"
-
-	"github.com/drawbridge-mcp/drawbridge/index/words"
 )
 
 // How the arms count in a hit's score, each by its own best: words count 1.
@@ -29,9 +27,10 @@ func (x *Index) fused(ctx context.Context, s Search) []Hit {
 	if !s.Alone {
 		far, under = x.far(ctx, s.Text, most)
 	}
+	q := x.lexical.read(s.Text)
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	f := fusion{hits: x.lexical.Search(s.Text, most), at: make(map[string]int, 2*most)}
+	f := fusion{hits: x.lexical.search(q, most), at: make(map[string]int, 2*most)}
 	for i := range f.hits {
 		f.hits[i].Words = f.hits[i].Score
 		f.at[f.hits[i].ID] = i
@@ -45,21 +44,12 @@ func (x *Index) fused(ctx context.Context, s Search) []Hit {
 			}
 		}
 	} else {
-		f.addMeaning(x.near, x.parts(s.Text), most)
+		f.addMeaning(x.near, q.meant(), most, s.Most)
 	}
 	if len(under) > 0 {
 		f.leaveOut(x.near, under)
 	}
 	return f.best(s.Most)
-}
-
-// parts gives the parts of a question, if they are few; else the whole of it.
-func (x *Index) parts(question string) []string {
-	parts := words.Clauses(question, x.lexical.stops, leastClause)
-	if len(parts) > maxClauses {
-		return []string{question}
-	}
-	return parts
 }
 
 // A fusion is the hits of one question while their scores are added up.
@@ -78,22 +68,34 @@ func (f *fusion) hit(id string) *Hit {
 	return &f.hits[at]
 }
 
-// addMeaning adds how near documents lie to a question in parts: those that lie nearest, and those that words found.
-func (f *fusion) addMeaning(x *near, parts []string, most int) {
-	scores := x.nearness(parts)
-	if scores == nil {
+// addMeaning adds how near documents lie to a question in parts: the nearest has 1 and none less than 0. Those count that words
+// found and those that lie nearest, unless words found so many as are wanted that what only lies near can come behind them alone.
+func (f *fusion) addMeaning(x *near, parts [][]string, most, wanted int) {
+	if len(x.rows) == 0 {
 		return
 	}
+	s := x.sought(parts)
 	share := meaningShare
 	if len(parts) > 1 {
 		share = partsShare
 	}
-	for _, at := range x.highest(scores, most) {
-		f.hit(x.ids[at])
+	if len(f.hits) < wanted || f.hits[wanted-1].Score < share {
+		for _, at := range x.nearest(s, most) {
+			f.hit(x.ids[at])
+		}
+	}
+	top := 0.0
+	for i := range f.hits {
+		h := &f.hits[i]
+		h.Meaning = s.nearness(&x.rows[x.byID[h.ID]])
+		top = max(top, h.Meaning)
+	}
+	if top == 0 {
+		return
 	}
 	for i := range f.hits {
 		h := &f.hits[i]
-		h.Meaning = scores[x.byID[h.ID]]
+		h.Meaning /= top
 		h.Score += share * h.Meaning
 	}
 }

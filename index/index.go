@@ -37,8 +37,17 @@ type Far interface {
 	Nearest(ctx context.Context, question string, most int, among []Key) ([]Near, error)
 }
 
+// A Parted is a Far that is asked apart by each index: what one has asked makes no other's answer come sooner. A Library is one.
+type Parted interface {
+	// Apart gives it for one index.
+	Apart() Far
+}
+
 // New makes an index without documents.
 func New(o Options) *Index {
+	if far, ok := o.Far.(Parted); ok {
+		o.Far = far.Apart()
+	}
 	return &Index{o: o, lexical: NewLexical(), near: newNear(o.Far != nil && !o.Words)}
 }
 
@@ -52,10 +61,12 @@ func (x *Index) Update(put []Document, remove []string) {
 	read := readAll(put)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.lexical.update(put, read, remove)
+	var near sync.WaitGroup
 	if !x.o.Words {
-		x.near.update(put, read, remove)
+		near.Go(func() { x.near.update(put, read, remove) })
 	}
+	x.lexical.update(put, read, remove)
+	near.Wait()
 }
 
 // A Search is a question, and what is wanted of the answer.

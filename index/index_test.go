@@ -40,6 +40,20 @@ func TestFindByMeaning(t *testing.T) {
 	}
 }
 
+// TestWhatOnlyLiesNearComesBeforeWhatHardlyHasAWord has two tools with a word of the question, of which the second has hardly
+// more than that.
+func TestWhatOnlyLiesNearComesBeforeWhatHardlyHasAWord(t *testing.T) {
+	x := index.New(index.Options{})
+	x.Update([]index.Document{
+		tool("photos", "remove_pictures", "Remove pictures"),
+		tool("images", "delete", "Delete images"),
+		tool("backup", "start", "Start the backup of a disk. What is on it stays: documents, tables, pictures, music, and what else there is"),
+	}, nil)
+	if got, want := ids(find(x, "remove pictures", 2)), []string{"photos__remove_pictures", "images__delete"}; !slices.Equal(got, want) {
+		t.Errorf("%v", find(x, "remove pictures", 3))
+	}
+}
+
 func TestFindSaysWhatEachArmMadeOfIt(t *testing.T) {
 	x := index.New(index.Options{})
 	x.Update(desk(), nil)

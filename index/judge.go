@@ -41,12 +41,13 @@ type JudgeOptions struct {
 // A JudgeStatus says how a judge is.
 type JudgeStatus struct {
 	// Asked are the questions that were judged, Missed those of them that kept the order that they had.
-	Asked, Missed int
+	Asked  int `json:"asked,omitempty"`
+	Missed int `json:"missed,omitempty"`
 	// Away is since when the model does not answer; zero where it does.
-	Away time.Time
+	Away time.Time `json:"away,omitzero"`
 	// Err is what went wrong last, without secrets, and At when; empty where it went well since.
-	Err string
-	At  time.Time
+	Err string    `json:"error,omitempty"`
+	At  time.Time `json:"error_at,omitzero"`
 }
 
 // NewJudge makes a judge.

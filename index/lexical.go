@@ -1,6 +1,9 @@
 package index
 
 import (
+	"math"
+	"math/bits"
+	"slices"
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge/index/words"
@@ -67,12 +70,14 @@ type Lexical struct {
 	terms   vocabulary
 	total   [fields]int // words of all documents
 	scale   scale
+	change  uint64 // of the documents, the last
 }
 
 // A document, of which nothing is kept but what it is found by.
 type document struct {
 	id    string
 	words []uint32 // of all fields, one after the other
+	name  []uint32 // the stems of its name
 }
 
 // NewLexical makes an index without documents.
@@ -92,23 +97,40 @@ func (x *Lexical) Len() int {
 func (x *Lexical) Update(put []Document, remove []string) { x.update(put, readAll(put), remove) }
 
 // update takes in documents that were read already.
-func (x *Lexical) update(put []Document, read [][fields]string, remove []string) {
-	split := make([][fields][]string, len(put))
-	for i := range put {
-		for f, text := range read[i] {
-			split[i][f] = words.Split(text)
-		}
-	}
+func (x *Lexical) update(put []Document, read []reading, remove []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, id := range remove {
 		x.remove(id)
 	}
+	n := 0
+	for i := range read {
+		n += read[i].len()
+	}
+	x.terms.pairs.expect(n)
+	x.docs, x.lengths = slices.Grow(x.docs, len(put)), slices.Grow(x.lengths, len(put))
+	if len(x.byID) == 0 {
+		x.byID = make(map[string]uint32, len(put))
+	}
 	for i, d := range put {
 		x.remove(d.ID)
-		x.put(d.ID, split[i])
+		x.put(d.ID, &read[i])
 	}
-	x.rescale()
+	x.change++
+	if x.rescale() {
+		x.terms.lists(x.weighAll)
+		return
+	}
+	for _, d := range put {
+		at := x.byID[d.ID]
+		x.terms.each(x.docs[at].words, &x.lengths[at], func(_ int, word, stem uint32, beside uint64) {
+			x.weighIn(x.terms.words.terms[word].list, at)
+			x.weighIn(x.terms.stems.terms[stem].list, at)
+			if beside != 0 {
+				x.weighIn(*x.terms.couple(beside), at)
+			}
+		})
+	}
 }
 
 // A scale is what an occurrence of a term counts in a field with so many words, and a term that so many documents have. What
@@ -116,6 +138,7 @@ func (x *Lexical) update(put []Document, read [][fields]string, remove []string)
 type scale struct {
 	rare        [256]float64
 	short       [fields][64]float32
+	average     [fields]float64
 	base, slope [fields]float32
 }
 
@@ -126,42 +149,79 @@ func (s *scale) of(field int, length uint16) float32 {
 	return 1 / (s.base[field] + s.slope[field]*float32(length))
 }
 
-// rescale makes the scale for the documents as they are.
-func (x *Lexical) rescale() {
+// averages is how finely averages are told apart: so many steps until one is twice another. They are that coarse so that one
+// document more or less changes the weight of no other, but for once in a while.
+const averages = 32
+
+// rescale makes the scale for the documents as they are. It says whether what an occurrence counts has changed.
+func (x *Lexical) rescale() (changed bool) {
 	s := &x.scale
 	for some := range s.rare {
 		s.rare[some] = idf(len(x.byID), some)
 	}
 	n := float64(max(len(x.byID), 1))
 	for f := range fields {
-		average := max(float64(x.total[f])/n, 1)
+		average := math.Exp2(math.Round(math.Log2(max(float64(x.total[f])/n, 1))*averages) / averages)
+		if average == s.average[f] {
+			continue
+		}
+		changed, s.average[f] = true, average
 		w, b := x.weights.field[f], x.weights.length[f]
 		s.base[f], s.slope[f] = float32((1-b)/w), float32(b/(w*average))
 		for length := range s.short[f] {
 			s.short[f][length] = 1 / (s.base[f] + s.slope[f]*float32(length))
 		}
 	}
+	return changed
 }
 
-func (x *Lexical) put(id string, split [fields][]string) {
+// weigh is what a term counts in a document that has it so often: from nothing to saturation.
+func (x *Lexical) weigh(doc, times uint32) float32 {
+	k := float32(x.weights.saturation)
+	length := &x.lengths[doc]
+	var tf float32
+	for times != 0 { // from one field that has it to the next
+		f := bits.TrailingZeros32(times) / timesBits
+		n := times >> (timesBits * f) & timesMask
+		tf += float32(n) * x.scale.of(f, length[f])
+		times &^= timesMask << (timesBits * f)
+	}
+	return (k + 1) * tf / (k + tf)
+}
+
+// weighAll weighs a term in each document that has it.
+func (x *Lexical) weighAll(list []posting) {
+	for i := range list {
+		list[i].weight = x.weigh(list[i].doc, list[i].times)
+	}
+}
+
+// weighIn weighs a term in a document that has it.
+func (x *Lexical) weighIn(list []posting, doc uint32) {
+	if i, ok := find(list, doc); ok {
+		list[i].weight = x.weigh(doc, list[i].times)
+	}
+}
+
+func (x *Lexical) put(id string, read *reading) {
 	at := uint32(len(x.docs))
 	if n := len(x.free); n > 0 {
 		at, x.free = x.free[n-1], x.free[:n-1]
 	} else {
 		x.docs, x.lengths = append(x.docs, document{}), append(x.lengths, [fields]uint16{})
 	}
-	d := document{id: id}
-	n := 0
-	for _, all := range split {
-		n += len(all)
-	}
-	d.words = make([]uint32, 0, n)
-	for f, all := range split {
+	n := read.len()
+	all := make([]uint32, 0, n+len(read.words[fieldName]))
+	d := document{id: id, words: all[:0:n], name: all[n:n]}
+	for f, all := range read.words {
 		x.lengths[at][f] = uint16(len(all))
 		x.total[f] += len(all)
 		for _, word := range all {
 			d.words = append(d.words, x.terms.intern(word))
 		}
+	}
+	for _, word := range d.words[:len(read.words[fieldName])] {
+		d.name = append(d.name, x.terms.words.terms[word].stem)
 	}
 	x.docs[at] = d
 	x.byID[id] = at

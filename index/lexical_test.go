@@ -136,6 +136,37 @@ func TestWhatWasThereBeforeDoesNotCount(t *testing.T) {
 	}
 }
 
+// TestAChangeCountsAtOnce changes one tool of many, by which hardly any average changes: the answers are those of an index that
+// never had another, whatever was asked before.
+func TestAChangeCountsAtOnce(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	said := func(n int) (text string) {
+		for range n {
+			text += fmt.Sprint(" ", []string{"list", "lists", "key", "vault", "keyvault", "repo", "repository", "file", "filing", "send"}[r.IntN(10)], r.IntN(30))
+		}
+		return text
+	}
+	docs := make([]index.Document, 300)
+	for i := range docs {
+		docs[i] = tool("s", fmt.Sprint("tool", i), said(12), said(1))
+	}
+	x := index.NewLexical()
+	x.Update(docs, nil)
+	for round := range 20 {
+		unheard := "gadget" + string(rune('a'+round))
+		question := said(4) + " " + unheard
+		x.Search(question, 20)
+		i := r.IntN(len(docs))
+		docs[i].Description = said(12) + " " + unheard
+		x.Update(docs[i:i+1], nil)
+		anew := index.NewLexical()
+		anew.Update(docs, nil)
+		if diff := cmp.Diff(anew.Search(question, 20), x.Search(question, 20)); diff != "" {
+			t.Fatalf("%q: %s", question, diff)
+		}
+	}
+}
+
 // TestSearchWhileItChanges is for the race detector: a document that nobody touches is found all the while.
 func TestSearchWhileItChanges(t *testing.T) {
 	x := index.NewLexical()

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -33,10 +35,12 @@ type Library struct {
 	// working is held by who embeds documents.
 	working sync.Mutex
 	rows    *rows
-	asked   *questions
+	// era counts how often the vectors of questions became worthless; asked remembers those of who asks the library itself.
+	era   atomic.Int64
+	asked *questions
 
 	mu sync.Mutex
-	// offered are documents whose keys nobody has made yet.
+	// offered are documents whose keys nobody has made yet, at most maxKnown.
 	offered []Document
 	known   map[Key]Document
 	// fresh are keys that the keeper was not asked for, lacking those that it does not have, in the order in which they came.
@@ -68,7 +72,10 @@ func wrong(err error) fault {
 	return fault{err.Error(), time.Now()}
 }
 
-var _ Far = (*Library)(nil)
+var (
+	_ Far    = (*Library)(nil)
+	_ Parted = (*Library)(nil)
+)
 
 // LibraryOptions are what a library can do without.
 type LibraryOptions struct {
@@ -87,19 +94,22 @@ type LibraryOptions struct {
 // A LibraryStatus says how a library is.
 type LibraryStatus struct {
 	// Model names the space, Dimension is how many numbers its vectors have; 0 is not known yet.
-	Model     string
-	Dimension int
+	Model     string `json:"model"`
+	Dimension int    `json:"dimension,omitempty"`
 	// Texts are all that were offered, Vectors those of them that have one, Refused those that the model does not take.
-	Texts, Vectors, Refused int
+	Texts   int `json:"texts"`
+	Vectors int `json:"vectors"`
+	Refused int `json:"refused,omitempty"`
 	// Asked are the questions whose vectors were asked for, Missed those of them that got none.
-	Asked, Missed int
+	Asked  int `json:"asked,omitempty"`
+	Missed int `json:"missed,omitempty"`
 	// Away is since when no question is sent, because the model does not answer; zero where they are.
-	Away time.Time
+	Away time.Time `json:"away,omitzero"`
 	// Err is what went wrong last, without secrets, and At when; empty where it went well since.
-	Err string
-	At  time.Time
+	Err string    `json:"error,omitempty"`
+	At  time.Time `json:"error_at,omitzero"`
 	// Replaced counts how often the model was found to be another under the same name.
-	Replaced int
+	Replaced int `json:"replaced,omitempty"`
 }
 
 // NewLibrary makes a library of the texts that Offer brings. Run has them embedded.
@@ -113,10 +123,27 @@ func NewLibrary(e Embedder, o LibraryOptions) *Library {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Library{
-		embedder: e, o: o, wake: make(chan struct{}, 1), rows: newRows(), asked: newQuestions(),
+	l := &Library{
+		embedder: e, o: o, wake: make(chan struct{}, 1), rows: newRows(),
 		known: map[Key]Document{}, refused: map[Key]bool{}, unkept: map[Key][]float32{}, alone: o.Vectors == nil,
 	}
+	l.asked = newQuestions(&l.era)
+	return l
+}
+
+// An asker is a library as one index asks it.
+type asker struct {
+	*Library
+	asked *questions
+}
+
+// Apart implements [Parted]: the vectors of questions are remembered for each index by itself, so that how long an answer takes
+// says nothing of what was asked elsewhere.
+func (l *Library) Apart() Far { return asker{l, newQuestions(&l.era)} }
+
+// Nearest is the library's.
+func (a asker) Nearest(ctx context.Context, question string, most int, among []Key) ([]Near, error) {
+	return a.nearest(ctx, a.asked, question, most, among)
 }
 
 // Offer notes documents that are to be searched: those that are new, or all. It is quick; what has a vector, or waits for one,
@@ -127,6 +154,9 @@ func (l *Library) Offer(docs []Document) {
 	}
 	l.mu.Lock()
 	l.offered = append(l.offered, docs...)
+	if over := len(l.offered) - maxKnown; over > 0 {
+		l.offered = slices.Delete(l.offered, 0, over) // what came first is forgotten first
+	}
 	l.mu.Unlock()
 	l.rouse()
 }
@@ -164,6 +194,11 @@ var (
 // Nearest gives the keys whose texts lie nearest to a question. It is over within the deadline, and asks nobody where fewer than
 // nine in ten of the keys have vectors, or where the model was away when it was last asked.
 func (l *Library) Nearest(ctx context.Context, question string, most int, among []Key) ([]Near, error) {
+	return l.nearest(ctx, l.asked, question, most, among)
+}
+
+// nearest is Nearest for who remembers those questions.
+func (l *Library) nearest(ctx context.Context, asked *questions, question string, most int, among []Key) ([]Near, error) {
 	switch {
 	case len(among) == 0 || most <= 0:
 		return nil, nil
@@ -174,7 +209,7 @@ func (l *Library) Nearest(ctx context.Context, question string, most int, among 
 	}
 	within, cancel := context.WithTimeout(ctx, l.o.Deadline)
 	defer cancel()
-	v, err := l.vector(ctx, within, question)
+	v, err := l.vector(ctx, within, asked, question)
 	if err != nil {
 		return nil, err
 	}
@@ -193,6 +228,6 @@ func (l *Library) doubt() {
 	l.mu.Lock()
 	l.sure = false
 	l.mu.Unlock()
-	l.asked.forget()
+	l.era.Add(1)
 	l.rouse()
 }

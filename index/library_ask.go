@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,12 +24,15 @@ const probe = "read a file from the disk"
 
 // questions remember the vectors of questions, the last ones that were asked; two that ask the same at once wait for one answer.
 type questions struct {
+	// era is the library's: what is of an earlier one is worth nothing.
+	era *atomic.Int64
+
 	mu    sync.Mutex
 	kept  map[string]*list.Element // of remembered
 	order list.List                // the last one asked first
 	going map[string]*going
-	// turn counts how often all was forgotten: an answer from before is not remembered.
-	turn int
+	// of is the era that all of it is of.
+	of int64
 }
 
 type remembered struct {
@@ -39,19 +43,32 @@ type remembered struct {
 // A going question is one that the model was asked. Vector and err are there when done is closed.
 type going struct {
 	done   chan struct{}
-	turn   int
+	of     int64 // the era in which it was asked
 	vector []float32
 	err    error
 }
 
-func newQuestions() *questions {
-	return &questions{kept: map[string]*list.Element{}, going: map[string]*going{}}
+func newQuestions(era *atomic.Int64) *questions {
+	return &questions{era: era, kept: map[string]*list.Element{}, going: map[string]*going{}}
+}
+
+// renew lets go of all that is of an earlier era. It needs mu.
+func (q *questions) renew() {
+	now := q.era.Load()
+	if q.of == now {
+		return
+	}
+	q.of = now
+	q.order.Init()
+	clear(q.kept)
+	clear(q.going)
 }
 
 // find gives the vector of a question, or the question as it goes on; first says that the caller is to ask it.
 func (q *questions) find(question string) (vector []float32, g *going, first bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.renew()
 	if e := q.kept[question]; e != nil {
 		q.order.MoveToFront(e)
 		return e.Value.(remembered).vector, nil, false
@@ -59,7 +76,7 @@ func (q *questions) find(question string) (vector []float32, g *going, first boo
 	if g := q.going[question]; g != nil {
 		return nil, g, false
 	}
-	g = &going{done: make(chan struct{}), turn: q.turn}
+	g = &going{done: make(chan struct{}), of: q.of}
 	q.going[question] = g
 	return nil, g, true
 }
@@ -69,26 +86,17 @@ func (q *questions) answer(question string, g *going, vector []float32, err erro
 	g.vector, g.err = vector, err
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.renew()
 	if q.going[question] == g {
 		delete(q.going, question)
 	}
-	if err == nil && g.turn == q.turn {
+	if err == nil && g.of == q.of {
 		q.kept[question] = q.order.PushFront(remembered{question, vector})
 		if q.order.Len() > maxQuestions {
 			delete(q.kept, q.order.Remove(q.order.Back()).(remembered).question)
 		}
 	}
 	close(g.done)
-}
-
-// forget lets go of all vectors.
-func (q *questions) forget() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.turn++
-	q.order.Init()
-	clear(q.kept)
-	clear(q.going)
 }
 
 // A circuit is open while no question is sent.
@@ -111,9 +119,9 @@ func (c *circuit) fail(now time.Time, most int) (opened bool) {
 }
 
 // vector gives the vector of a question, in the time that within leaves. The caller's own end is no fault of the model's.
-func (l *Library) vector(caller, within context.Context, question string) ([]float32, error) {
+func (l *Library) vector(caller, within context.Context, asked *questions, question string) ([]float32, error) {
 	for {
-		v, g, first := l.asked.find(question)
+		v, g, first := asked.find(question)
 		switch {
 		case g == nil:
 			return v, nil
@@ -128,16 +136,16 @@ func (l *Library) vector(caller, within context.Context, question string) ([]flo
 			}
 			continue // who asked went away, and the model may answer yet
 		case l.isAway():
-			l.asked.answer(question, g, nil, errAway)
+			asked.answer(question, g, nil, errAway)
 			return nil, errAway
 		}
 		v, err := l.embedQuestion(within, question)
 		if err != nil && caller.Err() != nil {
-			l.asked.answer(question, g, nil, errGone)
+			asked.answer(question, g, nil, errGone)
 			return nil, caller.Err()
 		}
 		l.note(err, err == nil || errors.Is(err, ErrRefused))
-		l.asked.answer(question, g, v, err)
+		asked.answer(question, g, v, err)
 		return v, err
 	}
 }

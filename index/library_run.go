@@ -24,6 +24,10 @@ func (l *Library) Run(ctx context.Context) error {
 		l.mu.Lock()
 		away, next := !l.circuit.open.IsZero(), l.circuit.next
 		l.mu.Unlock()
+		if l.working.TryLock() { // also while the model is away: what was offered is bounded by what is known
+			l.takeIn()
+			l.working.Unlock()
+		}
 		if away && !time.Now().Before(next) {
 			l.look(ctx)
 			continue
@@ -171,7 +175,7 @@ func (l *Library) begin(dimension int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.rows.begin(dimension)
-	l.asked.forget()
+	l.era.Add(1)
 	l.fresh, l.lacking = l.fresh[:0], l.lacking[:0]
 	clear(l.refused)
 	clear(l.unkept)

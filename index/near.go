@@ -24,17 +24,21 @@ type near struct {
 func newNear(keyed bool) *near { return &near{byID: map[string]int{}, keyed: keyed} }
 
 // update takes in documents that were read already, and others out.
-func (x *near) update(put []Document, read [][fields]string, remove []string) {
+func (x *near) update(put []Document, read []reading, remove []string) {
 	x.keys = slices.Clone(x.keys)
 	for _, id := range remove {
 		x.remove(id)
+	}
+	x.ids, x.rows = slices.Grow(x.ids, len(put)), slices.Grow(x.rows, len(put))
+	if len(x.byID) == 0 {
+		x.byID = make(map[string]int, len(put))
 	}
 	for i := range put {
 		x.put(&put[i], &read[i])
 	}
 }
 
-func (x *near) put(d *Document, texts *[fields]string) {
+func (x *near) put(d *Document, read *reading) {
 	at, ok := x.byID[d.ID]
 	if !ok {
 		at = len(x.ids)
@@ -44,7 +48,7 @@ func (x *near) put(d *Document, texts *[fields]string) {
 			x.keys = append(x.keys, Key{})
 		}
 	}
-	x.rows[at] = x.row(texts)
+	x.rows[at] = x.row(read)
 	if x.keyed {
 		x.keys[at] = d.Key()
 	}
@@ -67,78 +71,89 @@ func (x *near) remove(id string) {
 	}
 }
 
-func (x *near) row(texts *[fields]string) row {
+func (x *near) row(read *reading) row {
 	if x.enc == nil {
 		x.enc = encoder.BuiltIn()
 	}
 	var sum encoder.Sum
 	for f, share := range shares {
-		x.enc.Add(&sum, texts[f], share)
+		x.enc.Add(&sum, read.words[f], share)
 	}
 	v := sum.Unit()
 	return newRow(&v)
 }
 
-// nearness gives for each document how near it lies to the nearest of several texts: of all documents the nearest has 1, and
-// none less than 0. It is nil if no word of the texts has a vector. The rows, which are more than a core keeps at hand, are gone
-// through once, whatever number of texts there is.
-func (x *near) nearness(texts []string) []float64 {
-	if len(x.rows) == 0 {
-		return nil
-	}
-	all := x.asked(texts)
-	scores, most := make([]float64, len(x.rows)), 0.0
-	for i := range x.rows {
-		best := 0.0
-		for q := range all {
-			if c := all[q].cosine(&x.rows[i]); c > best {
-				best = c
-			}
-		}
-		scores[i] = best
-		most = max(most, best)
-	}
-	if most == 0 {
-		return nil
-	}
-	for i := range scores {
-		scores[i] /= most
-	}
-	return scores
-}
+// A sought is what documents are compared with: a vector of each of several texts.
+type sought []asked
 
-// asked gives the vectors of the texts that have one.
-func (x *near) asked(texts []string) []asked {
-	all := make([]asked, 0, len(texts))
-	for _, text := range texts {
+// sought gives the vectors of the texts that have one.
+func (x *near) sought(texts [][]string) sought {
+	all := make(sought, 0, len(texts))
+	for _, words := range texts {
 		var sum encoder.Sum
-		x.enc.Add(&sum, text, 1)
+		x.enc.Add(&sum, words, 1)
 		v := sum.Unit()
-		if q := newAsked(&v); q.length != 0 {
+		if q := newAsked(&v); q.per != 0 {
 			all = append(all, q)
 		}
 	}
 	return all
 }
 
-// highest gives the places of at most so many documents with the highest scores, in no order; of those with the same score
-// the ones whose IDs come first.
-func (x *near) highest(scores []float64, most int) []int {
-	least := nth(scores, most)
-	out := make([]int, 0, 2*most)
-	for i, score := range scores {
-		if score > 0 && score >= least {
-			out = append(out, i)
+// nearness is how near a row lies to the nearest of the texts: from 0 to 1.
+func (s sought) nearness(r *row) float64 {
+	best := 0.0
+	for i := range s {
+		if c := s[i].cosine(r); c > best {
+			best = c
 		}
 	}
-	if len(out) <= most {
-		return out
+	if best > 1 { // by what is rounded
+		return 1
 	}
-	slices.SortFunc(out, func(a, b int) int {
+	return best
+}
+
+// nearest gives the places of at most so many documents that lie nearest, in no order; of those that lie as near the ones whose
+// IDs come first. All rows, which are more than a core keeps at hand, are gone through once, whatever number of texts there is.
+func (x *near) nearest(s sought, most int) []int {
+	var at []int
+	var scores []float64
+	least, full := 0.0, 2*most
+	for i := range x.rows {
+		score := s.nearness(&x.rows[i])
+		if score <= 0 || score < least {
+			continue
+		}
+		at, scores = append(at, i), append(scores, score)
+		if len(at) < full {
+			continue
+		}
+		least = nth(scores, most)
+		n := 0
+		for j, score := range scores {
+			if score >= least {
+				at[n], scores[n] = at[j], score
+				n++
+			}
+		}
+		at, scores, full = at[:n], scores[:n], max(full, 2*n)
+	}
+	if len(at) <= most {
+		return at
+	}
+	order := make([]int, len(at))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
 		if scores[a] != scores[b] {
 			return cmp.Compare(scores[b], scores[a])
 		}
-		return cmp.Compare(x.ids[a], x.ids[b])
+		return cmp.Compare(x.ids[at[a]], x.ids[at[b]])
 	})
-	return out[:most]
+	for i, from := range order[:most] {
+		order[i] = at[from]
+	}
+	return order[:most]
 }

@@ -12,7 +12,7 @@ import (
 type row struct {
 	packed [encoder.Dims / lanes]uint64
 	total  int64   // of the numbers
-	length float64 // 0 is a vector of nothing
+	per    float64 // one by the length of the vector; 0 is a vector of nothing
 }
 
 const (
@@ -49,28 +49,24 @@ func pack(v *[encoder.Dims]float32, reverse bool) row {
 		}
 		r.packed[i/lanes] |= uint64(n+half) << (lane * laneBits)
 	}
-	r.length = math.Sqrt(float64(square))
+	r.per = 1 / math.Sqrt(float64(square))
 	return r
 }
 
 // cosine is 0 if one of the two is of nothing.
 func (q *asked) cosine(r *row) float64 {
-	if q.length == 0 || r.length == 0 {
-		return 0
-	}
 	product := int64(sum(&q.packed, &r.packed)) - half*(q.total+r.total) - half*half*encoder.Dims
-	return float64(product) / (q.length * r.length)
+	return float64(product) * q.per * r.per
 }
 
-// sum adds up the products of two vectors' numbers, as they stand in their words. It takes eight words at a time, and two sums,
-// of which neither waits for the other: most of a question's time is spent here.
+// sum adds up the products of two vectors' numbers, as they stand in their words, in two sums of which neither waits for the
+// other: most of a question's time may be spent here.
 func sum(q, r *[encoder.Dims / lanes]uint64) uint64 {
-	const down, step = laneBits * (lanes - 1), 8
+	const down = laneBits * (lanes - 1)
 	var a, b uint64
-	for i := 0; i <= len(q)-step; i += step {
-		x, y := q[i:i+step:i+step], r[i:i+step:i+step]
-		a += x[0]*y[0]>>down + x[1]*y[1]>>down + x[2]*y[2]>>down + x[3]*y[3]>>down
-		b += x[4]*y[4]>>down + x[5]*y[5]>>down + x[6]*y[6]>>down + x[7]*y[7]>>down
+	for i := 0; i < len(q); i += 2 {
+		a += q[i] * r[i] >> down
+		b += q[i+1] * r[i+1] >> down
 	}
 	return a + b
 }

@@ -17,39 +17,42 @@ type Hit struct {
 	Words, Meaning, Far float64
 }
 
-// A search is the scores of one question while they are made.
+// A search is the scores of one question while they are made, and what is known of words that were asked for.
 type search struct {
+	number uint64 // of the question
 	asked  []wanted
-	order  []uint64         // see rarest
-	by     map[uint64]int   // where each term stands in asked
-	words  map[string]int32 // where each word stands in asking
-	asking []asking
-	places []int32 // see want
-	stems  []bool  // those that are asked for as they are, by their place; between two searches there are none
-	// scores has a row for each document: what the whole of the question makes of it, and each part. Between two searches all
-	// are 0.
+	order  []uint64       // see rarest
+	by     map[uint64]int // where each term stands in asked
+	words  []*asking      // see want
+	stems  []bool         // those that are asked for as they are, by their place; between two searches there are none
+	// known are the words that were asked for, as they are since change.
+	known  map[string]*asking
+	change uint64
+	// docs are the documents that have a score, in no order. Each has a row of scores: what the whole of the question makes of it,
+	// and each part. slots says by the document where its row begins, and one more; between two searches all are 0.
+	docs   []uint32
+	slots  []uint32
 	scores []float32
 	row    int
-	// touched are the documents that have a score, in no order.
-	touched []uint32
-	joined  []float32 // see join
+	ranked []float32 // see join
 }
 
 // Search gives at most so many documents that share a word with the question, the best first; of equals the one whose ID
 // comes first.
-func (x *Lexical) Search(text string, most int) []Hit {
+func (x *Lexical) Search(text string, most int) []Hit { return x.search(x.read(text), most) }
+
+func (x *Lexical) search(q question, most int) []Hit {
 	if most <= 0 {
 		return nil
 	}
-	q := x.read(text)
 	s, _ := x.scratch.Get().(*search)
 	if s == nil {
-		s = &search{by: map[uint64]int{}, words: map[string]int32{}}
+		s = &search{by: map[uint64]int{}, known: map[string]*asking{}}
 	}
 	defer x.scratch.Put(s)
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	s.reset(len(x.docs), 1+len(q.parts), len(x.terms.stems.terms))
+	s.reset(x, 1+len(q.parts))
 	x.want(s, q.words, 0)
 	for i, part := range q.parts {
 		x.want(s, part, 1<<i)
@@ -76,43 +79,52 @@ func (s *search) rarest() []uint64 {
 }
 
 // enough is how many documents have a score when terms, the rarest of which come first, give none to others any more.
-const enough = 1000
+const enough = 400
 
 // add adds what a term says of the documents that have it.
 func (x *Lexical) add(s *search, w *wanted) {
-	k := float32(x.weights.saturation)
-	most := float32(w.weight*x.rare(len(w.list))) * (k + 1)
-	full := len(s.touched) >= enough
+	var columns [maxClauses]int // of the parts in which it stands
+	n := 0
+	for parts := w.parts; parts != 0; parts &= parts - 1 {
+		columns[n] = 1 + bits.TrailingZeros8(parts)
+		n++
+	}
+	most := float32(w.weight * x.rare(len(w.list)))
+	full := len(s.docs) >= enough
 	for _, p := range w.list {
-		scores := s.scores[int(p.doc)*s.row:][:s.row]
-		if scores[0] == 0 {
+		at := s.slots[p.doc]
+		if at == 0 {
 			if full {
 				continue
 			}
-			s.touched = append(s.touched, p.doc)
+			at = s.touch(p.doc)
 		}
-		var tf float32
-		length := &x.lengths[p.doc]
-		for times := p.times; times != 0; { // from one field that has it to the next
-			f := bits.TrailingZeros32(times) / timesBits
-			n := times >> (timesBits * f) & timesMask
-			tf += float32(n) * x.scale.of(f, length[f])
-			times &^= timesMask << (timesBits * f)
-		}
-		score := most * tf / (k + tf)
-		scores[0] += score
-		for parts := w.parts; parts != 0; parts &= parts - 1 {
-			scores[1+bits.TrailingZeros8(parts)] += score
+		score := most * p.weight
+		row := s.scores[at-1:][:s.row]
+		row[0] += score
+		for _, column := range columns[:n] {
+			row[column] += score
 		}
 	}
+}
+
+// touch gives a document a row.
+func (s *search) touch(doc uint32) (slot uint32) {
+	n := len(s.scores)
+	s.scores = s.scores[:n+s.row]
+	clear(s.scores[n:])
+	s.docs, s.slots[doc] = append(s.docs, doc), uint32(n+1)
+	return uint32(n + 1)
 }
 
 // best gives the documents with the highest scores.
 func (x *Lexical) best(s *search, most int) []Hit {
 	var tops [1 + maxClauses]float32
-	for _, doc := range s.touched {
-		for part, score := range s.scores[int(doc)*s.row:][:s.row] {
-			tops[part] = max(tops[part], score)
+	for rest := s.scores; len(rest) > 0; rest = rest[s.row:] {
+		for part, score := range rest[:s.row] {
+			if score > tops[part] {
+				tops[part] = score
+			}
 		}
 	}
 	for part, top := range tops {
@@ -124,15 +136,15 @@ func (x *Lexical) best(s *search, most int) []Hit {
 	// Those that are among the best without a name come first, so that few of the others are looked at.
 	least := float64(s.join(tops[:], float32(x.weights.clause), most))
 	hits := make([]Hit, 0, most+1)
-	for _, doc := range s.touched {
-		if score := float64(s.scores[int(doc)*s.row]); score >= least {
+	for i, doc := range s.docs {
+		if score := float64(s.scores[i*s.row]); score >= least {
 			hits = append(hits, Hit{ID: x.docs[doc].id, Score: score + x.weights.named*x.named(s, doc)})
 		}
 	}
 	slices.SortFunc(hits, before)
 	hits = hits[:min(len(hits), most)]
-	for _, doc := range s.touched {
-		score := float64(s.scores[int(doc)*s.row])
+	for i, doc := range s.docs {
+		score := float64(s.scores[i*s.row])
 		if score < least && score >= least-x.weights.named && (len(hits) < most || score >= hits[most-1].Score-x.weights.named) {
 			hits = keep(hits, Hit{ID: x.docs[doc].id, Score: score + x.weights.named*x.named(s, doc)}, most)
 		}
@@ -146,31 +158,32 @@ func (x *Lexical) best(s *search, most int) []Hit {
 // join makes one score of those that a document has, in the place of that for the whole question, and gives what so many of
 // them reach, or a little less; 0 where there are fewer.
 func (s *search) join(tops []float32, clauses float32, most int) float32 {
-	s.joined = s.joined[:0]
-	for _, doc := range s.touched {
-		scores := s.scores[int(doc)*s.row:][:s.row]
+	s.ranked = slices.Grow(s.ranked[:0], len(s.docs))[:len(s.docs)]
+	for at := range s.ranked {
+		row := s.scores[at*s.row:][:s.row]
 		var clause float32
-		for part := 1; part < len(scores); part++ {
-			clause = max(clause, scores[part]*tops[part])
+		for i := 1; i < len(row); i++ {
+			if score := row[i] * tops[i]; score > clause {
+				clause = score
+			}
 		}
-		scores[0] = scores[0]*tops[0] + clauses*clause
-		s.joined = append(s.joined, scores[0]/(1+clauses))
+		row[0] = row[0]*tops[0] + clauses*clause
+		s.ranked[at] = row[0] / (1 + clauses)
 	}
-	return nth(s.joined, most) * (1 + clauses)
+	return nth(s.ranked, most) * (1 + clauses)
 }
 
 // named is how much of a document's name is asked for: from nothing to 1, rare words counting more.
 func (x *Lexical) named(s *search, doc uint32) float64 {
-	words, some := x.docs[doc].words[:x.lengths[doc][fieldName]], false
-	for _, word := range words {
-		some = some || s.stems[x.terms.words.terms[word].stem]
+	name, some := x.docs[doc].name, false
+	for _, stem := range name {
+		some = some || s.stems[stem]
 	}
 	if !some {
 		return 0
 	}
 	var asked, all float64
-	for _, word := range words {
-		stem := x.terms.words.terms[word].stem
+	for _, stem := range name {
 		rare := x.rare(len(x.terms.stems.terms[stem].list))
 		all += rare
 		if s.stems[stem] {
@@ -215,18 +228,26 @@ func before(a, b Hit) int {
 	return cmp.Compare(a.ID, b.ID)
 }
 
-// reset makes a search ready for so many documents, with a row of so many scores each, and so many stems.
-func (s *search) reset(docs, row, stems int) {
-	for _, doc := range s.touched {
-		clear(s.scores[int(doc)*s.row:][:s.row])
+// mostKnown is how many words are remembered.
+const mostKnown = 8192
+
+// reset makes a search ready for another question, with a row of so many scores for each document.
+func (s *search) reset(x *Lexical, row int) {
+	for _, doc := range s.docs {
+		s.slots[doc] = 0
 	}
-	s.touched, s.asked, s.asking = s.touched[:0], s.asked[:0], s.asking[:0]
+	s.docs, s.scores, s.asked, s.row = s.docs[:0], s.scores[:0], s.asked[:0], row
+	s.number++
 	clear(s.by)
-	clear(s.words)
-	if clear(s.stems); len(s.stems) < stems {
-		s.stems = make([]bool, stems+stems/8)
+	if s.change != x.change || len(s.known) > mostKnown {
+		clear(s.known)
+		s.change = x.change
 	}
-	if s.row = row; len(s.scores) < docs*row {
-		s.scores = make([]float32, docs*row+docs/8)
+	if clear(s.stems); len(s.stems) < len(x.terms.stems.terms) {
+		s.stems = make([]bool, len(x.terms.stems.terms)*9/8)
 	}
+	if len(s.slots) < len(x.docs) {
+		s.slots = make([]uint32, len(x.docs)*9/8)
+	}
+	s.scores = slices.Grow(s.scores, len(x.docs)*row)
 }

@@ -8,8 +8,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/index/words"
 )
 
-// A posting is a document that has a term, and how often in which field: so many bits for each.
-type posting struct{ doc, times uint32 }
+// A posting is a document that has a term, how often in which field, so many bits for each, and what that weighs.
+type posting struct {
+	doc, times uint32
+	weight     float32
+}
 
 const (
 	timesBits = 5
@@ -30,20 +33,31 @@ type table struct {
 	free  []uint32 // places in terms without a term
 }
 
+// Couples are two stems each that stand beside each other, by their key.
+type couples struct {
+	at    map[uint64]uint32
+	lists [][]posting
+	free  []uint32 // places in lists without a couple
+}
+
 // A vocabulary has the terms of all documents and of no other: words as they stand, their stems, and two stems that stand
 // beside each other.
 type vocabulary struct {
 	words, stems table
-	pairs        map[uint64][]posting
+	pairs        couples
 	// heads has the words by what they begin with, in the order of their texts.
 	heads map[string][]uint32
+	drawn sketch
 }
 
 // head is how many bytes of words heads goes by.
 const head = 4
 
 func newVocabulary() vocabulary {
-	return vocabulary{table{at: map[string]uint32{}}, table{at: map[string]uint32{}}, map[uint64][]posting{}, map[string][]uint32{}}
+	return vocabulary{
+		words: table{at: map[string]uint32{}}, stems: table{at: map[string]uint32{}},
+		pairs: couples{at: map[uint64]uint32{}}, heads: map[string][]uint32{},
+	}
 }
 
 // pair is the key of two stems.
@@ -61,12 +75,61 @@ func (v *vocabulary) intern(word string) uint32 {
 	}
 	at := v.words.new(word)
 	v.words.terms[at].stem = on
+	v.draw(word)
 	if len(word) > head {
 		list := v.heads[word[:head]]
 		i, _ := slices.BinarySearchFunc(list, word, v.compare)
 		v.heads[word[:head]] = slices.Insert(list, i, at)
 	}
 	return at
+}
+
+// draw has a word in the sketch, which is made anew when it is full.
+func (v *vocabulary) draw(word string) {
+	if v.drawn.full(len(word)) {
+		v.redraw()
+	}
+	v.drawn.draw(word)
+}
+
+// couple gives the documents of a pair, in its place.
+func (v *vocabulary) couple(beside uint64) *[]posting {
+	at, ok := v.pairs.at[beside]
+	if !ok {
+		at = v.pairs.new(beside)
+		if v.drawn.full(1) {
+			v.redraw()
+		}
+		v.drawn.set(mark(beside), paired)
+	}
+	return &v.pairs.lists[at]
+}
+
+// redraw makes the sketch anew.
+func (v *vocabulary) redraw() {
+	bits := len(v.pairs.at)
+	for word := range v.words.at {
+		bits += len(word)
+	}
+	v.drawn.empty(bits)
+	for word := range v.words.at {
+		v.drawn.draw(word)
+	}
+	for beside := range v.pairs.at {
+		v.drawn.set(mark(beside), paired)
+	}
+}
+
+// beside gives the documents in which two stems stand beside each other.
+func (v *vocabulary) beside(first, second uint32) []posting {
+	if !v.drawn.has(mark(pair(first, second)), paired) {
+		return nil
+	}
+	at, ok := v.pairs.at[pair(first, second)]
+	if !ok {
+		return nil
+	}
+	return v.pairs.lists[at]
 }
 
 // compare compares the text of a word with another.
@@ -130,7 +193,8 @@ func (v *vocabulary) add(doc uint32, all []uint32, lengths *[fields]uint16) {
 		w.list = noted(w.list, doc, field)
 		s.list = noted(s.list, doc, field)
 		if beside != 0 {
-			v.pairs[beside] = noted(v.pairs[beside], doc, field)
+			list := v.couple(beside)
+			*list = noted(*list, doc, field)
 		}
 	})
 }
@@ -142,12 +206,22 @@ func (v *vocabulary) drop(doc uint32, all []uint32, lengths *[fields]uint16) {
 			v.forget(v.words.terms[word].text)
 		}
 		v.stems.drop(stem, doc)
-		if list, had := without(v.pairs[beside], doc); had && len(list) == 0 {
-			delete(v.pairs, beside)
-		} else if had {
-			v.pairs[beside] = list
+		if beside != 0 {
+			v.pairs.drop(beside, doc)
 		}
 	})
+}
+
+// lists gives all lists.
+func (v *vocabulary) lists(do func([]posting)) {
+	for _, terms := range [][]term{v.words.terms, v.stems.terms} {
+		for i := range terms {
+			do(terms[i].list)
+		}
+	}
+	for _, list := range v.pairs.lists {
+		do(list)
+	}
 }
 
 // each gives the words of a document, with the stem of each and the pair that it makes with the one before; 0 is none.
@@ -179,16 +253,53 @@ func (t *table) drop(at, doc uint32) (gone bool) {
 	return had && len(list) == 0
 }
 
+// expect makes room for those of documents with so many words.
+func (c *couples) expect(words int) {
+	const each = 6 // words to a couple that is new, as the tools of several corpora have it
+	if n := words / each; len(c.at) == 0 {
+		c.at, c.lists, c.free = make(map[uint64]uint32, n), make([][]posting, 0, n), nil
+	}
+}
+
+// new gives a place to a couple that has none.
+func (c *couples) new(beside uint64) uint32 {
+	at := uint32(len(c.lists))
+	if n := len(c.free); n > 0 {
+		at, c.free = c.free[n-1], c.free[:n-1]
+	} else {
+		c.lists = append(c.lists, nil)
+	}
+	c.at[beside] = at
+	return at
+}
+
+// drop takes a document from a couple, which is none any more if no other has it.
+func (c *couples) drop(beside uint64, doc uint32) {
+	at, ok := c.at[beside]
+	if !ok {
+		return
+	}
+	if c.lists[at], _ = without(c.lists[at], doc); len(c.lists[at]) == 0 {
+		c.lists[at] = nil
+		delete(c.at, beside)
+		c.free = append(c.free, at)
+	}
+}
+
 // noted counts one more occurrence in a field of a document.
 func noted(list []posting, doc uint32, field int) []posting {
 	one := uint32(1) << (timesBits * field)
 	i := len(list)
-	if i == 0 || list[i-1].doc < doc {
-		return append(list, posting{doc, one})
-	}
-	i, ok := find(list, doc)
-	if !ok {
-		return slices.Insert(list, i, posting{doc, one})
+	switch {
+	case i == 0 || list[i-1].doc < doc:
+		return append(list, posting{doc: doc, times: one})
+	case list[i-1].doc == doc:
+		i--
+	default:
+		var ok bool
+		if i, ok = find(list, doc); !ok {
+			return slices.Insert(list, i, posting{doc: doc, times: one})
+		}
 	}
 	if p := &list[i]; p.times>>(timesBits*field)&timesMask < timesMask {
 		p.times += one

@@ -23,7 +23,7 @@ type Discovery struct {
 	MinScore, RelativeScore float64
 	// AlwaysInclude are globs over names of cards that are always listed.
 	AlwaysInclude []string
-	// SearchAbove is how many tokens all definitions together may have before the mode auto searches.
+	// SearchAbove is how many tokens the definitions may have, those of AlwaysInclude aside, before the mode auto searches.
 	SearchAbove int
 	// ForwardOutputSchema tells models of our own what tools answer; nil means the default. OutputSchemaHintBytes is how much of it.
 	ForwardOutputSchema   *bool
@@ -49,7 +49,7 @@ func Members() []Member {
 			"what outside clients are listed: all cards; or find_tools, call_tool and the cards of always_include; auto is search for who has more than search_above, and else direct",
 			func(d *Discovery, v doc.Node) error { return mode(&d.Mode, v) }},
 		{table, "search_above", "tokens", "8000",
-			"how many tokens all definitions of a caller's cards may have before auto searches",
+			"how many tokens the definitions of a caller's cards may have before auto searches, those of always_include aside",
 			func(d *Discovery, v doc.Node) error { return whole(&d.SearchAbove, v) }},
 		{table, "always_include", "list of names, with * and ?", "[]",
 			"cards that are always listed, by the names that they are listed by",

@@ -1,6 +1,7 @@
 package finder
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,7 +20,7 @@ type Hit struct {
 	// Score is how well it does: to be compared with those of the same question only, of which the best is 1. It is 0 for a card
 	// that does not, and is shown because none does.
 	Score float64
-	// Why says in a few words what of the question is where in the card.
+	// Why says in a few words what of the question is where in the card, or what else it was found by; empty where the score is 0.
 	Why string
 	// Found is what the index made of it.
 	Found index.Hit
@@ -38,8 +39,13 @@ func (v *View) Find(ctx context.Context, query string, most int) (hits []Hit, ma
 	asked := terms(query)
 	hits = v.stock.find(ctx, v, index.Search{Text: query, Most: most, Relative: max(v.f.o.Relative, 0)})
 	for i := range hits {
-		hits[i].Why = why(asked, hits[i].Spec)
-		matched = matched || hits[i].Why != ""
+		other := "similar words"
+		if f := hits[i].Found; f.Words > 0 || f.Meaning == 0 && f.Far == 0 {
+			matched = true
+		} else {
+			other = "near in meaning"
+		}
+		hits[i].Why = cmp.Or(why(asked, hits[i].Spec), other)
 	}
 	if len(hits) > 0 {
 		return hits, matched

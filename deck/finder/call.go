@@ -37,16 +37,21 @@ func Open(params, arguments json.RawMessage) (Opened, error) {
 // them, are taken out of it.
 func read(arguments json.RawMessage) (name, inner json.RawMessage, err error) {
 	for m := range wire.Members(arguments) {
-		at := map[bool]*json.RawMessage{m.Is("name"): &name, m.Is("arguments"): &inner}[true]
+		var to *json.RawMessage
 		switch {
-		case at == nil && (m.Resembles("name") || m.Resembles("arguments")):
+		case m.Is("name"):
+			to = &name
+		case m.Is("arguments"):
+			to = &inner
+		case m.Resembles("name") || m.Resembles("arguments"):
 			return nil, nil, errors.New("there is a name that some readers take for another")
-		case at == nil:
-		case *at != nil:
-			return nil, nil, fmt.Errorf("there are two %s", m.Name)
 		default:
-			*at = m.Value
+			continue
 		}
+		if *to != nil {
+			return nil, nil, fmt.Errorf("there are two %s", m.Name)
+		}
+		*to = m.Value
 	}
 	text, ok := wire.Text(name)
 	switch {

@@ -2,6 +2,7 @@ package finder
 
 import (
 	"context"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/index"
@@ -11,13 +12,13 @@ import (
 // its own. Each is a share of what the best card has, from 0 to 1.
 type Explanation struct {
 	// Words, Meaning and Far are the arms: words, the built-in encoder, and vectors made elsewhere, which take the encoder's place.
-	Words       float64 `json:"words"`
-	Meaning     float64 `json:"meaning"`
-	Far         float64 `json:"far"`
-	Name        float64 `json:"name"`
-	Server      float64 `json:"server"`
-	Description float64 `json:"description"`
-	Parameters  float64 `json:"parameters"`
+	Words       float64
+	Meaning     float64
+	Far         float64
+	Name        float64
+	Server      float64
+	Description float64
+	Parameters  float64
 }
 
 // Explain explains hits of a question, in their order. It reads all cards anew: it is for people.
@@ -89,6 +90,13 @@ func (v *View) Stats() Stats {
 		s.ShortTokens += Tokens(card)
 	}
 	return s
+}
+
+// Time indexes all cards anew, beside the index that is there, and says how long that takes.
+func (v *View) Time() time.Duration {
+	began := time.Now()
+	newStock(index.Options{Words: v.f.o.Index.Words}, &documents{}).take(v)
+	return time.Since(began)
 }
 
 // Build has all cards in the index, and says how many there are: a question would do it otherwise.

@@ -9,6 +9,7 @@ package finder
 
 import (
 	"encoding/json"
+	"log/slog"
 	"path"
 	"slices"
 	"strings"
@@ -27,7 +28,7 @@ const (
 	Direct Mode = "direct"
 	// Search lists the pinned cards, find_tools and call_tool.
 	Search Mode = "search"
-	// Auto is Search for a caller whose cards have more tokens than SearchAbove, and else Direct.
+	// Auto is Search for a caller whose cards have more tokens than SearchAbove, those aside that are pinned, and else Direct.
 	Auto Mode = "auto"
 )
 
@@ -42,7 +43,8 @@ type Options struct {
 	Relative float64
 	// Always are globs over the names of cards that are always listed.
 	Always []string
-	// SearchAbove is how many tokens all definitions may have before Auto searches; 0 is DefaultSearchAbove.
+	// SearchAbove is how many tokens the definitions may have that Search would not list before Auto searches; 0 is
+	// DefaultSearchAbove.
 	SearchAbove int
 	// Index says what an index ranks by besides words.
 	Index index.Options
@@ -50,6 +52,8 @@ type Options struct {
 	// DefaultSchemaHint.
 	TellSchemas bool
 	SchemaHint  int
+	// Logger is told of providers whose models make nothing of schemas; nil is silence.
+	Logger *slog.Logger
 }
 
 // What the zero values of Options mean.
@@ -76,7 +80,9 @@ type Finder struct {
 	classes []*class
 	// searching are the classes whose list Auto has made short.
 	searching map[string]bool
-	docs      documents
+	// warned are providers that were warned of.
+	warned map[string]bool
+	docs   documents
 }
 
 // A class is callers who may call the same cards.
@@ -113,7 +119,10 @@ func New(o Options) *Finder {
 	if o.Off {
 		o.Mode = Direct
 	}
-	return &Finder{o: o, searching: map[string]bool{}}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Finder{o: o, searching: map[string]bool{}, warned: map[string]bool{}}
 }
 
 // Shortens says whether any list may be a short one: then the names of the two cards are taken.
@@ -150,16 +159,21 @@ func (f *Finder) View(key string, version uint64, specs func() []drawbridge.Spec
 // view makes the view of a class. The caller has locked mu.
 func (f *Finder) view(c *class, version uint64, specs []drawbridge.Spec) *View {
 	v := &View{f: f, version: version, specs: specs, stock: c.stock, places: make(map[string]int, len(specs))}
+	hidden := 0
 	for i, s := range specs {
+		tokens := Tokens(s.Definition)
 		v.places[string(s.Name)] = i
-		v.tokens += Tokens(s.Definition)
+		v.tokens += tokens
+		if !f.pinned(s) {
+			hidden += tokens
+		}
 	}
-	v.short = f.searches(c.key, v.tokens)
+	v.short = f.searches(c.key, hidden)
 	return v
 }
 
-// searches decides whether a class is shown a short list. One that has it keeps it until the tokens are well below the bound,
-// so that a list does not go to and fro. The caller has locked mu.
+// searches decides whether a class is shown a short list, by the tokens that would not be in it. One that has it keeps it until
+// they are well below the bound, so that a list does not go to and fro. The caller has locked mu.
 func (f *Finder) searches(key string, tokens int) bool {
 	if f.o.Mode != Auto {
 		return f.o.Mode == Search

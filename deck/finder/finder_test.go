@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -87,6 +88,35 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
+// FuzzAnswer asks whatever a caller may: the answer is a result, of no more tools than are to be shown, and of some where there are.
+func FuzzAnswer(f *testing.F) {
+	for _, seed := range []string{`{"query":"read a file"}`, `{"query":"x","limit":3}`, `{"query":"搜索","limit":"1e9"}`, `{"query":"\ud800\u202e"}`, `{"query":1}`, `{"limit":"Inf"}`, `[]`, `{`, ``} {
+		f.Add(seed)
+	}
+	v := finder.New(finder.Options{Mode: finder.Search}).View("a", 1, func() (specs []drawbridge.Spec) {
+		for i := range 60 {
+			specs = append(specs, spec("s", fmt.Sprintf("read_%d", i), "Reads the file x."))
+		}
+		return specs
+	})
+	f.Fuzz(func(t *testing.T, arguments string) {
+		if len(arguments) > 0 && wire.Valid([]byte(arguments)) != nil {
+			return // what is no JSON does not come here
+		}
+		raw := v.Answer(t.Context(), json.RawMessage(arguments)).Raw
+		if err := wire.Valid(raw); err != nil || !json.Valid(raw) {
+			t.Fatalf("%s is answered %s: %v", arguments, raw, err)
+		}
+		shown := 0
+		for range wire.Elements(wire.Get(raw, "structuredContent", "tools")) {
+			shown++
+		}
+		if wrong := string(wire.Get(raw, "isError")) == "true"; shown > 50 || (shown == 0) != wrong {
+			t.Errorf("%s is answered by %d tools: %s", arguments, shown, raw)
+		}
+	})
+}
+
 func spec(server, tool, text string) drawbridge.Spec {
 	name := server + "__" + tool
 	return drawbridge.Spec{
@@ -108,6 +138,12 @@ func TestAutoDoesNotGoToAndFro(t *testing.T) {
 	want := []string{"9 false", "10 false", "11 true", "10 true", "9 true", "8 false", "9 false", "10 false", "11 true", "9 true"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+	// What is pinned is listed in any case, and so it is nothing that could be saved.
+	pinned := finder.New(finder.Options{Mode: finder.Auto, SearchAbove: 10 * one, Always: []string{"s__*"}})
+	many := func() []drawbridge.Spec { return slices.Repeat([]drawbridge.Spec{spec("s", "tool", "does")}, 50) }
+	if pinned.View("a", 1, many).Short() {
+		t.Error("a list is short in which all are pinned")
 	}
 	// Another class is another matter.
 	v := f.View("b", 10, func() []drawbridge.Spec { return slices.Repeat([]drawbridge.Spec{spec("s", "tool", "does")}, 9) })
@@ -304,6 +340,32 @@ func TestTurn(t *testing.T) {
 			t.Errorf("%+v shows %v", o, got)
 		}
 	}
+}
+
+// TestAModelThatMakesNothingOfSchemas has the log told so once for each provider.
+func TestAModelThatMakesNothingOfSchemas(t *testing.T) {
+	for tell, want := range map[bool]string{true: "ollama gemini", false: ""} {
+		var heard []string
+		log := slog.New(slog.NewTextHandler(writer(func(line string) {
+			_, provider, _ := strings.Cut(line, "provider=")
+			heard = append(heard, strings.TrimSpace(provider))
+		}), nil))
+		v := finder.New(finder.Options{TellSchemas: tell, Logger: log}).View("a", 1, func() []drawbridge.Spec { return []drawbridge.Spec{spec("s", "tool", "does")} })
+		for _, provider := range []string{"anthropic", "ollama", "", "openai", "ollama", "gemini"} {
+			v.Turn(t.Context(), finder.Turn{Query: "do", Provider: provider})
+		}
+		if got := strings.Join(heard, " "); got != want {
+			t.Errorf("told %v: warned of %q, want %q", tell, got, want)
+		}
+	}
+	finder.New(finder.Options{TellSchemas: true}).View("a", 1, func() []drawbridge.Spec { return nil }).Turn(t.Context(), finder.Turn{Provider: "ollama"})
+}
+
+type writer func(line string)
+
+func (w writer) Write(line []byte) (int, error) {
+	w(string(line))
+	return len(line), nil
 }
 
 // TestTurnTellsWhatACardAnswers puts output schemas into descriptions, cut between characters.

@@ -47,16 +47,21 @@ const (
 func (v *View) findCard() json.RawMessage {
 	var b strings.Builder
 	names, counts, hidden := v.servers()
-	fmt.Fprintf(&b, "Find tools by what they do. %s not in your list of tools, but can be found and called", plural(hidden, "tool is", "tools are"))
-	before := ": "
-	for i, name := range names[:min(len(names), maxServers)] {
-		fmt.Fprintf(&b, "%s%s (%d)", before, name, counts[i])
-		before = ", "
+	b.WriteString("Find tools by what they do.")
+	if hidden > 0 {
+		fmt.Fprintf(&b, " %s not in your list of tools, but can be found and called: ", plural(hidden, "tool is", "tools are"))
+		for i, name := range names[:min(len(names), maxServers)] {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			fmt.Fprintf(&b, "%s (%d)", name, counts[i])
+		}
+		if more := len(names) - maxServers; more > 0 {
+			b.WriteString(" and those of " + plural(more, "server", "servers") + " more")
+		}
+		b.WriteString(".")
 	}
-	if more := len(names) - maxServers; more > 0 {
-		b.WriteString(" and those of " + plural(more, "server", "servers") + " more")
-	}
-	b.WriteString(". Look here before you say that something cannot be done. Say what you want to do in a few words, " +
+	b.WriteString(" Look here before you say that something cannot be done. Say what you want to do in a few words, " +
 		"one step at a time. The answer has the tools that fit, the best first, with their input schemas; call them with " + CallName + ".")
 	return definition(FindName, findTitle, b.String(),
 		`{"type":"object","properties":{"query":{"type":"string","description":"What the tool is to do, such as \"list open pull requests\"."},`+

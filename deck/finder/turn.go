@@ -18,6 +18,8 @@ type Turn struct {
 	Query string
 	// Recent are the names of cards that were called lately: these stay.
 	Recent []string
+	// Provider says who runs the model, such as "anthropic" or "openai"; empty is not said. It changes nothing of what is shown.
+	Provider string
 }
 
 // Definitions are what a model is shown in a turn. Neither the slice nor the bytes may be changed.
@@ -45,6 +47,7 @@ type turns struct {
 // them where they are no more than that, or where nothing is to be found. The same turn has the same bytes, and so has another
 // one in which the same cards are shown.
 func (v *View) Turn(ctx context.Context, t Turn) Definitions {
+	v.f.warn(t.Provider)
 	key := t.Query + "\x00" + strings.Join(t.Recent, "\x00")
 	v.mu.Lock()
 	d, ok := v.turns.asked[key]
@@ -96,13 +99,15 @@ func (v *View) choose(ctx context.Context, t Turn) []bool {
 
 // define writes the definitions of cards, once for each choice of them.
 func (v *View) define(chosen []bool) Definitions {
-	var which strings.Builder
-	for _, yes := range chosen {
-		which.WriteByte("01"[btoi(yes)])
+	which := make([]byte, len(chosen))
+	for i, yes := range chosen {
+		if yes {
+			which[i] = 1
+		}
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if d, ok := v.turns.shown[which.String()]; ok {
+	if d, ok := v.turns.shown[string(which)]; ok {
 		return d
 	}
 	var d Definitions
@@ -131,15 +136,28 @@ func (v *View) define(chosen []bool) Definitions {
 	if len(v.turns.shown) >= maxTurns || v.turns.shown == nil {
 		v.turns.shown = map[string]Definitions{}
 	}
-	v.turns.shown[which.String()] = d
+	v.turns.shown[string(which)] = d
 	return d
 }
 
-func btoi(yes bool) int {
-	if yes {
-		return 1
+// heeding are the providers whose models make something of an output schema in a description.
+var heeding = [...]string{"anthropic", "claude", "openai"}
+
+// maxWarned is how many providers are warned of.
+const maxWarned = 16
+
+// warn says, once for each provider, that output schemas are told to a model which makes nothing of them.
+func (f *Finder) warn(provider string) {
+	if !f.o.TellSchemas || provider == "" || slices.Contains(heeding[:], provider) {
+		return
 	}
-	return 0
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.warned[provider] || len(f.warned) >= maxWarned {
+		return
+	}
+	f.warned[provider] = true
+	f.o.Logger.Warn("output schemas are told to a model that makes nothing of them: forward_output_schema costs tokens", "provider", provider)
 }
 
 // told is a definition with what the card answers said in its description, as far as the options want that: a model that is shown

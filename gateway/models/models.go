@@ -58,8 +58,8 @@ type Models struct {
 
 // A Status says how the models are; nil is one that there is not.
 type Status struct {
-	Embedding *index.LibraryStatus
-	Rerank    *index.JudgeStatus
+	Embedding *index.LibraryStatus `json:"embedding,omitempty"`
+	Rerank    *index.JudgeStatus   `json:"rerank,omitempty"`
 }
 
 // Open opens the models that are set: nil where none is. The error is a *drawbridge.Fault with the code InvalidInput, for settings

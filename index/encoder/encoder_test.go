@@ -10,12 +10,13 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge/index/encoder"
+	"github.com/drawbridge-mcp/drawbridge/index/words"
 	"github.com/google/go-cmp/cmp"
 )
 
 func vector(e *encoder.Encoder, text string) [encoder.Dims]float32 {
 	var s encoder.Sum
-	e.Add(&s, text, 1)
+	e.Add(&s, words.Split(text), 1)
 	return s.Unit()
 }
 
@@ -66,10 +67,31 @@ func TestUnit(t *testing.T) {
 		}
 	}
 	var twice, once encoder.Sum
-	e.Add(&twice, "read a file", 2)
-	e.Add(&once, "read a file", 1)
-	e.Add(&once, "file a read read", 1)
+	e.Add(&twice, words.Split("read a xylofile"), 2)
+	e.Add(&once, words.Split("read a xylofile"), 1)
+	e.Add(&once, words.Split("xylofile a read read xylofile"), 1)
 	if diff := cmp.Diff(twice, once); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestManyWords adds more words than are added up at once.
+func TestManyWords(t *testing.T) {
+	e := encoder.BuiltIn()
+	var words []string
+	for _, a := range "abcdefghijklmnopqrstuvwxyz" {
+		for _, b := range "aeiouy" {
+			for _, c := range "bdgmnprst" {
+				words = append(words, string([]rune{a, b, c}))
+			}
+		}
+	}
+	var all, each encoder.Sum
+	e.Add(&all, words, 3)
+	for _, word := range words {
+		e.Add(&each, []string{word}, 3)
+	}
+	if diff := cmp.Diff(each, all); diff != "" || all == (encoder.Sum{}) {
 		t.Error(diff)
 	}
 }

@@ -15,12 +15,9 @@ const (
 
 // Words gives the words of a text that may have a vector, each once, in the order in which they are first read.
 func Words(text string) []string {
-	if len(text) > maxText {
-		text = text[:maxText]
-	}
 	var out []string
 	seen := map[string]bool{}
-	for _, word := range words.Split(text) {
+	for _, word := range words.Split(text[:min(len(text), maxText)]) {
 		if latin(word) && !seen[word] {
 			seen[word] = true
 			out = append(out, word)
@@ -40,14 +37,14 @@ func latin(word string) bool {
 }
 
 // Pieces gives the slots of an unknown word's pieces, among so many.
-func Pieces(word string, slots int) []int {
+func Pieces(word string, slots int) []int32 {
 	marked := "<" + word + ">"
-	var out []int
+	var out []int32
 	for size := leastPiece; size <= mostPiece; size++ {
 		for i := 0; i+size <= len(marked); i++ {
 			h := fnv.New32a()
 			h.Write([]byte(marked[i : i+size]))
-			out = append(out, int(h.Sum32()%uint32(slots)))
+			out = append(out, int32(h.Sum32()%uint32(slots)))
 		}
 	}
 	return out

@@ -23,25 +23,3 @@ is are was were be been being am do does did done have has had having can could 
 i me my mine we our us you your he him his she her it its they them their there here who whom whose which what when where why how
 please want need like help let make sure give tell know look looking im d ll m re s t ve
 `
-
-// Keep gives the words of a text without those that say little, unless fewer than least were left: then every word counts.
-// What is part of a name, as in MySQL, is none that says little.
-func (s Stops) Keep(text string, least int) []string {
-	var all, kept []string
-	names := []bool{} // which of all are parts of a name
-	each(text, func(word string, joined bool) {
-		if n := len(names); n > 0 && joined {
-			names[n-1] = true
-		}
-		all, names = append(all, word), append(names, joined)
-	})
-	for i, word := range all {
-		if names[i] || !s[word] {
-			kept = append(kept, word)
-		}
-	}
-	if len(kept) < least {
-		return all
-	}
-	return kept
-}

@@ -18,7 +18,7 @@ import (
 // digits are words of their own. Of Chinese, Japanese and Korean, which are written without blanks or with endings, two
 // neighbouring characters are a word.
 func Split(text string) []string {
-	var out []string
+	out := make([]string, 0, len(text)/6)
 	each(text, func(word string, _ bool) { out = append(out, word) })
 	return out
 }
@@ -33,12 +33,12 @@ func each(text string, yield func(word string, joined bool)) {
 		case unbroken(r):
 			n = run(rest, unbroken)
 			eachPair(rest[:n], func(pair string) { yield(pair, joined) })
-		case unicode.IsLetter(r):
+		case isLetter(r):
 			n = wordLen(rest)
 			yield(strings.ToLower(rest[:n]), joined)
 			n += endingLen(rest[n:])
-		case unicode.IsDigit(r):
-			n = run(rest, unicode.IsDigit)
+		case isDigit(r):
+			n = run(rest, isDigit)
 			yield(rest[:n], joined)
 		default:
 			joined = false
@@ -94,7 +94,8 @@ func wordLen(text string) int {
 	var before rune
 	for i, r := range text {
 		switch {
-		case !unicode.IsLetter(r) && !unicode.IsMark(r), unbroken(r):
+		case 'a' <= r && r <= 'z':
+		case !isLetter(r) && (r < utf8.RuneSelf || !unicode.IsMark(r)), unbroken(r):
 			return i
 		case i == 0 || !unicode.IsUpper(r):
 		case unicode.IsLower(before):
@@ -110,6 +111,22 @@ func wordLen(text string) int {
 	return len(text)
 }
 
+// isLetter is unicode.IsLetter, and quick for the letters of most texts.
+func isLetter(r rune) bool {
+	if r < utf8.RuneSelf {
+		return 'a' <= r|0x20 && r|0x20 <= 'z'
+	}
+	return unicode.IsLetter(r)
+}
+
+// isDigit is unicode.IsDigit, and as quick.
+func isDigit(r rune) bool {
+	if r < utf8.RuneSelf {
+		return '0' <= r && r <= '9'
+	}
+	return unicode.IsDigit(r)
+}
+
 // plural says whether a small letter after capitals makes them several, as in URLs.
 func plural(letter rune, rest string) bool {
 	next, _ := utf8.DecodeRuneInString(rest)
@@ -122,7 +139,7 @@ func endingLen(text string) int {
 	if r != '\'' && r != '’' {
 		return 0
 	}
-	n := run(text[size:], unicode.IsLetter)
+	n := run(text[size:], isLetter)
 	if n == 0 || n > 2 {
 		return 0
 	}

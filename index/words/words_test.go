@@ -1,6 +1,7 @@
 package words_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -8,7 +9,6 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge/index/words"
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func TestSplit(t *testing.T) {
@@ -43,8 +43,8 @@ func TestSplit(t *testing.T) {
 		if tt.want != "" {
 			want = strings.Split(tt.want, "|")
 		}
-		if diff := cmp.Diff(want, words.Split(tt.text)); diff != "" {
-			t.Errorf("%q: %s", tt.text, diff)
+		if got := words.Split(tt.text); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", tt.text, got, want)
 		}
 	}
 }
@@ -71,31 +71,37 @@ func TestKeep(t *testing.T) {
 		{"copy my MySQL tables to the disk", "copy my sql tables disk"},
 		{"what does it do in JavaScript", "what does it do in java script"},
 	} {
-		got := strings.Join(stops.Keep(tt.text, 3), " ")
+		got := strings.Join(stops.Read(tt.text, 3).Keep(words.Whole, 3), " ")
 		if got != tt.want {
 			t.Errorf("%q: %q, want %q", tt.text, got, tt.want)
 		}
 	}
 }
 
-func TestClauses(t *testing.T) {
+func TestParts(t *testing.T) {
 	stops := words.NewStops()
 	for _, tt := range []struct {
 		text string
-		want []string
+		want []string // the words of each part
 	}{
-		{"", []string{""}},
+		{"", nil},
+		{"...", nil},
 		{"list open pull requests", []string{"list open pull requests"}},
 		{
 			"Find a recipe for vegan lasagne and send it by email to Ada Lovelace. Then book a table for Friday evening!",
-			[]string{"Find a recipe for vegan lasagne", "send it by email to Ada Lovelace", "book a table for Friday evening"},
+			[]string{"find a recipe for vegan lasagne", "send it by email to ada lovelace", "book a table for friday evening"},
 		},
 		{"search for cats and dogs", []string{"search for cats dogs"}}, // "dogs" asks for nothing of its own
-		{"read version 1.2.3 of the file", []string{"read version 1.2.3 of the file"}},
+		{"read version 1.2.3 of the file", []string{"read version 1 2 3 of the file"}},
 		{"convert the currency AND THEN show the weather report", []string{"convert the currency", "show the weather report"}},
-		{"查询北京的天气，发送邮件给同事", []string{"查询北京的天气", "发送邮件给同事"}},
+		{"查询北京的天气，发送邮件给同事", []string{"查询 询北 北京 京的 的天 天气", "发送 送邮 邮件 件给 给同 同事"}},
 	} {
-		if diff := cmp.Diff(tt.want, words.Clauses(tt.text, stops, 3), cmpopts.EquateEmpty()); diff != "" {
+		r := stops.Read(tt.text, 3)
+		var got []string
+		for part := range r.Parts {
+			got = append(got, strings.Join(r.Keep(part, len(tt.text)), " "))
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%q: %s", tt.text, diff)
 		}
 	}
@@ -118,8 +124,16 @@ func FuzzSplit(f *testing.F) {
 			}
 			words.Stem(word)
 		}
-		if parts := words.Clauses(text, stops, 3); len(parts) == 0 {
-			t.Fatalf("%q has no part", text)
+		r := stops.Read(text, 3)
+		var all []string
+		for _, w := range r.Words {
+			if w.Part < words.Between || w.Part >= r.Parts {
+				t.Fatalf("%q has %d parts, and a word in %d", text, r.Parts, w.Part)
+			}
+			all = append(all, w.Text)
+		}
+		if split := words.Split(text); !slices.Equal(all, split) {
+			t.Fatalf("%q: a request has %q, a text %q", text, all, split)
 		}
 	})
 }

@@ -174,7 +174,7 @@ func (a *app) printStatuses(w io.Writer, rows []login.Listed) error {
 	fmt.Fprintln(tw, "NAME\tPHASE\tCARDS\tERA\tTRANSPORT\tSTART\tLISTED\t"+paint.Head("TRUST")+"\tSOURCE")
 	for _, r := range rows {
 		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			r.Server, r.Phase, r.Cards, r.Era, r.Transport, manners.StartTime(r.StartMillis), manners.Ago(r.Listed), paint.Score(r.Trust), r.Source)
+			r.Server, r.Phase, r.Cards, r.Era, r.Transport, manners.StartTime(r.StartMillis), manners.Ago(r.Listed), paint.Score(r.Trust), a.short(r.Source))
 	}
 	if err := tw.Flush(); err != nil {
 		return err

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/hub"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/discovery"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
 	"github.com/spf13/cobra"
@@ -63,6 +65,10 @@ func (a *app) printState(s hub.State) error {
 		if err := tw.Flush(); err != nil {
 			return err
 		}
+	}
+	if s.Models != (gateway.ModelStatus{}) {
+		fmt.Fprintln(w)
+		discovery.PrintModels(w, s.Models)
 	}
 	if len(s.Servers) == 0 {
 		return nil

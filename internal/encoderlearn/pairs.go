@@ -73,7 +73,7 @@ func (l *lesson) pieces(w string) []int32 {
 	rows, ok := l.slots[w]
 	if !ok {
 		for _, p := range encoder.Pieces(w, pieceRows) {
-			rows = append(rows, int32(len(l.names)+p))
+			rows = append(rows, int32(len(l.names)+int(p)))
 		}
 		l.slots[w] = rows
 	}

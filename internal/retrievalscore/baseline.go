@@ -76,7 +76,7 @@ func fts(tools []index.Document) (evaluate.Rank, func() error, error) {
 	}
 	stops := words.NewStops()
 	return func(ctx context.Context, question string, most int) []string {
-		all := stops.Keep(question, 3)
+		all := stops.Read(question, 3).Keep(words.Whole, 3)
 		slices.Sort(all)
 		query := `"` + strings.Join(slices.Compact(all), `" OR "`) + `"`
 		rows, err := db.QueryContext(ctx, "SELECT id FROM t WHERE t MATCH ? ORDER BY bm25(t, 0, 2.5, 1.2, 0.7, 0.7, 0.4), id LIMIT ?", query, most)

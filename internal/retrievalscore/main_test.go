@@ -23,23 +23,27 @@ func sample(t *testing.T) []corpus {
 	return corpora
 }
 
-// TestArmsOnTheSample holds what each arm finds of the sample: better than plain BM25 by a margin, no worse than FTS5, and the
-// hybrid nowhere worse than words alone by more than one question of the twelve or twenty may make.
+// TestArmsOnTheSample holds what each arm finds of the sample: on no corpus less than it did, and on the whole better than plain
+// BM25 by a margin, and than FTS5.
 func TestArmsOnTheSample(t *testing.T) {
 	corpora := sample(t)
 	scores, err := scoreAll(context.Background(), corpora)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []gain{{evaluate.Lexical, plainBM25, 12}, {evaluate.Lexical, sqliteFTS, 0.5}, {evaluate.Hybrid, plainBM25, 12}} {
+	for _, want := range []gain{{evaluate.Lexical, plainBM25, 16}, {evaluate.Lexical, sqliteFTS, 1.3}, {evaluate.Hybrid, plainBM25, 16.3}} {
 		if _, got := over(scores, want.arm, want.than); got < want.least {
 			t.Errorf("%s is %+.1f points over %s, want %+.1f", want.arm, got, want.than, want.least)
 		}
 	}
-	each, _ := over(scores, evaluate.Hybrid, evaluate.Lexical)
-	for i, points := range each {
-		if points < -5 {
-			t.Errorf("%s: the hybrid is %+.1f points over words alone", corpora[i].name, points)
+	for arm, least := range map[string]map[string]float64{ // in points of nDCG@10: the same on every machine
+		evaluate.Lexical: {"bfcl": 80.3, "mcp": 81.5, "metatool": 76.6, "sealtools": 100, "toolbench": 91.7},
+		evaluate.Hybrid:  {"bfcl": 83.2, "mcp": 79.0, "metatool": 77.7, "sealtools": 100, "toolbench": 91.7},
+	} {
+		for i, s := range scores[arm] {
+			if want, ok := least[corpora[i].name]; !ok || 100*s[0].NDCG10 < want-0.1 {
+				t.Errorf("%s, %s: nDCG@10 is %.2f, and was %.1f", arm, corpora[i].name, 100*s[0].NDCG10, want)
+			}
 		}
 	}
 	for _, arm := range []string{evaluate.Lexical, evaluate.Hybrid} {
@@ -88,7 +92,8 @@ func TestPool(t *testing.T) {
 }
 
 func TestReport(t *testing.T) {
-	corpora := []corpus{{name: "one"}, {name: "two"}}
+	asked := make([]evaluate.Query, 300)
+	corpora := []corpus{{name: "one", queries: asked}, {name: "two", queries: asked}}
 	kinds := func(n float64) []evaluate.Score {
 		return []evaluate.Score{{Queries: 2, NDCG10: n}, {Kind: "a", Queries: 1, NDCG10: n}, {Kind: "b", Queries: 1, NDCG10: n}}
 	}
@@ -110,6 +115,11 @@ Won and lost, in points of nDCG@10:
 `
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Error(diff)
+	}
+	b.Reset()
+	reportGains(&b, []corpus{{name: "one", queries: asked[:9]}, {name: "two", queries: asked}}, scores)
+	if text := b.String(); !strings.Contains(text, "| lexical over plain BM25 | +12.5 | +12.5 | **+12.5** |\n") || strings.Contains(text, "kept") {
+		t.Errorf("of few questions:\n%s", text)
 	}
 	b.Reset()
 	reportScores(&b, corpora, scores)

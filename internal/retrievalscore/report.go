@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/evaluate"
 )
@@ -21,31 +23,52 @@ func cell(s evaluate.Score) string {
 	return fmt.Sprintf("%.1f / %.1f / **%.1f** / %.1f", 100*s.Recall5, 100*s.Recall20, 100*s.NDCG10, 100*s.Hit1)
 }
 
-func reportScores(w io.Writer, corpora []corpus, scores map[string][][]evaluate.Score) {
-	fmt.Fprint(w, "\n## How well\n\nEach cell: recall@5 / recall@20 / nDCG@10 / how often the first tool was a needed one, in percent.\n\n| ranked by |")
-	for _, c := range corpora {
-		fmt.Fprintf(w, " %s |", c.name)
-	}
-	fmt.Fprint(w, " mean |\n|---|")
-	for range corpora {
-		fmt.Fprint(w, "---|")
-	}
-	fmt.Fprint(w, "---|\n| tools, questions |")
-	for _, c := range corpora {
-		fmt.Fprintf(w, " %d, %d |", len(c.tools), len(c.queries))
-	}
-	fmt.Fprintln(w, " |")
-	for _, arm := range arms {
-		fmt.Fprintf(w, "| %s |", arm)
-		for _, s := range scores[arm] {
-			fmt.Fprintf(w, " %s |", cell(s[0]))
+// row writes a row of a table.
+func row(w io.Writer, cells ...string) {
+	line := "|"
+	for _, cell := range cells {
+		if cell != "" {
+			line += " " + cell
 		}
-		fmt.Fprintf(w, " %s |\n", cell(macro(scores[arm])))
+		line += " |"
+	}
+	fmt.Fprintln(w, line)
+}
+
+// head writes what a table begins with.
+func head(w io.Writer, cells ...string) {
+	row(w, cells...)
+	fmt.Fprintln(w, "|"+strings.Repeat("---|", len(cells)))
+}
+
+// cells gives a text for each.
+func cells[T any](all []T, of func(T) string) (out []string) {
+	for _, one := range all {
+		out = append(out, of(one))
+	}
+	return out
+}
+
+func names(corpora []corpus) []string {
+	return cells(corpora, func(c corpus) string { return c.name })
+}
+
+func reportScores(w io.Writer, corpora []corpus, scores map[string][][]evaluate.Score) {
+	fmt.Fprint(w, "\n## How well\n\nEach cell: recall@5 / recall@20 / nDCG@10 / how often the first tool was a needed one, in percent.\n\n")
+	head(w, slices.Concat([]string{"ranked by"}, names(corpora), []string{"mean"})...)
+	row(w, slices.Concat([]string{"tools, questions"}, cells(corpora, func(c corpus) string {
+		return fmt.Sprintf("%d, %d", len(c.tools), len(c.queries))
+	}), []string{""})...)
+	for _, arm := range arms {
+		row(w, slices.Concat([]string{arm}, cells(scores[arm], func(s []evaluate.Score) string { return cell(s[0]) }), []string{cell(macro(scores[arm]))})...)
 	}
 	reportGains(w, corpora, scores)
 	reportKinds(w, corpora, scores)
 	fmt.Fprint(w, "\nPrinted again by `go run ./internal/retrievalscore -quick -data DIR`, one corpus at a time by\n`drawbridge index eval --tools DIR/mcp/tools.jsonl --queries DIR/mcp/queries.jsonl --arm lexical`.\n")
 }
+
+// enough is from how many questions on a gain says something.
+const enough = 500
 
 // A gain is how much better one arm is to be than another.
 type gain struct {
@@ -66,22 +89,26 @@ func over(scores map[string][][]evaluate.Score, arm, than string) (each []float6
 }
 
 func reportGains(w io.Writer, corpora []corpus, scores map[string][][]evaluate.Score) {
-	fmt.Fprint(w, "\nWon and lost, in points of nDCG@10:\n\n| |")
+	asked := 0
 	for _, c := range corpora {
-		fmt.Fprintf(w, " %s |", c.name)
+		asked += len(c.queries)
 	}
-	fmt.Fprint(w, " mean | wanted | |\n|---|")
-	for range corpora {
-		fmt.Fprint(w, "---|")
+	bar := []string{"wanted", ""}
+	if asked < enough {
+		bar = nil
 	}
-	fmt.Fprintln(w, "---|---|---|")
+	fmt.Fprint(w, "\nWon and lost, in points of nDCG@10:\n\n")
+	head(w, slices.Concat([]string{""}, names(corpora), []string{"mean"}, bar)...)
 	for _, g := range gains {
 		each, mean := over(scores, g.arm, g.than)
-		fmt.Fprintf(w, "| %s over %s |", g.arm, g.than)
-		for _, points := range each {
-			fmt.Fprintf(w, " %+.1f |", points)
+		if bar != nil {
+			bar = []string{fmt.Sprintf("%+.1f", g.least), verdict(mean >= g.least)}
 		}
-		fmt.Fprintf(w, " **%+.1f** | %+.1f | %s |\n", mean, g.least, verdict(mean >= g.least))
+		row(w, slices.Concat([]string{g.arm + " over " + g.than}, cells(each, func(points float64) string { return fmt.Sprintf("%+.1f", points) }),
+			[]string{fmt.Sprintf("**%+.1f**", mean)}, bar)...)
+	}
+	if bar == nil {
+		fmt.Fprintf(w, "\nOf %d questions this says little: what is wanted of the whole sets is not held against them.\n", asked)
 	}
 }
 
@@ -94,26 +121,15 @@ func verdict(ok bool) string {
 
 // reportKinds shows the kinds of questions of each corpus that has several.
 func reportKinds(w io.Writer, corpora []corpus, scores map[string][][]evaluate.Score) {
-	fmt.Fprint(w, "\nBy kind of question, where a corpus has several:\n\n| corpus | kind | questions |")
-	for _, arm := range arms {
-		fmt.Fprintf(w, " %s |", arm)
-	}
-	fmt.Fprint(w, "\n|---|---|---|")
-	for range arms {
-		fmt.Fprint(w, "---|")
-	}
-	fmt.Fprintln(w)
+	fmt.Fprint(w, "\nBy kind of question, where a corpus has several:\n\n")
+	head(w, slices.Concat([]string{"corpus", "kind", "questions"}, arms)...)
 	for i, c := range corpora {
 		kinds := scores[arms[0]][i][1:]
 		if len(kinds) < 2 {
 			continue
 		}
 		for k, s := range kinds {
-			fmt.Fprintf(w, "| %s | %s | %d |", c.name, s.Kind, s.Queries)
-			for _, arm := range arms {
-				fmt.Fprintf(w, " %s |", cell(scores[arm][i][k+1]))
-			}
-			fmt.Fprintln(w)
+			row(w, slices.Concat([]string{c.name, s.Kind, fmt.Sprint(s.Queries)}, cells(arms, func(arm string) string { return cell(scores[arm][i][k+1]) }))...)
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -90,7 +89,7 @@ func (d Desk) with(ctx context.Context, work func(db *store.DB) error) error {
 
 func (d Desk) list(ctx context.Context, asJSON bool) error {
 	return d.with(ctx, func(db *store.DB) error {
-		all := []pending{}
+		var all []pending
 		if db != nil {
 			asks, err := db.Asks(ctx)
 			if err != nil {
@@ -104,20 +103,13 @@ func (d Desk) list(ctx context.Context, asJSON bool) error {
 				all = append(all, p)
 			}
 		}
-		switch {
-		case asJSON:
-			return manners.PrintJSON(d.Out, all)
-		case len(all) == 0:
-			fmt.Fprintln(d.Err, "Nothing waits for your approval.")
-			return nil
-		}
-		table := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "ID\tCALLER\tCALLS\tWITH\tWHY\tLEFT")
-		for _, p := range all {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", p.ID, plain(p.Call.Caller, 20), plain(p.Call.Card, 40),
-				line(p.Call.Arguments, 40), plain(why(p.Call), 40), left(p.Until))
-		}
-		return table.Flush()
+		return manners.List[pending]{
+			Head: "ID\tCALLER\tCALLS\tWITH\tWHY\tLEFT", None: "Nothing waits for your approval.",
+			Line: func(p pending) string {
+				return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", p.ID, plain(p.Call.Caller, 20), plain(p.Call.Card, 40),
+					line(p.Call.Arguments, 40), plain(why(p.Call), 40), left(p.Until))
+			},
+		}.Print(d.Out, d.Err, all, asJSON)
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/gateway"
@@ -135,7 +134,7 @@ func (d Desk) grants() *cobra.Command {
 		Args:  manners.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return d.with(cmd.Context(), func(db *store.DB) error {
-				all := []granted{}
+				var all []granted
 				if db != nil {
 					kept, err := db.Grants(cmd.Context())
 					if err != nil {
@@ -149,28 +148,17 @@ func (d Desk) grants() *cobra.Command {
 						all = append(all, one)
 					}
 				}
-				return d.printGrants(all, asJSON)
+				return manners.List[granted]{
+					Head: "ID\tCALLER\tCALLS\tWITH\tCOUNTS\tUSED", None: "You allowed nothing for more than one call.",
+					Line: func(g granted) string {
+						return fmt.Sprintf("%s\t%s\t%s\t%s\t%d", g.ID, plain(g.Call.Caller, 20), plain(g.Call.Card, 40), g.scope(), g.Uses)
+					},
+				}.Print(d.Out, d.Err, all, asJSON)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
-}
-
-func (d Desk) printGrants(all []granted, asJSON bool) error {
-	switch {
-	case asJSON:
-		return manners.PrintJSON(d.Out, all)
-	case len(all) == 0:
-		fmt.Fprintln(d.Err, "You allowed nothing for more than one call.")
-		return nil
-	}
-	table := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tCALLER\tCALLS\tWITH\tCOUNTS\tUSED")
-	for _, g := range all {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\n", g.ID, plain(g.Call.Caller, 20), plain(g.Call.Card, 40), g.scope(), g.Uses)
-	}
-	return table.Flush()
 }
 
 func (d Desk) revoke() *cobra.Command {

@@ -3,6 +3,7 @@ package discovery
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -23,29 +24,8 @@ type stats struct {
 	Short       bool   `json:"short"`
 	// Millis is how long it took to index all cards.
 	Millis float64 `json:"index_ms"`
-	// Embedding and Rerank are the models that run elsewhere, where there are any.
-	Embedding *embedding `json:"embedding,omitempty"`
-	Rerank    *rerank    `json:"rerank,omitempty"`
-}
-
-// An embedding says how the model is that embeds.
-type embedding struct {
-	Model     string `json:"model"`
-	Dimension int    `json:"dimension,omitempty"`
-	Texts     int    `json:"texts"`
-	Vectors   int    `json:"vectors"`
-	Refused   int    `json:"refused,omitempty"`
-	health
-}
-
-// A rerank says how the model is that judges.
-type rerank struct{ health }
-
-// health is how a model answers: Away is since when it is not asked, Err what went wrong last and At when.
-type health struct {
-	Away time.Time `json:"away,omitzero"`
-	Err  string    `json:"error,omitempty"`
-	At   time.Time `json:"error_at,omitzero"`
+	// The models run elsewhere, where there are any.
+	gateway.ModelStatus
 }
 
 // Stats is the command "index stats".
@@ -57,7 +37,7 @@ func (d Desk) Stats() *cobra.Command {
 		Long: `Say how many cards there are to find, about how many tokens of a model the list of all of
 them has and how many the short one, and which of the two a client is shown. Of a model of your own
 it says how many cards have a vector, since when it is not asked because it does not answer,
-and what went wrong last.`,
+and what went wrong last: as the hub has it, if one runs, else as it answers one question now.`,
 		Args: manners.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return d.With(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
@@ -74,7 +54,7 @@ and what went wrong last.`,
 				fmt.Fprintf(d.Out, "all cards: about %d tokens; the short list: about %d\n", s.Tokens, s.ShortTokens)
 				fmt.Fprintf(d.Out, "mode %s: a client is shown %s\n", s.Mode, list)
 				fmt.Fprintf(d.Out, "indexed in %.1f ms\n", s.Millis)
-				d.printModels(s)
+				PrintModels(d.Out, s.ModelStatus)
 				return nil
 			})
 		},
@@ -87,21 +67,27 @@ and what went wrong last.`,
 func (d Desk) measure(ctx context.Context, g *gateway.Gateway) stats {
 	v := g.Deck().Finding(g.Owner())
 	now := v.Stats()
-	start := time.Now()
-	v.Build()
 	s := stats{
 		Cards: now.Cards, Servers: now.Servers, Tokens: now.Tokens, ShortTokens: now.ShortTokens, Mode: string(now.Mode), Short: now.Short,
-		Millis: float64(time.Since(start).Microseconds()) / 1000,
+		Millis: millis(v.Time()),
 	}
-	d.settle(ctx, g, v.Build)
-	models := g.Models()
-	if e := models.Embedding; e != nil {
-		s.Embedding = &embedding{e.Model, e.Dimension, e.Texts, e.Vectors, e.Refused, health{e.Away, e.Err, e.At}}
-	}
-	if r := models.Rerank; r != nil {
-		s.Rerank = &rerank{health{r.Away, r.Err, r.At}}
+	var running bool
+	if s.ModelStatus, running = d.Running(); !running {
+		s.ModelStatus = d.ask(ctx, g)
 	}
 	return s
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// ask asks one question, to see whether the models answer in time.
+func (d Desk) ask(ctx context.Context, g *gateway.Gateway) gateway.ModelStatus {
+	v := g.Deck().Finding(g.Owner())
+	d.settle(ctx, g, v.Build)
+	if now := g.Models(); now.Embedding != nil && now.Embedding.Err == "" || now.Rerank != nil {
+		v.Find(ctx, "read a file", 2)
+	}
+	return g.Models()
 }
 
 // settled is how long a person waits for vectors before a question: those that are kept come at once, others take their time.
@@ -119,34 +105,34 @@ func (d Desk) settle(ctx context.Context, g *gateway.Gateway, build func() int) 
 	_, _ = d.embed(ctx, l.Status)
 }
 
-// printModels shows how the models are.
-func (d Desk) printModels(s stats) {
-	if e := s.Embedding; e != nil {
-		fmt.Fprintf(d.Out, "model %s: %d of %s with a vector", terminal.Shown(e.Model), e.Vectors, manners.Count(e.Texts, "text"))
+// PrintModels shows how models are.
+func PrintModels(w io.Writer, m gateway.ModelStatus) {
+	if e := m.Embedding; e != nil {
+		fmt.Fprintf(w, "model %s: %d of %s with a vector", terminal.Shown(e.Model), e.Vectors, manners.Count(e.Texts, "text"))
 		if e.Refused > 0 {
-			fmt.Fprintf(d.Out, ", %d refused", e.Refused)
+			fmt.Fprintf(w, ", %d refused", e.Refused)
 		}
-		fmt.Fprintln(d.Out)
-		d.printHealth("the model that embeds", e.health)
+		fmt.Fprintln(w)
+		printHealth(w, "the model that embeds", e.Away, e.At, e.Err)
 	}
-	if r := s.Rerank; r != nil {
-		fmt.Fprintln(d.Out, "a model puts the best in order")
-		d.printHealth("the model that judges", r.health)
+	if r := m.Rerank; r != nil {
+		fmt.Fprintln(w, "a model puts the best in order")
+		printHealth(w, "the model that judges", r.Away, r.At, r.Err)
 	}
 }
 
-func (d Desk) printHealth(who string, h health) {
-	if !h.Away.IsZero() {
-		fmt.Fprintf(d.Out, "%s is not asked since %s, because it does not answer\n", who, manners.LocalTime(h.Away))
+func printHealth(w io.Writer, who string, away, at time.Time, err string) {
+	if !away.IsZero() {
+		fmt.Fprintf(w, "%s is not asked since %s, because it does not answer\n", who, manners.LocalTime(away))
 	}
-	if h.Err != "" {
-		fmt.Fprintf(d.Out, "%s: last error: %s (%s; drawbridge doctor)\n", who, terminal.Shown(h.Err), manners.LocalTime(h.At))
+	if err != "" {
+		fmt.Fprintf(w, "%s: last error: %s (%s; drawbridge doctor)\n", who, terminal.Shown(err), manners.LocalTime(at))
 	}
 }
 
 // bar is a progress bar of so many cells.
 func bar(done, all, cells int) string {
-	full := cells
+	full := 0
 	if all > 0 {
 		full = done * cells / all
 	}
@@ -168,7 +154,8 @@ func (d Desk) Rebuild() *cobra.Command {
 		Short: "Index all cards, and have the vectors made that are missing",
 		Long: `Index all cards anew, and, where a model embeds them, have every vector made that is missing,
 with a progress bar at a terminal. A vector is kept by the text that it is of: none is made
-twice, so after a change of the model or of a description only what is new costs anything.`,
+twice, so after a change of a description only what is new costs anything. When all are
+there, those that the store has of models which are not set any more are dropped.`,
 		Args: manners.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return d.With(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
@@ -189,18 +176,23 @@ type rebuilt struct {
 	Model   string `json:"model,omitempty"`
 	Vectors int    `json:"vectors,omitempty"`
 	Refused int    `json:"refused,omitempty"`
+	// Dropped is how many vectors there were of other models.
+	Dropped int64 `json:"dropped,omitempty"`
 }
 
 func (d Desk) rebuild(ctx context.Context, g *gateway.Gateway, asJSON bool) error {
-	start := time.Now()
-	r := rebuilt{Cards: g.Deck().Finding(g.Owner()).Build()}
-	r.Millis = float64(time.Since(start).Microseconds()) / 1000
-	if l := g.Library(); l != nil {
+	v := g.Deck().Finding(g.Owner())
+	r := rebuilt{Millis: millis(v.Time()), Cards: v.Build()}
+	if l := g.Library(); l != nil && r.Cards > 0 {
 		s, err := d.embed(ctx, l.Status)
 		if err != nil {
 			return err
 		}
 		r.Model, r.Vectors, r.Refused = s.Model, s.Vectors, s.Refused
+	}
+	var err error
+	if r.Dropped, err = g.TidyVectors(ctx); err != nil {
+		return err
 	}
 	if asJSON {
 		return manners.PrintJSON(d.Out, r)
@@ -211,6 +203,9 @@ func (d Desk) rebuild(ctx context.Context, g *gateway.Gateway, asJSON bool) erro
 	}
 	if r.Refused > 0 {
 		fmt.Fprintf(d.Out, "the model refused %s\n", manners.Count(r.Refused, "text"))
+	}
+	if r.Dropped > 0 {
+		fmt.Fprintf(d.Out, "dropped %s of models that are not set any more\n", manners.Count(uint64(r.Dropped), "vector"))
 	}
 	return nil
 }

@@ -5,8 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
@@ -24,6 +24,8 @@ type Desk struct {
 	Await func(ctx context.Context, g *gateway.Gateway)
 	// Person is who types.
 	Person func(g *gateway.Gateway) drawbridge.Caller
+	// Running says how the models of the hub are, if one runs.
+	Running func() (gateway.ModelStatus, bool)
 	// Screen is the terminal's changing line.
 	Screen *terminal.Screen
 }
@@ -57,11 +59,12 @@ func (d Desk) Search() *cobra.Command {
 		Use:   "search QUERY...",
 		Short: "Find the cards that answer a question",
 		Long: `Find the cards that answer a question, the best first, as a client finds them with find_tools.
+Where no card has a word of it that is said, and what is near is shown, or some of what there is.
 The score is a share of the best one's. --explain says how each arm found each card, by its
 own best: "words" are the words of the question, "meaning" the encoder that is built in, and
-"far" a model of your own, in whose place "meaning" is 0. Behind them is what each field of
-the card would bring it by words alone: its name, its server, what it says of itself, and its
-parameters.`,
+"far" a model of your own, which takes its place. Behind them is what each field of the card
+would bring it by words alone: its name, its server, what it says of itself, and its
+parameters; and what of the question is where.`,
 		Example: `  drawbridge tools search list open pull requests
   drawbridge tools search "read a file" --top 3 --explain`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -77,8 +80,8 @@ parameters.`,
 			return d.With(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
 				d.Await(ctx, g)
 				all, matched := d.search(ctx, g, d.Person(g), strings.Join(args, " "), top, explain)
-				if !matched {
-					fmt.Fprintln(d.Err, "no card has these words")
+				if !matched && len(all) > 0 {
+					fmt.Fprintln(d.Err, "no card has these words: these may be near, or are some of what there is")
 				}
 				if asJSON {
 					return manners.PrintJSON(d.Out, all)
@@ -101,9 +104,6 @@ func (d Desk) search(ctx context.Context, g *gateway.Gateway, who drawbridge.Cal
 	d.settle(ctx, g, v.Build)
 	hits, matched := v.Find(ctx, query, top)
 	for _, h := range hits {
-		if h.Score == 0 {
-			return all, false // what there is, not what answers
-		}
 		all = append(all, found{Name: h.Spec.Name, Server: h.Spec.Server, Summary: h.Spec.Summary, Score: h.Score, Why: h.Why})
 	}
 	if explain {
@@ -119,21 +119,36 @@ func (d Desk) print(all []found, explain bool) error {
 	if len(all) == 0 {
 		return nil
 	}
-	tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
-	head := "score\tname\tsummary"
 	if explain {
-		head = "score\twords\tmeaning\tfar\tname\tserver\tdescription\tparameters\tcard\twhy"
+		return explained(all).Print(d.Out, d.Err, all, false)
 	}
-	fmt.Fprintln(tw, head)
-	for _, f := range all {
-		if s := f.Scores; s != nil {
-			fmt.Fprintf(tw, "%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%s\t%s\n",
-				f.Score, s.Words, s.Meaning, s.Far, s.Name, s.Server, s.Description, s.Parameters, f.Name, terminal.Shown(f.Why))
-			continue
-		}
-		fmt.Fprintf(tw, "%.3f\t%s\t%s\n", f.Score, f.Name, terminal.Shown(clip(f.Summary)))
+	return manners.List[found]{Head: "SCORE\tCARD\tSUMMARY", Line: func(f found) string {
+		return fmt.Sprintf("%.3f\t%s\t%s", f.Score, f.Name, terminal.Shown(clip(f.Summary)))
+	}}.Print(d.Out, d.Err, all, false)
+}
+
+// explained shows cards with what found them. A model of the person's own stands where the built-in encoder does, which it takes the
+// place of.
+func explained(all []found) manners.List[found] {
+	arm := "MEANING"
+	if slices.ContainsFunc(all, func(f found) bool { return f.Scores.Far > 0 }) {
+		arm = "FAR"
 	}
-	return tw.Flush()
+	return manners.List[found]{
+		Head: "SCORE\tCARD\tWORDS\t" + arm + "\tNAME\tSERVER\tDESCRIPTION\tPARAMETERS\tWHY",
+		Line: func(f found) string {
+			s := f.Scores
+			line := fmt.Sprintf("%.3f\t%s", f.Score, f.Name)
+			for _, share := range []float64{s.Words, s.Meaning + s.Far, s.Name, s.Server, s.Description, s.Parameters} {
+				if share == 0 {
+					line += "\t-"
+				} else {
+					line += fmt.Sprintf("\t%.2f", share)
+				}
+			}
+			return line + "\t" + terminal.Shown(f.Why)
+		},
+	}
 }
 
 // clip shortens a text to what a line has room for.

@@ -22,7 +22,7 @@ import (
 
 // A Desk is where the command is typed.
 type Desk struct {
-	Out io.Writer
+	Out, Err io.Writer
 	// Dir is the working directory.
 	Dir string
 }
@@ -117,6 +117,8 @@ func (d Desk) evaluate(ctx context.Context, o options) error {
 		return roster.Mistake("--tools and --queries name the files to measure with (see \"drawbridge index eval --help\")")
 	case o.top < Depth:
 		return roster.Mistake(fmt.Sprintf("--top is at least %d", Depth))
+	case o.run != "" && (d.same(o.run, o.tools) || d.same(o.run, o.queries)):
+		return roster.Mistake("--run names a file that is read: the rankings would stand in its place")
 	}
 	tools, err := from(d, o.tools, ReadTools)
 	if err != nil {
@@ -132,6 +134,10 @@ func (d Desk) evaluate(ctx context.Context, o options) error {
 		return err
 	}
 	r := report{Arm: o.arm, Tools: len(tools), Queries: len(queries), BuildMS: float64(time.Since(begun).Microseconds()) / 1000}
+	if missing := unknown(queries, tools); len(missing) > 0 {
+		fmt.Fprintf(d.Err, "%s of what is needed %s not among the tools, and can not be found: %s\n", manners.Count(len(missing), "tool"),
+			map[bool]string{true: "is", false: "are"}[len(missing) == 1], manners.Printable(few(missing)))
+	}
 	rows, err := Run(ctx, rank, queries, o.top)
 	if err != nil {
 		return err
@@ -156,6 +162,42 @@ func from[T any](d Desk, name string, read func(string, io.Reader) ([]T, error))
 	}
 	defer f.Close()
 	return read(name, f)
+}
+
+// same says whether two names lead to one file.
+func (d Desk) same(one, other string) bool {
+	a, err := os.Stat(d.path(one))
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(d.path(other))
+	return err == nil && os.SameFile(a, b)
+}
+
+// unknown gives the tools that questions need and that are not there, each once, in their order.
+func unknown(queries []Query, tools []index.Document) (missing []string) {
+	known := make(map[string]bool, len(tools))
+	for _, t := range tools {
+		known[t.ID] = true
+	}
+	for _, q := range queries {
+		for _, id := range slices.Concat(q.needed()...) {
+			if !known[id] {
+				known[id] = true
+				missing = append(missing, id)
+			}
+		}
+	}
+	return missing
+}
+
+// few names some of many.
+func few(ids []string) string {
+	const most = 5
+	if len(ids) <= most {
+		return strings.Join(ids, ", ")
+	}
+	return strings.Join(ids[:most], ", ") + fmt.Sprintf(" and %d more", len(ids)-most)
 }
 
 func (d Desk) path(name string) string {
@@ -204,8 +246,8 @@ func (d Desk) write(o options, rows []Row) error {
 
 // print prints what a run came to for a person.
 func (d Desk) print(r report, file string) error {
-	fmt.Fprintf(d.Out, "%s: %s indexed in %.0f ms; %d questions asked, half of them within %.3f ms, 95 %% within %.3f ms\n",
-		r.Arm, manners.Count(r.Tools, "tool"), r.BuildMS, r.Queries, r.P50, r.P95)
+	fmt.Fprintf(d.Out, "%s: %s indexed in %.0f ms; %s asked, half of them within %.3f ms, 95 %% within %.3f ms\n",
+		r.Arm, manners.Count(r.Tools, "tool"), r.BuildMS, manners.Count(r.Queries, "question"), r.P50, r.P95)
 	if file != "" {
 		fmt.Fprintf(d.Out, "%s written to %s\n", manners.Count(r.Queries, "ranking"), file)
 	}

@@ -88,13 +88,16 @@ func read[T any](name string, from io.Reader, check func(T) (id string, err erro
 	at, lineOf := 0, map[string]int{}
 	for lines.Scan() {
 		at++
-		text := bytes.TrimSpace(lines.Bytes())
+		text := bytes.TrimSpace(bytes.TrimPrefix(lines.Bytes(), []byte("\ufeff")))
 		if len(text) == 0 {
 			continue
 		}
 		var row T
+		if text[0] != '{' {
+			return nil, mistake(name, at, errors.New("it is no JSON object"))
+		}
 		if err := json.Unmarshal(text, &row); err != nil {
-			return nil, mistake(name, at, err)
+			return nil, mistake(name, at, plain(err))
 		}
 		id, err := check(row)
 		switch {
@@ -117,6 +120,14 @@ func read[T any](name string, from io.Reader, check func(T) (id string, err erro
 		return nil, roster.Mistake(name + ": it has no rows")
 	}
 	return rows, nil
+}
+
+// plain says what is wrong with JSON in words that know nothing of our types.
+func plain(err error) error {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("%s is of the wrong kind: %s", wrong.Field, wrong.Value)
+	}
+	return err
 }
 
 func mistake(name string, line int, err error) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"text/tabwriter"
 	"time"
 	"unicode"
 
@@ -41,6 +42,30 @@ func PrintJSON(w io.Writer, v any) error {
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// A List is how a command prints several things of one kind: as JSON, or as a table, or, where there are none, that there are none.
+type List[T any] struct {
+	// Head names the columns, and Line has the cells of one thing, apart by tabs. None says that there is nothing.
+	Head, None string
+	Line       func(T) string
+}
+
+// Print prints all to out; that there are none is told to whom else.
+func (l List[T]) Print(out, whom io.Writer, all []T, asJSON bool) error {
+	switch {
+	case asJSON:
+		return PrintJSON(out, append([]T{}, all...))
+	case len(all) == 0:
+		fmt.Fprintln(whom, l.None)
+		return nil
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, l.Head)
+	for _, one := range all {
+		fmt.Fprintln(table, l.Line(one))
+	}
+	return table.Flush()
 }
 
 // Count says how many there are of what has a plain plural: "1 record", "2 records".
