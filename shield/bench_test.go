@@ -20,16 +20,21 @@ func BenchmarkDefinition(b *testing.B) {
 	}
 }
 
-// BenchmarkResult looks at what calls answer: one long word, and the results of the sample.
+// BenchmarkResult looks at what calls answer: one long word, a sentence, an object, and the results of the sample.
 func BenchmarkResult(b *testing.B) {
 	s := newShield(b)
-	b.Run("word", func(b *testing.B) {
-		text := strings.Repeat("0123456789abcdef", 4)
-		b.ReportAllocs()
-		for b.Loop() {
-			s.ResultText(text)
-		}
-	})
+	for name, text := range map[string]string{
+		"word":     strings.Repeat("0123456789abcdef", 4),
+		"sentence": "The weather in Paris is 21 degrees with light wind, see you.",
+		"object":   `{"id":12,"name":"Ada","email":"ada@example.com","roles":["admin","dev"],"active":true}`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				s.ResultText(text)
+			}
+		})
+	}
 	f, err := os.Open("testdata/results_benign.jsonl")
 	if err != nil {
 		b.Fatal(err)

@@ -89,6 +89,10 @@ func (s *Shield) Compare(before, after json.RawMessage) (Comparison, error) {
 		c.Changes = append(c.Changes, ch)
 		c.Risk = min(c.Risk, ch.Risk)
 	}
+	if _, plain := canonical(after); !plain && !bytes.Equal(before, after) { // some readers may see no change where others do
+		c.Reasons = append(c.Reasons, Reason{Rule: "twice", Did: "flagged", Why: "says something twice, or nests too deeply: two readers may read two things"})
+		c.Risk = High
+	}
 	if len(c.Reasons) > 0 && len(c.Changes) > 0 {
 		c.Risk = High
 	}
@@ -122,7 +126,7 @@ func classify(path, before, after string) Change {
 	last := path[strings.LastIndexByte(path, '/')+1:]
 	text := last == "description" || last == "title" || last == "$comment" || last == "$schema" || path == "/instructions"
 	switch {
-	case addresses(after) > addresses(before):
+	case addresses(after) > addresses(before), text && wording(before) == wording(after) && !slices.Equal(places(before), places(after)):
 		c.Class, c.Risk = "address", High
 	case wording(before) == wording(after) && text:
 		c.Class, c.Risk = "cosmetic", Low
@@ -146,9 +150,28 @@ func said(value, unsaid string) string {
 // addresses counts the URLs and mail addresses of a text.
 func addresses(text string) int { return strings.Count(text, "://") + strings.Count(text, "@") }
 
+// oneLine gives a text of JSON with blanks in the place of the ends of lines.
+func oneLine(text string) string {
+	return strings.NewReplacer(`\n`, " ", `\t`, " ", `\r`, " ").Replace(text)
+}
+
+// places gives what in a text may lead somewhere: words with a "@", a colon and slashes, or a dot within. A dot more makes them others,
+// and of prose it does not.
+func places(text string) (all []string) {
+	text, _ = words.Canonical(oneLine(text))
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("\"'`()[]{}<>,;|", r) }) {
+		word = strings.ToLower(strings.TrimRight(word, ".:!?/*_\\"))
+		if last := word[strings.LastIndexByte(word, '.')+1:]; strings.Contains(word, "://") || strings.Contains(word, "@") ||
+			len(last) < len(word) && len(last) > 1 && strings.Trim(word, ".") == word && !strings.ContainsFunc(last, unicode.IsNumber) {
+			all = append(all, word)
+		}
+	}
+	return all
+}
+
 // wording gives a text without what does not change its words: case, white space, punctuation.
 func wording(text string) string {
-	text, _ = words.Canonical(strings.NewReplacer(`\n`, " ", `\t`, " ", `\r`, " ").Replace(text))
+	text, _ = words.Canonical(oneLine(text))
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsSymbol(r) {
 			return unicode.ToLower(r)

@@ -2,6 +2,7 @@ package shield
 
 import (
 	"encoding/json"
+	"net/url"
 
 	"github.com/drawbridge-mcp/drawbridge/shield/words"
 )
@@ -12,7 +13,12 @@ import (
 func (s *Shield) Question(raw json.RawMessage) (Report, error) {
 	return s.walk(raw, func(w *walker, text string, key bool) string {
 		switch {
-		case w.within("_meta"), key && len(text) < 12 && short(text), !key && len(w.stack) == 1 && w.member() == "url":
+		case w.within("_meta"), key && len(text) < 12 && short(text):
+			return text
+		case !key && len(w.stack) == 1 && w.member() == "url":
+			if u, err := url.Parse(text); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+				w.note([]Reason{{Rule: "page", Did: "flagged", Why: "leads to what is no page of the web", Excerpt: excerpt(text)}})
+			}
 			return text
 		case !key && w.forPeople():
 			out, reasons := s.text(text, "", words.MostText, words.Nowhere, nil)

@@ -3,7 +3,6 @@ package shield
 import (
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge/shield/words"
 )
@@ -30,6 +29,9 @@ func (v Verdict) String() string { return [...]string{"held", "blanked", "flagge
 
 // MarshalText gives the word for it.
 func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// Weighed is the Rule of what no rule met: a sentence is flagged by what its words weigh, which errs now and then.
+const Weighed = words.Weighed
 
 // A Reason is one thing that was found or done, and where.
 type Reason struct {
@@ -111,7 +113,13 @@ func (s *Shield) ResultText(text string) (string, Verdict, []Reason) {
 func (s *Shield) result(text, path string, at words.Place) (string, []Reason) {
 	out, traces := words.CanonicalResult(text)
 	reasons := traced(traces, path)
-	about := sync.OnceValue(func() words.Topic { return s.in.Topic(out) })
+	var topic words.Topic
+	about := func() words.Topic {
+		if topic == nil {
+			topic = s.in.Topic(out)
+		}
+		return topic
+	}
 	for _, f := range s.in.Look(out, words.Results, at, about) {
 		reasons = append(reasons, reason(f, out, path, min(f.Act, words.Flag)))
 	}

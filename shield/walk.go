@@ -206,13 +206,17 @@ func (w *walker) definition(text string, key bool) string {
 			most = w.shield.caps.Description
 		}
 	}
-	if key && len(text) < 12 && short(text) {
+	if key && len(text) < 12 && short(text) || !key && w.member() == "type" && typed(text) {
 		return text
 	}
 	if name {
 		most = words.MostText
 	}
-	out, reasons := w.shield.text(text, "", most, w.place(key), w.topic)
+	at := w.place(key)
+	if name && !sentence(text) {
+		at = words.Nowhere // a name is no order
+	}
+	out, reasons := w.shield.text(text, "", most, at, w.topic)
 	if name && (out == Sanitized && text != Sanitized || out == "") {
 		out = "sanitized_" + sum(text)
 		for i := range reasons {
@@ -224,7 +228,7 @@ func (w *walker) definition(text string, key bool) string {
 	if name && out == text && !sentence(text) {
 		reasons = slices.DeleteFunc(reasons, func(r Reason) bool { return r.Did == "flagged" }) // a name is no order
 	}
-	if !name && verdict(reasons) == Clean && w.shield.misplaced(w.member(), text) {
+	if !name && verdict(reasons) == Clean && at == words.Member && w.shield.misplaced(w.member(), text) {
 		reasons = append(reasons, Reason{Rule: "misplaced", Did: "flagged", Why: "has an order where a value or a title belongs", Excerpt: excerpt(text)})
 	}
 	if name && len(reasons) == 0 && sentence(text) {
@@ -272,8 +276,38 @@ func (w *walker) place(key bool) words.Place {
 		return words.Nowhere
 	case top && m == "instructions":
 		return words.Instructions
+	case (m == "default" || m == "examples" || m == "example") && spoken(w.property()):
+		return words.Instructions
 	}
 	return words.Member
+}
+
+// property is the name of the property whose schema the walker is in, "" for none.
+func (w *walker) property() string {
+	for n := len(w.stack) - 1; n > 1; n-- {
+		if w.stack[n-2].key == "properties" {
+			return w.stack[n-1].key
+		}
+	}
+	return ""
+}
+
+// typed says whether a text is one of the types of JSON Schema.
+func typed(text string) bool {
+	switch text {
+	case "string", "object", "number", "integer", "boolean", "array", "null":
+		return true
+	}
+	return false
+}
+
+// spoken says whether a property has what is said to somebody: what stands there by default is a sentence.
+func spoken(property string) bool {
+	switch strings.ToLower(property) {
+	case "message", "text", "body", "content", "prompt", "question", "comment", "reason", "subject", "greeting", "instructions", "query":
+		return true
+	}
+	return false
 }
 
 // rename keeps that a name takes the place of another: of two none, which is kept as "".

@@ -64,7 +64,7 @@ func (s State) missing() float64 {
 // missing is what is missing from 1 at a time. A time before the last events is that of the events.
 func (r Rules) missing(s State, now time.Time) float64 {
 	lost := s.missing()
-	if d := now.Sub(s.at); d > 0 {
+	if d := now.Sub(s.at); d > 0 && lost > 0 {
 		lost *= math.Exp2(-float64(d) / float64(r.halfLife()))
 	}
 	if lost < nothing {

@@ -35,6 +35,8 @@ type Note struct {
 	Kind, Name string
 	// Did is one word: "blanked", "renamed", "stripped", "cut", "flagged", "kept". Why says it in full.
 	Did, Why string
+	// Slight says that nothing was taken out and no rule met: it was flagged by what sentences weigh alone, which errs now and then.
+	Slight bool
 }
 
 // A Vetted is what may be shown of a listing.

@@ -80,11 +80,17 @@ type Subject struct {
 // Settle holds a list of a server's, of its tools or another part, against what is pinned of it, and keeps what comes of it. The error is the store's, or a
 // *drawbridge.Fault about the lockfile; then nothing of the list may be shown.
 func (k *Keeper) Settle(ctx context.Context, s Subject, list []shield.Listed) (shield.Settlement, error) {
-	locked, name, err := k.locked(s)
+	l, err := k.locks(s)
 	if err != nil {
 		return shield.Settlement{}, err
 	}
-	sum := sumOf(list, name)
+	return k.settleBy(ctx, l, s, list)
+}
+
+// settleBy is Settle by what a lockfile says that was read before.
+func (k *Keeper) settleBy(ctx context.Context, l locks, s Subject, list []shield.Listed) (shield.Settlement, error) {
+	locked := l.of[lockPlace{s.Server, s.Part}]
+	sum := sumOf(list, l.sum)
 	known, err := k.known(ctx, &k.settled, s.PinPlace)
 	if err != nil {
 		return shield.Settlement{}, err
@@ -136,16 +142,12 @@ func (k *Keeper) Offered(ctx context.Context, place store.PinPlace) (map[string]
 	return k.book.Pins(ctx, place)
 }
 
-// locked gives what the lockfile says of a server, and the name of the whole of it.
-func (k *Keeper) locked(s Subject) (map[string]shield.Pin, []byte, error) {
+// locks gives what the lockfile says now, as far as it speaks of what is settled.
+func (k *Keeper) locks(s Subject) (locks, error) {
 	if !s.Locked {
-		return nil, nil, nil
+		return locks{}, nil
 	}
-	l, err := k.lock.read()
-	if err != nil {
-		return nil, nil, err
-	}
-	return l.of[lockPlace{s.Server, s.Part}], l.sum, nil
+	return k.lock.read()
 }
 
 // known says what was settled of a server. At a start all of it is read at once.

@@ -46,21 +46,20 @@ func NewStage(k *Keeper) *Stage { return &Stage{keeper: k, seen: map[drawbridge.
 // counts for it, not what an earlier stage keeps of it.
 func (st *Stage) Look(ctx context.Context, s *vetting.Sight) error {
 	subject := Subject{store.PinPlace{Origin: s.Server.Origin, Server: s.Server.ID}, !s.Server.Foreign}
-	seen := glance{locked: subject.Locked}
+	lock, err := st.keeper.locks(subject)
+	if err != nil {
+		return err
+	}
+	seen := glance{locked: subject.Locked, lock: lock.sum}
 	for _, part := range shield.Parts() {
 		subject.Part = part
-		out, err := st.settled(ctx, subject, s)
+		out, err := st.settled(ctx, lock, subject, s)
 		if err != nil {
 			return fmt.Errorf("hold its %ss against what is pinned: %w", strings.TrimSuffix(wordOf(part), "s"), err)
 		}
 		seen.held = seen.held || len(out.Held)+len(out.LeftOut) > 0
 		apply(s, part, out)
 	}
-	_, lock, err := st.keeper.locked(subject)
-	if err != nil {
-		return err
-	}
-	seen.lock = lock
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.seen[s.Server.ID] = seen
@@ -68,16 +67,16 @@ func (st *Stage) Look(ctx context.Context, s *vetting.Sight) error {
 }
 
 // settled is what becomes of a part of the listing.
-func (st *Stage) settled(ctx context.Context, subject Subject, s *vetting.Sight) (shield.Settlement, error) {
+func (st *Stage) settled(ctx context.Context, lock locks, subject Subject, s *vetting.Sight) (shield.Settlement, error) {
 	switch remembered := s.Listing.At.IsZero(); {
 	case remembered && subject.Part == "":
 		return st.recalled(ctx, subject, s)
 	case remembered: // by the ledger, which has tools only
 		return shield.Settlement{}, nil
 	case subject.Part == "":
-		return st.keeper.Settle(ctx, subject, listed(s))
+		return st.keeper.settleBy(ctx, lock, subject, listed(s))
 	}
-	return st.keeper.Settle(ctx, subject, Of(s.Listing, subject.Part))
+	return st.keeper.settleBy(ctx, lock, subject, Of(s.Listing, subject.Part))
 }
 
 // listed are the tools that the server lists and no earlier stage left out: of two of one name the first, and no more of them

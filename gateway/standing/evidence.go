@@ -21,10 +21,11 @@ func Evidence(l drawbridge.Listing, v deck.Vetted) (events []trust.Event) {
 	found := map[trust.Kind][]finding{}
 	for _, n := range v.Notes {
 		about := strings.TrimSpace(n.Kind + " " + n.Name)
-		switch n.Did {
-		case "blanked", "flagged":
+		switch {
+		case n.Slight: // a guess is shown, and costs nothing
+		case n.Did == "blanked", n.Did == "flagged":
 			found[trust.Sanitised] = append(found[trust.Sanitised], finding{about, n.Did + " " + n.Why})
-		case "held":
+		case n.Did == "held":
 			found[trust.Changed] = append(found[trust.Changed], finding{about, definition(l, n)})
 		}
 	}

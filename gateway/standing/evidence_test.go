@@ -19,7 +19,7 @@ func TestEvidence(t *testing.T) {
 			Notes: []deck.Note{
 				{Kind: "tool", Name: "a", Did: "blanked", Why: "an order"}, {Kind: "tool", Name: "a", Did: "flagged", Why: "a key"},
 				{Kind: "server", Did: "blanked", Why: "an order"}, {Kind: "prompt", Name: "p\x1b[2J", Did: "blanked", Why: "an order"},
-				{Kind: "tool", Name: "x", Did: "cut"}, {Kind: "tool", Name: "x", Did: "stripped"}, {Kind: "tool", Name: "a", Did: "held", Why: "it changed"},
+				{Kind: "tool", Name: "x", Did: "cut"}, {Kind: "tool", Name: "x", Did: "flagged", Why: "an order, perhaps", Slight: true}, {Kind: "tool", Name: "x", Did: "stripped"}, {Kind: "tool", Name: "a", Did: "held", Why: "it changed"},
 			},
 			Tools: []deck.Shown{{Own: json.RawMessage(`{"name":"u"}`), Code: "unexpected"}, {Own: json.RawMessage(`{"name":"l"}`), Code: "locked"}},
 		})

@@ -49,6 +49,8 @@ type look struct {
 	Did string `json:"did,omitempty"`
 	Why string `json:"why,omitempty"`
 	Out string `json:"out,omitempty"`
+	// Slight is that of the note.
+	Slight bool `json:"slight,omitempty"`
 }
 
 // A book is what came of looking at one listing: by which rules, and all that is not shown as it came.
@@ -172,6 +174,6 @@ func (b *book) show(s *Sight, all [parts][]json.RawMessage, places [parts][]int)
 		if l.Part != self {
 			name = wire.GetText(all[l.Part][l.At], members[l.Part])
 		}
-		s.note(words[l.Part], name, l.Did, l.Why)
+		s.Notes = append(s.Notes, deck.Note{Kind: words[l.Part], Name: name, Did: l.Did, Why: l.Why, Slight: l.Slight})
 	}
 }

@@ -233,6 +233,7 @@ func judged(part int, raw json.RawMessage, report shield.Report) (l look) {
 		l.Definition = report.Canonical
 	}
 	l.Did, l.Why = noted(report.Reasons)
+	l.Slight = l.Did == "flagged" && !slices.ContainsFunc(report.Reasons, func(r shield.Reason) bool { return r.Did == l.Did && r.Rule != shield.Weighed })
 	if part != resources && part != templates || len(l.Definition) == 0 {
 		return l
 	}

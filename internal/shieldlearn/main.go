@@ -3,7 +3,8 @@
 // It learns from the orders and the honest sentences beside it, each in several variations, from the labelled rows in DIR
 // (internal/shieldscore has their form) and from catalogues of honest tools, a definition a line. It prints, for each place of a
 // definition, what honest tools weigh whose catalogue was left out while it learned, and how much of the sample's orders that were written
-// with no rule in sight weighs more. With -out it writes the weights. The same input gives the same weights.
+// with no rule in sight weighs more. With -docs FILE,FILE it learns what answers are weighed by as well: from these documents, and from
+// orders and honest texts that answers.txt and letters.txt are grammars of. With -out it writes the weights. The same input gives the same weights.
 package main
 
 import (
@@ -12,6 +13,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/drawbridge-mcp/drawbridge/shield/words"
@@ -20,15 +22,16 @@ import (
 func main() {
 	data := flag.String("data", "shield/testdata", "the directory of labelled rows")
 	tools := flag.String("tools", "", "files with honest tools, with commas between")
-	out := flag.String("out", "", "where the weights are written to")
+	docs := flag.String("docs", "", "files with honest documents, with commas between: a line of JSON each, with source and text")
+	out := flag.String("out", "", "where the weights are written to, for definitions; those for answers are put beside it, as answers.bin")
 	flag.Parse()
-	if err := run(*data, *tools, *out); err != nil {
+	if err := run(*data, *tools, *docs, *out); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(dir, tools, out string) error {
+func run(dir, tools, docs, out string) error {
 	in, err := words.NewInspector()
 	if err != nil {
 		return err
@@ -36,6 +39,20 @@ func run(dir, tools, out string) error {
 	l := &lesson{in: in, honest: map[string]bool{}}
 	if err := l.read(dir, tools); err != nil {
 		return err
+	}
+	if docs != "" {
+		a := &answered{in: in}
+		if err := a.read(l, docs); err != nil {
+			return err
+		}
+		if m := a.learn(); out != "" {
+			if err := os.WriteFile(filepath.Join(filepath.Dir(out), "answers.bin"), m.table(), 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	if tools == "" {
+		return nil
 	}
 	var left []*text
 	for catalogue := range l.catalogues {

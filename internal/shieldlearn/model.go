@@ -27,8 +27,14 @@ func (m *model) table() []byte {
 	return out
 }
 
+// few is how many sentences of an honest text count whatever they weigh, and heavy what others weigh that count.
+const (
+	few   = 12
+	heavy = -2.5
+)
+
 // learn makes a model of the texts that are not left out, in two rounds: in the second, of a text with an order only those
-// sentences count that the first found heavy, or the heaviest.
+// sentences count that the first found heavy, or the heaviest; and of a long honest one also those that are like orders.
 func learn(texts []*text, leave func(*text) bool) *model {
 	var m *model
 	for range 2 {
@@ -41,7 +47,10 @@ func learn(texts []*text, leave func(*text) bool) *model {
 			if m != nil && t.order {
 				least = min(m.heaviest(t), 0) - 1e-9
 			}
-			for _, s := range t.sentences {
+			for i, s := range t.sentences {
+				if i >= few && !t.order && (m == nil || m.weight(s.slots) < heavy) {
+					continue
+				}
 				if m == nil || !t.order || m.weight(s.slots) >= least {
 					all = append(all, &sentence{slots: s.slots, order: t.order, counts: t.counts})
 				}

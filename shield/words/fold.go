@@ -56,11 +56,11 @@ func own(r rune) string {
 // A folder folds words for matching.
 type folder struct {
 	drawn map[rune]string
-	leet  map[byte]byte
+	leet  [256]byte // 0 for what stands for no letter
 }
 
 func newFolder() *folder {
-	f := &folder{drawn: map[rune]string{}, leet: map[byte]byte{'0': 'o', '1': 'i', '3': 'e', '4': 'a', '5': 's', '7': 't', '8': 'b', '9': 'g', '@': 'a', '$': 's', '!': 'i', '|': 'l'}}
+	f := &folder{drawn: map[rune]string{}, leet: [256]byte{'0': 'o', '1': 'i', '3': 'e', '4': 'a', '5': 's', '7': 't', '8': 'b', '9': 'g', '@': 'a', '$': 's', '!': 'i', '|': 'l'}}
 	for _, l := range lookalikes {
 		for _, r := range l.drawn {
 			if _, ok := f.drawn[r]; !ok {
@@ -134,7 +134,7 @@ func (f *folder) unleet(word string) (string, bool) {
 	letters, signs := 0, 0
 	out := []byte(word)
 	for i, b := range out {
-		if l, is := f.leet[b]; is {
+		if l := f.leet[b]; l != 0 {
 			out[i] = l
 			signs++
 		} else if b >= 'a' && b <= 'z' {

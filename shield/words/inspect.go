@@ -3,14 +3,18 @@ package words
 import (
 	"slices"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/shield/coded"
 )
 
 // An Inspector looks at texts. It is safe for concurrent use, and keeps nothing between them.
 type Inspector struct {
 	reader  *reader
 	matcher *matcher
-	marks   []mark
+	marks   *board
 	scale   *Scale
+	// shuffled gives how small words look whose letters were moved.
+	shuffled *shuffler
 }
 
 // NewInspector makes an Inspector. The error is that of the lists of words, which were built in.
@@ -19,8 +23,11 @@ func NewInspector() (*Inspector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Inspector{&reader{lex: lex, fold: newFolder()}, newMatcher(rules()), marks(), &Scale{}}, nil
+	return &Inspector{&reader{lex: lex, fold: newFolder()}, newMatcher(rules()), newBoard(marks()), &Scale{}, newShuffler()}, nil
 }
+
+// deepest is how deep codes within codes are looked into.
+const deepest = 3
 
 const (
 	// MostText is how many bytes of a definition's text are looked at. What it has beyond them is to be cut off.
@@ -66,9 +73,11 @@ func (in *Inspector) inspect(text string, where Whence, at Place, about func() T
 	}
 	words, free := in.reader.read(text)
 	defer free()
-	found := in.matcher.match(words, where)
-	for _, f := range marked(in.marks, text, where) {
-		if n := wordAt(words, f.At); (f.Rule == "pipe" || f.Rule == "shell") && n < len(words) && mentioned(words, n) {
+	innocent := in.innocent(words, where)
+	found := in.matcher.match(words, where, innocent)
+	has := coded.BytesIn(text)
+	for _, f := range in.marks.marked(text, &has, where) {
+		if n := wordAt(words, f.At); (f.Rule == "pipe" || f.Rule == "shell") && n < len(words) && (mentioned(words, n) || innocent(n)) {
 			f.Act = Note
 		}
 		found = append(found, f)
@@ -78,10 +87,13 @@ func (in *Inspector) inspect(text string, where Whence, at Place, about func() T
 		found = append(found, in.weighed(words, text, at, about)...)
 	}
 	if depth < deepest {
-		for _, c := range decode(text) {
+		for _, c := range coded.In(text, &has) {
 			found = append(found, in.decoded(c, found, where, depth, left)...)
 		}
 		found = append(found, in.turns(words, text, where, left)...)
+		if !slices.ContainsFunc(found, func(f Finding) bool { return f.Act > Note }) {
+			found = append(append(found, in.dressed(words, text, where, depth, left)...), in.escapedRows(text, where, depth, left)...)
+		}
 	}
 	slices.SortStableFunc(found, func(a, b Finding) int { return a.At - b.At })
 	return found
@@ -95,19 +107,19 @@ func wordAt(words []word, at int) int {
 
 // decoded says what a coded stretch would say that was not found in plain: an order that is hidden so is meant to get past
 // people.
-func (in *Inspector) decoded(c coded, plain []Finding, where Whence, depth int, left *int) []Finding {
+func (in *Inspector) decoded(c coded.Text, plain []Finding, where Whence, depth int, left *int) []Finding {
 	worst := Note
 	why := ""
-	for _, f := range in.inspect(c.text, where, Nowhere, nil, depth+1, left) {
+	for _, f := range in.inspect(c.Text, where, Nowhere, nil, depth+1, left) {
 		if f.Act > worst && !slices.ContainsFunc(plain, func(p Finding) bool { return p.Rule == f.Rule }) {
 			worst, why = f.Act, f.Why
 		}
 	}
 	switch {
 	case worst > Note:
-		return []Finding{{"encoded", "in " + c.how + ": " + why, Blank, c.at, c.end}}
-	case prose(c.text) && c.how != "entities" && c.how != "escapes":
-		return []Finding{{"encoded", "has a sentence in " + c.how, Flag, c.at, c.end}}
+		return []Finding{{"encoded", "in " + c.How + ": " + why, Blank, c.At, c.End}}
+	case prose(c.Text) && c.How != "entities" && c.How != "escapes":
+		return []Finding{{"encoded", "has a sentence in " + c.How, Flag, c.At, c.End}}
 	}
 	return nil
 }
@@ -139,18 +151,21 @@ func prose(text string) bool {
 func (in *Inspector) turns(words []word, text string, where Whence, left *int) []Finding {
 	marks, first := 0, len(text)
 	for _, w := range words {
-		if w.has&mangled != 0 {
+		if in.shuffled.mangled[w.folded] {
 			marks++
 			first = min(first, w.at)
 		}
 	}
 	if plain := in.pigLatin(words); plain != "" {
-		return in.decoded(coded{"pig latin", plain, words[0].at, len(text)}, nil, where, deepest-1, left)
+		return in.decoded(coded.Text{How: "pig latin", Text: plain, At: words[0].at, End: len(text)}, nil, where, deepest-1, left)
 	}
 	if marks < 2 {
 		return nil
 	}
-	for _, c := range []coded{{"letters read from the end", turned(text), first, len(text)}, {"rot13", shifted(text), first, len(text)}} {
+	for _, c := range [...]coded.Text{
+		{How: "letters read from the end", Text: coded.Turned(text), At: first, End: len(text)},
+		{How: "rot13", Text: coded.Shifted(text), At: first, End: len(text)},
+	} {
 		if found := in.decoded(c, nil, where, deepest-1, left); found != nil && found[0].Act == Blank {
 			return found
 		}

@@ -67,7 +67,7 @@ const (
 	payee
 	deceit
 	whenif
-	mangled
+	wmodel
 	wignore
 	winstr
 	wprior
@@ -77,17 +77,20 @@ const (
 	wsecret
 	wsend
 	wsystem
-	wreveal
+	wdo
 	address // a URL, or where mail goes
 	pathname
 	ident // a name as programs have them
 )
 
+// foreignWords are those of other languages than English.
+const foreignWords = wignore | winstr | wprior | wnot | wtell | wuser | wsecret | wsend | wsystem | wmodel | wdo
+
 // names are the concepts in the order of their bits.
 var names = [...]string{"ignore", "setaside", "prior", "instr", "strong", "safety", "system", "reveal", "newtask", "role", "you", "not", "tell", "user",
 	"covert", "quiet", "must", "read", "send", "out", "secret", "place", "convo", "whole", "tool", "call", "auth", "decode", "follow", "shell",
-	"harm", "delete", "money", "change", "param", "despite", "usedby", "best", "mention", "me", "gave", "later", "other", "outside", "respond", "off", "scope", "payee", "deceit", "whenif", "mangled",
-	"wignore", "winstr", "wprior", "wnot", "wtell", "wuser", "wsecret", "wsend", "wsystem", "wreveal"}
+	"harm", "delete", "money", "change", "param", "despite", "usedby", "best", "mention", "me", "gave", "later", "other", "outside", "respond", "off", "scope", "payee", "deceit", "whenif", "wmodel",
+	"wignore", "winstr", "wprior", "wnot", "wtell", "wuser", "wsecret", "wsend", "wsystem", "wdo"}
 
 // A lexicon finds the entries of the lists in a text. It is a tree of bytes, walked once from where each word begins.
 type lexicon struct {
@@ -143,12 +146,10 @@ func newLexicon() (*lexicon, error) {
 	return l, nil
 }
 
+// add takes in an entry, which is as words are folded.
 func (l *lexicon) add(entry string, bit concepts) {
 	stem := strings.HasSuffix(entry, "*")
 	entry = strings.TrimSuffix(entry, "*")
-	if strings.Trim(entry, "abcdefghijklmnopqrstuvwxyz ") != "" || strings.Contains(entry, "  ") { // not as it is folded
-		entry = strings.Join(strings.FieldsFunc(fold(entry), func(r rune) bool { return r == ' ' || r == '_' }), " ")
-	}
 	at := int32(0)
 	for i := range len(entry) {
 		at = l.child(at, entry[i])

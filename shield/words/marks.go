@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/shield/coded"
 )
 
 // A mark is a sign in a text that no prose has: a tag, a token, a link that carries data.
@@ -57,19 +59,37 @@ func marks() []mark {
 		{"system-heading", "speaks as the system", Flag, "S", compile(`\b(SYSTEM|ADMIN|ADMINISTRATOR|DEVELOPER|OVERRIDE|AI|ASSISTANT|HIDDEN|INTERNAL)(\s+[A-Z]{3,}){0,3}\s*:\s`), Definitions, nil},
 		{"system-heading", "speaks as the system", Flag, "[", compile(`\[\s*(SYSTEM|ADMIN|ADMINISTRATOR|HIDDEN|DEVELOPER|OVERRIDE)\b[A-Z _-]*\]`), Definitions, nil},
 		{"trigger", "waits for a sign to change its ways", Flag, "(", compile(`(?i)\b(special|secret|magic|hidden) (command|keyword|trigger|phrase|word|code)`), Definitions, nil},
-		{"tool-poison", "asks for what it has no need of", Flag, "_", compile(`(?i)\b(system_prompt|conversation_(history|context)|chat_history|full_context|user_credentials|llm_context)\b`), Definitions, nil},
+		{"tool-poison", "asks for what it has no need of", Flag, "_", compile(`(?i)\b(system_prompt|conversation_(history|context)|chat_history|full_context|user_credentials|llm_context)\b`), Definitions, []string{"system_prompt", "conversation_", "chat_history", "full_context", "user_credentials", "llm_context"}},
 		{"banner", "shouts an order", Flag, "***", compile(`\*{3} ?\p{Lu}{3,}([ ,]+\p{Lu}{2,}){2,} ?\*{3}`), Anywhere, nil},
-		{"order-tool", "has another tool called, with what to give it", Flag, " with ", compile("(?i)\\b(please|must|need to|have to|required to|next,?) (now |first |also |then )?(call|invoke|use|run) (the )?[`'\"]?\\w+[`'\"]? (tool |function )?with (the |an? )?\\w+ [`'\"“:=]"), Results, nil},
-		{"order-tool", "has another tool called first", Flag, "to be ", compile("(?i)\\brequires? (the )?[`'\"]?\\w+_\\w+[`'\"]? (tool |function )?to be (called|run|invoked)"), Results, nil},
+		{"order-tool", "has another tool called, with what to give it", Flag, " with ", compile("(?i)\\b(please|must|need to|have to|required to|next,?) (now |first |also |then )?(call|invoke|use|run) (the )?[`'\"]?\\w+[`'\"]? (tool |function )?with (the |an? )?\\w+ [`'\"“:=]"), Results, []string{"call ", "invoke ", "use ", "run "}},
+		{"order-tool", "has another tool called first", Flag, "to be ", compile("(?i)\\brequires? (the )?[`'\"]?\\w+_\\w+[`'\"]? (tool |function )?to be (called|run|invoked)"), Results, []string{"require"}},
 		{"repeated", "repeats a bracketed word", Flag, "][", compile(`(?i)(\[system\]|\[inst\]|\[admin\]){2,}`), Anywhere, nil},
 	}
 }
 
-// marked gives the marks that a text has.
-func marked(all []mark, text string, where Whence) (found []Finding) {
-	plain := ascii(text)
+// A board has the marks that are looked for, and of each the first byte of its sign that is no blank: most texts have few of these,
+// and then the marks themselves are not looked at.
+type board struct {
+	all   []mark
+	first []byte
+}
+
+func newBoard(all []mark) *board {
+	b := &board{all: all}
 	for i := range all {
-		m := &all[i]
+		b.first = append(b.first, strings.TrimSpace(all[i].sign)[0])
+	}
+	return b
+}
+
+// marked gives the marks that a text has, whose bytes are known.
+func (b *board) marked(text string, has *coded.Bytes, where Whence) (found []Finding) {
+	plain := !has.Beyond()
+	for i, first := range b.first {
+		if !has.Has(first) {
+			continue
+		}
+		m := &b.all[i]
 		if m.in != Anywhere && m.in != where || !strings.Contains(text, m.sign) {
 			continue
 		}

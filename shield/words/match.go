@@ -35,8 +35,8 @@ func newMatcher(all []rule) *matcher {
 	return m
 }
 
-// match gives what the words meet, the first place for each rule.
-func (m *matcher) match(words []word, where Whence) (found []Finding) {
+// match gives what the words meet, the first place for each rule. Where innocent says so of an anchor, what was met is noted.
+func (m *matcher) match(words []word, where Whence, innocent func(anchor int) bool) (found []Finding) {
 	about := make([]int, 0, 32)
 	all := concepts(0)
 	for i, w := range words {
@@ -53,7 +53,7 @@ func (m *matcher) match(words []word, where Whence) (found []Finding) {
 		if r.in != Anywhere && r.in != where || !has(all, r.need) {
 			continue
 		}
-		if f, ok := r.find(words, about); ok {
+		if f, ok := r.find(words, about, innocent); ok {
 			found = append(found, f)
 		}
 	}
@@ -71,7 +71,7 @@ func has(all concepts, need []concepts) bool {
 }
 
 // find gives the place with the greatest action.
-func (r *rule) find(words []word, about []int) (best Finding, ok bool) {
+func (r *rule) find(words []word, about []int, innocent func(int) bool) (best Finding, ok bool) {
 	for n, i := range about {
 		if words[i].has&r.need[0] == 0 {
 			continue
@@ -81,7 +81,7 @@ func (r *rule) find(words []word, about []int) (best Finding, ok bool) {
 			continue
 		}
 		f := Finding{r.name, r.why, r.act, words[i].at, words[last].end}
-		if mentioned(words, i) {
+		if mentioned(words, i) || r.need[0]&foreignWords == 0 && innocent(i) {
 			f.Act = Note
 		}
 		if !ok || f.Act > best.Act {

@@ -16,6 +16,7 @@ type word struct {
 	sentence int
 	quoted   bool
 	mixed    bool // letters of several alphabets
+	apart    bool // written letter by letter
 }
 
 // A reader turns texts into words.
@@ -137,21 +138,25 @@ func (r *reader) sentences(words []word, text string) {
 	opened := -1
 	for i := range words {
 		gap := text[lastEnd(words, i):max(words[i].at, lastEnd(words, i))]
-		if hard := strings.Count(gap, "\n") > 1; hard || ends(gap) || capital(gap, text[words[i].at:]) {
+		rest := gap
+		if open != 0 {
+			if at := strings.IndexRune(gap, open); at >= 0 {
+				quote(words, opened, i)
+				rest, open = gap[at+utf8.RuneLen(open):], 0
+			}
+		}
+		if hard := strings.Count(gap, "\n") > 1 || cell(gap); hard || ends(gap) || capital(gap, text[words[i].at:]) {
 			if since >= 3 || hard && since != 1 {
 				number, open = number+1, 0
 			}
 			since = 0
 		}
 		since++
-		for j, c := range gap {
+		for j, c := range rest {
 			switch {
-			case open == 0 && c == '\'' && j != len(gap)-1: // the end of a genitive
+			case open == 0 && c == '\'' && j != len(rest)-1: // the end of a genitive
 			case open != 0 && c == open:
-				for j := opened; j < i && i-opened < 40; j++ {
-					words[j].quoted = true
-				}
-				open = 0
+				open = 0 // nothing stands between
 			case open == 0 && closing(c) != 0:
 				open, opened = closing(c), i
 			}
@@ -159,9 +164,15 @@ func (r *reader) sentences(words []word, text string) {
 		words[i].sentence = number
 	}
 	if open != 0 && len(words) > 0 && strings.ContainsRune(text[words[len(words)-1].end:], open) {
-		for j := opened; j < len(words) && len(words)-opened < 40; j++ {
-			words[j].quoted = true
-		}
+		quote(words, opened, len(words))
+	}
+}
+
+// quote notes that the words stand in quotation marks, if they are not too many for that.
+func quote(words []word, from, to int) {
+	const most = 40
+	for i := from; i < to && to-from < most; i++ {
+		words[i].quoted = true
 	}
 }
 
@@ -187,6 +198,19 @@ func closing(c rune) rune {
 		return '」'
 	}
 	return 0
+}
+
+// cell says whether a value ends or begins in what stands between two words, as JSON and tables have them: a quotation mark beside a
+// sign that parts values, with nothing between. In prose a space follows the sign.
+func cell(gap string) bool {
+	if strings.IndexByte(gap, '"') >= 0 {
+		for _, edge := range [...]string{`,"`, `;"`, `:"`, `["`, `":`, `"]`, `"}`, `", "`} {
+			if strings.Contains(gap, edge) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // capital says whether a new line begins with a capital letter, or with the name of a thing and a colon.
@@ -220,8 +244,8 @@ func (r *reader) lookUp(words []word, text string, norm []byte) ([]word, []byte)
 	for i := range words {
 		norm = append(append(norm, words[i].folded...), ' ')
 	}
-	at := 0
-	for i, n := 0, len(words); i < n; i++ {
+	at, n := 0, len(words)
+	for i := range n {
 		w := &words[i]
 		if g := gluedScript(w.folded); g {
 			for j := range w.folded {
@@ -245,7 +269,9 @@ func (r *reader) lookUp(words []word, text string, norm []byte) ([]word, []byte)
 		}
 		at += len(w.folded) + 1
 	}
-	slices.SortStableFunc(words, func(a, b word) int { return a.at - b.at })
+	if len(words) > n {
+		slices.SortStableFunc(words, func(a, b word) int { return a.at - b.at })
+	}
 	return words, norm
 }
 

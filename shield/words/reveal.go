@@ -1,6 +1,8 @@
 package words
 
-import "unicode/utf8"
+import (
+	"github.com/drawbridge-mcp/drawbridge/shield/coded"
+)
 
 // carries says whether runs of r have been used to carry text.
 func carries(r rune) bool {
@@ -25,10 +27,10 @@ func reveal(run string) string {
 			octets = append(octets, byte(r-0xE0100+16))
 		}
 	}
-	if s := string(tags); readable(s) {
+	if s := string(tags); coded.Readable(s) {
 		return s
 	}
-	if s := string(octets); readable(s) {
+	if s := string(octets); coded.Readable(s) {
 		return s
 	}
 	return bits(run)
@@ -58,28 +60,9 @@ func bits(run string) string {
 				text, value, n = append(text, value), 0, 0
 			}
 		}
-		if readable(string(text)) {
+		if coded.Readable(string(text)) {
 			return string(text)
 		}
 	}
 	return ""
-}
-
-// readable says whether a text that was decoded is one: UTF-8, of four bytes at least, printable but for white space,
-// and made of letters and spaces in good part.
-func readable(s string) bool {
-	if len(s) < 4 || !utf8.ValidString(s) {
-		return false
-	}
-	letters, all := 0, 0
-	for _, r := range s {
-		if r < 0x20 && r != '\n' && r != '\t' && r != '\r' || r >= 0x7F && r < 0xA0 || r == utf8.RuneError {
-			return false
-		}
-		if r >= 'a' && r <= 'z' || r == ' ' || r == '/' || r >= 'A' && r <= 'Z' || r > 0xBF {
-			letters++
-		}
-		all++
-	}
-	return letters*10 >= all*4
 }

@@ -57,7 +57,7 @@ func overriding() []rule {
 	return []rule{
 		{name: "override", act: Blank, why: "sets aside what the model was told", need: []concepts{ignore, prior | safety | you, strong | system}, reach: 7, ordered: true, unless: not, across: true},
 		{name: "override", act: Blank, why: "sets aside what the model was told", need: []concepts{setaside}, unless: not},
-		{name: "override", act: Blank, why: "sets aside what the model was told, in another language", need: []concepts{wignore, winstr, wprior | wuser | wsystem | wreveal | wsecret | wsend | wtell}, reach: 5, unless: not},
+		{name: "override", act: Blank, why: "sets aside what the model was told, in another language", need: []concepts{wignore, winstr, wprior | wuser | wsystem | wsecret | wsend | wtell}, reach: 5, unless: not},
 		{name: "override", act: Flag, why: "sets aside what the model was told, in another language", need: []concepts{wignore, winstr}, reach: 4, unless: not},
 		{name: "override", act: Flag, why: "sets aside what the model was told", need: []concepts{ignore, prior | you, instr}, reach: 6, ordered: true, unless: not, in: Definitions},
 		{name: "override", act: Flag, why: "sets aside what the model was told", need: []concepts{ignore, you, prior}, reach: 2, ordered: true, unless: not},
@@ -68,10 +68,13 @@ func overriding() []rule {
 		{name: "unguard", act: Flag, why: "says that measures no longer hold", need: []concepts{safety | strong, off, scope}, reach: 12, unless: not, in: Definitions},
 		{name: "system-prompt", act: Flag, why: "asks for what was said before", need: []concepts{revealing, convo}, reach: 6, ordered: true, unless: not, in: Definitions},
 		{name: "new-orders", act: Blank, why: "gives orders in the place of the user's", need: []concepts{newtask}, unless: not},
+		{name: "foreign-order", act: Flag, why: "tells a model what to do, in another language", need: []concepts{wmodel, wdo | wsend | wignore, wsecret | convo | wsystem | wtell | address | place}, reach: 30},
+		{name: "foreign-order", act: Flag, why: "has something of the user's sent to an address, in another language", need: []concepts{wsend | wdo, wuser | wsecret | convo, address}, reach: 24, in: Results},
+		{name: "foreign-order", act: Flag, why: "has something done that nobody is to know of, in another language", need: []concepts{wtell, wnot, wsend | wdo, wuser}, reach: 24, in: Results},
 		{name: "respond", act: Flag, why: "says what the model is to answer", need: []concepts{revealing | send, respond}, reach: 8, ordered: true, unless: not},
 		{name: "role", act: Blank, why: "gives the model another role", need: []concepts{role}, unless: not},
 		{name: "system-prompt", act: Blank, why: "asks for what the system told the model", need: []concepts{revealing, you | whole, system}, reach: 5, ordered: true, unless: not},
-		{name: "system-prompt", act: Blank, why: "asks for what the system told the model", need: []concepts{wreveal | wsend, wsystem}, reach: 10},
+		{name: "system-prompt", act: Blank, why: "asks for what the system told the model", need: []concepts{wsend, wsystem}, reach: 10},
 	}
 }
 
@@ -103,7 +106,7 @@ func taking() []rule {
 		{name: "take-secret", act: Flag, why: "has what is secret put into a call", need: []concepts{read, convo | system, param}, reach: 16, unless: not, in: Definitions},
 		{name: "send-secret", act: Flag, why: "has what is secret sent", need: []concepts{out, secret | place | convo}, reach: 8, ordered: true, unless: not, in: Definitions},
 		{name: "send-secret", act: Flag, why: "has what is secret sent away", need: []concepts{out, secret | place | convo, address | outside}, reach: 14, ordered: true, unless: not, in: Results},
-		{name: "send-secret", act: Flag, why: "has what is secret sent, in another language", need: []concepts{wsecret, wsend | wreveal}, reach: 10, unless: wnot, in: Definitions},
+		{name: "send-secret", act: Flag, why: "has what is secret sent, in another language", need: []concepts{wsecret, wsend}, reach: 10, unless: wnot, in: Definitions},
 		{name: "send-away", act: Flag, why: "has data sent to a place outside", need: []concepts{out, address | outside}, reach: 10, ordered: true, unless: not | mention, in: Definitions},
 		{name: "harvest", act: Flag, why: "asks for the conversation", need: []concepts{convo, secret | system}, reach: 14, in: Definitions},
 		{name: "harvest", act: Flag, why: "asks for what the model can do", need: []concepts{convo, pathname}, reach: 20, in: Results},

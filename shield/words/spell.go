@@ -36,7 +36,7 @@ func (r *reader) spelt(raw string, w *word) string {
 		if read, ok := r.fold.latin(folded); ok && (w.mixed || !r.lex.has(folded) && r.lex.has(read)) {
 			return read
 		}
-	} else if len(folded) >= 4 && strings.ContainsAny(folded, "0134578@$!") && !r.lex.has(folded) {
+	} else if len(folded) >= 4 && strings.IndexFunc(folded, stands) >= 0 && !r.lex.has(folded) {
 		if read, ok := r.fold.unleet(folded); ok {
 			if r.lex.has(read) {
 				return read
@@ -49,6 +49,15 @@ func (r *reader) spelt(raw string, w *word) string {
 		}
 	}
 	return folded
+}
+
+// stands says whether a sign is one that is written for a letter.
+func stands(c rune) bool {
+	switch c {
+	case '0', '1', '3', '4', '5', '7', '8', '@', '$', '!':
+		return true
+	}
+	return false
 }
 
 // letters puts words together that are written letter by letter. What stands between the first two stands between all
@@ -74,6 +83,7 @@ func (r *reader) letters(words []word, text string) []word {
 			if i > first && len(out[last].folded) < longest && text[words[i-1].end:words[i].at] == gap {
 				out[last].folded += words[i].folded
 				out[last].end = words[i].end
+				out[last].apart = true
 				continue
 			}
 			out = append(out, words[i])
@@ -207,7 +217,12 @@ func (l *lexicon) joined(words []word) bool {
 	for w := range words {
 		folded := words[w].folded
 		for i := range len(folded) {
-			if n = l.step(n, folded[i]); n == 0 {
+			if n == 0 {
+				n = l.first[folded[i]]
+			} else {
+				n = l.step(n, folded[i])
+			}
+			if n == 0 {
 				return false
 			}
 		}

@@ -34,16 +34,38 @@ func among(list, word string) bool {
 	return word != "" && strings.Contains(list, " "+word+" ")
 }
 
+// A part is what a word may have to do with whom a text is for.
+type part uint8
+
+const (
+	modelName part = 1 << iota
+	foreignName
+	opening
+	relation
+	duty
+)
+
+// parts gives the words of the lists above with what they may be.
+func parts() map[string]part {
+	all := map[string]part{}
+	for list, is := range map[string]part{models: modelName, foreign: foreignName, openings: opening, relations: relation, duties: duty} {
+		for word := range strings.FieldsSeq(list) {
+			all[word] |= is
+		}
+	}
+	return all
+}
+
 // addressed says whether a sentence speaks to the model that reads it, or of models and their duties.
-func addressed(sentence []word, text string) int {
+func (s *Scale) addressed(sentence []word, text string) int {
 	open, said := true, toNobody
 	for i := range sentence {
 		w := &sentence[i]
-		to := toModels
-		if among(foreign, w.folded) {
+		to, is := toModels, s.parts[w.folded]
+		if is&foreignName != 0 {
 			to = toForeign
-		} else if !among(models, w.folded) {
-			open = open && i < 7 && among(openings, w.folded)
+		} else if is&modelName == 0 {
+			open = open && i < 7 && is&opening != 0
 			continue
 		}
 		before, after, gap := "", "", ""
@@ -53,11 +75,12 @@ func addressed(sentence []word, text string) int {
 		if i+1 < len(sentence) {
 			after, gap = sentence[i+1].folded, text[w.end:max(w.end, sentence[i+1].at)]
 		}
-		if among(models, after) || among(foreign, after) {
+		next := s.parts[after]
+		if next&(modelName|foreignName) != 0 {
 			continue
 		}
 		loose := strings.HasPrefix(w.folded, "model") && !among(" language ai ", before) // of anything
-		related := among(relations, after) || strings.HasSuffix(after, "ing") && len(after) > 5
+		related := next&relation != 0 || strings.HasSuffix(after, "ing") && len(after) > 5
 		switch {
 		case open && strings.ContainsAny(gap, ",:—–)]"), open && related && !loose && i+2 < len(sentence):
 			return to
@@ -69,7 +92,7 @@ func addressed(sentence []word, text string) int {
 			return to
 		case youAre(sentence[:i]):
 			return to
-		case among(duties, after):
+		case next&duty != 0:
 			said = ofModels
 		}
 		open = open && i < 7

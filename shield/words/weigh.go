@@ -15,6 +15,9 @@ var kindList string
 //go:embed weights.bin
 var weightTable string
 
+//go:embed answers.bin
+var answerTable string
+
 // A Place says how much prose that tells somebody what to do belongs where a text stands.
 type Place int
 
@@ -31,6 +34,8 @@ const (
 	Member
 	// Answer is what a call answered, which may be any document.
 	Answer
+	// undone is what was written in letters that stand for others.
+	undone
 )
 
 // heaviest gives what a sentence may weigh at a place before it counts as an order: what one or two in a thousand honest tools, which
@@ -39,39 +44,37 @@ const (
 func heaviest(at Place) float64 {
 	switch at {
 	case Description:
-		return 1.4
+		return 0.7
 	case Schema:
-		return 1.3
+		return 0.3
 	case Member:
 		return -2.2
 	case Answer:
-		return 3
+		return 0.3
+	case undone:
+		return -2
 	}
-	return 2.6 // Instructions
+	return 1.5 // Instructions
 }
 
 // lightest gives what a sentence may weigh that has no word of what stands around it (Topic).
 func lightest(at Place) float64 {
 	switch at {
 	case Description:
-		return -0.6
+		return -1.4
 	case Schema:
-		return -0.7
+		return -1.8
 	case Answer:
-		return 1.2
+		return -1.2
 	}
 	return heaviest(at)
 }
 
-// fewestAround is how many words of a topic an answer has that a sentence can be strange to, and alone what one of a shorter
-// answer may weigh.
-const (
-	fewestAround = 25
-	alone        = 2
-)
+// fewestAround is how many words of a topic an answer has that a sentence can be strange to.
+const fewestAround = 25
 
 // addressing is what a sentence of an answer may weigh that speaks to the model which reads it.
-const addressing = -0.3
+const addressing = -2
 
 // fewestWords is how many words a sentence has that is weighed.
 const fewestWords = 5
@@ -89,6 +92,8 @@ const mostWords = 64
 type Scale struct {
 	once  sync.Once
 	kinds map[string]uint8
+	// parts are those of words in saying whom a text is for.
+	parts map[string]part
 	// lastPlain is the last of the kinds at the head of the list whose words are of no topic, and everywhere has the others.
 	lastPlain  uint8
 	everywhere [256]bool
@@ -101,7 +106,7 @@ const Slots = 1 << 16
 
 // A Load is what a sentence has on the scale.
 type Load struct {
-	total, n int
+	definitions, answers, n int // steps of either table, and how many features there are
 	// Slots has the features' slots, if Keep.
 	Slots []uint32
 	Keep  bool
@@ -119,7 +124,8 @@ func (l *Load) add(sort, a, b uint32) {
 	h *= 0x297A2D39
 	h ^= h >> 15
 	h %= Slots
-	l.total += int(int8(weightTable[h]))
+	l.definitions += int(int8(weightTable[h]))
+	l.answers += int(int8(answerTable[h]))
 	l.n++
 	if l.Keep {
 		l.Slots = append(l.Slots, h)
@@ -129,13 +135,18 @@ func (l *Load) add(sort, a, b uint32) {
 // PerUnit is how many steps of a weight in the table are one.
 const PerUnit = 16
 
-// weight is what the load comes to: above zero for what is more like an order.
-func (l *Load) weight() float64 {
-	return float64(l.total) / PerUnit / math.Sqrt(float64(l.n)+1)
+// weight is what the load comes to at a place: above zero for what is more like an order. In definitions both tables count: each was
+// learned from what the other has not seen, and together they are wrong less often than either.
+func (l *Load) weight(at Place) float64 {
+	total := float64(l.answers)
+	if at < Answer {
+		total = float64(l.definitions+l.answers) / 2
+	}
+	return total / PerUnit / math.Sqrt(float64(l.n)+1)
 }
 
 func (s *Scale) load() {
-	s.kinds = map[string]uint8{}
+	s.kinds, s.parts = map[string]uint8{}, parts()
 	n := uint8(0)
 	for line := range strings.SplitSeq(kindList, "\n") {
 		name, all, ok := strings.Cut(line, ": ")
@@ -289,7 +300,7 @@ func hashed(s string) uint32 {
 func (in *Inspector) Sentences(text string, about Topic, own bool) (all []Load, texts []string) {
 	words, free := in.reader.read(text)
 	defer free()
-	in.scale.each(words, true, func(words []word, l *Load) {
+	in.scale.each(words, Load{Keep: true}, func(words []word, l *Load) {
 		l.Mention = talksOf(words)
 		l.Strange = in.scale.strange(words, about, own)
 		all, texts = append(all, *l), append(texts, text[words[0].at:words[len(words)-1].end])
@@ -298,18 +309,21 @@ func (in *Inspector) Sentences(text string, about Topic, own bool) (all []Load, 
 }
 
 // each weighs the sentences of a text.
-func (s *Scale) each(words []word, keep bool, found func([]word, *Load)) {
+func (s *Scale) each(words []word, empty Load, found func([]word, *Load)) {
 	s.once.Do(s.load)
 	for from, to := 0, 0; from < len(words); from = to {
 		for to = from; to < len(words) && to-from < mostWords && words[to].sentence == words[from].sentence; to++ {
 		}
 		if to-from >= fewestWords {
-			l := &Load{Keep: keep}
-			s.put(words[from:to], l)
-			found(words[from:to], l)
+			l := empty
+			s.put(words[from:to], &l)
+			found(words[from:to], &l)
 		}
 	}
 }
+
+// Weighed is the rule of a sentence that is heavy for where it stands.
+const Weighed = "order"
 
 // weighed names the heaviest sentence of a text, if it is heavier than honest ones are at its place. One that talks about an
 // attack is noted.
@@ -318,13 +332,13 @@ func (in *Inspector) weighed(words []word, text string, at Place, about func() T
 		return nil
 	}
 	most := math.Inf(-1)
-	in.scale.each(words, false, func(sentence []word, l *Load) {
-		w := l.weight()
+	in.scale.each(words, Load{}, func(sentence []word, l *Load) {
+		w := l.weight(at)
 		if w <= most || !in.counts(sentence, w, text, at, about) {
 			return
 		}
 		most = w
-		f := Finding{"order", "reads as an order to a model", Flag, sentence[0].at, sentence[len(sentence)-1].end}
+		f := Finding{Weighed, "reads as an order to a model", Flag, sentence[0].at, sentence[len(sentence)-1].end}
 		if talksOf(sentence) {
 			f.Act = Note
 		}
@@ -337,13 +351,13 @@ func (in *Inspector) weighed(words []word, text string, at Place, about func() T
 func (in *Inspector) counts(sentence []word, w float64, text string, at Place, about func() Topic) bool {
 	light := lightest(at)
 	if at == Answer {
-		switch addressed(sentence, text) {
+		switch in.scale.addressed(sentence, text) {
 		case toForeign:
 			return true
 		case toModels:
 			return w > addressing
 		case ofModels:
-			light = 0.4
+			light = -1.8
 		}
 		if len(sentence) < fewestInAnswers {
 			return false
@@ -353,11 +367,11 @@ func (in *Inspector) counts(sentence []word, w float64, text string, at Place, a
 	if (at == Description || at == Schema) && in.scale.describes(&sentence[0]) {
 		light, heavy = heavy, heavy+1
 	}
-	if w > heavy || w <= light || about == nil {
+	if w > heavy || w <= light || about == nil || !in.scale.acts(sentence) {
 		return w > heavy
 	}
 	topic := about()
-	if at == Answer && len(topic) < fewestAround && w <= alone {
+	if at == Answer && len(topic) < fewestAround {
 		return false
 	}
 	return in.scale.strange(sentence, topic, at == Description || at == Answer)
@@ -369,7 +383,50 @@ func (s *Scale) describes(first *word) bool {
 	return k&inflected != 0 && k&^inflected >= s.firstVerb && k&^inflected <= s.lastVerb && strings.HasSuffix(first.folded, "s")
 }
 
+// acts says whether a sentence has a word for what can be done, or has to be: what names a thing has none.
+func (s *Scale) acts(sentence []word) bool {
+	return slices.ContainsFunc(sentence, func(w word) bool {
+		k := s.kind(&w) &^ inflected
+		return k >= s.firstVerb && k <= s.lastVerb || w.has&(must|not|you) != 0
+	})
+}
+
 // talksOf says whether a sentence talks about an attack.
 func talksOf(sentence []word) bool {
 	return slices.ContainsFunc(sentence, func(w word) bool { return w.has&mention != 0 })
+}
+
+// harmless is what the words around a rule's anchor weigh in an answer that is like honest ones.
+const harmless = -3
+
+// innocent gives what says of a word of an answer whether it stands among words that are as in honest documents: there a rule that
+// is met counts for nothing. Words of other languages weigh nothing, and are never so.
+func (in *Inspector) innocent(words []word, where Whence) func(int) bool {
+	if where != Results {
+		return func(int) bool { return false }
+	}
+	const block, cited = 16, 30 // what is quoted so near to a word about attacks, in the same sentence or another, is one
+	lastBlock, lastSentence, light := -1, -1, false
+	return func(anchor int) bool {
+		n, sentence := anchor/block, words[anchor].sentence
+		if n != lastBlock || sentence != lastSentence {
+			from, to := anchor, anchor+1
+			for from > max(0, (n-1)*block) && words[from-1].sentence == sentence {
+				from--
+			}
+			for to < min(len(words), (n+2)*block) && words[to].sentence == sentence {
+				to++
+			}
+			lastBlock, lastSentence, light = n, sentence, in.scale.light(words[from:to])
+		}
+		return light || words[anchor].quoted && talksOf(words[max(0, anchor-cited):min(len(words), anchor+cited)])
+	}
+}
+
+// light says whether words are as in honest documents.
+func (s *Scale) light(words []word) bool {
+	s.once.Do(s.load)
+	l := Load{}
+	s.put(words, &l)
+	return l.weight(Answer) < harmless
 }

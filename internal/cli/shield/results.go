@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -73,7 +72,7 @@ func (d Desk) listResults(ctx context.Context, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	all := []heldResult{}
+	var all []heldResult
 	if db != nil {
 		kept, err := db.HeldResults(ctx)
 		if err = errors.Join(err, db.Close()); err != nil {
@@ -83,19 +82,12 @@ func (d Desk) listResults(ctx context.Context, asJSON bool) error {
 			all = append(all, heldResultOf(r))
 		}
 	}
-	switch {
-	case asJSON:
-		return manners.PrintJSON(d.Out, all)
-	case len(all) == 0:
-		fmt.Fprintln(d.Err, "No result is held back.")
-		return nil
-	}
-	table := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tAT\tCALLER\tCARD\tMET")
-	for _, r := range all {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.ID, manners.LocalTime(r.At), shown(r.Caller), shown(r.Card), strings.Join(r.Met, ", "))
-	}
-	return table.Flush()
+	return manners.List[heldResult]{
+		Head: "ID\tAT\tCALLER\tCARD\tMET", None: "No result is held back.",
+		Line: func(r heldResult) string {
+			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", r.ID, manners.LocalTime(r.At), shown(r.Caller), shown(r.Card), strings.Join(r.Met, ", "))
+		},
+	}.Print(d.Out, d.Err, all, asJSON)
 }
 
 // readResult prints one result: its JSON, with nothing in it that acts on a terminal.

@@ -18,14 +18,17 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/shield"
 	"github.com/drawbridge-mcp/drawbridge/store"
+	"github.com/drawbridge-mcp/drawbridge/wire"
 	"github.com/spf13/cobra"
 )
 
 // An Item is one thing that is mounted: its name, what it is ("tool", "prompt", "resource", "template", "instructions") and
-// its definition; for instructions a JSON string.
+// its definition; for instructions a JSON string. Label is what people call it on its server.
 type Item struct {
 	ID, Kind   string
 	Definition json.RawMessage
+	Server     drawbridge.ServerID
+	Label      string
 }
 
 // A Desk is where the commands are typed.
@@ -79,7 +82,8 @@ func (d Desk) scanCommand() *cobra.Command {
 as MCP has it, or an object with "id" and one of "tool", "prompt", "resource", "template" or
 "elicitation" (a definition), "instructions" (a text), "text" or "result" (the answer to a call).
 
-For each one it prints its id, the verdict (clean, flagged, blanked, held), the reasons with their
+For each one it prints its id, the verdict (clean, flagged, blanked; held for what is mounted and
+waits for a person), the reasons with their
 position, and with --json, or where the output is no terminal and rows come from a file, the
 canonical text, one JSON object a line. Anything but "clean" means that something was taken out,
 blanked, or looks like an order to the model; a cut at a cap is reported and is no flag.`,
@@ -130,16 +134,42 @@ func (d Desk) mounted(ctx context.Context, s *shield.Shield, server drawbridge.S
 	if err != nil {
 		return err
 	}
+	held, err := d.waits(ctx, server)
+	if err != nil {
+		return err
+	}
 	for _, it := range items {
 		o := outcome{ID: it.ID, Kind: it.Kind}
 		if err := o.judge(s, it.Kind, it.Definition); err != nil {
 			return fmt.Errorf("%s %q: %w", it.Kind, it.ID, err)
+		}
+		if why := held[string(it.Server)+" "+it.Label]; why != "" {
+			o.Verdict = shield.Held
+			o.Reasons = append(o.Reasons, shield.Reason{Rule: "pin", Did: "held", Why: why})
 		}
 		if err := p.print(o); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// waits says why parts of servers are held, by server and label.
+func (d Desk) waits(ctx context.Context, server drawbridge.ServerID) (map[string]string, error) {
+	all, err := d.Roster().Held(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	why := map[string]string{}
+	for _, h := range all {
+		what := "waits for a person"
+		if h.Pin.Offer.Rejected {
+			what = "a person rejected it"
+		}
+		key := string(h.Server) + " " + h.Label()
+		why[key] = fmt.Sprintf("is another definition than was pinned: %s (drawbridge shield held %s)", what, h.Server)
+	}
+	return why, nil
 }
 
 func (d Desk) diffCommand() *cobra.Command {
@@ -240,7 +270,7 @@ func (o *outcome) judge(s *shield.Shield, kind string, raw json.RawMessage) erro
 	return err
 }
 
-// kinds are the members of a row that say what it has, in the order in which they are looked for.
+// kinds are the members of a row that say what it has.
 func kinds() []string {
 	return []string{"tool", "prompt", "resource", "template", "elicitation", "instructions", "text", "result"}
 }
@@ -260,22 +290,41 @@ func (p *printer) row(s *shield.Shield, n int, line []byte) error {
 	if err := json.Unmarshal(line, &members); err != nil {
 		return err
 	}
-	o := outcome{ID: id(members["id"], n)}
-	for _, kind := range kinds() {
-		if raw := members[kind]; raw != nil {
-			if err := o.judge(s, kind, raw); err != nil {
-				return fmt.Errorf("%q: %w", kind, err)
-			}
-			return p.print(o)
-		}
-	}
-	if members["name"] == nil {
-		return fmt.Errorf("neither a tool nor an object with one of %s", strings.Join(kinds(), ", "))
-	}
-	if err := o.judge(s, "tool", line); err != nil {
+	kind, raw, err := subject(line, members)
+	if err != nil {
 		return err
 	}
+	o := outcome{ID: id(members["id"], n)}
+	if err := o.judge(s, kind, raw); err != nil {
+		return fmt.Errorf("%q: %w", kind, err)
+	}
 	return p.print(o)
+}
+
+// subject says what a row has: itself, where it is a definition, in which all texts are looked at whatever their members are called.
+// A row that has two things is refused: who reads it may read the other one.
+func subject(line []byte, members map[string]json.RawMessage) (kind string, raw json.RawMessage, err error) {
+	if members["name"] != nil && (members["description"] != nil || members["inputSchema"] != nil) {
+		return "tool", line, nil
+	}
+	for m := range wire.Members(line) {
+		for _, k := range kinds() {
+			switch {
+			case !m.Is(k):
+			case kind != "":
+				return "", nil, fmt.Errorf("has %q and %q: a row has one thing", kind, k)
+			default:
+				kind, raw = k, m.Value
+			}
+		}
+	}
+	switch {
+	case kind != "":
+		return kind, raw, nil
+	case members["name"] != nil:
+		return "tool", line, nil
+	}
+	return "", nil, fmt.Errorf("neither a tool nor an object with one of %s", strings.Join(kinds(), ", "))
 }
 
 func (p *printer) pair(s *shield.Shield, n int, line []byte) error {
@@ -307,6 +356,9 @@ func (p *printer) pair(s *shield.Shield, n int, line []byte) error {
 	for _, ch := range c.Changes {
 		fmt.Fprintf(p.out, "         %s: %s, %s\n", shown(ch.Path), ch.Class, ch.Risk)
 	}
+	for _, r := range c.Reasons {
+		fmt.Fprintf(p.out, "         %s: %s (%s)\n", shown(r.Path), r.Why, r.Rule)
+	}
 	return nil
 }
 
@@ -336,6 +388,10 @@ func (p *printer) print(o outcome) error {
 	}
 	fmt.Fprintf(p.out, "%-8s %s %s\n", o.Verdict, o.Kind, shown(o.ID))
 	for _, r := range o.Reasons {
+		if r.Did == "held" { // all of it
+			fmt.Fprintf(p.out, "         held: %s\n", r.Why)
+			continue
+		}
 		where := fmt.Sprintf("byte %d", r.At)
 		if r.Path != "" {
 			where = shown(r.Path) + ", " + where

@@ -1,4 +1,4 @@
-package words
+package coded
 
 import (
 	"encoding/base32"
@@ -11,49 +11,56 @@ import (
 	"unicode/utf8"
 )
 
-// A coded is a stretch of a text that reads as another one.
-type coded struct {
-	how     string
-	text    string
-	at, end int
+// A Text is a stretch of a text that reads as another one.
+type Text struct {
+	// How says in which form it stands there, for people; Text is what it reads as.
+	How, Text string
+	// At and End are the bytes of the stretch.
+	At, End int
 }
 
-// How much is decoded of one text at most, and how deep codes within codes are looked into.
+// How much is decoded of one text at most, and how long a code is.
 const (
 	mostCoded  = 64
-	deepest    = 3
 	fewestCode = 16
 )
 
-// decode gives the texts that stand in a text in another form: Base64, Base32, hexadecimal, bits, numbers of characters,
-// percent and other escapes, entities, Morse, Braille, Base85.
-func decode(text string) (found []coded) {
+// In gives the texts that stand in a text in another form: Base64, Base32, hexadecimal, bits, numbers of characters,
+// percent and other escapes, entities, Morse, Braille, Base85. Has are the bytes of the text.
+func In(text string, has *Bytes) (found []Text) {
+	if len(text) < 12 { // four escapes
+		return nil
+	}
 	found = runs(text)
-	for _, w := range []struct {
-		how, sign string
-		fewest    int
-		undo      func(string) string
-	}{
-		{"percent escapes", "%", 4, func(s string) string { return escapes(s, '%', "", 2) }},
-		{"escapes", `\x`, 4, func(s string) string { return escapes(s, '\\', "x", 2) }},
-		{"escapes", `\u`, 4, func(s string) string { return escapes(s, '\\', "u", 4) }},
-		{"escapes", "U+", 4, func(s string) string { return escapes(s, 'U', "+", 4) }},
-		{"quoted-printable", "=", 4, func(s string) string { return escapes(s, '=', "", 2) }},
-		{"entities", "&", 3, html.UnescapeString},
-	} {
-		if strings.Count(text, w.sign) < w.fewest {
+	for i := range writings {
+		w := &writings[i]
+		if !has.Has(w.sign[0]) || strings.Count(text, w.sign) < w.fewest {
 			continue
 		}
 		if plain := w.undo(text); len(text)-len(plain) > max(2*w.fewest, len(text)/10) && utf8.ValidString(plain) {
-			found = append(found, coded{w.how, plain, strings.Index(text, w.sign), len(text)})
+			found = append(found, Text{w.how, plain, strings.Index(text, w.sign), len(text)})
 		}
 	}
-	if strings.Count(text, `\`) >= fewestCode {
+	if has.Has('\\') && strings.Count(text, `\`) >= fewestCode {
 		if plain := octals(text); plain != text && utf8.ValidString(plain) {
-			found = append(found, coded{"escapes", plain, strings.IndexByte(text, '\\'), len(text)})
+			found = append(found, Text{"escapes", plain, strings.IndexByte(text, '\\'), len(text)})
 		}
 	}
-	return append(append(append(found, numbers(text)...), chunks(text)...), ciphered(text)...)
+	return append(append(append(found, numbers(text)...), chunks(text, has)...), ciphered(text, has)...)
+}
+
+// writings are the forms in which each letter is written by itself after a sign; fewest is how many make a code.
+var writings = [...]struct {
+	how, sign string
+	fewest    int
+	undo      func(string) string
+}{
+	{"percent escapes", "%", 4, func(s string) string { return Escapes(s, '%', "", 2) }},
+	{"escapes", `\x`, 4, func(s string) string { return Escapes(s, '\\', "x", 2) }},
+	{"escapes", `\u`, 4, func(s string) string { return Escapes(s, '\\', "u", 4) }},
+	{"escapes", "U+", 4, func(s string) string { return Escapes(s, 'U', "+", 4) }},
+	{"quoted-printable", "=", 4, func(s string) string { return Escapes(s, '=', "", 2) }},
+	{"entities", "&", 3, html.UnescapeString},
 }
 
 // octals replaces each backslash and three octal digits.
@@ -74,13 +81,21 @@ func octals(text string) string {
 
 // chunks decodes Base64 that was cut into pieces with white space between them: four at least, with capitals among small
 // letters as no prose has them.
-func chunks(text string) (found []coded) {
+func chunks(text string, has *Bytes) (found []Text) {
 	const fewest = 4
+	if !has.Has(' ') && !has.Has('\n') && !has.Has('\t') && !has.Beyond() {
+		return nil
+	}
 	start, stop, n, odd := 0, 0, 0, 0
 	flush := func(end int) {
 		if n >= fewest && odd*2 >= n && len(found) < mostCoded {
-			if how, plain := undo(strings.TrimRight(strings.Join(strings.Fields(text[start:stop]), ""), "=")); plain != "" {
-				found = append(found, coded{how, plain, start, end})
+			pieces := strings.Fields(text[start:stop])
+			// A word before or after the code may be taken for one of its pieces.
+			for _, p := range [][]string{pieces, pieces[1:], pieces[:n-1], pieces[1 : n-1]} {
+				if how, plain := undo(strings.TrimRight(strings.Join(p, ""), "=")); plain != "" {
+					found = append(found, Text{how, plain, start, end})
+					break
+				}
 			}
 		}
 		n, odd = 0, 0
@@ -109,7 +124,7 @@ func chunks(text string) (found []coded) {
 }
 
 // runs decodes the long words of a text that are letters and digits only.
-func runs(text string) (found []coded) {
+func runs(text string) (found []Text) {
 	start := 0
 	for i := 0; i <= len(text); i++ {
 		if i < len(text) && codeByte(text[i]) {
@@ -117,7 +132,7 @@ func runs(text string) (found []coded) {
 		}
 		if i-start >= fewestCode && len(found) < mostCoded {
 			if how, plain := undo(text[start:i]); plain != "" {
-				found = append(found, coded{how, plain, start, i})
+				found = append(found, Text{how, plain, start, i})
 			}
 		}
 		start = i + 1
@@ -132,8 +147,10 @@ func codeByte(b byte) bool {
 // undo reads a run as hexadecimal, Base64 of either alphabet, or Base32.
 func undo(run string) (how, text string) {
 	trimmed := strings.TrimPrefix(strings.TrimPrefix(run, "0x"), "0X")
-	if b, err := hex.DecodeString(trimmed); err == nil && readable(string(b)) {
-		return "hexadecimal", string(b)
+	if len(trimmed)%2 == 0 && inHex(trimmed) {
+		if b, err := hex.DecodeString(trimmed); err == nil && Readable(string(b)) {
+			return "hexadecimal", string(b)
+		}
 	}
 	if strings.Trim(trimmed, "01") == "" {
 		return "bits", octets(trimmed)
@@ -142,20 +159,29 @@ func undo(run string) (how, text string) {
 	if strings.ContainsAny(run, "-_") {
 		enc = base64.RawURLEncoding
 	}
-	if b, err := enc.DecodeString(run[:len(run)-len(run)%4+max(0, len(run)%4)]); err == nil && readable(string(b)) {
+	if b, err := enc.DecodeString(run[:len(run)-len(run)%4+max(0, len(run)%4)]); err == nil && Readable(string(b)) {
 		return "Base64", string(b)
 	}
 	if len(run)%4 == 1 { // one letter too many: the sign before it was no part
-		if b, err := enc.DecodeString(run[1:]); err == nil && readable(string(b)) {
+		if b, err := enc.DecodeString(run[1:]); err == nil && Readable(string(b)) {
 			return "Base64", string(b)
 		}
 	}
-	if strings.ToUpper(run) == run && len(run) >= 24 {
-		if b, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(run); err == nil && readable(string(b)) {
+	if len(run) >= 24 && strings.ToUpper(run) == run {
+		if b, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(run); err == nil && Readable(string(b)) {
 			return "Base32", string(b)
 		}
 	}
 	return "", ""
+}
+
+func inHex(run string) bool {
+	for i := range len(run) {
+		if signs[run[i]] != 1 {
+			return false
+		}
+	}
+	return true
 }
 
 // octets reads bits, eight a letter.
@@ -168,14 +194,14 @@ func octets(run string) string {
 		}
 		b = append(b, byte(n))
 	}
-	if s := string(b); readable(s) {
+	if s := string(b); Readable(s) {
 		return s
 	}
 	return ""
 }
 
-// escapes replaces each lead, mark and n hexadecimal digits by what they stand for, bytes or characters.
-func escapes(text string, lead byte, mark string, n int) string {
+// Escapes replaces each lead, mark and n hexadecimal digits by what they stand for, bytes or characters.
+func Escapes(text string, lead byte, mark string, n int) string {
 	var b strings.Builder
 	b.Grow(len(text))
 	for i := 0; i < len(text); i++ {
@@ -218,7 +244,7 @@ const fewestNumbers = 8
 
 // numbers decodes what is written letter by letter with gaps: pairs of hexadecimal digits, groups of eight bits, decimal
 // numbers, Morse.
-func numbers(text string) (found []coded) {
+func numbers(text string) (found []Text) {
 	start, between := -1, 0
 	for i := 0; i <= len(text); i++ {
 		if i < len(text) && signs[text[i]] != 0 {
@@ -232,7 +258,7 @@ func numbers(text string) (found []coded) {
 		}
 		if start >= 0 && i-start >= 2*fewestCode && between >= fewestNumbers-1 && len(found) < mostCoded {
 			if how, plain := spaced(text[start:i]); plain != "" {
-				found = append(found, coded{how, plain, start, i})
+				found = append(found, Text{how, plain, start, i})
 			}
 		}
 		start = -1
@@ -241,8 +267,8 @@ func numbers(text string) (found []coded) {
 }
 
 func spaced(run string) (how, text string) {
-	if strings.Trim(run, ".-/ ") == "" {
-		return "Morse", morse(run)
+	if signals := longestOf(run, ".-/ "); len(signals) >= 2*fewestCode {
+		return "Morse", morse(signals)
 	}
 	parts := strings.FieldsFunc(run, func(r rune) bool { return strings.ContainsRune(gaps, r) })
 	for _, base := range []struct {
@@ -259,6 +285,16 @@ func spaced(run string) (how, text string) {
 	return "", ""
 }
 
+// longestOf gives the longest stretch of a text that is of some characters only.
+func longestOf(text, characters string) (longest string) {
+	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return !strings.ContainsRune(characters, r) }) {
+		if len(part) > len(longest) {
+			longest = part
+		}
+	}
+	return longest
+}
+
 func join(parts []string, base, size int) string {
 	var b []byte
 	for _, p := range parts {
@@ -271,7 +307,7 @@ func join(parts []string, base, size int) string {
 		}
 		b = append(b, byte(n))
 	}
-	if s := string(b); len(b) >= fewestNumbers && readable(s) {
+	if s := string(b); len(b) >= fewestNumbers && Readable(s) {
 		return s
 	}
 	return ""
@@ -293,20 +329,21 @@ func morse(run string) string {
 		}
 		b.WriteByte(' ')
 	}
-	if s := b.String(); readable(s) {
+	if s := b.String(); Readable(s) {
 		return s
 	}
 	return ""
 }
 
-// turned gives a text read from its end, and shifted one with each letter moved by half the alphabet.
-func turned(text string) string {
+// Turned gives a text as it is read from its end.
+func Turned(text string) string {
 	r := []rune(text)
 	slices.Reverse(r)
 	return string(r)
 }
 
-func shifted(text string) string {
+// Shifted gives a text with each letter from a to z moved by half the alphabet (ROT13).
+func Shifted(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z':
@@ -316,4 +353,23 @@ func shifted(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// Readable says whether a text that was decoded is one: UTF-8, of four bytes at least, printable but for white space,
+// and made of letters and spaces in good part.
+func Readable(s string) bool {
+	if len(s) < 4 || !utf8.ValidString(s) {
+		return false
+	}
+	letters, all := 0, 0
+	for _, r := range s {
+		if r < 0x20 && r != '\n' && r != '\t' && r != '\r' || r >= 0x7F && r < 0xA0 || r == utf8.RuneError {
+			return false
+		}
+		if r >= 'a' && r <= 'z' || r == ' ' || r == '/' || r >= 'A' && r <= 'Z' || r > 0xBF {
+			letters++
+		}
+		all++
+	}
+	return letters*10 >= all*4
 }

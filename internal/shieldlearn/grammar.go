@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+)
+
+// A grammar has the ways of its parts, and says whole texts by choosing among them; always the same ones.
+type grammar struct {
+	ways map[string][]string
+	rand *rand.Rand
+}
+
+// part is where another part is to stand.
+var part = regexp.MustCompile(`\{\w+\}`)
+
+// newGrammar reads parts, a line each; an error names one that is used and is none.
+func newGrammar(list string) (*grammar, error) {
+	g := &grammar{map[string][]string{}, rand.New(rand.NewPCG(5, 6))}
+	for line := range strings.Lines(list) {
+		name, ways, ok := strings.Cut(strings.TrimRight(line, "\n"), ": ")
+		if !ok || line[0] == '#' {
+			continue
+		}
+		for way := range strings.SplitSeq(ways, "|") {
+			g.ways[name] = append(g.ways[name], strings.TrimPrefix(strings.TrimSuffix(way, " "), " "))
+		}
+	}
+	for name, ways := range g.ways {
+		for _, of := range part.FindAllString(strings.Join(ways, " "), -1) {
+			if g.ways[of[1:len(of)-1]] == nil {
+				return nil, fmt.Errorf("read the grammar: %s: no part %s", name, of)
+			}
+		}
+	}
+	return g, nil
+}
+
+// say gives one text.
+func (g *grammar) say() string {
+	s := part.ReplaceAllStringFunc(g.one("all"), func(of string) string { return g.part(of, 0) })
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// part says what stands for a part, whose own parts are no deeper than four.
+func (g *grammar) part(of string, depth int) string {
+	way := g.one(of[1 : len(of)-1])
+	if depth > 4 {
+		return way
+	}
+	return part.ReplaceAllStringFunc(way, func(of string) string { return g.part(of, depth+1) })
+}
+
+func (g *grammar) one(name string) string {
+	ways := g.ways[name]
+	return ways[g.rand.IntN(len(ways))]
+}

@@ -1,0 +1,74 @@
+package coded
+
+import (
+	"encoding/ascii85"
+	"strings"
+)
+
+// ciphered gives the texts that stand in a text in Braille or in Base85.
+func ciphered(text string, has *Bytes) (found []Text) {
+	const brailleLead, fewestDots = "\xe2\xa0", 12
+	if has.Has(brailleLead[1]) && strings.Count(text, brailleLead) >= fewestDots {
+		from, to := strings.Index(text, brailleLead), strings.LastIndex(text, brailleLead)+len(brailleLead)+1
+		found = append(found, Text{"Braille", strings.Map(dots, text[from:min(to, len(text))]), from, min(to, len(text))})
+	}
+	const fewest85, signs = 40, "!#$%&()*+;<=>?@^`{|}~"
+	if len(text) < fewest85 {
+		return found
+	}
+	at := 0
+	for token := range strings.FieldsSeq(text) {
+		at += strings.Index(text[at:], token)
+		if len(token) >= fewest85 && strings.ContainsAny(token, signs) && len(found) < mostCoded {
+			if plain := base85(token); plain != "" {
+				found = append(found, Text{"Base85", plain, at, at + len(token)})
+			}
+		}
+		at += len(token)
+	}
+	return found
+}
+
+// dots gives the letter that a sign of Braille stands for.
+func dots(r rune) rune {
+	const letters = "\x01\x03\x09\x19\x11\x0b\x1b\x13\x0a\x1a\x05\x07\x0d\x1d\x15\x0f\x1f\x17\x0e\x1e\x25\x27\x3a\x2d\x3d\x35"
+	if r < 0x2800 || r > 0x283F {
+		return r
+	}
+	if n := strings.IndexByte(letters, byte(r-0x2800)); n >= 0 && r > 0x2800 {
+		return 'a' + rune(n)
+	}
+	return ' '
+}
+
+// signs85 has the digits of RFC 1924, in their order.
+const signs85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+
+// place85 has the place of each of them, counted from 1; 0 for what is none.
+var place85 = func() (at [256]byte) {
+	for i := range len(signs85) {
+		at[signs85[i]] = byte(i + 1)
+	}
+	return at
+}()
+
+// base85 reads a run of either alphabet; "" where it says nothing.
+func base85(run string) string {
+	plain := make([]byte, 4*len(run)/5+8)
+	body := strings.TrimSuffix(strings.TrimPrefix(run, "<~"), "~>")
+	if n, _, err := ascii85.Decode(plain, []byte(body), true); err == nil && Readable(string(plain[:n])) {
+		return string(plain[:n])
+	}
+	// The other alphabet has the same digits under other signs.
+	same := []byte(run)
+	for i, c := range same {
+		if place85[c] == 0 {
+			return ""
+		}
+		same[i] = '!' + place85[c] - 1
+	}
+	if n, _, err := ascii85.Decode(plain, same, true); err == nil && Readable(string(plain[:n])) {
+		return string(plain[:n])
+	}
+	return ""
+}
