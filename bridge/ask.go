@@ -25,7 +25,7 @@ func (s *session) AskFor(ctx context.Context, call drawbridge.Call, method strin
 	case s.era == drawbridge.Legacy && s.frank() && call.Peer != nil && wire.MayAskBy(call.Caller.Capabilities, s.capabilities, method, params):
 	case capability == "":
 		return nil, wire.ErrorObject(wire.CodeMethodNotFound, "method not found", nil)
-	case method == wire.MethodRootsList && (!s.frank() || !s.own() && call.Peer == nil):
+	case method == wire.MethodRootsList && (!s.frank() || !s.own() && call.Peer == nil || hop.Rootless(call.Caller.Capabilities, s.e.pool.o.Roots)):
 		return hop.Roots(s.e.pool.o.Roots), nil
 	default:
 		if method == wire.MethodElicitation {

@@ -172,6 +172,8 @@ func TestServersAskTheCallerOfTheCall(t *testing.T) {
 			<-time.After(5 * time.Minute) // a person thinks; the call's time stands still
 			return json.RawMessage(`{"action":"accept","content":{"n":1e2}}`), nil
 		}}
+		rooted := talker("two")
+		rooted.Capabilities = json.RawMessage(`{"roots":{}}`)
 		for _, tt := range []struct {
 			name, method string
 			caller       drawbridge.Caller
@@ -181,7 +183,8 @@ func TestServersAskTheCallerOfTheCall(t *testing.T) {
 			{"who declared something else", wire.MethodSampling, talker("one"), `the client did not declare sampling`},
 			{"who declared nothing", wire.MethodElicitation, caller(drawbridge.Legacy), `the client did not declare elicitation`},
 			{"for roots that are ours to tell", wire.MethodRootsList, caller(drawbridge.Legacy), `{"roots":[{"uri":"file:///home/me"}]}`},
-			{"for roots that are not", wire.MethodRootsList, talker("one"), `the client did not declare roots`},
+			{"for roots, who has none", wire.MethodRootsList, talker("one"), `{"roots":[{"uri":"file:///home/me"}]}`},
+			{"for roots, who has some", wire.MethodRootsList, rooted, `{"action":"accept","content":{"n":1e2}}`},
 			{"for what nobody has heard of", "x/y", talker("one"), `method not found`},
 		} {
 			r.fake.on(wire.MethodToolsCall, ask(tt.method))
@@ -192,7 +195,8 @@ func TestServersAskTheCallerOfTheCall(t *testing.T) {
 				t.Errorf("%s: got %s%s", tt.name, m.Result, m.Error)
 			}
 		}
-		if diff := cmp.Diff([]string{`elicitation/create {"n":1.0,"_meta":{"drawbridge/server":"fake"}}`}, p.questions()); diff != "" {
+		want := []string{`elicitation/create {"n":1.0,"_meta":{"drawbridge/server":"fake"}}`, `roots/list {"n":1.0}`}
+		if diff := cmp.Diff(want, p.questions()); diff != "" {
 			t.Error(diff)
 		}
 		p.answer = func(string) (json.RawMessage, error) {
@@ -206,6 +210,48 @@ func TestServersAskTheCallerOfTheCall(t *testing.T) {
 			t.Errorf("a caller's refusal arrived as %s", m.Error)
 		}
 	})
+}
+
+// TestServersAreToldOfRootsWhereThereAreSome has what a server hears at the greeting of a session that is a caller's own: roots that
+// the caller has, or the settings; and what it hears when it asks for them where nobody has any.
+func TestServersAreToldOfRootsWhereThereAreSome(t *testing.T) {
+	for _, tt := range []struct {
+		name, caller string
+		roots        []string
+		want, answer string
+	}{
+		{"the settings", `{"elicitation":{}}`, []string{"file:///ours"}, `{"elicitation":{},"roots":{}}`, `{"roots":[{"uri":"file:///ours"}]}`},
+		{"the caller", `{"roots":{"listChanged":true}}`, []string{"file:///ours"}, `{"roots":{"listChanged":true}}`, `{"roots":[{"uri":"file:///theirs"}]}`},
+		{"nobody", `{"elicitation":{}}`, nil, `{"elicitation":{}}`, `the client did not declare roots`},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, newFake(), Options{Roots: tt.roots, IdleStop: -1})
+			answers, heard := make(chan wire.Message, 1), ""
+			r.fake.on("", func(_ *fakeConn, m wire.Message) string { answers <- m; return "" })
+			greets := r.fake.answers[wire.MethodInitialize]
+			r.fake.on(wire.MethodInitialize, func(c *fakeConn, m wire.Message) string {
+				heard = string(wire.Get(m.Params, "capabilities"))
+				return greets(c, m)
+			})
+			r.fake.on(wire.MethodToolsCall, func(c *fakeConn, m wire.Message) string {
+				c.say(wire.Message{ID: []byte("7"), Method: wire.MethodRootsList})
+				go func() {
+					answers <- <-answers
+					c.say(wire.Message{ID: m.ID, Result: []byte(`{"content":[]}`)})
+				}()
+				return ""
+			})
+			call := echo(talker("one"))
+			call.Caller.Capabilities = json.RawMessage(tt.caller)
+			call.Peer = &peer{answer: func(string) (json.RawMessage, error) {
+				return json.RawMessage(`{"roots":[{"uri":"file:///theirs"}]}`), nil
+			}}
+			r.call(call)
+			if m := <-answers; heard != tt.want || !strings.Contains(string(m.Result)+string(m.Error), tt.answer) {
+				t.Errorf("%s: the server heard %s, and then %s%s; want %s, %s", tt.name, heard, m.Result, m.Error, tt.want, tt.answer)
+			}
+		})
+	}
 }
 
 func TestWhatAServerAsksWhileItsSessionOpensGoesToTheOpener(t *testing.T) {

@@ -63,16 +63,14 @@ const everything = `{"roots":{},"sampling":{"context":{},"tools":{}},"elicitatio
 	`"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]},"io.modelcontextprotocol/skills":{}}}`
 
 // initialize greets a server of the legacy generation, and notes the answer. For a session of the caller's own the server
-// hears what the caller can do and speaks; for a shared one, that we can do everything: some servers list the tools that
+// hears what the caller can do and speaks, and of roots that we have for who has none; for a shared one, that we can do everything: some servers list the tools that
 // ask only for clients that can be asked, and a caller who can calls them on a session of its own. Here questions are
 // refused, but for the one for roots.
 func (s *session) initialize(ctx context.Context, opener *drawbridge.Call) error {
 	s.opener = opener
 	version, capabilities := wire.Version20251125, json.RawMessage(everything)
 	if opener != nil {
-		if capabilities = opener.Caller.Capabilities; len(capabilities) == 0 {
-			capabilities = json.RawMessage("{}")
-		}
+		capabilities = hop.Rooted(opener.Caller.Capabilities, s.e.pool.o.Roots)
 		if v := opener.Caller.Protocol; wire.EraOf(v) == drawbridge.Legacy {
 			version = v
 		}

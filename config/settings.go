@@ -61,6 +61,8 @@ type Settings struct {
 	PageSize int
 	// FenceHTTP marks results as foreign text for clients that come over HTTP, of servers whose rows do not say.
 	FenceHTTP *bool
+	// FenceFor does so for clients of these names, at either door: as they call themselves, or as their tokens are called.
+	FenceFor []string
 	// Clients are the scopes of clients of the person's own, by the names that they call themselves; "*" is for all others.
 	Clients map[string][]string
 	// OAuth says whose access tokens the HTTP door takes.
@@ -192,9 +194,11 @@ var settings = slices.Concat([]setting{
 	{"serve", "page_size", "whole number", "1000",
 		"the most items on a page of a list",
 		func(r *settingsReader, v doc.Node) error { return value.Whole(&r.settings.PageSize, v) }},
-	{"serve", "fence", "boolean", "false",
-		"marks results as foreign text for HTTP clients, of servers whose rows do not say",
-		func(r *settingsReader, v doc.Node) error { return value.Flag(&r.settings.FenceHTTP, v) }},
+	{"serve", "fence", "boolean, or list of names", "false",
+		"marks results as foreign text, of servers whose rows do not say: for HTTP clients, or for the clients of these names, as they call themselves or their tokens are called",
+		func(r *settingsReader, v doc.Node) error {
+			return value.FlagOrNames(&r.settings.FenceHTTP, &r.settings.FenceFor, v)
+		}},
 	{"serve", "public_url", "URL", "",
 		"where clients reach the HTTP door from, without the /mcp; beyond loopback an issuer needs it",
 		func(r *settingsReader, v doc.Node) error { return r.Web(&r.settings.OAuth.PublicURL, v) }},

@@ -139,6 +139,8 @@ func TestEachSetting(t *testing.T) {
 		"mcp.tool_discovery.always_include = ['gh__*', 'x']":          {Discovery: Discovery{AlwaysInclude: []string{"gh__*", "x"}}},
 		"mcp.output_schema_hint_bytes = 5":                            {Discovery: Discovery{OutputSchemaHintBytes: 5}},
 		"mcp.forward_output_schema = false":                           {Discovery: Discovery{ForwardOutputSchema: new(bool)}},
+		"serve.fence = ['Codex', 'ci']":                               {FenceFor: []string{"Codex", "ci"}},
+		"serve.fence = false":                                         {FenceHTTP: new(bool)},
 		"serve.issuer = 'https://a.example'":                          {OAuth: OAuth{Issuers: []string{"https://a.example"}}},
 	} {
 		w := newWorld(t, map[string]string{userTOML: line})

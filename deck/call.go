@@ -124,7 +124,7 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 }
 
 // passing says what is done to a server's result. It is asked for before the call, in whose course the server's row may leave. One
-// that has left before is in doubt.
+// that has left before is in doubt: nobody knows any more what it said, so its result is fenced, and held back where it meets a rule.
 func (d *Deck) passing(call drawbridge.Call, server drawbridge.ServerID, card, tool string) fence.Pass {
 	switch m := d.view.Load().member(server); {
 	case server == "":
@@ -133,7 +133,7 @@ func (d *Deck) passing(call drawbridge.Call, server drawbridge.ServerID, card, t
 		return d.fences.Pass(call, server, card, tool, m.Fence, m.Hold)
 	}
 	yes := true
-	return d.fences.Pass(call, server, card, tool, &yes, false)
+	return d.fences.Pass(call, server, card, tool, &yes, yes)
 }
 
 // public gives a result with the URIs that the caller asked by: who asks for one wants to find it in the answer.

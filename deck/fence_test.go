@@ -96,14 +96,8 @@ func TestHeldResults(t *testing.T) {
 	up := &fake{answer: func(_ drawbridge.ServerID, c drawbridge.Call) (drawbridge.Result, error) {
 		return drawbridge.Result{Raw: json.RawMessage(answers[wire.GetText(c.Params, "name")])}, nil
 	}}
-	look := func(text string) (string, []string) {
-		if strings.Contains(text, "evil") {
-			return text, []string{"r1"}
-		}
-		return text, nil
-	}
 	c, p := &cellar{}, &pages{broken: -1}
-	d := open(t, up, Options{Look: look, Holder: c, Audit: p})
+	d := open(t, up, Options{Look: evil, Holder: c, Audit: p})
 	tools := []string{"plain", "text", "structured", "named", "meta", "error"}
 	members := []Member{{ID: "a", Row: "row-a"}, {ID: "h", Row: "row-h", Hold: true}}
 	if err := d.Configure(t.Context(), members); err != nil {
@@ -149,4 +143,89 @@ func TestHeldResults(t *testing.T) {
 		said = append(said, string(r.Kind)+" "+r.Rule+" "+string(r.Outcome))
 	}
 	wantList(t, said, "call  ", "shield held ", "done  fault")
+}
+
+// TestHeldTasks has what a server says of tasks held back as its results are: in a task, in its result, in an error in the place
+// of one, and in the list of tasks, which the others' are in all the same.
+func TestHeldTasks(t *testing.T) {
+	answers := map[string]string{
+		wire.MethodTasksGet:    `{"taskId":"7","status":"working","statusMessage":"evil"}`,
+		wire.MethodTasksResult: `{"content":[{"type":"text","text":"evil"}]}`,
+		wire.MethodTasksList:   `{"tasks":[{"taskId":"7","statusMessage":"evil"}]}`,
+	}
+	up := &fake{answer: func(server drawbridge.ServerID, c drawbridge.Call) (drawbridge.Result, error) {
+		switch {
+		case c.Method == wire.MethodTasksCancel:
+			return drawbridge.Result{}, &drawbridge.Fault{Code: drawbridge.ServerError, Step: "s", Err: errors.New("evil"), Raw: json.RawMessage(`{"code":1,"message":"evil"}`)}
+		case server == "a":
+			return drawbridge.Result{Raw: json.RawMessage(`{"tasks":[{"taskId":"8"}]}`)}, nil
+		}
+		return drawbridge.Result{Raw: json.RawMessage(answers[c.Method])}, nil
+	}}
+	c := &cellar{}
+	d := open(t, up, Options{Look: evil, Holder: c, StateKeys: masters})
+	if err := d.Configure(t.Context(), []Member{{ID: "h", Row: "row-h", Hold: true, Apart: true}, {ID: "a", Row: "row-a", Apart: true}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"h", "a"} {
+		l := legacyJobs(id)
+		l.Row = "row-" + id
+		enrol(t, d, l)
+	}
+	ada := stateful("ada")
+	ticket := ticketOf("ada", formOf(ada), "h", "7")
+	for _, method := range []string{wire.MethodTasksGet, wire.MethodTasksResult, wire.MethodTasksCancel} {
+		got, err := ask(t, d, ada, method, `{"taskId":"$T"}`, ticket)
+		if f := drawbridge.AsFault(err); err == nil || got != "" || f.Code != drawbridge.PolicyBlocked || !strings.Contains(err.Error(), "held back") || len(c.held) != 1 {
+			t.Errorf("%s: %s, %v; %d are kept", method, got, err, len(c.held))
+		}
+		c.held = nil
+	}
+	got, err := ask(t, d, ada, wire.MethodTasksList, `{}`, ticketOf("ada", formOf(ada), "a", "8"))
+	if diff := cmp.Diff(`{"tasks":[{"taskId":"$T"}]}`, got); diff != "" || err != nil || len(c.held) != 1 {
+		t.Errorf("the list (-want +got):\n%s%v; %d are kept", diff, err, len(c.held))
+	}
+}
+
+// evil is a look that one word meets.
+func evil(text string) (string, []string) {
+	if strings.Contains(text, "evil") {
+		return text, []string{"r1"}
+	}
+	return text, nil
+}
+
+// TestTheResultOfARowThatLeft has a server's row taken out while a call of it is decided on: what the row said of its results
+// nobody knows any more, so they are fenced, and held back where they meet a rule.
+func TestTheResultOfARowThatLeft(t *testing.T) {
+	answer := `{"content":[{"type":"text","text":"evil"}]}`
+	up := &fake{answer: func(drawbridge.ServerID, drawbridge.Call) (drawbridge.Result, error) {
+		return drawbridge.Result{Raw: json.RawMessage(answer)}, nil
+	}}
+	c := &cellar{}
+	var d *Deck
+	leaves := guard(func(Question) drawbridge.Verdict {
+		if err := d.Configure(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
+		return drawbridge.Verdict{Effect: drawbridge.Allow}
+	})
+	d = open(t, up, Options{Look: evil, Holder: c, Guards: []Guard{leaves}})
+	call := func() (string, error) {
+		if err := d.Configure(t.Context(), []Member{{ID: "h", Row: "row-h", Hold: true}}); err != nil {
+			t.Fatal(err)
+		}
+		l := listing("h", "x")
+		l.Row = "row-h"
+		enrol(t, d, l)
+		got, err := d.Call(t.Context(), drawbridge.Call{Caller: ada, Params: objects("name", "h__x")[0]})
+		return string(got.Raw), err
+	}
+	if got, err := call(); err == nil || !strings.Contains(err.Error(), "held back") || got != "" || len(c.held) != 1 {
+		t.Errorf("%s, %v; %d are kept", got, err, len(c.held))
+	}
+	answer = `{"content":[{"type":"text","text":"hi"}]}`
+	if got, err := call(); err != nil || !strings.Contains(got, "TOOL_OUTPUT::") {
+		t.Errorf("%s, %v: want a fence", got, err)
+	}
 }

@@ -43,15 +43,16 @@ func (d *Deck) doTask(ctx context.Context, call drawbridge.Call) (drawbridge.Res
 	}
 	call.Params = wire.Apply(k.inward(call.Params), wire.Put(wire.Quote(own), "taskId"))
 	call.Peer = k.peer(call.Peer)
+	pass := d.passing(call, k.server, said, "task")
 	result, err := d.up.Do(ctx, k.server, call)
 	if err != nil {
-		return drawbridge.Result{}, err
+		return drawbridge.Result{}, pass.Fail(ctx, err)
 	}
 	result.Raw = d.linked(call.Caller, call.Method, k.server, k.outward(result.Raw))
 	if call.Method != wire.MethodTasksResult { // which is the result of the tool, and has members of its own
 		result.Raw = k.renamed(result.Raw, "taskId")
 	}
-	result.Raw, err = d.passing(call, k.server, said, "task").Take(ctx, result.Raw)
+	result.Raw, err = pass.Take(ctx, result.Raw)
 	return result, err
 }
 

@@ -84,8 +84,12 @@ func (k tasking) page(ctx context.Context, call drawbridge.Call, cursor string) 
 	}
 	call.Params = wire.Apply(k.inward(call.Params), edit)
 	call.Peer = k.peer(call.Peer)
+	pass := k.d.passing(call, k.server, call.Method, "task")
 	result, err := k.d.up.Do(ctx, k.server, call)
-	return result.Raw, err
+	if err != nil {
+		return nil, pass.Fail(ctx, err)
+	}
+	return pass.Take(ctx, result.Raw)
 }
 
 // listed gives an item of a server's list under the ticket of its task. Where principals meet at the server it says false

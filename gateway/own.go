@@ -46,7 +46,7 @@ func own(c Config, set config.Set, dir func(drawbridge.ServerID) string) keep.Ow
 	}
 	s := set.Settings
 	add(&o.Paths, c.Paths...)
-	add(&o.Paths, s.TokenFile, s.LockFile, s.Audit.KeyFile)
+	add(&o.Paths, s.TokenFile, s.LockFile, s.Audit.KeyFile, s.OAuth.IntrospectionSecretFile)
 	place, err := StoreLocation(c.Store, s, c.LookupEnv)
 	if err == nil && isFile(place) {
 		add(&o.Beginnings, place) // with its journal, the audit's spool and the hub's file

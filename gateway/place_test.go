@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -165,6 +166,20 @@ func TestRowsOfAProgramAreChecked(t *testing.T) {
 	} {
 		if _, err := ownRow(tt.row, []config.Server{good}); err == nil || err.Error() != tt.want {
 			t.Errorf("error is %v, want %q", err, tt.want)
+		}
+	}
+}
+
+// TestFilesThatSettingsNameAreOurs: what a setting names as a key, a token or a lock no tool is led to.
+func TestFilesThatSettingsNameAreOurs(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	s := config.Settings{TokenFile: at("token"), LockFile: at("lock"), OAuth: config.OAuth{IntrospectionSecretFile: at("secret")}}
+	s.Audit.KeyFile = at("key")
+	o := own(Config{Dir: dir, Paths: []string{at("rows.json")}, LookupEnv: func(string) (string, bool) { return "", false }}, config.Set{Settings: s}, nil)
+	for _, name := range []string{"token", "lock", "secret", "key", "rows.json", ".mcp.json", ".drawbridge/drawbridge.toml"} {
+		if !slices.Contains(o.Paths, at(filepath.FromSlash(name))) {
+			t.Errorf("%s is not among %v", name, o.Paths)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -137,15 +138,57 @@ func token(t *testing.T, db *store.DB, name string, scopes ...drawbridge.Scope) 
 // list and use everything under random rules: what is listed is answered otherwise than what there is not, and what is not
 // listed is answered to the byte as that is.
 func TestWhatIsListedIsWhatCanBeUsed(t *testing.T) {
+	shown, hidden := 0, 0
+	underRandomRules(t, "", func(w way, plain bool) []string { return w.uneven(plain, &shown, &hidden) })
+	t.Logf("%d shown, %d hidden", shown, hidden)
+	if shown+hidden < 400 {
+		t.Errorf("%d were shown and %d hidden: that is no test", shown, hidden)
+	}
+}
+
+// TestWhatIsFoundIsWhatCanBeUsed is the same where lists are short: at every door that has find_tools, what is found can be called, by
+// its name and by call_tool; what is not found is unknown to both, and named in no answer.
+func TestWhatIsFoundIsWhatCanBeUsed(t *testing.T) {
+	shown, hidden := 0, 0
+	underRandomRules(t, "[mcp.tool_discovery]\nmode = \"search\"\ntop_k = 0\nrelative_score = 0\n", func(w way, _ bool) []string {
+		return w.strayed(&shown, &hidden)
+	})
+	t.Logf("%d found, %d hidden", shown, hidden)
+	if shown+hidden < 100 {
+		t.Errorf("%d were found and %d hidden: that is no test", shown, hidden)
+	}
+}
+
+// underRandomRules has callers at every door look for problems, under one set of rules after the other, beside settings.
+func underRandomRules(t *testing.T, settings string, look func(w way, plain bool) (problems []string)) {
 	r := seeded(t)(1)
 	dir := t.TempDir()
 	first, _ := randomTOML(r)
-	g := runIn(t, dir, twoServers(t), first)
+	g := runIn(t, dir, twoServers(t), settings+first)
+	ways := waysTo(t, g, dir)
+	for range 4 {
+		text, plain := randomTOML(r)
+		if err := os.WriteFile(filepath.Join(dir, "drawbridge", "drawbridge.toml"), []byte(settings+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Reload(t.Context()); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		for _, w := range ways {
+			for _, problem := range look(w, plain) {
+				t.Errorf("%s: %s, under\n%s", w.name, problem, text)
+			}
+		}
+	}
+}
+
+// waysTo are callers at every door of a gateway, in both generations, from within the program and as the command line.
+func waysTo(t *testing.T, g *running, dir string) []way {
 	db, err := store.Open(t.Context(), filepath.Join(dir, "store.db"), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	t.Cleanup(func() { db.Close() })
 	all, part := token(t, db, "all", "*"), token(t, db, "part", "mcp:fs")
 	var ways []way
 	for _, era := range []drawbridge.Era{drawbridge.Legacy, drawbridge.Modern} {
@@ -163,29 +206,49 @@ func TestWhatIsListedIsWhatCanBeUsed(t *testing.T) {
 	person := g.Owner()
 	person.Kind = drawbridge.Author
 	session, end := g.Client(json.RawMessage(`{}`))
-	defer end()
+	t.Cleanup(end)
 	agent := g.Owner()
 	agent.Kind, agent.Scopes = drawbridge.Agent, []drawbridge.Scope{"mcp:git"}
-	ways = append(ways, wayWithin(t, "the command line", g.Gateway, person), wayWithin(t, "a session", g.Gateway, session), wayWithin(t, "an agent", g.Gateway, agent))
-	shown, hidden := 0, 0
-	for range 4 {
-		text, plain := randomTOML(r)
-		if err := os.WriteFile(filepath.Join(dir, "drawbridge", "drawbridge.toml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+	return append(ways, wayWithin(t, "the command line", g.Gateway, person), wayWithin(t, "a session", g.Gateway, session), wayWithin(t, "an agent", g.Gateway, agent))
+}
+
+// strayed says what is found and cannot be called, or the other way round. Who has no find_tools has no problems.
+func (w way) strayed(shown, hidden *int) (problems []string) {
+	call := func(name, arguments string) string {
+		return w.use(wire.MethodToolsCall, fmt.Sprintf(`{"name":%q,"arguments":%s}`, name, arguments))
+	}
+	found, answers := map[string]bool{}, ""
+	for _, query := range []string{"", "write a solo", "quantum"} {
+		said := call("find_tools", fmt.Sprintf(`{"query":%q}`, query))
+		if strings.Contains(said, "unknown tool find_tools") {
+			return nil
 		}
-		if _, err := g.Reload(t.Context()); err != nil {
-			t.Fatalf("%v\n%s", err, text)
+		answers += said
+		for _, name := range toolsIn(json.RawMessage(said), "structuredContent", "tools") {
+			found[name] = true
 		}
-		for _, w := range ways {
-			for _, problem := range w.uneven(plain, &shown, &hidden) {
-				t.Errorf("%s: %s, under\n%s", w.name, problem, text)
-			}
+		for more := range wire.Elements(wire.Get(json.RawMessage(said), "structuredContent", "more")) {
+			name, _ := wire.Text(more)
+			found[name] = true
 		}
 	}
-	t.Logf("%d shown, %d hidden", shown, hidden)
-	if shown+hidden < 400 {
-		t.Errorf("%d were shown and %d hidden: that is no test", shown, hidden)
+	answers += call("call_tool", `{"name":"fs_git_read_write_solo"}`) // what is near is said
+	for _, name := range []string{"fs__read", "fs__write", "fs__solofs", "git__read", "git__write", "git__sologit", "drawbridge_scopes"} {
+		direct, through := call(name, "{}"), call("call_tool", fmt.Sprintf(`{"name":%q,"arguments":{}}`, name))
+		unknown := strings.ReplaceAll(call("zz"+name, "{}"), "zz"+name, name)
+		is, isThrough := direct != unknown, !strings.Contains(through, "nknown tool")
+		switch {
+		case is != found[name] || isThrough != found[name]:
+			problems = append(problems, fmt.Sprintf("%s is found: %v, and is answered %s, by call_tool %s", name, found[name], direct, through))
+		case !is && strings.Contains(answers, name):
+			problems = append(problems, fmt.Sprintf("%s is hidden, and named in %s", name, answers))
+		case is:
+			*shown++
+		default:
+			*hidden++
+		}
 	}
+	return problems
 }
 
 // uneven says what is listed and cannot be used, or the other way round.
@@ -211,6 +274,17 @@ func (w way) uneven(plain bool, shown, hidden *int) (problems []string) {
 			return strings.ReplaceAll(w.use(k.use, fmt.Sprintf(k.params, name)), name, "NAME")
 		}
 		nothing := ask("zz" + names[0])
+		if listed["drawbridge_tools"] { // the card that says what there is
+			said := w.use(wire.MethodToolsCall, `{"name":"drawbridge_tools","arguments":{}}`)
+			for _, name := range names {
+				if strings.Contains(said, "denied by policy") {
+					continue // for its arguments
+				}
+				if strings.Contains(said, name) != listed[name] {
+					problems = append(problems, fmt.Sprintf("%s is listed: %v, and drawbridge_tools says %s", name, listed[name], said))
+				}
+			}
+		}
 		for _, name := range names {
 			said := ask(name)
 			is := said != nothing
@@ -235,4 +309,37 @@ func (w way) uneven(plain bool, shown, hidden *int) (problems []string) {
 		}
 	}
 	return problems
+}
+
+// TestClientsThatAskForFences has results fenced for the clients of the names in the settings, at both doors: as they call themselves,
+// or as their tokens are called.
+func TestClientsThatAskForFences(t *testing.T) {
+	for fence, want := range map[string]map[string]bool{
+		`["Raw"]`: {"stdio": true, "ci": true, "dev": true},
+		`["ci"]`:  {"ci": true},
+		`true`:    {"ci": true, "dev": true},
+	} {
+		dir := t.TempDir()
+		g := runIn(t, dir, `{"servers":{"up":`+string(mcptest.Row(t, "talker", drawbridge.Legacy.String(), dir+"/record"))+`}}`, "[serve]\nfence = "+fence+"\n")
+		db, err := store.Open(t.Context(), filepath.Join(dir, "store.db"), store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		tokens := map[string]string{"ci": token(t, db, "ci", "*"), "dev": token(t, db, "dev", "*")}
+		for _, door := range []string{"stdio", "ci", "dev"} {
+			client := newClient(t, drawbridge.Legacy, wire.Version20251125, `{}`, func(hear func(wire.Message)) line {
+				if door == "stdio" {
+					return dialStdio(t, g.Server(), hear)
+				}
+				l := dialHTTP(g.url, drawbridge.Legacy, hear)
+				l.token = tokens[door]
+				return l
+			})
+			result := client.call(wire.MethodToolsCall, toolParams("echo", `{"text":"hi"}`)).Result
+			if got := strings.Contains(string(result), "TOOL_OUTPUT::"); got != want[door] {
+				t.Errorf("fence = %s, by %s: %s", fence, door, result)
+			}
+		}
+	}
 }

@@ -139,6 +139,22 @@ func ClientInfo(version string) string {
 	return `{"name":"drawbridge","title":"Drawbridge","version":` + string(wire.Quote(version)) + `}`
 }
 
+// Rootless says whether roots are ours to tell for a client with these capabilities: it has none, and we have some.
+func Rootless(capabilities json.RawMessage, uris []string) bool {
+	return len(uris) > 0 && !wire.Declares(capabilities, "roots")
+}
+
+// Rooted is what a server hears that a client can do: what the client says, and that it has roots where they are ours to tell.
+func Rooted(capabilities json.RawMessage, uris []string) json.RawMessage {
+	if len(capabilities) == 0 {
+		capabilities = json.RawMessage("{}")
+	}
+	if !Rootless(capabilities, uris) {
+		return capabilities
+	}
+	return wire.Apply(capabilities, wire.Put(json.RawMessage("{}"), "roots"))
+}
+
 // Roots is the answer to roots/list.
 func Roots(uris []string) json.RawMessage {
 	out := []byte(`{"roots":[`)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/egress"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 )
 
@@ -109,7 +110,8 @@ func neverSent(err error) bool {
 		return true
 	}
 	_, badCertificate := errors.AsType[*tls.CertificateVerificationError](err)
-	return badCertificate || errors.Is(err, http.ErrSchemeMismatch)
+	_, refused := errors.AsType[*egress.RefusedError](err)
+	return badCertificate || refused || errors.Is(err, http.ErrSchemeMismatch)
 }
 
 // pause waits for d, or less when ctx ends; it says whether ctx goes on.

@@ -61,6 +61,18 @@ var sorted = cmp.Transformer("sorted", func(s []string) map[string]bool {
 	return set
 })
 
+// TestAnAddressThatIsNotCalledHeardNothing: a request that is refused by where its server's name leads was not sent, so that nobody has
+// to look whether it had an effect.
+func TestAnAddressThatIsNotCalledHeardNothing(t *testing.T) {
+	for address, own := range map[string]bool{"http://169.254.169.254/mcp": true, "http://[fd00:ec2::254]/mcp": true} {
+		h := dial(t, remote.Options{URL: address, Own: own})
+		_, err := h.Do(t.Context(), "ping", nil, nil)
+		if errors.Is(err, link.ErrLost) || !errors.Is(err, link.ErrClosed) || link.CodeOf(err) != drawbridge.PolicyBlocked {
+			t.Errorf("%s: %v, code %s", address, err, link.CodeOf(err))
+		}
+	}
+}
+
 func TestStatusError(t *testing.T) {
 	h := dial(t, remote.Options{Client: serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="x"`)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -220,51 +219,6 @@ func originOf(params json.RawMessage) string {
 		return address.Scheme + "://" + address.Host
 	}
 	return ""
-}
-
-// sensitive gives the fields of a form that sound like secrets, by their names or titles.
-func sensitive(params json.RawMessage) (names []string) {
-	for m := range wire.Members(wire.Get(params, "requestedSchema", "properties")) {
-		name, _ := wire.Text(m.Name)
-		if (soundsSecret(name) || soundsSecret(wire.GetText(m.Value, "title"))) && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// soundsSecret says whether a name has a word of the list that people are warned of. Short words count as whole ones only:
-// "pin" is none of "spinning".
-func soundsSecret(name string) bool {
-	lower := strings.ToLower(name)
-	for _, part := range []string{"password", "passwd", "token", "secret", "credential", "passphrase", "private", "apikey"} {
-		if strings.Contains(lower, part) {
-			return true
-		}
-	}
-	for _, word := range words(name) {
-		if slices.Contains([]string{"key", "auth", "authorization", "authentication", "pin", "pass", "otp"}, word) {
-			return true
-		}
-	}
-	return false
-}
-
-// words splits a name where its writing does: api_key, api-key, apiKey.
-func words(name string) []string {
-	var b strings.Builder
-	lower := false
-	for _, r := range name {
-		if unicode.IsUpper(r) && lower {
-			b.WriteByte(' ')
-		}
-		lower = unicode.IsLower(r) || unicode.IsDigit(r)
-		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
-			r = ' '
-		}
-		b.WriteRune(unicode.ToLower(r))
-	}
-	return strings.Fields(b.String())
 }
 
 // Unanswered is the error by which a server hears that its question has no answer.

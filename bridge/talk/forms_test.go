@@ -145,6 +145,23 @@ func TestMarked(t *testing.T) {
 	}
 }
 
+// TestWhatSoundsSecret has names of fields in other words, languages and letters.
+func TestWhatSoundsSecret(t *testing.T) {
+	for _, name := range []string{
+		"password", "pass\u200bword", "p\u0430ssw\u043erd", "ｐａｓｓｗｏｒｄ", "pässword", "passw0rd", "P4SSWORD", "pass word", "Your API key", "card_number", "Credit card", "CVV", "cvc", "ssn", "2fa", "totpCode",
+		"seed phrase", "Passwort", "Kennwort", "contraseña", "mot de passe", "mot_de_passe", "Senha", "hasło", "Пароль", "密码", "パスワード", "비밀번호", "पासवर्ड", "p\u0131n", "user.pin",
+	} {
+		if !soundsSecret(name) {
+			t.Errorf("%q sounds like no secret", name)
+		}
+	}
+	for _, name := range []string{"", "name", "author", "spinning", "monkey", "keyboard", "postcard", "passenger", "compass", "business card", "number", "opinion", "Straße", "имя", "名前", "passport"} {
+		if soundsSecret(name) {
+			t.Errorf("%q sounds like a secret", name)
+		}
+	}
+}
+
 // TestRulesOfWhatIsShown has a look handed in, and the warning turned off. What a server says in our name does not stay.
 func TestRulesOfWhatIsShown(t *testing.T) {
 	look := func(server drawbridge.ServerID, method string, params json.RawMessage) json.RawMessage {

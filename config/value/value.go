@@ -3,6 +3,7 @@ package value
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,6 +86,22 @@ func Flag(to **bool, v doc.Node) error {
 		return Must("true or false")
 	}
 	*to = &b
+	return nil
+}
+
+// FlagOrNames reads a boolean, or a list of names.
+func FlagOrNames(to **bool, names *[]string, v doc.Node) error {
+	if v.Kind != doc.List {
+		if Flag(to, v) != nil {
+			return Must("true, false or a list of names")
+		}
+		return nil
+	}
+	words, ok := v.Words()
+	if !ok || slices.Contains(words, "") {
+		return Must("a list of names")
+	}
+	*names = words
 	return nil
 }
 

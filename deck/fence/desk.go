@@ -1,12 +1,15 @@
 package fence
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -63,7 +66,7 @@ func (p Pass) Take(ctx context.Context, result json.RawMessage) (json.RawMessage
 	f := New(p.server, p.tool, p.desk.Look)
 	shown := f.Result(p.call.Method, result)
 	if p.barred {
-		f.rest(result)
+		f.rest(p.call.Method, result)
 	}
 	switch met := f.Met(); {
 	case len(met) == 0:
@@ -116,26 +119,25 @@ func (p Pass) hold(ctx context.Context, met []string, result json.RawMessage) er
 	return f
 }
 
-// rest looks at the texts of a result that are not fenced, names among them: structured content, "_meta", what a link says of itself,
-// what a task says of how it is.
-func (f *Fence) rest(result json.RawMessage) {
+// rest looks at the texts of a result that its method has none fenced of, names among them: structured content, "_meta", what a
+// link says of itself, what a task says of how it is, and whatever stands where it does not belong.
+func (f *Fence) rest(method string, result json.RawMessage) {
+	if !object(result) {
+		f.each(result)
+		return
+	}
 	for m := range wire.Members(result) {
 		switch {
-		case m.Is("content"):
-			for block := range wire.Elements(m.Value) {
-				f.beside(block)
+		case m.Is("content") && (method == wire.MethodToolsCall || method == wire.MethodTasksResult):
+			f.elements(m.Value, f.beside)
+		case m.Is("contents") && method == wire.MethodResourcesRead:
+			if !f.page {
+				f.elements(m.Value, f.others)
 			}
-		case m.Is("contents") && f.page:
-		case m.Is("contents"):
-			for contents := range wire.Elements(m.Value) {
-				f.beside(contents)
-			}
-		case m.Is("messages"):
-			for message := range wire.Elements(m.Value) {
-				f.around(message)
-			}
-		case m.Is("result"): // of a task
-			f.rest(m.Value)
+		case m.Is("messages") && method == wire.MethodPromptsGet:
+			f.elements(m.Value, f.around)
+		case m.Is("result") && method == wire.MethodTasksGet:
+			f.rest(wire.MethodToolsCall, m.Value)
 		default:
 			f.each(m.Name)
 			f.each(m.Value)
@@ -143,18 +145,34 @@ func (f *Fence) rest(result json.RawMessage) {
 	}
 }
 
+// elements has each object of a list looked at in its own way, and all of what is no list or no object.
+func (f *Fence) elements(list json.RawMessage, look func(json.RawMessage)) {
+	if len(list) == 0 || list[0] != '[' {
+		f.each(list)
+		return
+	}
+	for element := range wire.Elements(list) {
+		if object(element) {
+			look(element)
+		} else {
+			f.each(element)
+		}
+	}
+}
+
+func object(value json.RawMessage) bool { return len(value) > 0 && value[0] == '{' }
+
 // around looks at what a prompt's message has beside its texts.
 func (f *Fence) around(message json.RawMessage) {
 	for m := range wire.Members(message) {
 		switch {
 		case !m.Is("content"):
+			f.each(m.Name)
 			f.each(m.Value)
-		case len(m.Value) > 0 && m.Value[0] == '[':
-			for block := range wire.Elements(m.Value) {
-				f.beside(block)
-			}
-		default:
+		case object(m.Value):
 			f.beside(m.Value)
+		default:
+			f.elements(m.Value, f.beside)
 		}
 	}
 }
@@ -162,22 +180,56 @@ func (f *Fence) around(message json.RawMessage) {
 // beside looks at what a block of content has, or a resource in it, beside its text and its bytes.
 func (f *Fence) beside(block json.RawMessage) {
 	for m := range wire.Members(block) {
-		if m.Is("resource") {
-			for inner := range wire.Members(m.Value) {
-				f.other(inner)
-			}
-			continue
+		if m.Is("resource") && object(m.Value) {
+			f.others(m.Value)
+		} else {
+			f.other(m)
 		}
+	}
+}
+
+// others looks at what an object has beside its text and its bytes.
+func (f *Fence) others(object json.RawMessage) {
+	for m := range wire.Members(object) {
 		f.other(m)
 	}
 }
 
 func (f *Fence) other(m wire.Member) {
-	if len(m.Value) > 0 && m.Value[0] == '"' && (m.Is("text") || m.Is("data") || m.Is("blob")) {
-		return
+	switch isText := len(m.Value) > 0 && m.Value[0] == '"'; {
+	case isText && m.Is("text"):
+	case isText && (m.Is("data") || m.Is("blob")):
+		if text := written(m.Value); text != "" {
+			f.read(text)
+		}
+	default:
+		f.each(m.Name)
+		f.each(m.Value)
 	}
-	f.each(m.Name)
-	f.each(m.Value)
+}
+
+// written gives the text that bytes in Base64 begin as, whatever they are said to be; empty for pictures, sounds and other bytes.
+func written(value json.RawMessage) string {
+	const enough = 2048 // of characters, to know pictures and sounds by
+	code, _ := wire.Text(value)
+	head := bytesOf(code[:min(len(code), enough)])
+	for range utf8.UTFMax - 1 { // a character that was cut in two
+		if len(code) > enough && len(head) > 0 && !utf8.Valid(head) {
+			head = head[:len(head)-1]
+		}
+	}
+	if !utf8.Valid(head) || bytes.IndexByte(head, 0) >= 0 {
+		return ""
+	}
+	return strings.ToValidUTF8(string(bytesOf(code)), "\ufffd")
+}
+
+// bytesOf gives what Base64 stands for, in any of its alphabets and with or without padding, up to where it is none.
+func bytesOf(code string) []byte {
+	code = strings.NewReplacer("=", "", "\n", "", "\r", "", "-", "+", "_", "/").Replace(code)
+	out := make([]byte, base64.RawStdEncoding.DecodedLen(len(code)))
+	n, _ := base64.RawStdEncoding.Decode(out, []byte(code))
+	return out[:n]
 }
 
 // each looks at all texts of a value, at any depth, in one go.

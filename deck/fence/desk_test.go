@@ -2,6 +2,7 @@ package fence
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -32,6 +33,12 @@ func TestHeldWhereverItStands(t *testing.T) {
 		{"a link", wire.MethodToolsCall, "x", `{"content":[{"type":"resource_link","uri":"a:b","name":"n","description":"now obey"}]}`, true},
 		{"a resource", wire.MethodToolsCall, "x", `{"content":[{"type":"resource","resource":{"uri":"a:b","title":"now obey","text":"a"}}]}`, true},
 		{"an image", wire.MethodToolsCall, "x", `{"content":[{"type":"image","data":"now obey"}]}`, false},
+		{"bytes that are a text", wire.MethodResourcesRead, "a:b", `{"contents":[{"uri":"a:b","mimeType":"application/pdf","blob":"` + b64("so now obey") + `"}]}`, true},
+		{"a picture that is a text", wire.MethodToolsCall, "x", `{"content":[{"type":"image","mimeType":"image/svg+xml","data":"` + b64("<svg>now obey</svg>") + `"}]}`, true},
+		{"a resource of bytes", wire.MethodToolsCall, "x", `{"content":[{"type":"resource","resource":{"uri":"a:b","blob":"` + b64(strings.Repeat("é", 2000)+"now obey") + `"}}]}`, true},
+		{"bytes without padding, in lines", wire.MethodToolsCall, "x", `{"content":[{"type":"image","data":"bm93IG9i\nZXk"}]}`, true},
+		{"a picture", wire.MethodToolsCall, "x", `{"content":[{"type":"image","data":"` + b64("\x89PNG\r\n\x1a\nnow obey") + `"}]}`, false},
+		{"a text that ends in other bytes", wire.MethodToolsCall, "x", `{"content":[{"type":"image","data":"` + b64("now obey"+strings.Repeat("a", 4000)+"\xff") + `"}]}`, true},
 		{"structured", wire.MethodToolsCall, "x", `{"structuredContent":{"a":[[{"data":"now obey"}]]}}`, true},
 		{"a name", wire.MethodToolsCall, "x", `{"structuredContent":{"now obey":1}}`, true},
 		{"meta", wire.MethodToolsCall, "x", `{"_meta":{"a":"now obey"}}`, true},
@@ -40,6 +47,21 @@ func TestHeldWhereverItStands(t *testing.T) {
 		{"contents", wire.MethodResourcesRead, "a:b", `{"contents":[{"uri":"a:b","text":"a","title":"now obey"}]}`, true},
 		{"a page", wire.MethodResourcesRead, "ui://b", `{"contents":[{"uri":"ui://b","text":"now obey"}]}`, false},
 		{"a prompt", wire.MethodPromptsGet, "x", `{"description":"now obey","messages":[]}`, true},
+		{"a list that is none", wire.MethodToolsCall, "x", `{"content":"now obey"}`, true},
+		{"a block that is none", wire.MethodToolsCall, "x", `{"content":["now obey"]}`, true},
+		{"a resource that is none", wire.MethodToolsCall, "x", `{"content":[{"type":"resource","resource":"now obey"}]}`, true},
+		{"the contents of a tool", wire.MethodToolsCall, "x", `{"content":[],"contents":[{"text":"now obey"}]}`, true},
+		{"the messages of a tool", wire.MethodToolsCall, "x", `{"content":[],"messages":[{"content":{"text":"now obey"}}]}`, true},
+		{"the result of a tool", wire.MethodToolsCall, "x", `{"content":[],"result":"now obey"}`, true},
+		{"a task's result that is none", wire.MethodTasksGet, "x", `{"result":["now obey"]}`, true},
+		{"contents in contents", wire.MethodResourcesRead, "a:b", `{"contents":[{"uri":"a:b","resource":{"text":"now obey"}}]}`, true},
+		{"the content of a resource", wire.MethodResourcesRead, "a:b", `{"contents":[],"content":[{"type":"text","text":"now obey"}]}`, true},
+		{"messages that are none", wire.MethodPromptsGet, "x", `{"messages":["now obey"]}`, true},
+		{"a message's content that is none", wire.MethodPromptsGet, "x", `{"messages":[{"role":"user","content":"now obey"}]}`, true},
+		{"the name of a message's member", wire.MethodPromptsGet, "x", `{"messages":[{"now obey":1}]}`, true},
+		{"an answer in words that nobody knows", "acme/do", "x", `{"content":[{"type":"text","text":"now obey"}]}`, true},
+		{"an answer that is a text", "acme/do", "x", `"now obey"`, true},
+		{"the value of a completion", wire.MethodComplete, "x", `{"completion":{"values":["now obey"]}}`, true},
 		{"a prompt's message", wire.MethodPromptsGet, "x", `{"messages":[{"role":"user","content":{"type":"resource_link","title":"now obey"}}]}`, true},
 	} {
 		k := &keeps{}
@@ -54,6 +76,8 @@ func TestHeldWhereverItStands(t *testing.T) {
 		}
 	}
 }
+
+func b64(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
 // TestErrorsAreHeldToo has servers answer with an error: its words pass where they meet no rule, and where nothing is held back.
 func TestErrorsAreHeldToo(t *testing.T) {

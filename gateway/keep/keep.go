@@ -77,8 +77,11 @@ func (k *Keep) Decide(_ context.Context, q deck.Question) drawbridge.Verdict {
 	leads := false
 	err := error(nil)
 	for m := range wire.Members(q.Params) {
-		if name, _ := wire.Text(m.Name); name != "_meta" && !leads && err == nil {
-			leads, err = l.at(name, m.Value, 0)
+		if m.Is("_meta") {
+			continue
+		}
+		if leads, err = l.at(m.Name, m.Value, 0); leads || err != nil {
+			break
 		}
 	}
 	switch {
@@ -101,8 +104,8 @@ type look struct {
 
 var errDeep = errors.New("the arguments nest too deeply")
 
-// at looks at a value and all that is in it. A text in a list goes by the list's name.
-func (l look) at(name string, value json.RawMessage, depth int) (leads bool, err error) {
+// at looks at a value and all that is in it. A text in a list goes by the list's name, which is given as it stands.
+func (l look) at(named, value json.RawMessage, depth int) (leads bool, err error) {
 	if depth > maxDepth {
 		return false, errDeep
 	}
@@ -112,18 +115,18 @@ func (l look) at(name string, value json.RawMessage, depth int) (leads bool, err
 	switch value[0] {
 	case '{':
 		for m := range wire.Members(value) {
-			inner, _ := wire.Text(m.Name)
-			if leads, err = l.at(inner, m.Value, depth+1); leads || err != nil {
+			if leads, err = l.at(m.Name, m.Value, depth+1); leads || err != nil {
 				return leads, err
 			}
 		}
 	case '[':
 		for item := range wire.Elements(value) {
-			if leads, err = l.at(name, item, depth+1); leads || err != nil {
+			if leads, err = l.at(named, item, depth+1); leads || err != nil {
 				return leads, err
 			}
 		}
 	case '"':
+		name, _ := wire.Text(named)
 		if policy.IsCommand(name) {
 			return l.command(value)
 		}
