@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/hub"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli"
@@ -80,6 +81,9 @@ func TestTheHubFromOutside(t *testing.T) {
 	}
 
 	table, _ := d.run(0, "ps")
+	for until := time.Now().Add(time.Minute); !strings.Contains(table, "every   ready") && time.Now().Before(until); { // the call may be answered before the list is
+		table, _ = d.run(0, "ps")
+	}
 	for _, want := range []string{
 		fmt.Sprintf("hub: process %d, since ", os.Getpid()), "CLIENT  PID", "test ", "stdio", "~/project", "SERVER  PHASE", "every   ready", "~/.config/drawbridge/mcp.json:1",
 	} {
