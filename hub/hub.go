@@ -59,7 +59,7 @@ type guest struct {
 }
 
 // lead is the life of the hub: from the lease, nil for one that nobody can find, to the end of the last who holds it.
-// begun is called once it can be held.
+// begun is called once it serves, and has a hold on it from before that, to drop: whoever comes first must not be the last.
 func lead(ctx context.Context, o Options, l *lease, begun func(*hub)) (err error) {
 	if l != nil {
 		defer l.end()
@@ -68,7 +68,7 @@ func lead(ctx context.Context, o Options, l *lease, begun func(*hub)) (err error
 	if err != nil {
 		return err
 	}
-	h := &hub{o: o, log: o.logger(), ground: ground, since: time.Now(), over: make(chan struct{}), arrived: make(chan struct{}, 1)}
+	h := &hub{o: o, log: o.logger(), ground: ground, since: time.Now(), holds: 1, over: make(chan struct{}), arrived: make(chan struct{}, 1)}
 	groundLife, endGround := context.WithCancel(context.Background())
 	var grounded sync.WaitGroup
 	var fault error

@@ -253,7 +253,6 @@ func (s *station) leadWith(ctx context.Context, l *lease, own func(context.Conte
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	err := lead(ctx, s.o, l, func(h *hub) {
-		h.hold()
 		serving.Go(func() {
 			defer h.drop()
 			fault = own(ctx, h)
@@ -294,10 +293,7 @@ func (s *station) attach(ctx context.Context, said hello) (*line, error) {
 		begun := make(chan *hub, 1)
 		s.leading.Go(func() {
 			defer close(begun)
-			s.fault = lead(ctx, s.o, lease, func(h *hub) {
-				h.hold()
-				begun <- h
-			})
+			s.fault = lead(ctx, s.o, lease, func(h *hub) { begun <- h })
 		})
 		if s.hub = <-begun; s.hub == nil {
 			s.leading.Wait()

@@ -44,3 +44,31 @@ func TestAHubThatEndsWithoutAnAnswer(t *testing.T) {
 	l.end()
 	<-done
 }
+
+// TestWhoeverComesFirstIsNotTheLast: a hub lives on after an early guest that is gone before the hub's own client holds it.
+func TestWhoeverComesFirstIsNotTheLast(t *testing.T) {
+	o := Options{Config: gateway.Config{Store: filepath.Join(t.TempDir(), "store.db"), LookupEnv: func(string) (string, bool) { return "", false }}}
+	s, err := newStation(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := s.place.take()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = lead(t.Context(), o, l, func(h *hub) {
+		if _, err := ReadState(o); err != nil {
+			t.Error(err)
+		}
+		h.work.Wait() // the guest is gone
+		if !h.hold() {
+			t.Error("the hub ended with its first guest")
+			return
+		}
+		h.drop()
+		h.drop()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
