@@ -294,21 +294,14 @@ func (a *Audit) prune(ctx context.Context) error {
 		return nil
 	}
 	const step = "take old records out of the audit"
-	var last int64
-	err := a.db.reader.QueryRowContext(ctx, `SELECT COALESCE(MAX(seq), 0) FROM audit WHERE stream = $1 AND at < $2`,
-		AuditStream, a.oldest()).Scan(&last)
-	if err == nil && a.o.KeepRecords > 0 {
-		var head int64
-		err = a.db.reader.QueryRowContext(ctx, "SELECT COALESCE(MAX(seq), 0) FROM audit WHERE stream = $1", AuditStream).Scan(&head)
-		last = max(last, head-int64(a.o.KeepRecords))
-	}
+	first, last, err := a.excess(ctx)
 	if err == nil && a.o.Key != nil {
 		err = a.db.reader.QueryRowContext(ctx, "SELECT COALESCE(MAX(seq), 0) FROM checkpoints WHERE stream = $1 AND seq <= $2", AuditStream, last).Scan(&last)
 	}
 	if err != nil {
 		return a.db.fault(step, err)
 	}
-	if last <= 0 {
+	if last < max(first, 1) {
 		return nil
 	}
 	return a.db.write(ctx, step, func(tx *sql.Tx) error {
@@ -323,6 +316,25 @@ func (a *Audit) prune(ctx context.Context) error {
 		_, err = tx.ExecContext(ctx, "DELETE FROM checkpoints WHERE stream = $1 AND seq < $2", AuditStream, last)
 		return err
 	})
+}
+
+// excess gives the first record, and the last before the first that may stay. It looks at none that stays but that one: there may
+// be millions.
+func (a *Audit) excess(ctx context.Context) (first, last int64, err error) {
+	var head, stays int64
+	err = a.db.reader.QueryRowContext(ctx, `SELECT COALESCE((SELECT MIN(seq) FROM audit WHERE stream = $1), 0),
+		COALESCE((SELECT MAX(seq) FROM audit WHERE stream = $1), 0)`, AuditStream).Scan(&first, &head)
+	if err != nil {
+		return 0, 0, err
+	}
+	err = a.db.reader.QueryRowContext(ctx, "SELECT seq FROM audit WHERE stream = $1 AND at >= $2 ORDER BY seq LIMIT 1", AuditStream, a.oldest()).Scan(&stays)
+	if errors.Is(err, sql.ErrNoRows) {
+		stays, err = head+1, nil
+	}
+	if a.o.KeepRecords > 0 {
+		stays = max(stays, head-int64(a.o.KeepRecords)+1)
+	}
+	return first, stays - 1, err
 }
 
 // oldest is the moment before which records are too old, in milliseconds since 1970.

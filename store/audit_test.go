@@ -501,6 +501,12 @@ func TestOldRecordsAreTakenOut(t *testing.T) {
 		if records := recordsOf(t, db); len(records) != 102 {
 			t.Errorf("%d records are left, want 102", len(records))
 		}
+		// The clock was set back: what is too old stays behind what is not.
+		raw(t, location)("UPDATE audit SET at = at - 7200000 WHERE seq > 201")
+		db = signed(t, location, newKey(t), 1, store.AuditOptions{Keep: time.Hour})
+		if records := recordsOf(t, db); len(records) != 104 {
+			t.Errorf("%d records are left, want 104", len(records))
+		}
 	})
 }
 
