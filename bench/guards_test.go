@@ -22,7 +22,7 @@ enabled = false
 max_identical_errors = "unlimited"
 `
 
-// guarded turns on all there is, with numbers that no call here comes to.
+// guarded turns on all that settings can, with numbers that no call here comes to.
 func guarded() string {
 	var b strings.Builder
 	b.WriteString(`
@@ -53,11 +53,12 @@ when = 'has(args.text) && args.text.startsWith("rm ") && caller.principal != "ro
 	return b.String()
 }
 
-// guards is what a call costs more for the guards together, those that are on by default and all there are: the same program
-// with other settings, once with everything turned off.
+// guards is what a call costs more for the guards: those that are on by default; rules and counts beside them, which somebody wrote;
+// and fences, which clients ask for and which grow with the result. It is the same program with other settings, once with all
+// turned off.
 func guards(t *testing.T) []line {
 	yes, up := true, onStdio("up", self(t))
-	open := func(settings string, row server, http bool) contender {
+	open := func(name, settings string, row server, http bool) contender {
 		config, store := configure(t, row)
 		settle := filepath.Join(filepath.Dir(config), "drawbridge", "drawbridge.toml")
 		if err := os.MkdirAll(filepath.Dir(settle), 0o700); err != nil {
@@ -66,7 +67,7 @@ func guards(t *testing.T) []line {
 		if err := os.WriteFile(settle, []byte(settings), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c := contender{request: small("up__")}
+		c := contender{name: name, request: small("up__")}
 		if http {
 			c.clients = []client{connect(t, start(t, serve(config, store, "--http", "127.0.0.1:0")).url(t))}
 		} else {
@@ -75,18 +76,26 @@ func guards(t *testing.T) []line {
 		mounted(t, c.clients[0], c.request)
 		return c
 	}
-	all := up
-	all.Fence, all.Pace = &yes, 10_000_000
+	paced := up
+	paced.Pace = 10_000_000
+	fenced := paced
+	fenced.Fence = &yes
 	var table []line
 	for _, door := range []string{"stdio", "HTTP"} {
-		off, usual, on := open(unguarded, up, door == "HTTP"), open("", up, door == "HTTP"), open(guarded(), all, door == "HTTP")
-		off.name, usual.name, on.name = "off", "usual", "on"
-		p50 := alternating(t, rounds(), calls(500), &off, &usual, &on)
-		for _, c := range []struct{ what, name string }{{"the guards that nobody turned off", usual.name}, {"all guards on", on.name}} {
+		http := door == "HTTP"
+		off := open("off", unguarded, up, http)
+		usual := open("the guards that nobody turned off", "", up, http)
+		ruled := open("20 rules, a pace and a count beside them", guarded(), paced, http)
+		all := open("these and fences", guarded(), fenced, http)
+		p50 := alternating(t, rounds(), calls(500), &off, &usual, &ruled, &all)
+		for _, c := range []struct {
+			contender
+			bar float64
+		}{{usual, 1.10}, {ruled, 1.15}, {all, 1.25}} {
 			table = append(table, line{
-				what:    fmt.Sprintf("64-byte call, %s → stdio, %s ÷ off", door, c.what),
+				what:    fmt.Sprintf("64-byte call, %s → stdio, %s ÷ off", door, c.name),
 				subject: fmt.Sprintf("on %.0f µs", median(p50[c.name])), control: fmt.Sprintf("off %.0f µs", median(p50[off.name])),
-				value: ratio(p50[c.name], p50[off.name]), bar: 1.10,
+				value: ratio(p50[c.name], p50[off.name]), bar: c.bar,
 			})
 		}
 	}
