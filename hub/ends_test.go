@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -213,4 +215,28 @@ type writer func(p []byte)
 func (w writer) Write(p []byte) (int, error) {
 	w(p)
 	return len(p), nil
+}
+
+// TestATenantThatEndsBeforeItRunsIsNoNews ends a hub in the moment in which its first guest has come.
+func TestATenantThatEndsBeforeItRunsIsNoNews(t *testing.T) {
+	h := aHub(t)
+	var mu sync.Mutex
+	var log strings.Builder
+	h.log = slog.New(slog.NewTextHandler(writer(func(p []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		log.Write(p)
+	}), nil))
+	for range 20 {
+		g, err := h.enter(t.Context(), h.o.hello(wantAttach), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.leave(g)
+		h.closeTenants()
+		h.running.Wait()
+	}
+	if log.Len() > 0 {
+		t.Error(log.String())
+	}
 }

@@ -43,6 +43,7 @@ type tenant struct {
 	key    string
 	g      *gateway.Gateway
 	ran    chan struct{} // closed when the gateway's Run has returned
+	ended  atomic.Bool   // by us, perhaps before it ran
 	guests int
 	// rest ends a tenant that nobody came back to.
 	rest *time.Timer
@@ -147,6 +148,7 @@ func (h *hub) end(t *tenant) {
 	if t.rest != nil {
 		t.rest.Stop()
 	}
+	t.ended.Store(true)
 	if err := t.g.Close(); err != nil {
 		h.log.Warn("a gateway did not close in good order", "err", err)
 	}
@@ -338,7 +340,7 @@ func (h *hub) enter(ctx context.Context, said hello, v *voice) (*guest, error) {
 	t := &tenant{key: key, g: made, ran: make(chan struct{})}
 	h.running.Go(func() {
 		defer close(t.ran)
-		if err := made.Run(context.WithoutCancel(ctx)); err != nil {
+		if err := made.Run(context.WithoutCancel(ctx)); err != nil && !t.ended.Load() {
 			h.log.Error("a gateway ended", "err", err)
 		}
 	})
