@@ -148,7 +148,7 @@ func (e *endpoint) attempt() (*watcher, error) {
 	defer e.tryEnded()
 	e.enter(drawbridge.Connecting, nil)
 	if m := e.pool.o.Memory; m != nil {
-		if err := m.Attempt(e.ctx, e.row.Hash, e.row.ID); err != nil {
+		if err := m.Attempt(e.ctx, e.row.Hash, e.row.ID); err != nil && e.ctx.Err() == nil {
 			e.log.Warn("an attempt to mount was not recorded", "error", err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -287,4 +288,33 @@ func TestNewRefusesWhatNoConfigurationGives(t *testing.T) {
 			t.Errorf("%s was accepted", tt.name)
 		}
 	}
+}
+
+// A stuckMemory records no attempt before the end.
+type stuckMemory struct{ *memory }
+
+func (m stuckMemory) Attempt(ctx context.Context, _ string, _ drawbridge.ServerID) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestAnEndWhileAServerStartsIsQuiet: what was not done since everything ends is no news.
+func TestAnEndWhileAServerStartsIsQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		row := config.Server{ID: "fake", Command: "fake", Type: "stdio", Hash: "hash", Enabled: true, Phase: drawbridge.Idle}
+		fleet, err := New([]config.Server{row}, Options{Memory: stuckMemory{&memory{}}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fleet.pool.dial = newFake().dial
+		ctx, end := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- fleet.Run(ctx) }()
+		synctest.Wait()
+		end()
+		if err := <-done; err != nil || log.Len() > 0 {
+			t.Errorf("%v, and it logged: %s", err, log.String())
+		}
+	})
 }

@@ -184,3 +184,23 @@ func TestARemovedServerEndsItsCallsFirst(t *testing.T) {
 		}
 	})
 }
+
+// TestAFleetThatLeftWatchesNothing: what it asks for late is not kept up for it with a server that others have.
+func TestAFleetThatLeftWatchesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShared(t, fakeRow(nil), fakeRow(nil))
+		s.stops[0]()
+		if err := s.fleets[0].Watch(t.Context(), "fake", drawbridge.Watched{URIs: []string{"a:b"}}); err == nil {
+			t.Error("a fleet that left may watch")
+		}
+		e, err := s.fleets[1].endpoint("fake")
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if !e.watch.wanted.None() {
+			t.Errorf("watched for nobody: %v", e.watch.wanted)
+		}
+	})
+}

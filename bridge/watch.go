@@ -79,6 +79,10 @@ func (f *Fleet) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.
 	step := fmt.Sprintf("watch %s", id)
 	w = drawbridge.Watched{URIs: slices.Clone(w.URIs), Tasks: slices.Clone(w.Tasks)}
 	e.mu.Lock()
+	if !slices.Contains(e.sharing.all(), f) { // it has just left, and nobody would take this back
+		e.mu.Unlock()
+		return unknown(id)
+	}
 	fresh := w.Without(e.watch.asked)
 	e.watch.ask(f, w)
 	e.turnTo()

@@ -1,6 +1,7 @@
 package deck
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -55,6 +56,33 @@ func TestAServerHearsOfAWatchedResourceOnce(t *testing.T) {
 		}
 		if diff := cmp.Diff(s.want, up.told()); diff != "" {
 			t.Errorf("step %d (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
+// TestASubscriptionThatComesAfterItsSession has a session end while its client subscribes: nothing is watched for it.
+func TestASubscriptionThatComesAfterItsSession(t *testing.T) {
+	up := &fake{}
+	d := open(t, up, Options{}, library("a", []string{"r://1", "r://2"}, nil))
+	gone, other := ada, ada
+	gone.Session, other.Session = "gone", "other"
+	for range 20 { // whoever waits for a turn and its end at once may get either
+		if err := d.Subscribe(t.Context(), other, "r://1"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, end := context.WithCancel(t.Context())
+		end()
+		d.EndSession(gone)
+		if err := d.Subscribe(ctx, gone, "r://1", "r://2"); !errors.Is(err, context.Canceled) {
+			t.Errorf("subscribe: %v", err)
+		}
+		up.told()
+		if err := d.Unsubscribe(t.Context(), other, "r://1"); err != nil {
+			t.Fatal(err)
+		}
+		wantList(t, up.told(), "watch a []")
+		if t.Failed() {
+			return
 		}
 	}
 }

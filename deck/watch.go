@@ -94,6 +94,13 @@ func (d *Deck) watch(ctx context.Context, server drawbridge.ServerID, claims ...
 			added[vigil.Watched{Topic: c.sub.Topic, Own: c.own}] = true
 		}
 	}
+	if err := ctx.Err(); err != nil { // the session may have ended before, and nobody else would take these back
+		for _, c := range claims {
+			d.watches.Remove(c.sub)
+		}
+		d.rewatch(ctx, server)
+		return claims, err
+	}
 	if len(added) == 0 {
 		return nil, nil
 	}

@@ -80,7 +80,11 @@ func (v *vetted) fresh(members []deck.MemberStatus) map[string][]byte {
 
 // listed takes a listing that the fleet brought.
 func (g *Gateway) listed(ctx context.Context, l drawbridge.Listing) {
-	if err := g.deck.Enrol(ctx, l); err != nil {
+	err := g.deck.Enrol(ctx, l)
+	switch f, _ := errors.AsType[*drawbridge.Fault](err); {
+	case err == nil:
+	case ctx.Err() != nil, f != nil && f.Code == drawbridge.NotFound: // the server is to end, or its row was changed meanwhile
+	default:
 		g.log.Warn("a server was listed and could not be enrolled", "server", l.Server, "err", err)
 	}
 	g.keepVetted(ctx, l.Server)

@@ -3,7 +3,9 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
@@ -173,5 +176,24 @@ func TestRulesOfTodayLookAtWhatOlderOnesLeft(t *testing.T) {
 		case <-deadline:
 			t.Fatal("nobody looked again")
 		}
+	}
+}
+
+// TestAListingThatComesTooLateIsNoNews: one of a server that is to end, or whose row is another now, is no trouble of anybody's.
+func TestAListingThatComesTooLateIsNoNews(t *testing.T) {
+	var log strings.Builder
+	g := openOnly(t, Config{
+		Servers: []config.Server{{ID: "a", Command: "never-started"}}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	l := drawbridge.Listing{
+		Server: "a", Row: g.Config().Servers[0].Hash, Tools: []json.RawMessage{[]byte(`{"name":"x","inputSchema":{"type":"object"}}`)},
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	g.listed(ended, l)
+	l.Row = "another"
+	g.listed(t.Context(), l)
+	if log.Len() > 0 {
+		t.Error(log.String())
 	}
 }

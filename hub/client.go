@@ -182,11 +182,15 @@ func asks(text []byte) bool {
 // client that is gone.
 func (c *client) attached(hub *line) error {
 	defer hub.conn.Close()
+	c.mu.Lock()
+	moved := c.moving
+	c.moving, c.leaving = false, false // from here on they are this hub's word
+	c.mu.Unlock()
 	if err := c.greet(hub); err != nil {
 		return err
 	}
 	c.sending.Lock() // until all that is open was sent again
-	r := c.resume(hub)
+	r := c.resume(hub, moved)
 	err := c.say(r.told...)
 	var sending sync.WaitGroup
 	sending.Go(func() {
@@ -244,12 +248,11 @@ type resumption struct {
 	told [][]byte
 }
 
-// resume takes the hub as the one that counts.
-func (c *client) resume(hub *line) (r resumption) {
+// resume takes the hub as the one that counts; moved says that another sent the client there.
+func (c *client) resume(hub *line, moved bool) (r resumption) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	moved := c.moving
-	c.hub, c.moving, c.leaving = hub, false, false
+	c.hub = hub
 	r.first, r.settled = c.talk.rest()
 	if c.talk.count > 0 {
 		repeat, lost, cancelled := c.talk.moved()
@@ -269,12 +272,16 @@ func (c *client) resume(hub *line) (r resumption) {
 	return r
 }
 
-// resumed ends the input of a hub whose client has said all.
+// resumed ends the input of a hub whose client has said all, or which has sent the client on meanwhile.
 func (c *client) resumed(hub *line) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.eof {
 		_ = hub.conn.CloseWrite()
+	}
+	if c.moving {
+		c.moveOn()
+		time.AfterFunc(moveTime, hurry(hub))
 	}
 }
 

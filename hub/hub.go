@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/gateway"
@@ -42,6 +43,7 @@ type tenant struct {
 	key    string
 	g      *gateway.Gateway
 	ran    chan struct{} // closed when the gateway's Run has returned
+	ended  atomic.Bool   // by us, perhaps before it ran
 	guests int
 	// rest ends a tenant that nobody came back to.
 	rest *time.Timer
@@ -55,7 +57,9 @@ type guest struct {
 	tenant *tenant
 	since  time.Time
 	voice  *voice // to its shim; nil for our own client, on its own pipes
-	lent   *lent  // nil where the shim lent nothing
+	// lent is nil where the shim lent nothing, or has not yet; moved says that it was asked to attach anew.
+	lent  atomic.Pointer[lent]
+	moved atomic.Bool
 }
 
 // lead is the life of the hub: from the lease, nil for one that nobody can find, to the end of the last who holds it.
@@ -144,18 +148,31 @@ func (h *hub) end(t *tenant) {
 	if t.rest != nil {
 		t.rest.Stop()
 	}
+	t.ended.Store(true)
 	if err := t.g.Close(); err != nil {
 		h.log.Warn("a gateway did not close in good order", "err", err)
 	}
 	<-t.ran
 }
 
+// acceptAgain is the pause after somebody could not be let in.
+const acceptAgain = 100 * time.Millisecond
+
 // accept serves whoever comes, until ctx ends.
 func (h *hub) accept(ctx context.Context, l *net.UnixListener) {
 	for {
 		conn, err := l.AcceptUnix()
-		if err != nil {
-			return // it was closed
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil: // too many open files, for one: whoever comes later is not to wait for a hub that hears nobody
+			h.log.Warn("somebody who came to the hub could not be let in", "err", err)
+			select {
+			case <-time.After(acceptAgain):
+				continue
+			case <-ctx.Done():
+				return
+			}
 		}
 		if !h.hold() {
 			_ = conn.Close()
@@ -205,7 +222,7 @@ func (h *hub) serveShim(ctx context.Context, said hello, l *line) error {
 	v := &voice{conn: l.conn}
 	g, err := h.enter(ctx, said, v)
 	if err != nil {
-		return errors.Join(err, l.welcome(0, err))
+		return h.refuse(ctx, l, err)
 	}
 	defer h.leave(g)
 	if err := l.welcome(os.Getpid(), nil); err != nil {
@@ -222,17 +239,37 @@ func (h *hub) serveShim(ctx context.Context, said hello, l *line) error {
 		return err
 	}
 	defer lent.giveBack()
-	h.mu.Lock()
-	g.lent = lent
-	h.mu.Unlock()
+	h.lends(g, lent)
 	return g.tenant.g.Server().ServeStdio(ctx, lent, lent)
+}
+
+// lends notes what a guest has lent, which is told what the guest was told before that.
+func (h *hub) lends(g *guest, l *lent) {
+	g.lent.Store(l)
+	if g.moved.Load() {
+		l.moving.Store(true)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closing {
+		l.leaving.Store(true)
+	}
+}
+
+// refuse tells a shim why it is not served. At the end of the hub that is no reason: the shim hears nothing, and looks for the
+// next hub.
+func (h *hub) refuse(ctx context.Context, l *line, why error) error {
+	if ctx.Err() != nil {
+		return why
+	}
+	return errors.Join(why, l.welcome(0, why))
 }
 
 // serveListener serves on the listener of a shim, for as long as it is there.
 func (h *hub) serveListener(ctx context.Context, said hello, l *line) error {
 	g, err := h.enter(ctx, said, &voice{conn: l.conn})
 	if err != nil {
-		return errors.Join(err, l.welcome(0, err))
+		return h.refuse(ctx, l, err)
 	}
 	defer h.leave(g)
 	if err := l.welcome(os.Getpid(), nil); err != nil {
@@ -303,7 +340,7 @@ func (h *hub) enter(ctx context.Context, said hello, v *voice) (*guest, error) {
 	t := &tenant{key: key, g: made, ran: make(chan struct{})}
 	h.running.Go(func() {
 		defer close(t.ran)
-		if err := made.Run(context.WithoutCancel(ctx)); err != nil {
+		if err := made.Run(context.WithoutCancel(ctx)); err != nil && !t.ended.Load() {
 			h.log.Error("a gateway ended", "err", err)
 		}
 	})
@@ -357,11 +394,11 @@ func (h *hub) evict(t *tenant) {
 
 // bye tells a shim that the hub ends, and ends the conversation: what is said from now on is to reach nobody.
 func (g *guest) bye() {
-	switch {
-	case g.voice == nil:
+	if g.voice == nil {
 		return
-	case g.lent != nil:
-		g.lent.leaving.Store(true)
+	}
+	if l := g.lent.Load(); l != nil {
+		l.leaving.Store(true)
 	}
 	g.voice.notice(noteBye)
 	_ = g.voice.conn.CloseRead()
@@ -369,8 +406,9 @@ func (g *guest) bye() {
 
 // move asks a shim to attach anew.
 func (g *guest) move() {
-	if g.lent != nil {
-		g.lent.moving.Store(true)
+	g.moved.Store(true)
+	if l := g.lent.Load(); l != nil {
+		l.moving.Store(true)
 	}
 	g.voice.notice(noteMove)
 }

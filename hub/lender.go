@@ -86,7 +86,9 @@ func (c *lender) attached(hub *line) error {
 			c.heard <- text
 		}
 	})
-	err = c.converse()
+	moved := c.moving
+	c.moving, c.leaving = false, false // from here on they are this hub's word
+	err = c.converse(moved)
 	_ = hub.conn.Close()
 	for range c.heard {
 		// what the hub said last; all that counts of it is on the slate
@@ -97,16 +99,16 @@ func (c *lender) attached(hub *line) error {
 	return err
 }
 
-// converse is what is said with a hub. Why it ends does not matter but for a client that is gone: there is another hub, or
+// converse is what is said with a hub; moved says that another sent the client there. Why it ends does not matter but for a client that is gone: there is another hub, or
 // nobody to tell.
-func (c *lender) converse() error {
+func (c *lender) converse(moved bool) error {
 	if greeting := c.talk.greeting(); greeting != nil {
 		_ = c.hub.write(greeting)
 		if !c.until(func(m wire.Message) bool { return isReplay(m.ID) }) {
 			return nil
 		}
 	}
-	if err := c.resume(); err != nil {
+	if err := c.resume(moved); err != nil {
 		return err
 	}
 	for text := range c.heard {
@@ -137,9 +139,7 @@ func (c *lender) until(awaited func(wire.Message) bool) bool {
 
 // resume tells the hub what the session was told before, tells the client what is lost, asks again what may be, and gives the
 // client the word.
-func (c *lender) resume() error {
-	moved := c.moving
-	c.moving, c.leaving = false, false
+func (c *lender) resume(moved bool) error {
 	first, _ := c.talk.rest()
 	c.hub.writeAll(first)
 	if c.talk.again > 0 { // a server need not take back what it let be watched once

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -156,7 +158,11 @@ func lend(ctx context.Context, l *line, listener *net.TCPListener, ready func())
 		return err
 	}
 	err = sendFile(l.conn, f)
-	if err := errors.Join(err, f.Close()); err != nil {
+	_ = f.Close() // the listener itself stays
+	switch {
+	case errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET), errors.Is(err, net.ErrClosed):
+		return context.Cause(ctx) // the hub is gone again, or we are to go
+	case err != nil:
 		return err
 	}
 	answer, err := l.in.Next()
@@ -200,15 +206,18 @@ const (
 )
 
 // reach finds the hub and says what is wanted of it, or gives the lease to be it; nil for one that nobody can find. The
-// error is a *drawbridge.Fault.
+// error is a *drawbridge.Fault, or ctx's.
 func (s *station) reach(ctx context.Context, said hello) (*line, *lease, error) {
 	if !s.found {
 		return nil, nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, reachTime)
-	defer cancel()
+	limit := time.NewTimer(reachTime)
+	defer limit.Stop()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		l, err := s.call(said)
+		if err := context.Cause(ctx); err != nil {
+			return nil, nil, err
+		}
+		l, err := s.call(ctx, said)
 		if err == nil || !errors.Is(err, errNone) {
 			return l, nil, err
 		}
@@ -222,20 +231,23 @@ func (s *station) reach(ctx context.Context, said hello) (*line, *lease, error) 
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
+		case <-limit.C:
 			return nil, nil, unreached(errors.New("it does not answer"))
 		}
 	}
 }
 
-// call says what is wanted of the hub that there is. The error is errNone where there is none.
-func (s *station) call(said hello) (*line, error) {
+// call says what is wanted of the hub that there is. The error is errNone where there is none, or ctx's.
+func (s *station) call(ctx context.Context, said hello) (*line, error) {
 	conn, err := s.place.dial()
 	if err != nil {
 		return nil, err
 	}
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	l, err := said.greet(conn)
 	if err != nil {
-		return nil, errors.Join(err, conn.Close())
+		_ = conn.Close()
+		return nil, cmp.Or(context.Cause(ctx), err)
 	}
 	return l, nil
 }
@@ -246,19 +258,18 @@ func unreached(err error) error {
 	}
 }
 
-// leadWith is the hub's life in the process of its own client.
+// leadWith is the hub's life in the process of its own client, who is served as guests are: what the hub stands on is there
+// until the client is gone.
 func (s *station) leadWith(ctx context.Context, l *lease, own func(context.Context, *hub) error) error {
-	var serving sync.WaitGroup
 	var fault error
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	err := lead(ctx, s.o, l, func(h *hub) {
-		serving.Go(func() {
+		h.work.Go(func() {
 			defer h.drop()
 			fault = own(ctx, h)
 		})
 	})
-	serving.Wait()
 	return errors.Join(fault, err)
 }
 

@@ -117,7 +117,7 @@ func askWith(ctx context.Context, o Options, said hello, take func([]byte) error
 	if !s.found {
 		return errNone
 	}
-	l, err := s.call(said)
+	l, err := s.call(ctx, said)
 	if err != nil {
 		return err
 	}
@@ -235,7 +235,11 @@ func (h *hub) tellReload(ctx context.Context, _ hello, l *line) error {
 	if err := l.welcome(os.Getpid(), nil); err != nil {
 		return err
 	}
-	text, err := json.Marshal(h.reload(ctx))
+	did, err := h.reload(ctx)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(did)
 	if err == nil {
 		err = l.write(text)
 	}
@@ -254,8 +258,8 @@ func (h *hub) recheck(ctx context.Context) {
 }
 
 // reload has every tenant take over what changed for its guests. Those of them who have another configuration from now on
-// than the others move to a tenant of that.
-func (h *hub) reload(ctx context.Context) Reloaded {
+// than the others move to a tenant of that. The error is ctx's: then what was read tells nobody anything.
+func (h *hub) reload(ctx context.Context) (Reloaded, error) {
 	h.opening.Lock()
 	defer h.opening.Unlock()
 	h.mu.Lock()
@@ -273,7 +277,7 @@ func (h *hub) reload(ctx context.Context) Reloaded {
 	}
 	slices.Sort(all.Errors)
 	all.Errors = slices.Compact(all.Errors)
-	return all
+	return all, ctx.Err()
 }
 
 func (h *hub) reloadOne(ctx context.Context, t *tenant, all *Reloaded) {

@@ -58,7 +58,9 @@ func (h *hub) watch(ctx context.Context) {
 			look()
 		case <-due:
 			due = nil
-			h.noted(h.reload(ctx))
+			if did, err := h.reload(ctx); err == nil {
+				h.noted(did)
+			}
 		}
 	}
 }

@@ -144,7 +144,7 @@ func writeAhead(ctx context.Context, db *sql.DB, patience time.Duration) error {
 		}
 		select {
 		case <-ctx.Done():
-			return err
+			return ctx.Err()
 		case <-limit.C:
 			return err
 		case <-time.After(time.Millisecond):

@@ -126,14 +126,23 @@ func (db *DB) writeWith(ctx context.Context, with *sql.DB, step string, work fun
 	}
 	if err := work(tx); err != nil {
 		_ = tx.Rollback() // what went wrong before says more
-		return db.fault(step, err)
+		return db.fault(step, cutOff(ctx, err))
 	}
 	if err := tx.Commit(); err != nil {
-		f := db.fault(step, err)
-		f.Ambiguous = db.dialect.undecided(err)
+		f := db.fault(step, cutOff(ctx, err))
+		f.Ambiguous = !errors.Is(err, sql.ErrTxDone) && db.dialect.undecided(err)
 		return f
 	}
 	return nil
+}
+
+// cutOff gives why a transaction is over that nobody here ended: database/sql rolls one back when its context ends, and says of
+// all that comes after that only that it is done.
+func cutOff(ctx context.Context, err error) error {
+	if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
 }
 
 // in puts the dialect's words into a statement.

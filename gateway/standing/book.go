@@ -50,7 +50,7 @@ type Book struct {
 	log   *slog.Logger
 	// wake has Run look at once.
 	wake chan struct{}
-	// writing is held by who writes: what waits is written once.
+	// writing is held by who writes or reads the store: what waits is written once, and is not lost on the way.
 	writing sync.Mutex
 
 	mu       sync.Mutex
@@ -86,6 +86,8 @@ func New(store Store, o Options) *Book {
 // Read reads what the store has, beside what is still to be written. It is for the beginning, and for when another process may
 // have changed an account. The error is the store's.
 func (b *Book) Read(ctx context.Context) error {
+	b.writing.Lock() // what is written meanwhile would be neither in what was read nor in what waits
+	defer b.writing.Unlock()
 	bodies, err := b.store.Accounts(ctx, Kind)
 	if err != nil {
 		return err

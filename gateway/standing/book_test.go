@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,6 +21,8 @@ type shelf struct {
 	bodies map[string][]byte
 	writes int
 	broken error
+	// reading is called while accounts are on their way to who reads them; nil does nothing.
+	reading func()
 }
 
 func newShelf() *shelf { return &shelf{bodies: map[string][]byte{}} }
@@ -61,6 +64,11 @@ func (s *shelf) Accounts(context.Context, string) (map[string][]byte, error) {
 	all := map[string][]byte{}
 	for name, body := range s.bodies {
 		all[name] = body
+	}
+	if s.reading != nil {
+		s.mu.Unlock()
+		defer s.mu.Lock()
+		s.reading()
 	}
 	return all, nil
 }
@@ -245,6 +253,38 @@ func TestAResetReachesOtherProcesses(t *testing.T) {
 			t.Error("what was forgiven counts again")
 		}
 	})
+}
+
+// TestWhatIsWrittenWhileTheBookIsRead counts, though who reads has the store as it was before.
+func TestWhatIsWrittenWhileTheBookIsRead(t *testing.T) {
+	s := newShelf()
+	b := standing.New(s, standing.Options{})
+	b.Note("x", "s", fails)
+	if err := b.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.Note("x", "s", trust.Event{Kind: trust.Sanitised, Count: 3, Marks: []string{"a", "b", "c"}})
+	if !b.Quarantined("x") {
+		t.Fatal("it is not quarantined")
+	}
+	var writing sync.WaitGroup
+	s.reading = func() {
+		writing.Go(func() {
+			if err := b.Flush(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		for range 1000 { // time enough for it, unless it waits
+			runtime.Gosched()
+		}
+	}
+	if err := b.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	writing.Wait()
+	if !b.Quarantined("x") {
+		t.Error("it is free, and the store says otherwise")
+	}
 }
 
 // TestAStoreThatIsAway sees that what is noted counts all the same, and is written when the store is back.
