@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -34,8 +35,8 @@ func (a *app) tellDecision(ctx context.Context) (string, error) {
 	})
 }
 
-// mounted gives what servers list, one's or all, as it came.
-func (a *app) mounted(ctx context.Context, server drawbridge.ServerID) (all []shield.Item, err error) {
+// mounted gives what servers list, one's or all, as it came, and of which servers nothing could be had.
+func (a *app) mounted(ctx context.Context, server drawbridge.ServerID) (all []shield.Item, absent []shield.Absent, err error) {
 	err = a.withDeck(ctx, func(ctx context.Context, g *gateway.Gateway) error {
 		if server != "" {
 			if _, err := g.Mount(ctx, server); err != nil {
@@ -44,14 +45,19 @@ func (a *app) mounted(ctx context.Context, server drawbridge.ServerID) (all []sh
 		} else {
 			a.awaitNew(ctx, g)
 		}
-		for _, m := range g.Deck().Members() {
-			if l, ok := g.Deck().Listing(m.Server); ok && (server == "" || server == m.Server) {
+		for _, s := range g.Status() {
+			if server != "" && server != s.Server || s.Phase == drawbridge.Disabled || s.Phase == drawbridge.NeedsApproval {
+				continue
+			}
+			if l, ok := g.Deck().Listing(s.Server); ok {
 				all = append(all, shield.Items(l)...)
+			} else {
+				absent = append(absent, shield.Absent{Server: s.Server, Why: cmp.Or(s.Fault, s.Reason, "it was not listed, or its list could not be kept")})
 			}
 		}
 		return nil
 	})
-	return all, err
+	return all, absent, err
 }
 
 // trust gives how far each configured server is trusted, after forgiving the one that is named.
