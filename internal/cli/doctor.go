@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -140,14 +139,7 @@ func (a *app) examineStore(ctx context.Context, c *checkup, db *store.DB, p *doc
 		location = u.Redacted()
 	}
 	c.Store = location
-	if !strings.Contains(location, ":") || filepath.IsAbs(location) {
-		if err := doctor.Writable(filepath.Dir(location)); err != nil {
-			c.Problem(doctor.Finding{
-				About: "the store", Source: location, Text: "nothing can be written beside it: " + err.Error(),
-				Fix: "see that its directory can be written and the disk has room, or name another place with --store",
-			})
-		}
-	}
+	c.Kept(location)
 	streams, err := db.Streams(ctx)
 	if err != nil {
 		return err
@@ -170,12 +162,7 @@ func (a *app) examineStore(ctx context.Context, c *checkup, db *store.DB, p *doc
 	}
 	for _, s := range p.Set.Servers {
 		p.Statuses = append(p.Statuses, statusOf(s, mounts[s.Hash]))
-		if t := shield.TrustOf(trust, s); t != nil && t.Quarantined && s.Phase == drawbridge.Idle {
-			c.Problem(doctor.Finding{
-				About: fmt.Sprintf("server %q", s.ID), Source: s.Origin.String(), Text: "nothing of it is listed: " + t.String(),
-				Fix: fmt.Sprintf("drawbridge shield trust %s shows why; with --reset it forgives it", s.ID),
-			})
-		}
+		c.Judged(s, shield.TrustOf(trust, s))
 	}
 	approvals, err := db.Approvals(ctx)
 	if err != nil {

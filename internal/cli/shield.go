@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -45,16 +44,7 @@ func (a *app) mounted(ctx context.Context, server drawbridge.ServerID) (all []sh
 		} else {
 			a.awaitNew(ctx, g)
 		}
-		for _, s := range g.Status() {
-			if server != "" && server != s.Server || s.Phase == drawbridge.Disabled || s.Phase == drawbridge.NeedsApproval {
-				continue
-			}
-			if l, ok := g.Deck().Listing(s.Server); ok {
-				all = append(all, shield.Items(l)...)
-			} else {
-				absent = append(absent, shield.Absent{Server: s.Server, Why: cmp.Or(s.Fault, s.Reason, "it was not listed, or its list could not be kept")})
-			}
-		}
+		all, absent = shield.Said(g, server)
 		return nil
 	})
 	return all, absent, err
