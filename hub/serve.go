@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -226,13 +228,14 @@ func (s *station) reach(ctx context.Context, said hello) (*line, *lease, error) 
 			return nil, lease, nil
 		}
 		if !errors.Is(err, errTaken) {
-			return nil, nil, unreached(err)
+			dir := filepath.Dir(s.place.file)
+			return nil, nil, unreached(err, fmt.Sprintf("see that %s can be written and the disk has room, or name another place with --store", dir))
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
 		case <-limit.C:
-			return nil, nil, unreached(errors.New("it does not answer"))
+			return nil, nil, unreached(errors.New("it does not answer"), "drawbridge ps")
 		}
 	}
 }
@@ -252,9 +255,9 @@ func (s *station) call(ctx context.Context, said hello) (*line, error) {
 	return l, nil
 }
 
-func unreached(err error) error {
+func unreached(err error, next string) error {
 	return &drawbridge.Fault{
-		Kind: drawbridge.Backend, Code: drawbridge.Transient, Step: "find the hub", Err: err, Next: "drawbridge ps",
+		Kind: drawbridge.Backend, Code: drawbridge.Transient, Step: "find the hub", Err: err, Next: next,
 	}
 }
 

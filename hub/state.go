@@ -101,7 +101,7 @@ func ask(o Options, said hello, take func([]byte) error) error {
 	case errors.Is(err, errAnswered):
 		return nil
 	case err == nil && ctx.Err() != nil:
-		return unreached(errors.New("it does not answer"))
+		return unreached(errors.New("it does not answer"), "drawbridge ps")
 	case err == nil:
 		return errNone
 	}

@@ -2,6 +2,7 @@ package shield
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,7 +16,7 @@ import (
 type Run struct {
 	// Op is ' ' for what both have, '-' for what only the earlier one has, '+' for what only the later one has.
 	Op byte
-	// Text has nothing in it that cannot be seen: such a character is written as its code point, as "\u200b".
+	// Text has nothing in it that cannot be seen: such a character is written as its code point, as "\u200b" or "\U000e0041".
 	Text string
 }
 
@@ -89,6 +90,8 @@ func visible(text string) string {
 			b.WriteString(`\t`)
 		case shows(r):
 			b.WriteRune(r)
+		case r > 0xFFFF:
+			fmt.Fprintf(&b, `\U%08x`, r)
 		default:
 			b.WriteString(codePoint(r))
 		}

@@ -31,7 +31,7 @@ func TestWords(t *testing.T) {
 		{"Puts a file.", "Puts the file on disk.", "Puts [-a-]{+the+} file{+ on disk+}."},
 		{"Puts.", "Puts.\u200b\u200b", `Puts.{+\u200b\u200b+}`},
 		{"Puts", "Pu\u200bts", `[-Puts-]{+Pu\u200bts+}`},
-		{"Puts", "Puts\U000E0041", `Puts{+\udb40\udc41+}`},
+		{"Puts", "Puts\U000E0041", `Puts{+\U000e0041+}`},
 		{"", "new\nline\x1b[31m", `{+new\nline\u001b[31m+}`},
 		{"bytes", "bytes\xff", `bytes{+\xff+}`},
 		{"日本語", "日本語です", "[-日本語-]{+日本語です+}"},

@@ -164,3 +164,51 @@ func TestAPersonWatches(t *testing.T) {
 	}
 	c.ends()
 }
+
+// A call that is over makes room for the next one, and what was typed for it is no answer to that.
+func TestAPersonWatchesACallThatIsOver(t *testing.T) {
+	dir := t.TempDir()
+	d := newDesk(t)
+	d.env["HOME"] = filepath.Join(dir, "home")
+	c := atTerminal(t, dir, "ask", "--watch")
+	c.see("Calls that wait for your approval are shown here.")
+	p := park(t, filepath.Join(dir, "home"))
+	const question = "Allow this call, once?"
+
+	first := p.call(`{"query":"first"}`)
+	c.see(question)
+	if _, err := c.tty.WriteString("y"); err != nil {
+		t.Fatal(err)
+	}
+	c.see("waiting: y")
+	d.run(0, "ask", "deny", d.waiting())
+	if err := <-first; err == nil {
+		t.Error("the first call was let through")
+	}
+	c.see("It waits no longer")
+
+	second := p.call(`{"query":"second"}`)
+	c.see(`"query": "second"`)
+	c.answer(question, "")
+	third := p.call(`{"query":"third"}`)
+	c.see(`"query": "third"`)
+	c.answer(question, "y")
+	if err := <-third; err != nil {
+		t.Errorf("the third call: %v", err)
+	}
+	d.run(0, "ask", "deny", d.waiting())
+	if err := <-second; err == nil || !strings.Contains(err.Error(), "a person said no") {
+		t.Errorf("the second call: %v", err)
+	}
+
+	p.call(`{"query":"fourth"}`)
+	c.see(question)
+	if _, err := c.tty.WriteString("\x03"); err != nil {
+		t.Fatal(err)
+	}
+	screen, code := c.ends()
+	if code != 0 || strings.Contains(screen, "EOF") {
+		t.Errorf("Ctrl-C at a question: exit code %d\n%s", code, screen)
+	}
+	d.run(0, "ask", "deny", d.waiting())
+}

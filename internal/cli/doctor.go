@@ -16,6 +16,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/doctor"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/login"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/record"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/shield"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
@@ -138,6 +139,7 @@ func (a *app) examineStore(ctx context.Context, c *checkup, db *store.DB, p *doc
 		location = u.Redacted()
 	}
 	c.Store = location
+	c.Kept(location)
 	streams, err := db.Streams(ctx)
 	if err != nil {
 		return err
@@ -154,8 +156,13 @@ func (a *app) examineStore(ctx context.Context, c *checkup, db *store.DB, p *doc
 	if err != nil {
 		return err
 	}
+	trust, err := gateway.ReadTrust(ctx, db, p.Set.Settings)
+	if err != nil {
+		return err
+	}
 	for _, s := range p.Set.Servers {
 		p.Statuses = append(p.Statuses, statusOf(s, mounts[s.Hash]))
+		c.Judged(s, shield.TrustOf(trust, s))
 	}
 	approvals, err := db.Approvals(ctx)
 	if err != nil {

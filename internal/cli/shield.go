@@ -34,8 +34,8 @@ func (a *app) tellDecision(ctx context.Context) (string, error) {
 	})
 }
 
-// mounted gives what servers list, one's or all, as it came.
-func (a *app) mounted(ctx context.Context, server drawbridge.ServerID) (all []shield.Item, err error) {
+// mounted gives what servers list, one's or all, as it came, and of which servers nothing could be had.
+func (a *app) mounted(ctx context.Context, server drawbridge.ServerID) (all []shield.Item, absent []shield.Absent, err error) {
 	err = a.withDeck(ctx, func(ctx context.Context, g *gateway.Gateway) error {
 		if server != "" {
 			if _, err := g.Mount(ctx, server); err != nil {
@@ -44,14 +44,10 @@ func (a *app) mounted(ctx context.Context, server drawbridge.ServerID) (all []sh
 		} else {
 			a.awaitNew(ctx, g)
 		}
-		for _, m := range g.Deck().Members() {
-			if l, ok := g.Deck().Listing(m.Server); ok && (server == "" || server == m.Server) {
-				all = append(all, shield.Items(l)...)
-			}
-		}
+		all, absent = shield.Said(g, server)
 		return nil
 	})
-	return all, err
+	return all, absent, err
 }
 
 // trust gives how far each configured server is trusted, after forgiving the one that is named.

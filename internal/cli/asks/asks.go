@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -229,6 +231,7 @@ func (d Desk) watch(ctx context.Context) error {
 	fmt.Fprintln(d.Err, "Calls that wait for your approval are shown here. Ctrl-C ends it.")
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
+	keys := terminal.NewKeys(d.In)
 	for seen := map[string]bool{}; ; {
 		all, err := db.Asks(ctx)
 		if err != nil {
@@ -239,7 +242,10 @@ func (d Desk) watch(ctx context.Context) error {
 				continue
 			}
 			seen[a.ID] = true
-			if err := d.put(ctx, db, a); err != nil {
+			switch err := d.put(ctx, db, keys, a); {
+			case ctx.Err() != nil, errors.Is(err, io.EOF): // Ctrl-C, which a question reads as a key
+				return nil
+			case err != nil:
 				return err
 			}
 		}
@@ -251,15 +257,42 @@ func (d Desk) watch(ctx context.Context) error {
 	}
 }
 
-// put shows a call and asks for the answer. None leaves it waiting.
-func (d Desk) put(ctx context.Context, db *store.DB, a store.Ask) error {
+// errOver ends the question about a call that does not wait any more.
+var errOver = errors.New("the call waits no longer")
+
+// over waits until a call is answered or over, and returns errOver; or until ctx ends.
+func over(ctx context.Context, db *store.DB, id string) error {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		all, err := db.Asks(ctx)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(all, func(a store.Ask) bool { return a.ID == id }) {
+			return errOver
+		}
+	}
+}
+
+// put shows a call and asks for the answer, until it is over. None leaves it waiting.
+func (d Desk) put(ctx context.Context, db *store.DB, keys *terminal.Keys, a store.Ask) error {
 	p, err := pendingOf(a)
 	if err != nil {
 		fmt.Fprintln(d.Err, err)
 		return nil
 	}
 	fmt.Fprintf(d.Err, "\n%s\n", page(p))
-	person, ok := terminal.Begin(ctx, d.In, d.Err)
+	asking, end := context.WithCancelCause(ctx)
+	var looking sync.WaitGroup
+	defer looking.Wait()
+	defer end(nil)
+	person, ok := keys.Begin(asking, d.Err)
 	if !ok {
 		return errors.New("the terminal is gone")
 	}
@@ -267,9 +300,19 @@ func (d Desk) put(ctx context.Context, db *store.DB, a store.Ask) error {
 	if err := person.Forget(); err != nil {
 		return fmt.Errorf("forget what was typed before the call was shown: %w", err)
 	}
+	looking.Go(func() { end(over(asking, db, a.ID)) })
 	for {
 		said, err := person.Ask("Allow this call, once? y is yes, n is no, nothing leaves it waiting: ")
 		if err != nil {
+			person.Close()
+			fmt.Fprintln(d.Err)
+			if asking.Err() != nil {
+				err = context.Cause(asking)
+			}
+			if errors.Is(err, errOver) {
+				fmt.Fprintln(d.Err, "It waits no longer: it was answered elsewhere, or is over.")
+				return nil
+			}
 			return err
 		}
 		answer := store.Allowed

@@ -168,20 +168,21 @@ func (d Desk) revoke() *cobra.Command {
 		Args:  manners.Exactly(1, "the ID of one grant"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return d.with(cmd.Context(), func(db *store.DB) error {
-				revoked := false
-				if db != nil {
-					err := d.Clerk.Do(gateway.Act{Command: "ask revoke", Detail: args[0]}, func() (err error) {
-						revoked, err = db.Revoke(cmd.Context(), args[0])
-						return err
-					})
-					if err != nil {
-						return err
+				none := fmt.Errorf("there is no grant %s (drawbridge ask grants lists them)", plain(args[0], 20))
+				if db == nil {
+					return none
+				}
+				err := d.Clerk.Do(gateway.Act{Command: "ask revoke", Detail: args[0]}, func() error {
+					revoked, err := db.Revoke(cmd.Context(), args[0])
+					if err == nil && !revoked {
+						return none
 					}
+					return err
+				})
+				if err != nil {
+					return err
 				}
-				if !revoked {
-					return fmt.Errorf("there is no grant %s (drawbridge ask grants lists them)", plain(args[0], 20))
-				}
-				_, err := fmt.Fprintln(d.Out, "Revoked", args[0])
+				_, err = fmt.Fprintln(d.Out, "Revoked", args[0])
 				return err
 			})
 		},

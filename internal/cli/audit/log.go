@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
@@ -197,11 +198,15 @@ func cells(r audit.Record) []string {
 	if (r.Outcome == audit.Refused || r.Kind == audit.Act) && r.Reason != "" {
 		outcome += ": " + r.Reason
 	}
+	card := r.Card
+	if (r.Kind == audit.Act || r.Kind == audit.Shield) && !strings.HasPrefix(card, r.Server+drawbridge.Qualifier) {
+		card = strings.TrimSpace(r.Server + " " + card) // it is named as its server names it
+	}
 	took := "-"
 	if r.Duration > 0 {
 		took = r.Duration.Round(10 * time.Microsecond).String()
 	}
-	row := []string{manners.LocalTime(r.At), who, what, r.Card, outcome, took, r.ID}
+	row := []string{manners.LocalTime(r.At), who, what, card, outcome, took, r.ID}
 	for i, cell := range row {
 		if row[i] = manners.Printable(cell); cell == "" {
 			row[i] = "-"

@@ -240,16 +240,15 @@ func (d Desk) remove() *cobra.Command {
 				return noClient(args[0])
 			}
 			defer db.Close()
-			removed := false
-			err = d.Clerk.Do(gateway.Act{Command: "client remove", On: args[0]}, func() (err error) {
-				removed, err = db.RemoveClient(cmd.Context(), args[0])
+			err = d.Clerk.Do(gateway.Act{Command: "client remove", On: args[0]}, func() error {
+				removed, err := db.RemoveClient(cmd.Context(), args[0])
+				if err == nil && !removed {
+					return noClient(args[0])
+				}
 				return err
 			})
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case !removed:
-				return noClient(args[0])
 			}
 			if err := d.Tell(); err != nil {
 				fmt.Fprintf(d.Err, "the hub was not told, and notices within half a minute: %v\n", err)

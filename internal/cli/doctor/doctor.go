@@ -102,6 +102,13 @@ func (r *Report) Examine(p Patient) {
 	r.modes(p.Set)
 }
 
+// Judged says of a server that is trusted so far whether it is quarantined; nil where nobody keeps an account.
+func (r *Report) Judged(s config.Server, t *drawbridge.Trust) {
+	if t != nil && t.Quarantined && s.Phase == drawbridge.Idle {
+		r.Problem(about(s, "nothing of it is listed: "+t.String(), fmt.Sprintf("drawbridge shield trust %s shows why; with --reset it forgives it", s.ID)))
+	}
+}
+
 func about(s config.Server, text, fix string) Finding {
 	text = strings.TrimPrefix(text, fmt.Sprintf("Server %q: ", s.ID))
 	return Finding{About: fmt.Sprintf("server %q", s.ID), Text: text, Source: s.Origin.String(), Fix: fix}

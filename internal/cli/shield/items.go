@@ -1,9 +1,11 @@
 package shield
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/shield"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -29,4 +31,19 @@ func Items(l drawbridge.Listing) (all []Item) {
 		all = append(all, Item{string(l.Server), "instructions", wire.Quote(l.Instructions), l.Server, shield.PartInstructions})
 	}
 	return all
+}
+
+// Said gives what servers list, one's or all, as it came, and of which of them nothing could be had.
+func Said(g *gateway.Gateway, server drawbridge.ServerID) (all []Item, absent []Absent) {
+	for _, s := range g.Status() {
+		if server != "" && server != s.Server || s.Phase == drawbridge.Disabled || s.Phase == drawbridge.NeedsApproval {
+			continue
+		}
+		if l, ok := g.Deck().Listing(s.Server); ok {
+			all = append(all, Items(l)...)
+		} else {
+			absent = append(absent, Absent{Server: s.Server, Why: cmp.Or(s.Fault, s.Reason, "it was not listed, or its list could not be kept")})
+		}
+	}
+	return all, absent
 }

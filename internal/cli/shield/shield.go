@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/shield"
@@ -31,14 +32,20 @@ type Item struct {
 	Label      string
 }
 
+// An Absent is a server of which nothing could be looked at, and why.
+type Absent struct {
+	Server drawbridge.ServerID
+	Why    string
+}
+
 // A Desk is where the commands are typed.
 type Desk struct {
 	In       io.Reader
 	Out, Err io.Writer
 	// Env finds a variable of the environment.
 	Env func(name string) (string, bool)
-	// Mounted gives what is mounted, of one server or of all; an unknown server is an error.
-	Mounted func(ctx context.Context, server drawbridge.ServerID) ([]Item, error)
+	// Mounted gives what is mounted, of one server or of all, and those of which nothing could be had; an unknown server is an error.
+	Mounted func(ctx context.Context, server drawbridge.ServerID) ([]Item, []Absent, error)
 	// Trust gives how far each server is trusted, after forgiving the one that is named; nil where nobody keeps an account.
 	Trust func(ctx context.Context, reset drawbridge.ServerID) ([]Trusted, error)
 	// Open opens the store, nil where there is none yet.
@@ -86,7 +93,8 @@ For each one it prints its id, the verdict (clean, flagged, blanked; held for wh
 waits for a person), the reasons with their
 position, and with --json, or where the output is no terminal and rows come from a file, the
 canonical text, one JSON object a line. Anything but "clean" means that something was taken out,
-blanked, or looks like an order to the model; a cut at a cap is reported and is no flag.`,
+blanked, or looks like an order to the model; a cut at a cap is reported and is no flag. A server
+that could not be listed is named, and the exit code is 1.`,
 		Example: "  drawbridge shield scan tools.jsonl --json --fail-on flagged",
 		Args:    atMostOne,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -130,7 +138,7 @@ func failing(word string) (shield.Verdict, error) {
 }
 
 func (d Desk) mounted(ctx context.Context, s *shield.Shield, server drawbridge.ServerID, p *printer) error {
-	items, err := d.Mounted(ctx, server)
+	items, absent, err := d.Mounted(ctx, server)
 	if err != nil {
 		return err
 	}
@@ -150,6 +158,13 @@ func (d Desk) mounted(ctx context.Context, s *shield.Shield, server drawbridge.S
 		if err := p.print(o); err != nil {
 			return err
 		}
+	}
+	for _, s := range absent {
+		p.failed = true
+		fmt.Fprintf(d.Err, "✗ %s: could not be looked at: %s\n", s.Server, manners.Printable(s.Why))
+	}
+	if len(items)+len(absent) == 0 {
+		fmt.Fprintln(d.Err, "nothing is mounted (drawbridge mcp list)")
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync"
 
 	"golang.org/x/term"
 )
@@ -18,6 +17,7 @@ import (
 type Dialogue struct {
 	ctx      context.Context // the command's: what waits for an answer ends with it
 	terminal *term.Terminal
+	keys     *Keys
 	fd       int
 	before   *term.State
 }
@@ -33,29 +33,35 @@ func Asks(in io.Reader, out io.Writer) bool { return Is(in) && Is(out) }
 
 // Begin begins a dialogue; false where nobody is there. It is to be closed.
 func Begin(ctx context.Context, in io.Reader, out io.Writer) (*Dialogue, bool) {
-	if !Asks(in, out) {
+	return NewKeys(in).Begin(ctx, out)
+}
+
+// Begin is Begin for one dialogue of several: an answer that was not given before ctx ended goes to none of the later ones.
+func (k *Keys) Begin(ctx context.Context, out io.Writer) (*Dialogue, bool) {
+	if !Asks(k.in, out) {
 		return nil, false
 	}
-	fd := int(in.(*os.File).Fd())
+	fd := int(k.in.(*os.File).Fd())
 	before, err := term.MakeRaw(fd)
 	if err != nil {
 		return nil, false
 	}
-	terminal := term.NewTerminal(struct {
-		io.Reader
-		io.Writer
-	}{in, out}, "")
+	terminal := term.NewTerminal(tty{out, ctx, k}, "")
 	if width, height, err := term.GetSize(fd); err == nil && width > 0 {
 		_ = terminal.SetSize(width, height) // a wrong size only wraps lines elsewhere
 	}
-	return &Dialogue{ctx, terminal, fd, before}, true
+	return &Dialogue{ctx, terminal, k, fd, before}, true
 }
 
 // Close gives the terminal back.
 func (d *Dialogue) Close() { _ = term.Restore(d.fd, d.before) }
 
 // Forget drops what was typed before: it is no answer to what was not seen yet. The error says that it is there still.
-func (d *Dialogue) Forget() error { return forget(d.fd) }
+func (d *Dialogue) Forget() error {
+	err := forget(d.fd)
+	d.keys.forget()
+	return err
+}
 
 // Ask puts a question. The error says that there is no answer.
 func (d *Dialogue) Ask(question string) (string, error) {
@@ -68,27 +74,16 @@ func (d *Dialogue) AskHidden(question string) (string, error) {
 	return d.await(func() (string, error) { return d.terminal.ReadPassword(question) })
 }
 
-// await waits for an answer.
+// await waits for an answer, until the dialogue's context ends.
 func (d *Dialogue) await(read func() (string, error)) (string, error) {
-	type answer struct {
-		line string
-		err  error
-	}
-	answers := make(chan answer, 1)
-	var reading sync.WaitGroup // a read of a terminal cannot be interrupted: when the command ends, the process does
-	reading.Go(func() {
-		line, err := read()
-		if errors.Is(err, term.ErrPasteIndicator) {
-			err = nil
-		}
-		answers <- answer{line, err}
-	})
-	select {
-	case <-d.ctx.Done():
+	line, err := read()
+	if d.ctx.Err() != nil {
 		return "", d.ctx.Err()
-	case got := <-answers:
-		return got.line, got.err
 	}
+	if errors.Is(err, term.ErrPasteIndicator) {
+		err = nil
+	}
+	return line, err
 }
 
 // Say shows a text, a line or more.
