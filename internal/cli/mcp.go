@@ -82,7 +82,7 @@ func (a *app) statuses(ctx context.Context, all bool) ([]drawbridge.Status, rost
 	if err != nil {
 		return nil, list, err
 	}
-	mounts, trust, err := a.remembered(ctx, config.Set{Settings: list.Settings})
+	mounts, trust, err := a.remembered(ctx, config.Set{Settings: list.Settings, Servers: rowsOf(list)})
 	if err != nil {
 		return nil, list, err
 	}
@@ -127,8 +127,16 @@ func (a *app) remembered(ctx context.Context, set config.Set) (map[string]store.
 	if err != nil {
 		return nil, nil, err
 	}
-	mounts, err := db.Mounts(ctx)
+	mounts, err := db.MountsOf(ctx, hashesOf(set.Servers))
 	return mounts, trust, err
+}
+
+// hashesOf names rows as the store has them.
+func hashesOf(rows []config.Server) (hashes []string) {
+	for _, row := range rows {
+		hashes = append(hashes, row.Hash)
+	}
+	return hashes
 }
 
 // statusOf is the status of a configured row: what a living process last said of it, else what is stored.
