@@ -225,7 +225,7 @@ func load(c Config, approved func(config.Server) bool) (Config, config.Set, erro
 // open makes all that stands on the store.
 func (g *Gateway) open(ctx context.Context, c Config) error {
 	db := g.ground.db
-	mounts, err := db.MountsOf(ctx, hashesOf(g.set.Mountable()))
+	mounts, err := db.MountsOf(ctx, config.Hashes(g.set.Mountable()))
 	if err != nil {
 		return backend("read what is remembered of servers", err)
 	}
@@ -263,14 +263,6 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	g.starter.fleet = g.fleet
 	g.server, err = g.Door(c.Token, c.Origins)
 	return err
-}
-
-// hashesOf names rows as the store has them.
-func hashesOf(rows []config.Server) (hashes []string) {
-	for _, row := range rows {
-		hashes = append(hashes, row.Hash)
-	}
-	return hashes
 }
 
 // control is the gateway as the control cards see it.

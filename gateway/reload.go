@@ -106,7 +106,7 @@ func (g *Gateway) take(ctx context.Context, set config.Set) (Changes, error) {
 		return changes, nil
 	}
 	coming := slices.Concat(changes.Added, changes.Changed)
-	mounts, err := g.ground.db.MountsOf(ctx, hashesOf(set.Mountable()))
+	mounts, err := g.ground.db.MountsOf(ctx, config.Hashes(set.Mountable()))
 	if err == nil {
 		members := g.members()
 		for i, m := range members {

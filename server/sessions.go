@@ -29,12 +29,13 @@ func (s *sessions) full(c *session, most int) bool {
 	return len(s.byID) >= most || len(s.byID) > 0 && s.weight+c.weight() > maxSaid
 }
 
-// drop takes a session out. The lock is held.
-func (s *sessions) drop(c *session) {
-	if s.byID[c.caller.Session] == c {
+// drop takes a session out; false where somebody else has. The lock is held.
+func (s *sessions) drop(c *session) (was bool) {
+	if was = s.byID[c.caller.Session] == c; was {
 		delete(s.byID, c.caller.Session)
 		s.weight -= c.weight()
 	}
+	return was
 }
 
 // get gives the session of that id, in use until done is called, if it is the principal's.
@@ -67,9 +68,7 @@ func (s *sessions) add(c *session, most int) bool {
 func (s *sessions) remove(c *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.byID[c.caller.Session]
-	s.drop(c)
-	return ok
+	return s.drop(c)
 }
 
 // takeAll takes all sessions out and lets none in any more.

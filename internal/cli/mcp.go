@@ -127,16 +127,8 @@ func (a *app) remembered(ctx context.Context, set config.Set) (map[string]store.
 	if err != nil {
 		return nil, nil, err
 	}
-	mounts, err := db.MountsOf(ctx, hashesOf(set.Servers))
+	mounts, err := db.MountsOf(ctx, config.Hashes(set.Servers))
 	return mounts, trust, err
-}
-
-// hashesOf names rows as the store has them.
-func hashesOf(rows []config.Server) (hashes []string) {
-	for _, row := range rows {
-		hashes = append(hashes, row.Hash)
-	}
-	return hashes
 }
 
 // statusOf is the status of a configured row: what a living process last said of it, else what is stored.
