@@ -198,6 +198,14 @@ func (p *Pool) Fleet(rows []config.Server, part Part) (*Fleet, error) {
 	return f, nil
 }
 
+// Recall has what is remembered of servers take the place of Known and Last of the fleet's Part, for the servers that it is given from
+// now on.
+func (f *Fleet) Recall(known map[string]drawbridge.Listing, last map[string]drawbridge.Status) {
+	f.pool.mu.Lock()
+	defer f.pool.mu.Unlock()
+	f.part.Known, f.part.Last = known, last
+}
+
 // Add takes one more server into the fleet; while Run runs, it is mounted. The error is for a name that the fleet has,
 // and for a row that may not be mounted.
 func (f *Fleet) Add(row config.Server) error {

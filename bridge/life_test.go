@@ -249,6 +249,27 @@ func TestWhatIsRememberedIsKnownBeforeAnythingStarts(t *testing.T) {
 	}
 }
 
+func TestWhatIsRecalledIsKnownOfServersThatCome(t *testing.T) {
+	at := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	f, err := New(nil, Options{Part: Part{Known: map[string]drawbridge.Listing{"old": {Server: "a", Row: "old", Era: drawbridge.Modern}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Recall(map[string]drawbridge.Listing{"h": {Server: "a", Row: "h", Era: drawbridge.Legacy, At: at}}, map[string]drawbridge.Status{"i": {Fault: "it died"}})
+	for id, hash := range map[drawbridge.ServerID]string{"a": "h", "b": "i", "c": "old"} {
+		if err := f.Add(config.Server{ID: id, Command: "x", Type: "stdio", Hash: hash}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := map[drawbridge.ServerID]string{}
+	for _, s := range f.Status() {
+		got[s.Server] = s.Era + s.Fault
+	}
+	if diff := cmp.Diff(map[drawbridge.ServerID]string{"a": "legacy", "b": "unknownit died", "c": "unknown"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestAFleetThatDoesNotRunSaysSo(t *testing.T) {
 	f, err := New([]config.Server{{ID: "a", Command: "a", Phase: drawbridge.Idle}}, Options{})
 	if err != nil {

@@ -201,6 +201,14 @@ func (s Set) Mountable() []Server {
 	return rows
 }
 
+// Hashes names rows as those know them who remember something of them.
+func Hashes(rows []Server) (hashes []string) {
+	for _, row := range rows {
+		hashes = append(hashes, row.Hash)
+	}
+	return hashes
+}
+
 // Lookup gives the row that counts for a name: the one that may be mounted, else the first. It says false where the
 // name is not configured.
 func (s Set) Lookup(id drawbridge.ServerID) (Server, bool) {

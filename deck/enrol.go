@@ -60,7 +60,7 @@ type Deck struct {
 
 	// mu is held while the deck changes: one change at a time. Readers take the view.
 	mu     sync.Mutex
-	ledger ledger.Ledger
+	ledger ledger.Snapshot // what is live: the log is the journal's, and grows for ever
 	keys   ledger.Keys
 }
 
@@ -117,16 +117,22 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	}
 	d.shipped = append(d.shipped, d.ownFinders()...)
 	if d.journal != nil {
-		entries, err := d.journal.Replay(ctx, d.stream)
-		if err != nil {
+		var err error
+		if d.ledger, err = folded(ctx, d.journal, d.stream); err != nil {
 			return nil, fmt.Errorf("replay the ledger: %w", err)
 		}
-		d.ledger = ledger.FromLog(entries)
-	} else {
-		d.ledger = ledger.Empty()
 	}
 	d.view.Store(newView(d.gate, d.shipped, nil, nil, d.version))
 	return d, nil
+}
+
+// folded gives what a stream of a journal comes to.
+func folded(ctx context.Context, j ledger.Journal, stream string) (ledger.Snapshot, error) {
+	if f, ok := j.(ledger.Folder); ok {
+		return f.Fold(ctx, stream)
+	}
+	entries, err := j.Replay(ctx, stream)
+	return ledger.Reduce(entries), err
 }
 
 func (d *Deck) version() uint64 { return d.versions.Add(1) }
@@ -443,10 +449,10 @@ func (d *Deck) record(ctx context.Context, batch []ledger.Entry) error {
 		batch = stored
 	} else {
 		for i := range batch {
-			batch[i].Seq = d.ledger.NextSeq() + uint64(i)
+			batch[i].Seq = d.ledger.HighWater() + 1 + uint64(i)
 		}
 	}
-	d.ledger = d.ledger.Append(batch...)
+	d.ledger = d.ledger.With(batch...)
 	return nil
 }
 

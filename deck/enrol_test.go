@@ -1,6 +1,7 @@
 package deck
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
+	"github.com/drawbridge-mcp/drawbridge/ledger"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"github.com/google/go-cmp/cmp"
 )
@@ -347,4 +349,27 @@ func TestReadersSeeWholeDecks(t *testing.T) {
 		}
 	}
 	wg.Wait()
+}
+
+// A foldingMemory is a journal that knows what its log comes to, and gives no log.
+type foldingMemory struct{ *memory }
+
+func (m foldingMemory) Fold(context.Context, string) (ledger.Snapshot, error) {
+	return ledger.Reduce(m.entries), m.fail
+}
+
+func (m foldingMemory) Replay(context.Context, string) ([]ledger.Entry, error) {
+	return nil, errors.New("the whole log was asked for")
+}
+
+func TestADeckNeedsNoLog(t *testing.T) {
+	journal := foldingMemory{&memory{}}
+	d := open(t, &fake{}, Options{Journal: journal}, listing("a", "x", "y"), listing("b", "z"))
+	if err := d.Enrol(t.Context(), listing("a", "y", "w")); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, &fake{}, Options{Journal: journal}, listing("a", "y", "w"), listing("b", "z"))
+	if diff := cmp.Diff(d.ledger.Live(), again.ledger.Live()); diff != "" || again.ledger.HighWater() != 5 {
+		t.Errorf("up to %d: %s", again.ledger.HighWater(), diff)
+	}
 }

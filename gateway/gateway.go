@@ -127,6 +127,8 @@ type fleet interface {
 type teller interface {
 	Status() []drawbridge.Status
 	Stderr(ctx context.Context, id drawbridge.ServerID, follow bool, each func(line string) error) error
+	// Recall says what is remembered of the servers that are configured now: the last listings and statuses, by row hash.
+	Recall(known map[string]drawbridge.Listing, last map[string]drawbridge.Status)
 }
 
 // A signer signs in at its servers.
@@ -223,7 +225,7 @@ func load(c Config, approved func(config.Server) bool) (Config, config.Set, erro
 // open makes all that stands on the store.
 func (g *Gateway) open(ctx context.Context, c Config) error {
 	db := g.ground.db
-	mounts, err := db.Mounts(ctx)
+	mounts, err := db.MountsOf(ctx, config.Hashes(g.set.Mountable()))
 	if err != nil {
 		return backend("read what is remembered of servers", err)
 	}

@@ -39,15 +39,7 @@ func newPool(log *slog.Logger, c Config, s config.Settings, db *store.DB, vault 
 
 // fleet makes the fleet of these rows, with what is remembered of them.
 func (p bridgePool) fleet(g *Gateway, c Config, rows []config.Server, mounts map[string]store.Mount) (fleet, error) {
-	known, last := map[string]drawbridge.Listing{}, map[string]drawbridge.Status{}
-	for row, m := range mounts {
-		if m.Listing != nil {
-			known[row] = *m.Listing
-		}
-		if m.Status != nil {
-			last[row] = *m.Status
-		}
-	}
+	known, last := recalled(mounts)
 	return p.Pool.Fleet(rows, bridge.Part{
 		Known: known, Last: last, OnListed: g.listed, OnNotice: g.noticed, Environ: c.Environ,
 	})

@@ -84,6 +84,7 @@ func (*none) Attempted(context.Context, drawbridge.ServerID) error              
 func (*none) Watch(context.Context, drawbridge.ServerID, drawbridge.Watched) error { return absent() }
 func (*none) SetLevel(context.Context, string, string) error                       { return nil }
 func (*none) Tell(context.Context, string, string, json.RawMessage)                {}
+func (*none) Recall(map[string]drawbridge.Listing, map[string]drawbridge.Status)   {}
 func (*none) EndSession(string)                                                    {}
 func (*none) Add(config.Server) error                                              { return nil }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/store"
 )
 
 // Changes say what a reload did, each list in configuration order.
@@ -105,7 +106,7 @@ func (g *Gateway) take(ctx context.Context, set config.Set) (Changes, error) {
 		return changes, nil
 	}
 	coming := slices.Concat(changes.Added, changes.Changed)
-	mounts, err := g.ground.db.Mounts(ctx)
+	mounts, err := g.ground.db.MountsOf(ctx, config.Hashes(set.Mountable()))
 	if err == nil {
 		members := g.members()
 		for i, m := range members {
@@ -125,6 +126,7 @@ func (g *Gateway) take(ctx context.Context, set config.Set) (Changes, error) {
 			_, err = g.fleet.Remove(id) // it ends by itself, after its calls
 		}
 	}
+	g.fleet.Recall(recalled(mounts))
 	for _, row := range set.Mountable() {
 		if slices.Contains(coming, row.ID) {
 			err = errors.Join(err, g.fleet.Add(row))
@@ -137,6 +139,20 @@ func (g *Gateway) take(ctx context.Context, set config.Set) (Changes, error) {
 		return changes, fmt.Errorf("reload the configuration: %w", err)
 	}
 	return changes, nil
+}
+
+// recalled is what is remembered of rows, as a fleet wants it.
+func recalled(mounts map[string]store.Mount) (known map[string]drawbridge.Listing, last map[string]drawbridge.Status) {
+	known, last = map[string]drawbridge.Listing{}, map[string]drawbridge.Status{}
+	for row, m := range mounts {
+		if m.Listing != nil {
+			known[row] = *m.Listing
+		}
+		if m.Status != nil {
+			last[row] = *m.Status
+		}
+	}
+	return known, last
 }
 
 // compare says what became of the rows that may be mounted, and which servers leave, also those that come anew.

@@ -58,9 +58,20 @@ type Vetted struct {
 // remember takes what the store has of a row.
 func (v *vetted) remember(row string, text []byte) {
 	v.mu.Lock()
-	v.kept[row] = text
+	v.keep(row, text)
 	v.mu.Unlock()
 	v.sanitiser.Remember(row, wire.Get(text, "book")) // what is damaged is as good as not kept
+}
+
+// mostKept bounds of how many rows it is known what the store has: what is forgotten is written once more.
+const mostKept = 1024
+
+// keep notes what the store has of a row. The lock is held.
+func (v *vetted) keep(row string, text []byte) {
+	if _, known := v.kept[row]; !known && len(v.kept) >= mostKept {
+		clear(v.kept)
+	}
+	v.kept[row] = text
 }
 
 // fresh gives what is to be kept of the members, where the store has something else.
@@ -72,7 +83,8 @@ func (v *vetted) fresh(members []deck.MemberStatus) map[string][]byte {
 		book := v.sanitiser.Record(m.Row)
 		text, err := json.Marshal(Vetted{Cards: len(m.Cards), Notes: notes(m), Book: book})
 		if err == nil && book != nil && !bytes.Equal(text, v.kept[m.Row]) {
-			v.kept[m.Row], out[m.Row] = text, text
+			v.keep(m.Row, text)
+			out[m.Row] = text
 		}
 	}
 	return out

@@ -82,3 +82,9 @@ type Journal interface {
 	// can be read, and not that the chain holds.
 	Replay(ctx context.Context, stream string) ([]Entry, error)
 }
+
+// A Folder is a Journal that knows what its logs come to without giving all of them: a log grows for ever, and what is live does not.
+type Folder interface {
+	// Fold gives what Reduce makes of the entries of a stream; the zero Snapshot for a stream that nobody has appended to.
+	Fold(ctx context.Context, stream string) (Snapshot, error)
+}

@@ -20,6 +20,10 @@ type Snapshot struct {
 // with its key out, and the others close up. A retirement of a key that is not live changes nothing.
 func Reduce(entries []Entry) Snapshot { return Snapshot{}.with(entries) }
 
+// With folds entries that come after all of the snapshot's, as a journal gives them to who appended: nothing has to be kept of the
+// log for that.
+func (s Snapshot) With(entries ...Entry) Snapshot { return s.with(entries) }
+
 // with folds entries that come after those of s.
 func (s Snapshot) with(entries []Entry) Snapshot {
 	if !slices.IsSortedFunc(entries, compare) {

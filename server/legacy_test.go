@@ -474,6 +474,36 @@ func TestSessionsEnd(t *testing.T) {
 	})
 }
 
+// TestSessionsHaveSoMuchToKeep: what clients say of themselves may be megabytes each, and is kept with their sessions.
+func TestSessionsHaveSoMuchToKeep(t *testing.T) {
+	s := newServer(t, newFakeDeck(), Options{MaxSessions: 1000})
+	loud := wire.Apply(nil, wire.Put(wire.Quote(strings.Repeat("x", maxSaid/16)), "clientInfo", "name"))
+	var last *session
+	for i := range 100 {
+		last = s.newSession(s.o.Caller, loud)
+		if !s.admit(last) {
+			t.Fatalf("session %d was not let in", i)
+		}
+	}
+	said := 0
+	for _, c := range s.sessions.byID {
+		said += len(c.caller.Client)
+	}
+	if n := len(s.sessions.byID); n != 15 || said != s.sessions.weight || said > maxSaid {
+		t.Errorf("%d sessions keep %d bytes, and %d were counted", n, said, s.sessions.weight)
+	}
+	if !s.sessions.remove(last) || s.sessions.remove(last) {
+		t.Error("a session was not to be removed, or twice")
+	}
+	for _, c := range s.sessions.takeAll() {
+		s.endSession(c)
+	}
+	s.endSession(last)
+	if s.sessions.weight != 0 {
+		t.Errorf("no session keeps %d bytes", s.sessions.weight)
+	}
+}
+
 // TestSlowAnswerStaysAlive: an answer that takes long becomes a stream with signs of life.
 func TestSlowAnswerStaysAlive(t *testing.T) {
 	d := newFakeDeck()

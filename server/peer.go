@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/server/claim"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -42,7 +43,7 @@ func (p *peer) wantsLog(params json.RawMessage) bool {
 	if p.session != nil {
 		return p.session.watcher.logs(params)
 	}
-	return p.level != "" && admits(p.level, params)
+	return p.level != "" && claim.Hears(p.level, params)
 }
 
 // Ask asks the caller, if they said that they can be asked.

@@ -12,8 +12,30 @@ type sessions struct {
 	mu     sync.Mutex
 	byID   map[string]*session
 	closed bool
+	// weight is how many bytes the clients of all said of themselves.
+	weight int
 	// swept is when sessions were last looked through.
 	swept time.Time
+}
+
+// maxSaid is how many bytes the clients of all sessions may have said of themselves: one may say megabytes.
+const maxSaid = 64 << 20
+
+// weight is how many bytes its client said of itself, which are kept with the session.
+func (c *session) weight() int { return len(c.caller.Client) + len(c.caller.Capabilities) }
+
+// full says whether one more session is too many, or too much. The lock is held.
+func (s *sessions) full(c *session, most int) bool {
+	return len(s.byID) >= most || len(s.byID) > 0 && s.weight+c.weight() > maxSaid
+}
+
+// drop takes a session out; false where somebody else has. The lock is held.
+func (s *sessions) drop(c *session) (was bool) {
+	if was = s.byID[c.caller.Session] == c; was {
+		delete(s.byID, c.caller.Session)
+		s.weight -= c.weight()
+	}
+	return was
 }
 
 // get gives the session of that id, in use until done is called, if it is the principal's.
@@ -31,13 +53,14 @@ func (s *sessions) get(id, principal string) (c *session, done func(), ok bool) 
 func (s *sessions) add(c *session, most int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || len(s.byID) >= most {
+	if s.closed || s.full(c, most) {
 		return false
 	}
 	if s.byID == nil {
 		s.byID = map[string]*session{}
 	}
 	s.byID[c.caller.Session] = c
+	s.weight += c.weight()
 	return true
 }
 
@@ -45,9 +68,7 @@ func (s *sessions) add(c *session, most int) bool {
 func (s *sessions) remove(c *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.byID[c.caller.Session]
-	delete(s.byID, c.caller.Session)
-	return ok
+	return s.drop(c)
 }
 
 // takeAll takes all sessions out and lets none in any more.
@@ -60,6 +81,7 @@ func (s *sessions) takeAll() []*session {
 		all = append(all, c)
 	}
 	clear(s.byID)
+	s.weight = 0
 	return all
 }
 
@@ -68,21 +90,21 @@ func (s *sessions) takeIdle(before time.Time) []*session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var idle []*session
-	for id, c := range s.byID {
+	for _, c := range s.byID {
 		if since, ok := c.idle(); ok && since.Before(before) {
 			idle = append(idle, c)
-			delete(s.byID, id)
+			s.drop(c)
 		}
 	}
 	return idle
 }
 
-// takeOldest takes out the session that has been idle longest, if there are as many as there may be; nil where there is
-// room, or all are in use.
-func (s *sessions) takeOldest(most int) *session {
+// takeOldest takes out the session that has been idle longest, if there is no room for another one; nil where there is, or all are in
+// use.
+func (s *sessions) takeOldest(another *session, most int) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.byID) < most {
+	if !s.full(another, most) {
 		return nil
 	}
 	var oldest *session
@@ -93,7 +115,7 @@ func (s *sessions) takeOldest(most int) *session {
 		}
 	}
 	if oldest != nil {
-		delete(s.byID, oldest.caller.Session)
+		s.drop(oldest)
 	}
 	return oldest
 }
@@ -115,13 +137,14 @@ func (s *Server) admit(c *session) bool {
 	if now := time.Now(); s.sessions.due(now, s.o.SessionTimeout/4) {
 		s.sweep(now)
 	}
-	if s.sessions.add(c, s.o.MaxSessions) {
-		return true
-	}
-	if oldest := s.sessions.takeOldest(s.o.MaxSessions); oldest != nil {
+	for !s.sessions.add(c, s.o.MaxSessions) {
+		oldest := s.sessions.takeOldest(c, s.o.MaxSessions)
+		if oldest == nil {
+			return s.sessions.add(c, s.o.MaxSessions) // there may be room by now
+		}
 		s.endSession(oldest)
 	}
-	return s.sessions.add(c, s.o.MaxSessions)
+	return true
 }
 
 // tidy has the sessions forget what they need not keep of their streams.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/server/claim"
 	"github.com/drawbridge-mcp/drawbridge/server/trail"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -144,7 +145,7 @@ func (w *watcher) gone() <-chan struct{} { return nil }
 var _ voice = (*watcher)(nil)
 
 func (w *watcher) wants(n drawbridge.Notice) bool {
-	return n.Method != wire.NoteMessage || admits(w.level, n.Params)
+	return n.Method != wire.NoteMessage || claim.Hears(w.level, n.Params)
 }
 
 // setLevel sets the least severe log line to hear.
@@ -158,7 +159,7 @@ func (w *watcher) setLevel(level string) {
 func (w *watcher) logs(params json.RawMessage) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return admits(w.level, params)
+	return claim.Hears(w.level, params)
 }
 
 // watch and forget say whether updates of a resource are wanted. watch says false where there would be too many.
@@ -298,16 +299,4 @@ func (w *watchers) tell(e deck.Event) {
 	for one := range w.all {
 		one.add(e)
 	}
-}
-
-// severity has the log levels of MCP, the least severe first.
-var severity = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
-
-// admits says whether a log line is severe enough. An empty level admits all, and so does a line whose own is unknown.
-func admits(level string, params json.RawMessage) bool {
-	if level == "" {
-		return true
-	}
-	own := slices.Index(severity, wire.GetText(params, "level"))
-	return own < 0 || own >= slices.Index(severity, level)
 }

@@ -159,6 +159,10 @@ func (db *DB) AnswerAsk(ctx context.Context, id string, answer Answer, by string
 		case grant == nil:
 			return nil
 		}
+		// Those that have ended go when others come: each call that a person would be asked about looks through all.
+		if _, err := tx.ExecContext(ctx, db.in("DELETE FROM grants WHERE ends <> 0 AND ends <= CLOCK")); err != nil {
+			return err
+		}
 		forCard := 0
 		if grant.ForCard {
 			forCard = 1

@@ -21,6 +21,9 @@ const (
 	signRecords = 256
 	signAfter   = time.Minute
 	tendEvery   = 10 * time.Second
+	// pruneRows is how many old records one transaction takes out, or as many as there are up to the next checkpoint: who else
+	// writes waits for it. pruneSteps is how many of these there are at a time; the rest is taken out the next time.
+	pruneRows, pruneSteps = 5000, 20
 )
 
 // errMoved says that another process has taken in a part of a file.
@@ -301,9 +304,27 @@ func (a *Audit) prune(ctx context.Context) error {
 	if err != nil {
 		return a.db.fault(step, err)
 	}
-	if last < max(first, 1) {
-		return nil
+	for range pruneSteps {
+		if last < max(first, 1) {
+			return nil
+		}
+		upTo := min(last, max(first, 1)+pruneRows-1)
+		if a.o.Key != nil { // last is a checkpoint
+			err = a.db.reader.QueryRowContext(ctx, "SELECT COALESCE(MIN(seq), $3) FROM checkpoints WHERE stream = $1 AND seq >= $2 AND seq <= $3", AuditStream, upTo, last).Scan(&upTo)
+		}
+		if err == nil {
+			err = a.takeOut(ctx, step, upTo)
+		}
+		if err != nil {
+			return a.db.fault(step, err)
+		}
+		first = upTo + 1
 	}
+	return nil
+}
+
+// takeOut takes out the records up to one, with which the chain begins then.
+func (a *Audit) takeOut(ctx context.Context, step string, last int64) error {
 	return a.db.write(ctx, step, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO cuts (stream, seq, hash) SELECT stream, seq, hash FROM audit WHERE stream = $1 AND seq = $2
 			ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, hash = excluded.hash`, AuditStream, last)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -469,6 +470,53 @@ func signedCopy(t *testing.T, location string, key ed25519.PrivateKey) (db *stor
 		t.Fatal(err)
 	}
 	return open(t, place), place
+}
+
+// TestOldRecordsAreTakenOutInSteps has many records be too many at once, as they are where somebody bounds them for the first time:
+// no step of the store may take so long that others wait for it.
+func TestOldRecordsAreTakenOutInSteps(t *testing.T) {
+	for _, key := range []ed25519.PrivateKey{nil, newKey(t)} {
+		location := filepath.Join(t.TempDir(), "store.db")
+		open(t, location)
+		watch := raw(t, location)
+		watch("CREATE TABLE taken_out (upto INTEGER)")
+		watch("CREATE TRIGGER watch AFTER DELETE ON audit BEGIN INSERT INTO taken_out SELECT seq FROM cuts; END")
+		var o store.AuditOptions
+		for round := range 3 {
+			if round == 2 {
+				o.KeepRecords = 100
+			}
+			if key != nil {
+				o.Key = func() (ed25519.PrivateKey, error) { return key, nil }
+			}
+			a := open(t, location).Audit(filepath.Join(t.TempDir(), "spool"), o)
+			for i := range 3000 {
+				record(t, a, fmt.Sprint(round, "-", i))
+			}
+			if err := a.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		db, err := sql.Open("sqlite", location)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		var steps, most, all int
+		if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*), MAX(n), SUM(n) FROM (SELECT COUNT(*) AS n FROM taken_out GROUP BY upto)").Scan(&steps, &most, &all); err != nil {
+			t.Fatal(err)
+		}
+		want := []int{4, 5000, 17900}
+		if key != nil { // from checkpoint to checkpoint
+			want = []int{2, 6000, 12000}
+		}
+		if diff := cmp.Diff(want, []int{steps, most, all}); diff != "" {
+			t.Errorf("signed %v: steps, the most of one, all: %s", key != nil, diff)
+		}
+		if report, err := open(t, location).VerifyAudit(t.Context()); err != nil || report.First != uint64(all)+1 || report.Last != 18000 || report.Loose != (key == nil) {
+			t.Errorf("%+v, %v", report, err)
+		}
+	}
 }
 
 func TestOldRecordsAreTakenOut(t *testing.T) {

@@ -233,3 +233,29 @@ func TestAClockThatWasPutBack(t *testing.T) {
 		}
 	})
 }
+
+// TestGrantsThatEndedGo: each call that a person is asked about looks through the grants.
+func TestGrantsThatEndedGo(t *testing.T) {
+	onEach(t, func(t *testing.T, location string) {
+		db := open(t, location)
+		grant := func(id string, lasts time.Duration) {
+			t.Helper()
+			if err := db.Ask(t.Context(), askOf(id), time.Hour, time.Hour, 10); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.AnswerAsk(t.Context(), id, store.Allowed, "bob", &store.Grant{Subject: "call " + id, Shown: []byte("{}")}, lasts); err != nil {
+				t.Fatal(err)
+			}
+		}
+		grant("old", time.Hour)
+		grant("ever", 0)
+		edit := raw(t, location)
+		edit("UPDATE grants SET ends = 1 WHERE id = 'old'")
+		grant("new", time.Hour)
+		edit("INSERT INTO grants SELECT 'old', principal, session, subject, for_card, shown, created, ends, uses, said_by FROM grants WHERE id = 'ever'") // it is gone
+		all, err := db.Grants(t.Context())
+		if err != nil || len(all) != 3 {
+			t.Errorf("%v, %v", all, err)
+		}
+	})
+}

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"encoding/json"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -68,21 +70,51 @@ func (db *DB) save(ctx context.Context, step, statement string, args ...any) err
 	})
 }
 
+const (
+	readMounts  = "SELECT row, server, attempted, listed, listing, status, vetted, owner FROM mounts"
+	stepOfReads = "read the mounts"
+)
+
+// MountsOf gives what is remembered of these rows, by row. Of others, which may be all that were ever configured, nothing is read.
+func (db *DB) MountsOf(ctx context.Context, rows []string) (map[string]Mount, error) {
+	mounts := map[string]Mount{}
+	for part := range slices.Chunk(rows, keyRows) {
+		args := make([]any, len(part))
+		for i, row := range part {
+			args[i] = row
+		}
+		var b strings.Builder
+		b.WriteString(readMounts + " WHERE row IN (")
+		db.dialect.parameters(&b, 1, len(part))
+		b.WriteString(")")
+		if err := db.readMounts(ctx, mounts, b.String(), args...); err != nil {
+			return nil, db.fault(stepOfReads, err)
+		}
+	}
+	return mounts, nil
+}
+
 // Mounts gives what is remembered of all rows, by row. Rows that no configuration has any more are among them.
 func (db *DB) Mounts(ctx context.Context) (map[string]Mount, error) {
-	const step = "read the mounts"
-	rows, err := db.reader.QueryContext(ctx, "SELECT row, server, attempted, listed, listing, status, vetted, owner FROM mounts")
+	mounts := map[string]Mount{}
+	if err := db.readMounts(ctx, mounts, readMounts); err != nil {
+		return nil, db.fault(stepOfReads, err)
+	}
+	return mounts, nil
+}
+
+func (db *DB) readMounts(ctx context.Context, mounts map[string]Mount, query string, args ...any) error {
+	rows, err := db.reader.QueryContext(ctx, query, args...)
 	if err != nil {
-		return nil, db.fault(step, err)
+		return err
 	}
 	defer rows.Close()
-	mounts := map[string]Mount{}
 	for rows.Next() {
 		var m Mount
 		var attempted, listed int64
 		var listing, status []byte
 		if err := rows.Scan(&m.Row, &m.Server, &attempted, &listed, &listing, &status, &m.Vetted, &m.Owner); err != nil {
-			return nil, db.fault(step, err)
+			return err
 		}
 		m.Attempted, m.Listed = moment(attempted), moment(listed)
 		// What is damaged is as good as not saved: the next mount saves it again.
@@ -92,8 +124,5 @@ func (db *DB) Mounts(ctx context.Context) (map[string]Mount, error) {
 		}
 		mounts[m.Row] = m
 	}
-	if err := rows.Err(); err != nil {
-		return nil, db.fault(step, err)
-	}
-	return mounts, nil
+	return rows.Err()
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -38,11 +39,22 @@ type PinList struct {
 	Offers  int
 }
 
+// pinList reads what was settled of a place.
+const pinList = `l.settled, (SELECT COUNT(*) FROM pins p WHERE p.origin = l.origin AND p.server = l.server AND p.offer_hash <> '') FROM pin_lists l`
+
+// PinList gives what was settled of one place; the zero PinList where nothing was.
+func (db *DB) PinList(ctx context.Context, place PinPlace) (list PinList, err error) {
+	err = db.reader.QueryRowContext(ctx, "SELECT "+pinList+" WHERE l.origin = $1 AND l.server = $2", place.Origin, place.column()).Scan(&list.Settled, &list.Offers)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return PinList{}, db.fault("read what is pinned", err)
+	}
+	return list, nil
+}
+
 // PinLists gives what was settled, of all servers.
 func (db *DB) PinLists(ctx context.Context) (map[PinPlace]PinList, error) {
 	const step = "read what is pinned"
-	rows, err := db.reader.QueryContext(ctx, `SELECT l.origin, l.server, l.settled, (SELECT COUNT(*) FROM pins p
-		WHERE p.origin = l.origin AND p.server = l.server AND p.offer_hash <> '') FROM pin_lists l`)
+	rows, err := db.reader.QueryContext(ctx, "SELECT l.origin, l.server, "+pinList)
 	if err != nil {
 		return nil, db.fault(step, err)
 	}

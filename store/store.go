@@ -37,7 +37,10 @@ type DB struct {
 	changing changing
 }
 
-var _ ledger.Journal = (*DB)(nil)
+var (
+	_ ledger.Journal = (*DB)(nil)
+	_ ledger.Folder  = (*DB)(nil)
+)
 
 // A dialect is all that the two engines' SQL differs in.
 type dialect struct {

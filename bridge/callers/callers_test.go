@@ -2,6 +2,7 @@ package callers
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -120,6 +121,30 @@ func TestRegister(t *testing.T) {
 		r.End("b")
 		if r.Ended("a") || !r.Ended("b") {
 			t.Errorf("a minute later: a %v, b %v", r.Ended("a"), r.Ended("b"))
+		}
+	})
+}
+
+// TestSessionsThatEndAreForgotten ends a thousand of them a second: each end may look at none of the others.
+func TestSessionsThatEndAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r Register
+		name := func(second, i int) string { return fmt.Sprint(second, "-", i) }
+		most := 0
+		for second := range 300 {
+			for i := range 1000 {
+				r.End(name(second, i))
+			}
+			most = max(most, len(r.ended)+len(r.endedBefore))
+			<-time.After(time.Second)
+			for ago, want := range map[int]bool{0: true, 58: true, 62: false, 121: false} {
+				if ago <= second && r.Ended(name(second-ago, 7)) != want {
+					t.Fatalf("after %d seconds, one that ended %d seconds ago has ended: %v", second+1, ago+1, !want)
+				}
+			}
+		}
+		if limit := 2 * 62 * 1000; most > limit {
+			t.Errorf("%d are remembered, more than %d", most, limit)
 		}
 	})
 }

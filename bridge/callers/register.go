@@ -1,7 +1,6 @@
 package callers
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -35,7 +34,9 @@ func Talkier(level, than string) bool {
 type Register struct {
 	mu     sync.Mutex
 	levels map[string]string
-	ended  map[string]time.Time // a moment ago
+	// ended and endedBefore are the sessions that ended in the time that began at since, and in the one before it.
+	ended, endedBefore map[string]time.Time
+	since              time.Time
 }
 
 // SetLevel notes which log lines the session wants, until its End: those of a level of the eight and above. A session that
@@ -43,7 +44,7 @@ type Register struct {
 func (r *Register) SetLevel(session, level string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, ended := r.ended[session]; ended {
+	if r.hasEnded(session) {
 		return
 	}
 	if r.levels == nil {
@@ -78,19 +79,26 @@ func (r *Register) End(session string) {
 	defer r.mu.Unlock()
 	now := time.Now()
 	delete(r.levels, session)
-	maps.DeleteFunc(r.ended, func(_ string, at time.Time) bool { return now.Sub(at) > graveTime })
-	if r.ended == nil {
-		r.ended = map[string]time.Time{}
+	if r.ended == nil || now.Sub(r.since) > graveTime {
+		r.ended, r.endedBefore, r.since = map[string]time.Time{}, r.ended, now
 	}
 	r.ended[session] = now
+}
+
+// hasEnded says whether a session ended a moment ago. The lock is held.
+func (r *Register) hasEnded(session string) bool {
+	at, ended := r.ended[session]
+	if !ended {
+		at, ended = r.endedBefore[session]
+	}
+	return ended && time.Since(at) <= graveTime
 }
 
 // Ended says whether a session ended a moment ago.
 func (r *Register) Ended(session string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, ended := r.ended[session]
-	return ended
+	return r.hasEnded(session)
 }
 
 // LevelFor is the level of a connection for the session, or, for the empty session, of one that everybody shares: the most that

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"slices"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -35,8 +34,12 @@ func (s *Subscriptions) Turn(ctx context.Context, uris []string) (refused Refusa
 		}
 		return refused
 	}
+	wanted := make(map[string]bool, len(uris)) // there may be a thousand of each of many callers
+	for _, uri := range uris {
+		wanted[uri] = true
+	}
 	for uri := range s.taken {
-		if slices.Contains(uris, uri) {
+		if wanted[uri] {
 			continue
 		}
 		if err := s.tell(ctx, wire.MethodUnsubscribe, uri); err != nil {

@@ -19,6 +19,7 @@ type Vigils struct {
 	// held has each caller's subscriptions; counts how many of them there are, by server, what it is to the server, and
 	// the name by which callers know it.
 	held   map[Subscription]*hold
+	of     map[who]map[Subscription]bool // the same, by whose they are
 	counts map[drawbridge.ServerID]map[Watched]map[string]int
 	// turns has a one-place channel a server: who holds it may tell the server what is watched, so that the last word
 	// said is the last word meant.
@@ -46,6 +47,11 @@ type Subscription struct {
 	Topic              Topic
 	Public             string
 }
+
+// Who has subscriptions: a session, or all callers of a principal without one.
+type who struct{ principal, session string }
+
+func (s Subscription) who() who { return who{s.Principal, s.Session} }
 
 // A hold is what a subscription stands for. A session holds a thing once; callers without one are counted.
 type hold struct {
@@ -79,7 +85,7 @@ func (w *Vigils) Add(sub Subscription, server drawbridge.ServerID, own string) b
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.held == nil {
-		w.held = map[Subscription]*hold{}
+		w.held, w.of = map[Subscription]*hold{}, map[who]map[Subscription]bool{}
 		w.counts = map[drawbridge.ServerID]map[Watched]map[string]int{}
 	}
 	if h := w.held[sub]; h != nil {
@@ -89,6 +95,10 @@ func (w *Vigils) Add(sub Subscription, server drawbridge.ServerID, own string) b
 		return false
 	}
 	w.held[sub] = &hold{server, own, 1}
+	if w.of[sub.who()] == nil {
+		w.of[sub.who()] = map[Subscription]bool{}
+	}
+	w.of[sub.who()][sub] = true
 	all := w.counts[server]
 	if all == nil {
 		all = map[Watched]map[string]int{}
@@ -119,7 +129,7 @@ func (w *Vigils) Remove(sub Subscription) bool {
 
 // drop forgets a subscription. The lock is held.
 func (w *Vigils) drop(sub Subscription, h *hold) bool {
-	delete(w.held, sub)
+	w.forget(sub)
 	what := Watched{sub.Topic, h.own}
 	public := w.counts[h.server][what]
 	if public[sub.Public]--; public[sub.Public] == 0 {
@@ -132,13 +142,23 @@ func (w *Vigils) drop(sub Subscription, h *hold) bool {
 	return true
 }
 
+// forget forgets whose a subscription was. The lock is held.
+func (w *Vigils) forget(sub Subscription) {
+	delete(w.held, sub)
+	if own := w.of[sub.who()]; own != nil {
+		if delete(own, sub); len(own) == 0 {
+			delete(w.of, sub.who())
+		}
+	}
+}
+
 // EndSession forgets the caller's subscriptions and gives the servers that must be told.
 func (w *Vigils) EndSession(caller drawbridge.Caller) []drawbridge.ServerID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	tell := map[drawbridge.ServerID]bool{}
-	for sub, h := range w.held {
-		if sub.Principal == caller.Principal && sub.Session == caller.Session && w.drop(sub, h) {
+	for sub := range w.of[who{caller.Principal, caller.Session}] {
+		if h := w.held[sub]; w.drop(sub, h) {
 			tell[h.server] = true
 		}
 	}
@@ -149,7 +169,11 @@ func (w *Vigils) EndSession(caller drawbridge.Caller) []drawbridge.ServerID {
 func (w *Vigils) Forget(server drawbridge.ServerID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	maps.DeleteFunc(w.held, func(_ Subscription, h *hold) bool { return h.server == server })
+	for sub, h := range w.held {
+		if h.server == server {
+			w.forget(sub)
+		}
+	}
 	delete(w.counts, server)
 }
 

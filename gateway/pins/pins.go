@@ -22,6 +22,7 @@ import (
 // A Book is where pins are kept: store.DB is one.
 type Book interface {
 	PinLists(ctx context.Context) (map[store.PinPlace]store.PinList, error)
+	PinList(ctx context.Context, place store.PinPlace) (store.PinList, error)
 	Pins(ctx context.Context, place store.PinPlace) (map[string]shield.Pin, error)
 	ChangePins(ctx context.Context, place store.PinPlace, work store.PinWork) error
 }
@@ -158,16 +159,16 @@ func (k *Keeper) known(ctx context.Context, at *start, place store.PinPlace) (st
 		at.looked[place] = true
 		return at.first[place], nil
 	}
+	at.first = nil
+	if !at.asked.IsZero() { // of the others, which may be all that were ever settled, nothing is to be known
+		return k.book.PinList(ctx, place)
+	}
 	lists, err := k.book.PinLists(ctx)
 	if err != nil {
 		return store.PinList{}, err
 	}
-	known := lists[place]
-	at.first = nil
-	if at.asked.IsZero() {
-		at.asked, at.first, at.looked = k.now(), lists, map[store.PinPlace]bool{place: true}
-	}
-	return known, nil
+	at.asked, at.first, at.looked = k.now(), lists, map[store.PinPlace]bool{place: true}
+	return lists[place], nil
 }
 
 // Refresh has the store be asked again: it may say something else by now.

@@ -22,9 +22,9 @@ import (
 // counted counts how often the store is asked, and fails where it is told to.
 type counted struct {
 	*store.DB
-	mu                   sync.Mutex
-	lists, reads, writes int
-	fail                 error
+	mu                           sync.Mutex
+	lists, places, reads, writes int
+	fail                         error
 }
 
 func (c *counted) PinLists(ctx context.Context) (map[store.PinPlace]store.PinList, error) {
@@ -32,6 +32,13 @@ func (c *counted) PinLists(ctx context.Context) (map[store.PinPlace]store.PinLis
 		return nil, err
 	}
 	return c.DB.PinLists(ctx)
+}
+
+func (c *counted) PinList(ctx context.Context, place store.PinPlace) (store.PinList, error) {
+	if err := c.count(&c.places); err != nil {
+		return store.PinList{}, err
+	}
+	return c.DB.PinList(ctx, place)
 }
 
 func (c *counted) Pins(ctx context.Context, place store.PinPlace) (map[string]shield.Pin, error) {
@@ -57,8 +64,8 @@ func (c *counted) count(n *int) error {
 
 // taken gives the counts since the last time.
 func (c *counted) taken() string {
-	text := fmt.Sprintf("%d lists, %d reads, %d writes", c.lists, c.reads, c.writes)
-	c.lists, c.reads, c.writes = 0, 0, 0
+	text := fmt.Sprintf("%d lists, %d places, %d reads, %d writes", c.lists, c.places, c.reads, c.writes)
+	c.lists, c.places, c.reads, c.writes = 0, 0, 0, 0
 	return text
 }
 
@@ -117,7 +124,7 @@ func TestAListThatWasSettledCostsAHash(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", id, diff)
 		}
 	}
-	if got := book.taken(); got != "1 lists, 0 reads, 0 writes" {
+	if got := book.taken(); got != "1 lists, 0 places, 0 reads, 0 writes" {
 		t.Errorf("a start asked the store for %s", got)
 	}
 	for _, id := range []drawbridge.ServerID{"fs", "never-seen", "db"} {
@@ -125,23 +132,23 @@ func TestAListThatWasSettledCostsAHash(t *testing.T) {
 			t.Errorf("%s offers %v, %v", id, offered, err)
 		}
 	}
-	if got := book.taken(); got != "1 lists, 0 reads, 0 writes" {
+	if got := book.taken(); got != "1 lists, 0 places, 0 reads, 0 writes" {
 		t.Errorf("what a start remembers of lists asked the store for %s", got)
 	}
 	settle(t, again, subject("fs"), list)
-	if got := book.taken(); got != "1 lists, 0 reads, 0 writes" {
+	if got := book.taken(); got != "0 lists, 1 places, 0 reads, 0 writes" {
 		t.Errorf("a list that says the same asked the store for %s", got)
 	}
 	if out := settle(t, again, subject("fs"), says("put", "Puts a file on the disk.", "get", "Gets a file.")); len(out.Held) != 1 {
 		t.Error("a changed tool was not held")
 	}
-	if got := book.taken(); got != "1 lists, 0 reads, 1 writes" {
+	if got := book.taken(); got != "0 lists, 1 places, 0 reads, 1 writes" {
 		t.Errorf("a changed list asked the store for %s", got)
 	}
 	if out := settle(t, again, subject("fs"), says("put", "Puts a file on the disk.", "get", "Gets a file.")); len(out.Held) != 1 {
 		t.Error("a tool that was held is not held any more")
 	}
-	if got := book.taken(); got != "1 lists, 1 reads, 0 writes" {
+	if got := book.taken(); got != "0 lists, 1 places, 1 reads, 0 writes" {
 		t.Errorf("a list of which something waits asked the store for %s", got)
 	}
 }

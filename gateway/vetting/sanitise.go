@@ -27,8 +27,14 @@ type Sanitiser struct {
 	mu      sync.Mutex
 	books   map[string]*shelf
 	records map[string]*record
-	skills  map[string]json.RawMessage // what is shown of entries, by the rules and the entry; nil is not shown
+	// skills are what is shown of entries, by a hash of the rules and the entry; nil is not shown. weight counts their bytes.
+	skills map[[sha256.Size]byte]json.RawMessage
+	weight int
 }
+
+// mostRows bounds of how many rows something is known: a process may see any number, one after the other. What is forgotten is looked
+// at again.
+const mostRows = 1024
 
 // A record is a row's last book as text. One that came from elsewhere is opened once.
 type record struct {
@@ -51,7 +57,7 @@ func NewSanitiser() *Sanitiser {
 	}
 	return &Sanitiser{
 		short: made(shield.Options{}), long: made(shield.Options{Uncapped: true}),
-		books: map[string]*shelf{}, records: map[string]*record{}, skills: map[string]json.RawMessage{},
+		books: map[string]*shelf{}, records: map[string]*record{}, skills: map[[sha256.Size]byte]json.RawMessage{},
 	}
 }
 
@@ -61,8 +67,16 @@ func (s *Sanitiser) Remember(row string, text []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(text) > 0 && s.records[row] == nil {
-		s.records[row] = &record{text: text}
+		s.keep(row, &record{text: text})
 	}
+}
+
+// keep keeps the record of a row. The lock is held.
+func (s *Sanitiser) keep(row string, r *record) {
+	if len(s.records) >= mostRows && s.records[row] == nil {
+		clear(s.records)
+	}
+	s.records[row] = r
 }
 
 // Record gives what is to be remembered of a row; nil where nothing of it was looked at.
@@ -90,6 +104,9 @@ func (s *Sanitiser) shelf(m deck.Member) *shelf {
 	defer s.mu.Unlock()
 	key := fmt.Sprintf("%s\x00%s\x00%t", m.ID, m.Row, m.Foreign)
 	if s.books[key] == nil {
+		if len(s.books) >= mostRows {
+			clear(s.books)
+		}
 		s.books[key] = &shelf{}
 	}
 	return s.books[key]
@@ -193,7 +210,7 @@ func (s *Sanitiser) read(ctx context.Context, sight *Sight, before *book, all [p
 	}
 	if !sight.Listing.At.IsZero() {
 		s.mu.Lock()
-		s.records[sight.Server.Row] = &record{text, true}
+		s.keep(sight.Server.Row, &record{text, true})
 		s.mu.Unlock()
 	}
 	return b.about(all), nil

@@ -2,6 +2,7 @@ package vetting
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 
@@ -37,12 +38,16 @@ func (c Chain) VetSkill(ctx context.Context, server deck.Member, entry json.RawM
 	return entry, nil
 }
 
-// maxSkills bounds how many skills a Sanitiser knows: lists are asked for again and again.
-const maxSkills = 4096
+// maxSkills bounds how many skills a Sanitiser knows, maxSkillBytes what is shown of all of them: lists are asked for again and again,
+// and may have other entries each time.
+const (
+	maxSkills     = 4096
+	maxSkillBytes = 32 << 20
+)
 
 // LookAtSkill implements [SkillStage]. A skill is found by its URI, so one whose URI would be another is not shown.
 func (s *Sanitiser) LookAtSkill(ctx context.Context, m deck.Member, entry json.RawMessage) (json.RawMessage, error) {
-	key := rules(m) + "\x00" + string(entry)
+	key := sha256.Sum256([]byte(rules(m) + "\x00" + string(entry)))
 	s.mu.Lock()
 	shown, ok := s.skills[key]
 	s.mu.Unlock()
@@ -65,9 +70,11 @@ func (s *Sanitiser) LookAtSkill(ctx context.Context, m deck.Member, entry json.R
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.skills) >= maxSkills {
+	if len(s.skills) >= maxSkills || s.weight+len(shown) > maxSkillBytes {
 		clear(s.skills)
+		s.weight = 0
 	}
 	s.skills[key] = shown
+	s.weight += len(shown)
 	return shown, nil
 }

@@ -152,7 +152,7 @@ func (a *app) examineStore(ctx context.Context, c *checkup, db *store.DB, p *doc
 			})
 		}
 	}
-	mounts, err := db.Mounts(ctx)
+	mounts, err := db.MountsOf(ctx, config.Hashes(p.Set.Servers))
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func (a *app) statuses(ctx context.Context, all bool) ([]drawbridge.Status, rost
 	if err != nil {
 		return nil, list, err
 	}
-	mounts, trust, err := a.remembered(ctx, config.Set{Settings: list.Settings})
+	mounts, trust, err := a.remembered(ctx, config.Set{Settings: list.Settings, Servers: rowsOf(list)})
 	if err != nil {
 		return nil, list, err
 	}
@@ -127,7 +127,7 @@ func (a *app) remembered(ctx context.Context, set config.Set) (map[string]store.
 	if err != nil {
 		return nil, nil, err
 	}
-	mounts, err := db.Mounts(ctx)
+	mounts, err := db.MountsOf(ctx, config.Hashes(set.Servers))
 	return mounts, trust, err
 }
 

@@ -59,6 +59,15 @@ func testMounts(t *testing.T, p Place) {
 	if diff := cmp.Diff(want, got, untimed); diff != "" {
 		t.Error(diff)
 	}
+	some, err := s.MountsOf(t.Context(), []string{"row-3", "row-4", "row-1"})
+	must(t, err)
+	delete(want, "row-2")
+	if diff := cmp.Diff(want, some, untimed); diff != "" {
+		t.Error("of three rows:", diff)
+	}
+	if none, err := s.MountsOf(t.Context(), nil); err != nil || len(none) > 0 {
+		t.Errorf("of no row: %v, %v", none, err)
+	}
 	zero := time.Time{}
 	if m := got["row-2"]; m.Attempted == zero || m.Listed != zero {
 		t.Errorf("a mount that was only attempted: attempted %s, listed %s", m.Attempted, m.Listed)

@@ -17,6 +17,7 @@ import (
 // Pins is the memory of what tools said.
 type Pins interface {
 	PinLists(ctx context.Context) (map[store.PinPlace]store.PinList, error)
+	PinList(ctx context.Context, place store.PinPlace) (store.PinList, error)
 	Pins(ctx context.Context, place store.PinPlace) (map[string]shield.Pin, error)
 	ChangePins(ctx context.Context, place store.PinPlace, work store.PinWork) error
 }
@@ -56,6 +57,17 @@ func testPins(t *testing.T, p Place) {
 	want := map[store.PinPlace]store.PinList{place: {Settled: []byte("one"), Offers: 1}, elsewhere: {Settled: []byte("two")}, prompts: {Settled: []byte("three")}}
 	if diff := cmp.Diff(want, lists); diff != "" {
 		t.Errorf("lists (-want +got):\n%s", diff)
+	}
+	one := map[store.PinPlace]store.PinList{}
+	for at := range want {
+		one[at], err = s.PinList(t.Context(), at)
+		must(t, err)
+	}
+	if diff := cmp.Diff(want, one); diff != "" {
+		t.Errorf("one by one (-want +got):\n%s", diff)
+	}
+	if none, err := s.PinList(t.Context(), store.PinPlace{Origin: place.Origin, Server: "db"}); err != nil || none.Settled != nil || none.Offers != 0 {
+		t.Errorf("of a server that is not pinned: %v, %v", none, err)
 	}
 	if none, err := s.Pins(t.Context(), store.PinPlace{Origin: place.Origin, Server: "db"}); err != nil || len(none) > 0 {
 		t.Errorf("of a server that was never seen: %v, %v", none, err)

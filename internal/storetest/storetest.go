@@ -86,6 +86,7 @@ type Mounts interface {
 	SaveListing(ctx context.Context, l drawbridge.Listing) error
 	SaveStatus(ctx context.Context, row string, s drawbridge.Status) error
 	Mounts(ctx context.Context) (map[string]store.Mount, error)
+	MountsOf(ctx context.Context, rows []string) (map[string]store.Mount, error)
 }
 
 // A Place is where one store is. Each call opens it once more, as another process would.

@@ -233,7 +233,7 @@ func (d Desk) printDeck(s ledger.Snapshot, asJSON bool) error {
 	return tw.Flush()
 }
 
-// Verify checks one stream and counts its records.
+// Verify checks one stream, and what is kept of what it comes to, and counts its records.
 func Verify(ctx context.Context, db *store.DB, stream string) (int, error) {
 	n := 0
 	err := ledger.Verify(func(yield func(ledger.Record, error) bool) {
@@ -244,5 +244,8 @@ func Verify(ctx context.Context, db *store.DB, stream string) (int, error) {
 			}
 		}
 	})
+	if err == nil {
+		err = db.VerifyFold(ctx, stream)
+	}
 	return n, err
 }
