@@ -45,7 +45,7 @@ func (e *endpoint) unavailable(step string, last error) *drawbridge.Fault {
 	err, code := fmt.Errorf("server %s is unavailable", e.row.ID), drawbridge.Transient
 	if last != nil {
 		if was := link.CodeOf(last); was == drawbridge.AuthFailure || was == drawbridge.PolicyBlocked {
-			code, last = was, withoutNext(last)
+			code, last = was, link.WithoutNext(last)
 		}
 		err = fmt.Errorf("server %s is unavailable: %w", e.row.ID, last)
 	}
@@ -57,16 +57,6 @@ func (e *endpoint) unavailable(step string, last error) *drawbridge.Fault {
 		f.Next = "retry"
 	}
 	return f
-}
-
-// withoutNext is a fault without what to do, where that is said around it.
-func withoutNext(err error) error {
-	if f, ok := err.(*drawbridge.Fault); ok {
-		told := *f
-		told.Next = ""
-		return &told
-	}
-	return err
 }
 
 // callFault is why a call that was on its way has no result. sent says that the server may have it.

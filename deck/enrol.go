@@ -118,21 +118,12 @@ func New(ctx context.Context, up Upstream, o Options) (*Deck, error) {
 	d.shipped = append(d.shipped, d.ownFinders()...)
 	if d.journal != nil {
 		var err error
-		if d.ledger, err = folded(ctx, d.journal, d.stream); err != nil {
+		if d.ledger, err = ledger.Fold(ctx, d.journal, d.stream); err != nil {
 			return nil, fmt.Errorf("replay the ledger: %w", err)
 		}
 	}
 	d.view.Store(newView(d.gate, d.shipped, nil, nil, d.version))
 	return d, nil
-}
-
-// folded gives what a stream of a journal comes to.
-func folded(ctx context.Context, j ledger.Journal, stream string) (ledger.Snapshot, error) {
-	if f, ok := j.(ledger.Folder); ok {
-		return f.Fold(ctx, stream)
-	}
-	entries, err := j.Replay(ctx, stream)
-	return ledger.Reduce(entries), err
 }
 
 func (d *Deck) version() uint64 { return d.versions.Add(1) }

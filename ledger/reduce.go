@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"maps"
 	"slices"
 
@@ -19,6 +20,15 @@ type Snapshot struct {
 // slice. An enrolment puts its card at the end, or in the place of the card that has its key; a retirement takes the card
 // with its key out, and the others close up. A retirement of a key that is not live changes nothing.
 func Reduce(entries []Entry) Snapshot { return Snapshot{}.with(entries) }
+
+// Fold gives what a stream of a journal comes to. The error is the journal's.
+func Fold(ctx context.Context, j Journal, stream string) (Snapshot, error) {
+	if f, ok := j.(Folder); ok {
+		return f.Fold(ctx, stream)
+	}
+	entries, err := j.Replay(ctx, stream)
+	return Reduce(entries), err
+}
 
 // With folds entries that come after all of the snapshot's, as a journal gives them to who appended: nothing has to be kept of the
 // log for that.

@@ -59,3 +59,13 @@ func CodeOf(err error) drawbridge.FaultCode {
 	}
 	return drawbridge.Transient
 }
+
+// WithoutNext gives a fault without what to do, for where that is said around it; any other error as it is.
+func WithoutNext(err error) error {
+	if f, ok := err.(*drawbridge.Fault); ok {
+		told := *f
+		told.Next = ""
+		return &told
+	}
+	return err
+}
