@@ -33,7 +33,8 @@ var floors = map[string]int{
 	"workspace": 1,
 	"wire":      1,
 
-	"internal/stdin": 1,
+	"internal/atonce": 1,
+	"internal/stdin":  1,
 
 	"boundary": 2,
 	"bridge":   2,

@@ -10,6 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/bridge/remote"
 	"github.com/drawbridge-mcp/drawbridge/bridge/values"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/atonce"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -73,6 +74,7 @@ func (s *session) dialStdio(ctx context.Context) error {
 			_, err := p.Stdin().Write(msg)
 			return err
 		},
+		Try:     atonce.Writer(p.Stdin()),
 		Next:    wire.NewLineReader(p.Stdout(), 0).Next,
 		Close:   p.Stop,
 		Handler: s,

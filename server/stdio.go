@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/atonce"
 	"github.com/drawbridge-mcp/drawbridge/server/crew"
 	"github.com/drawbridge-mcp/drawbridge/server/trail"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -41,6 +43,9 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	defer cancel(nil)
 	defer context.AfterFunc(s.life, func() { cancel(context.Canceled) })()
 	p := &pipe{s: s, out: trail.NewOutbox(), life: ctx, eof: make(chan struct{})}
+	if f, ok := out.(*os.File); ok {
+		p.out.Directly(atonce.Writer(f))
+	}
 	p.calls, p.endCalls = context.WithCancelCause(ctx)
 	defer p.endCalls(nil)
 	var writing, reading sync.WaitGroup

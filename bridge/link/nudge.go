@@ -31,8 +31,5 @@ func (s *Stream) Nudge(method string, params json.RawMessage) {
 	}
 	s.nudge = &Call{Listen: true, ready: make(chan struct{})} // as a subscription: what the server says is not because of it
 	s.calls.Add(s.nudge)
-	select {
-	case s.notes <- encode(wire.Message{ID: strconv.AppendUint(nil, s.nudge.ID, 10), Method: method, Params: params}):
-	default: // it does not read at all
-	}
+	_ = s.leave(encode(wire.Message{ID: strconv.AppendUint(nil, s.nudge.ID, 10), Method: method, Params: params})) // else it does not read at all
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -30,6 +31,10 @@ type StreamOptions struct {
 	// goroutine at a time, and its ctx ends with the connection. An error ends the connection, since half a message may
 	// be out, unless it wraps ErrRefused.
 	Send func(ctx context.Context, msg []byte) error
+
+	// Try writes a message as Send does, where that takes no waiting, and says whether it did: all of it, or nothing. It spares
+	// the message the way through the Stream's goroutine. It may be nil.
+	Try func(msg []byte) bool
 
 	// Parallel says that Send may be called from several goroutines at once, and that it ends with its ctx, which is then
 	// that of the request too. Without it Send may block for as long as it likes: only a goroutine of the Stream waits.
@@ -82,6 +87,9 @@ type Stream struct {
 	out    chan outgoing
 	notes  chan []byte // cancellations and nudges, which nobody waits with
 	writer sync.WaitGroup
+	// queued is how many messages the writer has not written yet. sending is held by who writes: the writer, or Try.
+	queued  atomic.Int64
+	sending sync.Mutex
 
 	done    chan struct{}
 	gone    chan struct{} // closed when every goroutine has ended
@@ -201,10 +209,20 @@ func Reason(ctx context.Context) string {
 func (s *Stream) sendCancelled(id uint64, reason string) {
 	params := wire.AppendQuoted(append(strconv.AppendUint([]byte(`{"requestId":`), id, 10), `,"reason":`...), reason)
 	params = append(params, '}')
-	select {
-	case s.notes <- encode(wire.Message{Method: wire.NoteCancelled, Params: params}):
-	default:
+	if !s.leave(encode(wire.Message{Method: wire.NoteCancelled, Params: params})) {
 		s.log.Debug("a cancellation is dropped, the server does not read")
+	}
+}
+
+// leave leaves a message that nobody waits with to the writer; false where there is no room for it.
+func (s *Stream) leave(msg []byte) bool {
+	s.queued.Add(1)
+	select {
+	case s.notes <- msg:
+		return true
+	default:
+		s.queued.Add(-1)
+		return false
 	}
 }
 
@@ -220,11 +238,16 @@ func (s *Stream) put(ctx context.Context, msg []byte, c *Call) error {
 		return s.closedError()
 	default:
 	}
+	if s.atOnce(msg, c) {
+		return nil
+	}
 	if !s.o.Parallel {
+		s.queued.Add(1)
 		select {
 		case s.out <- outgoing{msg, c}:
 			return nil
 		case <-ctx.Done():
+			s.queued.Add(-1)
 			return ctx.Err()
 		case <-s.done:
 			return s.closedError()
@@ -250,6 +273,21 @@ func (s *Stream) put(ctx context.Context, msg []byte, c *Call) error {
 		return s.closedError()
 	}
 	return s.lostError()
+}
+
+// atOnce sends a message without the writer, where it has nothing to write and Try does.
+func (s *Stream) atOnce(msg []byte, c *Call) bool {
+	if s.o.Try == nil || !s.sending.TryLock() {
+		return false
+	}
+	defer s.sending.Unlock()
+	if s.queued.Load() > 0 || !s.o.Try(msg) {
+		return false
+	}
+	if c != nil {
+		c.sent.Store(written)
+	}
+	return true
 }
 
 // reply sends the answer to a request of the server.
@@ -293,8 +331,11 @@ func (s *Stream) sendNotes() bool {
 	}
 }
 
-// send sends one message. It says false where the connection has ended.
+// send sends one message that was left to the writer. It says false where the connection has ended.
 func (s *Stream) send(next outgoing) bool {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	defer s.queued.Add(-1)
 	if next.call != nil && !next.call.sent.CompareAndSwap(waiting, written) {
 		return true
 	}

@@ -321,6 +321,50 @@ func TestStreamServerDoesNotRead(t *testing.T) {
 	})
 }
 
+// TestStreamAtOnce has messages go out without the writer where there is room for them, none of them before one that waits, and a
+// call that went out so be cancelled like any other.
+func TestStreamAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var direct []string
+		able := true
+		s, p := connect(t, link.StreamOptions{Try: func(msg []byte) bool {
+			if able {
+				direct = append(direct, wire.GetText(msg, "method"))
+			}
+			return able
+		}})
+		ctx, cancel := context.WithCancel(t.Context())
+		first := start(ctx, s, "first", "{}", nil)
+		synctest.Wait()
+		able = false
+		second := start(t.Context(), s, "second", "{}", nil) // it waits: nobody reads
+		synctest.Wait()
+		able = true
+		third := start(t.Context(), s, "third", "{}", nil)
+		synctest.Wait()
+		cancel()
+		if r := <-first; r.Err != context.Canceled {
+			t.Errorf("the first got %v", r.Err)
+		}
+		for _, want := range []string{"second", wire.NoteCancelled, "third"} {
+			if m := p.read(); m.Method != want {
+				t.Errorf("the server read %s, want %s", m.Method, want)
+			} else if m.ID != nil {
+				p.write(m.ID, `{"jsonrpc":"2.0","id":$,"result":{}}`)
+			}
+		}
+		for _, c := range []<-chan reply{second, third} {
+			if r := <-c; r.Err != nil {
+				t.Error(r.Err)
+			}
+		}
+		synctest.Wait()
+		if err := s.Notify(t.Context(), "fourth", nil); err != nil || strings.Join(direct, " ") != "first fourth" {
+			t.Errorf("%v went out at once, %v", direct, err)
+		}
+	})
+}
+
 // TestStreamNudge has requests that nobody waits for: one at a time, which nothing waits for, and which nothing that the
 // server says belongs to.
 func TestStreamNudge(t *testing.T) {

@@ -20,7 +20,11 @@ type Outbox struct {
 	wake    chan struct{} // holds one token: there is something to do
 	waiting []byte
 	spare   []byte // the other buffer
-	hurried bool   // nobody waits for room any more
+	// try writes what there is room for at once; nil where nothing does. writing says that run has taken something, which may not be
+	// out yet.
+	try     func([]byte) bool
+	writing bool
+	hurried bool // nobody waits for room any more
 	closed  bool
 	dropped int
 	err     error
@@ -31,6 +35,14 @@ func NewOutbox() *Outbox {
 	o := &Outbox{wake: make(chan struct{}, 1)}
 	o.room.L = &o.mu
 	return o
+}
+
+// Directly has what is put into an empty box go out at once by try, which says whether it wrote all of it: nobody needs to be woken
+// for it. It is to be called before anything is put in; nil changes nothing.
+func (o *Outbox) Directly(try func([]byte) bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.try = try
 }
 
 // Put adds bytes that go out together. What must arrive waits for room in a full box; what need not is dropped. The
@@ -44,7 +56,9 @@ func (o *Outbox) Put(b []byte, must bool) error {
 	if o.err != nil || o.closed {
 		return ErrGone
 	}
-	o.add(b, false)
+	if o.try == nil || o.writing || len(o.waiting) > 0 || !o.try(b) {
+		o.add(b, false)
+	}
 	return nil
 }
 
@@ -124,7 +138,7 @@ func (o *Outbox) failed() bool {
 func (o *Outbox) take() (batch []byte, more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.waiting) == 0 {
+	if o.writing = len(o.waiting) > 0; !o.writing {
 		return nil, !o.closed && o.err == nil
 	}
 	batch = o.waiting

@@ -56,3 +56,49 @@ func TestOutboxBeats(t *testing.T) {
 		}
 	})
 }
+
+// TestOutboxDirectly has what finds an empty box go out at once, and nothing go out before what was put in earlier.
+func TestOutboxDirectly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := NewOutbox()
+		var direct, written string
+		able := true
+		o.Directly(func(b []byte) bool {
+			if able {
+				direct += string(b)
+			}
+			return able
+		})
+		put := func(text string) {
+			if err := o.Put([]byte(text), true); err != nil {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+		stuck := make(chan struct{})
+		var running sync.WaitGroup
+		put("a")
+		running.Go(func() {
+			o.Run(func(b []byte) error {
+				<-stuck
+				written += string(b)
+				return nil
+			}, 0, nil)
+		})
+		synctest.Wait()
+		put("b")
+		able = false
+		put("c") // the other end does not read
+		synctest.Wait()
+		able = true
+		put("d") // c is under way
+		put("e") // d waits
+		close(stuck)
+		synctest.Wait()
+		put("f")
+		o.Close()
+		running.Wait()
+		if direct != "abf" || written != "cde" {
+			t.Errorf("%q went out at once, %q was left to the writer", direct, written)
+		}
+	})
+}
