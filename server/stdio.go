@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/internal/atonce"
 	"github.com/drawbridge-mcp/drawbridge/server/crew"
 	"github.com/drawbridge-mcp/drawbridge/server/trail"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -42,10 +40,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.life, func() { cancel(context.Canceled) })()
-	p := &pipe{s: s, out: trail.NewOutbox(), life: ctx, eof: make(chan struct{})}
-	if f, ok := out.(*os.File); ok {
-		p.out.Directly(atonce.Writer(f))
-	}
+	p := &pipe{s: s, out: trail.NewOutboxTo(out), life: ctx, eof: make(chan struct{})}
 	p.calls, p.endCalls = context.WithCancelCause(ctx)
 	defer p.endCalls(nil)
 	var writing, reading sync.WaitGroup

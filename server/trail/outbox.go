@@ -2,8 +2,12 @@ package trail
 
 import (
 	"errors"
+	"io"
+	"os"
 	"sync"
 	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/atonce"
 )
 
 // ErrGone is the error of what was meant for a caller who is not there any more.
@@ -37,12 +41,14 @@ func NewOutbox() *Outbox {
 	return o
 }
 
-// Directly has what is put into an empty box go out at once by try, which says whether it wrote all of it: nobody needs to be woken
-// for it. It is to be called before anything is put in; nil changes nothing.
-func (o *Outbox) Directly(try func([]byte) bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.try = try
+// NewOutboxTo makes an empty box that Run is to write to out. What is put into it while nothing waits goes out at once, where out is a
+// pipe with room for it: nobody needs to be woken for that.
+func NewOutboxTo(out io.Writer) *Outbox {
+	o := NewOutbox()
+	if f, ok := out.(*os.File); ok {
+		o.try = atonce.Writer(f)
+	}
+	return o
 }
 
 // Put adds bytes that go out together. What must arrive waits for room in a full box; what need not is dropped. The

@@ -57,18 +57,18 @@ func TestOutboxBeats(t *testing.T) {
 	})
 }
 
-// TestOutboxDirectly has what finds an empty box go out at once, and nothing go out before what was put in earlier.
-func TestOutboxDirectly(t *testing.T) {
+// TestOutboxAtOnce has what finds an empty box go out at once, and nothing go out before what was put in earlier.
+func TestOutboxAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := NewOutbox()
 		var direct, written string
 		able := true
-		o.Directly(func(b []byte) bool {
+		o.try = func(b []byte) bool {
 			if able {
 				direct += string(b)
 			}
 			return able
-		})
+		}
 		put := func(text string) {
 			if err := o.Put([]byte(text), true); err != nil {
 				t.Errorf("%s: %v", text, err)
