@@ -199,3 +199,17 @@ func FuzzMarked(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkSensitive looks at a form of a thousand fields, all of which sound like secrets.
+func BenchmarkSensitive(b *testing.B) {
+	var fields []string
+	for n := range 1000 {
+		fields = append(fields, fmt.Sprintf(`"token %d":{"title":"A field"}`, n))
+	}
+	form := []byte(`{"requestedSchema":{"properties":{` + strings.Join(fields, ",") + `}}}`)
+	for b.Loop() {
+		if len(sensitive(form)) != len(fields) {
+			b.Fatal("not all fields were found")
+		}
+	}
+}
