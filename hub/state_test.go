@@ -4,23 +4,12 @@ package hub
 
 import (
 	"errors"
-	"path/filepath"
 	"testing"
-
-	"github.com/drawbridge-mcp/drawbridge/gateway"
 )
 
 // TestAHubThatEndsWithoutAnAnswer: what a hub did not say is not taken for an answer.
 func TestAHubThatEndsWithoutAnAnswer(t *testing.T) {
-	o := Options{Config: gateway.Config{Store: filepath.Join(t.TempDir(), "store.db"), LookupEnv: func(string) (string, bool) { return "", false }}}
-	s, err := newStation(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := s.place.take()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, l := aLease(t)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -35,10 +24,10 @@ func TestAHubThatEndsWithoutAnAnswer(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	if state, err := ReadState(o); !errors.Is(err, ErrNone) {
+	if state, err := ReadState(s.o); !errors.Is(err, ErrNone) {
 		t.Errorf("the state: %+v, %v", state, err)
 	}
-	if did, err := Reload(o); !errors.Is(err, ErrNone) {
+	if did, err := Reload(s.o); !errors.Is(err, ErrNone) {
 		t.Errorf("the reload: %+v, %v", did, err)
 	}
 	l.end()
@@ -47,17 +36,9 @@ func TestAHubThatEndsWithoutAnAnswer(t *testing.T) {
 
 // TestWhoeverComesFirstIsNotTheLast: a hub lives on after an early guest that is gone before the hub's own client holds it.
 func TestWhoeverComesFirstIsNotTheLast(t *testing.T) {
-	o := Options{Config: gateway.Config{Store: filepath.Join(t.TempDir(), "store.db"), LookupEnv: func(string) (string, bool) { return "", false }}}
-	s, err := newStation(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := s.place.take()
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = lead(t.Context(), o, l, func(h *hub) {
-		if _, err := ReadState(o); err != nil {
+	s, l := aLease(t)
+	err := lead(t.Context(), s.o, l, func(h *hub) {
+		if _, err := ReadState(s.o); err != nil {
 			t.Error(err)
 		}
 		h.work.Wait() // the guest is gone
