@@ -152,7 +152,7 @@ func (c *lender) resume(moved bool) error {
 	}
 	var told [][]byte
 	if c.talk.cut {
-		told = append(told, []byte{'\n'}) // what was cut off is no message, and the next one is not to be part of it
+		told = append(told, []byte("!\n")) // what was cut off is no message, also where only its end is missing, and the next one is no part of it
 	}
 	if c.talk.unsure != nil {
 		told = append(told, c.talk.unsure)
@@ -215,7 +215,7 @@ func (c *lender) look() {
 		case noteAsked:
 			c.talk.asked[string(c.talk.known(text))] = text
 		case noteSaying:
-			c.talk.unsure = text
+			c.talk.unsure, c.talk.cut = text, false
 		case noteBegan:
 			c.talk.cut = true
 		case noteEnded:

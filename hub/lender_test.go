@@ -165,7 +165,7 @@ func TestAHubThatDiesWhileItSpeaks(t *testing.T) {
 		want string
 	}{
 		"a small answer": {noteSaying, "{\"id\":1}\n", "{\"id\":1}\n"},
-		"a large one":    {noteBegan, "", "\n"},
+		"a large one":    {noteBegan, "", "!\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := lendTo(t, newLender(), "",
@@ -178,6 +178,63 @@ func TestAHubThatDiesWhileItSpeaks(t *testing.T) {
 				t.Errorf("the client was told %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestALargeAnswerIsHeardOnce has a hub die in the midst of one, and at its end. The client has one answer to its call: all of it, or
+// that nobody knows.
+func TestALargeAnswerIsHeardOnce(t *testing.T) {
+	whole := `{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"` + strings.Repeat("x", 3*atOnce) + `"}]}}` + "\n"
+	body := strings.TrimSuffix(whole, "\n")
+	began, end := "b", "b a:7 s:\n"
+	for name, tt := range map[string]struct{ notes, heard string }{
+		"before it":         {began, ""},
+		"in its midst":      {began, body[:atOnce]},
+		"before its end":    {began, body},
+		"at its end":        {end, body},
+		"after its end":     {end, whole},
+		"when it was noted": {end + " e", whole},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newLender()
+			told := lendTo(t, c, "",
+				func(t *testing.T, l *line, _ *os.File, s *slate) {
+					heardUpTo(t, l, noteGo)
+					call := []byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"n"}}`)
+					s.put(noteSaid, append(make([]byte, 8), call...))
+					for note := range strings.SplitSeq(tt.notes, " ") {
+						kind, text, _ := strings.Cut(note, ":")
+						s.put(kind[0], []byte(text))
+					}
+					_, _ = io.WriteString(c.out, tt.heard)
+				},
+				func(t *testing.T, l *line, _ *os.File, _ *slate) { heardUpTo(t, l, noteGo) })
+			answers := 0
+			for said := range strings.Lines(told) {
+				if m, err := wire.Parse([]byte(strings.TrimSpace(said))); err == nil && string(m.ID) == "7" {
+					answers++
+				}
+			}
+			if answers != 1 {
+				t.Errorf("%d answers: %.300q", answers, told)
+			}
+		})
+	}
+	r, w := pipe(t)
+	l := &lent{slate: testSlate(t), out: newOutput(w), known: newTalk(), over: make(chan struct{})}
+	if _, err := l.Write([]byte(whole)); err != nil {
+		t.Fatal(err)
+	}
+	heard := make([]byte, len(whole))
+	if _, err := io.ReadFull(r, heard); err != nil || string(heard) != whole {
+		t.Errorf("the client heard %.60q: %v", heard, err)
+	}
+	var noted []string
+	l.slate.drain(func(kind byte, text []byte) {
+		noted = append(noted, strings.TrimSuffix(string(kind)+":"+string(text), ":"))
+	})
+	if got := strings.Join(noted, " "); got != end+" e" {
+		t.Errorf("noted was %q, want %q", got, end+" e")
 	}
 }
 

@@ -22,7 +22,8 @@ import (
 // The notes on a slate. A line that the client said has the place behind it in the input before it. Of what the hub says it
 // notes which requests are answered, which it makes itself, the small lines that it is about to say, that it begins something
 // that may be cut off in the middle, and that it has said what it was about to. A hub that dies in between may have said it
-// or not: small lines are then said again as they are, and what is cut off is answered otherwise.
+// or not: small lines are then said again as they are, and what is cut off is answered otherwise. Of a large line the end is a
+// small line of its own, with which it counts as answered: to say that twice does no harm.
 const (
 	noteSaid     = 'c'
 	noteRequest  = 'C' // a request too large to note: what is needed to answer it
@@ -289,7 +290,7 @@ func (l *lent) askToLook() {
 func (l *lent) Write(p []byte) (int, error) {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	if len(p) <= atOnce {
+	if len(p) <= atOnce/2 { // the ids of questions may become longer
 		return l.say(p)
 	}
 	for line := range bytes.Lines(p) {
@@ -314,18 +315,19 @@ func (l *lent) say(p []byte) (int, error) {
 	if len(t.said) == 0 {
 		return len(p), nil
 	}
-	large := len(t.said) > atOnce
-	if large {
+	last := t.said
+	if len(last) > atOnce {
+		body := bytes.TrimSuffix(last, []byte("\n"))
 		l.put(noteBegan, nil)
-	} else {
-		l.note(t)
-		l.put(noteSaying, t.said)
+		if _, err := l.out.Write(body); err != nil {
+			return 0, err
+		}
+		last = last[len(body):]
 	}
-	if _, err := l.out.Write(t.said); err != nil {
+	l.note(t)
+	l.put(noteSaying, last)
+	if _, err := l.out.Write(last); err != nil {
 		return 0, err
-	}
-	if large {
-		l.note(t)
 	}
 	l.put(noteEnded, nil)
 	if l.moving.Load() {

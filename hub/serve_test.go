@@ -191,7 +191,7 @@ type host struct {
 	mu      sync.Mutex
 	next    int
 	answers map[string]chan wire.Message
-	last    string // the last answer
+	heard   map[string]string // the answers, by their ids
 	notes   []wire.Message
 	asked   []wire.Message
 	onAsk   func(wire.Message) string
@@ -309,7 +309,7 @@ func (h *house) start(door string, more ...string) *exec.Cmd {
 // open starts a host, which has not said anything yet.
 func (h *house) open(more ...string) *host {
 	h.t.Helper()
-	x := &host{t: h.t, cmd: h.start(h.door, more...), ended: make(chan struct{}), answers: map[string]chan wire.Message{}, errs: &strings.Builder{}}
+	x := &host{t: h.t, cmd: h.start(h.door, more...), ended: make(chan struct{}), answers: map[string]chan wire.Message{}, heard: map[string]string{}, errs: &strings.Builder{}}
 	var err error
 	if x.in, err = x.cmd.StdinPipe(); err != nil {
 		h.t.Fatal(err)
@@ -349,10 +349,10 @@ func (x *host) read(out io.Reader) {
 			delete(x.answers, string(m.ID))
 			switch {
 			case c != nil:
-				x.last = lines.Text()
+				x.heard[string(m.ID)] = lines.Text()
 				c <- m
-			case lines.Text() != x.last: // a hub that died in the instant of its answer leaves open whether it was heard
-				x.t.Errorf("an answer that nobody waits for: %s", lines.Text())
+			case lines.Text() != x.heard[string(m.ID)]: // a hub that died in the instant of its answers leaves open whether they were heard
+				x.t.Errorf("an answer that nobody waits for: %.300s\nit was %.300s", lines.Text(), x.heard[string(m.ID)])
 			}
 		case m.IsRequest():
 			x.asked = append(x.asked, m)
