@@ -16,3 +16,8 @@ func (b *Bytes) Has(c byte) bool { return b[c>>6]>>(c&63)&1 != 0 }
 
 // Beyond says whether one of them is beyond ASCII.
 func (b *Bytes) Beyond() bool { return b[2]|b[3] != 0 }
+
+// any says whether one of others is among them.
+func (b *Bytes) any(others *Bytes) bool {
+	return b[0]&others[0]|b[1]&others[1]|b[2]&others[2]|b[3]&others[3] != 0
+}

@@ -12,14 +12,14 @@ func ciphered(text string, has *Bytes) (found []Text) {
 		from, to := strings.Index(text, brailleLead), strings.LastIndex(text, brailleLead)+len(brailleLead)+1
 		found = append(found, Text{"Braille", strings.Map(dots, text[from:min(to, len(text))]), from, min(to, len(text))})
 	}
-	const fewest85, signs = 40, "!#$%&()*+;<=>?@^`{|}~"
-	if len(text) < fewest85 {
+	const fewest85 = 40
+	if len(text) < fewest85 || !has.any(&signsIn85) {
 		return found
 	}
 	at := 0
 	for token := range strings.FieldsSeq(text) {
 		at += strings.Index(text[at:], token)
-		if len(token) >= fewest85 && strings.ContainsAny(token, signs) && len(found) < mostCoded {
+		if len(token) >= fewest85 && strings.ContainsAny(token, odd85) && len(found) < mostCoded {
 			if plain := base85(token); plain != "" {
 				found = append(found, Text{"Base85", plain, at, at + len(token)})
 			}
@@ -28,6 +28,11 @@ func ciphered(text string, has *Bytes) (found []Text) {
 	}
 	return found
 }
+
+// odd85 are the digits of Base85 that no other code has, one of which is in any long stretch of it.
+const odd85 = "!#$%&()*+;<=>?@^`{|}~"
+
+var signsIn85 = BytesIn(odd85)
 
 // dots gives the letter that a sign of Braille stands for.
 func dots(r rune) rune {

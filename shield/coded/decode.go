@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -147,7 +148,7 @@ func codeByte(b byte) bool {
 // undo reads a run as hexadecimal, Base64 of either alphabet, or Base32.
 func undo(run string) (how, text string) {
 	trimmed := strings.TrimPrefix(strings.TrimPrefix(run, "0x"), "0X")
-	if len(trimmed)%2 == 0 && inHex(trimmed) {
+	if len(trimmed)%2 == 0 && inHex(trimmed) && promisingHex(trimmed) {
 		if b, err := hex.DecodeString(trimmed); err == nil && Readable(string(b)) {
 			return "hexadecimal", string(b)
 		}
@@ -159,20 +160,53 @@ func undo(run string) (how, text string) {
 	if strings.ContainsAny(run, "-_") {
 		enc = base64.RawURLEncoding
 	}
-	if b, err := enc.DecodeString(run[:len(run)-len(run)%4+max(0, len(run)%4)]); err == nil && Readable(string(b)) {
-		return "Base64", string(b)
+	if promising64(enc, run) {
+		if b, err := enc.DecodeString(run); err == nil && Readable(string(b)) {
+			return "Base64", string(b)
+		}
 	}
 	if len(run)%4 == 1 { // one letter too many: the sign before it was no part
 		if b, err := enc.DecodeString(run[1:]); err == nil && Readable(string(b)) {
 			return "Base64", string(b)
 		}
 	}
-	if len(run) >= 24 && strings.ToUpper(run) == run {
+	if len(run) >= 24 && strings.IndexFunc(run, unicode.IsLower) < 0 {
 		if b, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(run); err == nil && Readable(string(b)) {
 			return "Base32", string(b)
 		}
 	}
 	return "", ""
+}
+
+// part is how much of a run is decoded first: hardly any run is a code, and most that are none show it there.
+const part = 16
+
+func promisingHex(run string) bool {
+	var plain [part / 2]byte
+	n, err := hex.Decode(plain[:], []byte(run[:min(part, len(run))]))
+	return err == nil && promising(plain[:n])
+}
+
+func promising64(enc *base64.Encoding, run string) bool {
+	var plain [part]byte
+	n, err := enc.Decode(plain[:], []byte(run[:min(part, len(run)&^3)]))
+	return err == nil && promising(plain[:n])
+}
+
+// promising says whether a readable text may begin so. It may be cut in the midst of a character.
+func promising(b []byte) bool {
+	for len(b) > 0 {
+		r, size := utf8.DecodeRune(b)
+		if r == utf8.RuneError && utf8.FullRune(b) || unprintable(r) {
+			return false
+		}
+		b = b[size:]
+	}
+	return true
+}
+
+func unprintable(r rune) bool {
+	return r < 0x20 && r != '\n' && r != '\t' && r != '\r' || r >= 0x7F && r < 0xA0
 }
 
 func inHex(run string) bool {
@@ -363,7 +397,7 @@ func Readable(s string) bool {
 	}
 	letters, all := 0, 0
 	for _, r := range s {
-		if r < 0x20 && r != '\n' && r != '\t' && r != '\r' || r >= 0x7F && r < 0xA0 || r == utf8.RuneError {
+		if unprintable(r) || r == utf8.RuneError {
 			return false
 		}
 		if r >= 'a' && r <= 'z' || r == ' ' || r == '/' || r >= 'A' && r <= 'Z' || r > 0xBF {

@@ -116,7 +116,7 @@ func (r *reader) glued(words []word) []word {
 		w := &words[i]
 		var parts []string
 		covered := 0
-		if len(w.folded) >= fewest && ascii(w.folded) && !r.lex.has(w.folded) {
+		if len(w.folded) >= fewest && ascii(w.folded) && lettered(w.folded) && !r.lex.has(w.folded) {
 			parts, covered = r.parts(w.folded)
 		}
 		whole := len(parts) < 3 || covered*10 < len(w.folded)*7 && (len(parts) < 4 || covered*10 < len(w.folded)*5)
@@ -137,6 +137,17 @@ func (r *reader) glued(words []word) []word {
 		return words
 	}
 	return out
+}
+
+// lettered says whether a word has as many letters as other signs: a number or a digest has not, and is made of no entries.
+func lettered(folded string) bool {
+	letters := 0
+	for i := range len(folded) {
+		if folded[i] >= 'a' {
+			letters++
+		}
+	}
+	return letters*2 >= len(folded)
 }
 
 // parts gives the entries that a word is made of, and how many bytes they are.
