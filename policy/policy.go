@@ -190,6 +190,9 @@ func (p *Policy) Hides(caller drawbridge.Caller, kind string, spec drawbridge.Sp
 
 // Hidden is Hides with the rule that decides.
 func (p *Policy) Hidden(caller drawbridge.Caller, kind string, spec drawbridge.Spec, trust string) Decision {
+	if t := p.thing(kind, &spec, trust); t != nil && t.hidden != nil {
+		return *t.hidden
+	}
 	s := p.subject()
 	defer p.empty(s)
 	p.meet(s, caller, kind, spec, trust, MethodOf(kind))
@@ -326,7 +329,7 @@ type subject struct {
 // meet says who a subject is about, and what.
 func (p *Policy) meet(s *subject, who drawbridge.Caller, kind string, spec drawbridge.Spec, trust, method string) {
 	s.caller, s.kind, s.spec, s.method = newCaller(who), kind, spec, fold(method)
-	if s.thing = p.thing(s, trust); s.thing == nil {
+	if s.thing = p.thing(kind, &s.spec, trust); s.thing == nil {
 		s.is(kind, spec, trust)
 		return
 	}

@@ -3,6 +3,8 @@ package policy
 import (
 	"slices"
 	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge"
 )
 
 // A thing is what can be called, as rules see it, whoever calls: worked out when it is first met.
@@ -11,6 +13,8 @@ type thing struct {
 	names         []string
 	// rules are those that may be about it: the others say no to whatever is done with it.
 	rules []int
+	// hidden is what decides whether it is there for anybody; nil where that depends on who they are.
+	hidden *Decision
 }
 
 // mostThings bounds how many are remembered.
@@ -25,30 +29,42 @@ type things struct {
 type thingKey struct{ kind, server, tool, name, trust string }
 
 // thing gives what is known of a card or a prompt; nil for all else, of which there may be any number.
-func (p *Policy) thing(s *subject, trust string) *thing {
-	if s.kind != Tool && s.kind != Prompt {
+func (p *Policy) thing(kind string, spec *drawbridge.Spec, trust string) *thing {
+	if kind != Tool && kind != Prompt {
 		return nil
 	}
-	key := thingKey{s.kind, string(s.spec.Server), s.spec.Tool, string(s.spec.Name), trust}
+	key := thingKey{kind, string(spec.Server), spec.Tool, string(spec.Name), trust}
 	p.things.mu.RLock()
 	known := p.things.all[key]
 	p.things.mu.RUnlock()
 	if known != nil {
 		return known
 	}
-	var any subject
-	any.is(s.kind, s.spec, trust)
-	t := &thing{server: any.server, trust: any.trust, names: slices.Clone(any.names())}
-	for i, r := range p.rules {
-		if r.onServer(&any) == "" && r.named(&any) != no {
-			t.rules = append(t.rules, i)
-		}
-	}
+	t := p.newThing(kind, *spec, trust)
 	p.things.mu.Lock()
 	defer p.things.mu.Unlock()
 	if p.things.all == nil || len(p.things.all) >= mostThings {
 		p.things.all = map[thingKey]*thing{}
 	}
 	p.things.all[key] = t
+	return t
+}
+
+func (p *Policy) newThing(kind string, spec drawbridge.Spec, trust string) *thing {
+	s := subject{method: MethodOf(kind)}
+	s.is(kind, spec, trust)
+	t := &thing{server: s.server, trust: s.trust, names: slices.Clone(s.names())}
+	alike := true
+	for i, r := range p.rules {
+		if r.onServer(&s) == "" && r.named(&s) != no {
+			t.rules = append(t.rules, i)
+			// What looks at arguments is not asked here. A definition may change, of which the key says nothing.
+			alike = alike && !r.aboutCallers() && (r.when == nil || r.when.about.args)
+		}
+	}
+	if s.thing = t; alike {
+		hidden := p.ask(&s, nil)
+		t.hidden = &hidden
+	}
 	return t
 }

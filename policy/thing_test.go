@@ -25,11 +25,34 @@ func TestWhatWasMetIsJudgedAlike(t *testing.T) {
 					if diff := cmp.Diff(want, p.Decide(q)); diff != "" {
 						t.Fatalf("round %d, %s %s of a server that is %s: %s", round, kind, q.Spec.Name, trust, diff)
 					}
+					if got := p.Hides(q.Caller, kind, q.Spec, trust); got != want.Hidden {
+						t.Fatalf("round %d, %s %s of a server that is %s is hidden: %v, and calls say %v", round, kind, q.Spec.Name, trust, got, want.Hidden)
+					}
 				}
 			}
 		}
 	}
 	if n := len(p.things.all); n > mostThings {
 		t.Errorf("%d things are remembered", n)
+	}
+}
+
+// TestWhatIsHiddenGoesByTodaysDefinition has a card change under its name, and callers who differ.
+func TestWhatIsHiddenGoesByTodaysDefinition(t *testing.T) {
+	p := compiled(t, allow,
+		drawbridge.Rule{Effect: deny, When: `annotations.destructiveHint == true`}, drawbridge.Rule{Effect: deny, Tools: []string{"t2"}, Callers: []string{"bob"}})
+	hidden := func(tool, who, annotations string) bool {
+		spec := call("s", tool, `{}`).Spec
+		spec.Definition = []byte(`{"name":"` + tool + `","annotations":{` + annotations + `}}`)
+		return p.Hides(drawbridge.Caller{Kind: drawbridge.External, Principal: who}, Tool, spec, "trusted")
+	}
+	const safe, not = `"destructiveHint":false`, `"destructiveHint":true`
+	for i, tt := range []struct {
+		tool, who, annotations string
+		want                   bool
+	}{{"t1", "ada", safe, false}, {"t1", "ada", not, true}, {"t1", "ada", safe, false}, {"t2", "ada", safe, false}, {"t2", "bob", safe, true}, {"t2", "ada", safe, false}} {
+		if got := hidden(tt.tool, tt.who, tt.annotations); got != tt.want {
+			t.Errorf("%d: %s for %s with %s: hidden is %v", i, tt.tool, tt.who, tt.annotations, got)
+		}
 	}
 }
