@@ -21,6 +21,9 @@ func (r *Rules) text(s string) (string, bool) {
 			}
 		}
 	}
+	if harmless(s) {
+		return s, found
+	}
 	if plain := WithoutKeys(s, func(int) string { return drawbridge.Redacted }); plain != s {
 		s, found = plain, true
 	}
@@ -33,6 +36,25 @@ func (r *Rules) text(s string) (string, bool) {
 	}
 	p.out.WriteString(s[p.kept:])
 	return p.out.String(), true
+}
+
+// harmless says that a text has none of the signs by which a secret is known that nobody told of: that something is given a value, or
+// a word that begins as secrets do. Most names and short texts have none.
+func harmless(s string) bool {
+	run := 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case inWord(c):
+			if run++; run == leastKnown && wellKnown(s[i+1-leastKnown:i+1]) {
+				return false
+			}
+		case c == ' ' || c == '=' || c == ':':
+			return false
+		default:
+			run = 0
+		}
+	}
+	return true
 }
 
 // A parser goes through a text word by word.
@@ -154,9 +176,12 @@ func isScheme(word string) bool {
 	return len(word) <= len("bearer") && (strings.EqualFold(word, "bearer") || strings.EqualFold(word, "basic") || strings.EqualFold(word, "digest"))
 }
 
+// leastKnown is how many bytes a word has at least that is known by its beginning.
+const leastKnown = 16
+
 // wellKnown says whether a word begins as secrets do that nobody takes for anything else, and is long enough to be one.
 func wellKnown(word string) bool {
-	if len(word) < 16 {
+	if len(word) < leastKnown {
 		return false
 	}
 	prefixes := ""
