@@ -69,13 +69,20 @@ const mostPlain = 128
 
 // plain gives a name without what could end the line it stands in, or look like an end.
 func plain(name string) string {
-	name = strings.Map(func(r rune) rune {
-		switch {
-		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_', r == '-', r == '.', r == '/':
-			return r
+	inLine := func(r rune) bool {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-' || r == '.' || r == '/'
+	}
+	for i := range len(name) {
+		if !inLine(rune(name[i])) {
+			name = strings.Map(func(r rune) rune {
+				if inLine(r) {
+					return r
+				}
+				return '_'
+			}, name)
+			break
 		}
-		return '_'
-	}, name)
+	}
 	return name[:min(len(name), mostPlain)]
 }
 

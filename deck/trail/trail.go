@@ -5,6 +5,7 @@
 package trail
 
 import (
+	"bufio"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -46,7 +47,7 @@ func New(a Audit, log *slog.Logger) *Trail {
 	if a == nil {
 		return nil
 	}
-	return &Trail{audit: a, log: log, ids: ulid.Monotonic(rand.Reader, 0)}
+	return &Trail{audit: a, log: log, ids: ulid.Monotonic(bufio.NewReader(rand.Reader), 0)}
 }
 
 // An Entry is one call on its way.
@@ -223,7 +224,7 @@ func outcomeOf(result drawbridge.Result, err error) (outcome audit.Outcome, code
 	if wire.MayHave(result.Raw, `"isError"`) && string(wire.Get(result.Raw, "isError")) == "true" {
 		return audit.IsError, ""
 	}
-	if wire.MayHave(result.Raw, `"resultType"`) {
+	if wire.MayHave(result.Raw, `"resultType"`) && (wire.MayHave(result.Raw, `"input_required"`) || wire.MayHave(result.Raw, `"task"`)) {
 		switch wire.GetText(result.Raw, "resultType") {
 		case "input_required":
 			return audit.Asked, ""
