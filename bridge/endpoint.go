@@ -58,7 +58,8 @@ type endpoint struct {
 	// asks says that the server has asked a client something.
 	asks    bool
 	listing *drawbridge.Listing
-	fresh   bool // the listing is of this process
+	fresh   bool          // the listing is of this process
+	budget  survey.Budget // the keeper's
 	tools   survey.Tools
 
 	// What Status tells beside that.

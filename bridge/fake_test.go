@@ -353,6 +353,12 @@ func (m *memory) listed(_ context.Context, l drawbridge.Listing) {
 	}
 }
 
+func (m *memory) last() drawbridge.Listing {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.listings[len(m.listings)-1]
+}
+
 func (m *memory) listCount() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

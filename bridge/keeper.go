@@ -36,7 +36,7 @@ func (e *endpoint) keepHome() {
 		if err != nil && time.Since(began) > stayed {
 			pause = firstPause
 		}
-		if !e.again(s, err, pause) {
+		if !e.again(s, err, max(pause, e.budget.Wait(time.Now()))) {
 			return
 		}
 		pause = min(2*pause, lastPause)

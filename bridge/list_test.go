@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,6 +114,53 @@ func TestToolsThatAreNotKnownFailAMountButNoRefresh(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	})
+}
+
+// TestAListThatKeepsChangingIsAskedForLessOften has a server announce a change each second: of its whole large list, of a small one,
+// and of nothing. Each change is kept for ever, so that large ones have their time; the last one is never missed.
+func TestAListThatKeepsChangingIsAskedForLessOften(t *testing.T) {
+	const hour = int(time.Hour / DefaultRefreshEvery)
+	large := strings.Repeat("x", 1<<20)
+	for _, tt := range []struct {
+		name        string
+		tool        func(n int64) string
+		least, most int // listings in the first hour
+	}{
+		{"a megabyte under names that change", func(n int64) string { return fmt.Sprintf(`{"name":"n%d","description":"%s"}`, n, large) }, 8, 12},
+		{"a small tool", func(n int64) string { return fmt.Sprintf(`{"name":"n%d"}`, n) }, hour - 1, hour + 1},
+		{"a large tool that stays", func(int64) string { return fmt.Sprintf(`{"name":"n","description":"%s"}`, large[:32<<10]) }, hour - 1, hour + 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, newFake(), Options{IdleStop: -1})
+				if _, err := r.Mount(t.Context(), "fake"); err != nil {
+					t.Fatal(err)
+				}
+				var n atomic.Int64
+				r.fake.on(wire.MethodToolsList, func(*fakeConn, wire.Message) string { return `{"tools":[` + tt.tool(n.Load()) + `]}` })
+				change := func(announced int) {
+					for range announced {
+						n.Add(1)
+						r.fake.last().note(wire.NoteToolsChanged, `{}`)
+						r.later(time.Second)
+					}
+				}
+				before := r.mem.listCount()
+				change(int(time.Hour / time.Second))
+				if got := r.mem.listCount() - before; got < tt.least || got > tt.most {
+					t.Errorf("%d listings in an hour, want %d to %d", got, tt.least, tt.most)
+				}
+				r.later(time.Hour)
+				if got, want := names(r.mem.last()), wire.GetText([]byte(tt.tool(n.Load())), "name"); got != want {
+					t.Errorf("the last listing has %s, want %s", got, want)
+				}
+				change(10) // all is as before once a server has been quiet
+				if got := r.mem.listCount() - before; got < tt.least+1 {
+					t.Errorf("%d listings", got)
+				}
+			})
+		})
+	}
 }
 
 func TestHintsAndBytesAreKept(t *testing.T) {

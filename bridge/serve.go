@@ -35,7 +35,7 @@ func (e *endpoint) serve(w *watcher) error {
 		case <-e.rewatch:
 			w.apply()
 		case <-e.changed:
-			wait := e.pool.o.RefreshEvery - time.Since(refreshed)
+			wait := max(e.pool.o.RefreshEvery-time.Since(refreshed), e.budget.Wait(time.Now()))
 			switch {
 			case due != nil:
 			case wait <= 0:

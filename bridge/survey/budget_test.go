@@ -1,0 +1,74 @@
+package survey
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+func TestChanged(t *testing.T) {
+	l := func(instructions string, tools ...string) *drawbridge.Listing {
+		out := &drawbridge.Listing{Instructions: instructions}
+		for _, text := range tools {
+			out.Tools = append(out.Tools, json.RawMessage(text))
+		}
+		return out
+	}
+	prompts := l("")
+	prompts.Prompts = []json.RawMessage{json.RawMessage(`{"name":"a"}`)}
+	for _, tt := range []struct {
+		name          string
+		before, after *drawbridge.Listing
+		want          int
+	}{
+		{"nothing", l("i", `{"name":"a"}`, `{"name":"b"}`), l("i", `{"name":"b"}`, `{"name":"a"}`), 0},
+		{"one is new", l("", `{"name":"a"}`), l("", `{"name":"a"}`, `{"name":"bcd"}`), len(`{"name":"bcd"}`)},
+		{"one is gone", l("", `{"name":"a"}`, `{"name":"bcd"}`), l("", `{"name":"a"}`), len(`{"name":"bcd"}`)},
+		{"one is another", l("", `{"name":"a"}`), l("", `{"name":"a","x":1}`), len(`{"name":"a"}`) + len(`{"name":"a","x":1}`)},
+		{"one is there twice", l("", `{"name":"a"}`), l("", `{"name":"a"}`, `{"name":"a"}`), 0},
+		{"it is of another kind", l("", `{"name":"a"}`), prompts, 2 * len(`{"name":"a"}`)},
+		{"instructions", l("abc"), l("de"), 5},
+	} {
+		if got := changed(tt.before, tt.after); got != tt.want {
+			t.Errorf("%s: %d bytes, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestBudget has lists of 10,000 tools come and go.
+func TestBudget(t *testing.T) {
+	var b Budget
+	now := time.Unix(1e9, 0)
+	var last *drawbridge.Listing
+	change := func() time.Duration {
+		next := &drawbridge.Listing{}
+		for i := range maxItems {
+			next.Tools = append(next.Tools, json.RawMessage(fmt.Sprintf(`{"name":"%d %d","description":%q}`, i, now.Unix(), strings.Repeat("x", 400))))
+		}
+		b.Spend(last, next, now)
+		last = next
+		return b.Wait(now)
+	}
+	if wait := change(); wait > 0 {
+		t.Errorf("the first list makes the next one wait for %v", wait)
+	}
+	for wait := time.Duration(0); wait == 0; now = now.Add(5 * time.Second) {
+		wait = change()
+	}
+	wait := b.Wait(now)
+	if wait < 10*time.Minute || wait > 3*time.Hour {
+		t.Errorf("the next one is in %v", wait)
+	}
+	now = now.Add(wait)
+	if again := b.Wait(now); again > time.Second {
+		t.Errorf("that time is over, and it is another %v", again)
+	}
+	now = now.Add(-time.Hour) // a clock that is set back
+	if again := b.Wait(now); again > time.Second {
+		t.Errorf("an hour earlier it is %v", again)
+	}
+}
