@@ -27,7 +27,7 @@ func (e *endpoint) relist(s *session, began time.Time) error {
 	}
 	tools := survey.ToolsOf(l.Tools, e.row.URL != "")
 	e.mu.Lock()
-	e.budget.Spend(e.listing, &l, time.Now())
+	troubles = append(troubles, e.budget.Spend(e.listing, &l, time.Now())...)
 	e.listing, e.fresh, e.tools = &l, true, tools
 	if !began.IsZero() {
 		e.startMillis = max(1, time.Since(began).Milliseconds())
@@ -41,10 +41,6 @@ func (e *endpoint) relist(s *session, began time.Time) error {
 		}
 	}
 	e.listed(l)
-	if wait := e.budget.Wait(time.Now()); wait > 0 {
-		until := time.Now().Add(wait).UTC().Format(time.RFC3339)
-		troubles = append(troubles, "its lists change so much that no change is looked at before "+until)
-	}
 	var trouble error
 	if len(troubles) > 0 {
 		trouble = errors.New(strings.Join(troubles, "; "))

@@ -22,12 +22,17 @@ type Budget struct {
 	at    time.Time
 }
 
-// Spend takes note of a change: what is in one listing and not in the other counts, but for the first listing of all.
-func (b *Budget) Spend(before, after *drawbridge.Listing, now time.Time) {
+// Spend takes note of a change: what is in one listing and not in the other counts, but for the first listing of all. It gives what
+// people are told where the next one is to wait, and nothing otherwise.
+func (b *Budget) Spend(before, after *drawbridge.Listing, now time.Time) (troubles []string) {
 	b.forget(now)
 	if before != nil {
 		b.spent += float64(changed(before, after))
 	}
+	if wait := b.Wait(now); wait > 0 {
+		troubles = append(troubles, "its lists change so much that no change is looked at before "+now.Add(wait).UTC().Format(time.RFC3339))
+	}
+	return troubles
 }
 
 // Wait is how long the server is not to be asked, from now on.
