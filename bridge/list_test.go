@@ -438,3 +438,32 @@ func TestAServerThatLetsNothingBeWatchedSaysSo(t *testing.T) {
 		}
 	})
 }
+
+// TestAListThatKeepsChangingIsNotAskedForByReconnecting has a server go away after each call and come back with another large list:
+// the calls go on, and its lists have their time all the same.
+func TestAListThatKeepsChangingIsNotAskedForByReconnecting(t *testing.T) {
+	large := strings.Repeat("x", 1<<20)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{IdleStop: -1})
+		var n atomic.Int64
+		r.fake.on(wire.MethodToolsList, func(*fakeConn, wire.Message) string {
+			return fmt.Sprintf(`{"tools":[{"name":"echo"},{"name":"n%d","description":"%s"}]}`, n.Add(1), large)
+		})
+		if _, err := r.Mount(t.Context(), "fake"); err != nil {
+			t.Fatal(err)
+		}
+		const minute = 60
+		for range 10 * minute {
+			r.fake.last().die()
+			r.later(time.Second)
+			r.call(echo(caller(drawbridge.Legacy)))
+		}
+		if got := r.mem.listCount(); got > 12 {
+			t.Errorf("%d listings in ten minutes", got)
+		}
+		r.later(3 * time.Hour)
+		if got, want := names(r.mem.last()), fmt.Sprintf("echo n%d", n.Load()); got != want || r.mem.listCount() < 10 {
+			t.Errorf("the last of %d listings has %s, want %s", r.mem.listCount(), got, want)
+		}
+	})
+}
