@@ -453,17 +453,27 @@ func TestAListThatKeepsChangingIsNotAskedForByReconnecting(t *testing.T) {
 			t.Fatal(err)
 		}
 		const minute = 60
+		saved := 0
 		for range 10 * minute {
 			r.fake.last().die()
 			r.later(time.Second)
 			r.call(echo(caller(drawbridge.Legacy)))
 		}
-		if got := r.mem.listCount(); got > 12 {
-			t.Errorf("%d listings in ten minutes", got)
+		asked := r.fake.count(wire.MethodToolsList)
+		if asked > 30 {
+			t.Errorf("it was asked for %d lists in ten minutes", asked)
+		}
+		for _, e := range r.mem.all() {
+			if e == "listing" {
+				saved++
+			}
+		}
+		if saved > 30+10 {
+			t.Errorf("its listing was saved %d times in ten minutes", saved)
 		}
 		r.later(3 * time.Hour)
-		if got, want := names(r.mem.last()), fmt.Sprintf("echo n%d", n.Load()); got != want || r.mem.listCount() < 10 {
-			t.Errorf("the last of %d listings has %s, want %s", r.mem.listCount(), got, want)
+		if got, want := names(r.mem.last()), fmt.Sprintf("echo n%d", n.Load()); got != want || r.fake.count(wire.MethodToolsList) != asked+1 {
+			t.Errorf("the last of %d lists is %s, and there was %s", n.Load(), want, got)
 		}
 	})
 }
