@@ -1,7 +1,9 @@
 package bridge
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -474,6 +476,30 @@ func TestAListThatKeepsChangingIsNotAskedForByReconnecting(t *testing.T) {
 		r.later(3 * time.Hour)
 		if got, want := names(r.mem.last()), fmt.Sprintf("echo n%d", n.Load()); got != want || r.fake.count(wire.MethodToolsList) != asked+1 {
 			t.Errorf("the last of %d lists is %s, and there was %s", n.Load(), want, got)
+		}
+	})
+}
+
+// TestWhatAServerSaysOfItselfIsCut has a server explain at great length, and each time in other words, why it does not list: neither the
+// log nor what is kept of it grows by that.
+func TestWhatAServerSaysOfItselfIsCut(t *testing.T) {
+	large := strings.Repeat("x", 1<<20)
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		r := newRig(t, newFake(), Options{IdleStop: -1, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if _, err := r.Mount(t.Context(), "fake"); err != nil {
+			t.Fatal(err)
+		}
+		r.fake.on(wire.MethodToolsList, func(c *fakeConn, m wire.Message) string {
+			c.say(wire.Message{ID: m.ID, Error: wire.ErrorObject(wire.CodeInternal, time.Now().String()+large, nil)})
+			return ""
+		})
+		for range 60 {
+			r.fake.last().note(wire.NoteToolsChanged, `{}`)
+			r.later(time.Second)
+		}
+		if fault := r.Status()[0].Fault; log.Len() > 64<<10 || len(fault) > 4<<10 || !strings.Contains(fault, "error -32603: 20") {
+			t.Errorf("the log has %d bytes, the status %d: %.100s", log.Len(), len(fault), fault)
 		}
 	})
 }
