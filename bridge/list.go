@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -18,7 +17,7 @@ import (
 func (e *endpoint) relist(s *session, began time.Time) error {
 	ctx, cancel := context.WithTimeout(e.ctx, e.pool.o.ConnectTimeout)
 	defer cancel()
-	l, troubles, err := e.list(ctx, s)
+	l, troubles, err := e.list(ctx, s, began)
 	if err == nil {
 		err = e.ctx.Err() // a list that our own end cut off says nothing about the server
 	}
@@ -27,13 +26,13 @@ func (e *endpoint) relist(s *session, began time.Time) error {
 	}
 	tools := survey.ToolsOf(l.Tools, e.row.URL != "")
 	e.mu.Lock()
-	troubles = append(troubles, e.budget.Spend(e.listing, &l, time.Now())...)
+	worth := e.budget.Spend(e.listing, &l, time.Now())
 	e.listing, e.fresh, e.tools = &l, true, tools
 	if !began.IsZero() {
 		e.startMillis = max(1, time.Since(began).Milliseconds())
 	}
 	e.mu.Unlock()
-	if m := e.pool.o.Memory; m != nil {
+	if m := e.pool.o.Memory; m != nil && worth {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), saveTimeout)
 		defer cancel()
 		if err := m.SaveListing(ctx, l); err != nil {
@@ -41,18 +40,20 @@ func (e *endpoint) relist(s *session, began time.Time) error {
 		}
 	}
 	e.listed(l)
-	var trouble error
-	if len(troubles) > 0 {
-		trouble = errors.New(strings.Join(troubles, "; "))
-	}
-	e.enter(drawbridge.Ready, trouble)
+	e.enter(drawbridge.Ready, e.budget.Trouble(troubles, time.Now()))
 	return nil
 }
 
-// list asks the server of a session for everything. For a list that did not come the last known one stands.
-func (e *endpoint) list(ctx context.Context, s *session) (drawbridge.Listing, []string, error) {
+// list asks the server of a session for everything. For a list that did not come the last known one stands; and so do all of a server
+// that comes back before it may be asked again, which is when its time has come.
+func (e *endpoint) list(ctx context.Context, s *session, began time.Time) (drawbridge.Listing, []string, error) {
 	e.mu.Lock()
 	last := e.listing
+	if !began.IsZero() && last != nil && e.budget.Wait(time.Now()) > 0 {
+		defer e.mu.Unlock()
+		signal(e.changed)
+		return *last, nil, nil
+	}
 	l := drawbridge.Listing{
 		Server: e.row.ID, Row: e.row.Hash, Era: e.era,
 		Info: s.info, Capabilities: s.capabilities, Instructions: s.instructions,

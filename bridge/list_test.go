@@ -1,7 +1,9 @@
 package bridge
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -435,6 +437,69 @@ func TestAServerThatLetsNothingBeWatchedSaysSo(t *testing.T) {
 		}
 		if err := r.Watch(t.Context(), "fake", drawbridge.Watched{}); err != nil {
 			t.Errorf("to watch nothing: %v", err)
+		}
+	})
+}
+
+// TestAListThatKeepsChangingIsNotAskedForByReconnecting has a server go away after each call and come back with another large list:
+// the calls go on, and its lists have their time all the same.
+func TestAListThatKeepsChangingIsNotAskedForByReconnecting(t *testing.T) {
+	large := strings.Repeat("x", 1<<20)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newFake(), Options{IdleStop: -1})
+		var n atomic.Int64
+		r.fake.on(wire.MethodToolsList, func(*fakeConn, wire.Message) string {
+			return fmt.Sprintf(`{"tools":[{"name":"echo"},{"name":"n%d","description":"%s"}]}`, n.Add(1), large)
+		})
+		if _, err := r.Mount(t.Context(), "fake"); err != nil {
+			t.Fatal(err)
+		}
+		const minute = 60
+		saved := 0
+		for range 10 * minute {
+			r.fake.last().die()
+			r.later(time.Second)
+			r.call(echo(caller(drawbridge.Legacy)))
+		}
+		asked := r.fake.count(wire.MethodToolsList)
+		if asked > 30 {
+			t.Errorf("it was asked for %d lists in ten minutes", asked)
+		}
+		for _, e := range r.mem.all() {
+			if e == "listing" {
+				saved++
+			}
+		}
+		if saved > 30+10 {
+			t.Errorf("its listing was saved %d times in ten minutes", saved)
+		}
+		r.later(3 * time.Hour)
+		if got, want := names(r.mem.last()), fmt.Sprintf("echo n%d", n.Load()); got != want || r.fake.count(wire.MethodToolsList) != asked+1 {
+			t.Errorf("the last of %d lists is %s, and there was %s", n.Load(), want, got)
+		}
+	})
+}
+
+// TestWhatAServerSaysOfItselfIsCut has a server explain at great length, and each time in other words, why it does not list: neither the
+// log nor what is kept of it grows by that.
+func TestWhatAServerSaysOfItselfIsCut(t *testing.T) {
+	large := strings.Repeat("x", 1<<20)
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		r := newRig(t, newFake(), Options{IdleStop: -1, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if _, err := r.Mount(t.Context(), "fake"); err != nil {
+			t.Fatal(err)
+		}
+		r.fake.on(wire.MethodToolsList, func(c *fakeConn, m wire.Message) string {
+			c.say(wire.Message{ID: m.ID, Error: wire.ErrorObject(wire.CodeInternal, time.Now().String()+large, nil)})
+			return ""
+		})
+		for range 60 {
+			r.fake.last().note(wire.NoteToolsChanged, `{}`)
+			r.later(time.Second)
+		}
+		if fault := r.Status()[0].Fault; log.Len() > 64<<10 || len(fault) > 4<<10 || !strings.Contains(fault, "error -32603: 20") {
+			t.Errorf("the log has %d bytes, the status %d: %.100s", log.Len(), len(fault), fault)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/link"
 	"github.com/drawbridge-mcp/drawbridge/bridge/signin"
 )
 
@@ -89,7 +90,7 @@ func (e *endpoint) enter(phase drawbridge.Phase, fault error) {
 	news := false
 	switch {
 	case fault != nil:
-		e.fault = fault.Error()
+		e.fault = link.Told(fault)
 		news = e.said != e.fault
 		e.said = e.fault
 	case phase == drawbridge.Ready:
@@ -100,7 +101,7 @@ func (e *endpoint) enter(phase drawbridge.Phase, fault error) {
 	e.mu.Unlock()
 	e.log.Debug("a server entered a phase", "phase", string(phase))
 	if news {
-		e.log.Warn("a server has a fault", "phase", string(phase), "error", fault)
+		e.log.Warn("a server has a fault", "phase", string(phase), "error", status.Fault)
 	}
 	m := e.pool.o.Memory
 	if m == nil {

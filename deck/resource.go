@@ -118,9 +118,10 @@ func (s *shelf) exact(caller drawbridge.Caller, uri string) (target, bool) {
 func (s *shelf) closest(caller drawbridge.Caller, uri string) *item {
 	var best *item
 	var judged []*item
+	var effort label.Effort
 	for _, it := range s.items {
 		closer := best == nil && it.template != nil || best != nil && it.template.Closer(best.template)
-		if !closer || !caller.Holds(it.spec.Scopes) || !it.template.Match(uri) {
+		if !closer || !caller.Holds(it.spec.Scopes) || !effort.Match(it.spec.Server, it.template, uri) {
 			continue
 		}
 		if s.gate.Hides(caller, resources.word, matched(it, uri).spec) {

@@ -174,8 +174,7 @@ const maxRecorded = 50
 func (d *Deck) tell(m, before *member) {
 	notes, leftOut := m.notes, m.leftOut
 	if before != nil {
-		notes = slices.DeleteFunc(slices.Clone(notes), func(n Note) bool { return slices.Contains(before.notes, n) })
-		leftOut = slices.DeleteFunc(slices.Clone(leftOut), func(l LeftOut) bool { return slices.Contains(before.leftOut, l) })
+		notes, leftOut = offer.News(notes, before.notes), offer.News(leftOut, before.leftOut)
 	}
 	if before != nil { // else it is what an earlier process was told, and recorded
 		d.recordDone(m.ID, notes, leftOut)

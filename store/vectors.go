@@ -83,7 +83,7 @@ type overseen interface {
 
 // Vectors keeps vectors in the store. What closes it leaves the store open.
 func (db *DB) Vectors() *Vectors {
-	return &Vectors{name: db.name, place: own{db}, fault: db.dialect.fault, answer: keepTimeout}
+	return &Vectors{name: db.name, place: own{db, mostVectors}, fault: db.dialect.fault, answer: keepTimeout}
 }
 
 // OpenVectors gives the keeper at a URL: postgres:// is a database with pgvector, qdrant:// and qdrants:// are a Qdrant server,

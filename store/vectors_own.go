@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"fmt"
 	"slices"
@@ -14,8 +15,19 @@ import (
 // keyRows is how many vectors one statement asks for.
 const keyRows = 500
 
+const (
+	// mostVectors is how many vectors of a model are kept: twice as many as a library knows of. Servers choose the texts that they are of,
+	// and may have others each day. Of more some go, with room for spareVectors: one that is wanted again is made again.
+	mostVectors  = 200_000
+	spareVectors = 1000
+)
+
 // own keeps vectors in the store's tables, and looks at each to find the nearest.
-type own struct{ db *DB }
+type own struct {
+	db *DB
+	// most is mostVectors.
+	most int
+}
 
 // Close leaves the store open: it is not ours.
 func (own) Close() error { return nil }
@@ -115,8 +127,34 @@ func (o own) Keep(ctx context.Context, model string, dimension int, keys []index
 			b.WriteString(" ON CONFLICT (model, key) DO NOTHING")
 			_, err = tx.ExecContext(ctx, b.String(), args...)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return o.thin(ctx, tx, model)
 	})
+}
+
+// thin takes out vectors of a model that has too many: some that lie together by the hashes of their texts, from anywhere among them.
+func (o own) thin(ctx context.Context, tx *sql.Tx, model string) error {
+	var n int
+	if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM vectors WHERE model = $1", model).Scan(&n); err != nil || n <= o.most {
+		return err
+	}
+	const some = `DELETE FROM vectors WHERE model = $1 AND key IN (SELECT key FROM vectors WHERE model = $2 AND key >= $3 ORDER BY key LIMIT $4)`
+	var from index.Key
+	rand.Read(from[:]) // never fails: see its documentation
+	left := min(n, n-o.most+spareVectors)
+	for _, key := range [][]byte{from[:], {}} { // and from the beginning, where there are too few to the end
+		done, err := tx.ExecContext(ctx, o.db.in(some), model, model, key, left)
+		if err != nil {
+			return err
+		}
+		gone, err := done.RowsAffected()
+		if left -= int(gone); err != nil || left <= 0 {
+			return err
+		}
+	}
+	return nil
 }
 
 func (o own) Forget(ctx context.Context, model string) error {

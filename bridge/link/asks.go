@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -24,7 +25,13 @@ type Asks struct {
 	running int
 	work    sync.WaitGroup
 	open    map[string]context.CancelFunc // by the server's id
+	// dropped counts the requests that were since it was last told, at that time.
+	dropped int
+	told    time.Time
 }
+
+// tellAgain is how often it is logged that requests are dropped: their server says how many there are.
+const tellAgain = time.Minute
 
 // NewAsks makes Asks that answer through send, at most max requests at once (0 means DefaultMaxAsks). As many again are
 // refused with an error, and what is over that is dropped. log may be nil.
@@ -43,7 +50,7 @@ func (a *Asks) Answer(ctx context.Context, to Handler, request wire.Message) {
 	case a.waited:
 		return
 	case a.running >= 2*a.max:
-		a.log.Warn("a request of the server is dropped, there are too many")
+		a.drop()
 		return
 	case a.running >= a.max:
 		to = refuser{wire.ErrorObject(wire.CodeInternal, "too many requests at once", nil)}
@@ -67,6 +74,15 @@ func (a *Asks) Answer(ctx context.Context, to Handler, request wire.Message) {
 		a.running--
 		a.mu.Unlock()
 	})
+}
+
+// drop takes note of a request that has no answer. The lock is held.
+func (a *Asks) drop() {
+	a.dropped++
+	if now := time.Now(); now.Sub(a.told) >= tellAgain {
+		a.log.Warn("requests of the server are dropped, there are too many", "dropped", a.dropped)
+		a.dropped, a.told = 0, now
+	}
 }
 
 // Cancelled takes the params of the server's notifications/cancelled: the request that they name ends.

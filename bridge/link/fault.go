@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -12,9 +13,30 @@ import (
 // A ReplyError is a JSON-RPC error object that a server answered with.
 type ReplyError struct{ Object json.RawMessage }
 
-// Error gives the code and the message of the object.
+const (
+	// mostSaid is how many bytes of a server's message an error repeats: it is logged and kept, and the server says how often.
+	mostSaid = 1 << 10
+	// mostTold is how many bytes of an error are logged and kept that may repeat several of them.
+	mostTold = 16 << 10
+)
+
+// Error gives the code and the message of the object; of a very long one the beginning.
 func (r *ReplyError) Error() string {
-	return fmt.Sprintf("the server answered with error %d: %s", wire.ErrorCode(r.Object), wire.GetText(r.Object, "message"))
+	return fmt.Sprintf("the server answered with error %d: %s", wire.ErrorCode(r.Object), Beginning(wire.GetText(r.Object, "message"), mostSaid))
+}
+
+// Told is what is logged and kept of an error.
+func Told(err error) string { return Beginning(err.Error(), mostTold) }
+
+// Beginning is a text, or of a longer one than most bytes as many characters as there is room for, and "…".
+func Beginning(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most] + "…"
 }
 
 // FaultCode sorts the error object by its code.

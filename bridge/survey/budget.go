@@ -1,7 +1,13 @@
 package survey
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"hash/maphash"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -11,6 +17,10 @@ const (
 	// freeChange is how many bytes of what a server lists may change whenever they do, changeRate how many a second are forgotten.
 	freeChange = 16 << 20
 	changeRate = 1 << 10
+	// wholePart is which part of the whole listing counts as well: it is looked at and saved whole, however little changed.
+	wholePart = 64
+	// saveAgain is how long a listing that says what the last one said is not saved once more: it is written whole each time.
+	saveAgain = time.Minute
 )
 
 // A Budget says when a server may be asked for its lists again. What changes in them is on record for ever: a server that had it all
@@ -20,19 +30,35 @@ type Budget struct {
 	// spent is how many bytes changed that are not forgotten yet, at that time.
 	spent float64
 	at    time.Time
+	// saved is when a listing was saved last.
+	saved time.Time
 }
 
-// Spend takes note of a change: what is in one listing and not in the other counts, but for the first listing of all. It gives what
-// people are told where the next one is to wait, and nothing otherwise.
-func (b *Budget) Spend(before, after *drawbridge.Listing, now time.Time) (troubles []string) {
+// Spend takes note of a change: what is in one listing and not in the other counts, but for the first listing of all. It says whether
+// the listing is worth being saved, and takes it that it is then: it says something else, or was not saved for a while.
+func (b *Budget) Spend(before, after *drawbridge.Listing, now time.Time) (save bool) {
 	b.forget(now)
 	if before != nil {
-		b.spent += float64(changed(before, after))
+		if n := changed(before, after); n > 0 {
+			b.spent += float64(n) + float64(size(after))/wholePart
+		}
+		if now.Sub(b.saved).Abs() < saveAgain && same(before, after) {
+			return false
+		}
 	}
-	if wait := b.Wait(now); wait > 0 {
-		troubles = append(troubles, "its lists change so much that no change is looked at before "+now.Add(wait).UTC().Format(time.RFC3339))
+	b.saved = now
+	return true
+}
+
+// size is how many bytes a listing has.
+func size(l *drawbridge.Listing) int {
+	n := len(l.Instructions)
+	for k := range kinds {
+		for _, raw := range *kinds[k].of(l) {
+			n += len(raw)
+		}
 	}
-	return troubles
+	return n
 }
 
 // Wait is how long the server is not to be asked, from now on.
@@ -45,6 +71,31 @@ func (b *Budget) forget(now time.Time) {
 	b.spent = max(0, b.spent-max(0, now.Sub(b.at).Seconds())*changeRate)
 	b.at = now
 }
+
+// Trouble joins what was wrong with a listing, for people, and says where that is so that the next one has to wait; nil where all is well.
+func (b *Budget) Trouble(troubles []string, now time.Time) error {
+	if wait := b.Wait(now); wait > 0 {
+		until := now.Add(wait).UTC().Format(time.RFC3339)
+		troubles = append(troubles, "its lists change so much that no change is looked at before "+until)
+	}
+	if len(troubles) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(troubles, "; "))
+}
+
+// same says whether a server listed the same again, whenever that was.
+func same(a, b *drawbridge.Listing) bool {
+	for k := range kinds {
+		if !slices.EqualFunc(*kinds[k].of(a), *kinds[k].of(b), sameBytes) {
+			return false
+		}
+	}
+	return a.Server == b.Server && a.Row == b.Row && a.Era == b.Era && a.Instructions == b.Instructions && maps.Equal(a.Hints, b.Hints) &&
+		sameBytes(a.Info, b.Info) && sameBytes(a.Capabilities, b.Capabilities)
+}
+
+func sameBytes(a, b json.RawMessage) bool { return bytes.Equal(a, b) }
 
 // changed is how many bytes are in one listing only: of items, and of the instructions.
 func changed(before, after *drawbridge.Listing) (n int) {

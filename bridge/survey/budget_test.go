@@ -72,3 +72,23 @@ func TestBudget(t *testing.T) {
 		t.Errorf("an hour earlier it is %v", again)
 	}
 }
+
+// TestALargeListOfWhichLittleChanges has one word change in a list that is as large as any: all of it is looked at and saved each time.
+func TestALargeListOfWhichLittleChanges(t *testing.T) {
+	large := strings.Repeat("x", 16<<20)
+	var b Budget
+	l := func(word string) *drawbridge.Listing {
+		return &drawbridge.Listing{Tools: []json.RawMessage{json.RawMessage(`"` + word + `"`), json.RawMessage(large)}}
+	}
+	now, looks := time.Unix(1e9, 0), 0
+	for end := now.Add(time.Hour); now.Before(end); looks++ {
+		b.Spend(l("a"), l("b"), now)
+		now = now.Add(max(5*time.Second, b.Wait(now)))
+	}
+	if looks > 90 {
+		t.Errorf("it was looked at %d times in an hour", looks)
+	}
+	if b.Spend(l("a"), l("a"), now); b.Wait(now.Add(time.Hour)) > 0 {
+		t.Error("a list that stays costs something")
+	}
+}

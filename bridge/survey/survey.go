@@ -23,6 +23,14 @@ import (
 const (
 	maxPages = 1000
 	maxItems = 10_000
+	// maxBytes is how many bytes the pages of a list have together: after them no other is asked for.
+	maxBytes = 64 << 20
+)
+
+const (
+	// mostNamed is how many tools are named that were left out, mostNameSaid how much of a name and a reason is said.
+	mostNamed    = 5
+	mostNameSaid = 256
 )
 
 // A kind is one of the four lists of a server.
@@ -110,7 +118,7 @@ func lastOf(last *drawbridge.Listing, k kind) list {
 func (o Options) list(ctx context.Context, k kind) (list, error) {
 	var out list
 	seen := map[string]bool{}
-	dropped := 0
+	dropped, size := 0, 0
 	var cursor json.RawMessage
 	for page := 1; ; page++ {
 		result, err := o.page(ctx, k, cursor)
@@ -125,13 +133,14 @@ func (o Options) list(ctx context.Context, k kind) (list, error) {
 				out.items = append(out.items, item)
 			}
 		}
+		size += len(result)
 		out.heed(result)
 		cursor = wire.Get(result, "nextCursor")
 		switch {
 		case cursor == nil || string(cursor) == "null":
 		case seen[string(cursor)]:
 			out.trouble = "the server gave a cursor that it gave before"
-		case page == maxPages || len(out.items) == maxItems:
+		case page == maxPages || len(out.items) == maxItems || size >= maxBytes:
 			out.trouble = fmt.Sprintf("it goes on after %d pages with %d items; the rest was left out", page, len(out.items))
 		default:
 			seen[string(cursor)] = true
@@ -176,14 +185,26 @@ func (l *list) heed(result json.RawMessage) {
 // (2026-07-28, Streamable HTTP, Custom Headers).
 func (l *list) checkMarks() {
 	kept := l.items[:0]
+	var troubles []string
+	if l.trouble != "" {
+		troubles = append(troubles, l.trouble)
+	}
+	out := 0
 	for _, tool := range l.items {
-		if _, err := wire.ParamMarks(wire.Get(tool, "inputSchema")); err != nil {
-			l.trouble = strings.TrimPrefix(fmt.Sprintf("%s; tool %q was left out: %v", l.trouble, wire.GetText(tool, "name"), err), "; ")
+		_, err := wire.ParamMarks(wire.Get(tool, "inputSchema"))
+		if err == nil {
+			kept = append(kept, tool)
 			continue
 		}
-		kept = append(kept, tool)
+		if out++; out <= mostNamed {
+			name := link.Beginning(wire.GetText(tool, "name"), mostNameSaid)
+			troubles = append(troubles, fmt.Sprintf("tool %q was left out: %s", name, link.Beginning(err.Error(), mostNameSaid)))
+		}
 	}
-	l.items = kept
+	if more := out - mostNamed; more > 0 {
+		troubles = append(troubles, fmt.Sprintf("%d more tools were left out for such reasons", more))
+	}
+	l.items, l.trouble = kept, strings.Join(troubles, "; ")
 }
 
 // HintOf reads the caching hints of a result.

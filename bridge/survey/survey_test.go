@@ -157,6 +157,7 @@ func TestEndlessListsEnd(t *testing.T) {
 	}{
 		{"pages", endless(`{}`), maxPages, "list tools: it goes on after 1000 pages with 1000 items; the rest was left out"},
 		{"items", endless(strings.TrimSuffix(strings.Repeat("{},", 4000), ",")), maxItems, "list tools: it goes on after 3 pages with 10000 items; the rest was left out"},
+		{"bytes", endless(`{"x":"` + strings.Repeat("x", 1<<20) + `"}`), 64, "list tools: it goes on after 64 pages with 64 items; the rest was left out"},
 	} {
 		l, troubles, err := taken(t, `{"tools":{}}`, map[string]asked{wire.MethodToolsList: tt.tools}, Options{})
 		if diff := cmp.Diff([]string{tt.says}, troubles); diff != "" || err != nil || len(l.Tools) != tt.want {
@@ -180,6 +181,15 @@ func TestToolsWithBadMarksAreLeftOutOverHTTP(t *testing.T) {
 		if diff := cmp.Diff(want, l.Tools); diff != "" || err != nil || told != headers {
 			t.Errorf("headers %v: %v, %q %s", headers, err, troubles, diff)
 		}
+	}
+}
+
+// TestVeryManyBadMarks has a server list as many bad tools as it may, under long names: what is said of them is for people.
+func TestVeryManyBadMarks(t *testing.T) {
+	many := strings.Repeat(strings.Replace(bad, `"bad"`, `"`+strings.Repeat("x", 1000)+`"`, 1)+",", 5000) + good
+	_, troubles, err := taken(t, `{"tools":{}}`, map[string]asked{wire.MethodToolsList: always(`{"tools":[` + many + `]}`)}, Options{Headers: true})
+	if err != nil || len(troubles) != 1 || len(troubles[0]) > 4096 || !strings.HasSuffix(troubles[0], "; 4995 more tools were left out for such reasons") {
+		t.Errorf("%v, %.100q", err, troubles)
 	}
 }
 

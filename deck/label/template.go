@@ -1,6 +1,10 @@
 package label
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
 
 // maxTemplate bounds a template, MaxURI what it is compared with, in bytes: a server writes the one and a caller the other,
 // and neither may cost more than a moment.
@@ -125,4 +129,29 @@ func (t *Template) skip(states []bool) {
 			states[2*j+2] = true
 		}
 	}
+}
+
+// mostSteps is how long the templates of one server are held against one URI, in tokens times characters.
+const mostSteps = 8 << 20
+
+// An Effort holds the templates of servers, one server after another, against one URI, those of each for a moment only: a server that
+// lists ten thousand of the worst would have each reading of a resource take minutes. The zero Effort is at its beginning.
+type Effort struct {
+	server drawbridge.ServerID
+	steps  int
+}
+
+// Match says whether uri may be an expansion of a template of the server; no where the server has had its moment.
+func (e *Effort) Match(server drawbridge.ServerID, t *Template, uri string) bool {
+	if server != e.server {
+		*e = Effort{server: server}
+	}
+	if len(uri) > MaxURI || !strings.HasPrefix(uri, t.prefix) {
+		return false
+	}
+	if e.steps > mostSteps {
+		return false
+	}
+	e.steps += len(t.tokens) * len(uri)
+	return t.Match(uri)
 }

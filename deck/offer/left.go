@@ -1,6 +1,10 @@
 package offer
 
-import "github.com/drawbridge-mcp/drawbridge"
+import (
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
 
 // A Clash is a name or URI that two servers would have, of which the first in configuration order has it.
 type Clash struct {
@@ -22,4 +26,13 @@ type LeftOut struct {
 	Name string
 	// Reason says why, for people. Code names it where it was the vetter's: "unexpected", "unreadable", "unvetted".
 	Reason, Code string
+}
+
+// News are those of all that were not there before: of notes, of what was left out. There may be ten thousands of both.
+func News[T comparable](all, before []T) []T {
+	known := make(map[T]bool, len(before))
+	for _, b := range before {
+		known[b] = true
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(one T) bool { return known[one] })
 }

@@ -126,13 +126,17 @@ func apply(s *vetting.Sight, part string, out shield.Settlement) {
 		return
 	}
 	list, member := parted(s, part), memberOf(part)
+	held := make(map[string]bool, len(out.Held))
+	for _, name := range out.Held {
+		held[name] = true
+	}
 	for i, object := range list {
 		name := wire.GetText(object.Own, member)
 		if why, ok := out.LeftOut[name]; ok && object.Why == "" {
 			list[i].Why, list[i].Code = why, Rejected
 			continue
 		}
-		if object.Why != "" || !slices.Contains(out.Held, name) {
+		if object.Why != "" || !held[name] {
 			continue
 		}
 		if pinned := out.Pinned[name]; pinned != nil {

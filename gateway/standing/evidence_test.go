@@ -2,7 +2,10 @@ package standing_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
@@ -41,5 +44,38 @@ func TestEvidence(t *testing.T) {
 	}
 	if got := standing.Evidence(drawbridge.Listing{}, deck.Vetted{Tools: []deck.Shown{{Own: json.RawMessage(`{"name":"x"}`)}}}); got != nil {
 		t.Errorf("an honest listing is %v", got)
+	}
+}
+
+// TestEvidenceOfVeryMuch has a server change as many prompts as it may list, again and again: a look at them is over soon, what is
+// kept of them stays small, and the same list counts once.
+func TestEvidenceOfVeryMuch(t *testing.T) {
+	const many = 10_000
+	look := func(version int) []trust.Event {
+		var l drawbridge.Listing
+		var v deck.Vetted
+		text := strings.Repeat("x", 1000)
+		for i := range many {
+			name := fmt.Sprintf("p%d", i)
+			l.Prompts = append(l.Prompts, fmt.Appendf(nil, `{"description":"%d %s","name":"%s"}`, version, text, name))
+			v.Notes = append(v.Notes, deck.Note{Kind: "prompt", Name: name, Did: "held", Why: "its definition changed"})
+		}
+		began := time.Now()
+		events := standing.Evidence(l, v)
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("a look takes %s", took)
+		}
+		return events
+	}
+	a := trust.Account{}.With(look(0)...)
+	if again := a.With(look(0)...); len(again.Events) != len(a.Events) {
+		t.Errorf("the same list is %d events more", len(again.Events)-len(a.Events))
+	}
+	for version := range 3 {
+		a = a.With(look(version + 1)...)
+	}
+	text, err := a.Text()
+	if perEvent := len(text) / len(a.Events); err != nil || len(a.Events) != 4 || perEvent > 4096 {
+		t.Errorf("%d events have %d bytes each, %v", len(a.Events), perEvent, err)
 	}
 }

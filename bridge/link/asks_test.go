@@ -1,0 +1,54 @@
+package link
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/wire"
+)
+
+// A sitter answers when its context ends.
+type sitter struct{}
+
+func (sitter) Notify(string, json.RawMessage) {}
+
+func (sitter) Ask(ctx context.Context, _ string, _ json.RawMessage) (result, errorObject json.RawMessage) {
+	<-ctx.Done()
+	return json.RawMessage(`{}`), nil
+}
+
+// TestRequestsThatAreDroppedAreNotLoggedOneByOne has a server ask very much more than is answered: the log says so once a minute.
+func TestRequestsThatAreDroppedAreNotLoggedOneByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var log bytes.Buffer
+		// The answers that refuse wait too, as those do that nobody reads.
+		a := NewAsks(func(ctx context.Context, _ wire.Message) { <-ctx.Done() }, 1, slog.New(slog.NewTextHandler(&log, nil)))
+		n := 0
+		flood := func() {
+			for range 1000 {
+				n++
+				a.Answer(ctx, sitter{}, wire.Message{ID: json.RawMessage(strconv.Itoa(n)), Method: wire.MethodElicitation})
+			}
+		}
+		flood()
+		flood()
+		if lines := strings.Count(log.String(), "\n"); lines != 1 {
+			t.Errorf("%d lines of %d requests", lines, n)
+		}
+		<-time.After(time.Minute)
+		flood()
+		if lines := strings.Count(log.String(), "\n"); lines != 2 || !strings.Contains(log.String(), "dropped=1998") {
+			t.Errorf("%d lines: %s", lines, log.String())
+		}
+		cancel()
+		a.Wait()
+	})
+}
