@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -105,12 +106,13 @@ func (a *arguments) files() ([]file, error) {
 func (a *arguments) look(name string, v any) error {
 	switch v := v.(type) {
 	case string:
-		if strings.Contains(v, "\x00") && (namesPath(name) || isFileURI(v)) {
-			return errors.New("a path has a NUL character")
-		}
 		switch {
 		case namesPath(name), isFileURI(v):
-			a.note(readings(v, a.home)...)
+			paths := readings(v, a.home)
+			if slices.ContainsFunc(paths, func(path string) bool { return strings.Contains(path, "\x00") }) {
+				return errors.New("a path has a NUL character")
+			}
+			a.note(paths...)
 		case namesCommand(name):
 			a.note(pathsIn(v, a.home)...)
 		}

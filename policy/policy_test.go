@@ -246,6 +246,18 @@ func TestPaths(t *testing.T) {
 		{"/etc/x", `{"path":"file:///etc/x?y#z"}`, true, false},
 		{"/etc/**", `{"url":"file:///etc/x"}`, true, true},
 		{"/etc/**", `{"url":"https://a/etc/x"}`, false, false},
+		{"/etc/**", `{"url":"file:///e\ntc/x"}`, true, false}, // readers of URLs take these out
+		{"/etc/**", `{"url":"fi\tle:///etc/x"}`, true, false},
+		{"/etc/**", `{"url":"file:///ok/.\t./etc/x"}`, true, false},
+		{"/ok/**", `{"url":"file:///ok/.\t./etc/x"}`, true, false},
+		{"/etc/**", `{"url":"\u0001file:///etc/x"}`, true, false},
+		{"/etc/**", `{"url":"file:\\\\localhost\\etc\\x"}`, true, false}, // a host, or a directory
+		{"/etc/**", `{"url":"file:/%2Fetc/x"}`, true, false},             // "/etc/x", or "/x" of a host
+		{"/etc/**", `{"url":"file:etc/x"}`, true, false},
+		{"/etc/**", `{"url":"file:///a/etc%5C../../etc/x"}`, true, false}, // "\" is a letter, or not
+		{"/a/etc/**", `{"url":"file:///a/etc%5C../../etc/x"}`, true, false},
+		{"/etc/**", `{"url":"file:///ok/x%00/etc/x"}`, true, false},
+		{"/etc/**", `{"text":"file: see below"}`, false, false},
 		{"/etc/**", `{"path":"/ok\u0000/etc/x"}`, true, false},
 		{"/ok/**", `{"path":"/ok/x\u0000"}`, true, false},
 		{"/etc/**", `{"path":"/ok","files":[{"path":"/etc/x","content":"/etc/y"}]}`, true, false},

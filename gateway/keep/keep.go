@@ -154,12 +154,15 @@ func (l look) command(value json.RawMessage) (bool, error) {
 }
 
 // path looks at a text that may be a path. What no path is leads nowhere: a text with a line end or a NUL, a very long one, a
-// word in an argument whose name is that of no path.
+// word; but some programs take line ends away from what is named a path, or is a URI.
 func (l look) path(name, text string) (bool, error) {
-	if text == "" || len(text) > maxPath || strings.ContainsAny(text, "\n\r\x00") {
+	if text == "" || len(text) > maxPath || strings.ContainsAny(text, "\n\r\x00") && !policy.IsPath(name) && !policy.IsFileURI(text) {
 		return false, nil
 	}
 	for _, path := range policy.Spellings(text, l.own.Home) {
+		if strings.ContainsAny(path, "\n\r\x00") {
+			continue
+		}
 		if leads, err := l.one(path, strings.ContainsAny(text, `/\`) || policy.IsPath(name)); leads || err != nil {
 			return leads, err
 		}
