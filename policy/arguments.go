@@ -25,6 +25,8 @@ type arguments struct {
 	// uri is that of a resource, which is a path where it is a file's.
 	uri  string
 	home string
+	// definition is the card's, which may say what the arguments are.
+	definition json.RawMessage
 
 	read  bool
 	value object
@@ -33,6 +35,10 @@ type arguments struct {
 	text  string // see canonical
 	paths []file
 	found bool // paths were looked for
+
+	looked   bool // see taken
+	other    *arguments
+	otherErr error
 }
 
 // A file is a path, cut at its slashes: as it is written, and with its letters folded.
@@ -102,17 +108,14 @@ func (a *arguments) files() ([]file, error) {
 	return a.paths, nil
 }
 
-// look notes the paths in the value of a name, and in what is within it: those of a list are those of its name.
+// look notes the paths in the value of a name, and in what is within it: those of a list are those of its name, and so are the names
+// of an object that have a slash: {"files": {"/a/b": "text"}}.
 func (a *arguments) look(name string, v any) error {
 	switch v := v.(type) {
 	case string:
 		switch {
 		case namesPath(name), isFileURI(v):
-			paths := readings(v, a.home)
-			if slices.ContainsFunc(paths, func(path string) bool { return strings.Contains(path, "\x00") }) {
-				return errors.New("a path has a NUL character")
-			}
-			a.note(paths...)
+			return a.notePath(v)
 		case namesCommand(name):
 			a.note(pathsIn(v, a.home)...)
 		}
@@ -123,12 +126,28 @@ func (a *arguments) look(name string, v any) error {
 			}
 		}
 	case object:
+		named := namesPath(name)
 		for _, m := range v {
+			if named && strings.ContainsAny(m.name, `/\`) {
+				if err := a.notePath(m.name); err != nil {
+					return err
+				}
+			}
 			if err := a.look(m.name, m.value); err != nil {
 				return err
 			}
 		}
 	}
+	return nil
+}
+
+// notePath notes the paths that programs may take a text for.
+func (a *arguments) notePath(text string) error {
+	paths := readings(text, a.home)
+	if slices.ContainsFunc(paths, func(path string) bool { return strings.Contains(path, "\x00") }) {
+		return errors.New("a path has a NUL character")
+	}
+	a.note(paths...)
 	return nil
 }
 

@@ -89,6 +89,8 @@ type reader struct {
 		name  []byte
 		value any
 	}
+	// loose has it read what is not quite JSON, see readText.
+	loose bool
 }
 
 // read reads all that there is: one object, of which it gives nothing where one member is kept only.
@@ -153,6 +155,13 @@ func (r *reader) value(depth int, keep bool) (any, error) {
 		return nil, r.word("null")
 	}
 	start := r.i
+	if r.loose {
+		for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
+			if r.word(word) == nil {
+				return word, nil
+			}
+		}
+	}
 	err := r.number()
 	if !keep || err != nil {
 		return nil, err
@@ -245,7 +254,7 @@ func (r *reader) name(seen *names) (token, same []byte, err error) {
 	if same, err = foldedName(token); err != nil {
 		return nil, nil, err
 	}
-	if !seen.add(same) {
+	if !r.loose && !seen.add(same) {
 		return nil, nil, errTwice
 	}
 	if r.next() != ':' {

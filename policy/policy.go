@@ -398,7 +398,7 @@ func (s *subject) call(q Question, home string) {
 		return
 	}
 	s.args = &s.own
-	s.args.home = home
+	s.args.home, s.args.definition = home, q.Spec.Definition
 	switch q.Kind {
 	case Tool, Prompt:
 		s.args.params = q.Params

@@ -263,6 +263,9 @@ func TestPaths(t *testing.T) {
 		{"/etc/**", `{"path":"/ok","files":[{"path":"/etc/x","content":"/etc/y"}]}`, true, false},
 		{"/ok/**", `{"path":"/ok/a","edits":{"new_path":"/etc/x"}}`, true, false},
 		{"/ok/**", `{"files":[{"filePath":"/ok/x"}]}`, true, true},
+		{"/etc/**", `{"files":{"/etc/x":"text"}}`, true, true},
+		{"/ok/**", `{"path":"/ok/a","files":{"/etc/x":"text"}}`, true, false},
+		{"/ok/**", `{"path":"/ok/a","files":{"name":"text"},"other":{"/etc/x":"text"}}`, true, true},
 		{"/etc/**", `{"profile":"/etc/x","path_style":"/etc/x"}`, false, false},
 		{"/etc/**", `{"outputDir":"/etc/x"}`, true, true},
 		{"/kit/**", `{"path":"/\u212Ait/x"}`, true, false}, // the sign for kelvin

@@ -88,7 +88,7 @@ func TestAReplayNeverGuesses(t *testing.T) {
 	}
 	t.Logf("POLICY_SEED=%d", seed)
 	r := rand.New(rand.NewPCG(seed, 2))
-	words := []string{`"a"`, `"/etc/x"`, `"/home/b"`, `1`, `true`, `"file:///etc/y"`, `{"dest":"/home/c"}`}
+	words := []string{`"a"`, `"/etc/x"`, `"/home/b"`, `1`, `true`, `"file:///etc/y"`, `{"dest":"/home/c"}`, `"[\"/etc/x\"]"`, `"{\"path\":\"/home/b\"}"`}
 	judged, unclear := 0, 0
 	var p *Policy
 	for i := range 600 {
