@@ -407,14 +407,26 @@ func (s *subject) call(q Question, home string) {
 	}
 }
 
-// cleanURI takes "." and ".." out of a URI, also where they are escaped, and all that is escaped out of its path.
+// cleanURI is a URI as servers read it: without what readers of URLs pass over, with "." and ".." taken out, also where they are escaped,
+// and all that is escaped written plainly.
 func cleanURI(uri string) string {
-	scheme, rest, ok := strings.Cut(uri, "://")
-	slash := strings.IndexByte(rest, '/')
-	if !ok || slash < 0 {
+	uri = strings.ReplaceAll(asURL(uri), `\`, "/")
+	scheme, rest, ok := strings.Cut(uri, ":")
+	if !ok {
 		return uri
 	}
-	return scheme + "://" + rest[:slash] + cleanPath(unescaped(rest[slash:]), "")
+	authority := ""
+	if after, is := strings.CutPrefix(rest, "//"); is {
+		end := strings.IndexByte(after, '/')
+		if end < 0 {
+			end = len(after)
+		}
+		authority, rest = "//"+unescaped(after[:end]), after[end:]
+	}
+	if rest = unescaped(rest); strings.HasPrefix(rest, "/") {
+		rest = cleanPath(rest, "")
+	}
+	return scheme + ":" + authority + rest
 }
 
 // variables has what an expression looks at.

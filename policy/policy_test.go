@@ -334,6 +334,36 @@ func TestAURIIsJudgedAsItWillBeRead(t *testing.T) {
 	}
 }
 
+// TestAURIOfAnySchemeIsJudgedAsItWillBeRead has what servers make of URIs: readers of URLs take dots out, and templates' values are
+// unescaped wherever they stand.
+func TestAURIOfAnySchemeIsJudgedAsItWillBeRead(t *testing.T) {
+	q := Question{Caller: ada, Kind: Resource, Method: "resources/read", Trust: "untrusted"}
+	for _, tt := range []struct {
+		glob, uri       string
+		denied, allowed bool
+	}{
+		{"db:/secret/*", "db:/pub/../secret/x", true, false},
+		{"db:/pub/*", "db:/pub/../secret/x", true, false},
+		{"db://secret/*", "db://%73ecret/schema", true, false},
+		{"db://secret", "db://%73ecret", true, false},
+		{"note:secret", "note:se%63ret", true, false},
+		{"note:secret", "note:se\ncret", true, false},
+		{"note:secret", "note:secret", true, true},
+		{"http://h/secret/*", `http:\\h\secret\x`, true, false},
+		{"http://h/secret/*", "http://h/se\tcret/x", true, false},
+		{"http://h/pub/*", "http://h/pub/a%20b", true, true},
+		{"http://h/a b", "http://h/a%20b", true, false},
+		{"http://h/pub/*", "http://h/pub/x?to=../../y", true, true},
+	} {
+		q.Spec = drawbridge.Spec{Server: "fs", Tool: tt.uri, Name: drawbridge.CardName(tt.uri)}
+		denied := compiled(t, allow, drawbridge.Rule{Effect: deny, Resources: []string{tt.glob}}).Decide(q).Effect == deny
+		allowed := compiled(t, deny, drawbridge.Rule{Effect: allow, Resources: []string{tt.glob}}).Decide(q).Effect == allow
+		if denied != tt.denied || allowed != tt.allowed {
+			t.Errorf("%s with %q: denied %v, allowed %v, want %v and %v", tt.glob, tt.uri, denied, allowed, tt.denied, tt.allowed)
+		}
+	}
+}
+
 func TestHiding(t *testing.T) {
 	bob := ada
 	bob.Principal = "bob"
