@@ -468,6 +468,20 @@ func (s *subject) variables(about mentions) (map[string]any, error) {
 		}
 		s.vars["args"] = plain(object)
 	}
+	if about.args && len(about.names) > 0 {
+		object, err := s.args.object()
+		if err != nil {
+			return nil, err
+		}
+		if own, changed := spelled(object, about.names); changed { // other expressions spell them otherwise
+			vars := map[string]any{}
+			for name, v := range s.vars {
+				vars[name] = v
+			}
+			vars["args"] = plain(own)
+			return vars, nil
+		}
+	}
 	return s.vars, nil
 }
 

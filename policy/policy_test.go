@@ -227,8 +227,6 @@ func TestAnArgumentByTwoNamesCannotBeJudged(t *testing.T) {
 	}
 }
 
-// TestPaths has each pattern in a denying rule and in an allowing one, which are not each other's opposite: what is not
-// clear is denied by both.
 // TestEachExpressionHasWhatItLooksAt asks one about the client after one that has read the rest of the caller.
 func TestEachExpressionHasWhatItLooksAt(t *testing.T) {
 	p := compiled(t, allow,
@@ -239,6 +237,30 @@ func TestEachExpressionHasWhatItLooksAt(t *testing.T) {
 	}
 }
 
+// TestAnExpressionTakesNamesInAnyCase: a server made in Go may take Force for force, and so do conditions.
+func TestAnExpressionTakesNamesInAnyCase(t *testing.T) {
+	for _, tt := range []struct {
+		when, arguments string
+		matches         bool
+	}{
+		{`has(args.force) && args.force`, `{"Force":true}`, true},
+		{`has(args.force)`, `{"FORCE":1}`, true},
+		{`args.path.startsWith("/etc")`, `{"Path":"/etc/x"}`, true},
+		{`args["path"] == "/etc"`, `{"pa\u0054h":"/etc"}`, true},
+		{`args.o.force == true && size(args.o) == 1`, `{"O":{"Force":true}}`, true},
+		{`args.Path == "a" && args.path == "a"`, `{"Path":"a"}`, true},
+		{`size(args) == 1 && "Path" in args && has(args.x) == false`, `{"Path":"a"}`, true},
+		{`has(args.force)`, `{"forced":true}`, false},
+	} {
+		p := compiled(t, allow, drawbridge.Rule{Effect: ask, When: tt.when})
+		if d := p.Decide(call("fs", "x", tt.arguments)); (d.Effect == ask) != tt.matches || d.Effect == deny {
+			t.Errorf("%s with %s: %v (%s)", tt.when, tt.arguments, d.Effect, d.Why)
+		}
+	}
+}
+
+// TestPaths has each pattern in a denying rule and in an allowing one, which are not each other's opposite: what is not
+// clear is denied by both.
 func TestPaths(t *testing.T) {
 	for _, tt := range []struct {
 		glob, arguments string
