@@ -11,6 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/mishap"
+	"github.com/drawbridge-mcp/drawbridge/deck/offer"
 	"github.com/drawbridge-mcp/drawbridge/deck/params"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
@@ -98,6 +99,9 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 		if t.edits = append(t.edits, wire.Put(state, "requestState")); err != nil {
 			t.unfit = fmt.Errorf("requestState: %w", err)
 		}
+	}
+	if name, ok := offer.Strays(call.Params, t.names); ok {
+		t.unfit = fmt.Errorf("the arguments have %q, which has another name here", clip(name))
 	}
 	verdict, err := d.judge(ctx, call, t)
 	if err == nil {
