@@ -209,7 +209,7 @@ func (p *Policy) Class(who drawbridge.Caller) string {
 		}
 	}
 	if p.whenCaller {
-		out = fmt.Appendf(out, " %q %q %q %q", c.kind, c.principal, c.client(), c.Scopes)
+		out = fmt.Appendf(out, " %q %q %q %q", c.kind, c.Principal, c.client(), c.Scopes)
 	}
 	return string(out)
 }

@@ -422,6 +422,20 @@ func TestHiding(t *testing.T) {
 }
 
 // TestTasks: who was let in to a tool can ask after what became of the call.
+// TestCallersOfOneClassAreShownTheSame has callers whose names differ in what expressions see, and patterns do not.
+func TestCallersOfOneClassAreShownTheSame(t *testing.T) {
+	p := compiled(t, allow, drawbridge.Rule{Effect: deny, When: `caller.principal == "Ada"`})
+	spec := drawbridge.Spec{Server: "fs", Tool: "x", Name: "fs__x"}
+	one, other := ada, ada
+	one.Principal, other.Principal = "Ada", "ada"
+	if p.Hides(one, Tool, spec, "") == p.Hides(other, Tool, spec, "") {
+		t.Fatal("the same is hidden from both")
+	}
+	if p.Class(one) == p.Class(other) {
+		t.Errorf("both are of the class %q", p.Class(one))
+	}
+}
+
 func TestTasks(t *testing.T) {
 	q := Question{Caller: ada, Kind: Task, Method: "tasks/get", Spec: drawbridge.Spec{Server: "fs", Name: "t1", Tool: "1"}, Trust: "untrusted"}
 	for _, tt := range []struct {
