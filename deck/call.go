@@ -289,6 +289,7 @@ func (d *Deck) judge(ctx context.Context, call drawbridge.Call, t target) (drawb
 		}
 	}
 	if err == nil {
+		q.Params = t.params(q.Params) // how calls end is counted by what was sent
 		if now, no := d.gate.Count(ctx, q); no != nil {
 			verdict, err = now, no
 		}

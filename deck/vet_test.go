@@ -109,6 +109,28 @@ func TestOnlyTheWordsThatAreShownReachTheServer(t *testing.T) {
 	}
 }
 
+// A tally is a counter that keeps the params of what it counts.
+type tally struct{ params []string }
+
+func (c *tally) Decide(_ context.Context, q Question) drawbridge.Verdict {
+	c.params = append(c.params, string(q.Params))
+	return drawbridge.Verdict{Effect: drawbridge.Allow}
+}
+
+func (c *tally) Room(context.Context, Question) drawbridge.Verdict {
+	return drawbridge.Verdict{Effect: drawbridge.Allow}
+}
+
+// TestACallIsCountedAsTheServerHearsIt has an argument of another name at the server: how its calls end is counted by what was sent.
+func TestACallIsCountedAsTheServerHearsIt(t *testing.T) {
+	var counted tally
+	d := open(t, &fake{}, Options{Vetter: censor(censored), Guards: []Guard{&counted}}, hostile("a"))
+	if _, err := d.Call(t.Context(), drawbridge.Call{Caller: ada, Params: json.RawMessage(`{"name":"a__mild","arguments":{"mild":1}}`)}); err != nil {
+		t.Fatal(err)
+	}
+	wantList(t, counted.params, `{"name":"a__mild","arguments":{"evil":1}}`)
+}
+
 func TestWhatNobodySaidHowToShowIsNotShown(t *testing.T) {
 	d := open(t, &fake{}, Options{Vetter: censor(func(v Vetted) (Vetted, error) {
 		v.Tools[0].Definition, v.Tools[0].Why, v.Tools[0].Code = nil, "it is not expected", "unexpected"
