@@ -20,8 +20,9 @@ const (
 
 // arguments are those of one call, read when the first rule looks at them.
 type arguments struct {
-	// params are those of the call, in which the arguments are; nil for what has none.
-	params json.RawMessage
+	// params are those of the call, in which the arguments are; nil for what has none. Of a completion they are otherwise, see completing.
+	params    json.RawMessage
+	completes bool
 	// uri is that of a resource, which is a path where it is a file's.
 	uri  string
 	home string
@@ -59,7 +60,11 @@ func (a *arguments) note(paths ...string) {
 func (a *arguments) object() (object, error) {
 	if !a.read {
 		a.read = true
-		a.value, a.err = within(a.params)
+		read := within
+		if a.completes {
+			read = completing
+		}
+		a.value, a.err = read(a.params)
 	}
 	return a.value, a.err
 }
@@ -74,6 +79,37 @@ func within(params json.RawMessage) (object, error) {
 		return nil, err
 	}
 	return nil, cmp.Or(err, errors.New("the arguments are no object"))
+}
+
+// completing gives the arguments of a completion: that which is to be completed, as far as it was written, and those that were given
+// before.
+func completing(params json.RawMessage) (object, error) {
+	context, err := readMember(params, "context")
+	if err != nil {
+		return nil, err
+	}
+	argument, err := readMember(params, "argument")
+	if err != nil {
+		return nil, err
+	}
+	var given any
+	if before, ok := context.(object); ok {
+		given, _ = before.get("arguments")
+	}
+	all, ok := given.(object)
+	this, isObject := argument.(object)
+	if given != nil && !ok || argument != nil && !isObject {
+		return nil, errors.New("the arguments are no object")
+	}
+	if name, ok := this.get("name"); ok {
+		text, ok := name.(string)
+		if !ok {
+			return nil, errors.New("the name of the argument is no text")
+		}
+		value, _ := this.get("value")
+		all = append(slices.Clone(all), member{text, value})
+	}
+	return all, nil
 }
 
 // canonical writes the arguments as JSON without blanks, with the names of objects sorted.

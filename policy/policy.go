@@ -26,6 +26,9 @@ const (
 	Task     = "task"
 )
 
+// complete is the MCP method that completes an argument of a prompt or a template.
+const complete = "completion/complete"
+
 // Denied is all that a caller is told of a call that a rule denies.
 const Denied = "Tool call denied by policy"
 
@@ -399,11 +402,11 @@ func (s *subject) call(q Question, home string) {
 	}
 	s.args = &s.own
 	s.args.home, s.args.definition = home, q.Spec.Definition
-	switch q.Kind {
-	case Tool, Prompt:
-		s.args.params = q.Params
-	case Resource:
+	if q.Kind == Resource {
 		s.args.uri = q.Spec.Tool
+	}
+	if s.args.completes = q.Method == complete; s.args.completes || q.Kind == Tool || q.Kind == Prompt {
+		s.args.params = q.Params
 	}
 }
 

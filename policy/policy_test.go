@@ -436,6 +436,41 @@ func TestCallersOfOneClassAreShownTheSame(t *testing.T) {
 	}
 }
 
+// TestACompletionIsJudgedByWhatItCompletes: who completes a path has the server look into its directory.
+func TestACompletionIsJudgedByWhatItCompletes(t *testing.T) {
+	yes := true
+	etc, branch := drawbridge.Rule{Paths: []string{"/etc/**"}}, drawbridge.Rule{Args: is("branch", `"main"`)}
+	there := drawbridge.Rule{Args: []drawbridge.Condition{{Name: "branch", Present: &yes}}}
+	for _, tt := range []struct {
+		rule            drawbridge.Rule
+		params          string
+		denied, allowed bool
+	}{
+		{etc, `{"argument":{"name":"path","value":"/etc/"}}`, true, true},
+		{etc, `{"argument":{"name":"path","value":"/home/"}}`, false, false},
+		{etc, `{"argument":{"name":"x","value":"a"},"context":{"arguments":{"dir":"/etc/ssh"}}}`, true, true},
+		{etc, `{"argument":{"name":"path","value":"/home/"},"context":{"arguments":{"path":"/etc/ssh"}}}`, true, false},
+		{etc, `{"argument":{"name":"path","value":"/home/","VALUE":"/etc/"}}`, true, false},
+		{etc, `{"argument":["path"]}`, true, false},
+		{branch, `{"argument":{"name":"branch","value":"main"}}`, true, true},
+		{there, `{"argument":{"name":"path","value":""},"arguments":{"branch":"x"}}`, false, false},
+		{there, `{}`, false, false},
+	} {
+		for kind, spec := range map[string]drawbridge.Spec{
+			Prompt: {Server: "fs", Tool: "p", Name: "fs__p"}, Template: {Server: "fs", Tool: "db:///{path}", Name: "db:///{path}"},
+		} {
+			q := Question{Caller: ada, Kind: kind, Spec: spec, Method: "completion/complete", Params: json.RawMessage(tt.params), Trust: "untrusted"}
+			denies, allows := tt.rule, tt.rule
+			denies.Effect, allows.Effect = deny, allow
+			denied := compiled(t, allow, denies).Decide(q).Effect == deny
+			allowed := compiled(t, deny, allows).Decide(q).Effect == allow
+			if denied != tt.denied || allowed != tt.allowed {
+				t.Errorf("%s of a %s: denied %v, allowed %v, want %v and %v", tt.params, kind, denied, allowed, tt.denied, tt.allowed)
+			}
+		}
+	}
+}
+
 func TestTasks(t *testing.T) {
 	q := Question{Caller: ada, Kind: Task, Method: "tasks/get", Spec: drawbridge.Spec{Server: "fs", Name: "t1", Tool: "1"}, Trust: "untrusted"}
 	for _, tt := range []struct {
