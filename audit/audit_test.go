@@ -121,6 +121,29 @@ func TestArgumentsAreRedacted(t *testing.T) {
 	}
 }
 
+// TestKnownValuesAreLeftOutWhereverTheyStand has one that is a number, and one in two by the end of what is looked at of a text.
+func TestKnownValuesAreLeftOutWhereverTheyStand(t *testing.T) {
+	rules := audit.Rules{Known: func() []string { return []string{"31415926535", "known-secret-value"} }}
+	if got, want := kept(t, rules, `{"n":31415926535,"m":[-131415926535.5,27182],"b":true}`), `{"n":"[redacted]","m":["-1[redacted].5",27182],"b":true}`; got != want {
+		t.Errorf("kept %s, want %s", got, want)
+	}
+	if got, want := kept(t, rules, `{"n\u0061me":"API_TOKEN","value":"x"}`), `{"n\u0061me":"API_TOKEN","value":"[redacted]"}`; got != want {
+		t.Errorf("kept %s, want %s", got, want)
+	}
+	rules.Known = func() []string {
+		return []string{"account-1", "known-secret-value", "account-1:hunter2", "value:account", "account-1"}
+	}
+	if got, want := kept(t, rules, `["account-1:hunter2, account-1account-1","known-secret-value:account-2"]`), `["[redacted], [redacted][redacted]","[redacted]-2"]`; got != want {
+		t.Errorf("kept %s, want %s", got, want)
+	}
+	for end := 9 << 10; end > 9<<10-20; end-- {
+		text := "password=" + strings.Repeat("a", end-9-1) + " known-secret-value and more"
+		if got := kept(t, rules, `{"t":"`+text+`"}`); strings.Contains(got, "known") {
+			t.Fatalf("at %d kept %s", end, got)
+		}
+	}
+}
+
 func TestModes(t *testing.T) {
 	const arguments = `{"password":"x"}`
 	for mode, want := range map[audit.Mode]string{

@@ -111,7 +111,14 @@ func (v *veil) value(depth int) bool {
 	}
 	start := v.i
 	ok := v.scalar()
-	v.dst = append(v.dst, v.src[start:v.i]...)
+	word := v.src[start:v.i]
+	if len(word) >= minKnown { // a secret may be a number
+		if shown, changed := v.rules.withoutKnown(string(word)); changed {
+			v.dst = appendQuoted(v.dst, shown)
+			return ok
+		}
+	}
+	v.dst = append(v.dst, word...)
 	return ok
 }
 
@@ -230,8 +237,12 @@ func (v *veil) string(token []byte) {
 		return
 	case len(text) > v.most:
 		cut := shown
-		if len(cut) > v.most {
-			cut = cut[:boundary(cut, v.most)]
+		end := v.most
+		if len(seen) < len(text) { // a known value may begin at its end
+			end = min(end, max(0, len(cut)-v.rules.longestKnown()))
+		}
+		if len(cut) > end {
+			cut = cut[:boundary(cut, end)]
 		}
 		sum := sha256.Sum256([]byte(text))
 		shown = cut + "…[" + strconv.Itoa(len(text)) + " bytes, sha256 " + string(appendHex(nil, sum, 8)) + "]"
@@ -250,8 +261,8 @@ func (v *veil) pairOfSecret() bool {
 		ahead.i++
 		ahead.space()
 		start := ahead.i
-		switch string(token) {
-		case `"name"`, `"key"`, `"header"`, `"field"`, `"variable"`:
+		switch unquote(token) {
+		case "name", "key", "header", "field", "variable":
 			if !ahead.skip() {
 				return false
 			}

@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -13,14 +15,7 @@ const minKnown = 6
 // begins as well-known ones do, what follows a name of one ("password=…", "--token …", "Authorization: Bearer …"), and what
 // a URL has before its "@".
 func (r *Rules) text(s string) (string, bool) {
-	found := false
-	if r.Known != nil {
-		for _, value := range r.Known() {
-			if len(value) >= minKnown && strings.Contains(s, value) {
-				s, found = strings.ReplaceAll(s, value, drawbridge.Redacted), true
-			}
-		}
-	}
+	s, found := r.withoutKnown(s)
 	if harmless(s) {
 		return s, found
 	}
@@ -36,6 +31,55 @@ func (r *Rules) text(s string) (string, bool) {
 	}
 	p.out.WriteString(s[p.kept:])
 	return p.out.String(), true
+}
+
+// withoutKnown gives a text without the values that are known to be secrets, and says whether there were any. One may be a part of
+// another, or begin in it.
+func (r *Rules) withoutKnown(s string) (string, bool) {
+	if r.Known == nil {
+		return s, false
+	}
+	var at [][2]int
+	for _, value := range r.Known() {
+		if len(value) < minKnown {
+			continue
+		}
+		for from := 0; ; {
+			i := strings.Index(s[from:], value)
+			if i < 0 {
+				break
+			}
+			at = append(at, [2]int{from + i, from + i + len(value)})
+			from += i + len(value)
+		}
+	}
+	if len(at) == 0 {
+		return s, false
+	}
+	slices.SortFunc(at, func(a, b [2]int) int { return cmp.Compare(a[0], b[0]) })
+	var out strings.Builder
+	kept := 0
+	for i := 0; i < len(at); {
+		from, to := at[i][0], at[i][1]
+		for i++; i < len(at) && at[i][0] < to; i++ {
+			to = max(to, at[i][1])
+		}
+		out.WriteString(s[kept:from])
+		out.WriteString(drawbridge.Redacted)
+		kept = to
+	}
+	out.WriteString(s[kept:])
+	return out.String(), true
+}
+
+// longestKnown is how many bytes a value may have that is known to be a secret.
+func (r *Rules) longestKnown() (most int) {
+	if r.Known != nil {
+		for _, value := range r.Known() {
+			most = max(most, len(value))
+		}
+	}
+	return most
 }
 
 // harmless says that a text has none of the signs by which a secret is known that nobody told of: that something is given a value, or

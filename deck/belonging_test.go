@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -39,7 +40,7 @@ func TestManyQuestionsCostWhatTheyAre(t *testing.T) {
 	cost := func(questions int) uint64 {
 		object := asking(questions)
 		return allocated(func() {
-			if got := strings.Count(string(belonging(object, give)), `"taskId":"T7"`); got != questions {
+			if got := strings.Count(string(label.Belonging(object, give)), `"taskId":"T7"`); got != questions {
 				t.Fatalf("%d of %d questions belong to the task", got, questions)
 			}
 		})
@@ -83,7 +84,7 @@ func TestBelongingChangesTheIdsAlone(t *testing.T) {
 			`{"inputRequests":{"a":{"params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"8"}}}}}, "x":1}`},
 		{`{"inputRequests":null}`, `{"inputRequests":null}`},
 	} {
-		if got := string(belonging(json.RawMessage(tt.object), give)); got != tt.want {
+		if got := string(label.Belonging(json.RawMessage(tt.object), give)); got != tt.want {
 			t.Errorf("%s\n got %s\nwant %s", tt.object, got, tt.want)
 		}
 	}

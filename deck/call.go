@@ -11,6 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/mishap"
+	"github.com/drawbridge-mcp/drawbridge/deck/offer"
 	"github.com/drawbridge-mcp/drawbridge/deck/params"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
@@ -99,6 +100,9 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 			t.unfit = fmt.Errorf("requestState: %w", err)
 		}
 	}
+	if name, ok := offer.Strays(call.Params, t.names); ok {
+		t.unfit = fmt.Errorf("the arguments have %q, which has another name here", clip(name))
+	}
 	verdict, err := d.judge(ctx, call, t)
 	if err == nil {
 		err = trail.Pass(ctx, call, t.spec, verdict)
@@ -115,6 +119,7 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 	if err != nil {
 		return drawbridge.Result{}, pass.Fail(ctx, err)
 	}
+	result.Raw = d.unveiled(call.Caller, call.Method, t, result.Raw)
 	result.Raw = d.linked(call.Caller, call.Method, t.spec.Server, t.public(call.Method, result.Raw))
 	if result.Raw, err = pass.Take(ctx, result.Raw); err != nil {
 		return drawbridge.Result{}, err
@@ -136,25 +141,30 @@ func (d *Deck) passing(call drawbridge.Call, server drawbridge.ServerID, card, t
 	return d.fences.Pass(call, server, card, tool, &yes, yes)
 }
 
+// uri is a URI of the server's as the caller knows it, who asked by one themselves.
+func (t target) uri(own string) string {
+	switch {
+	case t.said == "":
+		return own
+	case own == t.own:
+		return t.said
+	}
+	return label.Alike(t.spec.Server, t.said, own)
+}
+
 // public gives a result with the URIs that the caller asked by: who asks for one wants to find it in the answer.
 func (t target) public(method string, result json.RawMessage) json.RawMessage {
 	if t.said == "" {
 		return result
 	}
-	uri := func(own string) string {
-		if own == t.own {
-			return t.said
-		}
-		return label.Alike(t.spec.Server, t.said, own)
-	}
 	switch method {
 	case wire.MethodResourcesRead:
-		return label.EachURI(result, "contents", uri)
+		return label.EachURI(result, "contents", t.uri)
 	case wire.MethodDirectoryRead:
-		return label.EachURI(result, "resources", uri)
+		return label.EachURI(result, "resources", t.uri)
 	case wire.MethodSkillsGet:
 		if entry := wire.Get(result, "skill"); entry != nil {
-			return wire.Apply(result, wire.Put(skill.URIs(entry, uri), "skill"))
+			return wire.Apply(result, wire.Put(skill.URIs(entry, t.uri), "skill"))
 		}
 	}
 	return result
@@ -279,6 +289,7 @@ func (d *Deck) judge(ctx context.Context, call drawbridge.Call, t target) (drawb
 		}
 	}
 	if err == nil {
+		q.Params = t.params(q.Params) // how calls end is counted by what was sent
 		if now, no := d.gate.Count(ctx, q); no != nil {
 			verdict, err = now, no
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/params"
 	"github.com/drawbridge-mcp/drawbridge/deck/skill"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -124,12 +125,18 @@ func (d *Deck) listSkills(ctx context.Context, caller drawbridge.Caller) (List, 
 	return list, nil
 }
 
-// screened gives the skills that are not hidden from the caller.
+// screened gives the skills that are not hidden from the caller, without what of them is.
 func (v *view) screened(caller drawbridge.Caller, s *skill.Set) (items []json.RawMessage) {
 	for _, item := range s.Items {
 		uri := wire.GetText(item, "uri")
-		if m := v.member(s.Owner(uri)); m == nil || !v.hides(caller, m.unlisted(uri, uri)) {
-			items = append(items, item)
+		owner := s.Owner(uri)
+		if named, _, ok := label.CutServer(uri); ok {
+			owner = named
+		}
+		m := v.member(owner)
+		hidden := func(uri string) bool { return m != nil && v.conceal(caller, m, uri, label.Own(m.ID, uri)) }
+		if !hidden(uri) {
+			items = append(items, label.Without(item, hidden, "resources"))
 		}
 	}
 	return items
@@ -272,4 +279,28 @@ func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *mem
 		seen[text] = true
 		call.Params = wire.Apply(nil, wire.Put(cursor, "cursor"))
 	}
+}
+
+// Directories and skills name resources: what is hidden from a caller is not named to them there either.
+
+// unveiled gives the answer about a directory or a skill, as its server sent it, without what is hidden from the caller.
+func (d *Deck) unveiled(caller drawbridge.Caller, method string, t target, result json.RawMessage) json.RawMessage {
+	v := d.view.Load()
+	m := v.member(t.spec.Server)
+	if m == nil || !v.gate.Screens() || method != wire.MethodDirectoryRead && method != wire.MethodSkillsGet {
+		return result
+	}
+	hidden := func(own string) bool { return v.conceal(caller, m, t.uri(own), own) }
+	if method == wire.MethodSkillsGet {
+		return label.Without(result, hidden, "skill", "resources")
+	}
+	return label.Without(result, hidden, "resources")
+}
+
+// conceal says whether a resource of the member is hidden from the caller, who knows it as uri.
+func (v *view) conceal(caller drawbridge.Caller, m *member, uri, own string) bool {
+	if it := v.resources.ownedBy(m.ID, own); it != nil {
+		return !v.resources.shows(caller, it)
+	}
+	return v.hides(caller, m.unlisted(uri, own))
 }

@@ -1,6 +1,7 @@
 package deck
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -356,4 +357,43 @@ func TestGuardsDecideOnSkills(t *testing.T) {
 	wantFault(t, err, drawbridge.NotFound, "unknown skill skill://git/SKILL.md")
 	wantList(t, up.told())
 	wantList(t, methods, "skills/list a", "skills/get a", "skills/get a")
+}
+
+// A lid hides what the server knows by one of these URIs, as rules do: by either of its names.
+type lid []string
+
+func (l lid) Decide(_ context.Context, q Question) drawbridge.Verdict {
+	if l.Hides(q.Caller, q.Kind, q.Spec) {
+		return drawbridge.Verdict{Effect: drawbridge.Deny, Hide: true}
+	}
+	return drawbridge.Verdict{Effect: drawbridge.Allow}
+}
+
+func (l lid) Hides(_ drawbridge.Caller, _ string, spec drawbridge.Spec) bool {
+	return slices.Contains(l, spec.Tool) || slices.Contains(l, string(spec.Name))
+}
+
+func (l lid) Class(drawbridge.Caller) string { return "" }
+func (l lid) Active() bool                   { return true }
+
+// TestHiddenFilesAreInNoSkillAndNoDirectory hides a file of a skill of two servers, and a directory of one of them.
+func TestHiddenFilesAreInNoSkillAndNoDirectory(t *testing.T) {
+	up := &fake{answer: schools{"a": {pages: []string{page(entry("skill://git"))}}, "b": {pages: []string{page(entry("skill://git"), entry("skill://x"))}}}.answer}
+	d := open(t, up, Options{Guards: []Guard{lid{"skill://git/a.md", "skill://x/sub", "skill://x/SKILL.md"}}}, teaching("a"), teaching("b"))
+	without := strings.Replace(entry("skill://git"), `,{"size":0,"uri":"skill://git/a.md","digest":`+digest+`}`, "", 1)
+	wantList(t, texts(skillsOf(t, d, ada).Items), without, moved(without, "skill://git", "skill://drawbridge+b/git"))
+	for _, root := range []string{"skill://git", "skill://drawbridge+b/git"} {
+		got, err := askSkill(t, d, ada, wire.MethodSkillsGet, root+"/SKILL.md")
+		if want := `{"skill":` + moved(without, "skill://git", root) + `,"ttlMs":5,"cacheScope":"private"}`; err != nil || got != want {
+			t.Errorf("%s: %s, %v, want %s", root, got, err, want)
+		}
+		got, err = askSkill(t, d, ada, wire.MethodDirectoryRead, root)
+		if want := `{"resources":[{"uri":"` + root + `/sub","mimeType":"inode/directory"}]}`; err != nil || got != want {
+			t.Errorf("%s: %s, %v, want %s", root, got, err, want)
+		}
+	}
+	got, err := askSkill(t, d, ada, wire.MethodDirectoryRead, "skill://x")
+	if want := `{"resources":[{"uri":"skill://x/a.md","name":"a.md"}]}`; err != nil || got != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/declare"
@@ -187,13 +186,5 @@ func (d *Deck) taskNoticed(m *member, n drawbridge.Notice, hidden func(drawbridg
 		}
 		n.Params = wire.Apply(params, wire.Put(wire.Quote(text), "taskId"))
 		d.listeners.Tell(Event{Kind: TaskChanged, Task: text, Principal: principal, Notice: n, HiddenFrom: hidden})
-	}
-}
-
-// asTaskFault refuses a task for a caller whose protocol has no words for it.
-func asTaskFault(server drawbridge.ServerID) error {
-	return &drawbridge.Fault{
-		Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError, Step: fmt.Sprintf("tools/call on %s", server),
-		Err: errors.New("the server made a task of the call, which the caller's protocol has no words for"),
 	}
 }

@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck/declare"
+	"github.com/drawbridge-mcp/drawbridge/deck/gate"
+	"github.com/drawbridge-mcp/drawbridge/deck/label"
 	"github.com/drawbridge-mcp/drawbridge/deck/seal"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -50,7 +53,7 @@ func (d *Deck) send(ctx context.Context, t target, call drawbridge.Call) (drawbr
 	}
 	k := d.taskingOf(m, call.Caller)
 	call.Params = k.inward(call.Params)
-	call.Caller.Capabilities = undeclared(call.Caller)
+	call.Caller.Capabilities = declare.WithoutTasks(call.Caller)
 	asked := call.Method == wire.MethodToolsCall && bytes.Contains(call.Params, []byte("task")) &&
 		wire.Get(call.Params, "task") != nil
 	if asked && !k.mayAsk(call.Caller) {
@@ -76,15 +79,6 @@ func (k tasking) mayAsk(caller drawbridge.Caller) bool {
 	return k.hop != drawbridge.Modern
 }
 
-// undeclared gives the capabilities of a caller, without an extension that they cannot use: what a stateful client
-// declares of modern tasks would have a server answer with one.
-func undeclared(caller drawbridge.Caller) json.RawMessage {
-	if caller.Era == drawbridge.Modern || !bytes.Contains(caller.Capabilities, []byte("tasks")) {
-		return caller.Capabilities
-	}
-	return wire.Apply(caller.Capabilities, wire.Drop("extensions", wire.ExtensionTasks))
-}
-
 // created gives out the task that a call became, where it did. asked says that the caller asked for one.
 func (k tasking) created(result drawbridge.Result, asked bool) (drawbridge.Result, error) {
 	if !wire.MayHave(result.Raw, `"taskId"`) {
@@ -92,7 +86,7 @@ func (k tasking) created(result drawbridge.Result, asked bool) (drawbridge.Resul
 	}
 	switch modern := wire.GetText(result.Raw, "resultType") == "task"; {
 	case modern && k.form != seal.ModernTask:
-		return drawbridge.Result{}, asTaskFault(k.server)
+		return drawbridge.Result{}, gate.AsTask(k.server)
 	case modern:
 		result.Raw = k.renamed(result.Raw, "taskId")
 	case asked:
@@ -125,60 +119,27 @@ func (k tasking) held(own string) (text string, ok bool) {
 
 // renamed puts the ticket in the place of the id at path, where there is one.
 func (k tasking) renamed(object json.RawMessage, path ...string) json.RawMessage {
-	return relabelled(object, k.given, path...)
+	return label.Relabelled(object, k.given, path...)
 }
 
 func (k tasking) given(own string) (string, bool) { return k.handOut(own), true }
-
-// relabelled puts what give says in the place of the id at path. An id without a ticket stays: it opens nothing.
-func relabelled(object json.RawMessage, give func(own string) (string, bool), path ...string) json.RawMessage {
-	own, ok := wire.Text(wire.Get(object, path...))
-	if ok {
-		own, ok = give(own)
-	}
-	if !ok {
-		return object
-	}
-	return wire.Apply(object, wire.Put(wire.Quote(own), path...))
-}
-
-// aboutTask is the part of the name of _meta's member for a task that no encoder escapes.
-const aboutTask = "related-task"
-
-// belonging does the same where something says by _meta which task it belongs to: at its top, and in the modern form in
-// the result and in the questions of a task.
-func belonging(object json.RawMessage, give func(own string) (string, bool)) json.RawMessage {
-	object = relabelled(object, give, "_meta", wire.MetaRelatedTask, "taskId")
-	object = relabelled(object, give, "result", "_meta", wire.MetaRelatedTask, "taskId")
-	asked := wire.Get(object, "inputRequests")
-	if !wire.MayHave(asked, aboutTask) {
-		return object
-	}
-	edited := wire.EachValue(asked, func(m wire.Member) json.RawMessage { // in one pass: how many there are is the server's to say
-		return relabelled(m.Value, give, "params", "_meta", wire.MetaRelatedTask, "taskId")
-	})
-	if !sameBytes(edited, asked) {
-		object = wire.Apply(object, wire.Put(edited, "inputRequests"))
-	}
-	return object
-}
 
 // outward has a result say which task it belongs to as the caller knows it. A caller whose form of tasks is not the
 // server's knows none.
 func (k tasking) outward(result json.RawMessage) json.RawMessage {
 	switch {
-	case !wire.MayHave(result, aboutTask):
+	case !wire.MayHave(result, label.AboutTask):
 		return result
 	case k.mixed():
 		return wire.Apply(result, wire.Drop("_meta", wire.MetaRelatedTask))
 	}
-	return belonging(result, k.given)
+	return label.Belonging(result, k.given)
 }
 
 // toldOf does the same for what the server says by itself. It says false where that is about a task the principal is not
 // known to have.
 func (k tasking) toldOf(params json.RawMessage) (json.RawMessage, bool) {
-	if !wire.MayHave(params, aboutTask) {
+	if !wire.MayHave(params, label.AboutTask) {
 		return params, true
 	}
 	if k.mixed() {
@@ -189,7 +150,7 @@ func (k tasking) toldOf(params json.RawMessage) (json.RawMessage, bool) {
 			return nil, false
 		}
 	}
-	return belonging(params, k.held), true
+	return label.Belonging(params, k.held), true
 }
 
 // mixed says whether the server is spoken to in the other generation than the caller's.
@@ -200,7 +161,7 @@ func (k tasking) mixed() bool {
 // inward turns the ticket in _meta of what a caller sends into the server's id. One that is nothing to the server goes no
 // further: it must not hear a caller speak of a task that is not theirs.
 func (k tasking) inward(params json.RawMessage) json.RawMessage {
-	if !wire.MayHave(params, aboutTask) || wire.Get(params, "_meta", wire.MetaRelatedTask) == nil {
+	if !wire.MayHave(params, label.AboutTask) || wire.Get(params, "_meta", wire.MetaRelatedTask) == nil {
 		return params
 	}
 	said := wire.GetText(params, "_meta", wire.MetaRelatedTask, "taskId")

@@ -86,6 +86,53 @@ func TestWhatIsVettedIsShownAndTheServerHearsItsOwnWords(t *testing.T) {
 	}
 }
 
+// TestOnlyTheWordsThatAreShownReachTheServer has arguments in the server's own words: guards judge by those that are shown, and would
+// not see what the server takes.
+func TestOnlyTheWordsThatAreShownReachTheServer(t *testing.T) {
+	up := &fake{}
+	d := open(t, up, Options{Vetter: censor(censored)}, hostile("a"))
+	for _, c := range []struct{ method, params string }{
+		{wire.MethodToolsCall, `{"name":"a__mild","arguments":{"evil":1}}`},
+		{wire.MethodToolsCall, `{"name":"a__mild","arguments":{"mild":1,"evil":2}}`},
+		{wire.MethodToolsCall, `{"name":"a__mild","arguments":{"b":[{"\u0065vil" :1}]}}`},
+		{wire.MethodToolsCall, `{"name":"a__mild","arguments":{"Evil":1}}`},
+		{wire.MethodPromptsGet, `{"name":"a__mild","arguments":{"evil":"1"}}`},
+		{wire.MethodComplete, `{"ref":{"type":"ref/prompt","name":"a__mild"},"argument":{"name":"evil","value":"x"}}`},
+		{wire.MethodComplete, `{"ref":{"type":"ref/prompt","name":"a__mild"},"argument":{"name":"mild","value":"x"},"context":{"arguments":{"evil":"1"}}}`},
+	} {
+		_, err := d.Do(t.Context(), drawbridge.Call{Caller: ada, Method: c.method, Params: json.RawMessage(c.params)})
+		if f, ok := errors.AsType[*drawbridge.Fault](err); !ok || f.Code != drawbridge.InvalidInput {
+			t.Errorf("%s %s: %v", c.method, c.params, err)
+		}
+	}
+	wantList(t, up.told())
+	if err := call(t, d, ada, "a__good"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A tally is a counter that keeps the params of what it counts.
+type tally struct{ params []string }
+
+func (c *tally) Decide(_ context.Context, q Question) drawbridge.Verdict {
+	c.params = append(c.params, string(q.Params))
+	return drawbridge.Verdict{Effect: drawbridge.Allow}
+}
+
+func (c *tally) Room(context.Context, Question) drawbridge.Verdict {
+	return drawbridge.Verdict{Effect: drawbridge.Allow}
+}
+
+// TestACallIsCountedAsTheServerHearsIt has an argument of another name at the server: how its calls end is counted by what was sent.
+func TestACallIsCountedAsTheServerHearsIt(t *testing.T) {
+	var counted tally
+	d := open(t, &fake{}, Options{Vetter: censor(censored), Guards: []Guard{&counted}}, hostile("a"))
+	if _, err := d.Call(t.Context(), drawbridge.Call{Caller: ada, Params: json.RawMessage(`{"name":"a__mild","arguments":{"mild":1}}`)}); err != nil {
+		t.Fatal(err)
+	}
+	wantList(t, counted.params, `{"name":"a__mild","arguments":{"evil":1}}`)
+}
+
 func TestWhatNobodySaidHowToShowIsNotShown(t *testing.T) {
 	d := open(t, &fake{}, Options{Vetter: censor(func(v Vetted) (Vetted, error) {
 		v.Tools[0].Definition, v.Tools[0].Why, v.Tools[0].Code = nil, "it is not expected", "unexpected"

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -19,11 +20,14 @@ const (
 
 // arguments are those of one call, read when the first rule looks at them.
 type arguments struct {
-	// params are those of the call, in which the arguments are; nil for what has none.
-	params json.RawMessage
+	// params are those of the call, in which the arguments are; nil for what has none. Of a completion they are otherwise, see completing.
+	params    json.RawMessage
+	completes bool
 	// uri is that of a resource, which is a path where it is a file's.
 	uri  string
 	home string
+	// definition is the card's, which may say what the arguments are.
+	definition json.RawMessage
 
 	read  bool
 	value object
@@ -32,6 +36,10 @@ type arguments struct {
 	text  string // see canonical
 	paths []file
 	found bool // paths were looked for
+
+	looked   bool // see taken
+	other    *arguments
+	otherErr error
 }
 
 // A file is a path, cut at its slashes: as it is written, and with its letters folded.
@@ -52,7 +60,11 @@ func (a *arguments) note(paths ...string) {
 func (a *arguments) object() (object, error) {
 	if !a.read {
 		a.read = true
-		a.value, a.err = within(a.params)
+		read := within
+		if a.completes {
+			read = completing
+		}
+		a.value, a.err = read(a.params)
 	}
 	return a.value, a.err
 }
@@ -67,6 +79,37 @@ func within(params json.RawMessage) (object, error) {
 		return nil, err
 	}
 	return nil, cmp.Or(err, errors.New("the arguments are no object"))
+}
+
+// completing gives the arguments of a completion: that which is to be completed, as far as it was written, and those that were given
+// before.
+func completing(params json.RawMessage) (object, error) {
+	context, err := readMember(params, "context")
+	if err != nil {
+		return nil, err
+	}
+	argument, err := readMember(params, "argument")
+	if err != nil {
+		return nil, err
+	}
+	var given any
+	if before, ok := context.(object); ok {
+		given, _ = before.get("arguments")
+	}
+	all, ok := given.(object)
+	this, isObject := argument.(object)
+	if given != nil && !ok || argument != nil && !isObject {
+		return nil, errors.New("the arguments are no object")
+	}
+	if name, ok := this.get("name"); ok {
+		text, ok := name.(string)
+		if !ok {
+			return nil, errors.New("the name of the argument is no text")
+		}
+		value, _ := this.get("value")
+		all = append(slices.Clone(all), member{text, value})
+	}
+	return all, nil
 }
 
 // canonical writes the arguments as JSON without blanks, with the names of objects sorted.
@@ -101,16 +144,14 @@ func (a *arguments) files() ([]file, error) {
 	return a.paths, nil
 }
 
-// look notes the paths in the value of a name, and in what is within it: those of a list are those of its name.
+// look notes the paths in the value of a name, and in what is within it: those of a list are those of its name, and so are the names
+// of an object that have a slash: {"files": {"/a/b": "text"}}.
 func (a *arguments) look(name string, v any) error {
 	switch v := v.(type) {
 	case string:
-		if strings.Contains(v, "\x00") && (namesPath(name) || isFileURI(v)) {
-			return errors.New("a path has a NUL character")
-		}
 		switch {
 		case namesPath(name), isFileURI(v):
-			a.note(readings(v, a.home)...)
+			return a.notePath(v)
 		case namesCommand(name):
 			a.note(pathsIn(v, a.home)...)
 		}
@@ -121,12 +162,28 @@ func (a *arguments) look(name string, v any) error {
 			}
 		}
 	case object:
+		named := namesPath(name)
 		for _, m := range v {
+			if named && strings.ContainsAny(m.name, `/\`) {
+				if err := a.notePath(m.name); err != nil {
+					return err
+				}
+			}
 			if err := a.look(m.name, m.value); err != nil {
 				return err
 			}
 		}
 	}
+	return nil
+}
+
+// notePath notes the paths that programs may take a text for.
+func (a *arguments) notePath(text string) error {
+	paths := readings(text, a.home)
+	if slices.ContainsFunc(paths, func(path string) bool { return strings.Contains(path, "\x00") }) {
+		return errors.New("a path has a NUL character")
+	}
+	a.note(paths...)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -87,8 +88,8 @@ func newRegexp(text string) (*regexp.Regexp, error) {
 }
 
 // holds says whether the arguments meet the condition. Where loose is set an argument is also what servers make of it that are
-// not strict: a text that reads as a number or a boolean is one, and a list is each of its items. The error is for arguments
-// that cannot be judged.
+// not strict: a text that reads as a number or a boolean is one, 1 and 0 are booleans and the other way round, and a list is each of
+// its items. The error is for arguments that cannot be judged.
 func (c condition) holds(in object, loose bool) (bool, error) {
 	v, ok, err := lookup(in, c.name)
 	if err != nil || c.present != nil && *c.present != ok {
@@ -97,10 +98,11 @@ func (c condition) holds(in object, loose bool) (bool, error) {
 	if !ok {
 		return c.present != nil && c.is == nil && c.not == nil && c.matches == nil && c.above == nil && c.below == nil, nil
 	}
-	if c.met(v) || !loose || among(c.not, v) {
-		return c.met(v), nil
+	met := func(v any) bool { return c.met(v, loose) }
+	if met(v) || !loose || among(c.not, v, false) {
+		return met(v), nil
 	}
-	return slices.ContainsFunc(meanings(v), c.met), nil
+	return slices.ContainsFunc(meanings(v), met), nil
 }
 
 // meanings gives what else a value may be taken for.
@@ -113,21 +115,38 @@ func meanings(v any) (all []any) {
 	case string:
 		text := strings.TrimSpace(v)
 		switch strings.ToLower(text) {
-		case "true", "yes", "on", "1":
+		case "true", "yes", "on", "1", "t", "y":
 			all = append(all, true)
-		case "false", "no", "off", "0":
+		case "false", "no", "off", "0", "f", "n":
 			all = append(all, false)
+		}
+		if n, err := strconv.ParseUint(text, 0, 64); err == nil && strings.ContainsAny(text, "xXbBoO") {
+			all = append(all, json.Number(strconv.FormatUint(n, 10)))
 		}
 		if _, err := strconv.ParseFloat(text, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 			all = append(all, json.Number(text))
 		}
+	case json.Number:
+		switch decimal(v) {
+		case "1e0":
+			all = append(all, true)
+		case "0":
+			all = append(all, false)
+		}
+	case bool:
+		n := json.Number("0")
+		if v {
+			n = "1"
+		}
+		all = append(all, n)
 	}
 	return all
 }
 
-// met says whether a value is what the condition wants, taken for what it is.
-func (c condition) met(v any) bool {
-	if c.is != nil && !among(c.is, v) || c.not != nil && among(c.not, v) {
+// met says whether a value is what the condition wants, taken for what it is. Numbers that are one to readers who round them (beyond
+// 2^53) are one where that makes an allowing rule match less and any other more: loose is set for the others.
+func (c condition) met(v any, loose bool) bool {
+	if c.is != nil && !among(c.is, v, loose) || c.not != nil && among(c.not, v, !loose) {
 		return false
 	}
 	if c.matches != nil {
@@ -152,11 +171,11 @@ func (c condition) bounded(v any) bool {
 	return (err == nil || errors.Is(err, strconv.ErrRange)) && (c.above == nil || f > *c.above) && (c.below == nil || f < *c.below)
 }
 
-func among(values []value, v any) bool {
-	return slices.ContainsFunc(values, func(want value) bool { return want.same(v) })
+func among(values []value, v any, rounded bool) bool {
+	return slices.ContainsFunc(values, func(want value) bool { return want.same(v, rounded) })
 }
 
-func (want value) same(v any) bool {
+func (want value) same(v any, rounded bool) bool {
 	if text, ok := v.(string); ok {
 		return want.isText && want.glob.match(text)
 	}
@@ -168,7 +187,31 @@ func (want value) same(v any) bool {
 	if !isNumber || !ok {
 		return want.exact == v
 	}
+	if a == b || decimal(a) == decimal(b) {
+		return true
+	}
 	x, errX := a.Float64()
 	y, errY := b.Float64()
-	return a == b || errX == nil && errY == nil && x == y
+	return rounded && errX == nil && errY == nil && x == y
+}
+
+// decimal writes a number in one way, whichever way it was written: its digits and the power of ten that they count. What is no
+// decimal number, or has an exponent that nobody reckons with, stays as it is.
+func decimal(n json.Number) string {
+	text, sign := string(n), ""
+	if rest, ok := strings.CutPrefix(text, "-"); ok {
+		text, sign = rest, "-"
+	}
+	digits, power, _ := strings.Cut(strings.ToLower(text), "e")
+	exponent, err := strconv.Atoi(cmp.Or(power, "0"))
+	whole, part, _ := strings.Cut(digits, ".")
+	if digits = strings.TrimLeft(whole+part, "0"); err != nil || strings.Trim(digits, "0123456789") != "" {
+		return string(n)
+	}
+	if digits == "" {
+		return "0"
+	}
+	exponent -= len(part)
+	short := strings.TrimRight(digits, "0")
+	return sign + short + "e" + strconv.Itoa(exponent+len(digits)-len(short))
 }

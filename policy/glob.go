@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -139,8 +140,10 @@ func (g pathGlob) match(names []string) bool {
 
 // cleanPath makes a path comparable: "/" between its names, "." and ".." taken out, "~" put in where home is known, and
 // the path of a file URI.
-func cleanPath(text, home string) string {
-	text = strings.ReplaceAll(pathOf(text, home), `\`, "/")
+func cleanPath(text, home string) string { return cleanSlashes(pathOf(text, home)) }
+
+func cleanSlashes(text string) string {
+	text = strings.ReplaceAll(text, `\`, "/")
 	if len(text) > 2 && text[1] == ':' && text[2] == '/' { // a drive of Windows
 		text = "/" + strings.ToLower(text[:1]) + text[1:]
 	}
@@ -150,8 +153,8 @@ func cleanPath(text, home string) string {
 // pathOf is a text as a path: that of a file URI, and with "~" put in.
 func pathOf(text, home string) string {
 	text = strings.TrimSpace(text)
-	if isFileURI(text) {
-		text = unescaped(text[len("file:"):])
+	if rest, ok := cutPrefixFold(text, fileScheme); ok && isFileURI(text) {
+		text = unescaped(rest)
 		if rest, ok := strings.CutPrefix(text, "//"); ok {
 			text = rest
 			if i := strings.IndexByte(text, '/'); i > 0 { // a host
@@ -165,42 +168,96 @@ func pathOf(text, home string) string {
 	return text
 }
 
-// Spellings gives the paths that programs may take a text for, "." and ".." and all; home stands in the place of "~".
-func Spellings(text, home string) []string {
-	as := pathOf(text, home)
-	all := []string{strings.ReplaceAll(as, `\`, "/")}
-	if as != all[0] {
-		all = append(all, as)
+// browsed is the path that readers find in a file URI who go by the URL standard: "\" is "/" to them, a host ends before anything
+// is unescaped, and a path begins at the root.
+func browsed(uri string) string {
+	rest, _ := cutPrefixFold(uri, fileScheme)
+	rest = strings.ReplaceAll(rest, `\`, "/")
+	if after, ok := strings.CutPrefix(rest, "//"); ok {
+		_, rest, _ = strings.Cut(after, "/")
 	}
-	if end := strings.IndexAny(text, "?#"); end > 0 && isFileURI(text) {
-		all = append(all, strings.ReplaceAll(pathOf(text[:end], home), `\`, "/"))
+	return unescaped("/" + strings.TrimPrefix(rest, "/"))
+}
+
+// asURL is a text as readers take it for a URL: without what they pass over.
+func asURL(text string) string {
+	text = strings.TrimFunc(text, func(r rune) bool { return r <= ' ' || unicode.IsSpace(r) })
+	if strings.ContainsAny(text, "\t\r\n") {
+		text = strings.NewReplacer("\t", "", "\r", "", "\n", "").Replace(text)
+	}
+	return text
+}
+
+// written gives the paths that a text may say, "." and ".." and "\" and all.
+func written(text, home string) []string {
+	all := []string{pathOf(text, home)}
+	if !isFileURI(text) {
+		return all
+	}
+	uris := []string{strings.TrimSpace(text), asURL(text)}
+	if end := strings.IndexAny(uris[1], "?#"); end > 0 { // some know nothing of what may follow the path
+		uris = append(uris, uris[1][:end])
+	}
+	for _, uri := range uris {
+		for _, path := range []string{pathOf(uri, home), browsed(uri)} {
+			if _, is := cutPrefixFold(uri, fileScheme); is && !slices.Contains(all, path) {
+				all = append(all, path)
+			}
+		}
+	}
+	return all
+}
+
+// Spellings gives the paths that programs may take a text for, "." and ".." and all; home stands in the place of "~".
+func Spellings(text, home string) (all []string) {
+	for _, as := range written(text, home) {
+		plain := strings.ReplaceAll(as, `\`, "/")
+		if all = append(all, plain); as != plain {
+			all = append(all, as)
+		}
 	}
 	return all
 }
 
 // readings gives the paths that programs may take a text for: some have "\" between names, to others it is a letter of one,
-// so that ".." leads from elsewhere; and some know nothing of what may follow the path in a URI.
-func readings(text, home string) []string {
-	all := []string{cleanPath(text, home)}
+// so that ".." leads from elsewhere.
+func readings(text, home string) (all []string) {
 	add := func(p string) {
 		if !slices.Contains(all, p) {
 			all = append(all, p)
 		}
 	}
-	if strings.Contains(text, `\`) && strings.Contains(text, "..") {
-		add(path.Clean(pathOf(text, home)))
-	}
-	if end := strings.IndexAny(text, "?#"); end > 0 && isFileURI(text) {
-		add(cleanPath(text[:end], home))
+	for _, as := range written(text, home) {
+		add(cleanSlashes(as))
+		if strings.Contains(as, `\`) && strings.Contains(as, "..") {
+			add(path.Clean(as))
+		}
 	}
 	return all
 }
 
-// isFileURI says whether a text is the URI of a file, in any of the forms that RFC 8089 has.
+const fileScheme = "file:"
+
+// isFileURI says whether a text is the URI of a file, in any of the forms that RFC 8089 has, or in one that readers take for it.
 func isFileURI(text string) bool {
-	rest, ok := cutPrefixFold(strings.TrimSpace(text), "file:")
-	return ok && (strings.HasPrefix(rest, "/") || strings.HasPrefix(rest, `\`))
+	seen := 0
+	for i := 0; seen < len(fileScheme); i++ {
+		switch {
+		case i == len(text):
+			return false
+		case small(text[i]) == fileScheme[seen]:
+			seen++
+		case text[i] == '\t', text[i] == '\r', text[i] == '\n', seen == 0 && (text[i] <= ' ' || text[i] >= utf8.RuneSelf):
+		default:
+			return false
+		}
+	}
+	rest, ok := cutPrefixFold(asURL(text), fileScheme)
+	return ok && rest != "" && (rest[0] == '/' || rest[0] == '\\' || !strings.ContainsFunc(rest, unicode.IsSpace))
 }
+
+// IsFileURI says whether a text is the URI of a file.
+func IsFileURI(text string) bool { return isFileURI(text) }
 
 func cutPrefixFold(text, prefix string) (string, bool) {
 	if len(text) < len(prefix) || !strings.EqualFold(text[:len(prefix)], prefix) {

@@ -19,14 +19,52 @@ type member struct {
 // fewMembers is how many members an object has room for that has any.
 const fewMembers = 4
 
-// get gives what a name has; false where there is no such name.
+// get gives what a name has, in whichever case it is written; false where there is no such name.
 func (o object) get(name string) (any, bool) {
 	for i := range o {
 		if o[i].name == name {
 			return o[i].value, true
 		}
 	}
+	same := foldName(name)
+	for i := range o {
+		if foldName(o[i].name) == same {
+			return o[i].value, true
+		}
+	}
 	return nil, false
+}
+
+// spelled gives a value with the names in it as they are spelled here, where they are the same but for their case: an expression takes
+// them as it spells them. It says false where that changes nothing.
+func spelled(v any, names []string) (out any, changed bool) {
+	switch v := v.(type) {
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			inside, is := spelled(item, names)
+			list[i], changed = inside, changed || is
+		}
+		return list, changed
+	case object:
+		var all object
+		for _, m := range v {
+			inside, is := spelled(m.value, names)
+			changed = changed || is
+			same := foldName(m.name)
+			known := len(all)
+			for _, name := range names {
+				if name == m.name || foldName(name) == same {
+					all, changed = append(all, member{name, inside}), changed || name != m.name
+				}
+			}
+			if len(all) == known {
+				all = append(all, member{m.name, inside})
+			}
+		}
+		return all, changed
+	}
+	return v, false
 }
 
 // maps gives a value in which objects are maps, and what is neither list nor object is what leaf makes of it.
@@ -89,6 +127,8 @@ type reader struct {
 		name  []byte
 		value any
 	}
+	// loose has it read what is not quite JSON, see readText.
+	loose bool
 }
 
 // read reads all that there is: one object, of which it gives nothing where one member is kept only.
@@ -153,6 +193,13 @@ func (r *reader) value(depth int, keep bool) (any, error) {
 		return nil, r.word("null")
 	}
 	start := r.i
+	if r.loose {
+		for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
+			if r.word(word) == nil {
+				return word, nil
+			}
+		}
+	}
 	err := r.number()
 	if !keep || err != nil {
 		return nil, err
@@ -245,7 +292,7 @@ func (r *reader) name(seen *names) (token, same []byte, err error) {
 	if same, err = foldedName(token); err != nil {
 		return nil, nil, err
 	}
-	if !seen.add(same) {
+	if !r.loose && !seen.add(same) {
 		return nil, nil, errTwice
 	}
 	if r.next() != ':' {

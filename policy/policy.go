@@ -26,6 +26,9 @@ const (
 	Task     = "task"
 )
 
+// complete is the MCP method that completes an argument of a prompt or a template.
+const complete = "completion/complete"
+
 // Denied is all that a caller is told of a call that a rule denies.
 const Denied = "Tool call denied by policy"
 
@@ -209,7 +212,7 @@ func (p *Policy) Class(who drawbridge.Caller) string {
 		}
 	}
 	if p.whenCaller {
-		out = fmt.Appendf(out, " %q %q %q %q", c.kind, c.principal, c.client(), c.Scopes)
+		out = fmt.Appendf(out, " %q %q %q %q", c.kind, c.Principal, c.client(), c.Scopes)
 	}
 	return string(out)
 }
@@ -398,23 +401,35 @@ func (s *subject) call(q Question, home string) {
 		return
 	}
 	s.args = &s.own
-	s.args.home = home
-	switch q.Kind {
-	case Tool, Prompt:
-		s.args.params = q.Params
-	case Resource:
+	s.args.home, s.args.definition = home, q.Spec.Definition
+	if q.Kind == Resource {
 		s.args.uri = q.Spec.Tool
+	}
+	if s.args.completes = q.Method == complete; s.args.completes || q.Kind == Tool || q.Kind == Prompt {
+		s.args.params = q.Params
 	}
 }
 
-// cleanURI takes "." and ".." out of a URI, also where they are escaped, and all that is escaped out of its path.
+// cleanURI is a URI as servers read it: without what readers of URLs pass over, with "." and ".." taken out, also where they are escaped,
+// and all that is escaped written plainly.
 func cleanURI(uri string) string {
-	scheme, rest, ok := strings.Cut(uri, "://")
-	slash := strings.IndexByte(rest, '/')
-	if !ok || slash < 0 {
+	uri = strings.ReplaceAll(asURL(uri), `\`, "/")
+	scheme, rest, ok := strings.Cut(uri, ":")
+	if !ok {
 		return uri
 	}
-	return scheme + "://" + rest[:slash] + cleanPath(unescaped(rest[slash:]), "")
+	authority := ""
+	if after, is := strings.CutPrefix(rest, "//"); is {
+		end := strings.IndexByte(after, '/')
+		if end < 0 {
+			end = len(after)
+		}
+		authority, rest = "//"+unescaped(after[:end]), after[end:]
+	}
+	if rest = unescaped(rest); strings.HasPrefix(rest, "/") {
+		rest = cleanPath(rest, "")
+	}
+	return scheme + ":" + authority + rest
 }
 
 // variables has what an expression looks at.
@@ -455,6 +470,20 @@ func (s *subject) variables(about mentions) (map[string]any, error) {
 			return nil, err
 		}
 		s.vars["args"] = plain(object)
+	}
+	if about.args && len(about.names) > 0 {
+		object, err := s.args.object()
+		if err != nil {
+			return nil, err
+		}
+		if own, changed := spelled(object, about.names); changed { // other expressions spell them otherwise
+			vars := map[string]any{}
+			for name, v := range s.vars {
+				vars[name] = v
+			}
+			vars["args"] = plain(own)
+			return vars, nil
+		}
 	}
 	return s.vars, nil
 }

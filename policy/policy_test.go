@@ -181,6 +181,23 @@ func TestARuleThatDoesNotAllowTakesWhatServersTake(t *testing.T) {
 		{is("force", `true`), `{"force":" Yes"}`, true, false},
 		{is("force", `true`), `{"force":"false"}`, false, false},
 		{is("n", `1`), `{"n":"1.0"}`, true, false},
+		{is("force", `true`), `{"force":1}`, true, false},
+		{is("force", `true`), `{"force":1.0}`, true, false},
+		{is("force", `true`), `{"force":"Y"}`, true, false},
+		{is("force", `true`), `{"force":"t"}`, true, false},
+		{is("force", `true`), `{"force":"1.0"}`, false, false},
+		{is("force", `false`), `{"force":"n"}`, true, false},
+		{is("force", `false`), `{"force":0}`, true, false},
+		{is("n", `1`), `{"n":true}`, true, false},
+		{is("n", `1000`), `{"n":"1_000"}`, true, false},
+		{is("id", `"1"`), `{"id":1}`, false, false},
+		{[]drawbridge.Condition{{Name: "n", Above: &above}}, `{"n":"5_000"}`, true, false},
+		{[]drawbridge.Condition{{Name: "n", Above: &above}}, `{"n":"0x5000"}`, true, false},
+		{is("id", `9007199254740993`), `{"id":9007199254740992}`, true, false},
+		{is("id", `9007199254740993`), `{"id":90071992547409930.0e-1}`, true, true},
+		{is("id", `0`), `{"id":-0.0e9}`, true, true},
+		{is("id", `1`), `{"id":1e-99999999999999999999}`, false, false},
+		{[]drawbridge.Condition{{Name: "id", Not: []json.RawMessage{[]byte(`9007199254740993`)}}}, `{"id":9007199254740992}`, true, false},
 		{is("branch", `"main"`), `{"branch":["dev",["main"]]}`, true, false},
 		{is("branch", `"main"`), `{"branch":{"name":"main"}}`, false, false},
 		{[]drawbridge.Condition{{Name: "n", Above: &above}}, `{"n":"5000"}`, true, false},
@@ -210,8 +227,6 @@ func TestAnArgumentByTwoNamesCannotBeJudged(t *testing.T) {
 	}
 }
 
-// TestPaths has each pattern in a denying rule and in an allowing one, which are not each other's opposite: what is not
-// clear is denied by both.
 // TestEachExpressionHasWhatItLooksAt asks one about the client after one that has read the rest of the caller.
 func TestEachExpressionHasWhatItLooksAt(t *testing.T) {
 	p := compiled(t, allow,
@@ -222,6 +237,30 @@ func TestEachExpressionHasWhatItLooksAt(t *testing.T) {
 	}
 }
 
+// TestAnExpressionTakesNamesInAnyCase: a server made in Go may take Force for force, and so do conditions.
+func TestAnExpressionTakesNamesInAnyCase(t *testing.T) {
+	for _, tt := range []struct {
+		when, arguments string
+		matches         bool
+	}{
+		{`has(args.force) && args.force`, `{"Force":true}`, true},
+		{`has(args.force)`, `{"FORCE":1}`, true},
+		{`args.path.startsWith("/etc")`, `{"Path":"/etc/x"}`, true},
+		{`args["path"] == "/etc"`, `{"pa\u0054h":"/etc"}`, true},
+		{`args.o.force == true && size(args.o) == 1`, `{"O":{"Force":true}}`, true},
+		{`args.Path == "a" && args.path == "a"`, `{"Path":"a"}`, true},
+		{`size(args) == 1 && "Path" in args && has(args.x) == false`, `{"Path":"a"}`, true},
+		{`has(args.force)`, `{"forced":true}`, false},
+	} {
+		p := compiled(t, allow, drawbridge.Rule{Effect: ask, When: tt.when})
+		if d := p.Decide(call("fs", "x", tt.arguments)); (d.Effect == ask) != tt.matches || d.Effect == deny {
+			t.Errorf("%s with %s: %v (%s)", tt.when, tt.arguments, d.Effect, d.Why)
+		}
+	}
+}
+
+// TestPaths has each pattern in a denying rule and in an allowing one, which are not each other's opposite: what is not
+// clear is denied by both.
 func TestPaths(t *testing.T) {
 	for _, tt := range []struct {
 		glob, arguments string
@@ -246,11 +285,26 @@ func TestPaths(t *testing.T) {
 		{"/etc/x", `{"path":"file:///etc/x?y#z"}`, true, false},
 		{"/etc/**", `{"url":"file:///etc/x"}`, true, true},
 		{"/etc/**", `{"url":"https://a/etc/x"}`, false, false},
+		{"/etc/**", `{"url":"file:///e\ntc/x"}`, true, false}, // readers of URLs take these out
+		{"/etc/**", `{"url":"fi\tle:///etc/x"}`, true, false},
+		{"/etc/**", `{"url":"file:///ok/.\t./etc/x"}`, true, false},
+		{"/ok/**", `{"url":"file:///ok/.\t./etc/x"}`, true, false},
+		{"/etc/**", `{"url":"\u0001file:///etc/x"}`, true, false},
+		{"/etc/**", `{"url":"file:\\\\localhost\\etc\\x"}`, true, false}, // a host, or a directory
+		{"/etc/**", `{"url":"file:/%2Fetc/x"}`, true, false},             // "/etc/x", or "/x" of a host
+		{"/etc/**", `{"url":"file:etc/x"}`, true, false},
+		{"/etc/**", `{"url":"file:///a/etc%5C../../etc/x"}`, true, false}, // "\" is a letter, or not
+		{"/a/etc/**", `{"url":"file:///a/etc%5C../../etc/x"}`, true, false},
+		{"/etc/**", `{"url":"file:///ok/x%00/etc/x"}`, true, false},
+		{"/etc/**", `{"text":"file: see below"}`, false, false},
 		{"/etc/**", `{"path":"/ok\u0000/etc/x"}`, true, false},
 		{"/ok/**", `{"path":"/ok/x\u0000"}`, true, false},
 		{"/etc/**", `{"path":"/ok","files":[{"path":"/etc/x","content":"/etc/y"}]}`, true, false},
 		{"/ok/**", `{"path":"/ok/a","edits":{"new_path":"/etc/x"}}`, true, false},
 		{"/ok/**", `{"files":[{"filePath":"/ok/x"}]}`, true, true},
+		{"/etc/**", `{"files":{"/etc/x":"text"}}`, true, true},
+		{"/ok/**", `{"path":"/ok/a","files":{"/etc/x":"text"}}`, true, false},
+		{"/ok/**", `{"path":"/ok/a","files":{"name":"text"},"other":{"/etc/x":"text"}}`, true, true},
 		{"/etc/**", `{"profile":"/etc/x","path_style":"/etc/x"}`, false, false},
 		{"/etc/**", `{"outputDir":"/etc/x"}`, true, true},
 		{"/kit/**", `{"path":"/\u212Ait/x"}`, true, false}, // the sign for kelvin
@@ -302,6 +356,36 @@ func TestAURIIsJudgedAsItWillBeRead(t *testing.T) {
 	}
 }
 
+// TestAURIOfAnySchemeIsJudgedAsItWillBeRead has what servers make of URIs: readers of URLs take dots out, and templates' values are
+// unescaped wherever they stand.
+func TestAURIOfAnySchemeIsJudgedAsItWillBeRead(t *testing.T) {
+	q := Question{Caller: ada, Kind: Resource, Method: "resources/read", Trust: "untrusted"}
+	for _, tt := range []struct {
+		glob, uri       string
+		denied, allowed bool
+	}{
+		{"db:/secret/*", "db:/pub/../secret/x", true, false},
+		{"db:/pub/*", "db:/pub/../secret/x", true, false},
+		{"db://secret/*", "db://%73ecret/schema", true, false},
+		{"db://secret", "db://%73ecret", true, false},
+		{"note:secret", "note:se%63ret", true, false},
+		{"note:secret", "note:se\ncret", true, false},
+		{"note:secret", "note:secret", true, true},
+		{"http://h/secret/*", `http:\\h\secret\x`, true, false},
+		{"http://h/secret/*", "http://h/se\tcret/x", true, false},
+		{"http://h/pub/*", "http://h/pub/a%20b", true, true},
+		{"http://h/a b", "http://h/a%20b", true, false},
+		{"http://h/pub/*", "http://h/pub/x?to=../../y", true, true},
+	} {
+		q.Spec = drawbridge.Spec{Server: "fs", Tool: tt.uri, Name: drawbridge.CardName(tt.uri)}
+		denied := compiled(t, allow, drawbridge.Rule{Effect: deny, Resources: []string{tt.glob}}).Decide(q).Effect == deny
+		allowed := compiled(t, deny, drawbridge.Rule{Effect: allow, Resources: []string{tt.glob}}).Decide(q).Effect == allow
+		if denied != tt.denied || allowed != tt.allowed {
+			t.Errorf("%s with %q: denied %v, allowed %v, want %v and %v", tt.glob, tt.uri, denied, allowed, tt.denied, tt.allowed)
+		}
+	}
+}
+
 func TestHiding(t *testing.T) {
 	bob := ada
 	bob.Principal = "bob"
@@ -338,6 +422,55 @@ func TestHiding(t *testing.T) {
 }
 
 // TestTasks: who was let in to a tool can ask after what became of the call.
+// TestCallersOfOneClassAreShownTheSame has callers whose names differ in what expressions see, and patterns do not.
+func TestCallersOfOneClassAreShownTheSame(t *testing.T) {
+	p := compiled(t, allow, drawbridge.Rule{Effect: deny, When: `caller.principal == "Ada"`})
+	spec := drawbridge.Spec{Server: "fs", Tool: "x", Name: "fs__x"}
+	one, other := ada, ada
+	one.Principal, other.Principal = "Ada", "ada"
+	if p.Hides(one, Tool, spec, "") == p.Hides(other, Tool, spec, "") {
+		t.Fatal("the same is hidden from both")
+	}
+	if p.Class(one) == p.Class(other) {
+		t.Errorf("both are of the class %q", p.Class(one))
+	}
+}
+
+// TestACompletionIsJudgedByWhatItCompletes: who completes a path has the server look into its directory.
+func TestACompletionIsJudgedByWhatItCompletes(t *testing.T) {
+	yes := true
+	etc, branch := drawbridge.Rule{Paths: []string{"/etc/**"}}, drawbridge.Rule{Args: is("branch", `"main"`)}
+	there := drawbridge.Rule{Args: []drawbridge.Condition{{Name: "branch", Present: &yes}}}
+	for _, tt := range []struct {
+		rule            drawbridge.Rule
+		params          string
+		denied, allowed bool
+	}{
+		{etc, `{"argument":{"name":"path","value":"/etc/"}}`, true, true},
+		{etc, `{"argument":{"name":"path","value":"/home/"}}`, false, false},
+		{etc, `{"argument":{"name":"x","value":"a"},"context":{"arguments":{"dir":"/etc/ssh"}}}`, true, true},
+		{etc, `{"argument":{"name":"path","value":"/home/"},"context":{"arguments":{"path":"/etc/ssh"}}}`, true, false},
+		{etc, `{"argument":{"name":"path","value":"/home/","VALUE":"/etc/"}}`, true, false},
+		{etc, `{"argument":["path"]}`, true, false},
+		{branch, `{"argument":{"name":"branch","value":"main"}}`, true, true},
+		{there, `{"argument":{"name":"path","value":""},"arguments":{"branch":"x"}}`, false, false},
+		{there, `{}`, false, false},
+	} {
+		for kind, spec := range map[string]drawbridge.Spec{
+			Prompt: {Server: "fs", Tool: "p", Name: "fs__p"}, Template: {Server: "fs", Tool: "db:///{path}", Name: "db:///{path}"},
+		} {
+			q := Question{Caller: ada, Kind: kind, Spec: spec, Method: "completion/complete", Params: json.RawMessage(tt.params), Trust: "untrusted"}
+			denies, allows := tt.rule, tt.rule
+			denies.Effect, allows.Effect = deny, allow
+			denied := compiled(t, allow, denies).Decide(q).Effect == deny
+			allowed := compiled(t, deny, allows).Decide(q).Effect == allow
+			if denied != tt.denied || allowed != tt.allowed {
+				t.Errorf("%s of a %s: denied %v, allowed %v, want %v and %v", tt.params, kind, denied, allowed, tt.denied, tt.allowed)
+			}
+		}
+	}
+}
+
 func TestTasks(t *testing.T) {
 	q := Question{Caller: ada, Kind: Task, Method: "tasks/get", Spec: drawbridge.Spec{Server: "fs", Name: "t1", Tool: "1"}, Trust: "untrusted"}
 	for _, tt := range []struct {

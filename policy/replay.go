@@ -108,6 +108,15 @@ func (r *rule) knowing(s *subject, g Gaps) (known *rule, missing string) {
 	if s.args != nil && (g.AllArguments || len(g.Arguments) > 0) {
 		out.withoutArguments(s, g, lacks)
 	}
+	if s.args != nil && g.Annotations && out.dynamic() {
+		if other, err := s.args.taken(); other != nil || err != nil { // the definition may have said that it is a text
+			out.paths, out.foldedPaths, out.argsMatch, out.args = nil, nil, nil, nil
+			if out.when != nil && out.when.about.args {
+				out.when = nil
+			}
+			lacks("what the tool says of its arguments")
+		}
+	}
 	if out.when != nil {
 		if what := out.when.about.lacking(g, s.args != nil); what != "" {
 			out.when = nil

@@ -88,7 +88,7 @@ func TestAReplayNeverGuesses(t *testing.T) {
 	}
 	t.Logf("POLICY_SEED=%d", seed)
 	r := rand.New(rand.NewPCG(seed, 2))
-	words := []string{`"a"`, `"/etc/x"`, `"/home/b"`, `1`, `true`, `"file:///etc/y"`, `{"dest":"/home/c"}`}
+	words := []string{`"a"`, `"/etc/x"`, `"/home/b"`, `1`, `true`, `"file:///etc/y"`, `{"dest":"/home/c"}`, `"[\"/etc/x\"]"`, `"{\"path\":\"/home/b\"}"`}
 	judged, unclear := 0, 0
 	var p *Policy
 	for i := range 600 {
@@ -148,7 +148,7 @@ func questionOf(r *rand.Rand, object map[string]json.RawMessage) Question {
 	q.Caller.Scopes = [][]drawbridge.Scope{{"*"}, {"mcp:fs"}, nil}[r.IntN(3)]
 	q.Caller.Client = json.RawMessage([]string{`{"name":"cursor"}`, `{"name":"x"}`}[r.IntN(2)])
 	q.Trust = []string{"trusted", "untrusted"}[r.IntN(2)]
-	q.Spec.Definition = json.RawMessage([]string{`{}`, `{"annotations":{"readOnlyHint":true}}`, `{"annotations":{"readOnlyHint":false}}`}[r.IntN(3)])
+	q.Spec.Definition = json.RawMessage([]string{`{}`, `{"annotations":{"readOnlyHint":true}}`, `{"annotations":{"readOnlyHint":false},"inputSchema":{"properties":{"b":{"type":"string"}}}}`}[r.IntN(3)])
 	return q
 }
 

@@ -158,8 +158,8 @@ func (r *rule) onServer(s *subject) (by string) {
 	return ""
 }
 
-// judged goes on where the rule looks at more than names.
-func (r *rule) judged(s *subject, a answer, by string) (answer, string, error) {
+// judgedAs goes on where the rule looks at more than names, with the arguments as they are.
+func (r *rule) judgedAs(s *subject, a answer, by string) (answer, string, error) {
 	for part := range 4 {
 		var got answer
 		var name string

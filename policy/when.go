@@ -35,6 +35,8 @@ type mentions struct {
 	// parts are what it looks at more closely: "args.path", "caller.scopes", "trust". One that it takes as a whole is its name only.
 	// To ask whether an argument is there at all is not to look at it closely.
 	parts []string
+	// names are those of all members that it asks for, of whatever.
+	names []string
 }
 
 // A language compiles expressions. It is made for the first rule that has one.
@@ -149,6 +151,9 @@ func mentioned(expr ast.Expr) (m mentions) {
 				m.parts = append(m.parts, of.AsIdent()+"."+member)
 			}
 		}
+		if name, ok := askedFor(e); ok && !slices.Contains(m.names, name) {
+			m.names = append(m.names, name)
+		}
 		if e.Kind() != ast.IdentKind {
 			return
 		}
@@ -170,6 +175,21 @@ func mentioned(expr ast.Expr) (m mentions) {
 	}))
 	m.client = slices.Contains(m.parts, "caller") || slices.Contains(m.parts, "caller.client")
 	return m
+}
+
+// askedFor gives the name of the member that an expression asks for: x.name, x["name"], "name" in x.
+func askedFor(e ast.Expr) (name string, ok bool) {
+	switch e.Kind() {
+	case ast.SelectKind:
+		return e.AsSelect().FieldName(), true
+	case ast.CallKind:
+		call := e.AsCall()
+		place := slices.Index([]string{operators.In, operators.Index}, call.FunctionName()) // of the name among what is given
+		if place >= 0 && call.Args()[place].Kind() == ast.LiteralKind {
+			name, ok = call.Args()[place].AsLiteral().Value().(string)
+		}
+	}
+	return name, ok
 }
 
 // memberOf says of which name an expression is a member, args.x or args["x"], and whether it only asks if it is there; nil where

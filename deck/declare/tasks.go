@@ -1,6 +1,7 @@
 package declare
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -35,4 +36,13 @@ func Tasks(caller drawbridge.Caller, caps json.RawMessage, offers []json.RawMess
 		}
 	}
 	return caps
+}
+
+// WithoutTasks gives the capabilities of a caller, without an extension that they cannot use: what a stateful client
+// declares of modern tasks would have a server answer with one.
+func WithoutTasks(caller drawbridge.Caller) json.RawMessage {
+	if caller.Era == drawbridge.Modern || !bytes.Contains(caller.Capabilities, []byte("tasks")) {
+		return caller.Capabilities
+	}
+	return wire.Apply(caller.Capabilities, wire.Drop("extensions", wire.ExtensionTasks))
 }

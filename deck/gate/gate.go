@@ -61,7 +61,8 @@ type Question struct {
 	// Spec is the card. For a prompt it has the prompt's name and definition; for a resource Name and Tool are URIs; for a
 	// task Name is its id as the caller knows it, and Tool as the server does; both are empty for a list of tasks.
 	Spec drawbridge.Spec
-	// Method is the MCP method of the call, Params its params as the caller sent them.
+	// Method is the MCP method of the call, Params its params as the caller sent them; to a counter that decides, with the names of
+	// arguments that the server knows.
 	Method string
 	Params json.RawMessage
 }

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -22,5 +23,13 @@ func Several(method string, servers []string) error {
 		Clip(method), Clip(strings.Join(servers, ", ")))
 	return &drawbridge.Fault{
 		Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound, Step: text, Raw: wire.ErrorObject(wire.CodeMethodNotFound, text, nil),
+	}
+}
+
+// AsTask refuses a task for a caller whose protocol has no words for it.
+func AsTask(server drawbridge.ServerID) error {
+	return &drawbridge.Fault{
+		Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError, Step: fmt.Sprintf("tools/call on %s", server),
+		Err: errors.New("the server made a task of the call, which the caller's protocol has no words for"),
 	}
 }

@@ -2,6 +2,7 @@ package offer
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -26,10 +27,59 @@ func Restore(params json.RawMessage, names map[string]string) json.RawMessage {
 	return wire.Apply(params, edits...)
 }
 
-// members renames the members of all objects in a value: in valid JSON a string before a colon is a member's name.
+// Strays gives a name in the params of a call that the server knows, and that is shown by another: who judges the call by what is shown
+// would not see it. It says false where there is none.
+func Strays(params json.RawMessage, names map[string]string) (name string, ok bool) {
+	if len(names) == 0 {
+		return "", false
+	}
+	stray := func(said string) bool {
+		if _, shown := names[said]; shown {
+			return false
+		}
+		for _, own := range names {
+			if strings.EqualFold(own, said) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, path := range [][]string{{"arguments"}, {"context", "arguments"}} {
+		for _, said := range membersIn(wire.Get(params, path...)) {
+			if stray(said) {
+				return said, true
+			}
+		}
+	}
+	name = wire.GetText(params, "argument", "name")
+	return name, stray(name)
+}
+
+// membersIn gives the names of the members of all objects in a value.
+func membersIn(value json.RawMessage) (names []string) {
+	eachName(value, func(_, _ int, name string) { names = append(names, name) })
+	return names
+}
+
+// members renames the members of all objects in a value.
 func members(value json.RawMessage, names map[string]string) json.RawMessage {
 	var out []byte
 	at := 0
+	eachName(value, func(from, to int, name string) {
+		if names[name] != "" {
+			out = wire.AppendQuoted(append(out, value[at:from]...), names[name])
+			at = to
+		}
+	})
+	if out == nil {
+		return value
+	}
+	return append(out, value[at:]...)
+}
+
+// eachName gives the names of the members of all objects in a value, and where they stand: in valid JSON a string before a colon is a
+// member's name.
+func eachName(value json.RawMessage, each func(from, to int, name string)) {
 	for i := 0; i < len(value); {
 		if value[i] != '"' {
 			i++
@@ -48,15 +98,10 @@ func members(value json.RawMessage, names map[string]string) json.RawMessage {
 			next++
 		}
 		if next < len(value) && value[next] == ':' {
-			if text, ok := wire.Text(value[i:end]); ok && names[text] != "" {
-				out = wire.AppendQuoted(append(out, value[at:i]...), names[text])
-				at = end
+			if text, ok := wire.Text(value[i:end]); ok {
+				each(i, end, text)
 			}
 		}
 		i = end
 	}
-	if out == nil {
-		return value
-	}
-	return append(out, value[at:]...)
 }

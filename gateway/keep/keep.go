@@ -73,7 +73,7 @@ func (k *Keep) Decide(_ context.Context, q deck.Question) drawbridge.Verdict {
 	if q.Caller.Kind == drawbridge.Author || q.Kind == "tool" && q.Spec.Server == "" {
 		return drawbridge.Verdict{Effect: drawbridge.Allow}
 	}
-	l := look{own: o, dir: o.Dir(q.Spec.Server)}
+	l := look{own: o, dir: o.Dir(q.Spec.Server), definition: q.Spec.Definition}
 	leads := false
 	err := error(nil)
 	for m := range wire.Members(q.Params) {
@@ -100,11 +100,17 @@ func (k *Keep) Decide(_ context.Context, q deck.Question) drawbridge.Verdict {
 type look struct {
 	own *Own
 	dir string
+	// definition is the card's, which may say what the arguments are.
+	definition json.RawMessage
 }
 
 var errDeep = errors.New("the arguments nest too deeply")
 
-// at looks at a value and all that is in it. A text in a list goes by the list's name, which is given as it stands.
+// maxArgument is how deep an argument stands in the params: what is as deep is one, or a text in a list of the params.
+const maxArgument = 1
+
+// at looks at a value and all that is in it. A text in a list goes by the list's name, which is given as it stands. A name may be a
+// path as well: {"files": {"/a": "text"}}.
 func (l look) at(named, value json.RawMessage, depth int) (leads bool, err error) {
 	if depth > maxDepth {
 		return false, errDeep
@@ -115,6 +121,11 @@ func (l look) at(named, value json.RawMessage, depth int) (leads bool, err error
 	switch value[0] {
 	case '{':
 		for m := range wire.Members(value) {
+			if name, _ := wire.Text(m.Name); strings.ContainsAny(name, `/\`) {
+				if leads, err = l.path("", name); leads || err != nil {
+					return leads, err
+				}
+			}
 			if leads, err = l.at(m.Name, m.Value, depth+1); leads || err != nil {
 				return leads, err
 			}
@@ -130,6 +141,11 @@ func (l look) at(named, value json.RawMessage, depth int) (leads bool, err error
 		if policy.IsCommand(name) {
 			return l.command(value)
 		}
+		if depth <= maxArgument { // servers look into a text for what they want
+			if leads, err = l.inText(name, named, value, depth); leads || err != nil {
+				return leads, err
+			}
+		}
 		if len(value) > 6*maxPath { // even if it were all escapes
 			return false, nil
 		}
@@ -137,6 +153,19 @@ func (l look) at(named, value json.RawMessage, depth int) (leads bool, err error
 		return l.path(name, text)
 	}
 	return false, nil
+}
+
+// inText looks at the list or the object that an argument is, although it stands in a text: unless a text is what the tool wants.
+func (l look) inText(name string, named, value json.RawMessage, depth int) (bool, error) {
+	text, _ := wire.Text(value)
+	inside, err := policy.InText(text)
+	if inside == nil && err == nil || policy.TextOnly(l.definition, name) && !policy.IsPath(name) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return l.at(named, inside, depth+1)
 }
 
 // command looks at the paths in a command line.
@@ -154,12 +183,15 @@ func (l look) command(value json.RawMessage) (bool, error) {
 }
 
 // path looks at a text that may be a path. What no path is leads nowhere: a text with a line end or a NUL, a very long one, a
-// word in an argument whose name is that of no path.
+// word; but some programs take line ends away from what is named a path, or is a URI.
 func (l look) path(name, text string) (bool, error) {
-	if text == "" || len(text) > maxPath || strings.ContainsAny(text, "\n\r\x00") {
+	if text == "" || len(text) > maxPath || strings.ContainsAny(text, "\n\r\x00") && !policy.IsPath(name) && !policy.IsFileURI(text) {
 		return false, nil
 	}
 	for _, path := range policy.Spellings(text, l.own.Home) {
+		if strings.ContainsAny(path, "\n\r\x00") {
+			continue
+		}
 		if leads, err := l.one(path, strings.ContainsAny(text, `/\`) || policy.IsPath(name)); leads || err != nil {
 			return leads, err
 		}

@@ -72,9 +72,17 @@ func TestTR4NoToolReachesOurFiles(t *testing.T) {
 		{"PT-1 blanks around it", "path", " " + ours + " ", true},
 		{"PT-1 a URI", "uri", "file://" + ours + "/mcp.json", true},
 		{"PT-1 a URI with escapes", "uri", "FILE://localhost" + home + "/%2econfig/drawbridge/mcp.json", true},
+		{"PT-1 a URI as readers of URLs take it", "uri", "file:///" + strings.Replace(ours[1:], "draw", "dra\nw", 1) + "/mcp.json", true},
+		{"PT-1 a URI with a host of the other slash", "uri", `file:\\localhost` + ours + "/mcp.json", true},
+		{"PT-1 a URI without a slash", "uri", "file:" + ours[1:] + "/mcp.json", true},
+		{"PT-1 a line end behind it", "path", ours + "/mcp.json\n", true},
 		{"PT-1 the project's file", "file", ".mcp.json", true},
 		{"PT-1 by a name that nobody knows", "whatever", ours + "/mcp.json", true},
 		{"PT-1 deep within", "edits", []any{map[string]any{"to": []any{ours + "/x"}}}, true},
+		{"PT-1 in a text that is a list", "paths", `[NaN, "` + ours + `/x"]`, true},
+		{"PT-1 in a text that is an object", "options", `{"to":{"dir":"` + ours + `"}}`, true},
+		{"PT-1 in a text that is to be one", "content", `{"to":{"dir":"` + ours + `"}}`, false},
+		{"PT-1 a name of many", "files", map[string]any{ours + "/x": "text"}, true},
 		{"PT-1 the store's journal", "path", filepath.Dir(project) + "/state/x.db-wal", true},
 		{"PT-2 a sibling", "path", home + "/.config/drawbridge2/mcp.json", false},
 		{"PT-2 a longer name", "path", project + "/.mcp.json.md", false},
@@ -101,7 +109,8 @@ func TestTR4NoToolReachesOurFiles(t *testing.T) {
 				continue // a server that is behind a URL has no directory: see below
 			}
 			got := k.Decide(t.Context(), deck.Question{
-				Caller: drawbridge.Caller{Kind: drawbridge.External}, Method: "tools/call", Spec: drawbridge.Spec{Server: id}, Params: arguments(t, tt.name, tt.value),
+				Caller: drawbridge.Caller{Kind: drawbridge.External}, Method: "tools/call", Params: arguments(t, tt.name, tt.value),
+				Spec: drawbridge.Spec{Server: id, Definition: json.RawMessage(`{"inputSchema":{"properties":{"content":{"type":"string"}}}}`)},
 			})
 			want := drawbridge.Verdict{Effect: drawbridge.Allow}
 			if leads {

@@ -146,6 +146,9 @@ func (b Bench) question(r audit.Record) (q policy.Question, g policy.Gaps, ok bo
 	if kind == policy.Tool || kind == policy.Prompt && r.Method == wire.MethodPromptsGet {
 		q.Params, g.Arguments, g.AllArguments = arguments(r)
 	}
+	if r.Method == wire.MethodComplete { // what it completed is not on record
+		g.AllArguments = true
+	}
 	return q, g, true
 }
 
