@@ -26,6 +26,9 @@ type lender struct {
 	eof   bool
 	// rest is what another hub had read of the input and not taken note of.
 	rest []byte
+	// answered are the requests whose answers a hub is about to note. They count with the note of what it says: one that dies in between
+	// has said nothing, and left nothing to say again.
+	answered [][]byte
 	// patience is how long what a session said before may take to settle: settleTime.
 	patience        time.Duration
 	moving, leaving bool
@@ -78,7 +81,7 @@ func (c *lender) attached(hub *line) error {
 			return nil // it is gone again
 		}
 	}
-	c.hub, c.slate, c.place, c.heard = hub, slate, 0, make(chan []byte)
+	c.hub, c.slate, c.place, c.answered, c.heard = hub, slate, 0, nil, make(chan []byte)
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		defer close(c.heard)
@@ -211,11 +214,14 @@ func (c *lender) look() {
 		case noteEOF:
 			c.eof = true
 		case noteAnswered:
-			delete(c.talk.flights, string(text))
+			c.answered = append(c.answered, text)
 		case noteAsked:
 			c.talk.asked[string(c.talk.known(text))] = text
 		case noteSaying:
-			c.talk.unsure, c.talk.cut = text, false
+			for _, id := range c.answered {
+				delete(c.talk.flights, string(id))
+			}
+			c.talk.unsure, c.talk.cut, c.answered = text, false, nil
 		case noteBegan:
 			c.talk.cut = true
 		case noteEnded:
