@@ -37,8 +37,10 @@ type lender struct {
 
 // serve lends the client to the hubs that attach gives, until its input or ctx ends. The error is attach's, or the client's.
 func (c *lender) serve(ctx context.Context, attach func(context.Context) (*line, error)) error {
+	defer c.release()
 	for {
 		hub, err := attach(ctx)
+		c.release()
 		if err != nil {
 			_ = c.say(answers(c.lose())...) // the error says why
 			return err
@@ -73,15 +75,14 @@ func (c *lender) attached(hub *line) error {
 	if err != nil {
 		return err
 	}
-	defer slate.close()
 	defer file.Close()
 	slate.load(c.rest) // in the next hub's place: it may die before it has read a word
+	c.hub, c.slate, c.place, c.answered, c.heard = hub, slate, 0, nil, make(chan []byte)
 	for _, f := range []*os.File{c.in, c.out, file} {
 		if sendFile(hub.conn, f) != nil {
 			return nil // it is gone again
 		}
 	}
-	c.hub, c.slate, c.place, c.answered, c.heard = hub, slate, 0, nil, make(chan []byte)
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		defer close(c.heard)
@@ -98,8 +99,19 @@ func (c *lender) attached(hub *line) error {
 	}
 	reading.Wait()
 	c.look()
-	c.rest = slate.rest(c.place)
 	return err
+}
+
+// release takes leave of the last hub, once there is another, or none at all. Until then it may read and say more, also after
+// its connection was closed: a hub that ends is gone for sure when the next one is there.
+func (c *lender) release() {
+	if c.slate == nil {
+		return
+	}
+	c.look()
+	c.rest = c.slate.rest(c.place)
+	c.slate.close()
+	c.slate = nil
 }
 
 // converse is what is said with a hub; moved says that another sent the client there. Why it ends does not matter but for a client that is gone: there is another hub, or
@@ -184,7 +196,7 @@ func (c *lender) hear(text []byte) {
 	case noteMove:
 		c.moving = true
 		c.look()
-		time.AfterFunc(moveTime, hurry(c.hub))
+		time.AfterFunc(moveTime, urge(c.hub))
 	case noteBye:
 		c.leaving = true
 	}
@@ -193,6 +205,9 @@ func (c *lender) hear(text []byte) {
 		_ = c.hub.conn.CloseWrite()
 	}
 }
+
+// urge ends a move that takes too long. The hub lets go of the client's output first: two would speak at once otherwise.
+func urge(hub *line) func() { return func() { _ = hub.conn.CloseWrite() } }
 
 // look reads the slate.
 func (c *lender) look() {

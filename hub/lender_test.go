@@ -234,7 +234,7 @@ func TestALargeAnswerIsHeardOnce(t *testing.T) {
 		})
 	}
 	r, w := pipe(t)
-	l := &lent{slate: testSlate(t), out: newOutput(w), known: newTalk(), over: make(chan struct{})}
+	l := &lent{slate: testSlate(t), out: newOutput(w), known: newTalk(), going: true, over: make(chan struct{})}
 	if _, err := l.Write([]byte(whole)); err != nil {
 		t.Fatal(err)
 	}

@@ -69,11 +69,15 @@ type lent struct {
 	// looked is when the shim was last asked to look, in Unix nanoseconds.
 	looked atomic.Int64
 
-	// What follows is the reader's: whether it reads the client's input yet, what it has of it and has not given on, and a line
-	// that the inbox does not hold.
-	going   bool
+	// What follows is the reader's: what it has of the client's input and has not given on, and a line that the inbox does not hold.
 	pending []byte
 	large   []byte
+
+	// going says that the client has the word, which needs both locks to be set; held is what is for it and was to be said before,
+	// of waiting bytes.
+	going   bool
+	held    []told
+	waiting int
 
 	reading, writing sync.Mutex // are held by who does that
 }
@@ -168,8 +172,21 @@ func (l *lent) begin() error {
 		l.pending = append(text, '\n')
 		return nil
 	}
-	l.going = true
 	l.work.Go(l.attend)
+	return l.goOn()
+}
+
+// goOn has the client hear what was held back, and be heard.
+func (l *lent) goOn() error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	l.going = true
+	for _, t := range l.held {
+		if err := l.tell(t); err != nil {
+			return err
+		}
+	}
+	l.held = nil
 	return nil
 }
 
@@ -204,9 +221,10 @@ func (l *lent) next() error {
 	return io.EOF
 }
 
-// take notes a line and gives it on. While the client is to move, the next request waits for the hub that comes.
+// take notes a line and gives it on. While the client is to move, the next request waits for the hub that comes; not one of which a
+// part was taken before, which that hub would never see.
 func (l *lent) take(text []byte) error {
-	if l.moving.Load() && asks(text) {
+	if l.moving.Load() && l.large == nil && asks(text) {
 		<-l.over
 		return io.EOF
 	}
@@ -301,10 +319,14 @@ func (l *lent) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// say says lines to the client, and notes that. It needs writing.
+// say says lines to the client, and notes that. Before the client has the word they wait: the shim may still have to end a line that
+// another hub was cut off in. It needs writing.
 func (l *lent) say(p []byte) (int, error) {
 	if l.leaving.Load() || l.slate.closed() {
 		return len(p), nil
+	}
+	if !l.going {
+		p = bytes.Clone(p) // what waits is the caller's otherwise
 	}
 	t := l.sort(p)
 	if len(t.forShim) > 0 {
@@ -312,28 +334,51 @@ func (l *lent) say(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	if len(t.said) == 0 {
+	if !l.going {
+		l.hold(t)
 		return len(p), nil
 	}
+	if err := l.tell(t); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// mostWaiting is how many bytes wait for the client to have the word; of more only what answers or asks does.
+const mostWaiting = 1 << 20
+
+// hold keeps what is for the client until it has the word. It needs writing.
+func (l *lent) hold(t told) {
+	if l.waiting+len(t.said) <= mostWaiting || len(t.answered)+len(t.asked) > 0 {
+		l.waiting += len(t.said)
+		l.held = append(l.held, t)
+	}
+}
+
+// tell is what say does once the client has the word. It needs writing.
+func (l *lent) tell(t told) error {
 	last := t.said
+	if len(last) == 0 || l.leaving.Load() {
+		return nil
+	}
 	if len(last) > atOnce {
 		body := bytes.TrimSuffix(last, []byte("\n"))
 		l.put(noteBegan, nil)
 		if _, err := l.out.Write(body); err != nil {
-			return 0, err
+			return err
 		}
 		last = last[len(body):]
 	}
 	l.note(t)
 	l.put(noteSaying, last)
 	if _, err := l.out.Write(last); err != nil {
-		return 0, err
+		return err
 	}
 	l.put(noteEnded, nil)
 	if l.moving.Load() {
 		l.voice.notice(noteLook)
 	}
-	return len(p), nil
+	return nil
 }
 
 // note notes which requests are answered and made.
