@@ -182,9 +182,13 @@ func (t *talk) replied(m wire.Message, line []byte) []byte {
 // prefix begins the ids by which the client knows this hub's requests: an earlier one may have used the same.
 func (t *talk) prefix() string { return "hub" + strconv.Itoa(t.turn) + "/" }
 
-// heard takes note of a line of the hub's. It gives the line as the client is to see it; nil for one that is not for it.
+// heard takes note of a line of the hub's. It gives the line as the client is to see it; nil for one that is not for it, or that a hub
+// which died left unfinished.
 func (t *talk) heard(line []byte) []byte {
 	if wire.IsBatch(line) {
+		if wire.Valid(line) != nil {
+			return nil
+		}
 		for value := range wire.Elements(line) {
 			if m, err := wire.Parse(value); err == nil && m.IsResponse() {
 				delete(t.flights, string(m.ID))
@@ -195,7 +199,7 @@ func (t *talk) heard(line []byte) []byte {
 	m, err := wire.Parse(line)
 	switch {
 	case err != nil:
-		return line
+		return nil
 	case m.IsResponse():
 		if isReplay(m.ID) {
 			t.replayed()
