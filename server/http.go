@@ -116,7 +116,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	mux.Handle(bearer.WellKnown, d.metadata())
 	mux.Handle(bearer.WellKnown+"/", d.metadata())
 	web := &http.Server{
-		Handler:           mux,
+		Handler:           bodiesInTime(mux),
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
@@ -139,6 +139,17 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return ctx.Err()
 	}
 	return err
+}
+
+// bodiesInTime bounds how long is waited for the body of a request, also of one that is refused before anybody reads it: net/http
+// waits for what of it was announced before it answers. Whoever reads a body to its end takes the bound away.
+func bodiesInTime(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // net/http's own can
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // ServeHTTP answers one HTTP request.
@@ -170,6 +181,11 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodPost:
 		d.post(w, r, v)
 	case http.MethodGet:
+		if r.ContentLength != 0 { // it says nothing to us, and is in the way of a stream
+			if _, ok := d.read(w, r); !ok {
+				return
+			}
+		}
 		d.get(w, r, v)
 	case http.MethodDelete:
 		d.delete(w, r, v)
@@ -231,14 +247,14 @@ func (d *door) read(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer can; then its server knows better
 	body, err := readAll(r.Body, r.ContentLength, most)
-	_ = rc.SetReadDeadline(time.Time{})
 	switch {
 	case errors.Is(err, errTooLarge):
 		return tooLarge()
 	case err != nil:
 		http.Error(w, "Bad Request: the body is cut off", http.StatusBadRequest)
-		return nil, false
+		return nil, false // the deadline stays: see bodiesInTime
 	}
+	_ = rc.SetReadDeadline(time.Time{})
 	return body, true
 }
 
