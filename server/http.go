@@ -116,7 +116,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	mux.Handle(bearer.WellKnown, d.metadata())
 	mux.Handle(bearer.WellKnown+"/", d.metadata())
 	web := &http.Server{
-		Handler:           bodiesInTime(mux),
+		Handler:           inTime(mux),
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
@@ -141,14 +141,18 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// bodiesInTime bounds how long is waited for the body of a request, also of one that is refused before anybody reads it: net/http
-// waits for what of it was announced before it answers. Whoever reads a body to its end takes the bound away.
-func bodiesInTime(h http.Handler) http.Handler {
+// inTime bounds what net/http does by itself and without end: it waits for what was announced of a body before it answers a request
+// that is refused before anybody reads it, and for a client to read a short answer. Whoever reads a body to its end takes that bound
+// away; what is written within h has its own.
+func inTime(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rc := http.NewResponseController(w) // net/http's own has deadlines
+		_ = rc.SetWriteDeadline(time.Time{})
 		if r.ContentLength != 0 {
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // net/http's own can
+			_ = rc.SetReadDeadline(time.Now().Add(bodyTime))
 		}
 		h.ServeHTTP(w, r)
+		_ = rc.SetWriteDeadline(time.Now().Add(bodyTime + writeTime)) // the body may come first
 	})
 }
 
@@ -252,7 +256,7 @@ func (d *door) read(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 		return tooLarge()
 	case err != nil:
 		http.Error(w, "Bad Request: the body is cut off", http.StatusBadRequest)
-		return nil, false // the deadline stays: see bodiesInTime
+		return nil, false // the deadline stays: see inTime
 	}
 	_ = rc.SetReadDeadline(time.Time{})
 	return body, true

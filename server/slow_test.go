@@ -67,3 +67,39 @@ func TestABodyThatDoesNotCome(t *testing.T) {
 		})
 	}
 }
+
+// TestAnAnswerThatNobodyReads: who asks and does not read is not waited for, with a token or without.
+func TestAnAnswerThatNobodyReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, newFakeDeck(), Options{Token: []byte("t")})
+		ctx, stop := context.WithCancel(t.Context())
+		l := make(pipes)
+		ended := make(chan error, 1)
+		go func() { ended <- s.Serve(ctx, l) }()
+		client, served := net.Pipe()
+		l <- served
+		const request = "GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n"
+		answers := bufio.NewReader(client)
+		for range 2 { // the time for the first does not count for the second
+			if _, err := io.WriteString(client, request); err != nil {
+				t.Error(err)
+			}
+			if resp, err := http.ReadResponse(answers, nil); err != nil || resp.StatusCode != 401 {
+				t.Errorf("the answer: %v", err)
+			} else if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+				t.Error(err)
+			}
+			<-time.After(idleTime - time.Second)
+		}
+		if _, err := io.WriteString(client, request); err != nil {
+			t.Error(err)
+		}
+		<-time.After(2 * (bodyTime + writeTime))
+		if n, err := client.Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("%d bytes still wait to be read: %v", n, err)
+		}
+		_ = client.Close()
+		stop()
+		<-ended
+	})
+}
