@@ -130,7 +130,8 @@ func (t *talk) said(line []byte) []byte {
 	}
 	m, err := wire.Parse(line)
 	switch {
-	case err != nil: // the hub says what is wrong with it
+	case err != nil:
+		return t.saidTogether(line)
 	case m.IsRequest():
 		t.add(newFlight(m, line))
 		t.keep(m, line)
@@ -142,6 +143,36 @@ func (t *talk) said(line []byte) []byte {
 		delete(t.flights, string(wire.Get(m.Params, "requestId"))) // it may never be answered
 	}
 	return line
+}
+
+// saidTogether is said for a line that is no message, about which the hub says what is wrong, or several: these are seen in the wild.
+func (t *talk) saidTogether(line []byte) []byte {
+	values := valuesOf(line)
+	if len(values) < 2 {
+		return line
+	}
+	var heard [][]byte
+	for _, value := range values {
+		if value = t.said(value); value != nil {
+			heard = append(heard, value)
+		}
+	}
+	if heard == nil {
+		return nil
+	}
+	return bytes.Join(heard, []byte(" "))
+}
+
+// valuesOf gives the messages of a line, also those of a batch, up to what is no JSON.
+func valuesOf(line []byte) (values [][]byte) {
+	if !wire.IsBatch(line) {
+		values, _ = wire.SplitValues(line)
+		return values
+	}
+	for value := range wire.Elements(line) {
+		values = append(values, value)
+	}
+	return values
 }
 
 func (t *talk) add(f flight) {

@@ -29,6 +29,9 @@ type lender struct {
 	// answered are the requests whose answers a hub is about to note. They count with the note of what it says: one that dies in between
 	// has said nothing, and left nothing to say again.
 	answered [][]byte
+	// part and large are of a line that a hub is about to note, in the same way.
+	part  []byte
+	large []flight
 	// patience is how long what a session said before may take to settle: settleTime.
 	patience        time.Duration
 	moving, leaving bool
@@ -77,7 +80,8 @@ func (c *lender) attached(hub *line) error {
 	}
 	defer file.Close()
 	slate.load(c.rest) // in the next hub's place: it may die before it has read a word
-	c.hub, c.slate, c.place, c.answered, c.heard = hub, slate, 0, nil, make(chan []byte)
+	c.hub, c.slate, c.place, c.heard = hub, slate, 0, make(chan []byte)
+	c.answered, c.part, c.large = nil, nil, nil
 	for _, f := range []*os.File{c.in, c.out, file} {
 		if sendFile(hub.conn, f) != nil {
 			return nil // it is gone again
@@ -212,20 +216,16 @@ func urge(hub *line) func() { return func() { _ = hub.conn.CloseWrite() } }
 // look reads the slate.
 func (c *lender) look() {
 	c.slate.drain(func(kind byte, text []byte) {
-		if kind == noteSaid || kind == noteRequest {
-			if len(text) < 8 {
-				return
-			}
-			c.place, text = binary.LittleEndian.Uint64(text), text[8:]
-		}
 		switch kind {
 		case noteSaid:
-			c.talk.said(text)
+			c.said(text)
 		case noteRequest:
 			var r largeRequest
 			if json.Unmarshal(text, &r) == nil {
-				c.talk.add(flight{id: r.ID, method: r.Method, name: r.Name, modern: r.Modern})
+				c.large = append(c.large, flight{id: r.ID, method: r.Method, name: r.Name, modern: r.Modern})
 			}
+		case notePart:
+			c.part = append(c.part, text...)
 		case noteEOF:
 			c.eof = true
 		case noteAnswered:
@@ -243,6 +243,19 @@ func (c *lender) look() {
 			c.talk.unsure, c.talk.cut = nil, false
 		}
 	})
+}
+
+// said takes a note of what the client said, behind its place in the input.
+func (c *lender) said(text []byte) {
+	if len(text) < 8 {
+		return
+	}
+	c.place = binary.LittleEndian.Uint64(text)
+	c.talk.said(append(c.part, text[8:]...))
+	for _, f := range c.large {
+		c.talk.add(f)
+	}
+	c.part, c.large = nil, nil
 }
 
 // lose gives up what is open where there is no hub any more.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,7 +27,8 @@ import (
 // small line of its own, with which it counts as answered: to say that twice does no harm.
 const (
 	noteSaid     = 'c'
-	noteRequest  = 'C' // a request too large to note: what is needed to answer it
+	noteRequest  = 'C' // a request too large to note: what is needed to answer it. It counts with the next noteSaid
+	notePart     = 'p' // a part of what the next noteSaid ends
 	noteEOF      = 'z'
 	noteAnswered = 'a'
 	noteAsked    = 'q'
@@ -249,19 +251,30 @@ func (l *lent) take(text []byte) error {
 	return nil
 }
 
-// noteLine notes what the client said, up to a place in its input.
+// noteLine notes what the client said, up to a place in its input. Of what is too large to be noted as it is, each request is noted
+// with what is needed to answer it, and how a session begins in parts.
 func (l *lent) noteLine(text []byte, place uint64) {
 	at := binary.LittleEndian.AppendUint64(nil, place)
 	if text = bytes.TrimSpace(text); len(at)+len(text) <= noteMost {
 		l.put(noteSaid, append(at, text...))
 		return
 	}
-	if m, err := wire.Parse(text); err == nil && m.IsRequest() {
-		f := newFlight(m, nil)
-		name := f.name[:min(len(f.name), mostName)]
-		short, _ := json.Marshal(largeRequest{f.id, f.method, name, f.modern}) // plain data always encodes
-		l.put(noteRequest, append(at, short...))
+	for _, value := range valuesOf(text) {
+		m, err := wire.Parse(value)
+		switch {
+		case err != nil || !m.IsRequest():
+		case m.Method == wire.MethodInitialize:
+			for part := range slices.Chunk(value, noteMost) {
+				l.put(notePart, part)
+			}
+		default:
+			f := newFlight(m, nil)
+			name := f.name[:min(len(f.name), mostName)]
+			short, _ := json.Marshal(largeRequest{f.id, f.method, name, f.modern}) // plain data always encodes
+			l.put(noteRequest, short)
+		}
 	}
+	l.put(noteSaid, at)
 }
 
 // A largeRequest is what is noted of a request that is too large to be noted as it is.

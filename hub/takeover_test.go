@@ -4,7 +4,9 @@ package hub
 
 import (
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,5 +130,40 @@ func TestALargeRequestDoesNotMoveHalf(t *testing.T) {
 	got := make([]byte, len(text))
 	if _, err := io.ReadFull(l, got); err != nil || string(got) != text {
 		t.Errorf("the hub read another request: %v", err)
+	}
+}
+
+// TestALargeLineIsKnownToTheNextHub: what is too large to be noted as it is counts for the session all the same, and each of its requests
+// is answered.
+func TestALargeLineIsKnownToTheNextHub(t *testing.T) {
+	long := strings.Repeat("x", 3*noteMost)
+	call := func(id string) string {
+		return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"n","arguments":{"a":"` + long + `"}}}`
+	}
+	for name, tt := range map[string]struct {
+		line string
+		open []string
+		kept bool
+	}{
+		"initialize":  {`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"clientInfo":{"icons":[{"src":"` + long + `"}]}}}`, []string{"1"}, true},
+		"a call":      {call("1"), []string{"1"}, false},
+		"a batch":     {"[" + call("1") + "," + call("2") + "]", []string{"1", "2"}, false},
+		"two at once": {call("1") + call("2"), []string{"1", "2"}, false},
+		"two small ones": {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"n"}} {"jsonrpc":"2.0","id":2,"method":"tools/list"}`,
+			[]string{"1", "2"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, _, _, _ := aLent(t)
+			c := newLender()
+			c.slate = l.slate
+			l.noteLine([]byte(tt.line+"\n"), 7)
+			c.look()
+			if open := slices.Sorted(maps.Keys(c.talk.flights)); !slices.Equal(open, tt.open) || c.place != 7 {
+				t.Errorf("the requests %q are open, the place is %d", open, c.place)
+			}
+			if kept := string(c.talk.initialize); tt.kept && kept != tt.line {
+				t.Errorf("%d bytes are kept of how the session began", len(kept))
+			}
+		})
 	}
 }
