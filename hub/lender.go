@@ -51,8 +51,12 @@ func (c *lender) serve(ctx context.Context, attach func(context.Context) (*line,
 		stop := context.AfterFunc(ctx, func() { _ = hub.conn.Close() })
 		err = c.attached(hub)
 		stop()
-		if err != nil || ctx.Err() != nil || c.over() {
+		switch {
+		case err != nil || ctx.Err() != nil:
 			return errors.Join(context.Cause(ctx), err)
+		case c.over():
+			c.release()
+			return c.say(answers(c.lose())...)
 		}
 	}
 }
@@ -65,7 +69,8 @@ func (c *lender) hello(said hello) hello {
 
 // over says whether the conversation is. After the end of the input another hub is looked for once, for what is open.
 func (c *lender) over() bool {
-	over := c.eof && (c.tried || c.talk.busy() == 0)
+	done := c.talk.busy() == 0 && c.talk.unsure == nil
+	over := c.eof && (c.tried || done)
 	c.tried = c.eof
 	return over
 }

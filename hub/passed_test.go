@@ -4,6 +4,7 @@ package hub
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"runtime"
 	"strings"
@@ -80,5 +81,22 @@ func TestANoticeBreaksNothingOff(t *testing.T) {
 	}
 	if err := <-written; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTheLastHubOfAClientDies: one that has said all, and whose messages pass through the shim, is answered all the same.
+func TestTheLastHubOfAClientDies(t *testing.T) {
+	var out bytes.Buffer
+	in := strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"tools/list"}` + "\n")
+	err := newClient(&out).serve(t.Context(), in, func(context.Context) (*line, error) {
+		ours, theirs := socketPair(t)
+		go func() {
+			_, _ = io.Copy(io.Discard, theirs.conn) // the input ends
+			_ = theirs.conn.Close()
+		}()
+		return ours, nil
+	})
+	if err != nil || strings.Count(out.String(), `"id":7,"error":`) != 1 {
+		t.Errorf("the client heard %q: %v", out.String(), err)
 	}
 }

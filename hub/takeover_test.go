@@ -167,3 +167,33 @@ func TestALargeLineIsKnownToTheNextHub(t *testing.T) {
 		})
 	}
 }
+
+// TestAfterTheEndOfItsInputAClientIsAnswered: hubs die while one that has said all waits for the rest.
+func TestAfterTheEndOfItsInputAClientIsAnswered(t *testing.T) {
+	const answer = `{"jsonrpc":"2.0","id":7,"result":{}}` + "\n"
+	dies := func(notes ...string) scripted {
+		return func(t *testing.T, l *line, _ *os.File, s *slate) {
+			heardUpTo(t, l, noteGo)
+			for _, note := range notes {
+				s.put(note[0], []byte(note[1:]))
+			}
+		}
+	}
+	said := string(noteSaid) + strings.Repeat("\x00", 8)
+	for name, tt := range map[string]struct {
+		method string
+		notes  []string
+		want   string
+	}{
+		"about to be answered": {"tools/call", []string{"a7", "s" + answer}, answer},
+		"never answered":       {"tools/list", nil, `"id":7,"error":`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := append([]string{said + `{"jsonrpc":"2.0","id":7,"method":"` + tt.method + `"}`, string(noteEOF)}, tt.notes...)
+			told := lendTo(t, newLender(), "", dies(first...), dies(string(noteEOF)))
+			if strings.Count(told, tt.want) != 1 {
+				t.Errorf("the client heard %q", told)
+			}
+		})
+	}
+}
