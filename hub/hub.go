@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/hub/resident"
 )
 
 // A hub is the one process that holds the servers. It lives for as long as somebody holds it, or its context does.
@@ -228,7 +229,7 @@ func (h *hub) serveShim(ctx context.Context, said hello, l *line) error {
 	if err := l.welcome(os.Getpid(), nil); err != nil {
 		return err
 	}
-	easeOff()
+	resident.EaseOff()
 	if !said.Lends {
 		return g.tenant.g.Server().ServeStdio(ctx, v, v)
 	}
