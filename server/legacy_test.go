@@ -479,7 +479,7 @@ func TestSessionsMakeRoomForTheirOwn(t *testing.T) {
 	loud := wire.Apply(nil, wire.Put(wire.Quote(strings.Repeat("x", maxSaid/16)), "clientInfo", "name"))
 	for name, params := range map[string]json.RawMessage{"many": nil, "loud ones": loud} {
 		t.Run(name, func(t *testing.T) {
-			s := newServer(t, newFakeDeck(), Options{MaxSessions: 40})
+			s := newServer(t, newFakeDeck(), Options{MaxSessions: 18})
 			open := func(principal string, params json.RawMessage) *session {
 				c := s.newSession(somebody(principal, "mcp", ""), params)
 				if !s.admit(c) {
@@ -489,7 +489,7 @@ func TestSessionsMakeRoomForTheirOwn(t *testing.T) {
 			}
 			quiet := []*session{open("bob", nil), open("bob", nil), open("eve", nil)}
 			var last *session
-			for range 100 {
+			for range 20 {
 				last = open("ada", params)
 			}
 			for _, c := range append(quiet, last) {
