@@ -110,8 +110,11 @@ func (c *client) serve(ctx context.Context, in io.Reader, attach func(context.Co
 		stop := context.AfterFunc(ctx, func() { _ = hub.conn.Close() })
 		err = c.attached(hub)
 		stop()
-		if over := c.detach(); over || ctx.Err() != nil || err != nil {
+		switch over := c.detach(); {
+		case err != nil || ctx.Err() != nil:
 			return errors.Join(context.Cause(ctx), err)
+		case over:
+			return c.say(c.lose()...)
 		}
 	}
 }

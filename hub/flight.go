@@ -130,7 +130,8 @@ func (t *talk) said(line []byte) []byte {
 	}
 	m, err := wire.Parse(line)
 	switch {
-	case err != nil: // the hub says what is wrong with it
+	case err != nil:
+		return t.saidTogether(line)
 	case m.IsRequest():
 		t.add(newFlight(m, line))
 		t.keep(m, line)
@@ -142,6 +143,36 @@ func (t *talk) said(line []byte) []byte {
 		delete(t.flights, string(wire.Get(m.Params, "requestId"))) // it may never be answered
 	}
 	return line
+}
+
+// saidTogether is said for a line that is no message, about which the hub says what is wrong, or several: these are seen in the wild.
+func (t *talk) saidTogether(line []byte) []byte {
+	values := valuesOf(line)
+	if len(values) < 2 {
+		return line
+	}
+	var heard [][]byte
+	for _, value := range values {
+		if value = t.said(value); value != nil {
+			heard = append(heard, value)
+		}
+	}
+	if heard == nil {
+		return nil
+	}
+	return bytes.Join(heard, []byte(" "))
+}
+
+// valuesOf gives the messages of a line, also those of a batch, up to what is no JSON.
+func valuesOf(line []byte) (values [][]byte) {
+	if !wire.IsBatch(line) {
+		values, _ = wire.SplitValues(line)
+		return values
+	}
+	for value := range wire.Elements(line) {
+		values = append(values, value)
+	}
+	return values
 }
 
 func (t *talk) add(f flight) {
@@ -182,9 +213,13 @@ func (t *talk) replied(m wire.Message, line []byte) []byte {
 // prefix begins the ids by which the client knows this hub's requests: an earlier one may have used the same.
 func (t *talk) prefix() string { return "hub" + strconv.Itoa(t.turn) + "/" }
 
-// heard takes note of a line of the hub's. It gives the line as the client is to see it; nil for one that is not for it.
+// heard takes note of a line of the hub's. It gives the line as the client is to see it; nil for one that is not for it, or that a hub
+// which died left unfinished.
 func (t *talk) heard(line []byte) []byte {
 	if wire.IsBatch(line) {
+		if wire.Valid(line) != nil {
+			return nil
+		}
 		for value := range wire.Elements(line) {
 			if m, err := wire.Parse(value); err == nil && m.IsResponse() {
 				delete(t.flights, string(m.ID))
@@ -195,7 +230,7 @@ func (t *talk) heard(line []byte) []byte {
 	m, err := wire.Parse(line)
 	switch {
 	case err != nil:
-		return line
+		return nil
 	case m.IsResponse():
 		if isReplay(m.ID) {
 			t.replayed()

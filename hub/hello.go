@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"strings"
 	"time"
@@ -81,7 +82,7 @@ const helloTime = 10 * time.Second
 // greet says what is wanted on a new connection. The error is a *drawbridge.Fault where the hub refuses.
 func (h hello) greet(conn *net.UnixConn) (*line, error) {
 	h.Revision = revision
-	l := &line{conn: conn, in: wire.NewLineReader(conn, 0)}
+	l := &line{conn: conn, in: wire.NewLineReader(conn, math.MaxInt)} // what servers said was bounded where it came in
 	text, err := json.Marshal(h)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/hub/resident"
 )
 
 // A hub is the one process that holds the servers. It lives for as long as somebody holds it, or its context does.
@@ -228,7 +229,7 @@ func (h *hub) serveShim(ctx context.Context, said hello, l *line) error {
 	if err := l.welcome(os.Getpid(), nil); err != nil {
 		return err
 	}
-	easeOff()
+	resident.EaseOff()
 	if !said.Lends {
 		return g.tenant.g.Server().ServeStdio(ctx, v, v)
 	}
@@ -416,22 +417,51 @@ func (g *guest) move() {
 // A voice is a shim's connection: the surface writes to it, and the hub has a word in between.
 type voice struct {
 	conn *net.UnixConn
-	mu   sync.Mutex
+	mu   sync.Mutex // is held by who writes
+
+	// due are notices that wait for who writes to end.
+	noting sync.Mutex
+	due    []byte
 }
 
 func (v *voice) Read(p []byte) (int, error) { return v.conn.Read(p) }
 
+// Write says whole lines, and then the notices that came meanwhile.
 func (v *voice) Write(p []byte) (int, error) {
 	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.conn.Write(p)
+	n, err := v.conn.Write(p)
+	v.mu.Unlock()
+	v.sayDue()
+	return n, err
 }
 
 func (v *voice) Close() error { return v.conn.Close() }
 
-// notice tells the shim something. The surface writes whole lines.
+// notice tells the shim something, between the lines of the surface. It waits for nobody: where something is being said to a shim
+// that reads slowly, whoever says that says the notice behind it.
 func (v *voice) notice(method string) {
-	_ = v.conn.SetWriteDeadline(time.Now().Add(lastWords))
-	_, _ = fmt.Fprintf(v, `{"jsonrpc":"2.0","method":%q}`+"\n", method)
-	_ = v.conn.SetWriteDeadline(time.Time{})
+	v.noting.Lock()
+	v.due = fmt.Appendf(v.due, `{"jsonrpc":"2.0","method":%q}`+"\n", method)
+	v.noting.Unlock()
+	v.sayDue()
+}
+
+// sayDue says the notices, unless somebody else writes, who does it then.
+func (v *voice) sayDue() {
+	for v.isDue() && v.mu.TryLock() {
+		v.noting.Lock()
+		due := v.due
+		v.due = nil
+		v.noting.Unlock()
+		_ = v.conn.SetWriteDeadline(time.Now().Add(lastWords))
+		_, _ = v.conn.Write(due)
+		_ = v.conn.SetWriteDeadline(time.Time{})
+		v.mu.Unlock()
+	}
+}
+
+func (v *voice) isDue() bool {
+	v.noting.Lock()
+	defer v.noting.Unlock()
+	return len(v.due) > 0
 }

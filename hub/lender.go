@@ -26,6 +26,12 @@ type lender struct {
 	eof   bool
 	// rest is what another hub had read of the input and not taken note of.
 	rest []byte
+	// answered are the requests whose answers a hub is about to note. They count with the note of what it says: one that dies in between
+	// has said nothing, and left nothing to say again.
+	answered [][]byte
+	// part and large are of a line that a hub is about to note, in the same way.
+	part  []byte
+	large []flight
 	// patience is how long what a session said before may take to settle: settleTime.
 	patience        time.Duration
 	moving, leaving bool
@@ -34,8 +40,10 @@ type lender struct {
 
 // serve lends the client to the hubs that attach gives, until its input or ctx ends. The error is attach's, or the client's.
 func (c *lender) serve(ctx context.Context, attach func(context.Context) (*line, error)) error {
+	defer c.release()
 	for {
 		hub, err := attach(ctx)
+		c.release()
 		if err != nil {
 			_ = c.say(answers(c.lose())...) // the error says why
 			return err
@@ -43,8 +51,12 @@ func (c *lender) serve(ctx context.Context, attach func(context.Context) (*line,
 		stop := context.AfterFunc(ctx, func() { _ = hub.conn.Close() })
 		err = c.attached(hub)
 		stop()
-		if err != nil || ctx.Err() != nil || c.over() {
+		switch {
+		case err != nil || ctx.Err() != nil:
 			return errors.Join(context.Cause(ctx), err)
+		case c.over():
+			c.release()
+			return c.say(answers(c.lose())...)
 		}
 	}
 }
@@ -57,7 +69,8 @@ func (c *lender) hello(said hello) hello {
 
 // over says whether the conversation is. After the end of the input another hub is looked for once, for what is open.
 func (c *lender) over() bool {
-	over := c.eof && (c.tried || c.talk.busy() == 0)
+	done := c.talk.busy() == 0 && c.talk.unsure == nil
+	over := c.eof && (c.tried || done)
 	c.tried = c.eof
 	return over
 }
@@ -70,15 +83,15 @@ func (c *lender) attached(hub *line) error {
 	if err != nil {
 		return err
 	}
-	defer slate.close()
 	defer file.Close()
 	slate.load(c.rest) // in the next hub's place: it may die before it has read a word
+	c.hub, c.slate, c.place, c.heard = hub, slate, 0, make(chan []byte)
+	c.answered, c.part, c.large = nil, nil, nil
 	for _, f := range []*os.File{c.in, c.out, file} {
 		if sendFile(hub.conn, f) != nil {
 			return nil // it is gone again
 		}
 	}
-	c.hub, c.slate, c.place, c.heard = hub, slate, 0, make(chan []byte)
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		defer close(c.heard)
@@ -95,8 +108,19 @@ func (c *lender) attached(hub *line) error {
 	}
 	reading.Wait()
 	c.look()
-	c.rest = slate.rest(c.place)
 	return err
+}
+
+// release takes leave of the last hub, once there is another, or none at all. Until then it may read and say more, also after
+// its connection was closed: a hub that ends is gone for sure when the next one is there.
+func (c *lender) release() {
+	if c.slate == nil {
+		return
+	}
+	c.look()
+	c.rest = c.slate.rest(c.place)
+	c.slate.close()
+	c.slate = nil
 }
 
 // converse is what is said with a hub; moved says that another sent the client there. Why it ends does not matter but for a client that is gone: there is another hub, or
@@ -181,7 +205,7 @@ func (c *lender) hear(text []byte) {
 	case noteMove:
 		c.moving = true
 		c.look()
-		time.AfterFunc(moveTime, hurry(c.hub))
+		time.AfterFunc(moveTime, urge(c.hub))
 	case noteBye:
 		c.leaving = true
 	}
@@ -191,37 +215,52 @@ func (c *lender) hear(text []byte) {
 	}
 }
 
+// urge ends a move that takes too long. The hub lets go of the client's output first: two would speak at once otherwise.
+func urge(hub *line) func() { return func() { _ = hub.conn.CloseWrite() } }
+
 // look reads the slate.
 func (c *lender) look() {
 	c.slate.drain(func(kind byte, text []byte) {
-		if kind == noteSaid || kind == noteRequest {
-			if len(text) < 8 {
-				return
-			}
-			c.place, text = binary.LittleEndian.Uint64(text), text[8:]
-		}
 		switch kind {
 		case noteSaid:
-			c.talk.said(text)
+			c.said(text)
 		case noteRequest:
 			var r largeRequest
 			if json.Unmarshal(text, &r) == nil {
-				c.talk.add(flight{id: r.ID, method: r.Method, name: r.Name, modern: r.Modern})
+				c.large = append(c.large, flight{id: r.ID, method: r.Method, name: r.Name, modern: r.Modern})
 			}
+		case notePart:
+			c.part = append(c.part, text...)
 		case noteEOF:
 			c.eof = true
 		case noteAnswered:
-			delete(c.talk.flights, string(text))
+			c.answered = append(c.answered, text)
 		case noteAsked:
 			c.talk.asked[string(c.talk.known(text))] = text
 		case noteSaying:
-			c.talk.unsure, c.talk.cut = text, false
+			for _, id := range c.answered {
+				delete(c.talk.flights, string(id))
+			}
+			c.talk.unsure, c.talk.cut, c.answered = text, false, nil
 		case noteBegan:
 			c.talk.cut = true
 		case noteEnded:
 			c.talk.unsure, c.talk.cut = nil, false
 		}
 	})
+}
+
+// said takes a note of what the client said, behind its place in the input.
+func (c *lender) said(text []byte) {
+	if len(text) < 8 {
+		return
+	}
+	c.place = binary.LittleEndian.Uint64(text)
+	c.talk.said(append(c.part, text[8:]...))
+	for _, f := range c.large {
+		c.talk.add(f)
+	}
+	c.part, c.large = nil, nil
 }
 
 // lose gives up what is open where there is no hub any more.

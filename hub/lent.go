@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,13 +21,14 @@ import (
 // slate that both have.
 
 // The notes on a slate. A line that the client said has the place behind it in the input before it. Of what the hub says it
-// notes which requests are answered, which it makes itself, the small lines that it is about to say, that it begins something
-// that may be cut off in the middle, and that it has said what it was about to. A hub that dies in between may have said it
+// notes which requests are answered, which it makes itself, the small lines that it is about to say, with which the answers before
+// them count, that it begins something that may be cut off in the middle, and that it has said what it was about to. A hub that dies in between may have said it
 // or not: small lines are then said again as they are, and what is cut off is answered otherwise. Of a large line the end is a
 // small line of its own, with which it counts as answered: to say that twice does no harm.
 const (
 	noteSaid     = 'c'
-	noteRequest  = 'C' // a request too large to note: what is needed to answer it
+	noteRequest  = 'C' // a request too large to note: what is needed to answer it. It counts with the next noteSaid
+	notePart     = 'p' // a part of what the next noteSaid ends
 	noteEOF      = 'z'
 	noteAnswered = 'a'
 	noteAsked    = 'q'
@@ -69,11 +71,15 @@ type lent struct {
 	// looked is when the shim was last asked to look, in Unix nanoseconds.
 	looked atomic.Int64
 
-	// What follows is the reader's: whether it reads the client's input yet, what it has of it and has not given on, and a line
-	// that the inbox does not hold.
-	going   bool
+	// What follows is the reader's: what it has of the client's input and has not given on, and a line that the inbox does not hold.
 	pending []byte
 	large   []byte
+
+	// going says that the client has the word, which needs both locks to be set; held is what is for it and was to be said before,
+	// of waiting bytes.
+	going   bool
+	held    []told
+	waiting int
 
 	reading, writing sync.Mutex // are held by who does that
 }
@@ -168,8 +174,21 @@ func (l *lent) begin() error {
 		l.pending = append(text, '\n')
 		return nil
 	}
-	l.going = true
 	l.work.Go(l.attend)
+	return l.goOn()
+}
+
+// goOn has the client hear what was held back, and be heard.
+func (l *lent) goOn() error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	l.going = true
+	for _, t := range l.held {
+		if err := l.tell(t); err != nil {
+			return err
+		}
+	}
+	l.held = nil
 	return nil
 }
 
@@ -204,9 +223,10 @@ func (l *lent) next() error {
 	return io.EOF
 }
 
-// take notes a line and gives it on. While the client is to move, the next request waits for the hub that comes.
+// take notes a line and gives it on. While the client is to move, the next request waits for the hub that comes; not one of which a
+// part was taken before, which that hub would never see.
 func (l *lent) take(text []byte) error {
-	if l.moving.Load() && asks(text) {
+	if l.moving.Load() && l.large == nil && asks(text) {
 		<-l.over
 		return io.EOF
 	}
@@ -231,19 +251,30 @@ func (l *lent) take(text []byte) error {
 	return nil
 }
 
-// noteLine notes what the client said, up to a place in its input.
+// noteLine notes what the client said, up to a place in its input. Of what is too large to be noted as it is, each request is noted
+// with what is needed to answer it, and how a session begins in parts.
 func (l *lent) noteLine(text []byte, place uint64) {
 	at := binary.LittleEndian.AppendUint64(nil, place)
 	if text = bytes.TrimSpace(text); len(at)+len(text) <= noteMost {
 		l.put(noteSaid, append(at, text...))
 		return
 	}
-	if m, err := wire.Parse(text); err == nil && m.IsRequest() {
-		f := newFlight(m, nil)
-		name := f.name[:min(len(f.name), mostName)]
-		short, _ := json.Marshal(largeRequest{f.id, f.method, name, f.modern}) // plain data always encodes
-		l.put(noteRequest, append(at, short...))
+	for _, value := range valuesOf(text) {
+		m, err := wire.Parse(value)
+		switch {
+		case err != nil || !m.IsRequest():
+		case m.Method == wire.MethodInitialize:
+			for part := range slices.Chunk(value, noteMost) {
+				l.put(notePart, part)
+			}
+		default:
+			f := newFlight(m, nil)
+			name := f.name[:min(len(f.name), mostName)]
+			short, _ := json.Marshal(largeRequest{f.id, f.method, name, f.modern}) // plain data always encodes
+			l.put(noteRequest, short)
+		}
 	}
+	l.put(noteSaid, at)
 }
 
 // A largeRequest is what is noted of a request that is too large to be noted as it is.
@@ -301,10 +332,14 @@ func (l *lent) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// say says lines to the client, and notes that. It needs writing.
+// say says lines to the client, and notes that. Before the client has the word they wait: the shim may still have to end a line that
+// another hub was cut off in. It needs writing.
 func (l *lent) say(p []byte) (int, error) {
 	if l.leaving.Load() || l.slate.closed() {
 		return len(p), nil
+	}
+	if !l.going {
+		p = bytes.Clone(p) // what waits is the caller's otherwise
 	}
 	t := l.sort(p)
 	if len(t.forShim) > 0 {
@@ -312,28 +347,51 @@ func (l *lent) say(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	if len(t.said) == 0 {
+	if !l.going {
+		l.hold(t)
 		return len(p), nil
 	}
+	if err := l.tell(t); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// mostWaiting is how many bytes wait for the client to have the word; of more only what answers or asks does.
+const mostWaiting = 1 << 20
+
+// hold keeps what is for the client until it has the word. It needs writing.
+func (l *lent) hold(t told) {
+	if l.waiting+len(t.said) <= mostWaiting || len(t.answered)+len(t.asked) > 0 {
+		l.waiting += len(t.said)
+		l.held = append(l.held, t)
+	}
+}
+
+// tell is what say does once the client has the word. It needs writing.
+func (l *lent) tell(t told) error {
 	last := t.said
+	if len(last) == 0 || l.leaving.Load() {
+		return nil
+	}
 	if len(last) > atOnce {
 		body := bytes.TrimSuffix(last, []byte("\n"))
 		l.put(noteBegan, nil)
 		if _, err := l.out.Write(body); err != nil {
-			return 0, err
+			return err
 		}
 		last = last[len(body):]
 	}
 	l.note(t)
 	l.put(noteSaying, last)
 	if _, err := l.out.Write(last); err != nil {
-		return 0, err
+		return err
 	}
 	l.put(noteEnded, nil)
 	if l.moving.Load() {
 		l.voice.notice(noteLook)
 	}
-	return len(p), nil
+	return nil
 }
 
 // note notes which requests are answered and made.

@@ -56,6 +56,8 @@ func TestAMoveWhileASessionIsTakenOver(t *testing.T) {
 		}
 		methods = append(methods, heardUpTo(t, l, noteGo)...)
 		s.put(noteAnswered, []byte("2"))
+		s.put(noteSaying, []byte("{}\n"))
+		s.put(noteEnded, nil)
 		if err := l.write(wire.Message{Method: noteLook}.Append(nil)); err != nil {
 			t.Error(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/drawbridge-mcp/drawbridge/hub/memfile"
 	"golang.org/x/sys/unix"
 )
 
@@ -46,7 +47,7 @@ const (
 
 // newSlate makes a slate, as a file without a name.
 func newSlate() (*slate, *os.File, error) {
-	f, err := newMemory("drawbridge-slate")
+	f, err := memfile.New("drawbridge-slate")
 	if err == nil {
 		err = f.Truncate(slateSize)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/hub/resident"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -150,8 +151,8 @@ func (h *hub) state() State {
 	h.mu.Lock()
 	tenants, guests := slices.Clone(h.tenants), slices.Clone(h.guests)
 	h.mu.Unlock()
-	tree := processes()
-	s := State{PID: os.Getpid(), Since: h.since, Memory: tree.memory(os.Getpid()), Clients: []Client{}, Servers: []Server{}, Models: h.ground.Models()}
+	tree := resident.Processes()
+	s := State{PID: os.Getpid(), Since: h.since, Memory: tree.Memory(os.Getpid()), Clients: []Client{}, Servers: []Server{}, Models: h.ground.Models()}
 	count := map[*tenant]int{}
 	for _, g := range guests {
 		count[g.tenant]++
@@ -160,7 +161,7 @@ func (h *hub) state() State {
 			door = "http"
 		}
 		s.Clients = append(s.Clients, Client{
-			PID: g.hello.PID, Host: g.hello.Host, Door: door, Dir: g.hello.Dir, Since: g.since, Memory: tree.memory(g.hello.PID),
+			PID: g.hello.PID, Host: g.hello.Host, Door: door, Dir: g.hello.Dir, Since: g.since, Memory: tree.Memory(g.hello.PID),
 		})
 	}
 	for _, t := range tenants {
@@ -168,7 +169,7 @@ func (h *hub) state() State {
 		for _, status := range t.g.Status() {
 			one := Server{Status: status, Tokens: tokens[status.Server], Clients: count[t]}
 			for _, pid := range status.PIDs {
-				one.Memory += tree.whole(pid)
+				one.Memory += tree.Whole(pid)
 			}
 			s.add(one)
 		}

@@ -116,7 +116,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	mux.Handle(bearer.WellKnown, d.metadata())
 	mux.Handle(bearer.WellKnown+"/", d.metadata())
 	web := &http.Server{
-		Handler:           mux,
+		Handler:           inTime(mux),
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
@@ -139,6 +139,21 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return ctx.Err()
 	}
 	return err
+}
+
+// inTime bounds what net/http does by itself and without end: it waits for what was announced of a body before it answers a request
+// that is refused before anybody reads it, and for a client to read a short answer. Whoever reads a body to its end takes that bound
+// away; what is written within h has its own.
+func inTime(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rc := http.NewResponseController(w) // net/http's own has deadlines
+		_ = rc.SetWriteDeadline(time.Time{})
+		if r.ContentLength != 0 {
+			_ = rc.SetReadDeadline(time.Now().Add(bodyTime))
+		}
+		h.ServeHTTP(w, r)
+		_ = rc.SetWriteDeadline(time.Now().Add(bodyTime + writeTime)) // the body may come first
+	})
 }
 
 // ServeHTTP answers one HTTP request.
@@ -170,6 +185,11 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodPost:
 		d.post(w, r, v)
 	case http.MethodGet:
+		if r.ContentLength != 0 { // it says nothing to us, and is in the way of a stream
+			if _, ok := d.read(w, r); !ok {
+				return
+			}
+		}
 		d.get(w, r, v)
 	case http.MethodDelete:
 		d.delete(w, r, v)
@@ -231,14 +251,14 @@ func (d *door) read(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer can; then its server knows better
 	body, err := readAll(r.Body, r.ContentLength, most)
-	_ = rc.SetReadDeadline(time.Time{})
 	switch {
 	case errors.Is(err, errTooLarge):
 		return tooLarge()
 	case err != nil:
 		http.Error(w, "Bad Request: the body is cut off", http.StatusBadRequest)
-		return nil, false
+		return nil, false // the deadline stays: see inTime
 	}
+	_ = rc.SetReadDeadline(time.Time{})
 	return body, true
 }
 

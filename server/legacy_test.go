@@ -474,6 +474,35 @@ func TestSessionsEnd(t *testing.T) {
 	})
 }
 
+// TestSessionsMakeRoomForTheirOwn: who opens sessions without end, or says very much of itself in each, ends its own, and nobody else's.
+func TestSessionsMakeRoomForTheirOwn(t *testing.T) {
+	loud := wire.Apply(nil, wire.Put(wire.Quote(strings.Repeat("x", maxSaid/16)), "clientInfo", "name"))
+	for name, params := range map[string]json.RawMessage{"many": nil, "loud ones": loud} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, newFakeDeck(), Options{MaxSessions: 18})
+			open := func(principal string, params json.RawMessage) *session {
+				c := s.newSession(somebody(principal, "mcp", ""), params)
+				if !s.admit(c) {
+					t.Fatal("no room")
+				}
+				return c
+			}
+			quiet := []*session{open("bob", nil), open("bob", nil), open("eve", nil)}
+			var last *session
+			for range 20 {
+				last = open("ada", params)
+			}
+			for _, c := range append(quiet, last) {
+				_, done, ok := s.sessions.get(c.caller.Session, c.caller.Principal)
+				if !ok {
+					t.Fatalf("a session of %s made room", c.caller.Principal)
+				}
+				done()
+			}
+		})
+	}
+}
+
 // TestSessionsHaveSoMuchToKeep: what clients say of themselves may be megabytes each, and is kept with their sessions.
 func TestSessionsHaveSoMuchToKeep(t *testing.T) {
 	s := newServer(t, newFakeDeck(), Options{MaxSessions: 1000})

@@ -2,15 +2,12 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/server/cursor"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -78,8 +75,8 @@ func (s *Server) list(ctx context.Context, caller drawbridge.Caller, method stri
 		return s.failed(ctx, caller, method, params, err)
 	}
 	start := 0
-	if cursor := wire.Get(params, "cursor"); cursor != nil && string(cursor) != "null" {
-		if start, err = resume(l.Items, cursor); err != nil {
+	if at := wire.Get(params, "cursor"); at != nil && string(at) != "null" {
+		if start, err = cursor.Resume(l.Items, at); err != nil {
 			return failure(wire.CodeInvalidParams, "Invalid cursor: "+err.Error(), nil)
 		}
 	}
@@ -104,50 +101,11 @@ func (s *Server) page(key pageKey, l deck.List) json.RawMessage {
 	}
 	out = append(out, ']')
 	if end < len(l.Items) {
-		out = wire.AppendQuoted(append(out, `,"nextCursor":`...), cursorAt(l.Items, end))
+		out = wire.AppendQuoted(append(out, `,"nextCursor":`...), cursor.At(l.Items, end))
 	}
 	if key.modern {
 		out = appendHint(append(out, `,"resultType":"complete"`...), key.hint)
 		out = append(s.appendMeta(append(out, `,"_meta":`...)), '}')
 	}
 	return flat(append(out, '}'))
-}
-
-// A cursor is the place of a page's first item and a hash of the item before it, so that it survives changes of the list
-// elsewhere, restarts, and a replica.
-const cursorSize = 12
-
-var errCursor = errors.New("it is not one of ours")
-
-func cursorAt(items []json.RawMessage, start int) string {
-	var raw [cursorSize]byte
-	binary.BigEndian.PutUint32(raw[:4], uint32(start))
-	sum := sha256.Sum256(items[start-1])
-	copy(raw[4:], sum[:])
-	return base64.RawURLEncoding.EncodeToString(raw[:])
-}
-
-// resume finds where a cursor goes on: where it says, or behind the item that it names.
-func resume(items []json.RawMessage, cursor json.RawMessage) (start int, err error) {
-	text, ok := wire.Text(cursor)
-	if !ok || len(text) != base64.RawURLEncoding.EncodedLen(cursorSize) {
-		return 0, errCursor
-	}
-	raw, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil {
-		return 0, errCursor
-	}
-	behind := func(i int) bool {
-		sum := sha256.Sum256(items[i-1])
-		return string(sum[:cursorSize-4]) == string(raw[4:])
-	}
-	if start = int(binary.BigEndian.Uint32(raw)); start > 0 && start <= len(items) && behind(start) {
-		return start, nil
-	}
-	for i := range items {
-		if behind(i + 1) {
-			return i + 1, nil
-		}
-	}
-	return 0, errors.New("the list has changed, start again")
 }

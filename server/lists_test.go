@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/server/cursor"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"github.com/google/go-cmp/cmp"
 )
@@ -71,7 +72,7 @@ func TestPages(t *testing.T) {
 
 func TestCursorsOfOthers(t *testing.T) {
 	s := newServer(t, newFakeDeck(), Options{PageSize: 1})
-	zero := base64.RawURLEncoding.EncodeToString(make([]byte, cursorSize))
+	zero := base64.RawURLEncoding.EncodeToString(make([]byte, cursor.Size))
 	for _, cursor := range []string{`""`, `7`, `{}`, `"x"`, `"!!!!!!!!!!!!!!!!"`, `"` + zero + `"`} {
 		r := s.list(t.Context(), owner, wire.MethodToolsList, at(json.RawMessage(cursor)))
 		if wire.ErrorCode(r.fault) != wire.CodeInvalidParams {
@@ -118,19 +119,6 @@ func TestPagesAreBounded(t *testing.T) {
 			t.Fatalf("%d bytes are kept in %d pages", p.size, len(p.kept))
 		}
 	}
-}
-
-func FuzzCursor(f *testing.F) {
-	items := tools("a", "b", "c")
-	f.Add(cursorAt(items, 1))
-	f.Add("")
-	f.Add("____________________")
-	f.Fuzz(func(t *testing.T, cursor string) {
-		start, err := resume(items, wire.Quote(cursor))
-		if err == nil && (start < 1 || start > len(items)) {
-			t.Errorf("resume(%q) = %d", cursor, start)
-		}
-	})
 }
 
 // BenchmarkList encodes a list of 1,000 tools the second time.

@@ -101,8 +101,8 @@ type Options struct {
 	Origins []string
 	// SessionTimeout is how long a session may go unused before it ends; 0 is half an hour.
 	SessionTimeout time.Duration
-	// MaxSessions is how many stateful HTTP sessions there may be; 0 is 4,096. Beyond it the one that was idle longest
-	// ends.
+	// MaxSessions is how many stateful HTTP sessions there may be; 0 is 4,096. Beyond it the one ends that was idle longest, of
+	// the principal who has most.
 	MaxSessions int
 	// MaxBody is the most bytes that an HTTP request may have; 0 is 4 MiB.
 	MaxBody int64

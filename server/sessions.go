@@ -99,18 +99,39 @@ func (s *sessions) takeIdle(before time.Time) []*session {
 	return idle
 }
 
-// takeOldest takes out the session that has been idle longest, if there is no room for another one; nil where there is, or all are in
-// use.
+// shares are how much each principal has of what there may be, in sessions and in bytes, with another session that is to come. The lock
+// is held.
+func (s *sessions) shares(another *session, most int) map[string]int {
+	shares := map[string]int{}
+	count := func(c *session) { shares[c.caller.Principal] += 1 + maxSaid/most + c.weight() }
+	count(another)
+	for _, c := range s.byID {
+		count(c)
+	}
+	return shares
+}
+
+// takeOldest takes out the session that has been idle longest, of the principal who has the most of those that are not in use, if there is
+// no room for another one: who opens them without end is to end nobody else's. Nil is for where there is room, or all are in use.
 func (s *sessions) takeOldest(another *session, most int) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.full(another, most) {
 		return nil
 	}
+	shares := s.shares(another, most)
 	var oldest *session
 	var when time.Time
 	for _, c := range s.byID {
-		if since, ok := c.idle(); ok && (oldest == nil || since.Before(when)) {
+		since, ok := c.idle()
+		if !ok {
+			continue
+		}
+		share, least := shares[c.caller.Principal], 0
+		if oldest != nil {
+			least = shares[oldest.caller.Principal]
+		}
+		if share > least || share == least && since.Before(when) {
 			oldest, when = c, since
 		}
 	}

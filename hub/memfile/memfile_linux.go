@@ -1,4 +1,4 @@
-package hub
+package memfile
 
 import (
 	"os"
@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newMemory makes a file that is memory and nothing else: no directory has to be writable, no disk to have room.
-func newMemory(name string) (*os.File, error) {
+// New makes a file that is memory and nothing else: no directory has to be writable, no disk to have room.
+func New(name string) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, err

@@ -1,14 +1,14 @@
 //go:build unix && !linux
 
-package hub
+package memfile
 
 import (
 	"errors"
 	"os"
 )
 
-// newMemory makes a file without a name.
-func newMemory(name string) (*os.File, error) {
+// New makes a file without a name.
+func New(name string) (*os.File, error) {
 	f, err := os.CreateTemp("", name+"-")
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package hub
+package resident
 
 import (
 	"bytes"
@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// A forest is the processes of the machine.
-type forest struct{ kids map[int][]int }
+// A Forest is the processes of the machine.
+type Forest struct{ kids map[int][]int }
 
-// processes looks at all processes once.
-func processes() forest {
-	f := forest{kids: map[int][]int{}}
+// Processes looks at all processes once.
+func Processes() Forest {
+	f := Forest{kids: map[int][]int{}}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is right
 	for _, path := range stats {
 		data, err := os.ReadFile(path)
@@ -33,8 +33,8 @@ func processes() forest {
 	return f
 }
 
-// memory is what a process has resident, in bytes.
-func (f forest) memory(pid int) int64 {
+// Memory is what a process has resident, in bytes.
+func (f Forest) Memory(pid int) int64 {
 	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "statm"))
 	if err != nil {
 		return 0
@@ -47,11 +47,11 @@ func (f forest) memory(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// whole is what a process and everything that it started have resident.
-func (f forest) whole(pid int) int64 {
-	sum := f.memory(pid)
+// Whole is what a process and everything that it started have resident.
+func (f Forest) Whole(pid int) int64 {
+	sum := f.Memory(pid)
 	for _, kid := range f.kids[pid] {
-		sum += f.whole(kid)
+		sum += f.Whole(kid)
 	}
 	return sum
 }

@@ -1,4 +1,4 @@
-package hub
+package resident
 
 import (
 	"os"
@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// easeOff gives back the memory of the program's text that it took to start. What goes on is needed again, and comes back page by
+// EaseOff gives back the memory of the program's text that it took to start. What goes on is needed again, and comes back page by
 // page from what the system keeps of the file; the text is never written to, so nothing can be lost.
-func easeOff() {
+func EaseOff() {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return
