@@ -16,7 +16,7 @@ import (
 )
 
 // revision is that of what hub and shim say to each other. Those of different ones do not work together.
-const revision = 1
+const revision = 2
 
 // What a process may want of the hub.
 const (
