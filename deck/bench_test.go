@@ -103,3 +103,26 @@ func BenchmarkList(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkVeryManyNotes is what it takes to look again at a server about which there is very much to say, all of it new: to grow as
+// that does, since nobody else can change the deck meanwhile.
+func BenchmarkVeryManyNotes(b *testing.B) {
+	for _, many := range []int{4000, 40_000} {
+		b.Run(fmt.Sprint(many), func(b *testing.B) {
+			round := 0
+			d := open(b, &fake{}, Options{Vetter: censor(func(v Vetted) (Vetted, error) {
+				round++
+				v.Notes = nil
+				for i := range many {
+					v.Notes = append(v.Notes, Note{Kind: "prompt", Name: fmt.Sprintf("p%05d of %d", i, round), Did: "cut"})
+				}
+				return v, nil
+			})}, listing("a", "one"))
+			for b.Loop() {
+				if err := d.Revet(b.Context(), "a"); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/offer"
@@ -287,32 +285,6 @@ func TestSkillsAreVettedWhenTheyAreAskedFor(t *testing.T) {
 		look = give
 		if r, err := get("skill://good/SKILL.md"); err == nil {
 			t.Errorf("%s: the skill is %s", name, r.Raw)
-		}
-	}
-}
-
-// TestVeryManyNotes has a server about which there is very much to say list again and again: what is new of it is found soon, since
-// nobody else can change the deck meanwhile.
-func TestVeryManyNotes(t *testing.T) {
-	round := 0
-	notes := func() (all []Note) {
-		for i := range 40_000 {
-			all = append(all, Note{Kind: "prompt", Name: fmt.Sprintf("p%05d of %d", i, round), Did: "cut"})
-		}
-		return all
-	}
-	d := open(t, &fake{}, Options{Vetter: censor(func(v Vetted) (Vetted, error) {
-		v.Notes = notes()
-		return v, nil
-	})}, listing("a", "one"))
-	for range 2 {
-		round++
-		began := time.Now()
-		if err := d.Revet(t.Context(), "a"); err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("it takes %s", took)
 		}
 	}
 }
