@@ -102,7 +102,8 @@ func (a Account) Short(r Rules) Account {
 	}
 	early := a.Events[:from]
 	s := r.Fold(early)
-	sum := Event{At: s.at, Kind: Summary, Lost: s.missing(), Held: r.Quarantined(s, s.at)}
+	f := r.falls(s)
+	sum := Event{At: s.at, Kind: Summary, Lost: s.missing(), Held: r.Quarantined(s, s.at), Falls: f.times, Fell: f.last, Least: f.least}
 	for _, e := range early {
 		sum.Marks = append(sum.Marks, e.Marks...)
 	}

@@ -37,9 +37,13 @@ type Event struct {
 	Why string `json:"why,omitempty"`
 	// Marks name what was seen, so that it counts once, however often it is seen. Without any it counts each time.
 	Marks []string `json:"marks,omitempty"`
-	// Lost and Held are the state at the end of a Summary.
-	Lost float64 `json:"lost,omitempty"`
-	Held bool    `json:"held,omitempty"`
+	// Lost, Held and what follows are the state at the end of a Summary: how often the server fell under the threshold, when it did
+	// last, and until when it is quarantined at least for that.
+	Lost  float64   `json:"lost,omitempty"`
+	Held  bool      `json:"held,omitempty"`
+	Falls int       `json:"falls,omitempty"`
+	Fell  time.Time `json:"fell,omitzero"`
+	Least time.Time `json:"least,omitzero"`
 }
 
 // thousandths is what an event does to the score: for each time that it happened, and at most, whatever the number.

@@ -52,8 +52,9 @@ type State struct {
 	at   time.Time
 	lost float64
 	sum  int
-	// held says that the server was quarantined before that moment.
-	held bool
+	// held says that the server was quarantined before that moment, falls how often it fell so low before.
+	held  bool
+	falls falls
 }
 
 // missing is what is missing from 1 at the moment of the last events.
@@ -79,9 +80,12 @@ func (r Rules) Score(s State, now time.Time) float64 { return 1 - r.missing(s, n
 
 // Quarantined says whether a server is quarantined at a time.
 func (r Rules) Quarantined(s State, now time.Time) bool {
-	held := s.held || 1-s.missing() < r.threshold()
-	return held && r.Score(s, now) < r.release()
+	held := s.held || r.low(s)
+	return held && (r.Score(s, now) < r.release() || now.Before(r.falls(s).least))
 }
+
+// low says whether the score is under the threshold at the moment of the last events.
+func (r Rules) low(s State) bool { return 1-s.missing() < r.threshold() }
 
 // Until is when a quarantine ends if nothing more happens: the first millisecond at which Quarantined says so. It is zero
 // where there is none at that time.
@@ -89,9 +93,14 @@ func (r Rules) Until(s State, now time.Time) time.Time {
 	if !r.Quarantined(s, now) {
 		return time.Time{}
 	}
-	left := max(nothing, 1-r.release())
-	halves := math.Log2(s.missing() / left)
-	at := s.at.Add(time.Duration(halves * float64(r.halfLife()))).Truncate(time.Millisecond)
+	at := s.at
+	if left := max(nothing, 1-r.release()); s.missing() > left {
+		halves := math.Log2(s.missing() / left)
+		at = s.at.Add(time.Duration(halves * float64(r.halfLife()))).Truncate(time.Millisecond)
+	}
+	if least := r.falls(s).least; at.Before(least) {
+		at = least
+	}
 	for r.Quarantined(s, at) {
 		at = at.Add(time.Millisecond)
 	}
@@ -101,13 +110,13 @@ func (r Rules) Until(s State, now time.Time) time.Time {
 // After is the state after one more event. One of an earlier moment than the last counts as of that moment.
 func (r Rules) After(s State, e Event) State {
 	if e.At.After(s.at) {
-		s = State{at: e.At, lost: r.missing(s, e.At), held: r.Quarantined(s, e.At)}
+		s = State{at: e.At, lost: r.missing(s, e.At), held: r.Quarantined(s, e.At), falls: r.falls(s)}
 	}
 	switch e.Kind {
 	case Reset:
-		s.lost, s.held = 0, false
+		s.lost, s.held, s.falls = 0, false, falls{}
 	case Summary:
-		s.lost, s.held = min(1, max(0, e.Lost)), e.Held
+		s.lost, s.held, s.falls = min(1, max(0, e.Lost)), e.Held, fallsOf(e)
 	default:
 		s.sum = min(1_000_000, max(-1_000_000, s.sum+e.thousandths()))
 	}

@@ -147,8 +147,8 @@ func TestFold(t *testing.T) {
 		}
 		kept, now := r.Fold(a.Events), events[len(events)-1].At
 		for range 20 {
-			if r.Score(kept, now) != r.Score(want, now) || r.Quarantined(kept, now) != r.Quarantined(want, now) {
-				t.Fatalf("seed %d: what is kept gives %v, %v; want %v, %v", seed, r.Score(kept, now), r.Quarantined(kept, now), r.Score(want, now), r.Quarantined(want, now))
+			if r.Score(kept, now) != r.Score(want, now) || !r.Until(kept, now).Equal(r.Until(want, now)) {
+				t.Fatalf("seed %d: what is kept gives %v, %v; want %v, %v", seed, r.Score(kept, now), r.Until(kept, now), r.Score(want, now), r.Until(want, now))
 			}
 			now = now.Add(time.Duration(rng.IntN(1000)) * time.Second)
 		}
@@ -163,12 +163,15 @@ func TestMoreAgainstItIsNeverBetter(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		var r trust.Rules
 		events := random(rng, 40)
+		if seed%2 == 1 { // one that nobody forgives, and that falls again and again
+			events = slices.DeleteFunc(random(rng, 80), func(e trust.Event) bool { return e.Kind == trust.Reset || e.Kind == trust.Succeeded })
+		}
 		extra := events[rng.IntN(len(events))]
 		extra.Kind, extra.Count = against[rng.IntN(len(against))], 1+rng.IntN(3)
 		before, after := r.Fold(events), r.Fold(append(slices.Clone(events), extra))
 		last := 0.0
 		for i := range 50 {
-			at := events[len(events)-1].At.Add(time.Duration(i) * 7 * time.Minute)
+			at := events[len(events)-1].At.Add(time.Duration(i) * 37 * time.Minute)
 			without, with := r.Score(before, at), r.Score(after, at)
 			if with > without+1e-9 {
 				t.Fatalf("seed %d: %v more makes %v of %v", seed, extra, with, without)
@@ -181,6 +184,55 @@ func TestMoreAgainstItIsNeverBetter(t *testing.T) {
 			}
 			last = without
 		}
+	}
+}
+
+// TestAServerThatFallsAgain does what has a server quarantined whenever it is free: it stays away for longer each time, up to a day. After
+// two days of peace, or when a person forgives it, all is as at first; and what is summed up says the same.
+func TestAServerThatFallsAgain(t *testing.T) {
+	var r trust.Rules
+	var a trust.Account
+	now := noon
+	fall := func() (away time.Duration) {
+		for !r.Quarantined(r.Fold(a.Events), now) {
+			a = a.With(trust.Event{At: now, Kind: trust.Changed, Count: 2})
+		}
+		s := r.Fold(a.Events)
+		until := r.Until(s, now)
+		if r.Quarantined(s, until) || !r.Quarantined(s, until.Add(-time.Millisecond)) {
+			t.Fatalf("%v away, and it is not until then", until.Sub(now))
+		}
+		away = until.Sub(now)
+		now = until.Add(time.Second)
+		return away
+	}
+	first := fall()
+	var stays []time.Duration
+	for range 12 {
+		stays = append(stays, fall().Truncate(time.Minute))
+	}
+	m := time.Minute
+	want := []time.Duration{15 * m, 30 * m, 60 * m, 120 * m, 240 * m, 480 * m, 960 * m, 1440 * m, 1440 * m, 1440 * m, 1440 * m, 1440 * m}
+	for i := range want { // what the score takes may be more
+		if stays[i] < want[i] || stays[i] > max(want[i], time.Hour) {
+			t.Errorf("time %d it is away for %v, want %v", i+2, stays[i], want[i])
+		}
+	}
+	now = now.Add(47 * time.Hour)
+	if away := fall(); away < 24*time.Hour {
+		t.Errorf("after 47 hours of peace it is away for %v", away)
+	}
+	now = now.Add(49 * time.Hour)
+	if away := fall(); away > first {
+		t.Errorf("after 49 hours of peace it is away for %v", away)
+	}
+	for range 3 {
+		fall()
+	}
+	a = a.With(trust.Event{At: now, Kind: trust.Reset})
+	now = now.Add(time.Second)
+	if away := fall(); away > first {
+		t.Errorf("it was forgiven, and is away for %v", away)
 	}
 }
 

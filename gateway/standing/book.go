@@ -70,7 +70,6 @@ type account struct {
 	urgent  bool
 	// told says that watchers know of a quarantine.
 	told bool
-	parole
 }
 
 // New makes a book that has read nothing. It needs the store.
@@ -115,11 +114,8 @@ func read(body []byte) trust.Account {
 
 // take puts what the store has in the place of what was known, but for what it does not have yet.
 func (a *account) take(r trust.Rules, kept trust.Account) {
-	now := time.Now()
-	was := a.quarantined(r, now)
 	a.Account = kept.With(a.pending...)
 	a.state = r.Fold(a.Events)
-	a.judge(r, now, was, a.forgiven())
 }
 
 // of gives the account of a name. It needs mu.
@@ -149,9 +145,7 @@ func (b *Book) Note(name, server string, events ...trust.Event) {
 			e.At = now
 		}
 		e.At = e.At.UTC().Truncate(time.Millisecond)
-		was := a.quarantined(b.rules, now)
 		if a.add(b.rules, e) {
-			a.judge(b.rules, now, was, e.Kind == trust.Reset)
 			a.wait(e, now)
 			b.rouse()
 		}
@@ -226,7 +220,7 @@ func (b *Book) Of(name string) Standing {
 	}
 	a.settle(b.rules, now)
 	return Standing{
-		Score: b.rules.Score(a.state, now), Quarantined: a.quarantined(b.rules, now), Until: a.until(b.rules, now),
+		Score: b.rules.Score(a.state, now), Quarantined: b.rules.Quarantined(a.state, now), Until: b.rules.Until(a.state, now),
 		Reasons: a.Reasons(reasons),
 	}
 }
@@ -241,7 +235,7 @@ func (b *Book) Quarantined(name string) bool {
 		return false
 	}
 	a.settle(b.rules, now)
-	return a.quarantined(b.rules, now)
+	return b.rules.Quarantined(a.state, now)
 }
 
 // Reset notes that a person forgave a server everything, and has it in the store. The error is the store's.
@@ -369,17 +363,17 @@ func (b *Book) tell() {
 	now := time.Now()
 	changed := b.names(func(a *account) bool {
 		a.settle(b.rules, now)
-		return a.told != a.quarantined(b.rules, now)
+		return a.told != b.rules.Quarantined(a.state, now)
 	})
 	for _, name := range changed {
 		b.mu.Lock()
 		a := b.accounts[name]
-		a.told = a.quarantined(b.rules, now)
+		a.told = b.rules.Quarantined(a.state, now)
 		word := "a server is quarantined"
 		if !a.told {
 			word = "a server is not quarantined any more"
 		}
-		b.log.Warn(word, "server", a.Server, "trust", b.rules.Score(a.state, now), "until", a.until(b.rules, now))
+		b.log.Warn(word, "server", a.Server, "trust", b.rules.Score(a.state, now), "until", b.rules.Until(a.state, now))
 		var watchers []func(string)
 		for id := range b.next {
 			if f := b.watchers[id]; f != nil {
@@ -399,7 +393,7 @@ func (b *Book) due() (at time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, a := range b.accounts {
-		moments := []time.Time{a.until(b.rules, now)}
+		moments := []time.Time{b.rules.Until(a.state, now)}
 		if len(a.pending) > 0 {
 			moments = append(moments, a.dueAt())
 		}
