@@ -17,7 +17,7 @@ const (
 	// freeChange is how many bytes of what a server lists may change whenever they do, changeRate how many a second are forgotten.
 	freeChange = 16 << 20
 	changeRate = 1 << 10
-	// wholePart is which part of the whole listing counts as well: it is looked at and saved whole, however little changed.
+	// wholePart is which part of the whole listing counts as well: it is looked at and saved whole, if only its order changed.
 	wholePart = 64
 	// saveAgain is how long a listing that says what the last one said is not saved once more: it is written whole each time.
 	saveAgain = time.Minute
@@ -38,13 +38,12 @@ type Budget struct {
 // the listing is worth being saved, and takes it that it is then: it says something else, or was not saved for a while.
 func (b *Budget) Spend(before, after *drawbridge.Listing, now time.Time) (save bool) {
 	b.forget(now)
-	if before != nil {
-		if n := changed(before, after); n > 0 {
-			b.spent += float64(n) + float64(size(after))/wholePart
-		}
-		if now.Sub(b.saved).Abs() < saveAgain && same(before, after) {
-			return false
-		}
+	switch {
+	case before == nil:
+	case !same(before, after):
+		b.spent += float64(changed(before, after)) + float64(size(after))/wholePart
+	case now.Sub(b.saved).Abs() < saveAgain:
+		return false
 	}
 	b.saved = now
 	return true

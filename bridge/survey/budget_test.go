@@ -73,22 +73,26 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestALargeListOfWhichLittleChanges has one word change in a list that is as large as any: all of it is looked at and saved each time.
+// TestALargeListOfWhichLittleChanges has one word change in a list that is as large as any, and its order: all of it is looked at and
+// saved each time.
 func TestALargeListOfWhichLittleChanges(t *testing.T) {
-	large := strings.Repeat("x", 16<<20)
-	var b Budget
-	l := func(word string) *drawbridge.Listing {
-		return &drawbridge.Listing{Tools: []json.RawMessage{json.RawMessage(`"` + word + `"`), json.RawMessage(large)}}
-	}
-	now, looks := time.Unix(1e9, 0), 0
-	for end := now.Add(time.Hour); now.Before(end); looks++ {
-		b.Spend(l("a"), l("b"), now)
-		now = now.Add(max(5*time.Second, b.Wait(now)))
-	}
-	if looks > 90 {
-		t.Errorf("it was looked at %d times in an hour", looks)
-	}
-	if b.Spend(l("a"), l("a"), now); b.Wait(now.Add(time.Hour)) > 0 {
-		t.Error("a list that stays costs something")
+	large := json.RawMessage(strings.Repeat("x", 16<<20))
+	l := func(tools ...json.RawMessage) *drawbridge.Listing { return &drawbridge.Listing{Tools: tools} }
+	a, b := json.RawMessage(`"a"`), json.RawMessage(`"b"`)
+	for name, tt := range map[string]struct{ before, after *drawbridge.Listing }{
+		"a word": {l(a, large), l(b, large)}, "its order": {l(a, large), l(large, a)},
+	} {
+		var budget Budget
+		now, looks := time.Unix(1e9, 0), 0
+		for end := now.Add(time.Hour); now.Before(end); looks++ {
+			budget.Spend(tt.before, tt.after, now)
+			now = now.Add(max(5*time.Second, budget.Wait(now)))
+		}
+		if looks > 90 {
+			t.Errorf("%s: it was looked at %d times in an hour", name, looks)
+		}
+		if budget.Spend(tt.after, tt.after, now); budget.Wait(now.Add(time.Hour)) > 0 {
+			t.Errorf("%s: a list that stays costs something", name)
+		}
 	}
 }
