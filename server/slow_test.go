@@ -28,6 +28,23 @@ func (p pipes) Close() error {
 
 func (pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
 
+// served is a connection to a server with a token, and what ends both.
+func served(t *testing.T) (client net.Conn, end func()) {
+	t.Helper()
+	s := newServer(t, newFakeDeck(), Options{Token: []byte("t")})
+	ctx, stop := context.WithCancel(t.Context())
+	l := make(pipes)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, l) }()
+	client, other := net.Pipe()
+	l <- other
+	return client, func() {
+		_ = client.Close()
+		stop()
+		<-ended
+	}
+}
+
 // TestABodyThatDoesNotCome: who announces a body and does not send it is waited for no longer than others, wherever it is for.
 func TestABodyThatDoesNotCome(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -43,13 +60,8 @@ func TestABodyThatDoesNotCome(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newServer(t, newFakeDeck(), Options{Token: []byte("t")})
-				ctx, stop := context.WithCancel(t.Context())
-				l := make(pipes)
-				ended := make(chan error, 1)
-				go func() { ended <- s.Serve(ctx, l) }()
-				client, served := net.Pipe()
-				l <- served
+				client, end := served(t)
+				defer end()
 				_ = client.SetDeadline(time.Now().Add(2 * bodyTime))
 				if _, err := io.WriteString(client, tt.request+"Content-Length: 10\r\n\r\n"); err != nil {
 					t.Error(err)
@@ -60,9 +72,6 @@ func TestABodyThatDoesNotCome(t *testing.T) {
 				} else if resp.StatusCode != tt.want {
 					t.Errorf("status %d, want %d", resp.StatusCode, tt.want)
 				}
-				_ = client.Close()
-				stop()
-				<-ended
 			})
 		})
 	}
@@ -71,13 +80,8 @@ func TestABodyThatDoesNotCome(t *testing.T) {
 // TestAnAnswerThatNobodyReads: who asks and does not read is not waited for, with a token or without.
 func TestAnAnswerThatNobodyReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, newFakeDeck(), Options{Token: []byte("t")})
-		ctx, stop := context.WithCancel(t.Context())
-		l := make(pipes)
-		ended := make(chan error, 1)
-		go func() { ended <- s.Serve(ctx, l) }()
-		client, served := net.Pipe()
-		l <- served
+		client, end := served(t)
+		defer end()
 		const request = "GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n"
 		answers := bufio.NewReader(client)
 		for range 2 { // the time for the first does not count for the second
@@ -98,8 +102,5 @@ func TestAnAnswerThatNobodyReads(t *testing.T) {
 		if n, err := client.Read(make([]byte, 1)); err != io.EOF {
 			t.Errorf("%d bytes still wait to be read: %v", n, err)
 		}
-		_ = client.Close()
-		stop()
-		<-ended
 	})
 }
