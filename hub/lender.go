@@ -123,8 +123,8 @@ func (c *lender) release() {
 	c.slate = nil
 }
 
-// converse is what is said with a hub; moved says that another sent the client there. Why it ends does not matter but for a client that is gone: there is another hub, or
-// nobody to tell.
+// converse is what is said with a hub; moved says that another sent the client there. Why it ends does not matter but for a client
+// that is gone: there is another hub, or nobody to tell.
 func (c *lender) converse(moved bool) error {
 	if greeting := c.talk.greeting(); greeting != nil {
 		_ = c.hub.write(greeting)

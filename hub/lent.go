@@ -22,9 +22,9 @@ import (
 
 // The notes on a slate. A line that the client said has the place behind it in the input before it. Of what the hub says it
 // notes which requests are answered, which it makes itself, the small lines that it is about to say, with which the answers before
-// them count, that it begins something that may be cut off in the middle, and that it has said what it was about to. A hub that dies in between may have said it
-// or not: small lines are then said again as they are, and what is cut off is answered otherwise. Of a large line the end is a
-// small line of its own, with which it counts as answered: to say that twice does no harm.
+// them count, that it begins something that may be cut off in the middle, and that it has said what it was about to. A hub that
+// dies in between may have said it or not: small lines are then said again as they are, and what is cut off is answered
+// otherwise. Of a large line the end is a small line of its own, with which it counts as answered: to say that twice does no harm.
 const (
 	noteSaid     = 'c'
 	noteRequest  = 'C' // a request too large to note: what is needed to answer it. It counts with the next noteSaid
