@@ -56,25 +56,37 @@ func EachValue(obj json.RawMessage, f func(m Member) json.RawMessage) json.RawMe
 	return append(out, obj[at:]...)
 }
 
-// EachElement changes the elements of an array, which must be valid: to what f gives for them. Where f gives all of them as they
-// are, or it is no array, the array is returned itself.
+// EachElement changes the elements of an array, which must be valid, as EachValue does with members.
 func EachElement(array json.RawMessage, f func(element json.RawMessage) json.RawMessage) json.RawMessage {
-	var out json.RawMessage
-	changed := false
-	for element := range Elements(array) {
-		edited := f(element)
-		if out == nil {
-			out = append(make(json.RawMessage, 0, len(array)+max(0, len(edited)-len(element))), '[')
-		} else {
-			out = append(out, ',')
-		}
-		changed = changed || !bytes.Equal(edited, element)
-		out = append(out, edited...)
-	}
-	if !changed {
+	out := AppendElements(make([]byte, 0, len(array)), array, func(dst []byte, element json.RawMessage) []byte {
+		return append(dst, f(element)...)
+	})
+	if bytes.Equal(out, array) {
 		return array
 	}
-	return append(out, ']')
+	return out
+}
+
+// AppendValues appends the object obj to dst, with what f appends for the value of each member in the place of the value. Obj must
+// be valid; what is no object is appended as it is. Everything but the values stays, byte for byte.
+func AppendValues(dst []byte, obj json.RawMessage, f func(dst []byte, m Member) []byte) []byte {
+	at := 0
+	for m := range Members(obj) {
+		dst = f(append(dst, obj[at:m.end-len(m.Value)]...), m)
+		at = m.end
+	}
+	return append(dst, obj[at:]...)
+}
+
+// AppendElements is AppendValues for the elements of an array.
+func AppendElements(dst []byte, array json.RawMessage, f func(dst []byte, element json.RawMessage) []byte) []byte {
+	at := 0
+	elements(array, func(start, end int) bool {
+		dst = f(append(dst, array[at:start]...), array[start:end:end])
+		at = end
+		return true
+	})
+	return append(dst, array[at:]...)
 }
 
 func apply(obj json.RawMessage, path []string, value json.RawMessage) json.RawMessage {

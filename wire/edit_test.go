@@ -184,12 +184,37 @@ func TestEachValue(t *testing.T) {
 	}
 }
 
+func TestAppendValues(t *testing.T) {
+	const in = ` { "a" : [ 1 , {"b":"x"} ] , "a":2 , "keep": 1.0 } `
+	got := wire.AppendValues([]byte("before"), json.RawMessage(in), func(dst []byte, m wire.Member) []byte {
+		if m.Is("keep") {
+			return append(dst, m.Value...)
+		}
+		return wire.AppendElements(append(dst, '<'), m.Value, func(dst []byte, e json.RawMessage) []byte {
+			return append(append(append(dst, '('), e...), ')')
+		})
+	})
+	if want := `before { "a" : <[ (1) , ({"b":"x"}) ] , "a":<2 , "keep": 1.0 } `; string(got) != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for _, in := range []string{`[1]`, `{}`, ``, `null`, ` { } `} {
+		if got := string(wire.AppendValues(nil, json.RawMessage(in), nil)); got != in {
+			t.Errorf("%q becomes %q", in, got)
+		}
+	}
+	for _, in := range []string{`{"a":1}`, `[]`, ``, `null`, ` [ ] `} {
+		if got := string(wire.AppendElements(nil, json.RawMessage(in), nil)); got != in {
+			t.Errorf("%q becomes %q", in, got)
+		}
+	}
+}
+
 func TestEachElement(t *testing.T) {
 	upper := func(e json.RawMessage) json.RawMessage { return bytes.ToUpper(e) }
 	for _, tt := range []struct{ in, want string }{
 		{`[]`, `[]`},
 		{`[ 1 , 2 ]`, `[ 1 , 2 ]`}, // nothing changes: to the byte
-		{`["a", 2,["b"]]`, `["A",2,["B"]]`},
+		{`["a", 2 ,["b"] ] `, `["A", 2 ,["B"] ] `},
 		{`{"a":1}`, `{"a":1}`},
 		{`"a"`, `"a"`},
 		{``, ``},

@@ -94,19 +94,24 @@ func Members(b []byte) iter.Seq[Member] {
 // Elements goes through the elements of the array in b, under the terms of Members.
 func Elements(b []byte) iter.Seq[json.RawMessage] {
 	return func(yield func(json.RawMessage) bool) {
-		i := space(b, 0)
-		if i >= len(b) || b[i] != '[' {
+		elements(b, func(start, end int) bool { return yield(b[start:end:end]) })
+	}
+}
+
+// elements gives the places of the elements of the array in b to each, until that says false.
+func elements(b []byte, each func(start, end int) bool) {
+	i := space(b, 0)
+	if i >= len(b) || b[i] != '[' {
+		return
+	}
+	for i++; ; i++ {
+		start := space(b, i)
+		end, err := skip(b, start, MaxDepth-1)
+		if err != nil || !each(start, end) {
 			return
 		}
-		for i++; ; i++ {
-			start := space(b, i)
-			end, err := skip(b, start, MaxDepth-1)
-			if err != nil || !yield(b[start:end:end]) {
-				return
-			}
-			if i = space(b, end); i >= len(b) || b[i] != ',' {
-				return
-			}
+		if i = space(b, end); i >= len(b) || b[i] != ',' {
+			return
 		}
 	}
 }
@@ -226,10 +231,17 @@ func AppendTexts(dst []byte, texts ...string) []byte {
 
 // AppendQuoted appends s to dst as Quote writes it.
 func AppendQuoted(dst []byte, s string) []byte {
+	return append(AppendEscaped(append(dst, '"'), s), '"')
+}
+
+// AppendEscaped appends s to dst as Quote writes it, without the quotes: a part of a string that is written piece by piece.
+func AppendEscaped(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
-	dst = append(dst, '"')
 	for i := 0; i < len(s); {
 		from := i
+		for i+8 <= len(s) && unescaped(s[i:i+8]) {
+			i += 8
+		}
 		for i < len(s) && s[i] >= ' ' && s[i] < utf8.RuneSelf && s[i] != '"' && s[i] != '\\' {
 			i++
 		}
@@ -253,5 +265,12 @@ func AppendQuoted(dst []byte, s string) []byte {
 			dst = utf8.AppendRune(dst, r)
 		}
 	}
-	return append(dst, '"')
+	return dst
+}
+
+// unescaped says whether the eight bytes of s are ASCII, and stand in a string as they are. See plain.
+func unescaped(s string) bool {
+	x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+	quote, backslash := x^(ones*'"'), x^(ones*'\\')
+	return (x|(x-ones*' ')|(quote-ones)|(backslash-ones))&tops == 0
 }

@@ -299,3 +299,16 @@ func ExampleMembers() {
 	// "size" is 0
 	// "big" is 9007199254740993
 }
+
+// TestAppendQuoted has each kind of character at each place among plain ones: eight bytes are looked at together.
+func TestAppendQuoted(t *testing.T) {
+	for _, c := range []string{"", "\"", "\\", "\n", "\x00", "\x1f", " ", "~", "\x7f", "é", "漢", "😀", "\xff", "\xc3", "!", "#", "[", "]"} {
+		for at := range 20 {
+			text := strings.Repeat("a", at) + c + strings.Repeat("z", 19-at)
+			var got string
+			if quoted := wire.Quote(text); json.Unmarshal(quoted, &got) != nil || got != strings.ToValidUTF8(text, "\ufffd") || strings.Contains(string(quoted), "\xff") {
+				t.Errorf("%q is written as %s", text, quoted)
+			}
+		}
+	}
+}

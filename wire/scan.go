@@ -139,12 +139,14 @@ func skipString(b []byte, i int) (int, error) {
 	return i, &SyntaxError{i, "unexpected end"}
 }
 
+// ones and tops are words that have the lowest and the highest bit of each of their eight bytes.
+const ones, tops = 0x0101010101010101, 0x8080808080808080
+
 // plain is the index of the first byte of b[i:] that is not just a part of a string: a quote, a backslash, a control
 // character. It is len(b) where there is none.
 func plain(b []byte, i int) int {
 	// Strings are most of a large message, so eight bytes are looked at together. (x-ones*n) &^ x has the top bit of a
 	// byte set where the byte is below n. A borrow may set it in higher bytes too, but never in a lower one.
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(b); i += 8 {
 		x := binary.LittleEndian.Uint64(b[i:])
 		quote, backslash := x^(ones*'"'), x^(ones*'\\')

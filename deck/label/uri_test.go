@@ -43,7 +43,7 @@ func TestURIsInAnArrayAreChangedAndNothingElse(t *testing.T) {
 		return uri
 	}
 	for _, tt := range []struct{ name, in, want string }{
-		{"the one that changes", `{ "contents": [ {"n":1.0,"uri":"a:1"}, {"uri":"c"} ],"z":1e400}`, `{ "contents": [{"n":1.0,"uri":"b:1"},{"uri":"c"}],"z":1e400}`},
+		{"the one that changes", `{ "contents": [ {"n":1.0,"uri":"a:1"}, {"uri":"c"} ],"z":1e400}`, `{ "contents": [ {"n":1.0,"uri":"b:1"}, {"uri":"c"} ],"z":1e400}`},
 		{"none", `{"contents":[ {"uri":"c"}, 7, null ]}`, `{"contents":[ {"uri":"c"}, 7, null ]}`},
 		{"no array", `{"contents":{"uri":"a:1"}}`, `{"contents":{"uri":"a:1"}}`},
 		{"no such member", `{"x":[{"uri":"a:1"}]}`, `{"x":[{"uri":"a:1"}]}`},
