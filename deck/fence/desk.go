@@ -41,6 +41,8 @@ type Desk struct {
 	// Note has on record what was done to an answer of a server's tool.
 	Note func(server drawbridge.ServerID, tool, rule, why string)
 	Log  *slog.Logger
+
+	words words
 }
 
 // A Pass is what is done to one answer. The zero Pass does nothing.
@@ -63,12 +65,12 @@ func (p Pass) Take(ctx context.Context, result json.RawMessage) (json.RawMessage
 	if !p.fenced && !p.barred {
 		return result, nil
 	}
-	f := New(p.server, p.tool, p.desk.Look)
-	shown := f.Result(p.call.Method, result)
+	f := p.fence()
+	shown := f.result(p.call.Method, result)
 	if p.barred {
 		f.rest(p.call.Method, result)
 	}
-	switch met := f.Met(); {
+	switch met := f.met; {
 	case len(met) == 0:
 	case p.barred:
 		p.desk.Note(p.server, p.tool, "held", "its answer met "+strings.Join(met, ", "))
@@ -82,6 +84,9 @@ func (p Pass) Take(ctx context.Context, result json.RawMessage) (json.RawMessage
 	return shown, nil
 }
 
+// fence makes the fence of the answer.
+func (p Pass) fence() *fence { return newFence(p.desk.words.next(), p.server, p.tool, p.desk.Look) }
+
 // Fail gives what its caller is told of a call that failed: of one whose answers are held back, not the words of its server, where
 // they meet a rule.
 func (p Pass) Fail(ctx context.Context, err error) error {
@@ -89,9 +94,9 @@ func (p Pass) Fail(ctx context.Context, err error) error {
 	if !p.barred || !ok || len(fault.Raw) == 0 {
 		return err
 	}
-	f := New(p.server, p.tool, p.desk.Look)
+	f := p.fence()
 	f.each(fault.Raw)
-	met := f.Met()
+	met := f.met
 	if len(met) == 0 {
 		return err
 	}
@@ -121,7 +126,7 @@ func (p Pass) hold(ctx context.Context, met []string, result json.RawMessage) er
 
 // rest looks at the texts of a result that its method has none fenced of, names among them: structured content, "_meta", what a
 // link says of itself, what a task says of how it is, and whatever stands where it does not belong.
-func (f *Fence) rest(method string, result json.RawMessage) {
+func (f *fence) rest(method string, result json.RawMessage) {
 	if !object(result) {
 		f.each(result)
 		return
@@ -146,7 +151,7 @@ func (f *Fence) rest(method string, result json.RawMessage) {
 }
 
 // elements has each object of a list looked at in its own way, and all of what is no list or no object.
-func (f *Fence) elements(list json.RawMessage, look func(json.RawMessage)) {
+func (f *fence) elements(list json.RawMessage, look func(json.RawMessage)) {
 	if len(list) == 0 || list[0] != '[' {
 		f.each(list)
 		return
@@ -163,7 +168,7 @@ func (f *Fence) elements(list json.RawMessage, look func(json.RawMessage)) {
 func object(value json.RawMessage) bool { return len(value) > 0 && value[0] == '{' }
 
 // around looks at what a prompt's message has beside its texts.
-func (f *Fence) around(message json.RawMessage) {
+func (f *fence) around(message json.RawMessage) {
 	for m := range wire.Members(message) {
 		switch {
 		case !m.Is("content"):
@@ -178,7 +183,7 @@ func (f *Fence) around(message json.RawMessage) {
 }
 
 // beside looks at what a block of content has, or a resource in it, beside its text and its bytes.
-func (f *Fence) beside(block json.RawMessage) {
+func (f *fence) beside(block json.RawMessage) {
 	for m := range wire.Members(block) {
 		if m.Is("resource") && object(m.Value) {
 			f.others(m.Value)
@@ -189,13 +194,13 @@ func (f *Fence) beside(block json.RawMessage) {
 }
 
 // others looks at what an object has beside its text and its bytes.
-func (f *Fence) others(object json.RawMessage) {
+func (f *fence) others(object json.RawMessage) {
 	for m := range wire.Members(object) {
 		f.other(m)
 	}
 }
 
-func (f *Fence) other(m wire.Member) {
+func (f *fence) other(m wire.Member) {
 	switch isText := len(m.Value) > 0 && m.Value[0] == '"'; {
 	case isText && m.Is("text"):
 	case isText && (m.Is("data") || m.Is("blob")):
@@ -233,7 +238,7 @@ func bytesOf(code string) []byte {
 }
 
 // each looks at all texts of a value, at any depth, in one go.
-func (f *Fence) each(value json.RawMessage) {
+func (f *fence) each(value json.RawMessage) {
 	for i := 0; i < len(value); i++ {
 		if value[i] != '"' {
 			continue

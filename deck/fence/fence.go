@@ -8,7 +8,6 @@
 package fence
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -31,9 +30,10 @@ func Wanted(caller drawbridge.Caller, row *bool, always bool) bool {
 // A Look gives a text as a model may read it, and the rules that it met.
 type Look func(text string) (shown string, rules []string)
 
-// A Fence stands around the texts of one answer. It is for one goroutine.
-type Fence struct {
-	begin, end string
+// A fence stands around the texts of one answer. It is for one goroutine.
+type fence struct {
+	// word is what nobody could know before; server and tool stand in the first line, as plain has made them.
+	word, server, tool string
 	// page says that the answer is a page of MCP Apps.
 	page bool
 	look Look
@@ -41,21 +41,10 @@ type Fence struct {
 	met []string
 }
 
-// New makes the fence of one answer: of that tool, or of the resource with that URI, on that server. Each has a word of its
-// own, of 130 random bits. Each text stands there as look gives it, and its line names the rules that it met; nil leaves texts as
-// they are.
-func New(server drawbridge.ServerID, tool string, look Look) *Fence {
-	f := with(rand.Text(), string(server), tool)
-	f.look = look
-	return f
-}
-
-func with(nonce, server, tool string) *Fence {
-	return &Fence{
-		begin: opening + nonce + "::BEGIN server=" + plain(server) + " tool=" + plain(tool) + "]\n",
-		end:   "\n" + opening + nonce + "::END]",
-		page:  strings.HasPrefix(tool, "ui://"),
-	}
+// newFence makes the fence of one answer, with a word of its own: of that tool, or of the resource with that URI, on that server.
+// Each text stands there as look gives it, and its line names the rules that it met; nil leaves texts as they are.
+func newFence(word string, server drawbridge.ServerID, tool string, look Look) *fence {
+	return &fence{word: word, server: plain(string(server)), tool: plain(tool), page: strings.HasPrefix(tool, "ui://"), look: look}
 }
 
 // opening begins both lines. In a text it becomes defused, which reads alike and is none.
@@ -86,23 +75,27 @@ func plain(name string) string {
 	return name[:min(len(name), mostPlain)]
 }
 
-// Text puts the fence around a text.
-func (f *Fence) Text(text string) string {
+// appendText appends a text with the fence around it, as a JSON string. What the lines are made of needs no escapes.
+func (f *fence) appendText(dst []byte, text string) []byte {
 	text, rules := f.read(text)
-	var b strings.Builder
-	b.Grow(len(f.begin) + len(text) + len(f.end))
-	if len(rules) == 0 {
-		b.WriteString(f.begin)
-	} else {
-		b.WriteString(strings.TrimSuffix(f.begin, "]\n") + " flagged=" + strings.Join(rules, ",") + "]\n")
+	dst = append(append(append(dst, '"'), opening...), f.word...)
+	dst = append(append(dst, "::BEGIN server="...), f.server...)
+	dst = append(append(dst, " tool="...), f.tool...)
+	for i, rule := range rules {
+		if i == 0 {
+			dst = append(dst, " flagged="...)
+		} else {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, plain(rule)...)
 	}
-	writeDefused(&b, text)
-	b.WriteString(f.end)
-	return b.String()
+	dst = appendDefused(append(dst, `]\n`...), text)
+	dst = append(append(append(dst, `\n`...), opening...), f.word...)
+	return append(dst, `::END]"`...)
 }
 
 // read gives a text as it may be read, and keeps the rules that it met.
-func (f *Fence) read(text string) (shown string, rules []string) {
+func (f *fence) read(text string) (shown string, rules []string) {
 	if f.look == nil {
 		return text, nil
 	}
@@ -115,26 +108,25 @@ func (f *Fence) read(text string) (shown string, rules []string) {
 	return shown, rules
 }
 
-// Met are the rules that the texts of the results met which were fenced, each once; nil is none.
-func (f *Fence) Met() []string { return f.met }
-
-// writeDefused writes a text in which nothing begins a line of a fence, also where it only looks so: in small letters, in
-// wide ones, with something unseen in between.
-func writeDefused(b *strings.Builder, text string) {
+// appendDefused appends a text, as a part of a JSON string, in which nothing begins a line of a fence, also where it only looks so:
+// in small letters, in wide ones, with something unseen in between.
+func appendDefused(dst []byte, text string) []byte {
 	const wide = "［" // the only other character that narrow takes for a bracket
 	from := 0
+	if strings.IndexByte(text, '[') < 0 && strings.IndexByte(text, wide[0]) < 0 {
+		return wire.AppendEscaped(dst, text)
+	}
 	for i := 0; i < len(text); i++ {
 		if text[i] != '[' && (text[i] != wide[0] || !strings.HasPrefix(text[i:], wide)) {
 			continue
 		}
 		if n := opens(text[i:]); n > 0 {
-			b.WriteString(text[from:i])
-			b.WriteString(defused)
+			dst = wire.AppendEscaped(wire.AppendEscaped(dst, text[from:i]), defused)
 			from = i + n
 			i = from - 1
 		}
 	}
-	b.WriteString(text[from:])
+	return wire.AppendEscaped(dst, text[from:])
 }
 
 // opens gives how many bytes of the text say what a fence's line begins with; 0 where it does not begin so.
@@ -172,85 +164,89 @@ func unseen(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Cc, unicode.Mn, unicode.Me, unicode.Z) || r == utf8.RuneError || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
 }
 
-// Result gives what a method answered with the fence around each text in it: in the content of a tool's result, also where
+// roomForLines is how many bytes a fence usually takes.
+const roomForLines = 256
+
+// result gives what a method answered with the fence around each text in it: in the content of a tool's result, also where
 // a task has it, and in the contents of a resource that is no page. The texts of a prompt get no fence, since a person chose to
 // have them said; they are looked at, as the others are. Where rules were met the result names them in its "_meta".
-func (f *Fence) Result(method string, result json.RawMessage) json.RawMessage {
-	result = f.texted(method, result)
+func (f *fence) result(method string, result json.RawMessage) json.RawMessage {
+	result = f.append(make([]byte, 0, len(result)+roomForLines), method, result)
 	if len(f.met) == 0 {
 		return result
 	}
 	return wire.Apply(result, wire.Put(wire.AppendTexts(nil, f.met...), "_meta", wire.MetaFlagged))
 }
 
-// texted is the result with its texts as they are to be read.
-func (f *Fence) texted(method string, result json.RawMessage) json.RawMessage {
-	return wire.EachValue(result, func(m wire.Member) json.RawMessage {
+// append appends the result with its texts as they are to be read.
+func (f *fence) append(dst []byte, method string, result json.RawMessage) []byte {
+	return wire.AppendValues(dst, result, func(dst []byte, m wire.Member) []byte {
 		switch {
 		case m.Is("content") && (method == wire.MethodToolsCall || method == wire.MethodTasksResult):
-			return wire.EachElement(m.Value, f.block)
+			return wire.AppendElements(dst, m.Value, f.appendBlock)
 		case m.Is("result") && method == wire.MethodTasksGet:
-			return f.texted(wire.MethodToolsCall, m.Value)
+			return f.append(dst, wire.MethodToolsCall, m.Value)
 		case m.Is("contents") && method == wire.MethodResourcesRead && !f.page:
-			return wire.EachElement(m.Value, f.texts)
+			return wire.AppendElements(dst, m.Value, f.appendTexts)
 		case m.Is("messages") && method == wire.MethodPromptsGet:
-			return wire.EachElement(m.Value, f.message)
+			return wire.AppendElements(dst, m.Value, f.appendMessage)
 		}
-		return m.Value
+		return append(dst, m.Value...)
 	})
 }
 
-// message looks at the texts of a prompt's message: one block of content, or several.
-func (f *Fence) message(message json.RawMessage) json.RawMessage {
-	return wire.EachValue(message, func(m wire.Member) json.RawMessage {
+// appendMessage looks at the texts of a prompt's message: one block of content, or several.
+func (f *fence) appendMessage(dst []byte, message json.RawMessage) []byte {
+	return wire.AppendValues(dst, message, func(dst []byte, m wire.Member) []byte {
 		switch {
 		case !m.Is("content"):
-			return m.Value
+			return append(dst, m.Value...)
 		case len(m.Value) > 0 && m.Value[0] == '[':
-			return wire.EachElement(m.Value, f.spoken)
+			return wire.AppendElements(dst, m.Value, f.appendSpoken)
 		}
-		return f.spoken(m.Value)
+		return f.appendSpoken(dst, m.Value)
 	})
 }
 
-// spoken looks at the texts of a block, and of a resource in it.
-func (f *Fence) spoken(block json.RawMessage) json.RawMessage {
-	return wire.EachValue(block, func(m wire.Member) json.RawMessage {
+// appendSpoken looks at the texts of a block, and of a resource in it.
+func (f *fence) appendSpoken(dst []byte, block json.RawMessage) []byte {
+	return wire.AppendValues(dst, block, func(dst []byte, m wire.Member) []byte {
 		if m.Is("resource") {
-			return f.spoken(m.Value)
+			return f.appendSpoken(dst, m.Value)
 		}
 		if m.Is("text") {
 			if text, ok := wire.Text(m.Value); ok {
 				if shown, _ := f.read(text); shown != text {
-					return wire.Quote(shown)
+					return wire.AppendQuoted(dst, shown)
 				}
 			}
 		}
-		return m.Value
+		return append(dst, m.Value...)
 	})
 }
 
-// block fences a block of content, and what is in one that holds a resource.
-func (f *Fence) block(block json.RawMessage) json.RawMessage {
-	return wire.EachValue(block, func(m wire.Member) json.RawMessage {
+// appendBlock fences a block of content, and what is in one that holds a resource.
+func (f *fence) appendBlock(dst []byte, block json.RawMessage) []byte {
+	return wire.AppendValues(dst, block, func(dst []byte, m wire.Member) []byte {
 		if m.Is("resource") {
-			return f.texts(m.Value)
+			return f.appendTexts(dst, m.Value)
 		}
-		return f.value(m)
+		return f.appendValue(dst, m)
 	})
 }
 
-// texts fences each "text" of an object.
-func (f *Fence) texts(object json.RawMessage) json.RawMessage { return wire.EachValue(object, f.value) }
+// appendTexts fences each "text" of an object.
+func (f *fence) appendTexts(dst []byte, object json.RawMessage) []byte {
+	return wire.AppendValues(dst, object, f.appendValue)
+}
 
-// value gives what a member is to have: "text" a fence, also where it is there twice, since readers do not agree which of them
+// appendValue appends what a member is to have: "text" a fence, also where it is there twice, since readers do not agree which of them
 // counts; any other what it had.
-func (f *Fence) value(m wire.Member) json.RawMessage {
+func (f *fence) appendValue(dst []byte, m wire.Member) []byte {
 	if m.Is("text") {
 		if text, ok := wire.Text(m.Value); ok {
-			text = f.Text(text)
-			return wire.AppendQuoted(make([]byte, 0, len(text)+len(text)/16+16), text) // with room for what is to be escaped
+			return f.appendText(dst, text)
 		}
 	}
-	return m.Value
+	return append(dst, m.Value...)
 }
