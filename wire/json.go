@@ -183,20 +183,42 @@ func GetText(b []byte, path ...string) string {
 // escapes, which no encoder does by itself. False is certain, and found out much faster than a large text is read. The word may
 // begin or end with the quotes of a name.
 func MayHave(text []byte, word string) bool {
-	if bytes.Contains(text, []byte(word)) {
+	if has(text, word) {
 		return true
 	}
-	const escape = `\u00`
 	for {
-		i := bytes.Index(text, []byte(escape))
+		i := bytes.IndexByte(text, '\\')
 		if i < 0 {
 			return false
 		}
-		text = text[i+len(escape):]
-		if len(text) > 1 && ('4' <= text[0] && text[0] <= '7' || text[0] == '2' && text[1]|0x20 == 'd') {
+		text = text[i+1:]
+		if len(text) >= 5 && string(text[:3]) == "u00" && ('4' <= text[3] && text[3] <= '7' || text[3] == '2' && text[4]|0x20 == 'd') {
 			return true
 		}
 	}
+}
+
+// has is bytes.Contains, but goes by the byte of the word that JSON text has the fewest of: each name and each text in it begins with a
+// quote.
+func has(text []byte, word string) bool {
+	rare := len(word) / 2
+	for i := range len(word) {
+		if c := word[i]; 'A' <= c && c <= 'Z' || c == '_' {
+			rare = i
+			break
+		}
+	}
+	for at := rare; at < len(text); at++ {
+		i := bytes.IndexByte(text[at:], word[rare])
+		if i < 0 {
+			return false
+		}
+		at += i
+		if start := at - rare; len(text)-start >= len(word) && string(text[start:start+len(word)]) == word {
+			return true
+		}
+	}
+	return false
 }
 
 // Text decodes the JSON string raw. It says false where raw is no string.

@@ -312,3 +312,29 @@ func TestAppendQuoted(t *testing.T) {
 		}
 	}
 }
+
+func TestMayHave(t *testing.T) {
+	for _, tt := range []struct {
+		text, word string
+		want       bool
+	}{
+		{`{"isError":true}`, `"isError"`, true},
+		{`"isError"`, `"isError"`, true},
+		{`"isError`, `"isError"`, false},
+		{`isError"`, `"isError"`, false},
+		{`EEEE"isErroE"isError"`, `"isError"`, true},
+		{`{"task":1}`, `"task"`, true},
+		{`{"tas":1,"k":"sk"}`, `"task"`, false},
+		{`{"\u0069sError":true}`, `"isError"`, true},
+		{`{"a\u002db":1}`, `"a-b"`, true},
+		{`{"a\u0020\n\\":1}`, `"isError"`, false},
+		{`{"a":"\u004`, `"isError"`, false},
+		{`{"a":"\u004a`, `"isError"`, true},
+		{`\u00`, `"isError"`, false},
+		{``, `"isError"`, false},
+	} {
+		if got := wire.MayHave([]byte(tt.text), tt.word); got != tt.want {
+			t.Errorf("%s in %s: %v", tt.word, tt.text, got)
+		}
+	}
+}
