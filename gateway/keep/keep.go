@@ -121,7 +121,7 @@ func (l look) at(named, value json.RawMessage, depth int) (leads bool, err error
 	switch value[0] {
 	case '{':
 		for m := range wire.Members(value) {
-			if name, _ := wire.Text(m.Name); strings.ContainsAny(name, `/\`) {
+			if name, _ := wire.Text(m.Name); hasSlash(name) {
 				if leads, err = l.path("", name); leads || err != nil {
 					return leads, err
 				}
@@ -185,18 +185,27 @@ func (l look) command(value json.RawMessage) (bool, error) {
 // path looks at a text that may be a path. What no path is leads nowhere: a text with a line end or a NUL, a very long one, a
 // word; but some programs take line ends away from what is named a path, or is a URI.
 func (l look) path(name, text string) (bool, error) {
-	if text == "" || len(text) > maxPath || strings.ContainsAny(text, "\n\r\x00") && !policy.IsPath(name) && !policy.IsFileURI(text) {
+	if text == "" || len(text) > maxPath || endsLine(text) && !policy.IsPath(name) && !policy.IsFileURI(text) {
 		return false, nil
 	}
 	for _, path := range policy.Spellings(text, l.own.Home) {
-		if strings.ContainsAny(path, "\n\r\x00") {
+		if endsLine(path) {
 			continue
 		}
-		if leads, err := l.one(path, strings.ContainsAny(text, `/\`) || policy.IsPath(name)); leads || err != nil {
+		if leads, err := l.one(path, hasSlash(text) || policy.IsPath(name)); leads || err != nil {
 			return leads, err
 		}
 	}
 	return false, nil
+}
+
+// endsLine says whether a text has a line end or a NUL in it.
+func endsLine(text string) bool {
+	return strings.IndexByte(text, '\n') >= 0 || strings.IndexByte(text, '\r') >= 0 || strings.IndexByte(text, 0) >= 0
+}
+
+func hasSlash(text string) bool {
+	return strings.IndexByte(text, '/') >= 0 || strings.IndexByte(text, '\\') >= 0
 }
 
 // one looks at one path, and where that is worth it follows it.
