@@ -44,7 +44,12 @@ type Breaker struct {
 	// now and before are the runs of the minute that began at since, and of the one before it, by site and arguments.
 	now, before map[Site]map[uint64]*run
 	since       time.Time
+	// longest is how long runs were at most after a call of the minute of now, longestBefore after one of the minute before.
+	longest, longestBefore lengths
 }
+
+// lengths are those of the longest run that ends in an error, and of the longest other one.
+type lengths struct{ failed, fine int }
 
 // A run is the same call with the same end.
 type run struct {
@@ -71,12 +76,12 @@ func (b *Breaker) key(args []byte) uint64 {
 	written := maphash.Bytes(b.seed, args)
 	known := &b.told[written%told]
 	b.mu.Lock()
-	if known.written == written && written != 0 {
-		defer b.mu.Unlock()
-		return known.key
-	}
+	key, ok := known.key, known.written == written && written != 0
 	b.mu.Unlock()
-	key := maphash.Bytes(b.seed, b.same(args))
+	if ok {
+		return key
+	}
+	key = maphash.Bytes(b.seed, b.same(args))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	known.written, known.key = written, key
@@ -85,7 +90,7 @@ func (b *Breaker) key(args []byte) uint64 {
 
 // Held says whether a call is one too many of a loop. args gives its arguments; it may be left uncalled.
 func (b *Breaker) Held(at Site, args func() []byte, now time.Time) (Loop, bool) {
-	if !b.knows(at, now) {
+	if !b.near(now) {
 		return Loop{}, false
 	}
 	key := b.key(args())
@@ -118,28 +123,54 @@ func (b *Breaker) Idle(failed bool, now time.Time) bool {
 // functions may be left uncalled.
 func (b *Breaker) Ended(at Site, args func() []byte, failed bool, end func() []byte, now time.Time) {
 	most := b.most(failed)
-	if known := b.knows(at, now); most == 0 && !known {
-		return
-	}
-	key := b.key(args())
 	if most == 0 {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		delete(b.now[at], key)
-		delete(b.before[at], key)
+		b.forget(at, args, now)
 		return
 	}
-	sum := maphash.Bytes(b.seed, end())
+	key, sum := b.key(args()), maphash.Bytes(b.seed, end())
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := b.find(at, key)
+	b.turn(now)
+	r := b.now[at][key]
+	kept := r != nil
+	if !kept {
+		r = b.before[at][key]
+	}
 	if r == nil || r.failed != failed || r.end != sum {
-		r = &run{end: sum, failed: failed}
+		r, kept = &run{end: sum, failed: failed}, false
 	}
 	if r.at = append(r.at, now); len(r.at) > most {
 		r.at = r.at[len(r.at)-most:]
 	}
-	b.keep(at, key, r)
+	if failed {
+		b.longest.failed = max(b.longest.failed, len(r.at))
+	} else {
+		b.longest.fine = max(b.longest.fine, len(r.at))
+	}
+	if !kept {
+		b.keep(at, key, r)
+	}
+}
+
+// forget ends the runs of a call that has ended in a way that does not count.
+func (b *Breaker) forget(at Site, args func() []byte, now time.Time) {
+	if !b.knows(at, now) {
+		return
+	}
+	key := b.key(args())
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.now[at], key)
+	delete(b.before[at], key)
+}
+
+// near says whether any run may be so long that its call is held: where none is, nothing need be known of the call.
+func (b *Breaker) near(now time.Time) bool {
+	b.mu.Lock()
+	b.turn(now)
+	failed, fine := max(b.longest.failed, b.longestBefore.failed), max(b.longest.fine, b.longestBefore.fine)
+	b.mu.Unlock()
+	return failed > 0 && failed >= b.most(true) || fine > 0 && fine >= b.most(false)
 }
 
 // knows says whether a call of a site was counted lately.
@@ -164,8 +195,10 @@ func (b *Breaker) turn(now time.Time) {
 	switch gone := now.Sub(b.since); {
 	case gone >= 2*Minute:
 		b.before, b.now, b.since = nil, map[Site]map[uint64]*run{}, now
+		b.longest, b.longestBefore = lengths{}, lengths{}
 	case gone >= Minute:
 		b.before, b.now, b.since = b.now, map[Site]map[uint64]*run{}, now
+		b.longest, b.longestBefore = lengths{}, b.longest
 	}
 }
 

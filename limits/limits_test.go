@@ -328,3 +328,37 @@ func TestPaceGivesBack(t *testing.T) {
 		t.Error("what was given back is gone")
 	}
 }
+
+// TestALookAtTheLongestRunIsEnough makes calls at random, and asks of each what is said where no run is passed over.
+func TestALookAtTheLongestRunIsEnough(t *testing.T) {
+	all := 0
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		b := limits.NewBreaker(limits.Loops{Errors: r.IntN(4), Calls: r.IntN(7)}, nil)
+		now, held := noon, 0
+		for range 600 {
+			now = now.Add(time.Duration(r.ExpFloat64() * float64(3*time.Second)))
+			if r.IntN(100) == 0 {
+				now = now.Add(time.Duration(r.IntN(150)) * time.Second)
+			}
+			site := limits.Site{Caller: "ada", Server: "s", Tool: string(rune('a' + r.IntN(2)))}
+			said := []byte{byte(r.IntN(2))}
+			same := func() []byte { return said }
+			got, is := b.Held(site, same, now)
+			want, must := b.HeldAnyway(site, same, now)
+			if got != want || is != must {
+				t.Fatalf("seed %d: %+v %v, want %+v %v", seed, got, is, want, must)
+			}
+			if is {
+				held++
+				continue
+			}
+			end := []byte{byte(r.IntN(10) / 9)}
+			b.Ended(site, same, r.IntN(5) > 0, func() []byte { return end }, now)
+		}
+		all += held
+	}
+	if all < 100 {
+		t.Errorf("%d calls were held", all)
+	}
+}
