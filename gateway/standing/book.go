@@ -131,11 +131,14 @@ func (b *Book) of(name string) *account {
 // Note takes note of what happened with a server: name is that of its account, server what it is called. Moments that are
 // zero are now. A call that succeeded is nothing to note where nothing speaks against the server.
 func (b *Book) Note(name, server string, events ...trust.Event) {
-	now := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	a := b.of(name)
 	a.Server = server
+	if len(events) == 1 && events[0].Kind == trust.Succeeded && a.spotless() {
+		return
+	}
+	now := time.Now()
 	a.settle(b.rules, now)
 	for _, e := range events {
 		if e.Kind == trust.Succeeded && b.rules.Score(a.state, now) == 1 {
@@ -151,6 +154,9 @@ func (b *Book) Note(name, server string, events ...trust.Event) {
 		}
 	}
 }
+
+// spotless says that nothing ever spoke against the server: it is trusted as far as any at every time.
+func (a *account) spotless() bool { return len(a.Events) == 0 }
 
 // settle has nothing be later than now, see trust.Account.Settled. Where nothing is, it costs a look at the last event.
 func (a *account) settle(r trust.Rules, now time.Time) {
