@@ -99,7 +99,7 @@ func New(guards []Guard, log *slog.Logger) *Gate {
 func (g *Gate) Pass(ctx context.Context, q Question) (last drawbridge.Verdict, asked []drawbridge.Verdict, err error) {
 	last = drawbridge.Verdict{Effect: drawbridge.Allow}
 	for _, guard := range g.guards {
-		verdict := g.ask(ctx, guard.Decide, q)
+		verdict := g.ask(ctx, guard, &q)
 		switch {
 		case verdict.Effect == drawbridge.Allow:
 			if verdict.Rule != "" || last.Rule == "" {
@@ -120,7 +120,7 @@ func (g *Gate) Pass(ctx context.Context, q Question) (last drawbridge.Verdict, a
 		return last, nil, nil
 	}
 	for _, c := range g.counters {
-		if verdict := g.ask(ctx, c.Room, q); verdict.Effect != drawbridge.Allow {
+		if verdict := g.ask(ctx, roomy{c}, &q); verdict.Effect != drawbridge.Allow {
 			return full(q, verdict)
 		}
 	}
@@ -131,7 +131,7 @@ func (g *Gate) Pass(ctx context.Context, q Question) (last drawbridge.Verdict, a
 // refused.
 func (g *Gate) Count(ctx context.Context, q Question) (verdict drawbridge.Verdict, err error) {
 	for _, c := range g.counters {
-		if verdict := g.ask(ctx, c.Decide, q); verdict.Effect != drawbridge.Allow {
+		if verdict := g.ask(ctx, c, &q); verdict.Effect != drawbridge.Allow {
 			verdict, _, err = full(q, verdict)
 			return verdict, err
 		}
@@ -153,15 +153,21 @@ func Barred(method string, spec drawbridge.Spec, verdict drawbridge.Verdict, why
 	}
 }
 
+// A roomy counter says what it would decide, and counts nothing.
+type roomy struct{ Counter }
+
+// Decide implements [Guard].
+func (r roomy) Decide(ctx context.Context, q Question) drawbridge.Verdict { return r.Room(ctx, q) }
+
 // ask asks one guard. One that panics has given no verdict.
-func (g *Gate) ask(ctx context.Context, decide func(context.Context, Question) drawbridge.Verdict, q Question) (verdict drawbridge.Verdict) {
+func (g *Gate) ask(ctx context.Context, guard Guard, q *Question) (verdict drawbridge.Verdict) {
 	defer func() {
 		if p := recover(); p != nil {
 			g.log.Error("a guard panicked, the call is refused", "card", q.Spec.Name, "panic", mishap.What(p), "at", mishap.Where())
 			verdict = drawbridge.Verdict{}
 		}
 	}()
-	return decide(ctx, q)
+	return guard.Decide(ctx, *q)
 }
 
 // Screens says whether anything may be hidden from anybody.

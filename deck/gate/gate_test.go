@@ -88,3 +88,43 @@ func TestKnownRemembersByClassAndServer(t *testing.T) {
 		}
 	}
 }
+
+// A counter has room or has none, and counts what it decides.
+type counter struct {
+	full    bool
+	counted *int
+}
+
+var _ Counter = counter{}
+
+func (c counter) Decide(ctx context.Context, q Question) drawbridge.Verdict {
+	*c.counted++
+	return c.Room(ctx, q)
+}
+
+func (c counter) Room(context.Context, Question) drawbridge.Verdict {
+	if c.full {
+		return drawbridge.Verdict{Rule: "full"}
+	}
+	return drawbridge.Verdict{Effect: drawbridge.Allow}
+}
+
+// asks wants a person asked.
+type asks struct{}
+
+func (asks) Decide(context.Context, Question) drawbridge.Verdict {
+	return drawbridge.Verdict{Effect: drawbridge.Ask}
+}
+
+func TestACounterCountsWhereACallIsMade(t *testing.T) {
+	for _, full := range []bool{false, true} {
+		n := 0
+		g := New([]Guard{counter{full, &n}, asks{}}, slog.New(slog.DiscardHandler))
+		if _, _, err := g.Pass(t.Context(), Question{Method: "tools/call"}); (err != nil) != full || n != 0 {
+			t.Errorf("full %v: %d counted before the call, %v", full, n, err)
+		}
+		if verdict, err := g.Count(t.Context(), Question{Method: "tools/call"}); (err != nil) != full || n != 1 || full && verdict.Rule != "full" {
+			t.Errorf("full %v: %d counted for the call, %v", full, n, err)
+		}
+	}
+}
