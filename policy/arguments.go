@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // Bounds of the arguments that rules look at. A call with more is one that cannot be judged.
@@ -60,11 +59,11 @@ func (a *arguments) note(paths ...string) {
 func (a *arguments) object() (object, error) {
 	if !a.read {
 		a.read = true
-		read := within
 		if a.completes {
-			read = completing
+			a.value, a.err = completing(a.params)
+		} else {
+			a.value, a.err = within(a.params)
 		}
-		a.value, a.err = read(a.params)
 	}
 	return a.value, a.err
 }
@@ -137,8 +136,10 @@ func (a *arguments) files() ([]file, error) {
 	if err := a.look("", value); err != nil {
 		return nil, err
 	}
-	if err := a.look("", a.uri); err != nil {
-		return nil, err
+	if a.uri != "" {
+		if err := a.look("", a.uri); err != nil {
+			return nil, err
+		}
 	}
 	a.found = true
 	return a.paths, nil
@@ -189,14 +190,14 @@ func (a *arguments) notePath(text string) error {
 
 // namesPath says whether a name is one of paths: its last word says so, however its words are put together.
 func namesPath(name string) bool {
-	last, plain := lastWord(name)
-	if !plain {
-		last = ""
+	if !isASCII(name) {
+		last := ""
 		for _, word := range words(name) {
 			last = word
 		}
 		return isPathWord(last)
 	}
+	last := lastWord(name)
 	var room [mostPathWord]byte
 	if len(last) > len(room) {
 		return false
@@ -219,13 +220,8 @@ func isPathWord(word string) bool {
 	return false
 }
 
-// lastWord gives the last of a name's words as it is written there. It is not plain where that takes more than ASCII to say.
-func lastWord(name string) (word string, plain bool) {
-	for i := range len(name) {
-		if name[i] >= utf8.RuneSelf {
-			return "", false
-		}
-	}
+// lastWord gives the last of a name's words as it is written there. The name is ASCII.
+func lastWord(name string) string {
 	end := len(name)
 	for end > 0 && !isAlphanumeric(name[end-1]) {
 		end--
@@ -236,7 +232,7 @@ func lastWord(name string) (word string, plain bool) {
 			break
 		}
 	}
-	return name[start:end], true
+	return name[start:end]
 }
 
 func isCapital(c byte) bool { return 'A' <= c && c <= 'Z' }
@@ -244,8 +240,10 @@ func isCapital(c byte) bool { return 'A' <= c && c <= 'Z' }
 func isAlphanumeric(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' }
 
 func namesCommand(name string) bool {
-	name = foldName(name)
-	return name == "command" || name == "cmd"
+	if !isASCII(name) {
+		name = foldName(name)
+	}
+	return alike(name, "command") || alike(name, "cmd")
 }
 
 // words are those of a name, in small letters: filePath, file_path, FILE-PATH.
@@ -325,10 +323,8 @@ func lookup(in object, name string) (v any, ok bool, err error) {
 
 // foldName makes names of arguments alike that differ in case only, also for readers who know more letters than ASCII.
 func foldName(name string) string {
-	for i := range len(name) {
-		if name[i] >= utf8.RuneSelf {
-			return strings.ToLower(strings.ToUpper(name))
-		}
+	if !isASCII(name) {
+		name = strings.ToUpper(name)
 	}
 	return strings.ToLower(name)
 }

@@ -2,8 +2,10 @@ package policy
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -26,9 +28,8 @@ func (o object) get(name string) (any, bool) {
 			return o[i].value, true
 		}
 	}
-	same := foldName(name)
 	for i := range o {
-		if foldName(o[i].name) == same {
+		if sameName(o[i].name, name) {
 			return o[i].value, true
 		}
 	}
@@ -98,7 +99,7 @@ func readObject(raw json.RawMessage, only string) (object, error) {
 	all, err := r.read()
 	if err == nil && r.part.name != nil {
 		var name string
-		name, err = textOf(r.part.name)
+		name, err = textOf(r.part.name, false)
 		all = object{{name, r.part.value}}
 	}
 	return all, err
@@ -107,14 +108,17 @@ func readObject(raw json.RawMessage, only string) (object, error) {
 // readMember reads an object as readObject does, and gives the one member that is kept; nil where there is none.
 func readMember(raw json.RawMessage, name string) (any, error) {
 	r := reader{src: raw, only: name}
-	_, err := r.read()
-	return r.part.value, err
+	if _, err := r.read(); err != nil {
+		return nil, err
+	}
+	return r.part.value, nil
 }
 
 var (
 	errNoJSON  = errors.New("the arguments are no JSON")
 	errTooDeep = errors.New("the arguments nest too deeply to be judged")
 	errTwice   = errors.New("an argument is there twice")
+	errNoUTF8  = errors.New("the arguments are no UTF-8")
 )
 
 // A reader goes through JSON once, and believes nothing of it. Its methods start at src[i], and leave i behind what they read.
@@ -139,21 +143,44 @@ func (r *reader) read() (object, error) {
 	if len(r.src) > maxArguments {
 		return nil, errors.New("the arguments are too large to be judged")
 	}
-	if !utf8.Valid(r.src) {
-		return nil, errors.New("the arguments are no UTF-8")
-	}
 	if r.next() != '{' {
-		return nil, errors.New("the arguments are no object")
+		return nil, r.wrong(errors.New("the arguments are no object"))
 	}
 	all, err := r.object(0, true)
-	if r.next(); err == nil && r.i < len(r.src) {
-		return nil, errNoJSON
+	if err != nil {
+		return nil, r.wrong(err)
 	}
-	return all, err
+	if r.next(); r.i < len(r.src) {
+		return nil, r.wrong(errNoJSON)
+	}
+	return all, nil
+}
+
+// wrong is what is wrong with all that there is, where err is what was found first: it may be no UTF-8 further on.
+func (r *reader) wrong(err error) error {
+	if !utf8.Valid(r.src) {
+		return errNoUTF8
+	}
+	return err
 }
 
 // next passes over blanks, and gives the byte after them; 0 at the end.
 func (r *reader) next() byte {
+	if c := r.peek(); c > ' ' {
+		return c
+	}
+	return r.afterBlanks()
+}
+
+// peek gives the next byte; 0 at the end.
+func (r *reader) peek() byte {
+	if r.i < len(r.src) {
+		return r.src[r.i]
+	}
+	return 0
+}
+
+func (r *reader) afterBlanks() byte {
 	for ; r.i < len(r.src); r.i++ {
 		switch c := r.src[r.i]; c {
 		case ' ', '\n', '\r', '\t':
@@ -167,6 +194,12 @@ func (r *reader) next() byte {
 // value reads a value, and gives it where it is to be kept.
 func (r *reader) value(depth int, keep bool) (any, error) {
 	switch r.next() {
+	case '"':
+		text, plain, err := r.token()
+		if !keep || err != nil {
+			return nil, err
+		}
+		return textOf(text, plain)
 	case '{':
 		all, err := r.object(depth, keep)
 		if !keep || err != nil {
@@ -179,12 +212,6 @@ func (r *reader) value(depth int, keep bool) (any, error) {
 			return nil, err
 		}
 		return list, nil
-	case '"':
-		token, err := r.token()
-		if !keep || err != nil {
-			return nil, err
-		}
-		return textOf(token)
 	case 't':
 		return true, r.word("true")
 	case 'f':
@@ -248,11 +275,26 @@ func (r *reader) object(depth int, keep bool) (all object, err error) {
 		r.i++
 		return all, nil
 	}
-	for seen := (names{}); ; {
-		token, same, err := r.name(&seen)
+	var seen names
+	for {
+		r.next()
+		name, plain, err := r.token()
 		if err != nil {
 			return nil, err
 		}
+		same := name
+		if !plain {
+			if same, err = foldedName(name); err != nil {
+				return nil, err
+			}
+		}
+		if !r.loose && !seen.add(same) {
+			return nil, errTwice
+		}
+		if r.next() != ':' {
+			return nil, errNoJSON
+		}
+		r.i++
 		mine := keep && (!part || alike(same, r.only))
 		v, err := r.value(depth+1, mine)
 		if err != nil {
@@ -260,16 +302,16 @@ func (r *reader) object(depth int, keep bool) (all object, err error) {
 		}
 		switch {
 		case mine && part:
-			r.part.name, r.part.value = token, v
+			r.part.name, r.part.value = name, v
 		case mine:
-			name, err := textOf(token)
+			text, err := textOf(name, plain)
 			if err != nil {
 				return nil, err
 			}
 			if all == nil {
 				all = make(object, 0, fewMembers)
 			}
-			all = append(all, member{name, v})
+			all = append(all, member{text, v})
 		}
 		switch r.next() {
 		case ',':
@@ -283,36 +325,53 @@ func (r *reader) object(depth int, keep bool) (all object, err error) {
 	}
 }
 
-// name reads a name and its colon, and gives it as it stands and as it is compared. The error is also for one that was seen before.
-func (r *reader) name(seen *names) (token, same []byte, err error) {
-	r.next()
-	if token, err = r.token(); err != nil {
-		return nil, nil, err
+// token reads a text, and gives what is between its quotes. It is plain where that is ASCII, and nothing in it is escaped.
+func (r *reader) token() (text []byte, plain bool, err error) {
+	if r.peek() != '"' {
+		return nil, false, errNoJSON
 	}
-	if same, err = foldedName(token); err != nil {
-		return nil, nil, err
+	rest := r.src[r.i+1:]
+	end := bytes.IndexByte(rest, '"')
+	if end < 0 {
+		return nil, false, errNoJSON
 	}
-	if !r.loose && !seen.add(same) {
-		return nil, nil, errTwice
+	if text = rest[:end]; !isPlain(text) {
+		text, err = r.intricate()
+		return text, false, err
 	}
-	if r.next() != ':' {
-		return nil, nil, errNoJSON
-	}
-	r.i++
-	return token, same, nil
+	r.i += end + 2
+	return text, true, nil
 }
 
-// token reads a text, with its quotes.
-func (r *reader) token() ([]byte, error) {
-	start := r.i
-	if r.i == len(r.src) || r.src[r.i] != '"' {
-		return nil, errNoJSON
+// isPlain says whether a text has neither backslashes nor control characters, and is ASCII. It looks at eight bytes at a time: of each
+// the highest bit is set in the sum where it is too large, below a blank, or a backslash.
+func isPlain(text []byte) bool {
+	const each, highest = 0x0101010101010101, 0x8080808080808080
+	for ; len(text) >= 8; text = text[8:] {
+		eight := binary.LittleEndian.Uint64(text)
+		if (eight|(eight-each*' ')|((eight^each*'\\')-each))&highest != 0 {
+			return false
+		}
 	}
-	for r.i++; r.i < len(r.src); r.i++ {
+	for _, c := range text {
+		if c < ' ' || c == '\\' || c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// intricate is token for one that may be anything.
+func (r *reader) intricate() ([]byte, error) {
+	r.i++
+	for start := r.i; r.i < len(r.src); r.i++ {
 		switch c := r.src[r.i]; {
 		case c == '"':
-			r.i++
-			return r.src[start:r.i], nil
+			text := r.src[start:r.i]
+			if r.i++; !r.loose && !utf8.Valid(text) {
+				return nil, errNoUTF8
+			}
+			return text, nil
 		case c < ' ':
 			return nil, errNoJSON
 		case c == '\\':
@@ -356,13 +415,27 @@ func (r *reader) word(word string) error {
 
 // number reads a number: RFC 8259, section 6.
 func (r *reader) number() error {
-	r.one("-")
-	whole := r.one("0") || r.digits()
-	if !whole || r.one(".") && !r.digits() {
+	if r.peek() == '-' {
+		r.i++
+	}
+	if r.peek() == '0' {
+		r.i++
+	} else if !r.digits() {
 		return errNoJSON
 	}
-	if r.one("eE") {
-		r.one("+-")
+	if c := r.peek(); c == '.' || c|0x20 == 'e' {
+		return r.fraction()
+	}
+	return nil
+}
+
+// fraction reads what may follow the whole part of a number.
+func (r *reader) fraction() error {
+	if r.one('.', '.') && !r.digits() {
+		return errNoJSON
+	}
+	if r.one('e', 'E') {
+		r.one('+', '-')
 		if !r.digits() {
 			return errNoJSON
 		}
@@ -370,9 +443,10 @@ func (r *reader) number() error {
 	return nil
 }
 
-// one passes over one of these bytes, if there is one.
-func (r *reader) one(of string) bool {
-	if r.i == len(r.src) || strings.IndexByte(of, r.src[r.i]) < 0 {
+// one passes over one of two bytes, if it is there.
+func (r *reader) one(this, that byte) bool {
+	c := r.peek()
+	if c != this && c != that {
 		return false
 	}
 	r.i++
@@ -387,29 +461,41 @@ func (r *reader) digits() bool {
 	return r.i > start
 }
 
-// textOf gives what a token says.
-func textOf(token []byte) (string, error) {
-	if bytes.IndexByte(token, '\\') < 0 {
-		return string(token[1 : len(token)-1]), nil
+// textOf gives what a token says. It may be plain without being called so.
+func textOf(token []byte, plain bool) (string, error) {
+	if plain || bytes.IndexByte(token, '\\') < 0 {
+		return string(token), nil
 	}
-	var text string
-	if json.Unmarshal(token, &text) != nil {
+	return unescapedText(token)
+}
+
+func unescapedText(token []byte) (text string, err error) {
+	quoted := slices.Concat([]byte{'"'}, token, []byte{'"'})
+	if json.Unmarshal(quoted, &text) != nil {
 		return "", errNoJSON
 	}
 	return text, nil
 }
 
-// foldedName gives the name that a token says as foldName does, and of nearly all names the very bytes, in letters of either case:
-// see alike.
+// foldedName gives the name that a token says as it is compared: of nearly all names those are the very bytes, in letters of either
+// case, see alike.
 func foldedName(token []byte) ([]byte, error) {
-	inside := token[1 : len(token)-1]
-	for _, c := range inside {
-		if c >= utf8.RuneSelf || c == '\\' {
-			text, err := textOf(token)
-			return []byte(foldName(text)), err
+	text, err := textOf(token, false)
+	return []byte(foldName(text)), err
+}
+
+// sameName says whether two names are the same as foldName has them.
+func sameName(a, b string) bool {
+	return alike(a, b) || !(isASCII(a) && isASCII(b)) && foldName(a) == foldName(b)
+}
+
+func isASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
 		}
 	}
-	return inside, nil
+	return true
 }
 
 // alike says whether two names are the same but for the case of letters of ASCII.

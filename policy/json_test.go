@@ -134,11 +134,58 @@ func FuzzLastWord(f *testing.F) {
 		for _, word := range words(name) {
 			want = word
 		}
-		if got, plain := lastWord(name); plain && foldName(got) != want {
-			t.Errorf("the last word of %q is %q, want %q", name, got, want)
+		if isASCII(name) && foldName(lastWord(name)) != want {
+			t.Errorf("the last word of %q is %q, want %q", name, lastWord(name), want)
 		}
 		if got := namesPath(name); got != isPathWord(want) {
 			t.Errorf("%q names a path: %v", name, got)
+		}
+	})
+}
+
+// TestIsPlain has each byte at each place of texts around the eight bytes that are looked at together, and beside each other byte.
+func TestIsPlain(t *testing.T) {
+	for size := range 19 {
+		for at := range size {
+			for c := range 256 {
+				for _, other := range []byte{' ', 'a', 0x7f} {
+					text := bytes.Repeat([]byte{other}, size)
+					text[at] = byte(c)
+					if want := c >= ' ' && c != '\\' && c < 0x80; isPlain(text) != want {
+						t.Fatalf("%q is plain: %v", text, !want)
+					}
+				}
+			}
+		}
+	}
+	if !isPlain(nil) {
+		t.Error("nothing is not plain")
+	}
+}
+
+// TestWhatIsNoUTF8IsSaidToBe has bytes that are no UTF-8 where all else is wrong before, or well.
+func TestWhatIsNoUTF8IsSaidToBe(t *testing.T) {
+	for text, want := range map[string]error{
+		"{\"a\":\"\xff\"}": errNoUTF8, "{\"a\xff\":1}": errNoUTF8, "{\"a\":1,\"a\":2,\"b\":\"\xff\"}": errNoUTF8, "[\xff]": errNoUTF8, "{\"a\":1}\xff": errNoUTF8,
+		"{\"a\":\xff}": errNoUTF8, "{\"b\":{\"c\":[\"\\n\xc3\"]}}": errNoUTF8, "{\"a\":1,\"a\":2}": errTwice, "{\"a\":\"\\n\u00e9\"}": nil, "{\"a\":\"\u00e9\"}\u00e9": errNoJSON,
+	} {
+		if _, err := readMember([]byte(text), "a"); !errors.Is(err, want) {
+			t.Errorf("%q: %v, want %v", text, err, want)
+		}
+	}
+}
+
+// FuzzSameName holds the quick way to compare names against the thorough one.
+func FuzzSameName(f *testing.F) {
+	for _, pair := range [][2]string{{"", ""}, {"Path", "pATH"}, {"K", "\u212a"}, {"cmd", "CMD"}, {"s", "\u017f"}, {"a", "b"}, {"\u00e9", "\u00c9"}, {"\xff", "\xfe"}, {"command", "Command"}, {"[", "{"}} {
+		f.Add(pair[0], pair[1])
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		if got, want := sameName(a, b), foldName(a) == foldName(b); got != want {
+			t.Errorf("%q and %q are the same: %v", a, b, got)
+		}
+		if got, want := namesCommand(a), foldName(a) == "command" || foldName(a) == "cmd"; got != want {
+			t.Errorf("%q names a command: %v", a, got)
 		}
 	})
 }
