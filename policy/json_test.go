@@ -115,11 +115,11 @@ func FuzzReadObject(f *testing.F) {
 }
 
 func TestASubjectKeepsAllItsNames(t *testing.T) {
-	var s subject
+	var s thing
 	want := strings.Split("a b c d e f g h", " ")
 	s.add(want[:3]...)
 	s.add(want[3:]...)
-	if diff := cmp.Diff(want, s.names()); diff != "" {
+	if diff := cmp.Diff(want, s.names); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }

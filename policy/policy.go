@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
 )
@@ -65,8 +64,6 @@ type Policy struct {
 	// whenCaller says that an expression looks at the caller.
 	whenCaller bool
 	things     things
-	// subjects are empty, and have been used.
-	subjects sync.Pool
 }
 
 // New checks rules. The error is a *RuleError: of the first mistake.
@@ -140,29 +137,34 @@ type Step struct {
 }
 
 // Decide answers a question.
-func (p *Policy) Decide(q Question) Decision { return p.decide(q, nil) }
+func (p *Policy) Decide(q Question) Decision {
+	return p.decide(&q.Caller, q.Kind, &q.Spec, q.Trust, q.Method, q.Params, nil)
+}
+
+// DecideOn is Decide for a question whose parts lie with who asks: they are not copied, nor kept.
+func (p *Policy) DecideOn(who *drawbridge.Caller, kind string, spec *drawbridge.Spec, trust, method string, params json.RawMessage) Decision {
+	return p.decide(who, kind, spec, trust, method, params, nil)
+}
 
 // Explain answers a question and says what each rule said that was asked.
 func (p *Policy) Explain(q Question) (Decision, []Step) {
 	steps := []Step{}
-	d := p.decide(q, &steps)
+	d := p.decide(&q.Caller, q.Kind, &q.Spec, q.Trust, q.Method, q.Params, &steps)
 	return d, steps
 }
 
-func (p *Policy) decide(q Question, trace *[]Step) Decision {
-	s := p.subject()
-	defer p.empty(s)
-	p.meet(s, q.Caller, q.Kind, q.Spec, q.Trust, q.Method)
-	s.call(q, p.home)
-	d := p.ask(s, trace)
-	first := MethodOf(q.Kind)
-	if d.Effect != drawbridge.Deny && (first == "" || first == q.Method) {
+func (p *Policy) decide(
+	who *drawbridge.Caller, kind string, spec *drawbridge.Spec, trust, method string, params json.RawMessage, trace *[]Step,
+) Decision {
+	var s subject
+	s.thing, s.caller, s.method, s.definition = p.thing(kind, spec, trust), callerOf(who), method, spec.Definition
+	s.call(params, p.home)
+	d := p.ask(&s, trace)
+	first := MethodOf(kind)
+	if d.Effect != drawbridge.Deny && (first == "" || first == method) {
 		return d
 	}
-	any := p.subject()
-	defer p.empty(any)
-	p.meet(any, q.Caller, q.Kind, q.Spec, q.Trust, first)
-	if hidden := p.ask(any, nil); hidden.Effect == drawbridge.Deny {
+	if hidden := p.Hidden(who, kind, spec, trust); hidden.Effect == drawbridge.Deny {
 		if d.Effect != drawbridge.Deny {
 			d = hidden
 		}
@@ -171,58 +173,49 @@ func (p *Policy) decide(q Question, trace *[]Step) Decision {
 	return d
 }
 
-// subject gives an empty subject, which goes back by empty: it has a kilobyte, and each call takes one or two.
-func (p *Policy) subject() *subject {
-	if s, ok := p.subjects.Get().(*subject); ok {
-		return s
-	}
-	return new(subject)
-}
-
-// empty takes a subject back, of which nothing is kept.
-func (p *Policy) empty(s *subject) {
-	*s = subject{}
-	p.subjects.Put(s)
-}
-
 // Hides says whether the caller can never be let in to something: that it is there, or for a Spec with a server only that
 // the server is, is not theirs to know.
-func (p *Policy) Hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec, trust string) bool {
-	return p.Hidden(caller, kind, spec, trust).Effect == drawbridge.Deny
+func (p *Policy) Hides(who *drawbridge.Caller, kind string, spec *drawbridge.Spec, trust string) bool {
+	return p.Hidden(who, kind, spec, trust).Effect == drawbridge.Deny
 }
 
 // Hidden is Hides with the rule that decides.
-func (p *Policy) Hidden(caller drawbridge.Caller, kind string, spec drawbridge.Spec, trust string) Decision {
-	if t := p.thing(kind, &spec, trust); t != nil && t.hidden != nil {
+func (p *Policy) Hidden(who *drawbridge.Caller, kind string, spec *drawbridge.Spec, trust string) Decision {
+	t := p.thing(kind, spec, trust)
+	if t.hidden != nil {
 		return *t.hidden
 	}
-	s := p.subject()
-	defer p.empty(s)
-	p.meet(s, caller, kind, spec, trust, MethodOf(kind))
-	return p.ask(s, nil)
+	s := subject{thing: t, caller: callerOf(who), method: MethodOf(kind), definition: spec.Definition}
+	return p.ask(&s, nil)
 }
 
 // Class says in a word what the caller is to the rules: from two callers of one class the same is hidden.
 func (p *Policy) Class(who drawbridge.Caller) string {
 	var out []byte
-	c := newCaller(who)
+	c := callerOf(&who)
 	for _, r := range p.rules {
 		if r.aboutCallers() {
 			out = append(out, '0'+byte(answerOf(r.of(&c))))
 		}
 	}
 	if p.whenCaller {
-		out = fmt.Appendf(out, " %q %q %q %q", c.kind, c.Principal, c.client(), c.Scopes)
+		out = fmt.Appendf(out, " %q %q %q %q", c.kind.String(), c.principal, c.client(), c.scopes)
 	}
 	return string(out)
 }
 
 // ask asks the rules in their order. Where s is of no call, an allowing rule that may match one lets the call be made.
 func (p *Policy) ask(s *subject, trace *[]Step) Decision {
-	if s.thing != nil && trace == nil {
-		for _, i := range s.thing.rules {
+	if s.met && trace == nil {
+		for _, i := range s.rules {
 			r := p.rules[i]
-			a, _, err := r.asked(s)
+			if r.aboutCallers() && !r.of(&s.caller) {
+				continue
+			}
+			a, _, err := r.further(s, yes)
+			if a == no && err == nil {
+				continue
+			}
 			if d, ok := r.decision(i, a, err); ok {
 				return d
 			}
@@ -283,16 +276,32 @@ func MethodOf(kind string) string {
 	return ""
 }
 
-// A caller is one as rules see them.
+// A caller is one as rules see them: what few rules look at is worked out for the first that does.
 type caller struct {
-	drawbridge.Caller
-	principal, kind string
-	named           bool // name is known
-	name            string
+	kind      drawbridge.CallerKind
+	principal string
+	scopes    []drawbridge.Scope
+	implement json.RawMessage
+	folded    string // see name
+	named     bool   // program is known
+	program   string
 }
 
-func newCaller(c drawbridge.Caller) caller {
-	return caller{Caller: c, principal: fold(c.Principal), kind: c.Kind.String()}
+func callerOf(c *drawbridge.Caller) caller {
+	return caller{kind: c.Kind, principal: c.Principal, scopes: c.Scopes, implement: c.Client}
+}
+
+// name is the principal, as patterns are compared with it.
+func (c *caller) name() string {
+	if c.folded == "" {
+		c.folded = fold(c.principal)
+	}
+	return c.folded
+}
+
+// holds says whether the caller has every scope of want.
+func (c *caller) holds(want []drawbridge.Scope) bool {
+	return drawbridge.Caller{Kind: c.kind, Scopes: c.scopes}.Holds(want)
 }
 
 // client is what the program calls itself.
@@ -302,111 +311,60 @@ func (c *caller) client() string {
 			Name string `json:"name"`
 		}
 		c.named = true
-		if json.Unmarshal(c.Client, &client) == nil {
-			c.name = fold(client.Name)
+		if json.Unmarshal(c.implement, &client) == nil {
+			c.program = fold(client.Name)
 		}
 	}
-	return c.name
+	return c.program
 }
 
-// A subject is what rules are asked about: a call, or where args is nil any call of the same thing. It is not copied.
+// A subject is what rules are asked about: a call, or any call of the same thing. It is not copied. It stays on the stack of who asks,
+// and so does the question: nothing here leads to either.
 type subject struct {
-	caller caller
-	kind   string
-	spec   drawbridge.Spec
-	server string
-	// known says that it is known what is meant; the names that it is known by are in room, or all of them in many.
-	known  bool
-	room   [6]string
-	count  int
-	many   []string
-	thing  *thing // nil where it was not met before
-	method string
-	trust  string
-	args   *arguments
-	own    arguments // what args leads to
+	*thing
+	caller     caller
+	definition json.RawMessage
+	method     string // as it was asked for
+	folded     string // see how
+	// called says that it is one call, own are the arguments of that; other stands in their place where it is not nil, see args.
+	called bool
+	own    arguments
+	other  *arguments
 	// vars are what expressions reckon with, made when the first one does.
 	vars map[string]any
 }
 
-// meet says who a subject is about, and what.
-func (p *Policy) meet(s *subject, who drawbridge.Caller, kind string, spec drawbridge.Spec, trust, method string) {
-	s.caller, s.kind, s.spec, s.method = newCaller(who), kind, spec, fold(method)
-	if s.thing = p.thing(kind, &s.spec, trust); s.thing == nil {
-		s.is(kind, spec, trust)
-		return
+// args are those of the call; nil where it is any call.
+func (s *subject) args() *arguments {
+	switch {
+	case s.other != nil:
+		return s.other
+	case s.called:
+		return &s.own
 	}
-	s.server, s.trust, s.many, s.known = s.thing.server, s.thing.trust, s.thing.names, true
+	return nil
 }
 
-// is says what the subject is.
-func (s *subject) is(kind string, spec drawbridge.Spec, trust string) {
-	s.kind, s.spec = kind, spec
-	s.server, s.trust = fold(string(spec.Server)), fold(trust)
-	if s.server == "" {
-		s.server, s.trust = "drawbridge", "trusted"
+// how is the method, as patterns are compared with it.
+func (s *subject) how() string {
+	if s.folded == "" {
+		s.folded = fold(s.method)
 	}
-	switch kind {
-	case Tool, Prompt:
-		s.know(fold(spec.Tool), fold(string(spec.Name)))
-	case Resource, Template:
-		s.add(fold(spec.Tool), fold(string(spec.Name)))
-		if clean := cleanURI(spec.Tool); clean != spec.Tool {
-			s.add(fold(clean))
-		}
-		if isFileURI(spec.Tool) {
-			for _, path := range readings(spec.Tool, "") {
-				s.add(fold("file://" + path))
-			}
-		}
-	}
-}
-
-// know adds the names of what its server calls own, and callers listed. A name that was cleaned of what nobody sees is another
-// one than the server's own: both count.
-func (s *subject) know(own, listed string) {
-	s.add(own, s.server+":"+own, listed)
-	bare, qualified := strings.CutPrefix(listed, s.server+drawbridge.Qualifier)
-	if !qualified || bare != own {
-		s.add(s.server+drawbridge.Qualifier+own, bare, s.server+":"+bare)
-	}
-}
-
-func (s *subject) add(names ...string) {
-	s.known = true
-	for _, name := range names {
-		if s.count < len(s.room) {
-			s.room[s.count] = name
-			s.count++
-			continue
-		}
-		if s.many == nil {
-			s.many = slices.Clone(s.room[:])
-		}
-		s.many = append(s.many, name)
-	}
-}
-
-// names are those that it is known by; none where that is not known.
-func (s *subject) names() []string {
-	if s.many != nil {
-		return s.many
-	}
-	return s.room[:s.count]
+	return s.folded
 }
 
 // call has the subject be one call, with its arguments.
-func (s *subject) call(q Question, home string) {
+func (s *subject) call(params json.RawMessage, home string) {
 	if !s.known {
 		return
 	}
-	s.args = &s.own
-	s.args.home, s.args.definition = home, q.Spec.Definition
-	if q.Kind == Resource {
-		s.args.uri = q.Spec.Tool
+	s.called = true
+	s.own.home, s.own.definition = home, s.definition
+	if s.kind == Resource {
+		s.own.uri = s.tool
 	}
-	if s.args.completes = q.Method == complete; s.args.completes || q.Kind == Tool || q.Kind == Prompt {
-		s.args.params = q.Params
+	if s.own.completes = s.method == complete; s.own.completes || s.kind == Tool || s.kind == Prompt {
+		s.own.params = params
 	}
 }
 
@@ -441,38 +399,38 @@ func (s *subject) variables(about mentions) (map[string]any, error) {
 		s.vars["server"], s.vars["trust"] = s.server, s.trust
 	}
 	if about.method {
-		s.vars["method"] = s.method
+		s.vars["method"] = s.how()
 	}
 	if who, _ := s.vars["caller"].(map[string]any); about.caller && (who == nil || about.client && who["client"] == nil) {
-		scopes := make([]string, 0, len(s.caller.Scopes))
-		for _, scope := range s.caller.Scopes {
+		scopes := make([]string, 0, len(s.caller.scopes))
+		for _, scope := range s.caller.scopes {
 			scopes = append(scopes, string(scope))
 		}
-		who = map[string]any{"kind": s.caller.kind, "principal": s.caller.Principal, "scopes": scopes}
+		who = map[string]any{"kind": s.caller.kind.String(), "principal": s.caller.principal, "scopes": scopes}
 		if about.client {
 			who["client"] = s.caller.client()
 		}
 		s.vars["caller"] = who
 	}
 	if about.card && s.vars["annotations"] == nil {
-		s.vars["tool"], s.vars["name"], s.vars["kind"] = s.spec.Tool, string(s.spec.Name), s.kind
+		s.vars["tool"], s.vars["name"], s.vars["kind"] = s.tool, string(s.name), s.kind
 		var tool struct {
 			Annotations map[string]any `json:"annotations"`
 		}
-		if json.Unmarshal(s.spec.Definition, &tool) != nil || tool.Annotations == nil {
+		if json.Unmarshal(s.definition, &tool) != nil || tool.Annotations == nil {
 			tool.Annotations = map[string]any{}
 		}
 		s.vars["annotations"] = tool.Annotations
 	}
 	if about.args && s.vars["args"] == nil {
-		object, err := s.args.object()
+		object, err := s.args().object()
 		if err != nil {
 			return nil, err
 		}
 		s.vars["args"] = plain(object)
 	}
 	if about.args && len(about.names) > 0 {
-		object, err := s.args.object()
+		object, err := s.args().object()
 		if err != nil {
 			return nil, err
 		}

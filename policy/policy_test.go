@@ -411,7 +411,7 @@ func TestHiding(t *testing.T) {
 		"another method":         {deny, []drawbridge.Rule{{Effect: allow, Methods: []string{"tasks/*"}}}, true, false, true},
 	} {
 		p := compiled(t, tt.fallback, tt.rules...)
-		got := []bool{p.Hides(ada, Tool, tool, "untrusted"), p.Hides(ada, "", server, "untrusted"), p.Hides(bob, Tool, tool, "untrusted")}
+		got := []bool{p.Hides(&ada, Tool, &tool, "untrusted"), p.Hides(&ada, "", &server, "untrusted"), p.Hides(&bob, Tool, &tool, "untrusted")}
 		if diff := cmp.Diff([]bool{tt.tool, tt.server, tt.bob}, got); diff != "" {
 			t.Errorf("%s: tool, server, bob's tool (-want +got):\n%s", name, diff)
 		}
@@ -428,7 +428,7 @@ func TestCallersOfOneClassAreShownTheSame(t *testing.T) {
 	spec := drawbridge.Spec{Server: "fs", Tool: "x", Name: "fs__x"}
 	one, other := ada, ada
 	one.Principal, other.Principal = "Ada", "ada"
-	if p.Hides(one, Tool, spec, "") == p.Hides(other, Tool, spec, "") {
+	if p.Hides(&one, Tool, &spec, "") == p.Hides(&other, Tool, &spec, "") {
 		t.Fatal("the same is hidden from both")
 	}
 	if p.Class(one) == p.Class(other) {

@@ -12,10 +12,51 @@ import (
 // same, or maybe, and then CEL is asked.
 
 // A quick answers an expression, or a part of one. Maybe is for what is an error, or not text, or not known here.
-type quick func(s *subject) answer
+type quick struct {
+	verb verb
+	// parts are those of an expression with parts; name is that of an argument that has is about; a and b are texts.
+	parts []quick
+	name  string
+	a, b  text
+}
 
-// A text gives a text that an expression looks at; false where it is none, or not there.
-type text func(s *subject) (string, bool)
+// A verb is what is asked of parts, or of texts.
+type verb uint8
+
+const (
+	askHas verb = iota
+	askNot
+	askAnd
+	askOr
+	askEqual
+	askUnequal
+	askStarts
+	askEnds
+	askContains
+)
+
+// A text is one that an expression looks at: what is said there, or what stands in an argument of that name, or what else it is of.
+type text struct {
+	of   source
+	said string
+}
+
+// A source is where a text is from.
+type source uint8
+
+const (
+	ofNothing source = iota
+	ofItself
+	ofArgument
+	ofPrincipal
+	ofDoor
+	ofServer
+	ofTrust
+	ofMethod
+	ofKind
+	ofTool
+	ofName
+)
 
 // A quickener makes quick answers of expressions, and counts how large they are.
 type quickener struct {
@@ -26,78 +67,154 @@ type quickener struct {
 
 // newQuick makes a quick answer to an expression; nil where it asks something else. Most is how many bytes it may look at: with more
 // CEL might find that it costs too much.
-func newQuick(e ast.Expr) (q quick, most int) {
+func newQuick(e ast.Expr) (q *quick, most int) {
 	var k quickener
-	if q = k.truth(e); q == nil {
+	all, ok := k.truth(e)
+	if !ok {
 		return nil, 0
 	}
 	// A step costs no more than a few, and a tenth for each byte of a text; to look for one in another is both multiplied.
 	const step = 20
-	return q, 10 * ((maxCost/k.nodes-step)/(k.longest/10+1) - 1)
+	return &all, 10 * ((maxCost/k.nodes-step)/(k.longest/10+1) - 1)
 }
 
 // truth is for an expression that is true or false.
-func (k *quickener) truth(e ast.Expr) quick {
+func (k *quickener) truth(e ast.Expr) (q quick, ok bool) {
 	k.nodes++
 	switch e.Kind() {
 	case ast.SelectKind:
 		of, name, tested := memberOf(e)
-		if of == nil || !tested || of.AsIdent() != "args" {
-			return nil
-		}
-		return func(s *subject) answer {
-			object, err := s.args.object()
-			_, ok := object.get(name)
-			if err != nil {
-				return maybe
-			}
-			return answerOf(ok)
-		}
+		return quick{verb: askHas, name: name}, of != nil && tested && of.AsIdent() == "args"
 	case ast.CallKind:
 		return k.call(e.AsCall())
 	}
-	return nil
+	return q, false
 }
 
-func (k *quickener) call(c ast.CallExpr) quick {
+func (k *quickener) call(c ast.CallExpr) (q quick, ok bool) {
 	switch c.FunctionName() {
-	case operators.LogicalAnd, operators.LogicalOr:
-		return k.joined(c.Args(), c.FunctionName() == operators.LogicalAnd)
+	case operators.LogicalAnd:
+		return k.joined(askAnd, c.Args())
+	case operators.LogicalOr:
+		return k.joined(askOr, c.Args())
 	case operators.LogicalNot:
-		if part := k.truth(c.Args()[0]); part != nil {
-			return func(s *subject) answer { return yes - part(s) }
-		}
-	case operators.Equals, operators.NotEquals:
-		a, b := k.text(c.Args()[0]), k.text(c.Args()[1])
-		return compared(a, b, func(x, y string) bool { return (x == y) == (c.FunctionName() == operators.Equals) })
+		return k.joined(askNot, c.Args()[:1])
+	case operators.Equals:
+		return k.compared(askEqual, c.Args()[0], c.Args()[1])
+	case operators.NotEquals:
+		return k.compared(askUnequal, c.Args()[0], c.Args()[1])
 	case "startsWith", "endsWith", "contains":
 		if !c.IsMemberFunction() || len(c.Args()) != 1 {
-			return nil
+			return q, false
 		}
 		if c.Args()[0].Kind() != ast.LiteralKind { // to look for one long text in another costs both, multiplied
-			return nil
+			return q, false
 		}
-		how := map[string]func(s, part string) bool{"startsWith": strings.HasPrefix, "endsWith": strings.HasSuffix, "contains": strings.Contains}
-		return compared(k.text(c.Target()), k.text(c.Args()[0]), how[c.FunctionName()])
+		how := map[string]verb{"startsWith": askStarts, "endsWith": askEnds, "contains": askContains}
+		return k.compared(how[c.FunctionName()], c.Target(), c.Args()[0])
 	}
-	return nil
+	return q, false
 }
 
-// joined is for parts with "and" between them, or "or": one that is not, or is, is enough, whatever becomes of the others.
-func (k *quickener) joined(args []ast.Expr, and bool) quick {
-	decides := answerOf(!and)
-	var parts []quick
+func (k *quickener) joined(how verb, args []ast.Expr) (q quick, ok bool) {
+	q.verb = how
 	for _, arg := range args {
-		part := k.truth(arg)
-		if part == nil {
-			return nil
+		part, ok := k.truth(arg)
+		if !ok {
+			return q, false
 		}
-		parts = append(parts, part)
+		q.parts = append(q.parts, part)
 	}
-	return func(s *subject) answer {
+	return q, true
+}
+
+func (k *quickener) compared(how verb, one, other ast.Expr) (quick, bool) {
+	a, b := k.text(one), k.text(other)
+	return quick{verb: how, a: a, b: b}, a.of != ofNothing && b.of != ofNothing
+}
+
+// text is for an expression that is a text: one that is written there, or one of the call's. It is of nothing where it is neither.
+func (k *quickener) text(e ast.Expr) text {
+	k.nodes++
+	switch e.Kind() {
+	case ast.LiteralKind:
+		said, ok := e.AsLiteral().(types.String)
+		if !ok {
+			return text{}
+		}
+		k.longest = max(k.longest, len(said))
+		return text{ofItself, string(said)}
+	case ast.IdentKind:
+		return text{of: sourceOf(e.AsIdent())}
+	}
+	of, member, tested := memberOf(e)
+	switch {
+	case of == nil || tested:
+	case of.AsIdent() == "args":
+		return text{ofArgument, member}
+	case of.AsIdent() == "caller" && member == "principal":
+		return text{of: ofPrincipal}
+	case of.AsIdent() == "caller" && member == "kind":
+		return text{of: ofDoor}
+	}
+	return text{}
+}
+
+// sourceOf is for the texts that have a name of their own.
+func sourceOf(name string) source {
+	switch name {
+	case "server":
+		return ofServer
+	case "trust":
+		return ofTrust
+	case "method":
+		return ofMethod
+	case "kind":
+		return ofKind
+	case "tool":
+		return ofTool
+	case "name":
+		return ofName
+	}
+	return ofNothing
+}
+
+// quickly answers the expression for s without CEL, or says maybe.
+func (e *expression) quickly(s *subject) answer {
+	if e.quick == nil {
+		return maybe
+	}
+	size := len(s.caller.principal) + len(s.tool) + len(s.name) + len(s.server)
+	if e.about.method {
+		size += len(s.how())
+	}
+	if args := s.args(); args != nil {
+		size += len(args.params)
+	}
+	if size > e.most {
+		return maybe
+	}
+	return e.quick.answer(s)
+}
+
+// answer gives what is so of s, or says maybe. Of parts with "and" between them, or "or", one that is not, or is, is enough, whatever
+// becomes of the others.
+func (q *quick) answer(s *subject) answer {
+	switch q.verb {
+	case askHas:
+		object, err := s.args().object()
+		if err != nil {
+			return maybe
+		}
+		_, ok := object.get(q.name)
+		return answerOf(ok)
+	case askNot:
+		return yes - q.parts[0].answer(s)
+	case askAnd, askOr:
+		decides := answerOf(q.verb == askOr)
 		out := yes - decides
-		for _, part := range parts {
-			switch a := part(s); a {
+		for i := range q.parts {
+			switch a := q.parts[i].answer(s); a {
 			case decides:
 				return decides
 			case maybe:
@@ -106,87 +223,58 @@ func (k *quickener) joined(args []ast.Expr, and bool) quick {
 		}
 		return out
 	}
-}
-
-func compared(a, b text, how func(a, b string) bool) quick {
-	if a == nil || b == nil {
-		return nil
-	}
-	return func(s *subject) answer {
-		x, ok := a(s)
-		if !ok {
-			return maybe
-		}
-		y, ok := b(s)
-		if !ok {
-			return maybe
-		}
-		return answerOf(how(x, y))
-	}
-}
-
-// text is for an expression that is a text: one that is written there, or one of the call's.
-func (k *quickener) text(e ast.Expr) text {
-	k.nodes++
-	switch e.Kind() {
-	case ast.LiteralKind:
-		said, ok := e.AsLiteral().(types.String)
-		if !ok {
-			return nil
-		}
-		k.longest = max(k.longest, len(said))
-		return func(*subject) (string, bool) { return string(said), true }
-	case ast.IdentKind:
-		return named(e.AsIdent())
-	}
-	of, name, tested := memberOf(e)
-	switch {
-	case of == nil || tested:
-	case of.AsIdent() == "args":
-		return func(s *subject) (string, bool) {
-			object, err := s.args.object()
-			v, _ := object.get(name)
-			said, ok := v.(string)
-			return said, ok && err == nil
-		}
-	case of.AsIdent() == "caller" && name == "principal":
-		return func(s *subject) (string, bool) { return s.caller.Principal, true }
-	case of.AsIdent() == "caller" && name == "kind":
-		return func(s *subject) (string, bool) { return s.caller.kind, true }
-	}
-	return nil
-}
-
-// named is for the texts that have a name of their own.
-func named(name string) text {
-	switch name {
-	case "server":
-		return func(s *subject) (string, bool) { return s.server, true }
-	case "trust":
-		return func(s *subject) (string, bool) { return s.trust, true }
-	case "method":
-		return func(s *subject) (string, bool) { return s.method, true }
-	case "kind":
-		return func(s *subject) (string, bool) { return s.kind, true }
-	case "tool":
-		return func(s *subject) (string, bool) { return s.spec.Tool, true }
-	case "name":
-		return func(s *subject) (string, bool) { return string(s.spec.Name), true }
-	}
-	return nil
-}
-
-// quickly answers the expression for s without CEL, or says maybe.
-func (e *expression) quickly(s *subject) answer {
-	if e.quick == nil {
+	a, ok := q.a.in(s)
+	if !ok {
 		return maybe
 	}
-	size := len(s.caller.Principal) + len(s.spec.Tool) + len(s.spec.Name) + len(s.server) + len(s.method)
-	if s.args != nil {
-		size += len(s.args.params)
-	}
-	if size > e.most {
+	b, ok := q.b.in(s)
+	if !ok {
 		return maybe
 	}
-	return e.quick(s)
+	switch q.verb {
+	case askEqual:
+		return answerOf(a == b)
+	case askUnequal:
+		return answerOf(a != b)
+	case askStarts:
+		return answerOf(strings.HasPrefix(a, b))
+	case askEnds:
+		return answerOf(strings.HasSuffix(a, b))
+	case askContains:
+		return answerOf(strings.Contains(a, b))
+	}
+	return maybe
+}
+
+// in gives the text that t is for s; false where it is none, or not there.
+func (t *text) in(s *subject) (string, bool) {
+	switch t.of {
+	case ofItself:
+		return t.said, true
+	case ofArgument:
+		object, err := s.args().object()
+		if err != nil {
+			return "", false
+		}
+		v, _ := object.get(t.said)
+		said, ok := v.(string)
+		return said, ok
+	case ofPrincipal:
+		return s.caller.principal, true
+	case ofDoor:
+		return s.caller.kind.String(), true
+	case ofServer:
+		return s.server, true
+	case ofTrust:
+		return s.trust, true
+	case ofMethod:
+		return s.how(), true
+	case ofKind:
+		return s.kind, true
+	case ofTool:
+		return s.tool, true
+	case ofName:
+		return string(s.name), true
+	}
+	return "", false
 }

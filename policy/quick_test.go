@@ -10,11 +10,11 @@ import (
 func asked(e *expression, params string) (quick, slow answer, err error) {
 	q := call("fs", "read_file", `{}`)
 	q.Params = json.RawMessage(params)
-	var s subject
-	new(Policy).meet(&s, q.Caller, q.Kind, q.Spec, q.Trust, q.Method)
-	s.call(q, "/home/ada")
+	t := new(Policy).thing(q.Kind, &q.Spec, q.Trust)
+	s := subject{thing: t, caller: callerOf(&q.Caller), method: q.Method, definition: q.Spec.Definition}
+	s.call(q.Params, "/home/ada")
 	if e.about.args {
-		if _, err := s.args.object(); err != nil {
+		if _, err := s.args().object(); err != nil {
 			return maybe, maybe, err
 		}
 	}

@@ -24,9 +24,9 @@ type Gaps struct {
 // none, and lack says which rule looks at what: it is empty for an answer that counts. An argument that is not known whole is
 // taken for one that all readers read alike.
 func (p *Policy) Replay(q Question, g Gaps) (d Decision, lack string) {
-	var call, hiding subject
-	p.meet(&call, q.Caller, q.Kind, q.Spec, q.Trust, q.Method)
-	call.call(q, p.home)
+	t := p.thing(q.Kind, &q.Spec, q.Trust)
+	call := subject{thing: t, caller: callerOf(&q.Caller), method: q.Method, definition: q.Spec.Definition}
+	call.call(q.Params, p.home)
 	if d, lack = p.askKnowing(&call, g); lack != "" {
 		return Decision{}, lack
 	}
@@ -34,7 +34,7 @@ func (p *Policy) Replay(q Question, g Gaps) (d Decision, lack string) {
 	if d.Effect != drawbridge.Deny && (first == "" || first == q.Method) {
 		return d, ""
 	}
-	p.meet(&hiding, q.Caller, q.Kind, q.Spec, q.Trust, first)
+	hiding := subject{thing: t, caller: callerOf(&q.Caller), method: first, definition: q.Spec.Definition}
 	hidden, unclear := p.askKnowing(&hiding, g)
 	switch {
 	case d.Effect != drawbridge.Deny && unclear != "":
@@ -105,11 +105,11 @@ func (r *rule) knowing(s *subject, g Gaps) (known *rule, missing string) {
 		out.scopes = nil
 		lacks("the scopes of the caller")
 	}
-	if s.args != nil && (g.AllArguments || len(g.Arguments) > 0) {
+	if s.args() != nil && (g.AllArguments || len(g.Arguments) > 0) {
 		out.withoutArguments(s, g, lacks)
 	}
-	if s.args != nil && g.Annotations && out.dynamic() {
-		if other, err := s.args.taken(); other != nil || err != nil { // the definition may have said that it is a text
+	if s.args() != nil && g.Annotations && out.dynamic() {
+		if other, err := s.args().taken(); other != nil || err != nil { // the definition may have said that it is a text
 			out.paths, out.foldedPaths, out.argsMatch, out.args = nil, nil, nil, nil
 			if out.when != nil && out.when.about.args {
 				out.when = nil
@@ -118,7 +118,7 @@ func (r *rule) knowing(s *subject, g Gaps) (known *rule, missing string) {
 		}
 	}
 	if out.when != nil {
-		if what := out.when.about.lacking(g, s.args != nil); what != "" {
+		if what := out.when.about.lacking(g, s.args() != nil); what != "" {
 			out.when = nil
 			lacks(what)
 		}
@@ -180,17 +180,17 @@ func (c condition) asksPresence() bool {
 // decidedBy says whether the paths that are known decide what the rule's paths answer, whatever others there are: one that it allows
 // not, or one that it is about. Any text may be the URI of a file.
 func (r *rule) decidedBy(s *subject, g Gaps) bool {
-	object, err := s.args.object()
+	object, err := s.args().object()
 	if err != nil || g.AllArguments {
 		return err != nil
 	}
 	known := slices.DeleteFunc(slices.Clone(object), func(m member) bool { return slices.Contains(g.Arguments, m.name) })
-	part := &arguments{read: true, value: known, uri: s.args.uri, home: s.args.home}
+	part := &arguments{read: true, value: known, uri: s.args().uri, home: s.args().home}
 	files, err := part.files()
 	if err != nil || len(files) == 0 {
 		return err != nil
 	}
-	a, _ := r.inPaths(&subject{args: part})
+	a, _ := r.inPaths(&subject{other: part})
 	return (a == yes) == (r.effect != drawbridge.Allow)
 }
 

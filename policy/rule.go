@@ -133,13 +133,19 @@ func (r *rule) asked(s *subject) (a answer, by string, err error) {
 	if !r.of(&s.caller) {
 		return no, "caller", nil
 	}
-	a = r.named(s)
-	by = "name"
-	if a == no {
-		return no, by, nil
+	if a = r.named(s); a == no {
+		return no, "name", nil
 	}
-	if m := r.methodsOf(s); m < a {
-		a, by = m, "methods"
+	return r.further(s, a)
+}
+
+// further is asked of a rule that is about the server, the caller and the name: of that a is what the name said.
+func (r *rule) further(s *subject, a answer) (_ answer, by string, err error) {
+	by = "name"
+	if r.methods != nil {
+		if m := r.methodsOf(s); m < a {
+			a, by = m, "methods"
+		}
 	}
 	if a == no || !r.dynamic() && r.when == nil {
 		return a, by, nil
@@ -158,25 +164,27 @@ func (r *rule) onServer(s *subject) (by string) {
 	return ""
 }
 
-// judgedAs goes on where the rule looks at more than names, with the arguments as they are.
+// judgedAs goes on where the rule looks at more than names, with the arguments as they are: it asks what the rule has.
 func (r *rule) judgedAs(s *subject, a answer, by string) (answer, string, error) {
 	for part := range 4 {
 		var got answer
 		var name string
 		var err error
-		switch part {
-		case 0:
+		switch {
+		case part == 0 && r.paths != nil:
 			name = "paths"
 			got, err = r.inPaths(s)
-		case 1:
+		case part == 1 && r.argsMatch != nil:
 			name = "args_match"
 			got, err = r.inText(s)
-		case 2:
+		case part == 2 && r.args != nil:
 			name = "args"
 			got, err = r.conditions(s)
-		case 3:
+		case part == 3 && r.when != nil:
 			name = "when"
 			got, err = r.expression(s)
+		default:
+			continue
 		}
 		if got < a || err != nil {
 			a, by = got, name
@@ -195,14 +203,14 @@ func (r *rule) named(s *subject) answer {
 	}
 	switch s.kind {
 	case Tool:
-		return answerOf(r.tools.matchAny(s.names()))
+		return answerOf(r.tools.matchAny(s.names))
 	case Prompt:
-		return answerOf(r.prompts.matchAny(s.names()))
+		return answerOf(r.prompts.matchAny(s.names))
 	case Resource, Template:
 		if r.effect != drawbridge.Allow {
-			return answerOf(r.resources.matchAny(s.names()))
+			return answerOf(r.resources.matchAny(s.names))
 		}
-		for _, name := range s.names() { // written plainly or not, it must be one that the rule allows
+		for _, name := range s.names { // written plainly or not, it must be one that the rule allows
 			if !r.resources.match(name) {
 				return no
 			}
@@ -226,19 +234,16 @@ func unnamed(ps patterns) answer {
 }
 
 func (r *rule) methodsOf(s *subject) answer {
-	switch {
-	case r.methods == nil:
-		return yes
-	case s.method == "":
+	if s.how() == "" {
 		return unnamed(r.methods)
 	}
-	return answerOf(r.methods.match(s.method))
+	return answerOf(r.methods.match(s.how()))
 }
 
 // of says whether the rule is about the caller.
 func (r *rule) of(c *caller) bool {
-	return (r.callers == nil || r.callers.match(c.principal)) && (r.clients == nil || r.clients.match(c.client())) &&
-		(r.kinds == nil || r.kinds.match(c.kind)) && (r.scopes == nil || c.Holds(r.scopes))
+	return (r.callers == nil || r.callers.match(c.name())) && (r.clients == nil || r.clients.match(c.client())) &&
+		(r.kinds == nil || r.kinds.match(c.kind.String())) && (r.scopes == nil || c.holds(r.scopes))
 }
 
 // aboutCallers says whether it matters to the rule who calls, but for its expression.
@@ -249,13 +254,10 @@ func (r *rule) aboutCallers() bool {
 // inPaths says whether the rule's paths are those of the call. One that leads out of a directory nobody knows may be any:
 // no rule allows it, and every other rule is about it.
 func (r *rule) inPaths(s *subject) (answer, error) {
-	if r.paths == nil {
-		return yes, nil
-	}
-	if s.args == nil {
+	if s.args() == nil {
 		return maybe, nil
 	}
-	files, err := s.args.files()
+	files, err := s.args().files()
 	if err != nil || len(files) == 0 {
 		return no, err
 	}
@@ -277,24 +279,18 @@ func oneOf(globs []pathGlob, names []string) bool {
 }
 
 func (r *rule) inText(s *subject) (answer, error) {
-	if r.argsMatch == nil {
-		return yes, nil
-	}
-	if s.args == nil {
+	if s.args() == nil {
 		return maybe, nil
 	}
-	text, err := s.args.canonical()
+	text, err := s.args().canonical()
 	return answerOf(err == nil && r.argsMatch.MatchString(text)), err
 }
 
 func (r *rule) conditions(s *subject) (answer, error) {
-	if r.args == nil {
-		return yes, nil
-	}
-	if s.args == nil {
+	if s.args() == nil {
 		return maybe, nil
 	}
-	object, err := s.args.object()
+	object, err := s.args().object()
 	if err != nil {
 		return no, err
 	}
@@ -307,22 +303,19 @@ func (r *rule) conditions(s *subject) (answer, error) {
 }
 
 func (r *rule) expression(s *subject) (answer, error) {
-	if r.when == nil {
-		return yes, nil
-	}
-	about := r.when.about
-	if about.args && s.args == nil || about.card && !s.known || about.method && s.method == "" {
+	about := &r.when.about
+	if about.args && s.args() == nil || about.card && !s.known || about.method && s.how() == "" {
 		return maybe, nil
 	}
 	if about.args {
-		if _, err := s.args.object(); err != nil {
+		if _, err := s.args().object(); err != nil {
 			return no, err
 		}
 	}
 	if a := r.when.quickly(s); a != maybe {
 		return a, nil
 	}
-	vars, err := s.variables(about)
+	vars, err := s.variables(*about)
 	if err != nil {
 		return no, err
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
 )
@@ -19,9 +18,19 @@ func (a *arguments) taken() (*arguments, error) {
 	}
 	a.looked = true
 	value, err := a.object()
-	if err != nil {
-		return nil, nil // which all who look at them are told
+	if err != nil { // which all who look at them are told
+		return nil, nil
 	}
+	for _, m := range value {
+		if text, ok := m.value.(string); ok && mayBeJSON(text) {
+			return a.takenOf(value)
+		}
+	}
+	return nil, nil
+}
+
+// takenOf is taken for arguments of which one may be JSON in a text.
+func (a *arguments) takenOf(value object) (*arguments, error) {
 	var changed object
 	var schemas map[string]schema
 	for i, m := range value {
@@ -55,8 +64,14 @@ func (a *arguments) taken() (*arguments, error) {
 
 // mayBeJSON says whether a text begins as a list or an object does.
 func mayBeJSON(text string) bool {
-	text = strings.TrimLeft(text, " \t\r\n")
-	return text != "" && (text[0] == '[' || text[0] == '{')
+	for i := range len(text) {
+		switch text[i] {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return text[i] == '[' || text[i] == '{'
+		}
+	}
+	return false
 }
 
 // readText reads the list or the object that a text is; nil where it is none. Readers of such a text are not strict: a name may stand
@@ -140,19 +155,25 @@ func (s schema) textOnly(depth int) bool {
 // other rule is about in either.
 func (r *rule) judged(s *subject, a answer, by string) (answer, string, error) {
 	got, part, err := r.judgedAs(s, a, by)
-	if err != nil || s.args == nil || !r.dynamic() || got == no && r.effect == drawbridge.Allow {
+	args := s.args()
+	if err != nil || args == nil || !r.dynamic() || got == no && r.effect == drawbridge.Allow {
 		return got, part, err
 	}
-	other, err := s.args.taken()
+	other, err := args.taken()
 	if err != nil {
 		return no, part, err
 	}
 	if other == nil {
 		return got, part, nil
 	}
-	args, vars := s.args, s.vars
-	s.args, s.vars = other, nil
-	defer func() { s.args, s.vars = args, vars }()
+	return r.judgedAgain(s, a, by, other, got, part)
+}
+
+// judgedAgain has the other arguments stand in the place of those for which the rule says got.
+func (r *rule) judgedAgain(s *subject, a answer, by string, other *arguments, got answer, part string) (answer, string, error) {
+	vars := s.vars
+	s.other, s.vars = other, nil
+	defer func() { s.other, s.vars = nil, vars }()
 	also, alsoPart, err := r.judgedAs(s, a, by)
 	if err != nil || (also < got) == (r.effect == drawbridge.Allow) {
 		return also, alsoPart, err

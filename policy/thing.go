@@ -1,16 +1,27 @@
 package policy
 
 import (
-	"slices"
+	"strings"
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A thing is what can be called, as rules see it, whoever calls: worked out when it is first met.
+// A thing is what can be called, as rules see it, whoever calls. It is not changed once it was met.
 type thing struct {
+	// kind, id, tool, name and word say what it is, as they were given: word is that for its trust.
+	kind, tool, word string
+	id               drawbridge.ServerID
+	name             drawbridge.CardName
+
 	server, trust string
-	names         []string
+	// known says that it is known what is meant, names those that it is known by.
+	known bool
+	names []string
+
+	// met says that it is remembered, and what rules and hidden are; next is another one of that name.
+	met  bool
+	next *thing
 	// rules are those that may be about it: the others say no to whatever is done with it.
 	rules []int
 	// hidden is what decides whether it is there for anybody; nil where that depends on who they are.
@@ -20,51 +31,101 @@ type thing struct {
 // mostThings bounds how many are remembered.
 const mostThings = 4096
 
-// things remembers cards and prompts, of which there are as many as are listed.
+// things remembers cards and prompts, of which there are as many as are listed, by their names.
 type things struct {
-	mu  sync.RWMutex
-	all map[thingKey]*thing
+	mu    sync.RWMutex
+	all   map[drawbridge.CardName]*thing
+	count int
 }
 
-type thingKey struct{ kind, server, tool, name, trust string }
+// find gives what is remembered; nil where that is nothing.
+func (t *things) find(kind string, spec *drawbridge.Spec, trust string) *thing {
+	t.mu.RLock()
+	one := t.all[spec.Name]
+	t.mu.RUnlock()
+	for one != nil && (one.tool != spec.Tool || one.id != spec.Server || one.word != trust || one.kind != kind) {
+		one = one.next
+	}
+	return one
+}
 
-// thing gives what is known of a card or a prompt; nil for all else, of which there may be any number.
+// keep remembers one more.
+func (t *things) keep(one *thing) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all == nil || t.count >= mostThings {
+		t.all, t.count = map[drawbridge.CardName]*thing{}, 0
+	}
+	one.next = t.all[one.name]
+	t.all[one.name] = one
+	t.count++
+}
+
+// thing gives what is known of something. Cards and prompts are remembered; of all else there may be any number.
 func (p *Policy) thing(kind string, spec *drawbridge.Spec, trust string) *thing {
 	if kind != Tool && kind != Prompt {
-		return nil
+		return newThing(kind, spec, trust)
 	}
-	key := thingKey{kind, string(spec.Server), spec.Tool, string(spec.Name), trust}
-	p.things.mu.RLock()
-	known := p.things.all[key]
-	p.things.mu.RUnlock()
-	if known != nil {
-		return known
+	t := p.things.find(kind, spec, trust)
+	if t == nil {
+		t = newThing(kind, spec, trust)
+		p.sort(t)
+		p.things.keep(t)
 	}
-	t := p.newThing(kind, *spec, trust)
-	p.things.mu.Lock()
-	defer p.things.mu.Unlock()
-	if p.things.all == nil || len(p.things.all) >= mostThings {
-		p.things.all = map[thingKey]*thing{}
-	}
-	p.things.all[key] = t
 	return t
 }
 
-func (p *Policy) newThing(kind string, spec drawbridge.Spec, trust string) *thing {
-	s := subject{method: MethodOf(kind)}
-	s.is(kind, spec, trust)
-	t := &thing{server: s.server, trust: s.trust, names: slices.Clone(s.names())}
+// newThing says by which names rules know it.
+func newThing(kind string, spec *drawbridge.Spec, trust string) *thing {
+	t := &thing{
+		kind: kind, tool: spec.Tool, word: trust, id: spec.Server, name: spec.Name,
+		server: fold(string(spec.Server)), trust: fold(trust),
+	}
+	if t.server == "" {
+		t.server, t.trust = "drawbridge", "trusted"
+	}
+	switch kind {
+	case Tool, Prompt:
+		t.know(fold(spec.Tool), fold(string(spec.Name)))
+	case Resource, Template:
+		t.add(fold(spec.Tool), fold(string(spec.Name)))
+		if clean := cleanURI(spec.Tool); clean != spec.Tool {
+			t.add(fold(clean))
+		}
+		if isFileURI(spec.Tool) {
+			for _, path := range readings(spec.Tool, "") {
+				t.add(fold("file://" + path))
+			}
+		}
+	}
+	return t
+}
+
+// know adds the names of what its server calls own, and callers listed. A name that was cleaned of what nobody sees is another
+// one than the server's own: both count.
+func (t *thing) know(own, listed string) {
+	t.add(own, t.server+":"+own, listed)
+	bare, qualified := strings.CutPrefix(listed, t.server+drawbridge.Qualifier)
+	if !qualified || bare != own {
+		t.add(t.server+drawbridge.Qualifier+own, bare, t.server+":"+bare)
+	}
+}
+
+func (t *thing) add(names ...string) { t.known, t.names = true, append(t.names, names...) }
+
+// sort finds the rules that may be about it, and whether they say the same to everybody.
+func (p *Policy) sort(t *thing) {
+	s := subject{thing: t, method: MethodOf(t.kind)}
 	alike := true
 	for i, r := range p.rules {
 		if r.onServer(&s) == "" && r.named(&s) != no {
 			t.rules = append(t.rules, i)
-			// What looks at arguments is not asked here. A definition may change, of which the key says nothing.
+			// What looks at arguments is not asked here. A definition may change, of which nothing is remembered.
 			alike = alike && !r.aboutCallers() && (r.when == nil || r.when.about.args)
 		}
 	}
-	if s.thing = t; alike {
+	if t.met = true; alike {
 		hidden := p.ask(&s, nil)
 		t.hidden = &hidden
 	}
-	return t
 }

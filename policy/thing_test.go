@@ -25,7 +25,7 @@ func TestWhatWasMetIsJudgedAlike(t *testing.T) {
 					if diff := cmp.Diff(want, p.Decide(q)); diff != "" {
 						t.Fatalf("round %d, %s %s of a server that is %s: %s", round, kind, q.Spec.Name, trust, diff)
 					}
-					if got := p.Hides(q.Caller, kind, q.Spec, trust); got != want.Hidden {
+					if got := p.Hides(&q.Caller, kind, &q.Spec, trust); got != want.Hidden {
 						t.Fatalf("round %d, %s %s of a server that is %s is hidden: %v, and calls say %v", round, kind, q.Spec.Name, trust, got, want.Hidden)
 					}
 				}
@@ -44,7 +44,7 @@ func TestWhatIsHiddenGoesByTodaysDefinition(t *testing.T) {
 	hidden := func(tool, who, annotations string) bool {
 		spec := call("s", tool, `{}`).Spec
 		spec.Definition = []byte(`{"name":"` + tool + `","annotations":{` + annotations + `}}`)
-		return p.Hides(drawbridge.Caller{Kind: drawbridge.External, Principal: who}, Tool, spec, "trusted")
+		return p.Hides(&drawbridge.Caller{Kind: drawbridge.External, Principal: who}, Tool, &spec, "trusted")
 	}
 	const safe, not = `"destructiveHint":false`, `"destructiveHint":true`
 	for i, tt := range []struct {
@@ -54,5 +54,38 @@ func TestWhatIsHiddenGoesByTodaysDefinition(t *testing.T) {
 		if got := hidden(tt.tool, tt.who, tt.annotations); got != tt.want {
 			t.Errorf("%d: %s for %s with %s: hidden is %v", i, tt.tool, tt.who, tt.annotations, got)
 		}
+	}
+}
+
+// TestThingsOfOneName has what only its name has in common.
+func TestThingsOfOneName(t *testing.T) {
+	p := compiled(t, allow, drawbridge.Rule{Effect: deny, Tools: []string{"t1"}}, drawbridge.Rule{Effect: deny, Servers: []string{"s2"}},
+		drawbridge.Rule{Effect: deny, Trust: []string{"sandboxed"}}, drawbridge.Rule{Effect: deny, Prompts: []string{"t3"}})
+	for range 2 {
+		for _, tt := range []struct {
+			kind, server, tool, trust string
+			want                      bool
+		}{
+			{Tool, "s1", "t1", "trusted", true}, {Tool, "s1", "t2", "trusted", false}, {Tool, "s2", "t2", "trusted", true}, {Tool, "s1", "t2", "sandboxed", true},
+			{Prompt, "s1", "t3", "trusted", true}, {Tool, "s1", "t3", "trusted", false}, {Prompt, "s1", "t1", "trusted", false},
+		} {
+			spec := drawbridge.Spec{Server: drawbridge.ServerID(tt.server), Tool: tt.tool, Name: "one"}
+			if got := p.Hides(&drawbridge.Caller{}, tt.kind, &spec, tt.trust); got != tt.want {
+				t.Errorf("%+v: hidden is %v", tt, got)
+			}
+		}
+	}
+}
+
+// TestAQuestionStaysOnTheStack asks about a card that was met before, by rules that look at names only, and at the caller.
+func TestAQuestionStaysOnTheStack(t *testing.T) {
+	p := compiled(t, allow, drawbridge.Rule{Effect: deny, Servers: []string{"other"}}, drawbridge.Rule{Effect: deny, Callers: []string{"eve"}})
+	q := call("fs", "read", `{"path":"/x"}`)
+	if n := testing.AllocsPerRun(100, func() {
+		if p.DecideOn(&q.Caller, q.Kind, &q.Spec, q.Trust, q.Method, q.Params).Effect != allow || p.Hides(&q.Caller, q.Kind, &q.Spec, q.Trust) {
+			t.Error("it is denied")
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
 	}
 }

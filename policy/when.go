@@ -55,7 +55,7 @@ type expression struct {
 	cost    *cost.Tracker
 	about   mentions
 	// quick is nil where there is none; most is how many bytes it may look at.
-	quick quick
+	quick *quick
 	most  int
 }
 

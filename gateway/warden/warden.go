@@ -84,8 +84,8 @@ func (w *Warden) Decide(_ context.Context, q deck.Question) drawbridge.Verdict {
 	if o.policy == nil {
 		return drawbridge.Verdict{Effect: drawbridge.Allow}
 	}
-	d := o.policy.Decide(o.question(q))
-	v := drawbridge.Verdict{Effect: d.Effect, Hide: d.Hidden, Rule: ruleOf(d)}
+	d := o.policy.DecideOn(&q.Caller, q.Kind, &q.Spec, o.of(q.Spec.Server), q.Method, q.Params)
+	v := drawbridge.Verdict{Effect: d.Effect, Hide: d.Hidden, Rule: ruleOf(&d)}
 	if d.Effect == drawbridge.Deny {
 		v.Reason = policy.Denied
 	}
@@ -97,12 +97,14 @@ func (w *Warden) Decide(_ context.Context, q deck.Question) drawbridge.Verdict {
 }
 
 // ruleOf names the rule that decided: by where it is written, or by its number. None decided where it is empty.
-func ruleOf(d policy.Decision) string {
-	if d.Rule > 0 && d.At == "" {
-		return "rule " + strconv.Itoa(d.Rule)
+func ruleOf(d *policy.Decision) string {
+	if d.At != "" || d.Rule == 0 {
+		return d.At
 	}
-	return d.At
+	return numbered(d.Rule)
 }
+
+func numbered(rule int) string { return "rule " + strconv.Itoa(rule) }
 
 // said is what the log is told of a verdict that does not let a call pass by itself.
 func said(e drawbridge.Effect) string {
@@ -118,20 +120,15 @@ func (w *Warden) Explain(q deck.Question) (policy.Decision, []policy.Step) {
 	if o.policy == nil {
 		return policy.Decision{Effect: drawbridge.Allow, Why: "there are no rules"}, nil
 	}
-	return o.policy.Explain(o.question(q))
-}
-
-// question is the deck's in the words of the rules.
-func (o *order) question(q deck.Question) policy.Question {
-	return policy.Question{
+	return o.policy.Explain(policy.Question{
 		Caller: q.Caller, Kind: q.Kind, Spec: q.Spec, Method: q.Method, Params: q.Params, Trust: o.of(q.Spec.Server),
-	}
+	})
 }
 
 // Hides says what no call of the caller will be allowed to.
 func (w *Warden) Hides(caller drawbridge.Caller, kind string, spec drawbridge.Spec) bool {
 	o := w.now.Load()
-	return o.policy != nil && o.policy.Hides(caller, kind, spec, o.of(spec.Server))
+	return o.policy != nil && o.policy.Hides(&caller, kind, &spec, o.of(spec.Server))
 }
 
 // Why says by which rule something is hidden.
@@ -140,8 +137,8 @@ func (w *Warden) Why(caller drawbridge.Caller, kind string, spec drawbridge.Spec
 	if o.policy == nil {
 		return drawbridge.Verdict{Effect: drawbridge.Allow}
 	}
-	d := o.policy.Hidden(caller, kind, spec, o.of(spec.Server))
-	return drawbridge.Verdict{Effect: d.Effect, Rule: ruleOf(d), Reason: d.Why}
+	d := o.policy.Hidden(&caller, kind, &spec, o.of(spec.Server))
+	return drawbridge.Verdict{Effect: d.Effect, Rule: ruleOf(&d), Reason: d.Why}
 }
 
 // Class says what the caller is to the rules.
