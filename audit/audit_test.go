@@ -6,9 +6,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/drawbridge-mcp/drawbridge/audit"
 	"github.com/google/go-cmp/cmp"
@@ -26,7 +28,7 @@ func TestRecordsComeBackAsTheyWere(t *testing.T) {
 		Effect: "allow", Rule: "r1", Reason: "because", Approval: "k3f9qzab", By: "ada, drawbridge ask", Outcome: audit.Refused, Code: "policy_blocked", Duration: 1500, Bytes: 7,
 	}
 	for _, r := range []audit.Record{full, {ID: "1", Kind: audit.Done, At: noon}, {ID: "2", Kind: audit.Shield, At: noon, Server: "fs", Card: "x", Tool: "x"}} {
-		line := new(audit.Rules).Append(nil, r)
+		line := new(audit.Rules).Append(nil, &r)
 		if !json.Valid(line) || bytes.ContainsAny(line, "\n\r") {
 			t.Errorf("no line of JSON: %s", line)
 		}
@@ -66,7 +68,7 @@ func TestDecodeRefusesWhatIsNoRecord(t *testing.T) {
 // kept is what the rules let through of arguments.
 func kept(t testing.TB, rules audit.Rules, arguments string) string {
 	t.Helper()
-	line := rules.Append(nil, audit.Record{ID: "1", Kind: audit.Call, At: noon, Arguments: json.RawMessage(arguments)})
+	line := rules.Append(nil, &audit.Record{ID: "1", Kind: audit.Call, At: noon, Arguments: json.RawMessage(arguments)})
 	r, err := audit.Decode(line)
 	if err != nil {
 		t.Fatalf("%v: %q", err, line)
@@ -97,20 +99,23 @@ func TestArgumentsAreRedacted(t *testing.T) {
 		`{"averyveryverylongwordthatendsinsecret":"x"}`:                                                  `{"averyveryverylongwordthatendsinsecret":` + gone + `}`,
 		`{"env":[{"name":"API_TOKEN","value":"x"},{"name":"A","value":1}]}`:                              `{"env":[{"name":"API_TOKEN","value":` + gone + `},{"name":"A","value":1}]}`,
 		`{"value":"x","name":"password"}`:                                                                `{"value":` + gone + `,"name":"password"}`,
+		`{"value":"x","a":1,"value":[2],"field":"password","b":"y"}`:                                     `{"value":` + gone + `,"a":1,"value":` + gone + `,"field":"password","b":"y"}`,
+		`{"name":"a","value":{"header":"token","value":1}}`:                                              `{"name":"a","value":{"header":"token","value":` + gone + `}}`,
 		// Values.
-		`{"note":"use ghp_0123456789abcdefghij now"}`:                              `{"note":"use [redacted] now"}`,
-		`["eyJhbGciOiJIUzI1NiJ9.e30.x"]`:                                           `[` + gone + `]`,
-		`{"t":"AKIAIOSFODNN7EXAMPLE"}`:                                             `{"t":` + gone + `}`,
-		`{"header":"Authorization: Bearer abcdefgh"}`:                              `{"header":"Authorization: Bearer [redacted]"}`,
-		`{"h":"bearer of bad news"}`:                                               `{"h":"bearer of bad news"}`,
-		`{"cmd":"curl -u a:b --token s3cr3t https://x"}`:                           `{"cmd":"curl -u a:b --token [redacted] https://x"}`,
-		`{"cmd":"PASSWORD=hunter2 make; token: 'abc', done"}`:                      `{"cmd":"PASSWORD=[redacted] make; token: '[redacted]', done"}`,
-		`{"body":"{\"password\": \"hunter2\", \"n\": 1}"}`:                         `{"body":"{\"password\": \"[redacted]\", \"n\": 1}"}`,
-		`{"args":["--password","hunter2","--token=abc","x"]}`:                      `{"args":["--password",` + gone + `,"--token=[redacted]","x"]}`,
-		`{"url":"https://u:hunter2@example.org/?api_key=abc&q=1"}`:                 `{"url":"https://u:[redacted]@example.org/?api_key=[redacted]&q=1"}`,
-		`{"k":"-----BEGIN KEY-----\n` + line + `\nabc=\n-----END KEY----- after"}`: `{"k":"-----BEGIN KEY-----\n[redacted]\n-----END KEY----- after"}`,
-		`{"k":"-----BEGIN KEY-----\nrm -rf / # hides nothing"}`:                    `{"k":"-----BEGIN KEY-----\nrm -rf / # hides nothing"}`,
-		`{"say":"my known-value here","known-value":1,"u":"x?known-value&y"}`:      `{"say":"my [redacted] here","[redacted]":1,"u":"x?[redacted]&y"}`,
+		` { "a" : "password=x" , "b" : [ "y" , "token: z" ] , "pin" : { "c" : 1 } } `: `{"a":"password=[redacted]","b":["y","token: [redacted]"],"pin":` + gone + `}`,
+		`{"note":"use ghp_0123456789abcdefghij now"}`:                                 `{"note":"use [redacted] now"}`,
+		`["eyJhbGciOiJIUzI1NiJ9.e30.x"]`:                                              `[` + gone + `]`,
+		`{"t":"AKIAIOSFODNN7EXAMPLE"}`:                                                `{"t":` + gone + `}`,
+		`{"header":"Authorization: Bearer abcdefgh"}`:                                 `{"header":"Authorization: Bearer [redacted]"}`,
+		`{"h":"bearer of bad news"}`:                                                  `{"h":"bearer of bad news"}`,
+		`{"cmd":"curl -u a:b --token s3cr3t https://x"}`:                              `{"cmd":"curl -u a:b --token [redacted] https://x"}`,
+		`{"cmd":"PASSWORD=hunter2 make; token: 'abc', done"}`:                         `{"cmd":"PASSWORD=[redacted] make; token: '[redacted]', done"}`,
+		`{"body":"{\"password\": \"hunter2\", \"n\": 1}"}`:                            `{"body":"{\"password\": \"[redacted]\", \"n\": 1}"}`,
+		`{"args":["--password","hunter2","--token=abc","x"]}`:                         `{"args":["--password",` + gone + `,"--token=[redacted]","x"]}`,
+		`{"url":"https://u:hunter2@example.org/?api_key=abc&q=1"}`:                    `{"url":"https://u:[redacted]@example.org/?api_key=[redacted]&q=1"}`,
+		`{"k":"-----BEGIN KEY-----\n` + line + `\nabc=\n-----END KEY----- after"}`:    `{"k":"-----BEGIN KEY-----\n[redacted]\n-----END KEY----- after"}`,
+		`{"k":"-----BEGIN KEY-----\nrm -rf / # hides nothing"}`:                       `{"k":"-----BEGIN KEY-----\nrm -rf / # hides nothing"}`,
+		`{"say":"my known-value here","known-value":1,"u":"x?known-value&y"}`:         `{"say":"my [redacted] here","[redacted]":1,"u":"x?[redacted]&y"}`,
 		// What is no JSON is not kept.
 		`{"a":`: ``, `{"a" 1}`: ``, `{"a":1}}`: ``, `{"a":tru}`: ``, "{\"a\":\"\xff\"}": ``, `[1 2]`: ``, `{"password":`: ``, `[`: ``,
 	} {
@@ -178,7 +183,7 @@ func TestLongArgumentsAreCut(t *testing.T) {
 }
 
 func TestTextsFromOutsideAreVeiledAndCut(t *testing.T) {
-	line := new(audit.Rules).Append(nil, audit.Record{
+	line := new(audit.Rules).Append(nil, &audit.Record{
 		ID: "1", Kind: audit.Call, Card: "https://u:hunter2@x/?token=hunter2", Tool: "x?key=hunter2", Server: "s",
 		Reason: strings.Repeat("ü", 400), Caller: audit.Caller{Client: "ghp_0123456789abcdefghij\n"},
 	})
@@ -243,17 +248,20 @@ func TestCheckpoints(t *testing.T) {
 	}
 }
 
-// FuzzArguments holds that whatever comes, a record can be read again, keeps no value of a secret's name, and is the same when
-// it is written twice.
+// bracketed is what stands in the place of something that is not kept.
+var bracketed = regexp.MustCompile(`\[(redacted|nested too deep|too much to keep|\d+ bytes, sha256 [0-9a-f]{16})\]`)
+
+// FuzzArguments holds that whatever comes, a record can be read again, keeps no value of a secret's name, is the same when it
+// is written twice, and keeps what is no secret as it was, but for the blanks.
 func FuzzArguments(f *testing.F) {
-	for _, seed := range []string{`{"a":[1,"x"]}`, `{"password":"canary-0"}`, `[{"name":"key","value":"canary-0"}]`, `{"a":"\ud800"}`, `["--token","canary-0"]`, `{"a":"\q"}`} {
+	for _, seed := range []string{`{"a":[1,"x"]}`, `{"password":"canary-0"}`, `[{"name":"key","value":"canary-0"}]`, `{"a":"\ud800"}`, `["--token","canary-0"]`, `{"a":"\q"}`, ` { "a" : 1 , "b\u0061" : { } } `} {
 		f.Add([]byte(seed), "GET https://u:p@x/?token=1")
 	}
 	f.Fuzz(func(t *testing.T, arguments []byte, card string) {
 		var rules audit.Rules
 		r := audit.Record{ID: "1", Kind: audit.Call, At: noon, Card: card, Arguments: arguments}
-		line := rules.Append(nil, r)
-		if again := rules.Append(nil, r); !bytes.Equal(line, again) {
+		line := rules.Append(nil, &r)
+		if again := rules.Append(nil, &r); !bytes.Equal(line, again) {
 			t.Errorf("%q, and then %q", line, again)
 		}
 		if _, err := audit.Decode(line); err != nil || bytes.ContainsAny(line, "\n\r") {
@@ -261,6 +269,11 @@ func FuzzArguments(f *testing.F) {
 		}
 		if !json.Valid(arguments) {
 			return
+		}
+		var compact bytes.Buffer
+		_ = json.Compact(&compact, arguments)
+		if got := kept(t, rules, string(arguments)); !bracketed.MatchString(got) && got != compact.String() && utf8.Valid(arguments) {
+			t.Errorf("of %s\nkept %s", compact.String(), got)
 		}
 		wrapped := append(append([]byte(`{"password":`), arguments...), '}')
 		if got := kept(t, rules, string(wrapped)); len(got) > len(`{"password":"[redacted]"}`) && got != `"[too much to keep]"` {
@@ -280,6 +293,6 @@ func BenchmarkAppend(b *testing.B) {
 	var buf []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		buf = rules.Append(buf[:0], r)
+		buf = rules.Append(buf[:0], &r)
 	}
 }

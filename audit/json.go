@@ -1,14 +1,14 @@
 package audit
 
 import (
-	"bytes"
 	"encoding/json"
+	"strings"
 )
 
 // A reader goes through JSON. Its methods start at src[i] and leave i behind what they read; they say false where that is not
 // what they were to read, and then i is anywhere. What a scalar says is not checked beyond where it ends.
 type reader struct {
-	src []byte
+	src string
 	i   int
 }
 
@@ -24,25 +24,27 @@ func (r *reader) space() byte {
 	return 0
 }
 
-// token reads a string, with its quotes.
-func (r *reader) token() ([]byte, bool) {
+// token reads a string, with its quotes. Where there is no whole one, i stays where it would begin.
+func (r *reader) token() (string, bool) {
 	if r.space() != '"' {
-		return nil, false
+		return "", false
 	}
-	start := r.i
-	for r.i++; r.i < len(r.src); r.i++ {
-		switch c := r.src[r.i]; {
+	for i := r.i + 1; i < len(r.src); i++ {
+		if i += plain(r.src[i:]); i == len(r.src) {
+			break
+		}
+		switch c := r.src[i]; {
 		case c == '\\':
-			r.i++
+			i++
 		case c == '"':
-			r.i++
-			return r.src[start:r.i], true
+			token := r.src[r.i : i+1]
+			r.i = i + 1
+			return token, true
 		case c < ' ':
-			return nil, false
+			return "", false
 		}
 	}
-	r.i = len(r.src)
-	return nil, false
+	return "", false
 }
 
 // scalar reads a number or a word.
@@ -51,10 +53,27 @@ func (r *reader) scalar() bool {
 	for ; r.i < len(r.src); r.i++ {
 		switch r.src[r.i] {
 		case ' ', '\n', '\r', '\t', ',', ']', '}':
-			return json.Valid(r.src[start:r.i])
+			return isScalar(r.src[start:r.i])
 		}
 	}
-	return json.Valid(r.src[start:r.i])
+	return isScalar(r.src[start:r.i])
+}
+
+// isScalar says whether a word is a number, true, false or null.
+func isScalar(word string) bool {
+	switch word {
+	case "true", "false", "null":
+		return true
+	}
+	if digits := len(word); digits > 0 && (word[0] > '0' || digits == 1) { // most numbers are whole ones
+		for digits > 0 && word[digits-1] >= '0' && word[digits-1] <= '9' {
+			digits--
+		}
+		if digits == 0 {
+			return true
+		}
+	}
+	return json.Valid([]byte(word))
 }
 
 // skip passes over a value. That brackets of one kind close those of the other is not noticed: what is passed over is not
@@ -92,7 +111,7 @@ func (r *reader) skip() bool {
 func (r *reader) scalarInside() bool {
 	start := r.i
 	for ; r.i < len(r.src); r.i++ {
-		if bytes.IndexByte([]byte(" \n\r\t,:]}[{\""), r.src[r.i]) >= 0 {
+		if strings.IndexByte(" \n\r\t,:]}[{\"", r.src[r.i]) >= 0 {
 			break
 		}
 	}
@@ -100,16 +119,16 @@ func (r *reader) scalarInside() bool {
 }
 
 // unquote gives what a token says.
-func unquote(token []byte) string {
+func unquote(token string) string {
 	if len(token) < 2 {
 		return ""
 	}
-	if bytes.IndexByte(token, '\\') < 0 {
-		return string(token[1 : len(token)-1])
+	if strings.IndexByte(token, '\\') < 0 {
+		return token[1 : len(token)-1]
 	}
 	var text string
-	if json.Unmarshal(token, &text) != nil {
-		return string(token)
+	if json.Unmarshal([]byte(token), &text) != nil {
+		return token
 	}
 	return text
 }

@@ -2,11 +2,9 @@ package audit
 
 import (
 	"bytes"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 	"unicode/utf8"
 )
@@ -116,88 +114,54 @@ type Record struct {
 // maxText is the most bytes of a member that is not Arguments: they come from callers and servers.
 const maxText = 512
 
-// A writer writes the members of a record.
-type writer struct {
-	dst   []byte
-	rules *Rules
-}
-
-// Append writes the record as one line of JSON, without the line feed, as far as the rules let it.
-func (r *Rules) Append(dst []byte, rec Record) []byte {
-	w := writer{append(dst, `{"id":`...), r}
-	w.dst = appendQuoted(w.dst, rec.ID)
-	w.text("kind", string(rec.Kind))
-	w.name("at")
-	w.dst = append(w.dst, '"')
-	w.dst = rec.At.UTC().AppendFormat(w.dst, time.RFC3339Nano)
-	w.dst = append(w.dst, '"')
-	w.text("parent", rec.Parent)
-	w.caller(rec.Caller)
-	w.text("door", rec.Door)
-	w.text("method", rec.Method)
-	w.text("through", rec.Through)
-	w.veiled("card", rec.Card)
-	w.text("server", rec.Server)
+// Append writes the record as one line of JSON, without the line feed, as far as the rules let it. It does not change the record.
+func (r *Rules) Append(dst []byte, rec *Record) []byte {
+	w := writer{dst, r}
+	w.add(`{"id":`)
+	w.quoted(rec.ID)
+	w.text(`,"kind":`, string(rec.Kind))
+	w.time(`,"at":`, rec.At)
+	w.text(`,"parent":`, rec.Parent)
+	w.caller(&rec.Caller)
+	w.text(`,"door":`, rec.Door)
+	w.text(`,"method":`, rec.Method)
+	w.text(`,"through":`, rec.Through)
+	w.veiled(`,"card":`, rec.Card)
+	w.text(`,"server":`, rec.Server)
 	if rec.Tool != rec.Card {
-		w.veiled("tool", rec.Tool)
+		w.veiled(`,"tool":`, rec.Tool)
 	}
-	w.text("definition", rec.Definition)
+	w.text(`,"definition":`, rec.Definition)
 	w.arguments(rec.Arguments)
-	w.text("effect", rec.Effect)
-	w.text("rule", rec.Rule)
-	w.veiled("reason", rec.Reason)
-	w.text("approval", rec.Approval)
-	w.text("by", rec.By)
-	w.text("outcome", string(rec.Outcome))
-	w.text("code", rec.Code)
-	w.number("ns", int64(rec.Duration))
-	w.number("bytes", int64(rec.Bytes))
-	return append(w.dst, '}')
+	w.text(`,"effect":`, rec.Effect)
+	w.text(`,"rule":`, rec.Rule)
+	w.veiled(`,"reason":`, rec.Reason)
+	w.text(`,"approval":`, rec.Approval)
+	w.text(`,"by":`, rec.By)
+	w.text(`,"outcome":`, string(rec.Outcome))
+	w.text(`,"code":`, rec.Code)
+	w.number(`,"ns":`, int64(rec.Duration))
+	w.number(`,"bytes":`, int64(rec.Bytes))
+	w.add("}")
+	return w.dst
 }
 
-func (w *writer) name(name string) {
-	w.dst = append(append(append(w.dst, `,"`...), name...), `":`...)
-}
-
-func (w *writer) text(name, value string) {
-	if value != "" {
-		w.name(name)
-		w.dst = appendQuoted(w.dst, clip(value))
-	}
-}
-
-// veiled writes a text that callers or servers make up, URIs among them.
-func (w *writer) veiled(name, value string) {
-	if value != "" {
-		value, _ := w.rules.text(value)
-		w.text(name, value)
-	}
-}
-
-func (w *writer) number(name string, value int64) {
-	if value != 0 {
-		w.name(name)
-		w.dst = strconv.AppendInt(w.dst, value, 10)
-	}
-}
-
-func (w *writer) caller(c Caller) {
-	if c == (Caller{}) {
+func (w *writer) caller(c *Caller) {
+	before := len(w.dst)
+	w.add(`,"caller":`)
+	start := len(w.dst)
+	w.text(`,"kind":`, c.Kind)
+	w.text(`,"principal":`, c.Principal)
+	w.veiled(`,"client":`, c.Client)
+	w.text(`,"session":`, c.Session)
+	w.text(`,"thread":`, c.Thread)
+	w.text(`,"run":`, c.Run)
+	if len(w.dst) == start {
+		w.dst = w.dst[:before]
 		return
 	}
-	w.name("caller")
-	w.dst = append(w.dst, '{')
-	start := len(w.dst)
-	w.text("kind", c.Kind)
-	w.text("principal", c.Principal)
-	w.veiled("client", c.Client)
-	w.text("session", c.Session)
-	w.text("thread", c.Thread)
-	w.text("run", c.Run)
-	if len(w.dst) > start {
-		w.dst = append(w.dst[:start], w.dst[start+1:]...) // the first comma
-	}
-	w.dst = append(w.dst, '}')
+	w.dst[start] = '{' // in the place of the first comma
+	w.add("}")
 }
 
 // clip shortens a text, between two characters.
@@ -248,20 +212,3 @@ func Head(line []byte) (kind Kind, id string, err error) {
 	r, err := Decode(line)
 	return r.Kind, r.ID, err
 }
-
-// appendQuoted appends text as a JSON string on one line; what is no UTF-8 becomes U+FFFD.
-func appendQuoted(dst []byte, text string) []byte {
-	for i := range len(text) {
-		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
-			var b bytes.Buffer
-			enc := json.NewEncoder(&b)
-			enc.SetEscapeHTML(false)
-			_ = enc.Encode(text) // a text always encodes
-			return append(dst, bytes.TrimSuffix(b.Bytes(), []byte{'\n'})...)
-		}
-	}
-	return append(append(append(dst, '"'), text...), '"')
-}
-
-// appendHex appends a hash as it is written: the first n bytes of it.
-func appendHex(dst []byte, sum [32]byte, n int) []byte { return hex.AppendEncode(dst, sum[:n]) }

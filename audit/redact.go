@@ -2,6 +2,7 @@ package audit
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -53,96 +54,127 @@ func (w *writer) arguments(raw json.RawMessage) {
 	case Hash:
 	case Full:
 		if json.Valid(raw) {
-			w.name("arguments")
+			w.add(`,"arguments":`)
 			w.dst = append(w.dst, raw...)
 		}
 	default:
 		w.redacted(raw)
 	}
-	w.name("digest")
-	w.dst = append(appendHex(append(w.dst, '"'), sha256.Sum256(raw), sha256.Size), '"')
-	w.number("size", int64(len(raw)))
+	w.add(`,"digest":"`)
+	sum := sha256.Sum256(raw)
+	w.dst = hex.AppendEncode(w.dst, sum[:])
+	w.add(`"`)
+	w.number(`,"size":`, int64(len(raw)))
 }
 
 // redacted writes arguments without what looks like a secret; nothing where they are no JSON, or come to too much.
 func (w *writer) redacted(raw []byte) {
+	before := len(w.dst)
+	w.add(`,"arguments":`)
 	start := len(w.dst)
-	w.name("arguments")
-	v := veil{reader: reader{src: raw}, dst: w.dst, rules: w.rules, end: len(w.dst) + maxArguments, most: w.rules.MaxString}
+	v := veil{writer: w, reader: reader{src: string(raw)}, end: start + maxArguments, most: w.rules.MaxString}
 	if v.most <= 0 {
 		v.most = DefaultMaxString
 	}
-	switch ok := utf8.Valid(raw) && v.value(0) && v.space() == 0; {
+	switch ok := utf8.Valid(raw) && v.value(0) && v.next() == 0; {
 	case ok:
-		w.dst = v.dst
-	case len(v.dst) > v.end:
-		w.dst = appendQuoted(v.dst[:v.end-maxArguments], "[too much to keep]")
-	default:
+		v.flush(v.i)
+	case v.size() > v.end:
 		w.dst = w.dst[:start]
+		w.quoted("[too much to keep]")
+	default:
+		w.dst = w.dst[:before]
 	}
 }
 
-// A veil writes JSON without the secrets in it.
+// A veil writes JSON without the secrets in it, and without blanks.
 type veil struct {
+	*writer
 	reader
-	dst   []byte
-	rules *Rules
+	// What of src begins at from and ends at i comes next in dst, as it is.
+	from int
 	// end is how long dst may become, most how long a text.
 	end, most int
 }
 
+// size is how long dst is with what comes next.
+func (v *veil) size() int { return len(v.dst) + v.i - v.from }
+
+// flush writes what comes next, up to there.
+func (v *veil) flush(to int) {
+	v.add(v.src[v.from:to])
+	v.from = v.i
+}
+
+// next passes over blanks, which are not kept, and gives the next byte; 0 at the end.
+func (v *veil) next() byte {
+	before := v.i
+	c := v.space()
+	if v.i > before {
+		v.flush(before)
+	}
+	return c
+}
+
+// instead writes a text in the place of what begins at start and ends at i.
+func (v *veil) instead(start int, text string) {
+	v.flush(start)
+	v.quoted(text)
+}
+
 func (v *veil) value(depth int) bool {
-	if len(v.dst) > v.end {
+	if v.size() > v.end {
 		return false
 	}
+	c := v.next()
+	start := v.i
 	if depth > maxDepth {
-		v.dst = append(v.dst, `"[nested too deep]"`...)
-		return v.skip()
+		ok := v.skip()
+		v.instead(start, "[nested too deep]")
+		return ok
 	}
-	switch v.space() {
+	switch c {
 	case '{':
 		return v.object(depth)
 	case '[':
 		return v.array(depth)
 	case '"':
 		token, ok := v.token()
-		v.string(token)
+		if ok {
+			v.string(token, unquote(token))
+		}
 		return ok
 	}
-	start := v.i
 	ok := v.scalar()
-	word := v.src[start:v.i]
-	if len(word) >= minKnown { // a secret may be a number
-		if shown, changed := v.rules.withoutKnown(string(word)); changed {
-			v.dst = appendQuoted(v.dst, shown)
-			return ok
+	if word := v.src[start:v.i]; len(word) >= minKnown { // a secret may be a number
+		if shown, changed := v.rules.withoutKnown(word); changed {
+			v.instead(start, shown)
 		}
 	}
-	v.dst = append(v.dst, word...)
 	return ok
 }
 
 // object writes an object. The value of a name that is a secret's is hidden, and so is that of a pair whose other half is such
 // a name: {"name": "API_TOKEN", "value": …}.
 func (v *veil) object(depth int) bool {
-	paired := v.pairOfSecret()
+	half := pair{ahead: v.reader}
 	v.i++
-	v.dst = append(v.dst, '{')
-	if v.space() == '}' {
+	if v.next() == '}' {
 		v.i++
-		v.dst = append(v.dst, '}')
 		return true
 	}
 	for {
 		token, ok := v.token()
-		if !ok || v.space() != ':' {
+		if !ok {
+			return false
+		}
+		name := unquote(token)
+		v.string(token, name)
+		if v.next() != ':' {
 			return false
 		}
 		v.i++
-		name := unquote(token)
-		v.string(token)
-		v.dst = append(v.dst, ':')
-		if smells(name) || paired && name == "value" {
+		if smells(name) || name == "value" && half.ofSecret() {
 			ok = v.hidden()
 		} else {
 			ok = v.value(depth + 1)
@@ -150,14 +182,12 @@ func (v *veil) object(depth int) bool {
 		if !ok {
 			return false
 		}
-		switch v.space() {
+		switch v.next() {
 		case ',':
 			v.i++
-			v.dst = append(v.dst, ',')
-			v.space()
+			v.next()
 		case '}':
 			v.i++
-			v.dst = append(v.dst, '}')
 			return true
 		default:
 			return false
@@ -167,39 +197,37 @@ func (v *veil) object(depth int) bool {
 
 func (v *veil) array(depth int) bool {
 	v.i++
-	v.dst = append(v.dst, '[')
-	if v.space() == ']' {
+	if v.next() == ']' {
 		v.i++
-		v.dst = append(v.dst, ']')
 		return true
 	}
 	flag := false // the text before is a flag whose value is a secret: ["--token", "…"]
 	for {
 		ok := false
-		if v.space() == '"' {
-			token, whole := v.token()
+		if v.next() == '"' {
+			var token string
+			if token, ok = v.token(); !ok {
+				return false
+			}
 			said := unquote(token)
 			if flag && (said == "" || said[0] != '-') {
-				v.dst = appendQuoted(v.dst, drawbridge.Redacted)
+				v.instead(v.i-len(token), drawbridge.Redacted)
 				flag = false
 			} else {
-				v.string(token)
+				v.string(token, said)
 				flag = len(said) > 1 && said[0] == '-' && len(said) <= 64 && !strings.Contains(said, "=") && smells(said)
 			}
-			ok = whole
 		} else {
 			ok, flag = v.value(depth+1), false
 		}
-		if !ok || len(v.dst) > v.end {
+		if !ok || v.size() > v.end {
 			return false
 		}
-		switch v.space() {
+		switch v.next() {
 		case ',':
 			v.i++
-			v.dst = append(v.dst, ',')
 		case ']':
 			v.i++
-			v.dst = append(v.dst, ']')
 			return true
 		default:
 			return false
@@ -209,31 +237,30 @@ func (v *veil) array(depth int) bool {
 
 // hidden passes over a value and writes that there was one. What is true, false or null keeps no secret.
 func (v *veil) hidden() bool {
-	v.space()
+	v.next()
 	start := v.i
 	if !v.skip() {
+		v.i = start
 		return false
 	}
-	switch word := string(v.src[start:v.i]); word {
+	switch v.src[start:v.i] {
 	case "true", "false", "null", `""`:
-		v.dst = append(v.dst, word...)
 	default:
-		v.dst = appendQuoted(v.dst, drawbridge.Redacted)
+		v.instead(start, drawbridge.Redacted)
 	}
 	return true
 }
 
-// string writes a text as it stands, or without its secrets, or its beginning with the digest of the whole.
-func (v *veil) string(token []byte) {
-	text := unquote(token)
+// string writes what the token says that ends at i: the text as it stands, or without its secrets, or its beginning with the digest of
+// the whole.
+func (v *veil) string(token, text string) {
 	seen := text
 	if len(text) > v.most+beyond {
 		seen = text[:boundary(text, v.most+beyond)]
 	}
 	shown, changed := v.rules.text(seen)
 	switch {
-	case !changed && len(text) <= v.most && (len(token) == len(text)+2 || json.Valid(token)):
-		v.dst = append(v.dst, token...)
+	case !changed && len(text) <= v.most && (len(token) == len(text)+2 || json.Valid([]byte(token))):
 		return
 	case len(text) > v.most:
 		cut := shown
@@ -245,39 +272,54 @@ func (v *veil) string(token []byte) {
 			cut = cut[:boundary(cut, end)]
 		}
 		sum := sha256.Sum256([]byte(text))
-		shown = cut + "…[" + strconv.Itoa(len(text)) + " bytes, sha256 " + string(appendHex(nil, sum, 8)) + "]"
+		shown = cut + "…[" + strconv.Itoa(len(text)) + " bytes, sha256 " + hex.EncodeToString(sum[:8]) + "]"
 	}
-	v.dst = appendQuoted(v.dst, shown)
+	v.instead(v.i-len(token), shown)
 }
 
-// pairOfSecret looks ahead into the object at hand: whether a member that names something names a secret.
-func (v *veil) pairOfSecret() bool {
-	ahead := reader{src: v.src, i: v.i + 1}
-	for ahead.space() == '"' {
-		token, ok := ahead.token()
-		if !ok || ahead.space() != ':' {
+// A pair is what is to be known of an object that has a "value": whether what it belongs to is a secret.
+type pair struct {
+	// ahead is at the object's beginning until that was looked for.
+	ahead          reader
+	looked, secret bool
+}
+
+// ofSecret looks ahead into the object, once: whether a member that names something names a secret.
+func (p *pair) ofSecret() bool {
+	if !p.looked {
+		p.looked, p.secret = true, p.ahead.namesSecret()
+	}
+	return p.secret
+}
+
+// namesSecret says whether a member of the object that r stands at names something, and that is a secret.
+func (r *reader) namesSecret() bool {
+	r.i++
+	for r.space() == '"' {
+		token, ok := r.token()
+		if !ok || r.space() != ':' {
 			return false
 		}
-		ahead.i++
-		ahead.space()
-		start := ahead.i
+		r.i++
+		r.space()
+		start := r.i
 		switch unquote(token) {
 		case "name", "key", "header", "field", "variable":
-			if !ahead.skip() {
+			if !r.skip() {
 				return false
 			}
-			if said := ahead.src[start:ahead.i]; said[0] == '"' && len(said) <= 66 && smells(unquote(said)) {
+			if said := r.src[start:r.i]; said[0] == '"' && len(said) <= 66 && smells(unquote(said)) {
 				return true
 			}
 		default:
-			if !ahead.skip() {
+			if !r.skip() {
 				return false
 			}
 		}
-		if ahead.space() != ',' {
+		if r.space() != ',' {
 			return false
 		}
-		ahead.i++
+		r.i++
 	}
 	return false
 }

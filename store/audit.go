@@ -87,7 +87,7 @@ func (a *Audit) Record(r audit.Record) error {
 	s, err := a.opened()
 	if err == nil {
 		frame := a.frames.Get().(*[]byte)
-		*frame = a.o.Rules.Append(append((*frame)[:0], make([]byte, spool.Header)...), r)
+		*frame = a.o.Rules.Append(append((*frame)[:0], make([]byte, spool.Header)...), &r)
 		err = s.Append(*frame)
 		a.frames.Put(frame)
 	}
@@ -270,7 +270,7 @@ func (a *Audit) Adopt(ctx context.Context) error {
 // note records what became of a part of a file that is no record.
 func (a *Audit) note(ctx context.Context, name, reason string, from, to int64) error {
 	r := audit.Record{ID: name, Kind: audit.Note, At: time.Now(), Bytes: int(to - from), Reason: reason}
-	body := a.o.Rules.Append(nil, r)
+	body := a.o.Rules.Append(nil, &r)
 	err := a.db.takeRecords(ctx, name, from, to, []ledger.Record{recordOf(r.Kind, r.ID, body)})
 	if errors.Is(err, errMoved) { // it is on record already
 		return nil

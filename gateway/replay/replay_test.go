@@ -43,7 +43,7 @@ func kept(t testing.TB, rules audit.Rules, change func(*audit.Record)) audit.Rec
 		Card: "fs__write", Server: "fs", Tool: "write", Definition: hex.EncodeToString(sum[:]), Effect: "allow",
 	}
 	change(&r)
-	out, err := audit.Decode(rules.Append(nil, r))
+	out, err := audit.Decode(rules.Append(nil, &r))
 	if err != nil {
 		t.Fatal(err)
 	}
