@@ -39,8 +39,12 @@ func (r *Rules) withoutKnown(s string) (string, bool) {
 	if r.Known == nil {
 		return s, false
 	}
+	known := r.Known()
+	if len(known) == 0 {
+		return s, false
+	}
 	var at [][2]int
-	for _, value := range r.Known() {
+	for _, value := range known {
 		if len(value) < minKnown {
 			continue
 		}
@@ -82,23 +86,30 @@ func (r *Rules) longestKnown() (most int) {
 	return most
 }
 
-// harmless says that a text has none of the signs by which a secret is known that nobody told of: that something is given a value, or
-// a word that begins as secrets do. Most names and short texts have none.
+// harmless says that a text has none of the signs by which a secret is known that nobody told of: that something is given a value,
+// or announced, or a word that begins as secrets do. Most names and short texts have none.
 func harmless(s string) bool {
-	run := 0
-	for i := range len(s) {
-		switch c := s[i]; {
-		case inWord(c):
-			if run++; run == leastKnown && wellKnown(s[i+1-leastKnown:i+1]) {
-				return false
-			}
-		case c == ' ' || c == '=' || c == ':':
+	for i := 0; i < len(s); i++ {
+		start := i
+		for i < len(s) && inWord(s[i]) {
+			i++
+		}
+		switch word := s[start:i]; {
+		case wellKnown(word):
 			return false
-		default:
-			run = 0
+		case i == len(s):
+			return true
+		case s[i] == '=' || s[i] == ':' || s[i] == ' ' && announces(word):
+			return false
 		}
 	}
 	return true
+}
+
+// announces says whether a word before a blank may give what follows the blank away as a secret: as a flag does, a scheme, or the
+// first line of a key.
+func announces(word string) bool {
+	return word != "" && (word[0] == '-' || isScheme(word) || strings.HasSuffix(word, "-----BEGIN"))
 }
 
 // A parser goes through a text word by word.
@@ -217,7 +228,10 @@ func (p *parser) value(i int) int {
 
 // isScheme says whether a word announces a credential in a header.
 func isScheme(word string) bool {
-	return len(word) <= len("bearer") && (strings.EqualFold(word, "bearer") || strings.EqualFold(word, "basic") || strings.EqualFold(word, "digest"))
+	if len(word) < len("basic") || len(word) > len("bearer") {
+		return false
+	}
+	return strings.EqualFold(word, "bearer") || strings.EqualFold(word, "basic") || strings.EqualFold(word, "digest")
 }
 
 // leastKnown is how many bytes a word has at least that is known by its beginning.
@@ -254,9 +268,11 @@ func wellKnown(word string) bool {
 		prefixes = "pypi-"
 	case 'l':
 		prefixes = "lin_api_"
+	default:
+		return false
 	}
 	for prefix := range strings.SplitSeq(prefixes, " ") {
-		if prefix != "" && strings.HasPrefix(word, prefix) {
+		if strings.HasPrefix(word, prefix) {
 			return true
 		}
 	}
