@@ -34,12 +34,13 @@ type Trail struct {
 	audit Audit
 	log   *slog.Logger
 
-	// mu guards ids.
-	mu  sync.Mutex
-	ids *ulid.MonotonicEntropy
+	// mu guards ids, and last, which they made.
+	mu   sync.Mutex
+	ids  *ulid.MonotonicEntropy
+	last ulid.ULID
 
 	definitions digests
-	clients     texts
+	callers     callers
 }
 
 // New makes a trail; it is nil where there is no audit. The logger is told what nobody else hears.
@@ -102,8 +103,7 @@ func Pass(ctx context.Context, call drawbridge.Call, spec drawbridge.Spec, verdi
 	if e == nil {
 		return nil
 	}
-	r := e.about(call, spec, verdict)
-	if err := e.t.audit.Record(r); err != nil {
+	if err := e.t.audit.Record(e.about(&call, &spec, &verdict)); err != nil {
 		return err
 	}
 	e.sent = true
@@ -139,10 +139,15 @@ func Veil(ctx context.Context, why drawbridge.Verdict) {
 }
 
 // about is a record of what is called, by whom.
-func (e *Entry) about(call drawbridge.Call, spec drawbridge.Spec, verdict drawbridge.Verdict) audit.Record {
+func (e *Entry) about(call *drawbridge.Call, spec *drawbridge.Spec, verdict *drawbridge.Verdict) audit.Record {
+	c := &call.Caller
+	who := e.t.callers.of(c)
 	r := audit.Record{
 		ID: e.id, Kind: audit.Call, At: e.began, Parent: e.parent, Method: e.call.Method, Door: string(e.call.Caller.Door),
-		Caller: e.t.callerOf(call.Caller), Through: e.through,
+		Caller: audit.Caller{
+			Kind: c.Kind.String(), Principal: c.Principal, Client: who.client, Session: who.session, Thread: c.Thread, Run: c.Run,
+		},
+		Through: e.through,
 	}
 	r.Card, r.Server, r.Tool = string(spec.Name), string(spec.Server), spec.Tool
 	r.Definition = e.t.definitions.of(spec.Definition)
@@ -176,17 +181,18 @@ func (e *Entry) Leave(result drawbridge.Result, err error) error {
 
 // end is the last record of a call: what came of it or, where nothing was sent, all there is to say.
 func (e *Entry) end(result drawbridge.Result, err error) (r audit.Record) {
-	took := time.Since(e.began)
+	now := time.Now()
+	took := now.Sub(e.began)
 	switch {
 	case e.sent:
-		r = audit.Record{ID: e.id, Kind: audit.Done, At: e.began.Add(took)}
+		r = audit.Record{ID: e.id, Kind: audit.Done, At: now}
 	case e.barred != nil && e.barred.verdict != (drawbridge.Verdict{}):
-		r = e.about(e.call, e.barred.spec, e.barred.verdict)
+		r = e.about(&e.call, &e.barred.spec, &e.barred.verdict)
 		if f := drawbridge.AsFault(err); r.Reason == "" && f != nil && f.Err != nil && f.Kind != drawbridge.UnknownCapability {
 			r.Reason = f.Err.Error() // what a person said, or that nobody said anything
 		}
 	default:
-		r = e.about(e.call, drawbridge.Spec{Name: drawbridge.CardName(subjectOf(e.call.Params))}, drawbridge.Verdict{})
+		r = e.about(&e.call, &drawbridge.Spec{Name: drawbridge.CardName(subjectOf(e.call.Params))}, &drawbridge.Verdict{})
 		r.Effect, r.Rule, r.Reason = "", e.veiled.Rule, e.veiled.Reason
 	}
 	r.Duration, r.Bytes = took, len(result.Raw)
@@ -237,63 +243,73 @@ func outcomeOf(result drawbridge.Result, err error) (outcome audit.Outcome, code
 
 // id makes the ID of a call: those of one trail are in the order in which they were made.
 func (t *Trail) id(at time.Time) string {
+	ms := ulid.Timestamp(at)
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	id, err := ulid.New(ulid.Timestamp(at), t.ids)
+	_ = t.last.SetTime(ms) // fails in 8000 years
+	err := t.ids.MonotonicRead(ms, t.last[6:])
+	id := t.last
+	t.mu.Unlock()
 	if err != nil { // so many in one millisecond that there is no next one
 		id = ulid.Make()
 	}
 	return id.String()
 }
 
-// callerOf is what is kept of a caller. Of the session there is enough to tell it from others, and too little to be it.
-func (t *Trail) callerOf(c drawbridge.Caller) audit.Caller {
-	who := audit.Caller{Kind: c.Kind.String(), Principal: c.Principal, Thread: c.Thread, Run: c.Run}
+// The bounds of what is remembered of callers: how many, and how long what they come with may be.
+const (
+	maxCallers = 1024
+	longCaller = 512
+)
+
+// callers remembers what is kept of a session and of a client that is not read off what they say without effort.
+type callers struct {
+	mu  sync.RWMutex
+	all map[said]known
+}
+
+// A said is the key of a session, and what the client says of itself with each call.
+type said struct{ session, client string }
+
+// A known is what is kept of a said.
+type known struct{ session, client string }
+
+// of is what is kept of the session and the client of a caller. Of the session there is enough to tell it from others, and too
+// little to be it.
+func (k *callers) of(c *drawbridge.Caller) known {
+	if c.Session == "" && len(c.Client) == 0 {
+		return known{}
+	}
+	k.mu.RLock()
+	kept, met := k.all[said{c.Session, string(c.Client)}]
+	k.mu.RUnlock()
+	if met {
+		return kept
+	}
+	return k.meet(c)
+}
+
+// meet finds out what is kept of a caller, and remembers it.
+func (k *callers) meet(c *drawbridge.Caller) (kept known) {
 	if len(c.Client) > 0 {
-		who.Client = t.clients.of(c.Client, func() string {
-			name, version := wire.GetText(c.Client, "name"), wire.GetText(c.Client, "version")
-			if version != "" {
-				name += " " + version
-			}
-			return name
-		})
+		kept.client = wire.GetText(c.Client, "name")
+		if version := wire.GetText(c.Client, "version"); version != "" {
+			kept.client += " " + version
+		}
 	}
 	if c.Session != "" {
 		sum := sha256.Sum256([]byte(c.Session))
-		who.Session = hex.EncodeToString(sum[:4])
+		kept.session = hex.EncodeToString(sum[:4])
 	}
-	return who
-}
-
-// The bounds of what is remembered of clients: how many, and how long what they say of themselves may be.
-const (
-	maxTexts = 1024
-	longText = 512
-)
-
-// texts remembers what is kept of what clients say with each call, by what they say.
-type texts struct {
-	mu  sync.RWMutex
-	all map[string]string
-}
-
-func (t *texts) of(said []byte, find func() string) string {
-	t.mu.RLock()
-	text, known := t.all[string(said)]
-	t.mu.RUnlock()
-	if known {
-		return text
+	if len(c.Session)+len(c.Client) > longCaller {
+		return kept
 	}
-	if text = find(); len(said) > longText {
-		return text
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.all == nil || len(k.all) >= maxCallers {
+		k.all = map[said]known{}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.all == nil || len(t.all) >= maxTexts {
-		t.all = map[string]string{}
-	}
-	t.all[string(said)] = text
-	return text
+	k.all[said{c.Session, string(c.Client)}] = kept
+	return kept
 }
 
 // argumentsOf gives what is kept of params as arguments. What people answered to a server's questions is none of it.
