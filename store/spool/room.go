@@ -54,8 +54,9 @@ func (r *room) move(at int64) {
 // put writes a frame in memory: what it carries first, so that a frame which the end of the process cuts off has no length. It is
 // false where the file has no such place any more, since somebody cut it, or the disk could not give what it had promised.
 func (r *room) put(i int, frame []byte) (ok bool) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	before := debug.SetPanicOnFault(true)
 	defer func() {
+		debug.SetPanicOnFault(before)
 		if p := recover(); p != nil {
 			if _, fault := p.(interface{ Addr() uintptr }); !fault {
 				panic(p)
