@@ -5,9 +5,7 @@
 package trail
 
 import (
-	"bufio"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -18,7 +16,6 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/audit"
 	"github.com/drawbridge-mcp/drawbridge/wire"
-	"github.com/oklog/ulid/v2"
 )
 
 // An Audit keeps records.
@@ -34,11 +31,7 @@ type Trail struct {
 	audit Audit
 	log   *slog.Logger
 
-	// mu guards ids, and last, which they made.
-	mu   sync.Mutex
-	ids  *ulid.MonotonicEntropy
-	last ulid.ULID
-
+	ids         ids
 	definitions digests
 	callers     callers
 }
@@ -48,7 +41,7 @@ func New(a Audit, log *slog.Logger) *Trail {
 	if a == nil {
 		return nil
 	}
-	return &Trail{audit: a, log: log, ids: ulid.Monotonic(bufio.NewReader(rand.Reader), 0)}
+	return &Trail{audit: a, log: log}
 }
 
 // An Entry is one call on its way.
@@ -76,6 +69,20 @@ type barred struct {
 
 type key struct{}
 
+// A calling is the context of a call.
+type calling struct {
+	context.Context
+	e *Entry
+}
+
+// Value gives the entry, or what the context has from elsewhere.
+func (c *calling) Value(of any) any {
+	if of == (key{}) {
+		return c.e
+	}
+	return c.Context.Value(of)
+}
+
 // Enter begins the entry of a call, which Leave ends. What is asked of the trail by the context that it gives is about this
 // call, and a call that is made with it has this one for its parent.
 func (t *Trail) Enter(ctx context.Context, call drawbridge.Call) (context.Context, *Entry) {
@@ -83,11 +90,11 @@ func (t *Trail) Enter(ctx context.Context, call drawbridge.Call) (context.Contex
 		return ctx, nil
 	}
 	e := &Entry{t: t, call: call, began: time.Now()}
-	e.id = t.id(e.began)
+	e.id = t.ids.next(e.began)
 	if parent := of(ctx); parent != nil {
 		e.parent = parent.id
 	}
-	return context.WithValue(ctx, key{}, e), e
+	return &calling{ctx, e}, e
 }
 
 // of is the entry that a context is about; nil where there is none.
@@ -213,7 +220,7 @@ func (t *Trail) Shield(server drawbridge.ServerID, name, rule, why string) {
 		return
 	}
 	at := time.Now()
-	err := t.audit.Record(audit.Record{ID: t.id(at), Kind: audit.Shield, At: at, Server: string(server), Card: name, Tool: name, Rule: rule, Reason: why})
+	err := t.audit.Record(audit.Record{ID: t.ids.next(at), Kind: audit.Shield, At: at, Server: string(server), Card: name, Tool: name, Rule: rule, Reason: why})
 	if err != nil {
 		t.log.Error("something that the shield did could not be recorded", "server", server, "rule", rule, "err", err)
 	}
@@ -239,20 +246,6 @@ func outcomeOf(result drawbridge.Result, err error) (outcome audit.Outcome, code
 		}
 	}
 	return audit.OK, ""
-}
-
-// id makes the ID of a call: those of one trail are in the order in which they were made.
-func (t *Trail) id(at time.Time) string {
-	ms := ulid.Timestamp(at)
-	t.mu.Lock()
-	_ = t.last.SetTime(ms) // fails in 8000 years
-	err := t.ids.MonotonicRead(ms, t.last[6:])
-	id := t.last
-	t.mu.Unlock()
-	if err != nil { // so many in one millisecond that there is no next one
-		id = ulid.Make()
-	}
-	return id.String()
 }
 
 // The bounds of what is remembered of callers: how many, and how long what they come with may be.

@@ -1,6 +1,7 @@
 package trail
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -46,16 +47,43 @@ func TestCallersAreToldApart(t *testing.T) {
 	}
 }
 
+// TestIDsAreInOrder has many of one millisecond, a clock that is put back, and one that has no next ID in its millisecond.
 func TestIDsAreInOrder(t *testing.T) {
-	trail := New(silent{}, nil)
+	var d ids
 	at := time.UnixMilli(1_700_000_000_123)
-	last := ""
+	last, seen := d.next(at), map[string]bool{}
 	for n := range 1000 {
-		id := trail.id(at.Add(time.Duration(n/100) * time.Millisecond))
-		if u, err := ulid.ParseStrict(id); err != nil || id <= last || u.Time() != uint64(at.UnixMilli())+uint64(n/100) {
-			t.Fatalf("%s comes after %s: %v", id, last, err)
+		if n == 550 {
+			d.high, d.low = d.high|0xffff, 1<<64-1
+		}
+		then := at.Add(time.Duration(n/100) * time.Millisecond)
+		id := d.next(then.Add(time.Duration(-n%2) * time.Millisecond))
+		u, err := ulid.ParseStrict(id)
+		if err != nil || id <= last || n < 550 && u.Time() != uint64(then.UnixMilli()) || u.String() != id {
+			t.Fatalf("%d: %s comes after %s: %v", n, id, last, err)
 		}
 		last = id
+		seen[id[20:]] = true
+	}
+	if len(seen) < 990 {
+		t.Errorf("only %d IDs differ in their ends", len(seen))
+	}
+}
+
+// TestAContextIsAboutOneCall has a call in the course of another one, and a context that is made from its own.
+func TestAContextIsAboutOneCall(t *testing.T) {
+	type other struct{}
+	outside, cancel := context.WithCancel(context.WithValue(t.Context(), other{}, "kept"))
+	trail := New(silent{}, nil)
+	first, entry := trail.Enter(outside, drawbridge.Call{})
+	second, inner := trail.Enter(context.WithoutCancel(first), drawbridge.Call{})
+	if of(outside) != nil || of(first) != entry || of(second) != inner || inner.parent != entry.id || inner.id <= entry.id {
+		t.Errorf("the contexts are about %v, %v and %v", of(outside), of(first), of(second))
+	}
+	derived, stop := context.WithCancel(first)
+	defer stop()
+	if cancel(); first.Err() == nil || derived.Err() == nil || second.Err() != nil || second.Value(other{}) != "kept" {
+		t.Errorf("after the end: %v, %v, %v, %v", first.Err(), derived.Err(), second.Err(), second.Value(other{}))
 	}
 }
 
