@@ -29,12 +29,28 @@ const (
 )
 
 // In gives the texts that stand in a text in another form: Base64, Base32, hexadecimal, bits, numbers of characters,
-// percent and other escapes, entities, Morse, Braille, the words of a radio alphabet, Base85. Has are the bytes of the text.
-func In(text string, has *Bytes) (found []Text) {
+// percent and other escapes, entities, Morse, Braille, the words of a radio alphabet, Base85. Has are the signs of the text.
+func In(text string, has *Signs) (found []Text) {
 	if len(text) < 12 { // four escapes
 		return nil
 	}
-	found = runs(text)
+	if has.run {
+		found = runs(text)
+	}
+	if has.any(&leads) {
+		found = append(found, written(text, has)...)
+	}
+	if has.numbers {
+		found = append(found, numbers(text)...)
+	}
+	if has.pieces {
+		found = append(found, chunks(text)...)
+	}
+	return append(found, ciphered(text, has)...)
+}
+
+// written gives the texts whose letters are each written by itself after a sign.
+func written(text string, has *Signs) (found []Text) {
 	for i := range writings {
 		w := &writings[i]
 		if !has.Has(w.sign[0]) || strings.Count(text, w.sign) < w.fewest {
@@ -49,8 +65,11 @@ func In(text string, has *Bytes) (found []Text) {
 			found = append(found, Text{"escapes", plain, strings.IndexByte(text, '\\'), len(text)})
 		}
 	}
-	return append(append(append(found, numbers(text)...), chunks(text, has)...), ciphered(text, has)...)
+	return found
 }
+
+// leads has the bytes that the signs of writings begin with.
+var leads = bytesIn(`%\U=&`)
 
 // writings are the forms in which each letter is written by itself after a sign; fewest is how many make a code.
 var writings = [...]struct {
@@ -85,16 +104,15 @@ func octals(text string) string {
 	return b.String()
 }
 
+// How many pieces of a code there are at least, and how long each but the last is.
+const fewestPieces, fewestInPiece = 4, 4
+
 // chunks decodes Base64 that was cut into pieces with white space between them: four at least, with capitals among small
 // letters as no prose has them.
-func chunks(text string, has *Bytes) (found []Text) {
-	const fewest = 4
-	if !has.Has(' ') && !has.Has('\n') && !has.Has('\t') && !has.Beyond() {
-		return nil
-	}
+func chunks(text string) (found []Text) {
 	start, stop, n, odd := 0, 0, 0, 0
 	flush := func(end int) {
-		if n >= fewest && odd*2 >= n && len(found) < mostCoded {
+		if n >= fewestPieces && odd*2 >= n && len(found) < mostCoded {
 			pieces := strings.Fields(text[start:stop])
 			// A word before or after the code may be taken for one of its pieces.
 			for _, p := range [][]string{pieces, pieces[1:], pieces[:n-1], pieces[1 : n-1]} {
@@ -107,8 +125,8 @@ func chunks(text string, has *Bytes) (found []Text) {
 		n, odd = 0, 0
 	}
 	for at, piece := range fields(text) {
-		code := len(piece) >= 4 && codeBytes(strings.TrimRight(piece, "="))
-		if !code && (n == 0 || len(piece) > 4 || !strings.HasSuffix(piece, "=")) {
+		code := len(piece) >= fewestInPiece && codeBytes(strings.TrimRight(piece, "="))
+		if !code && (n == 0 || len(piece) > fewestInPiece || !strings.HasSuffix(piece, "=")) {
 			flush(at)
 			continue
 		}
@@ -189,36 +207,32 @@ func codeBytes(text string) bool {
 	return true
 }
 
-func codeByte(b byte) bool {
-	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '+' || b == '/' || b == '-' || b == '_'
-}
+func codeByte(b byte) bool { return signs[b]&codeSign != 0 }
 
 // undo reads a run as hexadecimal, Base64 of either alphabet, or Base32.
 func undo(run string) (how, text string) {
 	trimmed := strings.TrimPrefix(strings.TrimPrefix(run, "0x"), "0X")
-	if len(trimmed)%2 == 0 && inHex(trimmed) && promisingHex(trimmed) {
+	if len(trimmed)%2 == 0 && promisingHex(trimmed) && inHex(trimmed) {
 		if b, err := hex.DecodeString(trimmed); err == nil && Readable(string(b)) {
 			return "hexadecimal", string(b)
 		}
 	}
-	if strings.Trim(trimmed, "01") == "" {
+	if inBits(trimmed) {
 		return "bits", octets(trimmed)
 	}
 	enc := base64.RawStdEncoding
-	if strings.ContainsAny(run, "-_") {
+	if strings.IndexByte(run, '-') >= 0 || strings.IndexByte(run, '_') >= 0 {
 		enc = base64.RawURLEncoding
 	}
-	if promising64(enc, run) {
-		if b, err := enc.DecodeString(run); err == nil && Readable(string(b)) {
-			return "Base64", string(b)
-		}
+	if s := read64(enc, run); s != "" {
+		return "Base64", s
 	}
 	if len(run)%4 == 1 { // one letter too many: the sign before it was no part
-		if b, err := enc.DecodeString(run[1:]); err == nil && Readable(string(b)) {
-			return "Base64", string(b)
+		if s := read64(enc, run[1:]); s != "" {
+			return "Base64", s
 		}
 	}
-	if len(run) >= 24 && strings.IndexFunc(run, unicode.IsLower) < 0 {
+	if len(run) >= 24 && !anySmall(run) {
 		if b, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(run); err == nil && Readable(string(b)) {
 			return "Base32", string(b)
 		}
@@ -226,19 +240,93 @@ func undo(run string) (how, text string) {
 	return "", ""
 }
 
+// read64 reads a run as Base64; "" where it says nothing.
+func read64(enc *base64.Encoding, run string) string {
+	if !promising64(run) {
+		return ""
+	}
+	b, err := enc.DecodeString(run)
+	if err != nil || !Readable(string(b)) {
+		return ""
+	}
+	return string(b)
+}
+
 // part is how much of a run is decoded first: hardly any run is a code, and most that are none show it there.
 const part = 16
 
+// places has the place of each digit of Base64, of either alphabet, and none for what is no digit.
+var places = func() (of [256]byte) {
+	for i := range of {
+		of[i] = none
+	}
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+	for i := range len(alphabet) {
+		of[alphabet[i]] = byte(i)
+	}
+	of['-'], of['_'] = of['+'], of['/']
+	return of
+}()
+
+const none = 0xFF
+
+// promisingHex says whether a run may be hexadecimal, by its first part.
 func promisingHex(run string) bool {
 	var plain [part / 2]byte
-	n, err := hex.Decode(plain[:], []byte(run[:min(part, len(run))]))
-	return err == nil && promising(plain[:n])
+	n := 0
+	for ; 2*n+1 < min(part, len(run)); n++ {
+		high, low := nibble(run[2*n]), nibble(run[2*n+1])
+		if high|low == none {
+			return false
+		}
+		plain[n] = high<<4 | low
+	}
+	return promising(plain[:n])
 }
 
-func promising64(enc *base64.Encoding, run string) bool {
+// nibble gives the value of a hexadecimal digit, or none.
+func nibble(b byte) byte {
+	switch {
+	case signs[b]&digitSign == 0:
+		return none
+	case b <= '9':
+		return b - '0'
+	}
+	return b&0xF + 9
+}
+
+// promising64 says whether a run may be Base64, by its first part.
+func promising64(run string) bool {
 	var plain [part]byte
-	n, err := enc.Decode(plain[:], []byte(run[:min(part, len(run)&^3)]))
-	return err == nil && promising(plain[:n])
+	n := 0
+	for i := 0; i+4 <= min(part, len(run)); i += 4 {
+		a, b, c, d := places[run[i]], places[run[i+1]], places[run[i+2]], places[run[i+3]]
+		if a|b|c|d == none {
+			return false
+		}
+		plain[n], plain[n+1], plain[n+2] = a<<2|b>>4, b<<4|c>>2, c<<6|d
+		n += 3
+	}
+	return promising(plain[:n])
+}
+
+// inBits says whether a run is of nothing but bits.
+func inBits(run string) bool {
+	for i := range len(run) {
+		if run[i]|1 != '1' {
+			return false
+		}
+	}
+	return true
+}
+
+func anySmall(run string) bool {
+	for i := range len(run) {
+		if run[i] >= 'a' && run[i] <= 'z' {
+			return true
+		}
+	}
+	return false
 }
 
 // promising says whether a readable text may begin so. It may be cut in the midst of a character.
@@ -259,7 +347,7 @@ func unprintable(r rune) bool {
 
 func inHex(run string) bool {
 	for i := range len(run) {
-		if signs[run[i]] != 1 {
+		if signs[run[i]]&digitSign == 0 {
 			return false
 		}
 	}
@@ -321,19 +409,40 @@ func half(text string, lead byte, mark string, n int) (r rune, size int) {
 	return rune(v), digits + n
 }
 
-// What a byte is in a number: a digit of one, or what stands between two of them.
+// What a byte may be in a code.
 const (
-	digits = "0123456789abcdefABCDEF"
-	gaps   = " ,:-.x/\\"
+	digitSign uint8 = 1 << iota // a digit of a hexadecimal number
+	gapSign                     // what stands between two numbers
+	codeSign                    // a digit of Base64
+	oddSign                     // a digit of it that no word of prose has within
+	whiteSign                   // white space
+	otherSign                   // neither a digit of Base64, nor what it is filled up with
 )
 
-// signs has, for each byte, 1 for a digit and 2 for a gap.
+const gaps = " ,:-.x/\\"
+
+// signs has, for each byte, what it may be.
 var signs = func() (of [256]uint8) {
-	for _, b := range []byte(digits) {
-		of[b] = 1
-	}
-	for _, b := range []byte(gaps) {
-		of[b] = 2
+	for i := range of {
+		b := byte(i)
+		capital, figure := 'A' <= b && b <= 'Z', '0' <= b && b <= '9'
+		if figure || 'a' <= b|0x20 && b|0x20 <= 'f' {
+			of[b] |= digitSign
+		}
+		if strings.IndexByte(gaps, b) >= 0 {
+			of[b] |= gapSign
+		}
+		if capital || figure {
+			of[b] |= oddSign
+		}
+		if capital || figure || 'a' <= b && b <= 'z' || strings.IndexByte("+/-_", b) >= 0 {
+			of[b] |= codeSign
+		} else if b != '=' {
+			of[b] |= otherSign
+		}
+		if b < utf8.RuneSelf && unicode.IsSpace(rune(b)) {
+			of[b] |= whiteSign
+		}
 	}
 	return of
 }()
@@ -346,11 +455,11 @@ const fewestNumbers = 8
 func numbers(text string) (found []Text) {
 	start, between := -1, 0
 	for i := 0; i <= len(text); i++ {
-		if i < len(text) && signs[text[i]] != 0 {
+		if i < len(text) && signs[text[i]]&(digitSign|gapSign) != 0 {
 			if start < 0 {
 				start, between = i, 0
 			}
-			if signs[text[i]] == 2 {
+			if signs[text[i]]&gapSign != 0 {
 				between++
 			}
 			continue

@@ -75,7 +75,7 @@ func (in *Inspector) inspect(text string, where Whence, at Place, about func() T
 	defer free()
 	innocent := in.innocent(words, where)
 	found := in.matcher.match(words, where, innocent)
-	has := coded.BytesIn(text)
+	has := coded.SignsOf(text)
 	for _, f := range in.marks.marked(text, &has, where) {
 		if n := wordAt(words, f.At); (f.Rule == "pipe" || f.Rule == "shell") && n < len(words) && (mentioned(words, n) || innocent(n)) {
 			f.Act = Note

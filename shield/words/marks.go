@@ -97,7 +97,7 @@ func newBoard(all []mark) *board {
 }
 
 // marked gives the marks that a text has, whose bytes are known.
-func (b *board) marked(text string, has *coded.Bytes, where Whence) (found []Finding) {
+func (b *board) marked(text string, has *coded.Signs, where Whence) (found []Finding) {
 	plain := !has.Beyond()
 	for i, first := range b.first {
 		if !has.Has(first) {
