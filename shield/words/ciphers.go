@@ -2,9 +2,11 @@ package words
 
 import "strings"
 
+// fewestLatin is how many words of pig latin a text has.
+const fewestLatin = 5
+
 // pigLatin gives a text whose words have had their beginnings put behind them, with "ay"; "" where most are plain.
 func (in *Inspector) pigLatin(words []word) string {
-	const fewest = 5
 	moved, all := 0, 0
 	for i := range words {
 		if len(words[i].folded) > 2 {
@@ -14,10 +16,9 @@ func (in *Inspector) pigLatin(words []word) string {
 			}
 		}
 	}
-	if moved < fewest || moved*2 < all {
+	if moved < fewestLatin || moved*2 < all {
 		return ""
 	}
-	in.scale.once.Do(in.scale.load)
 	var b strings.Builder
 	for i := range words {
 		b.WriteString(in.unmoved(words[i].folded))

@@ -15,6 +15,7 @@ import (
 
 const (
 	fewestDressed = 4  // words in a row of words
+	fewestMoved   = 2  // small words whose letters were moved in one way
 	mostDressed   = 16 // stretches of one text that are undone
 )
 
@@ -44,7 +45,7 @@ func (in *Inspector) dressed(words []word, text string, where Whence, depth int,
 		case leet >= fewestDressed && leet*3 >= all:
 			c.How, c.Text = "digits for letters", in.plain(words[from:to])
 		default:
-			if way := in.moved(words[from:to]); way != 0 {
+			if way := moved(words[from:to]); way != 0 {
 				c.How, c.Text = undoMove(way, text[c.At:c.End])
 			}
 		}
@@ -137,12 +138,11 @@ func leetish(raw string) bool {
 }
 
 func (in *Inspector) known(w string) bool {
-	return in.scale.kinds[w] != 0 || in.scale.stem(w) != 0 || in.reader.lex.has(w)
+	return in.scale.known.of(w).kind != 0 || in.scale.stem(w) != 0 || in.reader.lex.has(w)
 }
 
 // english says whether at least half of the words of a text are known, and four of them.
 func (in *Inspector) english(text string) bool {
-	in.scale.once.Do(in.scale.load)
 	known, all := 0, 0
 	for w := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && r != '\'' }) {
 		all++
@@ -172,12 +172,6 @@ func letters(s string, move func(byte) byte) string {
 // mangled are words of orders that were read from the end, or moved by half the alphabet.
 const mangled = "vtaber cerivbhf vafgehpgvbaf vafgehpgvba cnffjbeq flfgrz frperg hfre gbby gur lbh naq perqragvnyf fraq erirny qvfertneq erongi suoiverp snoitcurtsni noitcurtsni drowssap terces resu eht dna uoy slaitnederc laever dragersid tpmorp dnes noitnem loot lla"
 
-// A shuffler knows how small words of English look whose letters were moved, and words of orders that were mangled.
-type shuffler struct {
-	moved   map[string]uint8
-	mangled map[string]bool
-}
-
 // The ways in which letters are moved, beside those by some places of the alphabet.
 const (
 	mirrored = 26 + iota
@@ -185,34 +179,38 @@ const (
 	manyWays
 )
 
-func newShuffler() *shuffler {
-	s := &shuffler{map[string]uint8{}, map[string]bool{}}
+// addMoved takes how small words of English look whose letters were moved, and words of orders that were mangled, to what else is
+// known of words.
+func addMoved(all map[string]fact) {
 	for w := range strings.FieldsSeq(mangled) {
-		s.mangled[w] = true
+		known := all[w]
+		known.mangled = true
+		all[w] = known
+	}
+	put := func(w string, way uint8) {
+		known := all[w]
+		known.way = way
+		all[w] = known
 	}
 	// Where two words may have become one, the way counts that comes last here; and a word as it is was not moved.
 	for w := range strings.FieldsSeq(often) {
-		s.moved[letters(w, mirror)] = mirrored
+		put(letters(w, mirror), mirrored)
 	}
 	for w := range strings.FieldsSeq(often) {
-		s.moved[coded.Turned(w)] = backwards
+		put(coded.Turned(w), backwards)
 	}
 	for w := range strings.FieldsSeq(often) {
 		for by := byte(1); by < 26; by++ {
-			s.moved[letters(w, func(n byte) byte { return (n + by) % 26 })] = by
+			put(letters(w, func(n byte) byte { return (n + by) % 26 }), by)
 		}
 	}
 	for w := range strings.FieldsSeq(often) {
-		delete(s.moved, w)
+		put(w, 0)
 	}
-	return s
 }
 
 // mirror is for each letter the one as far from the other end of the alphabet.
 func mirror(n byte) byte { return 25 - n }
-
-// way says how the letters of a small word were moved: by how many places, or one of the other ways; 0 where they were not.
-func (s *shuffler) way(w string) int { return int(s.moved[w]) }
 
 // undoMove gives a text as it was before its letters were moved, and how they had been.
 func undoMove(way int, text string) (how, plain string) {
@@ -231,20 +229,20 @@ func undoMove(way int, text string) (how, plain string) {
 
 // moved says how the letters of a stretch were moved, 0 for not: two of the small words at least, different ones, and a sixth of
 // all are those of one way.
-func (in *Inspector) moved(words []word) int {
-	const fewest, share = 2, 6
+func moved(words []word) int {
+	const share = 6
 	if len(words) < fewestDressed {
 		return 0
 	}
 	var seen [manyWays]uint8
 	before := ""
 	for i := range words {
-		way := in.shuffled.way(words[i].folded)
+		way := int(words[i].way)
 		if way == 0 || words[i].folded == before {
 			continue
 		}
 		before = words[i].folded
-		if seen[way]++; int(seen[way]) >= fewest && int(seen[way])*share >= len(words) {
+		if seen[way]++; int(seen[way]) >= fewestMoved && int(seen[way])*share >= len(words) {
 			return way
 		}
 	}

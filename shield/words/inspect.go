@@ -13,8 +13,6 @@ type Inspector struct {
 	matcher *matcher
 	marks   *board
 	scale   *Scale
-	// shuffled gives how small words look whose letters were moved.
-	shuffled *shuffler
 }
 
 // NewInspector makes an Inspector. The error is that of the lists of words, which were built in.
@@ -23,7 +21,11 @@ func NewInspector() (*Inspector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Inspector{&reader{lex: lex, fold: newFolder()}, newMatcher(rules()), newBoard(marks()), &Scale{}, newShuffler()}, nil
+	all := map[string]fact{}
+	addParts(all)
+	addMoved(all)
+	scale := newScale(all)
+	return &Inspector{&reader{lex: lex, fold: newFolder(), known: scale.known}, newMatcher(rules()), newBoard(marks()), scale}, nil
 }
 
 // deepest is how deep codes within codes are looked into.
@@ -71,32 +73,74 @@ func (in *Inspector) inspect(text string, where Whence, at Place, about func() T
 	if *left -= len(text); *left < 0 {
 		return nil
 	}
-	words, free := in.reader.read(text)
-	defer free()
-	innocent := in.innocent(words, where)
-	found := in.matcher.match(words, where, innocent)
+	room := in.reader.read(text)
+	defer in.reader.free(room)
+	words := room.all
+	innocent := innocence{scale: in.scale, words: words, where: where}
+	found := in.matcher.match(words, where, &innocent)
 	has := coded.SignsOf(text)
 	for _, f := range in.marks.marked(text, &has, where) {
-		if n := wordAt(words, f.At); (f.Rule == "pipe" || f.Rule == "shell") && n < len(words) && (mentioned(words, n) || innocent(n)) {
+		if n := wordAt(words, f.At); (f.Rule == "pipe" || f.Rule == "shell") && n < len(words) && (mentioned(words, n) || innocent.of(n)) {
 			f.Act = Note
 		}
 		found = append(found, f)
 	}
-	found = append(found, drawn(words, text, where)...)
-	if !slices.ContainsFunc(found, func(f Finding) bool { return f.Act > Note }) {
+	if where == Definitions || has.Beyond() {
+		found = append(found, drawn(words, text, where)...)
+	}
+	if !counting(found) {
 		found = append(found, in.weighed(words, text, at, about)...)
 	}
 	if depth < deepest {
 		for _, c := range coded.In(text, &has) {
 			found = append(found, in.decoded(c, found, where, depth, left)...)
 		}
-		found = append(found, in.turns(words, text, where, left)...)
-		if !slices.ContainsFunc(found, func(f Finding) bool { return f.Act > Note }) {
-			found = append(append(found, in.dressed(words, text, where, depth, left)...), in.escapedRows(text, where, depth, left)...)
+		turned, moved := oddities(words)
+		if turned {
+			found = append(found, in.turns(words, text, where, left)...)
+		}
+		if !counting(found) {
+			if moved {
+				found = append(found, in.dressed(words, text, where, depth, left)...)
+			}
+			if has.Has('\\') || has.Has('%') || has.Has('=') || has.Has('&') {
+				found = append(found, in.escapedRows(text, where, depth, left)...)
+			}
 		}
 	}
-	slices.SortStableFunc(found, func(a, b Finding) int { return a.At - b.At })
+	if len(found) > 1 {
+		slices.SortStableFunc(found, func(a, b Finding) int { return a.At - b.At })
+	}
 	return found
+}
+
+// counting says whether one of the findings is more than a note.
+func counting(found []Finding) bool {
+	return slices.ContainsFunc(found, func(f Finding) bool { return f.Act > Note })
+}
+
+// oddities says, by one look at the words, whether as many are odd as turns and dressed want at least.
+func oddities(words []word) (turned, dressed bool) {
+	mangled, latin, moved, apart, leet := 0, 0, 0, 0, 0
+	for i := range words {
+		w := &words[i]
+		if w.mangled {
+			mangled++
+		}
+		if w.way != 0 {
+			moved++
+		}
+		if n := len(w.folded); n > 3 && w.folded[n-1] == 'y' && w.folded[n-2] == 'a' {
+			latin++
+		}
+		if w.apart || w.signs&foreignSign != 0 {
+			apart++
+		}
+		if w.signs&(figureSign|jointSign) != 0 && w.signs&(smallSign|capitalSign) != 0 {
+			leet++
+		}
+	}
+	return mangled >= 2 || latin >= fewestLatin, moved >= fewestMoved || apart >= fewestDressed || leet >= fewestDressed
 }
 
 // wordAt gives the first word that ends after a place in the text.
@@ -127,10 +171,10 @@ func (in *Inspector) decoded(c coded.Text, plain []Finding, where Whence, depth 
 // Orders says whether a text tells somebody what to do: a word of address or force, and one for what is to be done.
 func (in *Inspector) Orders(text string) bool {
 	has := concepts(0)
-	words, free := in.reader.read(text)
-	defer free()
-	for i := range words {
-		has |= words[i].has
+	room := in.reader.read(text)
+	defer in.reader.free(room)
+	for i := range room.all {
+		has |= room.all[i].has
 	}
 	return has&(must|you|me|not|covert|call) != 0 && has&(read|send|ignore|change|removing|tell|you|call|wignore|wsend) != 0
 }
@@ -151,7 +195,7 @@ func prose(text string) bool {
 func (in *Inspector) turns(words []word, text string, where Whence, left *int) []Finding {
 	marks, first := 0, len(text)
 	for _, w := range words {
-		if in.shuffled.mangled[w.folded] {
+		if w.mangled {
 			marks++
 			first = min(first, w.at)
 		}

@@ -2,7 +2,6 @@ package words
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/shield/coded"
@@ -81,33 +80,37 @@ func marks() []mark {
 	return all
 }
 
-// A board has the marks that are looked for, and of each the first byte of its sign that is no blank: most texts have few of these,
-// and then the marks themselves are not looked at.
+// A board has the marks that are looked for in either kind of text, and of each the first byte of its sign that is no blank: most texts
+// have few of these, and then the marks themselves are not looked at.
 type board struct {
-	all   []mark
-	first []byte
+	of [Results + 1]struct {
+		marks []mark
+		first []byte
+	}
 }
 
 func newBoard(all []mark) *board {
-	b := &board{all: all}
-	for i := range all {
-		b.first = append(b.first, strings.TrimSpace(all[i].sign)[0])
+	b := &board{}
+	for where := range b.of {
+		l := &b.of[where]
+		for _, m := range all {
+			if m.in == Anywhere || m.in == Whence(where) {
+				l.marks, l.first = append(l.marks, m), append(l.first, strings.TrimSpace(m.sign)[0])
+			}
+		}
 	}
 	return b
 }
 
-// marked gives the marks that a text has, whose bytes are known.
+// marked gives the marks that a text has, whose signs are known.
 func (b *board) marked(text string, has *coded.Signs, where Whence) (found []Finding) {
-	plain := !has.Beyond()
-	for i, first := range b.first {
+	l := &b.of[where]
+	for i, first := range l.first {
 		if !has.Has(first) {
 			continue
 		}
-		m := &b.all[i]
-		if m.in != Anywhere && m.in != where || !strings.Contains(text, m.sign) {
-			continue
-		}
-		if plain && m.words != nil && !slices.ContainsFunc(m.words, func(w string) bool { return containsFold(text, w) }) {
+		m := &l.marks[i]
+		if !strings.Contains(text, m.sign) || !has.Beyond() && m.words != nil && !containsAnyFold(text, m.words) {
 			continue // in other letters one may be written that counts as one of these: a long s, the sign of the kelvin
 		}
 		if at := m.pattern.FindStringIndex(text); at != nil {
@@ -117,19 +120,34 @@ func (b *board) marked(text string, has *coded.Signs, where Whence) (found []Fin
 	return found
 }
 
-// containsFold says whether a word of small letters stands in an ASCII text, in letters of either case.
-func containsFold(text, word string) bool {
-	for i := 0; i+len(word) <= len(text); i++ {
-		if lower(text[i]) == word[0] && strings.EqualFold(text[i:i+len(word)], word) {
+func containsAnyFold(text string, words []string) bool {
+	for _, w := range words {
+		if containsFold(text, w) {
 			return true
 		}
 	}
 	return false
 }
 
-func lower(b byte) byte {
-	if 'A' <= b && b <= 'Z' {
-		b += 'a' - 'A'
+// containsFold says whether a word of small letters stands in an ASCII text, in letters of either case.
+func containsFold(text, word string) bool {
+	for _, first := range [...]byte{word[0], upper(word[0])} {
+		for rest := text; ; rest = rest[1:] {
+			at := strings.IndexByte(rest, first)
+			if at < 0 {
+				break
+			}
+			if rest = rest[at:]; len(rest) >= len(word) && strings.EqualFold(rest[:len(word)], word) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func upper(b byte) byte {
+	if 'a' <= b && b <= 'z' {
+		b -= 'a' - 'A'
 	}
 	return b
 }

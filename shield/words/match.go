@@ -19,41 +19,47 @@ const (
 
 // A matcher looks for rules among words.
 type matcher struct {
-	rules []rule
-	plain []concepts // of each rule, all that it needs together
+	of [Results + 1]struct {
+		rules []rule
+		// anchors has of each rule what it needs first: most rules are ruled out by that, and are not looked at.
+		anchors []concepts
+	}
 }
 
 func newMatcher(all []rule) *matcher {
-	m := &matcher{rules: all}
-	for _, r := range all {
-		sum := concepts(0)
-		for _, n := range r.need {
-			sum |= n
+	m := &matcher{}
+	for where := range m.of {
+		l := &m.of[where]
+		for _, r := range all {
+			if r.in == Anywhere || r.in == Whence(where) {
+				l.rules, l.anchors = append(l.rules, r), append(l.anchors, r.need[0])
+			}
 		}
-		m.plain = append(m.plain, sum)
 	}
 	return m
 }
 
-// match gives what the words meet, the first place for each rule. Where innocent says so of an anchor, what was met is noted.
-func (m *matcher) match(words []word, where Whence, innocent func(anchor int) bool) (found []Finding) {
-	about := make([]int, 0, 32)
+// match gives what the words meet, the first place for each rule. Where an anchor is innocent, what was met is noted.
+func (m *matcher) match(words []word, where Whence, innocent *innocence) (found []Finding) {
 	all := concepts(0)
-	for i, w := range words {
-		if w.has != 0 {
-			about = append(about, i)
-			all |= w.has
-		}
+	for i := range words {
+		all |= words[i].has
 	}
-	if all == 0 {
-		return nil
-	}
-	for i := range m.rules {
-		r := &m.rules[i]
-		if r.in != Anywhere && r.in != where || !has(all, r.need) {
+	var about []int // which words are about something, once a rule asks
+	l := &m.of[where]
+	for i, anchor := range l.anchors {
+		if all&anchor == 0 || !has(all, l.rules[i].need) {
 			continue
 		}
-		if f, ok := r.find(words, about, innocent); ok {
+		if about == nil {
+			about = make([]int, 0, 32)
+			for i := range words {
+				if words[i].has != 0 {
+					about = append(about, i)
+				}
+			}
+		}
+		if f, ok := l.rules[i].find(words, about, innocent); ok {
 			found = append(found, f)
 		}
 	}
@@ -71,7 +77,7 @@ func has(all concepts, need []concepts) bool {
 }
 
 // find gives the place with the greatest action.
-func (r *rule) find(words []word, about []int, innocent func(int) bool) (best Finding, ok bool) {
+func (r *rule) find(words []word, about []int, innocent *innocence) (best Finding, ok bool) {
 	for n, i := range about {
 		if words[i].has&r.need[0] == 0 {
 			continue
@@ -81,7 +87,7 @@ func (r *rule) find(words []word, about []int, innocent func(int) bool) (best Fi
 			continue
 		}
 		f := Finding{r.name, r.why, r.act, words[i].at, words[last].end}
-		if mentioned(words, i) || !r.firm && r.need[0]&foreignWords == 0 && innocent(i) {
+		if mentioned(words, i) || !r.firm && r.need[0]&foreignWords == 0 && innocent.of(i) {
 			f.Act = Note
 		}
 		if !ok || f.Act > best.Act {

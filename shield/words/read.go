@@ -17,19 +17,52 @@ type word struct {
 	quoted   bool
 	mixed    bool // letters of several alphabets
 	apart    bool // written letter by letter
+	signs    sign // what is in it as it is written, or may be
+	fact
 }
+
+// A sign is what may stand in a word.
+type sign uint8
+
+const (
+	smallSign   sign = 1 << iota // a small letter of ASCII
+	figureSign                   // a digit of ASCII
+	capitalSign                  // a capital of ASCII
+	jointSign                    // what else of ASCII there is: a sign that stands for a letter or joins two halves, or what is not seen
+	foreignSign                  // what is beyond ASCII
+	anySign     = 1<<iota - 1
+)
+
+// signOf has what each byte of ASCII is that a word may have, 0 for none.
+var signOf = func() (of [256]sign) {
+	for b := range byte(utf8.RuneSelf) {
+		switch {
+		case 'a' <= b && b <= 'z':
+			of[b] = smallSign
+		case '0' <= b && b <= '9':
+			of[b] = figureSign
+		case 'A' <= b && b <= 'Z':
+			of[b] = capitalSign
+		case strings.IndexByte("'$!@", b) >= 0, unseen(rune(b)):
+			of[b] = jointSign
+		}
+	}
+	return of
+}()
 
 // A reader turns texts into words.
 type reader struct {
-	lex  *lexicon
-	fold *folder
+	lex   *lexicon
+	fold  *folder
+	known *vocabulary
 	// rooms are for the words of short texts, each for one text at a time.
 	rooms sync.Pool
 }
 
 // A room is where the words of a text are, and all of it that is matched.
 type room struct {
-	words []word
+	all   []word // the words as they were read
+	words []word // where they were split, which may be too small for all
 	norm  []byte
 }
 
@@ -39,79 +72,83 @@ const (
 	mostNorm = 64 << 10
 )
 
-// read gives the words of a text that are about something, and all of them in all. They are the caller's until free.
-func (r *reader) read(text string) (all []word, free func()) {
+// read gives the words of a text in a room, which is the caller's until it is freed.
+func (r *reader) read(text string) *room {
 	in, _ := r.rooms.Get().(*room)
 	if in == nil {
 		in = &room{words: make([]word, 0, 64)}
 	}
 	in.words = r.split(in.words[:0], text)
-	all = r.spell(in.words, text)
+	all := r.spell(in.words, text)
 	r.sentences(all, text)
-	all, in.norm = r.lookUp(all, text, in.norm[:0])
-	return all, func() {
-		if cap(in.words) > mostRoom || cap(in.norm) > mostNorm {
-			return
-		}
-		clear(in.words[:min(max(len(in.words), len(all)), cap(in.words))]) // nothing of a text is kept
-		clear(in.norm)
-		r.rooms.Put(in)
+	in.all, in.norm = r.lookUp(all, text, in.norm[:0])
+	for i := range in.all {
+		w := &in.all[i]
+		w.fact = r.known.of(w.folded)
 	}
+	return in
+}
+
+func (r *reader) free(in *room) {
+	if cap(in.words) > mostRoom || cap(in.norm) > mostNorm {
+		return
+	}
+	clear(in.words[:min(max(len(in.words), len(in.all)), cap(in.words))]) // nothing of a text is kept
+	clear(in.norm)
+	in.all = nil
+	r.rooms.Put(in)
 }
 
 // split appends the words of a text as they are written.
 func (r *reader) split(words []word, text string) []word {
 	start, prev := -1, rune(0)
-	end := func(i int) {
-		if start >= 0 {
-			words = append(words, word{at: start, end: i})
-			start = -1
-		}
-	}
+	signs := sign(0)
 	for i := 0; i < len(text); {
-		if n := plainly(text[i:]); n > 0 {
+		c, size, is := rune(text[i]), 1, signOf[text[i]]
+		if is&(smallSign|figureSign) != 0 { // of one word, whatever stands before
 			if start < 0 {
 				start = i
 			}
-			i += n
-			prev = rune(text[i-1])
+			signs |= is
+			prev = c
+			i++
 			continue
 		}
-		c, size := rune(text[i]), 1
 		if c >= utf8.RuneSelf {
 			c, size = utf8.DecodeRuneInString(text[i:])
+			is = foreignSign
 		}
+		ends, begins := false, false
 		switch {
-		case c == '\\' && i+1 < len(text) && strings.IndexByte("nrt", text[i+1]) >= 0:
-			end(i)
-			size = 2 // a line end as JSON has it, and no letter of the word behind
-		case inWord(c):
-			if start >= 0 && c < utf8.RuneSelf && hump(text, start, i) {
-				end(i)
-			}
-			if start < 0 {
-				start = i
-			}
-		case start >= 0 && c < utf8.RuneSelf && within(text, c, prev, i):
-		case start >= 0 && unseen(c):
+		case is == capitalSign:
+			ends, begins = start >= 0 && hump(text, start, i), true
+		case is == foreignSign:
+			begins = inWord(c)
+			ends = !begins && (start < 0 || !unseen(c))
+		case is == jointSign && start >= 0 && (unseen(c) || within(text, c, prev, i)):
 		default:
-			end(i)
+			ends = true
+			if c == '\\' && i+1 < len(text) && strings.IndexByte("nrt", text[i+1]) >= 0 {
+				size = 2 // a line end as JSON has it, and no letter of the word behind
+			}
+		}
+		if ends && start >= 0 {
+			words = append(words, word{at: start, end: i, signs: signs})
+			start, signs = -1, 0
+		}
+		if begins && start < 0 {
+			start = i
+		}
+		if start >= 0 {
+			signs |= is
 		}
 		prev = c
 		i += size
 	}
-	end(len(text))
-	return words
-}
-
-// plainly says how many small letters of ASCII and digits a text begins with: they are of one word, whatever stands before.
-func plainly(text string) int {
-	for i := range len(text) {
-		if c := text[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') {
-			return i
-		}
+	if start >= 0 {
+		words = append(words, word{at: start, end: len(text), signs: signs})
 	}
-	return len(text)
+	return words
 }
 
 func inWord(c rune) bool {
@@ -158,7 +195,13 @@ func (r *reader) sentences(words []word, text string) {
 	var open rune
 	opened := -1
 	for i := range words {
-		gap := text[lastEnd(words, i):max(words[i].at, lastEnd(words, i))]
+		before := lastEnd(words, i)
+		if n := words[i].at - before; n <= 0 || n == 1 && text[before] == ' ' {
+			since++ // as between most words
+			words[i].sentence = number
+			continue
+		}
+		gap := text[before:words[i].at]
 		rest := gap
 		if open != 0 {
 			if at := strings.IndexRune(gap, open); at >= 0 {
@@ -268,7 +311,7 @@ func (r *reader) lookUp(words []word, text string, norm []byte) ([]word, []byte)
 	at, n := 0, len(words)
 	for i := range n {
 		w := &words[i]
-		if g := gluedScript(w.folded); g {
+		if gluedScript(w.folded) {
 			for j := range w.folded {
 				if has, _ := r.lex.at(norm, at+j, true); has != 0 {
 					part := *w
@@ -284,7 +327,7 @@ func (r *reader) lookUp(words []word, text string, norm []byte) ([]word, []byte)
 			if w.has&mention != 0 && inAddress(text, *w) {
 				w.has &^= mention // it says where something goes, and nothing about attacks
 			}
-			if w.has&address != 0 && i > 0 && (words[i-1].has&mention != 0 || strings.Contains(" as g example like eg ", " "+words[i-1].folded+" ")) || strings.HasPrefix(text[w.end:], "@example.") {
+			if w.has&address != 0 && i > 0 && (words[i-1].has&mention != 0 || among(" as g example like eg ", words[i-1].folded)) || strings.HasPrefix(text[w.end:], "@example.") {
 				w.has &^= address // an example
 			}
 			if i > 0 && strings.HasPrefix(w.folded, "address") && (words[i-1].folded == "email" || words[i-1].folded == "mail") {
@@ -312,6 +355,9 @@ func inAddress(text string, w word) bool {
 
 // gluedScript says whether words of the script are written without spaces, or with small words put before them.
 func gluedScript(folded string) bool {
+	if folded == "" || folded[0] < utf8.RuneSelf {
+		return false
+	}
 	c, _ := utf8.DecodeRuneInString(folded)
 	return c >= 0x0590 && unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,
 		unicode.Hangul, unicode.Arabic, unicode.Hebrew, unicode.Tibetan, unicode.Ethiopic)
@@ -325,30 +371,36 @@ const roots = " home users root etc var tmp usr opt mnt srv proc data workspace 
 
 // shape gives what a word is about by what stands around it: an address, a path, a name of a program's.
 func shape(text string, w word) (has concepts) {
-	rest := text[w.end:]
-	before := text[:w.at]
-	switch {
-	case strings.HasPrefix(rest, "://"):
-		has |= address
-	case strings.HasPrefix(rest, "@") && len(rest) > 3 && strings.ContainsRune(until(rest), '.'):
-		has |= address
-	case strings.HasPrefix(rest, "_") && strings.Count(until(rest), "_") < 6:
-		has |= ident
+	if w.end < len(text) {
+		switch rest := text[w.end:]; rest[0] {
+		case ':':
+			if strings.HasPrefix(rest, "://") {
+				has = address
+			}
+		case '@':
+			if len(rest) > 3 && strings.ContainsRune(until(rest), '.') {
+				has = address
+			}
+		case '_':
+			if strings.Count(until(rest), "_") < 6 {
+				has = ident
+			}
+		}
 	}
 	if w.at == 0 {
 		return has
 	}
-	switch before[w.at-1] {
+	switch before := text[:w.at]; before[w.at-1] {
 	case '.':
-		if (w.at == 1 || !inWord(rune(before[w.at-2]))) && strings.Contains(hiddenNames, " "+w.folded+" ") {
+		if (w.at == 1 || !inWord(rune(before[w.at-2]))) && among(hiddenNames, w.folded) {
 			has |= place
 		}
 	case '/':
-		if (w.at == 1 || strings.IndexByte(" \n\t'\"`(~", before[w.at-2]) >= 0) && strings.Contains(roots, " "+w.folded+" ") {
+		if (w.at == 1 || strings.IndexByte(" \n\t'\"`(~", before[w.at-2]) >= 0) && among(roots, w.folded) {
 			has |= pathname
 		}
 	case '\'', '`', '"':
-		if strings.HasPrefix(rest, before[w.at-1:]) {
+		if w.end < len(text) && text[w.end] == before[w.at-1] {
 			has |= ident
 		}
 	}

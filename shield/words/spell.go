@@ -8,17 +8,42 @@ import (
 // spell finds how each word is to be matched: folded, with lookalikes and signs read as the letters they stand for, and
 // the pieces of words that were taken apart put together.
 func (r *reader) spell(words []word, text string) []word {
+	singles, longest := 0, 0
 	for i := range words {
-		words[i].folded = r.spelt(text[words[i].at:words[i].end], &words[i])
+		w := &words[i]
+		raw := text[w.at:w.end]
+		switch w.signs {
+		case smallSign, figureSign: // as most words are: nothing in them can be read otherwise
+			w.folded = raw
+		case capitalSign, smallSign | capitalSign:
+			w.folded = strings.ToLower(raw)
+		default:
+			w.folded = r.spelt(raw, w)
+		}
+		if single(w, text) {
+			singles++
+		}
+		longest = max(longest, len(w.folded))
 	}
-	words = r.letters(words, text)
-	out := words[:0]
-	for i := 0; i < len(words); {
+	if singles >= fewestLettersApart {
+		words = r.letters(words, text)
+		longest = fewestGlued
+	}
+	if longest >= fewestGlued {
+		words = r.glued(words)
+	}
+	i := 0
+	for i < len(words) && r.pieces(words[i:], text) == 1 {
+		i++
+	}
+	out := words[:i] // most texts have no words in pieces, and are not moved
+	for i < len(words) {
 		n := r.pieces(words[i:], text)
 		w := words[i]
 		for _, p := range words[i+1 : i+n] {
 			w.folded += p.folded
 			w.end = p.end
+			w.signs = anySign
 		}
 		out = append(out, w)
 		i += n
@@ -60,17 +85,19 @@ func stands(c rune) bool {
 	return false
 }
 
+// fewestLettersApart is how many letters a word has that is put together, and fewestGlued how long one is that is taken apart.
+const fewestLettersApart, fewestGlued = 5, 14
+
 // letters puts words together that are written letter by letter. What stands between the first two stands between all
 // letters of a word; anything else ends it.
 func (r *reader) letters(words []word, text string) []word {
-	const fewest = 5
 	out := words[:0]
 	for i := 0; i < len(words); {
 		n := i
-		for n < len(words) && single(words[n], text) && (n == i || words[n].at-words[n-1].end <= 6) {
+		for n < len(words) && single(&words[n], text) && (n == i || words[n].at-words[n-1].end <= 6) {
 			n++
 		}
-		if n-i < fewest {
+		if n-i < fewestLettersApart {
 			n = max(n, i+1)
 			out = append(out, words[i:n]...)
 			i = n
@@ -84,12 +111,13 @@ func (r *reader) letters(words []word, text string) []word {
 				out[last].folded += words[i].folded
 				out[last].end = words[i].end
 				out[last].apart = true
+				out[last].signs = anySign
 				continue
 			}
 			out = append(out, words[i])
 		}
 	}
-	return r.glued(out)
+	return out
 }
 
 // usualGap gives what stands between most of the letters.
@@ -106,20 +134,22 @@ func usualGap(words []word, text string) string {
 }
 
 // single says whether a word is one letter, as it is written or as it is matched: a syllable of Hangul is matched as several.
-func single(w word, text string) bool {
+func single(w *word, text string) bool {
+	if w.signs&foreignSign == 0 {
+		return len(w.folded) == 1
+	}
 	return utf8.RuneCountInString(w.folded) == 1 || w.end-w.at <= utf8.UTFMax && utf8.RuneCountInString(text[w.at:w.end]) == 1
 }
 
 // glued takes words apart that were written as one: three entries at least that make up nearly all of it, or four that make
 // up half.
 func (r *reader) glued(words []word) []word {
-	const fewest = 14
 	var out []word // nil as long as all words are as they were
 	for i := range words {
 		w := &words[i]
 		var parts []string
 		covered := 0
-		if len(w.folded) >= fewest && ascii(w.folded) && lettered(w.folded) && !r.lex.has(w.folded) {
+		if len(w.folded) >= fewestGlued && lettered(w.folded) && ascii(w.folded) && !r.lex.has(w.folded) {
 			parts, covered = r.parts(w.folded)
 		}
 		whole := len(parts) < 3 || covered*10 < len(w.folded)*7 && (len(parts) < 4 || covered*10 < len(w.folded)*5)
@@ -133,7 +163,7 @@ func (r *reader) glued(words []word) []word {
 			out = append(make([]word, 0, len(words)+8), words[:i]...)
 		}
 		for _, p := range parts {
-			out = append(out, word{at: w.at, end: w.end, folded: p})
+			out = append(out, word{at: w.at, end: w.end, folded: p, signs: w.signs})
 		}
 	}
 	if out == nil {
@@ -178,6 +208,12 @@ func (r *reader) pieces(words []word, text string) int {
 	if len(words) < 2 || words[0].at == words[1].at {
 		return 1
 	}
+	if gap := words[1].at - words[0].end; gap == 1 && text[words[0].end] == ' ' { // as between most words
+		if len(words[0].folded)+len(words[1].folded) >= 5 && r.lex.joined(words[:2]) && r.fewKnown(words[:2]) {
+			return 2
+		}
+		return 1
+	}
 	apart, signs := 1, 1 // so many words have what parts a word between them, and so many signs only
 	for apart < min(most, len(words)) {
 		gap := between(words, apart, text)
@@ -189,9 +225,6 @@ func (r *reader) pieces(words []word, text string) int {
 			break
 		}
 		apart++
-	}
-	if apart < 2 && between(words, 1, text) == " " {
-		apart = 2
 	}
 	for n := apart; n > 1; n-- {
 		size := 0

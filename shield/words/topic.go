@@ -8,13 +8,13 @@ type Topic map[uint32]int
 func (in *Inspector) Topic(texts ...string) Topic {
 	t := Topic{}
 	for _, text := range texts {
-		words, free := in.reader.read(text[:min(len(text), MostText)])
-		for i := range words {
-			if h, ok := in.scale.topical(&words[i]); ok {
+		room := in.reader.read(text[:min(len(text), MostText)])
+		for i := range room.all {
+			if h, ok := in.scale.topical(&room.all[i]); ok {
 				t[h]++
 			}
 		}
-		free()
+		in.reader.free(room)
 	}
 	return t
 }

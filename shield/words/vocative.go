@@ -53,30 +53,37 @@ const (
 	duty
 )
 
-// parts gives the words of the lists above with what they may be.
-func parts() map[string]part {
-	all := map[string]part{}
+// addParts takes the words of the lists above, with what they may be, to what else is known of words.
+func addParts(all map[string]fact) {
 	for list, is := range map[string]part{models: modelName, foreign: foreignName, openings: opening, relations: relation, duties: duty} {
 		for word := range strings.FieldsSeq(list) {
-			all[word] |= is
+			known := all[word]
+			known.part |= is
+			all[word] = known
 		}
 	}
-	return all
 }
 
 // addressed says whether a sentence speaks to the model that reads it, or of models and their duties.
 func (s *Scale) addressed(sentence []word, text string) int {
+	named := part(0)
+	for i := range sentence {
+		named |= sentence[i].part
+	}
+	if named&(modelName|foreignName) == 0 {
+		return toNobody
+	}
 	open, said := true, toNobody
 	for i := range sentence {
 		w := &sentence[i]
-		to, is := toModels, s.parts[w.folded]
+		to, is := toModels, w.part
 		if is&foreignName != 0 {
 			to = toForeign
 		} else if is&modelName == 0 {
 			open = open && i < 7 && is&opening != 0
 			continue
 		}
-		before, after, gap := "", "", ""
+		before, after, gap, next := "", "", "", part(0)
 		if i > 0 {
 			before = sentence[i-1].folded
 		}
@@ -86,9 +93,9 @@ func (s *Scale) addressed(sentence []word, text string) int {
 		}
 		if last+1 < len(sentence) {
 			end := sentence[last].end
+			next = sentence[last+1].part
 			after, gap = sentence[last+1].folded, text[end:max(end, sentence[last+1].at)]
 		}
-		next := s.parts[after]
 		if next&(modelName|foreignName) != 0 {
 			continue
 		}

@@ -4,9 +4,7 @@ import (
 	_ "embed" // the kinds of words and what they weigh
 	"math"
 	binary "math/bits"
-	"slices"
 	"strings"
-	"sync"
 )
 
 //go:embed kinds.txt
@@ -88,12 +86,9 @@ const mostWords = 64
 
 // A Scale weighs sentences: how much one is like those that give a model orders, and how little like those that describe a tool.
 // It looks at kinds of words and at which stand near each other, so that an order in words of its own is heavy as well. What each
-// weighs was learned from orders and honest definitions (internal/shieldlearn). It is made when first needed.
+// weighs was learned from orders and honest definitions (internal/shieldlearn).
 type Scale struct {
-	once  sync.Once
-	kinds map[string]uint8
-	// parts are those of words in saying whom a text is for.
-	parts map[string]part
+	known *vocabulary
 	// lastPlain is the last of the kinds at the head of the list whose words are of no topic, and everywhere has the others.
 	lastPlain  uint8
 	everywhere [256]bool
@@ -106,7 +101,8 @@ const Slots = 1 << 16
 
 // A Load is what a sentence has on the scale.
 type Load struct {
-	definitions, answers, n int // steps of either table, and how many features there are
+	definitions, answers, n int  // steps of either table, and how many features there are
+	short                   bool // only what counts in answers is weighed
 	// Slots has the features' slots, if Keep.
 	Slots []uint32
 	Keep  bool
@@ -124,7 +120,9 @@ func (l *Load) add(sort, a, b uint32) {
 	h *= 0x297A2D39
 	h ^= h >> 15
 	h %= Slots
-	l.definitions += int(int8(weightTable[h]))
+	if !l.short {
+		l.definitions += int(int8(weightTable[h]))
+	}
 	l.answers += int(int8(answerTable[h]))
 	l.n++
 	if l.Keep {
@@ -145,8 +143,9 @@ func (l *Load) weight(at Place) float64 {
 	return total / PerUnit / math.Sqrt(float64(l.n)+1)
 }
 
-func (s *Scale) load() {
-	s.kinds, s.parts = map[string]uint8{}, parts()
+// newScale makes a scale, which takes the kinds of words to what else is known of them.
+func newScale(known map[string]fact) *Scale {
+	s := &Scale{}
 	n := uint8(0)
 	for line := range strings.SplitSeq(kindList, "\n") {
 		name, all, ok := strings.Cut(line, ": ")
@@ -165,11 +164,14 @@ func (s *Scale) load() {
 			s.everywhere[n] = true
 		}
 		for w := range strings.SplitSeq(all, ", ") {
-			if _, ok := s.kinds[w]; !ok {
-				s.kinds[w] = n
+			if of := known[w]; of.kind == 0 {
+				of.kind = n
+				known[w] = of
 			}
 		}
 	}
+	s.known = newVocabulary(known)
+	return s
 }
 
 // What stands for no word of the list, and what is added to the kind of a word in another form.
@@ -195,8 +197,8 @@ func (s *Scale) kind(w *word) uint8 {
 	case w.has&place != 0:
 		return kindPlace
 	}
-	if k := s.kinds[w.folded]; k != 0 {
-		return k
+	if w.kind != 0 {
+		return w.kind
 	}
 	if k := s.stem(w.folded); k != 0 {
 		return k | inflected
@@ -212,28 +214,31 @@ func (s *Scale) kind(w *word) uint8 {
 
 // stem gives the kind of what a word is a form of.
 func (s *Scale) stem(word string) uint8 {
+	if n := len(word); n < 4 || word[n-1] != 's' && word[n-1] != 'd' && word[n-1] != 'g' {
+		return 0 // as most words
+	}
 	for _, end := range [...]string{"s", "d", "es", "ed", "ing"} {
 		base, ok := strings.CutSuffix(word, end)
 		n := len(base)
 		if !ok || n < 3 {
 			continue
 		}
-		if k := s.kinds[base]; k != 0 {
+		if k := s.known.kind(base, ""); k != 0 {
 			return k
 		}
 		if len(end) < 2 {
 			continue
 		}
-		if k := s.kinds[base+"e"]; k != 0 {
+		if k := s.known.kind(base, "e"); k != 0 {
 			return k
 		}
 		if base[n-1] == base[n-2] {
-			if k := s.kinds[base[:n-1]]; k != 0 {
+			if k := s.known.kind(base[:n-1], ""); k != 0 {
 				return k
 			}
 		}
 		if base[n-1] == 'i' {
-			if k := s.kinds[base[:n-1]+"y"]; k != 0 {
+			if k := s.known.kind(base[:n-1], "y"); k != 0 {
 				return k
 			}
 		}
@@ -287,37 +292,28 @@ func (s *Scale) put(words []word, l *Load) {
 	}
 }
 
-func hashed(s string) uint32 {
-	h := uint32(2166136261)
-	for i := range len(s) {
-		h = (h ^ uint32(s[i])) * 16777619
-	}
-	return h
-}
-
 // Sentences gives what each sentence of a text has on the scale, and the text of it: what a learner needs. About is what the text
 // stands in, of which it is a part if own.
 func (in *Inspector) Sentences(text string, about Topic, own bool) (all []Load, texts []string) {
-	words, free := in.reader.read(text)
-	defer free()
-	in.scale.each(words, Load{Keep: true}, func(words []word, l *Load) {
+	room := in.reader.read(text)
+	defer in.reader.free(room)
+	in.scale.each(room.all, func(words []word) {
+		l := Load{Keep: true}
+		in.scale.put(words, &l)
 		l.Mention = talksOf(words)
 		l.Strange = in.scale.strange(words, about, own)
-		all, texts = append(all, *l), append(texts, text[words[0].at:words[len(words)-1].end])
+		all, texts = append(all, l), append(texts, text[words[0].at:words[len(words)-1].end])
 	})
 	return all, texts
 }
 
-// each weighs the sentences of a text.
-func (s *Scale) each(words []word, empty Load, found func([]word, *Load)) {
-	s.once.Do(s.load)
+// each gives the sentences of a text that can be weighed.
+func (s *Scale) each(words []word, found func([]word)) {
 	for from, to := 0, 0; from < len(words); from = to {
 		for to = from; to < len(words) && to-from < mostWords && words[to].sentence == words[from].sentence; to++ {
 		}
 		if to-from >= fewestWords {
-			l := empty
-			s.put(words[from:to], &l)
-			found(words[from:to], &l)
+			found(words[from:to])
 		}
 	}
 }
@@ -332,9 +328,9 @@ func (in *Inspector) weighed(words []word, text string, at Place, about func() T
 		return nil
 	}
 	most := math.Inf(-1)
-	in.scale.each(words, Load{}, func(sentence []word, l *Load) {
-		w := l.weight(at)
-		if w <= most || !in.counts(sentence, w, text, at, about) {
+	in.scale.each(words, func(sentence []word) {
+		w, ok := in.counts(sentence, most, text, at, about)
+		if !ok {
 			return
 		}
 		most = w
@@ -347,34 +343,41 @@ func (in *Inspector) weighed(words []word, text string, at Place, about func() T
 	return found
 }
 
-// counts says whether a sentence is heavier than honest ones are at its place.
-func (in *Inspector) counts(sentence []word, w float64, text string, at Place, about func() Topic) bool {
-	light := lightest(at)
+// counts gives what a sentence weighs, and says whether that is more than most, and more than honest ones weigh at its place. It is not
+// weighed where it could not count.
+func (in *Inspector) counts(sentence []word, most float64, text string, at Place, about func() Topic) (w float64, ok bool) {
+	to := toNobody
 	if at == Answer {
-		switch in.scale.addressed(sentence, text) {
-		case toForeign:
-			return true
-		case toModels:
-			return w > addressing
-		case ofModels:
-			light = -1.8
+		if to = in.scale.addressed(sentence, text); to < toModels && len(sentence) < fewestInAnswers {
+			return 0, false
 		}
-		if len(sentence) < fewestInAnswers {
-			return false
-		}
+	}
+	l := Load{short: at == Answer}
+	in.scale.put(sentence, &l)
+	if w = l.weight(at); w <= most {
+		return w, false
+	}
+	light := lightest(at)
+	switch to {
+	case toForeign:
+		return w, true
+	case toModels:
+		return w, w > addressing
+	case ofModels:
+		light = -1.8
 	}
 	heavy := heaviest(at)
 	if (at == Description || at == Schema) && in.scale.describes(&sentence[0]) {
 		light, heavy = heavy, heavy+1
 	}
 	if w > heavy || w <= light || about == nil || !in.scale.acts(sentence) {
-		return w > heavy
+		return w, w > heavy
 	}
 	topic := about()
 	if at == Answer && len(topic) < fewestAround {
-		return false
+		return w, false
 	}
-	return in.scale.strange(sentence, topic, at == Description || at == Answer)
+	return w, in.scale.strange(sentence, topic, at == Description || at == Answer)
 }
 
 // describes says whether a sentence that begins with the word says what a tool does: "Sends", where an order has "Send".
@@ -385,48 +388,61 @@ func (s *Scale) describes(first *word) bool {
 
 // acts says whether a sentence has a word for what can be done, or has to be: what names a thing has none.
 func (s *Scale) acts(sentence []word) bool {
-	return slices.ContainsFunc(sentence, func(w word) bool {
-		k := s.kind(&w) &^ inflected
-		return k >= s.firstVerb && k <= s.lastVerb || w.has&(must|not|you) != 0
-	})
+	for i := range sentence {
+		w := &sentence[i]
+		if k := s.kind(w) &^ inflected; k >= s.firstVerb && k <= s.lastVerb || w.has&(must|not|you) != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // talksOf says whether a sentence talks about an attack.
 func talksOf(sentence []word) bool {
-	return slices.ContainsFunc(sentence, func(w word) bool { return w.has&mention != 0 })
+	for i := range sentence {
+		if sentence[i].has&mention != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // harmless is what the words around a rule's anchor weigh in an answer that is like honest ones.
 const harmless = -3
 
-// innocent gives what says of a word of an answer whether it stands among words that are as in honest documents: there a rule that
-// is met counts for nothing. Words of other languages weigh nothing, and are never so.
-func (in *Inspector) innocent(words []word, where Whence) func(int) bool {
-	if where != Results {
-		return func(int) bool { return false }
+// An innocence says of a word of an answer whether it stands among words that are as in honest documents: there a rule that is met
+// counts for nothing. Words of other languages weigh nothing, and are never so.
+type innocence struct {
+	scale *Scale
+	words []word
+	where Whence
+	// What was weighed last: block is counted from 1.
+	block, sentence int
+	light           bool
+}
+
+func (n *innocence) of(anchor int) bool {
+	if n.where != Results {
+		return false
 	}
 	const block, cited = 16, 30 // what is quoted so near to a word about attacks, in the same sentence or another, is one
-	lastBlock, lastSentence, light := -1, -1, false
-	return func(anchor int) bool {
-		n, sentence := anchor/block, words[anchor].sentence
-		if n != lastBlock || sentence != lastSentence {
-			from, to := anchor, anchor+1
-			for from > max(0, (n-1)*block) && words[from-1].sentence == sentence {
-				from--
-			}
-			for to < min(len(words), (n+2)*block) && words[to].sentence == sentence {
-				to++
-			}
-			lastBlock, lastSentence, light = n, sentence, in.scale.light(words[from:to])
+	words, at, sentence := n.words, anchor/block, n.words[anchor].sentence
+	if at+1 != n.block || sentence != n.sentence {
+		from, to := anchor, anchor+1
+		for from > max(0, (at-1)*block) && words[from-1].sentence == sentence {
+			from--
 		}
-		return light || words[anchor].quoted && talksOf(words[max(0, anchor-cited):min(len(words), anchor+cited)])
+		for to < min(len(words), (at+2)*block) && words[to].sentence == sentence {
+			to++
+		}
+		n.block, n.sentence, n.light = at+1, sentence, n.scale.light(words[from:to])
 	}
+	return n.light || words[anchor].quoted && talksOf(words[max(0, anchor-cited):min(len(words), anchor+cited)])
 }
 
 // light says whether words are as in honest documents.
 func (s *Scale) light(words []word) bool {
-	s.once.Do(s.load)
-	l := Load{}
+	l := Load{short: true}
 	s.put(words, &l)
 	return l.weight(Answer) < harmless
 }

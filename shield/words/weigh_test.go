@@ -7,10 +7,10 @@ import (
 
 // TestKindsFit holds that each kind has a number of its own, below those that stand for no word of the list.
 func TestKindsFit(t *testing.T) {
-	s := &Scale{}
-	s.load()
+	s := newScale(map[string]fact{})
 	most := uint8(0)
-	for word, kind := range s.kinds {
+	for _, slot := range s.known.slots {
+		word, kind := slot.word, slot.kind
 		if word != fold(word) || strings.ContainsAny(word, " ") {
 			t.Errorf("%q is never met: words are folded", word)
 		}
@@ -25,10 +25,9 @@ func TestKindsFit(t *testing.T) {
 }
 
 func TestKindOfAForm(t *testing.T) {
-	s := &Scale{}
-	s.load()
+	s := newScale(map[string]fact{})
 	for form, base := range map[string]string{"sends": "send", "copied": "copy", "copies": "copy", "using": "use", "stopped": "stop", "passwords": "password", "erased": "erase"} {
-		if got, want := s.kind(&word{folded: form})&^inflected, s.kinds[base]; got != want || want == 0 {
+		if got, want := s.kind(&word{folded: form, fact: s.known.of(form)})&^inflected, s.known.of(base).kind; got != want || want == 0 {
 			t.Errorf("%s is of kind %d, %s of %d", form, got, base, want)
 		}
 	}
