@@ -6,7 +6,7 @@ import (
 )
 
 // ciphered gives the texts that stand in a text in Braille or in Base85.
-func ciphered(text string, has *Signs) (found []Text) {
+func ciphered(text string, has *Bytes) (found []Text) {
 	const brailleLead, fewestDots = "\xe2\xa0", 12
 	if has.Has(brailleLead[1]) && strings.Count(text, brailleLead) >= fewestDots {
 		from, to := strings.Index(text, brailleLead), strings.LastIndex(text, brailleLead)+len(brailleLead)+1
@@ -15,7 +15,7 @@ func ciphered(text string, has *Signs) (found []Text) {
 	if (has.Has('c') || has.Has('C')) && (has.Has('g') || has.Has('G')) { // as "echo" and "tango" have
 		found = append(found, radioed(text)...)
 	}
-	if !has.token || !has.any(&signsIn85) {
+	if !has.any(&signsIn85) || !stretches(text, tokenSign, fewest85) {
 		return found
 	}
 	for at, token := range fields(text) {
@@ -34,7 +34,7 @@ const fewest85 = 40
 // odd85 are the digits of Base85 that no other code has, one of which is in any long stretch of it.
 const odd85 = "!#$%&()*+;<=>?@^`{|}~"
 
-var signsIn85 = bytesIn(odd85)
+var signsIn85 = BytesIn(odd85)
 
 // dots gives the letter that a sign of Braille stands for.
 func dots(r rune) rune {

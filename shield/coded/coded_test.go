@@ -36,7 +36,7 @@ func TestIn(t *testing.T) {
 		{"too short", "%20", ""},
 	} {
 		for _, text := range []string{tt.code, "Rolls dice. " + tt.code, tt.code + " there", "See " + tt.code + " there."} {
-			has := coded.SignsOf(text)
+			has := coded.BytesIn(text)
 			found := ""
 			for _, c := range coded.In(text, &has) {
 				if strings.Contains(c.Text, tt.plain) {
@@ -58,7 +58,7 @@ func FuzzIn(f *testing.F) {
 		f.Add(strings.Repeat(s, 8))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		has := coded.SignsOf(text)
+		has := coded.BytesIn(text)
 		for _, c := range coded.In(text, &has) {
 			if c.At < 0 || c.At > c.End || c.End > len(text) || c.How == "" || utf8.ValidString(text) && !utf8.ValidString(c.Text) {
 				t.Fatalf("%q: %+v", text, c)

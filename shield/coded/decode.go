@@ -29,28 +29,28 @@ const (
 )
 
 // In gives the texts that stand in a text in another form: Base64, Base32, hexadecimal, bits, numbers of characters,
-// percent and other escapes, entities, Morse, Braille, the words of a radio alphabet, Base85. Has are the signs of the text.
-func In(text string, has *Signs) (found []Text) {
+// percent and other escapes, entities, Morse, Braille, the words of a radio alphabet, Base85. Has are the bytes of the text.
+func In(text string, has *Bytes) (found []Text) {
 	if len(text) < 12 { // four escapes
 		return nil
 	}
-	if has.run {
+	if stretches(text, codeSign, fewestCode) {
 		found = runs(text)
 	}
 	if has.any(&leads) {
 		found = append(found, written(text, has)...)
 	}
-	if has.numbers {
+	if has.any(&between) && stretches(text, digitSign|gapSign, 2*fewestCode) {
 		found = append(found, numbers(text)...)
 	}
-	if has.pieces {
+	if has.Beyond() || has.any(&white) && inPieces(text) { // beyond ASCII there are more kinds of white space
 		found = append(found, chunks(text)...)
 	}
 	return append(found, ciphered(text, has)...)
 }
 
 // written gives the texts whose letters are each written by itself after a sign.
-func written(text string, has *Signs) (found []Text) {
+func written(text string, has *Bytes) (found []Text) {
 	for i := range writings {
 		w := &writings[i]
 		if !has.Has(w.sign[0]) || strings.Count(text, w.sign) < w.fewest {
@@ -68,8 +68,8 @@ func written(text string, has *Signs) (found []Text) {
 	return found
 }
 
-// leads has the bytes that the signs of writings begin with.
-var leads = bytesIn(`%\U=&`)
+// The bytes that the signs of writings begin with, those that stand between numbers, and between the pieces of a code.
+var leads, between, white = BytesIn(`%\U=&`), BytesIn(gaps), BytesIn(" \n\t\r\v\f")
 
 // writings are the forms in which each letter is written by itself after a sign; fewest is how many make a code.
 var writings = [...]struct {
@@ -416,6 +416,7 @@ const (
 	codeSign                    // a digit of Base64
 	oddSign                     // a digit of it that no word of prose has within
 	whiteSign                   // white space
+	tokenSign                   // no white space
 	otherSign                   // neither a digit of Base64, nor what it is filled up with
 )
 
@@ -442,6 +443,8 @@ var signs = func() (of [256]uint8) {
 		}
 		if b < utf8.RuneSelf && unicode.IsSpace(rune(b)) {
 			of[b] |= whiteSign
+		} else {
+			of[b] |= tokenSign
 		}
 	}
 	return of

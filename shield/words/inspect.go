@@ -78,7 +78,7 @@ func (in *Inspector) inspect(text string, where Whence, at Place, about func() T
 	words := room.all
 	innocent := innocence{scale: in.scale, words: words, where: where}
 	found := in.matcher.match(words, where, &innocent)
-	has := coded.SignsOf(text)
+	has := coded.BytesIn(text)
 	for _, f := range in.marks.marked(text, &has, where) {
 		if n := wordAt(words, f.At); (f.Rule == "pipe" || f.Rule == "shell") && n < len(words) && (mentioned(words, n) || innocent.of(n)) {
 			f.Act = Note

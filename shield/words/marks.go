@@ -102,8 +102,8 @@ func newBoard(all []mark) *board {
 	return b
 }
 
-// marked gives the marks that a text has, whose signs are known.
-func (b *board) marked(text string, has *coded.Signs, where Whence) (found []Finding) {
+// marked gives the marks that a text has, whose bytes are known.
+func (b *board) marked(text string, has *coded.Bytes, where Whence) (found []Finding) {
 	l := &b.of[where]
 	for i, first := range l.first {
 		if !has.Has(first) {

@@ -109,9 +109,13 @@ func (r *reader) split(words []word, text string) []word {
 			if start < 0 {
 				start = i
 			}
-			signs |= is
-			prev = c
-			i++
+			for ; is&(smallSign|figureSign) != 0; is = signOf[text[i]] {
+				signs |= is
+				if i++; i == len(text) {
+					break
+				}
+			}
+			prev = rune(text[i-1])
 			continue
 		}
 		if c >= utf8.RuneSelf {
@@ -323,8 +327,8 @@ func (r *reader) lookUp(words []word, text string, norm []byte) ([]word, []byte)
 			w = &words[i]
 		} else {
 			w.has, _ = r.lex.at(norm, at, false)
-			w.has |= shape(text, *w)
-			if w.has&mention != 0 && inAddress(text, *w) {
+			w.has |= shape(text, w)
+			if w.has&mention != 0 && inAddress(text, w) {
 				w.has &^= mention // it says where something goes, and nothing about attacks
 			}
 			if w.has&address != 0 && i > 0 && (words[i-1].has&mention != 0 || among(" as g example like eg ", words[i-1].folded)) || strings.HasPrefix(text[w.end:], "@example.") {
@@ -343,7 +347,7 @@ func (r *reader) lookUp(words []word, text string, norm []byte) ([]word, []byte)
 }
 
 // inAddress says whether a word is a part of a URL, or of where mail goes.
-func inAddress(text string, w word) bool {
+func inAddress(text string, w *word) bool {
 	const most = 256
 	token := until(text[w.at:])
 	before := text[max(0, w.at-most):w.at]
@@ -370,7 +374,7 @@ const hiddenNames = " env ssh aws bashrc zshrc profile netrc npmrc kube gnupg pg
 const roots = " home users root etc var tmp usr opt mnt srv proc data workspace "
 
 // shape gives what a word is about by what stands around it: an address, a path, a name of a program's.
-func shape(text string, w word) (has concepts) {
+func shape(text string, w *word) (has concepts) {
 	if w.end < len(text) {
 		switch rest := text[w.end:]; rest[0] {
 		case ':':

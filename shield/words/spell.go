@@ -11,14 +11,9 @@ func (r *reader) spell(words []word, text string) []word {
 	singles, longest := 0, 0
 	for i := range words {
 		w := &words[i]
-		raw := text[w.at:w.end]
-		switch w.signs {
-		case smallSign, figureSign: // as most words are: nothing in them can be read otherwise
-			w.folded = raw
-		case capitalSign, smallSign | capitalSign:
-			w.folded = strings.ToLower(raw)
-		default:
-			w.folded = r.spelt(raw, w)
+		w.folded = text[w.at:w.end]
+		if w.signs != smallSign && w.signs != figureSign { // as most words are: nothing in them can be read otherwise
+			w.folded = r.spelt(w.folded, w)
 		}
 		if single(w, text) {
 			singles++
@@ -52,11 +47,20 @@ func (r *reader) spell(words []word, text string) []word {
 }
 
 func (r *reader) spelt(raw string, w *word) string {
-	folded := fold(raw)
+	folded := raw
+	switch {
+	case w.signs&foreignSign != 0:
+		folded = fold(raw)
+	case w.signs&capitalSign != 0:
+		folded = strings.ToLower(raw)
+	}
+	if w.signs&^(smallSign|capitalSign) == 0 {
+		return folded
+	}
 	if i := strings.IndexByte(folded, '\''); i >= 0 {
 		folded = strings.ReplaceAll(folded, "'", "")
 	}
-	if !ascii(folded) {
+	if w.signs&foreignSign != 0 && !ascii(folded) {
 		w.mixed = r.fold.mixed(raw)
 		if read, ok := r.fold.latin(folded); ok && (w.mixed || !r.lex.has(folded) && r.lex.has(read)) {
 			return read

@@ -257,14 +257,11 @@ func (s *Scale) put(words []word, l *Load) {
 		w := &words[i]
 		about |= w.has
 		k := uint32(s.kind(w))
-		l.add(1, k, 0)
 		word := hashed(w.folded)
-		l.add(2, word, 0)
-		l.add(3, before, k)
-		l.add(10, beforeWord, word)
+		for _, f := range [...][3]uint32{{1, k, 0}, {2, word, 0}, {3, before, k}, {10, beforeWord, word}, {4, twoBefore, k}, {15, twoBefore<<16 | before, k}} {
+			l.add(f[0], f[1], f[2])
+		}
 		beforeWord = word
-		l.add(4, twoBefore, k)
-		l.add(15, twoBefore<<16|before, k)
 		switch i {
 		case 0:
 			l.add(5, k, 0)
