@@ -3,6 +3,7 @@ package shield
 import (
 	"encoding/json"
 	"net/url"
+	"slices"
 
 	"github.com/drawbridge-mcp/drawbridge/shield/words"
 )
@@ -45,10 +46,8 @@ func (s *Shield) Prompt(raw json.RawMessage) (Report, error) {
 
 // RulesMet are the names of the rules that count among reasons, each once, in their order.
 func RulesMet(reasons []Reason) (names []string) {
-	seen := map[string]bool{}
 	for _, r := range reasons {
-		if r.counts() && !seen[r.Rule] {
-			seen[r.Rule] = true
+		if r.counts() && !slices.Contains(names, r.Rule) {
 			names = append(names, r.Rule)
 		}
 	}
