@@ -40,7 +40,7 @@ func In(text string, has *Bytes) (found []Text) {
 	if has.any(&leads) {
 		found = append(found, written(text, has)...)
 	}
-	if has.any(&between) && stretches(text, digitSign|gapSign, 2*fewestCode) {
+	if has.any(&spacers) && stretches(text, digitSign|gapSign, 2*fewestCode) {
 		found = append(found, numbers(text)...)
 	}
 	if has.Beyond() || has.any(&white) && inPieces(text) { // beyond ASCII there are more kinds of white space
@@ -69,7 +69,7 @@ func written(text string, has *Bytes) (found []Text) {
 }
 
 // The bytes that the signs of writings begin with, those that stand between numbers, and between the pieces of a code.
-var leads, between, white = BytesIn(`%\U=&`), BytesIn(gaps), BytesIn(" \n\t\r\v\f")
+var leads, spacers, white = BytesIn(`%\U=&`), BytesIn(gaps), BytesIn(" \n\t\r\v\f")
 
 // writings are the forms in which each letter is written by itself after a sign; fewest is how many make a code.
 var writings = [...]struct {

@@ -67,15 +67,13 @@ func clean(text string, how strictness) (string, []Trace) {
 func plain(text string) bool {
 	spaces := 0
 	for i := range len(text) {
-		switch b := text[i]; {
-		case b >= 0x7F, b < 0x20 && b != '\n' && b != '\t':
-			return false
-		case b <= ' ':
-			if spaces++; spaces >= shortRun {
-				return false
-			}
-		default:
+		b := text[i]
+		if b > ' ' && b < 0x7F { // as most are
 			spaces = 0
+			continue
+		}
+		if spaces++; b != ' ' && b != '\n' && b != '\t' || spaces >= shortRun {
+			return false
 		}
 	}
 	return true

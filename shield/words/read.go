@@ -315,7 +315,7 @@ func (r *reader) lookUp(words []word, text string, norm []byte) ([]word, []byte)
 	at, n := 0, len(words)
 	for i := range n {
 		w := &words[i]
-		if gluedScript(w.folded) {
+		if w.signs&foreignSign != 0 && gluedScript(w.folded) {
 			for j := range w.folded {
 				if has, _ := r.lex.at(norm, at+j, true); has != 0 {
 					part := *w
@@ -327,7 +327,9 @@ func (r *reader) lookUp(words []word, text string, norm []byte) ([]word, []byte)
 			w = &words[i]
 		} else {
 			w.has, _ = r.lex.at(norm, at, false)
-			w.has |= shape(text, w)
+			if w.end < len(text) && text[w.end] != ' ' || w.at > 0 && text[w.at-1] != ' ' {
+				w.has |= shape(text, w)
+			}
 			if w.has&mention != 0 && inAddress(text, w) {
 				w.has &^= mention // it says where something goes, and nothing about attacks
 			}
@@ -359,9 +361,6 @@ func inAddress(text string, w *word) bool {
 
 // gluedScript says whether words of the script are written without spaces, or with small words put before them.
 func gluedScript(folded string) bool {
-	if folded == "" || folded[0] < utf8.RuneSelf {
-		return false
-	}
 	c, _ := utf8.DecodeRuneInString(folded)
 	return c >= 0x0590 && unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,
 		unicode.Hangul, unicode.Arabic, unicode.Hebrew, unicode.Tibetan, unicode.Ethiopic)
