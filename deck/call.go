@@ -105,7 +105,7 @@ func (d *Deck) carry(ctx context.Context, call drawbridge.Call, t target, p para
 	}
 	verdict, err := d.judge(ctx, call, t)
 	if err == nil {
-		err = trail.Pass(ctx, call, t.spec, verdict)
+		err = trail.Pass(ctx, call, p.Arguments, t.spec, verdict)
 	}
 	if err != nil {
 		return drawbridge.Result{}, err
@@ -267,7 +267,7 @@ func (d *Deck) allow(ctx context.Context, call drawbridge.Call, kind string, spe
 	if err != nil {
 		return err
 	}
-	return trail.Pass(ctx, call, spec, verdict)
+	return trail.Pass(ctx, call, nil, spec, verdict)
 }
 
 // judge asks the guards, and a person where they want that and nothing else is in the way, and has the call counted: all must

@@ -95,7 +95,7 @@ func (d *Deck) answer(ctx context.Context, call drawbridge.Call, p params.Params
 		trail.Bar(ctx, spec, now)
 		return drawbridge.Result{}, err
 	}
-	if err := trail.Pass(ctx, call, spec, drawbridge.Verdict{Effect: drawbridge.Allow}); err != nil {
+	if err := trail.Pass(ctx, call, p.Arguments, spec, drawbridge.Verdict{Effect: drawbridge.Allow}); err != nil {
 		return drawbridge.Result{}, err
 	}
 	return d.Finding(call.Caller).Answer(ctx, p.Arguments), nil

@@ -104,13 +104,14 @@ func of(ctx context.Context) *Entry {
 }
 
 // Pass records that a call is about to be sent, as the verdict allows. It is asked on every way that leads to a card or a
-// server, after the guards. The error is the audit's: then the call may not be sent.
-func Pass(ctx context.Context, call drawbridge.Call, spec drawbridge.Spec, verdict drawbridge.Verdict) error {
+// server, after the guards. Who has read the arguments of a tool or a prompt gives them; nil has them looked for. The error is the
+// audit's: then the call may not be sent.
+func Pass(ctx context.Context, call drawbridge.Call, arguments json.RawMessage, spec drawbridge.Spec, verdict drawbridge.Verdict) error {
 	e := of(ctx)
 	if e == nil {
 		return nil
 	}
-	if err := e.t.audit.Record(e.about(&call, &spec, &verdict)); err != nil {
+	if err := e.t.audit.Record(e.about(&call, arguments, &spec, &verdict)); err != nil {
 		return err
 	}
 	e.sent = true
@@ -146,7 +147,7 @@ func Veil(ctx context.Context, why drawbridge.Verdict) {
 }
 
 // about is a record of what is called, by whom.
-func (e *Entry) about(call *drawbridge.Call, spec *drawbridge.Spec, verdict *drawbridge.Verdict) audit.Record {
+func (e *Entry) about(call *drawbridge.Call, arguments json.RawMessage, spec *drawbridge.Spec, verdict *drawbridge.Verdict) audit.Record {
 	c := &call.Caller
 	who := e.t.callers.of(c)
 	r := audit.Record{
@@ -158,7 +159,7 @@ func (e *Entry) about(call *drawbridge.Call, spec *drawbridge.Spec, verdict *dra
 	}
 	r.Card, r.Server, r.Tool = string(spec.Name), string(spec.Server), spec.Tool
 	r.Definition = e.t.definitions.of(spec.Definition)
-	r.Arguments = argumentsOf(call.Method, call.Params)
+	r.Arguments = argumentsOf(call.Method, call.Params, arguments)
 	r.Effect, r.Rule, r.Reason = verdict.Effect.String(), verdict.Rule, verdict.Reason
 	r.Approval, r.By = e.approval, e.by
 	return r
@@ -194,12 +195,12 @@ func (e *Entry) end(result drawbridge.Result, err error) (r audit.Record) {
 	case e.sent:
 		r = audit.Record{ID: e.id, Kind: audit.Done, At: now}
 	case e.barred != nil && e.barred.verdict != (drawbridge.Verdict{}):
-		r = e.about(&e.call, &e.barred.spec, &e.barred.verdict)
+		r = e.about(&e.call, nil, &e.barred.spec, &e.barred.verdict)
 		if f := drawbridge.AsFault(err); r.Reason == "" && f != nil && f.Err != nil && f.Kind != drawbridge.UnknownCapability {
 			r.Reason = f.Err.Error() // what a person said, or that nobody said anything
 		}
 	default:
-		r = e.about(&e.call, &drawbridge.Spec{Name: drawbridge.CardName(subjectOf(e.call.Params))}, &drawbridge.Verdict{})
+		r = e.about(&e.call, nil, &drawbridge.Spec{Name: drawbridge.CardName(subjectOf(e.call.Params))}, &drawbridge.Verdict{})
 		r.Effect, r.Rule, r.Reason = "", e.veiled.Rule, e.veiled.Reason
 	}
 	r.Duration, r.Bytes = took, len(result.Raw)
@@ -306,9 +307,12 @@ func (k *callers) meet(c *drawbridge.Caller) (kept known) {
 }
 
 // argumentsOf gives what is kept of params as arguments. What people answered to a server's questions is none of it.
-func argumentsOf(method string, params json.RawMessage) json.RawMessage {
+func argumentsOf(method string, params, read json.RawMessage) json.RawMessage {
 	switch method {
 	case wire.MethodToolsCall, wire.MethodPromptsGet:
+		if read != nil {
+			return read
+		}
 		return wire.Get(params, "arguments")
 	case wire.MethodComplete:
 		return wire.Get(params, "argument")
