@@ -164,8 +164,8 @@ func unseen(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Cc, unicode.Mn, unicode.Me, unicode.Z) || r == utf8.RuneError || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
 }
 
-// roomForLines is how many bytes a fence usually takes.
-const roomForLines = 256
+// roomForLines is how many bytes the lines of a fence usually take.
+const roomForLines = 144
 
 // result gives what a method answered with the fence around each text in it: in the content of a tool's result, also where
 // a task has it, and in the contents of a resource that is no page. The texts of a prompt get no fence, since a person chose to

@@ -57,8 +57,8 @@ type Entry struct {
 	barred *barred
 	// approval and by say which answer of a person let it pass, or did not.
 	approval, by string
-	// veiled says why what was called is not there for its caller.
-	veiled drawbridge.Verdict
+	// veiled says why what was called is not there for its caller; nil where nobody asked for it.
+	veiled *drawbridge.Verdict
 }
 
 // A barred is a verdict, and what it is about.
@@ -142,7 +142,7 @@ func Answered(ctx context.Context, approval, by string) {
 // Veil takes note of why what is called is not there for its caller, who is not told.
 func Veil(ctx context.Context, why drawbridge.Verdict) {
 	if e := of(ctx); e != nil {
-		e.veiled = why
+		e.veiled = &why
 	}
 }
 
@@ -201,7 +201,9 @@ func (e *Entry) end(result drawbridge.Result, err error) (r audit.Record) {
 		}
 	default:
 		r = e.about(&e.call, nil, &drawbridge.Spec{Name: drawbridge.CardName(subjectOf(e.call.Params))}, &drawbridge.Verdict{})
-		r.Effect, r.Rule, r.Reason = "", e.veiled.Rule, e.veiled.Reason
+		if r.Effect = ""; e.veiled != nil {
+			r.Rule, r.Reason = e.veiled.Rule, e.veiled.Reason
+		}
 	}
 	r.Duration, r.Bytes = took, len(result.Raw)
 	r.Outcome, r.Code = outcomeOf(result, err)
