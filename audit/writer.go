@@ -71,53 +71,13 @@ func (w *writer) veiled(name, value string) {
 }
 
 func (w *writer) number(name string, value int64) {
-	if value == 0 {
-		return
-	}
-	w.add(name)
-	if value < 0 {
+	if value != 0 {
+		w.add(name)
 		w.dst = strconv.AppendInt(w.dst, value, 10)
-		return
 	}
-	var digits [20]byte
-	i := len(digits)
-	for rest := uint64(value); rest > 0; rest /= 10 {
-		i--
-		digits[i] = '0' + byte(rest%10)
-	}
-	w.add(string(digits[i:]))
 }
 
-// time writes a time as time.RFC3339Nano has it, in UTC. Each record has one, and to go by a layout costs ten times as much.
 func (w *writer) time(name string, t time.Time) {
 	w.add(name)
-	t = t.UTC()
-	year, month, day := t.Date()
-	if year < 0 || year > 9999 {
-		w.dst = append(t.AppendFormat(append(w.dst, '"'), time.RFC3339Nano), '"')
-		return
-	}
-	hour, minute, second := t.Clock()
-	start := len(w.dst)
-	w.add(`"0000-00-00T00:00:00.000000000`)
-	text := w.dst[start:]
-	end := len(text)
-	rest := uint(t.Nanosecond())
-	for i := len(text) - 1; i > 0; i-- {
-		switch text[i] {
-		case '0':
-			text[i] += byte(rest % 10)
-			rest /= 10
-		case '.':
-			rest = uint(((((year*100+int(month))*100+day)*100+hour)*100+minute)*100 + second)
-			for text[end-1] == '0' {
-				end--
-			}
-			if end == i+1 { // no fraction
-				end = i
-			}
-		}
-	}
-	w.dst = w.dst[:start+end]
-	w.add(`Z"`)
+	w.dst = append(t.UTC().AppendFormat(append(w.dst, '"'), time.RFC3339Nano), '"')
 }
