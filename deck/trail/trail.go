@@ -5,7 +5,9 @@
 package trail
 
 import (
+	"bufio"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -16,6 +18,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/audit"
 	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/oklog/ulid/v2"
 )
 
 // An Audit keeps records.
@@ -31,7 +34,10 @@ type Trail struct {
 	audit Audit
 	log   *slog.Logger
 
-	ids         ids
+	// mu guards ids.
+	mu  sync.Mutex
+	ids *ulid.MonotonicEntropy
+
 	definitions digests
 	callers     callers
 }
@@ -41,7 +47,7 @@ func New(a Audit, log *slog.Logger) *Trail {
 	if a == nil {
 		return nil
 	}
-	return &Trail{audit: a, log: log}
+	return &Trail{audit: a, log: log, ids: ulid.Monotonic(bufio.NewReader(rand.Reader), 0)}
 }
 
 // An Entry is one call on its way.
@@ -69,20 +75,6 @@ type barred struct {
 
 type key struct{}
 
-// A calling is the context of a call.
-type calling struct {
-	context.Context
-	e *Entry
-}
-
-// Value gives the entry, or what the context has from elsewhere.
-func (c *calling) Value(of any) any {
-	if of == (key{}) {
-		return c.e
-	}
-	return c.Context.Value(of)
-}
-
 // Enter begins the entry of a call, which Leave ends. What is asked of the trail by the context that it gives is about this
 // call, and a call that is made with it has this one for its parent.
 func (t *Trail) Enter(ctx context.Context, call drawbridge.Call) (context.Context, *Entry) {
@@ -90,11 +82,11 @@ func (t *Trail) Enter(ctx context.Context, call drawbridge.Call) (context.Contex
 		return ctx, nil
 	}
 	e := &Entry{t: t, call: call, began: time.Now()}
-	e.id = t.ids.next(e.began)
+	e.id = t.id(e.began)
 	if parent := of(ctx); parent != nil {
 		e.parent = parent.id
 	}
-	return &calling{ctx, e}, e
+	return context.WithValue(ctx, key{}, e), e
 }
 
 // of is the entry that a context is about; nil where there is none.
@@ -223,7 +215,7 @@ func (t *Trail) Shield(server drawbridge.ServerID, name, rule, why string) {
 		return
 	}
 	at := time.Now()
-	err := t.audit.Record(audit.Record{ID: t.ids.next(at), Kind: audit.Shield, At: at, Server: string(server), Card: name, Tool: name, Rule: rule, Reason: why})
+	err := t.audit.Record(audit.Record{ID: t.id(at), Kind: audit.Shield, At: at, Server: string(server), Card: name, Tool: name, Rule: rule, Reason: why})
 	if err != nil {
 		t.log.Error("something that the shield did could not be recorded", "server", server, "rule", rule, "err", err)
 	}
@@ -249,6 +241,17 @@ func outcomeOf(result drawbridge.Result, err error) (outcome audit.Outcome, code
 		}
 	}
 	return audit.OK, ""
+}
+
+// id makes the ID of a call: those of one trail are in the order in which they were made.
+func (t *Trail) id(at time.Time) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	id, err := ulid.New(ulid.Timestamp(at), t.ids)
+	if err != nil { // so many in one millisecond that there is no next one
+		id = ulid.Make()
+	}
+	return id.String()
 }
 
 // The bounds of what is remembered of callers: how many, and how long what they come with may be.
