@@ -137,34 +137,24 @@ type Step struct {
 }
 
 // Decide answers a question.
-func (p *Policy) Decide(q Question) Decision {
-	return p.decide(&q.Caller, q.Kind, &q.Spec, q.Trust, q.Method, q.Params, nil)
-}
-
-// DecideOn is Decide for a question whose parts lie with who asks: they are not copied, nor kept.
-func (p *Policy) DecideOn(who *drawbridge.Caller, kind string, spec *drawbridge.Spec, trust, method string, params json.RawMessage) Decision {
-	return p.decide(who, kind, spec, trust, method, params, nil)
-}
+func (p *Policy) Decide(q Question) Decision { return p.decide(&q, nil) }
 
 // Explain answers a question and says what each rule said that was asked.
 func (p *Policy) Explain(q Question) (Decision, []Step) {
 	steps := []Step{}
-	d := p.decide(&q.Caller, q.Kind, &q.Spec, q.Trust, q.Method, q.Params, &steps)
+	d := p.decide(&q, &steps)
 	return d, steps
 }
 
-func (p *Policy) decide(
-	who *drawbridge.Caller, kind string, spec *drawbridge.Spec, trust, method string, params json.RawMessage, trace *[]Step,
-) Decision {
-	var s subject
-	s.thing, s.caller, s.method, s.definition = p.thing(kind, spec, trust), callerOf(who), method, spec.Definition
-	s.call(params, p.home)
+func (p *Policy) decide(q *Question, trace *[]Step) Decision {
+	s := subject{thing: p.thing(q.Kind, &q.Spec, q.Trust), caller: callerOf(&q.Caller), method: q.Method, definition: q.Spec.Definition}
+	s.call(q.Params, p.home)
 	d := p.ask(&s, trace)
-	first := MethodOf(kind)
-	if d.Effect != drawbridge.Deny && (first == "" || first == method) {
+	first := MethodOf(q.Kind)
+	if d.Effect != drawbridge.Deny && (first == "" || first == q.Method) {
 		return d
 	}
-	if hidden := p.Hidden(who, kind, spec, trust); hidden.Effect == drawbridge.Deny {
+	if hidden := p.Hidden(&q.Caller, q.Kind, &q.Spec, q.Trust); hidden.Effect == drawbridge.Deny {
 		if d.Effect != drawbridge.Deny {
 			d = hidden
 		}

@@ -82,7 +82,7 @@ func TestAQuestionStaysOnTheStack(t *testing.T) {
 	p := compiled(t, allow, drawbridge.Rule{Effect: deny, Servers: []string{"other"}}, drawbridge.Rule{Effect: deny, Callers: []string{"eve"}})
 	q := call("fs", "read", `{"path":"/x"}`)
 	if n := testing.AllocsPerRun(100, func() {
-		if p.DecideOn(&q.Caller, q.Kind, &q.Spec, q.Trust, q.Method, q.Params).Effect != allow || p.Hides(&q.Caller, q.Kind, &q.Spec, q.Trust) {
+		if p.Decide(q).Effect != allow || p.Hides(&q.Caller, q.Kind, &q.Spec, q.Trust) {
 			t.Error("it is denied")
 		}
 	}); n > 0 {

@@ -84,7 +84,7 @@ func (w *Warden) Decide(_ context.Context, q deck.Question) drawbridge.Verdict {
 	if o.policy == nil {
 		return drawbridge.Verdict{Effect: drawbridge.Allow}
 	}
-	d := o.policy.DecideOn(&q.Caller, q.Kind, &q.Spec, o.of(q.Spec.Server), q.Method, q.Params)
+	d := o.policy.Decide(o.question(q))
 	v := drawbridge.Verdict{Effect: d.Effect, Hide: d.Hidden, Rule: ruleOf(&d)}
 	if d.Effect == drawbridge.Deny {
 		v.Reason = policy.Denied
@@ -120,9 +120,14 @@ func (w *Warden) Explain(q deck.Question) (policy.Decision, []policy.Step) {
 	if o.policy == nil {
 		return policy.Decision{Effect: drawbridge.Allow, Why: "there are no rules"}, nil
 	}
-	return o.policy.Explain(policy.Question{
+	return o.policy.Explain(o.question(q))
+}
+
+// question is the deck's in the words of the rules.
+func (o *order) question(q deck.Question) policy.Question {
+	return policy.Question{
 		Caller: q.Caller, Kind: q.Kind, Spec: q.Spec, Method: q.Method, Params: q.Params, Trust: o.of(q.Spec.Server),
-	})
+	}
 }
 
 // Hides says what no call of the caller will be allowed to.
