@@ -37,23 +37,11 @@ func Apply(obj json.RawMessage, edits ...Edit) json.RawMessage {
 // them. Everything else stays as it is, byte for byte; where f gives all of them as they are, or obj is no object, obj is
 // returned itself. A repeated name is given to f as often as it is there.
 func EachValue(obj json.RawMessage, f func(m Member) json.RawMessage) json.RawMessage {
-	var out []byte
-	at := 0
-	for m := range Members(obj) {
-		value := f(m)
-		if bytes.Equal(value, m.Value) {
-			continue
-		}
-		if out == nil {
-			out = make([]byte, 0, len(obj)+len(value))
-		}
-		out = append(append(out, obj[at:m.end-len(m.Value)]...), value...)
-		at = m.end
-	}
-	if out == nil {
+	out := AppendValues(make([]byte, 0, len(obj)), obj, func(dst []byte, m Member) []byte { return append(dst, f(m)...) })
+	if bytes.Equal(out, obj) {
 		return obj
 	}
-	return append(out, obj[at:]...)
+	return out
 }
 
 // EachElement changes the elements of an array, which must be valid, as EachValue does with members.
