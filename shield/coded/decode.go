@@ -242,7 +242,7 @@ func undo(run string) (how, text string) {
 
 // read64 reads a run as Base64; "" where it says nothing.
 func read64(enc *base64.Encoding, run string) string {
-	if !promising64(run) {
+	if !promising64(enc, run) {
 		return ""
 	}
 	b, err := enc.DecodeString(run)
@@ -255,59 +255,16 @@ func read64(enc *base64.Encoding, run string) string {
 // part is how much of a run is decoded first: hardly any run is a code, and most that are none show it there.
 const part = 16
 
-// places has the place of each digit of Base64, of either alphabet, and none for what is no digit.
-var places = func() (of [256]byte) {
-	for i := range of {
-		of[i] = none
-	}
-	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-	for i := range len(alphabet) {
-		of[alphabet[i]] = byte(i)
-	}
-	of['-'], of['_'] = of['+'], of['/']
-	return of
-}()
-
-const none = 0xFF
-
-// promisingHex says whether a run may be hexadecimal, by its first part.
 func promisingHex(run string) bool {
 	var plain [part / 2]byte
-	n := 0
-	for ; 2*n+1 < min(part, len(run)); n++ {
-		high, low := nibble(run[2*n]), nibble(run[2*n+1])
-		if high|low == none {
-			return false
-		}
-		plain[n] = high<<4 | low
-	}
-	return promising(plain[:n])
+	n, err := hex.Decode(plain[:], []byte(run[:min(part, len(run))]))
+	return err == nil && promising(plain[:n])
 }
 
-// nibble gives the value of a hexadecimal digit, or none.
-func nibble(b byte) byte {
-	switch {
-	case signs[b]&digitSign == 0:
-		return none
-	case b <= '9':
-		return b - '0'
-	}
-	return b&0xF + 9
-}
-
-// promising64 says whether a run may be Base64, by its first part.
-func promising64(run string) bool {
+func promising64(enc *base64.Encoding, run string) bool {
 	var plain [part]byte
-	n := 0
-	for i := 0; i+4 <= min(part, len(run)); i += 4 {
-		a, b, c, d := places[run[i]], places[run[i+1]], places[run[i+2]], places[run[i+3]]
-		if a|b|c|d == none {
-			return false
-		}
-		plain[n], plain[n+1], plain[n+2] = a<<2|b>>4, b<<4|c>>2, c<<6|d
-		n += 3
-	}
-	return promising(plain[:n])
+	n, err := enc.Decode(plain[:], []byte(run[:min(part, len(run)&^3)]))
+	return err == nil && promising(plain[:n])
 }
 
 // inBits says whether a run is of nothing but bits.

@@ -138,7 +138,7 @@ func leetish(raw string) bool {
 }
 
 func (in *Inspector) known(w string) bool {
-	return in.scale.known.of(w).kind != 0 || in.scale.stem(w) != 0 || in.reader.lex.has(w)
+	return in.scale.known[w].kind != 0 || in.scale.stem(w) != 0 || in.reader.lex.has(w)
 }
 
 // english says whether at least half of the words of a text are known, and four of them.

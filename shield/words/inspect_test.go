@@ -42,7 +42,7 @@ func FuzzNotEntered(f *testing.F) {
 			t.Errorf("%q is drawn: %v", text, found)
 		}
 		for _, w := range words {
-			if w.fact != in.scale.known.of(w.folded) {
+			if w.fact != in.scale.known[w.folded] {
 				t.Errorf("%q: of %q something else is known", text, w.folded)
 			}
 			if raw := text[w.at:w.end]; !holds(w.signs, raw) {
@@ -81,24 +81,6 @@ func TestShortWays(t *testing.T) {
 		w.signs = anySign // as if there were all of them
 		if short, long := in.reader.spell(words, text)[0].folded, in.reader.spelt(text, &w); short != long {
 			t.Errorf("%q is read as %q, and the long way as %q", text, short, long)
-		}
-	}
-}
-
-// TestVocabulary holds that each word is found with what is known of it, also as a shorter one and an end, and no other word.
-func TestVocabulary(t *testing.T) {
-	all := map[string]fact{}
-	addParts(all)
-	addMoved(all)
-	v := newVocabulary(all)
-	for word, known := range all {
-		if v.of(word) != known || v.kind(word[:len(word)-1], word[len(word)-1:]) != known.kind {
-			t.Errorf("%q: %+v, want %+v", word, v.of(word), known)
-		}
-		for _, other := range []string{word + "q", word[1:], strings.Repeat(word, 9), ""} {
-			if v.of(other) != all[other] {
-				t.Errorf("%q: %+v, want %+v", other, v.of(other), all[other])
-			}
 		}
 	}
 }

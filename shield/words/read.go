@@ -54,7 +54,7 @@ var signOf = func() (of [256]sign) {
 type reader struct {
 	lex   *lexicon
 	fold  *folder
-	known *vocabulary
+	known map[string]fact
 	// rooms are for the words of short texts, each for one text at a time.
 	rooms sync.Pool
 }
@@ -84,7 +84,7 @@ func (r *reader) read(text string) *room {
 	in.all, in.norm = r.lookUp(all, text, in.norm[:0])
 	for i := range in.all {
 		w := &in.all[i]
-		w.fact = r.known.of(w.folded)
+		w.fact = r.known[w.folded]
 	}
 	return in
 }

@@ -88,7 +88,7 @@ const mostWords = 64
 // It looks at kinds of words and at which stand near each other, so that an order in words of its own is heavy as well. What each
 // weighs was learned from orders and honest definitions (internal/shieldlearn).
 type Scale struct {
-	known *vocabulary
+	known map[string]fact
 	// lastPlain is the last of the kinds at the head of the list whose words are of no topic, and everywhere has the others.
 	lastPlain  uint8
 	everywhere [256]bool
@@ -145,7 +145,7 @@ func (l *Load) weight(at Place) float64 {
 
 // newScale makes a scale, which takes the kinds of words to what else is known of them.
 func newScale(known map[string]fact) *Scale {
-	s := &Scale{}
+	s := &Scale{known: known}
 	n := uint8(0)
 	for line := range strings.SplitSeq(kindList, "\n") {
 		name, all, ok := strings.Cut(line, ": ")
@@ -170,7 +170,6 @@ func newScale(known map[string]fact) *Scale {
 			}
 		}
 	}
-	s.known = newVocabulary(known)
 	return s
 }
 
@@ -223,22 +222,22 @@ func (s *Scale) stem(word string) uint8 {
 		if !ok || n < 3 {
 			continue
 		}
-		if k := s.known.kind(base, ""); k != 0 {
+		if k := s.known[base].kind; k != 0 {
 			return k
 		}
 		if len(end) < 2 {
 			continue
 		}
-		if k := s.known.kind(base, "e"); k != 0 {
+		if k := s.known[base+"e"].kind; k != 0 {
 			return k
 		}
 		if base[n-1] == base[n-2] {
-			if k := s.known.kind(base[:n-1], ""); k != 0 {
+			if k := s.known[base[:n-1]].kind; k != 0 {
 				return k
 			}
 		}
 		if base[n-1] == 'i' {
-			if k := s.known.kind(base[:n-1], "y"); k != 0 {
+			if k := s.known[base[:n-1]+"y"].kind; k != 0 {
 				return k
 			}
 		}
@@ -287,6 +286,14 @@ func (s *Scale) put(words []word, l *Load) {
 			l.add(9, uint32(a), uint32(binary.TrailingZeros64(uint64(others))))
 		}
 	}
+}
+
+func hashed(s string) uint32 {
+	h := uint32(2166136261)
+	for i := range len(s) {
+		h = (h ^ uint32(s[i])) * 16777619
+	}
+	return h
 }
 
 // Sentences gives what each sentence of a text has on the scale, and the text of it: what a learner needs. About is what the text

@@ -9,12 +9,11 @@ import (
 func TestKindsFit(t *testing.T) {
 	s := newScale(map[string]fact{})
 	most := uint8(0)
-	for _, slot := range s.known.slots {
-		word, kind := slot.word, slot.kind
+	for word, known := range s.known {
 		if word != fold(word) || strings.ContainsAny(word, " ") {
 			t.Errorf("%q is never met: words are folded", word)
 		}
-		most = max(most, kind)
+		most = max(most, known.kind)
 	}
 	if most < 90 || most >= kindAddress {
 		t.Errorf("%d kinds", most)
@@ -27,7 +26,7 @@ func TestKindsFit(t *testing.T) {
 func TestKindOfAForm(t *testing.T) {
 	s := newScale(map[string]fact{})
 	for form, base := range map[string]string{"sends": "send", "copied": "copy", "copies": "copy", "using": "use", "stopped": "stop", "passwords": "password", "erased": "erase"} {
-		if got, want := s.kind(&word{folded: form, fact: s.known.of(form)})&^inflected, s.known.of(base).kind; got != want || want == 0 {
+		if got, want := s.kind(&word{folded: form, fact: s.known[form]})&^inflected, s.known[base].kind; got != want || want == 0 {
 			t.Errorf("%s is of kind %d, %s of %d", form, got, base, want)
 		}
 	}
