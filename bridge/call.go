@@ -113,10 +113,13 @@ func (e *endpoint) carry(ctx context.Context, call drawbridge.Call) (drawbridge.
 			return drawbridge.Result{}, err
 		}
 		result, err := s.answer(ctx, call)
-		e.giveBack(s)
-		switch {
-		case err == nil:
+		if err == nil {
+			e.giveBack(s, false)
 			return drawbridge.Result{Raw: result}, nil
+		}
+		f := s.failed(ctx, step, err)
+		e.giveBack(s, f.Ambiguous)
+		switch {
 		case ctx.Err() != nil:
 		case signin.Needed(err).Bars():
 			s.lose(err)
@@ -124,20 +127,25 @@ func (e *endpoint) carry(ctx context.Context, call drawbridge.Call) (drawbridge.
 			s.lose(err)
 			resent = true
 			continue
-		case errors.Is(err, link.ErrLost) && again.May(ctx, repeats, e.callFault(step, err), e.repeatable(call)):
+		case errors.Is(err, link.ErrLost) && again.May(ctx, repeats, f, e.repeatable(call)):
 			repeats++
 			continue
 		}
-		switch {
-		case ctx.Err() != nil:
-			err = ctx.Err()
-		case neverArrived(err):
-			return drawbridge.Result{}, e.unavailable(step, err)
-		case errors.Is(err, link.ErrLost) && s.over():
-			err = fmt.Errorf("%w: %w", link.ErrLost, s.ending())
-		}
-		return drawbridge.Result{}, e.callFault(step, err)
+		return drawbridge.Result{}, f
 	}
+}
+
+// failed is why a call on this session has no result.
+func (s *session) failed(ctx context.Context, step string, err error) *drawbridge.Fault {
+	switch {
+	case ctx.Err() != nil:
+		err = ctx.Err()
+	case neverArrived(err):
+		return s.e.unavailable(step, err)
+	case errors.Is(err, link.ErrLost) && s.over():
+		err = fmt.Errorf("%w: %w", link.ErrLost, s.ending())
+	}
+	return s.e.callFault(step, err)
 }
 
 // neverArrived says whether a request surely did not reach the server's tools: it was not sent, or its session was unknown.

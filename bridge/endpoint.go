@@ -190,9 +190,7 @@ func (e *endpoint) opened(o *opening, s *session) {
 // settle ends an opening: with err, or well where err is nil. It needs mu.
 func (e *endpoint) settle(k key, o *opening, err error) {
 	o.fault = err
-	select {
-	case <-o.ready:
-	default:
+	if !isClosed(o.ready) {
 		o.err = err
 		close(o.ready)
 	}

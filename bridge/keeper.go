@@ -191,9 +191,7 @@ func (e *endpoint) settleHome(o *opening, err error) {
 func (e *endpoint) tryEnded() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	select {
-	case <-e.tried:
-	default:
+	if !isClosed(e.tried) {
 		close(e.tried)
 	}
 }

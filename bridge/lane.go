@@ -359,7 +359,9 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-func (e *endpoint) giveBack(s *session) {
+// giveBack ends what borrow began; open says that the server may still be at the call. Over HTTP a cancellation can overtake
+// what it is for, and the server then waits for answers: so the session ends, and no other call has that lane with it.
+func (e *endpoint) giveBack(s *session, open bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.leave()
@@ -368,9 +370,9 @@ func (e *endpoint) giveBack(s *session) {
 		close(e.calm)
 		e.calm = nil
 	}
-	if s.key.once {
+	if s.key.once || open && s.key.lane > 0 && s.e.row.URL != "" {
 		delete(e.sessions, s.key)
-		s.lose(errOnce)
+		s.lose(errDone)
 	}
 	if e.crowds[s.key.crowd()] >= e.mostBeside(s.key) {
 		e.free() // it may make room now
@@ -378,4 +380,4 @@ func (e *endpoint) giveBack(s *session) {
 	e.release(s.key)
 }
 
-var errOnce = errors.New("it was for one call")
+var errDone = errors.New("its last call is over")

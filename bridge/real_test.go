@@ -3,10 +3,12 @@
 package bridge
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -386,6 +388,48 @@ func httpRow(t *testing.T, typ string, h http.Handler) config.Server {
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	return urlRow("everything", typ, s.URL)
+}
+
+// TestACancellationThatOvertakesItsCall: over HTTP each message has a way of its own. A server that hears of the call when
+// its cancellation is past asks a caller who is gone, and would wait for as long as there is the session.
+func TestACancellationThatOvertakesItsCall(t *testing.T) {
+	record := filepath.Join(t.TempDir(), "record")
+	talker, err := mcptest.HTTPTalker(false, record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(talker.Close)
+	sent, overtaken, over := make(chan struct{}), make(chan struct{}), make(chan struct{}, 2) // the home's end comes with the test's
+	row := httpRow(t, "http", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		method := wire.GetText(body, "method")
+		if method == wire.MethodToolsCall {
+			close(sent)
+			<-overtaken
+		}
+		talker.ServeHTTP(w, r)
+		switch {
+		case method == wire.NoteCancelled:
+			close(overtaken)
+		case r.Method == http.MethodDelete:
+			over <- struct{}{}
+		}
+	}))
+	r := runReal(t, Options{}, row)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-sent; cancel() }()
+	if _, err := r.Do(ctx, row.ID, toolCall(asker(), "ask", `{"rounds":[["form"]]}`)); !errors.Is(err, context.Canceled) {
+		t.Errorf("the call ended with %v", err)
+	}
+	select {
+	case <-over: // and every call in it
+	case <-time.After(20 * time.Second):
+		t.Fatal("the session of a call that the server may still be at goes on")
+	}
 }
 
 // A restarting server is one that can be replaced behind its address.

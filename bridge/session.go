@@ -120,10 +120,8 @@ func (s *session) close(ctx context.Context) {
 
 // ending says why the session is over, once it is. What the process ended with says more than the end of its output.
 func (s *session) ending() error {
-	select {
-	case <-s.lost:
+	if isClosed(s.lost) {
 		return s.cause
-	default:
 	}
 	err := s.conn.Err()
 	if s.proc == nil {
@@ -247,16 +245,7 @@ func (s *session) askForOneOf(ctx context.Context, calls []*exchange.Exchange, m
 func (s *session) Wake() { link.Wake(s.conn, s.ours(nil)) }
 
 // over says whether the session can be used no more.
-func (s *session) over() bool {
-	select {
-	case <-s.lost:
-		return true
-	case <-s.conn.Done():
-		return true
-	default:
-		return false
-	}
-}
+func (s *session) over() bool { return isClosed(s.lost) || isClosed(s.conn.Done()) }
 
 // enter notes a call in flight. It says false for a session that is over. It needs e.mu.
 func (s *session) enter() bool {

@@ -290,6 +290,11 @@ func parkAll(t *testing.T, r *rig, upstream string, source func(uint64) *rand.Ra
 		t.Errorf("only %d calls were parked", n)
 	}
 	t.Logf("%d calls were parked on %s", asked.Load(), upstream)
+	defer func() {
+		if t.Failed() {
+			t.Logf("open are %v", r.open())
+		}
+	}()
 	eventually(t, "calls stay open", func() bool { return len(r.open()) == 0 })
 	b := &box{t, r, cell{drawbridge.Modern, drawbridge.Legacy}, path{"HTTP", upstream}}
 	b.worksAgain()

@@ -209,11 +209,12 @@ func (h *HTTP) usable(ctx context.Context) error {
 // againAfter is how long a cancellation that went wrong waits for its second try.
 const againAfter = 100 * time.Millisecond
 
-// sendCancelled tells a legacy server that nobody waits for a request: to it, the end of the exchange means nothing.
+// sendCancelled tells a legacy server that nobody waits for a request: to it, the end of the exchange means nothing. Nor does
+// the end of the connection keep it from being told: it need not listen to the end of a session.
 func (h *HTTP) sendCancelled(id []byte, reason string) {
 	params := json.RawMessage(`{"requestId":` + string(id) + `,"reason":` + string(wire.Quote(reason)) + `}`)
 	h.start(func() {
-		ctx, cancel := context.WithTimeout(h.ctx, farewellTime)
+		ctx, cancel := context.WithTimeout(context.Background(), farewellTime)
 		defer cancel()
 		note := wire.Message{Method: wire.NoteCancelled, Params: params}
 		err := h.send(ctx, note)
