@@ -3,16 +3,17 @@ package server
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/server/bearer"
+	"github.com/drawbridge-mcp/drawbridge/server/entry"
 	"github.com/drawbridge-mcp/drawbridge/server/head"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -20,7 +21,6 @@ import (
 // Time limits of the HTTP door. Answers have none: a call takes as long as it takes.
 const (
 	headerTime = 10 * time.Second
-	bodyTime   = time.Minute
 	idleTime   = 2 * time.Minute
 	// writeTime is how long one write may be stuck in a client that does not read.
 	writeTime = 30 * time.Second
@@ -33,7 +33,7 @@ type door struct {
 	s      *Server
 	ending <-chan struct{}
 	life   context.Context
-	inside gate
+	inside entry.Gate
 	// resource is the door as OAuth clients know it, host the host of its URL; beyond says that others than this machine
 	// reach it.
 	resource Resource
@@ -116,7 +116,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	mux.Handle(bearer.WellKnown, d.metadata())
 	mux.Handle(bearer.WellKnown+"/", d.metadata())
 	web := &http.Server{
-		Handler:           inTime(mux),
+		Handler:           entry.InTime(mux, writeTime),
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
@@ -130,7 +130,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		_ = web.Shutdown(grace) // what is left is ended now
 		endCalls()
 		_ = web.Close()
-		d.inside.shut()
+		d.inside.Shut()
 	})
 	err := web.Serve(l)
 	cancel()
@@ -141,33 +141,18 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// inTime bounds what net/http does by itself and without end: it waits for what was announced of a body before it answers a request
-// that is refused before anybody reads it, and for a client to read a short answer. Whoever reads a body to its end takes that bound
-// away; what is written within h has its own.
-func inTime(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		rc := http.NewResponseController(w) // net/http's own has deadlines
-		_ = rc.SetWriteDeadline(time.Time{})
-		if r.ContentLength != 0 {
-			_ = rc.SetReadDeadline(time.Now().Add(bodyTime))
-		}
-		h.ServeHTTP(w, r)
-		_ = rc.SetWriteDeadline(time.Now().Add(bodyTime + writeTime)) // the body may come first
-	})
-}
-
 // ServeHTTP answers one HTTP request.
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !d.s.inside.enter() {
+	if !d.s.inside.Enter() {
 		http.Error(w, "Service Unavailable: closing", http.StatusServiceUnavailable)
 		return
 	}
-	defer d.s.inside.leave()
-	if !d.inside.enter() {
+	defer d.s.inside.Leave()
+	if !d.inside.Enter() {
 		http.Error(w, "Service Unavailable: closing", http.StatusServiceUnavailable)
 		return
 	}
-	defer d.inside.leave()
+	defer d.inside.Leave()
 	if !d.guard(w, r) {
 		return
 	}
@@ -186,7 +171,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.post(w, r, v)
 	case http.MethodGet:
 		if r.ContentLength != 0 { // it says nothing to us, and is in the way of a stream
-			if _, ok := d.read(w, r); !ok {
+			if _, ok := entry.Body(w, r, d.s.o.MaxBody); !ok {
 				return
 			}
 		}
@@ -211,7 +196,7 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, v *visit) {
 		return
 	}
 	defer x.close()
-	body, ok := d.read(w, r)
+	body, ok := entry.Body(w, r, d.s.o.MaxBody)
 	if !ok {
 		return
 	}
@@ -225,6 +210,11 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, v *visit) {
 		return
 	}
 	l, err := readLetter(body)
+	leave, ok := d.enter(x, l)
+	if !ok {
+		return
+	}
+	defer leave()
 	switch {
 	case err != nil:
 		x.answer(nil, http.StatusBadRequest, failure(wire.CodeParse, "Parse error: "+err.Error(), nil))
@@ -237,46 +227,18 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, v *visit) {
 	}
 }
 
-// read reads a request's body into one buffer. It says false where it has answered itself.
-func (d *door) read(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
-	most := d.s.o.MaxBody
-	tooLarge := func() ([]byte, bool) {
-		w.Header().Set("Connection", "close")
-		http.Error(w, "Request Entity Too Large", http.StatusRequestEntityTooLarge)
-		return nil, false
+// enter lets messages in until leave is called, unless there is a request among them and its caller has too many in progress. What is
+// none may always come in: a request may wait for it. It says false where it has answered itself.
+func (d *door) enter(x *exchange, letters ...letter) (leave func(), ok bool) {
+	i := slices.IndexFunc(letters, func(l letter) bool { return l.IsRequest() })
+	if i < 0 {
+		return func() {}, true
 	}
-	if r.ContentLength > most {
-		return tooLarge()
+	if leave, ok = d.s.posts.Enter(x.visit.caller.Principal); !ok {
+		x.w.Header().Set("Retry-After", "1")
+		x.answer(letters[i].ID, http.StatusTooManyRequests, failure(wire.CodeInternal, "Too many requests are in progress", nil))
 	}
-	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer can; then its server knows better
-	body, err := readAll(r.Body, r.ContentLength, most)
-	switch {
-	case errors.Is(err, errTooLarge):
-		return tooLarge()
-	case err != nil:
-		http.Error(w, "Bad Request: the body is cut off", http.StatusBadRequest)
-		return nil, false // the deadline stays: see inTime
-	}
-	_ = rc.SetReadDeadline(time.Time{})
-	return body, true
-}
-
-var errTooLarge = errors.New("body is over the size bound")
-
-// readAll reads a body of so many bytes; -1 means that nobody knows. What is long takes memory as it comes: to say that it will
-// costs a client nothing.
-func readAll(r io.Reader, length, most int64) ([]byte, error) {
-	if length >= 0 && length <= 1<<20 {
-		body := make([]byte, length)
-		_, err := io.ReadFull(r, body)
-		return body, err
-	}
-	body, err := io.ReadAll(io.LimitReader(r, most+1))
-	if err == nil && int64(len(body)) > most {
-		err = errTooLarge
-	}
-	return body, err
+	return leave, ok
 }
 
 // modernPost answers a message of a stateless client.

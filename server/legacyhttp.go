@@ -101,6 +101,11 @@ func (d *door) legacyBatch(x *exchange, body []byte) {
 		x.answer(nil, http.StatusBadRequest, refusal)
 		return
 	}
+	leave, ok := d.enter(x, messages...)
+	if !ok {
+		return
+	}
+	defer leave()
 	c, done, ok := d.session(x.w, x.r, x.visit)
 	if !ok {
 		return

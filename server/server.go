@@ -30,6 +30,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/server/claim"
+	"github.com/drawbridge-mcp/drawbridge/server/entry"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -104,6 +105,9 @@ type Options struct {
 	// MaxSessions is how many stateful HTTP sessions there may be; 0 is 4,096. Beyond it the one ends that was idle longest, of
 	// the principal who has most.
 	MaxSessions int
+	// MaxInProgress is how many HTTP requests of one principal may be in progress, without the streams of sessions; 0 is 4,096. One
+	// more is answered with status 429; what is no request, but the answer to one, always comes in.
+	MaxInProgress int
 	// MaxBody is the most bytes that an HTTP request may have; 0 is 4 MiB.
 	MaxBody int64
 	// PageSize is the most items on a page of a list; 0 is 1,000.
@@ -116,6 +120,7 @@ type Options struct {
 const (
 	defaultSessionTimeout = 30 * time.Minute
 	defaultMaxSessions    = 4096
+	defaultMaxInProgress  = 4096
 	defaultMaxBody        = 4 << 20
 	defaultPageSize       = 1000
 	defaultKeepAlive      = 10 * time.Second
@@ -135,6 +140,7 @@ type Server struct {
 	sessions sessions
 	watchers watchers
 	visits   visits
+	posts    entry.Turnstile
 	// kept counts the bytes that sessions keep of their streams, complained is when it was logged last that callers cannot be
 	// checked.
 	kept, complained atomic.Int64
@@ -142,7 +148,7 @@ type Server struct {
 	// life ends with Close; inside is whatever works for a caller.
 	life   context.Context
 	end    context.CancelFunc
-	inside gate
+	inside entry.Gate
 	deafen func()
 	once   sync.Once
 }
@@ -152,7 +158,7 @@ func New(d Deck, o Options) (*Server, error) {
 	switch {
 	case d == nil:
 		return nil, errors.New("new server: no deck")
-	case o.SessionTimeout < 0 || o.MaxSessions < 0 || o.MaxBody < 0 || o.PageSize < 0 || o.KeepAlive < 0:
+	case o.SessionTimeout < 0 || o.MaxSessions < 0 || o.MaxInProgress < 0 || o.MaxBody < 0 || o.PageSize < 0 || o.KeepAlive < 0:
 		return nil, errors.New("new server: a limit is negative")
 	}
 	if err := o.Resource.Check(); err != nil {
@@ -167,6 +173,7 @@ func New(d Deck, o Options) (*Server, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	s.posts.Most = orDefault(o.MaxInProgress, defaultMaxInProgress)
 	s.life, s.end = context.WithCancel(context.Background())
 	s.deafen = d.OnEvent(s.watchers.tell)
 	return s, nil
@@ -180,18 +187,10 @@ func (s *Server) Close() error {
 		for _, c := range s.sessions.takeAll() {
 			s.endSession(c)
 		}
-		s.inside.shut()
+		s.inside.Shut()
 	})
 	return nil
 }
-
-// A gate lets work in until it is shut.
-type gate struct{ mu sync.RWMutex }
-
-// enter says whether work may begin, which ends with leave; shut lets none in any more and waits for what is inside.
-func (g *gate) enter() bool { return g.mu.TryRLock() }
-func (g *gate) leave()      { g.mu.RUnlock() }
-func (g *gate) shut()       { g.mu.Lock() }
 
 func implementation(version string) json.RawMessage {
 	if version == "" {

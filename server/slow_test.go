@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/server/entry"
 )
 
 // A pipes listens to whoever is sent to it.
@@ -62,13 +64,13 @@ func TestABodyThatDoesNotCome(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client, end := served(t)
 				defer end()
-				_ = client.SetDeadline(time.Now().Add(2 * bodyTime))
+				_ = client.SetDeadline(time.Now().Add(2 * entry.BodyTime))
 				if _, err := io.WriteString(client, tt.request+"Content-Length: 10\r\n\r\n"); err != nil {
 					t.Error(err)
 				}
 				resp, err := http.ReadResponse(bufio.NewReader(client), nil)
 				if err != nil {
-					t.Errorf("no answer in %v: %v", 2*bodyTime, err)
+					t.Errorf("no answer in %v: %v", 2*entry.BodyTime, err)
 				} else if resp.StatusCode != tt.want {
 					t.Errorf("status %d, want %d", resp.StatusCode, tt.want)
 				}
@@ -98,7 +100,7 @@ func TestAnAnswerThatNobodyReads(t *testing.T) {
 		if _, err := io.WriteString(client, request); err != nil {
 			t.Error(err)
 		}
-		<-time.After(2 * (bodyTime + writeTime))
+		<-time.After(2 * (entry.BodyTime + writeTime))
 		if n, err := client.Read(make([]byte, 1)); err != io.EOF {
 			t.Errorf("%d bytes still wait to be read: %v", n, err)
 		}

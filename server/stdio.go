@@ -33,10 +33,10 @@ const (
 //
 // The error is nil at the end of in, the context's where that ended it, and else what went wrong with in or out.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	if !s.inside.enter() {
+	if !s.inside.Enter() {
 		return errors.New("serve stdio: the server is closed")
 	}
-	defer s.inside.leave()
+	defer s.inside.Leave()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.life, func() { cancel(context.Canceled) })()

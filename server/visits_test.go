@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -246,5 +247,52 @@ func TestJudge(t *testing.T) {
 		if over, ended := v.judge(tt.caller, tt.err, now); over != tt.over || ended != tt.ended {
 			t.Errorf("%s: over %v, ended %v", tt.name, over, ended)
 		}
+	}
+}
+
+// TestTooManyRequestsOfOnePrincipal: one more than there may be is refused, until another one is over; another principal's is not, nor what answers
+// a request that waits.
+func TestTooManyRequestsOfOnePrincipal(t *testing.T) {
+	d := newFakeDeck()
+	started, release := make(chan struct{}), make(chan struct{})
+	d.do = func(context.Context, drawbridge.Call) (drawbridge.Result, error) {
+		started <- struct{}{}
+		<-release
+		return drawbridge.Result{Raw: json.RawMessage(`{"content":[]}`)}, nil
+	}
+	url := serveHTTP(t, d, Options{MaxInProgress: 1, Check: newRegister()})
+	as := func(token, body string) *http.Request {
+		r := modernRequest(t, url, body)
+		r.Header.Set("Authorization", "Bearer "+token)
+		return r
+	}
+	const call = `{"id":1,"method":"tools/call","params":{"name":"plain",` + meta + `}}`
+	var calls sync.WaitGroup
+	for _, who := range []string{"ada-1", "eve-1"} {
+		calls.Go(func() {
+			if status, body := send(t, as(who, call)); status != 200 {
+				t.Errorf("the call of %s is answered with %d, %s", who, status, body)
+			}
+		})
+		<-started
+	}
+	want := `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"Too many requests are in progress"}}`
+	for _, body := range []string{`{"id":7,"method":"tools/call","params":{"name":"plain",` + meta + `}}`, `{"id":7,"method":"tools/list","params":{` + meta + `}}`} {
+		if status, got := send(t, as("ada-2", body)); status != http.StatusTooManyRequests || got != want {
+			t.Errorf("one too many is answered with %d, %s", status, got)
+		}
+	}
+	batch := httpRequest(t, http.MethodPost, url, `[{"jsonrpc":"2.0","id":7,"method":"ping"}]`)
+	batch.Header.Set("Authorization", "Bearer ada-2")
+	if status, got := send(t, batch); status != http.StatusTooManyRequests || got != want {
+		t.Errorf("a batch too many is answered with %d, %s", status, got)
+	}
+	if status, got := send(t, as("ada-2", `{"method":"notifications/cancelled","params":{"requestId":9,`+meta+`}}`)); status != http.StatusAccepted {
+		t.Errorf("a notification beside them is answered with %d, %s", status, got)
+	}
+	close(release)
+	calls.Wait()
+	if status, got := send(t, as("ada-2", `{"id":7,"method":"tools/list","params":{`+meta+`}}`)); status != 200 {
+		t.Errorf("when they are over one is answered with %d, %s", status, got)
 	}
 }
