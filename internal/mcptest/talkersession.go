@@ -13,9 +13,9 @@ import (
 // A talkSession is a talker's conversation with one client: a stateful session, or, in the stateless generation, a pipe.
 type talkSession struct {
 	t *talker
-	// ctx ends with the session, and every turn with it.
+	// ctx ends with the session, and every turn with it: stop ends it, under mu.
 	ctx  context.Context
-	end  context.CancelFunc
+	stop context.CancelFunc
 	work sync.WaitGroup
 	me   *hearer
 
@@ -35,7 +35,7 @@ func (t *talker) session(say func(wire.Message)) *talkSession {
 		t: t, asked: map[string]chan wire.Message{}, open: map[string]context.CancelFunc{},
 		me: &hearer{uris: map[string]bool{}, say: say},
 	}
-	s.ctx, s.end = context.WithCancel(context.Background())
+	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s
 }
 
@@ -53,22 +53,31 @@ func (s *talkSession) take(m wire.Message, say func(wire.Message), done func()) 
 	case !m.IsRequest():
 	case s.simple(m, say):
 	default:
-		ctx, cancel := context.WithCancel(s.ctx)
-		s.mu.Lock()
-		s.open[string(m.ID)] = cancel
-		level := s.level
-		s.mu.Unlock()
-		s.work.Go(func() {
-			defer done()
-			defer s.cancel(string(m.ID))
-			c := &turn{t: s.t, ctx: ctx, params: m.Params, say: say, asker: s, level: level}
-			if reply, ok := s.t.take(c, m); ok {
-				say(reply)
-			}
-		})
-		return
+		if s.begin(m, say, done) {
+			return
+		}
 	}
 	done()
+}
+
+// begin begins a turn, unless the session is over.
+func (s *talkSession) begin(m wire.Message, say func(wire.Message), done func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return false
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	s.open[string(m.ID)] = cancel
+	c := &turn{t: s.t, ctx: ctx, params: m.Params, say: say, asker: s, level: s.level}
+	s.work.Go(func() {
+		defer done()
+		defer s.cancel(string(m.ID))
+		if reply, ok := s.t.take(c, m); ok {
+			say(reply)
+		}
+	})
+	return true
 }
 
 // simple answers what only the stateful generation has.
@@ -94,6 +103,13 @@ func (s *talkSession) simple(m wire.Message, say func(wire.Message)) bool {
 	}
 	say(wire.Message{ID: m.ID, Result: json.RawMessage(result)})
 	return true
+}
+
+// end ends the session: no turn begins after it.
+func (s *talkSession) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stop()
 }
 
 // close ends the session and waits for its turns.
