@@ -460,9 +460,10 @@ func TestAListThatKeepsChangingIsNotAskedForByReconnecting(t *testing.T) {
 			r.fake.last().die()
 			r.later(time.Second)
 			r.call(echo(caller(drawbridge.Legacy)))
+			synctest.Wait() // a list that is on its way is taken in
 		}
 		asked := r.fake.count(wire.MethodToolsList)
-		if asked > 30 {
+		if asked > 16 { // of a megabyte each, and 16 may change at once
 			t.Errorf("it was asked for %d lists in ten minutes", asked)
 		}
 		for _, e := range r.mem.all() {
