@@ -1,11 +1,8 @@
 package policy
 
 import (
-	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -95,9 +92,9 @@ func bare(v any) any { return maps(v, func(v any) any { return v }) }
 // carries out the call might take the one that no rule looked at. Names that differ in case only count as one, as they do to
 // many readers.
 func readObject(raw json.RawMessage, only string) (object, error) {
-	r := reader{src: raw, only: only}
+	r := reader{src: string(raw), only: only}
 	all, err := r.read()
-	if err == nil && r.part.name != nil {
+	if err == nil && r.part.name != "" {
 		var name string
 		name, err = textOf(r.part.name, false)
 		all = object{{name, r.part.value}}
@@ -107,7 +104,7 @@ func readObject(raw json.RawMessage, only string) (object, error) {
 
 // readMember reads an object as readObject does, and gives the one member that is kept; nil where there is none.
 func readMember(raw json.RawMessage, name string) (any, error) {
-	r := reader{src: raw, only: name}
+	r := reader{src: string(raw), only: name}
 	if _, err := r.read(); err != nil {
 		return nil, err
 	}
@@ -123,12 +120,12 @@ var (
 
 // A reader goes through JSON once, and believes nothing of it. Its methods start at src[i], and leave i behind what they read.
 type reader struct {
-	src []byte
+	src string
 	i   int
 	// only is the name that is kept of the outermost object, folded, and part what it has; with no name all of it is kept.
 	only string
 	part struct {
-		name  []byte
+		name  string
 		value any
 	}
 	// loose has it read what is not quite JSON, see readText.
@@ -137,7 +134,7 @@ type reader struct {
 
 // read reads all that there is: one object, of which it gives nothing where one member is kept only.
 func (r *reader) read() (object, error) {
-	if len(r.src) == 0 || string(r.src) == "null" {
+	if r.src == "" || r.src == "null" {
 		return nil, nil
 	}
 	if len(r.src) > maxArguments {
@@ -158,7 +155,7 @@ func (r *reader) read() (object, error) {
 
 // wrong is what is wrong with all that there is, where err is what was found first: it may be no UTF-8 further on.
 func (r *reader) wrong(err error) error {
-	if !utf8.Valid(r.src) {
+	if !utf8.ValidString(r.src) {
 		return errNoUTF8
 	}
 	return err
@@ -326,14 +323,14 @@ func (r *reader) object(depth int, keep bool) (all object, err error) {
 }
 
 // token reads a text, and gives what is between its quotes. It is plain where that is ASCII, and nothing in it is escaped.
-func (r *reader) token() (text []byte, plain bool, err error) {
+func (r *reader) token() (text string, plain bool, err error) {
 	if r.peek() != '"' {
-		return nil, false, errNoJSON
+		return "", false, errNoJSON
 	}
 	rest := r.src[r.i+1:]
-	end := bytes.IndexByte(rest, '"')
+	end := strings.IndexByte(rest, '"')
 	if end < 0 {
-		return nil, false, errNoJSON
+		return "", false, errNoJSON
 	}
 	if text = rest[:end]; !isPlain(text) {
 		text, err = r.intricate()
@@ -345,16 +342,17 @@ func (r *reader) token() (text []byte, plain bool, err error) {
 
 // isPlain says whether a text has neither backslashes nor control characters, and is ASCII. It looks at eight bytes at a time: of each
 // the highest bit is set in the sum where it is too large, below a blank, or a backslash.
-func isPlain(text []byte) bool {
+func isPlain(text string) bool {
 	const each, highest = 0x0101010101010101, 0x8080808080808080
 	for ; len(text) >= 8; text = text[8:] {
-		eight := binary.LittleEndian.Uint64(text)
+		eight := uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16 | uint64(text[3])<<24 |
+			uint64(text[4])<<32 | uint64(text[5])<<40 | uint64(text[6])<<48 | uint64(text[7])<<56
 		if (eight|(eight-each*' ')|((eight^each*'\\')-each))&highest != 0 {
 			return false
 		}
 	}
-	for _, c := range text {
-		if c < ' ' || c == '\\' || c >= utf8.RuneSelf {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c == '\\' || c >= utf8.RuneSelf {
 			return false
 		}
 	}
@@ -362,25 +360,25 @@ func isPlain(text []byte) bool {
 }
 
 // intricate is token for one that may be anything.
-func (r *reader) intricate() ([]byte, error) {
+func (r *reader) intricate() (string, error) {
 	r.i++
 	for start := r.i; r.i < len(r.src); r.i++ {
 		switch c := r.src[r.i]; {
 		case c == '"':
 			text := r.src[start:r.i]
-			if r.i++; !r.loose && !utf8.Valid(text) {
-				return nil, errNoUTF8
+			if r.i++; !r.loose && !utf8.ValidString(text) {
+				return "", errNoUTF8
 			}
 			return text, nil
 		case c < ' ':
-			return nil, errNoJSON
+			return "", errNoJSON
 		case c == '\\':
 			if r.i++; !r.escaped() {
-				return nil, errNoJSON
+				return "", errNoJSON
 			}
 		}
 	}
-	return nil, errNoJSON
+	return "", errNoJSON
 }
 
 // escaped says whether what follows a backslash may, and goes on to the last byte of it.
@@ -406,7 +404,7 @@ func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' ||
 
 // word reads true, false or null.
 func (r *reader) word(word string) error {
-	if !bytes.HasPrefix(r.src[r.i:], []byte(word)) {
+	if !strings.HasPrefix(r.src[r.i:], word) {
 		return errNoJSON
 	}
 	r.i += len(word)
@@ -462,16 +460,15 @@ func (r *reader) digits() bool {
 }
 
 // textOf gives what a token says. It may be plain without being called so.
-func textOf(token []byte, plain bool) (string, error) {
-	if plain || bytes.IndexByte(token, '\\') < 0 {
-		return string(token), nil
+func textOf(token string, plain bool) (string, error) {
+	if plain || strings.IndexByte(token, '\\') < 0 {
+		return token, nil
 	}
 	return unescapedText(token)
 }
 
-func unescapedText(token []byte) (text string, err error) {
-	quoted := slices.Concat([]byte{'"'}, token, []byte{'"'})
-	if json.Unmarshal(quoted, &text) != nil {
+func unescapedText(token string) (text string, err error) {
+	if json.Unmarshal([]byte(`"`+token+`"`), &text) != nil {
 		return "", errNoJSON
 	}
 	return text, nil
@@ -479,9 +476,9 @@ func unescapedText(token []byte) (text string, err error) {
 
 // foldedName gives the name that a token says as it is compared: of nearly all names those are the very bytes, in letters of either
 // case, see alike.
-func foldedName(token []byte) ([]byte, error) {
+func foldedName(token string) (string, error) {
 	text, err := textOf(token, false)
-	return []byte(foldName(text)), err
+	return foldName(text), err
 }
 
 // sameName says whether two names are the same as foldName has them.
@@ -499,7 +496,7 @@ func isASCII(text string) bool {
 }
 
 // alike says whether two names are the same but for the case of letters of ASCII.
-func alike[A, B []byte | string](a A, b B) bool {
+func alike(a, b string) bool {
 	if len(a) != len(b) {
 		return false
 	}
@@ -520,13 +517,13 @@ func small(c byte) byte {
 
 // names are those of one object, as far as it was read: the first few, and where there are more all of them.
 type names struct {
-	few  [8][]byte
+	few  [8]string
 	n    int
 	many map[string]bool
 }
 
 // add takes a name in. It says false where it is there already.
-func (n *names) add(name []byte) bool {
+func (n *names) add(name string) bool {
 	if n.many == nil {
 		for _, other := range n.few[:n.n] {
 			if alike(other, name) {
@@ -540,10 +537,10 @@ func (n *names) add(name []byte) bool {
 		}
 		n.many = map[string]bool{}
 		for _, other := range n.few {
-			n.many[strings.ToLower(string(other))] = true
+			n.many[strings.ToLower(other)] = true
 		}
 	}
-	same := strings.ToLower(string(name))
+	same := strings.ToLower(name)
 	if n.many[same] {
 		return false
 	}

@@ -77,7 +77,7 @@ func mayBeJSON(text string) bool {
 // readText reads the list or the object that a text is; nil where it is none. Readers of such a text are not strict: a name may stand
 // twice, and NaN is a number to some.
 func readText(text string) (any, error) {
-	r := reader{src: []byte(text), loose: true}
+	r := reader{src: text, loose: true}
 	v, err := r.value(0, true)
 	if errors.Is(err, errTooDeep) {
 		return nil, err
