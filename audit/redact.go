@@ -72,13 +72,16 @@ func (w *writer) redacted(raw []byte) {
 	before := len(w.dst)
 	w.add(`,"arguments":`)
 	start := len(w.dst)
-	v := veil{writer: w, reader: reader{src: string(raw)}, end: start + maxArguments, most: w.rules.MaxString}
+	v := veil{writer: *w, reader: reader{src: string(raw)}, end: start + maxArguments, most: w.rules.MaxString}
 	if v.most <= 0 {
 		v.most = DefaultMaxString
 	}
-	switch ok := utf8.Valid(raw) && v.value(0) && v.next() == 0; {
-	case ok:
+	ok := utf8.Valid(raw) && v.value(0) && v.next() == 0
+	if ok {
 		v.flush(v.i)
+	}
+	switch w.dst = v.dst; {
+	case ok:
 	case v.size() > v.end:
 		w.dst = w.dst[:start]
 		w.quoted("[too much to keep]")
@@ -89,7 +92,7 @@ func (w *writer) redacted(raw []byte) {
 
 // A veil writes JSON without the secrets in it, and without blanks.
 type veil struct {
-	*writer
+	writer
 	reader
 	// What of src begins at from and ends at i comes next in dst, as it is.
 	from int
