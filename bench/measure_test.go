@@ -5,6 +5,7 @@ package bench
 import (
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -39,14 +40,16 @@ func latencies(t testing.TB, rounds, calls int, all ...*contender) map[string][]
 }
 
 // alternating measures one call of each contender in turn, and gives the median of each round: what moves the machine for
-// longer than a call moves all of them.
+// longer than a call moves all of them. Each turn has another order, or what one does after its answer would always fall on the same other.
 func alternating(t testing.TB, rounds, calls int, all ...*contender) map[string][]float64 {
 	t.Helper()
 	medians := map[string][]float64{}
 	took := make([][]float64, len(all))
+	order := rand.New(rand.NewPCG(1, 2))
 	for range rounds {
 		for range calls {
-			for i, c := range all {
+			for _, i := range order.Perm(len(all)) {
+				c := all[i]
 				began := time.Now()
 				if _, err := c.clients[0].call(c.request); err != nil {
 					t.Fatalf("%s: %v", c.name, err)
