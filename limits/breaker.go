@@ -39,6 +39,8 @@ type Breaker struct {
 	same  func(args []byte) []byte
 
 	mu sync.Mutex
+	// start is when the breaker was first asked.
+	start time.Time
 	// told has the keys of arguments by how they were written: a call is asked about, and soon after it ends.
 	told [told]struct{ written, key uint64 }
 	// now and before are the runs of the minute that began at since, and of the one before it, by site and arguments.
@@ -55,8 +57,9 @@ type lengths struct{ failed, fine int }
 type run struct {
 	end    uint64
 	failed bool
-	// at is when the last ones ended, the oldest first: no more of them than the most that are let through.
-	at []time.Time
+	// at is when those of the last 60 seconds ended, counted from the breaker's start, the oldest first: no more of them than the most that
+	// are let through.
+	at []time.Duration
 }
 
 // told is how many keys of arguments are remembered.
@@ -104,7 +107,7 @@ func (b *Breaker) Held(at Site, args func() []byte, now time.Time) (Loop, bool) 
 	if most == 0 || len(r.at) < most {
 		return Loop{}, false
 	}
-	again := r.at[len(r.at)-most].Add(Minute)
+	again := b.start.Add(r.at[len(r.at)-most] + Minute)
 	return Loop{most, r.failed, again}, now.Before(again)
 }
 
@@ -139,9 +142,12 @@ func (b *Breaker) Ended(at Site, args func() []byte, failed bool, end func() []b
 	if r == nil || r.failed != failed || r.end != sum {
 		r, kept = &run{end: sum, failed: failed}, false
 	}
-	if r.at = append(r.at, now); len(r.at) > most {
-		r.at = r.at[len(r.at)-most:]
+	ended := now.Sub(b.start)
+	old := 0
+	for old < len(r.at) && (ended-r.at[old] >= Minute || len(r.at)-old >= most) {
+		old++
 	}
+	r.at = append(r.at[old:], ended)
 	if failed {
 		b.longest.failed = max(b.longest.failed, len(r.at))
 	} else {
@@ -192,6 +198,9 @@ func (b *Breaker) most(failed bool) int {
 
 // turn begins a new minute where the last one is over. What nobody has called since is forgotten with the one before it.
 func (b *Breaker) turn(now time.Time) {
+	if b.start.IsZero() {
+		b.start = now
+	}
 	switch gone := now.Sub(b.since); {
 	case gone >= 2*Minute:
 		b.before, b.now, b.since = nil, map[Site]map[uint64]*run{}, now

@@ -15,6 +15,16 @@ func (b *Breaker) Size() (n int) {
 	return n
 }
 
+// Longest is how many calls it remembers of the run that has most.
+func (b *Breaker) Longest() (n int) {
+	for _, runs := range b.now {
+		for _, r := range runs {
+			n = max(n, len(r.at))
+		}
+	}
+	return n
+}
+
 // Texts is how many texts a Once remembers in one Life.
 const Texts = texts
 

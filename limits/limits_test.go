@@ -272,6 +272,13 @@ func TestABreakerIsBounded(t *testing.T) {
 	if n := b.Size(); n != 1 {
 		t.Errorf("it remembers %d runs of two minutes ago", n-1)
 	}
+	most := limits.NewBreaker(limits.Loops{Calls: 1_000_000}, nil)
+	for i := range 10_000 { // of a client that polls
+		most.Ended(limits.Site{}, x, false, x, after(time.Duration(i)*time.Second))
+	}
+	if n := most.Longest(); n != 60 {
+		t.Errorf("of a call each second it remembers %d, where those of a minute count", n)
+	}
 }
 
 func TestOnce(t *testing.T) {
