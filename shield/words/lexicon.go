@@ -3,7 +3,10 @@ package words
 import (
 	_ "embed" // the two lists of words
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/shield/tree"
 )
 
 //go:embed lexicon.txt
@@ -92,29 +95,57 @@ var names = [...]string{"ignore", "setaside", "prior", "instr", "strong", "safet
 	"harm", "delete", "money", "change", "param", "despite", "usedby", "best", "mention", "me", "gave", "later", "other", "outside", "respond", "off", "scope", "payee", "deceit", "whenif", "wmodel",
 	"wignore", "winstr", "wprior", "wnot", "wtell", "wuser", "wsecret", "wsend", "wsystem", "wdo"}
 
-// A lexicon finds the entries of the lists in a text. It is a tree of bytes, walked once from where each word begins.
+// A lexicon finds the entries of the lists in a text.
 type lexicon struct {
-	nodes []node
-	first [256]int32
+	tree *tree.Tree
+	// ends are what entries are about, by the values of the tree.
+	ends []end
 	// pairs has a bit for each two bytes that an entry begins with.
 	pairs [1 << 16 / 64]uint64
 }
 
-type node struct {
-	kids       []kid
-	word, stem concepts // what ends here: a whole word, or the beginning of one
-}
+// An end is what entries are about: one that is a whole word, or the beginning of one.
+type end struct{ word, stem concepts }
 
-type kid struct {
-	b  byte
-	to int32
+// A listed is an entry of the lists, which stand there as words are folded.
+type listed struct {
+	text string
+	end
 }
-
-// mostly is about how many nodes the lists come to.
-const mostly = 1 << 17
 
 func newLexicon() (*lexicon, error) {
-	l := &lexicon{nodes: make([]node, 1, mostly)}
+	all, err := readLists()
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(all, func(a, b listed) int { return strings.Compare(a.text, b.text) })
+	l := &lexicon{ends: make([]end, 1)}
+	numbers := map[end]uint16{}
+	entries := make([]tree.Entry, 0, len(all))
+	for len(all) > 0 {
+		text, about := all[0].text, end{}
+		for len(all) > 0 && all[0].text == text {
+			about.word |= all[0].word
+			about.stem |= all[0].stem
+			all = all[1:]
+		}
+		if numbers[about] == 0 {
+			numbers[about] = uint16(len(l.ends))
+			l.ends = append(l.ends, about)
+		}
+		entries = append(entries, tree.Entry{Text: text, Value: numbers[about]})
+		if len(text) > 1 {
+			pair := uint16(text[0])<<8 | uint16(text[1])
+			l.pairs[pair/64] |= 1 << (pair % 64)
+		}
+	}
+	l.tree = tree.New(entries)
+	return l, nil
+}
+
+// readLists gives the entries as they stand in the lists, where one may be under several concepts.
+func readLists() ([]listed, error) {
+	all := make([]listed, 0, mostly)
 	for _, list := range []string{english, world} {
 		for n, line := range strings.Split(list, "\n") {
 			if line == "" || line[0] == '#' {
@@ -132,54 +163,21 @@ func newLexicon() (*lexicon, error) {
 				return nil, fmt.Errorf("read the lists of words: line %d: no concept %q", n+1, head)
 			}
 			for entry := range strings.SplitSeq(entries, ",") {
-				l.add(strings.TrimSpace(entry), bit)
+				switch text, stem := strings.CutSuffix(strings.TrimSpace(entry), "*"); {
+				case text == "":
+				case stem:
+					all = append(all, listed{text, end{stem: bit}})
+				default:
+					all = append(all, listed{text, end{word: bit}})
+				}
 			}
 		}
 	}
-	for _, k := range l.nodes[0].kids {
-		l.first[k.b] = k.to
-		for _, next := range l.nodes[k.to].kids {
-			pair := uint16(k.b)<<8 | uint16(next.b)
-			l.pairs[pair/64] |= 1 << (pair % 64)
-		}
-	}
-	return l, nil
+	return all, nil
 }
 
-// add takes in an entry, which is as words are folded.
-func (l *lexicon) add(entry string, bit concepts) {
-	stem := strings.HasSuffix(entry, "*")
-	entry = strings.TrimSuffix(entry, "*")
-	at := int32(0)
-	for i := range len(entry) {
-		at = l.child(at, entry[i])
-	}
-	if stem {
-		l.nodes[at].stem |= bit
-	} else if at != 0 {
-		l.nodes[at].word |= bit
-	}
-}
-
-func (l *lexicon) child(at int32, b byte) int32 {
-	if to := l.step(at, b); to != 0 {
-		return to
-	}
-	to := int32(len(l.nodes))
-	l.nodes = append(l.nodes, node{})
-	l.nodes[at].kids = append(l.nodes[at].kids, kid{b, to})
-	return to
-}
-
-// step gives the node that b leads to, 0 where there is none.
-func (l *lexicon) step(at int32, b byte) int32 {
-	for _, k := range l.nodes[at].kids {
-		if k.b == b {
-			return k.to
-		}
-	}
-	return 0
-}
+// mostly is about how many entries the lists come to.
+const mostly = 1 << 14
 
 // begins says whether an entry of two bytes or more begins with these.
 func (l *lexicon) begins(a, b byte) bool {
@@ -187,26 +185,28 @@ func (l *lexicon) begins(a, b byte) bool {
 	return l.pairs[pair/64]>>(pair%64)&1 != 0
 }
 
-// longest bounds how far an entry is looked for.
+// longest is more bytes than an entry has.
 const longest = 96
 
 // at gives what the entries are about that begin at i of a folded text, in which one space stands between words. Where
 // glued, an entry may end within a word.
 func (l *lexicon) at(text []byte, i int, glued bool) (has concepts, size int) {
-	n := l.first[text[i]]
-	for j := i + 1; n != 0; j++ {
-		end := j == len(text) || text[j] == ' '
-		if e := &l.nodes[n]; e.stem != 0 || e.word != 0 && (end || glued) {
-			has |= e.stem
-			if end || glued {
+	at := l.tree.Begin(text[i])
+	for j := i + 1; !at.None(); j++ {
+		if value := l.tree.Value(at); value != 0 {
+			e := &l.ends[value]
+			whole := glued || j == len(text) || text[j] == ' '
+			if whole {
 				has |= e.word
 			}
-			size = j - i
+			if has |= e.stem; whole || e.stem != 0 {
+				size = j - i
+			}
 		}
-		if j == len(text) || j-i > longest {
+		if j == len(text) {
 			break
 		}
-		n = l.step(n, text[j])
+		at = l.tree.Next(at, text[j])
 	}
 	return has, size
 }

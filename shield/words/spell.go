@@ -3,6 +3,8 @@ package words
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/drawbridge-mcp/drawbridge/shield/tree"
 )
 
 // spell finds how each word is to be matched: folded, with lookalikes and signs read as the letters they stand for, and
@@ -264,19 +266,19 @@ func (r *reader) fewKnown(words []word) bool {
 
 // joined says whether the words put together are an entry.
 func (l *lexicon) joined(words []word) bool {
-	n := int32(0)
+	at := tree.Spot{}
 	for w := range words {
 		folded := words[w].folded
 		for i := range len(folded) {
-			if n == 0 {
-				n = l.first[folded[i]]
+			if at.None() {
+				at = l.tree.Begin(folded[i])
 			} else {
-				n = l.step(n, folded[i])
+				at = l.tree.Next(at, folded[i])
 			}
-			if n == 0 {
+			if at.None() {
 				return false
 			}
 		}
 	}
-	return l.nodes[n].word != 0 || l.nodes[n].stem != 0
+	return l.tree.Value(at) != 0
 }
