@@ -44,8 +44,14 @@ func toolCall(tool, arguments, want string) request {
 
 // small is the call with 64 bytes of payload, large the one with so many bytes in its result. A prefix makes the tool's
 // name behind Drawbridge.
-func small(prefix string) request {
-	text := strings.Repeat("0123456789abcdef", 4)
+func small(prefix string) request { return says(prefix, strings.Repeat("0123456789abcdef", 4)) }
+
+// sentence is small with as many bytes of words, which whoever looks at results looks at longer.
+func sentence(prefix string) request {
+	return says(prefix, "The build of release 4.2 passed: 318 tests in 41 s, none skipped")
+}
+
+func says(prefix, text string) request {
 	return toolCall(prefix+"echo", `{"text":"`+text+`"}`, text)
 }
 
