@@ -17,9 +17,10 @@ type Talker struct {
 	modern bool
 	path   string
 
-	mu    sync.Mutex
-	lives int
-	life  *talkerLife
+	mu     sync.Mutex
+	lives  int
+	life   *talkerLife
+	closed bool // nothing comes in any more
 }
 
 // HTTPTalker makes a Talker that writes its record to the file at path. Close ends it.
@@ -73,7 +74,10 @@ func (h *Talker) Restart() {
 
 // Close ends everything and waits for it.
 func (h *Talker) Close() {
-	l := h.now()
+	h.mu.Lock()
+	h.closed = true
+	l := h.life
+	h.mu.Unlock()
 	l.end()
 	l.work.Wait()
 	l.mu.Lock()
@@ -87,6 +91,17 @@ func (h *Talker) Close() {
 func (h *Talker) now() *talkerLife {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.life
+}
+
+// enter gives the life that a request is of, which is to be told when it is done; nil after Close.
+func (h *Talker) enter() *talkerLife {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil
+	}
+	h.life.work.Add(1)
 	return h.life
 }
 
@@ -104,8 +119,10 @@ func (l *talkerLife) end() {
 
 // ServeHTTP answers one request. Requests of a life that ends are cut off.
 func (h *Talker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	l := h.now()
-	l.work.Add(1)
+	l := h.enter()
+	if l == nil {
+		panic(http.ErrAbortHandler)
+	}
 	defer l.work.Done()
 	var m wire.Message
 	if r.Method == http.MethodPost {
