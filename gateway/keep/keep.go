@@ -77,7 +77,7 @@ func (k *Keep) Decide(_ context.Context, q deck.Question) drawbridge.Verdict {
 	leads := false
 	err := error(nil)
 	for m := range wire.Members(q.Params) {
-		if m.Is("_meta") {
+		if m.Is("_meta") || m.Is("name") && q.Kind == "tool" { // that is the card's, which was found by it
 			continue
 		}
 		if leads, err = l.at(m.Name, m.Value, 0); leads || err != nil {

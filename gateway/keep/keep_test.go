@@ -134,8 +134,11 @@ func TestTR4WhoAndWhere(t *testing.T) {
 	question := func(kind drawbridge.CallerKind, id drawbridge.ServerID, params json.RawMessage) deck.Question {
 		return deck.Question{Caller: drawbridge.Caller{Kind: kind}, Kind: "tool", Spec: drawbridge.Spec{Server: id}, Params: params}
 	}
-	unknown := question(drawbridge.External, "", absolute)
-	unknown.Kind = ""
+	ofNone := func(q deck.Question) deck.Question {
+		q.Kind = ""
+		return q
+	}
+	unknown := ofNone(question(drawbridge.External, "", absolute))
 	deep := json.RawMessage(`{"arguments":` + strings.Repeat(`[`, 70) + strings.Repeat(`]`, 70) + `}`)
 	for name, tt := range map[string]struct {
 		keep *Keep
@@ -152,6 +155,9 @@ func TestTR4WhoAndWhere(t *testing.T) {
 		"behind a URL, relative":         {k, question(drawbridge.External, "web", relative), ""},
 		"links without end":              {k, question(drawbridge.External, "fs", arguments(t, "path", project+"/loop/x")), "where a path in the arguments leads cannot be told: too many links"},
 		"deeper than anybody looks":      {k, question(drawbridge.External, "fs", deep), "cannot be told: the arguments nest too deeply"},
+		"a tool that is called so":       {k, question(drawbridge.External, "fs", json.RawMessage(`{"name":"`+home+`/.config/drawbridge/x"}`)), ""},
+		"a name of an extension's":       {k, ofNone(question(drawbridge.External, "fs", json.RawMessage(`{"name":"`+home+`/.config/drawbridge/x"}`))), "an argument leads"},
+		"a name in another case":         {k, question(drawbridge.External, "fs", json.RawMessage(`{"Name":"`+home+`/.config/drawbridge/x"}`)), "an argument leads"},
 		"what is in _meta":               {k, question(drawbridge.External, "fs", json.RawMessage(`{"_meta":{"x":"`+home+`/.config/drawbridge/x"}}`)), ""},
 		"nobody said what is ours":       {&Keep{}, question(drawbridge.External, "fs", relative), "nobody knows which files are Drawbridge's own"},
 		"nobody said, and the person":    {&Keep{}, question(drawbridge.Author, "fs", relative), "nobody knows"},
