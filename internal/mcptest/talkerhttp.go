@@ -33,8 +33,9 @@ func HTTPTalker(modern bool, path string) (*Talker, error) {
 type talkerLife struct {
 	t    *talker
 	name string
-	// gone is closed when the life is over; ending does that once. work are its requests.
-	gone   chan struct{}
+	// ctx ends when the life is over: over does that, ending once. work are its requests.
+	ctx    context.Context
+	over   context.CancelFunc
 	ending sync.Once
 	work   sync.WaitGroup
 
@@ -59,7 +60,8 @@ func (h *Talker) start() error {
 	if err != nil {
 		return err
 	}
-	l := &talkerLife{name: strconv.Itoa(h.lives), gone: make(chan struct{}), sessions: map[string]*httpSession{}}
+	l := &talkerLife{name: strconv.Itoa(h.lives), sessions: map[string]*httpSession{}}
+	l.ctx, l.over = context.WithCancel(context.Background())
 	l.t = newTalker(h.modern, record, func() { go h.Restart() })
 	h.life = l
 	record.event("start", 0, "")
@@ -76,8 +78,8 @@ func (h *Talker) Restart() {
 func (h *Talker) Close() {
 	h.mu.Lock()
 	h.closed = true
-	l := h.life
 	h.mu.Unlock()
+	l := h.now()
 	l.end()
 	l.work.Wait()
 	l.mu.Lock()
@@ -108,7 +110,7 @@ func (h *Talker) enter() *talkerLife {
 func (l *talkerLife) end() {
 	l.ending.Do(func() {
 		l.t.record.event("stop", 0, "")
-		close(l.gone)
+		l.over()
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for _, s := range l.sessions {
@@ -141,10 +143,8 @@ func (h *Talker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else {
 		l.legacy(w, r, m)
 	}
-	select {
-	case <-l.gone:
+	if l.ctx.Err() != nil {
 		panic(http.ErrAbortHandler)
-	default:
 	}
 }
 
@@ -198,8 +198,9 @@ func (l *talkerLife) modern(w http.ResponseWriter, r *http.Request, m wire.Messa
 	}
 	p := &postReply{w: w, modern: true}
 	defer p.close()
-	ctx, cancel := contextUntil(r.Context(), l.gone)
+	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
+	defer context.AfterFunc(l.ctx, cancel)()
 	l.t.stateless(ctx, m, r.Header, p.say)
 }
 
@@ -238,7 +239,7 @@ func (l *talkerLife) legacy(w http.ResponseWriter, r *http.Request, m wire.Messa
 		select {
 		case <-done:
 		case <-r.Context().Done():
-		case <-l.gone:
+		case <-l.ctx.Done():
 		}
 	}
 }
@@ -287,19 +288,4 @@ func (s *httpSession) stream(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-}
-
-// contextUntil is a context that ends with gone too.
-func contextUntil(ctx context.Context, gone <-chan struct{}) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	stopped := make(chan struct{})
-	go func() { // ends with what it gives
-		select {
-		case <-gone:
-			cancel()
-		case <-ctx.Done():
-		}
-		close(stopped)
-	}()
-	return ctx, func() { cancel(); <-stopped }
 }

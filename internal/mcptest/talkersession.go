@@ -52,10 +52,8 @@ func (s *talkSession) take(m wire.Message, say func(wire.Message), done func()) 
 		s.cancel(string(wire.Get(m.Params, "requestId")))
 	case !m.IsRequest():
 	case s.simple(m, say):
-	default:
-		if s.begin(m, say, done) {
-			return
-		}
+	case s.begin(m, say, done):
+		return
 	}
 	done()
 }
