@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -369,5 +371,56 @@ func TestEscapedSlashesOnStdio(t *testing.T) {
 	c.want(`{"jsonrpc":"2.0","id":1,"result":{"content":[],"structuredContent":{},"resultType":"complete",` + ourMeta + `}}`)
 	if err := c.hangUp(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTooManyRequestsOfOneClient: a pipe takes so many requests at a time, and a session does; one is let in again when another has landed.
+func TestTooManyRequestsOfOneClient(t *testing.T) {
+	d := newFakeDeck()
+	release := make(chan struct{})
+	d.do = func(ctx context.Context, _ drawbridge.Call) (drawbridge.Result, error) {
+		select {
+		case <-release:
+			return drawbridge.Result{Raw: json.RawMessage(`{"content":[]}`)}, nil
+		case <-ctx.Done():
+			return drawbridge.Result{}, ctx.Err()
+		}
+	}
+	c := dial(t, d)
+	call := func(id int) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"plain",%s}}`, id, meta)
+	}
+	for id := range maxInFlight {
+		c.send(call(id))
+	}
+	c.send(call(maxInFlight))
+	c.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32603,"message":"Too many requests are in progress"}}`, maxInFlight))
+	close(release)
+	for range maxInFlight {
+		if line, err := c.lines.Next(); err != nil || wire.Get(line, "error") != nil {
+			t.Fatalf("an answer is %s, %v", line, err)
+		}
+	}
+	c.send(call(0))
+	if line, err := c.lines.Next(); err != nil || wire.Get(line, "error") != nil {
+		t.Errorf("when they are over one is answered %s, %v", line, err)
+	}
+
+	var s session
+	for id := range maxInFlight {
+		if _, cancel, refusal := s.takeOff(t.Context(), json.RawMessage(strconv.Itoa(id))); refusal.isNone() {
+			defer cancel(nil)
+		} else {
+			t.Fatalf("request %d of a session is refused", id)
+		}
+	}
+	if _, _, refusal := s.takeOff(t.Context(), json.RawMessage("-1")); wire.GetText(refusal.fault, "message") != "Too many requests are in progress" {
+		t.Errorf("one too many of a session is refused so: %s", refusal.fault)
+	}
+	s.land(json.RawMessage("0"), func(error) {})
+	if _, cancel, refusal := s.takeOff(t.Context(), json.RawMessage("-1")); refusal.isNone() {
+		cancel(nil)
+	} else {
+		t.Errorf("when one has landed: %s", refusal.fault)
 	}
 }

@@ -25,6 +25,9 @@ func TestEntriesAreFolded(t *testing.T) {
 				if want := strings.Join(strings.FieldsFunc(fold(entry), func(r rune) bool { return r == ' ' || r == '_' }), " "); entry != want {
 					t.Errorf("%s: %q, want %q", head, entry, want)
 				}
+				if len(entry) >= longest {
+					t.Errorf("%s: %q is longer than words are put together", head, entry)
+				}
 				if strings.Contains(entry, "*") {
 					t.Errorf("%s: %q has a star within", head, entry)
 				}
