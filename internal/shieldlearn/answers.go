@@ -33,7 +33,7 @@ type answered struct {
 	texts []*text
 }
 
-// read takes in orders and honest texts by the grammars and what was learned from already, the labelled answers, and documents.
+// read takes in orders and honest texts by the grammars and those that were written, the labelled answers, and documents.
 func (a *answered) read(l *lesson, docs string) error {
 	for _, of := range []struct {
 		list  string
@@ -55,6 +55,9 @@ func (a *answered) read(l *lesson, docs string) error {
 			}
 			a.add(&text{order: of.order, counts: 1}, s)
 		}
+	}
+	if err := a.said(); err != nil {
+		return err
 	}
 	for _, t := range l.texts {
 		if !t.tool {
@@ -78,10 +81,10 @@ func (a *answered) document(n int, line []byte) error {
 	h := fnv.New32a()
 	fmt.Fprint(h, d.Source)
 	t := &text{of: fmt.Sprint(d.Source, n), catalogue: 1 + int(h.Sum32()%5), counts: 1, at: words.Answer, about: a.in.Topic(d.Text)}
-	loads, _ := a.in.Sentences(d.Text, t.about, true)
+	all := a.in.Sentences(d.Text, t.about, true)
 	order := rand.New(rand.NewPCG(7, uint64(n)))
-	for _, i := range order.Perm(len(loads))[:min(len(loads), mostSentence)] {
-		t.sentences = append(t.sentences, &sentence{slots: slices.Clone(loads[i].Slots), strange: loads[i].Strange, mention: loads[i].Mention})
+	for _, i := range order.Perm(len(all))[:min(len(all), mostSentence)] {
+		t.sentences = append(t.sentences, &sentence{slots: slices.Clone(all[i].Slots), strange: all[i].Strange, mention: all[i].Mention})
 	}
 	if len(t.sentences) > 0 {
 		a.texts = append(a.texts, t)
@@ -90,9 +93,8 @@ func (a *answered) document(n int, line []byte) error {
 }
 
 func (a *answered) add(t *text, s string) {
-	loads, _ := a.in.Sentences(s, nil, true)
-	for _, l := range loads {
-		t.sentences = append(t.sentences, &sentence{slots: l.Slots, strange: l.Strange, mention: l.Mention})
+	for _, of := range a.in.Sentences(s, nil, true) {
+		t.sentences = append(t.sentences, &sentence{slots: of.Slots, strange: of.Strange, mention: of.Mention})
 	}
 	if len(t.sentences) > 0 {
 		a.texts = append(a.texts, t)

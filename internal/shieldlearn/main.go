@@ -4,7 +4,8 @@
 // (internal/shieldscore has their form) and from catalogues of honest tools, a definition a line. It prints, for each place of a
 // definition, what honest tools weigh whose catalogue was left out while it learned, and how much of the sample's orders that were written
 // with no rule in sight weighs more. With -docs FILE,FILE it learns what answers are weighed by as well: from these documents, and from
-// orders and honest texts that answers.txt and letters.txt are grammars of. With -out it writes the weights. The same input gives the same weights.
+// orders and honest texts that answers.txt and letters.txt are grammars of and that said/ has, in English and other languages, of which there
+// should be honest documents too. With -out it writes the weights. The same input gives the same weights.
 package main
 
 import (

@@ -4,11 +4,11 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/drawbridge-mcp/drawbridge/shield/words"
+	"github.com/drawbridge-mcp/drawbridge/shield/scale"
 )
 
 // A model has a weight for each slot.
-type model struct{ weights [words.Slots]float64 }
+type model struct{ weights [scale.Slots]float64 }
 
 func (m *model) weight(slots []uint32) float64 {
 	sum := 0.0
@@ -20,9 +20,9 @@ func (m *model) weight(slots []uint32) float64 {
 
 // table has the weights as the shield keeps them.
 func (m *model) table() []byte {
-	out := make([]byte, words.Slots)
+	out := make([]byte, scale.Slots)
 	for i, w := range m.weights {
-		out[i] = byte(int8(math.Round(max(-127, min(127, w*words.PerUnit)))))
+		out[i] = byte(int8(math.Round(max(-127, min(127, w*scale.PerUnit)))))
 	}
 	return out
 }
@@ -69,7 +69,7 @@ func descend(all []*sentence) *model {
 		shrink = 3e-5
 	)
 	m := &model{}
-	var moved [words.Slots]float64
+	var moved [scale.Slots]float64
 	order := rand.New(rand.NewPCG(1, 2))
 	for range rounds {
 		for _, i := range order.Perm(len(all)) {

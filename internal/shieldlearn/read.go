@@ -220,15 +220,14 @@ func (l *lesson) add(t *text, s string) {
 func (l *lesson) put(t *text, s string) {
 	canonical, _ := words.Canonical(s)
 	t.met = t.tool && l.met(canonical)
-	loads, parts := l.in.Sentences(canonical, t.about, t.at == words.Description)
-	for i := range loads {
+	for _, of := range l.in.Sentences(canonical, t.about, t.at == words.Description) {
 		switch {
 		case !t.order && t.of != "":
-			l.honest[parts[i]] = true
-		case t.order && t.of != "" && (l.honest[parts[i]] || !l.met(parts[i])):
+			l.honest[of.Text] = true
+		case t.order && t.of != "" && (l.honest[of.Text] || !l.met(of.Text)):
 			continue
 		}
-		t.sentences = append(t.sentences, &sentence{slots: loads[i].Slots, strange: loads[i].Strange, mention: loads[i].Mention})
+		t.sentences = append(t.sentences, &sentence{slots: of.Slots, strange: of.Strange, mention: of.Mention})
 	}
 }
 

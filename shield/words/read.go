@@ -281,10 +281,17 @@ func cell(gap string) bool {
 	return false
 }
 
-// capital says whether a new line begins with a capital letter, or with the name of a thing and a colon.
+// capital says whether a new line begins with a capital letter, with a figure that does not number it in a list, or with the name of a thing
+// and a colon.
 func capital(gap, rest string) bool {
 	_, line, ok := strings.Cut(gap, "\n")
-	return ok && (strings.Trim(line, " \t") != "" || rest[0] >= 'A' && rest[0] <= 'Z')
+	return ok && (strings.Trim(line, " \t") != "" || rest[0] >= 'A' && rest[0] <= 'Z' || rest[0] >= '0' && rest[0] <= '9' && !numbered(rest))
+}
+
+// numbered says whether a line begins as an item of a list does: "1." or "12)".
+func numbered(line string) bool {
+	after := strings.TrimLeft(line[:min(len(line), 3)], "0123456789")
+	return after != "" && (after[0] == '.' || after[0] == ')')
 }
 
 // ends says whether what stands between two words ends a sentence.

@@ -1,5 +1,7 @@
 package words
 
+import "github.com/drawbridge-mcp/drawbridge/shield/scale"
+
 // A Topic is what a definition or an answer is about: how often each of its words stands in it. An honest sentence has words of
 // what stands around it; one that was put there to give orders often has none, and counts at less weight.
 type Topic map[uint32]int
@@ -57,5 +59,5 @@ func (s *Scale) topical(w *word) (uint32, bool) {
 			break
 		}
 	}
-	return hashed(stem[:min(len(stem), 7)]), true
+	return scale.Hash(stem[:min(len(stem), 7)]), true
 }

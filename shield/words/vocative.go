@@ -76,6 +76,9 @@ func (s *Scale) addressed(sentence []word, text string) int {
 	open, said := true, toNobody
 	for i := range sentence {
 		w := &sentence[i]
+		if i > 0 && !open && strings.ContainsAny(text[sentence[i-1].end:max(sentence[i-1].end, w.at)], ":(\"“[—") {
+			open = !loosely(w, sentence[i-1].folded) // where something else begins, but not a setting of that name
+		}
 		to, is := toModels, w.part
 		if is&foreignName != 0 {
 			to = toForeign
@@ -99,10 +102,9 @@ func (s *Scale) addressed(sentence []word, text string) int {
 		if next&(modelName|foreignName) != 0 {
 			continue
 		}
-		loose := strings.HasPrefix(w.folded, "model") && !among(" language ai ", before) // of anything
 		related := next&relation != 0 || strings.HasSuffix(after, "ing") && len(after) > 5
 		switch {
-		case open && strings.ContainsAny(gap, ",:—–)]"), open && related && !loose && last+2 < len(sentence):
+		case open && strings.ContainsAny(gap, ",:—–)]") && !setting(sentence[:i+1]), open && related && !loosely(w, before) && last+2 < len(sentence), open && among(" please pls plz kindly you your u ", after):
 			return to
 		case strings.Contains(gap, ":") && i >= 3 && among(" to for ", sentence[i-3].folded):
 			return to
@@ -118,6 +120,33 @@ func (s *Scale) addressed(sentence []word, text string) int {
 		open = open && i < 7
 	}
 	return said
+}
+
+// namesModel says whether a sentence names a model, of language or AI where it is but called a model.
+func namesModel(sentence []word) bool {
+	before := ""
+	for i := range sentence {
+		w := &sentence[i]
+		if w.part&modelName != 0 && !loosely(w, before) {
+			return true
+		}
+		before = w.folded
+	}
+	return false
+}
+
+// loosely says whether a name may be of anything: a model, behind another word.
+func loosely(w *word, before string) bool {
+	return strings.HasPrefix(w.folded, "model") && !among(" language ai ", before)
+}
+
+// setting says whether the last of the words names a model as settings do: "model:", "LLM model:".
+func setting(words []word) bool {
+	last := len(words) - 1
+	if last == 0 {
+		return loosely(&words[0], "")
+	}
+	return words[last-1].part&modelName != 0 && loosely(&words[last], "")
 }
 
 // youAre says whether the words end in "you are" and four more at most, after one that makes it a condition.

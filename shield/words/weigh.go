@@ -5,16 +5,12 @@ import (
 	"math"
 	binary "math/bits"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/shield/scale"
 )
 
 //go:embed kinds.txt
 var kindList string
-
-//go:embed weights.bin
-var weightTable string
-
-//go:embed answers.bin
-var answerTable string
 
 // A Place says how much prose that tells somebody what to do belongs where a text stands.
 type Place int
@@ -42,9 +38,9 @@ const (
 func heaviest(at Place) float64 {
 	switch at {
 	case Description:
-		return 0.7
+		return 0.9
 	case Schema:
-		return 0.3
+		return 0.5
 	case Member:
 		return -2.2
 	case Answer:
@@ -59,11 +55,11 @@ func heaviest(at Place) float64 {
 func lightest(at Place) float64 {
 	switch at {
 	case Description:
-		return -1.4
-	case Schema:
-		return -1.8
-	case Answer:
 		return -1.2
+	case Schema:
+		return -1.6
+	case Answer:
+		return -0.3
 	}
 	return heaviest(at)
 }
@@ -71,8 +67,17 @@ func lightest(at Place) float64 {
 // fewestAround is how many words of a topic an answer has that a sentence can be strange to.
 const fewestAround = 25
 
-// addressing is what a sentence of an answer may weigh that speaks to the model which reads it.
-const addressing = -3
+// What a sentence of an answer may weigh that speaks to the model which reads it, that names one and says what is to be done, that says what
+// models have to do and has no word of what stands around it, and that is in another language than English: honest answers have few of these.
+const (
+	addressing = -3
+	naming     = -1
+	obliging   = -1.8
+	foreignly  = -0.5
+)
+
+// certain is what an order in an answer weighs that is one even where it has a word about attacks.
+const certain = 1.5
 
 // fewestWords is how many words a sentence has that is weighed.
 const fewestWords = 5
@@ -94,53 +99,8 @@ type Scale struct {
 	everywhere [256]bool
 	// firstVerb and lastVerb are the first and the last of the kinds of what can be done.
 	firstVerb, lastVerb uint8
-}
-
-// Slots is how many weights there are. A feature's slot is its hash: that two share one matters as seldom as it happens.
-const Slots = 1 << 16
-
-// A Load is what a sentence has on the scale.
-type Load struct {
-	definitions, answers, n int  // steps of either table, and how many features there are
-	short                   bool // only what counts in answers is weighed
-	// Slots has the features' slots, if Keep.
-	Slots []uint32
-	Keep  bool
-	// Strange says that no word of it stands in what is around it.
-	Strange bool
-	// Mention says that it talks about an attack.
-	Mention bool
-}
-
-func (l *Load) add(sort, a, b uint32) {
-	h := sort*0x9E3779B1 ^ a*0x85EBCA6B ^ b*0xC2B2AE35
-	h ^= h >> 15
-	h *= 0x2C1B3C6D
-	h ^= h >> 12
-	h *= 0x297A2D39
-	h ^= h >> 15
-	h %= Slots
-	if !l.short {
-		l.definitions += int(int8(weightTable[h]))
-	}
-	l.answers += int(int8(answerTable[h]))
-	l.n++
-	if l.Keep {
-		l.Slots = append(l.Slots, h)
-	}
-}
-
-// PerUnit is how many steps of a weight in the table are one.
-const PerUnit = 16
-
-// weight is what the load comes to at a place: above zero for what is more like an order. In definitions both tables count: each was
-// learned from what the other has not seen, and together they are wrong less often than either.
-func (l *Load) weight(at Place) float64 {
-	total := float64(l.answers)
-	if at < Answer {
-		total = float64(l.definitions+l.answers) / 2
-	}
-	return total / PerUnit / math.Sqrt(float64(l.n)+1)
+	// abroad has the kinds of what words of other languages are about, by their concepts.
+	abroad [64]uint8
 }
 
 // newScale makes a scale, which takes the kinds of words to what else is known of them.
@@ -163,6 +123,11 @@ func newScale(known map[string]fact) *Scale {
 		case "user", "model", "tool", "param", "reply", "shape", "page", "data":
 			s.everywhere[n] = true
 		}
+		for about, kind := range foreignKinds {
+			if kind == name {
+				s.abroad[binary.TrailingZeros64(uint64(about))] = n
+			}
+		}
 		for w := range strings.SplitSeq(all, ", ") {
 			if of := known[w]; of.kind == 0 {
 				of.kind = n
@@ -171,6 +136,12 @@ func newScale(known map[string]fact) *Scale {
 		}
 	}
 	return s
+}
+
+// foreignKinds has the kind that a word of another language is of, by what it is about.
+var foreignKinds = map[concepts]string{
+	wignore: "ignore", winstr: "rules", wprior: "previous", wnot: "never", wtell: "tell", wuser: "user", wsecret: "secret", wsend: "send",
+	wsystem: "task", wmodel: "model", wreader: "model", wdo: "delete",
 }
 
 // What stands for no word of the list, and what is added to the kind of a word in another form.
@@ -198,6 +169,9 @@ func (s *Scale) kind(w *word) uint8 {
 	}
 	if w.kind != 0 {
 		return w.kind
+	}
+	if of := w.has & foreignWords; of != 0 {
+		return s.abroad[binary.TrailingZeros64(uint64(of))]
 	}
 	if k := s.stem(w.folded); k != 0 {
 		return k | inflected
@@ -246,7 +220,7 @@ func (s *Scale) stem(word string) uint8 {
 }
 
 // put lays a sentence's words on the scale.
-func (s *Scale) put(words []word, l *Load) {
+func (s *Scale) put(words []word, l *scale.Load) {
 	const near = 6
 	var last [near]uint32
 	beforeWord := uint32(0)
@@ -256,59 +230,61 @@ func (s *Scale) put(words []word, l *Load) {
 		w := &words[i]
 		about |= w.has
 		k := uint32(s.kind(w))
-		word := hashed(w.folded)
+		word := scale.Hash(w.folded)
 		for _, f := range [...][3]uint32{{1, k, 0}, {2, word, 0}, {3, before, k}, {10, beforeWord, word}, {4, twoBefore, k}, {15, twoBefore<<16 | before, k}} {
-			l.add(f[0], f[1], f[2])
+			l.Add(f[0], f[1], f[2])
+		}
+		if k == 0 {
+			l.Pieces(w.folded)
 		}
 		beforeWord = word
 		switch i {
 		case 0:
-			l.add(5, k, 0)
-			l.add(13, word, 0)
+			l.Add(5, k, 0)
+			l.Add(13, word, 0)
 		case 1:
-			l.add(6, before, k)
+			l.Add(6, before, k)
 		}
 		if bare := k &^ inflected; bare > smallKinds {
 			for _, other := range last[:min(n, near)] {
-				l.add(7, other, bare)
+				l.Add(7, other, bare)
 			}
 			last[n%near] = bare
 			n++
 		}
 		twoBefore, before = before, k
 	}
-	l.add(14, uint32(min(len(words)/4, 8)), 0)
+	l.Add(14, uint32(min(len(words)/4, 8)), 0)
 	for rest := about; rest != 0; {
 		a := binary.TrailingZeros64(uint64(rest))
 		rest &= rest - 1
-		l.add(8, uint32(a), 0)
+		l.Add(8, uint32(a), 0)
 		for others := rest; others != 0; others &= others - 1 {
-			l.add(9, uint32(a), uint32(binary.TrailingZeros64(uint64(others))))
+			l.Add(9, uint32(a), uint32(binary.TrailingZeros64(uint64(others))))
 		}
 	}
 }
 
-func hashed(s string) uint32 {
-	h := uint32(2166136261)
-	for i := range len(s) {
-		h = (h ^ uint32(s[i])) * 16777619
-	}
-	return h
+// A Sentence is what a learner sees of one.
+type Sentence struct {
+	Text  string
+	Slots []uint32 // of its features (shield/scale)
+	// Strange says that no word of it stands in what is around it.
+	Strange bool
+	// Mention says that it talks about an attack.
+	Mention bool
 }
 
-// Sentences gives what each sentence of a text has on the scale, and the text of it: what a learner needs. About is what the text
-// stands in, of which it is a part if own.
-func (in *Inspector) Sentences(text string, about Topic, own bool) (all []Load, texts []string) {
+// Sentences gives the sentences of a text that can be weighed. About is what the text stands in, of which it is a part if own.
+func (in *Inspector) Sentences(text string, about Topic, own bool) (all []Sentence) {
 	room := in.reader.read(text)
 	defer in.reader.free(room)
 	in.scale.each(room.all, func(words []word) {
-		l := Load{Keep: true}
+		l := scale.Load{Keep: true}
 		in.scale.put(words, &l)
-		l.Mention = talksOf(words)
-		l.Strange = in.scale.strange(words, about, own)
-		all, texts = append(all, l), append(texts, text[words[0].at:words[len(words)-1].end])
+		all = append(all, Sentence{text[words[0].at:words[len(words)-1].end], l.Slots, in.scale.strange(words, about, own), talksOf(words)})
 	})
-	return all, texts
+	return all
 }
 
 // each gives the sentences of a text that can be weighed.
@@ -316,10 +292,17 @@ func (s *Scale) each(words []word, found func([]word)) {
 	for from, to := 0, 0; from < len(words); from = to {
 		for to = from; to < len(words) && to-from < mostWords && words[to].sentence == words[from].sentence; to++ {
 		}
-		if to-from >= fewestWords {
+		if enough(words[from:to], fewestWords) {
 			found(words[from:to])
 		}
 	}
+}
+
+// enough says whether a sentence has so many words, or as much in a script that parts none.
+func enough(sentence []word, fewest int) bool {
+	const letters = 3 // bytes of one
+	return len(sentence) >= fewest || sentence[0].signs&foreignSign != 0 && sentence[len(sentence)-1].end-sentence[0].at >= 2*fewest*letters &&
+		strings.ContainsFunc(sentence[0].folded, scale.Unspaced)
 }
 
 // Weighed is the rule of a sentence that is heavy for where it stands.
@@ -328,7 +311,7 @@ const Weighed = "order"
 // weighed names the heaviest sentence of a text, if it is heavier than honest ones are at its place. One that talks about an
 // attack is noted.
 func (in *Inspector) weighed(words []word, text string, at Place, about func() Topic) (found []Finding) {
-	if at == Nowhere || len(words) < fewestWords {
+	if at == Nowhere || len(words) == 0 || !enough(words, fewestWords) {
 		return nil
 	}
 	most := math.Inf(-1)
@@ -339,7 +322,7 @@ func (in *Inspector) weighed(words []word, text string, at Place, about func() T
 		}
 		most = w
 		f := Finding{Weighed, "reads as an order to a model", Flag, sentence[0].at, sentence[len(sentence)-1].end}
-		if talksOf(sentence) {
+		if talksOf(sentence) && (at != Answer || w < certain) {
 			f.Act = Note
 		}
 		found = []Finding{f}
@@ -347,41 +330,76 @@ func (in *Inspector) weighed(words []word, text string, at Place, about func() T
 	return found
 }
 
+// weight is what the load comes to at a place.
+func weight(l *scale.Load, at Place) float64 {
+	if at < Answer {
+		return l.Definitions()
+	}
+	return l.Answers()
+}
+
 // counts gives what a sentence weighs, and says whether that is more than most, and more than honest ones weigh at its place. It is not
 // weighed where it could not count.
 func (in *Inspector) counts(sentence []word, most float64, text string, at Place, about func() Topic) (w float64, ok bool) {
-	to := toNobody
 	if at == Answer {
-		if to = in.scale.addressed(sentence, text); to < toModels && len(sentence) < fewestInAnswers {
-			return 0, false
-		}
+		return in.countsInAnswer(sentence, most, text, about)
 	}
-	l := Load{short: at == Answer}
+	var l scale.Load
 	in.scale.put(sentence, &l)
-	if w = l.weight(at); w <= most {
+	if w = weight(&l, at); w <= most {
 		return w, false
 	}
-	light := lightest(at)
-	switch to {
-	case toForeign:
-		return w, true
-	case toModels:
-		return w, w > addressing
-	case ofModels:
-		light = -1.8
-	}
-	heavy := heaviest(at)
+	heavy, light := heaviest(at), lightest(at)
 	if (at == Description || at == Schema) && in.scale.describes(&sentence[0]) {
 		light, heavy = heavy, heavy+1
+	}
+	return w, w > heavy || w > light && about != nil && in.scale.acts(sentence) && in.scale.strange(sentence, about(), at == Description)
+}
+
+// countsInAnswer is counts for a sentence of an answer.
+func (in *Inspector) countsInAnswer(sentence []word, most float64, text string, about func() Topic) (w float64, ok bool) {
+	to := in.scale.addressed(sentence, text)
+	if to < toModels && !enough(sentence, fewestInAnswers) {
+		return 0, false
+	}
+	l := scale.Load{Short: true}
+	in.scale.put(sentence, &l)
+	if w = l.Answers(); w <= most || to == toForeign {
+		return w, w > most
+	}
+	heavy, light := heaviest(Answer), lightest(Answer)
+	switch {
+	case to == toModels:
+		return w, w > addressing
+	case in.scale.foreign(sentence):
+		heavy = foreignly
+	case w > naming && namesModel(sentence) && in.scale.acts(sentence):
+		return w, true
+	case to == ofModels:
+		light = obliging
 	}
 	if w > heavy || w <= light || about == nil || !in.scale.acts(sentence) {
 		return w, w > heavy
 	}
 	topic := about()
-	if at == Answer && len(topic) < fewestAround {
-		return w, false
+	return w, len(topic) >= fewestAround && in.scale.strange(sentence, topic, true)
+}
+
+// foreign says whether a sentence is in another language than English, as far as its words tell: one in four at most is of a kind.
+func (s *Scale) foreign(sentence []word) bool {
+	known, all, end := 0, 0, -1
+	for i := range sentence {
+		w := &sentence[i]
+		if w.at < end { // found within the last
+			continue
+		}
+		end = w.end
+		all++
+		if w.kind != 0 || w.has&(ident|address|pathname) != 0 || w.folded != "" && w.folded[0] <= '9' {
+			known++
+		}
 	}
-	return w, in.scale.strange(sentence, topic, at == Description || at == Answer)
+	return known*4 <= all
 }
 
 // describes says whether a sentence that begins with the word says what a tool does: "Sends", where an order has "Send".
@@ -446,7 +464,7 @@ func (n *innocence) of(anchor int) bool {
 
 // light says whether words are as in honest documents.
 func (s *Scale) light(words []word) bool {
-	l := Load{short: true}
+	l := scale.Load{Short: true}
 	s.put(words, &l)
-	return l.weight(Answer) < harmless
+	return l.Answers() < harmless
 }
