@@ -19,12 +19,15 @@ type hold struct {
 func TestIN7UnseenLot(t *testing.T) {
 	held(t, "testdata/shown", []hold{
 		{"tools_malicious", 168, 85, 100, 100}, {"tools_malicious: plain", 19, 80, 100, 100}, {"tools_malicious: dress", 72, 95, 100, 100},
-		{"tools_malicious: multilingual", 12, 80, 100, 100}, {"results_malicious", 44, 90, 100, 0},
-		{"tools_benign", 53, 0, 8, 1}, {"results_benign", 27, 0, 8, 0}, {"results_benign: quoted_attack", 2, 0, 100, 0}, {"results_benign: unicode_legit", 2, 0, 0, 0},
+		{"tools_malicious: multilingual", 12, 80, 100, 100}, {"results_malicious", 44, 95, 100, 0},
+		{"tools_benign", 53, 0, 8, 1}, {"results_benign", 27, 0, 15, 0}, {"results_benign: quoted_attack", 2, 0, 100, 0}, {"results_benign: unicode_legit", 2, 0, 0, 0},
 	})
 	held(t, "testdata/third/shown", []hold{
-		{"tools_malicious", 19, 80, 100, 100}, {"results_malicious", 90, 70, 100, 0}, {"results_malicious: result_dress", 42, 80, 100, 0},
-		{"results_malicious: result_multilingual", 17, 80, 100, 0}, {"tools_benign", 24, 0, 20, 5}, {"results_benign", 28, 0, 30, 0},
+		{"tools_malicious", 19, 80, 100, 100}, {"results_malicious", 90, 90, 100, 0}, {"results_malicious: result_dress", 42, 90, 100, 0},
+		{"results_malicious: result_multilingual", 17, 80, 100, 0}, {"tools_benign", 24, 0, 20, 5}, {"results_benign", 28, 0, 36, 0},
+	})
+	held(t, "testdata/fifth/shown", []hold{
+		{"results_malicious", 150, 85, 100, 0}, {"results_benign: ordinary", 100, 0, 13, 0}, {"results_benign: hard_negative", 50, 0, 65, 0},
 	})
 }
 
@@ -36,7 +39,7 @@ func held(t *testing.T, dir string, all []hold) {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(dir + "/*.jsonl")
-	if err != nil || len(files) != 4 {
+	if err != nil || len(files) < 2 {
 		t.Fatal(files, err)
 	}
 	rowsOf, flagged, blanked := map[string]int{}, map[string]int{}, map[string]int{}
