@@ -61,7 +61,7 @@ func (a *answered) read(l *lesson, docs string) error {
 	}
 	for _, t := range l.texts {
 		if !t.tool {
-			a.texts = append(a.texts, t)
+			a.texts = append(a.texts, t.asAnswer())
 		}
 	}
 	for file := range strings.SplitSeq(docs, ",") {
@@ -84,7 +84,7 @@ func (a *answered) document(n int, line []byte) error {
 	all := a.in.Sentences(d.Text, t.about, true)
 	order := rand.New(rand.NewPCG(7, uint64(n)))
 	for _, i := range order.Perm(len(all))[:min(len(all), mostSentence)] {
-		t.sentences = append(t.sentences, &sentence{slots: slices.Clone(all[i].Slots), strange: all[i].Strange, mention: all[i].Mention})
+		t.sentences = append(t.sentences, &sentence{slots: all[i].Answers, strange: all[i].Strange, mention: all[i].Mention})
 	}
 	if len(t.sentences) > 0 {
 		a.texts = append(a.texts, t)
@@ -94,7 +94,7 @@ func (a *answered) document(n int, line []byte) error {
 
 func (a *answered) add(t *text, s string) {
 	for _, of := range a.in.Sentences(s, nil, true) {
-		t.sentences = append(t.sentences, &sentence{slots: of.Slots, strange: of.Strange, mention: of.Mention})
+		t.sentences = append(t.sentences, &sentence{slots: of.Answers, strange: of.Strange, mention: of.Mention})
 	}
 	if len(t.sentences) > 0 {
 		a.texts = append(a.texts, t)

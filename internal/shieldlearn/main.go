@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/drawbridge-mcp/drawbridge/shield/scale"
 	"github.com/drawbridge-mcp/drawbridge/shield/words"
 )
 
@@ -47,7 +48,7 @@ func run(dir, tools, docs, out string) error {
 			return err
 		}
 		if m := a.learn(); out != "" {
-			if err := os.WriteFile(filepath.Join(filepath.Dir(out), "answers.bin"), m.table(), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(filepath.Dir(out), "answers.bin"), m.table(scale.AnswerSlots), 0o644); err != nil {
 				return err
 			}
 		}
@@ -70,7 +71,7 @@ func run(dir, tools, docs, out string) error {
 	if out == "" {
 		return nil
 	}
-	return os.WriteFile(out, all.table(), 0o644)
+	return os.WriteFile(out, all.table(scale.DefinitionSlots), 0o644)
 }
 
 // known is how much more a sentence may weigh that has a word of what it stands in than one that has none.

@@ -8,7 +8,7 @@ import (
 )
 
 // A model has a weight for each slot.
-type model struct{ weights [scale.Slots]float64 }
+type model struct{ weights [scale.AnswerSlots]float64 }
 
 func (m *model) weight(slots []uint32) float64 {
 	sum := 0.0
@@ -18,10 +18,10 @@ func (m *model) weight(slots []uint32) float64 {
 	return sum / math.Sqrt(float64(len(slots))+1)
 }
 
-// table has the weights as the shield keeps them.
-func (m *model) table() []byte {
-	out := make([]byte, scale.Slots)
-	for i, w := range m.weights {
+// table has the weights of so many slots as the shield keeps them.
+func (m *model) table(slots int) []byte {
+	out := make([]byte, slots)
+	for i, w := range m.weights[:slots] {
 		out[i] = byte(int8(math.Round(max(-127, min(127, w*scale.PerUnit)))))
 	}
 	return out
@@ -69,7 +69,7 @@ func descend(all []*sentence) *model {
 		shrink = 3e-5
 	)
 	m := &model{}
-	var moved [scale.Slots]float64
+	var moved [scale.AnswerSlots]float64
 	order := rand.New(rand.NewPCG(1, 2))
 	for range rounds {
 		for _, i := range order.Perm(len(all)) {

@@ -36,11 +36,23 @@ type text struct {
 
 // A sentence is what the scale sees of one.
 type sentence struct {
-	slots  []uint32
+	slots  []uint32 // in the table that is learned
 	order  bool
 	counts float64
+	// inAnswers are those in the table for answers, of a sentence that is learned from for definitions.
+	inAnswers []uint32
 	// strange has no word of what it stands in, and mention talks about an attack.
 	strange, mention bool
+}
+
+// asAnswer is the text to learn from for answers.
+func (t text) asAnswer() *text {
+	all := make([]*sentence, len(t.sentences))
+	for i, s := range t.sentences {
+		all[i] = &sentence{slots: s.inAnswers, strange: s.strange, mention: s.mention}
+	}
+	t.sentences = all
+	return &t
 }
 
 // A lesson is what is learned from, and the orders that are not.
@@ -227,7 +239,7 @@ func (l *lesson) put(t *text, s string) {
 		case t.order && t.of != "" && (l.honest[of.Text] || !l.met(of.Text)):
 			continue
 		}
-		t.sentences = append(t.sentences, &sentence{slots: of.Slots, strange: of.Strange, mention: of.Mention})
+		t.sentences = append(t.sentences, &sentence{slots: of.Definitions, inAnswers: of.Answers, strange: of.Strange, mention: of.Mention})
 	}
 }
 

@@ -17,11 +17,11 @@ var definitions string
 //go:embed answers.bin
 var answers string
 
-// Slots is how many weights there are for answers; a quarter of them are those for definitions. A feature's slot is its hash: that two share
-// one matters as seldom as it happens.
-const Slots = 1 << 18
-
-const definitionSlots = Slots / 4
+// How many weights there are for answers, and for definitions. A feature's slot is its hash: that two share one matters as seldom as it happens.
+const (
+	AnswerSlots     = 1 << 18
+	DefinitionSlots = 1 << 16
+)
 
 // PerUnit is how many steps of a weight in a table are one.
 const PerUnit = 16
@@ -30,19 +30,24 @@ const PerUnit = 16
 type Load struct {
 	// Short says that only what counts in answers is weighed.
 	Short bool
-	// Slots has the features' slots, if Keep.
-	Slots []uint32
-	Keep  bool
+	// Keep says that slots are kept.
+	Keep bool
 
 	definitions, answers sum
 }
 
-// A sum is how many steps of a table so many features come to.
-type sum struct{ steps, features int }
+// A sum is how many steps of a table so many features come to, and their slots in it, where they are kept.
+type sum struct {
+	steps, features int
+	slots           []uint32
+}
 
-func (s *sum) add(step byte) {
-	s.steps += int(int8(step))
+func (s *sum) add(table string, slot uint32, keep bool) {
+	s.steps += int(int8(table[slot]))
 	s.features++
+	if keep {
+		s.slots = append(s.slots, slot)
+	}
 }
 
 // weight grows with the root of the features only, or long sentences were the heavy ones.
@@ -63,15 +68,14 @@ func (l *Load) Add(sort, a, b uint32) {
 	h ^= h >> 12
 	h *= 0x297A2D39
 	h ^= h >> 15
-	h %= Slots
 	if !l.Short && sort < start {
-		l.definitions.add(definitions[h%definitionSlots])
+		l.definitions.add(definitions, h%DefinitionSlots, l.Keep)
 	}
-	l.answers.add(answers[h])
-	if l.Keep {
-		l.Slots = append(l.Slots, h)
-	}
+	l.answers.add(answers, h%AnswerSlots, l.Keep)
 }
+
+// Slots gives the slots of what was added in either table, if Keep.
+func (l *Load) Slots() (definitions, answers []uint32) { return l.definitions.slots, l.answers.slots }
 
 // Pieces adds how a folded word begins that is of no kind: in most languages that is what its forms share. Of one in a script without
 // spaces, which is several words, each two and three letters are added.

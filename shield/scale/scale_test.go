@@ -6,8 +6,8 @@ import (
 )
 
 func TestTablesAreWhole(t *testing.T) {
-	if len(answers) != Slots || len(definitions) != definitionSlots {
-		t.Errorf("%d and %d weights, want %d and %d", len(answers), len(definitions), Slots, definitionSlots)
+	if len(answers) != AnswerSlots || len(definitions) != DefinitionSlots {
+		t.Errorf("%d and %d weights, want %d and %d", len(answers), len(definitions), AnswerSlots, DefinitionSlots)
 	}
 }
 
@@ -21,8 +21,8 @@ func TestPieces(t *testing.T) {
 	} {
 		l := Load{Keep: true}
 		l.Pieces(word)
-		if len(l.Slots) != want || l.answers.features != want || l.definitions.features != 0 {
-			t.Errorf("%q has %d pieces, want %d, and %d in definitions", word, len(l.Slots), want, l.definitions.features)
+		if in, an := l.Slots(); len(an) != want || len(in) != 0 || l.answers.features != want {
+			t.Errorf("%q has %d pieces, want %d, and %d in definitions", word, len(an), want, len(in))
 		}
 	}
 }
@@ -32,7 +32,8 @@ func TestFormsShareAPiece(t *testing.T) {
 	of := func(word string) []uint32 {
 		l := Load{Keep: true}
 		l.Pieces(word)
-		return l.Slots
+		_, answers := l.Slots()
+		return answers
 	}
 	if !slices.Equal(of("ignoriere"), of("ignorieren")) || slices.Equal(of("ignoriere"), of("informiere")) {
 		t.Error("forms of a word do not begin alike, or two words do")
@@ -59,11 +60,12 @@ func FuzzPieces(f *testing.F) {
 	f.Fuzz(func(t *testing.T, word string) {
 		l := Load{Keep: true}
 		l.Pieces(word)
-		if len(l.Slots) > 2*len(word) {
-			t.Errorf("%q has %d pieces", word, len(l.Slots))
+		_, all := l.Slots()
+		if len(all) > 2*len(word) {
+			t.Errorf("%q has %d pieces", word, len(all))
 		}
-		for _, slot := range l.Slots {
-			if slot >= Slots {
+		for _, slot := range all {
+			if slot >= AnswerSlots {
 				t.Errorf("slot %d", slot)
 			}
 		}

@@ -267,8 +267,9 @@ func (s *Scale) put(words []word, l *scale.Load) {
 
 // A Sentence is what a learner sees of one.
 type Sentence struct {
-	Text  string
-	Slots []uint32 // of its features (shield/scale)
+	Text string
+	// Definitions and Answers are the slots of its features in either table (shield/scale).
+	Definitions, Answers []uint32
 	// Strange says that no word of it stands in what is around it.
 	Strange bool
 	// Mention says that it talks about an attack.
@@ -282,7 +283,8 @@ func (in *Inspector) Sentences(text string, about Topic, own bool) (all []Senten
 	in.scale.each(room.all, func(words []word) {
 		l := scale.Load{Keep: true}
 		in.scale.put(words, &l)
-		all = append(all, Sentence{text[words[0].at:words[len(words)-1].end], l.Slots, in.scale.strange(words, about, own), talksOf(words)})
+		definitions, answers := l.Slots()
+		all = append(all, Sentence{text[words[0].at:words[len(words)-1].end], definitions, answers, in.scale.strange(words, about, own), talksOf(words)})
 	})
 	return all
 }
@@ -311,7 +313,7 @@ const Weighed = "order"
 // weighed names the heaviest sentence of a text, if it is heavier than honest ones are at its place. One that talks about an
 // attack is noted.
 func (in *Inspector) weighed(words []word, text string, at Place, about func() Topic) (found []Finding) {
-	if at == Nowhere || len(words) == 0 || !enough(words, fewestWords) {
+	if at == Nowhere {
 		return nil
 	}
 	most := math.Inf(-1)
