@@ -34,7 +34,14 @@ type Load struct {
 	Keep bool
 
 	definitions, answers sum
+	// next has the slots of answers that were not looked up yet, n of them.
+	next [together]uint32
+	n    int
 }
+
+// together is how many slots of answers are looked up one right after the other. Their table is more than a processor has at hand: what it
+// is asked for at once, it waits for once.
+const together = 128
 
 // A sum is how many steps of a table so many features come to, and their slots in it, where they are kept.
 type sum struct {
@@ -42,11 +49,15 @@ type sum struct {
 	slots           []uint32
 }
 
-func (s *sum) add(table string, slot uint32, keep bool) {
-	s.steps += int(int8(table[slot]))
-	s.features++
+func (s *sum) add(table string, slots []uint32, keep bool) {
+	steps := 0
+	for _, slot := range slots {
+		steps += int(int8(table[slot]))
+	}
+	s.steps += steps
+	s.features += len(slots)
 	if keep {
-		s.slots = append(s.slots, slot)
+		s.slots = append(s.slots, slots...)
 	}
 }
 
@@ -69,13 +80,26 @@ func (l *Load) Add(sort, a, b uint32) {
 	h *= 0x297A2D39
 	h ^= h >> 15
 	if !l.Short && sort < start {
-		l.definitions.add(definitions, h%DefinitionSlots, l.Keep)
+		l.definitions.add(definitions, []uint32{h % DefinitionSlots}, l.Keep)
 	}
-	l.answers.add(answers, h%AnswerSlots, l.Keep)
+	if l.n == together {
+		l.settle()
+	}
+	l.next[l.n] = h % AnswerSlots
+	l.n++
+}
+
+// settle looks up what was added.
+func (l *Load) settle() {
+	l.answers.add(answers, l.next[:l.n], l.Keep)
+	l.n = 0
 }
 
 // Slots gives the slots of what was added in either table, if Keep.
-func (l *Load) Slots() (definitions, answers []uint32) { return l.definitions.slots, l.answers.slots }
+func (l *Load) Slots() (definitions, answers []uint32) {
+	l.settle()
+	return l.definitions.slots, l.answers.slots
+}
 
 // Pieces adds how a folded word begins that is of no kind: in most languages that is what its forms share. Of one in a script without
 // spaces, which is several words, each two and three letters are added.
@@ -118,11 +142,14 @@ func (l *Load) runs(word string) {
 }
 
 // Answers is what the load comes to in an answer: above zero for what is more like an order.
-func (l *Load) Answers() float64 { return l.answers.weight() }
+func (l *Load) Answers() float64 {
+	l.settle()
+	return l.answers.weight()
+}
 
 // Definitions is what it comes to in a definition. There both tables count: each was learned from what the other has not seen, and
 // together they are wrong less often than either.
-func (l *Load) Definitions() float64 { return (l.definitions.weight() + l.answers.weight()) / 2 }
+func (l *Load) Definitions() float64 { return (l.definitions.weight() + l.Answers()) / 2 }
 
 // Hash is a text as what a feature is of.
 func Hash(s string) uint32 {
