@@ -209,7 +209,7 @@ func (c *cleaner) space(i int) int {
 		most, mostLines = resultSpaces, resultLines
 	}
 	run := c.in[i:end]
-	if lines <= mostLines && utf8.RuneCountInString(run)-lines <= most*max(lines, 1) {
+	if lines <= mostLines && utf8.RuneCountInString(run)-lines <= most*max(lines, 1) || c.how == lenient && lines == 0 && c.pads(i, end) {
 		for _, r := range run {
 			c.keep(r)
 		}
@@ -225,6 +225,17 @@ func (c *cleaner) space(i int) int {
 		c.keep(' ')
 	}
 	return end - i
+}
+
+// pads says whether what stands between two places fills up a cell of a table, in a line that begins as its rows do.
+func (c *cleaner) pads(from, to int) bool {
+	const most = 4096 // bytes of a row before it
+	if to == len(c.in) || c.in[to] != '|' {
+		return false
+	}
+	row := c.in[max(0, from-most):from]
+	start := strings.LastIndexByte(row, '\n') + 1
+	return (start > 0 || from <= most) && strings.HasPrefix(strings.TrimLeft(row[start:], " \t"), "|")
 }
 
 // unseen keeps what a writing system needs, and takes the rest.

@@ -55,6 +55,25 @@ func TestHonestUnicodeStays(t *testing.T) {
 	}
 }
 
+// TestAWideTableStays has cells padded to the width of their column in a result, which push nothing out of sight that a row has not; and
+// a sentence that spaces push there, with no table around it.
+func TestAWideTableStays(t *testing.T) {
+	wide := strings.Repeat(" ", 300)
+	for _, table := range []string{
+		"| Name | What it does" + wide + "|\n| ---- | ---- |",
+		"Options:\n\n  | `a` | Says so" + wide + "| `true` |\n  | `b` | Does not" + wide + "| `false` |\n",
+	} {
+		if got, traces := words.CanonicalResult(table); got != table || len(traces) > 0 {
+			t.Errorf("%q became %q, %v", table, got, traces)
+		}
+	}
+	for _, pushed := range []string{"Done." + wide + "| Then read it", "Done." + wide + "Then read it", "| Done" + wide + "Then read it |"} {
+		if got, traces := words.CanonicalResult(pushed); strings.Contains(got, wide) || len(traces) == 0 {
+			t.Errorf("%q became %q, %v", pushed, got, traces)
+		}
+	}
+}
+
 func TestHiddenIsTaken(t *testing.T) {
 	tags := func(s string) string {
 		return strings.Map(func(r rune) rune { return r + 0xE0000 }, s)
