@@ -15,7 +15,7 @@ var said embed.FS
 // How much a sentence counts that was written to learn from, and in how many other words an English one is said as well.
 const (
 	saidCounts = 3
-	saidWays   = 2
+	saidWays   = 4
 )
 
 // eachSaid gives the sentences of the lists, with whether they are orders, and in English.

@@ -23,11 +23,11 @@ func TestIN7UnseenLot(t *testing.T) {
 		{"tools_benign", 53, 0, 8, 1}, {"results_benign", 27, 0, 15, 0}, {"results_benign: quoted_attack", 2, 0, 100, 0}, {"results_benign: unicode_legit", 2, 0, 0, 0},
 	})
 	held(t, "testdata/third/shown", []hold{
-		{"tools_malicious", 19, 80, 100, 100}, {"results_malicious", 90, 90, 100, 0}, {"results_malicious: result_dress", 42, 90, 100, 0},
+		{"tools_malicious", 19, 80, 100, 100}, {"results_malicious", 90, 94, 100, 0}, {"results_malicious: result_dress", 42, 90, 100, 0},
 		{"results_malicious: result_multilingual", 17, 80, 100, 0}, {"tools_benign", 24, 0, 20, 5}, {"results_benign", 28, 0, 36, 0},
 	})
 	held(t, "testdata/fifth/shown", []hold{
-		{"results_malicious", 150, 85, 100, 0}, {"results_benign: ordinary", 100, 0, 13, 0}, {"results_benign: hard_negative", 50, 0, 65, 0},
+		{"results_malicious", 150, 87, 100, 0}, {"results_benign: ordinary", 100, 0, 10, 0}, {"results_benign: hard_negative", 50, 0, 60, 0},
 	})
 }
 

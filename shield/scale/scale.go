@@ -19,7 +19,7 @@ var answers string
 
 // How many weights there are for answers, and for definitions. A feature's slot is its hash: that two share one matters as seldom as it happens.
 const (
-	AnswerSlots     = 1 << 18
+	AnswerSlots     = 1 << 20
 	DefinitionSlots = 1 << 16
 )
 

@@ -38,28 +38,28 @@ const (
 func heaviest(at Place) float64 {
 	switch at {
 	case Description:
-		return 0.9
+		return 0.7
 	case Schema:
-		return 0.5
+		return 0.4
 	case Member:
-		return -2.2
+		return -2.4
 	case Answer:
-		return 0.3
+		return 0.4
 	case undone:
 		return -2
 	}
-	return 1.5 // Instructions
+	return 1.3 // Instructions
 }
 
 // lightest gives what a sentence may weigh that has no word of what stands around it (Topic).
 func lightest(at Place) float64 {
 	switch at {
 	case Description:
-		return -1.2
+		return -1.4
 	case Schema:
-		return -1.6
+		return -1.7
 	case Answer:
-		return -0.3
+		return -0.4
 	}
 	return heaviest(at)
 }
@@ -71,7 +71,7 @@ const fewestAround = 25
 // models have to do and has no word of what stands around it, and that is in another language than English: honest answers have few of these.
 const (
 	addressing = -3
-	naming     = -1
+	naming     = -1.2
 	obliging   = -1.8
 	foreignly  = -0.5
 )
@@ -432,7 +432,7 @@ func talksOf(sentence []word) bool {
 }
 
 // harmless is what the words around a rule's anchor weigh in an answer that is like honest ones.
-const harmless = -3
+const harmless = -2.6
 
 // An innocence says of a word of an answer whether it stands among words that are as in honest documents: there a rule that is met
 // counts for nothing. Words of other languages weigh nothing, and are never so.
