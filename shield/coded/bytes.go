@@ -1,5 +1,7 @@
 package coded
 
+import "strings"
+
 // Bytes are the bytes that stand in a text, a bit for each.
 type Bytes [4]uint64
 
@@ -69,4 +71,27 @@ func inPieces(text string) bool {
 		}
 	}
 	return false
+}
+
+// ContainsFold says whether a word of small letters stands in an ASCII text, in letters of either case.
+func ContainsFold(text, word string) bool {
+	for _, first := range [...]byte{word[0], upper(word[0])} {
+		for rest := text; ; rest = rest[1:] {
+			at := strings.IndexByte(rest, first)
+			if at < 0 {
+				break
+			}
+			if rest = rest[at:]; len(rest) >= len(word) && strings.EqualFold(rest[:len(word)], word) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func upper(b byte) byte {
+	if 'a' <= b && b <= 'z' {
+		b -= 'a' - 'A'
+	}
+	return b
 }

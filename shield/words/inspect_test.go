@@ -88,7 +88,7 @@ func TestShortWays(t *testing.T) {
 // TestContainsFold has a word begin at each place, behind others that begin as it does.
 func TestContainsFold(t *testing.T) {
 	for _, text := range []string{"when", "wWhen", "so WHEN", "whe", "wh en", "", "_when w", "wwwWHENn"} {
-		if got, want := containsFold(text, "when"), strings.Contains(strings.ToLower(text), "when"); got != want {
+		if got, want := coded.ContainsFold(text, "when"), strings.Contains(strings.ToLower(text), "when"); got != want {
 			t.Errorf("%q: %v", text, got)
 		}
 	}

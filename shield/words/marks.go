@@ -122,32 +122,9 @@ func (b *board) marked(text string, has *coded.Bytes, where Whence) (found []Fin
 
 func containsAnyFold(text string, words []string) bool {
 	for _, w := range words {
-		if containsFold(text, w) {
+		if coded.ContainsFold(text, w) {
 			return true
 		}
 	}
 	return false
-}
-
-// containsFold says whether a word of small letters stands in an ASCII text, in letters of either case.
-func containsFold(text, word string) bool {
-	for _, first := range [...]byte{word[0], upper(word[0])} {
-		for rest := text; ; rest = rest[1:] {
-			at := strings.IndexByte(rest, first)
-			if at < 0 {
-				break
-			}
-			if rest = rest[at:]; len(rest) >= len(word) && strings.EqualFold(rest[:len(word)], word) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func upper(b byte) byte {
-	if 'a' <= b && b <= 'z' {
-		b -= 'a' - 'A'
-	}
-	return b
 }

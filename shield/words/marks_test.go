@@ -3,6 +3,8 @@ package words
 import (
 	"slices"
 	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge/shield/coded"
 )
 
 // FuzzMarks holds that a mark's words stand in each text that it is found in, in letters that are all ASCII: it is looked for only
@@ -23,7 +25,7 @@ func FuzzMarks(f *testing.F) {
 			if m.words == nil || !m.pattern.MatchString(text) {
 				continue
 			}
-			if !slices.ContainsFunc(m.words, func(w string) bool { return containsFold(text, w) }) {
+			if !slices.ContainsFunc(m.words, func(w string) bool { return coded.ContainsFold(text, w) }) {
 				t.Errorf("%s is found in %q, in which none of %q stands", m.name, text, m.words)
 			}
 		}
