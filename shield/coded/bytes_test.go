@@ -49,3 +49,12 @@ func TestStretches(t *testing.T) {
 		}
 	}
 }
+
+// TestContainsFold has a word begin at each place, behind others that begin as it does.
+func TestContainsFold(t *testing.T) {
+	for _, text := range []string{"when", "wWhen", "so WHEN", "whe", "wh en", "", "_when w", "wwwWHENn"} {
+		if got, want := ContainsFold(text, "when"), strings.Contains(strings.ToLower(text), "when"); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}

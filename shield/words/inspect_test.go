@@ -2,7 +2,6 @@ package words
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -81,15 +80,6 @@ func TestShortWays(t *testing.T) {
 		w.signs = anySign // as if there were all of them
 		if short, long := in.reader.spell(words, text)[0].folded, in.reader.spelt(text, &w); short != long {
 			t.Errorf("%q is read as %q, and the long way as %q", text, short, long)
-		}
-	}
-}
-
-// TestContainsFold has a word begin at each place, behind others that begin as it does.
-func TestContainsFold(t *testing.T) {
-	for _, text := range []string{"when", "wWhen", "so WHEN", "whe", "wh en", "", "_when w", "wwwWHENn"} {
-		if got, want := coded.ContainsFold(text, "when"), strings.Contains(strings.ToLower(text), "when"); got != want {
-			t.Errorf("%q: %v", text, got)
 		}
 	}
 }
