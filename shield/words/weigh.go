@@ -432,7 +432,7 @@ func talksOf(sentence []word) bool {
 }
 
 // harmless is what the words around a rule's anchor weigh in an answer that is like honest ones.
-const harmless = -2.6
+const harmless = -3
 
 // An innocence says of a word of an answer whether it stands among words that are as in honest documents: there a rule that is met
 // counts for nothing. Words of other languages weigh nothing, and are never so.
