@@ -46,9 +46,22 @@ func toolCall(tool, arguments, want string) request {
 // name behind Drawbridge.
 func small(prefix string) request { return says(prefix, strings.Repeat("0123456789abcdef", 4)) }
 
-// sentence is small with as many bytes of words, which whoever looks at results looks at longer.
-func sentence(prefix string) request {
-	return says(prefix, "The build of release 4.2 passed: 318 tests in 41 s, none skipped")
+// freshWords and freshSentences give calls like small, each with 64 bytes in its payload that no other has: one word or several, which
+// whoever looks at results looks at longer.
+func freshWords(prefix string) func() request {
+	return fresh(prefix, "0123456789abcdef0123456789abcdef0123456789abcdef0123456789%06x")
+}
+
+func freshSentences(prefix string) func() request {
+	return fresh(prefix, "Build %06d of release 4.2 passed: 318 tests in 41 s, none failed")
+}
+
+func fresh(prefix, format string) func() request {
+	n := 0
+	return func() request {
+		n++
+		return says(prefix, fmt.Sprintf(format, n))
+	}
 }
 
 func says(prefix, text string) request {

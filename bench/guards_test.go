@@ -54,8 +54,8 @@ when = 'has(args.text) && args.text.startsWith("rm ") && caller.principal != "ro
 }
 
 // guards is what a call costs more for the guards: those that are on by default; rules and counts beside them, which somebody wrote;
-// and fences, which clients ask for and which grow with the result, around a word and around a sentence. It is the same program with other
-// settings, once with all turned off.
+// and fences, which clients ask for: around an answer that was given before, as those of polls are, and around a word and a sentence that
+// are new with each call. It is the same program with other settings, once with all turned off.
 func guards(t *testing.T) []line {
 	yes, up := true, onStdio("up", self(t))
 	open := func(name, settings string, row server, http bool) contender {
@@ -87,10 +87,12 @@ func guards(t *testing.T) []line {
 		usual := open("the guards that nobody turned off", "", up, http)
 		ruled := open("20 rules, a pace and a count beside them", guarded(), paced, http)
 		all := open("these and fences", guarded(), fenced, http)
-		spoken := open("the same around a sentence", guarded(), fenced, http) // a process of its own: one that is called twice as often is faster
-		spoken.request = sentence("up__")
-		p50 := alternating(t, rounds(), calls(500), &off, &usual, &ruled, &all, &spoken)
-		for _, c := range []contender{usual, ruled, all, spoken} {
+		words := open("the same around a word that is new with each call", guarded(), fenced, http) // a process of its own: one that is called twice as often is faster
+		words.fresh = freshWords("up__")
+		spoken := open("the same around a sentence that is new with each call", guarded(), fenced, http)
+		spoken.fresh = freshSentences("up__")
+		p50 := alternating(t, rounds(), calls(500), &off, &usual, &ruled, &all, &words, &spoken)
+		for _, c := range []contender{usual, ruled, all, words, spoken} {
 			table = append(table, line{
 				what:    fmt.Sprintf("64-byte call, %s → stdio, %s ÷ off", door, c.name),
 				subject: fmt.Sprintf("on %.0f µs", median(p50[c.name])), control: fmt.Sprintf("off %.0f µs", median(p50[off.name])),

@@ -17,6 +17,16 @@ type contender struct {
 	name    string
 	clients []client
 	request request
+	// fresh, where it is not nil, gives a request for each call in the place of that one.
+	fresh func() request
+}
+
+// next is the request of its next call.
+func (c *contender) next() request {
+	if c.fresh != nil {
+		return c.fresh()
+	}
+	return c.request
 }
 
 // latencies measures one call after the other, in interleaved rounds, and gives the median of each round.
@@ -50,8 +60,9 @@ func alternating(t testing.TB, rounds, calls int, all ...*contender) map[string]
 		for range calls {
 			for _, i := range order.Perm(len(all)) {
 				c := all[i]
+				r := c.next()
 				began := time.Now()
-				if _, err := c.clients[0].call(c.request); err != nil {
+				if _, err := c.clients[0].call(r); err != nil {
 					t.Fatalf("%s: %v", c.name, err)
 				}
 				took[i] = append(took[i], float64(time.Since(began))/float64(time.Microsecond))

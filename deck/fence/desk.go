@@ -43,6 +43,7 @@ type Desk struct {
 	Log  *slog.Logger
 
 	words words
+	seen  seen
 }
 
 // A Pass is what is done to one answer. The zero Pass does nothing.
@@ -85,7 +86,9 @@ func (p Pass) Take(ctx context.Context, result json.RawMessage) (json.RawMessage
 }
 
 // fence makes the fence of the answer.
-func (p Pass) fence() *fence { return newFence(p.desk.words.next(), p.server, p.tool, p.desk.Look) }
+func (p Pass) fence() *fence {
+	return newFence(p.desk.words.next(), p.server, p.tool, p.desk.seen.before(p.call.Caller.Principal, p.desk.Look))
+}
 
 // Fail gives what its caller is told of a call that failed: of one whose answers are held back, not the words of its server, where
 // they meet a rule.
