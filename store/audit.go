@@ -158,6 +158,9 @@ func (a *Audit) Run(ctx context.Context) error {
 				continue
 			}
 			a.failing = false
+			if s := a.spool.Load(); s != nil {
+				s.Prepare()
+			}
 			if time.Since(a.looked) > tendEvery {
 				a.tend(ctx)
 			}

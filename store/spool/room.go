@@ -54,6 +54,26 @@ func (r *room) move(at int64) {
 // put writes a frame in memory: what it carries first, so that a frame which the end of the process cuts off has no length. It is
 // false where the file has no such place any more, since somebody cut it, or the disk could not give what it had promised.
 func (r *room) put(i int, frame []byte) (ok bool) {
+	return unbroken(func() {
+		copy(r.mem[i+Header:], frame[Header:])
+		copy(r.mem[i:], frame[:Header])
+	})
+}
+
+// ready has so many bytes of the room behind a place be written without delay, as far as they are in memory: the system gives a page of
+// a file for writing when something is first written there, and again after it took the page to the disk, which takes many times as
+// long as to write a frame.
+func (r *room) ready(at, most int64) {
+	page := int64(os.Getpagesize())
+	unbroken(func() { // a room that is broken is given up when a frame is to be written there
+		for i := at - r.from; i < min(at-r.from+most, int64(len(r.mem))); i = i&^(page-1) + page {
+			r.mem[i] = 0 // as it is
+		}
+	})
+}
+
+// unbroken does something with memory that is a file's, and says whether the file had all of it.
+func unbroken(do func()) (ok bool) {
 	before := debug.SetPanicOnFault(true)
 	defer func() {
 		debug.SetPanicOnFault(before)
@@ -64,8 +84,7 @@ func (r *room) put(i int, frame []byte) (ok bool) {
 			ok = false
 		}
 	}()
-	copy(r.mem[i+Header:], frame[Header:])
-	copy(r.mem[i:], frame[:Header])
+	do()
 	return true
 }
 

@@ -75,6 +75,8 @@ type Spool struct {
 	begun   int
 	waiting int64
 	closed  bool
+	// prepared is where the file that is written ended when Prepare was last called.
+	prepared int64
 }
 
 // A File is what is known of one file.
@@ -156,7 +158,7 @@ func (s *Spool) begin() error {
 		return err
 	}
 	s.f = &room{f: f, plain: s.o.Sync}
-	s.now = File{Name: name, Path: path}
+	s.now, s.prepared = File{Name: name, Path: path}, 0
 	return nil
 }
 
@@ -179,6 +181,18 @@ func (s *Spool) Files() []File {
 		all = append(all, s.now)
 	}
 	return all
+}
+
+// Prepare has as much be written without delay as was written since it was last called, and a little more. Who calls it has time, which
+// who calls Append has not.
+func (s *Spool) Prepare() {
+	const little, most = 4 << 10, 64 << 10
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.f != nil {
+		s.f.ready(s.now.Size, min(s.now.Size-s.prepared+little, most))
+		s.prepared = s.now.Size
+	}
 }
 
 // Taken says that the store has so many more bytes of frames.

@@ -106,6 +106,40 @@ func TestAFileThatSomebodyCut(t *testing.T) {
 	}
 }
 
+// TestToPrepareChangesNothing prepares before there is a file, between frames of all lengths, after somebody cut the file, and at the end.
+func TestToPrepareChangesNothing(t *testing.T) {
+	for _, sync := range []bool{false, true} {
+		s := open(t, t.TempDir(), spool.Options{Sync: sync})
+		s.Prepare()
+		var all []string
+		for n := range 40 {
+			all = append(all, strings.Repeat(string(rune('a'+n%26)), 1+n*n*20))
+			put(t, s, all[n])
+			s.Prepare()
+		}
+		f := s.Files()[0]
+		if diff := cmp.Diff(all, read(t, f)); diff != "" {
+			t.Errorf("other frames: %.200s", diff)
+		}
+		if err := os.Truncate(f.Path, f.Size); err != nil {
+			t.Fatal(err)
+		}
+		s.Prepare()
+		next := strings.Repeat("x", 10_000) // on a page that is not there any more
+		put(t, s, next)
+		if diff := cmp.Diff(append(all, next), read(t, s.Files()[0])); diff != "" {
+			t.Errorf("other frames after it was cut: %.200s", diff)
+		}
+		f = s.Files()[0]
+		s.End(true)
+		s.Prepare()
+		info, err := os.Stat(f.Path)
+		if err != nil || info.Size() != f.Size {
+			t.Errorf("%d bytes are there of %d, %v", info.Size(), f.Size, err)
+		}
+	}
+}
+
 // TestAFileThatGrewStays has a file filled up, and the next one begun, while the store takes in what it was before.
 func TestAFileThatGrewStays(t *testing.T) {
 	s := open(t, t.TempDir(), spool.Options{})
