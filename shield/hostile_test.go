@@ -38,6 +38,25 @@ func TestHostileTextsTakeNoTime(t *testing.T) {
 	}
 }
 
+// TestWhatIsNotReadIsTold has an order stand beyond what is looked at of a result.
+func TestWhatIsNotReadIsTold(t *testing.T) {
+	s := newShield(t)
+	honest := strings.Repeat("All is well here today. ", 1<<20/24+1)
+	for _, tt := range []struct {
+		text, rules string
+	}{
+		{honest[:1<<20], ""},
+		{honest[:1<<20] + ".", "unread"},
+		{honest + order, "unread"},
+		{order + " " + honest, "override unread"},
+	} {
+		_, v, reasons := s.ResultText(tt.text)
+		if got := strings.Join(shield.RulesMet(reasons), " "); got != tt.rules || (v == shield.Clean) != (got == "") {
+			t.Errorf("%d bytes that begin with %.30s are %v: %s", len(tt.text), tt.text, v, got)
+		}
+	}
+}
+
 // TestHostileReportsTakeNoRoom has texts that give cause for many reasons below names that are long: their report is of a size that
 // can be kept, and its verdict is that of the worst of all of them.
 func TestHostileReportsTakeNoRoom(t *testing.T) {

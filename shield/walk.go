@@ -226,7 +226,7 @@ func (w *walker) definition(text string, key bool) string {
 		}
 	}
 	if name && out == text && !sentence(text) {
-		reasons = slices.DeleteFunc(reasons, func(r Reason) bool { return r.Did == "flagged" }) // a name is no order
+		reasons = slices.DeleteFunc(reasons, func(r Reason) bool { return r.Did == "flagged" && r.Rule != words.Drawn }) // a name is no order
 	}
 	if !name && verdict(reasons) == Clean && at == words.Member && w.shield.misplaced(w.member(), text) {
 		reasons = append(reasons, Reason{Rule: "misplaced", Did: "flagged", Why: "has an order where a value or a title belongs", Excerpt: excerpt(text)})

@@ -93,7 +93,7 @@ func (k Kind) words() string {
 	case Changed:
 		return "a definition changed"
 	case Sanitised:
-		return "something was taken out of what it says"
+		return "something in what it says was blanked or flagged"
 	case Unexpected:
 		return "a tool that was not expected"
 	case Failed:

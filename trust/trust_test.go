@@ -275,7 +275,7 @@ func TestReasons(t *testing.T) {
 	for _, e := range a.Reasons(3) {
 		got = append(got, e.String())
 	}
-	want := []string{"-0.750  something was taken out of what it says", "reset by a person", "-0.020  a call failed: call echo on s: timeout"}
+	want := []string{"-0.750  something in what it says was blanked or flagged", "reset by a person", "-0.020  a call failed: call echo on s: timeout"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("reasons (-want +got):\n%s", diff)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -74,6 +75,9 @@ func (m Member) Resembles(name string) bool {
 	}
 	if len(raw) == len(name) {
 		return strings.EqualFold(string(raw), name)
+	}
+	if !slices.ContainsFunc(raw, func(b byte) bool { return b <= ' ' || b == '\\' || b >= utf8.RuneSelf }) {
+		return false // as nearly all names: all of it is seen
 	}
 	s, _ := Text(m.Name)
 	seen := strings.Map(func(r rune) rune {

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -90,21 +92,29 @@ func (p Pass) fence() *fence {
 	return newFence(p.desk.words.next(), p.server, p.tool, p.desk.seen.before(p.call.Caller.Principal, p.desk.Look))
 }
 
-// Fail gives what its caller is told of a call that failed: of one whose answers are held back, not the words of its server, where
-// they meet a rule.
+// Fail gives what its caller is told of a call that failed: the words of its server in a fence, where its answers have one, and of one
+// whose answers are held back nothing of them, where they meet a rule.
 func (p Pass) Fail(ctx context.Context, err error) error {
 	fault, ok := errors.AsType[*drawbridge.Fault](err)
-	if !p.barred || !ok || len(fault.Raw) == 0 {
+	if !p.barred && !p.fenced || !ok || len(fault.Raw) == 0 {
 		return err
 	}
 	f := p.fence()
 	f.each(fault.Raw)
-	met := f.met
-	if len(met) == 0 {
+	switch {
+	case len(f.met) == 0:
+	case p.barred:
+		p.desk.Note(p.server, p.tool, "held", "its answer met "+strings.Join(f.met, ", "))
+		return p.hold(ctx, f.met, fault.Raw)
+	default:
+		p.desk.Note(p.server, p.tool, "flagged", "its answer met "+strings.Join(f.met, ", "))
+	}
+	if !p.fenced {
 		return err
 	}
-	p.desk.Note(p.server, p.tool, "held", "its answer met "+strings.Join(met, ", "))
-	return p.hold(ctx, met, fault.Raw)
+	shown := *fault
+	shown.Raw = f.failure(fault.Raw)
+	return &shown
 }
 
 // hold keeps an answer back. The fault says what was met and where a person reads it, and nothing of what the server said.
@@ -136,15 +146,15 @@ func (f *fence) rest(method string, result json.RawMessage) {
 	}
 	for m := range wire.Members(result) {
 		switch {
-		case m.Is("content") && (method == wire.MethodToolsCall || method == wire.MethodTasksResult):
+		case named(m, "content") && (method == wire.MethodToolsCall || method == wire.MethodTasksResult):
 			f.elements(m.Value, f.beside)
-		case m.Is("contents") && method == wire.MethodResourcesRead:
+		case named(m, "contents") && method == wire.MethodResourcesRead:
 			if !f.page {
 				f.elements(m.Value, f.others)
 			}
-		case m.Is("messages") && method == wire.MethodPromptsGet:
+		case named(m, "messages") && method == wire.MethodPromptsGet:
 			f.elements(m.Value, f.around)
-		case m.Is("result") && method == wire.MethodTasksGet:
+		case named(m, "result") && method == wire.MethodTasksGet:
 			f.rest(wire.MethodToolsCall, m.Value)
 		default:
 			f.each(m.Name)
@@ -155,6 +165,10 @@ func (f *fence) rest(method string, result json.RawMessage) {
 
 // elements has each object of a list looked at in its own way, and all of what is no list or no object.
 func (f *fence) elements(list json.RawMessage, look func(json.RawMessage)) {
+	if object(list) {
+		look(list)
+		return
+	}
 	if len(list) == 0 || list[0] != '[' {
 		f.each(list)
 		return
@@ -168,13 +182,16 @@ func (f *fence) elements(list json.RawMessage, look func(json.RawMessage)) {
 	}
 }
 
+// named says whether a member is one of that name, or one that readers who are not strict take for it.
+func named(m wire.Member, name string) bool { return m.Is(name) || m.Resembles(name) }
+
 func object(value json.RawMessage) bool { return len(value) > 0 && value[0] == '{' }
 
 // around looks at what a prompt's message has beside its texts.
 func (f *fence) around(message json.RawMessage) {
 	for m := range wire.Members(message) {
 		switch {
-		case !m.Is("content"):
+		case !named(m, "content"):
 			f.each(m.Name)
 			f.each(m.Value)
 		case object(m.Value):
@@ -188,7 +205,7 @@ func (f *fence) around(message json.RawMessage) {
 // beside looks at what a block of content has, or a resource in it, beside its text and its bytes.
 func (f *fence) beside(block json.RawMessage) {
 	for m := range wire.Members(block) {
-		if m.Is("resource") && object(m.Value) {
+		if named(m, "resource") && object(m.Value) {
 			f.others(m.Value)
 		} else {
 			f.other(m)
@@ -205,8 +222,8 @@ func (f *fence) others(object json.RawMessage) {
 
 func (f *fence) other(m wire.Member) {
 	switch isText := len(m.Value) > 0 && m.Value[0] == '"'; {
-	case isText && m.Is("text"):
-	case isText && (m.Is("data") || m.Is("blob")):
+	case isText && named(m, "text"):
+	case isText && (named(m, "data") || named(m, "blob")):
 		if text := written(m.Value); text != "" {
 			f.read(text)
 		}
@@ -221,6 +238,9 @@ func written(value json.RawMessage) string {
 	const enough = 2048 // of characters, to know pictures and sounds by
 	code, _ := wire.Text(value)
 	head := bytesOf(code[:min(len(code), enough)])
+	if wide := utf16In(head); wide != nil {
+		return wide(bytesOf(code))
+	}
 	for range utf8.UTFMax - 1 { // a character that was cut in two
 		if len(code) > enough && len(head) > 0 && !utf8.Valid(head) {
 			head = head[:len(head)-1]
@@ -234,10 +254,41 @@ func written(value json.RawMessage) string {
 
 // bytesOf gives what Base64 stands for, in any of its alphabets and with or without padding, up to where it is none.
 func bytesOf(code string) []byte {
-	code = strings.NewReplacer("=", "", "\n", "", "\r", "", "-", "+", "_", "/").Replace(code)
+	code = strings.NewReplacer("=", "", "\n", "", "\r", "", " ", "", "\t", "", "-", "+", "_", "/").Replace(code)
 	out := make([]byte, base64.RawStdEncoding.DecodedLen(len(code)))
 	n, _ := base64.RawStdEncoding.Decode(out, []byte(code))
 	return out[:n]
+}
+
+// utf16In gives what reads bytes that begin as UTF-16 does, with its mark or as text in letters of ASCII would; nil for all others.
+func utf16In(head []byte) func([]byte) string {
+	little, big, all := 0, 0, len(head)/2
+	for i := 0; i+1 < len(head); i += 2 {
+		switch {
+		case head[i] == 0 && head[i+1] != 0:
+			big++
+		case head[i] != 0 && head[i+1] == 0:
+			little++
+		}
+	}
+	order := binary.ByteOrder(nil)
+	switch {
+	case all == 0:
+	case head[0] == 0xFF && head[1] == 0xFE, little*4 >= all*3:
+		order = binary.LittleEndian
+	case head[0] == 0xFE && head[1] == 0xFF, big*4 >= all*3:
+		order = binary.BigEndian
+	}
+	if order == nil {
+		return nil
+	}
+	return func(b []byte) string {
+		units := make([]uint16, len(b)/2)
+		for i := range units {
+			units[i] = order.Uint16(b[2*i:])
+		}
+		return string(utf16.Decode(units))
+	}
 }
 
 // each looks at all texts of a value, at any depth, in one go.

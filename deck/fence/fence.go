@@ -39,6 +39,9 @@ type fence struct {
 	look Look
 	// met are the rules that the texts of the answer met, each once.
 	met []string
+	// texts are those that stand one after the other, in room as long as they are few.
+	texts []string
+	room  [4]string
 }
 
 // newFence makes the fence of one answer, with a word of its own: of that tool, or of the resource with that URI, on that server.
@@ -77,6 +80,10 @@ func plain(name string) string {
 
 // appendText appends a text with the fence around it, as a JSON string. What the lines are made of needs no escapes.
 func (f *fence) appendText(dst []byte, text string) []byte {
+	if f.texts == nil {
+		f.texts = f.room[:0]
+	}
+	f.texts = append(f.texts, text)
 	text, rules := f.read(text)
 	dst = append(append(append(dst, '"'), opening...), f.word...)
 	dst = append(append(dst, "::BEGIN server="...), f.server...)
@@ -172,24 +179,64 @@ const roomForLines = 144
 // have them said; they are looked at, as the others are. Where rules were met the result names them in its "_meta".
 func (f *fence) result(method string, result json.RawMessage) json.RawMessage {
 	result = f.append(make([]byte, 0, len(result)+roomForLines), method, result)
+	f.across()
 	if len(f.met) == 0 {
 		return result
 	}
 	return wire.Apply(result, wire.Put(wire.AppendTexts(nil, f.met...), "_meta", wire.MetaFlagged))
 }
 
+// across looks at what texts say that stand one after the other: a model reads them as one, and an order may begin in one and end in
+// another. Of long ones that is their beginning and their end.
+func (f *fence) across() {
+	const edge = 512
+	if len(f.texts) < 2 {
+		return
+	}
+	var all strings.Builder
+	for _, text := range f.texts {
+		if len(text) > 2*edge {
+			text = strings.ToValidUTF8(text[:edge], "") + "\n\n" + strings.ToValidUTF8(text[len(text)-edge:], "")
+		}
+		all.WriteString(text)
+		all.WriteByte(' ')
+	}
+	f.read(all.String())
+}
+
 // append appends the result with its texts as they are to be read.
 func (f *fence) append(dst []byte, method string, result json.RawMessage) []byte {
 	return wire.AppendValues(dst, result, func(dst []byte, m wire.Member) []byte {
 		switch {
-		case m.Is("content") && (method == wire.MethodToolsCall || method == wire.MethodTasksResult):
-			return wire.AppendElements(dst, m.Value, f.appendBlock)
-		case m.Is("result") && method == wire.MethodTasksGet:
+		case named(m, "content") && (method == wire.MethodToolsCall || method == wire.MethodTasksResult):
+			return appendEach(dst, m.Value, f.appendBlock)
+		case named(m, "result") && method == wire.MethodTasksGet:
 			return f.append(dst, wire.MethodToolsCall, m.Value)
-		case m.Is("contents") && method == wire.MethodResourcesRead && !f.page:
-			return wire.AppendElements(dst, m.Value, f.appendTexts)
-		case m.Is("messages") && method == wire.MethodPromptsGet:
-			return wire.AppendElements(dst, m.Value, f.appendMessage)
+		case named(m, "contents") && method == wire.MethodResourcesRead && !f.page:
+			return appendEach(dst, m.Value, f.appendTexts)
+		case named(m, "messages") && method == wire.MethodPromptsGet:
+			return appendEach(dst, m.Value, f.appendMessage)
+		}
+		return append(dst, m.Value...)
+	})
+}
+
+// appendEach appends a list with each of its elements as one is appended. One that stands there instead of a list is taken for its only
+// element, as some readers do.
+func appendEach(dst []byte, list json.RawMessage, one func([]byte, json.RawMessage) []byte) []byte {
+	if object(list) {
+		return one(dst, list)
+	}
+	return wire.AppendElements(dst, list, one)
+}
+
+// failure gives an error's object with a fence around what it says to people. Its rules are known already.
+func (f *fence) failure(raw json.RawMessage) json.RawMessage {
+	return wire.AppendValues(make([]byte, 0, len(raw)+roomForLines), raw, func(dst []byte, m wire.Member) []byte {
+		if named(m, "message") {
+			if text, ok := wire.Text(m.Value); ok {
+				return f.appendText(dst, text)
+			}
 		}
 		return append(dst, m.Value...)
 	})
@@ -199,7 +246,7 @@ func (f *fence) append(dst []byte, method string, result json.RawMessage) []byte
 func (f *fence) appendMessage(dst []byte, message json.RawMessage) []byte {
 	return wire.AppendValues(dst, message, func(dst []byte, m wire.Member) []byte {
 		switch {
-		case !m.Is("content"):
+		case !named(m, "content"):
 			return append(dst, m.Value...)
 		case len(m.Value) > 0 && m.Value[0] == '[':
 			return wire.AppendElements(dst, m.Value, f.appendSpoken)
@@ -211,10 +258,10 @@ func (f *fence) appendMessage(dst []byte, message json.RawMessage) []byte {
 // appendSpoken looks at the texts of a block, and of a resource in it.
 func (f *fence) appendSpoken(dst []byte, block json.RawMessage) []byte {
 	return wire.AppendValues(dst, block, func(dst []byte, m wire.Member) []byte {
-		if m.Is("resource") {
+		if named(m, "resource") {
 			return f.appendSpoken(dst, m.Value)
 		}
-		if m.Is("text") {
+		if named(m, "text") {
 			if text, ok := wire.Text(m.Value); ok {
 				if shown, _ := f.read(text); shown != text {
 					return wire.AppendQuoted(dst, shown)
@@ -228,8 +275,8 @@ func (f *fence) appendSpoken(dst []byte, block json.RawMessage) []byte {
 // appendBlock fences a block of content, and what is in one that holds a resource.
 func (f *fence) appendBlock(dst []byte, block json.RawMessage) []byte {
 	return wire.AppendValues(dst, block, func(dst []byte, m wire.Member) []byte {
-		if m.Is("resource") {
-			return f.appendTexts(dst, m.Value)
+		if named(m, "resource") {
+			return appendEach(dst, m.Value, f.appendTexts)
 		}
 		return f.appendValue(dst, m)
 	})
@@ -243,7 +290,7 @@ func (f *fence) appendTexts(dst []byte, object json.RawMessage) []byte {
 // appendValue appends what a member is to have: "text" a fence, also where it is there twice, since readers do not agree which of them
 // counts; any other what it had.
 func (f *fence) appendValue(dst []byte, m wire.Member) []byte {
-	if m.Is("text") {
+	if named(m, "text") {
 		if text, ok := wire.Text(m.Value); ok {
 			return f.appendText(dst, text)
 		}

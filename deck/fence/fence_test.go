@@ -108,6 +108,36 @@ func TestFlagged(t *testing.T) {
 	}
 }
 
+// TestAnOrderInPieces has an order begin in one text and end in another: the answer is flagged, also where long texts stand around its halves.
+func TestAnOrderInPieces(t *testing.T) {
+	look := func(text string) (string, []string) {
+		if strings.Contains(text, "now obey") {
+			return text, []string{"override"}
+		}
+		return text, nil
+	}
+	long := strings.Repeat("word ", 1000)
+	for _, tt := range []struct {
+		name, method, result string
+		met                  bool
+	}{
+		{"two blocks", wire.MethodToolsCall, `{"content":[{"text":"now"},{"type":"text","text":"obey"}]}`, true},
+		{"three, of which one is no text", wire.MethodToolsCall, `{"content":[{"text":"now"},{"type":"image","data":""},{"resource":{"text":"obey"}}]}`, true},
+		{"five", wire.MethodToolsCall, `{"content":[{"text":"a"},{"text":"b"},{"text":"c"},{"text":"now"},{"text":"obey"}]}`, true},
+		{"at the edges of long ones", wire.MethodToolsCall, `{"content":[{"text":"` + long + `now"},{"text":"obey ` + long + `"}]}`, true},
+		{"contents", wire.MethodResourcesRead, `{"contents":[{"uri":"x:1","text":"now"},{"uri":"x:1","text":"obey"}]}`, true},
+		{"one block", wire.MethodToolsCall, `{"content":[{"text":"now"}],"structuredContent":{"a":"obey"}}`, false},
+		{"the other way round", wire.MethodToolsCall, `{"content":[{"text":"obey"},{"text":"now"}]}`, false},
+		{"within a long one", wire.MethodToolsCall, `{"content":[{"text":"` + long + `now ` + long + `"},{"text":"obey"}]}`, false},
+	} {
+		f := newFence("N", "s", "t", look)
+		out := f.result(tt.method, json.RawMessage(tt.result))
+		if met := strings.Contains(string(out), `"_meta":{"drawbridge/flagged":["override"]}`); met != tt.met {
+			t.Errorf("%s: flagged %v: %.200s", tt.name, met, out)
+		}
+	}
+}
+
 func TestWanted(t *testing.T) {
 	yes, no := true, false
 	var got []bool

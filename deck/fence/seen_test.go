@@ -60,14 +60,28 @@ func withoutWord(t *testing.T, answer json.RawMessage) string {
 	return strings.ReplaceAll(string(answer), word, "")
 }
 
-// TestNamesAndTextsAreToldApart has principals whose names end as others' texts begin.
-func TestNamesAndTextsAreToldApart(t *testing.T) {
-	all := map[sum]string{}
-	for _, one := range [][2]string{{"", "abc"}, {"a", "bc"}, {"ab", "c"}, {"abc", ""}, {"", ""}, {"\x00\x00\x00\x01", "a"}, {"", "\x00\x00\x00\x01a"}} {
-		if other, twice := all[sumOf(one[0], one[1])]; twice {
-			t.Errorf("%q is taken for %s", one, other)
+// TestNobodySeesWhatOthersWereAnswered has each principal answered more texts than are remembered, and far more principals than have
+// places: what was remembered for the first one stays.
+func TestNobodySeesWhatOthersWereAnswered(t *testing.T) {
+	var s seen
+	looked := 0
+	look := func(text string) (string, []string) { looked++; return text, nil }
+	s.before("ada", look)("all is well")
+	for n := range 2 * mostPrincipals {
+		for m := range max(1, 4*places/(n*n+1)) {
+			s.before("bob"+strconv.Itoa(n), look)(strconv.Itoa(m))
 		}
-		all[sumOf(one[0], one[1])] = strconv.Quote(one[0]) + " " + strconv.Quote(one[1])
+	}
+	looked = 0
+	if s.before("ada", look)("all is well"); looked != 0 {
+		t.Error("what others were answered made ada's text be forgotten")
+	}
+	last := "bob" + strconv.Itoa(2*mostPrincipals-1)
+	for range 2 {
+		s.before(last, look)("all is well")
+	}
+	if looked != 2 || len(s.all) != mostPrincipals {
+		t.Errorf("%d principals are remembered, and the last one's text was looked at %d times", len(s.all), looked)
 	}
 }
 

@@ -28,7 +28,7 @@ func Evidence(l drawbridge.Listing, v deck.Vetted) (events []trust.Event) {
 		about := strings.TrimSpace(n.Kind + " " + n.Name)
 		switch {
 		case n.Slight: // a guess is shown, and costs nothing
-		case n.Did == "blanked", n.Did == "flagged":
+		case n.Did == "blanked", n.Did == "renamed", n.Did == "flagged":
 			found[trust.Sanitised] = append(found[trust.Sanitised], finding{about, n.Did + " " + n.Why})
 		case n.Did == "held":
 			found[trust.Changed] = append(found[trust.Changed], finding{about, d.of(n)})

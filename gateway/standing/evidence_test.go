@@ -22,6 +22,7 @@ func TestEvidence(t *testing.T) {
 				{Kind: "tool", Name: "a", Did: "blanked", Why: "an order"}, {Kind: "tool", Name: "a", Did: "flagged", Why: "a key"},
 				{Kind: "server", Did: "blanked", Why: "an order"}, {Kind: "prompt", Name: "p\x1b[2J", Did: "blanked", Why: "an order"},
 				{Kind: "tool", Name: "x", Did: "cut"}, {Kind: "tool", Name: "x", Did: "flagged", Why: "an order, perhaps", Slight: true}, {Kind: "tool", Name: "x", Did: "stripped"}, {Kind: "tool", Name: "a", Did: "held", Why: "it changed"},
+				{Kind: "tool", Name: "sanitized_1", Did: "renamed", Why: "an order"},
 			},
 			Tools: []deck.Shown{{Own: json.RawMessage(`{"name":"u"}`), Code: "unexpected"}, {Own: json.RawMessage(`{"name":"l"}`), Code: "locked"}},
 		})
@@ -29,7 +30,7 @@ func TestEvidence(t *testing.T) {
 	got := look(`{"name":"a","description":"one"}`)
 	want := []trust.Event{
 		{Kind: trust.Changed, Count: 1, Why: `"tool a"`},
-		{Kind: trust.Sanitised, Count: 4, Why: `"tool a", "tool a", "server" and 1 more`},
+		{Kind: trust.Sanitised, Count: 5, Why: `"tool a", "tool a", "server" and 2 more`},
 		{Kind: trust.Unexpected, Count: 1, Why: `"tool u"`},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(trust.Event{}, "Marks")); diff != "" {

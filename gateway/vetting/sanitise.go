@@ -267,7 +267,7 @@ func judged(part int, raw json.RawMessage, report shield.Report) (l look) {
 }
 
 // grave orders what is done to a text, the gravest first; what is not in it is not noted.
-var grave = [...]string{"blanked", "renamed", "stripped", "flagged", "cut"}
+var grave = [...]string{"blanked", "renamed", "flagged", "stripped", "cut"}
 
 // noted says what was done, the gravest of it in full.
 func noted(reasons []shield.Reason) (did, why string) {

@@ -33,9 +33,13 @@ const deepest = 3
 
 const (
 	// MostText is how many bytes of a definition's text are looked at. What it has beyond them is to be cut off.
-	MostText   = 64 << 10
+	MostText = 64 << 10
+	// mostResult is that of a result, which is flagged where it has more: nobody knows what it says there.
 	mostResult = 1 << 20
 )
+
+// Drawn is the rule of a word whose letters are drawn as others.
+const Drawn = "lookalikes"
 
 // Look gives what a text in its canonical form has, by its bytes. Where it stands says how heavy its sentences may be, and about
 // what it stands in; nil where nothing is around it.
@@ -44,9 +48,14 @@ func (in *Inspector) Look(text string, where Whence, at Place, about func() Topi
 	if where == Definitions {
 		most = MostText
 	}
-	text = text[:min(len(text), most)]
+	unread := max(0, len(text)-most)
+	text = text[:len(text)-unread]
 	left := 4*len(text) + MostText // of decoded text that is looked at
-	return distinct(in.inspect(text, where, at, about, 0, &left))
+	found := in.inspect(text, where, at, about, 0, &left)
+	if unread > 0 && where == Results {
+		found = append(found, Finding{"unread", "goes on beyond what is looked at", Flag, len(text), len(text) + unread})
+	}
+	return distinct(found)
 }
 
 // distinct leaves one of the findings of one rule that overlap: the one that asks for most, then the longest.
@@ -224,7 +233,7 @@ func drawn(words []word, text string, where Whence) (found []Finding) {
 	phonetic, seen := 0, 0 // seen is up to where: several words may have been one
 	for _, w := range words {
 		if w.mixed {
-			return []Finding{{"lookalikes", "writes a word with the letters of several alphabets", Flag, w.at, w.end}}
+			return []Finding{{Drawn, "writes a word with the letters of several alphabets", Flag, w.at, w.end}}
 		}
 		if w.at < seen {
 			continue
@@ -238,7 +247,7 @@ func drawn(words []word, text string, where Whence) (found []Finding) {
 			}
 		}
 		if phonetic > most {
-			return []Finding{{"lookalikes", "writes with letters that are drawn as others", Flag, w.at, w.end}}
+			return []Finding{{Drawn, "writes with letters that are drawn as others", Flag, w.at, w.end}}
 		}
 	}
 	if where != Definitions {
