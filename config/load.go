@@ -217,7 +217,10 @@ func (l *loader) open(src *source) {
 func (l *loader) load(src source) error {
 	err := src.err
 	if errors.Is(err, fs.ErrNotExist) && !src.named {
-		return nil
+		if !src.settings || !disk.Dangles(src.path) {
+			return nil
+		}
+		err = errors.New("a link on the way to it leads nowhere")
 	}
 	if err == nil && src.settings {
 		err = l.loadSettings(src)

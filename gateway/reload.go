@@ -27,7 +27,8 @@ func (c Changes) None() bool { return len(c.Added)+len(c.Removed)+len(c.Changed)
 // Reload reads the configuration again and takes over what changed of its servers: the others are not touched, calls in
 // flight go on to their end, and callers hear that the lists changed. Of the settings only the rules are taken over, all of
 // them or none; the others count from the next start. What other processes noted of servers counts from now on too. The error
-// is a *drawbridge.Fault: InvalidInput for a file that was read before and cannot be read now. Then everything stays as it was.
+// is a *drawbridge.Fault: InvalidInput for a file that was read before and cannot be read now, or that is gone with the rules. Then
+// everything stays as it was.
 func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -42,6 +43,9 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 	}
 	set := r.set
 	if err := lostSource(g.set, set); err != nil {
+		return Changes{}, err
+	}
+	if err := lostRules(g.set, set); err != nil {
 		return Changes{}, err
 	}
 	for _, row := range g.attached {
@@ -92,6 +96,23 @@ func lostSource(before, now config.Set) error {
 		return &drawbridge.Fault{
 			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput,
 			Step: "reload the configuration, which stays as it was", Err: cause, Next: "mend the file",
+		}
+	}
+	return nil
+}
+
+// lostRules refuses a configuration without the rules that there were, where a file is gone: a volume that was unmounted, a link that
+// leads nowhere, an editor at work. Who wants no rules takes them out of the file.
+func lostRules(before, now config.Set) error {
+	if before.Settings.Rules == nil || now.Settings.Rules != nil {
+		return nil
+	}
+	for _, path := range before.Sources {
+		if !slices.Contains(now.Sources, path) {
+			return &drawbridge.Fault{
+				Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "reload the configuration, which stays as it was",
+				Err: fmt.Errorf("%s is gone, and with it the rules", path), Next: "put it back, or start without it",
+			}
 		}
 	}
 	return nil

@@ -138,4 +138,35 @@ func TestReloadTakesRulesWhole(t *testing.T) {
 		_ = other.Close()
 		t.Error("a gateway opens with rules that have a mistake")
 	}
+
+	write(deny)
+	if _, err := g.Reload(t.Context()); err != nil || listed() {
+		t.Fatalf("the rule is not in force: %v", err)
+	}
+	for _, gone := range []func() error{
+		func() error { return os.Remove(file) },
+		func() error { return os.Symlink(filepath.Join(dir, "nowhere"), file) },
+	} {
+		if err := gone(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := g.Reload(t.Context())
+		if f, ok := errors.AsType[*drawbridge.Fault](err); !ok || f.Code != drawbridge.InvalidInput || listed() {
+			t.Errorf("the rules went with their file: %v", err)
+		}
+	}
+	if other, err := gateway.Open(t.Context(), c); err == nil || !strings.Contains(err.Error(), "drawbridge.toml: a link on the way to it leads nowhere") {
+		if err == nil {
+			_ = other.Close()
+		}
+		t.Errorf("a gateway opens without the rules that a link leads to no more: %v", err)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	other, err := gateway.Open(t.Context(), c) // who wants none
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = other.Close()
 }

@@ -201,6 +201,9 @@ func (a *Audit) Drain(ctx context.Context) error {
 	}
 	a.work.Lock()
 	defer a.work.Unlock()
+	if err := a.db.gone("append to the audit"); err != nil {
+		return err
+	}
 	for _, f := range s.Files() {
 		err := a.takeIn(ctx, f, s.Taken)
 		if d, ok := errors.AsType[*damage](err); ok {
@@ -261,9 +264,8 @@ func (a *Audit) Adopt(ctx context.Context) error {
 				return err
 			}
 		}
-		a.forget(ctx, f)
 		return nil
-	})
+	}, func(f spool.File) { a.forget(ctx, f) })
 	if err != nil {
 		return a.db.fault("take in the audit of "+a.dir, err)
 	}

@@ -607,3 +607,54 @@ func BenchmarkAuditRecord(b *testing.B) {
 		})
 	}
 }
+
+// TestAStoreThatIsGoneTakesNothing has the file of a store removed, and then another one in its place, while calls are recorded: nothing
+// is written where nobody would find it again, and who opens a store there next has all records, each once.
+func TestAStoreThatIsGoneTakesNothing(t *testing.T) {
+	dir := t.TempDir()
+	path, spools := filepath.Join(dir, "x.db"), filepath.Join(dir, "spool")
+	open := func() *store.DB {
+		db, err := store.Open(t.Context(), path, store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		return db
+	}
+	gone := open()
+	a := gone.Audit(spools, store.AuditOptions{})
+	for _, ending := range []string{"", "-wal", "-shm"} {
+		if err := os.Remove(path + ending); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+	record := func(id string) {
+		for _, r := range called(id) {
+			if err := a.Record(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	record("1")
+	refused := func(when string) {
+		fault, ok := errors.AsType[*drawbridge.Fault](a.Drain(t.Context()))
+		if !ok || fault.Code != drawbridge.ServerError || fault.Next == "" {
+			t.Errorf("%s the store took the records in: %v", when, fault)
+		}
+	}
+	refused("while there was no file")
+	next := open()
+	record("2")
+	refused("while another one stood there")
+	if err := a.Close(t.Context()); err == nil {
+		t.Error("the end says nothing of it")
+	}
+	for range 2 {
+		if err := next.Audit(spools, store.AuditOptions{}).Adopt(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if report, all := auditOf(t, next); len(all) != 2 || report.Records != 4 {
+		t.Errorf("%d calls in %d records are there", len(all), report.Records)
+	}
+}

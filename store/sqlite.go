@@ -65,6 +65,10 @@ func openSQLite(ctx context.Context, path string, o Options) (*DB, error) {
 		_ = db.Close() // what went wrong before says more
 		return nil, db.fault("open", err)
 	}
+	if db.file, err = os.Stat(db.name); err != nil {
+		_ = db.Close() // what went wrong before says more
+		return nil, db.refusal("open", drawbridge.ServerError, err)
+	}
 	return db, nil
 }
 

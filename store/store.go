@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -35,6 +36,8 @@ type DB struct {
 	// held; it may be the same pool.
 	counts   *sql.DB
 	changing changing
+	// file is what the name led to when it was opened; nil where it is no file.
+	file os.FileInfo
 }
 
 var (
@@ -123,6 +126,9 @@ func (db *DB) count(ctx context.Context, step string, work func(tx *sql.Tx) erro
 }
 
 func (db *DB) writeWith(ctx context.Context, with *sql.DB, step string, work func(tx *sql.Tx) error) error {
+	if f := db.gone(step); f != nil {
+		return f
+	}
 	tx, err := with.BeginTx(ctx, nil)
 	if err != nil {
 		return db.fault(step, err)
@@ -137,6 +143,19 @@ func (db *DB) writeWith(ctx context.Context, with *sql.DB, step string, work fun
 		return f
 	}
 	return nil
+}
+
+// gone refuses to write into a file that was removed, or that another one took the place of: nobody would find again what is written there.
+func (db *DB) gone(step string) error {
+	if db.file == nil {
+		return nil
+	}
+	if now, err := os.Stat(db.name); err == nil && os.SameFile(now, db.file) {
+		return nil
+	}
+	f := db.refusal(step, drawbridge.ServerError, errors.New("the file was removed, or another one stands in its place"))
+	f.Next = "put it back, or start Drawbridge again"
+	return f
 }
 
 // cutOff gives why a transaction is over that nobody here ended: database/sql rolls one back when its context ends, and says of

@@ -229,6 +229,22 @@ func Cause(err error) string {
 	return err.Error()
 }
 
+// Dangles says whether a path leads nowhere by a link: that file is one that is missing, where a path without a link is that of none.
+func Dangles(path string) bool {
+	for {
+		info, err := os.Lstat(path)
+		if err == nil {
+			_, err = os.Stat(path)
+			return info.Mode()&fs.ModeSymlink != 0 && errors.Is(err, fs.ErrNotExist)
+		}
+		above := filepath.Dir(path)
+		if above == path || !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+		path = above
+	}
+}
+
 // Same says whether two paths lead to one file, or are one path.
 func Same(a, b string) bool { return a == b || IsOneOf(a, Stats([]string{b})) }
 

@@ -7,6 +7,26 @@ import (
 	"testing"
 )
 
+func TestDangles(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	if err := os.WriteFile(in("file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{"whole": "file", "broken": "nowhere", "again": "broken", "dir": "gone"} {
+		if err := os.Symlink(in(to), in(link)); err != nil {
+			t.Skip("no symbolic links here:", err)
+		}
+	}
+	for name, want := range map[string]bool{
+		"file": false, "none": false, "none/none": false, "file/x": false, "whole": false, "broken": true, "again": true, "dir/file": true, "dir/a/b": true,
+	} {
+		if got := Dangles(in(name)); got != want {
+			t.Errorf("%s dangles: %v", name, got)
+		}
+	}
+}
+
 func TestRewrite(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a", "b", "file")

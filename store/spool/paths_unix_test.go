@@ -27,7 +27,7 @@ func TestWhatIsNoFileOfOurs(t *testing.T) {
 		t.Skip(err)
 	}
 	var got []string
-	if err := spool.Adopt(dir, func(f spool.File, _ int64) error { got = append(got, read(t, f)...); return nil }); err != nil {
+	if err := spool.Adopt(dir, func(f spool.File, _ int64) error { got = append(got, read(t, f)...); return nil }, none); err != nil {
 		t.Error(err)
 	}
 	if len(got) != 1 || got[0] != "one" {

@@ -203,7 +203,7 @@ func (s *Spool) Taken(n int64) {
 }
 
 // Remove removes a file of which the store has everything up to its Size, and says whether it did: one that is still written
-// stays, and so does one that has grown since Files gave it.
+// stays, and so do one that has grown since Files gave it and one that the directory does not let go.
 func (s *Spool) Remove(f File) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,8 +211,10 @@ func (s *Spool) Remove(f File) bool {
 	if i < 0 {
 		return false
 	}
+	if err := os.Remove(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
 	s.before = slices.Delete(s.before, i, i+1)
-	_ = os.Remove(f.Path) // one that stays is found later, with nothing new in it
 	return true
 }
 
@@ -244,8 +246,9 @@ func (s *Spool) Close() error {
 }
 
 // Adopt hands over the files of processes that are gone, oldest first, and removes those that take gives no error for; one that is torn stays under another name. Torn
-// is how many bytes after the last whole frame there were, but for the zeros at the end. The error is the first one; the other files are tried all the same.
-func Adopt(dir string, take func(f File, torn int64) error) error {
+// is how many bytes after the last whole frame there were, but for the zeros at the end. Gone is told of each file that was removed: one that
+// the directory does not let go is handed over again. The error is the first one; the other files are tried all the same.
+func Adopt(dir string, take func(f File, torn int64) error, gone func(f File)) error {
 	names, err := files(dir)
 	if err != nil || len(names) == 0 {
 		return err
@@ -257,7 +260,7 @@ func Adopt(dir string, take func(f File, torn int64) error) error {
 		for n < len(names) && strings.HasPrefix(names[n], process+"-") {
 			n++
 		}
-		if err := adopt(dir, process, names[:n], take); err != nil && first == nil {
+		if err := adopt(dir, process, names[:n], take, gone); err != nil && first == nil {
 			first = err
 		}
 		names = names[n:]
@@ -291,7 +294,7 @@ func files(dir string) (names []string, err error) {
 }
 
 // adopt takes the files of one process, if nobody holds its lock.
-func adopt(dir, process string, names []string, take func(f File, torn int64) error) error {
+func adopt(dir, process string, names []string, take func(f File, torn int64) error, gone func(f File)) error {
 	lock := flock.New(filepath.Join(dir, process+lockEnding), flock.SetPermissions(0o600))
 	locked, err := lock.TryLock()
 	if err != nil || !locked {
@@ -318,6 +321,7 @@ func adopt(dir, process string, names []string, take func(f File, torn int64) er
 		if err != nil {
 			return err
 		}
+		gone(f)
 	}
 	_ = os.Remove(lock.Path()) // before it is given up: who waits for it finds nothing to take
 	return nil

@@ -196,24 +196,68 @@ func TestAdoptTakesWhatNobodyHas(t *testing.T) {
 		got = append(got, read(t, f)...)
 		return nil
 	}
-	if err := spool.Adopt(dir, take); !errors.Is(err, refuse) {
+	if err := spool.Adopt(dir, take, none); !errors.Is(err, refuse) {
 		t.Errorf("a file that was not taken: %v", err)
 	}
 	refuse = nil
 	for range 2 {
-		if err := spool.Adopt(dir, take); err != nil {
+		if err := spool.Adopt(dir, take, none); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if diff := cmp.Diff([]string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"}, got); diff != "" {
 		t.Error(diff)
 	}
-	if err := spool.Adopt(filepath.Join(dir, "none"), take); err != nil {
+	if err := spool.Adopt(filepath.Join(dir, "none"), take, none); err != nil {
 		t.Errorf("no directory: %v", err)
 	}
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 2 {
 		t.Errorf("left are %v, %v: want the living one's file and lock", left, err)
+	}
+}
+
+// none is told of files that are gone, and does nothing.
+func none(spool.File) {}
+
+// TestWhatCannotBeRemovedIsNotGone has something stand in the place of a file that the directory does not let go: it is handed over again,
+// and nobody is told that it is gone.
+func TestWhatCannotBeRemovedIsNotGone(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, spool.Options{})
+	put(t, s, "one")
+	s.End(false)
+	f := s.Files()[0]
+	stuck := func() {
+		if err := errors.Join(os.Remove(f.Path), os.MkdirAll(filepath.Join(f.Path, "x"), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	free := func(text []byte) {
+		if err := errors.Join(os.RemoveAll(f.Path), os.WriteFile(f.Path, text, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(f.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stuck()
+	if s.Remove(f) || len(s.Files()) != 1 {
+		t.Errorf("it is taken for removed, and %d files are left", len(s.Files()))
+	}
+	free(text)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var gone []string
+	note := func(f spool.File) { gone = append(gone, f.Name) }
+	if err := spool.Adopt(dir, func(spool.File, int64) error { stuck(); return nil }, note); err == nil || len(gone) != 0 {
+		t.Errorf("%v, and gone are %v", err, gone)
+	}
+	free(text)
+	if err := spool.Adopt(dir, func(spool.File, int64) error { return nil }, note); err != nil || len(gone) != 1 {
+		t.Errorf("%v, and gone are %v", err, gone)
 	}
 }
 
@@ -250,7 +294,7 @@ func FuzzFrames(f *testing.F) {
 				}
 			}
 			return nil
-		})
+		}, none)
 		if err != nil {
 			t.Fatal(err)
 		}
