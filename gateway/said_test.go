@@ -88,7 +88,7 @@ func TestWhatAServerSaysInACallIsLookedAt(t *testing.T) {
 	}
 	end()
 	closeIt(t, g)
-	wantShielded(t, c.Store, "s get flagged", "s x://1 flagged", "s p flagged", "s elicitation/create blanked", "s sampling/createMessage stripped")
+	wantShielded(t, c.Store, "s get flagged", "s x://1 flagged", "s p flagged", "s elicitation/create blanked", "s sampling/createMessage flagged")
 }
 
 // wantShielded checks what the audit says that the shield did: to what of which server.
