@@ -48,7 +48,7 @@ func TestWhatIsNotReadIsTold(t *testing.T) {
 		{honest[:1<<20], ""},
 		{honest[:1<<20] + ".", "unread"},
 		{honest + order, "unread"},
-		{order + " " + honest, "override unread"},
+		{order + " " + honest, "override system-prompt unread"},
 	} {
 		_, v, reasons := s.ResultText(tt.text)
 		if got := strings.Join(shield.RulesMet(reasons), " "); got != tt.rules || (v == shield.Clean) != (got == "") {

@@ -110,7 +110,7 @@ func taking() []rule {
 		{name: "take-secret", act: Flag, why: "has what is secret put into a call", need: []concepts{read, convo | system, param}, reach: 16, unless: not, in: Definitions},
 		{name: "send-secret", act: Flag, why: "has what is secret sent", need: []concepts{out, secret | place | convo}, reach: 8, ordered: true, unless: not, in: Definitions},
 		{name: "send-secret", act: Flag, why: "has what is secret sent away", need: []concepts{out, secret | place | convo, address | outside}, reach: 14, ordered: true, unless: not, in: Results},
-		{name: "send-secret", act: Flag, why: "has what is secret sent, in another language", need: []concepts{wsecret, wsend}, reach: 10, unless: wnot, in: Definitions},
+		{name: "send-secret", act: Flag, why: "has what is secret sent, in another language", need: []concepts{wsecret, wsend}, reach: 10, unless: wnot | not, in: Definitions},
 		{name: "send-away", act: Flag, why: "has data sent to a place outside", need: []concepts{out, address | outside}, reach: 10, ordered: true, unless: not | mention, in: Definitions},
 		{name: "harvest", act: Flag, why: "asks for the conversation", need: []concepts{convo, secret | system}, reach: 14, in: Definitions},
 		{name: "harvest", act: Flag, why: "asks for what the model can do", need: []concepts{convo, pathname}, reach: 20, in: Results},
