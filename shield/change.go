@@ -20,7 +20,7 @@ const (
 	High Risk = iota
 	// Review is a change of what a tool says or takes: a person should see it.
 	Review
-	// Low is a change that a model would not act on: punctuation, a title, a hint that says what held without it.
+	// Low is a change that a model would not act on: white space, a full stop, a hint that says what held without it.
 	Low
 	// None is no change: the order of members.
 	None
@@ -82,7 +82,7 @@ func (s *Shield) Compare(before, after json.RawMessage) (Comparison, error) {
 		if old[p] == now[p] {
 			continue
 		}
-		ch := classify(p, old[p], now[p])
+		ch := classify(p, value(old["/name"]), old[p], now[p])
 		if ch.Risk != High && slices.ContainsFunc(c.Reasons, func(r Reason) bool { return strings.HasPrefix(p, r.Path) }) {
 			ch.Class, ch.Risk = "instruction", High
 		}
@@ -109,8 +109,8 @@ var hints = map[string]struct{ unsaid, safer string }{
 	"/annotations/openWorldHint":   {"true", "false"},
 }
 
-// classify judges one difference by itself.
-func classify(path, before, after string) Change {
+// classify judges one difference by itself, in a definition of that name.
+func classify(path, name, before, after string) Change {
 	c := Change{path, "schema", Review, before, after}
 	if h, ok := hints[path]; ok {
 		c.Class = "annotation"
@@ -123,21 +123,65 @@ func classify(path, before, after string) Change {
 		}
 		return c
 	}
-	last := path[strings.LastIndexByte(path, '/')+1:]
-	text := last == "description" || last == "title" || last == "$comment" || last == "$schema" || path == "/instructions"
+	was, is := value(before), value(after)
+	text, title := isText(path, before, after), strings.HasSuffix(path, "/title")
 	switch {
+	case text && sameReading(was, is):
+		c.Class, c.Risk = "cosmetic", Low
 	case addresses(after) > addresses(before), text && wording(before) == wording(after) && !slices.Equal(places(before), places(after)):
 		c.Class, c.Risk = "address", High
-	case wording(before) == wording(after) && text:
-		c.Class, c.Risk = "cosmetic", Low
-	case last == "title" || strings.HasPrefix(path, "/icons"):
+	case strings.HasPrefix(path, "/icons"), text && title && quietTitle(titled(path, name), was, is):
 		c.Class, c.Risk = "wording", Low
-	case text && before != "" && after != "":
+	case text && (title || before != "" && after != ""):
 		c.Class = "wording"
 	case strings.HasPrefix(path, "/annotations/"):
 		c.Class = "annotation"
 	}
 	return c
+}
+
+// quietTitle says whether a title's change tells nothing new: one comes or goes that says the name, or names one thing more.
+func quietTitle(name, before, after string) bool {
+	return (before == "" || after == "") && saysName(before+after, name) || namesOneMore(before, after)
+}
+
+// isText says whether what stands at a path are words about a thing, and no value that a call or a schema has.
+func isText(path, before, after string) bool {
+	for _, v := range []string{before, after} {
+		if v != "" && v[0] != '"' {
+			return false
+		}
+	}
+	parts := strings.Split(path, "/")
+	last := len(parts) - 1
+	for i, part := range parts[:last] {
+		switch part {
+		case "required", "enum", "type", "default", "const", "examples", "example":
+			if i == 0 || !named[parts[i-1]] {
+				return false
+			}
+		}
+	}
+	switch parts[last] {
+	case "description", "title", "$comment", "$schema":
+		return !named[parts[last-1]]
+	}
+	return path == "/instructions"
+}
+
+// named are the members of a schema whose members are named as the server likes.
+var named = map[string]bool{"properties": true, "patternProperties": true, "$defs": true, "definitions": true}
+
+// titled gives the name of what the title at a path is that of; nothing where it has none.
+func titled(path, tool string) string {
+	parts := strings.Split(path, "/")
+	switch n := len(parts); {
+	case n < 4 && !named[parts[1]]: // its own, in its annotations, and of a schema as a whole
+		return tool
+	case named[parts[n-3]]:
+		return strings.NewReplacer("~1", "/", "~0", "~").Replace(parts[n-2])
+	}
+	return ""
 }
 
 func said(value, unsaid string) string {

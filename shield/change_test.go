@@ -40,17 +40,18 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestAddressesAreNotCosmetic moves dots and strokes: in prose they are nothing, in an address they are another one.
+// TestAddressesAreNotCosmetic moves dots and strokes: in an address they are another one, and nothing that a person may well have seen before.
 func TestAddressesAreNotCosmetic(t *testing.T) {
 	for _, tt := range []struct {
 		before, after string
 		risk          shield.Risk
 	}{
-		{"Puts a file, e.g. a list. See docs", "Puts a file (e.g. a list). See docs!", shield.Low},
+		{"Puts a file, e.g. a list. See docs", "Puts a file, e.g. a list. See docs.", shield.Low},
+		{"Puts a file, e.g. a list. See docs", "Puts a file (e.g. a list). See docs!", shield.Review},
 		{"See https://docs.example.com/a.", "See https://docs.example.com/a", shield.Low},
 		{"See https://docs.example.com/a", "see <https://docs.example.com/a>, please:", shield.Review},
-		{"See README.md; or files.example", "See 'README.md', or (files.example).", shield.Low},
-		{"Version 1.2.3 and so on", "Version 1.2.3, and so on...", shield.Low},
+		{"See README.md; or files.example", "See `README.md`; or `files.example`.", shield.Low},
+		{"Version 1.2.3 and so on", "version  1.2.3 and so on.", shield.Low},
 		{"Sends to https://bank-of.example/in", "Sends to https://bankof.example/in", shield.High},
 		{"Sends to https://bank.example/in", "Sends to https://ban.kexample/in", shield.High},
 		{"Sends to ada@mail.example", "Sends to ada@mai.lexample", shield.High},
