@@ -128,7 +128,7 @@ func classify(path, name, before, after string) Change {
 	switch {
 	case text && sameReading(was, is):
 		c.Class, c.Risk = "cosmetic", Low
-	case addresses(after) > addresses(before), text && wording(before) == wording(after) && !slices.Equal(places(before), places(after)):
+	case addresses(after) > addresses(before), newHost(was, is), text && wording(before) == wording(after) && !slices.Equal(places(before), places(after)):
 		c.Class, c.Risk = "address", High
 	case strings.HasPrefix(path, "/icons"), text && title && quietTitle(titled(path, name), was, is):
 		c.Class, c.Risk = "wording", Low
