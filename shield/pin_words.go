@@ -147,6 +147,18 @@ func (c Change) Kind() string {
 	return c.Class
 }
 
+// MarshalJSON gives the members of a change, and its Kind.
+func (c Change) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Path   string `json:"path"`
+		Class  string `json:"class"`
+		Risk   Risk   `json:"risk"`
+		Kind   string `json:"kind"`
+		Before string `json:"before,omitempty"`
+		After  string `json:"after,omitempty"`
+	}{c.Path, c.Class, c.Risk, c.Kind(), c.Before, c.After})
+}
+
 // widens says whether a schema takes more after the change (1), less (-1), or whether that is not known (0).
 func (c Change) widens() int {
 	if !strings.Contains(c.Path, "Schema/") {

@@ -146,3 +146,14 @@ func FuzzCompare(f *testing.F) {
 		}
 	})
 }
+
+// TestAChangeTellsItsKind: who reads the JSON of a change has the words that people have for it.
+func TestAChangeTellsItsKind(t *testing.T) {
+	c := shield.Change{Path: "/inputSchema/properties/n/maximum", Class: "schema", Risk: shield.Review, Before: "5", After: "50"}
+	got, err := json.Marshal([]shield.Change{c, {Path: "/description", Class: "address"}})
+	const want = `[{"path":"/inputSchema/properties/n/maximum","class":"schema","risk":"review","kind":"wider schema","before":"5","after":"50"},` +
+		`{"path":"/description","class":"address","risk":"high","kind":"new address"}]`
+	if err != nil || string(got) != want {
+		t.Errorf("%s, %v", got, err)
+	}
+}
