@@ -58,7 +58,7 @@ var floors = map[string]int{
 }
 
 // landings are the inner rooms that other inner rooms of the same house may import. They import none of them.
-var landings = []string{"bridge/confine", "bridge/egress", "bridge/link", "bridge/proof", "config/disk", "config/doc", "config/refer", "deck/label", "deck/mishap", "gateway/vetting", "index/words", "internal/cli/arguments", "internal/cli/change", "internal/cli/manners", "internal/cli/terminal", "shield/coded", "shield/scale", "shield/tree", "store/postgres", "store/vector"}
+var landings = []string{"bridge/confine", "bridge/egress", "bridge/link", "bridge/proof", "config/disk", "config/doc", "config/refer", "deck/label", "deck/mishap", "gateway/vetting", "index/words", "internal/cli/arguments", "internal/cli/change", "internal/cli/manners", "internal/cli/rows", "internal/cli/terminal", "shield/coded", "shield/scale", "shield/tree", "store/postgres", "store/vector"}
 
 // tools stand beside the house: tests and programs about the code, servers for the tests of others. What is in the house imports none of them.
 var tools = []string{"fakemcp", "internal/mcptest", "internal/mcptest/idp", "internal/mcptest/cmd/idp", "internal/storetest", "internal/shape", "internal/shieldscore", "internal/shieldlearn", "internal/retrievalscore", "bench", "peers", "hosts", "siege", "internal/mcptest/letters", "internal/encoderlearn"}

@@ -9,17 +9,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
-	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/rows"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/shield"
 	"github.com/drawbridge-mcp/drawbridge/store"
-	"github.com/drawbridge-mcp/drawbridge/wire"
 	"github.com/spf13/cobra"
 )
 
@@ -90,11 +88,11 @@ as MCP has it, or an object with "id" and one of "tool", "prompt", "resource", "
 "elicitation" (a definition), "instructions" (a text), "text" or "result" (the answer to a call).
 
 For each one it prints its id, the verdict (clean, flagged, blanked; held for what is mounted and
-waits for a person), the reasons with their
+waits for a person, and for a row that cannot be read), the reasons with their
 position, and with --json, or where the output is no terminal and rows come from a file, the
 canonical text, one JSON object a line. Anything but "clean" means that something was taken out,
 blanked, or looks like an order to the model; a cut at a cap is reported and is no flag. A server
-that could not be listed is named, and the exit code is 1.`,
+that could not be listed is named, and so is a row that cannot be read; the exit code is 1 then.`,
 		Example: "  drawbridge shield scan tools.jsonl --json --fail-on flagged",
 		Args:    atMostOne,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -111,7 +109,7 @@ that could not be listed is named, and the exit code is 1.`,
 			case len(args) == 1 && server != "":
 				return roster.Mistake("give a file or --server, not both")
 			case len(args) == 1:
-				err = d.each(args[0], func(n int, line []byte) error { return p.row(s, n, line) })
+				err = d.each(args[0], p, func(r rows.Row) error { return p.row(s, r) })
 			default:
 				err = d.mounted(cmd.Context(), s, drawbridge.ServerID(server), p)
 			}
@@ -194,7 +192,8 @@ func (d Desk) diffCommand() *cobra.Command {
 		Short: "Judge changed definitions: pairs of before and after",
 		Long: `Judge changed definitions. Each row is a JSON object with "before" and "after", and may have an
 "id". For each one it prints the risk (none, low, review, high), whether a person should be asked
-before the new definition takes the old one's place, the changes and what rules found in the new one.`,
+before the new definition takes the old one's place, the changes and what rules found in the new one.
+A row that cannot be read is of high risk, and the exit code is 1 then.`,
 		Example: "  drawbridge shield diff pairs.jsonl --json",
 		Args:    atMostOne,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -205,8 +204,8 @@ before the new definition takes the old one's place, the changes and what rules 
 			if err != nil {
 				return err
 			}
-			p := &printer{out: bufio.NewWriter(d.Out), json: asJSON || !terminal.Is(d.Out), least: -1}
-			return p.end(d.each(args[0], func(n int, line []byte) error { return p.pair(s, n, line) }))
+			p := &printer{out: bufio.NewWriter(d.Out), json: asJSON || !terminal.Is(d.Out), least: -1, quiet: d.Quiet}
+			return p.end(d.each(args[0], p, func(r rows.Row) error { return p.pair(s, r) }))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
@@ -220,40 +219,11 @@ func atMostOne(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// longestRow is the longest line that is read.
-const longestRow = 64 << 20
-
-// each gives the lines of a file that are not empty, with their numbers.
-func (d Desk) each(file string, do func(n int, line []byte) error) error {
-	in := d.In
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		in = f
-	}
-	lines := bufio.NewScanner(in)
-	lines.Buffer(make([]byte, 0, 64<<10), longestRow)
-	n := 0
-	for lines.Scan() {
-		n++
-		if line := bytes.TrimSpace(lines.Bytes()); len(line) > 0 {
-			if err := do(n, line); err != nil {
-				return fmt.Errorf("%s:%d: %w", file, n, err)
-			}
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("%s:%d: %w", file, n+1, err)
-	}
-	return nil
-}
-
 // An outcome is what a scan prints of one row.
 type outcome struct {
-	ID        string          `json:"id"`
+	ID string `json:"id"`
+	// Line is that of a row which cannot be read.
+	Line      int             `json:"line,omitempty"`
 	Kind      string          `json:"kind"`
 	Verdict   shield.Verdict  `json:"verdict"`
 	Reasons   []shield.Reason `json:"reasons"`
@@ -285,108 +255,15 @@ func (o *outcome) judge(s *shield.Shield, kind string, raw json.RawMessage) erro
 	return err
 }
 
-// kinds are the members of a row that say what it has.
-func kinds() []string {
-	return []string{"tool", "prompt", "resource", "template", "elicitation", "instructions", "text", "result"}
-}
-
 // A printer prints outcomes as they come.
 type printer struct {
 	out    *bufio.Writer
 	json   bool
 	least  shield.Verdict
 	counts [4]int
+	unread int
 	failed bool
 	quiet  error
-}
-
-func (p *printer) row(s *shield.Shield, n int, line []byte) error {
-	members := map[string]json.RawMessage{}
-	if err := json.Unmarshal(line, &members); err != nil {
-		return err
-	}
-	kind, raw, err := subject(line, members)
-	if err != nil {
-		return err
-	}
-	o := outcome{ID: id(members["id"], n)}
-	if err := o.judge(s, kind, raw); err != nil {
-		return fmt.Errorf("%q: %w", kind, err)
-	}
-	return p.print(o)
-}
-
-// subject says what a row has: itself, where it is a definition, in which all texts are looked at whatever their members are called.
-// A row that has two things is refused: who reads it may read the other one.
-func subject(line []byte, members map[string]json.RawMessage) (kind string, raw json.RawMessage, err error) {
-	if members["name"] != nil && (members["description"] != nil || members["inputSchema"] != nil) {
-		return "tool", line, nil
-	}
-	for m := range wire.Members(line) {
-		for _, k := range kinds() {
-			switch {
-			case !m.Is(k):
-			case kind != "":
-				return "", nil, fmt.Errorf("has %q and %q: a row has one thing", kind, k)
-			default:
-				kind, raw = k, m.Value
-			}
-		}
-	}
-	switch {
-	case kind != "":
-		return kind, raw, nil
-	case members["name"] != nil:
-		return "tool", line, nil
-	}
-	return "", nil, fmt.Errorf("neither a tool nor an object with one of %s", strings.Join(kinds(), ", "))
-}
-
-func (p *printer) pair(s *shield.Shield, n int, line []byte) error {
-	var r struct {
-		ID            json.RawMessage
-		Before, After json.RawMessage
-	}
-	if err := json.Unmarshal(line, &r); err != nil {
-		return err
-	}
-	if r.Before == nil || r.After == nil {
-		return fmt.Errorf(`no "before", or no "after"`)
-	}
-	c, err := s.Compare(r.Before, r.After)
-	if err != nil {
-		return err
-	}
-	if p.json {
-		return p.encode(struct {
-			ID string `json:"id"`
-			shield.Comparison
-		}{id(r.ID, n), c})
-	}
-	ask := ""
-	if c.Ask {
-		ask = ", ask"
-	}
-	fmt.Fprintf(p.out, "%-8s %s%s\n", c.Risk, shown(id(r.ID, n)), ask)
-	for _, ch := range c.Changes {
-		fmt.Fprintf(p.out, "         %s: %s, %s\n", shown(ch.Path), ch.Class, ch.Risk)
-	}
-	for _, r := range c.Reasons {
-		fmt.Fprintf(p.out, "         %s: %s (%s)\n", shown(r.Path), r.Why, r.Rule)
-	}
-	return nil
-}
-
-// id is a row's own id, or the number of its line.
-func id(raw json.RawMessage, n int) string {
-	var s string
-	if json.Unmarshal(raw, &s) == nil && s != "" {
-		return s
-	}
-	if raw != nil {
-		return string(raw)
-	}
-	return strconv.Itoa(n)
 }
 
 func (p *printer) print(o outcome) error {
