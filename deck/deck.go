@@ -90,10 +90,11 @@ func BridgeCard(up Upstream, server drawbridge.ServerID, name drawbridge.CardNam
 // An Audit keeps records of calls. See package audit for what is in them.
 type Audit = trail.Audit
 
-// A HeldResult is a result that its caller is not given, a ResultHolder keeps them for a person.
+// A HeldResult is a result that its caller is not given, a ResultHolder keeps them for a person, and at a ResultDesk it is decided.
 type (
 	HeldResult   = fence.Held
 	ResultHolder = fence.Holder
+	ResultDesk   = fence.Desk
 )
 
 // A Vetter looks at each listing before it is enrolled, wherever it comes from: the store, a server, the ledger.

@@ -248,7 +248,7 @@ func (o *outcome) judge(s *shield.Shield, kind string, raw json.RawMessage) erro
 	}
 	look := s.Definition
 	if kind == "result" {
-		look = s.Result
+		look = answer{s}.judge
 	}
 	r, err := look(raw)
 	o.Verdict, o.Reasons, o.Canonical = r.Verdict, r.Reasons, r.Canonical
