@@ -299,10 +299,16 @@ func shown(text string) string {
 	return q[1 : len(q)-1]
 }
 
+// encode prints a line of JSON, with nothing in it that acts on a terminal.
 func (p *printer) encode(v any) error {
-	enc := json.NewEncoder(p.out)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := p.out.Write(terminal.JSON(b.Bytes()))
+	return err
 }
 
 // end prints the sum for people, and says whether the scan failed.
