@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -86,6 +87,9 @@ type list struct {
 	server drawbridge.ServerID
 	all    []thing
 	err    error
+	// unknown are parts whose own list did not come, and fault says why.
+	unknown []string
+	fault   string
 }
 
 // A thing is a definition that a server listed, of a tool or another part.
@@ -109,6 +113,7 @@ func (d Desk) listed(ctx context.Context, names []string) (all []list, err error
 			var said drawbridge.Listing
 			if said, l.err = g.Mount(ctx, row.ID); l.err == nil {
 				l.all, l.err = things(ctx, g, row, said)
+				l.unknown, l.fault = unknown(g, said)
 			}
 			all = append(all, l)
 		}
@@ -117,9 +122,32 @@ func (d Desk) listed(ctx context.Context, names []string) (all []list, err error
 	return all, err
 }
 
+// unknown says of which parts a server was asked for a list that did not come, where none is known from before.
+func unknown(g *gateway.Gateway, said drawbridge.Listing) (parts []string, fault string) {
+	for _, s := range g.Status() {
+		if s.Server == said.Server && s.Phase == drawbridge.Ready {
+			fault = s.Fault
+		}
+	}
+	if len(said.Prompts) == 0 && strings.Contains(fault, "list prompts: ") {
+		parts = append(parts, shield.PartPrompt)
+	}
+	if len(said.Templates) == 0 && strings.Contains(fault, "list resourceTemplates: ") {
+		parts = append(parts, shield.PartTemplate)
+	}
+	return parts, fault
+}
+
+// rowsOf gives the rows of those names, or all of a person's own: those also that cannot be mounted because something is wrong in them.
 func rowsOf(set config.Set, names []string) ([]config.Server, error) {
 	rows := slices.DeleteFunc(set.Mountable(), func(row config.Server) bool { return !gateway.Lockable(row) })
 	if len(names) == 0 {
+		for _, row := range set.Servers {
+			first := !slices.ContainsFunc(rows, func(r config.Server) bool { return r.ID == row.ID })
+			if row.Phase == drawbridge.Refused && gateway.Lockable(row) && first {
+				rows = append(rows, row)
+			}
+		}
 		return rows, nil
 	}
 	var some []config.Server
@@ -156,7 +184,9 @@ func (d Desk) writeCommand(file *string) *cobra.Command {
 		Use:   "write [SERVER...]",
 		Short: "Write what is pinned of servers to the lockfile",
 		Long: `Write what is pinned of servers to the lockfile: of all of your own, or of those named, which are started for
-it. Of a tool that waits it is what was pinned, not what the server says now. Lines of other servers stay.`,
+it. Of a tool that waits it is what was pinned, not what the server says now. Lines of other servers stay, and
+so do those of a server that cannot be listed: it is named, and the exit code is 1. Where none can be listed
+nothing is written.`,
 		Example: "  drawbridge lock write\n  drawbridge lock write github",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := d.path(*file)
@@ -173,16 +203,21 @@ it. Of a tool that waits it is what was pinned, not what the server says now. Li
 }
 
 func (d Desk) write(path string, all []list) error {
-	whole := map[drawbridge.ServerID]bool{}
+	whole := map[drawbridge.ServerID]list{}
 	var tools []shield.Locked
-	failed, held := false, 0
+	var absent []string
+	held := 0
 	for _, l := range all {
-		if l.err != nil {
-			failed = true
-			fmt.Fprintf(d.Err, "✗ %s: its lines stay as they were: %v\n", l.server, l.err)
+		switch {
+		case l.err != nil:
+			absent = append(absent, manners.Printable(string(l.server)))
+			fmt.Fprintf(d.Err, "✗ %s: could not be listed, so its lines stay as they were: %s\n", absent[len(absent)-1], manners.Printable(l.err.Error()))
 			continue
+		case len(l.unknown) > 0:
+			absent = append(absent, string(l.server))
+			fmt.Fprintf(d.Err, "✗ %s: was not listed whole, so the lines of what is missing stay as they were: %s\n", l.server, manners.Printable(l.fault))
 		}
-		whole[l.server] = true
+		whole[l.server] = l
 		for _, t := range l.all {
 			if t.held {
 				held++
@@ -191,25 +226,39 @@ func (d Desk) write(path string, all []list) error {
 		}
 	}
 	var leftOut []shield.Locked
-	err := d.Clerk.Do(gateway.Act{Command: "lock write", On: path}, func() (err error) {
-		leftOut, err = gateway.EditLock(path, func(said []shield.Locked) []shield.Locked {
-			stay := slices.DeleteFunc(said, func(l shield.Locked) bool { return whole[l.Server] })
-			return append(stay, tools...)
+	if len(whole) > 0 {
+		err := d.Clerk.Do(gateway.Act{Command: "lock write", On: path}, func() (err error) {
+			leftOut, err = gateway.EditLock(path, func(said []shield.Locked) []shield.Locked {
+				stay := slices.DeleteFunc(said, func(s shield.Locked) bool {
+					l, ok := whole[s.Server]
+					return ok && !slices.Contains(l.unknown, s.Part)
+				})
+				return append(stay, tools...)
+			})
+			return err
 		})
-		return err
-	})
-	if err != nil {
-		return err
+		if err != nil {
+			return err
+		}
 	}
 	for _, l := range leftOut {
-		failed = true
 		fmt.Fprintf(d.Err, "✗ %s %s: two readers may read two things in its definition, so it cannot be locked\n", l.Server, shown(shield.PartLabel(l.Part, l.Tool)))
 	}
 	if held > 0 {
 		fmt.Fprintf(d.Err, "%d definitions changed and wait; the file has what was pinned (drawbridge shield held)\n", held)
 	}
-	fmt.Fprintf(d.Out, "✓ %d definitions of %d servers in %s\n", len(tools)-len(leftOut), len(whole), path)
-	if failed {
+	switch {
+	case len(whole) > 0:
+		fmt.Fprintf(d.Out, "✓ %d definitions of %d servers in %s\n", len(tools)-len(leftOut), len(whole), path)
+	case len(all) == 0:
+		return errors.New("nothing was written: there is no server of your own (drawbridge mcp list)")
+	default:
+		fmt.Fprintf(d.Err, "Nothing was written to %s.\n", path)
+	}
+	if len(absent) > 0 {
+		fmt.Fprintf(d.Err, "drawbridge mcp test NAME shows what is wrong; once it is mended: drawbridge lock write %s\n", strings.Join(absent, " "))
+	}
+	if len(absent)+len(leftOut) > 0 {
 		return d.Quiet
 	}
 	return nil
