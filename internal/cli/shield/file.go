@@ -73,7 +73,7 @@ func unread(line int, err error) shield.Reason {
 	if syntax, ok := errors.AsType[*wire.SyntaxError](err); ok {
 		at = syntax.Offset
 	}
-	return shield.Reason{At: at, Rule: "unread", Did: "held", Why: fmt.Sprintf("line %d cannot be read: %v", line, err)}
+	return shield.Reason{At: at, Rule: "unreadable", Did: "held", Why: fmt.Sprintf("line %d cannot be read: %v", line, err)}
 }
 
 // take judges what a row has. An error says why there is nothing that could be judged.
