@@ -138,10 +138,36 @@ func TestReloadTakesRulesWhole(t *testing.T) {
 		_ = other.Close()
 		t.Error("a gateway opens with rules that have a mistake")
 	}
+}
 
-	write(deny)
-	if _, err := g.Reload(t.Context()); err != nil || listed() {
-		t.Fatalf("the rule is not in force: %v", err)
+// TestRulesOutliveTheirFile takes away the file with the rules while they are in force, and has a link lead there from where nothing is.
+func TestRulesOutliveTheirFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "drawbridge", "drawbridge.toml")
+	const deny = "[[tools.policy.rules]]\neffect = 'deny'\ntools = 'drawbridge_scopes'\n"
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(deny), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	c := gateway.Config{
+		Dir: dir, Store: gateway.Memory,
+		LookupEnv: func(name string) (string, bool) {
+			if name == gateway.KeychainVariable {
+				return "off", true
+			}
+			return dir, name == "XDG_CONFIG_HOME" || name == "HOME"
+		},
+	}
+	g, err := gateway.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	listed := func() bool {
+		_, ok := g.Deck().Find(g.Owner(), "drawbridge_scopes")
+		return ok
+	}
+	if listed() {
+		t.Fatal("the rule is not in force")
 	}
 	for _, gone := range []func() error{
 		func() error { return os.Remove(file) },
