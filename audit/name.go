@@ -48,8 +48,8 @@ func secretWord(word string) bool {
 	if len(word) < 3 {
 		return false
 	}
-	if s, ok := strings.CutSuffix(word, "s"); ok && s != "pas" {
-		word = s
+	if !strings.HasSuffix(word, "ss") {
+		word = strings.TrimSuffix(word, "s")
 	}
 	switch word {
 	case "pwd", "pass", "key", "cred", "auth", "private", "pin", "otp", "totp", "cookie", "bearer", "jwt", "pat", "cvv", "cvc", "ssn", "mnemonic":
@@ -58,8 +58,26 @@ func secretWord(word string) bool {
 	if len(word) < len("passw") {
 		return false
 	}
+	for _, end := range [...]string{"password", "passwd", "pwd"} { // PGPASSWORD
+		if strings.HasSuffix(word, end) {
+			return true
+		}
+	}
+	if strings.HasSuffix(word, "pass") { // SSHPASS, storepass
+		return !honestPass(word)
+	}
 	for _, part := range [...]string{"passw", "passphrase", "passcode", "token", "secret", "apikey", "accesskey", "privatekey", "credential", "authorization", "authentication"} {
 		if strings.HasPrefix(word, part) || strings.HasSuffix(word, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// honestPass says whether a word that ends in "pass" is one of every day, or of filters and of drawing.
+func honestPass(word string) bool {
+	for _, end := range [...]string{"bypass", "compass", "surpass", "trespass", "overpass", "underpass", "lowpass", "highpass", "bandpass", "allpass", "multipass", "subpass", "renderpass", "boardingpass"} {
+		if strings.HasSuffix(word, end) {
 			return true
 		}
 	}
