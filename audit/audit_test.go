@@ -96,6 +96,7 @@ func TestArgumentsAreRedacted(t *testing.T) {
 		`{"secret":true,"token":"","key":1.5}`: `{"secret":true,"token":"","key":` + gone + `}`,
 		`{"author":"me","keyboard":"de","spinner":1,"keyword":"k","monkey":1,"passenger":"p","tokyo":1}`: `{"author":"me","keyboard":"de","spinner":1,"keyword":"k","monkey":1,"passenger":"p","tokyo":1}`,
 		`{"myaccesstokenforeverybodyinthehouse":"x"}`:                                                    `{"myaccesstokenforeverybodyinthehouse":` + gone + `}`,
+		`{"PGPASSWORD":"x","dbpassword":"x","bypass":"y","userpass":["x"]}`:                              `{"PGPASSWORD":` + gone + `,"dbpassword":` + gone + `,"bypass":"y","userpass":` + gone + `}`,
 		`{"averyveryverylongwordthatendsinsecret":"x"}`:                                                  `{"averyveryverylongwordthatendsinsecret":` + gone + `}`,
 		`{"env":[{"name":"API_TOKEN","value":"x"},{"name":"A","value":1}]}`:                              `{"env":[{"name":"API_TOKEN","value":` + gone + `},{"name":"A","value":1}]}`,
 		`{"value":"x","name":"password"}`:                                                                `{"value":` + gone + `,"name":"password"}`,

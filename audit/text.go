@@ -95,7 +95,7 @@ func harmless(s string) bool {
 			i++
 		}
 		switch word := s[start:i]; {
-		case wellKnown(word):
+		case wellKnown(word), hook(s, word, i) > 0:
 			return false
 		case i == len(s):
 			return true
@@ -135,9 +135,7 @@ func (p *parser) hide(from, to int) {
 // step reads one word, or passes over one byte that is in none.
 func (p *parser) step() {
 	start := p.i
-	for p.i < len(p.s) && inWord(p.s[p.i]) {
-		p.i++
-	}
+	p.i = p.word(start)
 	if p.i == start {
 		if strings.HasPrefix(p.s[p.i:], "://") {
 			p.address()
@@ -152,41 +150,49 @@ func (p *parser) step() {
 		p.hide(start, p.i)
 	case isScheme(word):
 		if next := p.blanks(p.i); next > p.i {
-			if end := p.value(next); end-next >= minKnown && !strings.HasPrefix(p.s[next:], drawbridge.Redacted) {
+			if end := p.bare(next); end-next >= minKnown && !strings.HasPrefix(p.s[next:], drawbridge.Redacted) {
 				p.hide(next, end)
 				p.i = end
 			}
 		}
+	case hook(p.s, word, p.i) > 0:
+		from := hook(p.s, word, p.i)
+		p.i = p.bare(from)
+		p.hide(from, p.i)
 	case len(word) <= 64:
-		p.assigned(word)
+		p.assigned(start)
 	}
 }
 
-// assigned hides what a word, where it is a secret's name, is given in the text: after "=" or ":", or after a blank where the name is a
-// flag. Quotes and blanks may stand between.
-func (p *parser) assigned(word string) {
-	i, given := p.i, false
-	for i < len(p.s) {
-		switch c := p.s[i]; {
-		case (c == '=' || c == ':') && !given:
-			given = true
-		case c == ' ' || c == '"' || c == '\'' || c == '\\' || c == '\t':
-		case c == '>' && given: // =>
-		default:
-			goto value
+// assigned hides what a word that begins there, where it is a secret's name, is given in the text: after "=" or ":", or after a blank
+// where the name is a flag.
+func (p *parser) assigned(start int) {
+	word := p.s[start:p.i]
+	i, given := p.given(p.i)
+	if !given {
+		if i = p.blanks(p.i); word[0] != '-' || i == p.i {
+			return
 		}
-		i++
 	}
-value:
-	if !given && !(word[0] == '-' && i > p.i && p.s[p.i] == ' ') || !smells(word) {
+	if !smells(word) && !(given && p.inQuery(start, word)) {
 		return
 	}
-	end := p.value(i)
-	if isScheme(p.s[i:end]) { // Authorization: Bearer …
-		i = p.blanks(end)
-		end = p.value(i)
+	if given {
+		if from, to, ok := p.block(start, i); ok {
+			p.hide(from, to)
+			p.i = to
+			return
+		}
 	}
-	p.hide(i, end)
+	from, to, end := p.taken(start, i)
+	if scheme := p.word(from); isScheme(p.s[from:scheme]) && scheme < len(p.s) && p.s[scheme] == ' ' { // Authorization: Bearer …
+		from = p.blanks(scheme)
+		if scheme == to {
+			to = p.bare(from)
+			end = to
+		}
+	}
+	p.hide(from, to)
 	p.i = max(p.i, end)
 }
 
@@ -211,19 +217,26 @@ func (p *parser) address() {
 	p.i += at
 }
 
+// blanks passes over blanks, and over ends of lines where a command goes on.
 func (p *parser) blanks(i int) int {
-	for i < len(p.s) && p.s[i] == ' ' {
+	for {
+		switch {
+		case i < len(p.s) && p.s[i] == ' ':
+			i++
+		case strings.HasPrefix(p.s[i:], "\\\n"):
+			i += len("\\\n")
+		default:
+			return i
+		}
+	}
+}
+
+// word gives the end of the word that begins at i.
+func (p *parser) word(i int) int {
+	for i < len(p.s) && inWord(p.s[i]) {
 		i++
 	}
 	return i
-}
-
-// value gives the end of a value that begins at i.
-func (p *parser) value(i int) int {
-	if end := strings.IndexAny(p.s[i:], " \t\r\n\"'&;,\\<>)}]"); end >= 0 {
-		return i + end
-	}
-	return len(p.s)
 }
 
 // isScheme says whether a word announces a credential in a header.
@@ -246,6 +259,8 @@ func wellKnown(word string) bool {
 	switch word[0] {
 	case 'g':
 		prefixes = "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat-"
+	case 'S':
+		prefixes = "SG."
 	case 's':
 		prefixes = "sk- sk_live_ sk_test_ shpat_ sbp_"
 	case 'r':

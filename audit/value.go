@@ -1,0 +1,212 @@
+package audit
+
+import "strings"
+
+// given says whether a word that ends at i is given a value with "=" or ":", and where what it is given begins. Quotes, brackets
+// and blanks may stand between: "name": …, env["NAME"] = …, NAME ?= …, name := …, name => ….
+func (p *parser) given(i int) (at int, ok bool) {
+	i = p.over(i, " \t\"'`\\]?+")
+	at = p.over(i, "=:")
+	if at == i {
+		return at, false
+	}
+	if p.s[at-1] == '=' {
+		at = p.over(at, ">")
+	}
+	return p.over(at, " \t"), true
+}
+
+// over passes over the bytes that are among those.
+func (p *parser) over(i int, those string) int {
+	for i < len(p.s) && strings.IndexByte(those, p.s[i]) >= 0 {
+		i++
+	}
+	return i
+}
+
+// taken says what of the text the value takes that begins at i: what is to be hidden of it, and where the text goes on. start is
+// where its name begins.
+func (p *parser) taken(start, i int) (from, to, end int) {
+	open := i
+	switch literal := strings.TrimLeft(p.s[i:min(i+2, len(p.s))], "$@bBrRuUfFL"); { // b"…", $'…'
+	case literal != "" && isQuote(literal[0]):
+		open = min(i+2, len(p.s)) - len(literal)
+	case literal == "" && i+2 < len(p.s) && isQuote(p.s[i+2]):
+		open = i + 2
+	}
+	quote := p.over(open, `\`)
+	if quote >= len(p.s) || !isQuote(p.s[quote]) {
+		i = p.over(i, `\`)
+		end = p.bare(i)
+		return i, end, end
+	}
+	if p.closes(start, open, quote) {
+		return quote, quote, quote + 1
+	}
+	return p.quoted(quote, quote-open)
+}
+
+func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
+
+// closes says whether a quote ends what its name stands in, as in read -p "Password: " answer: one like it is open in the name's
+// line, and what follows begins no value.
+func (p *parser) closes(start, open, quote int) bool {
+	if next := quote + 1; next < len(p.s) && strings.IndexByte(" \t\r\n,;:)}]", p.s[next]) < 0 {
+		return false
+	}
+	line := p.s[strings.LastIndexByte(p.s[:start], '\n')+1 : start]
+	n, slashes := 0, 0
+	for i := range len(line) {
+		if line[i] == p.s[quote] && slashes == quote-open {
+			n++
+		}
+		if slashes++; line[i] != '\\' {
+			slashes = 0
+		}
+	}
+	// Of two quotes, those of the name's own end are before its value.
+	n += strings.Count(p.s[start:open], p.s[quote:quote+1])
+	return n%2 == 1
+}
+
+// quoted says what a text in quotes takes that begins with the quote there, before which so many backslashes stand: as many are
+// before the quote that ends it. Where none does, it takes the rest: the end was cut off.
+func (p *parser) quoted(quote, slashes int) (from, to, end int) {
+	q := p.s[quote]
+	from = quote + 1
+	if slashes == 0 {
+		switch opened := p.over(quote, string(q)) - quote; {
+		case opened >= 3: // """…"""
+			return p.upTo(quote+3, strings.Repeat(string(q), 3))
+		case opened == 2:
+			from, end = quote+2, p.bare(quote+2)
+			if mark := string(q) + string(q); end > from && strings.Contains(p.s[from:], mark) { // ""…"", as within a row of CSV
+				return p.upTo(from, mark)
+			}
+			return from, end, end
+		}
+	}
+	for i := from; i < len(p.s); i++ {
+		before := i
+		i = p.over(i, `\`)
+		if i == len(p.s) {
+			break
+		}
+		if n := i - before; p.s[i] != q || n >= slashes && n%(2*(slashes+1)) != slashes {
+			continue
+		}
+		if after := p.s[i+1:]; slashes == 0 && after != "" { // 'it''s', 'it'\''s', 'it'"'"'s'
+			switch {
+			case after[0] == q:
+				i++
+				continue
+			case q == '\'' && strings.HasPrefix(after, `\''`):
+				i += len(`\''`)
+				continue
+			case q == '\'' && strings.HasPrefix(after, `"'"'`):
+				i += len(`"'"'`)
+				continue
+			case inWord(after[0]): // 'abc'def
+				end = p.bare(i + 1)
+				return from, end, end
+			}
+		}
+		return from, max(before, i-slashes), i + 1
+	}
+	return from, len(p.s), len(p.s)
+}
+
+// upTo says what a text takes that begins at i and ends before that mark.
+func (p *parser) upTo(i int, mark string) (from, to, end int) {
+	if n := strings.Index(p.s[i:], mark); n >= 0 {
+		return i, i + n, i + n + len(mark)
+	}
+	return i, len(p.s), len(p.s)
+}
+
+// bare gives the end of a value without quotes that begins at i.
+func (p *parser) bare(i int) int {
+	for ; i < len(p.s); i++ {
+		if strings.IndexByte(" \t\r\n\"'&;,<>)}]", p.s[i]) >= 0 {
+			return i
+		}
+		if p.s[i] != '\\' {
+			continue
+		}
+		next := p.over(i, `\`)
+		if next == len(p.s) || isQuote(p.s[next]) || strings.IndexByte("nrt\r\n", p.s[next]) >= 0 { // of a text within a text
+			return i
+		}
+		i = next // a\ b
+	}
+	return i
+}
+
+// block says what the lines take that are a value, as in YAML: those after "name: |" that are farther in than the name, or after
+// "name:" where they are no members. ok says whether there are such.
+func (p *parser) block(start, i int) (from, to int, ok bool) {
+	head := i
+	if i < len(p.s) && (p.s[i] == '|' || p.s[i] == '>') {
+		head = p.over(p.over(i+1, "+-0123456789"), " \t")
+	}
+	end := ""
+	for _, end = range [...]string{"\n", "\r\n", `\n`, `\r\n`, ""} { // written out in a text within a text
+		if strings.HasPrefix(p.s[head:], end) {
+			break
+		}
+	}
+	if end == "" || head == i && !strings.HasSuffix(strings.TrimRight(p.s[:i], " \t"), ":") {
+		return 0, 0, false
+	}
+	line := 0
+	if n := strings.LastIndex(p.s[:start], end); n >= 0 {
+		line = n + len(end)
+	}
+	name := min(start, p.over(line, " \t-\"'"))
+	first := true
+	for at := head + len(end); at < len(p.s); {
+		next := len(p.s)
+		if n := strings.Index(p.s[at:], end); n >= 0 {
+			next = at + n
+		}
+		if text := p.over(at, " \t"); text < next {
+			if text-at <= name-line {
+				break
+			}
+			if first {
+				if from = text; head == i && (name < start || strings.Contains(p.s[text:next], ":")) {
+					return 0, 0, false
+				}
+			}
+			to, first = next, false
+		}
+		at = next + len(end)
+	}
+	return from, to, !first
+}
+
+// inQuery says whether a word that begins there is the name of what signs a URL: who has the URL, and the signature with it, may do
+// what it is for.
+func (p *parser) inQuery(start int, word string) bool {
+	if start > 0 && strings.IndexByte("?&;=", p.s[start-1]) < 0 {
+		return false
+	}
+	word = strings.ToLower(word)
+	return word == "sig" || word == "signature" || strings.HasSuffix(word, "-signature")
+}
+
+// hooks are the addresses behind which whoever knows the rest may write.
+var hooks = [...]struct{ host, path string }{
+	{"hooks.slack.com", "/services/"}, {"hooks.slack.com", "/workflows/"}, {"hooks.slack.com", "/triggers/"},
+	{"discord.com", "/api/webhooks/"}, {"discordapp.com", "/api/webhooks/"},
+}
+
+// hook gives where the secret part of an address begins whose host ends there; 0 where it has none.
+func hook(s, host string, end int) int {
+	for _, h := range hooks {
+		if host == h.host && strings.HasPrefix(s[end:], h.path) {
+			return end + len(h.path)
+		}
+	}
+	return 0
+}
