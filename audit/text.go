@@ -114,11 +114,12 @@ func announces(word string) bool {
 
 // A parser goes through a text word by word.
 type parser struct {
-	s     string
-	i     int
-	kept  int // everything before it is in out
-	out   strings.Builder
-	found bool
+	s      string
+	i      int
+	kept   int // everything before it is in out
+	out    strings.Builder
+	found  bool
+	quotes count
 }
 
 // hide leaves out a part of the text.

@@ -54,19 +54,45 @@ func (p *parser) closes(start, open, quote int) bool {
 	if next := quote + 1; next < len(p.s) && strings.IndexByte(" \t\r\n,;:)}]", p.s[next]) < 0 {
 		return false
 	}
-	line := p.s[strings.LastIndexByte(p.s[:start], '\n')+1 : start]
-	n, slashes := 0, 0
-	for i := range len(line) {
-		if line[i] == p.s[quote] && slashes == quote-open {
-			n++
-		}
-		if slashes++; line[i] != '\\' {
-			slashes = 0
-		}
-	}
+	n := p.quotes.before(p.s, start, p.s[quote], quote-open)
 	// Of two quotes, those of the name's own end are before its value.
 	n += strings.Count(p.s[start:open], p.s[quote:quote+1])
 	return n%2 == 1
+}
+
+// A count has how many quotes a line has up to a place, by how many backslashes stand before them.
+type count struct {
+	upTo, slashes int
+	of            [8]struct{ double, single, back int }
+}
+
+// before gives how many quotes of a kind the line has before a place, which is none before the one asked for last.
+func (c *count) before(s string, place int, quote byte, slashes int) int {
+	for ; c.upTo < place; c.upTo++ {
+		n := &c.of[c.slashes%len(c.of)]
+		switch s[c.upTo] {
+		case '\\':
+			c.slashes++
+			continue
+		case '"':
+			n.double++
+		case '\'':
+			n.single++
+		case '`':
+			n.back++
+		case '\n':
+			*c = count{upTo: c.upTo}
+		}
+		c.slashes = 0
+	}
+	switch n := c.of[slashes%len(c.of)]; quote {
+	case '"':
+		return n.double
+	case '\'':
+		return n.single
+	default:
+		return n.back
+	}
 }
 
 // quoted says what a text in quotes takes that begins with the quote there, before which so many backslashes stand: as many are
