@@ -124,6 +124,9 @@ func TestArgumentsAreRedacted(t *testing.T) {
 		if got := kept(t, rules, arguments); got != want {
 			t.Errorf("of %s\nkept %s\nwant %s", arguments, got, want)
 		}
+		if got := rules.Redact(json.RawMessage(arguments)); string(got) != want || want == "" && got != nil {
+			t.Errorf("of %s\nleft %s\nwant %s", arguments, got, want)
+		}
 	}
 }
 

@@ -54,7 +54,7 @@ func (w *writer) arguments(raw json.RawMessage) {
 	case Hash:
 	case Full:
 		if json.Valid(raw) {
-			w.add(`,"arguments":`)
+			w.add(argumentsName)
 			w.dst = append(w.dst, raw...)
 		}
 	default:
@@ -67,10 +67,28 @@ func (w *writer) arguments(raw json.RawMessage) {
 	w.number(`,"size":`, int64(len(raw)))
 }
 
+// Redact gives arguments as Redacted keeps them: without what looks like a secret. It gives nothing where they are no JSON.
+func (r *Rules) Redact(arguments json.RawMessage) json.RawMessage {
+	w := writer{rules: r}
+	if w.redacted(arguments); len(w.dst) == 0 {
+		return nil
+	}
+	return w.dst[len(argumentsName):]
+}
+
+// RedactText gives a text without what looks like a secret.
+func (r *Rules) RedactText(text string) string {
+	text, _ = r.text(text)
+	return text
+}
+
+// argumentsName is what arguments come after in a record.
+const argumentsName = `,"arguments":`
+
 // redacted writes arguments without what looks like a secret; nothing where they are no JSON, or come to too much.
 func (w *writer) redacted(raw []byte) {
 	before := len(w.dst)
-	w.add(`,"arguments":`)
+	w.add(argumentsName)
 	start := len(w.dst)
 	v := veil{writer: *w, reader: reader{src: string(raw)}, end: start + maxArguments, most: w.rules.MaxString}
 	if v.most <= 0 {

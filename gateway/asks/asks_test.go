@@ -382,6 +382,36 @@ func TestTheCallerHearsThatSomebodyIsAsked(t *testing.T) {
 	<-done
 }
 
+// TestWhatIsKeptGoesByTheRulesOfTheAudit has what a person is shown, and what is left of it for as long as a grant lasts.
+func TestWhatIsKeptGoesByTheRulesOfTheAudit(t *testing.T) {
+	r := request(`{"command":"psql --password=hunter2 https://u:hunter2@h","n":1,"n":2}`)
+	r.Spec.Name = "https://u:hunter2@h/?a=b"
+	ask, err := askOf(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown, got Details
+	if err := json.Unmarshal(ask.Shown, &shown); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(shown.Arguments); !strings.Contains(got, "hunter2") {
+		t.Errorf("a person is shown %s", got)
+	}
+	kept, err := shown.Kept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(kept, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := shown
+	want.Card = "https://u:[redacted]@h/?a=b"
+	want.Arguments = json.RawMessage(`{"command":"psql --password=[redacted] https://u:[redacted]@h","n":1,"n":2}`)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+}
+
 func TestVeil(t *testing.T) {
 	key := strings.Repeat("MIIEvQ+/", 8)
 	for _, tt := range []struct{ in, want string }{

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/audit"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -36,6 +37,17 @@ type Details struct {
 	// Reason says why a person is asked, Rule which rule wants it; either may be empty.
 	Reason string `json:"reason,omitempty"`
 	Rule   string `json:"rule,omitempty"`
+}
+
+// Kept gives what may be kept of it when the call is over, as JSON: by the rules of the audit, which also hide what a person had to see in
+// order to judge the call, such as a password within a command.
+func (d Details) Kept() ([]byte, error) {
+	var rules audit.Rules
+	d.Arguments = rules.Redact(d.Arguments)
+	for _, text := range []*string{&d.Client, &d.Card, &d.Tool, &d.Reason} {
+		*text = rules.RedactText(*text)
+	}
+	return json.Marshal(d)
 }
 
 // mostArguments is how many bytes of arguments a person may be asked about: what nobody reads to its end, nobody allows.

@@ -138,6 +138,14 @@ func TestAPersonAnswersCalls(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+	done = p.call(`{"query":"--password=hunter2"}`)
+	d.run(0, "ask", "allow", d.waiting(), "--for", "1h")
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if out, _ := d.run(0, "ask", "grants", "--json"); strings.Contains(out, "hunter2") || !strings.Contains(out, "--password=[redacted]") {
+		t.Errorf("kept of a grant: %s", out)
+	}
 }
 
 func TestAPersonWatches(t *testing.T) {

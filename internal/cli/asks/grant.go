@@ -37,7 +37,11 @@ func (s scope) grant(a store.Ask) (*store.Grant, time.Duration, error) {
 	case !s.always && !s.session && s.lasts == 0:
 		return nil, 0, nil
 	}
-	g := &store.Grant{Subject: a.Call, Shown: a.Shown}
+	kept, err := keptOf(a)
+	if err != nil {
+		return nil, 0, err
+	}
+	g := &store.Grant{Subject: a.Call, Shown: kept}
 	if s.any {
 		g.Subject, g.ForCard = a.Card, true
 	}
@@ -48,6 +52,15 @@ func (s scope) grant(a store.Ask) (*store.Grant, time.Duration, error) {
 		}
 	}
 	return g, s.lasts, nil
+}
+
+// keptOf gives what a grant keeps of what a person was shown.
+func keptOf(a store.Ask) ([]byte, error) {
+	var shown gateway.AskDetails
+	if err := json.Unmarshal(a.Shown, &shown); err != nil {
+		return nil, fmt.Errorf("read the call %s: what the store has of it is damaged", a.ID)
+	}
+	return shown.Kept()
 }
 
 func (d Desk) allow() *cobra.Command {
@@ -68,7 +81,7 @@ tool as it is defined now. With --any-arguments it is the tool, whatever it is c
 				s.lasts = -1
 			}
 			return d.with(cmd.Context(), func(db *store.DB) error {
-				if _, _, err := s.grant(store.Ask{Session: "any"}); err != nil {
+				if _, _, err := s.grant(store.Ask{Session: "any", Shown: []byte("{}")}); err != nil {
 					return err // a mistake on the command line, whatever waits
 				}
 				a, p, err := find(cmd.Context(), db, args[0])
