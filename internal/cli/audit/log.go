@@ -13,6 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
+	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
 )
@@ -53,6 +54,9 @@ A call without an outcome goes on, or the process died in it.`,
   drawbridge audit log -f --json`,
 		Args: manners.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("limit") && q.limit < 1 {
+				return roster.Mistake(fmt.Sprintf("-n wants a number of calls, 1 or more, and not %d", q.limit))
+			}
 			since, err := moment(q.since, time.Now())
 			if err != nil {
 				return err
