@@ -3,15 +3,11 @@ package audit
 
 import (
 	"context"
-	"crypto/ed25519"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/audit"
@@ -183,138 +179,4 @@ func moment(text string, now time.Time) (time.Time, error) {
 		return at, roster.Mistake(err.Error())
 	}
 	return at, nil
-}
-
-// verifiedJSON is what "verify --json" prints.
-type verifiedJSON struct {
-	Records  uint64     `json:"records"`
-	First    uint64     `json:"first,omitempty"`
-	Last     uint64     `json:"last,omitempty"`
-	Signed   uint64     `json:"signed"`
-	SignedAt *time.Time `json:"signed_at,omitempty"`
-	Unsigned *time.Time `json:"unsigned_since,omitempty"`
-	Keys     []string   `json:"keys"`
-	Broken   string     `json:"broken,omitempty"`
-}
-
-func (d Desk) verifyCommand() *cobra.Command {
-	var keys []string
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "verify",
-		Short: "Check the hash chain and the signatures of the audit",
-		Long: `Check the hash chain and the signatures of the audit. The first record that is missing,
-torn or edited is named, and the exit code is 1. A checkpoint must be signed by the key of
-this machine, or by one that --key names; with --key, one must be by a key so named: who can write
-the store can take out checkpoints, and make none.`,
-		Args: manners.Exactly(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			trusted, err := d.trusted(keys)
-			if err != nil {
-				return err
-			}
-			return d.read(cmd.Context(), func(db *store.DB) error {
-				report, err := db.VerifyAudit(cmd.Context(), trusted...)
-				if err == nil {
-					err = signedBy(report, keys)
-				}
-				if asJSON {
-					return d.verifiedAsJSON(report, err)
-				}
-				return d.verified(report, err)
-			})
-		},
-	}
-	cmd.Flags().StringArrayVar(&keys, "key", nil, "public `KEY` that may sign checkpoints, in hexadecimal; repeats")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
-}
-
-// signedBy wants a checkpoint of one of the keys that are named, where any are, and a beginning that is signed.
-func signedBy(report store.AuditReport, named []string) error {
-	if len(named) > 0 && report.Loose {
-		return fmt.Errorf("the records before %d were taken out up to a place that no key has signed", report.First)
-	}
-	if len(named) == 0 || slices.ContainsFunc(texts(report.Keys), func(key string) bool {
-		return slices.ContainsFunc(named, func(name string) bool { return strings.EqualFold(name, key) })
-	}) {
-		return nil
-	}
-	return errors.New("nothing is signed by a key that --key names: the checkpoints were taken out, or none is there yet")
-}
-
-// trusted gives the keys that may sign: those that are named, and our own.
-func (d Desk) trusted(named []string) (keys []ed25519.PublicKey, err error) {
-	for _, text := range named {
-		key, err := audit.ParseKey(text)
-		if err != nil {
-			return nil, roster.Mistake("--key: " + err.Error())
-		}
-		keys = append(keys, key)
-	}
-	own, err := gateway.AuditKey(d.Config())
-	if err != nil && len(keys) == 0 {
-		return nil, err
-	}
-	if own != nil {
-		keys = append(keys, own)
-	}
-	return keys, nil
-}
-
-func (d Desk) verified(report store.AuditReport, broken error) error {
-	if broken != nil {
-		fmt.Fprintf(d.Out, "✗ audit: %v\n", broken)
-		return d.Quiet
-	}
-	if report.Last == 0 {
-		fmt.Fprintln(d.Err, "the audit has no records yet")
-		return nil
-	}
-	fmt.Fprintf(d.Out, "✓ audit: %s, unbroken\n", manners.Count(report.Records, "record"))
-	if report.First > 1 {
-		what := "as too old"
-		if report.Loose {
-			what = "up to a place that no key has signed"
-		}
-		fmt.Fprintf(d.Out, "  those before record %d were taken out %s\n", report.First, what)
-	}
-	if report.Signed > 0 {
-		fmt.Fprintf(d.Out, "  signed up to record %d at %s, by %s\n", report.Signed, manners.LocalTime(report.SignedAt), strings.Join(texts(report.Keys), ", "))
-	}
-	if left := report.Last - report.Signed; report.Signed == 0 {
-		fmt.Fprintf(d.Out, "  not signed yet, since %s\n", manners.LocalTime(report.Unsigned))
-	} else if left > 0 {
-		fmt.Fprintf(d.Out, "  %d records since then are not signed yet, the first of %s\n", left, manners.LocalTime(report.Unsigned))
-	}
-	return nil
-}
-
-func (d Desk) verifiedAsJSON(report store.AuditReport, broken error) error {
-	out := verifiedJSON{Records: report.Records, First: report.First, Last: report.Last, Signed: report.Signed, Keys: texts(report.Keys)}
-	if report.Signed > 0 {
-		out.SignedAt = &report.SignedAt
-	}
-	if !report.Unsigned.IsZero() {
-		out.Unsigned = &report.Unsigned
-	}
-	if broken != nil {
-		out.Broken = broken.Error()
-	}
-	if err := manners.PrintJSON(d.Out, out); err != nil {
-		return err
-	}
-	if broken != nil {
-		return d.Quiet
-	}
-	return nil
-}
-
-func texts(keys []ed25519.PublicKey) []string {
-	all := make([]string, 0, len(keys))
-	for _, key := range keys {
-		all = append(all, audit.KeyText(key))
-	}
-	slices.Sort(all)
-	return all
 }

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,7 +20,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/audit"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	cli "github.com/drawbridge-mcp/drawbridge/internal/cli/audit"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
+	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/google/go-cmp/cmp"
 )
@@ -200,6 +203,101 @@ func TestExportCanBeChecked(t *testing.T) {
 	}
 	if n != 2 {
 		t.Errorf("%d lines, want 2", n)
+	}
+}
+
+func TestLogWantsANumberOfCalls(t *testing.T) {
+	d := newDesk(t, nil)
+	d.record(begun("1", "a", "ada"))
+	for _, n := range []string{"-1", "0"} {
+		err := d.run(t.Context(), io.Discard, "log", "-n", n)
+		if _, ok := errors.AsType[roster.Mistake](err); !ok {
+			t.Errorf("log -n %s: %v", n, err)
+		}
+	}
+}
+
+// TestVerifyWithoutAKey has an audit that is signed, on a machine that has no key, and where its file is not there.
+func TestVerifyWithoutAKey(t *testing.T) {
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDesk(t, private)
+	var all []audit.Record
+	for n := range 150 {
+		all = append(all, begun(fmt.Sprint(n), "a", "ada"), ended(fmt.Sprint(n), audit.OK))
+	}
+	d.record(all...)
+	if err := d.audit.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	settings := filepath.Join(d.home, ".config", "drawbridge", "drawbridge.toml")
+	if err := os.MkdirAll(filepath.Dir(settings), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for text, why := range map[string]string{"": "the key of this machine is not there", "[audit]\nkey_file = '" + filepath.Join(d.home, "none.pem") + "'\n": "none.pem"} {
+		if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, asJSON bytes.Buffer
+		if err := d.run(t.Context(), &out, "verify"); !errors.Is(err, manners.Exit(3)) {
+			t.Errorf("verify ends with %v", err)
+		}
+		for _, want := range []string{"! audit: 300 records, unbroken, but nobody can tell who signed them\n", "by whoever has " + audit.KeyText(public), why, "--key KEY"} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("verify says no %q:\n%s", want, &out)
+			}
+		}
+		if err := d.run(t.Context(), &asJSON, "verify", "--json"); !errors.Is(err, manners.Exit(3)) || !strings.Contains(asJSON.String(), `"unknown_signer": "`) {
+			t.Errorf("verify --json: %v, %s", err, &asJSON)
+		}
+		if got := d.printed("verify", "--key", audit.KeyText(public)); !strings.HasPrefix(got, "✓ audit: 300 records, unbroken\n  signed up to record 300") {
+			t.Errorf("verify --key says\n%s", got)
+		}
+	}
+	// What nobody signed yet is as it is, but for a key that is asked for and not there.
+	unsigned := newDesk(t, nil)
+	unsigned.record(begun("1", "a", "ada"))
+	if got := unsigned.printed("verify"); !strings.HasPrefix(got, "✓ audit: 1 record, unbroken\n  not signed yet") {
+		t.Error(got)
+	}
+}
+
+func TestVerifyNamesWhatIsLost(t *testing.T) {
+	note := func(bytes int, reason string) audit.Record {
+		return audit.Record{ID: "HOST-1.spool", Kind: audit.Note, At: time.Now(), Bytes: bytes, Reason: reason}
+	}
+	const (
+		torn = "HOST-1.spool ended with 70 bytes that are no whole record: they were cut off, and the file is kept as HOST-1.spool.torn"
+		lost = "another program cut, edited or removed HOST-1.spool: 700 bytes of records are lost, and what is left of the file is kept as HOST-1.spool.torn"
+	)
+	for name, tt := range map[string]struct {
+		notes []audit.Record
+		err   error
+		says  []string
+		json  string
+	}{
+		"torn": {[]audit.Record{note(70, torn)}, nil,
+			[]string{"✓ audit: 2 records, unbroken\n", "! a process died within a record, which it had not answered for: 1 note, the newest of 2", torn, "drawbridge audit log --since"}, `"torn": {`},
+		"lost": {[]audit.Record{note(9, "another: first"), note(700, lost), note(70, torn)}, errQuiet,
+			[]string{"✗ audit: 4 records, unbroken, but others are lost\n", "! records are lost: 2 notes, the newest of 2", lost, torn}, `"lost": {`},
+		"more than a record": {[]audit.Record{note(1<<20, torn)}, errQuiet, []string{"! records are lost: 1 note,"}, `"lost": {`},
+	} {
+		d := newDesk(t, nil)
+		d.record(append(tt.notes, begun("1", "a", "ada"))...)
+		var out, asJSON bytes.Buffer
+		if err := d.run(t.Context(), &out, "verify"); !errors.Is(err, tt.err) {
+			t.Errorf("%s: verify ends with %v", name, err)
+		}
+		for _, want := range tt.says {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s: verify says no %q:\n%s", name, want, &out)
+			}
+		}
+		if err := d.run(t.Context(), &asJSON, "verify", "--json"); !errors.Is(err, tt.err) || !strings.Contains(asJSON.String(), tt.json) {
+			t.Errorf("%s: verify --json: %v, %s", name, err, &asJSON)
+		}
 	}
 }
 

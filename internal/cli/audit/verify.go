@@ -1,0 +1,283 @@
+package audit
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/audit"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/roster"
+	"github.com/drawbridge-mcp/drawbridge/store"
+	"github.com/spf13/cobra"
+)
+
+// exitUnknown is the exit code where the chain is whole, and nobody can tell who signed it.
+const exitUnknown manners.Exit = 3
+
+// A finding is what "verify" found.
+type finding struct {
+	store.AuditReport
+	// broken is where the chain does not hold; nil where it does.
+	broken error
+	// unknown is why nobody can tell who signed; nil where that is known, or nothing is signed.
+	unknown error
+	// lost are the notes on records that are lost, torn those on one in which a process died.
+	lost, torn notes
+}
+
+// notes are the records of the kind "note" that say the same sort of thing.
+type notes struct {
+	Notes  int       `json:"notes"`
+	Oldest time.Time `json:"oldest"`
+	Newest time.Time `json:"newest"`
+	Reason string    `json:"reason"`
+}
+
+// note adds one.
+func (n *notes) note(r audit.Record) {
+	if n.Notes == 0 {
+		n.Oldest = r.At
+	}
+	n.Notes, n.Newest, n.Reason = n.Notes+1, r.At, r.Reason
+}
+
+// some gives them for JSON: nil where there are none.
+func (n *notes) some() *notes {
+	if n.Notes == 0 {
+		return nil
+	}
+	return n
+}
+
+// exit is what the command ends with.
+func (f *finding) exit(quiet error) error {
+	switch {
+	case f.broken != nil, f.lost.Notes > 0:
+		return quiet
+	case f.unknown != nil:
+		return exitUnknown
+	}
+	return nil
+}
+
+func (d Desk) verifyCommand() *cobra.Command {
+	var keys []string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Check the hash chain and the signatures of the audit",
+		Long: `Check the hash chain and the signatures of the audit. The first record that is missing,
+torn or edited is named, and the exit code is 1. A checkpoint must be signed by the key of
+this machine, or by one that --key names; with --key, one must be by a key so named: who can write
+the store can take out checkpoints, and make none.
+
+Where the audit itself notes that records were lost before the store had them, the exit code is
+1 too. Where a process died in the midst of a record, which it then had not answered for, that is
+said. Where something is signed, this machine has no key and --key names none, the exit code is 3:
+the chain is whole, and nobody can tell who signed it.`,
+		Args: manners.Exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			trusted, unknown, err := d.trusted(keys)
+			if err != nil {
+				return err
+			}
+			return d.read(cmd.Context(), func(db *store.DB) error {
+				f, err := check(cmd.Context(), db, trusted, keys)
+				if err != nil {
+					return err
+				}
+				switch {
+				case f.Signed > 0:
+					f.unknown = unknown
+				case f.broken == nil && unknown != nil && !errors.Is(unknown, errNoKey):
+					return unknown
+				}
+				if asJSON {
+					err = d.verifiedAsJSON(&f)
+				} else {
+					d.verified(&f)
+				}
+				if err != nil {
+					return err
+				}
+				return f.exit(d.Quiet)
+			})
+		},
+	}
+	cmd.Flags().StringArrayVar(&keys, "key", nil, "public `KEY` that may sign checkpoints, in hexadecimal; repeats")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+var errNoKey = errors.New("the key of this machine is not there")
+
+// trusted gives the keys that may sign: those that are named, and our own. Where there are none, unknown is why.
+func (d Desk) trusted(named []string) (keys []ed25519.PublicKey, unknown, err error) {
+	for _, text := range named {
+		key, err := audit.ParseKey(text)
+		if err != nil {
+			return nil, nil, roster.Mistake("--key: " + err.Error())
+		}
+		keys = append(keys, key)
+	}
+	switch own, err := gateway.AuditKey(d.Config()); {
+	case own != nil:
+		keys = append(keys, own)
+	case len(keys) > 0:
+	case err != nil: // settings that cannot be read are an error of the store's too
+		unknown = err
+	default:
+		unknown = errNoKey
+	}
+	return keys, unknown, nil
+}
+
+// check goes through the audit. Its error is that of a store that cannot be read at all.
+func check(ctx context.Context, db *store.DB, trusted []ed25519.PublicKey, named []string) (f finding, err error) {
+	f.AuditReport, f.broken = db.VerifyAudit(ctx, trusted...)
+	if f.broken == nil {
+		f.broken = signedBy(f.AuditReport, named)
+	}
+	if f.broken != nil {
+		return f, ctx.Err()
+	}
+	for r, err := range db.AuditRecords(ctx, time.Time{}) {
+		if err != nil {
+			return f, err
+		}
+		if r.Kind != string(audit.Note) {
+			continue
+		}
+		l, err := lineOf(r)
+		if err != nil {
+			return f, err
+		}
+		if diedWithin(l.Record) {
+			f.torn.note(l.Record)
+		} else {
+			f.lost.note(l.Record)
+		}
+	}
+	return f, nil
+}
+
+// diedWithin says whether a note is on the one record in which a process died: what it was of was not answered. More bytes than a
+// record has are several.
+func diedWithin(note audit.Record) bool {
+	const most = 64 << 10
+	return note.Bytes <= most && strings.Contains(note.Reason, "bytes that are no whole record")
+}
+
+// signedBy wants a checkpoint of one of the keys that are named, where any are, and a beginning that is signed.
+func signedBy(report store.AuditReport, named []string) error {
+	if len(named) > 0 && report.Loose {
+		return fmt.Errorf("the records before %d were taken out up to a place that no key has signed", report.First)
+	}
+	if len(named) == 0 || slices.ContainsFunc(texts(report.Keys), func(key string) bool {
+		return slices.ContainsFunc(named, func(name string) bool { return strings.EqualFold(name, key) })
+	}) {
+		return nil
+	}
+	return errors.New("nothing is signed by a key that --key names: the checkpoints were taken out, or none is there yet")
+}
+
+func (d Desk) verified(f *finding) {
+	if f.broken != nil {
+		fmt.Fprintf(d.Out, "✗ audit: %v\n", f.broken)
+		return
+	}
+	if f.Last == 0 {
+		fmt.Fprintln(d.Err, "the audit has no records yet")
+		return
+	}
+	mark, but := "✓", ""
+	switch {
+	case f.lost.Notes > 0:
+		mark, but = "✗", ", but others are lost"
+	case f.unknown != nil:
+		mark, but = "!", ", but nobody can tell who signed them"
+	}
+	fmt.Fprintf(d.Out, "%s audit: %s, unbroken%s\n", mark, manners.Count(f.Records, "record"), but)
+	d.noted("records are lost", f.lost)
+	d.noted("a process died within a record, which it had not answered for", f.torn)
+	if f.First > 1 {
+		what := "as too old"
+		if f.Loose {
+			what = "up to a place that no key has signed"
+		}
+		fmt.Fprintf(d.Out, "  those before record %d were taken out %s\n", f.First, what)
+	}
+	switch by := strings.Join(texts(f.Keys), ", "); {
+	case f.Signed == 0:
+		fmt.Fprintf(d.Out, "  not signed yet, since %s\n", manners.LocalTime(f.Unsigned))
+	case f.unknown != nil:
+		fmt.Fprintf(d.Out, "  up to record %d there are signatures, the last of %s, by whoever has %s\n", f.Signed, manners.LocalTime(f.SignedAt), by)
+		fmt.Fprintf(d.Out, "  whose that is nothing here says: %s (drawbridge audit verify --key KEY names the one that may sign)\n", manners.Printable(f.unknown.Error()))
+	default:
+		fmt.Fprintf(d.Out, "  signed up to record %d at %s, by %s\n", f.Signed, manners.LocalTime(f.SignedAt), by)
+	}
+	if left := f.Last - f.Signed; f.Signed > 0 && left > 0 {
+		fmt.Fprintf(d.Out, "  %d records since then are not signed yet, the first of %s\n", left, manners.LocalTime(f.Unsigned))
+	}
+}
+
+// noted prints what notes say, and how to read them.
+func (d Desk) noted(what string, n notes) {
+	if n.Notes == 0 {
+		return
+	}
+	fmt.Fprintf(d.Out, "! %s: %s, the newest of %s: %s\n", what, manners.Count(n.Notes, "note"), manners.LocalTime(n.Newest), manners.Printable(n.Reason))
+	fmt.Fprintf(d.Out, "  drawbridge audit log --since %q shows them\n", n.Oldest.Local().Format("2006-01-02 15:04"))
+}
+
+// verifiedJSON is what "verify --json" prints.
+type verifiedJSON struct {
+	Records  uint64     `json:"records"`
+	First    uint64     `json:"first,omitempty"`
+	Last     uint64     `json:"last,omitempty"`
+	Signed   uint64     `json:"signed"`
+	SignedAt *time.Time `json:"signed_at,omitempty"`
+	Unsigned *time.Time `json:"unsigned_since,omitempty"`
+	Keys     []string   `json:"keys"`
+	// Unknown says why nobody can tell whose the keys are.
+	Unknown string `json:"unknown_signer,omitempty"`
+	// Lost are the notes on records that are lost, Torn those on one in which a process died.
+	Lost   *notes `json:"lost,omitempty"`
+	Torn   *notes `json:"torn,omitempty"`
+	Broken string `json:"broken,omitempty"`
+}
+
+func (d Desk) verifiedAsJSON(f *finding) error {
+	out := verifiedJSON{
+		Records: f.Records, First: f.First, Last: f.Last, Signed: f.Signed, Keys: texts(f.Keys),
+		Lost: f.lost.some(), Torn: f.torn.some(),
+	}
+	if f.Signed > 0 {
+		out.SignedAt = &f.SignedAt
+	}
+	if !f.Unsigned.IsZero() {
+		out.Unsigned = &f.Unsigned
+	}
+	if f.unknown != nil {
+		out.Unknown = f.unknown.Error()
+	}
+	if f.broken != nil {
+		out.Broken = f.broken.Error()
+	}
+	return manners.PrintJSON(d.Out, out)
+}
+
+func texts(keys []ed25519.PublicKey) []string {
+	all := make([]string, 0, len(keys))
+	for _, key := range keys {
+		all = append(all, audit.KeyText(key))
+	}
+	slices.Sort(all)
+	return all
+}
