@@ -91,9 +91,9 @@ func (g *Gateway) bench(ctx context.Context) (replay.Bench, error) {
 		held["client:"+c.Name] = c.Scopes
 	}
 	parts := len(g.Config().Settings.Clients) > 0
-	trust := map[drawbridge.ServerID]string{}
+	trust, dirs := map[drawbridge.ServerID]string{}, map[drawbridge.ServerID][]string{}
 	for _, row := range g.Config().Servers {
-		trust[row.ID] = warden.Trust(row)
+		trust[row.ID], dirs[row.ID] = warden.Trust(row), warden.Dirs(row, g.Config().Settings.Roots)
 	}
 	return replay.Bench{
 		Look: g.deck.Look,
@@ -101,6 +101,7 @@ func (g *Gateway) bench(ctx context.Context) (replay.Bench, error) {
 			word, ok := trust[id]
 			return word, ok
 		},
+		Dirs: func(id drawbridge.ServerID) []string { return dirs[id] },
 		Scopes: func(who audit.Caller) ([]drawbridge.Scope, bool) {
 			if parts && who.Principal == g.owner.Principal && who.Kind == drawbridge.External.String() {
 				return nil, false // what the client held goes by its name

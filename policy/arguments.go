@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -15,6 +16,8 @@ import (
 const (
 	maxArguments = 1 << 20
 	maxDepth     = 64
+	// maxJoined bounds the relative paths, each as often as there are directories that it may start at.
+	maxJoined = 1 << 16
 )
 
 // arguments are those of one call, read when the first rule looks at them.
@@ -25,6 +28,11 @@ type arguments struct {
 	// uri is that of a resource, which is a path where it is a file's.
 	uri  string
 	home string
+	// dirs are where relative paths may start, joined how many were joined to one of them.
+	// relative says that there is one, where it was looked for paths.
+	dirs     []string
+	joined   int
+	relative bool
 	// definition is the card's, which may say what the arguments are.
 	definition json.RawMessage
 
@@ -42,7 +50,11 @@ type arguments struct {
 }
 
 // A file is a path, cut at its slashes: as it is written, and with its letters folded.
-type file struct{ names, folded []string }
+type file struct {
+	names, folded []string
+	// from is the relative path as it is written, of one that was joined to a directory; nil otherwise.
+	from []string
+}
 
 func (a *arguments) note(paths ...string) {
 	for _, text := range paths {
@@ -184,7 +196,44 @@ func (a *arguments) notePath(text string) error {
 	if slices.ContainsFunc(paths, func(path string) bool { return strings.Contains(path, "\x00") }) {
 		return errors.New("a path has a NUL character")
 	}
+	first := len(a.paths)
 	a.note(paths...)
+	for i, relative := range paths {
+		if !strings.HasPrefix(relative, "/") {
+			if err := a.join(relative, a.paths[first+i].names); err != nil {
+				return err
+			}
+		}
+	}
+	return a.joinClimbing(text, paths)
+}
+
+// joinClimbing is for a text that is absolute to some: a URI, "~", a drive. Others take it for a relative path, and where ".." is in it that
+// leads elsewhere. The paths that are known are not joined again.
+func (a *arguments) joinClimbing(text string, known []string) error {
+	if !climbs(text) {
+		return nil
+	}
+	for _, as := range []string{strings.ReplaceAll(text, `\`, "/"), text} {
+		if !strings.HasPrefix(as, "/") && !slices.Contains(known, path.Clean(as)) {
+			if err := a.join(as, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// join notes where a relative path leads from each directory that it may start at.
+func (a *arguments) join(relative string, from []string) error {
+	a.relative = true
+	for _, dir := range a.dirs {
+		if a.joined++; a.joined > maxJoined {
+			return errors.New("there are too many relative paths")
+		}
+		a.note(path.Clean(cleanPath(dir, a.home) + "/" + relative))
+		a.paths[len(a.paths)-1].from = from
+	}
 	return nil
 }
 

@@ -236,6 +236,19 @@ func readings(text, home string) (all []string) {
 	return all
 }
 
+// climbs says whether ".." is one of the names in a path.
+func climbs(path string) bool {
+	if !strings.Contains(path, "..") {
+		return false
+	}
+	for name := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
+		if name == ".." {
+			return true
+		}
+	}
+	return false
+}
+
 const fileScheme = "file:"
 
 // isFileURI says whether a text is the URI of a file, in any of the forms that RFC 8089 has, or in one that readers take for it.

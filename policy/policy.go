@@ -110,6 +110,8 @@ type Question struct {
 	Params json.RawMessage
 	// Trust is the word of the server's row: "trusted", "untrusted" or "sandboxed".
 	Trust string
+	// Dirs are the directories that a relative path in the arguments may start at, as absolute paths or file URIs.
+	Dirs []string
 }
 
 // A Decision is the answer.
@@ -148,7 +150,7 @@ func (p *Policy) Explain(q Question) (Decision, []Step) {
 
 func (p *Policy) decide(q *Question, trace *[]Step) Decision {
 	s := subject{thing: p.thing(q.Kind, &q.Spec, q.Trust), caller: callerOf(&q.Caller), method: q.Method, definition: q.Spec.Definition}
-	s.call(q.Params, p.home)
+	s.call(q.Params, p.home, q.Dirs)
 	d := p.ask(&s, trace)
 	first := MethodOf(q.Kind)
 	if d.Effect != drawbridge.Deny && (first == "" || first == q.Method) {
@@ -344,12 +346,12 @@ func (s *subject) how() string {
 }
 
 // call has the subject be one call, with its arguments.
-func (s *subject) call(params json.RawMessage, home string) {
+func (s *subject) call(params json.RawMessage, home string, dirs []string) {
 	if !s.known {
 		return
 	}
 	s.called = true
-	s.own.home, s.own.definition = home, s.definition
+	s.own.home, s.own.dirs, s.own.definition = home, dirs, s.definition
 	if s.kind == Resource {
 		s.own.uri = s.tool
 	}

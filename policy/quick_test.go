@@ -12,7 +12,7 @@ func asked(e *expression, params string) (quick, slow answer, err error) {
 	q.Params = json.RawMessage(params)
 	t := new(Policy).thing(q.Kind, &q.Spec, q.Trust)
 	s := subject{thing: t, caller: callerOf(&q.Caller), method: q.Method, definition: q.Spec.Definition}
-	s.call(q.Params, "/home/ada")
+	s.call(q.Params, "/home/ada", nil)
 	if e.about.args {
 		if _, err := s.args().object(); err != nil {
 			return maybe, maybe, err

@@ -18,6 +18,8 @@ type Gaps struct {
 	// Arguments are the arguments of which not all is known, AllArguments that it may be any.
 	Arguments    []string
 	AllArguments bool
+	// Dirs are the directories that relative paths may start at.
+	Dirs bool
 }
 
 // Replay answers a question of which not everything is known. Where the answer could be another one if more were known it gives
@@ -26,7 +28,7 @@ type Gaps struct {
 func (p *Policy) Replay(q Question, g Gaps) (d Decision, lack string) {
 	t := p.thing(q.Kind, &q.Spec, q.Trust)
 	call := subject{thing: t, caller: callerOf(&q.Caller), method: q.Method, definition: q.Spec.Definition}
-	call.call(q.Params, p.home)
+	call.call(q.Params, p.home, q.Dirs)
 	if d, lack = p.askKnowing(&call, g); lack != "" {
 		return Decision{}, lack
 	}
@@ -108,6 +110,10 @@ func (r *rule) knowing(s *subject, g Gaps) (known *rule, missing string) {
 	if s.args() != nil && (g.AllArguments || len(g.Arguments) > 0) {
 		out.withoutArguments(s, g, lacks)
 	}
+	if g.Dirs && out.paths != nil && out.relativeMatters(s) {
+		out.paths, out.foldedPaths = nil, nil
+		lacks("where relative paths start")
+	}
 	if s.args() != nil && g.Annotations && out.dynamic() {
 		if other, err := s.args().taken(); other != nil || err != nil { // the definition may have said that it is a text
 			out.paths, out.foldedPaths, out.argsMatch, out.args = nil, nil, nil, nil
@@ -185,13 +191,28 @@ func (r *rule) decidedBy(s *subject, g Gaps) bool {
 		return err != nil
 	}
 	known := slices.DeleteFunc(slices.Clone(object), func(m member) bool { return slices.Contains(g.Arguments, m.name) })
-	part := &arguments{read: true, value: known, uri: s.args().uri, home: s.args().home}
+	part := &arguments{read: true, value: known, uri: s.args().uri, home: s.args().home, dirs: s.args().dirs}
 	files, err := part.files()
 	if err != nil || len(files) == 0 {
 		return err != nil
 	}
 	a, _ := r.inPaths(&subject{other: part})
 	return (a == yes) == (r.effect != drawbridge.Allow)
+}
+
+// relativeMatters says whether it may turn on where relative paths start what the rule's paths answer: there is one, and what is known does
+// not decide already.
+func (r *rule) relativeMatters(s *subject) bool {
+	for args := s.args(); args != nil; args, _ = args.taken() {
+		a, err := r.inPaths(&subject{other: args})
+		if err != nil {
+			return false // whoever asks is told so
+		}
+		if args.relative && (a == yes) == (r.effect == drawbridge.Allow) {
+			return true
+		}
+	}
+	return false
 }
 
 // any names the first of the arguments that are not known.

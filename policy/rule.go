@@ -252,7 +252,8 @@ func (r *rule) aboutCallers() bool {
 }
 
 // inPaths says whether the rule's paths are those of the call. One that leads out of a directory nobody knows may be any:
-// no rule allows it, and every other rule is about it.
+// no rule allows it, and every other rule is about it. A relative one is also each that it leads to from where it may start; a pattern
+// that is relative is about what is written.
 func (r *rule) inPaths(s *subject) (answer, error) {
 	if s.args() == nil {
 		return maybe, nil
@@ -264,7 +265,7 @@ func (r *rule) inPaths(s *subject) (answer, error) {
 	for _, file := range files {
 		out := file.names[0] == ".."
 		if r.effect == drawbridge.Allow {
-			if out || !oneOf(r.paths, file.names) {
+			if out || !oneOf(r.paths, file.names) && !oneRelative(r.paths, file.from) {
 				return no, nil
 			}
 		} else if out || oneOf(r.foldedPaths, file.folded) {
@@ -276,6 +277,11 @@ func (r *rule) inPaths(s *subject) (answer, error) {
 
 func oneOf(globs []pathGlob, names []string) bool {
 	return slices.ContainsFunc(globs, func(g pathGlob) bool { return g.match(names) })
+}
+
+// oneRelative says whether one of the patterns that are relative is about a path as it is written.
+func oneRelative(globs []pathGlob, names []string) bool {
+	return names != nil && slices.ContainsFunc(globs, func(g pathGlob) bool { return g[0] != "" && g.match(names) })
 }
 
 func (r *rule) inText(s *subject) (answer, error) {

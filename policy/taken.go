@@ -57,7 +57,7 @@ func (a *arguments) takenOf(value object) (*arguments, error) {
 		}
 	}
 	if changed != nil {
-		a.other = &arguments{params: a.params, read: true, value: changed, uri: a.uri, home: a.home, looked: true}
+		a.other = &arguments{params: a.params, read: true, value: changed, uri: a.uri, home: a.home, dirs: a.dirs, looked: true}
 	}
 	return a.other, nil
 }

@@ -52,6 +52,8 @@ type Bench struct {
 	Look func(name string) (kind string, spec drawbridge.Spec, ok bool)
 	// Trust gives the word of a server's row; false for one that is not configured.
 	Trust func(id drawbridge.ServerID) (string, bool)
+	// Dirs gives the directories that relative paths may start at in calls of a server that is configured.
+	Dirs func(id drawbridge.ServerID) []string
 	// Scopes gives what a caller holds now; false where only they could show it.
 	Scopes func(who audit.Caller) ([]drawbridge.Scope, bool)
 }
@@ -136,7 +138,8 @@ func (b Bench) question(r audit.Record) (q policy.Question, g policy.Gaps, ok bo
 	q.Trust = "trusted"
 	if r.Server != "" {
 		q.Trust, ok = b.Trust(drawbridge.ServerID(r.Server))
-		g.Trust = !ok
+		g.Trust, g.Dirs = !ok, !ok
+		q.Dirs = b.Dirs(q.Spec.Server)
 	}
 	switch kind {
 	case policy.Tool, policy.Prompt, policy.Resource, policy.Template:

@@ -28,6 +28,9 @@ func bench(t testing.TB, rules ...drawbridge.Rule) Bench {
 			return kind, drawbridge.Spec{Server: "fs", Definition: json.RawMessage(definition)}, kind != ""
 		},
 		Trust: func(id drawbridge.ServerID) (string, bool) { return "untrusted", id == "fs" },
+		Dirs: func(id drawbridge.ServerID) []string {
+			return map[drawbridge.ServerID][]string{"fs": {"/srv/root"}}[id]
+		},
 		Scopes: func(who audit.Caller) ([]drawbridge.Scope, bool) {
 			return []drawbridge.Scope{"*"}, who.Principal == "ada"
 		},
@@ -55,6 +58,9 @@ func TestJudge(t *testing.T) {
 	deny := func(r rule) rule { r.Effect = drawbridge.Deny; return r }
 	with := func(arguments string) func(*audit.Record) {
 		return func(r *audit.Record) { r.Arguments = json.RawMessage(arguments) }
+	}
+	gone := func(arguments string) func(*audit.Record) {
+		return func(r *audit.Record) { r.Server, r.Arguments, r.Definition = "gone", json.RawMessage(arguments), "" }
 	}
 	text := func(value string) []drawbridge.Condition {
 		return []drawbridge.Condition{{Name: "text", Is: []json.RawMessage{json.RawMessage(value)}}}
@@ -94,6 +100,13 @@ func TestJudge(t *testing.T) {
 		"a file": {"", func(r *audit.Record) {
 			r.Method, r.Card, r.Tool, r.Definition = "resources/read", "file:///etc/x", "file:///etc/x", ""
 		}, deny(rule{Paths: []string{"/etc/**"}}), Changed, ""},
+		"a relative path":         {"", with(`{"path":"secret/x"}`), deny(rule{Paths: []string{"/srv/root/secret/**"}}), Changed, ""},
+		"a relative path of gone": {"", gone(`{"path":"x"}`), deny(rule{Paths: []string{"/srv/**"}}), Unclear, "rule 1 looks at where relative paths start" + missing},
+		"one that decides so":     {"", gone(`{"path":"x"}`), deny(rule{Paths: []string{"x"}}), Changed, ""},
+		"one absolute to some":    {"", gone(`{"path":"~/../x"}`), deny(rule{Paths: []string{"/srv/**"}}), Unclear, "rule 1 looks at where relative paths start" + missing},
+		"one in a text":           {"", gone(`{"paths":"[\"x\"]"}`), deny(rule{Paths: []string{"/srv/**"}}), Unclear, "rule 1 looks at where relative paths start" + missing},
+		"an absolute path":        {"", gone(`{"path":"/x"}`), deny(rule{Paths: []string{"/srv/**"}}), Same, ""},
+		"one that is not allowed": {"", gone(`{"path":"x"}`), rule{Effect: drawbridge.Allow, Paths: []string{"/srv/**"}}, Same, ""},
 		"a URI with a password": {"", func(r *audit.Record) {
 			r.Method, r.Card, r.Tool, r.Definition = "resources/read", "x://u:hunter2@h/", "x://u:hunter2@h/", ""
 		}, deny(rule{Resources: []string{"x://*@h/"}}), Unclear, "rule 1 looks at the name" + missing},

@@ -37,7 +37,7 @@ func TestTheExamplesOfTheGuide(t *testing.T) {
 			t.Error(warnings)
 		}
 		w := warden.New(slog.New(slog.DiscardHandler))
-		w.Take(p, nil)
+		w.Take(p, nil, nil)
 		wardens = append(wardens, w)
 	}
 	const allow, ask, deny = drawbridge.Allow, drawbridge.Ask, drawbridge.Deny

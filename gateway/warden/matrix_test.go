@@ -69,7 +69,7 @@ func oneMoment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sets = append(sets, func() { w.Take(p, []config.Server{{ID: "fs", Trust: level}}) })
+		sets = append(sets, func() { w.Take(p, []config.Server{{ID: "fs", Trust: level}}, nil) })
 	}
 	sets[0]()
 	done := make(chan struct{})

@@ -120,7 +120,7 @@ func TestWhatIsListedIsWhatIsThere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.Take(p, []config.Server{{ID: "fs", Trust: "trusted"}})
+		w.Take(p, []config.Server{{ID: "fs", Trust: "trusted"}}, nil)
 		d.Review()
 		for range 3 {
 			c := randomCaller(r)
@@ -211,7 +211,7 @@ func take(t *testing.T, d *deck.Deck, w *warden.Warden, rules ...drawbridge.Rule
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Take(p, nil)
+	w.Take(p, nil, nil)
 	d.Review()
 }
 

@@ -8,7 +8,10 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -25,10 +28,12 @@ type Warden struct {
 
 var _ deck.Teller = (*Warden)(nil)
 
-// An order is rules, and the trust that servers have by their rows. It is not changed after it was made.
+// An order is rules, and what rows say of servers: how far they are trusted, and where their relative paths may start. It is not changed
+// after it was made.
 type order struct {
 	policy *policy.Policy
 	trust  map[drawbridge.ServerID]string
+	dirs   map[drawbridge.ServerID][]string
 }
 
 // New makes a warden. It tells the log of calls that it refuses.
@@ -56,13 +61,46 @@ func Compile(rules *drawbridge.Rules) (*policy.Policy, error) {
 	return p, err
 }
 
-// Take puts rules in the place of those that count, nil for none, with what the rows say of trust.
-func (w *Warden) Take(p *policy.Policy, rows []config.Server) {
-	o := &order{policy: p, trust: make(map[drawbridge.ServerID]string, len(rows))}
+// Take puts rules in the place of those that count, nil for none, with what the rows say, and the directories that all servers are told of.
+func (w *Warden) Take(p *policy.Policy, rows []config.Server, roots []string) {
+	o := &order{
+		policy: p, trust: make(map[drawbridge.ServerID]string, len(rows)), dirs: make(map[drawbridge.ServerID][]string, len(rows)),
+	}
 	for _, row := range rows {
-		o.trust[row.ID] = Trust(row)
+		o.trust[row.ID], o.dirs[row.ID] = Trust(row), Dirs(row, roots)
 	}
 	w.now.Store(o)
+}
+
+// Dirs are the directories that relative paths may start at in calls of a row's server: that which its program starts in, those that the
+// arguments of its command name, and those that it is told of. What is no directory among them does no harm.
+func Dirs(row config.Server, roots []string) (all []string) {
+	add := func(dir string) {
+		if dir != "" && !slices.Contains(all, dir) {
+			all = append(all, dir)
+		}
+	}
+	if row.URL == "" {
+		add(row.Cwd)
+		for _, arg := range row.Args {
+			for _, dir := range policy.PathsIn(arg) { // "--mount=type=bind,src=/x", or the line of a shell
+				add(dir)
+			}
+			if strings.HasPrefix(arg, "-") {
+				_, arg, _ = strings.Cut(arg, "=")
+			}
+			switch {
+			case filepath.IsAbs(arg):
+				add(arg)
+			case arg != "" && row.Cwd != "" && !strings.HasPrefix(arg, "~") && !policy.IsFileURI(arg): // it begins where the program does
+				add(filepath.Join(row.Cwd, arg))
+			}
+		}
+	}
+	for _, root := range roots {
+		add(root)
+	}
+	return all
 }
 
 // Trust is the word by which rules know how far a row's server is trusted.
@@ -127,6 +165,7 @@ func (w *Warden) Explain(q deck.Question) (policy.Decision, []policy.Step) {
 func (o *order) question(q deck.Question) policy.Question {
 	return policy.Question{
 		Caller: q.Caller, Kind: q.Kind, Spec: q.Spec, Method: q.Method, Params: q.Params, Trust: o.of(q.Spec.Server),
+		Dirs: o.dirs[q.Spec.Server],
 	}
 }
 
