@@ -340,34 +340,63 @@ func PathsIn(command string) (paths []string) {
 	return paths
 }
 
-// lookup finds an argument by its name, or by names with dots between them. Case does not matter, see readValue. The error is
-// for a name that two arguments have, one of them by dots: nobody knows which the server looks at.
-func lookup(in object, name string) (v any, ok bool, err error) {
+// A found is an argument that was looked for: ok says that it is there.
+type found struct {
+	v  any
+	ok bool
+}
+
+// lookup finds an argument by its name, or by names with dots between them. Case does not matter, see readValue. Where a list is on the
+// way, it is not there, and listed are what the objects of the list have. The error is for a name that two arguments have, one of them by
+// dots: nobody knows which the server looks at.
+func lookup(in object, name string) (one found, listed []found, err error) {
 	same := foldName(name)
 	first, rest, nested := strings.Cut(same, ".")
-	var found []any
+	times := 0
 	for _, m := range in {
-		own, v := foldName(m.name), m.value
+		own := foldName(m.name)
 		if own == same {
-			found = append(found, v)
+			one, times = found{m.value, true}, times+1
 		}
-		if inner, is := v.(object); nested && is && own == first {
-			v, ok, err := lookup(inner, rest)
+		if !nested || own != first {
+			continue
+		}
+		inner, more, err := lookupWithin(m.value, rest)
+		if err != nil {
+			return found{}, nil, err
+		}
+		if inner.ok {
+			one = inner
+		}
+		if inner.ok || slices.ContainsFunc(more, func(f found) bool { return f.ok }) {
+			times++
+		}
+		listed = append(listed, more...)
+	}
+	if times > 1 {
+		return found{}, nil, errors.New("an argument is there twice")
+	}
+	return one, listed, nil
+}
+
+// lookupWithin looks into what may be an object, or a list of them.
+func lookupWithin(v any, name string) (one found, listed []found, err error) {
+	switch v := v.(type) {
+	case object:
+		return lookup(v, name)
+	case []any:
+		for _, item := range v {
+			inner, more, err := lookupWithin(item, name)
 			if err != nil {
-				return nil, false, err
+				return found{}, nil, err
 			}
-			if ok {
-				found = append(found, v)
+			if _, is := item.(object); is {
+				listed = append(listed, inner)
 			}
+			listed = append(listed, more...)
 		}
 	}
-	switch len(found) {
-	case 0:
-		return nil, false, nil
-	case 1:
-		return found[0], true, nil
-	}
-	return nil, false, errors.New("an argument is there twice")
+	return found{}, listed, nil
 }
 
 // foldName makes names of arguments alike that differ in case only, also for readers who know more letters than ASCII.

@@ -49,7 +49,7 @@ func newCondition(c drawbridge.Condition) (condition, error) {
 			return out, fmt.Errorf("args.%s: %w", c.Name, err)
 		}
 	}
-	if out.is == nil && out.not == nil && out.matches == nil && c.Above == nil && c.Below == nil && c.Present == nil {
+	if !out.asksValue() && c.Present == nil {
 		return out, fmt.Errorf("args.%s asks nothing", c.Name)
 	}
 	return out, nil
@@ -89,20 +89,34 @@ func newRegexp(text string) (*regexp.Regexp, error) {
 
 // holds says whether the arguments meet the condition. Where loose is set an argument is also what servers make of it that are
 // not strict: a text that reads as a number or a boolean is one, 1 and 0 are booleans and the other way round, and a list is each of
-// its items. The error is for arguments that cannot be judged.
+// its items, also one on the way to the argument: where it is not set such an argument meets nothing. The error is for arguments that
+// cannot be judged.
 func (c condition) holds(in object, loose bool) (bool, error) {
-	v, ok, err := lookup(in, c.name)
-	if err != nil || c.present != nil && *c.present != ok {
+	one, listed, err := lookup(in, c.name)
+	if err != nil || len(listed) > 0 && !loose {
 		return false, err
 	}
-	if !ok {
-		return c.present != nil && c.is == nil && c.not == nil && c.matches == nil && c.above == nil && c.below == nil, nil
+	return c.holdsFor(one, loose) || slices.ContainsFunc(listed, func(f found) bool { return c.holdsFor(f, loose) }), nil
+}
+
+// holdsFor says so of what was found.
+func (c condition) holdsFor(f found, loose bool) bool {
+	if c.present != nil && *c.present != f.ok {
+		return false
+	}
+	if !f.ok {
+		return c.present != nil && !c.asksValue()
 	}
 	met := func(v any) bool { return c.met(v, loose) }
-	if met(v) || !loose || among(c.not, v, false) {
-		return met(v), nil
+	if met(f.v) || !loose || among(c.not, f.v, false) {
+		return met(f.v)
 	}
-	return slices.ContainsFunc(meanings(v), met), nil
+	return slices.ContainsFunc(meanings(f.v), met)
+}
+
+// asksValue says whether the condition asks more than whether an argument is there.
+func (c condition) asksValue() bool {
+	return c.is != nil || c.not != nil || c.matches != nil || c.above != nil || c.below != nil
 }
 
 // meanings gives what else a value may be taken for.

@@ -170,7 +170,7 @@ func TestWhatARuleMatches(t *testing.T) {
 // TestARuleThatDoesNotAllowTakesWhatServersTake has arguments that servers which are not strict take for what a rule names. No
 // rule that allows does.
 func TestARuleThatDoesNotAllowTakesWhatServersTake(t *testing.T) {
-	above := 10.0
+	above, present, absent := 10.0, true, false
 	for _, tt := range []struct {
 		conditions    []drawbridge.Condition
 		arguments     string
@@ -205,6 +205,16 @@ func TestARuleThatDoesNotAllowTakesWhatServersTake(t *testing.T) {
 		{[]drawbridge.Condition{{Name: "n", Above: &above}}, `{"n":["1","9"]}`, false, false},
 		{[]drawbridge.Condition{{Name: "cmd", Matches: "^rm"}}, `{"cmd":["ls","rm"]}`, true, false},
 		{[]drawbridge.Condition{{Name: "x", Not: []json.RawMessage{[]byte(`"true"`)}}}, `{"x":"true"}`, false, false},
+		{is("o.force", `true`), `{"o":[{"force":true}]}`, true, false},
+		{is("o.force", `true`), `{"o":[1,[{"a":1},{"Force":["yes"]}]]}`, true, false},
+		{is("o.p.force", `true`), `{"o":[{"p":[{"force":true}]}]}`, true, false},
+		{is("o.force", `true`), `{"o":"[{\"force\":true}]"}`, true, false},
+		{is("o.force", `true`), `{"o":[{"force":false},{}]}`, false, false},
+		{is("o.force", `true`), `{"o":["force",true]}`, false, false},
+		{[]drawbridge.Condition{{Name: "o.force", Not: []json.RawMessage{[]byte(`false`)}}}, `{"o":[{"force":false},{"force":true}]}`, true, false},
+		{[]drawbridge.Condition{{Name: "o.force", Present: &present}}, `{"o":[{"force":false}]}`, true, false},
+		{[]drawbridge.Condition{{Name: "o.force", Present: &absent}}, `{"o":[{"force":false}]}`, true, false}, // to who does not look into lists
+		{[]drawbridge.Condition{{Name: "o.force", Present: &absent}}, `{"o":["a"]}`, true, true},
 	} {
 		q := call("git", "x", tt.arguments)
 		loose := compiled(t, allow, drawbridge.Rule{Effect: deny, Args: tt.conditions}).Decide(q).Effect == deny
@@ -217,7 +227,7 @@ func TestARuleThatDoesNotAllowTakesWhatServersTake(t *testing.T) {
 
 // TestAnArgumentByTwoNamesCannotBeJudged has one argument by dots and by a name with dots: a server looks at one of them.
 func TestAnArgumentByTwoNamesCannotBeJudged(t *testing.T) {
-	for _, arguments := range []string{`{"o.force":false,"o":{"force":true}}`, `{"o":{"force":true},"O.Force":false}`, `{"o":{"force":true,"a":1},"o.force":null}`} {
+	for _, arguments := range []string{`{"o.force":false,"o":{"force":true}}`, `{"o.force":false,"o":[{"force":true}]}`, `{"o":{"force":true},"O.Force":false}`, `{"o":{"force":true,"a":1},"o.force":null}`} {
 		for _, effect := range []drawbridge.Effect{allow, ask, deny} {
 			p := compiled(t, allow, drawbridge.Rule{Effect: effect, Args: is("o.force", `true`)})
 			if d := p.Decide(call("git", "x", arguments)); d.Effect != deny || !strings.Contains(d.Why, "an argument is there twice") {

@@ -180,7 +180,7 @@ func (r *rule) withoutArguments(s *subject, g Gaps, lacks func(string)) {
 
 // asksPresence says whether the condition only asks if an argument is there.
 func (c condition) asksPresence() bool {
-	return c.is == nil && c.not == nil && c.matches == nil && c.above == nil && c.below == nil && !strings.Contains(c.name, ".")
+	return !c.asksValue() && !strings.Contains(c.name, ".")
 }
 
 // decidedBy says whether the paths that are known decide what the rule's paths answer, whatever others there are: one that it allows
