@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -440,26 +439,6 @@ func (s *subject) variables(about mentions) (map[string]any, error) {
 
 // Rules says how many rules there are.
 func (p *Policy) Rules() int { return len(p.rules) }
-
-// Warnings says what of the rules is probably not meant, a line each that begins with where it is written.
-func (p *Policy) Warnings() (all []string) {
-	for i, r := range p.rules {
-		if j := slices.IndexFunc(p.rules[:i], func(earlier *rule) bool { return earlier.covers(r) }); j >= 0 {
-			all = append(all, placed(r, i)+"it can never match: rule "+strconv.Itoa(j+1)+" always comes before it")
-		}
-		if r.clients != nil && r.effect == drawbridge.Allow && r.callers == nil && r.scopes == nil {
-			all = append(all, placed(r, i)+"it trusts what a program calls itself: anybody may call themselves so")
-		}
-	}
-	return all
-}
-
-func placed(r *rule, i int) string {
-	if r.at == "" {
-		return "rule " + strconv.Itoa(i+1) + ": "
-	}
-	return r.at + ": rule " + strconv.Itoa(i+1) + ": "
-}
 
 // covers says whether r matches whatever the other matches. It may say no although it is so.
 func (r *rule) covers(other *rule) bool {

@@ -548,23 +548,6 @@ func TestExplainNamesWhatDecided(t *testing.T) {
 	}
 }
 
-func TestWarnings(t *testing.T) {
-	p := compiled(t, allow,
-		drawbridge.Rule{Effect: deny, Tools: []string{"*_file", "shell"}},
-		drawbridge.Rule{Effect: allow, Tools: []string{"read_file"}},
-		drawbridge.Rule{Effect: allow, Tools: []string{"read_?ile", "write"}},
-		drawbridge.Rule{Effect: allow, Clients: []string{"cursor"}},
-		drawbridge.Rule{Effect: deny, Servers: []string{"*"}},
-		drawbridge.Rule{Effect: allow, When: "true"})
-	if diff := cmp.Diff([]string{
-		"file:2: rule 2: it can never match: rule 1 always comes before it",
-		"file:4: rule 4: it trusts what a program calls itself: anybody may call themselves so",
-		"file:6: rule 6: it can never match: rule 5 always comes before it",
-	}, p.Warnings()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 // FuzzPattern is row FZ-11: a pattern that covers another matches what that does.
 func FuzzPattern(f *testing.F) {
 	f.Add("a*b?c", "aXXbYc")

@@ -1,0 +1,77 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// methods are those that rules are asked about, but for those of extensions that nobody here knows.
+var methods = []string{
+	"tools/call", "prompts/get", "resources/read", "resources/subscribe", "resources/directory/read", complete, "skills/list", "skills/get",
+	"tasks/get", "tasks/update", "tasks/cancel", "tasks/result", "tasks/list",
+}
+
+// callers are the members of what an expression knows as the caller.
+var callers = []string{"kind", "principal", "client", "scopes"}
+
+// Warnings says what of the rules is probably not meant, a line each that begins with where it is written.
+func (p *Policy) Warnings() (all []string) {
+	for i, r := range p.rules {
+		say := func(text string) { all = append(all, placed(r, i)+text) }
+		if j := slices.IndexFunc(p.rules[:i], func(earlier *rule) bool { return earlier.covers(r) }); j >= 0 {
+			say("it can never match: rule " + strconv.Itoa(j+1) + " always comes before it")
+		}
+		if r.clients != nil && r.effect == drawbridge.Allow && r.callers == nil && r.scopes == nil {
+			say("it trusts what a program calls itself: anybody may call themselves so")
+		}
+		for _, m := range r.methods {
+			if !strings.ContainsAny(string(m), "*?") && !slices.Contains(methods, string(m)) {
+				say(fmt.Sprintf("methods has %q, which is none that rules are asked about: these are %s, and those of extensions", m, strings.Join(methods, ", ")))
+			}
+		}
+		for _, c := range r.args {
+			if why := c.never(); why != "" {
+				say("it can never match: args." + c.name + " " + why)
+			}
+		}
+		if r.when != nil {
+			for _, name := range r.when.about.strange() {
+				say(fmt.Sprintf("when looks at caller.%s, which nobody has: a caller has %s", name, strings.Join(callers, ", ")))
+			}
+		}
+	}
+	return all
+}
+
+func placed(r *rule, i int) string {
+	if r.at == "" {
+		return "rule " + strconv.Itoa(i+1) + ": "
+	}
+	return r.at + ": rule " + strconv.Itoa(i+1) + ": "
+}
+
+// never says why no argument meets the condition; empty where one may.
+func (c condition) never() string {
+	switch {
+	case c.above != nil && c.below != nil && *c.above >= *c.below:
+		return fmt.Sprintf("cannot be above %v and below %v", *c.above, *c.below)
+	case c.present != nil && !*c.present && c.asksValue():
+		return "cannot be absent and have a value"
+	}
+	return ""
+}
+
+// strange are the members of the caller that an expression looks at and that no caller has.
+func (m mentions) strange() (all []string) {
+	for _, part := range m.parts {
+		name, is := strings.CutPrefix(part, "caller.")
+		if is && !slices.Contains(callers, name) && !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
