@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -73,6 +74,8 @@ type Settings struct {
 
 	// Rules say who may call what; nil where there are none. Whether they make sense is for those to say who carry them out.
 	Rules *drawbridge.Rules
+	// IdleRules says where rules stand that nobody put in force, "file:line" first; empty where there are none.
+	IdleRules string
 
 	// Vectors says where the vectors of tools are kept.
 	Vectors Vectors
@@ -262,6 +265,10 @@ func (r *settingsReader) read(root doc.Node) error {
 		return doc.Wrong(m.Line, "store.path and store.url are both set; the store is one of them")
 	}
 	r.settings.Rules = r.rules.Rules()
+	if idle := r.rules.Idle(); idle != nil {
+		r.problems = append(r.problems, idle)
+		r.settings.IdleRules = fmt.Sprintf("%s:%d: %s", r.rules.File, idle.Line, idle.Text)
+	}
 	return nil
 }
 

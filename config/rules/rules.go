@@ -19,6 +19,7 @@ type Reader struct {
 
 	fallback              drawbridge.Effect
 	policy, authorization *[]drawbridge.Rule // nil where it is not in force
+	idle                  *doc.Error
 }
 
 // Meant says whether a table that is none of ours looks like one that has rules: a slip of the pen that would leave all
@@ -46,9 +47,14 @@ func (r *Reader) Authorization(v doc.Node) error {
 	err := r.table(v, &t)
 	if t.inForce {
 		r.authorization = &t.rules
+	} else if n := len(t.rules); n > 0 && !t.switched {
+		r.idle = doc.Wrong(t.first, "tools.authorization has rules (%d), and none is in force: it does not say enabled = true", n)
 	}
 	return err
 }
+
+// Idle says that there are rules which nobody put in force, nor said that they are not to be; nil where there are none.
+func (r *Reader) Idle() *doc.Error { return r.idle }
 
 // Rules gives what was read: the rules of "tools.authorization" follow those of "tools.policy". It is nil where neither is
 // in force.
@@ -70,6 +76,9 @@ func (r *Reader) Rules() *drawbridge.Rules {
 type table struct {
 	where   string
 	inForce bool
+	// switched says that the table says whether it is in force; first is the line of its first rule.
+	switched bool
+	first    int
 	// effect is the member of a rule that says its effect, fallback takes the default effect; nil where there is none.
 	effect   string
 	fallback *drawbridge.Effect
@@ -90,6 +99,7 @@ func (r *Reader) table(v doc.Node, t *table) error {
 		switch {
 		case m.Name == "enabled":
 			var ok bool
+			t.switched = true
 			if t.inForce, ok = m.Value.Flag(); !ok {
 				err = doc.Wrong(m.Line, "%s.enabled must be true or false", t.where)
 			}
@@ -114,6 +124,9 @@ func (r *Reader) rules(m doc.Member, t *table) error {
 	for _, item := range m.Value.Items {
 		if item.Kind != doc.Table {
 			return doc.Wrong(item.Line, "%s.rules must be a list of tables", t.where)
+		}
+		if t.first == 0 {
+			t.first = item.Line
 		}
 		rule := drawbridge.Rule{At: r.File + ":" + strconv.Itoa(item.Line)}
 		said := false

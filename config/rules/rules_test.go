@@ -113,6 +113,36 @@ func TestWhatIsInForce(t *testing.T) {
 	}
 }
 
+// TestIdleRules: rules that nobody put in force are named, unless the table says that they are not to be.
+func TestIdleRules(t *testing.T) {
+	const rule = "[[tools.authorization.rules]]\naction = 'deny'\ntools = 'x'\n"
+	for text, want := range map[string]string{
+		"":                        "",
+		rule + rule:               "tools.authorization has rules (2), and none is in force: it does not say enabled = true",
+		"[tools.authorization]\n": "",
+		"[tools.authorization]\nenabled = true\n" + rule:  "",
+		"[tools.authorization]\nenabled = false\n" + rule: "",
+	} {
+		root, err := doc.ParseTOML([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := Reader{File: "f"}
+		for _, m := range root.All("tools", "authorization") {
+			if err := r.Authorization(m.Value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, line := "", 0
+		if idle := r.Idle(); idle != nil {
+			got, line = idle.Text, idle.Line
+		}
+		if got != want || (line == 1) != (want != "") {
+			t.Errorf("%s: line %d: %q, want %q", text, line, got, want)
+		}
+	}
+}
+
 func TestMistakesAreRefusedWithTheirLine(t *testing.T) {
 	for _, tt := range []struct {
 		text string

@@ -98,6 +98,9 @@ func (d Desk) check(file []string) (checked, error) {
 		return checked{}, err
 	}
 	c := checked{Default: drawbridge.Allow.String(), Warnings: append([]string{}, warnings...)}
+	if s.IdleRules != "" {
+		c.Warnings = append(c.Warnings, s.IdleRules)
+	}
 	if s.Rules != nil {
 		c.Rules, c.Default = len(s.Rules.Rules), s.Rules.Default.String()
 	}
