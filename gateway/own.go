@@ -61,7 +61,11 @@ func own(c Config, set config.Set, dir func(drawbridge.ServerID) string) keep.Ow
 }
 
 // takeOwn has the guard of our own files know which these are now.
-func (g *Gateway) takeOwn() { g.keep.Take(own(g.c, g.set, g.startsIn)) }
+func (g *Gateway) takeOwn() {
+	o := own(g.c, g.set, g.startsIn)
+	o.Dirs = g.leadsFrom
+	g.keep.Take(o)
+}
 
 // startsIn is the directory that a server's program starts in; empty for one that is reached by a URL.
 func (g *Gateway) startsIn(id drawbridge.ServerID) string {
@@ -69,4 +73,12 @@ func (g *Gateway) startsIn(id drawbridge.ServerID) string {
 		return row.Cwd
 	}
 	return ""
+}
+
+// leadsFrom are the directories that relative paths of a server may start at; none of one that is reached by a URL.
+func (g *Gateway) leadsFrom(id drawbridge.ServerID) []string {
+	if row := g.row(id); row != nil && row.URL == "" {
+		return g.warden.Dirs(id)
+	}
+	return nil
 }

@@ -208,13 +208,17 @@ func written(text, home string) []string {
 	return all
 }
 
-// Spellings gives the paths that programs may take a text for, "." and ".." and all; home stands in the place of "~".
+// Spellings gives the paths that programs may take a text for, "." and ".." and all; home stands in the place of "~". One that is
+// absolute to some, and has ".." in it, is a relative one to others.
 func Spellings(text, home string) (all []string) {
 	for _, as := range written(text, home) {
 		plain := strings.ReplaceAll(as, `\`, "/")
 		if all = append(all, plain); as != plain {
 			all = append(all, as)
 		}
+	}
+	if climbs(text) && !slices.Contains(all, text) {
+		all = append(all, text)
 	}
 	return all
 }

@@ -41,6 +41,8 @@ type Own struct {
 	Paths, Beginnings []string
 	// Dir gives the directory that a server's relative paths start at; empty for one that is reached by a URL.
 	Dir func(drawbridge.ServerID) string
+	// Dirs gives those that they may start at as well, of which one may be no directory; nil where nobody knows any.
+	Dirs func(drawbridge.ServerID) []string
 }
 
 // A Keep guards what is ours. The zero value knows of nothing, and refuses every call.
@@ -74,6 +76,9 @@ func (k *Keep) Decide(_ context.Context, q deck.Question) drawbridge.Verdict {
 		return drawbridge.Verdict{Effect: drawbridge.Allow}
 	}
 	l := look{own: o, dir: o.Dir(q.Spec.Server), definition: q.Spec.Definition}
+	if o.Dirs != nil {
+		l.dirs = o.Dirs(q.Spec.Server)
+	}
 	leads := false
 	err := error(nil)
 	for m := range wire.Members(q.Params) {
@@ -98,8 +103,9 @@ func (k *Keep) Decide(_ context.Context, q deck.Question) drawbridge.Verdict {
 
 // A look is at the arguments of one call.
 type look struct {
-	own *Own
-	dir string
+	own  *Own
+	dir  string
+	dirs []string
 	// definition is the card's, which may say what the arguments are.
 	definition json.RawMessage
 }
@@ -208,15 +214,42 @@ func hasSlash(text string) bool {
 	return strings.IndexByte(text, '/') >= 0 || strings.IndexByte(text, '\\') >= 0
 }
 
-// one looks at one path, and where that is worth it follows it.
+// one looks at one path, and where that is worth it follows it, also from the directories that it may start at beside the server's own.
 func (l look) one(path string, worth bool) (bool, error) {
 	path = filepath.FromSlash(path)
-	if !filepath.IsAbs(path) {
-		if l.dir == "" {
-			return false, nil
-		}
-		path = l.dir + string(filepath.Separator) + path
+	if filepath.IsAbs(path) {
+		return l.leads(path, worth)
 	}
+	if l.dir != "" {
+		if leads, err := l.leads(l.dir+string(filepath.Separator)+path, worth); leads || err != nil {
+			return leads, err
+		}
+	}
+	if !worth {
+		return false, nil
+	}
+	for _, dir := range l.dirs {
+		if rest, ok := strings.CutPrefix(dir, "~"); ok && l.own.Home != "" {
+			dir = l.own.Home + rest
+		}
+		if dir == l.dir || !filepath.IsAbs(dir) {
+			continue
+		}
+		leads, err := l.leads(dir+string(filepath.Separator)+path, true)
+		if (leads || err != nil) && !isFile(dir) { // nothing is below a program that the row names
+			return leads, err
+		}
+	}
+	return false, nil
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// leads says whether an absolute path leads to what is ours. It is followed where that is worth it.
+func (l look) leads(path string, worth bool) (bool, error) {
 	if l.own.has(filepath.Clean(path)) { // as programs take ".." out, who ask nobody what a link is
 		return true, nil
 	}

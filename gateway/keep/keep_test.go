@@ -197,3 +197,39 @@ func FuzzFollow(f *testing.F) {
 		}
 	})
 }
+
+// TestTR4RelativePathsFromOtherDirectories has a server that starts elsewhere, and was given the project and the person's home.
+func TestTR4RelativePathsFromOtherDirectories(t *testing.T) {
+	home, project, k := house(t)
+	ours := home + "/.config/drawbridge"
+	program := ours + "/server.py"
+	if err := os.WriteFile(program, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := *k.now.Load()
+	o.Dir = func(drawbridge.ServerID) string { return "/" }
+	o.Dirs = func(drawbridge.ServerID) []string { return []string{"/", program, "data", project, "~/.config"} }
+	k.Take(o)
+	for _, tt := range []struct {
+		name  string
+		value any
+		leads bool
+	}{
+		{"path", ".mcp.json", true},
+		{"path", "dir/x", true},
+		{"path", "drawbridge/mcp.json", true},
+		{"text", "./drawbridge/mcp.json", true},
+		{"path", "file:///../drawbridge/mcp.json", true},
+		{"path", "~/../drawbridge/mcp.json", true},
+		{"path", "src/main.go", false},
+		{"path", "x", false},
+		{"text", "drawbridge", false}, // a word
+	} {
+		got := k.Decide(t.Context(), deck.Question{
+			Caller: drawbridge.Caller{Kind: drawbridge.External}, Kind: "tool", Params: arguments(t, tt.name, tt.value), Spec: drawbridge.Spec{Server: "fs"},
+		})
+		if leads := got.Effect == drawbridge.Deny; leads != tt.leads {
+			t.Errorf("%s %v: %+v", tt.name, tt.value, got)
+		}
+	}
+}

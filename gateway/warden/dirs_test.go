@@ -21,16 +21,16 @@ func TestDirs(t *testing.T) {
 		row  config.Server
 		want []string
 	}{
-		"its own directory":      {config.Server{Cwd: "/home/ada"}, []string{"/home/ada", "file:///roots"}},
-		"an argument":            {config.Server{Cwd: "/w", Args: []string{"-y", "/srv/a b", "/srv/root"}}, []string{"/w", "/srv/a", "/srv/a b", "/srv/root", "file:///roots"}},
-		"a flag":                 {config.Server{Cwd: "/w", Args: []string{"--root=/srv/root", "-I/usr", "--dir=data"}}, []string{"/w", "/srv/root", "/usr", "/w/data", "file:///roots"}},
-		"several in one":         {config.Server{Cwd: "/w", Args: []string{"--mount=type=bind,src=/x,dst=/y"}}, []string{"/w", "/x", "/y", "/w/type=bind,src=/x,dst=/y", "file:///roots"}},
-		"relative ones":          {config.Server{Cwd: "/w", Args: []string{".", "data", "../up", ""}}, []string{"/w", "/w/data", "/up", "file:///roots"}},
-		"of home, and a URI":     {config.Server{Cwd: "/w", Args: []string{"~/src", "file:///x"}}, []string{"/w", "~/src", "file:///x", "file:///roots"}},
-		"one twice":              {config.Server{Cwd: "/w", Args: []string{"/w", "/w"}}, []string{"/w", "file:///roots"}},
-		"one behind a URL":       {config.Server{URL: "https://a", Cwd: "/w", Args: []string{"/x"}}, roots},
-		"nobody knows where":     {config.Server{Args: []string{"data"}}, roots},
-		"the program of a shell": {config.Server{Cwd: "/w", Args: []string{"-c"}}, []string{"/w", "file:///roots"}},
+		"its own directory":      {config.Server{Cwd: "/home/ada"}, []string{"/home/ada", "/roots"}},
+		"an argument":            {config.Server{Cwd: "/w", Args: []string{"-y", "/srv/a b", "/srv/root"}}, []string{"/w", "/srv/a", "/srv/a b", "/srv/root", "/roots"}},
+		"a flag":                 {config.Server{Cwd: "/w", Args: []string{"--root=/srv/root", "-I/usr", "--dir=data"}}, []string{"/w", "/srv/root", "/usr", "/w/data", "/roots"}},
+		"several in one":         {config.Server{Cwd: "/w", Args: []string{"--mount=type=bind,src=/x,dst=/y"}}, []string{"/w", "/x", "/y", "/w/type=bind,src=/x,dst=/y", "/roots"}},
+		"relative ones":          {config.Server{Cwd: "/w", Args: []string{".", "data", "../up", ""}}, []string{"/w", "/w/data", "/up", "/roots"}},
+		"of home, and a URI":     {config.Server{Cwd: "/w", Args: []string{"~/src", "file:///x"}}, []string{"/w", "~/src", "/x", "/roots"}},
+		"one twice":              {config.Server{Cwd: "/w", Args: []string{"/w", "/w"}}, []string{"/w", "/roots"}},
+		"one behind a URL":       {config.Server{URL: "https://a", Cwd: "/w", Args: []string{"/x"}}, []string{"/roots"}},
+		"nobody knows where":     {config.Server{Args: []string{"data"}}, []string{"/roots"}},
+		"the program of a shell": {config.Server{Cwd: "/w", Args: []string{"-c"}}, []string{"/w", "/roots"}},
 	} {
 		if diff := cmp.Diff(tt.want, warden.Dirs(tt.row, roots)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

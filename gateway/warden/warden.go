@@ -76,6 +76,9 @@ func (w *Warden) Take(p *policy.Policy, rows []config.Server, roots []string) {
 // arguments of its command name, and those that it is told of. What is no directory among them does no harm.
 func Dirs(row config.Server, roots []string) (all []string) {
 	add := func(dir string) {
+		if policy.IsFileURI(dir) {
+			dir = policy.Spellings(dir, "")[0]
+		}
 		if dir != "" && !slices.Contains(all, dir) {
 			all = append(all, dir)
 		}
@@ -102,6 +105,9 @@ func Dirs(row config.Server, roots []string) (all []string) {
 	}
 	return all
 }
+
+// Dirs are those of a server by the rows that count now. They are not to be changed.
+func (w *Warden) Dirs(id drawbridge.ServerID) []string { return w.now.Load().dirs[id] }
 
 // Trust is the word by which rules know how far a row's server is trusted.
 func Trust(row config.Server) string { return cmp.Or(row.Trust, untrusted) }
