@@ -92,8 +92,9 @@ func (g *Gateway) bench(ctx context.Context) (replay.Bench, error) {
 	}
 	parts := len(g.Config().Settings.Clients) > 0
 	trust, dirs := map[drawbridge.ServerID]string{}, map[drawbridge.ServerID][]string{}
-	for _, row := range g.Config().Servers {
-		trust[row.ID], dirs[row.ID] = warden.Trust(row), warden.Dirs(row, g.Config().Settings.Roots)
+	set := g.Config()
+	for id, row := range warden.InForce(set.Servers) {
+		trust[id], dirs[id] = warden.Trust(row), warden.Dirs(row, set.Settings.Roots)
 	}
 	return replay.Bench{
 		Look: g.deck.Look,

@@ -68,3 +68,23 @@ func TestARelativePathIsJudgedWhereItLeads(t *testing.T) {
 		}
 	}
 }
+
+// TestAProjectsRowSaysNothingOfAPersonsServer: one of the same name that nobody approved changes neither trust nor directories.
+func TestAProjectsRowSaysNothingOfAPersonsServer(t *testing.T) {
+	own := config.Server{ID: "fs", Cwd: "/home/ada", Trust: "sandboxed", Phase: drawbridge.Idle}
+	weak := config.Server{ID: "fs", Cwd: "/project", Trust: "trusted", Phase: drawbridge.NeedsApproval}
+	for _, rows := range [][]config.Server{{own, weak}, {weak, own}} {
+		w := warden.New(slog.New(slog.DiscardHandler))
+		p, err := warden.Compile(&drawbridge.Rules{Default: drawbridge.Deny, Rules: []drawbridge.Rule{{Effect: drawbridge.Allow, Trust: []string{"trusted"}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Take(p, rows, nil)
+		if !w.Hides(drawbridge.Caller{}, "tool", drawbridge.Spec{Server: "fs", Tool: "x", Name: "fs__x"}) {
+			t.Error("the server is taken for a trusted one")
+		}
+		if diff := cmp.Diff([]string{"/home/ada"}, w.Dirs("fs")); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}

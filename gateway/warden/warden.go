@@ -66,10 +66,22 @@ func (w *Warden) Take(p *policy.Policy, rows []config.Server, roots []string) {
 	o := &order{
 		policy: p, trust: make(map[drawbridge.ServerID]string, len(rows)), dirs: make(map[drawbridge.ServerID][]string, len(rows)),
 	}
-	for _, row := range rows {
-		o.trust[row.ID], o.dirs[row.ID] = Trust(row), Dirs(row, roots)
+	for id, row := range InForce(rows) {
+		o.trust[id], o.dirs[id] = Trust(row), Dirs(row, roots)
 	}
 	w.now.Store(o)
+}
+
+// InForce gives rows by their names: of several of one name that which may be mounted, or else the first. A row that a project brings must
+// not say how far a person's own server is trusted.
+func InForce(rows []config.Server) map[drawbridge.ServerID]config.Server {
+	out := make(map[drawbridge.ServerID]config.Server, len(rows))
+	for _, row := range rows {
+		if _, taken := out[row.ID]; !taken || row.Phase == drawbridge.Idle {
+			out[row.ID] = row
+		}
+	}
+	return out
 }
 
 // Dirs are the directories that relative paths may start at in calls of a row's server: that which its program starts in, those that the
