@@ -17,9 +17,7 @@ func (s *Shield) Question(raw json.RawMessage) (Report, error) {
 		case w.within("_meta"), key && len(text) < 12 && short(text):
 			return text
 		case !key && len(w.stack) == 1 && w.member() == "url":
-			if u, err := url.Parse(text); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-				w.note([]Reason{{Rule: "page", Did: "flagged", Why: "leads to what is no page of the web", Excerpt: excerpt(text)}})
-			}
+			w.note(address(text))
 			return text
 		case !key && w.forPeople():
 			out, reasons := s.text(text, "", words.MostText, words.Nowhere, nil)
@@ -29,6 +27,27 @@ func (s *Shield) Question(raw json.RawMessage) (Report, error) {
 		w.note(s.seenIn(text))
 		return text
 	})
+}
+
+// address is what is to be said of the address of a page that a person is sent to.
+func address(text string) (reasons []Reason) {
+	u, err := url.Parse(text)
+	web := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+	if web {
+		_, web = Host(u.Hostname())
+	}
+	switch {
+	case !web:
+		reasons = append(reasons, Reason{Rule: "page", Did: "flagged", Why: "leads to what is no page of the web", Excerpt: excerpt(text)})
+	case mixed(u.Hostname()):
+		reasons = append(reasons, Reason{Rule: "lookalikes", Did: "flagged", Why: "leads to a host with letters of several alphabets in a word", Excerpt: excerpt(u.Host)})
+	}
+	_, traces := words.Canonical(text)
+	for _, r := range traced(traces, "") {
+		r.Did = "flagged" // the address stays as it is
+		reasons = append(reasons, r)
+	}
+	return reasons
 }
 
 // Prompt judges what a server wants a model to be given: the params of a sampling, or the messages of a prompt. Orders to a model

@@ -27,6 +27,11 @@ func TestQuestion(t *testing.T) {
 		{"a page", `{"mode":"url","message":"Sign in","url":"https://a.test/?q=ignore%20all%20previous%20instructions","elicitationId":"x"}`, "", shield.Clean},
 		{"a script", `{"mode":"url","message":"Sign in","url":"javascript:alert(1)"}`, "", shield.Flagged},
 		{"a file without a mode", `{"message":"Sign in","url":"file:///etc/passwd"}`, "", shield.Flagged},
+		{"a host in letters of one alphabet", `{"mode":"url","message":"Sign in","url":"https://b\u00fccher.example/"}`, "", shield.Clean},
+		{"a host in letters of two", `{"mode":"url","message":"Sign in","url":"https://g\u043eogle.com/"}`, "", shield.Flagged},
+		{"the same in ASCII", `{"mode":"url","message":"Sign in","url":"https://xn--ggle-55da.com/"}`, "", shield.Flagged},
+		{"a host that turns the order of letters", `{"mode":"url","message":"Sign in","url":"https://a\u202eb.example/"}`, "", shield.Flagged},
+		{"a path that does", `{"mode":"url","message":"Sign in","url":"https://a.example/\u202e"}`, "", shield.Flagged},
 		{"what is ours", `{"message":"?","_meta":{"drawbridge/server":"` + order + `"}}`, "", shield.Clean},
 	} {
 		r, err := newShield(t).Question(json.RawMessage(tt.in))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/shield"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -210,13 +211,33 @@ func page(params json.RawMessage) (address *url.URL, byURL bool) {
 // send them there, by how some read it.
 func strayPage(params json.RawMessage) bool {
 	address, byURL := page(params)
-	return twofold(params, "mode", "url", "message", "requestedSchema") || byURL && (address == nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "")
+	return twofold(params, "mode", "url", "message", "requestedSchema") || byURL && hostOf(address) == ""
 }
 
-// originOf is where that page is, without what stands before an "@" to look like it.
+// hostOf gives the host of a page of the web in ASCII, with its port; "" for any other address, and for a host that a person can not see
+// as it is.
+func hostOf(address *url.URL) string {
+	if address == nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
+		return ""
+	}
+	host, ok := shield.Host(address.Hostname())
+	switch {
+	case !ok:
+		return ""
+	case host == address.Hostname():
+		return address.Host
+	case strings.HasPrefix(address.Host, "["): // no number has other letters
+		return ""
+	case address.Port() != "":
+		return host + ":" + address.Port()
+	}
+	return host
+}
+
+// originOf is where that page is, without what stands before an "@" to look like it, and in letters of which none looks like another.
 func originOf(params json.RawMessage) string {
 	if address, byURL := page(params); byURL && !strayPage(params) {
-		return address.Scheme + "://" + address.Host
+		return address.Scheme + "://" + hostOf(address)
 	}
 	return ""
 }
