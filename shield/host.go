@@ -13,8 +13,8 @@ import (
 // mostHost is how many bytes a host may have that is not ASCII: one with more has more than the 253 bytes of a name, however it is written.
 const mostHost = 1024
 
-// hosts makes names of hosts ASCII as browsers do: an underscore and hyphens anywhere are theirs to take.
-var hosts = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false), idna.CheckHyphens(false), idna.VerifyDNSLength(true))
+// domain makes names of hosts ASCII as browsers do: an underscore and hyphens anywhere are theirs to take.
+var domain = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false), idna.CheckHyphens(false), idna.VerifyDNSLength(true))
 
 // Host gives the host of an address in its ASCII form, in which no letter looks like another; false where a host has characters
 // that cannot be seen or turn the order of others, or is no name of a host. One that is ASCII stays as it is.
@@ -28,7 +28,7 @@ func Host(host string) (ascii string, ok bool) {
 	if shown, _ := words.Canonical(host); shown != host {
 		return "", false
 	}
-	ascii, err := hosts.ToASCII(host)
+	ascii, err := domain.ToASCII(host)
 	if err != nil || strings.ContainsFunc(ascii, notInHosts) {
 		return "", false
 	}
@@ -57,7 +57,7 @@ func mixed(host string) bool {
 	if plain(host) && !strings.Contains(strings.ToLower(host), "xn--") || len(host) > mostHost {
 		return false
 	}
-	shown, _ := hosts.ToUnicode(host) // a label that it can not read stays as it is
+	shown, _ := domain.ToUnicode(host) // a label that it can not read stays as it is
 	return slices.ContainsFunc(strings.Split(shown, "."), severalAlphabets)
 }
 
