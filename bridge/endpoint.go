@@ -30,6 +30,8 @@ type endpoint struct {
 	changed, rewatch, kick chan struct{}
 	// spared has the home's keeper see whether anybody needs it.
 	spared chan struct{}
+	// anew has the home's keeper list the server again for somebody who waits for what comes of it. There is room for the answer.
+	anew chan chan<- error
 	// tried is closed when the first attempt to mount has ended.
 	tried chan struct{}
 
@@ -92,7 +94,7 @@ func newEndpoint(p *Pool, row config.Server, fingerprint string, part Part) *end
 	e := &endpoint{
 		pool: p, row: row, fingerprint: fingerprint, environ: part.Environ, log: p.o.Logger.With("server", string(row.ID)),
 		changed: make(chan struct{}, 1), rewatch: make(chan struct{}, 1), kick: make(chan struct{}, 1), spared: make(chan struct{}, 1),
-		tried:    make(chan struct{}),
+		tried: make(chan struct{}), anew: make(chan chan<- error),
 		sessions: map[key]*session{}, openings: map[key]*opening{},
 		claimed: map[key]bool{}, failures: map[key]failure{}, crowds: map[crowd]int{}, freed: make(chan struct{}),
 		watch: newWatch(),

@@ -163,7 +163,7 @@ func (e *endpoint) attempt() (*watcher, error) {
 	e.mu.Unlock()
 	w := e.newWatcher(e.ctx, s)
 	w.begin()
-	if err := e.relist(s, began); err != nil {
+	if err := e.relist(s, began, false); err != nil {
 		w.stop()
 		e.withdraw(s)
 		e.close(s, closeSoon)

@@ -18,9 +18,12 @@ func (e *endpoint) serve(w *watcher) error {
 	defer idle.Stop()
 	var due <-chan time.Time // set while a refresh is due later
 	var refreshed time.Time
-	refresh := func() {
+	relist := func(strict bool) error {
 		due, refreshed = nil, time.Now()
-		if err := e.relist(s, time.Time{}); err != nil && !s.over() {
+		return e.relist(s, time.Time{}, strict)
+	}
+	refresh := func() {
+		if err := relist(false); err != nil && !s.over() {
 			e.log.Warn("a list that changed was not listed again", "error", err)
 		}
 	}
@@ -45,6 +48,8 @@ func (e *endpoint) serve(w *watcher) error {
 			}
 		case <-due:
 			refresh()
+		case answer := <-e.anew:
+			answer <- relist(true)
 		case <-e.spared:
 			idle.Reset(0)
 		case <-idle.C:

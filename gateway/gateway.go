@@ -147,6 +147,7 @@ type runner interface {
 type mounter interface {
 	Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error)
 	Attempted(ctx context.Context, id drawbridge.ServerID) error
+	Relist(ctx context.Context, id drawbridge.ServerID) (connected bool, err error)
 	Add(row config.Server) error
 	Remove(id drawbridge.ServerID) (gone <-chan struct{}, err error)
 }

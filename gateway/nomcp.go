@@ -80,6 +80,8 @@ func (*none) Mount(context.Context, drawbridge.ServerID) (drawbridge.Listing, er
 	return drawbridge.Listing{}, absent()
 }
 
+func (*none) Relist(context.Context, drawbridge.ServerID) (bool, error) { return false, absent() }
+
 func (*none) Attempted(context.Context, drawbridge.ServerID) error                 { return absent() }
 func (*none) Watch(context.Context, drawbridge.ServerID, drawbridge.Watched) error { return absent() }
 func (*none) SetLevel(context.Context, string, string) error                       { return nil }

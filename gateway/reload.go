@@ -7,6 +7,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -69,6 +70,43 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 	}
 	g.takeOwn()
 	return changes, errors.Join(err, g.settlePins(ctx), g.lookAtLocked(ctx))
+}
+
+// Relist has the servers that are connected list everything anew, of those named, or of all where none is: a server need not say
+// that it says something else by now, and another process may have heard it first. What a person decided about that counts when it
+// returns. Listed are those that did, Away those that are not connected: they are listed when they start. The error says which did
+// not answer in time or at all, and of them all stays as it was.
+func (g *Gateway) Relist(ctx context.Context, servers ...drawbridge.ServerID) (listed, away []drawbridge.ServerID, err error) {
+	g.ground.pins.Refresh() // what comes is held against what the store says now
+	var mu sync.Mutex
+	var errs []error
+	var work sync.WaitGroup
+	for _, row := range g.Config().Mountable() {
+		if len(servers) > 0 && !slices.Contains(servers, row.ID) {
+			continue
+		}
+		work.Go(func() {
+			var connected bool
+			var err error
+			if !g.starter.holds(row.ID) {
+				connected, err = g.fleet.Relist(ctx, row.ID)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err != nil:
+				errs = append(errs, err)
+			case connected:
+				listed = append(listed, row.ID)
+			default:
+				away = append(away, row.ID)
+			}
+		})
+	}
+	work.Wait()
+	slices.Sort(listed)
+	slices.Sort(away)
+	return listed, away, errors.Join(errs...)
 }
 
 // Follow has the next Reload read the configuration from where c says: Paths, Dir and LookupEnv.

@@ -46,6 +46,9 @@ type hello struct {
 	// Server and Follow are for logs.
 	Server string `json:"server,omitempty"`
 	Follow bool   `json:"follow,omitempty"`
+	// Relist has servers listed anew before a reload: the Servers, or all where there are none.
+	Relist  bool                  `json:"relist,omitempty"`
+	Servers []drawbridge.ServerID `json:"servers,omitempty"`
 }
 
 // config is where the hub looks for what the shim has configured.

@@ -60,21 +60,37 @@ type Reloaded struct {
 	Errors []string `json:"errors,omitempty"`
 	// Moved is how many clients have another configuration than those they shared one with.
 	Moved int `json:"moved,omitempty"`
+	// Listed are the servers that were listed anew, Away those that were to be and are not connected: they are listed when they start.
+	Listed []drawbridge.ServerID `json:"listed,omitempty"`
+	Away   []drawbridge.ServerID `json:"away,omitempty"`
 }
 
 // ReadState asks the hub of the store that o names how it is. The error is ErrNone where there is no hub.
 func ReadState(o Options) (State, error) {
 	var s State
-	err := ask(o, o.hello(wantState), func(text []byte) error { return json.Unmarshal(text, &s) })
+	err := ask(o, o.hello(wantState), reachTime, func(text []byte) error { return json.Unmarshal(text, &s) })
 	return s, err
 }
 
 // Reload has the hub read the configuration again. The error is ErrNone where there is no hub.
 func Reload(o Options) (Reloaded, error) {
 	var r Reloaded
-	err := ask(o, o.hello(wantReload), func(text []byte) error { return json.Unmarshal(text, &r) })
+	err := ask(o, o.hello(wantReload), reachTime, func(text []byte) error { return json.Unmarshal(text, &r) })
 	return r, err
 }
+
+// Relist is Reload that has the connected servers listed anew before, those named or all where none is: what a person decided about
+// what they say now counts then.
+func Relist(o Options, servers ...drawbridge.ServerID) (Reloaded, error) {
+	said := o.hello(wantReload)
+	said.Relist, said.Servers = true, servers
+	var r Reloaded
+	err := ask(o, said, relistTime+reachTime, func(text []byte) error { return json.Unmarshal(text, &r) })
+	return r, err
+}
+
+// relistTime is how long servers have to list everything anew. What comes later counts when it comes.
+const relistTime = 30 * time.Second
 
 // Logs gives the last lines that a server wrote to standard error, and with follow each new one until ctx ends. The error
 // is ErrNone where there is no hub, and a *drawbridge.Fault NotFound where it has no such server.
@@ -94,8 +110,8 @@ var ErrNone = errNone
 var errAnswered = errors.New("there is the answer")
 
 // ask takes one line of answer. A hub that ends before it gives one is none.
-func ask(o Options, said hello, take func([]byte) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), reachTime)
+func ask(o Options, said hello, limit time.Duration, take func([]byte) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	err := askWith(ctx, o, said, func(text []byte) error { return cmp.Or(take(text), errAnswered) })
 	switch {
@@ -232,20 +248,47 @@ func (h *hub) tellLogs(ctx context.Context, said hello, l *line) error {
 
 // tellReload answers with what changed. Who may still come in is looked at after that: issuers may have to be asked, which takes
 // time, and says nothing to whoever waits for the answer.
-func (h *hub) tellReload(ctx context.Context, _ hello, l *line) error {
+func (h *hub) tellReload(ctx context.Context, said hello, l *line) error {
 	if err := l.welcome(os.Getpid(), nil); err != nil {
 		return err
+	}
+	var anew Reloaded
+	if said.Relist {
+		anew = h.relist(ctx, said.Servers)
 	}
 	did, err := h.reload(ctx)
 	if err != nil {
 		return err
 	}
+	did.Listed, did.Away, did.Errors = anew.Listed, anew.Away, append(anew.Errors, did.Errors...)
 	text, err := json.Marshal(did)
 	if err == nil {
 		err = l.write(text)
 	}
 	h.recheck(ctx)
 	return err
+}
+
+// relist has servers listed anew for every tenant. It comes before a reload: that looks again at what is held of the last listings,
+// and what a person decided is about newer ones. Nobody who comes in meanwhile waits for it.
+func (h *hub) relist(ctx context.Context, servers []drawbridge.ServerID) (all Reloaded) {
+	ctx, cancel := context.WithTimeout(ctx, relistTime)
+	defer cancel()
+	h.mu.Lock()
+	tenants := slices.Clone(h.tenants)
+	h.mu.Unlock()
+	for _, t := range tenants {
+		listed, away, err := t.g.Relist(ctx, servers...)
+		if err != nil {
+			all.Errors = append(all.Errors, err.Error())
+		}
+		all.Listed, all.Away = append(all.Listed, listed...), append(all.Away, away...)
+	}
+	for _, ids := range []*[]drawbridge.ServerID{&all.Listed, &all.Away} {
+		slices.Sort(*ids)
+		*ids = slices.Compact(*ids)
+	}
+	return all
 }
 
 // recheck has all doors look at who may still come in.

@@ -3,7 +3,6 @@ package roster
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
@@ -35,9 +34,5 @@ func (r *Roster) Unlock(ctx context.Context, id drawbridge.ServerID) (found bool
 	if err = errors.Join(err, db.Close()); err != nil || !found {
 		return found, "", err
 	}
-	live, told := r.Reload(ctx)
-	if told != nil {
-		live = fmt.Sprintf("the running servers did not take it over: %v", told)
-	}
-	return true, live, nil
+	return true, r.decided(ctx, id), nil
 }

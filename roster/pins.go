@@ -142,11 +142,11 @@ func (r *Roster) settleHeld(ctx context.Context, tools []HeldTool, decide func(p
 	if lock {
 		err = errors.Join(err, r.relock(set, tools[:done]))
 	}
-	live, told := r.Reload(ctx)
-	if told != nil {
-		live = fmt.Sprintf("the running servers did not take it over: %v", told)
+	var servers []drawbridge.ServerID
+	for _, h := range tools[:done] {
+		servers = append(servers, h.Server)
 	}
-	return live, err
+	return r.decided(ctx, slices.Compact(servers)...), err
 }
 
 // relock has the lockfile say what was accepted, of the tools that it speaks of.

@@ -30,6 +30,9 @@ type Options struct {
 	// Tell has the running servers take a change over, and says in a few words what that came to. Nil means that there are
 	// none.
 	Tell func(ctx context.Context) (string, error)
+	// Decided has them take over what a person decided about what these servers say, as they say it now, and says what that came
+	// to. Nil means Tell.
+	Decided func(ctx context.Context, servers ...drawbridge.ServerID) (string, error)
 	// Clerk has on record what a person decides. Nil means that nobody keeps it.
 	Clerk gateway.Clerk
 }
@@ -273,6 +276,19 @@ func (r *Roster) Reload(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	return r.o.Tell(ctx)
+}
+
+// decided has the running servers take a decision over, and says what came of it.
+func (r *Roster) decided(ctx context.Context, servers ...drawbridge.ServerID) string {
+	tell := r.o.Decided
+	if tell == nil {
+		tell = func(ctx context.Context, _ ...drawbridge.ServerID) (string, error) { return r.Reload(ctx) }
+	}
+	live, err := tell(ctx, servers...)
+	if err != nil {
+		return fmt.Sprintf("the running servers did not take it over: %v", err)
+	}
+	return live
 }
 
 // tell has the running servers take changes over. That it was not done is no error: the files are changed, and count from

@@ -65,10 +65,17 @@ type Options struct {
 	Headers bool
 }
 
+// An Outcome says what went wrong with lists that are known all the same.
+type Outcome struct {
+	// Troubles say for people which lists did not come, or not in good order.
+	Troubles []string
+	// Missed are the lists that did not come, by method, with the reason.
+	Missed map[string]error
+}
+
 // Take asks for all lists at once that the Capabilities of l declare, and puts them and the server's caching hints into l.
-// The troubles say for people which lists did not come, or not in good order. An error is for a server whose tools are not
-// known, now or from before.
-func Take(ctx context.Context, l *drawbridge.Listing, o Options) (troubles []string, err error) {
+// An error is for a server whose tools are not known, now or from before.
+func Take(ctx context.Context, l *drawbridge.Listing, o Options) (out Outcome, err error) {
 	var lists [len(kinds)]list
 	var faults [len(kinds)]error
 	var work sync.WaitGroup
@@ -85,13 +92,17 @@ func Take(ctx context.Context, l *drawbridge.Listing, o Options) (troubles []str
 	for i, k := range kinds {
 		if err := faults[i]; err != nil {
 			if o.Last == nil && k.method == wire.MethodToolsList {
-				return nil, fmt.Errorf("%s: %w", k.member, err)
+				return Outcome{}, fmt.Errorf("%s: %w", k.member, err)
 			}
-			troubles = append(troubles, fmt.Sprintf("list %s: %v", k.member, err))
+			if out.Missed == nil {
+				out.Missed = map[string]error{}
+			}
+			out.Missed[k.method] = err
+			out.Troubles = append(out.Troubles, fmt.Sprintf("list %s: %v", k.member, err))
 			lists[i] = lastOf(o.Last, k)
 		}
 		if lists[i].trouble != "" {
-			troubles = append(troubles, fmt.Sprintf("list %s: %s", k.member, lists[i].trouble))
+			out.Troubles = append(out.Troubles, fmt.Sprintf("list %s: %s", k.member, lists[i].trouble))
 		}
 		*k.of(l) = lists[i].items
 		if lists[i].hint != nil {
@@ -99,7 +110,7 @@ func Take(ctx context.Context, l *drawbridge.Listing, o Options) (troubles []str
 		}
 	}
 	l.At = time.Now()
-	return troubles, nil
+	return out, nil
 }
 
 // lastOf gives a list as it was in the last listing, if there was one.

@@ -38,8 +38,8 @@ func taken(t *testing.T, capabilities string, answers map[string]asked, o Option
 		return json.RawMessage(result), err
 	}
 	l := drawbridge.Listing{Server: "s", Capabilities: json.RawMessage(capabilities)}
-	troubles, err := Take(t.Context(), &l, o)
-	return l, troubles, err
+	out, err := Take(t.Context(), &l, o)
+	return l, out.Troubles, err
 }
 
 func raw(items ...string) []json.RawMessage {

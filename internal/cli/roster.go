@@ -22,14 +22,26 @@ func (a *app) roster() *roster.Roster {
 func (a *app) tellHub(context.Context) (string, error) {
 	text, err := a.reloadHub()
 	if errors.Is(err, hub.ErrNone) {
-		return "no hub is running, the next serve reads it", nil
+		return nextServe, nil
 	}
 	return text, err
 }
 
+// nextServe is said of a change that no running hub takes over.
+const nextServe = "no hub is running, the next serve reads it"
+
 // reloadHub is tellHub where nobody need hear that there is no hub: the error is hub.ErrNone then.
 func (a *app) reloadHub() (string, error) {
-	r, err := hub.Reload(a.hub())
+	return said(hub.Reload(a.hub()))
+}
+
+// relistHub is reloadHub that has connected servers listed anew before, those named or all where none is.
+func (a *app) relistHub(servers ...drawbridge.ServerID) (string, error) {
+	return said(hub.Relist(a.hub(), servers...))
+}
+
+// said says what a reload did, and what went wrong in it.
+func said(r hub.Reloaded, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}
@@ -53,19 +65,35 @@ func reloaded(r hub.Reloaded) string {
 		if len(did.ids) == 0 {
 			continue
 		}
-		words := make([]string, len(did.ids))
-		for i, id := range did.ids {
-			words[i] = string(id)
-		}
-		parts = append(parts, did.word+" "+names(words, 4))
+		parts = append(parts, did.word+" "+serverNames(did.ids))
 	}
 	if r.Moved > 0 {
 		parts = append(parts, fmt.Sprintf("moved %d clients", r.Moved))
 	}
-	if len(parts) == 0 {
+	text := "the hub " + strings.Join(parts, ", ")
+	switch {
+	case len(r.Listed) > 0 && len(parts) == 0:
+		text = "the hub listed " + serverNames(r.Listed) + " anew"
+	case len(r.Listed) > 0:
+		text += ", listed " + serverNames(r.Listed) + " anew"
+	case len(parts) == 0 && len(r.Away) > 0:
+		return "not connected, and listed anew when started: " + serverNames(r.Away)
+	case len(parts) == 0:
 		return "the hub is up to date"
 	}
-	return "the hub " + strings.Join(parts, ", ")
+	if len(r.Away) > 0 {
+		text += "; not connected, and listed anew when started: " + serverNames(r.Away)
+	}
+	return text
+}
+
+// serverNames names some of many servers.
+func serverNames(ids []drawbridge.ServerID) string {
+	words := make([]string, len(ids))
+	for i, id := range ids {
+		words[i] = string(id)
+	}
+	return names(words, 4)
 }
 
 // printChange says what became of a server: the outcome in one line, and what else there is to know on standard error.
@@ -173,10 +201,14 @@ func (a *app) mcpReloadCommand() *cobra.Command {
 		Use:   "reload",
 		Short: "Have the running hub read the configuration again",
 		Long: `Have the running hub read the configuration again. It does so by itself when a file
-changes; only the servers whose rows changed are touched.`,
+changes; only the servers whose rows changed are started anew. The connected ones are asked
+what they list now.`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			text, err := a.roster().Reload(cmd.Context())
+			text, err := a.relistHub()
+			if errors.Is(err, hub.ErrNone) {
+				text, err = nextServe, nil
+			}
 			if err != nil {
 				return fmt.Errorf("reload: %w", err)
 			}

@@ -16,19 +16,19 @@ func (a *app) shieldCommand() *cobra.Command {
 	return group(shield.Desk{
 		In: a.In, Out: a.Out, Err: a.Err, Env: a.Env, Mounted: a.mounted, Trust: a.trust, Open: a.storeIfAny, Quiet: errQuiet, Asks: a.asks, Confirm: a.confirm,
 		Roster: func() *roster.Roster {
-			return roster.New(roster.Options{Places: a.places(), Store: a.store, Word: "drawbridge mcp", Environ: a.Environ, Tell: a.tellDecision, Clerk: a.clerk})
+			return roster.New(roster.Options{Places: a.places(), Store: a.store, Word: "drawbridge mcp", Environ: a.Environ, Tell: a.tellHub, Decided: a.tellDecision, Clerk: a.clerk})
 		},
 	}.Command())
 }
 
-// tellDecision has the running hub take a decision over. Where there is none the deck is looked at once, so that mcp list says
-// how it is from now on.
-func (a *app) tellDecision(ctx context.Context) (string, error) {
-	text, err := a.reloadHub()
+// tellDecision has the running hub take a decision over: it lists these servers anew, since they may say something else by now
+// than when it listed them. Where there is none the deck is looked at once, so that mcp list says how it is from now on.
+func (a *app) tellDecision(ctx context.Context, servers ...drawbridge.ServerID) (string, error) {
+	text, err := a.relistHub(servers...)
 	if !errors.Is(err, hub.ErrNone) {
 		return text, err
 	}
-	return "no hub is running, the next serve reads it", a.withDeck(ctx, func(ctx context.Context, g *gateway.Gateway) error {
+	return nextServe, a.withDeck(ctx, func(ctx context.Context, g *gateway.Gateway) error {
 		_, err := g.Reload(ctx)
 		return err
 	})
