@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/again"
+	"github.com/drawbridge-mcp/drawbridge/bridge/ear"
 	"github.com/drawbridge-mcp/drawbridge/bridge/exchange"
 	"github.com/drawbridge-mcp/drawbridge/bridge/survey"
 	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
@@ -23,9 +25,12 @@ type endpoint struct {
 	// fingerprint is what the pool knows the endpoint by, environ what its processes get their environment from.
 	fingerprint string
 	environ     []string
-	sharing     sharing
-	ctx         context.Context // ends with the endpoint
-	cancel      context.CancelFunc
+	// sharing are the fleets that have a part in the server. telling is held while they hear of a listing, so that none hears of an
+	// older one later.
+	sharing ear.Audience[*Fleet]
+	telling sync.Mutex
+	ctx     context.Context // ends with the endpoint
+	cancel  context.CancelFunc
 	// changed has the home's keeper list the server again, rewatch look at what is watched, kick try at once.
 	changed, rewatch, kick chan struct{}
 	// spared has the home's keeper see whether anybody needs it.
@@ -49,7 +54,7 @@ type endpoint struct {
 	calm chan struct{}
 
 	// failures are the attempts that went wrong a moment ago; crowds counts the sessions of each, until they are closed.
-	failures map[key]failure
+	failures again.Failures[key]
 	crowds   map[crowd]int
 
 	// What is known of the server, and what it was given that nobody else is to see.
@@ -96,7 +101,7 @@ func newEndpoint(p *Pool, row config.Server, fingerprint string, part Part) *end
 		changed: make(chan struct{}, 1), rewatch: make(chan struct{}, 1), kick: make(chan struct{}, 1), spared: make(chan struct{}, 1),
 		tried: make(chan struct{}), anew: make(chan chan<- error),
 		sessions: map[key]*session{}, openings: map[key]*opening{},
-		claimed: map[key]bool{}, failures: map[key]failure{}, crowds: map[crowd]int{}, freed: make(chan struct{}),
+		claimed: map[key]bool{}, crowds: map[crowd]int{}, freed: make(chan struct{}),
 		watch: newWatch(),
 		phase: drawbridge.Idle,
 	}
@@ -185,7 +190,7 @@ func (e *endpoint) opened(o *opening, s *session) {
 	if s.key.lasting {
 		signal(e.spared)
 	}
-	delete(e.failures, s.key)
+	e.failures.Forget(s.key)
 	close(o.ready)
 }
 

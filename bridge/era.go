@@ -122,10 +122,10 @@ func (g greeter) probe(ctx context.Context) (*session, drawbridge.Era, error) {
 		return s, era, nil
 	case err != nil && (hopeless(err) || ctx.Err() != nil):
 		return nil, 0, g.abandon(s, err)
-	case err != nil && !answered(err) && s.over():
+	case err != nil && !remote.Answered(err) && s.over():
 		g.e.close(s, closeSoon)
 		return g.legacy(ctx)
-	case err != nil && !answered(err):
+	case err != nil && !remote.Answered(err):
 		return g.patient(ctx, s)
 	}
 	return g.greet(ctx, s)
@@ -141,7 +141,7 @@ func (g greeter) patient(ctx context.Context, s *session) (*session, drawbridge.
 		defer cancel()
 	}
 	greeted, era, err := g.greet(half, s)
-	if err == nil || answered(err) || ctx.Err() != nil {
+	if err == nil || remote.Answered(err) || ctx.Err() != nil {
 		return greeted, era, err
 	}
 	return g.legacy(ctx)
@@ -152,15 +152,6 @@ func (g greeter) tryDiscover(ctx context.Context, s *session) (drawbridge.Era, e
 	ctx, cancel := context.WithTimeout(ctx, g.e.pool.o.ProbeTimeout)
 	defer cancel()
 	return s.discover(ctx)
-}
-
-// answered says whether a server said no, and so is there to be asked otherwise.
-func answered(err error) bool {
-	if _, ok := errors.AsType[*link.ReplyError](err); ok {
-		return true
-	}
-	_, ok := errors.AsType[*remote.StatusError](err)
-	return ok
 }
 
 // legacy opens a session in the legacy way.

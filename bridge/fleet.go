@@ -333,7 +333,9 @@ func (f *Fleet) quit() {
 	var ends []<-chan struct{}
 	for _, e := range f.mine() {
 		gone := f.release(e)
-		e.sharing.unlessShared(e.end)
+		if len(e.sharing.All()) == 0 {
+			e.end()
+		}
 		ends = append(ends, gone)
 	}
 	for _, end := range ends {

@@ -3,7 +3,6 @@ package bridge
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -19,19 +18,13 @@ import (
 func (s *session) discover(ctx context.Context) (era drawbridge.Era, err error) {
 	params := hop.ToModern(nil, s.e.hop(wire.Version20260728))
 	result, err := s.request(ctx, wire.MethodDiscover, params)
-	if offersModern(err) {
+	if survey.OffersModern(err) {
 		result, err = s.request(ctx, wire.MethodDiscover, params)
 	}
 	if err != nil {
 		return 0, err
 	}
-	for v := range wire.Elements(wire.Get(result, "supportedVersions")) {
-		version, _ := wire.Text(v)
-		if wire.EraOf(version) == drawbridge.Legacy || version == wire.Version20260728 {
-			era |= wire.EraOf(version)
-		}
-	}
-	if era.Has(drawbridge.Modern) {
+	if era = survey.ErasOf(result); era.Has(drawbridge.Modern) {
 		s.era, s.version = drawbridge.Modern, wire.Version20260728
 		s.info = wire.Get(result, "_meta", wire.MetaServerInfo)
 		s.note(result)
@@ -39,21 +32,6 @@ func (s *session) discover(ctx context.Context) (era drawbridge.Era, err error) 
 		s.hint = &hint
 	}
 	return era, nil
-}
-
-// offersModern says whether a server refused the version of a request and names ours among those it supports: a client
-// chooses from that list and asks again (2026-07-28, Versioning).
-func offersModern(err error) bool {
-	refused, ok := errors.AsType[*link.ReplyError](err)
-	if !ok || wire.ErrorCode(refused.Object) != wire.CodeUnsupportedVersion {
-		return false
-	}
-	for v := range wire.Elements(wire.Get(refused.Object, "data", "supported")) {
-		if version, _ := wire.Text(v); version == wire.Version20260728 {
-			return true
-		}
-	}
-	return false
 }
 
 // everything is what a client can declare: that a server may ask it something, and that it shows apps and reads

@@ -14,8 +14,6 @@ const (
 	// The pauses between attempts to mount a server again double from the first to the last.
 	firstPause = 500 * time.Millisecond
 	lastPause  = 60 * time.Second
-	// justNow is how long after an attempt that went wrong a call does not bring about another.
-	justNow = 500 * time.Millisecond
 	// stayed is how long a session must have lasted for its loss to count as the first.
 	stayed = time.Minute
 )
@@ -182,7 +180,7 @@ func (e *endpoint) settleHome(o *opening, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err != nil {
-		e.failed(e.homeKey(), err)
+		e.failures.Note(e.homeKey(), err)
 	}
 	e.settle(e.homeKey(), o, err)
 }
@@ -216,7 +214,7 @@ func (e *endpoint) keepOther(k key, o *opening, opener *drawbridge.Call) {
 		if o.ctx.Err() != nil {
 			err = e.mountFault("start", errGone)
 		} else {
-			e.failed(k, err)
+			e.failures.Note(k, err)
 		}
 		e.settle(k, o, err)
 		e.mu.Unlock()

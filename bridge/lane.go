@@ -3,7 +3,6 @@ package bridge
 import (
 	"context"
 	"errors"
-	"maps"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
@@ -302,25 +301,12 @@ type awaited struct {
 	wait <-chan struct{}
 }
 
-// A failure is an attempt to open a session that went wrong.
-type failure struct {
-	at  time.Time
-	err error
-}
-
-// failed notes that a session could not be opened. It needs mu.
-func (e *endpoint) failed(k key, err error) {
-	now := time.Now()
-	maps.DeleteFunc(e.failures, func(_ key, f failure) bool { return now.Sub(f.at) >= justNow })
-	e.failures[k] = failure{now, err}
-}
-
 // failedJustNow gives what went wrong when the session, or the home, was opened last, where that is only a moment ago. It
 // needs mu.
 func (e *endpoint) failedJustNow(k key) error {
 	for _, k := range []key{k, e.homeKey()} {
-		if f, ok := e.failures[k]; ok && time.Since(f.at) < justNow && !e.signedInSince(k.principal, f.err) {
-			return f.err
+		if err := e.failures.Last(k); err != nil && !e.signedInSince(k.principal, err) {
+			return err
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/again"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"github.com/google/go-cmp/cmp"
@@ -157,8 +158,8 @@ func TestACallBringsAServerBackAtOnce(t *testing.T) {
 			t.Errorf("the last attempt was just now, and there was another: %d, then %d", before, n)
 		}
 		r.later(10 * time.Minute) // into the long pauses
-		if dials := r.fake.dialled(); time.Since(dials[len(dials)-1]) < justNow {
-			r.later(justNow) // it was tried in this moment
+		if dials := r.fake.dialled(); time.Since(dials[len(dials)-1]) < again.JustNow {
+			r.later(again.JustNow) // it was tried in this moment
 		}
 		r.fake.set(nil)
 		began := time.Now()

@@ -88,15 +88,8 @@ func (f *Fleet) Relist(ctx context.Context, id drawbridge.ServerID) (connected b
 		o = e.want(e.homeKey(), nil)
 	}
 	e.mu.Unlock()
-	if o != nil {
-		select {
-		case <-o.listed:
-		case <-ctx.Done():
-			return true, e.mountFault("list", ctx.Err())
-		}
-		if spared {
-			return true, o.fault
-		}
+	if err = e.awaitListed(ctx, o); spared || ctx.Err() != nil {
+		return true, err
 	}
 	e.mu.Lock()
 	s := e.sessions[e.homeKey()]

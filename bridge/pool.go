@@ -124,7 +124,7 @@ func (p *Pool) join(f *Fleet, row config.Server) *endpoint {
 		p.endpoints[name] = e
 		p.order = append(p.order, e)
 	}
-	e.sharing.add(f)
+	e.sharing.Add(f)
 	return e
 }
 
@@ -133,7 +133,7 @@ func (p *Pool) join(f *Fleet, row config.Server) *endpoint {
 func (p *Pool) leave(f *Fleet, e *endpoint) (last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if last = e.sharing.remove(f); last {
+	if last = e.sharing.Remove(f); last {
 		delete(p.endpoints, e.fingerprint)
 	}
 	return last
@@ -168,46 +168,11 @@ func (p *Pool) inheritsEnv(row config.Server) bool {
 	return p.o.InheritEnv
 }
 
-// sharing is the fleets that have a part in a server.
-type sharing struct {
-	mu     sync.Mutex
-	fleets []*Fleet
-	// telling is held while fleets hear of a listing, so that none hears of an older one later.
-	telling sync.Mutex
-}
-
-func (s *sharing) add(f *Fleet) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.fleets = append(s.fleets, f)
-}
-
-// remove says whether no fleet is left.
-func (s *sharing) remove(f *Fleet) (last bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.fleets = slices.DeleteFunc(s.fleets, func(other *Fleet) bool { return other == f })
-	return len(s.fleets) == 0
-}
-
-// unlessShared does something where no fleet is left.
-func (s *sharing) unlessShared(do func()) {
-	if len(s.all()) == 0 {
-		do()
-	}
-}
-
-func (s *sharing) all() []*Fleet {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.fleets)
-}
-
 // listed tells the fleets that have the server what it offers.
 func (e *endpoint) listed(l drawbridge.Listing) {
-	e.sharing.telling.Lock()
-	defer e.sharing.telling.Unlock()
-	for _, f := range e.sharing.all() {
+	e.telling.Lock()
+	defer e.telling.Unlock()
+	for _, f := range e.sharing.All() {
 		if f.part.OnListed != nil {
 			f.part.OnListed(e.ctx, l)
 		}
@@ -216,19 +181,19 @@ func (e *endpoint) listed(l drawbridge.Listing) {
 
 // catchUp tells a fleet that came later what the server offers, if that is known from this process.
 func (e *endpoint) catchUp(f *Fleet) {
-	e.sharing.telling.Lock()
-	defer e.sharing.telling.Unlock()
+	e.telling.Lock()
+	defer e.telling.Unlock()
 	e.mu.Lock()
 	l, fresh := e.listing, e.fresh
 	e.mu.Unlock()
-	if fresh && f.part.OnListed != nil && slices.Contains(e.sharing.all(), f) {
+	if fresh && f.part.OnListed != nil && slices.Contains(e.sharing.All(), f) {
 		f.part.OnListed(e.ctx, *l)
 	}
 }
 
 // notice tells the fleets that have the server what it said.
 func (e *endpoint) notice(n drawbridge.Notice) {
-	for _, f := range e.sharing.all() {
+	for _, f := range e.sharing.All() {
 		if f.part.OnNotice != nil {
 			f.part.OnNotice(n)
 		}

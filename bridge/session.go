@@ -131,7 +131,7 @@ func (s *session) ending() error {
 	defer timer.Stop()
 	select {
 	case <-s.proc.Done():
-		return &exitError{s.proc.Err()}
+		return s.proc.Exit()
 	case <-timer.C:
 		return err
 	}
@@ -139,18 +139,6 @@ func (s *session) ending() error {
 
 // processEnd is how long the end of a process may come after the end of its output.
 const processEnd = time.Second
-
-// An exitError says that the server's process has ended.
-type exitError struct{ status error }
-
-func (e *exitError) Error() string {
-	if e.status == nil {
-		return "the server exited"
-	}
-	return "the server exited: " + e.status.Error()
-}
-
-func (e *exitError) Unwrap() error { return e.status }
 
 // Notify takes what the server says outside any call.
 func (s *session) Notify(method string, params json.RawMessage) {

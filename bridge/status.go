@@ -141,17 +141,23 @@ func (f *Fleet) Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.L
 		o = e.want(e.homeKey(), nil)
 	}
 	e.mu.Unlock()
-	if o != nil {
-		select {
-		case <-o.listed:
-		case <-ctx.Done():
-			return drawbridge.Listing{}, e.mountFault("wait", ctx.Err())
-		}
-		if o.fault != nil {
-			return drawbridge.Listing{}, o.fault
-		}
+	if err := e.awaitListed(ctx, o); err != nil {
+		return drawbridge.Listing{}, err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return *e.listing, nil
+}
+
+// awaitListed waits until an opening of the home has ended, where there is one, and says why it did not end in a listing.
+func (e *endpoint) awaitListed(ctx context.Context, o *opening) error {
+	if o == nil {
+		return nil
+	}
+	select {
+	case <-o.listed:
+		return o.fault
+	case <-ctx.Done():
+		return e.mountFault("wait", ctx.Err())
+	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/hop"
+	"github.com/drawbridge-mcp/drawbridge/bridge/remote"
 	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -40,7 +41,7 @@ func (s *session) answer(ctx context.Context, call drawbridge.Call) (json.RawMes
 		}
 		return false
 	}
-	return talk.Tasked{Do: s.do, Lost: lost, Answered: answered, Plain: hop.WithoutTask, Abandon: s.abandon}.Answer(ctx, call)
+	return talk.Tasked{Do: s.do, Lost: lost, Answered: remote.Answered, Plain: hop.WithoutTask, Abandon: s.abandon}.Answer(ctx, call)
 }
 
 // abandonTime bounds what a caller waits for whose call is over.

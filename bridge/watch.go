@@ -18,9 +18,9 @@ const watchTimeout = ear.Answered
 
 // A watch is what of a server is watched.
 type watch struct {
-	// by is what each fleet asked for last, asked all of it together, wanted what of that no server has refused.
-	by            map[*Fleet]drawbridge.Watched
-	asked, wanted drawbridge.Watched
+	// asked is what each fleet asked for last, wanted what of all that no server has refused.
+	asked  ear.Wishes[*Fleet]
+	wanted drawbridge.Watched
 	// turn counts what was wanted; applied is the last turn that the server knows of, and refused what it did not take of it.
 	turn, applied int
 	refused       ear.Refusals
@@ -29,25 +29,12 @@ type watch struct {
 }
 
 func newWatch() watch {
-	return watch{by: map[*Fleet]drawbridge.Watched{}, said: make(chan struct{}), moved: make(chan struct{})}
-}
-
-// ask notes what a fleet wants watched, all of it.
-func (w *watch) ask(f *Fleet, what drawbridge.Watched) {
-	if w.by[f] = what; what.None() {
-		delete(w.by, f)
-	}
-	w.asked = drawbridge.Watched{}
-	for _, other := range w.by {
-		more := other.Without(w.asked)
-		w.asked.URIs = append(w.asked.URIs, more.URIs...)
-		w.asked.Tasks = append(w.asked.Tasks, more.Tasks...)
-	}
+	return watch{said: make(chan struct{}), moved: make(chan struct{})}
 }
 
 // turnTo has the home's keeper look at what is watched now. It needs mu.
 func (e *endpoint) turnTo() {
-	e.watch.wanted = e.watch.asked
+	e.watch.wanted = e.watch.asked.All()
 	e.watch.turn++
 	signal(e.rewatch)
 	close(e.watch.said)
@@ -58,8 +45,8 @@ func (e *endpoint) turnTo() {
 func (e *endpoint) unwatch(f *Fleet) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if _, ok := e.watch.by[f]; ok {
-		e.watch.ask(f, drawbridge.Watched{})
+	if !e.watch.asked.Of(f).None() {
+		e.watch.asked.Set(f, drawbridge.Watched{})
 		e.turnTo()
 	}
 }
@@ -79,12 +66,12 @@ func (f *Fleet) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.
 	step := fmt.Sprintf("watch %s", id)
 	w = drawbridge.Watched{URIs: slices.Clone(w.URIs), Tasks: slices.Clone(w.Tasks)}
 	e.mu.Lock()
-	if !slices.Contains(e.sharing.all(), f) { // it has just left, and nobody would take this back
+	if !slices.Contains(e.sharing.All(), f) { // it has just left, and nobody would take this back
 		e.mu.Unlock()
 		return unknown(id)
 	}
-	fresh := w.Without(e.watch.asked)
-	e.watch.ask(f, w)
+	fresh := w.Without(e.watch.asked.All())
+	e.watch.asked.Set(f, w)
 	e.turnTo()
 	turn := e.watch.turn
 	var o *opening
@@ -105,7 +92,7 @@ func (f *Fleet) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.watch.ask(f, e.watch.by[f].Without(fresh)) // so that it is new when it is asked for again
+	e.watch.asked.Set(f, e.watch.asked.Of(f).Without(fresh)) // so that it is new when it is asked for again
 	return err
 }
 

@@ -86,12 +86,8 @@ const helloTime = 10 * time.Second
 func (h hello) greet(conn *net.UnixConn) (*line, error) {
 	h.Revision = revision
 	l := &line{conn: conn, in: wire.NewLineReader(conn, math.MaxInt)} // what servers said was bounded where it came in
-	text, err := json.Marshal(h)
-	if err != nil {
-		return nil, err
-	}
 	_ = conn.SetDeadline(time.Now().Add(helloTime))
-	if err := l.write(text); err != nil {
+	if err := l.tell(h); err != nil {
 		return nil, errNone
 	}
 	answer, err := l.in.Next()
@@ -156,7 +152,12 @@ func (l *line) welcome(pid int, refusal error) error {
 			w.Error = "the hub: internal error"
 		}
 	}
-	text, err := json.Marshal(w)
+	return l.tell(w)
+}
+
+// tell writes a value as one line.
+func (l *line) tell(v any) error {
+	text, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}

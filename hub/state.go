@@ -74,9 +74,7 @@ func ReadState(o Options) (State, error) {
 
 // Reload has the hub read the configuration again. The error is ErrNone where there is no hub.
 func Reload(o Options) (Reloaded, error) {
-	var r Reloaded
-	err := ask(o, o.hello(wantReload), reachTime, func(text []byte) error { return json.Unmarshal(text, &r) })
-	return r, err
+	return reload(o, o.hello(wantReload), reachTime)
 }
 
 // Relist is Reload that has the connected servers listed anew before, those named or all where none is: what a person decided about
@@ -84,8 +82,11 @@ func Reload(o Options) (Reloaded, error) {
 func Relist(o Options, servers ...drawbridge.ServerID) (Reloaded, error) {
 	said := o.hello(wantReload)
 	said.Relist, said.Servers = true, servers
-	var r Reloaded
-	err := ask(o, said, relistTime+reachTime, func(text []byte) error { return json.Unmarshal(text, &r) })
+	return reload(o, said, relistTime+reachTime)
+}
+
+func reload(o Options, said hello, limit time.Duration) (r Reloaded, err error) {
+	err = ask(o, said, limit, func(text []byte) error { return json.Unmarshal(text, &r) })
 	return r, err
 }
 
@@ -156,11 +157,7 @@ func (h *hub) tellState(l *line) error {
 	if err := l.welcome(os.Getpid(), nil); err != nil {
 		return err
 	}
-	text, err := json.Marshal(h.state())
-	if err != nil {
-		return err
-	}
-	return l.write(text)
+	return l.tell(h.state())
 }
 
 func (h *hub) state() State {
@@ -216,9 +213,7 @@ func tokensOf(g *gateway.Gateway) map[drawbridge.ServerID]int {
 
 // tellLogs answers with what a server writes.
 func (h *hub) tellLogs(ctx context.Context, said hello, l *line) error {
-	h.mu.Lock()
-	tenants := slices.Clone(h.tenants)
-	h.mu.Unlock()
+	tenants := h.tenancies()
 	id := drawbridge.ServerID(said.Server)
 	i := slices.IndexFunc(tenants, func(t *tenant) bool {
 		row, ok := t.g.Config().Lookup(id)
@@ -252,68 +247,56 @@ func (h *hub) tellReload(ctx context.Context, said hello, l *line) error {
 	if err := l.welcome(os.Getpid(), nil); err != nil {
 		return err
 	}
-	var anew Reloaded
+	var did Reloaded
 	if said.Relist {
-		anew = h.relist(ctx, said.Servers)
+		h.relist(ctx, said.Servers, &did)
 	}
-	did, err := h.reload(ctx)
+	did, err := h.reload(ctx, did)
 	if err != nil {
 		return err
 	}
-	did.Listed, did.Away, did.Errors = anew.Listed, anew.Away, append(anew.Errors, did.Errors...)
-	text, err := json.Marshal(did)
-	if err == nil {
-		err = l.write(text)
-	}
+	err = l.tell(did)
 	h.recheck(ctx)
 	return err
 }
 
 // relist has servers listed anew for every tenant. It comes before a reload: that looks again at what is held of the last listings,
 // and what a person decided is about newer ones. Nobody who comes in meanwhile waits for it.
-func (h *hub) relist(ctx context.Context, servers []drawbridge.ServerID) (all Reloaded) {
+func (h *hub) relist(ctx context.Context, servers []drawbridge.ServerID, all *Reloaded) {
 	ctx, cancel := context.WithTimeout(ctx, relistTime)
 	defer cancel()
-	h.mu.Lock()
-	tenants := slices.Clone(h.tenants)
-	h.mu.Unlock()
-	for _, t := range tenants {
+	for _, t := range h.tenancies() {
 		listed, away, err := t.g.Relist(ctx, servers...)
 		if err != nil {
 			all.Errors = append(all.Errors, err.Error())
 		}
 		all.Listed, all.Away = append(all.Listed, listed...), append(all.Away, away...)
 	}
-	for _, ids := range []*[]drawbridge.ServerID{&all.Listed, &all.Away} {
-		slices.Sort(*ids)
-		*ids = slices.Compact(*ids)
-	}
-	return all
+}
+
+// tenancies gives the tenants that there are now.
+func (h *hub) tenancies() []*tenant {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.tenants)
 }
 
 // recheck has all doors look at who may still come in.
 func (h *hub) recheck(ctx context.Context) {
-	h.mu.Lock()
-	tenants := slices.Clone(h.tenants)
-	h.mu.Unlock()
-	for _, t := range tenants {
+	for _, t := range h.tenancies() {
 		t.g.Recheck(ctx)
 	}
 }
 
 // reload has every tenant take over what changed for its guests. Those of them who have another configuration from now on
-// than the others move to a tenant of that. The error is ctx's: then what was read tells nobody anything.
-func (h *hub) reload(ctx context.Context) (Reloaded, error) {
+// than the others move to a tenant of that. What was done before is in all. The error is ctx's: then what was read tells nobody anything.
+func (h *hub) reload(ctx context.Context, all Reloaded) (Reloaded, error) {
 	h.opening.Lock()
 	defer h.opening.Unlock()
-	h.mu.Lock()
-	tenants := slices.Clone(h.tenants)
-	h.mu.Unlock()
-	var all Reloaded
-	for _, t := range tenants {
+	for _, t := range h.tenancies() {
 		h.reloadOne(ctx, t, &all)
 	}
-	for _, ids := range []*[]drawbridge.ServerID{&all.Added, &all.Removed, &all.Changed} {
+	for _, ids := range []*[]drawbridge.ServerID{&all.Added, &all.Removed, &all.Changed, &all.Listed, &all.Away} {
 		slices.Sort(*ids)
 		if *ids = slices.Compact(*ids); *ids == nil {
 			*ids = []drawbridge.ServerID{}

@@ -58,7 +58,7 @@ func (h *hub) watch(ctx context.Context) {
 			look()
 		case <-due:
 			due = nil
-			if did, err := h.reload(ctx); err == nil {
+			if did, err := h.reload(ctx, Reloaded{}); err == nil {
 				h.noted(did)
 			}
 		}

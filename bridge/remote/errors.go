@@ -125,3 +125,12 @@ func pause(ctx context.Context, d time.Duration) bool {
 		return false
 	}
 }
+
+// Answered says whether a server said no, by an answer or a status, and so is there to be asked otherwise.
+func Answered(err error) bool {
+	if _, ok := errors.AsType[*link.ReplyError](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[*StatusError](err)
+	return ok
+}

@@ -6,6 +6,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/doctor"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 )
 
 // examineCredentials says how we stand with each server that wants to know who asks, and what keeps that. No server is asked,
@@ -37,7 +38,7 @@ func (a *app) examineCredentials(c *checkup, set config.Set, statuses []drawbrid
 		c.Problem(findingOf("the vault", err))
 	}
 	if strays := all.Strays(entries); len(strays) > 0 { // they may be another project's
-		c.Note(doctor.Finding{About: "the vault", Text: "it has sign-ins at servers that are not configured here: " + names(strays, 4)})
+		c.Note(doctor.Finding{About: "the vault", Text: "it has sign-ins at servers that are not configured here: " + manners.Names(strays, 4)})
 	}
 }
 

@@ -3,12 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 )
 
 // progressEvery is how often the progress line is drawn anew.
@@ -43,7 +43,7 @@ func (a *app) showProgress(ctx context.Context, g *gateway.Gateway) {
 		switch {
 		case len(late) > 0:
 			shown = true
-			a.screen.Draw(fmt.Sprintf("mounting %s  %.1fs", names(late, 4), time.Since(start).Seconds()))
+			a.screen.Draw(fmt.Sprintf("mounting %s  %.1fs", manners.Names(late, 4), time.Since(start).Seconds()))
 		case shown || time.Since(start) > 2*time.Second:
 			return
 		}
@@ -57,12 +57,4 @@ func mounting(all []drawbridge.Status) (late []string) {
 		}
 	}
 	return late
-}
-
-// names joins the first n of all and counts the rest.
-func names(all []string, n int) string {
-	if len(all) <= n {
-		return strings.Join(all, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(all[:n], ", "), len(all)-n)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/hub"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/spf13/cobra"
 )
@@ -45,7 +46,7 @@ func said(r hub.Reloaded, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return reloaded(r), errors.Join(errorsOf(r.Errors)...)
+	return manners.Reloaded(r), errors.Join(errorsOf(r.Errors)...)
 }
 
 func errorsOf(texts []string) (all []error) {
@@ -53,47 +54,6 @@ func errorsOf(texts []string) (all []error) {
 		all = append(all, errors.New(text))
 	}
 	return all
-}
-
-// reloaded says in a few words what a reload did.
-func reloaded(r hub.Reloaded) string {
-	var parts []string
-	for _, did := range []struct {
-		word string
-		ids  []drawbridge.ServerID
-	}{{"added", r.Added}, {"removed", r.Removed}, {"changed", r.Changed}} {
-		if len(did.ids) == 0 {
-			continue
-		}
-		parts = append(parts, did.word+" "+serverNames(did.ids))
-	}
-	if r.Moved > 0 {
-		parts = append(parts, fmt.Sprintf("moved %d clients", r.Moved))
-	}
-	text := "the hub " + strings.Join(parts, ", ")
-	switch {
-	case len(r.Listed) > 0 && len(parts) == 0:
-		text = "the hub listed " + serverNames(r.Listed) + " anew"
-	case len(r.Listed) > 0:
-		text += ", listed " + serverNames(r.Listed) + " anew"
-	case len(parts) == 0 && len(r.Away) > 0:
-		return "not connected, and listed anew when started: " + serverNames(r.Away)
-	case len(parts) == 0:
-		return "the hub is up to date"
-	}
-	if len(r.Away) > 0 {
-		text += "; not connected, and listed anew when started: " + serverNames(r.Away)
-	}
-	return text
-}
-
-// serverNames names some of many servers.
-func serverNames(ids []drawbridge.ServerID) string {
-	words := make([]string, len(ids))
-	for i, id := range ids {
-		words[i] = string(id)
-	}
-	return names(words, 4)
 }
 
 // printChange says what became of a server: the outcome in one line, and what else there is to know on standard error.

@@ -1,0 +1,58 @@
+package manners
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/hub"
+)
+
+// Reloaded says in a few words what a reload did.
+func Reloaded(r hub.Reloaded) string {
+	var parts []string
+	for _, did := range []struct {
+		word string
+		ids  []drawbridge.ServerID
+	}{{"added", r.Added}, {"removed", r.Removed}, {"changed", r.Changed}} {
+		if len(did.ids) == 0 {
+			continue
+		}
+		parts = append(parts, did.word+" "+serverNames(did.ids))
+	}
+	if r.Moved > 0 {
+		parts = append(parts, fmt.Sprintf("moved %d clients", r.Moved))
+	}
+	text := "the hub " + strings.Join(parts, ", ")
+	switch {
+	case len(r.Listed) > 0 && len(parts) == 0:
+		text = "the hub listed " + serverNames(r.Listed) + " anew"
+	case len(r.Listed) > 0:
+		text += ", listed " + serverNames(r.Listed) + " anew"
+	case len(parts) == 0 && len(r.Away) > 0:
+		return "not connected, and listed anew when started: " + serverNames(r.Away)
+	case len(parts) == 0:
+		return "the hub is up to date"
+	}
+	if len(r.Away) > 0 {
+		text += "; not connected, and listed anew when started: " + serverNames(r.Away)
+	}
+	return text
+}
+
+// serverNames names some of many servers.
+func serverNames(ids []drawbridge.ServerID) string {
+	words := make([]string, len(ids))
+	for i, id := range ids {
+		words[i] = string(id)
+	}
+	return Names(words, 4)
+}
+
+// Names joins the first n of all and counts the rest.
+func Names(all []string, n int) string {
+	if len(all) <= n {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:n], ", "), len(all)-n)
+}
