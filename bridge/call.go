@@ -45,9 +45,9 @@ func (f *Fleet) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.
 func (f *Fleet) converse(ctx context.Context, e *endpoint, call drawbridge.Call) (drawbridge.Result, error) {
 	call.Caller.Capabilities = e.admitted(call.Caller)
 	if call.Caller.Era != drawbridge.Modern {
-		result, err := e.persuade(ctx, call)
+		result, err := e.persuade(ctx, f, call)
 		if err == nil && talk.NeedsInput(result.Raw) {
-			return talk.InRounds(ctx, e.line(call), call, result)
+			return talk.InRounds(ctx, e.line(f, call), call, result)
 		}
 		return result, err
 	}
@@ -55,11 +55,11 @@ func (f *Fleet) converse(ctx context.Context, e *endpoint, call drawbridge.Call)
 		return f.pool.parking.Resume(ctx, e.row.ID, e.stepOf(call), handle, call)
 	}
 	if e.mayAsk(call.Caller) {
-		return f.pool.parking.Begin(ctx, e.line(call), call)
+		return f.pool.parking.Begin(ctx, e.line(f, call), call)
 	}
-	result, err := e.carry(ctx, call)
+	result, err := e.carry(ctx, f, call)
 	if e.visitable(call, err) {
-		return f.pool.parking.Begin(ctx, e.line(call), call) // it was refused, and can be carried again
+		return f.pool.parking.Begin(ctx, e.line(f, call), call) // it was refused, and can be carried again
 	}
 	return talk.InWords(result, err)
 }
@@ -89,10 +89,13 @@ func (e *endpoint) declared() json.RawMessage {
 }
 
 // line is the way of one call to the server and back.
-func (e *endpoint) line(call drawbridge.Call) talk.Line {
+func (e *endpoint) line(f *Fleet, call drawbridge.Call) talk.Line {
 	step := e.stepOf(call)
+	carry := func(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+		return e.persuade(ctx, f, call)
+	}
 	return talk.Line{
-		Server: e.row.ID, Step: step, Capabilities: e.declared(), Carry: e.persuade, Limit: exchange.Longest(e.limit()), Life: e.ctx, Logger: e.log, Forms: &e.forms, Rules: e.pool.o.Elicitation,
+		Server: e.row.ID, Step: step, Capabilities: e.declared(), Carry: carry, Limit: exchange.Longest(e.limit()), Life: e.ctx, Logger: e.log, Forms: &e.forms, Rules: e.pool.o.Elicitation,
 		Start: func(work func()) error {
 			e.mu.Lock()
 			defer e.mu.Unlock()
@@ -105,11 +108,15 @@ func (e *endpoint) line(call drawbridge.Call) talk.Line {
 }
 
 // carry carries a call to the server and its answer back.
-func (e *endpoint) carry(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+func (e *endpoint) carry(ctx context.Context, f *Fleet, call drawbridge.Call) (drawbridge.Result, error) {
 	step, resent, repeats := e.stepOf(call), false, 0
 	for {
 		s, err := e.borrow(ctx, call, step)
 		if err != nil {
+			return drawbridge.Result{}, err
+		}
+		if err := e.admit(ctx, f, s, call, step); err != nil {
+			e.giveBack(s, false)
 			return drawbridge.Result{}, err
 		}
 		result, err := s.answer(ctx, call)
@@ -117,8 +124,8 @@ func (e *endpoint) carry(ctx context.Context, call drawbridge.Call) (drawbridge.
 			e.giveBack(s, false)
 			return drawbridge.Result{Raw: result}, nil
 		}
-		f := s.failed(ctx, step, err)
-		e.giveBack(s, f.Ambiguous)
+		fault := s.failed(ctx, step, err)
+		e.giveBack(s, fault.Ambiguous)
 		switch {
 		case ctx.Err() != nil:
 		case signin.Needed(err).Bars():
@@ -127,12 +134,37 @@ func (e *endpoint) carry(ctx context.Context, call drawbridge.Call) (drawbridge.
 			s.lose(err)
 			resent = true
 			continue
-		case errors.Is(err, link.ErrLost) && again.May(ctx, repeats, f, e.repeatable(call)):
+		case errors.Is(err, link.ErrLost) && again.May(ctx, repeats, fault, e.repeatable(call)):
 			repeats++
 			continue
 		}
-		return drawbridge.Result{}, f
+		return drawbridge.Result{}, fault
 	}
+}
+
+// admit waits until what the server lists on the session's connection was told, and asks whether the call may still be made: what
+// it is about may be something else by now than what its caller was shown.
+func (e *endpoint) admit(ctx context.Context, f *Fleet, s *session, call drawbridge.Call, step string) error {
+	if f.part.Admit == nil {
+		return nil
+	}
+	e.mu.Lock()
+	o := s.opening
+	if o == nil && !e.fresh { // beside the home, which is what is listed
+		o = e.want(e.homeKey(), nil)
+	}
+	e.mu.Unlock()
+	err := e.awaitListed(ctx, o, e.limit())
+	e.mu.Lock()
+	if err == nil && s.unlisted != nil {
+		signal(e.changed)
+		err = s.unlisted
+	}
+	e.mu.Unlock()
+	if err != nil && (s.home() || s.key.principal == e.pool.o.Principal) { // else it is not for want of the caller's own entrance
+		return e.unavailable(step, fmt.Errorf("what it lists now is not known: %w", err))
+	}
+	return f.part.Admit(ctx, e.row.ID, call)
 }
 
 // failed is why a call on this session has no result.

@@ -72,16 +72,10 @@ func (e *endpoint) greetFault(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
-		return e.mountFault("connect", &connectTimeout{e.pool.o.ConnectTimeout})
+		return e.mountFault("connect", &link.TimeoutError{After: e.pool.o.ConnectTimeout})
 	}
 	return e.mountFault("connect", err)
 }
-
-// A connectTimeout is a server that did not answer in time.
-type connectTimeout struct{ after time.Duration }
-
-func (c *connectTimeout) Error() string { return "timeout: no answer within " + c.after.String() }
-func (c *connectTimeout) Unwrap() error { return context.DeadlineExceeded }
 
 // hopeless says that another way of asking would not help: there is nobody to ask, or they want to know who asks.
 func hopeless(err error) bool {

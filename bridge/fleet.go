@@ -59,6 +59,9 @@ type Part struct {
 	// block. Either may be nil.
 	OnListed func(context.Context, drawbridge.Listing)
 	OnNotice func(drawbridge.Notice)
+	// Admit refuses what may not be called, by what OnListed was told last. Where it is set, a call waits until what its server
+	// lists on a new connection was told. It may be nil.
+	Admit func(ctx context.Context, id drawbridge.ServerID, call drawbridge.Call) error
 	// Environ is the environment that stdio servers get theirs from, as "name=value"; nil means the process's.
 	Environ []string
 }

@@ -156,7 +156,7 @@ func (e *endpoint) attempt() (*watcher, error) {
 		return nil, err
 	}
 	e.mu.Lock()
-	e.era = era
+	e.era, s.opening = era, o
 	e.opened(o, s)
 	e.mu.Unlock()
 	w := e.newWatcher(e.ctx, s)

@@ -31,7 +31,7 @@ func (e *endpoint) relist(s *session, began time.Time, strict bool) error {
 	tools := survey.ToolsOf(l.Tools, e.row.URL != "")
 	e.mu.Lock()
 	worth := e.budget.Spend(e.listing, &l, time.Now())
-	e.listing, e.fresh, e.tools = &l, true, tools
+	e.listing, e.fresh, e.tools, s.unlisted = &l, true, tools, out.Missed[wire.MethodToolsList]
 	if !began.IsZero() {
 		e.startMillis = max(1, time.Since(began).Milliseconds())
 	}
@@ -88,7 +88,7 @@ func (f *Fleet) Relist(ctx context.Context, id drawbridge.ServerID) (connected b
 		o = e.want(e.homeKey(), nil)
 	}
 	e.mu.Unlock()
-	if err = e.awaitListed(ctx, o); spared || ctx.Err() != nil {
+	if err = e.awaitListed(ctx, o, never); spared || ctx.Err() != nil {
 		return true, err
 	}
 	e.mu.Lock()
@@ -120,7 +120,7 @@ func (s *session) page(ctx context.Context, method string, params json.RawMessag
 	result, err := s.request(ctx, method, s.ours(params))
 	_, said := errors.AsType[*link.ReplyError](err)
 	if err != nil && !said && ctx.Err() != nil && s.e.ctx.Err() == nil {
-		err = &connectTimeout{s.e.pool.o.ConnectTimeout}
+		err = &link.TimeoutError{After: s.e.pool.o.ConnectTimeout}
 	}
 	return result, err
 }

@@ -60,10 +60,13 @@ type session struct {
 	levels sync.Mutex // is held while the level is set
 	level  string     // of log lines, as the server was told it
 
-	// The rest is guarded by e.mu.
-	busy  int                  // how many borrowed the session
-	calls []*exchange.Exchange // the calls in flight, newest last
-	used  time.Time
+	// The rest is guarded by e.mu. opening is the home's, which ends when what it lists was told, and unlisted why its tools are
+	// only known from before.
+	opening  *opening
+	unlisted error
+	busy     int                  // how many borrowed the session
+	calls    []*exchange.Exchange // the calls in flight, newest last
+	used     time.Time
 }
 
 var _ link.Handler = (*session)(nil)

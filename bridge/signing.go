@@ -82,13 +82,13 @@ const mostVisits = 3
 
 // persuade carries a call. Where the server wants somebody to sign in first, the caller is asked to take the user there, and
 // the call goes on when they are back.
-func (e *endpoint) persuade(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
-	result, err := e.carry(ctx, call)
+func (e *endpoint) persuade(ctx context.Context, f *Fleet, call drawbridge.Call) (drawbridge.Result, error) {
+	result, err := e.carry(ctx, f, call)
 	for visits := 0; visits < mostVisits && e.visitable(call, err); visits++ {
 		if err := e.credential(call.Caller.Principal).Visit(ctx, call, signin.Needed(err), e.limit()); err != nil {
 			return drawbridge.Result{}, e.callFault(e.stepOf(call), err)
 		}
-		result, err = e.carry(ctx, call)
+		result, err = e.carry(ctx, f, call)
 	}
 	return result, err
 }

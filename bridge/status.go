@@ -141,7 +141,7 @@ func (f *Fleet) Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.L
 		o = e.want(e.homeKey(), nil)
 	}
 	e.mu.Unlock()
-	if err := e.awaitListed(ctx, o); err != nil {
+	if err := e.awaitListed(ctx, o, never); err != nil {
 		return drawbridge.Listing{}, err
 	}
 	e.mu.Lock()
@@ -150,13 +150,18 @@ func (f *Fleet) Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.L
 }
 
 // awaitListed waits until an opening of the home has ended, where there is one, and says why it did not end in a listing.
-func (e *endpoint) awaitListed(ctx context.Context, o *opening) error {
+func (e *endpoint) awaitListed(ctx context.Context, o *opening, limit time.Duration) error {
 	if o == nil {
 		return nil
+	}
+	if isClosed(o.listed) {
+		return o.fault
 	}
 	select {
 	case <-o.listed:
 		return o.fault
+	case <-time.After(limit):
+		return e.mountFault("wait", context.DeadlineExceeded)
 	case <-ctx.Done():
 		return e.mountFault("wait", ctx.Err())
 	}

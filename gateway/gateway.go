@@ -92,6 +92,7 @@ type Gateway struct {
 	keep    keep.Keep
 	server  *server.Server
 	pins    *pins.Stage
+	bars    bars
 	c       Config
 
 	// rows are the rows that may be mounted, by name, for those who must not wait for mu.

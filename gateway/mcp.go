@@ -41,7 +41,7 @@ func newPool(log *slog.Logger, c Config, s config.Settings, db *store.DB, vault 
 func (p bridgePool) fleet(g *Gateway, c Config, rows []config.Server, mounts map[string]store.Mount) (fleet, error) {
 	known, last := recalled(mounts)
 	return p.Pool.Fleet(rows, bridge.Part{
-		Known: known, Last: last, OnListed: g.listed, OnNotice: g.noticed, Environ: c.Environ,
+		Known: known, Last: last, OnListed: g.listed, OnNotice: g.noticed, Admit: g.bars.admit, Environ: c.Environ,
 	})
 }
 

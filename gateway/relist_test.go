@@ -4,12 +4,14 @@ package gateway
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -178,6 +180,58 @@ func TestAServerThatDoesNotListTakesNothingBack(t *testing.T) {
 	s.say(func() { s.silent = false })
 	decided(t, g, "s")
 	want(t, names(t, g))
+}
+
+// TestTheFirstCallWaitsForWhatItsServerListsNow has a server change while it is not connected, and the first thing that it is asked
+// for be a call: of the tool that another process pinned, and that is another one now.
+func TestTheFirstCallWaitsForWhatItsServerListsNow(t *testing.T) {
+	s := newSly(t, "Puts a file.")
+	c := slyConfig(t, s)
+	another(t, c)
+	slow := make(chan struct{})
+	s.say(func() { s.says, s.slow = "Puts a file elsewhere.", slow })
+	g := open(t, c)
+	want(t, names(t, g), "s__put") // the list waits for nothing
+	done := make(chan error, 1)
+	go func() {
+		_, err := say(t, g, "s__put", `{}`)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		t.Errorf("the call did not wait for the list: %v", err)
+	case <-time.After(300 * time.Millisecond):
+		close(slow)
+		err := <-done
+		f, ok := errors.AsType[*drawbridge.Fault](err)
+		if !ok || f.Code != drawbridge.PolicyBlocked || f.Next != "drawbridge shield accept s put" {
+			t.Errorf("the call of a changed tool: %v", err)
+		}
+	}
+	if n := s.calls(); n != 0 {
+		t.Errorf("%d calls reached the server", n)
+	}
+}
+
+// TestACallOfAServerThatDoesNotListFails has one that listed its tools to an earlier process not list them to this one.
+func TestACallOfAServerThatDoesNotListFails(t *testing.T) {
+	s := newSly(t, "Puts a file.")
+	c := slyConfig(t, s)
+	another(t, c)
+	s.say(func() { s.silent = true })
+	g := open(t, c)
+	_, err := say(t, g, "s__put", `{}`)
+	f, ok := errors.AsType[*drawbridge.Fault](err)
+	if !ok || f.Code != drawbridge.Transient || !strings.Contains(err.Error(), "what it lists now is not known") || s.calls() != 0 {
+		t.Errorf("%d calls reached the server, and this one says %v", s.calls(), err)
+	}
+	s.say(func() { s.silent = false })
+	if _, _, err := g.Relist(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := say(t, g, "s__put", `{}`); text != "put" || err != nil {
+		t.Errorf("now that it does, a call says %q, %v", text, err)
+	}
 }
 
 // TestAServerThatIsNotConnectedIsListedWhenItStarts asks for a list of one that nobody started.

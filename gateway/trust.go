@@ -81,6 +81,7 @@ var (
 // Vet implements [deck.Vetter]. What the other stages found counts already.
 func (q quarantine) Vet(ctx context.Context, server deck.Member, l drawbridge.Listing) (deck.Vetted, error) {
 	v, err := q.next.Vet(ctx, server, l)
+	q.g.bars.note(server.ID, v, err)
 	if err == nil {
 		q.g.note(server.ID, standing.Evidence(l, v)...)
 	}
