@@ -21,8 +21,17 @@ type Program = facts.Program
 // A ChangedProgram is for a program that is not the one a person approved.
 type ChangedProgram = facts.ChangedError
 
-// ProgramAt reads the file at an absolute path.
+// Programs reads the programs of many rows, the same file once.
+type Programs = facts.Programs
+
+// A TooLargeProgram is for a program that cannot be approved since nobody reads it to its end.
+type TooLargeProgram = facts.TooLargeError
+
+// ProgramAt reads the file at an absolute path. One that is too large is a *TooLargeProgram.
 func ProgramAt(path string) (Program, error) { return facts.ProgramAt(path) }
+
+// ProgramFits says whether the file at an absolute path may be approved, without reading it.
+func ProgramFits(path string) error { return facts.Fits(path) }
 
 // Approved gives, for a project's row, what gives the very file that a person approved, whatever its command means in the
 // environment of this moment: the error is a *ChangedProgram where the file is not what it was, and says what to do. For any other

@@ -22,35 +22,59 @@ type Program struct {
 	Digest string `json:"sha256,omitempty"`
 }
 
-// ProgramAt reads the file at an absolute path. The error is that of the file, which must be a regular one.
+// ProgramAt reads the file at an absolute path. The error is that of the file, which must be a regular one: a *TooLargeError for
+// one that is larger than MaxProgram.
 func ProgramAt(path string) (Program, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return Program{}, err
-	case !info.Mode().IsRegular(): // a pipe would have us wait for ever
-		return Program{}, fmt.Errorf("%s is no regular file", path)
+	p, _, err := readProgram(path)
+	return p, err
+}
+
+// readProgram gives with the program what the file was when all of it was read; nil where it changed meanwhile.
+func readProgram(path string) (Program, os.FileInfo, error) {
+	if _, err := regular(path); err != nil {
+		return Program{}, nil, err
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return Program{}, err
+		return Program{}, nil, err
 	}
 	defer f.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return Program{}, err
+	before, err := f.Stat()
+	if err == nil {
+		err = readable(path, before)
 	}
-	return Program{path, hex.EncodeToString(sum.Sum(nil))}, nil
+	if err != nil {
+		return Program{}, nil, err
+	}
+	sum := sha256.New()
+	n, err := io.Copy(sum, io.LimitReader(f, MaxProgram+1))
+	switch {
+	case err != nil:
+		return Program{}, nil, err
+	case n > MaxProgram: // it grew
+		return Program{}, nil, &TooLargeError{path, n}
+	}
+	p := Program{path, hex.EncodeToString(sum.Sum(nil))}
+	after, err := f.Stat()
+	if err != nil || !same(before, after) {
+		return p, nil, nil
+	}
+	return p, after, nil
 }
 
 // Check looks whether the file still is what it was. The error is a *ChangedError.
-func (p Program) Check() error {
+func (p Program) Check() error { return p.check(ProgramAt) }
+
+func (p Program) check(at func(path string) (Program, error)) error {
 	if p == (Program{}) {
 		return &ChangedError{}
 	}
-	now, err := ProgramAt(p.Path)
+	now, err := at(p.Path)
 	var path *os.PathError
+	var large *TooLargeError
 	switch {
+	case errors.As(err, &large):
+		return &ChangedError{p.Path, "it is too large to be read"}
 	case errors.As(err, &path):
 		return &ChangedError{p.Path, path.Err.Error()}
 	case err != nil:
