@@ -67,7 +67,7 @@ func FuzzDialled(f *testing.F) {
 		if err := far.control(t.Context(), "tcp", at, nil); near && err == nil {
 			t.Errorf("%s is called", at)
 		}
-		for _, text := range []string{"169.254.169.254", "168.63.129.16", "100.100.100.200", "fd00:ec2::254"} {
+		for _, text := range []string{"169.254.169.254", "168.63.129.16", "100.100.100.200", "fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42"} {
 			if secret := netip.MustParseAddr(text); a == secret || inner == secret {
 				if err := own.controlOf("mcp.example")(t.Context(), "tcp", at, nil); err == nil {
 					t.Errorf("%s is called, where secrets are told", at)

@@ -299,13 +299,19 @@ func (g *guard) provesByTLS(ctx context.Context, a netip.Addr) bool {
 // an address of another kind hides that is not to be reached this way.
 func special() []netip.Prefix {
 	return prefixes("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
-		"203.0.113.0/24", "240.0.0.0/4", "168.63.129.16/32", "::/96", "64:ff9b:1::/48", "100::/64", "100:0:0:1::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10")
+		"203.0.113.0/24", "240.0.0.0/4", "168.63.129.16/32", "::/96", "::ffff:0:0:0/96", "64:ff9b:1::/48", "100::/64", "100:0:0:1::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10")
 }
 
 // forbidden gives what nobody is to name: what is no one's address, and where clouds answer their machines' questions.
 func forbidden() []netip.Prefix {
-	return prefixes("0.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32",
-		"::/128", "fe80::/10", "fd00:ec2::/32", "ff00::/8")
+	return append(prefixes("0.0.0.0/8", "224.0.0.0/4", "240.0.0.0/4", "::/128", "fe80::/10", "ff00::/8"), answering()...)
+}
+
+// answering gives where clouds answer their machines' questions: most of them, then Alibaba, Azure and Oracle; and by addresses
+// of the new kind Amazon, Google, Oracle and Scaleway.
+func answering() []netip.Prefix {
+	return prefixes("169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32",
+		"fd00:ec2::/32", "fd20:ce::/64", "fd00:c1::a9fe:0/112", "fd00:42::42/128")
 }
 
 func prefixes(texts ...string) []netip.Prefix {
@@ -322,6 +328,11 @@ func isPublic(a netip.Addr) bool {
 }
 
 func isForbidden(a netip.Addr) bool {
+	for _, b := range translated(a) {
+		if within(b, answering()) {
+			return true
+		}
+	}
 	return within(bare(a), forbidden()) || within(hidden(a), forbidden())
 }
 
@@ -333,7 +344,7 @@ func within(a netip.Addr, all []netip.Prefix) bool {
 // translated by the well-known prefix of RFC 6052, by which networks of the new kind reach every old address.
 func bare(a netip.Addr) netip.Addr {
 	a = a.Unmap().WithZone("")
-	if translated := netip.MustParsePrefix("64:ff9b::/96"); translated.Contains(a) {
+	if known := netip.MustParsePrefix("64:ff9b::/96"); known.Contains(a) {
 		b := a.As16()
 		return netip.AddrFrom4([4]byte(b[12:]))
 	}
@@ -352,6 +363,28 @@ func hidden(a netip.Addr) netip.Addr {
 		return netip.AddrFrom4([4]byte(b[12:]))
 	}
 	return netip.Addr{}
+}
+
+// translated are the addresses of the old kind to which one of the new kind may lead where a network translates or tunnels it: by
+// RFC 6052 within the prefix for networks' own translators (RFC 8215), whichever length theirs has, by RFC 7915, and by RFC 4380 the
+// server and the client, whose address is inverted.
+func translated(a netip.Addr) (all []netip.Addr) {
+	b := a.As16()
+	last := [4]byte(b[12:])
+	add := func(b ...[4]byte) {
+		for _, one := range b {
+			all = append(all, netip.AddrFrom4(one))
+		}
+	}
+	switch a = a.WithZone(""); {
+	case netip.MustParsePrefix("64:ff9b:1::/48").Contains(a):
+		add(last, [4]byte{b[6], b[7], b[9], b[10]}, [4]byte{b[7], b[9], b[10], b[11]}, [4]byte(b[9:13]))
+	case netip.MustParsePrefix("::ffff:0:0:0/96").Contains(a):
+		add(last)
+	case netip.MustParsePrefix("2001::/32").Contains(a):
+		add([4]byte(b[4:8]), [4]byte{^last[0], ^last[1], ^last[2], ^last[3]})
+	}
+	return all
 }
 
 // IsLoopback says whether a host is this machine by its name.
