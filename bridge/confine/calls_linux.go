@@ -4,17 +4,20 @@ package confine
 
 import (
 	"runtime"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// Where the fields of struct seccomp_data stand: the call's number, the architecture it is made for, and the low half of its
-// first argument, which on these little-endian processors comes first.
+// Where the fields of struct seccomp_data stand: the call's number, the architecture it is made for, and the low halves of its
+// first arguments, which on these little-endian processors come first.
 const (
-	numberAt   = 0
-	archAt     = 4
-	argumentAt = 16
+	numberAt = 0
+	archAt   = 4
+	firstAt  = 16
+	secondAt = 24
+	thirdAt  = 32
 )
 
 // foreign is set in the numbers of calls that are made by the rules of x32, of which amd64 has a second set.
@@ -29,21 +32,24 @@ func filters() bool {
 }
 
 // refused are calls that servers have no use for and that lead out of a cage, or into the kernel where it is weakest: those of
-// io_uring do what other calls do and are seen by no filter.
+// io_uring do what other calls do and are seen by no filter, and in namespaces of its own anybody has all rights. What clone3 is to
+// do stands where no filter looks.
 func refused() []uint32 {
 	return []uint32{
 		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
 		unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
-		unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_FSOPEN, unix.SYS_FSMOUNT, unix.SYS_MOUNT_SETATTR, unix.SYS_SETNS,
+		unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_FSOPEN, unix.SYS_FSMOUNT, unix.SYS_MOUNT_SETATTR, unix.SYS_SETNS, unix.SYS_UNSHARE, unix.SYS_CLONE3,
 		unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL,
 		unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_KEXEC_LOAD, unix.SYS_REBOOT, unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_QUOTACTL,
 	}
 }
 
-// families are the kinds of sockets that may be made. Netlink tells a program of the machine's own addresses; sockets of Unix
-// lead to the session's bus, to engines of containers and to agents of keys, and what is made in pairs needs no leave.
-func families(offline, noUnix bool) []uint32 {
-	all := []uint32{unix.AF_NETLINK}
+// namespaces are the flags with which clone makes any.
+const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWCGROUP
+
+// families are the kinds of sockets that may be made. Sockets of Unix lead to the session's bus, to engines of containers and to
+// agents of keys.
+func families(offline, noUnix bool) (all []uint32) {
 	if !offline {
 		all = append(all, unix.AF_INET, unix.AF_INET6)
 	}
@@ -51,6 +57,32 @@ func families(offline, noUnix bool) []uint32 {
 		all = append(all, unix.AF_UNIX)
 	}
 	return all
+}
+
+// sockets judges a call that makes one: of those families, or of netlink the one that tells a program of the machine's own
+// addresses.
+func sockets(allowed []uint32) []unix.SockFilter {
+	p := []unix.SockFilter{load(firstAt)}
+	for _, family := range allowed {
+		p = append(p, when(family, 1), give(unix.SECCOMP_RET_ALLOW))
+	}
+	return append(p, when(unix.AF_NETLINK, 3), load(thirdAt), when(unix.NETLINK_ROUTE, 1), give(unix.SECCOMP_RET_ALLOW), refuse(unix.EACCES))
+}
+
+// pairs judges a call that makes two sockets, each the other's: of those that could send elsewhere too there are none.
+func pairs() []unix.SockFilter {
+	const kind = 0xf // the rest are flags
+	return []unix.SockFilter{
+		load(firstAt), when(unix.AF_UNIX, 6), load(secondAt), {Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: kind},
+		when(unix.SOCK_STREAM, 1), give(unix.SECCOMP_RET_ALLOW), when(unix.SOCK_SEQPACKET, 1), give(unix.SECCOMP_RET_ALLOW), refuse(unix.EACCES),
+	}
+}
+
+// clones judges a call that starts a thread or a process.
+func clones() []unix.SockFilter {
+	return []unix.SockFilter{
+		load(firstAt), {Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, Jf: 1, K: namespaces}, refuse(unix.EPERM), give(unix.SECCOMP_RET_ALLOW),
+	}
 }
 
 // program is the filter: what it is told of a call, and what becomes of that. Calls that a program makes by the rules of
@@ -61,22 +93,23 @@ func program(offline, noUnix bool) []unix.SockFilter {
 		arch = unix.AUDIT_ARCH_AARCH64
 	}
 	p := []unix.SockFilter{
-		load(archAt), unless(arch, 1), give(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)),
-		load(numberAt), {Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, Jf: 1, K: foreign}, give(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)),
+		load(archAt), unless(arch, 1), refuse(unix.ENOSYS),
+		load(numberAt), {Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, Jf: 1, K: foreign}, refuse(unix.ENOSYS),
 	}
 	for _, number := range refused() {
 		errno := unix.EPERM
-		if number == unix.SYS_IO_URING_SETUP {
+		if number == unix.SYS_IO_URING_SETUP || number == unix.SYS_CLONE3 {
 			errno = unix.ENOSYS // as on a kernel without it, so that programs go another way
 		}
-		p = append(p, when(number, 1), give(unix.SECCOMP_RET_ERRNO|uint32(errno)))
+		p = append(p, when(number, 1), refuse(errno))
 	}
-	allowed := families(offline, noUnix)
-	p = append(p, when(unix.SYS_SOCKET, uint8(2*len(allowed)+2)), load(argumentAt))
-	for _, family := range allowed {
-		p = append(p, when(family, 1), give(unix.SECCOMP_RET_ALLOW))
+	judged := func(number uint32, by []unix.SockFilter) { p = append(append(p, when(number, uint8(len(by)))), by...) }
+	judged(unix.SYS_CLONE, clones())
+	judged(unix.SYS_SOCKET, sockets(families(offline, noUnix)))
+	if noUnix {
+		judged(unix.SYS_SOCKETPAIR, pairs())
 	}
-	return append(p, give(unix.SECCOMP_RET_ERRNO|uint32(unix.EACCES)), give(unix.SECCOMP_RET_ALLOW))
+	return append(p, give(unix.SECCOMP_RET_ALLOW))
 }
 
 func load(at uint32) unix.SockFilter {
@@ -94,6 +127,10 @@ func unless(value uint32, skip uint8) unix.SockFilter {
 
 func give(verdict uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: verdict}
+}
+
+func refuse(errno syscall.Errno) unix.SockFilter {
+	return give(unix.SECCOMP_RET_ERRNO | uint32(errno))
 }
 
 // filter puts the filter on this thread, for good and for all that it starts.

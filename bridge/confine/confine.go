@@ -7,7 +7,7 @@
 // filter of system calls for the rest.
 //
 // It is no jail for a program that means harm and has the network: what it may read it may send. Names, sizes and modes of
-// files are not hidden, and the modes of files that belong to its user it may change.
+// files are not hidden, and the modes, times and attributes of files that belong to its user it may change; as root, owners too.
 package confine
 
 import (

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/bridge/confine"
 	"github.com/drawbridge-mcp/drawbridge/bridge/process"
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 // probe is what a prober is to try: "read PATH" and so on, a line each. It answers each with a line: "ok", with what it
@@ -92,11 +94,19 @@ func tryOthers(verb, what string) (string, error) {
 		}
 		return "", err
 	case "pair":
-		fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+		return "", tryPair(what)
+	case "netlink":
+		protocol, _ := strconv.Atoi(what)
+		fd, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW, protocol)
 		if err == nil {
-			_, _ = syscall.Close(fds[0]), syscall.Close(fds[1])
+			err = syscall.Close(fd)
 		}
 		return "", err
+	case "interfaces":
+		_, err := net.Interfaces()
+		return "", err
+	case "namespaces":
+		return "", tryNamespaces(what)
 	case "env":
 		return os.Getenv(what), nil
 	case "where":
@@ -117,6 +127,48 @@ func tryOthers(verb, what string) (string, error) {
 		return fmt.Sprintf("%04o", old), nil
 	}
 	return "", errors.New("no such verb")
+}
+
+// tryPair makes a pair of sockets of a kind, and sends by one of them to a path.
+func tryPair(what string) error {
+	kind, path, _ := strings.Cut(what, ",")
+	kinds := map[string]int{"stream": syscall.SOCK_STREAM | syscall.SOCK_CLOEXEC, "seqpacket": syscall.SOCK_SEQPACKET, "dgram": syscall.SOCK_DGRAM | syscall.SOCK_NONBLOCK, "raw": syscall.SOCK_RAW}
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, kinds[kind], 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _, _ = syscall.Close(fds[0]), syscall.Close(fds[1]) }()
+	if path != "" {
+		return syscall.Sendto(fds[0], []byte("out"), 0, &syscall.SockaddrUnix{Name: path})
+	}
+	return nil
+}
+
+// tryNamespaces makes namespaces by one of the calls that do.
+func tryNamespaces(how string) error {
+	switch how {
+	case "unshare": // none, which anybody may
+		_, _, errno := syscall.RawSyscall(syscall.SYS_UNSHARE, 0, 0, 0)
+		return result(errno)
+	case "clone3":
+		_, _, errno := syscall.RawSyscall(unix.SYS_CLONE3, 0, 0, 0)
+		return result(errno)
+	case "setns":
+		return unix.Setns(0, 0)
+	}
+	flags, _ := strconv.ParseUint(how, 0, 32)
+	p, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{Sys: &syscall.SysProcAttr{Cloneflags: uintptr(flags)}})
+	if err == nil {
+		_, err = p.Wait()
+	}
+	return err
+}
+
+func result(errno syscall.Errno) error {
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 // playProbe answers what the test wants to know.
@@ -219,7 +271,9 @@ func TestAConfinedProgramDoesItsWorkAndNoMore(t *testing.T) {
 		"run /bin/true":                                     "ok",
 		"write /dev/null":                                   "ok",
 		"list /proc/self/fd":                                "ok",
-		"pair":                                              "ok",
+		"pair stream":                                       "ok",
+		"pair seqpacket":                                    "ok",
+		"interfaces":                                        "ok",
 		"dial tcp4," + near.Addr().String():                 "ok",
 		"fds":                                               "ok 0 1 2",
 		"signal 0":                                          "ok",
@@ -273,12 +327,42 @@ func TestAConfinedProgramWithoutANetwork(t *testing.T) {
 	at := near.Addr().String()
 	want := map[string]string{
 		"dial tcp4," + at: "no permission denied", "dial udp4," + at: "no permission denied", "listen 127.0.0.1:0": "no permission denied",
-		"pair": "ok", "read /etc/passwd": "ok",
+		"pair stream": "ok", "interfaces": "ok", "read /etc/passwd": "ok",
 	}
-	got := ask(t, s, "dial tcp4,"+at, "dial udp4,"+at, "listen 127.0.0.1:0", "pair", "read /etc/passwd")
+	got := ask(t, s, "dial tcp4,"+at, "dial udp4,"+at, "listen 127.0.0.1:0", "pair stream", "interfaces", "read /etc/passwd")
 	got["read /etc/passwd"], _, _ = strings.Cut(got["read /etc/passwd"], " ")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error("(-want +got):\n", diff)
+	}
+}
+
+// TestAConfinedProgramHasNoWayRound: nothing reaches a socket outside by a pair, gains rights in namespaces of its own, or hears
+// the kernel's other netlinks.
+func TestAConfinedProgramHasNoWayRound(t *testing.T) {
+	s, user := caged(t)
+	socket := filepath.Join(user, "taken", "d")
+	bus, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bus.Close()
+	const denied, forbidden = "no permission denied", "no operation not permitted"
+	want := map[string]string{
+		"pair dgram," + socket: denied, "pair raw," + socket: denied, "pair stream," + socket: "no transport endpoint is already connected",
+		"netlink 0": "ok", "netlink 4": denied, "netlink 9": denied, "netlink 15": denied,
+		"namespaces unshare": forbidden, "namespaces setns": forbidden, "namespaces clone3": "no function not implemented",
+	}
+	for _, flag := range []int{unix.CLONE_NEWUSER, unix.CLONE_NEWNS, unix.CLONE_NEWNET, unix.CLONE_NEWPID, unix.CLONE_NEWUTS, unix.CLONE_NEWIPC, unix.CLONE_NEWCGROUP} {
+		want[fmt.Sprintf("namespaces %#x", flag)] = forbidden
+	}
+	for _, s.Cage.Offline = range []bool{false, true} {
+		if confine.Available().Landlock >= 9 { // what sockets lead to is kept by it
+			delete(want, "pair dgram,"+socket)
+			delete(want, "pair raw,"+socket)
+		}
+		if diff := cmp.Diff(want, ask(t, s, slices.Sorted(maps.Keys(want))...)); diff != "" {
+			t.Errorf("offline %v: (-want +got):\n%s", s.Cage.Offline, diff)
+		}
 	}
 }
 
