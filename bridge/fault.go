@@ -9,6 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/exchange"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
+	"github.com/drawbridge-mcp/drawbridge/bridge/process"
 	"github.com/drawbridge-mcp/drawbridge/bridge/signin"
 )
 
@@ -34,10 +35,18 @@ func (e *endpoint) mountFault(step string, err error) *drawbridge.Fault {
 	switch {
 	case f.Code == drawbridge.AuthFailure:
 		f.Next = signin.Needed(err).Next(e.row.ID)
+	case isDir(err):
+		f.Next = `make it, or name another as "cwd"`
 	case errors.Is(err, fs.ErrNotExist) && e.row.Command != "":
 		f.Next = "install it, or give its full path"
 	}
 	return f
+}
+
+// isDir says whether a program was not started for want of its directory.
+func isDir(err error) bool {
+	_, ok := errors.AsType[*process.DirError](err)
+	return ok
 }
 
 // unavailable answers a call for a server that is away and not about to come back in this moment.

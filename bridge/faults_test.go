@@ -12,6 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/bridge/egress"
 	"github.com/drawbridge-mcp/drawbridge/bridge/exchange"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
+	"github.com/drawbridge-mcp/drawbridge/bridge/process"
 	"github.com/drawbridge-mcp/drawbridge/bridge/remote"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -49,6 +50,8 @@ func TestWhatAFaultSaysToItsCaller(t *testing.T) {
 		"an address that is guarded":        {fmt.Errorf("dial: %w", &egress.RefusedError{}), told{drawbridge.PolicyBlocked, false, false, false, ""}, told{}, false},
 		"a cage that cannot be had":         {&startError{&confine.UnmetError{Why: "x"}}, told{drawbridge.PolicyBlocked, false, false, false, ""}, told{}, false},
 		"a program that changed":            {&startError{&config.ChangedProgram{}}, told{drawbridge.PolicyBlocked, false, false, false, ""}, told{}, false},
+		"a directory that is not there": {&startError{&process.DirError{Dir: "/x", Why: "is not there"}}, told{drawbridge.Transient, true, true, false, ""},
+			told{drawbridge.Transient, true, true, false, `make it, or name another as "cwd"`}, true},
 		"a program that is not there": {&startError{fs.ErrNotExist}, told{drawbridge.Transient, true, true, false, ""},
 			told{drawbridge.Transient, true, true, false, "install it, or give its full path"}, true},
 	} {

@@ -74,6 +74,9 @@ type Process struct {
 // Start starts the program. The error says what is wrong with the command: it names the command, and the PATH it was
 // looked for in. ctx bounds the start alone.
 func Start(ctx context.Context, spec Spec) (*Process, error) {
+	if err := checkDir(spec.Dir); err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Command, err)
+	}
 	path, err := spec.find()
 	if err != nil {
 		return nil, err

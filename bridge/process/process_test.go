@@ -298,7 +298,8 @@ func TestStartErrors(t *testing.T) {
 		{"not executable", process.Spec{Command: "plain", Env: env}, "start plain: " + dir + "/plain: the file is not executable", fs.ErrPermission},
 		{"no program", process.Spec{Command: "garbage", Env: env}, "start garbage: exec format error", nil},
 		{"a directory", process.Spec{Command: dir, Env: env}, "it is a directory", nil},
-		{"no such directory", process.Spec{Command: dir + "/garbage", Dir: dir + "/none", Env: env}, "no such file or directory", fs.ErrNotExist},
+		{"no such directory", process.Spec{Command: dir + "/garbage", Dir: dir + "/none", Env: env}, "garbage: its directory " + dir + "/none is not there", nil},
+		{"a file for a directory", process.Spec{Command: dir + "/garbage", Dir: dir + "/plain", Env: env}, "its directory " + dir + "/plain is no directory", nil},
 		{"empty", process.Spec{}, "the command is empty", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

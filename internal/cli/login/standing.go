@@ -193,6 +193,9 @@ func Standing(c drawbridge.Credential) string {
 // refusal is a status by which servers refuse somebody, and no part of another number.
 var refusal = regexp.MustCompile(`\b40[13]\b`)
 
+// missing is the status by which a web server says that it has nothing at an address.
+var missing = regexp.MustCompile(`\bstatus (404|410)\b`)
+
 // Tip is the next thing to try after a server did not start or was not reached; empty where nothing is known.
 func Tip(fault error) string {
 	text := strings.ToLower(fault.Error())
@@ -203,6 +206,8 @@ func Tip(fault error) string {
 		return "Check your authentication credentials."
 	case strings.Contains(text, "connection refused"):
 		return "Check that the server is running and that its URL is right."
+	case missing.MatchString(text):
+		return "Check that the URL is right: nothing answers there as an MCP server."
 	case strings.Contains(text, "not found"):
 		return "Check that the command is installed and on the PATH."
 	}
