@@ -65,12 +65,12 @@ func steers(name string) bool {
 	case slices.ContainsFunc(calmPrefixes(), func(p string) bool { return strings.HasPrefix(name, p) }):
 		return false
 	}
-	return slices.ContainsFunc([]string{"NPM_CONFIG_", "UV_", "PIP_", "DOCKER_", "DENO_", "YARN_", "PNPM_"}, func(p string) bool { return strings.HasPrefix(name, p) })
+	return slices.ContainsFunc([]string{"NPM_CONFIG_", "UV_", "PIP_", "DOCKER_", "DENO_", "YARN_", "PNPM_", "BUN_CONFIG_"}, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 func steering() []string {
 	return []string{
-		"PATH", "PATHEXT", "COMSPEC", "HOME", "USERPROFILE", "SHELL", "EDITOR", "VISUAL", "PAGER", "BROWSER", "CLASSPATH", "TMPDIR",
+		"PATH", "PATHEXT", "COMSPEC", "HOME", "USERPROFILE", "SHELL", "EDITOR", "VISUAL", "PAGER", "MANPAGER", "BROWSER", "CLASSPATH", "TMPDIR",
 		"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY", "NO_PROXY", "NODE_USE_ENV_PROXY",
 		"NODE_TLS_REJECT_UNAUTHORIZED", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_NO_VERIFY", "SSLKEYLOGFILE",
 		"XDG_CONFIG_HOME", "XDG_DATA_HOME", "SSH_AUTH_SOCK",

@@ -29,11 +29,38 @@ func (l Launch) Unpinned() []Finding {
 		if spec := packageOf(name, l.Args, "-p", "--package"); spec != "" && foreign(spec, false) == "" && !exact.MatchString(spec[max(strings.LastIndex(spec, "@"), 0)+1:]) {
 			return []Finding{{UnpinnedPackage, name + ": the package has no fixed version, so that each start may run another one (write NAME@1.2.3)"}}
 		}
+	case name == "bun" && len(l.Args) > 0 && l.Args[0] == "x":
+		return Launch{Command: "bunx", Args: l.Args[1:]}.Unpinned()
+	case name == "deno":
+		return unpinnedDeno(l.Args)
 	case slices.Contains([]string{"uvx", "uv", "pipx"}, name):
 		spec := packageOf(name, l.Args, "--from", "--spec")
 		_, version, _ := strings.Cut(strings.ReplaceAll(spec, "==", "@"), "@")
 		if spec != "" && foreign(spec, true) == "" && !exacts.MatchString(strings.TrimLeft(version, "=")) {
 			return []Finding{{UnpinnedPackage, name + ": the package has no fixed version, so that each start may run another one (write NAME==1.2.3)"}}
+		}
+	}
+	return nil
+}
+
+// unpinnedDeno judges what "deno run" is to run: npm:NAME@VERSION/BIN, or the like of jsr.
+func unpinnedDeno(args []string) []Finding {
+	if len(args) == 0 || !slices.Contains([]string{"run", "serve", "x"}, args[0]) {
+		return nil
+	}
+	for _, arg := range args[1:] {
+		registry, spec, _ := strings.Cut(arg, ":")
+		switch {
+		case strings.HasPrefix(arg, "-"):
+		case registry != "npm" && registry != "jsr":
+			return nil
+		default:
+			spec = strings.TrimPrefix(spec, "/")
+			version, _, _ := strings.Cut(spec[strings.LastIndex(spec, "@")+1:], "/")
+			if exact.MatchString(version) {
+				return nil
+			}
+			return []Finding{{UnpinnedPackage, "deno: the package has no fixed version, so that each start may run another one (write NAME@1.2.3)"}}
 		}
 	}
 	return nil

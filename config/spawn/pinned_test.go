@@ -26,6 +26,13 @@ func TestTR5VersionsThatAreNotFixed(t *testing.T) {
 		"npx -y pkg@v1.2.3 --port 80":                  "",
 		"npx -y git+https://h/x.git":                   "", // another finding tells
 		"npx":                                          "",
+		"bun x pkg":                                    "NAME@1.2.3",
+		"bun x pkg@1.2.3":                              "",
+		"bun run x":                                    "",
+		"deno run -A npm:pkg":                          "NAME@1.2.3",
+		"deno run jsr:@s/pkg@1.2.3":                    "",
+		"deno run npm:@s/pkg@1.2.3/bin":                "",
+		"deno run a.ts npm:pkg":                        "",
 		"uvx tool":                                     "NAME==1.2.3",
 		"uvx tool@latest":                              "NAME==1.2.3",
 		"uvx tool>=1.2":                                "NAME==1.2.3",

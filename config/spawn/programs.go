@@ -51,6 +51,11 @@ func finding(code, name string, w word, what string) Finding {
 	return Finding{code, fmt.Sprintf("%s %s: argument %d %s", name, printable(w.option), w.at+1, what)}
 }
 
+// isStdin says whether a word names the standard input in the place of a file.
+func isStdin(word string) bool {
+	return slices.Contains([]string{"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"}, word)
+}
+
 // stdin is the finding for a program that takes its code from its standard input, where the requests are.
 func stdin(name string) Finding {
 	return Finding{InlineCode, name + " -: it runs what is sent to it as if it were code"}
@@ -62,6 +67,9 @@ const (
 )
 
 func judgeNode(name string, args []string) (all []Finding) {
+	if len(args) == 0 {
+		return []Finding{stdin(name)}
+	}
 	g := grammar{valued: "rC", alone: "iv", long: []string{
 		"--no-*", "--enable-source-maps", "--trace-*", "--experimental-strip-types", "--experimental-transform-types", "--preserve-symlinks", "--use-system-ca", "--permission",
 	}}
@@ -73,9 +81,11 @@ func judgeNode(name string, args []string) (all []Finding) {
 			all = append(all, finding(InlineCode, name, w, isCode))
 		case option.has("-r", "--require", "--import", "--loader", "--experimental-loader", "--env-file", "--env-file-if-exists", "--snapshot-blob", "--experimental-config-file", "--openssl-config"):
 			all = append(all, finding(LoadsCode, name, w, loadsMore))
+		case option.has("--run"):
+			all = append(all, finding(LoadsCode, name, w, "runs a script of the project's package.json"))
 		case strings.HasPrefix(option.option, "--inspect"):
 			all = append(all, finding(Privileges, name, w, "lets whoever reaches its port run code in it"))
-		case w.option == "" && w.value == "-":
+		case w.option == "" && isStdin(w.value):
 			all = append(all, stdin(name))
 		}
 	}
@@ -83,6 +93,9 @@ func judgeNode(name string, args []string) (all []Finding) {
 }
 
 func judgePython(name string, args []string) (all []Finding) {
+	if len(args) == 0 {
+		return []Finding{stdin(name)}
+	}
 	g := grammar{valued: "cmWX", alone: "0123bBdEhiIOPqRsStuvVx", long: []string{"--help*", "--version"}}
 	for _, w := range g.read(args) {
 		switch {
@@ -95,7 +108,7 @@ func judgePython(name string, args []string) (all []Finding) {
 				all = append(all, finding(LoadsCode, name, w, loadsMore))
 			}
 			return all // what follows is the module's
-		case w.option == "" && w.value == "-":
+		case w.option == "" && isStdin(w.value):
 			all = append(all, stdin(name))
 		}
 	}
@@ -126,7 +139,9 @@ func denoWord(w word, seen bool) []Finding {
 	switch {
 	case w.option == "" && !seen && (w.value == "eval" || w.value == "repl"):
 		return []Finding{{InlineCode, "deno " + w.value + ": its arguments are code that it runs"}}
-	case w.option == "" && w.value == "-":
+	case w.option == "" && !seen && w.value == "task":
+		return []Finding{{LoadsCode, "deno task: it runs a script of the project's deno.json or package.json"}}
+	case w.option == "" && isStdin(w.value):
 		return []Finding{stdin("deno")}
 	case w.option == "" && isAddress(w.value):
 		return []Finding{{ForeignPackage, fmt.Sprintf("deno: argument %d is code from an address", w.at+1)}}
@@ -206,7 +221,7 @@ func judgeScript(name string, args []string) (all []Finding) {
 			all = append(all, finding(InlineCode, name, w, isCode))
 		case w.has("-r", "-M", "-m", "-I", "-l", "-d", "--require"):
 			all = append(all, finding(LoadsCode, name, w, loadsMore))
-		case w.option == "" && w.value == "-":
+		case w.option == "" && isStdin(w.value):
 			all = append(all, stdin(name))
 		}
 	}

@@ -70,10 +70,12 @@ func TestFindingsSayWhatAndWhere(t *testing.T) {
 			t.Errorf("env %q: %s", args, got)
 		}
 	}
-	l := Launch{Command: "node", Env: []Variable{{"HTTPS_PROXY", "s3cret"}, {"API_KEY", "s3cret"}, {"npm_config_registry", "s3cret"}}}
+	l := Launch{Command: "node", Args: []string{"x.js"}, Env: []Variable{{"HTTPS_PROXY", "s3cret"}, {"API_KEY", "s3cret"}, {"npm_config_registry", "s3cret"}, {"BUN_CONFIG_REGISTRY", "s3cret"}, {"MANPAGER", "s3cret"}}}
 	want := []Finding{
 		{SteeringVariable, "the variable HTTPS_PROXY decides which programs or packages are found, or where what is sent goes"},
 		{SteeringVariable, "the variable npm_config_registry decides which programs or packages are found, or where what is sent goes"},
+		{SteeringVariable, "the variable BUN_CONFIG_REGISTRY decides which programs or packages are found, or where what is sent goes"},
+		{SteeringVariable, "the variable MANPAGER decides which programs or packages are found, or where what is sent goes"},
 	}
 	if diff := cmp.Diff(want, l.Findings(nil)); diff != "" {
 		t.Error(diff)
