@@ -192,7 +192,9 @@ func (r *Roster) approveWritten(ctx context.Context, id drawbridge.ServerID, pat
 			if !equal(row.Row, written) {
 				return errors.New("the file says something else by now")
 			}
-			row.Program = r.program(row, nil)
+			if row.Program, err = r.finder(nil).program(row); err != nil {
+				return err
+			}
 			return r.decide(ctx, set, []config.Server{row}, true)
 		}
 	}

@@ -24,7 +24,7 @@ func (r *Roster) Decidable(ctx context.Context, ids ...drawbridge.ServerID) ([]E
 		if err != nil {
 			return nil, err
 		}
-		entries = append(entries, roll.entry(row, false))
+		entries = append(entries, roll.entry(roll.finder.shown(row), false))
 	}
 	return entries, nil
 }
@@ -36,7 +36,7 @@ func (roll Roll) waiting() (entries []Entry) {
 			continue
 		}
 		if e := roll.entry(row, false); e.Decision != DecisionRejected {
-			entries = append(entries, e)
+			entries = append(entries, roll.entry(roll.finder.shown(row), false))
 		}
 	}
 	return entries

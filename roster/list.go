@@ -41,7 +41,8 @@ type Entry struct {
 	// Replaces is the file and line of the row in force whose place it takes once it is approved; empty where there is none,
 	// and where it is in force.
 	Replaces string `json:"replaces,omitempty"`
-	// Program is the file of a project's stdio server that would be started, or was approved, with the SHA-256 of what is in it.
+	// Program is the file of a project's stdio server that would be started, or was approved, with the SHA-256 of what is in it. A
+	// list has none for what nobody decided about.
 	Program config.Program `json:"program,omitzero"`
 	// Findings are what a person should know of the row before they let it run.
 	Findings []config.Finding `json:"findings,omitempty"`
@@ -151,15 +152,15 @@ func (r *Roster) Get(ctx context.Context, id drawbridge.ServerID) (Detail, error
 	if !ok {
 		return Detail{}, roll.notFound(id)
 	}
-	d := Detail{Entry: roll.entry(first, false)}
+	d := Detail{Entry: roll.entry(roll.finder.shown(first), false)}
 	for _, row := range roll.Servers {
 		if row.ID == id && row.Origin != first.Origin {
-			d.Others = append(d.Others, roll.entry(row, false))
+			d.Others = append(d.Others, roll.entry(roll.finder.shown(row), false))
 		}
 	}
 	for _, row := range roll.Shadowed {
 		if row.ID == id {
-			d.Others = append(d.Others, roll.entry(row, true))
+			d.Others = append(d.Others, roll.entry(roll.finder.shown(row), true))
 		}
 	}
 	return d, nil

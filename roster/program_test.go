@@ -3,6 +3,7 @@
 package roster_test
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -65,4 +66,48 @@ func TestTR1AnApprovalBindsTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantDiff(t, "gone again", "later project needs-approval outdated", w.phases()[1])
+}
+
+// TestWhatNobodyApprovedIsNotRead: a project's rows name what they like, and hold nobody up before a person decides.
+func TestWhatNobodyApprovedIsNotRead(t *testing.T) {
+	w := newWorld(t, map[string]string{theirFile: `{"mcpServers": {"a": {"command": "tool"}, "huge": {"command": "huge"}}}`})
+	for name, size := range map[string]int64{"tool": 5, "huge": 200 << 30} {
+		w.write("bin/"+name, "")
+		if err := errors.Join(os.Truncate(w.path("bin/"+name), size), os.Chmod(w.path("bin/"+name), 0o700)); err != nil {
+			t.Skip(err) // no such files here
+		}
+	}
+	w.Roster = roster.New(roster.Options{Environ: []string{"PATH=" + w.path("bin")}, Places: config.Options{
+		Dir: w.path("project"), Home: w.path("home"), XDGConfig: w.path("home/.config"),
+		LookupEnv: func(name string) (string, bool) { v, ok := w.env[name]; return v, ok },
+	}})
+	wantDiff(t, "phases", []string{"a project needs-approval ", "huge project refused "}, w.phases())
+	for _, e := range fine[roster.List](t)(w.List(t.Context(), true)).Entries {
+		if e.Program != (config.Program{}) {
+			t.Errorf("%s was read: %+v", e.Name, e.Program)
+		}
+	}
+	const why = "is too large to be approved: it has 204800 MiB, and 1024 are allowed"
+	for name, ask := range map[string]func() error{
+		"approve": func() error { _, err := w.Decidable(t.Context(), "huge"); return err },
+		"get": func() error {
+			d := fine[roster.Detail](t)(w.Get(t.Context(), "huge"))
+			return errors.New(d.Reason)
+		},
+	} {
+		if err := ask(); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	entries := fine[[]roster.Entry](t)(w.Decidable(t.Context()))
+	if len(entries) != 1 || entries[0].Program.Path != w.path("bin/tool") {
+		t.Fatalf("%+v", entries)
+	}
+	fine[[]roster.Change](t)(w.Approve(t.Context(), entries))
+	wantDiff(t, "approved", "a project idle approved", w.phases()[0])
+
+	if err := os.Truncate(w.path("bin/tool"), 200<<30); err != nil {
+		t.Fatal(err)
+	}
+	wantDiff(t, "grown", "a project refused outdated", w.phases()[0])
 }

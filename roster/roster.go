@@ -65,6 +65,7 @@ func mistake(format string, args ...any) error { return Mistake(fmt.Sprintf(form
 type Roll struct {
 	config.Set
 	decisions store.Approvals
+	finder    finder
 }
 
 // Read reads what is configured. Nothing is started, and no store is made where there is none. The error is that of
@@ -80,20 +81,21 @@ func (r *Roster) Read(ctx context.Context) (Roll, error) {
 	if err != nil {
 		return Roll{Set: set}, err
 	}
-	roll := Roll{Set: set}
+	roll := Roll{Set: set, finder: r.finder(nil)}
 	if db != nil {
 		roll.decisions, err = db.Approvals(ctx)
 		if err := errors.Join(err, db.Close()); err != nil {
 			return roll, err
 		}
-		places.Approved = func(row config.Server) bool { return r.allows(row, roll.decisions) }
+		roll.finder = r.finder(roll.decisions)
+		places.Approved = roll.finder.allows
 		if roll.Set, err = config.Load(places); err != nil {
 			return roll, err
 		}
 	}
 	for _, rows := range [][]config.Server{roll.Servers, roll.Shadowed} {
-		for i, row := range rows {
-			rows[i].Program = r.program(row, roll.decisions)
+		for i := range rows {
+			roll.finder.settled(&rows[i])
 			r.explain(&rows[i], roll.decisions)
 		}
 	}
