@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/exchange"
@@ -35,18 +34,10 @@ func (e *endpoint) mountFault(step string, err error) *drawbridge.Fault {
 	switch {
 	case f.Code == drawbridge.AuthFailure:
 		f.Next = signin.Needed(err).Next(e.row.ID)
-	case isDir(err):
-		f.Next = `make it, or name another as "cwd"`
-	case errors.Is(err, fs.ErrNotExist) && e.row.Command != "":
-		f.Next = "install it, or give its full path"
+	case e.row.Command != "" && process.Next(err) != "":
+		f.Next = process.Next(err)
 	}
 	return f
-}
-
-// isDir says whether a program was not started for want of its directory.
-func isDir(err error) bool {
-	_, ok := errors.AsType[*process.DirError](err)
-	return ok
 }
 
 // unavailable answers a call for a server that is away and not about to come back in this moment.

@@ -16,6 +16,17 @@ type DirError struct {
 // Error names the directory.
 func (e *DirError) Error() string { return fmt.Sprintf("its directory %s %s", e.Dir, e.Why) }
 
+// Next says what a person can do about a program that was not started; empty where that is not known.
+func Next(err error) string {
+	if _, ok := errors.AsType[*DirError](err); ok {
+		return `make it, or name another as "cwd"`
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return "install it, or give its full path"
+	}
+	return ""
+}
+
 // checkDir says why a program cannot start in a directory: the system would name the program, and not what is missing.
 func checkDir(dir string) error {
 	if dir == "" {
