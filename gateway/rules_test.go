@@ -68,6 +68,19 @@ resources = "*"
 	}
 }
 
+// atHome is the configuration of a gateway that forgets, for a person whose home is that directory.
+func atHome(dir string) gateway.Config {
+	return gateway.Config{
+		Dir: dir, Store: gateway.Memory,
+		LookupEnv: func(name string) (string, bool) {
+			if name == gateway.KeychainVariable {
+				return "off", true
+			}
+			return dir, name == "XDG_CONFIG_HOME" || name == "HOME"
+		},
+	}
+}
+
 // TestReloadTakesRulesWhole: rules that change count at once, and callers hear of it; a file with a mistake changes nothing.
 func TestReloadTakesRulesWhole(t *testing.T) {
 	dir := t.TempDir()
@@ -81,15 +94,7 @@ func TestReloadTakesRulesWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := gateway.Config{
-		Dir: dir, Store: gateway.Memory,
-		LookupEnv: func(name string) (string, bool) {
-			if name == gateway.KeychainVariable {
-				return "off", true
-			}
-			return dir, name == "XDG_CONFIG_HOME" || name == "HOME"
-		},
-	}
+	c := atHome(dir)
 	write("")
 	g, err := gateway.Open(t.Context(), c)
 	if err != nil {
@@ -148,15 +153,7 @@ func TestRulesOutliveTheirFile(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(deny), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	c := gateway.Config{
-		Dir: dir, Store: gateway.Memory,
-		LookupEnv: func(name string) (string, bool) {
-			if name == gateway.KeychainVariable {
-				return "off", true
-			}
-			return dir, name == "XDG_CONFIG_HOME" || name == "HOME"
-		},
-	}
+	c := atHome(dir)
 	g, err := gateway.Open(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

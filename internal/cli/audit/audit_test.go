@@ -217,13 +217,14 @@ func TestLogWantsANumberOfCalls(t *testing.T) {
 	}
 }
 
-// TestVerifyWithoutAKey has an audit that is signed, on a machine that has no key, and where its file is not there.
-func TestVerifyWithoutAKey(t *testing.T) {
+// signedDesk is a desk whose audit has 150 calls and was closed, and the key that vouches for it.
+func signedDesk(t *testing.T) (d desk, public ed25519.PublicKey) {
+	t.Helper()
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDesk(t, private)
+	d = newDesk(t, private)
 	var all []audit.Record
 	for n := range 150 {
 		all = append(all, begun(fmt.Sprint(n), "a", "ada"), ended(fmt.Sprint(n), audit.OK))
@@ -232,6 +233,12 @@ func TestVerifyWithoutAKey(t *testing.T) {
 	if err := d.audit.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return d, public
+}
+
+// TestVerifyWithoutAKey has an audit that is signed, on a machine that has no key, and where its file is not there.
+func TestVerifyWithoutAKey(t *testing.T) {
+	d, public := signedDesk(t)
 	settings := filepath.Join(d.home, ".config", "drawbridge", "drawbridge.toml")
 	if err := os.MkdirAll(filepath.Dir(settings), 0o700); err != nil {
 		t.Fatal(err)
@@ -302,19 +309,7 @@ func TestVerifyNamesWhatIsLost(t *testing.T) {
 }
 
 func TestVerifySaysWhoSigned(t *testing.T) {
-	public, private, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := newDesk(t, private)
-	var all []audit.Record
-	for n := range 150 {
-		all = append(all, begun(fmt.Sprint(n), "a", "ada"), ended(fmt.Sprint(n), audit.OK))
-	}
-	d.record(all...)
-	if err := d.audit.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	d, public := signedDesk(t)
 	if got := d.printed("verify", "--key", audit.KeyText(public)); !strings.Contains(got, "signed up to record 300 at ") || !strings.Contains(got, audit.KeyText(public)) {
 		t.Error(got)
 	}
