@@ -2,7 +2,6 @@ package audit
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -164,9 +163,7 @@ func goesOn(r audit.Record) bool {
 // follow prints one record of a log that is followed.
 func (d Desk) follow(q question, r audit.Record) {
 	if q.asJSON {
-		enc := json.NewEncoder(d.Out)
-		enc.SetEscapeHTML(false)
-		_ = enc.Encode(r) // a terminal that is gone ends the command
+		_ = manners.PrintJSONLine(d.Out, r) // a terminal that is gone ends the command
 		return
 	}
 	fmt.Fprintln(d.Out, strings.Join(cells(r), "  "))

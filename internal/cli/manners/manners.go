@@ -51,16 +51,21 @@ func Interrupted(ctx context.Context, err error) error {
 	return fmt.Errorf("interrupted: %s%w", f.Step, by)
 }
 
-// PrintJSON prints v as one indented JSON document.
-func PrintJSON(w io.Writer, v any) error {
+// PrintJSON prints v as one indented JSON document, with nothing in it that acts on a terminal or cannot be seen (Seen).
+func PrintJSON(w io.Writer, v any) error { return printJSON(w, v, "  ") }
+
+// PrintJSONLine prints v as PrintJSON does, on one line.
+func PrintJSONLine(w io.Writer, v any) error { return printJSON(w, v, "") }
+
+func printJSON(w io.Writer, v any, indent string) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
+	enc.SetIndent("", indent)
 	if err := enc.Encode(v); err != nil {
 		return err
 	}
-	_, err := w.Write(b.Bytes())
+	_, err := w.Write(Seen(b.Bytes()))
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/rows"
 	"github.com/drawbridge-mcp/drawbridge/shield"
 	"github.com/drawbridge-mcp/drawbridge/wire"
@@ -165,7 +166,7 @@ func (p *printer) pair(s *shield.Shield, r rows.Row) error {
 // printPair prints what came of a pair. Its line is 0 for one that could be read.
 func (p *printer) printPair(id string, line int, c shield.Comparison) error {
 	if p.json {
-		return p.encode(struct {
+		return manners.PrintJSONLine(p.out, struct {
 			ID   string `json:"id"`
 			Line int    `json:"line,omitempty"`
 			shield.Comparison

@@ -273,7 +273,7 @@ func (p *printer) print(o outcome) error {
 		if o.Reasons == nil {
 			o.Reasons = []shield.Reason{}
 		}
-		return p.encode(o)
+		return manners.PrintJSONLine(p.out, o)
 	}
 	if o.Verdict == shield.Clean {
 		return nil
@@ -297,18 +297,6 @@ func (p *printer) print(o outcome) error {
 func shown(text string) string {
 	q := strconv.QuoteToGraphic(text)
 	return q[1 : len(q)-1]
-}
-
-// encode prints a line of JSON, with nothing in it that acts on a terminal.
-func (p *printer) encode(v any) error {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return err
-	}
-	_, err := p.out.Write(terminal.JSON(b.Bytes()))
-	return err
 }
 
 // end prints the sum for people, and says whether the scan failed.

@@ -1,4 +1,4 @@
-package terminal_test
+package manners_test
 
 import (
 	"encoding/json"
@@ -6,10 +6,10 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 )
 
-func TestJSON(t *testing.T) {
+func TestSeen(t *testing.T) {
 	for in, want := range map[string]string{
 		``:                                   ``,
 		"{\"a\":\"plain\\u001b\"}\n":         "{\"a\":\"plain\\u001b\"}\n",
@@ -20,14 +20,14 @@ func TestJSON(t *testing.T) {
 		"\"\u3164\u115f\u2800\u2028\ue000\"": `"\u3164\u115f\u2800\u2028\ue000"`,
 		"\"a\x9bb\"":                         `"a\ufffdb"`,
 	} {
-		if got := string(terminal.JSON([]byte(in))); got != want {
+		if got := string(manners.Seen([]byte(in))); got != want {
 			t.Errorf("%q gives %q, want %q", in, got, want)
 		}
 	}
 }
 
-// TestJSONSaysTheSame has all characters there are.
-func TestJSONSaysTheSame(t *testing.T) {
+// TestSeenSaysTheSame has all characters there are.
+func TestSeenSaysTheSame(t *testing.T) {
 	var b strings.Builder
 	for r := range rune(unicode.MaxRune + 1) {
 		b.WriteRune(r)
@@ -36,7 +36,7 @@ func TestJSONSaysTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := terminal.JSON(in)
+	out := manners.Seen(in)
 	var got string
 	if err := json.Unmarshal(out, &got); err != nil || got != b.String() {
 		t.Fatalf("it says something else (%v)", err)
