@@ -49,6 +49,11 @@ func openAudit(c Config, s config.Settings, db *store.DB, vault *secrets.Vault) 
 		Sync:  s.Audit.Sync == "always", Logger: c.Logger, Keep: s.Audit.Keep, KeepRecords: uint64(s.Audit.KeepRecords),
 		Key: SigningKey(vault, s.Audit.KeyFile, true),
 	}
+	if s.Audit.KeyFile != "" { // the vault's is not asked for before it is needed
+		if _, err := o.Key(); err != nil {
+			c.Logger.Warn("calls are on record, but nothing signs them as long as audit.key_file has no key", "err", err)
+		}
+	}
 	if o.Keep == 0 {
 		o.Keep = defaultKeep
 	}

@@ -104,6 +104,34 @@ func TestSigningKey(t *testing.T) {
 	}
 }
 
+// TestAKeyFileWithoutAKeyIsTold has a key file named that is not there: calls are recorded, and the log says at the start that nothing
+// signs them. Without one the vault makes no key before it is asked for.
+func TestAKeyFileWithoutAKeyIsTold(t *testing.T) {
+	vault, err := secrets.OpenVault(t.TempDir(), secrets.VaultOptions{NoKeychain: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := filepath.Join(t.TempDir(), "store.db")
+	db, err := store.Open(t.Context(), place, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for file, told := range map[string]bool{"": false, filepath.Join(t.TempDir(), "none.pem"): true} {
+		var log strings.Builder
+		c := Config{Store: place, Logger: slog.New(slog.NewTextHandler(&log, nil)), LookupEnv: func(string) (string, bool) { return "", false }}
+		if a, err := openAudit(c, config.Settings{Audit: config.Audit{KeyFile: file}}, db, vault); a == nil || err != nil {
+			t.Errorf("with the key file %q there is no audit: %v", file, err)
+		}
+		if got := log.String(); strings.Contains(got, "audit.key_file") != told || strings.Contains(got, "none.pem") != told {
+			t.Errorf("with the key file %q the log says %q", file, got)
+		}
+	}
+	if _, err := SigningKey(vault, "", false)(); !errors.Is(err, secrets.ErrNone) {
+		t.Errorf("the vault has a key that nobody needed yet: %v", err)
+	}
+}
+
 func TestSpoolPlace(t *testing.T) {
 	home := func(name string) (string, bool) {
 		if name != "HOME" {
