@@ -134,7 +134,14 @@ func keyInVault(vault *secrets.Vault, make bool) (ed25519.PrivateKey, error) {
 
 // keyInFile reads a key in PKCS #8, as "openssl genpkey -algorithm ed25519" writes it. An error shows nothing of the file.
 func keyInFile(path string) (ed25519.PrivateKey, error) {
-	text, err := os.ReadFile(path)
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() { // a pipe would have us wait for ever
+		err = errors.New("it is no regular file")
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(path)
+	}
 	if err == nil {
 		if block, _ := pem.Decode(text); block != nil {
 			if key, fault := x509.ParsePKCS8PrivateKey(block.Bytes); fault == nil {

@@ -117,7 +117,11 @@ func TestAKeyFileWithoutAKeyIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	for file, told := range map[string]bool{"": false, filepath.Join(t.TempDir(), "none.pem"): true} {
+	absent, other := filepath.Join(t.TempDir(), "none.pem"), filepath.Join(t.TempDir(), "none.pem")
+	if err := os.Mkdir(other, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for file, told := range map[string]bool{"": false, absent: true, other: true} {
 		var log strings.Builder
 		c := Config{Store: place, Logger: slog.New(slog.NewTextHandler(&log, nil)), LookupEnv: func(string) (string, bool) { return "", false }}
 		if a, err := openAudit(c, config.Settings{Audit: config.Audit{KeyFile: file}}, db, vault); a == nil || err != nil {
