@@ -51,7 +51,7 @@ func Interrupted(ctx context.Context, err error) error {
 	return fmt.Errorf("interrupted: %s%w", f.Step, by)
 }
 
-// PrintJSON prints v as one indented JSON document, with nothing in it that acts on a terminal or cannot be seen (Seen).
+// PrintJSON prints v as one indented JSON document, with nothing in it that acts on a terminal or cannot be seen (seen).
 func PrintJSON(w io.Writer, v any) error { return printJSON(w, v, "  ") }
 
 // PrintJSONLine prints v as PrintJSON does, on one line.
@@ -65,7 +65,7 @@ func printJSON(w io.Writer, v any, indent string) error {
 	if err := enc.Encode(v); err != nil {
 		return err
 	}
-	_, err := w.Write(Seen(b.Bytes()))
+	_, err := w.Write(seen(b.Bytes()))
 	return err
 }
 

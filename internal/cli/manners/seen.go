@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Seen gives JSON that says the same, and shows all that it says: what cannot be seen, or would act on a terminal, stands there as
+// seen gives JSON that says the same, and shows all that it says: what cannot be seen, or would act on a terminal, stands there as
 // its code point. Such characters are in texts only, where JSON takes an escape for them.
-func Seen(text []byte) []byte {
+func seen(text []byte) []byte {
 	var out []byte
 	copied := 0
 	for i := 0; i < len(text); {

@@ -1,12 +1,10 @@
-package manners_test
+package manners
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
 	"unicode"
-
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 )
 
 func TestSeen(t *testing.T) {
@@ -20,7 +18,7 @@ func TestSeen(t *testing.T) {
 		"\"\u3164\u115f\u2800\u2028\ue000\"": `"\u3164\u115f\u2800\u2028\ue000"`,
 		"\"a\x9bb\"":                         `"a\ufffdb"`,
 	} {
-		if got := string(manners.Seen([]byte(in))); got != want {
+		if got := string(seen([]byte(in))); got != want {
 			t.Errorf("%q gives %q, want %q", in, got, want)
 		}
 	}
@@ -36,7 +34,7 @@ func TestSeenSaysTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := manners.Seen(in)
+	out := seen(in)
 	var got string
 	if err := json.Unmarshal(out, &got); err != nil || got != b.String() {
 		t.Fatalf("it says something else (%v)", err)
