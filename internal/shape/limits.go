@@ -39,13 +39,12 @@ func (l limit) bar() string {
 // limits holds what was measured against the project's table.
 func (s *shape) limits() []limit {
 	long := slices.DeleteFunc(slices.Clone(s.functions), func(p point) bool { return p.size <= 60 })
-	function, file, pkg, wide := largest(s.functions), largest(s.files), largest(s.packages()), largest(s.interfaces)
+	function, file, wide := largest(s.functions), largest(s.files), largest(s.interfaces)
 	return []limit{
 		{name: "longest function, lines", value: float64(function.size), bound: 80, where: function.where},
 		{name: "functions over 60 lines", value: share(len(long), len(s.functions)), bound: 2, percent: true, where: some(places(long))},
 		{name: "longest file, lines", value: float64(file.size), bound: 700, where: file.where},
 		{name: "90th percentile of files, lines", value: float64(percentile(s.files, 90)), bound: 400},
-		{name: "largest package, lines of code", value: float64(pkg.size), bound: 3000, where: pkg.where},
 		{name: "widest interface, methods", value: float64(wide.size), bound: 5, where: wide.where},
 		{name: "init functions", value: float64(len(s.inits)), where: some(s.inits)},
 		{name: "sleeps in tests", value: float64(len(s.sleeps)), where: some(s.sleeps)},
