@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -41,9 +42,12 @@ type AuditOptions struct {
 	MostWaiting int64
 	// Key gives the key that signs checkpoints, when one is due; nil signs none.
 	Key func() (ed25519.PrivateKey, error)
-	// Keep is how long records are kept, KeepRecords how many; 0 is for ever, and all.
+	// Keep is how long records are kept by the store's clock, KeepRecords how many; 0 is for ever, and all. While the store's
+	// clock and that of the process differ by more than 5 minutes, or the store's has jumped, none is removed by age.
 	Keep        time.Duration
 	KeepRecords uint64
+	// Now is the clock of the process; nil is time.Now.
+	Now func() time.Time
 	// Logger is told of what went wrong and nobody else hears of; nil is silence.
 	Logger *slog.Logger
 }
@@ -68,6 +72,12 @@ type Audit struct {
 	taken   map[string]int64
 	failing bool
 	looked  time.Time // when a checkpoint was last due or not
+	// start names this process to others. judged reports whether it has held the store's clock against the last pruning, behind
+	// is since when that clock is behind it, and warned is the last warning about clocks.
+	start  string
+	judged bool
+	behind time.Time
+	warned string
 }
 
 // Audit makes the audit of this process, whose spool is in that directory. Nothing is made before the first record.
@@ -75,8 +85,11 @@ func (db *DB) Audit(dir string, o AuditOptions) *Audit {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	return &Audit{
-		db: db, dir: dir, o: o, woken: make(chan struct{}, 1), taken: map[string]int64{},
+		db: db, dir: dir, o: o, woken: make(chan struct{}, 1), taken: map[string]int64{}, start: rand.Text(),
 		frames: sync.Pool{New: func() any { return new([]byte) }},
 	}
 }

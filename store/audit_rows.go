@@ -293,11 +293,15 @@ func (a *Audit) sign(ctx context.Context) error {
 // prune takes out records that are older than Keep, or more than KeepRecords: where checkpoints are signed, up to one of
 // them, so that the new beginning of the chain is one that somebody signed.
 func (a *Audit) prune(ctx context.Context) error {
-	if a.o.Keep <= 0 && a.o.KeepRecords == 0 {
+	const step = "take old records out of the audit"
+	oldest, err := a.oldest(ctx)
+	if err != nil {
+		return a.db.fault(step, err)
+	}
+	if oldest == 0 && a.o.KeepRecords == 0 {
 		return nil
 	}
-	const step = "take old records out of the audit"
-	first, last, err := a.excess(ctx)
+	first, last, err := a.excess(ctx, oldest)
 	if err == nil && a.o.Key != nil {
 		err = a.db.reader.QueryRowContext(ctx, "SELECT COALESCE(MAX(seq), 0) FROM checkpoints WHERE stream = $1 AND seq <= $2", AuditStream, last).Scan(&last)
 	}
@@ -339,16 +343,16 @@ func (a *Audit) takeOut(ctx context.Context, step string, last int64) error {
 	})
 }
 
-// excess gives the first record, and the last before the first that may stay. It looks at none that stays but that one: there may
-// be millions.
-func (a *Audit) excess(ctx context.Context) (first, last int64, err error) {
+// excess returns the first record, and the last before the first that may stay, which is not older than oldest in milliseconds since
+// 1970. It looks at none that stays but that one: there may be millions.
+func (a *Audit) excess(ctx context.Context, oldest int64) (first, last int64, err error) {
 	var head, stays int64
 	err = a.db.reader.QueryRowContext(ctx, `SELECT COALESCE((SELECT MIN(seq) FROM audit WHERE stream = $1), 0),
 		COALESCE((SELECT MAX(seq) FROM audit WHERE stream = $1), 0)`, AuditStream).Scan(&first, &head)
 	if err != nil {
 		return 0, 0, err
 	}
-	err = a.db.reader.QueryRowContext(ctx, "SELECT seq FROM audit WHERE stream = $1 AND at >= $2 ORDER BY seq LIMIT 1", AuditStream, a.oldest()).Scan(&stays)
+	err = a.db.reader.QueryRowContext(ctx, "SELECT seq FROM audit WHERE stream = $1 AND at >= $2 ORDER BY seq LIMIT 1", AuditStream, oldest).Scan(&stays)
 	if errors.Is(err, sql.ErrNoRows) {
 		stays, err = head+1, nil
 	}
@@ -356,12 +360,4 @@ func (a *Audit) excess(ctx context.Context) (first, last int64, err error) {
 		stays = max(stays, head-int64(a.o.KeepRecords)+1)
 	}
 	return first, stays - 1, err
-}
-
-// oldest is the moment before which records are too old, in milliseconds since 1970.
-func (a *Audit) oldest() int64 {
-	if a.o.Keep <= 0 {
-		return 0
-	}
-	return time.Now().Add(-a.o.Keep).UnixMilli()
 }

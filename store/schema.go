@@ -166,6 +166,13 @@ var schema = [...]string{
 		size      BIGINT NOT NULL, -- of the result
 		result    BLOB NOT NULL
 	);`,
+	`CREATE TABLE prunings (
+		stream  TEXT NOT NULL PRIMARY KEY,
+		at      BIGINT NOT NULL,           -- the time of the last pruning, milliseconds since 1970
+		jump_at BIGINT NOT NULL DEFAULT 0, -- a later time that is not confirmed; 0 is none
+		jump_by TEXT NOT NULL DEFAULT ''   -- the process that found it
+	);
+	INSERT INTO prunings (stream, at) SELECT stream, MAX(at) FROM audit GROUP BY stream;`,
 }
 
 // migrate brings the tables up to date, in one transaction. Where they are, it only reads.

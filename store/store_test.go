@@ -215,7 +215,7 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 		raw(t, location)("UPDATE schema_version SET version = 70")
 		_, err := store.Open(t.Context(), location, store.Options{})
 		f, ok := errors.AsType[*drawbridge.Fault](err)
-		if !ok || f.Code != drawbridge.InvalidInput || !strings.Contains(err.Error(), "a newer Drawbridge wrote it: its schema is 70, and this one knows 11 (update Drawbridge") {
+		if !ok || f.Code != drawbridge.InvalidInput || !strings.Contains(err.Error(), "a newer Drawbridge wrote it: its schema is 70, and this one knows 12 (update Drawbridge") {
 			t.Errorf("open: %v", err)
 		}
 	})

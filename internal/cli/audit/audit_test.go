@@ -276,8 +276,9 @@ func TestVerifyNamesWhatIsLost(t *testing.T) {
 		return audit.Record{ID: "HOST-1.spool", Kind: audit.Note, At: time.Now(), Bytes: bytes, Reason: reason}
 	}
 	const (
-		torn = "HOST-1.spool ended with 70 bytes that are no whole record: they were cut off, and the file is kept as HOST-1.spool.torn"
-		lost = "another program cut, edited or removed HOST-1.spool: 700 bytes of records are lost, and what is left of the file is kept as HOST-1.spool.torn"
+		torn   = "HOST-1.spool ended with 70 bytes that are no whole record: they were cut off, and the file is kept as HOST-1.spool.torn"
+		jumped = "no records were removed by age: the store's clock went from 2026-01-02T03:04:05Z to 2036-01-02T03:04:05Z since the last removal"
+		lost   = "another program cut, edited or removed HOST-1.spool: 700 bytes of records are lost, and what is left of the file is kept as HOST-1.spool.torn"
 	)
 	for name, tt := range map[string]struct {
 		notes []audit.Record
@@ -289,6 +290,8 @@ func TestVerifyNamesWhatIsLost(t *testing.T) {
 			[]string{"✓ audit: 2 records, unbroken\n", "! a process died within a record, which it had not answered for: 1 note, the newest of 2", torn, "drawbridge audit log --since"}, `"torn": {`},
 		"lost": {[]audit.Record{note(9, "another: first"), note(700, lost), note(70, torn)}, errQuiet,
 			[]string{"✗ audit: 4 records, unbroken, but others are lost\n", "! records are lost: 2 notes, the newest of 2", lost, torn}, `"lost": {`},
+		"a clock jumped": {[]audit.Record{{ID: "clock-X", Kind: audit.Note, At: time.Now(), Reason: jumped}}, nil,
+			[]string{"✓ audit: 2 records, unbroken\n", "! the store's clock jumped, and no record was removed by age: 1 note,", jumped}, `"clock_jumped": {`},
 		"more than a record": {[]audit.Record{note(1<<20, torn)}, errQuiet, []string{"! records are lost: 1 note,"}, `"lost": {`},
 	} {
 		d := newDesk(t, nil)

@@ -27,8 +27,9 @@ type finding struct {
 	broken error
 	// unknown is why nobody can tell who signed; nil where that is known, or nothing is signed.
 	unknown error
-	// lost are the notes on records that are lost, torn those on one in which a process died.
-	lost, torn notes
+	// lost are the notes on records that are lost, torn those on one in which a process died, and jumped those on a clock that
+	// jumped, so that no record was removed by age.
+	lost, torn, jumped notes
 }
 
 // notes are the records of the kind "note" that say the same sort of thing.
@@ -158,9 +159,12 @@ func check(ctx context.Context, db *store.DB, trusted []ed25519.PublicKey, named
 		if err != nil {
 			return f, err
 		}
-		if diedWithin(l.Record) {
+		switch {
+		case diedWithin(l.Record):
 			f.torn.note(l.Record)
-		} else {
+		case store.IsClockJump(l.Record):
+			f.jumped.note(l.Record)
+		default:
 			f.lost.note(l.Record)
 		}
 	}
@@ -206,6 +210,7 @@ func (d Desk) verified(f *finding) {
 	fmt.Fprintf(d.Out, "%s audit: %s, unbroken%s\n", mark, manners.Count(f.Records, "record"), but)
 	d.noted("records are lost", f.lost)
 	d.noted("a process died within a record, which it had not answered for", f.torn)
+	d.noted("the store's clock jumped, and no record was removed by age", f.jumped)
 	if f.First > 1 {
 		what := "as too old"
 		if f.Loose {
@@ -247,16 +252,18 @@ type verifiedJSON struct {
 	Keys     []string   `json:"keys"`
 	// Unknown says why nobody can tell whose the keys are.
 	Unknown string `json:"unknown_signer,omitempty"`
-	// Lost are the notes on records that are lost, Torn those on one in which a process died.
-	Lost   *notes `json:"lost,omitempty"`
-	Torn   *notes `json:"torn,omitempty"`
-	Broken string `json:"broken,omitempty"`
+	// Lost are the notes on records that are lost, Torn those on one in which a process died, and ClockJumped those on a clock
+	// that jumped, so that no record was removed by age.
+	Lost        *notes `json:"lost,omitempty"`
+	Torn        *notes `json:"torn,omitempty"`
+	ClockJumped *notes `json:"clock_jumped,omitempty"`
+	Broken      string `json:"broken,omitempty"`
 }
 
 func (d Desk) verifiedAsJSON(f *finding) error {
 	out := verifiedJSON{
 		Records: f.Records, First: f.First, Last: f.Last, Signed: f.Signed, Keys: texts(f.Keys),
-		Lost: f.lost.some(), Torn: f.torn.some(),
+		Lost: f.lost.some(), Torn: f.torn.some(), ClockJumped: f.jumped.some(),
 	}
 	if f.Signed > 0 {
 		out.SignedAt = &f.SignedAt
