@@ -119,6 +119,8 @@ func TestEachSetting(t *testing.T) {
 		"mcp.roots = []":                                              {},
 		"store.url = 'postgres://u:${PW}@h/db'":                       {StoreURL: "postgres://u:secret@h/db"},
 		"store.url = 'postgresql://h/db'":                             {StoreURL: "postgresql://h/db"},
+		"store.url = 'POSTGRES://U:${PW}@H/Db'":                       {StoreURL: "postgres://U:secret@H/Db"},
+		"mcp.tool_discovery.vector_store = 'QDRANT://K@H'":            {Vectors: Vectors{Store: []Part{{Text: "qdrant://K@H"}}}},
 		"store.path = '/var/lib/db'":                                  {StorePath: "/var/lib/db"},
 		"mcp.tool_discovery.vector_store = '${NONE:-}'":               {},
 		"mcp.tool_discovery.vector_store = ''":                        {},
@@ -184,8 +186,13 @@ func TestBadSettings(t *testing.T) {
 		"tools.max_identical_calls = 'never'":                        `tools.max_identical_calls must be a whole number above 0, or "unlimited"`,
 		"store.path = ''":                                            `store.path must be a string that is not empty`,
 		"store.path = '${NONE}/db'":                                  `store.path needs NONE, which is not set`,
-		"store.url = 'mysql://u:hunter2@h/db'":                       `store.url must be a postgres:// URL`,
-		"mcp.tool_discovery.vector_store = 'mysql://u:hunter2@h/db'": `mcp.tool_discovery.vector_store must be a postgres://, qdrant:// or qdrants:// URL`,
+		"store.url = 'mysql://u:hunter2@h/db'":                       `store.url must be a postgres:// URL, and "mysql" is an unknown scheme`,
+		"store.url = 'postgre://u:hunter2@h/db'":                     `store.url must be a postgres:// URL, and "postgre" is an unknown scheme`,
+		"store.url = 'postgres:/u:hunter2@h/db'":                     `store.url must be a postgres:// URL`,
+		"store.url = 'u:hunter2@h://db'":                             `store.url must be a postgres:// URL`,
+		"store.path = 'postgre://u:hunter2@h/db'":                    `store.path must be a path, not a URL`,
+		"store.path = '${URL}'":                                      `store.path must be a path, not a URL`,
+		"mcp.tool_discovery.vector_store = 'mysql://u:hunter2@h/db'": `mcp.tool_discovery.vector_store must be a postgres://, qdrant:// or qdrants:// URL, and "mysql" is an unknown scheme`,
 		"mcp.tool_discovery.vector_store = 'qdrant:hunter2'":         `mcp.tool_discovery.vector_store must be a postgres://, qdrant:// or qdrants:// URL`,
 		"mcp.tool_discovery.vector_store = '${keychain:all}'":        `mcp.tool_discovery.vector_store must be a postgres://, qdrant:// or qdrants:// URL`,
 		"mcp.tool_discovery.vector_store = 1":                        `mcp.tool_discovery.vector_store must be a postgres://, qdrant:// or qdrants:// URL`,
@@ -208,6 +215,7 @@ func TestBadSettings(t *testing.T) {
 		"store = { path = 'a', url = 'postgres://h' }":               `store.path and store.url are both set; the store is one of them`,
 	} {
 		w := newWorld(t, map[string]string{userTOML: "# first\n" + line})
+		w.env["URL"] = "postgres://u:hunter2@h/db"
 		_, err := w.load()
 		if err == nil {
 			t.Errorf("%s: no error", line)

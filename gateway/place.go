@@ -25,14 +25,14 @@ const Memory = ":memory:"
 
 // StoreLocation says where the store is: what flag says, else the settings, else drawbridge/drawbridge.db under
 // $XDG_STATE_HOME or ~/.local/state. Lookup finds variables of the environment; nil is os.LookupEnv. The error is a
-// *drawbridge.Fault InvalidInput where there is no home directory.
+// *drawbridge.Fault InvalidInput where there is no home directory, and for a place that store.CheckLocation refuses.
 func StoreLocation(flag string, s config.Settings, lookup func(string) (string, bool)) (string, error) {
 	if lookup == nil {
 		lookup = os.LookupEnv
 	}
 	for _, place := range []string{flag, s.StoreURL, s.StorePath} {
 		if place != "" {
-			return place, nil
+			return store.CheckLocation(place)
 		}
 	}
 	if state, _ := lookup("XDG_STATE_HOME"); filepath.IsAbs(state) {

@@ -62,23 +62,20 @@ type dialect struct {
 }
 
 // Open opens the store at a location: the path of a SQLite file, which is made where there is none, ":memory:" for one
-// that ends with the DB, or a postgres:// URL. The tables are made, or brought up to date; a store that a newer Drawbridge
+// that ends with the DB, or a postgres:// URL; see CheckLocation. The tables are made, or brought up to date; a store that a newer Drawbridge
 // has written is refused. Code InvalidInput means the location, or a store that is too new.
 func Open(ctx context.Context, location string, o Options) (*DB, error) {
 	if o.BusyTimeout <= 0 {
 		o.BusyTimeout = DefaultBusyTimeout
 	}
+	location, err := CheckLocation(location)
+	if err != nil {
+		return nil, err
+	}
 	var db *DB
-	var err error
-	switch {
-	case location == "":
-		return nil, &drawbridge.Fault{
-			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "open the store",
-			Err: errors.New("no location"), Next: "name a file or a postgres:// URL",
-		}
-	case strings.HasPrefix(location, "postgres://"), strings.HasPrefix(location, "postgresql://"):
+	if strings.Contains(location, "://") {
 		db, err = openPostgres(location)
-	default:
+	} else {
 		db, err = openSQLite(ctx, location, o)
 	}
 	if err != nil {

@@ -275,7 +275,7 @@ func TestOpenRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ location, want string }{
-		{"", "open the store: no location (name a file or a postgres:// URL)"},
+		{"", "open the store: no location (name a file, or write postgres://user:password@host:5432/database)"},
 		{dir, "store " + dir + ": open: it is a directory"},
 		{text, "store " + text + ": open: file is not a database (26) (put a copy in its place, or move it away and a new one is made)"},
 		{filepath.Join(text, "below.db"), "store " + filepath.Join(text, "below.db") + ": open: stat " + filepath.Join(text, "below.db") + ": not a directory"},

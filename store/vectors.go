@@ -92,17 +92,17 @@ func OpenVectors(location string, o VectorOptions) (*Vectors, error) {
 	collection := cmp.Or(o.Collection, DefaultCollection)
 	v := &Vectors{answer: cmp.Or(o.Answer, DefaultAnswer), rest: rest}
 	err := vector.CheckCollection(collection)
-	scheme, _, _ := strings.Cut(location, "://")
+	if err == nil {
+		location, err = lowerScheme(location, places)
+	}
 	switch {
 	case err != nil:
-	case scheme == "postgres", scheme == "postgresql":
+	case strings.HasPrefix(location, "postgres"):
 		v.fault = pgvectorFault
 		v.place, v.name, err = pgvector.Open(location, collection)
-	case scheme == "qdrant", scheme == "qdrants":
+	default:
 		v.fault = qdrant.Fault
 		v.place, v.name, err = qdrant.Open(location, collection, o.TLS)
-	default:
-		err = errors.New("it is no URL of a kind that is known")
 	}
 	if err != nil {
 		return nil, &drawbridge.Fault{

@@ -48,8 +48,8 @@ func wantFault(t *testing.T, err error, code drawbridge.FaultCode, says string) 
 
 func TestOpenVectorsRefuses(t *testing.T) {
 	for location, says := range map[string]string{
-		"":                                    "no URL of a kind that is known",
-		"mysql://u:hunter2@h/db":              "no URL of a kind that is known",
+		"":                                    "the location is not a URL",
+		"mysql://u:hunter2@h/db":              `unknown scheme "mysql"`,
 		"postgres://u:hunter2@h:port/db":      "the postgres:// URL is not valid",
 		"qdrant://":                           "the URL is not valid",
 		"qdrant://hunter2@127.0.0.1:port":     "the URL is not valid",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -67,13 +68,18 @@ func (r *Reader) Text(to *string, v doc.Node) (err error) {
 	return err
 }
 
-// Path reads a path: absolute, from the home with "~/", or relative to the file it is written in.
+// Path reads a path: absolute, from the home with "~/", or relative to the file it is written in. A URL is refused: a directory
+// would be named by it, with its password.
 func (r *Reader) Path(to *string, v doc.Node) error {
 	s, err := r.Words(v)
-	if err == nil {
-		*to = r.absolute(s)
+	switch {
+	case err != nil:
+		return err
+	case strings.Contains(s, "://"):
+		return Must("a path, not a URL")
 	}
-	return err
+	*to = r.absolute(s)
+	return nil
 }
 
 // Web reads the URL of something on the web.
@@ -95,11 +101,24 @@ func (r *Reader) Database(to *string, v doc.Node) error {
 	if err != nil {
 		return err
 	}
-	if u, err := url.Parse(s); err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return Must("a postgres:// URL")
+	*to, err = lowerScheme(s, "a postgres:// URL", "postgres", "postgresql")
+	return err
+}
+
+// urlScheme is how a URL begins (RFC 3986, 3.1).
+var urlScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+
+// lowerScheme returns a URL of one of the schemes with its scheme in lower case. The error names the scheme and nothing else.
+func lowerScheme(s, what string, known ...string) (string, error) {
+	begin := urlScheme.FindString(s)
+	scheme := strings.ToLower(strings.TrimSuffix(begin, "://"))
+	switch {
+	case scheme == "":
+		return "", Must("%s", what)
+	case !slices.Contains(known, scheme):
+		return "", Must("%s, and %q is an unknown scheme", what, scheme)
 	}
-	*to = s
-	return nil
+	return scheme + s[len(scheme):], nil
 }
 
 // Roots reads directories as file URIs, or such URIs.
@@ -132,12 +151,15 @@ func (r *Reader) Place(to *[]refer.Part, v doc.Node, what string, schemes ...str
 	if err := lacking(missing); err != nil {
 		return err
 	}
-	scheme, begins := "", false
-	if len(parts) > 0 && parts[0].Kind == refer.Literal {
-		scheme, _, begins = strings.Cut(parts[0].Text, "://")
-	}
-	if !ok || len(parts) > 0 && !(begins && slices.Contains(schemes, scheme)) {
+	if !ok || len(parts) > 0 && parts[0].Kind != refer.Literal {
 		return Must("%s", what)
+	}
+	if len(parts) > 0 {
+		begin, err := lowerScheme(parts[0].Text, what, schemes...)
+		if err != nil {
+			return err
+		}
+		parts[0].Text = begin
 	}
 	*to = parts
 	return nil

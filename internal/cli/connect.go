@@ -15,6 +15,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/roster"
+	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
 )
 
@@ -274,7 +275,10 @@ func (a *app) entry() (config.Entry, error) {
 		e.Args = append(e.Args, "--mcp", path)
 	}
 	if a.store != "" {
-		location := a.store
+		location, err := store.CheckLocation(a.store)
+		if err != nil {
+			return e, err
+		}
 		if !strings.Contains(location, "://") && location != gateway.Memory && !filepath.IsAbs(location) {
 			location = filepath.Join(a.Dir, location)
 		}
