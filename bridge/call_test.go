@@ -155,7 +155,7 @@ func TestASlowCallerHoldsUpNobodyElse(t *testing.T) {
 
 func TestServersAskTheCallerOfTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newFake(), Options{Roots: []string{"file:///home/me"}, IdleStop: -1})
+		r := newRig(t, newFake(), Options{Roots: []Root{{URI: "file:///home/me"}}, IdleStop: -1})
 		answers := make(chan wire.Message, 10)
 		r.fake.on("", func(_ *fakeConn, m wire.Message) string { answers <- m; return "" })
 		ask := func(method string) func(c *fakeConn, m wire.Message) string {
@@ -217,11 +217,12 @@ func TestServersAskTheCallerOfTheCall(t *testing.T) {
 func TestServersAreToldOfRootsWhereThereAreSome(t *testing.T) {
 	for _, tt := range []struct {
 		name, caller string
-		roots        []string
+		roots        []Root
 		want, answer string
 	}{
-		{"the settings", `{"elicitation":{}}`, []string{"file:///ours"}, `{"elicitation":{},"roots":{}}`, `{"roots":[{"uri":"file:///ours"}]}`},
-		{"the caller", `{"roots":{"listChanged":true}}`, []string{"file:///ours"}, `{"roots":{"listChanged":true}}`, `{"roots":[{"uri":"file:///theirs"}]}`},
+		{"the settings", `{"elicitation":{}}`, []Root{{URI: "file:///ours"}}, `{"elicitation":{},"roots":{}}`, `{"roots":[{"uri":"file:///ours"}]}`},
+		{"the settings with a name", `{"elicitation":{}}`, []Root{{URI: "file:///ours", Name: "a \"b\""}}, `{"elicitation":{},"roots":{}}`, `{"roots":[{"uri":"file:///ours","name":"a \"b\""}]}`},
+		{"the caller", `{"roots":{"listChanged":true}}`, []Root{{URI: "file:///ours"}}, `{"roots":{"listChanged":true}}`, `{"roots":[{"uri":"file:///theirs"}]}`},
 		{"nobody", `{"elicitation":{}}`, nil, `{"elicitation":{}}`, `the client did not declare roots`},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/bridge/hop"
 	"github.com/drawbridge-mcp/drawbridge/bridge/process"
 	"github.com/drawbridge-mcp/drawbridge/bridge/talk"
 	"github.com/drawbridge-mcp/drawbridge/config"
@@ -77,8 +78,8 @@ type Options struct {
 	Memory Memory
 	// Principal is whose mounts the fleet keeps and lists. Callers of others get connections of their own.
 	Principal string
-	// Roots are file URIs that shared connections answer roots/list with.
-	Roots []string
+	// Roots are the directories that shared connections answer roots/list with.
+	Roots []Root
 	// InheritEnv gives stdio servers all of our environment where their row does not say.
 	InheritEnv bool
 	// Keeper has what rows refer to as ${keychain:NAME}; nil has nothing.
@@ -109,6 +110,9 @@ type Options struct {
 	// CloseGrace is how long each step of the ending of a stdio server waits: 1 s.
 	CloseGrace time.Duration
 }
+
+// A Root is a directory that servers are told of: a file URI, and a name for people, which may be empty.
+type Root = hop.Root
 
 // Elicitation says which servers may put questions before people, and how many.
 type Elicitation = talk.Rules

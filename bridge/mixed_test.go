@@ -132,7 +132,7 @@ func TestARequestOfAnExtensionThatBothEndsHaveReachesTheCaller(t *testing.T) {
 // course of one: it hears no list, and can ask again.
 func TestAStatelessCallersRootsAreNotMadeUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newFake(), Options{Roots: []string{"file:///ours"}})
+		r := newRig(t, newFake(), Options{Roots: []Root{{URI: "file:///ours"}}})
 		answers := make(chan wire.Message, 1)
 		r.fake.on("", func(_ *fakeConn, m wire.Message) string { answers <- m; return "" })
 		r.call(echo(asker()))

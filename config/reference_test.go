@@ -98,7 +98,8 @@ func reference() string {
 	b.WriteString(referenceAuth)
 	table(&b, "auth", "member")
 	b.WriteString(referenceValues)
-	b.WriteString("\n## Settings\n\nThey are read from your own `drawbridge.toml` only. A time is `\"30s\"`, or a number of milliseconds.\n")
+	b.WriteString("\n## Settings\n\nThey are read from your own `drawbridge.toml` only. A time is `\"30s\"`, or a number of milliseconds;\n" +
+		"where the table says seconds, a number is of seconds.\n")
 	for _, section := range []string{"mcp", "mcp.tool_discovery", "mcp.tool_discovery.embedding", "mcp.tool_discovery.rerank", "mcp.shield", "tools", "store", "serve", "audit"} {
 		fmt.Fprintf(&b, "\n### [%s]\n", section)
 		table(&b, section, "setting")

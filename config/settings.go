@@ -36,8 +36,8 @@ type Settings struct {
 	AllowedCommands []string
 	// LockFile is the absolute path of the lockfile; empty where nothing names one, see LockPlace.
 	LockFile string
-	// Roots are the directories that servers are told of when nobody who calls has roots, as file URIs.
-	Roots []string
+	// Roots are the directories that servers are told of where the caller has none.
+	Roots []Root
 
 	// ElicitationEnabled lets servers put questions before people whose rows do not say, ElicitationQueue so many at once,
 	// each for ElicitationTimeout.
@@ -89,6 +89,17 @@ type Settings struct {
 	Models Models
 }
 
+// A Root is a directory that servers are told of.
+type Root = value.Root
+
+// RootURIs returns the URIs of the roots.
+func (s Settings) RootURIs() (uris []string) {
+	for _, root := range s.Roots {
+		uris = append(uris, root.URI)
+	}
+	return uris
+}
+
 // What drawbridge.toml says of calls, and of how far servers are trusted.
 type (
 	Tools  = limit.Tools
@@ -136,13 +147,13 @@ var settings = slices.Concat([]setting{
 	{"mcp", "allowed_commands", "list of commands or paths", "[]",
 		"what servers of projects may be started with beside npx, uvx, node, python, python3, docker, deno, bun and mcpls; * and ~/ are understood",
 		func(r *settingsReader, v doc.Node) error { return r.commands(v) }},
-	{"mcp", "roots", "list of directories or file URIs", "[]",
-		"the directories that servers are told of when the caller has none",
+	{"mcp", "roots", "list of directories or file URIs, or table of them by name", "[]",
+		`the directories that servers are told of when the caller has none; one may be a table {uri = "file:///srv/docs", name = "docs"}`,
 		func(r *settingsReader, v doc.Node) error { return r.Roots(&r.settings.Roots, v) }},
 	{"mcp", "elicitation_enabled", "boolean", "on for outside clients, off in a session", "lets servers put questions before people whose rows do not say",
 		func(r *settingsReader, v doc.Node) error { return value.Flag(&r.settings.ElicitationEnabled, v) }},
-	{"mcp", "elicitation_timeout", "time", "2m", "how long a form waits for a person; then it is called off",
-		func(r *settingsReader, v doc.Node) error { return value.Positive(&r.settings.ElicitationTimeout, v) }},
+	{"mcp", "elicitation_timeout", "seconds, or a time", "2m", "how long a form waits for a person; then it is called off",
+		func(r *settingsReader, v doc.Node) error { return limit.Seconds(&r.settings.ElicitationTimeout, v) }},
 	{"mcp", "elicitation_queue_capacity", "whole number", "16", "how many questions of one server wait for one person at once; more are declined",
 		func(r *settingsReader, v doc.Node) error { return value.Whole(&r.settings.ElicitationQueue, v) }},
 	{"mcp", "elicitation_warn_sensitive_fields", "boolean", "true", "names the fields of a form that sound like secrets, for the client to warn of",

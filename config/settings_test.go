@@ -87,7 +87,7 @@ func TestSettings(t *testing.T) {
 		FenceHTTP:  &yes, ElicitationEnabled: &no, ElicitationTimeout: 7 * time.Second, ElicitationQueue: 3, ElicitationWarns: &no,
 		AllowedCommands: []string{w.path("home/bin/*"), "/opt/x", "go"},
 
-		Roots:     []string{"file:///srv/a%20b", "file://" + w.path("home/src"), "file:///elsewhere"},
+		Roots:     []Root{{URI: "file:///srv/a%20b"}, {URI: "file://" + w.path("home/src")}, {URI: "file:///elsewhere"}},
 		Audit:     Audit{Enabled: &no, Arguments: "hash", Sync: "always", Keep: 24 * time.Hour, KeepRecords: 11, KeyFile: w.path("home/audit.pem")},
 		LockFile:  w.path("home/.config/drawbridge/team/tools.lock"),
 		StorePath: w.path("home/.config/drawbridge/data/drawbridge.db"),
@@ -116,6 +116,13 @@ func TestEachSetting(t *testing.T) {
 		"mcp.grace = 0":                                               {Grace: -1},
 		"mcp.grace = '0s'":                                            {Grace: -1},
 		"mcp.idle_stop = 'never'":                                     {IdleStop: -1},
+		"mcp.elicitation_timeout = 120":                               {ElicitationTimeout: 2 * time.Minute},
+		"mcp.elicitation_timeout = '120'":                             {ElicitationTimeout: 2 * time.Minute},
+		"mcp.elicitation_timeout = 0.5":                               {ElicitationTimeout: time.Second / 2},
+		"mcp.elicitation_timeout = '2m'":                              {ElicitationTimeout: 2 * time.Minute},
+		"mcp.elicitation_timeout = '500ms'":                           {ElicitationTimeout: time.Second / 2},
+		"mcp.shield.decay_half_life_secs = 3600":                      {Shield: limit.Shield{HalfLife: time.Hour}},
+		"mcp.call_timeout = 1500":                                     {CallTimeout: 1500 * time.Millisecond},
 		"mcp.roots = []":                                              {},
 		"store.url = 'postgres://u:${PW}@h/db'":                       {StoreURL: "postgres://u:secret@h/db"},
 		"store.url = 'postgresql://h/db'":                             {StoreURL: "postgresql://h/db"},
@@ -151,8 +158,31 @@ func TestEachSetting(t *testing.T) {
 	}
 }
 
+// TestRootsInEachForm has the roots of servers be a list of directories or tables, or a table by names, which TOML has
+// several ways to write.
+func TestRootsInEachForm(t *testing.T) {
+	one, two := Root{URI: "file:///srv/a%20b", Name: "docs"}, Root{URI: "file:///srv/c"}
+	for text, want := range map[string][]Root{
+		"[mcp]\nroots = ['/srv/a b', 'file:///srv/c']":                                   {{URI: one.URI}, two},
+		"[mcp]\nroots = [{uri = 'file:///srv/a%20b', name = 'docs'}, '/srv/c']":          {one, two},
+		"[[mcp.roots]]\nname = 'docs'\npath = '/srv/a b'\n[[mcp.roots]]\nuri = '/srv/c'": {one, two},
+		"[mcp.roots]\nuri = 'file:///srv/a%20b'\nname = 'docs'":                          {one},
+		"[mcp.roots]\npath = '/srv/c'":                                                   {two},
+		"[mcp.roots]\ndocs = '/srv/a b'\nc = 'file:///srv/c'":                            {one, {URI: two.URI, Name: "c"}},
+		"[mcp.roots.docs]\nuri = 'file:///srv/a%20b'\n[mcp.roots.c]\npath = '/srv/c'":    {one, {URI: two.URI, Name: "c"}},
+		"[mcp.roots]": nil,
+	} {
+		w := newWorld(t, map[string]string{userTOML: text})
+		wantDiff(t, text, want, w.mustLoad(t).Settings.Roots)
+	}
+}
+
+const badRoots = `mcp.roots must be a list of directories or file URIs, or a table of them by name; a root has a uri or a path, and may have a name`
+
 func TestBadSettings(t *testing.T) {
 	for line, want := range map[string]string{
+		"mcp.elicitation_timeout = 0":                                `mcp.elicitation_timeout must be a number of seconds above 0, or a time such as "30m"`,
+		"mcp.elicitation_timeout = 'long'":                           `mcp.elicitation_timeout must be a number of seconds above 0, or a time such as "30m"`,
 		"mcp.naming = 1":                                             `mcp.naming must be "qualified", "mcp" or "bare"`,
 		"mcp.grace = '-1s'":                                          `mcp.grace must be a time, such as "250ms", or 0`,
 		"mcp.grace = 'never'":                                        `mcp.grace must be a time, such as "250ms", or 0`,
@@ -163,9 +193,23 @@ func TestBadSettings(t *testing.T) {
 		"mcp.max_tools = -1":                                         `mcp.max_tools must be a whole number above 0`,
 		"mcp.max_tools_project = 1.5":                                `mcp.max_tools_project must be a whole number above 0`,
 		"mcp.env_isolation = 'false'":                                `mcp.env_isolation must be true or false`,
-		"mcp.roots = '/srv'":                                         `mcp.roots must be a list of directories or file URIs`,
-		"mcp.roots = ['https://h']":                                  `mcp.roots must be a list of directories or file URIs`,
-		"mcp.roots = [1]":                                            `mcp.roots must be a list of directories or file URIs`,
+		"mcp.roots = '/srv'":                                         badRoots,
+		"mcp.roots = ['https://h']":                                  badRoots,
+		"mcp.roots = [1]":                                            badRoots,
+		"mcp.roots = [[]]":                                           badRoots,
+		"mcp.roots = [{}]":                                           badRoots,
+		"mcp.roots = {name = 'a', path = ''}":                        badRoots,
+		"mcp.roots = {name = 'a'}":                                   badRoots,
+		"mcp.roots = {uri = 'file:///a', path = '/a'}":               badRoots,
+		"mcp.roots = {uri = 'file:///a', mode = 'rw'}":               badRoots,
+		"mcp.roots = {uri = 'https://h'}":                            badRoots,
+		"mcp.roots = {uri = 'file:///a', name = 1}":                  badRoots,
+		"mcp.roots = {a = 'https://h'}":                              badRoots,
+		"mcp.roots = {a = 1}":                                        badRoots,
+		"mcp.roots = {a = {name = 'b'}}":                             badRoots,
+		"mcp.roots = {a = {uri = 'file:///a', name = 'b'}}":          badRoots,
+		"mcp.roots = {a = ['file:///a']}":                            badRoots,
+		"mcp.roots = [{a = '/a'}]":                                   badRoots,
 		"mcp.shield = true":                                          `"mcp.shield" must be a table`,
 		"mcp.shield.quarantine_threshold = 1.5":                      `mcp.shield.quarantine_threshold must be a number from 0 to 1`,
 		"mcp.shield.quarantine_threshold = '0.5'":                    `mcp.shield.quarantine_threshold must be a number from 0 to 1`,

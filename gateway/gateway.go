@@ -235,7 +235,7 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 	if err != nil {
 		return backend("read the key of what passes through callers", err)
 	}
-	g.warden.Take(g.policy, g.set.Servers, g.set.Settings.Roots)
+	g.warden.Take(g.policy, g.set.Servers, g.set.Settings.RootURIs())
 	g.takeOwn()
 	g.starter = newStarter(g.set.Mountable(), mounts, c, g.set.Settings.Grace)
 	g.starter.hides, g.starter.ended = g.warden.Hides, g.ended

@@ -25,7 +25,7 @@ func newPool(log *slog.Logger, c Config, s config.Settings, db *store.DB, vault 
 		memory = db
 	}
 	p, err := bridge.NewPool(bridge.Options{
-		Logger: log, Version: c.Version, Memory: memory, Roots: s.Roots, Principal: owner().Principal,
+		Logger: log, Version: c.Version, Memory: memory, Roots: rootsOf(s), Principal: owner().Principal,
 		Vault: vault, Keeper: vault.Values(),
 		OnDemand: c.OnDemand, InheritEnv: s.EnvIsolation != nil && !*s.EnvIsolation,
 		Elicitation: bridge.Elicitation{
@@ -35,6 +35,14 @@ func newPool(log *slog.Logger, c Config, s config.Settings, db *store.DB, vault 
 		ProbeTimeout: s.ProbeTimeout, ConnectTimeout: s.ConnectTimeout, CallTimeout: s.CallTimeout, IdleStop: s.IdleStop,
 	})
 	return bridgePool{p}, err
+}
+
+// rootsOf returns the roots of the settings as the bridge takes them.
+func rootsOf(s config.Settings) (roots []bridge.Root) {
+	for _, root := range s.Roots {
+		roots = append(roots, bridge.Root(root))
+	}
+	return roots
 }
 
 // fleet makes the fleet of these rows, with what is remembered of them.

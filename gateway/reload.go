@@ -58,10 +58,10 @@ func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 	before.Rules = set.Settings.Rules
 	set.Settings = before
 	ruled := !reflect.DeepEqual(r.rules(), Reading{c: g.c, set: g.set}.rules())
-	g.warden.Take(r.policy, set.Servers, set.Settings.Roots) // before anything that is new can be called
+	g.warden.Take(r.policy, set.Servers, set.Settings.RootURIs()) // before anything that is new can be called
 	changes, err := g.take(ctx, set)
 	if err != nil && changes.None() { // everything stays as it was
-		g.warden.Take(g.policy, g.set.Servers, g.set.Settings.Roots)
+		g.warden.Take(g.policy, g.set.Servers, g.set.Settings.RootURIs())
 	} else if g.policy = r.policy; ruled || !changes.None() && g.warden.Active() {
 		g.deck.Review()
 	}

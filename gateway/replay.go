@@ -94,7 +94,7 @@ func (g *Gateway) bench(ctx context.Context) (replay.Bench, error) {
 	trust, dirs := map[drawbridge.ServerID]string{}, map[drawbridge.ServerID][]string{}
 	set := g.Config()
 	for id, row := range warden.InForce(set.Servers) {
-		trust[id], dirs[id] = warden.Trust(row), warden.Dirs(row, set.Settings.Roots)
+		trust[id], dirs[id] = warden.Trust(row), warden.Dirs(row, set.Settings.RootURIs())
 	}
 	return replay.Bench{
 		Look: g.deck.Look,

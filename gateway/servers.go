@@ -90,14 +90,14 @@ func (g *Gateway) Attach(ctx context.Context, row config.Server) error {
 	}
 	before := g.set.Servers
 	g.set.Servers = append(slices.Clone(before), row)
-	g.warden.Take(g.policy, g.set.Servers, g.set.Settings.Roots)
+	g.warden.Take(g.policy, g.set.Servers, g.set.Settings.RootURIs())
 	err = g.deck.Configure(ctx, g.members())
 	if err == nil {
 		err = g.fleet.Add(row)
 	}
 	if err != nil {
 		g.set.Servers = before
-		g.warden.Take(g.policy, before, g.set.Settings.Roots)
+		g.warden.Take(g.policy, before, g.set.Settings.RootURIs())
 		return errors.Join(err, g.deck.Configure(ctx, g.members()))
 	}
 	g.attached = append(g.attached, row)

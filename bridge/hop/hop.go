@@ -139,30 +139,36 @@ func ClientInfo(version string) string {
 	return `{"name":"drawbridge","title":"Drawbridge","version":` + string(wire.Quote(version)) + `}`
 }
 
-// Rootless says whether roots are ours to tell for a client with these capabilities: it has none, and we have some.
-func Rootless(capabilities json.RawMessage, uris []string) bool {
-	return len(uris) > 0 && !wire.Declares(capabilities, "roots")
+// A Root is a directory that servers are told of: a file URI, and a name for people, which may be empty.
+type Root struct{ URI, Name string }
+
+// Rootless reports whether roots are ours to tell for a client with these capabilities: it has none, and we have some.
+func Rootless(capabilities json.RawMessage, roots []Root) bool {
+	return len(roots) > 0 && !wire.Declares(capabilities, "roots")
 }
 
 // Rooted is what a server hears that a client can do: what the client says, and that it has roots where they are ours to tell.
-func Rooted(capabilities json.RawMessage, uris []string) json.RawMessage {
+func Rooted(capabilities json.RawMessage, roots []Root) json.RawMessage {
 	if len(capabilities) == 0 {
 		capabilities = json.RawMessage("{}")
 	}
-	if !Rootless(capabilities, uris) {
+	if !Rootless(capabilities, roots) {
 		return capabilities
 	}
 	return wire.Apply(capabilities, wire.Put(json.RawMessage("{}"), "roots"))
 }
 
 // Roots is the answer to roots/list.
-func Roots(uris []string) json.RawMessage {
+func Roots(roots []Root) json.RawMessage {
 	out := []byte(`{"roots":[`)
-	for i, uri := range uris {
+	for i, root := range roots {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = wire.AppendQuoted(append(out, `{"uri":`...), uri)
+		out = wire.AppendQuoted(append(out, `{"uri":`...), root.URI)
+		if root.Name != "" {
+			out = wire.AppendQuoted(append(out, `,"name":`...), root.Name)
+		}
 		out = append(out, '}')
 	}
 	return append(out, "]}"...)

@@ -121,29 +121,6 @@ func lowerScheme(s, what string, known ...string) (string, error) {
 	return scheme + s[len(scheme):], nil
 }
 
-// Roots reads directories as file URIs, or such URIs.
-func (r *Reader) Roots(to *[]string, v doc.Node) error {
-	if v.Kind != doc.List {
-		return Must("a list of directories or file URIs")
-	}
-	for _, item := range v.Items {
-		if s, _ := item.Word(); strings.HasPrefix(s, "file://") {
-			*to = append(*to, s)
-			continue
-		}
-		var dir string
-		if err := r.Path(&dir, item); err != nil || strings.Contains(item.Text, "://") {
-			return Must("a list of directories or file URIs")
-		}
-		slashed := filepath.ToSlash(dir)
-		if !strings.HasPrefix(slashed, "/") { // a drive on Windows
-			slashed = "/" + slashed
-		}
-		*to = append(*to, (&url.URL{Scheme: "file", Path: slashed}).String())
-	}
-	return nil
-}
-
 // Place reads a URL of one of the schemes, which may refer to what is found later; an empty one is none.
 func (r *Reader) Place(to *[]refer.Part, v doc.Node, what string, schemes ...string) error {
 	s, ok := v.Word()
