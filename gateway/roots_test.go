@@ -55,3 +55,42 @@ func TestRootsOutsideCalls(t *testing.T) {
 		t.Error("the server was not told")
 	}
 }
+
+// TestRootsOfTheSettings has a server ask for roots in a call of a client that has none: it hears those of [mcp.roots], with
+// their names.
+func TestRootsOfTheSettings(t *testing.T) {
+	srv := mcp.NewServer(&mcp.Implementation{Name: "rooted", Version: "1"}, nil)
+	ask := func(ctx context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+		roots, err := r.Session.ListRoots(ctx, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		text := ""
+		for _, root := range roots.Roots {
+			text += root.Name + " at " + root.URI + "; "
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
+	}
+	mcp.AddTool(srv, &mcp.Tool{Name: "ask"}, ask)
+	upstream := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return srv }, nil))
+	t.Cleanup(upstream.Close)
+	settings := "[[mcp.roots]]\nuri = \"file:///srv/docs\"\nname = \"docs\"\n[[mcp.roots]]\npath = \"/srv/src\"\nname = \"sources\"\n"
+	url := runGateway(t, fmt.Sprintf(`{"servers":{"r":{"type":"http","url":%q}}}`, upstream.URL), settings).url
+
+	options := &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}
+	client := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, options)
+	transport := &mcp.StreamableClientTransport{Endpoint: url}
+	session, err := client.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "r__ask"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "docs at file:///srv/docs; sources at file:///srv/src; "
+	if text, _ := result.Content[0].(*mcp.TextContent); text == nil || text.Text != want {
+		t.Errorf("the server heard %+v, want %q", result.Content[0], want)
+	}
+}
