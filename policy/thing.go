@@ -82,7 +82,7 @@ func newThing(kind string, spec *drawbridge.Spec, trust string) *thing {
 		server: fold(string(spec.Server)), trust: fold(trust),
 	}
 	if t.server == "" {
-		t.server, t.trust = "drawbridge", "trusted"
+		t.server, t.trust = string(drawbridge.OwnServer), "trusted"
 	}
 	switch kind {
 	case Tool, Prompt:
