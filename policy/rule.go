@@ -208,7 +208,7 @@ func (r *rule) named(s *subject) answer {
 		return answerOf(r.prompts.matchAny(s.names))
 	case Resource, Template:
 		if r.effect != drawbridge.Allow {
-			return answerOf(r.resources.matchAny(s.names))
+			return answerOf(r.resources.matchAny(s.names) || r.resources.matchAny(s.also))
 		}
 		for _, name := range s.names { // written plainly or not, it must be one that the rule allows
 			if !r.resources.match(name) {
