@@ -6,7 +6,7 @@ import (
 )
 
 // A ServerID names one mounted server, as the configuration has it: 1 to 100 characters of [A-Za-z0-9_.-], without
-// "__", which separates a server from its tool in a card's name.
+// "__", which separates a server from its tool in a card's name. OwnServer is reserved.
 type ServerID string
 
 // MaxServerID is the most characters that a ServerID may have.
@@ -18,7 +18,7 @@ type BadName string
 // Error gives the sentence.
 func (e BadName) Error() string { return string(e) }
 
-// Valid says why id cannot name a server, as a BadName, or nil.
+// Valid returns why id cannot name a mounted server, as a BadName, or nil.
 func (id ServerID) Valid() error {
 	switch {
 	case strings.TrimSpace(string(id)) == "":
@@ -29,8 +29,19 @@ func (id ServerID) Valid() error {
 		return BadName("Server name can only contain letters, numbers, dash, underscore, and dot")
 	case strings.Contains(string(id), Qualifier):
 		return BadName(fmt.Sprintf("Server name cannot contain %q", Qualifier))
+	case id.Reserved():
+		return BadName(fmt.Sprintf("Server name %q is reserved for the tools of Drawbridge itself; choose another name", id))
 	}
 	return nil
+}
+
+// OwnServer is the name by which rules, lists and records know the tools that Drawbridge itself ships.
+const OwnServer ServerID = "drawbridge"
+
+// Reserved reports whether id is OwnServer, or becomes it in the name of a card: in any case, and with other characters around it.
+func (id ServerID) Reserved() bool {
+	bare := strings.Trim(string(id), "_-. ")
+	return strings.EqualFold(bare, string(OwnServer))
 }
 
 // nameChars are the characters that a card's name may have on the wire.

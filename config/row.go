@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge/config/dialect"
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
+	"github.com/drawbridge-mcp/drawbridge/config/spawn"
 
 	"github.com/drawbridge-mcp/drawbridge"
 )
@@ -104,6 +106,9 @@ func (r *rowReader) settle() {
 	s.Confine = s.Confine.Within(s.Cwd)
 	if err := s.ID.Valid(); err != nil {
 		s.Phase, s.Reason = drawbridge.Refused, err.Error()
+		if spawn.StartsDrawbridge(s.Command, s.Args) { // the entry by which a client starts us has our name
+			s.Reason = cmp.Or(s.check(), s.Reason)
+		}
 		return
 	}
 	if !s.Enabled {

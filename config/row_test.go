@@ -263,17 +263,24 @@ func TestNames(t *testing.T) {
 	long := strings.Repeat("x", drawbridge.MaxServerID+1)
 	w := newWorld(t, map[string]string{userJSON: `{"servers": [
 		{"command": "x"}, {"name": "", "command": "x"}, {"name": 7, "command": "x"}, {"name": "a b", "command": "x"},
-		{"name": "a__b", "command": "x"}, {"name": "` + long + `", "command": "x"}, "npx", {"name": "fine", "command": "x"}]}`})
+		{"name": "a__b", "command": "x"}, {"name": "` + long + `", "command": "x"}, "npx", {"name": "fine", "command": "x"}, {"name": "DrawBridge", "command": "x"}, {"name": "drawbridge_", "url": "https://h", "enabled": false},
+		{"name": "drawbridge", "command": "drawbridge", "args": ["serve"]}, {"name": "drawbridge-docs", "command": "x"}]}`,
+		projectJSON: `{"mcpServers": {"drawbridge": {"command": "y"}}}`})
 	var got []string
 	for _, s := range w.mustLoad(t).Servers {
 		got = append(got, s.Reason)
 	}
 	wantDiff(t, "reasons", []string{
+		`Server name "drawbridge" is reserved for the tools of Drawbridge itself; choose another name`, // the project's
 		"Server name cannot be empty", "Server name cannot be empty", "Server name cannot be empty",
 		"Server name can only contain letters, numbers, dash, underscore, and dot",
 		`Server name cannot contain "__"`,
 		"Server name is too long (max 100 characters)",
 		"Server name cannot be empty",
+		"",
+		`Server name "DrawBridge" is reserved for the tools of Drawbridge itself; choose another name`,
+		`Server name "drawbridge_" is reserved for the tools of Drawbridge itself; choose another name`,
+		`Server "drawbridge": starts Drawbridge itself, which would mount itself without end`,
 		"",
 	}, got)
 }

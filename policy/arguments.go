@@ -33,6 +33,7 @@ type arguments struct {
 	dirs     []string
 	joined   int
 	relative bool
+	inTexts  int // paths found in texts
 	// definition is the card's, which may say what the arguments are.
 	definition json.RawMessage
 
@@ -54,11 +55,15 @@ type file struct {
 	names, folded []string
 	// from is the relative path as it is written, of one that was joined to a directory; nil otherwise.
 	from []string
+	// guess is for what few programs take for a path: no allowing rule must name it.
+	guess bool
 }
 
-func (a *arguments) note(paths ...string) {
+func (a *arguments) note(paths ...string) { a.noteAs(false, paths...) }
+
+func (a *arguments) noteAs(guess bool, paths ...string) {
 	for _, text := range paths {
-		f := file{names: strings.Split(text, "/")}
+		f := file{names: strings.Split(text, "/"), guess: guess}
 		f.folded = f.names
 		if lower := foldName(text); lower != text {
 			f.folded = strings.Split(lower, "/")
@@ -157,17 +162,12 @@ func (a *arguments) files() ([]file, error) {
 	return a.paths, nil
 }
 
-// look notes the paths in the value of a name, and in what is within it: those of a list are those of its name, and so are the names
-// of an object that have a slash: {"files": {"/a/b": "text"}}.
+// look notes the paths in the value of a name, and in what is within it, names of arguments among it. The values of a list are those of
+// its name. A relative path is one by its name: in {"files": {"a/b": "text"}} "a/b" is.
 func (a *arguments) look(name string, v any) error {
 	switch v := v.(type) {
 	case string:
-		switch {
-		case namesPath(name), isFileURI(v):
-			return a.notePath(v)
-		case namesCommand(name):
-			a.note(pathsIn(v, a.home)...)
-		}
+		return a.lookText(v, namesPath(name), namesCommand(name))
 	case []any:
 		for _, item := range v {
 			if err := a.look(name, item); err != nil {
@@ -177,10 +177,8 @@ func (a *arguments) look(name string, v any) error {
 	case object:
 		named := namesPath(name)
 		for _, m := range v {
-			if named && strings.ContainsAny(m.name, `/\`) {
-				if err := a.notePath(m.name); err != nil {
-					return err
-				}
+			if err := a.lookText(m.name, named && strings.ContainsAny(m.name, `/\`), false); err != nil {
+				return err
 			}
 			if err := a.look(m.name, m.value); err != nil {
 				return err
@@ -188,6 +186,58 @@ func (a *arguments) look(name string, v any) error {
 		}
 	}
 	return nil
+}
+
+// lookText notes the paths in a text: all of it where it is one by its name, or by how it begins, and those that stand in it.
+func (a *arguments) lookText(text string, named, command bool) error {
+	f := pathFinder{text: text, command: command, first: -1, left: maxFoundBytes}
+	if named || isFileURI(text) || !command && beginsAsPath(text) && isShortLine(text) {
+		if err := a.notePath(text); err != nil {
+			return err
+		}
+		a.noteHomes(strings.TrimSpace(text))
+		if !command {
+			f.first = len(text) - len(strings.TrimLeftFunc(text, unicode.IsSpace))
+		}
+	}
+	err := f.find()
+	for _, one := range f.found {
+		a.noteFound(one.Path, one.Certainty)
+	}
+	if a.inTexts += len(f.found); err == nil && a.inTexts > maxPaths {
+		err = errTooLarge
+	}
+	return err
+}
+
+// isShortLine reports whether a text is short enough for a path, and of one line.
+func isShortLine(text string) bool {
+	if len(text) > maxPath && !climbs(text) {
+		return false
+	}
+	return !strings.ContainsAny(strings.TrimSpace(text), "\r\n")
+}
+
+// noteFound notes a path that stands in a text.
+func (a *arguments) noteFound(path string, c Certainty) {
+	a.noteAs(c == Guess, readings(path, a.home)...)
+	a.noteHomes(path)
+}
+
+// noteHomes notes where "~user" may lead: where the home directories of others are is a guess.
+func (a *arguments) noteHomes(path string) {
+	if path == "" || path[0] != '~' || a.home == "" {
+		return
+	}
+	n := userName(path[1:])
+	if n == 0 {
+		return
+	}
+	user, rest := path[1:1+n], path[1+n:]
+	a.noteAs(true, cleanSlashes(a.home+"/../"+user+rest))
+	if user == "root" {
+		a.noteAs(true, cleanSlashes("/root"+rest))
+	}
 }
 
 // notePath notes the paths that programs may take a text for.
@@ -237,62 +287,104 @@ func (a *arguments) join(relative string, from []string) error {
 	return nil
 }
 
-// namesPath says whether a name is one of paths: its last word says so, however its words are put together.
+// namesPath reports whether a name is one of paths, by its last words, however they are put together, and without a number behind them:
+// "filePath", "FILE-PATHS", "path_2", "save_as".
 func namesPath(name string) bool {
 	if !isASCII(name) {
-		last := ""
-		for _, word := range words(name) {
-			last = word
-		}
-		return isPathWord(last)
+		return isPathName(lastWords(name))
 	}
-	last := lastWord(name)
-	var room [mostPathWord]byte
-	if len(last) > len(room) {
+	end := len(name)
+	for end > 0 && !(isAlphanumeric(name[end-1]) && name[end-1] > '9') {
+		end--
+	}
+	last, start := lastWord(name[:end])
+	before, _ := lastWord(name[:start])
+	var room [2 * mostPathWord]byte
+	if len(last) > mostPathWord {
 		return false
 	}
 	for i := range len(last) {
 		room[i] = small(last[i])
 	}
-	return isPathWord(string(room[:len(last)]))
+	rest := room[mostPathWord:]
+	if len(before) > mostPathWord {
+		before = ""
+	}
+	for i := range len(before) {
+		rest[i] = small(before[i])
+	}
+	return isPathName(string(rest[:len(before)]), string(room[:len(last)]))
+}
+
+// lastWords returns the last two words of a name in small letters, without a number behind them.
+func lastWords(name string) (before, last string) {
+	all := append([]string{"", ""}, words(strings.TrimRightFunc(name, func(r rune) bool { return !unicode.IsLetter(r) }))...)
+	return all[len(all)-2], all[len(all)-1]
 }
 
 // mostPathWord is more bytes than any word has that is one of paths.
-const mostPathWord = 16
+const mostPathWord = 24
 
-func isPathWord(word string) bool {
+// isPathName reports whether two words, the last ones of a name, are those of a path.
+func isPathName(before, last string) bool {
+	switch last {
+	case "name", "names":
+		return isFileWord(before)
+	case "as":
+		return before == "save" || before == "write" || before == "export" || before == "download" || before == "store"
+	case "pathname", "filename", "filenames", "dirname", "foldername", "workdir", "cwd", "dest", "destination", "destinations", "source", "sources",
+		"src", "dst", "target", "targets", "to", "from", "into", "output", "outputs", "out", "root", "roots", "location", "locations", "saveas":
+		return true
+	case "profile", "profiles":
+		return false
+	}
+	for _, end := range []string{"path", "paths", "file", "files", "dir", "dirs"} {
+		if strings.HasSuffix(last, end) {
+			return true
+		}
+	}
+	return isFileWord(last)
+}
+
+func isFileWord(word string) bool {
 	switch word {
-	case "path", "paths", "pathname", "file", "files", "filepath", "filepaths", "filename", "filenames", "directory", "directories", "dir", "dirs",
-		"folder", "folders", "workdir", "cwd", "dest", "destination", "source", "src", "dst":
+	case "file", "files", "path", "dir", "dirs", "directory", "directories", "folder", "folders", "output", "target":
 		return true
 	}
 	return false
 }
 
-// lastWord gives the last of a name's words as it is written there. The name is ASCII.
-func lastWord(name string) string {
+// lastWord returns the last of a name's words as it is written there, and where it starts. The name is ASCII.
+func lastWord(name string) (word string, start int) {
 	end := len(name)
 	for end > 0 && !isAlphanumeric(name[end-1]) {
 		end--
 	}
-	start := end
+	start = end
 	for start > 0 && isAlphanumeric(name[start-1]) {
 		if start--; isCapital(name[start]) && start > 0 && 'a' <= name[start-1] && name[start-1] <= 'z' {
 			break
 		}
 	}
-	return name[start:end]
+	return name[start:end], start
 }
 
 func isCapital(c byte) bool { return 'A' <= c && c <= 'Z' }
 
 func isAlphanumeric(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' }
 
+// namesCommand reports whether a name is one of command lines, or of a part of one.
 func namesCommand(name string) bool {
 	if !isASCII(name) {
 		name = foldName(name)
 	}
-	return alike(name, "command") || alike(name, "cmd")
+	for _, one := range []string{"command", "commands", "cmd", "cmds", "cmdline", "commandline", "args", "argv", "script", "shell", "bash"} {
+		if alike(name, one) {
+			return true
+		}
+	}
+	last, _ := lastWord(name)
+	return alike(last, "command") || alike(last, "cmd")
 }
 
 // words are those of a name, in small letters: filePath, file_path, FILE-PATH.
@@ -311,34 +403,11 @@ func words(name string) []string {
 	return strings.Fields(foldName(b.String()))
 }
 
-// IsPath says whether an argument is a path, by its name.
+// IsPath reports whether an argument is a path, by its name.
 func IsPath(name string) bool { return namesPath(name) }
 
-// IsCommand says whether an argument is a command line, by its name.
+// IsCommand reports whether an argument is a command line, by its name.
 func IsCommand(name string) bool { return namesCommand(name) }
-
-// pathsIn gives what programs may take the paths of a command line for, cleaned.
-func pathsIn(command, home string) (paths []string) {
-	for _, path := range PathsIn(command) {
-		paths = append(paths, readings(path, home)...)
-	}
-	return paths
-}
-
-// PathsIn gives the absolute paths that a command line names, as they are written, wherever in a word they begin: "--file=/etc/x".
-func PathsIn(command string) (paths []string) {
-	words := strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`;|&<>()=,\x00", r) })
-	for _, word := range words {
-		if strings.HasPrefix(word, "/") || strings.HasPrefix(word, "~") || isFileURI(word) {
-			paths = append(paths, word)
-		} else if strings.HasPrefix(word, "-") {
-			if i := strings.IndexByte(word, '/'); i > 0 { // "-I/usr"
-				paths = append(paths, word[i:])
-			}
-		}
-	}
-	return paths
-}
 
 // A found is an argument that was looked for: ok says that it is there.
 type found struct {

@@ -162,6 +162,11 @@ func pathOf(text, home string) string {
 			}
 		}
 	}
+	if n := homeVariable(text); n > 0 {
+		text = "~" + text[n:]
+	} else if n := userName(strings.TrimPrefix(text, "~")); n > 0 && text[0] == '~' && home != "" && text[1:1+n] == path.Base(home) {
+		text = "~" + text[1+n:]
+	}
 	if rest, ok := strings.CutPrefix(text, "~"); ok && home != "" && (rest == "" || rest[0] == '/' || rest[0] == '\\') {
 		text = home + rest
 	}

@@ -126,7 +126,7 @@ func TestASubjectKeepsAllItsNames(t *testing.T) {
 
 // FuzzLastWord holds the quick way to a name's last word against the thorough one.
 func FuzzLastWord(f *testing.F) {
-	for _, s := range []string{"", "path", "filePath", "file_path", "FILE-PATH", "aPATH", "path2Dir", "Path ", "__", "x.É", "HTTPDir", "dirA", "the source"} {
+	for _, s := range []string{"", "path", "filePath", "file_path", "FILE-PATH", "aPATH", "path2Dir", "Path ", "__", "x.É", "HTTPDir", "dirA", "the source", "saveAs", "FILE_NAME2", "a_very_long_word_that_is_longer_than_any_file"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
@@ -134,10 +134,10 @@ func FuzzLastWord(f *testing.F) {
 		for _, word := range words(name) {
 			want = word
 		}
-		if isASCII(name) && foldName(lastWord(name)) != want {
-			t.Errorf("the last word of %q is %q, want %q", name, lastWord(name), want)
+		if got, _ := lastWord(name); isASCII(name) && foldName(got) != want {
+			t.Errorf("the last word of %q is %q, want %q", name, got, want)
 		}
-		if got := namesPath(name); got != isPathWord(want) {
+		if got := namesPath(name); got != isPathName(lastWords(name)) {
 			t.Errorf("%q names a path: %v", name, got)
 		}
 	})

@@ -126,15 +126,16 @@ func byWhatACallWouldTouch(t *testing.T) {
 		drawbridge.Rule{Effect: deny, Paths: []string{"~/.ssh/**", "/etc/**"}},
 		drawbridge.Rule{Effect: deny, ArgsMatch: `:"-`})
 	for arguments, want := range map[string]drawbridge.Effect{
-		`{"repo_path":"/home/ada/.ssh"}`:             deny,
-		`{"path":"/tmp/../etc/shadow"}`:              deny,
-		`{"destination":"file:///etc/cron.d/x"}`:     deny,
-		`{"command":"git -C /etc log"}`:              deny,
-		`{"files":["a",["/etc/x"]]}`:                 deny,
-		`{"branch":"--upload-pack=touch /tmp/x"}`:    deny,
-		`{"branch":"-o", "path":"/home/ada/src/x"}`:  deny,
-		`{"branch":"fix-1","path":"/home/ada/src"}`:  allow,
-		`{"text":"a sentence about -o and /etc/x."}`: allow,
+		`{"repo_path":"/home/ada/.ssh"}`:              deny,
+		`{"path":"/tmp/../etc/shadow"}`:               deny,
+		`{"destination":"file:///etc/cron.d/x"}`:      deny,
+		`{"command":"git -C /etc log"}`:               deny,
+		`{"files":["a",["/etc/x"]]}`:                  deny,
+		`{"branch":"--upload-pack=touch /tmp/x"}`:     deny,
+		`{"branch":"-o", "path":"/home/ada/src/x"}`:   deny,
+		`{"branch":"fix-1","path":"/home/ada/src"}`:   allow,
+		`{"text":"a sentence about -o and /etc/x."}`:  deny,
+		`{"text":"a sentence about -o and/or etc/x"}`: allow,
 	} {
 		if d := p.Decide(call("git", "git_log", arguments)); d.Effect != want {
 			t.Errorf("%s: %+v, want %s", arguments, d, want)

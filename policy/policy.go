@@ -359,28 +359,6 @@ func (s *subject) call(params json.RawMessage, home string, dirs []string) {
 	}
 }
 
-// cleanURI is a URI as servers read it: without what readers of URLs pass over, with "." and ".." taken out, also where they are escaped,
-// and all that is escaped written plainly.
-func cleanURI(uri string) string {
-	uri = strings.ReplaceAll(asURL(uri), `\`, "/")
-	scheme, rest, ok := strings.Cut(uri, ":")
-	if !ok {
-		return uri
-	}
-	authority := ""
-	if after, is := strings.CutPrefix(rest, "//"); is {
-		end := strings.IndexByte(after, '/')
-		if end < 0 {
-			end = len(after)
-		}
-		authority, rest = "//"+unescaped(after[:end]), after[end:]
-	}
-	if rest = unescaped(rest); strings.HasPrefix(rest, "/") {
-		rest = cleanPath(rest, "")
-	}
-	return scheme + ":" + authority + rest
-}
-
 // variables has what an expression looks at.
 func (s *subject) variables(about mentions) (map[string]any, error) {
 	if s.vars == nil {

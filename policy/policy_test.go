@@ -314,8 +314,8 @@ func TestPaths(t *testing.T) {
 		{"/ok/**", `{"files":[{"filePath":"/ok/x"}]}`, true, true},
 		{"/etc/**", `{"files":{"/etc/x":"text"}}`, true, true},
 		{"/ok/**", `{"path":"/ok/a","files":{"/etc/x":"text"}}`, true, false},
-		{"/ok/**", `{"path":"/ok/a","files":{"name":"text"},"other":{"/etc/x":"text"}}`, true, true},
-		{"/etc/**", `{"profile":"/etc/x","path_style":"/etc/x"}`, false, false},
+		{"/ok/**", `{"path":"/ok/a","files":{"name":"text"},"other":{"/etc/x":"text"}}`, true, false},
+		{"/etc/**", `{"profile":"etc/x","path_style":"etc/x"}`, false, false},
 		{"/etc/**", `{"outputDir":"/etc/x"}`, true, true},
 		{"/kit/**", `{"path":"/\u212Ait/x"}`, true, false}, // the sign for kelvin
 		{"/etc/**", `{"path":"/ok","dest":"/etc/x"}`, true, false},
@@ -328,7 +328,7 @@ func TestPaths(t *testing.T) {
 		{"/home/*/.ssh/**", `{"path":"~/.ssh/id"}`, true, true},
 		{"**/.env", `{"path":"src/.env"}`, true, true},
 		{"/etc/**", `{}`, false, false},
-		{"/etc/**", `{"other":"/etc/x"}`, false, false},
+		{"/etc/**", `{"other":"/etc/x"}`, true, true},
 		{"c:/windows/**", `{"path":"C:\\Windows\\x"}`, true, false},
 	} {
 		q := call("fs", "x", tt.arguments)

@@ -208,7 +208,7 @@ func (r *rule) named(s *subject) answer {
 		return answerOf(r.prompts.matchAny(s.names))
 	case Resource, Template:
 		if r.effect != drawbridge.Allow {
-			return answerOf(r.resources.matchAny(s.names))
+			return answerOf(r.resources.matchAny(s.names) || r.resources.matchAny(s.also))
 		}
 		for _, name := range s.names { // written plainly or not, it must be one that the rule allows
 			if !r.resources.match(name) {
@@ -262,17 +262,22 @@ func (r *rule) inPaths(s *subject) (answer, error) {
 	if err != nil || len(files) == 0 {
 		return no, err
 	}
-	for _, file := range files {
+	named := false
+	for i := range files {
+		file := &files[i]
 		out := file.names[0] == ".."
 		if r.effect == drawbridge.Allow {
-			if out || !oneOf(r.paths, file.names) && !oneRelative(r.paths, file.from) {
+			if file.guess {
+				continue
+			}
+			if named = true; out || !oneOf(r.paths, file.names) && !oneRelative(r.paths, file.from) {
 				return no, nil
 			}
 		} else if out || oneOf(r.foldedPaths, file.folded) {
 			return yes, nil
 		}
 	}
-	return answerOf(r.effect == drawbridge.Allow), nil
+	return answerOf(named), nil
 }
 
 func oneOf(globs []pathGlob, names []string) bool {

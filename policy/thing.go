@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -18,6 +19,8 @@ type thing struct {
 	// known says that it is known what is meant, names those that it is known by.
 	known bool
 	names []string
+	// also are names that some readers take it for: no allowing rule must name them.
+	also []string
 
 	// met says that it is remembered, and what rules and hidden are; next is another one of that name.
 	met  bool
@@ -82,16 +85,14 @@ func newThing(kind string, spec *drawbridge.Spec, trust string) *thing {
 		server: fold(string(spec.Server)), trust: fold(trust),
 	}
 	if t.server == "" {
-		t.server, t.trust = "drawbridge", "trusted"
+		t.server, t.trust = string(drawbridge.OwnServer), "trusted"
 	}
 	switch kind {
 	case Tool, Prompt:
 		t.know(fold(spec.Tool), fold(string(spec.Name)))
 	case Resource, Template:
 		t.add(fold(spec.Tool), fold(string(spec.Name)))
-		if clean := cleanURI(spec.Tool); clean != spec.Tool {
-			t.add(fold(clean))
-		}
+		t.knowURI(spec.Tool)
 		if isFileURI(spec.Tool) {
 			for _, path := range readings(spec.Tool, "") {
 				t.add(fold("file://" + path))
@@ -99,6 +100,21 @@ func newThing(kind string, spec *drawbridge.Spec, trust string) *thing {
 		}
 	}
 	return t
+}
+
+// knowURI adds the URIs that readers take one for.
+func (t *thing) knowURI(uri string) {
+	same, also := uriReadings(uri)
+	for _, one := range same {
+		if one = fold(one); !slices.Contains(t.names, one) {
+			t.add(one)
+		}
+	}
+	for _, one := range also {
+		if one = fold(one); !slices.Contains(t.names, one) && !slices.Contains(t.also, one) {
+			t.also = append(t.also, one)
+		}
+	}
 }
 
 // know adds the names of what its server calls own, and callers listed. A name that was cleaned of what nobody sees is another

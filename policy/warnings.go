@@ -33,6 +33,10 @@ func (p *Policy) Warnings() (all []string) {
 				say(fmt.Sprintf("methods has %q, which is none that rules are asked about: these are %s, and those of extensions", m, strings.Join(methods, ", ")))
 			}
 		}
+		if text := r.relativePattern(); text != "" {
+			say(fmt.Sprintf("paths has %q, which is relative: a relative value is judged only under argument names such as path, file and target; "+
+				"a value that begins with / or ~ is judged under any", text))
+		}
 		for _, c := range r.args {
 			if why := c.never(); why != "" {
 				say("it can never match: args." + c.name + " " + why)
@@ -52,6 +56,17 @@ func placed(r *rule, i int) string {
 		return "rule " + strconv.Itoa(i+1) + ": "
 	}
 	return r.at + ": rule " + strconv.Itoa(i+1) + ": "
+}
+
+// relativePattern returns the first of the rule's paths that may match a relative path; empty where there is none, and for "**", which
+// matches all paths.
+func (r *rule) relativePattern() string {
+	for _, g := range r.paths {
+		if text := strings.Join(g, "/"); g[0] != "" && text != "**" {
+			return text
+		}
+	}
+	return ""
 }
 
 // never says why no argument meets the condition; empty where one may.

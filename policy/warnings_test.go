@@ -43,6 +43,11 @@ func TestWarningsOfRulesThatNeverMatch(t *testing.T) {
 		{args(drawbridge.Condition{Name: "n", Present: &present, Matches: "a"}), ""},
 		{args(drawbridge.Condition{Name: "n", Present: &absent}), ""},
 		{args(drawbridge.Condition{Name: "n", Present: &absent, Matches: "a"}), "it can never match: args.n cannot be absent and have a value"},
+		{drawbridge.Rule{Paths: []string{"/etc/**", "~/x", "$HOME/y", "C:\\x", "file:///x", "**"}}, ""},
+		{drawbridge.Rule{Paths: []string{"/etc/**", "./src/**"}}, `paths has "src/**", which is relative: a relative value is judged only under argument names such as ` +
+			"path, file and target; a value that begins with / or ~ is judged under any"},
+		{drawbridge.Rule{Paths: []string{"**/.env"}}, `paths has "**/.env", which is relative: a relative value is judged only under argument names such as ` +
+			"path, file and target; a value that begins with / or ~ is judged under any"},
 		{drawbridge.Rule{When: `caller.kind == caller.principal || "x" in caller.scopes || caller["client"] == "x" || annotations.foo`}, ""},
 		{drawbridge.Rule{When: `caller.foo == "x" || has(caller.foo)`}, "when looks at caller.foo, which nobody has: a caller has kind, principal, client, scopes"},
 		{drawbridge.Rule{When: `caller["Kind"] == "x"`}, "when looks at caller.Kind, which nobody has: a caller has kind, principal, client, scopes"},

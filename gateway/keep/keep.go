@@ -1,7 +1,7 @@
 // Package keep is the guard around Drawbridge's own files: no tool is called with an argument that leads to them, since who
 // writes there decides what is started and who may call what.
 //
-// It promises that a path which the arguments show is followed as the system would follow it, through "..", links and "~", to
+// It promises that a path which the arguments show, as a value or within a text under any name, is followed as the system would follow it, through "..", links and "~", to
 // where it ends, whether that is there yet or not; and that it refuses what it cannot follow. It sees only what the
 // arguments show: no path that a program puts together by itself, no directory above ours, no other name of the same file on
 // the disk (a hard link).
@@ -31,6 +31,8 @@ const (
 	maxPath  = 4096
 	maxDepth = 64
 	maxLinks = 255
+	// maxFollowed is how many paths of a text are followed through links.
+	maxFollowed = 1024
 )
 
 // Own is what is ours.
@@ -128,6 +130,9 @@ func (l look) at(named, value json.RawMessage, depth int) (leads bool, err error
 	case '{':
 		for m := range wire.Members(value) {
 			if name, _ := wire.Text(m.Name); hasSlash(name) {
+				if leads, err = l.pathsIn(name, false); leads || err != nil {
+					return leads, err
+				}
 				if leads, err = l.path("", name); leads || err != nil {
 					return leads, err
 				}
@@ -143,22 +148,28 @@ func (l look) at(named, value json.RawMessage, depth int) (leads bool, err error
 			}
 		}
 	case '"':
-		name, _ := wire.Text(named)
-		if policy.IsCommand(name) {
-			return l.command(value)
-		}
-		if depth <= maxArgument { // servers look into a text for what they want
-			if leads, err = l.inText(name, named, value, depth); leads || err != nil {
-				return leads, err
-			}
-		}
-		if len(value) > 6*maxPath { // even if it were all escapes
-			return false, nil
-		}
-		text, _ := wire.Text(value)
-		return l.path(name, text)
+		return l.text(named, value, depth)
 	}
 	return false, nil
+}
+
+// text looks at a text: as a path, at the paths in it, and at the list or the object that it may be.
+func (l look) text(named, value json.RawMessage, depth int) (leads bool, err error) {
+	name, _ := wire.Text(named)
+	text, _ := wire.Text(value)
+	command := policy.IsCommand(name)
+	if leads, err = l.pathsIn(text, command); leads || err != nil {
+		return leads, err
+	}
+	if command && !policy.IsFileURI(text) {
+		return false, nil
+	}
+	if depth <= maxArgument { // servers look into a text for what they want
+		if leads, err = l.inText(name, named, value, depth); leads || err != nil {
+			return leads, err
+		}
+	}
+	return l.path(name, text)
 }
 
 // inText looks at the list or the object that an argument is, although it stands in a text: unless a text is what the tool wants.
@@ -174,15 +185,25 @@ func (l look) inText(name string, named, value json.RawMessage, depth int) (bool
 	return l.at(named, inside, depth+1)
 }
 
-// command looks at the paths in a command line.
-func (l look) command(value json.RawMessage) (bool, error) {
-	line, _ := wire.Text(value)
-	if l.own.Home != "" {
-		line = strings.NewReplacer("${HOME}", l.own.Home, "$HOME", l.own.Home).Replace(line)
+// pathsIn looks at the paths that stand in a text. Links are followed in the first of them only, unless it is a command line: a long
+// document may have very many paths in it.
+func (l look) pathsIn(text string, command bool) (bool, error) {
+	found, err := policy.FindPaths(text, command)
+	if err != nil {
+		return false, err
 	}
-	for _, path := range policy.PathsIn(line) {
-		if leads, err := l.path("path", path); leads || err != nil {
-			return leads, err
+	for i, one := range found {
+		if len(one.Path) > maxPath {
+			continue
+		}
+		for _, path := range policy.Spellings(one.Path, l.own.Home) {
+			path = filepath.FromSlash(path)
+			if !filepath.IsAbs(path) {
+				continue
+			}
+			if leads, err := l.leads(path, command || i < maxFollowed); leads || err != nil {
+				return leads, err
+			}
 		}
 	}
 	return false, nil

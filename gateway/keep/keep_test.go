@@ -81,7 +81,8 @@ func TestTR4NoToolReachesOurFiles(t *testing.T) {
 		{"PT-1 deep within", "edits", []any{map[string]any{"to": []any{ours + "/x"}}}, true},
 		{"PT-1 in a text that is a list", "paths", `[NaN, "` + ours + `/x"]`, true},
 		{"PT-1 in a text that is an object", "options", `{"to":{"dir":"` + ours + `"}}`, true},
-		{"PT-1 in a text that is to be one", "content", `{"to":{"dir":"` + ours + `"}}`, false},
+		{"PT-1 in a text that is to be one", "content", `{"to":{"dir":"` + ours + `"}}`, true},
+		{"PT-1 in a text that is to be one, relative", "content", `{"to":{"dir":"../me/.config/drawbridge"}}`, false},
 		{"PT-1 a name of many", "files", map[string]any{ours + "/x": "text"}, true},
 		{"PT-1 the store's journal", "path", filepath.Dir(project) + "/state/x.db-wal", true},
 		{"PT-2 a sibling", "path", home + "/.config/drawbridge2/mcp.json", false},
@@ -99,7 +100,8 @@ func TestTR4NoToolReachesOurFiles(t *testing.T) {
 		{"PT-5 in a command, by a variable", "command", "rm \"${HOME}/.config/drawbridge/mcp.json\"", true},
 		{"PT-5 in a list of words", "command", []any{"cp", "x", ours + "/mcp.json"}, true},
 		{"another file", "path", project + "/src/main.go", false},
-		{"a text", "text", "see ~/.config/drawbridge for more, and/or ask", false},
+		{"PT-5 in a sentence", "text", "see ~/.config/drawbridge for more, and/or ask", true},
+		{"a sentence", "text", "see ~/.config/drawbridge2 for more, and/or ask", false},
 		{"a text of several lines", "text", "../me/.config/drawbridge\n", false},
 		{"a word that is a link's name", "text", "word", false},
 		{"a number", "path", 7, false},
@@ -122,6 +124,44 @@ func TestTR4NoToolReachesOurFiles(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s: %v (-want +got):\n%s", tt.row, tt.value, diff)
 			}
+		}
+	}
+}
+
+// TestTR4NoTextReachesOurFiles has our files within texts, under the names that tools have for texts.
+func TestTR4NoTextReachesOurFiles(t *testing.T) {
+	home, project, k := house(t)
+	leads := func(name, text string) bool {
+		return k.Decide(t.Context(), deck.Question{
+			Caller: drawbridge.Caller{Kind: drawbridge.External}, Kind: "tool", Params: arguments(t, name, text), Spec: drawbridge.Spec{Server: "fs"},
+		}).Effect == drawbridge.Deny
+	}
+	names := []string{"command", "cmd", "args", "argv", "script", "code", "shell", "sql", "query", "url", "connection_string", "database", "content", "input", "text", "prompt"}
+	for _, path := range []string{home + "/.config/drawbridge/mcp.json", "~/.config/drawbridge/x", "$HOME/.config/drawbridge", project + "/dir/mcp.json"} {
+		for _, form := range []string{
+			"cat %s", "cp %s /tmp/x", "--config=%s", "open('%s')", "ATTACH '%s' AS x", "a\n%s\nb", "x:%s", "cat <%s>/tmp/x", "Data Source=%s;Mode=ro", "`%s`", "see %s.", "%s:12", "(%s)",
+			"/a/../%s", "{\"p\":\"%s\"}",
+		} {
+			for _, name := range names {
+				if form == "/a/../%s" && path[0] != '/' {
+					continue
+				}
+				if text := strings.Replace(form, "%s", path, 1); !leads(name, text) {
+					t.Errorf("%s %q is let in", name, text)
+				}
+			}
+		}
+	}
+	for _, form := range []string{"sqlite://%s", "x://%s", "git+file://%s", "see file://localhost%s", "jdbc:sqlite:%s"} {
+		for _, name := range names {
+			if text := strings.Replace(form, "%s", home+"/.config/drawbridge/x", 1); !leads(name, text) {
+				t.Errorf("%s %q is let in", name, text)
+			}
+		}
+	}
+	for _, text := range []string{"https://host" + home + "/.config/drawbridge/x", "cat " + home + "/.config/other", "</drawbridge>", "a/b", strings.Repeat("/tmp/x ", 5000)} {
+		if leads("text", text) {
+			t.Errorf("%.80q is refused", text)
 		}
 	}
 }

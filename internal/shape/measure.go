@@ -266,14 +266,6 @@ func receiverExported(d *ast.FuncDecl) bool {
 	}
 }
 
-func (s *shape) packages() []point {
-	var all []point
-	for dir, p := range s.byDir {
-		all = append(all, point{p.code, dir})
-	}
-	slices.SortFunc(all, func(a, b point) int { return strings.Compare(a.where, b.where) })
-	return all
-}
 
 // silent names the packages without a package comment.
 func (s *shape) silent() []string {

@@ -66,7 +66,6 @@ func TestMeasure(t *testing.T) {
 		"functions over 60 lines":         "broken: 20.0 % [b/b.go:4 long]",
 		"longest file, lines":             "ok: 84 b/b.go",
 		"90th percentile of files, lines": "ok: 84",
-		"largest package, lines of code":  "ok: 16 a",
 		"widest interface, methods":       "broken: 6 a/a.go:5",
 		"init functions":                  "broken: 1 [a/a.go:21]",
 		"sleeps in tests":                 "broken: 1 [a/a_test.go:5]",
