@@ -266,7 +266,6 @@ func receiverExported(d *ast.FuncDecl) bool {
 	}
 }
 
-
 // silent names the packages without a package comment.
 func (s *shape) silent() []string {
 	var all []string
