@@ -21,6 +21,8 @@ const module = "github.com/drawbridge-mcp/drawbridge"
 var floors = map[string]int{
 	".": 0,
 
+	"internal/safetext": 0,
+
 	"config":    1,
 	"secrets":   1,
 	"ledger":    1,
@@ -90,7 +92,7 @@ var never = []struct {
 		"a screen declares the two or three methods it shows",
 	},
 	{
-		[]string{"ledger", "audit", "shield", "policy", "index", "workspace", "limits", "trust"},
+		[]string{"ledger", "audit", "shield", "policy", "index", "workspace", "limits", "trust", "internal/safetext"},
 		[]string{"net", "net/http", "os", "os/exec", "database/sql"},
 		"rules are pure: tested by table and fuzz",
 	},

@@ -6,7 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unicode/utf8"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // A Kind says what a record tells.
@@ -164,21 +165,8 @@ func (w *writer) caller(c *Caller) {
 	w.add("}")
 }
 
-// clip shortens a text, between two characters.
-func clip(text string) string {
-	if len(text) <= maxText {
-		return text
-	}
-	return text[:boundary(text, maxText)] + "…"
-}
-
-// boundary gives the end of the last character that ends at n or before.
-func boundary(text string, n int) int {
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return n
-}
+// clip shortens a text to at most maxText bytes, between two characters.
+func clip(text string) string { return safetext.Truncate(text, maxText, safetext.Bytes, "…") }
 
 // Decode reads a record that rules have written. The error shows nothing of it.
 func Decode(line []byte) (Record, error) {

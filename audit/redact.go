@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // A Mode says how much of a call's arguments is kept.
@@ -277,7 +278,7 @@ func (v *veil) hidden() bool {
 func (v *veil) string(token, text string) {
 	seen := text
 	if len(text) > v.most+beyond {
-		seen = text[:boundary(text, v.most+beyond)]
+		seen = safetext.Truncate(text, v.most+beyond, safetext.Bytes, "")
 	}
 	shown, changed := v.rules.text(seen)
 	switch {
@@ -289,9 +290,7 @@ func (v *veil) string(token, text string) {
 		if len(seen) < len(text) { // a known value may begin at its end
 			end = min(end, max(0, len(cut)-v.rules.longestKnown()))
 		}
-		if len(cut) > end {
-			cut = cut[:boundary(cut, end)]
-		}
+		cut = safetext.Truncate(cut, end, safetext.Bytes, "")
 		sum := sha256.Sum256([]byte(text))
 		shown = cut + "…[" + strconv.Itoa(len(text)) + " bytes, sha256 " + hex.EncodeToString(sum[:8]) + "]"
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
 	"github.com/drawbridge-mcp/drawbridge/config/facts"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // Facts are what a person approves in the row, as it was written, in the order of Fields: the members that count in
@@ -25,7 +26,7 @@ func (s Server) Facts() []Pair {
 		switch known.name {
 		case "env", "headers":
 			for _, p := range m.Value.Members {
-				name := strings.TrimSuffix(known.name, "s") + " " + doc.Printable(p.Name)
+				name := strings.TrimSuffix(known.name, "s") + " " + safetext.Line(p.Name)
 				all = append(all, Pair{name, facts.Digest(name, p.Value.Text)})
 			}
 		case "url":
@@ -42,9 +43,9 @@ func (s Server) Facts() []Pair {
 // fact shows a value: a text as it is, whatever else as JSON.
 func fact(v doc.Node) string {
 	if s, ok := v.Word(); ok {
-		return doc.Printable(s)
+		return safetext.Line(s)
 	}
-	return doc.Printable(string(v.AppendJSON(nil, false)))
+	return safetext.Line(string(v.AppendJSON(nil, false)))
 }
 
 // authFacts shows where one signs in, and as whom. The names are "auth token_url" and so on.
@@ -53,7 +54,7 @@ func authFacts(m doc.Member) (all []Pair) {
 		return []Pair{{m.Name, fact(m.Value)}}
 	}
 	for _, p := range m.Value.Members {
-		name := m.Name + " " + doc.Printable(p.Name)
+		name := m.Name + " " + safetext.Line(p.Name)
 		known, public := AuthMember(p.Name)
 		switch {
 		case !public:

@@ -9,6 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config/dialect"
 	"github.com/drawbridge-mcp/drawbridge/config/disk"
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // A Provider is a program, or a family of programs, whose files say which servers there are.
@@ -86,7 +87,7 @@ func chosen(names []string) ([]dialect.Provider, error) {
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			fault := disk.Broken("import from "+doc.Printable(name), errors.New("there is no such program"+doc.DidYouMean(name, known)))
+			fault := disk.Broken("import from "+safetext.Line(name), errors.New("there is no such program"+doc.DidYouMean(name, known)))
 			fault.Next = "name one of " + strings.Join(known, ", ")
 			return nil, fault
 		}

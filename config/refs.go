@@ -6,6 +6,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
 	"github.com/drawbridge-mcp/drawbridge/config/refer"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // What a value is put together of, see package refer.
@@ -45,7 +46,7 @@ func (s Server) Commands() (names []string) {
 	for _, d := range s.Deferred {
 		for _, p := range d.Parts {
 			if p.Kind == FromCommand {
-				names = append(names, doc.Printable(d.Name))
+				names = append(names, safetext.Line(d.Name))
 				break
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config/spawn"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // A rowReader turns one row into a Server.
@@ -157,10 +158,7 @@ func (r *rowReader) cwd() string {
 // that is not valid is changed, and it stays so.
 func idOf(name string) drawbridge.ServerID {
 	const enough = 2 * drawbridge.MaxServerID
-	if len(name) > enough {
-		name = name[:enough] + "…"
-	}
-	return drawbridge.ServerID(doc.Printable(name))
+	return drawbridge.ServerID(safetext.Line(safetext.Truncate(name, enough, safetext.Bytes, "…")))
 }
 
 // hashOf is the row's Hash: SHA-256 over the members that count, as JSON sorted by name at every depth.
@@ -292,7 +290,7 @@ func (r *rowReader) value(member, name, written string) string {
 		return value
 	}
 	if found, ok := r.lookup(value); ok && found != "" {
-		r.server.FromEnv = append(r.server.FromEnv, kind+doc.Printable(name)+" from "+value)
+		r.server.FromEnv = append(r.server.FromEnv, kind+safetext.Line(name)+" from "+value)
 		return found
 	}
 	return value

@@ -464,7 +464,7 @@ func TestHelpShowsBridgedCardsBesideShippedOnes(t *testing.T) {
 	}
 	want := []row{
 		{"own", "", "own", "", ""},
-		{"fs__read", "fs", "read", "Read file", "Reads[31m a file."},
+		{"fs__read", "fs", "read", "Read file", `Reads\u001b[31m a file.`},
 		{"fs__list", "fs", "list", "List", strings.Repeat("long ", 23) + "long…"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/declare"
-	"github.com/drawbridge-mcp/drawbridge/deck/gate"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -94,7 +93,7 @@ func (d *Deck) Instructions(caller drawbridge.Caller) string {
 	said.Begin(d.findHint(caller))
 	v := d.view.Load()
 	for _, m := range v.members {
-		if m.listing != nil && v.knows(caller, m) && !said.Say(m.ID, m.listing.Instructions, gate.Cut) {
+		if m.listing != nil && v.knows(caller, m) && !said.Say(m.ID, m.listing.Instructions) {
 			break
 		}
 	}

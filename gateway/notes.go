@@ -2,11 +2,10 @@ package gateway
 
 import (
 	"fmt"
-	"strings"
-	"unicode"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 const (
@@ -108,19 +107,10 @@ func winnerOf(id drawbridge.ServerID) string {
 	return "server " + string(id)
 }
 
-// thing names something of a server's. What a terminal would not print but obey is left out.
+// thing returns the kind and the name of an item that a server lists, fit for a terminal.
 func thing(kind, name string) string {
 	if name == "" {
 		return "a " + kind
 	}
-	shown := []rune(strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, name))
-	if len(shown) > maxNoted {
-		shown = append(shown[:maxNoted-1], '…')
-	}
-	return kind + " " + string(shown)
+	return kind + " " + safetext.Line(safetext.Truncate(name, maxNoted, safetext.Runes, "…"))
 }

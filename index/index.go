@@ -3,7 +3,8 @@ package index
 import (
 	"context"
 	"sync"
-	"unicode/utf8"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // An Index ranks the documents of one view: what one class of callers may call. It may be used from several goroutines.
@@ -82,25 +83,13 @@ type Search struct {
 	Alone bool
 }
 
-// clipped is a text without what is too long to be read, cut between characters.
-func clipped(text string) string {
-	if len(text) <= maxQuery {
-		return text
-	}
-	n := maxQuery
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
-}
-
 // Find gives the documents that answer a question, the best first; of equals the one whose ID comes first. A document that
 // shares no word with the question may be found by what it means; if none shares one and none is near, there is no hit.
 func (x *Index) Find(ctx context.Context, s Search) []Hit {
 	if s.Most <= 0 {
 		return nil
 	}
-	s.Text = clipped(s.Text)
+	s.Text = safetext.Truncate(s.Text, maxQuery, safetext.Bytes, "")
 	var hits []Hit
 	if x.o.Words {
 		hits = x.lexical.Search(s.Text, s.Most)

@@ -12,9 +12,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/drawbridge-mcp/drawbridge/index"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // The providers whose embedders are known.
@@ -154,15 +154,7 @@ func (e *Embedder) Embed(ctx context.Context, of index.Role, texts []string) ([]
 
 // cut is the beginning of a text, to the end of a character.
 func cut(text string) string {
-	text = strings.ToValidUTF8(text, "�")
-	if len(text) <= maxText {
-		return text
-	}
-	n := maxText
-	for !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
+	return safetext.Truncate(strings.ToValidUTF8(text, "�"), maxText, safetext.Bytes, "")
 }
 
 func (e *Embedder) embed(ctx context.Context, of index.Role, texts []string) ([][]float32, error) {

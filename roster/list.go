@@ -7,6 +7,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // A Decision is what a person said of a row that a project brings.
@@ -62,9 +63,9 @@ type Entry struct {
 func (roll Roll) entry(row config.Server, shadowed bool) Entry {
 	e := Entry{
 		Name: row.ID, Phase: row.Phase, Reason: row.Reason, Shadowed: shadowed, Transport: row.Transport(),
-		Kind: row.Origin.Kind, Source: row.Origin.String(), From: row.Provider, ImportedFrom: printable(row.ImportedFrom),
+		Kind: row.Origin.Kind, Source: row.Origin.String(), From: row.Provider, ImportedFrom: safetext.Line(row.ImportedFrom),
 		Program:  row.Program,
-		Findings: row.Findings(roll.Settings), Row: redacted(row), Commands: row.Commands(), Environment: row.FromEnv, Unresolved: printables(row.Unresolved), Server: row,
+		Findings: row.Findings(roll.Settings), Row: redacted(row), Commands: row.Commands(), Environment: row.FromEnv, Unresolved: safetext.Lines(row.Unresolved), Server: row,
 	}
 	if row.Phase == drawbridge.NeedsApproval && !shadowed {
 		e.Replaces = roll.replacedBy(row)

@@ -6,6 +6,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/store"
 )
 
@@ -103,5 +104,5 @@ func (e Entry) Runs() []config.Pair {
 	if e.Program == (config.Program{}) {
 		return nil
 	}
-	return []config.Pair{{Name: "program", Value: printable(e.Program.Path)}, {Name: "program digest", Value: "SHA-256 " + e.Program.Digest}}
+	return []config.Pair{{Name: "program", Value: safetext.Exact(e.Program.Path)}, {Name: "program digest", Value: "SHA-256 " + e.Program.Digest}}
 }

@@ -214,12 +214,12 @@ func TestWhatIsShownBeforeAnApproval(t *testing.T) {
 	got := [][]config.Pair{entries[0].Lines(), entries[1].Lines()}
 	wantDiff(t, "lines", [][]config.Pair{
 		{
-			{Name: "command", Value: "a\ufffd[2K"}, {Name: "args", Value: `["--token","x"]`},
-			{Name: "env K\ufffd", Value: "what this command prints: cat /etc/passwd\ufffd"},
+			{Name: "command", Value: `a\u001b[2K`}, {Name: "args", Value: `["--token","x"]`},
+			{Name: `env K\u0007`, Value: `what this command prints: cat /etc/passwd\u001b`},
 			{Name: "env NAMED", Value: "your variable GH_TOKEN"}, {Name: "env PART", Value: "[redacted]${GH_TOKEN}"},
 			{Name: "env PATH", Value: "./bin"}, {Name: "env https_proxy", Value: "http://[redacted]@h"}, {Name: "env PIN", Value: "[redacted]"}, {Name: "env NOPE", Value: "${NOPE}"},
-			{Name: "cwd", Value: "sub\ufffd"}, {Name: "not set", Value: "NOPE"},
-			{Name: "take note", Value: "MCP command 'a\ufffd[2K' not allowed: it is none of npx, uvx, node, python, python3, docker, deno, bun, mcpls, nor of allowed_commands"},
+			{Name: "cwd", Value: `sub\u202e`}, {Name: "not set", Value: "NOPE"},
+			{Name: "take note", Value: "MCP command 'a\\u001b[2K' not allowed: it is none of npx, uvx, node, python, python3, docker, deno, bun, mcpls, nor of allowed_commands"},
 			{Name: "take note", Value: "the variable PATH decides which programs or packages are found, or where what is sent goes"},
 			{Name: "take note", Value: "the variable https_proxy decides which programs or packages are found, or where what is sent goes"},
 		},

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"unicode"
 
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -26,11 +26,11 @@ func (e Entry) Lines() []config.Pair {
 	for i, p := range lines {
 		cwd = cwd || p.Name == "cwd"
 		if p.Name == "args" {
-			lines[i].Value = printable(string(wire.Get(e.Server.Row, "args")))
+			lines[i].Value = shownJSON(wire.Get(e.Server.Row, "args"))
 		}
 	}
 	if e.Server.Command != "" && !cwd {
-		lines = append(lines, config.Pair{Name: "runs in", Value: printable(e.Server.Cwd)})
+		lines = append(lines, config.Pair{Name: "runs in", Value: safetext.Exact(e.Server.Cwd)})
 	}
 	lines = append(lines, e.Runs()...)
 	if len(e.Unresolved) > 0 {
@@ -56,14 +56,13 @@ func (e Entry) Members() []config.Pair {
 	for m := range wire.Members(e.Row) {
 		name, _ := wire.Text(m.Name)
 		if name != "env" && name != "headers" {
-			lines = append(lines, config.Pair{Name: printable(name), Value: plain(m.Value)})
+			lines = append(lines, config.Pair{Name: safetext.Exact(name), Value: plain(m.Value)})
 			continue
 		}
 		kind := strings.TrimSuffix(name, "s")
 		for one := range wire.Members(m.Value) {
 			inner, _ := wire.Text(one.Name)
-			what := kind + " " + printable(inner)
-			lines = append(lines, config.Pair{Name: what, Value: e.value(what, plain(one.Value))})
+			lines = append(lines, config.Pair{Name: kind + " " + safetext.Exact(inner), Value: e.value(kind+" "+safetext.Line(inner), one.Value)})
 		}
 	}
 	return lines
@@ -72,20 +71,24 @@ func (e Entry) Members() []config.Pair {
 // plain is a value for a terminal: a text as it is, whatever else as JSON.
 func plain(raw json.RawMessage) string {
 	if text, ok := wire.Text(raw); ok {
-		return printable(text)
+		return safetext.Exact(text)
 	}
-	return printable(string(raw))
+	return shownJSON(raw)
 }
 
+// shownJSON returns JSON on one line as a person may decide on it. Its texts double their backslashes already, as JSON does.
+func shownJSON(raw json.RawMessage) string { return safetext.Line(string(raw)) }
+
 // value says what a value of env or headers is.
-func (e Entry) value(what, text string) string {
+func (e Entry) value(what string, raw json.RawMessage) string {
+	text, _ := wire.Text(raw)
 	switch {
 	case strings.HasPrefix(text, "!") && slices.Contains(e.Commands, what):
-		return "what this command prints: " + strings.TrimPrefix(text, "!")
-	case slices.Contains(e.Environment, what+" from "+text):
-		return "your variable " + text
+		return "what this command prints: " + safetext.Exact(strings.TrimPrefix(text, "!"))
+	case text != "" && slices.Contains(e.Environment, what+" from "+text):
+		return "your variable " + safetext.Exact(text)
 	}
-	return text
+	return plain(raw)
 }
 
 // redacted is a row as it is written, without what may be a secret: of a value of env and headers, of what a url says
@@ -110,7 +113,7 @@ func redacted(row config.Server) json.RawMessage {
 		}
 		return redactAll(m.Value)
 	})
-	return json.RawMessage(printable(string(shown))) // what is not printable can only be in a text
+	return safetext.JSON(shown)
 }
 
 // secretive says of which members no text is shown as it is.
@@ -170,7 +173,7 @@ func redactedAuth(row config.Server, auth json.RawMessage) json.RawMessage {
 func redactedPairs(row config.Server, kind string, pairs json.RawMessage) json.RawMessage {
 	return wire.EachValue(pairs, func(m wire.Member) json.RawMessage {
 		name, _ := wire.Text(m.Name)
-		what := kind + " " + printable(name)
+		what := kind + " " + safetext.Line(name)
 		text, ok := wire.Text(m.Value)
 		switch {
 		case !ok && kind == "env" && steers(name):
@@ -332,23 +335,6 @@ func redactHeader(s string) string {
 	}
 	text := strings.TrimLeft(value, " ")
 	return name + ":" + value[:len(value)-len(text)] + redact(text)
-}
-
-// printable replaces what a terminal should not be shown.
-func printable(s string) string {
-	return strings.Map(func(c rune) rune {
-		if unicode.IsPrint(c) {
-			return c
-		}
-		return unicode.ReplacementChar
-	}, s)
-}
-
-func printables(all []string) (shown []string) {
-	for _, s := range all {
-		shown = append(shown, printable(s))
-	}
-	return shown
 }
 
 // made is an expression that is made when it is first needed: most starts of the program need none of these.

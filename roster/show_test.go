@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"github.com/google/go-cmp/cmp"
 )
@@ -48,7 +49,7 @@ func TestRedactedRow(t *testing.T) {
 		// Secrets among arguments that no option announces.
 		`{"command":"x","args":["-H","X: Bearer abc","--header=X:${K}","--header","X","-H"]}`:   `{"command":"x","args":["-H","X: Bearer [redacted]","--header=X:${K}","--header","X","-H"]}`,
 		`{"command":"x","args":["sk-abcabcabc","https://u:p@h/p?k=abc","--db=pg://u:p@h/d",5]}`: `{"command":"x","args":["[redacted]","https://[redacted]@h/p?k=[redacted]","--db=pg://[redacted]@h/d","[redacted]"]}`,
-		"{\"command\":\"a\\u0007b\",\"cwd\":\"\u202e\"}":                                        "{\"command\":\"a\\u0007b\",\"cwd\":\"\ufffd\"}",
+		"{\"command\":\"a\\u0007b\",\"cwd\":\"\u202e\"}":                                        "{\"command\":\"a\\u0007b\",\"cwd\":\"\\u202e\"}",
 	} {
 		got := string(redacted(config.Server{Row: []byte(row)}))
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -90,7 +91,7 @@ func FuzzRedacted(f *testing.F) {
 		name := wire.Quote(before + after)
 		e := Entry{Row: redacted(config.Server{Row: []byte(`{"command":` + string(name) + `,"env":{` + string(name) + `:"x"}}`)})}
 		for _, p := range e.Members() {
-			if p.Name != printable(p.Name) || p.Value != printable(p.Value) {
+			if p.Name != safetext.Line(p.Name) || p.Value != safetext.Line(p.Value) {
 				t.Errorf("%q is shown as %q", before+after, p)
 			}
 		}

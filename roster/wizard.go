@@ -11,6 +11,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // Cancelled is what Wizard gives where the person went away.
@@ -223,7 +224,7 @@ func (q Request) review() []string {
 		lines = append(lines, "header "+p.Name+": "+redact(p.Value))
 	}
 	for i := range lines {
-		lines[i] = printable(lines[i])
+		lines[i] = safetext.Exact(lines[i])
 	}
 	return lines
 }

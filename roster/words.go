@@ -6,6 +6,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // Split takes a line apart into words, as a person quotes them: single and double quotes keep blanks, and quotes within
@@ -82,7 +83,7 @@ func (r *Roster) ParseAdd(words []string) (Request, error) {
 		}
 		flag, value, joined, ok := findFlag(word)
 		if !ok {
-			return q, mistake("Unknown option: %s", printable(flag.Name))
+			return q, mistake("Unknown option: %s", safetext.Line(flag.Name))
 		}
 		if !joined && len(words) > 0 && !strings.HasPrefix(words[0], "--") {
 			value, joined, words = words[0], true, words[1:]

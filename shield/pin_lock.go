@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // A Locked is one tool of a lockfile, or what else its Part says: the definition that its server may show.
@@ -57,19 +57,10 @@ func LockText(tools []Locked) (text []byte, leftOut []Locked) {
 
 // escaped writes the characters of canonical JSON that cannot be seen as their code points. They stand in texts only.
 func escaped(canonical []byte) json.RawMessage {
-	text := string(canonical)
-	if !utf8.ValidString(text) || !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf && !shows(r) }) {
+	if !utf8.Valid(canonical) {
 		return canonical
 	}
-	var b bytes.Buffer
-	for _, r := range text {
-		if r < utf8.RuneSelf || shows(r) {
-			b.WriteRune(r)
-		} else {
-			b.WriteString(codePoint(r))
-		}
-	}
-	return b.Bytes()
+	return safetext.JSON(canonical)
 }
 
 // ReadLock reads a lockfile whose name is for errors. It is strict: a line that is not as LockText writes it, a hash that is
@@ -98,7 +89,7 @@ func ReadLock(name string, text []byte) ([]Locked, error) {
 		}
 		id := [3]string{string(l.Server), l.Part, l.Tool}
 		if earlier := lines[id]; earlier > 0 {
-			return wrong(n, "%s %s is on line %d already", l.Server, visible(PartLabel(l.Part, l.Tool)), earlier)
+			return wrong(n, "%s %s is on line %d already", l.Server, safetext.Line(PartLabel(l.Part, l.Tool)), earlier)
 		}
 		lines[id] = n
 		tools = append(tools, l)

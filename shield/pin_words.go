@@ -2,7 +2,6 @@ package shield
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/aymanbagabas/go-udiff/lcs"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // A Run is a piece of two texts, one after the other in their order.
@@ -26,7 +27,7 @@ func Words(before, after string) []Run {
 	var runs []Run
 	add := func(op byte, words []string) {
 		if len(words) > 0 {
-			runs = append(runs, Run{op, visible(strings.Join(words, ""))})
+			runs = append(runs, Run{op, safetext.Exact(strings.Join(words, ""))})
 		}
 	}
 	at := 0
@@ -55,7 +56,7 @@ func tokens(text string) (all []string) {
 		r, end := utf8.DecodeRuneInString(text)
 		for k := kind(r); k != 0 && end < len(text); {
 			next, size := utf8.DecodeRuneInString(text[end:])
-			if kind(next) != k || !shows(next) && k == 1 {
+			if kind(next) != k || !safetext.Visible(next) && k == 1 {
 				break
 			}
 			end += size
@@ -63,53 +64,6 @@ func tokens(text string) (all []string) {
 		all, text = append(all, text[:end]), text[end:]
 	}
 	return all
-}
-
-// shows says whether a character can be seen where it stands. Variation selectors and fillers are letters and marks to Unicode.
-func shows(r rune) bool {
-	switch {
-	case r == utf8.RuneError, r >= 0xFE00 && r <= 0xFE0F, r >= 0xE0000, r == 0x115F, r == 0x1160, r == 0x3164, r == 0xFFA0, r == 0x034F,
-		r == 0x17B4, r == 0x17B5, r == 0x2800, r >= 0x180B && r <= 0x180F:
-		return false
-	case r == ' ':
-		return true
-	}
-	return unicode.IsPrint(r)
-}
-
-// visible writes the characters of a text that cannot be seen as their code points.
-func visible(text string) string {
-	var b strings.Builder
-	for i, r := range text {
-		switch {
-		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"):
-			b.WriteString(`\x` + strconv.FormatUint(uint64(text[i])|0x100, 16)[1:])
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case shows(r):
-			b.WriteRune(r)
-		case r > 0xFFFF:
-			fmt.Fprintf(&b, `\U%08x`, r)
-		default:
-			b.WriteString(codePoint(r))
-		}
-	}
-	return b.String()
-}
-
-// codePoint writes a character as JSON may: by its code units.
-func codePoint(r rune) string {
-	const hex = "0123456789abcdef"
-	unit := func(u rune) string {
-		return `\u` + string([]byte{hex[u>>12&15], hex[u>>8&15], hex[u>>4&15], hex[u&15]})
-	}
-	if r < 0x10000 {
-		return unit(r)
-	}
-	r -= 0x10000
-	return unit(0xD800+r>>10) + unit(0xDC00+r&0x3FF)
 }
 
 // Words gives what differs between the values before and after, as texts where both are.

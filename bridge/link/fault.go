@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -22,22 +22,11 @@ const (
 
 // Error gives the code and the message of the object; of a very long one the beginning.
 func (r *ReplyError) Error() string {
-	return fmt.Sprintf("the server answered with error %d: %s", wire.ErrorCode(r.Object), Beginning(wire.GetText(r.Object, "message"), mostSaid))
+	return fmt.Sprintf("the server answered with error %d: %s", wire.ErrorCode(r.Object), safetext.Truncate(wire.GetText(r.Object, "message"), mostSaid, safetext.Bytes, "…"))
 }
 
 // Told is what is logged and kept of an error.
-func Told(err error) string { return Beginning(err.Error(), mostTold) }
-
-// Beginning is a text, or of a longer one than most bytes as many characters as there is room for, and "…".
-func Beginning(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most] + "…"
-}
+func Told(err error) string { return safetext.Truncate(err.Error(), mostTold, safetext.Bytes, "…") }
 
 // FaultCode sorts the error object by its code.
 func (r *ReplyError) FaultCode() drawbridge.FaultCode {

@@ -10,10 +10,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"unicode"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/egress"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // ErrNobody is wrapped where there is nothing to sign out of.
@@ -150,18 +150,10 @@ func isAway(status int) bool {
 	return status >= 500 && status != http.StatusNotImplemented || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
 }
 
-// printable is a text of a server's for people: short, and harmless to a terminal.
+// printable returns a text of a server for people: short, and harmless to a terminal.
 func printable(s string) string {
 	const most = 300
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '\ufffd'
-		}
-		return r
-	}, s)
+	return safetext.Line(safetext.Truncate(s, most, safetext.Bytes, "…"))
 }
 
 // explained is an error as a sentence for the person who signed in.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/bridge/link"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -208,8 +209,8 @@ func (l *list) checkMarks() {
 			continue
 		}
 		if out++; out <= mostNamed {
-			name := link.Beginning(wire.GetText(tool, "name"), mostNameSaid)
-			troubles = append(troubles, fmt.Sprintf("tool %q was left out: %s", name, link.Beginning(err.Error(), mostNameSaid)))
+			name := safetext.Truncate(wire.GetText(tool, "name"), mostNameSaid, safetext.Bytes, "…")
+			troubles = append(troubles, fmt.Sprintf("tool %q was left out: %s", name, safetext.Truncate(err.Error(), mostNameSaid, safetext.Bytes, "…")))
 		}
 	}
 	if more := out - mostNamed; more > 0 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // A Note is what a person should know of a row that was carried over. It is about a line of the row's file.
@@ -84,7 +85,7 @@ func (c *carrier) member(m doc.Member) {
 	for _, f := range fields {
 		known = append(known, f.name)
 	}
-	c.note(m.Line, "unknown member %q was left out%s", doc.Printable(m.Name), doc.DidYouMean(m.Name, known))
+	c.note(m.Line, "unknown member %s was left out%s", safetext.Quote(m.Name), doc.DidYouMean(m.Name, known))
 }
 
 func (c *carrier) note(line int, format string, args ...any) {

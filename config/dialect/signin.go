@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // signIn carries an object that says how to sign in; false in its place means never to. That a server is signed in at goes
@@ -31,7 +32,7 @@ func signIn(fields ...field) func(*carrier, doc.Member) {
 			switch {
 			case last[inner.Name] != at || inner.Value.Kind == doc.Null || inner.Value.Kind == doc.Text && inner.Value.Text == "":
 			case i < 0:
-				c.note(inner.Line, "unknown member %q in %q was left out", doc.Printable(inner.Name), m.Name)
+				c.note(inner.Line, "unknown member %s in %q was left out", safetext.Quote(inner.Name), m.Name)
 			default:
 				fields[i].carry(c, inner)
 			}

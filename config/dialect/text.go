@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 var (
@@ -144,7 +145,7 @@ func (c *carrier) input(id string) string {
 	if name == "" || name[0] >= '0' && name[0] <= '9' {
 		name = "_" + name
 	}
-	c.note(c.from.Line, "%s asks a person for %q; here it is the variable %s", c.tongue.title, doc.Printable(id), name)
+	c.note(c.from.Line, "%s asks a person for %s; here it is the variable %s", c.tongue.title, safetext.Quote(id), name)
 	if def := c.inputs[id]; def != "" && !strings.ContainsAny(def, "${}") {
 		return "${" + name + ":-" + def + "}"
 	}

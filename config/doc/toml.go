@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/BurntSushi/toml"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // ParseTOML reads TOML. The error is a *Error.
@@ -37,7 +39,7 @@ func tomlError(err error) *Error {
 	if !strings.HasPrefix(words, "Key ") {
 		words = echoes.ReplaceAllString(words, "…")
 	}
-	return &Error{Line: parse.Position.Line, Col: parse.Position.Col, Text: Printable(words)}
+	return &Error{Line: parse.Position.Line, Col: parse.Position.Col, Text: safetext.Line(words)}
 }
 
 // tomlNode joins a decoded value with the place it was found at. Line is that of what holds the value, for one that

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"unicode"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // Choice joins words for a person: "a", "b" or "c".
@@ -31,16 +32,6 @@ func Some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Printable replaces what a terminal should not be shown.
-func Printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '\ufffd'
-	}, s)
-}
-
 // placeholderName is how what stands between the braces of "${…}" begins where it is a name. What programs put behind one
 // begins with another character; a dash may be one of a name only where a word says what sort of name it is.
 var placeholderName = regexp.MustCompile(`^(?:(?:input|config|command|file):[A-Za-z0-9_./~-]*|(?:env:)?[A-Za-z0-9_. ]*)`)
@@ -52,7 +43,7 @@ const mostShown = 100
 // Placeholder shows what stands between the braces of "${…}": the name in it. What is behind that may be a default, and so
 // a secret.
 func Placeholder(inner string) string {
-	name := placeholderName.FindString(inner[:min(len(inner), mostShown)])
+	name := placeholderName.FindString(safetext.Truncate(inner, mostShown, safetext.Bytes, ""))
 	if name != inner {
 		name += "…"
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // maxYAML is the most nodes that a YAML file may have once its aliases are put in: a few lines can name billions.
@@ -60,7 +62,7 @@ func yamlError(err error) *Error {
 	if _, scanned := fmt.Sscanf(e.Text, "line %d:", &e.Line); scanned == nil {
 		_, e.Text, _ = strings.Cut(e.Text, ": ")
 	}
-	e.Text = Printable(echoes.ReplaceAllString(e.Text, "…"))
+	e.Text = safetext.Line(echoes.ReplaceAllString(e.Text, "…"))
 	return e
 }
 

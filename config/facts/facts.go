@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drawbridge-mcp/drawbridge/config/doc"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // A Fact is what a person was shown: a name and a value.
@@ -41,7 +41,7 @@ func URL(name, s string) []Fact {
 			shown += "/" + path
 		}
 	}
-	all := []Fact{{name, doc.Printable(shown)}}
+	all := []Fact{{name, safetext.Line(shown)}}
 	if rest != "" {
 		all = append(all, Fact{name + " secrets", Digest(name, rest)})
 	}

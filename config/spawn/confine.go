@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // The levels of a Confinement.
@@ -49,7 +50,7 @@ func ReadConfinement(v doc.Node, home string, expand func(string) string) (c Con
 				err = fmt.Errorf(`"confine.network" must be true or false`)
 			}
 		default: // it may have been meant to keep the program from something
-			err = fmt.Errorf(`"confine" has no member %q%s`, doc.Printable(m.Name), doc.DidYouMean(m.Name, []string{"level", "read", "write", "network"}))
+			err = fmt.Errorf(`"confine" has no member %s%s`, safetext.Quote(m.Name), doc.DidYouMean(m.Name, []string{"level", "read", "write", "network"}))
 		}
 		if err != nil {
 			return Confinement{}, err

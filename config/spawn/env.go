@@ -3,11 +3,7 @@ package spawn
 import (
 	"slices"
 	"strings"
-
-	"github.com/drawbridge-mcp/drawbridge/config/doc"
 )
-
-func printable(s string) string { return doc.Printable(s) }
 
 // Blocked says whether a variable is refused for every server, whoever wrote its row: it has a loader, a shell or the
 // runtime of a language load or run something that the row does not name. Windows takes no notice of case.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // maxDepth is how many programs that start another one are looked through.
@@ -48,7 +50,7 @@ func versionless(name string) string {
 
 // finding names an option and where it stands, and never its value.
 func finding(code, name string, w word, what string) Finding {
-	return Finding{code, fmt.Sprintf("%s %s: argument %d %s", name, printable(w.option), w.at+1, what)}
+	return Finding{code, fmt.Sprintf("%s %s: argument %d %s", name, safetext.Line(w.option), w.at+1, what)}
 }
 
 // isStdin says whether a word names the standard input in the place of a file.
@@ -253,7 +255,7 @@ func judgeWrapper(name string, args []string, depth int) []Finding {
 	}
 	for i, arg := range args {
 		if variable, _, ok := strings.Cut(arg, "="); ok && Blocked(variable) {
-			all = append(all, Finding{LoadsCode, fmt.Sprintf("%s: argument %d sets %s, which has programs load or run something else", name, i+1, printable(variable))})
+			all = append(all, Finding{LoadsCode, fmt.Sprintf("%s: argument %d sets %s, which has programs load or run something else", name, i+1, safetext.Line(variable))})
 		}
 		if strings.ContainsAny(arg, " \t") && name == "env" { // -S takes one text apart
 			_, text, long := strings.Cut(arg, "=")

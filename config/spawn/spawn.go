@@ -16,6 +16,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // A Launch is what would be started, variables put in.
@@ -147,12 +149,12 @@ func (l Launch) Findings(allowed []string) []Finding {
 	var all []Finding
 	if !l.Own && !Allowed(l.Command, allowed) {
 		all = append(all, Finding{CommandNotAllowed, fmt.Sprintf("MCP command '%s' not allowed: it is none of %s, nor of allowed_commands",
-			printable(l.Command), strings.Join(usual(), ", "))})
+			safetext.Line(l.Command), strings.Join(usual(), ", "))})
 	}
 	all = append(all, judge(l.Command, l.Args, 0)...)
 	for _, v := range l.Env {
 		if steers(v.Name) {
-			all = append(all, Finding{SteeringVariable, fmt.Sprintf("the variable %s decides which programs or packages are found, or where what is sent goes", printable(v.Name))})
+			all = append(all, Finding{SteeringVariable, fmt.Sprintf("the variable %s decides which programs or packages are found, or where what is sent goes", safetext.Line(v.Name))})
 		}
 	}
 	return distinct(all)

@@ -10,6 +10,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // maxShown is how much of a line is shown: a file may be one line.
@@ -35,7 +36,7 @@ func Diff(path string, before, after []byte, shown []string) string {
 			case udiff.Insert:
 				sign = "+"
 			}
-			b.WriteString(strings.TrimRight(sign+cutLine(conceal(doc.FormatOf(path), line.Content, shown)), " ") + "\n")
+			b.WriteString(strings.TrimRight(sign+safetext.Truncate(conceal(doc.FormatOf(path), line.Content, shown), maxShown, safetext.Runes, "…"), " ") + "\n")
 		}
 	}
 	return b.String()
@@ -46,13 +47,6 @@ func label(path string, v []byte) string {
 		return "/dev/null"
 	}
 	return path
-}
-
-func cutLine(line string) string {
-	if runes := []rune(line); len(runes) > maxShown {
-		return string(runes[:maxShown]) + "…"
-	}
-	return line
 }
 
 // jsonToken finds what a line of JSON or TOML is made of; yamlToken of YAML, where a text without quotes goes to the
@@ -78,7 +72,7 @@ func isBareName(word string) bool { return len(word) <= mostName && bareName().M
 func conceal(format doc.Format, line string, shown []string) string {
 	line = strings.TrimRight(line, "\r\n")
 	if len(line) > 4*maxShown { // what is behind is not shown, and would take long to look at
-		line = strings.ToValidUTF8(line[:4*maxShown], "")
+		line = safetext.Truncate(line, 4*maxShown, safetext.Bytes, "")
 	}
 	if format == doc.TOML && len(line) <= mostTable && tableName().MatchString(line) {
 		return line

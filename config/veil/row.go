@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/config/doc"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // secretName is the end of a name that is usually a secret's, as names of variables, headers, flags and parameters are
@@ -39,7 +40,7 @@ func Plain(row json.RawMessage) []string {
 		case "env", "headers":
 			for _, p := range m.Value.Members {
 				if plainSecret(p.Name, p.Value.Text) && !variableName.MatchString(p.Value.Text) && !command(p.Value) {
-					all = append(all, strings.TrimSuffix(m.Name, "s")+" "+doc.Printable(p.Name))
+					all = append(all, strings.TrimSuffix(m.Name, "s")+" "+safetext.Line(p.Name))
 				}
 			}
 		case "args":
@@ -51,7 +52,7 @@ func Plain(row json.RawMessage) []string {
 		case "auth", "oauth":
 			for _, p := range m.Value.Members {
 				if plainSecret(p.Name, p.Value.Text) && p.Value.Kind == doc.Text && !command(p.Value) {
-					all = append(all, m.Name+" "+doc.Printable(p.Name))
+					all = append(all, m.Name+" "+safetext.Line(p.Name))
 				}
 			}
 		}
@@ -76,7 +77,7 @@ func Runs(row json.RawMessage) string {
 	}
 	if address := member("url").Text; address != "" {
 		shown, _ := hideURL(address)
-		return doc.Printable(shown)
+		return safetext.Line(shown)
 	}
 	if member("command").Text == "" {
 		return ""
@@ -88,7 +89,7 @@ func Runs(row json.RawMessage) string {
 			words[i] = fmt.Sprintf("%q", word)
 		}
 	}
-	return doc.Printable(strings.Join(words, " "))
+	return safetext.Line(strings.Join(words, " "))
 }
 
 // plainSecret says whether a value is a secret that is written out.
@@ -116,19 +117,19 @@ func hideArgs(args []string) (shown, hidden []string) {
 		switch {
 		case joined && plainSecret(flag, value):
 			shown[i] = flag + "=…"
-			hidden = append(hidden, "args "+doc.Printable(flag))
+			hidden = append(hidden, "args "+safetext.Line(flag))
 		case isBareName(variable) && plainSecret(variable, set):
 			shown[i] = flag + "=" + variable + "=…"
-			hidden = append(hidden, "args "+doc.Printable(flag+"="+variable))
+			hidden = append(hidden, "args "+safetext.Line(flag+"="+variable))
 		case secretValue().MatchString(arg):
 			shown[i] = "…"
 			hidden = append(hidden, fmt.Sprintf("args %d", i+1))
 		case i > 0 && strings.HasPrefix(args[i-1], "-") && !strings.Contains(args[i-1], "=") && !strings.HasPrefix(arg, "-") && plainSecret(args[i-1], arg):
 			shown[i] = "…"
-			hidden = append(hidden, "args "+doc.Printable(args[i-1]))
+			hidden = append(hidden, "args "+safetext.Line(args[i-1]))
 		case plainSecret(header, strings.TrimSpace(content)):
 			shown[i] = header + ": …"
-			hidden = append(hidden, "args "+doc.Printable(header))
+			hidden = append(hidden, "args "+safetext.Line(header))
 		case len(inURL) > 0:
 			shown[i] = address
 			hidden = append(hidden, fmt.Sprintf("args %d", i+1))
@@ -171,7 +172,7 @@ func hideURL(text string) (shown string, hidden []string) {
 		}
 		name, value, _ := strings.Cut(tail[1:i], "=")
 		if tail[0] != '/' && plainSecret(name, value) {
-			hidden = append(hidden, "url "+doc.Printable(name))
+			hidden = append(hidden, "url "+safetext.Line(name))
 			b.WriteString(tail[:1] + name + "=…")
 		} else {
 			b.WriteString(tail[:i])

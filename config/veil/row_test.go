@@ -49,7 +49,7 @@ func TestRuns(t *testing.T) {
 		`{"url": "https://me:s3@cret@${HOST}/a@b?page=2&key=s3cret00#x"}`:                                                       `https://…@${HOST}/a@b?page=2&key=…#x`,
 		`{"command": "npx", "args": ["mcp-remote", "https://h", "--header", "Authorization: Bearer s3cret"]}`:                   `npx mcp-remote https://h --header "Authorization: …"`,
 		`{"command": "docker", "args": ["run", "--env=GITHUB_TOKEN=ghp_s3cret", "--env=API_KEY=s3cret00", "--env=LEVEL=high"]}`: `docker run --env=GITHUB_TOKEN=… --env=API_KEY=… --env=LEVEL=high`,
-		`{"command": "x", "args": ["\u001b[31mred"]}`:                                                                           "x \ufffd[31mred",
+		`{"command": "x", "args": ["\u001b[31mred"]}`:                                                                           `x \u001b[31mred`,
 		`{}`: "", ``: "",
 	} {
 		if got := Runs(json.RawMessage(row)); got != want {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -19,18 +20,18 @@ const (
 // Instructions are what is said about the use of a deck. Its zero value says nothing.
 type Instructions struct{ b strings.Builder }
 
-// Say adds what a server says: under its name, cut to 2 KiB. All of it is cut to 16 KiB, by cut, which shortens a text to at
-// most so many bytes. It says false where there is no room for more.
-func (i *Instructions) Say(server drawbridge.ServerID, text string, cut func(string, int) string) bool {
+// Say adds what a server says: under its name, cut to 2 KiB. All of it is cut to 16 KiB. It reports
+// false where there is no room for more.
+func (i *Instructions) Say(server drawbridge.ServerID, text string) bool {
 	if text = strings.TrimSpace(text); text == "" {
 		return true
 	}
-	part := fmt.Sprintf("## %s\n%s\n", server, cut(text, maxSaid))
+	part := fmt.Sprintf("## %s\n%s\n", server, safetext.Truncate(text, maxSaid, safetext.Bytes, "…"))
 	if i.b.Len() > 0 {
 		part = "\n" + part
 	}
 	if i.b.Len()+len(part) > MaxInstructions {
-		i.b.WriteString(cut(part, MaxInstructions-i.b.Len()))
+		i.b.WriteString(safetext.Truncate(part, MaxInstructions-i.b.Len(), safetext.Bytes, "…"))
 		return false
 	}
 	i.b.WriteString(part)

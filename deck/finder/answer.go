@@ -11,6 +11,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/index"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -194,9 +195,4 @@ func content(text string) json.RawMessage {
 }
 
 // clip shortens what a caller wrote to what an answer may repeat.
-func clip(text string) string {
-	if len(text) <= 120 {
-		return text
-	}
-	return strings.ToValidUTF8(text[:120], "") + "…"
-}
+func clip(text string) string { return safetext.Truncate(text, 120, safetext.Bytes, "…") }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/index"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -168,17 +169,6 @@ func (f *Finder) told(definition json.RawMessage) json.RawMessage {
 	if !f.o.TellSchemas || schema == nil || json.Compact(&b, schema) != nil {
 		return definition
 	}
-	text := strings.TrimSpace(wire.GetText(definition, "description")) + "\n\nExpected output schema: " + cut(b.String(), f.o.SchemaHint)
+	text := strings.TrimSpace(wire.GetText(definition, "description")) + "\n\nExpected output schema: " + safetext.Truncate(b.String(), f.o.SchemaHint, safetext.Bytes, "")
 	return wire.Apply(definition, wire.Put(wire.Quote(strings.TrimSpace(text)), "description"))
-}
-
-// cut shortens a text to at most so many bytes, between characters.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && text[most]&0xC0 == 0x80 {
-		most--
-	}
-	return text[:most]
 }

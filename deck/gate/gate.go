@@ -16,6 +16,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck/mishap"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // A Guard decides on calls. Every guard must allow a call; a guard that panics denies.
@@ -246,17 +247,4 @@ func Unknown(word, name string) error {
 }
 
 // Clip shortens what a caller wrote to what an error may repeat.
-func Clip(text string) string { return Cut(text, 200) }
-
-// Cut shortens text to at most so many bytes, between characters.
-func Cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	const more = "…"
-	end := max(most-len(more), 0)
-	for end > 0 && text[end]&0xC0 == 0x80 {
-		end--
-	}
-	return text[:end] + more
-}
+func Clip(text string) string { return safetext.Truncate(text, 200, safetext.Bytes, "…") }

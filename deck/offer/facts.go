@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/drawbridge-mcp/drawbridge/deck/label"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -46,23 +46,10 @@ func Pages(tool json.RawMessage) []string {
 // maxSummary is the most characters of a card's title or summary.
 const maxSummary = 120
 
-// OneLine gives the first line of a JSON string, no longer than help can show. What a terminal would not print but obey
-// is left out.
+// OneLine returns the first line of a JSON string, no longer than help can show, with characters that cannot be seen as
+// their code points.
 func OneLine(raw json.RawMessage) string {
 	text, _ := wire.Text(raw)
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	line = strings.Join(strings.Fields(line), " ")
-	line = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, line)
-	if len(line) <= maxSummary {
-		return line
-	}
-	if short := []rune(line); len(short) > maxSummary {
-		return string(short[:maxSummary-1]) + "…"
-	}
-	return line
+	return safetext.Truncate(safetext.OneLine(line), maxSummary, safetext.Runes, "…")
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/shield"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -279,7 +280,7 @@ func noted(reasons []shield.Reason) (did, why string) {
 	worst := slices.MinFunc(reasons, func(a, b shield.Reason) int { return cmp.Compare(rank(a), rank(b)) })
 	place := "it"
 	if worst.Path != "" {
-		place = visible(worst.Path, 80)
+		place = safetext.Line(safetext.Truncate(worst.Path, 80, safetext.Runes, "…"))
 	}
 	why = fmt.Sprintf("%s %s (%s)", place, worst.Why, worst.Rule)
 	if more := len(reasons) - 1; more > 0 {

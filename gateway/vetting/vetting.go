@@ -10,9 +10,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
-	"strings"
-	"unicode"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
@@ -67,25 +64,6 @@ func hidden(list []json.RawMessage) []deck.Shown {
 		out[i].Own = raw
 	}
 	return out
-}
-
-// visible is a text of a server's for people: with nothing that a terminal obeys, and no longer than most characters.
-func visible(text string, most int) string {
-	var b strings.Builder
-	n := 0
-	for _, r := range text {
-		if n++; n > most {
-			b.WriteRune('…')
-			break
-		}
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-			continue
-		}
-		q := strconv.QuoteRuneToASCII(r)
-		b.WriteString(q[1 : len(q)-1])
-	}
-	return b.String()
 }
 
 func several(n int, thing string) string {

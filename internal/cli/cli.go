@@ -24,6 +24,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/internal/stdin"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/secrets"
@@ -74,7 +75,7 @@ func Main(ctx context.Context, args []string, p Process) int {
 	err = manners.Interrupted(ctx, err)
 	code := exitCode(err)
 	if text := err.Error(); text != "" {
-		fmt.Fprintln(p.Err, "drawbridge:", terminal.Shown(text))
+		fmt.Fprintln(p.Err, "drawbridge:", safetext.Text(text))
 	}
 	return code
 }
@@ -181,7 +182,7 @@ func (a *app) logger(level slog.Level) *slog.Logger {
 	if isTerminal(a.Err) {
 		o.ReplaceAttr = clockOnly
 	}
-	return slog.New(slog.NewTextHandler(a.screen, o))
+	return slog.New(slog.NewTextHandler(safetext.NewWriter(a.screen), o))
 }
 
 // clockOnly shortens a log line's time for somebody who watches.
@@ -276,7 +277,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Short: "Print the version",
 		Args:  exactly(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(a.Out, "drawbridge", version())
+			_, err := safetext.Fprintln(a.Out, "drawbridge", version())
 			return err
 		},
 	}

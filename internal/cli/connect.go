@@ -14,6 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
@@ -141,14 +142,14 @@ func (a *app) listClients(asJSON bool) error {
 		case !s.Present:
 			word = "-"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", s.Client, s.Title, word, a.short(s.File))
+		safetext.Fprintf(tw, "%s\t%s\t%s\t%s\n", s.Client, s.Title, word, a.short(s.File))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
 	for _, s := range states {
 		if s.Problem != "" {
-			fmt.Fprintln(a.Err, s.Problem)
+			safetext.Fprintln(a.Err, s.Problem)
 		}
 	}
 	return nil
@@ -189,7 +190,7 @@ func (a *app) connect(ctx context.Context, id string, o connecting) error {
 		return err
 	}
 	if passing(entry.Command) {
-		fmt.Fprintf(a.Err, "%s will not stay: it was made by \"go run\" (build and install Drawbridge, and connect with that)\n", entry.Command)
+		safetext.Fprintf(a.Err, "%s will not stay: it was made by \"go run\" (build and install Drawbridge, and connect with that)\n", entry.Command)
 	}
 	if len(set.Servers) == 0 {
 		fmt.Fprintln(a.Err, "no servers are configured yet: drawbridge import takes over those that you have")
@@ -227,11 +228,11 @@ type planned struct {
 // carryOut shows a plan, and makes the change where that is wanted. Not to make it is exit code 1.
 func (a *app) carryOut(ctx context.Context, plan *config.Plan, o connecting, verb string) (done bool, err error) {
 	if !o.asJSON && !plan.Nothing() {
-		fmt.Fprintf(a.Out, "%s: %s\n", plan.Client.Title, a.short(plan.Path))
+		safetext.Fprintf(a.Out, "%s: %s\n", plan.Client.Title, a.short(plan.Path))
 		for _, change := range plan.Changes {
-			fmt.Fprintf(a.Out, "  %s\n", change)
+			safetext.Fprintf(a.Out, "  %s\n", change)
 		}
-		fmt.Fprintf(a.Out, "\n%s\n", plan.Diff)
+		safetext.Fprintf(a.Out, "\n%s\n", safetext.Shown(safetext.Text(plan.Diff)))
 	}
 	done = o.yes || plan.Nothing()
 	asked := !done && !o.asJSON && a.asks()
@@ -250,13 +251,13 @@ func (a *app) carryOut(ctx context.Context, plan *config.Plan, o connecting, ver
 			return done, err
 		}
 	case plan.Nothing():
-		fmt.Fprintf(a.Out, "nothing to do: %s is %sed already\n", plan.Client.Title, verb)
+		safetext.Fprintf(a.Out, "nothing to do: %s is %sed already\n", plan.Client.Title, verb)
 	case done:
-		fmt.Fprintf(a.Out, "✓ %s is %sed (restart it, or have it read its servers again)\n", plan.Client.Title, verb)
+		safetext.Fprintf(a.Out, "✓ %s is %sed (restart it, or have it read its servers again)\n", plan.Client.Title, verb)
 	case asked:
 		fmt.Fprintln(a.Out, "nothing was changed")
 	default:
-		fmt.Fprintf(a.Out, "nothing was changed: drawbridge %s %s --yes makes the change\n", verb, plan.Client.ID)
+		safetext.Fprintf(a.Out, "nothing was changed: drawbridge %s %s --yes makes the change\n", verb, plan.Client.ID)
 	}
 	if !done {
 		return false, errQuiet
@@ -349,7 +350,7 @@ func (a *app) listNewcomers(ctx context.Context, client string) {
 	if len(fresh) == 0 {
 		return
 	}
-	fmt.Fprintf(a.Err, "listing %s once, so that the first turn of %s has the tools…\n", count(len(fresh), "server"), client)
+	safetext.Fprintf(a.Err, "listing %s once, so that the first turn of %s has the tools…\n", count(len(fresh), "server"), client)
 	err = a.withDeck(ctx, func(ctx context.Context, g *gateway.Gateway) error {
 		wait, cancel := context.WithTimeout(ctx, firstListing)
 		defer cancel()
@@ -362,17 +363,17 @@ func (a *app) listNewcomers(ctx context.Context, client string) {
 		return nil
 	})
 	if err != nil {
-		fmt.Fprintf(a.Err, "not listed: %v\n", err)
+		safetext.Fprintf(a.Err, "not listed: %v\n", err)
 	}
 }
 
 func (a *app) sayListed(s drawbridge.Status) {
 	switch {
 	case s.Fault != "" && s.Listed.IsZero():
-		fmt.Fprintf(a.Err, "  %s is not there: %s (drawbridge mcp test %s)\n", s.Server, s.Fault, s.Server)
+		safetext.Fprintf(a.Err, "  %s is not there: %s (drawbridge mcp test %s)\n", s.Server, s.Fault, s.Server)
 	case s.Listed.IsZero():
-		fmt.Fprintf(a.Err, "  %s does not answer (drawbridge mcp test %s)\n", s.Server, s.Server)
+		safetext.Fprintf(a.Err, "  %s does not answer (drawbridge mcp test %s)\n", s.Server, s.Server)
 	default:
-		fmt.Fprintf(a.Err, "  %s: %s\n", s.Server, count(s.Cards, "tool"))
+		safetext.Fprintf(a.Err, "  %s: %s\n", s.Server, count(s.Cards, "tool"))
 	}
 }

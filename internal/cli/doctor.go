@@ -17,7 +17,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/login"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/record"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/shield"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
 )
@@ -207,7 +207,7 @@ func (c *checkup) model(m gateway.ModelCheckup) {
 		c.Note(doctor.Finding{About: m.About, Text: m.Slow})
 	}
 	if m.Answer != "" && m.Err == nil {
-		c.Models = append(c.Models, m.About+" is "+terminal.Shown(m.Answer))
+		c.Models = append(c.Models, m.About+" is "+safetext.Text(m.Answer))
 	}
 }
 
@@ -311,30 +311,30 @@ func (a *app) checkEntry(c *checkup, s clientState, f doctor.Finding) {
 
 func (a *app) printCheckup(c *checkup) {
 	for _, s := range c.Servers {
-		fmt.Fprintf(a.Out, "server %q runs %s\n", s.Name, s.Runs)
+		safetext.Fprintf(a.Out, "server %q runs %s\n", s.Name, s.Runs)
 		if s.Program != "" {
-			fmt.Fprintf(a.Out, "  program %s, in %s, with the variables %s\n", a.short(s.Program), a.short(s.Dir), strings.Join(s.Env, " "))
+			safetext.Fprintf(a.Out, "  program %s, in %s, with the variables %s\n", a.short(s.Program), a.short(s.Dir), strings.Join(s.Env, " "))
 		}
 		for _, f := range s.Findings {
-			fmt.Fprintf(a.Out, "  %s\n", f.Text)
+			safetext.Fprintf(a.Out, "  %s\n", f.Text)
 		}
 	}
 	a.printCredentials(c)
 	if c.Store != "" {
-		fmt.Fprintf(a.Out, "the store is %s\n", a.short(c.Store))
+		safetext.Fprintf(a.Out, "the store is %s\n", a.short(c.Store))
 	}
 	if c.Vectors != "" {
-		fmt.Fprintf(a.Out, "the vector store is %s, and answers\n", c.Vectors)
+		safetext.Fprintf(a.Out, "the vector store is %s, and answers\n", c.Vectors)
 	}
 	for _, m := range c.Models {
-		fmt.Fprintln(a.Out, m)
+		safetext.Fprintln(a.Out, m)
 	}
 	if c.Hub != 0 {
-		fmt.Fprintf(a.Out, "the hub is process %d (drawbridge ps)\n", c.Hub)
+		safetext.Fprintf(a.Out, "the hub is process %d (drawbridge ps)\n", c.Hub)
 	}
 	for _, s := range c.Clients {
 		if s.Connected {
-			fmt.Fprintf(a.Out, "%s is connected\n", s.Title)
+			safetext.Fprintf(a.Out, "%s is connected\n", s.Title)
 		}
 	}
 	for _, f := range c.Notes {
@@ -344,10 +344,10 @@ func (a *app) printCheckup(c *checkup) {
 		a.printFinding("✗", f)
 	}
 	if c.OK {
-		fmt.Fprintf(a.Out, "✓ no problems, %s\n", count(len(c.Notes), "note"))
+		safetext.Fprintf(a.Out, "✓ no problems, %s\n", count(len(c.Notes), "note"))
 		return
 	}
-	fmt.Fprintf(a.Out, "%s, %s\n", count(len(c.Problems), "problem"), count(len(c.Notes), "note"))
+	safetext.Fprintf(a.Out, "%s, %s\n", count(len(c.Problems), "problem"), count(len(c.Notes), "note"))
 }
 
 func (a *app) printFinding(mark string, f doctor.Finding) {
@@ -355,8 +355,8 @@ func (a *app) printFinding(mark string, f doctor.Finding) {
 	if f.Source != "" {
 		where = " (" + a.short(f.Source) + ")"
 	}
-	fmt.Fprintf(a.Out, "%s %s%s: %s\n", mark, f.About, where, f.Text)
+	safetext.Fprintf(a.Out, "%s %s%s: %s\n", mark, f.About, where, f.Text)
 	if f.Fix != "" {
-		fmt.Fprintf(a.Out, "    → %s\n", f.Fix)
+		safetext.Fprintf(a.Out, "    → %s\n", f.Fix)
 	}
 }

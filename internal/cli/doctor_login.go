@@ -7,6 +7,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/doctor"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // examineCredentials says how we stand with each server that wants to know who asks, and what keeps that. No server is asked,
@@ -48,9 +49,9 @@ func (a *app) printCredentials(c *checkup) {
 		if one.Signed && one.Issuer != "" {
 			with = ", with " + one.Issuer
 		}
-		fmt.Fprintf(a.Out, "server %q: %s%s\n", one.Server, one.Standing, with)
+		safetext.Fprintf(a.Out, "server %q: %s%s\n", one.Server, one.Standing, with)
 	}
 	if c.Vault != "" {
-		fmt.Fprintln(a.Out, c.Vault)
+		safetext.Fprintln(a.Out, c.Vault)
 	}
 }

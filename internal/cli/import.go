@@ -11,6 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/hub"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/spf13/cobra"
 )
@@ -132,9 +133,9 @@ func (a *app) doImport(ctx context.Context, o importing) error {
 		switch {
 		case errors.Is(err, hub.ErrNone): // nobody has to be told
 		case err != nil:
-			fmt.Fprintf(a.Err, "the running hub did not take it over: %v\n", err)
+			safetext.Fprintf(a.Err, "the running hub did not take it over: %v\n", err)
 		default:
-			fmt.Fprintln(a.Err, live)
+			safetext.Fprintln(a.Err, live)
 		}
 	}
 	if asked && !take && err == nil {
@@ -162,7 +163,7 @@ func foundOnes(file string, s config.Scanned, lookup func(string) (string, bool)
 // printFound shows the table, and below it what there is to know of single rows.
 func (a *app) printFound(found imported) error {
 	for _, w := range found.Notes {
-		fmt.Fprintln(a.Err, w)
+		safetext.Fprintln(a.Err, w)
 	}
 	if len(found.Servers) == 0 {
 		return nil
@@ -170,7 +171,7 @@ func (a *app) printFound(found imported) error {
 	tw := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "NAME\tFROM\tTRANSPORT\tSTATUS")
 	for _, f := range found.Servers {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", f.Name, f.From, f.Transport, f.Status)
+		safetext.Fprintf(tw, "%s\t%s\t%s\t%s\n", f.Name, f.From, f.Transport, f.Status)
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -186,9 +187,9 @@ func (a *app) printFound(found imported) error {
 		if f.Status == config.Same || len(lines) == 0 {
 			continue
 		}
-		fmt.Fprintf(a.Out, "\n%s of %s (%s), %s:\n", f.Name, f.From, a.short(f.Source), f.Status)
+		safetext.Fprintf(a.Out, "\n%s of %s (%s), %s:\n", f.Name, f.From, a.short(f.Source), f.Status)
 		for _, line := range lines {
-			fmt.Fprintf(a.Out, "  %s\n", line)
+			safetext.Fprintf(a.Out, "  %s\n", line)
 		}
 	}
 	return nil
@@ -208,11 +209,11 @@ func (a *app) sayImported(found imported, fresh int, o importing) {
 	case fresh == 0:
 		fmt.Fprintln(a.Out, "nothing is new: nothing was changed")
 	case len(found.Taken) > 0:
-		fmt.Fprintf(a.Out, "✓ %s taken over into %s\n", count(len(found.Taken), "server"), a.short(found.File))
+		safetext.Fprintf(a.Out, "✓ %s taken over into %s\n", count(len(found.Taken), "server"), a.short(found.File))
 		a.sayKept(found)
 		fmt.Fprintln(a.Out, "next: drawbridge connect CLIENT")
 	case o.dryRun || !a.asks():
-		fmt.Fprintf(a.Out, "%s would be taken over; nothing was changed (drawbridge import --yes does it)\n", count(fresh, "server"))
+		safetext.Fprintf(a.Out, "%s would be taken over; nothing was changed (drawbridge import --yes does it)\n", count(fresh, "server"))
 	default:
 		fmt.Fprintln(a.Out, "nothing was changed")
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/secrets"
 )
@@ -76,13 +77,13 @@ func (a *app) movesSecrets(ctx context.Context, o importing, rows []config.Found
 // sayKept says where the secrets of what was taken over are.
 func (a *app) sayKept(found imported) {
 	if len(found.Kept) > 0 {
-		fmt.Fprintf(a.Out, "✓ %s moved out of it: %s\n", count(len(found.Kept), "secret"), strings.Join(found.Kept, ", "))
+		safetext.Fprintf(a.Out, "✓ %s moved out of it: %s\n", count(len(found.Kept), "secret"), strings.Join(found.Kept, ", "))
 		a.sayWhere()
 		return
 	}
 	for _, f := range found.Servers {
 		if slices.Contains(found.Taken, f.Name) && f.Status == config.New && f.movable {
-			fmt.Fprintf(a.Out, "secrets of %s stay in plain text: drawbridge secret move %s has them in the keychain\n", f.Name, f.Name)
+			safetext.Fprintf(a.Out, "secrets of %s stay in plain text: drawbridge secret move %s has them in the keychain\n", f.Name, f.Name)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/login"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 )
 
@@ -35,7 +36,7 @@ func (a *app) offer(ctx context.Context, id drawbridge.ServerID) error {
 	if !a.agreesTo(ctx, fmt.Sprintf("Sign in at %q now? (yes or no) [yes]: ", id)) {
 		return nil // what was printed says how
 	}
-	fmt.Fprintln(a.Err, roster.Launching)
+	safetext.Fprintln(a.Err, roster.Launching)
 	return a.login().Auth(ctx, id)
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/login"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/shield"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
@@ -58,12 +58,12 @@ func (a *app) mcpListCommand() *cobra.Command {
 				return printJSON(a.Out, servers)
 			}
 			for _, w := range list.Warnings {
-				fmt.Fprintln(a.Err, w)
+				safetext.Fprintln(a.Err, w)
 			}
 			if list.Disabled+list.Shadowed > 0 {
-				fmt.Fprintf(a.Err, "not shown: %d disabled, %d shadowed (drawbridge mcp list --all)\n", list.Disabled, list.Shadowed)
+				safetext.Fprintf(a.Err, "not shown: %d disabled, %d shadowed (drawbridge mcp list --all)\n", list.Disabled, list.Shadowed)
 			} else if len(rows) == 0 {
-				fmt.Fprintln(a.Err, noServers)
+				safetext.Fprintln(a.Err, noServers)
 			}
 			if len(rows) == 0 {
 				return nil
@@ -173,8 +173,8 @@ func (a *app) printStatuses(w io.Writer, rows []login.Listed) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "NAME\tPHASE\tCARDS\tERA\tTRANSPORT\tSTART\tLISTED\t"+paint.Head("TRUST")+"\tSOURCE")
 	for _, r := range rows {
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			r.Server, r.Phase, r.Cards, r.Era, r.Transport, manners.StartTime(r.StartMillis), manners.Ago(r.Listed), paint.Score(r.Trust), a.short(r.Source))
+		safetext.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			r.Server, r.Phase, r.Cards, r.Era, r.Transport, manners.StartTime(r.StartMillis), manners.Ago(r.Listed), safetext.Shown(paint.Score(r.Trust)), a.short(r.Source))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -195,28 +195,28 @@ func printTrouble(w io.Writer, r login.Listed) {
 	if r.Reason == "" && r.Fault == "" && r.Junk == 0 && r.Confined == "" && len(r.Notes) == 0 && signIn.Len() == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n%s:\n%s", r.Server, &signIn)
+	safetext.Fprintf(w, "\n%s:\n%s", r.Server, safetext.Shown(signIn.String()))
 	if r.Reason != "" {
-		fmt.Fprintf(w, "  %s\n", r.Reason)
+		safetext.Fprintf(w, "  %s\n", r.Reason)
 	}
 	for _, note := range r.Notes {
-		fmt.Fprintf(w, "  %s\n", terminal.Shown(note))
+		safetext.Fprintf(w, "  %s\n", note)
 	}
 	printConfined(w, r.Confined)
 	if r.Fault != "" {
-		fmt.Fprintf(w, "  last fault: %s\n", terminal.Shown(r.Fault))
+		safetext.Fprintf(w, "  last fault: %s\n", safetext.Shown(safetext.Text(r.Fault)))
 		for _, line := range r.Stderr {
-			fmt.Fprintf(w, "  stderr| %s\n", terminal.Shown(line))
+			safetext.Fprintf(w, "  stderr| %s\n", line)
 		}
 	}
 	if r.Junk > 0 {
-		fmt.Fprintf(w, "  %d lines on its standard output were no messages and were dropped\n", r.Junk)
+		safetext.Fprintf(w, "  %d lines on its standard output were no messages and were dropped\n", r.Junk)
 	}
 }
 
 func printConfined(w io.Writer, from string) {
 	if from != "" {
-		fmt.Fprintf(w, "  confined from %s\n", from)
+		safetext.Fprintf(w, "  confined from %s\n", from)
 	}
 }
 
@@ -290,42 +290,42 @@ func (a *app) mcpTest(ctx context.Context, id drawbridge.ServerID, asJSON bool) 
 
 func (a *app) printTest(row config.Server, l drawbridge.Listing, s drawbridge.Status, fault error) error {
 	if fault != nil {
-		fmt.Fprintf(a.Out, "✗ Failed to connect to %q: %s\n", s.Server, terminal.Shown(fault.Error()))
+		safetext.Fprintf(a.Out, "✗ Failed to connect to %q: %s\n", s.Server, safetext.Shown(safetext.Text(fault.Error())))
 		for _, line := range s.Stderr {
-			fmt.Fprintf(a.Out, "  stderr| %s\n", terminal.Shown(line))
+			safetext.Fprintf(a.Out, "  stderr| %s\n", line)
 		}
 		if s.Phase == drawbridge.NeedsSignIn {
-			fmt.Fprintf(a.Out, "Server requires OAuth authentication. Run drawbridge mcp auth %s\n", s.Server)
+			safetext.Fprintf(a.Out, "Server requires OAuth authentication. Run drawbridge mcp auth %s\n", s.Server)
 			login.PrintWay(a.Out, s.Server, s.SignIn, false)
 			return nil
 		}
 		if login.Unauthorized(fault) {
-			fmt.Fprintln(a.Out, login.Refused(row))
+			safetext.Fprintln(a.Out, login.Refused(row))
 		}
 		if tip := login.Tip(fault); tip != "" {
-			fmt.Fprintln(a.Out, tip)
+			safetext.Fprintln(a.Out, tip)
 		}
 		return nil
 	}
 	var info struct{ Name, Version string }
 	_ = json.Unmarshal(l.Info, &info) // a server need not say who it is
-	fmt.Fprintf(a.Out, "✓ %s: %s %s, %s protocol, %d tools, %d prompts, %d resources, %d templates, in %s\n",
-		s.Server, manners.Printable(info.Name), manners.Printable(info.Version), l.Era, len(l.Tools), len(l.Prompts), len(l.Resources), len(l.Templates), manners.StartTime(s.StartMillis))
+	safetext.Fprintf(a.Out, "✓ %s: %s %s, %s protocol, %d tools, %d prompts, %d resources, %d templates, in %s\n",
+		s.Server, info.Name, info.Version, l.Era, len(l.Tools), len(l.Prompts), len(l.Resources), len(l.Templates), manners.StartTime(s.StartMillis))
 	if n := len(l.Tools); n > 0 && n <= 10 {
 		var tools []string
 		for _, t := range l.Tools {
 			var tool struct{ Name string }
 			_ = json.Unmarshal(t, &tool)
-			tools = append(tools, manners.Printable(tool.Name))
+			tools = append(tools, safetext.Line(tool.Name))
 		}
-		fmt.Fprintf(a.Out, "  %s\n", strings.Join(tools, ", "))
+		safetext.Fprintf(a.Out, "  %s\n", strings.Join(tools, ", "))
 	}
 	if s.Trust != nil && s.Trust.Score < 1 {
-		fmt.Fprintf(a.Out, "  %s (drawbridge shield trust %s)\n", s.Trust, s.Server)
+		safetext.Fprintf(a.Out, "  %s (drawbridge shield trust %s)\n", s.Trust, s.Server)
 	}
 	printConfined(a.Out, s.Confined)
 	for _, note := range s.Notes {
-		fmt.Fprintf(a.Out, "  %s\n", note)
+		safetext.Fprintf(a.Out, "  %s\n", note)
 	}
 	return nil
 }

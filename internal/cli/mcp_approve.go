@@ -9,6 +9,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/spf13/cobra"
 )
@@ -101,7 +102,7 @@ func (a *app) agreed(ctx context.Context, entries []roster.Entry, yes bool) (agr
 		if ok {
 			agreed = append(agreed, e)
 		} else {
-			fmt.Fprintf(a.Err, "Server %q was left as it was.\n", e.Name)
+			safetext.Fprintf(a.Err, "Server %q was left as it was.\n", e.Name)
 		}
 	}
 	if refused {
@@ -112,11 +113,11 @@ func (a *app) agreed(ctx context.Context, entries []roster.Entry, yes bool) (agr
 
 // printQuestion shows what is to be approved: what changed since the last time, and all of it.
 func printQuestion(w io.Writer, e roster.Entry) {
-	fmt.Fprintf(w, "%s, from %s:\n", e.Name, e.Source)
+	safetext.Fprintf(w, "%s, from %s:\n", e.Name, e.Source)
 	if e.Decision == roster.DecisionOutdated {
-		fmt.Fprintf(w, "  changed since %s:\n", e.DecidedAt.Local().Format("2006-01-02 15:04"))
+		safetext.Fprintf(w, "  changed since %s:\n", e.DecidedAt.Local().Format("2006-01-02 15:04"))
 		for _, line := range e.Changes {
-			fmt.Fprintf(w, "    %s\n", line)
+			safetext.Fprintf(w, "    %s\n", line)
 		}
 	}
 	printPairs(w, e.Lines())
@@ -126,7 +127,7 @@ func printQuestion(w io.Writer, e roster.Entry) {
 func printPairs(w io.Writer, pairs []config.Pair) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, p := range pairs {
-		fmt.Fprintf(tw, "  %s\t%s\n", p.Name, p.Value)
+		safetext.Fprintf(tw, "  %s\t%s\n", p.Name, p.Value)
 	}
 	_ = tw.Flush() // a terminal that is gone shows nothing
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/spf13/cobra"
 )
@@ -41,7 +42,7 @@ may be a secret is not shown.`,
 }
 
 func printEntry(w io.Writer, e roster.Entry) {
-	fmt.Fprintf(w, "%s:\n", e.Name)
+	safetext.Fprintf(w, "%s:\n", e.Name)
 	phase := string(e.Phase)
 	if e.Reason != "" {
 		phase += ": " + e.Reason

@@ -1,13 +1,12 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // printJSON prints v as one indented JSON document.
@@ -15,11 +14,7 @@ func printJSON(w io.Writer, v any) error { return manners.PrintJSON(w, v) }
 
 // clip cuts s to n characters on one line.
 func clip(s string, n int) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	return fmt.Sprintf("%s…", string([]rune(s)[:n-1]))
+	return safetext.Truncate(safetext.OneLine(s), n, safetext.Runes, "…")
 }
 
 // short shows a path to a person: "~" is the home.

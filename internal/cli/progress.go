@@ -2,13 +2,13 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // progressEvery is how often the progress line is drawn anew.
@@ -43,7 +43,7 @@ func (a *app) showProgress(ctx context.Context, g *gateway.Gateway) {
 		switch {
 		case len(late) > 0:
 			shown = true
-			a.screen.Draw(fmt.Sprintf("mounting %s  %.1fs", manners.Names(late, 4), time.Since(start).Seconds()))
+			a.screen.Draw(safetext.Sprintf("mounting %s  %.1fs", manners.Names(late, 4), time.Since(start).Seconds()))
 		case shown || time.Since(start) > 2*time.Second:
 			return
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/hub"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/discovery"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 )
 
@@ -35,7 +35,7 @@ their definitions cost a model that is given all of them.`,
 				_, err = fmt.Fprintln(a.Out, "null")
 				return err
 			case none:
-				fmt.Fprintln(a.Err, noHub)
+				safetext.Fprintln(a.Err, noHub)
 				return nil
 			case err != nil:
 				return err
@@ -54,13 +54,13 @@ const noHub = "no hub runs: the first client that starts \"drawbridge serve\" st
 
 func (a *app) printState(s hub.State) error {
 	w := a.Out
-	fmt.Fprintf(w, "hub: process %d, since %s (%s), %s\n", s.PID, manners.LocalTime(s.Since), since(s.Since), size(s.Memory))
+	safetext.Fprintf(w, "hub: process %d, since %s (%s), %s\n", s.PID, manners.LocalTime(s.Since), since(s.Since), size(s.Memory))
 	if len(s.Clients) > 0 {
 		fmt.Fprintln(w)
 		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(tw, "CLIENT\tPID\tDOOR\tSINCE\tMEMORY\tDIRECTORY")
 		for _, c := range s.Clients {
-			fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%s\t%s\n", known(c.Host), c.PID, c.Door, since(c.Since), size(c.Memory), a.short(c.Dir))
+			safetext.Fprintf(tw, "%s\t%d\t%s\t%s\t%s\t%s\n", known(c.Host), c.PID, c.Door, since(c.Since), size(c.Memory), a.short(c.Dir))
 		}
 		if err := tw.Flush(); err != nil {
 			return err
@@ -78,7 +78,7 @@ func (a *app) printState(s hub.State) error {
 	fmt.Fprintln(tw, "SERVER\tPHASE\tPIDS\tMEMORY\tTOKENS\tCLIENTS\tSOURCE")
 	for _, one := range s.Servers {
 		pids := strings.Trim(fmt.Sprint(one.PIDs), "[]")
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", one.Server, one.Phase, known(pids), size(one.Memory), one.Tokens, one.Clients, a.short(one.Source))
+		safetext.Fprintf(tw, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", one.Server, one.Phase, known(pids), size(one.Memory), one.Tokens, one.Clients, a.short(one.Source))
 	}
 	return tw.Flush()
 }
@@ -131,7 +131,7 @@ the last that are remembered. With -f each new line follows, until Ctrl-C.`,
 
 func (a *app) logs(ctx context.Context, id drawbridge.ServerID, follow bool) error {
 	err := hub.Logs(ctx, a.hub(), id, follow, func(line string) error {
-		_, err := fmt.Fprintln(a.Out, line)
+		_, err := fmt.Fprintln(a.Out, safetext.Text(line))
 		return err
 	})
 	fault, ok := errors.AsType[*drawbridge.Fault](err)
@@ -149,10 +149,10 @@ func (a *app) logs(ctx context.Context, id drawbridge.ServerID, follow bool) err
 		return err
 	}
 	for _, line := range rows[i].Stderr {
-		fmt.Fprintln(terminal.For(a.Out), line)
+		fmt.Fprintln(a.Out, safetext.Text(line))
 	}
 	if len(rows[i].Stderr) == 0 {
-		fmt.Fprintf(a.Err, "nothing is remembered of what %q wrote to standard error\n", id)
+		safetext.Fprintf(a.Err, "nothing is remembered of what %q wrote to standard error\n", id)
 	}
 	if follow {
 		return fmt.Errorf("there is nothing to follow: the server %q is not run by a hub (drawbridge ps)", id)

@@ -10,6 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/hub"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/spf13/cobra"
 )
@@ -62,23 +63,23 @@ func (a *app) printChange(c roster.Change, asJSON bool) error {
 		return printJSON(a.Out, c)
 	}
 	a.printNotes(c)
-	_, err := fmt.Fprintln(a.Out, c)
+	_, err := safetext.Fprintln(a.Out, c)
 	return err
 }
 
 func (a *app) printNotes(c roster.Change) {
 	if len(c.Kept) > 0 {
 		if c.Did != roster.Moved {
-			fmt.Fprintf(a.Err, "%s: its secrets are kept as %s\n", c.Server, strings.Join(c.Kept, ", "))
+			safetext.Fprintf(a.Err, "%s: its secrets are kept as %s\n", c.Server, strings.Join(c.Kept, ", "))
 		}
 		a.sayWhere()
 	}
 	for _, note := range c.Notes {
-		fmt.Fprintf(a.Err, "%s: %s\n", c.Server, note)
+		safetext.Fprintf(a.Err, "%s: %s\n", c.Server, note)
 	}
 	asked := c.Did != roster.Disabled && c.Did != roster.AlreadyDisabled && c.Did != roster.Rejected && c.Did != roster.AlreadyRejected
 	if asked && c.Reason != "" {
-		fmt.Fprintf(a.Err, "%s is %s: %s\n", c.Server, c.Phase, c.Reason)
+		safetext.Fprintf(a.Err, "%s is %s: %s\n", c.Server, c.Phase, c.Reason)
 	}
 }
 
@@ -175,7 +176,7 @@ what they list now.`,
 			if asJSON {
 				return printJSON(a.Out, map[string]string{"live": text})
 			}
-			_, err = fmt.Fprintln(a.Out, text)
+			_, err = safetext.Fprintln(a.Out, text)
 			return err
 		},
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/hub"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 )
 
@@ -74,10 +75,10 @@ func (a *app) serve(ctx context.Context, addr, token string, origins []string) e
 		return err
 	}
 	for _, note := range notes(set) {
-		fmt.Fprintln(a.Err, note)
+		safetext.Fprintln(a.Err, note)
 	}
 	if len(set.Servers) == 0 {
-		fmt.Fprintln(a.Err, noServers)
+		safetext.Fprintln(a.Err, noServers)
 	}
 	o := a.hub()
 	o.Config.Token, o.Config.Origins = token, origins
@@ -89,7 +90,7 @@ func (a *app) serve(ctx context.Context, addr, token string, origins []string) e
 	if err != nil {
 		return err
 	}
-	ready := func() { fmt.Fprintf(a.Out, "http://%s/mcp\n", listener.Addr()) }
+	ready := func() { safetext.Fprintf(a.Out, "http://%s/mcp\n", listener.Addr()) }
 	return ended(hub.ServeHTTP(ctx, o, listener, ready))
 }
 

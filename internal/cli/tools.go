@@ -14,7 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/arguments"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/faces"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 	"github.com/spf13/cobra"
 )
@@ -72,20 +72,20 @@ func (a *app) printCards(g *gateway.Gateway, list deck.List) error {
 		if !ok {
 			continue
 		}
-		fmt.Fprintf(tw, "%s\t%s\n", name, clip(spec.Summary, 80))
+		safetext.Fprintf(tw, "%s\t%s\n", name, clip(spec.Summary, 80))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
 	for _, s := range g.Status() {
 		for _, note := range s.Notes {
-			fmt.Fprintf(a.Err, "server %q: %s\n", s.Server, terminal.Shown(note))
+			safetext.Fprintf(a.Err, "server %q: %s\n", s.Server, note)
 		}
 		switch {
 		case s.Phase == drawbridge.Faulted:
-			fmt.Fprintf(a.Err, "server %q is not there: %s\n", s.Server, terminal.Shown(s.Fault))
+			safetext.Fprintf(a.Err, "server %q is not there: %s\n", s.Server, s.Fault)
 		case s.Phase == drawbridge.Connecting:
-			fmt.Fprintf(a.Err, "server %q does not answer (drawbridge mcp test %s)\n", s.Server, s.Server)
+			safetext.Fprintf(a.Err, "server %q does not answer (drawbridge mcp test %s)\n", s.Server, s.Server)
 		}
 	}
 	return nil
@@ -105,7 +105,7 @@ func (a *app) toolsShowCommand() *cobra.Command {
 					return err
 				}
 				if asJSON {
-					_, err := fmt.Fprintf(a.Out, "%s\n", spec.Definition)
+					_, err := safetext.Fprintf(a.Out, "%s\n", safetext.Shown(safetext.JSON(spec.Definition)))
 					return err
 				}
 				return faces.Card(a.Out, spec, g.Notes(spec))
@@ -207,7 +207,7 @@ func (a *app) call(ctx context.Context, g *gateway.Gateway, spec drawbridge.Spec
 		return err
 	}
 	if asJSON {
-		fmt.Fprintf(a.Out, "%s\n", result.Raw)
+		safetext.Fprintf(a.Out, "%s\n", safetext.Shown(safetext.JSON(result.Raw)))
 	} else {
 		faces.Result(a.Out, result.Raw)
 	}
@@ -225,7 +225,7 @@ func (a *app) withDeck(ctx context.Context, work func(context.Context, *gateway.
 	}
 	defer g.Close()
 	if n := len(notes(g.Config())); n > 0 {
-		fmt.Fprintf(a.Err, "drawbridge mcp list has notes on the configuration (%d)\n", n)
+		safetext.Fprintf(a.Err, "drawbridge mcp list has notes on the configuration (%d)\n", n)
 	}
 	return a.running(ctx, g, func(ctx context.Context) error { return work(ctx, g) })
 }

@@ -2,11 +2,11 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/secret"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/secrets"
 	"github.com/spf13/cobra"
@@ -42,6 +42,6 @@ func (a *app) keeper() secret.Keeper { return secret.Keeper{Vault: a.vault} }
 // sayWhere says where secrets are, where that is not the keychain.
 func (a *app) sayWhere() {
 	if v, err := a.vault(); err == nil && v.Place() != secrets.InKeychain {
-		fmt.Fprintln(a.Err, v.Where())
+		safetext.Fprintln(a.Err, v.Where())
 	}
 }

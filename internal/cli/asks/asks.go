@@ -18,6 +18,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
@@ -108,7 +109,7 @@ func (d Desk) list(ctx context.Context, asJSON bool) error {
 		return manners.List[pending]{
 			Head: "ID\tCALLER\tCALLS\tWITH\tWHY\tLEFT", None: "Nothing waits for your approval.",
 			Line: func(p pending) string {
-				return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", p.ID, plain(p.Call.Caller, 20), plain(p.Call.Card, 40),
+				return safetext.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", p.ID, plain(p.Call.Caller, 20), plain(p.Call.Card, 40),
 					line(p.Call.Arguments, 40), plain(why(p.Call), 40), left(p.Until))
 			},
 		}.Print(d.Out, d.Err, all, asJSON)
@@ -196,7 +197,7 @@ func (d Desk) answer(ctx context.Context, db *store.DB, p pending, a store.Answe
 		return err
 	}
 	said := map[store.Answer]string{store.Allowed: "Allowed", store.Denied: "Denied"}[a]
-	_, err := fmt.Fprintf(d.Out, "%s %s %s\n", said, p.ID, plain(p.Call.Card, 100))
+	_, err := safetext.Fprintf(d.Out, "%s %s %s\n", said, p.ID, plain(p.Call.Card, 100))
 	return err
 }
 
@@ -284,7 +285,7 @@ func over(ctx context.Context, db *store.DB, id string) error {
 func (d Desk) put(ctx context.Context, db *store.DB, keys *terminal.Keys, a store.Ask) error {
 	p, err := pendingOf(a)
 	if err != nil {
-		fmt.Fprintln(d.Err, err)
+		safetext.Fprintln(d.Err, err)
 		return nil
 	}
 	fmt.Fprintf(d.Err, "\n%s\n", page(p))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
@@ -195,7 +196,7 @@ func (d Desk) revoke() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintln(d.Out, "Revoked", args[0])
+				_, err = safetext.Fprintln(d.Out, "Revoked", args[0])
 				return err
 			})
 		},

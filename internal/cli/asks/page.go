@@ -2,12 +2,10 @@ package asks
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -15,27 +13,27 @@ import (
 func page(p pending) string {
 	var b strings.Builder
 	c := p.Call
-	fmt.Fprintf(&b, "%s  %s %s\n", p.ID, visible(c.Method), visible(c.Card))
+	safetext.Fprintf(&b, "%s  %s %s\n", p.ID, safetext.Exact(c.Method), safetext.Exact(c.Card))
 	row := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(&b, "  %-10s %s\n", name, value)
+			safetext.Fprintf(&b, "  %-10s %s\n", name, value)
 		}
 	}
 	if c.Server != "" {
-		row("server", visible(c.Server)+", tool "+visible(c.Tool))
+		row("server", safetext.Exact(c.Server)+", tool "+safetext.Exact(c.Tool))
 	}
-	caller := visible(c.Caller) + " (" + visible(c.Kind) + ")"
+	caller := safetext.Exact(c.Caller) + " (" + safetext.Exact(c.Kind) + ")"
 	if c.Door != "" {
-		caller += ", by " + visible(c.Door)
+		caller += ", by " + safetext.Exact(c.Door)
 	}
 	if c.Client != "" {
-		caller += ", says that it is " + visible(c.Client)
+		caller += ", says that it is " + safetext.Exact(c.Client)
 	}
 	row("caller", caller)
-	row("why", visible(why(c)))
+	row("why", safetext.Exact(why(c)))
 	row("waits", "until "+manners.LocalTime(p.Until))
-	row("definition", "sha256:"+visible(c.Definition))
-	row("arguments", "sha256:"+visible(c.Digest))
+	row("definition", "sha256:"+safetext.Exact(c.Definition))
+	row("arguments", "sha256:"+safetext.Exact(c.Digest))
 	b.WriteString("  ")
 	writeValue(&b, c.Arguments, "  ")
 	b.WriteByte('\n')
@@ -59,7 +57,7 @@ func writeValue(b *strings.Builder, value json.RawMessage, indent string) {
 		for m := range wire.Members(value) {
 			name, _ := wire.Text(m.Name)
 			next(b, &first, indent)
-			b.WriteString(quoted(name))
+			b.WriteString(safetext.Quote(name))
 			if names[name] > 1 {
 				b.WriteString(" (a name that is there twice: the server may take either)")
 			}
@@ -77,7 +75,7 @@ func writeValue(b *strings.Builder, value json.RawMessage, indent string) {
 		end(b, first, indent, ']')
 	case '"':
 		text, _ := wire.Text(value)
-		b.WriteString(quoted(text))
+		b.WriteString(safetext.Quote(text))
 	default:
 		b.Write(value)
 	}
@@ -102,42 +100,10 @@ func end(b *strings.Builder, empty bool, indent string, bracket byte) {
 func line(value json.RawMessage, most int) string {
 	var b strings.Builder
 	writeValue(&b, value, "")
-	return plain(strings.Join(strings.Fields(b.String()), " "), most)
+	return safetext.Truncate(strings.Join(strings.Fields(b.String()), " "), most, safetext.Runes, "…")
 }
 
 // plain is a text on one line, cut to so many characters.
 func plain(text string, most int) string {
-	text = visible(text)
-	if utf8.RuneCountInString(text) <= most {
-		return text
-	}
-	return string([]rune(text)[:most-1]) + "…"
-}
-
-// quoted is a text between quotes, in which what would end it is marked.
-func quoted(text string) string {
-	return `"` + visible(strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(text)) + `"`
-}
-
-// visible shows a text so that no character of it does anything or hides: those that are not to be seen become \u and their
-// number.
-func visible(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case r == ' ' || unicode.IsPrint(r) && !hides(r):
-			b.WriteRune(r)
-		case r > 0xFFFF:
-			fmt.Fprintf(&b, `\U%08x`, r)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
-	return b.String()
-}
-
-// hides says whether a character that counts as one to be printed leaves no mark: fillers, selectors, what is to be ignored
-// or stands for what could not be read.
-func hides(r rune) bool {
-	return unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) || r == utf8.RuneError || r == '\u2800'
+	return safetext.Truncate(safetext.Exact(text), most, safetext.Runes, "…")
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/audit"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/store"
@@ -107,7 +109,7 @@ func (d Desk) showCommand() *cobra.Command {
 					return err
 				}
 				if len(records) == 0 {
-					return fmt.Errorf("the audit has no call %s (drawbridge audit log)", manners.Printable(args[0]))
+					return fmt.Errorf("the audit has no call %s (drawbridge audit log)", safetext.Line(args[0]))
 				}
 				rows := make([]storedJSON, 0, len(records))
 				for _, r := range records {
@@ -142,21 +144,20 @@ without the store.`,
 		Args:    manners.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if format != "jsonl" {
-				return roster.Mistake(fmt.Sprintf("there is no format %q: jsonl is the only one", manners.Printable(format)))
+				return roster.Mistake(fmt.Sprintf("there is no format %s: jsonl is the only one", safetext.Quote(format)))
 			}
 			from, err := moment(since, time.Now())
 			if err != nil {
 				return err
 			}
 			return d.read(cmd.Context(), func(db *store.DB) error {
-				enc := json.NewEncoder(d.Out)
-				enc.SetEscapeHTML(false)
+				export := d.exporter()
 				for r, err := range db.AuditRecords(cmd.Context(), from) {
 					if err != nil {
 						return err
 					}
 					row := storedJSON{r.Seq, r.At, r.Kind, r.Key, hex.EncodeToString(r.Prev[:]), hex.EncodeToString(r.Hash[:]), r.Body}
-					if err := enc.Encode(row); err != nil {
+					if err := export(row); err != nil {
 						return err
 					}
 				}
@@ -167,6 +168,17 @@ without the store.`,
 	cmd.Flags().StringVar(&since, "since", "", "only what was stored since that `TIME`: 14:02, \"2006-01-02 15:04\", or how long ago, as 2h")
 	cmd.Flags().StringVar(&format, "format", "jsonl", "`FORMAT`: jsonl")
 	return cmd
+}
+
+// exporter returns a function that prints one record on a line. At a terminal, characters that cannot be seen stand as
+// JSON escapes; anywhere else the bytes are those of the record.
+func (d Desk) exporter() func(storedJSON) error {
+	if terminal.Is(d.Out) {
+		return func(row storedJSON) error { return manners.PrintJSONLine(d.Out, row) }
+	}
+	enc := json.NewEncoder(d.Out)
+	enc.SetEscapeHTML(false)
+	return func(row storedJSON) error { return enc.Encode(row) }
 }
 
 // moment reads the time of a flag; the zero time where it is not set.

@@ -11,6 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/audit"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/store"
@@ -111,7 +112,7 @@ func (d Desk) log(ctx context.Context, db *store.DB, q question, since time.Time
 		return d.following(ctx, db, q, end, open)
 	}
 	if len(shown) == 0 && !q.asJSON {
-		fmt.Fprintf(d.Err, "no such calls since %s\n", manners.LocalTime(since))
+		safetext.Fprintf(d.Err, "no such calls since %s\n", manners.LocalTime(since))
 		return nil
 	}
 	return d.print(shown, q.asJSON)
@@ -209,7 +210,7 @@ func cells(r audit.Record) []string {
 	}
 	row := []string{manners.LocalTime(r.At), who, what, card, outcome, took, r.ID}
 	for i, cell := range row {
-		if row[i] = manners.Printable(cell); cell == "" {
+		if row[i] = safetext.Line(cell); cell == "" {
 			row[i] = "-"
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/audit"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
@@ -193,7 +194,7 @@ func signedBy(report store.AuditReport, named []string) error {
 
 func (d Desk) verified(f *finding) {
 	if f.broken != nil {
-		fmt.Fprintf(d.Out, "✗ audit: %v\n", f.broken)
+		safetext.Fprintf(d.Out, "✗ audit: %v\n", f.broken)
 		return
 	}
 	if f.Last == 0 {
@@ -207,7 +208,7 @@ func (d Desk) verified(f *finding) {
 	case f.unknown != nil:
 		mark, but = "!", ", but nobody can tell who signed them"
 	}
-	fmt.Fprintf(d.Out, "%s audit: %s, unbroken%s\n", mark, manners.Count(f.Records, "record"), but)
+	safetext.Fprintf(d.Out, "%s audit: %s, unbroken%s\n", mark, manners.Count(f.Records, "record"), but)
 	d.noted("records are lost", f.lost)
 	d.noted("a process died within a record, which it had not answered for", f.torn)
 	d.noted("the store's clock jumped, and no record was removed by age", f.jumped)
@@ -216,19 +217,19 @@ func (d Desk) verified(f *finding) {
 		if f.Loose {
 			what = "up to a place that no key has signed"
 		}
-		fmt.Fprintf(d.Out, "  those before record %d were taken out %s\n", f.First, what)
+		safetext.Fprintf(d.Out, "  those before record %d were taken out %s\n", f.First, what)
 	}
 	switch by := strings.Join(texts(f.Keys), ", "); {
 	case f.Signed == 0:
-		fmt.Fprintf(d.Out, "  not signed yet, since %s\n", manners.LocalTime(f.Unsigned))
+		safetext.Fprintf(d.Out, "  not signed yet, since %s\n", manners.LocalTime(f.Unsigned))
 	case f.unknown != nil:
-		fmt.Fprintf(d.Out, "  up to record %d there are signatures, the last of %s, by whoever has %s\n", f.Signed, manners.LocalTime(f.SignedAt), by)
-		fmt.Fprintf(d.Out, "  whose that is nothing here says: %s (drawbridge audit verify --key KEY names the one that may sign)\n", manners.Printable(f.unknown.Error()))
+		safetext.Fprintf(d.Out, "  up to record %d there are signatures, the last of %s, by whoever has %s\n", f.Signed, manners.LocalTime(f.SignedAt), by)
+		safetext.Fprintf(d.Out, "  whose that is nothing here says: %s (drawbridge audit verify --key KEY names the one that may sign)\n", safetext.Line(f.unknown.Error()))
 	default:
-		fmt.Fprintf(d.Out, "  signed up to record %d at %s, by %s\n", f.Signed, manners.LocalTime(f.SignedAt), by)
+		safetext.Fprintf(d.Out, "  signed up to record %d at %s, by %s\n", f.Signed, manners.LocalTime(f.SignedAt), by)
 	}
 	if left := f.Last - f.Signed; f.Signed > 0 && left > 0 {
-		fmt.Fprintf(d.Out, "  %d records since then are not signed yet, the first of %s\n", left, manners.LocalTime(f.Unsigned))
+		safetext.Fprintf(d.Out, "  %d records since then are not signed yet, the first of %s\n", left, manners.LocalTime(f.Unsigned))
 	}
 }
 
@@ -237,8 +238,8 @@ func (d Desk) noted(what string, n notes) {
 	if n.Notes == 0 {
 		return
 	}
-	fmt.Fprintf(d.Out, "! %s: %s, the newest of %s: %s\n", what, manners.Count(n.Notes, "note"), manners.LocalTime(n.Newest), manners.Printable(n.Reason))
-	fmt.Fprintf(d.Out, "  drawbridge audit log --since %q shows them\n", n.Oldest.Local().Format("2006-01-02 15:04"))
+	safetext.Fprintf(d.Out, "! %s: %s, the newest of %s: %s\n", what, manners.Count(n.Notes, "note"), manners.LocalTime(n.Newest), safetext.Line(n.Reason))
+	safetext.Fprintf(d.Out, "  drawbridge audit log --since %q shows them\n", n.Oldest.Local().Format("2006-01-02 15:04"))
 }
 
 // verifiedJSON is what "verify --json" prints.

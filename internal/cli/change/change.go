@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/shield"
 )
 
@@ -48,10 +47,10 @@ func (d Difference) Print(w io.Writer, colour bool) {
 	}
 	for i, c := range d.Changes {
 		if i == maxChanges {
-			fmt.Fprintf(w, "  and %d more changes (--json has them all)\n", len(d.Changes)-i)
+			safetext.Fprintf(w, "  and %d more changes (--json has them all)\n", len(d.Changes)-i)
 			return
 		}
-		fmt.Fprintf(w, "  %s, %s: ", quoted(c.Path), c.Kind())
+		safetext.Fprintf(w, "  %s, %s: ", safetext.Exact(c.Path), c.Kind())
 		for i, r := range c.Words() {
 			io.WriteString(w, marked(r, colour, i == 0))
 		}
@@ -73,10 +72,4 @@ func marked(r shield.Run, colour, first bool) string {
 		return head + "…" + string(text[len(text)-maxAround:])
 	}
 	return before + r.Text + after
-}
-
-// quoted gives a path that another wrote with nothing in it that acts on a terminal.
-func quoted(path string) string {
-	q := strconv.QuoteToGraphic(path)
-	return strings.TrimSuffix(strings.TrimPrefix(q, `"`), `"`)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
@@ -140,8 +141,8 @@ func (d Desk) give(ctx context.Context, c store.Client, asJSON bool) error {
 	if asJSON {
 		return manners.PrintJSON(d.Out, client{Name: c.Name, Scopes: c.Scopes, Expires: c.Expires.UTC(), Token: token.Reveal()})
 	}
-	fmt.Fprintf(d.Err, "Client %q holds %s, %s. Its token is shown this once:\n", c.Name, scopeList(c.Scopes), ends(c.Expires))
-	_, err = fmt.Fprintln(d.Out, token.Reveal())
+	safetext.Fprintf(d.Err, "Client %q holds %s, %s. Its token is shown this once:\n", c.Name, scopeList(c.Scopes), ends(c.Expires))
+	_, err = safetext.Fprintln(d.Out, token.Reveal())
 	return err
 }
 
@@ -219,7 +220,7 @@ func printClients(w io.Writer, all []client, now time.Time) error {
 		if used == "" {
 			used = "never"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", c.Name, scopeList(c.Scopes), manners.LocalTime(c.Created), end, used)
+		safetext.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", c.Name, scopeList(c.Scopes), manners.LocalTime(c.Created), end, used)
 	}
 	return tw.Flush()
 }
@@ -251,9 +252,9 @@ func (d Desk) remove() *cobra.Command {
 				return err
 			}
 			if err := d.Tell(); err != nil {
-				fmt.Fprintf(d.Err, "the hub was not told, and notices within half a minute: %v\n", err)
+				safetext.Fprintf(d.Err, "the hub was not told, and notices within half a minute: %v\n", err)
 			}
-			_, err = fmt.Fprintf(d.Out, "Removed client %q\n", args[0])
+			_, err = safetext.Fprintf(d.Out, "Removed client %q\n", args[0])
 			return err
 		},
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/index"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 )
 
@@ -50,10 +51,10 @@ and what went wrong last: as the hub has it, if one runs, else as it answers one
 				if s.Short {
 					list = "the short list"
 				}
-				fmt.Fprintf(d.Out, "%s of %s\n", manners.Count(s.Cards, "card"), manners.Count(s.Servers, "server"))
-				fmt.Fprintf(d.Out, "all cards: about %d tokens; the short list: about %d\n", s.Tokens, s.ShortTokens)
-				fmt.Fprintf(d.Out, "mode %s: a client is shown %s\n", s.Mode, list)
-				fmt.Fprintf(d.Out, "indexed in %.1f ms\n", s.Millis)
+				safetext.Fprintf(d.Out, "%s of %s\n", manners.Count(s.Cards, "card"), manners.Count(s.Servers, "server"))
+				safetext.Fprintf(d.Out, "all cards: about %d tokens; the short list: about %d\n", s.Tokens, s.ShortTokens)
+				safetext.Fprintf(d.Out, "mode %s: a client is shown %s\n", s.Mode, list)
+				safetext.Fprintf(d.Out, "indexed in %.1f ms\n", s.Millis)
 				PrintModels(d.Out, s.ModelStatus)
 				return nil
 			})
@@ -108,9 +109,9 @@ func (d Desk) settle(ctx context.Context, g *gateway.Gateway, build func() int) 
 // PrintModels shows how models are.
 func PrintModels(w io.Writer, m gateway.ModelStatus) {
 	if e := m.Embedding; e != nil {
-		fmt.Fprintf(w, "model %s: %d of %s with a vector", terminal.Shown(e.Model), e.Vectors, manners.Count(e.Texts, "text"))
+		safetext.Fprintf(w, "model %s: %d of %s with a vector", safetext.Text(e.Model), e.Vectors, manners.Count(e.Texts, "text"))
 		if e.Refused > 0 {
-			fmt.Fprintf(w, ", %d refused", e.Refused)
+			safetext.Fprintf(w, ", %d refused", e.Refused)
 		}
 		fmt.Fprintln(w)
 		printHealth(w, "the model that embeds", e.Away, e.At, e.Err)
@@ -123,10 +124,10 @@ func PrintModels(w io.Writer, m gateway.ModelStatus) {
 
 func printHealth(w io.Writer, who string, away, at time.Time, err string) {
 	if !away.IsZero() {
-		fmt.Fprintf(w, "%s is not asked since %s, because it does not answer\n", who, manners.LocalTime(away))
+		safetext.Fprintf(w, "%s is not asked since %s, because it does not answer\n", who, manners.LocalTime(away))
 	}
 	if err != "" {
-		fmt.Fprintf(w, "%s: last error: %s (%s; drawbridge doctor)\n", who, terminal.Shown(err), manners.LocalTime(at))
+		safetext.Fprintf(w, "%s: last error: %s (%s; drawbridge doctor)\n", who, safetext.Text(err), manners.LocalTime(at))
 	}
 }
 
@@ -197,15 +198,15 @@ func (d Desk) rebuild(ctx context.Context, g *gateway.Gateway, asJSON bool) erro
 	if asJSON {
 		return manners.PrintJSON(d.Out, r)
 	}
-	fmt.Fprintf(d.Out, "indexed %s in %.1f ms\n", manners.Count(r.Cards, "card"), r.Millis)
+	safetext.Fprintf(d.Out, "indexed %s in %.1f ms\n", manners.Count(r.Cards, "card"), r.Millis)
 	if r.Model != "" {
-		fmt.Fprintf(d.Out, "%s of the model %s\n", manners.Count(r.Vectors, "vector"), terminal.Shown(r.Model))
+		safetext.Fprintf(d.Out, "%s of the model %s\n", manners.Count(r.Vectors, "vector"), safetext.Text(r.Model))
 	}
 	if r.Refused > 0 {
-		fmt.Fprintf(d.Out, "the model refused %s\n", manners.Count(r.Refused, "text"))
+		safetext.Fprintf(d.Out, "the model refused %s\n", manners.Count(r.Refused, "text"))
 	}
 	if r.Dropped > 0 {
-		fmt.Fprintf(d.Out, "dropped %s of models that are not set any more\n", manners.Count(uint64(r.Dropped), "vector"))
+		safetext.Fprintf(d.Out, "dropped %s of models that are not set any more\n", manners.Count(uint64(r.Dropped), "vector"))
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/spf13/cobra"
 )
@@ -123,7 +124,7 @@ func (d Desk) print(all []found, explain bool) error {
 		return explained(all).Print(d.Out, d.Err, all, false)
 	}
 	return manners.List[found]{Head: "SCORE\tCARD\tSUMMARY", Line: func(f found) string {
-		return fmt.Sprintf("%.3f\t%s\t%s", f.Score, f.Name, terminal.Shown(clip(f.Summary)))
+		return safetext.Sprintf("%.3f\t%s\t%s", f.Score, f.Name, safetext.Truncate(safetext.OneLine(f.Summary), 80, safetext.Runes, "…"))
 	}}.Print(d.Out, d.Err, all, false)
 }
 
@@ -138,7 +139,7 @@ func explained(all []found) manners.List[found] {
 		Head: "SCORE\tCARD\tWORDS\t" + arm + "\tNAME\tSERVER\tDESCRIPTION\tPARAMETERS\tWHY",
 		Line: func(f found) string {
 			s := f.Scores
-			line := fmt.Sprintf("%.3f\t%s", f.Score, f.Name)
+			line := safetext.Sprintf("%.3f\t%s", f.Score, f.Name)
 			for _, share := range []float64{s.Words, s.Meaning + s.Far, s.Name, s.Server, s.Description, s.Parameters} {
 				if share == 0 {
 					line += "\t-"
@@ -146,15 +147,7 @@ func explained(all []found) manners.List[found] {
 					line += fmt.Sprintf("\t%.2f", share)
 				}
 			}
-			return line + "\t" + terminal.Shown(f.Why)
+			return line + "\t" + safetext.Line(f.Why)
 		},
 	}
-}
-
-// clip shortens a text to what a line has room for.
-func clip(text string) string {
-	if r := []rune(text); len(r) > 80 {
-		return string(r[:79]) + "…"
-	}
-	return text
 }

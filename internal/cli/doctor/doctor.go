@@ -12,11 +12,11 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/secrets"
 )
 
@@ -231,7 +231,7 @@ func (r *Report) values(p Patient, s config.Server) {
 	for _, d := range s.Deferred {
 		for _, part := range d.Parts {
 			if part.Kind == config.FromCommand {
-				commands = append(commands, printable(fmt.Sprintf("%s (%s)", d.Name, part.Text)))
+				commands = append(commands, safetext.Line(fmt.Sprintf("%s (%s)", d.Name, part.Text)))
 				continue
 			}
 			r.reference(p, s, d.Name, part)
@@ -254,27 +254,17 @@ func (r *Report) reference(p Patient, s config.Server, name string, part config.
 	switch part.Kind {
 	case config.FromFile:
 		if err := secrets.CheckFile(part.Text); err != nil {
-			r.Problem(about(s, printable(fmt.Sprintf("%s: %v", name, err)), "put the value there, or name another file"))
+			r.Problem(about(s, safetext.Line(fmt.Sprintf("%s: %v", name, err)), "put the value there, or name another file"))
 		}
 	case config.FromKeychain:
 		if p.Keeper == nil {
-			r.Note(about(s, printable(fmt.Sprintf("%s is looked up in the keychain when the server starts: %q", name, part.Text)), ""))
+			r.Note(about(s, safetext.Line(fmt.Sprintf("%s is looked up in the keychain when the server starts: %q", name, part.Text)), ""))
 			return
 		}
 		if _, err := p.Keeper.Get(part.Text); err != nil {
-			r.Problem(about(s, printable(fmt.Sprintf("%s: %q is not in the keychain: %v", name, part.Text, err)), "drawbridge secret set "+part.Text+"; or take the reference out"))
+			r.Problem(about(s, safetext.Line(fmt.Sprintf("%s: %q is not in the keychain: %v", name, part.Text, err)), "drawbridge secret set "+part.Text+"; or take the reference out"))
 		}
 	}
-}
-
-// printable replaces what a terminal should not be shown: a row may have come with a project.
-func printable(s string) string {
-	return strings.Map(func(c rune) rune {
-		if unicode.IsPrint(c) {
-			return c
-		}
-		return unicode.ReplacementChar
-	}, s)
 }
 
 // modes finds files that hold secrets in plain text and that others may read. Windows has no such modes.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge/index"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/spf13/cobra"
 )
@@ -88,7 +89,7 @@ func Index(arm string, tools []index.Document) (Rank, error) {
 			return x.Find(ctx, index.Search{Text: question, Most: most})
 		}
 	default:
-		return nil, roster.Mistake(fmt.Sprintf("there is no arm %q: it is %s", manners.Printable(arm), strings.Join(arms[:], " or ")))
+		return nil, roster.Mistake(fmt.Sprintf("there is no arm %s: it is %s", safetext.Quote(arm), strings.Join(arms[:], " or ")))
 	}
 	return func(ctx context.Context, question string, most int) []string {
 		hits := find(ctx, question, most)
@@ -135,8 +136,8 @@ func (d Desk) evaluate(ctx context.Context, o options) error {
 	}
 	r := report{Arm: o.arm, Tools: len(tools), Queries: len(queries), BuildMS: float64(time.Since(begun).Microseconds()) / 1000}
 	if missing := unknown(queries, tools); len(missing) > 0 {
-		fmt.Fprintf(d.Err, "%s of what is needed %s not among the tools, and can not be found: %s\n", manners.Count(len(missing), "tool"),
-			map[bool]string{true: "is", false: "are"}[len(missing) == 1], manners.Printable(few(missing)))
+		safetext.Fprintf(d.Err, "%s of what is needed %s not among the tools, and can not be found: %s\n", manners.Count(len(missing), "tool"),
+			map[bool]string{true: "is", false: "are"}[len(missing) == 1], safetext.Line(few(missing)))
 	}
 	rows, err := Run(ctx, rank, queries, o.top)
 	if err != nil {
@@ -246,10 +247,10 @@ func (d Desk) write(o options, rows []Row) error {
 
 // print prints what a run came to for a person.
 func (d Desk) print(r report, file string) error {
-	fmt.Fprintf(d.Out, "%s: %s indexed in %.0f ms; %s asked, half of them within %.3f ms, 95 %% within %.3f ms\n",
+	safetext.Fprintf(d.Out, "%s: %s indexed in %.0f ms; %s asked, half of them within %.3f ms, 95 %% within %.3f ms\n",
 		r.Arm, manners.Count(r.Tools, "tool"), r.BuildMS, manners.Count(r.Queries, "question"), r.P50, r.P95)
 	if file != "" {
-		fmt.Fprintf(d.Out, "%s written to %s\n", manners.Count(r.Queries, "ranking"), file)
+		safetext.Fprintf(d.Out, "%s written to %s\n", manners.Count(r.Queries, "ranking"), file)
 	}
 	if len(r.Scores) == 0 {
 		return nil
@@ -261,7 +262,7 @@ func (d Desk) print(r report, file string) error {
 		if kind == "" {
 			kind = "all"
 		}
-		fmt.Fprintf(tw, "%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t\n", manners.Printable(kind), s.Queries, 100*s.Recall5, 100*s.Recall20, 100*s.NDCG10, 100*s.Hit1)
+		safetext.Fprintf(tw, "%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t\n", safetext.Line(kind), s.Queries, 100*s.Recall5, 100*s.Recall20, 100*s.NDCG10, 100*s.Hit1)
 	}
 	return tw.Flush()
 }

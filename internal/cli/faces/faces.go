@@ -10,6 +10,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
 
@@ -19,12 +20,12 @@ func Card(out io.Writer, spec drawbridge.Spec, notes []string) error {
 	if spec.Server != "" {
 		owner = fmt.Sprintf("tool %q of server %q", spec.Tool, spec.Server)
 	}
-	fmt.Fprintf(out, "%s: %s\n", spec.Name, owner)
+	safetext.Fprintf(out, "%s: %s\n", spec.Name, owner)
 	if text := wire.GetText(spec.Definition, "description"); text != "" {
-		fmt.Fprintf(out, "\n%s\n", terminal.Shown(text))
+		safetext.Fprintf(out, "\n%s\n", safetext.Shown(safetext.Text(text)))
 	}
 	for _, note := range notes {
-		fmt.Fprintf(out, "\n%s\n", note)
+		safetext.Fprintf(out, "\n%s\n", note)
 	}
 	for _, part := range []string{"inputSchema", "outputSchema", "annotations"} {
 		raw := wire.Get(spec.Definition, part)
@@ -33,7 +34,7 @@ func Card(out io.Writer, spec drawbridge.Spec, notes []string) error {
 		}
 		var b bytes.Buffer
 		if json.Indent(&b, raw, "", "  ") == nil {
-			fmt.Fprintf(out, "\n%s: %s\n", part, terminal.Shown(b.String()))
+			safetext.Fprintf(out, "\n%s: %s\n", part, safetext.Shown(safetext.Text(b.String())))
 		}
 	}
 	return nil
@@ -42,26 +43,33 @@ func Card(out io.Writer, spec drawbridge.Spec, notes []string) error {
 // Result shows a tool's result to a person: its text as it is, other blocks by a word. At a terminal nothing of it is obeyed.
 func Result(out io.Writer, result json.RawMessage) {
 	shown := false
-	w := terminal.For(out)
+	var w strings.Builder
+	defer func() {
+		text := w.String()
+		if terminal.Is(out) {
+			text = safetext.Text(text)
+		}
+		io.WriteString(out, text)
+	}()
 	for block := range wire.Elements(wire.Get(result, "content")) {
 		shown = true
 		switch kind := wire.GetText(block, "type"); kind {
 		case "text":
-			fmt.Fprintln(w, wire.GetText(block, "text"))
+			fmt.Fprintln(&w, wire.GetText(block, "text"))
 		case "image", "audio":
-			fmt.Fprintf(w, "[%s: %s, %d bytes of Base64]\n", kind, wire.GetText(block, "mimeType"), len(wire.GetText(block, "data")))
+			fmt.Fprintf(&w, "[%s: %s, %d bytes of Base64]\n", kind, wire.GetText(block, "mimeType"), len(wire.GetText(block, "data")))
 		case "resource":
-			fmt.Fprintf(w, "[resource: %s]\n%s\n", wire.GetText(block, "resource", "uri"), wire.GetText(block, "resource", "text"))
+			fmt.Fprintf(&w, "[resource: %s]\n%s\n", wire.GetText(block, "resource", "uri"), wire.GetText(block, "resource", "text"))
 		case "resource_link":
-			fmt.Fprintf(w, "[resource: %s (%s)]\n", wire.GetText(block, "uri"), wire.GetText(block, "name"))
+			fmt.Fprintf(&w, "[resource: %s (%s)]\n", wire.GetText(block, "uri"), wire.GetText(block, "name"))
 		default:
-			fmt.Fprintf(w, "[%s]\n", kind)
+			fmt.Fprintf(&w, "[%s]\n", kind)
 		}
 	}
 	if structured := wire.Get(result, "structuredContent"); !shown && structured != nil {
-		fmt.Fprintf(w, "%s\n", structured)
+		fmt.Fprintf(&w, "%s\n", structured)
 	}
 	if kind := wire.GetText(result, "resultType"); kind != "" && kind != "complete" {
-		fmt.Fprintf(w, "[the tool asks for %s, which a command line cannot answer: call it from a client]\n", strings.ReplaceAll(kind, "_", " "))
+		fmt.Fprintf(&w, "[the tool asks for %s, which a command line cannot answer: call it from a client]\n", strings.ReplaceAll(kind, "_", " "))
 	}
 }

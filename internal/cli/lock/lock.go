@@ -16,6 +16,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/shield"
 	"github.com/spf13/cobra"
@@ -210,12 +211,12 @@ func (d Desk) write(path string, all []list) error {
 	for _, l := range all {
 		switch {
 		case l.err != nil:
-			absent = append(absent, manners.Printable(string(l.server)))
-			fmt.Fprintf(d.Err, "✗ %s: could not be listed, so its lines stay as they were: %s\n", absent[len(absent)-1], manners.Printable(l.err.Error()))
+			absent = append(absent, safetext.Line(string(l.server)))
+			safetext.Fprintf(d.Err, "✗ %s: could not be listed, so its lines stay as they were: %s\n", absent[len(absent)-1], safetext.Line(l.err.Error()))
 			continue
 		case len(l.unknown) > 0:
 			absent = append(absent, string(l.server))
-			fmt.Fprintf(d.Err, "✗ %s: was not listed whole, so the lines of what is missing stay as they were: %s\n", l.server, manners.Printable(l.fault))
+			safetext.Fprintf(d.Err, "✗ %s: was not listed whole, so the lines of what is missing stay as they were: %s\n", l.server, safetext.Line(l.fault))
 		}
 		whole[l.server] = l
 		for _, t := range l.all {
@@ -242,21 +243,21 @@ func (d Desk) write(path string, all []list) error {
 		}
 	}
 	for _, l := range leftOut {
-		fmt.Fprintf(d.Err, "✗ %s %s: two readers may read two things in its definition, so it cannot be locked\n", l.Server, shown(shield.PartLabel(l.Part, l.Tool)))
+		safetext.Fprintf(d.Err, "✗ %s %s: two readers may read two things in its definition, so it cannot be locked\n", l.Server, safetext.Exact(shield.PartLabel(l.Part, l.Tool)))
 	}
 	if held > 0 {
-		fmt.Fprintf(d.Err, "%d definitions changed and wait; the file has what was pinned (drawbridge shield held)\n", held)
+		safetext.Fprintf(d.Err, "%d definitions changed and wait; the file has what was pinned (drawbridge shield held)\n", held)
 	}
 	switch {
 	case len(whole) > 0:
-		fmt.Fprintf(d.Out, "✓ %d definitions of %d servers in %s\n", len(tools)-len(leftOut), len(whole), path)
+		safetext.Fprintf(d.Out, "✓ %d definitions of %d servers in %s\n", len(tools)-len(leftOut), len(whole), path)
 	case len(all) == 0:
 		return errors.New("nothing was written: there is no server of your own (drawbridge mcp list)")
 	default:
-		fmt.Fprintf(d.Err, "Nothing was written to %s.\n", path)
+		safetext.Fprintf(d.Err, "Nothing was written to %s.\n", path)
 	}
 	if len(absent) > 0 {
-		fmt.Fprintf(d.Err, "drawbridge mcp test NAME shows what is wrong; once it is mended: drawbridge lock write %s\n", strings.Join(absent, " "))
+		safetext.Fprintf(d.Err, "drawbridge mcp test NAME shows what is wrong; once it is mended: drawbridge lock write %s\n", strings.Join(absent, " "))
 	}
 	if len(absent)+len(leftOut) > 0 {
 		return d.Quiet
@@ -289,7 +290,7 @@ func (d Desk) showCommand(file *string) *cobra.Command {
 			tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(tw, "SERVER\tTOOL\tDEFINITION")
 			for _, t := range tools {
-				fmt.Fprintf(tw, "%s\t%s\t%s\n", t.Server, shown(shield.PartLabel(t.Part, t.Tool)), shield.Fingerprint(t.Definition))
+				safetext.Fprintf(tw, "%s\t%s\t%s\n", t.Server, safetext.Exact(shield.PartLabel(t.Part, t.Tool)), shield.Fingerprint(t.Definition))
 			}
 			return tw.Flush()
 		},

@@ -1,15 +1,14 @@
 package lock
 
 import (
-	"fmt"
 	"io"
 	"slices"
-	"strconv"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/change"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/shield"
 	"github.com/spf13/cobra"
 )
@@ -113,7 +112,7 @@ func (d Desk) others(locked []shield.Locked, all []list) {
 		known := slices.ContainsFunc(all, func(l list) bool { return l.server == t.Server })
 		if !known && !slices.Contains(told, t.Server) {
 			told = append(told, t.Server)
-			fmt.Fprintf(d.Err, "%s is in the lockfile, and is none of your own servers here\n", t.Server)
+			safetext.Fprintf(d.Err, "%s is in the lockfile, and is none of your own servers here\n", t.Server)
 		}
 	}
 }
@@ -131,10 +130,10 @@ func (d Desk) print(path string, found []finding, tools int, asJSON bool) error 
 	}
 	switch {
 	case len(found) > 0:
-		fmt.Fprintf(d.Err, "%s from %s (drawbridge lock write takes over what is pinned)\n", manners.Count(len(found), "difference"), path)
+		safetext.Fprintf(d.Err, "%s from %s (drawbridge lock write takes over what is pinned)\n", manners.Count(len(found), "difference"), path)
 		return d.Quiet
 	case !asJSON:
-		fmt.Fprintf(d.Out, "✓ %d definitions are as %s says\n", tools, path)
+		safetext.Fprintf(d.Out, "✓ %d definitions are as %s says\n", tools, path)
 	}
 	return nil
 }
@@ -142,17 +141,11 @@ func (d Desk) print(path string, found []finding, tools int, asJSON bool) error 
 func (f finding) print(w io.Writer) {
 	switch {
 	case f.Difference != nil:
-		fmt.Fprintf(w, "✗ %s %s: %s\n", f.Server, shown(shield.PartLabel(f.Part, f.Tool)), f.Difference)
+		safetext.Fprintf(w, "✗ %s %s: %s\n", f.Server, safetext.Exact(shield.PartLabel(f.Part, f.Tool)), f.Difference)
 		f.Difference.Print(w, terminal.Is(w))
 	case f.Tool == "":
-		fmt.Fprintf(w, "✗ %s: %s: %s\n", f.Server, f.Found, f.Why)
+		safetext.Fprintf(w, "✗ %s: %s: %s\n", f.Server, f.Found, f.Why)
 	default:
-		fmt.Fprintf(w, "✗ %s %s: %s\n", f.Server, shown(shield.PartLabel(f.Part, f.Tool)), f.Found)
+		safetext.Fprintf(w, "✗ %s %s: %s\n", f.Server, safetext.Exact(shield.PartLabel(f.Part, f.Tool)), f.Found)
 	}
-}
-
-// shown gives a name that another wrote with nothing in it that acts on a terminal.
-func shown(text string) string {
-	q := strconv.QuoteToGraphic(text)
-	return q[1 : len(q)-1]
 }

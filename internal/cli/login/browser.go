@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 )
 
@@ -31,7 +32,7 @@ func (d Desk) browse(address string) error {
 	var reaping sync.WaitGroup // it ends when it ends, which may be after us
 	reaping.Go(func() {
 		if err := cmd.Wait(); err != nil {
-			fmt.Fprintf(d.Err, "%s: %v; open the address yourself.\r\n", words[0], err)
+			safetext.Fprintf(d.Err, "%s: %v; open the address yourself.\r\n", words[0], err)
 		}
 	})
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/secrets"
 	"github.com/spf13/cobra"
@@ -213,7 +214,7 @@ func (d Desk) tell(id drawbridge.ServerID, r report, asJSON bool) error {
 	case asJSON:
 		err = manners.PrintJSON(d.Out, r)
 	case r.Outcome == roster.NotWanted:
-		_, err = fmt.Fprintln(d.Out, roster.NoNeed)
+		_, err = safetext.Fprintln(d.Out, roster.NoNeed)
 	default:
 		err = d.tellPerson(r)
 	}
@@ -228,20 +229,20 @@ func (d Desk) tellPerson(r report) error {
 	if r.Outcome == roster.AlreadySignedIn {
 		did = "You are signed in already at"
 	}
-	fmt.Fprintf(d.Out, "✓ %s %q%s\n", did, r.Server, with(r.Issuer))
-	fmt.Fprintf(d.Out, "  %s\n", Standing(r.Credential))
+	safetext.Fprintf(d.Out, "✓ %s %q%s\n", did, r.Server, with(r.Issuer))
+	safetext.Fprintf(d.Out, "  %s\n", Standing(r.Credential))
 	if len(r.Scopes) > 0 {
-		fmt.Fprintf(d.Out, "  rights: %s\n", strings.Join(r.Scopes, " "))
+		safetext.Fprintf(d.Out, "  rights: %s\n", strings.Join(r.Scopes, " "))
 	}
-	fmt.Fprintf(d.Out, "  kept as %s\n  %s\n", r.Name, r.Kept)
+	safetext.Fprintf(d.Out, "  kept as %s\n  %s\n", r.Name, r.Kept)
 	var err error
 	switch {
 	case r.Fault != "":
-		_, err = fmt.Fprintf(d.Out, "✗ Failed to connect to %q: %s\n", r.Server, r.Fault)
+		_, err = safetext.Fprintf(d.Out, "✗ Failed to connect to %q: %s\n", r.Server, r.Fault)
 	case r.Outcome == roster.AlreadySignedIn:
-		_, err = fmt.Fprintf(d.Out, "  the server answers: %s (drawbridge mcp reauth %s signs in anew)\n", tools(r.Tools), r.Server)
+		_, err = safetext.Fprintf(d.Out, "  the server answers: %s (drawbridge mcp reauth %s signs in anew)\n", tools(r.Tools), r.Server)
 	default:
-		_, err = fmt.Fprintf(d.Out, "  the server answers: %s\n", tools(r.Tools))
+		_, err = safetext.Fprintf(d.Out, "  the server answers: %s\n", tools(r.Tools))
 	}
 	return err
 }
@@ -277,9 +278,9 @@ func (d Desk) unauth(ctx context.Context, id drawbridge.ServerID, asJSON bool) e
 	case asJSON:
 		return manners.PrintJSON(d.Out, out)
 	case out.Was && !out.Revoked:
-		fmt.Fprintf(d.Err, "%s: what is kept here is removed; the issuer may take it still: %s\n", id, out.Why)
+		safetext.Fprintf(d.Err, "%s: what is kept here is removed; the issuer may take it still: %s\n", id, out.Why)
 	}
-	_, err = fmt.Fprintln(d.Out, out)
+	_, err = safetext.Fprintln(d.Out, out)
 	return err
 }
 
@@ -295,15 +296,15 @@ var _ roster.Usher = (*usher)(nil)
 func (u *usher) Lead(p roster.Place) {
 	w := u.desk.Err
 	if p.Code != "" {
-		fmt.Fprintf(w, "To sign in at %q%s, open on any device\n\n  %s\n\nand enter the code %s\n", p.Server, with(p.Issuer), p.URL, p.Code)
+		safetext.Fprintf(w, "To sign in at %q%s, open on any device\n\n  %s\n\nand enter the code %s\n", p.Server, with(p.Issuer), p.URL, p.Code)
 		return
 	}
-	fmt.Fprintf(w, "To sign in at %q%s, open\n\n  %s\n\n", p.Server, with(p.Issuer), p.URL)
+	safetext.Fprintf(w, "To sign in at %q%s, open\n\n  %s\n\n", p.Server, with(p.Issuer), p.URL)
 	if !u.opens {
 		return
 	}
 	if err := u.desk.browse(p.URL); err != nil {
-		fmt.Fprintf(w, "%v: open it yourself.\n", err)
+		safetext.Fprintf(w, "%v: open it yourself.\n", err)
 		return
 	}
 	fmt.Fprintln(w, "Your browser should show it now.")

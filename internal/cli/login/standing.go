@@ -3,7 +3,6 @@ package login
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"regexp"
@@ -14,6 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/secrets"
 )
@@ -146,7 +146,7 @@ func (l Listed) PrintSignIn(w io.Writer) {
 	c := l.Credential
 	if l.Phase != drawbridge.NeedsSignIn {
 		if c != nil && (c.Signed || c.Trouble != "") {
-			fmt.Fprintf(w, "  %s\n", Standing(*c))
+			safetext.Fprintf(w, "  %s\n", Standing(*c))
 		}
 		return
 	}
@@ -154,7 +154,7 @@ func (l Listed) PrintSignIn(w io.Writer) {
 	if c != nil && c.Trouble != "" {
 		why = " (" + c.Trouble + ")"
 	}
-	fmt.Fprintf(w, "  it needs a sign-in%s: drawbridge mcp auth %s\n", why, l.Server)
+	safetext.Fprintf(w, "  it needs a sign-in%s: drawbridge mcp auth %s\n", why, l.Server)
 	PrintWay(w, l.Server, l.SignIn, l.open)
 }
 
@@ -163,9 +163,9 @@ func PrintWay(w io.Writer, id drawbridge.ServerID, address string, open bool) {
 	switch {
 	case address == "":
 	case open:
-		fmt.Fprintf(w, "  or open %s\n", address)
+		safetext.Fprintf(w, "  or open %s\n", address)
 	default:
-		fmt.Fprintf(w, "  or open %s\n  and give the address that the browser ends at to drawbridge mcp auth %s --code -\n", address, id)
+		safetext.Fprintf(w, "  or open %s\n  and give the address that the browser ends at to drawbridge mcp auth %s --code -\n", address, id)
 	}
 }
 

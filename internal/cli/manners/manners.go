@@ -11,9 +11,9 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/spf13/cobra"
 )
@@ -51,7 +51,7 @@ func Interrupted(ctx context.Context, err error) error {
 	return fmt.Errorf("interrupted: %s%w", f.Step, by)
 }
 
-// PrintJSON prints v as one indented JSON document, with nothing in it that acts on a terminal or cannot be seen (seen).
+// PrintJSON prints v as one indented JSON document, with nothing in it that acts on a terminal or cannot be seen (safetext.JSON).
 func PrintJSON(w io.Writer, v any) error { return printJSON(w, v, "  ") }
 
 // PrintJSONLine prints v as PrintJSON does, on one line.
@@ -65,7 +65,7 @@ func printJSON(w io.Writer, v any, indent string) error {
 	if err := enc.Encode(v); err != nil {
 		return err
 	}
-	_, err := w.Write(seen(b.Bytes()))
+	_, err := w.Write(safetext.JSON(b.Bytes()))
 	return err
 }
 
@@ -82,7 +82,7 @@ func (l List[T]) Print(out, whom io.Writer, all []T, asJSON bool) error {
 	case asJSON:
 		return PrintJSON(out, append([]T{}, all...))
 	case len(all) == 0:
-		fmt.Fprintln(whom, l.None)
+		safetext.Fprintln(whom, l.None)
 		return nil
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -128,17 +128,7 @@ func Ago(t time.Time) string {
 	return t.Local().Format(time.DateOnly)
 }
 
-// Printable replaces what a terminal should not be shown.
-func Printable(text string) string {
-	return strings.Map(func(c rune) rune {
-		if unicode.IsPrint(c) {
-			return c
-		}
-		return unicode.ReplacementChar
-	}, text)
-}
-
-// PrintRawList prints JSON values as one array, a line each, their bytes as they are.
+// PrintRawList prints JSON values as one array, a line each, as they are written but for characters that cannot be seen.
 func PrintRawList(w io.Writer, items []json.RawMessage) error {
 	var b bytes.Buffer
 	b.WriteByte('[')
@@ -150,7 +140,7 @@ func PrintRawList(w io.Writer, items []json.RawMessage) error {
 		b.Write(item)
 	}
 	b.WriteString("\n]\n")
-	_, err := w.Write(b.Bytes())
+	_, err := w.Write(safetext.JSON(b.Bytes()))
 	return err
 }
 

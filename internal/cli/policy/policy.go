@@ -14,6 +14,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/arguments"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/spf13/cobra"
 )
@@ -73,9 +74,9 @@ probably not meant, such as a rule that can never match, is named too.`,
 				return manners.PrintJSON(d.Out, c)
 			}
 			for _, w := range c.Warnings {
-				fmt.Fprintln(d.Out, w)
+				safetext.Fprintln(d.Out, w)
 			}
-			_, err = fmt.Fprintf(d.Out, "no mistakes: %s, and where none matches: %s\n", manners.Count(c.Rules, "rule"), c.Default)
+			_, err = safetext.Fprintf(d.Out, "no mistakes: %s, and where none matches: %s\n", manners.Count(c.Rules, "rule"), c.Default)
 			return err
 		},
 	}
@@ -167,13 +168,13 @@ func atMostOne(_ *cobra.Command, args []string) error {
 }
 
 func (d Desk) print(e gateway.Explanation) error {
-	fmt.Fprintf(d.Out, "%s: %s %s", e.Effect, e.Kind, e.Name)
+	safetext.Fprintf(d.Out, "%s: %s %s", e.Effect, e.Kind, e.Name)
 	if e.Hidden {
-		fmt.Fprintf(d.Out, " (to %s it does not exist)", e.Caller)
+		safetext.Fprintf(d.Out, " (to %s it does not exist)", e.Caller)
 	}
-	fmt.Fprintf(d.Out, "\n%s", e.Why)
+	safetext.Fprintf(d.Out, "\n%s", e.Why)
 	if e.At != "" {
-		fmt.Fprintf(d.Out, " (%s)", e.At)
+		safetext.Fprintf(d.Out, " (%s)", e.At)
 	}
 	fmt.Fprintln(d.Out)
 	tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
@@ -185,7 +186,7 @@ func (d Desk) print(e gateway.Explanation) error {
 		case s.Match == "no":
 			matched = "does not match: " + s.By
 		}
-		fmt.Fprintf(tw, "  rule %d\t%s\t%s\n", s.Rule, s.Effect, matched)
+		safetext.Fprintf(tw, "  rule %d\t%s\t%s\n", s.Rule, s.Effect, matched)
 	}
 	return tw.Flush()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/spf13/cobra"
 )
@@ -92,13 +93,13 @@ func (d Desk) printReplay(r gateway.Replay) error {
 		}
 	}
 	d.printUnclear(r.Unclear)
-	fmt.Fprintf(d.Out, "since %s: %d as before, %d with another verdict", manners.LocalTime(r.Since), r.Same, len(r.Changed))
+	safetext.Fprintf(d.Out, "since %s: %d as before, %d with another verdict", manners.LocalTime(r.Since), r.Same, len(r.Changed))
 	if len(changes) > 0 {
-		fmt.Fprintf(d.Out, " (%s)", counted(changes))
+		safetext.Fprintf(d.Out, " (%s)", counted(changes))
 	}
-	fmt.Fprintf(d.Out, ", %d that cannot be judged\n", len(r.Unclear))
+	safetext.Fprintf(d.Out, ", %d that cannot be judged\n", len(r.Unclear))
 	if r.Unknown+r.Barred > 0 {
-		fmt.Fprintf(d.Out, "not compared: %d of names that there were not, %d that something else than a rule refused\n", r.Unknown, r.Barred)
+		safetext.Fprintf(d.Out, "not compared: %d of names that there were not, %d that something else than a rule refused\n", r.Unknown, r.Barred)
 	}
 	return nil
 }
@@ -118,7 +119,7 @@ func changedCells(c gateway.ReplayedCall) []string {
 	}
 	row := []string{manners.LocalTime(c.At), who, c.Method, c.Card, c.Before, now, by, c.ID}
 	for i, cell := range row {
-		if row[i] = manners.Printable(cell); cell == "" {
+		if row[i] = safetext.Line(cell); cell == "" {
 			row[i] = "-"
 		}
 	}
@@ -133,7 +134,7 @@ func (d Desk) printUnclear(calls []gateway.ReplayedCall) {
 		last[c.Why] = c.ID
 	}
 	for _, why := range slices.Sorted(maps.Keys(missing)) {
-		fmt.Fprintf(d.Out, "cannot be judged: %d, such as %s: %s\n", missing[why], last[why], manners.Printable(why))
+		safetext.Fprintf(d.Out, "cannot be judged: %d, such as %s: %s\n", missing[why], last[why], safetext.Line(why))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/store"
@@ -95,9 +96,9 @@ func (d Desk) otherStreams(ctx context.Context, db *store.DB, stream string) err
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(d.Err, "the deck %q has no events yet\n", stream)
+	safetext.Fprintf(d.Err, "the deck %q has no events yet\n", stream)
 	if len(streams) > 0 {
-		fmt.Fprintf(d.Err, "this store has events of: %s (name the same --mcp files)\n", strings.Join(streams, ", "))
+		safetext.Fprintf(d.Err, "this store has events of: %s (name the same --mcp files)\n", strings.Join(streams, ", "))
 	}
 	return nil
 }
@@ -117,7 +118,7 @@ func (d Desk) printEntries(entries []ledger.Entry, asJSON bool) error {
 		if e.Card != nil {
 			tools[e.Key] = e.Card.Tool
 		}
-		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%s\t%s\n", e.Seq, manners.LocalTime(e.At), e.Op, e.Server, tools[e.Key], e.Key)
+		safetext.Fprintf(tw, "%d\t%s\t%s\t%s\t%s\t%s\n", e.Seq, manners.LocalTime(e.At), e.Op, e.Server, tools[e.Key], e.Key)
 	}
 	return tw.Flush()
 }
@@ -167,10 +168,10 @@ func (d Desk) verifyCommand() *cobra.Command {
 					n, err := Verify(cmd.Context(), db, stream)
 					if err != nil {
 						broken = true
-						fmt.Fprintf(d.Out, "✗ %s: %v\n", stream, err)
+						safetext.Fprintf(d.Out, "✗ %s: %v\n", stream, err)
 						continue
 					}
-					fmt.Fprintf(d.Out, "✓ %s: %s, unbroken\n", stream, manners.Count(n, "record"))
+					safetext.Fprintf(d.Out, "✓ %s: %s, unbroken\n", stream, manners.Count(n, "record"))
 				}
 				if broken {
 					return d.Quiet
@@ -228,7 +229,7 @@ func (d Desk) printDeck(s ledger.Snapshot, asJSON bool) error {
 	tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "SERVER\tTOOL\tSINCE\tKEY")
 	for _, e := range live {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", e.Server, e.Card.Tool, manners.LocalTime(e.At), e.Key)
+		safetext.Fprintf(tw, "%s\t%s\t%s\t%s\n", e.Server, e.Card.Tool, manners.LocalTime(e.At), e.Key)
 	}
 	return tw.Flush()
 }

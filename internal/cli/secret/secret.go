@@ -17,6 +17,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/secrets"
 	"github.com/spf13/cobra"
@@ -99,9 +100,9 @@ func (d Desk) set(ctx context.Context, name string) error {
 	with := "the keychain"
 	if v.Place() != secrets.InKeychain {
 		with = "a file"
-		fmt.Fprintln(d.Err, v.Where())
+		safetext.Fprintln(d.Err, v.Where())
 	}
-	_, err = fmt.Fprintf(d.Out, "✓ %s is kept, sealed with a key in %s: write ${keychain:%s} for it in \"env\" or \"headers\"\n", name, with, name)
+	_, err = safetext.Fprintf(d.Out, "✓ %s is kept, sealed with a key in %s: write ${keychain:%s} for it in \"env\" or \"headers\"\n", name, with, name)
 	return err
 }
 
@@ -170,12 +171,12 @@ func (d Desk) list(asJSON bool) error {
 	tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "NAME\tKEY IN\tCHANGED")
 	for _, e := range all {
-		fmt.Fprintf(tw, "%s\t%s\t%s\n", e.Name, e.Place, e.Changed.Local().Format(time.DateTime))
+		safetext.Fprintf(tw, "%s\t%s\t%s\n", e.Name, e.Place, e.Changed.Local().Format(time.DateTime))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(d.Err, v.Where())
+	safetext.Fprintln(d.Err, v.Where())
 	return damage
 }
 
@@ -207,11 +208,11 @@ func (d Desk) remove(ctx context.Context, name string) error {
 	if set, err := d.Configuration(ctx); err == nil && unkept != nil {
 		for _, row := range set.Servers {
 			if strings.Contains(string(row.Row), "${keychain:"+name+"}") {
-				fmt.Fprintf(d.Err, "%s refers to it still, at %s\n", row.ID, row.Origin)
+				safetext.Fprintf(d.Err, "%s refers to it still, at %s\n", row.ID, row.Origin)
 			}
 		}
 	}
-	_, err = fmt.Fprintf(d.Out, "✓ %s is forgotten\n", name)
+	_, err = safetext.Fprintf(d.Out, "✓ %s is forgotten\n", name)
 	return err
 }
 

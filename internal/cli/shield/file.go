@@ -9,6 +9,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/rows"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/shield"
 	"github.com/drawbridge-mcp/drawbridge/wire"
 )
@@ -31,14 +32,14 @@ func (d Desk) each(file string, p *printer, do func(rows.Row) error) error {
 		err := do(r)
 		if bad, ok := errors.AsType[errUnread](err); ok {
 			if p.unread++; p.unread == 1 {
-				fmt.Fprintf(d.Err, "✗ %s:%d: %v\n", file, r.N, bad)
+				safetext.Fprintf(d.Err, "✗ %s:%d: %v\n", file, r.N, bad)
 			}
 			return nil
 		}
 		return err
 	})
 	if p.unread > 1 {
-		fmt.Fprintf(d.Err, "✗ %s: %d rows cannot be read\n", file, p.unread)
+		safetext.Fprintf(d.Err, "✗ %s: %d rows cannot be read\n", file, p.unread)
 	}
 	p.failed = p.failed || p.unread > 0
 	if err != nil {
@@ -176,12 +177,12 @@ func (p *printer) printPair(id string, line int, c shield.Comparison) error {
 	if c.Ask {
 		ask = ", ask"
 	}
-	fmt.Fprintf(p.out, "%-8s %s%s\n", c.Risk, shown(id), ask)
+	safetext.Fprintf(p.out, "%-8s %s%s\n", c.Risk, safetext.Exact(id), ask)
 	for _, ch := range c.Changes {
-		fmt.Fprintf(p.out, "         %s: %s, %s\n", shown(ch.Path), ch.Class, ch.Risk)
+		safetext.Fprintf(p.out, "         %s: %s, %s\n", safetext.Exact(ch.Path), ch.Class, ch.Risk)
 	}
 	for _, r := range c.Reasons {
-		fmt.Fprintf(p.out, "         %s: %s (%s)\n", shown(r.Path), r.Why, r.Rule)
+		safetext.Fprintf(p.out, "         %s: %s (%s)\n", safetext.Exact(r.Path), r.Why, r.Rule)
 	}
 	return nil
 }

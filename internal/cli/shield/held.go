@@ -13,6 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/change"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/shield"
 	"github.com/spf13/cobra"
@@ -97,7 +98,7 @@ func (d Desk) printHeld(w io.Writer, tools []roster.HeldTool, hint bool) error {
 	}
 	for _, h := range tools {
 		diff := change.Between(s, h.Pin.Definition, h.Pin.Offer.Definition)
-		fmt.Fprintf(w, "%s %s: %s, %s since %s\n", h.Server, shown(h.Label()), diff, state(h), manners.LocalTime(h.Pin.Offer.At))
+		safetext.Fprintf(w, "%s %s: %s, %s since %s\n", h.Server, safetext.Exact(h.Label()), diff, state(h), manners.LocalTime(h.Pin.Offer.At))
 		diff.Print(w, terminal.Is(w))
 		if !hint {
 			continue
@@ -106,7 +107,7 @@ func (d Desk) printHeld(w io.Writer, tools []roster.HeldTool, hint bool) error {
 		if h.Pin.Offer.Rejected {
 			rest = " takes the rejection back"
 		}
-		if _, err := fmt.Fprintf(w, "  %s%s\n", gateway.AcceptCommand(h.Server, h.Label()), rest); err != nil {
+		if _, err := safetext.Fprintf(w, "  %s%s\n", gateway.AcceptCommand(h.Server, h.Label()), rest); err != nil {
 			return err
 		}
 	}
@@ -177,7 +178,7 @@ func (d Desk) agreed(ctx context.Context, tools []roster.HeldTool, yes bool) (ag
 		}
 		ok := yes
 		if !yes && d.Asks() {
-			if ok, err = d.Confirm(ctx, fmt.Sprintf("Accept %s %s? [y/N]: ", h.Server, shown(h.Label())), false); err != nil {
+			if ok, err = d.Confirm(ctx, fmt.Sprintf("Accept %s %s? [y/N]: ", h.Server, safetext.Exact(h.Label())), false); err != nil {
 				return nil, errors.New("nothing was accepted: there was no answer")
 			}
 		}
@@ -226,14 +227,14 @@ func (d Desk) decided(did string, tools []roster.HeldTool, live string, asJSON b
 		}
 		return manners.PrintJSON(d.Out, map[string]any{did: names, "live": live})
 	case len(tools) == 0:
-		_, err = fmt.Fprintf(d.Err, "Nothing was %s.\n", did)
+		_, err = safetext.Fprintf(d.Err, "Nothing was %s.\n", did)
 		return err
 	}
 	for _, h := range tools {
-		fmt.Fprintf(d.Out, "✓ %s %s %s\n", did, h.Server, shown(h.Label()))
+		safetext.Fprintf(d.Out, "✓ %s %s %s\n", did, h.Server, safetext.Exact(h.Label()))
 	}
 	if live != "" {
-		fmt.Fprintln(d.Err, live)
+		safetext.Fprintln(d.Err, live)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/spf13/cobra"
@@ -85,7 +86,7 @@ func (d Desk) listResults(ctx context.Context, asJSON bool) error {
 	return manners.List[heldResult]{
 		Head: "ID\tAT\tCALLER\tCARD\tMET", None: "No result is held back.",
 		Line: func(r heldResult) string {
-			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", r.ID, manners.LocalTime(r.At), shown(r.Caller), shown(r.Card), strings.Join(r.Met, ", "))
+			return safetext.Sprintf("%s\t%s\t%s\t%s\t%s", r.ID, manners.LocalTime(r.At), safetext.Exact(r.Caller), safetext.Exact(r.Card), strings.Join(r.Met, ", "))
 		},
 	}.Print(d.Out, d.Err, all, asJSON)
 }
@@ -97,7 +98,7 @@ func (d Desk) readResult(ctx context.Context, id string, asJSON bool) error {
 		return err
 	}
 	if db == nil {
-		return fmt.Errorf("no result %s is held back", manners.Printable(id))
+		return fmt.Errorf("no result %s is held back", safetext.Line(id))
 	}
 	r, err := db.HeldResult(ctx, id)
 	if err = errors.Join(err, db.Close()); err != nil {
@@ -106,14 +107,13 @@ func (d Desk) readResult(ctx context.Context, id string, asJSON bool) error {
 	if asJSON {
 		return manners.PrintJSON(d.Out, heldResultOf(r))
 	}
-	fmt.Fprintf(d.Out, "%s  %s, %s of %s, for %s\n  met %s\n", r.ID, manners.LocalTime(r.At), shown(r.Card), r.Server, shown(r.Principal), strings.Join(r.Rules, ", "))
+	safetext.Fprintf(d.Out, "%s  %s, %s of %s, for %s\n  met %s\n", r.ID, manners.LocalTime(r.At), safetext.Exact(r.Card), r.Server, safetext.Exact(r.Principal), strings.Join(r.Rules, ", "))
 	text, err := json.MarshalIndent(r.Result, "", "  ")
 	if err != nil {
 		text = r.Result
 	}
-	plain := strings.NewReplacer(`\"`, `"`, `\\`, `\`) // it is JSON, where an escape says what the character does
-	for line := range strings.Lines(string(text)) {
-		if _, err := fmt.Fprintln(d.Out, "  "+plain.Replace(shown(strings.TrimRight(line, "\n")))); err != nil {
+	for line := range strings.Lines(safetext.Text(string(text))) { // it is JSON, which doubles backslashes itself
+		if _, err := fmt.Fprintln(d.Out, "  "+strings.TrimRight(line, "\n")); err != nil {
 			return err
 		}
 	}

@@ -9,12 +9,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/rows"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/shield"
 	"github.com/drawbridge-mcp/drawbridge/store"
@@ -159,7 +159,7 @@ func (d Desk) mounted(ctx context.Context, s *shield.Shield, server drawbridge.S
 	}
 	for _, s := range absent {
 		p.failed = true
-		fmt.Fprintf(d.Err, "✗ %s: could not be looked at: %s\n", s.Server, manners.Printable(s.Why))
+		safetext.Fprintf(d.Err, "✗ %s: could not be looked at: %s\n", s.Server, safetext.Line(s.Why))
 	}
 	if len(items)+len(absent) == 0 {
 		fmt.Fprintln(d.Err, "nothing is mounted (drawbridge mcp list)")
@@ -278,31 +278,25 @@ func (p *printer) print(o outcome) error {
 	if o.Verdict == shield.Clean {
 		return nil
 	}
-	fmt.Fprintf(p.out, "%-8s %s %s\n", o.Verdict, o.Kind, shown(o.ID))
+	safetext.Fprintf(p.out, "%-8s %s %s\n", o.Verdict, o.Kind, safetext.Exact(o.ID))
 	for _, r := range o.Reasons {
 		if r.Did == "held" { // all of it
-			fmt.Fprintf(p.out, "         held: %s\n", r.Why)
+			safetext.Fprintf(p.out, "         held: %s\n", r.Why)
 			continue
 		}
 		where := fmt.Sprintf("byte %d", r.At)
 		if r.Path != "" {
-			where = shown(r.Path) + ", " + where
+			where = safetext.Exact(r.Path) + ", " + where
 		}
-		fmt.Fprintf(p.out, "         %s: %s (%s): %s\n", r.Did, r.Why, where, r.Excerpt)
+		safetext.Fprintf(p.out, "         %s: %s (%s): %s\n", r.Did, r.Why, where, r.Excerpt)
 	}
 	return nil
-}
-
-// shown gives a text that another wrote with nothing in it that acts on a terminal.
-func shown(text string) string {
-	q := strconv.QuoteToGraphic(text)
-	return q[1 : len(q)-1]
 }
 
 // end prints the sum for people, and says whether the scan failed.
 func (p *printer) end(err error) error {
 	if err == nil && !p.json && p.counts != [4]int{} {
-		fmt.Fprintf(p.out, "%d clean, %d flagged, %d blanked, %d held\n", p.counts[shield.Clean], p.counts[shield.Flagged], p.counts[shield.Blanked], p.counts[shield.Held])
+		safetext.Fprintf(p.out, "%d clean, %d flagged, %d blanked, %d held\n", p.counts[shield.Clean], p.counts[shield.Flagged], p.counts[shield.Blanked], p.counts[shield.Held])
 	}
 	if flushed := p.out.Flush(); err == nil {
 		err = flushed

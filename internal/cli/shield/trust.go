@@ -12,6 +12,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/terminal"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/roster"
 	"github.com/drawbridge-mcp/drawbridge/store"
 	"github.com/drawbridge-mcp/drawbridge/trust"
@@ -129,13 +130,13 @@ func (d Desk) printTrust(all []Trusted, server drawbridge.ServerID, asJSON bool)
 		if t.Quarantined {
 			state = "quarantined until " + manners.LocalTime(t.Until)
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", t.Server, paint.Score(&t.Trust), t.Level, state)
+		safetext.Fprintf(tw, "%s\t%s\t%s\t%s\n", t.Server, safetext.Shown(paint.Score(&t.Trust)), t.Level, state)
 	}
 	if err := tw.Flush(); err != nil || server == "" {
 		return err
 	}
 	for _, e := range all[0].Reasons {
-		fmt.Fprintf(d.Out, "%s  %s\n", manners.LocalTime(e.At), manners.Printable(e.String()))
+		safetext.Fprintf(d.Out, "%s  %s\n", manners.LocalTime(e.At), safetext.Line(e.String()))
 	}
 	return nil
 }

@@ -1,10 +1,9 @@
 package shield
 
 import (
-	"fmt"
-
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/spf13/cobra"
 )
 
@@ -22,13 +21,13 @@ of tools that it was seen with; after this the list that it has now is the first
 				return err
 			}
 			if !found {
-				fmt.Fprintf(d.Err, "Server %q has no first list yet.\n", args[0])
+				safetext.Fprintf(d.Err, "Server %q has no first list yet.\n", args[0])
 				return nil
 			}
 			if live != "" {
-				fmt.Fprintln(d.Err, live)
+				safetext.Fprintln(d.Err, live)
 			}
-			_, err = fmt.Fprintf(d.Out, "✓ the next list of %s is its first\n", args[0])
+			_, err = safetext.Fprintf(d.Out, "✓ the next list of %s is its first\n", args[0])
 			return err
 		},
 	}

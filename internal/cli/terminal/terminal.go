@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/term"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // A Dialogue is a person at a terminal: questions go to standard error, answers come from standard input. Ctrl-C and
@@ -65,13 +67,13 @@ func (d *Dialogue) Forget() error {
 
 // Ask puts a question. The error says that there is no answer.
 func (d *Dialogue) Ask(question string) (string, error) {
-	d.terminal.SetPrompt(question)
+	d.terminal.SetPrompt(safetext.Text(question))
 	return d.await(d.terminal.ReadLine)
 }
 
 // AskHidden is Ask for an answer that is not shown.
 func (d *Dialogue) AskHidden(question string) (string, error) {
-	return d.await(func() (string, error) { return d.terminal.ReadPassword(question) })
+	return d.await(func() (string, error) { return d.terminal.ReadPassword(safetext.Text(question)) })
 }
 
 // await waits for an answer, until the dialogue's context ends.
@@ -87,7 +89,7 @@ func (d *Dialogue) await(read func() (string, error)) (string, error) {
 }
 
 // Say shows a text, a line or more.
-func (d *Dialogue) Say(text string) { fmt.Fprintln(d.terminal, text) }
+func (d *Dialogue) Say(text string) { fmt.Fprintln(d.terminal, safetext.Text(text)) }
 
 // Confirm asks for a yes or a no. An empty answer is otherwise.
 func (d *Dialogue) Confirm(question string, otherwise bool) (bool, error) {

@@ -1,4 +1,4 @@
-package manners
+package safetext
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-func TestSeen(t *testing.T) {
+func TestJSON(t *testing.T) {
 	for in, want := range map[string]string{
 		``:                                   ``,
 		"{\"a\":\"plain\\u001b\"}\n":         "{\"a\":\"plain\\u001b\"}\n",
@@ -18,14 +18,14 @@ func TestSeen(t *testing.T) {
 		"\"\u3164\u115f\u2800\u2028\ue000\"": `"\u3164\u115f\u2800\u2028\ue000"`,
 		"\"a\x9bb\"":                         `"a\ufffdb"`,
 	} {
-		if got := string(seen([]byte(in))); got != want {
+		if got := string(JSON([]byte(in))); got != want {
 			t.Errorf("%q gives %q, want %q", in, got, want)
 		}
 	}
 }
 
-// TestSeenSaysTheSame has all characters there are.
-func TestSeenSaysTheSame(t *testing.T) {
+// TestJSONSaysTheSame has all characters there are.
+func TestJSONSaysTheSame(t *testing.T) {
 	var b strings.Builder
 	for r := range rune(unicode.MaxRune + 1) {
 		b.WriteRune(r)
@@ -34,7 +34,7 @@ func TestSeenSaysTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := seen(in)
+	out := JSON(in)
 	var got string
 	if err := json.Unmarshal(out, &got); err != nil || got != b.String() {
 		t.Fatalf("it says something else (%v)", err)

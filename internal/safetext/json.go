@@ -1,0 +1,47 @@
+package safetext
+
+import (
+	"fmt"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// JSON returns valid JSON of the same value as raw, in which each character that cannot be seen is an escape
+// sequence. Code points above U+FFFF are two escapes, as JSON requires. A byte that is not valid UTF-8 becomes
+// \ufffd, which is how JSON readers read it. Runs of blanks are kept. Blanks between values are kept too.
+func JSON(raw []byte) []byte {
+	first := firstUnseen(raw)
+	if first == len(raw) {
+		return raw
+	}
+	out := append(make([]byte, 0, len(raw)+16), raw[:first]...)
+	for i := first; i < len(raw); {
+		r, size := utf8.DecodeRune(raw[i:])
+		switch {
+		case seenInJSON(r):
+			out = append(out, raw[i:i+size]...)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+		i += size
+	}
+	return out
+}
+
+// firstUnseen returns the offset of the first character that JSON replaces.
+func firstUnseen(raw []byte) int {
+	for i := 0; i < len(raw); {
+		r, size := utf8.DecodeRune(raw[i:])
+		if !seenInJSON(r) {
+			return i
+		}
+		i += size
+	}
+	return len(raw)
+}
+
+// seenInJSON reports whether r may stand in JSON that is shown. Valid JSON has controls between its values only.
+func seenInJSON(r rune) bool { return r == '\n' || r == '\t' || r == '\r' || Visible(r) }

@@ -1,0 +1,197 @@
+// Package safetext makes text of a stranger fit to be shown, and cuts text to a length.
+//
+// Names, descriptions and errors of servers, files of a project and arguments of a call may hold characters that a
+// terminal obeys, that turn the direction of other characters, or that cannot be seen. The package replaces each of
+// them by its code point in one notation:
+//
+//	\n \r \t      line feed, carriage return and tab, where they are not kept
+//	\u3164        a code point up to U+FFFF
+//	\U000e0041    a code point above it
+//	\xff          a byte that is not part of valid UTF-8
+//	\[3000 spaces] a long run of spaces
+//
+// Exact and Quote also double each backslash, so two different texts never look the same. Line and Text keep
+// backslashes, so that a text may pass them twice; they suit text that is read and not decided on.
+//
+// The package does not judge what a text says, does not hide secrets, and does not replace letters that look alike.
+// It keeps marks that combine with a letter, since most scripts need them.
+package safetext
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The longest runs of blanks that are kept. Lines are indented and aligned in text of several lines.
+const (
+	maxRunInLine = 8
+	maxRunInText = 32
+)
+
+// Line returns s on one line, with each character that cannot be seen as its code point. Line(Line(s)) is Line(s).
+func Line(s string) string { return show(s, mode{}) }
+
+// Text returns s with each character that cannot be seen as its code point. Line feeds and tabs are kept.
+// Text(Text(s)) is Text(s).
+func Text(s string) string { return show(s, mode{multiline: true}) }
+
+// Exact returns s on one line as Line does, with each backslash doubled: different texts have different results. It
+// is for text that a person decides on.
+func Exact(s string) string { return show(s, mode{exact: true}) }
+
+// Quote returns Exact(s) between double quotes, with a backslash before each double quote inside.
+func Quote(s string) string { return `"` + show(s, mode{exact: true, quoted: true}) + `"` }
+
+// Lines returns Line of each element.
+func Lines(all []string) []string {
+	var shown []string
+	for _, s := range all {
+		shown = append(shown, Line(s))
+	}
+	return shown
+}
+
+// Visible reports whether r leaves a mark where it stands and does nothing else. The space U+0020 is visible; all
+// other blanks, fillers, variation selectors, controls, private and unassigned code points are not.
+func Visible(r rune) bool {
+	switch {
+	case r >= 0x20 && r < 0x7f:
+		return true
+	case r == utf8.RuneError, r == 0x2800, r == 0x16fe4, r == 0x1d159: // a replaced character; blanks that count as symbols or marks
+		return false
+	case !unicode.IsPrint(r):
+		return false
+	}
+	return !unicode.Is(unicode.Variation_Selector, r) && !unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
+}
+
+// A mode is the treatment of the characters that callers want treated differently.
+type mode struct{ multiline, exact, quoted bool }
+
+// blank reports whether r takes part in a run of blanks.
+func (m mode) blank(r rune) bool { return r == ' ' || r == '\t' && m.multiline }
+
+func (m mode) maxRun() int {
+	if m.multiline {
+		return maxRunInText
+	}
+	return maxRunInLine
+}
+
+// keeps reports whether r is shown as it is, if it is not a blank of a long run.
+func (m mode) keeps(r rune) bool {
+	switch r {
+	case '\n', '\t':
+		return m.multiline
+	case '\\':
+		return !m.exact
+	case '"':
+		return !m.quoted
+	}
+	return Visible(r)
+}
+
+func show(s string, m mode) string {
+	if m.unchanged(s) {
+		return s
+	}
+	e := encoder{mode: m}
+	out := e.appendRunes(make([]byte, 0, len(s)+16), s)
+	return string(e.appendRun(out))
+}
+
+// unchanged reports whether s is shown as it is.
+func (m mode) unchanged(s string) bool {
+	run := 0
+	for _, r := range s {
+		if !m.keeps(r) {
+			return false
+		}
+		if !m.blank(r) {
+			run = 0
+			continue
+		}
+		if run++; run > m.maxRun() {
+			return false
+		}
+	}
+	return true
+}
+
+// An encoder writes text in one mode. It holds back the run of blanks at the end of the text.
+type encoder struct {
+	mode
+	spaces, tabs int
+	run          []byte // the blanks themselves, as long as they may be kept
+}
+
+// appendRunes appends s, without the blanks at its end.
+func (e *encoder) appendRunes(dst []byte, s string) []byte {
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		i += size
+		if e.blank(r) {
+			e.add(r)
+			continue
+		}
+		dst = e.appendRun(dst)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			dst = fmt.Appendf(dst, `\x%02x`, s[i-1])
+		case e.keeps(r):
+			dst = utf8.AppendRune(dst, r)
+		default:
+			dst = appendCodePoint(dst, r)
+		}
+	}
+	return dst
+}
+
+// add counts one blank.
+func (e *encoder) add(r rune) {
+	if r == ' ' {
+		e.spaces++
+	} else {
+		e.tabs++
+	}
+	if len(e.run) <= e.maxRun() {
+		e.run = append(e.run, byte(r))
+	}
+}
+
+// appendRun appends the blanks that were held back.
+func (e *encoder) appendRun(dst []byte) []byte {
+	switch {
+	case e.spaces+e.tabs <= e.maxRun():
+		dst = append(dst, e.run...)
+	case e.tabs == 0:
+		dst = fmt.Appendf(dst, `\[%d spaces]`, e.spaces)
+	case e.spaces == 0:
+		dst = fmt.Appendf(dst, `\[%d tabs]`, e.tabs)
+	default:
+		dst = fmt.Appendf(dst, `\[%d spaces and tabs]`, e.spaces+e.tabs)
+	}
+	e.spaces, e.tabs, e.run = 0, 0, e.run[:0]
+	return dst
+}
+
+func appendCodePoint(dst []byte, r rune) []byte {
+	switch {
+	case r == '\n':
+		return append(dst, `\n`...)
+	case r == '\r':
+		return append(dst, `\r`...)
+	case r == '\t':
+		return append(dst, `\t`...)
+	case r == '\\' || r == '"':
+		return append(dst, '\\', byte(r))
+	case r > 0xffff:
+		return fmt.Appendf(dst, `\U%08x`, r)
+	}
+	return fmt.Appendf(dst, `\u%04x`, r)
+}
+
+// OneLine returns the fields of s separated by single spaces, as Line shows them.
+func OneLine(s string) string { return Line(strings.Join(strings.Fields(s), " ")) }
