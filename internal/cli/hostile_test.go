@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux || darwin
 
 package cli_test
 
@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -300,4 +301,58 @@ func toml(s string) string {
 		fmt.Fprintf(&b, `\U%08X`, r)
 	}
 	return `"` + b.String() + `"`
+}
+
+// TestAtATerminalNothingIsObeyed has commands at a terminal whose output is another one there, or was wrong there once.
+func TestAtATerminalNothingIsObeyed(t *testing.T) {
+	d := newDesk(t)
+	d.infest()
+	for _, args := range [][]string{
+		{"logs", "loud"}, {"ledger", "log"}, {"ledger", "at", "0s"}, {"audit", "export"}, {"audit", "log"}, {"tools", "call", "bad__paint"},
+		{"tools", "show", "bad__paint"}, {"mcp", "list", "--all"}, {"shield", "held"}, {"shield", "results", "held"},
+	} {
+		screen, _ := d.atTerminal(args...).ends()
+		d.checkScreen(args, screen)
+	}
+	question := d.atTerminal("mcp", "approve", "waits")
+	question.see("Approve waits? ")
+	d.checkScreen([]string{"mcp", "approve"}, question.seen.String())
+	question.answer("", "n")
+	question.ends()
+
+	d.talk().ask(2, "tools/call", `{"name":"bad__paint","arguments":{}}`) // a hub that runs the server
+	log := d.atTerminal("logs", "-f", "bad")
+	log.see(hostileEnd + "\r\n")
+	if _, err := log.tty.WriteString("\x03"); err != nil {
+		t.Fatal(err)
+	}
+	screen, _ := log.ends()
+	d.checkScreen([]string{"logs", "-f"}, strings.ReplaceAll(screen, "^C", ""))
+}
+
+// atTerminal starts the program at a terminal, in the project of the desk.
+func (d *desk) atTerminal(args ...string) *terminal {
+	d.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	cmd := exec.CommandContext(d.t.Context(), self)
+	cmd.Args, cmd.Dir = append([]string{"drawbridge"}, args...), d.project
+	cmd.Env = []string{"TERM=xterm", "NO_COLOR=1", "GORACE=" + quickExit}
+	for name, value := range d.env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	return start(d.t, d.home, cmd)
+}
+
+// checkScreen finds raw characters on a screen. The lines on it end as a terminal ends them, and ours are a line that changes and two
+// colours.
+func (d *desk) checkScreen(args []string, screen string) {
+	d.t.Helper()
+	screen = strings.NewReplacer("\r\x1b[K", "", "\r\n", "\n", "\x1b[31m", "", "\x1b[32m", "", "\x1b[0m", "").Replace(screen)
+	check(d.t, show{args: args}, screen, args[0] == "audit" && args[1] == "export")
+	if !strings.Contains(screen, `\u`) {
+		d.t.Errorf("%q does not show the hostile text: %.300q", args, screen)
+	}
 }
