@@ -43,7 +43,7 @@ func (s Server) Facts() []Pair {
 // fact shows a value: a text as it is, whatever else as JSON.
 func fact(v doc.Node) string {
 	if s, ok := v.Word(); ok {
-		return safetext.Line(s)
+		return safetext.Exact(s)
 	}
 	return safetext.Line(string(v.AppendJSON(nil, false)))
 }

@@ -36,7 +36,7 @@ func TestNotes(t *testing.T) {
 		"resource ui://app: the name is taken by server a; not listed",
 		"13 tools: their names are taken by server c",
 		"6 resources: their names are taken by server d; not listed",
-		"tool odd[31mname" + strings.Repeat("x", 88) + "…: left out, because the server lists its name twice",
+		`tool odd\u001b[31m\nname` + strings.Repeat("x", 86) + "…: left out, because the server lists its name twice",
 		"a prompt: left out, because it has no name",
 		"13 tools: left out, each because it is over the limit of 2 for this server",
 	}

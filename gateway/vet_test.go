@@ -65,7 +65,7 @@ func TestAHostileServerIsShownAsTheShieldLeavesIt(t *testing.T) {
 	for _, note := range []string{
 		"tool told: a text was blanked, because /description sets aside what the model was told (override), and 1 more",
 		"tool " + badName + ": a name was replaced, because /name sets aside", "tool deep: a text was blanked",
-		"template x://{a}: left out, because its URI is not what it looks like", "server instructions: a text was blanked",
+		`template x://{\u200ba}: left out, because its URI is not what it looks like`, "server instructions: a text was blanked",
 	} {
 		if !strings.Contains(notes, note) {
 			t.Errorf("no note %q in\n%s", note, notes)

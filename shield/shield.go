@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/shield/words"
 )
 
@@ -177,13 +178,11 @@ func reason(f words.Finding, text, path string, act words.Action) Reason {
 	return Reason{Path: path, At: f.At, Rule: f.Rule, Did: did, Why: f.Why, Excerpt: excerpt(text[f.At:min(f.End, len(text))])}
 }
 
-// excerpt gives the beginning of what was found, with nothing in it that acts on a terminal.
+// excerpt returns the beginning of what was found, with nothing in it that acts on a terminal.
 func excerpt(text string) string {
 	const most = 64
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "")
-	}
-	q := fmt.Sprintf("%+q", text)
+	// Every letter that is not ASCII is a code point here, which safetext does not do: letters that look alike are what was found.
+	q := fmt.Sprintf("%+q", safetext.Truncate(text, most, safetext.Bytes, ""))
 	if q = q[1 : len(q)-1]; len(q) > most {
 		q = q[:most]
 		if i := strings.LastIndexByte(q, '\\'); i > most-10 {

@@ -13,6 +13,8 @@ import (
 const fewestCap = 96
 
 // shorten cuts a text to most bytes, between two characters as people see them, and says at its end how much is missing.
+// safetext.Truncate does not serve: it measures in one unit, and here the bound is in bytes and the cut between graphemes,
+// so that no part of an emoji or of a letter with its marks is left for detection to look at.
 func shorten(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 	"github.com/drawbridge-mcp/drawbridge/shield/words"
 )
 
@@ -166,7 +167,7 @@ func (w *walker) pointer() string {
 	var b strings.Builder
 	for _, f := range w.stack {
 		if size := b.Len(); size+len(f.key) > mostPath {
-			return b.String() + "/" + strings.ToValidUTF8(segment(f.key[:min(len(f.key), mostPath-min(size, mostPath))]), "")
+			return b.String() + "/" + segment(safetext.Truncate(f.key, mostPath-min(size, mostPath), safetext.Bytes, ""))
 		}
 		b.WriteByte('/')
 		if f.array {

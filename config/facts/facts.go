@@ -41,7 +41,7 @@ func URL(name, s string) []Fact {
 			shown += "/" + path
 		}
 	}
-	all := []Fact{{name, safetext.Line(shown)}}
+	all := []Fact{{name, safetext.Exact(shown)}}
 	if rest != "" {
 		all = append(all, Fact{name + " secrets", Digest(name, rest)})
 	}

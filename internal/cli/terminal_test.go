@@ -45,6 +45,12 @@ func atTerminal(t *testing.T, dir string, args ...string) *terminal {
 	cmd.Args = append([]string{"drawbridge"}, args...)
 	cmd.Dir = project
 	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TERM=xterm", "SELF=" + self, "GORACE=" + quickExit, "DRAWBRIDGE_KEYCHAIN=off"}
+	return start(t, dir, cmd)
+}
+
+// start starts a program at a terminal.
+func start(t *testing.T, dir string, cmd *exec.Cmd) *terminal {
+	t.Helper()
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 200})
 	if err != nil {
 		t.Skip("there are no terminals here:", err)

@@ -60,7 +60,7 @@ func bytePrefix(s string, max int) int {
 	if len(s) <= max {
 		return len(s)
 	}
-	for end := max; end > 0 && end > max-utf8.UTFMax; end-- {
+	for end := max; end >= 0 && end > max-utf8.UTFMax; end-- {
 		if utf8.RuneStart(s[end]) {
 			return end
 		}

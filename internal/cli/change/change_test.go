@@ -35,7 +35,7 @@ func TestPrint(t *testing.T) {
 		{"a long text", `{"description":"` + long + `one ` + long + `"}`, `{"description":"` + long + `two ` + long + `"}`,
 			"wording (review)\n  /description, wording: …" + long[len(long)-60:] + "[-one-]{+two+} " + long[:59] + "…" + long[len(long)-60:] + "\n", false},
 		{"what acts on a terminal", `{"a":1}`, `{"a":1,"\u001b[2J":"\u001b[31m"}`,
-			"new instruction (high)\n  /\\x1b[2J, new instruction: {+\\u001b[31m+}\n", false},
+			"new instruction (high)\n  /\\u001b[2J, new instruction: {+\\u001b[31m+}\n", false},
 		{"twice", `{"description":"Puts."}`, `{"description":"Sends.","description":"Puts."}`,
 			"unreadable (high)\n  it says something twice, or is no JSON: two readers may read two things\n", false},
 		{"no JSON", `{}`, `{`, "unreadable (high)\n  it says something twice, or is no JSON: two readers may read two things\n", false},

@@ -132,7 +132,7 @@ func TestWhatValuesReferTo(t *testing.T) {
 			Fix: "put the value there, or name another file"},
 	}
 	commands := doctor.Finding{About: `server "a"`, Source: file + ":2",
-		Text: "values that are the output of a command, which runs when the server starts: env CMD (touch ran), env MID (touch\ufffd ran)"}
+		Text: "values that are the output of a command, which runs when the server starts: env CMD (touch ran), env MID (touch\\u0007 ran)"}
 	r := doctor.NewReport()
 	r.Examine(doctor.Patient{Set: set, Environ: []string{"PATH=/bin"}, Keeper: kept("one")})
 	if diff := cmp.Diff(problems, r.Problems); diff != "" {

@@ -6,6 +6,8 @@ import (
 	"iter"
 	"strconv"
 	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
 // A textAt is a text of a JSON value: the name of a member, or a value. It is good until the next one comes.
@@ -90,10 +92,10 @@ func (t textAt) pointer() string {
 		if s.array {
 			b.WriteString(strconv.Itoa(s.index))
 		} else {
-			b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(s.name[:min(len(s.name), most)]))
+			b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(safetext.Truncate(s.name, most, safetext.Bytes, "")))
 		}
 		if b.Len() > most {
-			return strings.ToValidUTF8(b.String()[:most], "")
+			return safetext.Truncate(b.String(), most, safetext.Bytes, "")
 		}
 	}
 	return b.String()
