@@ -9,7 +9,7 @@ TAGS := peers,hosts,bench
 
 # Every working copy uses the same hosts, in a directory for each set of versions.
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/drawbridge-hosts
-HOSTS := $(CACHE)/$(firstword $(shell cksum <hosts/package-lock.json))
+HOSTS := $(CACHE)/$(firstword $(shell cksum <test/hosts/package-lock.json))
 
 .DEFAULT_GOAL := check
 .NOTPARALLEL:
@@ -34,20 +34,20 @@ lint:
 	$(GO) tool staticcheck -tags $(TAGS) ./...
 
 shape: ## the limits on the code's shape, with what the code has
-	$(GO) run ./internal/shape
+	$(GO) run ./internal/tools/shape
 
 test: ## all tests that need nothing installed, in random order, with the race detector; on Postgres too where it is
 	internal/storetest/postgres.sh $(GO) test -race -shuffle=on -timeout 5m -skip '^TestScripts$$' ./...
 	$(GO) test -shuffle=on -timeout 5m -run '^TestScripts$$' ./internal/cli # starts the program hundreds of times: as it ships
 
 shield-report: ## what the shield makes of labelled rows, by class: make shield-report DATA=DIR
-	go run ./internal/shieldscore -data $(or $(DATA),shield/testdata) -show alarms
+	go run ./internal/tools/shieldscore -data $(or $(DATA),internal/shield/testdata) -show alarms
 
 retrieval-report: ## how well and how fast tools are found, beside other ways: make retrieval-report DATA=DIR [OUT=FILE]
-	$(GO) run ./internal/retrievalscore -data $(or $(DATA),testdata/retrieval) -out "$(OUT)"
+	$(GO) run ./internal/tools/retrievalscore -data $(or $(DATA),testdata/retrieval) -out "$(OUT)"
 
 encoder: ## learns the built-in encoder anew, from packages that it fetches, and compares to the bit: make encoder DATA=DIR
-	$(GO) run ./internal/encoderlearn -check index/encoder/weights.bin $(if $(DATA),-data $(DATA))
+	$(GO) run ./internal/tools/encoderlearn -check internal/index/weights.bin $(if $(DATA),-data $(DATA))
 
 matrix: ## every feature between clients and servers of both generations, as a table
 	@out=$$($(GO) test -count=1 -timeout 5m -v -run '^TestMatrix$$' ./gateway 2>&1); status=$$?; \
@@ -55,7 +55,7 @@ matrix: ## every feature between clients and servers of both generations, as a t
 	printf '%s\n' "$$out" | sed -n '/^ *feature  /,/^--- /{ /^--- /!s/^    //p; }'
 
 tokens: ## what recorded tasks cost by each mode of tool discovery: make tokens DATA=DIR
-	@TOKENS_DATA=$(DATA) $(GO) test -count=1 -timeout 5m -v -run '^TestTokens' ./deck/finder
+	@TOKENS_DATA=$(DATA) $(GO) test -count=1 -timeout 5m -v -run '^TestTokens' ./internal/toolsearch
 
 build: ## bin/drawbridge
 	$(GO) build -trimpath -o bin/drawbridge ./cmd/drawbridge
@@ -67,32 +67,32 @@ cross: ## compile for the other systems, and without MCP servers
 
 ci: check cross conform peers bench-smoke ## check, conformance, peers and a short run of the benchmarks; installs what they need
 
-peers/node_modules/.package-lock.json: peers/package.json peers/package-lock.json
-	cd peers && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+test/interop/node_modules/.package-lock.json: test/interop/package.json test/interop/package-lock.json
+	cd test/interop && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-.PHONY: peers/node_modules
-peers/node_modules: peers/node_modules/.package-lock.json
+.PHONY: test/interop/node_modules
+test/interop/node_modules: test/interop/node_modules/.package-lock.json
 
-conform: peers/node_modules ## the official conformance suite, both generations, on one URL
-	$(GO) test -tags peers -count=1 -timeout 10m -v -run '^TestConformance' ./peers
+conform: test/interop/node_modules ## the official conformance suite, both generations, on one URL
+	$(GO) test -tags peers -count=1 -timeout 10m -v -run '^TestConformance' ./test/interop
 
-peers: peers/node_modules ## the Inspector, the clients of four SDKs, npm's reference servers and samples
-	$(GO) test -tags peers -count=1 -timeout 10m -parallel 4 -v -skip '^TestConformance' ./peers
+peers: test/interop/node_modules ## the Inspector, the clients of four SDKs, npm's reference servers and samples
+	$(GO) test -tags peers -count=1 -timeout 10m -parallel 4 -v -skip '^TestConformance' ./test/interop
 
 $(HOSTS)/node_modules/.package-lock.json:
 	mkdir -p $(HOSTS)
-	cp hosts/package.json hosts/package-lock.json $(HOSTS)
+	cp test/hosts/package.json test/hosts/package-lock.json $(HOSTS)
 	cd $(HOSTS) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
 hosts: $(HOSTS)/node_modules/.package-lock.json ## whole turns in Codex, Gemini CLI and opencode; 900 MB, kept in ~/.cache/drawbridge-hosts
-	HOSTS=$(HOSTS) $(GO) test -tags hosts -count=1 -timeout 10m -v ./hosts
+	HOSTS=$(HOSTS) $(GO) test -tags hosts -count=1 -timeout 10m -v ./test/hosts
 
 bench: ## the numbers, each beside its control, with bar and verdict
-	$(GO) test -tags bench -count=1 -timeout 30m -v -run '^TestNumbers$$' ./bench
+	$(GO) test -tags bench -count=1 -timeout 30m -v -run '^TestNumbers$$' ./test/bench
 
 bench-smoke:
-	$(GO) test -tags bench -count=1 -timeout 5m -v -short -run '^TestNumbers$$' ./bench
+	$(GO) test -tags bench -count=1 -timeout 5m -v -short -run '^TestNumbers$$' ./test/bench
 
 fuzz: ## every fuzz target for FUZZTIME (10s)
 	@set -e; for pkg in $$($(GO) list ./...); do \
@@ -103,4 +103,4 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 	done
 
 clean: ## what was built and installed
-	rm -rf bin .cache peers/node_modules $(CACHE)
+	rm -rf bin .cache test/interop/node_modules $(CACHE)

@@ -32,8 +32,8 @@ type Spec struct {
 	Crossing *Crossing
 	// Sandbox says that code in the sandbox may call the card.
 	Sandbox bool
-	// AppOnly says that the card is for the pages of its server (MCP Apps, a visibility of ["app"]): clients see and may
-	// call it, a model is not to be shown it.
+	// AppOnly says that the card is for the pages of its server (MCP Apps, a visibility of ["app"]): clients see and
+	// may call it, a model is not to be shown it.
 	AppOnly bool
 }
 

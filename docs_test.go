@@ -62,19 +62,20 @@ func TestGuidesNameWhatExists(t *testing.T) {
 
 // TestReadGuide shows what counts as a claim.
 func TestReadGuide(t *testing.T) {
-	said := readGuide("See [the map](docs/map.md#top), [this](https://example.org) and `bridge/link`, `tools/list`,\n" +
-		"`server/discover`, `doc.go`, `drawbridge serve --http ADDR`, `make conform`.\n\n" +
-		"```console\n$ make bench COUNT=3 && go run ./internal/shape | head\nmake nothing of this\n```\n" +
-		"```sh\nmake\n# a comment\nbin/drawbridge tools list > out\n```\n" +
-		"```go\nimport \"make/up\"\n```\n")
+	said := readGuide(
+		"See [the map](docs/map.md#top), [this](https://example.org) and `internal/transport`, `tools/list`,\n" +
+			"`server/discover`, `doc.go`, `drawbridge serve --http ADDR`, `make conform`.\n\n" +
+			"```console\n$ make bench COUNT=3 && go run ./internal/tools/shape | head\nmake nothing of this\n```\n" +
+			"```sh\nmake\n# a comment\nbin/drawbridge tools list > out\n```\n" +
+			"```go\nimport \"make/up\"\n```\n")
 	type claims struct{ Links, Paths, Targets, Commands []string }
-	got := claims{said.links, said.paths([]string{"bridge", "server", "internal", "doc.go"}), said.makeTargets(), nil}
+	got := claims{said.links, said.paths([]string{"internal", "server", "doc.go"}), said.makeTargets(), nil}
 	for _, words := range said.of("drawbridge") {
 		got.Commands = append(got.Commands, strings.Join(words, " "))
 	}
 	want := claims{
 		Links:    []string{"docs/map.md"},
-		Paths:    []string{"bridge/link", "doc.go", "internal/shape"},
+		Paths:    []string{"internal/transport", "doc.go", "internal/tools/shape"},
 		Targets:  []string{"conform", "bench"},
 		Commands: []string{"serve --http ADDR", "tools list"},
 	}
@@ -222,14 +223,15 @@ func (g *guide) makeTargets() []string {
 	return targets
 }
 
-// paths gives the quotes that name something of ours, by how they begin or, for a file at the root, by how they end; and
-// what commands of Go are pointed at.
+// paths gives the quotes that name something of ours, by how they begin or, for a file at the root, by how they end;
+// and what commands of Go are pointed at.
 func (g *guide) paths(root []string) []string {
 	var paths []string
 	add := func(p string) {
 		p = strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(p, "./"), "/..."), "/")
 		first, _, _ := strings.Cut(p, "/")
-		ours := slices.Contains(root, first) || p == first && slices.Contains([]string{".go", ".md", ".mod"}, path.Ext(p))
+		ours := slices.Contains(root, first) || p == first &&
+			slices.Contains([]string{".go", ".md", ".mod"}, path.Ext(p))
 		if ours && pathlike.MatchString(p) && !slices.Contains(methods, p) {
 			paths = append(paths, p)
 		}
@@ -277,7 +279,7 @@ func makeTargets(t *testing.T) []string {
 }
 
 func commands() *cobra.Command {
-	root := cli.Command(cli.Process{})
+	root := cli.NewRootCommand(cli.Process{})
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd("completion")
 	return root
@@ -301,7 +303,10 @@ func unknownWord(cmd *cobra.Command, words []string) string {
 			}
 			value = !joined && flag.NoOptDefVal == ""
 		case cmd.HasSubCommands():
-			next := slices.IndexFunc(cmd.Commands(), func(c *cobra.Command) bool { return c.Name() == word || c.HasAlias(word) })
+			next := slices.IndexFunc(cmd.Commands(), func(c *cobra.Command) bool {
+				return c.Name() == word ||
+					c.HasAlias(word)
+			})
 			if next < 0 {
 				return word
 			}

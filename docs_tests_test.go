@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A namedTest is a test that a guide names, in a line that names its directory before it: `siege` `TestSmuggling`. Row is a row of
-// its table, as in `TestSmuggling/JS-1`; it may be empty.
+// A namedTest is a test that a guide names, in a line that names its directory before it: `siege` `TestSmuggling`. Row
+// is a row of its table, as in `TestSmuggling/JS-1`; it may be empty.
 type namedTest struct{ dir, test, row string }
 
 var testName = regexp.MustCompile(`^(Test|Fuzz)[A-Z]\w*(/[A-Z]+-\d+)?$`)
@@ -37,7 +37,8 @@ func testsIn(text string) []namedTest {
 
 func TestTestsIn(t *testing.T) {
 	got := testsIn("`TestLost` | `deck` `TestFold`, `TestSmuggling/JS-1` `Tested` | `docs` `FuzzX`\nnothing\n")
-	want := []namedTest{{"", "TestLost", ""}, {"deck", "TestFold", ""}, {"deck", "TestSmuggling", "JS-1"}, {"docs", "FuzzX", ""}}
+	want := []namedTest{{"", "TestLost", ""}, {"deck", "TestFold", ""}, {"deck", "TestSmuggling", "JS-1"},
+		{"docs", "FuzzX", ""}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(namedTest{})); diff != "" {
 		t.Error(diff)
 	}
@@ -72,7 +73,8 @@ func TestSecurityNamesItsRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	var missing []string
-	for _, m := range regexp.MustCompile(`\{(?:name: )?"([A-Z]+-[1-9]\d*) `).FindAllStringSubmatch(testCode(t, "siege"), -1) {
+	for _, m := range regexp.MustCompile(`\{(?:name: )?"([A-Z]+-[1-9]\d*) `).FindAllStringSubmatch(testCode(t, "siege"),
+		-1) {
 		if row := m[1]; !strings.Contains(string(text), row) && !slices.Contains(missing, row) {
 			missing = append(missing, row)
 		}

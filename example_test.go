@@ -11,15 +11,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A program mounts two servers, lists the deck and calls a card. Its main begins with gateway.Reap().
+// A program mounts two servers, lists the deck and calls a card. Its main begins with gateway.RunReaperProcess().
 func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	g, err := gateway.Open(ctx, gateway.Config{
-		Store:   gateway.Memory,
+		Store:   gateway.MemoryStore,
 		Servers: []config.Server{echoServer("red"), echoServer("blue")},
 	})
 	if err != nil {
@@ -28,7 +28,7 @@ func Example() {
 	defer g.Close()
 	go g.Run(ctx)
 
-	cards, faults := g.Load(ctx)
+	cards, faults := g.MountAll(ctx)
 	for _, card := range cards {
 		fmt.Printf("%s: %s\n", card.Name, card.Summary)
 	}
@@ -56,18 +56,18 @@ type person struct{ name string }
 
 func (p person) Notify(_ context.Context, method string, params json.RawMessage) error { return nil }
 
-func (p person) Ask(_ context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	fmt.Printf("%s %s\n", method, wire.GetText(params, "message"))
+func (p person) Request(_ context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	fmt.Printf("%s %s\n", method, rawjson.GetString(params, "message"))
 	return json.RawMessage(`{"action":"accept","content":{"name":"` + p.name + `"}}`), nil
 }
 
-// A part of a program that can be asked is a client of its own, as the specification wants one: it says what it answers, and
-// answers it, whichever generation of the protocol the server speaks.
+// A part of a program that can be asked is a client of its own, as the specification wants one: it says what it
+// answers, and answers it, whichever generation of the protocol the server speaks.
 func Example_client() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	g, err := gateway.Open(ctx, gateway.Config{
-		Store:   gateway.Memory,
+		Store:   gateway.MemoryStore,
 		Servers: []config.Server{testServer("old", "everything-legacy"), testServer("new", "modern-only")},
 	})
 	if err != nil {
@@ -75,20 +75,21 @@ func Example_client() {
 	}
 	defer g.Close()
 	go g.Run(ctx)
-	g.Load(ctx)
+	g.MountAll(ctx)
 
-	caller, end := g.Client(json.RawMessage(`{"elicitation":{}}`))
+	caller, end := g.NewCaller(json.RawMessage(`{"elicitation":{}}`))
 	defer end()
 	for _, params := range []string{
 		`{"name": "old__ask-elicitation", "arguments": {"message": "Who are you?"}}`,
 		`{"name": "new__confirm"}`,
 	} {
-		result, err := g.Deck().Call(ctx, drawbridge.Call{Caller: caller, Params: json.RawMessage(params), Peer: person{"Ada"}})
+		result, err := g.Deck().Call(ctx, drawbridge.Call{Caller: caller, Params: json.RawMessage(params),
+			Peer: person{"Ada"}})
 		if err != nil {
 			log.Fatal(err)
 		}
-		for block := range wire.Elements(wire.Get(result.Raw, "content")) {
-			fmt.Println(wire.GetText(block, "text"))
+		for block := range rawjson.Elements(rawjson.Get(result.Raw, "content")) {
+			fmt.Println(rawjson.GetString(block, "text"))
 		}
 	}
 	// Output:

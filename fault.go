@@ -35,8 +35,8 @@ const (
 	PolicyBlocked FaultCode = "policy_blocked"
 )
 
-// Retryable says whether the same call may succeed later. Whether it may be repeated at all depends on the card too, see
-// [Fault.Again].
+// Retryable says whether the same call may succeed later. Whether it may be repeated at all depends on the card too,
+// see [Fault.MayRetry].
 func (c FaultCode) Retryable() bool {
 	return c == Transient || c == RateLimited || c == ServerError
 }
@@ -76,10 +76,10 @@ func (f *Fault) Error() string {
 	return b.String()
 }
 
-// Again says whether the call that ended so may be made once more: where it may succeed later, and, if its outcome is not known,
-// where twice is as good as once. Harmless says that: the call only reads, or its tool says that it is read-only or idempotent.
-// Every repetition of what was sent asks here.
-func (f *Fault) Again(harmless bool) bool { return f.Code.Retryable() && (harmless || !f.Ambiguous) }
+// MayRetry says whether the call that ended so may be made once more: where it may succeed later, and, if its outcome
+// is not known, where twice is as good as once. Harmless says that: the call only reads, or its tool says that it is
+// read-only or idempotent. Every repetition of what was sent asks here.
+func (f *Fault) MayRetry(harmless bool) bool { return f.Code.Retryable() && (harmless || !f.Ambiguous) }
 
 // Unwrap gives the cause.
 func (f *Fault) Unwrap() error { return f.Err }
@@ -93,11 +93,11 @@ func AsFault(err error) *Fault {
 	if f, ok := errors.AsType[*Fault](err); ok {
 		return f
 	}
-	return &Fault{Kind: Backend, Code: ServerError, Step: "internal error", Err: hidden{err}}
+	return &Fault{Kind: Backend, Code: ServerError, Step: "internal error", Err: hiddenCause{err}}
 }
 
-// hidden keeps a cause for errors.Is and logs, but not for readers outside.
-type hidden struct{ error }
+// hiddenCause keeps a cause for errors.Is and logs, but not for readers outside.
+type hiddenCause struct{ error }
 
-func (h hidden) Error() string { return "see the log" }
-func (h hidden) Unwrap() error { return h.error }
+func (h hiddenCause) Error() string { return "see the log" }
+func (h hiddenCause) Unwrap() error { return h.error }

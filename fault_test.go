@@ -6,7 +6,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// TestAgain is the whole rule of retries: by code, by whether the outcome is known, and by whether twice is as good as once.
+// TestAgain is the whole rule of retries: by code, by whether the outcome is known, and by whether twice is as good as
+// once.
 func TestAgain(t *testing.T) {
 	for _, tt := range []struct {
 		code drawbridge.FaultCode
@@ -25,7 +26,7 @@ func TestAgain(t *testing.T) {
 	} {
 		known := drawbridge.Fault{Code: tt.code}
 		unknown := drawbridge.Fault{Code: tt.code, Ambiguous: true}
-		got := [4]bool{known.Again(false), known.Again(true), unknown.Again(true), unknown.Again(false)}
+		got := [4]bool{known.MayRetry(false), known.MayRetry(true), unknown.MayRetry(true), unknown.MayRetry(false)}
 		if want := [4]bool{tt.known, tt.known, tt.harmless, tt.harmful}; got != want {
 			t.Errorf("%q may be made again: %v, want %v", tt.code, got, want)
 		}

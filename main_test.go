@@ -7,12 +7,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
-	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
+	"github.com/drawbridge-mcp/drawbridge/mcptest"
 )
 
 func TestMain(m *testing.M) {
-	gateway.Reap()
-	mcptest.Run()
+	gateway.RunReaperProcess()
+	mcptest.RunIfNamedServer()
 	_ = os.Setenv(gateway.KeychainVariable, "off") // the machine's own is not ours to try
 	os.Exit(m.Run())
 }
@@ -28,6 +28,6 @@ func testServer(id, behaviour string) config.Server {
 	}
 	return config.Server{
 		ID: drawbridge.ServerID(id), Command: self,
-		Env: []config.Pair{{Name: mcptest.Variable, Value: behaviour}},
+		Env: []config.NameValue{{Name: mcptest.ServerVariable, Value: behaviour}},
 	}
 }

@@ -12,25 +12,26 @@ type ServerID string
 // MaxServerID is the most characters that a ServerID may have.
 const MaxServerID = 100
 
-// A BadName is an error for a person: it says what is wrong with a name that they wrote.
-type BadName string
+// A NameError is an error for a person: it says what is wrong with a name that they wrote.
+type NameError string
 
 // Error gives the sentence.
-func (e BadName) Error() string { return string(e) }
+func (e NameError) Error() string { return string(e) }
 
-// Valid returns why id cannot name a mounted server, as a BadName, or nil.
-func (id ServerID) Valid() error {
+// Validate returns why id cannot name a mounted server, as a NameError, or nil.
+func (id ServerID) Validate() error {
 	switch {
 	case strings.TrimSpace(string(id)) == "":
-		return BadName("Server name cannot be empty")
+		return NameError("Server name cannot be empty")
 	case len(id) > MaxServerID:
-		return BadName(fmt.Sprintf("Server name is too long (max %d characters)", MaxServerID))
+		return NameError(fmt.Sprintf("Server name is too long (max %d characters)", MaxServerID))
 	case strings.Trim(string(id), nameChars+".") != "":
-		return BadName("Server name can only contain letters, numbers, dash, underscore, and dot")
-	case strings.Contains(string(id), Qualifier):
-		return BadName(fmt.Sprintf("Server name cannot contain %q", Qualifier))
+		return NameError("Server name can only contain letters, numbers, dash, underscore, and dot")
+	case strings.Contains(string(id), NameSeparator):
+		return NameError(fmt.Sprintf("Server name cannot contain %q", NameSeparator))
 	case id.Reserved():
-		return BadName(fmt.Sprintf("Server name %q is reserved for the tools of Drawbridge itself; choose another name", id))
+		return NameError(
+			fmt.Sprintf("Server name %q is reserved for the tools of Drawbridge itself; choose another name", id))
 	}
 	return nil
 }
@@ -38,7 +39,8 @@ func (id ServerID) Valid() error {
 // OwnServer is the name by which rules, lists and records know the tools that Drawbridge itself ships.
 const OwnServer ServerID = "drawbridge"
 
-// Reserved reports whether id is OwnServer, or becomes it in the name of a card: in any case, and with other characters around it.
+// Reserved reports whether id is OwnServer, or becomes it in the name of a card: in any case, and with other
+// characters around it.
 func (id ServerID) Reserved() bool {
 	bare := strings.Trim(string(id), "_-. ")
 	return strings.EqualFold(bare, string(OwnServer))
@@ -47,8 +49,8 @@ func (id ServerID) Reserved() bool {
 // nameChars are the characters that a card's name may have on the wire.
 const nameChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 
-// Qualifier separates server and tool in a qualified name.
-const Qualifier = "__"
+// NameSeparator separates server and tool in a qualified name.
+const NameSeparator = "__"
 
 // A CardName is the name under which a card is listed and called.
 type CardName string

@@ -12,16 +12,16 @@ type Rules struct {
 }
 
 // A Rule matches the calls that have all that it names; what it does not name does not matter to it. Its patterns are
-// globs: "*" stands for any text, "?" for one character. But for those of Paths, Args and Resources they ignore case and
-// blanks around them.
+// globs: "*" stands for any text, "?" for one character. But for those of Paths, Args and Resources they ignore case
+// and blanks around them.
 type Rule struct {
 	// At is where it is written, "file:line", for people.
 	At     string
 	Effect Effect
 
 	// Tools, Prompts and Resources are names of what is called; a resource's is its URI. A rule that names any of the
-	// three is about nothing else. A tool is known by "server__tool", by "server:tool", by its own name, and by the name
-	// that it is listed by.
+	// three is about nothing else. A tool is known by "server__tool", by "server:tool", by its own name, and by the
+	// name that it is listed by.
 	Tools, Prompts, Resources []string
 	// Servers are names of servers; that of the cards that Drawbridge ships is "drawbridge".
 	Servers []string
@@ -30,8 +30,8 @@ type Rule struct {
 	// Trust has the words of the row's "trust": "trusted", "untrusted", "sandboxed".
 	Trust []string
 
-	// Callers are principals, Clients what programs call themselves, which is only their word. Kinds are doors: "author",
-	// "agent", "external", "import", "sandbox".
+	// Callers are principals, Clients what programs call themselves, which is only their word. Kinds are doors:
+	// "author", "agent", "external", "import", "sandbox".
 	Callers, Clients, Kinds []string
 	// Scopes must all be held.
 	Scopes []Scope
@@ -39,7 +39,8 @@ type Rule struct {
 	// Paths are patterns of the paths in the arguments: "*" stops at a slash there, "**" does not. An allowing rule
 	// matches where all paths of a call do, and there is one; any other rule where one does.
 	Paths []string
-	// ArgsMatch is a regular expression that is found in the arguments, written as JSON without blanks and with sorted names.
+	// ArgsMatch is a regular expression that is found in the arguments, written as JSON without blanks and with sorted
+	// names.
 	ArgsMatch string
 	// Args are conditions that must all hold.
 	Args []Condition

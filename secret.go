@@ -12,11 +12,11 @@ import (
 const Redacted = "[redacted]"
 
 // A Secret is a text that is for one reader: whoever calls Reveal, to send it where it belongs. However else it is
-// printed, logged or encoded, as itself or as a part of something, it says "[redacted]"; an empty one says nothing. Two of
-// them compare as their texts do.
+// printed, logged or encoded, as itself or as a part of something, it says "[redacted]"; an empty one says nothing.
+// Two of them compare as their texts do.
 type Secret struct {
-	// text is behind a pointer: printers that find a Secret in an unexported field cannot ask it what to show, and print what
-	// is in it. The zero handle is the empty text.
+	// text is behind a pointer: printers that find a Secret in an unexported field cannot ask it what to show, and
+	// print what is in it. The zero handle is the empty text.
 	text unique.Handle[string]
 }
 

@@ -16,10 +16,11 @@ import (
 func TestSecretShowsNothing(t *testing.T) {
 	const text = "hunter2-canary"
 	secret := drawbridge.NewSecret(text)
-	caller := drawbridge.Caller{Principal: "somebody", Proof: secret}
+	caller := drawbridge.Caller{Principal: "somebody", AccessToken: secret}
 	type wrapped struct{ Inner any }
 	type hidden struct{ inner drawbridge.Caller }
-	for _, v := range []any{secret, &secret, []drawbridge.Secret{secret}, caller, &caller, wrapped{caller}, hidden{caller}, &hidden{caller}, map[string]drawbridge.Secret{"k": secret}} {
+	for _, v := range []any{secret, &secret, []drawbridge.Secret{secret}, caller, &caller, wrapped{caller},
+		hidden{caller}, &hidden{caller}, map[string]drawbridge.Secret{"k": secret}} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%10.3s"} {
 			if got := fmt.Sprintf(verb, v); shows(got, text) {
 				t.Errorf("%s of %T shows it: %s", verb, v, got)

@@ -28,8 +28,8 @@ type Verdict struct {
 	Reason string
 	// Rule names what decided, for "policy explain".
 	Rule string
-	// Code says what a caller can do about a refusal; empty means PolicyBlocked. Next is the next thing to do, for people and
-	// models; empty where there is nothing.
+	// Code says what a caller can do about a refusal; empty means PolicyBlocked. Next is the next thing to do, for
+	// people and models; empty where there is nothing.
 	Code FaultCode
 	Next string
 	// Hide makes the refusal look like a name that does not exist.

@@ -9,7 +9,8 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -42,22 +43,22 @@ func TestCatalogue(t *testing.T) {
 			if n := len(s.Summary); n < 20 || n > 120 {
 				t.Errorf("summary %q has %d characters", s.Summary, n)
 			}
-			if s.Title == "" || s.Title != wire.GetText(s.Definition, "title") {
+			if s.Title == "" || s.Title != rawjson.GetString(s.Definition, "title") {
 				t.Errorf("title %q", s.Title)
 			}
-			if err := wire.Valid(s.Definition); err != nil {
+			if err := rawjson.Valid(s.Definition); err != nil {
 				t.Fatal(err)
 			}
-			reads := string(wire.Get(s.Definition, "annotations", "readOnlyHint")) == "true"
+			reads := string(rawjson.Get(s.Definition, "annotations", "readOnlyHint")) == "true"
 			if free := len(s.Scopes) == 0; reads != free || s.Sandbox != free {
 				t.Errorf("it reads only: %v, scopes %v, in the sandbox: %v", reads, s.Scopes, s.Sandbox)
 			}
 			if s.Crossing != nil {
 				t.Error("a control card writes nothing")
 			}
-			input, output := wire.Get(s.Definition, "inputSchema"), wire.Get(s.Definition, "outputSchema")
+			input, output := rawjson.Get(s.Definition, "inputSchema"), rawjson.Get(s.Definition, "outputSchema")
 			examples := 0
-			for args := range wire.Elements(wire.Get(input, "examples")) {
+			for args := range rawjson.Elements(rawjson.Get(input, "examples")) {
 				examples++
 				if why := check(input, args); why != "" {
 					t.Errorf("example %s: %s", args, why)
@@ -66,10 +67,10 @@ func TestCatalogue(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if wire.Get(result.Raw, "isError") != nil || wire.GetText(first(result.Raw), "text") == "" {
+				if rawjson.Get(result.Raw, "isError") != nil || rawjson.GetString(first(result.Raw), "text") == "" {
 					t.Errorf("example %s gives %s", args, result.Raw)
 				}
-				if why := check(output, wire.Get(result.Raw, "structuredContent")); why != "" {
+				if why := check(output, rawjson.Get(result.Raw, "structuredContent")); why != "" {
 					t.Errorf("example %s gives %s: %s", args, result.Raw, why)
 				}
 			}
@@ -81,11 +82,12 @@ func TestCatalogue(t *testing.T) {
 }
 
 func callWith(args json.RawMessage) drawbridge.Call {
-	return drawbridge.Call{Caller: ada, Method: wire.MethodToolsCall, Params: wire.Apply(nil, wire.Put(args, "arguments"))}
+	return drawbridge.Call{Caller: ada, Method: mcp.MethodToolsCall, Params: rawjson.Apply(nil,
+		rawjson.Put(args, "arguments"))}
 }
 
 func first(result json.RawMessage) json.RawMessage {
-	for block := range wire.Elements(wire.Get(result, "content")) {
+	for block := range rawjson.Elements(rawjson.Get(result, "content")) {
 		return block
 	}
 	return nil
@@ -129,12 +131,12 @@ func check(schema, value json.RawMessage) string {
 		return fmt.Sprintf("%s is %s, not %v", value, kind, s.Type)
 	}
 	for _, name := range s.Required {
-		if wire.Get(value, name) == nil {
+		if rawjson.Get(value, name) == nil {
 			return "no " + name
 		}
 	}
-	for m := range wire.Members(value) {
-		name, _ := wire.Text(m.Name)
+	for m := range rawjson.Members(value) {
+		name, _ := rawjson.DecodeString(m.Name)
 		property := s.Properties[name]
 		if property == nil && s.AdditionalProperties != nil && !*s.AdditionalProperties {
 			return "an unknown " + name
@@ -145,7 +147,7 @@ func check(schema, value json.RawMessage) string {
 			}
 		}
 	}
-	for element := range wire.Elements(value) {
+	for element := range rawjson.Elements(value) {
 		if why := check(s.Items, element); why != "" {
 			return why
 		}
@@ -177,7 +179,7 @@ func TestToolsCardFilters(t *testing.T) {
 			Tools []struct{ Name string }
 			Total int
 		}
-		if err := json.Unmarshal(wire.Get(result.Raw, "structuredContent"), &got); err != nil {
+		if err := json.Unmarshal(rawjson.Get(result.Raw, "structuredContent"), &got); err != nil {
 			t.Fatal(err)
 		}
 		names := []string{}
@@ -189,19 +191,19 @@ func TestToolsCardFilters(t *testing.T) {
 		}
 	}
 	result, err := tools.Run(t.Context(), callWith(json.RawMessage(`{"server":7}`)))
-	if err != nil || string(wire.Get(result.Raw, "isError")) != "true" {
+	if err != nil || string(rawjson.Get(result.Raw, "isError")) != "true" {
 		t.Errorf("a number for a server: %s, %v; want a tool error", result.Raw, err)
 	}
 	nobody := callWith(json.RawMessage(`{}`))
 	nobody.Caller = drawbridge.Caller{}
 	result, _ = tools.Run(t.Context(), nobody)
-	if got := string(wire.Get(result.Raw, "structuredContent")); got != `{"tools":[],"total":0}` {
+	if got := string(rawjson.Get(result.Raw, "structuredContent")); got != `{"tools":[],"total":0}` {
 		t.Errorf("nobody sees %s", got)
 	}
 }
 
 func TestToolsCardSaysHowManyMore(t *testing.T) {
-	deck := make(table, maxRows+3)
+	deck := make(table, maxListedTools+3)
 	for i := range deck {
 		deck[i] = drawbridge.Spec{Name: drawbridge.CardName(fmt.Sprintf("s__t%d", i)), Server: "s"}
 	}
@@ -209,15 +211,15 @@ func TestToolsCardSaysHowManyMore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := string(wire.Get(result.Raw, "structuredContent", "total")); got != "203" {
+	if got := string(rawjson.Get(result.Raw, "structuredContent", "total")); got != "203" {
 		t.Errorf("total %s, want 203", got)
 	}
 	n := 0
-	for range wire.Elements(wire.Get(result.Raw, "structuredContent", "tools")) {
+	for range rawjson.Elements(rawjson.Get(result.Raw, "structuredContent", "tools")) {
 		n++
 	}
-	if n != maxRows {
-		t.Errorf("%d rows, want %d", n, maxRows)
+	if n != maxListedTools {
+		t.Errorf("%d rows, want %d", n, maxListedTools)
 	}
 }
 

@@ -7,15 +7,15 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
 //go:embed scopes.md
 var scopesText string
 
 // scopesCard says who its caller is and what they hold. What is said of the client is the client's own claim.
-func scopesCard() card {
-	return control(face{
+func scopesCard() shippedCard {
+	return newControlCard(cardDescription{
 		name: "drawbridge_scopes", title: "Show my scopes", text: scopesText,
 		input: `{"type":"object","properties":{},"additionalProperties":false,"examples":[{}]}`,
 		output: `{"type":"object","properties":{"kind":{"type":"string"},"name":{"type":"string"},` +
@@ -28,7 +28,7 @@ func scopesCard() card {
 			Name   string             `json:"name"`
 			Client string             `json:"client"`
 			Scopes []drawbridge.Scope `json:"scopes"`
-		}{c.Kind.String(), c.Principal, wire.GetText(c.Client, "name"), append([]drawbridge.Scope{}, c.Scopes...)}
+		}{c.Kind.String(), c.Principal, rawjson.GetString(c.Client, "name"), append([]drawbridge.Scope{}, c.Scopes...)}
 		held := make([]string, 0, len(c.Scopes))
 		for _, s := range c.Scopes {
 			held = append(held, string(s))
@@ -37,6 +37,6 @@ func scopesCard() card {
 		if len(held) == 0 {
 			text = fmt.Sprintf("You are %q (%s) and hold no scopes.", value.Name, value.Kind)
 		}
-		return answer(text, value)
+		return newResult(text, value)
 	})
 }

@@ -7,21 +7,22 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/google/go-cmp/cmp"
 )
 
 // A house has one server that wants to know who asks.
 type house struct{ door *door }
 
-func (h house) Barred() []drawbridge.ServerID {
+func (h house) WaitingForSignIn() []drawbridge.ServerID {
 	if h.door == nil || h.door.signed {
 		return nil
 	}
 	return []drawbridge.ServerID{"github"}
 }
 
-func (h house) Access(id drawbridge.ServerID) (drawbridge.Access, error) {
+func (h house) ServerSignIn(id drawbridge.ServerID) (drawbridge.SignInManager, error) {
 	if h.door == nil || id != "github" {
 		return nil, errors.New("no such server")
 	}
@@ -34,13 +35,13 @@ type door struct {
 	err    error
 }
 
-func (d *door) SignIn(context.Context, bool) (drawbridge.SignIn, error) { return d, nil }
-func (d *door) SignOut(context.Context) (why, err error)                { return nil, nil }
-func (d *door) Paste(context.Context, string) error                     { return nil }
-func (d *door) State() (drawbridge.Credential, error) {
-	return drawbridge.Credential{Signed: d.signed}, nil
+func (d *door) BeginSignIn(context.Context, bool) (drawbridge.PendingSignIn, error) { return d, nil }
+func (d *door) SignOut(context.Context) (why, err error)                            { return nil, nil }
+func (d *door) CompleteWithURL(context.Context, string) error                       { return nil }
+func (d *door) Status() (drawbridge.CredentialStatus, error) {
+	return drawbridge.CredentialStatus{SignedIn: d.signed}, nil
 }
-func (d *door) Place() (url, code, issuer string) {
+func (d *door) SignInAddress() (url, code, issuer string) {
 	return "https://issuer/authorize?state=x", "", "https://issuer"
 }
 
@@ -54,18 +55,19 @@ type user string
 
 func (user) Notify(context.Context, string, json.RawMessage) error { return nil }
 
-func (u user) Ask(_ context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	if method != wire.MethodElicitation || wire.GetText(params, "url") != "https://issuer/authorize?state=x" {
+func (u user) Request(_ context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	if method != mcp.MethodElicitation || rawjson.GetString(params, "url") != "https://issuer/authorize?state=x" {
 		return nil, errors.New("asked for something else")
 	}
 	return json.RawMessage(`{"action":"` + string(u) + `"}`), nil
 }
 
 func TestSignInCard(t *testing.T) {
-	const visits, page = `{"elicitation":{"url":{}}}`, `{"elicitationId":"sign-in-github","message":"Sign in to use the server \"github\".",` +
-		`"mode":"url","url":"https://issuer/authorize?state=x"}`
+	const visits, page = `{"elicitation":{"url":{}}}`,
+		`{"elicitationId":"sign-in-github","message":"Sign in to use the server \"github\".",` +
+			`"mode":"url","url":"https://issuer/authorize?state=x"}`
 	for name, tt := range map[string]struct {
-		era          drawbridge.Era
+		era          drawbridge.ProtocolEra
 		capabilities string
 		says         user
 		fails        error
@@ -75,35 +77,43 @@ func TestSignInCard(t *testing.T) {
 		"a client that can show nothing": {params: `{"arguments":{"server":"github"}}`,
 			want: `{"server":"github","signed_in":false,"url":"https://issuer/authorize?state=x"}`},
 		"another server": {params: `{"arguments":{"server":"x"}}`, want: `no such server`},
-		"no argument":    {params: `{"arguments":{"name":"x"}}`, want: `There is no argument "name": say "server", or nothing.`},
-		"a number":       {params: `{"arguments":{"server":5}}`, want: `"server" must be a string.`},
-		"a stateful client": {era: drawbridge.Legacy, capabilities: visits, says: "accept", params: `{"arguments":{"server":"github"}}`,
-			want: `{"server":"github","signed_in":true}`},
-		"a user who declines": {era: drawbridge.Legacy, capabilities: visits, says: "decline", params: `{"arguments":{"server":"github"}}`,
-			want: `The user did not sign in at github.`},
-		"a user who comes back with nothing": {era: drawbridge.Legacy, capabilities: visits, says: "accept", fails: errors.New("access_denied"),
+		"no argument": {params: `{"arguments":{"name":"x"}}`,
+			want: `There is no argument "name": say "server", or nothing.`},
+		"a number": {params: `{"arguments":{"server":5}}`, want: `"server" must be a string.`},
+		"a stateful client": {era: drawbridge.Legacy, capabilities: visits, says: "accept",
+			params: `{"arguments":{"server":"github"}}`,
+			want:   `{"server":"github","signed_in":true}`},
+		"a user who declines": {era: drawbridge.Legacy, capabilities: visits, says: "decline",
+			params: `{"arguments":{"server":"github"}}`,
+			want:   `The user did not sign in at github.`},
+		"a user who comes back with nothing": {era: drawbridge.Legacy, capabilities: visits, says: "accept",
+			fails:  errors.New("access_denied"),
 			params: `{"arguments":{"server":"github"}}`, want: `access_denied`},
-		"a stateless client": {era: drawbridge.Modern, capabilities: visits, params: `{"arguments":{"server":"github"}}`,
-			want: `{"sign-in":{"method":"elicitation/create","params":` + page + `}}`},
+		"a stateless client": {era: drawbridge.Modern, capabilities: visits,
+			params: `{"arguments":{"server":"github"}}`,
+			want:   `{"sign-in":{"method":"elicitation/create","params":` + page + `}}`},
 		"a stateless client that comes back": {era: drawbridge.Modern, capabilities: visits,
-			params: `{"arguments":{"server":"github"},"inputResponses":{"sign-in":{"action":"accept"}}}`, want: `{"server":"github","signed_in":true}`},
+			params: `{"arguments":{"server":"github"},"inputResponses":{"sign-in":{"action":"accept"}}}`,
+			want:   `{"server":"github","signed_in":true}`},
 		"a stateless client whose user declined": {era: drawbridge.Modern, capabilities: visits,
-			params: `{"arguments":{"server":"github"},"inputResponses":{"sign-in":{"action":"cancel"}}}`, want: `The user did not sign in at github.`},
+			params: `{"arguments":{"server":"github"},"inputResponses":{"sign-in":{"action":"cancel"}}}`,
+			want:   `The user did not sign in at github.`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := Catalogue(table{}, house{&door{err: tt.fails}})[3]
-			call := drawbridge.Call{Caller: ada, Method: wire.MethodToolsCall, Params: json.RawMessage(tt.params), Peer: tt.says}
+			call := drawbridge.Call{Caller: ada, Method: mcp.MethodToolsCall,
+				Params: json.RawMessage(tt.params), Peer: tt.says}
 			call.Caller.Era, call.Caller.Capabilities = tt.era, json.RawMessage(tt.capabilities)
 			result, err := c.Run(t.Context(), call)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := string(wire.Canonical(wire.Get(result.Raw, "structuredContent")))
+			got := string(rawjson.Canonical(rawjson.Get(result.Raw, "structuredContent")))
 			switch {
-			case wire.Get(result.Raw, "isError") != nil:
-				got = wire.GetText(first(result.Raw), "text")
-			case wire.GetText(result.Raw, "resultType") != "":
-				got = string(wire.Canonical(wire.Get(result.Raw, "inputRequests")))
+			case rawjson.Get(result.Raw, "isError") != nil:
+				got = rawjson.GetString(first(result.Raw), "text")
+			case rawjson.GetString(result.Raw, "resultType") != "":
+				got = string(rawjson.Canonical(rawjson.Get(result.Raw, "inputRequests")))
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)

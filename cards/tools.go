@@ -8,20 +8,20 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
 //go:embed tools.md
 var toolsText string
 
-// own is the server that shipped cards say they come from.
-const own = "drawbridge"
+// shippedServer is the server that shipped cards say they come from.
+const shippedServer = "drawbridge"
 
-// maxRows is how many tools one answer lists.
-const maxRows = 200
+// maxListedTools is how many tools one answer lists.
+const maxListedTools = 200
 
-// A toolRow is one tool in an answer.
-type toolRow struct {
+// A listedTool is one tool in an answer.
+type listedTool struct {
 	Name    drawbridge.CardName `json:"name"`
 	Server  string              `json:"server"`
 	Title   string              `json:"title,omitempty"`
@@ -29,8 +29,8 @@ type toolRow struct {
 }
 
 // toolsCard says which tools exist for its caller.
-func toolsCard(d Deck) card {
-	return control(face{
+func toolsCard(d CardLister) shippedCard {
+	return newControlCard(cardDescription{
 		name: "drawbridge_tools", title: "List tools", text: toolsText,
 		input: `{"type":"object","properties":{` +
 			`"server":{"type":"string","description":"Only tools of this server."},` +
@@ -41,39 +41,39 @@ func toolsCard(d Deck) card {
 			`"required":["name","server","summary"]}},"total":{"type":"integer"}},"required":["tools","total"]}`,
 	}, func(_ context.Context, call drawbridge.Call) (drawbridge.Result, error) {
 		var filter struct{ Server, Query string }
-		if args := wire.Get(call.Params, "arguments"); args != nil {
+		if args := rawjson.Get(call.Params, "arguments"); args != nil {
 			if err := json.Unmarshal(args, &filter); err != nil {
-				return refuse("The arguments server and query must be texts.")
+				return newToolError("The arguments server and query must be texts.")
 			}
 		}
-		rows := matching(d.Cards(call.Caller), filter.Server, filter.Query)
+		rows := filterTools(d.Cards(call.Caller), filter.Server, filter.Query)
 		total := len(rows)
-		rows = rows[:min(total, maxRows)]
-		return answer(describe(rows, total), map[string]any{"tools": rows, "total": total})
+		rows = rows[:min(total, maxListedTools)]
+		return newResult(formatTools(rows, total), map[string]any{"tools": rows, "total": total})
 	})
 }
 
-// matching gives the rows of the specs that pass the filters.
-func matching(specs []drawbridge.Spec, server, query string) []toolRow {
+// filterTools gives the rows of the specs that pass the filters.
+func filterTools(specs []drawbridge.Spec, server, query string) []listedTool {
 	words := strings.Fields(strings.ToLower(query))
-	rows := []toolRow{}
+	rows := []listedTool{}
 	for _, s := range specs {
-		row := toolRow{s.Name, string(s.Server), s.Title, s.Summary}
+		row := listedTool{s.Name, string(s.Server), s.Title, s.Summary}
 		if row.Server == "" {
-			row.Server = own
+			row.Server = shippedServer
 		}
 		if server != "" && row.Server != server {
 			continue
 		}
 		text := strings.ToLower(string(row.Name) + " " + row.Title + " " + row.Summary)
-		if hasAll(text, words) {
+		if containsAllWords(text, words) {
 			rows = append(rows, row)
 		}
 	}
 	return rows
 }
 
-func hasAll(text string, words []string) bool {
+func containsAllWords(text string, words []string) bool {
 	for _, w := range words {
 		if !strings.Contains(text, w) {
 			return false
@@ -82,7 +82,7 @@ func hasAll(text string, words []string) bool {
 	return true
 }
 
-func describe(rows []toolRow, total int) string {
+func formatTools(rows []listedTool, total int) string {
 	if total == 0 {
 		return "No tool matches."
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/config/dialect"
-	"github.com/drawbridge-mcp/drawbridge/config/doc"
+	"github.com/drawbridge-mcp/drawbridge/internal/clientconfig"
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
 func TestApproval(t *testing.T) {
@@ -22,14 +22,17 @@ func TestApproval(t *testing.T) {
 		servers, shadowed []string
 	}{
 		"nobody approves": {nil,
-			[]string{"mine project needs-approval", "new project needs-approval", "off project disabled", "bad project refused",
+			[]string{"mine project needs-approval", "new project needs-approval", "off project disabled",
+				"bad project refused",
 				"mine user idle", "off user idle", "last user idle", "last project needs-approval"},
 			[]string{"new project needs-approval"}},
 		"all is approved": {func(Server) bool { return true },
-			[]string{"mine project idle", "new project idle", "off project disabled", "bad project refused", "off user idle", "last user idle"},
+			[]string{"mine project idle", "new project idle", "off project disabled", "bad project refused",
+				"off user idle", "last user idle"},
 			[]string{"mine user idle", "new project idle", "last project idle"}},
 		"the later of two": {func(s Server) bool { return s.Command == "y" },
-			[]string{"mine project needs-approval", "new project needs-approval", "off project disabled", "bad project refused",
+			[]string{"mine project needs-approval", "new project needs-approval", "off project disabled",
+				"bad project refused",
 				"mine user idle", "off user idle", "last user idle", "new project idle", "last project needs-approval"},
 			nil},
 	} {
@@ -38,7 +41,7 @@ func TestApproval(t *testing.T) {
 			asked := 0
 			o.Approved = func(s Server) bool {
 				asked++
-				if s.Phase != drawbridge.NeedsApproval || s.Origin.Kind != Project || s.Hash == "" {
+				if s.Phase != drawbridge.NeedsApproval || s.Origin.Kind != OriginProject || s.Hash == "" {
 					t.Errorf("asked for %+v", s)
 				}
 				return tt.approved != nil && tt.approved(s)
@@ -56,14 +59,15 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// TestAProjectLinkedToOthersFilesIsTheirs shows that a project directory cannot bring in what is there to be taken over.
+// TestAProjectLinkedToOthersFilesIsTheirs shows that a project directory cannot bring in what is there to be taken
+// over.
 func TestAProjectLinkedToOthersFilesIsTheirs(t *testing.T) {
 	w := newWorld(t, map[string]string{"home/.cursor/mcp.json": `{"mcpServers": {"a": {"command": "x"}}}`})
 	if err := os.Symlink(w.path("home/.cursor"), w.path("project/.cursor")); err != nil {
 		t.Skip("no symbolic links here:", err)
 	}
 	wantDiff(t, "servers", []string(nil), short(w.mustLoad(t).Servers))
-	wantDiff(t, "found", []string{"a cursor new"}, foundShort(w.mustScan(t).Rows))
+	wantDiff(t, "found", []string{"a cursor new"}, foundShort(w.mustScan(t).Candidates))
 }
 
 // TestAProjectLinkedToTheSettingsBreaksNothing: the person's own file is read as what it is.
@@ -81,9 +85,10 @@ func TestAProjectLinkedToTheSettingsBreaksNothing(t *testing.T) {
 }
 
 func TestNear(t *testing.T) {
-	set := Set{Servers: []Server{{ID: "github"}, {ID: "fs"}}}
-	for id, want := range map[drawbridge.ServerID]drawbridge.ServerID{"git-hub": "github", "gihub": "github", "github": "github", "memory": ""} {
-		if got := set.Near(id); got != want {
+	set := Configuration{Servers: []Server{{ID: "github"}, {ID: "fs"}}}
+	for id, want := range map[drawbridge.ServerID]drawbridge.ServerID{"git-hub": "github", "gihub": "github",
+		"github": "github", "memory": ""} {
+		if got := set.Suggest(id); got != want {
 			t.Errorf("near %q is %q, want %q", id, got, want)
 		}
 	}
@@ -112,7 +117,8 @@ func TestDisabledServers(t *testing.T) {
 		legacyJSON:  `{"servers": {"e": {"command": "x"}}, "disabledServers": ["a"]}`,
 	})
 	set := w.mustLoad(t)
-	wantDiff(t, "servers", []string{"a project disabled", "b project needs-approval", "c user idle", "d user disabled", "e user disabled"}, short(set.Servers))
+	wantDiff(t, "servers", []string{"a project disabled", "b project needs-approval", "c user idle", "d user disabled",
+		"e user disabled"}, short(set.Servers))
 	var reasons, files []string
 	for _, s := range set.Servers {
 		reasons, files = append(reasons, s.Reason), append(files, s.DisabledBy)
@@ -128,7 +134,8 @@ func TestDisabledServers(t *testing.T) {
 
 	w.write(t, "home/.cursor/mcp.json", `{"mcpServers": {}, "disabledServers": ["c"]}`)
 	wantDiff(t, "another program's list", "c user idle", short(w.mustLoad(t).Servers)[2])
-	wantDiff(t, "a named file's list", []string{"e explicit disabled"}, short(w.mustLoad(t, w.path(legacyJSON), w.path(userJSON)).Servers)[:1])
+	wantDiff(t, "a named file's list", []string{"e explicit disabled"},
+		short(w.mustLoad(t, w.path(legacyJSON), w.path(userJSON)).Servers)[:1])
 }
 
 func TestValues(t *testing.T) {
@@ -137,18 +144,19 @@ func TestValues(t *testing.T) {
 	row, _ := rowOf(t, w, `{"command": "TOKEN", "args": ["TOKEN", "!x"], "env": {
 		"NAMED": "TOKEN", "UNSET": "NOT_SET", "EMPTY": "EMPTY", "NONAME": "a b", "CMD": "!op read ${TOKEN}", "BANG": "${BANG}",
 		"TWICE": "${NAME}", "QUOTED": "${:-TOKEN}", "BANGED": "${:-!}x", "DOLLAR": "$${TOKEN}", "PART": "x${TOKEN}"}}`)
-	wantDiff(t, "env", []Pair{
-		{"NAMED", "s3cret"}, {"UNSET", "NOT_SET"}, {"EMPTY", "EMPTY"}, {"NONAME", "a b"}, {"CMD", "!op read ${TOKEN}"}, {"BANG", "!rm -rf /"},
+	wantDiff(t, "env", []NameValue{
+		{"NAMED", "s3cret"}, {"UNSET", "NOT_SET"}, {"EMPTY", "EMPTY"}, {"NONAME", "a b"}, {"CMD", "!op read ${TOKEN}"},
+		{"BANG", "!rm -rf /"},
 		{"TWICE", "TOKEN"}, {"QUOTED", "TOKEN"}, {"BANGED", "!x"}, {"DOLLAR", "${TOKEN}"}, {"PART", "xs3cret"},
 	}, row.Env)
-	wantDiff(t, "from the environment", []string{"env NAMED from TOKEN"}, row.FromEnv)
-	wantDiff(t, "commands", []string{"env CMD"}, row.Commands())
+	wantDiff(t, "from the environment", []string{"env NAMED from TOKEN"}, row.FromVariables)
+	wantDiff(t, "commands", []string{"env CMD"}, row.CommandValues())
 	wantDiff(t, "command and args", []string{"TOKEN", "TOKEN", "!x"}, append([]string{row.Command}, row.Args...))
 
 	row, _ = rowOf(t, w, `{"url": "https://h", "headers": {"Authorization": "!gh auth token", "X-Key": "TOKEN"}}`)
-	wantDiff(t, "headers", []Pair{{"Authorization", "!gh auth token"}, {"X-Key", "s3cret"}}, row.Headers)
-	wantDiff(t, "from the environment", []string{"header X-Key from TOKEN"}, row.FromEnv)
-	wantDiff(t, "commands", []string{"header Authorization"}, row.Commands())
+	wantDiff(t, "headers", []NameValue{{"Authorization", "!gh auth token"}, {"X-Key", "s3cret"}}, row.Headers)
+	wantDiff(t, "from the environment", []string{"header X-Key from TOKEN"}, row.FromVariables)
+	wantDiff(t, "commands", []string{"header Authorization"}, row.CommandValues())
 }
 
 func TestDeferredValues(t *testing.T) {
@@ -161,38 +169,44 @@ func TestDeferredValues(t *testing.T) {
 		"TWICE": "!first", "TWICE": "second", "BACK": "first", "BACK": "${keychain:b}", "NOT": "$${file:t}", "OTHER": "${env:SET}${env:NO}"},
 		"auth": {"client_id": "${env:SET}", "clientSecret": "!op read y", "scope": "a ${SET}"}}`)
 	near := filepath.Join(w.path("home"), ".config", "drawbridge", "t")
-	wantDiff(t, "deferred", []Deferred{
-		{"env HOME_FILE", []Part{{Kind: FromFile, Text: w.path("home/t")}}},
-		{"env NEAR", []Part{{Kind: Literal, Text: "as3cret"}, {Kind: FromFile, Text: near}}},
-		{"env FAR", []Part{{Kind: FromFile, Text: abs}}},
-		{"env UP", []Part{{Kind: FromFile, Text: w.path("home/.config/t")}}},
-		{"env KEY", []Part{{Kind: FromKeychain, Text: "a b"}}},
-		{"env CMD", []Part{{Kind: FromCommand, Text: "op read ${SET}"}}},
-		{"env BOTH", []Part{{Kind: Literal, Text: "x "}, {Kind: FromCommand, Text: "pass show ~/t"}}},
-		{"env BACK", []Part{{Kind: FromKeychain, Text: "b"}}},
-		{"auth client_secret", []Part{{Kind: FromCommand, Text: "op read y"}}},
-	}, row.Deferred)
-	wantDiff(t, "env", []Pair{
-		{"HOME_FILE", "${file:~/t}"}, {"NEAR", "a${SET}${file:t}"}, {"FAR", "${file:" + filepath.ToSlash(abs) + "}"}, {"UP", "${file:../t}"},
-		{"KEY", "${keychain:a b}"}, {"CMD", "!op read ${SET}"}, {"BOTH", "x ${command:pass show ~/t}"}, {"PUT", "${file:/etc/shadow}"},
+	wantDiff(t, "deferred", []DeferredValue{
+		{"env HOME_FILE", []ValuePart{{Kind: FilePart, Text: w.path("home/t")}}},
+		{"env NEAR", []ValuePart{{Kind: LiteralPart, Text: "as3cret"}, {Kind: FilePart, Text: near}}},
+		{"env FAR", []ValuePart{{Kind: FilePart, Text: abs}}},
+		{"env UP", []ValuePart{{Kind: FilePart, Text: w.path("home/.config/t")}}},
+		{"env KEY", []ValuePart{{Kind: KeychainPart, Text: "a b"}}},
+		{"env CMD", []ValuePart{{Kind: CommandPart, Text: "op read ${SET}"}}},
+		{"env BOTH", []ValuePart{{Kind: LiteralPart, Text: "x "}, {Kind: CommandPart, Text: "pass show ~/t"}}},
+		{"env BACK", []ValuePart{{Kind: KeychainPart, Text: "b"}}},
+		{"auth client_secret", []ValuePart{{Kind: CommandPart, Text: "op read y"}}},
+	}, row.DeferredValues)
+	wantDiff(t, "env", []NameValue{
+		{"HOME_FILE", "${file:~/t}"}, {"NEAR", "a${SET}${file:t}"}, {"FAR", "${file:" + filepath.ToSlash(abs) + "}"},
+		{"UP", "${file:../t}"},
+		{"KEY", "${keychain:a b}"}, {"CMD", "!op read ${SET}"}, {"BOTH", "x ${command:pass show ~/t}"},
+		{"PUT", "${file:/etc/shadow}"},
 		{"TWICE", "second"}, {"BACK", "${keychain:b}"}, {"NOT", "${file:t}"}, {"OTHER", "s3cret${env:NO}"},
 	}, row.Env)
-	wantDiff(t, "auth", &Auth{ClientID: "s3cret", ClientSecret: "!op read y", Scopes: []string{"a", "s3cret"}}, row.Auth)
-	wantDiff(t, "commands", []string{"env CMD", "env BOTH", "auth client_secret"}, row.Commands())
-	wantDiff(t, "parts", row.Deferred[4].Parts, row.Parts("env KEY"))
-	wantDiff(t, "warnings", []string{userJSON + `:1: Server "n": variables that are not set were left as written: NO`}, warnings)
+	wantDiff(t, "auth", &Auth{ClientID: "s3cret", ClientSecret: "!op read y", Scopes: []string{"a", "s3cret"}},
+		row.Auth)
+	wantDiff(t, "commands", []string{"env CMD", "env BOTH", "auth client_secret"}, row.CommandValues())
+	wantDiff(t, "parts", row.DeferredValues[4].Parts, row.DeferredParts("env KEY"))
+	wantDiff(t, "warnings", []string{userJSON + `:1: Server "n": variables that are not set were left as written: NO`},
+		warnings)
 }
 
 // TestWhereNoReferenceStands: what every process can see, and where a row leads, is known before anything is mounted.
 func TestWhereNoReferenceStands(t *testing.T) {
 	const where = `: values of "env" and "headers", and "client_id" and "client_secret" in "auth" may`
 	for members, want := range map[string]string{
-		`{"command": "${file:x}"}`:                                         `"command" cannot hold ${file:…}` + where,
-		`{"command": "x", "args": ["a", "${keychain:s3cret}"]}`:            `"args" cannot hold ${keychain:…}` + where,
-		`{"command": "x", "cwd": "${command:pwd}"}`:                        `"cwd" cannot hold ${command:…}` + where,
-		`{"url": "https://h/${file:s3cret}"}`:                              `"url" cannot hold ${file:…}` + where,
-		`{"url": "https://h", "auth": {"tokenUrl": "${file:x}"}}`:          `"auth.tokenUrl" cannot hold ${file:…}` + where,
-		`{"url": "https://h", "oauth": {"scopes": ["${command:s3cret}"]}}`: `"oauth.scopes" cannot hold ${command:…}` + where,
+		`{"command": "${file:x}"}`:                              `"command" cannot hold ${file:…}` + where,
+		`{"command": "x", "args": ["a", "${keychain:s3cret}"]}`: `"args" cannot hold ${keychain:…}` + where,
+		`{"command": "x", "cwd": "${command:pwd}"}`:             `"cwd" cannot hold ${command:…}` + where,
+		`{"url": "https://h/${file:s3cret}"}`:                   `"url" cannot hold ${file:…}` + where,
+		`{"url": "https://h", "auth": {"tokenUrl": "${file:x}"}}`: `"auth.tokenUrl" cannot hold ${file:…}` +
+			where,
+		`{"url": "https://h", "oauth": {"scopes": ["${command:s3cret}"]}}`: `"oauth.scopes" cannot hold ${command:…}` +
+			where,
 	} {
 		row, _ := rowOf(t, newWorld(t, nil), members)
 		if row.Phase != drawbridge.Refused || row.Reason != `Server "n": `+want {
@@ -208,29 +222,35 @@ func TestWhereNoReferenceStands(t *testing.T) {
 func TestFactsAndChanges(t *testing.T) {
 	w := newWorld(t, nil)
 	w.env["TOKEN"] = "s3cret"
-	facts := func(members string) []Pair {
+	facts := func(members string) []NameValue {
 		row, _ := rowOf(t, w, members)
-		return row.Facts()
+		return row.ApprovalFacts()
 	}
-	before := facts(`{"env": {"TOKEN": "${TOKEN}", "OLD": "hunter2"}, "command": "npx", "args": ["-y", "pkg"], "timeout": 5, "cwd": "/srv", "note": "x"}`)
-	wantDiff(t, "facts", []Pair{
-		{"command", "npx"}, {"args", `["-y","pkg"]`}, {"env TOKEN", "sha256:9dac7f7736fb9c44"}, {"env OLD", "sha256:444597f511b76dfd"}, {"cwd", "/srv"},
+	before := facts(
+		`{"env": {"TOKEN": "${TOKEN}", "OLD": "hunter2"}, "command": "npx", "args": ["-y", "pkg"], "timeout": 5, "cwd": "/srv", "note": "x"}`)
+	wantDiff(t, "facts", []NameValue{
+		{"command", "npx"}, {"args", `["-y","pkg"]`}, {"env TOKEN", "sha256:9dac7f7736fb9c44"},
+		{"env OLD", "sha256:444597f511b76dfd"}, {"cwd", "/srv"},
 	}, before)
 	w.env["TOKEN"] = "another"
-	wantDiff(t, "no changes", []string(nil), Changes(before, facts(`{"command": "npx", "args": ["-y", "pkg"], "cwd": "/srv", "env": {"TOKEN": "${TOKEN}", "OLD": "hunter2"}}`)))
+	wantDiff(t, "no changes", []string(nil), ApprovalChanges(before,
+		facts(`{"command": "npx", "args": ["-y", "pkg"], "cwd": "/srv", "env": {"TOKEN": "${TOKEN}", "OLD": "hunter2"}}`)))
 	wantDiff(t, "changes", []string{
-		"command: npx → sh", `args: ["-y","pkg"] → ["-c","x"]`, "env TOKEN: its value changed", "env NEW: added", "env_isolation: added (false)",
+		"command: npx → sh", `args: ["-y","pkg"] → ["-c","x"]`, "env TOKEN: its value changed", "env NEW: added",
+		"env_isolation: added (false)",
 		"env OLD: removed", "cwd: removed",
-	}, Changes(before, facts(`{"command": "sh", "args": ["-c", "x"], "env": {"TOKEN": "x", "NEW": "y"}, "env_isolation": false}`)))
+	}, ApprovalChanges(before,
+		facts(`{"command": "sh", "args": ["-c", "x"], "env": {"TOKEN": "x", "NEW": "y"}, "env_isolation": false}`)))
 
-	for url, want := range map[string][]Pair{
+	for url, want := range map[string][]NameValue{
 		"https://h/mcp":                {{"url", "https://h/mcp"}},
 		"https://u:pw@h:1/mcp?key=k#x": {{"url", "https://h:1/mcp"}, {"url secrets", ""}},
 		"https://${HOST:-h}/a":         {{"url", "https://${HOST:-h}/a"}},
 		"https://h?k=v":                {{"url", "https://h"}, {"url secrets", ""}},
 		"https://a@b@h":                {{"url", "https://h"}, {"url secrets", ""}},
 	} {
-		got := facts(`{"url": "` + url + `", "auth": {"type": "oauth", "clientSecret": "hunter2", "tokenUrl": "https://as/t?x=y"}, "oauth": false}`)
+		got := facts(`{"url": "` + url +
+			`", "auth": {"type": "oauth", "clientSecret": "hunter2", "tokenUrl": "https://as/t?x=y"}, "oauth": false}`)
 		for i := range got {
 			if got[i].Name == "auth clientSecret" || strings.HasSuffix(got[i].Name, " secrets") {
 				if len(got[i].Value) != len("sha256:")+16 {
@@ -239,23 +259,26 @@ func TestFactsAndChanges(t *testing.T) {
 				got[i].Value = ""
 			}
 		}
-		wantDiff(t, url, append(want, Pair{"auth type", "oauth"}, Pair{"auth clientSecret", ""},
-			Pair{"auth tokenUrl", "https://as/t"}, Pair{"auth tokenUrl secrets", ""}, Pair{"oauth", "false"}), got)
+		wantDiff(t, url, append(want, NameValue{"auth type", "oauth"}, NameValue{"auth clientSecret", ""},
+			NameValue{"auth tokenUrl", "https://as/t"}, NameValue{"auth tokenUrl secrets", ""},
+			NameValue{"oauth", "false"}), got)
 	}
-	if got := (Server{}).Facts(); got != nil {
+	if got := (Server{}).ApprovalFacts(); got != nil {
 		t.Errorf("facts of nothing: %v", got)
 	}
 }
 
-// FuzzLiteralValue shows that what a program takes as it stands reaches a server as it stands, whatever it looks like to
-// us and whatever the environment has.
+// FuzzLiteralValue shows that what a program takes as it stands reaches a server as it stands, whatever it looks like
+// to us and whatever the environment has.
 func FuzzLiteralValue(f *testing.F) {
-	for _, s := range []string{"plain", "!cmd", "TOKEN", "${TOKEN}", "$${TOKEN}", "${:-x}", "a${", "!${A}$", "$", "${A:-b}}"} {
+	for _, s := range []string{"plain", "!cmd", "TOKEN", "${TOKEN}", "$${TOKEN}", "${:-x}", "a${", "!${A}$",
+		"$", "${A:-b}}"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		quoted := quoteJSON(s)
-		set, err := loadBytes([]byte(`{"mcpServers": {"s": {"command": "x", "args": [`+quoted+`], "env": {"V": `+quoted+`}}}}`), "claude-desktop", shapeOf("claude-desktop"))
+		set, err := loadBytes([]byte(`{"mcpServers": {"s": {"command": "x", "args": [`+quoted+`], "env": {"V": `+quoted+
+			`}}}}`), "claude-desktop", shapeOf("claude-desktop"))
 		if err != nil || len(set.Servers) != 1 {
 			t.Fatal(err)
 		}
@@ -263,8 +286,10 @@ func FuzzLiteralValue(f *testing.F) {
 		if want == "" {
 			return // what is empty says nothing
 		}
-		if len(row.Env) != 1 || row.Env[0].Value != want || row.Args[0] != want || row.Deferred != nil || row.FromEnv != nil || row.Unresolved != nil {
-			t.Errorf("%q became env %q, args %q, deferred %v, from %q", want, row.Env, row.Args, row.Deferred, row.FromEnv)
+		if len(row.Env) != 1 || row.Env[0].Value != want || row.Args[0] != want || row.DeferredValues != nil ||
+			row.FromVariables != nil || row.Unresolved != nil {
+			t.Errorf("%q became env %q, args %q, deferred %v, from %q", want, row.Env, row.Args, row.DeferredValues,
+				row.FromVariables)
 		}
 	})
 }
@@ -273,31 +298,36 @@ func FuzzLiteralValue(f *testing.F) {
 // wrote the text may be a stranger. Some have commands as a whole.
 func FuzzForeignReference(f *testing.F) {
 	for _, s := range []string{
-		"${file:x}", "a${keychain:x}$${command:id}", "${env:file:x}", "${workspaceFolder}{file:x}", "{file:x}${env:A}", "$$${file:x}",
-		"${env:A}{file:x}", "$(echo ${file:x})", "${input:a}{file:x}", "%ABC%{file:x}", "$A{file:x}", "${A:-${file:x}}", "!x ${file:y}",
+		"${file:x}", "a${keychain:x}$${command:id}", "${env:file:x}", "${workspaceFolder}{file:x}",
+		"{file:x}${env:A}", "$$${file:x}",
+		"${env:A}{file:x}", "$(echo ${file:x})", "${input:a}{file:x}", "%ABC%{file:x}", "$A{file:x}",
+		"${A:-${file:x}}", "!x ${file:y}",
 	} {
 		f.Add(s)
 	}
-	providers := dialect.Providers()
+	providers := clientconfig.Providers()
 	f.Fuzz(func(t *testing.T, s string) {
-		text := doc.Node{Kind: doc.Text, Text: s}
-		env := doc.Node{Kind: doc.Table, Members: []doc.Member{{Name: "V", Value: text}}}
-		value := doc.Node{Kind: doc.Table, Members: []doc.Member{
-			{Name: "command", Value: doc.Node{Kind: doc.Text, Text: "x"}}, {Name: "env", Value: env}, {Name: "environment", Value: env}, {Name: "envs", Value: env},
-			{Name: "oauth", Value: doc.Node{Kind: doc.Table, Members: []doc.Member{{Name: "clientId", Value: text}, {Name: "client_id", Value: text}}}},
+		text := configfile.Node{Kind: configfile.Text, Text: s}
+		env := configfile.Node{Kind: configfile.Table, Members: []configfile.Member{{Name: "V", Value: text}}}
+		value := configfile.Node{Kind: configfile.Table, Members: []configfile.Member{
+			{Name: "command", Value: configfile.Node{Kind: configfile.Text, Text: "x"}}, {Name: "env", Value: env},
+			{Name: "environment", Value: env}, {Name: "envs", Value: env},
+			{Name: "oauth", Value: configfile.Node{Kind: configfile.Table,
+				Members: []configfile.Member{{Name: "clientId", Value: text}, {Name: "client_id", Value: text}}}},
 		}}
 		for _, p := range providers {
 			if p.Name == "native" {
 				continue
 			}
-			row, _ := p.Places[0].Shape.Carry(dialect.Row{Name: "s", Value: value}, "/work/p$")
+			row, _ := p.Locations[0].Shape.ToNative(clientconfig.ServerRow{Name: "s", Value: value}, "/work/p$")
 			data := append(row.AppendJSON([]byte(`{"servers": {"s": `), false), "}}"...)
-			set, err := loadBytes(data, "native", dialect.Of("a.json"))
+			set, err := loadBytes(data, "native", clientconfig.NativeDialect("a.json"))
 			if err != nil || len(set.Servers) != 1 {
 				t.Fatalf("%s of %s: %v", data, p.Name, err)
 			}
-			for _, d := range set.Servers[0].Deferred {
-				if len(d.Parts) != 1 || d.Parts[0].Kind != FromCommand || set.Servers[0].Env[0].Value != "!"+d.Parts[0].Text {
+			for _, d := range set.Servers[0].DeferredValues {
+				if len(d.Parts) != 1 || d.Parts[0].Kind != CommandPart || set.Servers[0].Env[0].Value != "!"+
+					d.Parts[0].Text {
 					t.Errorf("%q of %s became %s", s, p.Name, data)
 				}
 			}

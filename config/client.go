@@ -3,19 +3,19 @@ package config
 import (
 	"encoding/json"
 
-	"github.com/drawbridge-mcp/drawbridge/config/client"
+	"github.com/drawbridge-mcp/drawbridge/internal/clientconfig"
 )
 
-// ClientEntry is the name of our entry in a client's configuration.
-const ClientEntry = "drawbridge"
+// ClientEntryName is the name of our entry in a client's configuration.
+const ClientEntryName = "drawbridge"
 
-// An Entry is how a client starts Drawbridge: a server on stdio.
-type Entry struct {
+// An ClientEntry is how a client starts Drawbridge: a server on stdio.
+type ClientEntry struct {
 	// Command is the absolute path of the program, Args what it is given: "serve", and more.
 	Command string
 	Args    []string
 	// Env adds to what the client gives its servers; names are distinct.
-	Env []Pair
+	Env []NameValue
 }
 
 // A Client is a program that can have Drawbridge as one of its MCP servers.
@@ -23,13 +23,13 @@ type Client struct {
 	// ID is what "drawbridge connect" calls it, Title what people do.
 	ID, Title string
 
-	known client.Client
+	dialect clientconfig.Client
 }
 
 // Clients lists the programs that Drawbridge can be connected to.
 func Clients() []Client {
 	var all []Client
-	for _, c := range client.All() {
+	for _, c := range clientconfig.Clients() {
 		all = append(all, Client{c.ID, c.Title, c})
 	}
 	return all
@@ -48,28 +48,28 @@ func LookupClient(id string) (Client, bool) {
 // Path is the client's user-level configuration file, whether it is there or not. Without a home it is relative, and
 // of no use; the error of PlanConnect says so.
 func (c Client) Path(o Options) string {
-	at, err := placesOf(o)
+	at, err := clientDirs(o)
 	if err != nil {
 		return ""
 	}
-	return c.known.Path(at)
+	return c.dialect.ConfigPath(at)
 }
 
-// at is the path of a server in the client's file.
-func (c Client) at(name string) []string {
-	return append(append([]string{}, c.known.Member...), name)
+// entryPath is the path of a server in the client's file.
+func (c Client) entryPath(name string) []string {
+	return append(append([]string{}, c.dialect.ServersPath...), name)
 }
 
-func placesOf(o Options) (client.Places, error) {
+func clientDirs(o Options) (clientconfig.ClientDirs, error) {
 	l, err := newLoader(o)
 	if err != nil {
-		return client.Places{}, err
+		return clientconfig.ClientDirs{}, err
 	}
-	return client.Places{GOOS: l.OS, Home: l.Home, Config: l.Config, Lookup: l.Lookup}, nil
+	return clientconfig.ClientDirs{GOOS: l.OS, Home: l.Home, Config: l.Config, Lookup: l.Lookup}, nil
 }
 
-// rowJSON is our entry as the client writes it.
-func (c Client) rowJSON(e Entry) (json.RawMessage, error) {
+// entryJSON is our entry as the client writes it.
+func (c Client) entryJSON(e ClientEntry) (json.RawMessage, error) {
 	var env map[string]string
 	for _, p := range e.Env {
 		if env == nil {
@@ -77,5 +77,6 @@ func (c Client) rowJSON(e Entry) (json.RawMessage, error) {
 		}
 		env[p.Name] = p.Value
 	}
-	return c.known.Row(client.Entry{Name: ClientEntry, Command: e.Command, Args: e.Args, Env: env})
+	return c.dialect.EntryJSON(clientconfig.ServerEntry{Name: ClientEntryName, Command: e.Command,
+		Args: e.Args, Env: env})
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/drawbridge-mcp/drawbridge/config/doc"
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
 // shapes are our entries as each client wants them.
@@ -31,7 +31,8 @@ var shapes = map[string]string{
 	"cline":          `{"type":"stdio","command":"/opt/drawbridge","args":["serve","--client","x"],"env":{"LEVEL":"s3cret"},"disabled":false}`,
 }
 
-var ours = Entry{Command: "/opt/drawbridge", Args: []string{"serve", "--client", "x"}, Env: []Pair{{"LEVEL", "s3cret"}}}
+var ours = ClientEntry{Command: "/opt/drawbridge", Args: []string{"serve", "--client", "x"},
+	Env: []NameValue{{"LEVEL", "s3cret"}}}
 
 // A desk is a home with one client's configuration in it, or without.
 type desk struct {
@@ -49,7 +50,8 @@ func newDesk(t *testing.T, c Client, fixture bool) (*desk, []byte) {
 	}
 	home := t.TempDir()
 	d := &desk{t: t, client: c, o: ConnectOptions{
-		Options: Options{Home: home, Dir: home, LookupEnv: func(string) (string, bool) { return "", false }}, BackupDir: filepath.Join(t.TempDir(), "backups"),
+		Options:   Options{Home: home, Dir: home, LookupEnv: func(string) (string, bool) { return "", false }},
+		BackupDir: filepath.Join(t.TempDir(), "backups"),
 	}}
 	d.path = c.Path(d.o.Options)
 	if !fixture {
@@ -80,19 +82,19 @@ func (d *desk) write(data []byte) {
 
 func (d *desk) read() []byte { return []byte(content(d.t, d.path)) }
 
-func (d *desk) connect(e Entry, replace ...string) *Plan {
+func (d *desk) connect(e ClientEntry, replace ...string) *ConnectPlan {
 	d.t.Helper()
 	plan, err := PlanConnect(d.o, d.client.ID, e, replace)
 	return d.apply(plan, err)
 }
 
-func (d *desk) disconnect() *Plan {
+func (d *desk) disconnect() *ConnectPlan {
 	d.t.Helper()
 	plan, err := PlanDisconnect(d.o, d.client.ID)
 	return d.apply(plan, err)
 }
 
-func (d *desk) apply(plan *Plan, err error) *Plan {
+func (d *desk) apply(plan *ConnectPlan, err error) *ConnectPlan {
 	d.t.Helper()
 	if err != nil {
 		d.t.Fatal(err)
@@ -103,8 +105,8 @@ func (d *desk) apply(plan *Plan, err error) *Plan {
 	if strings.Contains(plan.Diff, "s3cret") {
 		d.t.Errorf("the diff shows a secret:\n%s", plan.Diff)
 	}
-	if plan.Nothing() != (plan.Diff == "") || plan.Nothing() != (len(plan.Changes) == 0) {
-		d.t.Errorf("nothing to do is %v, with %q and\n%s", plan.Nothing(), plan.Changes, plan.Diff)
+	if plan.IsEmpty() != (plan.Diff == "") || plan.IsEmpty() != (len(plan.Changes) == 0) {
+		d.t.Errorf("nothing to do is %v, with %q and\n%s", plan.IsEmpty(), plan.Changes, plan.Diff)
 	}
 	if err := plan.Apply(); err != nil {
 		d.t.Fatal(err)
@@ -115,7 +117,7 @@ func (d *desk) apply(plan *Plan, err error) *Plan {
 // row gives a server of the client's file; "" where it is not.
 func (d *desk) row(name string) string {
 	d.t.Helper()
-	row, _, err := doc.Get(d.client.known.Format, d.read(), d.client.at(name))
+	row, _, err := configfile.Get(d.client.dialect.Format, d.read(), d.client.entryPath(name))
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -140,7 +142,8 @@ func left(t *testing.T, dir string) (paths []string) {
 func TestConnectAndBack(t *testing.T) {
 	for _, c := range Clients() {
 		t.Run(c.ID, func(t *testing.T) {
-			for name, replace := range map[string][]string{"beside": nil, "in their place": {"github", "none", "github"}} {
+			for name, replace := range map[string][]string{"beside": nil, "in their place": {"github",
+				"none", "github"}} {
 				t.Run(name, func(t *testing.T) { connectAndBack(t, c, replace) })
 			}
 		})
@@ -151,21 +154,21 @@ func connectAndBack(t *testing.T, c Client, replace []string) {
 	d, before := newDesk(t, c, true)
 	github := d.row("github")
 	d.connect(ours, replace...)
-	wantDiff(t, "entry", shapes[c.ID], d.row(ClientEntry))
+	wantDiff(t, "entry", shapes[c.ID], d.row(ClientEntryName))
 	if gone := d.row("github") == ""; gone != (replace != nil) {
 		t.Errorf("github is gone: %v", gone)
 	}
 	if d.row("files") == "" && c.ID != "vscode" {
 		t.Error("another entry is gone")
 	}
-	if !d.connect(ours, replace...).Nothing() {
+	if !d.connect(ours, replace...).IsEmpty() {
 		t.Error("connected twice, something was done")
 	}
 	connected := d.read()
 	other := ours
 	other.Command = "/usr/bin/drawbridge"
 	d.connect(other)
-	if !strings.Contains(d.row(ClientEntry), other.Command) {
+	if !strings.Contains(d.row(ClientEntryName), other.Command) {
 		t.Error("another command did not replace the first")
 	}
 	d.disconnect()
@@ -175,21 +178,22 @@ func connectAndBack(t *testing.T, c Client, replace []string) {
 	if paths := left(t, filepath.Dir(d.o.BackupDir)); len(paths) > 0 {
 		t.Errorf("left of the backups: %q", paths)
 	}
-	if !d.disconnect().Nothing() {
+	if !d.disconnect().IsEmpty() {
 		t.Error("disconnected twice, something was done")
 	}
 
 	// Again, with an edit of somebody else's in between.
 	d.connect(ours, replace...)
 	wantDiff(t, "connected again", string(connected), string(d.read()))
-	edited, err := doc.Set(c.known.Format, d.read(), c.at("mine"), json.RawMessage(`{"command":"m","note":"keep"}`))
+	edited, err := configfile.Set(c.dialect.Format, d.read(), c.entryPath("mine"),
+		json.RawMessage(`{"command":"m","note":"keep"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.write(edited)
 	d.connect(other)
 	d.disconnect()
-	if d.row(ClientEntry) != "" || d.row("github") != github || !strings.Contains(d.row("mine"), "keep") {
+	if d.row(ClientEntryName) != "" || d.row("github") != github || !strings.Contains(d.row("mine"), "keep") {
 		t.Errorf("after an edit, disconnected:\n%s", d.read())
 	}
 }
@@ -199,8 +203,8 @@ func TestConnectWithoutAFile(t *testing.T) {
 		t.Run(c.ID, func(t *testing.T) {
 			d, _ := newDesk(t, c, false)
 			d.connect(ours, "github")
-			wantDiff(t, "entry", shapes[c.ID], d.row(ClientEntry))
-			d.connect(Entry{Command: "/usr/bin/drawbridge", Args: []string{"serve"}})
+			wantDiff(t, "entry", shapes[c.ID], d.row(ClientEntryName))
+			d.connect(ClientEntry{Command: "/usr/bin/drawbridge", Args: []string{"serve"}})
 			d.disconnect()
 			if paths := left(t, d.o.Home); len(paths) > 0 {
 				t.Errorf("left: %q", paths)
@@ -226,7 +230,8 @@ func TestDisconnectWithoutABackup(t *testing.T) {
 func TestConnectALargeFile(t *testing.T) {
 	c, _ := LookupClient("claude-code")
 	d, _ := newDesk(t, c, true)
-	before := []byte(`{"history":[` + strings.Repeat(`{"text":"s3cret`+strings.Repeat(" and more", 100)+`"},`, MaxFile/900) + `{}],"mcpServers":{}}`)
+	before := []byte(`{"history":[` + strings.Repeat(`{"text":"s3cret`+strings.Repeat(" and more", 100)+`"},`,
+		MaxFile/900) + `{}],"mcpServers":{}}`)
 	d.write(before)
 	if plan := d.connect(ours); len(plan.Diff) > 640 {
 		t.Errorf("the preview has %d bytes", len(plan.Diff))
@@ -240,9 +245,12 @@ func TestConnectALargeFile(t *testing.T) {
 func TestPlansSayWhatTheyDo(t *testing.T) {
 	c, _ := LookupClient("gemini")
 	d, _ := newDesk(t, c, true)
-	wantDiff(t, "connect", []string{`take "github" out of mcpServers`, `put "drawbridge" into mcpServers`}, d.connect(ours, "github").Changes)
-	wantDiff(t, "connect otherwise", []string{`change "drawbridge" in mcpServers`}, d.connect(Entry{Command: "/d"}).Changes)
-	wantDiff(t, "disconnect", []string{`take "drawbridge" out of mcpServers`, `put "github" back into mcpServers`}, d.disconnect().Changes)
+	wantDiff(t, "connect", []string{`take "github" out of mcpServers`, `put "drawbridge" into mcpServers`},
+		d.connect(ours, "github").Changes)
+	wantDiff(t, "connect otherwise", []string{`change "drawbridge" in mcpServers`},
+		d.connect(ClientEntry{Command: "/d"}).Changes)
+	wantDiff(t, "disconnect", []string{`take "drawbridge" out of mcpServers`, `put "github" back into mcpServers`},
+		d.disconnect().Changes)
 	if err := os.Remove(d.path); err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +306,7 @@ func TestAnEntryOfThePersonsOwnComesBack(t *testing.T) {
 	wantDiff(t, "changes", []string{`change "drawbridge" in mcpServers`}, plan.Changes)
 	d.write(bytes.Replace(d.read(), []byte("{"), []byte("{ "), 1))
 	wantDiff(t, "changes back", []string{`change "drawbridge" in mcpServers back`}, d.disconnect().Changes)
-	wantDiff(t, "entry", `{"command":"mine"}`, d.row(ClientEntry))
+	wantDiff(t, "entry", `{"command":"mine"}`, d.row(ClientEntryName))
 }
 
 // TestTheNewestReplacedEntryComesBack: who wrote an entry again meant the newer one.
@@ -312,7 +320,7 @@ func TestTheNewestReplacedEntryComesBack(t *testing.T) {
 	d.connect(ours, "a")
 	edit := func(name, row string) {
 		t.Helper()
-		data, err := doc.Set(doc.JSON, d.read(), c.at(name), json.RawMessage(row))
+		data, err := configfile.Set(configfile.JSON, d.read(), c.entryPath(name), json.RawMessage(row))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -335,7 +343,8 @@ func TestAFileThatChangedIsLeftAlone(t *testing.T) {
 	edited := append(before, "// more\n"...)
 	d.write(edited)
 	err = plan.Apply()
-	if want := "change " + d.path + ": the file has changed since it was looked at (run the command again)"; err == nil || err.Error() != want {
+	if want := "change " + d.path +
+		": the file has changed since it was looked at (run the command again)"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	wantDiff(t, "file", string(edited), string(d.read()))
@@ -351,14 +360,18 @@ func TestConnectErrors(t *testing.T) {
 	for name, tt := range map[string]struct {
 		o     ConnectOptions
 		id    string
-		entry Entry
+		entry ClientEntry
 		want  string
 	}{
-		"no client":          {d.o, "emacs", ours, `find the client: there is no client "emacs" (use one of claude-code, claude-desktop, cursor, vscode, windsurf, codex, gemini, opencode, zed, crush, goose, cline)`},
-		"a relative command": {d.o, "cursor", Entry{Command: "drawbridge"}, "connect cursor: the command must be an absolute path"},
-		"no backups":         {ConnectOptions{Options: d.o.Options}, "gemini", ours, "back up " + filepath.Join(d.o.Home, ".gemini/settings.json") + ": the directory for backups must be an absolute path"},
-		"no home":            {ConnectOptions{Options{LookupEnv: d.o.LookupEnv}, d.o.BackupDir}, "gemini", ours, "find the configuration of Gemini CLI: there is no home directory"},
-		"a broken file":      {d.o, "codex", ours, "read " + d.path + ": line 1: this is not TOML"},
+		"no client": {d.o, "emacs", ours,
+			`find the client: there is no client "emacs" (use one of claude-code, claude-desktop, cursor, vscode, windsurf, codex, gemini, opencode, zed, crush, goose, cline)`},
+		"a relative command": {d.o, "cursor", ClientEntry{Command: "drawbridge"},
+			"connect cursor: the command must be an absolute path"},
+		"no backups": {ConnectOptions{Options: d.o.Options}, "gemini", ours, "back up " +
+			filepath.Join(d.o.Home, ".gemini/settings.json") + ": the directory for backups must be an absolute path"},
+		"no home": {ConnectOptions{Options{LookupEnv: d.o.LookupEnv}, d.o.BackupDir}, "gemini", ours,
+			"find the configuration of Gemini CLI: there is no home directory"},
+		"a broken file": {d.o, "codex", ours, "read " + d.path + ": line 1: this is not TOML"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan, err := PlanConnect(tt.o, tt.id, tt.entry, nil)

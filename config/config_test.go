@@ -45,14 +45,14 @@ func (w *world) write(t *testing.T, name, content string) {
 }
 
 // load loads from the project directory, with what --mcp names.
-func (w *world) load(paths ...string) (Set, error) {
+func (w *world) load(paths ...string) (Configuration, error) {
 	return Load(Options{
 		Paths: paths, Dir: w.path("project"), Home: w.path("home"),
 		LookupEnv: func(name string) (string, bool) { v, ok := w.env[name]; return v, ok },
 	})
 }
 
-func (w *world) mustLoad(t *testing.T, paths ...string) Set {
+func (w *world) mustLoad(t *testing.T, paths ...string) Configuration {
 	t.Helper()
 	set, err := w.load(paths...)
 	if err != nil {
@@ -71,7 +71,7 @@ func short(rows []Server) []string {
 }
 
 // warnings shows warnings as "file:line: text", the directory left out.
-func (w *world) warnings(set Set) []string {
+func (w *world) warnings(set Configuration) []string {
 	var out []string
 	for _, warning := range set.Warnings {
 		out = append(out, filepath.ToSlash(strings.TrimPrefix(warning.String(), w.root+string(filepath.Separator))))
@@ -109,7 +109,8 @@ func TestLoadSearchesTheNativeFamilyInOrder(t *testing.T) {
 		"a project needs-approval", "b project needs-approval",
 		"c user idle", "d user idle", "e user idle", "f user idle", "g user idle",
 	}, short(set.Servers))
-	wantDiff(t, "mountable", []string{"c user idle", "d user idle", "e user idle", "f user idle", "g user idle"}, short(set.Mountable()))
+	wantDiff(t, "mountable", []string{"c user idle", "d user idle", "e user idle", "f user idle", "g user idle"},
+		short(set.Mountable()))
 	wantDiff(t, "warnings", []string(nil), w.warnings(set))
 	var want []string
 	for _, name := range []string{projectJSON, projectTOML, userJSON, userTOML, legacyJSON, legacyAlt} {
@@ -123,12 +124,13 @@ func TestLoadSearchesTheNativeFamilyInOrder(t *testing.T) {
 
 func TestLoadWithNothingConfigured(t *testing.T) {
 	set := newWorld(t, nil).mustLoad(t)
-	wantDiff(t, "set", Set{}, set)
+	wantDiff(t, "set", Configuration{}, set)
 }
 
 func TestLoadFindsTheConfigurationDirectory(t *testing.T) {
 	file := `{"servers": {"s": {"command": "x"}}}`
-	w := newWorld(t, map[string]string{"xdg/drawbridge/mcp.json": file, userJSON: `{"servers": {"home": {"command": "x"}}}`})
+	w := newWorld(t, map[string]string{"xdg/drawbridge/mcp.json": file,
+		userJSON: `{"servers": {"home": {"command": "x"}}}`})
 	w.env["XDG_CONFIG_HOME"] = w.path("xdg")
 	wantDiff(t, "XDG_CONFIG_HOME", []string{"s user idle"}, short(w.mustLoad(t).Servers))
 
@@ -138,12 +140,16 @@ func TestLoadFindsTheConfigurationDirectory(t *testing.T) {
 
 // TestAVariableIsSetOrItIsNot has a lookup that says something of variables that are not set.
 func TestAVariableIsSetOrItIsNot(t *testing.T) {
-	w := newWorld(t, map[string]string{"project/a.json": `{"servers": {"s": {"command": "x", "env": {"A": "NAME", "B": "${NAME:-d}"}}}}`})
-	set, err := Load(Options{Paths: []string{"a.json"}, Dir: w.path("project"), LookupEnv: func(string) (string, bool) { return w.root, false }})
+	w := newWorld(t,
+		map[string]string{"project/a.json": `{"servers": {"s": {"command": "x", "env": {"A": "NAME", "B": "${NAME:-d}"}}}}`})
+	set, err := Load(Options{Paths: []string{"a.json"}, Dir: w.path("project"), LookupEnv: func(string) (string,
+		bool) {
+		return w.root, false
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantDiff(t, "env", []Pair{{"A", "NAME"}, {"B", "d"}}, set.Servers[0].Env)
+	wantDiff(t, "env", []NameValue{{"A", "NAME"}, {"B", "d"}}, set.Servers[0].Env)
 }
 
 func TestLoadShadows(t *testing.T) {
@@ -218,7 +224,10 @@ func TestLoadInTheHomeDirectoryIsUserLevel(t *testing.T) {
 		t.Skip("no symbolic links here:", err)
 	}
 	for _, dir := range []string{"home", "link"} {
-		set, err := Load(Options{Dir: w.path(dir), Home: w.path("home"), LookupEnv: func(string) (string, bool) { return "", false }})
+		set, err := Load(Options{Dir: w.path(dir), Home: w.path("home"), LookupEnv: func(string) (string,
+			bool) {
+			return "", false
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,13 +261,17 @@ func TestExplicitPaths(t *testing.T) {
 	for name, tt := range map[string]struct {
 		paths, want []string
 	}{
-		"a file replaces discovery":      {[]string{"../one.json"}, []string{"one explicit idle"}},
-		"commas and repeats":             {[]string{"../three.toml,../one.json", "../two,with.json"}, []string{"three explicit idle", "one explicit idle", "two explicit idle"}},
-		"the same file twice":            {[]string{"../one.json", w.path("one.json")}, []string{"one explicit idle"}},
-		"a directory is searched":        {[]string{"../other"}, []string{"other explicit idle", "off explicit disabled", "user user idle", "toml user idle"}},
-		"two directories share a home":   {[]string{"../other", "."}, []string{"other explicit idle", "off explicit disabled", "user user idle", "toml user idle", "project explicit idle"}},
-		"the settings file, for itself":  {[]string{w.path(userTOML)}, []string{"toml explicit idle"}},
-		"an absolute path, spaces about": {[]string{w.path("one.json") + " , ../three.toml"}, []string{"one explicit idle", "three explicit idle"}},
+		"a file replaces discovery": {[]string{"../one.json"}, []string{"one explicit idle"}},
+		"commas and repeats": {[]string{"../three.toml,../one.json", "../two,with.json"},
+			[]string{"three explicit idle", "one explicit idle", "two explicit idle"}},
+		"the same file twice": {[]string{"../one.json", w.path("one.json")}, []string{"one explicit idle"}},
+		"a directory is searched": {[]string{"../other"}, []string{"other explicit idle",
+			"off explicit disabled", "user user idle", "toml user idle"}},
+		"two directories share a home": {[]string{"../other", "."}, []string{"other explicit idle",
+			"off explicit disabled", "user user idle", "toml user idle", "project explicit idle"}},
+		"the settings file, for itself": {[]string{w.path(userTOML)}, []string{"toml explicit idle"}},
+		"an absolute path, spaces about": {[]string{w.path("one.json") + " , ../three.toml"},
+			[]string{"one explicit idle", "three explicit idle"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := w.mustLoad(t, tt.paths...)
@@ -278,27 +291,35 @@ func TestFaults(t *testing.T) {
 	}{
 		"a path that is not there": {nil, []string{"./typo.json"},
 			"read ./typo.json: there is no such file or directory (name a file, or a directory to search)"},
-		"one of several":    {map[string]string{"project/a.json": `{"servers":{}}`}, []string{"a.json,b.json"}, "read b.json: there is no such file or directory (name a file, or a directory to search)"},
+		"one of several": {map[string]string{"project/a.json": `{"servers":{}}`}, []string{"a.json,b.json"},
+			"read b.json: there is no such file or directory (name a file, or a directory to search)"},
 		"an empty path":     {nil, []string{""}, "read the configuration: the path is empty"},
 		"nothing but comma": {nil, []string{","}, "read the configuration: the path is empty"},
 		"broken JSON": {map[string]string{"project/a.json": "{\n  \"servers\": {\"a\": }\n}"}, []string{"a.json"},
 			"read $ROOT/project/a.json:2:20: invalid character '}' at start of value"},
 		"a literal that may be a secret": {map[string]string{"project/a.json": `{"servers": {"a": {"env": {"T": ghp123}}}}`}, []string{"a.json"},
 			"read $ROOT/project/a.json:1:33: this is neither a string in double quotes, a number, true, false nor null"},
-		"an empty file": {map[string]string{"project/a.json": " \n"}, []string{"a.json"}, "read $ROOT/project/a.json:1: the file is empty"},
-		"no object":     {map[string]string{"project/a.json": "// list\n[]"}, []string{"a.json"}, "read $ROOT/project/a.json:2: the file must hold an object"},
+		"an empty file": {map[string]string{"project/a.json": " \n"}, []string{"a.json"},
+			"read $ROOT/project/a.json:1: the file is empty"},
+		"no object": {map[string]string{"project/a.json": "// list\n[]"}, []string{"a.json"},
+			"read $ROOT/project/a.json:2: the file must hold an object"},
 		"deep JSON": {map[string]string{"project/a.json": "\n" + strings.Repeat("[", MaxFile-1)}, []string{"a.json"},
 			"read $ROOT/project/a.json:2: values nest deeper than 64"},
 		"a large file": {map[string]string{"project/a.json": strings.Repeat(" ", MaxFile+1)}, []string{"a.json"},
 			"read $ROOT/project/a.json: the file is larger than 4 MiB"},
 		"broken TOML": {map[string]string{"project/a.toml": "[mcp]\nx = 'y\n"}, []string{"a.toml"},
 			"read $ROOT/project/a.toml:2:7: strings cannot contain newlines"},
-		"a TOML word that may be a secret": {map[string]string{"project/a.toml": "[mcp]\ntoken = ghp\n"}, []string{"a.toml"},
+		"a TOML word that may be a secret": {map[string]string{"project/a.toml": "[mcp]\ntoken = ghp\n"},
+			[]string{"a.toml"},
 			"read $ROOT/project/a.toml:2:9: expected value but found … instead"},
-		"broken settings":      {map[string]string{userTOML: "mcp = "}, nil, "read $ROOT/" + userTOML + ":1:6: unexpected EOF; expected value"},
-		"bad settings":         {map[string]string{userTOML: "[mcp]\n\nnaming = 'long'"}, nil, "read $ROOT/" + userTOML + `:3: mcp.naming must be "qualified", "mcp" or "bare"`},
-		"bad settings, --mcp":  {map[string]string{userTOML: "[mcp]\ngrace = true", "project/a.json": `{"servers":{}}`}, []string{"a.json"}, "read $ROOT/" + userTOML + `:2: mcp.grace must be a time, such as "250ms", or 0`},
-		"settings of no table": {map[string]string{userTOML: "mcp = 1"}, nil, "read $ROOT/" + userTOML + `:1: "mcp" must be a table`},
+		"broken settings": {map[string]string{userTOML: "mcp = "}, nil, "read $ROOT/" + userTOML +
+			":1:6: unexpected EOF; expected value"},
+		"bad settings": {map[string]string{userTOML: "[mcp]\n\nnaming = 'long'"}, nil, "read $ROOT/" +
+			userTOML + `:3: mcp.naming must be "qualified", "mcp" or "bare"`},
+		"bad settings, --mcp": {map[string]string{userTOML: "[mcp]\ngrace = true", "project/a.json": `{"servers":{}}`},
+			[]string{"a.json"}, "read $ROOT/" + userTOML + `:2: mcp.grace must be a time, such as "250ms", or 0`},
+		"settings of no table": {map[string]string{userTOML: "mcp = 1"}, nil, "read $ROOT/" + userTOML +
+			`:1: "mcp" must be a table`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, tt.files)
@@ -341,24 +362,33 @@ func TestWarningsAboutFiles(t *testing.T) {
 		file, content string
 		want          []string
 	}{
-		"no servers":            {userJSON, `{"inputs": []}`, []string{userJSON + `: there are no servers here: the file has no member "servers" or "mcpServers"`}},
-		"a near miss":           {userJSON, "{\n\"mcpServer\": {}}", []string{userJSON + `:2: unknown member "mcpServer"; did you mean "mcpServers"?`}},
-		"servers of no sort":    {userJSON, `{"servers": "x"}`, []string{userJSON + `:1: "servers" must be an array or an object of servers`}},
-		"nobody's business":     {userJSON, `{"$schema": "x", "servers": {}, "theme": "dark"}`, nil},
-		"a project's settings":  {projectTOML, "[mcp.servers.s]\ncommand = 'x'\n[serve]\nhttp = '0.0.0.0:1'\n", []string{projectTOML + ":3: the settings of this file are ignored: they are read from the user's own drawbridge/drawbridge.toml only"}},
-		"a project's mcp table": {projectTOML, "[mcp]\nnaming = 'bare'\n", []string{projectTOML + ":1: the settings of this file are ignored: they are read from the user's own drawbridge/drawbridge.toml only"}},
+		"no servers": {userJSON, `{"inputs": []}`,
+			[]string{userJSON + `: there are no servers here: the file has no member "servers" or "mcpServers"`}},
+		"a near miss": {userJSON, "{\n\"mcpServer\": {}}",
+			[]string{userJSON + `:2: unknown member "mcpServer"; did you mean "mcpServers"?`}},
+		"servers of no sort": {userJSON, `{"servers": "x"}`,
+			[]string{userJSON + `:1: "servers" must be an array or an object of servers`}},
+		"nobody's business": {userJSON, `{"$schema": "x", "servers": {}, "theme": "dark"}`, nil},
+		"a project's settings": {projectTOML, "[mcp.servers.s]\ncommand = 'x'\n[serve]\nhttp = '0.0.0.0:1'\n",
+			[]string{projectTOML +
+				":3: the settings of this file are ignored: they are read from the user's own drawbridge/drawbridge.toml only"}},
+		"a project's mcp table": {projectTOML, "[mcp]\nnaming = 'bare'\n", []string{projectTOML +
+			":1: the settings of this file are ignored: they are read from the user's own drawbridge/drawbridge.toml only"}},
 		"a project's rows only": {projectTOML, "[[mcp.servers]]\nid = 's'\ncommand = 'x'\n", nil},
 		"unknown settings": {userTOML, "[mcp]\ngrade = '1s'\n[toys.policies]\nx = 1\n[stores]\n", []string{
 			userTOML + `:2: unknown setting "mcp.grade"; did you mean "grace"?`,
 			userTOML + `:3: unknown setting "toys"; did you mean "tools"?`,
 			userTOML + `:5: unknown setting "stores"; did you mean "store"?`,
 		}},
-		"twice in one file": {userJSON, "{\"servers\": [\n{\"name\": \"s\", \"command\": \"x\"},\n{\"name\": \"s\", \"command\": \"y\"}]}", []string{
-			userJSON + `:3: Server "s": the file has it twice; the one on line 2 counts`,
-		}},
-		"both members, each twice": {userJSON, "{\"servers\": {\"a\": {\"command\": \"x\"}}, \"mcpServers\": {\"b\": {\"command\": \"x\"}},\n\"servers\": {\"c\": {\"command\": \"x\"}, \"c\": {\"command\": \"x\"}}}", []string{
-			userJSON + `:2: Server "c": the file has it twice; the one on line 2 counts`,
-		}},
+		"twice in one file": {userJSON,
+			"{\"servers\": [\n{\"name\": \"s\", \"command\": \"x\"},\n{\"name\": \"s\", \"command\": \"y\"}]}",
+			[]string{
+				userJSON + `:3: Server "s": the file has it twice; the one on line 2 counts`,
+			}},
+		"both members, each twice": {userJSON,
+			"{\"servers\": {\"a\": {\"command\": \"x\"}}, \"mcpServers\": {\"b\": {\"command\": \"x\"}},\n\"servers\": {\"c\": {\"command\": \"x\"}, \"c\": {\"command\": \"x\"}}}", []string{
+				userJSON + `:2: Server "c": the file has it twice; the one on line 2 counts`,
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, map[string]string{tt.file: tt.content})
@@ -375,7 +405,10 @@ func TestWithoutAHomeTheProjectIsReadAllTheSame(t *testing.T) {
 	}
 	wantDiff(t, "servers", []string{"s project needs-approval"}, short(set.Servers))
 
-	set, err = Load(Options{Paths: []string{projectJSON}, Dir: w.root, LookupEnv: func(string) (string, bool) { return "", false }})
+	set, err = Load(Options{Paths: []string{projectJSON}, Dir: w.root, LookupEnv: func(string) (string,
+		bool) {
+		return "", false
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,18 +1,14 @@
 package config
 
 import (
-	"github.com/drawbridge-mcp/drawbridge/config/discovery"
-	"github.com/drawbridge-mcp/drawbridge/config/doc"
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// Discovery says how cards are found.
-type Discovery = discovery.Discovery
-
-// discoverySettings are the members of [mcp.tool_discovery], and those of [mcp] that go with them.
-func discoverySettings() (all []setting) {
-	for _, m := range discovery.Members() {
+// discoverySettingTable are the members of [mcp.tool_discovery], and those of [mcp] that go with them.
+func discoverySettingTable() (all []setting) {
+	for _, m := range discoveryMembers() {
 		all = append(all, setting{m.Section, m.Name, m.Type, m.Default, m.Doc,
-			func(r *settingsReader, v doc.Node) error { return m.Read(&r.settings.Discovery, v) }})
+			func(r *settingsReader, v configfile.Node) error { return m.Read(&r.settings.Discovery, v) }})
 	}
 	return all
 }

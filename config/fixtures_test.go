@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/config/dialect"
+	"github.com/drawbridge-mcp/drawbridge/internal/clientconfig"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -40,9 +40,9 @@ func (w *world) options() Options {
 	}
 }
 
-func (w *world) mustScan(t *testing.T, from ...string) Scanned {
+func (w *world) mustScan(t *testing.T, from ...string) ImportScan {
 	t.Helper()
-	found, err := Scan(w.options(), from)
+	found, err := ScanImports(w.options(), from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,8 @@ func TestFixtures(t *testing.T) {
 	for _, p := range Providers() {
 		t.Run(p.Name, func(t *testing.T) {
 			w := newWorld(t, nil)
-			w.env = map[string]string{"SEARCH_KEY": "s3cret", "OLD_TOKEN": "0ld", "API_KEY": "k3y", "HOME": w.path("home")}
+			w.env = map[string]string{"SEARCH_KEY": "s3cret", "OLD_TOKEN": "0ld", "API_KEY": "k3y",
+				"HOME": w.path("home")}
 			fixture(t, w, p.Name)
 			o := w.options()
 			o.Approved = func(s Server) bool { return s.ID != "db" }
@@ -68,8 +69,10 @@ func TestFixtures(t *testing.T) {
 			}
 			found := w.mustScan(t)
 			got := map[string]any{
-				"servers": asText(set.Servers), "shadowed": asText(set.Shadowed), "warnings": set.Warnings, "sources": set.Sources,
-				"found": foundAsText(found.Rows), "scan warnings": found.Warnings, "scan sources": found.Sources,
+				"servers": asText(set.Servers), "shadowed": asText(set.Shadowed), "warnings": set.Warnings,
+				"sources": set.Sources,
+				"found":   foundAsText(found.Candidates), "scan warnings": found.Warnings,
+				"scan sources": found.Sources,
 			}
 			golden(t, filepath.Join("testdata", p.Name, "want.json"), w, got)
 		})
@@ -79,14 +82,14 @@ func TestFixtures(t *testing.T) {
 // asText makes a text of each Row, whose order counts.
 func asText(rows []Server) []Server {
 	for i, s := range rows {
-		rows[i].Row, _ = json.Marshal(string(s.Row))
+		rows[i].Raw, _ = json.Marshal(string(s.Raw))
 	}
 	return rows
 }
 
-func foundAsText(rows []Found) []Found {
+func foundAsText(rows []ImportCandidate) []ImportCandidate {
 	for i, f := range rows {
-		rows[i].Row, _ = json.Marshal(string(f.Row))
+		rows[i].Raw, _ = json.Marshal(string(f.Raw))
 	}
 	return rows
 }
@@ -158,12 +161,12 @@ func everyone(t *testing.T) *world {
 }
 
 // write puts what is new into the person's own file, as an import does.
-func importAll(t *testing.T, w *world, found Scanned) {
+func importAll(t *testing.T, w *world, found ImportScan) {
 	t.Helper()
 	rows := map[drawbridge.ServerID]json.RawMessage{}
-	for _, f := range found.Rows {
-		if f.Status == New {
-			rows[f.Name] = f.Row
+	for _, f := range found.Candidates {
+		if f.Status == ImportNew {
+			rows[f.Name] = f.Raw
 		}
 	}
 	data, err := json.Marshal(map[string]any{"mcpServers": rows})
@@ -185,13 +188,13 @@ func TestASecondScanFindsNothingNew(t *testing.T) {
 	first := w.mustScan(t)
 	importAll(t, w, first)
 	second := w.mustScan(t)
-	for i, f := range second.Rows {
-		want := first.Rows[i].Status
-		if want == New {
-			want = Same
+	for i, f := range second.Candidates {
+		want := first.Candidates[i].Status
+		if want == ImportNew {
+			want = ImportSame
 		}
 		if f.Status != want {
-			t.Errorf("%s of %s is %s, was %s", f.Name, f.Provider, f.Status, first.Rows[i].Status)
+			t.Errorf("%s of %s is %s, was %s", f.Name, f.Provider, f.Status, first.Candidates[i].Status)
 		}
 	}
 	set := w.mustLoad(t)
@@ -202,13 +205,14 @@ func TestASecondScanFindsNothingNew(t *testing.T) {
 		}
 	}
 	news := 0
-	for _, f := range first.Rows {
-		if f.Status != New {
+	for _, f := range first.Candidates {
+		if f.Status != ImportNew {
 			continue
 		}
 		news++
-		if s := loaded[f.Name]; s.Phase == drawbridge.Refused || string(s.Row) != string(f.Row) || s.ImportedFrom != f.Provider {
-			t.Errorf("%s of %s is %s %s: %s", f.Name, f.Provider, s.Phase, s.Reason, s.Row)
+		if s := loaded[f.Name]; s.Phase == drawbridge.Refused || string(s.Raw) != string(f.Raw) ||
+			s.ImportedFrom != f.Provider {
+			t.Errorf("%s of %s is %s %s: %s", f.Name, f.Provider, s.Phase, s.Reason, s.Raw)
 		}
 	}
 	if news < 25 || len(loaded) != news {
@@ -219,7 +223,7 @@ func TestASecondScanFindsNothingNew(t *testing.T) {
 // FuzzProviders feeds each program's reader: nothing panics, what may be mounted can be, and what would be written is
 // read back as the same. It is row FZ-14.
 func FuzzProviders(f *testing.F) {
-	providers := dialect.Providers()
+	providers := clientconfig.Providers()
 	for i, p := range providers {
 		err := filepath.WalkDir(filepath.Join("testdata", p.Name), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || d.Name() == "want.json" {
@@ -227,7 +231,7 @@ func FuzzProviders(f *testing.F) {
 			}
 			data, err := os.ReadFile(path)
 			f.Add(uint8(i), uint8(0), data)
-			f.Add(uint8(i), uint8(len(p.Places)-1), data)
+			f.Add(uint8(i), uint8(len(p.Locations)-1), data)
 			return err
 		})
 		if err != nil {
@@ -236,7 +240,7 @@ func FuzzProviders(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, i, j uint8, data []byte) {
 		p := providers[int(i)%len(providers)]
-		shape := p.Places[int(j)%len(p.Places)].Shape
+		shape := p.Locations[int(j)%len(p.Locations)].Shape
 		set, err := loadBytes(data, p.Name, shape)
 		if err != nil {
 			return
@@ -245,22 +249,23 @@ func FuzzProviders(f *testing.F) {
 			checkMountable(t, set, 1+strings.Count(string(data), "\n"))
 		}
 		for _, s := range set.Mountable() {
-			again, err := loadBytes([]byte(`{"servers": {"`+string(s.ID)+`": `+string(s.Row)+`}}`), "native", dialect.Of("a.json"))
+			again, err := loadBytes([]byte(`{"servers": {"`+string(s.ID)+`": `+string(s.Raw)+`}}`), "native",
+				clientconfig.NativeDialect("a.json"))
 			if err != nil || len(again.Servers) != 1 || again.Servers[0].Phase != drawbridge.Idle {
-				t.Fatalf("%s is read back as %v, %v", s.Row, again, err)
+				t.Fatalf("%s is read back as %v, %v", s.Raw, again, err)
 			}
-			if a := again.Servers[0]; string(a.Row) != string(s.Row) {
-				t.Errorf("%s is read back as %s", s.Row, a.Row)
+			if a := again.Servers[0]; string(a.Raw) != string(s.Raw) {
+				t.Errorf("%s is read back as %s", s.Raw, a.Raw)
 			}
 		}
 	})
 }
 
 // shapeOf is the shape of a provider's first file.
-func shapeOf(provider string) *dialect.Shape {
-	for _, p := range dialect.Providers() {
+func shapeOf(provider string) *clientconfig.Dialect {
+	for _, p := range clientconfig.Providers() {
 		if p.Name == provider {
-			return p.Places[0].Shape
+			return p.Locations[0].Shape
 		}
 	}
 	return nil

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/config/dialect"
-	"github.com/drawbridge-mcp/drawbridge/config/spawn"
+	"github.com/drawbridge-mcp/drawbridge/internal/clientconfig"
+	"github.com/drawbridge-mcp/drawbridge/internal/launch"
 )
 
 func lookupIn(env map[string]string) func(string) (string, bool) {
@@ -16,26 +16,27 @@ func lookupIn(env map[string]string) func(string) (string, bool) {
 }
 
 // loadBytes reads one file's rows and settings as if it had been found at a user-level path.
-func loadBytes(data []byte, p string, s *dialect.Shape) (Set, error) {
+func loadBytes(data []byte, p string, s *clientconfig.Dialect) (Configuration, error) {
 	l, err := newLoader(Options{
 		Dir: filepath.FromSlash("/dir"), Home: filepath.FromSlash("/home"),
 		LookupEnv: lookupIn(map[string]string{"A": "1", "NUL": "a\x00b", "EMPTY": ""}),
 	})
 	if err != nil {
-		return Set{}, err
+		return Configuration{}, err
 	}
-	src := source{path: "file", kind: User, provider: p, shape: s, dir: l.Project, rows: true, settings: s.Settings}
+	src := sourceFile{path: "file", kind: OriginUser, provider: p, dialect: s, dir: l.Project, readRows: true,
+		readSettings: s.Settings}
 	if src.root, err = s.Parse(data); err != nil {
-		return Set{}, err
+		return Configuration{}, err
 	}
-	if err := l.load(src); err != nil {
-		return Set{}, err
+	if err := l.loadSource(src); err != nil {
+		return Configuration{}, err
 	}
 	return l.set, nil
 }
 
 // checkMountable holds every mountable row to what the bridge relies on.
-func checkMountable(t *testing.T, set Set, lines int) {
+func checkMountable(t *testing.T, set Configuration, lines int) {
 	t.Helper()
 	names := map[drawbridge.ServerID]bool{}
 	for _, s := range set.Servers {
@@ -47,17 +48,19 @@ func checkMountable(t *testing.T, set Set, lines int) {
 		}
 	}
 	for _, s := range set.Mountable() {
-		if s.ID.Valid() != nil || names[s.ID] || !s.Enabled {
-			t.Errorf("name %q: %v, seen before: %v, enabled: %v", s.ID, s.ID.Valid(), names[s.ID], s.Enabled)
+		if s.ID.Validate() != nil || names[s.ID] || !s.Enabled {
+			t.Errorf("name %q: %v, seen before: %v, enabled: %v", s.ID, s.ID.Validate(), names[s.ID], s.Enabled)
 		}
 		names[s.ID] = true
 		if s.Type == "stdio" {
-			if s.Command == "" || s.URL != "" || strings.Contains(s.Command+s.Cwd+strings.Join(s.Args, ""), "\x00") || spawn.StartsDrawbridge(s.Command, s.Args) {
+			if s.Command == "" || s.URL != "" || strings.Contains(s.Command+s.Cwd+strings.Join(s.Args, ""), "\x00") ||
+				launch.StartsDrawbridge(s.Command, s.Args) {
 				t.Errorf("a process of %q %q", s.Command, s.Args)
 			}
 			continue
 		}
-		if u, err := url.Parse(s.URL); err != nil || u.Host == "" || s.Command != "" || s.Type != "" && s.Type != "http" && s.Type != "sse" {
+		if u, err := url.Parse(s.URL); err != nil || u.Host == "" || s.Command != "" || s.Type != "" &&
+			s.Type != "http" && s.Type != "sse" {
 			t.Errorf("type %q, url %q: %v", s.Type, s.URL, err)
 		}
 	}
@@ -74,7 +77,7 @@ func FuzzFile(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if set, err := loadBytes(data, "native", dialect.Of("a.json")); err == nil {
+		if set, err := loadBytes(data, "native", clientconfig.NativeDialect("a.json")); err == nil {
 			checkMountable(t, set, 1+strings.Count(string(data), "\n"))
 		}
 	})
@@ -84,13 +87,14 @@ func FuzzTOML(f *testing.F) {
 	for _, s := range []string{
 		"", "[mcp]\nnaming = 'bare'\n", "[[mcp.servers]]\nid = 'a'\ncommand = 'x'\n[mcp.servers.env]\nA = '1'\n",
 		"mcp.servers = [{id='a', url='https://h', headers={A=1}}, {id='b'}]\n[serve]\nhttp=':1'\n",
-		"a = \"\"\"\n[[x]]\\\"\"\"\"\"\nb = '''''''\n\"q\\\"\".'r' = [1, [2, {c = {}}],]\n", "[mcp.servers.a]\ncommand='x'\nx=inf\ny=2000-01-01\n",
+		"a = \"\"\"\n[[x]]\\\"\"\"\"\"\nb = '''''''\n\"q\\\"\".'r' = [1, [2, {c = {}}],]\n",
+		"[mcp.servers.a]\ncommand='x'\nx=inf\ny=2000-01-01\n",
 		"[[a]]\n[[a.b]]\n[a.b.c]\n[[a]]\n", "mcp = { servers = { a = { command = 'x' } } }",
 	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if set, err := loadBytes(data, "native", dialect.Of("a.toml")); err == nil {
+		if set, err := loadBytes(data, "native", clientconfig.NativeDialect("a.toml")); err == nil {
 			checkMountable(t, set, 1+strings.Count(string(data), "\n"))
 		}
 	})

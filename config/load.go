@@ -9,13 +9,9 @@ import (
 	"runtime"
 	"slices"
 
-	"github.com/drawbridge-mcp/drawbridge/config/dialect"
-	"github.com/drawbridge-mcp/drawbridge/config/disk"
-	"github.com/drawbridge-mcp/drawbridge/config/doc"
-	"github.com/drawbridge-mcp/drawbridge/config/rules"
-	"github.com/drawbridge-mcp/drawbridge/config/value"
-
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/clientconfig"
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
 // MaxFile is the most bytes that a file of the configuration may have, MaxRows the most servers that are taken from it.
@@ -25,76 +21,80 @@ const (
 	MaxRows = 1000
 )
 
-// maxTheirs is the most bytes of a file that another program keeps among the person's own: some keep a history in it.
-const maxTheirs = 32 << 20
+// maxForeignFile is the most bytes of a file that another program keeps among the person's own: some keep a history in
+// it.
+const maxForeignFile = 32 << 20
 
 // maxWarnings is how many warnings about one file are kept.
 const maxWarnings = 100
 
 // Load reads the configuration that o describes. Providers come in the order of the table that Providers gives, and the
-// files of each in the order there: the native family's project, user and legacy files, then what other programs keep in
-// the project. With o.Paths the order is that of the paths. Within a file it is the file's.
+// files of each in the order there: the native family's project, user and legacy files, then what other programs keep
+// in the project. With o.Paths the order is that of the paths. Within a file it is the file's.
 //
 // The error is a *drawbridge.Fault with the code InvalidInput: for a path in o.Paths that does not exist or is not what
 // its name says, naming it, its line and its column; and for a user-level drawbridge.toml that is broken or has a bad
 // value, since a gateway that ignores a setting may guard less than its owner believes. Whatever else is wrong is a
 // warning, or the Reason of a row.
-func Load(o Options) (Set, error) {
+func Load(o Options) (Configuration, error) {
 	l, err := newLoader(o)
 	if err != nil {
-		return Set{}, err
+		return Configuration{}, err
 	}
 	sources, err := l.sources(o.Paths)
 	if err != nil {
-		return Set{}, err
+		return Configuration{}, err
 	}
 	for i := range sources {
-		l.open(&sources[i])
+		l.openSource(&sources[i])
 	}
 	for _, src := range sources {
-		if err := l.load(src); err != nil {
-			return Set{}, err
+		if err := l.loadSource(src); err != nil {
+			return Configuration{}, err
 		}
 	}
 	return l.set, nil
 }
 
-// LoadSettings reads the person's own drawbridge.toml and nothing else: the Settings that Load gives. The error is as for Load.
+// LoadSettings reads the person's own drawbridge.toml and nothing else: the Settings that Load gives. The error is as
+// for Load.
 func LoadSettings(o Options) (Settings, error) {
 	l, err := newLoader(o)
 	if err != nil {
 		return Settings{}, err
 	}
-	src, ok := l.ownSettings()
+	src, ok := l.userSettingsSource()
 	if !ok {
 		return Settings{}, nil
 	}
-	l.open(&src)
-	err = l.load(src)
+	l.openSource(&src)
+	err = l.loadSource(src)
 	return l.set.Settings, err
 }
 
 type loader struct {
-	dialect.Base
+	clientconfig.BaseDirs
 	settings string
 	approved func(Server) bool
-	// disabled has the names that the person's own files turn off, and the file that says so.
-	disabled map[string]string
-	// first has the index in set.Servers of the row that has a standing.
-	first map[standing]int
-	set   Set
+	// disabledBy has the names that the person's own files turn off, and the file that says so.
+	disabledBy map[string]string
+	// claims has the index in set.Servers of the row that has a standing.
+	claims map[nameClaim]int
+	set    Configuration
 }
 
 // newLoader finds the directories that paths start at. Without a home there are no user-level files.
 func newLoader(o Options) (*loader, error) {
-	l := &loader{approved: o.Approved, settings: o.Settings, disabled: map[string]string{}, first: map[standing]int{}}
-	l.Base = dialect.Base{OS: runtime.GOOS, Config: o.XDGConfig, Home: o.Home, AppData: o.AppData, Lookup: o.LookupEnv}
+	l := &loader{approved: o.Approved, settings: o.SettingsFile, disabledBy: map[string]string{},
+		claims: map[nameClaim]int{}}
+	l.BaseDirs = clientconfig.BaseDirs{OS: runtime.GOOS, Config: o.XDGConfig, Home: o.Home, AppData: o.AppData,
+		Lookup: o.LookupEnv}
 	if l.Lookup == nil {
 		l.Lookup = os.LookupEnv
 	}
 	var err error
 	if l.Project, err = filepath.Abs(o.Dir); err != nil {
-		return nil, disk.Broken("find the working directory", err)
+		return nil, configfile.FileFault("find the working directory", err)
 	}
 	homeVariable := "HOME"
 	if l.OS == "windows" {
@@ -118,135 +118,144 @@ func newLoader(o Options) (*loader, error) {
 }
 
 // sources lists the files to read, each once.
-func (l *loader) sources(paths []string) ([]source, error) {
+func (l *loader) sources(paths []string) ([]sourceFile, error) {
 	if len(paths) == 0 {
-		return once(l.discover(l.Project, Project)), nil
+		return uniqueSources(l.conventionalSources(l.Project, OriginProject)), nil
 	}
-	var all []source
-	for _, path := range disk.Split(l.Project, paths) {
-		abs := l.abs(path)
+	var all []sourceFile
+	for _, path := range configfile.SplitPaths(l.Project, paths) {
+		abs := l.absolutePath(path)
 		info, err := os.Stat(abs)
 		switch {
 		case path == "" || err != nil:
-			return nil, disk.Missing(path, err)
+			return nil, configfile.UnreadableFault(path, err)
 		case info.IsDir():
-			all = append(all, l.discover(abs, Explicit)...)
+			all = append(all, l.conventionalSources(abs, OriginExplicit)...)
 		default:
-			all = append(all, source{path: abs, kind: Explicit, provider: "native", shape: dialect.Of(abs), named: true, rows: true})
+			all = append(all, sourceFile{path: abs, kind: OriginExplicit, provider: "native",
+				dialect: clientconfig.NativeDialect(abs), namedByPerson: true, readRows: true})
 		}
 	}
-	if src, ok := l.ownSettings(); ok {
+	if src, ok := l.userSettingsSource(); ok {
 		all = append(all, src)
 	}
-	return once(all), nil
+	return uniqueSources(all), nil
 }
 
-// ownSettings is the person's own drawbridge.toml; false where there is no place for one.
-func (l *loader) ownSettings() (source, bool) {
+// userSettingsSource is the person's own drawbridge.toml; false where there is no place for one.
+func (l *loader) userSettingsSource() (sourceFile, bool) {
 	if l.settings != "" {
-		path := l.abs(l.settings)
-		return source{path: path, kind: User, provider: "native", shape: dialect.Of(dialect.SettingsPath), named: true, settings: true}, true
+		path := l.absolutePath(l.settings)
+		return sourceFile{path: path, kind: OriginUser, provider: "native",
+				dialect: clientconfig.NativeDialect(clientconfig.SettingsPath), namedByPerson: true,
+				readSettings: true},
+			true
 	}
 	if l.Config == "" {
-		return source{}, false
+		return sourceFile{}, false
 	}
-	path := filepath.Join(l.Config, filepath.FromSlash(dialect.SettingsPath))
-	return source{path: path, kind: User, provider: "native", shape: dialect.Of(path), settings: true}, true
+	path := filepath.Join(l.Config, filepath.FromSlash(clientconfig.SettingsPath))
+	return sourceFile{path: path, kind: OriginUser, provider: "native", dialect: clientconfig.NativeDialect(path),
+		readSettings: true}, true
 }
 
-func (l *loader) abs(path string) string {
+func (l *loader) absolutePath(path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
 	}
 	return filepath.Join(l.Project, path)
 }
 
-// discover lists the conventional files of a working directory, whether they exist or not: all of the native family, and
-// those that other programs keep in the directory. What these keep elsewhere is theirs, even where the directory has it
-// too.
-func (l *loader) discover(dir string, project OriginKind) []source {
-	if disk.Same(dir, l.Home) {
-		project = User
+// conventionalSources lists the conventional files of a working directory, whether they exist or not: all of the
+// native family, and those that other programs keep in the directory. What these keep elsewhere is theirs, even where
+// the directory has it too.
+func (l *loader) conventionalSources(dir string, project OriginKind) []sourceFile {
+	if configfile.SameFile(dir, l.Home) {
+		project = OriginUser
 	}
-	base := l.Base
+	base := l.BaseDirs
 	base.Project = dir
-	var all []source
+	var all []sourceFile
 	var theirs []string
-	for _, p := range dialect.Providers() {
-		for _, at := range p.Places {
-			src := source{path: at.File(base), kind: User, provider: p.Name, shape: at.Shape, rows: true, dir: dir}
-			if at.Root == dialect.Project {
+	for _, p := range clientconfig.Providers() {
+		for _, at := range p.Locations {
+			src := sourceFile{path: at.Resolve(base), kind: OriginUser, provider: p.Name, dialect: at.Shape,
+				readRows: true, dir: dir}
+			if at.Root == clientconfig.ProjectRoot {
 				src.kind = project
 			}
 			native := p.Name == "native"
 			switch {
 			case src.path == "":
 				continue
-			case !native && src.kind == User:
+			case !native && src.kind == OriginUser:
 				theirs = append(theirs, src.path)
 				continue
-			case native && at.Root == dialect.Config && at.Path == dialect.SettingsPath:
-				src.settings = true
+			case native && at.Root == clientconfig.ConfigRoot && at.Path == clientconfig.SettingsPath:
+				src.readSettings = true
 			}
 			all = append(all, src)
 		}
 	}
-	own := disk.Stats(theirs)
-	return slices.DeleteFunc(all, func(src source) bool { return src.provider != "native" && disk.IsOneOf(src.path, own) })
+	own := configfile.StatExisting(theirs)
+	return slices.DeleteFunc(all, func(src sourceFile) bool {
+		return src.provider != "native" &&
+			configfile.IsOneOfFiles(src.path, own)
+	})
 }
 
-// open reads and parses a file. What the person's own files turn off is off wherever it is written, and so is found before
-// any row is.
-func (l *loader) open(src *source) {
-	data, err := src.read()
+// openSource reads and parses a file. What the person's own files turn off is off wherever it is written, and so is
+// found before any row is.
+func (l *loader) openSource(src *sourceFile) {
+	data, err := src.readBytes()
 	if err == nil {
-		src.root, err = src.shape.Parse(data)
+		src.root, err = src.dialect.Parse(data)
 	}
 	src.err = err
-	if !src.shape.Native || src.shape.Settings || src.kind == Project || err != nil {
+	if !src.dialect.Native || src.dialect.Settings || src.kind == OriginProject || err != nil {
 		return
 	}
-	for name := range dialect.Disabled(src.root) {
-		if l.disabled[name] == "" {
-			l.disabled[name] = src.path
+	for name := range clientconfig.DisabledServers(src.root) {
+		if l.disabledBy[name] == "" {
+			l.disabledBy[name] = src.path
 		}
 	}
 }
 
-// load takes the rows and settings of a file into the set.
-func (l *loader) load(src source) error {
+// loadSource takes the rows and settings of a file into the set.
+func (l *loader) loadSource(src sourceFile) error {
 	err := src.err
-	if errors.Is(err, fs.ErrNotExist) && !src.named {
-		if !src.settings || !disk.Dangles(src.path) {
+	if errors.Is(err, fs.ErrNotExist) && !src.namedByPerson {
+		if !src.readSettings || !configfile.IsDanglingLink(src.path) {
 			return nil
 		}
 		err = errors.New("a link on the way to it leads nowhere")
 	}
-	if err == nil && src.settings {
+	if err == nil && src.readSettings {
 		err = l.loadSettings(src)
 	}
 	if err != nil {
-		return l.unreadable(src, err)
+		return l.reportUnreadable(src, err)
 	}
 	l.set.Sources = append(l.set.Sources, src.path)
 	before := len(l.set.Warnings)
-	defer func() { l.trim(src, before) }()
-	if src.shape.Settings && !src.settings {
-		l.ignoreSettings(src)
+	defer func() { l.trimWarnings(src, before) }()
+	if src.dialect.Settings && !src.readSettings {
+		l.warnIgnoredSettings(src)
 	}
-	if src.rows {
+	if src.readRows {
 		l.loadRows(src)
 	}
 	return nil
 }
 
-// unreadable is an error where a person named the file or it holds their settings, else a warning.
-func (l *loader) unreadable(src source, err error) error {
-	at, ok := errors.AsType[*doc.Error](err)
+// reportUnreadable is an error where a person named the file or it holds their settings, else a warning.
+func (l *loader) reportUnreadable(src sourceFile, err error) error {
+	at, ok := errors.AsType[*configfile.Error](err)
 	if !ok {
-		at = doc.Wrong(0, "%s", disk.Cause(err))
+		at = configfile.ErrorAt(0, "%s", configfile.WithoutPath(err))
 	}
-	if !src.named && !src.settings {
+	if !src.namedByPerson && !src.readSettings {
 		l.warn(src, at.Line, "%s; the file was left out", at.Text)
 		return nil
 	}
@@ -254,56 +263,58 @@ func (l *loader) unreadable(src source, err error) error {
 	if at.Col > 0 {
 		place += fmt.Sprintf(":%d", at.Col)
 	}
-	return disk.Broken("read "+place, errors.New(at.Text))
+	return configfile.FileFault("read "+place, errors.New(at.Text))
 }
 
-func (l *loader) loadSettings(src source) error {
-	r := &settingsReader{Reader: value.Reader{Dir: filepath.Dir(src.path), Home: l.Home, Lookup: l.Lookup}, rules: rules.Reader{File: src.path, Home: l.Home}}
-	if err := r.read(src.root); err != nil {
+func (l *loader) loadSettings(src sourceFile) error {
+	r := &settingsReader{valueReader: valueReader{Dir: filepath.Dir(src.path), Home: l.Home, Lookup: l.Lookup},
+		rules: rulesReader{File: src.path, Home: l.Home}}
+	if err := r.readTables(src.root); err != nil {
 		return err
 	}
 	l.set.Settings = r.settings
-	l.warnAll(src, r.problems)
+	l.warnProblems(src, r.problems)
 	return nil
 }
 
-// ignoreSettings warns about settings where none are read.
-func (l *loader) ignoreSettings(src source) {
+// warnIgnoredSettings warns about settings where none are read.
+func (l *loader) warnIgnoredSettings(src sourceFile) {
 	for _, section := range src.root.Members {
-		mine := func(m doc.Member) bool { return section.Name == "mcp" && m.Name == "servers" }
+		mine := func(m configfile.Member) bool { return section.Name == "mcp" && m.Name == "servers" }
 		if slices.ContainsFunc(section.Value.Members, mine) && len(section.Value.Members) == 1 {
 			continue
 		}
-		l.warn(src, section.Line, "the settings of this file are ignored: they are read from the user's own %s only", dialect.SettingsPath)
+		l.warn(src, section.Line, "the settings of this file are ignored: they are read from the user's own %s only",
+			clientconfig.SettingsPath)
 		return
 	}
 }
 
-func (l *loader) loadRows(src source) {
-	rows, problems := src.shape.Rows(src.root, src.dir)
-	l.warnAll(src, problems)
+func (l *loader) loadRows(src sourceFile) {
+	rows, problems := src.dialect.Rows(src.root, src.dir)
+	l.warnProblems(src, problems)
 	if len(rows) > MaxRows {
 		l.warn(src, rows[MaxRows].Line, "the file has %d servers; those from here on were left out", len(rows))
 		rows = rows[:MaxRows]
 	}
 	for _, row := range rows {
-		s, warnings := l.row(src, row)
+		s, warnings := l.readServer(src, row)
 		l.set.Warnings = append(l.set.Warnings, warnings...)
-		l.add(s)
+		l.addServer(s)
 	}
 }
 
-// row reads one row of a file, which the file's program wrote down in its own way.
-func (l *loader) row(src source, row dialect.Row) (Server, []Warning) {
-	r := &rowReader{dir: l.Project, home: l.Home, lookup: l.Lookup, approved: l.approved, disabled: l.disabled}
+// readServer reads one row of a file, which the file's program wrote down in its own way.
+func (l *loader) readServer(src sourceFile, row clientconfig.ServerRow) (Server, []Warning) {
+	r := &rowReader{dir: l.Project, home: l.Home, lookup: l.Lookup, approved: l.approved, disabled: l.disabledBy}
 	r.server.Origin = Origin{Kind: src.kind, Path: src.path, Line: row.Line}
 	r.server.Provider = src.provider
 	dir := ""
-	if src.kind != User || row.Local {
+	if src.kind != OriginUser || row.Local {
 		dir = src.dir
 	}
-	var notes []dialect.Note
-	row.Value, notes = src.shape.Carry(row, dir)
+	var notes []clientconfig.ConversionNote
+	row.Value, notes = src.dialect.ToNative(row, dir)
 	r.read(row)
 	for _, n := range notes {
 		r.warn(n.Line, "%s", n.Text)
@@ -311,14 +322,15 @@ func (l *loader) row(src source, row dialect.Row) (Server, []Warning) {
 	return r.server, r.warnings
 }
 
-// add gives the row its place. A row that is refused takes nobody's, and one that a project brings and nobody approved only
-// that of another such row: a project may not take a person's own server away by bringing one of the same name.
-func (l *loader) add(s Server) {
-	place := standing{s.ID, s.weak()}
-	i, taken := l.first[place]
+// addServer gives the row its place. A row that is refused takes nobody's, and one that a project brings and nobody
+// approved only that of another such row: a project may not take a person's own server away by bringing one of the
+// same name.
+func (l *loader) addServer(s Server) {
+	place := nameClaim{s.ID, s.isUnapprovedProject()}
+	i, taken := l.claims[place]
 	if s.Phase == drawbridge.Refused || !taken {
 		if s.Phase != drawbridge.Refused {
-			l.first[place] = len(l.set.Servers)
+			l.claims[place] = len(l.set.Servers)
 		}
 		l.set.Servers = append(l.set.Servers, s)
 		return
@@ -330,29 +342,33 @@ func (l *loader) add(s Server) {
 	}
 }
 
-// A standing is what a row that is not refused may take: a name, among those in force or among those that are weak.
-type standing struct {
-	id   drawbridge.ServerID
-	weak bool
+// A nameClaim is what a row that is not refused may take: a name, among those in force or among those that are weak.
+type nameClaim struct {
+	id         drawbridge.ServerID
+	unapproved bool
 }
 
-// weak says that a project brought the row and that it is not in force: one that is off may never have been approved.
-func (s *Server) weak() bool { return s.Origin.Kind == Project && s.Phase != drawbridge.Idle }
+// isUnapprovedProject says that a project brought the row and that it is not in force: one that is off may never have
+// been approved.
+func (s *Server) isUnapprovedProject() bool {
+	return s.Origin.Kind == OriginProject && s.Phase != drawbridge.Idle
+}
 
-func (l *loader) warn(src source, line int, format string, args ...any) {
+func (l *loader) warn(src sourceFile, line int, format string, args ...any) {
 	origin := Origin{Kind: src.kind, Path: src.path, Line: line}
 	l.set.Warnings = append(l.set.Warnings, Warning{Origin: origin, Text: fmt.Sprintf(format, args...)})
 }
 
-// trim keeps a file from burying what is said about the others. Before is how many warnings there were without it.
-func (l *loader) trim(src source, before int) {
+// trimWarnings keeps a file from burying what is said about the others. Before is how many warnings there were without
+// it.
+func (l *loader) trimWarnings(src sourceFile, before int) {
 	if over := len(l.set.Warnings) - before - maxWarnings; over > 0 {
 		l.set.Warnings = l.set.Warnings[:before+maxWarnings]
 		l.warn(src, 0, "%d more warnings about this file are not shown", over)
 	}
 }
 
-func (l *loader) warnAll(src source, problems []*doc.Error) {
+func (l *loader) warnProblems(src sourceFile, problems []*configfile.Error) {
 	for _, p := range problems {
 		l.warn(src, p.Line, "%s", p.Text)
 	}

@@ -30,13 +30,15 @@ timeout = "2s"
 	w.env["HOST"] = "api.example"
 	set := w.mustLoad(t)
 	want := Models{
-		Embedding: Embedding{
+		Embedding: EmbeddingModel{
 			Provider: "voyage", Model: "voyage-3.5", BaseURL: "https://api.example/v1", Dimensions: 512,
-			Key:         Key{Parts: []Part{{Kind: FromFile, Text: w.path("home/voyage")}}},
-			QueryPrefix: "query: ", DocumentPrefix: "passage: ", Deadline: 300 * time.Millisecond, Timeout: 10 * time.Second, Batch: 64,
+			Key:         SecretRef{Parts: []ValuePart{{Kind: FilePart, Text: w.path("home/voyage")}}},
+			QueryPrefix: "query: ", DocumentPrefix: "passage: ", Deadline: 300 * time.Millisecond,
+			Timeout: 10 * time.Second, Batch: 64,
 		},
-		Rerank: Rerank{
-			URL: "http://127.0.0.1:8080", Kind: "tei", Model: "bge", Key: Key{Parts: []Part{{Kind: FromCommand, Text: "pass show rerank"}}},
+		Rerank: RerankModel{
+			URL: "http://127.0.0.1:8080", Kind: "tei", Model: "bge",
+			Key: SecretRef{Parts: []ValuePart{{Kind: CommandPart, Text: "pass show rerank"}}},
 			Top: 10, Timeout: 2 * time.Second,
 		},
 	}
@@ -46,12 +48,13 @@ timeout = "2s"
 
 // TestModelKeys shows the forms of a key. A variable that is not set costs the model and nothing else.
 func TestModelKeys(t *testing.T) {
-	for written, want := range map[string]Key{
-		"sk-1":                     {Parts: []Part{{Text: "sk-1"}}},
-		"${SET}":                   {Parts: []Part{{Text: "s3cret"}}},
-		"${NONE}":                  {Parts: []Part{{Text: "${NONE}"}}, Missing: []string{"NONE"}},
-		"${keychain:openai}":       {Parts: []Part{{Kind: FromKeychain, Text: "openai"}}},
-		"a${command:op read x}${}": {Parts: []Part{{Text: "a"}, {Kind: FromCommand, Text: "op read x"}, {Text: "${}"}}, Missing: []string{""}},
+	for written, want := range map[string]SecretRef{
+		"sk-1":               {Parts: []ValuePart{{Text: "sk-1"}}},
+		"${SET}":             {Parts: []ValuePart{{Text: "s3cret"}}},
+		"${NONE}":            {Parts: []ValuePart{{Text: "${NONE}"}}, Missing: []string{"NONE"}},
+		"${keychain:openai}": {Parts: []ValuePart{{Kind: KeychainPart, Text: "openai"}}},
+		"a${command:op read x}${}": {Parts: []ValuePart{{Text: "a"}, {Kind: CommandPart, Text: "op read x"},
+			{Text: "${}"}}, Missing: []string{""}},
 	} {
 		w := newWorld(t, map[string]string{userTOML: "mcp.tool_discovery.embedding.api_key = '" + written + "'"})
 		w.env["SET"] = "s3cret"

@@ -3,12 +3,11 @@ package config
 import (
 	"time"
 
-	"github.com/drawbridge-mcp/drawbridge/config/doc"
-	"github.com/drawbridge-mcp/drawbridge/config/value"
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// OAuth says whose access tokens the HTTP door takes, and what they must say. Without Issuers it says nothing.
-type OAuth struct {
+// OAuthSettings says whose access tokens the HTTP door takes, and what they must say. Without Issuers it says nothing.
+type OAuthSettings struct {
 	// Issuers are URLs as the issuers' own metadata have them. PublicURL is where clients reach the door from.
 	Issuers   []string
 	PublicURL string
@@ -16,24 +15,24 @@ type OAuth struct {
 	Audience string
 	// Scopes has what each of the issuer's scopes gives; nil is the default.
 	Scopes map[string][]string
-	// Programs lets tokens count that have no subject; nil is no.
-	Programs *bool
+	// AllowWithoutSubject lets tokens count that have no subject; nil is no.
+	AllowWithoutSubject *bool
 	// ClockSkew is how far an issuer's clock may be off.
 	ClockSkew time.Duration
-	// IntrospectionURL is asked whether a token counts, by the client IntrospectionClient, whose secret is in the file at the
-	// absolute path IntrospectionSecretFile.
+	// IntrospectionURL is asked whether a token counts, by the client IntrospectionClient, whose secret is in the file
+	// at the absolute path IntrospectionSecretFile.
 	IntrospectionURL, IntrospectionClient, IntrospectionSecretFile string
 }
 
-func (r *settingsReader) issuers(v doc.Node) error {
+func (r *settingsReader) readIssuers(v configfile.Node) error {
 	items := v.Items
-	if v.Kind != doc.List {
-		items = []doc.Node{v}
+	if v.Kind != configfile.List {
+		items = []configfile.Node{v}
 	}
 	for _, item := range items {
 		var issuer string
-		if r.Web(&issuer, item) != nil {
-			return value.Must("an https:// URL, or a list of them")
+		if r.readWebURL(&issuer, item) != nil {
+			return mustBeError("an https:// URL, or a list of them")
 		}
 		r.settings.OAuth.Issuers = append(r.settings.OAuth.Issuers, issuer)
 	}

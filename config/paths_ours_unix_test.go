@@ -12,11 +12,11 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/drawbridge-mcp/drawbridge/config/backup"
+	"github.com/drawbridge-mcp/drawbridge/internal/clientconfig"
 )
 
-// TestFilesThatWeWrite has the rows of the path matrix for lockfiles and backups: names that lead elsewhere, links that somebody put
-// there before, pipes, and directories that are exchanged while they are written to.
+// TestFilesThatWeWrite has the rows of the path matrix for lockfiles and backups: names that lead elsewhere, links
+// that somebody put there before, pipes, and directories that are exchanged while they are written to.
 func TestFilesThatWeWrite(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -48,10 +48,11 @@ func canary(t *testing.T) (path string, check func()) {
 
 func wildNames(t *testing.T) {
 	base := t.TempDir()
-	dir := backup.Dir(filepath.Join(base, "backups"))
-	names := []string{"../../x", "/etc/passwd", "a/../../b", "..", "~", "$HOME", "a\nb", "C:\\x", strings.Repeat("a", 5000), "a\u202eb", "．．／x"}
+	dir := clientconfig.BackupDir(filepath.Join(base, "backups"))
+	names := []string{"../../x", "/etc/passwd", "a/../../b", "..", "~", "$HOME", "a\nb", "C:\\x",
+		strings.Repeat("a", 5000), "a\u202eb", "．．／x"}
 	for _, name := range names {
-		if err := dir.Write(backup.Record{Client: "cursor", Path: name, Before: []byte("x")}); err != nil {
+		if err := dir.Write(clientconfig.BackupRecord{Client: "cursor", Path: name, Before: []byte("x")}); err != nil {
 			t.Errorf("%q: %v", name, err)
 		}
 		if r, err := dir.Read("cursor", name); err != nil || r == nil || r.Path != name {
@@ -68,8 +69,8 @@ func wildNames(t *testing.T) {
 
 func linkedBackup(t *testing.T) {
 	other, check := canary(t)
-	dir := backup.Dir(filepath.Join(t.TempDir(), "backups"))
-	if err := dir.Write(backup.Record{Client: "cursor", Path: "x", Before: []byte("secret")}); err != nil {
+	dir := clientconfig.BackupDir(filepath.Join(t.TempDir(), "backups"))
+	if err := dir.Write(clientconfig.BackupRecord{Client: "cursor", Path: "x", Before: []byte("secret")}); err != nil {
 		t.Fatal(err)
 	}
 	all, err := filepath.Glob(filepath.Join(string(dir), "*"))
@@ -79,7 +80,7 @@ func linkedBackup(t *testing.T) {
 	if err := errors.Join(os.Remove(all[0]), os.Symlink(other, all[0])); err != nil {
 		t.Fatal(err)
 	}
-	if err := dir.Write(backup.Record{Client: "cursor", Path: "x", Before: []byte("secret")}); err != nil {
+	if err := dir.Write(clientconfig.BackupRecord{Client: "cursor", Path: "x", Before: []byte("secret")}); err != nil {
 		t.Error(err)
 	}
 	check()
@@ -89,25 +90,28 @@ func linkedBackup(t *testing.T) {
 }
 
 func pipedLock(t *testing.T) {
-	path := filepath.Join(t.TempDir(), LockName)
+	path := filepath.Join(t.TempDir(), LockfileName)
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Skip(err)
 	}
-	if _, err := ReadLock(path); err == nil { // which would wait for ever, if it were read
+	if _, err := ReadLockfile(path); err == nil { // which would wait for ever, if it were read
 		t.Error("it is read")
 	}
-	if err := UpdateLock(path, func([]byte) ([]byte, error) { return []byte("x"), nil }); err == nil {
+	if err := UpdateLockfile(path, func([]byte) ([]byte, error) { return []byte("x"), nil }); err == nil {
 		t.Error("it is written")
 	}
 }
 
 func linkedLock(t *testing.T) {
 	base := t.TempDir()
-	real, link := filepath.Join(base, "real"), filepath.Join(base, LockName)
+	real, link := filepath.Join(base, "real"), filepath.Join(base, LockfileName)
 	if err := errors.Join(os.WriteFile(real, []byte("a"), 0o640), os.Symlink("real", link)); err != nil {
 		t.Fatal(err)
 	}
-	if err := UpdateLock(link, func(before []byte) ([]byte, error) { return append(before, 'b'), nil }); err != nil {
+	if err := UpdateLockfile(link, func(before []byte) ([]byte, error) {
+		return append(before, 'b'),
+			nil
+	}); err != nil {
 		t.Error(err)
 	}
 	if text, err := os.ReadFile(real); string(text) != "ab" || err != nil {
@@ -121,8 +125,8 @@ func takenName(t *testing.T) {
 	if err := os.Symlink(other, filepath.Join(base, ".drawbridge-1.tmp")); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(base, LockName)
-	if err := UpdateLock(path, func([]byte) ([]byte, error) { return []byte("x"), nil }); err != nil {
+	path := filepath.Join(base, LockfileName)
+	if err := UpdateLockfile(path, func([]byte) ([]byte, error) { return []byte("x"), nil }); err != nil {
 		t.Error(err)
 	}
 	check()
@@ -131,12 +135,13 @@ func takenName(t *testing.T) {
 	}
 }
 
-// exchanged has a directory be now a directory and now a link to another, while a lockfile in it is written again and again. What is
-// written is always a whole lockfile, and nothing else of the other directory changes.
+// exchanged has a directory be now a directory and now a link to another, while a lockfile in it is written again and
+// again. What is written is always a whole lockfile, and nothing else of the other directory changes.
 func exchanged(t *testing.T) {
 	base := t.TempDir()
 	dir, spare, other := filepath.Join(base, "dir"), filepath.Join(base, "spare"), filepath.Join(base, "other")
-	if err := errors.Join(os.Mkdir(dir, 0o700), os.Mkdir(other, 0o700), os.WriteFile(filepath.Join(other, "canary"), []byte("canary"), 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.Mkdir(other, 0o700), os.WriteFile(filepath.Join(other, "canary"),
+		[]byte("canary"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	whole := bytes.Repeat([]byte("line\n"), 1000)
@@ -149,13 +154,15 @@ func exchanged(t *testing.T) {
 				return
 			default:
 			}
-			_ = errors.Join(os.Rename(dir, spare), os.Symlink(other, dir), os.Remove(dir), os.Rename(spare, dir)) // it may lose a race, too
+			// it may lose a race, too
+			_ = errors.Join(os.Rename(dir, spare), os.Symlink(other, dir), os.Remove(dir), os.Rename(spare, dir))
 		}
 	})
-	path := filepath.Join(dir, LockName)
+	path := filepath.Join(dir, LockfileName)
 	for range 50 {
-		_ = UpdateLock(path, func([]byte) ([]byte, error) { return whole, nil }) // a directory that is not there is an error, and that is fine
-		for _, at := range []string{path, filepath.Join(other, LockName)} {
+		// a directory that is not there is an error, and that is fine
+		_ = UpdateLockfile(path, func([]byte) ([]byte, error) { return whole, nil })
+		for _, at := range []string{path, filepath.Join(other, LockfileName)} {
 			if text, err := os.ReadFile(at); err == nil && !bytes.Equal(text, whole) {
 				t.Errorf("%s holds %d bytes of %d", at, len(text), len(whole))
 			}

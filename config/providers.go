@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drawbridge-mcp/drawbridge/config/dialect"
-	"github.com/drawbridge-mcp/drawbridge/config/disk"
-	"github.com/drawbridge-mcp/drawbridge/config/doc"
+	"github.com/drawbridge-mcp/drawbridge/internal/clientconfig"
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
@@ -16,20 +15,20 @@ import (
 type Provider struct {
 	// Name is what commands call it, Title what people do.
 	Name, Title string
-	// Project are its files in a working directory, User those of a person's own on this and other systems, as people are
-	// shown them: "~/.cursor/mcp.json". In each the first counts first.
-	Project, User []string
+	// ProjectFiles are its files in a working directory, User those of a person's own on this and other systems, as
+	// people are shown them: "~/.cursor/mcp.json". In each the first counts first.
+	ProjectFiles, UserFiles []string
 }
 
 // Providers lists the programs whose files are known, in the order in which they count. The first is Drawbridge itself.
 func Providers() []Provider {
 	var all []Provider
-	for _, p := range dialect.Providers() {
+	for _, p := range clientconfig.Providers() {
 		shown := Provider{Name: p.Name, Title: p.Title}
-		for _, at := range p.Places {
-			to := &shown.User
-			if at.Root == dialect.Project {
-				to = &shown.Project
+		for _, at := range p.Locations {
+			to := &shown.UserFiles
+			if at.Root == clientconfig.ProjectRoot {
+				to = &shown.ProjectFiles
 			}
 			if s := at.String(); !slices.Contains(*to, s) {
 				*to = append(*to, s)
@@ -45,7 +44,8 @@ func Providers() []Provider {
 func UserFile(o Options) (string, error) {
 	l, err := newLoader(o)
 	if err == nil && l.Config == "" {
-		err = disk.Broken("find the configuration directory", errors.New("neither a home nor XDG_CONFIG_HOME is known"))
+		err = configfile.FileFault("find the configuration directory",
+			errors.New("neither a home nor XDG_CONFIG_HOME is known"))
 	}
 	if err != nil {
 		return "", err
@@ -63,9 +63,9 @@ func ProjectFile(o Options) (string, error) {
 	return filepath.Join(l.Project, ".drawbridge", "mcp.json"), nil
 }
 
-// Files lists all files that Load would read, in order, whether they exist or not: a change of one of them, or a new one
-// of them, may change the configuration. The error is that of Load about a path that a person named.
-func Files(o Options) ([]string, error) {
+// SourceFiles lists all files that Load would read, in order, whether they exist or not: a change of one of them, or a
+// new one of them, may change the configuration. The error is that of Load about a path that a person named.
+func SourceFiles(o Options) ([]string, error) {
 	l, err := newLoader(o)
 	if err != nil {
 		return nil, err
@@ -78,22 +78,23 @@ func Files(o Options) ([]string, error) {
 	return paths, err
 }
 
-// chosen gives the providers of other programs that have the names; no names mean all.
-func chosen(names []string) ([]dialect.Provider, error) {
-	all := slices.DeleteFunc(dialect.Providers(), func(p dialect.Provider) bool { return p.Name == "native" })
+// providersByName gives the providers of other programs that have the names; no names mean all.
+func providersByName(names []string) ([]clientconfig.Provider, error) {
+	all := slices.DeleteFunc(clientconfig.Providers(), func(p clientconfig.Provider) bool { return p.Name == "native" })
 	known := make([]string, 0, len(all))
 	for _, p := range all {
 		known = append(known, p.Name)
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			fault := disk.Broken("import from "+safetext.Line(name), errors.New("there is no such program"+doc.DidYouMean(name, known)))
+			fault := configfile.FileFault("import from "+safetext.Line(name), errors.New("there is no such program"+
+				configfile.DidYouMean(name, known)))
 			fault.Next = "name one of " + strings.Join(known, ", ")
 			return nil, fault
 		}
 	}
 	if len(names) > 0 {
-		all = slices.DeleteFunc(all, func(p dialect.Provider) bool { return !slices.Contains(names, p.Name) })
+		all = slices.DeleteFunc(all, func(p clientconfig.Provider) bool { return !slices.Contains(names, p.Name) })
 	}
 	return all, nil
 }

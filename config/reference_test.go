@@ -100,20 +100,21 @@ func reference() string {
 	b.WriteString(referenceValues)
 	b.WriteString("\n## Settings\n\nThey are read from your own `drawbridge.toml` only. A time is `\"30s\"`, or a number of milliseconds;\n" +
 		"where the table says seconds, a number is of seconds.\n")
-	for _, section := range []string{"mcp", "mcp.tool_discovery", "mcp.tool_discovery.embedding", "mcp.tool_discovery.rerank", "mcp.shield", "tools", "store", "serve", "audit"} {
+	for _, section := range []string{"mcp", "mcp.tool_discovery", "mcp.tool_discovery.embedding",
+		"mcp.tool_discovery.rerank", "mcp.shield", "tools", "store", "serve", "audit"} {
 		fmt.Fprintf(&b, "\n### [%s]\n", section)
 		table(&b, section, "setting")
 	}
 	b.WriteString(referenceOthers)
 	for _, p := range Providers()[1:] {
-		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", p.Title, p.Name, code(p.Project), code(p.User))
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", p.Title, p.Name, code(p.ProjectFiles), code(p.UserFiles))
 	}
 	return b.String()
 }
 
 func table(b *strings.Builder, section, what string) {
 	fmt.Fprintf(b, "\n| %s | value | default | what it does |\n|---|---|---|---|\n", what)
-	for _, f := range Fields() {
+	for _, f := range DocumentedFields() {
 		if f.Section == section {
 			fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", f.Name, f.Type, f.Default, f.Doc)
 		}

@@ -10,11 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drawbridge-mcp/drawbridge/config/dialect"
-	"github.com/drawbridge-mcp/drawbridge/config/doc"
-	"github.com/drawbridge-mcp/drawbridge/config/spawn"
-
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/clientconfig"
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+	"github.com/drawbridge-mcp/drawbridge/internal/launch"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
@@ -29,8 +28,8 @@ type rowReader struct {
 	// disabled has the names that the person's own files turn off, and the file that says so.
 	disabled map[string]string
 	warnings []Warning
-	// fault is the first thing that keeps the row from being mounted.
-	fault string
+	// refusedBecause is the first thing that keeps the row from being mounted.
+	refusedBecause string
 	// missing has the names that are in server.Unresolved.
 	missing map[string]bool
 }
@@ -38,19 +37,20 @@ type rowReader struct {
 func (r *rowReader) warn(line int, format string, args ...any) {
 	origin := r.server.Origin
 	origin.Line = line
-	r.warnings = append(r.warnings, Warning{origin, r.server.ID, fmt.Sprintf("Server %q: ", r.server.ID) + fmt.Sprintf(format, args...)})
+	r.warnings = append(r.warnings, Warning{origin, r.server.ID, fmt.Sprintf("Server %q: ", r.server.ID) +
+		fmt.Sprintf(format, args...)})
 }
 
 func (r *rowReader) refuse(format string, args ...any) {
-	if r.fault == "" {
-		r.fault = fmt.Sprintf("Server %q: ", r.server.ID) + fmt.Sprintf(format, args...)
+	if r.refusedBecause == "" {
+		r.refusedBecause = fmt.Sprintf("Server %q: ", r.server.ID) + fmt.Sprintf(format, args...)
 	}
 }
 
-func (r *rowReader) read(in dialect.Row) {
+func (r *rowReader) read(in clientconfig.ServerRow) {
 	s := &r.server
-	s.ID, s.Enabled, r.missing = idOf(in.Name), true, map[string]bool{}
-	if in.Value.Kind != doc.Table {
+	s.ID, s.Enabled, r.missing = printableID(in.Name), true, map[string]bool{}
+	if in.Value.Kind != configfile.Table {
 		r.refuse("a server must be an object")
 	}
 	last := map[string]int{}
@@ -62,34 +62,34 @@ func (r *rowReader) read(in dialect.Row) {
 			r.warn(m.Line, "%q is written twice; the last one counts", m.Name)
 			continue
 		}
-		r.member(m, in.NameKey)
+		r.readMember(m, in.NameKey)
 	}
-	r.signIn(in.Value)
-	s.Hash = hashOf(in)
-	if in.Value.Kind == doc.Table {
-		s.Row = written(in).AppendJSON(nil, false)
+	r.readAuth(in.Value)
+	s.Hash = rowHash(in)
+	if in.Value.Kind == configfile.Table {
+		s.Raw = nativeRow(in).AppendJSON(nil, false)
 	}
-	r.settle()
+	r.decidePhase()
 }
 
-func (r *rowReader) member(m doc.Member, nameKey string) {
-	switch known := memberNamed(m.Name); {
-	case m.Value.Kind == doc.Null: // as good as absent
+func (r *rowReader) readMember(m configfile.Member, nameKey string) {
+	switch known := findRowMember(m.Name); {
+	case m.Value.Kind == configfile.Null: // as good as absent
 	case nameKey != "" && m.Name == nameKey: // it was read to find the row's name
 	case known != nil && known.read != nil:
 		known.read(r, m.Value)
 	default:
-		r.server.Extra = append(r.server.Extra, Unknown{m.Name, m.Value.AppendJSON(nil, false)})
-		r.unknown(m, nameKey)
+		r.server.UnknownMembers = append(r.server.UnknownMembers, UnknownMember{m.Name, m.Value.AppendJSON(nil, false)})
+		r.addUnknownMember(m, nameKey)
 	}
 }
 
-func (r *rowReader) unknown(m doc.Member, nameKey string) {
+func (r *rowReader) addUnknownMember(m configfile.Member, nameKey string) {
 	switch {
 	case len(r.warnings) > maxWarnings: // what comes now is only counted
 		r.warn(m.Line, "unknown member %q", m.Name)
 	case m.Name != "name" && m.Name != "id":
-		r.warn(m.Line, "unknown member %q%s", m.Name, doc.DidYouMean(m.Name, memberNames()))
+		r.warn(m.Line, "unknown member %q%s", m.Name, configfile.DidYouMean(m.Name, rowMemberNames()))
 	case nameKey != "":
 		r.warn(m.Line, "%q is not used here; a server is named by %q", m.Name, nameKey)
 	case m.Value.Text != string(r.server.ID):
@@ -97,18 +97,18 @@ func (r *rowReader) unknown(m doc.Member, nameKey string) {
 	}
 }
 
-// settle decides whether the row may be mounted.
-func (r *rowReader) settle() {
+// decidePhase decides whether the row may be mounted.
+func (r *rowReader) decidePhase() {
 	s := &r.server
 	if s.Type == "" && s.URL == "" {
 		s.Type = "stdio"
 	}
-	s.Cwd = r.cwd()
-	s.Confine = s.Confine.Within(s.Cwd)
-	if err := s.ID.Valid(); err != nil {
+	s.Cwd = r.workingDir()
+	s.Confine = s.Confine.RelativeTo(s.Cwd)
+	if err := s.ID.Validate(); err != nil {
 		s.Phase, s.Reason = drawbridge.Refused, err.Error()
-		if spawn.StartsDrawbridge(s.Command, s.Args) { // the entry by which a client starts us has our name
-			s.Reason = cmp.Or(s.check(), s.Reason)
+		if launch.StartsDrawbridge(s.Command, s.Args) { // the entry by which a client starts us has our name
+			s.Reason = cmp.Or(s.invalidReason(), s.Reason)
 		}
 		return
 	}
@@ -117,17 +117,18 @@ func (r *rowReader) settle() {
 		return
 	}
 	if file := r.disabled[string(s.ID)]; file != "" {
-		s.Phase, s.Reason, s.DisabledBy = drawbridge.Disabled, fmt.Sprintf(`"disabledServers" of %s names it`, file), file
+		s.Phase, s.Reason, s.DisabledBy = drawbridge.Disabled, fmt.Sprintf(`"disabledServers" of %s names it`, file),
+			file
 		return
 	}
-	if r.fault == "" {
-		r.fault = s.check()
+	if r.refusedBecause == "" {
+		r.refusedBecause = s.invalidReason()
 	}
-	if r.fault != "" {
-		s.Phase, s.Reason = drawbridge.Refused, r.fault
+	if r.refusedBecause != "" {
+		s.Phase, s.Reason = drawbridge.Refused, r.refusedBecause
 		return
 	}
-	if s.Origin.Kind == Project {
+	if s.Origin.Kind == OriginProject {
 		s.Phase, s.Reason = drawbridge.NeedsApproval, "it comes from a project directory, and nobody has approved it"
 		if r.approved == nil || !r.approved(*s) {
 			return
@@ -135,18 +136,19 @@ func (r *rowReader) settle() {
 	}
 	s.Phase, s.Reason = drawbridge.Idle, ""
 	if len(s.Unresolved) > 0 {
-		r.warn(s.Origin.Line, "variables that are not set were left as written: %s", doc.Some(s.Unresolved))
+		r.warn(s.Origin.Line, "variables that are not set were left as written: %s", configfile.JoinFew(s.Unresolved))
 	}
 }
 
-// cwd is the directory that a stdio server starts in. One process of the person's own serves all hosts of the machine, so
-// that the directory one of them happens to be in must not decide; a project's server belongs to its directory.
-func (r *rowReader) cwd() string {
+// workingDir is the directory that a stdio server starts in. One process of the person's own serves all hosts of the
+// machine, so that the directory one of them happens to be in must not decide; a project's server belongs to its
+// directory.
+func (r *rowReader) workingDir() string {
 	s := &r.server
 	switch {
 	case s.URL != "" && s.Command == "":
 		return s.Cwd
-	case s.Cwd == "" && s.Origin.Kind == User:
+	case s.Cwd == "" && s.Origin.Kind == OriginUser:
 		return r.home
 	case filepath.IsAbs(s.Cwd):
 		return s.Cwd
@@ -154,18 +156,19 @@ func (r *rowReader) cwd() string {
 	return filepath.Join(r.dir, s.Cwd)
 }
 
-// idOf is the name as people are shown it: a file from a stranger's project must not write to a terminal. Only a name
-// that is not valid is changed, and it stays so.
-func idOf(name string) drawbridge.ServerID {
+// printableID is the name as people are shown it: a file from a stranger's project must not write to a terminal. Only
+// a name that is not valid is changed, and it stays so.
+func printableID(name string) drawbridge.ServerID {
 	const enough = 2 * drawbridge.MaxServerID
 	return drawbridge.ServerID(safetext.Line(safetext.Truncate(name, enough, safetext.Bytes, "…")))
 }
 
-// hashOf is the row's Hash: SHA-256 over the members that count, as JSON sorted by name at every depth.
-func hashOf(in dialect.Row) string {
-	kept := doc.Node{Kind: doc.Table, Members: []doc.Member{{Name: "name", Value: doc.Node{Kind: doc.Text, Text: in.Name}}}}
-	for _, known := range rowMembers {
-		if m, ok := in.Value.Find(known.name); ok && known.hashed && m.Value.Kind != doc.Null {
+// rowHash is the row's Hash: SHA-256 over the members that count, as JSON sorted by name at every depth.
+func rowHash(in clientconfig.ServerRow) string {
+	kept := configfile.Node{Kind: configfile.Table,
+		Members: []configfile.Member{{Name: "name", Value: configfile.Node{Kind: configfile.Text, Text: in.Name}}}}
+	for _, known := range rowMemberTable {
+		if m, ok := in.Value.Find(known.name); ok && known.inHash && m.Value.Kind != configfile.Null {
 			kept.Members = append(kept.Members, m)
 		}
 	}
@@ -173,12 +176,12 @@ func hashOf(in dialect.Row) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// written is the row as it would stand under its name in the object form: the members that are known in our order, then
-// the others.
-func written(in dialect.Row) doc.Node {
-	row := doc.Node{Kind: doc.Table}
-	for _, known := range rowMembers {
-		if m, ok := in.Value.Find(known.name); ok && known.read != nil && m.Value.Kind != doc.Null {
+// nativeRow is the row as it would stand under its name in the object form: the members that are known in our order,
+// then the others.
+func nativeRow(in clientconfig.ServerRow) configfile.Node {
+	row := configfile.Node{Kind: configfile.Table}
+	for _, known := range rowMemberTable {
+		if m, ok := in.Value.Find(known.name); ok && known.read != nil && m.Value.Kind != configfile.Null {
 			row.Members = append(row.Members, m)
 		}
 	}
@@ -187,7 +190,7 @@ func written(in dialect.Row) doc.Node {
 		last[m.Name] = i
 	}
 	for i, m := range in.Value.Members {
-		known := memberNamed(m.Name)
+		known := findRowMember(m.Name)
 		naming := in.NameKey != "" && m.Name == in.NameKey
 		if last[m.Name] == i && !naming && (known == nil || known.read == nil) {
 			row.Members = append(row.Members, m)
@@ -196,30 +199,30 @@ func written(in dialect.Row) doc.Node {
 	return row
 }
 
-// text reads a text and puts variables in.
-func (r *rowReader) text(name string, v doc.Node) string {
-	s, ok := v.Word()
+// readText reads a text and puts variables in.
+func (r *rowReader) readText(name string, v configfile.Node) string {
+	s, ok := v.TextValue()
 	if !ok {
 		r.refuse("%q must be a string", name)
 	}
-	return r.expand(name, s)
+	return r.expandVariables(name, s)
 }
 
-// word reads a text without variables: a word that means something here. Allowed lists what it may be; none means
+// readWord reads a text without variables: a word that means something here. Allowed lists what it may be; none means
 // anything.
-func (r *rowReader) word(name string, v doc.Node, allowed ...string) string {
-	s, ok := v.Word()
+func (r *rowReader) readWord(name string, v configfile.Node, allowed ...string) string {
+	s, ok := v.TextValue()
 	switch {
 	case !ok:
 		r.refuse("%q must be a string", name)
 	case len(allowed) > 0 && !slices.Contains(allowed, s):
-		r.refuse("%q must be %s", name, doc.Choice(allowed))
+		r.refuse("%q must be %s", name, configfile.JoinOr(allowed))
 	}
 	return s
 }
 
-func (r *rowReader) flag(name string, v doc.Node) *bool {
-	b, ok := v.Flag()
+func (r *rowReader) readFlag(name string, v configfile.Node) *bool {
+	b, ok := v.Bool()
 	if !ok {
 		r.refuse("%q must be true or false", name)
 		return nil
@@ -227,82 +230,82 @@ func (r *rowReader) flag(name string, v doc.Node) *bool {
 	return &b
 }
 
-func (r *rowReader) transport(v doc.Node) {
-	name := r.word("type", v)
-	known, ok := transports[name]
+func (r *rowReader) readTransport(v configfile.Node) {
+	name := r.readWord("type", v)
+	known, ok := transportTypes[name]
 	if !ok && name != "" {
 		r.refuse("unknown server type %q", name)
 	}
 	r.server.Type = known
 }
 
-func (r *rowReader) args(v doc.Node) {
-	if v.Kind != doc.List {
+func (r *rowReader) readArgs(v configfile.Node) {
+	if v.Kind != configfile.List {
 		r.refuse(`"args" must be a list of strings`)
 	}
 	for i, item := range v.Items {
-		s, ok := item.Word()
+		s, ok := item.TextValue()
 		if !ok {
 			r.warn(item.Line, `"args" item %d is no string and was left out`, i+1)
 			continue
 		}
-		r.server.Args = append(r.server.Args, r.expand("args", s))
+		r.server.Args = append(r.server.Args, r.expandVariables("args", s))
 	}
 }
 
-// pairs reads names and values in the file's order.
-func (r *rowReader) pairs(name string, v doc.Node) []Pair {
-	if v.Kind != doc.Table {
+// readPairs reads names and values in the file's order.
+func (r *rowReader) readPairs(name string, v configfile.Node) []NameValue {
+	if v.Kind != configfile.Table {
 		r.refuse("%q must be an object of strings", name)
 	}
 	last := map[string]int{}
 	for i, m := range v.Members {
-		if m.Value.Kind == doc.Text || m.Value.Kind == doc.Number || m.Value.Kind == doc.Boolean {
+		if m.Value.Kind == configfile.Text || m.Value.Kind == configfile.Number || m.Value.Kind == configfile.Boolean {
 			last[m.Name] = i
 		}
 	}
-	var pairs []Pair
+	var pairs []NameValue
 	at := map[string]int{}
 	for i, m := range v.Members {
 		switch m.Value.Kind {
-		case doc.Text, doc.Number, doc.Boolean:
+		case configfile.Text, configfile.Number, configfile.Boolean:
 		default:
 			r.warn(m.Line, "%q in %q is no string and was left out", m.Name, name)
 			continue
 		}
 		if _, ok := at[m.Name]; !ok {
 			at[m.Name] = len(pairs)
-			pairs = append(pairs, Pair{Name: m.Name})
+			pairs = append(pairs, NameValue{Name: m.Name})
 		}
 		if last[m.Name] == i {
-			pairs[at[m.Name]].Value = r.value(name, m.Name, m.Value.Text)
+			pairs[at[m.Name]].Value = r.expandValue(name, m.Name, m.Value.Text)
 		}
 	}
 	return pairs
 }
 
-// value puts in what a value of env or headers names: variables, or as a whole one variable. What is written decides, not
-// what was put in: the content of a variable is never taken for a command or a name.
-func (r *rowReader) value(member, name, written string) string {
+// expandValue puts in what a value of env or headers names: variables, or as a whole one variable. What is written
+// decides, not what was put in: the content of a variable is never taken for a command or a name.
+func (r *rowReader) expandValue(member, name, written string) string {
 	kind := strings.TrimSuffix(member, "s") + " "
-	value := r.secret(kind+name, written)
-	if value != written || !variable.MatchString(value) {
+	value := r.readSecret(kind+name, written)
+	if value != written || !variablePattern.MatchString(value) {
 		return value
 	}
 	if found, ok := r.lookup(value); ok && found != "" {
-		r.server.FromEnv = append(r.server.FromEnv, kind+safetext.Line(name)+" from "+value)
+		r.server.FromVariables = append(r.server.FromVariables, kind+safetext.Line(name)+" from "+value)
 		return found
 	}
 	return value
 }
 
-// variable is what the name of a variable may be.
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+// variablePattern is what the name of a variable may be.
+var variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// enabled is lenient, as the programs are whose files people bring: what cannot be read leaves the server on.
-func (r *rowReader) enabled(v doc.Node) {
+// readEnabled is lenient, as the programs are whose files people bring: what cannot be read leaves the server on.
+func (r *rowReader) readEnabled(v configfile.Node) {
 	switch {
-	case v.Kind != doc.Boolean && v.Kind != doc.Text:
+	case v.Kind != configfile.Boolean && v.Kind != configfile.Text:
 	case v.Text == "true" || v.Text == "1":
 		return
 	case v.Text == "false" || v.Text == "0":
@@ -312,7 +315,7 @@ func (r *rowReader) enabled(v doc.Node) {
 	r.warn(v.Line, `"enabled" must be true or false; it was ignored`)
 }
 
-func (r *rowReader) timeout(v doc.Node) {
+func (r *rowReader) readTimeout(v configfile.Node) {
 	d, ok := v.Duration()
 	if !ok || d <= 0 {
 		r.warn(v.Line, `"timeout" must be a number of milliseconds above 0, or a time such as "30s"; it was ignored`)
@@ -321,8 +324,8 @@ func (r *rowReader) timeout(v doc.Node) {
 	r.server.Timeout = d
 }
 
-func (r *rowReader) idleStop(v doc.Node) {
-	if s, ok := v.Word(); ok && s == "never" {
+func (r *rowReader) readIdleStop(v configfile.Node) {
+	if s, ok := v.TextValue(); ok && s == "never" {
 		r.server.IdleStop = -1
 		return
 	}
@@ -334,8 +337,8 @@ func (r *rowReader) idleStop(v doc.Node) {
 	r.server.IdleStop = d
 }
 
-func (r *rowReader) expectedTools(v doc.Node) {
-	names, ok := v.Words()
+func (r *rowReader) readExpectedTools(v configfile.Node) {
+	names, ok := v.TextValues()
 	if !ok {
 		r.refuse(`"expected_tools" must be a list of strings`)
 		return
@@ -343,8 +346,8 @@ func (r *rowReader) expectedTools(v doc.Node) {
 	r.server.ExpectedTools = &names
 }
 
-func (r *rowReader) whole(name string, to *int, v doc.Node) {
-	n, ok := v.Count()
+func (r *rowReader) readPositiveInt(name string, to *int, v configfile.Node) {
+	n, ok := v.PositiveInt()
 	if !ok {
 		r.refuse("%q must be a whole number above 0", name)
 	}

@@ -92,16 +92,19 @@ func TestEveryMember(t *testing.T) {
 	got, warnings := rowOf(t, w, allMembers)
 	want := Server{
 		ID: "n", Type: "stdio", Command: "npx", Args: []string{"-y", "pkg"}, Cwd: filepath.FromSlash("/srv"),
-		Env:     []Pair{{"Z", "1"}, {"A", "2"}, {"N", "3.50"}, {"B", "true"}},
+		Env:     []NameValue{{"Z", "1"}, {"A", "2"}, {"N", "3.50"}, {"B", "true"}},
 		Enabled: true, Timeout: 1500 * time.Millisecond,
 		ExpectedTools: &[]string{"read"}, LockToolList: &yes, EnvIsolation: &no, ElicitationEnabled: &yes,
-		Isolate: "session", Share: "all", Credentials: "work", Confine: Confinement{Level: "auto"}, IdleStop: 5 * time.Minute,
-		Trust: "sandboxed", Auth: &Auth{Type: "oauth", ClientID: "x", Scopes: []string{"a", "b"}}, Fence: &yes, MaxTools: 7,
-		ImportedFrom: "cursor", Provider: "native", Origin: Origin{User, w.path(userJSON), 1},
-		Row: json.RawMessage(`{"type":"local","command":"npx","args":["-y","pkg"],"env":{"Z":"1","A":"2","N":3.50,"B":true},` +
-			`"cwd":"/srv","enabled":true,"timeout":1500,"expected_tools":["read"],"lock_tool_list":true,"env_isolation":false,` +
-			`"elicitation_enabled":true,"isolate":"session","share":"all","credentials":"work","confine":"auto","idle_stop":"5m",` +
-			`"trust":"sandboxed","auth":{"type":"oauth","clientId":"x"},"oauth":{"scope":"a b"},"fence":true,"max_tools":7,"imported_from":"cursor"}`),
+		Isolate: "session", Share: "all", Credentials: "work", Confine: Confinement{Level: "auto"},
+		IdleStop: 5 * time.Minute,
+		Trust:    "sandboxed", Auth: &Auth{Type: "oauth", ClientID: "x", Scopes: []string{"a", "b"}},
+		Spotlight: &yes, MaxTools: 7,
+		ImportedFrom: "cursor", Provider: "native", Origin: Origin{OriginUser, w.path(userJSON), 1},
+		Raw: json.RawMessage(
+			`{"type":"local","command":"npx","args":["-y","pkg"],"env":{"Z":"1","A":"2","N":3.50,"B":true},` +
+				`"cwd":"/srv","enabled":true,"timeout":1500,"expected_tools":["read"],"lock_tool_list":true,"env_isolation":false,` +
+				`"elicitation_enabled":true,"isolate":"session","share":"all","credentials":"work","confine":"auto","idle_stop":"5m",` +
+				`"trust":"sandboxed","auth":{"type":"oauth","clientId":"x"},"oauth":{"scope":"a b"},"fence":true,"max_tools":7,"imported_from":"cursor"}`),
 		Hash: got.Hash, Phase: drawbridge.Idle,
 	}
 	if runtime.GOOS != "windows" {
@@ -140,16 +143,16 @@ N = 3.5
 B = true
 `})
 	fromTOML := w.mustLoad(t).Servers[0]
-	want.Origin, want.Hash = Origin{User, w.path(userTOML), 2}, fromTOML.Hash
+	want.Origin, want.Hash = Origin{OriginUser, w.path(userTOML), 2}, fromTOML.Hash
 	want.Env[2].Value = "3.5"
-	want.Row = []byte(strings.Replace(string(want.Row), "3.50", "3.5", 1))
+	want.Raw = []byte(strings.Replace(string(want.Raw), "3.50", "3.5", 1))
 	if runtime.GOOS != "windows" {
 		wantDiff(t, "row in TOML", want, fromTOML)
 	}
 }
 
 func TestOrderOfEnvAndHeadersIsKept(t *testing.T) {
-	want := []Pair{{"Z", "1"}, {"A", "2"}, {"M", "3"}}
+	want := []NameValue{{"Z", "1"}, {"A", "2"}, {"M", "3"}}
 	w := newWorld(t, map[string]string{
 		userJSON: `{"servers": {"json": {"url": "https://h", "headers": {"Z": "1", "A": "2", "M": "3"}}}}`,
 		userTOML: "[[mcp.servers]]\nid='other'\ncommand='x'\nenv={A='1', Z='2'}\n" +
@@ -162,14 +165,15 @@ func TestOrderOfEnvAndHeadersIsKept(t *testing.T) {
 		wantDiff(t, string(name), want, row.Headers)
 	}
 	row, _ := set.Lookup("other")
-	wantDiff(t, "other", []Pair{{"A", "1"}, {"Z", "2"}}, row.Env)
+	wantDiff(t, "other", []NameValue{{"A", "1"}, {"Z", "2"}}, row.Env)
 }
 
 func TestTypes(t *testing.T) {
 	for typ, want := range map[string]string{
 		"stdio": "stdio", "local": "stdio",
-		"http": "http", "streamable-http": "http", "streamableHttp": "http", "streamable_http": "http", "remote": "http",
-		"sse": "sse",
+		"http": "http", "streamable-http": "http", "streamableHttp": "http", "streamable_http": "http",
+		"remote": "http",
+		"sse":    "sse",
 	} {
 		members := `{"type": "` + typ + `", "url": "https://example.com/mcp"}`
 		if want == "stdio" {
@@ -288,7 +292,8 @@ func TestNames(t *testing.T) {
 // TestHostileNames shows that no name reaches a terminal which a terminal would obey, or that fills it.
 func TestHostileNames(t *testing.T) {
 	w := newWorld(t, map[string]string{
-		projectJSON: `{"servers": {"\u001b[2J": {"command": "x", "\u001b]0;": 1, "args": ["` + strings.Repeat("${A}${B}", 9) + `"]}, "` +
+		projectJSON: `{"servers": {"\u001b[2J": {"command": "x", "\u001b]0;": 1, "args": ["` +
+			strings.Repeat("${A}${B}", 9) + `"]}, "` +
 			strings.Repeat("y", 1000) + `": {"url": "${` + strings.Repeat("z", 20) + `}"}}}`,
 		projectTOML: "\"\\u001b[2J\" = 1\n\"\\u001b[2J\" = 2\n",
 	})
@@ -387,10 +392,11 @@ func TestWhatIsDroppedIsSaid(t *testing.T) {
 		"\"env\": {\"A\": \"1\", \"L\": [],\n \"N\": null, \"A\": \"2\"}, \"command\": \"y\", \"comand\": {\"b\": 1, /* c */ \"a\": [\"<\"]},\n"+
 		"\"id\": \"z\", \"name\": \"other\"}")
 	wantDiff(t, "args", []string{"a", "b"}, row.Args)
-	wantDiff(t, "env", []Pair{{"A", "2"}}, row.Env)
-	wantDiff(t, "extra", []Unknown{
-		{"comand", json.RawMessage(`{"b":1,"a":["<"]}`)}, {"id", json.RawMessage(`"z"`)}, {"name", json.RawMessage(`"other"`)},
-	}, row.Extra)
+	wantDiff(t, "env", []NameValue{{"A", "2"}}, row.Env)
+	wantDiff(t, "extra", []UnknownMember{
+		{"comand", json.RawMessage(`{"b":1,"a":["<"]}`)}, {"id", json.RawMessage(`"z"`)},
+		{"name", json.RawMessage(`"other"`)},
+	}, row.UnknownMembers)
 	if row.Command != "y" || row.Phase != drawbridge.Idle {
 		t.Errorf("command %q, %s", row.Command, row.Phase)
 	}
@@ -420,19 +426,21 @@ func TestVariables(t *testing.T) {
 	row, warnings := rowOf(t, w, `{
 		"command": "${SET}", "args": ["${EMPTY:-d}", "a${NONE:-b}c", "${NONE}", "$SET"],
 		"env": {"${SET}": "${SET}", "T": "${TOKEN}", "U": "${NONE}"}, "cwd": "/${SET}", "credentials": "set"}`)
-	if row.Command != "value" || filepath.ToSlash(row.Cwd) != "/value" && runtime.GOOS != "windows" || row.Credentials != "set" {
+	if row.Command != "value" || filepath.ToSlash(row.Cwd) != "/value" && runtime.GOOS != "windows" ||
+		row.Credentials != "set" {
 		t.Errorf("command %q, cwd %q, credentials %q", row.Command, row.Cwd, row.Credentials)
 	}
 	wantDiff(t, "args", []string{"", "abc", "${NONE}", "$SET"}, row.Args)
-	wantDiff(t, "env", []Pair{{"${SET}", "value"}, {"T", "${TOKEN}"}, {"U", "${NONE}"}}, row.Env)
+	wantDiff(t, "env", []NameValue{{"${SET}", "value"}, {"T", "${TOKEN}"}, {"U", "${NONE}"}}, row.Env)
 	wantDiff(t, "unresolved", []string{"NONE", "TOKEN"}, row.Unresolved)
-	wantDiff(t, "warnings", []string{userJSON + `:1: Server "n": variables that are not set were left as written: NONE, TOKEN`}, warnings)
+	wantDiff(t, "warnings",
+		[]string{userJSON + `:1: Server "n": variables that are not set were left as written: NONE, TOKEN`}, warnings)
 
 	row, _ = rowOf(t, w, `{"url": "https://${HOST}/mcp", "headers": {"Authorization": "Bearer ${SET}"}}`)
 	if row.URL != "https://example.com/mcp" {
 		t.Errorf("url %q", row.URL)
 	}
-	wantDiff(t, "headers", []Pair{{"Authorization", "Bearer value"}}, row.Headers)
+	wantDiff(t, "headers", []NameValue{{"Authorization", "Bearer value"}}, row.Headers)
 }
 
 func TestARelativeCwdStartsAtTheWorkingDirectory(t *testing.T) {
@@ -458,7 +466,8 @@ func TestSecretsAreNeverRepeated(t *testing.T) {
 		`{"url": "${NONE:=hunter2}"}`,
 	} {
 		row, warnings := rowOf(t, w, members)
-		if said := row.Reason + strings.Join(append(warnings, row.Unresolved...), "\n"); said == "" || strings.Contains(said, "hunter2") {
+		if said := row.Reason + strings.Join(append(warnings, row.Unresolved...), "\n"); said == "" ||
+			strings.Contains(said, "hunter2") {
 			t.Errorf("%s says %q", members, said)
 		}
 	}
@@ -502,7 +511,8 @@ func TestHash(t *testing.T) {
 }
 
 func TestHashIgnoresTheEnvironment(t *testing.T) {
-	w := newWorld(t, map[string]string{userJSON: `{"servers": {"s": {"url": "https://h", "headers": {"A": "${TOKEN}"}}}}`})
+	w := newWorld(t,
+		map[string]string{userJSON: `{"servers": {"s": {"url": "https://h", "headers": {"A": "${TOKEN}"}}}}`})
 	w.env["TOKEN"] = "old"
 	before := w.mustLoad(t).Servers[0]
 	w.env["TOKEN"] = "new"

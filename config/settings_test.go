@@ -5,8 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drawbridge-mcp/drawbridge/config/doc"
-	"github.com/drawbridge-mcp/drawbridge/config/limit"
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
 // allSettings sets everything.
@@ -81,29 +80,35 @@ func TestSettings(t *testing.T) {
 	w := newWorld(t, map[string]string{userTOML: allSettings})
 	set := w.mustLoad(t)
 	want := Settings{
-		Naming: "bare", Grace: time.Second, ProbeTimeout: 2 * time.Second, ConnectTimeout: 3 * time.Second,
+		Naming: "bare", FirstListWait: time.Second, ProbeTimeout: 2 * time.Second, ConnectTimeout: 3 * time.Second,
 		CallTimeout: 4 * time.Minute, IdleStop: 5 * time.Hour, MaxTools: 6, MaxToolsProject: 7, EnvIsolation: &no,
-		AskTimeout: 90 * time.Second,
-		FenceHTTP:  &yes, ElicitationEnabled: &no, ElicitationTimeout: 7 * time.Second, ElicitationQueue: 3, ElicitationWarns: &no,
-		AllowedCommands: []string{w.path("home/bin/*"), "/opt/x", "go"},
+		AskTimeout:    90 * time.Second,
+		SpotlightHTTP: &yes, ElicitationEnabled: &no, ElicitationTimeout: 7 * time.Second, ElicitationQueue: 3,
+		ElicitationWarnings: &no,
+		AllowedCommands:     []string{w.path("home/bin/*"), "/opt/x", "go"},
 
-		Roots:     []Root{{URI: "file:///srv/a%20b"}, {URI: "file://" + w.path("home/src")}, {URI: "file:///elsewhere"}},
-		Audit:     Audit{Enabled: &no, Arguments: "hash", Sync: "always", Keep: 24 * time.Hour, KeepRecords: 11, KeyFile: w.path("home/audit.pem")},
+		Roots: []Root{{URI: "file:///srv/a%20b"}, {URI: "file://" + w.path("home/src")},
+			{URI: "file:///elsewhere"}},
+		Audit: AuditSettings{Enabled: &no, Arguments: "hash", Sync: "always", Retention: 24 * time.Hour,
+			MaxRecords: 11, KeyFile: w.path("home/audit.pem")},
 		LockFile:  w.path("home/.config/drawbridge/team/tools.lock"),
 		StorePath: w.path("home/.config/drawbridge/data/drawbridge.db"),
 		TokenFile: w.path("home/token"), SessionTimeout: 8 * time.Minute, MaxBody: 9, PageSize: 10,
-		OAuth: OAuth{
-			Issuers: []string{"https://a.example", "http://127.0.0.1:1/b/"}, PublicURL: "https://gate.example", Audience: "api",
-			Scopes: map[string][]string{"mcp:tools": {"mcp:*"}, "reader": {"mcp:docs", "mcp:wiki"}}, Programs: &no, ClockSkew: time.Second,
+		OAuth: OAuthSettings{
+			Issuers: []string{"https://a.example", "http://127.0.0.1:1/b/"}, PublicURL: "https://gate.example",
+			Audience:            "api",
+			Scopes:              map[string][]string{"mcp:tools": {"mcp:*"}, "reader": {"mcp:docs", "mcp:wiki"}},
+			AllowWithoutSubject: &no, ClockSkew: time.Second,
 			IntrospectionURL: "https://a.example/introspect", IntrospectionClient: "gate",
 			IntrospectionSecretFile: w.path("home/.config/drawbridge/secret"),
 		},
-		Vectors: Vectors{
-			Store:      []Part{{Text: "qdrants://"}, {Kind: FromKeychain, Text: "qdrant"}, {Text: "@vectors.example:6334"}},
+		Vectors: VectorStoreSettings{
+			Store: []ValuePart{{Text: "qdrants://"}, {Kind: KeychainPart, Text: "qdrant"},
+				{Text: "@vectors.example:6334"}},
 			Collection: "team_tools",
 		},
-		Tools:  limit.Tools{PerSession: 11, PerCaller: 12, Every: 24 * time.Hour, SameErrors: 13, SameCalls: 14},
-		Shield: limit.Shield{Enabled: &no, Threshold: 0.5, HalfLife: time.Minute},
+		Tools:  ToolLimits{PerSession: 11, PerCaller: 12, Window: 24 * time.Hour, SameErrors: 13, SameCalls: 14},
+		Shield: ShieldSettings{Enabled: &no, Threshold: 0.5, HalfLife: time.Minute},
 	}
 	wantDiff(t, "settings", want, set.Settings)
 	wantDiff(t, "warnings", []string(nil), w.warnings(set))
@@ -113,44 +118,49 @@ func TestEachSetting(t *testing.T) {
 	for line, want := range map[string]Settings{
 		"mcp.naming = 'qualified'":                                    {Naming: "qualified"},
 		"mcp.naming = 'mcp'":                                          {Naming: "mcp"},
-		"mcp.grace = 0":                                               {Grace: -1},
-		"mcp.grace = '0s'":                                            {Grace: -1},
+		"mcp.grace = 0":                                               {FirstListWait: -1},
+		"mcp.grace = '0s'":                                            {FirstListWait: -1},
 		"mcp.idle_stop = 'never'":                                     {IdleStop: -1},
 		"mcp.elicitation_timeout = 120":                               {ElicitationTimeout: 2 * time.Minute},
 		"mcp.elicitation_timeout = '120'":                             {ElicitationTimeout: 2 * time.Minute},
 		"mcp.elicitation_timeout = 0.5":                               {ElicitationTimeout: time.Second / 2},
 		"mcp.elicitation_timeout = '2m'":                              {ElicitationTimeout: 2 * time.Minute},
 		"mcp.elicitation_timeout = '500ms'":                           {ElicitationTimeout: time.Second / 2},
-		"mcp.shield.decay_half_life_secs = 3600":                      {Shield: limit.Shield{HalfLife: time.Hour}},
+		"mcp.shield.decay_half_life_secs = 3600":                      {Shield: ShieldSettings{HalfLife: time.Hour}},
 		"mcp.call_timeout = 1500":                                     {CallTimeout: 1500 * time.Millisecond},
 		"mcp.roots = []":                                              {},
 		"store.url = 'postgres://u:${PW}@h/db'":                       {StoreURL: "postgres://u:secret@h/db"},
 		"store.url = 'postgresql://h/db'":                             {StoreURL: "postgresql://h/db"},
 		"store.url = 'POSTGRES://U:${PW}@H/Db'":                       {StoreURL: "postgres://U:secret@H/Db"},
-		"mcp.tool_discovery.vector_store = 'QDRANT://K@H'":            {Vectors: Vectors{Store: []Part{{Text: "qdrant://K@H"}}}},
+		"mcp.tool_discovery.vector_store = 'QDRANT://K@H'":            {Vectors: VectorStoreSettings{Store: []ValuePart{{Text: "qdrant://K@H"}}}},
 		"store.path = '/var/lib/db'":                                  {StorePath: "/var/lib/db"},
 		"mcp.tool_discovery.vector_store = '${NONE:-}'":               {},
 		"mcp.tool_discovery.vector_store = ''":                        {},
-		"mcp.tool_discovery.vector_store = 'postgres://u:${PW}@h/db'": {Vectors: Vectors{Store: []Part{{Text: "postgres://u:secret@h/db"}}}},
-		"mcp.tool_discovery.vector_store = 'qdrant://h:1'":            {Vectors: Vectors{Store: []Part{{Text: "qdrant://h:1"}}}},
+		"mcp.tool_discovery.vector_store = 'postgres://u:${PW}@h/db'": {Vectors: VectorStoreSettings{Store: []ValuePart{{Text: "postgres://u:secret@h/db"}}}},
+		"mcp.tool_discovery.vector_store = 'qdrant://h:1'":            {Vectors: VectorStoreSettings{Store: []ValuePart{{Text: "qdrant://h:1"}}}},
 		"serve = { page_size = 5 } # ok":                              {PageSize: 5},
-		"mcp.shield.quarantine_threshold = 0":                         {Shield: limit.Shield{Threshold: -1}},
-		"mcp.shield.decay_half_life_secs = '2h'":                      {Shield: limit.Shield{HalfLife: 2 * time.Hour}},
-		"tools.max_identical_errors = 'unlimited'":                    {Tools: limit.Tools{SameErrors: -1}},
-		"tools.max_tool_calls_per_caller = '5/1h30m'":                 {Tools: limit.Tools{PerCaller: 5, Every: 90 * time.Minute}},
-		"tools.max_tool_calls_per_caller = '5 / week'":                {Tools: limit.Tools{PerCaller: 5, Every: 7 * 24 * time.Hour}},
-		"mcp.tool_discovery = {mode = 'search', enabled = false}":     {Discovery: Discovery{Mode: "search", Enabled: new(bool)}},
-		"mcp.tool_discovery.top_k = 0":                                {Discovery: Discovery{TopK: -1}},
-		"mcp.tool_discovery.top_k = 7":                                {Discovery: Discovery{TopK: 7}},
-		"mcp.tool_discovery.search_above = 9":                         {Discovery: Discovery{SearchAbove: 9}},
-		"mcp.tool_discovery.relative_score = 0":                       {Discovery: Discovery{RelativeScore: -1}},
-		"mcp.tool_discovery.min_score = 0.55":                         {Discovery: Discovery{MinScore: 0.55}},
-		"mcp.tool_discovery.always_include = ['gh__*', 'x']":          {Discovery: Discovery{AlwaysInclude: []string{"gh__*", "x"}}},
-		"mcp.output_schema_hint_bytes = 5":                            {Discovery: Discovery{OutputSchemaHintBytes: 5}},
-		"mcp.forward_output_schema = false":                           {Discovery: Discovery{ForwardOutputSchema: new(bool)}},
-		"serve.fence = ['Codex', 'ci']":                               {FenceFor: []string{"Codex", "ci"}},
-		"serve.fence = false":                                         {FenceHTTP: new(bool)},
-		"serve.issuer = 'https://a.example'":                          {OAuth: OAuth{Issuers: []string{"https://a.example"}}},
+		"mcp.shield.quarantine_threshold = 0":                         {Shield: ShieldSettings{Threshold: -1}},
+		"mcp.shield.decay_half_life_secs = '2h'":                      {Shield: ShieldSettings{HalfLife: 2 * time.Hour}},
+		"tools.max_identical_errors = 'unlimited'":                    {Tools: ToolLimits{SameErrors: -1}},
+		"tools.max_tool_calls_per_caller = '5/1h30m'": {Tools: ToolLimits{PerCaller: 5,
+			Window: 90 * time.Minute}},
+		"tools.max_tool_calls_per_caller = '5 / week'": {Tools: ToolLimits{PerCaller: 5,
+			Window: 7 * 24 * time.Hour}},
+		"mcp.tool_discovery = {mode = 'search', enabled = false}": {Discovery: ToolDiscovery{Mode: "search",
+			Enabled: new(bool)}},
+		"mcp.tool_discovery.top_k = 0":          {Discovery: ToolDiscovery{TopK: -1}},
+		"mcp.tool_discovery.top_k = 7":          {Discovery: ToolDiscovery{TopK: 7}},
+		"mcp.tool_discovery.search_above = 9":   {Discovery: ToolDiscovery{SearchAbove: 9}},
+		"mcp.tool_discovery.relative_score = 0": {Discovery: ToolDiscovery{RelativeScore: -1}},
+		"mcp.tool_discovery.min_score = 0.55":   {Discovery: ToolDiscovery{MinScore: 0.55}},
+		"mcp.tool_discovery.always_include = ['gh__*', 'x']": {Discovery: ToolDiscovery{AlwaysInclude: []string{"gh__*",
+			"x"}}},
+		"mcp.output_schema_hint_bytes = 5": {Discovery: ToolDiscovery{OutputSchemaHintBytes: 5}},
+		"mcp.forward_output_schema = false": {Discovery: ToolDiscovery{ForwardOutputSchema: new(
+			bool)}},
+		"serve.fence = ['Codex', 'ci']":      {SpotlightClients: []string{"Codex", "ci"}},
+		"serve.fence = false":                {SpotlightHTTP: new(bool)},
+		"serve.issuer = 'https://a.example'": {OAuth: OAuthSettings{Issuers: []string{"https://a.example"}}},
 	} {
 		w := newWorld(t, map[string]string{userTOML: line})
 		w.env["PW"] = "secret"
@@ -168,8 +178,10 @@ func TestRootsInEachForm(t *testing.T) {
 		"[[mcp.roots]]\nname = 'docs'\npath = '/srv/a b'\n[[mcp.roots]]\nuri = '/srv/c'": {one, two},
 		"[mcp.roots]\nuri = 'file:///srv/a%20b'\nname = 'docs'":                          {one},
 		"[mcp.roots]\npath = '/srv/c'":                                                   {two},
-		"[mcp.roots]\ndocs = '/srv/a b'\nc = 'file:///srv/c'":                            {one, {URI: two.URI, Name: "c"}},
-		"[mcp.roots.docs]\nuri = 'file:///srv/a%20b'\n[mcp.roots.c]\npath = '/srv/c'":    {one, {URI: two.URI, Name: "c"}},
+		"[mcp.roots]\ndocs = '/srv/a b'\nc = 'file:///srv/c'": {one,
+			{URI: two.URI, Name: "c"}},
+		"[mcp.roots.docs]\nuri = 'file:///srv/a%20b'\n[mcp.roots.c]\npath = '/srv/c'": {one,
+			{URI: two.URI, Name: "c"}},
 		"[mcp.roots]": nil,
 	} {
 		w := newWorld(t, map[string]string{userTOML: text})
@@ -274,7 +286,7 @@ func TestBadSettings(t *testing.T) {
 // TestFields walks the tables: each entry is complete, and each setting and member is really read.
 func TestFields(t *testing.T) {
 	seen := map[string]bool{}
-	for _, f := range Fields() {
+	for _, f := range DocumentedFields() {
 		key := f.Section + "." + f.Name
 		if seen[key] {
 			t.Errorf("%s is listed twice", key)
@@ -290,8 +302,8 @@ func TestFields(t *testing.T) {
 			t.Errorf("the member %s is not listed", m)
 		}
 	}
-	for _, s := range settings {
-		if s.read == nil || !seen[s.section+"."+s.name] {
+	for _, s := range settingTable {
+		if s.readValue == nil || !seen[s.section+"."+s.name] {
 			t.Errorf("%s.%s is not read, or not listed", s.section, s.name)
 		}
 	}
@@ -299,11 +311,12 @@ func TestFields(t *testing.T) {
 
 func TestDidYouMean(t *testing.T) {
 	for name, want := range map[string]string{
-		"comand": "command", "Command": "command", "arg": "args", "tiemout": "timeout", "expectedTools": "expected_tools",
-		"auht": "auth", "uri": "url", "header": "headers", "evn": "env",
+		"comand": "command", "Command": "command", "arg": "args", "tiemout": "timeout",
+		"expectedTools": "expected_tools",
+		"auht":          "auth", "uri": "url", "header": "headers", "evn": "env",
 		"foo": "", "x": "", "dir": "", "autoApprove": "", strings.Repeat("command", 100): "",
 	} {
-		got := doc.DidYouMean(name, memberNames())
+		got := configfile.DidYouMean(name, rowMemberNames())
 		if want != "" {
 			want = `; did you mean "` + want + `"?`
 		}

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/audit"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
@@ -49,7 +49,8 @@ var apart = cmpopts.IgnoreFields(audit.Record{}, "At", "Duration", "Definition")
 // editor is ada with a client, on standard input.
 func editor() drawbridge.Caller {
 	c := ada
-	c.Door, c.Client, c.Session = drawbridge.StdioDoor, json.RawMessage(`{"name":"editor","version":"1.2"}`), "s"
+	c.Transport, c.Client, c.Session = drawbridge.StdioTransport, json.RawMessage(`{"name":"editor","version":"1.2"}`),
+		"s"
 	return c
 }
 
@@ -79,7 +80,8 @@ func TestEachCallIsOnRecord(t *testing.T) {
 		}
 		return drawbridge.Verdict{Effect: drawbridge.Allow, Rule: "r0"}
 	})
-	d := open(t, up, Options{Audit: p, Guards: []Guard{barred}, Cards: []drawbridge.Card{card{"own", func() (drawbridge.Result, error) { panic("ouch") }}}},
+	d := open(t, up, Options{Audit: p, Guards: []Guard{barred},
+		Cards: []drawbridge.Card{card{"own", func() (drawbridge.Result, error) { panic("ouch") }}}},
 		listing("a", "ok", "bad", "ask", "gone", "down", "no", "hid"))
 	who := audit.Caller{Kind: "external", Principal: "ada", Client: "editor 1.2", Session: "043a7187"}
 	for _, tt := range []struct {
@@ -93,14 +95,17 @@ func TestEachCallIsOnRecord(t *testing.T) {
 		{"a__gone", audit.Record{Outcome: audit.Ambiguous, Code: "transient"}, true},
 		{"a__down", audit.Record{Outcome: audit.Fault, Code: "rate_limited"}, true},
 		{"own", audit.Record{Outcome: audit.Fault, Code: "server_error"}, true},
-		{"a__no", audit.Record{Outcome: audit.Refused, Code: "policy_blocked", Effect: "deny", Rule: "r1", Reason: "never"}, false},
+		{"a__no", audit.Record{Outcome: audit.Refused, Code: "policy_blocked", Effect: "deny", Rule: "r1",
+			Reason: "never"}, false},
 		{"a__hid", audit.Record{Outcome: audit.Refused, Code: "not_found", Effect: "deny", Rule: "r2"}, false},
 		{"a__none", audit.Record{Outcome: audit.Unknown, Code: "not_found"}, false},
 	} {
 		said = tt.name
-		_, _ = d.Call(t.Context(), drawbridge.Call{Caller: editor(), Params: json.RawMessage(`{"_meta":{},"name":"` + tt.name + `","arguments":{"n":1}}`)})
+		_, _ = d.Call(t.Context(), drawbridge.Call{Caller: editor(), Params: json.RawMessage(`{"_meta":{},"name":"` +
+			tt.name + `","arguments":{"n":1}}`)})
 		call := audit.Record{
-			ID: "1", Kind: audit.Call, Caller: who, Door: "stdio", Method: wire.MethodToolsCall, Card: tt.name, Arguments: json.RawMessage(`{"n":1}`),
+			ID: "1", Kind: audit.Call, Caller: who, Transport: "stdio", Method: mcp.MethodToolsCall, Card: tt.name,
+			Arguments: json.RawMessage(`{"n":1}`),
 		}
 		switch tt.name {
 		case "a__none":
@@ -140,7 +145,7 @@ func TestWhoAnsweredIsOnRecord(t *testing.T) {
 			}),
 		}, listing("a", "x"))
 		_ = call(t, d, ada, "a__x")
-		want.ID, want.Caller, want.Method = "1", audit.Caller{Kind: "external", Principal: "ada"}, wire.MethodToolsCall
+		want.ID, want.Caller, want.Method = "1", audit.Caller{Kind: "external", Principal: "ada"}, mcp.MethodToolsCall
 		want.Card, want.Server, want.Tool, want.Effect, want.Rule = "a__x", "a", "x", "ask", "r1"
 		want.Approval, want.By = "k3f9qzab", "bob, there"
 		if diff := cmp.Diff(want, p.taken()[0], apart); diff != "" {
@@ -154,13 +159,15 @@ func TestOtherMethodsAreOnRecord(t *testing.T) {
 	p := &pages{broken: -1}
 	up := &fake{}
 	l := listing("a", "x")
-	l.Prompts, l.Resources, l.Templates = objects("name", "p"), objects("uri", "r://1"), objects("uriTemplate", "t://{x}")
+	l.Prompts, l.Resources, l.Templates = objects("name", "p"), objects("uri", "r://1"),
+		objects("uriTemplate", "t://{x}")
 	d := open(t, up, Options{Audit: p}, l)
 	for _, tt := range []struct{ method, params, card, arguments string }{
-		{wire.MethodPromptsGet, `{"name":"a__p","arguments":{"x":1}}`, "a__p", `{"x":1}`},
-		{wire.MethodResourcesRead, `{"uri":"t://7"}`, "t://7", ``},
-		{wire.MethodComplete, `{"ref":{"type":"ref/resource","uri":"t://{x}"},"argument":{"name":"x","value":"1"}}`, "t://{x}", `{"name":"x","value":"1"}`},
-		{wire.MethodSubscribe, ``, "r://1", ``},
+		{mcp.MethodPromptsGet, `{"name":"a__p","arguments":{"x":1}}`, "a__p", `{"x":1}`},
+		{mcp.MethodResourcesRead, `{"uri":"t://7"}`, "t://7", ``},
+		{mcp.MethodComplete, `{"ref":{"type":"ref/resource","uri":"t://{x}"},"argument":{"name":"x","value":"1"}}`,
+			"t://{x}", `{"name":"x","value":"1"}`},
+		{mcp.MethodSubscribe, ``, "r://1", ``},
 	} {
 		up.answer = func(drawbridge.ServerID, drawbridge.Call) (drawbridge.Result, error) {
 			if len(p.all) != 1 || p.all[0].Outcome != "" {
@@ -169,10 +176,11 @@ func TestOtherMethodsAreOnRecord(t *testing.T) {
 			return drawbridge.Result{Raw: json.RawMessage(`{}`)}, nil
 		}
 		var err error
-		if tt.method == wire.MethodSubscribe {
+		if tt.method == mcp.MethodSubscribe {
 			err = d.Subscribe(t.Context(), ada, "r://1")
 		} else {
-			_, err = d.Do(t.Context(), drawbridge.Call{Caller: ada, Method: tt.method, Params: json.RawMessage(tt.params)})
+			_, err = d.Do(t.Context(), drawbridge.Call{Caller: ada, Method: tt.method,
+				Params: json.RawMessage(tt.params)})
 		}
 		if err != nil {
 			t.Errorf("%s: %v", tt.method, err)
@@ -181,7 +189,8 @@ func TestOtherMethodsAreOnRecord(t *testing.T) {
 		if len(got) != 2 {
 			t.Fatalf("%s: %v", tt.method, got)
 		}
-		if got[0].Method != tt.method || got[0].Card != tt.card || got[0].Server != "a" || string(got[0].Arguments) != tt.arguments ||
+		if got[0].Method != tt.method || got[0].Card != tt.card || got[0].Server != "a" ||
+			string(got[0].Arguments) != tt.arguments ||
 			got[1].Kind != audit.Done || got[1].Outcome != audit.OK || got[1].ID != got[0].ID {
 			t.Errorf("%s: %+v", tt.method, got)
 		}
@@ -189,7 +198,8 @@ func TestOtherMethodsAreOnRecord(t *testing.T) {
 	if err := d.Subscribe(t.Context(), ada, "r://1", "r://2", "r://1"); err != nil {
 		t.Error(err)
 	}
-	if got := audit.Fold(p.taken()); len(got) != 3 || got[0].Outcome != audit.OK || got[1].Outcome != audit.OK || got[2].Outcome != audit.OK {
+	if got := audit.MergeOutcomes(p.taken()); len(got) != 3 || got[0].Outcome != audit.OK ||
+		got[1].Outcome != audit.OK || got[2].Outcome != audit.OK {
 		t.Errorf("three subscriptions: %+v", got)
 	}
 }
@@ -206,7 +216,8 @@ func TestWhatCannotBeRecordedDoesNotHappen(t *testing.T) {
 	up := &fake{}
 	l := listing("a", "x", "no")
 	l.Resources = objects("uri", "r://1")
-	d := open(t, up, Options{Audit: p, Guards: []Guard{deny}, Cards: []drawbridge.Card{card{"own", func() (drawbridge.Result, error) { panic("it ran") }}}}, l)
+	d := open(t, up, Options{Audit: p, Guards: []Guard{deny},
+		Cards: []drawbridge.Card{card{"own", func() (drawbridge.Result, error) { panic("it ran") }}}}, l)
 	for _, name := range []string{"a__x", "own"} {
 		wantFault(t, call(t, d, ada, name), drawbridge.ServerError, "no audit")
 	}
@@ -260,10 +271,11 @@ func TestACallKnowsItsParent(t *testing.T) {
 // holding is a vetter that blanks one tool, leaves one out, and holds calls of another.
 type holding struct{}
 
-func (holding) Vet(_ context.Context, _ Member, l drawbridge.Listing) (Vetted, error) {
-	return Vetted{
-		Tools: []Shown{{Own: l.Tools[0], Definition: l.Tools[0], Held: "it has changed", Next: "accept it"}, {Own: l.Tools[1], Why: "nobody expects it", Code: "unexpected"}},
-		Notes: []Note{{Kind: "tool", Name: "x", Did: "blanked", Why: "it gives orders"}},
+func (holding) Vet(_ context.Context, _ Server, l drawbridge.Listing) (VettedListing, error) {
+	return VettedListing{
+		Tools: []VettedItem{{Original: l.Tools[0], Definition: l.Tools[0], HeldReason: "it has changed",
+			NextStep: "accept it"}, {Original: l.Tools[1], OmitReason: "nobody expects it", Code: "unexpected"}},
+		Notes: []VettingNote{{Kind: "tool", Name: "x", Action: "blanked", Why: "it gives orders"}},
 	}, nil
 }
 
@@ -275,9 +287,11 @@ func TestWhatTheShieldDoesIsOnRecord(t *testing.T) {
 	wantFault(t, call(t, d, ada, "a__x"), drawbridge.PolicyBlocked, "tools/call a__x: it has changed (accept it)")
 	want := []audit.Record{
 		{ID: "1", Kind: audit.Shield, Server: "a", Card: "x", Tool: "x", Rule: "blanked", Reason: "it gives orders"},
-		{ID: "2", Kind: audit.Shield, Server: "a", Card: "y", Tool: "y", Rule: "unexpected", Reason: "nobody expects it"},
+		{ID: "2", Kind: audit.Shield, Server: "a", Card: "y", Tool: "y", Rule: "unexpected",
+			Reason: "nobody expects it"},
 		{
-			ID: "3", Kind: audit.Call, Caller: audit.Caller{Kind: "external", Principal: "ada"}, Method: wire.MethodToolsCall, Card: "a__x", Server: "a", Tool: "x",
+			ID: "3", Kind: audit.Call, Caller: audit.Caller{Kind: "external", Principal: "ada"},
+			Method: mcp.MethodToolsCall, Card: "a__x", Server: "a", Tool: "x",
 			Effect: "deny", Rule: "held", Reason: "it has changed", Outcome: audit.Refused, Code: "policy_blocked",
 		},
 	}

@@ -7,17 +7,19 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/deck/seal"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
 // crowd is the listings of servers with so many tools each, of the size that tools have.
 func crowd(servers, tools int) []drawbridge.Listing {
 	out := make([]drawbridge.Listing, servers)
 	for i := range out {
-		out[i] = drawbridge.Listing{Server: drawbridge.ServerID(fmt.Sprintf("server%d", i)), Row: "row"}
+		out[i] = drawbridge.Listing{Server: drawbridge.ServerID(fmt.Sprintf("server%d", i)), ConfigHash: "row"}
 		for j := range tools {
-			out[i].Tools = append(out[i].Tools, json.RawMessage(fmt.Sprintf(`{"name":"tool_%d","title":"Tool %d","description":"Does the thing that has the number %d, and says what came of it in a sentence or two.","inputSchema":{"type":"object","properties":{"path":{"type":"string","description":"Where."},"limit":{"type":"integer"}},"required":["path"]},"annotations":{"readOnlyHint":true}}`, j, j, j)))
+			out[i].Tools = append(out[i].Tools,
+				json.RawMessage(
+					fmt.Sprintf(`{"name":"tool_%d","title":"Tool %d","description":"Does the thing that has the number %d, and says what came of it in a sentence or two.","inputSchema":{"type":"object","properties":{"path":{"type":"string","description":"Where."},"limit":{"type":"integer"}},"required":["path"]},"annotations":{"readOnlyHint":true}}`, j, j, j)))
 		}
 	}
 	return out
@@ -26,7 +28,7 @@ func crowd(servers, tools int) []drawbridge.Listing {
 // BenchmarkCall is what the deck adds to a small call.
 func BenchmarkCall(b *testing.B) {
 	d := open(b, &fake{answer: nil}, Options{}, crowd(10, 100)...)
-	d.up, d.maker.up = quiet{}, quiet{}
+	d.upstream, d.maker.upstream = quiet{}, quiet{}
 	call := drawbridge.Call{Caller: ada, Params: json.RawMessage(
 		`{"_meta":{"progressToken":1},"name":"server7__tool_42","arguments":{"path":"0123456789012345678901234567890123456789"}}`)}
 	b.ReportAllocs()
@@ -46,11 +48,11 @@ func (quiet) Do(_ context.Context, _ drawbridge.ServerID, _ drawbridge.Call) (dr
 
 // BenchmarkLargeResult is what the deck adds to a result of 256 KiB.
 func BenchmarkLargeResult(b *testing.B) {
-	raw := wire.Apply(nil, wire.Put(wire.Quote(string(make([]byte, 256<<10))), "text"))
+	raw := rawjson.Apply(nil, rawjson.Put(rawjson.Quote(string(make([]byte, 256<<10))), "text"))
 	b.SetBytes(int64(len(raw)))
 	d := open(b, &fake{}, Options{}, crowd(1, 1)...)
 	for b.Loop() {
-		d.sealer.Result(raw, seal.Request{})
+		d.sealer.sealResultState(raw, stateBinding{})
 	}
 }
 
@@ -60,7 +62,7 @@ func BenchmarkView(b *testing.B) {
 	v := d.view.Load()
 	b.ReportAllocs()
 	for b.Loop() {
-		newView(d.gate, nil, v.members, v, d.version)
+		newView(d.guards, nil, v.servers, v, d.nextVersion)
 	}
 }
 
@@ -96,7 +98,7 @@ func BenchmarkList(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := d.List(b.Context(), caller, wire.MethodToolsList); err != nil {
+				if _, err := d.List(b.Context(), caller, mcp.MethodToolsList); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -104,17 +106,18 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-// BenchmarkVeryManyNotes is what it takes to look again at a server about which there is very much to say, all of it new: to grow as
-// that does, since nobody else can change the deck meanwhile.
+// BenchmarkVeryManyNotes is what it takes to look again at a server about which there is very much to say, all of it
+// new: to grow as that does, since nobody else can change the deck meanwhile.
 func BenchmarkVeryManyNotes(b *testing.B) {
 	for _, many := range []int{4000, 40_000} {
 		b.Run(fmt.Sprint(many), func(b *testing.B) {
 			round := 0
-			d := open(b, &fake{}, Options{Vetter: censor(func(v Vetted) (Vetted, error) {
+			d := open(b, &fake{}, Options{Vetter: censor(func(v VettedListing) (VettedListing, error) {
 				round++
 				v.Notes = nil
 				for i := range many {
-					v.Notes = append(v.Notes, Note{Kind: "prompt", Name: fmt.Sprintf("p%05d of %d", i, round), Did: "cut"})
+					v.Notes = append(v.Notes, VettingNote{Kind: "prompt", Name: fmt.Sprintf("p%05d of %d", i,
+						round), Action: "cut"})
 				}
 				return v, nil
 			})}, listing("a", "one"))

@@ -12,8 +12,9 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
-	"github.com/drawbridge-mcp/drawbridge/wire"
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 )
@@ -51,7 +52,7 @@ func (f *fake) Do(_ context.Context, id drawbridge.ServerID, call drawbridge.Cal
 	return drawbridge.Result{Raw: json.RawMessage(`{}`)}, nil
 }
 
-func (f *fake) Watch(_ context.Context, id drawbridge.ServerID, w drawbridge.Watched) error {
+func (f *fake) Watch(_ context.Context, id drawbridge.ServerID, w drawbridge.WatchSet) error {
 	if len(w.Tasks) > 0 {
 		f.hear("watch %s %v, tasks %v", id, w.URIs, w.Tasks)
 		return nil
@@ -64,12 +65,12 @@ func (f *fake) Watch(_ context.Context, id drawbridge.ServerID, w drawbridge.Wat
 	return err
 }
 
-func (f *fake) SetLevel(_ context.Context, session, level string) error {
+func (f *fake) SetLogLevel(_ context.Context, session, level string) error {
 	f.hear("level %q %s", session, level)
 	return nil
 }
 
-func (f *fake) Tell(_ context.Context, session, method string, params json.RawMessage) {
+func (f *fake) ForwardNotification(_ context.Context, session, method string, params json.RawMessage) {
 	f.hear("tell %q %s%s", session, method, params)
 }
 func (f *fake) EndSession(session string) { f.hear("end %q", session) }
@@ -114,13 +115,15 @@ func (m *memory) Replay(context.Context, string) ([]ledger.Entry, error) {
 }
 
 var (
-	ada = drawbridge.Caller{Kind: drawbridge.External, Principal: "ada", Scopes: []drawbridge.Scope{"*"}, Era: drawbridge.Modern}
-	bob = drawbridge.Caller{Kind: drawbridge.External, Principal: "bob", Scopes: []drawbridge.Scope{"mcp:b"}, Era: drawbridge.Modern}
+	ada = drawbridge.Caller{Kind: drawbridge.External, Principal: "ada", Scopes: []drawbridge.Scope{"*"},
+		Era: drawbridge.Modern}
+	bob = drawbridge.Caller{Kind: drawbridge.External, Principal: "bob", Scopes: []drawbridge.Scope{"mcp:b"},
+		Era: drawbridge.Modern}
 )
 
 // listing makes a listing of a server out of the names of its tools.
 func listing(server string, tools ...string) drawbridge.Listing {
-	l := drawbridge.Listing{Server: drawbridge.ServerID(server), Row: "row-" + server}
+	l := drawbridge.Listing{Server: drawbridge.ServerID(server), ConfigHash: "row-" + server}
 	for _, name := range tools {
 		l.Tools = append(l.Tools, tool(name))
 	}
@@ -128,7 +131,8 @@ func listing(server string, tools ...string) drawbridge.Listing {
 }
 
 func tool(name string) json.RawMessage {
-	return json.RawMessage(fmt.Sprintf(`{"name":%q,"description":"Does %s.","inputSchema":{"type":"object"}}`, name, name))
+	return json.RawMessage(fmt.Sprintf(`{"name":%q,"description":"Does %s.","inputSchema":{"type":"object"}}`, name,
+		name))
 }
 
 func objects(member string, values ...string) (out []json.RawMessage) {
@@ -145,9 +149,9 @@ func open(t testing.TB, up *fake, o Options, listings ...drawbridge.Listing) *De
 	if err != nil {
 		t.Fatal(err)
 	}
-	var members []Member
+	var members []Server
 	for _, l := range listings {
-		members = append(members, Member{ID: l.Server, Row: l.Row})
+		members = append(members, Server{ID: l.Server, ConfigHash: l.ConfigHash})
 	}
 	if err := d.Configure(t.Context(), members); err != nil {
 		t.Fatal(err)
@@ -166,7 +170,7 @@ func enrol(t testing.TB, d *Deck, l drawbridge.Listing) {
 }
 
 // listed gives the names that the caller sees by a list method.
-func listed(t testing.TB, d *Deck, caller drawbridge.Caller, k kind) []string {
+func listed(t testing.TB, d *Deck, caller drawbridge.Caller, k itemKind) []string {
 	t.Helper()
 	list, err := d.List(t.Context(), caller, k.list)
 	if err != nil {
@@ -174,7 +178,7 @@ func listed(t testing.TB, d *Deck, caller drawbridge.Caller, k kind) []string {
 	}
 	names := []string{}
 	for _, raw := range list.Items {
-		names = append(names, wire.GetText(raw, k.member))
+		names = append(names, rawjson.GetString(raw, k.member))
 	}
 	return names
 }
@@ -206,7 +210,8 @@ func TestListsAreOrderedByConfigurationThenByServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Configure(t.Context(), []Member{{ID: "b", Row: "row-b"}, {ID: "a", Row: "row-a"}}); err != nil {
+	if err := d.Configure(t.Context(), []Server{{ID: "b", ConfigHash: "row-b"},
+		{ID: "a", ConfigHash: "row-a"}}); err != nil {
 		t.Fatal(err)
 	}
 	enrol(t, d, listing("a", "x"))
@@ -219,7 +224,7 @@ func TestOfAToolOnlyTheNameChanges(t *testing.T) {
 	l.Tools = []json.RawMessage{json.RawMessage(
 		`{ "x": 9007199254740993, "name": "t", "_meta":{}, "inputSchema": {"type":"object","p":0.10},"é":"\u00e9" }`)}
 	d := open(t, &fake{}, Options{}, l)
-	list, _ := d.List(t.Context(), ada, wire.MethodToolsList)
+	list, _ := d.List(t.Context(), ada, mcp.MethodToolsList)
 	want := `{ "x": 9007199254740993, "name": "a__t", "_meta":{}, "inputSchema": {"type":"object","p":0.10},"é":"\u00e9" }`
 	if got := string(list.Items[0]); got != want {
 		t.Errorf("tool is\n%s, want\n%s", got, want)
@@ -231,7 +236,7 @@ func TestACallGoesToItsServerUnderItsOwnName(t *testing.T) {
 	d := open(t, up, Options{}, listing("a", "x.y"), listing("b", "x.y"))
 	params := json.RawMessage(`{"_meta":{"progressToken":1},"name":"b__x_y_8d3bd6","arguments":{"n":1.0}}`)
 	name := listed(t, d, ada, tools)[1]
-	params = wire.Apply(params, wire.Put(wire.Quote(name), "name"))
+	params = rawjson.Apply(params, rawjson.Put(rawjson.Quote(name), "name"))
 	if _, err := d.Call(t.Context(), drawbridge.Call{Caller: ada, Params: params}); err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +244,7 @@ func TestACallGoesToItsServerUnderItsOwnName(t *testing.T) {
 }
 
 func TestACallByAnyNameThatOnlyOneCardCanMean(t *testing.T) {
-	for _, naming := range []Naming{Qualified, MCP, Bare} {
+	for _, naming := range []NamingStyle{QualifiedNames, MCPNames, BareNames} {
 		up := &fake{}
 		d := open(t, up, Options{Naming: naming}, listing("a", "one", "both"), listing("b", "both"))
 		for _, name := range []string{"a__one", "mcp_a_one", "one", "b__both", "mcp_b_both"} {
@@ -250,7 +255,7 @@ func TestACallByAnyNameThatOnlyOneCardCanMean(t *testing.T) {
 		wantList(t, up.told(),
 			`a tools/call {"name":"one"}`, `a tools/call {"name":"one"}`, `a tools/call {"name":"one"}`,
 			`b tools/call {"name":"both"}`, `b tools/call {"name":"both"}`)
-		if naming == Bare {
+		if naming == BareNames {
 			continue // "both" is the name that the first is listed by
 		}
 		wantFault(t, call(t, d, ada, "both"), drawbridge.NotFound, "unknown tool both")
@@ -266,12 +271,14 @@ func TestWhatACallerMayNotKnowOfIsUnknown(t *testing.T) {
 	wantList(t, listed(t, d, bob, prompts))
 	wantFault(t, call(t, d, bob, "a__secret"), drawbridge.NotFound, "unknown tool a__secret")
 	wantFault(t, call(t, d, bob, "a__nothing"), drawbridge.NotFound, "unknown tool a__nothing")
-	_, err := d.Do(t.Context(), drawbridge.Call{Caller: bob, Method: wire.MethodPromptsGet, Params: objects("name", "a__p")[0]})
+	_, err := d.Do(t.Context(), drawbridge.Call{Caller: bob, Method: mcp.MethodPromptsGet,
+		Params: objects("name", "a__p")[0]})
 	wantFault(t, err, drawbridge.NotFound, "unknown prompt a__p")
-	_, err = d.Do(t.Context(), drawbridge.Call{Caller: bob, Method: wire.MethodResourcesRead, Params: objects("uri", "r://1")[0]})
+	_, err = d.Do(t.Context(), drawbridge.Call{Caller: bob, Method: mcp.MethodResourcesRead,
+		Params: objects("uri", "r://1")[0]})
 	wantFault(t, err, drawbridge.NotFound, "unknown resource r://1")
 	wantFault(t, d.Subscribe(t.Context(), bob, "r://1"), drawbridge.NotFound, "unknown resource r://1")
-	if _, ok := d.Find(bob, "a__secret"); ok {
+	if _, ok := d.FindCard(bob, "a__secret"); ok {
 		t.Error("bob finds a card that he may not know of")
 	}
 	if up := up.told(); len(up) > 0 {
@@ -305,19 +312,21 @@ func (c card) Run(context.Context, drawbridge.Call) (drawbridge.Result, error) {
 
 func TestShippedCardsKeepTheirNames(t *testing.T) {
 	up := &fake{}
-	d := open(t, up, Options{Naming: Bare, Cards: []drawbridge.Card{card{name: "own"}}}, listing("a", "own"))
+	d := open(t, up, Options{Naming: BareNames, Cards: []drawbridge.Card{card{name: "own"}}}, listing("a", "own"))
 	wantList(t, listed(t, d, ada, tools), "own", "a__own")
 	result, err := d.Call(t.Context(), drawbridge.Call{Caller: ada, Params: objects("name", "own")[0]})
 	if err != nil || string(result.Raw) != `{"from":"shipped"}` || len(up.told()) > 0 {
 		t.Errorf("result %s, %v", result.Raw, err)
 	}
-	if _, err := New(t.Context(), up, Options{Cards: []drawbridge.Card{card{name: "own"}, card{name: "own"}}}); err == nil {
+	if _, err := New(t.Context(), up, Options{Cards: []drawbridge.Card{card{name: "own"},
+		card{name: "own"}}}); err == nil {
 		t.Error("two shipped cards of one name are taken")
 	}
 }
 
 func TestAShippedCardThatPanics(t *testing.T) {
-	d := open(t, &fake{}, Options{Cards: []drawbridge.Card{card{"own", func() (drawbridge.Result, error) { panic("ouch") }}}})
+	d := open(t, &fake{},
+		Options{Cards: []drawbridge.Card{card{"own", func() (drawbridge.Result, error) { panic("ouch") }}}})
 	wantFault(t, call(t, d, ada, "own"), drawbridge.ServerError, "internal error: see the log")
 }
 
@@ -325,19 +334,26 @@ func TestParamsThatSaySomethingTwiceAreRefused(t *testing.T) {
 	up := &fake{}
 	d := open(t, up, Options{}, listing("a", "x"))
 	for _, tt := range []struct{ method, params, want string }{
-		{wire.MethodToolsCall, `{"name":"a__x","n\u0061me":"a__x"}`, "tools/call: params have two name"},
-		{wire.MethodToolsCall, `{"name":"a__x","Name":"b__y"}`, `tools/call: params have a name that some readers take for "name"`},
-		{wire.MethodToolsCall, `{"name":"a__x","argument\u017f":{}}`, `tools/call: params have a name that some readers take for "arguments"`},
-		{wire.MethodToolsCall, `{"name":"a__x","name\u0000":"b__y"}`, `tools/call: params have a name that some readers take for "name"`},
-		{wire.MethodToolsCall, `{"name":"a__x","_META":{}}`, `tools/call: params have a name that some readers take for "_meta"`},
-		{wire.MethodComplete, `{"ref":{"type":"ref/prompt","name":"p","NAME":"q"}}`, `completion/complete: params have a name that some readers take for "name"`},
-		{wire.MethodToolsCall, `{"name":"a__x","arguments":{},"arguments":{}}`, "tools/call: params have two arguments"},
-		{wire.MethodToolsCall, `{"name":7}`, "tools/call: params have no name"},
-		{wire.MethodToolsCall, ``, "tools/call: params have no name"},
-		{wire.MethodResourcesRead, `{"name":"x"}`, "resources/read: params have no uri"},
-		{wire.MethodComplete, `{"ref":{"type":"ref/prompt","name":"p","name":"q"}}`, "completion/complete: params have two name"},
-		{wire.MethodComplete, `{"ref":{"type":"ref/prompt"}}`, "completion/complete: params have no ref.name"},
-		{wire.MethodComplete, `{"ref":{"type":"ref/tool","name":"p"}}`, `completion/complete: no such reference "ref/tool"`},
+		{mcp.MethodToolsCall, `{"name":"a__x","n\u0061me":"a__x"}`, "tools/call: params have two name"},
+		{mcp.MethodToolsCall, `{"name":"a__x","Name":"b__y"}`,
+			`tools/call: params have a name that some readers take for "name"`},
+		{mcp.MethodToolsCall, `{"name":"a__x","argument\u017f":{}}`,
+			`tools/call: params have a name that some readers take for "arguments"`},
+		{mcp.MethodToolsCall, `{"name":"a__x","name\u0000":"b__y"}`,
+			`tools/call: params have a name that some readers take for "name"`},
+		{mcp.MethodToolsCall, `{"name":"a__x","_META":{}}`,
+			`tools/call: params have a name that some readers take for "_meta"`},
+		{mcp.MethodComplete, `{"ref":{"type":"ref/prompt","name":"p","NAME":"q"}}`,
+			`completion/complete: params have a name that some readers take for "name"`},
+		{mcp.MethodToolsCall, `{"name":"a__x","arguments":{},"arguments":{}}`, "tools/call: params have two arguments"},
+		{mcp.MethodToolsCall, `{"name":7}`, "tools/call: params have no name"},
+		{mcp.MethodToolsCall, ``, "tools/call: params have no name"},
+		{mcp.MethodResourcesRead, `{"name":"x"}`, "resources/read: params have no uri"},
+		{mcp.MethodComplete, `{"ref":{"type":"ref/prompt","name":"p","name":"q"}}`,
+			"completion/complete: params have two name"},
+		{mcp.MethodComplete, `{"ref":{"type":"ref/prompt"}}`, "completion/complete: params have no ref.name"},
+		{mcp.MethodComplete, `{"ref":{"type":"ref/tool","name":"p"}}`,
+			`completion/complete: no such reference "ref/tool"`},
 	} {
 		_, err := d.Do(t.Context(), drawbridge.Call{Caller: ada, Method: tt.method, Params: json.RawMessage(tt.params)})
 		wantFault(t, err, drawbridge.InvalidInput, tt.want)
@@ -350,7 +366,8 @@ func TestParamsThatSaySomethingTwiceAreRefused(t *testing.T) {
 }
 
 func TestFaultsOfTheServerPassUnchanged(t *testing.T) {
-	fault := &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: "call a", Ambiguous: true}
+	fault := &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: "call a",
+		Ambiguous: true}
 	up := &fake{answer: func(drawbridge.ServerID, drawbridge.Call) (drawbridge.Result, error) {
 		return drawbridge.Result{}, fault
 	}}
@@ -374,7 +391,7 @@ func TestAnUnknownNameWaitsForServersThatAreAboutToAppear(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Configure(t.Context(), []Member{{ID: "a", Row: "row-a"}}); err != nil {
+	if err := d.Configure(t.Context(), []Server{{ID: "a", ConfigHash: "row-a"}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := call(t, d, ada, "a__x"); err != nil {
@@ -454,7 +471,8 @@ func TestHelpShowsBridgedCardsBesideShippedOnes(t *testing.T) {
 	l := listing("fs")
 	l.Tools = []json.RawMessage{
 		json.RawMessage(`{"name":"read","title":"Read file","description":"Reads\u001b[31m a\tfile.\n\nMore."}`),
-		json.RawMessage(`{"name":"list","description":"  ` + strings.Repeat("long ", 60) + `","annotations":{"title":"List"}}`),
+		json.RawMessage(`{"name":"list","description":"  ` + strings.Repeat("long ", 60) +
+			`","annotations":{"title":"List"}}`),
 	}
 	d := open(t, &fake{}, Options{Cards: []drawbridge.Card{card{name: "own"}}}, l)
 	type row struct{ Name, Server, Tool, Title, Summary string }
@@ -474,12 +492,13 @@ func TestHelpShowsBridgedCardsBesideShippedOnes(t *testing.T) {
 
 func TestABridgeCardRunsOnItsOwn(t *testing.T) {
 	up := &fake{}
-	c := BridgeCard(up, "fs", "fs__read", tool("read"))
-	if _, err := c.Run(t.Context(), drawbridge.Call{Method: wire.MethodToolsCall, Params: objects("name", "anything")[0]}); err != nil {
+	c := NewUpstreamCard(up, "fs", "fs__read", tool("read"))
+	if _, err := c.Run(t.Context(), drawbridge.Call{Method: mcp.MethodToolsCall, Params: objects("name",
+		"anything")[0]}); err != nil {
 		t.Fatal(err)
 	}
 	wantList(t, up.told(), `fs tools/call {"name":"read"}`)
-	if got := wire.GetText(c.Spec().Definition, "name"); got != "fs__read" {
+	if got := rawjson.GetString(c.Spec().Definition, "name"); got != "fs__read" {
 		t.Errorf("it is listed as %q", got)
 	}
 }

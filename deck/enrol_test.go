@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/deck/label"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/naming"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
-	"github.com/drawbridge-mcp/drawbridge/wire"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -21,9 +21,12 @@ func TestEnrolRecordsTheDifferencesAsOneBatch(t *testing.T) {
 	journal := &memory{}
 	d := open(t, &fake{}, Options{Journal: journal}, listing("a", "keep", "go", "change"))
 	l := listing("a", "new", "keep")
-	l.Tools = append(l.Tools, json.RawMessage(`{"name":"change","description":"Says more.","inputSchema":{"type":"object"}}`))
+	l.Tools = append(l.Tools,
+		json.RawMessage(`{"name":"change","description":"Says more.","inputSchema":{"type":"object"}}`))
 	enrol(t, d, l)
-	l.Tools = append(l.Tools[:2:2], json.RawMessage(`{"name":"change","description":"Takes more.","inputSchema":{"type":"object","properties":{}}}`))
+	l.Tools = append(l.Tools[:2:2],
+		json.RawMessage(
+			`{"name":"change","description":"Takes more.","inputSchema":{"type":"object","properties":{}}}`))
 	enrol(t, d, l)
 	wantList(t, journal.batches,
 		"enroll keep, enroll go, enroll change",
@@ -39,14 +42,15 @@ func TestAListingThatSaysTheSameRecordsNothingAndTellsNobody(t *testing.T) {
 	l.Prompts, l.Resources = objects("name", "p"), objects("uri", "r://1")
 	d := open(t, &fake{}, Options{Journal: journal}, l)
 	events := listen(t, d)
-	before, _ := d.List(t.Context(), ada, wire.MethodToolsList)
+	before, _ := d.List(t.Context(), ada, mcp.MethodToolsList)
 
 	enrol(t, d, l)
 	reordered := l
-	reordered.Tools = []json.RawMessage{json.RawMessage(`{"inputSchema":{"type":"object"},  "description":"Does x.","name":"x"}`)}
+	reordered.Tools = []json.RawMessage{json.RawMessage(
+		`{"inputSchema":{"type":"object"},  "description":"Does x.","name":"x"}`)}
 	enrol(t, d, reordered)
 
-	after, _ := d.List(t.Context(), ada, wire.MethodToolsList)
+	after, _ := d.List(t.Context(), ada, mcp.MethodToolsList)
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("the list changed (-before +after):\n%s", diff)
 	}
@@ -104,7 +108,8 @@ func TestARestartShowsTheSameDeck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := again.Configure(t.Context(), []Member{{ID: "b", Row: "row-b"}, {ID: "a", Row: "row-a"}}); err != nil {
+	if err := again.Configure(t.Context(), []Server{{ID: "b", ConfigHash: "row-b"},
+		{ID: "a", ConfigHash: "row-a"}}); err != nil {
 		t.Fatal(err)
 	}
 	wantList(t, listed(t, again, ada, tools), listed(t, before, ada, tools)...)
@@ -125,8 +130,9 @@ func TestWhatIsRememberedIsEnrolledWithTheConfiguration(t *testing.T) {
 	events := listen(t, d)
 	same, changed, other := listing("a", "x"), listing("b", "y", "z"), listing("c", "w")
 	same.Prompts = objects("name", "p")
-	other.Row = "of another row"
-	members := []Member{{ID: "a", Row: "row-a", Remembered: &same}, {ID: "b", Row: "row-b", Remembered: &changed}, {ID: "c", Row: "row-c", Remembered: &other}}
+	other.ConfigHash = "of another row"
+	members := []Server{{ID: "a", ConfigHash: "row-a", Remembered: &same}, {ID: "b", ConfigHash: "row-b",
+		Remembered: &changed}, {ID: "c", ConfigHash: "row-c", Remembered: &other}}
 	if err := d.Configure(t.Context(), members); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +156,8 @@ func TestConfigureRetiresWhatIsGone(t *testing.T) {
 	journal.batches = nil
 	events := listen(t, d)
 	// a is gone, b has another row, c stays.
-	if err := d.Configure(t.Context(), []Member{{ID: "c", Row: "row-c"}, {ID: "b", Row: "another"}}); err != nil {
+	if err := d.Configure(t.Context(), []Server{{ID: "c", ConfigHash: "row-c"},
+		{ID: "b", ConfigHash: "another"}}); err != nil {
 		t.Fatal(err)
 	}
 	wantList(t, journal.batches, "retire x, retire y")
@@ -158,17 +165,19 @@ func TestConfigureRetiresWhatIsGone(t *testing.T) {
 	if len(*events) != 1 {
 		t.Errorf("events %v, want one", *events)
 	}
-	wantFault(t, d.Enrol(t.Context(), listing("a", "x")), drawbridge.NotFound, "enrol a: the configuration has no such server now")
-	wantFault(t, d.Enrol(t.Context(), listing("b", "y")), drawbridge.NotFound, "enrol b: the configuration has no such server now")
+	wantFault(t, d.Enrol(t.Context(), listing("a", "x")), drawbridge.NotFound,
+		"enrol a: the configuration has no such server now")
+	wantFault(t, d.Enrol(t.Context(), listing("b", "y")), drawbridge.NotFound,
+		"enrol b: the configuration has no such server now")
 }
 
 func TestWithdrawTakesAServerOffUntilItsNextListing(t *testing.T) {
 	journal := &memory{}
 	d := open(t, &fake{}, Options{Journal: journal}, listing("a", "x"), listing("b", "y"))
-	if err := d.Withdraw(t.Context(), "a"); err != nil {
+	if err := d.RetireServer(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Withdraw(t.Context(), "unheard of"); err != nil {
+	if err := d.RetireServer(t.Context(), "unheard of"); err != nil {
 		t.Fatal(err)
 	}
 	wantList(t, listed(t, d, ada, tools), "b__y")
@@ -184,7 +193,7 @@ func TestAJournalThatFailsChangesNothing(t *testing.T) {
 	events := listen(t, d)
 	for what, err := range map[string]error{
 		"enrol":     d.Enrol(t.Context(), listing("a", "y")),
-		"withdraw":  d.Withdraw(t.Context(), "a"),
+		"withdraw":  d.RetireServer(t.Context(), "a"),
 		"configure": d.Configure(t.Context(), nil),
 	} {
 		if !errors.Is(err, journal.fail) {
@@ -199,15 +208,17 @@ func TestAJournalThatFailsChangesNothing(t *testing.T) {
 
 func TestWhatCannotBeOnTheDeckIsShown(t *testing.T) {
 	l := listing("a", "one")
-	l.Tools = append(l.Tools, json.RawMessage(`"text"`), json.RawMessage(`{"title":"no name"}`), json.RawMessage(`{"name":""}`),
+	l.Tools = append(l.Tools, json.RawMessage(`"text"`), json.RawMessage(`{"title":"no name"}`),
+		json.RawMessage(`{"name":""}`),
 		tool("one"), tool("two"), tool("three"))
 	l.Prompts = []json.RawMessage{json.RawMessage(`{"name":null}`)}
 	l.Resources = []json.RawMessage{json.RawMessage(`[]`), json.RawMessage(`{"uri":"r://1"}`)}
 	d := open(t, &fake{}, Options{MaxTools: 2}, l)
 	wantList(t, listed(t, d, ada, tools), "a__one", "a__two")
-	want := []MemberStatus{{
-		Server: "a", Row: "row-a", Cards: []drawbridge.CardName{"a__one", "a__two"}, Prompts: []drawbridge.CardName{}, Resources: 1,
-		LeftOut: []LeftOut{
+	want := []ServerSummary{{
+		Server: "a", ConfigHash: "row-a", Cards: []drawbridge.CardName{"a__one", "a__two"},
+		Prompts: []drawbridge.CardName{}, Resources: 1,
+		Omitted: []OmittedItem{
 			{Kind: "tool", Reason: "it is no object"},
 			{Kind: "tool", Reason: "it has no name"},
 			{Kind: "tool", Reason: "it has no name"},
@@ -217,14 +228,14 @@ func TestWhatCannotBeOnTheDeckIsShown(t *testing.T) {
 			{Kind: "resource", Reason: "it is no object"},
 		},
 	}}
-	if diff := cmp.Diff(want, d.Members()); diff != "" {
+	if diff := cmp.Diff(want, d.ServerSummaries()); diff != "" {
 		t.Errorf("members (-want +got):\n%s", diff)
 	}
 }
 
 func TestClashesOfTwoServersAreLoggedOnce(t *testing.T) {
 	var log strings.Builder
-	o := Options{Naming: Bare, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{
+	o := Options{Naming: BareNames, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if a.Key == slog.TimeKey {
 				return slog.Attr{}
@@ -244,37 +255,39 @@ level=WARN msg="a server has names that an earlier one has" server=c winner=a co
 }
 
 func TestBareNamesOfTwoTheLaterIsQualified(t *testing.T) {
-	d := open(t, &fake{}, Options{Naming: Bare}, listing("b", "echo", "get.item"), listing("a", "echo", "odd name"))
+	d := open(t, &fake{}, Options{Naming: BareNames}, listing("b", "echo", "get.item"),
+		listing("a", "echo", "odd name"))
 	wantList(t, listed(t, d, ada, tools), "echo", "get.item", "a__echo", "a__odd_name_aca500")
-	want := []Clash{{Kind: "tool", Name: "echo", Winner: "b", Tool: "echo", Listed: "a__echo"}}
-	if diff := cmp.Diff(want, d.Members()[1].Clashes); diff != "" {
+	want := []NameClash{{Kind: "tool", Name: "echo", Winner: "b", Tool: "echo", Listed: "a__echo"}}
+	if diff := cmp.Diff(want, d.ServerSummaries()[1].Clashes); diff != "" {
 		t.Errorf("clashes (-want +got):\n%s", diff)
 	}
 	// The order of the configuration decides, not that of arrival.
-	late, err := New(t.Context(), &fake{}, Options{Naming: Bare})
+	late, err := New(t.Context(), &fake{}, Options{Naming: BareNames})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := late.Configure(t.Context(), []Member{{ID: "b", Row: "row-b"}, {ID: "a", Row: "row-a"}}); err != nil {
+	if err := late.Configure(t.Context(), []Server{{ID: "b", ConfigHash: "row-b"},
+		{ID: "a", ConfigHash: "row-a"}}); err != nil {
 		t.Fatal(err)
 	}
 	enrol(t, late, listing("a", "echo"))
 	wantList(t, listed(t, late, ada, tools), "echo")
 	enrol(t, late, listing("b", "echo"))
 	wantList(t, listed(t, late, ada, tools), "echo", "a__echo")
-	if spec, _ := late.Find(ada, "echo"); spec.Server != "b" {
+	if spec, _ := late.FindCard(ada, "echo"); spec.Server != "b" {
 		t.Errorf("echo is %s's, want b's", spec.Server)
 	}
 }
 
 func TestMCPNamesOfTwoTheLaterIsQualified(t *testing.T) {
-	d := open(t, &fake{}, Options{Naming: MCP}, listing("a_b", "c"), listing("a", "b_c"))
+	d := open(t, &fake{}, Options{Naming: MCPNames}, listing("a_b", "c"), listing("a", "b_c"))
 	wantList(t, listed(t, d, ada, tools), "mcp_a_b_c", "a__b_c")
 }
 
 // TestAMadeUpClash has a server that names a tool like the mark of another's.
 func TestAMadeUpClash(t *testing.T) {
-	honest := label.QualifiedName("a.", "b") // "a___b_" and a mark
+	honest := naming.QualifiedName("a.", "b") // "a___b_" and a mark
 	mimic := strings.TrimPrefix(string(honest), "a__")
 	for _, order := range [][]drawbridge.Listing{
 		{listing("a.", "b"), listing("a", mimic)},
@@ -292,10 +305,11 @@ func TestAMadeUpClash(t *testing.T) {
 			}
 		}
 		heard := up.told()
-		if len(heard) != 2 || !strings.HasPrefix(heard[0], string(order[0].Server)+" ") || !strings.HasPrefix(heard[1], string(order[1].Server)+" ") {
+		if len(heard) != 2 || !strings.HasPrefix(heard[0], string(order[0].Server)+" ") || !strings.HasPrefix(heard[1],
+			string(order[1].Server)+" ") {
 			t.Errorf("calls went to %q", heard)
 		}
-		if got := d.Members()[1].Clashes; len(got) != 1 || got[0].Winner != order[0].Server {
+		if got := d.ServerSummaries()[1].Clashes; len(got) != 1 || got[0].Winner != order[0].Server {
 			t.Errorf("clashes %+v", got)
 		}
 	}
@@ -311,10 +325,11 @@ func TestOneKeyForTwo(t *testing.T) {
 }
 
 func TestAnotherServerRenamesNoCard(t *testing.T) {
-	for _, naming := range []Naming{Qualified, MCP, Bare} {
+	for _, naming := range []NamingStyle{QualifiedNames, MCPNames, BareNames} {
 		alone := open(t, &fake{}, Options{Naming: naming}, listing("m", "x", "y z", strings.Repeat("long", 20)))
 		before := listed(t, alone, ada, tools)
-		crowd := open(t, &fake{}, Options{Naming: naming}, listing("m", "x", "y z", strings.Repeat("long", 20)), listing("z", "x", "y_z"), listing("m.", "x"))
+		crowd := open(t, &fake{}, Options{Naming: naming}, listing("m", "x", "y z", strings.Repeat("long", 20)),
+			listing("z", "x", "y_z"), listing("m.", "x"))
 		if diff := cmp.Diff(before, listed(t, crowd, ada, tools)[:3]); diff != "" {
 			t.Errorf("%s (-alone +with others):\n%s", naming, diff)
 		}
@@ -330,7 +345,7 @@ func TestReadersSeeWholeDecks(t *testing.T) {
 			versions := map[uint64]string{}
 			for range 200 {
 				for _, caller := range []drawbridge.Caller{ada, bob} {
-					list, _ := d.List(t.Context(), caller, wire.MethodToolsList)
+					list, _ := d.List(t.Context(), caller, mcp.MethodToolsList)
 					text := fmt.Sprint(len(list.Items), string(list.Items[0]))
 					if seen, ok := versions[list.Version]; ok && seen != text {
 						t.Errorf("version %d is %s and %s", list.Version, seen, text)
@@ -354,8 +369,8 @@ func TestReadersSeeWholeDecks(t *testing.T) {
 // A foldingMemory is a journal that knows what its log comes to, and gives no log.
 type foldingMemory struct{ *memory }
 
-func (m foldingMemory) Fold(context.Context, string) (ledger.Snapshot, error) {
-	return ledger.Reduce(m.entries), m.fail
+func (m foldingMemory) FoldStream(context.Context, string) (ledger.Snapshot, error) {
+	return ledger.FoldEntries(m.entries), m.fail
 }
 
 func (m foldingMemory) Replay(context.Context, string) ([]ledger.Entry, error) {

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -16,7 +17,7 @@ import (
 func extended(server, capabilities string, tools ...string) drawbridge.Listing {
 	l := listing(server, tools...)
 	l.Capabilities = json.RawMessage(capabilities)
-	l.Hints = map[string]drawbridge.Hint{wire.MethodDiscover: {TTL: time.Minute, Public: true}}
+	l.CacheHints = map[string]drawbridge.CacheHint{mcp.MethodDiscover: {TTL: time.Minute, Public: true}}
 	return l
 }
 
@@ -50,28 +51,33 @@ func TestExtensionsAreToldToThoseWhoCanUseThem(t *testing.T) {
 		{"not of servers that the caller may not know", bob, []drawbridge.Listing{
 			extended("a", `{"extensions":{"io.modelcontextprotocol/ui":{}}}`), extended("b", `{}`),
 		}, `{}`},
-		{"an unknown one to nobody who does not declare it", declaring(ada, `{"extensions":{"com.acme/y":{}}}`), []drawbridge.Listing{
-			extended("a", acme),
-		}, `{}`},
+		{"an unknown one to nobody who does not declare it", declaring(ada, `{"extensions":{"com.acme/y":{}}}`),
+			[]drawbridge.Listing{
+				extended("a", acme),
+			}, `{}`},
 		{"an unknown one where both have it", declaring(ada, `{"extensions":{"com.acme/x":{}}}`), []drawbridge.Listing{
 			extended("a", acme), extended("b", acme2),
 		}, `{"extensions":{"com.acme/x":{"n":1.0}}}`},
-		{"in the member in which its server has it", declaring(ada, `{"experimental":{"com.acme/x":{}},"extensions":{"old":{}}}`), []drawbridge.Listing{
-			extended("a", acme2),
-		}, `{"extensions":{"com.acme/x":{"n":2}},"experimental":{"old":{}}}`},
-		{"nothing that is no object", declaring(ada, `{"extensions":{"com.acme/x":null,"com.acme/y":{}}}`), []drawbridge.Listing{
-			extended("a", `{"extensions":{"com.acme/x":{},"com.acme/y":7,"io.modelcontextprotocol/ui":true}}`),
-		}, `{}`},
-		{"not how a server is signed in to", declaring(ada, `{"extensions":{"io.modelcontextprotocol/enterprise-managed-authorization":{}}}`), []drawbridge.Listing{
-			extended("a", `{"extensions":{"io.modelcontextprotocol/enterprise-managed-authorization":{},"io.modelcontextprotocol/oauth-client-credentials":{}}}`),
-		}, `{}`},
+		{"in the member in which its server has it",
+			declaring(ada, `{"experimental":{"com.acme/x":{}},"extensions":{"old":{}}}`), []drawbridge.Listing{
+				extended("a", acme2),
+			}, `{"extensions":{"com.acme/x":{"n":2}},"experimental":{"old":{}}}`},
+		{"nothing that is no object", declaring(ada, `{"extensions":{"com.acme/x":null,"com.acme/y":{}}}`),
+			[]drawbridge.Listing{
+				extended("a", `{"extensions":{"com.acme/x":{},"com.acme/y":7,"io.modelcontextprotocol/ui":true}}`),
+			}, `{}`},
+		{"not how a server is signed in to",
+			declaring(ada, `{"extensions":{"io.modelcontextprotocol/enterprise-managed-authorization":{}}}`),
+			[]drawbridge.Listing{
+				extended("a", `{"extensions":{"io.modelcontextprotocol/enterprise-managed-authorization":{},"io.modelcontextprotocol/oauth-client-credentials":{}}}`),
+			}, `{}`},
 	} {
 		d := open(t, &fake{}, Options{}, tt.listings...)
 		caps := d.Capabilities(tt.caller)
 		got := json.RawMessage(`{}`)
-		for _, declaration := range wire.Declarations() {
-			if v := wire.Get(caps, declaration); v != nil {
-				got = wire.Apply(got, wire.Put(v, declaration))
+		for _, declaration := range mcp.ExtensionMembers() {
+			if v := rawjson.Get(caps, declaration); v != nil {
+				got = rawjson.Apply(got, rawjson.Put(v, declaration))
 			}
 		}
 		if diff := cmp.Diff(tt.want, string(got)); diff != "" {
@@ -82,10 +88,11 @@ func TestExtensionsAreToldToThoseWhoCanUseThem(t *testing.T) {
 
 func TestADiscoveryThatDependsOnItsCallerIsTheirs(t *testing.T) {
 	for capabilities, want := range map[string]bool{
-		`{}`: true, `{"extensions":{"io.modelcontextprotocol/skills":{}}}`: true, acme: false, `{"experimental":{"old":{}}}`: false,
+		`{}`: true, `{"extensions":{"io.modelcontextprotocol/skills":{}}}`: true, acme: false,
+		`{"experimental":{"old":{}}}`: false,
 	} {
 		d := open(t, &fake{}, Options{}, extended("a", capabilities))
-		if got := d.Hint(ada, wire.MethodDiscover); got != (drawbridge.Hint{TTL: time.Minute, Public: want}) {
+		if got := d.CacheHint(ada, mcp.MethodDiscover); got != (drawbridge.CacheHint{TTL: time.Minute, Public: want}) {
 			t.Errorf("%s: the hint is %+v, public should be %t", capabilities, got, want)
 		}
 	}
@@ -93,7 +100,8 @@ func TestADiscoveryThatDependsOnItsCallerIsTheirs(t *testing.T) {
 
 func TestARequestOfAnUnknownExtensionGoesToAServerThatHasIt(t *testing.T) {
 	up := &fake{}
-	a, b, c := extended("a", acme, "echo", "only a"), extended("b", acme2, "echo"), extended("c", `{}`, "echo", "only c")
+	a, b, c := extended("a", acme, "echo", "only a"), extended("b", acme2, "echo"),
+		extended("c", `{}`, "echo", "only c")
 	a.Resources, b.Resources = objects("uri", "r://a", "same://x"), objects("uri", "r://b", "same://x")
 	b.Templates, c.Templates = objects("uriTemplate", "t://b/{x}"), objects("uriTemplate", "t://c/{x}")
 	b.Prompts = objects("name", "greet")
@@ -108,8 +116,10 @@ func TestARequestOfAnUnknownExtensionGoesToAServerThatHasIt(t *testing.T) {
 		fault  string
 	}{
 		{"nothing is declared", ada, `{}`, "", "unknown method acme/do"},
-		{"another extension is declared", declaring(ada, `{"extensions":{"com.acme/y":{}}}`), `{}`, "", "unknown method acme/do"},
-		{"only what we know is declared", declaring(ada, `{"extensions":{"io.modelcontextprotocol/ui":{}}}`), `{}`, "", "unknown method acme/do"},
+		{"another extension is declared", declaring(ada, `{"extensions":{"com.acme/y":{}}}`), `{}`, "",
+			"unknown method acme/do"},
+		{"only what we know is declared", declaring(ada, `{"extensions":{"io.modelcontextprotocol/ui":{}}}`), `{}`, "",
+			"unknown method acme/do"},
 		{"one server has it", old, `{"n":1.0}`, `b acme/do {"n":1.0}`, ""},
 		{"one server has it, no params", old, ``, `b acme/do `, ""},
 		{"one server has it, a name", old, `{"name":"b__echo","z":[1.0]}`, `b acme/do {"name":"echo","z":[1.0]}`, ""},
@@ -128,11 +138,13 @@ func TestARequestOfAnUnknownExtensionGoesToAServerThatHasIt(t *testing.T) {
 		{"a qualified URI decides", x, `{"uri":"drawbridge+b:same://x"}`, `b acme/do {"uri":"same://x"}`, ""},
 		{"a template decides", x, `{"uri":"t://b/7"}`, `b acme/do {"uri":"t://b/7"}`, ""},
 		{"a template of a third server does not", x, `{"uri":"t://c/7"}`, "", several},
-		{"a name and a URI that agree", x, `{"uri":"drawbridge+b:same://x","name":"b__echo"}`, `b acme/do {"uri":"same://x","name":"echo"}`, ""},
+		{"a name and a URI that agree", x, `{"uri":"drawbridge+b:same://x","name":"b__echo"}`,
+			`b acme/do {"uri":"same://x","name":"echo"}`, ""},
 		{"a name and a URI that do not", x, `{"name":"a__echo","uri":"r://b"}`, "", several},
 		{"two names", x, `{"name":"a__echo","name":"b__echo"}`, "", "acme/do: params have two name"},
 	} {
-		_, err := d.Do(t.Context(), drawbridge.Call{Caller: tt.caller, Method: "acme/do", Params: json.RawMessage(tt.params)})
+		_, err := d.Do(t.Context(), drawbridge.Call{Caller: tt.caller, Method: "acme/do",
+			Params: json.RawMessage(tt.params)})
 		text := ""
 		if err != nil {
 			text = err.Error()
@@ -159,13 +171,15 @@ func TestGuardsDecideOnRequestsOfUnknownExtensions(t *testing.T) {
 		return verdict
 	})}}, extended("a", acme, "echo"))
 	do := func() error {
-		_, err := d.Do(t.Context(), drawbridge.Call{Caller: declaring(ada, acme), Method: "acme/do", Params: json.RawMessage(`{"name":"a__echo"}`)})
+		_, err := d.Do(t.Context(), drawbridge.Call{Caller: declaring(ada, acme), Method: "acme/do",
+			Params: json.RawMessage(`{"name":"a__echo"}`)})
 		return err
 	}
 	if err := do(); err != nil {
 		t.Fatal(err)
 	}
-	if q := asked[0]; q.Method != "acme/do" || q.Spec.Server != "a" || q.Spec.Name != "a__echo" || string(q.Params) != `{"name":"a__echo"}` {
+	if q := asked[0]; q.Method != "acme/do" || q.Spec.Server != "a" || q.Spec.Name != "a__echo" ||
+		string(q.Params) != `{"name":"a__echo"}` {
 		t.Errorf("the guard is asked %+v", q)
 	}
 	up.told()
@@ -182,13 +196,14 @@ func TestARequestStateOfAnUnknownExtensionIsSealedToItsParams(t *testing.T) {
 	}}
 	d := open(t, up, Options{}, extended("a", acme))
 	do := func(params string) (drawbridge.Result, error) {
-		return d.Do(t.Context(), drawbridge.Call{Caller: declaring(ada, acme), Method: "acme/do", Params: json.RawMessage(params)})
+		return d.Do(t.Context(), drawbridge.Call{Caller: declaring(ada, acme), Method: "acme/do",
+			Params: json.RawMessage(params)})
 	}
 	first, err := do(`{"what":1,"_meta":{"a":1}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	state := string(wire.Get(first.Raw, "requestState"))
+	state := string(rawjson.Get(first.Raw, "requestState"))
 	up.told()
 	if _, err := do(`{"what":1,"requestState":` + state + `,"inputResponses":{},"_meta":{"a":2}}`); err != nil {
 		t.Error(err)
@@ -198,23 +213,23 @@ func TestARequestStateOfAnUnknownExtensionIsSealedToItsParams(t *testing.T) {
 	wantFault(t, err, drawbridge.InvalidInput, "acme/do: requestState: it was not given out for this request")
 }
 
-// FuzzDeclarations reads what servers and callers declare: whatever it is, what a caller is told is JSON, and an unknown
-// extension is told only where both have it.
+// FuzzDeclarations reads what servers and callers declare: whatever it is, what a caller is told is JSON, and an
+// unknown extension is told only where both have it.
 func FuzzDeclarations(f *testing.F) {
 	f.Add(acme, acme2)
 	f.Add(`{"extensions":{"io.modelcontextprotocol/skills":{"directoryRead":true}}}`, `{}`)
 	f.Add(`{"extensions":[],"experimental":{"":{}}}`, `{"experimental":{"":{}}}`)
 	f.Fuzz(func(t *testing.T, servers, callers string) {
-		if wire.Valid([]byte(servers)) != nil || wire.Valid([]byte(callers)) != nil {
+		if rawjson.Valid([]byte(servers)) != nil || rawjson.Valid([]byte(callers)) != nil {
 			t.Skip()
 		}
 		d := open(t, &fake{}, Options{}, extended("a", servers))
 		caps := d.Capabilities(declaring(ada, callers))
-		if err := wire.Valid(caps); err != nil {
+		if err := rawjson.Valid(caps); err != nil {
 			t.Fatalf("capabilities %s: %v", caps, err)
 		}
-		theirs := wire.Foreign(json.RawMessage(callers))
-		for id := range wire.Foreign(caps) {
+		theirs := mcp.UnknownExtensions(json.RawMessage(callers))
+		for id := range mcp.UnknownExtensions(caps) {
 			if !theirs[id] {
 				t.Errorf("%q is told to a caller who declares %s", id, callers)
 			}
@@ -222,8 +237,8 @@ func FuzzDeclarations(f *testing.F) {
 	})
 }
 
-// TestWhatARequestOfAnUnknownExtensionNamesIsGuarded names things in a request whose meaning only its server knows: guards
-// decide on each of them as on a call of it.
+// TestWhatARequestOfAnUnknownExtensionNamesIsGuarded names things in a request whose meaning only its server knows:
+// guards decide on each of them as on a call of it.
 func TestWhatARequestOfAnUnknownExtensionNamesIsGuarded(t *testing.T) {
 	up := &fake{}
 	bar := ""
@@ -237,7 +252,8 @@ func TestWhatARequestOfAnUnknownExtensionNamesIsGuarded(t *testing.T) {
 		return drawbridge.Verdict{Effect: drawbridge.Allow}
 	})}}, a)
 	do := func(params string) error {
-		_, err := d.Do(t.Context(), drawbridge.Call{Caller: declaring(ada, acme), Method: "acme/do", Params: json.RawMessage(params)})
+		_, err := d.Do(t.Context(), drawbridge.Call{Caller: declaring(ada, acme), Method: "acme/do",
+			Params: json.RawMessage(params)})
 		return err
 	}
 	for params, what := range map[string]string{
@@ -260,7 +276,7 @@ func TestWhatARequestOfAnUnknownExtensionNamesIsGuarded(t *testing.T) {
 		}
 	}
 	shut.names = []string{"secret", "veiled"}
-	d.Review()
+	d.Refresh()
 	for _, name := range []string{"secret", "a__secret", "veiled", "a__veiled"} {
 		wantFault(t, do(`{"name":"`+name+`"}`), drawbridge.NotFound, "unknown method acme/do")
 	}
@@ -270,7 +286,7 @@ func TestWhatARequestOfAnUnknownExtensionNamesIsGuarded(t *testing.T) {
 // A shutter hides what has one of its names.
 type shutter struct{ names []string }
 
-var _ Screen = (*shutter)(nil)
+var _ HidingGuard = (*shutter)(nil)
 
 func (*shutter) Decide(context.Context, Question) drawbridge.Verdict {
 	return drawbridge.Verdict{Effect: drawbridge.Allow}
@@ -278,5 +294,5 @@ func (*shutter) Decide(context.Context, Question) drawbridge.Verdict {
 func (s *shutter) Hides(_ drawbridge.Caller, _ string, spec drawbridge.Spec) bool {
 	return slices.Contains(s.names, spec.Tool)
 }
-func (*shutter) Class(drawbridge.Caller) string { return "" }
-func (*shutter) Active() bool                   { return true }
+func (*shutter) CallerClass(drawbridge.Caller) string { return "" }
+func (*shutter) HidesAnything() bool                  { return true }

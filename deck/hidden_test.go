@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/audit"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -19,7 +19,7 @@ type veil struct {
 	rule  string // of the last record
 }
 
-var _ Teller = (*veil)(nil)
+var _ ExplainingGuard = (*veil)(nil)
 
 func (c *veil) step(format string, args ...any) {
 	c.steps = append(c.steps, fmt.Sprintf(format, args...))
@@ -35,7 +35,7 @@ func (c *veil) Hides(_ drawbridge.Caller, _ string, spec drawbridge.Spec) bool {
 	return strings.Contains(spec.Tool, "secret")
 }
 
-func (c *veil) Why(_ drawbridge.Caller, _ string, spec drawbridge.Spec) drawbridge.Verdict {
+func (c *veil) HideReason(_ drawbridge.Caller, _ string, spec drawbridge.Spec) drawbridge.Verdict {
 	c.step("why")
 	if strings.Contains(spec.Tool, "secret") {
 		return drawbridge.Verdict{Rule: "rules:7", Reason: "it is secret"}
@@ -43,8 +43,8 @@ func (c *veil) Why(_ drawbridge.Caller, _ string, spec drawbridge.Spec) drawbrid
 	return drawbridge.Verdict{Effect: drawbridge.Allow}
 }
 
-func (c *veil) Class(drawbridge.Caller) string { return "" }
-func (c *veil) Active() bool                   { return true }
+func (c *veil) CallerClass(drawbridge.Caller) string { return "" }
+func (c *veil) HidesAnything() bool                  { return true }
 
 // Record is the audit's: writing is a step. By which rule something is hidden only the record knows.
 func (c *veil) Record(r audit.Record) error {
@@ -53,8 +53,8 @@ func (c *veil) Record(r audit.Record) error {
 	return nil
 }
 
-// TestAHiddenNameTakesTheStepsOfNone: what rules hide, what a caller holds no scope for, and what there is not are answered in
-// the same words after the same steps: no clock could tell one from the other.
+// TestAHiddenNameTakesTheStepsOfNone: what rules hide, what a caller holds no scope for, and what there is not are
+// answered in the same words after the same steps: no clock could tell one from the other.
 func TestAHiddenNameTakesTheStepsOfNone(t *testing.T) {
 	c := &veil{}
 	up := &fake{}
@@ -62,12 +62,14 @@ func TestAHiddenNameTakesTheStepsOfNone(t *testing.T) {
 	var all []drawbridge.Listing
 	for _, server := range []string{"a", "b"} {
 		l := listing(server, "open", "secret"+server)
-		l.Prompts, l.Templates = objects("name", "open", "secret"+server), objects("uriTemplate", "open:{x}", "secret-"+server+":{x}")
+		l.Prompts, l.Templates = objects("name", "open", "secret"+server), objects("uriTemplate", "open:{x}",
+			"secret-"+server+":{x}")
 		l.Resources = objects("uri", "open-"+server+"://1", "secret-"+server+"://1")
 		l.Capabilities = json.RawMessage(`{"resources":{"subscribe":true}}`)
 		all = append(all, l)
 	}
-	d := open(t, up, Options{Guards: []Guard{c}, Audit: c, BeforeUnknown: wait, BeforeList: func(context.Context) { c.step("wait") }}, all...)
+	d := open(t, up, Options{Guards: []Guard{c}, Audit: c, BeforeUnknown: wait,
+		BeforeList: func(context.Context) { c.step("wait") }}, all...)
 	partly := ada
 	partly.Scopes = []drawbridge.Scope{"mcp:a"}
 	// ask gives the answer to a question about a name, and the steps to it, both without the name.
@@ -75,10 +77,11 @@ func TestAHiddenNameTakesTheStepsOfNone(t *testing.T) {
 		t.Helper()
 		c.steps = nil
 		var err error
-		if method == wire.MethodSubscribe {
+		if method == mcp.MethodSubscribe {
 			err = d.Subscribe(t.Context(), caller, name)
 		} else {
-			_, err = d.Do(t.Context(), drawbridge.Call{Caller: caller, Method: method, Params: fmt.Appendf(nil, params, name)})
+			_, err = d.Do(t.Context(), drawbridge.Call{Caller: caller, Method: method,
+				Params: fmt.Appendf(nil, params, name)})
 		}
 		if err == nil || len(up.told()) > 0 {
 			t.Errorf("%s %s: %v, and a server heard of it", method, name, err)
@@ -89,14 +92,14 @@ func TestAHiddenNameTakesTheStepsOfNone(t *testing.T) {
 		return strings.ReplaceAll(text, name, "NAME")
 	}
 	for _, tt := range []struct{ method, params, none, hidden, foreign string }{
-		{wire.MethodToolsCall, `{"name":%q}`, "a__nothing", "a__secreta", "b__open"},
-		{wire.MethodToolsCall, `{"name":%q}`, "nothing", "secreta", "secretb"},
-		{wire.MethodPromptsGet, `{"name":%q}`, "a__nothing", "a__secreta", "b__open"},
-		{wire.MethodComplete, `{"ref":{"type":"ref/prompt","name":%q}}`, "a__nothing", "a__secreta", "b__open"},
-		{wire.MethodComplete, `{"ref":{"type":"ref/resource","uri":%q}}`, "nothing-a:{x}", "secret-a:{x}", ""},
-		{wire.MethodResourcesRead, `{"uri":%q}`, "nothing-a:1", "secret-a:1", ""},
-		{wire.MethodResourcesRead, `{"uri":%q}`, "nothing-a://1", "secret-a://1", ""},
-		{wire.MethodSubscribe, "", "nothing-a://1", "secret-a://1", ""},
+		{mcp.MethodToolsCall, `{"name":%q}`, "a__nothing", "a__secreta", "b__open"},
+		{mcp.MethodToolsCall, `{"name":%q}`, "nothing", "secreta", "secretb"},
+		{mcp.MethodPromptsGet, `{"name":%q}`, "a__nothing", "a__secreta", "b__open"},
+		{mcp.MethodComplete, `{"ref":{"type":"ref/prompt","name":%q}}`, "a__nothing", "a__secreta", "b__open"},
+		{mcp.MethodComplete, `{"ref":{"type":"ref/resource","uri":%q}}`, "nothing-a:{x}", "secret-a:{x}", ""},
+		{mcp.MethodResourcesRead, `{"uri":%q}`, "nothing-a:1", "secret-a:1", ""},
+		{mcp.MethodResourcesRead, `{"uri":%q}`, "nothing-a://1", "secret-a://1", ""},
+		{mcp.MethodSubscribe, "", "nothing-a://1", "secret-a://1", ""},
 	} {
 		ask(ada, tt.method, tt.params, tt.none) // which servers a caller knows is found out once
 		none := ask(ada, tt.method, tt.params, tt.none)
@@ -112,14 +115,16 @@ func TestAHiddenNameTakesTheStepsOfNone(t *testing.T) {
 		if tt.foreign == "" {
 			continue // who knows one server only has that asked for any URI
 		}
-		if diff := cmp.Diff(ask(partly, tt.method, tt.params, tt.none), ask(partly, tt.method, tt.params, tt.foreign)); diff != "" {
+		if diff := cmp.Diff(ask(partly, tt.method, tt.params, tt.none), ask(partly, tt.method, tt.params,
+			tt.foreign)); diff != "" {
 			t.Errorf("%s %s, which the caller has no scope for (-nothing +it):\n%s", tt.method, tt.foreign, diff)
 		}
 		if c.rule != "scopes" {
 			t.Errorf("%s %s: the record has the rule %q", tt.method, tt.foreign, c.rule)
 		}
 	}
-	if text := ask(ada, wire.MethodToolsCall, `{"name":%q}`, "a__nothing"); !strings.Contains(text, "wait for") || !strings.Contains(text, "hides") || !strings.Contains(text, "record call NAME") {
+	if text := ask(ada, mcp.MethodToolsCall, `{"name":%q}`, "a__nothing"); !strings.Contains(text, "wait for") ||
+		!strings.Contains(text, "hides") || !strings.Contains(text, "record call NAME") {
 		t.Errorf("the steps are none: %s", text)
 	}
 }

@@ -15,8 +15,14 @@ import (
 func TestPanicsTellNoSecret(t *testing.T) {
 	const canary = "canary-argument"
 	for want, panics := range map[string]func(Question){
-		`panic="a string" at=github.com/drawbridge-mcp/drawbridge/deck.TestPanicsTellNoSecret.func`:         func(q Question) { panic("no rule for " + string(q.Params)) },
-		`panic="a *fmt.wrapError" at=github.com/drawbridge-mcp/drawbridge/deck.TestPanicsTellNoSecret.func`: func(q Question) { panic(fmt.Errorf("%s: %w", q.Params, errors.ErrUnsupported)) },
+		`panic="a string" at=github.com/drawbridge-mcp/drawbridge/deck.TestPanicsTellNoSecret.func`: func(
+			q Question) {
+			panic("no rule for " + string(q.Params))
+		},
+		`panic="a *fmt.wrapError" at=github.com/drawbridge-mcp/drawbridge/deck.TestPanicsTellNoSecret.func`: func(
+			q Question) {
+			panic(fmt.Errorf("%s: %w", q.Params, errors.ErrUnsupported))
+		},
 		`index out of range [5] with length 1" at=github.com/drawbridge-mcp/drawbridge/deck.TestPanicsTellNoSecret.func`: func(q Question) {
 			five := 5
 			_ = []string{string(q.Params)}[five]
@@ -27,7 +33,8 @@ func TestPanicsTellNoSecret(t *testing.T) {
 			Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			Guards: []Guard{guard(func(q Question) drawbridge.Verdict { panics(q); return drawbridge.Verdict{} })},
 		}, listing("a", "x"))
-		_, err := d.Call(t.Context(), drawbridge.Call{Caller: ada, Params: []byte(`{"name":"a__x","arguments":{"key":"` + canary + `"}}`)})
+		_, err := d.Call(t.Context(), drawbridge.Call{Caller: ada,
+			Params: []byte(`{"name":"a__x","arguments":{"key":"` + canary + `"}}`)})
 		wantFault(t, err, drawbridge.PolicyBlocked, "tools/call a__x: it is not allowed")
 		if !strings.Contains(log.String(), want) || strings.Contains(log.String()+err.Error(), canary) {
 			t.Errorf("%v, and in the log %s, want %s", err, &log, want)

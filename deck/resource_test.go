@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -21,7 +22,8 @@ func library(server string, uris, templates []string) drawbridge.Listing {
 
 func read(t testing.TB, d *Deck, uri string) error {
 	t.Helper()
-	_, err := d.Do(t.Context(), drawbridge.Call{Caller: ada, Method: wire.MethodResourcesRead, Params: objects("uri", uri)[0]})
+	_, err := d.Do(t.Context(), drawbridge.Call{Caller: ada, Method: mcp.MethodResourcesRead,
+		Params: objects("uri", uri)[0]})
 	return err
 }
 
@@ -29,11 +31,14 @@ func TestAResourceIsReadFromTheServerThatHasIt(t *testing.T) {
 	up := &fake{}
 	d := open(t, up, Options{},
 		library("a", []string{"doc://1", "same://x"}, []string{"doc://{id}", "db://{table}/{row}"}),
-		library("b", []string{"doc://2", "same://x", "ui://b/app"}, []string{"doc://{id}", "db://users/{row}", "any://{+rest}"}),
+		library("b", []string{"doc://2", "same://x", "ui://b/app"}, []string{"doc://{id}", "db://users/{row}",
+			"any://{+rest}"}),
 		library("c", []string{"ui://b/app"}, nil),
 	)
-	wantList(t, listed(t, d, ada, resources), "doc://1", "same://x", "doc://2", "drawbridge+b:same://x", "ui://b/app", "ui://drawbridge+c/b/app")
-	wantList(t, listed(t, d, ada, templates), "doc://{id}", "db://{table}/{row}", "drawbridge+b:doc://{id}", "db://users/{row}", "any://{+rest}")
+	wantList(t, listed(t, d, ada, resources), "doc://1", "same://x", "doc://2", "drawbridge+b:same://x", "ui://b/app",
+		"ui://drawbridge+c/b/app")
+	wantList(t, listed(t, d, ada, templates), "doc://{id}", "db://{table}/{row}", "drawbridge+b:doc://{id}",
+		"db://users/{row}", "any://{+rest}")
 	for _, tt := range []struct{ uri, want string }{
 		{"doc://1", "a doc://1"},
 		{"doc://2", "b doc://2"},                // listed by b, before a's template
@@ -59,23 +64,25 @@ func TestAResourceIsReadFromTheServerThatHasIt(t *testing.T) {
 		if _, err := fmt.Sscan(got, &server, &method, &params); err != nil {
 			t.Fatal(err)
 		}
-		if got := server + " " + wire.GetText(params, "uri"); got != tt.want {
+		if got := server + " " + rawjson.GetString(params, "uri"); got != tt.want {
 			t.Errorf("%s is read as %q, want %q", tt.uri, got, tt.want)
 		}
 	}
 	wantFault(t, read(t, d, "nobody://x"), drawbridge.NotFound, "unknown resource nobody://x")
 	wantFault(t, read(t, d, "drawbridge+z:doc://1"), drawbridge.NotFound, "unknown resource drawbridge+z:doc://1")
-	want := []Clash{{Kind: "resource", Name: "ui://b/app", Winner: "b", Tool: "ui://b/app", Listed: "ui://drawbridge+c/b/app"}}
-	if diff := cmp.Diff(want, d.Members()[2].Clashes); diff != "" {
+	want := []NameClash{{Kind: "resource", Name: "ui://b/app", Winner: "b", Tool: "ui://b/app",
+		Listed: "ui://drawbridge+c/b/app"}}
+	if diff := cmp.Diff(want, d.ServerSummaries()[2].Clashes); diff != "" {
 		t.Errorf("clashes (-want +got):\n%s", diff)
 	}
 }
 
 func TestBareNamesLeaveURIsAlone(t *testing.T) {
-	d := open(t, &fake{}, Options{Naming: Bare}, library("a", []string{"x://1"}, nil), library("b", []string{"x://1", "x://2"}, nil))
+	d := open(t, &fake{}, Options{Naming: BareNames}, library("a", []string{"x://1"}, nil),
+		library("b", []string{"x://1", "x://2"}, nil))
 	wantList(t, listed(t, d, ada, resources), "x://1", "x://2")
-	want := []LeftOut{{Kind: "resource", Name: "x://1", Reason: "an earlier server has its name"}}
-	if diff := cmp.Diff(want, d.Members()[1].LeftOut); diff != "" {
+	want := []OmittedItem{{Kind: "resource", Name: "x://1", Reason: "an earlier server has its name"}}
+	if diff := cmp.Diff(want, d.ServerSummaries()[1].Omitted); diff != "" {
 		t.Errorf("left out (-want +got):\n%s", diff)
 	}
 }
@@ -98,14 +105,15 @@ func TestPromptsAndCompletionsAreRenamedOnTheWay(t *testing.T) {
 	d := open(t, up, Options{}, a, b)
 	wantList(t, listed(t, d, ada, prompts), "a__ask", "b__ask_me_53533c")
 	for _, c := range []struct{ method, params string }{
-		{wire.MethodPromptsGet, `{"arguments":{"n":"1"},"name":"b__ask_me_53533c"}`},
-		{wire.MethodPromptsGet, `{"name":"ask me"}`},
-		{wire.MethodComplete, `{"ref":{"type":"ref/prompt","name":"a__ask"},"argument":{"name":"x","value":""}}`},
-		{wire.MethodComplete, `{"ref":{"type":"ref/resource","uri":"t://{x}"}}`},
-		{wire.MethodComplete, `{"ref":{"type":"ref/resource","uri":"drawbridge+b:t://{x}"}}`},
-		{wire.MethodComplete, `{"ref":{"uri":"drawbridge+b:r://1","type":"ref/resource"}}`},
+		{mcp.MethodPromptsGet, `{"arguments":{"n":"1"},"name":"b__ask_me_53533c"}`},
+		{mcp.MethodPromptsGet, `{"name":"ask me"}`},
+		{mcp.MethodComplete, `{"ref":{"type":"ref/prompt","name":"a__ask"},"argument":{"name":"x","value":""}}`},
+		{mcp.MethodComplete, `{"ref":{"type":"ref/resource","uri":"t://{x}"}}`},
+		{mcp.MethodComplete, `{"ref":{"type":"ref/resource","uri":"drawbridge+b:t://{x}"}}`},
+		{mcp.MethodComplete, `{"ref":{"uri":"drawbridge+b:r://1","type":"ref/resource"}}`},
 	} {
-		if _, err := d.Do(t.Context(), drawbridge.Call{Caller: ada, Method: c.method, Params: json.RawMessage(c.params)}); err != nil {
+		if _, err := d.Do(t.Context(), drawbridge.Call{Caller: ada, Method: c.method,
+			Params: json.RawMessage(c.params)}); err != nil {
 			t.Errorf("%s: %v", c.params, err)
 		}
 	}
@@ -122,32 +130,35 @@ func TestPromptsAndCompletionsAreRenamedOnTheWay(t *testing.T) {
 func TestARequestStateGoesOutSealedAndComesBackOpen(t *testing.T) {
 	up := &fake{}
 	up.answer = func(_ drawbridge.ServerID, c drawbridge.Call) (drawbridge.Result, error) {
-		if wire.Get(c.Params, "inputResponses") != nil {
+		if rawjson.Get(c.Params, "inputResponses") != nil {
 			return drawbridge.Result{Raw: json.RawMessage(`{"content":[],"requestState":null}`)}, nil
 		}
-		return drawbridge.Result{Raw: json.RawMessage(`{"resultType":"input_required","requestState":"server's own","inputRequests":{"q":{}}}`)}, nil
+		return drawbridge.Result{Raw: json.RawMessage(
+			`{"resultType":"input_required","requestState":"server's own","inputRequests":{"q":{}}}`)}, nil
 	}
-	d := open(t, up, Options{StateKeys: [][]byte{[]byte("shared")}}, listing("a", "x", "y"))
-	first, err := d.Call(t.Context(), drawbridge.Call{Caller: ada, Params: json.RawMessage(`{"name":"a__x","arguments":{"n":1}}`)})
+	d := open(t, up, Options{SealKeys: [][]byte{[]byte("shared")}}, listing("a", "x", "y"))
+	first, err := d.Call(t.Context(), drawbridge.Call{Caller: ada,
+		Params: json.RawMessage(`{"name":"a__x","arguments":{"n":1}}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	state := wire.Get(first.Raw, "requestState")
-	if want := `{"resultType":"input_required","requestState":` + string(state) + `,"inputRequests":{"q":{}}}`; string(first.Raw) != want {
+	state := rawjson.Get(first.Raw, "requestState")
+	if want := `{"resultType":"input_required","requestState":` + string(state) +
+		`,"inputRequests":{"q":{}}}`; string(first.Raw) != want {
 		t.Errorf("result %s, want %s", first.Raw, want)
 	}
-	if wire.GetText(first.Raw, "requestState") == "server's own" {
+	if rawjson.GetString(first.Raw, "requestState") == "server's own" {
 		t.Error("the state goes out as the server gave it")
 	}
 	up.told()
 
 	retry := func(d *Deck, caller drawbridge.Caller, name string, state json.RawMessage) (drawbridge.Result, error) {
-		params := wire.Apply(json.RawMessage(`{"arguments":{ "n":1},"inputResponses":{"q":{}}}`),
-			wire.Put(wire.Quote(name), "name"), wire.Put(state, "requestState"))
+		params := rawjson.Apply(json.RawMessage(`{"arguments":{ "n":1},"inputResponses":{"q":{}}}`),
+			rawjson.Put(rawjson.Quote(name), "name"), rawjson.Put(state, "requestState"))
 		return d.Call(t.Context(), drawbridge.Call{Caller: caller, Params: params})
 	}
 	// Another process of the same store, and another of the card's names: the retry reaches the same tool.
-	other := open(t, up, Options{StateKeys: [][]byte{[]byte("shared")}}, listing("a", "x", "y"))
+	other := open(t, up, Options{SealKeys: [][]byte{[]byte("shared")}}, listing("a", "x", "y"))
 	for _, d := range []*Deck{d, other} {
 		last, err := retry(d, ada, "mcp_a_x", state)
 		if err != nil || string(last.Raw) != `{"content":[],"requestState":null}` {
@@ -183,22 +194,24 @@ func TestLinksOfAServerLeadToItsOwnResources(t *testing.T) {
 		message = `{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"same://x"}}},{"role":"user","content":{"type":"text","text":"t"}}]}`
 	)
 	up := &fake{answer: func(_ drawbridge.ServerID, c drawbridge.Call) (drawbridge.Result, error) {
-		if c.Method == wire.MethodPromptsGet {
+		if c.Method == mcp.MethodPromptsGet {
 			return drawbridge.Result{Raw: json.RawMessage(message)}, nil
 		}
-		return drawbridge.Result{Raw: json.RawMessage(`{"content":` + content + `,"structuredContent":{"uri":"same://x"}}`)}, nil
+		return drawbridge.Result{Raw: json.RawMessage(`{"content":` + content +
+			`,"structuredContent":{"uri":"same://x"}}`)}, nil
 	}}
 	a, b := library("a", []string{"same://x"}, nil), library("b", []string{"same://x", "doc://2"}, nil)
 	a.Tools, b.Tools = []json.RawMessage{tool("look")}, []json.RawMessage{tool("look")}
 	a.Prompts, b.Prompts = objects("name", "ask"), objects("name", "ask")
 	d := open(t, up, Options{}, a, b)
 	for _, tt := range []struct{ method, name, want string }{
-		{wire.MethodToolsCall, "a__look", `{"content":` + content + `,"structuredContent":{"uri":"same://x"}}`},
-		{wire.MethodToolsCall, "b__look", `{"content":` + theirs + `,"structuredContent":{"uri":"same://x"}}`},
-		{wire.MethodPromptsGet, "a__ask", message},
-		{wire.MethodPromptsGet, "b__ask", strings.Replace(message, "same://x", "drawbridge+b:same://x", 1)},
+		{mcp.MethodToolsCall, "a__look", `{"content":` + content + `,"structuredContent":{"uri":"same://x"}}`},
+		{mcp.MethodToolsCall, "b__look", `{"content":` + theirs + `,"structuredContent":{"uri":"same://x"}}`},
+		{mcp.MethodPromptsGet, "a__ask", message},
+		{mcp.MethodPromptsGet, "b__ask", strings.Replace(message, "same://x", "drawbridge+b:same://x", 1)},
 	} {
-		result, err := d.Do(t.Context(), drawbridge.Call{Caller: ada, Method: tt.method, Params: objects("name", tt.name)[0]})
+		result, err := d.Do(t.Context(), drawbridge.Call{Caller: ada, Method: tt.method,
+			Params: objects("name", tt.name)[0]})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,21 +228,22 @@ func FuzzLinks(f *testing.F) {
 	f.Add(`{"content":{"type":7},"messages":[[]],"content":[{"type":"resource","resource":[]}]}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		result := json.RawMessage(text)
-		if wire.Valid(result) != nil {
+		if rawjson.Valid(result) != nil {
 			t.Skip()
 		}
 		fresh := func() *Deck {
-			return open(t, &fake{}, Options{}, library("a", []string{"same://x"}, nil), library("b", []string{"same://x"}, nil))
+			return open(t, &fake{}, Options{}, library("a", []string{"same://x"}, nil),
+				library("b", []string{"same://x"}, nil))
 		}
-		for _, method := range []string{wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead} {
-			got := fresh().linked(ada, method, "b", result)
-			if err := wire.Valid(got); err != nil {
+		for _, method := range []string{mcp.MethodToolsCall, mcp.MethodPromptsGet, mcp.MethodResourcesRead} {
+			got := fresh().rewriteLinks(ada, method, "b", result)
+			if err := rawjson.Valid(got); err != nil {
 				t.Errorf("%s: %s becomes %s: %v", method, text, got, err)
 			}
 			if !strings.Contains(text, "same") && !strings.Contains(text, `\`) && string(got) != text {
 				t.Errorf("%s: %s becomes %s", method, text, got)
 			}
-			if got := fresh().linked(ada, method, "a", result); string(got) != text {
+			if got := fresh().rewriteLinks(ada, method, "a", result); string(got) != text {
 				t.Errorf("%s: of the first server %s becomes %s", method, text, got)
 			}
 		}

@@ -8,24 +8,24 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/deck/offer"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/google/go-cmp/cmp"
 )
 
 // A censor is a vetter that shows one word in the place of another, everywhere, and renames the property "evil".
-type censor func(v Vetted) (Vetted, error)
+type censor func(v VettedListing) (VettedListing, error)
 
-func (c censor) Vet(_ context.Context, _ Member, l drawbridge.Listing) (Vetted, error) {
-	return c(offer.Unvetted(l))
+func (c censor) Vet(_ context.Context, _ Server, l drawbridge.Listing) (VettedListing, error) {
+	return c(unvettedListing(l))
 }
 
-func censored(v Vetted) (Vetted, error) {
-	clean := func(list []Shown) {
+func censored(v VettedListing) (VettedListing, error) {
+	clean := func(list []VettedItem) {
 		for i, s := range list {
-			if strings.Contains(string(s.Own), "evil") {
-				list[i].Definition = json.RawMessage(strings.ReplaceAll(string(s.Own), "evil", "mild"))
-				list[i].Names = map[string]string{"mild": "evil"}
+			if strings.Contains(string(s.Original), "evil") {
+				list[i].Definition = json.RawMessage(strings.ReplaceAll(string(s.Original), "evil", "mild"))
+				list[i].OwnArguments = map[string]string{"mild": "evil"}
 			}
 		}
 	}
@@ -33,13 +33,14 @@ func censored(v Vetted) (Vetted, error) {
 	clean(v.Prompts)
 	clean(v.Resources)
 	v.Instructions = strings.ReplaceAll(v.Instructions, "evil", "mild")
-	v.Notes = []Note{{Kind: "tool", Name: "evil", Did: "renamed", Why: "it is evil"}}
+	v.Notes = []VettingNote{{Kind: "tool", Name: "evil", Action: "renamed", Why: "it is evil"}}
 	return v, nil
 }
 
 func hostile(server string) drawbridge.Listing {
 	l := listing(server, "good")
-	l.Tools = append(l.Tools, json.RawMessage(`{"name":"evil","description":"An evil one.","inputSchema":{"properties":{"evil":{}}}}`))
+	l.Tools = append(l.Tools,
+		json.RawMessage(`{"name":"evil","description":"An evil one.","inputSchema":{"properties":{"evil":{}}}}`))
 	l.Prompts = objects("name", "evil")
 	l.Resources = objects("uri", "x://evil")
 	l.Instructions = "Be evil."
@@ -56,47 +57,56 @@ func TestWhatIsVettedIsShownAndTheServerHearsItsOwnWords(t *testing.T) {
 	if got := d.Instructions(ada); got != "## a\nBe mild.\n" {
 		t.Errorf("instructions %q", got)
 	}
-	spec, _ := d.Find(ada, "a__mild")
-	if want := `{"name":"a__mild","description":"An mild one.","inputSchema":{"properties":{"mild":{}}}}`; string(spec.Definition) != want || spec.Tool != "evil" {
+	spec, _ := d.FindCard(ada, "a__mild")
+	if want := `{"name":"a__mild","description":"An mild one.","inputSchema":{"properties":{"mild":{}}}}`; string(
+		spec.Definition) != want || spec.Tool != "evil" {
 		t.Errorf("tool %q: %s", spec.Tool, spec.Definition)
 	}
-	if got := string(journal.entries[1].Card.Definition); strings.Contains(got, "evil") || journal.entries[1].Card.Tool != "evil" {
+	if got := string(journal.entries[1].Card.Definition); strings.Contains(got, "evil") ||
+		journal.entries[1].Card.Tool != "evil" {
 		t.Errorf("the journal has %s", got)
 	}
-	if l, ok := d.Listing("a"); !ok || l.Instructions != "Be evil." {
+	if l, ok := d.LastListing("a"); !ok || l.Instructions != "Be evil." {
 		t.Errorf("the listing as it came is %v", l)
 	}
-	if diff := cmp.Diff([]Note{{Kind: "tool", Name: "evil", Did: "renamed", Why: "it is evil"}}, d.Members()[0].Notes); diff != "" {
+	if diff := cmp.Diff([]VettingNote{{Kind: "tool", Name: "evil", Action: "renamed", Why: "it is evil"}},
+		d.ServerSummaries()[0].Notes); diff != "" {
 		t.Error(diff)
 	}
 	for _, c := range []struct{ method, params, heard string }{
-		{wire.MethodToolsCall, `{"name":"a__mild","arguments":{"mild":1,"b":[{"mild" :"mild"}]}}`, `a tools/call {"name":"evil","arguments":{"evil":1,"b":[{"evil" :"mild"}]}}`},
-		{wire.MethodToolsCall, `{"name":"a__good","arguments":{"mild":1}}`, `a tools/call {"name":"good","arguments":{"mild":1}}`},
-		{wire.MethodPromptsGet, `{"name":"a__mild","arguments":{"mild":"1"}}`, `a prompts/get {"name":"evil","arguments":{"evil":"1"}}`},
-		{wire.MethodResourcesRead, `{"uri":"x://mild"}`, `a resources/read {"uri":"x://evil"}`},
-		{wire.MethodComplete, `{"ref":{"type":"ref/prompt","name":"a__mild"},"argument":{"name":"mild","value":"mild"},"context":{"arguments":{"mild":"1"}}}`,
+		{mcp.MethodToolsCall, `{"name":"a__mild","arguments":{"mild":1,"b":[{"mild" :"mild"}]}}`,
+			`a tools/call {"name":"evil","arguments":{"evil":1,"b":[{"evil" :"mild"}]}}`},
+		{mcp.MethodToolsCall, `{"name":"a__good","arguments":{"mild":1}}`,
+			`a tools/call {"name":"good","arguments":{"mild":1}}`},
+		{mcp.MethodPromptsGet, `{"name":"a__mild","arguments":{"mild":"1"}}`,
+			`a prompts/get {"name":"evil","arguments":{"evil":"1"}}`},
+		{mcp.MethodResourcesRead, `{"uri":"x://mild"}`, `a resources/read {"uri":"x://evil"}`},
+		{mcp.MethodComplete,
+			`{"ref":{"type":"ref/prompt","name":"a__mild"},"argument":{"name":"mild","value":"mild"},"context":{"arguments":{"mild":"1"}}}`,
 			`a completion/complete {"ref":{"type":"ref/prompt","name":"evil"},"argument":{"name":"evil","value":"mild"},"context":{"arguments":{"evil":"1"}}}`},
 	} {
-		if _, err := d.Do(t.Context(), drawbridge.Call{Caller: ada, Method: c.method, Params: json.RawMessage(c.params)}); err != nil {
+		if _, err := d.Do(t.Context(), drawbridge.Call{Caller: ada, Method: c.method,
+			Params: json.RawMessage(c.params)}); err != nil {
 			t.Errorf("%s: %v", c.method, err)
 		}
 		wantList(t, up.told(), c.heard)
 	}
 }
 
-// TestOnlyTheWordsThatAreShownReachTheServer has arguments in the server's own words: guards judge by those that are shown, and would
-// not see what the server takes.
+// TestOnlyTheWordsThatAreShownReachTheServer has arguments in the server's own words: guards judge by those that are
+// shown, and would not see what the server takes.
 func TestOnlyTheWordsThatAreShownReachTheServer(t *testing.T) {
 	up := &fake{}
 	d := open(t, up, Options{Vetter: censor(censored)}, hostile("a"))
 	for _, c := range []struct{ method, params string }{
-		{wire.MethodToolsCall, `{"name":"a__mild","arguments":{"evil":1}}`},
-		{wire.MethodToolsCall, `{"name":"a__mild","arguments":{"mild":1,"evil":2}}`},
-		{wire.MethodToolsCall, `{"name":"a__mild","arguments":{"b":[{"\u0065vil" :1}]}}`},
-		{wire.MethodToolsCall, `{"name":"a__mild","arguments":{"Evil":1}}`},
-		{wire.MethodPromptsGet, `{"name":"a__mild","arguments":{"evil":"1"}}`},
-		{wire.MethodComplete, `{"ref":{"type":"ref/prompt","name":"a__mild"},"argument":{"name":"evil","value":"x"}}`},
-		{wire.MethodComplete, `{"ref":{"type":"ref/prompt","name":"a__mild"},"argument":{"name":"mild","value":"x"},"context":{"arguments":{"evil":"1"}}}`},
+		{mcp.MethodToolsCall, `{"name":"a__mild","arguments":{"evil":1}}`},
+		{mcp.MethodToolsCall, `{"name":"a__mild","arguments":{"mild":1,"evil":2}}`},
+		{mcp.MethodToolsCall, `{"name":"a__mild","arguments":{"b":[{"\u0065vil" :1}]}}`},
+		{mcp.MethodToolsCall, `{"name":"a__mild","arguments":{"Evil":1}}`},
+		{mcp.MethodPromptsGet, `{"name":"a__mild","arguments":{"evil":"1"}}`},
+		{mcp.MethodComplete, `{"ref":{"type":"ref/prompt","name":"a__mild"},"argument":{"name":"evil","value":"x"}}`},
+		{mcp.MethodComplete,
+			`{"ref":{"type":"ref/prompt","name":"a__mild"},"argument":{"name":"mild","value":"x"},"context":{"arguments":{"evil":"1"}}}`},
 	} {
 		_, err := d.Do(t.Context(), drawbridge.Call{Caller: ada, Method: c.method, Params: json.RawMessage(c.params)})
 		if f, ok := errors.AsType[*drawbridge.Fault](err); !ok || f.Code != drawbridge.InvalidInput {
@@ -117,29 +127,32 @@ func (c *tally) Decide(_ context.Context, q Question) drawbridge.Verdict {
 	return drawbridge.Verdict{Effect: drawbridge.Allow}
 }
 
-func (c *tally) Room(context.Context, Question) drawbridge.Verdict {
+func (c *tally) Preview(context.Context, Question) drawbridge.Verdict {
 	return drawbridge.Verdict{Effect: drawbridge.Allow}
 }
 
-// TestACallIsCountedAsTheServerHearsIt has an argument of another name at the server: how its calls end is counted by what was sent.
+// TestACallIsCountedAsTheServerHearsIt has an argument of another name at the server: how its calls end is counted by
+// what was sent.
 func TestACallIsCountedAsTheServerHearsIt(t *testing.T) {
 	var counted tally
 	d := open(t, &fake{}, Options{Vetter: censor(censored), Guards: []Guard{&counted}}, hostile("a"))
-	if _, err := d.Call(t.Context(), drawbridge.Call{Caller: ada, Params: json.RawMessage(`{"name":"a__mild","arguments":{"mild":1}}`)}); err != nil {
+	if _, err := d.Call(t.Context(), drawbridge.Call{Caller: ada,
+		Params: json.RawMessage(`{"name":"a__mild","arguments":{"mild":1}}`)}); err != nil {
 		t.Fatal(err)
 	}
 	wantList(t, counted.params, `{"name":"a__mild","arguments":{"evil":1}}`)
 }
 
 func TestWhatNobodySaidHowToShowIsNotShown(t *testing.T) {
-	d := open(t, &fake{}, Options{Vetter: censor(func(v Vetted) (Vetted, error) {
-		v.Tools[0].Definition, v.Tools[0].Why, v.Tools[0].Code = nil, "it is not expected", "unexpected"
+	d := open(t, &fake{}, Options{Vetter: censor(func(v VettedListing) (VettedListing, error) {
+		v.Tools[0].Definition, v.Tools[0].OmitReason, v.Tools[0].Code = nil, "it is not expected", "unexpected"
 		v.Tools[1].Definition = nil
-		return Vetted{Tools: v.Tools[:2]}, nil
+		return VettedListing{Tools: v.Tools[:2]}, nil
 	})}, listing("a", "one", "two", "three"))
 	wantList(t, listed(t, d, ada, tools))
-	want := []LeftOut{{Kind: "tool", Name: "one", Reason: "it is not expected", Code: "unexpected"}, {Kind: "tool", Name: "two", Reason: "nobody has looked at it", Code: "unvetted"}}
-	if diff := cmp.Diff(want, d.Members()[0].LeftOut); diff != "" {
+	want := []OmittedItem{{Kind: "tool", Name: "one", Reason: "it is not expected", Code: "unexpected"},
+		{Kind: "tool", Name: "two", Reason: "nobody has looked at it", Code: "unvetted"}}
+	if diff := cmp.Diff(want, d.ServerSummaries()[0].Omitted); diff != "" {
 		t.Error(diff)
 	}
 	if err := call(t, d, ada, "a__two"); err == nil {
@@ -147,17 +160,19 @@ func TestWhatNobodySaidHowToShowIsNotShown(t *testing.T) {
 	}
 }
 
-// TestAVetterThatGivesUpClosesTheGate has it fail and panic, with a listing there already, with a remembered one, and with
-// only the ledger left.
+// TestAVetterThatGivesUpClosesTheGate has it fail and panic, with a listing there already, with a remembered one, and
+// with only the ledger left.
 func TestAVetterThatGivesUpClosesTheGate(t *testing.T) {
 	for name, give := range map[string]censor{
-		"an error": func(Vetted) (Vetted, error) { return Vetted{}, errors.New("no rules") },
-		"a panic":  func(Vetted) (Vetted, error) { panic("no rules") },
+		"an error": func(VettedListing) (VettedListing, error) { return VettedListing{}, errors.New("no rules") },
+		"a panic":  func(VettedListing) (VettedListing, error) { panic("no rules") },
 	} {
 		vet := censor(censored)
-		d := open(t, &fake{}, Options{Vetter: censor(func(v Vetted) (Vetted, error) { return vet(v) })}, listing("a", "old"))
+		d := open(t, &fake{}, Options{Vetter: censor(func(v VettedListing) (VettedListing, error) { return vet(v) })},
+			listing("a", "old"))
 		vet = give
-		if err := d.Enrol(t.Context(), listing("a", "new")); err == nil || !strings.HasPrefix(err.Error(), "vet the listing of a: ") {
+		if err := d.Enrol(t.Context(), listing("a", "new")); err == nil || !strings.HasPrefix(err.Error(),
+			"vet the listing of a: ") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := d.Revet(t.Context()); err == nil {
@@ -172,13 +187,14 @@ func TestAVetterThatGivesUpClosesTheGate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := d.Configure(t.Context(), []Member{{ID: "b", Row: "row-b", Remembered: &remembered}, {ID: "c", Row: "row-c"}}); err != nil {
+		if err := d.Configure(t.Context(), []Server{{ID: "b", ConfigHash: "row-b", Remembered: &remembered},
+			{ID: "c", ConfigHash: "row-c"}}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		wantList(t, listed(t, d, ada, tools))
-		for _, m := range d.Members() {
-			if len(m.LeftOut) != 1 || m.LeftOut[0].Kind != "listing" || m.LeftOut[0].Code != "unvetted" {
-				t.Errorf("%s: %s: left out %v", name, m.Server, m.LeftOut)
+		for _, m := range d.ServerSummaries() {
+			if len(m.Omitted) != 1 || m.Omitted[0].Kind != "listing" || m.Omitted[0].Code != "unvetted" {
+				t.Errorf("%s: %s: left out %v", name, m.Server, m.Omitted)
 			}
 		}
 	}
@@ -192,7 +208,7 @@ func TestWhatOnlyTheLedgerRemembersIsVetted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Configure(t.Context(), []Member{{ID: "a", Row: "row-a"}}); err != nil {
+	if err := d.Configure(t.Context(), []Server{{ID: "a", ConfigHash: "row-a"}}); err != nil {
 		t.Fatal(err)
 	}
 	wantList(t, listed(t, d, ada, tools), "a__good", "a__mild")
@@ -206,15 +222,16 @@ func TestWhatIsHeldIsListedAndNotCalled(t *testing.T) {
 	up := &fake{}
 	asked := 0
 	d := open(t, up, Options{
-		Vetter: censor(func(v Vetted) (Vetted, error) {
-			v.Tools[0].Held, v.Tools[0].Next = "its definition changed", "ask somebody"
+		Vetter: censor(func(v VettedListing) (VettedListing, error) {
+			v.Tools[0].HeldReason, v.Tools[0].NextStep = "its definition changed", "ask somebody"
 			return v, nil
 		}),
 		Guards:   []Guard{always(drawbridge.Verdict{Effect: drawbridge.Ask})},
 		Approver: approver(func(ApprovalRequest) error { asked++; return nil }),
 	}, listing("a", "one", "two"))
 	wantList(t, listed(t, d, ada, tools), "a__one", "a__two")
-	wantFault(t, call(t, d, ada, "a__one"), drawbridge.PolicyBlocked, "tools/call a__one: its definition changed (ask somebody)")
+	wantFault(t, call(t, d, ada, "a__one"), drawbridge.PolicyBlocked,
+		"tools/call a__one: its definition changed (ask somebody)")
 	wantList(t, up.told())
 	if err := call(t, d, ada, "a__two"); err != nil || asked != 1 {
 		t.Errorf("%v, and a person was asked %d times, want once: nobody can allow what is held", err, asked)
@@ -223,8 +240,9 @@ func TestWhatIsHeldIsListedAndNotCalled(t *testing.T) {
 
 // TestLookingAgainShowsWhatTheVetterSaysNow changes the vetter's mind.
 func TestLookingAgainShowsWhatTheVetterSaysNow(t *testing.T) {
-	vet := func(v Vetted) (Vetted, error) { return v, nil }
-	d := open(t, &fake{}, Options{Vetter: censor(func(v Vetted) (Vetted, error) { return vet(v) })}, hostile("a"), hostile("b"))
+	vet := func(v VettedListing) (VettedListing, error) { return v, nil }
+	d := open(t, &fake{}, Options{Vetter: censor(func(v VettedListing) (VettedListing, error) { return vet(v) })},
+		hostile("a"), hostile("b"))
 	events := listen(t, d)
 	vet = censored
 	if err := d.Revet(t.Context(), "b"); err != nil {
@@ -242,7 +260,7 @@ type tutor struct {
 	skill func(entry json.RawMessage) (json.RawMessage, error)
 }
 
-func (v tutor) VetSkill(_ context.Context, _ Member, entry json.RawMessage) (json.RawMessage, error) {
+func (v tutor) VetSkill(_ context.Context, _ Server, entry json.RawMessage) (json.RawMessage, error) {
 	return v.skill(entry)
 }
 
@@ -255,20 +273,22 @@ func TestSkillsAreVettedWhenTheyAreAskedFor(t *testing.T) {
 		}
 		return json.RawMessage(strings.ReplaceAll(string(entry), `"bad"`, `"mild"`)), nil
 	}
-	d := open(t, up, Options{Vetter: tutor{censor(func(v Vetted) (Vetted, error) { return v, nil }), func(e json.RawMessage) (json.RawMessage, error) { return look(e) }}}, teaching("a"))
+	d := open(t, up, Options{Vetter: tutor{censor(func(v VettedListing) (VettedListing, error) { return v, nil }),
+		func(e json.RawMessage) (json.RawMessage, error) { return look(e) }}}, teaching("a"))
 	mild := strings.ReplaceAll(bad, `"bad"`, `"mild"`)
 	if mild == bad {
 		t.Fatalf("%s says nothing bad", bad)
 	}
 	wantList(t, texts(skillsOf(t, d, ada).Items), good, mild)
 	get := func(uri string) (drawbridge.Result, error) {
-		return d.Do(t.Context(), drawbridge.Call{Caller: ada, Method: wire.MethodSkillsGet, Params: objects("uri", uri)[0]})
+		return d.Do(t.Context(), drawbridge.Call{Caller: ada, Method: mcp.MethodSkillsGet,
+			Params: objects("uri", uri)[0]})
 	}
-	if r, err := get("skill://bad/SKILL.md"); err != nil || string(wire.Get(r.Raw, "skill")) != mild {
+	if r, err := get("skill://bad/SKILL.md"); err != nil || string(rawjson.Get(r.Raw, "skill")) != mild {
 		t.Errorf("the skill is %s, %v", r.Raw, err)
 	}
 	up.answer = func(id drawbridge.ServerID, c drawbridge.Call) (drawbridge.Result, error) {
-		if c.Method == wire.MethodSkillsGet {
+		if c.Method == mcp.MethodSkillsGet {
 			_ = d.Configure(t.Context(), nil) // it leaves while it is asked
 		}
 		return schools{"a": {pages: []string{page(good, bad)}}}.answer(id, c)
@@ -276,7 +296,8 @@ func TestSkillsAreVettedWhenTheyAreAskedFor(t *testing.T) {
 	if r, err := get("skill://bad/SKILL.md"); err == nil {
 		t.Errorf("of a server that has left: the skill is %s", r.Raw)
 	}
-	d = open(t, up, Options{Vetter: tutor{censor(func(v Vetted) (Vetted, error) { return v, nil }), func(e json.RawMessage) (json.RawMessage, error) { return look(e) }}}, teaching("a"))
+	d = open(t, up, Options{Vetter: tutor{censor(func(v VettedListing) (VettedListing, error) { return v, nil }),
+		func(e json.RawMessage) (json.RawMessage, error) { return look(e) }}}, teaching("a"))
 	up.answer = schools{"a": {pages: []string{page(good, bad)}}}.answer
 	for name, give := range map[string]func(json.RawMessage) (json.RawMessage, error){
 		"an error": func(json.RawMessage) (json.RawMessage, error) { return nil, errors.New("no rules") },

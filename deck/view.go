@@ -5,100 +5,104 @@ import (
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/deck/gate"
-	"github.com/drawbridge-mcp/drawbridge/deck/label"
-	"github.com/drawbridge-mcp/drawbridge/deck/offer"
-	"github.com/drawbridge-mcp/drawbridge/deck/skill"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/naming"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/skills"
 )
 
 var (
-	tools     = kind{"tool", wire.MethodToolsList, "name"}
-	prompts   = kind{"prompt", wire.MethodPromptsList, "name"}
-	resources = kind{"resource", wire.MethodResourcesList, "uri"}
-	templates = kind{"template", wire.MethodTemplatesList, "uriTemplate"}
+	tools     = itemKind{"tool", mcp.MethodToolsList, "name"}
+	prompts   = itemKind{"prompt", mcp.MethodPromptsList, "name"}
+	resources = itemKind{"resource", mcp.MethodResourcesList, "uri"}
+	templates = itemKind{"template", mcp.MethodTemplatesList, "uriTemplate"}
 )
 
 // A view is the deck at one moment. It is a value: readers take it and need no lock, a change makes a new one.
 type view struct {
-	gate                                 *gate.Gate
-	known                                gate.Known
-	members                              []*member
-	byID                                 map[drawbridge.ServerID]*member
-	tools, prompts, resources, templates *shelf
-	// ground says whose resources lie where, renamed which are called by another URI than their own. They are made when they
-	// are first needed.
-	ground  *skill.Ground
-	renamed func() map[drawbridge.ServerID]map[string]string
+	guards                               *guardChain
+	visibleServers                       visibilityCache
+	servers                              []*serverState
+	byID                                 map[drawbridge.ServerID]*serverState
+	tools, prompts, resources, templates *itemIndex
+	// resourceTree says whose resources lie where, renamed which are called by another URI than their own. They are
+	// made when they are first needed.
+	resourceTree    *skills.ResourceTree
+	renamedByServer func() map[drawbridge.ServerID]map[string]string
 }
 
-// A member is a configured server with what it offers, vetted and named. It is a value too.
-type member struct {
-	Member
+// A serverState is a configured server with what it offers, vetted and named. It is a value too.
+type serverState struct {
+	Server
 	scopes []drawbridge.Scope
-	// listing is nil before the first one; of what it says of the server itself it has what may be shown. said is the listing
-	// as it came.
-	listing, said                        *drawbridge.Listing
+	// listing is nil before the first one; of what it says of the server itself it has what may be shown. said is the
+	// listing as it came.
+	listing, rawListing                  *drawbridge.Listing
 	tools, prompts, resources, templates []*item
 	// pages are resources that the tools name as their pages and that the server does not list.
 	pages   []*item
-	leftOut []LeftOut
-	notes   []Note
+	omitted []OmittedItem
+	notes   []VettingNote
 	// skills and directories say that the server answers the methods for skills, and the one for directories.
 	skills, directories bool
 }
 
-func (v *view) member(id drawbridge.ServerID) *member { return v.byID[id] }
+func (v *view) server(id drawbridge.ServerID) *serverState { return v.byID[id] }
 
 // newView puts what the shipped cards and the members offer on shelves, in configuration order.
-func newView(g *gate.Gate, shipped []*item, members []*member, old *view, next func() uint64) *view {
-	v := &view{gate: g, members: members, byID: make(map[drawbridge.ServerID]*member, len(members))}
+func newView(g *guardChain, shipped []*item, members []*serverState, old *view, next func() uint64) *view {
+	v := &view{guards: g, servers: members, byID: make(map[drawbridge.ServerID]*serverState, len(members))}
 	for _, m := range members {
 		v.byID[m.ID] = m
 	}
-	var own []stack
+	var own []serverItems
 	for _, it := range shipped {
 		if it.card == nil {
-			own = append(own, stack{claims: []*item{it}})
+			own = append(own, serverItems{claims: []*item{it}})
 			continue
 		}
-		own = append(own, stack{scopes: it.spec.Scopes, items: []*item{it}})
+		own = append(own, serverItems{scopes: it.spec.Scopes, items: []*item{it}})
 	}
-	v.resources = newShelf(g, resources, stacks(members, resources, func(m *member) []*item { return m.resources }), old.shelf(resources), next)
-	v.ground, v.renamed = v.groundOf(), sync.OnceValue(v.renames)
+	v.resources = newItemIndex(g, resources, collectServerItems(members, resources,
+		func(m *serverState) []*item { return m.resources }), old.indexOf(resources), next)
+	v.resourceTree, v.renamedByServer = v.newResourceTree(), sync.OnceValue(v.renamedURIs)
 	// The tools come after the resources: which URI a tool's page has depends on who has it already.
-	v.tools = newShelf(g, tools, append(own, stacks(members, tools, v.dressed)...), old.shelf(tools), next)
-	v.prompts = newShelf(g, prompts, stacks(members, prompts, func(m *member) []*item { return m.prompts }), old.shelf(prompts), next)
-	v.templates = newShelf(g, templates, stacks(members, templates, func(m *member) []*item { return m.templates }), old.shelf(templates), next)
+	v.tools = newItemIndex(g, tools, append(own, collectServerItems(members, tools, v.toolsWithPageURIs)...),
+		old.indexOf(tools), next)
+	v.prompts = newItemIndex(g, prompts, collectServerItems(members, prompts,
+		func(m *serverState) []*item { return m.prompts }), old.indexOf(prompts), next)
+	v.templates = newItemIndex(g, templates, collectServerItems(members, templates,
+		func(m *serverState) []*item { return m.templates }), old.indexOf(templates), next)
 	return v
 }
 
-// knows says whether the caller may know of the member: they hold its scopes, and not all that it offers is hidden from them.
-func (v *view) knows(caller drawbridge.Caller, m *member) bool {
-	if !caller.Holds(m.scopes) || !v.gate.Screens() {
-		return caller.Holds(m.scopes)
+// mayKnowServer says whether the caller may know of the member: they hold its scopes, and not all that it offers is
+// hidden from them.
+func (v *view) mayKnowServer(caller drawbridge.Caller, m *serverState) bool {
+	if !caller.HasScopes(m.scopes) || !v.guards.hidesAnything() {
+		return caller.HasScopes(m.scopes)
 	}
-	return v.known.Says(v.gate.Class(caller), m.ID, func() bool {
-		if v.gate.Hides(caller, "", drawbridge.Spec{Server: m.ID, Scopes: m.scopes}) {
+	return v.visibleServers.getOrFind(v.guards.callerClass(caller), m.ID, func() bool {
+		if v.guards.hides(caller, "", drawbridge.Spec{Server: m.ID, Scopes: m.scopes}) {
 			return false
 		}
 		offers := slices.Concat(m.tools, m.prompts, m.resources, m.templates)
 		return len(offers) == 0 || m.hasResources() || slices.ContainsFunc(offers, func(it *item) bool {
-			return !v.gate.Hides(caller, it.kind, it.spec)
+			return !v.guards.hides(caller, it.kind, it.spec)
 		})
 	})
 }
 
-// shelf gives the shelf of a kind; nil of a nil view.
-func (v *view) shelf(k kind) *shelf {
+// indexOf gives the shelf of a kind; nil of a nil view.
+func (v *view) indexOf(k itemKind) *itemIndex {
 	if v == nil {
 		return nil
 	}
-	return v.byMethod(k.list)
+	return v.indexForMethod(k.list)
 }
 
-// byMethod gives the shelf that a list method lists, or nil.
-func (v *view) byMethod(method string) *shelf {
+// indexForMethod gives the shelf that a list method lists, or nil.
+func (v *view) indexForMethod(method string) *itemIndex {
 	switch method {
 	case tools.list:
 		return v.tools
@@ -112,28 +116,30 @@ func (v *view) byMethod(method string) *shelf {
 	return nil
 }
 
-func (v *view) shelves() []*shelf { return []*shelf{v.tools, v.prompts, v.resources, v.templates} }
+func (v *view) allIndexes() []*itemIndex {
+	return []*itemIndex{v.tools, v.prompts, v.resources, v.templates}
+}
 
 // clashesOf gives the clashes of a server, in a slice of the caller's own.
-func (v *view) clashesOf(id drawbridge.ServerID) (out []Clash) {
-	for _, s := range v.shelves() {
+func (v *view) clashesOf(id drawbridge.ServerID) (out []NameClash) {
+	for _, s := range v.allIndexes() {
 		out = append(out, s.clashes[id]...)
 	}
 	return out
 }
 
-// stacks gives what each member puts on the shelf of a kind, with the hint that its listing gave for it. A member that
-// was never listed may put something there at any moment, so a list without it is stale at once.
-func stacks(members []*member, k kind, pick func(*member) []*item) []stack {
-	out := make([]stack, 0, len(members))
+// collectServerItems gives what each member puts on the shelf of a kind, with the hint that its listing gave for it. A
+// member that was never listed may put something there at any moment, so a list without it is stale at once.
+func collectServerItems(members []*serverState, k itemKind, pick func(*serverState) []*item) []serverItems {
+	out := make([]serverItems, 0, len(members))
 	for _, m := range members {
-		st := stack{scopes: m.scopes, items: pick(m)}
+		st := serverItems{scopes: m.scopes, items: pick(m)}
 		if k == resources {
 			st.claims = m.pages
 		}
 		if m.listing == nil {
-			st.hint = &drawbridge.Hint{}
-		} else if hint, ok := m.listing.Hints[k.list]; ok || len(st.items) > 0 {
+			st.hint = &drawbridge.CacheHint{}
+		} else if hint, ok := m.listing.CacheHints[k.list]; ok || len(st.items) > 0 {
 			st.hint = &hint // an empty list may fill as soon as any other
 		}
 		out = append(out, st)
@@ -141,51 +147,51 @@ func stacks(members []*member, k kind, pick func(*member) []*item) []stack {
 	return out
 }
 
-// maker makes items of offers.
-type maker struct {
-	up     Upstream
-	naming Naming
+// itemMaker makes items of offers.
+type itemMaker struct {
+	upstream Upstream
+	naming   NamingStyle
 }
 
-// items makes the items of a server's offers. Those of before are kept where nothing about them changed.
-func (mk maker) items(k kind, server drawbridge.ServerID, offers []offer.Offer, before []*item) []*item {
+// makeItems makes the items of a server's offers. Those of before are kept where nothing about them changed.
+func (mk itemMaker) makeItems(k itemKind, server drawbridge.ServerID, offers []offeredItem, before []*item) []*item {
 	old := make(map[string]*item, len(before))
 	for _, it := range before {
 		old[it.spec.Tool] = it
 	}
 	out := make([]*item, 0, len(offers))
 	for _, o := range offers {
-		it := old[o.Own]
-		if it == nil || !it.offer.Same(o) {
-			it = mk.item(k, server, o)
+		it := old[o.ownName]
+		if it == nil || !it.offer.equal(o) {
+			it = mk.makeItem(k, server, o)
 		}
 		out = append(out, it)
 	}
 	return out
 }
 
-func (mk maker) item(k kind, server drawbridge.ServerID, o offer.Offer) *item {
+func (mk itemMaker) makeItem(k itemKind, server drawbridge.ServerID, o offeredItem) *item {
 	it := &item{kind: k.word, offer: o}
 	switch k {
 	case tools:
-		it.names = label.Names(mk.naming, server, o.Name)
-		card := offer.Bridge(mk.up, server, it.names[0], o.Raw)
-		card.Is.Tool = o.Own
-		it.card, it.spec = card, card.Is
-		it.pages = offer.Pages(o.Raw)
+		it.names = naming.ToolNames(mk.naming, server, o.Name)
+		card := newUpstreamCard(mk.upstream, server, it.names[0], o.Raw)
+		card.spec.Tool = o.ownName
+		it.card, it.spec = card, card.spec
+		it.pageURIs = pageURIsOf(o.Raw)
 		return it
 	case prompts:
-		it.names = label.Names(mk.naming, server, o.Name)
+		it.names = naming.ToolNames(mk.naming, server, o.Name)
 	default:
-		it.names = label.URIs(mk.naming, server, o.Name)
+		it.names = naming.ResourceURIs(mk.naming, server, o.Name)
 	}
 	if k == templates {
-		it.template, _ = label.ParseTemplate(o.Own) // what is no template is listed and matches nothing
+		it.template, _ = naming.ParseTemplate(o.ownName) // what is no template is listed and matches nothing
 	}
 	it.spec = drawbridge.Spec{
-		Name: it.names[0], Server: server, Tool: o.Own,
-		Definition: offer.Called(o.Raw, k.member, o.Name, string(it.names[0])),
-		Title:      offer.OneLine(wire.Get(o.Raw, "title")), Summary: offer.OneLine(wire.Get(o.Raw, "description")),
+		Name: it.names[0], Server: server, Tool: o.ownName,
+		Definition: replaceName(o.Raw, k.member, o.Name, string(it.names[0])),
+		Title:      oneLine(rawjson.Get(o.Raw, "title")), Summary: oneLine(rawjson.Get(o.Raw, "description")),
 		Scopes: []drawbridge.Scope{drawbridge.ServerScope(server)},
 	}
 	return it

@@ -18,59 +18,63 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/audit"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
-	"github.com/drawbridge-mcp/drawbridge/secrets"
-	"github.com/drawbridge-mcp/drawbridge/store"
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
+	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
 const (
-	// defaultKeep is how long records of calls are kept, defaultKeepRecords how many.
-	defaultKeep        = 90 * 24 * time.Hour
-	defaultKeepRecords = 1_000_000
-	// lastDrain is how long the end waits for the store to take the audit in; what it does not take is there at the next start.
-	lastDrain = 5 * time.Second
-	// keyName is the signing key's name in the vault.
-	keyName = "audit/signing-key"
+	// defaultAuditRetention is how long records of calls are kept, defaultAuditRecords how many.
+	defaultAuditRetention = 90 * 24 * time.Hour
+	defaultAuditRecords   = 1_000_000
+	// auditDrainTimeout is how long the end waits for the store to take the audit in; what it does not take is there
+	// at the next start.
+	auditDrainTimeout = 5 * time.Second
+	// signingKeyName is the signing key's name in the vault.
+	signingKeyName = "audit/signing-key"
 )
 
 // openAudit makes the audit of calls: nil where the settings turn it off, and on a store that forgets everything.
-func openAudit(c Config, s config.Settings, db *store.DB, vault *secrets.Vault) (*store.Audit, error) {
+func openAudit(c Config, s config.Settings, db *store.DB, vault *secrets.Vault) (*store.AuditWriter, error) {
 	if s.Audit.Enabled != nil && !*s.Audit.Enabled {
 		return nil, nil
 	}
-	dir, err := SpoolPlace(c.Store, s, c.LookupEnv)
+	dir, err := auditSpoolDir(c.Store, s, c.LookupEnv)
 	if err != nil || dir == "" {
 		return nil, err
 	}
 	o := store.AuditOptions{
-		Rules: audit.Rules{Arguments: audit.Mode(s.Audit.Arguments), Known: vault.Known().All},
-		Sync:  s.Audit.Sync == "always", Logger: c.Logger, Keep: s.Audit.Keep, KeepRecords: uint64(s.Audit.KeepRecords),
-		Key: SigningKey(vault, s.Audit.KeyFile, true),
+		Rules: audit.RedactionRules{Arguments: audit.ArgumentMode(s.Audit.Arguments), KnownSecrets: vault.Known().All},
+		Sync:  s.Audit.Sync == "always", Logger: c.Logger, KeepFor: s.Audit.Retention,
+		KeepRecords: uint64(s.Audit.MaxRecords),
+		Key:         signingKeyLoader(vault, s.Audit.KeyFile, true),
 	}
 	if s.Audit.KeyFile != "" { // the vault's is not asked for before it is needed
 		if _, err := o.Key(); err != nil {
-			c.Logger.Warn("calls are on record, but nothing signs them as long as audit.key_file has no key", "err", err)
+			c.Logger.Warn("calls are on record, but nothing signs them as long as audit.key_file has no key", "err",
+				err)
 		}
 	}
-	if o.Keep == 0 {
-		o.Keep = defaultKeep
+	if o.KeepFor == 0 {
+		o.KeepFor = defaultAuditRetention
 	}
 	if o.KeepRecords == 0 {
-		o.KeepRecords = defaultKeepRecords
+		o.KeepRecords = defaultAuditRecords
 	}
-	return db.Audit(dir, o), nil
+	return db.NewAuditWriter(dir, o), nil
 }
 
-// SpoolPlace says which directory the audit's spool is: beside the file of the store that StoreLocation names from the same
-// arguments. For a database it is one of its own beside the usual file, and for a store that forgets there is none.
-func SpoolPlace(flag string, s config.Settings, lookup func(string) (string, bool)) (string, error) {
+// auditSpoolDir says which directory the audit's spool is: beside the file of the store that StoreLocation names from
+// the same arguments. For a database it is one of its own beside the usual file, and for a store that forgets there is
+// none.
+func auditSpoolDir(flag string, s config.Settings, lookup func(string) (string, bool)) (string, error) {
 	location, err := StoreLocation(flag, s, lookup)
 	switch {
-	case err != nil || location == Memory:
+	case err != nil || location == MemoryStore:
 		return "", err
-	case isFile(location):
+	case isFileStore(location):
 		path, err := filepath.Abs(location)
 		return path + "-audit", err
 	}
@@ -82,9 +86,9 @@ func SpoolPlace(flag string, s config.Settings, lookup func(string) (string, boo
 	return filepath.Join(filepath.Dir(usual), "postgres-"+hex.EncodeToString(sum[:4])+"-audit"), nil
 }
 
-// SigningKey gives what finds the key that signs the audit: in the file where one is named, else in the vault, which keeps one
-// from the first time it is asked if make is set. The key is looked for once.
-func SigningKey(vault *secrets.Vault, file string, make bool) func() (ed25519.PrivateKey, error) {
+// signingKeyLoader gives what finds the key that signs the audit: in the file where one is named, else in the vault,
+// which keeps one from the first time it is asked if make is set. The key is looked for once.
+func signingKeyLoader(vault *secrets.Vault, file string, make bool) func() (ed25519.PrivateKey, error) {
 	var mu sync.Mutex
 	var found ed25519.PrivateKey
 	return func() (ed25519.PrivateKey, error) {
@@ -105,34 +109,35 @@ func SigningKey(vault *secrets.Vault, file string, make bool) func() (ed25519.Pr
 
 // keyInVault gives the vault's key. Of processes that make one at the same time all get the first one's.
 func keyInVault(vault *secrets.Vault, make bool) (ed25519.PrivateKey, error) {
-	seed, err := vault.Get(keyName)
-	if errors.Is(err, secrets.ErrNone) && make {
-		ctx, cancel := context.WithTimeout(context.Background(), lastDrain)
+	seed, err := vault.Get(signingKeyName)
+	if errors.Is(err, secrets.ErrNotFound) && make {
+		ctx, cancel := context.WithTimeout(context.Background(), auditDrainTimeout)
 		defer cancel()
-		unlock, held := vault.Lock(ctx, keyName)
+		unlock, held := vault.Lock(ctx, signingKeyName)
 		if held != nil {
 			return nil, held
 		}
 		defer unlock()
-		if seed, err = vault.Get(keyName); errors.Is(err, secrets.ErrNone) {
+		if seed, err = vault.Get(signingKeyName); errors.Is(err, secrets.ErrNotFound) {
 			_, fresh, failure := ed25519.GenerateKey(rand.Reader)
 			if failure != nil {
 				return nil, failure
 			}
 			seed = fresh.Seed()
-			err = vault.Put(keyName, seed)
+			err = vault.Put(signingKeyName, seed)
 		}
 	}
 	switch {
 	case err != nil:
 		return nil, err
 	case len(seed) != ed25519.SeedSize:
-		return nil, fmt.Errorf("the secret %q is no signing key", keyName)
+		return nil, fmt.Errorf("the secret %q is no signing key", signingKeyName)
 	}
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// keyInFile reads a key in PKCS #8, as "openssl genpkey -algorithm ed25519" writes it. An error shows nothing of the file.
+// keyInFile reads a key in PKCS #8, as "openssl genpkey -algorithm ed25519" writes it. An error shows nothing of the
+// file.
 func keyInFile(path string) (ed25519.PrivateKey, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() { // a pipe would have us wait for ever
@@ -158,21 +163,22 @@ func keyInFile(path string) (ed25519.PrivateKey, error) {
 	}
 }
 
-// recorder is the audit as the deck wants it: nil where there is none.
-func (g *Ground) recorder() deck.Audit {
+// auditRecorder is the audit as the deck wants it: nil where there is none.
+func (g *Shared) auditRecorder() deck.AuditRecorder {
 	if g.audit == nil {
 		return nil
 	}
 	return g.audit
 }
 
-// noteSecrets has the values of rows that are secrets by their names, and the token of the door, stay out of the audit.
-func (g *Gateway) noteSecrets() {
-	known := g.ground.vault.Known()
-	known.Note(g.c.Token)
+// registerSecrets has the values of rows that are secrets by their names, and the token of the door, stay out of the
+// audit.
+func (g *Gateway) registerSecrets() {
+	known := g.shared.vault.Known()
+	known.Note(g.config.Token)
 	for _, row := range g.set.Mountable() {
 		for _, p := range slices.Concat(row.Env, row.Headers) {
-			if audit.SecretName(p.Name) {
+			if audit.IsSecretName(p.Name) {
 				_, credential, _ := strings.Cut(p.Value, " ") // Bearer …
 				known.Note(p.Value, credential)
 			}
@@ -181,33 +187,36 @@ func (g *Gateway) noteSecrets() {
 }
 
 // closeAudit has the store take in what waits.
-func (g *Ground) closeAudit() error {
+func (g *Shared) closeAudit() error {
 	if g.audit == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lastDrain)
+	ctx, cancel := context.WithTimeout(context.Background(), auditDrainTimeout)
 	defer cancel()
 	return g.audit.Close(ctx)
 }
 
-// TakeInAudit has the store take in the record of calls of processes that died, as a gateway with that configuration does at its
-// start: who reads the audit then reads all of it.
-func TakeInAudit(ctx context.Context, c Config, db *store.DB) error {
-	s, err := settingsOf(c)
+// RecoverAudit has the store take in the record of calls of processes that died, as a gateway with that configuration
+// does at its start: who reads the audit then reads all of it.
+func RecoverAudit(ctx context.Context, c Config, db *store.DB) error {
+	s, err := loadSettings(c)
 	if err != nil {
 		return err
 	}
-	dir, err := SpoolPlace(c.Store, s, c.LookupEnv)
+	dir, err := auditSpoolDir(c.Store, s, c.LookupEnv)
 	if err != nil || dir == "" {
 		return err
 	}
-	return db.Audit(dir, store.AuditOptions{Rules: audit.Rules{Arguments: audit.Mode(s.Audit.Arguments)}}).Adopt(ctx)
+	return db.NewAuditWriter(dir,
+		store.AuditOptions{Rules: audit.RedactionRules{Arguments: audit.ArgumentMode(
+			s.Audit.Arguments)}}).RecoverOrphans(ctx)
 }
 
-// AuditKey gives the public key that a gateway with that configuration signs the audit with; nil where there is none yet.
-func AuditKey(c Config) (ed25519.PublicKey, error) {
+// AuditPublicKey gives the public key that a gateway with that configuration signs the audit with; nil where there is
+// none yet.
+func AuditPublicKey(c Config) (ed25519.PublicKey, error) {
 	c = c.withLogger()
-	s, err := settingsOf(c)
+	s, err := loadSettings(c)
 	if err != nil {
 		return nil, err
 	}
@@ -215,8 +224,8 @@ func AuditKey(c Config) (ed25519.PublicKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := SigningKey(vault, s.Audit.KeyFile, false)()
-	if errors.Is(err, secrets.ErrNone) {
+	key, err := signingKeyLoader(vault, s.Audit.KeyFile, false)()
+	if errors.Is(err, secrets.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {

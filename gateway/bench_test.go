@@ -8,8 +8,8 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
-	"github.com/drawbridge-mcp/drawbridge/store"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
 // BenchmarkFirstList opens a gateway with 50 remembered servers, none of which answers any more, and lists 1,000 tools.
@@ -17,12 +17,13 @@ func BenchmarkFirstList(b *testing.B) {
 	c := Config{Store: filepath.Join(b.TempDir(), "x.db")}
 	var listings []drawbridge.Listing
 	for i := range 50 {
-		row, err := ownRow(config.Server{ID: drawbridge.ServerID(fmt.Sprintf("server%d", i)), Command: "no-such-command"}, nil)
+		row, err := completeRow(config.Server{ID: drawbridge.ServerID(fmt.Sprintf("server%d", i)),
+			Command: "no-such-command"}, nil)
 		if err != nil {
 			b.Fatal(err)
 		}
 		c.Servers = append(c.Servers, row)
-		l := drawbridge.Listing{Server: row.ID, Row: row.Hash, Era: drawbridge.Legacy}
+		l := drawbridge.Listing{Server: row.ID, ConfigHash: row.Hash, Era: drawbridge.Legacy}
 		for j := range 20 {
 			l.Tools = append(l.Tools, json.RawMessage(fmt.Sprintf(
 				`{"name":"tool_%d","description":"Does the thing with the number %d.","inputSchema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}`, j, j)))
@@ -47,12 +48,12 @@ func BenchmarkFirstList(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		list, err := g.Deck().List(b.Context(), g.Owner(), wire.MethodToolsList)
+		list, err := g.Deck().List(b.Context(), g.Owner(), mcp.MethodToolsList)
 		if err != nil || len(list.Items) < 1000 {
 			b.Fatal(len(list.Items), err)
 		}
 		b.StopTimer()
-		g.lookAgain(b.Context())
+		g.revetStale(b.Context())
 		if err := g.Close(); err != nil {
 			b.Fatal(err)
 		}

@@ -14,7 +14,8 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
 // patience bounds everything that a test waits for.
@@ -25,7 +26,7 @@ const patience = 20 * time.Second
 type client struct {
 	t    testing.TB
 	ctx  context.Context
-	era  drawbridge.Era
+	era  drawbridge.ProtocolEra
 	line line
 	// caps is what it declares, level the log level that each stateless request asks for; both may be empty.
 	caps, level string
@@ -33,7 +34,7 @@ type client struct {
 	// question stays open. It may be called from several goroutines.
 	answer func(method string, params json.RawMessage) (result, refusal string)
 	// marks are the arguments that travel in headers too, by tool.
-	marks map[string][]wire.ParamMark
+	marks map[string][]mcp.HeaderParam
 
 	// told is the answer to initialize.
 	told json.RawMessage
@@ -42,19 +43,19 @@ type client struct {
 	work   sync.WaitGroup
 
 	mu    sync.Mutex
-	heard []wire.Message // notifications
-	asked []wire.Message // questions
-	bell  chan struct{}  // closed and made anew with each of them
+	heard []mcp.Message // notifications
+	asked []mcp.Message // questions
+	bell  chan struct{} // closed and made anew with each of them
 }
 
 // A line is how a client reaches a door.
 type line interface {
 	// exchange sends a request and gives its response. What comes on the way goes to hear.
-	exchange(ctx context.Context, m wire.Message, marks []wire.ParamMark, hear func(wire.Message)) (wire.Message, error)
+	exchange(ctx context.Context, m mcp.Message, marks []mcp.HeaderParam, hear func(mcp.Message)) (mcp.Message, error)
 	// send sends what has no response: a notification, or an answer.
-	send(ctx context.Context, m wire.Message) error
+	send(ctx context.Context, m mcp.Message) error
 	// batch sends bytes as they are, and gives so many responses to them.
-	batch(ctx context.Context, body []byte, responses int) ([]wire.Message, error)
+	batch(ctx context.Context, body []byte, responses int) ([]mcp.Message, error)
 	// cancels says that the end of a request's context cancels it.
 	cancels() bool
 	// hangUp ends the connection at once.
@@ -76,13 +77,13 @@ const (
 // kindOf gives the kind of question, as the talker names them.
 func kindOf(method string, params json.RawMessage) string {
 	switch {
-	case method == wire.MethodRootsList:
+	case method == mcp.MethodRootsList:
 		return "roots"
-	case method == wire.MethodElicitation && wire.GetText(params, "mode") == "url":
+	case method == mcp.MethodElicitation && rawjson.GetString(params, "mode") == "url":
 		return "url"
-	case method == wire.MethodElicitation:
+	case method == mcp.MethodElicitation:
 		return "form"
-	case wire.Get(params, "tools") != nil:
+	case rawjson.Get(params, "tools") != nil:
 		return "tools"
 	}
 	return "sampling"
@@ -101,7 +102,8 @@ func saying(result string) func(string, json.RawMessage) (string, string) {
 }
 
 // newClient makes a client that declares caps. A stateful one greets the door, in that revision.
-func newClient(t testing.TB, era drawbridge.Era, protocol, caps string, open func(hear func(wire.Message)) line) *client {
+func newClient(t testing.TB, era drawbridge.ProtocolEra, protocol, caps string,
+	open func(hear func(mcp.Message)) line) *client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 	c := &client{t: t, ctx: ctx, era: era, caps: caps, answer: politely, bell: make(chan struct{})}
@@ -115,41 +117,42 @@ func newClient(t testing.TB, era drawbridge.Era, protocol, caps string, open fun
 		c.work.Wait()
 	})
 	if era == drawbridge.Legacy {
-		m := c.do(wire.MethodInitialize, `{"protocolVersion":"`+protocol+`","capabilities":`+c.caps+`,"clientInfo":{"name":"raw","version":"0"}}`)
-		if got := wire.GetText(m.Result, "protocolVersion"); got != protocol {
+		m := c.do(mcp.MethodInitialize, `{"protocolVersion":"`+protocol+`","capabilities":`+c.caps+
+			`,"clientInfo":{"name":"raw","version":"0"}}`)
+		if got := rawjson.GetString(m.Result, "protocolVersion"); got != protocol {
 			t.Fatalf("initialize answers %s%s", m.Result, m.Error)
 		}
 		c.told = m.Result
-		c.note(wire.NoteInitialized, "")
+		c.note(mcp.NoteInitialized, "")
 	}
 	return c
 }
 
 // do sends a request and gives its response, whatever that is.
-func (c *client) do(method, params string) wire.Message {
+func (c *client) do(method, params string) mcp.Message {
 	c.t.Helper()
 	p := c.start(method, params)
 	return p.wait()
 }
 
 // call sends a request, and again with the answers for as long as it is asked for input.
-func (c *client) call(method, params string) wire.Message {
+func (c *client) call(method, params string) mcp.Message {
 	c.t.Helper()
 	for range 20 {
 		m := c.do(method, params)
-		if c.era != drawbridge.Modern || wire.GetText(m.Result, "resultType") != "input_required" {
+		if c.era != drawbridge.Modern || rawjson.GetString(m.Result, "resultType") != "input_required" {
 			return m
 		}
 		params = c.retry(params, m.Result)
 	}
 	c.t.Fatalf("%s goes on asking", method)
-	return wire.Message{}
+	return mcp.Message{}
 }
 
 // tool calls a tool of the server up.
-func (c *client) tool(name, arguments string) wire.Message {
+func (c *client) tool(name, arguments string) mcp.Message {
 	c.t.Helper()
-	return c.call(wire.MethodToolsCall, toolParams(name, arguments))
+	return c.call(mcp.MethodToolsCall, toolParams(name, arguments))
 }
 
 func toolParams(name, arguments string) string {
@@ -158,15 +161,15 @@ func toolParams(name, arguments string) string {
 
 // retry gives the params of the next request: those of the last one, with the answers to what its result asks.
 func (c *client) retry(params string, result json.RawMessage) string {
-	out := wire.Apply(json.RawMessage(params), wire.Drop("inputResponses"), wire.Drop("requestState"))
-	if state := wire.Get(result, "requestState"); state != nil {
-		out = wire.Apply(out, wire.Put(state, "requestState"))
+	out := rawjson.Apply(json.RawMessage(params), rawjson.Drop("inputResponses"), rawjson.Drop("requestState"))
+	if state := rawjson.Get(result, "requestState"); state != nil {
+		out = rawjson.Apply(out, rawjson.Put(state, "requestState"))
 	}
 	for key, question := range questionsIn(result) {
-		method, params := wire.GetText(question, "method"), wire.Get(question, "params")
-		c.ask(wire.Message{ID: wire.Quote(key), Method: method, Params: params})
+		method, params := rawjson.GetString(question, "method"), rawjson.Get(question, "params")
+		c.ask(mcp.Message{ID: rawjson.Quote(key), Method: method, Params: params})
 		if answer, _ := c.answer(method, params); answer != "" {
-			out = wire.Apply(out, wire.Put(json.RawMessage(answer), "inputResponses", key))
+			out = rawjson.Apply(out, rawjson.Put(json.RawMessage(answer), "inputResponses", key))
 		}
 	}
 	return string(out)
@@ -175,8 +178,8 @@ func (c *client) retry(params string, result json.RawMessage) string {
 // questionsIn gives the questions of an input_required result by their keys.
 func questionsIn(result json.RawMessage) map[string]json.RawMessage {
 	all := map[string]json.RawMessage{}
-	for m := range wire.Members(wire.Get(result, "inputRequests")) {
-		key, _ := wire.Text(m.Name)
+	for m := range rawjson.Members(rawjson.Get(result, "inputRequests")) {
+		key, _ := rawjson.DecodeString(m.Name)
 		all[key] = m.Value
 	}
 	return all
@@ -188,17 +191,18 @@ type pending struct {
 	id     json.RawMessage
 	cancel context.CancelFunc
 	done   chan struct{}
-	m      wire.Message
+	m      mcp.Message
 	err    error
 }
 
 // start sends a request.
 func (c *client) start(method, params string) *pending {
-	m := wire.Message{ID: json.RawMessage(strconv.FormatInt(c.lastID.Add(1), 10)), Method: method, Params: c.dressed(params)}
+	m := mcp.Message{ID: json.RawMessage(strconv.FormatInt(c.lastID.Add(1), 10)), Method: method,
+		Params: c.dressed(params)}
 	p := &pending{c: c, id: m.ID, done: make(chan struct{})}
 	var ctx context.Context
 	ctx, p.cancel = context.WithCancel(c.ctx)
-	marks := c.marks[wire.GetText(m.Params, "name")]
+	marks := c.marks[rawjson.GetString(m.Params, "name")]
 	c.work.Go(func() {
 		defer close(p.done)
 		defer p.cancel()
@@ -213,16 +217,16 @@ func (c *client) dressed(params string) json.RawMessage {
 	if c.era != drawbridge.Modern {
 		return raw
 	}
-	raw = wire.Apply(raw, wire.Put(wire.Quote(wire.Version20260728), "_meta", wire.MetaProtocolVersion),
-		wire.Put(json.RawMessage(c.caps), "_meta", wire.MetaClientCapabilities))
+	raw = rawjson.Apply(raw, rawjson.Put(rawjson.Quote(mcp.Version20260728), "_meta", mcp.MetaProtocolVersion),
+		rawjson.Put(json.RawMessage(c.caps), "_meta", mcp.MetaClientCapabilities))
 	if c.level != "" {
-		raw = wire.Apply(raw, wire.Put(wire.Quote(c.level), "_meta", wire.MetaLogLevel))
+		raw = rawjson.Apply(raw, rawjson.Put(rawjson.Quote(c.level), "_meta", mcp.MetaLogLevel))
 	}
 	return raw
 }
 
 // wait gives the response.
-func (p *pending) wait() wire.Message {
+func (p *pending) wait() mcp.Message {
 	p.c.t.Helper()
 	<-p.done
 	if p.err != nil {
@@ -238,13 +242,13 @@ func (p *pending) giveUp() {
 		<-p.done
 		return
 	}
-	p.c.note(wire.NoteCancelled, `{"requestId":`+string(p.id)+`,"reason":"enough"}`)
+	p.c.note(mcp.NoteCancelled, `{"requestId":`+string(p.id)+`,"reason":"enough"}`)
 }
 
 // note sends a notification.
 func (c *client) note(method, params string) {
 	c.t.Helper()
-	m := wire.Message{Method: method}
+	m := mcp.Message{Method: method}
 	if params != "" {
 		m.Params = json.RawMessage(params)
 	}
@@ -254,7 +258,7 @@ func (c *client) note(method, params string) {
 }
 
 // hear takes what the door says that is no response: it is kept, and answered if it is a question.
-func (c *client) hear(m wire.Message) {
+func (c *client) hear(m mcp.Message) {
 	if !m.IsRequest() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -265,7 +269,7 @@ func (c *client) hear(m wire.Message) {
 	c.ask(m)
 	c.work.Go(func() {
 		result, refusal := c.answer(m.Method, m.Params)
-		reply := wire.Message{ID: m.ID}
+		reply := mcp.Message{ID: m.ID}
 		switch {
 		case refusal != "":
 			reply.Error = json.RawMessage(refusal)
@@ -281,7 +285,7 @@ func (c *client) hear(m wire.Message) {
 }
 
 // ask keeps a question.
-func (c *client) ask(m wire.Message) {
+func (c *client) ask(m mcp.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked = append(c.asked, m)
@@ -295,10 +299,10 @@ func (c *client) ring() {
 }
 
 // notes gives the notifications of a method that were heard so far.
-func (c *client) notes(method string) []wire.Message {
+func (c *client) notes(method string) []mcp.Message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(c.heard), func(m wire.Message) bool { return m.Method != method })
+	return slices.DeleteFunc(slices.Clone(c.heard), func(m mcp.Message) bool { return m.Method != method })
 }
 
 // kinds gives the kinds of the questions that were asked so far.
@@ -313,7 +317,7 @@ func (c *client) kinds() []string {
 }
 
 // await waits until there are so many notifications of a method.
-func (c *client) await(method string, n int) []wire.Message {
+func (c *client) await(method string, n int) []mcp.Message {
 	c.t.Helper()
 	c.until(func() bool { return len(c.notes(method)) >= n }, fmt.Sprintf("%d %s", n, method))
 	return c.notes(method)
@@ -345,24 +349,24 @@ func (c *client) until(there func() bool, what string) {
 // listen asks for what belongs to no call, in the stateless generation by a request, and waits for its acknowledgement.
 func (c *client) listen(filter string) *pending {
 	c.t.Helper()
-	before := len(c.notes(wire.NoteListenAck))
-	p := c.start(wire.MethodListen, `{"notifications":`+filter+`}`)
-	c.await(wire.NoteListenAck, before+1)
+	before := len(c.notes(mcp.NoteListenAck))
+	p := c.start(mcp.MethodListen, `{"notifications":`+filter+`}`)
+	c.await(mcp.NoteListenAck, before+1)
 	return p
 }
 
 // textOf gives the text of the first block of a result.
-func textOf(m wire.Message) string {
-	for block := range wire.Elements(wire.Get(m.Result, "content")) {
-		return wire.GetText(block, "text")
+func textOf(m mcp.Message) string {
+	for block := range rawjson.Elements(rawjson.Get(m.Result, "content")) {
+		return rawjson.GetString(block, "text")
 	}
 	return ""
 }
 
 // refusalOf gives the error of a response: its code and its message; empty for a result.
-func refusalOf(m wire.Message) string {
+func refusalOf(m mcp.Message) string {
 	if m.Error == nil {
 		return ""
 	}
-	return fmt.Sprintf("%d %s", wire.ErrorCode(m.Error), wire.GetText(m.Error, "message"))
+	return fmt.Sprintf("%d %s", mcp.ErrorCode(m.Error), rawjson.GetString(m.Error, "message"))
 }

@@ -9,8 +9,9 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	protocol "github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/mcptest"
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -20,48 +21,57 @@ const searchOn = "[mcp.tool_discovery]\nmode = \"search\"\nalways_include = [\"u
 // byCallTool makes the params of a tool's call those of call_tool.
 func byCallTool(params string) string {
 	raw := json.RawMessage(params)
-	inner := wire.Apply(nil, wire.Put(wire.Get(raw, "name"), "name"), wire.Put(wire.Get(raw, "arguments"), "arguments"))
-	return string(wire.Apply(raw, wire.Put(wire.Quote("call_tool"), "name"), wire.Put(inner, "arguments")))
+	inner := rawjson.Apply(nil, rawjson.Put(rawjson.Get(raw, "name"), "name"),
+		rawjson.Put(rawjson.Get(raw, "arguments"), "arguments"))
+	return string(rawjson.Apply(raw, rawjson.Put(rawjson.Quote("call_tool"), "name"), rawjson.Put(inner, "arguments")))
 }
 
 // toolsIn gives the names of the tools in a member of a result.
 func toolsIn(result json.RawMessage, path ...string) (names []string) {
-	for tool := range wire.Elements(wire.Get(result, path...)) {
-		names = append(names, wire.GetText(tool, "name"))
+	for tool := range rawjson.Elements(rawjson.Get(result, path...)) {
+		names = append(names, rawjson.GetString(tool, "name"))
 	}
 	return names
 }
 
-// TestAClientThatNeverListsAgainFindsAndCalls has clients of both generations at both doors, before servers of both, find a tool
-// and call it: with call_tool, and by its own name. What the server asks and says meanwhile, and what it answers, is the same.
+// TestAClientThatNeverListsAgainFindsAndCalls has clients of both generations at both doors, before servers of both,
+// find a tool and call it: with call_tool, and by its own name. What the server asks and says meanwhile, and what it
+// answers, is the same.
 func TestAClientThatNeverListsAgainFindsAndCalls(t *testing.T) {
 	for _, c := range cells {
 		r := newRig(t, plan{server: c.server, upstream: "stdio", settings: searchOn})
 		for _, door := range []string{"HTTP", "stdio"} {
 			t.Run(c.String()+" "+door, func(t *testing.T) {
 				client := r.client(t, c.client, door, allCaps)
-				list := client.do(wire.MethodToolsList, `{}`)
-				if diff := cmp.Diff([]string{"up__echo", "find_tools", "call_tool"}, toolsIn(list.Result, "tools")); diff != "" {
+				list := client.do(protocol.MethodToolsList, `{}`)
+				if diff := cmp.Diff([]string{"up__echo", "find_tools", "call_tool"},
+					toolsIn(list.Result, "tools")); diff != "" {
 					t.Fatal(diff)
 				}
-				found := client.do(wire.MethodToolsCall, `{"name":"find_tools","arguments":{"query":"ask the person for their name"}}`)
+				found := client.do(protocol.MethodToolsCall,
+					`{"name":"find_tools","arguments":{"query":"ask the person for their name"}}`)
 				if names := toolsIn(found.Result, "structuredContent", "tools"); !slices.Contains(names, "up__ask") {
 					t.Fatalf("found %v: %s", names, found.Result)
 				}
-				for _, params := range []string{toolParams("ask", `{"rounds":[["form"]]}`), toolParams("fail", `{}`), toolParams("broken", `{}`)} {
-					direct, through := client.call(wire.MethodToolsCall, params), client.call(wire.MethodToolsCall, byCallTool(params))
-					if diff := cmp.Diff(string(direct.Result)+string(direct.Error), string(through.Result)+string(through.Error)); diff != "" {
+				for _, params := range []string{toolParams("ask", `{"rounds":[["form"]]}`), toolParams("fail", `{}`),
+					toolParams("broken", `{}`)} {
+					direct, through := client.call(protocol.MethodToolsCall, params),
+						client.call(protocol.MethodToolsCall, byCallTool(params))
+					if diff := cmp.Diff(string(direct.Result)+string(direct.Error), string(through.Result)+
+						string(through.Error)); diff != "" {
 						t.Errorf("%s (-by its name +by call_tool):\n%s", params, diff)
 					}
 				}
-				client.call(wire.MethodToolsCall, byCallTool(`{"name":"up__progress","arguments":{"steps":2},"_meta":{"progressToken":"p"}}`))
-				for _, note := range client.await(wire.NoteProgress, 2) {
-					if token := wire.GetText(note.Params, "progressToken"); token != "p" {
+				client.call(protocol.MethodToolsCall,
+					byCallTool(`{"name":"up__progress","arguments":{"steps":2},"_meta":{"progressToken":"p"}}`))
+				for _, note := range client.await(protocol.NoteProgress, 2) {
+					if token := rawjson.GetString(note.Params, "progressToken"); token != "p" {
 						t.Errorf("progress of %q", token)
 					}
 				}
 				if client.era == drawbridge.Legacy {
-					if text := wire.GetText(client.told, "instructions"); !strings.HasPrefix(text, "Most tools are not in the list: find_tools ") {
+					if text := rawjson.GetString(client.told, "instructions"); !strings.HasPrefix(text,
+						"Most tools are not in the list: find_tools ") {
 						t.Errorf("the instructions are %q", text)
 					}
 				}
@@ -73,14 +83,16 @@ func TestAClientThatNeverListsAgainFindsAndCalls(t *testing.T) {
 
 // TestTheSDKsClientFindsAndCalls does the same with the official client, which looks at what it is given.
 func TestTheSDKsClientFindsAndCalls(t *testing.T) {
-	g := runGateway(t, `{"servers":{"up":`+string(mcptest.Row(t, "talker", drawbridge.Legacy.String(), t.TempDir()+"/record"))+`}}`, searchOn)
+	g := runGateway(t, `{"servers":{"up":`+string(mcptest.ServerRow(t, "talker", drawbridge.Legacy.String(),
+		t.TempDir()+"/record"))+`}}`, searchOn)
 	client := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, nil)
 	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: g.url}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer session.Close()
-	found, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "find_tools", Arguments: map[string]any{"query": "echo a text"}})
+	found, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "find_tools",
+		Arguments: map[string]any{"query": "echo a text"}})
 	if err != nil || found.IsError {
 		t.Fatal(err)
 	}

@@ -1,9 +1,9 @@
 // Package gateway is the whole system as one value: a configuration goes in, everything is opened in its order, and one
 // Close ends it in reverse. It is what a Go program embeds, and all that the command line stands on.
 //
-// It promises that Open starts no process and waits for no server: the first list is answered from what is remembered of
-// each server, which starts in the background or when one of its cards is called. It promises that nothing it started
-// outlives Run. Two gateways in one process do not see each other.
+// It promises that Open starts no process and waits for no server: the first list is answered from what is remembered
+// of each server, which starts in the background or when one of its cards is called. It promises that nothing it
+// started outlives Run. Two gateways in one process do not see each other.
 //
 // A program built with the tag nomcp has the deck, the shipped cards and the surface, and no way to mount a server.
 package gateway
@@ -22,13 +22,12 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/cards"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
-	"github.com/drawbridge-mcp/drawbridge/gateway/keep"
-	"github.com/drawbridge-mcp/drawbridge/gateway/pins"
-	"github.com/drawbridge-mcp/drawbridge/gateway/warden"
-	"github.com/drawbridge-mcp/drawbridge/index"
-	"github.com/drawbridge-mcp/drawbridge/policy"
-	"github.com/drawbridge-mcp/drawbridge/server"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/guards"
+	"github.com/drawbridge-mcp/drawbridge/internal/index"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/policy"
+	"github.com/drawbridge-mcp/drawbridge/internal/server"
+	"github.com/drawbridge-mcp/drawbridge/internal/vetting"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -48,7 +47,7 @@ type Config struct {
 	// else the usual place.
 	Store string
 	// Naming is how cards are named; empty means what the settings say, and else qualified.
-	Naming deck.Naming
+	Naming deck.NamingStyle
 	// Logger is told of what went wrong and nobody else hears of; nil is silence.
 	Logger *slog.Logger
 	// Version is ours, as clients and servers are told it.
@@ -58,22 +57,23 @@ type Config struct {
 	// Origins are the web origins whose pages may call the HTTP door.
 	Origins []string
 	// OAuth says whose access tokens the HTTP door takes; without issuers it means what the settings say.
-	OAuth config.OAuth
+	OAuth config.OAuthSettings
 	// Tools bounds calls of tools, Shield says how far servers are trusted; zero values mean what the settings say.
-	Tools  config.Tools
-	Shield config.Shield
+	Tools  config.ToolLimits
+	Shield config.ShieldSettings
 	// Discovery says how cards are found; nil means what the settings say.
-	Discovery *config.Discovery
-	// Embedder gives tools their places by meaning, Reranker judges how well they answer; nil means those of the settings, and
-	// else none.
+	Discovery *config.ToolDiscovery
+	// Embedder gives tools their places by meaning, Reranker judges how well they answer; nil means those of the
+	// settings, and else none.
 	Embedder index.Embedder
 	Reranker index.Reranker
-	// Guards decide on calls, beside those of the settings: all must allow. Where one wants a person asked, see AskDetails.
+	// Guards decide on calls, beside those of the settings: all must allow. Where one wants a person asked, see
+	// ApprovalDetails.
 	Guards []deck.Guard
 	// OnDemand starts no server before a call, Mount or AwaitNew asks for it.
 	OnDemand bool
-	// Rules say who may call what; nil means what the settings say, and else that everybody may call what their scopes let
-	// them.
+	// Rules say who may call what; nil means what the settings say, and else that everybody may call what their scopes
+	// let them.
 	Rules *drawbridge.Rules
 	// Environ is the environment that servers get theirs from, as "name=value"; nil means the process's.
 	Environ []string
@@ -81,38 +81,38 @@ type Config struct {
 
 // A Gateway is the system, opened. Its methods may be called from several goroutines.
 type Gateway struct {
-	log     *slog.Logger
-	owner   drawbridge.Caller
-	ground  *Ground
-	alone   bool // no other gateway stands on the ground: it runs and closes with this one
-	deck    *deck.Deck
-	fleet   fleet
-	starter *starter
-	warden  *warden.Warden
-	keep    keep.Keep
-	server  *server.Server
-	pins    *pins.Stage
-	bars    bars
-	c       Config
+	log        *slog.Logger
+	owner      drawbridge.Caller
+	shared     *Shared
+	ownsShared bool // no other gateway stands on the ground: it runs and closes with this one
+	deck       *deck.Deck
+	fleet      fleet
+	starter    *lazyStarter
+	ruleGuard  *guards.RuleGuard
+	fileGuard  guards.OwnFileGuard
+	server     *server.Server
+	pinStage   *vetting.PinStage
+	blocked    blockedCalls
+	config     Config
 
 	// rows are the rows that may be mounted, by name, for those who must not wait for mu.
-	rows atomic.Pointer[map[drawbridge.ServerID]*mountable]
+	rows atomic.Pointer[map[drawbridge.ServerID]*mountableRow]
 
-	// unwatch ends the deck's hearing of quarantines.
-	unwatch func()
+	// stopTrustWatch ends the deck's hearing of quarantines.
+	stopTrustWatch func()
 
 	// mu guards the configuration, which Reload, Attach and Detach change, and the doors.
-	mu       sync.Mutex
-	set      config.Set
-	policy   *policy.Policy // nil where there are no rules
-	attached []config.Server
-	doors    []*server.Server
+	mu           sync.Mutex
+	set          config.Configuration
+	policy       *policy.Policy // nil where there are no rules
+	attached     []config.Server
+	extraServers []*server.Server
 
-	// life is closed to Run once Close was called; stop and ran belong to the Run that is going on.
-	life   sync.Mutex
-	closed bool
-	stop   context.CancelFunc
-	ran    chan struct{}
+	// runMu is closed to Run once Close was called; stop and ran belong to the Run that is going on.
+	runMu   sync.Mutex
+	closed  bool
+	stop    context.CancelFunc
+	runDone chan struct{}
 }
 
 // A fleet is what the gateway needs of package bridge, or of its stand-in where that is left out of the build.
@@ -120,21 +120,22 @@ type fleet interface {
 	deck.Upstream
 	runner
 	mounter
-	signer
-	teller
+	accessProvider
+	statusReporter
 }
 
-// A teller says how its servers are.
-type teller interface {
-	Status() []drawbridge.Status
-	Stderr(ctx context.Context, id drawbridge.ServerID, follow bool, each func(line string) error) error
-	// Recall says what is remembered of the servers that are configured now: the last listings and statuses, by row hash.
-	Recall(known map[string]drawbridge.Listing, last map[string]drawbridge.Status)
+// A statusReporter says how its servers are.
+type statusReporter interface {
+	Status() []drawbridge.ServerStatus
+	ReadStderr(ctx context.Context, id drawbridge.ServerID, follow bool, each func(line string) error) error
+	// SetRemembered says what is remembered of the servers that are configured now: the last listings and statuses, by
+	// row hash.
+	SetRemembered(known map[string]drawbridge.Listing, last map[string]drawbridge.ServerStatus)
 }
 
-// A signer signs in at its servers.
-type signer interface {
-	Access(id drawbridge.ServerID, principal string) (drawbridge.Access, error)
+// A accessProvider signs in at its servers.
+type accessProvider interface {
+	Access(id drawbridge.ServerID, principal string) (drawbridge.SignInManager, error)
 }
 
 // A runner is a fleet's life.
@@ -147,21 +148,21 @@ type runner interface {
 // A mounter is what happens in it.
 type mounter interface {
 	Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error)
-	Attempted(ctx context.Context, id drawbridge.ServerID) error
+	AwaitFirstAttempt(ctx context.Context, id drawbridge.ServerID) error
 	Relist(ctx context.Context, id drawbridge.ServerID) (connected bool, err error)
 	Add(row config.Server) error
 	Remove(id drawbridge.ServerID) (gone <-chan struct{}, err error)
 }
 
-// Open makes a gateway: it reads the configuration, opens the store, replays the ledger and enrols what is remembered of
-// each server. Nothing is started yet. The error is a *drawbridge.Fault, with the code InvalidInput for what a person can
-// mend in the configuration or on the command line.
+// Open makes a gateway: it reads the configuration, opens the store, replays the ledger and enrols what is remembered
+// of each server. Nothing is started yet. The error is a *drawbridge.Fault, with the code InvalidInput for what a
+// person can mend in the configuration or on the command line.
 func Open(ctx context.Context, c Config) (*Gateway, error) {
-	ground, err := OpenGround(ctx, c)
+	ground, err := OpenShared(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	r, err := ground.Read(ctx, c)
+	r, err := ground.LoadConfig(ctx, c)
 	if err != nil {
 		return nil, errors.Join(err, ground.Close())
 	}
@@ -169,7 +170,7 @@ func Open(ctx context.Context, c Config) (*Gateway, error) {
 	if err != nil {
 		return nil, errors.Join(err, ground.Close())
 	}
-	g.alone = true
+	g.ownsShared = true
 	return g, nil
 }
 
@@ -184,11 +185,11 @@ func (c Config) withLogger() Config {
 // readsFiles says whether files are looked for.
 func (c Config) readsFiles() bool { return len(c.Paths) > 0 || len(c.Servers) == 0 }
 
-// load reads the configuration and fills in what c leaves open. Approved says which rows of a project a person approved; nil
-// is none.
-func load(c Config, approved func(config.Server) bool) (Config, config.Set, error) {
+// loadConfigFiles reads the configuration and fills in what c leaves open. Approved says which rows of a project a
+// person approved; nil is none.
+func loadConfigFiles(c Config, approved func(config.Server) bool) (Config, config.Configuration, error) {
 	c = c.withLogger()
-	var set config.Set
+	var set config.Configuration
 	var err error
 	if c.readsFiles() {
 		set, err = config.Load(config.Options{Paths: c.Paths, Dir: c.Dir, LookupEnv: c.LookupEnv, Approved: approved})
@@ -198,14 +199,14 @@ func load(c Config, approved func(config.Server) bool) (Config, config.Set, erro
 	}
 	var rows []config.Server
 	for _, row := range c.Servers {
-		row, err := ownRow(row, rows)
+		row, err := completeRow(row, rows)
 		if err != nil {
 			return c, set, err
 		}
 		rows = append(rows, row)
 	}
 	for _, row := range set.Servers {
-		if len(rows) > 0 && named(rows[:len(c.Servers)], row.ID) {
+		if len(rows) > 0 && hasRowNamed(rows[:len(c.Servers)], row.ID) {
 			set.Shadowed = append(set.Shadowed, row)
 			continue
 		}
@@ -213,72 +214,79 @@ func load(c Config, approved func(config.Server) bool) (Config, config.Set, erro
 	}
 	set.Servers = rows
 	if c.Naming == "" {
-		c.Naming = deck.Naming(set.Settings.Naming)
+		c.Naming = deck.NamingStyle(set.Settings.Naming)
 	}
 	if len(c.OAuth.Issuers) == 0 {
 		c.OAuth = set.Settings.OAuth
 	}
 	if c.Token == "" && set.Settings.TokenFile != "" {
-		c.Token, err = readLine("token", set.Settings.TokenFile)
+		c.Token, err = readSecretFile("token", set.Settings.TokenFile)
 	}
 	return c, set, err
 }
 
 // open makes all that stands on the store.
 func (g *Gateway) open(ctx context.Context, c Config) error {
-	db := g.ground.db
-	mounts, err := db.MountsOf(ctx, config.Hashes(g.set.Mountable()))
+	db := g.shared.db
+	mounts, err := db.MountsOf(ctx, config.ServerHashes(g.set.Mountable()))
 	if err != nil {
-		return backend("read what is remembered of servers", err)
+		return storeFault("read what is remembered of servers", err)
 	}
-	key, err := db.Secret(ctx, "request-state", 32)
+	key, err := db.SharedSecret(ctx, "request-state", 32)
 	if err != nil {
-		return backend("read the key of what passes through callers", err)
+		return storeFault("read the key of what passes through callers", err)
 	}
-	g.warden.Take(g.policy, g.set.Servers, g.set.Settings.RootURIs())
-	g.takeOwn()
-	g.starter = newStarter(g.set.Mountable(), mounts, c, g.set.Settings.Grace)
-	g.starter.hides, g.starter.ended = g.warden.Hides, g.ended
-	view := &control{g}
+	g.ruleGuard.Update(g.policy, g.set.Servers, g.set.Settings.RootURIs())
+	g.updateOwnFiles()
+	g.starter = newLazyStarter(g.set.Mountable(), mounts, c, g.set.Settings.FirstListWait)
+	g.starter.hides, g.starter.onCallEnd = g.ruleGuard.Hides, g.onCallEnd
+	view := &cardBackend{g}
 	g.deck, err = deck.New(ctx, g.starter, deck.Options{
-		Logger: g.log, Naming: c.Naming, Journal: db, Stream: streamOf(c, g.set),
-		Cards: cards.Catalogue(view, view), Vetter: quarantine{g.vetter(), g}, StateKeys: [][]byte{key}, Owner: g.owner.Principal,
-		Audit: g.ground.recorder(), Approver: g.approver(), Fence: g.fenced(), Look: g.ground.vetted.sanitiser.Read, Holder: heldResults{db},
-		Discovery: discovery(Reading{c: c, set: g.set}.discovery(), g.ground.models.Index(), g.log), BeforeList: g.starter.beforeList, BeforeUnknown: g.starter.beforeUnknown,
-		Guards: slices.Concat([]deck.Guard{g.warden, &g.keep}, c.Guards, []deck.Guard{g.ground.meter.Guard(g.pace)}),
+		Logger: g.log, Naming: c.Naming, Journal: db, Stream: configStream(c, g.set),
+		Cards: cards.Catalogue(view, view), Vetter: quarantineVetter{g.vetter(), g}, SealKeys: [][]byte{key},
+		Owner: g.owner.Principal,
+		Audit: g.shared.auditRecorder(), Approver: g.approvalQueue(), Spotlight: g.spotlightFilter(),
+		Inspect: g.shared.vetted.sanitiser.SanitiseText, ResultHolder: heldResults{db},
+		Discovery: deckDiscovery(LoadedConfig{config: c, set: g.set}.discoverySettings(),
+			g.shared.models.IndexOptions(), g.log), BeforeList: g.starter.waitBeforeList,
+		BeforeUnknown: g.starter.waitForUnknownName,
+		Guards: slices.Concat([]deck.Guard{g.ruleGuard, &g.fileGuard}, c.Guards,
+			[]deck.Guard{g.shared.callLimiter.Guard(g.serverRate)}),
 	})
 	if err != nil {
-		return backend("open the deck", err)
+		return storeFault("open the deck", err)
 	}
-	g.unwatch = g.watchTrust()
-	members := g.members()
+	g.stopTrustWatch = g.watchQuarantines()
+	members := g.deckMembers()
 	for i, m := range members {
-		members[i].Remembered = mounts[m.Row].Listing
-		g.ground.vetted.remember(m.Row, mounts[m.Row].Vetted)
+		members[i].Remembered = mounts[m.ConfigHash].Listing
+		g.shared.vetted.restore(m.ConfigHash, mounts[m.ConfigHash].Vetted)
 	}
 	if err := g.deck.Configure(ctx, members); err != nil {
-		return backend("record the configuration", err)
+		return storeFault("record the configuration", err)
 	}
-	if g.fleet, err = g.ground.pool.fleet(g, c, g.starter.ready(), mounts); err != nil {
+	if g.fleet, err = g.shared.pool.newFleet(g, c, g.starter.startableRows(), mounts); err != nil {
 		return err
 	}
 	g.starter.fleet = g.fleet
-	g.server, err = g.Door(c.Token, c.Origins)
+	g.server, err = g.NewServer(c.Token, c.Origins)
 	return err
 }
 
-// control is the gateway as the control cards see it.
-type control struct{ g *Gateway }
+// cardBackend is the gateway as the control cards see it.
+type cardBackend struct{ g *Gateway }
 
 var (
-	_ cards.Deck  = (*control)(nil)
-	_ cards.Doors = (*control)(nil)
+	_ cards.CardLister    = (*cardBackend)(nil)
+	_ cards.SignInServers = (*cardBackend)(nil)
 )
 
-func (c *control) Cards(caller drawbridge.Caller) []drawbridge.Spec { return c.g.deck.Cards(caller) }
+func (c *cardBackend) Cards(caller drawbridge.Caller) []drawbridge.Spec {
+	return c.g.deck.Cards(caller)
+}
 
-// Barred names the servers that wait for somebody to sign in.
-func (c *control) Barred() (ids []drawbridge.ServerID) {
+// WaitingForSignIn names the servers that wait for somebody to sign in.
+func (c *cardBackend) WaitingForSignIn() (ids []drawbridge.ServerID) {
 	for _, s := range c.g.fleet.Status() {
 		if s.SignIn != "" {
 			ids = append(ids, s.Server)
@@ -287,9 +295,9 @@ func (c *control) Barred() (ids []drawbridge.ServerID) {
 	return ids
 }
 
-// Access gives how the owner comes to be let in by a server.
-func (c *control) Access(id drawbridge.ServerID) (drawbridge.Access, error) {
-	return c.g.Access(id)
+// ServerSignIn gives how the owner comes to be let in by a server.
+func (c *cardBackend) ServerSignIn(id drawbridge.ServerID) (drawbridge.SignInManager, error) {
+	return c.g.ServerSignIn(id)
 }
 
 // Run mounts servers and keeps them, until ctx ends or the gateway is closed. It returns when every process that it
@@ -298,27 +306,27 @@ func (g *Gateway) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ran := make(chan struct{})
-	g.life.Lock()
-	if g.closed || g.ran != nil {
-		g.life.Unlock()
+	g.runMu.Lock()
+	if g.closed || g.runDone != nil {
+		g.runMu.Unlock()
 		return errors.New("run the gateway: it is closed, or runs already")
 	}
-	g.stop, g.ran = stop, ran
-	g.life.Unlock()
+	g.stop, g.runDone = stop, ran
+	g.runMu.Unlock()
 	defer func() {
-		g.life.Lock()
-		g.stop, g.ran = nil, nil
-		g.life.Unlock()
+		g.runMu.Lock()
+		g.stop, g.runDone = nil, nil
+		g.runMu.Unlock()
 		close(ran)
 	}()
 	group, ctx := errgroup.WithContext(ctx)
-	if g.alone {
-		group.Go(func() error { return g.ground.Run(ctx) })
+	if g.ownsShared {
+		group.Go(func() error { return g.shared.Run(ctx) })
 	}
 	group.Go(func() error { return g.fleet.Run(ctx) })
-	group.Go(func() error { return g.starter.run(ctx, g.log, g.lookAgain) })
+	group.Go(func() error { return g.starter.run(ctx, g.log, g.revetStale) })
 	if g.Library() != nil {
-		group.Go(func() error { return g.embedAhead(ctx) })
+		group.Go(func() error { return g.embedCards(ctx) })
 	}
 	err := group.Wait()
 	if errors.Is(err, context.Canceled) {
@@ -330,18 +338,18 @@ func (g *Gateway) Run(ctx context.Context) error {
 // Close ends everything in the reverse order of Open, and waits for a Run that is going on. It may be called more than
 // once.
 func (g *Gateway) Close() error {
-	g.life.Lock()
+	g.runMu.Lock()
 	if g.closed {
-		g.life.Unlock()
+		g.runMu.Unlock()
 		return nil
 	}
 	g.closed = true
-	stop, ran := g.stop, g.ran
-	g.life.Unlock()
+	stop, ran := g.stop, g.runDone
+	g.runMu.Unlock()
 	g.mu.Lock()
-	doors := g.doors
+	doors := g.extraServers
 	g.mu.Unlock()
-	g.unwatch()
+	g.stopTrustWatch()
 	var errs []error
 	for _, door := range doors {
 		errs = append(errs, door.Close())
@@ -350,8 +358,8 @@ func (g *Gateway) Close() error {
 		stop()
 		<-ran
 	}
-	if g.alone {
-		errs = append(errs, g.ground.Close())
+	if g.ownsShared {
+		errs = append(errs, g.shared.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -366,19 +374,19 @@ func (g *Gateway) Server() *server.Server { return g.server }
 // newest protocol.
 func (g *Gateway) Owner() drawbridge.Caller { return g.owner }
 
-// Client makes a caller for a part of the program that servers may ask: like Owner, with a session of its own and these
-// capabilities, which are what a client declares at initialize (`{"elicitation":{},"roots":{}}`). Its calls carry a Peer
-// that answers; it is asked in the midst of a call, whichever generation the server speaks. end closes what was opened for
-// it, once its calls are over.
-func (g *Gateway) Client(capabilities json.RawMessage) (caller drawbridge.Caller, end func()) {
+// NewCaller makes a caller for a part of the program that servers may ask: like Owner, with a session of its own and
+// these capabilities, which are what a client declares at initialize (`{"elicitation":{},"roots":{}}`). Its calls
+// carry a Peer that answers; it is asked in the midst of a call, whichever generation the server speaks. end closes
+// what was opened for it, once its calls are over.
+func (g *Gateway) NewCaller(capabilities json.RawMessage) (caller drawbridge.Caller, end func()) {
 	caller = g.owner
-	caller.Era, caller.Protocol = drawbridge.Legacy, wire.Version20251125
+	caller.Era, caller.Protocol = drawbridge.Legacy, mcp.Version20251125
 	caller.Session, caller.Capabilities = rand.Text(), capabilities
 	return caller, func() { g.deck.EndSession(caller) }
 }
 
 // Config gives the configuration as it is now.
-func (g *Gateway) Config() config.Set {
+func (g *Gateway) Config() config.Configuration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	set := g.set
@@ -386,8 +394,8 @@ func (g *Gateway) Config() config.Set {
 	return set
 }
 
-// backend is the fault of a step that needs the store; one that says so itself passes.
-func backend(step string, err error) error {
+// storeFault is the fault of a step that needs the store; one that says so itself passes.
+func storeFault(step string, err error) error {
 	if _, ok := errors.AsType[*drawbridge.Fault](err); ok {
 		return err
 	}

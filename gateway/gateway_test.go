@@ -18,27 +18,29 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
-	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/mcptest"
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
-	Reap()
-	mcptest.Run()
+	RunReaperProcess()
+	mcptest.RunIfNamedServer()
 	_ = os.Setenv(KeychainVariable, "off") // the machine's own is not ours to try
 	goleak.VerifyTestMain(m)
 }
 
 // row is a server of the tests, as a program writes it.
 func row(t testing.TB, id drawbridge.ServerID, name string, args ...string) config.Server {
-	command, args, env := mcptest.Command(t, name, args...)
+	command, args, env := mcptest.ServerCommand(t, name, args...)
 	// A child of a test with the race detector would sleep for a second before it ends.
-	out := config.Server{ID: id, Command: command, Args: args, Env: []config.Pair{{Name: "GORACE", Value: "atexit_sleep_ms=0"}}}
+	out := config.Server{ID: id, Command: command, Args: args,
+		Env: []config.NameValue{{Name: "GORACE", Value: "atexit_sleep_ms=0"}}}
 	for _, pair := range env {
 		name, value, _ := strings.Cut(pair, "=")
-		out.Env = append(out.Env, config.Pair{Name: name, Value: value})
+		out.Env = append(out.Env, config.NameValue{Name: name, Value: value})
 	}
 	return out
 }
@@ -54,7 +56,7 @@ func open(t testing.TB, c Config) *Gateway {
 func openOnly(t testing.TB, c Config) *Gateway {
 	t.Helper()
 	if c.Store == "" {
-		c.Store = Memory
+		c.Store = MemoryStore
 	}
 	g, err := Open(t.Context(), c)
 	if err != nil {
@@ -88,20 +90,20 @@ func loaded(t testing.TB, g *Gateway) map[drawbridge.ServerID]error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	_, faults := g.Load(ctx)
+	_, faults := g.MountAll(ctx)
 	return faults
 }
 
 // names gives what the owner sees of the servers' tools.
 func names(t testing.TB, g *Gateway) []string {
 	t.Helper()
-	list, err := g.Deck().List(t.Context(), g.Owner(), wire.MethodToolsList)
+	list, err := g.Deck().List(t.Context(), g.Owner(), mcp.MethodToolsList)
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := []string{}
 	for _, raw := range list.Items {
-		if name := wire.GetText(raw, "name"); !strings.HasPrefix(name, "drawbridge_") {
+		if name := rawjson.GetString(raw, "name"); !strings.HasPrefix(name, "drawbridge_") {
 			out = append(out, name)
 		}
 	}
@@ -113,8 +115,8 @@ func say(t testing.TB, g *Gateway, name, arguments string) (string, error) {
 	t.Helper()
 	params := fmt.Sprintf(`{"name":%q,"arguments":%s}`, name, arguments)
 	result, err := g.Deck().Call(t.Context(), drawbridge.Call{Caller: g.Owner(), Params: json.RawMessage(params)})
-	for block := range wire.Elements(wire.Get(result.Raw, "content")) {
-		return wire.GetText(block, "text"), err
+	for block := range rawjson.Elements(rawjson.Get(result.Raw, "content")) {
+		return rawjson.GetString(block, "text"), err
 	}
 	return "", err
 }
@@ -165,7 +167,8 @@ func TestABadServerCostsTheOthersNothing(t *testing.T) {
 func TestTheFirstListIsRemembered(t *testing.T) {
 	dir := t.TempDir()
 	record := filepath.Join(dir, "record")
-	script := mcptest.Script(t, `{"tools/list":{"tools":[{"name":"b","inputSchema":{}},{"name":"a","inputSchema":{}}]},"tools/call":{"content":[{"type":"text","text":"done"}]}}`)
+	script := mcptest.WriteScript(t,
+		`{"tools/list":{"tools":[{"name":"b","inputSchema":{}},{"name":"a","inputSchema":{}}]},"tools/call":{"content":[{"type":"text","text":"done"}]}}`)
 	c := Config{Store: filepath.Join(dir, "x.db"), Servers: []config.Server{row(t, "raw", "raw", script, record)}}
 	first := open(t, c)
 	if faults := loaded(t, first); len(faults) > 0 {
@@ -189,7 +192,7 @@ func TestTheFirstListIsRemembered(t *testing.T) {
 	if got, err := say(t, again, "raw__a", `{}`); got != "done" || err != nil {
 		t.Errorf("the call gives %q, %v", got, err)
 	}
-	entries, err := again.ground.db.Replay(t.Context(), streamOf(c, config.Set{}))
+	entries, err := again.shared.db.Replay(t.Context(), configStream(c, config.Configuration{}))
 	if err != nil || len(entries) != 2 {
 		t.Errorf("the journal has %d entries, %v; want 2", len(entries), err)
 	}
@@ -216,9 +219,9 @@ func TestAServerThatComesLateIsToldOf(t *testing.T) {
 
 // TestACallOfAServerThatStillStartsWaitsForIt: its names are not unknown before its first attempt has ended.
 func TestACallOfAServerThatStillStartsWaitsForIt(t *testing.T) {
-	for _, naming := range []deck.Naming{deck.Qualified, deck.Bare} {
+	for _, naming := range []deck.NamingStyle{deck.QualifiedNames, deck.BareNames} {
 		g := open(t, Config{Naming: naming, Servers: []config.Server{row(t, "slow", "slow-start", "600")}})
-		name := map[deck.Naming]string{deck.Qualified: "slow__echo", deck.Bare: "echo"}[naming]
+		name := map[deck.NamingStyle]string{deck.QualifiedNames: "slow__echo", deck.BareNames: "echo"}[naming]
 		if got, err := say(t, g, name, `{"text":"hello"}`); got != "hello" || err != nil {
 			t.Errorf("%s: %s says %q, %v", naming, name, got, err)
 		}
@@ -229,13 +232,14 @@ func TestACallOfAServerThatStillStartsWaitsForIt(t *testing.T) {
 }
 
 func TestStatusNotesNamesThatAreTaken(t *testing.T) {
-	g := open(t, Config{Naming: deck.Bare, Servers: []config.Server{row(t, "a", "legacy"), row(t, "b", "legacy")}})
+	g := open(t, Config{Naming: deck.BareNames, Servers: []config.Server{row(t, "a", "legacy"), row(t, "b", "legacy")}})
 	loaded(t, g)
 	got := map[drawbridge.ServerID][]string{}
 	for _, s := range g.Status() {
 		got[s.Server] = s.Notes
 	}
-	want := map[drawbridge.ServerID][]string{"a": nil, "b": {"tool echo: the name is taken by server a; listed as b__echo"}}
+	want := map[drawbridge.ServerID][]string{"a": nil,
+		"b": {"tool echo: the name is taken by server a; listed as b__echo"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}
@@ -243,22 +247,22 @@ func TestStatusNotesNamesThatAreTaken(t *testing.T) {
 
 func TestAttachAndDetach(t *testing.T) {
 	g := open(t, Config{Servers: []config.Server{row(t, "one", "legacy")}})
-	if err := g.Attach(t.Context(), row(t, "two", "legacy")); err != nil {
+	if err := g.AddServer(t.Context(), row(t, "two", "legacy")); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Attach(t.Context(), row(t, "one", "legacy")); err == nil {
+	if err := g.AddServer(t.Context(), row(t, "one", "legacy")); err == nil {
 		t.Error("a name is taken twice")
 	}
 	loaded(t, g)
 	want(t, names(t, g), "one__echo", "two__echo")
-	if err := g.Detach(t.Context(), "one"); err != nil {
+	if err := g.RemoveServer(t.Context(), "one"); err != nil {
 		t.Fatal(err)
 	}
 	want(t, names(t, g), "two__echo")
 	if _, err := say(t, g, "one__echo", `{"text":"x"}`); err == nil {
 		t.Error("a detached server answers")
 	}
-	if err := g.Detach(t.Context(), "one"); err == nil {
+	if err := g.RemoveServer(t.Context(), "one"); err == nil {
 		t.Error("a server is detached twice")
 	}
 	if len(g.Status()) != 1 || len(g.Config().Servers) != 1 {
@@ -269,7 +273,7 @@ func TestAttachAndDetach(t *testing.T) {
 func TestStatusShowsRowsThatStayOff(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "home", ".config", "drawbridge", "mcp.json"), `{"servers":{
-		"off":{"command":"x","enabled":false}, "bad":{"command":"x","url":"http://x"}, "good":`+string(mcptest.Row(t, "legacy"))+`}}`)
+		"off":{"command":"x","enabled":false}, "bad":{"command":"x","url":"http://x"}, "good":`+string(mcptest.ServerRow(t, "legacy"))+`}}`)
 	write(t, filepath.Join(dir, "project", ".drawbridge", "mcp.json"), `{"servers":{"stranger":{"command":"x"}}}`)
 	g := open(t, Config{Dir: filepath.Join(dir, "project"), LookupEnv: func(name string) (string, bool) {
 		switch name {
@@ -315,7 +319,7 @@ func TestOnDemandNothingStartsByItself(t *testing.T) {
 		t.Fatalf("mount: %+v, %v", l, err)
 	}
 	want(t, names(t, g), "b__echo")
-	g.AwaitNew(t.Context())
+	g.MountNew(t.Context())
 	want(t, names(t, g), "a__echo", "b__echo")
 }
 
@@ -324,7 +328,8 @@ func TestAStoreThatCannotBeUsedIsSaid(t *testing.T) {
 	write(t, path, "this is no store")
 	_, err := Open(t.Context(), Config{Store: path, Servers: []config.Server{row(t, "a", "legacy")}})
 	f, ok := errors.AsType[*drawbridge.Fault](err)
-	if !ok || f.Kind != drawbridge.Backend || !strings.Contains(err.Error(), path) || !strings.Contains(f.Next, "--store") {
+	if !ok || f.Kind != drawbridge.Backend || !strings.Contains(err.Error(), path) ||
+		!strings.Contains(f.Next, "--store") {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -344,7 +349,8 @@ func TestAGatewayRunsOnceAndClosesOnce(t *testing.T) {
 
 // TestTwoGatewaysOnOneStore has two processes' worth of gateways on one file and one configuration.
 func TestTwoGatewaysOnOneStore(t *testing.T) {
-	c := Config{Store: filepath.Join(t.TempDir(), "x.db"), Servers: []config.Server{row(t, "a", "legacy"), row(t, "b", "many-tools", "30")}}
+	c := Config{Store: filepath.Join(t.TempDir(), "x.db"), Servers: []config.Server{row(t, "a", "legacy"),
+		row(t, "b", "many-tools", "30")}}
 	one, two := open(t, c), open(t, c)
 	var wg sync.WaitGroup
 	for _, g := range []*Gateway{one, two} {

@@ -17,12 +17,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/deck"
 )
 
-// settled are settings of a benchmark, and whether results are fenced: guards off, those that nobody turned off, all of them.
+// settled are settings of a benchmark, and whether results are fenced: guards off, those that nobody turned off, all
+// of them.
 var settled = []struct {
 	name, text string
 	fence      bool
 }{
-	{"off", "[audit]\nenabled = false\n[mcp.shield]\nenabled = false\n[tools]\nmax_identical_errors = \"unlimited\"\n", false},
+	{"off", "[audit]\nenabled = false\n[mcp.shield]\nenabled = false\n[tools]\nmax_identical_errors = \"unlimited\"\n",
+		false},
 	{"usual", "", false},
 	{"audit", "[mcp.shield]\nenabled = false\n[tools]\nmax_identical_errors = \"unlimited\"\n", false},
 	{"rules", "[audit]\nenabled = false\n[mcp.shield]\nenabled = false\n[tools]\nmax_identical_errors = \"unlimited\"\n" + manyRules(), false},
@@ -41,8 +43,9 @@ func manyRules() string {
 	return b.String()
 }
 
-// BenchmarkGuards is what a small call takes within us but for the server, in a loop, and where all that processors remember is
-// gone before each call ("cold", the median): as it is for a gateway that is called now and then, beside other programs.
+// BenchmarkGuards is what a small call takes within us but for the server, in a loop, and where all that processors
+// remember is gone before each call ("cold", the median): as it is for a gateway that is called now and then, beside
+// other programs.
 func BenchmarkGuards(b *testing.B) {
 	for _, s := range settled {
 		b.Run(s.name, func(b *testing.B) { guarded(b, s.text, s.fence) })
@@ -55,7 +58,8 @@ func guarded(b *testing.B, settings string, fence bool) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		b.Fatal(err)
 	}
-	for path, text := range map[string]string{file: settings, filepath.Join(home, "mcp.json"): `{"servers":{"up":{"command":"no-such-command"}}}`} {
+	for path, text := range map[string]string{file: settings,
+		filepath.Join(home, "mcp.json"): `{"servers":{"up":{"command":"no-such-command"}}}`} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			b.Fatal(err)
 		}
@@ -66,7 +70,8 @@ func guarded(b *testing.B, settings string, fence bool) {
 		}
 		return "", false
 	}
-	g, err := Open(b.Context(), Config{Dir: home, Paths: []string{filepath.Join(home, "mcp.json")}, Store: filepath.Join(home, "x.db"), LookupEnv: lookup, OnDemand: true})
+	g, err := Open(b.Context(), Config{Dir: home, Paths: []string{filepath.Join(home, "mcp.json")},
+		Store: filepath.Join(home, "x.db"), LookupEnv: lookup, OnDemand: true})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -76,25 +81,30 @@ func guarded(b *testing.B, settings string, fence bool) {
 	go func() { ran <- g.Run(ctx) }()
 	defer func() { stop(); <-ran }()
 	d, err := deck.New(b.Context(), quiet{g}, deck.Options{
-		Audit: g.ground.recorder(), Fence: g.fenced(), Look: g.ground.vetted.sanitiser.Read, Vetter: quarantine{g.vetter(), g},
-		Guards: slices.Concat([]deck.Guard{g.warden, &g.keep}, []deck.Guard{g.ground.meter.Guard(g.pace)}),
+		Audit: g.shared.auditRecorder(), Spotlight: g.spotlightFilter(),
+		Inspect: g.shared.vetted.sanitiser.SanitiseText, Vetter: quarantineVetter{g.vetter(), g},
+		Guards: slices.Concat([]deck.Guard{g.ruleGuard, &g.fileGuard},
+			[]deck.Guard{g.shared.callLimiter.Guard(g.serverRate)}),
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	members := g.members()
+	members := g.deckMembers()
 	for i := range members {
-		members[i].Fence = &fence
-		members[i].Remembered = &drawbridge.Listing{Server: members[i].ID, Row: members[i].Row, Tools: []json.RawMessage{json.RawMessage(
-			`{"name":"echo","description":"Answers with its text","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}`)}}
+		members[i].Spotlight = &fence
+		members[i].Remembered = &drawbridge.Listing{Server: members[i].ID, ConfigHash: members[i].ConfigHash,
+			Tools: []json.RawMessage{json.RawMessage(
+				`{"name":"echo","description":"Answers with its text","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}`)}}
 	}
 	if err := d.Configure(b.Context(), members); err != nil {
 		b.Fatal(err)
 	}
 	caller := g.Owner()
-	caller.Kind, caller.Client, caller.Session = drawbridge.External, json.RawMessage(`{"name":"bench","version":"1"}`), "a session"
+	caller.Kind, caller.Client, caller.Session = drawbridge.External, json.RawMessage(`{"name":"bench","version":"1"}`),
+		"a session"
 	call := drawbridge.Call{Caller: caller, Params: json.RawMessage(
-		`{"_meta":{"progressToken":1},"name":"up__echo","arguments":{"text":"` + strings.Repeat("0123456789abcdef", 4) + `"}}`)}
+		`{"_meta":{"progressToken":1},"name":"up__echo","arguments":{"text":"` +
+			strings.Repeat("0123456789abcdef", 4) + `"}}`)}
 	do := func() {
 		if _, err := d.Call(b.Context(), call); err != nil {
 			b.Fatal(err)
@@ -124,14 +134,15 @@ func guarded(b *testing.B, settings string, fence bool) {
 type quiet struct{ g *Gateway }
 
 func (q quiet) Do(_ context.Context, id drawbridge.ServerID, call drawbridge.Call) (drawbridge.Result, error) {
-	result := drawbridge.Result{Raw: json.RawMessage(`{"content":[{"type":"text","text":"` + strings.Repeat("0123456789abcdef", 4) + `"}]}`)}
-	q.g.ended(id, call, result, nil)
+	result := drawbridge.Result{Raw: json.RawMessage(`{"content":[{"type":"text","text":"` +
+		strings.Repeat("0123456789abcdef", 4) + `"}]}`)}
+	q.g.onCallEnd(id, call, result, nil)
 	return result, nil
 }
 
-func (quiet) Watch(context.Context, drawbridge.ServerID, drawbridge.Watched) error { return nil }
-func (quiet) SetLevel(context.Context, string, string) error                       { return nil }
-func (quiet) Tell(context.Context, string, string, json.RawMessage)                {}
-func (quiet) EndSession(string)                                                    {}
+func (quiet) Watch(context.Context, drawbridge.ServerID, drawbridge.WatchSet) error { return nil }
+func (quiet) SetLogLevel(context.Context, string, string) error                     { return nil }
+func (quiet) ForwardNotification(context.Context, string, string, json.RawMessage)  {}
+func (quiet) EndSession(string)                                                     {}
 
 var _ deck.Upstream = quiet{}

@@ -15,8 +15,9 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/server"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/server"
 )
 
 // An httpLine reaches the HTTP door.
@@ -24,9 +25,9 @@ type httpLine struct {
 	url string
 	// token is the bearer token; empty sends none.
 	token string
-	era   drawbridge.Era
+	era   drawbridge.ProtocolEra
 	http  *http.Client
-	hear  func(wire.Message)
+	hear  func(mcp.Message)
 	// ctx ends with the line, and so does the session's stream, which is in work.
 	ctx  context.Context
 	end  context.CancelFunc
@@ -37,7 +38,7 @@ type httpLine struct {
 	last    string // the id of the last event
 }
 
-func dialHTTP(url string, era drawbridge.Era, hear func(wire.Message)) *httpLine {
+func dialHTTP(url string, era drawbridge.ProtocolEra, hear func(mcp.Message)) *httpLine {
 	l := &httpLine{url: url, era: era, http: &http.Client{Transport: &http.Transport{}}, hear: hear}
 	l.ctx, l.end = context.WithCancel(context.Background())
 	return l
@@ -63,7 +64,7 @@ func (l *httpLine) request(ctx context.Context, body []byte) (*http.Request, err
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.session != "" {
-		req.Header.Set(wire.HeaderSession, l.session)
+		req.Header.Set(mcp.HeaderSession, l.session)
 	}
 	return req, nil
 }
@@ -75,31 +76,32 @@ func (l *httpLine) authorize(req *http.Request) {
 }
 
 // post sends a message. In the stateless generation the headers say what the body says.
-func (l *httpLine) post(ctx context.Context, m wire.Message, marks []wire.ParamMark) (*http.Response, error) {
+func (l *httpLine) post(ctx context.Context, m mcp.Message, marks []mcp.HeaderParam) (*http.Response, error) {
 	req, err := l.request(ctx, m.Append(nil))
 	if err != nil {
 		return nil, err
 	}
 	if l.era == drawbridge.Modern {
-		req.Header.Set(wire.HeaderVersion, wire.Version20260728)
-		req.Header.Set(wire.HeaderMethod, m.Method)
-		if name, ok := wire.NameOf(m.Method, m.Params); ok {
-			req.Header.Set(wire.HeaderName, wire.EncodeHeader(name))
+		req.Header.Set(mcp.HeaderVersion, mcp.Version20260728)
+		req.Header.Set(mcp.HeaderMethod, m.Method)
+		if name, ok := mcp.TargetName(m.Method, m.Params); ok {
+			req.Header.Set(mcp.HeaderName, mcp.EncodeHeaderValue(name))
 		}
-		for name, value := range wire.ParamHeaders(marks, wire.Get(m.Params, "arguments")) {
+		for name, value := range mcp.EncodeParamHeaders(marks, rawjson.Get(m.Params, "arguments")) {
 			req.Header.Set(name, value)
 		}
 	}
 	return l.http.Do(req)
 }
 
-func (l *httpLine) exchange(ctx context.Context, m wire.Message, marks []wire.ParamMark, hear func(wire.Message)) (wire.Message, error) {
+func (l *httpLine) exchange(ctx context.Context, m mcp.Message, marks []mcp.HeaderParam, hear func(mcp.Message)) (
+	mcp.Message, error) {
 	resp, err := l.post(ctx, m, marks)
 	if err != nil {
-		return wire.Message{}, err
+		return mcp.Message{}, err
 	}
 	defer resp.Body.Close()
-	if session := resp.Header.Get(wire.HeaderSession); session != "" && m.Method == wire.MethodInitialize {
+	if session := resp.Header.Get(mcp.HeaderSession); session != "" && m.Method == mcp.MethodInitialize {
 		l.mu.Lock()
 		l.session = session
 		l.mu.Unlock()
@@ -109,8 +111,8 @@ func (l *httpLine) exchange(ctx context.Context, m wire.Message, marks []wire.Pa
 }
 
 // follow reads what comes until the response to the request of that id.
-func (l *httpLine) follow(resp *http.Response, id json.RawMessage, hear func(wire.Message)) (wire.Message, error) {
-	var answer wire.Message
+func (l *httpLine) follow(resp *http.Response, id json.RawMessage, hear func(mcp.Message)) (mcp.Message, error) {
+	var answer mcp.Message
 	seen := func(event string) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -133,19 +135,19 @@ func (l *httpLine) follow(resp *http.Response, id json.RawMessage, hear func(wir
 }
 
 // resume goes on with the stream of a request whose connection was lost.
-func (l *httpLine) resume(ctx context.Context, id json.RawMessage, hear func(wire.Message)) (wire.Message, error) {
+func (l *httpLine) resume(ctx context.Context, id json.RawMessage, hear func(mcp.Message)) (mcp.Message, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.url, nil)
 	if err != nil {
-		return wire.Message{}, err
+		return mcp.Message{}, err
 	}
 	l.mu.Lock()
 	req.Header.Set("Accept", "text/event-stream")
-	req.Header.Set(wire.HeaderSession, l.session)
-	req.Header.Set(wire.HeaderLastEvent, l.last)
+	req.Header.Set(mcp.HeaderSession, l.session)
+	req.Header.Set(mcp.HeaderLastEvent, l.last)
 	l.mu.Unlock()
 	resp, err := l.http.Do(req)
 	if err != nil {
-		return wire.Message{}, err
+		return mcp.Message{}, err
 	}
 	defer resp.Body.Close()
 	return l.follow(resp, id, hear)
@@ -153,21 +155,21 @@ func (l *httpLine) resume(ctx context.Context, id json.RawMessage, hear func(wir
 
 // messagesOf gives the messages of a response, whether it is one, several, or a stream.
 // seen, which may be nil, is told the id of each event.
-func messagesOf(resp *http.Response, seen func(id string)) func(yield func(wire.Message, error) bool) {
-	return func(yield func(wire.Message, error) bool) {
+func messagesOf(resp *http.Response, seen func(id string)) func(yield func(mcp.Message, error) bool) {
+	return func(yield func(mcp.Message, error) bool) {
 		if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 			body, err := io.ReadAll(resp.Body)
-			if err == nil && wire.IsBatch(body) {
-				for one := range wire.Elements(body) {
-					if m, err := wire.Parse(one); !yield(m, err) {
+			if err == nil && mcp.IsBatch(body) {
+				for one := range rawjson.Elements(body) {
+					if m, err := mcp.ParseMessage(one); !yield(m, err) {
 						return
 					}
 				}
 				return
 			}
-			m := wire.Message{}
+			m := mcp.Message{}
 			if err == nil {
-				m, err = wire.Parse(body)
+				m, err = mcp.ParseMessage(body)
 			}
 			if err != nil {
 				err = fmt.Errorf("status %d, body %q: %w", resp.StatusCode, body, err)
@@ -178,7 +180,7 @@ func messagesOf(resp *http.Response, seen func(id string)) func(yield func(wire.
 		if seen == nil {
 			seen = func(string) {}
 		}
-		events := wire.NewEventReader(resp.Body, 0)
+		events := mcp.NewSSEReader(resp.Body, 0)
 		for {
 			e, err := events.Next()
 			if errors.Is(err, io.EOF) {
@@ -190,9 +192,9 @@ func messagesOf(resp *http.Response, seen func(id string)) func(yield func(wire.
 			if err == nil && len(e.Data) == 0 {
 				continue // it is there for its id
 			}
-			m := wire.Message{}
+			m := mcp.Message{}
 			if err == nil {
-				m, err = wire.Parse(e.Data)
+				m, err = mcp.ParseMessage(e.Data)
 			}
 			if !yield(m, err) || err != nil {
 				return
@@ -208,7 +210,7 @@ func (l *httpLine) listen() {
 		return
 	}
 	req.Header.Set("Accept", "text/event-stream")
-	req.Header.Set(wire.HeaderSession, l.session)
+	req.Header.Set(mcp.HeaderSession, l.session)
 	l.authorize(req)
 	resp, err := l.http.Do(req)
 	if err != nil {
@@ -224,7 +226,7 @@ func (l *httpLine) listen() {
 	})
 }
 
-func (l *httpLine) send(ctx context.Context, m wire.Message) error {
+func (l *httpLine) send(ctx context.Context, m mcp.Message) error {
 	resp, err := l.post(ctx, m, nil)
 	if err != nil {
 		return err
@@ -236,20 +238,20 @@ func (l *httpLine) send(ctx context.Context, m wire.Message) error {
 	return nil
 }
 
-func (l *httpLine) batch(ctx context.Context, body []byte, _ int) ([]wire.Message, error) {
+func (l *httpLine) batch(ctx context.Context, body []byte, _ int) ([]mcp.Message, error) {
 	req, err := l.request(ctx, body)
 	if err != nil {
 		return nil, err
 	}
 	if l.era == drawbridge.Modern {
-		req.Header.Set(wire.HeaderVersion, wire.Version20260728)
+		req.Header.Set(mcp.HeaderVersion, mcp.Version20260728)
 	}
 	resp, err := l.http.Do(req)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	var all []wire.Message
+	var all []mcp.Message
 	for m, err := range messagesOf(resp, nil) {
 		if err != nil {
 			return all, err
@@ -264,24 +266,25 @@ type pipeLine struct {
 	in   *io.PipeWriter
 	out  *io.PipeReader
 	end  context.CancelFunc
-	hear func(wire.Message)
+	hear func(mcp.Message)
 	work sync.WaitGroup
 
 	mu sync.Mutex
 	// waiting are the requests without a response, by their id; others takes responses that have none.
-	waiting map[string]chan wire.Message
-	others  chan wire.Message
+	waiting map[string]chan mcp.Message
+	others  chan mcp.Message
 	writing sync.Mutex
 	// gone is closed when nothing more comes.
 	gone chan struct{}
 }
 
 // dialStdio serves a pair of pipes until the line is hung up.
-func dialStdio(t testing.TB, s *server.Server, hear func(wire.Message)) *pipeLine {
+func dialStdio(t testing.TB, s *server.Server, hear func(mcp.Message)) *pipeLine {
 	ctx, end := context.WithCancel(context.Background())
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	l := &pipeLine{in: inW, out: outR, end: end, hear: hear, waiting: map[string]chan wire.Message{}, others: make(chan wire.Message, 16), gone: make(chan struct{})}
+	l := &pipeLine{in: inW, out: outR, end: end, hear: hear, waiting: map[string]chan mcp.Message{},
+		others: make(chan mcp.Message, 16), gone: make(chan struct{})}
 	l.work.Go(func() {
 		err := s.ServeStdio(ctx, inR, outW)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
@@ -302,24 +305,24 @@ func (l *pipeLine) hangUp() {
 
 func (l *pipeLine) read() {
 	defer close(l.gone)
-	lines := wire.NewLineReader(l.out, 0)
+	lines := mcp.NewLineReader(l.out, 0)
 	for {
 		text, err := lines.Next()
 		if err != nil {
 			return
 		}
-		if !wire.IsBatch(text) {
+		if !mcp.IsBatch(text) {
 			l.take(text)
 			continue
 		}
-		for one := range wire.Elements(text) {
+		for one := range rawjson.Elements(text) {
 			l.take(one)
 		}
 	}
 }
 
 func (l *pipeLine) take(text []byte) {
-	m, err := wire.Parse(text)
+	m, err := mcp.ParseMessage(text)
 	if err != nil {
 		return
 	}
@@ -347,31 +350,32 @@ func (l *pipeLine) write(body []byte) error {
 	return err
 }
 
-func (l *pipeLine) exchange(ctx context.Context, m wire.Message, _ []wire.ParamMark, _ func(wire.Message)) (wire.Message, error) {
-	answer := make(chan wire.Message, 1)
+func (l *pipeLine) exchange(ctx context.Context, m mcp.Message, _ []mcp.HeaderParam, _ func(mcp.Message)) (
+	mcp.Message, error) {
+	answer := make(chan mcp.Message, 1)
 	l.mu.Lock()
 	l.waiting[string(m.ID)] = answer
 	l.mu.Unlock()
 	if err := l.write(m.Append(nil)); err != nil {
-		return wire.Message{}, err
+		return mcp.Message{}, err
 	}
 	select {
 	case got := <-answer:
 		return got, nil
 	case <-l.gone:
-		return wire.Message{}, io.ErrUnexpectedEOF
+		return mcp.Message{}, io.ErrUnexpectedEOF
 	case <-ctx.Done():
-		return wire.Message{}, ctx.Err()
+		return mcp.Message{}, ctx.Err()
 	}
 }
 
-func (l *pipeLine) send(_ context.Context, m wire.Message) error { return l.write(m.Append(nil)) }
+func (l *pipeLine) send(_ context.Context, m mcp.Message) error { return l.write(m.Append(nil)) }
 
-func (l *pipeLine) batch(ctx context.Context, body []byte, responses int) ([]wire.Message, error) {
+func (l *pipeLine) batch(ctx context.Context, body []byte, responses int) ([]mcp.Message, error) {
 	if err := l.write(body); err != nil {
 		return nil, err
 	}
-	var all []wire.Message
+	var all []mcp.Message
 	for range responses {
 		select {
 		case m := <-l.others:

@@ -11,8 +11,9 @@ import (
 	"sync"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/mcptest"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -27,7 +28,7 @@ func callFeatures() []feature {
 		}},
 		{name: "error of a tool", prove: func(b *box) string {
 			m := b.plain().tool("fail", `{}`)
-			if string(wire.Get(m.Result, "isError")) != "true" || textOf(m) != "this tool always fails" {
+			if string(rawjson.Get(m.Result, "isError")) != "true" || textOf(m) != "this tool always fails" {
 				b.Errorf("it answers %s%s", m.Result, m.Error)
 			}
 			return ""
@@ -42,14 +43,15 @@ func callFeatures() []feature {
 		{name: "capabilities are the caller's own", prove: func(b *box) string {
 			caps := `{"elicitation":{"form":{}},"experimental":{"x":{"n":9007199254740993}}}`
 			m := b.client(b.T, b.cell.client, b.path.door, caps).tool("caps", `{}`)
-			if got := string(wire.Get(m.Result, "structuredContent", "capabilities")); !strings.Contains(got, `"form":{}`) || strings.Contains(got, "sampling") {
+			if got := string(rawjson.Get(m.Result, "structuredContent", "capabilities")); !strings.Contains(got,
+				`"form":{}`) || strings.Contains(got, "sampling") {
 				b.Errorf("the server hears of %s", got)
 			}
 			return ""
 		}},
 		{name: "cancelled by the client", prove: func(b *box) string {
 			c, before := b.plain(), len(b.records())
-			p := c.start(wire.MethodToolsCall, toolParams("wait", `{}`))
+			p := c.start(mcp.MethodToolsCall, toolParams("wait", `{}`))
 			b.awaitEvent(b.T, before, "begin", "wait")
 			p.giveUp()
 			b.awaitEvent(b.T, before, "cancelled", "wait")
@@ -64,18 +66,20 @@ func callFeatures() []feature {
 // proveMeta sends members of _meta that belong to no hop, and looks which of all arrive.
 func proveMeta(b *box) string {
 	const own = `"com.example/n":12345678901234567890,"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","tracestate":"a=1","baggage":"b=2"`
-	m := b.plain().call(wire.MethodToolsCall, `{"name":"up__meta","arguments":{},"_meta":{`+own+`}}`)
-	meta := wire.Get(m.Result, "structuredContent", "meta")
-	hop := []string{wire.MetaProtocolVersion, wire.MetaClientInfo, wire.MetaClientCapabilities}
+	m := b.plain().call(mcp.MethodToolsCall, `{"name":"up__meta","arguments":{},"_meta":{`+own+`}}`)
+	meta := rawjson.Get(m.Result, "structuredContent", "meta")
+	hop := []string{mcp.MetaProtocolVersion, mcp.MetaClientInfo, mcp.MetaClientCapabilities}
 	for _, key := range hop {
-		if there := wire.Get(meta, key) != nil; there != (b.cell.server == drawbridge.Modern) {
+		if there := rawjson.Get(meta, key) != nil; there != (b.cell.server == drawbridge.Modern) {
 			b.Errorf("%s arrives: %v", key, there)
 		}
 	}
-	if got := wire.GetText(meta, wire.MetaClientInfo, "name"); b.cell.server == drawbridge.Modern && got != "drawbridge" {
+	if got := rawjson.GetString(meta, mcp.MetaClientInfo, "name"); b.cell.server == drawbridge.Modern &&
+		got != "drawbridge" {
 		b.Errorf("the server's client is %q", got)
 	}
-	rest := wire.Apply(meta, wire.Drop(hop[0]), wire.Drop(hop[1]), wire.Drop(hop[2]), wire.Drop(wire.MetaProgressToken))
+	rest := rawjson.Apply(meta, rawjson.Drop(hop[0]), rawjson.Drop(hop[1]), rawjson.Drop(hop[2]),
+		rawjson.Drop(mcp.MetaProgressToken))
 	if diff := cmp.Diff("{"+own+"}", string(rest)); diff != "" {
 		b.Errorf("_meta (-sent +arrived):\n%s", diff)
 	}
@@ -85,22 +89,22 @@ func proveMeta(b *box) string {
 // proveRegion calls a tool whose argument travels in a header too, where there are headers.
 func proveRegion(b *box, region string) string {
 	c := b.plain()
-	c.marks = map[string][]wire.ParamMark{}
-	for tool := range wire.Elements(wire.Get(c.do(wire.MethodToolsList, `{}`).Result, "tools")) {
-		if marks, err := wire.ParamMarks(wire.Get(tool, "inputSchema")); err == nil {
-			c.marks[wire.GetText(tool, "name")] = marks
+	c.marks = map[string][]mcp.HeaderParam{}
+	for tool := range rawjson.Elements(rawjson.Get(c.do(mcp.MethodToolsList, `{}`).Result, "tools")) {
+		if marks, err := mcp.ParseHeaderParams(rawjson.Get(tool, "inputSchema")); err == nil {
+			c.marks[rawjson.GetString(tool, "name")] = marks
 		}
 	}
 	if len(c.marks["up__region"]) != 1 {
 		b.Fatalf("the marks are %v", c.marks)
 	}
-	arguments := `{"region":` + string(wire.Quote(region)) + `}`
+	arguments := `{"region":` + string(rawjson.Quote(region)) + `}`
 	m := c.tool("region", arguments)
 	want := `{"arguments":` + arguments + `,"header":null}`
 	if b.cell.server == drawbridge.Modern && b.path.upstream == "HTTP" {
-		want = `{"arguments":` + arguments + `,"header":` + string(wire.Quote(wire.EncodeHeader(region))) + `}`
+		want = `{"arguments":` + arguments + `,"header":` + string(rawjson.Quote(mcp.EncodeHeaderValue(region))) + `}`
 	}
-	if got := string(wire.Get(m.Result, "structuredContent")); got != want {
+	if got := string(rawjson.Get(m.Result, "structuredContent")); got != want {
 		b.Errorf("the server got %s%s, want %s", got, m.Error, want)
 	}
 	return ""
@@ -108,9 +112,12 @@ func proveRegion(b *box, region string) string {
 
 func proveCompletion(b *box) string {
 	c := b.plain()
-	for _, ref := range []string{`{"type":"ref/prompt","name":"up__ask"}`, `{"type":"ref/resource","uri":"talk://ask/{kinds}"}`} {
-		m := c.do(wire.MethodComplete, `{"ref":`+ref+`,"argument":{"name":"a","value":"a"},"context":{"arguments":{"b":"c"}}}`)
-		if got := string(wire.Get(m.Result, "completion")); got != `{"values":["ada","alan"],"total":2,"hasMore":false}` {
+	for _, ref := range []string{`{"type":"ref/prompt","name":"up__ask"}`,
+		`{"type":"ref/resource","uri":"talk://ask/{kinds}"}`} {
+		m := c.do(mcp.MethodComplete, `{"ref":`+ref+
+			`,"argument":{"name":"a","value":"a"},"context":{"arguments":{"b":"c"}}}`)
+		if got := string(rawjson.Get(m.Result,
+			"completion")); got != `{"values":["ada","alan"],"total":2,"hasMore":false}` {
 			b.Errorf("%s completes to %s%s", ref, got, m.Error)
 		}
 	}
@@ -136,16 +143,18 @@ func questionFeatures() []feature {
 		{name: "questions arrive as they were asked", prove: proveQuestions},
 		{name: "questions one after the other", prove: func(b *box) string {
 			return proveAnswers(b, politely, `[["form"],["sampling"],["form"],["roots"]]`,
-				"[["+formAnswer+"],["+samplingAnswer+"],["+formAnswer+"],["+rootsAnswer+"]]", "form", "sampling", "form", "roots")
+				"[["+formAnswer+"],["+samplingAnswer+"],["+formAnswer+"],["+rootsAnswer+"]]", "form", "sampling",
+				"form", "roots")
 		}},
 		{name: "two questions at once", prove: func(b *box) string {
 			return proveAnswers(b, politely, `[["form","roots"],["url","tools"]]`,
 				"[["+formAnswer+","+rootsAnswer+"],["+urlAnswer+","+toolsAnswer+"]]", "form", "roots", "tools", "url")
 		}},
 		{name: "a prompt asks", prove: func(b *box) string {
-			m := b.asker().call(wire.MethodPromptsGet, `{"name":"up__ask","arguments":{"rounds":"[[\"form\"],[\"roots\"]]"}}`)
-			for message := range wire.Elements(wire.Get(m.Result, "messages")) {
-				if got := wire.GetText(message, "content", "text"); got == "[["+formAnswer+"],["+rootsAnswer+"]]" {
+			m := b.asker().call(mcp.MethodPromptsGet,
+				`{"name":"up__ask","arguments":{"rounds":"[[\"form\"],[\"roots\"]]"}}`)
+			for message := range rawjson.Elements(rawjson.Get(m.Result, "messages")) {
+				if got := rawjson.GetString(message, "content", "text"); got == "[["+formAnswer+"],["+rootsAnswer+"]]" {
 					return ""
 				}
 			}
@@ -153,9 +162,9 @@ func questionFeatures() []feature {
 			return ""
 		}},
 		{name: "a resource asks", prove: func(b *box) string {
-			m := b.asker().call(wire.MethodResourcesRead, `{"uri":"talk://ask/form,sampling"}`)
-			for content := range wire.Elements(wire.Get(m.Result, "contents")) {
-				if got := wire.GetText(content, "text"); got == "[["+formAnswer+","+samplingAnswer+"]]" {
+			m := b.asker().call(mcp.MethodResourcesRead, `{"uri":"talk://ask/form,sampling"}`)
+			for content := range rawjson.Elements(rawjson.Get(m.Result, "contents")) {
+				if got := rawjson.GetString(content, "text"); got == "[["+formAnswer+","+samplingAnswer+"]]" {
 					return ""
 				}
 			}
@@ -163,28 +172,33 @@ func questionFeatures() []feature {
 			return ""
 		}},
 		{name: "a question that was not declared", prove: proveUndeclared},
-		{name: "a client refuses with an error", prove: proveRefusal, refused: [...]string{"", noRefusal, clientRefusal, noRefusal}},
+		{name: "a client refuses with an error", prove: proveRefusal, refused: [...]string{"", noRefusal,
+			clientRefusal, noRefusal}},
 		{name: "a question is open until it is answered", prove: proveLateAnswer},
-		{name: "cancelled while a question is open", prove: proveCancelledQuestion, idle: map[drawbridge.Era]string{
-			drawbridge.Modern: "between two requests there is nothing to cancel",
-		}},
-		{name: "a connection is lost, and the answer resumed", prove: proveResumed, door: "HTTP", idle: map[drawbridge.Era]string{
-			drawbridge.Modern: "the end of a connection cancels its request",
-		}},
+		{name: "cancelled while a question is open", prove: proveCancelledQuestion,
+			idle: map[drawbridge.ProtocolEra]string{
+				drawbridge.Modern: "between two requests there is nothing to cancel",
+			}},
+		{name: "a connection is lost, and the answer resumed", prove: proveResumed, door: "HTTP",
+			idle: map[drawbridge.ProtocolEra]string{
+				drawbridge.Modern: "the end of a connection cancels its request",
+			}},
 		{name: "cancelled after a question", prove: proveCancelledAfter},
 		{name: "a server takes its question back", prove: proveRetracted, refused: [...]string{
-			"", "-32601 this generation has no words to take a question back", "-32601 this generation has no words to take a question back", "",
+			"", "-32601 this generation has no words to take a question back",
+			"-32601 this generation has no words to take a question back", "",
 		}},
 	}
 }
 
 // proveAnswers has the server ask rounds of a client, and looks what it was asked and what the server heard.
-func proveAnswers(b *box, script func(string, json.RawMessage) (string, string), rounds, want string, kinds ...string) string {
+func proveAnswers(b *box, script func(string, json.RawMessage) (string, string), rounds, want string,
+	kinds ...string) string {
 	b.Helper()
 	c := b.asker()
 	c.answer = script
 	m := c.tool("ask", `{"rounds":`+rounds+`}`)
-	if got := string(wire.Get(m.Result, "structuredContent", "answers")); got != want {
+	if got := string(rawjson.Get(m.Result, "structuredContent", "answers")); got != want {
 		b.Errorf("the server heard %s%s, want %s", m.Result, m.Error, want)
 	}
 	got := c.kinds()
@@ -213,9 +227,10 @@ func proveQuestions(b *box) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, m := range c.asked {
-		// A stateless server gives no elicitationId; for a stateful client, who must have one, there is one all the same.
-		if id := wire.GetText(m.Params, "elicitationId"); id != "" && b.cell == cells[2] {
-			m.Params = wire.Apply(m.Params, wire.Drop("elicitationId"))
+		// A stateless server gives no elicitationId; for a stateful client, who must have one, there is one all the
+		// same.
+		if id := rawjson.GetString(m.Params, "elicitationId"); id != "" && b.cell == cells[2] {
+			m.Params = rawjson.Apply(m.Params, rawjson.Drop("elicitationId"))
 		}
 		got := strings.TrimSuffix(m.Method+" "+string(m.Params), "{}")
 		if i >= len(want) || got != want[i] {
@@ -230,10 +245,11 @@ func proveQuestions(b *box) string {
 
 // proveUndeclared has the server ask what the client did not declare: the client is not asked, and the call goes on.
 func proveUndeclared(b *box) string {
-	for kind, caps := range map[string]string{"sampling": `{"elicitation":{}}`, "form": `{"roots":{}}`, "roots": `{"sampling":{}}`, "url": `{"elicitation":{"form":{}}}`} {
+	for kind, caps := range map[string]string{"sampling": `{"elicitation":{}}`, "form": `{"roots":{}}`,
+		"roots": `{"sampling":{}}`, "url": `{"elicitation":{"form":{}}}`} {
 		c := b.client(b.T, b.cell.client, b.path.door, caps)
 		m := c.tool("ask", `{"rounds":[["`+kind+`"]]}`)
-		answer := wire.Get(m.Result, "structuredContent", "answers")
+		answer := rawjson.Get(m.Result, "structuredContent", "answers")
 		want := `{"undeclared":`
 		if b.cell.server == drawbridge.Legacy {
 			want = `{"error":{"code":-32601,`
@@ -261,8 +277,8 @@ func proveRefusal(b *box) string {
 	if b.cell.client == drawbridge.Modern {
 		c.answer = saying("")
 		params := toolParams("ask", `{"rounds":[["form"]]}`)
-		m := c.do(wire.MethodToolsCall, params)
-		again := c.do(wire.MethodToolsCall, c.retry(params, m.Result))
+		m := c.do(mcp.MethodToolsCall, params)
+		again := c.do(mcp.MethodToolsCall, c.retry(params, m.Result))
 		if len(questionsIn(m.Result)) == 1 && len(questionsIn(again.Result)) == 1 {
 			return noRefusal
 		}
@@ -276,27 +292,29 @@ func proveRefusal(b *box) string {
 		}
 		return refusalOf(m)
 	}
-	if got := string(wire.Get(m.Result, "structuredContent", "answers")); got != `[[{"error":`+refusal+`}]]` {
+	if got := string(rawjson.Get(m.Result, "structuredContent", "answers")); got != `[[{"error":`+refusal+`}]]` {
 		b.Errorf("the server heard %s%s", m.Result, m.Error)
 	}
 	return ""
 }
 
 // proveCancelledQuestion has a client cancel its call while it is asked something. The question is taken back, and the
-// server's call is over. Over HTTP the cancellation and the answer to the question, which is an error, overtake each other.
+// server's call is over. Over HTTP the cancellation and the answer to the question, which is an error, overtake each
+// other.
 func proveCancelledQuestion(b *box) string {
 	c, before := b.asker(), len(b.records())
 	c.answer = saying("")
-	p := c.start(wire.MethodToolsCall, toolParams("ask", `{"rounds":[["form"]]}`))
+	p := c.start(mcp.MethodToolsCall, toolParams("ask", `{"rounds":[["form"]]}`))
 	c.awaitAsked(1)
 	p.giveUp()
-	c.await(wire.NoteCancelled, 1)
+	c.await(mcp.NoteCancelled, 1)
 	switch {
 	case b.cell.server == drawbridge.Modern: // its call has ended with the question
 	case b.path.upstream == "stdio":
 		b.awaitEvent(b.T, before, "cancelled", "ask")
 	default:
-		b.awaitRecord(b.T, before, "the cancellation", func(r mcptest.Record) bool { return r.Heard(wire.NoteCancelled) })
+		b.awaitRecord(b.T, before, "the cancellation",
+			func(r mcptest.TalkerEvent) bool { return r.Heard(mcp.NoteCancelled) })
 	}
 	return ""
 }
@@ -306,11 +324,11 @@ func proveCancelledQuestion(b *box) string {
 func proveLateAnswer(b *box) string {
 	c, params := b.asker(), toolParams("ask", `{"rounds":[["form"]]}`)
 	if b.cell.client == drawbridge.Modern {
-		m := c.do(wire.MethodToolsCall, params)
+		m := c.do(mcp.MethodToolsCall, params)
 		c.answer = saying("")
-		m = c.do(wire.MethodToolsCall, c.retry(params, m.Result))
+		m = c.do(mcp.MethodToolsCall, c.retry(params, m.Result))
 		c.answer = politely
-		if m = c.do(wire.MethodToolsCall, c.retry(params, m.Result)); !answered(m) {
+		if m = c.do(mcp.MethodToolsCall, c.retry(params, m.Result)); !answered(m) {
 			b.Errorf("in the end it answers %s%s", m.Result, m.Error)
 		}
 		return ""
@@ -320,7 +338,7 @@ func proveLateAnswer(b *box) string {
 		<-late
 		return formAnswer, ""
 	}
-	p := c.start(wire.MethodToolsCall, params)
+	p := c.start(mcp.MethodToolsCall, params)
 	c.awaitAsked(1)
 	other := b.plain().tool("echo", `{"text":"others go on"}`)
 	close(late)
@@ -338,7 +356,7 @@ func proveResumed(b *box) string {
 		<-thinking
 		return formAnswer, ""
 	}
-	p := c.start(wire.MethodToolsCall, toolParams("ask", `{"rounds":[["form"]]}`))
+	p := c.start(mcp.MethodToolsCall, toolParams("ask", `{"rounds":[["form"]]}`))
 	c.awaitAsked(1)
 	p.cancel()
 	<-p.done
@@ -353,23 +371,24 @@ func proveResumed(b *box) string {
 // proveCancelledAfter has a client answer a question, and then cancel the call, which is going on.
 func proveCancelledAfter(b *box) string {
 	c, before := b.asker(), len(b.records())
-	never := string(wire.Quote(filepath.Join(b.TempDir(), "never")))
+	never := string(rawjson.Quote(filepath.Join(b.TempDir(), "never")))
 	params := toolParams("ask", `{"rounds":[["form"]],"when":`+never+`}`)
 	if b.cell.client == drawbridge.Modern {
-		params = c.retry(params, c.do(wire.MethodToolsCall, params).Result)
+		params = c.retry(params, c.do(mcp.MethodToolsCall, params).Result)
 	}
-	p := c.start(wire.MethodToolsCall, params)
+	p := c.start(mcp.MethodToolsCall, params)
 	b.awaitEvent(b.T, before, "has its answers", "ask")
 	p.giveUp()
 	b.awaitEvent(b.T, before, "cancelled", "ask")
 	return ""
 }
 
-// proveRetracted has a server take a question back while the client thinks about it: the call goes on without an answer.
+// proveRetracted has a server take a question back while the client thinks about it: the call goes on without an
+// answer.
 func proveRetracted(b *box) string {
 	c := b.asker()
 	signal := filepath.Join(b.TempDir(), "now")
-	arguments := `{"when":` + string(wire.Quote(signal)) + `}`
+	arguments := `{"when":` + string(rawjson.Quote(signal)) + `}`
 	thinking := make(chan struct{})
 	think := sync.OnceFunc(func() { close(thinking) })
 	defer think()
@@ -390,7 +409,7 @@ func proveRetracted(b *box) string {
 		b.Errorf("it answers %s", m.Result)
 	}
 	if b.cell.client == drawbridge.Legacy {
-		c.await(wire.NoteCancelled, 1)
+		c.await(mcp.NoteCancelled, 1)
 	}
 	return ""
 }

@@ -12,7 +12,8 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"go.uber.org/goleak"
 )
 
@@ -33,7 +34,8 @@ const soon = `"timeout":300`
 func faultRows() []faultRow {
 	return []faultRow{
 		{name: "drop: the connection is cut while a question is open", happen: func(b *box) { openQuestion(b, b.cut) }},
-		{name: "restart: the server starts again between question and answer", happen: func(b *box) { openQuestion(b, b.restart) }},
+		{name: "restart: the server starts again between question and answer",
+			happen: func(b *box) { openQuestion(b, b.restart) }},
 		{name: "drop: the connection is cut while a call is going on", happen: dropCall},
 		{name: "slow: the question is never answered", row: soon, happen: neverAnswered},
 		{name: "slow: the server never answers", row: soon, happen: serverSilent},
@@ -79,8 +81,10 @@ func TestMatrixFaults(t *testing.T) {
 func (b *box) worksAgain() {
 	b.Helper()
 	c := b.asker()
-	eventually(b.T, "calls do not work again", func() bool { return textOf(c.tool("echo", `{"text":"again"}`)) == "again" })
-	eventually(b.T, "questions do not work again", func() bool { return answered(c.tool("ask", `{"rounds":[["form"]]}`)) })
+	eventually(b.T, "calls do not work again",
+		func() bool { return textOf(c.tool("echo", `{"text":"again"}`)) == "again" })
+	eventually(b.T, "questions do not work again",
+		func() bool { return answered(c.tool("ask", `{"rounds":[["form"]]}`)) })
 	eventually(b.T, "calls stay open", func() bool { return len(b.open()) == 0 })
 }
 
@@ -125,7 +129,7 @@ func (b *box) park() *parked {
 		k.c.answer = func(string, json.RawMessage) (string, string) { return <-k.answer, "" }
 		b.Cleanup(func() { close(k.answer) })
 	}
-	k.p = k.c.start(wire.MethodToolsCall, k.params)
+	k.p = k.c.start(mcp.MethodToolsCall, k.params)
 	if b.cell.client == drawbridge.Modern {
 		m := k.p.wait()
 		if k.question = m.Result; len(questionsIn(m.Result)) != 1 {
@@ -138,23 +142,24 @@ func (b *box) park() *parked {
 }
 
 // end answers, and gives what the call ends with.
-func (k *parked) end() wire.Message {
+func (k *parked) end() mcp.Message {
 	k.c.t.Helper()
 	if k.c.era == drawbridge.Modern {
-		return k.c.call(wire.MethodToolsCall, k.c.retry(k.params, k.question))
+		return k.c.call(mcp.MethodToolsCall, k.c.retry(k.params, k.question))
 	}
 	k.answer <- formAnswer
 	return k.p.wait()
 }
 
 // failed says whether a call ended with a result that says what kept the server from answering.
-func failed(m wire.Message, text string) bool {
-	return string(wire.Get(m.Result, "isError")) == "true" && wire.Get(m.Result, "_meta", "drawbridge/fault") != nil &&
+func failed(m mcp.Message, text string) bool {
+	return string(rawjson.Get(m.Result, "isError")) == "true" && rawjson.Get(m.Result, "_meta",
+		"drawbridge/fault") != nil &&
 		strings.Contains(textOf(m), text)
 }
 
-// openQuestion has something happen to the server while a client thinks. A stateful server does not know any more what it
-// asked: the call ends with a fault that says so. A stateless one goes on where it was, as soon as it is there.
+// openQuestion has something happen to the server while a client thinks. A stateful server does not know any more what
+// it asked: the call ends with a fault that says so. A stateless one goes on where it was, as soon as it is there.
 func openQuestion(b *box, happen func()) {
 	k := b.park()
 	happen()
@@ -171,10 +176,11 @@ func openQuestion(b *box, happen func()) {
 // dropCall has the connection cut in the midst of a call.
 func dropCall(b *box) {
 	c, before := b.plain(), len(b.records())
-	p := c.start(wire.MethodToolsCall, toolParams("wait", `{}`))
+	p := c.start(mcp.MethodToolsCall, toolParams("wait", `{}`))
 	b.awaitEvent(b.T, before, "begin", "wait")
 	b.cut()
-	if m := p.wait(); !failed(m, "call wait on up: ") || string(wire.Get(m.Result, "_meta", "drawbridge/fault", "ambiguous")) != "true" {
+	if m := p.wait(); !failed(m, "call wait on up: ") || string(rawjson.Get(m.Result, "_meta", "drawbridge/fault",
+		"ambiguous")) != "true" {
 		b.Errorf("the call ends with %s%s", m.Result, m.Error)
 	}
 }
@@ -190,7 +196,8 @@ func neverAnswered(b *box) {
 		return
 	}
 	m := k.end()
-	if b.cell.server == drawbridge.Legacy && !failed(m, "timeout") || b.cell.server == drawbridge.Modern && !answered(m) {
+	if b.cell.server == drawbridge.Legacy && !failed(m, "timeout") ||
+		b.cell.server == drawbridge.Modern && !answered(m) {
 		b.Errorf("a late answer is answered with %s%s", m.Result, m.Error)
 	}
 }
@@ -210,7 +217,7 @@ func answeredTwice(b *box) {
 	k := b.park()
 	if b.cell.client == drawbridge.Legacy {
 		k.c.mu.Lock()
-		answer := wire.Message{ID: k.c.asked[0].ID, Result: json.RawMessage(formAnswer)}
+		answer := mcp.Message{ID: k.c.asked[0].ID, Result: json.RawMessage(formAnswer)}
 		k.c.mu.Unlock()
 		for range 2 {
 			if err := k.c.line.send(k.c.ctx, answer); err != nil {
@@ -223,7 +230,7 @@ func answeredTwice(b *box) {
 		return
 	}
 	retry := k.c.retry(k.params, k.question)
-	one, two := k.c.start(wire.MethodToolsCall, retry), k.c.start(wire.MethodToolsCall, retry)
+	one, two := k.c.start(mcp.MethodToolsCall, retry), k.c.start(mcp.MethodToolsCall, retry)
 	var outcomes []string
 	for _, p := range []*pending{one, two} {
 		m := p.wait()
@@ -233,7 +240,8 @@ func answeredTwice(b *box) {
 		outcomes = append(outcomes, refusalOf(m))
 	}
 	slices.Sort(outcomes)
-	if outcomes[0] != "" || b.cell.server == drawbridge.Legacy && !strings.Contains(outcomes[1], "no call waits for it") {
+	if outcomes[0] != "" || b.cell.server == drawbridge.Legacy && !strings.Contains(outcomes[1],
+		"no call waits for it") {
 		b.Errorf("the retries end with %q", outcomes)
 	}
 }

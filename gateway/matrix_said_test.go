@@ -9,8 +9,9 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/mcptest"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -20,13 +21,15 @@ func saidFeatures() []feature {
 		{name: "log lines, at the level asked for", prove: func(b *box) string {
 			c := b.plain()
 			if b.cell.client == drawbridge.Legacy {
-				c.do(wire.MethodSetLevel, `{"level":"warning"}`)
+				c.do(mcp.MethodSetLevel, `{"level":"warning"}`)
 			}
 			c.level = "warning" // of each request, in the stateless generation
-			return proveLines(b, c, `{"level":"warning","data":{"n":9007199254740993}}`, `{"level":"emergency","logger":"l","data":2}`)
+			return proveLines(b, c, `{"level":"warning","data":{"n":9007199254740993}}`,
+				`{"level":"emergency","logger":"l","data":2}`)
 		}},
 		{name: "log lines, where no level is asked for", prove: func(b *box) string {
-			lines := []string{`{"level":"info","data":1}`, `{"level":"warning","data":{"n":9007199254740993}}`, `{"level":"emergency","logger":"l","data":2}`}
+			lines := []string{`{"level":"info","data":1}`, `{"level":"warning","data":{"n":9007199254740993}}`,
+				`{"level":"emergency","logger":"l","data":2}`}
 			// The stateful generation leaves it to the server; in the other a client that asks for none hears none.
 			if b.cell.client == drawbridge.Modern || b.cell.server == drawbridge.Modern {
 				lines = nil
@@ -35,12 +38,13 @@ func saidFeatures() []feature {
 		}, alone: true},
 		{name: "progress, by the caller's own token", prove: func(b *box) string {
 			c := b.plain()
-			m := c.call(wire.MethodToolsCall, `{"name":"up__progress","arguments":{"steps":3},"_meta":{"progressToken":"mine \u003c"}}`)
-			token := wire.Get(m.Result, "structuredContent", "token")
-			if got, _ := wire.Text(token); token == nil || string(token) == "null" || got == "mine <" {
+			m := c.call(mcp.MethodToolsCall,
+				`{"name":"up__progress","arguments":{"steps":3},"_meta":{"progressToken":"mine \u003c"}}`)
+			token := rawjson.Get(m.Result, "structuredContent", "token")
+			if got, _ := rawjson.DecodeString(token); token == nil || string(token) == "null" || got == "mine <" {
 				b.Errorf("the server's token is %s", token)
 			}
-			for i, note := range c.await(wire.NoteProgress, 3) {
+			for i, note := range c.await(mcp.NoteProgress, 3) {
 				want := fmt.Sprintf(`{"progressToken":"mine \u003c","progress":%d,"total":3,"message":"step"}`, i+1)
 				if diff := cmp.Diff(want, string(note.Params)); diff != "" {
 					b.Errorf("progress (-want +got):\n%s", diff)
@@ -50,12 +54,14 @@ func saidFeatures() []feature {
 		}},
 		{name: "progress, around questions", prove: func(b *box) string {
 			c := b.asker()
-			c.call(wire.MethodToolsCall, `{"name":"up__ask","arguments":{"rounds":[["form"],["roots"]]},"_meta":{"progressToken":7}}`)
+			c.call(mcp.MethodToolsCall,
+				`{"name":"up__ask","arguments":{"rounds":[["form"],["roots"]]},"_meta":{"progressToken":7}}`)
 			var got []string
-			for _, note := range c.await(wire.NoteProgress, 2) {
+			for _, note := range c.await(mcp.NoteProgress, 2) {
 				got = append(got, string(note.Params))
 			}
-			if diff := cmp.Diff([]string{`{"progressToken":7,"progress":1}`, `{"progressToken":7,"progress":2}`}, got); diff != "" {
+			if diff := cmp.Diff([]string{`{"progressToken":7,"progress":1}`, `{"progressToken":7,"progress":2}`},
+				got); diff != "" {
 				b.Errorf("progress (-want +got):\n%s", diff)
 			}
 			return ""
@@ -63,10 +69,10 @@ func saidFeatures() []feature {
 		{name: "progress, where the caller wants none", prove: func(b *box) string {
 			c := b.plain()
 			m := c.tool("progress", `{"steps":2}`)
-			if token := wire.Get(m.Result, "structuredContent", "token"); token == nil || string(token) == "null" {
+			if token := rawjson.Get(m.Result, "structuredContent", "token"); token == nil || string(token) == "null" {
 				b.Errorf("the server has no token: %s%s", m.Result, m.Error)
 			}
-			if got := c.notes(wire.NoteProgress); len(got) > 0 {
+			if got := c.notes(mcp.NoteProgress); len(got) > 0 {
 				b.Errorf("the client heard %s", got[0].Params)
 			}
 			return ""
@@ -79,14 +85,14 @@ func proveLines(b *box, c *client, want ...string) string {
 	other := b.plain()
 	c.tool("log", `{"lines":[{"level":"info","data":1},{"level":"warning","data":{"n":9007199254740993}},{"level":"emergency","logger":"l","data":2}]}`)
 	var got []string
-	for _, note := range c.notes(wire.NoteMessage) {
+	for _, note := range c.notes(mcp.NoteMessage) {
 		got = append(got, string(note.Params))
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		b.Errorf("log lines (-want +got):\n%s", diff)
 	}
 	other.tool("echo", `{"text":"x"}`)
-	if got := other.notes(wire.NoteMessage); len(got) > 0 {
+	if got := other.notes(mcp.NoteMessage); len(got) > 0 {
 		b.Errorf("somebody else heard %s", got[0].Params)
 	}
 	return ""
@@ -101,10 +107,11 @@ func listFeatures() []feature {
 		{name: "subscriptions outlive the server", prove: proveResubscribed, alone: true},
 		{name: "pages", prove: provePages, alone: true, plan: paged},
 		{name: "a cursor that is not ours", prove: func(b *box) string {
-			return refusalOf(b.plain().do(wire.MethodToolsList, `{"cursor":"talker 5"}`))
+			return refusalOf(b.plain().do(mcp.MethodToolsList, `{"cursor":"talker 5"}`))
 		}, refused: refusedFor(foreignCursor, foreignCursor), alone: true, plan: paged},
 		{name: "caching hints of lists", prove: proveListHints, alone: true},
-		{name: "caching hints of merged lists", prove: proveMergedHints, alone: true, plan: plan{others: "modern-only"}},
+		{name: "caching hints of merged lists", prove: proveMergedHints, alone: true,
+			plan: plan{others: "modern-only"}},
 		{name: "caching hints of a resource", prove: proveReadHints},
 	}
 }
@@ -130,11 +137,13 @@ func proveChanges(b *box) string {
 	c := b.hearing(allChanges)
 	b.plain().tool("change", `{}`)
 	methods := map[string]string{
-		wire.NoteToolsChanged: wire.MethodToolsList, wire.NotePromptsChanged: wire.MethodPromptsList, wire.NoteResourcesChanged: wire.MethodResourcesList,
+		mcp.NoteToolsChanged: mcp.MethodToolsList, mcp.NotePromptsChanged: mcp.MethodPromptsList,
+		mcp.NoteResourcesChanged: mcp.MethodResourcesList,
 	}
 	for note, list := range methods {
 		c.await(note, 1)
-		if m := c.do(list, `{}`); !slices.Contains(namesIn(m.Result), "extra") && !slices.Contains(namesIn(m.Result), "up__extra") {
+		if m := c.do(list, `{}`); !slices.Contains(namesIn(m.Result), "extra") &&
+			!slices.Contains(namesIn(m.Result), "up__extra") {
 			b.Errorf("%s has no extra: %s", list, namesIn(m.Result))
 		}
 	}
@@ -151,8 +160,8 @@ func proveChanges(b *box) string {
 func namesIn(result []byte) []string {
 	var names []string
 	for _, list := range []string{"tools", "prompts", "resources"} {
-		for item := range wire.Elements(wire.Get(result, list)) {
-			names = append(names, wire.GetText(item, "name"))
+		for item := range rawjson.Elements(rawjson.Get(result, list)) {
+			names = append(names, rawjson.GetString(item, "name"))
 		}
 	}
 	return names
@@ -165,22 +174,22 @@ func (c *client) watch() (end func()) {
 		p := c.listen(`{"resourceSubscriptions":["` + watched + `"]}`)
 		return p.giveUp
 	}
-	if m := c.do(wire.MethodSubscribe, `{"uri":"`+watched+`"}`); m.Error != nil {
+	if m := c.do(mcp.MethodSubscribe, `{"uri":"`+watched+`"}`); m.Error != nil {
 		c.t.Fatalf("subscribe: %s", m.Error)
 	}
-	return func() { c.do(wire.MethodUnsubscribe, `{"uri":"`+watched+`"}`) }
+	return func() { c.do(mcp.MethodUnsubscribe, `{"uri":"`+watched+`"}`) }
 }
 
 // watches says whether a record tells of a request to watch the resource, or of one that watches it no more.
-func watches(one mcptest.Record, on bool) bool {
-	params := wire.Get(one.Message, "params")
+func watches(one mcptest.TalkerEvent, on bool) bool {
+	params := rawjson.Get(one.Message, "params")
 	switch {
-	case one.Heard(wire.MethodSubscribe):
+	case one.Heard(mcp.MethodSubscribe):
 		return on
-	case one.Heard(wire.MethodUnsubscribe):
+	case one.Heard(mcp.MethodUnsubscribe):
 		return !on
-	case one.Heard(wire.MethodListen):
-		return (wire.Get(params, "notifications", "resourceSubscriptions") != nil) == on
+	case one.Heard(mcp.MethodListen):
+		return (rawjson.Get(params, "notifications", "resourceSubscriptions") != nil) == on
 	}
 	return false
 }
@@ -200,17 +209,18 @@ func proveUpdates(b *box) string {
 	}
 	one.tool("touch", `{"uri":"`+watched+`"}`)
 	for _, c := range []*client{one, two} {
-		if got := wire.GetText(c.await(wire.NoteResourceUpdated, 1)[0].Params, "uri"); got != watched {
+		if got := rawjson.GetString(c.await(mcp.NoteResourceUpdated, 1)[0].Params, "uri"); got != watched {
 			b.Errorf("updated: %q", got)
 		}
 	}
 	endOne()
 	one.tool("touch", `{"uri":"`+watched+`"}`)
-	two.await(wire.NoteResourceUpdated, 2)
+	two.await(mcp.NoteResourceUpdated, 2)
 	before := len(b.records())
 	endTwo()
-	b.awaitRecord(b.T, before, "the end of the subscription", func(r mcptest.Record) bool { return watches(r, false) })
-	if n := len(one.notes(wire.NoteResourceUpdated)); n > 1 {
+	b.awaitRecord(b.T, before, "the end of the subscription",
+		func(r mcptest.TalkerEvent) bool { return watches(r, false) })
+	if n := len(one.notes(mcp.NoteResourceUpdated)); n > 1 {
 		b.Errorf("who unsubscribed heard %d updates", n)
 	}
 	return ""
@@ -222,12 +232,12 @@ func proveResubscribed(b *box) string {
 	c.watch()
 	before := len(b.records())
 	b.restart()
-	b.awaitRecord(b.T, before, "a new life", func(r mcptest.Record) bool { return r.Event == "start" })
-	b.awaitRecord(b.T, before, "the subscription again", func(r mcptest.Record) bool { return watches(r, true) })
+	b.awaitRecord(b.T, before, "a new life", func(r mcptest.TalkerEvent) bool { return r.Event == "start" })
+	b.awaitRecord(b.T, before, "the subscription again", func(r mcptest.TalkerEvent) bool { return watches(r, true) })
 	eventually(b.T, "the server never answered again", func() bool {
 		return textOf(c.tool("touch", `{"uri":"`+watched+`"}`)) == "touched "+watched
 	})
-	c.await(wire.NoteResourceUpdated, 1)
+	c.await(mcp.NoteResourceUpdated, 1)
 	return ""
 }
 
@@ -237,12 +247,12 @@ func provePages(b *box) string {
 	seen := map[string]int{}
 	pages, params := 0, `{}`
 	for params != "" {
-		m := c.do(wire.MethodToolsList, params)
+		m := c.do(mcp.MethodToolsList, params)
 		pages++
 		for _, name := range namesIn(m.Result) {
 			seen[name]++
 		}
-		cursor := wire.Get(m.Result, "nextCursor")
+		cursor := rawjson.Get(m.Result, "nextCursor")
 		if n := len(namesIn(m.Result)); n > 4 || n < 4 && cursor != nil {
 			b.Fatalf("a page has %d tools", n)
 		}
@@ -263,15 +273,15 @@ func provePages(b *box) string {
 }
 
 // A hint is what a result says about caching it.
-func hintOf(m wire.Message) string {
-	return fmt.Sprintf("%s %s", wire.Get(m.Result, "ttlMs"), wire.Get(m.Result, "cacheScope"))
+func hintOf(m mcp.Message) string {
+	return fmt.Sprintf("%s %s", rawjson.Get(m.Result, "ttlMs"), rawjson.Get(m.Result, "cacheScope"))
 }
 
 // proveListHints looks at what lists say about keeping them: as little as the strictest server allows. Of a stateful
 // server nobody knows, and stateful clients have no words for it.
 func proveListHints(b *box) string {
 	c := b.plain()
-	want := map[string]string{wire.MethodPromptsList: `60000 "public"`, wire.MethodTemplatesList: `30000 "public"`}
+	want := map[string]string{mcp.MethodPromptsList: `60000 "public"`, mcp.MethodTemplatesList: `30000 "public"`}
 	for list, hint := range want {
 		switch {
 		case b.cell.client == drawbridge.Legacy:
@@ -295,7 +305,7 @@ func proveMergedHints(b *box) string {
 	case b.cell.server == drawbridge.Legacy:
 		want = `0 "private"`
 	}
-	if got := hintOf(b.plain().do(wire.MethodResourcesList, `{}`)); got != want {
+	if got := hintOf(b.plain().do(mcp.MethodResourcesList, `{}`)); got != want {
 		b.Errorf("the hint is %s, want %s", got, want)
 	}
 	return ""
@@ -309,7 +319,7 @@ func proveReadHints(b *box) string {
 	case b.cell.server == drawbridge.Legacy:
 		want = " "
 	}
-	if got := hintOf(b.plain().do(wire.MethodResourcesRead, `{"uri":"talk://plain"}`)); got != want {
+	if got := hintOf(b.plain().do(mcp.MethodResourcesRead, `{"uri":"talk://plain"}`)); got != want {
 		b.Errorf("the hint is %s, want %s", got, want)
 	}
 	return ""

@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// stateFeatures are those of the requestState that a stateless client carries from one request to the next. What sends one
-// that it cannot have is refused, in every cell.
+// stateFeatures are those of the requestState that a stateless client carries from one request to the next. What sends
+// one that it cannot have is refused, in every cell.
 func stateFeatures() []feature {
 	const (
 		foreign = "-32602 tools/call: requestState: it was not given out for this request"
@@ -30,10 +31,10 @@ func stateFeatures() []feature {
 				return b.retried(func(params, state string) (string, string) { return params, state })
 			}
 			c, params, retry := b.askedOnce()
-			if m := c.do(wire.MethodToolsCall, retry(params)); !answered(m) {
+			if m := c.do(mcp.MethodToolsCall, retry(params)); !answered(m) {
 				b.Errorf("the first retry is answered with %s%s", m.Result, m.Error)
 			}
-			m := c.do(wire.MethodToolsCall, retry(params))
+			m := c.do(mcp.MethodToolsCall, retry(params))
 			if m.Error == nil && !answered(m) {
 				b.Errorf("the second retry is answered with %s", m.Result)
 			}
@@ -71,23 +72,23 @@ func stateFeatures() []feature {
 const noState = "-32601 this generation has no requestState"
 
 // answered says whether a call of ask ended with the answers to one form.
-func answered(m wire.Message) bool {
-	return string(wire.Get(m.Result, "structuredContent", "answers")) == "[["+formAnswer+"]]"
+func answered(m mcp.Message) bool {
+	return string(rawjson.Get(m.Result, "structuredContent", "answers")) == "[["+formAnswer+"]]"
 }
 
 // askedOnce gives a client that was asked for a form, and what makes a retry of the params.
 func (b *box) askedOnce() (c *client, params string, retry func(params string) string) {
 	b.Helper()
 	c, params = b.asker(), toolParams("ask", `{"rounds":[["form"]]}`)
-	m := c.do(wire.MethodToolsCall, params)
+	m := c.do(mcp.MethodToolsCall, params)
 	if len(questionsIn(m.Result)) != 1 {
 		b.Fatalf("it asks nothing: %s%s", m.Result, m.Error)
 	}
 	return c, params, func(params string) string { return c.retry(params, m.Result) }
 }
 
-// retried retries a call whose state was spoiled, and gives the refusal. A stateful client, who never saw a state, makes
-// one up. Afterwards the call goes on as if nothing had been.
+// retried retries a call whose state was spoiled, and gives the refusal. A stateful client, who never saw a state,
+// makes one up. Afterwards the call goes on as if nothing had been.
 func (b *box) retried(spoil func(params, state string) (string, string)) string {
 	b.Helper()
 	c, params := b.asker(), toolParams("ask", `{"rounds":[["form"]]}`)
@@ -95,15 +96,15 @@ func (b *box) retried(spoil func(params, state string) (string, string)) string 
 	if c.era == drawbridge.Modern {
 		_, _, retry := b.askedOnce()
 		good = retry(params)
-		state = wire.GetText([]byte(good), "requestState")
+		state = rawjson.GetString([]byte(good), "requestState")
 	}
 	bad, state := spoil(good, state)
-	bad = string(wire.Apply([]byte(bad), wire.Put(wire.Quote(state), "requestState")))
-	m := c.do(wire.MethodToolsCall, bad)
+	bad = string(rawjson.Apply([]byte(bad), rawjson.Put(rawjson.Quote(state), "requestState")))
+	m := c.do(mcp.MethodToolsCall, bad)
 	if m.Error == nil {
 		b.Errorf("it is answered with %s", m.Result)
 	}
-	if m := c.do(wire.MethodToolsCall, good); !answered(m) {
+	if m := c.do(mcp.MethodToolsCall, good); !answered(m) {
 		b.Errorf("afterwards the call is answered with %s%s", m.Result, m.Error)
 	}
 	return refusalOf(m)
@@ -116,30 +117,37 @@ func wordFeatures() []feature {
 	}
 	gone := func(method string) string { return "-32601 Method not found: " + method }
 	return []feature{
-		{name: "ping", prove: asking(wire.MethodPing, `{}`), refused: refusedFor("", gone("ping"))},
-		{name: "logging/setLevel", prove: asking(wire.MethodSetLevel, `{"level":"error"}`), refused: refusedFor("", gone("logging/setLevel")), alone: true},
-		{name: "logging/setLevel, to no such level", prove: asking(wire.MethodSetLevel, `{"level":"loud"}`),
+		{name: "ping", prove: asking(mcp.MethodPing, `{}`), refused: refusedFor("", gone("ping"))},
+		{name: "logging/setLevel", prove: asking(mcp.MethodSetLevel, `{"level":"error"}`), refused: refusedFor("",
+			gone("logging/setLevel")), alone: true},
+		{name: "logging/setLevel, to no such level", prove: asking(mcp.MethodSetLevel, `{"level":"loud"}`),
 			refused: refusedFor(`-32602 logging/setLevel: no such log level "loud"`, gone("logging/setLevel"))},
-		{name: "resources/subscribe", prove: asking(wire.MethodSubscribe, `{"uri":"`+watched+`"}`), refused: refusedFor("", gone("resources/subscribe")), alone: true},
+		{name: "resources/subscribe", prove: asking(mcp.MethodSubscribe, `{"uri":"`+watched+`"}`),
+			refused: refusedFor("", gone("resources/subscribe")), alone: true},
 		{name: "initialize", prove: func(b *box) string {
 			c := b.plain() // has done so in the stateful generation
 			if c.era == drawbridge.Legacy {
 				return ""
 			}
-			return refusalOf(c.do(wire.MethodInitialize, `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}`))
+			return refusalOf(c.do(mcp.MethodInitialize,
+				`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}`))
 		}, refused: refusedFor("", gone("initialize"))},
-		{name: "server/discover", prove: asking(wire.MethodDiscover, `{}`), refused: refusedFor(gone("server/discover"), "")},
+		{name: "server/discover", prove: asking(mcp.MethodDiscover, `{}`),
+			refused: refusedFor(gone("server/discover"), "")},
 		{name: "subscriptions/listen", prove: func(b *box) string {
 			c := b.plain()
 			if c.era == drawbridge.Modern {
 				c.listen(allChanges).giveUp()
 				return ""
 			}
-			return refusalOf(c.do(wire.MethodListen, `{"notifications":`+allChanges+`}`))
+			return refusalOf(c.do(mcp.MethodListen, `{"notifications":`+allChanges+`}`))
 		}, refused: refusedFor(gone("subscriptions/listen"), "")},
-		{name: "a batch, of 2025-03-26", prove: func(b *box) string { return proveBatch(b, wire.Version20250326) }, refused: refusedFor("", noBatch)},
-		{name: "a batch, of 2024-11-05", prove: func(b *box) string { return proveBatch(b, wire.Version20241105) }, refused: refusedFor("", noBatch)},
-		{name: "a batch, of a later revision", prove: func(b *box) string { return proveBatch(b, wire.Version20251125) }, refused: refusedFor(noBatch, noBatch)},
+		{name: "a batch, of 2025-03-26", prove: func(b *box) string { return proveBatch(b, mcp.Version20250326) },
+			refused: refusedFor("", noBatch)},
+		{name: "a batch, of 2024-11-05", prove: func(b *box) string { return proveBatch(b, mcp.Version20241105) },
+			refused: refusedFor("", noBatch)},
+		{name: "a batch, of a later revision", prove: func(b *box) string { return proveBatch(b, mcp.Version20251125) },
+			refused: refusedFor(noBatch, noBatch)},
 	}
 }
 
@@ -154,7 +162,7 @@ func proveBatch(b *box, protocol string) string {
 	}
 	body := `[` + call("a", "one") + `,{"jsonrpc":"2.0","method":"notifications/unheard_of"},` + call("b", "two") + `]`
 	responses := 2
-	if b.cell.client == drawbridge.Modern || protocol == wire.Version20251125 {
+	if b.cell.client == drawbridge.Modern || protocol == mcp.Version20251125 {
 		responses = 1
 	}
 	all, err := c.line.batch(c.ctx, []byte(body), responses)

@@ -15,7 +15,7 @@ import (
 )
 
 // A cell is a pair of generations: the client's and the server's.
-type cell struct{ client, server drawbridge.Era }
+type cell struct{ client, server drawbridge.ProtocolEra }
 
 func (c cell) String() string { return c.client.String() + "→" + c.server.String() }
 
@@ -33,15 +33,15 @@ type feature struct {
 	// prove shows that the feature works in the box, and gives the empty text; or gives the error that its client is
 	// refused with. Whatever else happens fails the test.
 	prove func(b *box) (refused string)
-	// refused names the error of the boxes that are to be refused, in the order of cells. The empty text is for a box that
-	// passes.
+	// refused names the error of the boxes that are to be refused, in the order of cells. The empty text is for a box
+	// that passes.
 	refused [len(cells)]string
 	// alone gives each box a gateway and a server of its own, which its proof may change or restart; with settings, row
 	// and others as in a plan.
 	alone bool
 	plan  plan
 	// idle says why there is nothing to prove for clients of a generation, in words for the table.
-	idle map[drawbridge.Era]string
+	idle map[drawbridge.ProtocolEra]string
 	// door is the only one that the feature has a meaning at; empty is both.
 	door string
 }
@@ -66,7 +66,8 @@ func (b *box) plain() *client { return b.rig.client(b.T, b.cell.client, b.path.d
 // features are the rows of the matrix.
 func features() []feature {
 	var all []feature
-	for _, some := range [][]feature{callFeatures(), questionFeatures(), saidFeatures(), listFeatures(), stateFeatures(), wordFeatures()} {
+	for _, some := range [][]feature{callFeatures(), questionFeatures(), saidFeatures(), listFeatures(),
+		stateFeatures(), wordFeatures()} {
 		all = append(all, some...)
 	}
 	return all

@@ -5,53 +5,54 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
-	"github.com/drawbridge-mcp/drawbridge/gateway/models"
-	"github.com/drawbridge-mcp/drawbridge/index"
-	"github.com/drawbridge-mcp/drawbridge/secrets"
-	"github.com/drawbridge-mcp/drawbridge/store"
+	"github.com/drawbridge-mcp/drawbridge/internal/index"
+	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+	"github.com/drawbridge-mcp/drawbridge/llm"
 )
 
 // A ModelStatus says how the models are that run elsewhere.
-type ModelStatus = models.Status
+type ModelStatus = llm.ModelStatus
 
 // A ModelCheckup is what came of asking a model something small.
-type ModelCheckup = models.Checkup
+type ModelCheckup = llm.CheckResult
 
-// modelOptions are what models are opened with. Vectors are kept where the settings say; a place that searches by itself is
-// searched there.
-func modelOptions(c Config, s config.Settings, kept secrets.Keeper) models.Options {
-	return models.Options{
-		Settings: s.Models, Embedder: c.Embedder, Reranker: c.Reranker, Remote: len(s.Vectors.Store) > 0,
-		Resolver: &secrets.Resolver{Keeper: kept}, Environ: c.Environ, Logger: c.Logger,
+// modelOptions are what models are opened with. Vectors are kept where the settings say; a place that searches by
+// itself is searched there.
+func modelOptions(c Config, s config.Settings, kept secrets.SecretGetter) llm.ModelOptions {
+	return llm.ModelOptions{
+		Settings: s.Models, Embedder: c.Embedder, Reranker: c.Reranker, SearchInStore: len(s.Vectors.Store) > 0,
+		Resolver: &secrets.Resolver{Keychain: kept}, Environ: c.Environ, Logger: c.Logger,
 	}
 }
 
 // openModels opens the models of the settings: nil where there are none.
-func openModels(c Config, s config.Settings, vault *secrets.Vault, db *store.DB) (*models.Models, error) {
-	o := modelOptions(c, s, vault.Values())
+func openModels(c Config, s config.Settings, vault *secrets.Vault, db *store.DB) (*llm.ToolModels, error) {
+	o := modelOptions(c, s, vault.UserSecrets())
 	o.Known = vault.Known()
-	o.Keeper = func() (models.Keeper, error) { return OpenVectors(c, s, db, vault.Values()) }
-	return models.Open(o)
+	o.OpenVectors = func() (llm.VectorStoreCloser, error) { return OpenVectors(c, s, db, vault.UserSecrets()) }
+	return llm.OpenModels(o)
 }
 
-// CheckModels asks the models of the settings something small; with commands also those whose keys come from commands. Of the
-// configuration it takes Environ.
-func CheckModels(ctx context.Context, c Config, s config.Settings, kept secrets.Keeper, commands bool) []ModelCheckup {
-	return models.Check(ctx, modelOptions(c, s, kept), commands)
+// CheckModels asks the models of the settings something small; with commands also those whose keys come from commands.
+// Of the configuration it takes Environ.
+func CheckModels(ctx context.Context, c Config, s config.Settings, kept secrets.SecretGetter,
+	commands bool) []ModelCheckup {
+	return llm.CheckModels(ctx, modelOptions(c, s, kept), commands)
 }
 
-// Models says how the models are by which tools are found, beside words.
-func (g *Gateway) Models() ModelStatus { return g.ground.Models() }
+// ModelStatus says how the models are by which tools are found, beside words.
+func (g *Gateway) ModelStatus() ModelStatus { return g.shared.ModelStatus() }
 
-// Models says it of all gateways that stand on the ground.
-func (g *Ground) Models() ModelStatus { return g.models.Status() }
+// ModelStatus says it of all gateways that stand on the ground.
+func (g *Shared) ModelStatus() ModelStatus { return g.models.Status() }
 
 // Library gives what has tools embedded: nil where no model is set.
-func (g *Gateway) Library() *index.Library { return g.ground.models.Library() }
+func (g *Gateway) Library() *index.EmbeddingIndex { return g.shared.models.EmbeddingIndex() }
 
-// embedAhead has all cards known to the model that embeds them, as they come, so that it need not wait for a question. All are
-// the owner's; what a question of somebody else's is answered from is theirs alone.
-func (g *Gateway) embedAhead(ctx context.Context) error {
+// embedCards has all cards known to the model that embeds them, as they come, so that it need not wait for a question.
+// All are the owner's; what a question of somebody else's is answered from is theirs alone.
+func (g *Gateway) embedCards(ctx context.Context) error {
 	changed := make(chan struct{}, 1)
 	changed <- struct{}{}
 	defer g.deck.OnEvent(func(e deck.Event) {
@@ -68,7 +69,7 @@ func (g *Gateway) embedAhead(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
-			g.deck.Finding(g.owner).Build()
+			g.deck.SearchView(g.owner).BuildIndex()
 		}
 	}
 }

@@ -9,28 +9,28 @@ import (
 )
 
 const (
-	// maxAlike is how many notes that differ in the name alone are told one by one.
-	maxAlike = 5
-	// maxNoted is the most characters of a server's own name for something that a note repeats.
-	maxNoted = 100
+	// maxSimilarNotes is how many notes that differ in the name alone are told one by one.
+	maxSimilarNotes = 5
+	// maxNoteNameLength is the most characters of a server's own name for something that a note repeats.
+	maxNoteNameLength = 100
 )
 
-// alike are the notes of one kind: each on its own, and the one that stands for all where they are many.
-type alike struct {
-	each []string
-	all  func(count int) string
+// noteGroup are the notes of one kind: each on its own, and the one that stands for all where they are many.
+type noteGroup struct {
+	notes     []string
+	summarise func(count int) string
 }
 
-// notes says for people what of a server is not on the deck, or not by its name.
-func notes(m deck.MemberStatus) []string {
-	var kinds []*alike
-	byKey := map[string]*alike{}
+// memberNotes says for people what of a server is not on the deck, or not by its name.
+func memberNotes(m deck.ServerSummary) []string {
+	var kinds []*noteGroup
+	byKey := map[string]*noteGroup{}
 	add := func(key, note string, all func(int) string) {
 		if byKey[key] == nil {
-			byKey[key] = &alike{all: all}
+			byKey[key] = &noteGroup{summarise: all}
 			kinds = append(kinds, byKey[key])
 		}
-		byKey[key].each = append(byKey[key].each, note)
+		byKey[key].notes = append(byKey[key].notes, note)
 	}
 	// told are the clashes that left something out: they say more than the reason does.
 	told := map[[2]string]bool{}
@@ -40,52 +40,54 @@ func notes(m deck.MemberStatus) []string {
 			rest, allRest = "; not listed", "; not listed"
 			told[[2]string{c.Kind, c.Tool}] = true
 		}
-		winner := winnerOf(c.Winner)
-		add("taken "+c.Kind+" "+winner+allRest, fmt.Sprintf("%s: the name is taken by %s%s", thing(c.Kind, c.Name), winner, rest),
+		winner := nameHolder(c.Winner)
+		add("taken "+c.Kind+" "+winner+allRest, fmt.Sprintf("%s: the name is taken by %s%s",
+			describeItem(c.Kind, c.Name), winner, rest),
 			func(n int) string {
 				return fmt.Sprintf("%d %ss: their names are taken by %s%s", n, c.Kind, winner, allRest)
 			})
 	}
-	for _, l := range m.LeftOut {
+	for _, l := range m.Omitted {
 		if told[[2]string{l.Kind, l.Name}] {
 			continue
 		}
-		add("out "+l.Kind+" "+l.Reason, fmt.Sprintf("%s: left out, because %s", thing(l.Kind, l.Name), l.Reason),
+		add("out "+l.Kind+" "+l.Reason, fmt.Sprintf("%s: left out, because %s", describeItem(l.Kind, l.Name), l.Reason),
 			func(n int) string { return fmt.Sprintf("%d %ss: left out, each because %s", n, l.Kind, l.Reason) })
 	}
 	for _, n := range m.Notes {
-		done := done(n)
-		add("did "+n.Kind+" "+n.Did, fmt.Sprintf("%s: %s, because %s", thing(n.Kind, n.Name), done, n.Why),
+		done := describeChange(n)
+		add("did "+n.Kind+" "+n.Action, fmt.Sprintf("%s: %s, because %s", describeItem(n.Kind, n.Name), done, n.Why),
 			func(count int) string {
-				return fmt.Sprintf("%d %ss: %s; drawbridge shield scan --server %s says why", count, n.Kind, done, m.Server)
+				return fmt.Sprintf("%d %ss: %s; drawbridge shield scan --server %s says why", count,
+					n.Kind, done, m.Server)
 			})
 	}
 	var out []string
 	for _, k := range kinds {
-		if n := len(k.each); n > maxAlike {
-			out = append(out, k.all(n))
+		if n := len(k.notes); n > maxSimilarNotes {
+			out = append(out, k.summarise(n))
 			continue
 		}
-		out = append(out, k.each...)
+		out = append(out, k.notes...)
 	}
 	return out
 }
 
-// Notes says for people what was done to the definition of a server's card.
-func (g *Gateway) Notes(card drawbridge.Spec) (all []string) {
-	for _, m := range g.deck.Members() {
+// CardNotes says for people what was done to the definition of a server's card.
+func (g *Gateway) CardNotes(card drawbridge.Spec) (all []string) {
+	for _, m := range g.deck.ServerSummaries() {
 		for _, n := range m.Notes {
 			if m.Server == card.Server && n.Kind == "tool" && n.Name == card.Tool {
-				all = append(all, fmt.Sprintf("shield: %s, because %s", done(n), n.Why))
+				all = append(all, fmt.Sprintf("shield: %s, because %s", describeChange(n), n.Why))
 			}
 		}
 	}
 	return all
 }
 
-// done says for people what was done to something of a server's.
-func done(n deck.Note) string {
-	switch n.Did {
+// describeChange says for people what was done to something of a server's.
+func describeChange(n deck.VettingNote) string {
+	switch n.Action {
 	case "blanked":
 		return "a text was blanked"
 	case "renamed":
@@ -97,20 +99,20 @@ func done(n deck.Note) string {
 	case "kept":
 		return "the first definition is kept"
 	}
-	return n.Did
+	return n.Action
 }
 
-func winnerOf(id drawbridge.ServerID) string {
+func nameHolder(id drawbridge.ServerID) string {
 	if id == "" {
 		return "Drawbridge itself"
 	}
 	return "server " + string(id)
 }
 
-// thing returns the kind and the name of an item that a server lists, fit for a terminal.
-func thing(kind, name string) string {
+// describeItem returns the kind and the name of an item that a server lists, fit for a terminal.
+func describeItem(kind, name string) string {
 	if name == "" {
 		return "a " + kind
 	}
-	return kind + " " + safetext.Line(safetext.Truncate(name, maxNoted, safetext.Runes, "…"))
+	return kind + " " + safetext.Line(safetext.Truncate(name, maxNoteNameLength, safetext.Runes, "…"))
 }

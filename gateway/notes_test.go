@@ -11,24 +11,27 @@ import (
 
 // TestNotes shows what people are told of names that are taken and of what is not on the deck.
 func TestNotes(t *testing.T) {
-	m := deck.MemberStatus{Server: "b", Clashes: []deck.Clash{
+	m := deck.ServerSummary{Server: "b", Clashes: []deck.NameClash{
 		{Kind: "tool", Name: "echo", Winner: "a", Tool: "echo", Listed: "b__echo"},
 		{Kind: "tool", Name: "drawbridge_search", Tool: "drawbridge_search", Listed: "b__drawbridge_search"},
 		{Kind: "resource", Name: "ui://app", Winner: "a", Tool: "ui://app"},
-	}, LeftOut: []deck.LeftOut{
+	}, Omitted: []deck.OmittedItem{
 		{Kind: "resource", Name: "ui://app", Reason: "an earlier server has its name"},
 		{Kind: "tool", Name: "odd\x1b[31m\nname" + strings.Repeat("x", 200), Reason: "the server lists its name twice"},
 		{Kind: "prompt", Reason: "it has no name"},
 	}}
 	for i := range 13 {
 		name := fmt.Sprintf("t%d", i)
-		m.Clashes = append(m.Clashes, deck.Clash{Kind: "tool", Name: name, Winner: "c", Tool: name, Listed: "b__" + name})
-		m.LeftOut = append(m.LeftOut, deck.LeftOut{Kind: "tool", Name: name, Reason: "it is over the limit of 2 for this server"})
+		m.Clashes = append(m.Clashes, deck.NameClash{Kind: "tool", Name: name, Winner: "c", Tool: name,
+			Listed: "b__" + name})
+		m.Omitted = append(m.Omitted, deck.OmittedItem{Kind: "tool", Name: name,
+			Reason: "it is over the limit of 2 for this server"})
 	}
 	for i := range 6 {
 		uri := fmt.Sprintf("skill://%d", i)
-		m.Clashes = append(m.Clashes, deck.Clash{Kind: "resource", Name: uri, Winner: "d", Tool: uri})
-		m.LeftOut = append(m.LeftOut, deck.LeftOut{Kind: "resource", Name: uri, Reason: "an earlier server has its name"})
+		m.Clashes = append(m.Clashes, deck.NameClash{Kind: "resource", Name: uri, Winner: "d", Tool: uri})
+		m.Omitted = append(m.Omitted, deck.OmittedItem{Kind: "resource", Name: uri,
+			Reason: "an earlier server has its name"})
 	}
 	want := []string{
 		"tool echo: the name is taken by server a; listed as b__echo",
@@ -40,10 +43,10 @@ func TestNotes(t *testing.T) {
 		"a prompt: left out, because it has no name",
 		"13 tools: left out, each because it is over the limit of 2 for this server",
 	}
-	if diff := cmp.Diff(want, notes(m)); diff != "" {
+	if diff := cmp.Diff(want, memberNotes(m)); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}
-	if got := notes(deck.MemberStatus{}); got != nil {
+	if got := memberNotes(deck.ServerSummary{}); got != nil {
 		t.Errorf("of a server with nothing to say: %q", got)
 	}
 }

@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// TestAClientHasThePartOfItsName: at both doors a client of the owner's has what the settings say of its name, and all else is
-// not there for it.
+// TestAClientHasThePartOfItsName: at both doors a client of the owner's has what the settings say of its name, and all
+// else is not there for it.
 func TestAClientHasThePartOfItsName(t *testing.T) {
 	for settings, want := range map[string]bool{
 		"[serve.clients]\nRaw = ['mcp:fs']\n":   false,
@@ -21,13 +22,14 @@ func TestAClientHasThePartOfItsName(t *testing.T) {
 		g := runGateway(t, twoServers(t), settings)
 		r := &rig{t: t, running: g}
 		for _, door := range []string{"HTTP", "stdio"} {
-			for _, era := range []drawbridge.Era{drawbridge.Legacy, drawbridge.Modern} {
+			for _, era := range []drawbridge.ProtocolEra{drawbridge.Legacy, drawbridge.Modern} {
 				c := r.client(t, era, door, `{}`)
 				say := func(params string) string {
 					if era == drawbridge.Modern {
-						params = string(wire.Apply([]byte(params), wire.Put([]byte(`{"name":"raw","version":"0"}`), "_meta", wire.MetaClientInfo)))
+						params = string(rawjson.Apply([]byte(params),
+							rawjson.Put([]byte(`{"name":"raw","version":"0"}`), "_meta", mcp.MetaClientInfo)))
 					}
-					m := c.do(wire.MethodToolsCall, params)
+					m := c.do(mcp.MethodToolsCall, params)
 					return string(m.Result) + string(m.Error)
 				}
 				theirs, nothing := say(`{"name":"git__read"}`), say(`{"name":"git__none"}`)

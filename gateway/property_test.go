@@ -19,8 +19,9 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
-	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/mcptest"
 	"go.uber.org/goleak"
 )
 
@@ -63,8 +64,8 @@ func (a *actor) Notify(_ context.Context, method string, params json.RawMessage)
 	return nil
 }
 
-// Ask answers with the secret.
-func (a *actor) Ask(_ context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+// Request answers with the secret.
+func (a *actor) Request(_ context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	a.learn(method, " ", string(params))
 	return a.reveal(), nil
 }
@@ -86,7 +87,8 @@ func (a *actor) conceal() string {
 
 // do calls a tool, and learns what comes back.
 func (a *actor) do(ctx context.Context, params string) json.RawMessage {
-	result, err := a.deck.Do(ctx, drawbridge.Call{Caller: a.caller, Method: wire.MethodToolsCall, Params: a.dress(params), Peer: a})
+	result, err := a.deck.Do(ctx, drawbridge.Call{Caller: a.caller, Method: mcp.MethodToolsCall,
+		Params: a.dress(params), Peer: a})
 	if err != nil {
 		f := drawbridge.AsFault(err)
 		a.learn(f.Error(), string(f.Raw))
@@ -100,10 +102,10 @@ func (a *actor) dress(params string) json.RawMessage {
 	if a.caller.Era == drawbridge.Legacy {
 		return json.RawMessage(params)
 	}
-	return wire.Apply(json.RawMessage(params),
-		wire.Put(wire.Quote(wire.Version20260728), "_meta", wire.MetaProtocolVersion),
-		wire.Put(a.caller.Capabilities, "_meta", wire.MetaClientCapabilities),
-		wire.Put(wire.Quote("debug"), "_meta", wire.MetaLogLevel))
+	return rawjson.Apply(json.RawMessage(params),
+		rawjson.Put(rawjson.Quote(mcp.Version20260728), "_meta", mcp.MetaProtocolVersion),
+		rawjson.Put(a.caller.Capabilities, "_meta", mcp.MetaClientCapabilities),
+		rawjson.Put(rawjson.Quote("debug"), "_meta", mcp.MetaLogLevel))
 }
 
 // A stolen request is one that somebody else was asked to retry.
@@ -114,9 +116,10 @@ type stolen struct {
 
 // act does one thing at random with a server. thieves has what others may try to steal.
 func (a *actor) act(ctx context.Context, server string, loot *sync.Map) {
-	secret := string(wire.Quote(a.conceal()))
+	secret := string(rawjson.Quote(a.conceal()))
 	call := func(tool, arguments string) string {
-		return `{"name":"` + server + `__` + tool + `","arguments":` + arguments + `,"_meta":{"progressToken":` + secret + `}}`
+		return `{"name":"` + server + `__` + tool + `","arguments":` + arguments +
+			`,"_meta":{"progressToken":` + secret + `}}`
 	}
 	switch a.rand.IntN(5) {
 	case 0:
@@ -128,7 +131,7 @@ func (a *actor) act(ctx context.Context, server string, loot *sync.Map) {
 	case 3:
 		params := call("ask", `{"rounds":[["form"],["form"]],"about":`+secret+`}`)
 		result := a.do(ctx, params)
-		for wire.GetText(result, "resultType") == "input_required" {
+		for rawjson.GetString(result, "resultType") == "input_required" {
 			retry := a.answered(params, result)
 			loot.Store(a.caller.Principal, stolen{a.caller.Principal, retry})
 			result = a.do(ctx, retry)
@@ -145,9 +148,9 @@ func (a *actor) act(ctx context.Context, server string, loot *sync.Map) {
 
 // answered gives the params of a retry.
 func (a *actor) answered(params string, result json.RawMessage) string {
-	out := wire.Apply(json.RawMessage(params), wire.Put(wire.Get(result, "requestState"), "requestState"))
+	out := rawjson.Apply(json.RawMessage(params), rawjson.Put(rawjson.Get(result, "requestState"), "requestState"))
 	for key := range questionsIn(result) {
-		out = wire.Apply(out, wire.Put(a.reveal(), "inputResponses", key))
+		out = rawjson.Apply(out, rawjson.Put(a.reveal(), "inputResponses", key))
 	}
 	return string(out)
 }
@@ -156,7 +159,7 @@ func (a *actor) answered(params string, result json.RawMessage) string {
 func talkersRows(t *testing.T) (rows string, servers []string) {
 	t.Helper()
 	var all []string
-	for _, era := range []drawbridge.Era{drawbridge.Legacy, drawbridge.Modern} {
+	for _, era := range []drawbridge.ProtocolEra{drawbridge.Legacy, drawbridge.Modern} {
 		h, err := mcptest.HTTPTalker(era == drawbridge.Modern, "")
 		if err != nil {
 			t.Fatal(err)
@@ -170,7 +173,7 @@ func talkersRows(t *testing.T) (rows string, servers []string) {
 		onHTTP, onStdio := era.String()+"-http", era.String()+"-stdio"
 		servers = append(servers, onHTTP, onStdio)
 		all = append(all, fmt.Sprintf(`%q:{"type":"http","url":%q}`, onHTTP, web.URL),
-			fmt.Sprintf(`%q:%s`, onStdio, mcptest.Row(t, "talker", era.String())))
+			fmt.Sprintf(`%q:%s`, onStdio, mcptest.ServerRow(t, "talker", era.String())))
 	}
 	return strings.Join(all, ","), servers
 }
@@ -186,18 +189,19 @@ func TestNothingPrivateCrossesPrincipals(t *testing.T) {
 	for i := range 12 {
 		a := &actor{caller: g.Owner(), deck: g.Deck(), rand: source(uint64(i))}
 		a.caller.Principal = principals[i%3]
-		a.caller.Era, a.caller.Protocol = drawbridge.Modern, wire.Version20260728
+		a.caller.Era, a.caller.Protocol = drawbridge.Modern, mcp.Version20260728
 		a.caller.Capabilities = json.RawMessage(`{"elicitation":{}}`)
 		if i%2 == 0 {
-			a.caller.Era, a.caller.Protocol, a.caller.Session = drawbridge.Legacy, wire.Version20251125, fmt.Sprintf("session %d", i)
+			a.caller.Era, a.caller.Protocol, a.caller.Session = drawbridge.Legacy, mcp.Version20251125,
+				fmt.Sprintf("session %d", i)
 		}
 		if i%4 > 1 { // one that nobody can ask shares connections
 			a.caller.Capabilities = json.RawMessage(`{}`)
 		}
 		actors = append(actors, a)
 		t.Cleanup(g.Deck().OnEvent(func(e deck.Event) {
-			if e.Concerns(a.caller) {
-				a.learn(e.Notice.Method, string(e.Notice.Params))
+			if e.VisibleTo(a.caller) {
+				a.learn(e.Notification.Method, string(e.Notification.Params))
 			}
 		}))
 	}
@@ -208,7 +212,7 @@ func TestNothingPrivateCrossesPrincipals(t *testing.T) {
 	for _, a := range actors {
 		work.Go(func() {
 			if a.caller.Era == drawbridge.Legacy {
-				if err := g.Deck().SetLevel(ctx, a.caller, "debug"); err != nil {
+				if err := g.Deck().SetLogLevel(ctx, a.caller, "debug"); err != nil {
 					t.Error(err)
 				}
 			}
@@ -242,7 +246,8 @@ func TestNothingPrivateCrossesPrincipals(t *testing.T) {
 }
 
 // TestParkedCallsAllEnd parks a hundred calls at stateful servers, on HTTP and on stdio, and has their callers answer,
-// decline, cancel, come back twice, or never, while the servers are killed. Every request is answered, and nothing is left.
+// decline, cancel, come back twice, or never, while the servers are killed. Every request is answered, and nothing is
+// left.
 func TestParkedCallsAllEnd(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Run("calls", func(t *testing.T) {
@@ -250,9 +255,10 @@ func TestParkedCallsAllEnd(t *testing.T) {
 		for i, upstream := range []string{"stdio", "HTTP"} {
 			t.Run(upstream, func(t *testing.T) {
 				t.Parallel()
-				parkAll(t, newRig(t, plan{server: drawbridge.Legacy, upstream: upstream, row: `"timeout":600`}), upstream, func(actor uint64) *rand.Rand {
-					return source(actor + uint64(1000*i))
-				})
+				parkAll(t, newRig(t, plan{server: drawbridge.Legacy, upstream: upstream, row: `"timeout":600`}),
+					upstream, func(actor uint64) *rand.Rand {
+						return source(actor + uint64(1000*i))
+					})
 			})
 		}
 	})
@@ -306,11 +312,11 @@ func parkOne(ctx context.Context, a *actor, never string, asked func()) {
 	fate := a.rand.IntN(6)
 	arguments := `{"rounds":[["form"]]}`
 	if fate == 3 {
-		arguments = `{"rounds":[["form"]],"when":` + string(wire.Quote(never)) + `}`
+		arguments = `{"rounds":[["form"]],"when":` + string(rawjson.Quote(never)) + `}`
 	}
 	params := toolParams("ask", arguments)
 	result := a.do(ctx, params)
-	if wire.GetText(result, "resultType") != "input_required" {
+	if rawjson.GetString(result, "resultType") != "input_required" {
 		return // the server was not there, or had no time
 	}
 	asked()
@@ -321,7 +327,7 @@ func parkOne(ctx context.Context, a *actor, never string, asked func()) {
 	case 2: // decline
 		decline := json.RawMessage(`{"action":"decline"}`)
 		for key := range questionsIn(result) {
-			retry = string(wire.Apply(json.RawMessage(retry), wire.Put(decline, "inputResponses", key)))
+			retry = string(rawjson.Apply(json.RawMessage(retry), rawjson.Put(decline, "inputResponses", key)))
 		}
 		a.do(ctx, retry)
 	case 3: // cancel, at any time

@@ -11,7 +11,7 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
-	"github.com/drawbridge-mcp/drawbridge/store"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
 )
 
 // Changes say what a reload did, each list in configuration order.
@@ -22,62 +22,63 @@ type Changes struct {
 	Changed []drawbridge.ServerID `json:"changed"`
 }
 
-// None says whether nothing changed.
-func (c Changes) None() bool { return len(c.Added)+len(c.Removed)+len(c.Changed) == 0 }
+// IsEmpty says whether nothing changed.
+func (c Changes) IsEmpty() bool { return len(c.Added)+len(c.Removed)+len(c.Changed) == 0 }
 
 // Reload reads the configuration again and takes over what changed of its servers: the others are not touched, calls in
-// flight go on to their end, and callers hear that the lists changed. Of the settings only the rules are taken over, all of
-// them or none; the others count from the next start. What other processes noted of servers counts from now on too. The error
-// is a *drawbridge.Fault: InvalidInput for a file that was read before and cannot be read now, or that is gone with the rules. Then
-// everything stays as it was.
+// flight go on to their end, and callers hear that the lists changed. Of the settings only the rules are taken over,
+// all of them or none; the others count from the next start. What other processes noted of servers counts from now on
+// too. The error is a *drawbridge.Fault: InvalidInput for a file that was read before and cannot be read now, or that
+// is gone with the rules. Then everything stays as it was.
 func (g *Gateway) Reload(ctx context.Context) (Changes, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if book := g.ground.book; book != nil {
-		if err := book.Read(ctx); err != nil {
+	if book := g.shared.trustAccounts; book != nil {
+		if err := book.Load(ctx); err != nil {
 			return Changes{}, err
 		}
 	}
-	r, err := g.ground.Read(ctx, g.c)
+	r, err := g.shared.LoadConfig(ctx, g.config)
 	if err != nil {
 		return Changes{}, err
 	}
 	set := r.set
-	if err := lostSource(g.set, set); err != nil {
+	if err := checkSourcesReadable(g.set, set); err != nil {
 		return Changes{}, err
 	}
-	if err := lostRules(g.set, set); err != nil {
+	if err := checkRulesKept(g.set, set); err != nil {
 		return Changes{}, err
 	}
 	for _, row := range g.attached {
-		if !named(set.Servers, row.ID) {
+		if !hasRowNamed(set.Servers, row.ID) {
 			set.Servers = append(set.Servers, row)
 		}
 	}
 	before := g.set.Settings
 	before.Rules = set.Settings.Rules
 	set.Settings = before
-	ruled := !reflect.DeepEqual(r.rules(), Reading{c: g.c, set: g.set}.rules())
-	g.warden.Take(r.policy, set.Servers, set.Settings.RootURIs()) // before anything that is new can be called
-	changes, err := g.take(ctx, set)
-	if err != nil && changes.None() { // everything stays as it was
-		g.warden.Take(g.policy, g.set.Servers, g.set.Settings.RootURIs())
-	} else if g.policy = r.policy; ruled || !changes.None() && g.warden.Active() {
-		g.deck.Review()
+	ruled := !reflect.DeepEqual(r.rules(), LoadedConfig{config: g.config, set: g.set}.rules())
+	g.ruleGuard.Update(r.policy, set.Servers, set.Settings.RootURIs()) // before anything that is new can be called
+	changes, err := g.applyConfig(ctx, set)
+	if err != nil && changes.IsEmpty() { // everything stays as it was
+		g.ruleGuard.Update(g.policy, g.set.Servers, g.set.Settings.RootURIs())
+	} else if g.policy = r.policy; ruled || !changes.IsEmpty() && g.ruleGuard.HidesAnything() {
+		g.deck.Refresh()
 	}
 	if ruled {
-		g.noteRules(r.rules())
+		g.recordRulesChange(r.rules())
 	}
-	g.takeOwn()
-	return changes, errors.Join(err, g.settlePins(ctx), g.lookAtLocked(ctx))
+	g.updateOwnFiles()
+	return changes, errors.Join(err, g.recheckPins(ctx), g.revetLocked(ctx))
 }
 
-// Relist has the servers that are connected list everything anew, of those named, or of all where none is: a server need not say
-// that it says something else by now, and another process may have heard it first. What a person decided about that counts when it
-// returns. Listed are those that did, Away those that are not connected: they are listed when they start. The error says which did
-// not answer in time or at all, and of them all stays as it was.
-func (g *Gateway) Relist(ctx context.Context, servers ...drawbridge.ServerID) (listed, away []drawbridge.ServerID, err error) {
-	g.ground.pins.Refresh() // what comes is held against what the store says now
+// Relist has the servers that are connected list everything anew, of those named, or of all where none is: a server
+// need not say that it says something else by now, and another process may have heard it first. What a person decided
+// about that counts when it returns. Listed are those that did, Away those that are not connected: they are listed
+// when they start. The error says which did not answer in time or at all, and of them all stays as it was.
+func (g *Gateway) Relist(ctx context.Context, servers ...drawbridge.ServerID) (listed,
+	away []drawbridge.ServerID, err error) {
+	g.shared.pinChecker.InvalidateStates() // what comes is held against what the store says now
 	var mu sync.Mutex
 	var errs []error
 	var work sync.WaitGroup
@@ -88,7 +89,7 @@ func (g *Gateway) Relist(ctx context.Context, servers ...drawbridge.ServerID) (l
 		work.Go(func() {
 			var connected bool
 			var err error
-			if !g.starter.holds(row.ID) {
+			if !g.starter.isHeldBack(row.ID) {
 				connected, err = g.fleet.Relist(ctx, row.ID)
 			}
 			mu.Lock()
@@ -109,15 +110,15 @@ func (g *Gateway) Relist(ctx context.Context, servers ...drawbridge.ServerID) (l
 	return listed, away, errors.Join(errs...)
 }
 
-// Follow has the next Reload read the configuration from where c says: Paths, Dir and LookupEnv.
-func (g *Gateway) Follow(c Config) {
+// SetConfigSource has the next Reload read the configuration from where c says: Paths, Dir and LookupEnv.
+func (g *Gateway) SetConfigSource(c Config) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.c.Paths, g.c.Dir, g.c.LookupEnv = c.Paths, c.Dir, c.LookupEnv
+	g.config.Paths, g.config.Dir, g.config.LookupEnv = c.Paths, c.Dir, c.LookupEnv
 }
 
-// lostSource finds a file that is there and was left out, though it was read before.
-func lostSource(before, now config.Set) error {
+// checkSourcesReadable finds a file that is there and was left out, though it was read before.
+func checkSourcesReadable(before, now config.Configuration) error {
 	for _, path := range before.Sources {
 		if slices.Contains(now.Sources, path) {
 			continue
@@ -139,58 +140,59 @@ func lostSource(before, now config.Set) error {
 	return nil
 }
 
-// lostRules refuses a configuration without the rules that there were, where a file is gone: a volume that was unmounted, a link that
-// leads nowhere, an editor at work. Who wants no rules takes them out of the file.
-func lostRules(before, now config.Set) error {
+// checkRulesKept refuses a configuration without the rules that there were, where a file is gone: a volume that was
+// unmounted, a link that leads nowhere, an editor at work. Who wants no rules takes them out of the file.
+func checkRulesKept(before, now config.Configuration) error {
 	if before.Settings.Rules == nil || now.Settings.Rules != nil {
 		return nil
 	}
 	for _, path := range before.Sources {
 		if !slices.Contains(now.Sources, path) {
 			return &drawbridge.Fault{
-				Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "reload the configuration, which stays as it was",
-				Err: fmt.Errorf("%s is gone, and with it the rules", path), Next: "put it back, or start without it",
+				Kind: drawbridge.Backend, Code: drawbridge.InvalidInput,
+				Step: "reload the configuration, which stays as it was",
+				Err:  fmt.Errorf("%s is gone, and with it the rules", path), Next: "put it back, or start without it",
 			}
 		}
 	}
 	return nil
 }
 
-// take puts a configuration in the place of the one that counts. It needs mu.
-func (g *Gateway) take(ctx context.Context, set config.Set) (Changes, error) {
-	changes, leaving := compare(g.set.Mountable(), set.Mountable())
+// applyConfig puts a configuration in the place of the one that counts. It needs mu.
+func (g *Gateway) applyConfig(ctx context.Context, set config.Configuration) (Changes, error) {
+	changes, leaving := diffRows(g.set.Mountable(), set.Mountable())
 	before := g.set
 	g.set = set
-	if changes.None() && reflect.DeepEqual(order(before), order(set)) {
+	if changes.IsEmpty() && reflect.DeepEqual(mountableIDs(before), mountableIDs(set)) {
 		return changes, nil
 	}
 	coming := slices.Concat(changes.Added, changes.Changed)
-	mounts, err := g.ground.db.MountsOf(ctx, config.Hashes(set.Mountable()))
+	mounts, err := g.shared.db.MountsOf(ctx, config.ServerHashes(set.Mountable()))
 	if err == nil {
-		members := g.members()
+		members := g.deckMembers()
 		for i, m := range members {
 			if slices.Contains(coming, m.ID) {
-				members[i].Remembered = mounts[m.Row].Listing
-				g.ground.vetted.remember(m.Row, mounts[m.Row].Vetted)
+				members[i].Remembered = mounts[m.ConfigHash].Listing
+				g.shared.vetted.restore(m.ConfigHash, mounts[m.ConfigHash].Vetted)
 			}
 		}
 		err = g.deck.Configure(ctx, members)
 	}
 	if err != nil {
 		g.set = before
-		return Changes{}, backend("record the configuration", err)
+		return Changes{}, storeFault("record the configuration", err)
 	}
 	for _, id := range leaving {
 		if !g.starter.forget(id) {
 			_, err = g.fleet.Remove(id) // it ends by itself, after its calls
 		}
 	}
-	g.fleet.Recall(recalled(mounts))
+	g.fleet.SetRemembered(rememberedMounts(mounts))
 	for _, row := range set.Mountable() {
 		if slices.Contains(coming, row.ID) {
 			err = errors.Join(err, g.fleet.Add(row))
 			if mounts[row.Hash].Listing == nil {
-				g.starter.attached(row.ID)
+				g.starter.noteAddedServer(row.ID)
 			}
 		}
 	}
@@ -200,9 +202,10 @@ func (g *Gateway) take(ctx context.Context, set config.Set) (Changes, error) {
 	return changes, nil
 }
 
-// recalled is what is remembered of rows, as a fleet wants it.
-func recalled(mounts map[string]store.Mount) (known map[string]drawbridge.Listing, last map[string]drawbridge.Status) {
-	known, last = map[string]drawbridge.Listing{}, map[string]drawbridge.Status{}
+// rememberedMounts is what is remembered of rows, as a fleet wants it.
+func rememberedMounts(mounts map[string]store.MountRecord) (known map[string]drawbridge.Listing,
+	last map[string]drawbridge.ServerStatus) {
+	known, last = map[string]drawbridge.Listing{}, map[string]drawbridge.ServerStatus{}
 	for row, m := range mounts {
 		if m.Listing != nil {
 			known[row] = *m.Listing
@@ -214,8 +217,8 @@ func recalled(mounts map[string]store.Mount) (known map[string]drawbridge.Listin
 	return known, last
 }
 
-// compare says what became of the rows that may be mounted, and which servers leave, also those that come anew.
-func compare(before, now []config.Server) (c Changes, leaving []drawbridge.ServerID) {
+// diffRows says what became of the rows that may be mounted, and which servers leave, also those that come anew.
+func diffRows(before, now []config.Server) (c Changes, leaving []drawbridge.ServerID) {
 	c = Changes{Added: []drawbridge.ServerID{}, Removed: []drawbridge.ServerID{}, Changed: []drawbridge.ServerID{}}
 	find := func(rows []config.Server, id drawbridge.ServerID) (config.Server, bool) {
 		i := slices.IndexFunc(rows, func(row config.Server) bool { return row.ID == id })
@@ -229,7 +232,7 @@ func compare(before, now []config.Server) (c Changes, leaving []drawbridge.Serve
 		switch {
 		case !ok:
 			c.Removed = append(c.Removed, old.ID)
-		case !same(old, row):
+		case !isSameServer(old, row):
 			c.Changed = append(c.Changed, old.ID)
 		default:
 			continue
@@ -244,11 +247,13 @@ func compare(before, now []config.Server) (c Changes, leaving []drawbridge.Serve
 	return c, leaving
 }
 
-// same says whether two rows mean the same server, wherever they stand.
-func same(a, b config.Server) bool { return reflect.DeepEqual(a.Essence(), b.Essence()) }
+// isSameServer says whether two rows mean the same server, wherever they stand.
+func isSameServer(a, b config.Server) bool {
+	return reflect.DeepEqual(a.WithoutOrigin(), b.WithoutOrigin())
+}
 
-// order is the names of the servers that may be mounted, in configuration order.
-func order(set config.Set) (ids []drawbridge.ServerID) {
+// mountableIDs is the names of the servers that may be mounted, in configuration order.
+func mountableIDs(set config.Configuration) (ids []drawbridge.ServerID) {
 	for _, row := range set.Mountable() {
 		ids = append(ids, row.ID)
 	}

@@ -46,13 +46,14 @@ func TestReloadTouchesWhatChangedOnly(t *testing.T) {
 	loaded(t, g)
 	started := pids(g)
 	comes := row(t, "comes", "everything")
-	changes.Env = append(changes.Env, config.Pair{Name: "MORE", Value: "1"})
+	changes.Env = append(changes.Env, config.NameValue{Name: "MORE", Value: "1"})
 	writeRows(t, path, stays, changes, comes)
 	got, err := g.Reload(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Changes{Added: []drawbridge.ServerID{"comes"}, Removed: []drawbridge.ServerID{"goes"}, Changed: []drawbridge.ServerID{"changes"}}
+	want := Changes{Added: []drawbridge.ServerID{"comes"}, Removed: []drawbridge.ServerID{"goes"},
+		Changed: []drawbridge.ServerID{"changes"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -74,7 +75,7 @@ func TestReloadTouchesWhatChangedOnly(t *testing.T) {
 	if now["changes"] == started["changes"] {
 		t.Error("the server whose row changed is the same process")
 	}
-	if got, err := g.Reload(t.Context()); err != nil || !got.None() {
+	if got, err := g.Reload(t.Context()); err != nil || !got.IsEmpty() {
 		t.Errorf("a second reload: %+v, %v", got, err)
 	}
 }
@@ -92,7 +93,8 @@ func TestReloadOfABrokenFileChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := g.Reload(t.Context())
-	if f, ok := errors.AsType[*drawbridge.Fault](err); !ok || f.Code != drawbridge.InvalidInput || !strings.Contains(err.Error(), path+":") {
+	if f, ok := errors.AsType[*drawbridge.Fault](err); !ok || f.Code != drawbridge.InvalidInput ||
+		!strings.Contains(err.Error(), path+":") {
 		t.Errorf("got %v", err)
 	}
 	if now := names(t, g); !slices.Equal(before, now) {
@@ -109,7 +111,8 @@ func pids(g *Gateway) map[string]int {
 	return out
 }
 
-// TestNewServersComeUnderNewRules has a reload bring a server and the rule against it: at no moment between is it there.
+// TestNewServersComeUnderNewRules has a reload bring a server and the rule against it: at no moment between is it
+// there.
 func TestNewServersComeUnderNewRules(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "drawbridge")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -125,7 +128,7 @@ func TestNewServersComeUnderNewRules(t *testing.T) {
 	}})
 	loaded(t, g)
 	shown := func() bool {
-		_, ok := g.Deck().Find(g.Owner(), "s__echo")
+		_, ok := g.Deck().FindCard(g.Owner(), "s__echo")
 		return ok
 	}
 	reload := func() {
@@ -160,7 +163,7 @@ func TestAnAttachedServerIsJudgedByItsRow(t *testing.T) {
 	}})
 	two := row(t, "two", "legacy")
 	two.Trust = "sandboxed"
-	if err := g.Attach(t.Context(), two); err != nil {
+	if err := g.AddServer(t.Context(), two); err != nil {
 		t.Fatal(err)
 	}
 	loaded(t, g)

@@ -5,23 +5,22 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/audit"
-	"github.com/drawbridge-mcp/drawbridge/gateway/replay"
-	"github.com/drawbridge-mcp/drawbridge/gateway/warden"
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
+	"github.com/drawbridge-mcp/drawbridge/internal/guards"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
 )
 
-// A Replay says what rules make of the calls on record.
-type Replay struct {
+// A ReplayReport says what rules make of the calls on record.
+type ReplayReport struct {
 	Since time.Time `json:"since"`
 	// Same are the calls whose verdict is what it was.
 	Same int `json:"same"`
-	// Changed have another verdict now; of Unclear the record says too little to judge them. Both are in the order in which they
-	// were made.
+	// Changed have another verdict now; of Unclear the record says too little to judge them. Both are in the order in
+	// which they were made.
 	Changed []ReplayedCall `json:"changed"`
 	Unclear []ReplayedCall `json:"unclear"`
-	// Unknown are calls of what there was not, or not for that caller: no rule was asked about them. Barred are calls that
-	// something else than the rules refused, a limit or a held definition.
+	// Unknown are calls of what there was not, or not for that caller: no rule was asked about them. Barred are calls
+	// that something else than the rules refused, a limit or a held definition.
 	Unknown int `json:"unknown"`
 	Barred  int `json:"barred"`
 }
@@ -34,13 +33,13 @@ type ReplayedCall struct {
 	Method string       `json:"method"`
 	Card   string       `json:"card,omitempty"`
 	Server string       `json:"server,omitempty"`
-	// Before and Now are "allow", "ask" or "deny"; Now is empty where that cannot be judged. BeforeRule is the rule that is on
-	// record, if any is.
+	// Before and Now are "allow", "ask" or "deny"; Now is empty where that cannot be judged. BeforeRule is the rule
+	// that is on record, if any is.
 	Before     string `json:"before"`
 	BeforeRule string `json:"before_rule,omitempty"`
 	Now        string `json:"now,omitempty"`
-	// Hidden says that to the caller it would not exist now. Rule is the rule that decides, counted from 1, and RuleAt where it is
-	// written; 0 and empty where none does.
+	// Hidden says that to the caller it would not exist now. Rule is the rule that decides, counted from 1, and RuleAt
+	// where it is written; 0 and empty where none does.
 	Hidden bool   `json:"hidden,omitempty"`
 	Rule   int    `json:"rule,omitempty"`
 	RuleAt string `json:"rule_at,omitempty"`
@@ -48,30 +47,30 @@ type ReplayedCall struct {
 	Why string `json:"why"`
 }
 
-// Replay holds the calls that are on record since a moment against rules; nil are none, which allow everything. Nothing is called.
-// What is configured counts as it is now: the trust of servers and the scopes of clients. The error is a *drawbridge.Fault
-// InvalidInput for rules that no gateway takes, or that of the store.
-func (g *Gateway) Replay(ctx context.Context, rules *drawbridge.Rules, since time.Time) (Replay, error) {
-	out := Replay{Since: since, Changed: []ReplayedCall{}, Unclear: []ReplayedCall{}}
-	p, err := warden.Compile(rules)
+// Replay holds the calls that are on record since a moment against rules; nil are none, which allow everything.
+// Nothing is called. What is configured counts as it is now: the trust of servers and the scopes of clients. The error
+// is a *drawbridge.Fault InvalidInput for rules that no gateway takes, or that of the store.
+func (g *Gateway) Replay(ctx context.Context, rules *drawbridge.Rules, since time.Time) (ReplayReport, error) {
+	out := ReplayReport{Since: since, Changed: []ReplayedCall{}, Unclear: []ReplayedCall{}}
+	p, err := guards.CompileRules(rules)
 	if err != nil {
 		return out, err
 	}
-	if err := TakeInAudit(ctx, g.c, g.ground.db); err != nil {
+	if err := RecoverAudit(ctx, g.config, g.shared.db); err != nil {
 		return out, err
 	}
-	bench, err := g.bench(ctx)
+	bench, err := g.newReplayer(ctx)
 	if err != nil {
 		return out, err
 	}
 	bench.Policy = p
-	for stored, err := range g.ground.db.AuditRecords(ctx, since) {
+	for stored, err := range g.shared.db.AuditRecords(ctx, since) {
 		if err != nil {
 			return out, err
 		}
-		r, err := audit.Decode(stored.Body)
+		r, err := audit.DecodeRecord(stored.Body)
 		if err != nil {
-			return out, &ledger.Break{Stream: stored.Stream, Seq: stored.Seq, What: ledger.Torn}
+			return out, &ledger.ChainError{Stream: stored.Stream, Seq: stored.Seq, Damage: ledger.DamageTorn}
 		}
 		if r.Kind == audit.Call && !r.At.Before(since) {
 			out.add(r, bench.Judge(r))
@@ -80,11 +79,11 @@ func (g *Gateway) Replay(ctx context.Context, rules *drawbridge.Rules, since tim
 	return out, nil
 }
 
-// bench has what is known beside the records.
-func (g *Gateway) bench(ctx context.Context) (replay.Bench, error) {
-	clients, err := g.ground.db.Clients(ctx)
+// newReplayer has what is known beside the records.
+func (g *Gateway) newReplayer(ctx context.Context) (guards.Replayer, error) {
+	clients, err := g.shared.db.Clients(ctx)
 	if err != nil {
-		return replay.Bench{}, err
+		return guards.Replayer{}, err
 	}
 	held := map[string][]drawbridge.Scope{g.owner.Principal: g.owner.Scopes}
 	for _, c := range clients {
@@ -93,16 +92,16 @@ func (g *Gateway) bench(ctx context.Context) (replay.Bench, error) {
 	parts := len(g.Config().Settings.Clients) > 0
 	trust, dirs := map[drawbridge.ServerID]string{}, map[drawbridge.ServerID][]string{}
 	set := g.Config()
-	for id, row := range warden.InForce(set.Servers) {
-		trust[id], dirs[id] = warden.Trust(row), warden.Dirs(row, set.Settings.RootURIs())
+	for id, row := range guards.ActiveRows(set.Servers) {
+		trust[id], dirs[id] = guards.TrustLevel(row), guards.RelativeDirs(row, set.Settings.RootURIs())
 	}
-	return replay.Bench{
-		Look: g.deck.Look,
-		Trust: func(id drawbridge.ServerID) (string, bool) {
+	return guards.Replayer{
+		Lookup: g.deck.FindUnfiltered,
+		TrustLevel: func(id drawbridge.ServerID) (string, bool) {
 			word, ok := trust[id]
 			return word, ok
 		},
-		Dirs: func(id drawbridge.ServerID) []string { return dirs[id] },
+		RelativeDirs: func(id drawbridge.ServerID) []string { return dirs[id] },
 		Scopes: func(who audit.Caller) ([]drawbridge.Scope, bool) {
 			if parts && who.Principal == g.owner.Principal && who.Kind == drawbridge.External.String() {
 				return nil, false // what the client held goes by its name
@@ -114,22 +113,23 @@ func (g *Gateway) bench(ctx context.Context) (replay.Bench, error) {
 }
 
 // add counts a call.
-func (out *Replay) add(r audit.Record, v replay.Verdict) {
+func (out *ReplayReport) add(r audit.Record, v guards.ReplayVerdict) {
 	call := ReplayedCall{
 		ID: r.ID, At: r.At, Caller: r.Caller, Method: r.Method, Card: r.Card, Server: r.Server,
 		Before: v.Before, BeforeRule: v.Rule, Why: v.Why,
 	}
-	switch v.Fate {
-	case replay.Same:
+	switch v.Outcome {
+	case guards.OutcomeSame:
 		out.Same++
-	case replay.Changed:
-		call.Now, call.Hidden, call.Rule, call.RuleAt, call.Why = v.Now.Effect.String(), v.Now.Hidden, v.Now.Rule, v.Now.At, v.Now.Why
+	case guards.OutcomeChanged:
+		call.Now, call.Hidden, call.Rule, call.RuleAt, call.Why = v.Now.Effect.String(), v.Now.Hidden, v.Now.Rule,
+			v.Now.At, v.Now.Why
 		out.Changed = append(out.Changed, call)
-	case replay.Unclear:
+	case guards.OutcomeUnclear:
 		out.Unclear = append(out.Unclear, call)
-	case replay.Unknown:
+	case guards.OutcomeUnknownName:
 		out.Unknown++
-	case replay.Barred:
+	case guards.OutcomeOtherGuard:
 		out.Barred++
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestRootsOutsideCalls has a client change its roots while no call is going on. The server hears of it, asks for them at
-// once, and the question reaches the client on the stream that is open outside calls.
+// TestRootsOutsideCalls has a client change its roots while no call is going on. The server hears of it, asks for them
+// at once, and the question reaches the client on the stream that is open outside calls.
 func TestRootsOutsideCalls(t *testing.T) {
 	heard := make(chan int, 1)
 	srv := mcp.NewServer(&mcp.Implementation{Name: "rooted", Version: "1"}, &mcp.ServerOptions{
@@ -28,7 +28,8 @@ func TestRootsOutsideCalls(t *testing.T) {
 			heard <- len(roots.Roots)
 		},
 	})
-	mcp.AddTool(srv, &mcp.Tool{Name: "hello"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+	mcp.AddTool(srv, &mcp.Tool{Name: "hello"}, func(context.Context, *mcp.CallToolRequest,
+		struct{}) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{}, nil, nil
 	})
 	upstream := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return srv }, nil))
@@ -37,7 +38,8 @@ func TestRootsOutsideCalls(t *testing.T) {
 
 	client := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, nil)
 	client.AddRoots(&mcp.Root{URI: "file:///one"})
-	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url},
+		&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +58,8 @@ func TestRootsOutsideCalls(t *testing.T) {
 	}
 }
 
-// TestRootsOfTheSettings has a server ask for roots in a call of a client that has none: it hears those of [mcp.roots], with
-// their names.
+// TestRootsOfTheSettings has a server ask for roots in a call of a client that has none: it hears those of
+// [mcp.roots], with their names.
 func TestRootsOfTheSettings(t *testing.T) {
 	srv := mcp.NewServer(&mcp.Implementation{Name: "rooted", Version: "1"}, nil)
 	ask := func(ctx context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {

@@ -13,12 +13,14 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/deck"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
-	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/mcptest"
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestRulesCountAtEveryDoor has clients of both generations at both doors list and call what rules hide, deny and allow.
+// TestRulesCountAtEveryDoor has clients of both generations at both doors list and call what rules hide, deny and
+// allow.
 func TestRulesCountAtEveryDoor(t *testing.T) {
 	const rules = `
 [[tools.policy.rules]]
@@ -34,21 +36,23 @@ prompts = "*"
 effect = "deny"
 resources = "*"
 `
-	g := runGateway(t, `{"servers":{"up":`+string(mcptest.Row(t, "everything"))+`}}`, rules)
+	g := runGateway(t, `{"servers":{"up":`+string(mcptest.ServerRow(t, "everything"))+`}}`, rules)
 	r := &rig{t: t, running: g}
 	for _, door := range []string{"HTTP", "stdio"} {
-		for _, era := range []drawbridge.Era{drawbridge.Legacy, drawbridge.Modern} {
+		for _, era := range []drawbridge.ProtocolEra{drawbridge.Legacy, drawbridge.Modern} {
 			c := r.client(t, era, door, `{}`)
 			where := era.String() + " at " + door
 			var listed []string
-			for item := range wire.Elements(wire.Get(c.call(wire.MethodToolsList, `{}`).Result, "tools")) {
-				listed = append(listed, wire.GetText(item, "name"))
+			for item := range rawjson.Elements(rawjson.Get(c.call(mcp.MethodToolsList, `{}`).Result, "tools")) {
+				listed = append(listed, rawjson.GetString(item, "name"))
 			}
-			if len(listed) == 0 || !slices.Contains(listed, "up__echo") || slices.Contains(listed, "up__fail") || slices.Contains(listed, "drawbridge_tools") {
+			if len(listed) == 0 || !slices.Contains(listed, "up__echo") || slices.Contains(listed, "up__fail") ||
+				slices.Contains(listed, "drawbridge_tools") {
 				t.Errorf("%s: listed are %q", where, listed)
 			}
-			for list, member := range map[string]string{wire.MethodPromptsList: "prompts", wire.MethodResourcesList: "resources", wire.MethodTemplatesList: "resourceTemplates"} {
-				for item := range wire.Elements(wire.Get(c.call(list, `{}`).Result, member)) {
+			for list, member := range map[string]string{mcp.MethodPromptsList: "prompts",
+				mcp.MethodResourcesList: "resources", mcp.MethodTemplatesList: "resourceTemplates"} {
+				for item := range rawjson.Elements(rawjson.Get(c.call(list, `{}`).Result, member)) {
 					t.Errorf("%s: %s has %s", where, list, item)
 				}
 			}
@@ -56,11 +60,12 @@ resources = "*"
 				t.Errorf("%s: %s %s", where, m.Result, m.Error)
 			}
 			denied := c.tool("echo", `{"text":"secret"}`)
-			if text := string(denied.Result) + string(denied.Error); !strings.Contains(text, "Tool call denied by policy") || strings.Contains(text, "rule") || strings.Contains(text, ".toml") {
+			if text := string(denied.Result) + string(denied.Error); !strings.Contains(text,
+				"Tool call denied by policy") || strings.Contains(text, "rule") || strings.Contains(text, ".toml") {
 				t.Errorf("%s: %s", where, text)
 			}
 			hidden, nothing := c.tool("fail", `{}`), c.tool("none", `{}`)
-			said := func(m wire.Message) string { return string(m.Result) + string(m.Error) }
+			said := func(m mcp.Message) string { return string(m.Result) + string(m.Error) }
 			if diff := cmp.Diff(strings.ReplaceAll(said(nothing), "none", "fail"), said(hidden)); diff != "" {
 				t.Errorf("%s: hidden is not as unknown (-want +got):\n%s", where, diff)
 			}
@@ -71,7 +76,7 @@ resources = "*"
 // atHome is the configuration of a gateway that forgets, for a person whose home is that directory.
 func atHome(dir string) gateway.Config {
 	return gateway.Config{
-		Dir: dir, Store: gateway.Memory,
+		Dir: dir, Store: gateway.MemoryStore,
 		LookupEnv: func(name string) (string, bool) {
 			if name == gateway.KeychainVariable {
 				return "off", true
@@ -81,7 +86,8 @@ func atHome(dir string) gateway.Config {
 	}
 }
 
-// TestReloadTakesRulesWhole: rules that change count at once, and callers hear of it; a file with a mistake changes nothing.
+// TestReloadTakesRulesWhole: rules that change count at once, and callers hear of it; a file with a mistake changes
+// nothing.
 func TestReloadTakesRulesWhole(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "drawbridge", "drawbridge.toml")
@@ -108,7 +114,7 @@ func TestReloadTakesRulesWhole(t *testing.T) {
 		}
 	})()
 	listed := func() bool {
-		_, ok := g.Deck().Find(g.Owner(), "drawbridge_scopes")
+		_, ok := g.Deck().FindCard(g.Owner(), "drawbridge_scopes")
 		return ok
 	}
 	const deny = "[[tools.policy.rules]]\neffect = 'deny'\ntools = 'drawbridge_scopes'\n"
@@ -131,11 +137,13 @@ func TestReloadTakesRulesWhole(t *testing.T) {
 		switch f, ok := errors.AsType[*drawbridge.Fault](err); {
 		case step.wrong == "" && err != nil:
 			t.Errorf("%q: %v", step.text, err)
-		case step.wrong != "" && (!ok || f.Code != drawbridge.InvalidInput || !strings.Contains(err.Error(), step.wrong)):
+		case step.wrong != "" && (!ok || f.Code != drawbridge.InvalidInput ||
+			!strings.Contains(err.Error(), step.wrong)):
 			t.Errorf("%q: %v, want %s", step.text, err, step.wrong)
 		}
 		if listed() != step.listed || changes != step.changes {
-			t.Errorf("%q: listed %v, %d changes, want %v and %d", step.text, listed(), changes, step.listed, step.changes)
+			t.Errorf("%q: listed %v, %d changes, want %v and %d", step.text, listed(), changes,
+				step.listed, step.changes)
 		}
 	}
 	write(deny + "args_match = '('\n")
@@ -145,7 +153,8 @@ func TestReloadTakesRulesWhole(t *testing.T) {
 	}
 }
 
-// TestRulesOutliveTheirFile takes away the file with the rules while they are in force, and has a link lead there from where nothing is.
+// TestRulesOutliveTheirFile takes away the file with the rules while they are in force, and has a link lead there from
+// where nothing is.
 func TestRulesOutliveTheirFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "drawbridge", "drawbridge.toml")
@@ -160,7 +169,7 @@ func TestRulesOutliveTheirFile(t *testing.T) {
 	}
 	defer g.Close()
 	listed := func() bool {
-		_, ok := g.Deck().Find(g.Owner(), "drawbridge_scopes")
+		_, ok := g.Deck().FindCard(g.Owner(), "drawbridge_scopes")
 		return ok
 	}
 	if listed() {
@@ -178,7 +187,8 @@ func TestRulesOutliveTheirFile(t *testing.T) {
 			t.Errorf("the rules went with their file: %v", err)
 		}
 	}
-	if other, err := gateway.Open(t.Context(), c); err == nil || !strings.Contains(err.Error(), "drawbridge.toml: a link on the way to it leads nowhere") {
+	if other, err := gateway.Open(t.Context(), c); err == nil || !strings.Contains(err.Error(),
+		"drawbridge.toml: a link on the way to it leads nowhere") {
 		if err == nil {
 			_ = other.Close()
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
-	"github.com/drawbridge-mcp/drawbridge/gateway/meter"
+	"github.com/drawbridge-mcp/drawbridge/internal/guards"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -24,17 +24,17 @@ func (g *Gateway) Mount(ctx context.Context, id drawbridge.ServerID) (drawbridge
 		return drawbridge.Listing{}, unknownServer(id)
 	}
 	if row.Phase != drawbridge.Idle {
-		return drawbridge.Listing{}, off(row)
+		return drawbridge.Listing{}, serverOffFault(row)
 	}
-	if err := g.starter.begin(ctx, id); err != nil {
+	if err := g.starter.ensureReleased(ctx, id); err != nil {
 		return drawbridge.Listing{}, err
 	}
 	return g.fleet.Mount(ctx, id)
 }
 
-// Load mounts every server and waits until each has a listing or a fault: the deck without a surface. It gives the cards
-// that the owner may call, and why servers are not among them. Run must be going on.
-func (g *Gateway) Load(ctx context.Context) (cards []drawbridge.Spec, faults map[drawbridge.ServerID]error) {
+// MountAll mounts every server and waits until each has a listing or a fault: the deck without a surface. It gives the
+// cards that the owner may call, and why servers are not among them. Run must be going on.
+func (g *Gateway) MountAll(ctx context.Context) (cards []drawbridge.Spec, faults map[drawbridge.ServerID]error) {
 	faults = map[drawbridge.ServerID]error{}
 	var mu sync.Mutex
 	var group errgroup.Group
@@ -45,7 +45,7 @@ func (g *Gateway) Load(ctx context.Context) (cards []drawbridge.Spec, faults map
 		case drawbridge.Idle:
 		default:
 			mu.Lock()
-			faults[row.ID] = off(row)
+			faults[row.ID] = serverOffFault(row)
 			mu.Unlock()
 			continue
 		}
@@ -63,13 +63,13 @@ func (g *Gateway) Load(ctx context.Context) (cards []drawbridge.Spec, faults map
 	return g.deck.Cards(g.owner), faults
 }
 
-// AwaitNew mounts the servers that were never listed, and waits until each has a listing or a fault, or ctx ends. Run must
-// be going on.
-func (g *Gateway) AwaitNew(ctx context.Context) {
+// MountNew mounts the servers that were never listed, and waits until each has a listing or a fault, or ctx ends. Run
+// must be going on.
+func (g *Gateway) MountNew(ctx context.Context) {
 	var group errgroup.Group
-	for _, id := range g.starter.waitable() {
+	for _, id := range g.starter.neverListed() {
 		group.Go(func() error {
-			if err := g.starter.begin(ctx, id); err != nil {
+			if err := g.starter.ensureReleased(ctx, id); err != nil {
 				return err
 			}
 			_, _ = g.starter.mount(ctx, id) // how it went is in the status
@@ -79,36 +79,36 @@ func (g *Gateway) AwaitNew(ctx context.Context) {
 	_ = group.Wait() // only ctx can end it early
 }
 
-// Attach adds a server at the end of the configuration, for as long as this gateway is open, and mounts it in the
+// AddServer adds a server at the end of the configuration, for as long as this gateway is open, and mounts it in the
 // background. The error is a *drawbridge.Fault InvalidInput for a row that is not right or has a name that is taken.
-func (g *Gateway) Attach(ctx context.Context, row config.Server) error {
+func (g *Gateway) AddServer(ctx context.Context, row config.Server) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	row, err := ownRow(row, g.set.Servers)
+	row, err := completeRow(row, g.set.Servers)
 	if err != nil {
 		return err
 	}
 	before := g.set.Servers
 	g.set.Servers = append(slices.Clone(before), row)
-	g.warden.Take(g.policy, g.set.Servers, g.set.Settings.RootURIs())
-	err = g.deck.Configure(ctx, g.members())
+	g.ruleGuard.Update(g.policy, g.set.Servers, g.set.Settings.RootURIs())
+	err = g.deck.Configure(ctx, g.deckMembers())
 	if err == nil {
 		err = g.fleet.Add(row)
 	}
 	if err != nil {
 		g.set.Servers = before
-		g.warden.Take(g.policy, before, g.set.Settings.RootURIs())
-		return errors.Join(err, g.deck.Configure(ctx, g.members()))
+		g.ruleGuard.Update(g.policy, before, g.set.Settings.RootURIs())
+		return errors.Join(err, g.deck.Configure(ctx, g.deckMembers()))
 	}
 	g.attached = append(g.attached, row)
-	g.starter.attached(row.ID)
+	g.starter.noteAddedServer(row.ID)
 	return nil
 }
 
-// Detach takes a server out: its cards leave the deck, its calls in flight go on, and then its process ends, which Detach
-// waits for. The error is a *drawbridge.Fault NotFound for
+// RemoveServer takes a server out: its cards leave the deck, its calls in flight go on, and then its process ends,
+// which Detach waits for. The error is a *drawbridge.Fault NotFound for
 // a name that is not configured.
-func (g *Gateway) Detach(ctx context.Context, id drawbridge.ServerID) error {
+func (g *Gateway) RemoveServer(ctx context.Context, id drawbridge.ServerID) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	mounted := func(row config.Server) bool { return row.ID == id && row.Phase == drawbridge.Idle }
@@ -116,8 +116,8 @@ func (g *Gateway) Detach(ctx context.Context, id drawbridge.ServerID) error {
 		return unknownServer(id)
 	}
 	g.set.Servers = slices.DeleteFunc(slices.Clone(g.set.Servers), mounted)
-	if err := g.deck.Configure(ctx, g.members()); err != nil {
-		return backend(fmt.Sprintf("detach %s", id), err)
+	if err := g.deck.Configure(ctx, g.deckMembers()); err != nil {
+		return storeFault(fmt.Sprintf("detach %s", id), err)
 	}
 	g.attached = slices.DeleteFunc(g.attached, func(row config.Server) bool { return row.ID == id })
 	if g.starter.forget(id) {
@@ -135,23 +135,24 @@ func (g *Gateway) Detach(ctx context.Context, id drawbridge.ServerID) error {
 	}
 }
 
-// Status says how each configured server is, in configuration order: those that may not be mounted with the reason, those
-// that did not start yet as they are remembered.
-func (g *Gateway) Status() []drawbridge.Status {
-	live := map[drawbridge.ServerID]drawbridge.Status{}
+// Status says how each configured server is, in configuration order: those that may not be mounted with the reason,
+// those that did not start yet as they are remembered.
+func (g *Gateway) Status() []drawbridge.ServerStatus {
+	live := map[drawbridge.ServerID]drawbridge.ServerStatus{}
 	for _, s := range g.fleet.Status() {
 		live[s.Server] = s
 	}
-	onDeck := map[drawbridge.ServerID]deck.MemberStatus{}
-	for _, m := range g.deck.Members() {
+	onDeck := map[drawbridge.ServerID]deck.ServerSummary{}
+	for _, m := range g.deck.ServerSummaries() {
 		onDeck[m.Server] = m
 	}
 	set := g.Config()
-	out := make([]drawbridge.Status, 0, len(set.Servers))
+	out := make([]drawbridge.ServerStatus, 0, len(set.Servers))
 	for _, row := range set.Servers {
-		s := drawbridge.Status{Server: row.ID, Phase: row.Phase, Reason: row.Reason, Transport: row.Transport(), Era: drawbridge.Era(0).String()}
+		s := drawbridge.ServerStatus{Server: row.ID, Phase: row.Phase, Reason: row.Reason, Transport: row.Transport(),
+			Era: drawbridge.ProtocolEra(0).String()}
 		if row.Phase == drawbridge.Idle {
-			s = statusOf(s, live, onDeck[row.ID]).Judged(g.trustOf(row.ID))
+			s = fillStatus(s, live, onDeck[row.ID]).WithTrust(g.serverTrust(row.ID))
 		}
 		s.Source = row.Origin.String()
 		out = append(out, s)
@@ -159,67 +160,72 @@ func (g *Gateway) Status() []drawbridge.Status {
 	return out
 }
 
-// statusOf fills in what the fleet says of a server, and what is on the deck of it.
-func statusOf(s drawbridge.Status, live map[drawbridge.ServerID]drawbridge.Status, m deck.MemberStatus) drawbridge.Status {
+// fillStatus fills in what the fleet says of a server, and what is on the deck of it.
+func fillStatus(s drawbridge.ServerStatus, live map[drawbridge.ServerID]drawbridge.ServerStatus,
+	m deck.ServerSummary) drawbridge.ServerStatus {
 	if known, ok := live[s.Server]; ok {
 		s = known
 	} else if !m.Listed.IsZero() {
 		s.Era, s.Listed = m.Era.String(), m.Listed
 	}
 	s.Cards, s.Prompts, s.Resources, s.Templates = len(m.Cards), len(m.Prompts), m.Resources, m.Templates
-	s.Notes = append(s.Notes, notes(m)...)
+	s.Notes = append(s.Notes, memberNotes(m)...)
 	return s
 }
 
-// Stderr gives the last lines that a server wrote to standard error, and with follow each new one until ctx ends. The error
-// is a *drawbridge.Fault NotFound for a server that is not mounted here, or what each gave.
+// Stderr gives the last lines that a server wrote to standard error, and with follow each new one until ctx ends. The
+// error is a *drawbridge.Fault NotFound for a server that is not mounted here, or what each gave.
 func (g *Gateway) Stderr(ctx context.Context, id drawbridge.ServerID, follow bool, each func(line string) error) error {
-	return g.fleet.Stderr(ctx, id, follow, each)
+	return g.fleet.ReadStderr(ctx, id, follow, each)
 }
 
-// members are the rows as the deck wants them. From now on they are the ones that others find by name.
-func (g *Gateway) members() []deck.Member {
-	g.noteSecrets()
-	var out []deck.Member
-	rows := map[drawbridge.ServerID]*mountable{}
+// deckMembers are the rows as the deck wants them. From now on they are the ones that others find by name.
+func (g *Gateway) deckMembers() []deck.Server {
+	g.registerSecrets()
+	var out []deck.Server
+	rows := map[drawbridge.ServerID]*mountableRow{}
 	defer g.rows.Store(&rows)
 	for _, row := range g.set.Mountable() {
-		rows[row.ID] = &mountable{row, sync.OnceValue(func() string { return accountOf(row) })}
+		rows[row.ID] = &mountableRow{row, sync.OnceValue(func() string { return trustAccountID(row) })}
 		most := row.MaxTools
-		if most == 0 && row.Origin.Kind == config.Project {
+		if most == 0 && row.Origin.Kind == config.OriginProject {
 			most = orElse(g.set.Settings.MaxToolsProject, maxProjectTools)
 		}
-		out = append(out, deck.Member{
-			ID: row.ID, Row: row.Hash, Origin: PinPlace(row).Origin, MaxTools: orElse(most, g.set.Settings.MaxTools),
-			Expected: row.ExpectedTools, Locked: row.LockToolList != nil && *row.LockToolList, Foreign: row.Origin.Kind == config.Project,
+		out = append(out, deck.Server{
+			ID: row.ID, ConfigHash: row.Hash, Origin: PinKeyOf(row).Origin, MaxTools: orElse(most,
+				g.set.Settings.MaxTools),
+			ExpectedTools: row.ExpectedTools, LockTools: row.LockToolList != nil && *row.LockToolList,
+			FromProject: row.Origin.Kind == config.OriginProject,
 			// A process has one principal, unless its row shares it; a URL is called with the same credentials for all.
-			Apart: row.URL == "" && row.Share != "all", Fence: row.Fence, Hold: g.holds(row),
+			PerPrincipal: row.URL == "" && row.Share != "all", Spotlight: row.Spotlight,
+			HoldResults: g.holdsFlagged(row),
 		})
 	}
 	return out
 }
 
-// A mountable is a row that may be mounted, and the name of its account of trust: made once, since every call asks for it.
-type mountable struct {
+// A mountableRow is a row that may be mounted, and the name of its account of trust: made once, since every call asks
+// for it.
+type mountableRow struct {
 	config.Server
-	account func() string
+	trustAccount func() string
 }
 
-// row gives the row that may be mounted by a name; nil where there is none.
-func (g *Gateway) row(id drawbridge.ServerID) *mountable {
+// rowByID gives the row that may be mounted by a name; nil where there is none.
+func (g *Gateway) rowByID(id drawbridge.ServerID) *mountableRow {
 	if rows := g.rows.Load(); rows != nil {
 		return (*rows)[id]
 	}
 	return nil
 }
 
-// pace is how many calls a server may have in a minute.
-func (g *Gateway) pace(id drawbridge.ServerID) meter.Pace {
-	row := g.row(id)
+// serverRate is how many calls a server may have in a minute.
+func (g *Gateway) serverRate(id drawbridge.ServerID) guards.ServerRate {
+	row := g.rowByID(id)
 	if row == nil {
-		return meter.Pace{}
+		return guards.ServerRate{}
 	}
-	return meter.Pace{Name: row.Hash, Max: row.MaxCallsPerMinute}
+	return guards.ServerRate{Name: row.Hash, Max: row.MaxCallsPerMinute}
 }
 
 func orElse(n, otherwise int) int {
@@ -236,14 +242,14 @@ func unknownServer(id drawbridge.ServerID) error {
 	}
 }
 
-// off is the fault of a server that may not be mounted.
-func off(row config.Server) error {
+// serverOffFault is the fault of a server that may not be mounted.
+func serverOffFault(row config.Server) error {
 	return &drawbridge.Fault{
 		Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked,
 		Step: fmt.Sprintf("server %q is off", row.ID), Err: errors.New(row.Reason),
 	}
 }
 
-func named(rows []config.Server, id drawbridge.ServerID) bool {
+func hasRowNamed(rows []config.Server, id drawbridge.ServerID) bool {
 	return slices.ContainsFunc(rows, func(row config.Server) bool { return row.ID == id })
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
-	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
-	"github.com/drawbridge-mcp/drawbridge/wire"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/mcptest"
 )
 
 const tasksDeclared = `{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
@@ -24,20 +25,23 @@ const tasksDeclared = `{"elicitation":{},"extensions":{"io.modelcontextprotocol/
 // request carries out a request by the deck and gives its result.
 func request(t *testing.T, g *Gateway, caller drawbridge.Caller, method, params string) (json.RawMessage, error) {
 	t.Helper()
-	result, err := g.Deck().Do(t.Context(), drawbridge.Call{Caller: caller, Method: method, Params: json.RawMessage(params)})
+	result, err := g.Deck().Do(t.Context(), drawbridge.Call{Caller: caller, Method: method,
+		Params: json.RawMessage(params)})
 	return result.Raw, err
 }
 
 func TestATaskOutlivesTheGateway(t *testing.T) {
 	upstream := httptest.NewServer(mcptest.HTTPTasks())
 	defer upstream.Close()
-	c := Config{Servers: []config.Server{{ID: "jobs", URL: upstream.URL}}, Store: filepath.Join(t.TempDir(), "store.db")}
+	c := Config{Servers: []config.Server{{ID: "jobs", URL: upstream.URL}},
+		Store: filepath.Join(t.TempDir(), "store.db")}
 	first := open(t, c)
 	loaded(t, first)
 	caller := first.Owner()
 	caller.Capabilities = json.RawMessage(tasksDeclared)
-	created, err := request(t, first, caller, wire.MethodToolsCall, `{"name":"jobs__confirm_delete","arguments":{"filename":"x"}}`)
-	id := wire.GetText(created, "taskId")
+	created, err := request(t, first, caller, mcp.MethodToolsCall,
+		`{"name":"jobs__confirm_delete","arguments":{"filename":"x"}}`)
+	id := rawjson.GetString(created, "taskId")
 	if err != nil || id == "" {
 		t.Fatalf("%s, %v", created, err)
 	}
@@ -45,22 +49,26 @@ func TestATaskOutlivesTheGateway(t *testing.T) {
 
 	second := open(t, c)
 	params := `{"taskId":"` + id + `"}`
-	task, err := request(t, second, caller, wire.MethodTasksGet, params)
-	if err != nil || wire.GetText(task, "status") != "input_required" || wire.GetText(task, "taskId") != id ||
-		wire.GetText(task, "inputRequests", "confirm", "params", "_meta", "drawbridge/server") != "jobs" {
+	task, err := request(t, second, caller, mcp.MethodTasksGet, params)
+	if err != nil || rawjson.GetString(task, "status") != "input_required" || rawjson.GetString(task, "taskId") != id ||
+		rawjson.GetString(task, "inputRequests", "confirm", "params", "_meta", "drawbridge/server") != "jobs" {
 		t.Errorf("after a restart: %s, %v", task, err)
 	}
 	other := caller
 	other.Principal = "another"
-	c.Store = Memory
+	c.Store = MemoryStore
 	for what, try := range map[string]func() (json.RawMessage, error){
-		"another principal": func() (json.RawMessage, error) { return request(t, second, other, wire.MethodTasksGet, params) },
+		"another principal": func() (json.RawMessage, error) {
+			return request(t, second, other,
+				mcp.MethodTasksGet, params)
+		},
 		"another store": func() (json.RawMessage, error) {
-			return request(t, openOnly(t, c), caller, wire.MethodTasksGet, params)
+			return request(t, openOnly(t, c), caller, mcp.MethodTasksGet, params)
 		},
 	} {
 		_, err := try()
-		if f, ok := errors.AsType[*drawbridge.Fault](err); !ok || f.Code != drawbridge.NotFound || f.Error() != "unknown task "+id {
+		if f, ok := errors.AsType[*drawbridge.Fault](err); !ok || f.Code != drawbridge.NotFound ||
+			f.Error() != "unknown task "+id {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -76,28 +84,30 @@ func TestAListenerHearsWhatBecomesOfATask(t *testing.T) {
 	t.Cleanup(door.Close)
 	caller := g.Owner()
 	caller.Capabilities = json.RawMessage(tasksDeclared)
-	created, err := request(t, g, caller, wire.MethodToolsCall, `{"name":"jobs__confirm_delete","arguments":{}}`)
+	created, err := request(t, g, caller, mcp.MethodToolsCall, `{"name":"jobs__confirm_delete","arguments":{}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := wire.GetText(created, "taskId")
+	id := rawjson.GetString(created, "taskId")
 
-	body := `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"taskIds":["` + id + `","task-1"]},"_meta":{` +
-		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + tasksDeclared + `}}}`
+	body := `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"taskIds":["` + id +
+		`","task-1"]},"_meta":{` +
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` +
+		tasksDeclared + `}}}`
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, door.URL+"/mcp", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
-	req.Header.Set(wire.HeaderVersion, wire.Version20260728)
-	req.Header.Set(wire.HeaderMethod, wire.MethodListen)
+	req.Header.Set(mcp.HeaderVersion, mcp.Version20260728)
+	req.Header.Set(mcp.HeaderMethod, mcp.MethodListen)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	events := wire.NewEventReader(resp.Body, 0)
+	events := mcp.NewSSEReader(resp.Body, 0)
 	read := func() json.RawMessage {
 		t.Helper()
 		e, err := events.Next()
@@ -106,15 +116,17 @@ func TestAListenerHearsWhatBecomesOfATask(t *testing.T) {
 		}
 		return e.Data
 	}
-	if ack := read(); string(wire.Get(ack, "params", "notifications")) != `{"taskIds":["`+id+`"]}` {
+	if ack := read(); string(rawjson.Get(ack, "params", "notifications")) != `{"taskIds":["`+id+`"]}` {
 		t.Fatalf("the acknowledgement is %s", ack)
 	}
-	if _, err := request(t, g, caller, wire.MethodTasksUpdate, `{"taskId":"`+id+`","inputResponses":{"confirm":{"action":"accept"}}}`); err != nil {
+	if _, err := request(t, g, caller, mcp.MethodTasksUpdate, `{"taskId":"`+id+
+		`","inputResponses":{"confirm":{"action":"accept"}}}`); err != nil {
 		t.Fatal(err)
 	}
 	note := read()
-	if wire.GetText(note, "method") != wire.NoteTask || wire.GetText(note, "params", "taskId") != id ||
-		wire.GetText(note, "params", "status") != "completed" || string(wire.Get(note, "params", "_meta", wire.MetaSubscriptionID)) != "1" {
+	if rawjson.GetString(note, "method") != mcp.NoteTask || rawjson.GetString(note, "params", "taskId") != id ||
+		rawjson.GetString(note, "params", "status") != "completed" ||
+		string(rawjson.Get(note, "params", "_meta", mcp.MetaSubscriptionID)) != "1" {
 		t.Errorf("the listener hears %s", note)
 	}
 }
@@ -124,7 +136,7 @@ func TestALegacyTaskThroughTheGateway(t *testing.T) {
 	g := open(t, Config{Servers: []config.Server{row(t, "jobs", "tasks-legacy")}})
 	loaded(t, g)
 	caller := g.Owner()
-	caller.Era, caller.Session, caller.Protocol = drawbridge.Legacy, "s", wire.Version20251125
+	caller.Era, caller.Session, caller.Protocol = drawbridge.Legacy, "s", mcp.Version20251125
 	told := make(chan deck.Event, 10)
 	defer g.Deck().OnEvent(func(e deck.Event) {
 		if e.Kind == deck.TaskChanged {
@@ -139,33 +151,35 @@ func TestALegacyTaskThroughTheGateway(t *testing.T) {
 		}
 		return raw
 	}
-	id := wire.GetText(do(wire.MethodToolsCall, `{"name":"jobs__research","arguments":{"text":"found"},"task":{}}`), "task", "taskId")
+	id := rawjson.GetString(do(mcp.MethodToolsCall, `{"name":"jobs__research","arguments":{"text":"found"},"task":{}}`),
+		"task", "taskId")
 	if id == "" || id == "task-1" {
 		t.Fatalf("the task's id is %q", id)
 	}
 	params := `{"taskId":"` + id + `"}`
-	if got := do(wire.MethodTasksResult, params); wire.GetText(got, "_meta", wire.MetaRelatedTask, "taskId") != id ||
+	if got := do(mcp.MethodTasksResult, params); rawjson.GetString(got, "_meta", mcp.MetaRelatedTask, "taskId") != id ||
 		!strings.Contains(string(got), `"text":"found"`) {
 		t.Errorf("the result is %s", got)
 	}
 	select {
 	case e := <-told:
-		if e.Task != id || wire.GetText(e.Notice.Params, "taskId") != id || !e.Concerns(caller) {
-			t.Errorf("the event is %+v with %s", e, e.Notice.Params)
+		if e.Task != id || rawjson.GetString(e.Notification.Params, "taskId") != id || !e.VisibleTo(caller) {
+			t.Errorf("the event is %+v with %s", e, e.Notification.Params)
 		}
 	case <-time.After(30 * time.Second):
 		t.Error("nobody tells of the task")
 	}
-	held := wire.GetText(do(wire.MethodToolsCall, `{"name":"jobs__hold","task":{}}`), "task", "taskId")
-	if got := do(wire.MethodTasksCancel, `{"taskId":"`+held+`"}`); wire.GetText(got, "taskId") != held || wire.GetText(got, "status") != "cancelled" {
+	held := rawjson.GetString(do(mcp.MethodToolsCall, `{"name":"jobs__hold","task":{}}`), "task", "taskId")
+	if got := do(mcp.MethodTasksCancel, `{"taskId":"`+held+`"}`); rawjson.GetString(got, "taskId") != held ||
+		rawjson.GetString(got, "status") != "cancelled" {
 		t.Errorf("the cancelled task is %s", got)
 	}
 	var ids []string
-	for item := range wire.Elements(wire.Get(do(wire.MethodTasksList, `{}`), "tasks")) {
-		ids = append(ids, wire.GetText(item, "taskId"))
+	for item := range rawjson.Elements(rawjson.Get(do(mcp.MethodTasksList, `{}`), "tasks")) {
+		ids = append(ids, rawjson.GetString(item, "taskId"))
 	}
 	want(t, ids, id, held)
-	if got := do(wire.MethodTasksGet, params); wire.GetText(got, "status") != "completed" {
+	if got := do(mcp.MethodTasksGet, params); rawjson.GetString(got, "status") != "completed" {
 		t.Errorf("the task is %s", got)
 	}
 }

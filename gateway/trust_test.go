@@ -13,7 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
 	"github.com/drawbridge-mcp/drawbridge/deck"
-	"github.com/drawbridge-mcp/drawbridge/trust"
+	"github.com/drawbridge-mcp/drawbridge/internal/trust"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -47,8 +47,8 @@ func until(t *testing.T, g *Gateway, so func() bool) {
 	}
 }
 
-// TestAQuarantinedServerLeavesTheDeck follows one through the end of its process and back: its cards are gone at once, stay gone for
-// the next process and under another name, and are there again when a person says so.
+// TestAQuarantinedServerLeavesTheDeck follows one through the end of its process and back: its cards are gone at once,
+// stay gone for the next process and under another name, and are there again when a person says so.
 func TestAQuarantinedServerLeavesTheDeck(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	bad, good := row(t, "bad", "everything"), row(t, "good", "legacy")
@@ -58,16 +58,18 @@ func TestAQuarantinedServerLeavesTheDeck(t *testing.T) {
 	if all == 0 || cardsOf(g, "good") == 0 {
 		t.Fatal("there is nothing to take away")
 	}
-	g.note("bad", trust.Event{Kind: trust.Sanitised, Count: 3, Why: "tool echo"})
+	g.addTrustEvents("bad", trust.Event{Kind: trust.TextSanitised, Count: 3, Why: "tool echo"})
 	until(t, g, func() bool { return cardsOf(g, "bad") == 0 })
-	_, err := g.Deck().Call(t.Context(), drawbridge.Call{Caller: g.Owner(), Params: json.RawMessage(`{"name":"bad__echo","arguments":{"text":"x"}}`)})
+	_, err := g.Deck().Call(t.Context(), drawbridge.Call{Caller: g.Owner(),
+		Params: json.RawMessage(`{"name":"bad__echo","arguments":{"text":"x"}}`)})
 	if f, ok := errors.AsType[*drawbridge.Fault](err); !ok || f.Code != drawbridge.NotFound {
 		t.Errorf("a call of what is not there: %v", err)
 	}
 	if cardsOf(g, "good") == 0 {
 		t.Error("the other server's cards are gone too")
 	}
-	if s := g.Status()[0]; s.Phase != drawbridge.Quarantined || s.Trust.Score > 0.3 || !s.Trust.Quarantined || s.Trust.Until.IsZero() || s.Trust.Level != "sandboxed" || s.Cards != 0 {
+	if s := g.Status()[0]; s.Phase != drawbridge.Quarantined || s.Trust.Score > 0.3 || !s.Trust.Quarantined ||
+		s.Trust.Until.IsZero() || s.Trust.Level != "sandboxed" || s.Cards != 0 {
 		t.Errorf("its status is %+v, %+v", s, s.Trust)
 	}
 	closeIt(t, g)
@@ -78,11 +80,11 @@ func TestAQuarantinedServerLeavesTheDeck(t *testing.T) {
 	if n := cardsOf(g, "renamed"); n > 0 {
 		t.Errorf("%d cards are back after a restart, under another name", n)
 	}
-	book, err := ReadTrust(t.Context(), g.ground.db, config.Settings{})
+	book, err := ReadTrustRecords(t.Context(), g.shared.db, config.Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, reasons := book.Of(bad)
+	before, reasons := book.Lookup(bad)
 	if !before.Quarantined || len(reasons) != 1 || reasons[0].Why != "tool echo" {
 		t.Errorf("the store has %+v, %+v", before, reasons)
 	}
@@ -100,9 +102,10 @@ func TestAQuarantinedServerLeavesTheDeck(t *testing.T) {
 
 // TestCallsMoveTrust sees how the end of a call counts, and which does not.
 func TestCallsMoveTrust(t *testing.T) {
-	g := openOnly(t, Config{Servers: []config.Server{row(t, "s", "legacy"), row(t, "s2", "legacy", "y"), row(t, "other", "legacy", "x")}})
+	g := openOnly(t, Config{Servers: []config.Server{row(t, "s", "legacy"), row(t, "s2", "legacy", "y"),
+		row(t, "other", "legacy", "x")}})
 	for _, id := range []drawbridge.ServerID{"s", "s2"} {
-		g.note(id, trust.Event{Kind: trust.Changed, Count: 2})
+		g.addTrustEvents(id, trust.Event{Kind: trust.DefinitionChanged, Count: 2})
 	}
 	fault := func(kind drawbridge.FaultKind, code drawbridge.FaultCode) error {
 		return &drawbridge.Fault{Kind: kind, Code: code, Step: "call echo on s"}
@@ -123,15 +126,16 @@ func TestCallsMoveTrust(t *testing.T) {
 		{"not signed in", "s", fault(drawbridge.BridgeFault, drawbridge.AuthFailure), 0},
 		{"our own store", "s", fault(drawbridge.Backend, drawbridge.ServerError), 0},
 	} {
-		score := func() float64 { return g.trustOf(tt.id).Score }
+		score := func() float64 { return g.serverTrust(tt.id).Score }
 		before := score()
-		g.ended(tt.id, drawbridge.Call{Method: "tools/call", Params: json.RawMessage(`{"name":"echo"}`)}, drawbridge.Result{}, tt.err)
+		g.onCallEnd(tt.id, drawbridge.Call{Method: "tools/call", Params: json.RawMessage(`{"name":"echo"}`)},
+			drawbridge.Result{}, tt.err)
 		// The clock goes on: what comes back in that time is far less than the least that counts.
 		if by := score() - before; by < tt.by-0.001 || by > tt.by+0.001 {
 			t.Errorf("%s: the score moves by %.4f, want %.4f", tt.name, by, tt.by)
 		}
 	}
-	if got := g.trustOf("other").Score; got != 1 {
+	if got := g.serverTrust("other").Score; got != 1 {
 		t.Errorf("the other server's score is %v", got)
 	}
 }
@@ -140,10 +144,11 @@ func TestCallsMoveTrust(t *testing.T) {
 func TestCallsThatFailTogetherCountOnce(t *testing.T) {
 	g := openOnly(t, Config{Servers: []config.Server{row(t, "s", "legacy")}})
 	for range 40 {
-		g.ended("s", drawbridge.Call{Method: "tools/call", Params: json.RawMessage(`{"name":"echo"}`)}, drawbridge.Result{},
+		g.onCallEnd("s", drawbridge.Call{Method: "tools/call", Params: json.RawMessage(`{"name":"echo"}`)},
+			drawbridge.Result{},
 			&drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: "call echo on s"})
 	}
-	if got := g.trustOf("s").Score; got > 0.981 || got < 0.9 { // a few moments may have passed
+	if got := g.serverTrust("s").Score; got > 0.981 || got < 0.9 { // a few moments may have passed
 		t.Errorf("the score is %v", got)
 	}
 }
@@ -155,9 +160,10 @@ func TestACallerWhoLeavesCostsNoTrust(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 5 {
-		_, _ = g.Deck().Call(ctx, drawbridge.Call{Caller: g.Owner(), Params: json.RawMessage(`{"name":"s__echo","arguments":{"text":"x"}}`)})
+		_, _ = g.Deck().Call(ctx, drawbridge.Call{Caller: g.Owner(),
+			Params: json.RawMessage(`{"name":"s__echo","arguments":{"text":"x"}}`)})
 	}
-	if got := g.trustOf("s").Score; got != 1 {
+	if got := g.serverTrust("s").Score; got != 1 {
 		t.Errorf("the score is %v", got)
 	}
 }
@@ -167,24 +173,25 @@ func TestTrustCanBeTurnedOff(t *testing.T) {
 	no := false
 	s := config.Settings{}
 	s.Shield.Enabled = &no
-	b, err := newBook(t.Context(), Config{}, s, nil)
+	b, err := openTrustAccounts(t.Context(), Config{}, s, nil)
 	if b != nil || err != nil {
 		t.Errorf("there is a book: %v, %v", b, err)
 	}
-	g := &Gateway{ground: &Ground{}}
-	g.note("s", trust.Event{Kind: trust.Failed})
-	if got := g.trustOf("s"); got != nil {
+	g := &Gateway{shared: &Shared{}}
+	g.addTrustEvents("s", trust.Event{Kind: trust.CallFailed})
+	if got := g.serverTrust("s"); got != nil {
 		t.Errorf("somebody keeps an account: %v", got)
 	}
-	if b, err := ReadTrust(t.Context(), nil, s); b != nil || err != nil {
+	if b, err := ReadTrustRecords(t.Context(), nil, s); b != nil || err != nil {
 		t.Errorf("it can be read: %v, %v", b, err)
 	}
 }
 
 func TestAccountOf(t *testing.T) {
-	written := func(text string) config.Server { return config.Server{Row: json.RawMessage(text)} }
+	written := func(text string) config.Server { return config.Server{Raw: json.RawMessage(text)} }
 	same := [][2]config.Server{
-		{written(`{"command":"x","args":["a"],"env":{"A":"1"}}`), written(`{"env": {"A":"1"}, "args":["a"], "command":"x", "trust":"trusted"}`)},
+		{written(`{"command":"x","args":["a"],"env":{"A":"1"}}`),
+			written(`{"env": {"A":"1"}, "args":["a"], "command":"x", "trust":"trusted"}`)},
 		{{ID: "a", Command: "x", Hash: "1"}, {ID: "b", Command: "x", Hash: "2"}},
 	}
 	other := [][2]config.Server{
@@ -195,13 +202,13 @@ func TestAccountOf(t *testing.T) {
 		{{Command: "x", Args: []string{"a", "b"}}, {Command: "x", Args: []string{"a b"}}},
 	}
 	for _, pair := range same {
-		if diff := cmp.Diff(accountOf(pair[0]), accountOf(pair[1])); diff != "" {
-			t.Errorf("%s and %s: %s", pair[0].Row, pair[1].Row, diff)
+		if diff := cmp.Diff(trustAccountID(pair[0]), trustAccountID(pair[1])); diff != "" {
+			t.Errorf("%s and %s: %s", pair[0].Raw, pair[1].Raw, diff)
 		}
 	}
 	for _, pair := range other {
-		if accountOf(pair[0]) == accountOf(pair[1]) {
-			t.Errorf("%s and %s have one account", pair[0].Row, pair[1].Row)
+		if trustAccountID(pair[0]) == trustAccountID(pair[1]) {
+			t.Errorf("%s and %s have one account", pair[0].Raw, pair[1].Raw)
 		}
 	}
 }
@@ -211,14 +218,15 @@ func TestAQuarantinedServerSaysNothing(t *testing.T) {
 	g := openOnly(t, Config{Servers: []config.Server{row(t, "bad", "legacy")}})
 	heard := 0
 	defer g.Deck().OnEvent(func(e deck.Event) {
-		if e.Kind == deck.Noticed {
+		if e.Kind == deck.ServerNotified {
 			heard++
 		}
 	})()
-	line := drawbridge.Notice{Server: "bad", Method: "notifications/message", Params: json.RawMessage(`{"level":"info","data":"x"}`)}
-	g.noticed(line)
-	g.note("bad", trust.Event{Kind: trust.Sanitised, Count: 3})
-	g.noticed(line)
+	line := drawbridge.ServerNotification{Server: "bad", Method: "notifications/message",
+		Params: json.RawMessage(`{"level":"info","data":"x"}`)}
+	g.forwardNotice(line)
+	g.addTrustEvents("bad", trust.Event{Kind: trust.TextSanitised, Count: 3})
+	g.forwardNotice(line)
 	if heard != 1 {
 		t.Errorf("%d lines were heard, want the first", heard)
 	}

@@ -8,17 +8,18 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
-	"github.com/drawbridge-mcp/drawbridge/secrets"
+	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
 )
 
 // KeychainVariable is the variable of the environment that turns the operating system's keychain off: "off".
 const KeychainVariable = "DRAWBRIDGE_KEYCHAIN"
 
-// VaultPlace says which directory the vault is: "vault" beside the file of the store, which StoreLocation names from the same
-// arguments. For a store that is no file it is where it would be beside the usual one. The error is StoreLocation's.
-func VaultPlace(flag string, s config.Settings, lookup func(string) (string, bool)) (string, error) {
+// vaultDir says which directory the vault is: "vault" beside the file of the store, which StoreLocation names from the
+// same arguments. For a store that is no file it is where it would be beside the usual one. The error is
+// StoreLocation's.
+func vaultDir(flag string, s config.Settings, lookup func(string) (string, bool)) (string, error) {
 	location, err := StoreLocation(flag, s, lookup)
-	if err == nil && !isFile(location) {
+	if err == nil && !isFileStore(location) {
 		location, err = StoreLocation("", config.Settings{}, lookup)
 	}
 	if err == nil {
@@ -30,14 +31,16 @@ func VaultPlace(flag string, s config.Settings, lookup func(string) (string, boo
 	return filepath.Join(filepath.Dir(location), "vault"), nil
 }
 
-// isFile says whether a store is a file.
-func isFile(location string) bool { return location != Memory && !strings.Contains(location, "://") }
+// isFileStore says whether a store is a file.
+func isFileStore(location string) bool {
+	return location != MemoryStore && !strings.Contains(location, "://")
+}
 
 // OpenVault opens the vault that a gateway with that configuration has, without anything else. Nothing is made before
 // something is put. The error is a *drawbridge.Fault, as for Open.
 func OpenVault(c Config) (*secrets.Vault, error) {
 	c = c.withLogger()
-	s, err := settingsOf(c)
+	s, err := loadSettings(c)
 	if err != nil {
 		return nil, err
 	}
@@ -45,9 +48,9 @@ func OpenVault(c Config) (*secrets.Vault, error) {
 }
 
 func openVault(c Config, s config.Settings) (*secrets.Vault, error) {
-	dir, err := VaultPlace(c.Store, s, c.LookupEnv)
-	if location, here := StoreLocation(c.Store, s, c.LookupEnv); err != nil && here == nil && !isFile(location) {
-		return secrets.NoVault(errors.New("there is no home directory")), nil
+	dir, err := vaultDir(c.Store, s, c.LookupEnv)
+	if location, here := StoreLocation(c.Store, s, c.LookupEnv); err != nil && here == nil && !isFileStore(location) {
+		return secrets.UnavailableVault(errors.New("there is no home directory")), nil
 	}
 	if err != nil {
 		return nil, err
@@ -73,10 +76,10 @@ func openVault(c Config, s config.Settings) (*secrets.Vault, error) {
 	}
 	v, err := secrets.OpenVault(dir, o)
 	if err != nil {
-		return nil, backend("open the vault", err)
+		return nil, storeFault("open the vault", err)
 	}
 	return v, nil
 }
 
 // Vault gives what keeps secrets for all gateways on the ground.
-func (g *Ground) Vault() *secrets.Vault { return g.vault }
+func (g *Shared) Vault() *secrets.Vault { return g.vault }

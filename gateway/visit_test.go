@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/mcptest/idp"
+	"github.com/drawbridge-mcp/drawbridge/internal/oauthtest"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -29,7 +29,7 @@ func (g *guest) pages() []string {
 }
 
 // guestAt connects the client, which can take its user to a page, by standard input and output where stdio says so.
-func guestAt(t *testing.T, r *running, p *idp.Provider, protocol string, stdio bool) *guest {
+func guestAt(t *testing.T, r *running, p *oauthtest.Provider, protocol string, stdio bool) *guest {
 	t.Helper()
 	g := &guest{}
 	var visits sync.WaitGroup
@@ -44,7 +44,7 @@ func guestAt(t *testing.T, r *running, p *idp.Provider, protocol string, stdio b
 			g.visited = append(g.visited, q.Params.Message)
 			g.mu.Unlock()
 			visits.Go(func() {
-				if err := p.Visit(context.WithoutCancel(ctx), q.Params.URL); err != nil {
+				if err := p.AllowSignIn(context.WithoutCancel(ctx), q.Params.URL); err != nil {
 					t.Errorf("the user's browser: %v", err)
 				}
 			})
@@ -104,21 +104,25 @@ func (g *guest) says(t *testing.T, name string, arguments any) string {
 	return text.String()
 }
 
-// TestAClientTakesItsUserToSignIn: a call of a server that wants to know who asks goes through, since the client can take its
-// user to the page; and so does one that needs more rights.
+// TestAClientTakesItsUserToSignIn: a call of a server that wants to know who asks goes through, since the client can
+// take its user to the page; and so does one that needs more rights.
 func TestAClientTakesItsUserToSignIn(t *testing.T) {
 	for _, protocol := range []string{"2025-11-25", "2026-07-28"} {
 		for _, stdio := range []bool{false, true} {
 			for _, legacy := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s, stdio %v, legacy server %v", protocol, stdio, legacy), func(t *testing.T) {
 					t.Parallel()
-					p := idp.New(t, idp.Options{Knobs: idp.Knobs{Server: idp.Server{OpenUntilCall: true, Legacy: legacy}}})
-					r := runGateway(t, fmt.Sprintf(`{"servers":{"protected":{"type":"http","url":%q}}}`, p.ResourceURL), "")
+					p := oauthtest.New(t,
+						oauthtest.Options{Knobs: oauthtest.Knobs{Server: oauthtest.Server{OpenUntilCall: true,
+							Legacy: legacy}}})
+					r := runGateway(t, fmt.Sprintf(`{"servers":{"protected":{"type":"http","url":%q}}}`,
+						p.ResourceURL), "")
 					g := guestAt(t, r, p, protocol, stdio)
 					if got := g.says(t, "protected__whoami", nil); !strings.Contains(got, "ada") {
 						t.Errorf("the server knows %s", got)
 					}
-					if got := g.says(t, "protected__whoami", nil); !strings.Contains(got, "ada") || len(g.pages()) != 1 {
+					if got := g.says(t, "protected__whoami", nil); !strings.Contains(got, "ada") ||
+						len(g.pages()) != 1 {
 						t.Errorf("the server knows %s; pages: %q", got, g.pages())
 					}
 					g.says(t, "protected__secret_tool", nil)
@@ -131,20 +135,25 @@ func TestAClientTakesItsUserToSignIn(t *testing.T) {
 	}
 }
 
-// TestAClientSignsInAtANewServer: of a server that has never been listed there is nothing to call but the card that signs in.
+// TestAClientSignsInAtANewServer: of a server that has never been listed there is nothing to call but the card that
+// signs in.
 func TestAClientSignsInAtANewServer(t *testing.T) {
 	for _, protocol := range []string{"2025-11-25", "2026-07-28"} {
 		for _, stdio := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, stdio %v", protocol, stdio), func(t *testing.T) {
 				t.Parallel()
-				p := idp.New(t, idp.Options{})
+				p := oauthtest.New(t, oauthtest.Options{})
 				r := runGateway(t, fmt.Sprintf(`{"servers":{"protected":{"type":"http","url":%q}}}`, p.ResourceURL), "")
 				g := guestAt(t, r, p, protocol, stdio)
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
-				eventually(t, "the card names no server", func() bool { return strings.Contains(g.says(t, "drawbridge_sign_in", nil), "protected") })
+				eventually(t, "the card names no server",
+					func() bool { return strings.Contains(g.says(t, "drawbridge_sign_in", nil), "protected") })
 				g.says(t, "drawbridge_sign_in", map[string]any{"server": "protected"})
-				eventually(t, "the server's tools do not come", func() bool { return slices.Contains(namesOf(ctx, t, g), "protected__whoami") })
+				eventually(t, "the server's tools do not come", func() bool {
+					return slices.Contains(namesOf(ctx, t, g),
+						"protected__whoami")
+				})
 				if got := g.says(t, "protected__whoami", nil); !strings.Contains(got, "ada") || len(g.pages()) != 1 {
 					t.Errorf("the server knows %s; pages: %q", got, g.pages())
 				}

@@ -8,27 +8,31 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
+	"github.com/drawbridge-mcp/drawbridge/mcptest"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestUpdatesOfACallersOwnProcess: a stateful client that can be asked has a process of a stdio server for itself, and hears
-// of what its calls change there; and what the server does not let it watch does not end that.
+// TestUpdatesOfACallersOwnProcess: a stateful client that can be asked has a process of a stdio server for itself, and
+// hears of what its calls change there; and what the server does not let it watch does not end that.
 func TestUpdatesOfACallersOwnProcess(t *testing.T) {
 	for _, server := range []string{"everything-legacy", "everything"} {
 		t.Run(server, func(t *testing.T) {
 			t.Parallel()
-			url := serveConfig(t, fmt.Sprintf(`{"servers":{"up":%s}}`, mcptest.Row(t, server)))
+			url := serveConfig(t, fmt.Sprintf(`{"servers":{"up":%s}}`, mcptest.ServerRow(t, server)))
 			updates := make(chan string, 10)
 			client := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, &mcp.ClientOptions{
 				ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 					return &mcp.ElicitResult{Action: "decline"}, nil
 				},
-				ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { updates <- r.Params.URI },
+				ResourceUpdatedHandler: func(_ context.Context,
+					r *mcp.ResourceUpdatedNotificationRequest) {
+					updates <- r.Params.URI
+				},
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			s, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: url}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+			s, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: url},
+				&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 			if err != nil {
 				t.Fatal(err)
 			}

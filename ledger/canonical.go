@@ -12,103 +12,105 @@ import (
 // appendCanonical appends a JSON value in the one form that all ways to write it share. It says false, and appends
 // nothing of use, where src is not one JSON value.
 //
-// The form is what JavaScript's JSON.stringify prints without blanks, of objects whose members were sorted by name before:
-// names that are array indices come first, by their number, the others in the order of their UTF-8. Integers keep all their
-// digits; other numbers are rounded to a double and printed as JavaScript prints it, one too large for a double as null.
+// The form is what JavaScript's JSON.stringify prints without blanks, of objects whose members were sorted by name
+// before: names that are array indices come first, by their number, the others in the order of their UTF-8. Integers
+// keep all their digits; other numbers are rounded to a double and printed as JavaScript prints it, one too large for
+// a double as null.
 func appendCanonical(dst, src []byte) ([]byte, bool) {
-	w := canon{reader: reader{src: src}, dst: dst, written: make([]written, 0, 16)}
-	ok := utf8.Valid(src) && w.value(0) && w.atEnd()
-	return w.dst, ok
+	w := canonicalWriter{jsonReader: jsonReader{src: src}, out: dst, members: make([]writtenMember, 0, 16)}
+	ok := utf8.Valid(src) && w.writeValue(0) && w.atEnd()
+	return w.out, ok
 }
 
-// A canon writes the canonical form of what it reads.
-type canon struct {
-	reader
-	dst []byte
-	// written has the members of all objects that are being written, those of the innermost last.
-	written []written
+// A canonicalWriter writes the canonical form of what it reads.
+type canonicalWriter struct {
+	jsonReader
+	out []byte
+	// members has the members of all objects that are being written, those of the innermost last.
+	members []writtenMember
 	spare   []byte
 }
 
-// written is a member as it was written: what its name says, and where in dst name and value stand.
-type written struct {
+// writtenMember is a member as it was written: what its name says, and where in dst name and value stand.
+type writtenMember struct {
 	name       []byte
 	start, end int
 }
 
-func (w *canon) value(depth int) bool {
+func (w *canonicalWriter) writeValue(depth int) bool {
 	switch c := w.peek(); c {
 	case '{':
 		return depth < maxDepth && w.writeObject(depth+1)
 	case '[':
 		return depth < maxDepth && w.writeArray(depth+1)
 	case '"':
-		said, ok := w.text()
-		w.dst = appendQuoted(w.dst, said)
+		said, ok := w.readString()
+		w.out = appendQuoted(w.out, said)
 		return ok
 	case 't', 'f', 'n':
-		word := w.literal()
-		w.dst = append(w.dst, word...)
+		word := w.readLiteral()
+		w.out = append(w.out, word...)
 		return word != ""
 	default:
 		start := w.i
-		integer, ok := w.number()
-		w.dst = appendNumber(w.dst, w.src[start:w.i], integer)
+		integer, ok := w.readNumber()
+		w.out = appendNumber(w.out, w.src[start:w.i], integer)
 		return ok
 	}
 }
 
-func (w *canon) writeArray(depth int) bool {
-	w.dst = append(w.dst, '[')
+func (w *canonicalWriter) writeArray(depth int) bool {
+	w.out = append(w.out, '[')
 	first := true
-	ok := w.array(func() bool {
+	ok := w.readArray(func() bool {
 		if !first {
-			w.dst = append(w.dst, ',')
+			w.out = append(w.out, ',')
 		}
 		first = false
-		return w.value(depth)
+		return w.writeValue(depth)
 	})
-	w.dst = append(w.dst, ']')
+	w.out = append(w.out, ']')
 	return ok
 }
 
 // writeObject writes the members as they come, and puts them in order only where they were not.
-func (w *canon) writeObject(depth int) bool {
-	w.dst = append(w.dst, '{')
-	begin, outer := len(w.dst), len(w.written)
+func (w *canonicalWriter) writeObject(depth int) bool {
+	w.out = append(w.out, '{')
+	begin, outer := len(w.out), len(w.members)
 	inOrder := true
-	ok := w.object(func(name []byte) bool {
-		if len(w.written) > outer {
-			w.dst = append(w.dst, ',')
-			inOrder = inOrder && compareNames(w.written[len(w.written)-1].name, name) < 0
+	ok := w.readObject(func(name []byte) bool {
+		if len(w.members) > outer {
+			w.out = append(w.out, ',')
+			inOrder = inOrder && compareNames(w.members[len(w.members)-1].name, name) < 0
 		}
-		start := len(w.dst)
-		w.dst = append(appendQuoted(w.dst, name), ':')
-		ok := w.value(depth)
-		w.written = append(w.written, written{name, start, len(w.dst)})
+		start := len(w.out)
+		w.out = append(appendQuoted(w.out, name), ':')
+		ok := w.writeValue(depth)
+		w.members = append(w.members, writtenMember{name, start, len(w.out)})
 		return ok
 	})
 	if !inOrder {
-		w.sort(begin, w.written[outer:])
+		w.sortMembers(begin, w.members[outer:])
 	}
-	w.written = w.written[:outer]
-	w.dst = append(w.dst, '}')
+	w.members = w.members[:outer]
+	w.out = append(w.out, '}')
 	return ok
 }
 
-// sort writes the members of one object again, which stand in dst from begin on. Of two with one name the last stays.
-func (w *canon) sort(begin int, members []written) {
-	slices.SortStableFunc(members, func(a, b written) int { return compareNames(a.name, b.name) })
-	w.spare = append(w.spare[:0], w.dst[begin:]...)
-	w.dst = w.dst[:begin]
+// sortMembers writes the members of one object again, which stand in dst from begin on. Of two with one name the last
+// stays.
+func (w *canonicalWriter) sortMembers(begin int, members []writtenMember) {
+	slices.SortStableFunc(members, func(a, b writtenMember) int { return compareNames(a.name, b.name) })
+	w.spare = append(w.spare[:0], w.out[begin:]...)
+	w.out = w.out[:begin]
 	for i, m := range members {
 		if i+1 < len(members) && bytes.Equal(m.name, members[i+1].name) {
 			continue
 		}
-		if len(w.dst) > begin {
-			w.dst = append(w.dst, ',')
+		if len(w.out) > begin {
+			w.out = append(w.out, ',')
 		}
-		w.dst = append(w.dst, w.spare[m.start-begin:m.end-begin]...)
+		w.out = append(w.out, w.spare[m.start-begin:m.end-begin]...)
 	}
 }
 
@@ -127,7 +129,8 @@ func compareNames(a, b []byte) int {
 	return bytes.Compare(a, b)
 }
 
-// arrayIndex says whether a name is an array index of ECMAScript: a number up to 2^32-2, written as it would be printed.
+// arrayIndex says whether a name is an array index of ECMAScript: a number up to 2^32-2, written as it would be
+// printed.
 func arrayIndex(name []byte) (uint64, bool) {
 	if len(name) == 0 || len(name) > len("4294967294") || name[0] == '0' && len(name) > 1 {
 		return 0, false
@@ -174,7 +177,8 @@ func appendQuoted(dst, text []byte) []byte {
 	plain := 0 // text from here on needs no escape, as far as it was looked at
 	for i := 0; i < len(text); i++ {
 		c := text[i]
-		half := c == 0xED && i+2 < len(text) && text[i+1] >= 0xA0 // half a surrogate pair, as reader.text gives it
+		// half a surrogate pair, as jsonReader.readString gives it
+		half := c == 0xED && i+2 < len(text) && text[i+1] >= 0xA0
 		if c >= ' ' && c != '"' && c != '\\' && !half {
 			continue
 		}

@@ -10,47 +10,47 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// An Op is what an entry does.
-type Op string
+// An EntryOp is what an entry does.
+type EntryOp string
 
 // The two operations. An entry with any other is kept in the log and changes nothing.
 const (
-	Enroll Op = "enroll"
-	Retire Op = "retire"
+	OpEnrol  EntryOp = "enroll"
+	OpRetire EntryOp = "retire"
 )
 
-// A Card is a server's tool as it was enrolled. It is not changed after it was made.
-type Card struct {
+// A EnrolledCard is a server's tool as it was enrolled. It is not changed after it was made.
+type EnrolledCard struct {
 	Server drawbridge.ServerID
 	// Tool is the tool's name on its server.
 	Tool string
-	// Row is the hash of the server's configuration as it was then.
-	Row string
+	// ConfigHash is the hash of the server's configuration as it was then.
+	ConfigHash string
 	// Definition is the MCP tool object as the server sent it.
 	Definition json.RawMessage
 }
 
 // Key gives the card's content key: that of its qualified name and the inputSchema of its definition.
-func (c Card) Key() Key {
-	return ContentKey(Qualify(string(c.Server), c.Tool), member(c.Definition, "inputSchema"))
+func (c EnrolledCard) Key() CardKey {
+	return ContentKey(QualifiedName(string(c.Server), c.Tool), lastMember(c.Definition, "inputSchema"))
 }
 
 // An Entry is one event of the log.
 type Entry struct {
-	Op     Op
-	Key    Key
+	Op     EntryOp
+	Key    CardKey
 	Server drawbridge.ServerID
 	// Card is what is enrolled; nil where the entry retires. An enrolment without a card changes nothing.
-	Card *Card
+	Card *EnrolledCard
 	// Seq is the entry's place in the log. The fold goes by it, and by nothing else.
 	Seq uint64
-	// At is when it happened, for people and for [Ledger.At].
+	// At is when it happened, for people and for [Ledger.SnapshotAt].
 	At time.Time
 }
 
-// compare puts entries in the order of the fold. The order is total, so that even entries which share a Seq, as those of
-// no journal do, fold in one way only.
-func compare(a, b Entry) int {
+// compareEntries puts entries in the order of the fold. The order is total, so that even entries which share a Seq, as
+// those of no journal do, fold in one way only.
+func compareEntries(a, b Entry) int {
 	if c := cmp.Compare(a.Seq, b.Seq); c != 0 {
 		return c
 	}
@@ -58,7 +58,7 @@ func compare(a, b Entry) int {
 		a.At.Compare(b.At), compareCards(a.Card, b.Card))
 }
 
-func compareCards(a, b *Card) int {
+func compareCards(a, b *EnrolledCard) int {
 	switch {
 	case a == b:
 		return 0
@@ -67,7 +67,7 @@ func compareCards(a, b *Card) int {
 	case b == nil:
 		return 1
 	}
-	return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Row, b.Row),
+	return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.ConfigHash, b.ConfigHash),
 		bytes.Compare(a.Definition, b.Definition))
 }
 
@@ -83,8 +83,10 @@ type Journal interface {
 	Replay(ctx context.Context, stream string) ([]Entry, error)
 }
 
-// A Folder is a Journal that knows what its logs come to without giving all of them: a log grows for ever, and what is live does not.
-type Folder interface {
-	// Fold gives what Reduce makes of the entries of a stream; the zero Snapshot for a stream that nobody has appended to.
-	Fold(ctx context.Context, stream string) (Snapshot, error)
+// A StreamFolder is a Journal that knows what its logs come to without giving all of them: a log grows for ever, and
+// what is live does not.
+type StreamFolder interface {
+	// FoldStream gives what Reduce makes of the entries of a stream; the zero Snapshot for a stream that nobody has
+	// appended to.
+	FoldStream(ctx context.Context, stream string) (Snapshot, error)
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// A Key is what a card is enrolled by: "bk_" and 32 hexadecimal digits, or "bk_" and a ULID.
-type Key string
+// A CardKey is what a card is enrolled by: "bk_" and 32 hexadecimal digits, or "bk_" and a ULID.
+type CardKey string
 
 const keyPrefix = "bk_"
 
-// ContentKey gives the key that follows from what a card is: the same for the same qualified name and schema, in whatever
-// order and with whatever blanks the schema is written; another one when the schema says something else. A nil schema
-// is null; a schema that is no JSON counts byte for byte.
+// ContentKey gives the key that follows from what a card is: the same for the same qualified name and schema, in
+// whatever order and with whatever blanks the schema is written; another one when the schema says something else. A
+// nil schema is null; a schema that is no JSON counts byte for byte.
 //
 // The key is the first half of the SHA-256 of {"name":…,"schema":…} in canonical JSON.
-func ContentKey(qualified string, schema json.RawMessage) Key {
+func ContentKey(qualified string, schema json.RawMessage) CardKey {
 	text := make([]byte, 0, len(qualified)+len(schema)+32)
 	text = append(text, `{"name":`...)
 	text = appendQuoted(text, []byte(qualified))
@@ -35,18 +35,18 @@ func ContentKey(qualified string, schema json.RawMessage) Key {
 		text = append(text, schema...)
 	}
 	sum := sha256.Sum256(append(text, '}'))
-	return Key(keyPrefix + hex.EncodeToString(sum[:16]))
+	return CardKey(keyPrefix + hex.EncodeToString(sum[:16]))
 }
 
-// Keys makes keys that are new each time and sort by when they were made. The zero Keys is ready; it is for one goroutine
-// at a time.
-type Keys struct {
+// KeyGenerator makes keys that are new each time and sort by when they were made. The zero Keys is ready; it is for
+// one goroutine at a time.
+type KeyGenerator struct {
 	entropy *ulid.MonotonicEntropy
 	millis  uint64
 }
 
 // Next gives a key that is greater than all before it, even where now is not later than it was, or is earlier.
-func (k *Keys) Next(now time.Time) Key {
+func (k *KeyGenerator) Next(now time.Time) CardKey {
 	if k.entropy == nil {
 		k.entropy = ulid.Monotonic(rand.Reader, 0)
 	}
@@ -58,8 +58,8 @@ func (k *Keys) Next(now time.Time) Key {
 		k.millis++
 		id = ulid.MustNew(k.millis, k.entropy)
 	}
-	return keyPrefix + Key(id.String())
+	return keyPrefix + CardKey(id.String())
 }
 
-// Qualify gives the name of a server's tool among all tools: "<server>__<tool>".
-func Qualify(server, tool string) string { return server + drawbridge.Qualifier + tool }
+// QualifiedName gives the name of a server's tool among all tools: "<server>__<tool>".
+func QualifiedName(server, tool string) string { return server + drawbridge.NameSeparator + tool }

@@ -19,26 +19,32 @@ func TestContentKey(t *testing.T) {
 		{"fs", "read_file", ``, "bk_729650ff4b89b19bc3a9ef3f8260cb7b"},
 		{"fs", "read_file", `null`, "bk_729650ff4b89b19bc3a9ef3f8260cb7b"},
 		{"fs", "read_file", `{}`, "bk_ae31f46b67ac4f789fc2f7b97df01ab7"},
-		{"fs", "read_file", `{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`, "bk_65e2785fae1e5bc7bdccc2e46a498731"},
-		{"fs", "read_file", `{ "required": ["path"], "properties": {"path": {"type": "string"}}, "type": "object" }`, "bk_65e2785fae1e5bc7bdccc2e46a498731"},
-		{"github", "create_issue", `{"type":"object","properties":{"title":{"type":"string"},"body":{"type":"string"}},"required":["title"]}`, "bk_ba6bd1fa9cc8ee5e269d8fa370b46114"},
+		{"fs", "read_file", `{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`,
+			"bk_65e2785fae1e5bc7bdccc2e46a498731"},
+		{"fs", "read_file", `{ "required": ["path"], "properties": {"path": {"type": "string"}}, "type": "object" }`,
+			"bk_65e2785fae1e5bc7bdccc2e46a498731"},
+		{"github", "create_issue",
+			`{"type":"object","properties":{"title":{"type":"string"},"body":{"type":"string"}},"required":["title"]}`,
+			"bk_ba6bd1fa9cc8ee5e269d8fa370b46114"},
 		{"db", "query", `{"type":"object","properties":{"10":{"type":"string"},"a":{"type":"number","default":1.5,"minimum":1e-7,"maximum":1e21},"2":{"type":"string"},"b":{"type":"integer","maximum":100.0}}}`, "bk_6414c5e1d71b39cfa31846b45942f8f6"},
-		{"wiki", "búsqueda", "{\"type\":\"object\",\"properties\":{\"q\":{\"type\":\"string\",\"description\":\"línea\\n\\u0001\u2028é \\ud83d\\ude00\"}}}", "bk_ad08ba2daf95c9a987c95a6503c54ad8"},
+		{"wiki", "búsqueda",
+			"{\"type\":\"object\",\"properties\":{\"q\":{\"type\":\"string\",\"description\":\"línea\\n\\u0001\u2028é \\ud83d\\ude00\"}}}", "bk_ad08ba2daf95c9a987c95a6503c54ad8"},
 		{"s", "t", `{"x":null,"e":[],"n":-0.0,"big":9007199254740993}`, "bk_dfb13382560d3136f63fcd07569ac85e"},
 		{"s", "t", `{"e":[],"n":-0,"big":9007199254740993}`, "bk_88c3e9fb550ce91d3ce35459b90d718d"},
 		{"a", "b__c", `{"type":"object"}`, "bk_7bca693727a5d06b2d59a0dafa71c4e2"},
 		{"a__b", "c", `{"type":"object"}`, "bk_7bca693727a5d06b2d59a0dafa71c4e2"},
 		{"s", "t", `{"😀":2,"\ue000":1}`, "bk_f2bdc549e8bc99aee37a02e04f433266"},
 	} {
-		if got := ContentKey(Qualify(tt.server, tt.tool), json.RawMessage(tt.schema)); string(got) != tt.want {
+		if got := ContentKey(QualifiedName(tt.server, tt.tool), json.RawMessage(tt.schema)); string(got) != tt.want {
 			t.Errorf("ContentKey(%s, %s, %s) = %s, want %s", tt.server, tt.tool, tt.schema, got, tt.want)
 		}
 	}
 }
 
 func TestContentKeyOfNoJSON(t *testing.T) {
-	seen := map[Key]string{}
-	for _, schema := range []string{`{}`, `null`, `{`, `{}}`, `{} `[:2] + "x", `"`, `{"a":1,}`, "\"\xff\"", strings.Repeat("[", 600) + strings.Repeat("]", 600)} {
+	seen := map[CardKey]string{}
+	for _, schema := range []string{`{}`, `null`, `{`, `{}}`, `{} `[:2] + "x", `"`, `{"a":1,}`, "\"\xff\"",
+		strings.Repeat("[", 600) + strings.Repeat("]", 600)} {
 		key := ContentKey("s__t", json.RawMessage(schema))
 		if other, ok := seen[key]; ok {
 			t.Errorf("%.20q and %.20q have one key", schema, other)
@@ -48,7 +54,7 @@ func TestContentKeyOfNoJSON(t *testing.T) {
 }
 
 func TestCardKey(t *testing.T) {
-	card := Card{Server: "fs", Tool: "read_file", Definition: json.RawMessage(
+	card := EnrolledCard{Server: "fs", Tool: "read_file", Definition: json.RawMessage(
 		` { "name":"other", "InputSchema":1, "inputSchema":{"type":1}, "a":[{"inputSchema":2}], "input\u0053chema" : {} } `)}
 	if got, want := card.Key(), ContentKey("fs__read_file", json.RawMessage(`{}`)); got != want {
 		t.Errorf("key of a card = %s, want that of its last inputSchema, %s", got, want)
@@ -69,14 +75,18 @@ func TestCanonical(t *testing.T) {
 		{`{"a":1,"\u0061":2,"b":3,"a":4}`, `{"a":4,"b":3}`},
 		{`{"z":{"y":1,"x":{"2":1,"1":2}},"a":[{"d":1,"c":2}]}`, `{"a":[{"c":2,"d":1}],"z":{"x":{"1":2,"2":1},"y":1}}`},
 		// Integers keep their digits, whatever they are.
-		{`[0,-0,-7,9007199254740993,123456789012345678901234567890]`, `[0,0,-7,9007199254740993,123456789012345678901234567890]`},
+		{`[0,-0,-7,9007199254740993,123456789012345678901234567890]`,
+			`[0,0,-7,9007199254740993,123456789012345678901234567890]`},
 		// Everything else is a double as JavaScript prints it.
 		{`[1.0,-0.0,1e0,100e-2,1.5e3,-2.50]`, `[1,0,1,1,1500,-2.5]`},
-		{`[1e20,1e21,1E+22,123456789012345678901.5,1.7976931348623157e308]`, `[100000000000000000000,1e+21,1e+22,123456789012345680000,1.7976931348623157e+308]`},
-		{`[1e-6,1e-7,1.5e-7,0.000001234,0.0000001234,5e-324,1e-10]`, `[0.000001,1e-7,1.5e-7,0.000001234,1.234e-7,5e-324,1e-10]`},
+		{`[1e20,1e21,1E+22,123456789012345678901.5,1.7976931348623157e308]`,
+			`[100000000000000000000,1e+21,1e+22,123456789012345680000,1.7976931348623157e+308]`},
+		{`[1e-6,1e-7,1.5e-7,0.000001234,0.0000001234,5e-324,1e-10]`,
+			`[0.000001,1e-7,1.5e-7,0.000001234,1.234e-7,5e-324,1e-10]`},
 		{`[1e400,-1e400,1e-400,-1e-400]`, `[null,null,0,0]`},
 		// Short escapes, lower hex for the other controls, and nothing else escaped.
-		{`"\u0008\u0009\u000A\u000b\u000C\u000D\u001F\u007f\/\u003c\"\\\u00E9"`, "\"\\b\\t\\n\\u000b\\f\\r\\u001f\u007f/<\\\"\\\\é\""},
+		{`"\u0008\u0009\u000A\u000b\u000C\u000D\u001F\u007f\/\u003c\"\\\u00E9"`,
+			"\"\\b\\t\\n\\u000b\\f\\r\\u001f\u007f/<\\\"\\\\é\""},
 		{`"\ud83d\ude00 \ud83d \ude00 \ud83d\u0041 \uD83D\ud83d\uDE00"`, `"😀 \ud83d \ude00 \ud83dA \ud83d😀"`},
 		// Half a pair sorts among code points: above U+D7FF, below U+E000.
 		{`{"\ue000":1,"\ud800":2,"\ud7ff":3}`, "{\"\ud7ff\":3,\"\\ud800\":2,\"\ue000\":1}"},
@@ -90,15 +100,18 @@ func TestCanonical(t *testing.T) {
 
 func TestNoJSON(t *testing.T) {
 	for _, in := range []string{
-		``, ` `, `{`, `}`, `[`, `]`, `[1`, `[1,`, `[1,]`, `[,1]`, `[1 2]`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{,}`, `{a:1}`, `{1:1}`, `{"a" 1}`,
-		`01`, `-`, `+1`, `1.`, `.1`, `1e`, `1e+`, `--1`, `0x1`, `NaN`, `Infinity`, `tru`, `nulll`, `True`, `1 1`, `{}{}`,
-		`"`, `"\`, `"\x"`, `"\u12"`, `"\u12g4"`, `"\ud800\u12`, "\"\n\"", "\"\\\n\"", "\"a\\n\x01\"", "\"\xff\"", "\"\xed\xa0\x80\"", "\ufeff1",
+		``, ` `, `{`, `}`, `[`, `]`, `[1`, `[1,`, `[1,]`, `[,1]`, `[1 2]`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{,}`,
+		`{a:1}`, `{1:1}`, `{"a" 1}`,
+		`01`, `-`, `+1`, `1.`, `.1`, `1e`, `1e+`, `--1`, `0x1`, `NaN`, `Infinity`, `tru`, `nulll`,
+		`True`, `1 1`, `{}{}`,
+		`"`, `"\`, `"\x"`, `"\u12"`, `"\u12g4"`, `"\ud800\u12`, "\"\n\"", "\"\\\n\"", "\"a\\n\x01\"", "\"\xff\"",
+		"\"\xed\xa0\x80\"", "\ufeff1",
 		strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1),
 	} {
 		if got, ok := appendCanonical(nil, []byte(in)); ok {
 			t.Errorf("canonical %.30q = %q, want no JSON", in, got)
 		}
-		if valid([]byte(in)) {
+		if isValidJSON([]byte(in)) {
 			t.Errorf("valid %.30q, want no JSON", in)
 		}
 	}
@@ -144,14 +157,15 @@ func shuffled(raw json.RawMessage, r *rand.Rand) json.RawMessage {
 func FuzzContentKey(f *testing.F) {
 	for _, s := range []string{
 		``, `{}`, `{"type":"object","properties":{"10":{"default":1.50},"9":{"maximum":1e21}},"required":["a","b"]}`,
-		`{"a":1,"\u0061":2,"\ud800":[-0.0,1e-7,123456789012345678901234567890]}`, `"\ud83d\ude00\ud83d"`, `{"a":`, "\"\xff\"", `[[[]]]`,
+		`{"a":1,"\u0061":2,"\ud800":[-0.0,1e-7,123456789012345678901234567890]}`, `"\ud83d\ude00\ud83d"`, `{"a":`,
+		"\"\xff\"", `[[[]]]`,
 	} {
 		f.Add([]byte(s), uint64(1))
 	}
 	f.Fuzz(func(t *testing.T, schema []byte, seed uint64) {
 		key := ContentKey("s__t", schema)
 		canonical, ok := appendCanonical(nil, schema)
-		if ok != valid(schema) || ok && !json.Valid(schema) {
+		if ok != isValidJSON(schema) || ok && !json.Valid(schema) {
 			t.Fatalf("one reader takes it for JSON, the other not: %q", schema)
 		}
 		if !ok {
@@ -180,7 +194,7 @@ func TestQualify(t *testing.T) {
 		{"a", "_b", "a___b"},
 		{"a", "", "a__"},
 	} {
-		if got := Qualify(tt.server, tt.tool); got != tt.want {
+		if got := QualifiedName(tt.server, tt.tool); got != tt.want {
 			t.Errorf("Qualify(%q, %q) = %q, want %q", tt.server, tt.tool, got, tt.want)
 		}
 	}
@@ -188,9 +202,10 @@ func TestQualify(t *testing.T) {
 
 func TestKeysAscend(t *testing.T) {
 	now := time.Date(2026, 7, 28, 14, 2, 0, 0, time.UTC)
-	var keys Keys
-	var got []Key
-	for _, at := range []time.Time{now, now, now.Add(-time.Hour), now, now.Add(time.Millisecond), {}, time.Unix(-1, 0), now.Add(time.Second)} {
+	var keys KeyGenerator
+	var got []CardKey
+	for _, at := range []time.Time{now, now, now.Add(-time.Hour), now, now.Add(time.Millisecond), {}, time.Unix(-1, 0),
+		now.Add(time.Second)} {
 		for range 1000 {
 			got = append(got, keys.Next(at))
 		}
@@ -203,17 +218,18 @@ func TestKeysAscend(t *testing.T) {
 			t.Fatalf("key %d, %s, is not after %s", i, key, got[i-1])
 		}
 	}
-	if a, b := new(Keys).Next(now), new(Keys).Next(now); a == b || a[:13] != b[:13] {
+	if a, b := new(KeyGenerator).Next(now), new(KeyGenerator).Next(now); a == b || a[:13] != b[:13] {
 		t.Errorf("two owners made %s and %s in one millisecond; want one time and two keys", a, b)
 	}
-	if diff := cmp.Diff(Key("bk_01KYMGGHY0"), got[0][:13]); diff != "" {
+	if diff := cmp.Diff(CardKey("bk_01KYMGGHY0"), got[0][:13]); diff != "" {
 		t.Error("the time in a key:", diff)
 	}
 }
 
 func BenchmarkContentKey(b *testing.B) {
-	schema := json.RawMessage(`{"type":"object","properties":{"path":{"type":"string","description":"Where to read from, as an absolute path"},` +
-		`"limit":{"type":"integer","minimum":0,"maximum":1000,"default":100},"follow":{"type":"boolean"}},"required":["path"],"additionalProperties":false}`)
+	schema := json.RawMessage(
+		`{"type":"object","properties":{"path":{"type":"string","description":"Where to read from, as an absolute path"},` +
+			`"limit":{"type":"integer","minimum":0,"maximum":1000,"default":100},"follow":{"type":"boolean"}},"required":["path"],"additionalProperties":false}`)
 	b.SetBytes(int64(len(schema)))
 	b.ReportAllocs()
 	for b.Loop() {

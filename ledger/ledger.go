@@ -7,8 +7,8 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A Ledger is a log and its fold. It is a value: no method changes it, and ledgers made from one another share what they
-// have in common. The zero Ledger is empty. A ledger may be read from several goroutines.
+// A Ledger is a log and its fold. It is a value: no method changes it, and ledgers made from one another share what
+// they have in common. The zero Ledger is empty. A ledger may be read from several goroutines.
 type Ledger struct {
 	last     *batch
 	length   int
@@ -21,68 +21,68 @@ type batch struct {
 	entries []Entry
 }
 
-// A Request asks for a card to be enrolled.
-type Request struct {
-	Card Card
+// A EnrolRequest asks for a card to be enrolled.
+type EnrolRequest struct {
+	Card EnrolledCard
 	// Key is the key to enrol it by; empty means its content key. Of two cards with one key only the later is live.
-	Key Key
+	Key CardKey
 }
 
 // Empty gives the ledger without entries. Its first entry will have Seq 1.
 func Empty() Ledger { return Ledger{} }
 
-// FromLog gives the ledger of a log that was kept: the same ledger, in what is live and in its order, as the one that the
-// log was taken from.
+// FromLog gives the ledger of a log that was kept: the same ledger, in what is live and in its order, as the one that
+// the log was taken from.
 func FromLog(log []Entry) Ledger { return Empty().Append(log...) }
 
 // Append adds entries that have their Seq already, as a journal gives it; there may be gaps, where others appended too.
-// Entries that come after everything in the log are folded onto what is live. Others are late, and then the whole log is
-// folded anew.
+// Entries that come after everything in the log are folded onto what is live. Others are late, and then the whole log
+// is folded anew.
 func (l Ledger) Append(entries ...Entry) Ledger {
 	if len(entries) == 0 {
 		return l
 	}
 	next := Ledger{last: &batch{l.last, slices.Clone(entries)}, length: l.length + len(entries)}
-	first := slices.MinFunc(entries, compare)
+	first := slices.MinFunc(entries, compareEntries)
 	if l.length > 0 && first.Seq <= l.snapshot.highWater {
-		next.snapshot = Reduce(next.Log())
+		next.snapshot = FoldEntries(next.Entries())
 	} else {
-		next.snapshot = l.snapshot.with(entries)
+		next.snapshot = l.snapshot.fold(entries)
 	}
 	return next
 }
 
-// Enrol adds cards. A card whose key is live takes the place of what was there. It gives the new ledger and what was added
-// to its log.
-func (l Ledger) Enrol(requests []Request, at time.Time) (Ledger, []Entry) {
+// Enrol adds cards. A card whose key is live takes the place of what was there. It gives the new ledger and what was
+// added to its log.
+func (l Ledger) Enrol(requests []EnrolRequest, at time.Time) (Ledger, []Entry) {
 	entries := make([]Entry, 0, len(requests))
 	for _, r := range requests {
 		if r.Key == "" {
 			r.Key = r.Card.Key()
 		}
-		entries = append(entries, Entry{Op: Enroll, Key: r.Key, Server: r.Card.Server, Card: &r.Card})
+		entries = append(entries, Entry{Op: OpEnrol, Key: r.Key, Server: r.Card.Server, Card: &r.Card})
 	}
-	return l.add(entries, at)
+	return l.appendNew(entries, at)
 }
 
-// Retire takes the card with that key out. A key that is not live is put on the log all the same. It gives the new ledger
-// and what was added to its log.
-func (l Ledger) Retire(key Key, server drawbridge.ServerID, at time.Time) (Ledger, []Entry) {
-	return l.add([]Entry{{Op: Retire, Key: key, Server: server}}, at)
+// Retire takes the card with that key out. A key that is not live is put on the log all the same. It gives the new
+// ledger and what was added to its log.
+func (l Ledger) Retire(key CardKey, server drawbridge.ServerID, at time.Time) (Ledger, []Entry) {
+	return l.appendNew([]Entry{{Op: OpRetire, Key: key, Server: server}}, at)
 }
 
-// Withdraw retires all that is live of a server. It gives the new ledger and what was added to its log: nothing for a
-// server that has nothing live.
-func (l Ledger) Withdraw(server drawbridge.ServerID, at time.Time) (Ledger, []Entry) {
-	entries := l.LiveOf(server)
+// RetireServer retires all that is live of a server. It gives the new ledger and what was added to its log: nothing
+// for a server that has nothing live.
+func (l Ledger) RetireServer(server drawbridge.ServerID, at time.Time) (Ledger, []Entry) {
+	entries := l.LiveByServer(server)
 	for i, e := range entries {
-		entries[i] = Entry{Op: Retire, Key: e.Key, Server: server}
+		entries[i] = Entry{Op: OpRetire, Key: e.Key, Server: server}
 	}
-	return l.add(entries, at)
+	return l.appendNew(entries, at)
 }
 
-// add numbers and dates entries and appends them.
-func (l Ledger) add(entries []Entry, at time.Time) (Ledger, []Entry) {
+// appendNew numbers and dates entries and appends them.
+func (l Ledger) appendNew(entries []Entry, at time.Time) (Ledger, []Entry) {
 	for i := range entries {
 		entries[i].Seq = l.NextSeq() + uint64(i)
 		entries[i].At = at
@@ -93,11 +93,13 @@ func (l Ledger) add(entries []Entry, at time.Time) (Ledger, []Entry) {
 // Live gives the entries by which cards are live, in order. The slice is the caller's; the cards are shared.
 func (l Ledger) Live() []Entry { return l.snapshot.Live() }
 
-// LiveOf gives what is live of one server, in order.
-func (l Ledger) LiveOf(server drawbridge.ServerID) []Entry { return l.snapshot.LiveOf(server) }
+// LiveByServer gives what is live of one server, in order.
+func (l Ledger) LiveByServer(server drawbridge.ServerID) []Entry {
+	return l.snapshot.LiveByServer(server)
+}
 
-// Get gives the entry by which the card with that key is live.
-func (l Ledger) Get(key Key) (Entry, bool) { return l.snapshot.Get(key) }
+// LiveEntry gives the entry by which the card with that key is live.
+func (l Ledger) LiveEntry(key CardKey) (Entry, bool) { return l.snapshot.LiveEntry(key) }
 
 // Snapshot gives the fold of the log.
 func (l Ledger) Snapshot() Snapshot { return l.snapshot }
@@ -105,8 +107,8 @@ func (l Ledger) Snapshot() Snapshot { return l.snapshot }
 // NextSeq is the Seq that the next entry will have: one past the highest.
 func (l Ledger) NextSeq() uint64 { return l.snapshot.highWater + 1 }
 
-// Log gives all entries in the order they were appended. The slice is the caller's; the cards are shared.
-func (l Ledger) Log() []Entry {
+// Entries gives all entries in the order they were appended. The slice is the caller's; the cards are shared.
+func (l Ledger) Entries() []Entry {
 	log := make([]Entry, l.length)
 	end := l.length
 	for b := l.last; b != nil; b = b.before {
@@ -116,7 +118,7 @@ func (l Ledger) Log() []Entry {
 	return log
 }
 
-// At gives what was live at a moment: the fold of all entries up to it. It costs the length of the log.
-func (l Ledger) At(moment time.Time) Snapshot {
-	return Reduce(slices.DeleteFunc(l.Log(), func(e Entry) bool { return e.At.After(moment) }))
+// SnapshotAt gives what was live at a moment: the fold of all entries up to it. It costs the length of the log.
+func (l Ledger) SnapshotAt(moment time.Time) Snapshot {
+	return FoldEntries(slices.DeleteFunc(l.Entries(), func(e Entry) bool { return e.At.After(moment) }))
 }

@@ -15,12 +15,13 @@ import (
 var start = time.Date(2026, 7, 28, 14, 0, 0, 0, time.UTC)
 
 // enroll and retire are entries as a journal gives them back, one a minute.
-func enroll(seq uint64, key Key, server drawbridge.ServerID, tool string) Entry {
-	return Entry{Enroll, key, server, &Card{Server: server, Tool: tool, Definition: json.RawMessage(`{}`)}, seq, minute(seq)}
+func enroll(seq uint64, key CardKey, server drawbridge.ServerID, tool string) Entry {
+	return Entry{OpEnrol, key, server, &EnrolledCard{Server: server, Tool: tool, Definition: json.RawMessage(`{}`)},
+		seq, minute(seq)}
 }
 
-func retire(seq uint64, key Key, server drawbridge.ServerID) Entry {
-	return Entry{Retire, key, server, nil, seq, minute(seq)}
+func retire(seq uint64, key CardKey, server drawbridge.ServerID) Entry {
+	return Entry{OpRetire, key, server, nil, seq, minute(seq)}
 }
 
 func minute(seq uint64) time.Time { return start.Add(time.Duration(seq) * time.Minute) }
@@ -34,14 +35,14 @@ type view struct {
 
 func viewOf(s Snapshot) view {
 	for _, e := range s.Live() {
-		if got, ok := s.Get(e.Key); !ok || !cmp.Equal(got, e) {
+		if got, ok := s.LiveEntry(e.Key); !ok || !cmp.Equal(got, e) {
 			panic(fmt.Sprintf("Get(%s) = %v, %v and not what is live", e.Key, got, ok))
 		}
 	}
 	if len(s.places) != s.Len() {
 		panic("keys that are not live have a place")
 	}
-	return view{s.Live(), s.ByServer(), s.HighWater()}
+	return view{s.Live(), s.CountByServer(), s.HighWater()}
 }
 
 // tools gives what is live as "key=tool", in order.
@@ -55,7 +56,8 @@ func tools(entries []Entry) []string {
 
 // TestFold has the published vectors of the fold.
 func TestFold(t *testing.T) {
-	log := []Entry{enroll(1, "k1", "s1", "old"), enroll(2, "k2", "s1", "two"), enroll(3, "k1", "s1", "new"), retire(4, "k2", "s1")}
+	log := []Entry{enroll(1, "k1", "s1", "old"), enroll(2, "k2", "s1", "two"), enroll(3, "k1", "s1", "new"),
+		retire(4, "k2", "s1")}
 	l := FromLog(log)
 	want := view{Live: []Entry{log[2]}, ByServer: map[drawbridge.ServerID]int{"s1": 1}, HighWater: 4}
 	if diff := cmp.Diff(want, viewOf(l.Snapshot())); diff != "" || l.NextSeq() != 5 {
@@ -67,59 +69,59 @@ func TestFold(t *testing.T) {
 		t.Error("retiring an unknown key is logged:", diff)
 	}
 	want.HighWater = 5
-	if diff := cmp.Diff(want, viewOf(l.Snapshot())); diff != "" || len(l.Log()) != 5 {
-		t.Errorf("a log of %d, want 5; the snapshot:\n%s", len(l.Log()), diff)
+	if diff := cmp.Diff(want, viewOf(l.Snapshot())); diff != "" || len(l.Entries()) != 5 {
+		t.Errorf("a log of %d, want 5; the snapshot:\n%s", len(l.Entries()), diff)
 	}
 
-	if same, added := l.Withdraw("s2", minute(6)); len(added) != 0 || same.NextSeq() != 6 {
+	if same, added := l.RetireServer("s2", minute(6)); len(added) != 0 || same.NextSeq() != 6 {
 		t.Errorf("withdrawing a server with nothing live added %v", added)
 	}
 }
 
 func TestOrderOfTheLive(t *testing.T) {
 	l := FromLog([]Entry{enroll(1, "a", "s", "1"), enroll(2, "b", "s", "1"), enroll(3, "c", "s", "1")})
-	l, _ = l.Enrol([]Request{{Card{Server: "s", Tool: "2"}, "a"}}, minute(4))
+	l, _ = l.Enrol([]EnrolRequest{{EnrolledCard{Server: "s", Tool: "2"}, "a"}}, minute(4))
 	if diff := cmp.Diff([]string{"a=2", "b=1", "c=1"}, tools(l.Live())); diff != "" {
 		t.Error("a card that is enrolled again keeps its place:", diff)
 	}
 	l, _ = l.Retire("a", "s", minute(5))
-	l, _ = l.Enrol([]Request{{Card{Server: "s", Tool: "3"}, "a"}}, minute(6))
+	l, _ = l.Enrol([]EnrolRequest{{EnrolledCard{Server: "s", Tool: "3"}, "a"}}, minute(6))
 	if diff := cmp.Diff([]string{"b=1", "c=1", "a=3"}, tools(l.Live())); diff != "" {
 		t.Error("a card that was retired comes back at the end:", diff)
 	}
-	if diff := cmp.Diff([]string{"b=1", "c=1", "a=3"}, tools(FromLog(l.Log()).Live())); diff != "" {
+	if diff := cmp.Diff([]string{"b=1", "c=1", "a=3"}, tools(FromLog(l.Entries()).Live())); diff != "" {
 		t.Error("a replay gives another order:", diff)
 	}
 }
 
 func TestTransitionsLeaveTheLedgerAsItWas(t *testing.T) {
-	card := func(tool string) Card {
-		return Card{Server: "s", Tool: tool, Definition: json.RawMessage(`{"inputSchema":{}}`)}
+	card := func(tool string) EnrolledCard {
+		return EnrolledCard{Server: "s", Tool: tool, Definition: json.RawMessage(`{"inputSchema":{}}`)}
 	}
-	before, _ := Empty().Enrol([]Request{{Card: card("one")}, {Card: card("two")}}, start)
-	was, log := viewOf(before.Snapshot()), before.Log()
+	before, _ := Empty().Enrol([]EnrolRequest{{Card: card("one")}, {Card: card("two")}}, start)
+	was, log := viewOf(before.Snapshot()), before.Entries()
 
 	// Two futures of one ledger.
-	left, added := before.Enrol([]Request{{Card: card("three")}}, minute(1))
-	right, _ := before.Withdraw("s", minute(2))
+	left, added := before.Enrol([]EnrolRequest{{Card: card("three")}}, minute(1))
+	right, _ := before.RetireServer("s", minute(2))
 	again, _ := left.Retire(card("one").Key(), "s", minute(3))
 
 	key := ContentKey("s__three", json.RawMessage(`{}`))
 	three := card("three")
-	if diff := cmp.Diff([]Entry{{Enroll, key, "s", &three, 3, minute(1)}}, added); diff != "" {
+	if diff := cmp.Diff([]Entry{{OpEnrol, key, "s", &three, 3, minute(1)}}, added); diff != "" {
 		t.Error("what an enrolment adds:", diff)
 	}
 	if diff := cmp.Diff(was, viewOf(before.Snapshot())); diff != "" {
 		t.Error("a transition changed the ledger it began from:", diff)
 	}
-	if diff := cmp.Diff(log, before.Log()); diff != "" {
+	if diff := cmp.Diff(log, before.Entries()); diff != "" {
 		t.Error("a transition changed the log it began from:", diff)
 	}
 	if l, r, a := left.Snapshot().Len(), right.Snapshot().Len(), again.Snapshot().Len(); l != 3 || r != 0 || a != 2 {
 		t.Errorf("the futures have %d, %d and %d live; want 3, 0 and 2", l, r, a)
 	}
-	if got := left.LiveOf("s"); len(got) != 3 || left.LiveOf("other") != nil {
-		t.Errorf("%d live of s, want 3; and %v of a server that is not there", len(got), left.LiveOf("other"))
+	if got := left.LiveByServer("s"); len(got) != 3 || left.LiveByServer("other") != nil {
+		t.Errorf("%d live of s, want 3; and %v of a server that is not there", len(got), left.LiveByServer("other"))
 	}
 	live := before.Live()
 	live[0], live[1] = live[1], live[0]
@@ -129,7 +131,8 @@ func TestTransitionsLeaveTheLedgerAsItWas(t *testing.T) {
 }
 
 func TestAt(t *testing.T) {
-	l := FromLog([]Entry{enroll(1, "a", "s", "1"), enroll(2, "b", "s", "1"), retire(3, "a", "s"), enroll(4, "a", "s", "2")})
+	l := FromLog([]Entry{enroll(1, "a", "s", "1"), enroll(2, "b", "s", "1"), retire(3, "a", "s"),
+		enroll(4, "a", "s", "2")})
 	for _, tt := range []struct {
 		at   time.Time
 		want []string
@@ -140,7 +143,7 @@ func TestAt(t *testing.T) {
 		{minute(3), []string{"b=1"}},
 		{minute(9), []string{"b=1", "a=2"}},
 	} {
-		if diff := cmp.Diff(tt.want, tools(l.At(tt.at).Live())); diff != "" {
+		if diff := cmp.Diff(tt.want, tools(l.SnapshotAt(tt.at).Live())); diff != "" {
 			t.Errorf("at %s: %s", tt.at, diff)
 		}
 	}
@@ -148,9 +151,10 @@ func TestAt(t *testing.T) {
 
 // TestLateEntries shows what several writers of one journal bring about: gaps, and entries that come after later ones.
 func TestLateEntries(t *testing.T) {
-	all := []Entry{enroll(1, "a", "s", "1"), enroll(2, "b", "s", "1"), retire(3, "a", "s"), enroll(5, "b", "s", "2"), enroll(9, "c", "s", "1")}
+	all := []Entry{enroll(1, "a", "s", "1"), enroll(2, "b", "s", "1"), retire(3, "a", "s"), enroll(5, "b", "s", "2"),
+		enroll(9, "c", "s", "1")}
 	l := Empty().Append(all[4]).Append(all[0], all[2]).Append(all[3]).Append(all[1])
-	if diff := cmp.Diff(viewOf(Reduce(all)), viewOf(l.Snapshot())); diff != "" {
+	if diff := cmp.Diff(viewOf(FoldEntries(all)), viewOf(l.Snapshot())); diff != "" {
 		t.Error(diff)
 	}
 	if l.NextSeq() != 10 {
@@ -167,7 +171,7 @@ func randomLog(r *rand.Rand, n int) []Entry {
 	for i := range n {
 		seq := uint64(i + 1)
 		server := drawbridge.ServerID(fmt.Sprintf("s%d", r.IntN(3)))
-		key := Key(fmt.Sprintf("k%d", r.IntN(12)))
+		key := CardKey(fmt.Sprintf("k%d", r.IntN(12)))
 		if r.IntN(3) == 0 {
 			log = append(log, retire(seq, key, server))
 		} else {
@@ -177,13 +181,13 @@ func randomLog(r *rand.Rand, n int) []Entry {
 	return log
 }
 
-// TestAnyOrderFoldsTheSame is the law of the fold: order does not count, a replay gives what was live, and to go step by
-// step gives the same as all at once.
+// TestAnyOrderFoldsTheSame is the law of the fold: order does not count, a replay gives what was live, and to go step
+// by step gives the same as all at once.
 func TestAnyOrderFoldsTheSame(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		log := randomLog(r, r.IntN(60))
-		want := viewOf(Reduce(log))
+		want := viewOf(FoldEntries(log))
 
 		var l Ledger
 		for rest := log; len(rest) > 0; {
@@ -193,13 +197,13 @@ func TestAnyOrderFoldsTheSame(t *testing.T) {
 		if diff := cmp.Diff(want, viewOf(l.Snapshot())); diff != "" {
 			t.Fatalf("seed %d: live and fold differ: %s", seed, diff)
 		}
-		if diff := cmp.Diff(want, viewOf(FromLog(l.Log()).Snapshot())); diff != "" {
+		if diff := cmp.Diff(want, viewOf(FromLog(l.Entries()).Snapshot())); diff != "" {
 			t.Fatalf("seed %d: a replay differs: %s", seed, diff)
 		}
 		given := slices.Clone(log)
 		r.Shuffle(len(given), func(i, j int) { given[i], given[j] = given[j], given[i] })
 		kept := slices.Clone(given)
-		if diff := cmp.Diff(want, viewOf(Reduce(given))); diff != "" {
+		if diff := cmp.Diff(want, viewOf(FoldEntries(given))); diff != "" {
 			t.Fatalf("seed %d: another order gives another snapshot: %s", seed, diff)
 		}
 		if !cmp.Equal(kept, given) {
@@ -208,19 +212,22 @@ func TestAnyOrderFoldsTheSame(t *testing.T) {
 	}
 }
 
-// entriesFrom makes any entries at all of bytes: repeated sequence numbers, unknown operations, cards where none belong.
+// entriesFrom makes any entries at all of bytes: repeated sequence numbers, unknown operations, cards where none
+// belong.
 func entriesFrom(data []byte) []Entry {
 	var entries []Entry
 	for ; len(data) >= 4; data = data[4:] {
 		e := Entry{
-			Op: []Op{Enroll, Retire, "", "other"}[data[0]&3], Key: Key(rune('a' + data[1]&7)), Server: drawbridge.ServerID(rune('r' + data[1]>>6)),
-			Seq: uint64(data[2]), At: time.Unix(int64(data[2]>>3), 0),
+			Op: []EntryOp{OpEnrol, OpRetire, "", "other"}[data[0]&3], Key: CardKey(rune('a' + data[1]&7)),
+			Server: drawbridge.ServerID(rune('r' + data[1]>>6)),
+			Seq:    uint64(data[2]), At: time.Unix(int64(data[2]>>3), 0),
 		}
 		if data[2] == 255 {
 			e.Seq = ^uint64(0)
 		}
 		if data[0]&4 == 0 {
-			e.Card = &Card{Server: e.Server, Tool: string(rune('a' + data[3]&3)), Definition: json.RawMessage{data[3]}}
+			e.Card = &EnrolledCard{Server: e.Server, Tool: string(rune('a' + data[3]&3)),
+				Definition: json.RawMessage{data[3]}}
 		}
 		entries = append(entries, e)
 	}
@@ -234,10 +241,10 @@ func FuzzReduce(f *testing.F) {
 	f.Add([]byte{0, 1, 255, 0, 3, 1, 0, 0, 2, 1, 1, 1}, uint64(3), uint8(3))
 	f.Fuzz(func(t *testing.T, data []byte, seed uint64, cut uint8) {
 		entries := entriesFrom(data)
-		want := viewOf(Reduce(entries))
+		want := viewOf(FoldEntries(entries))
 		other := slices.Clone(entries)
 		rand.New(rand.NewPCG(seed, 0)).Shuffle(len(other), func(i, j int) { other[i], other[j] = other[j], other[i] })
-		if diff := cmp.Diff(want, viewOf(Reduce(other))); diff != "" {
+		if diff := cmp.Diff(want, viewOf(FoldEntries(other))); diff != "" {
 			t.Fatal("another order gives another snapshot:", diff)
 		}
 		n := min(int(cut), len(other))
@@ -245,21 +252,22 @@ func FuzzReduce(f *testing.F) {
 		if diff := cmp.Diff(want, viewOf(l.Snapshot())); diff != "" {
 			t.Fatal("in two steps it is another snapshot:", diff)
 		}
-		if diff := cmp.Diff(other, l.Log()); len(other) > 0 && diff != "" {
+		if diff := cmp.Diff(other, l.Entries()); len(other) > 0 && diff != "" {
 			t.Fatal("the log is not what was appended:", diff)
 		}
-		l.At(time.Unix(int64(cut), 0))
+		l.SnapshotAt(time.Unix(int64(cut), 0))
 	})
 }
 
 // requests are n cards of 50 servers, as a boot enrols them.
-func requests(n int) []Request {
-	out := make([]Request, n)
+func requests(n int) []EnrolRequest {
+	out := make([]EnrolRequest, n)
 	for i := range out {
 		server := drawbridge.ServerID(fmt.Sprintf("server-%d", i%50))
 		tool := fmt.Sprintf("tool_%d", i)
-		out[i] = Request{Card: Card{Server: server, Tool: tool, Row: "row", Definition: json.RawMessage(fmt.Sprintf(
-			`{"name":%q,"description":"Does what tool number %d does, with a path","inputSchema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}`, tool, i))}}
+		out[i] = EnrolRequest{Card: EnrolledCard{Server: server, Tool: tool, ConfigHash: "row",
+			Definition: json.RawMessage(fmt.Sprintf(
+				`{"name":%q,"description":"Does what tool number %d does, with a path","inputSchema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}`, tool, i))}}
 	}
 	return out
 }
@@ -279,8 +287,8 @@ func BenchmarkOneChange(b *testing.B) {
 		for range rounds - 1 {
 			l = l.Append(withSeq(l.Live(), l.NextSeq())...)
 		}
-		one := []Request{{Card: requests(1)[0].Card}}
-		b.Run(fmt.Sprintf("log=%d", len(l.Log())), func(b *testing.B) {
+		one := []EnrolRequest{{Card: requests(1)[0].Card}}
+		b.Run(fmt.Sprintf("log=%d", len(l.Entries())), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				l.Enrol(one, start)
@@ -298,7 +306,7 @@ func withSeq(entries []Entry, next uint64) []Entry {
 
 func BenchmarkReplay10000(b *testing.B) {
 	l, _ := Empty().Enrol(requests(10_000), start)
-	log := l.Log()
+	log := l.Entries()
 	b.ReportAllocs()
 	for b.Loop() {
 		FromLog(log)

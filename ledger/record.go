@@ -19,76 +19,78 @@ type Record struct {
 	At     time.Time
 	// Kind is the operation, Key the card's key.
 	Kind, Key string
-	// Body is a line of JSON and, for an enrolment, a line feed and the definition, byte for byte as the server sent it.
+	// Body is a line of JSON and, for an enrolment, a line feed and the definition, byte for byte as the server sent
+	// it.
 	Body []byte
 	// Prev is the hash of the record before it, zero for the first. Hash is its own.
 	Prev, Hash [32]byte
 }
 
-// head is the first line of a body.
-type head struct {
+// recordHead is the first line of a body.
+type recordHead struct {
 	Server drawbridge.ServerID `json:"server"`
 	Tool   string              `json:"tool,omitempty"`
 	Row    string              `json:"row,omitempty"`
 }
 
-// Encode gives the record of an entry, without Stream, Prev and Hash. It refuses an entry that Decode could not give back
-// as it is: one that neither enrols a card of its server, defined in JSON, nor retires. Errors show nothing of the card
-// but whose it is.
-func Encode(e Entry) (Record, error) {
-	h := head{Server: e.Server}
+// EncodeEntry gives the record of an entry, without Stream, Prev and Hash. It refuses an entry that Decode could not
+// give back as it is: one that neither enrols a card of its server, defined in JSON, nor retires. Errors show nothing
+// of the card but whose it is.
+func EncodeEntry(e Entry) (Record, error) {
+	h := recordHead{Server: e.Server}
 	var definition []byte
 	switch {
-	case e.Op == Retire && e.Card == nil:
-	case e.Op == Enroll && e.Card != nil && e.Card.Server == e.Server:
-		h.Tool, h.Row = e.Card.Tool, e.Card.Row
+	case e.Op == OpRetire && e.Card == nil:
+	case e.Op == OpEnrol && e.Card != nil && e.Card.Server == e.Server:
+		h.Tool, h.Row = e.Card.Tool, e.Card.ConfigHash
 		definition = e.Card.Definition
-		if !valid(definition) {
+		if !isValidJSON(definition) {
 			return Record{}, fmt.Errorf("encode %s of %s: its definition is no JSON", e.Key, e.Server)
 		}
 	default:
-		return Record{}, fmt.Errorf("encode %s of %s: neither an enrolment of its own card nor a retirement", e.Key, e.Server)
+		return Record{}, fmt.Errorf("encode %s of %s: neither an enrolment of its own card nor a retirement",
+			e.Key, e.Server)
 	}
 	body, err := json.Marshal(h)
 	if err != nil {
 		return Record{}, fmt.Errorf("encode %s of %s: %w", e.Key, e.Server, err)
 	}
-	if e.Op == Enroll {
+	if e.Op == OpEnrol {
 		body = append(append(body, '\n'), definition...)
 	}
 	return Record{Seq: e.Seq, At: e.At, Kind: string(e.Op), Key: string(e.Key), Body: body}, nil
 }
 
-// Decode gives the entry of a record. The entry's card shares its definition with the record's body. The error is a *Break,
-// Torn, for a body that is none; it shows nothing of the body. The chain is not looked at.
-func Decode(r Record) (Entry, error) {
-	e := Entry{Op: Op(r.Kind), Key: Key(r.Key), Seq: r.Seq, At: r.At}
+// DecodeRecord gives the entry of a record. The entry's card shares its definition with the record's body. The error
+// is a *Break, Torn, for a body that is none; it shows nothing of the body. The chain is not looked at.
+func DecodeRecord(r Record) (Entry, error) {
+	e := Entry{Op: EntryOp(r.Kind), Key: CardKey(r.Key), Seq: r.Seq, At: r.At}
 	line, definition, more := bytes.Cut(r.Body, []byte{'\n'})
-	var h head
+	var h recordHead
 	if json.Unmarshal(line, &h) != nil {
-		return Entry{}, &Break{r.Stream, r.Seq, Torn}
+		return Entry{}, &ChainError{r.Stream, r.Seq, DamageTorn}
 	}
 	e.Server = h.Server
 	switch e.Op {
-	case Retire:
+	case OpRetire:
 		if more {
-			return Entry{}, &Break{r.Stream, r.Seq, Torn}
+			return Entry{}, &ChainError{r.Stream, r.Seq, DamageTorn}
 		}
-	case Enroll:
-		if !valid(definition) {
-			return Entry{}, &Break{r.Stream, r.Seq, Torn}
+	case OpEnrol:
+		if !isValidJSON(definition) {
+			return Entry{}, &ChainError{r.Stream, r.Seq, DamageTorn}
 		}
-		e.Card = &Card{Server: h.Server, Tool: h.Tool, Row: h.Row, Definition: definition}
+		e.Card = &EnrolledCard{Server: h.Server, Tool: h.Tool, ConfigHash: h.Row, Definition: definition}
 	default:
 		return Entry{}, fmt.Errorf("decode record %d of %s: no such kind of record: %.20q", r.Seq, r.Stream, r.Kind)
 	}
 	return e, nil
 }
 
-// Chain gives the hash of a record that follows one with the hash prev. It is the SHA-256 of prev, Seq, the seconds and
-// nanoseconds of At since 1970 (eight bytes each, most significant first), then Stream, Kind, Key and Body, each after its
-// length in eight bytes. Prev and Hash of the record do not count.
-func Chain(prev [32]byte, r Record) [32]byte {
+// ChainHash gives the hash of a record that follows one with the hash prev. It is the SHA-256 of prev, Seq, the
+// seconds and nanoseconds of At since 1970 (eight bytes each, most significant first), then Stream, Kind, Key and
+// Body, each after its length in eight bytes. Prev and Hash of the record do not count.
+func ChainHash(prev [32]byte, r Record) [32]byte {
 	var room [2048]byte // nearly always there is enough
 	text := append(room[:0], prev[:]...)
 	text = binary.BigEndian.AppendUint64(text, r.Seq)

@@ -12,9 +12,9 @@ import (
 )
 
 func main() {
-	gateway.Reap()
+	gateway.RunReaperProcess()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := cli.Main(ctx, os.Args[1:], cli.OS())
+	code := cli.Main(ctx, os.Args[1:], cli.OSProcess())
 	stop()
 	os.Exit(code)
 }

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drawbridge-mcp/drawbridge/audit"
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
 )
 
-// TestSIGKILLLosesNoAnsweredCall kills gateways in the midst of calls: each call that a client had an answer to is on record, with
-// what came of it.
+// TestSIGKILLLosesNoAnsweredCall kills gateways in the midst of calls: each call that a client had an answer to is on
+// record, with what came of it.
 func TestSIGKILLLosesNoAnsweredCall(t *testing.T) {
 	dir := t.TempDir()
 	self, err := os.Executable()
@@ -29,7 +29,8 @@ func TestSIGKILLLosesNoAnsweredCall(t *testing.T) {
 	command := func(args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), self)
 		cmd.Args = append([]string{"drawbridge"}, append(args, "--mcp", config, "--store", store)...)
-		cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_STATE_HOME="+dir, "DRAWBRIDGE_KEYCHAIN=off", "GORACE="+quickExit)
+		cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_STATE_HOME="+dir,
+			"DRAWBRIDGE_KEYCHAIN=off", "GORACE="+quickExit)
 		return cmd
 	}
 	answered := map[string]bool{}
@@ -51,8 +52,8 @@ func TestSIGKILLLosesNoAnsweredCall(t *testing.T) {
 		if r.Kind == audit.Note {
 			continue // of a record that a kill cut off, and nobody had an answer to
 		}
-		if r.Door != "stdio" || !strings.HasPrefix(r.Caller.Client, "killer 1") {
-			t.Errorf("a call of %+v by %q", r.Caller, r.Door)
+		if r.Transport != "stdio" || !strings.HasPrefix(r.Caller.Client, "killer 1") {
+			t.Errorf("a call of %+v by %q", r.Caller, r.Transport)
 		}
 		var said struct{ Text string }
 		if json.Unmarshal(r.Arguments, &said) == nil && r.Outcome == audit.OK {
@@ -81,7 +82,8 @@ func killed(t *testing.T, cmd *exec.Cmd, round int, answered map[string]bool) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintln(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"killer","version":"1"}}}`)
+	fmt.Fprintln(in,
+		`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"killer","version":"1"}}}`)
 	fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	said := bufio.NewScanner(out)
 	note := func() {

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drawbridge-mcp/drawbridge/hub"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli"
-	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
+	"github.com/drawbridge-mcp/drawbridge/internal/hub"
+	"github.com/drawbridge-mcp/drawbridge/mcptest"
 	"github.com/gofrs/flock"
 )
 
@@ -47,14 +47,16 @@ func (d *desk) talk() *talker {
 	})
 	t := &talker{t: d.t, in: toServe, lines: bufio.NewScanner(fromServe)}
 	t.lines.Buffer(nil, 1<<20)
-	t.ask(1, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}`)
+	t.ask(1, "initialize",
+		`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}`)
 	return t
 }
 
 // ask sends a request and gives the line with its answer.
 func (c *talker) ask(id int, method, params string) string {
 	c.t.Helper()
-	if _, err := fmt.Fprintf(c.in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method, params); err != nil {
+	if _, err := fmt.Fprintf(c.in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method,
+		params); err != nil {
 		c.t.Fatal(err)
 	}
 	for c.lines.Scan() {
@@ -74,32 +76,37 @@ func TestTheHubFromOutside(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.write(".config/drawbridge/mcp.json", fmt.Sprintf(
-		`{"servers": {"every": {"command": "sh", "args": ["-c", "echo heard >&2; exec \"$0\"", %q], "env": {%q: "everything"}}}}`, self, mcptest.Variable))
+		`{"servers": {"every": {"command": "sh", "args": ["-c", "echo heard >&2; exec \"$0\"", %q], "env": {%q: "everything"}}}}`, self, mcptest.ServerVariable))
 	client := d.talk()
-	if answer := client.ask(2, "tools/call", `{"name":"every__echo","arguments":{"text":"hello"}}`); !strings.Contains(answer, "hello") {
+	if answer := client.ask(2, "tools/call", `{"name":"every__echo","arguments":{"text":"hello"}}`); !strings.Contains(
+		answer, "hello") {
 		t.Fatal(answer)
 	}
 
 	table, _ := d.run(0, "ps")
-	for until := time.Now().Add(time.Minute); !strings.Contains(table, "every   ready") && time.Now().Before(until); { // the call may be answered before the list is
+	// the call may be answered before the list is
+	for until := time.Now().Add(time.Minute); !strings.Contains(table, "every   ready") && time.Now().Before(until); {
 		table, _ = d.run(0, "ps")
 	}
 	for _, want := range []string{
-		fmt.Sprintf("hub: process %d, since ", os.Getpid()), "CLIENT  PID", "test ", "stdio", "~/project", "SERVER  PHASE", "every   ready", "~/.config/drawbridge/mcp.json:1",
+		fmt.Sprintf("hub: process %d, since ", os.Getpid()), "CLIENT  PID", "test ", "stdio", "~/project",
+		"SERVER  PHASE", "every   ready", "~/.config/drawbridge/mcp.json:1",
 	} {
 		if !strings.Contains(table, want) {
 			t.Errorf("ps does not show %q:\n%s", want, table)
 		}
 	}
 	s := d.state()
-	if len(s.Clients) != 1 || len(s.Servers) != 1 || len(s.Servers[0].PIDs) == 0 || s.Servers[0].Tokens == 0 || s.Servers[0].Clients != 1 {
+	if len(s.Clients) != 1 || len(s.Servers) != 1 || len(s.Servers[0].PIDs) == 0 || s.Servers[0].Tokens == 0 ||
+		s.Servers[0].Clients != 1 {
 		t.Errorf("ps --json gives %+v", s)
 	}
 	if out, _ := d.run(0, "logs", "every"); !strings.HasPrefix(out, "heard\n") {
 		t.Errorf("logs gives %q", out)
 	}
 	d.follow("every", "heard")
-	if _, stderr := d.run(2, "logs", "evry"); !strings.Contains(stderr, `Server "evry" not found. Did you mean "every"?`) {
+	if _, stderr := d.run(2, "logs", "evry"); !strings.Contains(stderr,
+		`Server "evry" not found. Did you mean "every"?`) {
 		t.Errorf("logs of what is not there: %s", stderr)
 	}
 	if out, _ := d.run(0, "doctor"); !strings.Contains(out, fmt.Sprintf("the hub is process %d ", os.Getpid())) {
@@ -143,16 +150,20 @@ func (d *desk) follow(server, line string) {
 	}
 }
 
-// TestDoctorFindsAHubThatDoesNotAnswer has the place of the hub held by somebody who is silent, and left by one who died.
+// TestDoctorFindsAHubThatDoesNotAnswer has the place of the hub held by somebody who is silent, and left by one who
+// died.
 func TestDoctorFindsAHubThatDoesNotAnswer(t *testing.T) {
 	d := newDesk(t)
 	place := ".local/state/drawbridge/drawbridge.db.hub"
 	d.write(place, fmt.Sprintf(`{"pid":%d,"socket":"/nowhere/hub.sock"}`, os.Getpid()))
-	if out, _ := d.run(0, "doctor"); !strings.Contains(out, fmt.Sprintf("none runs; the last one, process %d, was killed", os.Getpid())) {
+	if out, _ := d.run(0, "doctor"); !strings.Contains(out,
+		fmt.Sprintf("none runs; the last one, process %d, was killed", os.Getpid())) {
 		t.Errorf("doctor says nothing of the stale file:\n%s", out)
 	}
 	holdLock(t, d.home+"/"+place)
-	want := fmt.Sprintf("process %d is the hub, and does not answer\n    → end it, and the next client starts another: kill %d", os.Getpid(), os.Getpid())
+	want := fmt.Sprintf(
+		"process %d is the hub, and does not answer\n    → end it, and the next client starts another: kill %d",
+		os.Getpid(), os.Getpid())
 	if out, _ := d.run(1, "doctor"); !strings.Contains(out, want) {
 		t.Errorf("doctor does not say %q:\n%s", want, out)
 	}

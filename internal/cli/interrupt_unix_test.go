@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge/internal/cli"
-	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
+	"github.com/drawbridge-mcp/drawbridge/mcptest"
 )
 
 // TestCtrlCInACall says what was broken off, and that it may have had its effect.
@@ -26,8 +26,9 @@ func TestCtrlCInACall(t *testing.T) {
 	if err := syscall.Mkfifo(record, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	command, args, env := mcptest.Command(t, "talker", "legacy", record)
-	row, err := json.Marshal(map[string]any{"command": command, "args": args, "env": map[string]string{mcptest.Variable: strings.TrimPrefix(env[0], mcptest.Variable+"=")}})
+	command, args, env := mcptest.ServerCommand(t, "talker", "legacy", record)
+	row, err := json.Marshal(map[string]any{"command": command, "args": args,
+		"env": map[string]string{mcptest.ServerVariable: strings.TrimPrefix(env[0], mcptest.ServerVariable+"=")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func TestCtrlCInACall(t *testing.T) {
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		for lines := bufio.NewScanner(told); lines.Scan(); {
-			var r mcptest.Record
+			var r mcptest.TalkerEvent
 			if json.Unmarshal(lines.Bytes(), &r) == nil && r.Event == "begin" && r.Name == "wait" {
 				interrupt()
 			}
@@ -53,7 +54,8 @@ func TestCtrlCInACall(t *testing.T) {
 		t.Error(err)
 	}
 	reading.Wait()
-	if want := "drawbridge: interrupted: call wait on up (it may have had its effect)\n"; code != 130 || stderr.String() != want {
+	if want := "drawbridge: interrupted: call wait on up (it may have had its effect)\n"; code != 130 ||
+		stderr.String() != want {
 		t.Errorf("exit code %d, %q; want 130, %q", code, &stderr, want)
 	}
 }

@@ -18,8 +18,8 @@ import (
 // killRounds is how many gateways the test kills, each at another moment of its start.
 const killRounds = 25
 
-// TestSIGKILLLeavesNothing kills gateways at random moments of their mounts. Afterwards no process of theirs is left, not
-// even one that began a session of its own, and the journal is whole.
+// TestSIGKILLLeavesNothing kills gateways at random moments of their mounts. Afterwards no process of theirs is left,
+// not even one that began a session of its own, and the journal is whole.
 //
 // The killing is done by a process of its own, which makes itself the subreaper of whatever the gateways leave behind:
 // that it has no child any more is the proof, without looking at process ids.

@@ -7,15 +7,15 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/gateway"
-	"github.com/drawbridge-mcp/drawbridge/internal/cli/manners"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// progressEvery is how often the progress line is drawn anew.
-const progressEvery = 200 * time.Millisecond
+// progressInterval is how often the progress line is drawn anew.
+const progressInterval = 200 * time.Millisecond
 
-// whileShown does something that servers are mounted for, shows who is late, and has the line taken away before it returns.
-func (a *app) whileShown(ctx context.Context, g *gateway.Gateway, work func()) {
+// withProgress does something that servers are mounted for, shows who is late, and has the line taken away before it
+// returns.
+func (a *app) withProgress(ctx context.Context, g *gateway.Gateway, work func()) {
 	ctx, stop := context.WithCancel(ctx)
 	var showing sync.WaitGroup
 	showing.Go(func() { a.showProgress(ctx, g) })
@@ -30,27 +30,28 @@ func (a *app) showProgress(ctx context.Context, g *gateway.Gateway) {
 		return
 	}
 	start := time.Now()
-	tick := time.NewTicker(progressEvery)
+	tick := time.NewTicker(progressInterval)
 	defer tick.Stop()
-	defer a.screen.Draw("")
+	defer a.statusLine.SetStatus("")
 	for shown := false; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		late := mounting(g.Status())
+		late := connectingServers(g.Status())
 		switch {
 		case len(late) > 0:
 			shown = true
-			a.screen.Draw(safetext.Sprintf("mounting %s  %.1fs", manners.Names(late, 4), time.Since(start).Seconds()))
+			a.statusLine.SetStatus(safetext.Sprintf("mounting %s  %.1fs", joinFirst(late, 4),
+				time.Since(start).Seconds()))
 		case shown || time.Since(start) > 2*time.Second:
 			return
 		}
 	}
 }
 
-func mounting(all []drawbridge.Status) (late []string) {
+func connectingServers(all []drawbridge.ServerStatus) (late []string) {
 	for _, s := range all {
 		if s.Phase == drawbridge.Connecting {
 			late = append(late, string(s.Server))

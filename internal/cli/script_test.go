@@ -9,31 +9,30 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/drawbridge-mcp/drawbridge/bridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/cli"
-	"github.com/drawbridge-mcp/drawbridge/internal/mcptest"
-	"github.com/drawbridge-mcp/drawbridge/internal/mcptest/idp"
-	"github.com/drawbridge-mcp/drawbridge/internal/mcptest/letters"
+	"github.com/drawbridge-mcp/drawbridge/internal/oauthtest"
 	"github.com/drawbridge-mcp/drawbridge/internal/storetest"
+	"github.com/drawbridge-mcp/drawbridge/internal/upstream"
+	"github.com/drawbridge-mcp/drawbridge/mcptest"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
 func TestMain(m *testing.M) {
-	bridge.Reap()
-	mcptest.Run()
+	upstream.RunReaperProcess()
+	mcptest.RunIfNamedServer()
 	testscript.Main(m, map[string]func(){
-		"drawbridge": func() { os.Exit(cli.Main(context.Background(), os.Args[1:], cli.OS())) },
+		"drawbridge": func() { os.Exit(cli.Main(context.Background(), os.Args[1:], cli.OSProcess())) },
 		"outlive":    outlive,
-		"idp":        func() { os.Exit(idp.Main(os.Args[1:], os.Stdout, os.Stderr)) },
+		"idp":        func() { os.Exit(oauthtest.Main(os.Args[1:], os.Stdout, os.Stderr)) },
 	})
 }
 
 // quickExit keeps a program that was built to find races from waiting a second at its end.
 const quickExit = "atexit_sleep_ms=0"
 
-// TestScripts runs the program as its user sees it. In a script, SELF is a program that becomes the test server named by
-// the variable MCPTEST_SERVER; "exits N COMMAND..." runs a command that must end with that exit code, "letters KEY" has a
-// model answer at the URL in LETTERS, and "qdrant KEY" a stand-in for Qdrant at the address in QDRANT.
+// TestScripts runs the program as its user sees it. In a script, SELF is a program that becomes the test server named
+// by the variable MCPTEST_SERVER; "exits N COMMAND..." runs a command that must end with that exit code, "letters KEY"
+// has a model answer at the URL in LETTERS, and "qdrant KEY" a stand-in for Qdrant at the address in QDRANT.
 func TestScripts(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -54,7 +53,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits,
 			"letters": func(ts *testscript.TestScript, _ bool, args []string) {
-				ts.Setenv("LETTERS", letters.Start(t, args[0]).URL)
+				ts.Setenv("LETTERS", mcptest.StartLetterModel(t, args[0]).URL)
 			},
 			"qdrant": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Setenv("QDRANT", storetest.StartQdrant(t, args[0], nil).Addr)

@@ -40,7 +40,8 @@ func TestJSONSaysTheSame(t *testing.T) {
 		t.Fatalf("it says something else (%v)", err)
 	}
 	for _, r := range string(out) {
-		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp, unicode.Bidi_Control, unicode.Variation_Selector) {
+		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp, unicode.Bidi_Control,
+			unicode.Variation_Selector) {
 			t.Fatalf("%U is there as it was", r)
 		}
 	}

@@ -59,7 +59,8 @@ func Visible(r rune) bool {
 	switch {
 	case r >= 0x20 && r < 0x7f:
 		return true
-	case r == utf8.RuneError, r == 0x2800, r == 0x16fe4, r == 0x1d159: // a replaced character; blanks that count as symbols or marks
+	// a replaced character; blanks that count as symbols or marks
+	case r == utf8.RuneError, r == 0x2800, r == 0x16fe4, r == 0x1d159:
 		return false
 	case !unicode.IsPrint(r):
 		return false

@@ -15,19 +15,24 @@ func TestNotation(t *testing.T) {
 		{"", "", "", ""},
 		{"grüße, 你好, 🙂", "grüße, 你好, 🙂", "grüße, 你好, 🙂", "grüße, 你好, 🙂"},
 		{"two\nlines\tand\rmore", `two\nlines\tand\rmore`, "two\nlines\tand\\rmore", `two\nlines\tand\rmore`},
-		{"\x1b]0;t\a\b\x7f", `\u001b]0;t\u0007\u0008\u007f`, `\u001b]0;t\u0007\u0008\u007f`, `\u001b]0;t\u0007\u0008\u007f`},
+		{"\x1b]0;t\a\b\x7f", `\u001b]0;t\u0007\u0008\u007f`, `\u001b]0;t\u0007\u0008\u007f`,
+			`\u001b]0;t\u0007\u0008\u007f`},
 		{"\u009b\u202e\u2066", `\u009b\u202e\u2066`, `\u009b\u202e\u2066`, `\u009b\u202e\u2066`},
-		{"\u115f\u1160\u3164\uffa0", `\u115f\u1160\u3164\uffa0`, `\u115f\u1160\u3164\uffa0`, `\u115f\u1160\u3164\uffa0`},
+		{"\u115f\u1160\u3164\uffa0", `\u115f\u1160\u3164\uffa0`, `\u115f\u1160\u3164\uffa0`,
+			`\u115f\u1160\u3164\uffa0`},
 		{"\u2764\ufe0f\U000e0100", `❤\ufe0f\U000e0100`, `❤\ufe0f\U000e0100`, `❤\ufe0f\U000e0100`},
-		{"\u034f\u2800\u00ad\u180e\u200b\u200d", `\u034f\u2800\u00ad\u180e\u200b\u200d`, `\u034f\u2800\u00ad\u180e\u200b\u200d`, `\u034f\u2800\u00ad\u180e\u200b\u200d`},
-		{"\U000e0041\ue000\u0378\u2028", `\U000e0041\ue000\u0378\u2028`, `\U000e0041\ue000\u0378\u2028`, `\U000e0041\ue000\u0378\u2028`},
+		{"\u034f\u2800\u00ad\u180e\u200b\u200d", `\u034f\u2800\u00ad\u180e\u200b\u200d`,
+			`\u034f\u2800\u00ad\u180e\u200b\u200d`, `\u034f\u2800\u00ad\u180e\u200b\u200d`},
+		{"\U000e0041\ue000\u0378\u2028", `\U000e0041\ue000\u0378\u2028`, `\U000e0041\ue000\u0378\u2028`,
+			`\U000e0041\ue000\u0378\u2028`},
 		{"\u00a0\u3000\ufffd\xff", `\u00a0\u3000\ufffd\xff`, `\u00a0\u3000\ufffd\xff`, `\u00a0\u3000\ufffd\xff`},
 		{`C:\new \u3164`, `C:\new \u3164`, `C:\new \u3164`, `C:\\new \\u3164`},
 		{"a        b", "a        b", "a        b", "a        b"},
 		{"a         b", `a\[9 spaces]b`, "a         b", `a\[9 spaces]b`},
 		{spaces, `\[3000 spaces]`, `\[3000 spaces]`, `\[3000 spaces]`},
 		{spaces + "\t", `\[3000 spaces]\t`, `\[3001 spaces and tabs]`, `\[3000 spaces]\t`},
-		{`[3000 spaces] \[3000 spaces]`, `[3000 spaces] \[3000 spaces]`, `[3000 spaces] \[3000 spaces]`, `[3000 spaces] \\[3000 spaces]`},
+		{`[3000 spaces] \[3000 spaces]`, `[3000 spaces] \[3000 spaces]`, `[3000 spaces] \[3000 spaces]`,
+			`[3000 spaces] \\[3000 spaces]`},
 	} {
 		if got := Line(tt.in); got != tt.line {
 			t.Errorf("Line(%+q) = %+q, want %+q", tt.in, got, tt.line)
@@ -49,7 +54,8 @@ func TestNothingUnseenIsLeft(t *testing.T) {
 	for r := range rune(unicode.MaxRune + 1) {
 		line := Line(string(r))
 		for _, shown := range line {
-			if !Visible(shown) || shown != ' ' && unicode.In(shown, unicode.C, unicode.Z, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
+			if !Visible(shown) || shown != ' ' && unicode.In(shown, unicode.C, unicode.Z, unicode.Variation_Selector,
+				unicode.Other_Default_Ignorable_Code_Point) {
 				t.Fatalf("Line(%U) = %+q", r, line)
 			}
 		}
@@ -90,7 +96,8 @@ func original(s string) (string, error) {
 }
 
 func FuzzShow(f *testing.F) {
-	for _, s := range []string{"", "a\u3164\\u3164\xff", "\t\n\r\"\\", strings.Repeat(" ", 9) + `\[9 spaces]`, "\xe3\x85", "\U000e0041\ufffd"} {
+	for _, s := range []string{"", "a\u3164\\u3164\xff", "\t\n\r\"\\", strings.Repeat(" ", 9) + `\[9 spaces]`,
+		"\xe3\x85", "\U000e0041\ufffd"} {
 		f.Add(s, 3)
 	}
 	f.Fuzz(func(t *testing.T, s string, at int) {
@@ -149,7 +156,8 @@ func FuzzTruncate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string, most int) {
 		for _, unit := range []Unit{Bytes, Runes, Graphemes} {
 			got := Truncate(s, most, unit, "")
-			if !strings.HasPrefix(s, got) || len(got) > 0 && length(got, unit) > most || utf8.ValidString(s) && !utf8.ValidString(got) {
+			if !strings.HasPrefix(s, got) || len(got) > 0 && length(got, unit) > most || utf8.ValidString(s) &&
+				!utf8.ValidString(got) {
 				t.Errorf("Truncate(%+q, %d, %d) = %+q", s, most, unit, got)
 			}
 		}
@@ -158,7 +166,8 @@ func FuzzTruncate(f *testing.F) {
 
 func TestPrintedArgumentsAreShown(t *testing.T) {
 	type name string
-	got := Sprintf("%-6s|%q|%v|%d|%s|%.1f|%s", name("a\x1b"), name("b\u3164"), fmt.Errorf("c\n"), 7, Shown("\x1b[0m"), 1.5, []byte("d\t"))
+	got := Sprintf("%-6s|%q|%v|%d|%s|%.1f|%s", name("a\x1b"), name("b\u3164"), fmt.Errorf("c\n"), 7, Shown("\x1b[0m"),
+		1.5, []byte("d\t"))
 	if want := `a\u001b|"b\u3164"|c\n|7|` + "\x1b[0m" + `|1.5|d\t`; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -5,22 +5,23 @@ import (
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/config"
-	"github.com/drawbridge-mcp/drawbridge/store"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-func testApprovals(t *testing.T, p Place) {
+func testApprovals(t *testing.T, p OpenStore) {
 	s := p()
-	facts := []config.Pair{{Name: "command", Value: "npx"}, {Name: "env TOKEN", Value: "sha256:12"}}
-	first := store.Approval{Path: "/p/.mcp.json", Server: "db", Hash: "1", Facts: facts, Approved: true}
-	other := store.Approval{Path: "/q/.mcp.json", Server: "db", Hash: "1", Facts: facts}
-	must(t, s.Approve(t.Context(), other))
-	must(t, s.Approve(t.Context(), store.Approval{Path: "/p/.mcp.json", Server: "db", Hash: "0"}))
-	must(t, s.Approve(t.Context(), first))
-	got, err := p().Approvals(t.Context())
-	must(t, err)
-	if diff := cmp.Diff(store.Approvals{first, other}, got, cmpopts.IgnoreFields(store.Approval{}, "At")); diff != "" {
+	facts := []config.NameValue{{Name: "command", Value: "npx"}, {Name: "env TOKEN", Value: "sha256:12"}}
+	first := store.RowApproval{Path: "/p/.mcp.json", Server: "db", Hash: "1", Shown: facts, Approved: true}
+	other := store.RowApproval{Path: "/q/.mcp.json", Server: "db", Hash: "1", Shown: facts}
+	requireNoError(t, s.SaveRowApproval(t.Context(), other))
+	requireNoError(t, s.SaveRowApproval(t.Context(), store.RowApproval{Path: "/p/.mcp.json", Server: "db", Hash: "0"}))
+	requireNoError(t, s.SaveRowApproval(t.Context(), first))
+	got, err := p().RowApprovals(t.Context())
+	requireNoError(t, err)
+	if diff := cmp.Diff(store.RowApprovals{first, other}, got, cmpopts.IgnoreFields(store.RowApproval{},
+		"At")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	for _, one := range got {

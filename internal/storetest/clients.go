@@ -8,17 +8,17 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/store"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-func testClients(t *testing.T, p Place) {
+func testClients(t *testing.T, p OpenStore) {
 	s, other := p(), p()
 	has := func(want bool) {
 		t.Helper()
 		got, err := other.HasClients(t.Context())
-		if must(t, err); got != want {
+		if requireNoError(t, err); got != want {
 			t.Errorf("there are clients: %v", got)
 		}
 	}
@@ -27,12 +27,12 @@ func testClients(t *testing.T, p Place) {
 	end := time.Date(2027, 1, 2, 3, 4, 5, 6e6, time.UTC)
 	ci := store.Client{Name: "ci", Scopes: []drawbridge.Scope{"mcp:github", "mcp:fs"}, Expires: end}
 	bot := store.Client{Name: "a.bot_1-x", Scopes: []drawbridge.Scope{}}
-	must(t, s.AddClient(t.Context(), ci, token("one")))
-	must(t, s.AddClient(t.Context(), bot, token("two")))
+	requireNoError(t, s.AddClient(t.Context(), ci, token("one")))
+	requireNoError(t, s.AddClient(t.Context(), bot, token("two")))
 	has(true)
 	ignore := cmpopts.IgnoreFields(store.Client{}, "Created")
 	all, err := other.Clients(t.Context())
-	must(t, err)
+	requireNoError(t, err)
 	if diff := cmp.Diff([]store.Client{bot, ci}, all, ignore); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -41,18 +41,19 @@ func testClients(t *testing.T, p Place) {
 			t.Errorf("%s was never made", c.Name)
 		}
 	}
-	got, ok, err := other.Client(t.Context(), token("one"))
+	got, ok, err := other.ClientByToken(t.Context(), token("one"))
 	if diff := cmp.Diff(ci, got, ignore); !ok || err != nil || diff != "" {
 		t.Errorf("found %v, %v, -want +got:\n%s", ok, err, diff)
 	}
-	if _, ok, err := other.Client(t.Context(), token("three")); ok || err != nil {
+	if _, ok, err := other.ClientByToken(t.Context(), token("three")); ok || err != nil {
 		t.Errorf("a token of nobody's: %v, %v", ok, err)
 	}
 	testClientNames(t, s, token)
 	noon := time.Date(2026, 11, 21, 12, 30, 0, 0, time.UTC)
-	must(t, s.ClientUsed(t.Context(), "ci", noon))
-	must(t, s.ClientUsed(t.Context(), "ci", noon.Add(-48*time.Hour))) // another process, whose clock is behind
-	if got, _, _ := other.Client(t.Context(), token("one")); !got.Used.Equal(noon.Truncate(24 * time.Hour)) {
+	requireNoError(t, s.MarkClientUsed(t.Context(), "ci", noon))
+	// another process, whose clock is behind
+	requireNoError(t, s.MarkClientUsed(t.Context(), "ci", noon.Add(-48*time.Hour)))
+	if got, _, _ := other.ClientByToken(t.Context(), token("one")); !got.Used.Equal(noon.Truncate(24 * time.Hour)) {
 		t.Errorf("used on %v", got.Used)
 	}
 	for _, want := range []bool{true, false} {
@@ -60,20 +61,21 @@ func testClients(t *testing.T, p Place) {
 			t.Errorf("removed %v, %v", removed, err)
 		}
 	}
-	if _, ok, err := other.Client(t.Context(), token("one")); ok || err != nil {
+	if _, ok, err := other.ClientByToken(t.Context(), token("one")); ok || err != nil {
 		t.Errorf("a client that was removed: %v, %v", ok, err)
 	}
 }
 
 // testClientNames adds clients that may not be.
-func testClientNames(t *testing.T, s Store, token func(string) [sha256.Size]byte) {
+func testClientNames(t *testing.T, s TestedStore, token func(string) [sha256.Size]byte) {
 	t.Helper()
 	for _, tt := range []struct{ name, token string }{
-		{"ci", "three"}, {"three", "one"}, {"", "three"}, {"a b", "three"}, {"a@b", "three"}, {"../x", "three"}, {strings.Repeat("x", 65), "three"},
+		{"ci", "three"}, {"three", "one"}, {"", "three"}, {"a b", "three"}, {"a@b", "three"}, {"../x", "three"},
+		{strings.Repeat("x", 65), "three"},
 	} {
 		err := s.AddClient(t.Context(), store.Client{Name: tt.name}, token(tt.token))
 		f, isFault := errors.AsType[*drawbridge.Fault](err)
-		_, isName := errors.AsType[drawbridge.BadName](err)
+		_, isName := errors.AsType[drawbridge.NameError](err)
 		if !isName && (!isFault || f.Code != drawbridge.InvalidInput) {
 			t.Errorf("client %q with the token %s: %v", tt.name, tt.token, err)
 		}

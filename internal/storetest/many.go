@@ -2,5 +2,5 @@
 
 package storetest
 
-// many is how many vectors are many.
-const many = 10_000
+// manyVectors is how many vectors are many.
+const manyVectors = 10_000

@@ -16,9 +16,9 @@ import (
 // starts a server and prints one.
 const PostgresVariable = "DRAWBRIDGE_TEST_POSTGRES"
 
-// Postgres gives the URL of an empty schema of the database for tests, which goes when the test ends. Where there is no
-// such database it skips the test.
-func Postgres(t testing.TB) string {
+// PostgresSchema gives the URL of an empty schema of the database for tests, which goes when the test ends. Where
+// there is no such database it skips the test.
+func PostgresSchema(t testing.TB) string {
 	t.Helper()
 	base := os.Getenv(PostgresVariable)
 	if base == "" {
@@ -29,15 +29,15 @@ func Postgres(t testing.TB) string {
 		t.Fatal(PostgresVariable, "is no URL")
 	}
 	schema := "drawbridge_test_" + rand.Text()
-	execute(t, base, `CREATE SCHEMA "`+schema+`"`)
-	t.Cleanup(func() { execute(t, base, `DROP SCHEMA "`+schema+`" CASCADE`) })
+	executeSQL(t, base, `CREATE SCHEMA "`+schema+`"`)
+	t.Cleanup(func() { executeSQL(t, base, `DROP SCHEMA "`+schema+`" CASCADE`) })
 	query := location.Query()
 	query.Set("search_path", `"`+schema+`"`)
 	location.RawQuery = query.Encode()
 	return location.String()
 }
 
-func execute(t testing.TB, location, statement string) {
+func executeSQL(t testing.TB, location, statement string) {
 	t.Helper()
 	db, err := sql.Open("pgx", location)
 	if err != nil {

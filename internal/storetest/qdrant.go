@@ -19,9 +19,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A Qdrant is a server with as much of Qdrant's gRPC interface as a keeper of vectors uses, and as strict: it speaks the wire
-// format of the official definitions, in which what it does not know is refused.
-type Qdrant struct {
+// A FakeQdrant is a server with as much of Qdrant's gRPC interface as a keeper of vectors uses, and as strict: it
+// speaks the wire format of the official definitions, in which what it does not know is refused.
+type FakeQdrant struct {
 	// Addr is where it listens.
 	Addr string
 	// key is what requests must bring as api-key; empty asks for none.
@@ -32,28 +32,29 @@ type Qdrant struct {
 	// mu guards what follows.
 	mu          sync.Mutex
 	server      *grpc.Server
-	door        *door
-	collections map[string]*points
+	door        *connListener
+	collections map[string]*qdrantCollection
 	// seen is how often each method was called.
 	seen map[string]int
 }
 
-// points are what a collection has, by UUID, at the length 1.
-type points struct {
+// qdrantCollection are what a collection has, by UUID, at the length 1.
+type qdrantCollection struct {
 	size    int
 	vectors map[string][]float32
 }
 
 // StartQdrant starts a server on a free port of the loopback interface, which ends with the test. Secure may be nil.
-func StartQdrant(t testing.TB, key string, secure *tls.Config) *Qdrant {
+func StartQdrant(t testing.TB, key string, secure *tls.Config) *FakeQdrant {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := &Qdrant{Addr: listener.Addr().String(), key: key, secure: secure, collections: map[string]*points{}, seen: map[string]int{}}
+	q := &FakeQdrant{Addr: listener.Addr().String(), key: key, secure: secure,
+		collections: map[string]*qdrantCollection{}, seen: map[string]int{}}
 	q.Start()
-	q.work.Go(func() { q.receive(listener) })
+	q.work.Go(func() { q.acceptConnections(listener) })
 	t.Cleanup(func() {
 		listener.Close()
 		q.Stop()
@@ -62,8 +63,8 @@ func StartQdrant(t testing.TB, key string, secure *tls.Config) *Qdrant {
 	return q
 }
 
-// receive takes connections in. It keeps the port while the server is stopped, so that nobody else gets it.
-func (q *Qdrant) receive(listener net.Listener) {
+// acceptConnections takes connections in. It keeps the port while the server is stopped, so that nobody else gets it.
+func (q *FakeQdrant) acceptConnections(listener net.Listener) {
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
@@ -72,22 +73,22 @@ func (q *Qdrant) receive(listener net.Listener) {
 		q.mu.Lock()
 		door := q.door
 		q.mu.Unlock()
-		if !door.let(conn) {
+		if !door.deliver(conn) {
 			conn.Close()
 		}
 	}
 }
 
 // Start has it answer, after Stop: with all that it had before.
-func (q *Qdrant) Start() {
-	options := []grpc.ServerOption{grpc.UnaryInterceptor(q.enter), grpc.MaxRecvMsgSize(32 << 20)}
+func (q *FakeQdrant) Start() {
+	options := []grpc.ServerOption{grpc.UnaryInterceptor(q.countAndAuthorize), grpc.MaxRecvMsgSize(32 << 20)}
 	if q.secure != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(q.secure)))
 	}
 	server := grpc.NewServer(options...)
 	qdrant.RegisterPointsServer(server, &pointsService{q: q})
 	qdrant.RegisterCollectionsServer(server, &collectionsService{q: q})
-	d := &door{conns: make(chan net.Conn), closed: make(chan struct{})}
+	d := &connListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 	q.mu.Lock()
 	q.server, q.door = server, d
 	q.mu.Unlock()
@@ -95,21 +96,21 @@ func (q *Qdrant) Start() {
 }
 
 // Stop ends it at once. Who comes is turned away until Start.
-func (q *Qdrant) Stop() {
+func (q *FakeQdrant) Stop() {
 	q.mu.Lock()
 	server := q.server
 	q.mu.Unlock()
 	server.Stop()
 }
 
-// A door is a listener that is given its connections.
-type door struct {
+// A connListener is a listener that is given its connections.
+type connListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 }
 
-func (d *door) let(conn net.Conn) bool {
+func (d *connListener) deliver(conn net.Conn) bool {
 	select {
 	case d.conns <- conn:
 		return true
@@ -119,7 +120,7 @@ func (d *door) let(conn net.Conn) bool {
 }
 
 // Accept implements [net.Listener].
-func (d *door) Accept() (net.Conn, error) {
+func (d *connListener) Accept() (net.Conn, error) {
 	select {
 	case conn := <-d.conns:
 		return conn, nil
@@ -129,23 +130,23 @@ func (d *door) Accept() (net.Conn, error) {
 }
 
 // Close implements [net.Listener].
-func (d *door) Close() error {
+func (d *connListener) Close() error {
 	d.once.Do(func() { close(d.closed) })
 	return nil
 }
 
 // Addr implements [net.Listener].
-func (*door) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
+func (*connListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
-// Forget removes all collections, as a person might.
-func (q *Qdrant) Forget() {
+// RemoveCollections removes all collections, as a person might.
+func (q *FakeQdrant) RemoveCollections() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.collections = map[string]*points{}
+	q.collections = map[string]*qdrantCollection{}
 }
 
 // Collections gives the names of the collections, in order.
-func (q *Qdrant) Collections() (names []string) {
+func (q *FakeQdrant) Collections() (names []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for name := range q.collections {
@@ -155,14 +156,15 @@ func (q *Qdrant) Collections() (names []string) {
 	return names
 }
 
-// Seen is how often a method was called: "/qdrant.Points/Query".
-func (q *Qdrant) Seen(method string) int {
+// CallCount is how often a method was called: "/qdrant.Points/Query".
+func (q *FakeQdrant) CallCount(method string) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.seen[method]
 }
 
-func (q *Qdrant) enter(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+func (q *FakeQdrant) countAndAuthorize(ctx context.Context, req any, info *grpc.UnaryServerInfo,
+	handle grpc.UnaryHandler) (any, error) {
 	q.mu.Lock()
 	q.seen[info.FullMethod]++
 	q.mu.Unlock()
@@ -174,7 +176,7 @@ func (q *Qdrant) enter(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 }
 
 // collection gives a collection; q.mu is locked.
-func (q *Qdrant) collection(name string) (*points, error) {
+func (q *FakeQdrant) collection(name string) (*qdrantCollection, error) {
 	if c := q.collections[name]; c != nil {
 		return c, nil
 	}
@@ -183,26 +185,31 @@ func (q *Qdrant) collection(name string) (*points, error) {
 
 type collectionsService struct {
 	qdrant.UnimplementedCollectionsServer
-	q *Qdrant
+	q *FakeQdrant
 }
 
 var collectionName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`) // what is safe as a file's name everywhere
 
-func (s *collectionsService) Create(_ context.Context, r *qdrant.CreateCollection) (*qdrant.CollectionOperationResponse, error) {
+func (s *collectionsService) Create(_ context.Context, r *qdrant.CreateCollection) (*qdrant.CollectionOperationResponse,
+	error) {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
 	params := r.GetVectorsConfig().GetParams()
-	if !collectionName.MatchString(r.GetCollectionName()) || params.GetSize() == 0 || params.GetDistance() != qdrant.Distance_Cosine {
+	if !collectionName.MatchString(r.GetCollectionName()) || params.GetSize() == 0 ||
+		params.GetDistance() != qdrant.Distance_Cosine {
 		return nil, status.Error(codes.InvalidArgument, "Validation error in body")
 	}
 	if s.q.collections[r.GetCollectionName()] != nil {
-		return nil, status.Errorf(codes.AlreadyExists, "Wrong input: Collection `%s` already exists!", r.GetCollectionName())
+		return nil, status.Errorf(codes.AlreadyExists, "Wrong input: Collection `%s` already exists!",
+			r.GetCollectionName())
 	}
-	s.q.collections[r.GetCollectionName()] = &points{size: int(params.GetSize()), vectors: map[string][]float32{}}
+	s.q.collections[r.GetCollectionName()] = &qdrantCollection{size: int(params.GetSize()),
+		vectors: map[string][]float32{}}
 	return &qdrant.CollectionOperationResponse{Result: true}, nil
 }
 
-func (s *collectionsService) Delete(_ context.Context, r *qdrant.DeleteCollection) (*qdrant.CollectionOperationResponse, error) {
+func (s *collectionsService) Delete(_ context.Context, r *qdrant.DeleteCollection) (*qdrant.CollectionOperationResponse,
+	error) {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
 	was := s.q.collections[r.GetCollectionName()] != nil
@@ -210,13 +217,15 @@ func (s *collectionsService) Delete(_ context.Context, r *qdrant.DeleteCollectio
 	return &qdrant.CollectionOperationResponse{Result: was}, nil // it is no error to delete what is not there
 }
 
-func (s *collectionsService) CollectionExists(_ context.Context, r *qdrant.CollectionExistsRequest) (*qdrant.CollectionExistsResponse, error) {
+func (s *collectionsService) CollectionExists(_ context.Context, r *qdrant.CollectionExistsRequest) (
+	*qdrant.CollectionExistsResponse, error) {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
 	return &qdrant.CollectionExistsResponse{Result: &qdrant.CollectionExists{Exists: s.q.collections[r.GetCollectionName()] != nil}}, nil
 }
 
-func (s *collectionsService) Get(_ context.Context, r *qdrant.GetCollectionInfoRequest) (*qdrant.GetCollectionInfoResponse, error) {
+func (s *collectionsService) Get(_ context.Context, r *qdrant.GetCollectionInfoRequest) (
+	*qdrant.GetCollectionInfoResponse, error) {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
 	c, err := s.q.collection(r.GetCollectionName())
@@ -231,7 +240,7 @@ func (s *collectionsService) Get(_ context.Context, r *qdrant.GetCollectionInfoR
 
 type pointsService struct {
 	qdrant.UnimplementedPointsServer
-	q *Qdrant
+	q *FakeQdrant
 }
 
 var pointUUID = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
@@ -275,11 +284,12 @@ func (s *pointsService) Upsert(_ context.Context, r *qdrant.UpsertPoints) (*qdra
 }
 
 // unit is what Qdrant makes of a vector in a collection whose distance is Cosine.
-func (c *points) unit(v []float32) ([]float32, error) {
+func (c *qdrantCollection) unit(v []float32) ([]float32, error) {
 	if len(v) != c.size {
-		return nil, status.Errorf(codes.InvalidArgument, "Wrong input: Vector dimension error: expected dim: %d, got %d", c.size, len(v))
+		return nil, status.Errorf(codes.InvalidArgument,
+			"Wrong input: Vector dimension error: expected dim: %d, got %d", c.size, len(v))
 	}
-	length := math.Sqrt(dot(v, v))
+	length := math.Sqrt(dotProduct(v, v))
 	unit := slices.Clone(v)
 	for i := range unit {
 		unit[i] = float32(float64(unit[i]) / length)
@@ -287,7 +297,7 @@ func (c *points) unit(v []float32) ([]float32, error) {
 	return unit, nil
 }
 
-func dot(a, b []float32) (sum float64) {
+func dotProduct(a, b []float32) (sum float64) {
 	for i := range a {
 		sum += float64(a[i]) * float64(b[i])
 	}
@@ -344,7 +354,8 @@ func (s *pointsService) Query(_ context.Context, r *qdrant.QueryPoints) (*qdrant
 	answer := &qdrant.QueryResponse{}
 	for _, id := range among {
 		if v := c.vectors[id]; v != nil {
-			answer.Result = append(answer.Result, &qdrant.ScoredPoint{Id: qdrant.NewIDUUID(id), Score: float32(dot(question, v))})
+			answer.Result = append(answer.Result, &qdrant.ScoredPoint{Id: qdrant.NewIDUUID(id),
+				Score: float32(dotProduct(question, v))})
 		}
 	}
 	// Of equals it takes those that come last, so that nobody relies on another order.

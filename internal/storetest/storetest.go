@@ -11,50 +11,51 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
 	"github.com/drawbridge-mcp/drawbridge/ledger"
-	"github.com/drawbridge-mcp/drawbridge/store"
 )
 
-// A Store is what the suite tests.
-type Store interface {
+// A TestedStore is what the suite tests.
+type TestedStore interface {
 	ledger.Journal
-	Records
-	Memory
-	Pins
+	RecordReader
+	StateStore
+	PinStore
 	Close() error
 }
 
-// Memory is what outlives a process beside the journal.
-type Memory interface {
-	Mounts
-	Decisions
-	Secrets
-	Clients
-	Vetted
+// StateStore is what outlives a process beside the journal.
+type StateStore interface {
+	MountStore
+	DecisionStore
+	SecretStore
+	ClientStore
+	VettedListings
 }
 
-// Vetted is the memory of what may be shown of listings.
-type Vetted interface {
+// VettedListings is the memory of what may be shown of listings.
+type VettedListings interface {
 	SaveVetted(ctx context.Context, vetted map[string][]byte) error
-	FirstTools(ctx context.Context, row string, server drawbridge.ServerID, tools []json.RawMessage) ([]json.RawMessage, error)
+	FirstTools(ctx context.Context, row string, server drawbridge.ServerID, tools []json.RawMessage) (
+		[]json.RawMessage, error)
 	ForgetFirstTools(ctx context.Context, server drawbridge.ServerID) (found bool, err error)
 }
 
-// Decisions are what a person decided.
-type Decisions interface {
-	Approvals
-	Asks
-	Grants
-	Held
+// DecisionStore are what a person decided.
+type DecisionStore interface {
+	ApprovalStore
+	AskQueue
+	AskGrants
+	HeldResults
 }
 
-// Secrets are bytes that are the same for all.
-type Secrets interface {
-	Secret(ctx context.Context, name string, size int) ([]byte, error)
+// SecretStore are bytes that are the same for all.
+type SecretStore interface {
+	SharedSecret(ctx context.Context, name string, size int) ([]byte, error)
 }
 
-// Clients are those that have tokens of their own.
-type Clients interface {
+// ClientStore are those that have tokens of their own.
+type ClientStore interface {
 	AddClient(ctx context.Context, c store.Client, token [sha256.Size]byte) error
 	RemoveClient(ctx context.Context, name string) (bool, error)
 	Clients(ctx context.Context) ([]store.Client, error)
@@ -63,40 +64,40 @@ type Clients interface {
 
 // ClientUses is what happens when a client comes.
 type ClientUses interface {
-	Client(ctx context.Context, token [sha256.Size]byte) (store.Client, bool, error)
+	ClientByToken(ctx context.Context, token [sha256.Size]byte) (store.Client, bool, error)
 	HasClients(ctx context.Context) (bool, error)
-	ClientUsed(ctx context.Context, name string, when time.Time) error
+	MarkClientUsed(ctx context.Context, name string, when time.Time) error
 }
 
-// Approvals is the memory of what a person decided.
-type Approvals interface {
-	Approve(ctx context.Context, a store.Approval) error
-	Approvals(ctx context.Context) (store.Approvals, error)
+// ApprovalStore is the memory of what a person decided.
+type ApprovalStore interface {
+	SaveRowApproval(ctx context.Context, a store.RowApproval) error
+	RowApprovals(ctx context.Context) (store.RowApprovals, error)
 }
 
-// Records are the journal as it is stored.
-type Records interface {
-	Records(ctx context.Context, stream string) iter.Seq2[ledger.Record, error]
-	Streams(ctx context.Context) ([]string, error)
+// RecordReader are the journal as it is stored.
+type RecordReader interface {
+	LedgerRecords(ctx context.Context, stream string) iter.Seq2[ledger.Record, error]
+	LedgerStreams(ctx context.Context) ([]string, error)
 }
 
-// Mounts is the memory of servers.
-type Mounts interface {
-	Attempt(ctx context.Context, row string, id drawbridge.ServerID) error
+// MountStore is the memory of servers.
+type MountStore interface {
+	RecordAttempt(ctx context.Context, row string, id drawbridge.ServerID) error
 	SaveListing(ctx context.Context, l drawbridge.Listing) error
-	SaveStatus(ctx context.Context, row string, s drawbridge.Status) error
-	Mounts(ctx context.Context) (map[string]store.Mount, error)
-	MountsOf(ctx context.Context, rows []string) (map[string]store.Mount, error)
+	SaveStatus(ctx context.Context, row string, s drawbridge.ServerStatus) error
+	Mounts(ctx context.Context) (map[string]store.MountRecord, error)
+	MountsOf(ctx context.Context, rows []string) (map[string]store.MountRecord, error)
 }
 
-// A Place is where one store is. Each call opens it once more, as another process would.
-type Place func() Store
+// A OpenStore is where one store is. Each call opens it once more, as another process would.
+type OpenStore func() TestedStore
 
-// Run tests stores. For each test it asks for a fresh place, with nothing stored; it closes what it opens.
-func Run(t *testing.T, fresh func(t *testing.T) Place) {
+// RunStoreTests tests stores. For each test it asks for a fresh place, with nothing stored; it closes what it opens.
+func RunStoreTests(t *testing.T, fresh func(t *testing.T) OpenStore) {
 	for _, test := range []struct {
 		name string
-		run  func(t *testing.T, p Place)
+		run  func(t *testing.T, p OpenStore)
 	}{
 		{"AppendAndReplay", testAppendAndReplay},
 		{"AppendIsWholeOrNothing", testAppendIsWholeOrNothing},
@@ -126,7 +127,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Place) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			place := fresh(t)
-			test.run(t, func() Store {
+			test.run(t, func() TestedStore {
 				s := place()
 				t.Cleanup(func() { s.Close() })
 				return s

@@ -9,13 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func testVetted(t *testing.T, p Place) {
+func testVetted(t *testing.T, p OpenStore) {
 	s := p()
-	must(t, s.SaveListing(t.Context(), drawbridge.Listing{Server: "fs", Row: "row-1"}))
-	must(t, s.Attempt(t.Context(), "row-2", "db"))
-	must(t, s.SaveVetted(t.Context(), map[string][]byte{"row-1": []byte("one"), "row-2": {0, 0xFF}, "row-3": []byte("nobody's")}))
-	must(t, s.SaveVetted(t.Context(), nil))
-	must(t, s.SaveListing(t.Context(), drawbridge.Listing{Server: "fs", Row: "row-1"}))
+	requireNoError(t, s.SaveListing(t.Context(), drawbridge.Listing{Server: "fs", ConfigHash: "row-1"}))
+	requireNoError(t, s.RecordAttempt(t.Context(), "row-2", "db"))
+	requireNoError(t, s.SaveVetted(t.Context(), map[string][]byte{"row-1": []byte("one"), "row-2": {0, 0xFF},
+		"row-3": []byte("nobody's")}))
+	requireNoError(t, s.SaveVetted(t.Context(), nil))
+	requireNoError(t, s.SaveListing(t.Context(), drawbridge.Listing{Server: "fs", ConfigHash: "row-1"}))
 	got := mounts(t, p())
 	if len(got) != 2 || string(got["row-1"].Vetted) != "one" || string(got["row-2"].Vetted) != "\x00\xFF" {
 		t.Errorf("kept %v", got)
@@ -23,7 +24,7 @@ func testVetted(t *testing.T, p Place) {
 }
 
 // testFirstTools has several processes see a row for the first time: they agree on what it had.
-func testFirstTools(t *testing.T, p Place) {
+func testFirstTools(t *testing.T, p OpenStore) {
 	one := []json.RawMessage{json.RawMessage(`{ "name":"one" }`)}
 	var wg sync.WaitGroup
 	got := make([][]json.RawMessage, 4)
@@ -53,7 +54,7 @@ func testFirstTools(t *testing.T, p Place) {
 		t.Errorf("forgotten again: %v, %v", found, err)
 	}
 	again, err := s.FirstTools(t.Context(), "row-1", "fs", one)
-	must(t, err)
+	requireNoError(t, err)
 	if diff := cmp.Diff(one, again); diff != "" {
 		t.Error(diff)
 	}

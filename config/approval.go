@@ -1,0 +1,90 @@
+package config
+
+import (
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+// ApprovalFacts are what a person approves in the row, as it was written, in the order of Fields: the members that
+// count in Hash, each as a name and a value for people. A value of env or headers, of auth where it may be a secret,
+// and what a url says beside scheme, host and path are a short digest in its place, so that what is kept of an
+// approval holds no secret. The names are "command", "args", "env NAME", "header NAME", "auth NAME" and so on; last
+// come those of Program, if it is known.
+func (s Server) ApprovalFacts() []NameValue {
+	row, err := configfile.ParseJSON(s.Raw)
+	if err != nil {
+		return nil // the row is no object
+	}
+	var all []NameValue
+	for _, known := range rowMemberTable {
+		m, ok := row.Find(known.name)
+		if !ok || !known.inHash {
+			continue
+		}
+		switch known.name {
+		case "env", "headers":
+			for _, p := range m.Value.Members {
+				name := strings.TrimSuffix(known.name, "s") + " " + safetext.Line(p.Name)
+				all = append(all, NameValue{name, secretDigest(name, p.Value.Text)})
+			}
+		case "url":
+			all = append(all, toNameValues(urlFacts("url", m.Value.Text))...)
+		case "auth", "oauth":
+			all = append(all, authFacts(m)...)
+		default:
+			all = append(all, NameValue{known.name, factText(m.Value)})
+		}
+	}
+	return append(all, toNameValues(s.Program.approvalFacts())...)
+}
+
+// factText shows a value: a text as it is, whatever else as JSON.
+func factText(v configfile.Node) string {
+	if s, ok := v.TextValue(); ok {
+		return safetext.Exact(s)
+	}
+	return safetext.Line(string(v.AppendJSON(nil, false)))
+}
+
+// authFacts shows where one signs in, and as whom. The names are "auth token_url" and so on.
+func authFacts(m configfile.Member) (all []NameValue) {
+	if m.Value.Kind != configfile.Table {
+		return []NameValue{{m.Name, factText(m.Value)}}
+	}
+	for _, p := range m.Value.Members {
+		name := m.Name + " " + safetext.Line(p.Name)
+		known, public := CanonicalAuthMember(p.Name)
+		switch {
+		case !public:
+			all = append(all, NameValue{name, secretDigest(name, string(p.Value.AppendJSON(nil, true)))})
+		case known == "resource" || strings.Contains(p.Value.Text, "://"):
+			all = append(all, toNameValues(urlFacts(name, p.Value.Text))...)
+		default:
+			all = append(all, NameValue{name, factText(p.Value)})
+		}
+	}
+	return all
+}
+
+// ApprovalChanges says for people what became of facts: one line for each that changed, was added or was removed, such
+// as "command: npx → sh" or "env TOKEN: its value changed". It is empty where nothing did. That another command is
+// another program goes without saying.
+func ApprovalChanges(before, after []NameValue) []string {
+	return describeFactChanges(toFacts(before), toFacts(after))
+}
+
+func toNameValues(all []approvalFact) (out []NameValue) {
+	for _, f := range all {
+		out = append(out, NameValue(f))
+	}
+	return out
+}
+
+func toFacts(all []NameValue) (out []approvalFact) {
+	for _, p := range all {
+		out = append(out, approvalFact(p))
+	}
+	return out
+}

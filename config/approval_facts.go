@@ -1,0 +1,83 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+// A approvalFact is what a person was shown: a name and a value.
+type approvalFact struct{ Name, Value string }
+
+// secretDigest stands for a value that may be a secret: it tells a changed value from one that is as it was. The name
+// is in it, so that equal values of two names do not show.
+func secretDigest(name, value string) string {
+	sum := sha256.Sum256([]byte(name + "\x00" + value))
+	return secretDigestPrefix + hex.EncodeToString(sum[:])[:16]
+}
+
+const secretDigestPrefix = "sha256:"
+
+// urlFacts shows where a url leads, and keeps of the rest of it a digest.
+func urlFacts(name, s string) []approvalFact {
+	end := len(s)
+	if i := strings.IndexAny(s, "?#"); i >= 0 {
+		end = i
+	}
+	shown, rest := s[:end], s[end:]
+	scheme, address, _ := strings.Cut(shown, "://")
+	host, path, hasPath := strings.Cut(address, "/")
+	if i := strings.LastIndex(host, "@"); i >= 0 {
+		shown, rest = scheme+"://"+host[i+1:], host[:i]+"@"+rest
+		if hasPath {
+			shown += "/" + path
+		}
+	}
+	all := []approvalFact{{name, safetext.Exact(shown)}}
+	if rest != "" {
+		all = append(all, approvalFact{name + " secrets", secretDigest(name, rest)})
+	}
+	return all
+}
+
+// describeFactChanges says for people what became of facts: one line for each that changed, was added or was removed,
+// such as "command: npx → sh" or "env TOKEN: its value changed". It is empty where nothing did. That another command
+// is another program goes without saying.
+func describeFactChanges(before, after []approvalFact) []string {
+	find := func(facts []approvalFact, name string) (string, bool) {
+		i := slices.IndexFunc(facts, func(p approvalFact) bool { return p.Name == name })
+		if i < 0 {
+			return "", false
+		}
+		return facts[i].Value, true
+	}
+	if was, _ := find(before, "command"); !slices.Contains(after, approvalFact{"command", was}) {
+		before, after = withoutProgramFacts(before), withoutProgramFacts(after)
+	}
+	var lines []string
+	for _, p := range after {
+		old, had := find(before, p.Name)
+		hidden := strings.HasPrefix(p.Value, secretDigestPrefix)
+		switch {
+		case had && old == p.Value:
+		case had && hidden:
+			lines = append(lines, p.Name+": its value changed")
+		case had:
+			lines = append(lines, fmt.Sprintf("%s: %s → %s", p.Name, old, p.Value))
+		case hidden:
+			lines = append(lines, p.Name+": added")
+		default:
+			lines = append(lines, fmt.Sprintf("%s: added (%s)", p.Name, p.Value))
+		}
+	}
+	for _, p := range before {
+		if _, has := find(after, p.Name); !has {
+			lines = append(lines, p.Name+": removed")
+		}
+	}
+	return lines
+}

@@ -1,0 +1,92 @@
+package config
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+// A DeferredValue is a value that is put together, of its parts in order, when its server is mounted and not before.
+type DeferredValue struct {
+	// Name is whose value it is: "env TOKEN", "header Authorization", "auth client_secret".
+	Name  string
+	Parts []ValuePart
+}
+
+// DeferredParts gives what a value is put together of: a Deferred's Name, such as "env TOKEN". It gives nil for a
+// value that is what it is.
+func (s Server) DeferredParts(name string) []ValuePart {
+	for _, d := range s.DeferredValues {
+		if d.Name == name {
+			return d.Parts
+		}
+	}
+	return nil
+}
+
+// CommandValues names the values that commands have a part in, as Deferred names them.
+func (s Server) CommandValues() (names []string) {
+	for _, d := range s.DeferredValues {
+		for _, p := range d.Parts {
+			if p.Kind == CommandPart {
+				names = append(names, safetext.Line(d.Name))
+				break
+			}
+		}
+	}
+	return names
+}
+
+func (r *rowReader) expandReferences(s string) []ValuePart {
+	return expandReferences(s, r.lookup, func(inner string) {
+		name := configfile.PlaceholderName(strings.TrimPrefix(inner, "env:"))
+		if !r.missing[name] {
+			r.missing[name] = true
+			r.server.Unresolved = append(r.server.Unresolved, name)
+		}
+	})
+}
+
+// expandVariables puts variables into a text of a member that may hold no other reference: arguments are shown to
+// every process of the machine, and where a row leads is known before it is mounted.
+func (r *rowReader) expandVariables(member, s string) string {
+	text, later := joinLiteralParts(r.expandReferences(s))
+	if later != nil {
+		r.refuse(`%q cannot hold ${%s:…}: values of "env" and "headers", and "client_id" and "client_secret" in "auth" may`, member, later.Kind)
+		return s
+	}
+	return text
+}
+
+// readSecret reads a value that may be a command as a whole, after "!", or hold references. A command stays as it is
+// written, since a shell puts its variables in.
+func (r *rowReader) readSecret(what, written string) string {
+	command, isCommand := strings.CutPrefix(written, "!")
+	parts := []ValuePart{{Kind: CommandPart, Text: command}}
+	if !isCommand {
+		parts = r.expandReferences(written)
+		if text, later := joinLiteralParts(parts); later == nil {
+			return text
+		}
+	}
+	for i, p := range parts {
+		if p.Kind == FilePart {
+			parts[i].Text = r.resolvePath(p.Text)
+		}
+	}
+	r.server.DeferredValues = append(r.server.DeferredValues, DeferredValue{what, parts})
+	return written
+}
+
+// resolvePath is a file's: absolute, from the home with "~/", or relative to the file that has the row.
+func (r *rowReader) resolvePath(s string) string {
+	if rest, ok := strings.CutPrefix(s, "~/"); ok && r.home != "" {
+		s = filepath.Join(r.home, rest)
+	}
+	if !filepath.IsAbs(s) {
+		s = filepath.Join(filepath.Dir(r.server.Origin.Path), s)
+	}
+	return filepath.Clean(s)
+}

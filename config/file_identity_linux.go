@@ -1,0 +1,5 @@
+package config
+
+import "syscall"
+
+func fileTimes(s *syscall.Stat_t) (modified, changed syscall.Timespec) { return s.Mtim, s.Ctim }

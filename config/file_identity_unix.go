@@ -1,0 +1,26 @@
+//go:build linux || darwin
+
+package config
+
+import (
+	"os"
+	"syscall"
+)
+
+// An fileIdentity tells a file, as it is now, from all others, and from what it was before a change.
+type fileIdentity struct {
+	device, inode uint64
+	size          int64
+	modified      syscall.Timespec
+	changed       syscall.Timespec
+}
+
+// identifyFile gives the identity of a file; false where it has none.
+func identifyFile(info os.FileInfo) (fileIdentity, bool) {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return fileIdentity{}, false
+	}
+	modified, changed := fileTimes(s)
+	return fileIdentity{uint64(s.Dev), s.Ino, s.Size, modified, changed}, true
+}

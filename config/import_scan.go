@@ -1,0 +1,275 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/clientconfig"
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+	"github.com/drawbridge-mcp/drawbridge/internal/launch"
+)
+
+// A ImportStatus says what taking a definition over would do.
+type ImportStatus string
+
+// The statuses.
+const (
+	// ImportNew is a definition whose name the person's own native files do not have.
+	ImportNew ImportStatus = "new"
+	// ImportSame is one that they have already, or that an earlier definition of this scan says in the same way.
+	ImportSame ImportStatus = "same"
+	// ImportConflict is one whose name they have with another definition.
+	ImportConflict ImportStatus = "conflict"
+	// ImportShadowed is one whose name an earlier definition of this scan has and says differently.
+	ImportShadowed ImportStatus = "shadowed"
+	// ImportRefused is one that could not be mounted, or that starts Drawbridge itself.
+	ImportRefused ImportStatus = "refused"
+)
+
+// A ImportCandidate is a definition that another program has in the person's own files.
+type ImportCandidate struct {
+	Name drawbridge.ServerID
+	// Provider is the Name of the program in the table of Providers, From its Title.
+	Provider, ProviderTitle string
+	Origin                  Origin
+	// Transport is as Server's method gives it.
+	Transport string
+	Status    ImportStatus
+	// Reason says for people why the status is not New; empty for one that is.
+	Reason string
+	// Raw is the definition in our own words, as it would be written under its name: variables are not put in, the
+	// members stand in the order of Fields, and "imported_from" names the provider. It may hold secrets. It is empty
+	// for one that is refused.
+	Raw json.RawMessage
+	// Notes say what could not be carried over, or should be known of it.
+	Notes []string
+}
+
+// ImportScan is what Scan found.
+type ImportScan struct {
+	// Candidates are in the order of providers and of their files, and within a file in the file's.
+	Candidates []ImportCandidate
+	// Warnings are about files that could not be read.
+	Warnings []Warning
+	// Sources are the files that were read, in order.
+	Sources []string
+}
+
+// ScanImports finds the definitions that the providers named in from, or all, have in the person's own files; what a
+// project directory brings is not among them, unless the directory is the home. Of Claude Code's entries for single
+// directories it takes those of the working directory. Nothing is written.
+//
+// Two definitions of a name are the same if they reach the same server in the same way: what is off, what a timeout is,
+// where a row was taken over from, and whether a url's type is left to be found out make no difference.
+//
+// The error is a *drawbridge.Fault with the code InvalidInput: for a name in from that no provider has, and for a
+// native file of the person's own that cannot be read, since nobody should write to that.
+func ScanImports(o Options, from []string) (ImportScan, error) {
+	l, err := newLoader(o)
+	if err != nil {
+		return ImportScan{}, err
+	}
+	providers, err := providersByName(from)
+	if err != nil {
+		return ImportScan{}, err
+	}
+	s := &importScanner{loader: l, keychainValue: o.KeychainValue, seen: map[drawbridge.ServerID]seenDefinition{},
+		dirIsHome: configfile.SameFile(l.Project, l.Home)}
+	if err := s.readUserServers(); err != nil {
+		return ImportScan{}, err
+	}
+	seen := map[string]bool{}
+	for _, p := range providers {
+		for _, at := range p.Locations {
+			path := at.Resolve(l.BaseDirs)
+			if at.Root == clientconfig.ProjectRoot && !s.dirIsHome || path == "" || seen[path] {
+				continue
+			}
+			seen[path] = true
+			s.scanFile(p, sourceFile{path: path, kind: OriginUser, provider: p.Name, dialect: at.Shape, readRows: true,
+				dir: l.Project})
+		}
+	}
+	s.found.Warnings = l.set.Warnings
+	return s.found, nil
+}
+
+// A importScanner compares what other programs have with the person's own.
+type importScanner struct {
+	*loader
+	keychainValue func(name string) (string, bool)
+	// dirIsHome says that the working directory is the home: its files are the person's own.
+	dirIsHome bool
+	// userServers has what the person's own files say under each name.
+	userServers map[drawbridge.ServerID][]string
+	// seen has the first definition of each name in this scan.
+	seen  map[drawbridge.ServerID]seenDefinition
+	found ImportScan
+}
+
+type seenDefinition struct{ content, from string }
+
+// readUserServers reads the person's own native files.
+func (s *importScanner) readUserServers() error {
+	s.userServers = map[drawbridge.ServerID][]string{}
+	for _, src := range uniqueSources(s.conventionalSources(s.Project, OriginProject)) {
+		if src.provider != "native" || src.kind != OriginUser {
+			continue
+		}
+		src.namedByPerson = true // a broken one is an error
+		s.openSource(&src)
+		switch {
+		case errors.Is(src.err, fs.ErrNotExist):
+			continue
+		case src.err != nil:
+			return s.reportUnreadable(src, src.err)
+		}
+		rows, _ := src.dialect.Rows(src.root, src.dir)
+		for _, row := range rows[:min(len(rows), MaxRows)] {
+			s.userServers[printableID(row.Name)] = append(s.userServers[printableID(row.Name)],
+				comparableContent(s.withKeychainValues(row.Value)))
+		}
+	}
+	s.disabledBy = nil // what is off by name stays so; it is no part of a definition
+	return nil
+}
+
+// keychainReference finds the references to values that the person keeps.
+var keychainReference = regexp.MustCompile(`\$\{keychain:([^}]*)\}`)
+
+// withKeychainValues gives a row with the values that it refers to in their places.
+func (s *importScanner) withKeychainValues(n configfile.Node) configfile.Node {
+	if n.Kind == configfile.Text && s.keychainValue != nil {
+		n.Text = keychainReference.ReplaceAllStringFunc(n.Text, func(reference string) string {
+			if value, ok := s.keychainValue(keychainReference.FindStringSubmatch(reference)[1]); ok {
+				return value
+			}
+			return reference
+		})
+	}
+	n.Members = slices.Clone(n.Members)
+	for i, m := range n.Members {
+		n.Members[i].Value = s.withKeychainValues(m.Value)
+	}
+	return n
+}
+
+func (s *importScanner) scanFile(p clientconfig.Provider, src sourceFile) {
+	s.openSource(&src)
+	if errors.Is(src.err, fs.ErrNotExist) {
+		return
+	}
+	if src.err != nil {
+		_ = s.reportUnreadable(src, src.err) // a warning: nobody named the file
+		return
+	}
+	s.found.Sources = append(s.found.Sources, src.path)
+	rows, problems := src.dialect.Rows(src.root, src.dir)
+	s.warnProblems(src, problems)
+	if len(rows) > MaxRows {
+		s.warn(src, rows[MaxRows].Line, "the file has %d servers; those from here on were left out", len(rows))
+		rows = rows[:MaxRows]
+	}
+	for _, row := range rows {
+		s.found.Candidates = append(s.found.Candidates, s.classify(p, src, row))
+	}
+}
+
+// classify says what taking a row over would do.
+func (s *importScanner) classify(p clientconfig.Provider, src sourceFile, row clientconfig.ServerRow) ImportCandidate {
+	server, warnings := s.readServer(src, row)
+	found := ImportCandidate{
+		Name: server.ID, Provider: p.Name, ProviderTitle: p.Title, Origin: server.Origin, Transport: server.Transport(),
+	}
+	for _, w := range warnings {
+		found.Notes = append(found.Notes, w.textWithoutName())
+	}
+	if why := refusalReason(server); why != "" {
+		found.Status, found.Reason = ImportRefused, why
+		return found
+	}
+	value, err := configfile.ParseJSON(server.Raw)
+	if err != nil { // a row is written as JSON by us
+		found.Status, found.Reason = ImportRefused, fmt.Sprintf("Server %q: it cannot be written as JSON", server.ID)
+		return found
+	}
+	if row.Local {
+		found.Notes = append(found.Notes, fmt.Sprintf("%s has it for this directory only", p.Title))
+		if server.Command != "" {
+			value = addMissingMember(value, "cwd", src.dir)
+		}
+	}
+	content := comparableContent(value)
+	found.Raw = nativeRow(clientconfig.ServerRow{Value: addMissingMember(value, "imported_from", p.Name)}).AppendJSON(
+		nil, false)
+	first, again := s.seen[server.ID]
+	native, has := s.userServers[server.ID]
+	switch {
+	case slices.Contains(native, content):
+		found.Status, found.Reason = ImportSame, "your own configuration has it"
+	case again && first.content == content:
+		found.Status, found.Reason = ImportSame, "it is the one of "+first.from
+	case again:
+		found.Status, found.Reason = ImportShadowed, "the one of "+first.from+" counts before it"
+	case has:
+		found.Status, found.Reason = ImportConflict, "your own configuration has another server of that name"
+	default:
+		found.Status = ImportNew
+	}
+	if !again {
+		s.seen[server.ID] = seenDefinition{content, p.Title}
+	}
+	return found
+}
+
+// refusalReason says why a row is not to be taken over, even one that is off.
+func refusalReason(s Server) string {
+	if s.Phase == drawbridge.Disabled {
+		if launch.StartsDrawbridge(s.Command, s.Args) {
+			return fmt.Sprintf("Server %q: starts Drawbridge itself, which would mount itself without end", s.ID)
+		}
+		if s.Command == "" && s.URL == "" {
+			return fmt.Sprintf("Server %q: %s", s.ID, `stdio server requires "command" field`)
+		}
+	}
+	if s.Phase == drawbridge.Refused {
+		return s.Reason
+	}
+	return ""
+}
+
+// textWithoutName is a warning's text without the name, which stands beside it.
+func (w Warning) textWithoutName() string {
+	return strings.TrimPrefix(w.Text, fmt.Sprintf("Server %q: ", w.Server))
+}
+
+// addMissingMember gives a row a member that it does not have.
+func addMissingMember(row configfile.Node, name, value string) configfile.Node {
+	if _, ok := row.Find(name); !ok {
+		row.Members = append(slices.Clip(row.Members), configfile.Member{Name: name,
+			Value: configfile.Node{Kind: configfile.Text, Text: value}})
+	}
+	return row
+}
+
+// comparableContent is what makes a definition the one it is, as JSON: the members that count in a row's hash, without
+// those that say nothing.
+func comparableContent(row configfile.Node) string {
+	kept := configfile.Node{Kind: configfile.Table}
+	for _, known := range rowMemberTable {
+		m, ok := row.Find(known.name)
+		empty := m.Value.Text == "" && len(m.Value.Items) == 0 && len(m.Value.Members) == 0 &&
+			m.Name != "expected_tools"
+		if !ok || !known.inHash || empty || m.Name == "type" && m.Value.Text != "sse" {
+			continue
+		}
+		kept.Members = append(kept.Members, m)
+	}
+	return string(kept.AppendJSON(nil, true))
+}

@@ -1,0 +1,96 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/clientconfig"
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+	"github.com/drawbridge-mcp/drawbridge/internal/launch"
+)
+
+// ImportServers adds the definitions of found that are New to a native file, all of them as one change, and gives their
+// names; the others are left where they are. Where there is nothing to add the file is not touched.
+//
+// The error is that of AddServer about the first that cannot be added, such as one whose name somebody has added since
+// the scan. Nothing is written then.
+func ImportServers(path string, found []ImportCandidate) ([]drawbridge.ServerID, error) {
+	var ids []drawbridge.ServerID
+	rows := map[drawbridge.ServerID]json.RawMessage{}
+	for _, f := range found {
+		if f.Status != ImportNew {
+			continue
+		}
+		if err := validateRow(f.Name, f.Raw); err != nil {
+			return nil, err
+		}
+		ids = append(ids, f.Name)
+		rows[f.Name] = f.Raw
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	err := UpdateFile(path, func(data []byte) ([]byte, error) {
+		for _, id := range ids {
+			f := rowFile{configfile.FormatOf(path), data}
+			_, there, err := f.rowPath(id)
+			switch {
+			case err != nil:
+				return nil, configfile.FileFault("change "+path, err)
+			case there:
+				return nil, existsError(id, path)
+			}
+			if data, err = f.putRow(path, id, rows[id]); err != nil {
+				return nil, err
+			}
+		}
+		return data, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ids, nil
+}
+
+// Entry gives what the client's configuration says of Drawbridge: the server ClientEntryName, else the first that
+// starts Drawbridge. It says false where there is none, or no file. The error is a *drawbridge.Fault: there is no
+// home, or a file that cannot be read.
+func (c Client) Entry(o Options) (ClientEntry, bool, error) {
+	l, err := newLoader(o)
+	if err != nil {
+		return ClientEntry{}, false, err
+	}
+	providers, err := providersByName([]string{c.ID})
+	if err != nil {
+		return ClientEntry{}, false, err
+	}
+	places := providers[0].Locations
+	at := places[slices.IndexFunc(places,
+		func(at clientconfig.FileLocation) bool { return at.Root != clientconfig.ProjectRoot })]
+	src := sourceFile{path: c.Path(o), kind: OriginUser, provider: c.ID, dialect: at.Shape,
+		readRows: true, dir: l.Project}
+	l.openSource(&src)
+	switch {
+	case errors.Is(src.err, fs.ErrNotExist):
+		return ClientEntry{}, false, nil
+	case src.err != nil:
+		src.namedByPerson = true // what is wrong is an error
+		return ClientEntry{}, false, l.reportUnreadable(src, src.err)
+	}
+	rows, _ := src.dialect.Rows(src.root, src.dir)
+	var first *Server
+	for _, row := range rows {
+		server, _ := l.readServer(src, row)
+		if server.ID == ClientEntryName && !row.Local || first == nil &&
+			launch.StartsDrawbridge(server.Command, server.Args) {
+			first = &server
+		}
+	}
+	if first == nil {
+		return ClientEntry{}, false, nil
+	}
+	return ClientEntry{first.Command, first.Args, first.Env}, true, nil
+}

@@ -1,0 +1,97 @@
+package config
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+)
+
+// ToolLimits are the bounds on calls of tools. A zero field means the default.
+type ToolLimits struct {
+	// PerSession is the most calls of a session; 0 is any number.
+	PerSession int
+	// PerCaller is the most calls of a caller in a time of Every; 0 is any number.
+	PerCaller int
+	Window    time.Duration
+	// SameErrors is how often the same call may end in the same error within 60 seconds, SameCalls how often it may
+	// end the same way at all; below 0 any number of times.
+	SameErrors, SameCalls int
+}
+
+// ShieldSettings says how far servers are trusted. A zero field means the default.
+type ShieldSettings struct {
+	// Enabled is false where nobody is to keep an account of how servers behave; nil means the default.
+	Enabled *bool
+	// Threshold is the score under which a server is quarantined, from 0 to 1; below 0 none is.
+	Threshold float64
+	// HalfLife is how long it takes until half of what was lost has come back.
+	HalfLife time.Duration
+	// HoldFlagged holds back results in which rules are met; nil means the default, which is not to.
+	HoldFlagged *bool
+}
+
+// readCallRate reads a number of calls in a time: "1000/day", "50/10m".
+func readCallRate(calls *int, every *time.Duration, v configfile.Node) error {
+	text, _ := v.TextValue()
+	number, span, _ := strings.Cut(text, "/")
+	n, err := strconv.Atoi(strings.TrimSpace(number))
+	d, bad := time.ParseDuration(strings.TrimSpace(span))
+	switch strings.TrimSpace(span) {
+	case "minute":
+		d, bad = time.Minute, nil
+	case "hour":
+		d, bad = time.Hour, nil
+	case "day":
+		d, bad = 24*time.Hour, nil
+	case "week":
+		d, bad = 7*24*time.Hour, nil
+	}
+	if err != nil || n <= 0 || bad != nil || d <= 0 {
+		return errors.New(`must be a number of calls in a time, such as "1000/day" or "50/10m"`)
+	}
+	*calls, *every = n, d
+	return nil
+}
+
+// readIntOrUnlimited reads a whole number above 0, or "unlimited".
+func readIntOrUnlimited(to *int, v configfile.Node) error {
+	if s, ok := v.TextValue(); ok && s == "unlimited" {
+		*to = -1
+		return nil
+	}
+	n, ok := v.PositiveInt()
+	if !ok {
+		return errors.New(`must be a whole number above 0, or "unlimited"`)
+	}
+	*to = n
+	return nil
+}
+
+// readFraction reads a number from 0 to 1. It takes 0 too, which a field cannot hold: there it means the default.
+func readFraction(to *float64, v configfile.Node) error {
+	x, err := strconv.ParseFloat(v.Text, 64)
+	if v.Kind != configfile.Number || err != nil || !(x >= 0 && x <= 1) {
+		return errors.New("must be a number from 0 to 1")
+	}
+	*to = x
+	if x == 0 {
+		*to = -1
+	}
+	return nil
+}
+
+// readSeconds reads a number of seconds above 0, or a time such as "30m".
+func readSeconds(to *time.Duration, v configfile.Node) error {
+	d, ok := v.Duration()
+	if _, err := strconv.ParseFloat(v.Text, 64); err == nil {
+		d, ok = d*1000, ok && d < time.Duration(1<<63-1)/1000
+	}
+	if !ok || d <= 0 {
+		return errors.New(`must be a number of seconds above 0, or a time such as "30m"`)
+	}
+	*to = d
+	return nil
+}

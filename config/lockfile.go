@@ -1,0 +1,46 @@
+package config
+
+import (
+	"io/fs"
+	"path/filepath"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+)
+
+// LockfileName is the name that a lockfile has where nothing names it otherwise.
+const LockfileName = "drawbridge.lock"
+
+// LockfilePath says where the lockfile is: where the settings name one, which then has to be there, or else beside the
+// person's own drawbridge.toml; empty where there is no place for one. The error is as for Load.
+func LockfilePath(o Options, s Settings) (path string, named bool, err error) {
+	if s.LockFile != "" {
+		return s.LockFile, true, nil
+	}
+	l, err := newLoader(o)
+	if err != nil {
+		return "", false, err
+	}
+	own, ok := l.userSettingsSource()
+	if !ok {
+		return "", false, nil
+	}
+	return filepath.Join(filepath.Dir(own.path), LockfileName), false, nil
+}
+
+// ReadLockfile reads a lockfile. The error is fs.ErrNotExist where there is none; what is no regular file is not read,
+// since a pipe would have everybody wait.
+func ReadLockfile(path string) ([]byte, error) {
+	held, _, err := configfile.ReadFile(path)
+	if err == nil && !held.Exists {
+		err = &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
+	return held.Data, err
+}
+
+// UpdateLockfile changes a lockfile under the terms of Update, whatever it holds.
+func UpdateLockfile(path string, change func([]byte) ([]byte, error)) error {
+	return configfile.RewriteFile(path, func(before configfile.FileState) (configfile.FileState, error) {
+		data, err := change(before.Content())
+		return configfile.FileState{Data: data, Exists: err == nil}, err
+	})
+}

@@ -1,0 +1,136 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// A ProgramFile is one file with what was in it. The zero value is none. What that file loads it cannot see, nor what
+// a launcher such as npx brings from elsewhere.
+type ProgramFile struct {
+	// Path is absolute, and as it was found: links in it are not followed.
+	Path string `json:"path,omitempty"`
+	// Digest is the SHA-256 of what the file holds, in hex.
+	Digest string `json:"sha256,omitempty"`
+}
+
+// hashProgramFile reads the file at an absolute path. The error is that of the file, which must be a regular one: a
+// *ProgramTooLargeError for one that is larger than maxProgramBytes.
+func hashProgramFile(path string) (ProgramFile, error) {
+	p, _, err := readProgramInfo(path)
+	return p, err
+}
+
+// readProgramInfo gives with the program what the file was when all of it was read; nil where it changed meanwhile.
+func readProgramInfo(path string) (ProgramFile, os.FileInfo, error) {
+	if _, err := statProgram(path); err != nil {
+		return ProgramFile{}, nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return ProgramFile{}, nil, err
+	}
+	defer f.Close()
+	before, err := f.Stat()
+	if err == nil {
+		err = checkRegularFile(path, before)
+	}
+	if err != nil {
+		return ProgramFile{}, nil, err
+	}
+	sum := sha256.New()
+	n, err := io.Copy(sum, io.LimitReader(f, maxProgramBytes+1))
+	switch {
+	case err != nil:
+		return ProgramFile{}, nil, err
+	case n > maxProgramBytes: // it grew
+		return ProgramFile{}, nil, &ProgramTooLargeError{path, n}
+	}
+	p := ProgramFile{path, hex.EncodeToString(sum.Sum(nil))}
+	after, err := f.Stat()
+	if err != nil || !unchangedFile(before, after) {
+		return p, nil, nil
+	}
+	return p, after, nil
+}
+
+// CheckUnchanged looks whether the file still is what it was. The error is a *ProgramChangedError.
+func (p ProgramFile) CheckUnchanged() error { return p.checkUnchangedBy(hashProgramFile) }
+
+func (p ProgramFile) checkUnchangedBy(at func(path string) (ProgramFile, error)) error {
+	if p == (ProgramFile{}) {
+		return &ProgramChangedError{}
+	}
+	now, err := at(p.Path)
+	var path *os.PathError
+	var large *ProgramTooLargeError
+	switch {
+	case errors.As(err, &large):
+		return &ProgramChangedError{p.Path, "it is too large to be read"}
+	case errors.As(err, &path):
+		return &ProgramChangedError{p.Path, path.Err.Error()}
+	case err != nil:
+		return &ProgramChangedError{p.Path, err.Error()}
+	case now != p:
+		return &ProgramChangedError{p.Path, "what the file holds has changed"}
+	}
+	return nil
+}
+
+// A ProgramChangedError is for a program that is not what a person approved. Without a path there was none to approve.
+type ProgramChangedError struct{ Path, Why string }
+
+// Error names the file, and says what became of it.
+func (e *ProgramChangedError) Error() string {
+	if e.Path == "" {
+		return "its program was not there when it was approved"
+	}
+	return fmt.Sprintf("its program %s is not the one that was approved: %s", e.Path, e.Why)
+}
+
+// FaultCode says that to try again is of no use: a person must look at it first.
+func (e *ProgramChangedError) FaultCode() drawbridge.FaultCode { return drawbridge.PolicyBlocked }
+
+// The names of a program's facts.
+const (
+	programFactName  = "program"
+	digestFactName   = "program digest"
+	digestKindPrefix = "SHA-256 "
+)
+
+// approvalFacts are what a person approves in a program; none for the zero one.
+func (p ProgramFile) approvalFacts() []approvalFact {
+	if p == (ProgramFile{}) {
+		return nil
+	}
+	return []approvalFact{{programFactName, p.Path}, {digestFactName, digestKindPrefix + p.Digest}}
+}
+
+// programFromFacts gives the program in facts; the zero one where they have none.
+func programFromFacts(facts []approvalFact) (p ProgramFile) {
+	for _, f := range facts {
+		switch f.Name {
+		case programFactName:
+			p.Path = f.Value
+		case digestFactName:
+			p.Digest = strings.TrimPrefix(f.Value, digestKindPrefix)
+		}
+	}
+	return p
+}
+
+// withoutProgramFacts leaves the facts of the row itself.
+func withoutProgramFacts(facts []approvalFact) []approvalFact {
+	return slices.DeleteFunc(slices.Clone(facts), func(p approvalFact) bool {
+		return p.Name == programFactName ||
+			p.Name == digestFactName
+	})
+}

@@ -1,0 +1,131 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+// maxDiffLine is how much of a line is shown: a file may be one line.
+const maxDiffLine = 160
+
+// redactedDiff is a unified diff of a file without what may be a secret; nil stands for no file. It shows the file's
+// structure: names, punctuation, truth values, small numbers, and the words in shown. It is empty where nothing
+// changes.
+func redactedDiff(path string, before, after []byte, shown []string) string {
+	edits := udiff.Lines(string(before), string(after))
+	diff, err := udiff.ToUnifiedDiff(diffLabel(path, before), diffLabel(path, after), string(before), edits,
+		udiff.DefaultContextLines)
+	if err != nil || len(diff.Hunks) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "--- %s\n+++ %s\n", diff.From, diff.To)
+	for _, hunk := range diff.Hunks {
+		fmt.Fprintf(&b, "@@ -%d +%d @@\n", hunk.FromLine, hunk.ToLine)
+		for _, line := range hunk.Lines {
+			sign := " "
+			switch line.Kind {
+			case udiff.Delete:
+				sign = "-"
+			case udiff.Insert:
+				sign = "+"
+			}
+			b.WriteString(strings.TrimRight(sign+safetext.Truncate(redactLine(configfile.FormatOf(path), line.Content,
+				shown), maxDiffLine, safetext.Runes, "…"), " ") + "\n")
+		}
+	}
+	return b.String()
+}
+
+func diffLabel(path string, v []byte) string {
+	if v == nil {
+		return "/dev/null"
+	}
+	return path
+}
+
+// jsonToken finds what a line of JSON or TOML is made of; yamlToken of YAML, where a text without quotes goes to the
+// end of the line, or to a comment.
+var (
+	jsonToken       = lazyRegexp(`"(?:[^"\\]|\\.)*"?|'[^']*'?|//.*|/\*.*|#.*|[^\s"'{}\[\](),:=/#]+|[\s{}\[\](),:=]+|.`)
+	yamlToken       = lazyRegexp(`"(?:[^"\\]|\\.)*"?|'[^']*'?|#.*|[^\s"'{}\[\],#:-][^\s"'{}\[\],#:]*|[\s{}\[\],:-]+|.`)
+	structuralToken = lazyRegexp(`^(?:[\s{}\[\](),:=-]+|true|false|null)$`)
+	smallNumber     = lazyRegexp(`^[0-9]{1,6}$`)
+	valueEnd        = lazyRegexp(`^(?:$|[,}\]/#])`)
+	assignment      = lazyRegexp(`^=\s*[^=\s]`)
+	bareName        = lazyRegexp(`^[A-Za-z0-9_.$/@-]+$`)
+	tableHeader     = lazyRegexp(`^\s*\[\[?[A-Za-z0-9_./"' -]+\]?\]\s*$`)
+)
+
+// maxBareName and maxTableHeader are how long a name and the line of a table's may be. They stand here and not in the
+// expressions, which would be many times as long, and take as much longer to make.
+const maxBareName, maxTableHeader = 64, 200
+
+func isBareName(word string) bool { return len(word) <= maxBareName && bareName().MatchString(word) }
+
+// redactLine gives a line with "…" in the place of what may be a secret.
+func redactLine(format configfile.Format, line string, shown []string) string {
+	line = strings.TrimRight(line, "\r\n")
+	if len(line) > 4*maxDiffLine { // what is behind is not shown, and would take long to look at
+		line = safetext.Truncate(line, 4*maxDiffLine, safetext.Bytes, "")
+	}
+	if format == configfile.TOML && len(line) <= maxTableHeader && tableHeader().MatchString(line) {
+		return line
+	}
+	tokens := jsonToken().FindAllString(line, -1)
+	if format == configfile.YAML {
+		tokens = yamlToken().FindAllString(line, -1)
+	}
+	named := false // YAML has one name a line; what looks like another one is text
+	for i, token := range tokens {
+		rest := strings.TrimLeft(strings.Join(tokens[i+1:], ""), " \t")
+		word := strings.Trim(token, `"'`)
+		switch {
+		case structuralToken().MatchString(token), slices.Contains(shown, unescapeBackslashes(word)):
+		case smallNumber().MatchString(token) && (i < 2 || strings.TrimSpace(tokens[i-1]) != "") &&
+			valueEnd().MatchString(rest):
+		case isBareName(word) && hasNameSeparator(rest, format) && (format != configfile.YAML || !named):
+			named = true
+		default:
+			tokens[i] = redactToken(format, token)
+		}
+	}
+	return strings.Join(tokens, "")
+}
+
+// hasNameSeparator says whether what follows a word makes it a name. The padding of a secret in base64 does not.
+func hasNameSeparator(rest string, format configfile.Format) bool {
+	if format == configfile.TOML {
+		return assignment().MatchString(rest)
+	}
+	return strings.HasPrefix(rest, ":")
+}
+
+// redactToken keeps what a token is recognised by.
+func redactToken(format configfile.Format, token string) string {
+	switch {
+	case strings.HasPrefix(token, `"`):
+		return `"…"`
+	case format == configfile.JSON && (strings.HasPrefix(token, "//") || strings.HasPrefix(token, "/*")):
+		return token[:2] + " …"
+	case strings.HasPrefix(token, "#"):
+		return "# …"
+	}
+	return "…"
+}
+
+// unescapeBackslashes undoes the one escape that paths have.
+func unescapeBackslashes(word string) string { return strings.ReplaceAll(word, `\\`, `\`) }
+
+// lazyRegexp is an expression that is made when it is first needed: most starts of the program need none of these.
+func lazyRegexp(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}

@@ -1,0 +1,100 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/clientconfig"
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+)
+
+// A sourceFile is one file to read.
+type sourceFile struct {
+	path     string
+	kind     OriginKind
+	provider string
+	dialect  *clientconfig.Dialect
+	// dir is the directory that was searched, where one was.
+	dir string
+	// namedByPerson says that a person named the very file: what is wrong with it is an error.
+	namedByPerson bool
+	// readRows and settings say what is taken from the file.
+	readRows, readSettings bool
+	// root is what open found in the file, err why it found nothing.
+	root configfile.Node
+	err  error
+}
+
+// NamedPaths gives what o.Paths names as absolute paths, a file or a directory each, for a process that runs
+// elsewhere. A comma in one stays: there is a file of that name.
+func (o Options) NamedPaths() ([]string, error) {
+	l, err := newLoader(o)
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, path := range configfile.SplitPaths(l.Project, o.Paths) {
+		paths = append(paths, l.absolutePath(path))
+	}
+	return paths, nil
+}
+
+// uniqueSources leaves out a file that was listed before under any name. One that is a project's and the person's own
+// is the person's own.
+func uniqueSources(all []sourceFile) []sourceFile {
+	var kept []sourceFile
+	var infos []fs.FileInfo
+	for _, src := range all {
+		info, err := os.Stat(src.path)
+		if err != nil {
+			info = nil
+		}
+		i := slices.IndexFunc(kept, func(k sourceFile) bool { return k.path == src.path })
+		if i < 0 && info != nil {
+			i = slices.IndexFunc(infos, func(k fs.FileInfo) bool { return k != nil && os.SameFile(k, info) })
+		}
+		if i < 0 {
+			kept, infos = append(kept, src), append(infos, info)
+			continue
+		}
+		src.namedByPerson = kept[i].namedByPerson || src.namedByPerson
+		src.readRows = kept[i].readRows || src.readRows
+		src.readSettings = kept[i].readSettings || src.readSettings
+		// the project's name for it does not say what is in it
+		if kept[i].kind == OriginProject && src.kind != OriginProject {
+			kept[i] = src
+		}
+		kept[i].namedByPerson, kept[i].readRows, kept[i].readSettings = src.namedByPerson, src.readRows,
+			src.readSettings
+	}
+	return kept
+}
+
+// readBytes gives the file's bytes. Of what is no regular file, only one that a person named is read: a pipe may block.
+func (src sourceFile) readBytes() ([]byte, error) {
+	info, err := os.Stat(src.path)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir() || !src.namedByPerson && !info.Mode().IsRegular():
+		return nil, errors.New("this is not a regular file")
+	}
+	f, err := os.Open(src.path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	most := MaxFile
+	if src.kind == OriginUser && !src.dialect.Native {
+		most = maxForeignFile
+	}
+	data, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
+	if len(data) > most {
+		return nil, fmt.Errorf("the file is larger than %d MiB", most>>20)
+	}
+	return data, err
+}

@@ -1,0 +1,140 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+)
+
+// ToolDiscovery says how cards are found. A zero field means the default.
+type ToolDiscovery struct {
+	// Enabled false has nothing found: all cards are listed, and models of our own are shown all; nil means the
+	// default.
+	Enabled *bool
+	// Mode is what outside clients are listed: "direct", "auto" or "search".
+	Mode string
+	// TopK is the most cards that a question brings; below 0 any number.
+	TopK int
+	// MinScore is the least cosine between a question and a card that is found; below 0 any. RelativeScore is the
+	// least share of the best card's score; below 0 any.
+	MinScore, RelativeScore float64
+	// AlwaysInclude are globs over names of cards that are always listed.
+	AlwaysInclude []string
+	// SearchAbove is how many tokens the definitions may have, those of AlwaysInclude aside, before the mode auto
+	// searches.
+	SearchAbove int
+	// ForwardOutputSchema tells models of our own what tools answer; nil means the default. OutputSchemaHintBytes is
+	// how much of it.
+	ForwardOutputSchema   *bool
+	OutputSchemaHintBytes int
+}
+
+// A discoverySetting is one setting: the table that it stands in, what it is for people, and how it is read.
+type discoverySetting struct {
+	Section, Name, Type, Default, Doc string
+	// Read puts the value in. The error says what the value must be.
+	Read func(d *ToolDiscovery, v configfile.Node) error
+}
+
+const discoveryTable = "mcp.tool_discovery"
+
+// discoveryMembers is the list of what may be set, in the order in which it is explained.
+func discoveryMembers() []discoverySetting {
+	return []discoverySetting{
+		{discoveryTable, "enabled", "boolean", "true",
+			"false lists all cards to everybody, whatever the mode, and finds none",
+			func(d *ToolDiscovery, v configfile.Node) error { return readDiscoveryFlag(&d.Enabled, v) }},
+		{discoveryTable, "mode", `"direct", "auto" or "search"`, "direct",
+			"what outside clients are listed: all cards; or find_tools, call_tool and the cards of always_include; auto is search for who has more than search_above, and else direct",
+			func(d *ToolDiscovery, v configfile.Node) error { return readDiscoveryMode(&d.Mode, v) }},
+		{discoveryTable, "search_above", "tokens", "8000",
+			"how many tokens the definitions of a caller's cards may have before auto searches, those of always_include aside",
+			func(d *ToolDiscovery, v configfile.Node) error { return readDiscoveryInt(&d.SearchAbove, v) }},
+		{discoveryTable, "always_include", "list of names, with * and ?", "[]",
+			"cards that are always listed, by the names that they are listed by",
+			func(d *ToolDiscovery, v configfile.Node) error { return readCardGlobs(&d.AlwaysInclude, v) }},
+		{discoveryTable, "top_k", "whole number, or 0 for all", "20",
+			"the most cards that a question brings; find_tools shows the first of them in full",
+			func(d *ToolDiscovery, v configfile.Node) error { return readDiscoveryIntOrZero(&d.TopK, v) }},
+		{discoveryTable, "relative_score", "number from 0 to 1", "0.25",
+			"leaves out cards whose score is under this share of the best one's; the best stays",
+			func(d *ToolDiscovery, v configfile.Node) error { return readDiscoveryFraction(&d.RelativeScore, v) }},
+		{discoveryTable, "min_score", "number from 0 to 1", "0",
+			"leaves out cards whose cosine to the question is under this, where a model embeds both; the best stays",
+			func(d *ToolDiscovery, v configfile.Node) error { return readDiscoveryFraction(&d.MinScore, v) }},
+		{"mcp", "forward_output_schema", "boolean", "false",
+			"tells models of our own in a tool's description what it answers, by its output schema",
+			func(d *ToolDiscovery, v configfile.Node) error { return readDiscoveryFlag(&d.ForwardOutputSchema, v) }},
+		{"mcp", "output_schema_hint_bytes", "bytes", "1024",
+			"the most bytes of an output schema that are told",
+			func(d *ToolDiscovery, v configfile.Node) error { return readDiscoveryInt(&d.OutputSchemaHintBytes, v) }},
+	}
+}
+
+func readDiscoveryFlag(to **bool, v configfile.Node) error {
+	b, ok := v.Bool()
+	if !ok {
+		return errors.New("must be true or false")
+	}
+	*to = &b
+	return nil
+}
+
+func readDiscoveryMode(to *string, v configfile.Node) error {
+	switch s, _ := v.TextValue(); s {
+	case "direct", "auto", "search":
+		*to = s
+		return nil
+	}
+	return errors.New(`must be "direct", "auto" or "search"`)
+}
+
+func readDiscoveryInt(to *int, v configfile.Node) error {
+	n, ok := v.PositiveInt()
+	if !ok {
+		return errors.New("must be a whole number above 0")
+	}
+	*to = n
+	return nil
+}
+
+// readDiscoveryIntOrZero reads a whole number; 0, which a field cannot hold, is -1.
+func readDiscoveryIntOrZero(to *int, v configfile.Node) error {
+	if v.Kind == configfile.Number && v.Text == "0" {
+		*to = -1
+		return nil
+	}
+	if readDiscoveryInt(to, v) != nil {
+		return errors.New("must be a whole number")
+	}
+	return nil
+}
+
+// readDiscoveryFraction reads a number from 0 to 1; 0, which a field cannot hold, is -1.
+func readDiscoveryFraction(to *float64, v configfile.Node) error {
+	f, err := strconv.ParseFloat(v.Text, 64)
+	if v.Kind != configfile.Number || err != nil || !(f >= 0 && f <= 1) {
+		return errors.New("must be a number from 0 to 1")
+	}
+	if *to = f; f == 0 {
+		*to = -1
+	}
+	return nil
+}
+
+func readCardGlobs(to *[]string, v configfile.Node) error {
+	words, ok := v.TextValues()
+	if !ok || v.Kind != configfile.List {
+		return errors.New(`must be a list of names, such as ["github__*"]`)
+	}
+	for _, glob := range words {
+		if _, err := path.Match(glob, ""); err != nil || glob == "" {
+			return fmt.Errorf("has %q, which is no name with * and ?", glob)
+		}
+	}
+	*to = words
+	return nil
+}

@@ -1,0 +1,162 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+)
+
+// A valueReader reads values of settings in which variables are put in. Its errors follow a setting's name, and hold
+// no value.
+type valueReader struct {
+	// Dir is the directory that relative paths start at, Home what "~" stands for.
+	Dir, Home string
+	Lookup    func(string) (string, bool)
+}
+
+// expandText gives a text with variables put in. One that lacks one is an error: it would be half a path.
+func (r *valueReader) expandText(v configfile.Node) (string, error) {
+	s, ok := v.TextValue()
+	if !ok || s == "" {
+		return "", mustBeError("a string that is not empty")
+	}
+	parts, missing := r.splitReferences(s)
+	text, later := joinLiteralParts(parts)
+	if later != nil {
+		return "", fmt.Errorf("must do without ${%s:…}", later.Kind)
+	}
+	return text, missingVariablesError(missing)
+}
+
+// missingVariablesError is the error about variables that are not set.
+func missingVariablesError(missing []string) error {
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("needs %s, which is not set", strings.Join(missing, ", "))
+}
+
+// splitReferences takes a text apart, with the paths of files made absolute, and names the variables that are not set.
+func (r *valueReader) splitReferences(s string) (parts []ValuePart, missing []string) {
+	parts = expandReferences(s, r.Lookup, func(inner string) {
+		missing = append(missing,
+			configfile.PlaceholderName(inner))
+	})
+	for i, p := range parts {
+		if p.Kind == FilePart {
+			parts[i].Text = r.absolutePath(p.Text)
+		}
+	}
+	return parts, missing
+}
+
+func (r *valueReader) absolutePath(s string) string {
+	if rest, ok := strings.CutPrefix(s, "~/"); ok {
+		s = filepath.Join(r.Home, rest)
+	}
+	if !filepath.IsAbs(s) {
+		s = filepath.Join(r.Dir, s)
+	}
+	return filepath.Clean(s)
+}
+
+// readText reads a text that is not empty.
+func (r *valueReader) readText(to *string, v configfile.Node) (err error) {
+	*to, err = r.expandText(v)
+	return err
+}
+
+// readPath reads a path: absolute, from the home with "~/", or relative to the file it is written in. A URL is
+// refused: a directory would be named by it, with its password.
+func (r *valueReader) readPath(to *string, v configfile.Node) error {
+	s, err := r.expandText(v)
+	switch {
+	case err != nil:
+		return err
+	case strings.Contains(s, "://"):
+		return mustBeError("a path, not a URL")
+	}
+	*to = r.absolutePath(s)
+	return nil
+}
+
+// readWebURL reads the URL of something on the web.
+func (r *valueReader) readWebURL(to *string, v configfile.Node) error {
+	s, err := r.expandText(v)
+	if err != nil {
+		return err
+	}
+	if u, err := url.Parse(s); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+		return mustBeError("an https:// URL")
+	}
+	*to = s
+	return nil
+}
+
+// readDatabaseURL reads the URL of a Postgres database.
+func (r *valueReader) readDatabaseURL(to *string, v configfile.Node) error {
+	s, err := r.expandText(v)
+	if err != nil {
+		return err
+	}
+	*to, err = lowerScheme(s, "a postgres:// URL", "postgres", "postgresql")
+	return err
+}
+
+// urlScheme is how a URL begins (RFC 3986, 3.1).
+var urlScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+
+// lowerScheme returns a URL of one of the schemes with its scheme in lower case. The error names the scheme and
+// nothing else.
+func lowerScheme(s, what string, known ...string) (string, error) {
+	begin := urlScheme.FindString(s)
+	scheme := strings.ToLower(strings.TrimSuffix(begin, "://"))
+	switch {
+	case scheme == "":
+		return "", mustBeError("%s", what)
+	case !slices.Contains(known, scheme):
+		return "", mustBeError("%s, and %q is an unknown scheme", what, scheme)
+	}
+	return scheme + s[len(scheme):], nil
+}
+
+// readURLParts reads a URL of one of the schemes, which may refer to what is found later; an empty one is none.
+func (r *valueReader) readURLParts(to *[]ValuePart, v configfile.Node, what string, schemes ...string) error {
+	s, ok := v.TextValue()
+	parts, missing := r.splitReferences(s)
+	if err := missingVariablesError(missing); err != nil {
+		return err
+	}
+	if !ok || len(parts) > 0 && parts[0].Kind != LiteralPart {
+		return mustBeError("%s", what)
+	}
+	if len(parts) > 0 {
+		begin, err := lowerScheme(parts[0].Text, what, schemes...)
+		if err != nil {
+			return err
+		}
+		parts[0].Text = begin
+	}
+	*to = parts
+	return nil
+}
+
+// readSecretRef reads a secret, which may hold references, or be a command as a whole, after "!". A variable that is
+// not set is no error.
+func (r *valueReader) readSecretRef(to *SecretRef, v configfile.Node) error {
+	s, ok := v.TextValue()
+	if !ok || s == "" || s == "!" {
+		return mustBeError("a string that is not empty")
+	}
+	if command, is := strings.CutPrefix(s, "!"); is {
+		to.Parts = []ValuePart{{Kind: CommandPart, Text: command}}
+		return nil
+	}
+	to.Parts, to.Missing = r.splitReferences(s)
+	return nil
+}

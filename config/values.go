@@ -1,0 +1,136 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+)
+
+// mustBeError is the error about a value, which follows the setting's name.
+func mustBeError(format string, args ...any) error { return fmt.Errorf("must be "+format, args...) }
+
+// readOneOf reads one of some words.
+func readOneOf(to *string, v configfile.Node, words ...string) error {
+	for _, w := range words {
+		if v.Kind == configfile.Text && v.Text == w {
+			*to = w
+			return nil
+		}
+	}
+	return mustBeError("%s", configfile.JoinOr(words))
+}
+
+// readPositiveDuration reads a time above 0.
+func readPositiveDuration(to *time.Duration, v configfile.Node) error {
+	d, ok := v.Duration()
+	if !ok || d <= 0 {
+		return mustBeError(`a time above 0, such as "30s"`)
+	}
+	*to = d
+	return nil
+}
+
+// readDurationAllowZero reads a time. It takes 0 too, which a field cannot hold: there it means the default.
+func readDurationAllowZero(to *time.Duration, v configfile.Node) error {
+	d, ok := v.Duration()
+	if !ok || d < 0 {
+		return mustBeError(`a time, such as "250ms", or 0`)
+	}
+	*to = d
+	if d == 0 {
+		*to = -1
+	}
+	return nil
+}
+
+// readDurationOrNever reads a time above 0, or "never", which is -1.
+func readDurationOrNever(to *time.Duration, v configfile.Node) error {
+	if s, ok := v.TextValue(); ok && s == "never" {
+		*to = -1
+		return nil
+	}
+	if readPositiveDuration(to, v) != nil {
+		return mustBeError(`a time above 0, such as "15m", or "never"`)
+	}
+	return nil
+}
+
+// readPositiveInt reads a whole number above 0.
+func readPositiveInt(to *int, v configfile.Node) error {
+	n, ok := v.PositiveInt()
+	if !ok {
+		return mustBeError("a whole number above 0")
+	}
+	*to = n
+	return nil
+}
+
+// readByteCount reads a whole number of bytes above 0.
+func readByteCount(to *int64, v configfile.Node) error {
+	n, ok := v.PositiveInt()
+	if !ok {
+		return mustBeError("a whole number of bytes above 0")
+	}
+	*to = int64(n)
+	return nil
+}
+
+// readBool reads a boolean.
+func readBool(to **bool, v configfile.Node) error {
+	b, ok := v.Bool()
+	if !ok {
+		return mustBeError("true or false")
+	}
+	*to = &b
+	return nil
+}
+
+// readBoolOrNames reads a boolean, or a list of names.
+func readBoolOrNames(to **bool, names *[]string, v configfile.Node) error {
+	if v.Kind != configfile.List {
+		if readBool(to, v) != nil {
+			return mustBeError("true, false or a list of names")
+		}
+		return nil
+	}
+	words, ok := v.TextValues()
+	if !ok || slices.Contains(words, "") {
+		return mustBeError("a list of names")
+	}
+	*names = words
+	return nil
+}
+
+// readScopesByName reads a table of lists of scopes, by name; a list may be empty only where that is said.
+func readScopesByName(to *map[string][]string, v configfile.Node, empty bool) error {
+	if v.Kind != configfile.Table {
+		return mustBeError("a table of lists of scopes")
+	}
+	scopes := map[string][]string{}
+	for _, m := range v.Members {
+		words, ok := m.Value.TextValues()
+		if !ok || m.Value.Kind != configfile.List || len(words) == 0 && !empty {
+			return mustBeError(`a table of lists of scopes, such as {"%s" = ["mcp:*"]}`, m.Name)
+		}
+		scopes[m.Name] = words
+	}
+	*to = scopes
+	return nil
+}
+
+// maxCollectionName is the most bytes of a name: others are made by adding to it.
+const maxCollectionName = 48
+
+// readCollectionName reads a name that means the same everywhere: a to z, 0 to 9 and _.
+func readCollectionName(to *string, v configfile.Node) error {
+	name, _ := v.TextValue()
+	other := func(c rune) bool { return c != '_' && (c < 'a' || c > 'z') && (c < '0' || c > '9') }
+	if name == "" || len(name) > maxCollectionName || strings.ContainsFunc(name, other) {
+		return mustBeError("1 to %d of a to z, 0 to 9 and _", maxCollectionName)
+	}
+	*to = name
+	return nil
+}

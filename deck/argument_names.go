@@ -1,0 +1,109 @@
+package deck
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// restoreArgumentNames gives the params of a call in the server's own names: members of the arguments at any depth,
+// and the name of the argument that is to be completed, that are among names. Everything else stays byte for byte.
+// Params must be valid JSON.
+func restoreArgumentNames(params json.RawMessage, names map[string]string) json.RawMessage {
+	if len(names) == 0 {
+		return params
+	}
+	var edits []rawjson.Edit
+	for _, path := range [][]string{{"arguments"}, {"context", "arguments"}} {
+		if given := rawjson.Get(params, path...); given != nil {
+			if own := renameMembers(given, names); !equalRawJSON(own, given) {
+				edits = append(edits, rawjson.Put(own, path...))
+			}
+		}
+	}
+	if own, ok := names[rawjson.GetString(params, "argument", "name")]; ok {
+		edits = append(edits, rawjson.Put(rawjson.Quote(own), "argument", "name"))
+	}
+	return rawjson.Apply(params, edits...)
+}
+
+// findRenamedArgument gives a name in the params of a call that the server knows, and that is shown by another: who
+// judges the call by what is shown would not see it. It says false where there is none.
+func findRenamedArgument(params json.RawMessage, names map[string]string) (name string, ok bool) {
+	if len(names) == 0 {
+		return "", false
+	}
+	stray := func(said string) bool {
+		if _, shown := names[said]; shown {
+			return false
+		}
+		for _, own := range names {
+			if strings.EqualFold(own, said) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, path := range [][]string{{"arguments"}, {"context", "arguments"}} {
+		for _, said := range memberNames(rawjson.Get(params, path...)) {
+			if stray(said) {
+				return said, true
+			}
+		}
+	}
+	name = rawjson.GetString(params, "argument", "name")
+	return name, stray(name)
+}
+
+// memberNames gives the names of the members of all objects in a value.
+func memberNames(value json.RawMessage) (names []string) {
+	eachMemberName(value, func(_, _ int, name string) { names = append(names, name) })
+	return names
+}
+
+// renameMembers renames the members of all objects in a value.
+func renameMembers(value json.RawMessage, names map[string]string) json.RawMessage {
+	var out []byte
+	at := 0
+	eachMemberName(value, func(from, to int, name string) {
+		if names[name] != "" {
+			out = rawjson.AppendQuoted(append(out, value[at:from]...), names[name])
+			at = to
+		}
+	})
+	if out == nil {
+		return value
+	}
+	return append(out, value[at:]...)
+}
+
+// eachMemberName gives the names of the members of all objects in a value, and where they stand: in valid JSON a
+// string before a colon is a member's name.
+func eachMemberName(value json.RawMessage, each func(from, to int, name string)) {
+	for i := 0; i < len(value); {
+		if value[i] != '"' {
+			i++
+			continue
+		}
+		end := i + 1
+		for value[end] != '"' {
+			if value[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		end++
+		next := end
+		for next < len(value) && (value[next] == ' ' || value[next] == '\t' || value[next] == '\n' ||
+			value[next] == '\r') {
+			next++
+		}
+		if next < len(value) && value[next] == ':' {
+			if text, ok := rawjson.DecodeString(value[i:end]); ok {
+				each(i, end, text)
+			}
+		}
+		i = end
+	}
+}

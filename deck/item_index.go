@@ -1,0 +1,341 @@
+package deck
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/naming"
+)
+
+// A itemKind is one of the four things that a server lists.
+type itemKind struct {
+	// word is for people; list is the method that lists it; member is what of the object the deck may change.
+	word, list, member string
+}
+
+// An item is one thing on a shelf: a card, a prompt, a resource or a template. It is not changed after it was made.
+type item struct {
+	// kind is the word of its kind.
+	kind string
+	// spec has the name or URI it is listed by as Name, its own as Tool, and the object as listed as Definition.
+	spec drawbridge.Spec
+	// offer is what it was made of: its own name, and the object as it may be shown.
+	offer offeredItem
+	// names are what it may be listed by, best first.
+	names []drawbridge.CardName
+	// card is set for cards, template for templates that can be matched.
+	card     drawbridge.Card
+	template *naming.Template
+	// pageURIs are the URIs of the pages that a tool names, as its server knows them.
+	pageURIs []string
+}
+
+// A itemIndex has the items of one kind in the order they are listed. It is a value: a change makes a new one.
+type itemIndex struct {
+	guards *guardChain
+	items  []*item
+	// claimed are not listed, but their names are taken: they are called like the others.
+	claimed  []*item
+	byName   map[string]*item
+	groups   []itemGroup
+	fullList List
+
+	clashes map[drawbridge.ServerID][]NameClash
+	omitted map[drawbridge.ServerID][]OmittedItem
+
+	// byAlias and byOwner are made when they are first needed: most callers use the names that are listed.
+	byAlias func() map[string][]*item
+	byOwner func() map[ownerKey]*item
+
+	mu sync.Mutex
+	// partialLists are the lists of callers who see a part of the shelf, by which groups they see.
+	partialLists map[string]List
+	// next gives a version that no list had before.
+	next func() uint64
+}
+
+// maxParts bounds how many different parts of a shelf are remembered.
+const maxParts = 64
+
+type ownerKey struct {
+	server drawbridge.ServerID
+	own    string
+}
+
+// A itemGroup is a run of items that the same callers see.
+type itemGroup struct {
+	scopes []drawbridge.Scope
+	items  []json.RawMessage
+	// from is the place of the first among the items of the shelf.
+	from int
+	// hint bounds the list's; nil where the group has no say.
+	hint *drawbridge.CacheHint
+}
+
+// serverItems is what one server, or Drawbridge itself, puts on a shelf.
+type serverItems struct {
+	scopes []drawbridge.Scope
+	items  []*item
+	// claims take names too, and are not listed.
+	claims []*item
+	hint   *drawbridge.CacheHint
+}
+
+// newItemIndex puts the stacks on a shelf in their order. Of a name that two items would have the first has it, and
+// the other gets the next of its names. The lists of the old shelf that are still right keep their versions.
+func newItemIndex(g *guardChain, k itemKind, stacks []serverItems, old *itemIndex, next func() uint64) *itemIndex {
+	n := 0
+	for _, st := range stacks {
+		n += len(st.items)
+	}
+	s := &itemIndex{
+		guards:       g,
+		items:        make([]*item, 0, n),
+		byName:       make(map[string]*item, n),
+		clashes:      map[drawbridge.ServerID][]NameClash{},
+		omitted:      map[drawbridge.ServerID][]OmittedItem{},
+		partialLists: map[string]List{},
+		next:         next,
+	}
+	raw := make([]json.RawMessage, 0, n)
+	for _, st := range stacks {
+		from := len(raw)
+		for _, it := range st.items {
+			if placed := s.assignName(k, it); placed != nil {
+				s.items = append(s.items, placed)
+				raw = append(raw, placed.spec.Definition)
+				continue
+			}
+			s.omitted[it.spec.Server] = append(s.omitted[it.spec.Server], OmittedItem{Kind: k.word, Name: it.spec.Tool,
+				Reason: "an earlier server has its name"})
+		}
+		for _, it := range st.claims {
+			if it = s.assignName(k, it); it != nil {
+				s.claimed = append(s.claimed, it)
+			}
+		}
+		if len(raw) > from || st.hint != nil {
+			s.groups = append(s.groups, itemGroup{st.scopes, raw[from:len(raw):len(raw)], from, st.hint})
+		}
+	}
+	s.byAlias, s.byOwner = sync.OnceValue(s.itemsByAlias), sync.OnceValue(s.itemsByOwner)
+	s.fullList = List{Items: raw, CacheHint: combinedHint(s.groups, !g.hidesAnything())}
+	s.reuseVersions(old)
+	return s
+}
+
+// assignName finds the name of an item that is about to be listed; nil where there is none.
+func (s *itemIndex) assignName(k itemKind, it *item) *item {
+	best := s.byName[string(it.names[0])]
+	if best == nil {
+		s.byName[string(it.names[0])] = it
+		return it
+	}
+	server := it.spec.Server
+	if best.spec.Server == server && best.spec.Tool == it.spec.Tool {
+		return it // a server that lists a URI twice: both are its own, and they are called alike
+	}
+	clash := NameClash{Kind: k.word, Name: string(it.names[0]), Winner: best.spec.Server, Tool: it.spec.Tool}
+	others := it.names[1:]
+	if k.member == "name" {
+		others = append(slices.Clone(others), naming.FallbackName(server, it.offer.Name))
+	}
+	for _, name := range others {
+		if s.byName[string(name)] == nil {
+			it = it.withName(k, name)
+			s.byName[string(name)] = it
+			clash.Listed = string(name)
+			s.clashes[server] = append(s.clashes[server], clash)
+			return it
+		}
+	}
+	s.clashes[server] = append(s.clashes[server], clash)
+	return nil
+}
+
+// withName is the item under another of its names.
+func (it *item) withName(k itemKind, name drawbridge.CardName) *item {
+	out := *it
+	out.spec.Name = name
+	out.spec.Definition = replaceName(it.offer.Raw, k.member, it.offer.Name, string(name))
+	if b, ok := it.card.(upstreamCard); ok {
+		b.spec = out.spec
+		out.card = b
+	}
+	return &out
+}
+
+// reuseVersions gives the lists of s their versions: those of old that have the same items keep theirs.
+func (s *itemIndex) reuseVersions(old *itemIndex) {
+	if old == nil || !slices.EqualFunc(old.fullList.Items, s.fullList.Items, sameBytes) {
+		s.fullList.Version = s.next()
+		return
+	}
+	s.fullList.Version = old.fullList.Version
+	sameGroup := func(a, b itemGroup) bool {
+		return len(a.items) == len(b.items) && slices.Equal(a.scopes, b.scopes) && sameHint(a.hint, b.hint)
+	}
+	if slices.EqualFunc(old.groups, s.groups, sameGroup) {
+		old.mu.Lock()
+		defer old.mu.Unlock()
+		s.partialLists = old.partialLists
+		old.partialLists = map[string]List{}
+	}
+}
+
+// sameBytes compares objects, quickly where they are the same memory.
+func sameBytes(a, b json.RawMessage) bool {
+	if len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) {
+		return true
+	}
+	return bytes.Equal(a, b)
+}
+
+// listForCaller is what the caller sees of the shelf.
+func (s *itemIndex) listForCaller(caller drawbridge.Caller) List {
+	seen := make([]byte, len(s.groups))
+	all := caller.Kind != drawbridge.Nobody
+	for i, g := range s.groups {
+		if caller.HasScopes(g.scopes) {
+			seen[i] = 1
+		} else {
+			all = false
+		}
+	}
+	screened := s.guards.hidesAnything()
+	if all && !screened {
+		return s.fullList
+	}
+	if screened {
+		seen = append(seen, s.guards.callerClass(caller)...)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if list, ok := s.partialLists[string(seen)]; ok {
+		return list
+	}
+	var groups []itemGroup
+	list := List{Version: s.next()}
+	for i, g := range s.groups {
+		if seen[i] == 1 {
+			groups = append(groups, g)
+			for j, raw := range g.items {
+				if it := s.items[g.from+j]; !screened || !s.guards.hides(caller, it.kind, it.spec) {
+					list.Items = append(list.Items, raw)
+				}
+			}
+		}
+	}
+	list.CacheHint = combinedHint(groups, false)
+	if len(s.partialLists) >= maxParts {
+		clear(s.partialLists)
+	}
+	s.partialLists[string(seen)] = list
+	return list
+}
+
+// combinedHint is the strictest hint of the groups that have one. A list that leaves something out is its caller's
+// alone.
+func combinedHint(groups []itemGroup, whole bool) drawbridge.CacheHint {
+	var out *drawbridge.CacheHint
+	for _, g := range groups {
+		out = stricterHint(out, g.hint)
+	}
+	if out == nil {
+		return drawbridge.CacheHint{}
+	}
+	return drawbridge.CacheHint{TTL: out.TTL, Public: out.Public && whole}
+}
+
+// visibleTo says whether the caller may know of the item.
+func (s *itemIndex) visibleTo(caller drawbridge.Caller, it *item) bool {
+	return caller.HasScopes(it.spec.Scopes) && !s.guards.hides(caller, it.kind, it.spec)
+}
+
+// findByName gives the item that the caller means by name: the one listed by it, else the only one that has it in
+// another style of names. Items that the caller may not know of are not there.
+func (s *itemIndex) findByName(caller drawbridge.Caller, name string) *item {
+	listed := s.byName[name]
+	if listed != nil && s.visibleTo(caller, listed) {
+		return listed
+	}
+	var found *item
+	others := s.byAlias()[name]
+	for _, it := range others {
+		if !s.visibleTo(caller, it) {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = it
+	}
+	if found == nil {
+		s.equalizeTiming(caller, name, 2, append(others[:len(others):len(others)], listed))
+	}
+	return found
+}
+
+// equalizeTiming has a name that nobody has take as long as one that is hidden: so many things are judged, those that
+// were, and others in the place of those that there are not, or that the caller holds no scope for.
+func (s *itemIndex) equalizeTiming(caller drawbridge.Caller, name string, most int, judged []*item) {
+	for _, it := range judged {
+		if it != nil && caller.HasScopes(it.spec.Scopes) {
+			most--
+		}
+	}
+	for ; most > 0 && len(s.items) > 0; most-- {
+		it := s.items[(len(name)+most)%len(s.items)]
+		s.guards.hides(caller, it.kind, it.spec)
+	}
+}
+
+// itemsByAlias has the items by the names that they are not listed by.
+func (s *itemIndex) itemsByAlias() map[string][]*item {
+	out := make(map[string][]*item, 2*len(s.items))
+	for _, it := range s.items {
+		if it.spec.Server == "" {
+			continue
+		}
+		server, own := it.spec.Server, it.spec.Tool
+		names := []string{string(naming.QualifiedName(server, own)), string(naming.MCPName(server, own)), own}
+		for i, name := range names {
+			if name != string(it.spec.Name) && !slices.Contains(names[:i], name) {
+				out[name] = append(out[name], it)
+			}
+		}
+	}
+	return out
+}
+
+// findByOwnName gives a server's item by its own name or URI, listed or claimed; nil where there is none.
+func (s *itemIndex) findByOwnName(server drawbridge.ServerID, own string) *item {
+	return s.byOwner()[ownerKey{server, own}]
+}
+
+func (s *itemIndex) itemsByOwner() map[ownerKey]*item {
+	out := make(map[ownerKey]*item, len(s.items)+len(s.claimed))
+	for _, items := range [][]*item{s.items, s.claimed} {
+		for _, it := range items {
+			key := ownerKey{it.spec.Server, it.spec.Tool}
+			if out[key] == nil {
+				out[key] = it
+			}
+		}
+	}
+	return out
+}
+
+// itemsOfServer gives the items of one server, in their order.
+func (s *itemIndex) itemsOfServer(server drawbridge.ServerID) []*item {
+	var out []*item
+	for _, it := range s.items {
+		if it.spec.Server == server {
+			out = append(out, it)
+		}
+	}
+	return out
+}

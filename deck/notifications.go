@@ -1,0 +1,60 @@
+package deck
+
+import (
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// OnEvent has f called with each event until cancel is called. f must not block, and may be called from several
+// goroutines at once, and once more while cancel is on its way.
+func (d *Deck) OnEvent(f func(Event)) (cancel func()) { return d.listeners.Add(f) }
+
+// HandleNotification takes what a server said outside any call and tells it as an event. That a list changed is not
+// taken from here but from the listing that follows it, see [Deck.Enrol].
+func (d *Deck) HandleNotification(n drawbridge.ServerNotification) {
+	v := d.view.Load()
+	m := v.server(n.Server)
+	if m == nil {
+		return
+	}
+	var hidden func(drawbridge.Caller) bool
+	if v.guards.hidesAnything() {
+		hidden = func(caller drawbridge.Caller) bool { return !v.mayKnowServer(caller, m) }
+	}
+	switch n.Method {
+	case mcp.NoteToolsChanged, mcp.NotePromptsChanged, mcp.NoteResourcesChanged:
+	case mcp.NoteResourceUpdated:
+		own := rawjson.GetString(n.Params, "uri")
+		for _, uri := range d.publicURIsOf(n.Server, own) {
+			public := n
+			if uri != own {
+				public.Params = rawjson.Apply(n.Params, rawjson.Put(rawjson.Quote(uri), "uri"))
+			}
+			e := Event{Kind: ResourceUpdated, URI: uri, Notification: public, HiddenFrom: hidden}
+			if hidden != nil {
+				e.HiddenFrom = func(caller drawbridge.Caller) bool {
+					return v.hidesTarget(caller,
+						m.unlistedResource(uri, own))
+				}
+			}
+			d.listeners.notify(e)
+		}
+	case mcp.NoteTask, mcp.NoteTaskStatus:
+		d.forwardTaskUpdate(m, n, hidden)
+	default:
+		d.listeners.notify(Event{Kind: ServerNotified, Notification: n, HiddenFrom: hidden})
+	}
+}
+
+// publicURIsOf gives the URIs by which callers know a server's resource: those it is watched by, else the one it is
+// listed by, else its own.
+func (d *Deck) publicURIsOf(server drawbridge.ServerID, own string) []string {
+	if watched := d.subscriptions.watchedURIs(server, own); len(watched) > 0 {
+		return watched
+	}
+	if it := d.view.Load().resources.findByOwnName(server, own); it != nil {
+		return []string{string(it.spec.Name)}
+	}
+	return []string{own}
+}

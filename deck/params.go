@@ -1,0 +1,90 @@
+package deck
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// callParams are the parts of a call's params that the deck reads.
+type callParams struct {
+	// Name is the name or URI that the call is about.
+	Name string
+	// RefType is the type of a completion's reference, Prompt or Resource.
+	RefType string
+	// Arguments and State are nil where they are absent.
+	Arguments, State json.RawMessage
+}
+
+// ReadParams reads params in one pass. The error is that of Invalid, for params that do not say what the call is about.
+func ReadParams(method string, raw json.RawMessage) (callParams, error) {
+	subject := "name"
+	switch method {
+	case mcp.MethodResourcesRead, mcp.MethodSkillsGet, mcp.MethodDirectoryRead:
+		subject = "uri"
+	case mcp.MethodComplete:
+		subject = "ref"
+	}
+	parts, err := pickMembers(method, raw, subject, "arguments", "requestState")
+	if err != nil {
+		return callParams{}, err
+	}
+	p := callParams{Arguments: parts[1], State: parts[2]}
+	about := parts[0]
+	if string(p.State) == "null" {
+		p.State = nil
+	}
+	if method == mcp.MethodComplete {
+		ref, err := pickMembers(method, about, "type", "name", "uri")
+		if err != nil {
+			return callParams{}, err
+		}
+		p.RefType, _ = rawjson.DecodeString(ref[0])
+		if subject, about = "ref.name", ref[1]; p.RefType == resourceRefType {
+			subject, about = "ref.uri", ref[2]
+		}
+	}
+	var ok bool
+	if p.Name, ok = rawjson.DecodeString(about); !ok {
+		return callParams{}, invalidParamsFault(method, fmt.Errorf("params have no %s", subject))
+	}
+	return p, nil
+}
+
+// pickMembers gives the members of an object by their names. One that is there twice is refused: whoever reads the
+// object next might take the other. So is a name that some readers take for one of these: a server that does would do
+// what was not decided on.
+func pickMembers(method string, object json.RawMessage, names ...string) ([]json.RawMessage, error) {
+	parts := make([]json.RawMessage, len(names))
+	known := append(names[:len(names):len(names)], "_meta", "inputResponses")
+	for m := range rawjson.Members(object) {
+		i := slices.IndexFunc(names, m.HasName)
+		switch {
+		case i < 0:
+			if j := slices.IndexFunc(known, m.ResemblesName); j >= 0 {
+				return nil, invalidParamsFault(method, fmt.Errorf("params have a name that some readers take for %q",
+					known[j]))
+			}
+		case parts[i] != nil:
+			return nil, invalidParamsFault(method, fmt.Errorf("params have two %s", names[i]))
+		default:
+			parts[i] = m.Value
+		}
+	}
+	return parts, nil
+}
+
+// The references of a completion.
+const (
+	promptRefType   = "ref/prompt"
+	resourceRefType = "ref/resource"
+)
+
+// invalidParamsFault is the fault InvalidInput of a call by a method, and why.
+func invalidParamsFault(method string, cause error) error {
+	return &drawbridge.Fault{Kind: drawbridge.BridgeFault, Code: drawbridge.InvalidInput, Step: method, Err: cause}
+}

@@ -1,0 +1,315 @@
+package deck
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/naming"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/skills"
+)
+
+// A server with skills (extension io.modelcontextprotocol/skills, SEP-2640) lists them by "skills/list", gives one by
+// "skills/get", and serves their files as resources; with "directoryRead" it lists directories as well. There is no
+// notice that its skills have changed, only a time that a list may be kept, so the deck does not enrol skills: it asks
+// for them when a caller does, as that caller. Whose skill is whose, package skill says.
+
+// callSkillMethod carries out a request about skills, but for their list, which is a list like others.
+func (d *Deck) callSkillMethod(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+	can := func(m *serverState) bool { return m.skills }
+	switch call.Method {
+	case mcp.MethodSkillsGet:
+	case mcp.MethodDirectoryRead:
+		can = func(m *serverState) bool { return m.directories }
+	default:
+		return drawbridge.Result{}, faultNoMethod(call.Method)
+	}
+	if len(d.serversWith(ctx, call.Caller, can)) == 0 {
+		return drawbridge.Result{}, faultNoMethod(call.Method)
+	}
+	p, err := ReadParams(call.Method, call.Params)
+	if err != nil {
+		return drawbridge.Result{}, err
+	}
+	t, err := d.findResource(ctx, call.Caller, p.Name)
+	if err != nil {
+		return drawbridge.Result{}, faultUnknown(methodNoun(call.Method), p.Name)
+	}
+	if m := d.view.Load().server(t.spec.Server); m == nil || !can(m) {
+		return drawbridge.Result{}, faultUnknown(methodNoun(call.Method), p.Name)
+	}
+	return d.callGuarded(ctx, call, t.withOwnName(p.Name, "uri"), p)
+}
+
+// serversWith gives the servers that the caller may know of and that can do something. Before it says that there is
+// none it waits for servers that are about to appear.
+func (d *Deck) serversWith(ctx context.Context, caller drawbridge.Caller, can func(*serverState) bool) []*serverState {
+	look := func() (out []*serverState) {
+		v := d.view.Load()
+		for _, m := range v.servers {
+			if can(m) && v.mayKnowServer(caller, m) {
+				out = append(out, m)
+			}
+		}
+		return out
+	}
+	out := look()
+	if len(out) == 0 && d.beforeList != nil {
+		d.beforeList(ctx)
+		out = look()
+	}
+	return out
+}
+
+func hasSkills(m *serverState) bool { return m.skills }
+
+// skillServer is the member as one that has skills.
+func (m *serverState) skillServer() skills.Server {
+	return skills.Server{ID: m.ID, Row: m.ConfigHash, Listing: m.listing}
+}
+
+// newResourceTree says whose resources are listed where.
+func (v *view) newResourceTree() *skills.ResourceTree {
+	return skills.NewResourceTree(func(add func(string, drawbridge.ServerID)) {
+		for _, items := range [][]*item{v.resources.items, v.resources.claimed} {
+			for _, it := range items {
+				add(string(it.spec.Name), it.spec.Server)
+			}
+		}
+	})
+}
+
+// skillProblems gives what people are to know of a server's skills.
+func (d *Deck) skillProblems(id drawbridge.ServerID) (clashes []NameClash, leftOut []OmittedItem) {
+	notes := d.skills.Problems(id)
+	for _, c := range notes.Clashes {
+		clashes = append(clashes, NameClash{Kind: "skill", Name: c.URI, Winner: c.Winner, Tool: c.URI,
+			Listed: c.Listed})
+	}
+	for _, l := range notes.Omitted {
+		leftOut = append(leftOut, OmittedItem{Kind: "skill", Name: l.URI, Reason: l.Reason})
+	}
+	return clashes, leftOut
+}
+
+// listSkills is the answer to skills/list. A server that does not answer now has the skills that it had; only where no
+// server ever said what it has is that a fault.
+func (d *Deck) listSkills(ctx context.Context, caller drawbridge.Caller) (List, error) {
+	members := d.serversWith(ctx, caller, hasSkills)
+	if len(members) == 0 {
+		return List{}, faultNoMethod(mcp.MethodSkillsList)
+	}
+	s, err := d.collectSkills(ctx, caller, members, 0)
+	if err != nil {
+		return List{}, err
+	}
+	whole := true
+	var groups []itemGroup
+	v := d.view.Load()
+	for _, m := range v.servers {
+		known := v.mayKnowServer(caller, m)
+		whole = whole && known
+		if m.listing == nil && known {
+			groups = append(groups, itemGroup{hint: &drawbridge.CacheHint{}}) // it may have skills too
+		}
+	}
+	for _, hint := range s.CacheHints(d.now()) {
+		groups = append(groups, itemGroup{hint: &hint})
+	}
+	list := List{Items: s.Items, CacheHint: combinedHint(groups, whole), Version: s.Version}
+	if v.guards.hidesAnything() {
+		list.Items, list.CacheHint.Public = v.visibleSkills(caller, s), false
+		list.Version = v.guards.listVersion(caller, s.Version, v.tools.fullList.Version)
+	}
+	return list, nil
+}
+
+// visibleSkills gives the skills that are not hidden from the caller, without what of them is.
+func (v *view) visibleSkills(caller drawbridge.Caller, s *skills.Set) (items []json.RawMessage) {
+	for _, item := range s.Items {
+		uri := rawjson.GetString(item, "uri")
+		owner := s.Owner(uri)
+		if named, _, ok := naming.CutServer(uri); ok {
+			owner = named
+		}
+		m := v.server(owner)
+		hidden := func(uri string) bool { return m != nil && v.hidesResource(caller, m, uri, naming.OwnURI(m.ID, uri)) }
+		if !hidden(uri) {
+			items = append(items, naming.RemoveHidden(item, hidden, "resources"))
+		}
+	}
+	return items
+}
+
+// findSkillOwner finds the server in whose skills the URI lies.
+func (d *Deck) findSkillOwner(ctx context.Context, v *view, caller drawbridge.Caller, uri string) (callTarget, bool) {
+	var members []*serverState
+	others := 0
+	for _, m := range v.servers {
+		switch {
+		case !v.mayKnowServer(caller, m):
+		case m.skills:
+			members = append(members, m)
+		case m.hasResources():
+			others++
+		}
+	}
+	if len(members)+others < 2 || len(members) == 0 {
+		return callTarget{}, false // there is no question whose it is
+	}
+	s, err := d.collectSkills(ctx, caller, members, maxRouteAge)
+	if err != nil {
+		return callTarget{}, false
+	}
+	if m := v.server(s.Owner(uri)); m != nil {
+		return v.ifVisible(caller, m.unlistedResource(uri, uri))
+	}
+	return callTarget{}, false
+}
+
+// probeSkill asks the servers with skills, in their order, for one that none of them lists: a list may leave out any.
+// Each is asked as it would be if it were the only one.
+func (d *Deck) probeSkill(ctx context.Context, caller drawbridge.Caller, uri string) (callTarget, bool) {
+	if !skills.IsSkillURI(uri) {
+		return callTarget{}, false
+	}
+	for _, m := range d.serversWith(ctx, caller, hasSkills) {
+		t := m.unlistedResource(uri, uri)
+		call := drawbridge.Call{Caller: caller, Method: mcp.MethodSkillsGet, Params: rawjson.Apply(nil,
+			rawjson.Put(rawjson.Quote(uri), "uri"))}
+		inner, entry := d.callLog.Begin(ctx, call)
+		result, err := d.callGuarded(inner, call, t, callParams{Name: uri})
+		if entry.End(result, err) != nil {
+			continue
+		}
+		if entry, reason := skills.ParseSkill(rawjson.Get(result.Raw, "skill")); reason == "" && entry.URI == uri {
+			d.skills.AddUnlisted(caller.Principal, m.skillServer(), entry)
+			return t, true
+		}
+	}
+	return callTarget{}, false
+}
+
+// Bounds of what one server can make the deck read and keep of its skills.
+const (
+	maxSkillPages = 100
+	maxSkills     = 10_000
+	maxSkillBytes = 16 << 20
+	// skillListTimeout is how long one server may take to list its skills.
+	skillListTimeout = 10 * time.Second
+	// maxRouteAge is how long a URI is looked up in what a server said, whatever it allows.
+	maxRouteAge = time.Minute
+)
+
+// collectSkills gives the skills of servers as the principal of the caller may see them: of those that were asked
+// longer ago than age, or than they allow where age is 0, newly asked. The error is that of the first server where
+// none ever answered.
+func (d *Deck) collectSkills(ctx context.Context, caller drawbridge.Caller, members []*serverState,
+	age time.Duration) (*skills.Set, error) {
+	catalogues := make([]*skills.ServerSkills, 0, len(members))
+	var refusal error
+	answered := false
+	for _, m := range members {
+		c := d.skills.Get(caller.Principal, m.skillServer())
+		if c == nil || !c.IsFresh(m.skillServer(), d.now(), age) {
+			asked, err := d.fetchSkills(ctx, caller, m)
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			c = c.Refreshed(asked, err, m.skillServer(), d.now())
+			d.skills.Put(caller.Principal, c)
+		}
+		answered = answered || c.HasAnswered()
+		if refusal == nil {
+			refusal = c.LastError()
+		}
+		catalogues = append(catalogues, c)
+	}
+	if !answered {
+		return nil, refusal
+	}
+	s, lost := d.skills.Combine(caller.Principal, d.view.Load().resourceTree, catalogues, d.maker.naming, d.nextVersion)
+	for _, l := range lost {
+		d.log.Warn("a server has a skill where another has something", "server", l.Server, "winner", l.Winner,
+			"first", l.URI, "listed", l.Listed)
+	}
+	return s, nil
+}
+
+// fetchSkills asks a server for its skills, page by page.
+func (d *Deck) fetchSkills(ctx context.Context, caller drawbridge.Caller, m *serverState) (_ *skills.ServerSkills,
+	err error) {
+	ctx, cancel := context.WithTimeout(ctx, skillListTimeout)
+	defer cancel()
+	c := skills.NewServerSkills()
+	call := drawbridge.Call{Caller: caller, Method: mcp.MethodSkillsList}
+	ctx, entry := d.callLog.Begin(ctx, call)
+	defer func() { err = entry.End(drawbridge.Result{}, err) }()
+	spec := drawbridge.Spec{
+		Name: drawbridge.CardName(m.ID), Server: m.ID, Tool: mcp.MethodSkillsList, Scopes: m.scopes,
+	}
+	if err := d.authorizeCall(ctx, call, "", spec); err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	size := 0
+	for pages := 0; ; pages++ {
+		result, err := d.upstream.Do(ctx, m.ID, call)
+		if err != nil {
+			return nil, err
+		}
+		if kind := rawjson.GetString(result.Raw, "resultType"); kind != "" && kind != "complete" {
+			return nil, &drawbridge.Fault{
+				Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError,
+				Step: fmt.Sprintf("list the skills of %s", m.ID), Err: fmt.Errorf("the result is %q", clip(kind)),
+			}
+		}
+		if result.Raw, err = d.vetSkills(ctx, m.ID, result.Raw); err != nil {
+			return nil, err
+		}
+		size += len(result.Raw)
+		c.AddPage(result.Raw)
+		cursor := rawjson.Get(result.Raw, "nextCursor")
+		text, ok := rawjson.DecodeString(cursor)
+		switch {
+		case !ok:
+			return c, nil
+		case seen[text] || pages+1 == maxSkillPages || c.Len() >= maxSkills || size > maxSkillBytes:
+			c.MarkTruncated()
+			d.log.Warn("a list of skills is cut", "server", m.ID, "skills", c.Len())
+			return c, nil
+		}
+		seen[text] = true
+		call.Params = rawjson.Apply(nil, rawjson.Put(cursor, "cursor"))
+	}
+}
+
+// Directories and skills name resources: what is hidden from a caller is not named to them there either.
+
+// hideResources gives the answer about a directory or a skill, as its server sent it, without what is hidden from the
+// caller.
+func (d *Deck) hideResources(caller drawbridge.Caller, method string, t callTarget,
+	result json.RawMessage) json.RawMessage {
+	v := d.view.Load()
+	m := v.server(t.spec.Server)
+	if m == nil || !v.guards.hidesAnything() || method != mcp.MethodDirectoryRead && method != mcp.MethodSkillsGet {
+		return result
+	}
+	hidden := func(own string) bool { return v.hidesResource(caller, m, t.callerURI(own), own) }
+	if method == mcp.MethodSkillsGet {
+		return naming.RemoveHidden(result, hidden, "skill", "resources")
+	}
+	return naming.RemoveHidden(result, hidden, "resources")
+}
+
+// hidesResource says whether a resource of the member is hidden from the caller, who knows it as uri.
+func (v *view) hidesResource(caller drawbridge.Caller, m *serverState, uri, own string) bool {
+	if it := v.resources.findByOwnName(m.ID, own); it != nil {
+		return !v.resources.visibleTo(caller, it)
+	}
+	return v.hidesTarget(caller, m.unlistedResource(uri, own))
+}

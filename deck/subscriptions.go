@@ -1,0 +1,225 @@
+package deck
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// subscriptionTable count which resources and tasks callers subscribed to, so that a server hears of each once. The
+// zero value is ready.
+type subscriptionTable struct {
+	mu sync.Mutex
+	// bySubscription has each caller's subscriptions; counts how many of them there are, by server, what it is to the
+	// server, and the name by which callers know it.
+	bySubscription map[subscription]*subscriptionState
+	bySubscriber   map[subscriber]map[subscription]bool // the same, by whose they are
+	counts         map[drawbridge.ServerID]map[watchedItem]map[string]int
+	// serverLocks has a one-place channel a server: who holds it may tell the server what is watched, so that the last
+	// word said is the last word meant.
+	serverLocks map[drawbridge.ServerID]chan struct{}
+}
+
+// A watchTopic says what is watched.
+type watchTopic uint8
+
+// The topics: the topicURI of a resource, the id of a task.
+const (
+	topicURI watchTopic = iota
+	topicTask
+)
+
+// watchedItem is a resource or a task as its server knows it.
+type watchedItem struct {
+	Topic watchTopic
+	Own   string
+}
+
+// A subscription is one caller's to one topicURI or task, as the caller knows it.
+type subscription struct {
+	Principal, Session string
+	Topic              watchTopic
+	Public             string
+}
+
+// Who has subscriptions: a session, or all callers of a principal without one.
+type subscriber struct{ principal, session string }
+
+func (s subscription) subscriber() subscriber { return subscriber{s.Principal, s.Session} }
+
+// A subscriptionState is what a subscription stands for. A session holds a thing once; callers without one are counted.
+type subscriptionState struct {
+	server drawbridge.ServerID
+	own    string
+	times  int
+}
+
+// lockServer waits until the caller may tell the server what is watched.
+func (w *subscriptionTable) lockServer(ctx context.Context, server drawbridge.ServerID) (done func(), err error) {
+	w.mu.Lock()
+	if w.serverLocks == nil {
+		w.serverLocks = map[drawbridge.ServerID]chan struct{}{}
+	}
+	turn := w.serverLocks[server]
+	if turn == nil {
+		turn = make(chan struct{}, 1)
+		w.serverLocks[server] = turn
+	}
+	w.mu.Unlock()
+	select {
+	case turn <- struct{}{}:
+		return func() { <-turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Add counts a subscription and says whether the server must be told of a new topicURI.
+func (w *subscriptionTable) Add(sub subscription, server drawbridge.ServerID, own string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.bySubscription == nil {
+		w.bySubscription, w.bySubscriber = map[subscription]*subscriptionState{}, map[subscriber]map[subscription]bool{}
+		w.counts = map[drawbridge.ServerID]map[watchedItem]map[string]int{}
+	}
+	if h := w.bySubscription[sub]; h != nil {
+		if sub.Session == "" {
+			h.times++
+		}
+		return false
+	}
+	w.bySubscription[sub] = &subscriptionState{server, own, 1}
+	if w.bySubscriber[sub.subscriber()] == nil {
+		w.bySubscriber[sub.subscriber()] = map[subscription]bool{}
+	}
+	w.bySubscriber[sub.subscriber()][sub] = true
+	all := w.counts[server]
+	if all == nil {
+		all = map[watchedItem]map[string]int{}
+		w.counts[server] = all
+	}
+	what := watchedItem{sub.Topic, own}
+	isNew := all[what] == nil
+	if isNew {
+		all[what] = map[string]int{}
+	}
+	all[what][sub.Public]++
+	return isNew
+}
+
+// Remove takes a subscription back and says whether the server must be told that a topicURI is gone.
+func (w *subscriptionTable) Remove(sub subscription) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h := w.bySubscription[sub]
+	if h == nil {
+		return false
+	}
+	if h.times--; h.times > 0 {
+		return false
+	}
+	return w.dropSubscription(sub, h)
+}
+
+// dropSubscription forgets a subscription. The lock is held.
+func (w *subscriptionTable) dropSubscription(sub subscription, h *subscriptionState) bool {
+	w.unindex(sub)
+	what := watchedItem{sub.Topic, h.own}
+	public := w.counts[h.server][what]
+	if public[sub.Public]--; public[sub.Public] == 0 {
+		delete(public, sub.Public)
+	}
+	if len(public) > 0 {
+		return false
+	}
+	delete(w.counts[h.server], what)
+	return true
+}
+
+// unindex forgets whose a subscription was. The lock is held.
+func (w *subscriptionTable) unindex(sub subscription) {
+	delete(w.bySubscription, sub)
+	if own := w.bySubscriber[sub.subscriber()]; own != nil {
+		if delete(own, sub); len(own) == 0 {
+			delete(w.bySubscriber, sub.subscriber())
+		}
+	}
+}
+
+// dropSession forgets the caller's subscriptions and gives the servers that must be told.
+func (w *subscriptionTable) dropSession(caller drawbridge.Caller) []drawbridge.ServerID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	tell := map[drawbridge.ServerID]bool{}
+	for sub := range w.bySubscriber[subscriber{caller.Principal, caller.Session}] {
+		if h := w.bySubscription[sub]; w.dropSubscription(sub, h) {
+			tell[h.server] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(tell))
+}
+
+// ForgetServer drops what is held of a server that is gone.
+func (w *subscriptionTable) ForgetServer(server drawbridge.ServerID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for sub, h := range w.bySubscription {
+		if h.server == server {
+			w.unindex(sub)
+		}
+	}
+	delete(w.counts, server)
+}
+
+func (w *subscriptionTable) serverOf(sub subscription) (drawbridge.ServerID, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h := w.bySubscription[sub]
+	if h == nil {
+		return "", false
+	}
+	return h.server, true
+}
+
+// watchedAt is all that is watched of a server, sorted.
+func (w *subscriptionTable) watchedAt(server drawbridge.ServerID) drawbridge.WatchSet {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out drawbridge.WatchSet
+	for what := range w.counts[server] {
+		if what.Topic == topicTask {
+			out.Tasks = append(out.Tasks, what.Own)
+		} else {
+			out.URIs = append(out.URIs, what.Own)
+		}
+	}
+	slices.Sort(out.URIs)
+	slices.Sort(out.Tasks)
+	return out
+}
+
+// taskWatchers gives the principals who watch a server's task, by the ids that they watch it by.
+func (w *subscriptionTable) taskWatchers(server drawbridge.ServerID, own string) map[string]string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.counts[server][watchedItem{topicTask, own}] == nil {
+		return nil
+	}
+	out := map[string]string{}
+	for sub, h := range w.bySubscription {
+		if sub.Topic == topicTask && h.server == server && h.own == own {
+			out[sub.Public] = sub.Principal
+		}
+	}
+	return out
+}
+
+// watchedURIs gives the URIs by which a server's resource is watched, sorted.
+func (w *subscriptionTable) watchedURIs(server drawbridge.ServerID, own string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Sorted(maps.Keys(w.counts[server][watchedItem{topicURI, own}]))
+}

@@ -1,0 +1,106 @@
+package deck
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// listTasks answers tasks/list of 2025-11-25: the tasks of the caller's principal, server after server in configuration
+// order, each in the server's own. A page ends where a server's page does that has more to come. A server that does not
+// answer is passed over: the others' tasks are no less there.
+func (d *Deck) listTasks(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+	servers, at, cursor, err := d.taskListStart(call)
+	if err != nil {
+		return drawbridge.Result{}, err
+	}
+	var tasks []byte
+	next := ""
+	for ; at < len(servers) && next == ""; at, cursor = at+1, "" {
+		k := d.taskTranslatorFor(servers[at], call.Caller)
+		if d.authorizeCall(ctx, call, "task", drawbridge.Spec{Server: k.server, Scopes: servers[at].scopes}) != nil {
+			continue
+		}
+		page, err := k.fetchPage(ctx, call, cursor)
+		switch {
+		case err != nil && (ctx.Err() != nil || cursor != ""):
+			return drawbridge.Result{}, err
+		case err != nil:
+			d.log.Warn("a server's tasks are not in the list", "server", k.server, "err", err)
+			continue
+		}
+		for item := range rawjson.Elements(rawjson.Get(page, "tasks")) {
+			if item, ok := k.rewriteListItem(item); ok {
+				tasks = append(append(tasks, ','), item...)
+			}
+		}
+		if own := rawjson.GetString(page, "nextCursor"); own != "" {
+			next = d.sealer.sealID(call.Caller.Principal, sealedID{Kind: listCursorID, Server: k.server, Own: own})
+		}
+	}
+	out := []byte(`{"tasks":[`)
+	if len(tasks) > 0 {
+		out = append(out, tasks[1:]...)
+	}
+	out = append(out, ']')
+	if next != "" {
+		out = rawjson.AppendQuoted(append(out, `,"nextCursor":`...), next)
+	}
+	return drawbridge.Result{Raw: append(out, '}')}, nil
+}
+
+// taskListStart gives the servers whose tasks the caller can list, and where to begin: with which server, and where in
+// its list.
+func (d *Deck) taskListStart(call drawbridge.Call) (servers []*serverState, at int, cursor string, err error) {
+	v := d.view.Load()
+	for _, m := range v.servers {
+		if v.mayKnowServer(call.Caller, m) && rawjson.Get(m.taskCapabilities(call.Caller), "list") != nil {
+			servers = append(servers, m)
+		}
+	}
+	parts, err := pickMembers(call.Method, call.Params, "cursor")
+	if err != nil || parts[0] == nil || string(parts[0]) == "null" {
+		return servers, 0, "", err
+	}
+	said, _ := rawjson.DecodeString(parts[0])
+	t, ok := d.sealer.openID(call.Caller.Principal, said, listCursorID)
+	for i, m := range servers {
+		if ok && m.ID == t.Server {
+			return servers, i, t.Own, nil
+		}
+	}
+	return nil, 0, "", faultInvalid(call.Method, errors.New("the cursor is not one of ours"))
+}
+
+// fetchPage asks the server for a page of its tasks.
+func (k taskTranslator) fetchPage(ctx context.Context, call drawbridge.Call, cursor string) (json.RawMessage, error) {
+	edit := rawjson.Drop("cursor")
+	if cursor != "" {
+		edit = rawjson.Put(rawjson.Quote(cursor), "cursor")
+	}
+	call.Params = rawjson.Apply(k.rewriteRequest(call.Params), edit)
+	call.Peer = k.wrapPeer(call.Peer)
+	pass := k.deck.resultFilter(call, k.server, call.Method, "task")
+	result, err := k.deck.upstream.Do(ctx, k.server, call)
+	if err != nil {
+		return nil, pass.ApplyToError(ctx, err)
+	}
+	return pass.Apply(ctx, result.Raw)
+}
+
+// rewriteListItem gives an item of a server's list under the ticket of its task. Where principals meet at the server
+// it says false for what the principal is not known to have: nothing else tells whose it is.
+func (k taskTranslator) rewriteListItem(item json.RawMessage) (json.RawMessage, bool) {
+	own, ok := rawjson.DecodeString(rawjson.Get(item, "taskId"))
+	if !ok {
+		return nil, false
+	}
+	text, ok := k.knownID(own)
+	if !ok {
+		return nil, false
+	}
+	return rawjson.Apply(item, rawjson.Put(rawjson.Quote(text), "taskId")), true
+}

@@ -1,0 +1,293 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+)
+
+const (
+	// defaultGrace is how long the first list waits for servers that were never tried before.
+	defaultGrace = 250 * time.Millisecond
+	// startAtLatest is when remembered servers start although nobody asked for a list.
+	startAtLatest = time.Second
+	// unknownNameWait is how long a name waits for the server that it says, anyServerWait for all that could have a
+	// bare name or a URI.
+	unknownNameWait = 30 * time.Second
+	anyServerWait   = 5 * time.Second
+	// delayAfterList lets the first answer out before dozens of processes start and want the processors.
+	delayAfterList = 50 * time.Millisecond
+)
+
+// A lazyStarter decides when servers start, and is the deck's upstream for that reason: it keeps those that are
+// remembered from the fleet until the first list was answered, a second has passed, or one of their cards is called.
+// Servers without a listing start at once, and of those the ones that were never tried before have the first list wait
+// for them a little. Where servers start on demand the fleet has all of them, and starts none by itself.
+type lazyStarter struct {
+	fleet    fleet
+	onDemand bool
+	naming   deck.NamingStyle
+	grace    time.Duration
+	rows     []config.Server
+	// hides says whether the rules hide a server from a caller, ended is told how each call of a server ended.
+	hides     func(caller drawbridge.Caller, kind string, server drawbridge.Spec) bool
+	onCallEnd func(id drawbridge.ServerID, call drawbridge.Call, result drawbridge.Result, err error)
+	// neverTried are the servers that the first list waits for.
+	neverTried []drawbridge.ServerID
+
+	listRequested     chan struct{}
+	listRequestedOnce sync.Once
+	// graceOver is set when no list waits any more; started is when Run began, in Unix nanoseconds.
+	graceOver atomic.Bool
+	started   atomic.Int64
+
+	mu sync.Mutex
+	// heldRows are the rows that the fleet does not know of yet.
+	heldRows map[drawbridge.ServerID]config.Server
+	// unlisted are the servers that had no listing when they were configured.
+	unlisted []drawbridge.ServerID
+}
+
+var _ deck.Upstream = (*lazyStarter)(nil)
+
+func newLazyStarter(rows []config.Server, mounts map[string]store.MountRecord, c Config,
+	grace time.Duration) *lazyStarter {
+	if grace == 0 {
+		grace = defaultGrace
+	}
+	s := &lazyStarter{
+		onDemand: c.OnDemand, naming: c.Naming, grace: grace, rows: rows,
+		listRequested: make(chan struct{}), heldRows: map[drawbridge.ServerID]config.Server{},
+		onCallEnd: func(drawbridge.ServerID, drawbridge.Call, drawbridge.Result, error) {},
+	}
+	for _, row := range rows {
+		m := mounts[row.Hash]
+		if m.Listing != nil {
+			if !c.OnDemand {
+				s.heldRows[row.ID] = row
+			}
+			continue
+		}
+		s.unlisted = append(s.unlisted, row.ID)
+		if m.Attempted.IsZero() {
+			s.neverTried = append(s.neverTried, row.ID)
+		}
+	}
+	s.graceOver.Store(c.OnDemand || grace < 0 || len(s.neverTried) == 0)
+	return s
+}
+
+// startableRows gives the rows that the fleet may mount as soon as it runs.
+func (s *lazyStarter) startableRows() (rows []config.Server) {
+	for _, row := range s.rows {
+		if _, held := s.heldRows[row.ID]; !held {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// waitBeforeList has a list wait for servers that were never tried before, up to the grace period after the start, and
+// once only. After it the other servers may start.
+func (s *lazyStarter) waitBeforeList(ctx context.Context) {
+	if !s.graceOver.Load() {
+		left := s.grace
+		if at := s.started.Load(); at != 0 {
+			left -= time.Since(time.Unix(0, at))
+		}
+		grace, cancel := context.WithTimeout(ctx, left)
+		defer cancel()
+		s.awaitFirstAttempts(grace, s.neverTried)
+		if ctx.Err() != nil {
+			return
+		}
+		s.graceOver.Store(true)
+	}
+	s.listRequestedOnce.Do(func() { close(s.listRequested) })
+}
+
+// awaitFirstAttempts waits until the first attempt of each of the servers in this process has ended, or ctx.
+func (s *lazyStarter) awaitFirstAttempts(ctx context.Context, ids []drawbridge.ServerID) {
+	for _, id := range ids {
+		if s.fleet.AwaitFirstAttempt(ctx, id) != nil && ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// waitForUnknownName has a call of a name that is nobody's wait for the first attempt of a server that was never
+// listed: the one that the name says, or any, since each could have it, where names are bare or there is none, as for
+// a URI. Any other name is in no list either, and waits as a list does. Where servers start on demand there is no
+// attempt to wait for.
+func (s *lazyStarter) waitForUnknownName(ctx context.Context, caller drawbridge.Caller, name string) {
+	if s.onDemand {
+		return
+	}
+	ids := slices.DeleteFunc(s.neverListed(), func(id drawbridge.ServerID) bool {
+		return !caller.HasScopes([]drawbridge.Scope{drawbridge.ServerScope(id)}) ||
+			s.hides != nil && s.hides(caller, "", drawbridge.Spec{Server: id})
+	})
+	most := anyServerWait
+	if id, ok := serverByPrefix(name, ids); ok {
+		ids, most = []drawbridge.ServerID{id}, unknownNameWait
+	} else if name != "" && s.naming != deck.BareNames {
+		s.waitBeforeList(ctx)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	s.awaitFirstAttempts(ctx, ids)
+}
+
+// serverByPrefix gives the server that the name begins with; of several the one with most of it.
+func serverByPrefix(name string, ids []drawbridge.ServerID) (said drawbridge.ServerID, ok bool) {
+	longest := 0
+	for _, id := range ids {
+		for _, prefix := range deck.NamePrefixes(id) {
+			if len(prefix) > longest && strings.HasPrefix(name, prefix) {
+				said, longest = id, len(prefix)
+			}
+		}
+	}
+	return said, longest > 0
+}
+
+// run lets the remembered servers start when it is their time, and does then what can wait that long.
+func (s *lazyStarter) run(ctx context.Context, log *slog.Logger, then func(context.Context)) error {
+	s.started.Store(time.Now().UnixNano())
+	if s.onDemand {
+		then(ctx)
+		return nil
+	}
+	timer := time.NewTimer(startAtLatest)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-timer.C:
+	case <-s.listRequested:
+		timer.Reset(delayAfterList)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+	}
+	for _, row := range s.rows {
+		if err := s.releaseRow(row.ID); err != nil {
+			log.Warn("a server could not be started", "server", row.ID, "err", err)
+		}
+	}
+	then(ctx)
+	return nil
+}
+
+// releaseRow hands a row over to the fleet, which mounts it.
+func (s *lazyStarter) releaseRow(id drawbridge.ServerID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	row, ok := s.heldRows[id]
+	if !ok {
+		return nil
+	}
+	delete(s.heldRows, id)
+	return s.fleet.Add(row)
+}
+
+func (s *lazyStarter) isHeldBack(id drawbridge.ServerID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.heldRows[id]
+	return ok
+}
+
+// noteAddedServer takes note of a server that came after the start.
+func (s *lazyStarter) noteAddedServer(id drawbridge.ServerID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unlisted = append(s.unlisted, id)
+}
+
+// neverListed gives the servers that had no listing when they were configured, in a slice of the caller's own.
+func (s *lazyStarter) neverListed() []drawbridge.ServerID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.unlisted)
+}
+
+// forget drops a row, and says whether it was still held.
+func (s *lazyStarter) forget(id drawbridge.ServerID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unlisted = slices.DeleteFunc(s.unlisted, func(other drawbridge.ServerID) bool { return other == id })
+	_, ok := s.heldRows[id]
+	delete(s.heldRows, id)
+	return ok
+}
+
+// ensureReleased waits until Run has begun, beside which the first calls may come, and hands the row over if it is
+// held back.
+func (s *lazyStarter) ensureReleased(ctx context.Context, id drawbridge.ServerID) error {
+	select {
+	case <-s.fleet.Running():
+		return s.releaseRow(id)
+	case <-ctx.Done():
+		return &drawbridge.Fault{
+			Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: "the gateway does not run", Err: ctx.Err(),
+		}
+	}
+}
+
+// mount starts the server and waits for its listing.
+func (s *lazyStarter) mount(ctx context.Context, id drawbridge.ServerID) (drawbridge.Listing, error) {
+	if err := s.ensureReleased(ctx, id); err != nil {
+		return drawbridge.Listing{}, err
+	}
+	return s.fleet.Mount(ctx, id)
+}
+
+// Do starts the server if it is held back, and passes the call on.
+func (s *lazyStarter) Do(ctx context.Context, id drawbridge.ServerID, call drawbridge.Call) (drawbridge.Result, error) {
+	if err := s.ensureReleased(ctx, id); err != nil {
+		return drawbridge.Result{}, err
+	}
+	result, err := s.fleet.Do(ctx, id, call)
+	if ctx.Err() == nil { // else it is not the server that ended it
+		s.onCallEnd(id, call, result, err)
+	}
+	return result, err
+}
+
+// Watch starts the server if it is held back and there is something to watch, and passes the set on.
+func (s *lazyStarter) Watch(ctx context.Context, id drawbridge.ServerID, w drawbridge.WatchSet) error {
+	if w.IsEmpty() && s.isHeldBack(id) {
+		return nil
+	}
+	if err := s.ensureReleased(ctx, id); err != nil {
+		return err
+	}
+	return s.fleet.Watch(ctx, id, w)
+}
+
+// SetLogLevel passes the level on; the fleet remembers it for servers that start later.
+func (s *lazyStarter) SetLogLevel(ctx context.Context, session, level string) error {
+	return s.fleet.SetLogLevel(ctx, session, level)
+}
+
+// ForwardNotification passes on a notification of a caller's.
+func (s *lazyStarter) ForwardNotification(ctx context.Context, session, method string, params json.RawMessage) {
+	s.fleet.ForwardNotification(ctx, session, method, params)
+}
+
+// EndSession passes the end of a session on.
+func (s *lazyStarter) EndSession(session string) { s.fleet.EndSession(session) }

@@ -1,0 +1,197 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+)
+
+// MemoryStore is the Store of a gateway that remembers nothing.
+const MemoryStore = ":memory:"
+
+// StoreLocation says where the store is: what flag says, else the settings, else drawbridge/drawbridge.db under
+// $XDG_STATE_HOME or ~/.local/state. Lookup finds variables of the environment; nil is os.LookupEnv. The error is a
+// *drawbridge.Fault InvalidInput where there is no home directory, and for a place that store.CheckLocation refuses.
+func StoreLocation(flag string, s config.Settings, lookup func(string) (string, bool)) (string, error) {
+	if lookup == nil {
+		lookup = os.LookupEnv
+	}
+	for _, place := range []string{flag, s.StoreURL, s.StorePath} {
+		if place != "" {
+			return store.CheckLocation(place)
+		}
+	}
+	if state, _ := lookup("XDG_STATE_HOME"); filepath.IsAbs(state) {
+		return filepath.Join(state, "drawbridge", "drawbridge.db"), nil
+	}
+	for _, variable := range []string{"HOME", "USERPROFILE"} {
+		if home, _ := lookup(variable); home != "" {
+			return filepath.Join(home, ".local", "state", "drawbridge", "drawbridge.db"), nil
+		}
+	}
+	return "", &drawbridge.Fault{
+		Kind: drawbridge.Backend, Code: drawbridge.InvalidInput,
+		Step: "find a place for the store", Err: errors.New("there is no home directory"), Next: "--store PATH",
+	}
+}
+
+// openStore opens the store. A gateway without one would forget what it may not forget, so it does not run without.
+func openStore(ctx context.Context, c Config, s config.Settings) (*store.DB, error) {
+	place, err := StoreLocation(c.Store, s, c.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	db, err := store.Open(ctx, place, store.Options{})
+	if f, ok := errors.AsType[*drawbridge.Fault](err); ok {
+		told := *f
+		if told.Next != "" {
+			told.Next += "; or "
+		}
+		told.Next += "name another place with --store"
+		return nil, &told
+	}
+	return db, err
+}
+
+// LedgerStream names the journal's stream of a configuration: "deck" is the everyday one. One that was named by its
+// paths has its own, so that a command on other files does not retire what is on the everyday deck, and so has a
+// directory with servers that are in force there alone.
+func LedgerStream(set config.Configuration, paths []string, dir string) string {
+	if len(paths) == 0 {
+		inForce := func(row config.Server) bool {
+			return row.Origin.Kind == config.OriginProject && row.Phase == drawbridge.Idle
+		}
+		if !slices.ContainsFunc(set.Servers, inForce) {
+			return "deck"
+		}
+		paths = []string{dir}
+	}
+	var all []string
+	for _, value := range paths {
+		for path := range strings.SplitSeq(value, ",") {
+			if path = strings.TrimSpace(path); !filepath.IsAbs(path) {
+				path = filepath.Join(dir, path)
+			}
+			if abs, err := filepath.Abs(path); err == nil {
+				path = abs
+			}
+			all = append(all, path)
+		}
+	}
+	return hashedStream(all)
+}
+
+// configStream is the stream of a gateway. That of a program with servers of its own goes by their names.
+func configStream(c Config, set config.Configuration) string {
+	if len(c.Servers) == 0 {
+		return LedgerStream(set, c.Paths, c.Dir)
+	}
+	all := []string{LedgerStream(set, c.Paths, c.Dir)}
+	for _, row := range c.Servers {
+		all = append(all, string(row.ID))
+	}
+	return hashedStream(all)
+}
+
+func hashedStream(parts []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return "deck:" + hex.EncodeToString(sum[:4])
+}
+
+// processOwner is the user of the operating system, with all scopes.
+func processOwner() drawbridge.Caller {
+	name := strconv.Itoa(os.Getuid())
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		name = u.Username
+	}
+	return drawbridge.Caller{
+		Kind: drawbridge.External, Principal: name, Scopes: []drawbridge.Scope{"*"},
+		Era: drawbridge.Modern, Protocol: mcp.Version20260728,
+	}
+}
+
+// completeRow checks and completes a row that a program brings, given the rows before it.
+func completeRow(row config.Server, before []config.Server) (config.Server, error) {
+	var problem error
+	switch {
+	case row.ID.Validate() != nil:
+		problem = row.ID.Validate()
+	case hasRowNamed(before, row.ID):
+		problem = errors.New("the name is taken")
+	case (row.Command == "") == (row.URL == ""):
+		problem = errors.New("either Command or URL is needed")
+	}
+	if problem != nil {
+		return row, &drawbridge.Fault{
+			Kind: drawbridge.BridgeFault, Code: drawbridge.InvalidInput,
+			Step: fmt.Sprintf("add server %q", row.ID), Err: problem,
+		}
+	}
+	if row.Type == "" && row.Command != "" {
+		row.Type = "stdio"
+	}
+	if row.Origin.Kind == "" {
+		row.Origin = config.Origin{Kind: config.OriginExplicit, Path: "the program"}
+	}
+	row.Phase, row.Reason, row.Enabled = drawbridge.Idle, "", true
+	if row.Hash == "" {
+		row.Hash = rowHash(row)
+	}
+	return row, nil
+}
+
+// ResolveProgram gives the file that the command of a stdio row means in an environment, ours as "name=value". The
+// error says why there is no such file.
+func ResolveProgram(row config.Server, environ []string) (config.ProgramFile, error) {
+	path, _, err := ResolveProcess(row, config.Settings{}, environ)
+	if err != nil {
+		return config.ProgramFile{}, err
+	}
+	return config.HashProgram(path)
+}
+
+// rowHash names a row of the program's own to those who remember something of it. Values of variables and headers may
+// be secrets, and stay out of it.
+func rowHash(row config.Server) string {
+	var names []string
+	for _, p := range row.Env {
+		names = append(names, "env "+p.Name)
+	}
+	for _, p := range row.Headers {
+		names = append(names, "header "+p.Name)
+	}
+	// texts always encode
+	text, _ := json.Marshal([]any{row.ID, row.Type, row.Command, row.Args, row.Cwd, row.URL, names})
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// readSecretFile reads a file that holds one secret. An error says what kind of secret, and nothing of it.
+func readSecretFile(kind, path string) (string, error) {
+	b, err := os.ReadFile(path)
+	text := strings.TrimSpace(string(b))
+	if err == nil && text == "" {
+		err = errors.New("the file is empty")
+	}
+	if err != nil {
+		return "", &drawbridge.Fault{
+			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: fmt.Sprintf("read the %s file %s", kind,
+				path), Err: err,
+		}
+	}
+	return text, nil
+}

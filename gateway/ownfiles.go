@@ -1,0 +1,84 @@
+package gateway
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/guards"
+)
+
+// collectOwnFiles says which files are ours: what decides what is started and who may call what, and what is kept of
+// it. Of a project's files they are those for servers alone: what else stands in other programs' settings tools may
+// change, and a changed row waits for approval anyway.
+func collectOwnFiles(c Config, set config.Configuration, dir func(drawbridge.ServerID) string) guards.OwnFiles {
+	lookup := c.LookupEnv
+	if lookup == nil {
+		lookup = os.LookupEnv
+	}
+	o := guards.OwnFiles{WorkingDir: dir}
+	add := func(to *[]string, all ...string) {
+		for _, one := range all {
+			if abs, err := filepath.Abs(one); err == nil && one != "" {
+				*to = append(*to, abs)
+			}
+		}
+	}
+	o.Home, _ = lookup("HOME")
+	if o.Home == "" {
+		o.Home, _ = lookup("USERPROFILE")
+	}
+	if file, err := config.UserFile(config.Options{Dir: c.Dir, LookupEnv: c.LookupEnv}); err == nil {
+		add(&o.Paths, filepath.Dir(file))
+	}
+	if o.Home != "" {
+		add(&o.Paths, filepath.Join(o.Home, ".drawbridge"))
+	}
+	for _, p := range config.Providers() {
+		for _, file := range p.ProjectFiles {
+			if dir, base := path.Split(file); strings.Contains(base, "mcp") || dir == ".drawbridge/" {
+				add(&o.Paths, filepath.Join(c.Dir, filepath.FromSlash(file)))
+			}
+		}
+	}
+	s := set.Settings
+	add(&o.Paths, c.Paths...)
+	add(&o.Paths, s.TokenFile, s.LockFile, s.Audit.KeyFile, s.OAuth.IntrospectionSecretFile)
+	place, err := StoreLocation(c.Store, s, c.LookupEnv)
+	if err == nil && isFileStore(place) {
+		add(&o.Prefixes, place) // with its journal, the audit's spool and the hub's file
+	}
+	if usual, err := StoreLocation("", config.Settings{}, c.LookupEnv); err == nil {
+		add(&o.Paths, filepath.Dir(usual))
+	}
+	if vault, err := vaultDir(c.Store, s, c.LookupEnv); err == nil {
+		add(&o.Paths, vault)
+	}
+	return o
+}
+
+// updateOwnFiles has the guard of our own files know which these are now.
+func (g *Gateway) updateOwnFiles() {
+	o := collectOwnFiles(g.config, g.set, g.workingDir)
+	o.RelativeDirs = g.relativeDirs
+	g.fileGuard.Update(o)
+}
+
+// workingDir is the directory that a server's program starts in; empty for one that is reached by a URL.
+func (g *Gateway) workingDir(id drawbridge.ServerID) string {
+	if row := g.rowByID(id); row != nil && row.URL == "" {
+		return row.Cwd
+	}
+	return ""
+}
+
+// relativeDirs are the directories that relative paths of a server may start at; none of one that is reached by a URL.
+func (g *Gateway) relativeDirs(id drawbridge.ServerID) []string {
+	if row := g.rowByID(id); row != nil && row.URL == "" {
+		return g.ruleGuard.RelativeDirs(id)
+	}
+	return nil
+}

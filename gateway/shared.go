@@ -1,0 +1,220 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"sync/atomic"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/guards"
+	"github.com/drawbridge-mcp/drawbridge/internal/policy"
+	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+	"github.com/drawbridge-mcp/drawbridge/internal/vetting"
+	"github.com/drawbridge-mcp/drawbridge/llm"
+	"golang.org/x/sync/errgroup"
+)
+
+// A Shared is what several gateways of one process stand on: one store, and the running servers, which those of them
+// share whose rows say the same.
+type Shared struct {
+	db          *store.DB
+	vault       *secrets.Vault
+	pool        upstreamPool
+	callLimiter *guards.CallLimiter
+	// trustAccounts is nil where nobody keeps account of how servers behave.
+	trustAccounts *vetting.TrustAccounts
+	vetted        *vettedCache
+	// pinChecker are what tools said before.
+	pinChecker *vetting.PinChecker
+	// audit is nil where calls are not recorded.
+	audit *store.AuditWriter
+	// models are those that run elsewhere; nil is none.
+	models *llm.ToolModels
+	// hadClients says that there were clients with tokens of their own.
+	hadClients atomic.Bool
+}
+
+// A upstreamPool is what gateways share of package bridge, or of its stand-in where that is left out of the build.
+type upstreamPool interface {
+	Run(ctx context.Context) error
+	newFleet(g *Gateway, c Config, rows []config.Server, mounts map[string]store.MountRecord) (fleet, error)
+}
+
+// OpenShared opens the store and the vault, and makes room for servers. Of the configuration it takes what is not one
+// gateway's: Store, Logger, Version, Tools, Shield, Embedder, Reranker, OnDemand, and the settings of the person's own
+// drawbridge.toml. The error is as for Open.
+func OpenShared(ctx context.Context, c Config) (*Shared, error) {
+	c = c.withLogger()
+	s, err := loadSettings(c)
+	if err != nil {
+		return nil, err
+	}
+	vault, err := openVault(c, s)
+	if err != nil {
+		return nil, err
+	}
+	db, err := openStore(ctx, c, s)
+	if err != nil {
+		return nil, err
+	}
+	a, err := openAudit(c, s, db, vault)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	sanitiser := vetting.NewSanitiser()
+	p, err := newUpstreamPool(c.Logger, c, s, db, vault, newQuestionFilter(sanitiser, a, c.Logger))
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	book, err := openTrustAccounts(ctx, c, s, db)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	keeper, err := newPinChecker(c, s, db)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	m, err := openModels(c, s, vault, db)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &Shared{
+		db: db, vault: vault, models: m, pool: p, callLimiter: newCallLimiter(c, s, db), trustAccounts: book, audit: a,
+		pinChecker: keeper,
+		vetted:     &vettedCache{sanitiser: sanitiser, stored: map[string][]byte{}},
+	}, nil
+}
+
+// newCallLimiter counts calls by what the settings bound.
+func newCallLimiter(c Config, s config.Settings, db *store.DB) *guards.CallLimiter {
+	return guards.NewCallLimiter(guards.LimiterOptions{
+		Quotas: guards.CallerQuotas(s.Tools.PerSession, s.Tools.PerCaller, s.Tools.Window), Accounts: db,
+		SameErrors: s.Tools.SameErrors, SameCalls: s.Tools.SameCalls, Logger: c.Logger,
+	})
+}
+
+// loadSettings reads the settings that count for a configuration: for a program's own servers, beside which no files
+// are looked for, none but its own.
+func loadSettings(c Config) (config.Settings, error) {
+	var s config.Settings
+	if c.readsFiles() {
+		var err error
+		if s, err = config.LoadSettings(config.Options{Dir: c.Dir, LookupEnv: c.LookupEnv}); err != nil {
+			return s, err
+		}
+	}
+	s.Tools, s.Shield = cmp.Or(c.Tools, s.Tools), cmp.Or(c.Shield, s.Shield)
+	return s, nil
+}
+
+// A LoadedConfig is a configuration that was read, with what the person approved of it.
+type LoadedConfig struct {
+	shared *Shared
+	config Config
+	set    config.Configuration
+	policy *policy.Policy // nil where there are no rules
+}
+
+// LoadConfig reads a configuration; Config.Store is not looked at. The error is as for Open.
+func (g *Shared) LoadConfig(ctx context.Context, c Config) (LoadedConfig, error) {
+	approvals, err := g.db.RowApprovals(ctx)
+	if err != nil {
+		return LoadedConfig{}, err
+	}
+	c, set, err := loadConfigFiles(c, approvals.Allows)
+	if err != nil {
+		return LoadedConfig{}, err
+	}
+	for i, row := range set.Servers {
+		if last, ok := approvals.Find(row); ok && row.Origin.Kind == config.OriginProject {
+			set.Servers[i].Program = last.Program()
+		}
+	}
+	r := LoadedConfig{shared: g, config: c, set: set}
+	r.policy, err = guards.CompileRules(r.rules())
+	return r, err
+}
+
+// rules are those that count: the program's own, else those of the settings.
+func (r LoadedConfig) rules() *drawbridge.Rules {
+	if r.config.Rules != nil {
+		return r.config.Rules
+	}
+	return r.set.Settings.Rules
+}
+
+// Open makes a gateway on the ground. It is to be closed before the ground is. The error is as for Open.
+func (r LoadedConfig) Open(ctx context.Context) (*Gateway, error) {
+	g := &Gateway{
+		log: r.config.Logger, owner: processOwner(), shared: r.shared, set: r.set, policy: r.policy, config: r.config,
+		ruleGuard:      guards.NewRuleGuard(r.config.Logger),
+		stopTrustWatch: func() {},
+	}
+	if err := g.open(ctx, r.config); err != nil {
+		g.stopTrustWatch()
+		return nil, err
+	}
+	return g, nil
+}
+
+// Fingerprint says in a word what the configuration comes to: two gateways with the same one have the same servers by
+// the same names. It is made of secrets, and to be kept in memory only.
+func (r LoadedConfig) Fingerprint() (string, error) {
+	rows := r.set.Mountable()
+	for i := range rows {
+		rows[i] = rows[i].WithoutOrigin()
+	}
+	text, err := json.Marshal([]any{configStream(r.config, r.set), r.config.Naming, r.rules(),
+		r.discoverySettings(), rows})
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return string(sum[:]), nil
+}
+
+// StoreLocationFor says where the store of a gateway with that configuration is, see StoreLocation.
+func StoreLocationFor(c Config) (string, error) {
+	s, err := loadSettings(c)
+	if err != nil {
+		return "", err
+	}
+	return StoreLocation(c.Store, s, c.LookupEnv)
+}
+
+// Run lets servers be mounted, until ctx ends and every process of theirs is gone. It is to be begun once, and to be
+// ended after the gateways were closed.
+func (g *Shared) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return g.pool.Run(ctx) })
+	if g.trustAccounts != nil {
+		group.Go(func() error { return g.trustAccounts.Run(ctx) })
+	}
+	if g.audit != nil {
+		group.Go(func() error { return g.audit.Run(ctx) })
+	}
+	if g.models != nil {
+		group.Go(func() error { return g.models.Run(ctx) })
+	}
+	return group.Wait()
+}
+
+// Close closes the store, once it has taken in the record of all calls and what was noted of servers.
+func (g *Shared) Close() error {
+	return errors.Join(g.closeAudit(), g.flushTrust(), g.models.Close(), g.db.Close())
+}
+
+// flushTrust writes what was noted of servers.
+func (g *Shared) flushTrust() error {
+	if g.trustAccounts == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), quarantineTimeout)
+	defer cancel()
+	return g.trustAccounts.Flush(ctx)
+}

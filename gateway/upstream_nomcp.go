@@ -1,0 +1,123 @@
+//go:build nomcp
+
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+)
+
+// noFleet is the fleet of a build without MCP servers.
+type noFleet struct{ rows []config.Server }
+
+// noPool is what such fleets share: nothing.
+type noPool struct{}
+
+func newUpstreamPool(*slog.Logger, Config, config.Settings, *store.DB, *secrets.Vault,
+	questionFilter) (upstreamPool, error) {
+	return noPool{}, nil
+}
+
+func (noPool) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+func (noPool) newFleet(_ *Gateway, _ Config, rows []config.Server, _ map[string]store.MountRecord) (fleet, error) {
+	return &noFleet{rows}, nil
+}
+
+func newAccessProvider(_ Config, _ config.Settings, _ *secrets.Vault, rows []config.Server) (accessProvider, error) {
+	return &noFleet{rows}, nil
+}
+
+var errNotSignedIn = errors.New("nobody is signed in")
+
+// MountedVariable is the environment variable by which a program knows that a gateway started it as a server.
+const MountedVariable = "DRAWBRIDGE_MOUNTED"
+
+// RunReaperProcess does nothing in a build without MCP servers: no process is ever started.
+func RunReaperProcess() {}
+
+// CheckConfinement finds nothing in a build without MCP servers.
+func CheckConfinement(config.Server, []string) error { return nil }
+
+// ResolveProcess finds nothing in a build without MCP servers.
+func ResolveProcess(config.Server, config.Settings, []string) (program string, names []string, err error) {
+	return "", nil, noMCPFault()
+}
+
+func noMCPFault() error {
+	return &drawbridge.Fault{
+		Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound,
+		Step: "mount a server",
+		Err:  drawbridge.NameError("this build has no MCP servers (it was made with the tag nomcp)"),
+	}
+}
+
+func (*noFleet) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+// Running is closed from the start: nothing has to be waited for.
+func (*noFleet) Running() <-chan struct{} {
+	begun := make(chan struct{})
+	close(begun)
+	return begun
+}
+
+func (*noFleet) Do(context.Context, drawbridge.ServerID, drawbridge.Call) (drawbridge.Result, error) {
+	return drawbridge.Result{}, noMCPFault()
+}
+
+func (*noFleet) Mount(context.Context, drawbridge.ServerID) (drawbridge.Listing, error) {
+	return drawbridge.Listing{}, noMCPFault()
+}
+
+func (*noFleet) Relist(context.Context, drawbridge.ServerID) (bool, error) {
+	return false, noMCPFault()
+}
+
+func (*noFleet) AwaitFirstAttempt(context.Context, drawbridge.ServerID) error { return noMCPFault() }
+func (*noFleet) Watch(context.Context, drawbridge.ServerID, drawbridge.WatchSet) error {
+	return noMCPFault()
+}
+func (*noFleet) SetLogLevel(context.Context, string, string) error                               { return nil }
+func (*noFleet) ForwardNotification(context.Context, string, string, json.RawMessage)            {}
+func (*noFleet) SetRemembered(map[string]drawbridge.Listing, map[string]drawbridge.ServerStatus) {}
+func (*noFleet) EndSession(string)                                                               {}
+func (*noFleet) Add(config.Server) error                                                         { return nil }
+
+func (*noFleet) Remove(drawbridge.ServerID) (<-chan struct{}, error) {
+	gone := make(chan struct{})
+	close(gone)
+	return gone, nil
+}
+
+func (n *noFleet) Status() []drawbridge.ServerStatus {
+	var out []drawbridge.ServerStatus
+	for _, row := range n.rows {
+		out = append(out, drawbridge.ServerStatus{
+			Server: row.ID, Phase: drawbridge.Refused, Transport: row.Transport(),
+			Era:    drawbridge.ProtocolEra(0).String(),
+			Reason: "this build has no MCP servers (it was made with the tag nomcp)",
+		})
+	}
+	return out
+}
+
+func (*noFleet) ReadStderr(context.Context, drawbridge.ServerID, bool, func(string) error) error {
+	return noMCPFault()
+}
+
+func (*noFleet) Access(drawbridge.ServerID, string) (drawbridge.SignInManager, error) {
+	return nil, noMCPFault()
+}

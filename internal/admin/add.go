@@ -1,0 +1,299 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+)
+
+// A AddRequest asks for a new server: one that Command starts, or one at URL.
+type AddRequest struct {
+	Name drawbridge.ServerID
+	// Scope says which file gets the row: config.OriginProject or config.OriginUser; empty means Project.
+	Scope config.OriginKind
+
+	Command string
+	Args    []string
+	Env     []config.NameValue
+
+	URL string
+	// Type is "http" or "sse"; empty means that it is found out.
+	Type    string
+	Headers []config.NameValue
+	// Token becomes the header Authorization, as a bearer token.
+	Token string
+
+	// MoveSecrets has secrets that stand in the row in plain text kept by the roster's Keeper.
+	MoveSecrets bool
+}
+
+// Complete says whether the request says what to add. One that does not is the beginning of a conversation.
+func (q AddRequest) Complete() bool { return q.Command != "" || q.URL != "" }
+
+// Row is the request as it is written under its name.
+func (q AddRequest) Row() json.RawMessage {
+	var edits []rawjson.Edit
+	put := func(name string, value json.RawMessage) { edits = append(edits, rawjson.Put(value, name)) }
+	if q.Type != "" {
+		put("type", rawjson.Quote(q.Type))
+	}
+	if q.Command != "" {
+		put("command", rawjson.Quote(q.Command))
+	}
+	if len(q.Args) > 0 {
+		put("args", rawjson.AppendStrings(nil, q.Args...))
+	}
+	if len(q.Env) > 0 {
+		put("env", jsonObject(q.Env))
+	}
+	if q.URL != "" {
+		put("url", rawjson.Quote(q.URL))
+	}
+	headers := q.Headers
+	if q.Token != "" {
+		headers = append([]config.NameValue{{Name: "Authorization", Value: "Bearer " + q.Token}}, headers...)
+	}
+	if len(headers) > 0 {
+		put("headers", jsonObject(headers))
+	}
+	return rawjson.Apply(json.RawMessage("{}"), edits...)
+}
+
+// jsonObject is an object of strings, in the order of pairs. Of two of a name the later one counts.
+func jsonObject(pairs []config.NameValue) json.RawMessage {
+	var edits []rawjson.Edit
+	for _, p := range pairs {
+		edits = append(edits, rawjson.Put(rawjson.Quote(p.Value), p.Name))
+	}
+	return rawjson.Apply(nil, edits...)
+}
+
+// AddServer writes a new server to a file of the person's, and where that is the project's file approves what was
+// written: they typed it themselves. The server is not started.
+//
+// The error is a Mistake where the request does not say what to add, else one that begins with "Failed to add server:
+// ": the name is taken, the row is not right, the file cannot be written.
+func (r *Service) AddServer(ctx context.Context, q AddRequest) (Change, error) {
+	if !q.Complete() {
+		return Change{}, r.nothingToAddError()
+	}
+	path, scope, err := r.configFile(q.Scope)
+	if err != nil {
+		return Change{}, err
+	}
+	kept, err := r.rowToWrite(q)
+	if err == nil {
+		if err = config.AddServer(path, q.Name, kept.Row); err != nil {
+			err = errors.Join(err, kept.Undo())
+		}
+	}
+	if err != nil {
+		return Change{}, r.wrapAddError(err)
+	}
+	c := Change{Server: q.Name, Kind: Added, Scope: scope, Path: path, SecretNames: kept.Names}
+	if err := r.approveWrittenRow(ctx, q.Name, path, kept.Row); err != nil {
+		c.Notes = append(c.Notes, fmt.Sprintf("it was not approved: %v", err))
+	}
+	if plain := config.PlaintextSecrets(kept.Row); len(plain) > 0 {
+		c.Notes = append(c.Notes, r.plainSecretsNote(q.Name, plain, kept.Row))
+	}
+	if err := r.fillChangeState(ctx, &c); err != nil {
+		c.Notes = append(c.Notes, err.Error())
+	}
+	r.reloadAfter(ctx, &c)
+	return c, nil
+}
+
+// rowToWrite gives the row of a request as it is to be written.
+func (r *Service) rowToWrite(q AddRequest) (MovedSecrets, error) {
+	switch {
+	case !q.MoveSecrets:
+		return MovedSecrets{Row: q.Row()}, nil
+	case r.o.Secrets == nil:
+		return MovedSecrets{}, errNoSecretStore
+	case q.Name.Validate() != nil:
+		return MovedSecrets{}, q.Name.Validate()
+	}
+	return MoveRowSecrets(r.o.Secrets, q.Name, q.Row(), r.o.ConfigOptions.LookupEnv)
+}
+
+// plainSecretsNote points at secrets that were written in plain text, and says what to do.
+func (r *Service) plainSecretsNote(id drawbridge.ServerID, plain []string, row json.RawMessage) string {
+	text := "in plain text, and it looks like a secret: " + strings.Join(plain, ", ")
+	if CountMovableSecrets(row, r.o.ConfigOptions.LookupEnv) > 0 {
+		text += fmt.Sprintf(" (drawbridge secret move %s has it in the keychain, and so does --secrets move with add)",
+			id)
+	}
+	return text
+}
+
+// nothingToAddError is for a quick form that does not say what to add.
+func (r *Service) nothingToAddError() error {
+	return userErrorf("Nothing to add: give --url U or -- <command...>. Usage: %s add <name> ...", r.o.CommandPrefix)
+}
+
+// configFile is where a scope's new rows are written.
+func (r *Service) configFile(scope config.OriginKind) (string, config.OriginKind, error) {
+	if len(r.o.ConfigOptions.Paths) > 0 {
+		return "", scope, UserError("--mcp names files for one run; servers are added to the project or user config")
+	}
+	if scope == config.OriginUser {
+		path, err := config.UserFile(r.o.ConfigOptions)
+		return path, scope, err
+	}
+	path, err := config.ProjectFile(r.o.ConfigOptions)
+	return path, config.OriginProject, err
+}
+
+// A addServerError is an error of Add for the person, which keeps its cause.
+type addServerError struct {
+	cause error
+	tip   string
+}
+
+func (e addServerError) Error() string { return "Failed to add server: " + e.cause.Error() + e.tip }
+func (e addServerError) Unwrap() error { return e.cause }
+
+// wrapAddError says what to do about a row that could not be written.
+func (r *Service) wrapAddError(err error) error {
+	text, tip := err.Error(), ""
+	switch {
+	case strings.Contains(text, "already exists"):
+		tip = fmt.Sprintf(" (see %s list)", r.o.CommandPrefix)
+	case strings.Contains(text, "permission denied"):
+		tip = " (check the permissions of the file and its directory)"
+	case strings.Contains(text, "no space left"):
+		tip = " (check the space on the disk)"
+	}
+	return addServerError{err, tip}
+}
+
+// approveWrittenRow approves the row of a project's file, if it still says what was written.
+func (r *Service) approveWrittenRow(ctx context.Context, id drawbridge.ServerID, path string,
+	written json.RawMessage) error {
+	set, err := config.Load(r.o.ConfigOptions)
+	if err != nil {
+		return err
+	}
+	for _, rows := range [][]config.Server{set.Servers, set.Shadowed} {
+		for _, row := range rows {
+			if row.ID != id || row.Origin.Kind != config.OriginProject || !sameFile(row.Origin.Path, path) {
+				continue
+			}
+			if !equalJSON(row.Raw, written) {
+				return errors.New("the file says something else by now")
+			}
+			if row.Program, err = r.newProgramFinder(nil).findProgram(row); err != nil {
+				return err
+			}
+			return r.storeDecision(ctx, set, []config.Server{row}, true)
+		}
+	}
+	return nil // it is no project's row, as where the home is the project
+}
+
+// storeDecision records a decision about rows, as they were read.
+func (r *Service) storeDecision(ctx context.Context, set config.Configuration, rows []config.Server,
+	approved bool) error {
+	db, err := r.openStoreForProject(ctx, set, true)
+	if err != nil {
+		return err
+	}
+	act := gateway.AdminAction{Command: "mcp approve"}
+	if !approved {
+		act.Command = "mcp reject"
+	}
+	for _, row := range rows {
+		act.Server, act.Subject, act.Detail = row.ID, row.Origin.Path, "row "+row.Hash
+		err = errors.Join(err, r.o.AdminRecorder.Run(act, func() error {
+			return db.SaveRowApproval(ctx, store.RowApproval{Path: row.Origin.Path, Server: row.ID, Hash: row.Hash,
+				Shown: row.ApprovalFacts(), Approved: approved})
+		}))
+	}
+	return errors.Join(err, db.Close())
+}
+
+// fillChangeState says how a server is after a change, and what of it may surprise.
+func (r *Service) fillChangeState(ctx context.Context, c *Change) error {
+	roll, err := r.ReadServers(ctx)
+	if err != nil {
+		return err
+	}
+	rows := roll.rowsNamed(c.Server)
+	if len(rows) == 0 {
+		return nil
+	}
+	first := rows[0]
+	if c.Kind == Removed {
+		c.Phase, c.Reason = first.Phase, first.Reason
+		c.Notes = append(c.Notes, fmt.Sprintf("%q is configured at %s too, which counts now", c.Server, first.Origin))
+		return nil
+	}
+	e := roll.entryInFile(c.Server, c.Path)
+	c.Phase, c.Reason = e.Phase, e.Reason
+	if e.Server.Origin != first.Origin && first.Phase == drawbridge.Idle {
+		c.Notes = append(c.Notes, fmt.Sprintf("another definition of %q counts before it: %s", c.Server, first.Origin))
+	}
+	if c.Phase != drawbridge.Idle {
+		return nil
+	}
+	for _, row := range rows[1:] {
+		if row.Phase == drawbridge.Idle {
+			c.Notes = append(c.Notes, fmt.Sprintf("it counts before the definition at %s", row.Origin))
+		}
+	}
+	if len(e.Unresolved) > 0 {
+		c.Notes = append(c.Notes, "variables that are not set: "+strings.Join(e.Unresolved, ", "))
+	}
+	return nil
+}
+
+// entryInFile finds the row of a name in a file, or where that has none the one that counts.
+func (roll ServerList) entryInFile(id drawbridge.ServerID, path string) ServerEntry {
+	for i, rows := range [][]config.Server{roll.Servers, roll.Shadowed} {
+		for _, row := range rows {
+			if row.ID == id && sameFile(row.Origin.Path, path) {
+				return roll.newEntry(row, i == 1)
+			}
+		}
+	}
+	first, _ := roll.Lookup(id)
+	return roll.newEntry(first, false)
+}
+
+func sameFile(a, b string) bool {
+	if a == b {
+		return true
+	}
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
+}
+
+// equalJSON says whether two rows say the same, whatever their layout.
+func equalJSON(a, b json.RawMessage) bool {
+	decode := func(raw json.RawMessage) (v any) {
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.UseNumber()
+		if d.Decode(&v) != nil {
+			return nil
+		}
+		return v
+	}
+	one := decode(a)
+	return one != nil && reflect.DeepEqual(one, decode(b))
+}

@@ -1,0 +1,272 @@
+package admin
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+// SplitWords takes a line apart into words, as a person quotes them: single and double quotes keep blanks, and quotes
+// within the others. There are no escapes, so that a path of Windows is itself. The error is for a quote that does not
+// end.
+func SplitWords(line string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	open, in := rune(0), false
+	for _, c := range line {
+		switch {
+		case open != 0 && c == open:
+			open = 0
+		case open != 0:
+			word.WriteRune(c)
+		case c == '"' || c == '\'':
+			open, in = c, true
+		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
+			if in {
+				words = append(words, word.String())
+				word.Reset()
+			}
+			in = false
+		default:
+			word.WriteRune(c)
+			in = true
+		}
+	}
+	if open != 0 {
+		return nil, errors.New("a quote does not end")
+	}
+	if in {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
+
+// A AddFlag is an option of the quick form of add.
+type AddFlag struct {
+	// Name stands after two dashes, Short, if there is one, after one.
+	Name, Short string
+	// Usage is one line; the word in backquotes stands for the value.
+	Usage string
+
+	set func(r *Service, q *AddRequest, value string) error
+}
+
+// AddFlags lists the options of the quick form of add, in the order of help.
+func AddFlags() []AddFlag {
+	return []AddFlag{
+		{"scope", "s", "`project` (.drawbridge/mcp.json here) or user (your own configuration); default project",
+			setScope},
+		{"url", "", "`URL` of a server that runs elsewhere; without a scheme https:// is put before it", setURL},
+		{"transport", "t", "`http` or sse; default: http is tried, then sse", setTransport},
+		{"header", "H", "`KEY=VALUE` or \"Key: value\": a header for every request; repeats", setHeader},
+		{"token", "", "`TOKEN` for the header Authorization: Bearer", setToken},
+		{"env", "e", "`KEY=VALUE` for the command's environment; repeats", setEnv},
+		{"secrets", "", "`move` has values that look like secrets in the keychain, keep leaves them in the file (the default)", setSecrets},
+	}
+}
+
+// ParseAdd reads the quick form: NAME, options before or after it, and a URL as a word of its own or, after "--", a
+// command. A request that is not Complete is one for the wizard. The error is a Mistake; of a value that may be a
+// secret it says nothing.
+func (r *Service) ParseAdd(words []string) (AddRequest, error) {
+	var q AddRequest
+	var stdio bool
+	var plain []string
+	words, command := splitAtCommand(words)
+	for len(words) > 0 {
+		word := words[0]
+		words = words[1:]
+		if !strings.HasPrefix(word, "-") || word == "-" {
+			plain = append(plain, word)
+			continue
+		}
+		flag, value, joined, ok := parseFlag(word)
+		if !ok {
+			return q, userErrorf("Unknown option: %s", safetext.Line(flag.Name))
+		}
+		if !joined && len(words) > 0 && !strings.HasPrefix(words[0], "--") {
+			value, joined, words = words[0], true, words[1:]
+		}
+		if flag.Name == "transport" && value == "stdio" { // a habit from another program: it is what a command is
+			stdio = true
+			continue
+		}
+		if value == "" {
+			return q, r.missingValueError(flag.Name)
+		}
+		if err := flag.set(r, &q, value); err != nil {
+			return q, err
+		}
+	}
+	if err := r.setNameAndURL(&q, plain); err != nil {
+		return q, err
+	}
+	if len(command) > 0 {
+		q.Command, q.Args = command[0], command[1:]
+	}
+	return q, r.checkAddRequest(q, stdio)
+}
+
+// splitAtCommand takes the command after "--" off.
+func splitAtCommand(words []string) (before, command []string) {
+	for i, word := range words {
+		if word == "--" {
+			return words[:i], words[i+1:]
+		}
+	}
+	return words, nil
+}
+
+// parseFlag finds the option that a word is, with the value that is joined to it. Of an unknown one it gives the name
+// with its dashes.
+func parseFlag(word string) (flag AddFlag, value string, joined, ok bool) {
+	name, value, joined := strings.Cut(word, "=")
+	for _, f := range AddFlags() {
+		if name == "--"+f.Name || f.Short != "" && name == "-"+f.Short {
+			return f, value, joined, true
+		}
+		if f.Short != "" && !strings.HasPrefix(word, "--") && strings.HasPrefix(word, "-"+f.Short) {
+			return f, word[2:], true, true
+		}
+	}
+	return AddFlag{Name: name}, "", false, false
+}
+
+// missingValueError is for an option without a value.
+func (r *Service) missingValueError(flag string) error {
+	switch flag {
+	case "scope":
+		return setScope(r, nil, "")
+	case "transport":
+		return setTransport(r, nil, "")
+	case "secrets":
+		return setSecrets(r, nil, "")
+	}
+	return userErrorf("Missing value for --%s.", flag)
+}
+
+func setScope(_ *Service, q *AddRequest, value string) error {
+	scope := config.OriginKind(value)
+	if scope != config.OriginProject && scope != config.OriginUser {
+		return UserError("Invalid --scope value. Use project or user.")
+	}
+	q.Scope = scope
+	return nil
+}
+
+func setURL(_ *Service, q *AddRequest, value string) error {
+	q.URL = withDefaultScheme(value)
+	return nil
+}
+
+// withDefaultScheme puts https:// before an address that has no scheme, unless that may be in a variable.
+func withDefaultScheme(address string) string {
+	if strings.Contains(address, "://") || strings.HasPrefix(address, "${") {
+		return address
+	}
+	return "https://" + address
+}
+
+func setTransport(_ *Service, q *AddRequest, value string) error {
+	if value != "http" && value != "sse" {
+		return UserError("Invalid --transport value. Use http or sse.")
+	}
+	q.Type = value
+	return nil
+}
+
+func setHeader(_ *Service, q *AddRequest, value string) error {
+	p, ok := parseHeader(value)
+	if !ok {
+		return UserError(`Invalid --header value. Use KEY=VALUE or "Key: value".`)
+	}
+	q.Headers = append(q.Headers, p)
+	return nil
+}
+
+// parseHeader reads a header in either form: what comes first, "=" or ":", divides it. No name of a header has either.
+func parseHeader(text string) (config.NameValue, bool) {
+	i := strings.IndexAny(text, "=:")
+	if i < 0 {
+		return config.NameValue{}, false
+	}
+	name, value := strings.TrimSpace(text[:i]), strings.TrimSpace(text[i+1:])
+	return config.NameValue{Name: name, Value: value}, name != "" && !strings.ContainsAny(name, " \t")
+}
+
+func setToken(_ *Service, q *AddRequest, value string) error {
+	q.Token = value
+	return nil
+}
+
+func setEnv(_ *Service, q *AddRequest, value string) error {
+	p, ok := parseVariable(value)
+	if !ok {
+		return UserError("Invalid --env value. Use KEY=VALUE.")
+	}
+	q.Env = append(q.Env, p)
+	return nil
+}
+
+func setSecrets(_ *Service, q *AddRequest, value string) error {
+	if value != "move" && value != "keep" {
+		return UserError("Invalid --secrets value. Use move or keep.")
+	}
+	q.MoveSecrets = value == "move"
+	return nil
+}
+
+func parseVariable(text string) (config.NameValue, bool) {
+	name, value, ok := strings.Cut(text, "=")
+	name = strings.TrimSpace(name)
+	return config.NameValue{Name: name, Value: value}, ok && name != ""
+}
+
+// setNameAndURL takes the words that are no options: the name, and perhaps a URL.
+func (r *Service) setNameAndURL(q *AddRequest, plain []string) error {
+	if len(plain) > 0 {
+		q.Name = drawbridge.ServerID(plain[0])
+		plain = plain[1:]
+	}
+	if len(plain) > 0 && q.URL == "" && (q.Type != "" || strings.Contains(plain[0], "://")) {
+		q.URL = withDefaultScheme(plain[0])
+		plain = plain[1:]
+	}
+	if len(plain) > 0 {
+		return userErrorf(
+			"Too many words after the name: a command goes after --. Usage: %s add <name> -- <command...>",
+			r.o.CommandPrefix)
+	}
+	return nil
+}
+
+// checkAddRequest says what does not go together.
+func (r *Service) checkAddRequest(q AddRequest, stdio bool) error {
+	said := q.Complete() || q.Token != "" || q.Type != "" || stdio || len(q.Headers)+len(q.Env) > 0
+	authorized := false
+	for _, h := range q.Headers {
+		authorized = authorized || strings.EqualFold(h.Name, "Authorization")
+	}
+	switch {
+	case q.Name == "" && said:
+		return userErrorf("Server name required for quick add. Usage: %s add <name> ...", r.o.CommandPrefix)
+	case q.URL != "" && q.Command != "":
+		return UserError("Use either --url or -- <command...>, not both.")
+	case q.URL != "" && stdio:
+		return UserError("Invalid --transport value. Use http or sse.")
+	case q.Token != "" && q.URL == "":
+		return UserError("--token requires --url (HTTP/SSE transport).")
+	case len(q.Headers) > 0 && q.URL == "":
+		return UserError("--header requires --url (HTTP/SSE transport).")
+	case q.Type != "" && q.Command != "":
+		return UserError("--transport requires --url (HTTP/SSE transport).")
+	case len(q.Env) > 0 && q.Command == "":
+		return UserError("--env requires -- <command...> (stdio transport).")
+	case q.Token != "" && authorized:
+		return UserError("Use either --token or an Authorization header, not both.")
+	}
+	return nil
+}

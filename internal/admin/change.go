@@ -1,0 +1,236 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+)
+
+// nativeProvider is the Provider of the files that are ours to change.
+const nativeProvider = "native"
+
+// RemoveServer takes a server out of the file that has it: of the scope's, config.OriginProject or config.OriginUser,
+// or where scope is empty of the one whose row counts. The error is a Mistake where there is none, or where it is in a
+// file of another program; else the file cannot be changed.
+func (r *Service) RemoveServer(ctx context.Context, id drawbridge.ServerID, scope config.OriginKind) (Change, error) {
+	if scope != "" && scope != config.OriginProject && scope != config.OriginUser {
+		return Change{}, UserError("Invalid --scope value. Use project or user.")
+	}
+	if id == "" {
+		return Change{}, userErrorf("Server name required. Usage: %s remove <name> [--scope project|user]",
+			r.o.CommandPrefix)
+	}
+	roll, err := r.ReadServers(ctx)
+	if err != nil {
+		return Change{}, err
+	}
+	row, err := r.removableRow(roll, id, scope)
+	if err != nil {
+		return Change{}, err
+	}
+	if err := config.RemoveServer(row.Origin.Path, id); err != nil {
+		return Change{}, err
+	}
+	c := Change{Server: id, Kind: Removed, Scope: row.Origin.Kind, Path: row.Origin.Path}
+	if scope != "" {
+		c.Scope = scope
+	}
+	if err := r.fillChangeState(ctx, &c); err != nil {
+		c.Notes = append(c.Notes, err.Error())
+	}
+	r.reloadAfter(ctx, &c)
+	return c, nil
+}
+
+// removableRow finds the row to remove.
+func (r *Service) removableRow(roll ServerList, id drawbridge.ServerID, scope config.OriginKind) (
+	config.Server, error) {
+	rows := roll.rowsNamed(id)
+	for _, row := range rows {
+		if row.Provider == nativeProvider && r.isInScope(row, scope) {
+			return row, nil
+		}
+	}
+	if err := r.unreadableFileError(id, scope); err != nil {
+		return config.Server{}, err
+	}
+	switch {
+	case scope != "":
+		return config.Server{}, userErrorf("Server %q not found in %s config.", id, scope)
+	case len(rows) > 0:
+		return config.Server{},
+			userErrorf("Server %q is in a file of %s (%s): remove it there, or turn it off with %s disable %s",
+				id, programTitle(rows[0].Provider), rows[0].Origin.Path, r.o.CommandPrefix, id)
+	}
+	return config.Server{}, roll.notFoundError(id)
+}
+
+// isInScope says whether a row is in a scope's files; empty means any.
+func (r *Service) isInScope(row config.Server, scope config.OriginKind) bool {
+	if scope == "" || row.Origin.Kind == scope {
+		return true
+	}
+	path, _, err := r.configFile(scope)
+	return err == nil && sameFile(path, row.Origin.Path)
+}
+
+// unreadableFileError says why a server was not found that may well be there: a file that cannot be read was left out.
+func (r *Service) unreadableFileError(id drawbridge.ServerID, scope config.OriginKind) error {
+	for _, one := range []config.OriginKind{config.OriginProject, config.OriginUser} {
+		path, _, err := r.configFile(one)
+		if scope != "" && scope != one || err != nil {
+			continue
+		}
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		err = config.RemoveServer(path, id)
+		if _, missing := errors.AsType[config.ServerEditError](err); err != nil && !missing {
+			return err
+		}
+	}
+	return nil
+}
+
+// programTitle is what people call the program whose files have a row.
+func programTitle(provider string) string {
+	for _, p := range config.Providers() {
+		if p.Name == provider {
+			return p.Title
+		}
+	}
+	return provider
+}
+
+// DisableServer turns a server off: in its row, where that is in a file of ours, else, and where several definitions
+// of the name could take each other's place, in the list disabledServers of the person's own mcp.json. The error is a
+// Mistake for a name that is not configured; else the file cannot be changed.
+func (r *Service) DisableServer(ctx context.Context, id drawbridge.ServerID) (Change, error) {
+	roll, err := r.ReadServers(ctx)
+	if err != nil {
+		return Change{}, err
+	}
+	rows := roll.rowsNamed(id)
+	if len(rows) == 0 {
+		return Change{}, roll.notFoundError(id)
+	}
+	row := rows[0]
+	c := Change{Server: id, Kind: Disabled, Scope: row.Origin.Kind, Path: row.Origin.Path}
+	if row.Phase == drawbridge.Disabled {
+		c.Kind, c.Phase, c.Reason = AlreadyDisabled, row.Phase, row.Reason
+		return c, nil
+	}
+	could := 0
+	for _, one := range rows {
+		if one.Phase == drawbridge.Idle {
+			could++
+		}
+	}
+	if row.Provider == nativeProvider && could < 2 {
+		err = config.SetServerEnabled(row.Origin.Path, id, false)
+	} else if c.Path, err = config.UserFile(r.o.ConfigOptions); err == nil {
+		c.Scope = config.OriginUser
+		err = config.SetServerDisabled(c.Path, id, true)
+	}
+	if err != nil {
+		return Change{}, err
+	}
+	if err := r.fillChangeState(ctx, &c); err != nil {
+		c.Notes = append(c.Notes, err.Error())
+	}
+	r.reloadAfter(ctx, &c)
+	return c, nil
+}
+
+// maxDisablingFiles is how many files may turn one server off.
+const maxDisablingFiles = 8
+
+// EnableServer turns a server on again, where it was turned off. One that a project brings may still need approval:
+// the change says so. The error is a Mistake for a name that is not configured, and for a server that another
+// program's file turns off; else the file cannot be changed.
+func (r *Service) EnableServer(ctx context.Context, id drawbridge.ServerID) (Change, error) {
+	c := Change{Server: id, Kind: AlreadyEnabled}
+	for range maxDisablingFiles {
+		roll, err := r.ReadServers(ctx)
+		if err != nil {
+			return Change{}, err
+		}
+		row, off := roll.disabledRow(id)
+		if row.ID == "" {
+			return Change{}, roll.notFoundError(id)
+		}
+		c.Phase, c.Reason = row.Phase, row.Reason
+		if !off {
+			break
+		}
+		c.Kind, c.Scope, c.Path = Enabled, row.Origin.Kind, row.Origin.Path
+		if err := r.enableRow(row); err != nil {
+			return Change{}, err
+		}
+	}
+	if c.Kind == AlreadyEnabled {
+		return c, nil
+	}
+	if err := r.fillChangeState(ctx, &c); err != nil {
+		c.Notes = append(c.Notes, err.Error())
+	}
+	r.reloadAfter(ctx, &c)
+	return c, nil
+}
+
+// disabledRow finds the row of a name that is to be turned on, and says whether it is off: it is not where a row of
+// the name is in force, or none of them is off.
+func (roll ServerList) disabledRow(id drawbridge.ServerID) (row config.Server, off bool) {
+	rows := roll.rowsNamed(id)
+	if len(rows) == 0 {
+		return config.Server{}, false
+	}
+	if rows[0].Phase != drawbridge.Idle {
+		for _, row := range rows {
+			if row.Phase == drawbridge.Disabled {
+				return row, true
+			}
+		}
+	}
+	return rows[0], false
+}
+
+// enableRow takes away one thing that turns a row off.
+func (r *Service) enableRow(row config.Server) error {
+	switch {
+	case row.DisabledBy != "":
+		return config.SetServerDisabled(row.DisabledBy, row.ID, false)
+	case row.Provider == nativeProvider:
+		return config.SetServerEnabled(row.Origin.Path, row.ID, true)
+	}
+	return userErrorf(`Server %q is turned off by "enabled" in a file of %s (%s): change it there.`, row.ID,
+		programTitle(row.Provider), row.Origin)
+}
+
+// An UnavailableError says why a server that is configured cannot be started now, and what to do first.
+type UnavailableError string
+
+// Error gives the sentence.
+func (o UnavailableError) Error() string { return string(o) }
+
+// CheckStartable says why a server cannot be started now, to a person who asked for it, or nil: a Mistake for a name
+// that is not configured, else an Off.
+func (r *Service) CheckStartable(roll ServerList, id drawbridge.ServerID) error {
+	row, ok := roll.Lookup(id)
+	switch {
+	case !ok:
+		return roll.notFoundError(id)
+	case row.Phase == drawbridge.Idle:
+		return nil
+	case row.Phase == drawbridge.Disabled:
+		return UnavailableError(fmt.Sprintf("Server %q is disabled. Run %s enable %s first.", id,
+			r.o.CommandPrefix, id))
+	case row.Phase == drawbridge.NeedsApproval:
+		return UnavailableError(fmt.Sprintf("Server %q needs approval: %s", id, row.Reason))
+	}
+	return UnavailableError(fmt.Sprintf("Server %q is %s: %s", id, row.Phase, row.Reason))
+}

@@ -1,0 +1,180 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/shield"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+)
+
+// A HeldTool is a tool whose server says something else of it than what is pinned, or what else its Part says. Its Pin
+// has an Offer.
+type HeldTool struct {
+	Server drawbridge.ServerID
+	Part   string
+	Pin    shield.Pin
+
+	place    store.PinKey
+	lockable bool
+}
+
+// Label names it in one word, see shield.PinLabel.
+func (h HeldTool) Label() string { return shield.PinLabel(h.Part, h.Pin.Tool) }
+
+// HeldTools gives the tools of configured servers that wait for a person, and those that one rejected, by server and
+// name. With tools named, it gives these in their order. The error is the store's, or a Mistake for a server that is
+// not configured and a tool that offers nothing.
+func (r *Service) HeldTools(ctx context.Context, id drawbridge.ServerID, tools ...string) ([]HeldTool, error) {
+	roll, err := r.ReadServers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows := roll.Servers
+	if id != "" {
+		row, ok := roll.Lookup(id)
+		if !ok {
+			return nil, roll.notFoundError(id)
+		}
+		rows = []config.Server{row}
+	}
+	all, err := r.readHeldTools(ctx, roll.Configuration, rows)
+	if err != nil || len(tools) == 0 {
+		return all, err
+	}
+	named := make([]HeldTool, 0, len(tools))
+	for _, tool := range tools {
+		i := slices.IndexFunc(all, func(h HeldTool) bool { return h.Label() == tool })
+		if i < 0 {
+			return nil, userErrorf("Tool %q of server %q is not held.", tool, id)
+		}
+		named = append(named, all[i])
+	}
+	return named, nil
+}
+
+// readHeldTools reads what the servers of rows offer.
+func (r *Service) readHeldTools(ctx context.Context, set config.Configuration, rows []config.Server) (
+	all []HeldTool, err error) {
+	db, err := r.openStore(ctx, set, false)
+	if err != nil || db == nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	lists, err := db.PinStates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		place := gateway.PinKeyOf(row)
+		for _, place.Part = range shield.PinnedParts() {
+			if lists[place].Offers == 0 {
+				continue
+			}
+			pins, err := db.Pins(ctx, place)
+			if err != nil {
+				return nil, err
+			}
+			for _, tool := range slices.Sorted(maps.Keys(pins)) {
+				if pins[tool].Pending != nil {
+					all = append(all, HeldTool{row.ID, place.Part, pins[tool], place, gateway.LockfileCovers(row)})
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b HeldTool) int { return cmp.Compare(a.Server, b.Server) })
+	return all, nil
+}
+
+// AcceptTools puts what is offered in the place of what is pinned, as it was when Held gave it, and in the lockfile
+// where that speaks of it. The text says what the running servers made of it. The error is the store's or the
+// lockfile's, or says that a tool offers something else by now: those before it are accepted then.
+func (r *Service) AcceptTools(ctx context.Context, tools []HeldTool) (live string, err error) {
+	return r.decideHeldTools(ctx, tools, func(p shield.Pin, hash string) (shield.Pin, error) {
+		return p.Accept(hash,
+			time.Now())
+	}, true)
+}
+
+// RejectTools keeps off what is offered, and has nobody asked about it again. The text and the error are as for
+// AcceptTools.
+func (r *Service) RejectTools(ctx context.Context, tools []HeldTool) (live string, err error) {
+	return r.decideHeldTools(ctx, tools, shield.Pin.Reject, false)
+}
+
+func (r *Service) decideHeldTools(ctx context.Context, tools []HeldTool, decide func(p shield.Pin,
+	hash string) (shield.Pin, error), lock bool) (string, error) {
+	if len(tools) == 0 {
+		return "", nil
+	}
+	set, err := config.Load(r.o.ConfigOptions)
+	if err != nil {
+		return "", err
+	}
+	db, err := r.openStore(ctx, set, true)
+	if err != nil {
+		return "", err
+	}
+	done := 0
+	for _, h := range tools {
+		act := gateway.AdminAction{Command: "shield reject", Server: h.Server, Subject: h.Label(),
+			Detail: h.Pin.Pending.Hash}
+		if lock {
+			act.Command = "shield accept"
+		}
+		err = r.o.AdminRecorder.Run(act, func() error {
+			return db.UpdatePins(ctx, h.place, func(pins map[string]shield.Pin) ([]shield.Pin, []byte, error) {
+				p, err := decide(pins[h.Pin.Tool], h.Pin.Pending.Hash)
+				return []shield.Pin{p}, nil, err
+			})
+		})
+		if err != nil {
+			err = fmt.Errorf("%s %q was left as it was: %w", h.Server, h.Label(), err)
+			break
+		}
+		done++
+	}
+	err = errors.Join(err, db.Close())
+	if done == 0 {
+		return "", err
+	}
+	if lock {
+		err = errors.Join(err, r.updateLockfile(set, tools[:done]))
+	}
+	var servers []drawbridge.ServerID
+	for _, h := range tools[:done] {
+		servers = append(servers, h.Server)
+	}
+	return r.relistAfterDecision(ctx, slices.Compact(servers)...), err
+}
+
+// updateLockfile has the lockfile say what was accepted, of the tools that it speaks of.
+func (r *Service) updateLockfile(set config.Configuration, tools []HeldTool) error {
+	path, _, err := config.LockfilePath(r.o.ConfigOptions, set.Settings)
+	if err != nil || path == "" {
+		return err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return nil // there is none
+	}
+	_, err = gateway.EditLockfile(path, func(said []shield.LockedTool) []shield.LockedTool {
+		for i, l := range said {
+			for _, h := range tools {
+				if h.lockable && h.Server == l.Server && h.Part == l.Part && h.Pin.Tool == l.Tool {
+					said[i].Definition = h.Pin.Pending.Definition
+				}
+			}
+		}
+		return said
+	})
+	return err
+}

@@ -1,0 +1,38 @@
+package admin
+
+import (
+	"context"
+	"errors"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+)
+
+// UnlockToolList has the next list of a server's tools be its first: the one that stays, as long as its row says
+// lock_tool_list. The text says what the running servers made of it; nothing was unlocked where found is false. The
+// error is the store's, or a Mistake for a server that is not configured or whose list is not locked.
+func (r *Service) UnlockToolList(ctx context.Context, id drawbridge.ServerID) (found bool, live string, err error) {
+	roll, err := r.ReadServers(ctx)
+	if err != nil {
+		return false, "", err
+	}
+	row, ok := roll.Lookup(id)
+	switch {
+	case !ok:
+		return false, "", roll.notFoundError(id)
+	case row.LockToolList == nil || !*row.LockToolList:
+		return false, "", userErrorf("The list of server %q is not locked: its row has no \"lock_tool_list\".", id)
+	}
+	db, err := r.openStore(ctx, roll.Configuration, false)
+	if err != nil || db == nil {
+		return false, "", err
+	}
+	err = r.o.AdminRecorder.Run(gateway.AdminAction{Command: "shield unlock", Server: id}, func() (err error) {
+		found, err = db.ForgetFirstTools(ctx, id)
+		return err
+	})
+	if err = errors.Join(err, db.Close()); err != nil || !found {
+		return found, "", err
+	}
+	return true, r.relistAfterDecision(ctx, id), nil
+}

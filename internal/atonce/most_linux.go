@@ -1,4 +1,0 @@
-package atonce
-
-// most is how many bytes a pipe takes as a whole: PIPE_BUF, see pipe(7).
-const most = 4096

@@ -1,6 +1,0 @@
-//go:build unix && !linux
-
-package atonce
-
-// most is how many bytes a pipe takes as a whole at least: _POSIX_PIPE_BUF, which is what macOS has.
-const most = 512

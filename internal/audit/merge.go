@@ -1,0 +1,26 @@
+package audit
+
+// MergeOutcomes puts records of one order together: each call with what came of it, in the order in which they began;
+// other records as they are. A call whose end is not among them has no Outcome. An end without a beginning stays as it
+// is, of kind Done.
+func MergeOutcomes(records []Record) []Record {
+	out := make([]Record, 0, len(records))
+	begun := map[string]int{}
+	for _, r := range records {
+		i, known := begun[r.ID]
+		switch {
+		case r.Kind == Call && known && out[i].Outcome == "":
+			// A call that reached several servers, one after the other: what it came to is the last.
+			r.At = out[i].At
+			out[i] = r
+		case r.Kind == Call, r.Kind == AdminAction:
+			begun[r.ID] = len(out)
+			out = append(out, r)
+		case r.Kind == Done && known:
+			out[i].Outcome, out[i].Code, out[i].Duration, out[i].Bytes = r.Outcome, r.Code, r.Duration, r.Bytes
+		default:
+			out = append(out, r)
+		}
+	}
+	return out
+}

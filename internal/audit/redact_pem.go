@@ -1,0 +1,53 @@
+package audit
+
+import "strings"
+
+// minPEMLine is how long a line of a key in PEM is at least, but for its last one: they have 64 characters.
+const minPEMLine = 40
+
+// RedactPEMKeys gives a text without what is in the keys, in PEM, that are in it: note says what stands there instead
+// of so many bytes. Only lines of Base64 go, which line ends or blanks divide, or the signs for these: whoever writes
+// the text must not be able to hide anything else by it.
+func RedactPEMKeys(text string, note func(n int) string) string {
+	begin := strings.Index(text, "-----BEGIN ")
+	if begin < 0 {
+		return text
+	}
+	var b strings.Builder
+	b.WriteString(text[:begin])
+	hidden := 0 // of the lines before
+	tell := func() {
+		if hidden > 0 {
+			b.WriteString(note(hidden))
+		}
+		hidden = 0
+	}
+	for text = text[begin:]; text != ""; {
+		end := 0
+		for end < len(text) && isBase64Char(text[end]) {
+			end++
+		}
+		next := end
+		for next < len(text) && (!isBase64Char(text[next]) || next > end && text[next-1] == '\\' && text[next] == 'n') {
+			next++
+		}
+		line, gap := text[:end], text[end:next]
+		if end >= minPEMLine || end > 0 && hidden > 0 && strings.Contains(gap, "-----") {
+			hidden += end
+		} else {
+			tell()
+			b.WriteString(line)
+		}
+		if hidden == 0 || strings.Trim(gap, " \t\r\n\\n") != "" {
+			tell()
+			b.WriteString(gap)
+		}
+		text = text[next:]
+	}
+	tell()
+	return b.String()
+}
+
+func isBase64Char(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '+' || c == '/' || c == '='
+}

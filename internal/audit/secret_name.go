@@ -1,0 +1,89 @@
+package audit
+
+import "strings"
+
+// IsSecretName says whether a name is usually a secret's, of an argument, a variable or a header.
+func IsSecretName(name string) bool { return isSecretName(name) }
+
+// isSecretName says whether a name is usually a secret's: apiKey, GITHUB_TOKEN, X-Auth-Token, db.password, pin. A name
+// is read word by word, so that "author", "keyboard" and "spinner" are none.
+func isSecretName(name string) bool {
+	var buf [24]byte
+	word := buf[:0]
+	long := false
+	lower := false // the letter before was a small one
+	for i := 0; i <= len(name); i++ {
+		var c byte
+		if i < len(name) {
+			c = name[i]
+		}
+		capital := c >= 'A' && c <= 'Z'
+		letter := capital || c >= 'a' && c <= 'z'
+		// A word ends where no letter follows, and before a capital that a small letter precedes or follows: apiKey,
+		// APIKey.
+		next := i+1 < len(name) && name[i+1] >= 'a' && name[i+1] <= 'z'
+		if !letter || capital && (lower || next && len(word) > 1) {
+			if len(word) > 0 && (isSecretWord(string(word)) || long) {
+				return true
+			}
+			word, long = word[:0], false
+		}
+		if letter {
+			if capital {
+				c += 'a' - 'A'
+			}
+			if len(word) == cap(buf[:]) { // several words in one: what any part of it ends in counts
+				long = long || isSecretWord(string(word))
+				copy(word, word[1:])
+				word = word[:len(word)-1]
+			}
+			word = append(word, c)
+		}
+		lower = letter && !capital
+	}
+	return false
+}
+
+// isSecretWord says whether a word in small letters names a secret, alone or with others written together with it.
+func isSecretWord(word string) bool {
+	if len(word) < 3 {
+		return false
+	}
+	if !strings.HasSuffix(word, "ss") {
+		word = strings.TrimSuffix(word, "s")
+	}
+	switch word {
+	case "pwd", "pass", "key", "cred", "auth", "private", "pin", "otp", "totp", "cookie", "bearer", "jwt", "pat", "cvv",
+		"cvc", "ssn", "mnemonic":
+		return true
+	}
+	if len(word) < len("passw") {
+		return false
+	}
+	for _, end := range [...]string{"password", "passwd", "pwd"} { // PGPASSWORD
+		if strings.HasSuffix(word, end) {
+			return true
+		}
+	}
+	if strings.HasSuffix(word, "pass") { // SSHPASS, storepass
+		return !isOrdinaryPassWord(word)
+	}
+	for _, part := range [...]string{"passw", "passphrase", "passcode", "token", "secret", "apikey", "accesskey",
+		"privatekey", "credential", "authorization", "authentication"} {
+		if strings.HasPrefix(word, part) || strings.HasSuffix(word, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// isOrdinaryPassWord says whether a word that ends in "pass" is one of every day, or of filters and of drawing.
+func isOrdinaryPassWord(word string) bool {
+	for _, end := range [...]string{"bypass", "compass", "surpass", "trespass", "overpass", "underpass", "lowpass",
+		"highpass", "bandpass", "allpass", "multipass", "subpass", "renderpass", "boardingpass"} {
+		if strings.HasSuffix(word, end) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,163 @@
+package bearer
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+const (
+	// askTime is what an issuer gets to answer, maxResponseBytes how much it may say.
+	askTime          = 10 * time.Second
+	maxResponseBytes = 512 << 10
+	// maxIntrospections is how many tokens are asked after at once; the others wait.
+	maxIntrospections = 16
+)
+
+// newHTTPClient makes what asks issuers. It keeps no connection: nothing of it is left when nobody asks.
+func newHTTPClient(transport http.RoundTripper) *http.Client {
+	if transport == nil {
+		transport = &http.Transport{
+			Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, ForceAttemptHTTP2: true,
+			TLSHandshakeTimeout: askTime, ResponseHeaderTimeout: askTime, MaxResponseHeaderBytes: 64 << 10,
+		}
+	}
+	return &http.Client{Transport: transport, CheckRedirect: func(r *http.Request, via []*http.Request) error {
+		from := via[0].URL
+		if len(via) > 3 || via[0].Method != http.MethodGet || r.URL.Scheme != from.Scheme || r.URL.Host != from.Host {
+			return errRedirectedElsewhere
+		}
+		return nil
+	}}
+}
+
+func getJSON(ctx context.Context, web *http.Client, place string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, place, nil)
+	if err != nil {
+		return nil, errors.New("the URL is wrong")
+	}
+	return doJSON(web, r)
+}
+
+// doJSON sends a request and gives the JSON object that is answered. The error holds no URL and nothing that was
+// answered.
+func doJSON(web *http.Client, r *http.Request) ([]byte, error) {
+	r.Header.Set("Accept", "application/json")
+	resp, err := web.Do(r)
+	if err != nil {
+		return nil, safeNetworkError(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the answer is %d", resp.StatusCode)
+	}
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes+1))
+	switch {
+	case err != nil:
+		return nil, errors.New("the answer is cut off")
+	case len(raw) > maxResponseBytes:
+		return nil, errors.New("the answer is too long")
+	case rawjson.Valid(raw) != nil:
+		return nil, errors.New("the answer is no JSON")
+	}
+	return raw, nil
+}
+
+var errRedirectedElsewhere = errors.New("it leads elsewhere")
+
+// safeNetworkError says why there is no answer. Errors of net/http may repeat a URL, or what was answered: of them
+// only those pass that are about the way there.
+func safeNetworkError(err error) error {
+	dial, dialled := errors.AsType[*net.OpError](err)
+	cert, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	switch {
+	case errors.Is(err, errRedirectedElsewhere):
+		return errRedirectedElsewhere
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), os.IsTimeout(err):
+		return errors.New("there is no answer in time")
+	case dialled:
+		return dial
+	case untrusted:
+		return cert
+	}
+	return errors.New("there is no answer that is understood")
+}
+
+// errInactive is the fault of a token that its issuer does not vouch for, or not any more.
+var errInactive = authFailure("the token is not active")
+
+// verifyByIntrospection asks the issuer whether a token counts, and takes what it says of it beside what the token
+// says itself: where both speak of scopes the issuer knows better, who may have taken some away.
+func (v *Verifier) verifyByIntrospection(ctx context.Context, token string, own claims) (claims, error) {
+	select {
+	case v.introspections <- struct{}{}:
+		defer func() { <-v.introspections }()
+	case <-ctx.Done():
+		return claims{}, issuerUnavailable(ctx.Err())
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	raw, err := v.introspect(ctx, token)
+	if err != nil {
+		return claims{}, issuerUnavailable(fmt.Errorf("introspection: %w", err))
+	}
+	c, err := readClaims(raw)
+	switch {
+	case err != nil:
+		return claims{}, issuerUnavailable(fmt.Errorf("introspection: %w", err))
+	case !c.active:
+		return claims{}, errInactive
+	case c.issuer != "" && c.issuer != v.o.Issuers[0]:
+		return claims{}, authFailure("the token is from another issuer")
+	}
+	return c.mergeInto(own, v.o.Issuers[0])
+}
+
+// introspect sends the token, and us to prove ourselves, in the form of RFC 7662.
+func (v *Verifier) introspect(ctx context.Context, token string) ([]byte, error) {
+	in := v.o.Introspection
+	form := url.Values{"token": {token}, "token_type_hint": {"access_token"}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, in.URL, strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, errors.New("the URL is wrong")
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	// RFC 6749, section 2.3.1: both are encoded as in a form first.
+	r.SetBasicAuth(url.QueryEscape(in.ClientID), url.QueryEscape(in.Secret.Reveal()))
+	return doJSON(v.client, r)
+}
+
+// mergeInto joins what the issuer says of a token with what the token, if it was a signed one, says itself.
+func (c claims) mergeInto(own claims, issuer string) (claims, error) {
+	c.issuer = issuer
+	if own.issuer == "" {
+		return c, nil // the token is opaque
+	}
+	if c.subject != "" && own.subject != "" && c.subject != own.subject {
+		return claims{}, authFailure("the issuer says another subject than the token")
+	}
+	if c.hasScopes {
+		own.scopes = c.scopes
+	}
+	if !c.expires.IsZero() && c.expires.Before(own.expires) {
+		own.expires = c.expires
+	}
+	own.keyBound = own.keyBound || c.keyBound
+	return own, nil
+}
+
+// isLoopbackHost says whether a host is this machine.
+func isLoopbackHost(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}

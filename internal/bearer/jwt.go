@@ -1,0 +1,125 @@
+package bearer
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"encoding/base64"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/go-jose/go-jose/v4"
+)
+
+// allowedAlgorithms are the signatures that count: asymmetric ones only. With a shared secret whoever can check could
+// sign, and a public key must never be taken for one.
+func allowedAlgorithms() []jose.SignatureAlgorithm {
+	return []jose.SignatureAlgorithm{
+		jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384,
+		jose.ES512, jose.EdDSA,
+	}
+}
+
+// A jwt is a token that says who signed it. access says that its header has the type of access tokens. err is why it
+// cannot count, whatever the signature is worth.
+type jwt struct {
+	parsed *jose.JSONWebSignature
+	access bool
+	err    error
+}
+
+// readJWT reads a token. It says false for one that is no JWT; one that wants to be one and is wrong is one.
+func readJWT(token string) (jwt, bool) {
+	head, rest, _ := strings.Cut(token, ".")
+	raw, err := base64.RawURLEncoding.DecodeString(head)
+	if err != nil || strings.Count(rest, ".") != 1 || rawjson.Valid(raw) != nil || rawjson.Get(raw, "alg") == nil {
+		return jwt{}, false
+	}
+	typ, ok := headerType(raw)
+	if !ok {
+		return jwt{err: authFailure("the token's header is not that of an access token")}, true
+	}
+	parsed, err := jose.ParseSignedCompact(token, allowedAlgorithms())
+	if err != nil || len(parsed.Signatures) != 1 {
+		return jwt{err: authFailure("the token is not signed as it must be")}, true
+	}
+	return jwt{parsed: parsed, access: typ == accessType}, true
+}
+
+// accessType is the type of access tokens (RFC 9068, section 2.1). Many issuers write JWT, or nothing.
+const accessType = "at+jwt"
+
+// headerType gives the type of a header. It says false for a type that no access token has, for a header in which
+// something is said twice, or that has what must be understood. Where it says that keys are (jku, jwk, x5u, x5c) is
+// never looked at.
+func headerType(header []byte) (typ string, ok bool) {
+	seen := map[string]bool{}
+	for m := range rawjson.Members(header) {
+		name, ok := rawjson.DecodeString(m.Name)
+		if !ok || seen[name] || name == "crit" || name == "b64" {
+			return "", false
+		}
+		seen[name] = true
+		if name == "typ" {
+			typ, _ = rawjson.DecodeString(m.Value)
+			typ = strings.TrimPrefix(strings.ToLower(typ), "application/")
+			if typ != "jwt" && typ != accessType {
+				return "", false
+			}
+		}
+	}
+	return typ, true
+}
+
+// verifySignature gives what a JWT says, if a key of the issuer that it names has signed that.
+func (v *Verifier) verifySignature(ctx context.Context, t jwt) (claims, error) {
+	if t.err != nil {
+		return claims{}, t.err
+	}
+	c, err := readClaims(t.parsed.UnsafePayloadWithoutVerification())
+	if err != nil {
+		return claims{}, authFailure("the token's claims are not understood")
+	}
+	c.isAccessToken = c.isAccessToken || t.access
+	from := v.issuers[c.issuer]
+	switch {
+	case from == nil:
+		return claims{}, authFailure("the token is from another issuer")
+	case c.expires.IsZero():
+		return claims{}, authFailure("the token does not say when it expires")
+	}
+	header := t.parsed.Signatures[0].Header
+	keys, err := from.keysFor(ctx, header.KeyID, jose.SignatureAlgorithm(header.Algorithm))
+	if err != nil {
+		return claims{}, err
+	}
+	for _, key := range keys {
+		if _, err := t.parsed.Verify(key.Key); err == nil {
+			return c, nil
+		}
+	}
+	return claims{}, authFailure("the token is signed by nobody known")
+}
+
+// minRSA is the least size of an RSA key (RFC 7518, section 3.3).
+const minRSA = 2048
+
+// canVerify says whether a public key makes signatures of an algorithm.
+func canVerify(key jose.JSONWebKey, alg jose.SignatureAlgorithm) bool {
+	if key.Algorithm != "" && key.Algorithm != string(alg) {
+		return false
+	}
+	switch public := key.Key.(type) {
+	case *rsa.PublicKey:
+		all := []jose.SignatureAlgorithm{jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512}
+		return slices.Contains(all, alg) && public.N.BitLen() >= minRSA
+	case *ecdsa.PublicKey:
+		curve := map[jose.SignatureAlgorithm]string{jose.ES256: "P-256", jose.ES384: "P-384", jose.ES512: "P-521"}
+		return public.Curve.Params().Name == curve[alg]
+	case ed25519.PublicKey:
+		return alg == jose.EdDSA
+	}
+	return false
+}

@@ -1,0 +1,199 @@
+package bearer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/go-jose/go-jose/v4"
+)
+
+const (
+	// keysFreshTime is how long keys are used without another look, keysMaxAge how long they are where none succeeds.
+	keysFreshTime = 10 * time.Minute
+	keysMaxAge    = time.Hour
+	// refreshInterval is how soon after a look the next may follow, for a key that is not known; sooner after one that
+	// failed.
+	refreshInterval = time.Minute
+	retryInterval   = 5 * time.Second
+	// maxKeys is how many keys of an issuer are used, and maxCandidateKeys how many for a token that does not name its
+	// own.
+	maxKeys          = 64
+	maxCandidateKeys = 8
+)
+
+// An issuer is one who signs tokens, and its keys as they were last found.
+type issuer struct {
+	name string
+	web  *http.Client
+	now  func() time.Time
+	keys atomic.Pointer[keySet]
+	// refreshing holds one who looks for keys; last is when that ended, and err how.
+	refreshing  chan struct{}
+	refreshedAt time.Time
+	err         error
+}
+
+// A keySet is what was found, and when.
+type keySet struct {
+	keys  []jose.JSONWebKey
+	found time.Time
+}
+
+func newIssuer(name string, web *http.Client, now func() time.Time) *issuer {
+	return &issuer{name: name, web: web, now: now, refreshing: make(chan struct{}, 1)}
+}
+
+// keysFor gives the keys that may have made a signature: those of that id, or all of the right kind for a token that
+// does not say. The error is a *drawbridge.Fault: AuthFailure where there are none.
+func (i *issuer) keysFor(ctx context.Context, id string, alg jose.SignatureAlgorithm) ([]jose.JSONWebKey, error) {
+	keys, age := i.find(id, alg)
+	if len(keys) > 0 && age < keysFreshTime {
+		return keys, nil
+	}
+	usable := len(keys) > 0 && age < keysMaxAge
+	err := i.refreshKeys(ctx, !usable)
+	if keys, age = i.find(id, alg); len(keys) > 0 && age < keysMaxAge {
+		return keys, nil
+	}
+	if err != nil {
+		return nil, issuerUnavailable(err) // the key may be a new one
+	}
+	return nil, authFailure("the token is signed by nobody known")
+}
+
+// find gives the keys that were found last, and how long ago that was.
+func (i *issuer) find(id string, alg jose.SignatureAlgorithm) (keys []jose.JSONWebKey, age time.Duration) {
+	set := i.keys.Load()
+	if set == nil {
+		return nil, 0
+	}
+	return set.find(id, alg), i.now().Sub(set.found)
+}
+
+func (s *keySet) find(id string, alg jose.SignatureAlgorithm) (keys []jose.JSONWebKey) {
+	for _, key := range s.keys {
+		if (id == "" || key.KeyID == id) && canVerify(key, alg) && len(keys) < maxCandidateKeys {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// refreshKeys looks for keys, unless somebody did just now; whoever need not have new ones does not wait for another
+// who looks. The error is how the last look ended.
+func (i *issuer) refreshKeys(ctx context.Context, wait bool) error {
+	select {
+	case i.refreshing <- struct{}{}:
+	default:
+		if !wait {
+			return nil
+		}
+		select {
+		case i.refreshing <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	defer func() { <-i.refreshing }()
+	pause := refreshInterval
+	if i.err != nil {
+		pause = retryInterval
+	}
+	if !i.refreshedAt.IsZero() && i.now().Sub(i.refreshedAt) < pause {
+		return i.err
+	}
+	// Others wait for this look too: it does not end with the one who began it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
+	defer cancel()
+	keys, err := i.fetchKeysByMetadata(ctx)
+	if i.refreshedAt, i.err = i.now(), err; err == nil {
+		i.keys.Store(&keySet{keys, i.refreshedAt})
+	}
+	return err
+}
+
+// fetchKeysByMetadata finds the issuer's metadata, and by them its keys.
+func (i *issuer) fetchKeysByMetadata(ctx context.Context) ([]jose.JSONWebKey, error) {
+	var first error
+	for _, place := range metadataURLs(i.name) {
+		raw, err := getJSON(ctx, i.web, place)
+		if err != nil {
+			err = fmt.Errorf("read the metadata: %w", err)
+		} else if jwks, wrong := readJWKSURL(raw, i.name); wrong != nil {
+			err = wrong
+		} else {
+			return i.fetchKeys(ctx, jwks)
+		}
+		if first == nil {
+			first = err
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, first
+}
+
+func (i *issuer) fetchKeys(ctx context.Context, place string) ([]jose.JSONWebKey, error) {
+	raw, err := getJSON(ctx, i.web, place)
+	if err != nil {
+		return nil, fmt.Errorf("read the keys: %w", err)
+	}
+	return readKeys(raw)
+}
+
+// metadataURLs are where an issuer's metadata may be, in the order of the MCP specification: as RFC 8414 has it, then
+// as OpenID Connect Discovery has it, with the path of the issuer behind and before.
+func metadataURLs(issuer string) []string {
+	u, err := url.Parse(issuer)
+	if err != nil {
+		return nil
+	}
+	origin, path := u.Scheme+"://"+u.Host, strings.TrimSuffix(u.EscapedPath(), "/")
+	const oauth, openid = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
+	if path == "" {
+		return []string{origin + oauth, origin + openid}
+	}
+	return []string{origin + oauth + path, origin + openid + path, origin + path + openid}
+}
+
+// readJWKSURL gives where the keys are. Metadata that name another issuer than the one they were asked for are
+// another's (RFC 8414, section 3.3).
+func readJWKSURL(raw []byte, issuer string) (jwks string, err error) {
+	if name := rawjson.GetString(raw, "issuer"); name != issuer {
+		return "", errors.New("read the metadata: they are of another issuer")
+	}
+	jwks = rawjson.GetString(raw, "jwks_uri")
+	u, err := parseURL(jwks)
+	if err != nil {
+		return "", fmt.Errorf("read the metadata: jwks_uri: %w", err)
+	}
+	if u.Scheme == "http" && strings.HasPrefix(issuer, "https:") {
+		return "", errors.New("read the metadata: jwks_uri: it is not https, as the issuer is")
+	}
+	return jwks, nil
+}
+
+// readKeys reads a JWK set. Keys that are not understood, or not for signatures, are left out (RFC 7517, section 5).
+func readKeys(raw []byte) (keys []jose.JSONWebKey, err error) {
+	for one := range rawjson.Elements(rawjson.Get(raw, "keys")) {
+		var key jose.JSONWebKey
+		if key.UnmarshalJSON(one) != nil || !key.IsPublic() || !key.Valid() || key.Use != "" && key.Use != "sig" {
+			continue
+		}
+		if keys = append(keys, key); len(keys) == maxKeys {
+			break
+		}
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("read the keys: there is none to check signatures with")
+	}
+	return keys, nil
+}

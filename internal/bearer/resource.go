@@ -1,0 +1,123 @@
+package bearer
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+)
+
+// A Resource is an HTTP door as OAuth clients know it (RFC 9728). Its zero value is one that no issuer gives tokens
+// for.
+type Resource struct {
+	// URL is the door's own, as clients reach it and tokens name it. Where it is empty Serve takes the listener's, on
+	// loopback only.
+	URL string
+	// Issuers are those whose tokens count. Scopes are what clients are told to ask them for.
+	Issuers, Scopes []string
+}
+
+// Validate refuses a URL that is none of a door, and one where tokens would be sent in clear. The error is a
+// *drawbridge.Fault InvalidInput.
+func (r Resource) Validate() error {
+	u, err := url.Parse(r.URL)
+	var wrong string
+	switch {
+	case r.URL == "":
+		return nil
+	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil ||
+		strings.ContainsAny(r.URL, "?#"):
+		wrong = "it is no http URL without a query"
+	case u.Scheme == "http" && len(r.Issuers) > 0 && !isLoopbackHost(u.Hostname()):
+		wrong = "an issuer's tokens are for https URLs, or for loopback"
+	default:
+		return nil
+	}
+	return &drawbridge.Fault{
+		Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "the public URL of the HTTP door",
+		Err:  errors.New(wrong),
+		Next: "mend serve.public_url in drawbridge.toml",
+	}
+}
+
+// The errors of RFC 6750 that a challenge names.
+const (
+	InvalidToken      = "invalid_token"
+	InsufficientScope = "insufficient_scope"
+)
+
+// Challenge is the WWW-Authenticate header of a refusal: it says what would open the door (RFC 6750, section 3; RFC
+// 9728, section 5.1). The code is the error of RFC 6750, empty where there was no token; a reason that a header cannot
+// hold is left out.
+func (r Resource) Challenge(code, reason string) string {
+	var params []string
+	add := func(name, value string) {
+		if value != "" && !strings.ContainsFunc(value, func(r rune) bool {
+			return r < ' ' || r > '~' ||
+				r == '"' || r == '\\'
+		}) {
+			params = append(params, name+`="`+value+`"`)
+		}
+	}
+	metadata := r.metadataURL()
+	if metadata == "" {
+		add("realm", "drawbridge")
+	}
+	add("error", code)
+	add("error_description", reason)
+	add("resource_metadata", metadata)
+	if metadata != "" {
+		add("scope", strings.Join(r.Scopes, " "))
+	}
+	return "Bearer " + strings.Join(params, ", ")
+}
+
+// MetadataPath is where a resource's metadata are: behind its origin, and before its path.
+const MetadataPath = "/.well-known/oauth-protected-resource"
+
+// metadataURL is where clients find who gives tokens for a resource; empty where nobody does.
+func (r Resource) metadataURL() string {
+	u, err := url.Parse(r.URL)
+	if err != nil || u.Host == "" || len(r.Issuers) == 0 {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host + MetadataPath + strings.TrimSuffix(u.EscapedPath(), "/")
+}
+
+// MetadataHandler answers at the well-known URIs of the resource: that of the whole host, that of its path, and that
+// of the path which the door has here, where something before it has another. It is not found where no issuer gives
+// tokens.
+func (r Resource) MetadataHandler(path string) http.Handler {
+	if r.metadataURL() == "" {
+		return http.NotFoundHandler()
+	}
+	answer := auth.ProtectedResourceMetadataHandler(&oauthex.ProtectedResourceMetadata{
+		Resource: r.URL, AuthorizationServers: r.Issuers, ScopesSupported: r.Scopes,
+		BearerMethodsSupported: []string{"header"}, ResourceName: "Drawbridge",
+	})
+	paths := []string{"", "/", path}
+	if u, err := url.Parse(r.URL); err == nil {
+		paths = append(paths, u.Path)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if rest, ok := strings.CutPrefix(r.URL.Path, MetadataPath); !ok || !slices.Contains(paths, rest) {
+			http.NotFound(w, r)
+			return
+		}
+		answer.ServeHTTP(w, r)
+	})
+}
+
+// IsToken says whether a text has the form of a bearer token (RFC 6750, section 2.1), and is none too long.
+func IsToken(text string) bool {
+	text = strings.TrimRight(text, "=")
+	return text != "" && len(text) <= maxToken && !strings.ContainsFunc(text, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') &&
+			!strings.ContainsRune("-._~+/", r)
+	})
+}

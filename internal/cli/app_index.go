@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/hub"
+	"github.com/spf13/cobra"
+)
+
+// newToolIndexCommands is where cards are found for a person.
+func (a *app) newToolIndexCommands() toolIndexCommands {
+	return toolIndexCommands{Out: a.Out, Err: a.Err, WithGateway: a.withDeck, AwaitNewServers: a.awaitNewServers,
+		Caller: commandLineCaller, HubModelStatus: a.hubModelStatus, StatusLine: a.statusLine}
+}
+
+// hubModelStatus says how those of the hub are, if one runs.
+func (a *app) hubModelStatus() (gateway.ModelStatus, bool) {
+	state, err := hub.ReadState(a.hubOptions())
+	return state.Models, err == nil
+}
+
+func (a *app) indexCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "index",
+		Short: "Look at what tools are found by, and measure it",
+	}
+	cmd.AddCommand(a.newToolIndexCommands().statsCommand(), a.newToolIndexCommands().rebuildCommand(),
+		evalCommand{Out: a.Out, Err: a.Err, Dir: a.Dir}.command())
+	return asCommandGroup(cmd)
+}

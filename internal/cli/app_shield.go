@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/hub"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) shieldCommand() *cobra.Command {
+	return asCommandGroup(shieldCommands{
+		In: a.In, Out: a.Out, Err: a.Err, Env: a.Env, ListItems: a.listMountedItems, ReadTrust: a.loadServerTrust,
+		OpenIfExists: a.openStoreIfExists, ErrAlreadyPrinted: errAlreadyPrinted, IsInteractive: a.isInteractive,
+		Confirm: a.confirm,
+		Admin: func() *admin.Service {
+			return admin.New(admin.Options{ConfigOptions: a.configOptions(), Store: a.storeLocation,
+				CommandPrefix: "drawbridge mcp", Environ: a.Environ, ReloadServers: a.reloadHubIfRunning,
+				RelistServers: a.relistAfterDecision, AdminRecorder: a.recordAction})
+		},
+	}.command())
+}
+
+// relistAfterDecision has the running hub take a decision over: it lists these servers anew, since they may say
+// something else by now than when it listed them. Where there is none the deck is looked at once, so that mcp list
+// says how it is from now on.
+func (a *app) relistAfterDecision(ctx context.Context, servers ...drawbridge.ServerID) (string, error) {
+	text, err := a.relistHub(servers...)
+	if !errors.Is(err, hub.ErrNoHub) {
+		return text, err
+	}
+	return noHubReloadText, a.withDeck(ctx, func(ctx context.Context, g *gateway.Gateway) error {
+		_, err := g.Reload(ctx)
+		return err
+	})
+}
+
+// listMountedItems gives what servers list, one's or all, as it came, and of which servers nothing could be had.
+func (a *app) listMountedItems(ctx context.Context, server drawbridge.ServerID) (all []serverItem,
+	absent []unlistedServer, err error) {
+	err = a.withDeck(ctx, func(ctx context.Context, g *gateway.Gateway) error {
+		if server != "" {
+			if _, err := g.Mount(ctx, server); err != nil {
+				return err
+			}
+		} else {
+			a.awaitNewServers(ctx, g)
+		}
+		all, absent = mountedItems(g, server)
+		return nil
+	})
+	return all, absent, err
+}
+
+// loadServerTrust gives how far each configured server is trusted, after forgiving the one that is named.
+func (a *app) loadServerTrust(ctx context.Context, reset drawbridge.ServerID) ([]serverTrust, error) {
+	set, err := a.readConfig(ctx)
+	if err != nil {
+		return nil, err
+	}
+	db, err := a.openStore(ctx, set)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	return readServerTrust(ctx, db, set, reset, a.adminService().ReloadServers, a.recordAction)
+}

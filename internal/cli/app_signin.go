@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+// newSignInCommands is where people sign in at servers.
+func (a *app) newSignInCommands() signInCommands {
+	return signInCommands{
+		In: a.In, Out: a.Out, Err: a.Err, Env: a.Env, Environ: a.Environ, Admin: a.adminService, Vault: a.openVault,
+		ErrAlreadyPrinted: errAlreadyPrinted,
+		WithSignInServers: a.withSignInGateway,
+		SignOutProvider: func(roll admin.ServerList) (admin.SignInProvider, error) {
+			return gateway.OpenSignInManager(a.gatewayConfig(), roll.Servers)
+		},
+	}
+}
+
+// withSignInGateway runs the whole system, which starts what is asked for only.
+func (a *app) withSignInGateway(ctx context.Context, work func(context.Context, admin.SignInServers) error) error {
+	g, err := a.openOnDemandGateway(ctx)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	return a.withRunningGateway(ctx, g, func(ctx context.Context) error { return work(ctx, g) })
+}
+
+// offerSignIn asks at a terminal whether to sign in at a server that wants it.
+func (a *app) offerSignIn(ctx context.Context, id drawbridge.ServerID) error {
+	if !a.confirmDefaultYes(ctx, fmt.Sprintf("Sign in at %q now? (yes or no) [yes]: ", id)) {
+		return nil // what was printed says how
+	}
+	safetext.Fprintln(a.Err, admin.SignInLaunchingText)
+	return a.newSignInCommands().signInDefault(ctx, id)
+}
+
+// confirmDefaultYes asks a question that an empty answer says yes to.
+func (a *app) confirmDefaultYes(ctx context.Context, question string) bool {
+	yes, err := a.confirm(ctx, question, true)
+	return err == nil && yes
+}
+
+// loadCredentialStates says how we stand with the servers of these rows.
+func (a *app) loadCredentialStates(rows []config.Server) (credentialStates, error) {
+	p, err := gateway.OpenSignInManager(a.gatewayConfig(), rows)
+	if err != nil {
+		return nil, err
+	}
+	return readCredentialStates(p, rows), nil
+}

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+// openBrowser has a browser show an address. The browser is the person's: nobody waits for its end, nor ends it. The
+// error says that there is none, in words that "open it yourself" follows.
+func (d signInCommands) openBrowser(address string) error {
+	if err := checkBrowserURL(address); err != nil {
+		return err
+	}
+	words, err := d.browserCommand()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(words[0], append(words[1:], address)...)
+	cmd.Env = d.Environ
+	startNewSession(cmd)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("no browser started: %w", err)
+	}
+	var reaping sync.WaitGroup // it ends when it ends, which may be after us
+	reaping.Go(func() {
+		if err := cmd.Wait(); err != nil {
+			safetext.Fprintf(d.Err, "%s: %v; open the address yourself.\r\n", words[0], err)
+		}
+	})
+	return nil
+}
+
+// checkBrowserURL refuses what no browser should be given, whatever came of the metadata of a server: all but
+// addresses of the web.
+func checkBrowserURL(address string) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.HasPrefix(address, "-") ||
+		strings.ContainsFunc(address, func(r rune) bool {
+			return r <= ' ' || r == 0x7f ||
+				strings.ContainsRune("\"'`<>", r)
+		}) {
+		return errors.New("this is no address to give to a browser")
+	}
+	return nil
+}
+
+// browserCommand gives the program that shows addresses, with the words before the address.
+func (d signInCommands) browserCommand() ([]string, error) {
+	if named, _ := d.Env("BROWSER"); named != "" {
+		if _, err := exec.LookPath(named); err == nil {
+			return []string{named}, nil // a path may have blanks
+		}
+		words, err := admin.SplitWords(named)
+		if err != nil || len(words) == 0 {
+			return nil, errors.New("the variable BROWSER names no program")
+		}
+		return words, nil
+	}
+	switch runtime.GOOS {
+	case "windows":
+		return []string{"rundll32", "url.dll,FileProtocolHandler"}, nil
+	case "darwin":
+		return []string{"open"}, nil
+	}
+	x11, _ := d.Env("DISPLAY")
+	wayland, _ := d.Env("WAYLAND_DISPLAY")
+	if x11 == "" && wayland == "" {
+		// else a browser would take this terminal
+		return nil, errors.New("there is no display here, and BROWSER names no program")
+	}
+	return []string{"xdg-open"}, nil
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+// formatPendingCall is all of a call that a person decides on.
+func formatPendingCall(p pendingCall) string {
+	var b strings.Builder
+	c := p.Call
+	safetext.Fprintf(&b, "%s  %s %s\n", p.ID, safetext.Exact(c.Method), safetext.Exact(c.Card))
+	row := func(name, value string) {
+		if value != "" {
+			safetext.Fprintf(&b, "  %-10s %s\n", name, value)
+		}
+	}
+	if c.Server != "" {
+		row("server", safetext.Exact(c.Server)+", tool "+safetext.Exact(c.Tool))
+	}
+	caller := safetext.Exact(c.Caller) + " (" + safetext.Exact(c.Kind) + ")"
+	if c.Door != "" {
+		caller += ", by " + safetext.Exact(c.Door)
+	}
+	if c.Client != "" {
+		caller += ", says that it is " + safetext.Exact(c.Client)
+	}
+	row("caller", caller)
+	row("why", safetext.Exact(approvalReason(c)))
+	row("waits", "until "+formatLocalTime(p.Until))
+	row("definition", "sha256:"+safetext.Exact(c.Definition))
+	row("arguments", "sha256:"+safetext.Exact(c.Digest))
+	b.WriteString("  ")
+	writeReadableJSON(&b, c.Arguments, "  ")
+	b.WriteByte('\n')
+	return b.String()
+}
+
+// writeReadableJSON writes JSON for a person: indented, in its own order, each text as it is read and not as it was
+// written.
+func writeReadableJSON(b *strings.Builder, value json.RawMessage, indent string) {
+	if len(value) == 0 {
+		return
+	}
+	switch value[0] {
+	case '{':
+		names := map[string]int{}
+		for m := range rawjson.Members(value) {
+			name, _ := rawjson.DecodeString(m.Name)
+			names[name]++
+		}
+		b.WriteString("{")
+		first := true
+		for m := range rawjson.Members(value) {
+			name, _ := rawjson.DecodeString(m.Name)
+			writeElementStart(b, &first, indent)
+			b.WriteString(safetext.Quote(name))
+			if names[name] > 1 {
+				b.WriteString(" (a name that is there twice: the server may take either)")
+			}
+			b.WriteString(": ")
+			writeReadableJSON(b, m.Value, indent+"  ")
+		}
+		writeClosingBracket(b, first, indent, '}')
+	case '[':
+		b.WriteString("[")
+		first := true
+		for element := range rawjson.Elements(value) {
+			writeElementStart(b, &first, indent)
+			writeReadableJSON(b, element, indent+"  ")
+		}
+		writeClosingBracket(b, first, indent, ']')
+	case '"':
+		text, _ := rawjson.DecodeString(value)
+		b.WriteString(safetext.Quote(text))
+	default:
+		b.Write(value)
+	}
+}
+
+func writeElementStart(b *strings.Builder, first *bool, indent string) {
+	if !*first {
+		b.WriteByte(',')
+	}
+	*first = false
+	b.WriteString("\n" + indent + "  ")
+}
+
+func writeClosingBracket(b *strings.Builder, empty bool, indent string, bracket byte) {
+	if !empty {
+		b.WriteString("\n" + indent)
+	}
+	b.WriteByte(bracket)
+}
+
+// formatJSONLine is JSON on one line, cut to so many characters.
+func formatJSONLine(value json.RawMessage, most int) string {
+	var b strings.Builder
+	writeReadableJSON(&b, value, "")
+	return safetext.Truncate(strings.Join(strings.Fields(b.String()), " "), most, safetext.Runes, "…")
+}
+
+// truncateEscaped is a text on one line, cut to so many characters.
+func truncateEscaped(text string, most int) string {
+	return safetext.Truncate(safetext.Exact(text), most, safetext.Runes, "…")
+}

@@ -1,0 +1,391 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+	"github.com/spf13/cobra"
+)
+
+// connectFlags is what "connect" and "disconnect" were told.
+type connectFlags struct {
+	yes, replace, noList, asJSON bool
+}
+
+func (a *app) connectCommand() *cobra.Command {
+	var o connectFlags
+	cmd := &cobra.Command{
+		Use:   "connect [CLIENT]",
+		Short: "Put Drawbridge into a client's configuration",
+		Long: `Put Drawbridge into a client's own configuration, as one more MCP server. The change is shown
+first and made after a yes; "drawbridge disconnect" takes it back to the byte. --mcp, --store
+and --naming go into the entry. Without CLIENT it lists the clients and whether they are
+connected.
+
+Servers that were never listed are started and listed once, so that the client's first turn
+has their tools.`,
+		Example: `  drawbridge connect
+  drawbridge connect cursor
+  drawbridge connect codex --yes --replace    and take out what import took over from it`,
+		Args: maxOneArg("the id of one client"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return a.listClients(o.asJSON)
+			}
+			return a.connectClient(cmd.Context(), args[0], o)
+		},
+		ValidArgs: clientIDs(),
+	}
+	flags := cmd.Flags()
+	o.register(cmd)
+	flags.BoolVar(&o.replace, "replace", false,
+		"take those servers out of the client that your own configuration has too")
+	flags.BoolVar(&o.noList, "no-list", false, "start and list nothing")
+	return cmd
+}
+
+func (a *app) disconnectCommand() *cobra.Command {
+	var o connectFlags
+	cmd := &cobra.Command{
+		Use:   "disconnect CLIENT",
+		Short: "Take Drawbridge out of a client's configuration again",
+		Long: `Take Drawbridge out of a client's own configuration again. A file that nobody has edited since
+"drawbridge connect" becomes what it was, to the byte; in one that somebody has, the edits stay.`,
+		Example: "  drawbridge disconnect cursor",
+		Args:    exactArgsWrapper(1, "the id of one client"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.disconnectClient(cmd.Context(), args[0], o)
+		},
+		ValidArgs: clientIDs(),
+	}
+	o.register(cmd)
+	return cmd
+}
+
+func (o *connectFlags) register(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "without asking")
+	cmd.Flags().BoolVar(&o.asJSON, "json", false, "print JSON; then nothing is asked, and only --yes changes anything")
+}
+
+// maxOneArg takes one word or none.
+func maxOneArg(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) <= 1 {
+			return nil
+		}
+		return exactArgsWrapper(1, what)(cmd, args)
+	}
+}
+
+func clientIDs() (ids []string) {
+	for _, c := range config.Clients() {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+// clientState is how a client is, as --json prints it.
+type clientState struct {
+	Client string `json:"client"`
+	Title  string `json:"title"`
+	File   string `json:"file"`
+	// Present says that the client's file is there.
+	Present   bool `json:"present"`
+	Connected bool `json:"connected"`
+	// Command is what the client starts.
+	Command string `json:"command,omitempty"`
+	Problem string `json:"problem,omitempty"`
+}
+
+func (a *app) clientStates() []clientState {
+	states := []clientState{}
+	for _, c := range config.Clients() {
+		s := clientState{Client: c.ID, Title: c.Title, File: c.Path(a.configOptions())}
+		_, err := os.Stat(s.File)
+		s.Present = err == nil
+		entry, has, err := c.Entry(a.configOptions())
+		s.Connected, s.Command = has, entry.Command
+		if err != nil {
+			s.Problem = err.Error()
+		}
+		states = append(states, s)
+	}
+	return states
+}
+
+func (a *app) listClients(asJSON bool) error {
+	states := a.clientStates()
+	if asJSON {
+		return printJSONWrapper(a.Out, states)
+	}
+	tw := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "CLIENT\tNAME\tCONNECTED\tFILE")
+	for _, s := range states {
+		word := "no"
+		switch {
+		case s.Problem != "":
+			word = "unknown"
+		case s.Connected:
+			word = "yes"
+		case !s.Present:
+			word = "-"
+		}
+		safetext.Fprintf(tw, "%s\t%s\t%s\t%s\n", s.Client, s.Title, word, a.abbreviateHome(s.File))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for _, s := range states {
+		if s.Problem != "" {
+			safetext.Fprintln(a.Err, s.Problem)
+		}
+	}
+	return nil
+}
+
+// connectOptions says where clients are, and where their backups go: beside the store of whoever names none.
+func (a *app) connectOptions() (config.ConnectOptions, error) {
+	location, err := gateway.StoreLocation("", config.Settings{}, a.Env)
+	o := config.ConnectOptions{Options: a.configOptions(), BackupDir: filepath.Join(filepath.Dir(location), "backups")}
+	o.Paths = nil // they say what is served, not where clients are
+	return o, err
+}
+
+func (a *app) connectClient(ctx context.Context, id string, o connectFlags) error {
+	where, err := a.connectOptions()
+	if err != nil {
+		return err
+	}
+	set, err := a.readConfig(ctx)
+	if err != nil {
+		return err
+	}
+	entry, err := a.clientEntry()
+	if err != nil {
+		return err
+	}
+	var replace []string
+	if o.replace {
+		if len(a.configPaths) > 0 {
+			return usageError{errors.New(
+				"--replace takes out what your own configuration has: it does not go with --mcp")}
+		}
+		if replace, err = a.replaceableServers(id, set); err != nil {
+			return err
+		}
+	}
+	plan, err := config.PlanConnect(where, id, entry, replace)
+	if err != nil {
+		return err
+	}
+	if isTemporaryBinary(entry.Command) {
+		safetext.Fprintf(a.Err,
+			"%s will not stay: it was made by \"go run\" (build and install Drawbridge, and connect with that)\n",
+			entry.Command)
+	}
+	if len(set.Servers) == 0 {
+		fmt.Fprintln(a.Err, "no servers are configured yet: drawbridge import takes over those that you have")
+	}
+	done, err := a.applyClientPlan(ctx, plan, o, "connect")
+	if err == nil && done && !o.noList {
+		a.listNewServers(ctx, plan.Client.Title)
+	}
+	return err
+}
+
+func (a *app) disconnectClient(ctx context.Context, id string, o connectFlags) error {
+	where, err := a.connectOptions()
+	if err != nil {
+		return err
+	}
+	plan, err := config.PlanDisconnect(where, id)
+	if err != nil {
+		return err
+	}
+	_, err = a.applyClientPlan(ctx, plan, o, "disconnect")
+	return err
+}
+
+// connectReport is a plan as --json prints it.
+type connectReport struct {
+	Client  string   `json:"client"`
+	File    string   `json:"file"`
+	Changes []string `json:"changes"`
+	Diff    string   `json:"diff,omitempty"`
+	// Done says that the file is now as it shall be.
+	Done bool `json:"done"`
+}
+
+// applyClientPlan shows a plan, and makes the change where that is wanted. Not to make it is exit code 1.
+func (a *app) applyClientPlan(ctx context.Context, plan *config.ConnectPlan, o connectFlags,
+	verb string) (done bool, err error) {
+	if !o.asJSON && !plan.IsEmpty() {
+		safetext.Fprintf(a.Out, "%s: %s\n", plan.Client.Title, a.abbreviateHome(plan.Path))
+		for _, change := range plan.Changes {
+			safetext.Fprintf(a.Out, "  %s\n", change)
+		}
+		safetext.Fprintf(a.Out, "\n%s\n", safetext.Shown(safetext.Text(plan.Diff)))
+	}
+	done = o.yes || plan.IsEmpty()
+	asked := !done && !o.asJSON && a.isInteractive()
+	if asked {
+		done = a.confirmDefaultNo(ctx, "Change "+a.abbreviateHome(plan.Path)+"?")
+	}
+	if done {
+		if err := plan.Apply(); err != nil {
+			return false, err
+		}
+	}
+	switch {
+	case o.asJSON:
+		shown := connectReport{plan.Client.ID, plan.Path, append([]string{}, plan.Changes...), plan.Diff, done}
+		if err := printJSONWrapper(a.Out, shown); err != nil {
+			return done, err
+		}
+	case plan.IsEmpty():
+		safetext.Fprintf(a.Out, "nothing to do: %s is %sed already\n", plan.Client.Title, verb)
+	case done:
+		safetext.Fprintf(a.Out, "✓ %s is %sed (restart it, or have it read its servers again)\n",
+			plan.Client.Title, verb)
+	case asked:
+		fmt.Fprintln(a.Out, "nothing was changed")
+	default:
+		safetext.Fprintf(a.Out, "nothing was changed: drawbridge %s %s --yes makes the change\n", verb, plan.Client.ID)
+	}
+	if !done {
+		return false, errAlreadyPrinted
+	}
+	return true, nil
+}
+
+// clientEntry is how a client is to start this program.
+func (a *app) clientEntry() (config.ClientEntry, error) {
+	e := config.ClientEntry{Command: a.Self, Args: []string{"serve"}}
+	paths, err := a.configOptions().NamedPaths()
+	if err != nil {
+		return e, err
+	}
+	for _, path := range paths {
+		e.Args = append(e.Args, "--mcp", path)
+	}
+	if a.storeLocation != "" {
+		location, err := store.CheckLocation(a.storeLocation)
+		if err != nil {
+			return e, err
+		}
+		if !strings.Contains(location, "://") && location != gateway.MemoryStore && !filepath.IsAbs(location) {
+			location = filepath.Join(a.Dir, location)
+		}
+		e.Args = append(e.Args, "--store", location)
+	}
+	if a.naming != "" {
+		e.Args = append(e.Args, "--naming", a.naming)
+	}
+	e.Env = a.directoryVariables()
+	return e, nil
+}
+
+// directoryVariables are the variables by which this program finds its files, where they say something else than
+// usual: some clients, such as Codex, hand a short list of variables on that these are not in.
+func (a *app) directoryVariables() (env []config.NameValue) {
+	home, _ := a.Env("HOME")
+	for _, known := range []struct{ name, usual string }{{"XDG_CONFIG_HOME", ".config"},
+		{"XDG_STATE_HOME", ".local/state"}} {
+		dir, _ := a.Env(known.name)
+		if filepath.IsAbs(dir) && filepath.Clean(dir) != filepath.Join(home, filepath.FromSlash(known.usual)) {
+			env = append(env, config.NameValue{Name: known.name, Value: dir})
+		}
+	}
+	return env
+}
+
+// replaceableServers names the servers of a client that Drawbridge serves in the same way: those that import took
+// over, and those that are equal to a server of the person's own by another way. One that is off with us stays.
+func (a *app) replaceableServers(id string, set config.Configuration) ([]string, error) {
+	c, ok := config.LookupClient(id)
+	if !ok {
+		return nil, nil // the plan says so
+	}
+	scanned, err := config.ScanImports(a.configOptions(), []string{id})
+	if err != nil {
+		return nil, err
+	}
+	path := c.Path(a.configOptions())
+	var names, kept []string
+	for _, f := range scanned.Candidates {
+		if f.Origin.Path != path {
+			continue
+		}
+		own, has := set.Lookup(f.Name)
+		if has && f.Status == config.ImportSame && own.Phase == drawbridge.Idle && own.Provider == "native" &&
+			own.Origin.Kind == config.OriginUser {
+			names = append(names, string(f.Name))
+			continue
+		}
+		kept = append(kept, string(f.Name))
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(kept, name) }), nil
+}
+
+// firstListingTimeout is how long servers have to be listed for the first time: npm may have to fetch them.
+const firstListingTimeout = time.Minute
+
+// listNewServers lists the servers that were never listed, once: a client offers only what the first list has.
+func (a *app) listNewServers(ctx context.Context, client string) {
+	rows, list, err := a.readServerStatuses(ctx, false)
+	if err != nil {
+		return // connect has read all this before
+	}
+	mountable := func(r drawbridge.ServerStatus) bool {
+		return slices.ContainsFunc(list.Entries, func(e admin.ServerEntry) bool {
+			return e.Phase == drawbridge.Idle &&
+				e.Source == r.Source
+		})
+	}
+	fresh := slices.DeleteFunc(rows, func(r drawbridge.ServerStatus) bool {
+		return !r.Listed.IsZero() || !mountable(r)
+	})
+	if len(fresh) == 0 {
+		return
+	}
+	safetext.Fprintf(a.Err, "listing %s once, so that the first turn of %s has the tools…\n", formatIntCount(len(fresh),
+		"server"), client)
+	err = a.withDeck(ctx, func(ctx context.Context, g *gateway.Gateway) error {
+		wait, cancel := context.WithTimeout(ctx, firstListingTimeout)
+		defer cancel()
+		a.withProgress(wait, g, func() { g.MountNew(wait) })
+		for _, s := range g.Status() {
+			if slices.ContainsFunc(fresh, func(r drawbridge.ServerStatus) bool { return r.Source == s.Source }) {
+				a.printListingResult(s)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		safetext.Fprintf(a.Err, "not listed: %v\n", err)
+	}
+}
+
+func (a *app) printListingResult(s drawbridge.ServerStatus) {
+	switch {
+	case s.Fault != "" && s.Listed.IsZero():
+		safetext.Fprintf(a.Err, "  %s is not there: %s (drawbridge mcp test %s)\n", s.Server, s.Fault, s.Server)
+	case s.Listed.IsZero():
+		safetext.Fprintf(a.Err, "  %s does not answer (drawbridge mcp test %s)\n", s.Server, s.Server)
+	default:
+		safetext.Fprintf(a.Err, "  %s: %s\n", s.Server, formatIntCount(s.Cards, "tool"))
+	}
+}

@@ -1,0 +1,371 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/doctor"
+	"github.com/drawbridge-mcp/drawbridge/internal/hub"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	var probe, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Find what is wrong, and say how to mend it",
+		Long: `Find what is wrong with the configuration, the sign-ins, the store, the vector store, the models, the
+hub and the clients' entries, and say how to mend it. What each server would run is shown, with the names of the
+variables that it would find; values are not. Nothing is started, unless --probe asks for that.
+
+The exit code is 1 when there is a problem, and 0 when there are at most notes.`,
+		Example: `  drawbridge doctor
+  drawbridge doctor --probe        and start every server once
+  drawbridge doctor --json | jq .problems`,
+		Args: exactArgsWrapper(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.runDoctor(cmd.Context(), probe, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&probe, "probe", false, "start every server and list it")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// doctorReport is what "doctor" found, as --json prints it.
+type doctorReport struct {
+	OK bool `json:"ok"`
+	*doctor.Report
+	Sources []string      `json:"sources"`
+	Store   string        `json:"store,omitempty"`
+	Vectors string        `json:"vector_store,omitempty"`
+	Models  []string      `json:"models,omitempty"`
+	Hub     int           `json:"hub_pid,omitempty"`
+	Clients []clientState `json:"clients"`
+	// Credentials are how we stand with servers that want to know who asks, Vault where that is kept.
+	Credentials []credentialReport `json:"credentials,omitempty"`
+	Vault       string             `json:"vault,omitempty"`
+}
+
+func (a *app) runDoctor(ctx context.Context, probe, asJSON bool) error {
+	c := &doctorReport{Report: doctor.NewReport(), Sources: []string{}}
+	set, err := a.readConfig(ctx)
+	if err != nil { // it may be the store, which is looked at below
+		set, err = config.Load(a.configOptions())
+	}
+	if err != nil {
+		c.AddProblem(errorFinding("the configuration", err))
+	} else {
+		c.Sources = append(c.Sources, set.Sources...)
+		if err := a.examineConfig(ctx, c, set, probe); err != nil {
+			return err
+		}
+		a.checkHub(c)
+	}
+	a.checkClients(c)
+	c.OK = len(c.Problems) == 0
+	if !asJSON {
+		a.printDoctorReport(c)
+	} else if err := printJSONWrapper(a.Out, c); err != nil {
+		return err
+	}
+	if !c.OK {
+		return errAlreadyPrinted
+	}
+	return nil
+}
+
+// errorFinding is an error as a finding: the fault's next step is the fix.
+func errorFinding(about string, err error) doctor.Finding {
+	f := doctor.Finding{About: about, Text: err.Error()}
+	if fault, ok := errors.AsType[*drawbridge.Fault](err); ok && fault.Next != "" {
+		f.Fix = fault.Next
+		f.Text = strings.TrimSuffix(f.Text, " ("+fault.Next+")")
+	}
+	return f
+}
+
+// examineConfig looks at the rows and at the store, and with probe starts the servers.
+func (a *app) examineConfig(ctx context.Context, c *doctorReport, set config.Configuration, probe bool) error {
+	p := doctor.Input{Set: set, Environ: a.Environ, Secrets: a.vaultSecrets(),
+		Tip: func(fault string) string { return FaultTip(errors.New(fault)) }}
+	db, err := a.openStore(ctx, set)
+	none, isNone := errors.AsType[*noStoreError](err)
+	switch {
+	case isNone:
+		c.AddNote(doctor.Finding{About: "the store", Text: "there is none yet; the first start makes it",
+			Source: none.location})
+	case err != nil:
+		c.AddProblem(errorFinding("the store", err))
+	default:
+		defer db.Close()
+		if err := a.examineStore(ctx, c, db, &p); err != nil {
+			c.AddProblem(errorFinding("the store", err))
+		}
+	}
+	if probe {
+		p.Statuses = nil // what is remembered of faults is out of date
+	}
+	c.CheckConfig(p)
+	a.examineCredentials(c, set, p.Statuses)
+	a.examineVectors(ctx, c, set.Settings, probe)
+	for _, m := range gateway.CheckModels(ctx, gateway.Config{Environ: a.Environ}, set.Settings,
+		a.vaultSecrets(), probe) {
+		c.addModelCheck(m)
+	}
+	if !probe || err != nil && !isNone {
+		return nil
+	}
+	return a.probeServers(ctx, c)
+}
+
+// examineStore checks the store, and reads from it what is remembered of servers.
+func (a *app) examineStore(ctx context.Context, c *doctorReport, db *store.DB, p *doctor.Input) error {
+	location, err := gateway.StoreLocation(a.storeLocation, p.Set.Settings, a.Env)
+	if err != nil {
+		return err
+	}
+	if u, err := url.Parse(location); err == nil && strings.Contains(location, "://") {
+		location = u.Redacted()
+	}
+	c.Store = location
+	c.CheckStoreWritable(location)
+	streams, err := db.LedgerStreams(ctx)
+	if err != nil {
+		return err
+	}
+	for _, stream := range streams {
+		if _, err := verifyLedgerStream(ctx, db, stream); err != nil {
+			c.AddProblem(doctor.Finding{
+				About: "the store", Source: location, Text: fmt.Sprintf("the record of %q is broken: %v", stream, err),
+				Fix: "keep a copy of the store; with --store, or without this file, a new record begins",
+			})
+		}
+	}
+	mounts, err := db.MountsOf(ctx, config.ServerHashes(p.Set.Servers))
+	if err != nil {
+		return err
+	}
+	trust, err := gateway.ReadTrustRecords(ctx, db, p.Set.Settings)
+	if err != nil {
+		return err
+	}
+	for _, s := range p.Set.Servers {
+		p.Statuses = append(p.Statuses, serverStatus(s, mounts[s.Hash]))
+		c.CheckTrust(s, trustOfServer(trust, s))
+	}
+	approvals, err := db.RowApprovals(ctx)
+	if err != nil {
+		return err
+	}
+	p.Rejected = func(s config.Server) bool {
+		decided, ok := approvals.Find(s)
+		return ok && !decided.Approved && decided.Hash == s.Hash
+	}
+	return nil
+}
+
+// examineVectors asks the place that the settings name for vectors.
+func (a *app) examineVectors(ctx context.Context, c *doctorReport, s config.Settings, probe bool) {
+	if len(s.Vectors.Store) == 0 {
+		return
+	}
+	const about = "the vector store"
+	v, err := gateway.OpenVectors(gateway.Config{Environ: a.Environ}, s, nil, a.vaultSecrets())
+	if err == nil {
+		defer v.Close()
+		if v.RunsCommand() && !probe {
+			c.AddNote(doctor.Finding{About: about,
+				Text: "a command has a part in its URL: it is asked with --probe only"})
+			return
+		}
+		c.Vectors, err = v.Check(ctx)
+	}
+	if err != nil {
+		c.Vectors = ""
+		c.AddProblem(errorFinding(about, err))
+	}
+}
+
+// addModelCheck takes down how a model answered.
+func (c *doctorReport) addModelCheck(m gateway.ModelCheckup) {
+	switch {
+	case m.Err != nil:
+		c.AddProblem(errorFinding(m.Subject, m.Err))
+	case m.Skipped:
+		c.AddNote(doctor.Finding{About: m.Subject,
+			Text: "a command has a part in its key: it is asked with --probe only"})
+	case m.Slow != "":
+		c.AddNote(doctor.Finding{About: m.Subject, Text: m.Slow})
+	}
+	if m.Answer != "" && m.Err == nil {
+		c.Models = append(c.Models, m.Subject+" is "+safetext.Text(m.Answer))
+	}
+}
+
+// probeServers starts every server, and lists it.
+func (a *app) probeServers(ctx context.Context, c *doctorReport) error {
+	g, err := a.openOnDemandGateway(ctx)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	var faults map[drawbridge.ServerID]error
+	err = a.withRunningGateway(ctx, g, func(ctx context.Context) error {
+		a.withProgress(ctx, g, func() { _, faults = g.MountAll(ctx) })
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	said := map[string][]string{}
+	for _, s := range g.Status() {
+		said[s.Source] = s.Notes
+	}
+	for _, s := range g.Config().Servers {
+		c.AddStatusNotes(s, said[s.Origin.String()])
+		if fault := faults[s.ID]; fault != nil && s.Phase == drawbridge.Idle && !c.cannotStart(s) {
+			c.AddFault(s, fault.Error(), FaultTip(fault))
+		}
+	}
+	return nil
+}
+
+// cannotStart says whether it is known already that a server cannot be started.
+func (c *doctorReport) cannotStart(s config.Server) bool {
+	return slices.ContainsFunc(c.Servers, func(one doctor.ServerInfo) bool {
+		return one.Source == s.Origin.String() && one.Program == "" && s.Command != ""
+	})
+}
+
+// checkHub looks for the hub, and for one that does not answer.
+func (a *app) checkHub(c *doctorReport) {
+	state, err := hub.ReadState(a.hubOptions())
+	if err == nil {
+		c.Hub = state.PID
+		return
+	}
+	if !errors.Is(err, hub.ErrNoHub) {
+		c.AddProblem(errorFinding("the hub", err))
+		return
+	}
+	lock, err := hub.ReadLockState(a.hubOptions())
+	switch {
+	case err != nil:
+		c.AddProblem(doctor.Finding{About: "the hub", Text: "its file cannot be read: " + err.Error(),
+			Source: lock.File, Fix: "take the file away"})
+	case lock.Held:
+		c.AddProblem(doctor.Finding{
+			About: "the hub", Source: lock.File, Text: fmt.Sprintf("process %d is the hub, and does not answer",
+				lock.PID),
+			Fix: fmt.Sprintf("end it, and the next client starts another: kill %d", lock.PID),
+		})
+	case lock.PID != 0:
+		c.AddNote(doctor.Finding{
+			About: "the hub", Source: lock.File,
+			Text: fmt.Sprintf("none runs; the last one, process %d, was killed, and the next one clears up after it",
+				lock.PID),
+		})
+	default:
+		c.AddNote(doctor.Finding{About: "the hub", Text: "none runs; the first client starts it"})
+	}
+}
+
+// checkClients looks at what the clients' entries start.
+func (a *app) checkClients(c *doctorReport) {
+	c.Clients = a.clientStates()
+	var others []string
+	for _, s := range c.Clients {
+		f := doctor.Finding{About: s.Title, Source: s.File, Fix: "drawbridge connect " + s.Client}
+		switch {
+		case s.Problem != "" && s.Present:
+			f.Text, f.Fix = s.Problem, ""
+			c.AddNote(f)
+		case !s.Present:
+		case !s.Connected:
+			others = append(others, s.Client)
+		default:
+			a.checkClientEntry(c, s, f)
+		}
+	}
+	if len(others) > 0 {
+		c.AddNote(doctor.Finding{About: "clients", Text: "not connected: " + strings.Join(others, ", "),
+			Fix: "drawbridge connect CLIENT"})
+	}
+}
+
+func (a *app) checkClientEntry(c *doctorReport, s clientState, f doctor.Finding) {
+	program, err := exec.LookPath(s.Command)
+	switch {
+	case err != nil:
+		f.Text = fmt.Sprintf("it starts %s, which is not there", s.Command)
+		c.AddProblem(f)
+	case !sameFile(program, a.Self):
+		f.Text = fmt.Sprintf("it starts %s, which is not this program (%s)", s.Command, a.Self)
+		c.AddNote(f)
+	}
+}
+
+func (a *app) printDoctorReport(c *doctorReport) {
+	for _, s := range c.Servers {
+		safetext.Fprintf(a.Out, "server %q runs %s\n", s.Name, s.Target)
+		if s.Program != "" {
+			safetext.Fprintf(a.Out, "  program %s, in %s, with the variables %s\n", a.abbreviateHome(s.Program),
+				a.abbreviateHome(s.Dir), strings.Join(s.Env, " "))
+		}
+		for _, f := range s.Findings {
+			safetext.Fprintf(a.Out, "  %s\n", f.Text)
+		}
+	}
+	a.printCredentials(c)
+	if c.Store != "" {
+		safetext.Fprintf(a.Out, "the store is %s\n", a.abbreviateHome(c.Store))
+	}
+	if c.Vectors != "" {
+		safetext.Fprintf(a.Out, "the vector store is %s, and answers\n", c.Vectors)
+	}
+	for _, m := range c.Models {
+		safetext.Fprintln(a.Out, m)
+	}
+	if c.Hub != 0 {
+		safetext.Fprintf(a.Out, "the hub is process %d (drawbridge ps)\n", c.Hub)
+	}
+	for _, s := range c.Clients {
+		if s.Connected {
+			safetext.Fprintf(a.Out, "%s is connected\n", s.Title)
+		}
+	}
+	for _, f := range c.Notes {
+		a.printFinding("note:", f)
+	}
+	for _, f := range c.Problems {
+		a.printFinding("✗", f)
+	}
+	if c.OK {
+		safetext.Fprintf(a.Out, "✓ no problems, %s\n", formatIntCount(len(c.Notes), "note"))
+		return
+	}
+	safetext.Fprintf(a.Out, "%s, %s\n", formatIntCount(len(c.Problems), "problem"),
+		formatIntCount(len(c.Notes), "note"))
+}
+
+func (a *app) printFinding(mark string, f doctor.Finding) {
+	where := ""
+	if f.Source != "" {
+		where = " (" + a.abbreviateHome(f.Source) + ")"
+	}
+	safetext.Fprintf(a.Out, "%s %s%s: %s\n", mark, f.About, where, f.Text)
+	if f.Fix != "" {
+		safetext.Fprintf(a.Out, "    → %s\n", f.Fix)
+	}
+}

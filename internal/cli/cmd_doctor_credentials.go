@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/doctor"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+// examineCredentials says how we stand with each server that wants to know who asks, and what keeps that. No server is
+// asked, and none is started.
+func (a *app) examineCredentials(c *doctorReport, set config.Configuration, statuses []drawbridge.ServerStatus) {
+	v, err := a.openVault()
+	if err != nil {
+		c.AddProblem(errorFinding("the vault", err))
+		return
+	}
+	all, err := a.loadCredentialStates(set.Servers)
+	if err != nil {
+		c.AddProblem(errorFinding("the vault", err))
+		return
+	}
+	if c.Credentials = all.reports(statuses); len(c.Credentials) > 0 {
+		c.Vault = v.DescribeProtection()
+	}
+	for _, one := range c.Credentials {
+		if row, _ := set.Lookup(one.Server); row.Phase == drawbridge.Idle && one.SignInReason != "" {
+			c.AddProblem(doctor.Finding{
+				About: fmt.Sprintf("server %q", row.ID), Source: row.Origin.String(),
+				Text: "it needs a sign-in: " + one.SignInReason, Fix: "drawbridge mcp auth " + string(row.ID),
+			})
+		}
+	}
+	entries, err := v.List()
+	if err != nil {
+		c.AddProblem(errorFinding("the vault", err))
+	}
+	if strays := all.unconfiguredSignIns(entries); len(strays) > 0 { // they may be another project's
+		c.AddNote(doctor.Finding{About: "the vault", Text: "it has sign-ins at servers that are not configured here: " +
+			joinFirst(strays, 4)})
+	}
+}
+
+func (a *app) printCredentials(c *doctorReport) {
+	for _, one := range c.Credentials {
+		with := ""
+		if one.SignedIn && one.Issuer != "" {
+			with = ", with " + one.Issuer
+		}
+		safetext.Fprintf(a.Out, "server %q: %s%s\n", one.Server, one.Standing, with)
+	}
+	if c.Vault != "" {
+		safetext.Fprintln(a.Out, c.Vault)
+	}
+}

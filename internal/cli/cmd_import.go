@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/hub"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/spf13/cobra"
+)
+
+// importFlags is what "import" was told.
+type importFlags struct {
+	from                []string
+	secrets             string // what to do about those in plain text: "move", "keep", or "" to ask
+	yes, dryRun, asJSON bool
+}
+
+func (a *app) importCommand() *cobra.Command {
+	var o importFlags
+	cmd := &cobra.Command{
+		Use:   "import",
+		Short: "Take over the servers that your other programs have configured",
+		Long: `Take over the servers that your other programs have configured: a table of what there is,
+then what is new is written to your own mcp.json, after a yes. Their files stay as they are
+(drawbridge connect puts Drawbridge into one). Nothing is started.
+
+  new        is taken over
+  same       your own configuration has it already, or another program says the same
+  shadowed   another program has another server of that name, and counts first
+  conflict   your own configuration has another server of that name
+  refused    it could not be mounted
+
+What project directories bring is not taken over: it stays there, and waits for approval.
+
+Values of "env" and "headers" that look like secrets can be moved to the keychain on the way: the
+row refers to them then. At a terminal that is asked; else --secrets move does it.`,
+		Example: `  drawbridge import                          show, ask, and take over
+  drawbridge import --from cursor --yes      without asking
+  drawbridge import --yes --secrets move     and with secrets in the keychain
+  drawbridge import --dry-run --json`,
+		Args: exactArgsWrapper(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(a.configPaths) > 0 {
+				return usageError{errors.New("import writes to your own mcp.json: --mcp has no place here")}
+			}
+			if o.secrets != "" && o.secrets != "move" && o.secrets != "keep" {
+				return usageError{errors.New("invalid --secrets value: use move or keep")}
+			}
+			return a.runImport(cmd.Context(), o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&o.from, "from", nil, "only what `PROGRAM` has, such as cursor or claude-code; repeats")
+	flags.StringVar(&o.secrets, "secrets", "",
+		"`move` has values that look like secrets in the keychain, keep leaves them in the file")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "take over without asking")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "change nothing")
+	flags.BoolVar(&o.asJSON, "json", false, "print JSON; then nothing is asked, and only --yes takes over")
+	return cmd
+}
+
+// importReport is what "import" did, and as --json prints it. No value of a row is in it.
+type importReport struct {
+	File    string                `json:"file"`
+	Taken   []drawbridge.ServerID `json:"taken"`
+	Servers []importableServer    `json:"servers"`
+	// Kept names the values that were moved to the keychain.
+	Kept  []string `json:"kept,omitempty"`
+	Notes []string `json:"warnings,omitempty"`
+}
+
+// importableServer is a definition that was found.
+type importableServer struct {
+	Name      drawbridge.ServerID `json:"name"`
+	Provider  string              `json:"provider"`
+	From      string              `json:"from"`
+	Source    string              `json:"source"`
+	Transport string              `json:"transport"`
+	Status    config.ImportStatus `json:"status"`
+	Reason    string              `json:"reason,omitempty"`
+	Notes     []string            `json:"notes,omitempty"`
+	// Secrets names the values that look like secrets in plain text.
+	Secrets []string `json:"plain_secrets,omitempty"`
+	// movable says that some of them can be moved.
+	movable bool
+}
+
+func (a *app) runImport(ctx context.Context, o importFlags) error {
+	file, err := config.UserFile(a.configOptions())
+	if err != nil {
+		return err
+	}
+	scanned, err := config.ScanImports(a.configOptions(), o.from)
+	if err != nil {
+		return err
+	}
+	found := newImportReport(file, scanned, a.Env)
+	fresh := 0
+	for _, f := range found.Servers {
+		if f.Status == config.ImportNew {
+			fresh++
+		}
+	}
+	if !o.asJSON {
+		if err := a.printImportableServers(found); err != nil {
+			return err
+		}
+	}
+	take := fresh > 0 && !o.dryRun && o.yes
+	asked := fresh > 0 && !o.dryRun && !o.yes && !o.asJSON && a.isInteractive()
+	if asked {
+		take = a.confirmDefaultNo(ctx, fmt.Sprintf("Take over %s into %s?", formatIntCount(fresh, "server"),
+			a.abbreviateHome(file)))
+	}
+	if take {
+		if take, err = a.importServers(ctx, o, &found, scanned.Candidates); err != nil {
+			return err
+		}
+	}
+	if o.asJSON {
+		err = printJSONWrapper(a.Out, found)
+	} else {
+		a.printImportResult(found, fresh, o)
+	}
+	if take && err == nil {
+		live, err := a.reloadHub()
+		switch {
+		case errors.Is(err, hub.ErrNoHub): // nobody has to be told
+		case err != nil:
+			safetext.Fprintf(a.Err, "the running hub did not take it over: %v\n", err)
+		default:
+			safetext.Fprintln(a.Err, live)
+		}
+	}
+	if asked && !take && err == nil {
+		return errAlreadyPrinted
+	}
+	return err
+}
+
+// newImportReport keeps of a scan what may be shown.
+func newImportReport(file string, s config.ImportScan, lookup func(string) (string, bool)) importReport {
+	all := importReport{File: file, Taken: []drawbridge.ServerID{}, Servers: []importableServer{}}
+	for _, f := range s.Candidates {
+		movable := admin.CountMovableSecrets(f.Raw, lookup) > 0
+		all.Servers = append(all.Servers, importableServer{
+			Name: f.Name, Provider: f.Provider, From: f.ProviderTitle, Source: f.Origin.String(),
+			Transport: f.Transport, Status: f.Status,
+			Reason: f.Reason, Notes: f.Notes, Secrets: config.PlaintextSecrets(f.Raw), movable: movable,
+		})
+	}
+	for _, w := range s.Warnings {
+		all.Notes = append(all.Notes, w.String())
+	}
+	return all
+}
+
+// printImportableServers shows the table, and below it what there is to know of single rows.
+func (a *app) printImportableServers(found importReport) error {
+	for _, w := range found.Notes {
+		safetext.Fprintln(a.Err, w)
+	}
+	if len(found.Servers) == 0 {
+		return nil
+	}
+	tw := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "NAME\tFROM\tTRANSPORT\tSTATUS")
+	for _, f := range found.Servers {
+		safetext.Fprintf(tw, "%s\t%s\t%s\t%s\n", f.Name, f.From, f.Transport, f.Status)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for _, f := range found.Servers {
+		lines := slices.Clone(f.Notes)
+		if f.Status != config.ImportSame && f.Reason != "" {
+			lines = append([]string{strings.TrimPrefix(f.Reason, fmt.Sprintf("Server %q: ", f.Name))}, lines...)
+		}
+		if f.Status == config.ImportNew && len(f.Secrets) > 0 {
+			lines = append(lines, plainSecretsNote(f.Secrets))
+		}
+		if f.Status == config.ImportSame || len(lines) == 0 {
+			continue
+		}
+		safetext.Fprintf(a.Out, "\n%s of %s (%s), %s:\n", f.Name, f.From, a.abbreviateHome(f.Source), f.Status)
+		for _, line := range lines {
+			safetext.Fprintf(a.Out, "  %s\n", line)
+		}
+	}
+	return nil
+}
+
+// plainSecretsNote points at values that look like secrets.
+func plainSecretsNote(names []string) string {
+	return fmt.Sprintf(
+		"in plain text, and it looks like a secret: %s (drawbridge secret set NAME keeps it, and ${keychain:NAME} stands for it)", strings.Join(names, ", "))
+}
+
+// printImportResult says what was done, and what there is to do.
+func (a *app) printImportResult(found importReport, fresh int, o importFlags) {
+	fmt.Fprintln(a.Out)
+	switch {
+	case len(found.Servers) == 0:
+		fmt.Fprintln(a.Out, "no other program has a server configured (drawbridge mcp list shows your own)")
+	case fresh == 0:
+		fmt.Fprintln(a.Out, "nothing is new: nothing was changed")
+	case len(found.Taken) > 0:
+		safetext.Fprintf(a.Out, "✓ %s taken over into %s\n", formatIntCount(len(found.Taken), "server"),
+			a.abbreviateHome(found.File))
+		a.printMovedSecrets(found)
+		fmt.Fprintln(a.Out, "next: drawbridge connect CLIENT")
+	case o.dryRun || !a.isInteractive():
+		safetext.Fprintf(a.Out, "%s would be taken over; nothing was changed (drawbridge import --yes does it)\n",
+			formatIntCount(fresh, "server"))
+	default:
+		fmt.Fprintln(a.Out, "nothing was changed")
+	}
+}
+
+// formatIntCount says how many there are of something.
+func formatIntCount(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

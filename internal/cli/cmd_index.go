@@ -1,0 +1,243 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
+	"github.com/drawbridge-mcp/drawbridge/internal/index"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/spf13/cobra"
+)
+
+// indexStats are what "index stats --json" prints.
+type indexStats struct {
+	Cards       int    `json:"cards"`
+	Servers     int    `json:"servers"`
+	Tokens      int    `json:"tokens"`
+	ShortTokens int    `json:"short_tokens"`
+	Mode        string `json:"mode"`
+	Short       bool   `json:"short"`
+	// Millis is how long it took to index all cards.
+	Millis float64 `json:"index_ms"`
+	// The models run elsewhere, where there are any.
+	gateway.ModelStatus
+}
+
+// statsCommand is the command "index stats".
+func (d toolIndexCommands) statsCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "stats",
+		Short: "Say how many cards there are to find, and what lists of them cost",
+		Long: `Say how many cards there are to find, about how many tokens of a model the list of all of
+them has and how many the short one, and which of the two a client is shown. Of a model of your own
+it says how many cards have a vector, since when it is not asked because it does not answer,
+and what went wrong last: as the hub has it, if one runs, else as it answers one question now.`,
+		Args: exactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return d.WithGateway(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
+				d.AwaitNewServers(ctx, g)
+				s := d.measureIndex(ctx, g)
+				if asJSON {
+					return PrintJSON(d.Out, s)
+				}
+				list := "all cards"
+				if s.Short {
+					list = "the short list"
+				}
+				safetext.Fprintf(d.Out, "%s of %s\n", formatCount(s.Cards, "card"), formatCount(s.Servers, "server"))
+				safetext.Fprintf(d.Out, "all cards: about %d tokens; the short list: about %d\n",
+					s.Tokens, s.ShortTokens)
+				safetext.Fprintf(d.Out, "mode %s: a client is shown %s\n", s.Mode, list)
+				safetext.Fprintf(d.Out, "indexed in %.1f ms\n", s.Millis)
+				printModelStatus(d.Out, s.ModelStatus)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// measureIndex looks at what a client on standard input would be shown.
+func (d toolIndexCommands) measureIndex(ctx context.Context, g *gateway.Gateway) indexStats {
+	v := g.Deck().SearchView(g.Owner())
+	now := v.Stats()
+	s := indexStats{
+		Cards: now.Cards, Servers: now.Servers, Tokens: now.Tokens, ShortTokens: now.ShortTokens,
+		Mode: string(now.Mode), Short: now.Short,
+		Millis: milliseconds(v.MeasureIndexing()),
+	}
+	var running bool
+	if s.ModelStatus, running = d.HubModelStatus(); !running {
+		s.ModelStatus = d.probeModels(ctx, g)
+	}
+	return s
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// probeModels asks one question, to see whether the models answer in time.
+func (d toolIndexCommands) probeModels(ctx context.Context, g *gateway.Gateway) gateway.ModelStatus {
+	v := g.Deck().SearchView(g.Owner())
+	d.awaitVectors(ctx, g, v.BuildIndex)
+	if now := g.ModelStatus(); now.Embedding != nil && now.Embedding.Err == "" || now.Rerank != nil {
+		v.Find(ctx, "read a file", 2)
+	}
+	return g.ModelStatus()
+}
+
+// vectorsTimeout is how long a person waits for vectors before a question: those that are kept come at once, others
+// take their time.
+const vectorsTimeout = 10 * time.Second
+
+// awaitVectors waits for vectors, where a model embeds at all: until all texts have one, or something went wrong, or
+// for a moment. Build has the model told of the texts.
+func (d toolIndexCommands) awaitVectors(ctx context.Context, g *gateway.Gateway, build func() int) {
+	l := g.Library()
+	if l == nil || build() == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, vectorsTimeout)
+	defer cancel()
+	_, _ = d.awaitEmbedding(ctx, l.Status)
+}
+
+// printModelStatus shows how models are.
+func printModelStatus(w io.Writer, m gateway.ModelStatus) {
+	if e := m.Embedding; e != nil {
+		safetext.Fprintf(w, "model %s: %d of %s with a vector", safetext.Text(e.Model), e.Vectors,
+			formatCount(e.Texts, "text"))
+		if e.Refused > 0 {
+			safetext.Fprintf(w, ", %d refused", e.Refused)
+		}
+		fmt.Fprintln(w)
+		printModelHealth(w, "the model that embeds", e.Away, e.At, e.Err)
+	}
+	if r := m.Rerank; r != nil {
+		fmt.Fprintln(w, "a model puts the best in order")
+		printModelHealth(w, "the model that judges", r.Away, r.At, r.Err)
+	}
+}
+
+func printModelHealth(w io.Writer, who string, away, at time.Time, err string) {
+	if !away.IsZero() {
+		safetext.Fprintf(w, "%s is not asked since %s, because it does not answer\n", who, formatLocalTime(away))
+	}
+	if err != "" {
+		safetext.Fprintf(w, "%s: last error: %s (%s; drawbridge doctor)\n", who, safetext.Text(err),
+			formatLocalTime(at))
+	}
+}
+
+// formatProgressBar is a progress bar of so many cells.
+func formatProgressBar(done, all, cells int) string {
+	full := 0
+	if all > 0 {
+		full = done * cells / all
+	}
+	return "[" + strings.Repeat("=", full) + strings.Repeat(" ", cells-full) + fmt.Sprintf("] %d of %d", done, all)
+}
+
+// drawProgress shows how far work is, on a terminal only.
+func (d toolIndexCommands) drawProgress(what string, done, all int) {
+	if term.IsTerminal(d.Err) {
+		d.StatusLine.SetStatus(what + " " + formatProgressBar(done, all, 30))
+	}
+}
+
+// rebuildCommand is the command "index rebuild".
+func (d toolIndexCommands) rebuildCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "rebuild",
+		Short: "Index all cards, and have the vectors made that are missing",
+		Long: `Index all cards anew, and, where a model embeds them, have every vector made that is missing,
+with a progress bar at a terminal. A vector is kept by the text that it is of: none is made
+twice, so after a change of a description only what is new costs anything. When all are
+there, those that the store has of models which are not set any more are dropped.`,
+		Args: exactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return d.WithGateway(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
+				d.AwaitNewServers(ctx, g)
+				return d.rebuildIndex(ctx, g, asJSON)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// indexRebuildReport is what "index rebuild --json" prints.
+type indexRebuildReport struct {
+	Cards  int     `json:"cards"`
+	Millis float64 `json:"index_ms"`
+	// Model embeds the texts of the cards; empty where none does.
+	Model   string `json:"model,omitempty"`
+	Vectors int    `json:"vectors,omitempty"`
+	Refused int    `json:"refused,omitempty"`
+	// Dropped is how many vectors there were of other models.
+	Dropped int64 `json:"dropped,omitempty"`
+}
+
+func (d toolIndexCommands) rebuildIndex(ctx context.Context, g *gateway.Gateway, asJSON bool) error {
+	v := g.Deck().SearchView(g.Owner())
+	r := indexRebuildReport{Millis: milliseconds(v.MeasureIndexing()), Cards: v.BuildIndex()}
+	if l := g.Library(); l != nil && r.Cards > 0 {
+		s, err := d.awaitEmbedding(ctx, l.Status)
+		if err != nil {
+			return err
+		}
+		r.Model, r.Vectors, r.Refused = s.Model, s.Vectors, s.Refused
+	}
+	var err error
+	if r.Dropped, err = g.PruneVectors(ctx); err != nil {
+		return err
+	}
+	if asJSON {
+		return PrintJSON(d.Out, r)
+	}
+	safetext.Fprintf(d.Out, "indexed %s in %.1f ms\n", formatCount(r.Cards, "card"), r.Millis)
+	if r.Model != "" {
+		safetext.Fprintf(d.Out, "%s of the model %s\n", formatCount(r.Vectors, "vector"), safetext.Text(r.Model))
+	}
+	if r.Refused > 0 {
+		safetext.Fprintf(d.Out, "the model refused %s\n", formatCount(r.Refused, "text"))
+	}
+	if r.Dropped > 0 {
+		safetext.Fprintf(d.Out, "dropped %s of models that are not set any more\n",
+			formatCount(uint64(r.Dropped), "vector"))
+	}
+	return nil
+}
+
+// embedPollInterval is how often it is looked how far the vectors are.
+const embedPollInterval = 100 * time.Millisecond
+
+// awaitEmbedding waits until all texts have vectors, and shows how far they are. The error is what the model said last.
+func (d toolIndexCommands) awaitEmbedding(ctx context.Context, status func() index.EmbeddingIndexStatus) (
+	index.EmbeddingIndexStatus, error) {
+	tick := time.NewTicker(embedPollInterval)
+	defer tick.Stop()
+	defer d.StatusLine.SetStatus("")
+	for {
+		s := status()
+		if s.Texts > 0 && s.Vectors+s.Refused >= s.Texts {
+			return s, nil
+		}
+		if s.Err != "" {
+			return s, fmt.Errorf("embed the cards: %d of %d: %s (drawbridge doctor)", s.Vectors, s.Texts, s.Err)
+		}
+		d.drawProgress("embedding", s.Vectors+s.Refused, s.Texts)
+		select {
+		case <-ctx.Done():
+			return s, ctx.Err()
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/evalsearch"
+	"github.com/drawbridge-mcp/drawbridge/internal/index"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/spf13/cobra"
+)
+
+// A evalCommand is where the command is typed.
+type evalCommand struct {
+	Out, Err io.Writer
+	// Dir is the working directory.
+	Dir string
+}
+
+// command is the command "eval".
+func (d evalCommand) command() *cobra.Command {
+	o := evalFlags{}
+	cmd := &cobra.Command{
+		Use:   "eval --tools FILE --queries FILE [--run FILE]",
+		Short: "Measure how well the tools of a file are found by the questions of another",
+		Long: `Measure how well tools are found. Both files have a JSON object a line:
+
+  tools    {"id", "server", "name", "title", "description", "inputSchema"}; id and name must be there
+  queries  {"id", "query", "kind", "gold": [ids], "groups": [[ids]]}; id and query must be there
+
+For each question the first of the tools are written to --run: {"id", "ranked": [ids], "ms"}. Tools that
+nothing speaks for follow in the order of their ids. Where questions say which tools are needed (gold;
+groups, where one tool may take another's place), it prints how many of them were found among the first 5
+and 20, nDCG@10, and how often the first was a needed one: for all, and for each kind of question.
+
+The arm "hybrid" is how "find_tools" ranks where no embeddings are configured, "lexical" is by words alone.`,
+		Example: `  drawbridge index eval --tools tools.jsonl --queries queries.jsonl
+  drawbridge index eval --tools tools.jsonl --queries queries.jsonl --run out.jsonl --arm lexical`,
+		Args: exactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context(), o) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.tools, "tools", "", "the `FILE` of tools")
+	flags.StringVar(&o.queries, "queries", "", "the `FILE` of questions")
+	flags.StringVar(&o.run, "run", "", "write what is found to that `FILE`, an object a line")
+	flags.StringVar(&o.arm, "arm", evalsearch.RankHybrid, "how to rank: "+strings.Join(evalsearch.Arms[:], " or "))
+	flags.IntVar(&o.top, "top", evalsearch.MinTop, "how many tools a question is answered with, at least 20")
+	flags.BoolVar(&o.asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+type evalFlags struct {
+	tools, queries, run, arm string
+	top                      int
+	asJSON                   bool
+}
+
+// A evalReport is what a run came to.
+type evalReport struct {
+	Arm     string             `json:"arm"`
+	Tools   int                `json:"tools"`
+	Queries int                `json:"queries"`
+	BuildMS float64            `json:"build_ms"`
+	P50     float64            `json:"p50_ms"`
+	P95     float64            `json:"p95_ms"`
+	Scores  []evalsearch.Score `json:"scores,omitempty"`
+}
+
+func (d evalCommand) run(ctx context.Context, o evalFlags) error {
+	switch {
+	case o.tools == "" || o.queries == "":
+		return admin.UserError(
+			"--tools and --queries name the files to measure with (see \"drawbridge index eval --help\")")
+	case o.top < evalsearch.MinTop:
+		return admin.UserError(fmt.Sprintf("--top is at least %d", evalsearch.MinTop))
+	case o.run != "" && (d.isSameFile(o.run, o.tools) || d.isSameFile(o.run, o.queries)):
+		return admin.UserError("--run names a file that is read: the rankings would stand in its place")
+	}
+	tools, err := readEvalFile(d, o.tools, evalsearch.ReadTools)
+	if err != nil {
+		return err
+	}
+	queries, err := readEvalFile(d, o.queries, evalsearch.ReadQueries)
+	if err != nil {
+		return err
+	}
+	begun := time.Now()
+	rank, err := evalsearch.NewRankFunc(o.arm, tools)
+	if err != nil {
+		return err
+	}
+	r := evalReport{Arm: o.arm, Tools: len(tools), Queries: len(queries),
+		BuildMS: float64(time.Since(begun).Microseconds()) / 1000}
+	if missing := unknownTools(queries, tools); len(missing) > 0 {
+		safetext.Fprintf(d.Err, "%s of what is needed %s not among the tools, and can not be found: %s\n",
+			formatCount(len(missing), "tool"),
+			map[bool]string{true: "is", false: "are"}[len(missing) == 1], safetext.Line(joinFirstIDs(missing)))
+	}
+	rows, err := evalsearch.RunQueries(ctx, rank, queries, o.top)
+	if err != nil {
+		return err
+	}
+	evalsearch.FillRankings(rows, tools, o.top)
+	r.P50, r.P95 = evalsearch.LatencyPercentiles(rows)
+	r.Scores = evalsearch.ScoreRankings(queries, rows)
+	if err := d.writeRankings(o, rows); err != nil {
+		return err
+	}
+	if o.asJSON {
+		return PrintJSON(d.Out, r)
+	}
+	return d.printReport(r, o.run)
+}
+
+// readEvalFile opens a file and reads it.
+func readEvalFile[T any](d evalCommand, name string, read func(string, io.Reader) ([]T, error)) ([]T, error) {
+	f, err := os.Open(d.resolvePath(name))
+	if err != nil {
+		return nil, admin.UserError(err.Error())
+	}
+	defer f.Close()
+	return read(name, f)
+}
+
+// isSameFile says whether two names lead to one file.
+func (d evalCommand) isSameFile(one, other string) bool {
+	a, err := os.Stat(d.resolvePath(one))
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(d.resolvePath(other))
+	return err == nil && os.SameFile(a, b)
+}
+
+// unknownTools gives the tools that questions need and that are not there, each once, in their order.
+func unknownTools(queries []evalsearch.Query, tools []index.Document) (missing []string) {
+	known := make(map[string]bool, len(tools))
+	for _, t := range tools {
+		known[t.ID] = true
+	}
+	for _, q := range queries {
+		for _, id := range slices.Concat(q.NeededGroups()...) {
+			if !known[id] {
+				known[id] = true
+				missing = append(missing, id)
+			}
+		}
+	}
+	return missing
+}
+
+// joinFirstIDs names some of many.
+func joinFirstIDs(ids []string) string {
+	const most = 5
+	if len(ids) <= most {
+		return strings.Join(ids, ", ")
+	}
+	return strings.Join(ids[:most], ", ") + fmt.Sprintf(" and %d more", len(ids)-most)
+}
+
+func (d evalCommand) resolvePath(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(d.Dir, name)
+}
+
+// writeRankings writes rows to the file that was named, if one was.
+func (d evalCommand) writeRankings(o evalFlags, rows []evalsearch.Ranking) error {
+	if o.run == "" {
+		return nil
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	for _, r := range rows {
+		if err := enc.Encode(r); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(d.resolvePath(o.run), b.Bytes(), 0o644)
+}
+
+// printReport prints what a run came to for a person.
+func (d evalCommand) printReport(r evalReport, file string) error {
+	safetext.Fprintf(d.Out, "%s: %s indexed in %.0f ms; %s asked, half of them within %.3f ms, 95 %% within %.3f ms\n",
+		r.Arm, formatCount(r.Tools, "tool"), r.BuildMS, formatCount(r.Queries, "question"), r.P50, r.P95)
+	if file != "" {
+		safetext.Fprintf(d.Out, "%s written to %s\n", formatCount(r.Queries, "ranking"), file)
+	}
+	if len(r.Scores) == 0 {
+		return nil
+	}
+	tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(tw, "KIND\tQUESTIONS\tRECALL@5\tRECALL@20\tNDCG@10\tHIT@1\t")
+	for _, s := range r.Scores {
+		kind := s.Kind
+		if kind == "" {
+			kind = "all"
+		}
+		safetext.Fprintf(tw, "%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t\n", safetext.Line(kind), s.Queries, 100*s.Recall5,
+			100*s.Recall20, 100*s.NDCG10, 100*s.Hit1)
+	}
+	return tw.Flush()
+}

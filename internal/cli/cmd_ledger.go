@@ -1,0 +1,252 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+	"github.com/drawbridge-mcp/drawbridge/ledger"
+	"github.com/spf13/cobra"
+)
+
+// A ledgerCommands is where the commands are typed.
+type ledgerCommands struct {
+	Out, Err io.Writer
+	// WithStore opens the store and hands over its journal, with the stream that the flags mean.
+	WithStore func(ctx context.Context, work func(db *store.DB, stream string) error) error
+	// ErrAlreadyPrinted ends a command that was not done and has said so.
+	ErrAlreadyPrinted error
+}
+
+// command is the command "ledger", with those below it.
+func (d ledgerCommands) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ledger",
+		Short: "Read the record of what was enrolled and retired",
+		Long: `Read the record of what was enrolled and retired. Each configuration has a deck of its own
+in the store: the usual files one, and each set of --mcp files another.`,
+	}
+	cmd.AddCommand(d.logCommand(), d.showCommand(), d.verifyCommand(), d.atCommand())
+	return cmd
+}
+
+// ledgerEntryJSON is an entry as --json prints it.
+type ledgerEntryJSON struct {
+	Seq        uint64          `json:"seq"`
+	At         time.Time       `json:"at"`
+	Op         ledger.EntryOp  `json:"op"`
+	Key        ledger.CardKey  `json:"key"`
+	Server     string          `json:"server"`
+	Tool       string          `json:"tool,omitempty"`
+	Definition json.RawMessage `json:"definition,omitempty"`
+}
+
+func newLedgerEntryJSON(e ledger.Entry, whole bool) ledgerEntryJSON {
+	out := ledgerEntryJSON{Seq: e.Seq, At: e.At, Op: e.Op, Key: e.Key, Server: string(e.Server)}
+	if e.Card != nil {
+		out.Tool = e.Card.Tool
+		if whole {
+			out.Definition = e.Card.Definition
+		}
+	}
+	return out
+}
+
+func (d ledgerCommands) logCommand() *cobra.Command {
+	var asJSON bool
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "log",
+		Short: "Print the events, oldest first",
+		Args:  exactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return d.WithStore(cmd.Context(), func(db *store.DB, stream string) error {
+				entries, err := db.Replay(cmd.Context(), stream)
+				if err != nil {
+					return err
+				}
+				if len(entries) == 0 {
+					return d.printOtherStreams(cmd.Context(), db, stream)
+				}
+				if limit > 0 && len(entries) > limit {
+					entries = entries[len(entries)-limit:]
+				}
+				return d.printEntries(entries, asJSON)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().IntVarP(&limit, "limit", "n", 0, "only the last `N` events")
+	return cmd
+}
+
+// printOtherStreams says that this deck has no events, and which decks of the store have some.
+func (d ledgerCommands) printOtherStreams(ctx context.Context, db *store.DB, stream string) error {
+	streams, err := db.LedgerStreams(ctx)
+	if err != nil {
+		return err
+	}
+	safetext.Fprintf(d.Err, "the deck %q has no events yet\n", stream)
+	if len(streams) > 0 {
+		safetext.Fprintf(d.Err, "this store has events of: %s (name the same --mcp files)\n",
+			strings.Join(streams, ", "))
+	}
+	return nil
+}
+
+func (d ledgerCommands) printEntries(entries []ledger.Entry, asJSON bool) error {
+	if asJSON {
+		rows := make([]ledgerEntryJSON, 0, len(entries))
+		for _, e := range entries {
+			rows = append(rows, newLedgerEntryJSON(e, false))
+		}
+		return PrintJSON(d.Out, rows)
+	}
+	tools := map[ledger.CardKey]string{}
+	tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "SEQ\tAT\tEVENT\tSERVER\tTOOL\tKEY")
+	for _, e := range entries {
+		if e.Card != nil {
+			tools[e.Key] = e.Card.Tool
+		}
+		safetext.Fprintf(tw, "%d\t%s\t%s\t%s\t%s\t%s\n", e.Seq, formatLocalTime(e.At), e.Op, e.Server,
+			tools[e.Key], e.Key)
+	}
+	return tw.Flush()
+}
+
+func (d ledgerCommands) showCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "show SEQ|KEY",
+		Short:   "Print one event whole, or all events of one key, as JSON",
+		Example: "  drawbridge ledger show 12\n  drawbridge ledger show bk_729650ff4b89b19bc3a9ef3f8260cb7b",
+		Args:    exactArgs(1, "the number or the key of an event"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return d.WithStore(cmd.Context(), func(db *store.DB, stream string) error {
+				entries, err := db.Replay(cmd.Context(), stream)
+				if err != nil {
+					return err
+				}
+				seq, numErr := strconv.ParseUint(args[0], 10, 64)
+				var found []ledgerEntryJSON
+				for _, e := range entries {
+					if numErr == nil && e.Seq == seq || string(e.Key) == args[0] {
+						found = append(found, newLedgerEntryJSON(e, true))
+					}
+				}
+				if len(found) == 0 {
+					return fmt.Errorf("the deck %q has no event %s (drawbridge ledger log)", stream, args[0])
+				}
+				return PrintJSON(d.Out, found)
+			})
+		},
+	}
+}
+
+func (d ledgerCommands) verifyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify",
+		Short: "Check the hash chain of every deck in the store",
+		Long:  "Check the hash chain of every deck in the store. The first record that is missing, torn or edited is named, and the exit code is 1.",
+		Args:  exactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return d.WithStore(cmd.Context(), func(db *store.DB, _ string) error {
+				streams, err := db.LedgerStreams(cmd.Context())
+				if err != nil {
+					return err
+				}
+				broken := false
+				for _, stream := range streams {
+					n, err := verifyLedgerStream(cmd.Context(), db, stream)
+					if err != nil {
+						broken = true
+						safetext.Fprintf(d.Out, "✗ %s: %v\n", stream, err)
+						continue
+					}
+					safetext.Fprintf(d.Out, "✓ %s: %s, unbroken\n", stream, formatCount(n, "record"))
+				}
+				if broken {
+					return d.ErrAlreadyPrinted
+				}
+				if len(streams) == 0 {
+					fmt.Fprintln(d.Err, "the store has no records yet")
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func (d ledgerCommands) atCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "at TIME",
+		Short: "Print what was on the deck at a moment",
+		Example: `  drawbridge ledger at 14:02
+  drawbridge ledger at "2026-03-01 14:02"
+  drawbridge ledger at 2h`,
+		Long: `Print what was on the deck at a moment: a time of today (14:02), a date and time in local
+time, an RFC 3339 time, or how long ago (2h, 15m).`,
+		Args: exactArgs(1, "one time"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at, err := parseTime(args[0], time.Now())
+			if err != nil {
+				return admin.UserError(err.Error())
+			}
+			return d.WithStore(cmd.Context(), func(db *store.DB, stream string) error {
+				entries, err := db.Replay(cmd.Context(), stream)
+				if err != nil {
+					return err
+				}
+				if len(entries) == 0 {
+					return d.printOtherStreams(cmd.Context(), db, stream)
+				}
+				return d.printDeck(ledger.FromLog(entries).SnapshotAt(at), asJSON)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (d ledgerCommands) printDeck(s ledger.Snapshot, asJSON bool) error {
+	live := s.Live()
+	if asJSON {
+		rows := make([]ledgerEntryJSON, 0, len(live))
+		for _, e := range live {
+			rows = append(rows, newLedgerEntryJSON(e, true))
+		}
+		return PrintJSON(d.Out, rows)
+	}
+	tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "SERVER\tTOOL\tSINCE\tKEY")
+	for _, e := range live {
+		safetext.Fprintf(tw, "%s\t%s\t%s\t%s\n", e.Server, e.Card.Tool, formatLocalTime(e.At), e.Key)
+	}
+	return tw.Flush()
+}
+
+// verifyLedgerStream checks one stream, and what is kept of what it comes to, and counts its records.
+func verifyLedgerStream(ctx context.Context, db *store.DB, stream string) (int, error) {
+	n := 0
+	err := ledger.VerifyChains(func(yield func(ledger.Record, error) bool) {
+		for r, err := range db.LedgerRecords(ctx, stream) {
+			n++
+			if !yield(r, err) {
+				return
+			}
+		}
+	})
+	if err == nil {
+		err = db.VerifySavedFold(ctx, stream)
+	}
+	return n, err
+}

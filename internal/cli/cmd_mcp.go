@@ -1,0 +1,348 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+)
+
+func (a *app) mcpCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "mcp",
+		Short: "See, add, change, approve and test the configured servers, and sign in at them",
+		Args:  rejectUnknownCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.mcpAddCommand(), a.mcpGetCommand(), a.mcpListCommand(), a.mcpRemoveCommand(), a.mcpEnableCommand(),
+		a.mcpDisableCommand(), a.mcpTestCommand(), a.mcpApproveCommand(), a.mcpRejectCommand(), a.mcpReloadCommand())
+	cmd.AddCommand(a.newSignInCommands().commands()...)
+	return cmd
+}
+
+func (a *app) mcpListCommand() *cobra.Command {
+	var asJSON, all bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Show each configured server and how it is; starts nothing",
+		Example: `  drawbridge mcp list
+  drawbridge mcp list --all
+  drawbridge mcp list --json | jq '.[] | select(.phase == "faulted")'`,
+		Args: exactArgsWrapper(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			rows, list, err := a.readServerStatuses(cmd.Context(), all)
+			if err != nil {
+				return err
+			}
+			credentials, err := a.loadCredentialStates(effectiveRows(list))
+			if err != nil {
+				return err
+			}
+			servers := credentials.annotateStatuses(rows)
+			if asJSON {
+				return printJSONWrapper(a.Out, servers)
+			}
+			for _, w := range list.Warnings {
+				safetext.Fprintln(a.Err, w)
+			}
+			if list.Disabled+list.Shadowed > 0 {
+				safetext.Fprintf(a.Err, "not shown: %d disabled, %d shadowed (drawbridge mcp list --all)\n",
+					list.Disabled, list.Shadowed)
+			} else if len(rows) == 0 {
+				safetext.Fprintln(a.Err, noServersText)
+			}
+			if len(rows) == 0 {
+				return nil
+			}
+			return a.printStatuses(a.Out, servers)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "show also what is disabled, and what an earlier definition shadows")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// readServerStatuses joins what is configured with what the store remembers of it.
+func (a *app) readServerStatuses(ctx context.Context, all bool) ([]drawbridge.ServerStatus, admin.ListResult, error) {
+	list, err := a.adminService().ListServers(ctx, all)
+	if err != nil {
+		return nil, list, err
+	}
+	mounts, trust, err := a.readStoredState(ctx, config.Configuration{Settings: list.Settings,
+		Servers: effectiveRows(list)})
+	if err != nil {
+		return nil, list, err
+	}
+	rows := make([]drawbridge.ServerStatus, 0, len(list.Entries))
+	for _, e := range list.Entries {
+		var m store.MountRecord
+		if !e.Shadowed {
+			m = mounts[e.Server.Hash]
+		}
+		row := serverStatus(e.Server, m)
+		if e.Shadowed {
+			row.Phase, row.Reason = e.Phase, e.Reason
+		} else if e.Server.Phase == drawbridge.Idle {
+			row = row.WithTrust(trustOfServer(trust, e.Server))
+		}
+		rows = append(rows, row)
+	}
+	return rows, list, nil
+}
+
+// effectiveRows gives the rows of a list that count.
+func effectiveRows(list admin.ListResult) (rows []config.Server) {
+	for _, e := range list.Entries {
+		if !e.Shadowed {
+			rows = append(rows, e.Server)
+		}
+	}
+	return rows
+}
+
+// readStoredState is what the store remembers of servers, and how far they are trusted: nothing where there is no
+// store yet.
+func (a *app) readStoredState(ctx context.Context, set config.Configuration) (map[string]store.MountRecord,
+	*gateway.TrustRecords, error) {
+	db, err := a.openStore(ctx, set)
+	if _, none := errors.AsType[*noStoreError](err); none {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	defer db.Close()
+	trust, err := gateway.ReadTrustRecords(ctx, db, set.Settings)
+	if err != nil {
+		return nil, nil, err
+	}
+	mounts, err := db.MountsOf(ctx, config.ServerHashes(set.Servers))
+	return mounts, trust, err
+}
+
+// serverStatus is the status of a configured row: what a living process last said of it, else what is stored.
+func serverStatus(s config.Server, m store.MountRecord) drawbridge.ServerStatus {
+	row := drawbridge.ServerStatus{Server: s.ID, Phase: s.Phase, Transport: s.Transport(),
+		Era: drawbridge.ProtocolEra(0).String()}
+	if m.Status != nil {
+		row = *m.Status
+		if !processExists(m.Owner) {
+			row.Phase, row.SignIn = phaseAfterExit(row), "" // nobody waits there any more
+		}
+	}
+	if m.Listing != nil {
+		row.Era, row.Listed = m.Listing.Era.String(), m.Listing.ListedAt
+		row.Cards, row.Prompts = len(m.Listing.Tools), len(m.Listing.Prompts)
+		row.Resources, row.Templates = len(m.Listing.Resources), len(m.Listing.Templates)
+	}
+	var vetted gateway.VettedRecord
+	if json.Unmarshal(m.Vetted, &vetted) == nil { // nil is none, and says nothing
+		row.Cards, row.Notes = vetted.Cards, append(row.Notes, vetted.Notes...)
+	}
+	if s.Phase != drawbridge.Idle {
+		row.Phase, row.Reason = s.Phase, s.Reason
+	}
+	row.Source = s.Origin.String()
+	return row
+}
+
+// phaseAfterExit is the phase of a server whose process is gone with ours: faulted where that is how it was, or was
+// about to be once more; one that wanted a sign-in wants it still.
+func phaseAfterExit(last drawbridge.ServerStatus) drawbridge.ServerPhase {
+	if last.Phase == drawbridge.NeedsSignIn {
+		return last.Phase
+	}
+	if last.Phase == drawbridge.Faulted || last.Phase == drawbridge.Connecting && last.Fault != "" {
+		return drawbridge.Faulted
+	}
+	return drawbridge.Idle
+}
+
+func (a *app) printStatuses(w io.Writer, rows []serverWithCredential) error {
+	paint := newScoreColours(w, a.Env)
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "NAME\tPHASE\tCARDS\tERA\tTRANSPORT\tSTART\tLISTED\t"+paint.header("TRUST")+"\tSOURCE")
+	for _, r := range rows {
+		safetext.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			r.Server, r.Phase, r.Cards, r.Era, r.Transport, formatStartTime(r.StartMillis), formatAgo(r.Listed),
+			safetext.Shown(paint.format(r.Trust)), a.abbreviateHome(r.Source))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		printServerProblems(w, r)
+	}
+	return nil
+}
+
+// printServerProblems adds what a person needs to mend a server: nothing for one that is well.
+func printServerProblems(w io.Writer, r serverWithCredential) {
+	if r.Phase == drawbridge.Idle || r.Phase == drawbridge.Ready || r.Phase == drawbridge.NeedsSignIn {
+		r.Fault = "" // it is well again, or it is known what it wants
+	}
+	var signIn strings.Builder
+	r.printSignInState(&signIn)
+	if r.Reason == "" && r.Fault == "" && r.Junk == 0 && r.Confined == "" && len(r.Notes) == 0 && signIn.Len() == 0 {
+		return
+	}
+	safetext.Fprintf(w, "\n%s:\n%s", r.Server, safetext.Shown(signIn.String()))
+	if r.Reason != "" {
+		safetext.Fprintf(w, "  %s\n", r.Reason)
+	}
+	for _, note := range r.Notes {
+		safetext.Fprintf(w, "  %s\n", note)
+	}
+	printConfined(w, r.Confined)
+	if r.Fault != "" {
+		safetext.Fprintf(w, "  last fault: %s\n", safetext.Shown(safetext.Text(r.Fault)))
+		for _, line := range r.Stderr {
+			safetext.Fprintf(w, "  stderr| %s\n", line)
+		}
+	}
+	if r.Junk > 0 {
+		safetext.Fprintf(w, "  %d lines on its standard output were no messages and were dropped\n", r.Junk)
+	}
+}
+
+func printConfined(w io.Writer, from string) {
+	if from != "" {
+		safetext.Fprintf(w, "  confined from %s\n", from)
+	}
+}
+
+func (a *app) mcpTestCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "test NAME",
+		Short:   "Start one server, list it, and say how that went",
+		Example: "  drawbridge mcp test github",
+		Args:    exactArgsWrapper(1, "the name of one server"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.testServer(cmd.Context(), drawbridge.ServerID(args[0]), asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// errNeedsSignIn is errAlreadyPrinted for a server that wants to know who asks.
+var errNeedsSignIn = fmt.Errorf("%w", errAlreadyPrinted)
+
+func (a *app) testServer(ctx context.Context, id drawbridge.ServerID, asJSON bool) error {
+	r := a.adminService()
+	roll, err := r.ReadServers(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.CheckStartable(roll, id); err != nil {
+		return err
+	}
+	g, err := a.openOnDemandGateway(ctx)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	var listing drawbridge.Listing
+	var fault error
+	err = a.withRunningGateway(ctx, g, func(ctx context.Context) error {
+		a.withProgress(ctx, g, func() { listing, fault = g.Mount(ctx, id) })
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	status := drawbridge.ServerStatus{Server: id}
+	for _, s := range g.Status() {
+		if s.Server == id {
+			status = s
+		}
+	}
+	if fault != nil {
+		status.Fault = fault.Error()
+	}
+	if c, err := readCredential(g, id); err == nil && c.URL != "" && isAuthFailure(fault) {
+		status.Phase, status.SignIn = drawbridge.NeedsSignIn, c.URL // whatever became of it at the end of everything
+	}
+	if asJSON {
+		err = printJSONWrapper(a.Out, status)
+	} else {
+		row, _ := roll.Lookup(id)
+		err = a.printTestResult(row, listing, status, fault)
+	}
+	switch {
+	case err == nil && fault != nil && status.Phase == drawbridge.NeedsSignIn:
+		return errNeedsSignIn
+	case err == nil && fault != nil:
+		return errAlreadyPrinted
+	}
+	return err
+}
+
+func (a *app) printTestResult(row config.Server, l drawbridge.Listing, s drawbridge.ServerStatus, fault error) error {
+	if fault != nil {
+		safetext.Fprintf(a.Out, "✗ Failed to connect to %q: %s\n", s.Server,
+			safetext.Shown(safetext.Text(fault.Error())))
+		for _, line := range s.Stderr {
+			safetext.Fprintf(a.Out, "  stderr| %s\n", line)
+		}
+		if s.Phase == drawbridge.NeedsSignIn {
+			safetext.Fprintf(a.Out, "Server requires OAuth authentication. Run drawbridge mcp auth %s\n", s.Server)
+			printSignInURL(a.Out, s.Server, s.SignIn, false)
+			return nil
+		}
+		if isAuthFailure(fault) {
+			safetext.Fprintln(a.Out, authRequiredText(row))
+		}
+		if tip := FaultTip(fault); tip != "" {
+			safetext.Fprintln(a.Out, tip)
+		}
+		return nil
+	}
+	var info struct{ Name, Version string }
+	_ = json.Unmarshal(l.Info, &info) // a server need not say who it is
+	safetext.Fprintf(a.Out, "✓ %s: %s %s, %s protocol, %d tools, %d prompts, %d resources, %d templates, in %s\n",
+		s.Server, info.Name, info.Version, l.Era, len(l.Tools), len(l.Prompts), len(l.Resources), len(l.Templates),
+		formatStartTime(s.StartMillis))
+	if n := len(l.Tools); n > 0 && n <= 10 {
+		var tools []string
+		for _, t := range l.Tools {
+			var tool struct{ Name string }
+			_ = json.Unmarshal(t, &tool)
+			tools = append(tools, safetext.Line(tool.Name))
+		}
+		safetext.Fprintf(a.Out, "  %s\n", strings.Join(tools, ", "))
+	}
+	if s.Trust != nil && s.Trust.Score < 1 {
+		safetext.Fprintf(a.Out, "  %s (drawbridge shield trust %s)\n", s.Trust, s.Server)
+	}
+	printConfined(a.Out, s.Confined)
+	for _, note := range s.Notes {
+		safetext.Fprintf(a.Out, "  %s\n", note)
+	}
+	return nil
+}
+
+// withRunningGateway does work while the gateway runs, and ends the gateway after it.
+func (a *app) withRunningGateway(ctx context.Context, g *gateway.Gateway, work func(context.Context) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	ctx, stop := context.WithCancel(ctx)
+	group.Go(func() error { return ignoreCanceled(g.Run(ctx)) })
+	group.Go(func() error {
+		defer stop()
+		return work(ctx)
+	})
+	return group.Wait()
+}

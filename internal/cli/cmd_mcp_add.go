@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func (a *app) mcpAddCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "add [NAME] [--url URL | -- COMMAND [ARG...]]",
+		Short: "Add a server; bare, in a terminal, it asks for everything",
+		Long: `Add a server to the configuration of this project, or with --scope user to your own.
+A command goes after "--". What you type here is approved with that; nothing is started.
+Bare, in a terminal, it asks for everything.
+
+A value of --env or --header may be ${VAR}, which is put in when the server starts, so
+that no secret need stand in a file.`,
+		Example: `  drawbridge mcp add memory -- npx -y @modelcontextprotocol/server-memory
+  drawbridge mcp add fs --scope user --env DEBUG=1 -- npx -y server-fs "$HOME/notes"
+  drawbridge mcp add docs https://docs.example.com/mcp --header 'X-Key: ${DOCS_KEY}'`,
+		// The words are read by the roster, which a session uses too: the sentences about what is wrong are the same.
+		DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			words, err := parseSharedFlags(cmd, args)
+			if err != nil {
+				return err
+			}
+			if help, _ := cmd.Flags().GetBool("help"); help {
+				return cmd.Help()
+			}
+			return a.addServer(cmd.Context(), words, asJSON)
+		},
+	}
+	for _, f := range admin.AddFlags() {
+		cmd.Flags().StringArrayP(f.Name, f.Short, nil, f.Usage)
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// parseSharedFlags sets the flags that every command has, and gives the words that are left.
+func parseSharedFlags(cmd *cobra.Command, args []string) (words []string, err error) {
+	cmd.InitDefaultHelpFlag()
+	theirs := map[string]bool{}
+	for _, f := range admin.AddFlags() {
+		theirs["--"+f.Name] = true
+		if f.Short != "" {
+			theirs["-"+f.Short] = true
+		}
+	}
+	for i := 0; i < len(args); i++ {
+		word := args[i]
+		if word == "--" {
+			return append(words, args[i:]...), nil
+		}
+		if theirs[word] && i+1 < len(args) && !strings.HasPrefix(args[i+1], "--") {
+			words = append(words, word, args[i+1])
+			i++
+			continue
+		}
+		flag, value, joined := lookupSharedFlag(cmd, word)
+		if flag == nil || theirs[strings.SplitN(word, "=", 2)[0]] {
+			words = append(words, word)
+			continue
+		}
+		if !joined {
+			value = flag.NoOptDefVal
+		}
+		if !joined && value == "" {
+			if i++; i == len(args) {
+				return nil, usageError{fmt.Errorf("flag needs an argument: %s (see %q)", word,
+					cmd.CommandPath()+" --help")}
+			}
+			value = args[i]
+		}
+		if err := flag.Value.Set(value); err != nil {
+			return nil, usageError{fmt.Errorf("invalid argument for %s: %w", word, err)}
+		}
+	}
+	return words, nil
+}
+
+// lookupSharedFlag finds the flag of ours that a word is, with the value that is joined to it.
+func lookupSharedFlag(cmd *cobra.Command, word string) (flag *pflag.Flag, value string, joined bool) {
+	name, value, joined := strings.Cut(word, "=")
+	for _, set := range []*pflag.FlagSet{cmd.InheritedFlags(), cmd.LocalFlags()} {
+		if long, ok := strings.CutPrefix(name, "--"); ok {
+			flag = set.Lookup(long)
+		} else if short, ok := strings.CutPrefix(name, "-"); ok && len(short) == 1 {
+			flag = set.ShorthandLookup(short)
+		}
+		if flag != nil {
+			return flag, value, joined
+		}
+	}
+	return nil, "", false
+}
+
+// addServer adds what the words say, or what the person says who is asked.
+func (a *app) addServer(ctx context.Context, words []string, asJSON bool) error {
+	r := a.adminService()
+	q, err := r.ParseAdd(words)
+	if err != nil {
+		return err
+	}
+	asks := !q.Complete()
+	if asks {
+		if q, err = a.runAddWizard(ctx, r, q); err != nil {
+			return err
+		}
+	}
+	c, err := r.AddServer(ctx, q)
+	if err != nil {
+		return err
+	}
+	if err := a.printChange(c, asJSON); err != nil || asJSON {
+		return err
+	}
+	switch {
+	case asks && !a.confirmDefaultYes(ctx, "Test it now? (yes or no) [yes]: "):
+		return nil // it is added, and nobody asked for more
+	case asks:
+		return a.testNewServer(ctx, q.Name)
+	case q.URL != "" && a.isInteractive() && c.Phase == drawbridge.Idle:
+		limit, cancel := context.WithTimeout(ctx, newServerTestTimeout)
+		defer cancel()
+		if err := a.testNewServer(limit, q.Name); !errors.Is(err, errAlreadyPrinted) {
+			return err
+		}
+	}
+	return nil // it is added, whatever it answered
+}
+
+// newServerTestTimeout is how long the quick form waits for what a new server answers.
+const newServerTestTimeout = 10 * time.Second
+
+// testNewServer tests a server that was added just now, and offers to sign in where it wants that.
+func (a *app) testNewServer(ctx context.Context, id drawbridge.ServerID) error {
+	err := a.testServer(ctx, id, false)
+	if errors.Is(err, errNeedsSignIn) && a.isInteractive() {
+		return a.offerSignIn(context.WithoutCancel(ctx), id)
+	}
+	return err
+}
+
+// runAddWizard asks for a new server at the terminal.
+func (a *app) runAddWizard(ctx context.Context, r *admin.Service, q admin.AddRequest) (admin.AddRequest, error) {
+	d, ok := a.startDialogue(ctx)
+	if !ok {
+		text := "mcp add takes NAME and --url URL or -- COMMAND; where it can ask for them there is a terminal"
+		return q, usageError{fmt.Errorf("%s (see %q)", text, "drawbridge mcp add --help")}
+	}
+	defer d.Close()
+	q, err := r.RunAddWizard(ctx, q, d)
+	if errors.Is(err, admin.ErrAddCancelled) {
+		d.Say(err.Error())
+		err = errAlreadyPrinted
+	}
+	return q, err
+}

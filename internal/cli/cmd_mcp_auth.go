@@ -1,0 +1,338 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
+	"github.com/spf13/cobra"
+)
+
+// A signInCommands is where the commands are typed.
+type signInCommands struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// Env looks a variable up; Environ is the whole environment, which a browser gets.
+	Env     func(string) (string, bool)
+	Environ []string
+	// Admin is what the flags of the command line come to.
+	Admin func() *admin.Service
+	// Vault opens what keeps credentials.
+	Vault func() (*secrets.Vault, error)
+	// WithSignInServers opens the servers, starts none, and runs them while work does.
+	WithSignInServers func(ctx context.Context, work func(context.Context, admin.SignInServers) error) error
+	// SignOutProvider gives what signs out of the servers that are configured.
+	SignOutProvider func(admin.ServerList) (admin.SignInProvider, error)
+	// ErrAlreadyPrinted ends a command that has said why.
+	ErrAlreadyPrinted error
+}
+
+// commands are auth, reauth and unauth.
+func (d signInCommands) commands() []*cobra.Command {
+	return []*cobra.Command{d.authCommand(), d.reauthCommand(), d.unauthCommand()}
+}
+
+// A signInFlags is how a person wants to sign in, as the flags say it.
+type signInFlags struct {
+	admin.SignInRequest
+	noBrowser, asJSON bool
+	codeFlag          string
+}
+
+// register adds those that auth and reauth have.
+func (w *signInFlags) register(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&w.Device, "device", false, "sign in on another device: an address and a code are shown")
+	cmd.Flags().BoolVar(&w.noBrowser, "no-browser", false, "open no browser: the address is shown")
+	cmd.Flags().StringVar(&w.codeFlag, "code", "",
+		"`ADDRESS` that the browser ended at, or - for standard input: ends a sign-in that was begun before")
+	cmd.Flags().DurationVar(&w.Timeout, "timeout", 5*time.Minute, "how long signing in may take")
+	cmd.Flags().BoolVar(&w.asJSON, "json", false, "print JSON")
+}
+
+func (d signInCommands) authCommand() *cobra.Command {
+	var w signInFlags
+	cmd := d.withServerArg(&cobra.Command{
+		Use:     "auth NAME",
+		Aliases: []string{"login"},
+		Short:   "Sign in at a server that wants to know who asks",
+		Long: `Sign in at a server that wants to know who asks. The address is shown, and opened with the program
+that $BROWSER names, or else with that of the system. The browser comes back to this machine; where
+it cannot, paste the address that it ended at, or give that to --code, here or later.
+
+What comes of it is kept in the vault, sealed, and renews itself; whatever serves the server hears of
+it within a second.`,
+		Example: `  drawbridge mcp auth github
+  drawbridge mcp auth github --device            where there is no browser
+  drawbridge mcp auth github --no-browser
+  pbpaste | drawbridge mcp auth github --code -`,
+	}, func(ctx context.Context, id drawbridge.ServerID) error { return d.signIn(ctx, id, w) })
+	w.register(cmd)
+	cmd.Flags().BoolVar(&w.Reauthenticate, "again", false, "sign in anew where somebody is signed in, as reauth does")
+	return cmd
+}
+
+func (d signInCommands) reauthCommand() *cobra.Command {
+	w := signInFlags{SignInRequest: admin.SignInRequest{Reauthenticate: true}}
+	cmd := d.withServerArg(&cobra.Command{
+		Use:     "reauth NAME",
+		Short:   "Sign in anew: what is kept is replaced once that worked",
+		Example: "  drawbridge mcp reauth github",
+	}, func(ctx context.Context, id drawbridge.ServerID) error { return d.signIn(ctx, id, w) })
+	w.register(cmd)
+	return cmd
+}
+
+func (d signInCommands) unauthCommand() *cobra.Command {
+	var asJSON bool
+	cmd := d.withServerArg(&cobra.Command{
+		Use:     "unauth NAME",
+		Aliases: []string{"logout"},
+		Short:   "Sign out: what is kept is removed, and revoked",
+		Example: "  drawbridge mcp unauth github",
+	}, func(ctx context.Context, id drawbridge.ServerID) error { return d.signOut(ctx, id, asJSON) })
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// withServerArg is a command about one server by its name.
+func (d signInCommands) withServerArg(cmd *cobra.Command, act func(context.Context,
+	drawbridge.ServerID) error) *cobra.Command {
+	cmd.Args = exactArgs(1, "the name of one server")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return act(cmd.Context(), drawbridge.ServerID(args[0])) }
+	return cmd
+}
+
+// A signInReport is what a sign-in came to, as --json prints it.
+type signInReport struct {
+	drawbridge.CredentialStatus
+	Outcome admin.SignInOutcome `json:"outcome"`
+	// Kept says where what came of it is.
+	Kept  string `json:"kept,omitempty"`
+	Tools int    `json:"tools"`
+	// Fault is what went wrong with the server after that.
+	Fault string `json:"fault,omitempty"`
+}
+
+// signInDefault signs in, as "auth NAME" does without flags.
+func (d signInCommands) signInDefault(ctx context.Context, id drawbridge.ServerID) error {
+	return d.signIn(ctx, id, signInFlags{})
+}
+
+func (d signInCommands) signIn(ctx context.Context, id drawbridge.ServerID, w signInFlags) error {
+	servers := d.Admin()
+	roll, err := servers.ReadServers(ctx)
+	if err == nil {
+		err = servers.CheckStartable(roll, id)
+	}
+	if err == nil {
+		w.RedirectURL, err = d.readRedirectURL(ctx, w.codeFlag)
+	}
+	if err != nil {
+		return err
+	}
+	w.Server = id
+	if row, _ := roll.Lookup(id); row.Auth != nil {
+		w.Device = w.Device || row.Auth.Flow == "device"
+		w.noBrowser = w.noBrowser || row.Auth.Flow == "paste"
+	}
+	var r signInReport
+	err = d.WithSignInServers(ctx, func(ctx context.Context, s admin.SignInServers) error {
+		r.Outcome, err = servers.SignIn(ctx, s, w.SignInRequest, &terminalSignInPrompter{commands: d,
+			opensBrowser: !w.noBrowser && !w.Device})
+		if err != nil {
+			return err
+		}
+		if r.Outcome == admin.SignInNotNeeded {
+			return nil
+		}
+		if r.CredentialStatus, err = readCredential(s, id); err != nil {
+			return err
+		}
+		listing, err := s.Mount(ctx, id)
+		r.Tools = len(listing.Tools)
+		if err != nil {
+			r.Fault = err.Error()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return d.printSignInReport(id, r, w.asJSON)
+}
+
+// readCredential says how we stand with a server.
+func readCredential(s admin.SignInProvider, id drawbridge.ServerID) (drawbridge.CredentialStatus, error) {
+	access, err := s.ServerSignIn(id)
+	if err != nil {
+		return drawbridge.CredentialStatus{}, err
+	}
+	return access.Status()
+}
+
+// readRedirectURL is what --code says: for "-" a line at a terminal, else all of standard input.
+func (d signInCommands) readRedirectURL(ctx context.Context, text string) (string, error) {
+	if text != "-" {
+		return text, nil
+	}
+	if talk, ok := term.StartDialogue(ctx, d.In, d.Err); ok {
+		defer talk.Close()
+		line, err := talk.Ask("The address that your browser ended at: ")
+		if err != nil || strings.TrimSpace(line) == "" {
+			talk.Say("")
+			return "", admin.ErrSignInCancelled
+		}
+		return line, nil
+	}
+	const most = 16 << 10
+	data, err := io.ReadAll(io.LimitReader(d.In, most))
+	if err != nil {
+		return "", fmt.Errorf("read standard input: %w", err)
+	}
+	if text = strings.TrimSpace(string(data)); text == "" {
+		return "", admin.UserError("standard input has no address (drawbridge mcp auth NAME --code -)")
+	}
+	return text, nil
+}
+
+// printSignInReport says what came of a sign-in.
+func (d signInCommands) printSignInReport(id drawbridge.ServerID, r signInReport, asJSON bool) error {
+	if v, err := d.Vault(); err == nil && r.Outcome != admin.SignInNotNeeded {
+		r.Kept = v.DescribeProtection()
+	}
+	r.Server, r.URL = id, "" // what was begun is over
+	var err error
+	switch {
+	case asJSON:
+		err = PrintJSON(d.Out, r)
+	case r.Outcome == admin.SignInNotNeeded:
+		_, err = safetext.Fprintln(d.Out, admin.SignInNotNeededText)
+	default:
+		err = d.printSignInText(r)
+	}
+	if err == nil && r.Fault != "" {
+		err = d.ErrAlreadyPrinted
+	}
+	return err
+}
+
+func (d signInCommands) printSignInText(r signInReport) error {
+	did := "Signed in at"
+	if r.Outcome == admin.AlreadySignedIn {
+		did = "You are signed in already at"
+	}
+	safetext.Fprintf(d.Out, "✓ %s %q%s\n", did, r.Server, withIssuer(r.Issuer))
+	safetext.Fprintf(d.Out, "  %s\n", describeCredential(r.CredentialStatus))
+	if len(r.Scopes) > 0 {
+		safetext.Fprintf(d.Out, "  rights: %s\n", strings.Join(r.Scopes, " "))
+	}
+	safetext.Fprintf(d.Out, "  kept as %s\n  %s\n", r.Name, r.Kept)
+	var err error
+	switch {
+	case r.Fault != "":
+		_, err = safetext.Fprintf(d.Out, "✗ Failed to connect to %q: %s\n", r.Server, r.Fault)
+	case r.Outcome == admin.AlreadySignedIn:
+		_, err = safetext.Fprintf(d.Out, "  the server answers: %s (drawbridge mcp reauth %s signs in anew)\n",
+			formatToolCount(r.Tools), r.Server)
+	default:
+		_, err = safetext.Fprintf(d.Out, "  the server answers: %s\n", formatToolCount(r.Tools))
+	}
+	return err
+}
+
+func withIssuer(issuer string) string {
+	if issuer == "" {
+		return ""
+	}
+	return " with " + issuer
+}
+
+func formatToolCount(n int) string {
+	if n == 1 {
+		return "1 tool"
+	}
+	return fmt.Sprintf("%d tools", n)
+}
+
+func (d signInCommands) signOut(ctx context.Context, id drawbridge.ServerID, asJSON bool) error {
+	servers := d.Admin()
+	roll, err := servers.ReadServers(ctx)
+	if err != nil {
+		return err
+	}
+	p, err := d.SignOutProvider(roll)
+	if err != nil {
+		return err
+	}
+	out, err := servers.SignOut(ctx, roll, id, p)
+	switch {
+	case err != nil:
+		return err
+	case asJSON:
+		return PrintJSON(d.Out, out)
+	case out.WasSignedIn && !out.Revoked:
+		safetext.Fprintf(d.Err, "%s: what is kept here is removed; the issuer may take it still: %s\n", id, out.Why)
+	}
+	_, err = safetext.Fprintln(d.Out, out)
+	return err
+}
+
+// An terminalSignInPrompter shows a person the way: on standard error, in a browser, and at a terminal by asking for
+// the way back.
+type terminalSignInPrompter struct {
+	commands     signInCommands
+	opensBrowser bool
+}
+
+var _ admin.SignInPrompter = (*terminalSignInPrompter)(nil)
+
+// ShowSignInURL shows where to sign in.
+func (u *terminalSignInPrompter) ShowSignInURL(p admin.SignInPrompt) {
+	w := u.commands.Err
+	if p.Code != "" {
+		safetext.Fprintf(w, "To sign in at %q%s, open on any device\n\n  %s\n\nand enter the code %s\n", p.Server,
+			withIssuer(p.Issuer), p.URL, p.Code)
+		return
+	}
+	safetext.Fprintf(w, "To sign in at %q%s, open\n\n  %s\n\n", p.Server, withIssuer(p.Issuer), p.URL)
+	if !u.opensBrowser {
+		return
+	}
+	if err := u.commands.openBrowser(p.URL); err != nil {
+		safetext.Fprintf(w, "%v: open it yourself.\n", err)
+		return
+	}
+	fmt.Fprintln(w, "Your browser should show it now.")
+}
+
+// AskRedirectURL asks for the address that the browser ended at; where nobody is there to ask, it waits for the end.
+func (u *terminalSignInPrompter) AskRedirectURL(ctx context.Context, wrong error) (string, error) {
+	talk, ok := term.StartDialogue(ctx, u.commands.In, u.commands.Err)
+	if !ok {
+		if wrong != nil {
+			return "", wrong
+		}
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	if wrong != nil {
+		talk.Say(wrong.Error())
+	}
+	text, err := talk.Ask("Or paste the address that your browser ended at: ")
+	talk.Close()
+	if err != nil {
+		fmt.Fprintln(u.commands.Err) // the question stands there still
+	}
+	if err != nil && ctx.Err() == nil {
+		err = errors.New("the person went away")
+	}
+	return text, err
+}

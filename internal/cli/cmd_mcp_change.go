@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/hub"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/spf13/cobra"
+)
+
+// adminService is what may be done with the configured servers, at this door.
+func (a *app) adminService() *admin.Service {
+	return admin.New(admin.Options{ConfigOptions: a.configOptions(), Store: a.storeLocation,
+		CommandPrefix: "drawbridge mcp", Environ: a.Environ, Secrets: a.vaultSecrets(),
+		ReloadServers: a.reloadHubIfRunning, AdminRecorder: a.recordAction})
+}
+
+// reloadHubIfRunning has the running hub take a change over, and says what that came to.
+func (a *app) reloadHubIfRunning(context.Context) (string, error) {
+	text, err := a.reloadHub()
+	if errors.Is(err, hub.ErrNoHub) {
+		return noHubReloadText, nil
+	}
+	return text, err
+}
+
+// noHubReloadText is said of a change that no running hub takes over.
+const noHubReloadText = "no hub is running, the next serve reads it"
+
+// reloadHub is tellHub where nobody need hear that there is no hub: the error is hub.ErrNoHub then.
+func (a *app) reloadHub() (string, error) {
+	return reloadSummary(hub.Reload(a.hubOptions()))
+}
+
+// relistHub is reloadHub that has connected servers listed anew before, those named or all where none is.
+func (a *app) relistHub(servers ...drawbridge.ServerID) (string, error) {
+	return reloadSummary(hub.Relist(a.hubOptions(), servers...))
+}
+
+// reloadSummary says what a reload did, and what went wrong in it.
+func reloadSummary(r hub.ReloadReport, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	return formatReload(r), errors.Join(toErrors(r.Errors)...)
+}
+
+func toErrors(texts []string) (all []error) {
+	for _, text := range texts {
+		all = append(all, errors.New(text))
+	}
+	return all
+}
+
+// printChange says what became of a server: the outcome in one line, and what else there is to know on standard error.
+func (a *app) printChange(c admin.Change, asJSON bool) error {
+	if asJSON {
+		return printJSONWrapper(a.Out, c)
+	}
+	a.printChangeNotes(c)
+	_, err := safetext.Fprintln(a.Out, c)
+	return err
+}
+
+func (a *app) printChangeNotes(c admin.Change) {
+	if len(c.SecretNames) > 0 {
+		if c.Kind != admin.Moved {
+			safetext.Fprintf(a.Err, "%s: its secrets are kept as %s\n", c.Server, strings.Join(c.SecretNames, ", "))
+		}
+		a.printSecretLocation()
+	}
+	for _, note := range c.Notes {
+		safetext.Fprintf(a.Err, "%s: %s\n", c.Server, note)
+	}
+	asked := c.Kind != admin.Disabled && c.Kind != admin.AlreadyDisabled && c.Kind != admin.Rejected &&
+		c.Kind != admin.AlreadyRejected
+	if asked && c.Reason != "" {
+		safetext.Fprintf(a.Err, "%s is %s: %s\n", c.Server, c.Phase, c.Reason)
+	}
+}
+
+// withServerArg is a command about one server by its name.
+func withServerArg(cmd *cobra.Command, act func(ctx context.Context, id drawbridge.ServerID) error) *cobra.Command {
+	cmd.Args = exactArgsWrapper(1, "the name of one server")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return act(cmd.Context(), drawbridge.ServerID(args[0])) }
+	return cmd
+}
+
+func (a *app) mcpRemoveCommand() *cobra.Command {
+	var asJSON bool
+	var scope string
+	cmd := &cobra.Command{
+		Use:     "remove NAME",
+		Aliases: []string{"rm"},
+		Short:   "Take a server out of the configuration",
+		Example: "  drawbridge mcp remove github\n  drawbridge mcp rm github --scope user",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return admin.UserError(
+					"Server name required. Usage: drawbridge mcp remove <name> [--scope project|user]")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if scope == "" && cmd.Flags().Changed("scope") {
+				scope = "?" // what is empty is no scope
+			}
+			c, err := a.adminService().RemoveServer(cmd.Context(), drawbridge.ServerID(args[0]),
+				config.OriginKind(scope))
+			if err != nil {
+				return err
+			}
+			return a.printChange(c, asJSON)
+		},
+	}
+	cmd.Flags().StringVarP(&scope, "scope", "s", "",
+		"`project` or user: the config to take it out of (default: the one that counts)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (a *app) mcpEnableCommand() *cobra.Command {
+	var asJSON bool
+	cmd := withServerArg(&cobra.Command{
+		Use:     "enable NAME",
+		Short:   "Turn a server on again",
+		Example: "  drawbridge mcp enable github",
+	}, func(ctx context.Context, id drawbridge.ServerID) error {
+		c, err := a.adminService().EnableServer(ctx, id)
+		if err != nil {
+			return err
+		}
+		return a.printChange(c, asJSON)
+	})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (a *app) mcpDisableCommand() *cobra.Command {
+	var asJSON bool
+	cmd := withServerArg(&cobra.Command{
+		Use:   "disable NAME",
+		Short: "Turn a server off, and keep it configured",
+		Long: `Turn a server off, and keep it configured: in its own row, or, for a row in another
+program's file, in the list disabledServers of your own mcp.json.`,
+		Example: "  drawbridge mcp disable github",
+	}, func(ctx context.Context, id drawbridge.ServerID) error {
+		c, err := a.adminService().DisableServer(ctx, id)
+		if err != nil {
+			return err
+		}
+		return a.printChange(c, asJSON)
+	})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (a *app) mcpReloadCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "reload",
+		Short: "Have the running hub read the configuration again",
+		Long: `Have the running hub read the configuration again. It does so by itself when a file
+changes; only the servers whose rows changed are started anew. The connected ones are asked
+what they list now.`,
+		Args: exactArgsWrapper(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			text, err := a.relistHub()
+			if errors.Is(err, hub.ErrNoHub) {
+				text, err = noHubReloadText, nil
+			}
+			if err != nil {
+				return fmt.Errorf("reload: %w", err)
+			}
+			if asJSON {
+				return printJSONWrapper(a.Out, map[string]string{"live": text})
+			}
+			_, err = safetext.Fprintln(a.Out, text)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}

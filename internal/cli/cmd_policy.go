@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/spf13/cobra"
+)
+
+// A policyCommands is where the commands are typed.
+type policyCommands struct {
+	Out io.Writer
+	// In is where arguments are read from that are given as "-".
+	In io.Reader
+	// ConfigOptions says where drawbridge.toml is.
+	ConfigOptions config.Options
+	// WithGateway gives work the gateway, for as long as it takes; Await waits for servers that were never listed.
+	WithGateway     func(ctx context.Context, work func(context.Context, *gateway.Gateway) error) error
+	AwaitNewServers func(ctx context.Context, g *gateway.Gateway)
+	// Caller is who types.
+	Caller func(g *gateway.Gateway) drawbridge.Caller
+}
+
+// command is the command "policy", with those below it.
+func (d policyCommands) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Check the rules of who may call what, and ask what they make of calls",
+		Long: `Check the rules of who may call what, and ask what they make of a call, or of those on record.
+The rules stand in drawbridge.toml under [tools.policy]; docs/policy.md says how they are written.`,
+		Example: `  drawbridge policy check
+  drawbridge policy explain fs__write_file '{"path":"/etc/hosts"}'
+  drawbridge policy explain shell --caller client:ci --json
+  drawbridge policy replay --since 168h --file stricter.toml`,
+	}
+	cmd.AddCommand(d.checkCommand(), d.explainCommand(), d.replayCommand())
+	return cmd
+}
+
+// A ruleCheckJSON file, as "policy check --json" prints it.
+type ruleCheckJSON struct {
+	Rules    int      `json:"rules"`
+	Default  string   `json:"default_effect"`
+	Warnings []string `json:"warnings"`
+}
+
+func (d policyCommands) checkCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Check the rules of drawbridge.toml, or of a file like it",
+		Long: `Check the rules of drawbridge.toml, or of a file like it. A mistake is named with its file and line,
+and ends the command with exit code 2: with such a file nothing starts. What is no mistake and
+probably not meant, such as a rule that can never match, is named too.`,
+		Args: maxOneRuleFile,
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, err := d.checkRules(args)
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return PrintJSON(d.Out, c)
+			}
+			for _, w := range c.Warnings {
+				safetext.Fprintln(d.Out, w)
+			}
+			_, err = safetext.Fprintf(d.Out, "no mistakes: %s, and where none matches: %s\n",
+				formatCount(c.Rules, "rule"), c.Default)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// checkRules reads and checks the rules of a file, or of the person's own where none is named.
+func (d policyCommands) checkRules(file []string) (ruleCheckJSON, error) {
+	places := d.ConfigOptions
+	if len(file) > 0 {
+		places.SettingsFile = file[0]
+	}
+	s, err := config.LoadSettings(places)
+	if err != nil {
+		return ruleCheckJSON{}, err
+	}
+	warnings, err := gateway.CheckRules(s.Rules)
+	if err != nil {
+		return ruleCheckJSON{}, err
+	}
+	c := ruleCheckJSON{Default: drawbridge.Allow.String(), Warnings: append([]string{}, warnings...)}
+	if s.InactiveRules != "" {
+		c.Warnings = append(c.Warnings, s.InactiveRules)
+	}
+	if s.Rules != nil {
+		c.Rules, c.Default = len(s.Rules.Rules), s.Rules.Default.String()
+	}
+	return c, nil
+}
+
+func (d policyCommands) explainCommand() *cobra.Command {
+	var asJSON bool
+	var who callerFlags
+	cmd := &cobra.Command{
+		Use:   "explain NAME [JSON | KEY=VALUE...]",
+		Short: "Say what the rules make of a call, and why",
+		Long: `Say what the rules make of a call of a tool, a prompt or a resource, by any of its names or its URI,
+with these arguments (one JSON object, or KEY=VALUE words): allow, ask or deny, the rule that decided,
+and what each rule before it said. Nothing is called. The caller is you, or who --caller, --client, --kind and --scope
+describe; the principal of a client with a token of its own is "client:NAME".`,
+		Example: `  drawbridge policy explain fs__write_file path=/etc/hosts
+  drawbridge policy explain fs__write_file '{"path":"/etc/hosts"}'`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return admin.UserError("explain takes a name, and arguments after it")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := who.validate(); err != nil {
+				return err
+			}
+			return d.WithGateway(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
+				d.AwaitNewServers(ctx, g)
+				var given json.RawMessage
+				if len(args) > 1 {
+					_, spec, _ := g.Deck().FindUnfiltered(args[0])
+					var err error
+					if given, err = parseCallArguments(d.In, spec, args[1:]); err != nil {
+						return err
+					}
+				}
+				e, err := g.Explain(who.applyTo(d.Caller(g)), args[0], given)
+				switch {
+				case err != nil:
+					return err
+				case asJSON:
+					return PrintJSON(d.Out, e)
+				}
+				return d.printExplanation(e)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&who.principal, "caller", "", "the `PRINCIPAL` who calls, from outside")
+	flags.StringVar(&who.client, "client", "", "what the caller's program calls itself")
+	flags.StringVar(&who.kind, "kind", "", "the door: `author`, agent, external, import or sandbox")
+	flags.StringArrayVar(&who.scopes, "scope", nil, "a `SCOPE` that the caller holds, instead of all; repeats")
+	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func maxOneRuleFile(_ *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return admin.UserError("check takes one file")
+	}
+	return nil
+}
+
+func (d policyCommands) printExplanation(e gateway.Explanation) error {
+	safetext.Fprintf(d.Out, "%s: %s %s", e.Effect, e.Kind, e.Name)
+	if e.Hidden {
+		safetext.Fprintf(d.Out, " (to %s it does not exist)", e.Caller)
+	}
+	safetext.Fprintf(d.Out, "\n%s", e.Why)
+	if e.At != "" {
+		safetext.Fprintf(d.Out, " (%s)", e.At)
+	}
+	fmt.Fprintln(d.Out)
+	tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
+	for _, s := range e.Steps {
+		matched := "matches"
+		switch {
+		case s.Err != "":
+			matched = s.Err
+		case s.Match == "no":
+			matched = "does not match: " + s.DecidedBy
+		}
+		safetext.Fprintf(tw, "  rule %d\t%s\t%s\n", s.Rule, s.Effect, matched)
+	}
+	return tw.Flush()
+}
+
+// A callerFlags is a caller as the flags describe one. The zero value is the owner.
+type callerFlags struct {
+	principal, client, kind string
+	scopes                  []string
+}
+
+func (s callerFlags) validate() error {
+	if s.kind != "" && parseCallerKind(s.kind) == drawbridge.Nobody {
+		return admin.UserError(`--kind is "author", "agent", "external", "import" or "sandbox"`)
+	}
+	return nil
+}
+
+func parseCallerKind(word string) drawbridge.CallerKind {
+	for k := drawbridge.Author; k <= drawbridge.Sandbox; k++ {
+		if k.String() == word {
+			return k
+		}
+	}
+	return drawbridge.Nobody
+}
+
+// applyTo is the owner with what the flags say of the caller.
+func (s callerFlags) applyTo(c drawbridge.Caller) drawbridge.Caller {
+	if s.principal != "" {
+		c.Principal, c.Kind = s.principal, drawbridge.External
+	}
+	if s.kind != "" {
+		c.Kind = parseCallerKind(s.kind)
+	}
+	if s.client != "" {
+		c.Client, _ = json.Marshal(map[string]string{"name": s.client})
+	}
+	if s.scopes != nil {
+		c.Scopes = nil
+		for _, scope := range s.scopes {
+			c.Scopes = append(c.Scopes, drawbridge.Scope(scope))
+		}
+	}
+	return c
+}

@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/spf13/cobra"
+)
+
+func (d policyCommands) replayCommand() *cobra.Command {
+	var since, file string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "replay",
+		Short: "Hold the calls on record against the rules: which would get another verdict now",
+		Long: `Hold the calls on record against the rules as they are now, or against those of a file like
+drawbridge.toml: which of them would get another verdict (allow, ask or deny), and by which rule.
+Nothing is called. What is configured counts as it is now, the arguments as they are on record;
+where a verdict turns on what is not on record, a secret say, it is said that it cannot be judged.
+
+The exit code is 3 when a verdict is another one, and 0 when all that can be judged are as before.`,
+		Example: `  drawbridge policy replay --since 168h
+  drawbridge policy replay --since 2026-03-01 --file stricter.toml
+  drawbridge policy replay --json | jq -r '.changed[] | .id'`,
+		Args: exactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			from, err := parseTime(since, time.Now())
+			if err != nil {
+				return admin.UserError("--since: " + err.Error())
+			}
+			places := d.ConfigOptions
+			if file != "" {
+				places.SettingsFile = file
+			}
+			s, err := config.LoadSettings(places)
+			if err != nil {
+				return err
+			}
+			return d.WithGateway(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
+				r, err := g.Replay(ctx, s.Rules, from)
+				if err != nil {
+					return err
+				}
+				return d.printReplayResult(r, asJSON)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&since, "since", "24h",
+		"only calls since that `TIME`: 14:02, \"2006-01-02 15:04\", or how long ago, as 2h")
+	flags.StringVar(&file, "file", "", "the rules of that `FILE` instead of those in force")
+	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// printReplayResult prints what came of a replay. The error is the exit code for verdicts that changed.
+func (d policyCommands) printReplayResult(r gateway.ReplayReport, asJSON bool) error {
+	var err error
+	if asJSON {
+		err = PrintJSON(d.Out, r)
+	} else {
+		err = d.printReplay(r)
+	}
+	if err != nil {
+		return err
+	}
+	if len(r.Changed) > 0 {
+		return ExitError(3)
+	}
+	return nil
+}
+
+func (d policyCommands) printReplay(r gateway.ReplayReport) error {
+	changes := map[string]int{}
+	if len(r.Changed) > 0 {
+		tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(tw, "AT\tCALLER\tMETHOD\tCARD\tBEFORE\tNOW\tBY\tID")
+		for _, c := range r.Changed {
+			changes[c.Before+" → "+c.Now]++
+			fmt.Fprintln(tw, strings.Join(replayColumns(c), "\t"))
+		}
+		if err := tw.Flush(); err != nil {
+			return err
+		}
+	}
+	d.printUnclear(r.Unclear)
+	safetext.Fprintf(d.Out, "since %s: %d as before, %d with another verdict", formatLocalTime(r.Since),
+		r.Same, len(r.Changed))
+	if len(changes) > 0 {
+		safetext.Fprintf(d.Out, " (%s)", formatCounts(changes))
+	}
+	safetext.Fprintf(d.Out, ", %d that cannot be judged\n", len(r.Unclear))
+	if r.Unknown+r.Barred > 0 {
+		safetext.Fprintf(d.Out,
+			"not compared: %d of names that there were not, %d that something else than a rule refused\n",
+			r.Unknown, r.Barred)
+	}
+	return nil
+}
+
+// replayColumns are the columns of a call with another verdict.
+func replayColumns(c gateway.ReplayedCall) []string {
+	who := c.Caller.Principal
+	if c.Caller.Client != "" {
+		who += " (" + c.Caller.Client + ")"
+	}
+	now, by := c.Now, "default_effect"
+	if c.Hidden {
+		now += " (hidden)"
+	}
+	if c.Rule > 0 {
+		by = fmt.Sprintf("rule %d, %s", c.Rule, c.RuleAt)
+	}
+	row := []string{formatLocalTime(c.At), who, c.Method, c.Card, c.Before, now, by, c.ID}
+	for i, cell := range row {
+		if row[i] = safetext.Line(cell); cell == "" {
+			row[i] = "-"
+		}
+	}
+	return row
+}
+
+// printUnclear says what is missing of calls that cannot be judged, and of how many, with the last of them.
+func (d policyCommands) printUnclear(calls []gateway.ReplayedCall) {
+	missing, last := map[string]int{}, map[string]string{}
+	for _, c := range calls {
+		missing[c.Why]++
+		last[c.Why] = c.ID
+	}
+	for _, why := range slices.Sorted(maps.Keys(missing)) {
+		safetext.Fprintf(d.Out, "cannot be judged: %d, such as %s: %s\n", missing[why], last[why], safetext.Line(why))
+	}
+}
+
+// formatCounts lists how often there was what.
+func formatCounts(all map[string]int) string {
+	var parts []string
+	for _, what := range slices.Sorted(maps.Keys(all)) {
+		parts = append(parts, fmt.Sprintf("%s: %d", what, all[what]))
+	}
+	return strings.Join(parts, ", ")
+}

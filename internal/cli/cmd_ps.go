@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/hub"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) psCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "ps",
+		Short: "Show what runs: the hub, its clients and its servers",
+		Long: `Show what runs: the hub, which is the one process of yours that holds the servers; the clients
+that it serves; and the servers, with their processes, their memory, and about how many tokens
+their definitions cost a model that is given all of them.`,
+		Args: exactArgsWrapper(0, "no arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			state, err := hub.ReadState(a.hubOptions())
+			none := errors.Is(err, hub.ErrNoHub)
+			switch {
+			case none && asJSON:
+				_, err = fmt.Fprintln(a.Out, "null")
+				return err
+			case none:
+				safetext.Fprintln(a.Err, noHubText)
+				return nil
+			case err != nil:
+				return err
+			case asJSON:
+				return printJSONWrapper(a.Out, state)
+			}
+			return a.printHubState(state)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON; null where no hub runs")
+	return cmd
+}
+
+// noHubText says why there is nothing to see.
+const noHubText = "no hub runs: the first client that starts \"drawbridge serve\" starts it"
+
+func (a *app) printHubState(s hub.State) error {
+	w := a.Out
+	safetext.Fprintf(w, "hub: process %d, since %s (%s), %s\n", s.PID, formatLocalTime(s.Since), formatUptime(s.Since),
+		formatBytes(s.Memory))
+	if len(s.Clients) > 0 {
+		fmt.Fprintln(w)
+		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(tw, "CLIENT\tPID\tDOOR\tSINCE\tMEMORY\tDIRECTORY")
+		for _, c := range s.Clients {
+			safetext.Fprintf(tw, "%s\t%d\t%s\t%s\t%s\t%s\n", dashIfEmpty(c.Host), c.PID, c.Door, formatUptime(c.Since),
+				formatBytes(c.Memory), a.abbreviateHome(c.Dir))
+		}
+		if err := tw.Flush(); err != nil {
+			return err
+		}
+	}
+	if s.Models != (gateway.ModelStatus{}) {
+		fmt.Fprintln(w)
+		printModelStatus(w, s.Models)
+	}
+	if len(s.Servers) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "SERVER\tPHASE\tPIDS\tMEMORY\tTOKENS\tCLIENTS\tSOURCE")
+	for _, one := range s.Servers {
+		pids := strings.Trim(fmt.Sprint(one.PIDs), "[]")
+		safetext.Fprintf(tw, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", one.Server, one.Phase, dashIfEmpty(pids),
+			formatBytes(one.Memory), one.Tokens, one.Clients, a.abbreviateHome(one.Source))
+	}
+	return tw.Flush()
+}
+
+// dashIfEmpty shows a text that may be empty.
+func dashIfEmpty(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// formatBytes shows a number of bytes; "-" for 0, which is not known or nothing.
+func formatBytes(bytes int64) string {
+	switch {
+	case bytes == 0:
+		return "-"
+	case bytes < 1<<20:
+		return fmt.Sprintf("%d KiB", bytes>>10)
+	case bytes < 1<<30:
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	}
+	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
+}
+
+// formatUptime shows how long something has lasted.
+func formatUptime(t time.Time) string {
+	if d := time.Since(t); d < time.Minute {
+		return fmt.Sprintf("%ds", max(0, d/time.Second))
+	}
+	return strings.TrimSuffix(time.Since(t).Truncate(time.Minute).String(), "0s")
+}
+
+func (a *app) logsCommand() *cobra.Command {
+	var follow bool
+	cmd := &cobra.Command{
+		Use:   "logs NAME",
+		Short: "Print what a server wrote to standard error",
+		Long: `Print the last lines that a server wrote to standard error: from the hub, or where none runs
+the last that are remembered. With -f each new line follows, until Ctrl-C.`,
+		Example: "  drawbridge logs -f github",
+		Args:    exactArgsWrapper(1, "the name of one server"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.printLogs(cmd.Context(), drawbridge.ServerID(args[0]), follow)
+		},
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "print each new line as it comes")
+	return cmd
+}
+
+func (a *app) printLogs(ctx context.Context, id drawbridge.ServerID, follow bool) error {
+	err := hub.Logs(ctx, a.hubOptions(), id, follow, func(line string) error {
+		_, err := fmt.Fprintln(a.Out, safetext.Text(line))
+		return err
+	})
+	fault, ok := errors.AsType[*drawbridge.Fault](err)
+	elsewhere := ok && fault.Code == drawbridge.NotFound
+	if !elsewhere && !errors.Is(err, hub.ErrNoHub) {
+		return err
+	}
+	rows, _, err := a.readServerStatuses(ctx, true)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(rows, func(r drawbridge.ServerStatus) bool { return r.Server == id })
+	if i < 0 {
+		_, err := a.adminService().DescribeServer(ctx, id) // which says what there is
+		return err
+	}
+	for _, line := range rows[i].Stderr {
+		fmt.Fprintln(a.Out, safetext.Text(line))
+	}
+	if len(rows[i].Stderr) == 0 {
+		safetext.Fprintf(a.Err, "nothing is remembered of what %q wrote to standard error\n", id)
+	}
+	if follow {
+		return fmt.Errorf("there is nothing to follow: the server %q is not run by a hub (drawbridge ps)", id)
+	}
+	return nil
+}

@@ -1,0 +1,240 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
+	"github.com/spf13/cobra"
+)
+
+// A secretCommands is where the commands are typed.
+type secretCommands struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// OpenVault opens what keeps secrets.
+	OpenVault func() (*secrets.Vault, error)
+	// ReadConfig reads what is configured.
+	ReadConfig func(ctx context.Context) (config.Configuration, error)
+	// MoveSecrets moves the secrets of a server's row out of the file.
+	MoveSecrets func(ctx context.Context, id drawbridge.ServerID, asJSON bool) error
+	// AdminRecorder has on record which secrets are kept and forgotten, by their names.
+	AdminRecorder gateway.AdminRecorder
+}
+
+// command is the command "secret", with those below it.
+func (d secretCommands) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "secret",
+		Short: "Keep secrets out of files: in the keychain, under names that rows refer to",
+		Long: `Keep secrets out of files. A value that is kept as NAME is what ${keychain:NAME} stands for in
+"env", "headers" and "auth" of a server's row.
+
+Values are sealed files beside the store, and the key that opens them is in the keychain of the
+system; where none answers, or with DRAWBRIDGE_KEYCHAIN=off, the key lies beside them.`,
+		Example: `  drawbridge secret set GITHUB_TOKEN             ask for the value, and do not show it
+  op read op://work/gh/token | drawbridge secret set GITHUB_TOKEN
+  drawbridge secret move github                  out of the row of a server
+  drawbridge secret list`,
+	}
+	cmd.AddCommand(d.setCommand(), d.listCommand(), d.removeCommand(), d.moveCommand())
+	return cmd
+}
+
+// secretNamePattern is how a secret may be called, so that a reference to it ends where it should.
+var secretNamePattern = regexp.MustCompile(`^[A-Za-z0-9._@/-]+$`)
+
+// maxSecretName is how long such a name may be.
+const maxSecretName = 128
+
+// withSecretArg is a command about one secret by its name.
+func withSecretArg(cmd *cobra.Command, act func(ctx context.Context, name string) error) *cobra.Command {
+	cmd.Args = exactArgs(1, "the name of one secret")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args[0]) > maxSecretName || !secretNamePattern.MatchString(args[0]) {
+			return admin.UserError(
+				"the name of a secret has letters, digits and . _ @ / - only, and at most 128 of them")
+		}
+		return act(cmd.Context(), args[0])
+	}
+	return cmd
+}
+
+func (d secretCommands) setCommand() *cobra.Command {
+	return withSecretArg(&cobra.Command{
+		Use:   "set NAME",
+		Short: "Keep a value, which is typed or comes from standard input",
+		Long: `Keep a value, in the place of an older one of that name. At a terminal it is asked for, and not
+shown; else it is all of standard input, without a line end behind it. It is never an argument:
+other processes see those.`,
+		Example: "  drawbridge secret set GITHUB_TOKEN\n  pass show github | drawbridge secret set GITHUB_TOKEN",
+	}, d.setSecret)
+}
+
+func (d secretCommands) setSecret(ctx context.Context, name string) error {
+	v, err := d.OpenVault()
+	if err != nil {
+		return err
+	}
+	value, err := d.readValue(ctx, name)
+	if err != nil {
+		return err
+	}
+	if err := d.AdminRecorder.Run(gateway.AdminAction{Command: "secret set", Subject: name},
+		func() error { return v.UserSecrets().Put(name, value) }); err != nil {
+		return err
+	}
+	with := "the keychain"
+	if v.KeyLocation() != secrets.InKeychain {
+		with = "a file"
+		safetext.Fprintln(d.Err, v.DescribeProtection())
+	}
+	_, err = safetext.Fprintf(d.Out,
+		"✓ %s is kept, sealed with a key in %s: write ${keychain:%s} for it in \"env\" or \"headers\"\n",
+		name, with, name)
+	return err
+}
+
+// readValue gives the value that a person types, or that comes from standard input.
+func (d secretCommands) readValue(ctx context.Context, name string) ([]byte, error) {
+	var value []byte
+	if person, ok := term.StartDialogue(ctx, d.In, d.Err); ok {
+		typed, err := person.AskHidden("Value of " + name + ": ")
+		person.Close()
+		if err != nil {
+			fmt.Fprintln(d.Err)
+			return nil, errors.New("nothing was kept: there was no answer")
+		}
+		value = []byte(typed)
+	} else if term.IsTerminal(d.In) {
+		return nil, admin.UserError(
+			"the value is asked for on standard error, which is not a terminal: give it on standard input")
+	} else {
+		const most = 64 << 10
+		all, err := io.ReadAll(io.LimitReader(d.In, most+3))
+		if err != nil {
+			return nil, fmt.Errorf("read the value from standard input: %w", err)
+		}
+		value = bytes.TrimSuffix(bytes.TrimSuffix(all, []byte("\n")), []byte("\r"))
+	}
+	if len(value) == 0 {
+		return nil, admin.UserError("nothing was kept: the value is empty")
+	}
+	return value, nil
+}
+
+// secretListJSON is what "secret list" prints with --json. No value is in it.
+type secretListJSON struct {
+	Where   string               `json:"where"`
+	Secrets []secrets.SecretInfo `json:"secrets"`
+}
+
+func (d secretCommands) listCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "Show the names of what is kept, never the values",
+		Args:    exactArgs(0, "no arguments"),
+		RunE:    func(*cobra.Command, []string) error { return d.listSecrets(asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (d secretCommands) listSecrets(asJSON bool) error {
+	v, err := d.OpenVault()
+	if err != nil {
+		return err
+	}
+	all, damage := v.UserSecrets().List()
+	if asJSON {
+		if err := PrintJSON(d.Out, secretListJSON{v.DescribeProtection(), append([]secrets.SecretInfo{},
+			all...)}); err != nil {
+			return err
+		}
+		return damage
+	}
+	if len(all) == 0 {
+		fmt.Fprintln(d.Out, "no secrets are kept (drawbridge secret set NAME keeps one)")
+		return damage
+	}
+	tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "NAME\tKEY IN\tCHANGED")
+	for _, e := range all {
+		safetext.Fprintf(tw, "%s\t%s\t%s\n", e.Name, e.KeyLocation, e.Changed.Local().Format(time.DateTime))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	safetext.Fprintln(d.Err, v.DescribeProtection())
+	return damage
+}
+
+func (d secretCommands) removeCommand() *cobra.Command {
+	cmd := withSecretArg(&cobra.Command{
+		Use:     "remove NAME",
+		Aliases: []string{"rm"},
+		Short:   "Forget a value",
+		Example: "  drawbridge secret remove GITHUB_TOKEN",
+	}, d.removeSecret)
+	return cmd
+}
+
+func (d secretCommands) removeSecret(ctx context.Context, name string) error {
+	v, err := d.OpenVault()
+	if err != nil {
+		return err
+	}
+	err = d.AdminRecorder.Run(gateway.AdminAction{Command: "secret remove", Subject: name},
+		func() error { return v.UserSecrets().Delete(name) })
+	_, unkept := v.UserSecrets().Get(name)
+	switch {
+	case errors.Is(err, secrets.ErrNotFound) && unkept == nil:
+		return fmt.Errorf("%q was put into the keychain by hand, under the service drawbridge: remove it there", name)
+	case errors.Is(err, secrets.ErrNotFound):
+		return fmt.Errorf("there is no secret %q (drawbridge secret list)", name)
+	case err != nil:
+		return err
+	}
+	if set, err := d.ReadConfig(ctx); err == nil && unkept != nil {
+		for _, row := range set.Servers {
+			if strings.Contains(string(row.Raw), "${keychain:"+name+"}") {
+				safetext.Fprintf(d.Err, "%s refers to it still, at %s\n", row.ID, row.Origin)
+			}
+		}
+	}
+	_, err = safetext.Fprintf(d.Out, "✓ %s is forgotten\n", name)
+	return err
+}
+
+func (d secretCommands) moveCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "move SERVER",
+		Short: "Move the secrets of a server's row out of the file",
+		Long: `Move the secrets that stand in a server's row in plain text out of the file: values of "env" and
+"headers", and the client's secret in "auth", that look like secrets. Each is kept before the
+row is changed to refer to it. Secrets among the arguments, and in a url, cannot be moved.`,
+		Example: "  drawbridge secret move github",
+		Args:    exactArgs(1, "the name of one server"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return d.MoveSecrets(cmd.Context(), drawbridge.ServerID(args[0]), asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}

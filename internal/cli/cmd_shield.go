@@ -1,0 +1,324 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/shield"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+	"github.com/spf13/cobra"
+)
+
+// An serverItem is one thing that is mounted: its name, what it is ("tool", "prompt", "resource", "template",
+// "instructions") and its definition; for instructions a JSON string. Label is what people call it on its server.
+type serverItem struct {
+	ID, Kind   string
+	Definition json.RawMessage
+	Server     drawbridge.ServerID
+	Label      string
+}
+
+// An unlistedServer is a server of which nothing could be looked at, and why.
+type unlistedServer struct {
+	Server drawbridge.ServerID
+	Reason string
+}
+
+// A shieldCommands is where the commands are typed.
+type shieldCommands struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// Env finds a variable of the environment.
+	Env func(name string) (string, bool)
+	// ListItems gives what is mounted, of one server or of all, and those of which nothing could be had; an unknown
+	// server is an error.
+	ListItems func(ctx context.Context, server drawbridge.ServerID) ([]serverItem, []unlistedServer, error)
+	// ReadTrust gives how far each server is trusted, after forgiving the one that is named; nil where nobody keeps an
+	// account.
+	ReadTrust func(ctx context.Context, reset drawbridge.ServerID) ([]serverTrust, error)
+	// OpenIfExists opens the store, nil where there is none yet.
+	OpenIfExists func(ctx context.Context) (*store.DB, error)
+	// Admin gives what a person may decide with.
+	Admin func() *admin.Service
+	// IsInteractive says whether there is a person who can be asked, Confirm asks for a yes.
+	IsInteractive func() bool
+	Confirm       func(ctx context.Context, question string, otherwise bool) (bool, error)
+	// ErrAlreadyPrinted ends a command whose findings were printed, and that is to fail.
+	ErrAlreadyPrinted error
+}
+
+// command is the command "shield", with those below it.
+func (d shieldCommands) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "shield",
+		Short: "Vet what servers say: definitions, results, and how definitions change",
+		Long: `Vet what servers say before a model reads it, and decide about tools whose definition changed.
+What is found, and what it means, is in docs/shield.md. "shield trust" shows how far each
+server is trusted for how it behaved.`,
+		Example: `  drawbridge shield scan                      all that is mounted
+  drawbridge shield scan --server github      what one server has
+  drawbridge shield scan tools.jsonl --json   rows of a file, one JSON object a line
+  drawbridge shield diff pairs.jsonl --json
+  drawbridge shield held                      tools that changed, and wait for you
+  drawbridge shield accept github`,
+	}
+	cmd.AddCommand(d.scanCommand(), d.diffCommand(), d.heldCommand(), d.acceptCommand(), d.rejectCommand(),
+		d.unlockCommand(), d.trustCommand(), d.resultsCommand())
+	return cmd
+}
+
+func (d shieldCommands) scanCommand() *cobra.Command {
+	var server string
+	var asJSON bool
+	var failOn string
+	cmd := &cobra.Command{
+		Use:   "scan [FILE.jsonl]",
+		Short: "Vet what is mounted, or the rows of a file",
+		Long: `Vet what is mounted, or the rows of a file ("-" is standard input), a JSON object a line: a tool
+as MCP has it, or an object with "id" and one of "tool", "prompt", "resource", "template" or
+"elicitation" (a definition), "instructions" (a text), "text" or "result" (the answer to a call).
+
+For each one it prints its id, the verdict (clean, flagged, blanked; held for what is mounted and
+waits for a person, and for a row that cannot be read), the reasons with their
+position, and with --json, or where the output is no terminal and rows come from a file, the
+canonical text, one JSON object a line. Anything but "clean" means that something was taken out,
+blanked, or looks like an order to the model; a cut at a cap is reported and is no flag. A server
+that could not be listed is named, and so is a row that cannot be read; the exit code is 1 then.`,
+		Example: "  drawbridge shield scan tools.jsonl --json --fail-on flagged",
+		Args:    maxOneScanFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			least, err := parseFailOn(failOn)
+			if err != nil {
+				return err
+			}
+			s, err := shield.New(shield.Options{})
+			if err != nil {
+				return err
+			}
+			p := &scanPrinter{out: bufio.NewWriter(d.Out), json: asJSON || len(args) == 1 && !term.IsTerminal(d.Out),
+				failVerdict: least, errAlreadyPrinted: d.ErrAlreadyPrinted}
+			switch {
+			case len(args) == 1 && server != "":
+				return admin.UserError("give a file or --server, not both")
+			case len(args) == 1:
+				err = d.eachFileRow(args[0], p, func(r jsonLine) error { return p.scanRow(s, r) })
+			default:
+				err = d.scanMounted(cmd.Context(), s, drawbridge.ServerID(server), p)
+			}
+			return p.finish(err)
+		},
+	}
+	cmd.Flags().StringVar(&server, "server", "", "vet what one server has")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	cmd.Flags().StringVar(&failOn, "fail-on", "never",
+		`exit with 1 where something is "flagged" or worse, or "blanked" or worse; "never" does not`)
+	return cmd
+}
+
+// parseFailOn is the verdict from which on a scan fails.
+func parseFailOn(word string) (shield.CheckVerdict, error) {
+	switch word {
+	case "never":
+		return -1, nil
+	case "blanked":
+		return shield.VerdictBlanked, nil
+	case "flagged":
+		return shield.VerdictFlagged, nil
+	}
+	return 0, admin.UserError(`--fail-on is "never", "flagged" or "blanked"`)
+}
+
+func (d shieldCommands) scanMounted(ctx context.Context, s *shield.Shield, server drawbridge.ServerID,
+	p *scanPrinter) error {
+	items, absent, err := d.ListItems(ctx, server)
+	if err != nil {
+		return err
+	}
+	held, err := d.heldReasons(ctx, server)
+	if err != nil {
+		return err
+	}
+	for _, it := range items {
+		o := scanOutcome{ID: it.ID, Kind: it.Kind}
+		if err := o.judge(s, it.Kind, it.Definition); err != nil {
+			return fmt.Errorf("%s %q: %w", it.Kind, it.ID, err)
+		}
+		if why := held[string(it.Server)+" "+it.Label]; why != "" {
+			o.Verdict = shield.VerdictHeld
+			o.Reasons = append(o.Reasons, shield.Finding{Rule: "pin", Action: "held", Why: why})
+		}
+		if err := p.printOutcome(o); err != nil {
+			return err
+		}
+	}
+	for _, s := range absent {
+		p.failed = true
+		safetext.Fprintf(d.Err, "✗ %s: could not be looked at: %s\n", s.Server, safetext.Line(s.Reason))
+	}
+	if len(items)+len(absent) == 0 {
+		fmt.Fprintln(d.Err, "nothing is mounted (drawbridge mcp list)")
+	}
+	return nil
+}
+
+// heldReasons says why parts of servers are held, by server and label.
+func (d shieldCommands) heldReasons(ctx context.Context, server drawbridge.ServerID) (map[string]string, error) {
+	all, err := d.Admin().HeldTools(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	why := map[string]string{}
+	for _, h := range all {
+		what := "waits for a person"
+		if h.Pin.Pending.Rejected {
+			what = "a person rejected it"
+		}
+		key := string(h.Server) + " " + h.Label()
+		why[key] = fmt.Sprintf("is another definition than was pinned: %s (drawbridge shield held %s)", what, h.Server)
+	}
+	return why, nil
+}
+
+func (d shieldCommands) diffCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "diff FILE.jsonl",
+		Short: "Judge changed definitions: pairs of before and after",
+		Long: `Judge changed definitions. Each row is a JSON object with "before" and "after", and may have an
+"id". For each one it prints the risk (none, low, review, high), whether a person should be asked
+before the new definition takes the old one's place, the changes and what rules found in the new one.
+A row that cannot be read is of high risk, and the exit code is 1 then.`,
+		Example: "  drawbridge shield diff pairs.jsonl --json",
+		Args:    maxOneScanFile,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return admin.UserError(`diff takes a file of pairs, or "-" for standard input`)
+			}
+			s, err := shield.New(shield.Options{NoCaps: true})
+			if err != nil {
+				return err
+			}
+			p := &scanPrinter{out: bufio.NewWriter(d.Out), json: asJSON || !term.IsTerminal(d.Out), failVerdict: -1,
+				errAlreadyPrinted: d.ErrAlreadyPrinted}
+			return p.finish(d.eachFileRow(args[0], p, func(r jsonLine) error { return p.diffRow(s, r) }))
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	return cmd
+}
+
+func maxOneScanFile(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return admin.UserError(fmt.Sprintf("%s takes one file (see %q)", cmd.CommandPath(),
+			cmd.CommandPath()+" --help"))
+	}
+	return nil
+}
+
+// An scanOutcome is what a scan prints of one row.
+type scanOutcome struct {
+	ID string `json:"id"`
+	// Line is that of a row which cannot be read.
+	Line      int                 `json:"line,omitempty"`
+	Kind      string              `json:"kind"`
+	Verdict   shield.CheckVerdict `json:"verdict"`
+	Reasons   []shield.Finding    `json:"reasons"`
+	Canonical json.RawMessage     `json:"canonical"`
+}
+
+// judge looks at a thing of a kind.
+func (o *scanOutcome) judge(s *shield.Shield, kind string, raw json.RawMessage) error {
+	o.Kind = kind
+	if kind == "text" || kind == "instructions" {
+		var text string
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return err
+		}
+		look := s.CheckText
+		if kind == "text" {
+			look = s.CheckResultText
+		}
+		out, verdict, reasons := look(text)
+		o.Verdict, o.Reasons, o.Canonical = verdict, reasons, jsonString(out)
+		return nil
+	}
+	look := s.CheckDefinition
+	if kind == "result" {
+		look = resultScanner{s}.scan
+	}
+	r, err := look(raw)
+	o.Verdict, o.Reasons, o.Canonical = r.Verdict, r.Reasons, r.Canonical
+	return err
+}
+
+// A scanPrinter prints outcomes as they come.
+type scanPrinter struct {
+	out               *bufio.Writer
+	json              bool
+	failVerdict       shield.CheckVerdict
+	counts            [4]int
+	unreadable        int
+	failed            bool
+	errAlreadyPrinted error
+}
+
+func (p *scanPrinter) printOutcome(o scanOutcome) error {
+	p.counts[o.Verdict]++
+	p.failed = p.failed || p.failVerdict >= 0 && o.Verdict <= p.failVerdict
+	if p.json {
+		if o.Reasons == nil {
+			o.Reasons = []shield.Finding{}
+		}
+		return printJSONLine(p.out, o)
+	}
+	if o.Verdict == shield.VerdictClean {
+		return nil
+	}
+	safetext.Fprintf(p.out, "%-8s %s %s\n", o.Verdict, o.Kind, safetext.Exact(o.ID))
+	for _, r := range o.Reasons {
+		if r.Action == "held" { // all of it
+			safetext.Fprintf(p.out, "         held: %s\n", r.Why)
+			continue
+		}
+		where := fmt.Sprintf("byte %d", r.Offset)
+		if r.Path != "" {
+			where = safetext.Exact(r.Path) + ", " + where
+		}
+		safetext.Fprintf(p.out, "         %s: %s (%s): %s\n", r.Action, r.Why, where, r.Excerpt)
+	}
+	return nil
+}
+
+// finish prints the sum for people, and says whether the scan failed.
+func (p *scanPrinter) finish(err error) error {
+	if err == nil && !p.json && p.counts != [4]int{} {
+		safetext.Fprintf(p.out, "%d clean, %d flagged, %d blanked, %d held\n", p.counts[shield.VerdictClean],
+			p.counts[shield.VerdictFlagged], p.counts[shield.VerdictBlanked], p.counts[shield.VerdictHeld])
+	}
+	if flushed := p.out.Flush(); err == nil {
+		err = flushed
+	}
+	if err == nil && p.failed {
+		return p.errAlreadyPrinted
+	}
+	return err
+}
+
+// jsonString is a text as JSON.
+func jsonString(text string) json.RawMessage {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(text) != nil {
+		return json.RawMessage(`""`)
+	}
+	return bytes.TrimSpace(b.Bytes())
+}

@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/shield"
+	"github.com/spf13/cobra"
+)
+
+func (d shieldCommands) heldCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "held [SERVER [TOOL...]]",
+		Short: "Show the tools whose definition changed, with what changed",
+		Long: `Show the tools whose definition changed since it was pinned, word by word: [-gone-] and {+new+}. A tool
+that waits is listed as it was, and no call reaches it; one that was rejected is not listed. The same holds
+for prompts (prompt:NAME), templates of resources (template:URI) and what a server says of its own use
+(instructions): the old text is served until you decide.`,
+		Example: "  drawbridge shield held\n  drawbridge shield held github create_issue",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			tools, err := d.heldTools(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return d.printHeldJSON(tools)
+			}
+			if len(tools) == 0 {
+				fmt.Fprintln(d.Err, "Nothing is held.")
+			}
+			return d.printHeld(d.Out, tools, true)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, definitions whole")
+	return cmd
+}
+
+// heldTools gives the held tools that words name: a server, and tools of it.
+func (d shieldCommands) heldTools(ctx context.Context, words []string) ([]admin.HeldTool, error) {
+	if len(words) == 0 {
+		return d.Admin().HeldTools(ctx, "")
+	}
+	return d.Admin().HeldTools(ctx, drawbridge.ServerID(words[0]), words[1:]...)
+}
+
+// heldToolJSON is a held tool as --json prints it.
+type heldToolJSON struct {
+	Server drawbridge.ServerID `json:"server"`
+	Part   string              `json:"part,omitempty"`
+	Tool   string              `json:"tool"`
+	State  string              `json:"state"`
+	Since  time.Time           `json:"since"`
+	DefinitionDiff
+	Pinned  json.RawMessage `json:"pinned"`
+	Offered json.RawMessage `json:"offered"`
+}
+
+func (d shieldCommands) printHeldJSON(tools []admin.HeldTool) error {
+	s, err := shield.New(shield.Options{NoCaps: true})
+	if err != nil {
+		return err
+	}
+	rows := make([]heldToolJSON, 0, len(tools))
+	for _, h := range tools {
+		rows = append(rows, heldToolJSON{
+			Server: h.Server, Part: h.Part, Tool: h.Pin.Tool, State: heldToolState(h), Since: h.Pin.Pending.At,
+			DefinitionDiff: DiffDefinitions(s, h.Pin.Definition, h.Pin.Pending.Definition),
+			Pinned:         h.Pin.Definition, Offered: h.Pin.Pending.Definition,
+		})
+	}
+	return PrintJSON(d.Out, rows)
+}
+
+func heldToolState(h admin.HeldTool) string {
+	if h.Pin.Pending.Rejected {
+		return "rejected"
+	}
+	return "waits"
+}
+
+// printHeld shows tools and what changed in them, and with hint what a person can do.
+func (d shieldCommands) printHeld(w io.Writer, tools []admin.HeldTool, hint bool) error {
+	s, err := shield.New(shield.Options{NoCaps: true})
+	if err != nil {
+		return err
+	}
+	for _, h := range tools {
+		diff := DiffDefinitions(s, h.Pin.Definition, h.Pin.Pending.Definition)
+		safetext.Fprintf(w, "%s %s: %s, %s since %s\n", h.Server, safetext.Exact(h.Label()), diff, heldToolState(h),
+			formatLocalTime(h.Pin.Pending.At))
+		diff.Print(w, term.IsTerminal(w))
+		if !hint {
+			continue
+		}
+		rest := ", or shield reject"
+		if h.Pin.Pending.Rejected {
+			rest = " takes the rejection back"
+		}
+		if _, err := safetext.Fprintf(w, "  %s%s\n", gateway.AcceptCommand(h.Server, h.Label()), rest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d shieldCommands) acceptCommand() *cobra.Command {
+	var yes, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "accept SERVER [TOOL...]",
+		Short: "Let changed tools be called again, after a look at what changed",
+		Long: `Let changed tools be called again, after a look at what changed: all of a server that wait, or those
+named. What was shown is accepted and nothing else: a tool that changes again waits again. The lockfile, where it
+speaks of the tool, is changed too.
+
+At a terminal it asks for each; --yes is for scripts.`,
+		Example: "  drawbridge shield accept github\n  drawbridge shield accept github create_issue",
+		Args:    requireServerArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			tools, err := d.heldTools(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				tools = undecidedTools(tools)
+			}
+			agreed, err := d.confirmTools(cmd.Context(), tools, yes)
+			if err != nil {
+				return err
+			}
+			live, err := d.Admin().AcceptTools(cmd.Context(), agreed)
+			if err := d.printToolDecision("accepted", agreed, live, asJSON, err); err != nil {
+				return err
+			}
+			if len(tools) > 0 && len(agreed) == 0 {
+				return d.ErrAlreadyPrinted
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "accept without asking")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func requireServerArg(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return admin.UserError(fmt.Sprintf("%s takes the name of a server, and of tools (see %q)", cmd.CommandPath(),
+			cmd.CommandPath()+" --help"))
+	}
+	return nil
+}
+
+// undecidedTools are the tools that nobody decided about.
+func undecidedTools(tools []admin.HeldTool) (all []admin.HeldTool) {
+	for _, h := range tools {
+		if !h.Pin.Pending.Rejected {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// confirmTools shows what changed, and gives the tools that the person agrees to.
+func (d shieldCommands) confirmTools(ctx context.Context, tools []admin.HeldTool,
+	yes bool) (agreed []admin.HeldTool, err error) {
+	for _, h := range tools {
+		if err := d.printHeld(d.Err, []admin.HeldTool{h}, false); err != nil {
+			return nil, err
+		}
+		ok := yes
+		if !yes && d.IsInteractive() {
+			if ok, err = d.Confirm(ctx, fmt.Sprintf("Accept %s %s? [y/N]: ", h.Server, safetext.Exact(h.Label())),
+				false); err != nil {
+				return nil, errors.New("nothing was accepted: there was no answer")
+			}
+		}
+		if ok {
+			agreed = append(agreed, h)
+		}
+	}
+	if len(tools) > 0 && !yes && !d.IsInteractive() {
+		return nil, admin.UserError(
+			"nothing was accepted: there is no terminal to ask at (--yes accepts what is shown)")
+	}
+	return agreed, nil
+}
+
+func (d shieldCommands) rejectCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "reject SERVER [TOOL...]",
+		Short: "Take changed tools off the deck",
+		Long: `Take changed tools off the deck: all of a server that wait, or those named. They come back when the server
+says what it said before, and wait again when it says a third thing.`,
+		Example: "  drawbridge shield reject github create_issue",
+		Args:    requireServerArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			tools, err := d.heldTools(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			tools = undecidedTools(tools)
+			live, err := d.Admin().RejectTools(cmd.Context(), tools)
+			return d.printToolDecision("rejected", tools, live, asJSON, err)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// printToolDecision says what was done.
+func (d shieldCommands) printToolDecision(did string, tools []admin.HeldTool, live string, asJSON bool,
+	err error) error {
+	switch {
+	case err != nil:
+		return err
+	case asJSON:
+		names := make([]string, 0, len(tools))
+		for _, h := range tools {
+			names = append(names, h.Label())
+		}
+		return PrintJSON(d.Out, map[string]any{did: names, "live": live})
+	case len(tools) == 0:
+		_, err = safetext.Fprintf(d.Err, "Nothing was %s.\n", did)
+		return err
+	}
+	for _, h := range tools {
+		safetext.Fprintf(d.Out, "✓ %s %s %s\n", did, h.Server, safetext.Exact(h.Label()))
+	}
+	if live != "" {
+		safetext.Fprintln(d.Err, live)
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+	"github.com/spf13/cobra"
+)
+
+// heldResultJSON is one as --json prints it.
+type heldResultJSON struct {
+	ID     string              `json:"id"`
+	At     time.Time           `json:"at"`
+	Caller string              `json:"caller"`
+	Method string              `json:"method"`
+	Server drawbridge.ServerID `json:"server"`
+	Card   string              `json:"card"`
+	Met    []string            `json:"met"`
+	// Result is there where one was asked for.
+	Result json.RawMessage `json:"result,omitempty"`
+}
+
+func newHeldResultJSON(r store.HeldResult) heldResultJSON {
+	return heldResultJSON{r.ID, r.At, r.Principal, r.Method, r.Server, r.Card, r.Rules, r.Result}
+}
+
+func (d shieldCommands) resultsCommand() *cobra.Command {
+	var asJSON, yes bool
+	cmd := &cobra.Command{
+		Use:   "results [ID]",
+		Short: "Show the results that were held back, or read one",
+		Long: `Show the results that were held back because the shield met a rule in them, or read one. They
+are held back of servers whose rows say "hold_flagged", or of all with hold_flagged = true in [mcp.shield]; they are
+kept for 30 days.
+
+What a result says is from others, and may be meant for a model: without a terminal to read it at it takes --yes.`,
+		Example: "  drawbridge shield results\n  drawbridge shield results k3f9qzab",
+		Args:    maxOneResultID,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return d.listResults(cmd.Context(), asJSON)
+			}
+			if !yes && !term.IsTerminal(d.Out) {
+				return admin.UserError(
+					"nothing was shown: there is no terminal to read it at (--yes prints it all the same)")
+			}
+			return d.readResult(cmd.Context(), args[0], asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, a result whole")
+	cmd.Flags().BoolVar(&yes, "yes", false, "print a result where there is no terminal")
+	return cmd
+}
+
+func maxOneResultID(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return admin.UserError(fmt.Sprintf("%s takes one ID at most", cmd.CommandPath()))
+	}
+	return nil
+}
+
+func (d shieldCommands) listResults(ctx context.Context, asJSON bool) error {
+	db, err := d.OpenIfExists(ctx)
+	if err != nil {
+		return err
+	}
+	var all []heldResultJSON
+	if db != nil {
+		kept, err := db.HeldResults(ctx)
+		if err = errors.Join(err, db.Close()); err != nil {
+			return err
+		}
+		for _, r := range kept {
+			all = append(all, newHeldResultJSON(r))
+		}
+	}
+	return listPrinter[heldResultJSON]{
+		Header: "ID\tAT\tCALLER\tCARD\tMET", EmptyText: "No result is held back.",
+		Columns: func(r heldResultJSON) string {
+			return safetext.Sprintf("%s\t%s\t%s\t%s\t%s", r.ID, formatLocalTime(r.At), safetext.Exact(r.Caller),
+				safetext.Exact(r.Card), strings.Join(r.Met, ", "))
+		},
+	}.print(d.Out, d.Err, all, asJSON)
+}
+
+// readResult prints one result: its JSON, with nothing in it that acts on a terminal.
+func (d shieldCommands) readResult(ctx context.Context, id string, asJSON bool) error {
+	db, err := d.OpenIfExists(ctx)
+	if err != nil {
+		return err
+	}
+	if db == nil {
+		return fmt.Errorf("no result %s is held back", safetext.Line(id))
+	}
+	r, err := db.HeldResult(ctx, id)
+	if err = errors.Join(err, db.Close()); err != nil {
+		return err
+	}
+	if asJSON {
+		return PrintJSON(d.Out, newHeldResultJSON(r))
+	}
+	safetext.Fprintf(d.Out, "%s  %s, %s of %s, for %s\n  met %s\n", r.ID, formatLocalTime(r.At), safetext.Exact(r.Card),
+		r.Server, safetext.Exact(r.Principal), strings.Join(r.Rules, ", "))
+	text, err := json.MarshalIndent(r.Result, "", "  ")
+	if err != nil {
+		text = r.Result
+	}
+	for line := range strings.Lines(safetext.Text(string(text))) { // it is JSON, which doubles backslashes itself
+		if _, err := fmt.Fprintln(d.Out, "  "+strings.TrimRight(line, "\n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/shield"
+)
+
+// unreadableRowError is around what says why a row cannot be read.
+type unreadableRowError struct{ error }
+
+// eachFileRow gives the rows of a file to do. Those that cannot be read are told, the first with the reason, and have
+// the command fail.
+func (d shieldCommands) eachFileRow(file string, p *scanPrinter, do func(jsonLine) error) error {
+	in := d.In
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in = f
+	}
+	err := eachJSONLine(in, func(r jsonLine) error {
+		err := do(r)
+		if bad, ok := errors.AsType[unreadableRowError](err); ok {
+			if p.unreadable++; p.unreadable == 1 {
+				safetext.Fprintf(d.Err, "✗ %s:%d: %v\n", file, r.Number, bad)
+			}
+			return nil
+		}
+		return err
+	})
+	if p.unreadable > 1 {
+		safetext.Fprintf(d.Err, "✗ %s: %d rows cannot be read\n", file, p.unreadable)
+	}
+	p.failed = p.failed || p.unreadable > 0
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
+}
+
+// rowKinds are the members of a row that say what it has.
+func rowKinds() []string {
+	return []string{"tool", "prompt", "resource", "template", "elicitation", "instructions", "text", "result"}
+}
+
+// scanRow looks at a row, and prints what comes of it. An unreadableRowError says that it cannot be read, and was
+// printed.
+func (p *scanPrinter) scanRow(s *shield.Shield, r jsonLine) error {
+	o := scanOutcome{ID: r.id(), Kind: "row"}
+	err := r.Err
+	if err == nil {
+		err = o.judgeRow(s, r.Object)
+	}
+	if err != nil {
+		o.Line, o.Verdict, o.Reasons, o.Canonical = r.Number, shield.VerdictHeld,
+			[]shield.Finding{unreadableReason(r.Number, err)}, nil
+	}
+	if printed := p.printOutcome(o); printed != nil || err == nil {
+		return printed
+	}
+	return unreadableRowError{err}
+}
+
+// unreadableReason is the reason for which a row is held that cannot be read.
+func unreadableReason(line int, err error) shield.Finding {
+	at := 0
+	if syntax, ok := errors.AsType[*rawjson.SyntaxError](err); ok {
+		at = syntax.Offset
+	}
+	return shield.Finding{Offset: at, Rule: "unreadable", Action: "held",
+		Why: fmt.Sprintf("line %d cannot be read: %v", line, err)}
+}
+
+// judgeRow judges what a row has. An error says why there is nothing that could be judged.
+func (o *scanOutcome) judgeRow(s *shield.Shield, line []byte) error {
+	kind, raw, err := rowSubject(line)
+	if err != nil {
+		return err
+	}
+	o.Kind = kind
+	if err := checkRowValue(kind, raw); err != nil {
+		return fmt.Errorf("%q: %w", kind, err)
+	}
+	return o.judge(s, kind, raw)
+}
+
+// rowSubject says what a row has: itself, where it is a definition, in which all texts are looked at whatever their
+// members are called. A row that has two things is refused: who reads it may read the other one.
+func rowSubject(line []byte) (kind string, raw json.RawMessage, err error) {
+	name := rawjson.Get(line, "name")
+	if name != nil && (rawjson.Get(line, "description") != nil || rawjson.Get(line, "inputSchema") != nil) {
+		return "tool", line, nil
+	}
+	for m := range rawjson.Members(line) {
+		for _, k := range rowKinds() {
+			switch {
+			case !m.HasName(k):
+			case kind != "":
+				return "row", nil, fmt.Errorf("has %q and %q: a row has one thing", kind, k)
+			default:
+				kind, raw = k, m.Value
+			}
+		}
+	}
+	switch {
+	case kind != "":
+		return kind, raw, nil
+	case name != nil:
+		return "tool", line, nil
+	}
+	return "row", nil, fmt.Errorf("neither a tool nor an object with one of %s", strings.Join(rowKinds(), ", "))
+}
+
+// checkRowValue says why a value is not what its kind says, such as a definition that is null: a server could not say
+// it.
+func checkRowValue(kind string, raw json.RawMessage) error {
+	switch first := raw[0]; kind {
+	case "text", "instructions":
+		if first != '"' {
+			return errors.New("it is no text")
+		}
+	case "result":
+		if first != '{' && first != '[' && first != '"' {
+			return errors.New("it is no result")
+		}
+	default:
+		if first != '{' {
+			return errors.New("it is no definition, which is an object")
+		}
+		if kind != "elicitation" {
+			return checkDefinitionDepth(raw)
+		}
+	}
+	return nil
+}
+
+// diffRow compares the definitions of a row, and prints what comes of it. An unreadableRowError says that it cannot be
+// read, and was printed.
+func (p *scanPrinter) diffRow(s *shield.Shield, r jsonLine) error {
+	before, after := rawjson.Get(r.Object, "before"), rawjson.Get(r.Object, "after")
+	err := r.Err
+	switch {
+	case err != nil:
+	case before == nil || after == nil, string(before) == "null", string(after) == "null":
+		err = errors.New(`no "before", or no "after"`)
+	}
+	var c shield.Comparison
+	line := 0
+	if err == nil {
+		c, err = s.CompareDefinitions(before, after)
+	}
+	if err != nil {
+		line = r.Number
+		c = shield.Comparison{Risk: shield.RiskHigh, NeedsApproval: true, Changes: []shield.DefinitionChange{},
+			Reasons: []shield.Finding{unreadableReason(r.Number, err)}}
+	}
+	if printed := p.printComparison(r.id(), line, c); printed != nil || err == nil {
+		return printed
+	}
+	return unreadableRowError{err}
+}
+
+// printComparison prints what came of a pair. Its line is 0 for one that could be read.
+func (p *scanPrinter) printComparison(id string, line int, c shield.Comparison) error {
+	if p.json {
+		return printJSONLine(p.out, struct {
+			ID   string `json:"id"`
+			Line int    `json:"line,omitempty"`
+			shield.Comparison
+		}{id, line, c})
+	}
+	ask := ""
+	if c.NeedsApproval {
+		ask = ", ask"
+	}
+	safetext.Fprintf(p.out, "%-8s %s%s\n", c.Risk, safetext.Exact(id), ask)
+	for _, ch := range c.Changes {
+		safetext.Fprintf(p.out, "         %s: %s, %s\n", safetext.Exact(ch.Path), ch.Class, ch.Risk)
+	}
+	for _, r := range c.Reasons {
+		safetext.Fprintf(p.out, "         %s: %s (%s)\n", safetext.Exact(r.Path), r.Why, r.Rule)
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+	"github.com/drawbridge-mcp/drawbridge/internal/trust"
+	"github.com/spf13/cobra"
+)
+
+// serverTrust is how far a server is trusted, and for which reasons, the newest first.
+type serverTrust struct {
+	Server drawbridge.ServerID
+	drawbridge.Trust
+	Reasons []trust.Event
+}
+
+// trustOfServer says how far the server of a row is trusted; nil where nobody keeps an account of it.
+func trustOfServer(book *gateway.TrustRecords, row config.Server) *drawbridge.Trust {
+	if book == nil {
+		return nil
+	}
+	t, _ := book.Lookup(row)
+	return &t
+}
+
+// readServerTrust gives how far each server that may be mounted is trusted, nil where nobody keeps an account. The one
+// that is named is forgiven first, and reload has running gateways hear of it.
+func readServerTrust(ctx context.Context, db *store.DB, set config.Configuration, forgive drawbridge.ServerID,
+	reload func(context.Context) (string, error), clerk gateway.AdminRecorder) ([]serverTrust, error) {
+	book, err := gateway.ReadTrustRecords(ctx, db, set.Settings)
+	if book == nil || err != nil {
+		return nil, err
+	}
+	var all []serverTrust
+	for _, row := range set.Mountable() {
+		if row.ID == forgive {
+			act := gateway.AdminAction{Command: "shield trust --reset", Server: row.ID}
+			if err := clerk.Run(act, func() error { return book.Reset(ctx, row) }); err != nil {
+				return nil, err
+			}
+			if _, err := reload(ctx); err != nil {
+				return nil, fmt.Errorf("tell the hub: %w", err)
+			}
+		}
+		t, reasons := book.Lookup(row)
+		all = append(all, serverTrust{Server: row.ID, Trust: t, Reasons: reasons})
+	}
+	return all, nil
+}
+
+func (d shieldCommands) trustCommand() *cobra.Command {
+	var reset, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "trust [SERVER]",
+		Short: "Show how far servers are trusted and why, or forgive one",
+		Long: `Show how far each server is trusted for how it behaved, from 0 to 1; with SERVER also the last
+things that moved its score. A server under the threshold is quarantined: its cards leave the
+deck until time has brought enough of the score back. --reset forgives it everything: for a
+server that was looked at, and is well.`,
+		Example: `  drawbridge shield trust
+  drawbridge shield trust github
+  drawbridge shield trust github --reset`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var server, forgive drawbridge.ServerID
+			switch {
+			case len(args) > 1:
+				return admin.UserError("trust takes one server at most")
+			case len(args) == 1:
+				server = drawbridge.ServerID(args[0])
+			case reset:
+				return admin.UserError("--reset needs the server that is forgiven")
+			}
+			if reset {
+				forgive = server
+			}
+			all, err := d.ReadTrust(cmd.Context(), forgive)
+			if err != nil {
+				return err
+			}
+			return d.printTrust(all, server, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&reset, "reset", false, "forgive the server everything that was held against it")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (d shieldCommands) printTrust(all []serverTrust, server drawbridge.ServerID, asJSON bool) error {
+	if all == nil {
+		return &drawbridge.Fault{
+			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "no server is judged",
+			Next: "drawbridge mcp list shows what is configured; [mcp.shield] enabled = true keeps accounts",
+		}
+	}
+	if server != "" {
+		var one []serverTrust
+		for _, t := range all {
+			if t.Server == server {
+				one = append(one, t)
+			}
+		}
+		if one == nil {
+			return &drawbridge.Fault{
+				Kind: drawbridge.BridgeFault, Code: drawbridge.NotFound,
+				Step: fmt.Sprintf("server %q is not configured, or may not be mounted", string(server)),
+				Next: "drawbridge mcp list",
+			}
+		}
+		all = one
+	}
+	if asJSON {
+		return PrintJSON(d.Out, newServerTrustJSON(all))
+	}
+	tw := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
+	paint := newScoreColours(d.Out, d.Env)
+	fmt.Fprintln(tw, "NAME\t"+paint.header("TRUST")+"\tLEVEL\tSTATE")
+	for _, t := range all {
+		state := "on the deck"
+		if t.Quarantined {
+			state = "quarantined until " + formatLocalTime(t.Until)
+		}
+		safetext.Fprintf(tw, "%s\t%s\t%s\t%s\n", t.Server, safetext.Shown(paint.format(&t.Trust)), t.Level, state)
+	}
+	if err := tw.Flush(); err != nil || server == "" {
+		return err
+	}
+	for _, e := range all[0].Reasons {
+		safetext.Fprintf(d.Out, "%s  %s\n", formatLocalTime(e.At), safetext.Line(e.String()))
+	}
+	return nil
+}
+
+// A document is what --json prints of a server, a reason what it prints of an event.
+type (
+	serverTrustJSON struct {
+		Server drawbridge.ServerID `json:"server"`
+		drawbridge.Trust
+		Reasons []trustReasonJSON `json:"reasons"`
+	}
+	trustReasonJSON struct {
+		At     time.Time       `json:"at"`
+		Kind   trust.EventKind `json:"kind"`
+		Count  int             `json:"count,omitempty"`
+		Amount float64         `json:"amount"`
+		Why    string          `json:"why,omitempty"`
+	}
+)
+
+func newServerTrustJSON(all []serverTrust) []serverTrustJSON {
+	out := make([]serverTrustJSON, len(all))
+	for i, t := range all {
+		out[i] = serverTrustJSON{t.Server, t.Trust, []trustReasonJSON{}}
+		for _, e := range t.Reasons {
+			out[i].Reasons = append(out[i].Reasons, trustReasonJSON{e.At, e.Kind, e.Count, e.ScoreChange(), e.Why})
+		}
+	}
+	return out
+}
+
+// A scoreColours colours scores: green from 0.7 on, yellow from 0.4 on, else red. The zero value does not.
+type scoreColours struct{ on bool }
+
+// newScoreColours is how scores look in an output: in colours on a terminal, unless NO_COLOR is set (no-color.org).
+func newScoreColours(out io.Writer, lookup func(string) (string, bool)) scoreColours {
+	none, _ := lookup("NO_COLOR")
+	return scoreColours{term.IsTerminal(out) && none == ""}
+}
+
+// header is the head of a column of scores: as many bytes longer than it looks as they are.
+func (p scoreColours) header(text string) string { return p.colour("39", text) }
+
+// format shows a score with two places; nil is "-".
+func (p scoreColours) format(t *drawbridge.Trust) string {
+	switch {
+	case t == nil:
+		return p.colour("39", "-")
+	case t.Score >= 0.7:
+		return p.colour("32", fmt.Sprintf("%.2f", t.Score))
+	case t.Score >= 0.4:
+		return p.colour("33", fmt.Sprintf("%.2f", t.Score))
+	}
+	return p.colour("31", fmt.Sprintf("%.2f", t.Score))
+}
+
+func (p scoreColours) colour(colour, text string) string {
+	if !p.on {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/cli/term"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/spf13/cobra"
+)
+
+// A toolIndexCommands is where the commands are typed.
+type toolIndexCommands struct {
+	Out, Err io.Writer
+	// WithGateway gives work the gateway, for as long as it takes; Await waits for servers that were never listed.
+	WithGateway     func(ctx context.Context, work func(context.Context, *gateway.Gateway) error) error
+	AwaitNewServers func(ctx context.Context, g *gateway.Gateway)
+	// Caller is who types.
+	Caller func(g *gateway.Gateway) drawbridge.Caller
+	// HubModelStatus says how the models of the hub are, if one runs.
+	HubModelStatus func() (gateway.ModelStatus, bool)
+	// StatusLine is the terminal's changing line.
+	StatusLine *term.StatusLineWriter
+}
+
+// A searchHit tool, as "tools search --json" prints it.
+type searchHit struct {
+	Name    drawbridge.CardName `json:"name"`
+	Server  drawbridge.ServerID `json:"server,omitempty"`
+	Summary string              `json:"summary"`
+	Score   float64             `json:"score"`
+	Why     string              `json:"why,omitempty"`
+	Scores  *hitScores          `json:"scores,omitempty"`
+}
+
+// hitScores are shares of the best tool's: by arm, and by words in each field alone.
+type hitScores struct {
+	Words       float64 `json:"words"`
+	Meaning     float64 `json:"meaning"`
+	Far         float64 `json:"far"`
+	Name        float64 `json:"name"`
+	Server      float64 `json:"server"`
+	Description float64 `json:"description"`
+	Parameters  float64 `json:"parameters"`
+}
+
+// searchCommand is the command "tools search".
+func (d toolIndexCommands) searchCommand() *cobra.Command {
+	var top int
+	var explain, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "search QUERY...",
+		Short: "Find the cards that answer a question",
+		Long: `Find the cards that answer a question, the best first, as a client finds them with find_tools.
+Where no card has a word of it that is said, and what is near is shown, or some of what there is.
+The score is a share of the best one's. --explain says how each arm found each card, by its
+own best: "words" are the words of the question, "meaning" the encoder that is built in, and
+"far" a model of your own, which takes its place. Behind them is what each field of the card
+would bring it by words alone: its name, its server, what it says of itself, and its
+parameters; and what of the question is where.`,
+		Example: `  drawbridge tools search list open pull requests
+  drawbridge tools search "read a file" --top 3 --explain`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return admin.UserError(fmt.Sprintf("%s takes a question (see %q)", cmd.CommandPath(),
+					cmd.CommandPath()+" --help"))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if top < 1 {
+				return admin.UserError("--top must be a whole number above 0")
+			}
+			return d.WithGateway(cmd.Context(), func(ctx context.Context, g *gateway.Gateway) error {
+				d.AwaitNewServers(ctx, g)
+				all, matched := d.searchCards(ctx, g, d.Caller(g), strings.Join(args, " "), top, explain)
+				if !matched && len(all) > 0 {
+					fmt.Fprintln(d.Err, "no card has these words: these may be near, or are some of what there is")
+				}
+				if asJSON {
+					return PrintJSON(d.Out, all)
+				}
+				return d.printHits(all, explain)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&top, "top", 10, "how many cards to show")
+	flags.BoolVar(&explain, "explain", false, "say by which arm and field each is found")
+	flags.BoolVar(&asJSON, "json", false, "print them as JSON")
+	return cmd
+}
+
+// searchCards finds cards, and says whether one of them has a word of the question.
+func (d toolIndexCommands) searchCards(ctx context.Context, g *gateway.Gateway, who drawbridge.Caller, query string,
+	top int, explain bool) (all []searchHit, matched bool) {
+	all = []searchHit{}
+	v := g.Deck().SearchView(who)
+	d.awaitVectors(ctx, g, v.BuildIndex)
+	hits, matched := v.Find(ctx, query, top)
+	for _, h := range hits {
+		all = append(all, searchHit{Name: h.Spec.Name, Server: h.Spec.Server, Summary: h.Spec.Summary,
+			Score: h.Score, Why: h.Reason})
+	}
+	if explain {
+		for i, e := range v.Explain(ctx, query, hits) {
+			shares := hitScores(e)
+			all[i].Scores = &shares
+		}
+	}
+	return all, matched
+}
+
+func (d toolIndexCommands) printHits(all []searchHit, explain bool) error {
+	if len(all) == 0 {
+		return nil
+	}
+	if explain {
+		return explainedHitsPrinter(all).print(d.Out, d.Err, all, false)
+	}
+	return listPrinter[searchHit]{Header: "SCORE\tCARD\tSUMMARY", Columns: func(f searchHit) string {
+		return safetext.Sprintf("%.3f\t%s\t%s", f.Score, f.Name, safetext.Truncate(safetext.OneLine(f.Summary), 80,
+			safetext.Runes, "…"))
+	}}.print(d.Out, d.Err, all, false)
+}
+
+// explainedHitsPrinter shows cards with what found them. A model of the person's own stands where the built-in encoder
+// does, which it takes the place of.
+func explainedHitsPrinter(all []searchHit) listPrinter[searchHit] {
+	arm := "MEANING"
+	if slices.ContainsFunc(all, func(f searchHit) bool { return f.Scores.Far > 0 }) {
+		arm = "FAR"
+	}
+	return listPrinter[searchHit]{
+		Header: "SCORE\tCARD\tWORDS\t" + arm + "\tNAME\tSERVER\tDESCRIPTION\tPARAMETERS\tWHY",
+		Columns: func(f searchHit) string {
+			s := f.Scores
+			line := safetext.Sprintf("%.3f\t%s", f.Score, f.Name)
+			for _, share := range []float64{s.Words, s.Meaning + s.Far, s.Name, s.Server, s.Description, s.Parameters} {
+				if share == 0 {
+					line += "\t-"
+				} else {
+					line += fmt.Sprintf("\t%.2f", share)
+				}
+			}
+			return line + "\t" + safetext.Line(f.Why)
+		},
+	}
+}

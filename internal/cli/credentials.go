@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
+)
+
+// credentialStates say how we stand with servers that one signs in at.
+type credentialStates map[drawbridge.ServerID]drawbridge.CredentialStatus
+
+// readCredentialStates gives those of rows with which a credential has to do: whose row says how to sign in, or at
+// which somebody did, or was to. No server is asked.
+func readCredentialStates(p admin.SignInProvider, rows []config.Server) credentialStates {
+	all := credentialStates{}
+	for _, row := range rows {
+		access, err := p.ServerSignIn(row.ID)
+		if err != nil {
+			continue // nobody signs in there
+		}
+		c, err := access.Status()
+		if err != nil && c.Name != "" { // it is kept, and cannot be read
+			c.Problem, err = err.Error(), nil
+		}
+		if err == nil && (c.SignedIn || c.URL != "" || c.Problem != "" || row.Auth != nil) {
+			all[row.ID] = c
+		}
+	}
+	return all
+}
+
+// A credentialReport credential is one with what it comes to, as the doctor says it.
+type credentialReport struct {
+	drawbridge.CredentialStatus
+	Standing string `json:"standing"`
+	// SignInReason says why somebody has to sign in; empty where nobody has.
+	SignInReason string `json:"needed,omitempty"`
+}
+
+// reports gives all credentials, in the order of the servers' names. Statuses are what is remembered of the servers.
+func (all credentialStates) reports(statuses []drawbridge.ServerStatus) (kept []credentialReport) {
+	known := maps.Clone(all)
+	wanted := map[drawbridge.ServerID]bool{}
+	for _, s := range statuses {
+		if s.Phase != drawbridge.NeedsSignIn {
+			continue
+		}
+		wanted[s.Server] = true
+		if _, ok := known[s.Server]; !ok {
+			known[s.Server] = drawbridge.CredentialStatus{Server: s.Server}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(known)) {
+		c := known[id]
+		k := credentialReport{CredentialStatus: c, Standing: describeCredential(c)}
+		switch {
+		case c.SignedIn:
+		case c.Problem != "":
+			k.SignInReason = c.Problem
+		case c.URL != "" || wanted[id]:
+			k.SignInReason = "nobody is signed in"
+		}
+		kept = append(kept, k)
+	}
+	return kept
+}
+
+// unconfiguredSignIns names the sign-ins of a vault that are at none of these servers.
+func (all credentialStates) unconfiguredSignIns(entries []secrets.SecretInfo) (names []string) {
+	for _, e := range entries {
+		name, ok := strings.CutPrefix(e.Name, "signin/")
+		for _, c := range all {
+			ok = ok && c.Name != e.Name
+		}
+		if ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// isAuthFailure says whether a server went wrong since it wants to know who asks.
+func isAuthFailure(fault error) bool {
+	return fault != nil && drawbridge.AsFault(fault).Code == drawbridge.AuthFailure
+}
+
+// authRequiredText says what a server wants that refuses us and is not signed in at (seed 001 knows three things that
+// it may want).
+func authRequiredText(row config.Server) string {
+	key := row.Auth != nil && row.Auth.Type == "apikey" ||
+		slices.ContainsFunc(row.Headers, func(p config.NameValue) bool {
+			return strings.EqualFold(p.Name,
+				"Authorization")
+		})
+	if key {
+		return "Server requires API key authentication."
+	}
+	return "Server requires authentication but type could not be determined."
+}
+
+// A serverWithCredential server is how a server is, with how we stand with it.
+type serverWithCredential struct {
+	drawbridge.ServerStatus
+	Credential *drawbridge.CredentialStatus `json:"credential,omitempty"`
+	// signInPending says that who prepared the sign-in waits still for the browser to come back.
+	signInPending bool
+}
+
+// annotateStatuses adds to how servers are what is kept of their sign-ins. A living process knows best what its server
+// wants; what a process wanted that is gone may be there by now.
+func (all credentialStates) annotateStatuses(rows []drawbridge.ServerStatus) []serverWithCredential {
+	out := make([]serverWithCredential, len(rows))
+	for i, row := range rows {
+		l := serverWithCredential{ServerStatus: row, signInPending: row.SignIn != ""}
+		c, ok := all[row.Server]
+		if c.SignedIn && row.Phase != drawbridge.NeedsSignIn {
+			c.URL = "" // nobody needs it any more
+		}
+		dormant := row.Phase == drawbridge.Idle || row.Phase == drawbridge.Faulted ||
+			row.Phase == drawbridge.NeedsSignIn
+		switch {
+		case !ok:
+		case l.signInPending || !dormant:
+			l.Credential = &c
+		case c.SignedIn && row.Phase == drawbridge.NeedsSignIn:
+			l.Credential, l.Phase = &c, drawbridge.Idle
+		case !c.SignedIn && (c.URL != "" || c.Problem != ""):
+			l.Credential, l.Phase, l.SignIn = &c, drawbridge.NeedsSignIn, c.URL
+		default:
+			l.Credential = &c
+		}
+		out[i] = l
+	}
+	return out
+}
+
+// printSignInState says what to do about a server that wants to know who asks, or until when it knows.
+func (l serverWithCredential) printSignInState(w io.Writer) {
+	c := l.Credential
+	if l.Phase != drawbridge.NeedsSignIn {
+		if c != nil && (c.SignedIn || c.Problem != "") {
+			safetext.Fprintf(w, "  %s\n", describeCredential(*c))
+		}
+		return
+	}
+	why := ""
+	if c != nil && c.Problem != "" {
+		why = " (" + c.Problem + ")"
+	}
+	safetext.Fprintf(w, "  it needs a sign-in%s: drawbridge mcp auth %s\n", why, l.Server)
+	printSignInURL(w, l.Server, l.SignIn, l.signInPending)
+}
+
+// printSignInURL adds the address that a sign-in which was prepared goes on at; open says that a process waits there.
+func printSignInURL(w io.Writer, id drawbridge.ServerID, address string, open bool) {
+	switch {
+	case address == "":
+	case open:
+		safetext.Fprintf(w, "  or open %s\n", address)
+	default:
+		safetext.Fprintf(w,
+			"  or open %s\n  and give the address that the browser ends at to drawbridge mcp auth %s --code -\n",
+			address, id)
+	}
+}
+
+// describeCredential says in a few words how we stand with a server.
+func describeCredential(c drawbridge.CredentialStatus) string {
+	switch {
+	case c.SignedIn && c.Expires.IsZero() && c.AutoRenews:
+		return "signed in, until the server says otherwise; renews itself"
+	case c.SignedIn && c.Expires.IsZero():
+		return "signed in, until the server says otherwise"
+	case c.SignedIn && c.AutoRenews:
+		return "signed in until " + formatLocalTime(c.Expires) + ", renews itself"
+	case c.SignedIn && c.Expires.Before(time.Now()):
+		return "the sign-in ended " + formatLocalTime(c.Expires)
+	case c.SignedIn:
+		return "signed in until " + formatLocalTime(c.Expires)
+	case c.Problem != "":
+		return "needs sign-in: " + c.Problem
+	case c.URL != "":
+		return "needs sign-in"
+	}
+	return "nobody is signed in"
+}
+
+// forbiddenStatusPattern is a status by which servers refuse somebody, and no part of another number.
+var forbiddenStatusPattern = regexp.MustCompile(`\b40[13]\b`)
+
+// notFoundStatusPattern is the status by which a web server says that it has nothing at an address.
+var notFoundStatusPattern = regexp.MustCompile(`\bstatus (404|410)\b`)
+
+// FaultTip is the next thing to try after a server did not start or was not reached; empty where nothing is known.
+func FaultTip(fault error) string {
+	text := strings.ToLower(fault.Error())
+	switch {
+	case errors.Is(fault, context.DeadlineExceeded) || strings.Contains(text, "timeout") ||
+		strings.Contains(text, "timed out"):
+		return "The server may be slow or unresponsive. Try increasing the timeout."
+	case isAuthFailure(fault) || forbiddenStatusPattern.MatchString(text):
+		return "Check your authentication credentials."
+	case strings.Contains(text, "connection refused"):
+		return "Check that the server is running and that its URL is right."
+	case notFoundStatusPattern.MatchString(text):
+		return "Check that the URL is right: nothing answers there as an MCP server."
+	case strings.Contains(text, "not found"):
+		return "Check that the command is installed and on the PATH."
+	}
+	return ""
+}

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/drawbridge-mcp/drawbridge/internal/shield"
+)
+
+// A DefinitionDiff is between two definitions of one tool.
+type DefinitionDiff struct {
+	// Kind is that of the change that matters most, see shield.Change.Kind; "unreadable" where they cannot be compared.
+	Kind string `json:"kind"`
+	shield.Comparison
+}
+
+// DiffDefinitions compares two definitions. What cannot be compared is of the highest risk.
+func DiffDefinitions(s *shield.Shield, before, after json.RawMessage) DefinitionDiff {
+	c, err := s.CompareDefinitions(before, after)
+	switch worst := c.WorstChange(); {
+	case err != nil:
+		return DefinitionDiff{"unreadable", shield.Comparison{Risk: shield.RiskHigh, NeedsApproval: true,
+			Changes: []shield.DefinitionChange{}, Reasons: []shield.Finding{}}}
+	case worst == nil: // the same to one reader, and not to another
+		c.Risk, c.NeedsApproval = shield.RiskHigh, true
+		return DefinitionDiff{"unreadable", c}
+	default:
+		return DefinitionDiff{worst.Description(), c}
+	}
+}
+
+// String gives the kind and the risk.
+func (d DefinitionDiff) String() string { return fmt.Sprintf("%s (%s)", d.Kind, d.Risk) }
+
+// How much of a text is shown around what changed in it, and of the changes of one definition.
+const (
+	maxContextRunes   = 60
+	maxPrintedChanges = 20
+)
+
+// Print writes each change, indented: [-gone-] and {+new+} as git marks words, in colour for a terminal.
+func (d DefinitionDiff) Print(w io.Writer, colour bool) {
+	if d.Kind == "unreadable" {
+		fmt.Fprintln(w, "  it says something twice, or is no JSON: two readers may read two things")
+	}
+	for i, c := range d.Changes {
+		if i == maxPrintedChanges {
+			safetext.Fprintf(w, "  and %d more changes (--json has them all)\n", len(d.Changes)-i)
+			return
+		}
+		safetext.Fprintf(w, "  %s, %s: ", safetext.Exact(c.Path), c.Description())
+		for i, r := range c.DiffWords() {
+			io.WriteString(w, formatTextRun(r, colour, i == 0))
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// formatTextRun is a run as it is printed. Of a long one that both texts have the middle is left out, and of the first
+// one the beginning.
+func formatTextRun(r shield.DiffRun, colour, first bool) string {
+	before, after := map[byte]string{'-': "[-", '+': "{+"}[r.Op], map[byte]string{'-': "-]", '+': "+}"}[r.Op]
+	if colour && r.Op != ' ' {
+		before, after = map[byte]string{'-': "\x1b[31m", '+': "\x1b[32m"}[r.Op]+before, after+"\x1b[0m"
+	}
+	if text := []rune(r.Text); r.Op == ' ' && len(text) > 2*maxContextRunes {
+		head := string(text[:maxContextRunes])
+		if first {
+			head = ""
+		}
+		return head + "…" + string(text[len(text)-maxContextRunes:])
+	}
+	return before + r.Text + after
+}

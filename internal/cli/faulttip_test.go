@@ -1,0 +1,24 @@
+package cli_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/cli"
+)
+
+// TestTip: what is to be tried next is about what is wrong, an address or a command.
+func TestTip(t *testing.T) {
+	for fault, want := range map[string]string{
+		"mount u: connect: status 404 Not Found":                                   "Check that the URL is right: nothing answers there as an MCP server.",
+		"mount u: connect: status 410 Gone":                                        "Check that the URL is right: nothing answers there as an MCP server.",
+		"mount u: connect: status 401 Unauthorized":                                "Check your authentication credentials.",
+		"mount m: connect: start m404: command not found in PATH \"/bin\"":         "Check that the command is installed and on the PATH.",
+		"mount c: connect: start node: its directory /none is not there (make it)": "",
+		"mount u: connect: dial tcp 127.0.0.1:404: connect: connection refused":    "Check that the server is running and that its URL is right.",
+	} {
+		if got := cli.FaultTip(errors.New(fault)); got != want {
+			t.Errorf("%s: %q", fault, got)
+		}
+	}
+}

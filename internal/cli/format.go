@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+	"github.com/spf13/cobra"
+)
+
+// exactArgs checks the number of words that a command takes, in its own words. Its error is a admin.UserError.
+func exactArgs(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == n {
+			return nil
+		}
+		return admin.UserError(fmt.Sprintf("%s takes %s (see %q)", cmd.CommandPath(), what,
+			cmd.CommandPath()+" --help"))
+	}
+}
+
+// An ExitError ends a command with that exit code. It says nothing itself: what there is to say was printed, or is in
+// the error around it.
+type ExitError int
+
+// Error is empty.
+func (ExitError) Error() string { return "" }
+
+// interruptedError gives what a command ended with, where Ctrl-C broke it off as what that was, with the exit code
+// that shells give then. ctx is the command's, which ends with Ctrl-C.
+func interruptedError(ctx context.Context, err error) error {
+	const by ExitError = 130
+	if ctx.Err() == nil || !errors.Is(err, context.Canceled) {
+		return err
+	}
+	f, ok := errors.AsType[*drawbridge.Fault](err)
+	switch {
+	case !ok:
+		return fmt.Errorf("interrupted%w", by)
+	case f.Ambiguous:
+		return fmt.Errorf("interrupted: %s (it may have had its effect)%w", f.Step, by)
+	}
+	return fmt.Errorf("interrupted: %s%w", f.Step, by)
+}
+
+// PrintJSON prints v as one indented JSON document, with nothing in it that acts on a terminal or cannot be seen
+// (safetext.JSON).
+func PrintJSON(w io.Writer, v any) error { return encodeJSON(w, v, "  ") }
+
+// printJSONLine prints v as PrintJSON does, on one line.
+func printJSONLine(w io.Writer, v any) error { return encodeJSON(w, v, "") }
+
+func encodeJSON(w io.Writer, v any, indent string) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(safetext.JSON(b.Bytes()))
+	return err
+}
+
+// A listPrinter is how a command prints several things of one kind: as JSON, or as a table, or, where there are none,
+// that there are none.
+type listPrinter[T any] struct {
+	// Header names the columns, and Line has the cells of one thing, apart by tabs. None says that there is nothing.
+	Header, EmptyText string
+	Columns           func(T) string
+}
+
+// print prints all to out; that there are none is told to whom else.
+func (l listPrinter[T]) print(out, whom io.Writer, all []T, asJSON bool) error {
+	switch {
+	case asJSON:
+		return PrintJSON(out, append([]T{}, all...))
+	case len(all) == 0:
+		safetext.Fprintln(whom, l.EmptyText)
+		return nil
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, l.Header)
+	for _, one := range all {
+		fmt.Fprintln(table, l.Columns(one))
+	}
+	return table.Flush()
+}
+
+// formatCount says how many there are of what has a plain plural: "1 record", "2 records".
+func formatCount[N int | uint64](n N, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// formatLocalTime shows a moment to the second, where the person is.
+func formatLocalTime(t time.Time) string { return t.Local().Format(time.DateTime) }
+
+// formatStartTime shows how long a server took to start, in milliseconds; 0 is one that never did.
+func formatStartTime(ms int64) string {
+	if ms == 0 {
+		return "-"
+	}
+	return (time.Duration(ms) * time.Millisecond).String()
+}
+
+// formatAgo shows how long ago a moment was.
+func formatAgo(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	switch d := time.Since(t); {
+	case d < time.Minute:
+		return "now"
+	case d < time.Hour:
+		return fmt.Sprintf("%dm ago", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh ago", d/time.Hour)
+	}
+	return t.Local().Format(time.DateOnly)
+}
+
+// printRawJSONList prints JSON values as one array, a line each, as they are written but for characters that cannot be
+// seen.
+func printRawJSONList(w io.Writer, items []json.RawMessage) error {
+	var b bytes.Buffer
+	b.WriteByte('[')
+	for i, item := range items {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString("\n  ")
+		b.Write(item)
+	}
+	b.WriteString("\n]\n")
+	_, err := w.Write(safetext.JSON(b.Bytes()))
+	return err
+}
+
+// parseTime reads a moment that a person writes: a time of today, a date and time where they are, an RFC 3339 time, or
+// how long before now.
+func parseTime(text string, now time.Time) (time.Time, error) {
+	if d, err := time.ParseDuration(strings.TrimPrefix(text, "-")); err == nil {
+		return now.Add(-d), nil
+	}
+	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return t, nil
+	}
+	for _, layout := range []string{"2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
+		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			return t, nil
+		}
+	}
+	for _, layout := range []string{"15:04:05", "15:04"} {
+		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			y, m, d := now.Date()
+			return time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), 0, now.Location()), nil
+		}
+	}
+	return time.Time{},
+		fmt.Errorf("%q is no time: write 14:02, \"2006-01-02 15:04\", an RFC 3339 time, or how long ago, as 2h", text)
+}

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/hub"
+)
+
+// formatReload says in a few words what a reload did.
+func formatReload(r hub.ReloadReport) string {
+	var parts []string
+	for _, did := range []struct {
+		word string
+		ids  []drawbridge.ServerID
+	}{{"added", r.Added}, {"removed", r.Removed}, {"changed", r.Changed}} {
+		if len(did.ids) == 0 {
+			continue
+		}
+		parts = append(parts, did.word+" "+joinServerNames(did.ids))
+	}
+	if r.MovedClients > 0 {
+		parts = append(parts, fmt.Sprintf("moved %d clients", r.MovedClients))
+	}
+	text := "the hub " + strings.Join(parts, ", ")
+	switch {
+	case len(r.Listed) > 0 && len(parts) == 0:
+		text = "the hub listed " + joinServerNames(r.Listed) + " anew"
+	case len(r.Listed) > 0:
+		text += ", listed " + joinServerNames(r.Listed) + " anew"
+	case len(parts) == 0 && len(r.Away) > 0:
+		return "not connected, and listed anew when started: " + joinServerNames(r.Away)
+	case len(parts) == 0:
+		return "the hub is up to date"
+	}
+	if len(r.Away) > 0 {
+		text += "; not connected, and listed anew when started: " + joinServerNames(r.Away)
+	}
+	return text
+}
+
+// joinServerNames names some of many servers.
+func joinServerNames(ids []drawbridge.ServerID) string {
+	words := make([]string, len(ids))
+	for i, id := range ids {
+		words[i] = string(id)
+	}
+	return joinFirst(words, 4)
+}
+
+// joinFirst joins the first n of all and counts the rest.
+func joinFirst(all []string, n int) string {
+	if len(all) <= n {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:n], ", "), len(all)-n)
+}

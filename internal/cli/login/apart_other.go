@@ -1,7 +1,0 @@
-//go:build !unix
-
-package login
-
-import "os/exec"
-
-func apart(*exec.Cmd) {}

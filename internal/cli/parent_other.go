@@ -1,6 +1,0 @@
-//go:build !linux
-
-package cli
-
-// parent is not known here.
-func parent() string { return "" }

@@ -1,0 +1,17 @@
+//go:build unix
+
+package cli
+
+import (
+	"errors"
+	"syscall"
+)
+
+// processExists says whether a process with this id exists.
+func processExists(pid int) bool {
+	if pid <= 0 {
+		return false
+	}
+	err := syscall.Kill(pid, 0)
+	return err == nil || errors.Is(err, syscall.EPERM)
+}

@@ -1,0 +1,115 @@
+// Package term is the person at the other end, where there is one: questions are put to them and answers come back.
+package term
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+// A Dialogue is a person at a terminal: questions go to standard error, answers come from standard input. Ctrl-C and
+// Ctrl-D are no answer. While it lasts, the terminal is ours.
+type Dialogue struct {
+	ctx      context.Context // the command's: what waits for an answer ends with it
+	terminal *term.Terminal
+	keys     *KeyReader
+	fd       int
+	before   *term.State
+}
+
+// IsTerminal says whether w is a terminal that a person looks at.
+func IsTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// IsInteractive says whether there is a person who can be asked: somebody who sees what is written to out and types on
+// in.
+func IsInteractive(in io.Reader, out io.Writer) bool { return IsTerminal(in) && IsTerminal(out) }
+
+// StartDialogue begins a dialogue; false where nobody is there. It is to be closed.
+func StartDialogue(ctx context.Context, in io.Reader, out io.Writer) (*Dialogue, bool) {
+	return NewKeyReader(in).StartDialogue(ctx, out)
+}
+
+// StartDialogue is Begin for one dialogue of several: an answer that was not given before ctx ended goes to none of
+// the later ones.
+func (k *KeyReader) StartDialogue(ctx context.Context, out io.Writer) (*Dialogue, bool) {
+	if !IsInteractive(k.in, out) {
+		return nil, false
+	}
+	fd := int(k.in.(*os.File).Fd())
+	before, err := term.MakeRaw(fd)
+	if err != nil {
+		return nil, false
+	}
+	terminal := term.NewTerminal(dialogueTerminal{out, ctx, k}, "")
+	if width, height, err := term.GetSize(fd); err == nil && width > 0 {
+		_ = terminal.SetSize(width, height) // a wrong size only wraps lines elsewhere
+	}
+	return &Dialogue{ctx, terminal, k, fd, before}, true
+}
+
+// Close gives the terminal back.
+func (d *Dialogue) Close() { _ = term.Restore(d.fd, d.before) }
+
+// DiscardInput drops what was typed before: it is no answer to what was not seen yet. The error says that it is there
+// still.
+func (d *Dialogue) DiscardInput() error {
+	err := flushInput(d.fd)
+	d.keys.discard()
+	return err
+}
+
+// Ask puts a question. The error says that there is no answer.
+func (d *Dialogue) Ask(question string) (string, error) {
+	d.terminal.SetPrompt(safetext.Text(question))
+	return d.readAnswer(d.terminal.ReadLine)
+}
+
+// AskHidden is Ask for an answer that is not shown.
+func (d *Dialogue) AskHidden(question string) (string, error) {
+	return d.readAnswer(func() (string, error) { return d.terminal.ReadPassword(safetext.Text(question)) })
+}
+
+// readAnswer waits for an answer, until the dialogue's context ends.
+func (d *Dialogue) readAnswer(read func() (string, error)) (string, error) {
+	line, err := read()
+	if d.ctx.Err() != nil {
+		return "", d.ctx.Err()
+	}
+	if errors.Is(err, term.ErrPasteIndicator) {
+		err = nil
+	}
+	return line, err
+}
+
+// Say shows a text, a line or more.
+func (d *Dialogue) Say(text string) { fmt.Fprintln(d.terminal, safetext.Text(text)) }
+
+// Confirm asks for a yes or a no. An empty answer is otherwise.
+func (d *Dialogue) Confirm(question string, otherwise bool) (bool, error) {
+	for {
+		line, err := d.Ask(question)
+		if err != nil {
+			d.Say("")
+			return false, err
+		}
+		switch strings.ToLower(strings.TrimSpace(line)) {
+		case "":
+			return otherwise, nil
+		case "y", "yes":
+			return true, nil
+		case "n", "no":
+			return false, nil
+		}
+		d.Say("yes or no is needed")
+	}
+}

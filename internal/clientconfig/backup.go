@@ -1,0 +1,98 @@
+package clientconfig
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+)
+
+// A BackupRecord is what is kept of a client's file that Drawbridge was put into.
+type BackupRecord struct {
+	Client string `json:"client"`
+	Path   string `json:"path"`
+	// Existed says whether there was a file, Before what it held.
+	Existed bool   `json:"existed"`
+	Before  []byte `json:"before"`
+	// WrittenHashes has the hex SHA-256 of each content that we wrote and that Before is the way back from. It is more
+	// than one after connecting twice: a crash may have come between the record and the file.
+	WrittenHashes []string `json:"wrote"`
+	// Replaced are the entries that were taken out, for a file that somebody else has edited since.
+	Replaced map[string]json.RawMessage `json:"replaced,omitempty"`
+	// CreatedDirs are the directories that were made for the file, the deepest first.
+	CreatedDirs []string `json:"made,omitempty"`
+}
+
+// RestoredEntries lists the entries that are put back, without our own, which is called own.
+func (b *BackupRecord) RestoredEntries(own string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(b.Replaced)), func(name string) bool { return name == own })
+}
+
+// ContentHash names the content of a file, as Wrote has it.
+func ContentHash(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// BackupDir is a directory with one record for each client's file.
+type BackupDir string
+
+func (b BackupDir) recordPath(client, path string) string {
+	return filepath.Join(string(b), client+"-"+ContentHash([]byte(path))[:12]+".json")
+}
+
+// Read gives the record of a file; nil where there is none. The error is a *drawbridge.Fault, as those below are.
+func (b BackupDir) Read(client, path string) (*BackupRecord, error) {
+	file := b.recordPath(client, path)
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var record BackupRecord
+	if err == nil {
+		err = json.Unmarshal(data, &record)
+	}
+	if err != nil || record.Path != path {
+		return nil, configfile.FileFault("read the backup "+file, errors.New("it is no record of "+path))
+	}
+	return &record, nil
+}
+
+// Write keeps a record, in the place of an earlier one of the same file.
+func (b BackupDir) Write(record BackupRecord) error {
+	data, err := json.MarshalIndent(record, "", "  ")
+	if err != nil {
+		return configfile.FileFault("back up "+record.Path, err)
+	}
+	err = os.MkdirAll(string(b), 0o700)
+	if err == nil { // who writes holds the lock of the client's file
+		err = configfile.ReplaceFile(b.recordPath(record.Client, record.Path), append(data, '\n'), 0o600)
+	}
+	if err != nil {
+		return configfile.FileFault("back up "+record.Path, errors.New(configfile.WithoutPath(err)))
+	}
+	return nil
+}
+
+// SortDeepestFirst orders directories of one path, each once.
+func SortDeepestFirst(dirs []string) []string {
+	slices.SortFunc(dirs, func(a, b string) int { return len(b) - len(a) })
+	return slices.Compact(dirs)
+}
+
+// Remove takes a record away, and the directory when it was the last.
+func (b BackupDir) Remove(client, path string) error {
+	file := b.recordPath(client, path)
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return configfile.FileFault("remove the backup "+file, errors.New(configfile.WithoutPath(err)))
+	}
+	_ = os.Remove(string(b)) // it stays when it is not empty
+	return nil
+}

@@ -1,0 +1,89 @@
+package clientconfig
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+)
+
+// claudeCodeProvider keeps the person's servers in ~/.claude.json, those of one directory under its path there, and
+// those of a project in .mcp.json.
+func claudeCodeProvider() Provider {
+	words := claudeGrammar("Claude Code")
+	return Provider{Name: "claude-code", Title: "Claude Code", Priority: 80, Locations: []FileLocation{
+		{Root: ProjectRoot, Path: ".mcp.json", Shape: &Dialect{parse: configfile.ParseJSON,
+			findRows: rowsUnderEitherName, grammar: words}},
+		{Root: HomeRoot, Path: ".claude.json", Variable: "CLAUDE_CONFIG_DIR", FileInVariable: ".claude.json",
+			Shape: &Dialect{parse: configfile.ParseJSON, findRows: claudeRows, grammar: words}},
+	}}
+}
+
+// mcpJSONProvider is the file that many programs read at the root of a project.
+func mcpJSONProvider() Provider {
+	json := &Dialect{parse: configfile.ParseJSON, findRows: rowsUnderEitherName, grammar: claudeGrammar("its program")}
+	return Provider{Name: "mcp-json", Title: "mcp.json", Priority: 5, Locations: []FileLocation{
+		{Root: ProjectRoot, Path: "mcp.json", Shape: json},
+		{Root: ProjectRoot, Path: ".mcp.json", Shape: json},
+	}}
+}
+
+func claudeGrammar(title string) *rowGrammar {
+	return &rowGrammar{title: title, convertText: nativeText, fields: commonMembers(
+		memberRule{"timeout", convertClaudeTimeout}, memberRule{"request_timeout_ms", convertClaudeTimeout},
+		memberRule{"headersHelper", leaveOut(adviceHeaderCommand)}, memberRule{"oauth", convertAuth(camelCaseMembers(
+			memberRule{"callbackPort", convertCallbackPort}, memberRule{"authServerMetadataUrl",
+				convertMetadataURL})...)}, memberRule{"envFile", leaveOut(adviceEnvFile)},
+		memberRule{"alwaysLoad", ignoreMember}, memberRule{"scope", ignoreMember},
+	)}
+}
+
+// convertClaudeTimeout carries milliseconds. Claude Code ignores fewer than 1000 of them.
+func convertClaudeTimeout(c *rowConverter, m configfile.Member) {
+	if ms, err := strconv.ParseFloat(m.Value.Text, 64); err == nil && ms < 1000 {
+		c.addNote(m.Line, "%q was left out: Claude Code ignores fewer than 1000 milliseconds too", m.Name)
+		return
+	}
+	c.setMember("timeout", m.Line, m.Value)
+}
+
+// rowsUnderEitherName takes both names that programs give the member: two of them share the file.
+func rowsUnderEitherName(root configfile.Node, _ string) ([]ServerRow, []*configfile.Error) {
+	return rowsAt(root, "name", []string{"mcpServers"}, []string{"servers"}), nil
+}
+
+// claudeRows gives what the person wrote for this directory, which counts first, and what they wrote for all.
+func claudeRows(root configfile.Node, dir string) ([]ServerRow, []*configfile.Error) {
+	var local []ServerRow
+	off := map[string]bool{}
+	for _, projects := range root.FindAll("projects") {
+		for _, p := range projects.Value.Members {
+			if dir == "" || filepath.Clean(filepath.FromSlash(p.Name)) != dir {
+				continue
+			}
+			local = append(local, rowsAt(p.Value, "name", []string{"mcpServers"})...)
+			maps.Copy(off, textSetAt(p.Value, "disabledMcpServers"))
+		}
+	}
+	for i := range local {
+		local[i].Local = true
+	}
+	markDisabled(local, off)
+	return slices.Concat(local, rowsAt(root, "name", []string{"mcpServers"})), nil
+}
+
+// claudeDesktopProvider puts nothing into its texts.
+func claudeDesktopProvider() Provider {
+	json := &Dialect{parse: configfile.ParseJSON, findRows: rowsAtPaths([]string{"mcpServers"}), grammar: &rowGrammar{
+		title: "Claude Desktop", convertText: literalText, fields: commonMembers(),
+	}}
+	const file = "claude_desktop_config.json"
+	return Provider{Name: "claude-desktop", Title: "Claude Desktop", Priority: 45, Locations: []FileLocation{
+		{Root: ConfigRoot, Path: "Claude/" + file, OS: "linux", Shape: json},
+		{Root: ConfigRoot, Path: "claude/" + file, OS: "linux", Shape: json},
+		{Root: HomeRoot, Path: "Library/Application Support/Claude/" + file, OS: "darwin", Shape: json},
+		{Root: AppDataRoot, Path: "Claude/" + file, OS: "windows", Shape: json},
+	}}
+}

@@ -1,0 +1,222 @@
+package clientconfig
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+)
+
+// An ServerEntry is how a client starts a server on stdio.
+type ServerEntry struct {
+	Name, Command string
+	Args          []string
+	Env           map[string]string
+}
+
+// A Client is a program that can have Drawbridge as one of its MCP servers.
+type Client struct {
+	// ID is what "drawbridge connect" calls it, Title what people do.
+	ID, Title string
+	// Format is that of its file, Member leads to what holds the servers there, by name.
+	Format      configfile.Format
+	ServersPath []string
+	// configPaths are where the user-level configuration may be: the first that exists counts, else the first.
+	configPaths func(ClientDirs) []string
+	// entryShape is our entry in the client's shape.
+	entryShape func(ServerEntry) any
+}
+
+// Clients is the table. The shapes are those that each program's own "mcp add", or its documentation, writes.
+func Clients() []Client {
+	servers := []string{"mcpServers"}
+	return []Client{
+		{"claude-code", "Claude Code", configfile.JSON, servers, claudeCodeFiles, typedEntry},
+		{"claude-desktop", "Claude Desktop", configfile.JSON, servers, claudeDesktopFiles, untypedEntry},
+		{"cursor", "Cursor", configfile.JSON, servers, fileInHome(".cursor/mcp.json"), typedEntry},
+		{"vscode", "VS Code", configfile.JSON, []string{"servers"}, vscodeFiles, typedEntry},
+		{"windsurf", "Windsurf", configfile.JSON, servers, fileInHome(".codeium/windsurf/mcp_config.json"),
+			untypedEntry},
+		{"codex", "Codex", configfile.TOML, []string{"mcp_servers"}, codexFiles, untypedEntry},
+		{"gemini", "Gemini CLI", configfile.JSON, servers, geminiFiles, untypedEntry},
+		{"opencode", "opencode", configfile.JSON, []string{"mcp"}, opencodeFiles, opencodeEntry},
+		{"zed", "Zed", configfile.JSON, []string{"context_servers"}, zedFiles, untypedEntry},
+		{"crush", "Crush", configfile.JSON, []string{"mcp"}, crushFiles, typedEntry},
+		{"goose", "goose", configfile.YAML, []string{"extensions"}, gooseFiles, gooseEntry},
+		{"cline", "Cline", configfile.JSON, servers, clineFiles, clineEntry},
+	}
+}
+
+// ConfigPath is the client's user-level configuration file: the first that exists of those where it may be, else the
+// first.
+func (c Client) ConfigPath(at ClientDirs) string {
+	files := c.configPaths(at)
+	for _, file := range files {
+		if _, err := os.Lstat(file); err == nil {
+			return file
+		}
+	}
+	return files[0]
+}
+
+// ClientDirs are the directories that clients look in.
+type ClientDirs struct {
+	// GOOS is the system's; Home and Config are directories.
+	GOOS, Home, Config string
+	// Lookup finds a variable.
+	Lookup func(string) (string, bool)
+}
+
+// variableDir gives a directory that a variable names; "" where it names none.
+func (p ClientDirs) variableDir(name string) string {
+	dir, _ := p.Lookup(name)
+	if !filepath.IsAbs(dir) {
+		return ""
+	}
+	return dir
+}
+
+// appSupportDir is where programs with windows keep their data.
+func (p ClientDirs) appSupportDir() string {
+	switch p.GOOS {
+	case "darwin":
+		return filepath.Join(p.Home, "Library", "Application Support")
+	case "windows":
+		return p.roamingDir()
+	}
+	return p.Config
+}
+
+func (p ClientDirs) roamingDir() string {
+	if dir := p.variableDir("APPDATA"); dir != "" {
+		return dir
+	}
+	return filepath.Join(p.Home, "AppData", "Roaming")
+}
+
+func fileInHome(path string) func(ClientDirs) []string {
+	return func(p ClientDirs) []string { return []string{filepath.Join(p.Home, filepath.FromSlash(path))} }
+}
+
+// fileIn is the file in the directory that a variable names, else in dir.
+func (p ClientDirs) fileIn(variable, dir string, file ...string) []string {
+	if named := p.variableDir(variable); named != "" {
+		dir = named
+	}
+	return []string{filepath.Join(append([]string{dir}, file...)...)}
+}
+
+func claudeCodeFiles(p ClientDirs) []string {
+	return p.fileIn("CLAUDE_CONFIG_DIR", p.Home, ".claude.json")
+}
+
+func codexFiles(p ClientDirs) []string {
+	return p.fileIn("CODEX_HOME", filepath.Join(p.Home, ".codex"), "config.toml")
+}
+
+// geminiFiles: GEMINI_CLI_HOME stands for the home, not for the directory in it.
+func geminiFiles(p ClientDirs) []string {
+	return p.fileIn("GEMINI_CLI_HOME", p.Home, ".gemini", "settings.json")
+}
+
+func crushFiles(p ClientDirs) []string {
+	return p.fileIn("CRUSH_GLOBAL_CONFIG", filepath.Join(p.Config, "crush"), "crush.json")
+}
+
+// claudeDesktopFiles: on Linux there is no program of the vendor's, and its builders disagree about the name.
+func claudeDesktopFiles(p ClientDirs) []string {
+	const file = "claude_desktop_config.json"
+	files := []string{filepath.Join(p.appSupportDir(), "Claude", file)}
+	if p.GOOS != "darwin" && p.GOOS != "windows" {
+		files = append(files, filepath.Join(p.Config, "claude", file))
+	}
+	return files
+}
+
+func vscodeFiles(p ClientDirs) []string {
+	return []string{filepath.Join(p.appSupportDir(), "Code", "User", "mcp.json")}
+}
+
+func clineFiles(p ClientDirs) []string {
+	return []string{filepath.Join(p.appSupportDir(), "Code", "User", "globalStorage", "saoudrizwan.claude-dev",
+		"settings", "cline_mcp_settings.json")}
+}
+
+// opencodeFiles: it looks in ~/.config on every system.
+func opencodeFiles(p ClientDirs) []string {
+	dir := filepath.Join(p.Config, "opencode")
+	return []string{filepath.Join(dir, "opencode.json"), filepath.Join(dir, "opencode.jsonc")}
+}
+
+func zedFiles(p ClientDirs) []string {
+	dir := filepath.Join(p.Config, "zed")
+	if p.GOOS == "windows" {
+		dir = filepath.Join(p.roamingDir(), "Zed")
+	}
+	return []string{filepath.Join(dir, "settings.json")}
+}
+
+func gooseFiles(p ClientDirs) []string {
+	if root := p.variableDir("GOOSE_PATH_ROOT"); root != "" {
+		return []string{filepath.Join(root, "config", "config.yaml")}
+	}
+	if p.GOOS == "windows" {
+		return []string{filepath.Join(p.roamingDir(), "Block", "goose", "config", "config.yaml")}
+	}
+	return []string{filepath.Join(p.Config, "goose", "config.yaml")}
+}
+
+// stdioEntry is the shape that most clients share. Its members are in the order in which they are written.
+type stdioEntry struct {
+	Type    string            `json:"type,omitempty"`
+	Command string            `json:"command"`
+	Args    []string          `json:"args"`
+	Env     map[string]string `json:"env,omitempty"`
+}
+
+func untypedEntry(e ServerEntry) any { return stdioEntry{"", e.Command, e.argList(), e.Env} }
+
+func typedEntry(e ServerEntry) any { return stdioEntry{"stdio", e.Command, e.argList(), e.Env} }
+
+func clineEntry(e ServerEntry) any {
+	return struct {
+		stdioEntry
+		Disabled bool `json:"disabled"`
+	}{stdioEntry{"stdio", e.Command, e.argList(), e.Env}, false}
+}
+
+func opencodeEntry(e ServerEntry) any {
+	return struct {
+		Type        string            `json:"type"`
+		Command     []string          `json:"command"`
+		Environment map[string]string `json:"environment,omitempty"`
+		Enabled     bool              `json:"enabled"`
+	}{"local", append([]string{e.Command}, e.Args...), e.Env, true}
+}
+
+// gooseEntry: goose refuses an extension that lacks one of these. The timeout is in seconds.
+func gooseEntry(e ServerEntry) any {
+	envs := e.Env
+	if envs == nil {
+		envs = map[string]string{}
+	}
+	return struct {
+		Enabled bool              `json:"enabled"`
+		Type    string            `json:"type"`
+		Name    string            `json:"name"`
+		Cmd     string            `json:"cmd"`
+		Args    []string          `json:"args"`
+		Envs    map[string]string `json:"envs"`
+		EnvKeys []string          `json:"env_keys"`
+		Timeout int               `json:"timeout"`
+	}{true, "stdio", e.Name, e.Command, e.argList(), envs, []string{}, 300}
+}
+
+// argList is never nil: the clients want a list.
+func (e ServerEntry) argList() []string { return append([]string{}, e.Args...) }
+
+// EntryJSON is an entry as the client writes it.
+func (c Client) EntryJSON(e ServerEntry) (json.RawMessage, error) {
+	return json.Marshal(c.entryShape(e))
+}

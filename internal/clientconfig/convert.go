@@ -1,0 +1,282 @@
+package clientconfig
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+// A ConversionNote is what a person should know of a row that was carried over. It is about a line of the row's file.
+type ConversionNote struct {
+	Line int
+	Text string
+}
+
+// A rowGrammar is how a program writes a row.
+type rowGrammar struct {
+	title  string
+	fields []memberRule
+	// convertText says a text in our words, its variables too.
+	convertText func(c *rowConverter, s string) string
+	// takesCommands says that a value of env or headers may be a command after "!", or a variable's name, as it may be
+	// in ours.
+	takesCommands bool
+}
+
+// A memberRule is a member that a row may have; carry says it in our words.
+type memberRule struct {
+	name    string
+	convert func(c *rowConverter, m configfile.Member)
+}
+
+// maxConversionNotes is how many notes on one row are kept.
+const maxConversionNotes = 20
+
+// ToNative says a row in our own words: a table with the members of a native row. Dir is the directory that a
+// project's row came with, empty for any other row.
+func (s *Dialect) ToNative(row ServerRow, dir string) (configfile.Node, []ConversionNote) {
+	if s.Native || row.Value.Kind != configfile.Table {
+		return row.Value, nil
+	}
+	c := &rowConverter{grammar: s.grammar, from: row.Value, dir: dir, inputs: row.inputs, seenPairs: map[string]bool{}}
+	last := map[string]int{}
+	for i, m := range row.Value.Members {
+		last[m.Name] = i
+	}
+	for i, m := range row.Value.Members {
+		if last[m.Name] == i && m.Value.Kind != configfile.Null && (row.NameKey == "" || m.Name != row.NameKey) {
+			c.convertMember(m)
+		}
+	}
+	if row.off {
+		c.setMember("enabled", row.Line, configfile.Node{Kind: configfile.Boolean, Line: row.Line, Text: "false"})
+	}
+	return configfile.Node{Kind: configfile.Table, Line: row.Value.Line, Members: c.out}, c.notes
+}
+
+// A rowConverter carries one row over.
+type rowConverter struct {
+	grammar *rowGrammar
+	// from is the row as it was written, current the member that is being carried.
+	from    configfile.Node
+	current string
+	dir     string
+	inputs  map[string]string
+	// seenPairs has the pairs that are there, by member and name.
+	seenPairs map[string]bool
+	out       []configfile.Member
+	notes     []ConversionNote
+}
+
+func (c *rowConverter) convertMember(m configfile.Member) {
+	c.current = m.Name
+	fields := c.grammar.fields
+	if i := slices.IndexFunc(fields, func(f memberRule) bool { return f.name == m.Name }); i >= 0 {
+		fields[i].convert(c, m)
+		return
+	}
+	if len(c.notes) == maxConversionNotes {
+		return
+	}
+	known := make([]string, 0, len(fields))
+	for _, f := range fields {
+		known = append(known, f.name)
+	}
+	c.addNote(m.Line, "unknown member %s was left out%s", safetext.Quote(m.Name), configfile.DidYouMean(m.Name, known))
+}
+
+func (c *rowConverter) addNote(line int, format string, args ...any) {
+	if len(c.notes) == maxConversionNotes {
+		return // and costs nothing
+	}
+	if note := (ConversionNote{line, fmt.Sprintf(format, args...)}); !slices.Contains(c.notes, note) {
+		c.notes = append(c.notes, note)
+	}
+}
+
+// setMember sets a member of our row. What is empty says nothing.
+func (c *rowConverter) setMember(name string, line int, v configfile.Node) {
+	empty := v.Kind == configfile.Text && v.Text == "" || name != "expected_tools" &&
+		(v.Kind == configfile.List && len(v.Items) == 0 || v.Kind == configfile.Table && len(v.Members) == 0)
+	if empty {
+		return
+	}
+	c.out = slices.DeleteFunc(c.out, func(m configfile.Member) bool { return m.Name == name })
+	c.out = append(c.out, configfile.Member{Name: name, Line: line, Value: v})
+}
+
+// addPair adds a pair to env or headers; the first of a name stays.
+func (c *rowConverter) addPair(member, name string, line int, value string) {
+	key := member + " " + name
+	if c.seenPairs[key] {
+		return
+	}
+	c.seenPairs[key] = true
+	v := configfile.Member{Name: name, Line: line, Value: configfile.Node{Kind: configfile.Text,
+		Line: line, Text: value}}
+	for i, m := range c.out {
+		if m.Name == member && m.Value.Kind == configfile.Table {
+			c.out[i].Value.Members = append(m.Value.Members, v)
+			return
+		}
+	}
+	c.setMember(member, line, configfile.Node{Kind: configfile.Table, Line: line, Members: []configfile.Member{v}})
+}
+
+// convertTexts says all texts of a value in our words.
+func (c *rowConverter) convertTexts(v configfile.Node) configfile.Node {
+	if v.Kind == configfile.Text {
+		v.Text = c.grammar.convertText(c, v.Text)
+	}
+	v.Items = slices.Clone(v.Items)
+	for i, item := range v.Items {
+		v.Items[i] = c.convertTexts(item)
+	}
+	return v
+}
+
+// copyAs carries a member under our name for it.
+func copyAs(name string) func(*rowConverter, configfile.Member) {
+	return func(c *rowConverter, m configfile.Member) { c.setMember(name, m.Line, c.convertTexts(m.Value)) }
+}
+
+// copyVerbatim carries a member as it is: its texts are names.
+func copyVerbatim(name string) func(*rowConverter, configfile.Member) {
+	return func(c *rowConverter, m configfile.Member) { c.setMember(name, m.Line, m.Value) }
+}
+
+// ignoreMember is for members that mean something to their own program only, and whose absence changes no server.
+func ignoreMember(*rowConverter, configfile.Member) {}
+
+// leaveOut is for members that change what a server is or may do and that we have no word for.
+func leaveOut(why string) func(*rowConverter, configfile.Member) {
+	return func(c *rowConverter, m configfile.Member) { c.addNote(m.Line, "%q was left out: %s", m.Name, why) }
+}
+
+const (
+	adviceEnvFile       = "write what the file says as \"env\""
+	adviceSignIn        = "Drawbridge signs in by itself"
+	adviceDenyList      = "name the tools that are wanted as \"expected_tools\""
+	adviceStartTimeout  = "the time to connect is a setting for all servers, [mcp] connect_timeout"
+	adviceHeaderCommand = "a header's own value may be a command, after \"!\""
+	adviceSandbox       = "Drawbridge does not confine the program in this way"
+)
+
+// convertPairs carries env or headers.
+func convertPairs(name string) func(*rowConverter, configfile.Member) {
+	return func(c *rowConverter, m configfile.Member) {
+		if m.Value.Kind != configfile.Table {
+			c.setMember(name, m.Line, m.Value)
+			return
+		}
+		for _, p := range m.Value.Members {
+			switch p.Value.Kind {
+			case configfile.Text:
+				c.addPair(name, p.Name, p.Line, c.convertValue(p.Value.Text))
+			case configfile.Number, configfile.Boolean:
+				c.addPair(name, p.Name, p.Line, p.Value.Text)
+			default:
+				c.addNote(p.Line, "%q in %q is no string and was left out", p.Name, m.Name)
+			}
+		}
+	}
+}
+
+// convertValue says a value of env or headers. Where the program takes it as it stands, what we would see in it is
+// quoted: only a shell's whole command is one here too. The name of a directory may begin as one does.
+func (c *rowConverter) convertValue(s string) string {
+	ours := c.grammar.convertText(c, s)
+	if c.grammar.takesCommands || strings.HasPrefix(ours, "!") && wholeCommand.MatchString(s) {
+		return ours
+	}
+	return quoteValue(ours)
+}
+
+// convertCommand carries a program: a text, or a list of the program and its arguments.
+func convertCommand(c *rowConverter, m configfile.Member) {
+	if m.Value.Kind != configfile.List || len(m.Value.Items) == 0 {
+		c.setMember("command", m.Line, c.convertTexts(m.Value))
+		return
+	}
+	all := c.convertTexts(m.Value)
+	c.setMember("command", m.Line, all.Items[0])
+	all.Items = all.Items[1:]
+	c.setMember("args", m.Line, all)
+}
+
+// convertTransport carries the type. A program to start says by itself that it is one.
+func convertTransport(c *rowConverter, m configfile.Member) {
+	ours := map[string]string{
+		"stdio": "", "local": "", "http": "http", "streamable-http": "http", "streamableHttp": "http",
+		"streamable_http": "http",
+		"remote":          "http",
+	}
+	name, _ := m.Value.TextValue()
+	if word, ok := ours[name]; ok {
+		m.Value.Text = word
+	}
+	c.setMember("type", m.Line, m.Value)
+}
+
+// convertLocalOrRemote carries the type where it only says local or remote: how a url is spoken to is found out.
+func convertLocalOrRemote(c *rowConverter, m configfile.Member) {
+	if name, _ := m.Value.TextValue(); name == "remote" || name == "http" {
+		return
+	}
+	convertTransport(c, m)
+}
+
+// convertEnabled carries a member that is false where the server is off. That it is on goes without saying.
+func convertEnabled(c *rowConverter, m configfile.Member) {
+	if value, ok := m.Value.Bool(); !ok || !value {
+		c.setMember("enabled", m.Line, m.Value)
+	}
+}
+
+// convertDisabled carries a member that is true where the server is off.
+func convertDisabled(c *rowConverter, m configfile.Member) {
+	switch value, ok := m.Value.Bool(); {
+	case !ok:
+		c.addNote(m.Line, "%q must be true or false; it was ignored", m.Name)
+	case value:
+		c.setMember("enabled", m.Line, configfile.Node{Kind: configfile.Boolean, Line: m.Line, Text: "false"})
+	}
+}
+
+// convertSecondsTimeout carries a timeout whose numbers are seconds.
+func convertSecondsTimeout(c *rowConverter, m configfile.Member) {
+	if s, err := strconv.ParseFloat(m.Value.Text, 64); err == nil && m.Value.Kind == configfile.Number {
+		m.Value.Text = strconv.FormatFloat(1000*s, 'f', -1, 64)
+	}
+	c.setMember("timeout", m.Line, m.Value)
+}
+
+// convertTools carries the list of the only tools that are wanted. Some programs write a tool's arguments behind it.
+func convertTools(c *rowConverter, m configfile.Member) {
+	m.Value.Items = slices.Clone(m.Value.Items)
+	for i, item := range m.Value.Items {
+		m.Value.Items[i].Text, _, _ = strings.Cut(item.Text, "(")
+	}
+	c.setMember("expected_tools", m.Line, m.Value)
+}
+
+// convertToolsIfAny is tools for programs to which an empty list means all.
+func convertToolsIfAny(c *rowConverter, m configfile.Member) {
+	if len(m.Value.Items) > 0 || m.Value.Kind != configfile.List {
+		convertTools(c, m)
+	}
+}
+
+// commonMembers are the members that nearly all programs have.
+func commonMembers(more ...memberRule) []memberRule {
+	return append([]memberRule{
+		{"command", convertCommand}, {"args", copyAs("args")}, {"env", convertPairs("env")}, {"cwd", copyAs("cwd")},
+		{"url", copyAs("url")}, {"headers", convertPairs("headers")}, {"type", convertTransport},
+		{"enabled", convertEnabled}, {"disabled", convertDisabled},
+		{"name", ignoreMember}, {"description", ignoreMember},
+	}, more...)
+}

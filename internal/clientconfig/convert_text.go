@@ -1,0 +1,206 @@
+package clientconfig
+
+import (
+	"bytes"
+	"path"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+var (
+	variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	// upperCaseName is what people name variables. A value that looks like one is quoted; others are too seldom one to
+	// be made ugly for it.
+	upperCaseName = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*$`)
+
+	bracePlaceholder = regexp.MustCompile(`\$\{([^}]*)\}`)
+	curlyPlaceholder = regexp.MustCompile(`\{(env|file):([^}]*)\}`)
+	dollarVariable   = regexp.MustCompile(`\$\{([^}]*)\}|\$([A-Za-z_][A-Za-z0-9_]*)`)
+	percentVariable  = regexp.MustCompile(`%([A-Za-z_][A-Za-z0-9_]{2,})%`)
+	nativeReference  = regexp.MustCompile(`\$\{(?:env:|(?:file|keychain|command):[^-}])[^}]*\}`)
+	// dollarsBeforeBrace finds dollars that stand before a placeholder.
+	dollarsBeforeBrace = regexp.MustCompile(`(\$+)\$\{`)
+	wholeCommand       = regexp.MustCompile(`(?s)^\$\((.*)\)$`)
+)
+
+// quoteValue keeps a value from being taken for a command or for a variable's name.
+func quoteValue(s string) string {
+	switch {
+	case strings.HasPrefix(s, "!"):
+		return "${:-!}" + s[1:]
+	case upperCaseName.MatchString(s):
+		return "${:-" + s + "}"
+	}
+	return s
+}
+
+// literalText is for programs that put nothing into texts.
+func literalText(_ *rowConverter, s string) string { return escapePlaceholders(s) }
+
+// nativeText is for programs that know ${NAME} and ${NAME:-default} as we do. A dollar before them means itself to
+// them, and so does what is a reference here.
+func nativeText(c *rowConverter, s string) string {
+	s = dollarsBeforeBrace.ReplaceAllString(s, "$${:-$1}$${")
+	return nativeReference.ReplaceAllStringFunc(s, func(placeholder string) string {
+		c.noteUnknownPlaceholder(placeholder)
+		return "$" + placeholder
+	})
+}
+
+// replaceMatches says each match in our words, and keeps what is between them as it is.
+func replaceMatches(s string, what *regexp.Regexp, say func(groups []string) string) string {
+	var out []byte
+	end := 0
+	for _, m := range what.FindAllStringSubmatchIndex(s, -1) {
+		groups := make([]string, 0, len(m)/2)
+		for i := 0; i < len(m); i += 2 {
+			group := ""
+			if m[i] >= 0 {
+				group = s[m[i]:m[i+1]]
+			}
+			groups = append(groups, group)
+		}
+		out = appendText(appendText(out, escapePlaceholders(s[end:m[0]])), say(groups))
+		end = m[1]
+	}
+	return string(appendText(out, escapePlaceholders(s[end:])))
+}
+
+// appendText puts two texts of ours together, each of which means what it means alone.
+func appendText(out []byte, s string) []byte {
+	switch rest := bytes.TrimRight(out, "$"); {
+	case len(rest) == len(out):
+	case strings.HasPrefix(s, "{"): // the two would be a placeholder
+		out = append(out, '$')
+	case strings.HasPrefix(s, "${"): // the dollars would take its meaning away
+		out = append(rest, "${:-"+string(out[len(rest):])+"}"...)
+	}
+	return append(out, s...)
+}
+
+func escapePlaceholders(s string) string { return strings.ReplaceAll(s, "${", "$${") }
+
+// editorText is for editors of the family of VS Code, which have ${env:NAME}, ${workspaceFolder} and their like.
+func editorText(c *rowConverter, s string) string {
+	return replaceMatches(s, bracePlaceholder, func(groups []string) string {
+		inner := groups[1]
+		kind, name, _ := strings.Cut(inner, ":")
+		switch {
+		case kind == "env" && isPlainName(name):
+			return "${" + name + "}"
+		case kind == "input" && name != "":
+			return c.promptVariable(name)
+		case inner == "userHome":
+			return "${" + homeVariableName() + "}"
+		case inner == "pathSeparator" || inner == "/":
+			return string(filepath.Separator)
+		case (inner == "workspaceFolder" || inner == "workspaceRoot") && c.dir != "":
+			return escapePlaceholders(filepath.ToSlash(c.dir))
+		case inner == "workspaceFolderBasename" && c.dir != "":
+			return escapePlaceholders(path.Base(filepath.ToSlash(c.dir)))
+		case variablePattern.MatchString(inner) && !strings.HasPrefix(inner, "workspace") && inner != "cwd":
+			return "${" + inner + "}"
+		}
+		c.noteUnknownPlaceholder(groups[0])
+		return escapePlaceholders(groups[0])
+	})
+}
+
+// isPlainName says whether a name, with or without a default, has no colon in it, which would make something else of
+// it here.
+func isPlainName(name string) bool {
+	before, _, _ := strings.Cut(name, ":-")
+	return name != "" && !strings.Contains(before, ":")
+}
+
+func homeVariableName() string {
+	if runtime.GOOS == "windows" {
+		return "USERPROFILE"
+	}
+	return "HOME"
+}
+
+// noteUnknownPlaceholder notes a placeholder that stays as it is written. Its name is no secret, but a default in it
+// may be one.
+func (c *rowConverter) noteUnknownPlaceholder(placeholder string) {
+	open, inner, _ := strings.Cut(placeholder, "{")
+	shown := open + "{" + configfile.PlaceholderName(strings.TrimSuffix(inner, "}")) + "}"
+	if len(shown) > 60 {
+		shown = "a placeholder"
+	}
+	c.addNote(c.from.Line, "%s in %q means nothing outside of %s, and stayed as it is", shown, c.current,
+		c.grammar.title)
+}
+
+// promptVariable says what a person is asked for as a variable, with the default that the question has.
+func (c *rowConverter) promptVariable(id string) string {
+	name := strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, strings.ToUpper(id))
+	if name == "" || name[0] >= '0' && name[0] <= '9' {
+		name = "_" + name
+	}
+	c.addNote(c.from.Line, "%s asks a person for %s; here it is the variable %s", c.grammar.title,
+		safetext.Quote(id), name)
+	if def := c.inputs[id]; def != "" && !strings.ContainsAny(def, "${}") {
+		return "${" + name + ":-" + def + "}"
+	}
+	return "${" + name + "}"
+}
+
+// opencodeText is for opencode: {env:NAME} and {file:path}.
+func opencodeText(c *rowConverter, s string) string {
+	return replaceMatches(s, curlyPlaceholder, func(groups []string) string {
+		if groups[1] == "env" && groups[2] != "" && !strings.Contains(groups[2], ":") {
+			return "${" + groups[2] + "}"
+		}
+		c.noteUnknownPlaceholder(groups[0])
+		return escapePlaceholders(groups[0])
+	})
+}
+
+// dollarText is for programs that know $NAME beside ${NAME}.
+func dollarText(c *rowConverter, s string) string {
+	return replaceMatches(s, dollarVariable, func(groups []string) string {
+		name, def, hasDefault := strings.Cut(groups[1]+groups[2], ":-")
+		switch {
+		case !variablePattern.MatchString(name):
+			c.noteUnknownPlaceholder(groups[0])
+			return escapePlaceholders(groups[0])
+		case hasDefault:
+			return "${" + name + ":-" + def + "}"
+		}
+		return "${" + name + "}"
+	})
+}
+
+// dollarOrPercentText is dollar with %NAME%. An address has percent signs of its own.
+func dollarOrPercentText(c *rowConverter, s string) string {
+	s = dollarText(c, s)
+	if c.current == "url" || c.current == "httpUrl" {
+		return s
+	}
+	return percentVariable.ReplaceAllString(s, "$${$1}")
+}
+
+// shellText is for values that a shell reads: of what a shell knows, variables are carried, and a value that is a
+// command as a whole.
+func shellText(c *rowConverter, s string) string {
+	inside := wholeCommand.FindStringSubmatch(s)
+	if inside != nil && (c.current == "env" || c.current == "headers") && !strings.Contains(inside[1], "$(") {
+		return "!" + strings.TrimSpace(inside[1])
+	}
+	if strings.Contains(s, "$(") || strings.Contains(s, "`") {
+		c.addNote(c.from.Line, "a command in %q means nothing outside of %s, and stayed as it is", c.current,
+			c.grammar.title)
+	}
+	return dollarText(c, s)
+}

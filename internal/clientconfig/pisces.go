@@ -1,0 +1,41 @@
+package clientconfig
+
+import (
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+)
+
+// piscesProvider is the family of programs that keeps its files in .pisces or .omp. Their values mean what ours do. A
+// person's own list of what is off counts for that file here: what it says of other files is the family's affair.
+func piscesProvider() Provider {
+	json := &Dialect{parse: configfile.ParseJSON, grammar: &rowGrammar{
+		title: "pisces", convertText: nativeText, takesCommands: true, fields: commonMembers(
+			memberRule{"timeout", copyVerbatim("timeout")}, memberRule{"auth", convertAuth(piscesAuthMembers()...)},
+			memberRule{"oauth", convertAuth(piscesAuthMembers()...)},
+		),
+	}}
+	json.findRows = func(root configfile.Node, _ string) ([]ServerRow, []*configfile.Error) {
+		rows := rowsAt(root, "name", []string{"mcpServers"}, []string{"servers"})
+		markDisabled(rows, textSetAt(root, "disabledServers"))
+		return rows, nil
+	}
+	p := Provider{Name: "pisces", Title: "pisces (.pisces, .omp)", Priority: 85}
+	for _, dir := range []string{".pisces/", ".omp/"} {
+		p.Locations = append(p.Locations,
+			FileLocation{Root: ProjectRoot, Path: dir + "mcp.json", Shape: json}, FileLocation{Root: ProjectRoot,
+				Path: dir + ".mcp.json", Shape: json},
+			FileLocation{Root: HomeRoot, Path: dir + "agent/mcp.json", Shape: json}, FileLocation{Root: HomeRoot,
+				Path: dir + "agent/.mcp.json", Shape: json},
+			FileLocation{Root: HomeRoot, Path: dir + "mcp.json", Shape: json})
+	}
+	return p
+}
+
+// piscesAuthMembers is what both auth and oauth may say.
+func piscesAuthMembers() []memberRule {
+	return camelCaseMembers(
+		memberRule{"type", copyAuthAs("type")}, memberRule{"credentialId", copyAuthAs("credential_id")},
+		memberRule{"tokenUrl", copyAuthAs("token_url")},
+		memberRule{"callbackPort", copyAuthAs("callback_port")}, memberRule{"callbackPath",
+			copyAuthAs("callback_path")},
+	)
+}

@@ -1,0 +1,66 @@
+package clientconfig
+
+import (
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+)
+
+// vscodeProvider keeps servers and the questions they need in mcp.json, and in older days both under mcp in its
+// settings.
+func vscodeProvider() Provider {
+	json := &Dialect{parse: configfile.ParseJSON, findRows: vscodeRows, grammar: &rowGrammar{
+		title: "VS Code", convertText: editorText, fields: commonMembers(
+			memberRule{"envFile", leaveOut(adviceEnvFile)}, memberRule{"oauth", convertAuth(camelCaseMembers()...)},
+			memberRule{"transport", convertTransport},
+			memberRule{"sandboxEnabled", leaveOut(adviceSandbox)}, memberRule{"sandbox", leaveOut(adviceSandbox)},
+			memberRule{"dev", ignoreMember}, memberRule{"gallery", ignoreMember}, memberRule{"version", ignoreMember},
+		),
+	}}
+	p := Provider{Name: "vscode", Title: "VS Code", Priority: 20, Locations: []FileLocation{
+		{Root: ProjectRoot, Path: ".vscode/mcp.json", Shape: json},
+		{Root: ProjectRoot, Path: ".vscode/settings.json", Shape: json},
+	}}
+	for _, file := range []string{"mcp.json", "settings.json"} {
+		p.Locations = append(p.Locations, vscodeLocations("Code/User/"+file, json)...)
+	}
+	return p
+}
+
+// vscodeLocations is where VS Code keeps a file of the person's own, on each system.
+func vscodeLocations(path string, s *Dialect) []FileLocation {
+	return []FileLocation{
+		{Root: ConfigRoot, Path: path, OS: "linux", Shape: s},
+		{Root: HomeRoot, Path: "Library/Application Support/" + path, OS: "darwin", Shape: s},
+		{Root: AppDataRoot, Path: path, OS: "windows", Shape: s},
+	}
+}
+
+func vscodeRows(root configfile.Node, _ string) (rows []ServerRow, _ []*configfile.Error) {
+	tops := []configfile.Node{root}
+	for _, m := range root.FindAll("mcp") {
+		tops = append(tops, m.Value)
+	}
+	for _, top := range tops {
+		inputs := inputDefaults(top)
+		found := rowsAt(top, "name", []string{"servers"})
+		for i := range found {
+			found[i].inputs = inputs
+		}
+		rows = append(rows, found...)
+	}
+	return rows, nil
+}
+
+// inputDefaults has the default of each question, by its id.
+func inputDefaults(top configfile.Node) map[string]string {
+	all := map[string]string{}
+	for _, m := range top.FindAll("inputs") {
+		for _, in := range m.Value.Items {
+			id, _ := in.Find("id")
+			def, _ := in.Find("default")
+			if name, ok := id.Value.TextValue(); ok {
+				all[name], _ = def.Value.TextValue()
+			}
+		}
+	}
+	return all
+}

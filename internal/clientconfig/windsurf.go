@@ -1,0 +1,21 @@
+package clientconfig
+
+import (
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+)
+
+// windsurfProvider calls an address serverUrl; in editors of other makers its file is elsewhere.
+func windsurfProvider() Provider {
+	json := &Dialect{parse: configfile.ParseJSON, findRows: rowsAtPaths([]string{"mcpServers"}), grammar: &rowGrammar{
+		title: "Windsurf", convertText: editorText, fields: commonMembers(
+			memberRule{"serverUrl", copyAs("url")}, memberRule{"disabledTools", leaveOut(adviceDenyList)},
+			memberRule{"alwaysAllow", ignoreMember},
+			memberRule{"registry", ignoreMember},
+		),
+	}}
+	return Provider{Name: "windsurf", Title: "Windsurf", Priority: 50, Locations: []FileLocation{
+		{Root: ProjectRoot, Path: ".windsurf/mcp_config.json", Shape: json},
+		{Root: HomeRoot, Path: ".codeium/windsurf/mcp_config.json", Shape: json},
+		{Root: HomeRoot, Path: ".codeium/mcp_config.json", Shape: json},
+	}}
+}

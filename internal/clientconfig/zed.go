@@ -1,0 +1,60 @@
+package clientconfig
+
+import (
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+)
+
+// zedProvider keeps servers among its settings, as JSON with comments. Those that its extensions bring are not written
+// there.
+func zedProvider() Provider {
+	json := &Dialect{parse: configfile.ParseJSON, grammar: &rowGrammar{
+		title: "Zed", convertText: literalText, fields: commonMembers(
+			memberRule{"timeout", convertSecondsTimeout}, memberRule{"source", ignoreMember},
+			memberRule{"remote", ignoreMember},
+			memberRule{"settings", leaveOut("they are for an extension of Zed")}, memberRule{"oauth", convertAuth(
+				memberRule{"client_id", copyAuthAs("client_id")}, memberRule{"client_secret",
+					copyAuthAs("client_secret")})},
+		),
+	}}
+	json.findRows = func(root configfile.Node, _ string) (rows []ServerRow, _ []*configfile.Error) {
+		for _, row := range rowsAt(root, "name", []string{"context_servers"}) {
+			if looksLikeServer(row.Value) || row.Value.Kind != configfile.Table || hasTable(row.Value, "command") {
+				row.Value = flattenZedCommand(row.Value)
+				rows = append(rows, row)
+			}
+		}
+		return rows, nil
+	}
+	return Provider{Name: "zed", Title: "Zed", Priority: 30, Locations: []FileLocation{
+		{Root: ProjectRoot, Path: ".zed/settings.json", Shape: json},
+		{Root: ConfigRoot, Path: "zed/settings.json", Shape: json},
+		{Root: AppDataRoot, Path: "Zed/settings.json", OS: "windows", Shape: json},
+	}}
+}
+
+func hasTable(v configfile.Node, name string) bool {
+	m, ok := v.Find(name)
+	return ok && m.Value.Kind == configfile.Table
+}
+
+// flattenZedCommand takes the older form apart: a command that is an object of path, args and env.
+func flattenZedCommand(row configfile.Node) configfile.Node {
+	if !hasTable(row, "command") {
+		return row
+	}
+	flat := row
+	flat.Members = nil
+	for _, m := range row.Members {
+		if m.Name != "command" {
+			flat.Members = append(flat.Members, m)
+			continue
+		}
+		for _, inner := range m.Value.Members {
+			if inner.Name == "path" {
+				inner.Name = "command"
+			}
+			flat.Members = append(flat.Members, inner)
+		}
+	}
+	return flat
+}

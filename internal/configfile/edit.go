@@ -1,0 +1,393 @@
+package configfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// A Format is how a file is written.
+type Format string
+
+// The formats. JSON is with comments and trailing commas, which most programs allow in their configuration.
+const (
+	JSON Format = "JSON"
+	TOML Format = "TOML"
+	YAML Format = "YAML"
+)
+
+// FormatOf is what a file's name says of its format: .toml, .yaml or .yml, else JSON.
+func FormatOf(path string) Format {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".toml":
+		return TOML
+	case ".yaml", ".yml":
+		return YAML
+	}
+	return JSON
+}
+
+// maxNesting is how deep values may nest in a file that is edited: the parsers recurse.
+const maxNesting = 64
+
+// utf8BOM opens what some editors save; it stays.
+const utf8BOM = "\ufeff"
+
+// ElementStep is a step of a path: the element of a list whose member key has the text name. It starts with a NUL
+// character, so that no name a person writes is taken for it.
+func ElementStep(key, name string) string { return "\x00" + key + "\x00" + name }
+
+// parseElementStep takes a step of a path apart.
+func parseElementStep(step string) (key, name string, ok bool) {
+	rest, ok := strings.CutPrefix(step, "\x00")
+	if !ok {
+		return "", "", false
+	}
+	key, name, ok = strings.Cut(rest, "\x00")
+	return key, name, ok
+}
+
+// A format's text is one document to edit. The edits may be wrong about what they were not made for: the result is
+// checked.
+type textEditor interface {
+	// tree has maps, lists, strings, booleans, nil and json.Number, or for what JSON has no word for, foreign.
+	tree() any
+	set(path []string, value json.RawMessage) ([]byte, error)
+	remove(path []string) ([]byte, error)
+}
+
+// nonJSONValue is a value that JSON has no word for: a date, a number that is none.
+type nonJSONValue struct{ text string }
+
+// parseEditable parses data, which has no byte order mark.
+func parseEditable(format Format, data []byte) (textEditor, error) {
+	switch format {
+	case JSON:
+		return readJSON(data)
+	case TOML:
+		return readTOML(data)
+	case YAML:
+		return readYAML(data)
+	}
+	return nil, fmt.Errorf("unknown format %q", format)
+}
+
+// CheckSyntax says where data does not parse, or nil. Data of nothing but white space is an empty document.
+func CheckSyntax(format Format, data []byte) error {
+	_, err := parseEditable(format, bytes.TrimPrefix(data, []byte(utf8BOM)))
+	return err
+}
+
+// Get gives the value at path as JSON without blanks, of JSON with its members in their order. It says false where
+// there is none. The error is for data that does not parse, and for a value that JSON has no word for.
+func Get(format Format, data []byte, path []string) (json.RawMessage, bool, error) {
+	t, err := parseEditable(format, bytes.TrimPrefix(data, []byte(utf8BOM)))
+	if err != nil {
+		return nil, false, err
+	}
+	if j, ok := t.(*jsonEditor); ok {
+		return j.get(path)
+	}
+	value, ok := findInTree(t.tree(), path)
+	if !ok {
+		return nil, false, nil
+	}
+	out, err := marshalJSON(value)
+	return out, err == nil, err
+}
+
+// Set adds or replaces the value at path, and makes the parents that are missing. Empty data makes a new document. A
+// value that is there already changes nothing. The path may not be empty. The error is for data that does not parse, a
+// parent that holds no members, a name on the path that is written twice, and a change that cannot be made without
+// touching what stands beside it.
+//
+// Remove gives the old document back byte for byte where Set added one member to an object or list that had others, or
+// was written as "{}" or "[]" (in TOML: added a table, or a key to a table that has a header).
+func Set(format Format, data []byte, path []string, value json.RawMessage) ([]byte, error) {
+	var want any
+	if err := decodeJSON(value, &want); err != nil || len(path) == 0 {
+		return nil, errors.New("the new value is not JSON, or has no place")
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, value); err != nil {
+		return nil, err
+	}
+	value = compact.Bytes()
+	return editChecked(format, data, nil, func(t textEditor) (any, []byte, error) {
+		have, ok := findInTree(t.tree(), path)
+		if ok && reflect.DeepEqual(normalizeTree(have), normalizeTree(want)) {
+			return nil, nil, nil
+		}
+		tree, err := putInTree(t.tree(), path, want)
+		if err != nil {
+			return nil, nil, err
+		}
+		out, err := t.set(path, value)
+		return tree, out, err
+	})
+}
+
+// Remove takes the value at path out, and its name. Parents stay, also when they are empty then. Comments stay, but for
+// those within the value. Without a value at path nothing changes. The errors are those of Set.
+func Remove(format Format, data []byte, path []string) ([]byte, error) {
+	return editChecked(format, data, path, func(t textEditor) (any, []byte, error) {
+		if _, ok := findInTree(t.tree(), path); !ok || len(path) == 0 {
+			return nil, nil, nil
+		}
+		out, err := t.remove(path)
+		return removeFromTree(t.tree(), path), out, err
+	})
+}
+
+// editChecked makes a change and checks it. A change without a tree to be is none. Where something was removed from
+// TOML, its parents may be gone with it: there they need not be written at all.
+func editChecked(format Format, data []byte, removed []string, change func(textEditor) (any, []byte, error)) (
+	[]byte, error) {
+	body, marked := bytes.CutPrefix(data, []byte(utf8BOM))
+	t, err := parseEditable(format, body)
+	if err != nil {
+		return nil, err
+	}
+	want, out, err := change(t)
+	if err != nil {
+		return nil, err
+	}
+	if want == nil {
+		return data, nil
+	}
+	same := func(a, b any) bool { return reflect.DeepEqual(normalizeTree(a), normalizeTree(b)) }
+	if format == TOML && removed != nil {
+		same = func(a, b any) bool {
+			return reflect.DeepEqual(normalizeTree(pruneEmptyParents(a, removed)),
+				normalizeTree(pruneEmptyParents(b, removed)))
+		}
+	}
+	after, err := parseEditable(format, out)
+	if err != nil || !same(after.tree(), want) {
+		return nil, errors.New(
+			"the file is written in a way that cannot be edited without touching other values; edit it by hand")
+	}
+	if marked {
+		out = append([]byte(utf8BOM), out...)
+	}
+	return out, nil
+}
+
+// findInTree gives the value at path.
+func findInTree(tree any, path []string) (any, bool) {
+	for _, step := range path {
+		if key, name, ok := parseElementStep(step); ok {
+			items, _ := tree.([]any)
+			i := elementIndex(items, key, name)
+			if i < 0 {
+				return nil, false
+			}
+			tree = items[i]
+			continue
+		}
+		members, _ := tree.(map[string]any)
+		value, ok := members[step]
+		if !ok {
+			return nil, false
+		}
+		tree = value
+	}
+	return tree, true
+}
+
+func elementIndex(items []any, key, name string) int {
+	return slices.IndexFunc(items, func(item any) bool {
+		members, _ := item.(map[string]any)
+		return members[key] == name
+	})
+}
+
+// putInTree gives a tree with value at path. What the tree shares with the result is not changed.
+func putInTree(tree any, path []string, value any) (any, error) {
+	if len(path) == 0 {
+		return value, nil
+	}
+	if key, name, ok := parseElementStep(path[0]); ok {
+		items, isList := tree.([]any)
+		if !isList && tree != nil {
+			return nil, errors.New("a parent of the value is no list")
+		}
+		items = slices.Clone(items)
+		i := elementIndex(items, key, name)
+		if i < 0 {
+			i = len(items)
+			items = append(items, map[string]any{key: name})
+		}
+		item, err := putInTree(items[i], path[1:], value)
+		if members, _ := item.(map[string]any); err == nil && members[key] != name {
+			err = fmt.Errorf("the element does not have its name in %q", key)
+		}
+		items[i] = item
+		return items, err
+	}
+	members, isTable := tree.(map[string]any)
+	if !isTable && tree != nil {
+		return nil, fmt.Errorf("what holds %q is no object", path[0])
+	}
+	members = maps.Clone(members)
+	if members == nil {
+		members = map[string]any{}
+	}
+	child, err := putInTree(members[path[0]], path[1:], value)
+	members[path[0]] = child
+	return members, err
+}
+
+// removeFromTree gives a tree without the value at path, which is there.
+func removeFromTree(tree any, path []string) any {
+	if key, name, ok := parseElementStep(path[0]); ok {
+		items := slices.Clone(tree.([]any))
+		i := elementIndex(items, key, name)
+		if len(path) == 1 {
+			return slices.Delete(items, i, i+1)
+		}
+		items[i] = removeFromTree(items[i], path[1:])
+		return items
+	}
+	members := maps.Clone(tree.(map[string]any))
+	if len(path) == 1 {
+		delete(members, path[0])
+	} else {
+		members[path[0]] = removeFromTree(members[path[0]], path[1:])
+	}
+	return members
+}
+
+// pruneEmptyParents gives a tree without the parents on path that are empty.
+func pruneEmptyParents(tree any, path []string) any {
+	for i := len(path) - 1; i > 0; i-- {
+		value, _ := findInTree(tree, path[:i])
+		members, isTable := value.(map[string]any)
+		items, isList := value.([]any)
+		if isTable && len(members) == 0 || isList && len(items) == 0 {
+			tree = removeFromTree(tree, path[:i])
+		}
+	}
+	return tree
+}
+
+// wrapInParents puts value into what path names: the parents that are missing.
+func wrapInParents(path []string, value json.RawMessage) json.RawMessage {
+	for i, step := range slices.Backward(path) {
+		key, name, ok := parseElementStep(step)
+		switch {
+		case !ok:
+			value = slices.Concat([]byte("{"), quoteJSON(step), []byte(":"), value, []byte("}"))
+		case i == len(path)-1:
+			value = slices.Concat([]byte("["), value, []byte("]"))
+		default: // the element is made too, and needs its name
+			value = slices.Concat([]byte("[{"), quoteJSON(key), []byte(":"), quoteJSON(name), []byte(","),
+				value[1:], []byte("]"))
+		}
+	}
+	return value
+}
+
+// normalizeTree makes values of different formats comparable: an empty list is one, however it was made, and a number
+// is what it counts.
+func normalizeTree(tree any) any {
+	switch v := tree.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, value := range v {
+			out[name] = normalizeTree(value)
+		}
+		return out
+	case []any:
+		out := make([]any, 0, len(v))
+		for _, item := range v {
+			out = append(out, normalizeTree(item))
+		}
+		return out
+	case json.Number:
+		return normalizeNumber(v)
+	}
+	return tree
+}
+
+// normalizeNumber writes whole numbers in one way: 1.0 in JSON is 1.0 in TOML and 1 where it was read again.
+func normalizeNumber(n json.Number) any {
+	if _, err := n.Int64(); err == nil {
+		return n
+	}
+	f, err := n.Float64()
+	if err != nil || f != float64(int64(f)) || f > 1<<53 || f < -1<<53 {
+		return n
+	}
+	return json.Number(fmt.Sprint(int64(f)))
+}
+
+func decodeJSON(data []byte, into *any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if d.More() {
+		return errors.New("there is more than one value")
+	}
+	return nil
+}
+
+func quoteJSON(s string) []byte {
+	out, _ := marshalJSON(s) // a string always encodes
+	return out
+}
+
+// marshalJSON writes a tree as JSON.
+func marshalJSON(tree any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(tree); err != nil {
+		return nil, errors.New("the value cannot be written as JSON")
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
+
+// MarshalJSON refuses: what has no word in JSON must not turn into another value on the way.
+func (f nonJSONValue) MarshalJSON() ([]byte, error) { return nil, errors.New("no JSON value") }
+
+// A splice puts text in the place of the bytes from start to end.
+type splice struct {
+	start, end int
+	text       string
+}
+
+// applySplices makes splices, which may not overlap.
+func applySplices(data []byte, splices ...splice) []byte {
+	slices.SortStableFunc(splices, func(a, b splice) int { return a.start - b.start })
+	var out []byte
+	at := 0
+	for _, s := range splices {
+		out = append(append(out, data[at:s.start]...), s.text...)
+		at = s.end
+	}
+	return append(out, data[at:]...)
+}
+
+// lineEnding is how the lines of data end.
+func lineEnding(data []byte) string {
+	if i := bytes.IndexByte(data, '\n'); i > 0 && data[i-1] == '\r' {
+		return "\r\n"
+	}
+	return "\n"
+}
+
+// indentAt is the white space that opens the line at.
+func indentAt(data []byte, at int) string {
+	start := bytes.LastIndexByte(data[:at], '\n') + 1
+	line := data[start:]
+	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
+}

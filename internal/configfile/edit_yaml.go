@@ -1,0 +1,381 @@
+package configfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// yamlEditor is a document in YAML. Values are put in and taken out as lines, in the block style; of a mapping in
+// braces only its first members can be.
+type yamlEditor struct {
+	data      []byte
+	root      *yaml.Node // nil for an empty document
+	values    any
+	lines     []string // with their line ends
+	lineBreak string
+}
+
+func readYAML(data []byte) (*yamlEditor, error) {
+	t := &yamlEditor{data: data, lineBreak: lineEnding(data), lines: strings.SplitAfter(string(data), "\n")}
+	if last := len(t.lines) - 1; t.lines[last] == "" {
+		t.lines = t.lines[:last]
+	}
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	var node yaml.Node
+	switch err := d.Decode(&node); {
+	case errors.Is(err, io.EOF):
+		return t, nil
+	case err != nil:
+		return nil, yamlSyntaxError(err)
+	}
+	var next yaml.Node
+	if err := d.Decode(&next); !errors.Is(err, io.EOF) {
+		return nil, errors.New("this is not one YAML document")
+	}
+	if node.Kind == yaml.DocumentNode && len(node.Content) == 1 {
+		t.root = node.Content[0]
+	}
+	if t.root != nil && yamlDepth(t.root, 1) > maxNesting {
+		return nil, fmt.Errorf("values nest deeper than %d", maxNesting)
+	}
+	var value any
+	if err := node.Decode(&value); err != nil { // it refuses aliases that would grow without measure
+		return nil, yamlSyntaxError(err)
+	}
+	t.values = yamlTree(value)
+	return t, nil
+}
+
+func yamlDepth(n *yaml.Node, depth int) int {
+	deepest := depth
+	for _, child := range n.Content {
+		if depth < maxNesting {
+			deepest = max(deepest, yamlDepth(child, depth+1))
+		} else {
+			deepest = depth + 1
+		}
+	}
+	return deepest
+}
+
+var yamlErrorLine = regexp.MustCompile(`line (\d+)`)
+
+// yamlSyntaxError says where; the parser's words may repeat a value.
+func yamlSyntaxError(err error) error {
+	if at := yamlErrorLine.FindStringSubmatch(err.Error()); at != nil {
+		return fmt.Errorf("line %s: this is not YAML", at[1])
+	}
+	return errors.New("this is not YAML")
+}
+
+func (t *yamlEditor) tree() any { return t.values }
+
+// yamlTree gives a decoded value as a tree.
+func yamlTree(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for name, member := range v {
+			out[name] = yamlTree(member)
+		}
+		return out
+	case map[any]any:
+		out := map[string]any{}
+		for name, member := range v {
+			out[fmt.Sprintf("\x00%T %v", name, name)] = yamlTree(member)
+		}
+		return out
+	case []any:
+		out := []any{}
+		for _, item := range v {
+			out = append(out, yamlTree(item))
+		}
+		return out
+	case int, int64, uint64:
+		return json.Number(fmt.Sprint(v))
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nonJSONValue{fmt.Sprint(v)}
+		}
+		return json.Number(strconv.FormatFloat(v, 'g', -1, 64))
+	case string, bool, nil:
+		return v
+	}
+	return nonJSONValue{fmt.Sprint(value)}
+}
+
+var errEditByHand = errors.New("the file is written in a way that cannot be edited; edit it by hand")
+
+// deepestOn gives the deepest mapping on the path, the key that leads to it, and the steps that are left. The last
+// step of the path is not taken.
+func (t *yamlEditor) deepestOn(path []string) (key, at *yaml.Node, rest []string, err error) {
+	if strings.ContainsAny(strings.ReplaceAll(string(t.data), "\r\n", "\n"), "\r\u0085\u2028\u2029") {
+		return nil, nil, nil, errEditByHand // these end lines too, but not ours
+	}
+	at = t.root
+	for i, step := range path {
+		if _, _, ok := parseElementStep(step); ok || at == nil && i > 0 {
+			return nil, nil, nil, errEditByHand
+		}
+		j, err := memberIndex(at, step)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		if j < 0 || i == len(path)-1 {
+			return key, at, path[i:], nil
+		}
+		key, at = at.Content[j], at.Content[j+1]
+	}
+	return key, at, nil, nil
+}
+
+// memberIndex finds a member of a mapping: -1 where it is not, or where there is no mapping yet.
+func memberIndex(at *yaml.Node, name string) (int, error) {
+	found := -1
+	switch {
+	case at == nil || at.Kind == yaml.ScalarNode && at.Tag == "!!null":
+		return -1, nil
+	case at.Kind != yaml.MappingNode || at.Anchor != "":
+		return -1, errEditByHand
+	}
+	for i := 0; i+1 < len(at.Content); i += 2 {
+		if at.Content[i].Tag == "!!merge" {
+			return -1, errEditByHand
+		}
+		if at.Content[i].Value == name {
+			found = i
+		}
+	}
+	return found, nil
+}
+
+func (t *yamlEditor) set(path []string, value json.RawMessage) ([]byte, error) {
+	key, at, rest, err := t.deepestOn(path)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, ok := parseElementStep(rest[0]); ok {
+		return nil, errEditByHand
+	}
+	value = wrapInParents(rest[1:], value)
+	if at == nil || at.Kind == yaml.ScalarNode || len(at.Content) == 0 {
+		return t.setFirstMember(key, at, rest[0], value)
+	}
+	i, _ := memberIndex(at, rest[0])
+	if at.Style&yaml.FlowStyle != 0 {
+		return t.setInFlowMapping(at, i, rest[0], value)
+	}
+	first := at.Content[0]
+	indent := strings.Repeat(" ", first.Column-1)
+	if i >= 0 {
+		from, to := t.memberLines(at.Content[i])
+		if !t.startsLine(at.Content[i]) {
+			return nil, errEditByHand
+		}
+		return t.replaceLines(from, to, t.formatMember(rest[0], value, indent)), nil
+	}
+	_, to := t.memberLines(at.Content[len(at.Content)-2])
+	return t.replaceLines(to, to, t.formatMember(rest[0], value, indent)), nil
+}
+
+// startsLine says whether a key is the first thing on its line.
+func (t *yamlEditor) startsLine(key *yaml.Node) bool {
+	return strings.TrimLeft(t.lines[key.Line-1][:key.Column-1], " ") == ""
+}
+
+// memberLines gives the lines of a member: the first, and the one after the last. Comments behind it are not its own.
+func (t *yamlEditor) memberLines(key *yaml.Node) (from, to int) {
+	to = key.Line
+	for i := key.Line; i < len(t.lines); i++ {
+		line := strings.TrimRight(t.lines[i], " \t\r\n")
+		body := strings.TrimLeft(line, " ")
+		column := len(line) - len(body) + 1
+		switch {
+		case body == "" || body[0] == '#' && column <= key.Column:
+			continue
+		case column > key.Column, column == key.Column && (body == "-" || strings.HasPrefix(body, "- ")):
+			to = i + 1
+			continue
+		}
+		break
+	}
+	return key.Line - 1, to
+}
+
+// setFirstMember makes the first member of a mapping that is empty, or not there yet.
+func (t *yamlEditor) setFirstMember(key, at *yaml.Node, name string, value json.RawMessage) ([]byte, error) {
+	if key == nil {
+		if at != nil && (at.Line > len(t.lines) || strings.TrimSpace(t.lines[at.Line-1]) != "{}") {
+			return nil, errEditByHand
+		}
+		from, to := len(t.lines), len(t.lines)
+		if at != nil {
+			from, to = at.Line-1, at.Line
+		}
+		return t.replaceLines(from, to, t.formatMember(name, value, "")), nil
+	}
+	line := t.lines[key.Line-1]
+	if at.Kind == yaml.MappingNode { // "{}"
+		i := strings.Index(line[key.Column-1:], "{}") + key.Column - 1
+		if at.Line != key.Line || i < key.Column {
+			return nil, errEditByHand
+		}
+		after := line[i+2:]
+		line = strings.TrimRight(line[:i], " ") + after
+	}
+	indent := strings.Repeat(" ", key.Column-1) + t.indentUnit()
+	if !strings.HasSuffix(line, "\n") {
+		line += t.lineBreak
+		block := t.formatMember(name, value, indent)
+		return t.replaceLines(key.Line-1, key.Line, line+strings.TrimSuffix(block, t.lineBreak)), nil
+	}
+	return t.replaceLines(key.Line-1, key.Line, line+t.formatMember(name, value, indent)), nil
+}
+
+// indentUnit is one step of indentation: that of the first value of the root that is on lines of its own.
+func (t *yamlEditor) indentUnit() string {
+	if t.root != nil && t.root.Kind == yaml.MappingNode {
+		for i := 1; i < len(t.root.Content); i += 2 {
+			v := t.root.Content[i]
+			if v.Kind == yaml.MappingNode && v.Style&yaml.FlowStyle == 0 && v.Column > 1 {
+				return strings.Repeat(" ", v.Column-1)
+			}
+		}
+	}
+	return "  "
+}
+
+// setInFlowMapping writes into a mapping in braces, of which only the start is known: a new member comes first.
+func (t *yamlEditor) setInFlowMapping(at *yaml.Node, i int, name string, value json.RawMessage) ([]byte, error) {
+	line := t.lines[at.Line-1]
+	if i >= 0 || at.Column > len(line) || line[at.Column-1] != '{' {
+		return nil, errEditByHand
+	}
+	written := string(quoteJSON(name)) + ": " + string(value) + ", "
+	return t.replaceLines(at.Line-1, at.Line, line[:at.Column]+written+line[at.Column:]), nil
+}
+
+// replaceLines puts lines in the place of those from and to; a document that did not end in a line end goes on so.
+func (t *yamlEditor) replaceLines(from, to int, lines string) []byte {
+	before, after := strings.Join(t.lines[:from], ""), strings.Join(t.lines[to:], "")
+	if before != "" && !strings.HasSuffix(before, "\n") && lines != "" {
+		before += t.lineBreak
+		lines = strings.TrimSuffix(lines, t.lineBreak)
+	}
+	if after == "" && lines == "" && len(t.lines) > 0 && !strings.HasSuffix(t.lines[len(t.lines)-1], "\n") {
+		before = strings.TrimSuffix(before, t.lineBreak)
+	}
+	return []byte(before + lines + after)
+}
+
+func (t *yamlEditor) remove(path []string) ([]byte, error) {
+	key, at, rest, err := t.deepestOn(path)
+	if err != nil {
+		return nil, err
+	}
+	i, err := memberIndex(at, rest[0])
+	if err != nil || i < 0 {
+		return nil, errEditByHand
+	}
+	it := at.Content[i]
+	if at.Style&yaml.FlowStyle != 0 {
+		if i+2 >= len(at.Content) || at.Content[i+2].Line != it.Line {
+			return nil, errEditByHand
+		}
+		line := t.lines[it.Line-1]
+		return t.replaceLines(it.Line-1, it.Line, line[:it.Column-1]+line[at.Content[i+2].Column-1:]), nil
+	}
+	from, to := t.memberLines(it)
+	if !t.startsLine(it) {
+		return nil, errEditByHand
+	}
+	if len(at.Content) > 2 {
+		return t.replaceLines(from, to, ""), nil
+	}
+	if key == nil {
+		return t.replaceLines(from, to, "{}"+t.lineBreak), nil
+	}
+	return t.emptyMapping(key, from, to)
+}
+
+// emptyMapping takes the only member of a mapping out, which is "{}" then.
+func (t *yamlEditor) emptyMapping(key *yaml.Node, from, to int) ([]byte, error) {
+	line := t.lines[key.Line-1]
+	colon := key.Column - 1 + len(key.Value)
+	if key.Style != 0 || key.Line-1 >= from || colon >= len(line) || line[colon] != ':' {
+		return nil, errEditByHand
+	}
+	bare := strings.TrimRight(line[:colon+1]+" {}"+line[colon+1:], "\r\n")
+	if to < len(t.lines) || strings.HasSuffix(t.lines[to-1], "\n") {
+		bare += t.lineBreak
+	}
+	between := strings.Join(t.lines[key.Line:from], "")
+	return t.replaceLines(key.Line-1, to, bare+between), nil
+}
+
+// formatMember writes a member as lines.
+func (t *yamlEditor) formatMember(name string, value json.RawMessage, indent string) string {
+	var b strings.Builder
+	t.writeMember(&b, name, value, indent)
+	return b.String()
+}
+
+func (t *yamlEditor) writeMember(b *strings.Builder, name string, value json.RawMessage, indent string) {
+	b.WriteString(indent + formatYAMLString(name) + ":")
+	value = bytes.TrimSpace(value)
+	members, err := orderedMembers(value)
+	switch {
+	case value[0] == '{' && err == nil && len(members) > 0:
+		b.WriteString(t.lineBreak)
+		for _, m := range members {
+			t.writeMember(b, m.name, m.value, indent+t.indentUnit())
+		}
+		return
+	case value[0] == '[' && json.Valid(value):
+		var items []json.RawMessage
+		_ = json.Unmarshal(value, &items) // it is valid
+		if len(items) > 0 {
+			b.WriteString(t.lineBreak)
+		}
+		for _, item := range items {
+			b.WriteString(indent + "- " + formatYAMLScalar(item) + t.lineBreak)
+		}
+		if len(items) > 0 {
+			return
+		}
+	}
+	b.WriteString(" " + formatYAMLScalar(value) + t.lineBreak)
+}
+
+// formatYAMLScalar writes a value on one line: JSON is YAML.
+func formatYAMLScalar(value json.RawMessage) string {
+	var s string
+	if err := json.Unmarshal(value, &s); err == nil && value[0] == '"' {
+		return formatYAMLString(s)
+	}
+	return string(value)
+}
+
+var unquotedWord = regexp.MustCompile(`^[A-Za-z_/][A-Za-z0-9_./@-]*$`)
+
+// yaml11Booleans are booleans to YAML 1.1, which some programs still read.
+var yaml11Booleans = regexp.MustCompile(`^(?i:y|n|yes|no|on|off)$`)
+
+// formatYAMLString writes a text without quotes where nothing else can be meant.
+func formatYAMLString(s string) string {
+	var node yaml.Node
+	if unquotedWord.MatchString(s) && !yaml11Booleans.MatchString(s) && yaml.Unmarshal([]byte(s), &node) == nil &&
+		len(node.Content) == 1 && node.Content[0].Tag == "!!str" {
+		return s
+	}
+	return string(quoteJSON(s))
+}

@@ -1,0 +1,291 @@
+package configfile
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// MaxFileSize is the most bytes of a file that is changed. The clients' own files grow with what they remember.
+const MaxFileSize = 64 << 20
+
+// lockWait is how long a writer waits for another one, lockRetry how often it asks.
+const (
+	lockWait  = 30 * time.Second
+	lockRetry = 5 * time.Millisecond
+)
+
+// A FileState is what a file holds at one moment; where there is no file, nothing.
+type FileState struct {
+	Data   []byte
+	Exists bool
+}
+
+// Equal says whether two versions are the same: to the byte, or in that there is no file.
+func (v FileState) Equal(other FileState) bool {
+	return v.Exists == other.Exists && bytes.Equal(v.Data, other.Data)
+}
+
+// Content is what the file holds; nil where there is none, and only there.
+func (v FileState) Content() []byte {
+	if v.Exists && v.Data == nil {
+		return []byte{}
+	}
+	return v.Data
+}
+
+// RewriteFile changes a file: change is given what it holds and says what it shall hold; a file that shall not exist
+// is taken away. A link is followed, and stays. A new file has mode 0600 and a directory that is made for it 0700; a
+// file that exists keeps its mode. An error of change is returned as it is, and nothing is written; any other is a
+// *drawbridge.Fault.
+func RewriteFile(path string, change func(FileState) (FileState, error)) (err error) {
+	target, err := ResolveLinks(path)
+	if err != nil {
+		return FileFault("find "+path, errors.New(WithoutPath(err)))
+	}
+	dir := filepath.Dir(target)
+	made := MissingDirs(dir)
+	defer func() { RemoveDirs(made) }() // those that stayed empty: nothing was written
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return FileFault("make "+dir, errors.New(WithoutPath(err)))
+	}
+	unlock, err := lockDir(dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	before, mode, err := ReadFile(target)
+	if err != nil {
+		return FileFault("read "+path, errors.New(WithoutPath(err)))
+	}
+	after, err := change(before)
+	if err != nil || after.Equal(before) {
+		return err
+	}
+	if !after.Exists {
+		err = os.Remove(target)
+	} else {
+		err = ReplaceFile(target, after.Data, mode)
+	}
+	if err != nil {
+		return FileFault("write "+path, errors.New(WithoutPath(err)))
+	}
+	return nil
+}
+
+// ResolveLinks follows links, also to a file that is not there yet.
+func ResolveLinks(path string) (string, error) {
+	for range 40 {
+		to, err := os.Readlink(path)
+		switch {
+		case err != nil: // it is no link, or not there; reading it says what else is wrong
+			return filepath.Abs(path)
+		case filepath.IsAbs(to):
+			path = to
+		default:
+			path = filepath.Join(filepath.Dir(path), to)
+		}
+	}
+	return "", errors.New("too many links")
+}
+
+// MissingDirs lists the directories that are to be made for dir, the deepest first.
+func MissingDirs(dir string) (missing []string) {
+	for {
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) || filepath.Dir(dir) == dir {
+			return missing
+		}
+		missing = append(missing, dir)
+		dir = filepath.Dir(dir)
+	}
+}
+
+// RemoveDirs takes directories away that are empty; others stay.
+func RemoveDirs(dirs []string) {
+	for _, dir := range dirs {
+		_ = os.Remove(dir) // it is not empty, or gone: both are fine
+	}
+}
+
+// lockDir waits until no other writer is at work in dir. The directory itself is the lock, so that nothing is left
+// behind in people's homes; Windows cannot lock one and gets a file.
+func lockDir(dir string) (unlock func(), err error) {
+	lock := flock.New(dir, flock.SetFlag(os.O_RDONLY))
+	if runtime.GOOS == "windows" {
+		lock = flock.New(filepath.Join(dir, ".drawbridge.lock"))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
+	defer cancel()
+	if _, err := lock.TryLockContext(ctx, lockRetry); err != nil {
+		if ctx.Err() != nil {
+			err = errors.New("another program has held the lock for too long")
+		}
+		return nil, FileFault("lock "+dir, errors.New(WithoutPath(err)))
+	}
+	return func() { _ = lock.Unlock() }, nil
+}
+
+// ReadFile reads a file and its mode. The mode of one that is not there is that of a new one.
+func ReadFile(path string) (FileState, fs.FileMode, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return FileState{}, 0o600, nil
+	case err != nil:
+		return FileState{}, 0, err
+	case !info.Mode().IsRegular():
+		return FileState{}, 0, errors.New("this is not a regular file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return FileState{}, 0, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, MaxFileSize+1))
+	if len(data) > MaxFileSize {
+		err = TooLargeError(MaxFileSize)
+	}
+	return FileState{data, true}, info.Mode().Perm(), err
+}
+
+// TooLargeError is the error for a file with more bytes than a limit of whole MiB.
+func TooLargeError(limit int) error { return fmt.Errorf("the file is larger than %d MiB", limit>>20) }
+
+// ReplaceFile puts data in the place of a file, as one step.
+func ReplaceFile(path string, data []byte, mode fs.FileMode) error {
+	temp, err := writeTempFile(path, data, mode)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(temp, path); err != nil {
+		_ = os.Remove(temp)
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// writeTempFile writes data to a file beside path and has it on the disk.
+func writeTempFile(path string, data []byte, mode fs.FileMode) (temp string, err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".drawbridge-*.tmp") // mode 0600
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(f.Name())
+		return "", err
+	}
+	return f.Name(), nil
+}
+
+// syncDir has a rename on the disk. Windows cannot, and need not: the rename writes through there.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// FileFault is the fault for a step on a file that somebody wrote, or named.
+func FileFault(step string, err error) *drawbridge.Fault {
+	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: step, Err: err}
+}
+
+// WithoutPath takes the path out of an error of the file system: the step names it already.
+func WithoutPath(err error) string {
+	if errors.Is(err, fs.ErrNotExist) {
+		return "there is no such file or directory"
+	}
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		err = path.Err
+	}
+	return err.Error()
+}
+
+// IsDanglingLink says whether a path leads nowhere by a link: that file is one that is missing, where a path without a
+// link is that of none.
+func IsDanglingLink(path string) bool {
+	for {
+		info, err := os.Lstat(path)
+		if err == nil {
+			_, err = os.Stat(path)
+			return info.Mode()&fs.ModeSymlink != 0 && errors.Is(err, fs.ErrNotExist)
+		}
+		above := filepath.Dir(path)
+		if above == path || !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+		path = above
+	}
+}
+
+// SameFile says whether two paths lead to one file, or are one path.
+func SameFile(a, b string) bool { return a == b || IsOneOfFiles(a, StatExisting([]string{b})) }
+
+// StatExisting describes those files that exist.
+func StatExisting(paths []string) (infos []fs.FileInfo) {
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil {
+			infos = append(infos, info)
+		}
+	}
+	return infos
+}
+
+// IsOneOfFiles says whether a path leads to one of the files.
+func IsOneOfFiles(path string, infos []fs.FileInfo) bool {
+	info, err := os.Stat(path)
+	return err == nil && slices.ContainsFunc(infos, func(other fs.FileInfo) bool { return os.SameFile(info, other) })
+}
+
+// SplitPaths splits values on commas. A file in dir, or anywhere, whose name has a comma in it is itself.
+func SplitPaths(dir string, values []string) []string {
+	var paths []string
+	for _, value := range values {
+		whole := value
+		if !filepath.IsAbs(whole) {
+			whole = filepath.Join(dir, whole)
+		}
+		if _, err := os.Stat(whole); err == nil || !strings.Contains(value, ",") {
+			paths = append(paths, value)
+			continue
+		}
+		for part := range strings.SplitSeq(value, ",") {
+			paths = append(paths, strings.TrimSpace(part))
+		}
+	}
+	return paths
+}
+
+// UnreadableFault is the fault of a path that was named and cannot be read.
+func UnreadableFault(path string, err error) error {
+	if path == "" {
+		return FileFault("read the configuration", errors.New("the path is empty"))
+	}
+	fault := FileFault("read "+path, errors.New(WithoutPath(err)))
+	fault.Next = "name a file, or a directory to search"
+	return fault
+}

@@ -1,0 +1,103 @@
+package configfile
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+// JoinOr joins words for a person: "a", "b" or "c".
+func JoinOr(words []string) string {
+	var b strings.Builder
+	for i, w := range words {
+		switch {
+		case i > 0 && i == len(words)-1:
+			b.WriteString(" or ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%q", w)
+	}
+	return b.String()
+}
+
+// JoinFew joins names for a person, no more than a few of them.
+func JoinFew(names []string) string {
+	const few = 10
+	if over := len(names) - few; over > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), over)
+	}
+	return strings.Join(names, ", ")
+}
+
+// placeholderName is how what stands between the braces of "${…}" begins where it is a name. What programs put behind
+// one begins with another character; a dash may be one of a name only where a word says what sort of name it is.
+var placeholderName = regexp.MustCompile(
+	`^(?:(?:input|config|command|file):[A-Za-z0-9_./~-]*|(?:env:)?[A-Za-z0-9_. ]*)`)
+
+// maxPlaceholder is how much is shown of such a name. It stands here and not in the expression, which would be a
+// hundred times as long, and is made at each start.
+const maxPlaceholder = 100
+
+// PlaceholderName shows what stands between the braces of "${…}": the name in it. What is behind that may be a
+// default, and so a secret.
+func PlaceholderName(inner string) string {
+	name := placeholderName.FindString(safetext.Truncate(inner, maxPlaceholder, safetext.Bytes, ""))
+	if name != inner {
+		name += "…"
+	}
+	return name
+}
+
+// DidYouMean is the end of a sentence about an unknown name: the known one that is nearest, or nothing.
+func DidYouMean(name string, known []string) string {
+	best := Nearest(name, known)
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", best)
+}
+
+// Nearest gives the known name that somebody may have meant; empty where none is near.
+func Nearest(name string, known []string) string {
+	best, least := "", 3
+	folded := foldName(name)
+	for _, k := range known {
+		if d := editDistance(folded, foldName(k)); d < least && 2*d < len(name)+2 {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// foldName takes away what people vary in a name: case, dashes and underscores.
+func foldName(name string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(strings.ToLower(name), "_", ""), "-", "")
+}
+
+// editDistance counts the single letters that must be put in, taken out or replaced to make b of a. For names that
+// nobody would confuse it gives their length.
+func editDistance(a, b string) int {
+	const longest = 32
+	if len(a) > longest || len(b) > longest {
+		return max(len(a), len(b))
+	}
+	var last, next [longest + 1]int
+	for j := range last {
+		last[j] = j
+	}
+	for i := range len(a) {
+		next[0] = i + 1
+		for j := range len(b) {
+			change := last[j]
+			if a[i] != b[j] {
+				change++
+			}
+			next[j+1] = min(change, last[j+1]+1, next[j]+1)
+		}
+		last = next
+	}
+	return last[len(b)]
+}

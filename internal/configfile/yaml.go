@@ -1,0 +1,159 @@
+package configfile
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+// maxYAMLNodes is the most nodes that a YAML file may have once its aliases are put in: a few lines can name billions.
+const maxYAMLNodes = 200_000
+
+// ParseYAML reads the first document of a YAML file. Aliases and merge keys are put in. The error is an *Error.
+func ParseYAML(data []byte) (Node, error) {
+	if line := tooDeepFlowLine(data); line > 0 {
+		return Node{}, ErrorAt(line, "values nest deeper than %d", MaxDepth)
+	}
+	var file yaml.Node
+	if err := yaml.Unmarshal(data, &file); err != nil {
+		return Node{}, yamlError(err)
+	}
+	if len(file.Content) == 0 {
+		return Node{}, ErrorAt(1, "the file is empty")
+	}
+	r := &yamlReader{}
+	n := r.readNode(file.Content[0], 0)
+	if r.err == nil && n.Kind != Table {
+		r.err = ErrorAt(n.Line, "the file must hold a mapping")
+	}
+	if r.err != nil {
+		return Node{}, r.err
+	}
+	return n, nil
+}
+
+// tooDeepFlowLine gives the first line that opens more flow collections than any sound file does, 0 where none does:
+// the parser's time grows with the square of their depth.
+func tooDeepFlowLine(data []byte) int {
+	const most = 10 * MaxDepth // brackets may stand in texts too
+	line := 0
+	for text := range bytes.Lines(data) {
+		line++
+		if bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) > most {
+			return line
+		}
+		if indent := len(text) - len(bytes.TrimLeft(text, " -?")); indent > most {
+			return line
+		}
+	}
+	return 0
+}
+
+// yamlError takes the place out of the parser's words, and leaves out what it may quote.
+func yamlError(err error) *Error {
+	e := &Error{Text: strings.TrimPrefix(err.Error(), "yaml: ")}
+	if _, scanned := fmt.Sscanf(e.Text, "line %d:", &e.Line); scanned == nil {
+		_, e.Text, _ = strings.Cut(e.Text, ": ")
+	}
+	e.Text = safetext.Line(quotedValue.ReplaceAllString(e.Text, "…"))
+	return e
+}
+
+// A yamlReader turns the parser's nodes into ours.
+type yamlReader struct {
+	nodes int
+	err   *Error
+}
+
+func (r *yamlReader) readNode(v *yaml.Node, depth int) Node {
+	n := Node{Line: v.Line}
+	r.nodes++
+	switch {
+	case r.err != nil:
+		return n
+	case depth > MaxDepth: // an alias within what it names ends here too
+		r.err = ErrorAt(v.Line, "values nest deeper than %d", MaxDepth)
+		return n
+	case r.nodes > maxYAMLNodes:
+		r.err = ErrorAt(v.Line, "the file has too many values")
+		return n
+	}
+	switch v.Kind {
+	case yaml.AliasNode:
+		n = r.readNode(v.Alias, depth+1)
+		n.Line = v.Line
+	case yaml.SequenceNode:
+		n.Kind = List
+		for _, item := range v.Content {
+			n.Items = append(n.Items, r.readNode(item, depth+1))
+		}
+	case yaml.MappingNode:
+		n.Kind = Table
+		n.Members = r.readMapping(v, depth)
+	case yaml.ScalarNode:
+		n.Kind, n.Text = scalarValue(v)
+	}
+	return n
+}
+
+// readMapping reads a mapping. What a merge key brings comes last, and only under names that are not there.
+func (r *yamlReader) readMapping(v *yaml.Node, depth int) []Member {
+	var own, merged []Member
+	names := map[string]bool{}
+	for i := 0; i+1 < len(v.Content) && r.err == nil; i += 2 {
+		key, value := v.Content[i], v.Content[i+1]
+		if key.ShortTag() == "!!merge" {
+			from := r.readNode(value, depth+1)
+			for _, item := range append([]Node{from}, from.Items...) {
+				merged = append(merged, item.Members...)
+			}
+			continue
+		}
+		for range 1 + MaxDepth {
+			if key.Kind != yaml.AliasNode {
+				break
+			}
+			key = key.Alias
+		}
+		names[key.Value] = true
+		own = append(own, Member{key.Value, key.Line, r.readNode(value, depth+1)})
+	}
+	for _, m := range merged {
+		if !names[m.Name] {
+			names[m.Name] = true
+			own = append(own, m)
+		}
+	}
+	return slices.Clip(own)
+}
+
+// scalarValue says what sort of value is written, and writes it as JSON would.
+func scalarValue(v *yaml.Node) (ValueKind, string) {
+	var value any
+	switch v.ShortTag() {
+	case "!!null":
+		return Null, ""
+	case "!!bool", "!!int", "!!float":
+		if v.Decode(&value) != nil {
+			return Text, v.Value
+		}
+	}
+	switch value := value.(type) {
+	case bool:
+		return Boolean, strconv.FormatBool(value)
+	case int, int64, uint64:
+		return Number, fmt.Sprint(value)
+	case float64:
+		if !math.IsNaN(value) && !math.IsInf(value, 0) {
+			return Number, strconv.FormatFloat(value, 'g', -1, 64)
+		}
+	}
+	return Text, v.Value
+}

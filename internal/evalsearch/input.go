@@ -1,0 +1,137 @@
+package evalsearch
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/index"
+)
+
+// A toolRow is a row of a file of tools.
+type toolRow struct {
+	ID          string          `json:"id"`
+	Server      string          `json:"server"`
+	Name        string          `json:"name"`
+	Title       string          `json:"title"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"inputSchema"`
+}
+
+// A Query is a row of a file of questions.
+type Query struct {
+	ID    string `json:"id"`
+	Query string `json:"query"`
+	// Kind is a class of questions that is measured apart; empty is none.
+	Kind string `json:"kind"`
+	// Gold are the tools that are needed. Groups stands where one may take another's place: a group is found when one
+	// of it is.
+	Gold   []string   `json:"gold"`
+	Groups [][]string `json:"groups"`
+}
+
+// NeededGroups gives the groups of tools of which one each is needed.
+func (q Query) NeededGroups() [][]string {
+	if len(q.Groups) > 0 {
+		return q.Groups
+	}
+	var all [][]string
+	for _, id := range q.Gold {
+		all = append(all, []string{id})
+	}
+	return all
+}
+
+// ReadTools reads tools, a JSON object a line: id, server, name, title, description, inputSchema, of which id and name
+// must be there. The error is a admin.UserError that says name and line.
+func ReadTools(name string, from io.Reader) ([]index.Document, error) {
+	rows, err := readRows[toolRow](name, from, func(t toolRow) (string, error) {
+		if t.Name == "" {
+			return t.ID, errors.New("it has no name")
+		}
+		return t.ID, nil
+	})
+	all := make([]index.Document, len(rows))
+	for i, t := range rows {
+		all[i] = index.Document{ID: t.ID, Server: t.Server, Name: t.Name, Title: t.Title, Description: t.Description,
+			Schema: t.InputSchema}
+	}
+	return all, err
+}
+
+// ReadQueries reads questions, a JSON object a line: id, query, kind, gold, groups, of which id and query must be
+// there. The error is a admin.UserError that says name and line.
+func ReadQueries(name string, from io.Reader) ([]Query, error) {
+	return readRows[Query](name, from, func(q Query) (string, error) {
+		if q.Query == "" {
+			return q.ID, errors.New("it has no query")
+		}
+		for _, group := range q.Groups {
+			if len(group) == 0 {
+				return q.ID, errors.New("one of its groups has no tool")
+			}
+		}
+		return q.ID, nil
+	})
+}
+
+// maxRowBytes is the longest row.
+const maxRowBytes = 16 << 20
+
+// readRows reads rows, each of which check gives the ID of. Empty lines are none.
+func readRows[T any](name string, from io.Reader, check func(T) (id string, err error)) ([]T, error) {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, maxRowBytes)
+	var rows []T
+	at, lineOf := 0, map[string]int{}
+	for lines.Scan() {
+		at++
+		text := bytes.TrimSpace(bytes.TrimPrefix(lines.Bytes(), []byte("\ufeff")))
+		if len(text) == 0 {
+			continue
+		}
+		var row T
+		if text[0] != '{' {
+			return nil, rowError(name, at, errors.New("it is no JSON object"))
+		}
+		if err := json.Unmarshal(text, &row); err != nil {
+			return nil, rowError(name, at, jsonTypeError(err))
+		}
+		id, err := check(row)
+		switch {
+		case id == "":
+			return nil, rowError(name, at, errors.New("it has no id"))
+		case err != nil:
+			return nil, rowError(name, at, err)
+		case lineOf[id] > 0:
+			return nil, rowError(name, at, fmt.Errorf("the id %q stands in line %d too", id, lineOf[id]))
+		}
+		lineOf[id] = at
+		rows = append(rows, row)
+	}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return nil, rowError(name, at+1, fmt.Errorf("it is longer than %d bytes", maxRowBytes))
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	case len(rows) == 0:
+		return nil, admin.UserError(name + ": it has no rows")
+	}
+	return rows, nil
+}
+
+// jsonTypeError says what is wrong with JSON in words that know nothing of our types.
+func jsonTypeError(err error) error {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("%s is of the wrong kind: %s", wrong.Field, wrong.Value)
+	}
+	return err
+}
+
+func rowError(name string, line int, err error) error {
+	return admin.UserError(fmt.Sprintf("%s:%d: %v", name, line, err))
+}

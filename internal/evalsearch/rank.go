@@ -1,0 +1,72 @@
+// Package evalsearch measures how well tool search finds the tools that questions need: it reads tools and questions,
+// ranks with the product's own index, and scores recall, nDCG and latency. It prints nothing.
+package evalsearch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/admin"
+	"github.com/drawbridge-mcp/drawbridge/internal/index"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+// The ways of ranking: by words alone, and as tools are found where no embeddings are configured.
+const (
+	RankLexical = "lexical"
+	RankHybrid  = "hybrid"
+)
+
+// Arms are the names of all ways of ranking.
+var Arms = [...]string{RankLexical, RankHybrid}
+
+// NewRankFunc builds an index of tools and returns a function that ranks them by one of the arms.
+func NewRankFunc(arm string, tools []index.Document) (RankFunc, error) {
+	var find func(ctx context.Context, question string, most int) []index.Hit
+	switch arm {
+	case RankLexical:
+		x := index.NewLexicalIndex()
+		x.Update(tools, nil)
+		find = func(_ context.Context, question string, most int) []index.Hit { return x.Search(question, most) }
+	case RankHybrid:
+		x := index.New(index.Options{})
+		x.Update(tools, nil)
+		find = func(ctx context.Context, question string, most int) []index.Hit {
+			return x.Find(ctx, index.Query{Text: question, Limit: most})
+		}
+	default:
+		return nil, admin.UserError(fmt.Sprintf("unknown arm %s: want %s", safetext.Quote(arm),
+			strings.Join(Arms[:], " or ")))
+	}
+	return func(ctx context.Context, question string, most int) []string {
+		hits := find(ctx, question, most)
+		ids := make([]string, len(hits))
+		for i, h := range hits {
+			ids[i] = h.ID
+		}
+		return ids
+	}, nil
+}
+
+// FillRankings appends missing tools to each row, in the order of their ids, until it has most entries.
+func FillRankings(rows []Ranking, tools []index.Document, most int) {
+	ids := make([]string, len(tools))
+	for i, t := range tools {
+		ids[i] = t.ID
+	}
+	slices.Sort(ids)
+	for i := range rows {
+		ranked := rows[i].Ranked
+		for _, id := range ids {
+			if len(ranked) >= most {
+				break
+			}
+			if !slices.Contains(ranked, id) {
+				ranked = append(ranked, id)
+			}
+		}
+		rows[i].Ranked = ranked
+	}
+}

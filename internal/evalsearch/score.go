@@ -1,0 +1,160 @@
+package evalsearch
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"time"
+)
+
+// MinTop is how many tools of a ranking are looked at.
+const MinTop = 20
+
+// A RankFunc gives the ids of at most so many tools that answer a question, the best first.
+type RankFunc func(ctx context.Context, question string, most int) []string
+
+// A Ranking is what was found for a question.
+type Ranking struct {
+	ID     string   `json:"id"`
+	Ranked []string `json:"ranked"`
+	// Millis is how long it took, in milliseconds.
+	Millis float64 `json:"ms"`
+}
+
+// RunQueries asks all questions, one after the other.
+func RunQueries(ctx context.Context, rank RankFunc, queries []Query, most int) ([]Ranking, error) {
+	rows := make([]Ranking, 0, len(queries))
+	for _, q := range queries {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		begun := time.Now()
+		ranked := rank(ctx, q.Query, most)
+		rows = append(rows, Ranking{q.ID, ranked, float64(time.Since(begun).Microseconds()) / 1000})
+	}
+	return rows, nil
+}
+
+// LatencyPercentiles gives the median of how long rows took, and what one in twenty exceeds, in milliseconds.
+func LatencyPercentiles(rows []Ranking) (p50, p95 float64) {
+	if len(rows) == 0 {
+		return 0, 0
+	}
+	all := make([]float64, len(rows))
+	for i, r := range rows {
+		all[i] = r.Millis
+	}
+	slices.Sort(all)
+	return all[len(all)/2], all[len(all)*95/100]
+}
+
+// A Score is how well questions were answered: means over them, from 0 to 1.
+type Score struct {
+	Kind    string `json:"kind"`
+	Queries int    `json:"queries"`
+	// Recall5 and Recall20 are which share of the needed tools was among the first so many.
+	Recall5  float64 `json:"recall@5"`
+	Recall20 float64 `json:"recall@20"`
+	// NDCG10 is the discounted gain of the needed tools among the first ten, as a share of what there could be.
+	NDCG10 float64 `json:"ndcg@10"`
+	// Hit1 is how often the first was needed, All20 how often all needed ones were among the first 20.
+	Hit1  float64 `json:"hit@1"`
+	All20 float64 `json:"all@20"`
+}
+
+// ScoreRankings scores rows by the questions that say what is needed: all of them, and each kind apart, in their
+// order. Without such a question there is none. A question without a row has found nothing.
+func ScoreRankings(queries []Query, rows []Ranking) []Score {
+	found := map[string][]string{}
+	for _, r := range rows {
+		found[r.ID] = r.Ranked
+	}
+	sums := map[string]*Score{}
+	for _, q := range queries {
+		needed := q.NeededGroups()
+		if len(needed) == 0 {
+			continue
+		}
+		one := scoreQuery(needed, found[q.ID])
+		for _, kind := range slices.Compact([]string{"", q.Kind}) {
+			if sums[kind] == nil {
+				sums[kind] = &Score{Kind: kind}
+			}
+			sums[kind].add(one, 1)
+		}
+	}
+	var all []Score
+	for _, s := range sums {
+		all = append(all, s.dividedBy(float64(s.Queries)))
+	}
+	slices.SortFunc(all, func(a, b Score) int { return cmp.Compare(a.Kind, b.Kind) })
+	return all
+}
+
+// MeanScore is the mean of scores, each of which counts alike.
+func MeanScore(scores []Score) Score {
+	var sum Score
+	for _, s := range scores {
+		sum.add(s, s.Queries)
+	}
+	return sum.dividedBy(float64(max(len(scores), 1)))
+}
+
+func (s *Score) add(o Score, queries int) {
+	s.Queries += queries
+	s.Recall5 += o.Recall5
+	s.Recall20 += o.Recall20
+	s.NDCG10 += o.NDCG10
+	s.Hit1 += o.Hit1
+	s.All20 += o.All20
+}
+
+func (s Score) dividedBy(n float64) Score {
+	return Score{s.Kind, s.Queries, s.Recall5 / n, s.Recall20 / n, s.NDCG10 / n, s.Hit1 / n, s.All20 / n}
+}
+
+// scoreQuery scores the answer to one question.
+func scoreQuery(needed [][]string, ranked []string) Score {
+	place := map[string]int{}
+	for _, id := range ranked {
+		if place[id] == 0 {
+			place[id] = len(place) + 1
+		}
+	}
+	var s Score
+	var gain, possible float64
+	missed := 0
+	for i, group := range needed {
+		at := math.MaxInt
+		for _, id := range group {
+			if n := place[id]; n > 0 {
+				at = min(at, n)
+			}
+		}
+		if at == 1 {
+			s.Hit1 = 1
+		}
+		if at <= 5 {
+			s.Recall5++
+		}
+		if at <= 20 {
+			s.Recall20++
+		} else {
+			missed++
+		}
+		if at <= 10 {
+			gain += 1 / math.Log2(float64(at)+1)
+		}
+		if i < 10 {
+			possible += 1 / math.Log2(float64(i)+2)
+		}
+	}
+	if missed == 0 {
+		s.All20 = 1
+	}
+	s.Recall5 /= float64(len(needed))
+	s.Recall20 /= float64(len(needed))
+	s.NDCG10 = gain / possible
+	return s
+}

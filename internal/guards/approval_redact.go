@@ -1,0 +1,110 @@
+package guards
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// redactSecrets gives JSON without what looks like a secret, by the names that values have and by how well-known ones
+// begin. Where something was it says so, with its length: a person sees that there is more.
+func redactSecrets(value json.RawMessage) json.RawMessage {
+	if len(value) == 0 {
+		return value
+	}
+	switch value[0] {
+	case '{':
+		return rawjson.MapValues(value, func(m rawjson.Member) json.RawMessage {
+			if name, _ := rawjson.DecodeString(m.Name); isSecretName(name) {
+				return redactValue(m.Value)
+			}
+			return redactSecrets(m.Value)
+		})
+	case '[':
+		out := json.RawMessage{'['}
+		for element := range rawjson.Elements(value) {
+			if len(out) > 1 {
+				out = append(out, ',')
+			}
+			out = append(out, redactSecrets(element)...)
+		}
+		return append(out, ']')
+	case '"':
+		text, _ := rawjson.DecodeString(value)
+		if shown := redactText(text); shown != text {
+			return rawjson.Quote(shown)
+		}
+	}
+	return value
+}
+
+// redactValue says that there was a value; one that keeps no secret stays.
+func redactValue(value json.RawMessage) json.RawMessage {
+	switch string(value) {
+	case "true", "false", "null", `""`, "{}", "[]":
+		return value
+	}
+	return rawjson.Quote(redactionNote(len(value)))
+}
+
+func redactionNote(n int) string { return fmt.Sprintf("[redacted, %d bytes]", n) }
+
+// isSecretName says whether a name is one of a secret, however its words are put together: api_key, apiKey, API-KEY.
+func isSecretName(name string) bool {
+	plain := strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, name)
+	for _, word := range []string{"password", "passwd", "passphrase", "secret", "apikey", "accesskey", "privatekey",
+		"credential", "authorization", "cookie", "bearer"} {
+		if strings.Contains(plain, word) {
+			return true
+		}
+	}
+	return strings.HasSuffix(plain, "token")
+}
+
+// redactText hides the words of a text that begin as well-known secrets do, and what is in private keys. All else is
+// shown: who calls must not be able to hide from a person what they are asked about.
+func redactText(text string) string {
+	text = audit.RedactPEMKeys(text, redactionNote)
+	var b strings.Builder
+	for from := 0; from < len(text); {
+		end := from
+		for end < len(text) && isTokenByte(text[end]) {
+			end++
+		}
+		if word := text[from:end]; isSecretToken(word) {
+			b.WriteString(redactionNote(len(word)))
+		} else {
+			b.WriteString(word)
+		}
+		for from = end; from < len(text) && !isTokenByte(text[from]); from++ {
+			b.WriteByte(text[from])
+		}
+	}
+	return b.String()
+}
+
+func isTokenByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-' || c == '.'
+}
+
+func isSecretToken(word string) bool {
+	if len(word) < 20 {
+		return false
+	}
+	for _, begin := range []string{"sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xoxb-",
+		"xoxp-", "xapp-", "AKIA", "ASIA", "AIza", "npm_", "pypi-", "dbr_"} {
+		if strings.HasPrefix(word, begin) {
+			return true
+		}
+	}
+	return strings.HasPrefix(word, "eyJ") && strings.Count(word, ".") >= 2 // a JWT
+}

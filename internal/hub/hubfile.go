@@ -1,0 +1,154 @@
+package hub
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/gofrs/flock"
+)
+
+// maxSocketPath is the longest path that a Unix socket may have everywhere (104 bytes with the zero on macOS).
+const maxSocketPath = 100
+
+// A hubFile is where the processes of one user find the hub of one store: a file that is locked for as long as there
+// is one, and says where it listens.
+type hubFile struct{ path string }
+
+// A hubAddress is what the hub's file says.
+type hubAddress struct {
+	PID    int    `json:"pid"`
+	Socket string `json:"socket"`
+}
+
+// hubFileFor gives the place for a store. It says false for a store that no other process can have.
+func hubFileFor(store string, lookup func(string) (string, bool)) (hubFile, bool, error) {
+	switch {
+	case store == gateway.MemoryStore:
+		return hubFile{}, false, nil
+	case strings.Contains(store, "://"):
+		near, err := gateway.StoreLocation("", config.Settings{}, lookup)
+		if err != nil {
+			return hubFile{}, false, err
+		}
+		sum := sha256.Sum256([]byte(store))
+		return hubFile{filepath.Join(filepath.Dir(near), "hub-"+hex.EncodeToString(sum[:8]))}, true, nil
+	}
+	abs, err := filepath.Abs(store)
+	if err != nil {
+		return hubFile{}, false, fmt.Errorf("find the hub of %s: %w", store, err)
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(abs)); err == nil {
+		abs = filepath.Join(dir, filepath.Base(abs))
+	}
+	return hubFile{abs + ".hub"}, true, nil
+}
+
+// readAddress gives what the file says; false where it says nothing.
+func (p hubFile) readAddress() (hubAddress, bool) {
+	data, err := os.ReadFile(p.path)
+	var s hubAddress
+	return s, err == nil && json.Unmarshal(data, &s) == nil && s.Socket != ""
+}
+
+// A hubLease is the right to be the hub.
+type hubLease struct {
+	file     hubFile
+	lock     *flock.Flock
+	listener *net.UnixListener
+	// socketDir is a directory that was made for the socket alone; empty for none.
+	socketDir string
+}
+
+// errTaken is for a place that has its hub.
+var errTaken = errors.New("another process is the hub")
+
+// acquire becomes the hub and listens. The error is errTaken where another process is.
+func (p hubFile) acquire() (*hubLease, error) {
+	if err := os.MkdirAll(filepath.Dir(p.path), 0o700); err != nil {
+		return nil, err
+	}
+	lock := flock.New(p.path, flock.SetPermissions(0o600))
+	ok, err := lock.TryLock()
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		_ = lock.Close()
+		return nil, errTaken
+	}
+	l := &hubLease{file: p, lock: lock}
+	if err := l.listen(); err != nil {
+		l.release()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *hubLease) listen() error {
+	if old, ok := l.file.readAddress(); ok {
+		_ = os.Remove(old.Socket) // its hub is dead: we have the lock
+	}
+	path := l.file.path + ".sock"
+	if len(path) > maxSocketPath {
+		dir, err := os.MkdirTemp("", "drawbridge-")
+		if err != nil {
+			return err
+		}
+		l.socketDir, path = dir, filepath.Join(dir, "hub.sock")
+	}
+	_ = os.Remove(path)
+	listener, err := listenUnix(path)
+	if err != nil {
+		return err
+	}
+	l.listener = listener
+	text, err := json.Marshal(hubAddress{PID: os.Getpid(), Socket: path})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(l.file.path, text, 0o600)
+}
+
+// stopListening ends the listening: whoever comes now becomes the next hub, once the lease has ended.
+func (l *hubLease) stopListening() {
+	if l.listener != nil {
+		_ = l.listener.Close() // which takes the socket away too
+	}
+}
+
+// release gives the right back.
+func (l *hubLease) release() {
+	l.stopListening()
+	if l.socketDir != "" {
+		_ = os.Remove(l.socketDir)
+	}
+	_ = os.Truncate(l.file.path, 0)
+	_ = l.lock.Close()
+}
+
+// dialHub connects to the hub, if there is one that answers.
+func (p hubFile) dialHub() (*net.UnixConn, error) {
+	s, ok := p.readAddress()
+	if !ok {
+		return nil, errNoHub
+	}
+	if err := checkSocketOwner(s.Socket); err != nil {
+		return nil, err
+	}
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: s.Socket, Net: "unix"})
+	if err != nil {
+		return nil, errNoHub
+	}
+	return conn, nil
+}
+
+var errNoHub = errors.New("no hub runs")

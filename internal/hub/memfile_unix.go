@@ -1,0 +1,20 @@
+//go:build unix && !linux
+
+package hub
+
+import (
+	"errors"
+	"os"
+)
+
+// newMemFile makes a file without a name.
+func newMemFile(name string) (*os.File, error) {
+	f, err := os.CreateTemp("", name+"-")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}

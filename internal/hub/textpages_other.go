@@ -1,0 +1,6 @@
+//go:build !linux
+
+package hub
+
+// releaseTextPages is advice that only Linux takes.
+func releaseTextPages() {}

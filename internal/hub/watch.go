@@ -1,0 +1,108 @@
+package hub
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/gateway"
+	"github.com/fsnotify/fsnotify"
+)
+
+// quietPeriod is how long the files must have been left alone before they are read: editors write more than once.
+const quietPeriod = 100 * time.Millisecond
+
+// rescanInterval is how often it is looked for files and directories that came into being where none could be watched.
+const rescanInterval = 5 * time.Second
+
+// watchConfig reads the configuration again when a file of it changes, until ctx ends. Directories are watched, and
+// not the files in them, which editors replace.
+func (h *hub) watchConfig(ctx context.Context) {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		h.log.Warn("the configuration is not watched: drawbridge mcp reload has it read again", "err", err)
+		<-ctx.Done()
+		return
+	}
+	defer w.Close()
+	tick := time.NewTicker(rescanInterval)
+	defer tick.Stop()
+	var due <-chan time.Time
+	files, _ := h.watchConfigFiles(w)
+	look := func() {
+		var more bool
+		if files, more = h.watchConfigFiles(w); more {
+			due = time.After(quietPeriod) // there may be a file in what came into being
+		}
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.newClients:
+			files, _ = h.watchConfigFiles(w)
+		case e := <-w.Events:
+			if e.Op != fsnotify.Chmod && slices.Contains(files, e.Name) {
+				due = time.After(quietPeriod)
+			}
+			if e.Has(fsnotify.Create) {
+				look()
+			}
+		case err := <-w.Errors:
+			h.log.Warn("watching the configuration went wrong, it is read again", "err", err)
+			due = time.After(quietPeriod)
+		case <-tick.C:
+			look()
+		case <-due:
+			due = nil
+			if did, err := h.reloadAll(ctx, ReloadReport{}); err == nil {
+				h.logReload(did)
+			}
+		}
+	}
+}
+
+// logReload logs what a change of the files came to.
+func (h *hub) logReload(r ReloadReport) {
+	for _, text := range r.Errors {
+		h.log.Warn("the configuration changed and was not taken over", "err", text)
+	}
+	if !r.IsEmpty() {
+		h.log.Info("the configuration changed", "added", r.Added, "removed", r.Removed, "changed", r.Changed)
+	}
+}
+
+// watchConfigFiles watches the directories of all files that guests' configurations are read from, and gives those
+// files. A directory that does not exist yet is looked for again; more says that one came into being.
+func (h *hub) watchConfigFiles(w *fsnotify.Watcher) (files []string, more bool) {
+	h.mu.Lock()
+	guests := slices.Clone(h.clients)
+	h.mu.Unlock()
+	for _, g := range guests {
+		c := g.config
+		theirs, err := config.SourceFiles(config.Options{Paths: c.Paths, Dir: c.Dir, LookupEnv: c.LookupEnv})
+		if err != nil {
+			continue // it could be read when the guest came: when it can be again, the files are those of the others
+		}
+		files = append(files, theirs...)
+		if lock := gateway.LockfilePath(c); lock != "" {
+			files = append(files, lock)
+		}
+	}
+	slices.Sort(files)
+	files = slices.Compact(files)
+	watched := w.WatchList()
+	for _, file := range files {
+		dir := filepath.Dir(file)
+		if slices.Contains(watched, dir) {
+			continue
+		}
+		if info, err := os.Stat(dir); err == nil && info.IsDir() && w.Add(dir) == nil {
+			watched, more = append(watched, dir), true
+		}
+	}
+	return files, more
+}

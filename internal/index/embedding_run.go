@@ -1,0 +1,270 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+const (
+	// batchTimeout is how long a batch may take, with all that it is tried again.
+	batchTimeout = 2 * time.Minute
+	// The first time after which a batch that went wrong is tried again, and the longest.
+	firstRetryPause, maxRetryPause = time.Second, 5 * time.Minute
+)
+
+// Run has what was offered embedded, until ctx ends: what lacks a vector, in batches, one after the other. While the
+// model is away it is tried again at longer and longer intervals. It returns nil.
+func (l *EmbeddingIndex) Run(ctx context.Context) error {
+	pause, rest := firstRetryPause, time.Time{} // rest is when documents are embedded again
+	for ctx.Err() == nil {
+		l.mu.Lock()
+		away, next := !l.breaker.open.IsZero(), l.breaker.next
+		l.mu.Unlock()
+		if l.working.TryLock() { // also while the model is away: what was offered is bounded by what is known
+			l.keyOffered()
+			l.working.Unlock()
+		}
+		if away && !time.Now().Before(next) {
+			l.probeModel(ctx)
+			continue
+		}
+		if !time.Now().Before(rest) {
+			more, err := l.doNextStep(ctx)
+			switch {
+			case err != nil:
+				wait := pause
+				if later, ok := errors.AsType[RetryAfterError](err); ok {
+					wait = max(wait, min(later.RetryAfter(), maxRetryPause))
+				}
+				rest, pause = time.Now().Add(wait), min(2*pause, maxRetryPause)
+			case more:
+				pause = firstRetryPause
+				continue
+			}
+		}
+		if !away {
+			next = time.Time{}
+		}
+		if rest.After(time.Now()) && (next.IsZero() || rest.Before(next)) {
+			next = rest
+		}
+		l.waitForWork(ctx, next)
+	}
+	return nil
+}
+
+// waitForWork waits until something is to be done: until that time, if there is one.
+func (l *EmbeddingIndex) waitForWork(ctx context.Context, until time.Time) {
+	var after <-chan time.Time
+	if !until.IsZero() {
+		timer := time.NewTimer(time.Until(until))
+		defer timer.Stop()
+		after = timer.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-l.wake:
+	case <-after:
+	}
+}
+
+// EmbedAll has all that was offered embedded now, and gives up at the first error. Told hears how many of how many
+// texts have a vector, or were refused, as that goes on.
+func (l *EmbeddingIndex) EmbedAll(ctx context.Context, told func(done, of int)) error {
+	for {
+		more, err := l.doNextStep(ctx)
+		s := l.Status()
+		told(s.Vectors+s.Refused, s.Texts)
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// ForgetVectors lets go of all vectors, those that are kept too, so that all is embedded anew.
+func (l *EmbeddingIndex) ForgetVectors(ctx context.Context) error {
+	l.working.Lock()
+	defer l.working.Unlock()
+	if f, ok := l.o.Vectors.(VectorForgetter); ok {
+		if err := f.Forget(ctx, l.embedder.Model()); err != nil {
+			return fmt.Errorf("forget the vectors of %s: %w", l.embedder.Model(), err)
+		}
+	}
+	l.resetVectors(0)
+	l.recheckModel()
+	return nil
+}
+
+// doNextStep does the next piece of what is to be done; more says that there is more. An error has been noted.
+func (l *EmbeddingIndex) doNextStep(ctx context.Context) (more bool, err error) {
+	l.working.Lock()
+	defer l.working.Unlock()
+	l.keyOffered()
+	l.mu.Lock()
+	sure, fresh, unkept := l.modelVerified, len(l.notLoaded), len(l.notStored)
+	todo := fresh + len(l.notEmbedded) + unkept
+	idle := todo == 0 && (sure || len(l.known) == 0)
+	l.mu.Unlock()
+	if idle {
+		return false, nil
+	}
+	within, cancel := context.WithTimeout(ctx, batchTimeout)
+	defer cancel()
+	switch {
+	case !sure:
+		err = l.verifyModel(within)
+	case unkept > 0:
+		err = l.storeVectors(within, nil)
+	case fresh > 0:
+		err = l.loadStored(within)
+	default:
+		err = l.embedNext(within)
+	}
+	if ctx.Err() != nil {
+		return true, ctx.Err()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if errors.Is(err, errVectorStore) && l.documentError.text == "" {
+		l.o.Logger.Warn("vectors of tools are not kept", "model", l.embedder.Model(), "err", err)
+	}
+	l.documentError = newLastError(err)
+	if err != nil && !errors.Is(err, errVectorStore) {
+		l.noteFailure(err, 1)
+	}
+	return true, err
+}
+
+// keyOffered makes the keys of what was offered. It is no quick work: of a document's schema the names of parameters
+// are read.
+func (l *EmbeddingIndex) keyOffered() {
+	l.mu.Lock()
+	docs := l.offered
+	l.offered = nil
+	l.mu.Unlock()
+	keys := make([]TextKey, len(docs))
+	for i := range docs {
+		keys[i] = docs[i].TextKey()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, key := range keys {
+		if _, ok := l.known[key]; !ok {
+			l.known[key] = docs[i]
+			l.notLoaded = append(l.notLoaded, key)
+		}
+	}
+	if over := len(l.known) - maxTexts; over > 0 {
+		gone := l.vectors.leastRecentlySearched(l.known, over+maxTexts/10)
+		for _, key := range gone {
+			delete(l.known, key)
+			delete(l.refused, key)
+			delete(l.notStored, key)
+		}
+		unknown := func(key TextKey) bool { _, ok := l.known[key]; return !ok }
+		l.notLoaded, l.notEmbedded = slices.DeleteFunc(l.notLoaded, unknown), slices.DeleteFunc(l.notEmbedded, unknown)
+		l.vectors.remove(gone)
+	}
+}
+
+// resetVectors has all texts embedded anew, into vectors of that dimension.
+func (l *EmbeddingIndex) resetVectors(dimension int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.vectors.reset(dimension)
+	l.era.Add(1)
+	l.notLoaded, l.notEmbedded = l.notLoaded[:0], l.notEmbedded[:0]
+	clear(l.refused)
+	clear(l.notStored)
+	for key := range l.known {
+		l.notLoaded = append(l.notLoaded, key)
+	}
+	slices.SortFunc(l.notLoaded, func(a, b TextKey) int { return slices.Compare(a[:], b[:]) })
+}
+
+// embedNext embeds the next batch, but for what another process has had embedded meanwhile.
+func (l *EmbeddingIndex) embedNext(ctx context.Context) error {
+	l.mu.Lock()
+	batch := slices.Clone(l.notEmbedded[:min(len(l.notEmbedded), l.o.Batch)])
+	texts := make(map[TextKey]string, len(batch))
+	for _, key := range batch {
+		doc := l.known[key]
+		texts[key] = doc.EmbeddingText()
+	}
+	l.mu.Unlock()
+	found, err := l.loadVectors(ctx, batch)
+	if err != nil {
+		return err
+	}
+	wanted := slices.DeleteFunc(slices.Clone(batch), func(key TextKey) bool { return found[key] })
+	made, refused, err := l.embedTexts(ctx, wanted, texts)
+	if err == nil && len(made) == 0 && len(refused) > 1 {
+		err = fmt.Errorf("the model refuses all of %d texts: %w", len(refused), ErrTextRefused)
+	}
+	l.mu.Lock()
+	l.notEmbedded = l.notEmbedded[len(batch):]
+	if err != nil { // others first: these may be why
+		l.notEmbedded = append(l.notEmbedded, batch...)
+		l.mu.Unlock()
+		return err
+	}
+	for _, key := range refused {
+		l.refused[key] = true
+	}
+	l.mu.Unlock()
+	err = l.storeVectors(ctx, made)
+	l.vectors.put(made, l.searchesInStore())
+	return err
+}
+
+// embedTexts gives the vectors of texts, and those that the model refuses: a batch that it refuses is halved until one
+// is left.
+func (l *EmbeddingIndex) embedTexts(ctx context.Context, keys []TextKey, texts map[TextKey]string) (
+	made map[TextKey][]float32, refused []TextKey, err error) {
+	if len(keys) == 0 {
+		return nil, nil, nil
+	}
+	batch := make([]string, len(keys))
+	for i, key := range keys {
+		batch[i] = texts[key]
+	}
+	vectors, err := l.embedder.Embed(ctx, RoleDocument, batch)
+	if errors.Is(err, ErrTextRefused) {
+		if len(keys) == 1 {
+			return nil, keys, nil
+		}
+		made, refused, err = l.embedTexts(ctx, keys[:len(keys)/2], texts)
+		if err != nil {
+			return nil, nil, err
+		}
+		more, bad, err := l.embedTexts(ctx, keys[len(keys)/2:], texts)
+		if err != nil {
+			return nil, nil, err
+		}
+		if made == nil {
+			made = map[TextKey][]float32{}
+		}
+		maps.Copy(made, more)
+		return made, append(slices.Clone(refused), bad...), nil
+	}
+	if err == nil {
+		err = checkVectors(vectors, len(keys))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, dimension := l.vectors.size(); len(vectors[0]) != dimension {
+		l.recheckModel()
+		return nil, nil, fmt.Errorf("the model gave vectors of %d dimensions, and before of %d",
+			len(vectors[0]), dimension)
+	}
+	made = make(map[TextKey][]float32, len(keys))
+	for i, key := range keys {
+		made[key] = vectors[i]
+	}
+	return made, nil, nil
+}

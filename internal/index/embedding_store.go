@@ -1,0 +1,209 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+)
+
+const (
+	// storeTimeout is how long the keeper may take to keep a batch.
+	storeTimeout = 5 * time.Second
+	// loadBatch is how many vectors the keeper is asked for at once.
+	loadBatch = 512
+	// sameModelCosine is the cosine between two vectors of one text from which they are of one model: those of two
+	// have next to nothing in common, those of one differ by rounding.
+	sameModelCosine = 0.9
+)
+
+// verifyModel sees whether the model is the one whose vectors are kept: a text that never changes must have the vector
+// that it had. If it has not, what is kept is dropped.
+func (l *EmbeddingIndex) verifyModel(ctx context.Context) error {
+	vectors, err := l.embedder.Embed(ctx, RoleDocument, []string{probeText})
+	if err == nil {
+		err = checkVectors(vectors, 1)
+	}
+	if err != nil {
+		return err
+	}
+	key, now := TextKeyOf(probeText), vectors[0]
+	before, err := l.storedVectors(ctx, []TextKey{key})
+	if err != nil {
+		return err
+	}
+	_, dimension := l.vectors.size()
+	l.mu.Lock()
+	was, kept := before[key]
+	if !kept {
+		was = l.probeVector
+	}
+	l.probeVector = now
+	l.mu.Unlock()
+	switch {
+	case was != nil && vectorCosine(was, now) < sameModelCosine:
+		if err := l.dropStoredVectors(ctx); err != nil {
+			return err
+		}
+		kept = false
+		l.resetVectors(len(now))
+	case dimension != len(now):
+		l.resetVectors(len(now))
+	}
+	l.mu.Lock()
+	l.modelVerified = true
+	l.mu.Unlock()
+	if !kept {
+		return l.storeVectors(ctx, map[TextKey][]float32{key: now})
+	}
+	return nil
+}
+
+// dropStoredVectors drops what is kept of a model that is another now.
+func (l *EmbeddingIndex) dropStoredVectors(ctx context.Context) error {
+	name := l.embedder.Model()
+	f, ok := l.o.Vectors.(VectorForgetter)
+	if ok {
+		if err := f.Forget(ctx, name); err != nil {
+			return fmt.Errorf("%w: forget the vectors of another %s: %w", errVectorStore, name, err)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state.Replaced++
+	l.storeGone = !ok
+	l.o.Logger.Warn("the embedding model is another than it was under the same name: all tools are embedded anew",
+		"model", name)
+	return nil
+}
+
+// vectorCosine is that between two vectors; of those that differ in dimension it is -1.
+func vectorCosine(a, b []float32) float64 {
+	if len(a) != len(b) {
+		return -1
+	}
+	var product, as, bs float64
+	for i := range a {
+		x, y := float64(a[i]), float64(b[i])
+		product, as, bs = product+x*y, as+x*x, bs+y*y
+	}
+	if as == 0 || bs == 0 {
+		return -1
+	}
+	return product / math.Sqrt(as*bs)
+}
+
+// loadStored asks the keeper for what is fresh.
+func (l *EmbeddingIndex) loadStored(ctx context.Context) error {
+	l.mu.Lock()
+	keys := slices.Clone(l.notLoaded[:min(len(l.notLoaded), loadBatch)])
+	l.mu.Unlock()
+	found, err := l.loadVectors(ctx, keys)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.notLoaded = l.notLoaded[len(keys):]
+	for _, key := range keys {
+		if !found[key] {
+			l.notEmbedded = append(l.notEmbedded, key)
+		}
+	}
+	return nil
+}
+
+// loadVectors puts the vectors that are kept into the rows, and gives their keys. Where one of them has another
+// dimension, the model was another.
+func (l *EmbeddingIndex) loadVectors(ctx context.Context, keys []TextKey) (map[TextKey]bool, error) {
+	if l.searchesInStore() {
+		return l.findStoredVectors(ctx, keys)
+	}
+	have, err := l.storedVectors(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	_, dimension := l.vectors.size()
+	found := make(map[TextKey]bool, len(have))
+	for key, v := range have {
+		if len(v) != dimension {
+			if err := l.dropStoredVectors(ctx); err != nil {
+				return nil, err
+			}
+			l.resetVectors(dimension)
+			l.recheckModel()
+			return nil, errReplaced
+		}
+		found[key] = true
+	}
+	l.vectors.put(have, false)
+	return found, nil
+}
+
+// findStoredVectors has the keeper say which vectors there are, and give none of them: what lies nearest to any vector
+// are all that there are.
+func (l *EmbeddingIndex) findStoredVectors(ctx context.Context, keys []TextKey) (map[TextKey]bool, error) {
+	l.mu.Lock()
+	mark := l.probeVector
+	l.mu.Unlock()
+	near, err := l.o.Vectors.Nearest(ctx, l.embedder.Model(), mark, len(keys), keys)
+	if err != nil {
+		return nil, fmt.Errorf("%w: look which vectors there are: %w", errVectorStore, err)
+	}
+	found, there := make(map[TextKey]bool, len(near)), make(map[TextKey][]float32, len(near))
+	for _, n := range near {
+		found[n.Key], there[n.Key] = true, nil
+	}
+	l.vectors.put(there, true)
+	return found, nil
+}
+
+var (
+	// errVectorStore is wrapped by what goes wrong with the keeper: the model may be well.
+	errVectorStore = errors.New("the vector store")
+	errReplaced    = fmt.Errorf("%w: what was kept is of another model", errVectorStore)
+)
+
+func (l *EmbeddingIndex) storedVectors(ctx context.Context, keys []TextKey) (map[TextKey][]float32, error) {
+	if l.isStoreGone() {
+		return nil, nil
+	}
+	found, err := l.o.Vectors.Get(ctx, l.embedder.Model(), keys)
+	if err != nil {
+		return nil, fmt.Errorf("%w: read vectors: %w", errVectorStore, err)
+	}
+	return found, nil
+}
+
+func (l *EmbeddingIndex) isStoreGone() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.storeGone
+}
+
+// searchesInStore says whether vectors are kept elsewhere only.
+func (l *EmbeddingIndex) searchesInStore() bool { return l.o.SearchInStore && !l.isStoreGone() }
+
+// storeVectors has vectors kept, with those that were not before.
+func (l *EmbeddingIndex) storeVectors(ctx context.Context, vectors map[TextKey][]float32) error {
+	l.mu.Lock()
+	maps.Copy(l.notStored, vectors)
+	all := maps.Clone(l.notStored)
+	alone := l.storeGone
+	l.mu.Unlock()
+	if !alone {
+		// What was made cost something: an end that comes now waits a moment.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+		defer cancel()
+		if err := l.o.Vectors.Put(ctx, l.embedder.Model(), all); err != nil {
+			return fmt.Errorf("%w: keep vectors: %w", errVectorStore, err)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.notStored)
+	return nil
+}

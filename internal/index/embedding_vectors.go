@@ -1,0 +1,183 @@
+package index
+
+import (
+	"bytes"
+	"cmp"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// maxDimension is the most numbers of a vector: the products of more could be too large for what adds them up.
+const maxDimension = 8192
+
+// vectorTable are the vectors of texts in memory, each number in a byte: a quarter of the room, and of twenty that are
+// nearest one is another at most. Whole numbers add up to the same on every machine.
+type vectorTable struct {
+	mu        sync.RWMutex
+	dimension int
+	byKey     map[TextKey]*quantizedVector
+	searches  atomic.Int64
+}
+
+type quantizedVector struct {
+	// numbers is empty where the vector is kept elsewhere.
+	numbers []int8
+	length  float64
+	// last is the last search that it was among.
+	last atomic.Int64
+}
+
+func newVectorTable() *vectorTable { return &vectorTable{byKey: map[TextKey]*quantizedVector{}} }
+
+func (r *vectorTable) size() (rows, dimension int) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return len(r.byKey), r.dimension
+}
+
+// reset lets go of all rows, and sets the dimension of those to come.
+func (r *vectorTable) reset(dimension int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dimension, r.byKey = dimension, map[TextKey]*quantizedVector{}
+}
+
+// put takes vectors, which have the rows' dimension; without their numbers where they are kept elsewhere.
+func (r *vectorTable) put(vectors map[TextKey][]float32, elsewhere bool) {
+	made := make(map[TextKey]*quantizedVector, len(vectors))
+	for key, v := range vectors {
+		row := &quantizedVector{}
+		if !elsewhere {
+			row.numbers = make([]int8, len(v))
+			row.length = quantize(row.numbers, v, math.MaxInt8)
+		}
+		made[key] = row
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, row := range made {
+		row.last.Store(r.searches.Load())
+		r.byKey[key] = row
+	}
+}
+
+// quantize writes a vector in whole numbers of at most that size, and gives its length in them.
+func quantize[N int8 | int16](to []N, v []float32, most float64) (length float64) {
+	var largest, sum float64
+	for _, x := range v {
+		largest = max(largest, math.Abs(float64(x)))
+	}
+	if !(largest > 0) || math.IsInf(largest, 0) {
+		return 1 // it leads nowhere, and is near to nothing
+	}
+	for i, x := range v {
+		n := math.RoundToEven(float64(x) / largest * most)
+		to[i] = N(n)
+		sum += n * n
+	}
+	return math.Sqrt(sum)
+}
+
+// coversEnough says whether enough of the keys have a vector, and that they are still searched.
+func (r *vectorTable) coversEnough(among []TextKey) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	now, have := r.searches.Add(1), 0
+	for _, key := range among {
+		if row := r.byKey[key]; row != nil {
+			row.last.Store(now)
+			have++
+		}
+	}
+	return float64(have) >= minCoverage*float64(len(among))
+}
+
+// nearest gives the keys that lie nearest to a vector. Where it has another dimension there are none.
+func (r *vectorTable) nearest(v []float32, most int, among []TextKey) (near []Neighbor) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if len(v) != r.dimension {
+		return nil
+	}
+	question := make([]int16, len(v))
+	length := quantize(question, v, 2047) // 2047·127·8192 is less than 2³¹
+	full := false                         // there are as many as are wanted
+	for _, key := range among {
+		row := r.byKey[key]
+		if row == nil {
+			continue
+		}
+		n := Neighbor{key, float32(float64(dotProduct(row.numbers, question)) / (length * row.length))}
+		if full && compareNeighbors(near[most-1], n) < 0 {
+			continue
+		}
+		if near = append(near, n); len(near) == 2*most {
+			near, full = topNeighbors(near, most), true
+		}
+	}
+	return topNeighbors(near, most)
+}
+
+// topNeighbors gives at most so many of what is near, in order, each once: two documents may say the same.
+func topNeighbors(near []Neighbor, most int) []Neighbor {
+	slices.SortFunc(near, compareNeighbors)
+	near = slices.Compact(near)
+	return near[:min(len(near), most)]
+}
+
+// compareNeighbors orders by nearness, and of equals by key.
+func compareNeighbors(a, b Neighbor) int {
+	return cmp.Or(cmp.Compare(b.Cosine, a.Cosine), bytes.Compare(a.Key[:], b.Key[:]))
+}
+
+func dotProduct(a []int8, b []int16) int32 {
+	var s0, s1, s2, s3 int32
+	b = b[:len(a)]
+	i := 0
+	for ; i+4 <= len(a); i += 4 {
+		s0 += int32(a[i]) * int32(b[i])
+		s1 += int32(a[i+1]) * int32(b[i+1])
+		s2 += int32(a[i+2]) * int32(b[i+2])
+		s3 += int32(a[i+3]) * int32(b[i+3])
+	}
+	for ; i < len(a); i++ {
+		s0 += int32(a[i]) * int32(b[i])
+	}
+	return s0 + s1 + s2 + s3
+}
+
+// leastRecentlySearched gives so many of the keys as were not searched for the longest.
+func (r *vectorTable) leastRecentlySearched(known map[TextKey]Document, most int) []TextKey {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	type used struct {
+		key  TextKey
+		last int64
+	}
+	all := make([]used, 0, len(known))
+	for key := range known {
+		u := used{key, math.MaxInt64} // it has no vector yet
+		if row := r.byKey[key]; row != nil {
+			u.last = row.last.Load()
+		}
+		all = append(all, u)
+	}
+	slices.SortFunc(all, func(a, b used) int {
+		return cmp.Or(cmp.Compare(a.last, b.last), bytes.Compare(a.key[:], b.key[:]))
+	})
+	keys := make([]TextKey, 0, most)
+	for _, u := range all[:min(most, len(all))] {
+		keys = append(keys, u.key)
+	}
+	return keys
+}
+
+func (r *vectorTable) remove(keys []TextKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, key := range keys {
+		delete(r.byKey, key)
+	}
+}

@@ -1,0 +1,146 @@
+package index
+
+import (
+	_ "embed" // the weights
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+)
+
+//go:embed weights.bin
+var builtInWeights string
+
+// loadBuiltIn reads the weights when they are first asked for: what asks for none pays nothing.
+var loadBuiltIn = sync.OnceValue(func() *WordEncoder {
+	e, err := ReadEncoder(builtInWeights)
+	if err != nil {
+		panic(err) // a test reads them
+	}
+	return e
+})
+
+// BuiltInEncoder gives the encoder that is built in.
+func BuiltInEncoder() *WordEncoder { return loadBuiltIn() }
+
+// An WordEncoder gives texts their vectors. It may be used from several goroutines.
+type WordEncoder struct {
+	rows       map[string]int32
+	pieceSlots int    // how many slots for pieces stand after the rows of the words
+	data       string // rows of Dims numbers from -127 to 127
+}
+
+const (
+	// EncoderDims is how many numbers a vector has.
+	EncoderDims = 128
+	// wordWeight is what a whole word counts: its pieces share it.
+	wordWeight = 64
+	// weightsMagic begins the weights.
+	weightsMagic = "encoder1"
+)
+
+// ReadEncoder reads weights: the magic; as little-endian uint32 the dimensions, the slots for pieces, the words, and
+// the bytes of the words with a line end between; these; and the rows, a byte with a sign for each number.
+func ReadEncoder(weights string) (*WordEncoder, error) {
+	rest, ok := strings.CutPrefix(weights, weightsMagic)
+	if !ok || len(rest) < 16 {
+		return nil, fmt.Errorf("read the encoder: no weights")
+	}
+	number := func(i int) uint64 { return uint64(binary.LittleEndian.Uint32([]byte(rest[4*i : 4*i+4]))) }
+	dims, pieces, count, size := number(0), number(1), number(2), number(3)
+	rest = rest[16:]
+	if dims != EncoderDims || pieces == 0 || count > size+1 || size > uint64(len(rest)) {
+		return nil, fmt.Errorf("read the encoder: %d dimensions, %d words, %d pieces", dims, count, pieces)
+	}
+	names := strings.Split(rest[:size], "\n")
+	e := &WordEncoder{rows: make(map[string]int32, count), pieceSlots: int(pieces), data: rest[size:]}
+	if uint64(len(names)) != count || uint64(len(e.data)) != (count+pieces)*EncoderDims {
+		return nil, fmt.Errorf("read the encoder: %d words and %d bytes of rows", len(names), len(e.data))
+	}
+	for i, name := range names {
+		e.rows[name] = int32(i)
+	}
+	return e, nil
+}
+
+// A VectorSum is texts added up, each with its weight. The zero value is of no text.
+type VectorSum [EncoderDims]int64
+
+// AddWords adds words, each once and with this weight: from 1 to 100. What is none that may have a vector adds nothing.
+func (e *WordEncoder) AddWords(to *VectorSum, all []string, weight int64) {
+	var rows []int32
+	var strange []string // words without a row
+	for _, word := range all {
+		if row, ok := e.rows[word]; ok {
+			rows = append(rows, row)
+		} else if isLatinWord(word) {
+			strange = append(strange, word)
+		}
+	}
+	slices.Sort(rows)
+	for i, n := range e.sumRows(slices.Compact(rows)) {
+		to[i] += weight * wordWeight * n
+	}
+	slices.Sort(strange)
+	for _, word := range slices.Compact(strange) {
+		slots := WordPieces(word, e.pieceSlots)
+		for i := range slots {
+			slots[i] += int32(len(e.rows))
+		}
+		for i, n := range e.sumRows(slots) {
+			to[i] += weight * (wordWeight * n / int64(len(slots)))
+		}
+	}
+}
+
+// sumRows adds up rows. Eight numbers are added at once, four each in 16 bits of a word: each is made
+// one from 0 to 255, so that no sum of few rows reaches the next.
+func (e *WordEncoder) sumRows(rows []int32) (sum [EncoderDims]int64) {
+	const few, signs, every2nd, lanes, bits = 256, 0x8080808080808080, 0x00ff00ff00ff00ff, 4, 16
+	for len(rows) > 0 {
+		some := rows[:min(few, len(rows))]
+		rows = rows[len(some):]
+		var even, odd [EncoderDims / 8]uint64
+		for _, row := range some {
+			data := e.data[int(row)*EncoderDims:][:EncoderDims]
+			for i := range even {
+				w := firstEightBytes(data[8*i:]) ^ signs
+				even[i] += w & every2nd
+				odd[i] += w >> 8 & every2nd
+			}
+		}
+		for i := range even {
+			for lane := range lanes {
+				at := 8*i + 2*lane
+				sum[at] += int64(even[i]>>(bits*lane)&0xffff) - 128*int64(len(some))
+				sum[at+1] += int64(odd[i]>>(bits*lane)&0xffff) - 128*int64(len(some))
+			}
+		}
+	}
+	return sum
+}
+
+// firstEightBytes gives the first eight bytes of a text as a number, the first the lowest.
+func firstEightBytes(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(
+		s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// UnitVector gives the sum as a vector of length one; all zero if it is of nothing.
+func (s *VectorSum) UnitVector() (v [EncoderDims]float32) {
+	var square float64
+	for _, n := range s {
+		square += float64(n * n)
+	}
+	if square == 0 {
+		return v
+	}
+	length := math.Sqrt(square)
+	for i, n := range s {
+		v[i] = float32(float64(n) / length)
+	}
+	return v
+}

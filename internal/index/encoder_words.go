@@ -1,0 +1,49 @@
+package index
+
+import (
+	"hash/fnv"
+)
+
+const (
+	// maxEncodedText is the most bytes of a text that are read.
+	maxEncodedText = 4 << 10
+	// minPiece and maxPiece are how many letters a piece of an unknown word has, with a mark for its begin and its end.
+	minPiece, maxPiece = 3, 5
+)
+
+// EncoderWords gives the words of a text that may have a vector, each once, in the order in which they are first read.
+func EncoderWords(text string) []string {
+	var out []string
+	seen := map[string]bool{}
+	for _, word := range SplitWords(text[:min(len(text), maxEncodedText)]) {
+		if isLatinWord(word) && !seen[word] {
+			seen[word] = true
+			out = append(out, word)
+		}
+	}
+	return out
+}
+
+// isLatinWord says whether a word is of the letters a to z alone.
+func isLatinWord(word string) bool {
+	for i := range len(word) {
+		if word[i] < 'a' || word[i] > 'z' {
+			return false
+		}
+	}
+	return true
+}
+
+// WordPieces gives the slots of an unknown word's pieces, among so many.
+func WordPieces(word string, slots int) []int32 {
+	marked := "<" + word + ">"
+	var out []int32
+	for size := minPiece; size <= maxPiece; size++ {
+		for i := 0; i+size <= len(marked); i++ {
+			h := fnv.New32a()
+			h.Write([]byte(marked[i : i+size]))
+			out = append(out, int32(h.Sum32()%uint32(slots)))
+		}
+	}
+	return out
+}

@@ -1,0 +1,142 @@
+package index
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A ParsedRequest is what somebody looks for, as it was read.
+type ParsedRequest struct {
+	// Words are its words, in their order.
+	Words []RequestWord
+	// Parts is how many parts of it ask for something of their own.
+	Parts int
+}
+
+// A RequestWord is one of a request.
+type RequestWord struct {
+	// Text is the word, in lower case.
+	Text string
+	// Part is the part that it stands in, from 0, or Between.
+	Part int
+	// IsStopWord says that it says little, whatever is looked for.
+	IsStopWord bool
+}
+
+const (
+	// BetweenParts is where a word stands that joins two parts.
+	BetweenParts = -1
+	// WholeRequest is all of a request, with what stands between its parts.
+	WholeRequest = -2
+)
+
+// Parse reads a request. It has a part wherever a sentence ends, at commas, and at words such as "and" and "then"; but
+// one with fewer than least words that say something belongs to the part before it.
+func (s StopWords) Parse(text string, least int) ParsedRequest {
+	r := ParsedRequest{Words: make([]RequestWord, 0, 1+len(text)/5)}
+	start := 0
+	for i := 0; i < len(text); {
+		if 'a' <= text[i] && text[i] <= 'z' {
+			i++
+			continue
+		}
+		cut, next := partBoundary(text[i:])
+		if cut {
+			s.parsePart(&r, text[start:i], least)
+			s.parseWords(&r, text[i:i+next], BetweenParts)
+			start = i + next
+		}
+		i += next
+	}
+	s.parsePart(&r, text[start:], least)
+	return r
+}
+
+// parsePart reads what may be a part of its own.
+func (s StopWords) parsePart(r *ParsedRequest, text string, least int) {
+	from := len(r.Words)
+	s.parseWords(r, text, r.Parts)
+	says := 0
+	for _, w := range r.Words[from:] {
+		if !w.IsStopWord {
+			says++
+		}
+	}
+	switch {
+	case len(r.Words) == from:
+	case r.Parts > 0 && says < least:
+		for i := range r.Words[from:] {
+			r.Words[from+i].Part--
+		}
+	default:
+		r.Parts++
+	}
+}
+
+// parseWords reads the words of a text. What is part of a name, as in MySQL, says something.
+func (s StopWords) parseWords(r *ParsedRequest, text string, part int) {
+	splitEach(text, func(word string, joined bool) {
+		if joined {
+			r.Words[len(r.Words)-1].IsStopWord = false
+		}
+		r.Words = append(r.Words, RequestWord{word, part, !joined && s[word]})
+	})
+}
+
+// ContentWords gives the words of a part, or of the whole, without those that say little, unless fewer than least were
+// left: then every word counts.
+func (r ParsedRequest) ContentWords(part, least int) []string {
+	kept, all := 0, 0
+	for _, w := range r.Words {
+		if part == WholeRequest || w.Part == part {
+			all++
+			if !w.IsStopWord {
+				kept++
+			}
+		}
+	}
+	if kept >= least {
+		all = kept
+	}
+	out := make([]string, 0, all)
+	for _, w := range r.Words {
+		if (part == WholeRequest || w.Part == part) && (kept < least || !w.IsStopWord) {
+			out = append(out, w.Text)
+		}
+	}
+	return out
+}
+
+// partBoundary says whether a part ends where text begins, and how many bytes stand between the parts; if none does,
+// how many bytes to go on.
+func partBoundary(text string) (cut bool, next int) {
+	switch c := text[0]; c {
+	case ' ':
+		return joiningWord(text[1:])
+	case '\n':
+		return true, 1
+	case '.', '!', '?', ';', ',', ':':
+		after, _ := utf8.DecodeRuneInString(text[1:])
+		return len(text) == 1 || unicode.IsSpace(after), 1
+	default:
+		if c < utf8.RuneSelf {
+			return false, 1
+		}
+	}
+	r, size := utf8.DecodeRuneInString(text)
+	return strings.ContainsRune("。，；？！、", r), size
+}
+
+// joiningWord says whether after a blank a word stands that joins what is asked for.
+func joiningWord(text string) (cut bool, next int) {
+	if text == "" || strings.IndexByte("atwp", text[0]|0x20) < 0 {
+		return false, 1
+	}
+	for _, word := range [...]string{"and", "then", "also", "while", "plus", "as well as"} {
+		if n := len(word); len(text) > n && text[n] == ' ' && strings.EqualFold(text[:n], word) {
+			return true, 1 + n
+		}
+	}
+	return false, 1
+}

@@ -1,0 +1,258 @@
+package index
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// A Hit is a document that was found.
+type Hit struct {
+	ID string
+	// Score is how well it answers: only to be compared with those of the same question, of which the best is 1.
+	Score float64
+	// Words, Meaning and Far say what each arm of an Index made of it, by its own best: words, the built-in encoder,
+	// and vectors made elsewhere. 0 is nothing, or an arm that was not asked.
+	Words, Meaning, Far float64
+}
+
+// A scoreState is the scores of one question while they are made, and what is known of words that were asked for.
+type scoreState struct {
+	number uint64 // of the question
+	asked  []queryTerm
+	order  []uint64       // see rarest
+	by     map[uint64]int // where each term stands in asked
+	words  []*wordLookup  // see want
+	stems  []bool         // those that are asked for as they are, by their place; between two searches there are none
+	// known are the words that were asked for, as they are since change.
+	known  map[string]*wordLookup
+	change uint64
+	// docs are the documents that have a score, in no order. Each has a row of scores: what the whole of the question
+	// makes of it, and each part. slots says by the document where its row begins, and one more; between two searches
+	// all are 0.
+	docs   []uint32
+	slots  []uint32
+	scores []float32
+	row    int
+	ranked []float32 // see join
+}
+
+// Search gives at most so many documents that share a word with the question, the best first; of equals the one whose
+// ID comes first.
+func (x *LexicalIndex) Search(text string, most int) []Hit {
+	return x.searchQuestion(x.parseQuestion(text), most)
+}
+
+func (x *LexicalIndex) searchQuestion(q parsedQuestion, most int) []Hit {
+	if most <= 0 {
+		return nil
+	}
+	s, _ := x.scratch.Get().(*scoreState)
+	if s == nil {
+		s = &scoreState{by: map[uint64]int{}, known: map[string]*wordLookup{}}
+	}
+	defer x.scratch.Put(s)
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	s.reset(x, 1+len(q.parts))
+	x.addTerms(s, q.words, 0)
+	for i, part := range q.parts {
+		x.addTerms(s, part, 1<<i)
+	}
+	for _, at := range s.rarestFirst() {
+		x.addScores(s, &s.asked[at])
+	}
+	return x.topHits(s, most)
+}
+
+// rarestFirst gives the places of the terms in asked, the rarest first; of those that as many documents have, the one
+// that was asked for first.
+func (s *scoreState) rarestFirst() []uint64 {
+	const placeBits = 32
+	s.order = s.order[:0]
+	for i := range s.asked {
+		s.order = append(s.order, uint64(len(s.asked[i].postings))<<placeBits|uint64(i))
+	}
+	slices.Sort(s.order)
+	for i := range s.order {
+		s.order[i] &= 1<<placeBits - 1
+	}
+	return s.order
+}
+
+// enoughScored is how many documents have a score when terms, the rarest of which come first, give none to others any
+// more.
+const enoughScored = 400
+
+// addScores adds what a term says of the documents that have it.
+func (x *LexicalIndex) addScores(s *scoreState, w *queryTerm) {
+	var columns [maxParts]int // of the parts in which it stands
+	n := 0
+	for parts := w.parts; parts != 0; parts &= parts - 1 {
+		columns[n] = 1 + bits.TrailingZeros8(parts)
+		n++
+	}
+	most := float32(w.weight * x.rarity(len(w.postings)))
+	full := len(s.docs) >= enoughScored
+	for _, p := range w.postings {
+		at := s.slots[p.doc]
+		if at == 0 {
+			if full {
+				continue
+			}
+			at = s.scoreSlot(p.doc)
+		}
+		score := most * p.weight
+		row := s.scores[at-1:][:s.row]
+		row[0] += score
+		for _, column := range columns[:n] {
+			row[column] += score
+		}
+	}
+}
+
+// scoreSlot gives a document a row.
+func (s *scoreState) scoreSlot(doc uint32) (slot uint32) {
+	n := len(s.scores)
+	s.scores = s.scores[:n+s.row]
+	clear(s.scores[n:])
+	s.docs, s.slots[doc] = append(s.docs, doc), uint32(n+1)
+	return uint32(n + 1)
+}
+
+// topHits gives the documents with the highest scores.
+func (x *LexicalIndex) topHits(s *scoreState, most int) []Hit {
+	var tops [1 + maxParts]float32
+	for rest := s.scores; len(rest) > 0; rest = rest[s.row:] {
+		for part, score := range rest[:s.row] {
+			if score > tops[part] {
+				tops[part] = score
+			}
+		}
+	}
+	for part, top := range tops {
+		if top > 0 { // a part that nothing answers counts nothing
+			tops[part] = 1 / top
+		}
+	}
+	// Names are looked at where they can matter: what is less than the last of the best by more than a name counts
+	// stays out. Those that are among the best without a name come first, so that few of the others are looked at.
+	least := float64(s.combineParts(tops[:], float32(x.weights.clause), most))
+	hits := make([]Hit, 0, most+1)
+	for i, doc := range s.docs {
+		if score := float64(s.scores[i*s.row]); score >= least {
+			hits = append(hits, Hit{ID: x.docs[doc].id, Score: score + x.weights.named*x.nameCoverage(s, doc)})
+		}
+	}
+	slices.SortFunc(hits, compareHits)
+	hits = hits[:min(len(hits), most)]
+	for i, doc := range s.docs {
+		score := float64(s.scores[i*s.row])
+		if score < least && score >= least-x.weights.named &&
+			(len(hits) < most || score >= hits[most-1].Score-x.weights.named) {
+			hits = insertHit(hits, Hit{ID: x.docs[doc].id, Score: score + x.weights.named*x.nameCoverage(s, doc)}, most)
+		}
+	}
+	for i := len(hits) - 1; i >= 0; i-- {
+		hits[i].Score /= hits[0].Score
+	}
+	return hits
+}
+
+// combineParts makes one score of those that a document has, in the place of that for the whole question, and gives
+// what so many of them reach, or a little less; 0 where there are fewer.
+func (s *scoreState) combineParts(tops []float32, clauses float32, most int) float32 {
+	s.ranked = slices.Grow(s.ranked[:0], len(s.docs))[:len(s.docs)]
+	for at := range s.ranked {
+		row := s.scores[at*s.row:][:s.row]
+		var clause float32
+		for i := 1; i < len(row); i++ {
+			if score := row[i] * tops[i]; score > clause {
+				clause = score
+			}
+		}
+		row[0] = row[0]*tops[0] + clauses*clause
+		s.ranked[at] = row[0] / (1 + clauses)
+	}
+	return nthScore(s.ranked, most) * (1 + clauses)
+}
+
+// nameCoverage is how much of a document's name is asked for: from nothing to 1, rare words counting more.
+func (x *LexicalIndex) nameCoverage(s *scoreState, doc uint32) float64 {
+	name, some := x.docs[doc].name, false
+	for _, stem := range name {
+		some = some || s.stems[stem]
+	}
+	if !some {
+		return 0
+	}
+	var asked, all float64
+	for _, stem := range name {
+		rare := x.rarity(len(x.terms.stems.terms[stem].list))
+		all += rare
+		if s.stems[stem] {
+			asked += rare
+		}
+	}
+	return asked / all
+}
+
+// rarity is what a term counts that so many documents have.
+func (x *LexicalIndex) rarity(documents int) float64 {
+	if documents < len(x.scale.rare) {
+		return x.scale.rare[documents]
+	}
+	return inverseDocumentFrequency(len(x.byID), documents)
+}
+
+// inverseDocumentFrequency is how rare a term is that some of all documents have, as in BM25.
+func inverseDocumentFrequency(all, some int) float64 {
+	n, df := float64(all), float64(some)
+	return math.Log(1 + (n-df+0.5)/(df+0.5))
+}
+
+// insertHit puts a hit in its place among at most so many, which are in order.
+func insertHit(hits []Hit, h Hit, most int) []Hit {
+	if n := len(hits); n == most && hits[n-1].Score > h.Score {
+		return hits
+	}
+	i, _ := slices.BinarySearchFunc(hits, h, compareHits)
+	if i == most {
+		return hits
+	}
+	hits = slices.Insert(hits, i, h)
+	return hits[:min(len(hits), most)]
+}
+
+// compareHits orders hits: the higher score first, of equals the ID that comes first.
+func compareHits(a, b Hit) int {
+	if a.Score != b.Score {
+		return cmp.Compare(b.Score, a.Score)
+	}
+	return cmp.Compare(a.ID, b.ID)
+}
+
+// maxCachedWords is how many words are remembered.
+const maxCachedWords = 8192
+
+// reset makes a search ready for another question, with a row of so many scores for each document.
+func (s *scoreState) reset(x *LexicalIndex, row int) {
+	for _, doc := range s.docs {
+		s.slots[doc] = 0
+	}
+	s.docs, s.scores, s.asked, s.row = s.docs[:0], s.scores[:0], s.asked[:0], row
+	s.number++
+	clear(s.by)
+	if s.change != x.changeCount || len(s.known) > maxCachedWords {
+		clear(s.known)
+		s.change = x.changeCount
+	}
+	if clear(s.stems); len(s.stems) < len(x.terms.stems.terms) {
+		s.stems = make([]bool, len(x.terms.stems.terms)*9/8)
+	}
+	if len(s.slots) < len(x.docs) {
+		s.slots = make([]uint32, len(x.docs)*9/8)
+	}
+	s.scores = slices.Grow(s.scores, len(x.docs)*row)
+}

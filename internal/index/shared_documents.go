@@ -1,0 +1,50 @@
+package index
+
+import (
+	"context"
+	"sync"
+)
+
+// A DocumentReceiver is a Far that wants to know of documents before it is asked, as a Library does.
+type DocumentReceiver interface{ Offer(docs []Document) }
+
+// sharedDocuments are the documents of an index for those who need more of them than words: who embeds them elsewhere,
+// and who judges them. It remembers none where nobody judges.
+type sharedDocuments struct {
+	mu   sync.RWMutex
+	docs map[string]Document
+}
+
+// shareDocuments tells of documents that came and went.
+func (x *Index) shareDocuments(put []Document, remove []string) {
+	if far, ok := x.o.Remote.(DocumentReceiver); ok {
+		far.Offer(put)
+	}
+	if x.o.Reranker == nil {
+		return
+	}
+	x.shared.mu.Lock()
+	defer x.shared.mu.Unlock()
+	for _, id := range remove {
+		delete(x.shared.docs, id)
+	}
+	if x.shared.docs == nil {
+		x.shared.docs = map[string]Document{}
+	}
+	for _, d := range put {
+		x.shared.docs[d.ID] = d
+	}
+}
+
+// rerankHits gives hits in the order of who judges, if there is one.
+func (x *Index) rerankHits(ctx context.Context, question string, hits []Hit) []Hit {
+	if x.o.Reranker == nil {
+		return hits
+	}
+	return x.o.Reranker.Rerank(ctx, question, hits, func(id string) string {
+		x.shared.mu.RLock()
+		d := x.shared.docs[id]
+		x.shared.mu.RUnlock()
+		return d.EmbeddingText()
+	})
+}

@@ -1,0 +1,25 @@
+package index
+
+import "strings"
+
+// StopWords has the words that say little of what is looked for. Make it once, with NewStopWords.
+type StopWords map[string]bool
+
+// NewStopWords gives the English words that stand in every request. Verbs such as list, get and create are none: tools
+// differ by them.
+func NewStopWords() StopWords {
+	s := StopWords{}
+	for _, word := range strings.Fields(stopWordList) {
+		s[word] = true
+	}
+	return s
+}
+
+const stopWordList = `
+a an the this that these those some any each both more most other such only own same so than too very just also
+and or but if of to in on at by for with from as about into over under again once up out off down through during
+before after between because while until then nor no not
+is are was were be been being am do does did done have has had having can could would should will shall may might must
+i me my mine we our us you your he him his she her it its they them their there here who whom whose which what when where why how
+please want need like help let make sure give tell know look looking im d ll m re s t ve
+`

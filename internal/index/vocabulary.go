@@ -1,0 +1,322 @@
+package index
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// A posting is a document that has a term, how often in which field, so many bits for each, and what that weighs.
+type posting struct {
+	doc, times uint32
+	weight     float32
+}
+
+const (
+	timesBits = 5
+	timesMask = 1<<timesBits - 1
+)
+
+// A term is a word as it stands, or what several words have for a stem, with the documents that have it, in the order
+// of doc.
+type term struct {
+	text string
+	stem uint32 // of a word: the place of its stem
+	list []posting
+}
+
+// A termTable is terms by their text.
+type termTable struct {
+	at    map[string]uint32
+	terms []term
+	free  []uint32 // places in terms without a term
+}
+
+// Couples are two stems each that stand beside each other, by their key.
+type pairTable struct {
+	at    map[uint64]uint32
+	lists [][]posting
+	free  []uint32 // places in lists without a couple
+}
+
+// A vocabulary has the terms of all documents and of no other: words as they stand, their stems, and two stems that
+// stand beside each other.
+type vocabulary struct {
+	words, stems termTable
+	pairs        pairTable
+	// byPrefix has the words by what they begin with, in the order of their texts.
+	byPrefix map[string][]uint32
+	filter   prefixFilter
+}
+
+// prefixBytes is how many bytes of words heads goes by.
+const prefixBytes = 4
+
+func newVocabulary() vocabulary {
+	return vocabulary{
+		words: termTable{at: map[string]uint32{}}, stems: termTable{at: map[string]uint32{}},
+		pairs: pairTable{at: map[uint64]uint32{}}, byPrefix: map[string][]uint32{},
+	}
+}
+
+// pairKey is the key of two stems.
+func pairKey(first, second uint32) uint64 { return uint64(first)<<32 | uint64(second) }
+
+// wordPlace gives the place of a word, which is new where it has none. Some document must be added that has it.
+func (v *vocabulary) wordPlace(word string) uint32 {
+	if at, ok := v.words.at[word]; ok {
+		return at
+	}
+	stem := StemWord(word)
+	on, ok := v.stems.at[stem]
+	if !ok {
+		on = v.stems.addTerm(stem)
+	}
+	at := v.words.addTerm(word)
+	v.words.terms[at].stem = on
+	v.addToFilter(word)
+	if len(word) > prefixBytes {
+		list := v.byPrefix[word[:prefixBytes]]
+		i, _ := slices.BinarySearchFunc(list, word, v.compare)
+		v.byPrefix[word[:prefixBytes]] = slices.Insert(list, i, at)
+	}
+	return at
+}
+
+// addToFilter has a word in the sketch, which is made anew when it is full.
+func (v *vocabulary) addToFilter(word string) {
+	if v.filter.isFullFor(len(word)) {
+		v.rebuildFilter()
+	}
+	v.filter.addWord(word)
+}
+
+// pairPostings gives the documents of a pair, in its place.
+func (v *vocabulary) pairPostings(beside uint64) *[]posting {
+	at, ok := v.pairs.at[beside]
+	if !ok {
+		at = v.pairs.addPair(beside)
+		if v.filter.isFullFor(1) {
+			v.rebuildFilter()
+		}
+		v.filter.set(textHash(beside), pairSalt)
+	}
+	return &v.pairs.lists[at]
+}
+
+// rebuildFilter makes the sketch anew.
+func (v *vocabulary) rebuildFilter() {
+	bits := len(v.pairs.at)
+	for word := range v.words.at {
+		bits += len(word)
+	}
+	v.filter.reset(bits)
+	for word := range v.words.at {
+		v.filter.addWord(word)
+	}
+	for beside := range v.pairs.at {
+		v.filter.set(textHash(beside), pairSalt)
+	}
+}
+
+// documentsWithPair gives the documents in which two stems stand beside each other.
+func (v *vocabulary) documentsWithPair(first, second uint32) []posting {
+	if !v.filter.has(textHash(pairKey(first, second)), pairSalt) {
+		return nil
+	}
+	at, ok := v.pairs.at[pairKey(first, second)]
+	if !ok {
+		return nil
+	}
+	return v.pairs.lists[at]
+}
+
+// compare compares the text of a word with another.
+func (v *vocabulary) compare(at uint32, word string) int {
+	return cmp.Compare(v.words.terms[at].text, word)
+}
+
+// wordsWithPrefix gives the words that begin with another, without that itself, in the order of their texts.
+func (v *vocabulary) wordsWithPrefix(word string) []uint32 {
+	if len(word) < prefixBytes {
+		return nil
+	}
+	list := v.byPrefix[word[:prefixBytes]]
+	from, same := slices.BinarySearchFunc(list, word, v.compare)
+	if same {
+		from++
+	}
+	list = list[from:]
+	for i, at := range list {
+		if !strings.HasPrefix(v.words.terms[at].text, word) {
+			return list[:i]
+		}
+	}
+	return list
+}
+
+// removeFromHeads takes a word out of heads.
+func (v *vocabulary) removeFromHeads(word string) {
+	if len(word) <= prefixBytes {
+		return
+	}
+	list := v.byPrefix[word[:prefixBytes]]
+	if i, ok := slices.BinarySearchFunc(list, word, v.compare); ok {
+		list = slices.Delete(list, i, i+1)
+	}
+	if len(list) == 0 {
+		delete(v.byPrefix, word[:prefixBytes])
+	} else {
+		v.byPrefix[word[:prefixBytes]] = list
+	}
+}
+
+// addTerm gives a place to a text that has none.
+func (t *termTable) addTerm(text string) uint32 {
+	text = strings.Clone(text) // what it was cut from is not kept
+	at := uint32(len(t.terms))
+	if n := len(t.free); n > 0 {
+		at, t.free = t.free[n-1], t.free[:n-1]
+		t.terms[at] = term{text: text}
+	} else {
+		t.terms = append(t.terms, term{text: text})
+	}
+	t.at[text] = at
+	return at
+}
+
+// addDocument notes the words of a document.
+func (v *vocabulary) addDocument(doc uint32, all []uint32, lengths *[fields]uint16) {
+	v.eachWord(all, lengths, func(field int, word, stem uint32, beside uint64) {
+		w, s := &v.words.terms[word], &v.stems.terms[stem]
+		w.list = countOccurrence(w.list, doc, field)
+		s.list = countOccurrence(s.list, doc, field)
+		if beside != 0 {
+			list := v.pairPostings(beside)
+			*list = countOccurrence(*list, doc, field)
+		}
+	})
+}
+
+// removeDocument forgets the words of a document, and what no other has.
+func (v *vocabulary) removeDocument(doc uint32, all []uint32, lengths *[fields]uint16) {
+	v.eachWord(all, lengths, func(_ int, word, stem uint32, beside uint64) {
+		if v.words.removeDocument(word, doc) {
+			v.removeFromHeads(v.words.terms[word].text)
+		}
+		v.stems.removeDocument(stem, doc)
+		if beside != 0 {
+			v.pairs.removeDocument(beside, doc)
+		}
+	})
+}
+
+// eachPostingList gives all lists.
+func (v *vocabulary) eachPostingList(do func([]posting)) {
+	for _, terms := range [][]term{v.words.terms, v.stems.terms} {
+		for i := range terms {
+			do(terms[i].list)
+		}
+	}
+	for _, list := range v.pairs.lists {
+		do(list)
+	}
+}
+
+// eachWord gives the words of a document, with the stem of each and the pair that it makes with the one before; 0 is
+// none.
+func (v *vocabulary) eachWord(all []uint32, lengths *[fields]uint16, do func(field int, word, stem uint32,
+	beside uint64)) {
+	for field, n := range lengths {
+		var before uint32
+		for i, word := range all[:n] {
+			stem := v.words.terms[word].stem
+			beside := uint64(0)
+			if i > 0 {
+				beside = pairKey(before, stem)
+			}
+			do(field, word, stem, beside)
+			before = stem
+		}
+		all = all[n:]
+	}
+}
+
+// removeDocument takes a document from a term. It says whether the term is none any more, since no document has it.
+func (t *termTable) removeDocument(at, doc uint32) (gone bool) {
+	term := &t.terms[at]
+	list, had := removePosting(term.list, doc)
+	term.list = list
+	if had && len(list) == 0 {
+		delete(t.at, term.text)
+		t.free = append(t.free, at)
+	}
+	return had && len(list) == 0
+}
+
+// reserve makes room for those of documents with so many words.
+func (c *pairTable) reserve(words int) {
+	const each = 6 // words to a couple that is new, as the tools of several corpora have it
+	if n := words / each; len(c.at) == 0 {
+		c.at, c.lists, c.free = make(map[uint64]uint32, n), make([][]posting, 0, n), nil
+	}
+}
+
+// addPair gives a place to a couple that has none.
+func (c *pairTable) addPair(beside uint64) uint32 {
+	at := uint32(len(c.lists))
+	if n := len(c.free); n > 0 {
+		at, c.free = c.free[n-1], c.free[:n-1]
+	} else {
+		c.lists = append(c.lists, nil)
+	}
+	c.at[beside] = at
+	return at
+}
+
+// removeDocument takes a document from a couple, which is none any more if no other has it.
+func (c *pairTable) removeDocument(beside uint64, doc uint32) {
+	at, ok := c.at[beside]
+	if !ok {
+		return
+	}
+	if c.lists[at], _ = removePosting(c.lists[at], doc); len(c.lists[at]) == 0 {
+		c.lists[at] = nil
+		delete(c.at, beside)
+		c.free = append(c.free, at)
+	}
+}
+
+// countOccurrence counts one more occurrence in a field of a document.
+func countOccurrence(list []posting, doc uint32, field int) []posting {
+	one := uint32(1) << (timesBits * field)
+	i := len(list)
+	switch {
+	case i == 0 || list[i-1].doc < doc:
+		return append(list, posting{doc: doc, times: one})
+	case list[i-1].doc == doc:
+		i--
+	default:
+		var ok bool
+		if i, ok = findPosting(list, doc); !ok {
+			return slices.Insert(list, i, posting{doc: doc, times: one})
+		}
+	}
+	if p := &list[i]; p.times>>(timesBits*field)&timesMask < timesMask {
+		p.times += one
+	}
+	return list
+}
+
+// removePosting takes a document out; had is false where it is not in.
+func removePosting(list []posting, doc uint32) (rest []posting, had bool) {
+	i, ok := findPosting(list, doc)
+	if !ok {
+		return list, false
+	}
+	return slices.Delete(list, i, i+1), true
+}
+
+func findPosting(list []posting, doc uint32) (int, bool) {
+	return slices.BinarySearchFunc(list, doc, func(p posting, doc uint32) int { return cmp.Compare(p.doc, doc) })
+}

@@ -1,0 +1,547 @@
+package injection
+
+import (
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/hex"
+	"html"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// A DecodedText is a stretch of a text that reads as another one.
+type DecodedText struct {
+	// How says in which form it stands there, for people; Text is what it reads as.
+	How, Text string
+	// At and End are the bytes of the stretch.
+	At, End int
+}
+
+// How much is decoded of one text at most, and how long a code is.
+const (
+	maxDecoded = 64
+	minCode    = 16
+)
+
+// DecodeAll gives the texts that stand in a text in another form: Base64, Base32, hexadecimal, bits, numbers of
+// characters, percent and other escapes, entities, Morse, Braille, the words of a radio alphabet, Base85. Has are the
+// bytes of the text.
+func DecodeAll(text string, has *ByteSet) (found []DecodedText) {
+	if len(text) < 12 { // four escapes
+		return nil
+	}
+	if hasRunOf(text, codeCharacter, minCode) {
+		found = decodeRuns(text)
+	}
+	if has.intersects(&writingLeads) {
+		found = append(found, decodeEscapedWriting(text, has)...)
+	}
+	if has.intersects(&numberSpacers) && hasRunOf(text, codeDigit|codeGap, 2*minCode) {
+		found = append(found, decodeNumbers(text)...)
+	}
+	// beyond ASCII there are more kinds of white space
+	if has.HasNonASCII() || has.intersects(&pieceSpacers) && mayBeInPieces(text) {
+		found = append(found, decodeChunkedBase64(text)...)
+	}
+	return append(found, decodeBrailleAndBase85(text, has)...)
+}
+
+// decodeEscapedWriting gives the texts whose letters are each written by itself after a sign.
+func decodeEscapedWriting(text string, has *ByteSet) (found []DecodedText) {
+	for i := range escapeWritings {
+		w := &escapeWritings[i]
+		if !has.Has(w.sign[0]) || strings.Count(text, w.sign) < w.fewest {
+			continue
+		}
+		if plain := w.undo(text); len(text)-len(plain) > max(2*w.fewest, len(text)/10) && utf8.ValidString(plain) {
+			found = append(found, DecodedText{w.how, plain, strings.Index(text, w.sign), len(text)})
+		}
+	}
+	if has.Has('\\') && strings.Count(text, `\`) >= minCode {
+		if plain := decodeOctals(text); plain != text && utf8.ValidString(plain) {
+			found = append(found, DecodedText{"escapes", plain, strings.IndexByte(text, '\\'), len(text)})
+		}
+	}
+	return found
+}
+
+// The bytes that the signs of writings begin with, those that stand between numbers, and between the pieces of a code.
+var writingLeads, numberSpacers, pieceSpacers = BytesOf(`%\U=&`), BytesOf(codeGaps), BytesOf(" \n\t\r\v\f")
+
+// escapeWritings are the forms in which each letter is written by itself after a sign; fewest is how many make a code.
+var escapeWritings = [...]struct {
+	how, sign string
+	fewest    int
+	undo      func(string) string
+}{
+	{"percent escapes", "%", 4, func(s string) string { return DecodeEscapes(s, '%', "", 2) }},
+	{"escapes", `\x`, 4, func(s string) string { return DecodeEscapes(s, '\\', "x", 2) }},
+	{"escapes", `\u`, 4, func(s string) string { return DecodeEscapes(s, '\\', "u", 4) }},
+	{"escapes", "U+", 4, func(s string) string { return DecodeEscapes(s, 'U', "+", 4) }},
+	{"quoted-printable", "=", 4, func(s string) string { return DecodeEscapes(softBreaks.Replace(s), '=', "", 2) }},
+	{"entities", "&", 3, html.UnescapeString},
+}
+
+// softBreaks takes out the ends of lines that quoted-printable text has beside its own.
+var softBreaks = strings.NewReplacer("=\r\n", "", "=\n", "")
+
+// decodeOctals replaces each backslash and three octal digits.
+func decodeOctals(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+4 <= len(text) {
+			if v, err := strconv.ParseUint(text[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(v))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
+}
+
+// How many pieces of a code there are at least, and how long each but the last is.
+const minPieces, minPieceLength = 4, 4
+
+// decodeChunkedBase64 decodes Base64 that was cut into pieces with white space between them: four at least, with
+// capitals among small letters as no prose has them.
+func decodeChunkedBase64(text string) (found []DecodedText) {
+	start, stop, n, odd := 0, 0, 0, 0
+	flush := func(end int) {
+		if n >= minPieces && odd*2 >= n && len(found) < maxDecoded {
+			pieces := strings.Fields(text[start:stop])
+			// A word before or after the code may be taken for one of its pieces.
+			for _, p := range [][]string{pieces, pieces[1:], pieces[:n-1], pieces[1 : n-1]} {
+				if how, plain := decodeRun(strings.TrimRight(strings.Join(p, ""), "=")); plain != "" {
+					found = append(found, DecodedText{how, plain, start, end})
+					break
+				}
+			}
+		}
+		n, odd = 0, 0
+	}
+	for at, piece := range spaceFields(text) {
+		code := len(piece) >= minPieceLength && areCodeBytes(strings.TrimRight(piece, "="))
+		if !code && (n == 0 || len(piece) > minPieceLength || !strings.HasSuffix(piece, "=")) {
+			flush(at)
+			continue
+		}
+		if n == 0 {
+			start = at
+		}
+		n++
+		if isMixedCase(piece[1:]) {
+			odd++
+		}
+		stop = at + len(piece)
+	}
+	flush(len(text))
+	return found
+}
+
+// spaceFields gives what stands between white space, and where each begins.
+func spaceFields(text string) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		for at := 0; at < len(text); {
+			piece := text[at:]
+			i := strings.IndexFunc(piece, unicode.IsSpace)
+			if i == 0 {
+				_, size := utf8.DecodeRuneInString(piece)
+				at += size
+				continue
+			}
+			if i > 0 {
+				piece = piece[:i]
+			}
+			if !yield(at, piece) {
+				return
+			}
+			at += len(piece)
+		}
+	}
+}
+
+// isMixedCase says whether a piece has letters of both cases, or a digit.
+func isMixedCase(piece string) bool {
+	small, large := false, false
+	for i := range len(piece) {
+		switch c := piece[i]; {
+		case '0' <= c && c <= '9':
+			return true
+		case 'a' <= c && c <= 'z':
+			small = true
+		case 'A' <= c && c <= 'Z':
+			large = true
+		}
+	}
+	return small && large
+}
+
+// decodeRuns decodes the long words of a text that are letters and digits only.
+func decodeRuns(text string) (found []DecodedText) {
+	start := 0
+	for i := 0; i <= len(text); i++ {
+		if i < len(text) && isCodeByte(text[i]) {
+			continue
+		}
+		if i-start >= minCode && len(found) < maxDecoded {
+			if how, plain := decodeRun(text[start:i]); plain != "" {
+				found = append(found, DecodedText{how, plain, start, i})
+			}
+		}
+		start = i + 1
+	}
+	return found
+}
+
+func areCodeBytes(text string) bool {
+	for i := range len(text) {
+		if !isCodeByte(text[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func isCodeByte(b byte) bool { return codeClasses[b]&codeCharacter != 0 }
+
+// decodeRun reads a run as hexadecimal, Base64 of either alphabet, or Base32.
+func decodeRun(run string) (how, text string) {
+	trimmed := strings.TrimPrefix(strings.TrimPrefix(run, "0x"), "0X")
+	if len(trimmed)%2 == 0 && looksLikeHex(trimmed) && isHex(trimmed) {
+		if b, err := hex.DecodeString(trimmed); err == nil && IsReadable(string(b)) {
+			return "hexadecimal", string(b)
+		}
+	}
+	if isBits(trimmed) {
+		return "bits", decodeBits8(trimmed)
+	}
+	enc := base64.RawStdEncoding
+	if strings.IndexByte(run, '-') >= 0 || strings.IndexByte(run, '_') >= 0 {
+		enc = base64.RawURLEncoding
+	}
+	if s := decodeBase64(enc, run); s != "" {
+		return "Base64", s
+	}
+	if len(run)%4 == 1 { // one letter too many: the sign before it was no part
+		if s := decodeBase64(enc, run[1:]); s != "" {
+			return "Base64", s
+		}
+	}
+	if len(run) >= 24 && !hasLowerCase(run) {
+		if b, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(run); err == nil &&
+			IsReadable(string(b)) {
+			return "Base32", string(b)
+		}
+	}
+	return "", ""
+}
+
+// decodeBase64 reads a run as Base64; "" where it says nothing.
+func decodeBase64(enc *base64.Encoding, run string) string {
+	if !looksLikeBase64(enc, run) {
+		return ""
+	}
+	b, err := enc.DecodeString(run)
+	if err != nil || !IsReadable(string(b)) {
+		return ""
+	}
+	return string(b)
+}
+
+// probeLength is how much of a run is decoded first: hardly any run is a code, and most that are none show it there.
+const probeLength = 16
+
+func looksLikeHex(run string) bool {
+	var plain [probeLength / 2]byte
+	n, err := hex.Decode(plain[:], []byte(run[:min(probeLength, len(run))]))
+	return err == nil && looksReadable(plain[:n])
+}
+
+func looksLikeBase64(enc *base64.Encoding, run string) bool {
+	var plain [probeLength]byte
+	n, err := enc.Decode(plain[:], []byte(run[:min(probeLength, len(run)&^3)]))
+	return err == nil && looksReadable(plain[:n])
+}
+
+// isBits says whether a run is of nothing but bits.
+func isBits(run string) bool {
+	for i := range len(run) {
+		if run[i]|1 != '1' {
+			return false
+		}
+	}
+	return true
+}
+
+func hasLowerCase(run string) bool {
+	for i := range len(run) {
+		if run[i] >= 'a' && run[i] <= 'z' {
+			return true
+		}
+	}
+	return false
+}
+
+// looksReadable says whether a readable text may begin so. It may be cut in the midst of a character.
+func looksReadable(b []byte) bool {
+	for len(b) > 0 {
+		r, size := utf8.DecodeRune(b)
+		if r == utf8.RuneError && utf8.FullRune(b) || isUnprintable(r) {
+			return false
+		}
+		b = b[size:]
+	}
+	return true
+}
+
+func isUnprintable(r rune) bool {
+	return r < 0x20 && r != '\n' && r != '\t' && r != '\r' || r >= 0x7F && r < 0xA0
+}
+
+func isHex(run string) bool {
+	for i := range len(run) {
+		if codeClasses[run[i]]&codeDigit == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// decodeBits8 reads bits, eight a letter.
+func decodeBits8(run string) string {
+	var b []byte
+	for i := 0; i+8 <= len(run); i += 8 {
+		n, err := strconv.ParseUint(run[i:i+8], 2, 8)
+		if err != nil {
+			return ""
+		}
+		b = append(b, byte(n))
+	}
+	if s := string(b); IsReadable(s) {
+		return s
+	}
+	return ""
+}
+
+// DecodeEscapes replaces each lead, mark and n hexadecimal digits by what they stand for, bytes or characters.
+func DecodeEscapes(text string, lead byte, mark string, n int) string {
+	var b strings.Builder
+	b.Grow(len(text))
+	for i := 0; i < len(text); i++ {
+		digits := i + 1 + len(mark)
+		if text[i] == lead && digits+n <= len(text) && text[i+1:digits] == mark {
+			if v, err := strconv.ParseUint(text[digits:digits+n], 16, 32); err == nil {
+				i = digits + n - 1
+				switch after, size := lowSurrogate(text[i+1:], lead, mark, n); {
+				case n == 2:
+					b.WriteByte(byte(v))
+				case size > 0 && utf16.IsSurrogate(rune(v)):
+					b.WriteRune(utf16.DecodeRune(rune(v), after))
+					i += size
+				default:
+					b.WriteRune(rune(v))
+				}
+				continue
+			}
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
+}
+
+// lowSurrogate gives the escape that a text begins with, where it is the second half of a character in UTF-16, and how
+// long it is.
+func lowSurrogate(text string, lead byte, mark string, n int) (r rune, size int) {
+	digits := 1 + len(mark)
+	if n != 4 || len(text) < digits+n || text[0] != lead || text[1:digits] != mark {
+		return 0, 0
+	}
+	v, err := strconv.ParseUint(text[digits:digits+n], 16, 32)
+	if err != nil || v < 0xDC00 || v > 0xDFFF {
+		return 0, 0
+	}
+	return rune(v), digits + n
+}
+
+// What a byte may be in a code.
+const (
+	codeDigit     uint8 = 1 << iota // a digit of a hexadecimal number
+	codeGap                         // what stands between two numbers
+	codeCharacter                   // a digit of Base64
+	codeOdd                         // a digit of it that no word of prose has within
+	codeWhite                       // white space
+	codeToken                       // no white space
+	codeOther                       // neither a digit of Base64, nor what it is filled up with
+)
+
+const codeGaps = " ,:-.x/\\"
+
+// codeClasses has, for each byte, what it may be.
+var codeClasses = func() (of [256]uint8) {
+	for i := range of {
+		b := byte(i)
+		capital, figure := 'A' <= b && b <= 'Z', '0' <= b && b <= '9'
+		if figure || 'a' <= b|0x20 && b|0x20 <= 'f' {
+			of[b] |= codeDigit
+		}
+		if strings.IndexByte(codeGaps, b) >= 0 {
+			of[b] |= codeGap
+		}
+		if capital || figure {
+			of[b] |= codeOdd
+		}
+		if capital || figure || 'a' <= b && b <= 'z' || strings.IndexByte("+/-_", b) >= 0 {
+			of[b] |= codeCharacter
+		} else if b != '=' {
+			of[b] |= codeOther
+		}
+		if b < utf8.RuneSelf && unicode.IsSpace(rune(b)) {
+			of[b] |= codeWhite
+		} else {
+			of[b] |= codeToken
+		}
+	}
+	return of
+}()
+
+// minNumbers is how many letters a text has that is written in numbers.
+const minNumbers = 8
+
+// decodeNumbers decodes what is written letter by letter with gaps: pairs of hexadecimal digits, groups of eight bits,
+// decimal numbers, Morse.
+func decodeNumbers(text string) (found []DecodedText) {
+	start, between := -1, 0
+	for i := 0; i <= len(text); i++ {
+		if i < len(text) && codeClasses[text[i]]&(codeDigit|codeGap) != 0 {
+			if start < 0 {
+				start, between = i, 0
+			}
+			if codeClasses[text[i]]&codeGap != 0 {
+				between++
+			}
+			continue
+		}
+		if start >= 0 && i-start >= 2*minCode && between >= minNumbers-1 && len(found) < maxDecoded {
+			if how, plain := decodeSpaced(text[start:i]); plain != "" {
+				found = append(found, DecodedText{how, plain, start, i})
+			}
+		}
+		start = -1
+	}
+	return found
+}
+
+func decodeSpaced(run string) (how, text string) {
+	if signals := longestRunOf(run, ".-/ "); len(signals) >= 2*minCode {
+		return "Morse", decodeMorse(signals)
+	}
+	parts := strings.FieldsFunc(run, func(r rune) bool { return strings.ContainsRune(codeGaps, r) })
+	for _, base := range []struct {
+		how       string
+		base, len int
+	}{{"hexadecimal", 16, 2}, {"bits", 2, 8}, {"numbers of characters", 10, 0}} {
+		// The text before and after the code may have given it a stray letter.
+		for _, p := range [][]string{parts, parts[min(1, len(parts)):], parts[:max(0, len(parts)-1)]} {
+			if s := joinNumbers(p, base.base, base.len); s != "" {
+				return base.how, s
+			}
+		}
+	}
+	return "", ""
+}
+
+// longestRunOf gives the longest stretch of a text that is of some characters only.
+func longestRunOf(text, characters string) (longest string) {
+	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return !strings.ContainsRune(characters, r) }) {
+		if len(part) > len(longest) {
+			longest = part
+		}
+	}
+	return longest
+}
+
+func joinNumbers(parts []string, base, size int) string {
+	var b []byte
+	for _, p := range parts {
+		if p == "0" && base == 16 {
+			continue
+		}
+		n, err := strconv.ParseUint(p, base, 16)
+		if err != nil || size > 0 && len(p) != size || n > 0xFF {
+			return ""
+		}
+		b = append(b, byte(n))
+	}
+	if s := string(b); len(b) >= minNumbers && IsReadable(s) {
+		return s
+	}
+	return ""
+}
+
+// morseCodes has the letters from a on.
+const morseCodes = ".- -... -.-. -.. . ..-. --. .... .. .--- -.- .-.. -- -. --- .--. --.- .-. ... - ..- ...- .-- -..- -.-- --.."
+
+func decodeMorse(run string) string {
+	codes := strings.Fields(morseCodes)
+	var b strings.Builder
+	for _, w := range strings.FieldsFunc(strings.ReplaceAll(run, "  ", "/"), func(r rune) bool { return r == '/' }) {
+		for c := range strings.FieldsSeq(w) {
+			n := slices.Index(codes, c)
+			if n < 0 {
+				return ""
+			}
+			b.WriteByte('a' + byte(n))
+		}
+		b.WriteByte(' ')
+	}
+	if s := b.String(); IsReadable(s) {
+		return s
+	}
+	return ""
+}
+
+// ReverseText gives a text as it is read from its end.
+func ReverseText(text string) string {
+	r := []rune(text)
+	slices.Reverse(r)
+	return string(r)
+}
+
+// ROT13 gives a text with each letter from a to z moved by half the alphabet (ROT13).
+func ROT13(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return 'a' + (r-'a'+13)%26
+		case r >= 'A' && r <= 'Z':
+			return 'A' + (r-'A'+13)%26
+		}
+		return r
+	}, text)
+}
+
+// IsReadable says whether a text that was decoded is one: UTF-8, of four bytes at least, printable but for white space,
+// and made of letters and spaces in good part.
+func IsReadable(s string) bool {
+	if len(s) < 4 || !utf8.ValidString(s) {
+		return false
+	}
+	letters, all := 0, 0
+	for _, r := range s {
+		if isUnprintable(r) || r == utf8.RuneError {
+			return false
+		}
+		if r >= 'a' && r <= 'z' || r == ' ' || r == '/' || r >= 'A' && r <= 'Z' || r > 0xBF {
+			letters++
+		}
+		all++
+	}
+	return letters*10 >= all*4
+}

@@ -1,0 +1,132 @@
+package injection
+
+import (
+	"encoding/ascii85"
+	"strings"
+)
+
+// decodeBrailleAndBase85 gives the texts that stand in a text in Braille or in Base85.
+func decodeBrailleAndBase85(text string, has *ByteSet) (found []DecodedText) {
+	const brailleLead, fewestDots = "\xe2\xa0", 12
+	if has.Has(brailleLead[1]) && strings.Count(text, brailleLead) >= fewestDots {
+		from, to := strings.Index(text, brailleLead), strings.LastIndex(text, brailleLead)+len(brailleLead)+1
+		found = append(found, DecodedText{"Braille", strings.Map(brailleLetter, text[from:min(to, len(text))]), from,
+			min(to, len(text))})
+	}
+	if (has.Has('c') || has.Has('C')) && (has.Has('g') || has.Has('G')) { // as "echo" and "tango" have
+		found = append(found, decodeRadio(text)...)
+	}
+	if !has.intersects(&base85OnlySet) || !hasRunOf(text, codeToken, minBase85) {
+		return found
+	}
+	for at, token := range spaceFields(text) {
+		if len(token) >= minBase85 && strings.ContainsAny(token, base85OnlyDigits) && len(found) < maxDecoded {
+			if plain := decodeBase85(token); plain != "" {
+				found = append(found, DecodedText{"Base85", plain, at, at + len(token)})
+			}
+		}
+	}
+	return found
+}
+
+// minBase85 is how long a word in Base85 is.
+const minBase85 = 40
+
+// base85OnlyDigits are the digits of Base85 that no other code has, one of which is in any long stretch of it.
+const base85OnlyDigits = "!#$%&()*+;<=>?@^`{|}~"
+
+var base85OnlySet = BytesOf(base85OnlyDigits)
+
+// brailleLetter gives the letter that a sign of Braille stands for.
+func brailleLetter(r rune) rune {
+	const letters = "\x01\x03\x09\x19\x11\x0b\x1b\x13\x0a\x1a\x05\x07\x0d\x1d\x15\x0f\x1f\x17\x0e\x1e\x25\x27\x3a\x2d\x3d\x35"
+	if r < 0x2800 || r > 0x283F {
+		return r
+	}
+	if n := strings.IndexByte(letters, byte(r-0x2800)); n >= 0 && r > 0x2800 {
+		return 'a' + rune(n)
+	}
+	return ' '
+}
+
+// base85Digits has the digits of RFC 1924, in their order.
+const base85Digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+
+// base85Values has the place of each of them, counted from 1; 0 for what is none.
+var base85Values = func() (at [256]byte) {
+	for i := range len(base85Digits) {
+		at[base85Digits[i]] = byte(i + 1)
+	}
+	return at
+}()
+
+// decodeBase85 reads a run of either alphabet; "" where it says nothing.
+func decodeBase85(run string) string {
+	plain := make([]byte, 4*len(run)/5+8)
+	body := strings.TrimSuffix(strings.TrimPrefix(run, "<~"), "~>")
+	if n, _, err := ascii85.Decode(plain, []byte(body), true); err == nil && IsReadable(string(plain[:n])) {
+		return string(plain[:n])
+	}
+	// The other alphabet has the same digits under other signs.
+	same := []byte(run)
+	for i, c := range same {
+		if base85Values[c] == 0 {
+			return ""
+		}
+		same[i] = '!' + base85Values[c] - 1
+	}
+	if n, _, err := ascii85.Decode(plain, same, true); err == nil && IsReadable(string(plain[:n])) {
+		return string(plain[:n])
+	}
+	return ""
+}
+
+// radioWords are the words that stand for letters over a radio, each for the one that it begins with.
+var radioWords = map[string]bool{
+	"alfa": true, "alpha": true, "bravo": true, "charlie": true, "delta": true, "echo": true, "foxtrot": true,
+	"golf": true, "hotel": true,
+	"india": true, "juliett": true, "juliet": true, "kilo": true, "lima": true, "mike": true, "november": true,
+	"oscar": true, "papa": true,
+	"quebec": true, "romeo": true, "sierra": true, "tango": true, "uniform": true, "victor": true, "whiskey": true,
+	"whisky": true, "x-ray": true,
+	"xray": true, "yankee": true, "zulu": true,
+}
+
+// decodeRadio reads what is written in the words of a radio alphabet: sixteen letters at least, with signs and single
+// letters between them as they are.
+func decodeRadio(text string) (found []DecodedText) {
+	const fewest = 16
+	has := func(part string) bool { return strings.Contains(text, part) }
+	if !has("cho") && !has("CHO") || !has("ango") && !has("ANGO") { // hardly an order has no e, or no t
+		return nil
+	}
+	var b strings.Builder
+	start, stop, n := 0, 0, 0
+	flush := func() {
+		if n >= fewest && len(found) < maxDecoded {
+			found = append(found, DecodedText{"the words of a radio alphabet", b.String(), start, stop})
+		}
+		b.Reset()
+		n = 0
+	}
+	for at, token := range spaceFields(text) {
+		word := strings.ToLower(strings.Trim(token, `,.;:"'()`))
+		switch {
+		case radioWords[word]:
+			if n == 0 {
+				start = at
+			}
+			b.WriteByte(word[0])
+			n++
+			stop = at + len(token)
+		case n > 0 && (token == "/" || token == "|" || token == "-" || word == "space"):
+			b.WriteByte(' ')
+		case n > 0 && len(token) == 1:
+			b.WriteString(token)
+		default:
+			flush()
+		}
+	}
+	flush()
+	return found
+}

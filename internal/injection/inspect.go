@@ -1,0 +1,297 @@
+package injection
+
+import (
+	"slices"
+	"strings"
+)
+
+// An Inspector looks at texts. It is safe for concurrent use, and keeps nothing between them.
+type Inspector struct {
+	reader  *wordReader
+	matcher *ruleMatcher
+	markers *markerSet
+	scorer  *SentenceScorer
+}
+
+// NewInspector makes an Inspector. The error is that of the lists of words, which were built in.
+func NewInspector() (*Inspector, error) {
+	lex, err := loadLexicon()
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]wordFact{}
+	addAddressRoles(all)
+	addShiftedWords(all)
+	scale := newSentenceScorer(all)
+	return &Inspector{&wordReader{lexicon: lex, fold: newWordFolder(), known: scale.known},
+		newRuleMatcher(injectionRules()), newMarkerSet(markerRules()), scale}, nil
+}
+
+// maxCodeDepth is how deep codes within codes are looked into.
+const maxCodeDepth = 3
+
+const (
+	// MaxDefinitionText is how many bytes of a definition's text are looked at. What it has beyond them is to be cut
+	// off.
+	MaxDefinitionText = 64 << 10
+	// maxResultText is that of a result, which is flagged where it has more: nobody knows what it says there.
+	maxResultText = 1 << 20
+)
+
+// LookalikeRule is the rule of a word whose letters are drawn as others.
+const LookalikeRule = "lookalikes"
+
+// Inspect gives what a text in its canonical form has, by its bytes. Where it stands says how heavy its sentences may
+// be, and about what it stands in; nil where nothing is around it.
+func (in *Inspector) Inspect(text string, where TextOrigin, at TextPlace, about func() WordTopic) []Finding {
+	most := maxResultText
+	if where == FromDefinitions {
+		most = MaxDefinitionText
+	}
+	unread := max(0, len(text)-most)
+	text = text[:len(text)-unread]
+	left := 4*len(text) + MaxDefinitionText // of decoded text that is looked at
+	found := in.inspectNested(text, where, at, about, 0, &left)
+	if unread > 0 && where == FromResults {
+		found = append(found, Finding{"unread", "goes on beyond what is looked at", ActionFlag, len(text),
+			len(text) + unread})
+	}
+	return withoutOverlaps(found)
+}
+
+// withoutOverlaps leaves one of the findings of one rule that overlap: the one that asks for most, then the longest.
+func withoutOverlaps(found []Finding) []Finding {
+	var out []Finding
+	for _, f := range found {
+		n := slices.IndexFunc(out, func(o Finding) bool { return o.Rule == f.Rule && f.At < o.End && o.At < f.End })
+		switch {
+		case n < 0:
+			if len(out) < maxRemovals {
+				out = append(out, f)
+			}
+		case f.Act > out[n].Act:
+			f.End = max(f.End, out[n].End)
+			out[n] = f
+		case f.Act == out[n].Act:
+			out[n].End = max(f.End, out[n].End)
+		}
+	}
+	return out
+}
+
+func (in *Inspector) inspectNested(text string, where TextOrigin, at TextPlace, about func() WordTopic, depth int,
+	left *int) []Finding {
+	if *left -= len(text); *left < 0 {
+		return nil
+	}
+	room := in.reader.readText(text)
+	defer in.reader.releaseBuffer(room)
+	words := room.all
+	innocent := harmlessContext{scale: in.scorer, words: words, where: where}
+	found := in.matcher.match(words, where, &innocent)
+	has := BytesOf(text)
+	for _, f := range in.markers.findMarkers(text, &has, where) {
+		if n := wordIndexAt(words, f.At); (f.Rule == "pipe" || f.Rule == "shell") && n < len(words) &&
+			(isMention(words, n) || innocent.isHarmless(n)) {
+			f.Act = ActionNote
+		}
+		found = append(found, f)
+	}
+	if where == FromDefinitions || has.HasNonASCII() {
+		found = append(found, findLookalikes(words, text, where)...)
+	}
+	if !hasActionable(found) {
+		found = append(found, in.findHeaviest(words, text, at, about)...)
+	}
+	if depth < maxCodeDepth {
+		for _, c := range DecodeAll(text, &has) {
+			found = append(found, in.hiddenOrders(c, found, where, depth, left)...)
+		}
+		turned, moved := hasOddWords(words)
+		if turned {
+			found = append(found, in.findReversed(words, text, where, left)...)
+		}
+		if !hasActionable(found) {
+			if moved {
+				found = append(found, in.findDisguised(words, text, where, depth, left)...)
+			}
+			if has.Has('\\') || has.Has('%') || has.Has('=') || has.Has('&') {
+				found = append(found, in.inspectEscapes(text, where, depth, left)...)
+			}
+		}
+	}
+	if len(found) > 1 {
+		slices.SortStableFunc(found, func(a, b Finding) int { return a.At - b.At })
+	}
+	return found
+}
+
+// hasActionable says whether one of the findings is more than a note.
+func hasActionable(found []Finding) bool {
+	return slices.ContainsFunc(found, func(f Finding) bool { return f.Act > ActionNote })
+}
+
+// hasOddWords says, by one look at the words, whether as many are odd as turns and dressed want at least.
+func hasOddWords(words []textWord) (turned, dressed bool) {
+	mangled, latin, moved, apart, leet := 0, 0, 0, 0, 0
+	for i := range words {
+		w := &words[i]
+		if w.mangled {
+			mangled++
+		}
+		if w.cipher != 0 {
+			moved++
+		}
+		if n := len(w.folded); n > 3 && w.folded[n-1] == 'y' && w.folded[n-2] == 'a' {
+			latin++
+		}
+		if w.lettersApart || w.signs&classNonASCII != 0 {
+			apart++
+		}
+		if w.signs&(classDigit|classOther) != 0 && w.signs&(classLower|classUpper) != 0 {
+			leet++
+		}
+	}
+	return mangled >= 2 || latin >= minPigLatin, moved >= minShifted || apart >= minDisguised || leet >= minDisguised
+}
+
+// wordIndexAt gives the first word that ends after a place in the text.
+func wordIndexAt(words []textWord, at int) int {
+	n, _ := slices.BinarySearchFunc(words, at+1, func(w textWord, at int) int { return w.end - at })
+	return n
+}
+
+// hiddenOrders says what a coded stretch would say that was not found in plain: an order that is hidden so is meant to
+// get past people.
+func (in *Inspector) hiddenOrders(c DecodedText, plain []Finding, where TextOrigin, depth int, left *int) []Finding {
+	worst := ActionNote
+	why := ""
+	for _, f := range in.inspectNested(c.Text, where, PlaceNone, nil, depth+1, left) {
+		if f.Act > worst && !slices.ContainsFunc(plain, func(p Finding) bool { return p.Rule == f.Rule }) {
+			worst, why = f.Act, f.Why
+		}
+	}
+	switch {
+	case worst > ActionNote:
+		return []Finding{{"encoded", "in " + c.How + ": " + why, ActionBlank, c.At, c.End}}
+	case isProse(c.Text) && c.How != "entities" && c.How != "escapes":
+		return []Finding{{"encoded", "has a sentence in " + c.How, ActionFlag, c.At, c.End}}
+	}
+	return nil
+}
+
+// HasOrder says whether a text tells somebody what to do: a word of address or force, and one for what is to be done.
+func (in *Inspector) HasOrder(text string) bool {
+	has := concepts(0)
+	room := in.reader.readText(text)
+	defer in.reader.releaseBuffer(room)
+	for i := range room.all {
+		has |= room.all[i].concepts
+	}
+	return has&(conceptMust|conceptYou|conceptMe|conceptNot|conceptCovert|conceptCall) != 0 &&
+		has&(conceptRead|conceptSend|conceptIgnore|conceptChange|conceptRemoving|conceptTell|conceptYou|conceptCall|conceptWignore|conceptWsend) != 0
+}
+
+// isProse says whether a decoded text is of words: four at least, with spaces between, in letters for the most part.
+func isProse(text string) bool {
+	words := strings.Fields(text)
+	letters := 0
+	for _, w := range words {
+		if strings.Trim(strings.ToLower(w), "abcdefghijklmnopqrstuvwxyz'.,!?") == "" {
+			letters++
+		}
+	}
+	return len(words) >= 4 && letters*4 >= len(words)*3
+}
+
+// findReversed looks at a text that seems to be read from its end, or to have its letters moved.
+func (in *Inspector) findReversed(words []textWord, text string, where TextOrigin, left *int) []Finding {
+	marks, first := 0, len(text)
+	for _, w := range words {
+		if w.mangled {
+			marks++
+			first = min(first, w.at)
+		}
+	}
+	if plain := in.undoPigLatin(words); plain != "" {
+		return in.hiddenOrders(DecodedText{How: "pig latin", Text: plain, At: words[0].at, End: len(text)}, nil, where,
+			maxCodeDepth-1, left)
+	}
+	if marks < 2 {
+		return nil
+	}
+	for _, c := range [...]DecodedText{
+		{How: "letters read from the end", Text: ReverseText(text), At: first, End: len(text)},
+		{How: "rot13", Text: ROT13(text), At: first, End: len(text)},
+	} {
+		if found := in.hiddenOrders(c, nil, where, maxCodeDepth-1, left); found != nil && found[0].Act == ActionBlank {
+			return found
+		}
+	}
+	return nil
+}
+
+// findLookalikes names words whose letters are of several alphabets that look the same, texts in letters of phonetics
+// that are drawn as others turned round, and lines that no language has.
+func findLookalikes(words []textWord, text string, where TextOrigin) (found []Finding) {
+	const most = 8
+	phonetic, seen := 0, 0 // seen is up to where: several words may have been one
+	for _, w := range words {
+		if w.mixedAlphabets {
+			return []Finding{{LookalikeRule, "writes a word with the letters of several alphabets",
+				ActionFlag, w.at, w.end}}
+		}
+		if w.at < seen {
+			continue
+		}
+		seen = w.end
+		if where == FromDefinitions && !isASCII(text[w.at:w.end]) {
+			for _, r := range text[w.at:w.end] {
+				if r >= 0x0250 && r <= 0x02AF || r >= 0x1D00 && r <= 0x1D7F {
+					phonetic++
+				}
+			}
+		}
+		if phonetic > most {
+			return []Finding{{LookalikeRule, "writes with letters that are drawn as others", ActionFlag, w.at, w.end}}
+		}
+	}
+	if where != FromDefinitions {
+		return nil
+	}
+	if isVowelless(words, text) {
+		return []Finding{{"garbled", "is written without vowels", ActionFlag, words[0].at, words[len(words)-1].end}}
+	}
+	return findGarbled(words, text)
+}
+
+// rarePairs has, for each letter, a bit for each letter that hardly ever follows it in a language written with Latin
+// letters: less than 60 times in a million pairs, counted in the descriptions of honest tools, their documents and the
+// lists of words.
+var rarePairs = [26]uint32{0x800000, 0x289942e, 0xe1306a, 0xa91420, 0x0, 0x2e1964e, 0x2a19024, 0x2e104e6, 0x0,
+	0x3c39eee, 0x2e0824a, 0x2830064, 0x2a10008, 0x830002, 0x10000, 0x2e13226, 0x3efb7ff, 0x810002, 0x800002, 0x21020a,
+	0x810000, 0x3e99eea, 0x2e1166a, 0x2f77e6e, 0x1a102c0, 0x2e30e66}
+
+// findGarbled names a text whose pairs of letters are of no language: letters that were moved or replaced.
+func findGarbled(words []textWord, text string) []Finding {
+	const fewest, percent = 40, 20
+	pairs, odd := 0, 0
+	for _, w := range words {
+		if raw := text[w.at:w.end]; len(raw) != len(w.folded) || len(raw) < 3 || len(raw) > 16 ||
+			raw[1:] != w.folded[1:] {
+			continue
+		}
+		for i := 1; i < len(w.folded); i++ {
+			a, b := w.folded[i-1]-'a', w.folded[i]-'a'
+			if a < 26 && b < 26 {
+				pairs++
+				odd += int(rarePairs[a] >> b & 1)
+			}
+		}
+	}
+	if pairs < fewest || odd*100 < pairs*percent {
+		return nil
+	}
+	return []Finding{{"garbled", "is written in no language, as if letters had been replaced", ActionFlag, words[0].at,
+		words[len(words)-1].end}}
+}

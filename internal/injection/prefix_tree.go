@@ -1,0 +1,114 @@
+package injection
+
+import "slices"
+
+// An TreeEntry is what a list has: a text of at most 64 KiB that is not empty, and what it stands for, a number above
+// 0.
+type TreeEntry struct {
+	Text  string
+	Value uint16
+}
+
+// A PrefixTree has the entries of a list. It is not changed, and safe for concurrent use.
+type PrefixTree struct {
+	nodes []treeNode
+	// leads has the first byte of each node, by which its parent finds it, labels the others of all nodes.
+	leads, labels []byte
+	first         [256]int32
+}
+
+// A treeNode has its place in labels, its kids among the nodes, and the value of the entry that ends behind it, or 0.
+type treeNode struct {
+	label, kids        int32
+	size, count, value uint16
+}
+
+// NewPrefixTree makes a tree of entries that are in the order of their texts, each there once. There may be none.
+func NewPrefixTree(entries []TreeEntry) *PrefixTree {
+	most := 2*len(entries) + 1 // nodes: each but the root has an entry that ends behind it, or parts two
+	t := &PrefixTree{nodes: make([]treeNode, 1, most), leads: make([]byte, 1, most)}
+	if len(entries) == 0 {
+		return t
+	}
+	type branch struct {
+		of    []TreeEntry
+		depth int // how many bytes of each lead there
+	}
+	branches := append(make([]branch, 0, most), branch{entries, 0})
+	for n := 0; n < len(branches); n++ { // those that are nearer to the root stand first
+		of, depth := branches[n].of, branches[n].depth
+		size := 0 // the root has no label, even where all entries begin alike
+		if n > 0 {
+			size = commonPrefixLen(of[0].Text, of[len(of)-1].Text)
+		}
+		here := treeNode{label: int32(len(t.labels)), size: uint16(size - depth), kids: int32(len(t.nodes))}
+		t.labels = append(t.labels, of[0].Text[depth:size]...)
+		if len(of[0].Text) == size {
+			here.value = of[0].Value
+			of = of[1:]
+		}
+		for len(of) > 0 {
+			lead, same := of[0].Text[size], 1
+			for same < len(of) && of[same].Text[size] == lead {
+				same++
+			}
+			branches = append(branches, branch{of[:same], size + 1})
+			t.nodes, t.leads = append(t.nodes, treeNode{}), append(t.leads, lead)
+			here.count++
+			of = of[same:]
+		}
+		t.nodes[n] = here
+	}
+	// The root's kids are behind it. What was made is kept in pieces no longer than they need be.
+	for n := int32(1); n <= int32(t.nodes[0].count); n++ {
+		t.first[t.leads[n]] = n
+	}
+	t.nodes, t.leads, t.labels = slices.Clone(t.nodes), slices.Clone(t.leads), slices.Clone(t.labels)
+	return t
+}
+
+// commonPrefixLen is how many bytes two texts begin with alike.
+func commonPrefixLen(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// A TreePosition is a place in a tree: behind so many bytes of a node's label. The zero Spot is none.
+type TreePosition struct {
+	node int32
+	size uint16
+}
+
+// IsNone says that no entry goes on like that.
+func (s TreePosition) IsNone() bool { return s.node == 0 }
+
+// Begin gives the spot behind the first byte of an entry.
+func (t *PrefixTree) Begin(b byte) TreePosition { return TreePosition{node: t.first[b]} }
+
+// Next gives the spot behind one more byte. At is one of this tree's.
+func (t *PrefixTree) Next(at TreePosition, b byte) TreePosition {
+	n := &t.nodes[at.node]
+	if at.size < n.size {
+		if t.labels[n.label+int32(at.size)] != b {
+			return TreePosition{}
+		}
+		return TreePosition{at.node, at.size + 1}
+	}
+	for i, lead := range t.leads[n.kids : n.kids+int32(n.count)] { // few: a search by the library takes longer
+		if lead == b {
+			return TreePosition{node: n.kids + int32(i)}
+		}
+	}
+	return TreePosition{}
+}
+
+// Value gives what the entry stands for that ends at a spot; 0 where none does.
+func (t *PrefixTree) Value(at TreePosition) uint16 {
+	if n := &t.nodes[at.node]; at.size == n.size {
+		return n.value
+	}
+	return 0
+}

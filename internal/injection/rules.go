@@ -1,0 +1,262 @@
+package injection
+
+import "slices"
+
+// An FindingAction is what a rule asks for. The greatest one of a text's findings counts.
+type FindingAction int
+
+const (
+	// ActionNote records, and changes no verdict: a text that talks about an attack.
+	ActionNote FindingAction = iota
+	// ActionFlag labels a text and leaves it as it is.
+	ActionFlag
+	// ActionBlank has the text replaced.
+	ActionBlank
+)
+
+// A injectionRule is met by a sentence in which words about each of the needed concepts stand near each other.
+type injectionRule struct {
+	name string
+	act  FindingAction
+	why  string
+	// need has the concepts, the anchor first; a word about any of one entry will do.
+	need []concepts
+	// maxSpan is how many words lie between the anchor and the last one, at most.
+	maxSpan int
+	// ordered rules want the words in the order of need.
+	ordered bool
+	// exemptIf keeps the rule from a sentence with a word about it up to three words before the anchor.
+	exemptIf concepts
+	// acrossSentences rules look over the ends of sentences.
+	acrossSentences bool
+	// ignoresQuoted rules do not hold for an anchor in quotation marks: an example of what people ask for.
+	ignoresQuoted bool
+	// evenIfHarmless rules hold also among words that are as in honest documents.
+	evenIfHarmless bool
+	// origin says where the rule holds.
+	origin TextOrigin
+}
+
+// TextOrigin is where a text comes from.
+type TextOrigin int
+
+// The two kinds of text. What holds Anywhere holds for both.
+const (
+	FromAnywhere TextOrigin = iota
+	// FromDefinitions are what a server declares, Results what it answers.
+	FromDefinitions
+	FromResults
+)
+
+// injectionRules are what is looked for, by class of attack. They are about what a sentence would make a model do, not
+// about the words of any one attack. To blank is for what no honest definition says; a rule that some honest ones meet
+// flags.
+func injectionRules() []injectionRule {
+	return slices.Concat(overrideRules(), concealmentRules(), exfiltrationRules(), impersonationRules(), excessRules())
+}
+
+// overrideRules has the rules about setting aside what the model was told.
+func overrideRules() []injectionRule {
+	return []injectionRule{
+		{name: "override", act: ActionBlank, why: "sets aside what the model was told", need: []concepts{conceptIgnore,
+			conceptPrior | conceptSafety | conceptYou, conceptStrong | conceptSystem}, maxSpan: 7, ordered: true,
+			exemptIf: conceptNot, acrossSentences: true},
+		{name: "override", act: ActionBlank,
+			why:  "sets aside what the model was told, or gives it another role or task",
+			need: []concepts{conceptSetaside}, exemptIf: conceptNot},
+		{name: "override", act: ActionBlank, why: "sets aside what the model was told, in another language",
+			need: []concepts{conceptWignore, conceptWinstr,
+				conceptWprior | conceptWuser | conceptWsystem | conceptWsecret | conceptWsend | conceptWtell},
+			maxSpan: 5, exemptIf: conceptNot},
+		{name: "override", act: ActionFlag, why: "sets aside what the model was told, in another language",
+			need: []concepts{conceptWignore, conceptWinstr}, maxSpan: 4, exemptIf: conceptNot},
+		{name: "override", act: ActionFlag, why: "sets aside what the model was told", need: []concepts{conceptIgnore,
+			conceptPrior | conceptYou, conceptInstr}, maxSpan: 6, ordered: true, exemptIf: conceptNot,
+			origin: FromDefinitions},
+		{name: "override", act: ActionFlag, why: "sets aside what the model was told", need: []concepts{conceptIgnore,
+			conceptYou, conceptPrior}, maxSpan: 2, ordered: true, exemptIf: conceptNot},
+		{name: "override", act: ActionFlag, why: "says that what the model was told no longer holds",
+			need: []concepts{conceptOff | conceptIgnore, conceptYou, conceptPrior | conceptStrong,
+				conceptStrong | conceptInstr | conceptSystem}, maxSpan: 12, exemptIf: conceptNot},
+		{name: "unguard", act: ActionBlank, why: "takes safety measures away", need: []concepts{conceptIgnore,
+			conceptYou | conceptPrior | conceptWhole, conceptSafety}, maxSpan: 5, ordered: true, exemptIf: conceptNot,
+			origin: FromDefinitions},
+		{name: "unguard", act: ActionFlag, why: "takes safety measures away", need: []concepts{conceptIgnore,
+			conceptYou | conceptPrior | conceptWhole, conceptSafety}, maxSpan: 4, ordered: true, exemptIf: conceptNot,
+			origin: FromResults},
+		{name: "unguard", act: ActionFlag, why: "takes safety measures away", need: []concepts{conceptSafety,
+			conceptIgnore, conceptLater | conceptYou | conceptAuth}, maxSpan: 8, exemptIf: conceptNot,
+			origin: FromDefinitions},
+		{name: "unguard", act: ActionFlag, why: "says that measures no longer hold",
+			need: []concepts{conceptSafety | conceptStrong, conceptOff, conceptScope}, maxSpan: 12,
+			exemptIf: conceptNot, origin: FromDefinitions},
+		{name: "system-prompt", act: ActionFlag, why: "asks for what was said before",
+			need: []concepts{conceptRevealing, conceptConvo}, maxSpan: 6, ordered: true, exemptIf: conceptNot,
+			origin: FromDefinitions},
+		{name: "foreign-order", act: ActionFlag, why: "tells a model what to do, in another language",
+			need: []concepts{conceptWmodel, conceptWdo | conceptWsend | conceptWignore,
+				conceptWsecret | conceptConvo | conceptWsystem | conceptWtell | conceptAddress | conceptPlace},
+			maxSpan: 30},
+		{name: "foreign-order", act: ActionFlag,
+			why: "has something of the user's sent to an address, in another language",
+			need: []concepts{conceptWsend | conceptWdo, conceptWuser | conceptWsecret | conceptConvo,
+				conceptAddress},
+			maxSpan: 24, origin: FromResults},
+		{name: "foreign-order", act: ActionFlag,
+			why: "has something done that nobody is to know of, in another language", need: []concepts{conceptWtell,
+				conceptWnot, conceptWsend | conceptWdo, conceptWuser}, maxSpan: 24, origin: FromResults},
+		{name: "foreign-order", act: ActionFlag,
+			why:  "has something done to all there is without a question, in another language",
+			need: []concepts{conceptUnasked, conceptWdo, conceptWprior}, maxSpan: 10, evenIfHarmless: true,
+			origin: FromResults},
+		{name: "foreign-order", act: ActionFlag, why: "speaks to the model that reads it, in another language",
+			need: []concepts{conceptWreader, conceptWmodel}, maxSpan: 6, origin: FromResults},
+		{name: "respond", act: ActionFlag, why: "says what the model is to answer",
+			need: []concepts{conceptRevealing | conceptSend, conceptRespond}, maxSpan: 8, ordered: true,
+			exemptIf: conceptNot},
+		{name: "system-prompt", act: ActionBlank, why: "asks for what the system told the model",
+			need: []concepts{conceptRevealing, conceptYou | conceptWhole, conceptSystem}, maxSpan: 5, ordered: true,
+			exemptIf: conceptNot},
+		{name: "system-prompt", act: ActionFlag, why: "asks for what the system told the model",
+			need: []concepts{conceptRevealing, conceptSystem}, maxSpan: 4, ordered: true, exemptIf: conceptNot,
+			origin: FromResults},
+		{name: "system-prompt", act: ActionBlank, why: "asks for what the system told the model",
+			need: []concepts{conceptWsend, conceptWsystem}, maxSpan: 10},
+	}
+}
+
+// concealmentRules has the rules about keeping people from knowing.
+func concealmentRules() []injectionRule {
+	return []injectionRule{
+		{name: "secrecy", act: ActionBlank, why: "keeps something from the user", need: []concepts{conceptCovert,
+			conceptUser | conceptMust | conceptRead | conceptSend | conceptTool | conceptYou | conceptSystem},
+			maxSpan: 14},
+		{name: "secrecy", act: ActionBlank, why: "keeps something from the user", need: []concepts{conceptNot,
+			conceptTell, conceptUser}, maxSpan: 7, ordered: true, exemptIf: conceptWhenif, origin: FromDefinitions},
+		{name: "secrecy", act: ActionFlag, why: "keeps something from the user", need: []concepts{conceptNot,
+			conceptTell, conceptUser}, maxSpan: 7, ordered: true, origin: FromDefinitions},
+		{name: "secrecy", act: ActionFlag, why: "keeps something from the user", need: []concepts{conceptNot,
+			conceptTell, conceptUser}, maxSpan: 4, ordered: true, origin: FromResults},
+		{name: "secrecy", act: ActionFlag, why: "keeps what it orders from the user", need: []concepts{conceptCovert,
+			conceptStrong | conceptInstr}, maxSpan: 4, ordered: true, origin: FromResults},
+		{name: "secrecy", act: ActionFlag, why: "does something unseen", need: []concepts{conceptQuiet,
+			conceptOut | conceptSecret | conceptPlace | conceptConvo | conceptFollow}, maxSpan: 10},
+		{name: "secrecy", act: ActionFlag, why: "keeps something from the user, in another language",
+			need: []concepts{conceptWtell, conceptWnot, conceptWuser}, maxSpan: 6, origin: FromDefinitions},
+		{name: "secrecy", act: ActionFlag, why: "keeps something from the user, in another language",
+			need: []concepts{conceptWtell, conceptWnot, conceptWuser}, maxSpan: 8, origin: FromResults},
+
+		{name: "deceit", act: ActionFlag, why: "has the user deceived", need: []concepts{conceptDeceit,
+			conceptUser | conceptRespond, conceptMust | conceptWhenif | conceptYou}, maxSpan: 16, exemptIf: conceptNot,
+			origin: FromDefinitions},
+	}
+}
+
+// exfiltrationRules has the rules about taking what is secret, or what the user says, away.
+func exfiltrationRules() []injectionRule {
+	return []injectionRule{
+		{name: "take-secret", act: ActionBlank, why: "has what is secret read and passed on",
+			need: []concepts{conceptRead, conceptPlace, conceptSend}, maxSpan: 14, ordered: true, exemptIf: conceptNot,
+			origin: FromDefinitions},
+		{name: "take-secret", act: ActionFlag, why: "has what is secret read and passed on",
+			need: []concepts{conceptRead, conceptPlace, conceptSend, conceptYou | conceptMust}, maxSpan: 14,
+			exemptIf: conceptNot, evenIfHarmless: true, origin: FromResults},
+		{name: "take-file", act: ActionFlag, why: "has a file with secrets read and passed on",
+			need: []concepts{conceptPlace, conceptRead, conceptSend}, maxSpan: 16,
+			exemptIf: conceptNot | conceptMention, origin: FromDefinitions},
+		{name: "shell", act: ActionFlag, why: "has what it fetches run", need: []concepts{conceptRead, conceptAddress,
+			conceptFollow}, maxSpan: 14, ordered: true, exemptIf: conceptNot, origin: FromDefinitions},
+		{name: "take-file", act: ActionFlag, why: "has a file with secrets read", need: []concepts{conceptRead,
+			conceptPlace}, maxSpan: 8, ordered: true, exemptIf: conceptNot, origin: FromDefinitions},
+		{name: "take-file", act: ActionBlank, why: "has a file with secrets read, in another language",
+			need: []concepts{conceptPlace, conceptWsend | conceptWignore | conceptWtell}, maxSpan: 14},
+		{name: "take-file", act: ActionFlag, why: "has a file changed that a shell or a login trusts",
+			need: []concepts{conceptChange | conceptSend, conceptPlace}, maxSpan: 10, ordered: true,
+			exemptIf: conceptNot, origin: FromDefinitions},
+		{name: "take-secret", act: ActionFlag, why: "has what is secret put into a call", need: []concepts{conceptRead,
+			conceptConvo | conceptSystem, conceptParam}, maxSpan: 16, exemptIf: conceptNot, origin: FromDefinitions},
+		{name: "send-secret", act: ActionFlag, why: "has what is secret sent", need: []concepts{conceptOut,
+			conceptSecret | conceptPlace | conceptConvo}, maxSpan: 8, ordered: true, exemptIf: conceptNot,
+			origin: FromDefinitions},
+		{name: "send-secret", act: ActionFlag, why: "has what is secret sent away", need: []concepts{conceptOut,
+			conceptSecret | conceptPlace | conceptConvo, conceptAddress | conceptOutside}, maxSpan: 14, ordered: true,
+			exemptIf: conceptNot, origin: FromResults},
+		{name: "send-secret", act: ActionFlag, why: "has what is secret sent, in another language",
+			need: []concepts{conceptWsecret, conceptWsend}, maxSpan: 10, exemptIf: conceptWnot | conceptNot,
+			origin: FromDefinitions},
+		{name: "send-away", act: ActionFlag, why: "has data sent to a place outside", need: []concepts{conceptOut,
+			conceptAddress | conceptOutside}, maxSpan: 10, ordered: true, exemptIf: conceptNot | conceptMention,
+			origin: FromDefinitions},
+		{name: "harvest", act: ActionFlag, why: "asks for the conversation", need: []concepts{conceptConvo,
+			conceptSecret | conceptSystem}, maxSpan: 14, origin: FromDefinitions},
+		{name: "harvest", act: ActionFlag, why: "asks for what the model can do", need: []concepts{conceptConvo,
+			conceptPathname}, maxSpan: 20, origin: FromResults},
+	}
+}
+
+// impersonationRules has the rules about speaking as somebody else.
+func impersonationRules() []injectionRule {
+	return []injectionRule{
+		{name: "impersonation", act: ActionBlank, why: "speaks as the user", need: []concepts{conceptGave}},
+		{name: "impersonation", act: ActionFlag, why: "speaks as the user",
+			need: []concepts{conceptSend | conceptRemoving | conceptChange | conceptOut, conceptMe,
+				conceptAddress | conceptWhole}, maxSpan: 14, ordered: true, origin: FromDefinitions},
+		{name: "impersonation", act: ActionFlag, why: "speaks as the user",
+			need: []concepts{conceptOut | conceptRemoving, conceptMe, conceptAddress}, maxSpan: 14, ordered: true,
+			origin: FromResults},
+		{name: "impersonation", act: ActionFlag, why: "speaks as the user",
+			need: []concepts{conceptRemoving | conceptChange | conceptOut | conceptMoney, conceptMe,
+				conceptWhole | conceptMe | conceptPathname}, maxSpan: 8, ordered: true, origin: FromDefinitions,
+			ignoresQuoted: true},
+		{name: "authority", act: ActionFlag, why: "speaks as the system", need: []concepts{conceptAuth},
+			origin: FromDefinitions},
+		{name: "authority", act: ActionBlank, why: "speaks as the system, and orders", need: []concepts{conceptAuth,
+			conceptMust | conceptIgnore | conceptShell,
+			conceptYou | conceptCall | conceptFollow | conceptIgnore | conceptScope}, maxSpan: 24, ordered: true},
+		{name: "encoded-order", act: ActionBlank, why: "has encoded text decoded and followed",
+			need: []concepts{conceptDecoding, conceptFollow}, maxSpan: 4, ordered: true, exemptIf: conceptNot},
+
+		{name: "phish", act: ActionFlag, why: "sends the user to an address", need: []concepts{conceptTell, conceptUser,
+			conceptAddress}, maxSpan: 20, ordered: true, exemptIf: conceptNot, origin: FromDefinitions},
+	}
+}
+
+// excessRules has the rules about acting beyond the tool.
+func excessRules() []injectionRule {
+	return []injectionRule{
+		{name: "shell", act: ActionFlag, why: "has a command run", need: []concepts{conceptMust | conceptCall,
+			conceptShell}, maxSpan: 14, ordered: true, exemptIf: conceptNot, origin: FromDefinitions},
+		{name: "harm", act: ActionFlag, why: "would harm the machine, or take data away", need: []concepts{conceptHarm},
+			exemptIf: conceptNot | conceptMention, origin: FromDefinitions},
+		{name: "order-tool", act: ActionFlag, why: "has a file changed by another tool",
+			need: []concepts{conceptPathname, conceptIdent, conceptCall}, maxSpan: 14, origin: FromDefinitions},
+		{name: "order-tool", act: ActionFlag, why: "has another tool act on things of the user's",
+			need: []concepts{conceptCall, conceptIdent, conceptTool, conceptRemoving | conceptChange}, maxSpan: 14,
+			ordered: true, origin: FromDefinitions},
+		{name: "order-tool", act: ActionFlag, why: "has another tool act", need: []concepts{conceptMust, conceptCall,
+			conceptIdent, conceptPathname | conceptAddress | conceptPlace}, maxSpan: 24, ordered: true,
+			evenIfHarmless: true, origin: FromResults},
+		{name: "tamper", act: ActionFlag, why: "changes what the user asked for", need: []concepts{conceptChange,
+			conceptParam | conceptIdent, conceptDespite}, maxSpan: 16, origin: FromDefinitions},
+		{name: "tamper", act: ActionFlag, why: "changes what the user asked for", need: []concepts{conceptUsedby,
+			conceptChange, conceptParam | conceptIdent}, maxSpan: 16, ordered: true, origin: FromDefinitions},
+		{name: "tamper", act: ActionFlag, why: "changes who is paid or written to",
+			need: []concepts{conceptWhenif | conceptMust, conceptChange, conceptPayee}, maxSpan: 16, ordered: true,
+			origin: FromDefinitions},
+		{name: "money", act: ActionFlag, why: "has money of the user's moved", need: []concepts{conceptMoney, conceptMe,
+			conceptMoney}, maxSpan: 10, origin: FromDefinitions},
+		{name: "shadow", act: ActionFlag, why: "speaks for other tools", need: []concepts{conceptOther,
+			conceptMust | conceptChange | conceptCall | conceptYou}, maxSpan: 20, origin: FromDefinitions},
+		{name: "shadow", act: ActionFlag, why: "sends calls of another tool here", need: []concepts{conceptNot,
+			conceptCall, conceptIdent, conceptTool, conceptCall, conceptTool, conceptMust}, maxSpan: 18, ordered: true,
+			acrossSentences: true, origin: FromDefinitions},
+		{name: "shadow", act: ActionFlag, why: "takes the place of another tool", need: []concepts{conceptTool,
+			conceptChange, conceptIdent, conceptTool, conceptNot, conceptCall}, maxSpan: 14, ordered: true,
+			acrossSentences: true, origin: FromDefinitions},
+		{name: "later", act: ActionFlag, why: "changes its ways later", need: []concepts{conceptLater,
+			conceptShell | conceptHarm | conceptSend | conceptFollow}, maxSpan: 10, ordered: true,
+			origin: FromDefinitions},
+		{name: "praise", act: ActionFlag, why: "advertises itself", need: []concepts{conceptBest},
+			origin: FromDefinitions},
+	}
+}

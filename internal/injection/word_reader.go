@@ -1,0 +1,428 @@
+package injection
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A textWord of a text, and what it is about.
+type textWord struct {
+	at, end        int    // in the text
+	folded         string // how it is matched
+	concepts       concepts
+	sentence       int
+	quoted         bool
+	mixedAlphabets bool      // letters of several alphabets
+	lettersApart   bool      // written letter by letter
+	signs          charClass // what is in it as it is written, or may be
+	wordFact
+}
+
+// A charClass is what may stand in a word.
+type charClass uint8
+
+const (
+	classLower charClass = 1 << iota // a small letter of ASCII
+	classDigit                       // a digit of ASCII
+	classUpper                       // a capital of ASCII
+	// what else of ASCII there is: a sign that stands for a letter or joins two halves, or what is not seen
+	classOther
+	classNonASCII // what is beyond ASCII
+	classAny      = 1<<iota - 1
+)
+
+// byteClasses has what each byte of ASCII is that a word may have, 0 for none.
+var byteClasses = func() (of [256]charClass) {
+	for b := range byte(utf8.RuneSelf) {
+		switch {
+		case 'a' <= b && b <= 'z':
+			of[b] = classLower
+		case '0' <= b && b <= '9':
+			of[b] = classDigit
+		case 'A' <= b && b <= 'Z':
+			of[b] = classUpper
+		case strings.IndexByte("'$!@", b) >= 0, isInvisible(rune(b)):
+			of[b] = classOther
+		}
+	}
+	return of
+}()
+
+// A wordReader turns texts into words.
+type wordReader struct {
+	lexicon *conceptLexicon
+	fold    *wordFolder
+	known   map[string]wordFact
+	// buffers are for the words of short texts, each for one text at a time.
+	buffers sync.Pool
+}
+
+// A wordBuffer is where the words of a text are, and all of it that is matched.
+type wordBuffer struct {
+	all   []textWord // the words as they were read
+	words []textWord // where they were split, which may be too small for all
+	norm  []byte
+}
+
+// maxBufferWords is how many words a room may have that is used again, and maxBufferBytes how many bytes of them.
+const (
+	maxBufferWords = 4096
+	maxBufferBytes = 64 << 10
+)
+
+// readText gives the words of a text in a room, which is the caller's until it is freed.
+func (r *wordReader) readText(text string) *wordBuffer {
+	in, _ := r.buffers.Get().(*wordBuffer)
+	if in == nil {
+		in = &wordBuffer{words: make([]textWord, 0, 64)}
+	}
+	in.words = r.splitWords(in.words[:0], text)
+	all := r.foldWords(in.words, text)
+	r.numberSentences(all, text)
+	in.all, in.norm = r.lookUpConcepts(all, text, in.norm[:0])
+	for i := range in.all {
+		w := &in.all[i]
+		w.wordFact = r.known[w.folded]
+	}
+	return in
+}
+
+func (r *wordReader) releaseBuffer(in *wordBuffer) {
+	if cap(in.words) > maxBufferWords || cap(in.norm) > maxBufferBytes {
+		return
+	}
+	clear(in.words[:min(max(len(in.words), len(in.all)), cap(in.words))]) // nothing of a text is kept
+	clear(in.norm)
+	in.all = nil
+	r.buffers.Put(in)
+}
+
+// splitWords appends the words of a text as they are written.
+func (r *wordReader) splitWords(words []textWord, text string) []textWord {
+	start, prev := -1, rune(0)
+	signs := charClass(0)
+	for i := 0; i < len(text); {
+		c, size, is := rune(text[i]), 1, byteClasses[text[i]]
+		if is&(classLower|classDigit) != 0 { // of one word, whatever stands before
+			if start < 0 {
+				start = i
+			}
+			for ; is&(classLower|classDigit) != 0; is = byteClasses[text[i]] {
+				signs |= is
+				if i++; i == len(text) {
+					break
+				}
+			}
+			prev = rune(text[i-1])
+			continue
+		}
+		if c >= utf8.RuneSelf {
+			c, size = utf8.DecodeRuneInString(text[i:])
+			is = classNonASCII
+		}
+		ends, begins := false, false
+		switch {
+		case is == classUpper:
+			ends, begins = start >= 0 && isCamelBoundary(text, start, i), true
+		case is == classNonASCII:
+			begins = isWordRune(c)
+			ends = !begins && (start < 0 || !isInvisible(c))
+		case is == classOther && start >= 0 && (isInvisible(c) || isInnerSign(text, c, prev, i)):
+		default:
+			ends = true
+			if c == '\\' && i+1 < len(text) && strings.IndexByte("nrt", text[i+1]) >= 0 {
+				size = 2 // a line end as JSON has it, and no letter of the word behind
+			}
+		}
+		if ends && start >= 0 {
+			words = append(words, textWord{at: start, end: i, signs: signs})
+			start, signs = -1, 0
+		}
+		if begins && start < 0 {
+			start = i
+		}
+		if start >= 0 {
+			signs |= is
+		}
+		prev = c
+		i += size
+	}
+	if start >= 0 {
+		words = append(words, textWord{at: start, end: len(text), signs: signs})
+	}
+	return words
+}
+
+func isWordRune(c rune) bool {
+	if c < utf8.RuneSelf {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+	}
+	return unicode.IsLetter(c) || unicode.IsMark(c) || unicode.IsDigit(c) || c >= 0x24B6 && c <= 0x24E9 ||
+		c >= 0x1F110 && c <= 0x1F189 || c >= 0x1F1E6 && c <= 0x1F1FF
+}
+
+// isCamelBoundary says whether a capital at i begins a new word of a name as programs have them: two small letters
+// before it, and one after.
+func isCamelBoundary(text string, start, i int) bool {
+	small := func(j int) bool { return j < len(text) && text[j] >= 'a' && text[j] <= 'z' }
+	return text[i] >= 'A' && text[i] <= 'Z' && i-start >= 2 && small(i-1) && small(i-2) && small(i+1) &&
+		(i+2 >= len(text) || !isWordRune(rune(text[i+2])) || small(i+2))
+}
+
+// isInnerSign says whether a sign at i stands for a letter, or joins two halves of a word.
+func isInnerSign(text string, c, prev rune, i int) bool {
+	if i+1 >= len(text) || !isWordRune(prev) {
+		return false
+	}
+	next, _ := utf8.DecodeRuneInString(text[i+1:])
+	switch c {
+	case '\'', '$', '!':
+		return unicode.IsLetter(next) && unicode.IsLetter(prev)
+	case '@':
+		return unicode.IsLetter(next) && !strings.ContainsRune(untilSpace(text[i+1:]), '.')
+	}
+	return false
+}
+
+// untilSpace gives a text up to its first white space, 256 bytes of it at most.
+func untilSpace(text string) string {
+	text = text[:min(len(text), 256)]
+	if n := strings.IndexAny(text, " \n\t"); n >= 0 {
+		return text[:n]
+	}
+	return text
+}
+
+// numberSentences numbers the sentences, and notes what stands in quotation marks.
+func (r *wordReader) numberSentences(words []textWord, text string) {
+	number, since := 0, 0 // the sentence, and how many words since the last place that might end one
+	var open rune
+	opened := -1
+	for i := range words {
+		before := previousEnd(words, i)
+		if n := words[i].at - before; n <= 0 || n == 1 && text[before] == ' ' {
+			since++ // as between most words
+			words[i].sentence = number
+			continue
+		}
+		gap := text[before:words[i].at]
+		rest := gap
+		if open != 0 {
+			if at := strings.IndexRune(gap, open); at >= 0 {
+				markQuoted(words, opened, i)
+				rest, open = gap[at+utf8.RuneLen(open):], 0
+			}
+		}
+		if hard := strings.Count(gap, "\n") > 1 || isCellBoundary(gap); hard || endsSentence(gap) ||
+			beginsWithCapital(gap, text[words[i].at:]) {
+			if since >= 3 || hard && since != 1 || strings.ContainsAny(gap, "。！？") {
+				number, open = number+1, 0
+			}
+			since = 0
+		}
+		since++
+		for j, c := range rest {
+			switch {
+			case open == 0 && c == '\'' && j != len(rest)-1: // the end of a genitive
+			case open != 0 && c == open:
+				open = 0 // nothing stands between
+			case open == 0 && closingQuote(c) != 0:
+				open, opened = closingQuote(c), i
+			}
+		}
+		words[i].sentence = number
+	}
+	if open != 0 && len(words) > 0 && strings.ContainsRune(text[words[len(words)-1].end:], open) {
+		markQuoted(words, opened, len(words))
+	}
+}
+
+// markQuoted notes that the words stand in quotation marks, if they are not too many for that.
+func markQuoted(words []textWord, from, to int) {
+	const most = 40
+	for i := from; i < to && to-from < most; i++ {
+		words[i].quoted = true
+	}
+}
+
+func previousEnd(words []textWord, i int) int {
+	if i == 0 {
+		return 0
+	}
+	return words[i-1].end
+}
+
+// closingQuote gives the mark that ends a quotation which c begins.
+func closingQuote(c rune) rune {
+	switch c {
+	case '"', '\'', '`':
+		return c
+	case '“':
+		return '”'
+	case '‘':
+		return '’'
+	case '«':
+		return '»'
+	case '「':
+		return '」'
+	}
+	return 0
+}
+
+// isCellBoundary says whether a value ends or begins in what stands between two words, as JSON and tables have them: a
+// quotation mark beside a sign that parts values, with nothing between. In prose a space follows the sign.
+func isCellBoundary(gap string) bool {
+	if strings.IndexByte(gap, '"') >= 0 {
+		for _, edge := range [...]string{`,"`, `;"`, `:"`, `["`, `":`, `"]`, `"}`, `", "`} {
+			if strings.Contains(gap, edge) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// beginsWithCapital says whether a new line begins with a capital letter, with a figure that does not number it in a
+// list, or with the name of a thing and a colon.
+func beginsWithCapital(gap, rest string) bool {
+	_, line, ok := strings.Cut(gap, "\n")
+	return ok && (strings.Trim(line, " \t") != "" || rest[0] >= 'A' && rest[0] <= 'Z' || rest[0] >= '0' &&
+		rest[0] <= '9' && !isNumberedItem(rest))
+}
+
+// isNumberedItem says whether a line begins as an item of a list does: "1." or "12)".
+func isNumberedItem(line string) bool {
+	after := strings.TrimLeft(line[:min(len(line), 3)], "0123456789")
+	return after != "" && (after[0] == '.' || after[0] == ')')
+}
+
+// endsSentence says whether what stands between two words ends a sentence.
+func endsSentence(gap string) bool {
+	stop := false
+	for i, c := range gap {
+		switch {
+		case c == '.', c == '!', c == '?', c == ';':
+			stop = true
+		case strings.ContainsRune("。．｡！？؟।；", c):
+			return true
+		case stop && unicode.IsSpace(c):
+			return true
+		case c == '\n':
+			if rest := strings.TrimLeft(gap[i+1:], " \t"); rest != "" && strings.ContainsAny(rest[:1], "-*#>|+") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// lookUpConcepts finds what the words are about, all of which it appends to norm.
+func (r *wordReader) lookUpConcepts(words []textWord, text string, norm []byte) ([]textWord, []byte) {
+	for i := range words {
+		norm = append(append(norm, words[i].folded...), ' ')
+	}
+	at, n := 0, len(words)
+	for i := range n {
+		w := &words[i]
+		if w.signs&classNonASCII != 0 && isUnspacedWord(w.folded) {
+			for j := range w.folded {
+				if has, _ := r.lexicon.conceptsAt(norm, at+j, true); has != 0 {
+					part := *w
+					part.concepts = has
+					// of a text without spaces there may be as many as it has letters
+					part.folded = w.folded[:min(len(w.folded), maxEntryBytes)]
+					words = append(words, part)
+				}
+			}
+			w = &words[i]
+		} else {
+			w.concepts, _ = r.lexicon.conceptsAt(norm, at, false)
+			if w.end < len(text) && text[w.end] != ' ' || w.at > 0 && text[w.at-1] != ' ' {
+				w.concepts |= shapeConcepts(text, w)
+			}
+			if w.concepts&conceptMention != 0 && isInAddress(text, w) {
+				w.concepts &^= conceptMention // it says where something goes, and nothing about attacks
+			}
+			if w.concepts&conceptAddress != 0 && i > 0 && (words[i-1].concepts&conceptMention != 0 ||
+				isInWordList(" as g example like eg ", words[i-1].folded)) ||
+				strings.HasPrefix(text[w.end:], "@example.") {
+				w.concepts &^= conceptAddress // an example
+			}
+			if i > 0 && strings.HasPrefix(w.folded, "address") && (words[i-1].folded == "email" ||
+				words[i-1].folded == "mail") {
+				words[i-1].concepts &^= conceptOut | conceptSend // a thing, not what to do
+			}
+		}
+		at += len(w.folded) + 1
+	}
+	if len(words) > n {
+		slices.SortStableFunc(words, func(a, b textWord) int { return a.at - b.at })
+	}
+	return words, norm
+}
+
+// isInAddress says whether a word is a part of a URL, or of where mail goes.
+func isInAddress(text string, w *textWord) bool {
+	const most = 256
+	token := untilSpace(text[w.at:])
+	before := text[max(0, w.at-most):w.at]
+	if n := strings.LastIndexAny(before, " \n\t"); n >= 0 {
+		before = before[n+1:]
+	}
+	return strings.Contains(token, "@") || strings.Contains(before, "@") || strings.Contains(before, "://")
+}
+
+// isUnspacedWord says whether words of the script are written without spaces, or with small words put before them.
+func isUnspacedWord(folded string) bool {
+	c, _ := utf8.DecodeRuneInString(folded)
+	return c >= 0x0590 && unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao,
+		unicode.Khmer, unicode.Myanmar,
+		unicode.Hangul, unicode.Arabic, unicode.Hebrew, unicode.Tibetan, unicode.Ethiopic)
+}
+
+// secretDotfiles are the files whose names begin with a dot and that keep what is secret, or what a shell starts with.
+const secretDotfiles = " env ssh aws bashrc zshrc profile netrc npmrc kube gnupg pgpass pypirc gitconfig git-credentials docker htpasswd "
+
+// rootDirs are the directories that paths of a machine's own begin with.
+const rootDirs = " home users root etc var tmp usr opt mnt srv proc data workspace "
+
+// shapeConcepts gives what a word is about by what stands around it: an address, a path, a name of a program's.
+func shapeConcepts(text string, w *textWord) (has concepts) {
+	if w.end < len(text) {
+		switch rest := text[w.end:]; rest[0] {
+		case ':':
+			if strings.HasPrefix(rest, "://") {
+				has = conceptAddress
+			}
+		case '@':
+			if len(rest) > 3 && strings.ContainsRune(untilSpace(rest), '.') {
+				has = conceptAddress
+			}
+		case '_':
+			if strings.Count(untilSpace(rest), "_") < 6 {
+				has = conceptIdent
+			}
+		}
+	}
+	if w.at == 0 {
+		return has
+	}
+	switch before := text[:w.at]; before[w.at-1] {
+	case '.':
+		if (w.at == 1 || !isWordRune(rune(before[w.at-2]))) && isInWordList(secretDotfiles, w.folded) {
+			has |= conceptPlace
+		}
+	case '/':
+		if (w.at == 1 || strings.IndexByte(" \n\t'\"`(~", before[w.at-2]) >= 0) && isInWordList(rootDirs, w.folded) {
+			has |= conceptPathname
+		}
+	case '\'', '`', '"':
+		if w.end < len(text) && text[w.end] == before[w.at-1] {
+			has |= conceptIdent
+		}
+	}
+	return has
+}

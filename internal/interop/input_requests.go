@@ -1,0 +1,72 @@
+package interop
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// MayNeedInput says whether a result, or a task, of the modern generation asks for input, to any who read it. The
+// search for the word is much cheaper than reading a large result.
+func MayNeedInput(result json.RawMessage) bool {
+	if !rawjson.MayContain(result, inputRequired) {
+		return false
+	}
+	for m := range rawjson.Members(result) {
+		for _, name := range []string{"resultType", "status"} {
+			if m.HasName(name) || m.ResemblesName(name) {
+				if text, _ := rawjson.DecodeString(m.Value); text == inputRequired {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+const inputRequired = "input_required"
+
+// PrepareInputRequests gives a result that asks for input with its questions as the rules let them be shown, see
+// [ElicitationRules.PrepareRequest].
+func (r ElicitationRules) PrepareInputRequests(id drawbridge.ServerID, result json.RawMessage) json.RawMessage {
+	if !MayNeedInput(result) {
+		return result
+	}
+	questions := rawjson.Get(result, "inputRequests")
+	named := rawjson.MapValues(questions, func(m rawjson.Member) json.RawMessage {
+		params := rawjson.Get(m.Value, "params")
+		named := r.PrepareRequest(id, rawjson.GetString(m.Value, "method"), params)
+		if bytes.Equal(named, params) {
+			return m.Value
+		}
+		return rawjson.Apply(m.Value, rawjson.Put(named, "params"))
+	})
+	if bytes.Equal(named, questions) {
+		return result
+	}
+	return rawjson.Apply(result, rawjson.Put(named, "inputRequests"))
+}
+
+// UndeclaredRequest gives the method of a question, in a result that asks for input, which the caller did not declare
+// to answer; false where there is none. What can be read in two ways nobody declared.
+func UndeclaredRequest(client, server, result json.RawMessage) (method string, found bool) {
+	if isAmbiguous(result, "resultType", "status", "inputRequests") {
+		return "a question that can be read in two ways", true
+	}
+	for m := range rawjson.Members(rawjson.Get(result, "inputRequests")) {
+		method := rawjson.GetString(m.Value, "method")
+		if isAmbiguous(m.Value, "method", "params") {
+			return method + " that can be read in two ways", true
+		}
+		if method == mcp.MethodElicitation && hasUnsafeURL(rawjson.Get(m.Value, "params")) {
+			return method + " with no web address", true
+		}
+		if !mcp.ServerMayRequest(client, server, method, rawjson.Get(m.Value, "params")) {
+			return method, true
+		}
+	}
+	return "", false
+}

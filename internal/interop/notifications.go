@@ -1,0 +1,145 @@
+package interop
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// What may wait for the next request of a talk, or for a slow one: so many notifications, with so many bytes together.
+const (
+	maxBufferedNotifications = 256
+	maxBufferedBytes         = 256 << 10
+)
+
+// A bufferedNotification is something that the server said.
+type bufferedNotification struct {
+	method string
+	params json.RawMessage
+}
+
+func (n bufferedNotification) size() int { return len(n.method) + len(n.params) }
+
+// A notificationBuffer is what was said and not yet delivered, in its order. Its talk's mu guards it.
+type notificationBuffer struct {
+	notes []bufferedNotification
+	bytes int
+	// roomSignal is closed, and another takes its place, when there is room again or nobody listens any more.
+	roomSignal chan struct{}
+}
+
+func (b *notificationBuffer) fits(n bufferedNotification) bool {
+	return len(b.notes) < maxBufferedNotifications && b.bytes+n.size() <= maxBufferedBytes
+}
+
+func (b *notificationBuffer) add(n bufferedNotification) {
+	b.notes = append(b.notes, n)
+	b.bytes += n.size()
+}
+
+func (b *notificationBuffer) dropFirst() {
+	b.bytes -= b.notes[0].size()
+	b.notes = slices.Delete(b.notes, 0, 1)
+	b.wakeWaiters()
+}
+
+func (b *notificationBuffer) wakeWaiters() {
+	close(b.roomSignal)
+	b.roomSignal = make(chan struct{})
+}
+
+// Notify takes what the server says in the course of the call. It waits for a request that listens to make room; where
+// none does, what is too much is dropped. The error says that the call, or ctx, has ended.
+func (t *statelessCall) Notify(ctx context.Context, method string, params json.RawMessage) error {
+	n := bufferedNotification{method, params}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for t.peer != nil && len(t.buffered.notes) > 0 && !t.buffered.fits(n) {
+		if err := t.waitUnlocked(ctx, t.buffered.roomSignal); err != nil {
+			return err
+		}
+	}
+	switch {
+	case t.ctx.Err() != nil:
+		return context.Cause(t.ctx)
+	case t.peer == nil:
+		t.bufferNotification(n)
+	default:
+		t.buffered.add(n)
+		t.signal()
+	}
+	return nil
+}
+
+// waitUnlocked waits for moved without mu, which it needs before and after.
+func (t *statelessCall) waitUnlocked(ctx context.Context, moved <-chan struct{}) error {
+	t.mu.Unlock()
+	defer t.mu.Lock()
+	select {
+	case <-moved:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.ctx.Done():
+		return context.Cause(t.ctx)
+	}
+}
+
+// bufferNotification has a note wait for the next request, if that may want it and there is room. It needs mu.
+func (t *statelessCall) bufferNotification(n bufferedNotification) {
+	if n.method == mcp.NoteMessage && !t.logs || !t.buffered.fits(n) {
+		return
+	}
+	n.params = bytes.Clone(n.params) // which may be a small part of a large message
+	t.buffered.add(n)
+}
+
+// detachPeer has the talk speak to nobody. What was not delivered waits for the next request.
+func (t *statelessCall) detachPeer() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.peer, t.token = nil, nil
+	notes := t.buffered.notes
+	t.buffered.notes, t.buffered.bytes = nil, 0
+	for _, n := range notes {
+		t.bufferNotification(n)
+	}
+	t.buffered.wakeWaiters()
+}
+
+// deliverNotifications tells the request that waits what has been said. Only that request calls it, so that everything
+// is told in its order, and only as much as there is when it begins, so that it ends.
+func (t *statelessCall) deliverNotifications(ctx context.Context) {
+	t.mu.Lock()
+	peer, token, count := t.peer, t.token, len(t.buffered.notes)
+	t.mu.Unlock()
+	for ; count > 0 && peer != nil && ctx.Err() == nil; count-- {
+		t.mu.Lock()
+		n := t.buffered.notes[0]
+		t.mu.Unlock()
+		if err := sendNotification(ctx, peer, token, n); err != nil {
+			t.env.Logger.Debug("a caller did not take a notification", "error", err)
+			t.detachPeer()
+			return
+		}
+		t.mu.Lock()
+		t.buffered.dropFirst()
+		t.mu.Unlock()
+	}
+}
+
+// sendNotification tells a request of a note: of progress if it gave a token, and under that.
+func sendNotification(ctx context.Context, peer drawbridge.Peer, token json.RawMessage, n bufferedNotification) error {
+	if n.method == mcp.NoteProgress {
+		if token == nil {
+			return nil
+		}
+		n.params = rawjson.Apply(n.params, rawjson.Put(token, mcp.MetaProgressToken))
+	}
+	return peer.Notify(ctx, n.method, n.params)
+}

@@ -1,0 +1,108 @@
+package interop
+
+import (
+	"slices"
+	"strings"
+)
+
+// neighborWords are the words around one of a secret by which it is none: a count of tokens, the rules for passwords,
+// the key of a map.
+type neighborWords struct{ before, after []string }
+
+var (
+	harmlessNeighbors = map[string]neighborWords{
+		"password": newNeighborWords("", ""), "passphrase": newNeighborWords("", ""), "secret": newNeighborWords("",
+			"santa"), "credential": newNeighborWords("", ""), "private": newNeighborWords("make keep be is stay",
+			"repo repos repository repositories channel note message room event"),
+		"token": newNeighborWords("", ""),
+		"tokens": newNeighborWords(
+			"max maximum min minimum total n num number input output prompt completion many count amount", ""),
+		"key": newNeighborWords(
+			"primary foreign sort partition cache shortcut issue project object public map row hot arrow translation dictionary lookup unique index group",
+			"map dictionary entry object row table cache song music setting column pair values points point takeaway takeaways phrase phrases word words result results figure figures finding findings feature features "+
+				"date dates people person contact contacts stage signature"),
+		"cookie": newNeighborWords("chocolate fortune favourite favorite oatmeal christmas",
+			"recipe recipes flavour flavor flavours flavors dough jar cutter banner consent preferences notice shop"),
+		"pin": newNeighborWords("gpio map drop lapel bowling board", "this it to up board layout colour color"),
+		"pass": newNeighborWords("boarding season ski bus train day guest parking lift",
+			"rate fail mark threshold criteria"),
+		"auth": newNeighborWords("", "method methods mode modes url"), "authentication": newNeighborWords("",
+			"method methods mode modes"), "authorization": newNeighborWords("", "method methods mode modes"),
+	}
+	// measureWords are what any secret may have that is none.
+	measureWords = strings.Fields(
+		"policy policies count counts limit limits budget budgets usage length size strength manager managers rule rules expiry expiration lifetime ttl name names type types kind kinds label labels")
+	// joiningWords stand between a word and what it is of.
+	joiningWords = strings.Fields("of in a an the this")
+)
+
+func newNeighborWords(before, after string) neighborWords {
+	return neighborWords{strings.Fields(before), strings.Fields(after)}
+}
+
+// dropHarmlessWords gives a text, between two spaces, without the words that are about no secret.
+func dropHarmlessWords(text string) string {
+	all := strings.Fields(text)
+	var kept []string
+	for i := 0; i < len(all); i++ {
+		words := harmlessNeighborsOf(all[i])
+		switch next := skipJoiningWords(all, i, 1); {
+		case isHarmlessWord(all[i]):
+		case slices.Contains(words.after, wordAt(all, i+1)), isSecretLike(all[i]) && slices.Contains(measureWords,
+			wordAt(all, i+1)):
+			i++
+		case isSecretLike(all[i]) && slices.Contains([]string{"a", "an", "s"}, wordAt(all, i+1)) &&
+			slices.Contains(measureWords, wordAt(all, i+2)):
+			i += 2
+		case slices.Contains(words.after, wordAt(all, next)):
+			i = next
+		case slices.Contains(words.before, wordAt(all, skipJoiningWords(all, i, -1))):
+		default:
+			kept = append(kept, all[i])
+		}
+	}
+	return " " + strings.Join(kept, " ") + " "
+}
+
+// isHarmlessWord says whether a word only begins as that for a secret does.
+func isHarmlessWord(word string) bool {
+	return strings.HasPrefix(word, "tokeni") || strings.HasPrefix(word, "secretar") || word == "passwordless"
+}
+
+// harmlessNeighborsOf finds the words for one, or for several of a kind.
+func harmlessNeighborsOf(word string) neighborWords {
+	if found, ok := harmlessNeighbors[word]; ok {
+		return found
+	}
+	return harmlessNeighbors[strings.TrimSuffix(word, "s")]
+}
+
+// isSecretLike says whether a word is one of which a length or a name is no secret.
+func isSecretLike(word string) bool {
+	word = strings.TrimSuffix(word, "s")
+	return slices.ContainsFunc([]string{"password", "passphrase", "passcode", "token", "secret", "credential", "key",
+		"cookie", "auth", "authentication"}, func(end string) bool {
+		return strings.HasSuffix(word, end)
+	})
+}
+
+// skipJoiningWords gives where the next word stands in a direction, past a few that only join.
+func skipJoiningWords(all []string, i, step int) int {
+	const most = 3
+	i += step
+	for range most {
+		if !slices.Contains(joiningWords, wordAt(all, i)) {
+			break
+		}
+		i += step
+	}
+	return i
+}
+
+// wordAt gives a word, "" beyond the ends.
+func wordAt(all []string, i int) string {
+	if i < 0 || i >= len(all) {
+		return ""
+	}
+	return all[i]
+}

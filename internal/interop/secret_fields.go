@@ -1,0 +1,186 @@
+package interop
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"golang.org/x/text/unicode/norm"
+)
+
+// sensitiveFields gives the fields of a form that ask for secrets: by what they are called, what is said of them, or
+// how they are to be typed; and where the form itself asks for one, all of its fields that take a text, or its numbers
+// where it has no such.
+func sensitiveFields(params json.RawMessage) (names []string) {
+	form := rawjson.Get(params, "requestedSchema")
+	told := strings.Join([]string{truncatedMember(params, "message"), truncatedMember(form, "title"),
+		truncatedMember(form, "description")}, ".\n")
+	fields := parseFormFields(form)
+	asked, here := asksForSecret(told), parseFieldContext(told)
+	texts := slices.ContainsFunc(fields, formField.acceptsText)
+	here.hasValueField = slices.ContainsFunc(fields,
+		func(f formField) bool { return strings.EqualFold(f.name, "value") })
+	seen := map[string]bool{} // a form may have very many
+	for i, f := range fields {
+		wanted := i >= maxFormFields || asked && (f.acceptsText() || !texts && f.acceptsNumber())
+		if !seen[f.name] && (wanted || f.isHidden() || f.asksForSecret(here)) {
+			names, seen[f.name] = append(names, f.name), true
+		}
+	}
+	return names
+}
+
+// maxFormFields is how many fields of a form are judged. No honest form has more, and all that are more are marked.
+const maxFormFields = 4096
+
+// maxCheckedText is how many bytes of a text are read: what is longer is cut before a person sees it.
+const maxCheckedText = 64 << 10
+
+// truncatedMember gives a text of an object, as much of it as is read.
+func truncatedMember(object json.RawMessage, member string) string {
+	text := rawjson.GetString(object, member)
+	return text[:min(len(text), maxCheckedText)]
+}
+
+// A formField is one property of a form.
+type formField struct {
+	name, title, description string
+	schema                   json.RawMessage
+}
+
+func parseFormFields(form json.RawMessage) (all []formField) {
+	for m := range rawjson.Members(rawjson.Get(form, "properties")) {
+		name, _ := rawjson.DecodeString(m.Name)
+		all = append(all, formField{name, truncatedMember(m.Value, "title"), truncatedMember(m.Value,
+			"description"), m.Value})
+	}
+	return all
+}
+
+// acceptsText says whether a person may type what they like. What has no type may be a text.
+func (f formField) acceptsText() bool {
+	for _, bound := range []string{"enum", "oneOf", "anyOf", "const"} {
+		if rawjson.Get(f.schema, bound) != nil {
+			return false
+		}
+	}
+	switch rawjson.GetString(f.schema, "format") {
+	case "email", "date", "date-time":
+		return false
+	}
+	return f.acceptsType("string") || rawjson.Get(f.schema, "type") == nil
+}
+
+// acceptsNumber says whether a person may type a number, as many a PIN is.
+func (f formField) acceptsNumber() bool { return f.acceptsType("integer") || f.acceptsType("number") }
+
+// acceptsType says whether a field may have values of a type.
+func (f formField) acceptsType(kind string) bool {
+	types := rawjson.Get(f.schema, "type")
+	if text, ok := rawjson.DecodeString(types); ok {
+		return text == kind
+	}
+	for one := range rawjson.Elements(types) {
+		if text, _ := rawjson.DecodeString(one); text == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// isHidden says whether what is typed is not to be shown again, which is how forms of the web know secrets.
+func (f formField) isHidden() bool {
+	return strings.EqualFold(rawjson.GetString(f.schema, "format"), "password") ||
+		string(rawjson.Get(f.schema, "writeOnly")) == "true"
+}
+
+// asksForSecret says whether a field is called like a secret, or said to be one. A yes or no is none.
+func (f formField) asksForSecret(here fieldContext) bool {
+	if rawjson.GetString(f.schema, "type") == "boolean" {
+		return false
+	}
+	called := func(by string) bool {
+		by = normalizeWords(by)
+		return isSecretName(by) && !here.isHarmless(by, func() fieldContext {
+			return parseFieldContext(f.name + " " +
+				f.title + " " + f.description)
+		})
+	}
+	return called(f.name) || called(f.title) || descriptionAsksForSecret(f.description)
+}
+
+// A fieldContext is what is said around a field by which a single word with two meanings is that of no secret: a key,
+// where there is a value beside it too; a cookie; a pin.
+type fieldContext struct{ aboutMaps, aboutFood, aboutPins, hasValueField bool }
+
+// parseFieldContext reads a text for words that belong to such.
+func parseFieldContext(text string) fieldContext {
+	all := strings.Fields(normalizeWords(text))
+	return fieldContext{aboutMaps: containsAnyWord(all, mapWords), aboutFood: containsAnyWord(all, foodWords),
+		aboutPins: containsAnyWord(all, pinWords)}
+}
+
+var (
+	mapWords = strings.Fields(
+		"map dictionary entry pair pairs hash row column table object bucket setting cache label tag sort issue")
+	foodWords = strings.Fields(
+		"bake baked baking recipe recipes flavour flavor flavours flavors dough chocolate eat favourite favorite consent banner")
+	pinWords = strings.Fields("gpio board map post header top drop")
+)
+
+// isHarmless says whether a word is that of no secret, where own is what is said of the field itself.
+func (s fieldContext) isHarmless(word string, own func() fieldContext) bool {
+	switch word {
+	case "key", "keys":
+		return s.hasValueField || s.aboutMaps || own().aboutMaps
+	case "cookie", "cookies":
+		return s.aboutFood || own().aboutFood
+	case "pin", "pins":
+		return s.aboutPins || own().aboutPins
+	}
+	return false
+}
+
+// foldLookalikes gives a text in which letters of other alphabets, and digits, are those of ours that they look like.
+func foldLookalikes(text string) string { return lookalikes.Replace(text) }
+
+var lookalikes = strings.NewReplacer("а", "a", "α", "a", "с", "c", "ϲ", "c", "ԁ", "d", "е", "e", "ε", "e", "һ", "h",
+	"і", "i", "ι", "i", "ı", "i", "к", "k", "κ", "k", "м", "m",
+	"ո", "n", "о", "o", "ο", "o", "օ", "o", "р", "p", "ρ", "p", "ѕ", "s", "т", "t", "τ", "t", "υ", "u", "ѵ", "v", "ν",
+	"v", "ԝ", "w", "ѡ", "w", "х", "x", "χ", "x", "у", "y",
+	"γ", "y", "ł", "l", "0", "o", "1", "i", "3", "e", "4", "a", "5", "s", "7", "t")
+
+// letterSigns are drawn for letters within a word.
+var letterSigns = map[rune]rune{'@': 'a', '$': 's'}
+
+// splitNameWords splits a name where its writing does: api_key, api-key, apiKey, APIKey.
+func splitNameWords(name string) []string {
+	var b strings.Builder
+	lower, digit, inWord, capitals := false, false, false, 0
+	runes := []rune(norm.NFKD.String(name))
+	for i, r := range runes {
+		if unicode.In(r, unicode.Mn, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point) {
+			continue
+		}
+		upper := unicode.IsUpper(r)
+		if upper && (lower || (digit || capitals > 1) && i+1 < len(runes) && unicode.IsLower(runes[i+1])) {
+			b.WriteByte(' ')
+		}
+		if letter, ok := letterSigns[r]; ok && inWord {
+			r = letter
+		}
+		digit = unicode.IsDigit(r)
+		lower = unicode.IsLower(r) || digit && (lower || capitals > 0) // a digit begins the word of 2FA
+		inWord = digit || unicode.IsLetter(r)
+		if capitals++; !upper {
+			capitals = 0
+		}
+		if !inWord {
+			r = ' '
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return strings.Fields(b.String())
+}

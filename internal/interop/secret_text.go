@@ -1,0 +1,232 @@
+package interop
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// A secretTerm is what sounds like a secret, as spaced and without its spaces.
+type secretTerm struct{ spaced, joined string }
+
+// secretTerms sound like a secret wherever they stand in a name, as they are drawn; secretWords only as whole words:
+// "pin" is none of "spinning".
+var (
+	secretTerms = secretTermsOf(
+		"password", "passwd", "passcode", "token", "secret", "credential", "passphrase", "private key", "api key",
+		"card number", "credit card", "connection string", "conn string",
+		"mnemonic", "seed phrase", "seed words", "recovery phrase", "recovery words", "recovery key", "backup phrase",
+		"maiden name", "security answer",
+	)
+	// foreignSecretTerms are in other languages, and prose that has one asks for it in words that no list here has.
+	foreignSecretTerms = secretTermsOf(
+		"passwort", "kennwort", "contraseña", "mot de passe", "senha", "wachtwoord", "hasło", "şifre", "пароль", "密码",
+		"密碼", "パスワード", "暗証番号", "비밀번호", "암호", "पासवर्ड", "كلمة المرور",
+		"bestätigungscode", "código de verificación", "code de vérification", "код подтверждения", "验证码", "驗證碼",
+		"認証コード", "인증번호",
+	)
+	// privateTerms are those of a name that are a common word of a sentence.
+	privateTerms = secretTermsOf("private")
+	secretWords  = []string{"key", "auth", "authorization", "authentication", "pin", "pass", "pwd", "pw", "otp", "totp",
+		"mfa", "2fa", "puk", "cvv", "cvv2", "cvc", "ssn", "cookie", "cookies"}
+	// proseWords are those of them that are no common words of a sentence.
+	proseWords = []string{"pin", "pwd", "otp", "totp", "mfa", "2fa", "puk", "cvv", "cvv2", "cvc", "ssn"}
+)
+
+// secretCodePattern are the secrets that are called a code or a key, by what stands before it or after it; and what a
+// sentence calls a secret that in a name is one word of two meanings.
+var secretCodePattern = regexp.MustCompile(
+	` (?:(?:one time|onetime|verification|verify|security|login|log in|logon|sign in|signin|access|auth|authentication|authenticator|authorization|` +
+		`sms|2fa|mfa|otp|two factor|unlock|backup|recovery|pass|pin|secret|digit) codes?|(?:pin|security) number|code (?:from|in|out of) (?:your|the|an?|my) (?:\w+ )?(?:sms|text|text message|authenticator|phone|app)|` +
+		`code (?:that )?(?:we|i|was|has been|were)? ?(?:just )?(?:sent|texted|emailed|mailed) (?:to )?(?:your?|you)|` +
+		`(?:api|access|private|secret|ssh|encryption|security|master|signing|recovery|wallet|your|my) keys?|(?:session|login|auth|browser|http|your) cookies?) `)
+
+// mentionsSecretCode says whether a text may have a code, before codes is asked, which takes much longer.
+func mentionsSecretCode(text string) bool {
+	return (strings.Contains(text, " code") || strings.Contains(text, " key") || strings.Contains(text, " cookie") ||
+		strings.Contains(text, " number ")) && secretCodePattern.MatchString(text)
+}
+
+// isSecretName says whether a name or a title, as it is spaced, has a word of the lists that people are warned of.
+func isSecretName(name string) bool {
+	text := dropHarmlessWords(name)
+	whole, all := strings.ReplaceAll(text, " ", ""), strings.Fields(text)
+	for _, list := range [][]secretTerm{secretTerms, privateTerms, foreignSecretTerms} {
+		joined := func(p secretTerm) bool { return !p.isShort() && strings.Contains(whole, p.joined) }
+		// in a sentence there are others between words
+		if containsTerm(text, list) || len(all) <= maxJoinedWords && slices.ContainsFunc(list, joined) {
+			return true
+		}
+	}
+	return containsAnyWord(all, secretWords) || mentionsSecretCode(text)
+}
+
+// maxJoinedWords is how many words of a name are read as one too: "pass word".
+const maxJoinedWords = 4
+
+// asksForSecret says whether prose asks a person for a secret: a sentence in which they are to type one, which is
+// nothing but its name, or which has them type what a sentence before it named; and a word for one in another
+// language, however it is asked for.
+func asksForSecret(prose string) bool { return textAsksForSecret(prose, false) }
+
+// descriptionAsksForSecret says the same of what describes a field, where the name of a secret at the beginning is
+// enough.
+func descriptionAsksForSecret(description string) bool { return textAsksForSecret(description, true) }
+
+// maxBareWords is how many words a sentence has, at most, that is taken for the name of what is asked, and before one
+// that begins with it.
+const maxBareWords = 5
+
+// pauseReplacer make a word of what stands between two parts of a sentence, so that nothing is read across it.
+var pauseReplacer = strings.NewReplacer(",", " and ", ":", " and ", "(", " and ", ")", " and ", " - ", " and ", "–",
+	" and ", "—", " and ", "，", " and ", "、", " and ", "：", " and ")
+
+func textAsksForSecret(prose string, first bool) bool {
+	named := false
+	for sentence := range strings.FieldsFuncSeq(prose,
+		func(r rune) bool { return strings.ContainsRune(".!?;\n。！？", r) }) {
+		text := dropHarmlessWords(normalizeWords(pauseReplacer.Replace(sentence)))
+		if containsTerm(text, foreignSecretTerms) {
+			return true
+		}
+		if named && strings.Contains(text, " it ") && requestVerbs.MatchString(text) {
+			return true
+		}
+		asked := text
+		text = withoutSecretAttributes(text)
+		all := strings.Fields(text)
+		if !namesSecret(text, all) {
+			continue
+		}
+		named = true
+		bare := (len(all) <= maxBareWords || first && beginsWithSecretName(text, all) ||
+			endsWithSecretName(sentence)) && !statementWords.MatchString(text)
+		if bare || requestVerbs.MatchString(asked) && !negatedRequest.MatchString(text) {
+			return true
+		}
+	}
+	return false
+}
+
+// wants are the words by which somebody is told to type something, in the languages whose words for a token or a PIN
+// are the English ones. tells are those of a sentence that only speaks of a secret, and never those by which one is
+// kept.
+var (
+	requestVerbs = regexp.MustCompile(
+		` (?:enter|reenter|type|retype|key in|fill in|paste|insert|input|provide|supply|submit|specify|reply|respond|answer|write|put|tell|send|give|share|need|needs|needed|require|requires|required|` +
+			`what is|what was|what s|whats|(?:sign|log) (?:back )?in|(?:login|signin|authenticate|unlock) (?:\w+ ){0,3}(?:with|using|by)|(?:confirm|verify|re confirm) (?:\w+ ){0,3}(?:your|with|by)|(?:set|choose|create|pick) (?:an? )?(?:\w+ )?(?:password|passphrase|passcode|pin)|` +
+			`geben|gib|eingeben|anmelden|inserisci|inserire|introduce|introduzca|ingrese|ingresa|escriba|escribe|entrez|saisissez|saisir|tapez|digite|insira|informe|voer|vul|wpisz|podaj|girin|введите|укажите|masukkan) ` +
+			`|输入|輸入|入力|입력|提供|ادخل|أدخل`)
+	statementWords = regexp.MustCompile(
+		` (?:how|whether|if|when|where|why|who|is|are|was|were|has|have|had|been|changed|expired?|expires|expiring|updated|saved|revoked|deleted|created|rotated|copied|found|will|never|not|don|no|without|delete|revoke|rotate|` +
+			`remove|reset|forgot|which|save|store|remember|keep|show|hide|change|allow|copy|generate|count|list|rename) `)
+	negatedRequest = regexp.MustCompile(
+		` (?:never|not|don t|dont|do not) (?:\w+ ){0,2}(?:enter|type|paste|provide|send|share|tell|give|put|write|need|require|submit)`)
+)
+
+// namesSecret says whether the words of a sentence name a secret.
+func namesSecret(text string, all []string) bool {
+	return containsTerm(text, secretTerms) || containsAnyWord(all, proseWords) || mentionsSecretCode(text)
+}
+
+// endsWithSecretName says whether the end of a sentence, after a pause, is nothing but the name of a secret: "To go
+// on: your password".
+func endsWithSecretName(sentence string) bool {
+	at := strings.LastIndexAny(sentence, ",:—–，、：")
+	if at < 0 {
+		return false
+	}
+	text := dropHarmlessWords(normalizeWords(sentence[at:]))
+	all := strings.Fields(text)
+	return len(all) <= maxBareWords && namesSecret(text, all)
+}
+
+// beginsWithSecretName says whether the name of a secret is among the first words of a sentence.
+func beginsWithSecretName(text string, all []string) bool {
+	head := all[:min(len(all), maxBareWords)]
+	at := secretCodePattern.FindStringIndex(text)
+	return at != nil && strings.Count(text[:at[0]+1], " ") <= maxBareWords ||
+		namesSecret(" "+strings.Join(head, " ")+" ", head)
+}
+
+// withoutSecretAttributes gives a sentence without what asks for something that belongs to a secret: "the name for the
+// new token".
+func withoutSecretAttributes(text string) string {
+	var kept []string
+	skip := false
+	all := strings.Fields(text)
+	for i, word := range all {
+		switch {
+		case skip:
+			skip = word != "and" && word != "or" && word != "plus"
+		case i+1 < len(all) && slices.Contains(attributeLinkWords, all[i+1]) &&
+			(slices.Contains(secretAttributes, word) || slices.Contains(secretAttributes,
+				strings.TrimSuffix(word, "s"))):
+			skip = true
+		}
+		if !skip {
+			kept = append(kept, word)
+		}
+	}
+	return " " + strings.Join(kept, " ") + " "
+}
+
+var (
+	secretAttributes = []string{"name", "label", "title", "description", "note", "length", "number", "expiry", "date",
+		"scope", "owner", "url", "address", "email", "path", "location", "id", "color", "colour", "icon", "status",
+		"type", "kind", "format", "reason", "purpose", "nickname", "user", "username", "file", "day", "time",
+		"message", "confirm"}
+	attributeLinkWords = []string{"of", "for", "to", "where", "that", "which", "who", "whose", "in", "on"}
+)
+
+// containsTerm says whether a text has a part, as one word or as several.
+func containsTerm(text string, all []secretTerm) bool {
+	return slices.ContainsFunc(all, func(p secretTerm) bool {
+		if p.spaced == p.joined {
+			return wordContainsTerm(text, p)
+		}
+		return strings.Contains(text, " "+p.spaced) || strings.Contains(text, p.joined)
+	})
+}
+
+// wordContainsTerm says whether a part stands in a word; a short one at its beginning.
+func wordContainsTerm(text string, p secretTerm) bool {
+	if p.isShort() {
+		return strings.Contains(text, " "+p.joined)
+	}
+	return strings.Contains(text, p.joined)
+}
+
+// isShort says whether a part has so few letters of ours that others have it in them by chance.
+func (p secretTerm) isShort() bool {
+	const few = 6
+	return len(p.joined) < few && p.joined[0] < utf8.RuneSelf && p.joined != "token"
+}
+
+func containsAnyWord(all, list []string) bool {
+	return slices.ContainsFunc(all, func(word string) bool { return slices.Contains(list, word) })
+}
+
+// normalizeWords gives the words of a text as they are drawn, one space between two. A word whose letters stand apart
+// is one.
+func normalizeWords(text string) string {
+	var b strings.Builder
+	all := splitNameWords(text)
+	for i, word := range all {
+		if i > 0 && (utf8.RuneCountInString(word) > 1 || utf8.RuneCountInString(all[i-1]) > 1) {
+			b.WriteByte(' ')
+		}
+		b.WriteString(foldLookalikes(word))
+	}
+	return b.String()
+}
+
+// secretTermsOf gives parts of names as a name that has them is drawn.
+func secretTermsOf(texts ...string) (all []secretTerm) {
+	for _, text := range texts {
+		p := normalizeWords(text)
+		all = append(all, secretTerm{p, strings.ReplaceAll(p, " ", "")})
+	}
+	return all
+}

@@ -1,0 +1,140 @@
+package interop
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// A server of the stateful generation may refuse a call with the error -32042, whose data names pages that the user
+// must visit first (2025-11-25, Elicitation, URL mode). The stateless generation has that error no more: there the
+// call asks for input.
+
+// MetaServer is the member of an elicitation's _meta that says which server asks: a form that a person is to fill in
+// must not look as if Drawbridge asked.
+const MetaServer = "drawbridge/server"
+
+// PrepareRequest gives a question of a server as the rules let it be shown. An elicitation says which server it comes
+// from, and what in it to look at: see MetaSensitive. What is neither an elicitation nor a sampling stays as it is.
+func (r ElicitationRules) PrepareRequest(id drawbridge.ServerID, method string,
+	params json.RawMessage) json.RawMessage {
+	if rawjson.Get(params, "_meta") != nil { // what a server says in our name
+		params = rawjson.Apply(params, rawjson.Drop("_meta", MetaSensitive), rawjson.Drop("_meta", MetaOrigin),
+			rawjson.Drop("_meta", mcp.MetaFlagged))
+	}
+	switch {
+	case method == mcp.MethodElicitation:
+		return r.annotate(id, rawjson.Apply(params, rawjson.Put(rawjson.Quote(string(id)), "_meta", MetaServer)))
+	case method == mcp.MethodSampling && r.Inspect != nil:
+		return r.Inspect(id, method, params)
+	}
+	return params
+}
+
+// demandedElicitations gives the elicitations that an error demands, of too many just one more than there may be; none
+// for any other error.
+func demandedElicitations(err error) (demands []json.RawMessage) {
+	f, ok := errors.AsType[*drawbridge.Fault](err)
+	if !ok || f.Raw == nil || mcp.ErrorCode(f.Raw) != mcp.CodeURLElicitation {
+		return nil
+	}
+	for params := range rawjson.Elements(rawjson.Get(f.Raw, "data", "elicitations")) {
+		if params[0] == '{' {
+			demands = append(demands, params)
+		}
+		if len(demands) > maxDemandedElicitations {
+			break
+		}
+	}
+	return demands
+}
+
+// TranslateElicitationError gives the outcome of a stateless caller's call in words that its generation has: an error
+// that demands elicitations says which capabilities that takes.
+func TranslateElicitationError(result drawbridge.Result, err error) (drawbridge.Result, error) {
+	demands := demandedElicitations(err)
+	if len(demands) == 0 {
+		return result, err
+	}
+	// Pages are all that the error may demand; a server that demands more is told what that would take.
+	var url, form json.RawMessage
+	for _, params := range demands {
+		if rawjson.GetString(params, "mode") == "url" {
+			url = json.RawMessage("{}")
+		} else {
+			form = json.RawMessage("{}")
+		}
+	}
+	required := rawjson.Apply(nil, rawjson.Put(json.RawMessage("{}"), "requiredCapabilities", "elicitation"),
+		rawjson.Put(url, "requiredCapabilities", "elicitation", "url"), rawjson.Put(form, "requiredCapabilities",
+			"elicitation", "form"))
+	f := *drawbridge.AsFault(err)
+	f.Raw = mcp.NewErrorObject(mcp.CodeMissingCapability,
+		"the user must be asked first, which takes elicitation that the client did not declare", required)
+	return result, &f
+}
+
+// maxDemandedElicitations is how many elicitations one error may demand.
+const maxDemandedElicitations = 16
+
+// callWithElicitations carries the call, again each time that the user has done what an error demanded.
+func (t *statelessCall) callWithElicitations(call drawbridge.Call) (drawbridge.Result, error) {
+	for range maxRounds {
+		result, err := t.env.Call(t.ctx, call)
+		demands := demandedElicitations(err)
+		switch {
+		case len(demands) > maxDemandedElicitations:
+			return drawbridge.Result{}, &drawbridge.Fault{
+				Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError, Step: t.env.Step,
+				Err: fmt.Errorf("the server demands more than %d elicitations at once", maxDemandedElicitations),
+			}
+		case len(demands) == 0 || !t.clientAcceptsAll(demands):
+			return TranslateElicitationError(result, err)
+		}
+		for _, params := range demands {
+			switch refusal := t.sendUserToPage(params); {
+			case errors.Is(refusal, errUndeclared): // by a request that has come since
+				return TranslateElicitationError(result, err)
+			case refusal != nil:
+				return drawbridge.Result{}, refusal
+			}
+		}
+	}
+	return drawbridge.Result{}, &drawbridge.Fault{
+		Kind: drawbridge.BridgeFault, Code: drawbridge.ServerError, Step: t.env.Step,
+		Err: errors.New("the server demands elicitations again and again"),
+	}
+}
+
+// clientAcceptsAll says whether the last request declared that its user can be put all these elicitations.
+func (t *statelessCall) clientAcceptsAll(demands []json.RawMessage) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !slices.ContainsFunc(demands, func(params json.RawMessage) bool {
+		return hasUnsafeURL(params) || !t.clientAccepts(mcp.MethodElicitation, params)
+	})
+}
+
+// sendUserToPage has the caller take the user to a page.
+func (t *statelessCall) sendUserToPage(params json.RawMessage) error {
+	answer, err := t.Request(t.ctx, mcp.MethodElicitation, t.env.Rules.PrepareRequest(t.env.Server,
+		mcp.MethodElicitation, params))
+	switch {
+	case errors.Is(err, context.Canceled):
+		return t.env.unfinishedFault(err)
+	case err != nil:
+		return err
+	case rawjson.GetString(answer, "action") != "accept":
+		return &drawbridge.Fault{
+			Kind: drawbridge.BridgeFault, Code: drawbridge.PolicyBlocked, Step: t.env.Step,
+			Err: errors.New("the user did not visit the page that the server demands"),
+		}
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package launch
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// A argument is one that a program was given: an option with what may be its value, or a word by itself.
+type argument struct {
+	// option has its dashes, and no value: "-c", "--eval". It is empty for a word by itself, whose text is value.
+	option, value string
+	// index is where it stands among the arguments, joined says that value is part of the option's word, doubtful that
+	// a word by itself may be the value of the option before.
+	index              int
+	joined, maybeValue bool
+}
+
+// A optionGrammar is how a program reads its arguments, as far as it is known.
+type optionGrammar struct {
+	// shortWithValue has the short options that take a value, which may be joined to them: the rest of their word.
+	shortWithValue string
+	// shortFlags has the short options, as letters, and long the others that take no value: the word behind one is
+	// none.
+	shortFlags string
+	longFlags  []string
+}
+
+// parse takes arguments apart up to the first word by itself, with which what the program is to run begins: its
+// arguments are not the program's. Where nobody knows whether an option takes a value, the word behind it is read as
+// both, and reading goes on.
+func (g optionGrammar) parse(args []string) []argument {
+	var words []argument
+	open := false // the option before may want a value
+	for i, arg := range args {
+		switch {
+		case arg == "--":
+			if i+1 < len(args) {
+				words = append(words, argument{value: args[i+1], index: i + 1})
+			}
+			return words
+		case arg == "-" || !strings.HasPrefix(arg, "-"):
+			words = append(words, argument{value: arg, index: i, maybeValue: open})
+			if !open {
+				return words
+			}
+			open = false
+		case strings.HasPrefix(arg, "--"):
+			option, value, joined := strings.Cut(arg, "=")
+			open = !joined && !g.takesNoValue(option)
+			words = append(words, argument{option: option, value: value, index: i, joined: joined})
+			if !joined {
+				words[len(words)-1].value = nextArg(args, i)
+			}
+		default:
+			words, open = g.parseShortOptions(words, args, i)
+		}
+	}
+	return words
+}
+
+// parseShortOptions reads short options that are written as one word.
+func (g optionGrammar) parseShortOptions(words []argument, args []string, i int) ([]argument, bool) {
+	open := false
+	for letters := args[i][1:]; letters != ""; {
+		c, size := utf8.DecodeRuneInString(letters)
+		letters = letters[size:]
+		rest := strings.TrimPrefix(letters, "=")
+		w := argument{option: "-" + string(c), value: rest, index: i, joined: rest != ""}
+		open = !strings.ContainsRune(g.shortFlags, c)
+		if rest == "" {
+			w.value = nextArg(args, i)
+		}
+		words = append(words, w)
+		if strings.ContainsRune(g.shortWithValue, c) {
+			return words, rest == ""
+		}
+	}
+	return words, open
+}
+
+func (g optionGrammar) takesNoValue(option string) bool {
+	for _, known := range g.longFlags {
+		if option == known || strings.HasSuffix(known, "*") && strings.HasPrefix(option, known[:len(known)-1]) {
+			return true
+		}
+	}
+	return false
+}
+
+// nextArg is the word behind one, or nothing.
+func nextArg(args []string, i int) string {
+	if i+1 < len(args) {
+		return args[i+1]
+	}
+	return ""
+}
+
+// isOption says whether an option is one of those. One that ends in "…" is there too by any beginning of its name that
+// has at least three letters: some programs take those.
+func (w argument) isOption(options ...string) bool {
+	for _, o := range options {
+		if whole, ok := strings.CutSuffix(o, "…"); w.option == o || ok && len(w.option) >= len("--abc") &&
+			strings.HasPrefix(whole, w.option) {
+			return true
+		}
+	}
+	return false
+}

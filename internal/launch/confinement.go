@@ -1,0 +1,100 @@
+package launch
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+// The levels of a Confinement.
+const (
+	// ConfineAuto confines the program as far as the system lets us.
+	ConfineAuto = "auto"
+	// ConfineRequired does not start it with less than what the row asks for.
+	ConfineRequired = "required"
+)
+
+// A Confinement is what a stdio server's program is kept to. The zero value keeps it to nothing.
+type Confinement struct {
+	// Level is ConfineAuto or ConfineRequired; empty is none.
+	Level string
+	// Read and Write are absolute paths of files and directories that the program may read, and write too, beside what
+	// every program needs, and its working directory.
+	Read, Write []string
+	// Offline keeps it from the network.
+	Offline bool
+}
+
+// ReadConfinement reads a level, or an object that says more and is required unless it says otherwise. A path from home
+// begins with "~/"; expand puts variables in. The error is about what must not be guessed at.
+func ReadConfinement(v configfile.Node, home string, expand func(string) string) (c Confinement, err error) {
+	if v.Kind != configfile.Table {
+		c.Level, err = readConfineLevel(v)
+		return c, err
+	}
+	c.Level = ConfineRequired
+	for _, m := range v.Members {
+		switch m.Name {
+		case "level":
+			c.Level, err = readConfineLevel(m.Value)
+		case "read":
+			c.Read, err = readConfinePaths(m, home, expand)
+		case "write":
+			c.Write, err = readConfinePaths(m, home, expand)
+		case "network":
+			open, ok := m.Value.Bool()
+			if c.Offline = !open; !ok {
+				err = fmt.Errorf(`"confine.network" must be true or false`)
+			}
+		default: // it may have been meant to keep the program from something
+			err = fmt.Errorf(`"confine" has no member %s%s`, safetext.Quote(m.Name), configfile.DidYouMean(m.Name,
+				[]string{"level", "read", "write", "network"}))
+		}
+		if err != nil {
+			return Confinement{}, err
+		}
+	}
+	return c, nil
+}
+
+func readConfineLevel(v configfile.Node) (string, error) {
+	switch said, _ := v.TextValue(); said {
+	case "off":
+		return "", nil
+	case ConfineAuto, ConfineRequired:
+		return said, nil
+	}
+	return "", fmt.Errorf(`"confine" must be %s, or an object`, configfile.JoinOr([]string{"off", ConfineAuto,
+		ConfineRequired}))
+}
+
+func readConfinePaths(m configfile.Member, home string, expand func(string) string) (all []string, err error) {
+	words, ok := m.Value.TextValues()
+	if !ok {
+		return nil, fmt.Errorf("%q must be a list of paths", "confine."+m.Name)
+	}
+	for _, w := range words {
+		w = expand(w)
+		if rest, ok := strings.CutPrefix(w, "~/"); ok || w == "~" {
+			w = filepath.Join(home, strings.TrimPrefix(rest, "~"))
+		}
+		all = append(all, w)
+	}
+	return all, nil
+}
+
+// RelativeTo has relative paths start at the directory where the program does.
+func (c Confinement) RelativeTo(dir string) Confinement {
+	for _, paths := range [][]string{c.Read, c.Write} {
+		for i, p := range paths {
+			if !filepath.IsAbs(p) {
+				p = filepath.Join(dir, p)
+			}
+			paths[i] = filepath.Clean(p)
+		}
+	}
+	return c
+}

@@ -1,0 +1,87 @@
+package launch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// inspectContainer judges a container engine's arguments: what takes the container's walls down, and what of the
+// machine is put into it. Options are read wherever they stand before the image, and before the subcommand.
+func inspectContainer(name string, args []string) []Finding {
+	all := []Finding{{RunsPackage, name +
+		": it downloads an image and runs it (it is code execution, whatever the image is called)"}}
+	g := optionGrammar{shortWithValue: "vehlmpuwacH", shortFlags: "itdPqD", longFlags: []string{
+		"--rm", "--init", "--interactive", "--tty", "--detach", "--quiet", "--read-only", "--no-*", "--privileged",
+		"--tls", "--tlsverify", "--debug", "--oom-kill-disable", "--sig-proxy", "--publish-all",
+	}}
+	running := false
+	for rest, i := args, 0; ; {
+		next := -1
+		for _, w := range g.parse(rest) {
+			w.index += i
+			all = append(all, inspectContainerOption(name, running, w)...)
+			if w.option != "" || w.maybeValue || running {
+				continue
+			}
+			switch {
+			case w.value == "container":
+				next = w.index + 1
+			case w.value == "run" || w.value == "create":
+				next, running = w.index+1, true
+			default:
+				all = append(all, Finding{ExtraPrivileges,
+					fmt.Sprintf("%s: argument %d has it do something else than run a container", name, w.index+1)})
+			}
+		}
+		if next < 0 || next > len(args) {
+			return uniqueFindings(all)
+		}
+		rest, i = args[next:], next
+	}
+}
+
+func inspectContainerOption(name string, running bool, w argument) []Finding {
+	yes := func(code, what string) []Finding { return []Finding{newFinding(code, name, w, what)} }
+	switch value := strings.ToLower(w.value); {
+	case w.option == "":
+		return nil
+	case w.isOption("--privileged") && w.joined && slices.Contains([]string{"false", "f", "0"}, value):
+		return nil
+	case w.isOption("--privileged"):
+		return yes(ExtraPrivileges, "gives the container all rights over the machine")
+	case strings.Contains(value, "docker.sock") || strings.Contains(value, "podman.sock") || strings.Contains(value,
+		"containerd.sock"):
+		return yes(HostFiles, "puts the engine's socket into the container: who has it is root of the machine")
+	case w.isOption("-v", "--volume") && isHostMount(w.value), w.isOption("--mount") && isBindMount(value),
+		w.isOption("--volumes-from"):
+		return yes(HostFiles, "puts files of the machine into the container")
+	case w.isOption("--pid", "--network", "--net", "--ipc", "--uts", "--userns", "--cgroupns") &&
+		(value == "host" || strings.HasPrefix(value, "container:") || strings.HasPrefix(value, "ns:")):
+		return yes(ExtraPrivileges, "has the container share the machine's, or another container's")
+	case w.isOption("--security-opt") && strings.HasPrefix(value, "no-new-privileges"):
+		return nil
+	case w.isOption("--cap-add", "--device", "--device-cgroup-rule", "--security-opt", "--group-add", "--gpus",
+		"--runtime", "--cgroup-parent", "--annotation", "--sysctl", "--use-api-socket"):
+		return yes(ExtraPrivileges, "gives the container more rights than it has by itself")
+	case !running && w.isOption("-H", "--host", "-c", "--context", "--config", "--url", "--connection"):
+		return yes(ExtraPrivileges, "has another engine run it")
+	case w.isOption("--env-file", "--label-file", "--secret"):
+		return yes(HostFiles, "has it read a file of the machine")
+	}
+	return nil
+}
+
+// isHostMount says whether a volume is a path of the machine, and not one that the engine keeps by name.
+func isHostMount(value string) bool {
+	source, _, has := strings.Cut(value, ":")
+	return has && (strings.ContainsAny(source, `/\.~$`) || len(source) == 1) // "c:\x:/x"
+}
+
+// isBindMount says whether a mount is of a path of the machine: any but those of which it is said that they are not.
+func isBindMount(value string) bool {
+	fields := strings.Split(value, ",")
+	volume := slices.Contains(fields, "type=volume") && !strings.Contains(value, "device=") &&
+		!strings.Contains(value, "volume-opt")
+	return !volume && !slices.Contains(fields, "type=tmpfs")
+}

@@ -1,0 +1,92 @@
+package launch
+
+import (
+	"slices"
+	"strings"
+)
+
+// IsBlockedVariable says whether a variable is refused for every server, whoever wrote its row: it has a loader, a
+// shell or the runtime of a language load or run something that the row does not name. Windows takes no notice of case.
+func IsBlockedVariable(name string) bool { return isBlockedName(name, onWindows) }
+
+func isBlockedName(name string, fold bool) bool {
+	if fold {
+		name = strings.ToUpper(name)
+	}
+	switch {
+	case slices.Contains(loaderVariables(), name):
+		return true
+	case strings.HasPrefix(name, "PYTHON"):
+		return !slices.Contains(harmlessPythonVariables(), name)
+	}
+	return slices.ContainsFunc(loaderPrefixes(), func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+// loaderVariables gives variables that say what programs load when they start, or what they run in the course of it,
+// by their manuals: the linkers' and the C library's, the shells', the languages', git's.
+func loaderVariables() []string {
+	return []string{
+		"GCONV_PATH", "GETCONF_DIR", "LOCPATH", "NLSPATH", "HOSTALIASES", "RESOLV_HOST_CONF", "MALLOC_TRACE",
+		"BASH_ENV", "ENV", "CDPATH", "GLOBIGNORE", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND", "PS4", "IFS", "ZDOTDIR",
+		"FPATH", "KSH_ENV",
+		"NODE_OPTIONS", "NODE_PATH", "NODE_REPL_EXTERNAL_MODULE", "BUN_OPTIONS", "BUN_INSPECT_PRELOAD",
+		"RUBYLIB", "RUBYOPT", "PERL5LIB", "PERL5OPT", "PERL5DB", "PERLLIB", "PHPRC", "PHP_INI_SCAN_DIR", "LUA_INIT",
+		"LUA_PATH", "LUA_CPATH", "R_PROFILE", "R_PROFILE_USER",
+		"JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "DOTNET_STARTUP_HOOKS", "CORECLR_PROFILER_PATH",
+		"COR_PROFILER_PATH", "ERL_FLAGS", "ERL_AFLAGS", "ERL_ZFLAGS",
+		"GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_EXEC_PATH", "GIT_TEMPLATE_DIR", "GIT_EXTERNAL_DIFF",
+		"GIT_PAGER", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR",
+		"GIT_PROXY_COMMAND", "GIT_SHELL_PATH", "GIT_CONFIG", "GIT_DIR", "GIT_COMMON_DIR",
+		"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_ALLOW_PROTOCOL",
+		"SSH_ASKPASS", "OPENSSL_CONF", "OPENSSL_ENGINES", "OPENSSL_MODULES",
+	}
+}
+
+// loaderPrefixes gives how families of such variables begin.
+func loaderPrefixes() []string {
+	return []string{"LD_", "DYLD_", "BASH_FUNC_", "GIT_CONFIG_", "GIT_TRACE"}
+}
+
+// harmlessPythonVariables gives the variables of Python that load nothing: they are about text, output and speed, and
+// rows have them.
+func harmlessPythonVariables() []string {
+	return []string{
+		"PYTHONUNBUFFERED", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONCOERCECLOCALE", "PYTHONLEGACYWINDOWSSTDIO",
+		"PYTHONDONTWRITEBYTECODE",
+		"PYTHONHASHSEED", "PYTHONNOUSERSITE", "PYTHONSAFEPATH", "PYTHONOPTIMIZE", "PYTHONFAULTHANDLER",
+		"PYTHONASYNCIODEBUG", "PYTHONDEVMODE",
+		"PYTHONTRACEMALLOC", "PYTHONMALLOC", "PYTHONINTMAXSTRDIGITS", "PYTHONNODEBUGRANGES", "PYTHON_COLORS",
+		"PYTHON_GIL", "PYTHONVERBOSE", "PYTHONTZPATH",
+	}
+}
+
+// isSteeringVariable says whether a variable decides which programs or packages are found, or which way what a program
+// sends goes. A row may have such, since there are honest ones; who approves it is told.
+func isSteeringVariable(name string) bool {
+	name = strings.ToUpper(name) // programs take those for proxies in either case, and npm its own in any
+	switch {
+	case slices.Contains(steeringVariables(), name):
+		return true
+	case slices.ContainsFunc(harmlessPrefixes(), func(p string) bool { return strings.HasPrefix(name, p) }):
+		return false
+	}
+	return slices.ContainsFunc([]string{"NPM_CONFIG_", "UV_", "PIP_", "DOCKER_", "DENO_", "YARN_", "PNPM_",
+		"BUN_CONFIG_"}, func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+func steeringVariables() []string {
+	return []string{
+		"PATH", "PATHEXT", "COMSPEC", "HOME", "USERPROFILE", "SHELL", "EDITOR", "VISUAL", "PAGER", "MANPAGER",
+		"BROWSER", "CLASSPATH", "TMPDIR",
+		"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY", "NO_PROXY", "NODE_USE_ENV_PROXY",
+		"NODE_TLS_REJECT_UNAUTHORIZED", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE",
+		"CURL_CA_BUNDLE", "GIT_SSL_NO_VERIFY", "SSLKEYLOGFILE",
+		"XDG_CONFIG_HOME", "XDG_DATA_HOME", "SSH_AUTH_SOCK",
+	}
+}
+
+// harmlessPrefixes gives variables of those families that only say how much is printed, or how patient a program is.
+func harmlessPrefixes() []string {
+	return []string{"NPM_CONFIG_LOGLEVEL", "NPM_CONFIG_UPDATE_NOTIFIER", "NPM_CONFIG_FUND", "NPM_CONFIG_AUDIT",
+		"UV_HTTP_TIMEOUT", "UV_NO_PROGRESS", "UV_LOG_CONTEXT", "PIP_DISABLE_PIP_VERSION_CHECK", "DENO_NO_UPDATE_CHECK"}
+}

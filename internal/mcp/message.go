@@ -1,0 +1,123 @@
+package mcp
+
+import (
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+)
+
+// A Message is one JSON-RPC message, its parts as they stand in the bytes. A part that is absent is nil; a part that is
+// null is "null". A request has Method and ID, a notification Method alone, a response ID and Result or Error.
+type Message struct {
+	ID, Params, Result, Error json.RawMessage
+	Method                    string
+}
+
+// IsRequest, IsNotification and IsResponse say what the message is. At most one is true; none is for a message that is
+// not JSON-RPC.
+func (m Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
+
+// IsNotification says whether the message has a method and no id.
+func (m Message) IsNotification() bool { return m.Method != "" && m.ID == nil }
+
+// IsResponse says whether the message has a result or an error.
+func (m Message) IsResponse() bool { return m.Method == "" && (m.Result != nil || m.Error != nil) }
+
+// ParseMessage reads one message. The error is a *rawjson.SyntaxError for bytes that are no JSON object as Valid has
+// it; an object that is no JSON-RPC message is returned as it is, and a missing "jsonrpc" is not held against anyone.
+// Of a repeated member the last counts. The message's parts are parts of b, without room to append. An "id" of null in
+// a request counts as absent; in a response it stays.
+func ParseMessage(b []byte) (Message, error) {
+	var m Message
+	end, err := rawjson.ScanObject(b, func(member rawjson.Member) bool {
+		switch {
+		case member.HasName("id"):
+			m.ID = member.Value
+		case member.HasName("method"):
+			m.Method, _ = rawjson.DecodeString(member.Value)
+		case member.HasName("params"):
+			m.Params = member.Value
+		case member.HasName("result"):
+			m.Result = member.Value
+		case member.HasName("error"):
+			m.Error = member.Value
+		}
+		return true
+	})
+	if err == nil {
+		err = rawjson.CheckEnd(b, end)
+	}
+	if err != nil {
+		return Message{}, err
+	}
+	if m.Method != "" && string(m.ID) == "null" {
+		m.ID = nil
+	}
+	if string(m.Error) == "null" && m.Result != nil {
+		m.Error = nil // seen from servers that write both members
+	}
+	return m, nil
+}
+
+// IsBatch says whether b is a JSON array: a batch of messages, which revisions before 2025-06-18 allow.
+func IsBatch(b []byte) bool {
+	i := rawjson.SkipSpace(b, 0)
+	return i < len(b) && b[i] == '['
+}
+
+// Append writes the message as one line of JSON, without the newline. Line breaks inside its parts, which JSON allows
+// as white space and a line framing does not, are replaced by spaces.
+func (m Message) Append(dst []byte) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0"`...)
+	part := func(name string, value json.RawMessage) {
+		if value != nil {
+			dst = append(dst, name...)
+			dst = appendWithoutLineBreaks(dst, value)
+		}
+	}
+	part(`,"id":`, m.ID)
+	if m.Method != "" {
+		dst = rawjson.AppendQuoted(append(dst, `,"method":`...), m.Method)
+	}
+	part(`,"params":`, m.Params)
+	part(`,"result":`, m.Result)
+	part(`,"error":`, m.Error)
+	return append(dst, '}')
+}
+
+// appendWithoutLineBreaks appends JSON, with the line breaks between its tokens as spaces. A raw line break cannot be
+// in a string.
+func appendWithoutLineBreaks(dst []byte, v []byte) []byte {
+	at := len(dst)
+	dst = append(dst, v...)
+	if bytes.IndexByte(v, '\n') < 0 && bytes.IndexByte(v, '\r') < 0 {
+		return dst
+	}
+	for i := at; i < len(dst); i++ {
+		if dst[i] == '\n' || dst[i] == '\r' {
+			dst[i] = ' '
+		}
+	}
+	return dst
+}
+
+// NewErrorObject makes a JSON-RPC error object. Data may be nil.
+func NewErrorObject(code int, message string, data json.RawMessage) json.RawMessage {
+	out := strconv.AppendInt([]byte(`{"code":`), int64(code), 10)
+	out = rawjson.AppendQuoted(append(out, `,"message":`...), message)
+	if data != nil {
+		out = append(append(out, `,"data":`...), data...)
+	}
+	return append(out, '}')
+}
+
+// ErrorCode reads the code of an error object; 0 where there is none.
+func ErrorCode(obj json.RawMessage) int {
+	var code int
+	_ = json.Unmarshal(rawjson.Get(obj, "code"), &code) // a code that is no number is as good as none
+	return code
+}

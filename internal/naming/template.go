@@ -1,0 +1,158 @@
+package naming
+
+import (
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// maxTemplate bounds a template, MaxURI what it is compared with, in bytes: a server writes the one and a caller the
+// other, and neither may cost more than a moment.
+const (
+	maxTemplate = 2 << 10
+	MaxURI      = 16 << 10
+)
+
+// A Template is a URI template (RFC 6570), read backwards: which ResourceURIs may have come of it? Literal characters
+// match themselves. An expression matches any run of characters without "/"; those of the operators that may carry more
+// ({+x}, {#x}, {/x}, {?x}, {&x}) any run at all, after the operator's own character, or nothing.
+type Template struct {
+	tokens []templateToken
+	// prefix is what every match begins with; literals counts the literal characters: the more, the closer a match.
+	prefix   string
+	literals int
+}
+
+// A templateToken matches lead once, where it has one, and then any number of characters, where it is a run.
+type templateToken struct {
+	literal byte
+	// wildcard says that characters follow lead, slash that "/" may be among them; a run may be left out with its lead.
+	wildcard, allowsSlash bool
+}
+
+// ParseTemplate reads a template. It says false for one that is no template, or longer than anybody needs.
+func ParseTemplate(text string) (*Template, bool) {
+	if len(text) > maxTemplate {
+		return nil, false
+	}
+	t := &Template{}
+	for text != "" {
+		open := strings.IndexByte(text, '{')
+		literal := text
+		if open >= 0 {
+			literal = text[:open]
+		}
+		if strings.IndexByte(literal, '}') >= 0 {
+			return nil, false
+		}
+		if t.literals == len(t.tokens) {
+			t.prefix += literal
+		}
+		for i := range len(literal) {
+			t.tokens = append(t.tokens, templateToken{literal: literal[i]})
+		}
+		t.literals += len(literal)
+		if open < 0 {
+			break
+		}
+		end := strings.IndexByte(text, '}')
+		if end < 0 {
+			return nil, false
+		}
+		expr, ok := parseExpression(text[open+1 : end])
+		if !ok {
+			return nil, false
+		}
+		t.tokens = append(t.tokens, expr)
+		text = text[end+1:]
+	}
+	return t, true
+}
+
+// parseExpression is the token of what stands between braces.
+func parseExpression(text string) (templateToken, bool) {
+	if text == "" || strings.IndexByte(text, '{') >= 0 {
+		return templateToken{}, false
+	}
+	switch text[0] {
+	case '+':
+		return templateToken{wildcard: true, allowsSlash: true}, true
+	case '#', '/', '?', '&':
+		return templateToken{literal: text[0], wildcard: true, allowsSlash: true}, true
+	case '.', ';':
+		return templateToken{literal: text[0], wildcard: true}, true
+	}
+	return templateToken{wildcard: true}, true
+}
+
+// MoreSpecificThan says whether t matches more closely than other: it has more literal characters. Nil matches nothing.
+func (t *Template) MoreSpecificThan(other *Template) bool {
+	return t != nil && (other == nil || t.literals > other.literals)
+}
+
+// Matches says whether uri may be an expansion of the template. Its cost is at most tokens times characters.
+func (t *Template) Matches(uri string) bool {
+	if len(uri) > MaxURI || !strings.HasPrefix(uri, t.prefix) {
+		return false
+	}
+	// The states of the machine: 2i is "before token i", 2i+1 "in the run of token i".
+	n := len(t.tokens)
+	now, next := make([]bool, 2*n+1), make([]bool, 2*n+1)
+	now[0] = true
+	for i := range len(uri) {
+		t.skipOptional(now)
+		clear(next)
+		for j, tok := range t.tokens {
+			inRun := tok.wildcard && (tok.allowsSlash || uri[i] != '/')
+			switch {
+			case now[2*j] && tok.literal == uri[i] && !tok.wildcard:
+				next[2*j+2] = true
+			case now[2*j] && tok.literal == uri[i] && tok.wildcard:
+				next[2*j+1] = true
+			case now[2*j] && tok.literal == 0 && inRun:
+				next[2*j+1] = true
+			}
+			if now[2*j+1] && inRun {
+				next[2*j+1] = true
+			}
+		}
+		now, next = next, now
+	}
+	t.skipOptional(now)
+	return now[2*n]
+}
+
+// skipOptional adds the states that are reached without a character: a run may be left out, and may end.
+func (t *Template) skipOptional(states []bool) {
+	for j, tok := range t.tokens {
+		if tok.wildcard && (states[2*j] || states[2*j+1]) {
+			states[2*j+2] = true
+		}
+	}
+}
+
+// maxMatchSteps is how long the templates of one server are held against one URI, in tokens times characters.
+const maxMatchSteps = 8 << 20
+
+// An MatchBudget holds the templates of servers, one server after another, against one URI, those of each for a moment
+// only: a server that lists ten thousand of the worst would have each reading of a resource take minutes. The zero
+// Effort is at its beginning.
+type MatchBudget struct {
+	server drawbridge.ServerID
+	steps  int
+}
+
+// Matches says whether uri may be an expansion of a template of the server; no where the server has had its moment.
+func (e *MatchBudget) Matches(server drawbridge.ServerID, t *Template, uri string) bool {
+	if server != e.server {
+		*e = MatchBudget{server: server}
+	}
+	if len(uri) > MaxURI || !strings.HasPrefix(uri, t.prefix) {
+		return false
+	}
+	if e.steps > maxMatchSteps {
+		return false
+	}
+	e.steps += len(t.tokens) * len(uri)
+	return t.Matches(uri)
+}

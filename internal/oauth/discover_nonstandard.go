@@ -1,0 +1,206 @@
+package oauth
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
+)
+
+// discoverNonstandard looks where servers say how to sign in that say nothing of themselves as a resource: in the body
+// of the refusal, in its challenge, behind a hint, at the root as 2025-03-26 has it, and at places of their own. Nil
+// means nowhere.
+func (c *Credential) discoverNonstandard(ctx context.Context, demand AuthChallenge, root string) (*authServer, error) {
+	if s := endpointsInChallenge(demand); s != nil {
+		return c.withMetadata(ctx, s), nil
+	}
+	for _, issuer := range []string{demand.AuthServerHint, root} {
+		if issuer == "" || safehttp.CheckURL(issuer) != nil {
+			continue
+		}
+		if s, err := c.fetchIssuerMetadata(ctx, issuer); s != nil || err != nil {
+			return s, err
+		}
+		if s := c.discoverAtOldPaths(ctx, safehttp.Origin(issuer)); s != nil {
+			return s, nil
+		}
+	}
+	if demand.Status == 0 || !asksForOAuth(demand) {
+		return nil, nil
+	}
+	s := conventionalEndpoints(root)
+	s.IssuerGuessed = true
+	return &s, nil
+}
+
+// endpointsInChallenge gives the endpoints that the refusal itself names; nil where it names none.
+func endpointsInChallenge(demand AuthChallenge) *authServer {
+	if s := endpointsInBody(demand.Body); s != nil {
+		return s
+	}
+	return endpointsInHeaders(demand.Challenges)
+}
+
+// withMetadata adds to endpoints that a refusal names what the authorization server says of itself, where it speaks of
+// the same. One that says nothing may register clients where 2025-03-26 has it.
+func (c *Credential) withMetadata(ctx context.Context, s *authServer) *authServer {
+	if s.ClientID != "" || c.server.ClientID != "" || s.Registration != "" {
+		return s
+	}
+	root := safehttp.Origin(s.Authorization)
+	s.Registration = conventionalEndpoints(root).Registration
+	if safehttp.CheckURL(root) != nil {
+		return s
+	}
+	if meta, err := c.fetchIssuerMetadata(ctx, root); err == nil && meta != nil && meta.Token == s.Token {
+		meta.Authorization, meta.Scopes = s.Authorization, s.Scopes
+		return meta
+	}
+	return s
+}
+
+// asksForOAuth says whether a refusal can be about OAuth: it asks for a bearer's token, or does not say for what.
+func asksForOAuth(demand AuthChallenge) bool {
+	return len(demand.Challenges) == 0 || bearerParams(demand.Challenges) != nil
+}
+
+// discoverAtOldPaths tries the places that servers had metadata at before the specification said where.
+func (c *Credential) discoverAtOldPaths(ctx context.Context, root string) *authServer {
+	for _, path := range []string{"/oauth/metadata", "/.mcp/auth", "/authorize"} {
+		var body json.RawMessage
+		if found, err := c.fetchJSON(ctx, root+path, &body); found && err == nil {
+			if s := endpointsInBody(body); s != nil {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// The names by which older servers call what is now in the metadata.
+var (
+	authorizationNames = []string{"authorization_url", "authorizationUrl", "authorization_endpoint",
+		"authorizationEndpoint", "authorization_uri", "authorizationUri"}
+	tokenNames        = []string{"token_url", "tokenUrl", "token_endpoint", "tokenEndpoint", "token_uri", "tokenUri"}
+	clientNames       = []string{"client_id", "clientId", "default_client_id", "public_client_id"}
+	scopeNames        = []string{"scopes", "scope", "scopes_supported"}
+	registrationNames = []string{"registration_endpoint", "registrationEndpoint", "registration_url"}
+)
+
+// endpointsInBody reads endpoints from a JSON object: under oauth, authorization or auth, else from its top.
+func endpointsInBody(body []byte) *authServer {
+	start := bytes.IndexByte(body, '{')
+	if start < 0 {
+		return nil
+	}
+	var top map[string]json.RawMessage
+	if json.NewDecoder(bytes.NewReader(body[start:])).Decode(&top) != nil {
+		return nil
+	}
+	for _, name := range []string{"oauth", "authorization", "auth"} {
+		var inner map[string]json.RawMessage
+		if json.Unmarshal(top[name], &inner) == nil {
+			if s := endpointsInMembers(inner); s != nil {
+				return s
+			}
+		}
+	}
+	return endpointsInMembers(top)
+}
+
+func endpointsInMembers(members map[string]json.RawMessage) *authServer {
+	text := func(names []string) string {
+		for _, name := range names {
+			var s string
+			if json.Unmarshal(members[name], &s) == nil && s != "" {
+				return s
+			}
+		}
+		return ""
+	}
+	scopes := strings.Fields(text(scopeNames))
+	for _, name := range scopeNames {
+		var list []string
+		if json.Unmarshal(members[name], &list) == nil && len(list) > 0 {
+			scopes = list
+			break
+		}
+	}
+	return completedEndpoints(authServer{
+		Authorization: text(authorizationNames), Token: text(tokenNames), Registration: text(registrationNames),
+		ClientID: text(clientNames), Scopes: scopes, Issuer: text([]string{"issuer"}),
+	})
+}
+
+// endpointsInHeaders reads endpoints from the parameters of a challenge.
+func endpointsInHeaders(headers []string) *authServer {
+	all, err := oauthex.ParseWWWAuthenticate(headers)
+	if err != nil {
+		return nil
+	}
+	for _, challenge := range all {
+		text := func(names ...string) string {
+			for _, name := range names {
+				if s := challenge.Params[name]; strings.Contains(s, "://") {
+					return s
+				}
+			}
+			return ""
+		}
+		s := completedEndpoints(authServer{
+			Authorization: text("authorization_uri", "authorization_url", "authorization_endpoint",
+				"authorize_url", "realm"),
+			Token:    text("token_url", "token_uri", "token_endpoint"),
+			ClientID: challenge.Params["client_id"], Scopes: strings.Fields(challenge.Params["scope"]),
+		})
+		if s != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// completedEndpoints is a site that has both endpoints, with what its authorization address says beside; else nil.
+func completedEndpoints(s authServer) *authServer {
+	u, err := url.Parse(s.Authorization)
+	if err != nil || s.Authorization == "" || s.Token == "" {
+		return nil
+	}
+	query := u.Query()
+	if s.ClientID == "" {
+		s.ClientID = query.Get("client_id")
+	}
+	if len(s.Scopes) == 0 {
+		s.Scopes = strings.Fields(query.Get("scope"))
+	}
+	if s.Issuer == "" {
+		s.Issuer, s.IssuerGuessed = safehttp.Origin(s.Token), true
+	}
+	return &s
+}
+
+// bearerParams gives the parameters of the bearer challenge among headers, nil where there is none. One header that
+// cannot be read does not hide the others.
+func bearerParams(headers []string) map[string]string {
+	var found map[string]string
+	for _, header := range headers {
+		all, err := oauthex.ParseWWWAuthenticate([]string{header})
+		if err != nil {
+			continue
+		}
+		for _, challenge := range all {
+			if challenge.Scheme == "bearer" && len(challenge.Params) >= len(found) {
+				found = challenge.Params
+				if found == nil {
+					found = map[string]string{}
+				}
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,344 @@
+package oauth
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
+)
+
+// A Flow is a sign-in that waits for a person: what drawbridge.PendingSignIn says.
+type Flow struct {
+	url, code, issuer string
+
+	c          *Credential
+	pollDevice func(context.Context) error
+	// state is that of the sign-in that it waits for, end is its end in this process.
+	state string
+	ended *flowEnd
+}
+
+// An flowEnd is how a sign-in that was begun here, at the time made, ended; err is set before done is closed.
+type flowEnd struct {
+	done    chan struct{}
+	started time.Time
+	err     error
+}
+
+var _ drawbridge.PendingSignIn = (*Flow)(nil)
+
+// SignInAddress gives where the person signs in.
+func (f *Flow) SignInAddress() (url, code, issuer string) { return f.url, f.code, f.issuer }
+
+var _ drawbridge.SignInManager = (*Credential)(nil)
+
+// BeginSignIn begins a sign-in that comes back by way of a browser on this machine, or is brought back by hand; or one
+// on another device.
+func (c *Credential) BeginSignIn(ctx context.Context, device bool) (drawbridge.PendingSignIn, error) {
+	if c.server.Grant != CodeGrant {
+		return nil, errUnattended
+	}
+	begin := c.beginSignIn
+	if device {
+		begin = c.beginDevice
+	}
+	flow, err := begin(ctx)
+	if err != nil {
+		return nil, signInError(err)
+	}
+	return flow, nil
+}
+
+func (c *Credential) lockAndSave(r credentialRecord) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.saveRecord(r)
+}
+
+// newFlow is what a person sees of a pending sign-in. All who wait for it hear of its end.
+func (c *Credential) newFlow(p pendingSignIn) *Flow {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.openFlows == nil {
+		c.openFlows = map[string]*flowEnd{}
+	}
+	end := c.openFlows[p.State]
+	if end == nil {
+		end = &flowEnd{done: make(chan struct{}), started: p.Created}
+		c.openFlows[p.State] = end
+		c.manager.callbacks.expect(p.State, c.callbackPathFor(p), c.finishSignIn)
+	}
+	return &Flow{url: p.URL, issuer: cmp.Or(hostOf(p.AuthServer.Issuer), hostOf(p.URL)), c: c,
+		state: p.State, ended: end}
+}
+
+// callbackPathFor is the path at which somebody comes back.
+func (c *Credential) callbackPathFor(p pendingSignIn) string {
+	if u, err := url.Parse(p.Redirect); err == nil && c.server.CallbackPath == "" {
+		return "/" + strings.TrimPrefix(u.Path, "/")
+	}
+	return "/" + strings.TrimPrefix(c.server.CallbackPath, "/")
+}
+
+// newPendingSignIn makes a sign-in: a state, a verifier and the address.
+func (c *Credential) newPendingSignIn(s authServer, who clientIdentity, scopes, redirects []string) pendingSignIn {
+	redirect := redirects[0]
+	if len(who.Redirects) > 0 {
+		redirect = who.Redirects[0]
+	}
+	p := pendingSignIn{
+		State: rand.Text(), Verifier: oauth2.GenerateVerifier(), Redirect: redirect, Scopes: scopes,
+		Created: c.manager.o.Now(), AuthServer: s, Client: who,
+	}
+	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(p.Verifier)}
+	if s.Resource != "" {
+		options = append(options, oauth2.SetAuthURLParam("resource", s.Resource))
+	}
+	if slices.Contains(scopes, "offline_access") {
+		// else OpenID providers leave the refresh token out
+		options = append(options, oauth2.SetAuthURLParam("prompt", "consent"))
+	}
+	asked := oauth2.Config{ClientID: who.ID, RedirectURL: redirect, Scopes: scopes,
+		Endpoint: oauth2.Endpoint{AuthURL: s.Authorization}}
+	p.URL = asked.AuthCodeURL(p.State, options...)
+	return p
+}
+
+// chooseScopes chooses what to ask for: the rights that are wanted beyond others, those of the row, those that the
+// refusal names, those that the resource names, or none (2025-11-25, scope selection).
+func (c *Credential) chooseScopes(s authServer, demand AuthChallenge, wanted []string) []string {
+	scopes := wanted
+	switch named := strings.Fields(bearerParams(demand.Challenges)["scope"]); {
+	case c.server.Scopes != "":
+		scopes = mergeScopes(strings.Fields(c.server.Scopes), wanted)
+	case len(wanted) > 0, c.server.NoScopes:
+	case len(named) > 0:
+		scopes = named
+	default:
+		scopes = s.Scopes
+	}
+	// beside none it would stand in the place of the usual ones
+	if s.OfflineScope && c.server.Scopes == "" && len(scopes) > 0 {
+		scopes = mergeScopes(scopes, []string{"offline_access"})
+	}
+	return slices.Clone(scopes)
+}
+
+// redirectURIs gives the addresses that people may be sent back to, the preferred one first, and sees to it that
+// somebody is there.
+func (c *Credential) redirectURIs(r credentialRecord) ([]string, error) {
+	path := "/" + strings.TrimPrefix(cmp.Or(c.server.CallbackPath, "callback"), "/")
+	if c.server.RedirectURI != "" {
+		u, err := url.Parse(c.server.RedirectURI)
+		if err != nil || safehttp.CheckURL(c.server.RedirectURI) != nil {
+			return nil, errors.New("the row's redirect_uri is no address of this machine")
+		}
+		port, _ := strconv.Atoi(cmp.Or(u.Port(), strconv.Itoa(c.server.CallbackPort)))
+		if safehttp.IsLoopback(u.Hostname()) && u.Scheme == "http" || c.server.CallbackPort != 0 {
+			if _, err := c.manager.callbacks.listen(cmp.Or(c.server.CallbackPort, port), true); err != nil {
+				return nil, err
+			}
+		}
+		return []string{c.server.RedirectURI}, nil
+	}
+	want := c.server.CallbackPort
+	if want == 0 && len(r.Client.Redirects) > 0 {
+		if u, err := url.Parse(r.Client.Redirects[0]); err == nil {
+			want, _ = strconv.Atoi(u.Port()) // where the client is known to come back to
+		}
+	}
+	port, err := c.manager.callbacks.listen(want, false)
+	if err != nil {
+		return nil, err
+	}
+	host := "127.0.0.1"
+	if len(r.Client.Redirects) > 0 && strings.Contains(r.Client.Redirects[0], "://localhost:") {
+		host = "localhost"
+	}
+	return []string{"http://" + net.JoinHostPort(host, strconv.Itoa(port)) + path}, nil
+}
+
+// Wait waits until the person is back and signed in: here, or by way of another process that they gave the address to.
+func (f *Flow) Wait(ctx context.Context) error {
+	if f.pollDevice != nil {
+		return signInError(f.pollDevice(ctx))
+	}
+	tick := time.NewTicker(vaultPollInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-f.ended.done:
+			return signInError(f.ended.err)
+		case <-ctx.Done():
+			return signInError(ctx.Err())
+		case <-tick.C:
+			r, err := f.c.currentRecord()
+			if err == nil && r.Access != "" && !r.Issued.Before(f.ended.started) && !r.hasPending(f.state) {
+				return nil
+			}
+		}
+	}
+}
+
+// CompleteWithURL takes what a person brings back by hand: the address that the browser ended at.
+func (f *Flow) CompleteWithURL(ctx context.Context, text string) error {
+	return f.c.CompleteWithURL(ctx, text)
+}
+
+// CompleteWithURL ends a sign-in that was begun in this process or another with the address that the browser ended at.
+func (c *Credential) CompleteWithURL(ctx context.Context, text string) error {
+	values, err := parsePasted(text)
+	if err != nil {
+		return err
+	}
+	return signInError(c.finishSignIn(ctx, values))
+}
+
+// finishSignIn takes what came back, and has those who wait hear of it.
+func (c *Credential) finishSignIn(ctx context.Context, values url.Values) error {
+	unlock, err := c.lockCredential(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	r, err := c.currentRecord()
+	if err != nil {
+		return err
+	}
+	r.dropExpiredPending(c.manager.o.Now())
+	state := values.Get("state")
+	p, ok := r.takePending(state)
+	if !ok {
+		return userError("State mismatch - possible CSRF attack")
+	}
+	err = c.exchangeCode(ctx, r, p, values)
+	c.manager.callbacks.forget(state)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if end := c.openFlows[state]; end != nil {
+		delete(c.openFlows, state)
+		end.err = err
+		close(end.done)
+	}
+	return err
+}
+
+// exchangeCode gives a code for tokens. A state is good once, whatever comes of it.
+func (c *Credential) exchangeCode(ctx context.Context, r credentialRecord, p pendingSignIn, values url.Values) error {
+	if err := c.lockAndSave(r); err != nil {
+		return err
+	}
+	if err := p.checkResponse(values); err != nil {
+		return err
+	}
+	t, err := c.requestToken(ctx, p.AuthServer, p.Client, url.Values{
+		"grant_type": {"authorization_code"}, "code": {values.Get("code")}, "code_verifier": {p.Verifier},
+		"redirect_uri": {p.Redirect},
+	})
+	if err != nil {
+		return userErrorf("Token exchange failed: %w", err)
+	}
+	c.countScopeRequest(p.Scopes)
+	return c.storeGrant(r, p.AuthServer, p.Client, t, p.Scopes)
+}
+
+// checkResponse checks an answer before anything is done with it: whom it is from (RFC 9207: a plain comparison), and
+// what it says.
+func (p pendingSignIn) checkResponse(values url.Values) error {
+	iss := values.Get("iss")
+	switch {
+	case iss != "" && iss != p.AuthServer.Issuer && !(p.AuthServer.IssuerGuessed &&
+		safehttp.Origin(iss) == safehttp.Origin(p.AuthServer.Issuer)):
+		return userErrorf("Authorization failed: the answer is from another issuer, %s", printable(hostOf(iss)))
+	case iss == "" && p.AuthServer.NamesIssuer:
+		return userError("Authorization failed: the answer does not say which issuer it is from")
+	case values.Has("error"):
+		refused := &oauthError{code: values.Get("error"), description: values.Get("error_description")}
+		if p.AuthServer.Resource != "" && (refused.code == "invalid_request" || refused.code == "invalid_target") {
+			return userErrorf(
+				`Authorization failed: %w; where the authorization server does not know the parameter "resource", say "resource": "none" in the row's "auth"`, refused)
+		}
+		return userErrorf("Authorization failed: %w", refused)
+	case values.Get("code") == "":
+		return userError("Missing authorization code")
+	}
+	return nil
+}
+
+// storeGrant keeps what a person, or the client for itself, was granted. Nothing is left of what was granted before:
+// it may be of another person, and of another issuer. What the server does not say of scopes is as was asked for.
+func (c *Credential) storeGrant(r credentialRecord, s authServer, who clientIdentity, t tokenResponse,
+	asked []string) error {
+	r.Refresh = ""
+	c.mu.Lock()
+	c.recentRenewals = nil
+	c.mu.Unlock()
+	return c.storeToken(r, s, who, t, asked)
+}
+
+// storeToken keeps a token. A refresh token that comes with none stays good.
+func (c *Credential) storeToken(r credentialRecord, s authServer, who clientIdentity, t tokenResponse,
+	asked []string) error {
+	if err := t.checkBearer(); err != nil {
+		return err
+	}
+	r.AuthServer, r.Client, r.ClientIssuer = s, who, s.Issuer
+	r.Access, r.Issued, r.Expires = t.access, c.manager.o.Now(), time.Time{}
+	if t.lifetime > 0 {
+		r.Expires = r.Issued.Add(t.lifetime)
+	}
+	if t.refresh != "" {
+		r.Refresh = t.refresh
+	}
+	r.Scopes, r.RenewalStarted, r.SignedOutReason = asked, time.Time{}, ""
+	if t.scopes != nil {
+		r.Scopes = t.scopes
+	}
+	c.mu.Lock()
+	c.pause = renewalPause{}
+	c.mu.Unlock()
+	return c.lockAndSave(r)
+}
+
+// currentChallenge gives the server's last refusal; where it was not asked yet, it is.
+func (c *Credential) currentChallenge(ctx context.Context) (AuthChallenge, error) {
+	c.mu.Lock()
+	demand := c.lastChallenge
+	c.mu.Unlock()
+	if demand.Status != 0 || c.server.URL == "" {
+		return demand, nil
+	}
+	const hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+		`"clientInfo":{"name":"drawbridge","version":"0"}}}`
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.server.URL, strings.NewReader(hello))
+	if err != nil {
+		return AuthChallenge{}, withoutURL(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return AuthChallenge{}, fmt.Errorf("ask the server: %w", withoutURL(err))
+	}
+	defer resp.Body.Close()
+	var body []byte
+	// else it may be a stream without end
+	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
+		body, _ = io.ReadAll(io.LimitReader(resp.Body, maxChallengeBody)) // what there is, is good enough
+	}
+	return parseChallenge(resp.StatusCode, resp.Header, body), nil
+}

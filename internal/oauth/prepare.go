@@ -1,0 +1,181 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/safehttp"
+)
+
+// beginSignIn begins a sign-in that comes back by way of a browser on this machine, or is brought back by hand. One
+// that is still open is taken up again, where it is the same.
+func (c *Credential) beginSignIn(ctx context.Context) (*Flow, error) {
+	r, demand, unlock, err := c.lockAndLoad(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	f, err := c.prepareSignIn(ctx, r, demand, c.grantedAndMissingScopes(r))
+	if err == nil {
+		c.mu.Lock()
+		c.lastPrepared = preparedSignIn{} // calls that heard that there is no way hear of this one
+		c.mu.Unlock()
+	}
+	return f, err
+}
+
+// lockAndLoad begins what a person wants done: it takes the lock, and gives what is kept and what the server wants.
+func (c *Credential) lockAndLoad(ctx context.Context) (r credentialRecord, demand AuthChallenge,
+	unlock func(), err error) {
+	if unlock, err = c.lockCredential(ctx); err != nil {
+		return credentialRecord{}, AuthChallenge{}, nil, err
+	}
+	if r, err = c.currentRecord(); err == nil {
+		demand, err = c.currentChallenge(ctx)
+	}
+	if err != nil {
+		unlock()
+		return credentialRecord{}, AuthChallenge{}, nil, err
+	}
+	return r, demand, unlock, nil
+}
+
+// grantedAndMissingScopes gives what was granted with what the server wanted beyond it; nil where it wanted nothing
+// more.
+func (c *Credential) grantedAndMissingScopes(r credentialRecord) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.missingScopes) == 0 {
+		return nil
+	}
+	return mergeScopes(r.Scopes, c.missingScopes)
+}
+
+// prepareSignIn prepares a sign-in; scopes are the rights to ask for, nil those that the server names. It needs the
+// lock.
+func (c *Credential) prepareSignIn(ctx context.Context, r credentialRecord, demand AuthChallenge,
+	scopes []string) (*Flow, error) {
+	redirects, err := c.redirectURIs(r)
+	if err != nil {
+		return nil, err
+	}
+	s := r.AuthServer // who grants more is who granted something
+	if len(scopes) == 0 || s.Authorization == "" {
+		if s, err = c.discoverAuthServer(ctx, demand); err != nil {
+			return nil, err
+		}
+	}
+	if s.Authorization == "" {
+		return nil, errors.New("the authorization server names no authorization endpoint")
+	}
+	scopes = c.chooseScopes(s, demand, scopes)
+	r.dropExpiredPending(c.manager.o.Now())
+	c.endExpiredFlows(r)
+	for _, p := range r.Pending {
+		if redirects[0] == p.Redirect && slices.Equal(p.Scopes, scopes) && p.AuthServer.Issuer == s.Issuer &&
+			c.manager.callbacks.expects(p.State) {
+			return c.newFlow(p), nil
+		}
+	}
+	who, err := c.clientFor(ctx, s, r, redirects)
+	if err != nil {
+		return nil, err
+	}
+	p := c.newPendingSignIn(s, who, scopes, redirects)
+	if err := safehttp.CheckURL(p.URL); err != nil {
+		return nil, fmt.Errorf("the address to sign in at %w", err)
+	}
+	r.rememberClient(who, s)
+	r.Pending = append(r.Pending, p)
+	r.dropExpiredPending(c.manager.o.Now())
+	c.endExpiredFlows(r)
+	if err := c.lockAndSave(r); err != nil {
+		return nil, err
+	}
+	return c.newFlow(p), nil
+}
+
+// endExpiredFlows has those hear of it who wait for a sign-in that nobody comes back from any more: its time is over,
+// others took its place, or another process has ended it.
+func (c *Credential) endExpiredFlows(r credentialRecord) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for state, end := range c.openFlows {
+		if r.hasPending(state) {
+			continue
+		}
+		if r.Access == "" || r.Issued.Before(end.started) {
+			end.err = context.DeadlineExceeded
+		}
+		close(end.done)
+		delete(c.openFlows, state)
+		c.manager.callbacks.forget(state)
+	}
+}
+
+// A preparedSignIn is what came of the last attempt to prepare a sign-in for a demand: an address, or why there is
+// none. Calls that are refused alike hear of it, and nobody is asked again.
+type preparedSignIn struct {
+	challengeKey string
+	state        string
+	err          error
+	until        time.Time
+}
+
+const (
+	// unavailablePause is how long an authorization server that is away is left alone, notFoundPause how long one is
+	// not looked for where there was none.
+	unavailablePause, notFoundPause = 5 * time.Second, 5 * time.Minute
+)
+
+// prepareSignInOnce is beginFor for calls, of which many may hear the same.
+func (c *Credential) prepareSignInOnce(ctx context.Context, demand AuthChallenge, scopes []string) (*Flow, error) {
+	unlock, err := c.lockCredential(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	r, err := c.currentRecord()
+	if err != nil {
+		return nil, err
+	}
+	now, key := c.manager.o.Now(), demand.cacheKey(scopes)
+	r.dropExpiredPending(now)
+	c.mu.Lock()
+	last := c.lastPrepared
+	c.mu.Unlock()
+	if last.challengeKey == key && now.Before(last.until) {
+		i := slices.IndexFunc(r.Pending, func(p pendingSignIn) bool { return p.State == last.state })
+		switch {
+		case last.err != nil:
+			return nil, last.err
+		case i >= 0 && c.manager.callbacks.expects(last.state):
+			return c.newFlow(r.Pending[i]), nil
+		}
+	}
+	f, err := c.prepareSignIn(ctx, r, demand, scopes)
+	_, later := errors.AsType[unavailableError](err)
+	last = preparedSignIn{challengeKey: key, err: err, until: now.Add(notFoundPause)}
+	switch {
+	case ctx.Err() != nil:
+		return f, err
+	case err == nil:
+		last.state, last.until = f.state, f.ended.started.Add(pendingTimeout)
+	case later:
+		last.until = now.Add(unavailablePause)
+	}
+	c.mu.Lock()
+	c.lastPrepared = last
+	c.mu.Unlock()
+	return f, err
+}
+
+// cacheKey is what of a demand decides where to sign in, and for what.
+func (d AuthChallenge) cacheKey(scopes []string) string {
+	params := bearerParams(d.Challenges)
+	return fmt.Sprintf("%d %q %q %q %v %+v %q", d.Status, params["resource_metadata"], params["scope"],
+		d.AuthServerHint, asksForOAuth(d), endpointsInChallenge(d), scopes)
+}

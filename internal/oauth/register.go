@@ -1,0 +1,194 @@
+package oauth
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+)
+
+// A clientIdentity is who we are to an authorization server.
+type clientIdentity struct {
+	ID     string `json:"id,omitempty"`
+	Secret string `json:"secret,omitempty"`
+	// Key is the private key that it signs with in the place of a secret, in PEM. It is never kept.
+	Key string `json:"-"`
+	// Method is how the client proves itself, as its registration says; empty means as the server's metadata allow.
+	Method string `json:"method,omitempty"`
+	// Redirects are where people may be sent back to, for a client that was registered.
+	Redirects []string `json:"redirects,omitempty"`
+	// Expires is when the secret does; zero means never.
+	Expires time.Time `json:"expires,omitzero"`
+	// Registered says that we did it, and may do it again.
+	Registered bool `json:"registered,omitempty"`
+}
+
+// clientFor says who we are at a site, in the order of the specification: the client that the row names, a document
+// that describes us, one registered before, one registered now. Redirects are where people may be sent back to, the
+// preferred one first; a server may want another of them. None means that nobody is sent back.
+func (c *Credential) clientFor(ctx context.Context, s authServer, r credentialRecord,
+	redirects []string) (clientIdentity, error) {
+	begun := slices.IndexFunc(r.Pending, func(p pendingSignIn) bool {
+		return p.AuthServer.Issuer == s.Issuer && c.isClientUsable(p.Client, redirects)
+	})
+	switch {
+	case c.server.ClientID != "":
+		return c.configuredClient(ctx)
+	case c.server.ClientMetadataURL != "" && s.ClientDocuments:
+		return clientIdentity{ID: c.server.ClientMetadataURL, Method: "none"}, nil
+	case r.ClientIssuer == s.Issuer && c.isClientUsable(r.Client, redirects):
+		return r.Client, nil
+	case begun >= 0:
+		return r.Pending[begun].Client, nil
+	case s.ClientID != "":
+		return clientIdentity{ID: s.ClientID, Method: "none"}, nil
+	case s.Registration == "":
+		return clientIdentity{},
+			userError(`OAuth provider requires client_id: it registers no clients, so name one in the row's "auth"`)
+	}
+	if len(redirects) == 0 {
+		redirects = []string{"http://127.0.0.1/callback"} // a client must name one
+	}
+	return c.registerClient(ctx, s, redirects)
+}
+
+// isClientUsable says whether a client that was registered can be used again for one of these redirects.
+func (c *Credential) isClientUsable(known clientIdentity, redirects []string) bool {
+	if known.ID == "" || !known.Registered || !known.Expires.IsZero() &&
+		c.manager.o.Now().Add(time.Minute).After(known.Expires) {
+		return false
+	}
+	return len(redirects) == 0 || slices.Contains(known.Redirects, redirects[0])
+}
+
+// registerClient makes us known to an authorization server (RFC 7591). Where it does not take an address of the
+// loopback interface, it may take the name of it.
+func (c *Credential) registerClient(ctx context.Context, s authServer, redirects []string) (clientIdentity, error) {
+	known, err := c.registerWith(ctx, s, redirects)
+	refused, ok := errors.AsType[*oauthError](err)
+	if named := withLocalhostName(redirects); ok && strings.Contains(refused.code, "redirect") && named != nil {
+		known, err = c.registerWith(ctx, s, named)
+	}
+	if _, told := errors.AsType[userError](err); err != nil && !told {
+		err = fmt.Errorf("register as a client: %w", err)
+	}
+	return known, err
+}
+
+// registerWith registers with these redirects. The answer is read by hand: some of what servers repeat in it is of
+// other types than the specification says, and none of that matters here.
+func (c *Credential) registerWith(ctx context.Context, s authServer, redirects []string) (clientIdentity, error) {
+	method, err := s.registrationAuthMethod()
+	if err != nil {
+		return clientIdentity{}, err
+	}
+	body, err := json.Marshal(oauthex.ClientRegistrationMetadata{
+		RedirectURIs: redirects, TokenEndpointAuthMethod: method, GrantTypes: c.grantTypes(s),
+		ResponseTypes: []string{"code"},
+		ClientName:    "Drawbridge", SoftwareID: "drawbridge", SoftwareVersion: c.manager.o.Version,
+		ApplicationType: "native",
+		Scope:           c.server.Scopes,
+	})
+	if err != nil {
+		return clientIdentity{}, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.Registration, bytes.NewReader(body))
+	if err != nil {
+		return clientIdentity{}, withoutURL(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return clientIdentity{}, asUnavailable(withoutURL(err))
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxMetadata))
+	if err != nil {
+		return clientIdentity{}, asUnavailable(withoutURL(err))
+	}
+	said := parseResponse("", data)
+	switch {
+	case isUnavailableStatus(resp.StatusCode):
+		return clientIdentity{}, unavailableError{fmt.Errorf("status %d", resp.StatusCode)}
+	case resp.StatusCode == http.StatusBadRequest:
+		return clientIdentity{}, &oauthError{status: resp.StatusCode, code: said.text("error"),
+			description: said.text("error_description")}
+	case resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusOK:
+		return clientIdentity{},
+			userError(fmt.Sprintf(
+				`OAuth provider requires client_id: it does not register us (status %d), so name a client in the row's "auth"`, resp.StatusCode))
+	case said.text("client_id") == "":
+		return clientIdentity{}, errors.New("the authorization server's answer was no registration")
+	}
+	known := clientIdentity{ID: said.text("client_id"), Secret: said.text("client_secret"),
+		Method: said.text("token_endpoint_auth_method"), Redirects: redirects, Registered: true}
+	if known.Method == "" && known.Secret == "" {
+		known.Method = method
+	}
+	if ends := said.seconds("client_secret_expires_at"); ends > 0 {
+		known.Expires = time.Unix(int64(ends/time.Second), 0)
+	}
+	return known, nil
+}
+
+// registrationAuthMethod chooses how a client that is registered is to prove itself: not at all, if it may. A program
+// on a person's machine keeps no secret from them.
+func (s authServer) registrationAuthMethod() (string, error) {
+	for _, method := range []string{authMethodNone, authMethodBasic, authMethodPost} {
+		if len(s.AuthMethods) == 0 || slices.Contains(s.AuthMethods, method) {
+			return method, nil
+		}
+	}
+	return "", userError(
+		`OAuth provider requires client_id: it registers no clients that prove themselves as we can, so name one in the row's "auth"`)
+}
+
+func (c *Credential) grantTypes(s authServer) []string {
+	grants := []string{"authorization_code", "refresh_token"}
+	if s.Device != "" {
+		grants = append(grants, deviceGrant)
+	}
+	return grants
+}
+
+const deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
+
+// withLocalhostName has the name of the loopback interface in the place of its address; nil where nothing changes.
+func withLocalhostName(redirects []string) []string {
+	var named []string
+	for _, r := range redirects {
+		if n := strings.Replace(r, "://127.0.0.1:", "://localhost:", 1); n != r {
+			named = append(named, n)
+		}
+	}
+	return named
+}
+
+// How a client proves itself at the token endpoint (RFC 7591, 2).
+const (
+	authMethodNone  = "none"
+	authMethodBasic = "client_secret_basic"
+	authMethodPost  = "client_secret_post"
+)
+
+// authMethod says how a client proves itself: not at all where it has nothing to do so with, or is registered as one
+// that does not; as its registration says; else as the server likes it.
+func (known clientIdentity) authMethod(s authServer) string {
+	switch {
+	case known.Secret == "" || known.Method == authMethodNone:
+		return authMethodNone
+	case known.Method == authMethodPost, known.Method == "" && !slices.Contains(s.AuthMethods, authMethodBasic) &&
+		slices.Contains(s.AuthMethods, authMethodPost):
+		return authMethodPost
+	}
+	return authMethodBasic // the default of RFC 7591, 2
+}

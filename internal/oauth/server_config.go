@@ -1,0 +1,72 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+)
+
+// ServerFromConfig is a row as something to sign in at, for a principal, of whom owner is the one that sits here. It
+// says false where the row has what to say to the server itself, or says that there is nothing to sign in at: a stdio
+// server wants a token only where its row says so.
+func ServerFromConfig(row config.Server, principal, owner string) (Server, bool) {
+	auth := config.Auth{}
+	if row.Auth != nil {
+		auth = *row.Auth
+	}
+	authorized := slices.ContainsFunc(row.Headers, func(p config.NameValue) bool {
+		return strings.EqualFold(p.Name,
+			"Authorization")
+	})
+	switch {
+	case auth.Type == "none", auth.Type == "apikey", authorized:
+		return Server{}, false
+	case row.URL == "" && auth.Issuer == "" && auth.TokenURL == "":
+		return Server{}, false
+	}
+	s := Server{
+		ID: row.ID, URL: row.URL, CredentialName: auth.CredentialID, Issuer: auth.Issuer,
+		AuthorizationURL: auth.AuthorizationURL, TokenURL: auth.TokenURL, DeviceURL: auth.DeviceURL,
+		RegistrationURL: auth.RegistrationURL,
+		ClientID:        auth.ClientID, ClientSecret: drawbridge.NewSecret(auth.ClientSecret),
+		ClientMetadataURL: auth.ClientMetadataURL,
+		Scopes:            strings.Join(auth.Scopes, " "), NoScopes: auth.Scopes != nil && len(auth.Scopes) == 0,
+		Resource:    auth.Resource,
+		RedirectURI: auth.RedirectURI, CallbackPort: auth.CallbackPort, CallbackPath: auth.CallbackPath,
+	}
+	if row.URL == "" && row.Origin.Kind == config.OriginProject {
+		s.Project = row.Origin.Path
+	}
+	switch grant := GrantKind(auth.Type); grant {
+	case ClientCredentialsGrant, EnterpriseGrant, WorkloadGrant:
+		s.Grant, s.IDP = grant, auth.IDPIssuer
+	}
+	switch row.Credentials {
+	case "":
+	case config.PerCallerCredentials:
+		s.Principal, s.ExchangesCallerToken = principal, principal != owner
+	default:
+		s.CredentialName = row.Credentials
+	}
+	return s, true
+}
+
+// configuredClient gives the client that the row names; an empty id where it names none.
+func (c *Credential) configuredClient(ctx context.Context) (clientIdentity, error) {
+	known := clientIdentity{ID: c.server.ClientID, Secret: c.server.ClientSecret.Reveal()}
+	if known.ID == "" || c.resolveAuth == nil {
+		return known, nil
+	}
+	auth, err := c.resolveAuth(ctx)
+	if err != nil {
+		return clientIdentity{}, err
+	}
+	if auth.ClientID == "" {
+		return clientIdentity{}, errors.New("find the client_id in \"auth\": it is empty")
+	}
+	return clientIdentity{ID: auth.ClientID, Secret: auth.ClientSecret, Key: auth.PrivateKey}, nil
+}

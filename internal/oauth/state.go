@@ -1,0 +1,62 @@
+package oauth
+
+import (
+	"context"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// Status says how the credential stands, without asking anybody.
+func (c *Credential) Status() (drawbridge.CredentialStatus, error) {
+	s := drawbridge.CredentialStatus{Server: c.server.ID, Name: c.name}
+	r, err := c.currentRecord()
+	if err != nil {
+		return s, err
+	}
+	r.dropExpiredPending(c.manager.o.Now())
+	s.SignedIn, s.Expires, s.AutoRenews = r.Access != "", r.Expires, r.Refresh != "" || c.isUnattended()
+	s.Scopes, s.Problem = r.Scopes, r.SignedOutReason
+	if r.AuthServer.Issuer != "" {
+		s.Issuer = hostOf(r.AuthServer.Issuer)
+	}
+	if n := len(r.Pending); n > 0 {
+		s.URL = r.Pending[n-1].URL
+	}
+	return s, nil
+}
+
+// HasNewerToken says whether there is a token now that is another than the one that did not do.
+func (c *Credential) HasNewerToken(needed *SignInRequiredError) bool {
+	r, err := c.currentRecord()
+	return err == nil && r.hasTokenNewerThan(needed)
+}
+
+func (r *credentialRecord) hasTokenNewerThan(needed *SignInRequiredError) bool {
+	return r.Access != "" && hashToken(r.Access) != needed.usedToken
+}
+
+// vaultPollInterval is how often the vault is looked at for what other processes did.
+const vaultPollInterval = time.Second
+
+// WaitForNewToken waits until there is another token than the one that did not do: because somebody signed in here, or
+// in another process. The error is the context's.
+func (c *Credential) WaitForNewToken(ctx context.Context, needed *SignInRequiredError) error {
+	tick := time.NewTicker(vaultPollInterval)
+	defer tick.Stop()
+	for {
+		c.mu.Lock()
+		changed := c.changed
+		r, err := c.loadRecord()
+		c.mu.Unlock()
+		if err == nil && r.hasTokenNewerThan(needed) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package oauth
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// A tokenResponse is what an authorization server grants. The package oauth2 has a type for it, and reads it too
+// strictly: it drops a whole answer for an expires_in of 3600.0, and the life of a token that comes as a form.
+type tokenResponse struct {
+	access, refresh, tokenType string
+	// lifetime is how long it is good for; 0 where the server does not say, or nothing that can be so.
+	lifetime time.Duration
+	// scopes are nil where the server does not say what it granted.
+	scopes []string
+}
+
+// errNoToken says that an authorization server answered well, and gave nothing.
+var errNoToken = errors.New("the authorization server's answer holds no token")
+
+// requestToken asks a token endpoint for a token.
+func (c *Credential) requestToken(ctx context.Context, s authServer, who clientIdentity,
+	values url.Values) (tokenResponse, error) {
+	if s.Resource != "" {
+		values.Set("resource", s.Resource)
+	}
+	if who.Key != "" {
+		if err := addClientAssertion(values, who.Key, who.ID, s.Issuer, c.manager.o.Now()); err != nil {
+			return tokenResponse{}, err
+		}
+	}
+	members, err := c.postAsClient(ctx, s.Token, s, who, values)
+	if err != nil {
+		return tokenResponse{}, err
+	}
+	return members.tokenResponse()
+}
+
+// postAsClient puts a form to an endpoint of an authorization server, as a client that proves itself. The error is a
+// *refusal where the server said no, or gave a status that does.
+func (c *Credential) postAsClient(ctx context.Context, address string, s authServer, who clientIdentity,
+	values url.Values) (responseFields, error) {
+	method := who.authMethod(s)
+	members, err := c.postForm(ctx, address, who, method, values)
+	said, refused := errors.AsType[*oauthError](err)
+	if refused && (said.status == http.StatusUnauthorized || said.code == "invalid_client") &&
+		method == authMethodBasic && who.Method == "" && len(s.AuthMethods) == 0 {
+		return c.postForm(ctx, address, who, authMethodPost, values) // nobody said which way it is
+	}
+	return members, err
+}
+
+func (c *Credential) postForm(ctx context.Context, address string, who clientIdentity, method string,
+	values url.Values) (responseFields, error) {
+	if method != authMethodBasic {
+		values.Set("client_id", who.ID)
+	}
+	if method == authMethodPost {
+		values.Set("client_secret", who.Secret)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(values.Encode()))
+	if err != nil {
+		return nil, notSentError{withoutURL(err)}
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Accept", "application/json")
+	if method == authMethodBasic {
+		req.SetBasicAuth(url.QueryEscape(who.ID), url.QueryEscape(who.Secret)) // RFC 6749, 2.3.1
+	}
+	resp, err := c.client.Do(req)
+	if err != nil {
+		if err = withoutURL(err); isNotSent(err) {
+			return nil, notSentError{err}
+		}
+		return nil, asUnavailable(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxMetadata))
+	if err != nil {
+		return nil, asUnavailable(withoutURL(err))
+	}
+	members := parseResponse(resp.Header.Get("Content-Type"), body)
+	if code := members.text("error"); code != "" || resp.StatusCode < 200 || resp.StatusCode > 299 {
+		hide := c.secretRedactor(values, who)
+		return nil, &oauthError{status: resp.StatusCode, code: hide(code),
+			description: hide(members.text("error_description"))}
+	}
+	return members, nil
+}
+
+// An notSentError error is one of a request that did not arrive: what was to be spent with it is not spent.
+type notSentError struct{ error }
+
+func (u notSentError) Unwrap() error { return u.error }
+
+func isNotSent(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && (op.Op == "dial" || op.Op == "proxyconnect")
+}
+
+// secretRedactor takes out of a text of the server's what is between us: some repeat what they do not like.
+func (c *Credential) secretRedactor(values url.Values, who clientIdentity) func(string) string {
+	const shortest = 4
+	secrets := []string{who.Secret}
+	if r, err := c.currentRecord(); err == nil {
+		secrets = append(secrets, r.Access, r.Refresh, r.Client.Secret)
+		for _, p := range r.Pending {
+			secrets = append(secrets, p.Verifier)
+		}
+	}
+	for _, name := range []string{"code", "code_verifier", "refresh_token", "device_code", "token", "subject_token",
+		"assertion", "client_assertion"} {
+		secrets = append(secrets, values.Get(name))
+	}
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // the first that fits is taken
+	pairs := []string{}
+	for _, text := range secrets {
+		if len(text) >= shortest {
+			pairs = append(pairs, text, drawbridge.Redacted)
+		}
+	}
+	return strings.NewReplacer(pairs...).Replace
+}
+
+// An responseFields has the members of what an authorization server said, as JSON or as a form.
+type responseFields map[string]json.RawMessage
+
+// parseResponse reads an answer; one that is neither has no members.
+func parseResponse(contentType string, body []byte) responseFields {
+	body = bytes.TrimSpace(body)
+	if bytes.HasPrefix(body, []byte("{")) {
+		var members responseFields
+		if json.Unmarshal(body, &members) != nil {
+			return nil
+		}
+		return members
+	}
+	media, _, _ := mime.ParseMediaType(contentType)
+	if media != "application/x-www-form-urlencoded" && media != "text/plain" {
+		return nil
+	}
+	values, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil
+	}
+	members := responseFields{}
+	for name := range values {
+		if text, err := json.Marshal(values.Get(name)); err == nil {
+			members[name] = text
+		}
+	}
+	return members
+}
+
+// text gives a member that is a string; else "".
+func (a responseFields) text(name string) string {
+	var text string
+	if json.Unmarshal(a[name], &text) != nil {
+		return ""
+	}
+	return text
+}
+
+// seconds gives a member that is a number of seconds, or a text of one; 0 for none, and for what cannot be meant.
+func (a responseFields) seconds(name string) time.Duration {
+	const most = 100 * 365 * 24 * 3600
+	n, err := strconv.ParseFloat(strings.Trim(string(a[name]), `" `), 64)
+	if err != nil || math.IsNaN(n) || n <= 0 || n > most {
+		return 0
+	}
+	return time.Duration(n * float64(time.Second))
+}
+
+func (a responseFields) tokenResponse() (tokenResponse, error) {
+	t := tokenResponse{access: a.text("access_token"), refresh: a.text("refresh_token"),
+		tokenType: a.text("token_type"), lifetime: a.seconds("expires_in")}
+	if scope := a.text("scope"); scope != "" {
+		t.scopes = strings.FieldsFunc(scope, func(r rune) bool { return r == ' ' || r == ',' })
+	}
+	if t.access == "" || strings.ContainsFunc(t.access, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return tokenResponse{}, errNoToken
+	}
+	return t, nil
+}
+
+// A tokenTypeError is a token that is to be sent otherwise than as a bearer's.
+type tokenTypeError string
+
+func (k tokenTypeError) Error() string {
+	return "the authorization server gives tokens of a kind that we do not speak: " +
+		strconv.Quote(printable(string(k)))
+}
+
+// checkBearer says whether the token is one that we can send.
+func (t tokenResponse) checkBearer() error {
+	if t.tokenType != "" && !strings.EqualFold(t.tokenType, "bearer") {
+		return tokenTypeError(t.tokenType)
+	}
+	return nil
+}

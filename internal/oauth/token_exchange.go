@@ -1,0 +1,63 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// The words of a token exchange (RFC 8693, 2.1).
+const (
+	tokenExchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange"
+	accessTokenType    = "urn:ietf:params:oauth:token-type:access_token"
+)
+
+// SetCallerToken gives the token by which the caller has proved who they are. It goes to the authorization server that
+// is asked for a token in exchange, and nowhere else.
+func (c *Credential) SetCallerToken(proof drawbridge.Secret) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.callerToken = proof
+}
+
+// exchangeCallerToken gets a token for the caller in exchange for their own. What it allows is for their issuer to
+// say: no more is asked for than the row or the server wants.
+func (c *Credential) exchangeCallerToken(ctx context.Context, r credentialRecord) error {
+	c.mu.Lock()
+	proof := c.callerToken
+	c.mu.Unlock()
+	if proof.IsZero() {
+		return c.discoveryError(r, errors.New("the caller has no token of an issuer that could be exchanged"))
+	}
+	demand, err := c.currentChallenge(ctx)
+	if err != nil {
+		return c.pauseRenewal(r, err)
+	}
+	s, err := c.discoverAuthServer(ctx, demand)
+	switch {
+	case err != nil:
+		return c.discoveryError(r, err)
+	case !slices.Contains(s.Grants, tokenExchangeGrant):
+		return c.discoveryError(r, errors.New("its authorization server exchanges no tokens"))
+	}
+	who, err := c.clientFor(ctx, s, r, []string{"http://127.0.0.1/callback"})
+	if err != nil {
+		return c.discoveryError(r, err)
+	}
+	return c.obtainToken(ctx, r, s, who, c.scopesWithoutRefresh(s, demand), url.Values{
+		"grant_type": {tokenExchangeGrant}, "subject_token": {proof.Reveal()}, "subject_token_type": {accessTokenType},
+		"requested_token_type": {accessTokenType},
+	})
+}
+
+// dropCredential drops the credential of a caller who is vouched for and gone.
+func (d *Manager) dropCredential(s Server) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s.ExchangesCallerToken {
+		delete(d.credentials, s)
+	}
+}

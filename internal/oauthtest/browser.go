@@ -1,0 +1,120 @@
+package oauthtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// AllowSignIn opens a URL as a browser without cookies would, presses Allow where a page has that button, and goes on
+// to the redirect URI that the URL names. It is an error where a page on the way, the last one included, has a status
+// of 400 or more. A page without a button, as at the end of a device's sign-in, is the end.
+func (p *Provider) AllowSignIn(ctx context.Context, authorizationURL string) error {
+	return browser{p.HTTP()}.visit(ctx, authorizationURL)
+}
+
+// SignInRedirect is Visit up to the redirect URI: it gives what the browser would open last, such as
+// http://127.0.0.1:4321/callback?code=…, and does not open it. "" is that the way ended at a page.
+func (p *Provider) SignInRedirect(ctx context.Context, authorizationURL string) (string, error) {
+	return browser{p.HTTP()}.follow(ctx, authorizationURL)
+}
+
+// A browser keeps no cookies.
+type browser struct{ http *http.Client }
+
+func (b browser) visit(ctx context.Context, authorizationURL string) error {
+	callback, err := b.follow(ctx, authorizationURL)
+	if err != nil || callback == "" {
+		return err
+	}
+	_, err = b.open(ctx, http.MethodGet, callback, nil)
+	return err
+}
+
+func (b browser) follow(ctx context.Context, authorizationURL string) (string, error) {
+	u, err := url.Parse(authorizationURL)
+	if err != nil {
+		return "", errors.New("visit: the URL cannot be parsed")
+	}
+	end := u.Query().Get("redirect_uri")
+	method, next, form := http.MethodGet, authorizationURL, url.Values(nil)
+	for range 10 {
+		answer, err := b.open(ctx, method, next, form)
+		switch {
+		case err != nil:
+			return "", err
+		case answer.location != "" && isRedirectTo(answer.location, end):
+			return answer.location, nil
+		case answer.location != "":
+			method, next, form = http.MethodGet, answer.location, nil
+		case answer.action != "":
+			method, next, form = http.MethodPost, answer.action, answer.form
+		default:
+			return "", nil
+		}
+	}
+	return "", errors.New("visit: too many pages")
+}
+
+// isRedirectTo says whether a URL is a redirect URI with something added to its query.
+func isRedirectTo(at, end string) bool {
+	return end != "" && (at == end || strings.HasPrefix(at, end+"?") || strings.HasPrefix(at, end+"&"))
+}
+
+// A visitedPage page: where it redirects to, or the form on it.
+type visitedPage struct {
+	location string
+	action   string
+	form     url.Values
+}
+
+// open opens one page.
+func (b browser) open(ctx context.Context, method, at string, form url.Values) (visitedPage, error) {
+	request, err := http.NewRequestWithContext(ctx, method, at, strings.NewReader(form.Encode()))
+	if err != nil {
+		return visitedPage{}, fmt.Errorf("visit: %w", err)
+	}
+	request.Header.Set("Accept", "text/html")
+	if form != nil {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	client := *b.http
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	response, err := client.Do(request)
+	if err != nil {
+		return visitedPage{}, fmt.Errorf("visit: %w", err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	if err != nil {
+		return visitedPage{}, fmt.Errorf("visit: %w", err)
+	}
+	if response.StatusCode >= http.StatusBadRequest {
+		return visitedPage{}, fmt.Errorf("visit %s://%s%s: %s: %s", request.URL.Scheme, request.URL.Host,
+			request.URL.Path, response.Status, text)
+	}
+	if location, err := response.Location(); err == nil {
+		return visitedPage{location: location.String()}, nil
+	}
+	return formOf(string(text)), nil
+}
+
+// formOf finds the form of one of the provider's own pages, filled in as it stands, with Allow pressed.
+func formOf(page string) visitedPage {
+	action := regexp.MustCompile(`<form method="post" action="([^"]*)"`).FindStringSubmatch(page)
+	if action == nil || !strings.Contains(page, `name="decision" value="allow"`) {
+		return visitedPage{}
+	}
+	v := visitedPage{action: html.UnescapeString(action[1]), form: url.Values{"decision": {"allow"}}}
+	for _, input := range regexp.MustCompile(`<input [^>]*name="([^"]*)" value="([^"]*)"`).FindAllStringSubmatch(page,
+		-1) {
+		v.form.Set(input[1], html.UnescapeString(input[2]))
+	}
+	return v
+}

@@ -1,0 +1,148 @@
+package oauthtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	protocol "github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// The headers in which the MCP server's tools hear who calls. They are set here and never taken from a client.
+const (
+	headerSubject = "Idp-Subject"
+	headerScope   = "Idp-Scope"
+	headerClient  = "Idp-Client"
+)
+
+// toolServers is the MCP server in both generations: "whoami" says who the token is of, "secret_tool" needs a further
+// scope.
+type toolServers struct{ legacy, modern http.Handler }
+
+func newTools() *toolServers {
+	var old []string
+	for _, v := range mcp.SupportedProtocolVersions() {
+		if v < "2026" {
+			old = append(old, v)
+		}
+	}
+	legacy, modern := toolServer(old), toolServer(nil)
+	return &toolServers{
+		mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return legacy }, nil),
+		mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return modern },
+			&mcp.StreamableHTTPOptions{Stateless: true}),
+	}
+}
+
+// A WhoamiResult is what the tool whoami answers, as structured content and as text.
+type WhoamiResult struct {
+	Subject string   `json:"sub"`
+	Client  string   `json:"client_id"`
+	Scopes  []string `json:"scopes"`
+}
+
+func toolServer(versions []string) *mcp.Server {
+	type nothing struct{}
+	s := mcp.NewServer(&mcp.Implementation{Name: "protected", Version: "1.0.0"},
+		&mcp.ServerOptions{SupportedProtocolVersions: versions})
+	mcp.AddTool(s, &mcp.Tool{Name: "whoami", Description: "Says who the token is of."},
+		func(_ context.Context, req *mcp.CallToolRequest, _ nothing) (*mcp.CallToolResult, WhoamiResult, error) {
+			h := req.Extra.Header
+			return nil, WhoamiResult{h.Get(headerSubject), h.Get(headerClient), strings.Fields(h.Get(headerScope))}, nil
+		})
+	mcp.AddTool(s, &mcp.Tool{Name: "secret_tool", Description: "Needs a further scope."},
+		func(context.Context, *mcp.CallToolRequest, nothing) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "the secret"}}}, nil, nil
+		})
+	return s
+}
+
+// serveMCP lets a request with a good token in to the MCP server.
+func (p *Provider) serveMCP(w http.ResponseWriter, r *http.Request) {
+	k := p.currentKnobs()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	for _, name := range []string{headerSubject, headerScope, headerClient} {
+		r.Header.Del(name)
+	}
+	method, tool := calledTool(body)
+	if !k.Server.OpenUntilCall || method == protocol.MethodToolsCall || r.Header.Get("Authorization") != "" {
+		if !p.admit(w, r, k, tool) {
+			p.mu.Lock()
+			p.counts.Challenges++
+			p.mu.Unlock()
+			return
+		}
+	}
+	p.mu.Lock()
+	p.counts.Calls++
+	p.mu.Unlock()
+	if k.Server.Legacy {
+		p.mcpServer.legacy.ServeHTTP(w, r)
+		return
+	}
+	p.mcpServer.modern.ServeHTTP(w, r)
+}
+
+// calledTool gives the method of a message, and the tool that it calls.
+func calledTool(body []byte) (method, tool string) {
+	m, err := protocol.ParseMessage(body)
+	if err != nil || m.Method != protocol.MethodToolsCall {
+		return m.Method, ""
+	}
+	return m.Method, rawjson.GetString(m.Params, "name")
+}
+
+// admit checks the token of a request and says no where it must.
+func (p *Provider) admit(w http.ResponseWriter, r *http.Request, k Knobs, tool string) bool {
+	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if text == "" {
+		p.challenge(w, k, "")
+		return false
+	}
+	p.mu.Lock()
+	known := p.access[text]
+	good := known != nil && known.live(k.clock()) && (p.serves(known.audience) || k.Server.AnyAudience)
+	p.mu.Unlock()
+	switch {
+	case k.Server.AnyToken && strings.EqualFold(scheme, "Bearer"):
+		return true
+	case !strings.EqualFold(scheme, "Bearer") || !good:
+		p.challenge(w, k, "invalid_token")
+		return false
+	}
+	needed := []string{k.serverScope()}
+	if tool == "secret_tool" {
+		needed = append(needed, k.secretScope())
+	}
+	lacks := slices.ContainsFunc(needed, func(s string) bool { return !slices.Contains(known.scope, s) })
+	if lacks || tool == "secret_tool" && k.Server.NeverEnough {
+		w.Header().Set("WWW-Authenticate", p.standardChallenge(k, "insufficient_scope", joinScopes(needed)))
+		writeJSON(w, http.StatusForbidden, map[string]any{"error": "insufficient_scope", "scope": joinScopes(needed)})
+		return false
+	}
+	r.Header.Set(headerSubject, known.family.subject)
+	r.Header.Set(headerClient, known.family.client)
+	r.Header.Set(headerScope, joinScopes(known.scope))
+	return true
+}
+
+// Calls gives the messages that came to the MCP server, of one method; of all where it is "".
+func (p *Provider) Calls(method string) []json.RawMessage {
+	var all []json.RawMessage
+	for _, r := range p.Requests(MCP) {
+		if got, _ := calledTool(r.Body); len(r.Body) > 0 && (method == "" || got == method) {
+			all = append(all, r.Body)
+		}
+	}
+	return all
+}

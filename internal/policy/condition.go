@@ -1,0 +1,234 @@
+package policy
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// MaxRegexpBytes is the most bytes that a regular expression of a rule may have.
+const MaxRegexpBytes = 1024
+
+// A argCondition is one on an argument, ready to be asked.
+type argCondition struct {
+	name         string
+	is, not      []allowedValue
+	matches      *regexp.Regexp
+	above, below *float64
+	present      *bool
+}
+
+// A allowedValue is what an argument may be: a pattern for a text, or the very thing.
+type allowedValue struct {
+	glob   globPattern
+	isText bool
+	exact  any // as the reader of arguments gives it
+}
+
+func newArgCondition(c drawbridge.Condition) (argCondition, error) {
+	out := argCondition{name: c.Name, above: c.Above, below: c.Below, present: c.Present}
+	var err error
+	if c.Name == "" {
+		return out, errors.New("a condition names no argument")
+	}
+	if out.is, err = newAllowedValues(c.Is); err != nil {
+		return out, fmt.Errorf("args.%s: %w", c.Name, err)
+	}
+	if out.not, err = newAllowedValues(c.Not); err != nil {
+		return out, fmt.Errorf("args.%s: %w", c.Name, err)
+	}
+	if c.Matches != "" {
+		if out.matches, err = newRegexp(c.Matches); err != nil {
+			return out, fmt.Errorf("args.%s: %w", c.Name, err)
+		}
+	}
+	if !out.looksAtValue() && c.Present == nil {
+		return out, fmt.Errorf("args.%s asks nothing", c.Name)
+	}
+	return out, nil
+}
+
+func newAllowedValues(raw []json.RawMessage) (out []allowedValue, err error) {
+	for _, r := range raw {
+		var v allowedValue
+		said, err := readOneMember(json.RawMessage(`{"v":`+string(r)+`}`), "v")
+		if err != nil {
+			return nil, errors.New("a value is no JSON")
+		}
+		switch x := said.(type) {
+		case string:
+			v.glob, v.isText = globPattern(x), true
+		case bool, json.Number, nil:
+			v.exact = x
+		default:
+			return nil, errors.New("a value must be a text, a number or a boolean")
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// newRegexp compiles a regular expression of RE2, which takes time in the length of the text only.
+func newRegexp(text string) (*regexp.Regexp, error) {
+	if len(text) > MaxRegexpBytes {
+		return nil, fmt.Errorf("the regular expression has more than %d bytes", MaxRegexpBytes)
+	}
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return nil, fmt.Errorf("the regular expression is wrong: %w", err)
+	}
+	return re, nil
+}
+
+// isMet says whether the arguments meet the condition. Where loose is set an argument is also what servers make of it
+// that are not strict: a text that reads as a number or a boolean is one, 1 and 0 are booleans and the other way
+// round, and a list is each of its items, also one on the way to the argument: where it is not set such an argument
+// meets nothing. The error is for arguments that cannot be judged.
+func (c argCondition) isMet(in jsonObject, loose bool) (bool, error) {
+	one, listed, err := findArgument(in, c.name)
+	if err != nil || len(listed) > 0 && !loose {
+		return false, err
+	}
+	return c.isMetByFound(one, loose) || slices.ContainsFunc(listed,
+		func(f foundArgument) bool { return c.isMetByFound(f, loose) }), nil
+}
+
+// isMetByFound says so of what was found.
+func (c argCondition) isMetByFound(f foundArgument, loose bool) bool {
+	if c.present != nil && *c.present != f.ok {
+		return false
+	}
+	if !f.ok {
+		return c.present != nil && !c.looksAtValue()
+	}
+	met := func(v any) bool { return c.isMetByValue(v, loose) }
+	if met(f.v) || !loose || matchesAnyValue(c.not, f.v, false) {
+		return met(f.v)
+	}
+	return slices.ContainsFunc(looseReadings(f.v), met)
+}
+
+// looksAtValue says whether the condition asks more than whether an argument is there.
+func (c argCondition) looksAtValue() bool {
+	return c.is != nil || c.not != nil || c.matches != nil || c.above != nil || c.below != nil
+}
+
+// looseReadings gives what else a value may be taken for.
+func looseReadings(v any) (all []any) {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			all = append(append(all, item), looseReadings(item)...)
+		}
+	case string:
+		text := strings.TrimSpace(v)
+		switch strings.ToLower(text) {
+		case "true", "yes", "on", "1", "t", "y":
+			all = append(all, true)
+		case "false", "no", "off", "0", "f", "n":
+			all = append(all, false)
+		}
+		if n, err := strconv.ParseUint(text, 0, 64); err == nil && strings.ContainsAny(text, "xXbBoO") {
+			all = append(all, json.Number(strconv.FormatUint(n, 10)))
+		}
+		if _, err := strconv.ParseFloat(text, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+			all = append(all, json.Number(text))
+		}
+	case json.Number:
+		switch canonicalDecimal(v) {
+		case "1e0":
+			all = append(all, true)
+		case "0":
+			all = append(all, false)
+		}
+	case bool:
+		n := json.Number("0")
+		if v {
+			n = "1"
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+// isMetByValue says whether a value is what the condition wants, taken for what it is. Numbers that are one to readers
+// who round them (beyond 2^53) are one where that makes an allowing rule match less and any other more: loose is set
+// for the others.
+func (c argCondition) isMetByValue(v any, loose bool) bool {
+	if c.is != nil && !matchesAnyValue(c.is, v, loose) || c.not != nil && matchesAnyValue(c.not, v, !loose) {
+		return false
+	}
+	if c.matches != nil {
+		if text, ok := v.(string); !ok || !c.matches.MatchString(text) {
+			return false
+		}
+	}
+	return c.isWithinBounds(v)
+}
+
+// isWithinBounds says whether a number is between the bounds. What is no number is not, where there are any. One that
+// is too large to reckon with is beyond all others.
+func (c argCondition) isWithinBounds(v any) bool {
+	if c.above == nil && c.below == nil {
+		return true
+	}
+	n, ok := v.(json.Number)
+	if !ok {
+		return false
+	}
+	f, err := n.Float64()
+	return (err == nil || errors.Is(err, strconv.ErrRange)) && (c.above == nil || f > *c.above) &&
+		(c.below == nil || f < *c.below)
+}
+
+func matchesAnyValue(values []allowedValue, v any, rounded bool) bool {
+	return slices.ContainsFunc(values, func(want allowedValue) bool { return want.matchesValue(v, rounded) })
+}
+
+func (want allowedValue) matchesValue(v any, rounded bool) bool {
+	if text, ok := v.(string); ok {
+		return want.isText && want.glob.match(text)
+	}
+	if want.isText {
+		return false
+	}
+	a, isNumber := want.exact.(json.Number)
+	b, ok := v.(json.Number)
+	if !isNumber || !ok {
+		return want.exact == v
+	}
+	if a == b || canonicalDecimal(a) == canonicalDecimal(b) {
+		return true
+	}
+	x, errX := a.Float64()
+	y, errY := b.Float64()
+	return rounded && errX == nil && errY == nil && x == y
+}
+
+// canonicalDecimal writes a number in one way, whichever way it was written: its digits and the power of ten that they
+// count. What is no decimal number, or has an exponent that nobody reckons with, stays as it is.
+func canonicalDecimal(n json.Number) string {
+	text, sign := string(n), ""
+	if rest, ok := strings.CutPrefix(text, "-"); ok {
+		text, sign = rest, "-"
+	}
+	digits, power, _ := strings.Cut(strings.ToLower(text), "e")
+	exponent, err := strconv.Atoi(cmp.Or(power, "0"))
+	whole, part, _ := strings.Cut(digits, ".")
+	if digits = strings.TrimLeft(whole+part, "0"); err != nil || strings.Trim(digits, "0123456789") != "" {
+		return string(n)
+	}
+	if digits == "" {
+		return "0"
+	}
+	exponent -= len(part)
+	short := strings.TrimRight(digits, "0")
+	return sign + short + "e" + strconv.Itoa(exponent+len(digits)-len(short))
+}

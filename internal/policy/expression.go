@@ -1,0 +1,246 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/checker"
+	"cel.dev/cel-go/common"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/containers"
+	"cel.dev/cel-go/common/cost"
+	"cel.dev/cel-go/common/decls"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/stdlib"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/interpreter"
+	"cel.dev/cel-go/parser"
+)
+
+// CEL is put together here of its parts, and not by its package cel, which makes whoever imports it load descriptors of
+// protocol buffers before main begins: a millisecond for every start of every process, whether it has rules or not.
+
+// MaxExpressionBytes is the most bytes that an expression may have, maxExpressionCost what its evaluation may cost, in
+// the units of CEL: a step of it is about one, and so is a tenth of a text that is read through.
+const (
+	MaxExpressionBytes = 4 << 10
+	maxExpressionCost  = 20_000
+)
+
+// The parts of a question that an expression can mention. Client is what the caller's program calls itself, which has
+// to be read.
+type mentions struct {
+	args, method, card, caller, client, others bool
+	// parts are what it looks at more closely: "args.path", "callerView.scopes", "trust". One that it takes as a whole
+	// is its name only. To ask whether an argument is there at all is not to look at it closely.
+	parts []string
+	// names are those of all members that it asks for, of whatever.
+	names []string
+}
+
+// A exprCompiler compiles expressions. It is made for the first rule that has one.
+type exprCompiler struct {
+	parser   *parser.Parser
+	checker  *checker.Env
+	interp   interpreter.Interpreter
+	registry *types.Registry
+	// cost is what each evaluation counts on, in a copy.
+	cost *cost.Tracker
+}
+
+// An celExpression is one in CEL, compiled.
+type celExpression struct {
+	program  interpreter.InterpretableV2
+	cost     *cost.Tracker
+	mentions mentions
+	// fast is nil where there is none; most is how many bytes it may look at.
+	fast     *fastExpr
+	maxBytes int
+}
+
+func newExprCompiler() (*exprCompiler, error) {
+	registry, err := types.NewRegistry()
+	if err != nil {
+		return nil, err
+	}
+	l := &exprCompiler{registry: registry}
+	if l.cost, err = cost.NewTracker(nil, cost.TrackerLimit(maxExpressionCost)); err != nil {
+		return nil, err
+	}
+	if l.parser, err = parser.NewParser(
+		parser.Macros(parser.AllMacros...), parser.MaxRecursionDepth(50),
+		parser.ExpressionSizeCodePointLimit(MaxExpressionBytes),
+		parser.ErrorReportingLimit(1), parser.EnableIdentEscapeSyntax(true),
+	); err != nil {
+		return nil, err
+	}
+	container := containers.DefaultContainer
+	if l.checker, err = checker.NewEnv(container, registry, checker.CrossTypeNumericComparisons(true)); err != nil {
+		return nil, err
+	}
+	dynamic := types.NewMapType(types.StringType, types.DynType)
+	err = l.checker.AddIdents(append(stdlib.Types(),
+		decls.NewVariable("caller", dynamic), decls.NewVariable("server", types.StringType),
+		decls.NewVariable("tool", types.StringType), decls.NewVariable("name", types.StringType),
+		decls.NewVariable("kind", types.StringType), decls.NewVariable("args", dynamic),
+		decls.NewVariable("annotations", dynamic), decls.NewVariable("trust", types.StringType),
+		decls.NewVariable("method", types.StringType))...)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.checker.AddFunctions(stdlib.Functions()...); err != nil {
+		return nil, err
+	}
+	dispatcher := interpreter.NewDispatcher()
+	for _, f := range stdlib.Functions() {
+		overloads, err := f.Bindings()
+		if err != nil {
+			return nil, err
+		}
+		if err := dispatcher.Add(overloads...); err != nil {
+			return nil, err
+		}
+	}
+	factory := interpreter.NewAttributeFactory(container, registry, registry)
+	l.interp = interpreter.NewInterpreter(dispatcher, container, registry, registry, factory)
+	return l, nil
+}
+
+// compile makes an expression that gives a boolean. The error says where in it something is wrong, in one line.
+func (l *exprCompiler) compile(text string) (*celExpression, error) {
+	if len(text) > MaxExpressionBytes {
+		return nil, fmt.Errorf("when has more than %d bytes", MaxExpressionBytes)
+	}
+	source := common.NewTextSource(text)
+	parsed, errs := l.parser.Parse(source)
+	if len(errs.GetErrors()) > 0 {
+		return nil, firstCompileError(errs)
+	}
+	checked, errs := checker.Check(parsed, source, l.checker)
+	if len(errs.GetErrors()) > 0 {
+		return nil, firstCompileError(errs)
+	}
+	// What comes of "args.force" alone is known only when it is looked at: no boolean is an error then.
+	if kind := checked.GetType(checked.Expr().ID()); !kind.IsExactType(types.BoolType) &&
+		!kind.IsExactType(types.DynType) {
+		return nil, fmt.Errorf("when gives %s and must give bool", checker.FormatCELType(kind))
+	}
+	program, err := l.interp.NewInterpretable(checked,
+		interpreter.Optimize(), interpreter.CompileRegexConstants(interpreter.MatchesRegexOptimization))
+	if err != nil {
+		return nil, fmt.Errorf("when: %w", err)
+	}
+	out := &celExpression{program: program, cost: l.cost, mentions: findMentions(checked.Expr())}
+	out.fast, out.maxBytes = compileFast(checked.Expr())
+	return out, nil
+}
+
+// firstCompileError is the first of several errors, in one line.
+func firstCompileError(errs *common.Errors) error {
+	first := errs.GetErrors()[0]
+	text, _, _ := strings.Cut(first.Message, "\n")
+	return fmt.Errorf("when, character %d: %s", first.Location.Column()+1, text)
+}
+
+// findMentions says which parts of a question the expression looks at.
+func findMentions(expr ast.Expr) (m mentions) {
+	within := map[int64]bool{} // names of which a member is meant
+	ast.PreOrderVisit(expr, ast.NewExprVisitor(func(e ast.Expr) {
+		if of, member, tested := memberAccess(e); of != nil {
+			within[of.ID()] = true
+			if !tested || of.AsIdent() != "args" {
+				m.parts = append(m.parts, of.AsIdent()+"."+member)
+			}
+		}
+		if name, ok := requestedMember(e); ok && !slices.Contains(m.names, name) {
+			m.names = append(m.names, name)
+		}
+		if e.Kind() != ast.IdentKind {
+			return
+		}
+		if !within[e.ID()] {
+			m.parts = append(m.parts, e.AsIdent())
+		}
+		switch e.AsIdent() {
+		case "args":
+			m.args = true
+		case "method":
+			m.method = true
+		case "tool", "name", "kind", "annotations":
+			m.card = true
+		case "caller":
+			m.caller = true
+		default:
+			m.others = true
+		}
+	}))
+	m.client = slices.Contains(m.parts, "caller") || slices.Contains(m.parts, "caller.client")
+	return m
+}
+
+// requestedMember gives the name of the member that an expression asks for: x.name, x["name"], "name" in x.
+func requestedMember(e ast.Expr) (name string, ok bool) {
+	switch e.Kind() {
+	case ast.SelectKind:
+		return e.AsSelect().FieldName(), true
+	case ast.CallKind:
+		call := e.AsCall()
+		// of the name among what is given
+		place := slices.Index([]string{operators.In, operators.Index}, call.FunctionName())
+		if place >= 0 && call.Args()[place].Kind() == ast.LiteralKind {
+			name, ok = call.Args()[place].AsLiteral().Value().(string)
+		}
+	}
+	return name, ok
+}
+
+// memberAccess says of which name an expression is a member, args.x or args["x"], and whether it only asks if it is
+// there; nil where it is none.
+func memberAccess(e ast.Expr) (of ast.Expr, member string, tested bool) {
+	switch e.Kind() {
+	case ast.SelectKind:
+		of, member, tested = e.AsSelect().Operand(), e.AsSelect().FieldName(), e.AsSelect().IsTestOnly()
+	case ast.CallKind:
+		if call := e.AsCall(); call.FunctionName() == operators.Index && call.Args()[1].Kind() == ast.LiteralKind {
+			text, ok := call.Args()[1].AsLiteral().Value().(string)
+			if !ok {
+				return nil, "", false
+			}
+			of, member = call.Args()[0], text
+		}
+	}
+	if of == nil || of.Kind() != ast.IdentKind {
+		return nil, "", false
+	}
+	return of, member, tested
+}
+
+// eval evaluates the expression. The error never repeats a value.
+func (e *celExpression) eval(vars map[string]any) (truth bool, err error) {
+	defer func() {
+		if recover() != nil { // the limit of costs ends an evaluation so
+			truth, err = false, errors.New("when: the evaluation was ended, it costs too much")
+		}
+	}()
+	frame, err := interpreter.NewExecutionFrame(vars)
+	if err != nil {
+		return false, errors.New("when: the evaluation cannot begin")
+	}
+	defer frame.Close()
+	count, err := e.cost.Clone()
+	if err != nil {
+		return false, errors.New("when: the evaluation cannot begin")
+	}
+	frame.SetCostTracker(count)
+	switch out := e.program.Exec(frame).(type) {
+	case types.Bool:
+		return bool(out), nil
+	case *types.Err:
+		if strings.HasPrefix(out.Error(), "no such key") {
+			return false, errors.New("when: it looks at something that is not there")
+		}
+	}
+	return false, errors.New("when: the evaluation came to no boolean")
+}

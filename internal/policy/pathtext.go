@@ -1,0 +1,546 @@
+package policy
+
+import (
+	"errors"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds of the paths that are found in texts.
+const (
+	// maxPath is the most bytes of a path, as Linux has it. A longer part of a text is a path only where ".." could
+	// shorten it.
+	maxPath = 4096
+	// maxFoundBytes bounds all paths of one text together, since parts of one word may be paths that overlap.
+	maxFoundBytes = 8 << 20
+	maxPaths      = 1 << 16
+	maxSchemeName = 32
+)
+
+var errTooLarge = errors.New("a text is too large to look for paths in it")
+
+// A Certainty is how sure it is that programs take a part of a text for a path.
+type Certainty uint8
+
+const (
+	// Plain is a path up to the first character that ends a path in one of the languages that texts are in.
+	Plain Certainty = iota
+	// Extended is a plain path with what follows it, up to the next blank or quotation mark.
+	Extended
+	// Guess is what few programs take for a path: only rules that do not allow look at it.
+	Guess
+)
+
+// A Found is a path in a text, as it is written there, but with "~" in the place of a variable.
+type Found struct {
+	Path string
+	Certainty
+}
+
+// FindPaths returns the paths in a text that do not start at a directory of the server: absolute paths, those that
+// start at a home directory ("~/", "~user/", "$HOME/"), at a drive of Windows or at a host ("\\host\share"), and URIs
+// of files. In a command line more parts are plain paths than in other texts. The error is for a text that has too
+// many.
+func FindPaths(text string, command bool) ([]Found, error) {
+	f := pathFinder{text: text, command: command, first: -1, left: maxFoundBytes}
+	err := f.find()
+	return f.found, err
+}
+
+// CommandPaths returns the plain paths of a command line, see FindPaths.
+func CommandPaths(command string) (paths []string) {
+	found, _ := FindPaths(command, true) // what is beyond the bound is not needed
+	for _, one := range found {
+		if one.Certainty == Plain {
+			paths = append(paths, one.Path)
+		}
+	}
+	return paths
+}
+
+// A pathFinder reads one text from its begin to its end.
+type pathFinder struct {
+	text    string
+	command bool
+	// first is where a path begins that is known already, as all of the text; negative where there is none.
+	first int
+
+	i int
+	// variable is where the name of a variable ends that stands before i.
+	variable int
+	// short and long are the next ends of a path that were found, dots the last ".." before long.
+	short, long, dots int
+	left              int
+	found             []Found
+}
+
+// mayBegin has the characters that are in the begin of every path that is looked for.
+var mayBegin = func() (all [256]bool) {
+	for _, c := range `/\~$%:` {
+		all[c] = true
+	}
+	return all
+}()
+
+func (f *pathFinder) find() error {
+	for f.i < len(f.text) {
+		if !mayBegin[f.text[f.i]] {
+			f.i++
+			continue
+		}
+		switch f.text[f.i] {
+		case '/':
+			f.slash()
+		case '\\':
+			f.backslash()
+		case '~':
+			f.tilde()
+		case '$', '%':
+			f.dollar()
+		case ':':
+			f.colon()
+		}
+		if f.left < 0 || len(f.found) > maxPaths {
+			return errTooLarge
+		}
+	}
+	return nil
+}
+
+// slash is at a "/", which begins a path unless it stands within one, or between words.
+func (f *pathFinder) slash() {
+	start := f.i
+	f.i += countOf(f.text[start:], '/')
+	begins, c := f.begins(start)
+	if !begins || !f.command && f.isMarkup(start) {
+		return
+	}
+	if f.ends(f.i) && !f.isRoot(start) { // "yes / no", "// a comment", "<br />"
+		return
+	}
+	f.emit(part{start, start, f.i}, c)
+}
+
+// isMarkup reports whether the "/" at start is that of "</p>", or begins a comment: "/* why */".
+func (f *pathFinder) isMarkup(start int) bool {
+	rest := f.text[f.i:]
+	if start > 0 && f.text[start-1] == '<' {
+		name := strings.TrimLeftFunc(rest, func(r rune) bool {
+			return r < utf8.RuneSelf &&
+				isAlphanumericASCII(byte(r)) || r == ':' || r == '-'
+		})
+		return strings.HasPrefix(strings.TrimLeft(name, " "), ">")
+	}
+	stars := countOf(rest, '*')
+	return stars > 0 && (stars == len(rest) || isBlank(rest[stars]))
+}
+
+// isRoot reports whether slashes alone are meant for the root: in a command line, in quotation marks, or as a value.
+func (f *pathFinder) isRoot(start int) bool {
+	if f.command {
+		return true
+	}
+	if start == 0 {
+		return false
+	}
+	before := f.text[start-1]
+	if isQuote(before) {
+		return f.i < len(f.text) && f.text[f.i] == before
+	}
+	// "--root=/", and not "x =~ y"
+	return (before == '=' || before == ':') && start > 1 && isAlphanumericASCII(f.text[start-2])
+}
+
+// backslash is at a "\": with another one it begins the path of a host.
+func (f *pathFinder) backslash() {
+	start := f.i
+	n := countOf(f.text[start:], '\\')
+	f.i += n
+	if begins, c := f.begins(start); n > 1 && begins {
+		end := f.i
+		for end < len(f.text) && (isAlphanumericASCII(f.text[end]) || strings.IndexByte("._-$?", f.text[end]) >= 0) {
+			end++
+		}
+		if end == f.i || end == len(f.text) || f.text[end] != '\\' && f.text[end] != '/' {
+			return
+		}
+		host := end
+		for end < len(f.text) && (f.text[end] == '\\' || f.text[end] == '/') {
+			end++
+		}
+		if !f.ends(end) && (n > 2 || end == host+1) { // "\\n\\t" is in many sources
+			f.emit(part{start, start, end}, c)
+			f.i = end
+		}
+	}
+}
+
+// tilde is at a "~", which begins a path with "/" behind it, or with the name of a user and "/".
+func (f *pathFinder) tilde() {
+	start := f.i
+	f.i++
+	begins, c := f.begins(start)
+	if !begins {
+		return
+	}
+	end := start + 1 + userName(f.text[start+1:])
+	switch {
+	case end < len(f.text) && (f.text[end] == '/' || f.text[end] == '\\'):
+		f.i = end + 1
+		f.emit(part{start, start, f.i}, c)
+	case end == start+1 && f.ends(end) && f.isRoot(start):
+		f.emit(part{start, start, end}, c)
+	}
+}
+
+// userName returns the length of the user's name that a text begins with.
+func userName(text string) int {
+	n := 0
+	for n < len(text) && (isAlphanumericASCII(text[n]) && (n > 0 || text[n] > '9') || strings.IndexByte("_+-",
+		text[n]) >= 0 || n > 0 && text[n] == '.') {
+		n++
+	}
+	return n
+}
+
+// dollar is at a "$" or a "%", which may begin a variable.
+func (f *pathFinder) dollar() {
+	start := f.i
+	if n := homeVariable(f.text[start:]); n > 0 {
+		f.i += n
+		f.emit(part{start, f.i, f.i}, Plain)
+		f.i += countOf(f.text[f.i:], '/')
+		return
+	}
+	f.i++
+	if f.text[start] == '$' {
+		end := f.i
+		for end < len(f.text) && (isAlphanumericASCII(f.text[end]) || f.text[end] == '_') {
+			end++
+		}
+		if end > f.i {
+			f.variable = end
+		}
+	}
+}
+
+// homeVariable returns the length of a variable for the home directory that a text begins with; 0 where it begins with
+// none.
+func homeVariable(text string) int {
+	if text == "" || text[0] != '$' && text[0] != '%' {
+		return 0
+	}
+	n := 0
+	switch {
+	case strings.HasPrefix(text, "${HOME:"):
+		n = strings.IndexByte(text, '}') + 1
+	default:
+		for _, name := range []string{"${HOME}", "$HOME", "%USERPROFILE%", "%HOME%", "$env:USERPROFILE", "$env:HOME",
+			"${env:HOME}", "${env:USERPROFILE}"} {
+			if _, ok := cutPrefixFold(text, name); ok {
+				n = len(name)
+				break
+			}
+		}
+	}
+	if n < len(text) && n > 0 && (isAlphanumericASCII(text[n]) || text[n] == '_') && text[n-1] != '}' &&
+		text[n-1] != '%' {
+		return 0
+	}
+	return n
+}
+
+// colon is at a ":", which stands in URIs of files, in other URLs, and behind the letter of a drive.
+func (f *pathFinder) colon() {
+	at := f.i
+	f.i++
+	word := f.text[max(0, at-maxSchemeName):at]
+	n := len(word)
+	for n > 0 && (isAlphanumericASCII(word[n-1]) || strings.IndexByte("+-.", word[n-1]) >= 0) {
+		n--
+	}
+	scheme, rest := word[n:], f.text[at+1:]
+	switch {
+	case isSchemeOfFiles(scheme):
+		f.fileURI(at - len("file"))
+	case isDriveName(scheme) && rest != "" && (rest[0] == '/' || rest[0] == '\\'):
+		f.i++
+		f.emit(part{at - 1, at - 1, f.i}, Plain)
+		if rest[0] == '/' { // "a:/b" is two paths to some
+			f.emit(part{at + 1, at + 1, f.i}, Guess)
+		}
+	case scheme != "" && strings.HasPrefix(rest, "//"):
+		f.otherURL(at + len("://"))
+	}
+}
+
+// isSchemeOfFiles reports whether a scheme is that of files, or ends as one does: "git+file", "view-source.file".
+func isSchemeOfFiles(scheme string) bool {
+	n := len(scheme) - len("file")
+	return n >= 0 && strings.EqualFold(scheme[n:], "file") && (n == 0 || !isAlphanumericASCII(scheme[n-1]))
+}
+
+// isDriveName reports whether a word ends with the letter of a drive: "C", "-C".
+func isDriveName(word string) bool {
+	n := len(word)
+	return n > 0 && word[n-1]|0x20 >= 'a' && word[n-1]|0x20 <= 'z' && (n == 1 || !isAlphanumericASCII(word[n-2]))
+}
+
+// fileURI is behind the ":" of a file's URI that begins at start.
+func (f *pathFinder) fileURI(start int) {
+	if f.i == len(f.text) || isBlank(f.text[f.i]) || isQuote(f.text[f.i]) {
+		return
+	}
+	c := Guess // "file:name" is often a word and a word
+	slashes := 0
+	for f.i < len(f.text) && (f.text[f.i] == '/' || f.text[f.i] == '\\') {
+		f.i, slashes = f.i+1, slashes+1
+	}
+	if slashes > 0 || f.command || f.text[f.i] == '%' {
+		c = Plain
+	}
+	if slashes == 2 {
+		f.i = f.authorityEnd(f.i)
+	}
+	f.emit(part{start, start, f.i}, c)
+	f.i += countOf(f.text[f.i:], '/')
+}
+
+// otherURL is behind the "//" of a URL whose scheme is not that of files. Without a host its path is one of a file.
+func (f *pathFinder) otherURL(start int) {
+	f.i = start
+	if start < len(f.text) && f.text[start] == '/' {
+		f.i += countOf(f.text[start:], '/')
+		f.emit(part{start, start, f.i}, Plain)
+		f.emitUnescaped(start)
+		return
+	}
+	f.i = f.authorityEnd(start)
+	// the socket of a database
+	if host := f.text[start:f.i]; strings.Contains(host, "%2f") || strings.Contains(host, "%2F") {
+		f.emitUnescaped(start)
+	}
+	f.i += countOf(f.text[f.i:], '/')
+}
+
+// authorityEnd returns where the host of a URL ends that begins at start.
+func (f *pathFinder) authorityEnd(start int) int {
+	for start < len(f.text) && (isAlphanumericASCII(f.text[start]) || strings.IndexByte("._-~%@:[]+!*",
+		f.text[start]) >= 0 || f.text[start] >= utf8.RuneSelf) {
+		start++
+	}
+	return start
+}
+
+// emitUnescaped emits a path of a URL with its percent signs decoded.
+func (f *pathFinder) emitUnescaped(start int) {
+	f.seek(f.i)
+	part := f.text[start:f.long]
+	if strings.IndexByte(part, '%') < 0 || len(part) > maxPath {
+		return
+	}
+	if i := strings.IndexAny(part, "?#"); i > 0 {
+		part = part[:i]
+	}
+	f.say(unescapeURIPath(part), Plain)
+}
+
+// begins reports whether a path may begin at i, by what stands before it, and how sure that is.
+func (f *pathFinder) begins(i int) (bool, Certainty) {
+	for i > 0 && f.text[i-1] == '\\' { // "\/etc" is how JSON may be written
+		i--
+	}
+	if i == 0 {
+		return true, Plain
+	}
+	soft := Guess
+	if f.command {
+		soft = Plain
+	}
+	if i == f.variable { // "$NONE/etc"
+		return true, soft
+	}
+	switch before := f.text[i-1]; {
+	case isAlphanumericASCII(before):
+		return f.isOption(i), soft
+	case before >= utf8.RuneSelf:
+		r, _ := utf8.DecodeLastRuneInString(f.text[:i])
+		if unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r) {
+			return true, Guess
+		}
+		return true, Plain
+	case strings.IndexByte("._-~/*?%", before) >= 0:
+		return false, Guess
+	case strings.IndexByte(")]}#+", before) >= 0:
+		return true, soft
+	}
+	return true, Plain
+}
+
+// isOption reports whether only the letters of an option stand before i: "-I/usr".
+func (f *pathFinder) isOption(i int) bool {
+	n := i
+	for n > 0 && i-n < maxSchemeName && isAlphanumericASCII(f.text[n-1]) && f.text[n-1] > '9' {
+		n--
+	}
+	if n == i || n == 0 || f.text[n-1] != '-' {
+		return false
+	}
+	return n == 1 || isBlank(f.text[n-2]) || isQuote(f.text[n-2])
+}
+
+// ends reports whether no path goes on at i.
+func (f *pathFinder) ends(i int) bool { return i >= len(f.text) || endsShort[f.text[i]] }
+
+// endsLong has the characters that end a path in a text, endsShort those that do so in some languages.
+var endsLong, endsShort = func() (long, short [256]bool) {
+	for c := range ' ' + 1 {
+		long[c], short[c] = true, true
+	}
+	for _, c := range "\"'`<>|" {
+		long[c], short[c] = true, true
+	}
+	for _, c := range ";&()=,:]}" {
+		short[c] = true
+	}
+	return long, short
+}()
+
+// seek has short and long be the ends of a path that goes on at from.
+func (f *pathFinder) seek(from int) {
+	if f.short < from {
+		for f.short = from; !f.ends(f.short); {
+			f.short++
+		}
+	}
+	if f.long < from || f.long == 0 {
+		for f.long = from; f.long < len(f.text) && !endsLong[f.text[f.long]]; {
+			f.long++
+		}
+		if f.dots = strings.LastIndex(f.text[from:f.long], ".."); f.dots >= 0 {
+			f.dots += from
+		}
+	}
+}
+
+// A part is where a path stands in the text.
+type part struct {
+	// begin is where it begins, start where its names do: behind a variable for the home directory, or at begin.
+	begin, start int
+	// from is a place in it before which no path ends.
+	from int
+}
+
+// prefix is what stands in the place of the variable.
+func (p part) prefix() string {
+	if p.begin < p.start {
+		return "~"
+	}
+	return ""
+}
+
+// emit passes a path on in each form that programs may take it in. Of one that is known already only its begin is new.
+func (f *pathFinder) emit(p part, c Certainty) {
+	f.seek(p.from)
+	known := p.begin == f.first
+	if known {
+		c = Guess
+	}
+	if !f.tooLong(p.start, f.short) && (!known || f.short < len(f.text)) {
+		f.say(p.prefix()+f.text[p.start:f.short], c)
+		f.sayBegin(p.prefix(), f.text[p.start:f.short])
+	}
+	if f.long > f.short && !f.tooLong(p.start, f.long) && (!known || f.long < len(f.text)) {
+		f.say(p.prefix()+f.text[p.start:f.long], max(c, Extended))
+	}
+	if !known && f.long < len(f.text) {
+		f.sayQuoted(p, max(c, Extended))
+	}
+}
+
+// tooLong reports whether a part of the text is longer than paths are, and ".." does not make it shorter.
+func (f *pathFinder) tooLong(start, end int) bool { return end-start > maxPath && f.dots < start }
+
+// sayBegin passes on a path without what may follow it: the end of a sentence, the query of a URL, "\n" in a source.
+func (f *pathFinder) sayBegin(prefix, path string) {
+	begin := path
+	if i := strings.IndexAny(begin, `?#*\`); i > 0 && begin[0] != '\\' {
+		begin = begin[:i]
+	}
+	if !strings.HasSuffix(begin, "..") {
+		begin = strings.TrimRight(begin, ".!")
+	}
+	if begin != "" && begin != path {
+		f.say(prefix+begin, Guess)
+	}
+}
+
+// sayQuoted passes on a path with blanks in it: behind "\", or in quotation marks.
+func (f *pathFinder) sayQuoted(p part, c Certainty) {
+	if f.long > p.start && f.text[f.long-1] == '\\' && f.text[f.long] == ' ' {
+		f.say(p.prefix()+unquoteBlanks(f.text[p.start:min(len(f.text), p.start+maxPath)]), c)
+	}
+	if p.begin == 0 || !isQuote(f.text[p.begin-1]) || f.text[f.long] == f.text[p.begin-1] {
+		return
+	}
+	mark := f.text[p.begin-1]
+	rest := f.text[f.long:min(len(f.text), f.long+maxPath)]
+	if i := strings.IndexByte(rest, mark); i > 0 && !strings.ContainsAny(rest[:i], "\r\n") {
+		f.say(p.prefix()+f.text[p.start:f.long+i], c)
+	}
+}
+
+// unquoteBlanks returns the word of a shell that a text begins with, without the "\" in it.
+func unquoteBlanks(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+1 < len(text) {
+			i++
+		} else if endsLong[text[i]] {
+			break
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
+}
+
+func (f *pathFinder) say(path string, c Certainty) {
+	if f.left -= len(path); f.left >= 0 {
+		f.found = append(f.found, Found{path, c})
+	}
+}
+
+func countOf(text string, c byte) (n int) {
+	for n < len(text) && text[n] == c {
+		n++
+	}
+	return n
+}
+
+func isBlank(c byte) bool { return c <= ' ' }
+
+func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
+
+// beginsAsPath reports whether all of a text may be a path that starts at no directory of the server, whatever it is
+// called.
+func beginsAsPath(text string) bool {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return false
+	}
+	switch text[0] {
+	case '/': // "// a comment", "/** a comment */"
+		rest := strings.TrimLeft(strings.TrimLeft(text, "/"), "*")
+		return rest == "" || !isBlank(rest[0])
+	case '\\':
+		return len(text) > 2 && text[1] == '\\' && !isBlank(text[2])
+	case '~':
+		n := 1 + userName(text[1:])
+		return len(text) == 1 || n < len(text) && (text[n] == '/' || text[n] == '\\')
+	case '$', '%':
+		n := homeVariable(text)
+		return n > 0 && (n == len(text) || text[n] == '/' || text[n] == '\\')
+	}
+	return len(text) > 2 && text[1] == ':' && (text[2] == '/' || text[2] == '\\') && isDriveName(text[:1])
+}

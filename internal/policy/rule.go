@@ -1,0 +1,356 @@
+package policy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// A compiledRule is one ready to be asked. Nil patterns are no demand.
+type compiledRule struct {
+	at     string
+	effect drawbridge.Effect
+	// reason is what the rule says where it matches.
+	reason string
+
+	tools, prompts, resources, servers, methods, trust globPatterns
+	callers, clients, kinds                            globPatterns
+	scopes                                             []drawbridge.Scope
+
+	paths, foldedPaths []pathGlob
+	argsMatch          *regexp.Regexp
+	args               []argCondition
+	when               *celExpression
+}
+
+// compileRule checks a rule. words gives the language of expressions.
+func compileRule(r drawbridge.Rule, home string, words func() (*exprCompiler, error)) (*compiledRule, error) {
+	if err := checkRuleLists(r); err != nil {
+		return nil, err
+	}
+	out := &compiledRule{
+		at: r.At, effect: r.Effect, scopes: r.Scopes,
+		tools: foldedPatterns(r.Tools), prompts: foldedPatterns(r.Prompts), resources: foldedPatterns(r.Resources),
+		servers: foldedPatterns(r.Servers),
+		methods: foldedPatterns(r.Methods), trust: foldedPatterns(r.Trust),
+		callers: foldedPatterns(r.Callers), clients: foldedPatterns(r.Clients), kinds: foldedPatterns(r.Kinds),
+	}
+	for _, text := range r.Paths {
+		out.paths = append(out.paths, newPathGlob(text, home))
+		out.foldedPaths = append(out.foldedPaths, newPathGlob(foldArgumentName(text), foldArgumentName(home)))
+	}
+	var err error
+	if r.ArgsMatch != "" {
+		if out.argsMatch, err = newRegexp(r.ArgsMatch); err != nil {
+			return nil, fmt.Errorf("args_match: %w", err)
+		}
+	}
+	for _, c := range r.Args {
+		ready, err := newArgCondition(c)
+		if err != nil {
+			return nil, err
+		}
+		out.args = append(out.args, ready)
+	}
+	if r.When != "" {
+		l, err := words()
+		if err != nil {
+			return nil, err
+		}
+		if out.when, err = l.compile(r.When); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// checkRuleLists refuses lists that name nothing, which would look like a demand and be none, and words that there are
+// not.
+func checkRuleLists(r drawbridge.Rule) error {
+	for _, l := range []struct {
+		name  string
+		list  []string
+		among []string
+	}{
+		{"tools", r.Tools, nil}, {"prompts", r.Prompts, nil}, {"resources", r.Resources, nil},
+		{"servers", r.Servers, nil},
+		{"methods", r.Methods, nil}, {"callers", r.Callers, nil}, {"clients", r.Clients, nil}, {"paths", r.Paths, nil},
+		{"trust", r.Trust, []string{"trusted", "untrusted", "sandboxed"}},
+		{"kinds", r.Kinds, []string{"author", "agent", "external", "import", "sandbox"}},
+	} {
+		if l.list != nil && len(l.list) == 0 {
+			return fmt.Errorf("%s is empty: a rule for everything does not name it", l.name)
+		}
+		for _, word := range l.list {
+			if strings.TrimSpace(word) == "" {
+				return fmt.Errorf("%s has an empty text", l.name)
+			}
+			if l.among != nil && !slices.Contains(l.among, foldLabel(word)) {
+				return fmt.Errorf("%s may have %s", l.name, strings.Join(l.among, ", "))
+			}
+		}
+	}
+	if r.Scopes != nil && len(r.Scopes) == 0 {
+		return errors.New("scopes is empty: a rule for everything does not name it")
+	}
+	if r.Effect > drawbridge.Allow {
+		return errors.New("effect must be allow, ask or deny")
+	}
+	return nil
+}
+
+// An matchResult says whether a rule matches. Maybe is for what is known only when a call comes.
+type matchResult uint8
+
+const (
+	matchNo matchResult = iota
+	matchMaybe
+	matchYes
+)
+
+func (a matchResult) and(b matchResult) matchResult { return min(a, b) }
+
+func matchIf(b bool) matchResult {
+	if b {
+		return matchYes
+	}
+	return matchNo
+}
+
+// looksAtArguments says whether it depends on the arguments whether the rule matches.
+func (r *compiledRule) looksAtArguments() bool {
+	return r.paths != nil || r.argsMatch != nil || r.args != nil || r.when != nil && r.when.mentions.args
+}
+
+// match says whether the rule matches, and what of it decided that: of several the first. Where s is of no call, that
+// is maybe where the rule looks at what only calls have. The error is for what cannot be judged.
+func (r *compiledRule) match(s *ruleSubject) (a matchResult, by string, err error) {
+	if by = r.serverMismatch(s); by != "" {
+		return matchNo, by, nil
+	}
+	if !r.matchesCaller(&s.caller) {
+		return matchNo, "caller", nil
+	}
+	if a = r.matchName(s); a == matchNo {
+		return matchNo, "name", nil
+	}
+	return r.matchAfterName(s, a)
+}
+
+// matchAfterName is asked of a rule that is about the server, the caller and the name: of that a is what the name said.
+func (r *compiledRule) matchAfterName(s *ruleSubject, a matchResult) (_ matchResult, by string, err error) {
+	by = "name"
+	if r.methods != nil {
+		if m := r.matchMethod(s); m < a {
+			a, by = m, "methods"
+		}
+	}
+	if a == matchNo || !r.looksAtArguments() && r.when == nil {
+		return a, by, nil
+	}
+	return r.matchBothReadings(s, a, by)
+}
+
+// serverMismatch says what of the rule keeps it from being about the server; empty where it is.
+func (r *compiledRule) serverMismatch(s *ruleSubject) (by string) {
+	switch {
+	case r.servers != nil && !r.servers.match(s.server):
+		return "servers"
+	case r.trust != nil && !r.trust.match(s.trust):
+		return "trust"
+	}
+	return ""
+}
+
+// matchArguments goes on where the rule looks at more than names, with the arguments as they are: it asks what the
+// rule has.
+func (r *compiledRule) matchArguments(s *ruleSubject, a matchResult, by string) (matchResult, string, error) {
+	for part := range 4 {
+		var got matchResult
+		var name string
+		var err error
+		switch {
+		case part == 0 && r.paths != nil:
+			name = "paths"
+			got, err = r.matchPaths(s)
+		case part == 1 && r.argsMatch != nil:
+			name = "args_match"
+			got, err = r.matchArgumentText(s)
+		case part == 2 && r.args != nil:
+			name = "args"
+			got, err = r.matchConditions(s)
+		case part == 3 && r.when != nil:
+			name = "when"
+			got, err = r.matchExpression(s)
+		default:
+			continue
+		}
+		if got < a || err != nil {
+			a, by = got, name
+		}
+		if a == matchNo || err != nil {
+			return matchNo, by, err
+		}
+	}
+	return a, by, nil
+}
+
+// matchName says whether the rule is about what s is about.
+func (r *compiledRule) matchName(s *ruleSubject) matchResult {
+	if r.tools == nil && r.prompts == nil && r.resources == nil {
+		return matchYes
+	}
+	switch s.kind {
+	case KindTool:
+		return matchIf(r.tools.matchAny(s.names))
+	case KindPrompt:
+		return matchIf(r.prompts.matchAny(s.names))
+	case KindResource, KindTemplate:
+		if r.effect != drawbridge.Allow {
+			return matchIf(r.resources.matchAny(s.names) || r.resources.matchAny(s.also))
+		}
+		for _, name := range s.names { // written plainly or not, it must be one that the rule allows
+			if !r.resources.match(name) {
+				return matchNo
+			}
+		}
+		return matchYes
+	case KindTask:
+		return matchUnknownName(r.tools)
+	}
+	return max(matchUnknownName(r.tools), matchUnknownName(r.prompts), matchUnknownName(r.resources)).and(matchMaybe)
+}
+
+// matchUnknownName says whether patterns match a name that is not known.
+func matchUnknownName(ps globPatterns) matchResult {
+	switch {
+	case ps == nil:
+		return matchNo
+	case ps.matchesEverything():
+		return matchYes
+	}
+	return matchMaybe
+}
+
+func (r *compiledRule) matchMethod(s *ruleSubject) matchResult {
+	if s.foldedMethod() == "" {
+		return matchUnknownName(r.methods)
+	}
+	return matchIf(r.methods.match(s.foldedMethod()))
+}
+
+// matchesCaller says whether the rule is about the caller.
+func (r *compiledRule) matchesCaller(c *callerView) bool {
+	return (r.callers == nil || r.callers.match(c.foldedPrincipal())) &&
+		(r.clients == nil || r.clients.match(c.programName())) &&
+		(r.kinds == nil || r.kinds.match(c.kind.String())) && (r.scopes == nil || c.hasScopes(r.scopes))
+}
+
+// looksAtCaller says whether it matters to the rule who calls, but for its expression.
+func (r *compiledRule) looksAtCaller() bool {
+	return r.callers != nil || r.clients != nil || r.kinds != nil || r.scopes != nil
+}
+
+// matchPaths says whether the rule's paths are those of the call. One that leads out of a directory nobody knows may
+// be any: no rule allows it, and every other rule is about it. A relative one is also each that it leads to from where
+// it may start; a pattern that is relative is about what is written.
+func (r *compiledRule) matchPaths(s *ruleSubject) (matchResult, error) {
+	if s.currentArgs() == nil {
+		return matchMaybe, nil
+	}
+	files, err := s.currentArgs().namedPaths()
+	if err != nil || len(files) == 0 {
+		return matchNo, err
+	}
+	named := false
+	for i := range files {
+		file := &files[i]
+		out := file.segments[0] == ".."
+		if r.effect == drawbridge.Allow {
+			if file.guess {
+				continue
+			}
+			if named = true; out || !matchesAnyGlob(r.paths, file.segments) && !matchesAnyRelativeGlob(r.paths,
+				file.relativeFrom) {
+				return matchNo, nil
+			}
+		} else if out || matchesAnyGlob(r.foldedPaths, file.foldedSegments) {
+			return matchYes, nil
+		}
+	}
+	return matchIf(named), nil
+}
+
+func matchesAnyGlob(globs []pathGlob, names []string) bool {
+	return slices.ContainsFunc(globs, func(g pathGlob) bool { return g.match(names) })
+}
+
+// matchesAnyRelativeGlob says whether one of the patterns that are relative is about a path as it is written.
+func matchesAnyRelativeGlob(globs []pathGlob, names []string) bool {
+	return names != nil && slices.ContainsFunc(globs, func(g pathGlob) bool { return g[0] != "" && g.match(names) })
+}
+
+func (r *compiledRule) matchArgumentText(s *ruleSubject) (matchResult, error) {
+	if s.currentArgs() == nil {
+		return matchMaybe, nil
+	}
+	text, err := s.currentArgs().canonicalJSON()
+	return matchIf(err == nil && r.argsMatch.MatchString(text)), err
+}
+
+func (r *compiledRule) matchConditions(s *ruleSubject) (matchResult, error) {
+	if s.currentArgs() == nil {
+		return matchMaybe, nil
+	}
+	object, err := s.currentArgs().object()
+	if err != nil {
+		return matchNo, err
+	}
+	for _, c := range r.args {
+		if ok, err := c.isMet(object, r.effect != drawbridge.Allow); !ok || err != nil {
+			return matchNo, err
+		}
+	}
+	return matchYes, nil
+}
+
+func (r *compiledRule) matchExpression(s *ruleSubject) (matchResult, error) {
+	about := &r.when.mentions
+	if about.args && s.currentArgs() == nil || about.card && !s.nameKnown || about.method && s.foldedMethod() == "" {
+		return matchMaybe, nil
+	}
+	if about.args {
+		if _, err := s.currentArgs().object(); err != nil {
+			return matchNo, err
+		}
+	}
+	if a := r.when.evalFast(s); a != matchMaybe {
+		return a, nil
+	}
+	vars, err := s.expressionVariables(*about)
+	if err != nil {
+		return matchNo, err
+	}
+	ok, err := r.when.eval(vars)
+	return matchIf(ok), err
+}
+
+// celValue makes of what the reader of arguments gives what CEL reckons with.
+func celValue(v any) any {
+	return toMaps(v, func(v any) any {
+		number, ok := v.(json.Number)
+		if !ok {
+			return v
+		}
+		if n, err := number.Int64(); err == nil {
+			return n
+		}
+		f, _ := number.Float64()
+		return f
+	})
+}

@@ -1,0 +1,187 @@
+package policy
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// Models write a list or an object into a text, and so many servers look into a text for the list or the object that
+// they want: those made with the official SDK for Python do with every argument that is not to be a text.
+
+// parsedTextReading gives the arguments as such a server takes them; nil where that is the same. The error is for a
+// text that nests too deeply.
+func (a *callArguments) parsedTextReading() (*callArguments, error) {
+	if a.textParsed {
+		return a.withParsedText, a.otherErr
+	}
+	a.textParsed = true
+	value, err := a.object()
+	if err != nil { // which all who look at them are told
+		return nil, nil
+	}
+	for _, m := range value {
+		if text, ok := m.value.(string); ok && mayBeJSON(text) {
+			return a.parseTextsIn(value)
+		}
+	}
+	return nil, nil
+}
+
+// parseTextsIn is taken for arguments of which one may be JSON in a text.
+func (a *callArguments) parseTextsIn(value jsonObject) (*callArguments, error) {
+	var changed jsonObject
+	var schemas map[string]argumentSchema
+	for i, m := range value {
+		text, ok := m.value.(string)
+		if !ok || !mayBeJSON(text) {
+			continue
+		}
+		if schemas == nil {
+			schemas = argumentSchemas(a.cardDefinition)
+		}
+		if schemas[m.name].isTextOnly(maxSchemaDepth) && !isPathName(m.name) {
+			continue
+		}
+		inside, err := readText(text)
+		if err != nil {
+			a.otherErr = err
+			return nil, err
+		}
+		if inside != nil {
+			if changed == nil {
+				changed = slices.Clone(value)
+			}
+			changed[i].value = inside
+		}
+	}
+	if changed != nil {
+		a.withParsedText = &callArguments{params: a.params, read: true, value: changed, uri: a.uri, home: a.home,
+			baseDirs: a.baseDirs, textParsed: true}
+	}
+	return a.withParsedText, nil
+}
+
+// mayBeJSON says whether a text begins as a list or an object does.
+func mayBeJSON(text string) bool {
+	for i := range len(text) {
+		switch text[i] {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return text[i] == '[' || text[i] == '{'
+		}
+	}
+	return false
+}
+
+// readText reads the list or the object that a text is; nil where it is none. Readers of such a text are not strict: a
+// name may stand twice, and NaN is a number to some.
+func readText(text string) (any, error) {
+	r := jsonReader{src: text, lenient: true}
+	v, err := r.readValue(0, true)
+	if errors.Is(err, errTooDeep) {
+		return nil, err
+	}
+	if r.nextNonBlank(); err != nil || r.i < len(r.src) {
+		return nil, nil
+	}
+	return v, nil
+}
+
+// JSONInText gives the list or the object that a text is, as JSON; nil where it is none. The error is for one that
+// nests too deeply.
+func JSONInText(text string) (json.RawMessage, error) {
+	if !mayBeJSON(text) {
+		return nil, nil
+	}
+	v, err := readText(text)
+	if err != nil || v == nil {
+		return nil, err
+	}
+	return json.Marshal(toPlainMaps(v))
+}
+
+// A argumentSchema is what a definition says of an argument, as far as it is looked at here.
+type argumentSchema struct {
+	Type             json.RawMessage  `json:"type"`
+	AnyOf            []argumentSchema `json:"anyOf"`
+	ContentMediaType json.RawMessage  `json:"contentMediaType"`
+}
+
+// maxSchemaDepth is how deep alternatives may stand in one another.
+const maxSchemaDepth = 4
+
+// argumentSchemas gives what a definition says of its arguments; an empty map where it says nothing that can be read.
+func argumentSchemas(definition json.RawMessage) map[string]argumentSchema {
+	var tool struct {
+		InputSchema struct {
+			Properties map[string]json.RawMessage `json:"properties"`
+		} `json:"inputSchema"`
+	}
+	out := map[string]argumentSchema{}
+	_ = json.Unmarshal(definition, &tool) // what it says not is not known
+	for name, raw := range tool.InputSchema.Properties {
+		var s argumentSchema
+		if json.Unmarshal(raw, &s) == nil {
+			out[name] = s
+		}
+	}
+	return out
+}
+
+// IsTextOnly says whether a tool's definition says of an argument that it is a text, and nothing else.
+func IsTextOnly(definition json.RawMessage, name string) bool {
+	return argumentSchemas(definition)[name].isTextOnly(maxSchemaDepth)
+}
+
+// isTextOnly says whether what the schema lets be is a text, or nothing.
+func (s argumentSchema) isTextOnly(depth int) bool {
+	if s.ContentMediaType != nil || depth == 0 {
+		return false
+	}
+	if s.Type == nil {
+		return len(s.AnyOf) > 0 && !slices.ContainsFunc(s.AnyOf,
+			func(one argumentSchema) bool { return !one.isTextOnly(depth - 1) })
+	}
+	var types []string
+	if json.Unmarshal(s.Type, &types) != nil {
+		types = make([]string, 1)
+		if json.Unmarshal(s.Type, &types[0]) != nil {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(types, func(kind string) bool { return kind != "string" && kind != "null" })
+}
+
+// matchBothReadings goes on where the rule looks at more than names. What can be taken in two ways an allowing rule
+// must allow in both, and every other rule is about in either.
+func (r *compiledRule) matchBothReadings(s *ruleSubject, a matchResult, by string) (matchResult, string, error) {
+	got, part, err := r.matchArguments(s, a, by)
+	args := s.currentArgs()
+	if err != nil || args == nil || !r.looksAtArguments() || got == matchNo && r.effect == drawbridge.Allow {
+		return got, part, err
+	}
+	other, err := args.parsedTextReading()
+	if err != nil {
+		return matchNo, part, err
+	}
+	if other == nil {
+		return got, part, nil
+	}
+	return r.matchReplacedArguments(s, a, by, other, got, part)
+}
+
+// matchReplacedArguments has the other arguments stand in the place of those for which the rule says got.
+func (r *compiledRule) matchReplacedArguments(s *ruleSubject, a matchResult, by string, other *callArguments,
+	got matchResult, part string) (matchResult, string, error) {
+	vars := s.exprVars
+	s.replacedArgs, s.exprVars = other, nil
+	defer func() { s.replacedArgs, s.exprVars = nil, vars }()
+	also, alsoPart, err := r.matchArguments(s, a, by)
+	if err != nil || (also < got) == (r.effect == drawbridge.Allow) {
+		return also, alsoPart, err
+	}
+	return got, part, nil
+}

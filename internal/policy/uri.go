@@ -1,0 +1,86 @@
+package policy
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// cleanURI is a URI as servers read it: without what readers of URLs pass over, with "." and ".." taken out, also
+// where they are escaped, and all that is escaped written plainly.
+func cleanURI(uri string) string {
+	uri = strings.ReplaceAll(trimAsURL(uri), `\`, "/")
+	scheme, rest, ok := strings.Cut(uri, ":")
+	if !ok {
+		return uri
+	}
+	authority := ""
+	if after, is := strings.CutPrefix(rest, "//"); is {
+		end := strings.IndexByte(after, '/')
+		if end < 0 {
+			end = len(after)
+		}
+		authority, rest = "//"+unescapeURIPath(after[:end]), after[end:]
+	}
+	if rest = unescapeURIPath(rest); strings.HasPrefix(rest, "/") {
+		rest = cleanPath(rest, "")
+	}
+	return scheme + ":" + authority + rest
+}
+
+// defaultPorts are those that a URL need not name.
+var defaultPorts = map[string]string{"http": ":80", "https": ":443", "ws": ":80", "wss": ":443", "ftp": ":21",
+	"ssh": ":22", "gopher": ":70"}
+
+// uriReadings returns the URIs that readers take a URI for. Those in same are equal to it by the rules for URLs, or so
+// close that an allowing rule must name them too: without a user and the default port, and with ".." that leads from
+// the host. Those in also are what careless readers make of it: without any port, query and fragment, and with the
+// host as the first name of the path or the reverse.
+func uriReadings(uri string) (same, also []string) {
+	same = []string{cleanURI(uri)}
+	scheme, rest, ok := strings.Cut(same[0], ":")
+	if scheme = strings.ToLower(scheme); !ok || scheme == strings.TrimSuffix(fileScheme, ":") {
+		return same, nil
+	}
+	raw, _, _ := strings.Cut(strings.ReplaceAll(trimAsURL(uri), `\`, "/"), "#")
+	if _, raw, _ = strings.Cut(raw, ":"); strings.HasPrefix(raw, "//") && hasParentSegment(unescapeURIPath(raw)) {
+		same = append(same, scheme+"://"+strings.TrimLeft(path.Clean("/"+unescapeURIPath(raw)), "/"))
+	}
+	if after, is := strings.CutPrefix(rest, "//"); is {
+		host, path := after, ""
+		if i := strings.IndexByte(after, '/'); i >= 0 {
+			host, path = after[:i], after[i:]
+		}
+		bare := host[strings.LastIndexByte(host, '@')+1:]
+		bare = strings.TrimSuffix(bare, defaultPorts[scheme])
+		if i := strings.LastIndexByte(bare, ':'); i >= 0 && bare[i:] == ":" {
+			bare = bare[:i]
+		}
+		if bare != host {
+			same = append(same, scheme+"://"+bare+path)
+		}
+		if i := strings.LastIndexByte(bare, ':'); i > 0 && strings.Trim(bare[i+1:], "0123456789") == "" {
+			also = append(also, scheme+"://"+bare[:i]+path)
+		}
+		also = append(also, scheme+"://"+strings.TrimSuffix(bare, ".")+path)
+	}
+	for _, one := range slices.Concat(same, also) {
+		also = append(also, regrouped(one)...)
+	}
+	return same, also
+}
+
+// regrouped returns a URI with its host as the first name of its path and the reverse, and each without query and
+// fragment.
+func regrouped(uri string) (all []string) {
+	scheme, rest, _ := strings.Cut(uri, ":")
+	whole := strings.TrimLeft(rest, "/")
+	begin, _, _ := strings.Cut(whole, "#")
+	begin, _, _ = strings.Cut(begin, "?")
+	for _, names := range []string{whole, begin} {
+		for _, slashes := range []string{":", ":/", "://", ":///"} {
+			all = append(all, scheme+slashes+names)
+		}
+	}
+	return all
+}

@@ -1,0 +1,97 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// knownMethods are those that rules are asked about, but for those of extensions that nobody here knows.
+var knownMethods = []string{
+	"tools/call", "prompts/get", "resources/read", "resources/subscribe", "resources/directory/read", methodComplete,
+	"skills/list", "skills/get",
+	"tasks/get", "tasks/update", "tasks/cancel", "tasks/result", "tasks/list",
+}
+
+// callerMembers are the members of what an expression knows as the caller.
+var callerMembers = []string{"kind", "principal", "client", "scopes"}
+
+// Warnings says what of the rules is probably not meant, a line each that begins with where it is written.
+func (p *Policy) Warnings() (all []string) {
+	for i, r := range p.rules {
+		say := func(text string) { all = append(all, rulePosition(r, i)+text) }
+		if j := slices.IndexFunc(p.rules[:i], func(earlier *compiledRule) bool { return earlier.covers(r) }); j >= 0 {
+			say("it can never match: rule " + strconv.Itoa(j+1) + " always comes before it")
+		}
+		if r.clients != nil && r.effect == drawbridge.Allow && r.callers == nil && r.scopes == nil {
+			say("it trusts what a program calls itself: anybody may call themselves so")
+		}
+		for _, m := range r.methods {
+			if !strings.ContainsAny(string(m), "*?") && !slices.Contains(knownMethods, string(m)) {
+				say(fmt.Sprintf(
+					"methods has %q, which is none that rules are asked about: these are %s, and those of extensions",
+					m, strings.Join(knownMethods, ", ")))
+			}
+		}
+		if text := r.relativePattern(); text != "" {
+			say(fmt.Sprintf(
+				"paths has %q, which is relative: a relative value is judged only under argument names such as path, file and target; "+
+					"a value that begins with / or ~ is judged under any", text))
+		}
+		for _, c := range r.args {
+			if why := c.neverMetReason(); why != "" {
+				say("it can never match: args." + c.name + " " + why)
+			}
+		}
+		if r.when != nil {
+			for _, name := range r.when.mentions.unknownCallerMembers() {
+				say(fmt.Sprintf("when looks at caller.%s, which nobody has: a caller has %s", name,
+					strings.Join(callerMembers, ", ")))
+			}
+		}
+	}
+	return all
+}
+
+func rulePosition(r *compiledRule, i int) string {
+	if r.at == "" {
+		return "rule " + strconv.Itoa(i+1) + ": "
+	}
+	return r.at + ": rule " + strconv.Itoa(i+1) + ": "
+}
+
+// relativePattern returns the first of the rule's paths that may match a relative path; empty where there is none, and
+// for "**", which matches all paths.
+func (r *compiledRule) relativePattern() string {
+	for _, g := range r.paths {
+		if text := strings.Join(g, "/"); g[0] != "" && text != "**" {
+			return text
+		}
+	}
+	return ""
+}
+
+// neverMetReason says why no argument meets the condition; empty where one may.
+func (c argCondition) neverMetReason() string {
+	switch {
+	case c.above != nil && c.below != nil && *c.above >= *c.below:
+		return fmt.Sprintf("cannot be above %v and below %v", *c.above, *c.below)
+	case c.present != nil && !*c.present && c.looksAtValue():
+		return "cannot be absent and have a value"
+	}
+	return ""
+}
+
+// unknownCallerMembers are the members of the caller that an expression looks at and that no caller has.
+func (m mentions) unknownCallerMembers() (all []string) {
+	for _, part := range m.parts {
+		name, is := strings.CutPrefix(part, "caller.")
+		if is && !slices.Contains(callerMembers, name) && !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}

@@ -1,0 +1,16 @@
+package process
+
+import "strings"
+
+// baseNames are the variables of the base environment. Without the first few, programs do not start, or do not find
+// their own files.
+var baseNames = []string{
+	"SYSTEMROOT", "WINDIR", "SYSTEMDRIVE", "COMSPEC", "PATH", "PATHEXT", "TEMP", "TMP", "APPDATA",
+	"LOCALAPPDATA", "USERPROFILE",
+	"USERNAME", "HOMEDRIVE", "HOMEPATH", "PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)", "PROGRAMW6432",
+	"COMMONPROGRAMFILES",
+	"ALLUSERSPROFILE", "PUBLIC", "OS", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE", "HOME", "LANG", "TERM", "TZ",
+}
+
+// canonicalName is the form in which names are compared: Windows takes no notice of case.
+func canonicalName(name string) string { return strings.ToUpper(name) }

@@ -1,0 +1,63 @@
+//go:build unix
+
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// FindProgram gives the path of the program that command means to a child with this directory and environment.
+func FindProgram(command, dir string, env []string) (string, error) {
+	if strings.Contains(command, "/") {
+		path := command
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		if err := checkExecutable(path); err != nil {
+			return "", fmt.Errorf("start %s: %w", command, err)
+		}
+		return filepath.Abs(path)
+	}
+	if command == "" {
+		return "", errors.New("start: the command is empty")
+	}
+	search := lookupVariable(env, "PATH")
+	var denied error
+	for _, d := range filepath.SplitList(search) {
+		path := filepath.Join(d, command)
+		if !filepath.IsAbs(path) {
+			continue // a PATH that means another program in another directory is not followed
+		}
+		switch err := checkExecutable(path); {
+		case err == nil:
+			return path, nil
+		case errors.Is(err, fs.ErrPermission):
+			denied = fmt.Errorf("start %s: %s: %w", command, path, err)
+		}
+	}
+	if denied != nil {
+		return "", denied
+	}
+	return "", fmt.Errorf("start %s: command not found in PATH %q: %w", command, search, fs.ErrNotExist)
+}
+
+// checkExecutable says why the file cannot be run, or nil.
+func checkExecutable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("file not found: %w", fs.ErrNotExist)
+	case err != nil:
+		return err
+	case info.IsDir():
+		return errors.New("it is a directory")
+	case info.Mode()&0o111 == 0:
+		return fmt.Errorf("the file is not executable: %w", fs.ErrPermission)
+	}
+	return nil
+}

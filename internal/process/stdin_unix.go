@@ -1,0 +1,26 @@
+//go:build unix
+
+package process
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// PolledStdin gives a pipe or socket that is read through the runtime's poller: a read that waits then takes no
+// thread, whose waking would cost more than a small call. A terminal, a file, and a socket that is the output too stay
+// as they are. The descriptor stays that of in, which has to be kept.
+func PolledStdin(in, out *os.File) *os.File {
+	from, err := in.Stat()
+	if err != nil || from.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) == 0 {
+		return in
+	}
+	if to, err := out.Stat(); err != nil || os.SameFile(from, to) {
+		return in
+	}
+	if err := syscall.SetNonblock(int(in.Fd()), true); err != nil {
+		return in
+	}
+	return os.NewFile(in.Fd(), in.Name())
+}

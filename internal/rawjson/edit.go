@@ -1,0 +1,152 @@
+package rawjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+)
+
+// An Edit changes one member of an object, by path. A nil Value removes the member; any other value replaces it, or
+// adds it at the end where it is missing. Objects on the way are made where they are missing (not for a removal).
+// A path has at least one name.
+//
+// Of a name on the path that is repeated in its object only the last member counts, and only that one stays: readers do
+// not agree on which of them to believe, so an edit must not leave the other ones behind.
+type Edit struct {
+	Path  []string
+	Value json.RawMessage
+}
+
+// Put is the edit that sets the member at path.
+func Put(value json.RawMessage, path ...string) Edit { return Edit{path, value} }
+
+// Drop is the edit that removes the member at path.
+func Drop(path ...string) Edit { return Edit{Path: path} }
+
+// Apply carries out the edits, in order, on the object obj, which must be valid, and gives the new bytes; everything
+// else stays as it is, byte for byte. Nil or empty obj counts as {}. obj is not changed; where no edit has an effect
+// it is returned itself. A value on a path that is no object is replaced by one, but left alone by a removal.
+func Apply(obj json.RawMessage, edits ...Edit) json.RawMessage {
+	for _, e := range edits {
+		obj = applyEdit(obj, e.Path, e.Value)
+	}
+	return obj
+}
+
+// MapValues changes the values of the members of the object obj, which must be valid, in one pass: to what f gives for
+// them. Everything else stays as it is, byte for byte; where f gives all of them as they are, or obj is no object, obj
+// is returned itself. A repeated name is given to f as often as it is there.
+func MapValues(obj json.RawMessage, f func(m Member) json.RawMessage) json.RawMessage {
+	out := AppendObjectFunc(make([]byte, 0, len(obj)), obj,
+		func(dst []byte, m Member) []byte { return append(dst, f(m)...) })
+	if bytes.Equal(out, obj) {
+		return obj
+	}
+	return out
+}
+
+// MapElements changes the elements of an array, which must be valid, as MapValues does with members.
+func MapElements(array json.RawMessage, f func(element json.RawMessage) json.RawMessage) json.RawMessage {
+	out := AppendArrayFunc(make([]byte, 0, len(array)), array, func(dst []byte, element json.RawMessage) []byte {
+		return append(dst, f(element)...)
+	})
+	if bytes.Equal(out, array) {
+		return array
+	}
+	return out
+}
+
+// AppendObjectFunc appends the object obj to dst, with what f appends for the value of each member in the place of the
+// value. Obj must be valid; what is no object is appended as it is. Everything but the values stays, byte for byte.
+func AppendObjectFunc(dst []byte, obj json.RawMessage, f func(dst []byte, m Member) []byte) []byte {
+	at := 0
+	for m := range Members(obj) {
+		dst = f(append(dst, obj[at:m.end-len(m.Value)]...), m)
+		at = m.end
+	}
+	return append(dst, obj[at:]...)
+}
+
+// AppendArrayFunc is AppendObjectFunc for the elements of an array.
+func AppendArrayFunc(dst []byte, array json.RawMessage, f func(dst []byte, element json.RawMessage) []byte) []byte {
+	at := 0
+	scanElements(array, func(start, end int) bool {
+		dst = f(append(dst, array[at:start]...), array[start:end:end])
+		at = end
+		return true
+	})
+	return append(dst, array[at:]...)
+}
+
+func applyEdit(obj json.RawMessage, path []string, value json.RawMessage) json.RawMessage {
+	if i := SkipSpace(obj, 0); i >= len(obj) || obj[i] != '{' {
+		if value == nil {
+			return obj
+		}
+		obj = json.RawMessage("{}")
+	}
+	var room [4]Member // nearly always there is one
+	hits := room[:0]
+	for m := range Members(obj) {
+		if m.HasName(path[0]) {
+			hits = append(hits, m)
+		}
+	}
+	if len(hits) == 0 && value == nil {
+		return obj
+	}
+	if len(path) > 1 {
+		var inner json.RawMessage
+		if len(hits) > 0 {
+			inner = hits[len(hits)-1].Value
+		}
+		edited := applyEdit(inner, path[1:], value)
+		if value == nil && len(edited) == len(inner) && len(hits) == 1 {
+			return obj
+		}
+		value = edited
+	}
+	if len(hits) == 0 {
+		return appendMember(obj, path[0], value)
+	}
+	return replaceMembers(obj, hits, value)
+}
+
+// appendMember puts a member at the end of obj.
+func appendMember(obj json.RawMessage, name string, value json.RawMessage) json.RawMessage {
+	body := bytes.LastIndexByte(obj, '}')
+	if body < 0 {
+		return obj
+	}
+	out := make([]byte, 0, len(obj)+len(name)+len(value)+4)
+	out = append(out, obj[:body]...)
+	if i := SkipSpace(obj, SkipSpace(obj, 0)+1); i < body {
+		out = append(out, ',')
+	}
+	out = AppendQuoted(out, name)
+	out = append(out, ':')
+	out = append(out, value...)
+	return append(out, obj[body:]...)
+}
+
+// replaceMembers gives the last of the members the value and cuts out the others; it cuts out all where value is nil.
+func replaceMembers(obj json.RawMessage, members []Member, value json.RawMessage) json.RawMessage {
+	out := slices.Grow(json.RawMessage(nil), len(obj)+len(value))
+	at := 0
+	for i, m := range members {
+		if i == len(members)-1 && value != nil {
+			out = append(append(out, obj[at:m.end-len(m.Value)]...), value...)
+			at = m.end
+			break
+		}
+		// With the member goes the comma behind it or, for the object's last one, the comma in front.
+		out = append(out, obj[at:m.start]...)
+		if next := SkipSpace(obj, m.end); next < len(obj) && obj[next] == ',' {
+			at = SkipSpace(obj, next+1)
+			continue
+		}
+		out = bytes.TrimSuffix(bytes.TrimRight(out, Whitespace), []byte(","))
+		at = m.end
+	}
+	return append(out, obj[at:]...)
+}

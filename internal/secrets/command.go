@@ -1,0 +1,114 @@
+// Package secrets finds the values that a configuration only refers to, and keeps those that have to outlive us: see
+// Vault.
+//
+// A value may be what a file holds, what a person keeps in a keychain, or what a command prints: the ways to keep it
+// out of the configuration. Each command runs once for as long as the process lives, however many servers want its
+// value; one that did not work is run again when it is next wanted. No value, and nothing that a command printed, is
+// in an error.
+package secrets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// CommandTimeout is how long a command may take.
+const CommandTimeout = 10 * time.Second
+
+// maxValue is the most bytes that a command may print, or a file hold.
+const maxValue = 1 << 20
+
+// CommandRunner runs commands and keeps what they printed. The zero value is ready; its methods may be called from
+// several goroutines.
+type CommandRunner struct {
+	mu   sync.Mutex
+	runs map[string]*commandRun
+}
+
+// A commandRun is one command, going on or done well.
+type commandRun struct {
+	done  chan struct{}
+	value string
+	err   error
+}
+
+// Value gives what a shell's command prints, without the blanks around it. Environ is its environment, as os.Environ
+// gives it; of two that want the same command at once, or later, the first one's counts. The error says why there is
+// no value: the command ended badly, printed nothing, or took too long.
+func (c *CommandRunner) Value(ctx context.Context, command string, environ []string) (string, error) {
+	c.mu.Lock()
+	r := c.runs[command]
+	if r == nil {
+		r = &commandRun{done: make(chan struct{})}
+		if c.runs == nil {
+			c.runs = map[string]*commandRun{}
+		}
+		c.runs[command] = r
+		c.mu.Unlock()
+		c.runShared(context.WithoutCancel(ctx), r, command, environ)
+		return r.value, r.err
+	}
+	c.mu.Unlock()
+	select {
+	case <-r.done:
+		return r.value, r.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// runShared runs a command for all who wait for it. It goes on when the first of them does not wait any more.
+func (c *CommandRunner) runShared(ctx context.Context, r *commandRun, command string, environ []string) {
+	defer close(r.done)
+	ctx, cancel := context.WithTimeout(ctx, CommandTimeout)
+	defer cancel()
+	r.value, r.err = runShell(ctx, command, environ)
+	if r.err != nil {
+		c.mu.Lock()
+		delete(c.runs, command)
+		c.mu.Unlock()
+	}
+}
+
+// runShell is what a shell's command prints.
+func runShell(ctx context.Context, command string, environ []string) (string, error) {
+	cmd := shell(ctx, command)
+	cmd.Env = append([]string{}, environ...) // nil would mean ours
+	cmd.WaitDelay = time.Second
+	out := &limitedBuffer{}
+	cmd.Stdout = out
+	err := cmd.Run()
+	value := strings.TrimSpace(out.text.String())
+	exit, ended := errors.AsType[*exec.ExitError](err)
+	switch {
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("the command took longer than %v", CommandTimeout)
+	case ended:
+		return "", fmt.Errorf("the command ended with %s", exit.ProcessState)
+	case err != nil:
+		return "", errors.New("the command could not be run")
+	case out.exceeded:
+		return "", fmt.Errorf("the command printed more than %d bytes", maxValue)
+	case value == "":
+		return "", errors.New("the command printed nothing")
+	}
+	return value, nil
+}
+
+// A limitedBuffer keeps what is written to it, up to maxValue bytes.
+type limitedBuffer struct {
+	text     strings.Builder
+	exceeded bool
+}
+
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	if b.exceeded = b.exceeded || b.text.Len()+len(p) > maxValue; !b.exceeded {
+		b.text.Write(p)
+	}
+	return len(p), nil
+}

@@ -1,0 +1,189 @@
+package secrets
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/zalando/go-keyring"
+)
+
+// A Keychain keeps short texts by name, for one user, out of the reach of who can read files. Get's error is
+// ErrNotFound where it answers and has none of that name, and so is Delete's; any other means that it cannot be had.
+type Keychain interface {
+	Get(name string) (string, error)
+	Set(name, value string) error
+	Delete(name string) error
+}
+
+// keychainService is under what the operating system's keychain has what is ours.
+const keychainService = "drawbridge"
+
+// systemKeychain is the keychain of the operating system: Keychain, Credential Manager, or what answers for the Secret
+// Service.
+type systemKeychain struct {
+	// reachable says why there is none to be asked, without asking.
+	reachable func() error
+}
+
+var _ Keychain = systemKeychain{}
+
+func (s systemKeychain) Get(name string) (string, error) {
+	if err := s.reachable(); err != nil {
+		return "", err
+	}
+	value, err := keyring.Get(keychainService, name)
+	return value, asOurError(err)
+}
+
+func (s systemKeychain) Set(name, value string) error {
+	if err := s.reachable(); err != nil {
+		return err
+	}
+	return asOurError(keyring.Set(keychainService, name, value))
+}
+
+func (s systemKeychain) Delete(name string) error {
+	if err := s.reachable(); err != nil {
+		return err
+	}
+	return asOurError(keyring.Delete(keychainService, name))
+}
+
+func asOurError(err error) error {
+	if errors.Is(err, keyring.ErrNotFound) {
+		return ErrNotFound
+	}
+	return err
+}
+
+// checkSessionBus says why there is no session bus to ask for the Secret Service. The library would start one, which
+// nobody would ever end.
+func checkSessionBus() error {
+	switch runtime.GOOS {
+	case "windows", "darwin":
+		return nil
+	}
+	if at := os.Getenv("DBUS_SESSION_BUS_ADDRESS"); at != "" && at != "autolaunch:" {
+		return nil
+	}
+	if me, err := user.Current(); err == nil {
+		for _, name := range []string{"bus", "dbus-session"} {
+			if _, err := os.Stat(filepath.Join("/run/user", me.Uid, name)); err == nil {
+				return nil
+			}
+		}
+	}
+	return errors.New("there is no session bus")
+}
+
+const (
+	// keychainTimeout is how long a keychain may take: it may be asking the person for a password, or not be there at
+	// all.
+	keychainTimeout = 10 * time.Second
+	// unavailablePause is how long one that did not answer is not asked again.
+	unavailablePause = time.Minute
+)
+
+// A guardedKeychain asks a keychain, and nobody waits for it longer than keychainTimeout. One that does not answer is
+// left alone: for unavailablePause, and for as long as a question is open. Its errors are ErrNotFound, or
+// ErrKeychainUnavailable with the reason.
+type guardedKeychain struct {
+	keychain Keychain
+
+	mu          sync.Mutex
+	unanswered  int // questions that nobody waits for any more
+	pausedUntil time.Time
+	lastError   error
+}
+
+func (g *guardedKeychain) get(name string) (string, error) {
+	return g.askWithTimeout(func() (string, error) { return g.keychain.Get(name) })
+}
+
+// set keeps a value. The reason in its error is ours: a keychain's could repeat the value.
+func (g *guardedKeychain) set(name, value string) error {
+	_, err := g.askWithTimeout(func() (string, error) {
+		if g.keychain.Set(name, value) != nil {
+			return "", errors.New("it does not take a value")
+		}
+		return "", nil
+	})
+	return err
+}
+
+// checkAvailable says why a keychain cannot be had.
+func (g *guardedKeychain) checkAvailable() error {
+	if _, err := g.get("vault"); !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+// An keychainAnswer of a keychain.
+type keychainAnswer struct {
+	value string
+	err   error
+}
+
+// askWithTimeout puts a question.
+func (g *guardedKeychain) askWithTimeout(question func() (string, error)) (string, error) {
+	g.mu.Lock()
+	open, until, why := g.unanswered, g.pausedUntil, g.lastError
+	g.mu.Unlock()
+	switch {
+	case open > 0:
+		return "", fmt.Errorf("%w: it has yet to answer an earlier question", ErrKeychainUnavailable)
+	case time.Now().Before(until):
+		return "", fmt.Errorf("%w: %w", ErrKeychainUnavailable, why)
+	}
+	answers := make(chan keychainAnswer, 1)
+	var asking sync.WaitGroup // what a bus does not answer cannot be interrupted: it ends with the process
+	asking.Go(func() { answers <- askRecovering(question) })
+	timer := time.NewTimer(keychainTimeout)
+	defer timer.Stop()
+	select {
+	case got := <-answers:
+		return got.value, g.noteAvailability(got.err)
+	case <-timer.C:
+	}
+	g.mu.Lock()
+	g.unanswered++
+	g.mu.Unlock()
+	asking.Go(func() {
+		late := <-answers
+		g.mu.Lock()
+		g.unanswered--
+		g.mu.Unlock()
+		_ = g.noteAvailability(late.err) // one that answers late does answer
+	})
+	return "", g.noteAvailability(fmt.Errorf("it took longer than %v", keychainTimeout))
+}
+
+// askRecovering puts a question to a library that takes what comes over the bus for what it should be.
+func askRecovering(question func() (string, error)) (a keychainAnswer) {
+	defer func() {
+		if recover() != nil {
+			a = keychainAnswer{err: errors.New("it answers what it should not")}
+		}
+	}()
+	value, err := question()
+	return keychainAnswer{value, err}
+}
+
+// noteAvailability remembers whether the keychain answered, and gives the error as ours.
+func (g *guardedKeychain) noteAvailability(err error) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err == nil || errors.Is(err, ErrNotFound) {
+		g.pausedUntil, g.lastError = time.Time{}, nil
+		return err
+	}
+	g.pausedUntil, g.lastError = time.Now().Add(unavailablePause), err
+	return fmt.Errorf("%w: %w", ErrKeychainUnavailable, err)
+}

@@ -1,0 +1,131 @@
+package secrets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// A ReferenceKind says what a reference names.
+type ReferenceKind string
+
+// The kinds of references.
+const (
+	// FileReference is a file by its path, Kept what a person keeps under a name, Command a command of the shell.
+	FileReference     ReferenceKind = "file"
+	KeychainReference ReferenceKind = "keychain"
+	CommandReference  ReferenceKind = "command"
+)
+
+// A SecretGetter has what a person keeps under names: the keychain.
+type SecretGetter interface {
+	// Get gives what is kept under a name. The error, which has no secret in it, says why there is nothing.
+	Get(name string) ([]byte, error)
+}
+
+// A Resolver finds what references stand for. The zero value finds no Kept; its methods may be called from several
+// goroutines.
+type Resolver struct {
+	// Keychain is asked for each Kept reference each time; nil has nothing. Values of a vault note what all references
+	// stood for.
+	Keychain SecretGetter
+
+	commands CommandRunner
+}
+
+// Value gives what a reference stands for. Of a file that is what it holds without the line ends at its end, up to 1
+// MiB; of a command see CommandRunner.Value, which environ is for. A value is never empty. The error says why there is
+// none: it has the file's path or the name in it, and no value.
+func (r *Resolver) Value(ctx context.Context, kind ReferenceKind, text string, environ []string) (string, error) {
+	value, err := r.resolve(ctx, kind, text, environ)
+	if n, ok := r.Keychain.(secretNoter); ok && err == nil {
+		n.Note(value)
+	}
+	return value, err
+}
+
+func (r *Resolver) resolve(ctx context.Context, kind ReferenceKind, text string, environ []string) (string, error) {
+	switch kind {
+	case FileReference:
+		return readSecretFile(text)
+	case KeychainReference:
+		return r.keychainValue(text)
+	case CommandReference:
+		return r.commands.Value(ctx, text, environ)
+	}
+	return "", fmt.Errorf("nothing here knows a reference of the kind %q", string(kind))
+}
+
+func (r *Resolver) keychainValue(name string) (string, error) {
+	if r.Keychain == nil {
+		return "", fmt.Errorf("there is no keychain to find %q in", name)
+	}
+	value, err := r.Keychain.Get(name)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("find %q in the keychain: %w", name, err)
+	case len(value) == 0:
+		return "", fmt.Errorf("what the keychain has as %q is empty", name)
+	}
+	return string(value), nil
+}
+
+// readSecretFile is what a file holds.
+func readSecretFile(path string) (string, error) {
+	f, err := openRegularFile(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxValue+1))
+	text := strings.TrimRight(string(data), "\r\n")
+	switch {
+	case err != nil:
+		return "", fileError(path, err)
+	case len(data) > maxValue:
+		return "", fileError(path, fmt.Errorf("it is larger than %d MiB", maxValue>>20))
+	case text == "":
+		return "", fileError(path, errors.New("it is empty"))
+	}
+	return text, nil
+}
+
+// CheckFile says why a file cannot be read as a value, without reading it: the error names its path.
+func CheckFile(path string) error {
+	f, err := openRegularFile(path)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// openRegularFile opens a regular file and nothing else: a pipe or a device may block, and never end.
+func openRegularFile(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fileError(path, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fileError(path, errors.New("it is no regular file"))
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fileError(path, err)
+	}
+	return f, nil
+}
+
+// fileError names the file once.
+func fileError(path string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the file %s is not there", path)
+	}
+	if cause, ok := errors.AsType[*fs.PathError](err); ok {
+		err = cause.Err
+	}
+	return fmt.Errorf("the file %s: %w", path, err)
+}

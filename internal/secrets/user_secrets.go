@@ -1,0 +1,58 @@
+package secrets
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// userSecretPrefix is what the names of Values begin with in the vault.
+const userSecretPrefix = "value/"
+
+// UserSecrets are the secrets of a vault that a person keeps there by a name of their own, and refers to in the
+// configuration.
+type UserSecrets struct{ vault *Vault }
+
+// UserSecrets gives the part of the vault that is the person's.
+func (v *Vault) UserSecrets() UserSecrets { return UserSecrets{v} }
+
+// Get gives the value of a name, as Vault.Get does. Where the vault has none it is looked for in the keychain itself,
+// under the service "drawbridge": a person may have put it there. The error does not repeat the name.
+func (s UserSecrets) Get(name string) ([]byte, error) {
+	value, err := s.vault.getSecret(userSecretPrefix + name)
+	if !errors.Is(err, ErrNotFound) {
+		return value, err
+	}
+	if s.vault.keychain == nil || checkName(name) != nil || strings.HasPrefix(name, keychainAccount("")) {
+		return nil, err
+	}
+	text, away := s.vault.keychain.get(name)
+	switch {
+	case errors.Is(away, ErrNotFound):
+		return nil, err
+	case away != nil:
+		return nil, fmt.Errorf("%w; %w", err, away)
+	}
+	return []byte(text), nil
+}
+
+// Put keeps a value, as Vault.Put does.
+func (s UserSecrets) Put(name string, value []byte) error {
+	return s.vault.Put(userSecretPrefix+name, value)
+}
+
+// Delete takes a value away, as Vault.Delete does. What a person put into the keychain themselves stays there.
+func (s UserSecrets) Delete(name string) error { return s.vault.Delete(userSecretPrefix + name) }
+
+// List gives the entries of the vault that are values, by the person's names, as Vault.List does.
+func (s UserSecrets) List() ([]SecretInfo, error) {
+	all, err := s.vault.List()
+	var values []SecretInfo
+	for _, e := range all {
+		if name, ok := strings.CutPrefix(e.Name, userSecretPrefix); ok {
+			e.Name = name
+			values = append(values, e)
+		}
+	}
+	return values, err
+}

@@ -1,0 +1,313 @@
+package secrets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"filippo.io/age"
+)
+
+// maxSecret is the most bytes of a value that a vault keeps.
+const maxSecret = 64 << 10
+
+// ErrNotFound says that there is no secret of that name.
+var ErrNotFound = errors.New("there is no such secret")
+
+// ErrKeychainUnavailable says that a secret is there and cannot be had now: the keychain that has its key is turned
+// off or does not answer.
+var ErrKeychainUnavailable = errors.New("the keychain is away")
+
+// A Vault keeps what is secret and has to outlive us: tokens, clients' secrets, values that a person took out of their
+// configuration. Each has a name, such as "signin/github-1a2b3c4d".
+//
+// A value is a file of the vault's directory, sealed with age. The key that opens it is in the keychain of the
+// operating system, under the service "drawbridge", where there is one that answers; else it is in a file beside them,
+// which only the user may read. So a value may be of any size, a change of one is the change of one file, and the
+// keychain is asked once for as long as the process lives.
+//
+// A Put that dies at any point leaves the old value or the new one. No error and no log line has a value in it. The
+// methods may be called from several goroutines, and processes.
+type Vault struct {
+	dir string
+	log *slog.Logger
+	// unavailable says why there is no place for secrets.
+	unavailable error
+	// keychain is nil where it is turned off.
+	keychain *guardedKeychain
+	known    KnownSecrets
+
+	// mu guards the keys of the keychain that were read, by their public halves, and the turns at locks, by their
+	// files.
+	mu        sync.Mutex
+	keys      map[string]*age.X25519Identity
+	lockTurns map[string]chan struct{}
+	// warnedKeyInFile says that it was logged that the key lies in a file.
+	warnedKeyInFile bool
+}
+
+// VaultOptions are what a vault can do without. The zero value is the one with the operating system's keychain.
+type VaultOptions struct {
+	// Keychain keeps the vault's key; nil is the operating system's.
+	Keychain Keychain
+	// NoKeychain has the key in a file whatever there is.
+	NoKeychain bool
+	// Logger is told where the key is, where that is not the keychain; nil is silence.
+	Logger *slog.Logger
+}
+
+// A KeyLocation says what keeps the key of a secret.
+type KeyLocation string
+
+// The places.
+const (
+	InKeychain KeyLocation = "keychain"
+	InFile     KeyLocation = "file"
+)
+
+// An SecretInfo is a secret as it may be shown.
+type SecretInfo struct {
+	Name        string      `json:"name"`
+	KeyLocation KeyLocation `json:"place"`
+	Changed     time.Time   `json:"changed"`
+}
+
+// OpenVault gives the vault of a directory. Nothing is made before something is put or locked; then the directory gets
+// the mode 0700, and all files in it 0600. The error says that there is no such path.
+func OpenVault(dir string, o VaultOptions) (*Vault, error) {
+	if dir == "" {
+		return nil, errors.New("open the vault: no directory is named")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the vault: %w", err)
+	}
+	v := &Vault{dir: dir, log: o.Logger, keys: map[string]*age.X25519Identity{}, lockTurns: map[string]chan struct{}{}}
+	if v.log == nil {
+		v.log = slog.New(slog.DiscardHandler)
+	}
+	if o.Keychain == nil {
+		o.Keychain = systemKeychain{reachable: checkSessionBus}
+	}
+	if !o.NoKeychain {
+		v.keychain = &guardedKeychain{keychain: o.Keychain}
+	}
+	return v, nil
+}
+
+// UnavailableVault gives a vault for where there is no place for one: it has no secret, and takes none, for the reason
+// given.
+func UnavailableVault(why error) *Vault {
+	return &Vault{unavailable: why, log: slog.New(slog.DiscardHandler)}
+}
+
+// Get gives the value of a name. The error is ErrNotFound where there is none, or where its key is gone;
+// ErrKeychainUnavailable where the keychain has the key and does not answer; any other names the file that is damaged
+// or cannot be read.
+func (v *Vault) Get(name string) ([]byte, error) {
+	value, err := v.getSecret(name)
+	if err != nil {
+		return nil, fmt.Errorf("read secret %q: %w", name, err)
+	}
+	return value, nil
+}
+
+func (v *Vault) getSecret(name string) ([]byte, error) {
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	if v.unavailable != nil {
+		return nil, ErrNotFound
+	}
+	rec, err := v.readRecord(v.recordPath(name), name)
+	if err != nil {
+		return nil, err
+	}
+	key, err := v.keyForRecord(rec)
+	if err != nil {
+		return nil, err
+	}
+	value, err := rec.unseal(key)
+	if err != nil {
+		return nil, damaged(v.recordPath(name), err)
+	}
+	return value, nil
+}
+
+// Put keeps a value, of up to 64 KiB, in the place of an old one. A record of that name that is damaged is moved
+// aside: its file gets the end ".damaged".
+func (v *Vault) Put(name string, value []byte) error {
+	if err := v.putSecret(name, value); err != nil {
+		return fmt.Errorf("keep secret %q: %w", name, err)
+	}
+	return nil
+}
+
+func (v *Vault) putSecret(name string, value []byte) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	if len(value) > maxSecret {
+		return fmt.Errorf("it has more than %d KiB", maxSecret>>10)
+	}
+	if err := v.prepareDir(); err != nil {
+		return err
+	}
+	key, place := v.currentKeychainKey(), InKeychain // not while others wait: a keychain may take its time
+	unlock, err := v.lockForWriting()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if key == nil {
+		place = InFile
+		if key, err = v.fileKey(true); err != nil {
+			return err
+		}
+	}
+	rec, err := seal(name, value, place, key.Recipient())
+	if err != nil {
+		return err
+	}
+	rec.Changed = time.Now().UTC()
+	path := v.recordPath(name)
+	if err := v.moveAsideDamaged(path, name); err != nil {
+		return err
+	}
+	return v.replaceFile(path, rec.encode())
+}
+
+// moveAsideDamaged keeps a damaged record from being written over.
+func (v *Vault) moveAsideDamaged(path, name string) error {
+	_, err := v.readRecord(path, name)
+	if _, broken := errors.AsType[damagedError](err); !broken {
+		return nil
+	}
+	v.log.Warn("a damaged secret is moved aside", "name", name, "to", path+".damaged", "err", err)
+	return os.Rename(path, path+".damaged")
+}
+
+// Delete takes a value away. The error is ErrNotFound where there is none.
+func (v *Vault) Delete(name string) error {
+	if err := v.deleteSecret(name); err != nil {
+		return fmt.Errorf("remove secret %q: %w", name, err)
+	}
+	return nil
+}
+
+func (v *Vault) deleteSecret(name string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	if v.unavailable != nil {
+		return ErrNotFound
+	}
+	path := v.recordPath(name)
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return ErrNotFound
+	}
+	unlock, err := v.lockForWriting()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := os.Remove(path); errors.Is(err, fs.ErrNotExist) {
+		return ErrNotFound
+	} else if err != nil {
+		return err
+	}
+	return syncDir(v.dir)
+}
+
+// Lock gives one of all goroutines and processes the right to do something about a name, and has the others wait. The
+// lock ends with its process, however that ends; unlock may be called more than once. It does not keep anybody from
+// Get or Put. The error is that of ctx, or says that the directory cannot be used.
+func (v *Vault) Lock(ctx context.Context, name string) (unlock func(), err error) {
+	if err = checkName(name); err == nil {
+		err = v.prepareDir()
+	}
+	if err == nil {
+		unlock, err = v.lockFile(ctx, strings.TrimSuffix(filepath.Base(v.recordPath(name)), recordSuffix)+".lock")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock secret %q: %w", name, err)
+	}
+	return unlock, nil
+}
+
+// Stamp is a word that changes with each Put and Delete of the name, of whatever process; "" where there is no value.
+// It costs a look at the file's times.
+func (v *Vault) Stamp(name string) string {
+	if v.unavailable != nil {
+		return ""
+	}
+	info, err := os.Lstat(v.recordPath(name))
+	if err != nil {
+		return ""
+	}
+	return strconv.FormatInt(info.ModTime().UnixNano(), 36) + "-" + strconv.FormatInt(info.Size(), 36)
+}
+
+// List gives all entries in the order of their names. They are good also where there is an error, which names the files
+// that cannot be read. The keychain is not asked.
+func (v *Vault) List() ([]SecretInfo, error) {
+	if v.unavailable != nil {
+		return nil, nil
+	}
+	files, err := os.ReadDir(v.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list secrets: %w", err)
+	}
+	var all []SecretInfo
+	var errs []error
+	for _, f := range files {
+		if filepath.Ext(f.Name()) != recordSuffix {
+			continue
+		}
+		rec, err := v.readRecord(filepath.Join(v.dir, f.Name()), "")
+		switch {
+		case errors.Is(err, ErrNotFound): // it went meanwhile
+		case err != nil:
+			errs = append(errs, fmt.Errorf("list secrets: %w", err))
+		default:
+			all = append(all, SecretInfo{rec.Name, rec.Place, rec.Changed})
+		}
+	}
+	slices.SortFunc(all, func(a, b SecretInfo) int { return strings.Compare(a.Name, b.Name) })
+	return all, errors.Join(errs...)
+}
+
+// KeyLocation says what has the key of what is put from now on. It may ask the keychain.
+func (v *Vault) KeyLocation() KeyLocation {
+	if v.keychain == nil || v.keychain.checkAvailable() != nil {
+		return InFile
+	}
+	return InKeychain
+}
+
+// DescribeProtection says in one sentence for people where secrets are put, and what protects them. It may ask the
+// keychain.
+func (v *Vault) DescribeProtection() string {
+	beside := "are sealed files in " + v.dir + " whose key lies beside them: who can read your files can read them"
+	switch {
+	case v.unavailable != nil:
+		return "there is no place for secrets: " + v.unavailable.Error()
+	case v.keychain == nil:
+		return "the keychain is turned off: secrets " + beside
+	case v.KeyLocation() == InFile:
+		return "no keychain answers here: secrets " + beside
+	}
+	return "secrets are sealed files in " + v.dir + " whose key is in the keychain of this system"
+}

@@ -1,0 +1,135 @@
+package secrets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+const (
+	// writeLockFile is the lock of those who write in the vault, and scratch the file they write first: one is enough.
+	writeLockFile, tempFile = "vault.lock", "vault.tmp"
+	// writeWait is how long a writer waits for the others, lockRetry how often it asks.
+	writeWait, lockRetry = time.Minute, 5 * time.Millisecond
+)
+
+// prepareDir makes the directory, and has it and its owner alone.
+func (v *Vault) prepareDir() error {
+	if v.unavailable != nil {
+		return v.unavailable
+	}
+	info, err := os.Stat(v.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(v.dir, 0o700); err != nil {
+			return err
+		}
+		return syncDir(filepath.Dir(v.dir))
+	}
+	if err != nil {
+		return err
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		return os.Chmod(v.dir, 0o700)
+	}
+	return nil
+}
+
+// replaceFile puts data in the place of a file of the vault, as one step, and on the disk. The caller holds the lock
+// writing. The file's time is later than that of the one before, whatever the clock does.
+func (v *Vault) replaceFile(path string, data []byte) error {
+	temp := filepath.Join(v.dir, tempFile)
+	if err := writePrivateFile(temp, data); err != nil {
+		return err
+	}
+	at := time.Now()
+	if before, err := os.Stat(path); err == nil && !at.After(before.ModTime()) {
+		at = before.ModTime().Add(time.Millisecond)
+	}
+	err := os.Chtimes(temp, at, at)
+	if err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		_ = os.Remove(temp) // what went wrong before says more
+		return err
+	}
+	return syncDir(v.dir)
+}
+
+// writePrivateFile writes a file that only its owner may read.
+func writePrivateFile(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// syncDir has a change of names on the disk. Windows cannot, and need not: it writes through.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// lockFile takes the lock that a file of the vault stands for. Goroutines of one process stand in line before it, so
+// that one of them asks for the file.
+func (v *Vault) lockFile(ctx context.Context, file string) (unlock func(), err error) {
+	v.mu.Lock()
+	turn := v.lockTurns[file]
+	if turn == nil {
+		turn = make(chan struct{}, 1)
+		v.lockTurns[file] = turn
+	}
+	v.mu.Unlock()
+	select {
+	case turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	lock := flock.New(filepath.Join(v.dir, file), flock.SetPermissions(0o600))
+	if _, err := lock.TryLockContext(ctx, lockRetry); err != nil {
+		<-turn
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, fmt.Errorf("lock %s: %w", lock.Path(), withoutPath(err))
+	}
+	return sync.OnceFunc(func() {
+		_ = lock.Unlock() // closing it is what frees it
+		<-turn
+	}), nil
+}
+
+// lockForWriting takes the lock of those who write, whose turns are short.
+func (v *Vault) lockForWriting() (unlock func(), err error) {
+	late := errors.New("another process has held the lock for too long")
+	ctx, cancel := context.WithTimeoutCause(context.Background(), writeWait, late)
+	defer cancel()
+	return v.lockFile(ctx, writeLockFile)
+}
+
+// withoutPath is an error without the path that was said already.
+func withoutPath(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}

@@ -1,0 +1,171 @@
+package secrets
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"filippo.io/age"
+)
+
+const (
+	// keyFile holds the key where no keychain does, publicKeyFile the public half of the one that the keychain has.
+	keyFile, publicKeyFile = "vault.key", "vault.pub"
+	// maxKey is the most bytes of either.
+	maxKey = 4 << 10
+)
+
+// keyForRecord gives the key that opens a record.
+func (v *Vault) keyForRecord(rec secretRecord) (*age.X25519Identity, error) {
+	if rec.Place == InKeychain {
+		return v.keychainKeyFor(rec.Key)
+	}
+	key, err := v.fileKey(false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w any more: its key %s is gone", ErrNotFound, filepath.Join(v.dir, keyFile))
+	}
+	if err == nil && key.Recipient().String() != rec.Key {
+		err = fmt.Errorf("%w any more: %s is another key by now", ErrNotFound, filepath.Join(v.dir, keyFile))
+	}
+	return key, err
+}
+
+// keychainKeyFor gives the key whose public half is given.
+func (v *Vault) keychainKeyFor(public string) (*age.X25519Identity, error) {
+	v.mu.Lock()
+	key := v.keys[public]
+	v.mu.Unlock()
+	if key != nil {
+		return key, nil
+	}
+	if v.keychain == nil {
+		return nil, fmt.Errorf("%w: it is turned off", ErrKeychainUnavailable)
+	}
+	text, err := v.keychain.get(keychainAccount(public))
+	if errors.Is(err, ErrNotFound) {
+		return nil, fmt.Errorf("%w any more: the keychain has lost its key", ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	key, err = age.ParseX25519Identity(strings.TrimSpace(text))
+	if err != nil || key.Recipient().String() != public {
+		return nil, fmt.Errorf("%w any more: what the keychain has is not its key", ErrNotFound)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.keys[public] = key
+	return key, nil
+}
+
+// keychainAccount is under which name the keychain has a key.
+func keychainAccount(public string) string { return "vault/" + public }
+
+// currentKeychainKey gives the key of the keychain for what is put from now on, a new one where there is none; nil
+// where no keychain answers.
+func (v *Vault) currentKeychainKey() *age.X25519Identity {
+	if v.keychain == nil {
+		return nil
+	}
+	public := v.publicKey()
+	key, err := v.loadOrCreateKeychainKey(public)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if err == nil {
+		return key
+	}
+	if !v.warnedKeyInFile {
+		v.warnedKeyInFile = true
+		v.log.Info("no keychain keeps the key of the vault: a file does", "file",
+			filepath.Join(v.dir, keyFile), "err", err)
+	}
+	return nil
+}
+
+// loadOrCreateKeychainKey is keychainKey, given what the public half is said to be. The error says why there is none.
+func (v *Vault) loadOrCreateKeychainKey(public string) (*age.X25519Identity, error) {
+	if public != "" {
+		if key, err := v.keychainKeyFor(public); !errors.Is(err, ErrNotFound) {
+			return key, err
+		}
+	}
+	if err := v.keychain.checkAvailable(); err != nil {
+		return nil, err
+	}
+	unlock, err := v.lockForWriting()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if now := v.publicKey(); now != public {
+		return v.keychainKeyFor(now) // somebody else has made it meanwhile
+	}
+	key, err := age.GenerateX25519Identity()
+	if err != nil {
+		return nil, err
+	}
+	made := key.Recipient().String()
+	if err := v.keychain.set(keychainAccount(made), key.String()); err != nil {
+		return nil, err
+	}
+	if key, err = v.keychainKeyFor(made); err != nil { // it has it, and gives it back
+		return nil, err
+	}
+	return key, v.replaceFile(filepath.Join(v.dir, publicKeyFile), []byte(made+"\n"))
+}
+
+// publicKey is the public half of the key that the keychain is said to have; "" where nothing says so.
+func (v *Vault) publicKey() string {
+	text, err := readPrivateFile(filepath.Join(v.dir, publicKeyFile))
+	if err != nil {
+		return ""
+	}
+	key, err := age.ParseX25519Recipient(strings.TrimSpace(text))
+	if err != nil {
+		return ""
+	}
+	return key.String()
+}
+
+// fileKey gives the key of the file; make has one made where there is none, for which the caller holds the lock
+// writing.
+func (v *Vault) fileKey(make bool) (*age.X25519Identity, error) {
+	path := filepath.Join(v.dir, keyFile)
+	text, err := readPrivateFile(path)
+	if make && errors.Is(err, fs.ErrNotExist) {
+		key, err := age.GenerateX25519Identity()
+		if err != nil {
+			return nil, err
+		}
+		return key, v.replaceFile(path, []byte(key.String()+"\n"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	key, err := age.ParseX25519Identity(strings.TrimSpace(text))
+	if err != nil {
+		return nil, damaged(path, errors.New("it is no key")) // the cause could repeat some of it
+	}
+	return key, nil
+}
+
+// readPrivateFile reads a file of ours that only its owner may read: one that others may is taken from them.
+func readPrivateFile(path string) (string, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular() || info.Size() > maxKey:
+		return "", damaged(path, errors.New("it is no file of ours"))
+	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
+		if err := os.Chmod(path, 0o600); err != nil {
+			return "", err
+		}
+	}
+	text, err := os.ReadFile(path)
+	return string(text), err
+}

@@ -1,0 +1,172 @@
+package secrets
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"filippo.io/age"
+)
+
+const (
+	// recordSuffix is the end of the name of a record's file.
+	recordSuffix = ".secret"
+	// maxName is the most bytes of a name, maxRecord of a record's file: a value in Base64, and what says about it.
+	maxName, maxRecord = 512, 2*maxSecret + 4<<10
+	// recordVersion is the only one there is.
+	recordVersion = 1
+)
+
+// A secretRecord is what a file of the vault says: of which secret it is, which key opens it, and the sealed value.
+type secretRecord struct {
+	Version int         `json:"v"`
+	Name    string      `json:"name"`
+	Place   KeyLocation `json:"place"`
+	// Key is the public half of the key that opens it.
+	Key     string    `json:"key"`
+	Changed time.Time `json:"changed"`
+	// Sealed is the name, a zero byte and the value, sealed: a record cannot be passed off as that of another name.
+	Sealed []byte `json:"sealed"`
+}
+
+// A damagedError is about a file that is not what we wrote.
+type damagedError struct {
+	path string
+	why  error
+}
+
+func (e damagedError) Error() string { return e.path + " is damaged: " + e.why.Error() }
+
+func damaged(path string, why error) error { return damagedError{path, why} }
+
+// checkName says why a name cannot be a secret's.
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("the name of a secret cannot be empty")
+	case len(name) > maxName:
+		return fmt.Errorf("the name of a secret has at most %d bytes", maxName)
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+		return errors.New("the name of a secret is text on one line")
+	}
+	return nil
+}
+
+// recordPath is the file of a name. The name itself may have any letters, and some file systems know no capitals.
+func (v *Vault) recordPath(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return filepath.Join(v.dir, hex.EncodeToString(sum[:16])+recordSuffix)
+}
+
+// readRecord reads a file. Where a name is given, the record must be its.
+func (v *Vault) readRecord(path, name string) (secretRecord, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return secretRecord{}, ErrNotFound
+	}
+	if err != nil {
+		return secretRecord{}, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxRecord+1))
+	if err != nil {
+		return secretRecord{}, err
+	}
+	rec, err := parseRecord(data)
+	if err == nil && (name != "" && rec.Name != name || v.recordPath(rec.Name) != path) {
+		err = errors.New("it is another secret's")
+	}
+	if err != nil {
+		return secretRecord{}, damaged(path, err)
+	}
+	return rec, nil
+}
+
+// parseRecord reads a record. Nothing of what it read is in its errors.
+func parseRecord(data []byte) (secretRecord, error) {
+	var rec secretRecord
+	if len(data) > maxRecord {
+		return rec, errors.New("it is too large")
+	}
+	var said struct {
+		Version int `json:"v"`
+	}
+	if json.Unmarshal(data, &said) == nil && said.Version > recordVersion {
+		return rec, errors.New("a newer Drawbridge has written it")
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&rec); err != nil {
+		return secretRecord{}, errors.New("it is not as it was written")
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return secretRecord{}, errors.New("it goes on where it should end")
+	}
+	switch {
+	case rec.Version != recordVersion:
+		return secretRecord{}, errors.New("it does not say its version")
+	case checkName(rec.Name) != nil:
+		return secretRecord{}, errors.New("it names no secret")
+	case rec.Place != InKeychain && rec.Place != InFile:
+		return secretRecord{}, errors.New("it does not say where its key is")
+	case len(rec.Sealed) == 0:
+		return secretRecord{}, errors.New("it holds no value")
+	}
+	if _, err := age.ParseX25519Recipient(rec.Key); err != nil {
+		return secretRecord{}, errors.New("it does not say which key opens it")
+	}
+	return rec, nil
+}
+
+// encode is the record as it is written.
+func (r secretRecord) encode() []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(r) // texts, bytes and a time of our own always encode
+	return b.Bytes()
+}
+
+// seal makes the record of a value.
+func seal(name string, value []byte, place KeyLocation, to *age.X25519Recipient) (secretRecord, error) {
+	var b bytes.Buffer
+	w, err := age.Encrypt(&b, to)
+	if err != nil {
+		return secretRecord{}, err
+	}
+	if _, err := w.Write(append([]byte(name+"\x00"), value...)); err != nil {
+		return secretRecord{}, err
+	}
+	if err := w.Close(); err != nil {
+		return secretRecord{}, err
+	}
+	return secretRecord{Version: recordVersion, Name: name, Place: place, Key: to.String(), Sealed: b.Bytes()}, nil
+}
+
+// unseal gives the value of a record.
+func (r secretRecord) unseal(key *age.X25519Identity) ([]byte, error) {
+	reader, err := age.Decrypt(bytes.NewReader(r.Sealed), key)
+	if err != nil {
+		return nil, errors.New("its key does not open it")
+	}
+	text, err := io.ReadAll(reader)
+	if err != nil {
+		return nil, errors.New("its value was changed")
+	}
+	value, ok := bytes.CutPrefix(text, []byte(r.Name+"\x00"))
+	if !ok {
+		return nil, errors.New("its value is another secret's")
+	}
+	return value, nil
+}

@@ -1,0 +1,68 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"time"
+)
+
+// bodyTimeout is how long the body of a request may take to come where a deadline can be set.
+const bodyTimeout = time.Minute
+
+// withBodyDeadlines bounds what net/http does by itself and without end: it waits for what was announced of a body
+// before it answers a request that is refused before anybody reads it, and for a client to read a short answer, which
+// may take so long. [Body] takes the first bound away once it has read to the end; what is written within h has its
+// own.
+func withBodyDeadlines(h http.Handler, answer time.Duration) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rc := http.NewResponseController(w) // net/http's own has deadlines
+		_ = rc.SetWriteDeadline(time.Time{})
+		if r.ContentLength != 0 {
+			_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))
+		}
+		h.ServeHTTP(w, r)
+		_ = rc.SetWriteDeadline(time.Now().Add(bodyTimeout + answer)) // the body may come first
+	})
+}
+
+// readBody reads a request's body, of most bytes, into one buffer. It says false where it has answered itself.
+func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, bool) {
+	tooLarge := func() ([]byte, bool) {
+		w.Header().Set("Connection", "close")
+		http.Error(w, "Request Entity Too Large", http.StatusRequestEntityTooLarge)
+		return nil, false
+	}
+	if r.ContentLength > most {
+		return tooLarge()
+	}
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout)) // not every writer can; then its server knows better
+	body, err := readBounded(r.Body, r.ContentLength, most)
+	switch {
+	case errors.Is(err, errBodyTooLarge):
+		return tooLarge()
+	case err != nil:
+		http.Error(w, "Bad Request: the body is cut off", http.StatusBadRequest)
+		return nil, false // the deadline stays: see withBodyDeadlines
+	}
+	_ = rc.SetReadDeadline(time.Time{})
+	return body, true
+}
+
+var errBodyTooLarge = errors.New("body is over the size bound")
+
+// readBounded reads a body of so many bytes; -1 means that nobody knows. What is long takes memory as it comes: to say
+// that it will costs a client nothing.
+func readBounded(r io.Reader, length, most int64) ([]byte, error) {
+	if length >= 0 && length <= 1<<20 {
+		body := make([]byte, length)
+		_, err := io.ReadFull(r, body)
+		return body, err
+	}
+	body, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(body)) > most {
+		err = errBodyTooLarge
+	}
+	return body, err
+}

@@ -1,0 +1,394 @@
+package server
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// What is kept of the streams of stateful clients, for those that lose their connection.
+const (
+	// maxKeptBytes and maxKeptEvents are the most bytes and events that are kept for one session, and maxKeptBytesAll
+	// the most bytes for all of them. What is over that is forgotten: first what has surely been written, then what
+	// need not arrive, then the rest, each the oldest first.
+	maxKeptBytes    = 4 << 20
+	maxKeptEvents   = 1024
+	maxKeptBytesAll = 64 << 20
+	// eventRetention is how long is kept what has surely been written, or need not arrive. A client that notices that
+	// its connection was dead comes back within seconds.
+	eventRetention = time.Minute
+	// reconnectDelay is when clients are to come back that lost their connection, or were told to come back later.
+	reconnectDelay = time.Second
+)
+
+// eventLog are the streams of one session that outlive their connections, and what is kept of them. Nothing is made
+// before the first stream.
+//
+// They are made by New. Their methods may be called from several goroutines.
+type eventLog struct {
+	// session is the session's id, total counts what is kept in all sessions. primes says whether the client knows
+	// events that are empty: those of revisions before 2025-11-25 take them for broken messages.
+	session string
+	total   *atomic.Int64
+	primes  bool
+
+	mu sync.Mutex
+	// tag is in the ids of this session's events, and of no other's.
+	tag string
+	// streams has the streams that go on or of which something is kept, by number. Stream 0 is the session's own, which
+	// belongs to no request; count is the number of the last.
+	streams     map[int]*eventStream
+	streamCount int
+	events      []keptEvent
+	eventBytes  int
+	// tidiedAt is when it was last looked what need not be kept any longer.
+	tidiedAt time.Time
+	ended    bool
+}
+
+// newEventLog makes the streams of a session. What is kept in all sessions that are given the same total is counted
+// there. primes says whether the client knows events that are empty, which it does from 2025-11-25 on.
+func newEventLog(session string, total *atomic.Int64, primes bool) *eventLog {
+	return &eventLog{session: session, total: total, primes: primes}
+}
+
+// canPrime says whether the client knows events that are empty, and so can be told to come back.
+func (k *eventLog) canPrime() bool { return k.primes }
+
+// A keptEvent is an event as it goes over the wire.
+type keptEvent struct {
+	stream     *eventStream
+	event      int
+	frame      []byte
+	mustArrive bool
+	when       time.Time
+}
+
+// A eventStream is one stream, whichever connection it is on. Its events are numbered from 0.
+type eventStream struct {
+	log    *eventLog
+	number int
+	// lastEvent is the last event's number, kept how many events are kept, out what writes to the connection: nil
+	// while there is none. All that has a lock is under that of in.
+	lastEvent, kept int
+	outbox          *outbox
+	over            bool
+	// connections counts those of the session's own stream.
+	connections int
+	// wholeWritten says that the stream is over, and was written to its end.
+	wholeWritten bool
+}
+
+// openStream begins the stream of a request on a connection. The frame is its first event, nil where there is none.
+func (k *eventLog) openStream(out *outbox) *eventStream {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.streamCount++
+	t := k.addStream(k.streamCount)
+	t.outbox = out
+	if k.primes {
+		out.putNoWait(t.primeEvent(), true)
+	}
+	return t
+}
+
+// addStream makes a stream. The lock is held.
+func (k *eventLog) addStream(number int) *eventStream {
+	if k.tag == "" {
+		k.tag = sessionTag(k.session)
+		k.streams = map[int]*eventStream{}
+	}
+	t := &eventStream{log: k, number: number, lastEvent: -1}
+	k.streams[number] = t
+	return t
+}
+
+// primeEvent makes an event that says nothing but where the stream is, from which the client can go on. The lock is
+// held.
+func (t *eventStream) primeEvent() []byte {
+	t.lastEvent++
+	return mcp.AppendSSEEvent(nil, mcp.SSEEvent{ID: t.eventID(t.lastEvent), Data: []byte{}, Retry: reconnectDelay})
+}
+
+// nextEvent makes the next event. The lock is held.
+func (t *eventStream) nextEvent(message []byte) []byte {
+	t.lastEvent++
+	return t.encodeEvent(message, t.lastEvent)
+}
+
+func (t *eventStream) encodeEvent(message []byte, event int) []byte {
+	return mcp.AppendSSEEvent(make([]byte, 0, len(message)+40), mcp.SSEEvent{ID: t.eventID(event),
+		Data: message, Retry: -1})
+}
+
+func (t *eventStream) eventID(event int) string {
+	return eventPosition{t.number, event}.encodeID(t.log.tag)
+}
+
+// send has the client hear a message, now or when it comes back. The error is errCallerGone for a
+// stream that is over.
+func (t *eventStream) send(message []byte, must bool) error {
+	k := t.log
+	k.mu.Lock()
+	if t.over || k.ended && !must {
+		k.mu.Unlock()
+		return errCallerGone
+	}
+	frame, out := t.nextEvent(message), t.outbox
+	if out == nil || out.putNoWait(frame, must) {
+		k.keepEvent(t, message, frame, must)
+	}
+	k.mu.Unlock()
+	if must && out != nil {
+		out.awaitRoom()
+	}
+	return nil
+}
+
+// end says that nothing more comes.
+func (t *eventStream) end() {
+	k := t.log
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t.over = true
+	if t.outbox != nil {
+		t.outbox.close()
+	}
+	k.forgetOverStream(t)
+}
+
+// disconnect ends the connection, not the stream: the client is to come back for the rest after that time. The
+// connection that but writes is kept; nil is none.
+func (t *eventStream) disconnect(after time.Duration, but *outbox) {
+	k := t.log
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if t.over || t.outbox == nil || t.outbox == but {
+		return
+	}
+	t.outbox.putNoWait(mcp.AppendSSEEvent(nil, mcp.SSEEvent{Retry: after}), true)
+	t.outbox.close()
+	t.outbox = nil
+}
+
+// connectionLost says that a connection is no more, which was perhaps not the stream's any more.
+func (t *eventStream) connectionLost(out *outbox) {
+	k := t.log
+	k.mu.Lock()
+	if t.outbox == out {
+		t.outbox = nil
+		k.forgetOverStream(t)
+	}
+	k.mu.Unlock()
+	out.fail()
+}
+
+// outboxWritten says that all that was put out was written. It says whether that was the stream's end.
+func (t *eventStream) outboxWritten(out *outbox) (end bool) {
+	k := t.log
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if t.outbox != out || !t.over {
+		return false
+	}
+	t.outbox, t.wholeWritten = nil, true
+	k.forgetOverStream(t)
+	return true
+}
+
+// resumeStream goes on with a stream behind an event, on a new connection: the last one is not used any more. It says
+// nil where nothing more comes on that stream, or nothing is known of it any more.
+func (k *eventLog) resumeStream(at eventPosition) (*eventStream, *outbox) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.streams[at.stream]
+	if t == nil {
+		return nil, nil
+	}
+	rest := k.framesAfter(t, at.event)
+	if t.over && len(rest) == 0 {
+		return nil, nil
+	}
+	if t.outbox != nil {
+		t.outbox.fail()
+	}
+	t.outbox, t.wholeWritten = newOutbox(), false
+	if len(rest) == 0 && k.primes {
+		rest = t.primeEvent() // what is lost now can be gone on from too
+	}
+	t.outbox.putNoWait(rest, true)
+	if t.over {
+		t.outbox.close()
+	}
+	return t, t.outbox
+}
+
+// framesAfter gives what is kept of a stream behind an event. What is before it has arrived. The lock is held.
+func (k *eventLog) framesAfter(t *eventStream, event int) (frames []byte) {
+	k.forgetEvents(func(e keptEvent) bool { return e.stream == t && e.event <= event })
+	for _, e := range k.events {
+		if e.stream == t {
+			frames = append(frames, e.frame...)
+		}
+	}
+	return frames
+}
+
+// An sessionStream is a connection of the session's own stream, whose writer asks a watcher what there is to say.
+type sessionStream struct {
+	*eventStream
+	connection int
+	// first is what is to be written before anything else.
+	first []byte
+}
+
+// openSessionStream begins or goes on with the session's own stream. Where the client does not come back to it, what
+// was said on it before is forgotten.
+func (k *eventLog) openSessionStream(at eventPosition, back bool) sessionStream {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.streams[0]
+	if t == nil {
+		t = k.addStream(0)
+	}
+	t.connections++
+	if !back {
+		at.event = t.lastEvent
+	}
+	first := k.framesAfter(t, at.event)
+	switch {
+	case len(first) > 0:
+	case k.primes:
+		first = t.primeEvent()
+	default:
+		first = []byte(mcp.SSEComment) // shows the client that it is heard
+	}
+	return sessionStream{t, t.connections, first}
+}
+
+// addEvent makes an event of a message, which is kept. It gives nil where there is a newer connection: what it was not
+// told at its beginning it must be told now.
+func (o sessionStream) addEvent(message []byte) []byte {
+	k := o.log
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if o.connection != o.connections {
+		return nil
+	}
+	frame := o.nextEvent(message)
+	k.keepEvent(o.eventStream, message, frame, rawjson.Get(message, "id") != nil)
+	return frame
+}
+
+// hasEvent says whether an event was sent in this session.
+func (k *eventLog) hasEvent(at eventPosition) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.streams[at.stream]
+	return at.stream <= k.streamCount && (t == nil || at.event <= t.lastEvent)
+}
+
+// parsePosition reads the id of an event. It says false for one that was not sent in this session.
+func (k *eventLog) parsePosition(id string) (eventPosition, bool) {
+	at, ok := parseEventID(sessionTag(k.session), id)
+	return at, ok && k.hasEvent(at)
+}
+
+// keepEvent keeps an event. An answer that is too large to be kept is kept as an error that says so. The lock is held.
+func (k *eventLog) keepEvent(t *eventStream, message, frame []byte, must bool) {
+	if k.ended {
+		return
+	}
+	if len(frame) > maxKeptBytes {
+		id := rawjson.Get(message, "id")
+		if id == nil || rawjson.Get(message, "method") != nil {
+			return
+		}
+		answer := mcp.Message{ID: id, Error: mcp.NewErrorObject(mcp.CodeInternal,
+			"The answer was too large to be kept for a client that lost its connection", nil)}
+		frame = t.encodeEvent(answer.Append(nil), t.lastEvent)
+	}
+	now := time.Now()
+	k.forgetOldEvents(now)
+	k.events = append(k.events, keptEvent{t, t.lastEvent, frame, must, now})
+	t.kept++
+	k.eventBytes += len(frame)
+	k.total.Add(int64(len(frame)))
+	for len(k.events) > 0 && (len(k.events) > maxKeptEvents || k.eventBytes > maxKeptBytes ||
+		k.total.Load() > maxKeptBytesAll) {
+		k.dropEvent(k.leastNeeded())
+	}
+}
+
+// leastNeeded is the index of the event that is needed least. The lock is held.
+func (k *eventLog) leastNeeded() int {
+	if i := slices.IndexFunc(k.events, func(e keptEvent) bool { return e.stream.wholeWritten }); i >= 0 {
+		return i
+	}
+	return max(0, slices.IndexFunc(k.events, func(e keptEvent) bool { return !e.mustArrive }))
+}
+
+// dropEvent forgets an event. The lock is held.
+func (k *eventLog) dropEvent(i int) {
+	e := k.events[i]
+	k.events = slices.Delete(k.events, i, i+1)
+	k.accountDropped(e)
+}
+
+func (k *eventLog) accountDropped(e keptEvent) {
+	e.stream.kept--
+	k.eventBytes -= len(e.frame)
+	k.total.Add(int64(-len(e.frame)))
+	k.forgetOverStream(e.stream)
+}
+
+// forgetEvents forgets the events that f says. The lock is held.
+func (k *eventLog) forgetEvents(f func(keptEvent) bool) {
+	k.events = slices.DeleteFunc(k.events, func(e keptEvent) bool {
+		if !f(e) {
+			return false
+		}
+		k.accountDropped(e)
+		return true
+	})
+	if len(k.events) == 0 {
+		k.events = nil // most sessions are silent for long
+	}
+}
+
+// forgetOverStream forgets a stream that is over, when nobody writes it and nothing is kept of it. The lock is held.
+func (k *eventLog) forgetOverStream(t *eventStream) {
+	if t.over && t.kept == 0 && t.outbox == nil {
+		delete(k.streams, t.number)
+	}
+}
+
+// forgetOldEvents forgets what need not be kept any longer. The lock is held.
+func (k *eventLog) forgetOldEvents(now time.Time) {
+	if now.Sub(k.tidiedAt) < eventRetention {
+		return
+	}
+	k.tidiedAt = now
+	k.forgetEvents(func(e keptEvent) bool {
+		return (e.stream.wholeWritten || !e.mustArrive) && now.Sub(e.when) > eventRetention
+	})
+}
+
+// sweep forgets what need not be kept any longer.
+func (k *eventLog) sweep(now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.forgetOldEvents(now)
+}
+
+// close forgets everything.
+func (k *eventLog) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ended = true
+	k.forgetEvents(func(keptEvent) bool { return true })
+}

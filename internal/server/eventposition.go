@@ -1,0 +1,41 @@
+package server
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+)
+
+// A eventPosition is a place in one stream of a session: an event, behind which a client goes on.
+type eventPosition struct{ stream, event int }
+
+// isOwnStream says whether the stream is the session's own, which belongs to no request.
+func (p eventPosition) isOwnStream() bool { return p.stream == 0 }
+
+// encodeID is the event's id. The tag keeps it from meaning anything in another session.
+func (p eventPosition) encodeID(tag string) string {
+	id := make([]byte, 0, len(tag)+12)
+	id = strconv.AppendInt(append(append(id, tag...), '-'), int64(p.stream), 10)
+	return string(strconv.AppendInt(append(id, '-'), int64(p.event), 10))
+}
+
+// parseEventID reads an event id. It says false for what is none, or has another tag.
+func parseEventID(tag, id string) (eventPosition, bool) {
+	rest, ok := strings.CutPrefix(id, tag+"-")
+	if !ok {
+		return eventPosition{}, false
+	}
+	trail, event, _ := strings.Cut(rest, "-")
+	var p eventPosition
+	var err, none error
+	p.stream, err = strconv.Atoi(trail)
+	p.event, none = strconv.Atoi(event)
+	return p, err == nil && none == nil && p.stream >= 0 && p.event >= 0 && p.encodeID(tag) == id // one spelling only
+}
+
+// sessionTag gives the tag of a session's events, which does not tell the session's id.
+func sessionTag(session string) string {
+	sum := sha256.Sum256([]byte("events of session " + session))
+	return hex.EncodeToString(sum[:5])
+}

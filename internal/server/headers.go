@@ -1,0 +1,59 @@
+package server
+
+import (
+	"mime"
+	"net"
+	"net/http"
+	"strings"
+)
+
+// respondPreflight answers a browser's question whether a page may send a request. Its origin was checked before.
+func respondPreflight(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Access-Control-Allow-Methods", "POST, GET, DELETE")
+	if asked := r.Header.Get("Access-Control-Request-Headers"); asked != "" {
+		h.Set("Access-Control-Allow-Headers", asked)
+	}
+	h.Set("Access-Control-Max-Age", "600")
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// hasJSONBody says whether a request's body says that it is JSON, in UTF-8 and as it stands: once, and in no other
+// coding. Who reads it on the way reads what we read.
+func hasJSONBody(r *http.Request) bool {
+	content, coding := r.Header["Content-Type"], r.Header["Content-Encoding"]
+	if len(content) != 1 || len(coding) > 1 || len(coding) == 1 && !strings.EqualFold(coding[0], "identity") {
+		return false
+	}
+	if content[0] == "application/json" {
+		return true
+	}
+	media, also, err := mime.ParseMediaType(content[0])
+	charset := strings.ToLower(also["charset"])
+	return err == nil && media == "application/json" && (charset == "" || charset == "utf-8" || charset == "utf8" ||
+		charset == "us-ascii")
+}
+
+// acceptedTypes says which kinds of answer the client takes. One that does not say takes both.
+func acceptedTypes(r *http.Request) (json, stream bool) {
+	values := r.Header["Accept"]
+	if len(values) == 0 {
+		return true, true
+	}
+	for _, v := range values {
+		v = strings.ToLower(v)
+		all := strings.Contains(v, "*/*")
+		json = json || all || strings.Contains(v, "application/json") || strings.Contains(v, "application/*")
+		stream = stream || all || strings.Contains(v, "text/event-stream") || strings.Contains(v, "text/*")
+	}
+	return json, stream
+}
+
+// isLoopbackHost says whether a host, with or without a port, names the machine that we run on.
+func isLoopbackHost(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,278 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/bearer"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+)
+
+// Time limits of the HTTP door. Answers have none: a call takes as long as it takes.
+const (
+	headerTime = 10 * time.Second
+	idleTime   = 2 * time.Minute
+	// writeTime is how long one write may be stuck in a client that does not read.
+	writeTime = 30 * time.Second
+	// drainTime is what calls in progress get to end when Serve is told to.
+	drainTime = 5 * time.Second
+)
+
+// A httpHandler is the HTTP endpoint. When ending is closed its streams end, and with life its calls.
+type httpHandler struct {
+	s      *Server
+	ending <-chan struct{}
+	life   context.Context
+	gate   closeGate
+	// resource is the door as OAuth clients know it, host the host of its URL; beyond says that others than this
+	// machine reach it.
+	resource Resource
+	host     string
+	exposed  bool
+}
+
+// newHTTPHandler makes a door on a listener; nil is one that somebody else has.
+func (s *Server) newHTTPHandler(ending <-chan struct{}, life context.Context, l net.Listener) *httpHandler {
+	d := &httpHandler{s: s, ending: ending, life: life, resource: s.o.Resource}
+	if l != nil {
+		d.exposed = s.isExposed(l)
+		if d.resource.URL == "" && len(d.resource.Issuers) > 0 {
+			d.resource.URL = "http://" + l.Addr().String() + Path
+		}
+	}
+	if u, err := url.Parse(d.resource.URL); err == nil {
+		d.host = u.Host
+	}
+	return d
+}
+
+// isExposed says whether others than this machine reach the door on a listener: themselves, or by what passes their
+// requests on.
+func (s *Server) isExposed(l net.Listener) bool {
+	u, err := url.Parse(s.o.Resource.URL)
+	return !isLoopbackAddr(l.Addr()) || err == nil && u.Host != "" && !isLoopbackHost(u.Host)
+}
+
+// Handler gives the MCP endpoint, on whatever path it is mounted, with all its checks. Who mounts it on a listener that
+// others than this machine reach, and has set neither a token nor a check that is needed, must check callers before
+// it. That a token has expired or was revoked is noticed at each request, and of what is in progress when Recheck is
+// called.
+func (s *Server) Handler() http.Handler { return s.newHTTPHandler(s.life.Done(), s.life, nil) }
+
+// CheckListener says whether Serve would answer on the listener, for those who want to know before they tell anybody
+// its address. The error is a *drawbridge.Fault InvalidInput for one that others than this machine reach, by itself or
+// under the resource's URL, where nobody has to prove who they are, or clients could not know whom to ask for a token.
+func (s *Server) CheckListener(l net.Listener) error {
+	refused := func(reason, next string) error {
+		return &drawbridge.Fault{
+			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "serve on " + l.Addr().String(),
+			Err: errors.New(reason), Next: next,
+		}
+	}
+	if !s.isExposed(l) {
+		return nil
+	}
+	if len(s.o.Resource.Issuers) > 0 && s.o.Resource.URL == "" {
+		return refused("beyond loopback an issuer's tokens must name the URL that clients reach this door by",
+			"set serve.public_url in drawbridge.toml")
+	}
+	needed, err := s.authRequired(s.life)
+	switch {
+	case err != nil:
+		return err
+	case needed:
+		return nil
+	}
+	otherwise := "bind 127.0.0.1"
+	if isLoopbackAddr(l.Addr()) {
+		otherwise = "take serve.public_url out of drawbridge.toml"
+	}
+	return refused("beyond loopback a bearer token is needed",
+		"set one with --token-file FILE or DRAWBRIDGE_TOKEN, or one for each client with drawbridge client add NAME; or "+otherwise)
+}
+
+// Serve answers HTTP on the listener, MCP at [Path], until ctx ends: then streams end, calls in progress get a few
+// seconds, and the listener is closed. It refuses what [Server.CheckListener] refuses. The error is the context's
+// where the context ended it.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	if err := s.CheckListener(l); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	calls, endCalls := context.WithCancel(s.life)
+	defer endCalls()
+	defer context.AfterFunc(s.life, cancel)()
+	d := s.newHTTPHandler(ctx.Done(), calls, l)
+	mux := http.NewServeMux()
+	mux.Handle(Path, d)
+	mux.Handle(bearer.MetadataPath, d.metadata())
+	mux.Handle(bearer.MetadataPath+"/", d.metadata())
+	web := &http.Server{
+		Handler:           withBodyDeadlines(mux, writeTime),
+		ReadHeaderTimeout: headerTime,
+		IdleTimeout:       idleTime,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	var own sync.WaitGroup
+	own.Go(func() { s.runSweeper(ctx) })
+	own.Go(func() {
+		<-ctx.Done()
+		grace, done := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+		defer done()
+		_ = web.Shutdown(grace) // what is left is ended now
+		endCalls()
+		_ = web.Close()
+		d.gate.shut()
+	})
+	err := web.Serve(l)
+	cancel()
+	own.Wait()
+	if errors.Is(err, http.ErrServerClosed) {
+		return ctx.Err()
+	}
+	return err
+}
+
+// ServeHTTP answers one HTTP request.
+func (d *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !d.s.gate.enter() {
+		http.Error(w, "Service Unavailable: closing", http.StatusServiceUnavailable)
+		return
+	}
+	defer d.s.gate.leave()
+	if !d.gate.enter() {
+		http.Error(w, "Service Unavailable: closing", http.StatusServiceUnavailable)
+		return
+	}
+	defer d.gate.leave()
+	if !d.checkHostAndOrigin(w, r) {
+		return
+	}
+	if r.Method == http.MethodOptions {
+		respondPreflight(w, r) // a browser's question before the request, which has no token
+		return
+	}
+	v, ok := d.authenticate(w, r)
+	if !ok {
+		return
+	}
+	r, leave := d.s.ongoing.track(v, r)
+	defer leave()
+	switch r.Method {
+	case http.MethodPost:
+		d.servePost(w, r, v)
+	case http.MethodGet:
+		if r.ContentLength != 0 { // it says nothing to us, and is in the way of a stream
+			if _, ok := readBody(w, r, d.s.o.MaxBody); !ok {
+				return
+			}
+		}
+		d.serveGet(w, r, v)
+	case http.MethodDelete:
+		d.serveDelete(w, r, v)
+	default:
+		w.Header().Set("Allow", "POST, GET, DELETE")
+		http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
+	}
+}
+
+// servePost takes messages from a client: it finds out which generation they are of.
+func (d *httpHandler) servePost(w http.ResponseWriter, r *http.Request, v *authenticatedRequest) {
+	if !hasJSONBody(r) {
+		http.Error(w, "Unsupported Media Type: want application/json", http.StatusUnsupportedMediaType)
+		return
+	}
+	x := newPostExchange(d, w, r, v)
+	if !x.json && !x.stream {
+		http.Error(w, "Not Acceptable: answers are application/json and text/event-stream", http.StatusNotAcceptable)
+		return
+	}
+	defer x.close()
+	body, ok := readBody(w, r, d.s.o.MaxBody)
+	if !ok {
+		return
+	}
+	version := r.Header.Get(mcp.HeaderVersion)
+	if mcp.IsBatch(body) {
+		if mcp.EraOf(version) == drawbridge.Modern {
+			x.respond(nil, http.StatusBadRequest, noBatches())
+			return
+		}
+		d.legacyBatch(x, body)
+		return
+	}
+	l, err := readIncoming(body)
+	leave, ok := d.limitInProgress(x, l)
+	if !ok {
+		return
+	}
+	defer leave()
+	switch {
+	case err != nil:
+		x.respond(nil, http.StatusBadRequest, failureReply(mcp.CodeParse, "Parse error: "+err.Error(), nil))
+	case !l.refusal.isNone():
+		x.respond(l.refusalID, http.StatusBadRequest, l.refusal)
+	case mcp.EraOf(version) == drawbridge.Modern || isModernMessage(body, l.Message):
+		d.modernPost(x, l.Message)
+	default:
+		d.legacyPost(x, l.Message)
+	}
+}
+
+// limitInProgress lets messages in until leave is called, unless there is a request among them and its caller has too
+// many in progress. What is none may always come in: a request may wait for it. It says false where it has answered
+// itself.
+func (d *httpHandler) limitInProgress(x *postExchange, letters ...incoming) (leave func(), ok bool) {
+	i := slices.IndexFunc(letters, func(l incoming) bool { return l.IsRequest() })
+	if i < 0 {
+		return func() {}, true
+	}
+	if leave, ok = d.s.postLimiter.acquire(x.auth.caller.Principal); !ok {
+		x.w.Header().Set("Retry-After", "1")
+		x.respond(letters[i].ID, http.StatusTooManyRequests, failureReply(mcp.CodeInternal,
+			"Too many requests are in progress", nil))
+	}
+	return leave, ok
+}
+
+// modernPost answers a message of a stateless client.
+func (d *httpHandler) modernPost(x *postExchange, m mcp.Message) {
+	if !m.IsRequest() {
+		// There is no notification that a server waits for, and no request of ours to respond to.
+		x.respondAccepted()
+		return
+	}
+	st, refusal := d.s.readClientInfo(x.auth.caller, m.Params)
+	caller := st.caller
+	if refusal.isNone() || mcp.ErrorCode(refusal.fault) == mcp.CodeUnsupportedVersion {
+		if mismatch := checkHeaders(x.r.Header, m, caller.Protocol); !mismatch.isNone() {
+			refusal = mismatch
+		}
+	}
+	if refusal.isNone() && m.Method == mcp.MethodToolsCall {
+		refusal = d.s.checkParamHeaders(x.r.Header, caller, m.Params)
+	}
+	switch {
+	case !refusal.isNone():
+		x.respond(m.ID, httpStatus(refusal), refusal)
+		return
+	case m.Method == mcp.MethodListen:
+		d.serveListen(x, caller, m)
+		return
+	}
+	ctx, cancel := context.WithCancel(x.r.Context())
+	defer cancel()
+	defer context.AfterFunc(d.life, cancel)()
+	x.startKeepAlive(d.s.o.KeepAlive)
+	answer := d.s.handleModern(ctx, caller, m, &requestPeer{sender: x, level: st.level})
+	x.respond(m.ID, httpStatus(answer), answer)
+}

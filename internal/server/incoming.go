@@ -1,0 +1,72 @@
+package server
+
+import (
+	"encoding/json"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// A incoming is a message as it came, with the refusal of one that is neither a response nor a notification nor a
+// request that can be answered.
+type incoming struct {
+	mcp.Message
+	// refusal is the zero reply where there is nothing to refuse. It answers to, which is nil where no id can be read.
+	refusal   reply
+	refusalID json.RawMessage
+}
+
+// readIncoming reads a message. The error is for bytes that are none.
+func readIncoming(raw []byte) (incoming, error) {
+	m, err := mcp.ParseMessage(raw)
+	if err != nil {
+		return incoming{}, err
+	}
+	l := incoming{Message: m}
+	switch {
+	case m.IsResponse() || m.IsNotification():
+	case m.ID == nil || !isRequestID(m.ID):
+		l.refusal = failureReply(mcp.CodeInvalidRequest, "Invalid request", nil)
+	case m.Method == "" && rawjson.Get(raw, "method") == nil:
+		// It may as well be a broken response: its id would then be one of ours, and is nobody's to be answered.
+		l.refusal = failureReply(mcp.CodeInvalidRequest, "Invalid request", nil)
+	case m.Method == "":
+		l.refusal, l.refusalID = failureReply(mcp.CodeInvalidRequest, "Invalid request: the method is no name", nil),
+			m.ID
+	default:
+		l.refusal, l.refusalID = checkParams(m), m.ID
+	}
+	return l, nil
+}
+
+// checkParams refuses params that JSON-RPC does not have, and those by position for methods that MCP has, which all
+// take an object. Null is seen from clients that write every member, and means none.
+func checkParams(m mcp.Message) reply {
+	switch {
+	case m.Params == nil || m.Params[0] == '{' || string(m.Params) == "null":
+		return reply{}
+	case m.Params[0] != '[':
+		return failureReply(mcp.CodeInvalidRequest, "Invalid request: params are no object", nil)
+	case isKnownMethod(m.Method):
+		return failureReply(mcp.CodeInvalidParams, "Invalid params: want an object", nil)
+	}
+	return reply{}
+}
+
+// isKnownMethod says whether a method is answered here in any generation.
+func isKnownMethod(method string) bool {
+	switch method {
+	case mcp.MethodInitialize, mcp.MethodDiscover, mcp.MethodPing, mcp.MethodListen,
+		mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList, mcp.MethodTemplatesList,
+		mcp.MethodToolsCall, mcp.MethodPromptsGet, mcp.MethodResourcesRead, mcp.MethodComplete,
+		mcp.MethodSetLevel, mcp.MethodSubscribe, mcp.MethodUnsubscribe,
+		mcp.MethodSkillsList, mcp.MethodSkillsGet, mcp.MethodDirectoryRead:
+		return true
+	}
+	return false
+}
+
+// isRequestID says whether a request's id is a string or a number.
+func isRequestID(id json.RawMessage) bool {
+	return id[0] == '"' || id[0] == '-' || '0' <= id[0] && id[0] <= '9'
+}

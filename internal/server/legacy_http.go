@@ -1,0 +1,206 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// maxBatch is how many messages a batch may have.
+const maxBatch = 100
+
+// findSession finds the session of a request, in use until done is called. It says false where it has answered itself:
+// 400 for a request that names none, 404 for one that is not there, or not this caller's, which tells the client to
+// initialize again.
+func (d *httpHandler) findSession(w http.ResponseWriter, r *http.Request, v *authenticatedRequest) (c *session,
+	done func(), ok bool) {
+	id := r.Header.Get(mcp.HeaderSession)
+	if id == "" {
+		text := "Bad Request: the " + mcp.HeaderSession + " header is missing: initialize first"
+		if r.Method == http.MethodGet { // so begins a client of the older transport
+			text += ", by a POST to this URL (Streamable HTTP; HTTP+SSE of 2024-11-05 is not served)"
+		}
+		http.Error(w, text, http.StatusBadRequest)
+		return nil, nil, false
+	}
+	if version := r.Header.Get(mcp.HeaderVersion); version != "" && !slices.Contains(mcp.LegacyVersions(), version) {
+		http.Error(w, "Bad Request: unsupported "+mcp.HeaderVersion, http.StatusBadRequest)
+		return nil, nil, false
+	}
+	c, done, ok = d.s.sessions.get(id, v.caller.Principal)
+	if !ok {
+		http.Error(w, "Not Found: there is no such session", http.StatusNotFound)
+		return nil, nil, false
+	}
+	d.s.ongoing.setSession(v, c)
+	return c, done, true
+}
+
+// legacyPost takes one message of a stateful client.
+func (d *httpHandler) legacyPost(x *postExchange, m mcp.Message) {
+	if m.Method == mcp.MethodInitialize && m.IsRequest() {
+		d.openSession(x, m)
+		return
+	}
+	c, done, ok := d.findSession(x.w, x.r, x.auth)
+	if !ok {
+		return
+	}
+	defer done()
+	x.ofSession = c
+	who := c.callerFor(x.auth.caller)
+	switch {
+	case m.IsResponse():
+		c.handleResponse(m)
+		x.respondAccepted()
+	case m.IsNotification():
+		d.s.handleNotification(x.r.Context(), c, who, m)
+		x.respondAccepted()
+	default:
+		ctx, cancel := d.detachedContext(x)
+		defer cancel()
+		x.startKeepAlive(d.s.o.KeepAlive)
+		x.respond(m.ID, http.StatusOK, c.runCancellable(ctx, m,
+			func(ctx context.Context) reply { return d.s.handleLegacy(ctx, c, who, m, x) }))
+	}
+}
+
+// detachedContext is the context of a stateful request. It does not end with the connection: "disconnection should not
+// be interpreted as the client cancelling its request" (transports of 2025-11-25). It ends with the session, with us,
+// or with what proved the caller.
+func (d *httpHandler) detachedContext(x *postExchange) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(x.r.Context()))
+	stop, stay := context.AfterFunc(d.life, cancel), context.AfterFunc(x.auth.life, cancel)
+	return ctx, func() { stop(); stay(); cancel() }
+}
+
+// openSession opens a session.
+func (d *httpHandler) openSession(x *postExchange, m mcp.Message) {
+	if refusal := checkCapabilities(rawjson.Get(m.Params, "capabilities")); !refusal.isNone() {
+		x.respond(m.ID, http.StatusBadRequest, refusal)
+		return
+	}
+	c := d.s.newSession(x.auth.caller, m.Params)
+	d.s.ongoing.setSession(x.auth, c)
+	defer c.markBusy()()
+	if !d.s.addSession(c) {
+		c.stopWatching()
+		x.respond(m.ID, http.StatusServiceUnavailable, failureReply(mcp.CodeInternal,
+			"Too many sessions are in use", nil))
+		return
+	}
+	x.newSessionID = c.caller.Session
+	x.respond(m.ID, http.StatusOK, d.s.initializeResult(c))
+}
+
+// legacyBatch takes several messages at once, where the session's revision has batches.
+func (d *httpHandler) legacyBatch(x *postExchange, body []byte) {
+	messages, refusal := readBatch(body)
+	if !refusal.isNone() {
+		x.respond(nil, http.StatusBadRequest, refusal)
+		return
+	}
+	leave, ok := d.limitInProgress(x, messages...)
+	if !ok {
+		return
+	}
+	defer leave()
+	c, done, ok := d.findSession(x.w, x.r, x.auth)
+	if !ok {
+		return
+	}
+	defer done()
+	x.ofSession = c
+	if !c.supportsBatches() {
+		x.respond(nil, http.StatusBadRequest, noBatches())
+		return
+	}
+	ctx, cancel := d.detachedContext(x)
+	defer cancel()
+	x.startKeepAlive(d.s.o.KeepAlive)
+	x.respondBatch(d.s.batch(ctx, c, c.callerFor(x.auth.caller), messages, x, cancelledReply()))
+}
+
+// readBatch reads the messages of a batch.
+func readBatch(body []byte) ([]incoming, reply) {
+	if err := rawjson.Valid(body); err != nil {
+		return nil, failureReply(mcp.CodeParse, "Parse error: "+err.Error(), nil)
+	}
+	var messages []incoming
+	for raw := range rawjson.Elements(body) {
+		l, err := readIncoming(raw)
+		if err != nil || len(messages) == maxBatch {
+			return nil, failureReply(mcp.CodeInvalidRequest, "Invalid batch", nil)
+		}
+		messages = append(messages, l)
+	}
+	if len(messages) == 0 {
+		return nil, failureReply(mcp.CodeInvalidRequest, "Empty batch", nil)
+	}
+	return messages, reply{}
+}
+
+// batch answers the messages of a batch, each answer a line, in the order of the requests. These run side by side, as
+// JSON-RPC allows: one may wait for what a later message of the batch says, which cancels it or answers a question.
+// What is cancelled is answered with cancelled; the zero reply is none.
+func (s *Server) batch(ctx context.Context, c *session, who drawbridge.Caller, messages []incoming, voice sender,
+	cancelled reply) [][]byte {
+	answers := make([][]byte, len(messages))
+	var running sync.WaitGroup
+	for i, l := range messages {
+		m := l.Message
+		switch {
+		case !l.refusal.isNone():
+			answers[i] = l.refusal.line(l.refusalID)
+		case m.IsResponse():
+			c.handleResponse(m)
+		case m.IsNotification():
+			s.handleNotification(ctx, c, who, m)
+		default:
+			// From here on it can be cancelled, although nobody knows when it will begin.
+			ctx, cancel, refusal := c.beginRequest(ctx, m.ID)
+			if !refusal.isNone() {
+				answers[i] = refusal.line(m.ID)
+				continue
+			}
+			running.Go(func() {
+				defer c.endRequest(m.ID, cancel)
+				answer := c.runUnlessEnded(ctx, func(ctx context.Context) reply {
+					return s.handleLegacy(ctx, c,
+						who, m, voice)
+				})
+				if answer.isNone() {
+					answer = cancelled
+				}
+				if !answer.isNone() {
+					answers[i] = answer.line(m.ID)
+				}
+			})
+		}
+	}
+	running.Wait()
+	return slices.DeleteFunc(answers, func(line []byte) bool { return line == nil })
+}
+
+// serveDelete ends a session.
+func (d *httpHandler) serveDelete(w http.ResponseWriter, r *http.Request, v *authenticatedRequest) {
+	if mcp.EraOf(r.Header.Get(mcp.HeaderVersion)) == drawbridge.Modern {
+		w.Header().Set("Allow", "POST")
+		http.Error(w, "Method Not Allowed: this revision has no sessions", http.StatusMethodNotAllowed)
+		return
+	}
+	c, done, ok := d.findSession(w, r, v)
+	if !ok {
+		return
+	}
+	defer done()
+	if d.s.sessions.remove(c) {
+		d.s.endSession(c)
+	}
+	w.WriteHeader(http.StatusNoContent)
+}

@@ -1,0 +1,197 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// A subscription is what a stateless client listens to: the part of what it asked for that the deck has.
+type subscription struct {
+	watcher *watcher
+	// accepted is the "notifications" object of the acknowledgement.
+	accepted json.RawMessage
+	// isEmpty says that there is nothing to wait for; end gives everything back.
+	isEmpty bool
+	end     func()
+}
+
+// openSubscription reads a subscriptions/listen request, and starts to watch what it asks for.
+func (s *Server) openSubscription(ctx context.Context, caller drawbridge.Caller, m mcp.Message) (subscription, reply) {
+	want := rawjson.Get(m.Params, "notifications")
+	if !isObject(want) {
+		return subscription{}, failureReply(mcp.CodeInvalidParams, "Missing notifications", nil)
+	}
+	caps := s.capabilities(caller)
+	wants := func(member, kind string) bool {
+		return string(rawjson.Get(want, member)) == "true" && string(rawjson.Get(caps, kind, "listChanged")) == "true"
+	}
+	// What outlives the request must not hold on to its body.
+	caller.Client, caller.Capabilities = bytes.Clone(caller.Client), bytes.Clone(caller.Capabilities)
+	w := newWatcher(caller, bytes.Clone(m.ID), listChanges{
+		tools:     wants("toolsListChanged", "tools"),
+		prompts:   wants("promptsListChanged", "prompts"),
+		resources: wants("resourcesListChanged", "resources"),
+	})
+	sub := subscription{watcher: w}
+	remove := s.watchers.add(w)
+	var uris []string
+	if string(rawjson.Get(caps, "resources", "subscribe")) == "true" {
+		uris = s.subscribeAll(ctx, w, rawjson.Get(want, "resourceSubscriptions"))
+	}
+	tasks, err := s.watchTasks(ctx, w, rawjson.Get(want, "taskIds"))
+	sub.end = func() {
+		remove()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwatchTime)
+		defer cancel()
+		if len(uris) > 0 {
+			s.logLeakedSubscription(s.deck.Unsubscribe(ctx, caller, uris...))
+		}
+		for _, id := range tasks {
+			s.logLeakedSubscription(s.deck.(taskDeck).UnwatchTask(ctx, caller, id))
+		}
+	}
+	if err != nil {
+		sub.end()
+		return subscription{}, s.errorReply(ctx, caller, m.Method, m.Params, err)
+	}
+	sub.accepted = acceptedNotifications(w.lists, uris, tasks)
+	sub.isEmpty = w.lists == (listChanges{}) && len(uris) == 0 && len(tasks) == 0
+	return sub, reply{}
+}
+
+func (s *Server) logLeakedSubscription(err error) {
+	if err != nil {
+		s.log.Warn("a subscription outlives its listener", "err", err)
+	}
+}
+
+// A taskDeck is a deck with tasks that can be watched.
+type taskDeck interface {
+	WatchTask(ctx context.Context, caller drawbridge.Caller, id string) error
+	UnwatchTask(ctx context.Context, caller drawbridge.Caller, id string) error
+}
+
+var _ taskDeck = (*deck.Deck)(nil)
+
+// watchTasks watches those of the tasks that the caller may ask after, and gives them. The error is for a caller who
+// did not say that they know of tasks: SEP-2663 has all of the request refused then.
+func (s *Server) watchTasks(ctx context.Context, w *watcher, wanted json.RawMessage) (ids []string, err error) {
+	d, ok := s.deck.(taskDeck)
+	if !ok {
+		return nil, nil
+	}
+	for raw := range rawjson.Elements(wanted) {
+		id, ok := rawjson.DecodeString(raw)
+		if !ok || w.tasks[id] {
+			continue
+		}
+		if !w.watchTask(id) {
+			break
+		}
+		if err := d.WatchTask(ctx, w.caller, id); err != nil {
+			w.forgetTask(id) // what is not in the acknowledgement is not watched
+			if f := drawbridge.AsFault(err); mcp.ErrorCode(f.Raw) == mcp.CodeMissingCapability {
+				return ids, err
+			}
+			continue
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+// unwatchTime bounds what the end of a listener waits for.
+const unwatchTime = 5 * time.Second
+
+// subscribeAll subscribes to those of the URIs that can be watched, and gives them.
+func (s *Server) subscribeAll(ctx context.Context, w *watcher, wanted json.RawMessage) (uris []string) {
+	for raw := range rawjson.Elements(wanted) {
+		uri, ok := rawjson.DecodeString(raw)
+		if !ok || w.uris[uri] {
+			continue
+		}
+		if !w.watchResource(uri) {
+			break
+		}
+		uris = append(uris, uri)
+	}
+	if len(uris) == 0 {
+		return nil
+	}
+	all := drawbridge.WatchSet{URIs: uris}
+	if err := s.deck.Subscribe(ctx, w.caller, uris...); err != nil {
+		not := all
+		if some, ok := errors.AsType[*drawbridge.UnwatchedError](err); ok {
+			not = some.Unwatched
+		}
+		for _, uri := range not.URIs {
+			w.forgetResource(uri) // what is not in the acknowledgement is not watched
+		}
+		all = all.Without(not)
+	}
+	return all.URIs
+}
+
+func acceptedNotifications(lists listChanges, uris, tasks []string) json.RawMessage {
+	out := json.RawMessage(`{}`)
+	yes := json.RawMessage(`true`)
+	if lists.tools {
+		out = rawjson.Apply(out, rawjson.Put(yes, "toolsListChanged"))
+	}
+	if lists.prompts {
+		out = rawjson.Apply(out, rawjson.Put(yes, "promptsListChanged"))
+	}
+	if lists.resources {
+		out = rawjson.Apply(out, rawjson.Put(yes, "resourcesListChanged"))
+	}
+	if len(uris) > 0 {
+		out = rawjson.Apply(out, rawjson.Put(rawjson.AppendStrings(nil, uris...), "resourceSubscriptions"))
+	}
+	if len(tasks) > 0 {
+		out = rawjson.Apply(out, rawjson.Put(rawjson.AppendStrings(nil, tasks...), "taskIds"))
+	}
+	return out
+}
+
+// acknowledgement is the first message of the stream, farewell the answer to the request when we end it.
+func (sub subscription) acknowledgement() []byte {
+	return sub.watcher.encodeNotification(mcp.NoteListenAck, rawjson.Apply(nil, rawjson.Put(sub.accepted,
+		"notifications")))
+}
+
+func (s *Server) listenResult(sub subscription) reply {
+	meta := append([]byte(`{"resultType":"complete","_meta":{"`+mcp.MetaSubscriptionID+`":`), sub.watcher.listenID...)
+	meta = append(append(meta, `,"`+mcp.MetaServerInfo+`":`...), s.info...)
+	return resultReply(append(meta, '}', '}'))
+}
+
+// serveListen answers subscriptions/listen over HTTP: a stream that ends with its client, or with us.
+func (d *httpHandler) serveListen(x *postExchange, caller drawbridge.Caller, m mcp.Message) {
+	if !x.stream {
+		x.respond(m.ID, http.StatusNotAcceptable, failureReply(mcp.CodeInvalidRequest,
+			"The answer is a stream of events", nil))
+		return
+	}
+	sub, refusal := d.s.openSubscription(x.r.Context(), caller, m)
+	if !refusal.isNone() {
+		x.respond(m.ID, httpStatus(refusal), refusal)
+		return
+	}
+	defer sub.end()
+	out := x.takeOverStream()
+	if out(eventFrame(sub.acknowledgement())) != nil {
+		return
+	}
+	if sub.isEmpty || d.streamNotifications(x.r.Context(), nil, sub.watcher, out) {
+		_ = out(eventFrame(d.s.listenResult(sub).line(sub.watcher.listenID))) // gone is gone
+	}
+}

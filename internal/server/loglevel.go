@@ -1,0 +1,21 @@
+package server
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// logLevels has the log levels of MCP, the least severe first.
+var logLevels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+
+// levelAdmits says whether a log line is severe enough for a client that asks for a level and above. An empty level
+// admits all, and so does a line whose own is unknown.
+func levelAdmits(level string, params json.RawMessage) bool {
+	if level == "" {
+		return true
+	}
+	own := slices.Index(logLevels, rawjson.GetString(params, "level"))
+	return own < 0 || own >= slices.Index(logLevels, level)
+}

@@ -1,0 +1,188 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// isModernMessage says whether a message carries the version of a stateless revision, without reading it where it does
+// not. Only the end of the member's name is searched for: some encoders escape the slash before it.
+func isModernMessage(raw []byte, m mcp.Message) bool {
+	return bytes.Contains(raw, []byte("protocolVersion")) &&
+		mcp.EraOf(mcp.ProtocolVersion(m.Params)) == drawbridge.Modern
+}
+
+// A clientInfo is what a stateless request says of its caller.
+type clientInfo struct {
+	caller drawbridge.Caller
+	// level is the least severe log line to hear; empty hears none.
+	level string
+}
+
+// readClientInfo reads what a stateless request says of its caller, beside what was proved. The reply is the refusal
+// of one that does not say what it must, or speaks a revision that we do not.
+func (s *Server) readClientInfo(caller drawbridge.Caller, params json.RawMessage) (clientInfo, reply) {
+	meta := mcp.MetaOf(params)
+	caller = s.clientScopes.requestCaller(caller, meta)
+	st := clientInfo{caller, rawjson.GetString(meta, mcp.MetaLogLevel)}
+	switch {
+	case caller.Protocol == "":
+		return st, failureReply(mcp.CodeInvalidParams, "Missing _meta member "+mcp.MetaProtocolVersion, nil)
+	case !isObject(caller.Capabilities):
+		return st, failureReply(mcp.CodeInvalidParams, "Missing _meta member "+mcp.MetaClientCapabilities, nil)
+	case !slices.Contains(mcp.ModernVersions(), caller.Protocol):
+		return st, unsupportedVersion(caller.Protocol)
+	}
+	return st, checkCapabilities(caller.Capabilities)
+}
+
+// checkCapabilities refuses capabilities in which a member that the protocol defines is no object: who reads them next
+// may take anything else for a yes or for a no. Null counts as absent, and what the protocol does not know may be
+// anything.
+func checkCapabilities(capabilities json.RawMessage) reply {
+	for m := range rawjson.Members(capabilities) {
+		if isObject(m.Value) || string(m.Value) == "null" {
+			continue
+		}
+		switch name, _ := rawjson.DecodeString(m.Name); name {
+		case "roots", "sampling", "elicitation", "tasks", "extensions", "experimental":
+			return failureReply(mcp.CodeInvalidParams, "Invalid client capabilities: "+name+" is no object", nil)
+		}
+	}
+	return reply{}
+}
+
+func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
+
+// supportedVersions are all that we speak, newest first.
+func supportedVersions() []string { return append(mcp.ModernVersions(), mcp.LegacyVersions()...) }
+
+// unsupportedVersion refuses a revision: an UnsupportedProtocolVersionError of 2026-07-28.
+func unsupportedVersion(requested string) reply {
+	data := append([]byte(`{"supported":`), supportedVersionsJSON()...)
+	data = append(append(data, `,"requested":`...), rawjson.Quote(truncate(requested))...)
+	return failureReply(mcp.CodeUnsupportedVersion, "Unsupported protocol version", append(data, '}'))
+}
+
+func supportedVersionsJSON() json.RawMessage {
+	return rawjson.AppendStrings(nil, supportedVersions()...)
+}
+
+// checkHeaders compares the headers of a stateless request with its body, as 2026-07-28 wants it: what stands between
+// may have routed on them. The zero reply is for headers that say what the body says.
+func checkHeaders(h http.Header, m mcp.Message, version string) reply {
+	mismatch := func(text string) reply { return failureReply(mcp.CodeHeaderMismatch, "Header mismatch: "+text, nil) }
+	got, ok := singleHeader(h, mcp.HeaderVersion)
+	switch {
+	case !ok:
+		return mismatch(mcp.HeaderVersion + " is missing")
+	case got != version:
+		return mismatch(mcp.HeaderVersion + " is not the version of _meta")
+	}
+	got, ok = singleHeader(h, mcp.HeaderMethod)
+	switch {
+	case !ok:
+		return mismatch(mcp.HeaderMethod + " is missing")
+	case got != m.Method:
+		return mismatch(mcp.HeaderMethod + " is not the method of the body")
+	}
+	want, named := mcp.TargetName(m.Method, m.Params)
+	if !named {
+		return reply{}
+	}
+	got, ok = singleHeader(h, mcp.HeaderName)
+	if !ok {
+		return mismatch(mcp.HeaderName + " is missing")
+	}
+	got, err := mcp.DecodeHeaderValue(got)
+	switch {
+	case err != nil:
+		return mismatch(mcp.HeaderName + " is not decodable")
+	case got != want:
+		return mismatch(mcp.HeaderName + " is not the name of the body")
+	}
+	return reply{}
+}
+
+// singleHeader gives a header's value; one that was sent twice matches nothing.
+func singleHeader(h http.Header, name string) (string, bool) {
+	switch values := h[http.CanonicalHeaderKey(name)]; len(values) {
+	case 0:
+		return "", false
+	case 1:
+		return values[0], true
+	default:
+		return "\x00", true
+	}
+}
+
+// checkParamHeaders compares the Mcp-Param headers of a tools/call with its arguments, where the tool's schema has
+// marks.
+func (s *Server) checkParamHeaders(h http.Header, caller drawbridge.Caller, params json.RawMessage) reply {
+	spec, ok := s.deck.FindCard(caller, drawbridge.CardName(rawjson.GetString(params, "name")))
+	if !ok {
+		return reply{} // the call itself says so
+	}
+	marks, err := mcp.ParseHeaderParams(rawjson.Get(spec.Definition, "inputSchema"))
+	if err != nil || len(marks) == 0 {
+		return reply{}
+	}
+	get := func(name string) (string, bool) { return singleHeader(h, name) }
+	if err := mcp.CheckParamHeaders(marks, rawjson.Get(params, "arguments"), get); err != nil {
+		return failureReply(mcp.CodeHeaderMismatch, "Header mismatch: "+err.Error(), nil)
+	}
+	return reply{}
+}
+
+// handleModern answers a stateless request, but for subscriptions/listen, whose answer is a stream.
+func (s *Server) handleModern(ctx context.Context, caller drawbridge.Caller, m mcp.Message,
+	peer drawbridge.Peer) reply {
+	switch m.Method {
+	case mcp.MethodDiscover:
+		return s.discover(caller)
+	case mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList, mcp.MethodTemplatesList,
+		mcp.MethodSkillsList:
+		return s.list(ctx, caller, m.Method, m.Params)
+	case mcp.MethodToolsCall, mcp.MethodPromptsGet, mcp.MethodResourcesRead, mcp.MethodComplete:
+		return s.callDeck(ctx, caller, m, peer)
+	case mcp.MethodInitialize, mcp.MethodPing, mcp.MethodSetLevel, mcp.MethodSubscribe, mcp.MethodUnsubscribe:
+		return methodNotFound(m.Method) // gone with the stateful generation
+	}
+	return s.callDeck(ctx, caller, m, peer) // of an extension, or of nobody
+}
+
+// callDeck hands a request to the deck.
+func (s *Server) callDeck(ctx context.Context, caller drawbridge.Caller, m mcp.Message, peer drawbridge.Peer) reply {
+	got, err := s.deck.Do(ctx, drawbridge.Call{Caller: caller, Method: m.Method, Params: m.Params, Peer: peer})
+	if err != nil {
+		return s.errorReply(ctx, caller, m.Method, m.Params, err)
+	}
+	return s.finishResult(caller, m.Method, got.Raw)
+}
+
+func (s *Server) discover(caller drawbridge.Caller) reply {
+	out := append([]byte(`{"supportedVersions":`), supportedVersionsJSON()...)
+	out = append(append(out, `,"capabilities":`...), s.capabilities(caller)...)
+	if text := s.deck.Instructions(caller); text != "" {
+		out = rawjson.AppendQuoted(append(out, `,"instructions":`...), text)
+	}
+	hint := s.deck.CacheHint(caller, mcp.MethodDiscover)
+	hint.Public = hint.Public && !s.isPrivateTo(caller)
+	out = appendHint(append(out, `,"resultType":"complete"`...), hint)
+	out = s.appendMeta(append(out, `,"_meta":`...))
+	return resultReply(append(out, '}', '}'))
+}
+
+func (s *Server) capabilities(caller drawbridge.Caller) json.RawMessage {
+	if caps := s.deck.Capabilities(caller); len(caps) > 0 {
+		return caps
+	}
+	return json.RawMessage(`{}`)
+}

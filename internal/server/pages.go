@@ -1,0 +1,111 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// maxPageBytes is how many bytes of encoded pages are kept.
+const maxPageBytes = 32 << 20
+
+// pageCache keeps the encoded pages of lists: the same list is the same bytes, and costs its copying only. It needs no
+// clearing when a deck changes, since a list's version then changes too.
+type pageCache struct {
+	mu   sync.Mutex
+	kept map[pageKey]json.RawMessage
+	size int
+}
+
+// A pageKey is all that the bytes of a page depend on. What a caller may see is in the version.
+type pageKey struct {
+	method  string
+	version uint64
+	start   int
+	modern  bool
+	hint    drawbridge.CacheHint
+}
+
+// getOrEncode gives the page of that key, made by encode where it is not there.
+func (p *pageCache) getOrEncode(key pageKey, encode func() json.RawMessage) json.RawMessage {
+	p.mu.Lock()
+	page, ok := p.kept[key]
+	p.mu.Unlock()
+	if ok {
+		return page
+	}
+	page = encode()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, there := p.kept[key]; there {
+		return page
+	}
+	if p.kept == nil || p.size+len(page) > maxPageBytes {
+		p.kept, p.size = map[pageKey]json.RawMessage{}, 0
+	}
+	p.kept[key] = page
+	p.size += len(page)
+	return page
+}
+
+// listMember is the member of a list method's result that has the items.
+func listMember(method string) string {
+	switch method {
+	case mcp.MethodPromptsList:
+		return "prompts"
+	case mcp.MethodResourcesList:
+		return "resources"
+	case mcp.MethodTemplatesList:
+		return "resourceTemplates"
+	case mcp.MethodSkillsList:
+		return "skills"
+	}
+	return "tools"
+}
+
+// list answers a list method.
+func (s *Server) list(ctx context.Context, caller drawbridge.Caller, method string, params json.RawMessage) reply {
+	l, err := s.deck.List(ctx, caller, method)
+	if err != nil {
+		return s.errorReply(ctx, caller, method, params, err)
+	}
+	start := 0
+	if at := rawjson.Get(params, "cursor"); at != nil && string(at) != "null" {
+		if start, err = resolveCursor(l.Items, at); err != nil {
+			return failureReply(mcp.CodeInvalidParams, "Invalid cursor: "+err.Error(), nil)
+		}
+	}
+	l.CacheHint.Public = l.CacheHint.Public && !s.isPrivateTo(caller)
+	key := pageKey{method, l.Version, start, caller.Era == drawbridge.Modern, l.CacheHint}
+	return resultReply(s.pages.getOrEncode(key, func() json.RawMessage { return s.encodePage(key, l) }))
+}
+
+// encodePage encodes a page.
+func (s *Server) encodePage(key pageKey, l deck.List) json.RawMessage {
+	end := min(key.start+s.o.PageSize, len(l.Items))
+	size := 512
+	for _, item := range l.Items[key.start:end] {
+		size += len(item) + 1
+	}
+	out := append(make([]byte, 0, size), `{"`+listMember(key.method)+`":[`...)
+	for i, item := range l.Items[key.start:end] {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, item...)
+	}
+	out = append(out, ']')
+	if end < len(l.Items) {
+		out = rawjson.AppendQuoted(append(out, `,"nextCursor":`...), pageCursor(l.Items, end))
+	}
+	if key.modern {
+		out = appendHint(append(out, `,"resultType":"complete"`...), key.hint)
+		out = append(s.appendMeta(append(out, `,"_meta":`...)), '}')
+	}
+	return withoutLineBreaks(append(out, '}'))
+}

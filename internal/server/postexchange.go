@@ -1,0 +1,307 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+)
+
+// An postExchange is one POST and its answer. Whether that is one JSON object or a stream of events is open until the
+// first thing is said: the answer makes it an object, anything before it, or a long silence, makes it a stream.
+type postExchange struct {
+	handler *httpHandler
+	w       http.ResponseWriter
+	r       *http.Request
+	// auth is who sent it.
+	auth *authenticatedRequest
+	// json and stream say what the client takes.
+	json, stream bool
+
+	// ofSession is the session whose request it is; nil for a stateless client, and before there is a session.
+	ofSession *session
+
+	mu sync.Mutex
+	// out writes the stream, nil before there is one; ran is closed when all of it was written.
+	out     *outbox
+	written chan struct{}
+	// events is the stream as a session keeps it: it outlives the connection that out writes. Nil where none is kept.
+	// deafen has it not be told any more that the connection is lost.
+	events        *eventStream
+	stopLostWatch func() bool
+	// timer makes a stream of it after a long silence.
+	timer *time.Timer
+	over  bool
+	// newSessionID is set with the answer to initialize.
+	newSessionID string
+}
+
+func newPostExchange(d *httpHandler, w http.ResponseWriter, r *http.Request, v *authenticatedRequest) *postExchange {
+	x := &postExchange{handler: d, w: w, r: r, auth: v}
+	x.json, x.stream = acceptedTypes(r)
+	return x
+}
+
+// These are the values of headers that are set on every answer; net/http does not change them.
+var (
+	jsonType   = []string{"application/json"}
+	streamType = []string{"text/event-stream"}
+)
+
+// startKeepAlive has the exchange show that it is alive after a silence.
+func (x *postExchange) startKeepAlive(after time.Duration) {
+	if !x.stream {
+		return
+	}
+	x.timer = time.AfterFunc(after, func() {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if !x.over && x.out == nil && x.r.Context().Err() == nil {
+			x.beginStream()
+			_ = x.out.put([]byte(mcp.SSEComment), false) // it is for show
+		}
+	})
+}
+
+// beginStream makes the answer a stream. The lock is held.
+func (x *postExchange) beginStream() {
+	streamHeaders(x.w)
+	if x.newSessionID != "" {
+		x.w.Header().Set(mcp.HeaderSession, x.newSessionID)
+	}
+	x.out, x.written = newOutbox(), make(chan struct{})
+	if x.ofSession != nil {
+		t, out := x.ofSession.events.openStream(x.out), x.out
+		x.events = t
+		x.stopLostWatch = context.AfterFunc(x.r.Context(), func() { t.connectionLost(out) })
+	}
+	go x.write(x.out, x.events, x.written)
+}
+
+// write writes the stream, until it ends or goes on elsewhere.
+func (x *postExchange) write(out *outbox, t *eventStream, ran chan<- struct{}) {
+	defer close(ran)
+	write := eventWriter(x.w)
+	whole := out.run(write, x.handler.s.o.KeepAlive, func() error { return write([]byte(mcp.SSEComment)) })
+	switch {
+	case t == nil:
+	case !whole:
+		t.connectionLost(out)
+	case !t.outboxWritten(out):
+		closeConnection(x.w)
+	}
+}
+
+func streamHeaders(w http.ResponseWriter) {
+	h := w.Header()
+	h["Content-Type"] = streamType
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+}
+
+// eventWriter gives a function that writes and flushes, and is not stuck in a client that does not read.
+func eventWriter(w http.ResponseWriter) func([]byte) error {
+	rc := http.NewResponseController(w)
+	return func(b []byte) error {
+		// Not every writer has deadlines; its server then knows better.
+		if err := rc.SetWriteDeadline(time.Now().Add(writeTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return err
+		}
+		if _, err := w.Write(b); err != nil {
+			return err
+		}
+		if err := rc.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return err
+		}
+		_ = rc.SetWriteDeadline(time.Time{})
+		return nil
+	}
+}
+
+// send sends a message ahead of the answer. See voice.
+func (x *postExchange) send(message []byte, must bool) error {
+	x.mu.Lock()
+	if x.over || x.events == nil && x.r.Context().Err() != nil {
+		x.mu.Unlock()
+		return errCallerGone
+	}
+	if !x.stream {
+		x.mu.Unlock()
+		if must {
+			return errors.New("the client takes no stream")
+		}
+		return nil
+	}
+	if x.out == nil {
+		x.beginStream()
+	}
+	x.mu.Unlock()
+	return x.putMessage(message, must)
+}
+
+// putMessage sends a message on the stream.
+func (x *postExchange) putMessage(message []byte, must bool) error {
+	if x.events != nil {
+		return x.events.send(message, must)
+	}
+	return x.out.put(eventFrame(message), must)
+}
+
+// done is never closed for a client that may come back to the stream.
+func (x *postExchange) done() <-chan struct{} {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.events != nil && !x.over {
+		return nil
+	}
+	return x.r.Context().Done()
+}
+
+// poll has the client hang up and come back for the rest after that time, if it is one that does. A stream that has
+// begun goes on, until the client comes back by itself: its connection may be used for other requests as soon as the
+// stream ends, and would break them off if it was closed in the midst of our work without a word before.
+func (x *postExchange) poll(after time.Duration) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	able := x.stream && x.ofSession != nil && x.ofSession.events.canPrime() && x.r.ProtoMajor == 1 &&
+		x.r.ProtoMinor == 1
+	switch {
+	case !able || x.over || x.r.Context().Err() != nil && x.events == nil:
+	case x.events == nil:
+		x.w.Header().Set("Connection", "close")
+		x.beginStream()
+		x.events.disconnect(after, nil)
+	default:
+		x.events.disconnect(after, x.out)
+	}
+}
+
+// respond ends the exchange with a response. The status counts where nothing was said before. What was cancelled is
+// answered too, since an HTTP request must be.
+func (x *postExchange) respond(id json.RawMessage, status int, r reply) {
+	if r.isNone() && id != nil {
+		r = cancelledReply()
+	}
+	streams, ok := x.beginLast(status)
+	switch {
+	case !ok:
+	case streams && !r.isNone():
+		_ = x.putMessage(r.line(id), true) // gone is gone
+	case streams:
+	case r.isNone():
+		x.w.WriteHeader(http.StatusAccepted)
+	default:
+		parts := r.parts(id)
+		x.writeJSON(status, parts[:]...)
+	}
+	x.close()
+}
+
+// respondBatch ends the exchange with the responses of a batch, each a line; with none where there were only
+// notifications.
+func (x *postExchange) respondBatch(lines [][]byte) {
+	streams, ok := x.beginLast(http.StatusOK)
+	switch {
+	case !ok:
+	case streams:
+		for _, line := range lines {
+			_ = x.putMessage(line, true) // gone is gone
+		}
+	case len(lines) == 0:
+		x.w.WriteHeader(http.StatusAccepted)
+	default:
+		x.writeJSON(http.StatusOK, joinLines(lines))
+	}
+	x.close()
+}
+
+// beginLast lets nobody say anything more but its caller: on the stream, where there is one or the client takes
+// nothing else. It says false, the second time, where the exchange was over before.
+func (x *postExchange) beginLast(status int) (streams, ok bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.over {
+		return false, false
+	}
+	if !x.json && x.out == nil && status == http.StatusOK {
+		x.beginStream()
+	}
+	x.over = true
+	return x.out != nil, true
+}
+
+// eventFrame frames a message for a stream.
+func eventFrame(message []byte) []byte {
+	return mcp.AppendSSEEvent(make([]byte, 0, len(message)+8), mcp.SSEEvent{Data: message, Retry: -1})
+}
+
+// writeJSON writes one JSON value.
+func (x *postExchange) writeJSON(status int, parts ...[]byte) {
+	size := 0
+	for _, p := range parts {
+		size += len(p)
+	}
+	h := x.w.Header()
+	h["Content-Type"] = jsonType
+	h["Content-Length"] = []string{strconv.Itoa(size)}
+	if x.newSessionID != "" {
+		h.Set(mcp.HeaderSession, x.newSessionID)
+	}
+	x.w.WriteHeader(status)
+	const large = 32 << 10 // what fits into a socket's buffer needs no deadline
+	if size > large {
+		rc := http.NewResponseController(x.w)
+		_ = rc.SetWriteDeadline(time.Now().Add(2 * writeTime)) // see eventWriter
+		defer func() {
+			_ = rc.Flush()
+			_ = rc.SetWriteDeadline(time.Time{})
+		}()
+	}
+	for _, p := range parts {
+		if len(p) > 0 {
+			if _, err := x.w.Write(p); err != nil {
+				return // the client is gone
+			}
+		}
+	}
+}
+
+// takeOverStream makes the answer a stream that nobody writes but the caller, and gives what writes and flushes it.
+func (x *postExchange) takeOverStream() func([]byte) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.over = true
+	streamHeaders(x.w)
+	return eventWriter(x.w)
+}
+
+// respondAccepted ends the exchange: there is nothing to say.
+func (x *postExchange) respondAccepted() { x.respond(nil, http.StatusAccepted, reply{}) }
+
+// close ends a stream and waits until it is written. It may be called again.
+func (x *postExchange) close() {
+	x.mu.Lock()
+	x.over = true
+	out, ran := x.out, x.written
+	if x.timer != nil {
+		x.timer.Stop()
+	}
+	x.mu.Unlock()
+	if out == nil {
+		return
+	}
+	if x.events != nil {
+		x.events.end()
+	}
+	out.close()
+	<-ran
+	if x.stopLostWatch != nil {
+		x.stopLostWatch()
+	}
+}

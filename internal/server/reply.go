@@ -1,0 +1,169 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// A reply is what a request is answered with: an error object, or a result in two parts, so that a large one that gets
+// a member or two at its end is not copied for it. The zero reply is none: a cancelled request has no answer.
+type reply struct {
+	body, tail json.RawMessage
+	fault      json.RawMessage
+}
+
+func (r reply) isNone() bool { return r.body == nil && r.fault == nil }
+
+// resultReply is the reply with a whole result.
+func resultReply(raw json.RawMessage) reply { return reply{body: raw} }
+
+// failureReply is the reply with an error of our own. Data may be nil.
+func failureReply(code int, message string, data json.RawMessage) reply {
+	return reply{fault: mcp.NewErrorObject(code, message, data)}
+}
+
+// cancelledReply is the reply to a cancelled request where there must be one.
+func cancelledReply() reply { return failureReply(mcp.CodeInternal, "Cancelled", nil) }
+
+// noBatches is the reply to a batch where the caller's revision has none.
+func noBatches() reply {
+	return failureReply(mcp.CodeInvalidRequest, "This revision has no batches", nil)
+}
+
+// parts gives the response's bytes in order. They may hold line breaks between tokens.
+func (r reply) parts(id json.RawMessage) [6][]byte {
+	if id == nil {
+		id = json.RawMessage("null")
+	}
+	if r.fault != nil {
+		return [6][]byte{[]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"error":`), r.fault, nil, []byte(`}`)}
+	}
+	return [6][]byte{[]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"result":`), r.body, r.tail, []byte(`}`)}
+}
+
+// line writes the response as one line, without its end.
+func (r reply) line(id json.RawMessage) []byte {
+	parts := r.parts(id)
+	size := 1 // whoever frames it adds a line end
+	for _, p := range parts {
+		size += len(p)
+	}
+	line := make([]byte, 0, size)
+	for _, p := range parts {
+		line = append(line, p...)
+	}
+	return withoutLineBreaks(line)
+}
+
+// joinLines makes the answer to a batch.
+func joinLines(lines [][]byte) []byte {
+	return append(append([]byte{'['}, bytes.Join(lines, []byte{','})...), ']')
+}
+
+// withoutLineBreaks turns line breaks, which can only stand between tokens, into spaces.
+func withoutLineBreaks(line []byte) []byte {
+	if bytes.IndexByte(line, '\n') < 0 && bytes.IndexByte(line, '\r') < 0 {
+		return line
+	}
+	for i, c := range line {
+		if c == '\n' || c == '\r' {
+			line[i] = ' '
+		}
+	}
+	return line
+}
+
+// isPrivateTo says whether what a caller is told is for them alone: they are one of several who come here, and what
+// another may know is another matter. So no answer to them may be kept for others, whatever its server says.
+func (s *Server) isPrivateTo(caller drawbridge.Caller) bool {
+	return caller.Principal != s.o.Caller.Principal
+}
+
+// finishResult makes a result that came from a card into one for the caller's generation.
+func (s *Server) finishResult(caller drawbridge.Caller, method string, raw json.RawMessage) reply {
+	if caller.Era != drawbridge.Modern {
+		if !rawjson.MayContain(raw, `"resultType"`) {
+			return resultReply(raw)
+		}
+		return resultReply(rawjson.Apply(raw, rawjson.Drop("resultType")))
+	}
+	raw = bytes.Trim(raw, " \t\r\n")
+	if len(raw) < 2 || raw[0] != '{' || raw[len(raw)-1] != '}' {
+		return resultReply(raw)
+	}
+	cacheable := isCacheable(method)
+	var has struct{ typ, meta, ttl, scope, public bool }
+	complete := true
+	if cacheable || rawjson.MayContain(raw, `"resultType"`) || rawjson.MayContain(raw, `"_meta"`) {
+		for m := range rawjson.Members(raw) {
+			switch {
+			case m.HasName("resultType"):
+				has.typ = true
+				complete = string(m.Value) == `"complete"`
+			case m.HasName("_meta"):
+				has.meta = true
+			case m.HasName("ttlMs"):
+				has.ttl = true
+			case m.HasName("cacheScope"):
+				has.scope, has.public = true, string(m.Value) == `"public"`
+			}
+		}
+	}
+	if has.public && s.isPrivateTo(caller) {
+		raw = rawjson.Apply(raw, rawjson.Put(json.RawMessage(`"private"`), "cacheScope"))
+	}
+	var tail []byte
+	if !has.typ {
+		tail = append(tail, `,"resultType":"complete"`...)
+	}
+	if cacheable && complete && !has.ttl {
+		tail = append(tail, `,"ttlMs":0`...)
+	}
+	if cacheable && complete && !has.scope {
+		tail = append(tail, `,"cacheScope":"private"`...)
+	}
+	switch {
+	case !has.meta:
+		tail = append(s.appendMeta(append(tail, `,"_meta":`...)), '}')
+	case rawjson.Get(raw, "_meta", mcp.MetaServerInfo) == nil:
+		raw = rawjson.Apply(raw, rawjson.Put(s.info, "_meta", mcp.MetaServerInfo))
+	}
+	return appendMembers(raw, tail)
+}
+
+// isCacheable says whether the results of a method, other than a list, say how long they may be kept.
+func isCacheable(method string) bool {
+	return method == mcp.MethodResourcesRead || method == mcp.MethodSkillsGet || method == mcp.MethodDirectoryRead
+}
+
+// appendMembers adds members, each with its comma in front, to the object raw.
+func appendMembers(raw, members json.RawMessage) reply {
+	if len(members) == 0 {
+		return resultReply(raw)
+	}
+	body := raw[:len(raw)-1]
+	if len(bytes.Trim(body, " \t\r\n")) == 1 {
+		members = members[1:]
+	}
+	return reply{body: body, tail: append(members, '}')}
+}
+
+// appendMeta appends the "_meta" object of a result of ours, but for its closing brace.
+func (s *Server) appendMeta(dst []byte) []byte {
+	dst = append(dst, `{"`+mcp.MetaServerInfo+`":`...)
+	return append(dst, s.info...)
+}
+
+// appendHint appends caching hints as members, each with its comma in front.
+func appendHint(dst []byte, h drawbridge.CacheHint) []byte {
+	dst = strconv.AppendInt(append(dst, `,"ttlMs":`...), max(h.TTL.Milliseconds(), 0), 10)
+	if h.Public {
+		return append(dst, `,"cacheScope":"public"`...)
+	}
+	return append(dst, `,"cacheScope":"private"`...)
+}

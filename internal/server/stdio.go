@@ -1,0 +1,386 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// Limits of the stdio door.
+const (
+	// maxInFlight is how many requests of a pipe, or of a session, may be in progress; more are refused.
+	maxInFlight = 1024
+	// stdioDrainTimeout is what requests in progress get to end when the input has ended: people pipe requests in and
+	// expect their answers. What takes longer is answered with an error.
+	stdioDrainTimeout = 5 * time.Second
+	// stdioCloseTimeout is how long we wait for a reader or a writer that cannot be interrupted.
+	stdioCloseTimeout = 200 * time.Millisecond
+)
+
+// ServeStdio answers MCP on a pair of pipes, one message a line, until in or ctx ends or nobody reads out. Requests
+// that carry a stateless revision in "_meta" are answered in it; the others belong to the one stateful session that
+// initialize opens. When in ends, requests in progress get a few seconds to end, and are then ended and
+// answered with an error. When ctx ends everything does at once: in is closed
+// where it is an io.Closer, and so is out where a write is stuck in it, so that no goroutine stays behind in them.
+//
+// The error is nil at the end of in, the context's where that ended it, and else what went wrong with in or out.
+func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	if !s.gate.enter() {
+		return errors.New("serve stdio: the server is closed")
+	}
+	defer s.gate.leave()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.life, func() { cancel(context.Canceled) })()
+	p := &stdioConn{s: s, out: newOutboxTo(out), life: ctx, eof: make(chan struct{})}
+	p.calls, p.endCalls = context.WithCancelCause(ctx)
+	defer p.endCalls(nil)
+	var writing, reading sync.WaitGroup
+	writing.Go(func() {
+		p.out.run(func(b []byte) error {
+			_, err := out.Write(b)
+			if err != nil {
+				cancel(err)
+			}
+			return err
+		}, 0, nil)
+	})
+	defer context.AfterFunc(ctx, p.out.dropOverflow)()
+	lines := make(chan inputLine)
+	reading.Go(func() { readLines(ctx, in, lines) })
+	if err := p.serve(lines); err != nil {
+		cancel(err)
+	}
+	p.drain()
+	p.out.close()
+	select {
+	case <-doneChannel(&writing):
+	case <-ctx.Done():
+	}
+	if ctx.Err() == nil {
+		reading.Wait()
+		return nil
+	}
+	if !waitAtMost(&writing, stdioCloseTimeout) {
+		closeIfCloser(out)
+		p.out.fail()
+	}
+	closeIfCloser(in)
+	waitAtMost(&reading, stdioCloseTimeout)
+	return context.Cause(ctx)
+}
+
+// closeIfCloser closes what can be closed; whoever waits in it finds out.
+func closeIfCloser(v any) {
+	if c, ok := v.(io.Closer); ok {
+		_ = c.Close() // we are done with it
+	}
+}
+
+// waitAtMost waits for a group, but for no longer than that: a read of a terminal or a write to a stuck pipe cannot
+// always be interrupted, and the process that is in it is about to end.
+func waitAtMost(g *sync.WaitGroup, most time.Duration) bool {
+	select {
+	case <-doneChannel(g):
+		return true
+	case <-time.After(most):
+		return false
+	}
+}
+
+// doneChannel gives a channel that is closed when the group is done.
+func doneChannel(g *sync.WaitGroup) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		g.Wait()
+		close(done)
+	}()
+	return done
+}
+
+// A inputLine is what was read: a message, or why there is none.
+type inputLine struct {
+	text []byte
+	err  error
+}
+
+// readLines reads until the end, of the input or of ctx.
+func readLines(ctx context.Context, in io.Reader, lines chan<- inputLine) {
+	r := mcp.NewLineReader(in, 0)
+	for {
+		text, err := r.Next()
+		select {
+		case lines <- inputLine{text, err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil && !errors.Is(err, mcp.ErrTooLong) {
+			return
+		}
+	}
+}
+
+// A stdioConn is one conversation over stdio.
+type stdioConn struct {
+	s   *Server
+	out *outbox
+	// life ends with the conversation, eof is closed when nothing more will be read.
+	life context.Context
+	eof  chan struct{}
+	// calls is what requests run in; it ends with life, or some time after the input.
+	calls    context.Context
+	endCalls context.CancelCauseFunc
+	// session is the stateful client, nil before initialize. Only serve's goroutine sets it.
+	session  *session
+	inFlight inFlightRequests
+	working  sync.WaitGroup
+	workers  WorkerPool
+}
+
+var _ sender = (*stdioConn)(nil)
+
+// send sends a message. See voice.
+func (p *stdioConn) send(message []byte, must bool) error {
+	return p.out.put(append(message, '\n'), must)
+}
+
+// done is closed when the client can answer nothing any more.
+func (p *stdioConn) done() <-chan struct{} { return p.eof }
+
+// serve takes lines until there are no more. The error is why; nil at an orderly end.
+func (p *stdioConn) serve(lines <-chan inputLine) error {
+	defer close(p.eof)
+	for {
+		select {
+		case <-p.life.Done():
+			return context.Cause(p.life)
+		case l := <-lines:
+			switch {
+			case errors.Is(l.err, mcp.ErrTooLong):
+				p.respond(nil, failureReply(mcp.CodeInvalidRequest, "The message is over the size bound", nil))
+			case errors.Is(l.err, io.EOF):
+				return nil
+			case l.err != nil:
+				return l.err
+			default:
+				p.handleLine(l.text)
+			}
+		}
+	}
+}
+
+// errInputEnded is why requests end that take too long after the end of input. Unlike those that the client cancelled
+// these are answered.
+var errInputEnded = errors.New("the input ended")
+
+// replyOrEnded is the answer of a request that ran in ctx: an error in the place of none, where ctx ended with the
+// input.
+func replyOrEnded(ctx context.Context, answer reply) reply {
+	if answer.isNone() && context.Cause(ctx) == errInputEnded {
+		return failureReply(mcp.CodeInternal, "The input ended", nil)
+	}
+	return answer
+}
+
+// drain waits for the requests in progress, after the end of input for some time only, and ends the session.
+func (p *stdioConn) drain() {
+	waitAtMost(&p.working, stdioDrainTimeout)
+	p.endCalls(errInputEnded)
+	if p.session != nil {
+		p.s.endSession(p.session)
+	}
+	p.working.Wait()
+	p.workers.Close()
+}
+
+// respond sends a response; none where there is none.
+func (p *stdioConn) respond(id json.RawMessage, r reply) {
+	if !r.isNone() {
+		_ = p.send(r.line(id), true) // a client that is gone needs no answer
+	}
+}
+
+// handleLine takes the messages of a line. Two on one line are seen in the wild.
+func (p *stdioConn) handleLine(text []byte) {
+	values, ok := mcp.SplitJSONValues(text)
+	for _, v := range values {
+		p.handleMessage(v)
+	}
+	if !ok {
+		p.respond(nil, failureReply(mcp.CodeParse, "Parse error", nil))
+	}
+}
+
+func (p *stdioConn) handleMessage(value []byte) {
+	if mcp.IsBatch(value) {
+		p.handleBatch(value)
+		return
+	}
+	l, err := readIncoming(value)
+	m := l.Message
+	switch {
+	case err != nil:
+		p.respond(nil, failureReply(mcp.CodeInvalidRequest, "Invalid request: "+err.Error(), nil))
+	case !l.refusal.isNone():
+		p.respond(l.refusalID, l.refusal)
+	case m.IsResponse():
+		if p.session != nil {
+			p.session.handleResponse(m)
+		}
+	case m.IsNotification():
+		p.handleNotification(m)
+	case isModernMessage(value, m):
+		p.handleModern(m)
+	default:
+		p.handleLegacy(m)
+	}
+}
+
+// handleNotification takes a notification. A cancelled one may mean a request of either generation.
+func (p *stdioConn) handleNotification(m mcp.Message) {
+	if m.Method == mcp.NoteCancelled {
+		p.inFlight.cancel(m.Params)
+	}
+	if p.session != nil {
+		p.s.handleNotification(p.life, p.session, p.session.caller, m)
+	}
+}
+
+// start runs a request in a goroutine of its own, which the pipe waits for.
+func (p *stdioConn) start(m mcp.Message, run func(context.Context) reply) {
+	ctx, cancel := context.WithCancelCause(p.calls)
+	refuse := func(code int, text string) {
+		cancel(nil)
+		p.respond(m.ID, failureReply(code, text, nil))
+	}
+	switch {
+	case p.inFlight.len() >= maxInFlight:
+		refuse(mcp.CodeInternal, "Too many requests are in progress")
+		return
+	case !p.inFlight.add(m.ID, cancel):
+		refuse(mcp.CodeInvalidRequest, "A request of this id is in progress")
+		return
+	}
+	p.working.Add(1)
+	p.workers.Go(func() {
+		defer p.working.Done()
+		defer cancel(nil)
+		answer := replyOrEnded(ctx, run(ctx))
+		p.inFlight.remove(m.ID)
+		if ctx.Err() == nil || context.Cause(ctx) == errInputEnded { // what is cancelled has no answer
+			p.respond(m.ID, answer)
+		}
+	})
+}
+
+// caller is who speaks on standard input, before they say more of themselves.
+func (p *stdioConn) caller() drawbridge.Caller {
+	caller := p.s.o.Caller
+	caller.Transport = drawbridge.StdioTransport
+	return caller
+}
+
+// handleModern takes a stateless request.
+func (p *stdioConn) handleModern(m mcp.Message) {
+	st, refusal := p.s.readClientInfo(p.caller(), m.Params)
+	switch {
+	case !refusal.isNone():
+		p.respond(m.ID, refusal)
+	case m.Method == mcp.MethodListen:
+		p.start(m, func(ctx context.Context) reply { return p.runListen(ctx, st.caller, m) })
+	default:
+		peer := &requestPeer{sender: p, level: st.level}
+		p.start(m, func(ctx context.Context) reply { return p.s.handleModern(ctx, st.caller, m, peer) })
+	}
+}
+
+// runListen answers subscriptions/listen: with notifications until the client cancels it or the conversation ends.
+func (p *stdioConn) runListen(ctx context.Context, caller drawbridge.Caller, m mcp.Message) reply {
+	sub, refusal := p.s.openSubscription(ctx, caller, m)
+	if !refusal.isNone() {
+		return refusal
+	}
+	defer sub.end()
+	if p.send(sub.acknowledgement(), true) != nil {
+		return reply{}
+	}
+	if !sub.isEmpty {
+		p.sendNotifications(ctx, sub.watcher)
+	}
+	return p.s.listenResult(sub)
+}
+
+// sendNotifications passes on what a watcher should hear until ctx, or what can be read, ends.
+func (p *stdioConn) sendNotifications(ctx context.Context, w *watcher) {
+	for {
+		for _, message := range w.takeNotifications() {
+			if p.send(message, true) != nil {
+				return
+			}
+		}
+		select {
+		case <-w.wake:
+		case <-ctx.Done():
+			return
+		case <-p.eof:
+			return
+		}
+	}
+}
+
+// handleLegacy takes a request of the stateful client.
+func (p *stdioConn) handleLegacy(m mcp.Message) {
+	switch {
+	case m.Method == mcp.MethodInitialize && p.session == nil:
+		p.openSession(m)
+	case m.Method == mcp.MethodPing:
+		p.respond(m.ID, emptyResult())
+	case p.session == nil && m.Method == mcp.MethodDiscover:
+		// A client that finds out what we speak, and forgot to say what it speaks: not found means initialize.
+		p.respond(m.ID, methodNotFound(m.Method))
+	case p.session == nil:
+		p.respond(m.ID, failureReply(mcp.CodeInvalidRequest, "Not initialized: send initialize first", nil))
+	default:
+		c := p.session
+		p.start(m, func(ctx context.Context) reply { return p.s.handleLegacy(ctx, c, c.caller, m, p) })
+	}
+}
+
+// openSession opens the session, and has it told what belongs to no call.
+func (p *stdioConn) openSession(m mcp.Message) {
+	if refusal := checkCapabilities(rawjson.Get(m.Params, "capabilities")); !refusal.isNone() {
+		p.respond(m.ID, refusal)
+		return
+	}
+	c := p.s.newSession(p.caller(), m.Params)
+	c.watcher.attachReader()
+	p.session = c
+	p.respond(m.ID, p.s.initializeResult(c))
+	p.working.Go(func() { p.sendNotifications(p.life, c.watcher) })
+}
+
+// handleBatch takes several messages at once, where the session's revision has batches.
+func (p *stdioConn) handleBatch(value []byte) {
+	messages, refusal := readBatch(value)
+	switch {
+	case !refusal.isNone():
+		p.respond(nil, refusal)
+		return
+	case p.session == nil || !p.session.supportsBatches():
+		p.respond(nil, noBatches())
+		return
+	}
+	c := p.session
+	p.working.Go(func() {
+		if lines := p.s.batch(p.calls, c, c.caller, messages, p, reply{}); len(lines) > 0 {
+			_ = p.send(joinLines(lines), true) // a client that is gone needs no answer
+		}
+	})
+}

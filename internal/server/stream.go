@@ -1,0 +1,95 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+)
+
+// serveGet opens a session's stream for what belongs to no call, or goes on with a stream behind the event that the
+// client names. There is one connection for each: an earlier one ends.
+func (d *httpHandler) serveGet(w http.ResponseWriter, r *http.Request, v *authenticatedRequest) {
+	if mcp.EraOf(r.Header.Get(mcp.HeaderVersion)) == drawbridge.Modern {
+		w.Header().Set("Allow", "POST")
+		http.Error(w, "Method Not Allowed: this revision has no stream of the session", http.StatusMethodNotAllowed)
+		return
+	}
+	if _, ok := acceptedTypes(r); !ok {
+		http.Error(w, "Not Acceptable: the answer is text/event-stream", http.StatusNotAcceptable)
+		return
+	}
+	c, done, ok := d.findSession(w, r, v)
+	if !ok {
+		return
+	}
+	defer done()
+	var at eventPosition
+	last := r.Header.Get(mcp.HeaderLastEvent)
+	if last != "" {
+		if at, ok = c.events.parsePosition(last); !ok {
+			http.Error(w, "Bad Request: "+mcp.HeaderLastEvent+" is not of this session", http.StatusBadRequest)
+			return
+		}
+	}
+	if !at.isOwnStream() {
+		d.resumeStream(w, r, c, at)
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	c.watcher.setCaller(c.callerFor(v.caller))
+	own, closed := c.openSessionStream(cancel, at, last != "")
+	defer closed()
+	streamHeaders(w)
+	out := eventWriter(w)
+	if out(own.first) == nil {
+		d.streamFrames(ctx, c.ended, c.watcher, own.addEvent, out)
+	}
+}
+
+// streamNotifications writes what a watcher should hear until ctx or the session ends, or the client is gone. It says
+// whether it is we who end.
+func (d *httpHandler) streamNotifications(ctx context.Context, ended <-chan struct{}, w *watcher,
+	out func([]byte) error) (ending bool) {
+	return d.streamFrames(ctx, ended, w, eventFrame, out)
+}
+
+// streamFrames is stream with events as frame makes them of messages: nil for one that somebody else has to say.
+func (d *httpHandler) streamFrames(ctx context.Context, ended <-chan struct{}, w *watcher, frame func([]byte) []byte,
+	out func([]byte) error) (ending bool) {
+	ticker := time.NewTicker(d.s.o.KeepAlive)
+	defer ticker.Stop()
+	for {
+		var batch []byte
+		due := w.takeNotifications()
+		for i, message := range due {
+			e := frame(message)
+			if e == nil {
+				w.requeue(due[i:])
+				return false
+			}
+			batch = append(batch, e...)
+		}
+		if len(batch) > 0 && out(batch) != nil {
+			return false
+		}
+		select {
+		case <-w.wake:
+		case <-ticker.C:
+			if out([]byte(mcp.SSEComment)) != nil {
+				return false
+			}
+		case <-ctx.Done():
+			return false
+		case <-ended:
+			return false
+		case <-d.ending:
+			return true
+		case <-d.life.Done():
+			return true
+		}
+	}
+}

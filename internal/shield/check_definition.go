@@ -1,0 +1,417 @@
+package shield
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/injection"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+// A Report is what came of looking at a definition or a result.
+type Report struct {
+	Verdict CheckVerdict
+	Reasons []Finding
+	// Canonical is what may be shown to a model: the bytes that came but for the texts that were changed.
+	Canonical json.RawMessage
+	// Renamed has, by the names in Canonical, the names of properties and arguments as they came, where they are
+	// others. A name that would stand for two is not among them. Nil is none.
+	Renamed map[string]string
+}
+
+// errNotJSON is for what is not JSON, which no definition is.
+var errNotJSON = errors.New("not JSON")
+
+// CheckDefinition judges what a server declares: a tool, a prompt, a resource or a template of resources, or what it
+// asks people (an elicitation). Every text in it is looked at, at every depth, names and the members of schemas too.
+// An error means that it is not JSON, and may not be shown.
+func (s *Shield) CheckDefinition(raw json.RawMessage) (Report, error) {
+	return s.walkTexts(raw, func(w *jsonWalker, text string,
+		key bool) string {
+		return w.checkDefinitionText(text, key)
+	})
+}
+
+// CheckResult judges the answer to a call, text by text, as ResultText does. Data of images and sounds is not looked
+// at.
+func (s *Shield) CheckResult(raw json.RawMessage) (Report, error) {
+	return s.walkTexts(raw, func(w *jsonWalker, text string, key bool) string {
+		if key || w.currentMember() == "data" || w.currentMember() == "blob" {
+			return text
+		}
+		out, reasons := w.shield.checkResultText(text, "", injection.PlaceAnswer)
+		w.addFindings(reasons)
+		return out
+	})
+}
+
+func (s *Shield) walkTexts(raw json.RawMessage, look func(*jsonWalker, string, bool) string) (Report, error) {
+	if !json.Valid(raw) {
+		return Report{}, errNotJSON
+	}
+	w := &jsonWalker{shield: s, in: raw, checkText: look, worst: VerdictClean}
+	w.walk()
+	out := raw
+	if w.out != nil {
+		out = append(w.out, raw[w.copied:]...)
+	}
+	return Report{verdictOf(w.reasons), w.reasons, out, w.uniqueRenames()}, nil
+}
+
+// A jsonWalker goes through JSON, shows each text to look, and writes what it gave in its place.
+type jsonWalker struct {
+	shield    *Shield
+	in        []byte
+	out       []byte // nil until something was changed
+	copied    int    // how much of in is in out
+	checkText func(w *jsonWalker, text string, key bool) string
+	stack     []walkerFrame
+	reasons   []Finding
+	worst     CheckVerdict // that comes of the reasons
+	renamed   map[string]string
+	about     injection.WordTopic // what the definition is about, once asked for
+}
+
+// A walkerFrame is an object or array that the walker is in.
+type walkerFrame struct {
+	array bool
+	key   string // of an object's member, as it came; of an array, of the member that it is the value of
+	index int
+	value bool // a value comes next, not a key
+}
+
+func (w *jsonWalker) walk() {
+	for i := 0; i < len(w.in); {
+		switch c := w.in[i]; c {
+		case '{', '[':
+			f := walkerFrame{array: c == '[', value: c == '['}
+			if f.array {
+				f.key = w.currentMember()
+			}
+			w.stack = append(w.stack, f)
+			i++
+		case '}', ']':
+			w.stack = w.stack[:len(w.stack)-1]
+			i++
+		case ',':
+			if top := &w.stack[len(w.stack)-1]; top.array {
+				top.index++
+			} else {
+				top.value = false
+			}
+			i++
+		case ':':
+			w.stack[len(w.stack)-1].value = true
+			i++
+		case '"':
+			i = w.checkString(i)
+		default:
+			i++
+		}
+	}
+}
+
+// checkString looks at the string that begins at i, and gives where it ends.
+func (w *jsonWalker) checkString(i int) int {
+	end := i + 1
+	for w.in[end] != '"' {
+		if w.in[end] == '\\' {
+			end++
+		}
+		end++
+	}
+	end++
+	text := ""
+	if body := w.in[i+1 : end-1]; !slices.Contains(body, '\\') && utf8.Valid(body) {
+		text = string(body)
+	} else if json.Unmarshal(w.in[i:end], &text) != nil {
+		text = SanitizedText
+	}
+	key := len(w.stack) > 0 && !w.stack[len(w.stack)-1].value
+	if key {
+		w.stack[len(w.stack)-1].key = text
+	}
+	if text == "" {
+		return end
+	}
+	if now := w.checkText(w, text, key); now != text {
+		w.out = append(append(w.out, w.in[w.copied:i]...), quoteJSON(now)...)
+		w.copied = end
+	}
+	return end
+}
+
+// quoteJSON gives a JSON string in which nothing is escaped that need not be.
+func quoteJSON(text string) []byte {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(text); err != nil {
+		return []byte(strconv.Quote(SanitizedText))
+	}
+	return []byte(strings.TrimSuffix(b.String(), "\n"))
+}
+
+// What a report says is bounded, however often and however deep a definition gives cause: maxFindings is how many
+// reasons there are, and more only where they make the verdict worse; maxPathBytes is how many bytes of a pointer are
+// given.
+const (
+	maxFindings  = 4096
+	maxPathBytes = 512
+)
+
+// pointer is where the walker is. Of one that is longer it is the beginning.
+func (w *jsonWalker) pointer() string {
+	var b strings.Builder
+	for _, f := range w.stack {
+		if size := b.Len(); size+len(f.key) > maxPathBytes {
+			return b.String() + "/" + pointerSegment(safetext.Truncate(f.key, maxPathBytes-min(size, maxPathBytes),
+				safetext.Bytes, ""))
+		}
+		b.WriteByte('/')
+		if f.array {
+			b.WriteString(strconv.Itoa(f.index))
+		} else {
+			b.WriteString(pointerSegment(f.key))
+		}
+	}
+	return b.String()
+}
+
+// pointerSegment is a key as a part of a JSON pointer.
+func pointerSegment(key string) string {
+	if !strings.ContainsAny(key, "~/") {
+		return key
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+}
+
+// currentMember is the name of the member whose value, or part of whose value, the walker is at.
+func (w *jsonWalker) currentMember() string {
+	if n := len(w.stack); n > 0 {
+		return w.stack[n-1].key
+	}
+	return ""
+}
+
+// checkDefinitionText looks at a text of a definition: a name is renamed where another text would be blanked.
+func (w *jsonWalker) checkDefinitionText(text string, key bool) string {
+	name := key || len(w.stack) == 1 && w.currentMember() == "name" || w.isPropertyReference()
+	most := w.shield.caps.Schema
+	if len(w.stack) == 1 {
+		switch w.currentMember() {
+		case "instructions":
+			most = w.shield.caps.Instructions
+		default:
+			most = w.shield.caps.Description
+		}
+	}
+	if key && len(text) < 12 && isPlainKey(text) || !key && w.currentMember() == "type" && isSchemaType(text) {
+		return text
+	}
+	if name {
+		most = injection.MaxDefinitionText
+	}
+	at := w.textPlace(key)
+	if name && !isSentenceLong(text) {
+		at = injection.PlaceNone // a name is no order
+	}
+	out, reasons := w.shield.checkText(text, "", most, at, w.definitionTopic)
+	if name && (out == SanitizedText && text != SanitizedText || out == "") {
+		out = "sanitized_" + shortHash(text)
+		for i := range reasons {
+			if reasons[i].Action == "blanked" {
+				reasons[i].Action = "renamed"
+			}
+		}
+	}
+	if name && out == text && !isSentenceLong(text) {
+		// a name is no order
+		reasons = slices.DeleteFunc(reasons, func(r Finding) bool {
+			return r.Action == "flagged" &&
+				r.Rule != injection.LookalikeRule
+		})
+	}
+	if !name && verdictOf(reasons) == VerdictClean && at == injection.PlaceMember &&
+		w.shield.isMisplacedOrder(w.currentMember(), text) {
+		reasons = append(reasons, Finding{Rule: "misplaced", Action: "flagged",
+			Why: "has an order where a value or a title belongs", Excerpt: safeExcerpt(text)})
+	}
+	if name && len(reasons) == 0 && isSentenceLong(text) {
+		reasons = append(reasons, Finding{Rule: "name", Action: "flagged", Why: "reads as a sentence, and is a name",
+			Excerpt: safeExcerpt(text)})
+	}
+	w.addFindings(reasons)
+	if name && out != text && (key || len(w.stack) > 1) {
+		w.noteRenamed(out, text)
+	}
+	return out
+}
+
+// definitionTopic gives what a definition is about: the words of its name, its description and the names of its
+// properties.
+func (w *jsonWalker) definitionTopic() injection.WordTopic {
+	if w.about != nil {
+		return w.about
+	}
+	var whole struct{ Name, Description string }
+	texts := []string{}
+	if json.Unmarshal(w.in, &whole) == nil {
+		texts = append(texts, whole.Name, whole.Description)
+	}
+	names := &jsonWalker{in: w.in, checkText: func(w *jsonWalker, text string, key bool) string {
+		if n := len(w.stack); key && n > 1 && w.stack[n-2].key == "properties" && !isSentenceLong(text) {
+			texts = append(texts, text)
+		}
+		return text
+	}}
+	names.walk()
+	w.about = w.shield.inspector.TopicOf(texts...)
+	return w.about
+}
+
+// textPlace says how much prose belongs where the walker is.
+func (w *jsonWalker) textPlace(key bool) injection.TextPlace {
+	top := len(w.stack) == 1
+	switch m := w.currentMember(); {
+	case key:
+		return injection.PlaceMember
+	case m == "description" && !top:
+		return injection.PlaceSchema
+	case m == "description":
+		return injection.PlaceDescription
+	case top && m == "message":
+		return injection.PlaceNone
+	case top && m == "instructions":
+		return injection.PlaceInstructions
+	case (m == "default" || m == "examples" || m == "example") && isSpokenProperty(w.currentProperty()):
+		return injection.PlaceInstructions
+	}
+	return injection.PlaceMember
+}
+
+// currentProperty is the name of the property whose schema the walker is in, "" for none.
+func (w *jsonWalker) currentProperty() string {
+	for n := len(w.stack) - 1; n > 1; n-- {
+		if w.stack[n-2].key == "properties" {
+			return w.stack[n-1].key
+		}
+	}
+	return ""
+}
+
+// isSchemaType says whether a text is one of the types of JSON Schema.
+func isSchemaType(text string) bool {
+	switch text {
+	case "string", "object", "number", "integer", "boolean", "array", "null":
+		return true
+	}
+	return false
+}
+
+// isSpokenProperty says whether a property has what is said to somebody: what stands there by default is a sentence.
+func isSpokenProperty(property string) bool {
+	switch strings.ToLower(property) {
+	case "message", "text", "body", "content", "prompt", "question", "comment", "reason", "subject", "greeting",
+		"instructions", "query":
+		return true
+	}
+	return false
+}
+
+// noteRenamed keeps that a name takes the place of another: of two none, which is kept as "".
+func (w *jsonWalker) noteRenamed(now, own string) {
+	if w.renamed == nil {
+		w.renamed = map[string]string{}
+	}
+	if before, ok := w.renamed[now]; ok && before != own {
+		own = ""
+	}
+	w.renamed[now] = own
+}
+
+// uniqueRenames are the new names that stand for one name each: some may be those of others from the beginning.
+func (w *jsonWalker) uniqueRenames() map[string]string {
+	if w.renamed == nil {
+		return nil
+	}
+	again := &jsonWalker{in: w.in, checkText: func(_ *jsonWalker, text string, key bool) string {
+		if _, ok := w.renamed[text]; ok && key {
+			w.renamed[text] = ""
+		}
+		return text
+	}}
+	again.walk()
+	maps.DeleteFunc(w.renamed, func(_, own string) bool { return own == "" })
+	return w.renamed
+}
+
+// addFindings keeps reasons, which are for the text that the walker is at.
+func (w *jsonWalker) addFindings(reasons []Finding) {
+	if len(reasons) == 0 {
+		return
+	}
+	worst := verdictOf(reasons)
+	if len(w.reasons) >= maxFindings && worst >= w.worst {
+		return
+	}
+	w.worst = min(w.worst, worst)
+	path := w.pointer()
+	for i := range reasons {
+		reasons[i].Path = path
+	}
+	w.reasons = append(w.reasons, reasons...)
+}
+
+// isMisplacedOrder says whether a member that has a value, or a title of few words, has a sentence which tells
+// somebody what to do.
+func (s *Shield) isMisplacedOrder(member, text string) bool {
+	const fewest = 7
+	switch member {
+	case "title", "default", "const", "enum", "examples", "example", "$comment", "format", "pattern":
+	default:
+		return false
+	}
+	if strings.Count(text, " ") < fewest {
+		return false
+	}
+	return s.inspector.HasOrder(text)
+}
+
+// isPropertyReference says whether the value that the walker is at names a property, since "required" and its like
+// must go on to match, or the argument of a prompt.
+func (w *jsonWalker) isPropertyReference() bool {
+	n := len(w.stack)
+	if n == 3 && w.stack[1].array && w.stack[0].key == "arguments" && w.stack[2].key == "name" {
+		return true
+	}
+	return n > 1 && w.stack[n-1].array && !w.stack[n-2].array && w.stack[n-2].key == "required"
+}
+
+// isPlainKey says whether a key is a plain word, as nearly all are.
+func isPlainKey(key string) bool {
+	for i := range len(key) {
+		if b := key[i]; b >= utf8.RuneSelf || b < '$' {
+			return false
+		}
+	}
+	return true
+}
+
+// isSentenceLong says whether a name has as many words as a sentence.
+func isSentenceLong(name string) bool {
+	const most = 8
+	return strings.Count(name, "_")+strings.Count(name, "-") >= most || strings.Count(name, " ") > 2*most
+}
+
+func shortHash(text string) string {
+	s := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(s[:3])
+}

@@ -1,0 +1,193 @@
+package shield
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/aymanbagabas/go-udiff/lcs"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+// A DiffRun is a piece of two texts, one after the other in their order.
+type DiffRun struct {
+	// Op is ' ' for what both have, '-' for what only the earlier one has, '+' for what only the later one has.
+	Op byte
+	// Text has nothing in it that cannot be seen: such a character is written as its code point, as "\u200b" or
+	// "\U000e0041".
+	Text string
+}
+
+// DiffWords gives what differs between two texts, word by word. A character that cannot be seen is a word of its own.
+func DiffWords(before, after string) []DiffRun {
+	was, is := diffTokens(before), diffTokens(after)
+	var runs []DiffRun
+	add := func(op byte, words []string) {
+		if len(words) > 0 {
+			runs = append(runs, DiffRun{op, safetext.Exact(strings.Join(words, ""))})
+		}
+	}
+	at := 0
+	for _, d := range lcs.DiffLines(was, is) {
+		add(' ', was[at:d.Start])
+		add('-', was[d.Start:d.End])
+		add('+', is[d.ReplStart:d.ReplEnd])
+		at = d.End
+	}
+	add(' ', was[at:])
+	return runs
+}
+
+// diffTokens cuts a text into words, stretches of blanks, and single other characters.
+func diffTokens(text string) (all []string) {
+	kind := func(r rune) int {
+		switch {
+		case unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || r == '_':
+			return 1
+		case r == ' ' || r == '\n' || r == '\t':
+			return 2
+		}
+		return 0
+	}
+	for len(text) > 0 {
+		r, end := utf8.DecodeRuneInString(text)
+		for k := kind(r); k != 0 && end < len(text); {
+			next, size := utf8.DecodeRuneInString(text[end:])
+			if kind(next) != k || !safetext.Visible(next) && k == 1 {
+				break
+			}
+			end += size
+		}
+		all, text = append(all, text[:end]), text[end:]
+	}
+	return all
+}
+
+// DiffWords gives what differs between the values before and after, as texts where both are.
+func (c DefinitionChange) DiffWords() []DiffRun {
+	return DiffWords(jsonText(c.Before), jsonText(c.After))
+}
+
+// jsonText is the text that a JSON value is, or the JSON itself.
+func jsonText(raw string) string {
+	var text string
+	if json.Unmarshal([]byte(raw), &text) == nil && raw != "null" {
+		return text
+	}
+	return raw
+}
+
+// Description says to people what kind of change it is: "cosmetic", "wording", "wider schema", "narrower schema",
+// "another schema", "new address", "new instruction", "annotation flipped" or "annotation".
+func (c DefinitionChange) Description() string {
+	switch c.Class {
+	case "address", "instruction":
+		return "new " + c.Class
+	case "annotation":
+		if c.Risk == RiskLow {
+			return c.Class
+		}
+		return "annotation flipped"
+	case "schema":
+		switch n := c.wideningOf(); {
+		case n > 0:
+			return "wider schema"
+		case n < 0:
+			return "narrower schema"
+		}
+		return "another schema"
+	}
+	return c.Class
+}
+
+// MarshalJSON gives the members of a change, and its Kind.
+func (c DefinitionChange) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Path   string     `json:"path"`
+		Class  string     `json:"class"`
+		Risk   ChangeRisk `json:"risk"`
+		Kind   string     `json:"kind"`
+		Before string     `json:"before,omitempty"`
+		After  string     `json:"after,omitempty"`
+	}{c.Path, c.Class, c.Risk, c.Description(), c.Before, c.After})
+}
+
+// wideningOf says whether a schema takes more after the change (1), less (-1), or whether that is not known (0).
+func (c DefinitionChange) wideningOf() int {
+	if !strings.Contains(c.Path, "Schema/") {
+		return 0
+	}
+	parts := strings.Split(c.Path, "/")
+	last, in := parts[len(parts)-1], parts[len(parts)-2]
+	// more is what a new member of that name means, and the opposite of what one that is gone does.
+	more := 0
+	switch {
+	case in == "required":
+		more = -1
+	case in == "enum" || in == "type" || strings.Contains(c.Path, "/properties/") && last != "description":
+		more = 1
+	}
+	switch last {
+	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "minItems", "maxItems",
+		"pattern", "format",
+		"const", "multipleOf", "uniqueItems", "additionalProperties":
+		more = -1
+	}
+	switch {
+	case c.Before == "":
+		return more
+	case c.After == "":
+		return -more
+	}
+	return compareBounds(last, c.Before, c.After)
+}
+
+// compareBounds compares two values of a keyword that bounds what a schema takes.
+func compareBounds(keyword, before, after string) int {
+	if keyword == "additionalProperties" {
+		switch {
+		case before == "false":
+			return 1
+		case after == "false":
+			return -1
+		}
+		return 0
+	}
+	was, err := strconv.ParseFloat(before, 64)
+	is, err2 := strconv.ParseFloat(after, 64)
+	if err != nil || err2 != nil || was == is {
+		return 0
+	}
+	switch keyword {
+	case "maximum", "exclusiveMaximum", "maxLength", "maxItems":
+		if is > was {
+			return 1
+		}
+		return -1
+	case "minimum", "exclusiveMinimum", "minLength", "minItems":
+		if is < was {
+			return 1
+		}
+		return -1
+	}
+	return 0
+}
+
+// WorstChange gives the change that matters most: of the highest risk, and of these the one that says most of it by
+// its class, an instruction before all others. Nil where nothing changed.
+func (c Comparison) WorstChange() *DefinitionChange {
+	classes := []string{"instruction", "address", "annotation", "schema", "wording", "cosmetic"}
+	var worst *DefinitionChange
+	for i := range c.Changes {
+		one := &c.Changes[i]
+		if worst == nil || one.Risk < worst.Risk || one.Risk == worst.Risk &&
+			slices.Index(classes, one.Class) < slices.Index(classes, worst.Class) {
+			worst = one
+		}
+	}
+	return worst
+}

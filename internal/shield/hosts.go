@@ -1,0 +1,109 @@
+package shield
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/injection"
+)
+
+// namesNewHost says whether a text names a host that another one does not.
+func namesNewHost(before, after string) bool {
+	known := hostsIn(before)
+	for host := range hostsIn(after) {
+		if !known[host] {
+			return true
+		}
+	}
+	return false
+}
+
+// What hosts are found by.
+var (
+	unmaskDots   = strings.NewReplacer("[.]", ".", "．", ".", "｡", ".")
+	urlAuthority = lazyRegexp("[A-Za-z][A-Za-z0-9+.-]*://([^\\s/?#\"'<>`\\\\,;()]+)")
+	// dottedName is a name with dots in it. Ideographs and the like are no part of it: they stand beside a host
+	// without a blank.
+	dottedName = lazyRegexp(`[\p{Latin}\p{Cyrillic}\p{Greek}\d_-]+(?:\.[\p{Latin}\p{Cyrillic}\p{Greek}\d_-]+)+`)
+	// ipv6Candidate is what may be an IPv6 address.
+	ipv6Candidate = lazyRegexp(`[0-9A-Fa-f.]*(?::[0-9A-Fa-f.]*){2,8}`)
+	// versionPrefix is a word before a number with dots that makes it a version, or a place in a document.
+	versionPrefix = lazyRegexp(`(?i)\b(?:versions?|ver|releases?|revision|build|section|chapter|clause)[\s:="']*$`)
+)
+
+// hostsIn gives the hosts and IP addresses that a text names, in lower case.
+func hostsIn(text string) map[string]bool {
+	text, _ = injection.CanonicalText(text)
+	text = unmaskDots.Replace(text)
+	all := map[string]bool{}
+	for _, m := range urlAuthority().FindAllStringSubmatch(text, -1) {
+		host := m[1][strings.LastIndexByte(m[1], '@')+1:]
+		if at := strings.LastIndexByte(host, ':'); at > strings.LastIndexByte(host, ']') {
+			host = host[:at]
+		}
+		all[strings.Trim(strings.ToLower(host), "[].")] = true
+	}
+	for _, m := range dottedName().FindAllStringIndex(text, -1) {
+		name := strings.Trim(text[m[0]:m[1]], "-_")
+		if addr, err := netip.ParseAddr(name); err == nil && addr.Is4() {
+			if !versionPrefix().MatchString(text[max(0, m[0]-24):m[0]]) {
+				all[name] = true
+			}
+		} else if looksLikeHost(name) {
+			all[strings.ToLower(name)] = true
+		}
+	}
+	for _, m := range ipv6Candidate().FindAllStringIndex(text, -1) {
+		name := strings.TrimRight(text[m[0]:m[1]], ".")
+		framed := m[0] > 0 && text[m[0]-1] == '[' && strings.HasPrefix(text[m[1]:], "]")
+		if framed && m[0] > 1 && (isWordByte(text[m[0]-2]) || text[m[0]-2] == ')') { // a part of a list
+			continue
+		}
+		if m[0] > 0 && isWordByte(text[m[0]-1]) || m[1] < len(text) && isWordByte(text[m[1]]) || !framed &&
+			strings.Count(name, ":") < 3 {
+			continue
+		}
+		if addr, err := netip.ParseAddr(name); err == nil && addr.Is6() {
+			all[addr.String()] = true
+		}
+	}
+	return all
+}
+
+func isWordByte(b byte) bool {
+	return b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b == '_'
+}
+
+// What the last part of a name says of it. Those that end names of files, or of members in a program, are left out of
+// topLevelDomains: such names are hosts only with a scheme or "www" before them, and a country's below one of
+// secondLevelDomains.
+var (
+	topLevelDomains = wordSet(`com org net edu gov mil biz onion arpa io ai co dev xyz tech shop club icu asia
+		ru su cn de uk fr nl eu jp kr au ca ch es dk fi cz sk hu gr ee lv il ir ua kz tr tw vn hk sg th ph nz mx cl za ar se tk ga gq ly gg nu ws tv us рф`)
+	secondLevelDomains = wordSet("com co org net gov edu ac")
+	// upperCaseDomains may stand in capitals at the end of a host; of others that is a sentence, or a name such as
+	// ASP.NET.
+	upperCaseDomains = wordSet("com org edu gov biz")
+	// packagePrefixes begin the names of packages, which are hosts' names the other way round.
+	packagePrefixes = wordSet("com org net io java javax")
+)
+
+// looksLikeHost says whether a name with dots in it is a host's, by its last part.
+func looksLikeHost(name string) bool {
+	labels := strings.Split(name, ".")
+	n := len(labels) - 1
+	last, first := labels[n], strings.ToLower(labels[0])
+	lower := strings.ToLower(last)
+	switch {
+	case first == "www" && n > 1:
+		return true
+	case packagePrefixes[first]:
+		return false
+	case lower != last && !upperCaseDomains[lower]:
+		return false
+	case topLevelDomains[lower] || strings.HasPrefix(lower, "xn--"):
+		return true
+	}
+	return n > 1 && len(lower) == 2 && lower[0] >= 'a' && lower[0] <= 'z' && lower[1] >= 'a' && lower[1] <= 'z' &&
+		secondLevelDomains[labels[n-1]]
+}

@@ -1,0 +1,135 @@
+package shield
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+// A LockedTool is one tool of a lockfile, or what else its Part says: the definition that its server may show.
+type LockedTool struct {
+	Server     drawbridge.ServerID
+	Part       string
+	Tool       string
+	Definition json.RawMessage
+}
+
+// lockfileVersion is the version of the lockfile that is written and read.
+const lockfileVersion = 1
+
+// lockfileLine is a line of a lockfile but the first, in the order in which its members are written.
+type lockfileLine struct {
+	Server     drawbridge.ServerID `json:"server"`
+	Part       string              `json:"part,omitempty"`
+	Tool       string              `json:"tool"`
+	Hash       string              `json:"hash"`
+	Definition json.RawMessage     `json:"definition"`
+}
+
+// FormatLockfile writes a lockfile: a line that says its version, and a line of JSON for each tool, by servers and
+// names, whatever order they come in. Definitions are in their canonical form, so that a line differs only where the
+// definition does, and a character that cannot be seen is written as its code point, so that a reviewer sees it. What
+// has no canonical form is left out.
+func FormatLockfile(tools []LockedTool) (text []byte, leftOut []LockedTool) {
+	tools = slices.SortedFunc(slices.Values(tools), func(a, b LockedTool) int {
+		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Part, b.Part), cmp.Compare(a.Tool, b.Tool))
+	})
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "{\"drawbridge.lock\":%d}\n", lockfileVersion)
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	for _, t := range tools {
+		definition, ok := canonicalDefinition(t.Definition)
+		line := lockfileLine{t.Server, t.Part, t.Tool, Fingerprint(t.Definition), escapeInvisible(definition)}
+		if !ok || !utf8.ValidString(t.Tool) || enc.Encode(line) != nil {
+			leftOut = append(leftOut, t)
+		}
+	}
+	return b.Bytes(), leftOut
+}
+
+// escapeInvisible writes the characters of canonical JSON that cannot be seen as their code points. They stand in
+// texts only.
+func escapeInvisible(canonical []byte) json.RawMessage {
+	if !utf8.Valid(canonical) {
+		return canonical
+	}
+	return safetext.JSON(canonical)
+}
+
+// ParseLockfile reads a lockfile whose name is for errors. It is strict: a line that is not as FormatLockfile writes
+// it, a hash that is not the definition's, and a tool that is there twice are errors, which begin with the name and
+// the line, as "drawbridge.lock:12: ". The lines may be in any order, so that a merge of two is one.
+func ParseLockfile(name string, text []byte) ([]LockedTool, error) {
+	wrong := func(n int, format string, args ...any) ([]LockedTool, error) {
+		return nil, fmt.Errorf("%s:%d: %w", name, n, fmt.Errorf(format, args...))
+	}
+	first, rest, _ := bytes.Cut(text, []byte("\n"))
+	var head map[string]int
+	switch err := json.Unmarshal(first, &head); {
+	case err != nil || len(head) != 1 || head["drawbridge.lock"] < 1:
+		return wrong(1, `it does not begin as a lockfile does: {"drawbridge.lock":%d}`, lockfileVersion)
+	case head["drawbridge.lock"] > lockfileVersion:
+		return wrong(1, "its version is %d, and this Drawbridge reads %d: update Drawbridge", head["drawbridge.lock"],
+			lockfileVersion)
+	}
+	var tools []LockedTool
+	lines := map[[3]string]int{}
+	for n := 2; len(rest) > 0; n++ {
+		var line []byte
+		line, rest, _ = bytes.Cut(rest, []byte("\n"))
+		l, err := parseLockfileLine(bytes.TrimSuffix(line, []byte("\r")))
+		if err != nil {
+			return wrong(n, "%w", err)
+		}
+		id := [3]string{string(l.Server), l.Part, l.Tool}
+		if earlier := lines[id]; earlier > 0 {
+			return wrong(n, "%s %s is on line %d already", l.Server, safetext.Line(PinLabel(l.Part, l.Tool)), earlier)
+		}
+		lines[id] = n
+		tools = append(tools, l)
+	}
+	return tools, nil
+}
+
+// parseLockfileLine reads a line of a lockfile.
+func parseLockfileLine(line []byte) (LockedTool, error) {
+	if len(bytes.TrimSpace(line)) == 0 {
+		return LockedTool{}, errors.New("the line is empty")
+	}
+	if bytes.HasPrefix(line, []byte("<<<<<<<")) || bytes.HasPrefix(line, []byte("=======")) ||
+		bytes.HasPrefix(line, []byte(">>>>>>>")) {
+		return LockedTool{}, errors.New("a merge was not finished here")
+	}
+	var l lockfileLine
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&l); err != nil {
+		return LockedTool{}, fmt.Errorf("no line of a lockfile: %w", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return LockedTool{}, errors.New("no line of a lockfile: something follows the object")
+	}
+	switch {
+	case l.Server.Validate() != nil:
+		return LockedTool{}, fmt.Errorf("%q is no name of a server", l.Server)
+	case l.Tool == "" || len(l.Definition) == 0:
+		return LockedTool{}, errors.New(`"tool" or "definition" is missing`)
+	case l.Hash != Fingerprint(l.Definition):
+		return LockedTool{}, fmt.Errorf("the hash is not that of the definition, which is %s",
+			Fingerprint(l.Definition))
+	case !slices.Contains(PinnedParts(), l.Part):
+		return LockedTool{}, fmt.Errorf("%q is no part of what servers say that is pinned", l.Part)
+	case PinnedName(l.Part, l.Definition) != l.Tool:
+		return LockedTool{}, errors.New(`the definition is of a tool with another name`)
+	}
+	return LockedTool{l.Server, l.Part, l.Tool, l.Definition}, nil
+}

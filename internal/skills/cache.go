@@ -1,0 +1,151 @@
+package skills
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/naming"
+)
+
+// Cache is what servers said of their skills, and what was put together of it. The zero Kept is empty. Its methods may
+// be called from several goroutines.
+type Cache struct {
+	mu       sync.Mutex
+	byServer map[cacheKey]*ServerSkills
+	// sets are by principal and the servers that are in them.
+	sets map[string]*Set
+	// problems has, by server, the clashes of the set that was made last, and what of the server's is not in it.
+	problems map[drawbridge.ServerID]Problems
+}
+
+type cacheKey struct {
+	principal string
+	server    drawbridge.ServerID
+}
+
+// Problems are what people are to know of a server's skills.
+type Problems struct {
+	Clashes []SpaceClash
+	Omitted []OmittedSkill
+}
+
+// A ServerClash is a clash with the server that lost.
+type ServerClash struct {
+	Server drawbridge.ServerID
+	SpaceClash
+}
+
+// maxCatalogues and maxSets bound what is kept; maxFound bounds the skills kept of a server that it does not list.
+const (
+	maxCatalogues = 256
+	maxSets       = 64
+	maxFound      = 1024
+)
+
+// Get gives what the server said to the principal, if it is about the server as it is configured; nil for nothing.
+func (s *Cache) Get(principal string, server Server) *ServerSkills {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.byServer[cacheKey{principal, server.ID}]
+	if c == nil || c.server.Row != server.Row {
+		return nil
+	}
+	return c
+}
+
+// Put keeps what a server said to the principal.
+func (s *Cache) Put(principal string, c *ServerSkills) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := cacheKey{principal, c.server.ID}
+	if s.byServer == nil || len(s.byServer) >= maxCatalogues && s.byServer[key] == nil {
+		s.byServer = map[cacheKey]*ServerSkills{}
+	}
+	s.byServer[key] = c
+}
+
+// AddUnlisted notes a skill that a server has and does not list.
+func (s *Cache) AddUnlisted(principal string, server Server, sk Skill) {
+	sk.raw = nil
+	c := s.Get(principal, server)
+	if c == nil {
+		return // it was never asked for its list, or it was forgotten meanwhile: it is asked again
+	}
+	next := *c
+	if len(next.unlisted) >= maxFound {
+		next.unlisted = nil
+	}
+	next.unlisted = append(slices.Clip(next.unlisted), sk)
+	s.Put(principal, &next)
+}
+
+// Combine puts catalogues together, or gives what was put together before where nothing changed. A set with the same
+// items as the one before has its version. It gives the first clash of each two servers that was not there before,
+// and takes a version that no set had from next.
+func (s *Cache) Combine(principal string, ground *ResourceTree, catalogues []*ServerSkills, naming naming.Style,
+	next func() uint64) (*Set, []ServerClash) {
+	key := principal
+	for _, c := range catalogues {
+		key += "\x00" + string(c.server.ID)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.sets[key]
+	if old != nil && old.resourceTree == ground && slices.Equal(old.servers, catalogues) {
+		return old, nil
+	}
+	set := newSet(ground, catalogues, naming)
+	if old != nil && slices.EqualFunc(old.Items, set.Items,
+		func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+		set.Version = old.Version
+	} else {
+		set.Version = next()
+	}
+	if s.sets == nil || len(s.sets) >= maxSets && old == nil {
+		s.sets = map[string]*Set{}
+	}
+	s.sets[key] = set
+	return set, s.rememberProblems(set)
+}
+
+// rememberProblems remembers what people are to know of a set. The lock is held.
+func (s *Cache) rememberProblems(set *Set) (fresh []ServerClash) {
+	if s.problems == nil {
+		s.problems = map[drawbridge.ServerID]Problems{}
+	}
+	for _, c := range set.servers {
+		id := c.server.ID
+		warned := map[drawbridge.ServerID]bool{}
+		for _, clash := range s.problems[id].Clashes {
+			warned[clash.Winner] = true
+		}
+		for _, clash := range set.clashes[id] {
+			if !warned[clash.Winner] {
+				warned[clash.Winner] = true
+				fresh = append(fresh, ServerClash{id, clash})
+			}
+		}
+		s.problems[id] = Problems{set.clashes[id], c.leftOut}
+	}
+	return fresh
+}
+
+// Problems gives what people are to know of a server's skills, as they were when they were put together last.
+func (s *Cache) Problems(id drawbridge.ServerID) Problems {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.problems[id]
+}
+
+// ForgetServer drops what is known of a server that is gone.
+func (s *Cache) ForgetServer(id drawbridge.ServerID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.byServer, func(key cacheKey, _ *ServerSkills) bool { return key.server == id })
+	clear(s.sets)
+	delete(s.problems, id)
+}

@@ -1,0 +1,14 @@
+//go:build !linux
+
+package spool
+
+import (
+	"errors"
+	"os"
+)
+
+func mapFile(*os.File, int64, int) ([]byte, error) {
+	return nil, errors.New("no memory is a file's here")
+}
+
+func unmapMemory([]byte) {}

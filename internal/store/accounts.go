@@ -1,0 +1,98 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync"
+	"time"
+)
+
+// UpdateAccount changes the account of a kind and a name: what is counted, or what is known, of one caller or server.
+// Work is given the body as it is (empty where there was none) and the database's time, and gives the body as it shall
+// be. Nobody else changes the account meanwhile, in no process. Where work gives an error nothing changes, and Change
+// gives it back as it is; any other error is a *drawbridge.Fault. What it gave outlives this process, and of a SQLite
+// file's last moments before the power goes perhaps not all.
+func (db *DB) UpdateAccount(ctx context.Context, kind, name string, work func(body []byte,
+	now time.Time) ([]byte, error)) error {
+	step := "change the " + kind + " of " + name
+	take, put, err := db.accountStatements.prepare(ctx, db)
+	if err != nil {
+		return db.fault(step, err)
+	}
+	var refused error
+	err = db.inCounterTransaction(ctx, step, func(tx *sql.Tx) error {
+		var body []byte
+		var now int64
+		if err := tx.StmtContext(ctx, take).QueryRowContext(ctx, kind, name, []byte{}).Scan(&body, &now); err != nil {
+			return err
+		}
+		if body, refused = work(body, fromMillis(now)); refused != nil {
+			return refused
+		}
+		_, err := tx.StmtContext(ctx, put).ExecContext(ctx, body, kind, name)
+		return err
+	})
+	if refused != nil {
+		return refused
+	}
+	return err
+}
+
+// accountStatements has the statements of Change, which is called at each call: to read one takes SQLite longer than
+// to carry it out.
+type accountStatements struct {
+	mu        sync.Mutex
+	take, put *sql.Stmt
+}
+
+// prepare gives the statements. The first makes an account and thereby locks it, so that what it gives is nobody
+// else's.
+func (c *accountStatements) prepare(ctx context.Context, db *DB) (take, put *sql.Stmt, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.take == nil {
+		c.take, err = db.counters.PrepareContext(ctx, db.expandKeywords(`INSERT INTO accounts (kind, name, body) VALUES ($1, $2, $3)
+			ON CONFLICT (kind, name) DO UPDATE SET body = accounts.body RETURNING body, CLOCK`))
+	}
+	if err == nil && c.put == nil {
+		c.put, err = db.counters.PrepareContext(ctx, "UPDATE accounts SET body = $1 WHERE kind = $2 AND name = $3")
+	}
+	return c.take, c.put, err
+}
+
+// Accounts gives the bodies of all accounts of a kind by their names, without those that never got one.
+func (db *DB) Accounts(ctx context.Context, kind string) (map[string][]byte, error) {
+	step := "read the accounts of " + kind
+	rows, err := db.reader.QueryContext(ctx, "SELECT name, body FROM accounts WHERE kind = $1", kind)
+	if err != nil {
+		return nil, db.fault(step, err)
+	}
+	defer rows.Close()
+	all := map[string][]byte{}
+	for rows.Next() {
+		var name string
+		var body []byte
+		if err := rows.Scan(&name, &body); err != nil {
+			return nil, db.fault(step, err)
+		}
+		if len(body) > 0 {
+			all[name] = body
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, db.fault(step, err)
+	}
+	return all, nil
+}
+
+// Account gives the body of one account; nil where there is none.
+func (db *DB) Account(ctx context.Context, kind, name string) ([]byte, error) {
+	var body []byte
+	err := db.reader.QueryRowContext(ctx, "SELECT body FROM accounts WHERE kind = $1 AND name = $2", kind,
+		name).Scan(&body)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, db.fault("read the "+kind+" of "+name, err)
+	}
+	return body, nil
+}

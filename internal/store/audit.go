@@ -1,0 +1,371 @@
+package store
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
+	"github.com/drawbridge-mcp/drawbridge/internal/spool"
+	"github.com/drawbridge-mcp/drawbridge/ledger"
+)
+
+// AuditStream is the stream of the audit. It is not the ledger's.
+const AuditStream = "audit"
+
+const (
+	// auditBatchDelay is how long records are gathered before the store takes them in, all in one transaction, and
+	// often how long it has peace after that: a transaction costs as much as a thousand records in it, and one that
+	// nobody waits for takes the processors from calls.
+	auditBatchDelay, auditBatchInterval = 100 * time.Millisecond, 500 * time.Millisecond
+	// recoverDelay lets a start that somebody waits for go first; then the files of those who died are taken in.
+	recoverDelay, recoverInterval = time.Second, time.Minute
+	// auditRetryPause is how long a store that takes nothing is left alone.
+	auditRetryPause = time.Second
+)
+
+// AuditOptions are what an audit can do without. The zero value works.
+type AuditOptions struct {
+	// Rules say what of a call may be kept.
+	Rules audit.RedactionRules
+	// Sync has each record wait until the disk has it: it outlives the machine then, and not our process only.
+	Sync bool
+	// MaxWaiting is how many bytes may wait for the store; 0 is 256 MiB. Beyond them no call is let through.
+	MaxWaiting int64
+	// Key gives the key that signs checkpoints, when one is due; nil signs none.
+	Key func() (ed25519.PrivateKey, error)
+	// KeepFor is how long records are kept by the store's clock, KeepRecords how many; 0 is for ever, and all. While
+	// the store's clock and that of the process differ by more than 5 minutes, or the store's has jumped, none is
+	// removed by age.
+	KeepFor     time.Duration
+	KeepRecords uint64
+	// Now is the clock of the process; nil is time.Now.
+	Now func() time.Time
+	// Logger is told of what went wrong and nobody else hears of; nil is silence.
+	Logger *slog.Logger
+}
+
+// An AuditWriter takes the records of this process into the store. A record goes first to a spool, a file that
+// outlives the process, and from there in batches into the store's hash chain, each exactly once.
+type AuditWriter struct {
+	db  *DB
+	dir string
+	o   AuditOptions
+
+	frames sync.Pool
+	// woken says that there is something to take in.
+	woken chan struct{}
+	// spool is nil before the first record; mu guards the making of it.
+	spool  atomic.Pointer[spool.Spool]
+	mu     sync.Mutex
+	closed bool
+
+	// importing is held by who takes in. taken has how much of each file the store has; failing that it failed before.
+	importing sync.Mutex
+	imported  map[string]int64
+	failing   bool
+	checkedAt time.Time // when a checkpoint was last due or not
+	// start names this process to others. judged reports whether it has held the store's clock against the last
+	// pruning, behind is since when that clock is behind it, and warned is the last warning about clocks.
+	start  string
+	judged bool
+	behind time.Time
+	warned string
+}
+
+// NewAuditWriter makes the audit of this process, whose spool is in that directory. Nothing is made before the first
+// record.
+func (db *DB) NewAuditWriter(dir string, o AuditOptions) *AuditWriter {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &AuditWriter{
+		db: db, dir: dir, o: o, woken: make(chan struct{}, 1), imported: map[string]int64{}, start: rand.Text(),
+		frames: sync.Pool{New: func() any { return new([]byte) }},
+	}
+}
+
+// Record keeps a record. When it returns, the death of the process does not lose it. The error is a *drawbridge.Fault:
+// nothing was kept, and what the record is about is not to happen.
+func (a *AuditWriter) Record(r audit.Record) error {
+	s, err := a.openSpool()
+	if err == nil {
+		frame := a.frames.Get().(*[]byte)
+		*frame = a.o.Rules.AppendRecord(append((*frame)[:0], make([]byte, spool.FrameHeader)...), &r)
+		err = s.Append(*frame)
+		a.frames.Put(frame)
+	}
+	if err != nil {
+		return a.recordFault(err)
+	}
+	select {
+	case a.woken <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// recordFault is the fault of a record that was not kept.
+func (a *AuditWriter) recordFault(err error) error {
+	f := &drawbridge.Fault{
+		Kind: drawbridge.Backend, Code: drawbridge.ServerError, Step: "record it in the audit at " + a.dir, Err: err,
+		Next: "see that the directory can be written and the disk has room",
+	}
+	if errors.Is(err, spool.ErrFull) {
+		f.Code, f.Next = drawbridge.Transient, "see that the store can be written"
+	}
+	return f
+}
+
+// openSpool gives the spool, which is made when it is first needed.
+func (a *AuditWriter) openSpool() (*spool.Spool, error) {
+	if s := a.spool.Load(); s != nil {
+		return s, nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := a.spool.Load(); s != nil {
+		return s, nil
+	}
+	if a.closed {
+		return nil, errors.New("the audit is closed")
+	}
+	s, err := spool.Open(a.dir, spool.Options{Sync: a.o.Sync, MaxWaiting: a.o.MaxWaiting})
+	if err == nil {
+		a.spool.Store(s)
+	}
+	return s, err
+}
+
+// Run takes records into the store until ctx ends: those of this process, and those of processes that died.
+func (a *AuditWriter) Run(ctx context.Context) error {
+	timer := time.NewTimer(recoverDelay)
+	defer timer.Stop()
+	var last time.Time // when the store took something in
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+			if err := a.RecoverOrphans(ctx); err != nil && ctx.Err() == nil {
+				a.o.Logger.Warn("the audit of a process that died could not be taken in", "err", err)
+			}
+			a.maintain(ctx)
+			timer.Reset(recoverInterval)
+		case <-a.woken:
+			sleepContext(ctx, max(auditBatchDelay, auditBatchInterval-time.Since(last)))
+			err := a.Drain(ctx)
+			if last = time.Now(); err != nil && ctx.Err() == nil {
+				a.logFailure(err)
+				sleepContext(ctx, auditRetryPause)
+				a.wakeRun()
+				continue
+			}
+			a.failing = false
+			if s := a.spool.Load(); s != nil {
+				s.Prefault()
+			}
+			if time.Since(a.checkedAt) > maintainInterval {
+				a.maintain(ctx)
+			}
+		}
+	}
+}
+
+func (a *AuditWriter) wakeRun() {
+	select {
+	case a.woken <- struct{}{}:
+	default:
+	}
+}
+
+// sleepContext lets some time pass, or ctx end.
+func sleepContext(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// logFailure logs once that the store takes nothing.
+func (a *AuditWriter) logFailure(err error) {
+	if !a.failing {
+		a.o.Logger.Error("the store does not take the audit in; calls go on until too much waits", "err", err)
+	}
+	a.failing = true
+}
+
+// Drain takes into the store what waits for it.
+func (a *AuditWriter) Drain(ctx context.Context) error {
+	s := a.spool.Load()
+	if s == nil {
+		return nil
+	}
+	a.importing.Lock()
+	defer a.importing.Unlock()
+	if err := a.db.checkFile("append to the audit"); err != nil {
+		return err
+	}
+	for _, f := range s.PendingFiles() {
+		err := a.importFile(ctx, f, s.MarkStored)
+		if d, ok := errors.AsType[*spoolDamage](err); ok {
+			err = a.recordDamage(ctx, s, f, d)
+		}
+		if err != nil {
+			return err
+		}
+		if s.Remove(f) {
+			a.forgetFile(ctx, f)
+		}
+	}
+	return nil
+}
+
+// A spoolDamage is where a file of the spool has not what was written into it.
+type spoolDamage struct {
+	name string
+	at   int64
+}
+
+func (d *spoolDamage) Error() string {
+	return fmt.Sprintf("the record at byte %d of %s is damaged", d.at, d.name)
+}
+
+// recordDamage notes that a file of this process was cut, edited or removed by another program, and what that took:
+// what is recorded from now on goes into another file. Work is held.
+func (a *AuditWriter) recordDamage(ctx context.Context, s *spool.Spool, f spool.File, d *spoolDamage) error {
+	s.EndFile(false)
+	for _, ended := range s.PendingFiles() {
+		if ended.Name == f.Name {
+			f = ended
+		}
+	}
+	lost := f.Size - d.at
+	reason := fmt.Sprintf(
+		"another program cut, edited or removed %s: %d bytes of records are lost, and what is left of the file is kept as %s", f.Name, lost, f.Name+spool.TornSuffix)
+	if err := a.recordNote(ctx, f.Name, reason, d.at, f.Size); err != nil {
+		return err
+	}
+	a.o.Logger.Error("records of calls are lost: another program cut, edited or removed a file of the audit", "file",
+		f.Path, "bytes", lost)
+	s.MarkStored(lost)
+	s.SetAside(f)
+	a.forgetFile(ctx, f)
+	return nil
+}
+
+// RecoverOrphans takes in what processes that died have left, and notes where the death tore something.
+func (a *AuditWriter) RecoverOrphans(ctx context.Context) error {
+	a.importing.Lock()
+	defer a.importing.Unlock()
+	err := spool.RecoverOrphans(a.dir, func(f spool.File, torn int64) error {
+		if err := a.importFile(ctx, f, func(int64) {}); err != nil {
+			return err
+		}
+		if torn > 0 {
+			reason := fmt.Sprintf(
+				"%s ended with %d bytes that are no whole record: they were cut off, and the file is kept as %s",
+				f.Name, torn, f.Name+spool.TornSuffix)
+			if err := a.recordNote(ctx, f.Name, reason, f.Size, f.Size+torn); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func(f spool.File) { a.forgetFile(ctx, f) })
+	if err != nil {
+		return a.db.fault("take in the audit of "+a.dir, err)
+	}
+	return nil
+}
+
+// recordNote records what became of a part of a file that is no record.
+func (a *AuditWriter) recordNote(ctx context.Context, name, reason string, from, to int64) error {
+	r := audit.Record{ID: name, Kind: audit.Note, At: time.Now(), Bytes: int(to - from), Reason: reason}
+	body := a.o.Rules.AppendRecord(nil, &r)
+	err := a.db.importRecords(ctx, name, from, to, []ledger.Record{auditLedgerRecord(r.Kind, r.ID, body)})
+	if errors.Is(err, errAlreadyImported) { // it is on record already
+		return nil
+	}
+	return err
+}
+
+// importFile takes the frames of a file into the store that it does not have. Work is held.
+func (a *AuditWriter) importFile(ctx context.Context, f spool.File, report func(n int64)) error {
+	from, known := a.imported[f.Name]
+	for {
+		if !known {
+			var err error
+			if from, err = a.db.importedBytes(ctx, f.Name); err != nil {
+				return err
+			}
+			known = true
+		}
+		if from >= f.Size {
+			return nil
+		}
+		lines, next, err := f.Frames(from)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && next == from {
+			return &spoolDamage{f.Name, from}
+		}
+		if err != nil {
+			return err
+		}
+		records := make([]ledger.Record, 0, len(lines))
+		for _, line := range lines {
+			kind, id, err := audit.DecodeRecordHead(line)
+			if err != nil {
+				return fmt.Errorf("%s, between byte %d and %d: %w", f.Name, from, next, err)
+			}
+			records = append(records, auditLedgerRecord(kind, id, line))
+		}
+		if err := a.db.importRecords(ctx, f.Name, from, next, records); err != nil {
+			delete(a.imported, f.Name) // whether the store has them is for the store to say
+			return err
+		}
+		report(next - from)
+		from, a.imported[f.Name] = next, next
+	}
+}
+
+// forgetFile drops what is remembered of a file that is gone.
+func (a *AuditWriter) forgetFile(ctx context.Context, f spool.File) {
+	delete(a.imported, f.Name)
+	// a row that stays is of no account
+	_ = a.db.execWrite(ctx, "forget a spool", "DELETE FROM spools WHERE name = $1", f.Name)
+}
+
+// Close takes in what waits, and ends the audit: what is recorded afterwards is refused. What the store does not take
+// now stays in the spool, for the next process. It is to be called after Run has returned.
+func (a *AuditWriter) Close(ctx context.Context) error {
+	a.mu.Lock()
+	a.closed = true
+	a.mu.Unlock()
+	s := a.spool.Load()
+	if s == nil {
+		return nil
+	}
+	s.EndFile(true)
+	err := a.Drain(ctx)
+	if err == nil {
+		a.maintain(ctx)
+	}
+	return errors.Join(err, s.Close())
+}
+
+// auditLedgerRecord is a record of the audit as the store keeps it.
+func auditLedgerRecord(kind audit.RecordKind, id string, body []byte) ledger.Record {
+	return ledger.Record{Stream: AuditStream, Kind: string(kind), Key: id, Body: body}
+}

@@ -1,0 +1,381 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/ed25519"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
+	"github.com/drawbridge-mcp/drawbridge/ledger"
+)
+
+const (
+	// A checkpoint is due when so many records are not signed, or the first of them is so old; whether it is, is
+	// looked at no more often than maintainInterval.
+	signRecords      = 256
+	signAfter        = time.Minute
+	maintainInterval = 10 * time.Second
+	// pruneRows is how many old records one transaction takes out, or as many as there are up to the next checkpoint:
+	// who else writes waits for it. maxPruneBatches is how many of these there are at a time; the rest is taken out
+	// the next time.
+	pruneRows, maxPruneBatches = 5000, 20
+)
+
+// errAlreadyImported says that another process has taken in a part of a file.
+var errAlreadyImported = errors.New("another process has taken it in")
+
+// importedBytes gives how many bytes of a spool's file the audit has.
+func (db *DB) importedBytes(ctx context.Context, name string) (n int64, err error) {
+	err = db.reader.QueryRowContext(ctx, "SELECT taken FROM spools WHERE name = $1", name).Scan(&n)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, db.fault("read how much of a spool is taken in", err)
+	}
+	return n, nil
+}
+
+// importRecords appends the records that stand in a spool's file between two places, and remembers that: both or
+// neither.
+func (db *DB) importRecords(ctx context.Context, name string, from, to int64, records []ledger.Record) error {
+	return db.inTransaction(ctx, "append to the audit", func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx,
+			"INSERT INTO spools (name, taken) VALUES ($1, 0) ON CONFLICT (name) DO NOTHING", name); err != nil {
+			return err
+		}
+		moved, err := tx.ExecContext(ctx, "UPDATE spools SET taken = $1 WHERE name = $2 AND taken = $3", to, name, from)
+		if err != nil {
+			return err
+		}
+		if n, err := moved.RowsAffected(); err != nil || n != 1 {
+			return cmp.Or(err, errAlreadyImported)
+		}
+		return db.appendRecords(ctx, tx, auditTable, AuditStream, records)
+	})
+}
+
+// AuditRecords gives the records of the audit in order, as they are stored, from the first that the store took in at
+// that moment or later; the zero time is the beginning. After the last it checks that none was cut off. It holds
+// nothing of the database between two records.
+func (db *DB) AuditRecords(ctx context.Context, since time.Time) iter.Seq2[ledger.Record, error] {
+	return func(yield func(ledger.Record, error) bool) {
+		end, err := db.LastAuditRecordBefore(ctx, since)
+		if err != nil {
+			yield(ledger.Record{}, err)
+			return
+		}
+		db.recordsAfter(ctx, auditTable, AuditStream, end)(yield)
+	}
+}
+
+// AuditRecordsAfter is AuditRecords for what follows a record.
+func (db *DB) AuditRecordsAfter(ctx context.Context, r ledger.Record) iter.Seq2[ledger.Record, error] {
+	return db.recordsAfter(ctx, auditTable, AuditStream, r)
+}
+
+// AuditRecordsOfCall gives the records of one call.
+func (db *DB) AuditRecordsOfCall(ctx context.Context, id string) ([]ledger.Record, error) {
+	rows, err := db.reader.QueryContext(ctx,
+		"SELECT seq, at, kind, body FROM audit WHERE key = $1 AND stream = $2 ORDER BY seq", id, AuditStream)
+	if err != nil {
+		return nil, db.fault("read the audit", err)
+	}
+	defer rows.Close()
+	var all []ledger.Record
+	for rows.Next() {
+		r := ledger.Record{Stream: AuditStream, Key: id}
+		var at int64
+		if err := rows.Scan(&r.Seq, &at, &r.Kind, &r.Body); err != nil {
+			return nil, db.fault("read the audit", &ledger.ChainError{Stream: AuditStream, Seq: r.Seq,
+				Damage: ledger.DamageTorn})
+		}
+		r.At = fromMillis(at)
+		all = append(all, r)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, db.fault("read the audit", err)
+	}
+	return all, nil
+}
+
+// LastAuditRecordBefore gives place and hash of the last record before a moment: where nothing older was taken out,
+// the zero record.
+func (db *DB) LastAuditRecordBefore(ctx context.Context, since time.Time) (ledger.Record, error) {
+	r := ledger.Record{Stream: AuditStream}
+	query, args := "SELECT seq, hash FROM cuts WHERE stream = $1", []any{AuditStream}
+	if !since.IsZero() {
+		query = "SELECT seq, hash FROM audit WHERE stream = $1 AND at < $2 ORDER BY seq DESC LIMIT 1"
+		args = append(args, since.UnixMilli())
+	}
+	var hash []byte
+	err := db.reader.QueryRowContext(ctx, query, args...).Scan(&r.Seq, &hash)
+	switch {
+	case errors.Is(err, sql.ErrNoRows) && !since.IsZero():
+		return db.LastAuditRecordBefore(ctx, time.Time{})
+	case errors.Is(err, sql.ErrNoRows):
+		return r, nil
+	case err != nil:
+		return r, db.fault("read the audit", err)
+	case len(hash) != len(r.Hash):
+		return r, db.fault("read the audit", &ledger.ChainError{Stream: AuditStream, Seq: r.Seq,
+			Damage: ledger.DamageTorn})
+	}
+	r.Hash = [32]byte(hash)
+	return r, nil
+}
+
+// AuditCheckpoints gives the checkpoints of the audit in order.
+func (db *DB) AuditCheckpoints(ctx context.Context) ([]audit.Checkpoint, error) {
+	const step = "read the checkpoints of the audit"
+	rows, err := db.reader.QueryContext(ctx,
+		"SELECT seq, hash, at, signer, signature FROM checkpoints WHERE stream = $1 ORDER BY seq", AuditStream)
+	if err != nil {
+		return nil, db.fault(step, err)
+	}
+	defer rows.Close()
+	var all []audit.Checkpoint
+	for rows.Next() {
+		c := audit.Checkpoint{Stream: AuditStream}
+		var hash []byte
+		var at int64
+		if rows.Scan(&c.Seq, &hash, &at, &c.Signer, &c.Signature) != nil || len(hash) != len(c.Hash) {
+			return nil, db.fault(step, fmt.Errorf("the checkpoint at record %d is damaged", c.Seq))
+		}
+		c.Hash, c.At = [32]byte(hash), fromMillis(at)
+		all = append(all, c)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, db.fault(step, err)
+	}
+	return all, nil
+}
+
+// An AuditReport is what a check of the audit found to be right.
+type AuditReport struct {
+	// Records is how many there are, and First and Last the places of the first and the last; older ones were taken
+	// out.
+	Records, First, Last uint64
+	// Loose says that older ones were taken out up to a place that no key has signed.
+	Loose bool
+	// Signed is the last place that a trusted key has signed, and SignedAt when; Keys are those that signed.
+	Signed   uint64
+	SignedAt time.Time
+	// Unsigned is when the first record came that is not signed; zero where all are.
+	Unsigned time.Time
+	Keys     []ed25519.PublicKey
+}
+
+// VerifyAudit checks the whole audit: that no record is missing, torn, out of order or edited, and that each
+// checkpoint is of the chain as it stands and signed by one of the trusted keys; without any, by whichever key it
+// names. The error names the first place where that does not hold.
+func (db *DB) VerifyAudit(ctx context.Context, trusted ...ed25519.PublicKey) (AuditReport, error) {
+	var report AuditReport
+	checkpoints, err := db.AuditCheckpoints(ctx)
+	if err != nil {
+		return report, err
+	}
+	before, err := db.LastAuditRecordBefore(ctx, time.Time{})
+	if err != nil {
+		return report, err
+	}
+	report.First = before.Seq + 1
+	w := checkpointVerifier{checkpoints: checkpoints, trusted: trusted, report: &report}
+	err = w.checkRecord(before)
+	report.Loose = before.Seq > 0 && report.Signed != before.Seq
+	if err == nil {
+		err = ledger.VerifyChainsAfter(before, func(yield func(ledger.Record, error) bool) {
+			for r, err := range db.recordsAfter(ctx, auditTable, AuditStream, before) {
+				if err == nil {
+					report.Records, report.Last = report.Records+1, r.Seq
+					err = w.checkRecord(r)
+					if report.Signed == r.Seq {
+						report.Unsigned = time.Time{}
+					} else if report.Unsigned.IsZero() {
+						report.Unsigned = r.At
+					}
+				}
+				if !yield(r, err) {
+					return
+				}
+			}
+		})
+	}
+	if err == nil && len(w.checkpoints) > 0 {
+		err = &ledger.ChainError{Stream: AuditStream, Seq: w.checkpoints[0].Seq, Damage: ledger.DamageMissing}
+	}
+	if err != nil {
+		return report, db.fault("verify the audit", err)
+	}
+	return report, nil
+}
+
+// A checkpointVerifier holds checkpoints against the records that they are of.
+type checkpointVerifier struct {
+	checkpoints []audit.Checkpoint // those that are still to come
+	trusted     []ed25519.PublicKey
+	report      *AuditReport
+}
+
+// checkRecord takes the next record.
+func (w *checkpointVerifier) checkRecord(r ledger.Record) error {
+	for len(w.checkpoints) > 0 && w.checkpoints[0].Seq <= r.Seq {
+		c := w.checkpoints[0]
+		w.checkpoints = w.checkpoints[1:]
+		if c.Seq < r.Seq {
+			continue // of records that were taken out
+		}
+		if err := c.Verify(); err != nil {
+			return err
+		}
+		if c.Hash != r.Hash {
+			return fmt.Errorf("record %d of %s: %s: it is not what the checkpoint of %s was signed for", r.Seq,
+				r.Stream, ledger.DamageEdited, c.At.Format(time.RFC3339))
+		}
+		is := func(key ed25519.PublicKey) bool { return key.Equal(ed25519.PublicKey(c.Signer)) }
+		if len(w.trusted) > 0 && !slices.ContainsFunc(w.trusted, is) {
+			return fmt.Errorf("checkpoint at record %d: it is signed by %s, which is not a key that is trusted", c.Seq,
+				audit.FormatPublicKey(c.Signer))
+		}
+		if !slices.ContainsFunc(w.report.Keys, is) {
+			w.report.Keys = append(w.report.Keys, c.Signer)
+		}
+		w.report.Signed, w.report.SignedAt = c.Seq, c.At
+	}
+	return nil
+}
+
+// maintain signs how far the audit has come, where that is due, and takes out what is too old.
+func (a *AuditWriter) maintain(ctx context.Context) {
+	a.checkedAt = time.Now()
+	if err := a.sign(ctx); err != nil && ctx.Err() == nil {
+		a.o.Logger.Warn("how far the audit has come could not be signed", "err", err)
+		return
+	}
+	if err := a.prune(ctx); err != nil && ctx.Err() == nil {
+		a.o.Logger.Warn("what is too old of the audit could not be taken out", "err", err)
+	}
+}
+
+// sign makes a checkpoint, where one is due.
+func (a *AuditWriter) sign(ctx context.Context) error {
+	if a.o.Key == nil {
+		return nil
+	}
+	c := audit.Checkpoint{Stream: AuditStream}
+	var hash []byte
+	var signed uint64
+	var now, oldest int64
+	err := a.db.reader.QueryRowContext(ctx, a.db.expandKeywords(`SELECT seq, hash, CLOCK,
+		COALESCE((SELECT MAX(seq) FROM checkpoints WHERE stream = $1), 0) FROM heads WHERE stream = $1`),
+		AuditStream).Scan(&c.Seq, &hash, &now, &signed)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && c.Seq <= signed {
+		return nil
+	}
+	if err == nil && c.Seq-signed < signRecords {
+		err = a.db.reader.QueryRowContext(ctx, "SELECT at FROM audit WHERE stream = $1 AND seq = $2", AuditStream,
+			signed+1).Scan(&oldest)
+		if err == nil && now-oldest < signAfter.Milliseconds() {
+			return nil
+		}
+	}
+	if err == nil && len(hash) != len(c.Hash) {
+		err = &ledger.ChainError{Stream: AuditStream, Seq: c.Seq, Damage: ledger.DamageTorn}
+	}
+	if err != nil {
+		return a.db.fault("sign the audit", err)
+	}
+	key, err := a.o.Key()
+	if err != nil {
+		return err
+	}
+	c.Hash, c.At = [32]byte(hash), fromMillis(now)
+	c = c.Sign(key)
+	return a.db.execWrite(ctx, "sign the audit", `INSERT INTO checkpoints (stream, seq, hash, at, signer, signature)
+		VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (stream, seq) DO NOTHING`,
+		c.Stream, int64(c.Seq), c.Hash[:], c.At.UnixMilli(), c.Signer, c.Signature)
+}
+
+// prune takes out records that are older than Keep, or more than KeepRecords: where checkpoints are signed, up to one
+// of them, so that the new beginning of the chain is one that somebody signed.
+func (a *AuditWriter) prune(ctx context.Context) error {
+	const step = "take old records out of the audit"
+	oldest, err := a.retentionStart(ctx)
+	if err != nil {
+		return a.db.fault(step, err)
+	}
+	if oldest == 0 && a.o.KeepRecords == 0 {
+		return nil
+	}
+	first, last, err := a.pruneRange(ctx, oldest)
+	if err == nil && a.o.Key != nil {
+		err = a.db.reader.QueryRowContext(ctx,
+			"SELECT COALESCE(MAX(seq), 0) FROM checkpoints WHERE stream = $1 AND seq <= $2", AuditStream,
+			last).Scan(&last)
+	}
+	if err != nil {
+		return a.db.fault(step, err)
+	}
+	for range maxPruneBatches {
+		if last < max(first, 1) {
+			return nil
+		}
+		upTo := min(last, max(first, 1)+pruneRows-1)
+		if a.o.Key != nil { // last is a checkpoint
+			err = a.db.reader.QueryRowContext(ctx,
+				"SELECT COALESCE(MIN(seq), $3) FROM checkpoints WHERE stream = $1 AND seq >= $2 AND seq <= $3",
+				AuditStream, upTo, last).Scan(&upTo)
+		}
+		if err == nil {
+			err = a.deleteRecordsUpTo(ctx, step, upTo)
+		}
+		if err != nil {
+			return a.db.fault(step, err)
+		}
+		first = upTo + 1
+	}
+	return nil
+}
+
+// deleteRecordsUpTo takes out the records up to one, with which the chain begins then.
+func (a *AuditWriter) deleteRecordsUpTo(ctx context.Context, step string, last int64) error {
+	return a.db.inTransaction(ctx, step, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO cuts (stream, seq, hash) SELECT stream, seq, hash FROM audit WHERE stream = $1 AND seq = $2
+			ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, hash = excluded.hash`, AuditStream, last)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, "DELETE FROM audit WHERE stream = $1 AND seq <= $2", AuditStream,
+			last); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "DELETE FROM checkpoints WHERE stream = $1 AND seq < $2", AuditStream, last)
+		return err
+	})
+}
+
+// pruneRange returns the first record, and the last before the first that may stay, which is not older than oldest in
+// milliseconds since 1970. It looks at none that stays but that one: there may be millions.
+func (a *AuditWriter) pruneRange(ctx context.Context, oldest int64) (first, last int64, err error) {
+	var head, stays int64
+	err = a.db.reader.QueryRowContext(ctx, `SELECT COALESCE((SELECT MIN(seq) FROM audit WHERE stream = $1), 0),
+		COALESCE((SELECT MAX(seq) FROM audit WHERE stream = $1), 0)`, AuditStream).Scan(&first, &head)
+	if err != nil {
+		return 0, 0, err
+	}
+	err = a.db.reader.QueryRowContext(ctx, "SELECT seq FROM audit WHERE stream = $1 AND at >= $2 ORDER BY seq LIMIT 1",
+		AuditStream, oldest).Scan(&stays)
+	if errors.Is(err, sql.ErrNoRows) {
+		stays, err = head+1, nil
+	}
+	if a.o.KeepRecords > 0 {
+		stays = max(stays, head-int64(a.o.KeepRecords)+1)
+	}
+	return first, stays - 1, err
+}

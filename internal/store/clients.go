@@ -1,0 +1,148 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// A Client is one that a person gave a token of its own. The token is not kept, only what recognises it.
+type Client struct {
+	// Name is 1 to 64 characters of [A-Za-z0-9_.-].
+	Name string
+	// Scopes are its rights.
+	Scopes []drawbridge.Scope
+	// Created is when it got the token, Expires when that ends; zero is never.
+	Created, Expires time.Time
+	// Used is the day, in UTC, on which it came last; zero is never.
+	Used time.Time
+}
+
+const (
+	maxClientName = 64
+	clientChars   = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
+	day           = 24 * time.Hour
+)
+
+// AddClient keeps a client and the SHA-256 of its token. Code InvalidInput means a name that is wrong or taken.
+func (db *DB) AddClient(ctx context.Context, c Client, token [sha256.Size]byte) error {
+	const step = "add a client"
+	if c.Name == "" || len(c.Name) > maxClientName || strings.Trim(c.Name, clientChars) != "" {
+		return drawbridge.NameError(
+			fmt.Sprintf("a client's name has 1 to %d letters, digits, dashes, dots and underscores", maxClientName))
+	}
+	scopes, err := json.Marshal(append([]drawbridge.Scope{}, c.Scopes...))
+	if err != nil {
+		return db.newFault(step, drawbridge.InvalidInput, err)
+	}
+	return db.inTransaction(ctx, step, func(tx *sql.Tx) error {
+		done, err := tx.ExecContext(ctx, db.expandKeywords(`INSERT INTO clients (name, token, scopes, created, expires)
+			VALUES ($1, $2, $3, CLOCK, $4) ON CONFLICT DO NOTHING`), c.Name, token[:], scopes, toMillis(c.Expires))
+		if err != nil {
+			return err
+		}
+		if n, err := done.RowsAffected(); err != nil || n > 0 {
+			return err
+		}
+		f := db.newFault(step, drawbridge.InvalidInput, fmt.Errorf("there is a client %s already", c.Name))
+		f.Next = "drawbridge client remove " + c.Name
+		return f
+	})
+}
+
+// RemoveClient forgets a client, whose token proves nobody from then on. It says false where there is none of that
+// name.
+func (db *DB) RemoveClient(ctx context.Context, name string) (removed bool, err error) {
+	err = db.inTransaction(ctx, "remove a client", func(tx *sql.Tx) error {
+		done, err := tx.ExecContext(ctx, "DELETE FROM clients WHERE name = $1", name)
+		if err != nil {
+			return err
+		}
+		n, err := done.RowsAffected()
+		removed = n > 0
+		return err
+	})
+	return removed, err
+}
+
+const selectClients = "SELECT name, token, scopes, created, expires, used FROM clients "
+
+// Clients gives all clients by their names, those too whose tokens have expired.
+func (db *DB) Clients(ctx context.Context) ([]Client, error) {
+	const step = "read the clients"
+	rows, err := db.reader.QueryContext(ctx, selectClients+"ORDER BY name")
+	if err != nil {
+		return nil, db.fault(step, err)
+	}
+	defer rows.Close()
+	var all []Client
+	for rows.Next() {
+		c, _, err := readClient(rows.Scan)
+		if err != nil {
+			return nil, db.fault(step, err)
+		}
+		all = append(all, c)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, db.fault(step, err)
+	}
+	return all, nil
+}
+
+// ClientByToken gives the client of a token, by its SHA-256; false where there is none. Whether it has expired is not
+// looked at. How long it takes tells something of a hash at most, and a hash tells nothing of a token of 256 random
+// bits.
+func (db *DB) ClientByToken(ctx context.Context, token [sha256.Size]byte) (Client, bool, error) {
+	c, kept, err := readClient(db.reader.QueryRowContext(ctx, selectClients+"WHERE token = $1", token[:]).Scan)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return Client{}, false, nil
+	case err != nil:
+		return Client{}, false, db.fault("find a client", err)
+	}
+	return c, subtle.ConstantTimeCompare(kept, token[:]) == 1, nil
+}
+
+// HasClients says whether there is any client.
+func (db *DB) HasClients(ctx context.Context) (bool, error) {
+	var n int
+	if err := db.reader.QueryRowContext(ctx, "SELECT COUNT(*) FROM clients").Scan(&n); err != nil {
+		return false, db.fault("count the clients", err)
+	}
+	return n > 0, nil
+}
+
+// MarkClientUsed notes the day on which a client came. It writes once a day.
+func (db *DB) MarkClientUsed(ctx context.Context, name string, when time.Time) error {
+	return db.execWrite(ctx, "note a client's day", "UPDATE clients SET used = $1 WHERE name = $2 AND used < $1",
+		toMillis(when.Truncate(day)), name)
+}
+
+func readClient(scan func(...any) error) (c Client, token []byte, err error) {
+	var scopes []byte
+	var created, expires, used int64
+	if err := scan(&c.Name, &token, &scopes, &created, &expires, &used); err != nil {
+		return Client{}, nil, err
+	}
+	if err := json.Unmarshal(scopes, &c.Scopes); err != nil {
+		return Client{}, nil, errors.New("the scopes of a client are damaged")
+	}
+	c.Created, c.Expires, c.Used = fromMillis(created), fromMillis(expires), fromMillis(used)
+	return c, token, nil
+}
+
+// toMillis is what a column of milliseconds holds of a time; 0 for the zero time.
+func toMillis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}

@@ -1,0 +1,143 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/ledger"
+)
+
+const (
+	// foldRows is how many entries are folded at once, and so how many are in memory.
+	foldRows = 4096
+	// foldSaveAfter is how many records a fold may have read until what it came to is kept for the next.
+	foldSaveAfter = 2048
+	// foldSaveTimeout is how long keeping it may take: somebody waits for what was folded.
+	foldSaveTimeout = time.Second
+)
+
+// FoldStream implements [ledger.StreamFolder]. It begins at what an earlier Fold came to, and keeps now and then what
+// it comes to itself, so that a start does not take longer from year to year. What it begins at counts only as long as
+// the record is there that it was made up to.
+func (db *DB) FoldStream(ctx context.Context, stream string) (ledger.Snapshot, error) {
+	step := "fold " + stream
+	s, end, err := db.savedFold(ctx, stream)
+	if err != nil {
+		return ledger.Snapshot{}, db.fault(step, err)
+	}
+	s, end, read, err := db.foldFrom(ctx, stream, s, end, 0)
+	if err != nil {
+		return ledger.Snapshot{}, db.fault(step, err)
+	}
+	if read >= foldSaveAfter {
+		db.saveFold(ctx, stream, s, end)
+	}
+	return s, nil
+}
+
+// foldFrom folds what follows a record onto what is live up to it: to the end, or to the record until. It says up to
+// which record that is, and how many it read.
+func (db *DB) foldFrom(ctx context.Context, stream string, s ledger.Snapshot, end ledger.Record,
+	until uint64) (ledger.Snapshot, ledger.Record, int, error) {
+	var entries []ledger.Entry
+	for read := 0; ; {
+		page, err := db.readPage(ctx, ledgerTable, stream, end)
+		last := len(page) < readRows
+		for _, r := range page {
+			if last = last || until > 0 && r.Seq >= until; until > 0 && r.Seq > until {
+				break
+			}
+			e, err := ledger.DecodeRecord(r)
+			if err != nil {
+				return s, end, read, err
+			}
+			entries = append(entries, e)
+			end = r
+			read++
+		}
+		if err != nil {
+			return s, end, read, err
+		}
+		if last || len(entries) >= foldRows {
+			s, entries = s.With(entries...), entries[:0]
+		}
+		if last {
+			return s, end, read, nil
+		}
+	}
+}
+
+// VerifySavedFold checks that what a Fold of a stream kept is what the records come to, if one did: the chain does not
+// cover it. The error is a *drawbridge.Fault.
+func (db *DB) VerifySavedFold(ctx context.Context, stream string) error {
+	step := "fold " + stream
+	kept, end, err := db.savedFold(ctx, stream)
+	if err != nil {
+		return db.fault(step, err)
+	}
+	if end.Seq == 0 {
+		return nil
+	}
+	s, _, _, err := db.foldFrom(ctx, stream, ledger.Snapshot{}, ledger.Record{Stream: stream}, end.Seq)
+	if err != nil {
+		return db.fault(step, err)
+	}
+	want, err := s.Encode()
+	if err != nil {
+		return db.fault(step, err)
+	}
+	if have, err := kept.Encode(); err != nil || !bytes.Equal(have, want) {
+		return db.newFault(step, drawbridge.ServerError,
+			fmt.Errorf("what is kept of it up to record %d is not what its records come to", end.Seq))
+	}
+	return nil
+}
+
+// foldName is the name of what a stream comes to among the blobs.
+func foldName(stream string) string { return "fold " + stream }
+
+// savedFold gives what an earlier Fold came to, and the record that it was made up to; the beginning where there is
+// none, where it cannot be read, or where that record is another.
+func (db *DB) savedFold(ctx context.Context, stream string) (s ledger.Snapshot, end ledger.Record, err error) {
+	end.Stream = stream
+	var kept, hash []byte
+	err = db.reader.QueryRowContext(ctx, "SELECT value FROM blobs WHERE name = $1", foldName(stream)).Scan(&kept)
+	if errors.Is(err, sql.ErrNoRows) {
+		return s, end, nil
+	}
+	if err != nil || len(kept) < len(end.Hash) {
+		return s, end, err
+	}
+	earlier, err := ledger.DecodeSnapshot(kept[len(end.Hash):])
+	if err != nil {
+		return s, end, nil // as good as none
+	}
+	err = db.reader.QueryRowContext(ctx, "SELECT hash FROM ledger WHERE stream = $1 AND seq = $2", stream,
+		int64(earlier.HighWater())).Scan(&hash)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && string(hash) != string(kept[:len(end.Hash)]) {
+		return s, end, nil
+	}
+	if err != nil {
+		return s, end, err
+	}
+	end.Seq, end.Hash = earlier.HighWater(), [32]byte(hash)
+	return earlier, end, nil
+}
+
+// saveFold keeps what a stream comes to up to a record. What cannot be kept is folded again.
+func (db *DB) saveFold(ctx context.Context, stream string, s ledger.Snapshot, end ledger.Record) {
+	text, err := s.Encode()
+	if err != nil || s.HighWater() != end.Seq {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, foldSaveTimeout)
+	defer cancel()
+	_ = db.execWrite(ctx, "keep what a ledger comes to",
+		"INSERT INTO blobs (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+		foldName(stream), append(end.Hash[:], text...))
+}

@@ -1,0 +1,246 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/ledger"
+)
+
+// Rows of the journal are written and read by so many at a time: enough that a statement's cost does not count, and few
+// enough that what is held at once stays small.
+const (
+	writeRows = 100
+	readRows  = 256
+)
+
+// A recordTable has the records of streams. The two are alike.
+type recordTable string
+
+const (
+	ledgerTable recordTable = "ledger"
+	auditTable  recordTable = "audit"
+)
+
+// Append implements [ledger.Journal]: in one transaction with the stream's head, which is the lock on the stream.
+func (db *DB) Append(ctx context.Context, stream string, entries []ledger.Entry) ([]ledger.Entry, error) {
+	if len(entries) == 0 {
+		return nil, nil
+	}
+	step := "append to " + stream
+	records := make([]ledger.Record, len(entries))
+	for i, e := range entries {
+		r, err := ledger.EncodeEntry(e)
+		if err != nil {
+			return nil, db.newFault(step, drawbridge.InvalidInput, err)
+		}
+		r.Stream = stream
+		records[i] = r
+	}
+	err := db.inTransaction(ctx, step, func(tx *sql.Tx) error {
+		return db.appendRecords(ctx, tx, ledgerTable,
+			stream, records)
+	})
+	if err != nil {
+		return nil, err
+	}
+	stored := slices.Clone(entries)
+	for i, r := range records {
+		stored[i].Seq, stored[i].At = r.Seq, r.At
+	}
+	return stored, nil
+}
+
+// appendRecords gives the records their places, times and hashes, and writes them.
+func (db *DB) appendRecords(ctx context.Context, tx *sql.Tx, in recordTable, stream string,
+	records []ledger.Record) error {
+	// The first statement moves the head on and thereby locks it, so that what it gives is nobody else's.
+	var seq, at int64
+	var hash []byte
+	err := tx.QueryRowContext(ctx, db.expandKeywords(`INSERT INTO heads (stream, seq, hash) VALUES ($1, $2, $3)
+		ON CONFLICT (stream) DO UPDATE SET seq = heads.seq + excluded.seq RETURNING seq, hash, CLOCK`),
+		stream, len(records), make([]byte, 32)).Scan(&seq, &hash, &at)
+	if err != nil {
+		return err
+	}
+	first := uint64(seq) - uint64(len(records)) + 1
+	if len(hash) != 32 {
+		return &ledger.ChainError{Stream: stream, Seq: first - 1, Damage: ledger.DamageTorn}
+	}
+	prev := [32]byte(hash)
+	for i := range records {
+		r := &records[i]
+		r.Seq, r.At, r.Prev = first+uint64(i), fromMillis(at), prev
+		r.Hash = ledger.ChainHash(prev, *r)
+		prev = r.Hash
+	}
+	for part := range slices.Chunk(records, writeRows) {
+		statement, args := db.dialect.insertRecords(in, stream, at, part)
+		if _, err := tx.ExecContext(ctx, statement, args...); err != nil {
+			return err
+		}
+	}
+	_, err = tx.ExecContext(ctx, "UPDATE heads SET hash = $1 WHERE stream = $2", prev[:], stream)
+	return err
+}
+
+// insertRecords is one statement for all records: on a server each statement is a journey. SQLite looks for each name
+// of a parameter among all that it has seen, and takes a question mark as it comes.
+func (d dialect) insertRecords(in recordTable, stream string, at int64, records []ledger.Record) (
+	statement string, args []any) {
+	var b strings.Builder
+	b.WriteString("INSERT INTO " + string(in) + " (stream, at, seq, kind, key, body, hash) VALUES ")
+	args = make([]any, 0, 7*len(records))
+	for i := range records {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteByte('(')
+		d.writeParameters(&b, len(args)+1, 7)
+		b.WriteByte(')')
+		r := &records[i]
+		args = append(args, stream, at, int64(r.Seq), r.Kind, r.Key, r.Body, r.Hash[:])
+	}
+	return b.String(), args
+}
+
+// Replay implements [ledger.Journal]. A record that cannot be read as an entry is an error that names it.
+func (db *DB) Replay(ctx context.Context, stream string) ([]ledger.Entry, error) {
+	var entries []ledger.Entry
+	var end ledger.Record
+	for {
+		page, err := db.readPage(ctx, ledgerTable, stream, end)
+		for _, r := range page {
+			e, err := ledger.DecodeRecord(r)
+			if err != nil {
+				return nil, db.fault("replay "+stream, err)
+			}
+			entries = append(entries, e)
+		}
+		if err != nil {
+			return nil, db.fault("replay "+stream, err)
+		}
+		if len(page) < readRows {
+			return entries, nil
+		}
+		end = page[len(page)-1]
+	}
+}
+
+// LedgerRecords gives the records of a stream in order, as they are stored, for [ledger.VerifyChains]. After the last
+// it checks that the stream's head agrees: a journal whose end was cut off gives a *ledger.ChainError there. It holds
+// nothing of the database between two records, so the loop may use the store. What is appended meanwhile is read too.
+func (db *DB) LedgerRecords(ctx context.Context, stream string) iter.Seq2[ledger.Record, error] {
+	return db.recordsAfter(ctx, ledgerTable, stream, ledger.Record{})
+}
+
+// recordsAfter is Records for what follows a record of a table.
+func (db *DB) recordsAfter(ctx context.Context, in recordTable, stream string,
+	end ledger.Record) iter.Seq2[ledger.Record, error] {
+	return func(yield func(ledger.Record, error) bool) {
+		end := end
+		var promised uint64 // the head's seq, when it was ahead of what was read before
+		for {
+			page, err := db.readPage(ctx, in, stream, end)
+			for _, r := range page {
+				if !yield(r, nil) {
+					return
+				}
+				end = r
+			}
+			if err == nil && len(page) == readRows {
+				continue
+			}
+			if err == nil && len(page) == 0 && promised > end.Seq {
+				err = &ledger.ChainError{Stream: stream, Seq: end.Seq + 1, Damage: ledger.DamageMissing}
+			}
+			if err == nil {
+				promised, err = db.checkHead(ctx, stream, end)
+			}
+			if err != nil {
+				yield(ledger.Record{}, db.fault("read "+stream, err))
+				return
+			}
+			if promised == end.Seq {
+				return
+			}
+		}
+	}
+}
+
+// checkHead compares a stream's head with the last record that was read. It gives the head's seq, which is ahead where
+// another process has appended since, or where records are missing.
+func (db *DB) checkHead(ctx context.Context, stream string, end ledger.Record) (seq uint64, err error) {
+	var hash []byte
+	err = db.reader.QueryRowContext(ctx, "SELECT seq, hash FROM heads WHERE stream = $1", stream).Scan(&seq, &hash)
+	switch {
+	case err == sql.ErrNoRows:
+		err = nil // the head of a stream that nobody has appended to
+	case err != nil:
+		return 0, err
+	}
+	switch {
+	case seq < end.Seq:
+		return 0, &ledger.ChainError{Stream: stream, Seq: seq + 1, Damage: ledger.DamageEdited}
+	case seq == end.Seq && seq > 0 && string(hash) != string(end.Hash[:]):
+		return 0, &ledger.ChainError{Stream: stream, Seq: seq, Damage: ledger.DamageEdited}
+	}
+	return seq, nil
+}
+
+// readPage reads the records that follow one; the zero record is before the first. With an error it gives those it
+// could read.
+func (db *DB) readPage(ctx context.Context, in recordTable, stream string, after ledger.Record) (
+	[]ledger.Record, error) {
+	rows, err := db.reader.QueryContext(ctx,
+		"SELECT seq, at, kind, key, body, hash FROM "+string(in)+
+			" WHERE stream = $1 AND seq > $2 ORDER BY seq LIMIT $3",
+		stream, int64(after.Seq), readRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var page []ledger.Record
+	for rows.Next() {
+		r := ledger.Record{Stream: stream, Seq: after.Seq + 1, Prev: after.Hash}
+		var at int64
+		var hash []byte
+		// A column that holds something else than it should is the record's damage; the error would quote it.
+		if rows.Scan(&r.Seq, &at, &r.Kind, &r.Key, &r.Body, &hash) != nil || len(hash) != 32 {
+			return page, &ledger.ChainError{Stream: stream, Seq: r.Seq, Damage: ledger.DamageTorn}
+		}
+		r.At, r.Hash = time.UnixMilli(at).UTC(), [32]byte(hash)
+		page = append(page, r)
+		after = r
+	}
+	return page, rows.Err()
+}
+
+// LedgerStreams names the streams of the ledger that anything was appended to, in order.
+func (db *DB) LedgerStreams(ctx context.Context) ([]string, error) {
+	// A stream that has lost its head is there too, so that somebody looks at it.
+	rows, err := db.reader.QueryContext(ctx,
+		"SELECT stream FROM heads WHERE stream <> $1 UNION SELECT DISTINCT stream FROM ledger", AuditStream)
+	if err != nil {
+		return nil, db.fault("list the streams", err)
+	}
+	defer rows.Close()
+	var streams []string
+	for rows.Next() {
+		var stream string
+		if err := rows.Scan(&stream); err != nil {
+			return nil, db.fault("list the streams", err)
+		}
+		streams = append(streams, stream)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, db.fault("list the streams", err)
+	}
+	slices.Sort(streams) // not by the database: each sorts in its own way
+	return streams, nil
+}

@@ -1,0 +1,87 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// databases are the schemes of URLs that Open takes, places those that OpenVectorStore takes.
+var (
+	databases = []string{"postgres", "postgresql"}
+	places    = []string{"postgres", "postgresql", "qdrant", "qdrants"}
+)
+
+var (
+	// scheme is what a URL may begin with (RFC 3986, 3.1). A single letter is a drive of Windows.
+	scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]+):`)
+	// keywords is the other form in which Postgres takes a connection, "host=db password=x".
+	keywords = regexp.MustCompile(`(?i)\bpassword\s*=`)
+)
+
+// CheckLocation returns a location of a store as Open takes it: the path of a file, ":memory:", or a postgres:// URL,
+// whose scheme is returned in lower case. What looks like a URL is never taken for a file, and no directory is to be
+// made whose name has a colon: the name may be a part of a URL, with a password. The error is a *drawbridge.Fault with
+// the code InvalidInput, which names the scheme and nothing else of the location.
+func CheckLocation(location string) (string, error) {
+	checked, err := checkLocation(location)
+	if err != nil {
+		return "", &drawbridge.Fault{
+			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "open the store", Err: err,
+			Next: "name a file, or write postgres://user:password@host:5432/database",
+		}
+	}
+	return checked, nil
+}
+
+func checkLocation(location string) (string, error) {
+	begin := scheme.FindStringSubmatch(location)
+	switch {
+	case location == "":
+		return "", errors.New("no location")
+	case location == memoryLocation:
+		return location, nil
+	case strings.Contains(location, "://"):
+		return lowerScheme(location, databases)
+	case begin != nil:
+		return "", fmt.Errorf(`the location begins with "%s:" without "//"`, begin[1])
+	case keywords.MatchString(location):
+		return "", errors.New("the location has the form of Postgres keywords, not of a URL")
+	case colonIn(filepath.Dir(location)):
+		return "", errors.New("no directory is made whose name has a colon: the location may be a misspelt URL")
+	}
+	return location, nil
+}
+
+// lowerScheme returns a URL with its scheme in lower case. The error names the scheme, and the known ones.
+func lowerScheme(location string, known []string) (string, error) {
+	name, rest, _ := strings.Cut(location, "://")
+	name = strings.ToLower(name)
+	switch begin := scheme.FindString(location); {
+	case slices.Contains(known, name):
+		return name + "://" + rest, nil
+	case rest == "" || len(begin) != len(name)+1:
+		return "", errors.New("the location is not a URL")
+	}
+	last := len(known) - 1
+	return "", fmt.Errorf("unknown scheme %q; known are %s and %s", name, strings.Join(known[:last], ", "), known[last])
+}
+
+// colonIn reports whether the name of a directory, or of one that it is in, has a colon and would have to be made.
+func colonIn(dir string) bool {
+	for volume := filepath.VolumeName(dir); strings.Contains(dir[len(volume):], ":"); {
+		if strings.Contains(filepath.Base(dir), ":") {
+			if _, err := os.Stat(dir); err != nil {
+				return true
+			}
+		}
+		dir = filepath.Dir(dir)
+	}
+	return false
+}

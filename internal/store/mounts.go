@@ -1,0 +1,131 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// A MountRecord is what is remembered of one row of the configuration. A mount whose Attempted is after Listed ended
+// without a listing, or has not ended.
+type MountRecord struct {
+	// Row is the hash of the row, Server the name that it had.
+	Row    string
+	Server drawbridge.ServerID
+	// Attempted is when a mount last began, Listed when the last listing was saved. Each is zero where it never
+	// happened.
+	Attempted, Listed time.Time
+	// Listing is the last listing, Status the last status; each nil where none was saved, or what was saved is damaged.
+	Listing *drawbridge.Listing
+	Status  *drawbridge.ServerStatus
+	// Vetted is what was last kept by SaveVetted; nil where nothing was.
+	Vetted []byte
+	// Owner is the id of the process that saved the status; 0 where none did.
+	Owner int
+}
+
+// RecordAttempt records that a mount of a row begins. It is called before anything is started, so that a mount which
+// takes this process down with it is not begun again as if nothing had happened.
+func (db *DB) RecordAttempt(ctx context.Context, row string, id drawbridge.ServerID) error {
+	// After a listing of the same millisecond, or of a clock that was ahead, it is still after.
+	return db.execWrite(ctx, "record an attempt", `INSERT INTO mounts (row, server, attempted) VALUES ($1, $2, CLOCK)
+		ON CONFLICT (row) DO UPDATE SET server = excluded.server, attempted =
+		CASE WHEN mounts.listed >= excluded.attempted THEN mounts.listed + 1 ELSE excluded.attempted END`, row, string(id))
+}
+
+// SaveListing keeps a listing as the last of its row. With that the row's last attempt has ended well.
+func (db *DB) SaveListing(ctx context.Context, l drawbridge.Listing) error {
+	const step = "save a listing"
+	text, err := encodeListing(l)
+	if err != nil {
+		return db.newFault(step, drawbridge.InvalidInput, err)
+	}
+	return db.execWrite(ctx, step, `INSERT INTO mounts (row, server, listing, listed) VALUES ($1, $2, $3, CLOCK)
+		ON CONFLICT (row) DO UPDATE SET server = excluded.server, listing = excluded.listing, listed =
+		CASE WHEN mounts.attempted > excluded.listed THEN mounts.attempted ELSE excluded.listed END`, l.ConfigHash, string(l.Server), text)
+}
+
+// SaveStatus keeps a status as the last of a row, and this process as its owner.
+func (db *DB) SaveStatus(ctx context.Context, row string, s drawbridge.ServerStatus) error {
+	const step = "save a status"
+	text, err := json.Marshal(s)
+	if err != nil {
+		return db.newFault(step, drawbridge.InvalidInput, err)
+	}
+	return db.execWrite(ctx, step, `INSERT INTO mounts (row, server, status, owner) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (row) DO UPDATE SET server = excluded.server, status = excluded.status, owner = excluded.owner`,
+		row, string(s.Server), text, os.Getpid())
+}
+
+// execWrite carries out one statement.
+func (db *DB) execWrite(ctx context.Context, step, statement string, args ...any) error {
+	return db.inTransaction(ctx, step, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, db.expandKeywords(statement), args...)
+		return err
+	})
+}
+
+const (
+	selectMounts   = "SELECT row, server, attempted, listed, listing, status, vetted, owner FROM mounts"
+	readMountsStep = "read the mounts"
+)
+
+// MountsOf gives what is remembered of these rows, by row. Of others, which may be all that were ever configured,
+// nothing is read.
+func (db *DB) MountsOf(ctx context.Context, rows []string) (map[string]MountRecord, error) {
+	mounts := map[string]MountRecord{}
+	for part := range slices.Chunk(rows, vectorReadBatch) {
+		args := make([]any, len(part))
+		for i, row := range part {
+			args[i] = row
+		}
+		var b strings.Builder
+		b.WriteString(selectMounts + " WHERE row IN (")
+		db.dialect.writeParameters(&b, 1, len(part))
+		b.WriteString(")")
+		if err := db.readMounts(ctx, mounts, b.String(), args...); err != nil {
+			return nil, db.fault(readMountsStep, err)
+		}
+	}
+	return mounts, nil
+}
+
+// Mounts gives what is remembered of all rows, by row. Rows that no configuration has any more are among them.
+func (db *DB) Mounts(ctx context.Context) (map[string]MountRecord, error) {
+	mounts := map[string]MountRecord{}
+	if err := db.readMounts(ctx, mounts, selectMounts); err != nil {
+		return nil, db.fault(readMountsStep, err)
+	}
+	return mounts, nil
+}
+
+func (db *DB) readMounts(ctx context.Context, mounts map[string]MountRecord, query string, args ...any) error {
+	rows, err := db.reader.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var m MountRecord
+		var attempted, listed int64
+		var listing, status []byte
+		if err := rows.Scan(&m.Row, &m.Server, &attempted, &listed, &listing, &status, &m.Vetted,
+			&m.Owner); err != nil {
+			return err
+		}
+		m.Attempted, m.Listed = fromMillis(attempted), fromMillis(listed)
+		// What is damaged is as good as not saved: the next mount saves it again.
+		m.Listing, _ = decodeListing(listing)
+		if json.Unmarshal(status, &m.Status) != nil {
+			m.Status = nil
+		}
+		mounts[m.Row] = m
+	}
+	return rows.Err()
+}

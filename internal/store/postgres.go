@@ -1,0 +1,51 @@
+package store
+
+import (
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// connections is how many connections to a server a store has at most; spare is how many it keeps when idle.
+const (
+	storeConnections     = 8
+	storeIdleConnections = 2
+)
+
+func postgresDialect() dialect {
+	return dialect{
+		keywords: strings.NewReplacer("CLOCK", "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
+			"BLOB", "BYTEA"),
+		// Any number that no other program on the server is likely to have: it reads "drawbrdg".
+		lock:           "SELECT pg_advisory_xact_lock(7237970079022706791)",
+		fault:          postgresFault,
+		isMissingTable: func(err error) bool { return postgresCode(err) == "42P01" },
+		// Without the server's answer nobody knows what it did.
+		isCommitUnknown: func(err error) bool { return postgresCode(err) == "" },
+	}
+}
+
+func openPostgres(location string) (*DB, error) {
+	pool, name, err := OpenPostgresPool(location, storeConnections, storeIdleConnections)
+	if err != nil {
+		return nil, &drawbridge.Fault{
+			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "open the store",
+			Err: err, Next: "write postgres://user:password@host:5432/database",
+		}
+	}
+	return &DB{name: name, dialect: postgresDialect(), writer: pool, reader: pool, counters: pool}, nil
+}
+
+func postgresFault(err error) (code drawbridge.FaultCode, next string) {
+	state := postgresCode(err)
+	class := state[:min(2, len(state))]
+	switch {
+	case class == "28" || state == "42501":
+		return drawbridge.AuthFailure, "check user, password and rights in the URL"
+	case state == "3D000":
+		return drawbridge.InvalidInput, "make the database first"
+	case class == "" || class == "08" || class == "40" || class == "53" || class == "57":
+		return drawbridge.Transient, "see that the server runs and can be reached"
+	}
+	return drawbridge.ServerError, ""
+}

@@ -1,0 +1,191 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
+	"github.com/drawbridge-mcp/drawbridge/ledger"
+)
+
+// Records are removed by age only where the clock can be trusted: a removed record is gone for all who share the store.
+const (
+	// clockSlack is how far the clock of the process and that of the store may differ.
+	clockSlack = 5 * time.Minute
+	// clockJump is how far the store's clock may be ahead of the last pruning. Beyond it the clock has jumped.
+	clockJump = 24 * time.Hour
+	// A jump is confirmed by a process that starts between confirmFrom and confirmUntil after it was found. After a
+	// short jump the end is earlier, see sinceJump.
+	confirmFrom, confirmUntil = time.Hour, 31 * 24 * time.Hour
+	// A jump of at most Keep / usualPart is not worth a warning: the store was not used. It must be confirmed, too.
+	usualPart = 10
+	// clockBehind is how long a process runs before it trusts a clock that is behind the last pruning.
+	clockBehind = time.Hour
+	// rememberEvery is how far the clock goes on before it is written down again.
+	rememberEvery = time.Minute
+	// clockNote is how the ID of a note on a jump begins.
+	clockNote = "clock-"
+)
+
+// IsClockJump reports whether a record of the audit notes a jump of the store's clock: no record was removed by age.
+func IsClockJump(r audit.Record) bool {
+	return r.Kind == audit.Note && r.Bytes == 0 && strings.HasPrefix(r.ID, clockNote)
+}
+
+// A pruning is what the store knows of the last pruning by age. Times are milliseconds since 1970 by the store's clock.
+type pruning struct {
+	// now is the current time, and at the latest at which records were pruned; 0 is none.
+	now, at int64
+	// jumpAt is when a jump was found, and jumpBy the process that found it; 0 is none.
+	jumpAt int64
+	jumpBy string
+}
+
+// ahead returns how far the store's clock is ahead of the last pruning.
+func (p pruning) ahead() time.Duration { return time.Duration(p.now-p.at) * time.Millisecond }
+
+// sinceJump returns how long ago a jump was found. It is false without one, and where that is so long ago that the
+// clock must have jumped again.
+func (p pruning) sinceJump() (d time.Duration, ok bool) {
+	d = time.Duration(p.now-p.jumpAt) * time.Millisecond
+	jumped := time.Duration(min(p.jumpAt-p.at, confirmUntil.Milliseconds())) * time.Millisecond
+	return d, p.jumpAt != 0 && d >= 0 && d <= min(confirmUntil, 2*jumped+clockJump)
+}
+
+// confirmed reports whether a process that starts now, and is not the one that found the jump, confirms it.
+func (p pruning) confirmed() bool {
+	d, ok := p.sinceJump()
+	return ok && d >= confirmFrom
+}
+
+// retentionStart returns the time before which records are too old, in milliseconds since 1970 by the store's clock.
+// It is 0 where no record may be removed by age: records are kept for ever, or the clock cannot be trusted.
+func (a *AuditWriter) retentionStart(ctx context.Context) (int64, error) {
+	var p pruning
+	err := a.db.reader.QueryRowContext(ctx, a.db.expandKeywords(`SELECT CLOCK, COALESCE(MAX(at), 0), COALESCE(MAX(jump_at), 0),
+		COALESCE(MAX(jump_by), '') FROM prunings WHERE stream = $1`), AuditStream).Scan(&p.now, &p.at, &p.jumpAt, &p.jumpBy)
+	if err != nil {
+		return 0, err
+	}
+	off := a.o.Now().Sub(fromMillis(p.now))
+	if off.Abs() > clockSlack {
+		if a.o.KeepFor <= 0 {
+			return 0, nil
+		}
+		a.warnOnce("no records are removed by age: the clocks of this machine and of the store differ",
+			"ahead_by", off.Round(time.Second).String())
+		return 0, nil
+	}
+	if p.at == 0 {
+		return 0, a.db.execWrite(ctx, "remember the time", `INSERT INTO prunings (stream, at) VALUES ($1, $2)
+			ON CONFLICT (stream) DO NOTHING`, AuditStream, p.now)
+	}
+	before := int64(0)
+	if a.o.KeepFor > 0 {
+		before = p.now - a.o.KeepFor.Milliseconds()
+	}
+	first := !a.judged
+	a.judged = true
+	switch {
+	case p.ahead() > clockJump:
+		tooOld, err := a.hasOlder(ctx, before)
+		if err != nil {
+			return 0, err
+		}
+		if tooOld && !(first && p.confirmed()) {
+			return 0, a.hold(ctx, p)
+		}
+	case p.ahead() < -clockJump && !a.behindForLong():
+		return before, nil // removes less than the last pruning did
+	}
+	a.warned = ""
+	return before, a.accept(ctx, p)
+}
+
+// hasOlder reports whether the first record came before a time.
+func (a *AuditWriter) hasOlder(ctx context.Context, before int64) (older bool, err error) {
+	err = a.db.reader.QueryRowContext(ctx, "SELECT at < $2 FROM audit WHERE stream = $1 ORDER BY seq LIMIT 1",
+		AuditStream, before).Scan(&older)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return older, err
+}
+
+// behindForLong reports whether this process has seen the clock behind for long enough: then the clock of the last
+// pruning was wrong. Until then a machine without a battery clock may not have set its own.
+func (a *AuditWriter) behindForLong() bool {
+	if a.behind.IsZero() {
+		a.behind = time.Now()
+	}
+	return time.Since(a.behind) >= clockBehind
+}
+
+// accept remembers the time of a pruning. Where another process was faster, its time stands.
+func (a *AuditWriter) accept(ctx context.Context, p pruning) error {
+	a.behind = time.Time{}
+	back := p.ahead() < -clockJump
+	if p.jumpAt == 0 && !back && p.ahead() < rememberEvery {
+		return nil
+	}
+	at := p.now
+	if !back {
+		at = max(p.at, p.now)
+	}
+	return a.db.execWrite(ctx, "remember the time", `UPDATE prunings SET at = $1, jump_at = 0, jump_by = ''
+		WHERE stream = $2 AND at = $3`, at, AuditStream, p.at)
+}
+
+// hold leaves the audit as it is, since the clock jumped, and remembers that where no process did so before.
+func (a *AuditWriter) hold(ctx context.Context, p pruning) error {
+	usual := p.ahead() <= a.o.KeepFor/usualPart
+	if _, known := p.sinceJump(); !known {
+		noted, err := a.noteJump(ctx, p, !usual)
+		if err != nil || !noted {
+			return err
+		}
+	}
+	if usual {
+		return nil
+	}
+	a.warnOnce("no records are removed by age: the store's clock is more than a day after the last removal; "+
+		"if the clock is right, start Drawbridge again in an hour or later",
+		"clock", fromMillis(p.now).Format(time.RFC3339), "last", fromMillis(p.at).Format(time.RFC3339))
+	return nil
+}
+
+// noteJump remembers a jump, and puts it on record if onRecord is set. It reports false where another process was
+// faster.
+func (a *AuditWriter) noteJump(ctx context.Context, p pruning, onRecord bool) (noted bool, err error) {
+	r := audit.Record{ID: clockNote + a.start, Kind: audit.Note, At: a.o.Now(), Reason: fmt.Sprintf(
+		"no records were removed by age: the store's clock went from %s to %s since the last removal",
+		fromMillis(p.at).Format(time.RFC3339), fromMillis(p.now).Format(time.RFC3339))}
+	body := a.o.Rules.AppendRecord(nil, &r)
+	err = a.db.inTransaction(ctx, "remember that the clock jumped", func(tx *sql.Tx) error {
+		changed, err := tx.ExecContext(ctx, `UPDATE prunings SET jump_at = $1, jump_by = $2
+			WHERE stream = $3 AND at = $4 AND jump_at = $5 AND jump_by = $6`,
+			p.now, a.start, AuditStream, p.at, p.jumpAt, p.jumpBy)
+		if err != nil {
+			return err
+		}
+		n, err := changed.RowsAffected()
+		if noted = n == 1; err != nil || !noted || !onRecord {
+			return err
+		}
+		return a.db.appendRecords(ctx, tx, auditTable, AuditStream,
+			[]ledger.Record{auditLedgerRecord(r.Kind, r.ID, body)})
+	})
+	return noted, err
+}
+
+// warnOnce logs a warning, unless it was the last one.
+func (a *AuditWriter) warnOnce(text string, args ...any) {
+	if a.warned != text {
+		a.o.Logger.Warn(text, args...)
+	}
+	a.warned = text
+}

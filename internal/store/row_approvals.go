@@ -1,0 +1,94 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+)
+
+// An RowApproval is what a person decided about a row that a project directory brought: about the row as it was then.
+type RowApproval struct {
+	// Path is the file that the row stands in, Server its name there.
+	Path   string
+	Server drawbridge.ServerID
+	// Hash is the row's, see config.Server; Facts what a person was shown of it.
+	Hash  string
+	Shown []config.NameValue
+	// Approved is false for a row that was rejected.
+	Approved bool
+	At       time.Time
+}
+
+// RowApprovals are the decisions of a store: at most one for a name in a file.
+type RowApprovals []RowApproval
+
+// Program is the file that was approved with the row; the zero one where none was found then.
+func (a RowApproval) Program() config.ProgramFile { return config.ProgramInFacts(a.Shown) }
+
+// Allows says whether the row, as it is written now, was approved, and its program still is the file that it was then.
+// It is what config.Options.Approved wants.
+func (a RowApprovals) Allows(row config.Server) bool {
+	last, ok := a.Find(row)
+	if !ok || !last.Approved || last.Hash != row.Hash {
+		return false
+	}
+	p := last.Program()
+	return p == (config.ProgramFile{}) || p.CheckUnchanged() == nil
+}
+
+// Find gives the last decision about a row of that name in that file, whatever it said then.
+func (a RowApprovals) Find(row config.Server) (RowApproval, bool) {
+	for _, one := range a {
+		if one.Path == row.Origin.Path && one.Server == row.ID {
+			return one, true
+		}
+	}
+	return RowApproval{}, false
+}
+
+// RowApprovals gives every decision, in the order of files and names.
+func (db *DB) RowApprovals(ctx context.Context) (RowApprovals, error) {
+	rows, err := db.reader.QueryContext(ctx,
+		"SELECT path, server, hash, facts, approved, at FROM approvals ORDER BY path, server")
+	if err != nil {
+		return nil, db.fault("read the approvals", err)
+	}
+	defer rows.Close()
+	var all RowApprovals
+	for rows.Next() {
+		var a RowApproval
+		var facts []byte
+		var approved, at int64
+		if err := rows.Scan(&a.Path, &a.Server, &a.Hash, &facts, &approved, &at); err != nil {
+			return nil, db.fault("read the approvals", err)
+		}
+		if err := json.Unmarshal(facts, &a.Shown); err != nil {
+			return nil, db.fault("read the approvals", err)
+		}
+		a.Approved, a.At = approved == 1, fromMillis(at)
+		all = append(all, a)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, db.fault("read the approvals", err)
+	}
+	return all, nil
+}
+
+// SaveRowApproval records a decision, in the place of any earlier one about that name in that file.
+func (db *DB) SaveRowApproval(ctx context.Context, a RowApproval) error {
+	const step = "record an approval"
+	facts, err := json.Marshal(a.Shown)
+	if err != nil {
+		return db.newFault(step, drawbridge.InvalidInput, err)
+	}
+	approved := 0
+	if a.Approved {
+		approved = 1
+	}
+	return db.execWrite(ctx, step, `INSERT INTO approvals (path, server, hash, facts, approved, at) VALUES ($1, $2, $3, $4, $5, CLOCK)
+		ON CONFLICT (path, server) DO UPDATE SET hash = excluded.hash, facts = excluded.facts, approved = excluded.approved,
+		at = excluded.at`, a.Path, string(a.Server), a.Hash, facts, approved)
+}

@@ -1,0 +1,240 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// schema has the steps that lead from an empty store to the tables of today. A store's version is how many it has been
+// through. A step that was released is never changed: what comes next is a new step.
+var schema = [...]string{
+	`CREATE TABLE heads (
+		stream TEXT NOT NULL PRIMARY KEY,
+		seq    BIGINT NOT NULL, -- of the last record
+		hash   BLOB NOT NULL    -- of the last record
+	);
+	CREATE TABLE ledger (
+		stream TEXT NOT NULL,
+		seq    BIGINT NOT NULL, -- from 1, no gaps
+		at     BIGINT NOT NULL, -- milliseconds since 1970
+		kind   TEXT NOT NULL,
+		key    TEXT NOT NULL,
+		body   BLOB NOT NULL,
+		hash   BLOB NOT NULL,   -- of this record and the hash before it
+		PRIMARY KEY (stream, seq)
+	);
+	CREATE TABLE blobs (
+		name  TEXT NOT NULL PRIMARY KEY,
+		value BLOB NOT NULL
+	);
+	CREATE TABLE mounts (
+		row       TEXT NOT NULL PRIMARY KEY, -- the hash of the configuration
+		server    TEXT NOT NULL,
+		attempted BIGINT NOT NULL DEFAULT 0, -- milliseconds since 1970; 0 is never
+		listed    BIGINT NOT NULL DEFAULT 0,
+		listing   BLOB,
+		status    BLOB,
+		owner     BIGINT NOT NULL DEFAULT 0  -- the process that saved the status
+	);`,
+	`CREATE TABLE approvals (
+		path     TEXT NOT NULL,   -- the file that the row stands in
+		server   TEXT NOT NULL,   -- its name there
+		hash     TEXT NOT NULL,   -- of the row when the person decided
+		facts    BLOB NOT NULL,   -- what they were shown of it
+		approved BIGINT NOT NULL, -- 0 is rejected
+		at       BIGINT NOT NULL, -- milliseconds since 1970
+		PRIMARY KEY (path, server)
+	);`,
+	`CREATE TABLE clients (
+		name    TEXT NOT NULL PRIMARY KEY,
+		token   BLOB NOT NULL UNIQUE,     -- its SHA-256
+		scopes  BLOB NOT NULL,
+		created BIGINT NOT NULL,          -- milliseconds since 1970
+		expires BIGINT NOT NULL,          -- 0 is never
+		used    BIGINT NOT NULL DEFAULT 0 -- the day of the last use
+	);`,
+	`ALTER TABLE mounts ADD COLUMN vetted BLOB; -- what may be shown of the listing
+	CREATE TABLE first_tools (
+		row    TEXT NOT NULL PRIMARY KEY, -- the hash of the configuration
+		server TEXT NOT NULL,
+		tools  BLOB NOT NULL,             -- a listing with nothing else
+		at     BIGINT NOT NULL            -- milliseconds since 1970
+	);`,
+	`CREATE TABLE pin_lists (
+		origin  TEXT NOT NULL,    -- the file that the server's row stands in
+		server  TEXT NOT NULL,    -- its name there
+		settled BLOB NOT NULL,    -- names the list that was settled last
+		PRIMARY KEY (origin, server)
+	);
+	CREATE TABLE pins (
+		origin     TEXT NOT NULL,
+		server     TEXT NOT NULL,
+		tool       TEXT NOT NULL,
+		hash       TEXT NOT NULL,
+		definition BLOB NOT NULL,
+		how        TEXT NOT NULL,
+		at         BIGINT NOT NULL, -- milliseconds since 1970
+		offer_hash TEXT NOT NULL,   -- empty where there is no offer
+		offer      BLOB NOT NULL,
+		offer_at   BIGINT NOT NULL,
+		rejected   BIGINT NOT NULL,
+		PRIMARY KEY (origin, server, tool)
+	);`,
+	`CREATE TABLE audit (
+		stream TEXT NOT NULL,
+		seq    BIGINT NOT NULL, -- no gaps
+		at     BIGINT NOT NULL, -- when the store took it in, milliseconds since 1970
+		kind   TEXT NOT NULL,
+		key    TEXT NOT NULL,   -- the call's id
+		body   BLOB NOT NULL,
+		hash   BLOB NOT NULL,   -- of this record and the hash before it
+		PRIMARY KEY (stream, seq)
+	);
+	CREATE INDEX audit_key ON audit (key);
+	CREATE INDEX audit_at ON audit (at);
+	CREATE TABLE spools (
+		name  TEXT NOT NULL PRIMARY KEY, -- of a file
+		taken BIGINT NOT NULL            -- how many bytes of it the audit has
+	);
+	CREATE TABLE checkpoints (
+		stream    TEXT NOT NULL,
+		seq       BIGINT NOT NULL,
+		hash      BLOB NOT NULL,
+		at        BIGINT NOT NULL, -- milliseconds since 1970
+		signer    BLOB NOT NULL,   -- the public key
+		signature BLOB NOT NULL,
+		PRIMARY KEY (stream, seq)
+	);
+	CREATE TABLE cuts (
+		stream TEXT NOT NULL PRIMARY KEY,
+		seq    BIGINT NOT NULL, -- of the last record that was taken out as too old
+		hash   BLOB NOT NULL
+	);`,
+	`CREATE TABLE accounts (
+		kind TEXT NOT NULL, -- what is counted
+		name TEXT NOT NULL, -- of whom
+		body BLOB NOT NULL, -- as it is after the last change; empty before the first
+		PRIMARY KEY (kind, name)
+	);`,
+	`CREATE TABLE asks (
+		id        TEXT NOT NULL PRIMARY KEY,
+		principal TEXT NOT NULL,   -- of the caller
+		session   TEXT NOT NULL,   -- a hash; empty where there is none
+		call_hash TEXT NOT NULL,   -- of the caller's call with its arguments
+		card_hash TEXT NOT NULL,   -- of the caller's calls of the card
+		shown     BLOB NOT NULL,   -- what a person is shown
+		created   BIGINT NOT NULL, -- milliseconds since 1970
+		ends      BIGINT NOT NULL, -- when it is too late for an answer
+		held      BIGINT NOT NULL, -- until when its process has said to wait
+		answer    TEXT NOT NULL    -- empty, allow or deny
+	);
+	CREATE TABLE grants (
+		id        TEXT NOT NULL PRIMARY KEY, -- of the ask
+		principal TEXT NOT NULL,
+		session   TEXT NOT NULL,   -- the only one; empty is any
+		subject   TEXT NOT NULL,   -- a call_hash or a card_hash
+		for_card  BIGINT NOT NULL, -- 1 is a card_hash
+		shown     BLOB NOT NULL,
+		created   BIGINT NOT NULL,
+		ends      BIGINT NOT NULL, -- 0 is never
+		uses      BIGINT NOT NULL
+	);`,
+	`CREATE TABLE vector_models (
+		model     TEXT NOT NULL PRIMARY KEY,
+		dimension BIGINT NOT NULL
+	);
+	CREATE TABLE vectors (
+		model  TEXT NOT NULL,
+		key    BLOB NOT NULL, -- the SHA-256 of the text
+		vector BLOB NOT NULL, -- numbers of 4 bytes, the least significant first; its length is 1
+		PRIMARY KEY (model, key)
+	);`,
+	`ALTER TABLE asks ADD COLUMN said_by TEXT NOT NULL DEFAULT '';   -- who answered, and where
+	ALTER TABLE grants ADD COLUMN said_by TEXT NOT NULL DEFAULT '';`,
+	`CREATE TABLE held_results (
+		id        TEXT NOT NULL PRIMARY KEY,
+		at        BIGINT NOT NULL, -- milliseconds since 1970
+		principal TEXT NOT NULL,   -- of the caller
+		server    TEXT NOT NULL,
+		card      TEXT NOT NULL,   -- as the caller knows it
+		method    TEXT NOT NULL,
+		rules     BLOB NOT NULL,   -- what the result met, a list
+		size      BIGINT NOT NULL, -- of the result
+		result    BLOB NOT NULL
+	);`,
+	`CREATE TABLE prunings (
+		stream  TEXT NOT NULL PRIMARY KEY,
+		at      BIGINT NOT NULL,           -- the time of the last pruning, milliseconds since 1970
+		jump_at BIGINT NOT NULL DEFAULT 0, -- a later time that is not confirmed; 0 is none
+		jump_by TEXT NOT NULL DEFAULT ''   -- the process that found it
+	);
+	INSERT INTO prunings (stream, at) SELECT stream, MAX(at) FROM audit GROUP BY stream;`,
+}
+
+// migrate brings the tables up to date, in one transaction. Where they are, it only reads.
+func (db *DB) migrate(ctx context.Context) error {
+	const step = "open"
+	version, err := db.schemaVersion(ctx, db.writer)
+	switch {
+	case err != nil && !db.dialect.isMissingTable(err):
+		return db.fault(step, err)
+	case err == nil && version == len(schema):
+		return nil
+	case version > len(schema):
+		return db.tooNewFault(version)
+	}
+	return db.inTransaction(ctx, step, func(tx *sql.Tx) error {
+		if lock := db.dialect.lock; lock != "" {
+			if _, err := tx.ExecContext(ctx, lock); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.ExecContext(ctx,
+			"CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)"); err != nil {
+			return err
+		}
+		// Another process may have been faster.
+		version, err := db.schemaVersion(ctx, tx)
+		switch {
+		case err != nil:
+			return err
+		case version > len(schema):
+			return db.tooNewFault(version)
+		}
+		for _, step := range schema[version:] {
+			if _, err := tx.ExecContext(ctx, db.expandKeywords(step)); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.ExecContext(ctx, "DELETE FROM schema_version"); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "INSERT INTO schema_version (version) VALUES ($1)", len(schema))
+		return err
+	})
+}
+
+// schemaVersion reads how far the tables are: 0 where the table of versions is empty.
+func (db *DB) schemaVersion(ctx context.Context, from rowQuerier) (version int, err error) {
+	err = from.QueryRowContext(ctx, "SELECT version FROM schema_version").Scan(&version)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return version, err
+}
+
+// A rowQuerier is a pool or a transaction.
+type rowQuerier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+func (db *DB) tooNewFault(version int) error {
+	f := db.newFault("open", drawbridge.InvalidInput,
+		fmt.Errorf("a newer Drawbridge wrote it: its schema is %d, and this one knows %d", version, len(schema)))
+	f.Next = "update Drawbridge, or name another store"
+	return f
+}

@@ -1,0 +1,47 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// SharedSecret gives the random bytes of a name, which are made when they are first asked for and are the same for
+// every process that uses this store. Size is how many bytes they are, in every call. Code InvalidInput means another
+// size.
+func (db *DB) SharedSecret(ctx context.Context, name string, size int) ([]byte, error) {
+	step := "read the secret " + name
+	wrong := func(have int) error {
+		return db.newFault(step, drawbridge.InvalidInput, fmt.Errorf("it has %d bytes, not %d", have, size))
+	}
+	if size <= 0 {
+		return nil, wrong(0)
+	}
+	const read = "SELECT value FROM blobs WHERE name = $1"
+	var value []byte
+	err := db.reader.QueryRowContext(ctx, read, name).Scan(&value)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = db.inTransaction(ctx, step, func(tx *sql.Tx) error {
+			fresh := make([]byte, size)
+			rand.Read(fresh) // never fails: see its documentation
+			_, err := tx.ExecContext(ctx,
+				"INSERT INTO blobs (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING", name, fresh)
+			if err != nil {
+				return err
+			}
+			// Another process may have been faster.
+			return tx.QueryRowContext(ctx, read, name).Scan(&value)
+		})
+	}
+	if err != nil {
+		return nil, db.fault(step, err)
+	}
+	if len(value) != size {
+		return nil, wrong(len(value))
+	}
+	return value, nil
+}

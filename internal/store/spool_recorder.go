@@ -1,0 +1,36 @@
+package store
+
+import (
+	"log/slog"
+	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
+)
+
+// A SpoolRecorder keeps records of a process that has no store open, and leaves them in the spool: whoever reads the
+// audit there next, or writes it, takes them in.
+type SpoolRecorder struct{ a *AuditWriter }
+
+// NewSpoolRecorder makes a jotter for the audit whose spool is in that directory. Nothing is made before the first
+// record. With always each record waits until the disk has it.
+func NewSpoolRecorder(dir string, rules audit.RedactionRules, always bool) *SpoolRecorder {
+	return &SpoolRecorder{&AuditWriter{
+		dir: dir, o: AuditOptions{Rules: rules, Sync: always, Logger: slog.New(slog.DiscardHandler)},
+		woken:  make(chan struct{}, 1),
+		frames: sync.Pool{New: func() any { return new([]byte) }},
+	}}
+}
+
+// Record keeps a record, as AuditWriter.Record does.
+func (j *SpoolRecorder) Record(r audit.Record) error { return j.a.Record(r) }
+
+// Close ends the jotter. What it recorded stays.
+func (j *SpoolRecorder) Close() error {
+	j.a.mu.Lock()
+	defer j.a.mu.Unlock()
+	j.a.closed = true
+	if s := j.a.spool.Load(); s != nil {
+		return s.Close()
+	}
+	return nil
+}

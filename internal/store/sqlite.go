@@ -1,0 +1,180 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// memoryLocation is the location of a store that is no file.
+const memoryLocation = ":memory:"
+
+// sqliteReaders is how many connections read a file at once.
+const sqliteReaders = 4
+
+func sqliteDialect() dialect {
+	return dialect{
+		questionMarks:  true,
+		keywords:       strings.NewReplacer("CLOCK", "CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER)"),
+		fault:          sqliteFault,
+		isMissingTable: func(err error) bool { return sqliteCode(err) == sqlite3.SQLITE_ERROR },
+		// The file is on this machine: a commit that did not succeed was rolled back.
+		isCommitUnknown: func(error) bool { return false },
+	}
+}
+
+func openSQLite(ctx context.Context, path string, o Options) (*DB, error) {
+	db := &DB{name: path, dialect: sqliteDialect()}
+	if path != memoryLocation {
+		var err error
+		if db.name, err = filepath.Abs(path); err == nil {
+			err = createStoreFile(db.name)
+		}
+		if err != nil {
+			return nil, db.newFault("open", drawbridge.InvalidInput, err)
+		}
+	}
+	var err error
+	if db.writer, err = openSQLitePool(dataSource(db.name, o, "_txlock", "immediate"), 1); err != nil {
+		return nil, db.fault("open", err)
+	}
+	if path == memoryLocation {
+		db.reader, db.counters = db.writer, db.writer // each connection would have a memory of its own
+		return db, nil
+	}
+	if db.counters, err = openSQLitePool(dataSource(db.name, o, "_txlock", "immediate", "_synchronous", "NORMAL"),
+		1); err != nil {
+		_ = db.writer.Close() // what went wrong before says more
+		return nil, db.fault("open", err)
+	}
+	if db.reader, err = openSQLitePool(dataSource(db.name, o, "_query_only", "1"), sqliteReaders); err != nil {
+		_ = errors.Join(db.counters.Close(), db.writer.Close()) // what went wrong before says more
+		return nil, db.fault("open", err)
+	}
+	if err := enableWriteAhead(ctx, db.writer, o.BusyTimeout); err != nil {
+		_ = db.Close() // what went wrong before says more
+		return nil, db.fault("open", err)
+	}
+	if db.file, err = os.Stat(db.name); err != nil {
+		_ = db.Close() // what went wrong before says more
+		return nil, db.newFault("open", drawbridge.ServerError, err)
+	}
+	return db, nil
+}
+
+func openSQLitePool(source string, connections int) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", source)
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+	return db, nil
+}
+
+// dataSource says to the driver how each connection begins. The path is escaped: it may have any characters.
+func dataSource(path string, o Options, more ...string) string {
+	query := url.Values{
+		"_busy_timeout": {strconv.FormatInt(o.BusyTimeout.Milliseconds(), 10)},
+		"_synchronous":  {"FULL"}, // in write-ahead mode NORMAL would lose the last commits when the power goes
+		"_foreign_keys": {"1"},
+		"_dqs":          {"0"},
+		"_error_rc":     {"1"},
+	}
+	for i := 0; i < len(more); i += 2 {
+		query.Set(more[i], more[i+1])
+	}
+	if path == memoryLocation {
+		return "file::memory:?" + query.Encode()
+	}
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // C:/…
+	}
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
+}
+
+// createStoreFile makes an empty file that only its owner may read, and the directories to it, where there are none.
+// SQLite gives the files that it puts beside it the same permissions.
+//
+// The file is made under another name and then linked, so that it is never opened under its own: to close a file ends
+// the locks that the process has on it, those of another DB as well (https://sqlite.org/howtocorrupt.html, 2.2).
+func createStoreFile(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return errors.New("it is a directory")
+	case err == nil:
+		return nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".store-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if err := f.Close(); err != nil {
+		return err
+	}
+	// Another process may have been faster; and where a file system has no links, SQLite makes the file itself.
+	_ = os.Link(f.Name(), path)
+	return nil
+}
+
+// enableWriteAhead puts the file in write-ahead mode, in which it stays. While the mode changes, SQLite does not wait
+// for other processes that open the same new file, so this does; patience is for them, not for a slow machine.
+func enableWriteAhead(ctx context.Context, db *sql.DB, patience time.Duration) error {
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	for {
+		_, err := db.ExecContext(ctx, "PRAGMA journal_mode = WAL")
+		if err == nil || sqliteCode(err) != sqlite3.SQLITE_BUSY {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-limit.C:
+			return err
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// sqliteCode gives the primary result code; 0 for an error of something else.
+func sqliteCode(err error) int {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code() & 0xFF
+	}
+	return 0
+}
+
+func sqliteFault(err error) (code drawbridge.FaultCode, next string) {
+	switch sqliteCode(err) {
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return drawbridge.Transient, "another process is writing to it; try again"
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return drawbridge.ServerError, "put a copy in its place, or move it away and a new one is made"
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
+		return drawbridge.ServerError, "see that the file and its directory can be written"
+	case sqlite3.SQLITE_FULL:
+		return drawbridge.ServerError, "the disk is full"
+	}
+	return drawbridge.ServerError, ""
+}

@@ -1,0 +1,114 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/index"
+)
+
+// MaxVectorDimension is the most numbers that a vector has.
+const MaxVectorDimension = 16000 // the most that a column of pgvector's holds
+
+// errTooManyVectors says that more vectors came than are kept at once.
+var errTooManyVectors = errors.New("they are more than are kept at once")
+
+// A DimensionError says that vectors of one model are of two dimensions: it is another model, by the same name.
+type DimensionError struct {
+	Model string
+	// Have is the dimension of what is kept, Want that of what came.
+	Have, Want int
+}
+
+// Error says it for people.
+func (e *DimensionError) Error() string {
+	return fmt.Sprintf("the vectors kept of the model %q have %d numbers, and this one has %d", e.Model, e.Have, e.Want)
+}
+
+// maxCollection is the most bytes of a collection's name: the names of tables and collections are made by adding to it.
+const maxCollection = 48
+
+// CheckCollection says what is wrong with the name of a collection.
+func CheckCollection(name string) error {
+	other := func(c rune) bool { return c != '_' && (c < 'a' || c > 'z') && (c < '0' || c > '9') }
+	if name == "" || len(name) > maxCollection || strings.ContainsFunc(name, other) {
+		return fmt.Errorf("the name of a collection has 1 to %d of a to z, 0 to 9 and _", maxCollection)
+	}
+	return nil
+}
+
+// UnitVector gives a vector's direction: the vector of length 1. A vector without one is an error.
+func UnitVector(v []float32) ([]float32, error) {
+	if len(v) == 0 || len(v) > MaxVectorDimension {
+		return nil, fmt.Errorf("a vector has 1 to %d numbers, and this one has %d", MaxVectorDimension, len(v))
+	}
+	var sum float64
+	for _, x := range v {
+		sum += float64(x) * float64(x)
+	}
+	length := math.Sqrt(sum)
+	if length == 0 || math.IsNaN(length) || math.IsInf(length, 0) {
+		return nil, errors.New("a vector has no direction")
+	}
+	unit := make([]float32, len(v))
+	for i, x := range v {
+		unit[i] = float32(float64(x) / length)
+	}
+	return unit, nil
+}
+
+// PackVector writes a vector: 4 bytes for each number (IEEE 754), the least significant first.
+func PackVector(v []float32) []byte {
+	b := make([]byte, 0, 4*len(v))
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+	}
+	return b
+}
+
+// UnpackVector reads what Pack wrote. What is not whole numbers is an error.
+func UnpackVector(b []byte) ([]float32, error) {
+	if len(b) == 0 || len(b)%4 != 0 {
+		return nil, fmt.Errorf("a vector of %d bytes is damaged", len(b))
+	}
+	v := make([]float32, len(b)/4)
+	for i := range v {
+		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return v, nil
+}
+
+// DotPacked gives the dot product of a vector and a packed one of the same dimension.
+func DotPacked(v []float32, packed []byte) float32 {
+	var a, b, c, d float32 // four sums, which the processor adds to at once
+	i := 0
+	for ; i+4 <= len(v); i += 4 {
+		p := packed[4*i : 4*i+16]
+		a += v[i] * math.Float32frombits(binary.LittleEndian.Uint32(p))
+		b += v[i+1] * math.Float32frombits(binary.LittleEndian.Uint32(p[4:]))
+		c += v[i+2] * math.Float32frombits(binary.LittleEndian.Uint32(p[8:]))
+		d += v[i+3] * math.Float32frombits(binary.LittleEndian.Uint32(p[12:]))
+	}
+	for ; i < len(v); i++ {
+		a += v[i] * math.Float32frombits(binary.LittleEndian.Uint32(packed[4*i:]))
+	}
+	return a + b + c + d
+}
+
+// CompareNear puts the nearer first, and of equals the key that comes first.
+func CompareNear(a, b index.Neighbor) int {
+	return cmp.Or(cmp.Compare(b.Cosine, a.Cosine), bytes.Compare(a.Key[:], b.Key[:]))
+}
+
+// SortedKeys gives the keys in order, each once.
+func SortedKeys(keys []index.TextKey) []index.TextKey {
+	keys = slices.Clone(keys)
+	slices.SortFunc(keys, func(a, b index.TextKey) int { return bytes.Compare(a[:], b[:]) })
+	return slices.Compact(keys)
+}

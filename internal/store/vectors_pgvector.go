@@ -1,0 +1,265 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/index"
+	"github.com/jackc/pgx/v5"
+)
+
+// connections is how many connections to a server there are at most, spare how many stay when idle.
+const (
+	pgvectorConnections     = 4
+	pgvectorIdleConnections = 1
+)
+
+// errNoVectorExtension says that the database has no extension "vector", and that it may not be made, or not found.
+var errNoVectorExtension = errors.New("the database has no extension vector")
+
+// A pgvectorBackend keeps vectors in two tables: one of a collection's name, and one more for the dimensions of models.
+type pgvectorBackend struct {
+	db     *sql.DB
+	tables *strings.Replacer
+}
+
+// openPgvector gives the keeper of a collection, and the name of its place for people. It connects to nothing yet. The
+// error has nothing of the URL in it.
+func openPgvector(location, collection string) (k *pgvectorBackend, name string, err error) {
+	pool, name, err := OpenPostgresPool(location, pgvectorConnections, pgvectorIdleConnections)
+	if err != nil {
+		return nil, "", err
+	}
+	words := strings.NewReplacer("VECTORS", pgx.Identifier{collection}.Sanitize(), "MODELS", pgx.Identifier{collection +
+		"_models"}.Sanitize())
+	return &pgvectorBackend{pool, words}, name, nil
+}
+
+// Close closes the keeper. It waits for what is going on.
+func (k *pgvectorBackend) Close() error { return k.db.Close() }
+
+// Check says whether the database answers and has the extension, or could have it.
+func (k *pgvectorBackend) Check(ctx context.Context) error {
+	var known int
+	err := k.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM pg_available_extensions WHERE name = 'vector'").Scan(&known)
+	if err == nil && known == 0 {
+		return errNoVectorExtension
+	}
+	return err
+}
+
+// Have gives those of the vectors that are kept.
+func (k *pgvectorBackend) Have(ctx context.Context, model string, keys []index.TextKey) (map[index.TextKey][]float32,
+	error) {
+	all := map[index.TextKey][]float32{}
+	rows, err := k.db.QueryContext(ctx,
+		k.tables.Replace("SELECT key, vector_send(embedding) FROM VECTORS WHERE model = $1 AND key = ANY($2)"), model,
+		keysAsBytes(keys))
+	if postgresCode(err) == postgresUndefinedTable {
+		return all, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var key, sent sql.RawBytes
+		if err := rows.Scan(&key, &sent); err != nil {
+			return nil, err
+		}
+		v, err := decodePgvector(sent)
+		if err != nil || len(key) != len(index.TextKey{}) {
+			return nil, errors.New("what is kept is damaged")
+		}
+		all[index.TextKey(key)] = v
+	}
+	return all, rows.Err()
+}
+
+// decodePgvector reads a vector as pgvector sends it: how many numbers there are, two bytes, and the numbers, the most
+// significant byte first.
+func decodePgvector(sent []byte) ([]float32, error) {
+	if len(sent) < 4 || len(sent) != 4+4*int(binary.BigEndian.Uint16(sent)) {
+		return nil, fmt.Errorf("a vector of %d bytes", len(sent))
+	}
+	v := make([]float32, 0, len(sent)/4-1)
+	for b := sent[4:]; len(b) > 0; b = b[4:] {
+		v = append(v, math.Float32frombits(binary.BigEndian.Uint32(b)))
+	}
+	return v, nil
+}
+
+// Nearest gives the keys whose vectors lie nearest, the nearest first.
+func (k *pgvectorBackend) Nearest(ctx context.Context, model string, question []float32, most int,
+	among []index.TextKey) ([]index.Neighbor, error) {
+	rows, err := k.db.QueryContext(ctx, k.tables.Replace(`SELECT key, 1 - (embedding <=> $2::vector) FROM VECTORS
+		WHERE model = $1 AND key = ANY($3) ORDER BY embedding <=> $2::vector, key LIMIT $4`),
+		model, pgvectorLiteral(question), keysAsBytes(among), most)
+	switch postgresCode(err) {
+	case postgresUndefinedTable:
+		return nil, nil
+	case postgresDataException:
+		return nil, k.dimensionError(ctx, model, len(question), err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []index.Neighbor
+	for rows.Next() {
+		var key []byte
+		var cosine float64
+		if err := rows.Scan(&key, &cosine); err != nil {
+			return nil, err
+		}
+		if len(key) != len(index.TextKey{}) {
+			return nil, errors.New("what is kept is damaged")
+		}
+		all = append(all, index.Neighbor{Key: index.TextKey(key), Cosine: float32(cosine)})
+	}
+	if err := rows.Err(); postgresCode(err) == postgresDataException {
+		return nil, k.dimensionError(ctx, model, len(question), err)
+	} else if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// dimensionError says what an error comes from that vectors of two dimensions make.
+func (k *pgvectorBackend) dimensionError(ctx context.Context, model string, want int, because error) error {
+	var have int
+	err := k.db.QueryRowContext(ctx, k.tables.Replace("SELECT dimension FROM MODELS WHERE model = $1"),
+		model).Scan(&have)
+	if err != nil || have == want {
+		return because
+	}
+	return &DimensionError{Model: model, Have: have, Want: want}
+}
+
+// Keep keeps vectors in one transaction. The first makes the tables.
+func (k *pgvectorBackend) Keep(ctx context.Context, model string, dimension int, keys []index.TextKey,
+	vectors map[index.TextKey][]float32) error {
+	err := k.insertVectors(ctx, model, dimension, keys, vectors)
+	if postgresCode(err) == postgresUndefinedTable {
+		if err = k.createTables(ctx); err == nil {
+			err = k.insertVectors(ctx, model, dimension, keys, vectors)
+		}
+	}
+	return err
+}
+
+func (k *pgvectorBackend) insertVectors(ctx context.Context, model string, dimension int, keys []index.TextKey,
+	vectors map[index.TextKey][]float32) error {
+	return k.inTransaction(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx,
+			k.tables.Replace("INSERT INTO MODELS (model, dimension) VALUES ($1, $2) ON CONFLICT (model) DO NOTHING"),
+			model, dimension)
+		if err != nil {
+			return err
+		}
+		var have int
+		if err := tx.QueryRowContext(ctx, k.tables.Replace("SELECT dimension FROM MODELS WHERE model = $1"),
+			model).Scan(&have); err != nil {
+			return err
+		}
+		if have != dimension {
+			return &DimensionError{Model: model, Have: have, Want: dimension}
+		}
+		texts := make([]string, len(keys))
+		for i, key := range keys {
+			texts[i] = pgvectorLiteral(vectors[key])
+		}
+		// Rows go in in the order of the keys, so that two gateways do not wait for one another.
+		_, err = tx.ExecContext(ctx, k.tables.Replace(`INSERT INTO VECTORS (model, key, embedding)
+			SELECT $1::text, u.key, u.embedding::vector FROM unnest($2::bytea[], $3::text[]) WITH ORDINALITY AS u(key, embedding, n)
+			ORDER BY u.n ON CONFLICT (model, key) DO NOTHING`), model, keysAsBytes(keys), texts)
+		return err
+	})
+}
+
+// Forget lets go of a model's vectors, and of their dimension, in one transaction.
+func (k *pgvectorBackend) Forget(ctx context.Context, model string) error {
+	err := k.inTransaction(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, k.tables.Replace("DELETE FROM VECTORS WHERE model = $1"), model)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, k.tables.Replace("DELETE FROM MODELS WHERE model = $1"), model)
+		}
+		return err
+	})
+	if postgresCode(err) == postgresUndefinedTable {
+		return nil // nothing was ever kept
+	}
+	return err
+}
+
+// createTables makes the extension and the tables, where they are not there.
+func (k *pgvectorBackend) createTables(ctx context.Context) error {
+	return k.inTransaction(ctx, func(tx *sql.Tx) error {
+		// Any number that no other program on the server is likely to have: it reads "drawbrvc". Two that make one
+		// thing at once fail otherwise, whatever IF NOT EXISTS says.
+		if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock(7237970079022708323)"); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, "CREATE EXTENSION IF NOT EXISTS vector"); err != nil {
+			switch postgresCode(err) {
+			// it may not be made; it is not installed, as newer and older servers say it
+			case "42501", "0A000", "58P01":
+				return fmt.Errorf("%w: %w", errNoVectorExtension, err)
+			}
+			return err
+		}
+		for _, statement := range []string{
+			"CREATE TABLE IF NOT EXISTS MODELS (model TEXT NOT NULL PRIMARY KEY, dimension BIGINT NOT NULL)",
+			"CREATE TABLE IF NOT EXISTS VECTORS (model TEXT NOT NULL, key BYTEA NOT NULL, embedding vector NOT NULL, PRIMARY KEY (model, key))",
+		} {
+			if _, err := tx.ExecContext(ctx, k.tables.Replace(statement)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (k *pgvectorBackend) inTransaction(ctx context.Context, work func(tx *sql.Tx) error) error {
+	tx, err := k.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := work(tx); err != nil {
+		_ = tx.Rollback() // what went wrong before says more
+		return err
+	}
+	return tx.Commit()
+}
+
+// The SQLSTATEs that mean something here.
+const (
+	postgresUndefinedTable = "42P01"
+	postgresDataException  = "22000" // pgvector's, for two dimensions
+)
+
+// pgvectorLiteral writes a vector as pgvector reads it.
+func pgvectorLiteral(v []float32) string {
+	b := []byte{'['}
+	for i, x := range v {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendFloat(b, float64(x), 'g', -1, 32)
+	}
+	return string(append(b, ']'))
+}
+
+func keysAsBytes(keys []index.TextKey) [][]byte {
+	all := make([][]byte, len(keys))
+	for i := range keys {
+		all[i] = keys[i][:]
+	}
+	return all
+}

@@ -1,0 +1,68 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// SaveVetted keeps what was made of listings, by row, all of it or none. To a row that was never mounted it does
+// nothing. Which listing it is about is for those to say who read it: a listing that is saved later does not change it.
+func (db *DB) SaveVetted(ctx context.Context, vetted map[string][]byte) error {
+	return db.inTransaction(ctx, "save what may be shown of listings", func(tx *sql.Tx) error {
+		for _, row := range slices.Sorted(maps.Keys(vetted)) {
+			if _, err := tx.ExecContext(ctx, db.expandKeywords("UPDATE mounts SET vetted = $1 WHERE row = $2"),
+				vetted[row], row); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// FirstTools gives the tools that a row was first seen with, byte for byte: those given where none are kept, which are
+// kept then. Of several processes all get the same.
+func (db *DB) FirstTools(ctx context.Context, row string, server drawbridge.ServerID, tools []json.RawMessage) (
+	[]json.RawMessage, error) {
+	const step = "keep the first list of tools"
+	text, err := encodeListing(drawbridge.Listing{Server: server, ConfigHash: row, Tools: tools})
+	if err != nil {
+		return nil, db.newFault(step, drawbridge.InvalidInput, err)
+	}
+	var kept []byte
+	err = db.inTransaction(ctx, step, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, db.expandKeywords(`INSERT INTO first_tools (row, server, tools, at) VALUES ($1, $2, $3, CLOCK)
+			ON CONFLICT (row) DO NOTHING`), row, string(server), text)
+		if err != nil {
+			return err
+		}
+		return tx.QueryRowContext(ctx, db.expandKeywords("SELECT tools FROM first_tools WHERE row = $1"),
+			row).Scan(&kept)
+	})
+	if err != nil {
+		return nil, err
+	}
+	first, err := decodeListing(kept)
+	if err != nil {
+		return nil, db.fault(step, err)
+	}
+	return first.Tools, nil
+}
+
+// ForgetFirstTools forgets what FirstTools keeps of a server, whatever its row, and says whether there was anything.
+func (db *DB) ForgetFirstTools(ctx context.Context, server drawbridge.ServerID) (found bool, err error) {
+	err = db.inTransaction(ctx, "forget the first list of tools", func(tx *sql.Tx) error {
+		done, err := tx.ExecContext(ctx, db.expandKeywords("DELETE FROM first_tools WHERE server = $1"), string(server))
+		if err != nil {
+			return err
+		}
+		n, err := done.RowsAffected()
+		found = n > 0
+		return err
+	})
+	return found, err
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bufio"
+	_ "embed" // what may not be learnt from
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+//go:embed barred.bin
+var barredKeys []byte
+
+// barred gives the keys of texts that may not be learnt from. With the directory of the evaluation sets it is an error
+// if a text of theirs is not among them.
+func barred(data string) (map[uint64]bool, error) {
+	out := map[uint64]bool{}
+	for i := 0; i+8 <= len(barredKeys); i += 8 {
+		out[binary.BigEndian.Uint64(barredKeys[i:])] = true
+	}
+	if data == "" {
+		return out, nil
+	}
+	keys, err := evaluated(data)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		if !out[key] {
+			return nil, fmt.Errorf("read the evaluation sets: a text of theirs is not barred: make barred.bin anew")
+		}
+	}
+	return out, nil
+}
+
+// evaluated gives the keys of all questions, descriptions and sentences of the evaluation sets in a directory, in
+// order.
+func evaluated(dir string) ([]uint64, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*.jsonl"))
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("read the evaluation sets: no files in %s", dir)
+	}
+	var out []uint64
+	for _, path := range files {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		s := bufio.NewScanner(f)
+		s.Buffer(nil, 1<<24)
+		for s.Scan() {
+			var row any
+			if err := json.Unmarshal(s.Bytes(), &row); err != nil {
+				f.Close()
+				return nil, fmt.Errorf("read %s: %w", path, err)
+			}
+			eachSaid(row, func(text string) { out = append(out, keysOf(text)...) })
+		}
+		f.Close()
+		if s.Err() != nil {
+			return nil, s.Err()
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// eachSaid gives the questions and descriptions in a row, however deep in a schema.
+func eachSaid(row any, yield func(text string)) {
+	switch row := row.(type) {
+	case []any:
+		for _, v := range row {
+			eachSaid(v, yield)
+		}
+	case map[string]any:
+		for name, v := range row {
+			if text, ok := v.(string); ok && (name == "query" || name == "description") {
+				yield(text)
+			} else {
+				eachSaid(v, yield)
+			}
+		}
+	}
+}
+
+// keysOf gives the keys of a text and of each of its sentences.
+func keysOf(text string) []uint64 {
+	var out []uint64
+	for _, part := range append(sentences(text), text) {
+		if key := keyOf(part); key != 0 {
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+func packed(keys []uint64) []byte {
+	var out []byte
+	for _, key := range keys {
+		out = binary.BigEndian.AppendUint64(out, key)
+	}
+	return out
+}
+
+// unbarred leaves out the entries, and what is said of parameters, that may not be learnt from.
+func unbarred(all []entry, bars map[uint64]bool) []entry {
+	is := func(text string) bool {
+		return slices.ContainsFunc(keysOf(text), func(key uint64) bool { return bars[key] })
+	}
+	all = slices.DeleteFunc(all, func(e entry) bool { return is(e.Text) })
+	for i := range all {
+		all[i].Hints = slices.DeleteFunc(all[i].Hints, is)
+	}
+	return all
+}

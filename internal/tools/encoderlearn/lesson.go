@@ -1,0 +1,141 @@
+package main
+
+import (
+	"cmp"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/index"
+)
+
+// mostWords is how many words have a row of their own.
+const mostWords = 28_000
+
+// A lesson is what is learnt from: entries as words, and the row of each word.
+type lesson struct {
+	names     []string         // the words that have rows, in order
+	rows      map[string]int32 // of names
+	count     map[string]int   // how many entries have a word
+	entries   []cut
+	dressings [][]string
+	slots     map[string][]int32 // the rows of unknown words' pieces
+}
+
+// A cut is an entry as words.
+type cut struct {
+	server, name, params []string
+	sentences, hints     [][]string
+	title                string // the name, as it is compared
+}
+
+func cutUp(e *entry) cut {
+	c := cut{server: index.EncoderWords(e.Server), name: index.EncoderWords(e.Name),
+		params: index.EncoderWords(strings.Join(e.Params, " "))}
+	c.title = strings.Join(c.name, " ")
+	c.sentences = wordsOfEach(sentences(e.Text), 2)
+	c.hints = wordsOfEach(e.Hints, 3)
+	return c
+}
+
+// wordsOfEach gives the words of the first texts, of which those with few words are left out.
+func wordsOfEach(texts []string, least int) [][]string {
+	var out [][]string
+	for _, text := range texts[:min(len(texts), 6)] {
+		if ws := index.EncoderWords(text); len(ws) >= least {
+			out = append(out, ws)
+		}
+	}
+	return out
+}
+
+func newLesson(all []entry, g *general) *lesson {
+	l := &lesson{rows: map[string]int32{}, count: map[string]int{}, slots: map[string][]int32{}}
+	for i := range all {
+		c := cutUp(&all[i])
+		l.entries = append(l.entries, c)
+		seen := map[string]bool{}
+		for _, ws := range slices.Concat([][]string{c.server, c.name, c.params}, c.sentences, c.hints) {
+			for _, w := range ws {
+				if !seen[w] {
+					seen[w] = true
+					l.count[w]++
+				}
+			}
+		}
+	}
+	for _, d := range dressings {
+		l.dressings = append(l.dressings, index.EncoderWords(d))
+	}
+	l.choose(g)
+	return l
+}
+
+// choose gives rows to the words that are most used, in the entries and in general.
+func (l *lesson) choose(g *general) {
+	worth := map[string]float64{}
+	for w, n := range l.count {
+		worth[w] = float64(n)
+	}
+	for w, rank := range g.rank {
+		worth[w] += 2e5 / float64(rank+100)
+	}
+	all := slices.SortedFunc(maps.Keys(worth), func(a, b string) int {
+		return cmp.Or(cmp.Compare(worth[b], worth[a]), cmp.Compare(a, b))
+	})
+	all = slices.DeleteFunc(all, func(w string) bool { return len(w) < 2 })
+	l.names = slices.Sorted(slices.Values(all[:min(len(all), mostWords)]))
+	for i, w := range l.names {
+		l.rows[w] = int32(i)
+	}
+}
+
+// begin makes the model from which learning starts: general vectors, shorter for words that stand everywhere (SIF;
+// Arora, Liang, Ma 2017), and by chance what they do not know.
+func (l *lesson) begin(g *general) *model {
+	const (
+		frequent = 1e-3
+		noise    = 0.02
+		unknown  = 0.07
+		piece    = 0.05
+	)
+	m := newModel(len(l.names) + pieceRows)
+	r := rand.New(rand.NewPCG(3, 4))
+	for i, w := range l.names {
+		v := row(m.rows, int32(i))
+		known := g.vectors[w]
+		for d := range v {
+			v[d] = float32(r.NormFloat64() * noise)
+			if known == nil {
+				v[d] += float32(r.NormFloat64() * unknown)
+			} else if d < len(known) {
+				v[d] += known[d]
+			}
+		}
+		often := float64(l.count[w]) / float64(len(l.entries)) / 10
+		if rank, ok := g.rank[w]; ok {
+			often = max(often, 0.08/float64(rank+1))
+		}
+		for d := range v {
+			v[d] *= float32(frequent / (frequent + often))
+		}
+	}
+	pieces := m.rows[len(l.names)*dims : (len(l.names)+pieceRows)*dims]
+	for i := range pieces {
+		pieces[i] = float32(r.NormFloat64() * piece)
+	}
+	return m
+}
+
+// dressings are how people ask: they say nothing of what is asked for.
+var dressings = []string{
+	"I want to", "Can you help me with this please", "I would like to know", "Could you please", "I need to",
+	"Please help me find",
+	"Show me", "Tell me about", "What is the", "How do I", "I am looking for some information",
+	"Give me the details of",
+	"I am planning something with my friends and family next week", "My company is working on a project",
+	"for my research paper",
+	"Is there a way to", "Thanks for your help", "Hello, I have a question", "Additionally, provide me with",
+	"I'm curious about",
+}

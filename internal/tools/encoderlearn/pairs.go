@@ -1,0 +1,82 @@
+package main
+
+import (
+	"math/rand/v2"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/index"
+)
+
+// pair gives two views of an entry that have no sentence in common: what one may ask with, and what would answer it.
+func (l *lesson) pair(c *cut, r *rand.Rand) (asked, offered []string) {
+	taken := -1 // the sentence that is asked with
+	switch n := len(c.sentences); {
+	case n > 0 && (len(c.hints) == 0 || r.Float64() < 0.8):
+		taken = 0
+		if n > 1 && r.Float64() < 0.3 {
+			taken = 1 + r.IntN(n-1)
+		}
+		asked, offered = c.sentences[taken], c.name
+	case len(c.hints) > 0:
+		asked, offered = c.hints[r.IntN(len(c.hints))], c.name
+	default:
+		asked = c.name
+	}
+	offered = append([]string{}, offered...)
+	if r.Float64() < 0.7 {
+		offered = append(offered, c.server...)
+	}
+	if r.Float64() < 0.6 {
+		offered = append(offered, c.params...)
+	}
+	if r.Float64() < 0.6 {
+		for i, s := range c.sentences {
+			if i != taken {
+				offered = append(offered, s...)
+			}
+		}
+	}
+	if r.Float64() < 0.3 {
+		asked = append(append([]string{}, asked...), l.dressings[r.IntN(len(l.dressings))]...)
+	}
+	return asked, offered
+}
+
+// A bag is rows, with how much each counts.
+type bag struct {
+	rows  []int32
+	count []float32
+}
+
+// bag gives the rows of words, each word once. A known word is now and then taken for an unknown one, so that pieces
+// learn.
+func (l *lesson) bag(words []string, r *rand.Rand) bag {
+	var b bag
+	seen := map[string]bool{}
+	for _, w := range words {
+		if seen[w] {
+			continue
+		}
+		seen[w] = true
+		if at, ok := l.rows[w]; ok && r.Float64() >= hidden {
+			b.rows, b.count = append(b.rows, at), append(b.count, 1)
+			continue
+		}
+		slots := l.pieces(w)
+		for _, p := range slots {
+			b.rows, b.count = append(b.rows, p), append(b.count, 1/float32(len(slots)))
+		}
+	}
+	return b
+}
+
+// pieces gives the rows of a word's pieces.
+func (l *lesson) pieces(w string) []int32 {
+	rows, ok := l.slots[w]
+	if !ok {
+		for _, p := range index.WordPieces(w, pieceRows) {
+			rows = append(rows, int32(len(l.names)+int(p)))
+		}
+		l.slots[w] = rows
+	}
+	return rows
+}

@@ -1,0 +1,137 @@
+// Command retrievalscore measures how well and how fast tools are found: go run ./internal/retrievalscore -data DIR.
+//
+// Each directory in DIR is a corpus, with tools.jsonl and queries.jsonl as "drawbridge index eval" reads them. It
+// prints a report in Markdown: what each arm of the index finds, beside two other ways to rank the same tools in the
+// same run, and how long it takes. Every text in the files is data.
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/evalsearch"
+	"github.com/drawbridge-mcp/drawbridge/internal/index"
+)
+
+// A corpus is tools, and questions that say which of them are needed.
+type corpus struct {
+	name    string
+	tools   []index.Document
+	queries []evalsearch.Query
+}
+
+// The ways to rank, in the order of the report.
+const (
+	plainBM25 = "plain BM25"
+	sqliteFTS = "SQLite FTS5"
+)
+
+var arms = []string{plainBM25, sqliteFTS, evalsearch.RankLexical, evalsearch.RankHybrid}
+
+func main() {
+	data := flag.String("data", "testdata/retrieval", "the directory of the corpora")
+	out := flag.String("out", "", "write the report to that file instead of standard output")
+	quick := flag.Bool("quick", false, "leave out how fast it is")
+	flag.Parse()
+	if err := run(*data, *out, *quick); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(dir, out string, quick bool) error {
+	ctx := context.Background()
+	corpora, err := read(dir)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# What tools are found by\n\nMade by `make retrieval-report DATA=DIR OUT=docs/retrieval-report.md`; [how tools are found](discovery.md) says what is measured.\n")
+	scores, err := scoreAll(ctx, corpora)
+	if err != nil {
+		return err
+	}
+	reportScores(&b, corpora, scores)
+	if !quick {
+		if err := reportSpeed(ctx, &b, corpora); err != nil {
+			return err
+		}
+	}
+	if out == "" {
+		_, err := os.Stdout.Write(b.Bytes())
+		return err
+	}
+	return os.WriteFile(out, b.Bytes(), 0o644)
+}
+
+// read reads the corpora of a directory, in the order of their names.
+func read(dir string) (all []corpus, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*", "tools.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		c := corpus{name: filepath.Base(filepath.Dir(file))}
+		if c.tools, err = from(file, evalsearch.ReadTools); err != nil {
+			return nil, err
+		}
+		if c.queries, err = from(filepath.Join(filepath.Dir(file), "queries.jsonl"),
+			evalsearch.ReadQueries); err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("there is no corpus in %s: a directory with tools.jsonl and queries.jsonl", dir)
+	}
+	return all, nil
+}
+
+func from[T any](name string, read func(string, io.Reader) ([]T, error)) ([]T, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return read(name, f)
+}
+
+// scoreAll gives the scores of each arm on each corpus: the first is that of all questions, the others those of kinds.
+func scoreAll(ctx context.Context, corpora []corpus) (map[string][][]evalsearch.Score, error) {
+	all := map[string][][]evalsearch.Score{}
+	for _, c := range corpora {
+		for _, arm := range arms {
+			rank, end, err := ranker(arm, c.tools)
+			if err != nil {
+				return nil, err
+			}
+			rows, err := evalsearch.RunQueries(ctx, rank, c.queries, evalsearch.MinTop)
+			if err := end(); err != nil {
+				return nil, err
+			}
+			if err != nil {
+				return nil, err
+			}
+			all[arm] = append(all[arm], evalsearch.ScoreRankings(c.queries, rows))
+		}
+	}
+	return all, nil
+}
+
+// ranker gives how an arm ranks tools, and what ends it.
+func ranker(arm string, tools []index.Document) (evalsearch.RankFunc, func() error, error) {
+	nothing := func() error { return nil }
+	switch arm {
+	case plainBM25:
+		return plain(tools), nothing, nil
+	case sqliteFTS:
+		return fts(tools)
+	}
+	rank, err := evalsearch.NewRankFunc(arm, tools)
+	return rank, nothing, err
+}

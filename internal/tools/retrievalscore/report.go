@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/evalsearch"
+)
+
+// macro is the mean over the corpora of an arm's scores.
+func macro(scores [][]evalsearch.Score) evalsearch.Score {
+	var whole []evalsearch.Score
+	for _, s := range scores {
+		whole = append(whole, s[0])
+	}
+	return evalsearch.MeanScore(whole)
+}
+
+// cell shows recall@5, recall@20, nDCG@10 and how often the first was needed, in percent.
+func cell(s evalsearch.Score) string {
+	return fmt.Sprintf("%.1f / %.1f / **%.1f** / %.1f", 100*s.Recall5, 100*s.Recall20, 100*s.NDCG10, 100*s.Hit1)
+}
+
+// row writes a row of a table.
+func row(w io.Writer, cells ...string) {
+	line := "|"
+	for _, cell := range cells {
+		if cell != "" {
+			line += " " + cell
+		}
+		line += " |"
+	}
+	fmt.Fprintln(w, line)
+}
+
+// head writes what a table begins with.
+func head(w io.Writer, cells ...string) {
+	row(w, cells...)
+	fmt.Fprintln(w, "|"+strings.Repeat("---|", len(cells)))
+}
+
+// cells gives a text for each.
+func cells[T any](all []T, of func(T) string) (out []string) {
+	for _, one := range all {
+		out = append(out, of(one))
+	}
+	return out
+}
+
+func names(corpora []corpus) []string {
+	return cells(corpora, func(c corpus) string { return c.name })
+}
+
+func reportScores(w io.Writer, corpora []corpus, scores map[string][][]evalsearch.Score) {
+	fmt.Fprint(w, "\n## How well\n\nEach cell: recall@5 / recall@20 / nDCG@10 / how often the first tool was a needed one, in percent.\n\n")
+	head(w, slices.Concat([]string{"ranked by"}, names(corpora), []string{"mean"})...)
+	row(w, slices.Concat([]string{"tools, questions"}, cells(corpora, func(c corpus) string {
+		return fmt.Sprintf("%d, %d", len(c.tools), len(c.queries))
+	}), []string{""})...)
+	for _, arm := range arms {
+		row(w, slices.Concat([]string{arm}, cells(scores[arm], func(s []evalsearch.Score) string { return cell(s[0]) }),
+			[]string{cell(macro(scores[arm]))})...)
+	}
+	reportGains(w, corpora, scores)
+	reportKinds(w, corpora, scores)
+	fmt.Fprint(w, "\nPrinted again by `go run ./internal/retrievalscore -quick -data DIR`, one corpus at a time by\n`drawbridge index eval --tools DIR/mcp/tools.jsonl --queries DIR/mcp/queries.jsonl --arm lexical`.\n")
+}
+
+// enough is from how many questions on a gain says something.
+const enough = 500
+
+// A gain is how much better one arm is to be than another.
+type gain struct {
+	arm, than string
+	least     float64
+}
+
+var gains = []gain{
+	{evalsearch.RankLexical, plainBM25, 10}, {evalsearch.RankLexical, sqliteFTS, 2.5}, {evalsearch.RankHybrid,
+		evalsearch.RankLexical, 0.8},
+}
+
+// over gives how much better one arm is than another in nDCG@10: on each corpus, and in the mean.
+func over(scores map[string][][]evalsearch.Score, arm, than string) (each []float64, mean float64) {
+	for i, s := range scores[arm] {
+		each = append(each, 100*(s[0].NDCG10-scores[than][i][0].NDCG10))
+	}
+	return each, 100 * (macro(scores[arm]).NDCG10 - macro(scores[than]).NDCG10)
+}
+
+func reportGains(w io.Writer, corpora []corpus, scores map[string][][]evalsearch.Score) {
+	asked := 0
+	for _, c := range corpora {
+		asked += len(c.queries)
+	}
+	bar := []string{"wanted", ""}
+	if asked < enough {
+		bar = nil
+	}
+	fmt.Fprint(w, "\nWon and lost, in points of nDCG@10:\n\n")
+	head(w, slices.Concat([]string{""}, names(corpora), []string{"mean"}, bar)...)
+	for _, g := range gains {
+		each, mean := over(scores, g.arm, g.than)
+		if bar != nil {
+			bar = []string{fmt.Sprintf("%+.1f", g.least), verdict(mean >= g.least)}
+		}
+		row(w, slices.Concat([]string{g.arm + " over " + g.than},
+			cells(each, func(points float64) string { return fmt.Sprintf("%+.1f", points) }),
+			[]string{fmt.Sprintf("**%+.1f**", mean)}, bar)...)
+	}
+	if bar == nil {
+		fmt.Fprintf(w, "\nOf %d questions this says little: what is wanted of the whole sets is not held against them.\n", asked)
+	}
+}
+
+func verdict(ok bool) string {
+	if ok {
+		return "kept"
+	}
+	return "**missed**"
+}
+
+// reportKinds shows the kinds of questions of each corpus that has several.
+func reportKinds(w io.Writer, corpora []corpus, scores map[string][][]evalsearch.Score) {
+	fmt.Fprint(w, "\nBy kind of question, where a corpus has several:\n\n")
+	head(w, slices.Concat([]string{"corpus", "kind", "questions"}, arms)...)
+	for i, c := range corpora {
+		kinds := scores[arms[0]][i][1:]
+		if len(kinds) < 2 {
+			continue
+		}
+		for k, s := range kinds {
+			row(w, slices.Concat([]string{c.name, s.Kind, fmt.Sprint(s.Queries)},
+				cells(arms, func(arm string) string { return cell(scores[arm][i][k+1]) }))...)
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/evalsearch"
+	"github.com/drawbridge-mcp/drawbridge/internal/index"
+)
+
+// pool gives so many tools, from all corpora in turn; where they do not suffice they come again under other names.
+func pool(corpora []corpus, n int) []index.Document {
+	var all []index.Document
+	for i := 0; len(all) < n; i++ {
+		before := len(all)
+		for _, c := range corpora {
+			if i < len(c.tools) {
+				t := c.tools[i]
+				t.ID = c.name + "/" + t.ID
+				all = append(all, t)
+			}
+		}
+		if len(all) == before {
+			break
+		}
+	}
+	for first, copies := len(all), 1; len(all) < n; copies++ {
+		for _, t := range all[:min(first, n-len(all))] {
+			other := strings.Repeat("x", copies%7) + string(rune('a'+copies%26)) + fmt.Sprint(copies)
+			t.ID, t.Name, t.Server = t.ID+"/"+other, t.Name+"_"+other, t.Server+" "+other
+			all = append(all, t)
+		}
+	}
+	return all[:min(n, len(all))]
+}
+
+// A speed is how fast an arm is with so many tools, in milliseconds and megabytes.
+type speed struct {
+	tools                                      int
+	build, p50, p95, change, changes, p95While float64
+	heap                                       float64
+}
+
+// An arm of the index, as it is measured: what Lexical and Index have.
+type changing interface {
+	Update(put []index.Document, remove []string)
+}
+
+// rounds is how often each question is asked, and tools are taken in: the fastest time counts.
+const rounds = 3
+
+func measure(ctx context.Context, arm string, tools []index.Document, questions []string) speed {
+	s := speed{tools: len(tools)}
+	before := heap()
+	s.build = math.Inf(1)
+	var x changing
+	var find func(string)
+	for range rounds {
+		x, find = nil, nil
+		runtime.GC()
+		begun := time.Now()
+		x, find = made(ctx, arm)
+		x.Update(tools, nil)
+		s.build = min(s.build, ms(time.Since(begun)))
+	}
+	find("what is asked first is not measured")
+	best := slices.Repeat([]float64{math.Inf(1)}, len(questions))
+	for range rounds {
+		ask(questions, find, func(i int, took float64) { best[i] = min(best[i], took) })
+	}
+	s.p50, s.p95 = quantiles(best)
+	s.heap = heap() - before
+	s.change, s.changes = change(x, tools)
+	s.p95While = while(x, tools, questions, find)
+	runtime.KeepAlive(x)
+	return s
+}
+
+// made makes an index without tools, and gives how it is asked.
+func made(ctx context.Context, arm string) (changing, func(string)) {
+	if arm == evalsearch.RankLexical {
+		x := index.NewLexicalIndex()
+		return x, func(q string) { x.Search(q, evalsearch.MinTop) }
+	}
+	x := index.New(index.Options{})
+	return x, func(q string) { x.Find(ctx, index.Query{Text: q, Limit: evalsearch.MinTop}) }
+}
+
+func ask(questions []string, find func(string), each func(i int, took float64)) {
+	for i, q := range questions {
+		begun := clock()
+		find(q)
+		each(i, ms(clock()-begun))
+	}
+}
+
+// change gives how long it takes to change one tool: the median, and what one in twenty exceeds.
+func change(x changing, tools []index.Document) (p50, p95 float64) {
+	var took []float64
+	for i := range 200 {
+		t := tools[i*len(tools)/200]
+		t.Description += " It has changed."
+		begun := clock()
+		x.Update([]index.Document{t}, nil)
+		took = append(took, ms(clock()-begun))
+	}
+	return quantiles(took)
+}
+
+// while gives what one in twenty questions exceeds while one tool after the other changes, a thousand a second.
+func while(x changing, tools []index.Document, questions []string, find func(string)) float64 {
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for i := 0; ; i++ {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				t := tools[i*7919%len(tools)]
+				t.Description += " It has changed again."
+				x.Update([]index.Document{t}, nil)
+			}
+		}
+	}()
+	best := slices.Repeat([]float64{math.Inf(1)}, len(questions))
+	for range rounds {
+		ask(questions, find, func(i int, took float64) { best[i] = min(best[i], took) })
+	}
+	close(done)
+	<-ended
+	_, p95 := quantiles(best)
+	return p95
+}
+
+func quantiles(all []float64) (p50, p95 float64) {
+	all = slices.Sorted(slices.Values(all))
+	return all[len(all)/2], all[len(all)*95/100]
+}
+
+func ms(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
+
+// heap is how many megabytes are in use.
+func heap() float64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc) / 1e6
+}
+
+// A bar is what an arm may need with so many tools, in milliseconds.
+type bar struct {
+	arm   string
+	tools int
+	p95   float64
+}
+
+var bars = []bar{
+	{evalsearch.RankLexical, 1_500, 0.1}, {evalsearch.RankLexical, 10_000, 0.3}, {evalsearch.RankHybrid, 1_500, 1},
+	{evalsearch.RankHybrid, 10_000, 2},
+}
+
+const (
+	mostBuild, mostHeap, mostChange = 500, 40, 1 // with 10,000 tools
+	few, many                       = 10_000, 100_000
+)
+
+// load says what else the machine does, which makes all of it slower: cores share caches and memory.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "what else it does is not known"
+	}
+	one, _, _ := strings.Cut(string(text), " ")
+	return "so many programs wanted to run on them: " + one
+}
+
+func everyOther(all []string) (some []string) {
+	for i := 0; i < len(all); i += 2 {
+		some = append(some, all[i])
+	}
+	return some
+}
+
+// reportSpeed measures each arm with more and more tools.
+func reportSpeed(ctx context.Context, w io.Writer, corpora []corpus) error {
+	var questions []string
+	for _, c := range corpora {
+		for _, q := range c.queries {
+			questions = append(questions, q.Query)
+		}
+	}
+	for len(questions) > 1000 { // enough for what one in twenty exceeds
+		questions = everyOther(questions)
+	}
+	runtime.LockOSThread() // for clock
+	defer runtime.UnlockOSThread()
+	fmt.Fprintf(w, "\n## How fast\n\nTools of all corpora together; where they do not suffice they come again under other names. %d questions, %d times each, the fastest\n"+
+		"counting. Times are milliseconds of one core, of the %d that the machine has, but for taking in, which is done on all and takes as\n"+
+		"long as the clock says; %s. What a change takes is the median of 200, and what one\n"+
+		"in twenty exceeds; \"while\" is p95 while tools change, up to a thousand a second.\n\n"+
+		"| arm | tools | taken in | p50 | p95 | p95 while | a change | heap, MB |\n|---|---|---|---|---|---|---|---|\n",
+		len(questions), rounds, runtime.NumCPU(), load())
+	by := map[string]map[int]speed{evalsearch.RankLexical: {}, evalsearch.RankHybrid: {}}
+	sizes, byArm := []int{1_500, few, many}, []string{evalsearch.RankLexical, evalsearch.RankHybrid}
+	for _, n := range sizes { // the largest last, whose memory the machine takes back while others are measured
+		for _, arm := range byArm {
+			by[arm][n] = measure(ctx, arm, pool(corpora, n), questions)
+		}
+	}
+	var verdicts bytes.Buffer
+	for _, arm := range byArm {
+		for _, n := range sizes {
+			s := by[arm][n]
+			fmt.Fprintf(w, "| %s | %d | %.0f | %.3f | %.3f | %.3f | %.3f, %.3f | %.1f |\n", arm, s.tools, s.build,
+				s.p50, s.p95, s.p95While, s.change, s.changes, s.heap)
+		}
+		judge(&verdicts, arm, by[arm])
+	}
+	fmt.Fprintf(w, "\n| wanted | | |\n|---|---|---|\n%s\nPrinted again by `go run ./internal/retrievalscore -data DIR`; by `go test -bench . ./index` on the sample that is in the tree.\n", verdicts.String())
+	return nil
+}
+
+func judge(w io.Writer, arm string, by map[int]speed) {
+	row := func(what string, is, most float64) {
+		fmt.Fprintf(w, "| %s: %s, at most %g | %.3g | %s |\n", arm, what, most, is, verdict(is <= most))
+	}
+	for _, b := range bars {
+		if b.arm == arm {
+			row(fmt.Sprintf("p95 with %d tools, ms", b.tools), by[b.tools].p95, b.p95)
+		}
+	}
+	row(fmt.Sprintf("%d tools taken in, ms", few), by[few].build, mostBuild)
+	row(fmt.Sprintf("one of %d tools changed, ms", few), by[few].changes, mostChange)
+	row(fmt.Sprintf("heap with %d tools, MB", few), by[few].heap, mostHeap)
+	row(fmt.Sprintf("p50 with %d tools, as a multiple of %d", many, few), by[many].p50/by[few].p50, float64(many/few))
+	row(fmt.Sprintf("%d tools taken in, as a multiple of %d", many, few), by[many].build/by[few].build,
+		float64(many/few))
+}

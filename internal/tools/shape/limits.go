@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A limit is one measured point of the code's shape and the most, or the least, that it may be.
+type limit struct {
+	name    string
+	value   float64
+	bound   float64
+	least   bool // bound is the least, not the most
+	percent bool
+	where   string
+}
+
+func (l limit) holds() bool {
+	if l.least {
+		return l.value >= l.bound
+	}
+	return l.value <= l.bound
+}
+
+func (l limit) show(v float64) string {
+	if l.percent {
+		return fmt.Sprintf("%.1f %%", v)
+	}
+	return fmt.Sprintf("%.0f", v)
+}
+
+func (l limit) bar() string {
+	if l.least {
+		return "≥ " + l.show(l.bound)
+	}
+	return "≤ " + l.show(l.bound)
+}
+
+// limits holds what was measured against the project's table.
+func (s *shape) limits() []limit {
+	long := slices.DeleteFunc(slices.Clone(s.functions), func(p point) bool { return p.size <= 60 })
+	function, file, wide := largest(s.functions), largest(s.files), largest(s.interfaces)
+	return []limit{
+		{name: "longest function, lines", value: float64(function.size), bound: 80, where: function.where},
+		{name: "functions over 60 lines", value: share(len(long), len(s.functions)), bound: 2, percent: true,
+			where: some(places(long))},
+		{name: "longest file, lines", value: float64(file.size), bound: 700, where: file.where},
+		{name: "90th percentile of files, lines", value: float64(percentile(s.files, 90)), bound: 400},
+		{name: "widest interface, methods", value: float64(wide.size), bound: 5, where: wide.where},
+		{name: "init functions", value: float64(len(s.inits)), where: some(s.inits)},
+		{name: "sleeps in tests", value: float64(len(s.sleeps)), where: some(s.sleeps)},
+		{name: "packages documented", value: 100 - share(len(s.silent()), len(s.byDir)), bound: 100, least: true,
+			percent: true, where: some(s.silent())},
+		{name: "exported names documented", value: 100 - share(len(s.undocumented), s.exported), bound: 98, least: true,
+			percent: true, where: some(s.undocumented)},
+		{name: "error strings that begin with failed, error, unable, could not", value: share(len(s.badErrors),
+			s.errors), bound: 5, percent: true, where: some(s.badErrors)},
+		{name: "lint suppressions", value: float64(len(s.suppressions)), bound: 5, where: some(s.suppressions)},
+		{name: "lint suppressions without a reason", value: float64(len(s.unreasoned)), where: some(s.unreasoned)},
+	}
+}
+
+// largest gives the first of the largest points, or a zero point.
+func largest(points []point) point {
+	var most point
+	for _, p := range points {
+		if p.size > most.size {
+			most = p
+		}
+	}
+	return most
+}
+
+// percentile gives the size that n percent of the points do not exceed.
+func percentile(points []point, n int) int {
+	if len(points) == 0 {
+		return 0
+	}
+	sizes := make([]int, len(points))
+	for i, p := range points {
+		sizes[i] = p.size
+	}
+	slices.Sort(sizes)
+	return sizes[(len(sizes)*n+99)/100-1]
+}
+
+func share(part, whole int) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return 100 * float64(part) / float64(whole)
+}
+
+func places(points []point) []string {
+	var all []string
+	for _, p := range points {
+		all = append(all, p.where)
+	}
+	return all
+}
+
+// some names the first few places.
+func some(places []string) string {
+	const few = 4
+	switch {
+	case len(places) == 0:
+		return ""
+	case len(places) > few:
+		return fmt.Sprint(places[:few], " and ", len(places)-few, " more")
+	}
+	return fmt.Sprint(places)
+}

@@ -1,0 +1,135 @@
+// Command shieldlearn learns what the shield's scale weighs by: go run ./internal/shieldlearn -data DIR -tools
+// FILE,FILE.
+//
+// It learns from the orders and the honest sentences beside it, each in several variations, from the labelled rows in
+// DIR (internal/shieldscore has their form) and from catalogues of honest tools, a definition a line. It prints, for
+// each place of a definition, what honest tools weigh whose catalogue was left out while it learned, and how much of
+// the sample's orders that were written with no rule in sight weighs more. With -docs FILE,FILE it learns what answers
+// are weighed by as well: from these documents, and from orders and honest texts that answers.txt and letters.txt are
+// grammars of and that said/ has, in English and other languages, of which there should be honest documents too. With
+// -out it writes the weights. The same input gives the same weights.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/injection"
+)
+
+func main() {
+	data := flag.String("data", "shield/testdata", "the directory of labelled rows")
+	tools := flag.String("tools", "", "files with honest tools, with commas between")
+	docs := flag.String("docs", "",
+		"files with honest documents, with commas between: a line of JSON each, with source and text")
+	out := flag.String("out", "",
+		"where the weights are written to, for definitions; those for answers are put beside it, as answers.bin")
+	flag.Parse()
+	if err := run(*data, *tools, *docs, *out); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(dir, tools, docs, out string) error {
+	in, err := injection.NewInspector()
+	if err != nil {
+		return err
+	}
+	l := &lesson{in: in, honest: map[string]bool{}}
+	if err := l.read(dir, tools); err != nil {
+		return err
+	}
+	if docs != "" {
+		a := &answered{in: in}
+		if err := a.read(l, docs); err != nil {
+			return err
+		}
+		if m := a.learn(); out != "" {
+			if err := os.WriteFile(filepath.Join(filepath.Dir(out), "answers.bin"), m.table(injection.AnswerSlots),
+				0o644); err != nil {
+				return err
+			}
+		}
+	}
+	if tools == "" {
+		return nil
+	}
+	var left []*text
+	for catalogue := range l.catalogues {
+		m := learn(l.texts, func(t *text) bool { return !t.order && t.catalogue == catalogue })
+		for _, t := range l.texts {
+			if t.tool && !t.order && !t.met && t.catalogue == catalogue {
+				t.score = m.stands(t)
+				left = append(left, t)
+			}
+		}
+	}
+	all := learn(l.texts, func(t *text) bool { return false })
+	print(left, all, l.unseen)
+	if out == "" {
+		return nil
+	}
+	return os.WriteFile(out, all.table(injection.DefinitionSlots), 0o644)
+}
+
+// known is how much more a sentence may weigh that has a word of what it stands in than one that has none.
+const known = 2
+
+// print says what is heaviest of the honest that were left out, and how many of the unseen orders are heavier.
+func print(left []*text, m *model, unseen []*text) {
+	for at := injection.PlaceDescription; at <= injection.PlaceMember; at++ {
+		most := map[string]float64{}
+		for _, t := range left {
+			if _, ok := most[t.of]; !ok {
+				most[t.of] = math.Inf(-1)
+			}
+			if t.at == at {
+				most[t.of] = max(most[t.of], t.score)
+			}
+		}
+		scores := slices.Collect(maps.Values(most))
+		slices.Sort(scores)
+		slices.Reverse(scores)
+		for _, share := range []float64{0.0005, 0.001, 0.002, 0.003, 0.005} {
+			limit := scores[int(share*float64(len(scores)))]
+			n := 0
+			for _, t := range unseen {
+				if m.stands(t) > limit {
+					n++
+				}
+			}
+			fmt.Printf("place %d: %.2f %% of %d honest tools weigh more than %5.2f, or %5.2f with a known word, and %d of %d orders\n", at, 100*share, len(scores), limit, limit+known, n, len(unseen))
+		}
+	}
+}
+
+// heaviest is what the heaviest sentence of a text weighs.
+func (m *model) heaviest(t *text) float64 {
+	most := math.Inf(-1)
+	for _, s := range t.sentences {
+		most = max(most, m.weight(s.slots))
+	}
+	return most
+}
+
+// stands is what the sentence weighs that stands out most: one with a known word counts as lighter, one about an
+// attack not at all.
+func (m *model) stands(t *text) float64 {
+	most := math.Inf(-1)
+	for _, s := range t.sentences {
+		switch w := m.weight(s.slots); {
+		case s.mention:
+		case s.strange:
+			most = max(most, w)
+		default:
+			most = max(most, w-known)
+		}
+	}
+	return most
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/shield"
+)
+
+// A position is a place of a definition that its server has a say in. Put has a sentence stand there in an otherwise
+// honest tool.
+type position struct {
+	name string
+	put  func(t *tool, sentence string)
+}
+
+// A tool is one whose every place can be filled.
+type tool struct {
+	Name        string         `json:"name"`
+	Title       string         `json:"title,omitempty"`
+	Description string         `json:"description"`
+	Input       map[string]any `json:"inputSchema"`
+	Output      map[string]any `json:"outputSchema,omitempty"`
+	Annotations map[string]any `json:"annotations,omitempty"`
+	Meta        map[string]any `json:"_meta,omitempty"`
+}
+
+// honest makes a tool with nothing wrong in it.
+func honest() *tool {
+	return &tool{
+		Name: "get_weather", Description: "Gets the weather of a city.",
+		Input: map[string]any{"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string",
+			"description": "Name of the city."}}},
+	}
+}
+
+// property gives the schema of one of the tool's inputs.
+func (t *tool) property(name string) map[string]any {
+	all := t.Input["properties"].(map[string]any)
+	if all[name] == nil {
+		all[name] = map[string]any{"type": "string"}
+	}
+	return all[name].(map[string]any)
+}
+
+// positions are the places of a tool, those of prose first.
+func positions() []position {
+	in := func(member string, wrap func(string) any) func(*tool, string) {
+		return func(t *tool, s string) { t.property("city")[member] = wrap(s) }
+	}
+	bare := func(s string) any { return s }
+	list := func(s string) any { return []string{"Bern", s} }
+	return []position{
+		{"description", func(t *tool, s string) { t.Description += " " + s }},
+		{"description, first", func(t *tool, s string) { t.Description = s + " " + t.Description }},
+		{"schema description", func(t *tool, s string) { t.Input["description"] = s }},
+		{"property description", in("description", bare)},
+		{"property description, after prose",
+			in("description", func(s string) any { return "Name of the city. " + s })},
+		{"nested description", func(t *tool, s string) {
+			t.property("options")["properties"] = map[string]any{"deep": map[string]any{"items": map[string]any{"description": s}}}
+		}},
+		{"description in $defs",
+			func(t *tool, s string) { t.Input["$defs"] = map[string]any{"place": map[string]any{"description": s}} }},
+		{"output schema", func(t *tool, s string) {
+			t.Output = map[string]any{"properties": map[string]any{"sky": map[string]any{"description": s}}}
+		}},
+		{"_meta", func(t *tool, s string) { t.Meta = map[string]any{"note": s} }},
+		{"annotations", func(t *tool, s string) { t.Annotations = map[string]any{"note": s} }},
+		{"title", func(t *tool, s string) { t.Title = s }},
+		{"annotations title", func(t *tool, s string) { t.Annotations = map[string]any{"title": s} }},
+		{"property title", in("title", bare)},
+		{"$comment", func(t *tool, s string) { t.Input["$comment"] = s }},
+		{"default", in("default", bare)},
+		{"const", in("const", bare)},
+		{"enum", in("enum", list)},
+		{"examples", in("examples", list)},
+		{"pattern", in("pattern", bare)},
+		{"property name", func(t *tool, s string) { t.property(snake(s, 120)) }},
+		{"tool name", func(t *tool, s string) { t.Name = snake(s, 64) }},
+	}
+}
+
+var noName = regexp.MustCompile(`[^a-z0-9]+`)
+
+// snake makes a name of a sentence, of so many letters at most.
+func snake(s string, most int) string {
+	s = strings.Trim(noName.ReplaceAllString(strings.ToLower(s), "_"), "_")
+	return s[:min(len(s), most)]
+}
+
+// orders are the sentences of rows that give a model orders, by the class of the row that says where one stands.
+func orders(rows []row) (all []string) {
+	for _, r := range rows {
+		var t struct {
+			Description, Title string
+			Annotations        struct{ Title string }
+			InputSchema        struct {
+				Comment string `json:"$comment"`
+			}
+		}
+		if r.Tool == nil || json.Unmarshal(r.Tool, &t) != nil {
+			continue
+		}
+		s := ""
+		switch r.Class {
+		case "order", "plain":
+			_, s, _ = strings.Cut(t.Description, ". ")
+		case "title_field":
+			s = t.Title
+		case "annotations_title":
+			s = t.Annotations.Title
+		case "schema_comment":
+			s = t.InputSchema.Comment
+		}
+		if s != "" && !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// encode gives a tool as JSON, null where it is none, which nothing is seen in.
+func encode(t *tool) json.RawMessage {
+	raw, err := json.Marshal(t)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
+// seen gives how many of the sentences are seen in each position, in the order of the positions.
+func seen(s *shield.Shield, sentences []string) ([]int, error) {
+	all := positions()
+	counts := make([]int, len(all))
+	for i, p := range all {
+		for _, sentence := range sentences {
+			t := honest()
+			p.put(t, sentence)
+			report, err := s.CheckDefinition(encode(t))
+			if err != nil {
+				return nil, err
+			}
+			if report.Verdict != shield.VerdictClean {
+				counts[i]++
+			}
+		}
+	}
+	return counts, nil
+}
+
+// spread prints what is seen of the orders of some rows in each position, and how far the shares lie apart.
+func spread(s *shield.Shield, name string, rows []row) error {
+	sentences := orders(rows)
+	if len(sentences) == 0 {
+		return nil
+	}
+	counts, err := seen(s, sentences)
+	if err != nil {
+		return err
+	}
+	for i, p := range positions() {
+		fmt.Printf("%-18s position %-36s %5.1f %% of %d\n", name, p.name,
+			share(counts[i], len(sentences)), len(sentences))
+	}
+	fmt.Printf("%-18s spread %.1f points\n\n", name, share(slices.Max(counts)-slices.Min(counts), len(sentences)))
+	return nil
+}

@@ -1,0 +1,112 @@
+package toolsearch
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/index"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// A classIndex is the index of one class of callers, over all its views.
+type classIndex struct {
+	index *index.Index
+	docs  *documentCache
+
+	filled atomic.Bool // it has known a view
+
+	// mu is held while the index changes, and guards what it has.
+	mu      sync.Mutex
+	version uint64
+	indexed map[string]*byte // where which card's definition begins
+}
+
+func newClassIndex(o index.Options, docs *documentCache) *classIndex {
+	return &classIndex{index: index.New(o), docs: docs, indexed: map[string]*byte{}}
+}
+
+// update has the index know the cards of a view. Where somebody else does that just now, and it has known others
+// before, it goes on as it is: what is found in it is looked up in the view that is asked.
+func (s *classIndex) update(v *CardView) {
+	if !s.mu.TryLock() {
+		if s.filled.Load() {
+			return
+		}
+		s.mu.Lock()
+	}
+	defer s.mu.Unlock()
+	if s.version == v.version {
+		return
+	}
+	var put []index.Document
+	gone := s.indexed
+	s.indexed = make(map[string]*byte, len(v.specs))
+	for _, spec := range v.specs {
+		if !isModelVisible(spec) || len(spec.Definition) == 0 {
+			continue
+		}
+		name, at := string(spec.Name), &spec.Definition[0]
+		if gone[name] != at {
+			put = append(put, s.docs.get(spec))
+		}
+		s.indexed[name] = at
+		delete(gone, name)
+	}
+	var remove []string
+	for name := range gone {
+		remove = append(remove, name)
+	}
+	slices.Sort(remove)
+	s.index.Update(put, remove)
+	s.version = v.version
+	s.filled.Store(true)
+}
+
+// search gives the cards of a view that answer a question, the best first.
+func (s *classIndex) search(ctx context.Context, v *CardView, q index.Query) []Hit {
+	s.update(v)
+	var hits []Hit
+	for _, h := range s.index.Find(ctx, q) {
+		if i, ok := v.places[h.ID]; ok && isModelVisible(v.specs[i]) {
+			hits = append(hits, Hit{Spec: v.specs[i], Score: h.Score, Ranking: h})
+		}
+	}
+	return hits
+}
+
+// maxDocuments bounds how many documents are remembered.
+const maxDocuments = 1 << 15
+
+// documentCache has the cards as they are looked for: of each definition by where it begins, since definitions are not
+// changed. Callers of all classes share them.
+type documentCache struct {
+	mu  sync.Mutex
+	all map[*byte]index.Document
+}
+
+func (d *documentCache) get(spec drawbridge.Spec) index.Document {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at := &spec.Definition[0]
+	doc, ok := d.all[at]
+	if !ok || doc.ID != string(spec.Name) {
+		doc = newDocument(spec)
+		if d.all == nil || len(d.all) >= maxDocuments {
+			d.all = map[*byte]index.Document{}
+		}
+		d.all[at] = doc
+	}
+	return doc
+}
+
+// newDocument is a card as it is looked for.
+func newDocument(spec drawbridge.Spec) index.Document {
+	return index.Document{
+		ID: string(spec.Name), Server: string(spec.Server), Name: spec.Tool, Title: spec.Title,
+		Description: rawjson.GetString(spec.Definition, "description"),
+		Schema:      rawjson.Get(spec.Definition, "inputSchema"),
+	}
+}

@@ -1,0 +1,140 @@
+package toolsearch
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// The names of the two cards. No other card is listed by one of them where lists may be short.
+const (
+	FindToolsName = "find_tools"
+	CallToolName  = "call_tool"
+)
+
+const (
+	// defaultLimit is how many tools are shown in full where the question does not say, maxLimit how many it may ask
+	// for.
+	defaultLimit, maxLimit = 5, 50
+	// maxServers is how many servers the description of find_tools names, and maxNamed that of call_tool.
+	maxServers, maxNamed = 40, 12
+)
+
+// SearchCards gives the two cards as they are known without their caller.
+func SearchCards() []drawbridge.Spec {
+	v := &CardView{finder: &Finder{}}
+	own := func(name, title, summary string, definition json.RawMessage) drawbridge.Spec {
+		return drawbridge.Spec{Name: drawbridge.CardName(name), Tool: name, Title: title, Summary: summary,
+			Definition: definition}
+	}
+	return []drawbridge.Spec{
+		own(FindToolsName, findTitle, "Finds tools by what they do.", v.findToolsDefinition()),
+		own(CallToolName, callTitle, "Calls a tool by its name.", v.callToolDefinition()),
+	}
+}
+
+// ShortListHint is what is said of a short list to who reads about the use of the deck.
+const ShortListHint = "Most tools are not in the list: " + FindToolsName + " finds them by what they do, and " +
+	CallToolName + " calls them.\n"
+
+const (
+	findTitle = "Find tools"
+	callTitle = "Call a tool"
+)
+
+// findToolsDefinition is the definition of find_tools. It names the servers that the caller has, since a model looks
+// for what it knows of.
+func (v *CardView) findToolsDefinition() json.RawMessage {
+	var b strings.Builder
+	names, counts, hidden := v.unlistedServers()
+	b.WriteString("Find tools by what they do.")
+	if hidden > 0 {
+		fmt.Fprintf(&b, " %s not in your list of tools, but can be found and called: ",
+			pluralize(hidden, "tool is", "tools are"))
+		for i, name := range names[:min(len(names), maxServers)] {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			fmt.Fprintf(&b, "%s (%d)", name, counts[i])
+		}
+		if more := len(names) - maxServers; more > 0 {
+			b.WriteString(" and those of " + pluralize(more, "server", "servers") + " more")
+		}
+		b.WriteString(".")
+	}
+	b.WriteString(" Look here before you say that something cannot be done. Say what you want to do in a few words, " +
+		"one step at a time. The answer has the tools that fit, the best first, with their input schemas; call them with " + CallToolName + ".")
+	return cardDefinition(FindToolsName, findTitle, b.String(),
+		`{"type":"object","properties":{"query":{"type":"string","description":"What the tool is to do, such as \"list open pull requests\"."},`+
+			`"limit":{"type":"integer","minimum":1,"maximum":`+strconv.Itoa(maxLimit)+
+			`,"description":"How many tools to show; `+strconv.Itoa(defaultLimit)+
+			` if left out."}},"required":["query"]}`,
+		`{"readOnlyHint":true,"idempotentHint":true,"openWorldHint":false}`)
+}
+
+// callToolDefinition is the definition of call_tool. What the tool that is called does is not known here, so it may be
+// anything.
+func (v *CardView) callToolDefinition() json.RawMessage {
+	text := "Call a tool that is not in your list"
+	if names, _, _ := v.unlistedServers(); len(names) > 0 {
+		of := ""
+		if len(names) > maxNamed {
+			of = fmt.Sprintf(" and %d more", len(names)-maxNamed)
+		}
+		text += ": any tool of " + strings.Join(names[:min(len(names), maxNamed)], ", ") + of
+	}
+	text += ". " + FindToolsName + " gives its name and the schema of its arguments. The answer is the tool's own."
+	return cardDefinition(CallToolName, callTitle, text,
+		`{"type":"object","properties":{"name":{"type":"string","description":"The tool's name, as `+
+			FindToolsName+` gave it."},`+
+			`"arguments":{"type":"object","description":"The tool's arguments, by its input schema.","additionalProperties":true}},"required":["name"]}`,
+		`{"readOnlyHint":false,"destructiveHint":true,"idempotentHint":false,"openWorldHint":true}`)
+}
+
+// unlistedServers names those whose tools are not in the short list, in configuration order, with how many each has;
+// all is how many there are together. Cards that Drawbridge ships count as its own.
+func (v *CardView) unlistedServers() (names []string, counts []int, all int) {
+	at := map[drawbridge.ServerID]int{}
+	for _, s := range v.specs {
+		if v.finder.isPinned(s) {
+			continue
+		}
+		i, ok := at[s.Server]
+		if !ok {
+			i = len(names)
+			at[s.Server] = i
+			name := string(s.Server)
+			if name == "" {
+				name = shippedServer
+			}
+			names, counts = append(names, name), append(counts, 0)
+		}
+		counts[i]++
+		all++
+	}
+	return names, counts, all
+}
+
+// shippedServer is the server that shipped cards say they come from.
+const shippedServer = "drawbridge"
+
+func cardDefinition(name, title, text, input, hints string) json.RawMessage {
+	return rawjson.Apply(nil,
+		rawjson.Put(rawjson.Quote(name), "name"),
+		rawjson.Put(rawjson.Quote(title), "title"),
+		rawjson.Put(rawjson.Quote(text), "description"),
+		rawjson.Put(json.RawMessage(input), "inputSchema"),
+		rawjson.Put(json.RawMessage(hints), "annotations"),
+	)
+}
+
+func pluralize(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + more
+}

@@ -1,0 +1,110 @@
+package toolsearch
+
+import (
+	"context"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/index"
+)
+
+// An Explanation says what makes a card answer a question: what each arm of the index makes of it, and of its words
+// each field on its own. Each is a share of what the best card has, from 0 to 1.
+type Explanation struct {
+	// Words, Meaning and Far are the arms: words, the built-in encoder, and vectors made elsewhere, which take the
+	// encoder's place.
+	Words       float64
+	Meaning     float64
+	Far         float64
+	Name        float64
+	Server      float64
+	Description float64
+	Parameters  float64
+}
+
+// Explain explains hits of a question, in their order. It reads all cards anew: it is for people.
+func (v *CardView) Explain(ctx context.Context, query string, hits []Hit) []Explanation {
+	out := make([]Explanation, len(hits))
+	for i, h := range hits {
+		out[i] = Explanation{Words: h.Ranking.Words, Meaning: h.Ranking.Meaning, Far: h.Ranking.Far}
+	}
+	for _, field := range []struct {
+		of  func(*Explanation) *float64
+		cut func(index.Document) index.Document
+	}{
+		{func(e *Explanation) *float64 { return &e.Name },
+			func(d index.Document) index.Document { return index.Document{Name: d.Name} }},
+		{func(e *Explanation) *float64 { return &e.Server },
+			func(d index.Document) index.Document { return index.Document{Server: d.Server} }},
+		{func(e *Explanation) *float64 { return &e.Description }, func(d index.Document) index.Document {
+			return index.Document{Title: d.Title, Description: d.Description}
+		}},
+		{func(e *Explanation) *float64 { return &e.Parameters },
+			func(d index.Document) index.Document { return index.Document{Schema: d.Schema} }},
+	} {
+		var docs []index.Document
+		for _, s := range v.specs {
+			if isModelVisible(s) {
+				doc := field.cut(v.index.docs.get(s))
+				doc.ID = string(s.Name)
+				docs = append(docs, doc)
+			}
+		}
+		words := index.NewLexicalIndex()
+		words.Update(docs, nil)
+		scores := map[string]float64{}
+		for _, h := range words.Search(query, len(docs)) {
+			scores[h.ID] = h.Score
+		}
+		for i, h := range hits {
+			*field.of(&out[i]) = scores[string(h.Spec.Name)]
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return out
+}
+
+// Stats say what a view has.
+type Stats struct {
+	// Cards are all cards, Servers how many servers they are of, those of Drawbridge's own among them.
+	Cards   int `json:"cards"`
+	Servers int `json:"servers"`
+	// Tokens is about how many tokens all definitions have, ShortTokens how many the short list has.
+	Tokens      int `json:"tokens"`
+	ShortTokens int `json:"short_tokens"`
+	// Mode is what the options say, Short whether the callers are shown the short list.
+	Mode  Mode `json:"mode"`
+	Short bool `json:"short"`
+}
+
+// Stats gives them.
+func (v *CardView) Stats() Stats {
+	s := Stats{Cards: len(v.specs), Tokens: v.tokens, Mode: v.finder.options.Mode, Short: v.isShort}
+	if s.Mode == "" {
+		s.Mode = Direct
+	}
+	servers := map[drawbridge.ServerID]bool{}
+	for _, spec := range v.specs {
+		servers[spec.Server] = true
+	}
+	s.Servers = len(servers)
+	for _, card := range v.ShortList() {
+		s.ShortTokens += EstimateTokens(card)
+	}
+	return s
+}
+
+// MeasureIndexing indexes all cards anew, beside the index that is there, and says how long that takes.
+func (v *CardView) MeasureIndexing() time.Duration {
+	began := time.Now()
+	newClassIndex(index.Options{LexicalOnly: v.finder.options.Index.LexicalOnly}, &documentCache{}).update(v)
+	return time.Since(began)
+}
+
+// BuildIndex has all cards in the index, and says how many there are: a question would do it otherwise.
+func (v *CardView) BuildIndex() int {
+	v.index.update(v)
+	return v.index.index.Len()
+}

@@ -1,0 +1,76 @@
+package toolsearch
+
+import "unicode/utf8"
+
+// EstimateTokens is about how many tokens a model makes of a text. It counts pieces of words, numbers and signs as
+// byte pair encodings tend to cut them, and is the same everywhere. Of 500 definitions of tools it makes 1 % more than
+// the encodings o200k and cl100k do, and of nineteen in twenty of them it is off by less than 13 % (docs/discovery.md).
+func EstimateTokens(text []byte) int {
+	n := 0
+	for i := 0; i < len(text); {
+		c := charKindOf(text[i])
+		end := i + 1
+		if c == other {
+			_, size := utf8.DecodeRune(text[i:])
+			n, i = n+1, i+size
+			continue
+		}
+		if c == upper && end < len(text) && charKindOf(text[end]) == lower {
+			c = lower // a word with a capital
+		}
+		for end < len(text) && charKindOf(text[end]) == c {
+			end++
+		}
+		n += c.tokenCount(end - i)
+		i = end
+	}
+	return n
+}
+
+// A charKind of characters: a run of one is cut into tokens of its own.
+type charKind uint8
+
+const (
+	sign charKind = iota
+	lower
+	upper
+	digit
+	blank
+	line
+	other
+)
+
+func charKindOf(c byte) charKind {
+	switch {
+	case c >= utf8.RuneSelf:
+		return other
+	case 'a' <= c && c <= 'z':
+		return lower
+	case 'A' <= c && c <= 'Z':
+		return upper
+	case '0' <= c && c <= '9':
+		return digit
+	case c == ' ':
+		return blank
+	case c == '\n' || c == '\r' || c == '\t':
+		return line
+	}
+	return sign
+}
+
+// tokenCount is how many a run of so many characters has.
+func (k charKind) tokenCount(run int) int {
+	switch k {
+	case lower:
+		return 1 + (run-1)/12
+	case upper:
+		return 1 + (run-1)/4
+	case digit:
+		return (run + 2) / 3
+	case blank:
+		return min(run-1, 1) // one belongs to the word after it
+	case line:
+		return 1
+	}
+	return (run + 3) / 4
+}

@@ -1,0 +1,248 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// maxResumes is how many times in a row the resumption of an answer may go wrong.
+const maxResumes = 5
+
+var (
+	errNoAnswer     = errors.New("the body holds no answer")
+	errStreamCutOff = errors.New("the stream ended before the answer")
+	errCannotResume = errors.New("the stream ended before the answer, and the session with it")
+)
+
+// An httpExchange is one request and what comes back for it.
+type httpExchange struct {
+	conn    *HTTPConn
+	request pendingRequest
+	method  string
+	modern  bool
+	// cancel ends the exchange; handed says that a goroutine will call it.
+	cancel          context.CancelFunc
+	cancelHandedOff bool
+
+	answer   mcp.Message
+	answered bool // whether answer is there
+	// strayAnswer is an answer that came on the stream outside requests.
+	strayAnswer atomic.Pointer[mcp.Message]
+}
+
+// acceptStrayAnswer takes in an answer that came on the stream outside requests, and ends the exchange. The
+// specification has answers there only where a stream is resumed. But a server that cuts off an answer and waits for
+// the client to come back may take the first stream that opens for the one that resumes.
+func (x *httpExchange) acceptStrayAnswer(m mcp.Message) {
+	if x.strayAnswer.CompareAndSwap(nil, &m) {
+		x.cancel()
+	}
+}
+
+// roundTrip sends the request and reads up to its answer.
+func (x *httpExchange) roundTrip(ctx context.Context, m mcp.Message) (mcp.Message, error) {
+	s := x.conn.sessionOf(m)
+	resp, err := x.conn.target.post(ctx, x.conn.requestHeader(m), m)
+	if err != nil {
+		return mcp.Message{}, err
+	}
+	switch media := mediaType(resp); {
+	case !isSuccess(resp):
+		return x.readRefusal(resp, s)
+	case media == mediaTypeEvents:
+		x.saveSession(resp)
+		err = x.followStream(ctx, resp)
+	case media == mediaTypeJSON || media == "":
+		err = x.readJSONAnswer(resp)
+	default:
+		_ = resp.Body.Close()
+		err = fmt.Errorf("the answer has content type %.60q", media)
+	}
+	if err != nil {
+		return mcp.Message{}, wrapLost(err)
+	}
+	x.saveSession(resp)
+	return x.answer, nil
+}
+
+// saveSession remembers the session that a legacy server begins in answer to initialize: its id as soon as that is
+// known.
+func (x *httpExchange) saveSession(resp *http.Response) {
+	if x.method != mcp.MethodInitialize || x.modern {
+		return
+	}
+	s := &legacySession{version: rawjson.GetString(x.answer.Result, "protocolVersion"),
+		id: resp.Header.Get(mcp.HeaderSession)}
+	x.conn.session.Store(s)
+}
+
+// readJSONAnswer reads an answer that is a body of JSON.
+func (x *httpExchange) readJSONAnswer(resp *http.Response) error {
+	body, err := readBody(resp, x.conn.target.maxBody)
+	if err != nil {
+		return err
+	}
+	if !eachMessage(body, x.dispatch) {
+		x.conn.reportJunk(body)
+	}
+	if !x.answered {
+		return errNoAnswer
+	}
+	return nil
+}
+
+// dispatch takes in one message that came for the request.
+func (x *httpExchange) dispatch(m mcp.Message) {
+	switch h := x.conn; {
+	case m.IsResponse():
+		if !x.answered && (answersRequest(m, x.request.id) || isParseFailure(m)) {
+			x.answer, x.answered = m, true
+			return
+		}
+		h.log.Debug("an answer to another request is dropped")
+	case m.IsRequest():
+		if x.modern {
+			h.log.Debug("a request of a server that may not ask is dropped")
+			return
+		}
+		h.responder.respond(h.ctx, h.pending.requestHandler(&x.request), m)
+	case m.Method == mcp.NoteCancelled:
+		h.responder.cancelRequest(m.Params)
+	default:
+		if to := h.pending.notificationHandler(&x.request, m.Method); to != nil {
+			to.HandleNotification(m.Method, m.Params)
+		}
+	}
+}
+
+// readRefusal makes what a response says that is no success: the answer, or an error.
+func (x *httpExchange) readRefusal(resp *http.Response, s *legacySession) (mcp.Message, error) {
+	body := readErrorBody(resp)
+	if s.hasID() && isSessionExpired(resp.StatusCode, body, x.request.id) {
+		return mcp.Message{}, ErrSessionExpired
+	}
+	if m, ok := parseErrorResponse(body, x.request.id); ok && !isHTTPLevelStatus(resp.StatusCode) {
+		return m, nil
+	}
+	return mcp.Message{}, newHTTPStatusError(resp, body)
+}
+
+// isHTTPLevelStatus says whether a status means something to whoever speaks HTTPConn, whatever the body says beside
+// it: sign in, wait, try again.
+func isHTTPLevelStatus(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusTooManyRequests,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+// parseErrorResponse finds a JSON-RPC error that answers request id in a body. Many a body looks like one: it has
+// "jsonrpc" or the id.
+func parseErrorResponse(body []byte, id uint64) (mcp.Message, bool) {
+	m, err := mcp.ParseMessage(body)
+	if err != nil || !m.IsResponse() || rawjson.Get(m.Error, "code") == nil {
+		return mcp.Message{}, false
+	}
+	if nobodys := m.ID == nil || string(m.ID) == "null"; nobodys {
+		return m, rawjson.Get(body, "jsonrpc") != nil
+	}
+	return m, answersRequest(m, id)
+}
+
+// isSessionExpired says whether a refusal in a session means that the server does not know the session any more: a
+// status of 404, says the specification; the reference servers in TypeScript say 400 and tell it in the text.
+func isSessionExpired(status int, body []byte, id uint64) bool {
+	if status != http.StatusNotFound && status != http.StatusBadRequest {
+		return false
+	}
+	m, ok := parseErrorResponse(body, id)
+	if status == http.StatusNotFound && (!ok || !answersRequest(m, id)) {
+		return true
+	}
+	return ok && strings.Contains(strings.ToLower(rawjson.GetString(m.Error, "message")), "session")
+}
+
+// followStream reads an answer that is an event stream, and resumes it where it breaks off and the server made that
+// possible.
+func (x *httpExchange) followStream(ctx context.Context, resp *http.Response) error {
+	at := streamPosition{retry: -1}
+	for {
+		err := x.readStream(resp, &at)
+		switch {
+		case err == nil:
+			return nil
+		case x.modern || at.lastEventID == "" || errors.Is(err, mcp.ErrTooLong):
+			return err
+		}
+		if p, ok := x.request.handler.(ReconnectListener); ok && at.retry >= 0 {
+			p.OnReconnectRequest(at.retry)
+		}
+		if resp, err = x.resumeStream(ctx, at); err != nil {
+			return err
+		}
+	}
+}
+
+// readStream reads one stream up to the answer. The error says how it ended without one.
+func (x *httpExchange) readStream(resp *http.Response, at *streamPosition) error {
+	s := x.conn.newEventStream(resp)
+	for !x.answered {
+		e, err := s.nextMessageEvent(at)
+		if err != nil {
+			s.close()
+			return streamEndError(err)
+		}
+		if !eachMessage(e.Data, x.dispatch) {
+			x.conn.reportJunk(e.Data)
+		}
+	}
+	x.cancelHandedOff = s.drainInBackground(x.cancel)
+	return nil
+}
+
+// resumeStream opens the stream again where it broke off. It tries maxResumes times.
+func (x *httpExchange) resumeStream(ctx context.Context, at streamPosition) (*http.Response, error) {
+	for fails := 0; ; fails++ {
+		if !sleepContext(ctx, at.reopenPause(fails)) {
+			return nil, ctx.Err()
+		}
+		resp, again, err := x.reopenStream(ctx, at.lastEventID)
+		if err == nil || !again || fails == maxResumes-1 {
+			return resp, err
+		}
+	}
+}
+
+// reopenStream asks for the stream behind the event with the id last. Where that goes wrong it says whether to try
+// again.
+func (x *httpExchange) reopenStream(ctx context.Context, last string) (resp *http.Response, again bool, err error) {
+	s := x.conn.session.Load()
+	resp, err = x.conn.target.get(ctx, x.conn.legacyHeader(s), last)
+	if err != nil {
+		return nil, !errors.Is(err, ErrRedirectRefused), err
+	}
+	if isSuccess(resp) && mediaType(resp) == mediaTypeEvents {
+		return resp, false, nil
+	}
+	body := readErrorBody(resp)
+	if s.hasID() && isSessionExpired(resp.StatusCode, body, 0) {
+		x.conn.markEnded(ErrSessionExpired) // not this request's error: it was sent, and may have been carried out
+		return nil, false, errCannotResume
+	}
+	return nil, isRetryableStatus(resp.StatusCode), newHTTPStatusError(resp, body)
+}
+
+// isRetryableStatus says whether a server that answers with this status may think otherwise in a moment.
+func isRetryableStatus(status int) bool {
+	return status >= 500 && status != http.StatusNotImplemented || status == http.StatusTooManyRequests ||
+		status == http.StatusRequestTimeout
+}

@@ -1,0 +1,179 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+)
+
+// startListening begins to hear what the server says outside requests, once.
+func (h *HTTPConn) startListening() {
+	h.mu.Lock()
+	first := !h.listening
+	h.listening = true
+	h.mu.Unlock()
+	if first {
+		h.startWorker(h.listenLoop)
+	}
+}
+
+// listenStreamWait bounds how long a request waits for the stream outside requests. Some servers answer there only
+// once they have something to say.
+const listenStreamWait = time.Second
+
+// mayRequestDuring says whether a server may want to ask something before it answers a request.
+func mayRequestDuring(method string) bool {
+	switch method {
+	case mcp.MethodToolsCall, mcp.MethodPromptsGet, mcp.MethodResourcesRead:
+		return true
+	}
+	return false
+}
+
+// awaitListenStream waits for the answer to the first attempt to open the stream outside requests. Servers ask there
+// too in the course of a call, and the reference servers drop what they say while nobody listens: a session that is
+// opened for a call would have lost the question.
+func (h *HTTPConn) awaitListenStream(ctx context.Context) {
+	h.mu.Lock()
+	listening := h.listening
+	h.mu.Unlock()
+	if !listening {
+		return
+	}
+	select {
+	case <-h.streamTried:
+		return
+	default:
+	}
+	late := time.AfterFunc(listenStreamWait, h.markStreamTried)
+	defer late.Stop()
+	select {
+	case <-h.streamTried:
+	case <-ctx.Done():
+	case <-h.live.Done():
+	}
+}
+
+// markStreamTried notes that nobody need wait for the stream any more.
+func (h *HTTPConn) markStreamTried() { h.streamTriedOnce.Do(func() { close(h.streamTried) }) }
+
+// What comes of one attempt to open the stream.
+type listenOutcome int
+
+const (
+	listenHadEvents   listenOutcome = iota // it was open and something came
+	listenEndedSilent                      // it was open, and ended without a word
+	listenOpenFailed                       // it did not open; it may later
+	listenUnsupported                      // the server has none
+	listenSessionGone                      // the server does not know the session
+)
+
+// listenLoop is the goroutine that keeps the stream open as long as the connection lives.
+func (h *HTTPConn) listenLoop() {
+	at := streamPosition{retry: -1}
+	opened, fails := false, 0
+	for {
+		result := h.listenOnce(&at, opened)
+		switch {
+		case h.live.Err() != nil:
+			return
+		case result == listenUnsupported, result == listenSessionGone && !opened:
+			// Servers without a stream should say 405; they say all sorts of things.
+			h.log.Debug("the server offers no stream outside requests")
+			return
+		case result == listenSessionGone:
+			h.markEnded(ErrSessionExpired)
+			return
+		case result == listenHadEvents:
+			opened, fails = true, 0
+		default:
+			opened = opened || result == listenEndedSilent
+			fails++
+		}
+		if !sleepContext(h.live, at.reopenPause(max(fails-1, 0))) {
+			return
+		}
+	}
+}
+
+// listenOnce opens the stream and reads it to its end.
+func (h *HTTPConn) listenOnce(at *streamPosition, again bool) listenOutcome {
+	ctx, cancel := context.WithCancel(h.live)
+	defer cancel()
+	s := h.session.Load()
+	resp, err := h.target.get(ctx, h.legacyHeader(s), at.lastEventID)
+	h.markStreamTried()
+	if err != nil {
+		h.log.Debug("the stream outside requests did not open", "error", err)
+		if errors.Is(err, ErrRedirectRefused) {
+			return listenUnsupported
+		}
+		return listenOpenFailed
+	}
+	if !isSuccess(resp) || mediaType(resp) != mediaTypeEvents {
+		return h.classifyNoStream(resp, s, again)
+	}
+	if again && at.lastEventID == "" && h.o.OnGap != nil {
+		h.o.OnGap()
+	}
+	stream := h.newEventStream(resp)
+	defer stream.close()
+	before, result := at.lastEventID, listenEndedSilent
+	for {
+		e, err := stream.nextMessageEvent(at)
+		switch {
+		case errors.Is(err, mcp.ErrTooLong):
+			at.lastEventID = "" // or the server would send it again
+			return result
+		case err != nil && at.lastEventID != before:
+			return listenHadEvents
+		case err != nil:
+			return result
+		}
+		result = listenHadEvents
+		if !eachMessage(e.Data, h.dispatch) {
+			h.reportJunk(e.Data)
+		}
+	}
+}
+
+// classifyNoStream says what a response means that is no stream. Where there was one before, credentials may only have
+// run out.
+func (h *HTTPConn) classifyNoStream(resp *http.Response, s *legacySession, again bool) listenOutcome {
+	body := readErrorBody(resp)
+	credentials := resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden
+	switch {
+	case s.hasID() && isSessionExpired(resp.StatusCode, body, 0):
+		return listenSessionGone
+	case isRetryableStatus(resp.StatusCode), credentials && again:
+		return listenOpenFailed
+	}
+	return listenUnsupported
+}
+
+// dispatch takes in one message from outside requests.
+func (h *HTTPConn) dispatch(m mcp.Message) {
+	switch {
+	case m.IsResponse():
+		if !h.pending.deliverStrayResponse(m) {
+			h.log.Debug("an answer outside its request is dropped")
+		}
+	case m.IsRequest():
+		h.responder.respond(h.ctx, h.pending.sharedRequestHandler(), m)
+	case m.Method == mcp.NoteCancelled:
+		h.responder.cancelRequest(m.Params)
+	default:
+		if to := h.pending.sharedNotificationHandler(m.Method, m.Params); to != nil {
+			to.HandleNotification(m.Method, m.Params)
+		}
+	}
+}
+
+func (h *HTTPConn) reportJunk(data []byte) {
+	if h.o.OnJunk != nil {
+		h.o.OnJunk(data)
+	}
+}

@@ -1,0 +1,193 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+const (
+	mediaTypeJSON   = "application/json"
+	mediaTypeEvents = "text/event-stream"
+)
+
+// requestHeader gives the header of a message: what mirrors its body in the modern generation, the session in the
+// legacy one.
+func (h *HTTPConn) requestHeader(m mcp.Message) http.Header {
+	version := mcp.ProtocolVersion(m.Params)
+	if !isModernRequest(m.Params) {
+		return h.legacyHeader(h.sessionOf(m))
+	}
+	header := h.target.header.Clone()
+	header.Set(mcp.HeaderVersion, version)
+	header.Set(mcp.HeaderMethod, m.Method)
+	if name, ok := mcp.TargetName(m.Method, m.Params); ok {
+		header.Set(mcp.HeaderName, mcp.EncodeHeaderValue(name))
+		if m.Method == mcp.MethodToolsCall && h.o.HeaderParams != nil {
+			for name, value := range mcp.EncodeParamHeaders(h.o.HeaderParams(name),
+				rawjson.Get(m.Params, "arguments")) {
+				header.Set(name, value)
+			}
+		}
+	}
+	return header
+}
+
+// isRepeatableMethod says whether a request may be sent twice: it reads, or sets what is set already. net/http then
+// sends it again where a connection that was kept turns out to be dead, which servers that close idle ones early make
+// a matter of luck. A subscription is not among them: whoever subscribed must learn that there was a gap.
+func isRepeatableMethod(method string) bool {
+	switch method {
+	case mcp.MethodInitialize, mcp.MethodDiscover, mcp.MethodPing, mcp.MethodToolsList, mcp.MethodPromptsList,
+		mcp.MethodPromptsGet, mcp.MethodResourcesList, mcp.MethodTemplatesList, mcp.MethodResourcesRead,
+		mcp.MethodSubscribe, mcp.MethodUnsubscribe, mcp.MethodSetLevel, mcp.MethodComplete:
+		return true
+	}
+	return false
+}
+
+// sessionOf gives the session that a message belongs to; nil for a modern one, and for one outside any session.
+func (h *HTTPConn) sessionOf(m mcp.Message) *legacySession {
+	if m.Method == mcp.MethodInitialize || isModernRequest(m.Params) {
+		return nil
+	}
+	return h.session.Load()
+}
+
+// legacyHeader gives the header of a message in a session, which may be nil.
+func (h *HTTPConn) legacyHeader(s *legacySession) http.Header {
+	header := h.target.header.Clone()
+	if s != nil && s.version != "" {
+		header.Set(mcp.HeaderVersion, s.version)
+	}
+	if s.hasID() {
+		header.Set(mcp.HeaderSession, s.id)
+	}
+	return header
+}
+
+// post sends a message. The header becomes the request's own.
+func (t *httpTarget) post(ctx context.Context, header http.Header, m mcp.Message) (*http.Response, error) {
+	const envelope, key = 64, "Idempotency-Key"
+	if _, set := header[key]; !set && isRepeatableMethod(m.Method) {
+		header[key] = nil // a word to net/http, which does not send it
+	}
+	size := envelope + len(m.ID) + len(m.Method) + len(m.Params) + len(m.Result) + len(m.Error)
+	return t.doAuthorized(ctx, http.MethodPost, header, m.Append(make([]byte, 0, size)))
+}
+
+// get opens an event stream, behind the event with the id last where that is not empty.
+func (t *httpTarget) get(ctx context.Context, header http.Header, last string) (*http.Response, error) {
+	header.Del("Content-Type")
+	header.Set("Accept", mediaTypeEvents)
+	if last != "" {
+		header.Set(mcp.HeaderLastEvent, last)
+	}
+	return t.doAuthorized(ctx, http.MethodGet, header, nil)
+}
+
+// doAuthorized carries out one exchange up to the header of the response, signed where there is a signer. The error is
+// one of classifyHTTPError's, or the signer's, which is about the one request.
+func (t *httpTarget) doAuthorized(ctx context.Context, method string, header http.Header,
+	body []byte) (*http.Response, error) {
+	if t.tokens == nil {
+		return t.doOnce(ctx, method, header, body)
+	}
+	token, err := t.tokens.Token(ctx)
+	if err != nil {
+		return nil, refusedMessageError{err} // not unsent: another connection would be no better
+	}
+	for first := method != http.MethodDelete; ; first = false { // nobody signs in to say farewell
+		if token != "" {
+			header = header.Clone() // the first request may still be on its way
+			header.Set("Authorization", "Bearer "+token)
+		}
+		resp, err := t.doOnce(ctx, method, header, body)
+		if err != nil || !first || resp.StatusCode != http.StatusUnauthorized &&
+			resp.StatusCode != http.StatusForbidden {
+			return resp, err
+		}
+		if token, err = t.replaceToken(ctx, token, resp); err != nil || token == "" {
+			return resp, err
+		}
+	}
+}
+
+// replaceToken asks the signer for another token. With none, and no error, the response stands as it is.
+func (t *httpTarget) replaceToken(ctx context.Context, used string, resp *http.Response) (string, error) {
+	body := readErrorBody(resp)
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return t.tokens.ReplaceToken(ctx, used, resp.StatusCode, resp.Header, body)
+}
+
+// doOnce carries out one exchange.
+func (t *httpTarget) doOnce(ctx context.Context, method string, header http.Header,
+	body []byte) (*http.Response, error) {
+	req := (&http.Request{Method: method, URL: t.url, Host: t.host, Header: header}).WithContext(ctx)
+	if body != nil {
+		// A bytes.Reader is known to net/http, which then sends header and body in one packet.
+		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	}
+	resp, err := t.client.Do(req)
+	if err != nil {
+		return nil, classifyHTTPError(err)
+	}
+	return resp, nil
+}
+
+func isSuccess(resp *http.Response) bool { return resp.StatusCode >= 200 && resp.StatusCode < 300 }
+
+// mediaType gives the media type of a response, without parameters, in lower case.
+func mediaType(resp *http.Response) string {
+	media, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	return strings.ToLower(strings.TrimSpace(media))
+}
+
+// readBody reads a body whole, and closes it. The error is mcp.ErrTooLong for more than max bytes, else the reader's.
+func readBody(resp *http.Response, max int) ([]byte, error) {
+	defer resp.Body.Close()
+	// The length is the server's word: memory comes with the bytes, but for small bodies.
+	const most = 1 << 20
+	size := 1 << 10
+	if n := resp.ContentLength; n >= 0 {
+		size = int(min(n, most)) + 1
+	}
+	data := make([]byte, 0, size)
+	for {
+		if len(data) == cap(data) {
+			data = append(data, 0)[:len(data)]
+		}
+		n, err := resp.Body.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		switch {
+		case len(data) > max:
+			return nil, mcp.ErrTooLong
+		case err == io.EOF:
+			return data, nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+// readErrorBody reads what is of interest in the body of a refusal, and closes it.
+func readErrorBody(resp *http.Response) []byte {
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what there is, is good enough
+	_ = resp.Body.Close()
+	return body
+}
+
+// drainBody ends an exchange whose body says nothing. What is read to the end leaves the connection fit for use.
+func drainBody(resp *http.Response) {
+	const most = 4 << 10
+	if resp.ContentLength != 0 && mediaType(resp) != mediaTypeEvents {
+		_, _ = io.CopyN(io.Discard, resp.Body, most)
+	}
+	_ = resp.Body.Close()
+}

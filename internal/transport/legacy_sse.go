@@ -1,0 +1,142 @@
+package transport
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+)
+
+// An sseTransport is what a StreamConn over HTTPConn+SSE runs on: one stream in, a POST for each message out.
+type sseTransport struct {
+	getTarget    httpTarget
+	postTarget   httpTarget // the same, at the address that the server named
+	ownTransport *http.Transport
+	cancel       context.CancelFunc // ends the stream
+
+	body   io.ReadCloser
+	source boundedReader
+	events *mcp.SSEReader
+}
+
+// DialSSE connects to a server of the older HTTPConn+SSE transport (revision 2024-11-05): it opens the stream and
+// waits for the address that messages go to, which must be of the same origin. ctx bounds this, not the connection.
+// OnGap is not used, and Marks neither. The error can be a *HTTPStatusError, ErrRedirectRefused, or wraps ErrClosed or
+// ErrLost.
+func DialSSE(ctx context.Context, o HTTPOptions) (Conn, error) {
+	t, own, err := newHTTPTarget(o)
+	if err != nil {
+		return nil, err
+	}
+	s := &sseTransport{getTarget: t, postTarget: t, ownTransport: own}
+	during, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.cancel = cancel
+	stop := context.AfterFunc(ctx, cancel)
+	if err = s.openStream(during); err == nil && stop() {
+		return NewStreamConn(StreamConnOptions{
+			Send: s.postMessage, ParallelSend: true, Receive: s.nextMessage, Close: s.close,
+			Handler: o.Handler, OnJunk: o.OnJunk, MaxServerRequests: o.MaxServerRequests, Logger: o.Logger,
+		}), nil
+	}
+	_ = s.close(ctx)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return nil, err
+}
+
+// openStream opens the stream and reads up to the address.
+func (s *sseTransport) openStream(ctx context.Context) error {
+	resp, err := s.getTarget.get(ctx, s.getTarget.header.Clone(), "")
+	if err != nil {
+		return err
+	}
+	if !isSuccess(resp) {
+		return newHTTPStatusError(resp, readErrorBody(resp))
+	}
+	s.body = resp.Body
+	if media := mediaType(resp); media != mediaTypeEvents {
+		return fmt.Errorf("the stream has content type %.60q", media)
+	}
+	s.source.r = s.body
+	s.events = mcp.NewSSEReader(bufio.NewReaderSize(&s.source, bufferSize), s.getTarget.maxBody)
+	for {
+		e, err := s.nextEvent()
+		if err != nil {
+			return wrapLost(streamEndError(err))
+		}
+		if e.Name == "endpoint" {
+			return s.setPostURL(string(e.Data))
+		}
+	}
+}
+
+// setPostURL takes the address that messages go to.
+func (s *sseTransport) setPostURL(address string) error {
+	ref, err := url.Parse(address)
+	if err != nil {
+		return errors.New("the server names no valid address for messages")
+	}
+	u := s.getTarget.url.ResolveReference(ref)
+	if originOf(u) != originOf(s.getTarget.url) {
+		return fmt.Errorf("%w: messages should go to another origin, %s", ErrRedirectRefused, originOf(u))
+	}
+	if u.User = s.getTarget.url.User; s.getTarget.url.User == nil {
+		u.User = nil
+	}
+	u.Fragment = ""
+	s.postTarget.url = u
+	return nil
+}
+
+func (s *sseTransport) nextEvent() (mcp.SSEEvent, error) {
+	s.source.left = s.getTarget.maxBody + bufferSize
+	return s.events.Next()
+}
+
+// nextMessage gives what the next event with messages carries.
+func (s *sseTransport) nextMessage() ([]byte, error) {
+	for {
+		e, err := s.nextEvent()
+		if err != nil {
+			return nil, err
+		}
+		if isMessageEvent(e) {
+			return e.Data, nil
+		}
+	}
+}
+
+// postMessage posts a message. Nearly all that goes wrong concerns the message alone: the connection is the stream.
+func (s *sseTransport) postMessage(ctx context.Context, msg []byte) error {
+	resp, err := s.postTarget.doAuthorized(ctx, http.MethodPost, s.postTarget.header.Clone(), msg)
+	if err != nil {
+		return refusedMessageError{err}
+	}
+	if isSuccess(resp) {
+		drainBody(resp)
+		return nil
+	}
+	body := readErrorBody(resp)
+	if isSessionExpired(resp.StatusCode, body, 0) {
+		return unsentError{ErrSessionExpired}
+	}
+	return refusedMessageError{newHTTPStatusError(resp, body)}
+}
+
+// close ends the stream.
+func (s *sseTransport) close(context.Context) error {
+	s.cancel()
+	if s.body != nil {
+		_ = s.body.Close()
+	}
+	if s.ownTransport != nil {
+		s.ownTransport.CloseIdleConnections()
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package upstream
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/confine"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/process"
+	"github.com/drawbridge-mcp/drawbridge/internal/transport"
+)
+
+// A dialFunc connects a session to its server: it sets conn, and proc where there is a process. Tests put their own in
+// the place of the real one.
+type dialFunc func(ctx context.Context, s *session, sse bool) error
+
+// A startError is a process that could not be started.
+type startError struct{ error }
+
+func (s *startError) Unwrap() error { return s.error }
+
+// connect connects a session, not greeted yet.
+func (g sessionOpener) connect(ctx context.Context) (*session, error) {
+	return g.dial(ctx, g.server.config.Type == "sse")
+}
+
+// connectSSE connects by the transport of 2024-11-05.
+func (g sessionOpener) connectSSE(ctx context.Context) (*session, error) { return g.dial(ctx, true) }
+
+func (g sessionOpener) dial(ctx context.Context, sse bool) (*session, error) {
+	s := newSession(g.server, g.key)
+	if err := g.server.pool.dial(ctx, s, sse); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func newDialFunc(o Options) dialFunc {
+	return func(ctx context.Context, s *session, sse bool) error {
+		if s.server.config.URL == "" {
+			return s.dialStdio(ctx)
+		}
+		return s.dialHTTP(ctx, o.HTTPClient, sse)
+	}
+}
+
+// dialStdio starts the server's process.
+func (s *session) dialStdio(ctx context.Context) error {
+	row := s.server.config
+	env, err := s.server.callerAuth().AddTokenVariable(ctx, s.key.principal,
+		environFromPairs(s.server.resolveValues(ctx, "env", row.Env)))
+	if err != nil {
+		return err
+	}
+	p, err := process.Start(ctx, process.Spec{
+		Command:        row.Command,
+		ResolveProgram: row.ApprovedProgram(),
+		Args:           row.Args,
+		Dir:            row.Cwd,
+		Env:            process.Environ(s.server.environ, env, s.server.pool.inheritsEnv(row)),
+		Confinement:    confine.ProfileFor(row, s.server.environ, s.key.principal),
+		Grace:          s.server.pool.o.CloseGrace,
+		RedactLine:     s.server.redactor.redact,
+	})
+	if err != nil {
+		return &startError{err}
+	}
+	s.proc = p
+	s.conn = transport.NewStreamConn(transport.StreamConnOptions{
+		Send: func(_ context.Context, msg []byte) error {
+			_, err := p.Stdin().Write(msg)
+			return err
+		},
+		TrySend: transport.NonblockingPipeWriter(p.Stdin()),
+		Receive: mcp.NewLineReader(p.Stdout(), 0).Next,
+		Close:   p.Stop,
+		Handler: s,
+		OnJunk:  func([]byte) { s.junk.Add(1) },
+		Logger:  s.server.log,
+	})
+	return nil
+}
+
+// ResolveProcess says what the server of a stdio row would be started as, without starting it: the program's path, and
+// its whole environment as "name=value", made of ours and the row's. Inherit is Options.InheritEnv. The error says why
+// there is no such program.
+func ResolveProcess(row config.Server, ours []string, inherit bool) (program string, env []string, err error) {
+	p := Pool{o: Options{InheritEnv: inherit}}
+	env = process.Environ(ours, environFromPairs(row.Env), p.inheritsEnv(row))
+	program, err = process.FindProgram(row.Command, row.Cwd, env)
+	return program, env, err
+}
+
+// CheckConfinement says why a row that requires it cannot be confined on this machine, before anything is started; nil
+// where it can, or does not ask for it.
+func CheckConfinement(row config.Server, environ []string) error {
+	return process.UnmetConfinement(confine.ProfileFor(row, environ, ""))
+}
+
+// dialHTTP prepares a connection over HTTP; with sse it opens the stream of the old transport.
+func (s *session) dialHTTP(ctx context.Context, client *http.Client, sse bool) error {
+	o := transport.HTTPOptions{
+		URL:               s.server.config.URL,
+		Headers:           headerFromPairs(s.server.resolveValues(ctx, "header", s.server.config.Headers)),
+		Client:            client,
+		Tokens:            s.server.tokenSource(s.key.principal),
+		Handler:           s,
+		HeaderParams:      s.server.headerParamsFor,
+		OnGap:             s.triggerRelist,
+		OnJunk:            func([]byte) { s.junk.Add(1) },
+		AllowLocalNetwork: s.server.config.Origin.Kind != config.OriginProject, Logger: s.server.log,
+	}
+	if !sse {
+		s.conn = transport.NewHTTPConn(o)
+		return nil
+	}
+	conn, err := transport.DialSSE(ctx, o)
+	if err != nil {
+		return err
+	}
+	s.conn = conn
+	return nil
+}
+
+// headerParamsFor gives the arguments of a tool that travel in headers too.
+func (e *managedServer) headerParamsFor(tool string) []mcp.HeaderParam {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.tools.HeaderParams[tool]
+}

@@ -1,0 +1,127 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/transport"
+)
+
+// listAndPublish asks the server for everything it offers, and passes that on. began is when the mount began; zero for
+// a refresh. An error is for a server whose tools are not known, or, if strict, are known from before only: then
+// nothing is passed on. What else goes wrong is told in the status.
+func (e *managedServer) listAndPublish(s *session, began time.Time, strict bool) error {
+	ctx, cancel := context.WithTimeout(e.ctx, e.pool.o.ConnectTimeout)
+	defer cancel()
+	l, out, err := e.readListing(ctx, s, began)
+	if err == nil {
+		err = e.ctx.Err() // a list that our own end cut off says nothing about the server
+	}
+	if strict && err == nil {
+		err = out.Missed[mcp.MethodToolsList]
+	}
+	if err != nil {
+		return e.mountFault("list", err)
+	}
+	tools := parseToolTraits(l.Tools, e.config.URL != "")
+	e.mu.Lock()
+	worth := e.budget.recordChange(e.listing, &l, time.Now())
+	e.listing, e.listedThisRun, e.tools, s.listErr = &l, true, tools, out.Missed[mcp.MethodToolsList]
+	if !began.IsZero() {
+		e.startMillis = max(1, time.Since(began).Milliseconds())
+	}
+	e.mu.Unlock()
+	if m := e.pool.o.MountStore; m != nil && worth {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), statusSaveTimeout)
+		defer cancel()
+		if err := m.SaveListing(ctx, l); err != nil {
+			e.log.Warn("a listing was not saved", "error", err)
+		}
+	}
+	e.notifyListed(l)
+	e.setPhase(drawbridge.Ready, e.budget.describeProblems(out.Problems, time.Now()))
+	return nil
+}
+
+// readListing asks the server of a session for everything. For a list that did not come the last known one stands; and
+// so do all of a server that comes back before it may be asked again, which is when its time has come.
+func (e *managedServer) readListing(ctx context.Context, s *session, began time.Time) (drawbridge.Listing,
+	listingOutcome, error) {
+	e.mu.Lock()
+	last := e.listing
+	if !began.IsZero() && last != nil && e.budget.waitTime(time.Now()) > 0 {
+		defer e.mu.Unlock()
+		wakeOne(e.relistSignal)
+		return *last, listingOutcome{}, nil
+	}
+	l := drawbridge.Listing{
+		Server: e.config.ID, ConfigHash: e.config.Hash, Era: e.era,
+		Info: s.info, Capabilities: s.capabilities, Instructions: s.instructions,
+		CacheHints: map[string]drawbridge.CacheHint{},
+	}
+	e.mu.Unlock()
+	if s.hint != nil {
+		l.CacheHints[mcp.MethodDiscover] = *s.hint
+	}
+	out, err := readAllLists(ctx, &l, listReader{
+		Request: s.requestPage, Last: last, Headers: s.era == drawbridge.Modern && e.config.URL != "",
+	})
+	return l, out, err
+}
+
+// Relist has a server that is connected list everything anew, and returns when that was told: a server need not say
+// that its lists changed. One that is being connected is waited for, and one that is not connected is left alone: it
+// is listed when it starts. The error is for an unknown name, and for a list of tools that did not come; then nothing
+// was told.
+func (f *Fleet) Relist(ctx context.Context, id drawbridge.ServerID) (connected bool, err error) {
+	e, err := f.serverByID(id)
+	if err != nil {
+		return false, err
+	}
+	e.mu.Lock()
+	o := e.openings[e.primaryKey()]
+	spared := o == nil && e.sessions[e.primaryKey()] == nil && len(e.sessions) > 0
+	if spared { // the others are there
+		o = e.requestSession(e.primaryKey(), nil)
+	}
+	e.mu.Unlock()
+	if err = e.waitListed(ctx, o, forever); spared || ctx.Err() != nil {
+		return true, err
+	}
+	e.mu.Lock()
+	s := e.sessions[e.primaryKey()]
+	e.mu.Unlock()
+	if s == nil {
+		return false, nil
+	}
+	answer := make(chan error, 1)
+	select {
+	case e.relistRequests <- answer:
+	case <-s.lost:
+		return false, nil
+	case <-s.conn.Done():
+		return false, nil
+	case <-ctx.Done():
+		return true, e.mountFault("list", ctx.Err())
+	}
+	select {
+	case err = <-answer:
+	case <-ctx.Done():
+		err = e.mountFault("list", ctx.Err())
+	}
+	return true, err
+}
+
+// requestPage asks for one page of a list.
+func (s *session) requestPage(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	result, err := s.sendRequest(ctx, method, s.ownRequestParams(params))
+	_, said := errors.AsType[*transport.ResponseError](err)
+	if err != nil && !said && ctx.Err() != nil && s.server.ctx.Err() == nil {
+		err = &transport.TimeoutError{After: s.server.pool.o.ConnectTimeout}
+	}
+	return result, err
+}

@@ -1,0 +1,202 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/oauth"
+	"github.com/drawbridge-mcp/drawbridge/internal/transport"
+)
+
+// A sessionOpener opens one session. What a server speaks is found out by asking it in the modern way; whoever does
+// not answer that is asked in the legacy way, on a fresh process where the first one exited or stays silent.
+type sessionOpener struct {
+	server *managedServer
+	key    sessionKey
+	// openingCall is the call that wants a session of its own; nil for a shared one.
+	openingCall *drawbridge.Call
+}
+
+// openPrimary opens the session that is kept, and says what the server speaks. What is remembered of it is tried first.
+func (e *managedServer) openPrimary(ctx context.Context) (*session, drawbridge.ProtocolEra, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.pool.o.ConnectTimeout)
+	defer cancel()
+	g := sessionOpener{server: e, key: e.primaryKey()}
+	e.mu.Lock()
+	known := e.era
+	e.mu.Unlock()
+	var s *session
+	var era drawbridge.ProtocolEra
+	var err error
+	switch {
+	case known.Has(drawbridge.Modern) && e.config.Type != "sse":
+		s, era, err = g.openModern(ctx)
+		if err != nil && !isFinalConnectError(err) && ctx.Err() == nil {
+			s, era, err = g.probeAndOpen(ctx)
+		}
+	case known == drawbridge.Legacy || e.config.Type == "sse":
+		s, era, err = g.openLegacy(ctx)
+	default:
+		s, era, err = g.probeAndOpen(ctx)
+	}
+	return s, era, e.connectFault(ctx, err)
+}
+
+// openExtra opens a session beside the home.
+func (e *managedServer) openExtra(ctx context.Context, k sessionKey, opener *drawbridge.Call) (*session, error) {
+	g := sessionOpener{e, k, opener}
+	if k.session == "" && k.clientKind == "" {
+		g.openingCall = nil
+	}
+	if k.era == drawbridge.Legacy {
+		s, _, err := g.openLegacy(ctx)
+		return s, e.connectFault(ctx, err)
+	}
+	// A modern server needs no greeting: each request says who asks and how.
+	s, err := g.connect(ctx)
+	if err == nil {
+		s.era, s.version = drawbridge.Modern, mcp.Version20260728
+	}
+	return s, e.connectFault(ctx, err)
+}
+
+// connectFault puts what went wrong into words. It gives nil for nil.
+func (e *managedServer) connectFault(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
+		return e.mountFault("connect", &transport.TimeoutError{After: e.pool.o.ConnectTimeout})
+	}
+	return e.mountFault("connect", err)
+}
+
+// isFinalConnectError says that another way of asking would not help: there is nobody to ask, or they want to know who
+// asks.
+func isFinalConnectError(err error) bool {
+	if transport.FaultCodeOf(err) == drawbridge.AuthFailure || oauth.IsTemporary(err) {
+		return true
+	}
+	_, started := errors.AsType[*startError](err)
+	return started || errors.Is(err, transport.ErrClosed)
+}
+
+// openModern opens a session with a server that is known to be modern.
+func (g sessionOpener) openModern(ctx context.Context) (*session, drawbridge.ProtocolEra, error) {
+	s, err := g.connect(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	era, err := s.discover(ctx)
+	if err == nil && !era.Has(drawbridge.Modern) {
+		err = errNotModern
+	}
+	if err != nil {
+		return nil, 0, g.closeFailed(s, err)
+	}
+	return s, era, nil
+}
+
+var errNotModern = errors.New("the server speaks no revision of the modern generation")
+
+// probeAndOpen opens a session with a server of which nothing is known.
+func (g sessionOpener) probeAndOpen(ctx context.Context) (*session, drawbridge.ProtocolEra, error) {
+	s, err := g.connect(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	era, err := g.probeDiscover(ctx, s)
+	switch {
+	case err == nil && era.Has(drawbridge.Modern):
+		return s, era, nil
+	case err != nil && (isFinalConnectError(err) || ctx.Err() != nil):
+		return nil, 0, g.closeFailed(s, err)
+	case err != nil && !transport.IsServerResponse(err) && s.isOver():
+		g.server.closeSession(s, quickCloseTimeout)
+		return g.openLegacy(ctx)
+	case err != nil && !transport.IsServerResponse(err):
+		return g.handshakeSlowServer(ctx, s)
+	}
+	return g.handshakeLegacy(ctx, s)
+}
+
+// handshakeSlowServer greets a server that was silent when it was probed. It may only be slow to start, as one that
+// npx has to fetch first, and ending it would begin that anew: a fresh process comes after half of the time that is
+// left.
+func (g sessionOpener) handshakeSlowServer(ctx context.Context, s *session) (*session, drawbridge.ProtocolEra, error) {
+	half := ctx
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		half, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
+		defer cancel()
+	}
+	greeted, era, err := g.handshakeLegacy(half, s)
+	if err == nil || transport.IsServerResponse(err) || ctx.Err() != nil {
+		return greeted, era, err
+	}
+	return g.openLegacy(ctx)
+}
+
+// probeDiscover asks in the modern way, within the time for that.
+func (g sessionOpener) probeDiscover(ctx context.Context, s *session) (drawbridge.ProtocolEra, error) {
+	ctx, cancel := context.WithTimeout(ctx, g.server.pool.o.ProbeTimeout)
+	defer cancel()
+	return s.discover(ctx)
+}
+
+// openLegacy opens a session in the legacy way.
+func (g sessionOpener) openLegacy(ctx context.Context) (*session, drawbridge.ProtocolEra, error) {
+	s, err := g.connect(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	return g.handshakeLegacy(ctx, s)
+}
+
+// handshakeLegacy greets in the legacy way. A server without a type that refuses Streamable HTTP is tried as HTTP+SSE
+// (2025-11-25, Transports, Backwards Compatibility). One that refuses initialize is asked in the modern way once more:
+// it may have been slow to start when it was probed, or be another than the one remembered.
+func (g sessionOpener) handshakeLegacy(ctx context.Context, s *session) (*session, drawbridge.ProtocolEra, error) {
+	err := s.initialize(ctx, g.openingCall)
+	if err == nil {
+		return s, drawbridge.Legacy, nil
+	}
+	if g.mayBeSSEOnly(err) {
+		g.server.closeSession(s, quickCloseTimeout)
+		if s, err = g.connectSSE(ctx); err != nil {
+			return nil, 0, err
+		}
+		if err = s.initialize(ctx, g.openingCall); err == nil {
+			return s, drawbridge.Legacy, nil
+		}
+	}
+	if _, refused := errors.AsType[*transport.ResponseError](err); refused && g.openingCall == nil {
+		if era, err := g.probeDiscover(ctx, s); err == nil && era.Has(drawbridge.Modern) {
+			return s, era, nil
+		}
+	}
+	return nil, 0, g.closeFailed(s, err)
+}
+
+// mayBeSSEOnly says whether a refusal is one that servers give who speak HTTP+SSE only.
+func (g sessionOpener) mayBeSSEOnly(err error) bool {
+	status, ok := errors.AsType[*transport.HTTPStatusError](err)
+	return ok && g.server.config.Type == "" && g.server.config.URL != "" &&
+		slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}, status.Code)
+}
+
+// closeFailed closes a session that was not greeted. It gives the error that says most about why.
+func (g sessionOpener) closeFailed(s *session, err error) error {
+	if errors.Is(err, transport.ErrLost) || errors.Is(err, transport.ErrClosed) && s.proc != nil {
+		if why := s.endCause(); why != nil {
+			err = why
+		}
+	}
+	g.server.closeSession(s, quickCloseTimeout)
+	return err
+}

@@ -1,0 +1,265 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/oauth"
+)
+
+const (
+	// The pauses between attempts to mount a server again double from the first to the last.
+	minRemountPause = 500 * time.Millisecond
+	maxRemountPause = 60 * time.Second
+	// stableSessionAge is how long a session must have lasted for its loss to count as the first.
+	stableSessionAge = time.Minute
+)
+
+// runPrimary is the goroutine that keeps the server mounted and listed: until it is idle, the endpoint ends, or, where
+// servers are mounted on demand, it is lost.
+func (e *managedServer) runPrimary() {
+	pause := minRemountPause
+	for {
+		began := time.Now()
+		w, err := e.tryMount()
+		var s *session
+		if err == nil {
+			s, err = w.session, e.servePrimary(w)
+			w.stopListening()
+			e.removeSession(s)
+		}
+		if err != nil && time.Since(began) > stableSessionAge {
+			pause = minRemountPause
+		}
+		if !e.closeAndAwaitRemount(s, err, max(pause, e.budget.waitTime(time.Now()))) {
+			return
+		}
+		pause = min(2*pause, maxRemountPause)
+	}
+}
+
+// closeAndAwaitRemount ends a session, and says whether another is wanted once the pause is over. s is nil after an
+// attempt that went wrong.
+func (e *managedServer) closeAndAwaitRemount(s *session, why error, pause time.Duration) bool {
+	ending, idle := e.ctx.Err() != nil, why == errIdle
+	switch {
+	case s == nil:
+	case ending, idle:
+		e.setPhase(drawbridge.Closing, nil)
+		e.closeSession(s, e.closeTimeout())
+	default:
+		e.closeSession(s, quickCloseTimeout)
+		e.setPhase(drawbridge.Faulted, e.lostFault(why))
+	}
+	switch {
+	case ending:
+	case idle, e.pool.o.OnDemand:
+		return e.keepPrimaryRunning(idle)
+	case e.waitToRemount(pause, why):
+		return true
+	}
+	e.finishPrimary()
+	return false
+}
+
+// waitToRemount waits out the pause with jitter, or until somebody wants the server; after a sign-in was found to be
+// needed, until somebody has signed in. It says false at the end of the endpoint.
+func (e *managedServer) waitToRemount(pause time.Duration, why error) bool {
+	timer := time.NewTimer(pause*3/4 + rand.N(pause/2))
+	defer timer.Stop()
+	var signed <-chan struct{}
+	if needed := oauth.SignInRequired(why); needed.HasURL() {
+		timer.Stop()
+		ctx, cancel := context.WithCancel(e.ctx)
+		defer cancel()
+		signed = e.awaitSignIn(ctx, needed)
+	}
+	for {
+		if e.isPrimaryWanted() {
+			return e.ctx.Err() == nil
+		}
+		select {
+		case <-timer.C:
+			return e.ctx.Err() == nil
+		case <-signed:
+			return e.ctx.Err() == nil
+		case <-e.retryNow:
+		case <-e.ctx.Done():
+			return false
+		}
+	}
+}
+
+func (e *managedServer) isPrimaryWanted() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.openings[e.primaryKey()] != nil
+}
+
+// keepPrimaryRunning says whether somebody waits for the home, or for what it would list. If nobody does, its keeper
+// is done.
+func (e *managedServer) keepPrimaryRunning(idle bool) bool {
+	if e.isPrimaryWanted() {
+		return true
+	}
+	if idle {
+		e.setPhase(drawbridge.Idle, nil)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.primaryRunning = e.openings[e.primaryKey()] != nil || len(e.relistSignal) > 0
+	return e.primaryRunning
+}
+
+// mountToRelist has a server listed again whose home was spared: it is mounted for that.
+func (e *managedServer) mountToRelist() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.primaryRunning && !e.ended {
+		e.requestSession(e.primaryKey(), nil)
+	}
+}
+
+// finishPrimary is the last act of the home's keeper at the end of the endpoint.
+func (e *managedServer) finishPrimary() {
+	e.mu.Lock()
+	if o := e.openings[e.primaryKey()]; o != nil {
+		e.finishOpening(e.primaryKey(), o, e.mountFault("start", errRemoved))
+	}
+	e.primaryRunning = false
+	faulted := e.phase == drawbridge.Faulted
+	e.mu.Unlock()
+	if !faulted { // else that is what people are to find
+		e.setPhase(drawbridge.Closed, nil)
+	}
+	e.markFirstAttemptDone()
+}
+
+// tryMount mounts the server: connects, greets, listens, lists.
+func (e *managedServer) tryMount() (*watcher, error) {
+	began := time.Now()
+	e.mu.Lock()
+	o := e.requestSession(e.primaryKey(), nil)
+	e.mu.Unlock()
+	defer e.markFirstAttemptDone()
+	e.setPhase(drawbridge.Connecting, nil)
+	if m := e.pool.o.MountStore; m != nil {
+		if err := m.RecordAttempt(e.ctx, e.config.Hash, e.config.ID); err != nil && e.ctx.Err() == nil {
+			e.log.Warn("an attempt to mount was not recorded", "error", err)
+		}
+	}
+	s, era, err := e.openPrimary(o.ctx)
+	if err != nil {
+		e.finishPrimaryOpening(o, err)
+		return nil, err
+	}
+	e.mu.Lock()
+	e.era, s.opening = era, o
+	e.publishSession(o, s)
+	e.mu.Unlock()
+	w := e.newWatcher(e.ctx, s)
+	w.startWatch()
+	if err := e.listAndPublish(s, began, false); err != nil {
+		w.stopListening()
+		e.removeSession(s)
+		e.closeSession(s, quickCloseTimeout)
+		e.finishPrimaryOpening(o, err)
+		return nil, err
+	}
+	e.finishPrimaryOpening(o, nil)
+	return w, nil
+}
+
+// finishPrimaryOpening ends the opening of the home, after the phase says how that went.
+func (e *managedServer) finishPrimaryOpening(o *sessionOpening, err error) {
+	if err != nil && e.ctx.Err() == nil {
+		e.setPhase(drawbridge.Faulted, err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err != nil {
+		e.failures.record(e.primaryKey(), err)
+	}
+	e.finishOpening(e.primaryKey(), o, err)
+}
+
+// markFirstAttemptDone lets those go on who wait for the first attempt to end.
+func (e *managedServer) markFirstAttemptDone() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !isClosed(e.firstAttemptDone) {
+		close(e.firstAttemptDone)
+	}
+}
+
+// runExtra is the goroutine of a session beside the home.
+func (e *managedServer) runExtra(k sessionKey, o *sessionOpening, opener *drawbridge.Call) {
+	defer func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.adjustGroupSize(k, -1)
+	}()
+	defer e.callerAuth().ForgetCaller(k.principal)
+	ctx, cancel := context.WithTimeout(o.ctx, e.pool.o.ConnectTimeout)
+	s, err := e.openExtra(ctx, k, opener)
+	cancel()
+	if err == nil {
+		defer e.mirrorWatch(s)()
+	}
+	e.mu.Lock()
+	switch {
+	case err != nil:
+		if o.ctx.Err() != nil {
+			err = e.mountFault("start", errCallerGone)
+		} else {
+			e.failures.record(k, err)
+		}
+		e.finishOpening(k, o, err)
+		e.mu.Unlock()
+		return
+	case o.ctx.Err() != nil:
+		s.markLost(errCallerGone)
+	case k.sharedByKind && e.asksClients:
+		s.markLost(errIdle) // it has asked meanwhile, so that nobody wants this session
+	case e.era.Has(drawbridge.Modern) && isSessionless(s):
+		e.sessionlessLegacy = true
+		s.markLost(errSessionlessLegacy)
+	}
+	e.publishSession(o, s)
+	e.finishOpening(k, o, nil)
+	e.mu.Unlock()
+	idle := time.NewTimer(e.idleTimeout(s))
+	defer idle.Stop()
+	why := error(nil)
+	for why == nil {
+		select {
+		case <-e.ctx.Done():
+			why = e.ctx.Err()
+		case <-s.lost:
+			why = s.cause
+		case <-s.conn.Done():
+			why = s.endCause()
+			e.log.Info("a caller's own connection was lost", "error", why)
+		case <-idle.C:
+			if left := e.retireIfIdle(s); left > 0 {
+				idle.Reset(left)
+			} else {
+				why = errIdle
+			}
+		}
+	}
+	e.removeSession(s)
+	e.closeSession(s, e.closeTimeout())
+}
+
+var errSessionlessLegacy = errors.New(
+	"the server keeps no sessions in the stateful generation, and speaks the other one too")
+
+// isSessionless says whether a session of the stateful generation is one that its server knows nothing of.
+func isSessionless(s *session) bool {
+	conn, ok := s.conn.(interface{ Kept() bool })
+	return ok && s.era == drawbridge.Legacy && s.isStateful() && !conn.Kept()
+}

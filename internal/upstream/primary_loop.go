@@ -1,0 +1,126 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+var errIdle = errors.New("nobody called the server for its idle time")
+
+// servePrimary watches over the home while it lasts: lists it again when its lists have changed, keeps what is watched
+// watched, and ends it when it is idle. It says why the session is over.
+func (e *managedServer) servePrimary(w *watcher) error {
+	s := w.session
+	idle := time.NewTimer(e.idleTimeout(s))
+	defer idle.Stop()
+	var due <-chan time.Time // set while a refresh is due later
+	var refreshed time.Time
+	relist := func(strict bool) error {
+		due, refreshed = nil, time.Now()
+		return e.listAndPublish(s, time.Time{}, strict)
+	}
+	refresh := func() {
+		if err := relist(false); err != nil && !s.isOver() {
+			e.log.Warn("a list that changed was not listed again", "error", err)
+		}
+	}
+	for {
+		select {
+		case <-e.ctx.Done():
+			return e.ctx.Err()
+		case <-s.lost:
+			return s.cause
+		case <-s.conn.Done():
+			return s.endCause()
+		case <-e.rewatchSignal:
+			w.applyWatch()
+		case <-e.relistSignal:
+			wait := max(e.pool.o.RefreshEvery-time.Since(refreshed), e.budget.waitTime(time.Now()))
+			switch {
+			case due != nil:
+			case wait <= 0:
+				refresh()
+			default:
+				due = time.After(wait)
+			}
+		case <-due:
+			refresh()
+		case answer := <-e.relistRequests:
+			answer <- relist(true)
+		case <-e.idleCheck:
+			idle.Reset(0)
+		case <-idle.C:
+			left := e.retireIfIdle(s)
+			if left <= 0 {
+				return errIdle
+			}
+			idle.Reset(left)
+		}
+	}
+}
+
+// forever is as good as never for a timer.
+const forever = 1000 * time.Hour
+
+// idleTimeout is how long a session may go unused: for ever unless there is a process to save.
+func (e *managedServer) idleTimeout(s *session) time.Duration {
+	if s.key.clientKind != "" && !s.key.sharedByKind {
+		return extraIdleTimeout
+	}
+	limit := e.pool.o.IdleStop
+	if e.config.IdleStop != 0 {
+		limit = e.config.IdleStop
+	}
+	if limit < 0 || e.config.URL != "" {
+		return forever
+	}
+	return limit
+}
+
+// unusedPrimaryIdle is how long a home stays that was listed, and that nobody calls since all have a session of
+// another kind.
+const unusedPrimaryIdle = 5 * time.Second
+
+// isPrimaryUnused says whether the home is a process too many. It needs mu.
+func (e *managedServer) isPrimaryUnused(home *session) bool {
+	if home.called || home.proc == nil {
+		return false
+	}
+	for k := range e.sessions {
+		if k.sharedByKind {
+			return true
+		}
+	}
+	return false
+}
+
+// retireIfIdle takes an idle session out of use, or says how long it has left.
+func (e *managedServer) retireIfIdle(s *session) (left time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	limit := e.idleTimeout(s)
+	if s.isPrimary() && e.isPrimaryUnused(s) {
+		limit = min(limit, unusedPrimaryIdle)
+	}
+	if s.borrowed > 0 || s.isPrimary() && !e.watch.wanted.IsEmpty() {
+		return limit
+	}
+	if left = limit - time.Since(s.lastUsed); left <= 0 {
+		delete(e.sessions, s.key)
+	}
+	return left
+}
+
+// lostFault says that a mounted server went away.
+func (e *managedServer) lostFault(why error) error {
+	if why == nil {
+		why = errors.New("connection lost")
+	}
+	return &drawbridge.Fault{
+		Kind: drawbridge.BridgeFault, Code: drawbridge.Transient, Step: fmt.Sprintf("server %s is gone", e.config.ID),
+		Err: e.redactor.redactError(why),
+	}
+}

@@ -1,0 +1,110 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
+)
+
+// A serverValueResolver is a row whose references are to be found: by whom, and in which environment commands run.
+type serverValueResolver struct {
+	config.Server
+	Resolver *secrets.Resolver
+	Environ  []string
+}
+
+// resolvePairs gives the pairs of a member, env or header, with what their references stand for in the places of
+// these. One whose reference gives nothing is left out, and missing says which and why: the server may do without.
+func (r serverValueResolver) resolvePairs(ctx context.Context, member string, pairs []config.NameValue) (
+	found []config.NameValue, missing []string) {
+	if len(r.DeferredValues) == 0 {
+		return pairs, nil
+	}
+	for _, p := range pairs {
+		name := member + " " + p.Name
+		if parts := r.DeferredParts(name); parts != nil {
+			value, err := r.resolveValue(ctx, member, parts)
+			if err != nil {
+				missing = append(missing, fmt.Sprintf("%s is left out: %v", name, err))
+				continue
+			}
+			p.Value = value
+		}
+		found = append(found, p)
+	}
+	return found, missing
+}
+
+// resolveAuth gives how to sign in, with what its references stand for in their places. The error names the member
+// whose reference gives nothing, and has no secret in it; a client that is registered with a secret cannot do without.
+func (r serverValueResolver) resolveAuth(ctx context.Context) (config.Auth, error) {
+	if r.Auth == nil {
+		return config.Auth{}, nil
+	}
+	auth := *r.Auth
+	for _, m := range []struct {
+		name string
+		to   *string
+	}{
+		{"client_id", &auth.ClientID}, {"client_secret", &auth.ClientSecret}, {"private_key", &auth.PrivateKey},
+		{"idp_client_id", &auth.IDPClientID}, {"idp_client_secret", &auth.IDPClientSecret}, {"id_token", &auth.IDToken},
+	} {
+		parts := r.DeferredParts("auth " + m.name)
+		if parts == nil {
+			continue
+		}
+		value, err := r.resolveValue(ctx, "auth", parts)
+		if err != nil {
+			return config.Auth{}, fmt.Errorf("find the %s in \"auth\": %w", m.name, err)
+		}
+		*m.to = value
+	}
+	return auth, nil
+}
+
+// resolveValue puts a value of a member together of its parts. The error has none of them in it.
+func (r serverValueResolver) resolveValue(ctx context.Context, member string, parts []config.ValuePart) (
+	string, error) {
+	var b strings.Builder
+	for _, p := range parts {
+		text := p.Text
+		if p.Kind != config.LiteralPart {
+			var err error
+			if text, err = r.Resolver.Value(ctx, secrets.ReferenceKind(p.Kind), p.Text, r.Environ); err != nil {
+				return "", err
+			}
+		}
+		b.WriteString(text)
+	}
+	stray := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+	if member == "env" || member == "auth" { // it may have more than a line
+		stray = func(r rune) bool { return r == 0 }
+	}
+	if strings.ContainsFunc(b.String(), stray) {
+		return "", errors.New("what was found has a line break or another control character in it")
+	}
+	return b.String(), nil
+}
+
+// environFromPairs gives pairs as an environment: "name=value" each.
+func environFromPairs(pairs []config.NameValue) []string {
+	env := make([]string, 0, len(pairs))
+	for _, p := range pairs {
+		env = append(env, p.Name+"="+p.Value)
+	}
+	return env
+}
+
+// headerFromPairs gives pairs as the headers of a request.
+func headerFromPairs(pairs []config.NameValue) http.Header {
+	h := http.Header{}
+	for _, p := range pairs {
+		h.Add(p.Name, p.Value)
+	}
+	return h
+}

@@ -1,0 +1,64 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/interop"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+)
+
+var _ callTarget = (*session)(nil)
+
+// AnswerServerRequest answers a request of the server that came in the course of call: by the caller, if it declared
+// that it may be asked that, or by ourselves.
+func (s *session) AnswerServerRequest(ctx context.Context, call drawbridge.Call, method string,
+	params json.RawMessage) (result, errorObject json.RawMessage) {
+	capability := mcp.RequiredCapability(method)
+	if capability != "" {
+		s.server.markAsksClients()
+	}
+	switch {
+	case s.era == drawbridge.Legacy && s.hasCallerCapabilities() && call.Peer != nil &&
+		mcp.ServerMayRequest(call.Caller.Capabilities, s.capabilities, method, params):
+	case capability == "":
+		return nil, mcp.NewErrorObject(mcp.CodeMethodNotFound, "method not found", nil)
+	case method == mcp.MethodRootsList && (!s.hasCallerCapabilities() || !s.isPrivate() && call.Peer == nil ||
+		interop.AnswersRootsForClient(call.Caller.Capabilities, s.server.pool.o.Roots)):
+		return interop.RootsResult(s.server.pool.o.Roots), nil
+	default:
+		if method == mcp.MethodElicitation {
+			s.server.noteDecline(s.server.pool.o.Elicitation.BlockReason(s.server.config, call.Caller))
+		}
+		return nil, mcp.NewErrorObject(mcp.CodeMethodNotFound, fmt.Sprintf("%s: the client did not declare %s", method,
+			capability), nil)
+	}
+	answer, err := s.server.elicitations.AskUser(ctx, s.server.pool.o.Elicitation, call.Caller.Principal, call.Peer,
+		method, s.server.pool.o.Elicitation.PrepareRequest(s.server.config.ID, method, params))
+	if err == nil {
+		return answer, nil
+	}
+	return nil, interop.ErrorForServer(err)
+}
+
+// markAsksClients notes that the server asks its clients: from now on those who can be asked have sessions of their
+// own with it.
+func (e *managedServer) markAsksClients() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.asksClients = true
+	for _, s := range e.sessions {
+		e.retireSharedSession(s)
+	}
+}
+
+// retireSharedSession ends a session of a kind of caller whose callers have their own now, once nobody is in it. It
+// needs mu.
+func (e *managedServer) retireSharedSession(s *session) {
+	if s.key.sharedByKind && e.asksClients && s.borrowed == 0 {
+		delete(e.sessions, s.key)
+		s.markLost(errIdle)
+	}
+}

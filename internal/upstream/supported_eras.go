@@ -1,0 +1,37 @@
+package upstream
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/transport"
+)
+
+// supportedEras gives what a server speaks of what we do, by its answer to a discovery.
+func supportedEras(result json.RawMessage) (era drawbridge.ProtocolEra) {
+	for v := range rawjson.Elements(rawjson.Get(result, "supportedVersions")) {
+		version, _ := rawjson.DecodeString(v)
+		if mcp.EraOf(version) == drawbridge.Legacy || version == mcp.Version20260728 {
+			era |= mcp.EraOf(version)
+		}
+	}
+	return era
+}
+
+// offersModernVersion says whether a server refused the version of a request and names ours among those it supports: a
+// client chooses from that list and asks again (2026-07-28, Versioning).
+func offersModernVersion(err error) bool {
+	refused, ok := errors.AsType[*transport.ResponseError](err)
+	if !ok || mcp.ErrorCode(refused.Object) != mcp.CodeUnsupportedVersion {
+		return false
+	}
+	for v := range rawjson.Elements(rawjson.Get(refused.Object, "data", "supported")) {
+		if version, _ := rawjson.DecodeString(v); version == mcp.Version20260728 {
+			return true
+		}
+	}
+	return false
+}

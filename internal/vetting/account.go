@@ -1,0 +1,423 @@
+// Package vetting is the book that a process keeps of how its servers behave: it notes what happens, has it in the
+// store, and tells when a server is to leave the deck and when it may come back.
+//
+// What was noted counts at once, and is in the store soon after. Several processes may keep the same accounts: each
+// has what the others noted when it next writes or reads its own. An account that cannot be read is one of a server
+// that is not trusted.
+package vetting
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/trust"
+)
+
+// trustAccountKind is the kind of the accounts, which are by what servers are started or reached as.
+const trustAccountKind = "trust"
+
+const (
+	// flushDelay is how long calls that succeeded wait for others, to be written with them; again is when a write is
+	// tried again.
+	flushDelay      = time.Second
+	flushRetryDelay = 5 * time.Second
+	// maxPendingEvents is how many events of a server wait for the store: while it is away the others count in this
+	// process only.
+	maxPendingEvents = 4 * trust.MaxEvents
+)
+
+// A AccountStore keeps accounts that one process at a time changes.
+type AccountStore interface {
+	// UpdateAccount gives work the body of an account and the time, and keeps what it gives. An error of work changes
+	// nothing, and comes back as it is.
+	UpdateAccount(ctx context.Context, kind, name string, work func(body []byte, now time.Time) ([]byte, error)) error
+
+	// Accounts gives the bodies of all accounts of a kind, by name.
+	Accounts(ctx context.Context, kind string) (map[string][]byte, error)
+}
+
+// TrustOptions are what a book can do without.
+type TrustOptions struct {
+	Rules trust.ScoreRules
+	// Logger is told of quarantines, and of what cannot be written; nil is silence.
+	Logger *slog.Logger
+}
+
+// A TrustAccounts has the accounts of servers. Its methods may be called from several goroutines.
+type TrustAccounts struct {
+	store AccountStore
+	rules trust.ScoreRules
+	log   *slog.Logger
+	// wake has Run look at once.
+	wake chan struct{}
+	// writing is held by who writes or reads the store: what waits is written once, and is not lost on the way.
+	writing sync.Mutex
+
+	mu       sync.Mutex
+	accounts map[string]*trustAccount
+	watchers map[int]func(name string)
+	next     int
+}
+
+// An trustAccount is what the book has of one server.
+type trustAccount struct {
+	trust.EventHistory
+	state trust.ScoreState
+	// pending are events that the store does not have, since when the first of them waits; urgent says that one of them
+	// should not.
+	pending      []trust.Event
+	pendingSince time.Time
+	urgent       bool
+	// announced says that watchers know of a quarantine.
+	announced bool
+}
+
+// NewTrustAccounts makes a book that has read nothing. It needs the store.
+func NewTrustAccounts(store AccountStore, o TrustOptions) *TrustAccounts {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &TrustAccounts{
+		store: store, rules: o.Rules, log: o.Logger, wake: make(chan struct{}, 1),
+		accounts: map[string]*trustAccount{}, watchers: map[int]func(string){},
+	}
+}
+
+// Load reads what the store has, beside what is still to be written. It is for the beginning, and for when another
+// process may have changed an account. The error is the store's.
+func (b *TrustAccounts) Load(ctx context.Context) error {
+	b.writing.Lock() // what is written meanwhile would be neither in what was read nor in what waits
+	defer b.writing.Unlock()
+	bodies, err := b.store.Accounts(ctx, trustAccountKind)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name, body := range bodies {
+		b.getOrAdd(name).merge(b.rules, parseTrustAccount(body).AsOf(time.Now()))
+	}
+	b.wakeRun()
+	return nil
+}
+
+// parseTrustAccount reads an account. One that cannot be read has nothing in its favour.
+func parseTrustAccount(body []byte) trust.EventHistory {
+	a, err := trust.ParseHistory(body)
+	if err != nil {
+		a.Events = []trust.Event{{
+			At: time.Now().UTC().Truncate(time.Millisecond), Kind: trust.EventSummary, MissingScore: 1,
+			Quarantined: true, Why: "what was kept of it cannot be read",
+		}}
+	}
+	return a
+}
+
+// merge puts what the store has in the place of what was known, but for what it does not have yet.
+func (a *trustAccount) merge(r trust.ScoreRules, kept trust.EventHistory) {
+	a.EventHistory = kept.WithEvents(a.pending...)
+	a.state = r.Fold(a.Events)
+}
+
+// getOrAdd gives the account of a name. It needs mu.
+func (b *TrustAccounts) getOrAdd(name string) *trustAccount {
+	a := b.accounts[name]
+	if a == nil {
+		a = &trustAccount{}
+		b.accounts[name] = a
+	}
+	return a
+}
+
+// AddEvents takes note of what happened with a server: name is that of its account, server what it is called. Moments
+// that are zero are now. A call that succeeded is nothing to note where nothing speaks against the server.
+func (b *TrustAccounts) AddEvents(name, server string, events ...trust.Event) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a := b.getOrAdd(name)
+	a.Server = server
+	if len(events) == 1 && events[0].Kind == trust.CallSucceeded && a.spotless() {
+		return
+	}
+	now := time.Now()
+	a.clampToNow(b.rules, now)
+	for _, e := range events {
+		if e.Kind == trust.CallSucceeded && b.rules.Score(a.state, now) == 1 {
+			continue
+		}
+		if e.At.IsZero() {
+			e.At = now
+		}
+		e.At = e.At.UTC().Truncate(time.Millisecond)
+		if a.addEvent(b.rules, e) {
+			a.queueEvent(e, now)
+			b.wakeRun()
+		}
+	}
+}
+
+// spotless says that nothing ever spoke against the server: it is trusted as far as any at every time.
+func (a *trustAccount) spotless() bool { return len(a.Events) == 0 }
+
+// clampToNow has nothing be later than now, see trust.Account.Settled. Where nothing is, it costs a look at the last
+// event.
+func (a *trustAccount) clampToNow(r trust.ScoreRules, now time.Time) {
+	if n := len(a.Events); n == 0 || !a.Events[n-1].At.After(now) {
+		return
+	}
+	a.EventHistory = a.EventHistory.AsOf(now)
+	a.pending = trust.EventHistory{Events: a.pending}.AsOf(now).Events
+	a.state = r.Fold(a.Events)
+}
+
+// addEvent takes an event into the account, and says whether it counts.
+func (a *trustAccount) addEvent(r trust.ScoreRules, e trust.Event) bool {
+	before := len(a.Events)
+	if len(e.Marks) == 0 && (before == 0 || !e.At.Before(a.Events[before-1].At)) {
+		a.Events = append(a.Events, e) // nothing to look for, and nothing to fold anew
+		a.state = r.Apply(a.state, e)
+	} else if a.EventHistory = a.WithEvents(e); len(a.Events) > before {
+		a.state = r.Fold(a.Events)
+	}
+	added := len(a.Events) > before
+	a.EventHistory = a.Compacted(r)
+	return added
+}
+
+// queueEvent has an event wait for the store.
+func (a *trustAccount) queueEvent(e trust.Event, now time.Time) {
+	if len(a.pending) == 0 {
+		a.pendingSince = now
+	}
+	if len(a.pending) < maxPendingEvents {
+		a.pending = append(a.pending, e)
+	}
+	a.urgent = a.urgent || e.Kind != trust.CallSucceeded
+}
+
+// wakeRun has Run look at what there is to do.
+func (b *TrustAccounts) wakeRun() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// A TrustStatus is how a server stands.
+type TrustStatus struct {
+	// Score is from 0 to 1.
+	Score float64
+	// Quarantined says that its cards are not to be on a deck, until Until if nothing more happens.
+	Quarantined bool
+	Until       time.Time
+	// Reasons are the last events that explain the score, the newest first.
+	Reasons []trust.Event
+}
+
+// maxTrustReasons is how many reasons are shown.
+const maxTrustReasons = 20
+
+// Status says how the server of an account stands now.
+func (b *TrustAccounts) Status(name string) TrustStatus {
+	now := time.Now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a := b.accounts[name]
+	if a == nil {
+		return TrustStatus{Score: 1}
+	}
+	a.clampToNow(b.rules, now)
+	return TrustStatus{
+		Score: b.rules.Score(a.state, now), Quarantined: b.rules.IsQuarantined(a.state, now),
+		Until:   b.rules.QuarantineEnd(a.state, now),
+		Reasons: a.RecentReasons(maxTrustReasons),
+	}
+}
+
+// Quarantined says whether the server of an account is quarantined now.
+func (b *TrustAccounts) Quarantined(name string) bool {
+	now := time.Now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a := b.accounts[name]
+	if a == nil {
+		return false
+	}
+	a.clampToNow(b.rules, now)
+	return b.rules.IsQuarantined(a.state, now)
+}
+
+// Reset notes that a person forgave a server everything, and has it in the store. The error is the store's.
+func (b *TrustAccounts) Reset(ctx context.Context, name, server string) error {
+	b.AddEvents(name, server, trust.Event{Kind: trust.TrustReset})
+	return b.flushAccount(ctx, name)
+}
+
+// OnQuarantineChange has f told the name of each account whose quarantine begins or ends, by Run, one after another,
+// and may take its time. The function that it gives ends that.
+func (b *TrustAccounts) OnQuarantineChange(f func(name string)) (stop func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	id := b.next
+	b.next++
+	b.watchers[id] = f
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.watchers, id)
+	}
+}
+
+// Run writes what was noted, and tells watchers at the moments when quarantines begin and end, until ctx ends. What is
+// not written then is for Flush.
+func (b *TrustAccounts) Run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-b.wake:
+		case <-timer.C:
+		}
+		b.flushDue(ctx, time.Now())
+		b.notifyWatchers()
+		timer.Stop()
+		if at := b.nextWake(); !at.IsZero() {
+			timer.Reset(time.Until(at))
+		}
+	}
+}
+
+// Flush writes what is not written. The error is the store's.
+func (b *TrustAccounts) Flush(ctx context.Context) error {
+	for _, name := range b.accountNames(func(a *trustAccount) bool { return len(a.pending) > 0 }) {
+		if err := b.flushAccount(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// accountNames gives the accounts of which something is true, in their order.
+func (b *TrustAccounts) accountNames(is func(*trustAccount) bool) (names []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name, a := range b.accounts {
+		if is(a) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// flushDue writes what should not wait, and what has waited.
+func (b *TrustAccounts) flushDue(ctx context.Context, now time.Time) {
+	for _, name := range b.accountNames(func(a *trustAccount) bool {
+		return len(a.pending) > 0 &&
+			!a.flushAt().After(now)
+	}) {
+		err := b.flushAccount(ctx, name)
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		b.log.Warn("what was noted of a server is not in the store yet", "error", err)
+		b.mu.Lock()
+		a := b.getOrAdd(name)
+		a.urgent, a.pendingSince = false, now.Add(flushRetryDelay-flushDelay)
+		b.mu.Unlock()
+	}
+}
+
+// flushAt is when what waits is to be written.
+func (a *trustAccount) flushAt() time.Time {
+	if a.urgent {
+		return a.pendingSince
+	}
+	return a.pendingSince.Add(flushDelay)
+}
+
+// flushAccount puts what waits into the store, and takes from there what others put.
+func (b *TrustAccounts) flushAccount(ctx context.Context, name string) error {
+	b.writing.Lock()
+	defer b.writing.Unlock()
+	b.mu.Lock()
+	a := b.getOrAdd(name)
+	a.clampToNow(b.rules, time.Now())
+	pending, server := slices.Clone(a.pending), a.Server
+	b.mu.Unlock()
+	settled := time.Now() // what the store has of a clock that was put back comes before what is noted by this one
+	for _, e := range pending {
+		if e.At.Before(settled) {
+			settled = e.At
+		}
+	}
+	var kept trust.EventHistory
+	err := b.store.UpdateAccount(ctx, trustAccountKind, name, func(body []byte, _ time.Time) ([]byte, error) {
+		kept = parseTrustAccount(body).AsOf(settled).WithEvents(pending...).Compacted(b.rules)
+		kept.Server = server
+		return kept.Encode()
+	})
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a.pending = slices.Clone(a.pending[len(pending):])
+	a.urgent = slices.ContainsFunc(a.pending, func(e trust.Event) bool { return e.Kind != trust.CallSucceeded })
+	a.merge(b.rules, kept)
+	return nil
+}
+
+// notifyWatchers tells watchers of the quarantines that began and ended.
+func (b *TrustAccounts) notifyWatchers() {
+	now := time.Now()
+	changed := b.accountNames(func(a *trustAccount) bool {
+		a.clampToNow(b.rules, now)
+		return a.announced != b.rules.IsQuarantined(a.state, now)
+	})
+	for _, name := range changed {
+		b.mu.Lock()
+		a := b.accounts[name]
+		a.announced = b.rules.IsQuarantined(a.state, now)
+		word := "a server is quarantined"
+		if !a.announced {
+			word = "a server is not quarantined any more"
+		}
+		b.log.Warn(word, "server", a.Server, "trust", b.rules.Score(a.state, now), "until",
+			b.rules.QuarantineEnd(a.state, now))
+		var watchers []func(string)
+		for id := range b.next {
+			if f := b.watchers[id]; f != nil {
+				watchers = append(watchers, f)
+			}
+		}
+		b.mu.Unlock()
+		for _, f := range watchers {
+			f(name)
+		}
+	}
+}
+
+// nextWake is when there is something to do next; zero for never.
+func (b *TrustAccounts) nextWake() (at time.Time) {
+	now := time.Now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, a := range b.accounts {
+		moments := []time.Time{b.rules.QuarantineEnd(a.state, now)}
+		if len(a.pending) > 0 {
+			moments = append(moments, a.flushAt())
+		}
+		for _, m := range moments {
+			if !m.IsZero() && (at.IsZero() || m.Before(at)) {
+				at = m
+			}
+		}
+	}
+	return at
+}

@@ -1,0 +1,102 @@
+package vetting
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// Codes of what Attest leaves out.
+const (
+	// CodeUnexpected is a tool that the row's expected_tools does not name.
+	CodeUnexpected = "unexpected"
+	// CodeLocked is a tool that came after the first list, to a row with lock_tool_list.
+	CodeLocked = "locked"
+)
+
+// A FirstToolStore remembers the tools that rows were first seen with.
+type FirstToolStore interface {
+	// FirstTools gives the tools that are kept of a row; where none are it keeps those given.
+	FirstTools(ctx context.Context, row string, server drawbridge.ServerID, tools []json.RawMessage) (
+		[]json.RawMessage, error)
+}
+
+// AttestStage holds a server to what its row says of its tools: to those it names, and to the first list. A server
+// with a locked list shows the tools of the first one as they were, whatever it lists later.
+type AttestStage struct {
+	Store FirstToolStore
+	Log   *slog.Logger
+}
+
+var _ Stage = AttestStage{}
+
+// Apply implements [Stage].
+func (a AttestStage) Apply(ctx context.Context, s *Inspection) error {
+	if s.Server.LockTools && !s.Listing.ListedAt.IsZero() {
+		if err := a.applyLockedTools(ctx, s); err != nil {
+			return err
+		}
+	}
+	if s.Server.ExpectedTools == nil {
+		return nil
+	}
+	for i, tool := range s.Tools {
+		if tool.OmitReason == "" && !slices.Contains(*s.Server.ExpectedTools,
+			rawjson.GetString(tool.Original, "name")) {
+			s.Tools[i].OmitReason, s.Tools[i].Code = `"expected_tools" of its row does not name it`, CodeUnexpected
+		}
+	}
+	return nil
+}
+
+// applyLockedTools puts the first list of tools in the place of this one.
+func (a AttestStage) applyLockedTools(ctx context.Context, s *Inspection) error {
+	first, err := a.Store.FirstTools(ctx, s.Server.ConfigHash, s.Server.ID, s.Listing.Tools)
+	if err != nil {
+		return fmt.Errorf("compare with the first list of tools: %w", err)
+	}
+	if slices.EqualFunc(first, s.Listing.Tools, sameBytes) {
+		return nil
+	}
+	now := make(map[string]json.RawMessage, len(s.Tools))
+	for _, tool := range s.Tools {
+		now[rawjson.GetString(tool.Original, "name")] = tool.Original
+	}
+	shown, refused := make([]deck.VettedItem, 0, len(first)), 0
+	for _, raw := range first {
+		name := rawjson.GetString(raw, "name")
+		switch is, ok := now[name]; {
+		case !ok:
+			refused++
+			s.addNote("tool", name, "kept", "the server does not list it any more, and the list is locked")
+		case !sameBytes(rawjson.Canonical(is), rawjson.Canonical(raw)):
+			refused++
+			s.addNote("tool", name, "kept", "the server changed it, and the list is locked: the first definition stays")
+		}
+		delete(now, name)
+		shown = append(shown, deck.VettedItem{Original: raw})
+	}
+	for _, tool := range s.Tools {
+		if _, fresh := now[rawjson.GetString(tool.Original, "name")]; fresh {
+			refused++
+			shown = append(shown, deck.VettedItem{Original: tool.Original,
+				OmitReason: fmt.Sprintf(
+					"it came after the first list, which is locked (drawbridge shield unlock %s takes it)",
+					s.Server.ID), Code: CodeLocked})
+		}
+	}
+	s.Tools = shown
+	if refused > 0 {
+		a.Log.Warn(fmt.Sprintf("tool list refresh rejected for '%s': list is locked after initial connect",
+			s.Server.ID), "differences", refused)
+	}
+	return nil
+}
+
+func sameBytes(a, b json.RawMessage) bool { return string(a) == string(b) }

@@ -1,0 +1,127 @@
+package vetting
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/drawbridge-mcp/drawbridge/internal/trust"
+)
+
+// A evidence is one thing in a listing that speaks against its server: what it is about, and what tells it from others.
+type evidence struct{ about, seen string }
+
+// TrustEvidence is what a look at a listing says against its server: an event for each kind. What was seen before is
+// marked, and counts once: neither a restart nor a second listing of the same makes it worse.
+func TrustEvidence(l drawbridge.Listing, v deck.VettedListing) (events []trust.Event) {
+	found := map[trust.EventKind][]evidence{}
+	d := definitionIndex{l: &l, byName: map[string]map[string]json.RawMessage{}}
+	for _, n := range v.Notes {
+		about := strings.TrimSpace(n.Kind + " " + n.Name)
+		switch {
+		case n.Weak: // a guess is shown, and costs nothing
+		case n.Action == "blanked", n.Action == "renamed", n.Action == "flagged":
+			found[trust.TextSanitised] = append(found[trust.TextSanitised], evidence{about, n.Action + " " + n.Why})
+		case n.Action == "held":
+			found[trust.DefinitionChanged] = append(found[trust.DefinitionChanged], evidence{about, d.canonical(n)})
+		}
+	}
+	for _, tool := range v.Tools {
+		if tool.Code == "unexpected" {
+			found[trust.UnexpectedTool] = append(found[trust.UnexpectedTool],
+				evidence{"tool " + rawjson.GetString(tool.Original, "name"), ""})
+		}
+	}
+	for _, kind := range []trust.EventKind{trust.DefinitionChanged, trust.TextSanitised, trust.UnexpectedTool} {
+		if all := found[kind]; len(all) > 0 {
+			events = append(events, newTrustEvent(kind, all))
+		}
+	}
+	return events
+}
+
+// definitionIndex are how a server defines what it lists, found by name: a list in which all changed is read once.
+type definitionIndex struct {
+	l      *drawbridge.Listing
+	byName map[string]map[string]json.RawMessage // by the kind of a note
+}
+
+// canonical is how the server defines what a note is about now, in its canonical form. Of two of one name the first
+// counts.
+func (d definitionIndex) canonical(n deck.VettingNote) string {
+	list, member := d.l.Tools, "name"
+	switch n.Kind {
+	case "server":
+		return d.l.Instructions
+	case "prompt":
+		list = d.l.Prompts
+	case "template":
+		list, member = d.l.Templates, "uriTemplate"
+	}
+	if d.byName[n.Kind] == nil {
+		all := make(map[string]json.RawMessage, len(list))
+		for _, raw := range slices.Backward(list) {
+			all[rawjson.GetString(raw, member)] = raw
+		}
+		d.byName[n.Kind] = all
+	}
+	if raw, ok := d.byName[n.Kind][n.Name]; ok {
+		return string(rawjson.Canonical(raw))
+	}
+	return ""
+}
+
+const (
+	// maxNamedFindings is how many things an event names.
+	maxNamedFindings = 3
+	// maxEventMarks is how many marks an event has: all events are written at each that is noted.
+	maxEventMarks = 64
+)
+
+// newTrustEvent is the event of findings of one kind. Servers choose the names in it: it is for terminals that are
+// shown what is quoted.
+func newTrustEvent(kind trust.EventKind, all []evidence) trust.Event {
+	e := trust.Event{Kind: kind}
+	var about []string
+	for i, f := range all {
+		sum := sha256.Sum256([]byte(string(kind) + "\x00" + f.about + "\x00" + f.seen))
+		e.Marks = append(e.Marks, hex.EncodeToString(sum[:12]))
+		if i < maxNamedFindings {
+			about = append(about, fmt.Sprintf("%.80q", f.about))
+		}
+	}
+	e.Marks = mergeMarks(e.Marks)
+	e.Count = len(e.Marks)
+	e.Why = strings.Join(about, ", ")
+	if more := len(all) - maxNamedFindings; more > 0 {
+		e.Why += fmt.Sprintf(" and %d more", more)
+	}
+	return e
+}
+
+// mergeMarks gives no more marks than an event has: each is of several findings then, the same ones for the same
+// findings.
+func mergeMarks(marks []string) []string {
+	if len(marks) <= maxEventMarks {
+		return marks
+	}
+	parts := map[uint32][]string{}
+	for _, mark := range slices.Sorted(slices.Values(marks)) {
+		part := crc32.ChecksumIEEE([]byte(mark)) % maxEventMarks
+		parts[part] = append(parts[part], mark)
+	}
+	gathered := make([]string, 0, len(parts))
+	for _, part := range slices.Sorted(maps.Keys(parts)) {
+		sum := sha256.Sum256([]byte(strings.Join(parts[part], " ")))
+		gathered = append(gathered, hex.EncodeToString(sum[:12]))
+	}
+	return gathered
+}

@@ -1,0 +1,106 @@
+package vetting
+
+import (
+	"crypto/sha256"
+	"errors"
+	"io/fs"
+	"os"
+	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/shield"
+)
+
+// A lockfile is read when it is asked and was changed since.
+type lockfile struct {
+	path     string
+	required bool
+
+	mu       sync.Mutex
+	lastInfo fs.FileInfo // nil before it was read
+	pins     lockfilePins
+	err      error
+}
+
+// lockfilePins is what a lockfile says: nothing where there is none.
+type lockfilePins struct {
+	// hash names it as a whole; nil where there is none.
+	hash   []byte
+	byPart map[partKey]map[string]shield.Pin
+}
+
+// A partKey is a part of a server.
+type partKey struct {
+	server drawbridge.ServerID
+	part   string
+}
+
+func (f *lockfile) read() (lockfilePins, error) {
+	if f.path == "" {
+		return lockfilePins{}, nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	info, err := os.Stat(f.path)
+	if errors.Is(err, fs.ErrNotExist) && !f.required {
+		return lockfilePins{}, nil
+	}
+	if err != nil {
+		return lockfilePins{}, lockfileFault(err, "drawbridge lock write makes it")
+	}
+	if f.lastInfo == nil || !os.SameFile(f.lastInfo, info) || !f.lastInfo.ModTime().Equal(info.ModTime()) ||
+		f.lastInfo.Size() != info.Size() {
+		f.pins, f.err = readLockfile(f.path)
+		f.lastInfo = info
+	}
+	return f.pins, f.err
+}
+
+func readLockfile(path string) (lockfilePins, error) {
+	text, err := config.ReadLockfile(path)
+	if err != nil {
+		return lockfilePins{}, lockfileFault(err, "")
+	}
+	tools, err := shield.ParseLockfile(path, text)
+	if err != nil {
+		return lockfilePins{}, lockfileFault(err, "mend it; no server is shown before that")
+	}
+	sum := sha256.Sum256(text)
+	all := lockfilePins{sum[:], map[partKey]map[string]shield.Pin{}}
+	for _, t := range tools {
+		place := partKey{t.Server, t.Part}
+		if all.byPart[place] == nil {
+			all.byPart[place] = map[string]shield.Pin{}
+		}
+		all.byPart[place][t.Tool] = shield.Pin{Tool: t.Tool, Definition: t.Definition,
+			Hash: shield.Fingerprint(t.Definition)}
+	}
+	return all, nil
+}
+
+func lockfileFault(err error, next string) error {
+	return &drawbridge.Fault{
+		Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "read the lockfile", Err: err, Next: next,
+	}
+}
+
+// EditLockfile changes a lockfile: change is given what it says, and says what it shall. One that is not there says
+// nothing, and is made. What cannot be written to a lockfile is given back. The error is that of shield.ParseLockfile,
+// or of config.UpdateLockfile.
+func EditLockfile(path string, change func(said []shield.LockedTool) []shield.LockedTool) (leftOut []shield.LockedTool,
+	err error) {
+	err = config.UpdateLockfile(path, func(before []byte) ([]byte, error) {
+		var said []shield.LockedTool
+		if before != nil {
+			var err error
+			if said, err = shield.ParseLockfile(path, before); err != nil {
+				return nil, err
+			}
+		}
+		var text []byte
+		text, leftOut = shield.FormatLockfile(change(said))
+		return text, nil
+	})
+	return leftOut, err
+}

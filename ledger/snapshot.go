@@ -1,0 +1,137 @@
+package ledger
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/drawbridge-mcp/drawbridge"
+)
+
+// A Snapshot is what a log comes to: the entries by which cards are live. It is not changed after it was made; the zero
+// Snapshot is that of the empty log.
+type Snapshot struct {
+	live      []Entry
+	places    map[CardKey]int
+	highWater uint64
+}
+
+// FoldEntries folds a log. It is the only fold there is: entries count in the order of their Seq, wherever they stand
+// in the slice. An enrolment puts its card at the end, or in the place of the card that has its key; a retirement
+// takes the card with its key out, and the others close up. A retirement of a key that is not live changes nothing.
+func FoldEntries(entries []Entry) Snapshot { return Snapshot{}.fold(entries) }
+
+// FoldStream gives what a stream of a journal comes to. The error is the journal's.
+func FoldStream(ctx context.Context, j Journal, stream string) (Snapshot, error) {
+	if f, ok := j.(StreamFolder); ok {
+		return f.FoldStream(ctx, stream)
+	}
+	entries, err := j.Replay(ctx, stream)
+	return FoldEntries(entries), err
+}
+
+// With folds entries that come after all of the snapshot's, as a journal gives them to who appended: nothing has to be
+// kept of the log for that.
+func (s Snapshot) With(entries ...Entry) Snapshot { return s.fold(entries) }
+
+// fold folds entries that come after those of s.
+func (s Snapshot) fold(entries []Entry) Snapshot {
+	if !slices.IsSortedFunc(entries, compareEntries) {
+		entries = slices.SortedFunc(slices.Values(entries), compareEntries)
+	}
+	f := snapshotBuilder{live: append(make([]Entry, 0, len(s.live)+len(entries)), s.live...),
+		places: maps.Clone(s.places)}
+	if f.places == nil {
+		f.places = make(map[CardKey]int, len(entries))
+	}
+	for _, e := range entries {
+		f.add(e)
+	}
+	f.removeGaps()
+	s.live, s.places = f.live, f.places
+	if n := len(entries); n > 0 {
+		s.highWater = max(s.highWater, entries[n-1].Seq)
+	}
+	return s
+}
+
+// A snapshotBuilder is a snapshot in the making. A retired entry stays as a gap, with no card, until closeUp: a batch
+// that retires thousands moves the others once.
+type snapshotBuilder struct {
+	live   []Entry
+	places map[CardKey]int
+	gaps   int
+}
+
+func (f *snapshotBuilder) add(e Entry) {
+	place, known := f.places[e.Key]
+	switch {
+	case e.Op == OpEnrol && e.Card == nil:
+	case e.Op == OpEnrol && known:
+		f.live[place] = e
+	case e.Op == OpEnrol:
+		f.places[e.Key] = len(f.live)
+		f.live = append(f.live, e)
+	case e.Op == OpRetire && known:
+		delete(f.places, e.Key)
+		f.live[place] = Entry{}
+		f.gaps++
+	}
+}
+
+func (f *snapshotBuilder) removeGaps() {
+	if f.gaps == 0 {
+		return
+	}
+	f.live = slices.DeleteFunc(f.live, func(e Entry) bool { return e.Card == nil })
+	for i, e := range f.live {
+		f.places[e.Key] = i
+	}
+}
+
+// Live gives the entries by which cards are live, in order. The slice is the caller's; the cards are shared.
+func (s Snapshot) Live() []Entry { return append([]Entry(nil), s.live...) }
+
+// LiveByServer gives what is live of one server, in order.
+func (s Snapshot) LiveByServer(server drawbridge.ServerID) []Entry {
+	n := 0
+	for i := range s.live {
+		if s.live[i].Server == server {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	own := make([]Entry, 0, n)
+	for i := range s.live {
+		if s.live[i].Server == server {
+			own = append(own, s.live[i])
+		}
+	}
+	return own
+}
+
+// LiveEntry gives the entry by which the card with that key is live.
+func (s Snapshot) LiveEntry(key CardKey) (Entry, bool) {
+	place, ok := s.places[key]
+	if !ok {
+		return Entry{}, false
+	}
+	return s.live[place], true
+}
+
+// Len counts the live cards.
+func (s Snapshot) Len() int { return len(s.live) }
+
+// CountByServer counts the live cards of each server that has any.
+func (s Snapshot) CountByServer() map[drawbridge.ServerID]int {
+	counts := map[drawbridge.ServerID]int{}
+	for i := range s.live {
+		counts[s.live[i].Server]++
+	}
+	return counts
+}
+
+// HighWater is the highest Seq that was folded; 0 for the empty log.
+func (s Snapshot) HighWater() uint64 { return s.highWater }

@@ -1,0 +1,54 @@
+package ledger
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// A encodedSnapshot is a snapshot as it is written down.
+type encodedSnapshot struct {
+	HighWater uint64         `json:"highWater"`
+	Live      []encodedEntry `json:"live"`
+}
+
+// A encodedEntry is the entry by which a card is live: the body is its record's.
+type encodedEntry struct {
+	Seq  uint64  `json:"seq"`
+	At   int64   `json:"at"` // milliseconds since 1970, as journals have it
+	Key  CardKey `json:"key"`
+	Body []byte  `json:"body"`
+}
+
+// Encode writes the snapshot for DecodeSnapshot. The error is for an entry that no journal would take.
+func (s Snapshot) Encode() ([]byte, error) {
+	kept := encodedSnapshot{HighWater: s.highWater, Live: make([]encodedEntry, 0, len(s.live))}
+	for _, e := range s.live {
+		r, err := EncodeEntry(e)
+		if err != nil {
+			return nil, err
+		}
+		kept.Live = append(kept.Live, encodedEntry{e.Seq, e.At.UnixMilli(), e.Key, r.Body})
+	}
+	return json.Marshal(kept)
+}
+
+// DecodeSnapshot reads what Text wrote: what is live, in its order. The error is for anything else.
+func DecodeSnapshot(text []byte) (Snapshot, error) {
+	var kept encodedSnapshot
+	if err := json.Unmarshal(text, &kept); err != nil {
+		return Snapshot{}, fmt.Errorf("read a snapshot: %w", err)
+	}
+	s := Snapshot{live: make([]Entry, 0, len(kept.Live)), places: make(map[CardKey]int, len(kept.Live)),
+		highWater: kept.HighWater}
+	for _, k := range kept.Live {
+		e, err := DecodeRecord(Record{Seq: k.Seq, At: time.UnixMilli(k.At).UTC(), Kind: string(OpEnrol),
+			Key: string(k.Key), Body: k.Body})
+		if _, twice := s.places[k.Key]; err != nil || twice || k.Seq > kept.HighWater {
+			return Snapshot{}, fmt.Errorf("read a snapshot: entry %d is none", k.Seq)
+		}
+		s.places[k.Key] = len(s.live)
+		s.live = append(s.live, e)
+	}
+	return s, nil
+}

@@ -1,0 +1,264 @@
+package llm
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/index"
+	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
+)
+
+// The providers whose embedders are known.
+const (
+	// ProviderOpenAI is every server that has its /v1/embeddings: ProviderOpenAI, vLLM, text-embeddings-inference and
+	// many more.
+	ProviderOpenAI = "openai"
+	// ProviderOllama is ProviderOpenAI on this machine.
+	ProviderOllama = "ollama"
+	// ProviderGemini is Google's, Voyage Voyage AI's.
+	ProviderGemini = "gemini"
+	ProviderVoyage = "voyage"
+)
+
+// defaultBaseURLs are the providers' own addresses.
+var defaultBaseURLs = map[string]string{
+	ProviderOpenAI: "https://api.openai.com/v1",
+	ProviderOllama: "http://127.0.0.1:11434/v1",
+	ProviderGemini: "https://generativelanguage.googleapis.com/v1beta",
+	ProviderVoyage: "https://api.voyageai.com/v1",
+}
+
+const (
+	// defaultBatch is what text-embeddings-inference takes by default; the others take more.
+	defaultBatch = 32
+	// maxTextBytes is the most bytes of a text that are sent: models take 512 to 8,192 tokens, and nothing of a tool
+	// that comes after that many bytes tells it from others.
+	maxTextBytes = 8000
+	// maxDimension is the most numbers that a vector may have.
+	maxDimension = 8192
+	// numberBytes is the most bytes that a number of an answer has, more or less.
+	numberBytes = 32
+)
+
+// EmbeddingOptions say which model gives texts their places.
+type EmbeddingOptions struct {
+	Endpoint
+	// Provider is one of those above; empty means ProviderOpenAI.
+	Provider string
+	// Model is its name as the provider has it.
+	Model string
+	// Dimensions is how many numbers a vector should have; 0 leaves it to the model.
+	Dimensions int
+	// QueryPrefix stands before each question, DocumentPrefix before each text that may answer it: some models were
+	// trained so.
+	QueryPrefix, DocumentPrefix string
+	// Batch is the most texts of one request; 0 means 32.
+	Batch int
+}
+
+// An EmbeddingClient asks a model elsewhere. Its methods may be called from several goroutines.
+type EmbeddingClient struct {
+	o      EmbeddingOptions
+	client *apiClient
+	base   string
+}
+
+var _ index.Embedder = (*EmbeddingClient)(nil)
+
+// NewEmbeddingClient makes one. Nothing is asked yet. The error says which option is wrong.
+func NewEmbeddingClient(o EmbeddingOptions) (*EmbeddingClient, error) {
+	o.Provider, o.Batch = cmp.Or(o.Provider, ProviderOpenAI), cmp.Or(o.Batch, defaultBatch)
+	home, known := defaultBaseURLs[o.Provider]
+	switch {
+	case !known:
+		return nil, errors.New("the provider is none of openai, ollama, gemini and voyage")
+	case o.Model == "":
+		return nil, errors.New("a model is needed")
+	case o.Batch < 0 || o.Dimensions < 0 || o.Dimensions > maxDimension:
+		return nil, fmt.Errorf("batch must be above 0, and dimensions at most %d", maxDimension)
+	}
+	base := withVersionPath(cmp.Or(o.BaseURL, home), o.Provider)
+	c, err := newAPIClient(o.Endpoint, base)
+	if err != nil {
+		return nil, err
+	}
+	return &EmbeddingClient{o: o, client: c, base: base}, nil
+}
+
+// withVersionPath is an address with the version in its path, where it has no path of its own, and without a slash at
+// its end.
+func withVersionPath(base, provider string) string {
+	base = strings.TrimRight(base, "/")
+	base = strings.TrimSuffix(base, "/embeddings")
+	if u, err := url.Parse(base); err == nil && u.Path == "" && u.RawQuery == "" {
+		if provider == ProviderGemini {
+			return base + "/v1beta"
+		}
+		return base + "/v1"
+	}
+	return base
+}
+
+// Close lets go of connections. The embedder may be used further.
+func (e *EmbeddingClient) Close() error { return e.client.close() }
+
+// Model names the space: the provider, the model, and what else the vectors depend on. Where the model runs is no part
+// of it.
+func (e *EmbeddingClient) Model() string {
+	provider := e.o.Provider
+	if provider == ProviderOllama {
+		provider = ProviderOpenAI
+	}
+	name := provider + ":" + e.o.Model
+	if e.o.Dimensions > 0 {
+		name += fmt.Sprintf("@%d", e.o.Dimensions)
+	}
+	if e.o.DocumentPrefix != "" {
+		sum := sha256.Sum256([]byte(e.o.DocumentPrefix))
+		name += "+" + hex.EncodeToString(sum[:4])
+	}
+	return name
+}
+
+// Embed gives a vector for each text, in requests of at most Batch texts. Of a text the first 8,000 bytes are sent.
+func (e *EmbeddingClient) Embed(ctx context.Context, of index.EmbedRole, texts []string) ([][]float32, error) {
+	prefix := e.o.DocumentPrefix
+	if of == index.RoleQuery {
+		prefix = e.o.QueryPrefix
+	}
+	all := make([][]float32, 0, len(texts))
+	for batch := range slices.Chunk(texts, e.o.Batch) {
+		sent := make([]string, len(batch))
+		for i, text := range batch {
+			sent[i] = prefix + truncate(text)
+		}
+		vectors, err := e.embedOpenAI(ctx, of, sent)
+		if err == nil {
+			err = checkVectors(vectors, len(sent), e.o.Dimensions)
+		}
+		if err == nil && len(all) > 0 && len(all[0]) != len(vectors[0]) {
+			err = errVectorLengths
+		}
+		if err != nil {
+			return nil, fmt.Errorf("embed by %s: %w", e.o.Model, err)
+		}
+		all = append(all, vectors...)
+	}
+	return all, nil
+}
+
+// truncate is the beginning of a text, to the end of a character.
+func truncate(text string) string {
+	return safetext.Truncate(strings.ToValidUTF8(text, "�"), maxTextBytes, safetext.Bytes, "")
+}
+
+func (e *EmbeddingClient) embedOpenAI(ctx context.Context, of index.EmbedRole, texts []string) ([][]float32, error) {
+	if e.o.Provider == ProviderGemini {
+		return e.embedGemini(ctx, of, texts)
+	}
+	body := map[string]any{"model": e.o.Model, "input": texts}
+	switch {
+	case e.o.Provider == ProviderVoyage:
+		body["input_type"] = "document"
+		if of == index.RoleQuery {
+			body["input_type"] = "query"
+		}
+		if e.o.Dimensions > 0 {
+			body["output_dimension"] = e.o.Dimensions
+		}
+	case e.o.Dimensions > 0:
+		body["dimensions"] = e.o.Dimensions
+	}
+	var answer openAIResponse
+	if err := e.client.postJSON(ctx, apiRequest{url: e.base + "/embeddings", body: body,
+		maxResponse: maxEmbeddingResponse(len(texts))}, &answer); err != nil {
+		return nil, err
+	}
+	return answer.orderedVectors(len(texts))
+}
+
+// embedGemini asks in Google's own form, which knows what a text is for.
+func (e *EmbeddingClient) embedGemini(ctx context.Context, of index.EmbedRole, texts []string) ([][]float32, error) {
+	name := "models/" + strings.TrimPrefix(e.o.Model, "models/")
+	task := "RETRIEVAL_DOCUMENT"
+	if of == index.RoleQuery {
+		task = "RETRIEVAL_QUERY"
+	}
+	type part struct {
+		Text string `json:"text"`
+	}
+	type content struct {
+		Parts []part `json:"parts"`
+	}
+	type request struct {
+		Model      string  `json:"model"`
+		Content    content `json:"content"`
+		Task       string  `json:"taskType"`
+		Dimensions int     `json:"outputDimensionality,omitempty"`
+	}
+	var body struct {
+		Requests []request `json:"requests"`
+	}
+	for _, text := range texts {
+		body.Requests = append(body.Requests, request{name, content{[]part{{text}}}, task, e.o.Dimensions})
+	}
+	var answer struct {
+		Embeddings []struct {
+			Values []float32 `json:"values"`
+		} `json:"embeddings"`
+	}
+	err := e.client.postJSON(ctx, apiRequest{
+		url:  e.base + "/models/" + url.PathEscape(strings.TrimPrefix(name, "models/")) + ":batchEmbedContents",
+		body: body, maxResponse: maxEmbeddingResponse(len(texts)),
+		addKey: func(h http.Header, key string) { h.Set("x-goog-api-key", key) },
+	}, &answer)
+	if err != nil {
+		return nil, err
+	}
+	vectors := make([][]float32, 0, len(texts))
+	for _, v := range answer.Embeddings {
+		vectors = append(vectors, v.Values)
+	}
+	return vectors, nil
+}
+
+// maxEmbeddingResponse is the most bytes of an answer about so many texts.
+func maxEmbeddingResponse(texts int) int64 { return 1<<20 + int64(texts)*maxDimension*numberBytes }
+
+var (
+	errVectorCount   = errors.New("the answer has not a vector for each text")
+	errVectorLengths = errors.New("the vectors of the answer differ in length")
+)
+
+// checkVectors says what is wrong with vectors.
+func checkVectors(vectors [][]float32, texts, dimensions int) error {
+	if len(vectors) != texts {
+		return errVectorCount
+	}
+	for _, v := range vectors {
+		var sum float64
+		for _, x := range v {
+			sum += float64(x) * float64(x)
+		}
+		switch {
+		case len(v) == 0 || len(v) > maxDimension:
+			return fmt.Errorf("a vector of the answer has %d dimensions", len(v))
+		case len(v) != len(vectors[0]):
+			return errVectorLengths
+		case dimensions > 0 && len(v) != dimensions:
+			return fmt.Errorf("the answer has %d dimensions, and %d were asked for", len(v), dimensions)
+		case math.IsNaN(sum) || math.IsInf(sum, 0) || sum == 0:
+			return errors.New("a vector of the answer leads nowhere")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,256 @@
+package llm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/index"
+	"github.com/drawbridge-mcp/drawbridge/internal/secrets"
+)
+
+// The tables of the settings.
+const (
+	embeddingTable = "mcp.tool_discovery.embedding"
+	rerankTable    = "mcp.tool_discovery.rerank"
+)
+
+// ModelOptions are what models are opened with.
+type ModelOptions struct {
+	Settings config.Models
+	// Embedder and Reranker take the places of those that the settings name; nil leaves it to them.
+	Embedder index.Embedder
+	Reranker index.Reranker
+	// OpenVectors opens what keeps vectors, where there is a model that makes some; nil is memory. Remote has them
+	// searched there.
+	OpenVectors   func() (VectorStoreCloser, error)
+	SearchInStore bool
+	// Resolver finds what keys refer to, Environ is the environment in which commands do; Known hears what was found.
+	Resolver *secrets.Resolver
+	Environ  []string
+	Known    *secrets.KnownSecrets
+	// Logger is told when a model goes away and comes back; nil is silence.
+	Logger *slog.Logger
+}
+
+// A VectorStoreCloser keeps vectors until it is closed.
+type VectorStoreCloser interface {
+	index.VectorStore
+	Close() error
+}
+
+// ToolModels are the models, opened. A nil *Models has none.
+type ToolModels struct {
+	embeddings *index.EmbeddingIndex
+	reranker   *index.HitReranker
+	closers    []func() error
+}
+
+// A ModelStatus says how the models are; nil is one that there is not.
+type ModelStatus struct {
+	Embedding *index.EmbeddingIndexStatus `json:"embedding,omitempty"`
+	Rerank    *index.HitRerankerStatus    `json:"rerank,omitempty"`
+}
+
+// OpenModels opens the models that are set: nil where none is. The error is a *drawbridge.Fault with the code
+// InvalidInput, for settings that make no sense together.
+func OpenModels(o ModelOptions) (*ToolModels, error) {
+	var m ToolModels
+	if err := m.openEmbedding(o); err != nil {
+		return nil, errors.Join(invalidSettings(embeddingTable, err), m.Close())
+	}
+	if err := m.openRerank(o); err != nil {
+		return nil, errors.Join(invalidSettings(rerankTable, err), m.Close())
+	}
+	if m.embeddings == nil && m.reranker == nil {
+		return nil, nil
+	}
+	return &m, nil
+}
+
+func invalidSettings(table string, err error) error {
+	if fault, ok := errors.AsType[*drawbridge.Fault](err); ok {
+		return fault // of what keeps vectors, which says so
+	}
+	return &drawbridge.Fault{
+		Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "read [" + table +
+			"] in drawbridge.toml", Err: err,
+	}
+}
+
+func (m *ToolModels) openEmbedding(o ModelOptions) error {
+	if o.Embedder == nil && isEmbeddingUnset(o.Settings.Embedding) {
+		return nil
+	}
+	embedder, end, err := o.openEmbedder()
+	if err != nil {
+		return err
+	}
+	m.closers = append(m.closers, end)
+	s := o.Settings.Embedding
+	l := index.EmbeddingIndexOptions{SearchInStore: o.SearchInStore, Deadline: s.Deadline, Batch: s.Batch,
+		Logger: o.Logger}
+	if o.OpenVectors != nil {
+		k, err := o.OpenVectors()
+		if err != nil {
+			return err
+		}
+		l.Vectors = k
+		m.closers = append(m.closers, k.Close)
+	}
+	m.embeddings = index.NewEmbeddingIndex(embedder, l)
+	return nil
+}
+
+// openEmbedder gives the model that embeds, and what ends it.
+func (o ModelOptions) openEmbedder() (index.Embedder, func() error, error) {
+	if o.Embedder != nil {
+		return o.Embedder, closeNothing, nil
+	}
+	s := o.Settings.Embedding
+	e, err := NewEmbeddingClient(EmbeddingOptions{
+		Endpoint: Endpoint{BaseURL: s.BaseURL, FindKey: o.keyFinder(s.Key), Timeout: s.Timeout},
+		Provider: s.Provider, Model: s.Model, Dimensions: s.Dimensions,
+		QueryPrefix: s.QueryPrefix, DocumentPrefix: s.DocumentPrefix, Batch: s.Batch,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return e, e.Close, nil
+}
+
+func (m *ToolModels) openRerank(o ModelOptions) error {
+	if o.Reranker == nil && isRerankUnset(o.Settings.Rerank) {
+		return nil
+	}
+	reranker, end, err := o.openReranker()
+	if err != nil {
+		return err
+	}
+	m.closers = append(m.closers, end)
+	s := o.Settings.Rerank
+	m.reranker = index.NewHitReranker(reranker, index.HitRerankerOptions{MaxHits: s.Top, Deadline: s.Timeout,
+		Logger: o.Logger})
+	return nil
+}
+
+// openReranker gives the model that judges, and what ends it.
+func (o ModelOptions) openReranker() (index.Reranker, func() error, error) {
+	if o.Reranker != nil {
+		return o.Reranker, closeNothing, nil
+	}
+	s := o.Settings.Rerank
+	r, err := NewRerankClient(RerankOptions{
+		Endpoint: Endpoint{BaseURL: s.URL, FindKey: o.keyFinder(s.Key), Timeout: s.Timeout},
+		Kind:     s.Kind, Model: s.Model,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return r, r.Close, nil
+}
+
+func closeNothing() error { return nil }
+
+// isRerankUnset says whether nothing is set.
+func isRerankUnset(s config.RerankModel) bool {
+	return s.Key.IsZero() && cmp.Or(s.URL, s.Kind, s.Model) == "" && s.Top == 0 && s.Timeout == 0
+}
+
+// isEmbeddingUnset says whether nothing is set.
+func isEmbeddingUnset(s config.EmbeddingModel) bool {
+	return s.Key.IsZero() && cmp.Or(s.Provider, s.BaseURL, s.Model, s.QueryPrefix, s.DocumentPrefix) == "" &&
+		s.Dimensions == 0 && s.Deadline == 0 && s.Timeout == 0 && s.Batch == 0
+}
+
+// keyFinder gives what finds a key: nil where there is none.
+func (o ModelOptions) keyFinder(k config.SecretRef) func(context.Context) (drawbridge.Secret, error) {
+	if k.IsZero() {
+		return nil
+	}
+	return func(ctx context.Context) (drawbridge.Secret, error) {
+		if len(k.Missing) > 0 {
+			return drawbridge.Secret{}, fmt.Errorf("it needs %s, which is not set", strings.Join(k.Missing, ", "))
+		}
+		var b strings.Builder
+		for _, p := range k.Parts {
+			text := p.Text
+			if p.Kind != config.LiteralPart {
+				var err error
+				if text, err = o.Resolver.Value(ctx, secrets.ReferenceKind(p.Kind), p.Text, o.Environ); err != nil {
+					return drawbridge.Secret{}, err
+				}
+			}
+			b.WriteString(text)
+		}
+		key := b.String()
+		if strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			return drawbridge.Secret{}, errors.New("what was found has a line break or another control character in it")
+		}
+		if o.Known != nil {
+			o.Known.Note(key)
+		}
+		return drawbridge.NewSecret(key), nil
+	}
+}
+
+// IndexOptions gives what an index ranks by besides words.
+func (m *ToolModels) IndexOptions() index.Options {
+	if m == nil {
+		return index.Options{}
+	}
+	o := index.Options{Reranker: m.reranker}
+	if m.embeddings != nil {
+		o.Remote = m.embeddings
+	}
+	return o
+}
+
+// EmbeddingIndex gives what embeds; nil where there is no model that does.
+func (m *ToolModels) EmbeddingIndex() *index.EmbeddingIndex {
+	if m == nil {
+		return nil
+	}
+	return m.embeddings
+}
+
+// Status says how they are.
+func (m *ToolModels) Status() (s ModelStatus) {
+	if m == nil {
+		return s
+	}
+	if m.embeddings != nil {
+		now := m.embeddings.Status()
+		s.Embedding = &now
+	}
+	if m.reranker != nil {
+		now := m.reranker.Status()
+		s.Rerank = &now
+	}
+	return s
+}
+
+// Run embeds in the background, until ctx ends.
+func (m *ToolModels) Run(ctx context.Context) error {
+	if m == nil || m.embeddings == nil {
+		return nil
+	}
+	return m.embeddings.Run(ctx)
+}
+
+// Close lets go of connections, and closes what keeps vectors, once Run is over.
+func (m *ToolModels) Close() error {
+	if m == nil {
+		return nil
+	}
+	var errs []error
+	for _, end := range m.closers {
+		errs = append(errs, end())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,126 @@
+package llm
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/index"
+)
+
+// The forms in which models are asked how well texts answer.
+const (
+	// RerankCohere is {model, query, documents}, as Cohere, Jina, Voyage, vLLM and others have it.
+	RerankCohere = "cohere"
+	// RerankTEI is {query, texts}, as text-embeddings-inference has it.
+	RerankTEI = "tei"
+)
+
+// RerankOptions say which model judges texts.
+type RerankOptions struct {
+	// Account's BaseURL is the whole address; /rerank is added where it does not end so.
+	Endpoint
+	// Kind is Cohere or RerankTEI; empty means Cohere.
+	Kind string
+	// Model is its name; RerankTEI has one only, and needs none.
+	Model string
+}
+
+// A RerankClient asks a model elsewhere. Its methods may be called from several goroutines.
+type RerankClient struct {
+	o      RerankOptions
+	client *apiClient
+	url    string
+}
+
+var _ index.Reranker = (*RerankClient)(nil)
+
+// NewRerankClient makes one. Nothing is asked yet. The error says which option is wrong.
+func NewRerankClient(o RerankOptions) (*RerankClient, error) {
+	o.Kind = cmp.Or(o.Kind, RerankCohere)
+	switch {
+	case o.Kind != RerankCohere && o.Kind != RerankTEI:
+		return nil, errors.New("the kind is none of cohere and tei")
+	case o.BaseURL == "":
+		return nil, errors.New("an address is needed")
+	case o.Kind == RerankCohere && o.Model == "":
+		return nil, errors.New("a model is needed")
+	}
+	address := strings.TrimRight(o.BaseURL, "/")
+	if !strings.HasSuffix(address, "/rerank") {
+		address += "/rerank"
+	}
+	c, err := newAPIClient(o.Endpoint, address)
+	if err != nil {
+		return nil, err
+	}
+	return &RerankClient{o: o, client: c, url: address}, nil
+}
+
+// Close lets go of connections. The reranker may be used further.
+func (r *RerankClient) Close() error { return r.client.close() }
+
+// Rerank gives a score for each text. Of a text the first 8,000 bytes are sent.
+func (r *RerankClient) Rerank(ctx context.Context, question string, texts []string) ([]float64, error) {
+	if len(texts) == 0 {
+		return nil, nil
+	}
+	sent := make([]string, len(texts))
+	for i, text := range texts {
+		sent[i] = truncate(text)
+	}
+	body := map[string]any{"model": r.o.Model, "query": truncate(question), "documents": sent}
+	if r.o.Kind == RerankTEI {
+		body = map[string]any{"query": truncate(question), "texts": sent, "truncate": true}
+	}
+	var raw json.RawMessage
+	err := r.client.postJSON(ctx, apiRequest{url: r.url, body: body,
+		maxResponse: 1<<20 + int64(len(texts))*2*maxTextBytes}, &raw)
+	if err == nil {
+		var scores []float64
+		if scores, err = parseScores(raw, len(texts)); err == nil {
+			return scores, nil
+		}
+	}
+	return nil, fmt.Errorf("rerank by %s: %w", cmp.Or(r.o.Model, r.o.Kind), err)
+}
+
+// A scoredText text is one of an answer. Where its score stands depends on who answers.
+type scoredText struct {
+	Index     *int     `json:"index"`
+	Score     *float64 `json:"score"`
+	Relevance *float64 `json:"relevance_score"`
+}
+
+var errScoreCount = errors.New("the answer has not a score for each text")
+
+// parseScores reads an answer: a list, or an object that has it as results (Cohere, Jina) or data (Voyage).
+func parseScores(raw json.RawMessage, texts int) ([]float64, error) {
+	var list []scoredText
+	if json.Unmarshal(raw, &list) != nil {
+		var answer struct{ Results, Data []scoredText }
+		if json.Unmarshal(raw, &answer) != nil {
+			return nil, errors.New("the answer is not understood")
+		}
+		list = answer.Results
+		if list == nil {
+			list = answer.Data
+		}
+	}
+	if len(list) != texts {
+		return nil, errScoreCount
+	}
+	scores, seen := make([]float64, texts), make([]bool, texts)
+	for _, j := range list {
+		score := cmp.Or(j.Relevance, j.Score)
+		if j.Index == nil || score == nil || *j.Index < 0 || *j.Index >= texts || seen[*j.Index] || math.IsNaN(*score) {
+			return nil, errScoreCount
+		}
+		scores[*j.Index], seen[*j.Index] = *score, true
+	}
+	return scores, nil
+}

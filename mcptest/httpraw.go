@@ -1,0 +1,171 @@
+package mcptest
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	protocol "github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// HTTPScript answers POSTs from a script (see Script), one message a request, without sessions: the result as JSON, or,
+// where the script says something before it, as an event stream. heard, where it is not nil, sees the header and the
+// body of every POST.
+func HTTPScript(script string, heard func(header http.Header, body []byte)) http.Handler {
+	return postOnly(func(w http.ResponseWriter, r *http.Request, body []byte, m protocol.Message) {
+		if heard != nil {
+			heard(r.Header.Clone(), body)
+		}
+		respond(w, newScripted(json.RawMessage(script)), m)
+	})
+}
+
+// HTTPModernOnly is the server "modern-only" over HTTP. A subscription's stream stays open until its client ends it.
+func HTTPModernOnly() http.Handler {
+	var mu sync.Mutex // one conversation at a time; the streams of listeners are written in those of others
+	server := newModern()
+	return postOnly(func(w http.ResponseWriter, r *http.Request, _ []byte, m protocol.Message) {
+		mu.Lock()
+		defer mu.Unlock()
+		if m.Method != protocol.MethodListen {
+			respond(w, server, m)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		stream := &messageStream{out: func(message []byte) {
+			_, _ = w.Write(protocol.AppendSSEEvent(nil, protocol.SSEEvent{Data: message}))
+			_ = http.NewResponseController(w).Flush()
+		}}
+		server.handle(stream, m)
+		mu.Unlock()
+		<-r.Context().Done()
+		mu.Lock()
+		server.forget(stream)
+	})
+}
+
+// HTTPDropping is a small legacy server that breaks the connection in the middle of the answer to every call.
+func HTTPDropping() http.Handler {
+	return postOnly(func(w http.ResponseWriter, _ *http.Request, _ []byte, m protocol.Message) {
+		if m.Method != protocol.MethodToolsCall {
+			respond(w, legacyServer(), m)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":")
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	})
+}
+
+// HTTPOnlySSE is HTTPSSE on a server that answers everything else with 405, as many that know no Streamable HTTP do.
+func HTTPOnlySSE() http.Handler {
+	sse := HTTPSSE()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet || r.Method == http.MethodPost && r.URL.RawQuery != "" {
+			sse.ServeHTTP(w, r)
+			return
+		}
+		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+	})
+}
+
+// A Restarting server is HTTPLegacy, or HTTPModern, and can lose all it knows as if its process had been started again.
+type Restarting struct {
+	modern bool
+
+	mu      sync.Mutex
+	server  *mcp.Server
+	handler http.Handler
+}
+
+// HTTPRestarting makes a Restarting server of one generation.
+func HTTPRestarting(modern bool) *Restarting {
+	s := &Restarting{modern: modern}
+	s.Restart()
+	return s
+}
+
+// Restart forgets all sessions: their streams end, and requests of theirs are answered with 404.
+func (s *Restarting) Restart() {
+	server := EverythingServer(nil)
+	if !s.modern {
+		server = EverythingServer(legacyOnly())
+	}
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
+		&mcp.StreamableHTTPOptions{Stateless: s.modern, PropagateRequestCancellation: s.modern})
+	s.mu.Lock()
+	old := s.server
+	s.server, s.handler = server, handler
+	s.mu.Unlock()
+	if old == nil {
+		return
+	}
+	for session := range old.Sessions() {
+		_ = session.Close()
+	}
+}
+
+// ServeHTTP hands the request to the server of the moment.
+func (s *Restarting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	handler := s.handler
+	s.mu.Unlock()
+	handler.ServeHTTP(w, r)
+}
+
+// postOnly reads the message of a POST and answers 405 to everything else.
+func postOnly(handle func(w http.ResponseWriter, r *http.Request, body []byte, m protocol.Message)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+			return
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		m, err := protocol.ParseMessage(body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		handle(w, r, body, m)
+	})
+}
+
+// respond has a answer one message: with 202 where that is nothing, as JSON where it is one message, else as events.
+func respond(w http.ResponseWriter, a messageHandler, m protocol.Message) {
+	var said [][]byte
+	a.handle(&messageStream{out: func(message []byte) { said = append(said, message) }}, m)
+	switch {
+	case len(said) == 0:
+		w.WriteHeader(http.StatusAccepted)
+	case len(said) == 1 && strings.Contains(string(said[0]), `"id":`):
+		w.Header().Set("Content-Type", "application/json")
+		if answer, err := protocol.ParseMessage(said[0]); err == nil && answer.Error != nil &&
+			protocol.ProtocolVersion(m.Params) != "" {
+			w.WriteHeader(statusOf(protocol.ErrorCode(answer.Error)))
+		}
+		_, _ = w.Write(said[0])
+	default:
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, message := range said {
+			_, _ = w.Write(protocol.AppendSSEEvent(nil, protocol.SSEEvent{Name: "message", Data: message}))
+		}
+	}
+}
+
+// statusOf is the HTTP status that 2026-07-28 has for an error. Older revisions answer with 200.
+func statusOf(code int) int {
+	switch code {
+	case protocol.CodeMethodNotFound:
+		return http.StatusNotFound
+	case protocol.CodeHeaderMismatch, protocol.CodeMissingCapability, protocol.CodeUnsupportedVersion:
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}

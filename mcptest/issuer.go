@@ -1,0 +1,242 @@
+package mcptest
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// An TokenIssuer vouches for access tokens, right ones and wrong ones: it signs whatever it is told to, with keys of
+// its own that it publishes, and answers introspection. It signs by hand, so that no library keeps a test from a token
+// that it would not make.
+type TokenIssuer struct {
+	// URL is the issuer's name, Path included.
+	URL string
+	// Client and Secret are who may introspect.
+	Client, Secret string
+
+	web *httptest.Server
+	rsa *rsa.PrivateKey
+	ec  *ecdsa.PrivateKey
+	ed  ed25519.PrivateKey
+
+	mu sync.Mutex
+	// id is the id of the RSA key; asked counts requests by path.
+	id    string
+	asked map[string]int
+	// answers has what introspection says of tokens; down has every request fail.
+	answers map[string]string
+	down    bool
+	// odd has answers in the place of the right ones, by path.
+	odd map[string]http.HandlerFunc
+}
+
+// NewTokenIssuer makes an issuer, whose name has that path. It ends with the test.
+func NewTokenIssuer(t testing.TB, path string) *TokenIssuer {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, ed, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &TokenIssuer{
+		Client: "gate", Secret: "s:e c+r%t", rsa: key, ec: ec, ed: ed, id: "rsa-1",
+		asked: map[string]int{}, answers: map[string]string{}, odd: map[string]http.HandlerFunc{},
+	}
+	i.web = httptest.NewServer(http.HandlerFunc(i.serve))
+	t.Cleanup(i.web.Close)
+	i.URL = i.web.URL + path
+	return i
+}
+
+// Claims are those of a token that is right for a resource, with what is changed: a nil value leaves a claim out.
+func (i *TokenIssuer) Claims(resource string, change map[string]any) map[string]any {
+	claims := map[string]any{
+		"iss": i.URL, "sub": "ada", "aud": resource, "client_id": "app", "scope": "mcp",
+		"iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(),
+	}
+	maps.Copy(claims, change)
+	maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })
+	return claims
+}
+
+// Token signs claims as an access token.
+func (i *TokenIssuer) Token(claims map[string]any) string {
+	payload, _ := json.Marshal(claims) // claims of tests always encode
+	return i.Sign(fmt.Sprintf(`{"alg":"RS256","typ":"at+jwt","kid":%q}`, i.keyID()), string(payload))
+}
+
+// Sign signs a payload under a header, with the key that the header's algorithm goes with. HS256 takes the public RSA
+// key for its secret, and none signs nothing.
+func (i *TokenIssuer) Sign(header, payload string) string {
+	encode := base64.RawURLEncoding.EncodeToString
+	text := encode([]byte(header)) + "." + encode([]byte(payload))
+	var h struct{ Alg string }
+	_ = json.Unmarshal([]byte(header), &h) // an odd header is signed as RS256
+	return text + "." + encode(i.signature(h.Alg, []byte(text)))
+}
+
+func (i *TokenIssuer) signature(alg string, text []byte) (signature []byte) {
+	sum := sha256.Sum256(text)
+	switch alg {
+	case "none":
+	case "HS256":
+		mac := hmac.New(sha256.New, i.rsa.N.Bytes())
+		mac.Write(text)
+		signature = mac.Sum(nil)
+	case "ES256":
+		r, s, err := ecdsa.Sign(rand.Reader, i.ec, sum[:])
+		if err != nil {
+			panic(err) // of a good key
+		}
+		signature = append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...)
+	case "EdDSA":
+		signature = ed25519.Sign(i.ed, text)
+	case "PS256":
+		signature, _ = rsa.SignPSS(rand.Reader, i.rsa, crypto.SHA256, sum[:],
+			&rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash})
+	default:
+		signature, _ = rsa.SignPKCS1v15(rand.Reader, i.rsa, crypto.SHA256, sum[:])
+	}
+	return signature
+}
+
+// Rotate gives the RSA key another id, as if it was a new one.
+func (i *TokenIssuer) Rotate(id string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.id = id
+}
+
+func (i *TokenIssuer) keyID() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.id
+}
+
+// SetIntrospection has introspection say this of a token; empty is that it is not active.
+func (i *TokenIssuer) SetIntrospection(token, answer string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.answers[token] = answer
+}
+
+// SetDown has every request fail from now on, or not any more.
+func (i *TokenIssuer) SetDown(down bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.down = down
+}
+
+// SetHandler answers a path in another way; nil is the right way again.
+func (i *TokenIssuer) SetHandler(path string, answer http.HandlerFunc) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.odd[path] = answer
+}
+
+// RequestCount says how often a path was asked for.
+func (i *TokenIssuer) RequestCount(path string) int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.asked[path]
+}
+
+// KeysPath and IntrospectPath are where the keys are, and introspection.
+const (
+	KeysPath       = "/keys"
+	IntrospectPath = "/introspect"
+)
+
+func (i *TokenIssuer) serve(w http.ResponseWriter, r *http.Request) {
+	i.mu.Lock()
+	i.asked[r.URL.Path]++
+	down, odd, id := i.down, i.odd[r.URL.Path], i.id
+	i.mu.Unlock()
+	path := strings.TrimPrefix(i.URL, i.web.URL)
+	switch {
+	case down:
+		http.Error(w, "down", http.StatusInternalServerError)
+	case odd != nil:
+		odd(w, r)
+	case r.URL.Path == "/.well-known/oauth-authorization-server"+path:
+		writeJSONBody(w, map[string]any{"issuer": i.URL, "jwks_uri": i.web.URL + KeysPath,
+			"token_endpoint": i.web.URL + "/token"})
+	case r.URL.Path == KeysPath:
+		writeJSONBody(w, map[string]any{"keys": i.keys(id)})
+	case r.URL.Path == IntrospectPath:
+		i.introspect(w, r)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func writeJSONBody(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // whoever asked is gone
+}
+
+// keys are the public keys, among such as must be passed over.
+func (i *TokenIssuer) keys(id string) []any {
+	encode := base64.RawURLEncoding.EncodeToString
+	point, err := i.ec.PublicKey.Bytes()
+	if err != nil {
+		panic(err) // of a good key
+	}
+	return []any{
+		map[string]any{"kty": "oct", "kid": "secret", "k": encode([]byte("hunter2"))},
+		map[string]any{"kty": "of another world", "kid": "odd"},
+		"no key",
+		map[string]any{
+			"kty": "RSA", "kid": id, "use": "sig", "n": encode(i.rsa.N.Bytes()),
+			"e": encode(big.NewInt(int64(i.rsa.E)).Bytes()),
+		},
+		map[string]any{"kty": "RSA", "kid": "for-secrets", "use": "enc", "n": encode(i.rsa.N.Bytes()), "e": "AQAB"},
+		map[string]any{"kty": "EC", "kid": "ec", "crv": "P-256", "x": encode(point[1:33]), "y": encode(point[33:])},
+		map[string]any{"kty": "OKP", "kid": "ed", "crv": "Ed25519", "x": encode(i.ed.Public().(ed25519.PublicKey))},
+	}
+}
+
+// introspect answers as RFC 7662 has it, to our client only.
+func (i *TokenIssuer) introspect(w http.ResponseWriter, r *http.Request) {
+	id, secret, ok := r.BasicAuth()
+	if !ok || id != i.Client || secret != formEncoded(i.Secret) || r.Method != http.MethodPost {
+		http.Error(w, "who are you", http.StatusUnauthorized)
+		return
+	}
+	i.mu.Lock()
+	said := i.answers[r.PostFormValue("token")]
+	i.mu.Unlock()
+	if said == "" {
+		said = `{"active":false}`
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write([]byte(said)) // whoever asked is gone
+}
+
+// formEncoded writes a text as it stands in a form.
+func formEncoded(text string) string { return url.QueryEscape(text) }

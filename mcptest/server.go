@@ -1,0 +1,350 @@
+package mcptest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/config"
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// awaitTimeout is how long Await waits: longer than any server that works takes.
+const awaitTimeout = 30 * time.Second
+
+// A Server is an MCP server, until its test ends. Its methods may be called from several goroutines.
+type Server struct {
+	t    testing.TB
+	deed serverMisbehaviour
+	last atomic.Int64
+
+	// ctx ends with the server; work are its connections.
+	ctx  context.Context
+	end  context.CancelFunc
+	work sync.WaitGroup
+	// processListener is where the processes come that Stdio started, token what they show; web is the server over
+	// HTTP.
+	processListener net.Listener
+	token           string
+	web             *httptest.Server
+
+	mu       sync.Mutex
+	features serverFeatures
+	requests []Request
+	changed  chan struct{} // closed, and made anew, when there is something to wait for
+	sinks    map[*notificationSink]bool
+	sessions map[string]*serverSession // of HTTP, by id
+	conns    map[net.Conn]bool         // of processes
+	// lives are the processes that have come so far, running those that are there, children what they forked.
+	lives, running, children int
+}
+
+// A Request is a message that a server received: a request, or a notification.
+type Request struct {
+	// Method is the message's; Name is the tool, the prompt or the resource it is for, empty for other messages.
+	Method, Name string
+	Params       json.RawMessage
+}
+
+// A notificationSink is told what belongs to no request.
+type notificationSink struct{ say func(mcp.Message) }
+
+// NewServer makes a server of parts, until the test ends. It speaks both generations where none of the parts is an
+// Only.
+func NewServer(t testing.TB, parts ...ServerPart) *Server {
+	t.Helper()
+	return startServer(t, serverMisbehaviour{}, parts)
+}
+
+func startServer(t testing.TB, does serverMisbehaviour, parts []ServerPart) *Server {
+	t.Helper()
+	refuseInside()
+	s := &Server{
+		t: t, deed: does, token: rand.Text(), changed: make(chan struct{}), sinks: map[*notificationSink]bool{},
+		sessions: map[string]*serverSession{}, conns: map[net.Conn]bool{},
+		features: serverFeatures{eras: drawbridge.Legacy | drawbridge.Modern},
+	}
+	s.ctx, s.end = context.WithCancel(context.Background())
+	for _, p := range parts {
+		p.addTo(&s.features)
+	}
+	var err error
+	if s.processListener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal("fakemcp:", err)
+	}
+	s.web = httptest.NewServer(http.HandlerFunc(s.serveHTTP))
+	s.work.Go(s.acceptProcesses)
+	t.Cleanup(s.stop)
+	return s
+}
+
+// stop ends the server and waits for all of it.
+func (s *Server) stop() {
+	s.end()
+	_ = s.processListener.Close()
+	s.Crash()
+	s.web.CloseClientConnections()
+	s.web.Close()
+	s.work.Wait()
+}
+
+// pause waits, and says whether the server still is there.
+func (s *Server) pause(d time.Duration) bool {
+	if d == 0 {
+		return s.ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-s.ctx.Done():
+		return false
+	}
+}
+
+// Stdio is the row of the server as a process: the test binary, whose TestMain begins with Main.
+func (s *Server) Stdio(id drawbridge.ServerID) config.Server {
+	command, env := s.Command()
+	row := config.Server{ID: id, Command: command, Args: []string{}}
+	for _, v := range env {
+		name, value, _ := strings.Cut(v, "=")
+		row.Env = append(row.Env, config.NameValue{Name: name, Value: value})
+	}
+	return row
+}
+
+// HTTP is the row of the server at its URL.
+func (s *Server) HTTP(id drawbridge.ServerID) config.Server {
+	return config.Server{ID: id, Type: "http", URL: s.URL()}
+}
+
+// URL is where the server is reached over Streamable HTTP, on the loopback interface.
+func (s *Server) URL() string { return s.web.URL + "/mcp" }
+
+// AddParts adds parts, in the place of those that have the same names, and tells every client that its lists have
+// changed.
+func (s *Server) AddParts(parts ...ServerPart) {
+	s.mu.Lock()
+	for _, p := range parts {
+		p.addTo(&s.features)
+	}
+	s.mu.Unlock()
+	s.announceLists()
+}
+
+// RemoveFeatures takes away the tools, prompts and resources of these names and URIs, and tells every client.
+func (s *Server) RemoveFeatures(names ...string) {
+	s.mu.Lock()
+	for _, list := range []*[]listedFeature{&s.features.tools, &s.features.prompts, &s.features.resources} {
+		*list = slices.DeleteFunc(*list, func(f listedFeature) bool { return slices.Contains(names, f.name) })
+	}
+	s.mu.Unlock()
+	s.announceLists()
+}
+
+func (s *Server) announceLists() {
+	for _, method := range []string{mcp.NoteToolsChanged, mcp.NotePromptsChanged, mcp.NoteResourcesChanged} {
+		s.Notify(method, nil)
+	}
+}
+
+// Notify sends every client a notification that belongs to no call. Clients without a session are sent only that a
+// list has changed, if they have asked for it.
+func (s *Server) Notify(method string, params json.RawMessage) {
+	s.mu.Lock()
+	hearers := make([]*notificationSink, 0, len(s.sinks))
+	for h := range s.sinks {
+		hearers = append(hearers, h)
+	}
+	s.mu.Unlock()
+	for _, h := range hearers {
+		h.say(mcp.Message{Method: method, Params: params})
+	}
+}
+
+// Crash ends every process of the server, without a word, and forgets every session of HTTP.
+func (s *Server) Crash() {
+	s.mu.Lock()
+	sessions, conns := s.sessions, s.conns
+	s.sessions, s.conns = map[string]*serverSession{}, map[net.Conn]bool{}
+	s.mu.Unlock()
+	for conn := range conns {
+		_ = conn.Close()
+	}
+	for _, c := range sessions {
+		c.close()
+	}
+}
+
+// Requests gives all that the server received so far, in order: requests and notifications.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// Await waits until the server has received so many messages of a method, and gives them. The test ends where they do
+// not come within half a minute. It is for the goroutine of the test.
+func (s *Server) Await(method string, n int) []Request {
+	s.t.Helper()
+	late := time.NewTimer(awaitTimeout)
+	defer late.Stop()
+	for {
+		s.mu.Lock()
+		all, news := slices.Clone(s.requests), s.changed
+		s.mu.Unlock()
+		all = slices.DeleteFunc(all, func(r Request) bool { return r.Method != method })
+		if len(all) >= n {
+			return all
+		}
+		select {
+		case <-news:
+		case <-late.C:
+			s.t.Fatalf("fakemcp: %d of %d messages %s have come", len(all), n, method)
+		}
+	}
+}
+
+// Started counts the processes that were started so far.
+func (s *Server) Started() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lives
+}
+
+// AwaitProcesses waits until so many processes of the server are there, those counted that they forked. The test ends
+// where that is not so within half a minute. It is for the goroutine of the test.
+func (s *Server) AwaitProcesses(n int) {
+	s.t.Helper()
+	late := time.NewTimer(awaitTimeout)
+	defer late.Stop()
+	for {
+		s.mu.Lock()
+		there, news := s.running+s.children, s.changed
+		s.mu.Unlock()
+		if there == n {
+			return
+		}
+		select {
+		case <-news:
+		case <-late.C:
+			s.t.Fatalf("fakemcp: there are %d processes, want %d", there, n)
+		}
+	}
+}
+
+// count changes a number that tests wait for.
+func (s *Server) count(number *int, by int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*number += by
+	s.wake()
+}
+
+// wake tells those who wait that something is new. The mutex is held.
+func (s *Server) wake() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *Server) recordRequest(m mcp.Message) {
+	if m.Method == "" {
+		return
+	}
+	name, _ := mcp.TargetName(m.Method, m.Params)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, Request{m.Method, name, m.Params})
+	s.wake()
+}
+
+func (s *Server) addSink(h *notificationSink) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sinks[h] = true
+}
+
+func (s *Server) removeSink(h *notificationSink) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sinks, h)
+}
+
+// currentFeatures is what the server has at the moment.
+func (s *Server) currentFeatures() serverFeatures {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.features
+	f.tools, f.prompts, f.resources = slices.Clone(f.tools), slices.Clone(f.prompts), slices.Clone(f.resources)
+	return f
+}
+
+func (f serverFeatures) capabilities(era drawbridge.ProtocolEra) json.RawMessage {
+	caps := map[string]any{"tools": map[string]bool{"listChanged": true}}
+	if len(f.prompts) > 0 {
+		caps["prompts"] = map[string]bool{"listChanged": true}
+	}
+	if len(f.resources) > 0 {
+		caps["resources"] = map[string]bool{"listChanged": true}
+	}
+	if era == drawbridge.Legacy {
+		caps["logging"] = struct{}{}
+	}
+	all, _ := json.Marshal(caps)
+	return all
+}
+
+// instructionsMember is the member that holds the instructions, where there are any.
+func (f serverFeatures) instructionsMember() string {
+	if f.instructions == "" {
+		return ""
+	}
+	return `,"instructions":` + string(rawjson.Quote(f.instructions))
+}
+
+func joinDefinitions(list []listedFeature) string {
+	all := make([]string, 0, len(list))
+	for _, f := range list {
+		all = append(all, string(f.definition))
+	}
+	return "[" + strings.Join(all, ",") + "]"
+}
+
+// versionFor takes the stateful version that the client asked for, where it is one.
+func versionFor(m mcp.Message) string {
+	if v := rawjson.GetString(m.Params, "protocolVersion"); slices.Contains(mcp.LegacyVersions(), v) {
+		return v
+	}
+	return mcp.LegacyVersions()[0]
+}
+
+func (s *Server) info() json.RawMessage { return jsonObject("name", "fakemcp", "version", "1.0.0") }
+
+// complete is a result of these members, in the form of a generation.
+func (s *Server) complete(era drawbridge.ProtocolEra, method, members string) json.RawMessage {
+	if era == drawbridge.Legacy {
+		return json.RawMessage("{" + members + "}")
+	}
+	if members != "" {
+		members = "," + members
+	}
+	switch method {
+	case mcp.MethodToolsCall, mcp.MethodPromptsGet:
+	default:
+		members += `,"ttlMs":0,"cacheScope":"private"`
+	}
+	return json.RawMessage(`{"resultType":"complete"` + members + `,"_meta":{"` + mcp.MetaServerInfo + `":` +
+		string(s.info()) + `}}`)
+}

@@ -1,0 +1,153 @@
+package mcptest
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/process"
+)
+
+// fakeServerVariable tells a process of the test binary's that it is to carry lines, and between whom: an address and
+// a token, and what the process itself does that is no good.
+const fakeServerVariable = "DRAWBRIDGE_FAKEMCP"
+
+// crashExitCode is the exit code of a process whose server ended it.
+const crashExitCode = 3
+
+// RunIfServer comes first in a TestMain, behind gateway.Reap. In a process that was started by the row of a Server it
+// does not return; else it does nothing.
+func RunIfServer() {
+	if order := os.Getenv(fakeServerVariable); order != "" {
+		os.Exit(carryStdio(strings.Fields(order)))
+	}
+}
+
+// refuseInside ends a process that was to become a server, and runs tests instead: each would start another.
+func refuseInside() {
+	if os.Getenv(fakeServerVariable) != "" {
+		fmt.Fprintln(os.Stderr, "fakemcp: TestMain does not begin with fakemcp.Main")
+		os.Exit(2)
+	}
+}
+
+// Command gives what starts the server as a process that speaks on its standard streams, and what its environment must
+// have, as "name=value".
+func (s *Server) Command() (path string, env []string) {
+	s.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		s.t.Fatal("fakemcp:", err)
+	}
+	order := []string{s.processListener.Addr().String(), s.token}
+	if s.deed.process != "" {
+		order = append(order, s.deed.process, strconv.Itoa(s.deed.size))
+	}
+	// With the race detector a process stays a second after its end by default.
+	return self, []string{fakeServerVariable + "=" + strings.Join(order, " "), "GORACE=atexit_sleep_ms=0"}
+}
+
+// carryStdio is the process: it carries bytes between its standard streams and the test.
+func carryStdio(order []string) (code int) {
+	if len(order) > 3 {
+		size, _ := strconv.Atoi(order[3])
+		if code, over := misbehaveAsProcess(order, size); over {
+			return code
+		}
+	}
+	conn, err := net.Dial("tcp", order[0])
+	if err == nil {
+		_, err = fmt.Fprintln(conn, order[1])
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "fakemcp:", err)
+		return 2
+	}
+	var ended sync.Once
+	go func() {
+		_, _ = io.Copy(conn, process.PolledStdin(os.Stdin, os.Stdout))
+		ended.Do(func() { code = 0 })
+		_ = conn.(*net.TCPConn).CloseWrite()
+	}()
+	_, _ = io.Copy(os.Stdout, conn)
+	ended.Do(func() { code = crashExitCode })
+	if len(order) > 2 {
+		lingerAfterEnd(order[2])
+	}
+	return code
+}
+
+// acceptProcesses takes in the processes that Stdio started, until the server ends.
+func (s *Server) acceptProcesses() {
+	for {
+		conn, err := s.processListener.Accept()
+		if err != nil {
+			return
+		}
+		s.work.Go(func() { s.serveProcess(conn) })
+	}
+}
+
+// serveProcess answers one process.
+func (s *Server) serveProcess(conn net.Conn) {
+	defer func() { _ = conn.Close() }()
+	s.mu.Lock()
+	s.conns[conn] = true
+	over := s.ctx.Err() != nil
+	s.mu.Unlock()
+	in := bufio.NewReader(conn)
+	hello, err := in.ReadString('\n')
+	token, child := strings.CutSuffix(strings.TrimSpace(hello), childMark)
+	if over || err != nil || token != s.token {
+		return
+	}
+	if child {
+		s.count(&s.children, 1)
+		_, _ = io.Copy(io.Discard, in) // it says nothing, and is there as long as the connection is
+		s.count(&s.children, -1)
+		return
+	}
+	s.count(&s.lives, 1)
+	s.count(&s.running, 1)
+	defer s.count(&s.running, -1)
+	c, line := s.session(), &lineWriter{w: conn}
+	defer c.close()
+	out := responseWriter{line.say, line.raw}
+	ear := &notificationSink{line.say}
+	defer s.removeSink(ear)
+	lines := mcp.NewLineReader(in, 0)
+	for {
+		text, err := lines.Next()
+		if err != nil {
+			return
+		}
+		m, err := mcp.ParseMessage(text)
+		if err != nil {
+			continue
+		}
+		if m.Method == mcp.NoteInitialized {
+			s.addSink(ear)
+		}
+		c.handleMessage(m, out, func() {})
+	}
+}
+
+// A lineWriter writes messages on lines, one at a time.
+type lineWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lineWriter) say(m mcp.Message) { l.raw(onceChunk(m.Append(nil))) }
+
+func (l *lineWriter) raw(parts ...repeatedBytes) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	writeChunks(l.w, append(parts[:len(parts):len(parts)], onceChunk([]byte{'\n'})))
+}

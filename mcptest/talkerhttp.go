@@ -1,0 +1,291 @@
+package mcptest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+)
+
+// A Talker is the server "talker" over Streamable HTTP, in one generation: a handler for httptest. It can be started
+// again: then it has forgotten every session, and its streams and requests are cut off.
+type Talker struct {
+	modern bool
+	path   string
+
+	mu     sync.Mutex
+	lives  int
+	life   *talkerLife
+	closed bool // nothing comes in any more
+}
+
+// HTTPTalker makes a Talker that writes its record to the file at path. Close ends it.
+func HTTPTalker(modern bool, path string) (*Talker, error) {
+	h := &Talker{modern: modern, path: path}
+	return h, h.start()
+}
+
+// A talkerLife is what a Talker knows between two restarts.
+type talkerLife struct {
+	t    *talker
+	name string
+	// ctx ends when the life is over: over does that, ending once. work are its requests.
+	ctx    context.Context
+	over   context.CancelFunc
+	ending sync.Once
+	work   sync.WaitGroup
+
+	mu       sync.Mutex
+	opened   int
+	sessions map[string]*httpSession
+}
+
+// An httpSession is a stateful session and its stream outside requests.
+type httpSession struct {
+	*talkSession
+	mu      sync.Mutex
+	waiting []mcp.Message
+	wake    chan struct{}
+}
+
+func (h *Talker) start() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lives++
+	record, err := openEventRecorder(h.path, strconv.Itoa(h.lives))
+	if err != nil {
+		return err
+	}
+	l := &talkerLife{name: strconv.Itoa(h.lives), sessions: map[string]*httpSession{}}
+	l.ctx, l.over = context.WithCancel(context.Background())
+	l.t = newTalker(h.modern, record, func() { go h.Restart() })
+	h.life = l
+	record.event("start", 0, "")
+	return nil
+}
+
+// Restart ends everything that goes on and begins anew. It does not wait for the end.
+func (h *Talker) Restart() {
+	h.now().end()
+	_ = h.start() // the file was there before
+}
+
+// Close ends everything and waits for it.
+func (h *Talker) Close() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	l := h.now()
+	l.end()
+	l.work.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.sessions {
+		s.work.Wait()
+	}
+	l.t.record.close()
+}
+
+func (h *Talker) now() *talkerLife {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.life
+}
+
+// enter gives the life that a request is of, which is to be told when it is done; nil after Close.
+func (h *Talker) enter() *talkerLife {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil
+	}
+	h.life.work.Add(1)
+	return h.life
+}
+
+func (l *talkerLife) end() {
+	l.ending.Do(func() {
+		l.t.record.event("stop", 0, "")
+		l.over()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, s := range l.sessions {
+			s.end()
+		}
+	})
+}
+
+// ServeHTTP answers one request. Requests of a life that ends are cut off.
+func (h *Talker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	l := h.enter()
+	if l == nil {
+		panic(http.ErrAbortHandler)
+	}
+	defer l.work.Done()
+	var m mcp.Message
+	if r.Method == http.MethodPost {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		if m, err = mcp.ParseMessage(body); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		l.t.record.message(body, r.Header)
+	}
+	if h.modern {
+		l.modern(w, r, m)
+	} else {
+		l.legacy(w, r, m)
+	}
+	if l.ctx.Err() != nil {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// A postReply is the answer to one POST: an object where it is one message, a stream of events where it is more.
+type postReply struct {
+	w http.ResponseWriter
+	// modern says that errors have a status of HTTP.
+	modern bool
+
+	mu     sync.Mutex
+	stream bool
+	over   bool
+}
+
+// say writes a message: a response to a request that nothing was said about before as an object.
+func (p *postReply) say(m mcp.Message) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		return
+	}
+	if m.IsResponse() && !p.stream {
+		p.over = true
+		p.w.Header().Set("Content-Type", "application/json")
+		if m.Error != nil && p.modern {
+			p.w.WriteHeader(statusOf(mcp.ErrorCode(m.Error)))
+		}
+		_, _ = p.w.Write(m.Append(nil))
+		return
+	}
+	if !p.stream {
+		p.stream = true
+		p.w.Header().Set("Content-Type", "text/event-stream")
+	}
+	_, _ = p.w.Write(mcp.AppendSSEEvent(nil, mcp.SSEEvent{Data: m.Append(nil), Retry: -1}))
+	_ = http.NewResponseController(p.w).Flush()
+	p.over = m.IsResponse()
+}
+
+// close has nothing written any more.
+func (p *postReply) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+}
+
+func (l *talkerLife) modern(w http.ResponseWriter, r *http.Request, m mcp.Message) {
+	if !m.IsRequest() {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	p := &postReply{w: w, modern: true}
+	defer p.close()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(l.ctx, cancel)()
+	l.t.stateless(ctx, m, r.Header, p.say)
+}
+
+func (l *talkerLife) legacy(w http.ResponseWriter, r *http.Request, m mcp.Message) {
+	if m.Method == mcp.MethodInitialize {
+		s := l.open(w)
+		p := &postReply{w: w}
+		s.take(m, p.say, nil)
+		return
+	}
+	id := r.Header.Get(mcp.HeaderSession)
+	l.mu.Lock()
+	s := l.sessions[id]
+	l.mu.Unlock()
+	switch {
+	case m.Method == mcp.MethodDiscover:
+		http.Error(w, "initialize first", http.StatusBadRequest)
+	case s == nil:
+		http.Error(w, "no such session", http.StatusNotFound)
+	case r.Method == http.MethodGet:
+		s.stream(w, r)
+	case r.Method == http.MethodDelete:
+		l.mu.Lock()
+		delete(l.sessions, id)
+		l.mu.Unlock()
+		s.close()
+		w.WriteHeader(http.StatusNoContent)
+	case !m.IsRequest():
+		s.take(m, nil, nil)
+		w.WriteHeader(http.StatusAccepted)
+	default:
+		p := &postReply{w: w}
+		defer p.close()
+		done := make(chan struct{})
+		s.take(m, p.say, func() { close(done) })
+		select {
+		case <-done:
+		case <-r.Context().Done():
+		case <-l.ctx.Done():
+		}
+	}
+}
+
+func (l *talkerLife) open(w http.ResponseWriter) *httpSession {
+	s := &httpSession{wake: make(chan struct{}, 1)}
+	s.talkSession = l.t.session(s.later)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.opened++
+	id := fmt.Sprintf("%s-%d", l.name, l.opened)
+	l.sessions[id] = s
+	w.Header().Set(mcp.HeaderSession, id)
+	return s
+}
+
+// later keeps a message until there is a stream outside requests.
+func (s *httpSession) later(m mcp.Message) {
+	s.mu.Lock()
+	s.waiting = append(s.waiting, m)
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// stream is the stream outside requests.
+func (s *httpSession) stream(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	p := &postReply{w: w, stream: true}
+	_ = http.NewResponseController(w).Flush()
+	for {
+		s.mu.Lock()
+		waiting := s.waiting
+		s.waiting = nil
+		s.mu.Unlock()
+		for _, m := range waiting {
+			p.say(m)
+		}
+		select {
+		case <-s.wake:
+		case <-r.Context().Done():
+			return
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package mcptest
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// A talkSession is a talker's conversation with one client: a stateful session, or, in the stateless generation, a
+// pipe.
+type talkSession struct {
+	t *talker
+	// ctx ends with the session, and every turn with it: stop ends it, under mu.
+	ctx  context.Context
+	stop context.CancelFunc
+	work sync.WaitGroup
+	me   *hearer
+
+	mu sync.Mutex
+	// caps is what initialize declared, level what logging/setLevel asked for.
+	caps  json.RawMessage
+	level string
+	// asked are the questions without an answer, open the turns that can be cancelled, by the bytes of their ids.
+	asked   map[string]chan mcp.Message
+	lastAsk int
+	open    map[string]context.CancelFunc
+}
+
+// session begins a session. say is where what belongs to no request goes.
+func (t *talker) session(say func(mcp.Message)) *talkSession {
+	s := &talkSession{
+		t: t, asked: map[string]chan mcp.Message{}, open: map[string]context.CancelFunc{},
+		me: &hearer{uris: map[string]bool{}, say: say},
+	}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	return s
+}
+
+// take takes one message. What must be waited for runs in a goroutine of the session; done, which may be nil, is called
+// when all of the answer was said.
+func (s *talkSession) take(m mcp.Message, say func(mcp.Message), done func()) {
+	if done == nil {
+		done = func() {}
+	}
+	switch {
+	case m.IsResponse():
+		s.answered(m)
+	case m.Method == mcp.NoteCancelled:
+		s.cancel(string(rawjson.Get(m.Params, "requestId")))
+	case !m.IsRequest():
+	case s.simple(m, say):
+	case s.begin(m, say, done):
+		return
+	}
+	done()
+}
+
+// begin begins a turn, unless the session is over.
+func (s *talkSession) begin(m mcp.Message, say func(mcp.Message), done func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return false
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	s.open[string(m.ID)] = cancel
+	c := &talkerTurn{t: s.t, ctx: ctx, params: m.Params, say: say, asker: s, level: s.level}
+	s.work.Go(func() {
+		defer done()
+		defer s.cancel(string(m.ID))
+		if reply, ok := s.t.take(c, m); ok {
+			say(reply)
+		}
+	})
+	return true
+}
+
+// simple answers what only the stateful generation has.
+func (s *talkSession) simple(m mcp.Message, say func(mcp.Message)) bool {
+	result := "{}"
+	switch m.Method {
+	case mcp.MethodInitialize:
+		s.mu.Lock()
+		s.caps = rawjson.Get(m.Params, "capabilities")
+		s.mu.Unlock()
+		s.t.hear(s.me)
+		result = initializeResult(m, `{"tools":{"listChanged":true},"prompts":{"listChanged":true},`+
+			`"resources":{"listChanged":true,"subscribe":true},"logging":{},"completions":{}}`)
+	case mcp.MethodPing:
+	case mcp.MethodSetLevel:
+		s.mu.Lock()
+		s.level = rawjson.GetString(m.Params, "level")
+		s.mu.Unlock()
+	case mcp.MethodSubscribe, mcp.MethodUnsubscribe:
+		s.t.watch(s.me, rawjson.GetString(m.Params, "uri"), m.Method == mcp.MethodSubscribe)
+	default:
+		return false
+	}
+	say(mcp.Message{ID: m.ID, Result: json.RawMessage(result)})
+	return true
+}
+
+// end ends the session: no turn begins after it.
+func (s *talkSession) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stop()
+}
+
+// close ends the session and waits for its turns.
+func (s *talkSession) close() {
+	s.end()
+	s.t.mu.Lock()
+	delete(s.t.hearers, s.me)
+	s.t.mu.Unlock()
+	s.work.Wait()
+}
+
+func (s *talkSession) cancel(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cancel := s.open[id]; cancel != nil {
+		cancel()
+		delete(s.open, id)
+	}
+}
+
+// send asks the client, and gives the id of the question and where its answer will be.
+func (s *talkSession) send(c *talkerTurn, method string, params json.RawMessage) (id string, answer chan mcp.Message) {
+	s.mu.Lock()
+	s.lastAsk++
+	id, answer = strconv.Itoa(s.lastAsk), make(chan mcp.Message, 1)
+	s.asked[id] = answer
+	s.mu.Unlock()
+	c.say(mcp.Message{ID: json.RawMessage(id), Method: method, Params: params})
+	return id, answer
+}
+
+func (s *talkSession) forget(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.asked, id)
+}
+
+func (s *talkSession) answered(m mcp.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if answer := s.asked[string(m.ID)]; answer != nil {
+		answer <- m
+		delete(s.asked, string(m.ID))
+	}
+}
+
+// declared is what initialize declared.
+func (s *talkSession) declared() json.RawMessage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.caps
+}
+
+func (s *talkSession) fresh(int) bool { return true }
+
+// ask sends all questions of a round and waits for their answers. An error of the client's is one: {"error":OBJECT}.
+func (s *talkSession) ask(c *talkerTurn, kinds []string) ([]json.RawMessage, error) {
+	var waiting []chan mcp.Message
+	for _, kind := range kinds {
+		method, params := c.question(kind)
+		id, answer := s.send(c, method, params)
+		defer s.forget(id)
+		waiting = append(waiting, answer)
+	}
+	var answers []json.RawMessage
+	for _, answer := range waiting {
+		select {
+		case m := <-answer:
+			if c.ctx.Err() != nil {
+				return nil, errSilent // the cancellation was there before
+			}
+			if m.Error != nil {
+				m.Result = json.RawMessage(`{"error":` + string(m.Error) + `}`)
+			}
+			answers = append(answers, m.Result)
+		case <-c.ctx.Done():
+			return nil, errSilent
+		}
+	}
+	return answers, nil
+}
+
+// A statelessClient is the client of one stateless request. What it was asked before is in the requestState.
+type statelessClient struct {
+	caps, given json.RawMessage
+	// known are the rounds that are answered, round counts those that the turn came to.
+	known [][]json.RawMessage
+	round int
+	// before is how many rounds were answered before this request.
+	before int
+}
+
+// stateMark begins every state of a talker. It is opaque to everybody else, and must come back byte for byte.
+const stateMark = `é "\ `
+
+func newStatelessClient(params json.RawMessage) (*statelessClient, error) {
+	r := &statelessClient{
+		caps:  rawjson.Get(params, "_meta", mcp.MetaClientCapabilities),
+		given: rawjson.Get(params, "inputResponses"),
+	}
+	state := rawjson.Get(params, "requestState")
+	if state == nil {
+		return r, nil
+	}
+	text, _ := rawjson.DecodeString(state)
+	rounds, mine := strings.CutPrefix(text, stateMark)
+	if strings.HasPrefix(text, "round ") {
+		return r, nil
+	}
+	if err := json.Unmarshal([]byte(rounds), &r.known); !mine || err != nil {
+		return nil, refuseTurn(mcp.CodeInvalidParams, "requestState is not mine: %s", state)
+	}
+	r.before = len(r.known)
+	return r, nil
+}
+
+func (r *statelessClient) fresh(round int) bool { return round >= r.before }
+
+func (r *statelessClient) declared() json.RawMessage { return r.caps }
+
+// ask gives the answers of a round that the request has, or a later that asks for what is missing.
+func (r *statelessClient) ask(c *talkerTurn, kinds []string) ([]json.RawMessage, error) {
+	defer func() { r.round++ }()
+	if r.round < len(r.known) {
+		return r.known[r.round], nil
+	}
+	var answers []json.RawMessage
+	questions := ""
+	for i, kind := range kinds {
+		key := "q" + strconv.Itoa(r.round+1) + "." + strconv.Itoa(i+1)
+		answer := rawjson.Get(r.given, key)
+		switch {
+		case rawjson.Get(r.caps, capabilityOf(kind)...) == nil:
+			answer = json.RawMessage(`{"undeclared":"` + kind + `"}`)
+		case answer == nil:
+			method, params := c.question(kind)
+			if params == nil {
+				params = json.RawMessage("{}")
+			}
+			questions += `,"` + key + `":{"method":"` + method + `","params":` + string(params) + `}`
+		}
+		answers = append(answers, answer)
+	}
+	if questions == "" {
+		r.known = append(r.known, answers)
+		return answers, nil
+	}
+	known := make([]string, len(r.known))
+	for i, round := range r.known {
+		known[i] = jsonArray(round)
+	}
+	state := stateMark + "[" + strings.Join(known, ",") + "]"
+	return nil, inputRequiredResult(`{"resultType":"input_required","requestState":` + string(rawjson.Quote(state)) +
+		`,"inputRequests":{` + questions[1:] + `},` + modernInfo + `}`)
+}

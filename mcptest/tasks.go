@@ -1,0 +1,314 @@
+package mcptest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+)
+
+// modernTaskServer is a server of the stateless generation with the tasks extension (SEP-2663), with the tools that the
+// conformance suite calls. The ids of its tasks can be guessed, so that nobody behind it may rely on their secrecy.
+//
+//	greet {name}              answers at once
+//	slow_compute {seconds}    a task of so many seconds; without the extension, or for none, answers at once
+//	failing_job {}            a task that ends with an error of the tool; there is no other way to call it
+//	protocol_error_job {}     a task that fails
+//	confirm_delete {filename} a task that asks one thing
+//	multi_input {}            a task that asks two things at once
+//	test_tool_with_task {}    asks for a name first, and becomes a task then
+type modernTaskServer struct {
+	*modernServer
+
+	mu    sync.Mutex
+	tasks map[string]*serverTask
+}
+
+// A serverTask is one of a modernTaskServer's. asks are its open questions by key; outcome is a member, "result" or
+// "error", once it is over.
+type serverTask struct {
+	id, status, outcome string
+	asks                map[string]string
+	began               time.Time
+	finish              func(*serverTask)
+	timer               *time.Timer
+}
+
+// jobTime is how long a task takes that asks nobody anything.
+const jobTime = 50 * time.Millisecond
+
+func newTaskServer() *modernTaskServer {
+	s := &modernTaskServer{modernServer: newModern(), tasks: map[string]*serverTask{}}
+	var tools []string
+	for _, name := range []string{
+		"greet", "slow_compute", "failing_job", "protocol_error_job", "confirm_delete", "multi_input",
+		"test_tool_with_task",
+	} {
+		tools = append(tools,
+			fmt.Sprintf(`{"name":%q,"description":"Plays the %s of the suite.","inputSchema":{"type":"object"}}`, name,
+				name))
+	}
+	s.methods = methodTable{
+		mcp.MethodDiscover: alwaysComplete(
+			`"supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"extensions":{"` +
+				mcp.ExtensionTasks + `":{}}},"ttlMs":60000,"cacheScope":"public"`),
+		mcp.MethodToolsList: alwaysComplete(`"tools":[` + strings.Join(tools, ",") +
+			`],"ttlMs":60000,"cacheScope":"public"`),
+		mcp.MethodToolsCall: s.call,
+		mcp.MethodListen:    s.listen,
+		mcp.NoteCancelled:   s.cancel,
+		mcp.MethodTasksGet: s.withTask(func(c *messageStream, m mcp.Message, t *serverTask) {
+			c.result(m,
+				completeResult(t.members()))
+		}),
+		mcp.MethodTasksUpdate: s.withTask(s.update),
+		mcp.MethodTasksCancel: s.withTask(s.cancelTask),
+	}
+	return s
+}
+
+// handle takes one message after the other, and none while a task is changing.
+func (s *modernTaskServer) handle(c *messageStream, m mcp.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.modernServer.handle(c, m)
+}
+
+// declaresTasks says whether a request has the extension, and refuses one that has not.
+func declaresTasks(m mcp.Message) bool {
+	return rawjson.Get(m.Params, "_meta", mcp.MetaClientCapabilities, "extensions", mcp.ExtensionTasks) != nil
+}
+
+func refuseUndeclared(c *messageStream, m mcp.Message) {
+	data := `{"requiredCapabilities":{"extensions":{"` + mcp.ExtensionTasks + `":{}}}}`
+	c.say(mcp.Message{ID: m.ID, Error: mcp.NewErrorObject(mcp.CodeMissingCapability, "the tasks extension is needed",
+		json.RawMessage(data))})
+}
+
+// withTask answers a request about a task that there is, by a client that knows of tasks.
+func (s *modernTaskServer) withTask(answer func(*messageStream, mcp.Message, *serverTask)) func(
+	*messageStream, mcp.Message) {
+	return func(c *messageStream, m mcp.Message) {
+		t := s.tasks[rawjson.GetString(m.Params, "taskId")]
+		switch {
+		case !declaresTasks(m):
+			refuseUndeclared(c, m)
+		case t == nil:
+			c.fail(m, mcp.CodeInvalidParams, "no such task")
+		default:
+			answer(c, m, t)
+		}
+	}
+}
+
+func (s *modernTaskServer) call(c *messageStream, m mcp.Message) {
+	declared := declaresTasks(m)
+	argument := func(name string) string { return rawjson.GetString(m.Params, "arguments", name) }
+	say := func(text string) { c.result(m, completeResult(textMember(text))) }
+	name := rawjson.GetString(m.Params, "name")
+	switch name {
+	case "greet":
+		say("Hello, " + argument("name") + "!")
+		return
+	case "slow_compute":
+		var seconds float64
+		_ = json.Unmarshal(rawjson.Get(m.Params, "arguments", "seconds"), &seconds)
+		if !declared || seconds == 0 {
+			say("computed")
+			return
+		}
+		s.begin(c, m, time.Duration(seconds*float64(time.Second)), nil, completedWith("computed "+argument("label")))
+		return
+	}
+	if !declared {
+		refuseUndeclared(c, m)
+		return
+	}
+	switch name {
+	case "failing_job":
+		s.begin(c, m, jobTime, nil, endedWith("completed", `"result":{`+textMember("it did not work")+
+			`,"isError":true}`))
+	case "protocol_error_job":
+		s.begin(c, m, jobTime, nil, endedWith("failed", `"error":{"code":-32603,"message":"it broke"}`))
+	case "confirm_delete":
+		s.begin(c, m, 0, map[string]string{"confirm": elicitation("Delete "+argument("filename")+"?", "confirm",
+			"boolean")}, completedWith("deleted"))
+	case "multi_input":
+		s.begin(c, m, 0, map[string]string{
+			"first":  elicitation("The first name?", "name", "string"),
+			"second": elicitation("The second name?", "name", "string"),
+		}, completedWith("two names"))
+	case "test_tool_with_task":
+		s.askThenBegin(c, m)
+	default:
+		c.fail(m, mcp.CodeInvalidParams, "unknown tool: "+name)
+	}
+}
+
+// askThenBegin asks for a name in the way of every call, and makes a task once it has one.
+func (s *modernTaskServer) askThenBegin(c *messageStream, m mcp.Message) {
+	answer := rawjson.Get(m.Params, "inputResponses", "user_name")
+	switch {
+	case answer == nil:
+		c.result(m, `{"resultType":"input_required","requestState":"asked","inputRequests":{"user_name":`+
+			elicitation("Who are you?", "name", "string")+`},`+modernInfo+`}`)
+	case rawjson.GetString(m.Params, "requestState") != "asked":
+		c.fail(m, mcp.CodeInvalidParams, "the requestState is not mine")
+	default:
+		s.begin(c, m, jobTime, nil, completedWith("done for "+rawjson.GetString(answer, "content", "name")))
+	}
+}
+
+// begin makes a task of a call: one that asks, or one that is over after some time.
+func (s *modernTaskServer) begin(c *messageStream, m mcp.Message, after time.Duration, asks map[string]string,
+	finish func(*serverTask)) {
+	t := &serverTask{id: fmt.Sprintf("task-%d", len(s.tasks)+1), status: "working", asks: asks,
+		began: time.Now(), finish: finish}
+	s.tasks[t.id] = t
+	if len(asks) > 0 {
+		t.status = "input_required"
+	} else {
+		t.timer = time.AfterFunc(after, func() { s.end(t, finish) })
+	}
+	c.result(m, `{"resultType":"task",`+t.base()+`,`+modernInfo+`}`)
+}
+
+// end ends a task, where it is not over.
+func (s *modernTaskServer) end(t *serverTask, finish func(*serverTask)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !t.over() {
+		finish(t)
+		s.changed(t)
+	}
+}
+
+func (t *serverTask) over() bool { return t.status != "working" && t.status != "input_required" }
+
+func completedWith(text string) func(*serverTask) {
+	return endedWith("completed", `"result":{`+textMember(text)+`}`)
+}
+
+func endedWith(status, outcome string) func(*serverTask) {
+	return func(t *serverTask) { t.status, t.outcome, t.asks = status, outcome, nil }
+}
+
+// update takes answers: the task goes on when it has all of them.
+func (s *modernTaskServer) update(c *messageStream, m mcp.Message, t *serverTask) {
+	open := len(t.asks)
+	for answer := range rawjson.Members(rawjson.Get(m.Params, "inputResponses")) {
+		key, _ := rawjson.DecodeString(answer.Name)
+		delete(t.asks, key)
+	}
+	c.result(m, `{"resultType":"complete",`+modernInfo+`}`)
+	if len(t.asks) == open {
+		return
+	}
+	if len(t.asks) == 0 && !t.over() {
+		t.finish(t)
+	}
+	s.changed(t)
+}
+
+func (s *modernTaskServer) cancelTask(c *messageStream, m mcp.Message, t *serverTask) {
+	c.result(m, `{"resultType":"complete",`+modernInfo+`}`)
+	if !t.over() {
+		endedWith("cancelled", "")(t)
+		s.changed(t)
+	}
+}
+
+// changed tells those who listen to the task what it is now.
+func (s *modernTaskServer) changed(t *serverTask) {
+	for _, l := range s.listeners {
+		for id := range rawjson.Elements(rawjson.Get(l.filter, "taskIds")) {
+			if text, _ := rawjson.DecodeString(id); text == t.id {
+				l.stream.notify(mcp.NoteTask, `{`+t.members()+`,`+subscription(l.id)+`}`)
+			}
+		}
+	}
+}
+
+// base are the members that every form of a task has, members all of them.
+func (t *serverTask) base() string {
+	return fmt.Sprintf(`"taskId":%q,"status":%q,"createdAt":%q,"lastUpdatedAt":%q,"ttlMs":300000,"pollIntervalMs":20`,
+		t.id, t.status, t.began.UTC().Format(time.RFC3339), time.Now().UTC().Format(time.RFC3339))
+}
+
+func (t *serverTask) members() string {
+	out := t.base()
+	if len(t.asks) > 0 {
+		asks, _ := json.Marshal(rawValues(t.asks)) // of strings that are JSON: cannot fail
+		out += `,"inputRequests":` + string(asks)
+	}
+	if t.outcome != "" {
+		out += "," + t.outcome
+	}
+	return out
+}
+
+func rawValues(texts map[string]string) map[string]json.RawMessage {
+	out := map[string]json.RawMessage{}
+	for key, text := range texts {
+		out[key] = json.RawMessage(text)
+	}
+	return out
+}
+
+func textMember(text string) string {
+	return `"content":[{"type":"text","text":` + string(rawjson.Quote(text)) + `}]`
+}
+
+// elicitation is an elicitation of one property.
+func elicitation(message, property, kind string) string {
+	return fmt.Sprintf(`{"method":"elicitation/create","params":{"mode":"form","message":%s,"requestedSchema":`+
+		`{"type":"object","properties":{%q:{"type":%q}},"required":[%[2]q]}}}`, rawjson.Quote(message), property, kind)
+}
+
+// HTTPTasks is the server "tasks" over HTTP, strict about the headers that mirror the body.
+func HTTPTasks() http.Handler {
+	server := newTaskServer()
+	return postOnly(func(w http.ResponseWriter, r *http.Request, _ []byte, m mcp.Message) {
+		if why := mismatchedHeader(r.Header, m); why != "" && m.IsRequest() {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write(mcp.Message{ID: m.ID, Error: mcp.NewErrorObject(mcp.CodeHeaderMismatch, why,
+				nil)}.Append(nil))
+			return
+		}
+		if m.Method != mcp.MethodListen {
+			respond(w, server, m)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		stream := &messageStream{out: func(message []byte) {
+			_, _ = w.Write(mcp.AppendSSEEvent(nil, mcp.SSEEvent{Data: message}))
+			_ = http.NewResponseController(w).Flush()
+		}}
+		server.handle(stream, m)
+		<-r.Context().Done()
+		server.mu.Lock()
+		defer server.mu.Unlock()
+		server.forget(stream)
+	})
+}
+
+// mismatchedHeader says which header does not say what the body says; empty where all do.
+func mismatchedHeader(h http.Header, m mcp.Message) string {
+	if h.Get(mcp.HeaderMethod) != m.Method {
+		return mcp.HeaderMethod + " is not the method"
+	}
+	name, ok := mcp.TargetName(m.Method, m.Params)
+	if !ok {
+		return ""
+	}
+	if got, err := mcp.DecodeHeaderValue(h.Get(mcp.HeaderName)); err != nil || got != name {
+		return mcp.HeaderName + " is not the name"
+	}
+	return ""
+}
