@@ -36,15 +36,45 @@ func (l limit) bar() string {
 	return "≤ " + l.show(l.bound)
 }
 
+// These bounds are what was reached on the way to 0, to a third of the count of before, and to 3. They only go down.
+const (
+	maxShownPhrases  = 9999
+	maxInsidePhrases = 9999
+	maxBackgrounds   = 19
+)
+
+// facts returns measured points without a bound.
+func (s *shape) facts() []string {
+	return []string{
+		fmt.Sprintf("lines of code of the program: %d", s.programLines()),
+		fmt.Sprintf("names of one word: %.0f %% of functions, %.0f %% of methods",
+			share(s.plainFuncs.one, s.plainFuncs.all), share(s.methods.one, s.methods.all)),
+		fmt.Sprintf("packages over 6,000 lines: %v", s.largestPackages(6000)),
+	}
+}
+
 // limits holds what was measured against the project's table.
 func (s *shape) limits() []limit {
 	long := slices.DeleteFunc(slices.Clone(s.functions), func(p point) bool { return p.size <= 60 })
 	function, file, wide := largest(s.functions), largest(s.files), largest(s.interfaces)
+	libraries, once := s.libraries()
 	return []limit{
+		{name: "packages of the program", value: float64(len(s.programPackages())), bound: 55},
+		{name: "library packages with one importer", value: share(len(once), len(libraries)), bound: 50, percent: true,
+			where: some(once)},
+		{name: "packages importable from outside", value: float64(len(s.importable())), bound: 12,
+			where: some(s.importable())},
+		{name: "banned phrases in public packages and in texts for people", value: float64(len(s.phrases.shown)),
+			bound: maxShownPhrases, where: some(s.phrases.shown)},
+		{name: "banned phrases in comments of internal packages", value: float64(len(s.phrases.inside)),
+			bound: maxInsidePhrases, where: some(s.phrases.inside)},
+		{name: "lines over 120 columns", value: share(s.overlong, s.lines), bound: 1, percent: true},
+		{name: "context.Background below main", value: float64(len(s.backgrounds)), bound: maxBackgrounds,
+			where: some(s.backgrounds)},
 		{name: "longest function, lines", value: float64(function.size), bound: 80, where: function.where},
 		{name: "functions over 60 lines", value: share(len(long), len(s.functions)), bound: 2, percent: true,
 			where: some(places(long))},
-		{name: "longest file, lines", value: float64(file.size), bound: 700, where: file.where},
+		{name: "longest file, lines", value: float64(file.size), bound: 600, where: file.where},
 		{name: "90th percentile of files, lines", value: float64(percentile(s.files, 90)), bound: 400},
 		{name: "widest interface, methods", value: float64(wide.size), bound: 5, where: wide.where},
 		{name: "init functions", value: float64(len(s.inits)), where: some(s.inits)},

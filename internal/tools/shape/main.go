@@ -24,7 +24,11 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	if !report(os.Stdout, shape.limits()) {
+	ok := report(os.Stdout, shape.limits())
+	for _, fact := range shape.facts() {
+		fmt.Println(fact)
+	}
+	if !ok {
 		os.Exit(1)
 	}
 }

@@ -30,16 +30,22 @@ type shape struct {
 	errors                       int
 	badErrors                    []string
 	byDir                        map[string]*pkg
+	module                       string
+	phrases                      phrases
+	lines, overlong              int
+	backgrounds                  []string // calls of context.Background in the program, outside of package main
+	plainFuncs, methods          oneWords
 }
 
-type pkg struct {
-	code       int // lines that hold a token, tests left out
-	documented bool
-}
+// oneWords counts the functions of the program and those whose name is one word.
+type oneWords struct{ all, one int }
 
 // measure reads every Go file under fsys.
 func measure(fsys fs.FS) (*shape, error) {
 	s := &shape{byDir: map[string]*pkg{}}
+	if gomod, err := fs.ReadFile(fsys, "go.mod"); err == nil {
+		s.module = moduleOf(gomod)
+	}
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -75,13 +81,18 @@ func (s *shape) read(name string, source []byte) error {
 	f := &reading{shape: s, fset: fset, name: name, file: file, test: strings.HasSuffix(name, "_test.go")}
 	p := s.byDir[path.Dir(name)]
 	if p == nil {
-		p = &pkg{}
+		p = &pkg{imports: map[string]bool{}}
 		s.byDir[path.Dir(name)] = p
 	}
 	p.documented = p.documented || file.Doc != nil
 	if !f.test {
 		p.code += codeLines(source)
+		p.library = true
+		p.main = file.Name.Name == "main"
+		p.addImports(s.module, file)
 	}
+	s.longLines(source)
+	f.language()
 	s.files = append(s.files, point{bytes.Count(source, []byte("\n")), name})
 	f.suppressions()
 	if !f.test && file.Name.Name != "main" {
@@ -131,6 +142,7 @@ func (f *reading) node(n ast.Node) bool {
 	case *ast.FuncDecl:
 		lines := f.fset.Position(n.End()).Line - f.line(n) + 1
 		f.functions = append(f.functions, point{lines, f.at(n) + " " + n.Name.Name})
+		f.countName(n)
 		if n.Name.Name == "init" && n.Recv == nil {
 			f.inits = append(f.inits, f.at(n))
 		}
@@ -140,6 +152,21 @@ func (f *reading) node(n ast.Node) bool {
 		f.call(n)
 	}
 	return true
+}
+
+// countName counts a function of the program and whether its name is one word.
+func (f *reading) countName(n *ast.FuncDecl) {
+	if f.test || !isProgram(path.Dir(f.name)) {
+		return
+	}
+	count := &f.plainFuncs
+	if n.Recv != nil {
+		count = &f.methods
+	}
+	count.all++
+	if isOneWord(n.Name.Name) {
+		count.one++
+	}
 }
 
 func (f *reading) call(n *ast.CallExpr) {
@@ -152,6 +179,10 @@ func (f *reading) call(n *ast.CallExpr) {
 		return
 	}
 	switch x.Name + "." + sel.Sel.Name {
+	case "context.Background":
+		if !f.test && isProgram(path.Dir(f.name)) && f.file.Name.Name != "main" {
+			f.backgrounds = append(f.backgrounds, f.at(n))
+		}
 	case "time.Sleep":
 		if f.test {
 			f.sleeps = append(f.sleeps, f.at(n))

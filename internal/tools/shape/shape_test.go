@@ -63,18 +63,25 @@ func TestMeasure(t *testing.T) {
 		got[l.name] = strings.TrimSpace(verdict + ": " + l.show(l.value) + " " + l.where)
 	}
 	want := map[string]string{
-		"longest function, lines":         "broken: 81 b/b.go:4 long",
-		"functions over 60 lines":         "broken: 20.0 % [b/b.go:4 long]",
-		"longest file, lines":             "ok: 84 b/b.go",
-		"90th percentile of files, lines": "ok: 84",
-		"widest interface, methods":       "broken: 6 a/a.go:5",
-		"init functions":                  "broken: 1 [a/a.go:21]",
-		"sleeps in tests":                 "broken: 1 [a/a_test.go:5]",
-		"packages documented":             "broken: 50.0 % [a]",
-		"exported names documented":       "broken: 60.0 % [a/a.go:5 Wide a/a.go:16 Bare]",
+		"packages of the program":                                        "ok: 2",
+		"library packages with one importer":                             "ok: 0.0 %",
+		"packages importable from outside":                               "ok: 2 [a b]",
+		"banned phrases in public packages and in texts for people":      "ok: 0",
+		"banned phrases in comments of internal packages":                "ok: 0",
+		"lines over 120 columns":                                         "ok: 0.0 %",
+		"context.Background below main":                                  "ok: 0",
+		"longest function, lines":                                        "broken: 81 b/b.go:4 long",
+		"functions over 60 lines":                                        "broken: 20.0 % [b/b.go:4 long]",
+		"longest file, lines":                                            "ok: 84 b/b.go",
+		"90th percentile of files, lines":                                "ok: 84",
+		"widest interface, methods":                                      "broken: 6 a/a.go:5",
+		"init functions":                                                 "broken: 1 [a/a.go:21]",
+		"sleeps in tests":                                                "broken: 1 [a/a_test.go:5]",
+		"packages documented":                                            "broken: 50.0 % [a]",
+		"exported names documented":                                      "broken: 60.0 % [a/a.go:5 Wide a/a.go:16 Bare]",
 		"error strings that begin with failed, error, unable, could not": "broken: 75.0 % [a/a.go:26 a/a.go:26 a/a.go:27]",
-		"lint suppressions":                  "ok: 2 [a/a.go:23 a/a.go:24]",
-		"lint suppressions without a reason": "broken: 1 [a/a.go:24]",
+		"lint suppressions":                                              "ok: 2 [a/a.go:23 a/a.go:24]",
+		"lint suppressions without a reason":                             "broken: 1 [a/a.go:24]",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -115,5 +122,45 @@ func TestPercentile(t *testing.T) {
 	}
 	if got := percentile(nil, 90); got != 0 {
 		t.Errorf("90th of none = %d, want 0", got)
+	}
+}
+
+// tree has packages of all kinds: public ones, internal ones, a program and a tool.
+var tree = fstest.MapFS{
+	"go.mod": {Data: []byte("module example.org/m\n\ngo 1.26\n")},
+	"m.go":   {Data: []byte("// Package m gives up, and gives a value: nobody knows.\npackage m\n")},
+	"internal/x/x.go": {Data: []byte("// Package x says whether it is.\npackage x\n\n" +
+		"import \"example.org/m\"\n\nvar _ = m.V + \"there is no way\"\n")},
+	"internal/y/y.go": {Data: []byte("// Package y imports.\npackage y\n\nimport \"example.org/m/internal/x\"\n\n" +
+		"func Two() { context.Background() }\n\nfunc (T) oneTwo() {}\n")},
+	"internal/tools/z/z.go": {Data: []byte("// Z gives nothing.\npackage main\n\nimport \"example.org/m/internal/x\"\n")},
+	"cmd/p/p.go":            {Data: []byte("// P runs.\npackage main\n\nimport \"example.org/m/internal/y\"\n")},
+}
+
+func TestMeasureTree(t *testing.T) {
+	s, err := measure(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	libraries, once := s.libraries()
+	type counts struct {
+		Program, Importable, Libraries, Once []string
+		Shown, Inside, Backgrounds           []string
+	}
+	got := counts{s.programPackages(), s.importable(), libraries, once, s.phrases.shown, s.phrases.inside, s.backgrounds}
+	want := counts{
+		Program:     []string{".", "cmd/p", "internal/x", "internal/y"},
+		Importable:  []string{"."},
+		Libraries:   []string{".", "internal/x", "internal/y"},
+		Once:        []string{".", "internal/x", "internal/y"},
+		Shown:       []string{"internal/x/x.go:6", "m.go:1", "m.go:1"},
+		Inside:      []string{"internal/x/x.go:1"},
+		Backgrounds: []string{"internal/y/y.go:6"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if s.plainFuncs != (oneWords{1, 1}) || s.methods != (oneWords{1, 0}) {
+		t.Error(s.plainFuncs, s.methods)
 	}
 }
