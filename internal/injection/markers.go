@@ -2,6 +2,7 @@ package injection
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -24,15 +25,19 @@ const speakerNames = `system|assistant|hidden|secret|instructions?|information|i
 // turnSeparator is a line that parts what a system or its owner says from the rest.
 const turnSeparator = `(?im)^[-=*_ \[]{2,}(begin |end )?((system|admin|administrator|developer|new instructions?)( (prompt|message|note|override|instructions?))?|(assistant|agent|ai|llm|model) (internal|only|override|directives?|notes?|instructions?|tasks?))[-=*_ \]]{2,}\s*$`
 
+// markerRules returns the rules in the order in which their findings are reported.
 func markerRules() []markerRule {
+	return slices.Concat(turnMarkerRules(), orderMarkerRules(), commandMarkerRules(), headingMarkerRules())
+}
+
+// turnMarkerRules find marks of another turn or another speaker: tokens of chat templates, headings and tags.
+func turnMarkerRules() []markerRule {
 	compile := regexp.MustCompile
 	tags, turns := compile(`(?is)<\s*(`+speakerNames+`)(\s[^<>]*)?>.{12,}</\s*(`+speakerNames+`)`),
 		compile(turnSeparator)
-	const heading = `(?i)[=*#_-]*\s*(important\s+)?(notes?|messages?|instructions?|memo|attention|directives?|reminder)\s*(for|to)?:?\s+(the\s+|all\s+|any\s+|every\s+)?(ais?|llms?|(ai\s+)?(assistants?|agents?|models?|bots?|chatbots?))\b`
-	headingWords := []string{"note", "message", "instruction", "memo", "attention", "directive", "reminder"}
 	turnWords := []string{"system", "admin", "developer", "new instruction", "internal", "only", "override",
 		"directive", "note", "instruction", "task"}
-	all := []markerRule{
+	return []markerRule{
 		{"chat-token", "has a token that parts the turns of a conversation", ActionBlank, "<|",
 			compile(`<\|\s*(im_start|im_end|im_sep|system|user|assistant|end|endoftext|eot_id|start_header_id|end_header_id|begin_of_text|tool|start|message|channel|fim_\w+)\s*\|>`), FromAnywhere, nil},
 		{"chat-token", "has a token that parts the turns of a conversation", ActionBlank, "[",
@@ -60,6 +65,13 @@ func markerRules() []markerRule {
 			compile(`(?i)</?(tool-output|external-data|tool_result|function_call|function_results)>`),
 			FromDefinitions, nil},
 		{"tag", "has a tag that speaks for somebody else", ActionFlag, "</", tags, FromResults, nil},
+	}
+}
+
+// orderMarkerRules find instructions in places that people are not shown, and calls of other tools.
+func orderMarkerRules() []markerRule {
+	compile := regexp.MustCompile
+	return []markerRule{
 		{"new-orders", "gives orders in the place of the user's", ActionBlank, ":",
 			compile(`(?i)\bnew\s+(system\s+)?(instruction|directive|task|order)s?\s*:`), FromAnywhere,
 			[]string{"instruction", "directive", "task", "order"}},
@@ -81,6 +93,13 @@ func markerRules() []markerRule {
 			compile(`(?im)^\s*["']?(model|agent|ai|llm|assistant)_(instructions?|directives?|orders?)["']?\s*[:=]\s*\S`), FromResults, []string{"_instruction", "_directive", "_order"}},
 		{"order", "says what to do once it is summed up or judged", ActionFlag, "s",
 			compile(`(?i)\bwhen(ever)? (you )?(are )?(summari[sz]\w*|(analy[sz]|evaluat|scor|rank|rat|assess|grad)\w* this [^.\n]{0,30})[^.\n]{0,40}[,:]? ?\b(also|always|never|you must|do not|be sure|make sure|(please )?(include|append|insert|mention|recommend|call|send|forward|state|say|assign|give|use))\b`), FromResults, []string{"when"}},
+	}
+}
+
+// commandMarkerRules find addresses that carry data away, scripts, commands of a shell and shouted instructions.
+func commandMarkerRules() []markerRule {
+	compile := regexp.MustCompile
+	return []markerRule{
 		{"image", "has an image that would be fetched", ActionBlank, "](", compile(`!\[[^\]]*\]\(\s*(https?:)?//`),
 			FromDefinitions, nil},
 		{"image", "has an image that would be fetched", ActionBlank, "<", compile(`(?i)<img\b[^>]*\bsrc\s*=`),
@@ -120,11 +139,17 @@ func markerRules() []markerRule {
 		{"repeated", "repeats a bracketed word", ActionFlag, "][", compile(`(?i)(\[system\]|\[inst\]|\[admin\]){2,}`),
 			FromAnywhere, nil},
 	}
+}
+
+// headingMarkerRules find headings in results that address a model.
+func headingMarkerRules() (rules []markerRule) {
+	const heading = `(?i)[=*#_-]*\s*(important\s+)?(notes?|messages?|instructions?|memo|attention|directives?|reminder)\s*(for|to)?:?\s+(the\s+|all\s+|any\s+|every\s+)?(ais?|llms?|(ai\s+)?(assistants?|agents?|models?|bots?|chatbots?))\b`
+	headingWords := []string{"note", "message", "instruction", "memo", "attention", "directive", "reminder"}
 	for _, sign := range [...]string{"==", "--", "**", "##", "__", "[", "<"} {
-		all = append(all, markerRule{"addressed", "speaks to the model that reads it", ActionFlag, sign,
-			compile(regexp.QuoteMeta(sign) + heading), FromResults, headingWords})
+		rules = append(rules, markerRule{"addressed", "speaks to the model that reads it", ActionFlag, sign,
+			regexp.MustCompile(regexp.QuoteMeta(sign) + heading), FromResults, headingWords})
 	}
-	return all
+	return rules
 }
 
 // A markerSet has the marks that are looked for in either kind of text, and of each the first byte of its sign that is
