@@ -2,17 +2,17 @@ package drawbridge
 
 import "context"
 
-// A Cancellation is why the context of a call ended where its caller ended it: [context.Cause] gives it. It wraps
+// A Cancellation is the cause, as [context.Cause] returns it, of a call's context that the caller cancelled. It wraps
 // context.Canceled.
 type Cancellation struct {
-	// Reason is the caller's own word for it, of at most 200 characters; empty where there was none. It is a claim, for
-	// people to read.
+	// Reason is the caller's own text, at most 200 characters; empty if there was none. It is a claim, for people to
+	// read.
 	Reason string
 }
 
 var _ error = (*Cancellation)(nil)
 
-// NewCancellation makes a Cancellation, its reason cut to length.
+// NewCancellation returns a Cancellation with the reason truncated to its maximum length.
 func NewCancellation(reason string) *Cancellation {
 	const most = 200
 	n := 0
@@ -25,7 +25,7 @@ func NewCancellation(reason string) *Cancellation {
 	return &Cancellation{Reason: reason}
 }
 
-// Error gives the reason, or "cancelled by the caller".
+// Error returns the reason, or "cancelled by the caller".
 func (c *Cancellation) Error() string {
 	if c.Reason == "" {
 		return "cancelled by the caller"
@@ -33,5 +33,5 @@ func (c *Cancellation) Error() string {
 	return c.Reason
 }
 
-// Unwrap gives context.Canceled.
+// Unwrap returns context.Canceled.
 func (c *Cancellation) Unwrap() error { return context.Canceled }

@@ -5,46 +5,47 @@ import (
 	"encoding/json"
 )
 
-// A Card is one callable capability. Run is called only by the deck, which has checked the caller before.
+// A Card is one callable tool. Only the deck calls Run, after it has checked the caller.
 type Card interface {
 	Spec() Spec
 
-	// Run carries out the call and returns the result object as MCP has it for tools/call. An error is a *Fault
-	// where the card knows what went wrong; any other error shows outside as "internal error".
+	// Run carries out the call and returns the result object that MCP defines for tools/call. An error is a *Fault if
+	// the card knows the cause; clients see any other error as "internal error".
 	Run(ctx context.Context, call Call) (Result, error)
 }
 
-// A Spec is what is known of a card without calling it.
+// A Spec describes a card: all that is known without calling it.
 type Spec struct {
 	// Name is the name the card is listed and called by.
 	Name CardName
-	// Server owns the card; empty for a card that Drawbridge ships.
+	// Server owns the card; it is empty for a card that Drawbridge ships.
 	Server ServerID
-	// Tool is the card's name on its server; equal to Name for a shipped card.
+	// Tool is the card's name on its server; it equals Name for a shipped card.
 	Tool string
-	// Definition is the MCP tool object, as the server sent it but for its name, which is Name.
+	// Definition is the MCP tool object as the server sent it, with the name replaced by Name.
 	Definition json.RawMessage
 	// Title and Summary are for people and for help: at most one line each.
 	Title, Summary string
-	// Scopes must all be held by a caller; none means that every caller may call it.
+	// Scopes must all be held by the caller; an empty list admits every caller.
 	Scopes []Scope
 	// Crossing is set for a card that writes to the workspace.
 	Crossing *Crossing
-	// Sandbox says that code in the sandbox may call the card.
+	// Sandbox is set if code in the sandbox may call the card.
 	Sandbox bool
-	// AppOnly says that the card is for the pages of its server (MCP Apps, a visibility of ["app"]): clients see and
-	// may call it, a model is not to be shown it.
+	// AppOnly is set for a card that belongs to the pages of its server (MCP Apps, a visibility of ["app"]): clients
+	// may list and call it, but must not show it to a model.
 	AppOnly bool
 }
 
-// A Crossing says how a call that writes to the workspace becomes a write: the registration metadata of a writing card.
+// A Crossing describes how a call becomes a write to the workspace: the registration metadata of a writing card.
 type Crossing struct {
-	// Content names the argument that carries what is written.
+	// Content names the argument that carries the content to write.
 	Content string
-	// Sources names the argument with the ids of the entities the content derives from; empty where there is none.
+	// Sources names the argument with the ids of the entities the content derives from; empty if there is no such
+	// argument.
 	Sources string
-	// ReadTrail says that what the run has read counts as a source too.
+	// ReadTrail is set if everything the run has read counts as a source too.
 	ReadTrail bool
-	// Write is the kind of thing written: page, block, property, tag, attachment, permission.
+	// Write is the kind of object written: page, block, property, tag, attachment, permission.
 	Write string
 }

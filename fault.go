@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// A FaultKind says which part of the work a fault belongs to.
+// A FaultKind names the part of the system that a fault comes from.
 type FaultKind string
 
-// The four kinds.
+// The four kinds of fault.
 const (
 	// UnknownCapability: no card, resource or prompt has that name, or the caller may not know of it.
 	UnknownCapability FaultKind = "unknown_capability"
 	// BuildFailed: a card could not be made.
 	BuildFailed FaultKind = "build_failed"
-	// BridgeFault: mounting, listing or calling a server went wrong.
+	// BridgeFault: mounting, listing or calling a server failed.
 	BridgeFault FaultKind = "bridge"
 	// Backend: something Drawbridge needs (a store, a file) is missing or broken.
 	Backend FaultKind = "backend"
 )
 
-// A FaultCode says what a caller can do about a fault. The seven codes are the one gate for retries.
+// A FaultCode tells a caller how to react to a fault. Only these seven codes decide about retries.
 type FaultCode string
 
-// The seven codes.
+// The seven fault codes.
 const (
 	Transient     FaultCode = "transient"
 	RateLimited   FaultCode = "rate_limited"
@@ -35,30 +35,30 @@ const (
 	PolicyBlocked FaultCode = "policy_blocked"
 )
 
-// Retryable says whether the same call may succeed later. Whether it may be repeated at all depends on the card too,
-// see [Fault.MayRetry].
+// Retryable reports whether the same call may succeed later. Whether a retry is safe depends on the card too, see
+// [Fault.MayRetry].
 func (c FaultCode) Retryable() bool {
 	return c == Transient || c == RateLimited || c == ServerError
 }
 
-// A Fault is an error that may cross a border: it has a code, says the step and then the cause, and names the next
-// thing to do where there is one. Any other error shows outside as "internal error".
+// A Fault is an error that clients may see: it has a code, the step, the cause and, if there is one, the next thing to
+// do. Clients see any other error as "internal error".
 type Fault struct {
 	Kind FaultKind
 	Code FaultCode
-	// Step is what was being done, to what: "mount github".
+	// Step is the action that failed and its object: "mount github".
 	Step string
-	// Err is the cause; nil where the step says it all.
+	// Err is the cause; nil if the step is the whole message.
 	Err error
-	// Next is what a person can do now; empty where there is nothing.
+	// Next is the next thing a person can do; empty if there is nothing.
 	Next string
-	// Ambiguous says that the request was sent and its outcome is unknown: it may have taken effect.
+	// Ambiguous is set if the request was sent and its outcome is unknown: it may have taken effect.
 	Ambiguous bool
-	// Raw is a JSON-RPC error object that a peer answered with. It is passed on unchanged.
+	// Raw is a JSON-RPC error object received from a peer. It is passed on unchanged.
 	Raw json.RawMessage
 }
 
-// Error gives step, cause and next step in one line.
+// Error returns step, cause and next step in one line.
 func (f *Fault) Error() string {
 	var b strings.Builder
 	b.WriteString(f.Step)
@@ -76,16 +76,16 @@ func (f *Fault) Error() string {
 	return b.String()
 }
 
-// MayRetry says whether the call that ended so may be made once more: where it may succeed later, and, if its outcome
-// is not known, where twice is as good as once. Harmless says that: the call only reads, or its tool says that it is
-// read-only or idempotent. Every repetition of what was sent asks here.
+// MayRetry reports whether the failed call may be repeated: the code must be retryable and, if the outcome is unknown,
+// the call harmless. A call is harmless if it only reads, or if its tool declares itself read-only or idempotent. Every
+// retry of a sent request is decided here.
 func (f *Fault) MayRetry(harmless bool) bool { return f.Code.Retryable() && (harmless || !f.Ambiguous) }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (f *Fault) Unwrap() error { return f.Err }
 
-// AsFault finds the fault in err, or makes one that hides the cause from the outside: a ServerError "internal error"
-// which still wraps err for logs. It returns nil for nil.
+// AsFault returns the Fault in err. For any other error it returns a ServerError "internal error" that hides the cause
+// from clients and still wraps err for logs. It returns nil for nil.
 func AsFault(err error) *Fault {
 	if err == nil {
 		return nil
@@ -96,7 +96,7 @@ func AsFault(err error) *Fault {
 	return &Fault{Kind: Backend, Code: ServerError, Step: "internal error", Err: hiddenCause{err}}
 }
 
-// hiddenCause keeps a cause for errors.Is and logs, but not for readers outside.
+// hiddenCause keeps a cause for errors.Is and logs without showing its text.
 type hiddenCause struct{ error }
 
 func (h hiddenCause) Error() string { return "see the log" }

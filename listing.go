@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// A CacheHint is what a server said about caching one of its answers. The zero value is "stale at once, private".
+// A CacheHint is a server's caching hint for one result. The zero value means stale at once and private.
 type CacheHint struct {
 	TTL    time.Duration `json:"ttl,omitempty"`
 	Public bool          `json:"public,omitempty"`
 }
 
-// A Listing is all that one server offered when it was last asked. Items are the objects as the server sent them.
-// A Listing is not changed after it was made.
+// A Listing is everything one server offered when it was last listed. Items are the objects as the server sent them. A
+// Listing is immutable.
 type Listing struct {
 	Server ServerID `json:"server"`
 	// ConfigHash is the hash of the server's unresolved configuration: a listing belongs to a row, not to a name.
 	ConfigHash string `json:"row"`
-	// Era is what the server speaks.
+	// Era is the protocol generation of the server.
 	Era ProtocolEra `json:"era"`
-	// Info is the server's Implementation object, Capabilities what it declared, Instructions its text; each may be
-	// empty.
+	// Info is the server's Implementation object, Capabilities the object it declared, Instructions its text; each may
+	// be empty.
 	Info         json.RawMessage `json:"info,omitempty"`
 	Capabilities json.RawMessage `json:"capabilities,omitempty"`
 	Instructions string          `json:"instructions,omitempty"`
@@ -31,16 +31,16 @@ type Listing struct {
 	Resources []json.RawMessage `json:"resources,omitempty"`
 	Templates []json.RawMessage `json:"templates,omitempty"`
 
-	// CacheHints has the caching hints by list method ("tools/list") and for "server/discover".
+	// CacheHints holds the caching hints by list method ("tools/list") and for "server/discover".
 	CacheHints map[string]CacheHint `json:"hints,omitempty"`
-	// ListedAt is when the listing was complete.
+	// ListedAt is the time when the listing was complete.
 	ListedAt time.Time `json:"at"`
 }
 
-// A ServerPhase is where a server stands.
+// A ServerPhase is the state of a server.
 type ServerPhase string
 
-// The phases of an endpoint, then the states of a row that is not mounted.
+// The phases of a mounted server, then the states of a row that is not mounted.
 const (
 	Idle       ServerPhase = "idle"
 	Connecting ServerPhase = "connecting"
@@ -48,9 +48,9 @@ const (
 	Closing    ServerPhase = "closing"
 	Closed     ServerPhase = "closed"
 	Faulted    ServerPhase = "faulted"
-	// NeedsSignIn is a server that answers nobody before a person has signed in.
+	// NeedsSignIn is the phase of a server that answers only after a person has signed in.
 	NeedsSignIn ServerPhase = "needs-sign-in"
-	// Quarantined is a server that is not trusted enough for its cards to be on the deck.
+	// Quarantined is the phase of a server whose trust is too low for its tools to be offered.
 	Quarantined ServerPhase = "quarantined"
 
 	NeedsApproval ServerPhase = "needs-approval"
@@ -58,61 +58,60 @@ const (
 	Refused       ServerPhase = "refused"
 )
 
-// A ServerStatus is how one server is, for people: mcp list, mcp test.
+// A ServerStatus describes the present condition of one server for people: mcp list, mcp test.
 type ServerStatus struct {
 	Server    ServerID    `json:"server"`
 	Phase     ServerPhase `json:"phase"`
 	Transport string      `json:"transport"`
-	// Era is what the server speaks, as a word.
+	// Era is the protocol generation of the server, as a word.
 	Era string `json:"era"`
-	// Cards counts the server's live cards; Prompts, Resources and Templates what else it lists.
+	// Cards counts the server's live cards; Prompts, Resources and Templates count its other items.
 	Cards     int `json:"cards"`
 	Prompts   int `json:"prompts,omitempty"`
 	Resources int `json:"resources,omitempty"`
 	Templates int `json:"templates,omitempty"`
-	// StartMillis is how long the last start took, up to the listing; 0 where it never started.
+	// StartMillis is the duration of the last start, up to the listing, in milliseconds; 0 if the server never started.
 	StartMillis int64 `json:"start_ms,omitempty"`
-	// PIDs are the server's processes in this process's fleet: that of the connection which is kept first, then those
-	// of callers with one of their own. It is not remembered.
+	// PIDs are the server's processes that this process runs: first the shared connection's, then those of callers with
+	// a connection of their own. They are not stored.
 	PIDs []int `json:"pids,omitempty"`
-	// Asks says that the server has asked a client something: callers who can be asked have sessions of their own with
-	// it.
+	// Asks is set if the server has sent requests to a client: callers that accept requests have their own sessions
+	// with it.
 	Asks bool `json:"asks,omitempty"`
-	// Listed is when the server was last listed.
+	// Listed is the time when the server was last listed.
 	Listed time.Time `json:"listed,omitzero"`
-	// Fault is the last fault, Reason why a row is not mounted; both for people.
+	// Fault is the last fault; Reason is why a row is not mounted. Both are for people.
 	Fault  string `json:"fault,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// PendingSignIn is where a person signs in, for a server that needs it; empty where a sign-in has not been
-	// prepared.
+	// SignIn is the address where a person signs in, for a server that requires it; empty if no sign-in has begun.
 	SignIn string `json:"sign_in,omitempty"`
-	// Confined says what the server's program was kept from when it was last started, such as "files, sockets,
-	// signals", or "nothing" and why; empty for a server that is not to be confined.
+	// Confined lists the resources denied to the server's program at its last start, such as "files, sockets, signals",
+	// or is "nothing" with the reason. It is empty for a server that is not to be confined.
 	Confined string `json:"confined,omitempty"`
-	// Stderr is the end of what the server wrote there; Junk counts what it wrote on stdout that was no message.
+	// Stderr is the end of the server's standard error output; Junk counts the lines on stdout that were not messages.
 	Stderr []string `json:"stderr,omitempty"`
 	Junk   int      `json:"junk,omitempty"`
-	// Notes say, for people, which of the server's names an earlier one has, and what of it is not on the deck and
-	// why: a line each, or one for all of a kind where there are more than five.
+	// Notes are for people: names already taken by an earlier server, and items that are not offered, with the reason.
+	// Each has a line; more than five of one kind share a line.
 	Notes []string `json:"notes,omitempty"`
 	// Source is the file and line of the row.
 	Source string `json:"source,omitempty"`
-	// Trust says how far the server is trusted; nil where nobody keeps an account of it.
+	// Trust is the server's trust; nil if no account of it is kept.
 	Trust *Trust `json:"trust,omitempty"`
 }
 
-// A Trust is how far a server is trusted for how it behaved.
+// A Trust is the degree of trust in a server, computed from its behaviour.
 type Trust struct {
 	// Score is from 0 to 1.
 	Score float64 `json:"score"`
-	// Level is what the score comes to, as a word: trusted, untrusted or sandboxed; never above what the row says.
+	// Level is the word for the score: trusted, untrusted or sandboxed. It never exceeds the level in the server's row.
 	Level string `json:"level"`
-	// Quarantined says that the server's cards are not on the deck, Until when they come back if nothing more happens.
+	// Quarantined is set while the server's tools are not offered; Until is when they return if nothing more happens.
 	Quarantined bool      `json:"quarantined,omitempty"`
 	Until       time.Time `json:"until,omitzero"`
 }
 
-// WithTrust is the status of a server that is trusted so far: a quarantined one is in that phase, whatever else it is.
+// WithTrust returns the status with the trust set. A quarantined server is in phase Quarantined, whatever else it is.
 func (s ServerStatus) WithTrust(t *Trust) ServerStatus {
 	s.Trust = t
 	if t != nil && t.Quarantined {
@@ -121,7 +120,7 @@ func (s ServerStatus) WithTrust(t *Trust) ServerStatus {
 	return s
 }
 
-// String says it for people: "trust 0.35: quarantined until 2026-11-22 14:05:09 UTC".
+// String returns a text for people: "trust 0.35: quarantined until 2026-11-22 14:05:09 UTC".
 func (t Trust) String() string {
 	text := fmt.Sprintf("trust %.2f", t.Score)
 	if t.Quarantined {
@@ -130,8 +129,8 @@ func (t Trust) String() string {
 	return text
 }
 
-// A ServerNotification is what a server said outside any call: a log line, an updated resource. Principal is whose
-// connection it came on, empty for one that principals share; Session is set where it is one caller's own.
+// A ServerNotification is a message that a server sent outside any call: a log line, an updated resource. Principal
+// owns the connection; it is empty for a shared one. Session is set if the connection belongs to one session.
 type ServerNotification struct {
 	Server    ServerID
 	Principal string
@@ -140,21 +139,21 @@ type ServerNotification struct {
 	Params    json.RawMessage
 }
 
-// WatchSet says what of a server is watched: URIs of resources, and ids of tasks, both as the server knows them.
+// A WatchSet holds the watched items of a server: URIs of resources and ids of tasks, both as the server knows them.
 type WatchSet struct{ URIs, Tasks []string }
 
-// IsEmpty says whether nothing is watched.
+// IsEmpty reports whether nothing is watched.
 func (w WatchSet) IsEmpty() bool { return len(w.URIs) == 0 && len(w.Tasks) == 0 }
 
-// Without gives what of w is not in other, in the order of w.
+// Without returns the elements of w that are not in other, in the order of w.
 func (w WatchSet) Without(other WatchSet) WatchSet {
 	return WatchSet{URIs: withoutElements(w.URIs, other.URIs), Tasks: withoutElements(w.Tasks, other.Tasks)}
 }
 
-// Intersect gives what of w is in other too, in the order of w.
+// Intersect returns the elements of w that are also in other, in the order of w.
 func (w WatchSet) Intersect(other WatchSet) WatchSet { return w.Without(w.Without(other)) }
 
-// withoutElements gives a list without what is in another.
+// withoutElements returns the elements of all that are not in other.
 func withoutElements(all, other []string) (left []string) {
 	gone := make(map[string]bool, len(other))
 	for _, text := range other {
@@ -168,16 +167,16 @@ func withoutElements(all, other []string) (left []string) {
 	return left
 }
 
-// An UnwatchedError says that some of what is to be watched is not. The rest is.
+// An UnwatchedError reports that a part of a watch set could not be watched. The rest is watched.
 type UnwatchedError struct {
-	// Unwatched is not watched, of what is watched newly.
+	// Unwatched holds the new items that are not watched.
 	Unwatched WatchSet
-	// Err says why; where there are several reasons, the first.
+	// Err is the reason; if there are several, the first.
 	Err error
 }
 
-// Error is that of the reason.
+// Error returns the reason's text.
 func (u *UnwatchedError) Error() string { return u.Err.Error() }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (u *UnwatchedError) Unwrap() error { return u.Err }

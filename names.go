@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// A ServerID names one mounted server, as the configuration has it: 1 to 100 characters of [A-Za-z0-9_.-], without
-// "__", which separates a server from its tool in a card's name. OwnServer is reserved.
+// A ServerID names one mounted server, as in the configuration: 1 to 100 characters of [A-Za-z0-9_.-]. It must not
+// contain "__", which separates server and tool in a card's name. OwnServer is reserved.
 type ServerID string
 
-// MaxServerID is the most characters that a ServerID may have.
+// MaxServerID is the maximum number of characters in a ServerID.
 const MaxServerID = 100
 
-// A NameError is an error for a person: it says what is wrong with a name that they wrote.
+// A NameError is a sentence for a person about a name that they wrote.
 type NameError string
 
-// Error gives the sentence.
+// Error returns the sentence.
 func (e NameError) Error() string { return string(e) }
 
-// Validate returns why id cannot name a mounted server, as a NameError, or nil.
+// Validate returns a NameError if id cannot name a mounted server, else nil.
 func (id ServerID) Validate() error {
 	switch {
 	case strings.TrimSpace(string(id)) == "":
@@ -36,17 +36,16 @@ func (id ServerID) Validate() error {
 	return nil
 }
 
-// OwnServer is the name by which rules, lists and records know the tools that Drawbridge itself ships.
+// OwnServer is the server name that rules, lists and records use for the tools that Drawbridge itself ships.
 const OwnServer ServerID = "drawbridge"
 
-// Reserved reports whether id is OwnServer, or becomes it in the name of a card: in any case, and with other
-// characters around it.
+// Reserved reports whether id is OwnServer in any case, also with separators around it, which a card's name drops.
 func (id ServerID) Reserved() bool {
 	bare := strings.Trim(string(id), "_-. ")
 	return strings.EqualFold(bare, string(OwnServer))
 }
 
-// nameChars are the characters that a card's name may have on the wire.
+// nameChars are the characters that a card's name may have in the protocol.
 const nameChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 
 // NameSeparator separates server and tool in a qualified name.
@@ -59,7 +58,7 @@ type CardName string
 // every scope with its prefix; "*" alone covers all.
 type Scope string
 
-// Covers says whether holding s is holding want.
+// Covers reports whether holding s implies holding want.
 func (s Scope) Covers(want Scope) bool {
 	if prefix, ok := strings.CutSuffix(string(s), "*"); ok {
 		return strings.HasPrefix(string(want), prefix)
@@ -67,5 +66,5 @@ func (s Scope) Covers(want Scope) bool {
 	return s == want
 }
 
-// ServerScope is the scope that the cards of a mounted server require.
+// ServerScope returns the scope that the cards of a mounted server require.
 func ServerScope(id ServerID) Scope { return Scope("mcp:" + string(id)) }

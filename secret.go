@@ -8,15 +8,15 @@ import (
 	"unique"
 )
 
-// Redacted is what a [Secret] shows of itself.
+// Redacted is the text that is printed in place of a [Secret].
 const Redacted = "[redacted]"
 
-// A Secret is a text that is for one reader: whoever calls Reveal, to send it where it belongs. However else it is
-// printed, logged or encoded, as itself or as a part of something, it says "[redacted]"; an empty one says nothing.
-// Two of them compare as their texts do.
+// A Secret is a text that only Reveal returns, for code that sends it to its destination. Printed, logged or encoded in
+// any other way, alone or inside a value, it reads "[redacted]"; an empty Secret reads "". Two Secrets are equal if
+// their texts are.
 type Secret struct {
-	// text is behind a pointer: printers that find a Secret in an unexported field cannot ask it what to show, and
-	// print what is in it. The zero handle is the empty text.
+	// text is behind a pointer: a printer that finds a Secret in an unexported field cannot call its methods and prints
+	// its memory. The zero handle is the empty text.
 	text unique.Handle[string]
 }
 
@@ -29,7 +29,7 @@ var (
 	_ slog.LogValuer         = Secret{}
 )
 
-// NewSecret keeps a text.
+// NewSecret returns a Secret of text.
 func NewSecret(text string) Secret {
 	if text == "" {
 		return Secret{}
@@ -37,7 +37,7 @@ func NewSecret(text string) Secret {
 	return Secret{unique.Make(text)}
 }
 
-// Reveal gives the text.
+// Reveal returns the text.
 func (s Secret) Reveal() string {
 	if s.IsZero() {
 		return ""
@@ -45,13 +45,13 @@ func (s Secret) Reveal() string {
 	return s.text.Value()
 }
 
-// IsZero says whether there is no text. Encoders leave the member out then, where it says "omitzero".
+// IsZero reports whether the text is empty. Encoders omit a member tagged "omitzero" then.
 func (s Secret) IsZero() bool { return s == Secret{} }
 
-// Equal says whether both are of the same text, as == does.
+// Equal reports whether both have the same text, as == does.
 func (s Secret) Equal(other Secret) bool { return s == other }
 
-// String gives what may be shown: "[redacted]", or nothing where there is nothing.
+// String returns "[redacted]", or "" for an empty Secret.
 func (s Secret) String() string {
 	if s.IsZero() {
 		return ""
@@ -59,17 +59,17 @@ func (s Secret) String() string {
 	return Redacted
 }
 
-// GoString is what %#v shows.
+// GoString returns the same as String, for %#v.
 func (s Secret) GoString() string { return s.String() }
 
-// Format writes what may be shown, whatever the verb.
+// Format writes the same as String for every verb.
 func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, s.String()) }
 
-// MarshalText gives what may be shown.
+// MarshalText returns the same as String.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// MarshalJSON gives what may be shown as a JSON string.
+// MarshalJSON returns the same as String, as a JSON string.
 func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
 
-// LogValue is what a log shows.
+// LogValue returns the same as String, for slog.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }

@@ -5,53 +5,54 @@ import (
 	"time"
 )
 
-// A CredentialStatus is how we stand with a server that wants to know who asks, for people. There is no secret in it.
+// A CredentialStatus describes, for people, the credential for a server that requires a sign-in. It contains no secret.
 type CredentialStatus struct {
 	Server ServerID `json:"server"`
-	// Name is what it is kept under.
+	// Name is the name the credential is stored under.
 	Name string `json:"name"`
-	// SignedIn says that there is a token; Expires is when it ends, zero where nobody knows; Renews that it renews
-	// itself.
+	// SignedIn is set if there is a token. Expires is the end of its validity, zero if unknown. AutoRenews is set if
+	// the token is renewed without a person.
 	SignedIn   bool      `json:"signed_in"`
 	Expires    time.Time `json:"expires,omitzero"`
 	AutoRenews bool      `json:"renews,omitempty"`
-	// Issuer is who gave it, scheme and host; Scopes are the rights that it has.
+	// Issuer is the scheme and host of the token's issuer; Scopes are the rights of the token.
 	Issuer string   `json:"issuer,omitempty"`
 	Scopes []string `json:"scopes,omitempty"`
-	// URL is where a sign-in that was begun goes on; empty where none was.
+	// URL is the address where a sign-in that has begun continues; empty if none has.
 	URL string `json:"url,omitempty"`
-	// Problem says why nobody is signed in any more.
+	// Problem is the reason why the principal is no longer signed in.
 	Problem string `json:"trouble,omitempty"`
 }
 
 // A PendingSignIn is a sign-in that waits for a person.
 type PendingSignIn interface {
-	// SignInAddress gives the address where the person signs in, what they enter there where they do so on another
-	// device, else nothing, and whom they sign in with: scheme and host.
+	// SignInAddress returns the address where the person signs in, and the issuer's scheme and host. The code is the
+	// text to enter there when signing in on another device, else empty.
 	SignInAddress() (url, code, issuer string)
 
-	// Wait waits until the person has signed in, or not: the error is a sentence for them, or the context's.
+	// Wait returns when the sign-in has ended: nil if the person signed in, else a sentence for them or the context's
+	// error.
 	Wait(ctx context.Context) error
 
-	// CompleteWithURL takes the address that the browser ended at, where that could not reach us. The error is as for
-	// Wait.
+	// CompleteWithURL completes the sign-in with the address the browser ended at, for browsers that cannot reach this
+	// machine. The error is as for Wait.
 	CompleteWithURL(ctx context.Context, text string) error
 }
 
-// An SignInManager is how one principal comes to be let in by a server.
+// A SignInManager signs one principal in at one server.
 type SignInManager interface {
-	// BeginSignIn begins a sign-in: in a browser that comes back to this machine, or on another device. What it comes
-	// to is kept for every process of ours. The error says what kept it from being begun.
+	// BeginSignIn begins a sign-in: in a browser that returns to this machine, or on another device. Its outcome is
+	// stored for all processes. The error is the reason why it could not begin.
 	BeginSignIn(ctx context.Context, device bool) (PendingSignIn, error)
 
-	// CompleteWithURL ends a sign-in that was begun by this process or another with the address that the browser ended
-	// at.
+	// CompleteWithURL completes a sign-in that this or another process began, with the address the browser ended at.
 	CompleteWithURL(ctx context.Context, text string) error
 
-	// SignOut removes what is kept, and revokes it where its issuer lets it; why says why not, nil where it was. The
-	// error is for nobody signed in, and for what could not be removed.
+	// SignOut removes the stored credential and revokes it if its issuer supports that; why is the reason if the
+	// revocation failed. The error reports that the principal was not signed in, or that the credential was not
+	// removed.
 	SignOut(ctx context.Context) (why, err error)
 
-	// Status says how we stand with the server, without asking it.
+	// Status returns the status of the credential without asking the server.
 	Status() (CredentialStatus, error)
 }

@@ -1,16 +1,16 @@
 package drawbridge
 
-// An Effect is what a guard wants done with a call.
+// An Effect is the outcome a guard wants for a call.
 type Effect uint8
 
-// The effects. The zero value denies: a verdict nobody gave is a refusal.
+// The effects. The zero value denies, so a verdict that was never set is a refusal.
 const (
 	Deny Effect = iota
 	Ask
 	Allow
 )
 
-// String gives the effect in lower case.
+// String returns the effect in lower case.
 func (e Effect) String() string {
 	switch e {
 	case Allow:
@@ -21,15 +21,15 @@ func (e Effect) String() string {
 	return "deny"
 }
 
-// A Verdict is what a guard says of (caller, card, arguments).
+// A Verdict is a guard's decision on a caller, a card and arguments.
 type Verdict struct {
 	Effect Effect
 	// Reason is for the audit and, unless Hide is set, for the caller.
 	Reason string
-	// Rule names what decided, for "policy explain".
+	// Rule names the rule that decided, for "policy explain".
 	Rule string
-	// Code says what a caller can do about a refusal; empty means PolicyBlocked. Next is the next thing to do, for
-	// people and models; empty where there is nothing.
+	// Code tells a caller how to react to a refusal; empty means PolicyBlocked. Next is the next thing to do, for
+	// people and models; empty if there is nothing.
 	Code FaultCode
 	Next string
 	// Hide makes the refusal look like a name that does not exist.

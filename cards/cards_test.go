@@ -1,20 +1,24 @@
 package cards
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
-	"slices"
 	"testing"
 
 	"github.com/drawbridge-mcp/drawbridge"
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// table is a deck that shows the same cards to every caller who is somebody.
+// table is a deck that shows the same cards to every known caller.
 type table []drawbridge.Spec
 
 func (t table) Cards(caller drawbridge.Caller) []drawbridge.Spec {
@@ -29,7 +33,7 @@ var ada = drawbridge.Caller{
 	Client: json.RawMessage(`{"name":"cursor","version":"1"}`),
 }
 
-// TestCatalogue walks the catalogue: what is shipped keeps to the rules of what is shipped.
+// TestCatalogue checks that every shipped card keeps the rules for shipped cards.
 func TestCatalogue(t *testing.T) {
 	legal := regexp.MustCompile(`^drawbridge_[a-z_]{1,34}$`)
 	seen := map[drawbridge.CardName]bool{}
@@ -60,8 +64,8 @@ func TestCatalogue(t *testing.T) {
 			examples := 0
 			for args := range rawjson.Elements(rawjson.Get(input, "examples")) {
 				examples++
-				if why := check(input, args); why != "" {
-					t.Errorf("example %s: %s", args, why)
+				if err := check(input, args); err != nil {
+					t.Errorf("example %s: %s", args, err)
 				}
 				result, err := c.Run(t.Context(), callWith(args))
 				if err != nil {
@@ -70,8 +74,8 @@ func TestCatalogue(t *testing.T) {
 				if rawjson.Get(result.Raw, "isError") != nil || rawjson.GetString(first(result.Raw), "text") == "" {
 					t.Errorf("example %s gives %s", args, result.Raw)
 				}
-				if why := check(output, rawjson.Get(result.Raw, "structuredContent")); why != "" {
-					t.Errorf("example %s gives %s: %s", args, result.Raw, why)
+				if err := check(output, rawjson.Get(result.Raw, "structuredContent")); err != nil {
+					t.Errorf("example %s gives %s: %s", args, result.Raw, err)
 				}
 			}
 			if examples == 0 {
@@ -93,66 +97,84 @@ func first(result json.RawMessage) json.RawMessage {
 	return nil
 }
 
-// check says what is wrong with a value by a schema, or "". It knows the keywords that the catalogue uses.
-func check(schema, value json.RawMessage) string {
-	var s struct {
-		Type                 any
-		Properties           map[string]json.RawMessage
-		Required             []string
-		Items                json.RawMessage
-		AdditionalProperties *bool
+// check returns the error of validating a value against a schema.
+func check(schema, value json.RawMessage) error {
+	var s jsonschema.Schema
+	if err := json.Unmarshal(schema, &s); err != nil {
+		return err
+	}
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		return err
 	}
 	var v any
-	if err := json.Unmarshal(schema, &s); err != nil {
-		return err.Error()
-	}
 	if err := json.Unmarshal(value, &v); err != nil {
-		return err.Error()
+		return err
 	}
-	kinds, ok := s.Type.([]any)
-	if !ok {
-		kinds = []any{s.Type}
-	}
-	kind := map[bool]string{true: "object"}[value[0] == '{']
-	switch v := v.(type) {
-	case nil:
-		kind = "null"
-	case string:
-		kind = "string"
-	case []any:
-		kind = "array"
-	case float64:
-		kind = "integer"
-		if v != float64(int64(v)) {
-			kind = "number"
+	return resolved.Validate(v)
+}
+
+var update = flag.Bool("update", false, "rewrite the snapshots in testdata")
+
+// TestCardSnapshots compares the tool object of every card with testdata.
+func TestCardSnapshots(t *testing.T) {
+	for _, c := range Catalogue(table{}, house{}) {
+		var got bytes.Buffer
+		if err := json.Indent(&got, c.Spec().Definition, "", "  "); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if !slices.Contains(kinds, any(kind)) {
-		return fmt.Sprintf("%s is %s, not %v", value, kind, s.Type)
-	}
-	for _, name := range s.Required {
-		if rawjson.Get(value, name) == nil {
-			return "no " + name
-		}
-	}
-	for m := range rawjson.Members(value) {
-		name, _ := rawjson.DecodeString(m.Name)
-		property := s.Properties[name]
-		if property == nil && s.AdditionalProperties != nil && !*s.AdditionalProperties {
-			return "an unknown " + name
-		}
-		if property != nil {
-			if why := check(property, m.Value); why != "" {
-				return name + ": " + why
+		got.WriteByte('\n')
+		path := filepath.Join("testdata", string(c.Spec().Name)+".json")
+		if *update {
+			if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
 			}
 		}
-	}
-	for element := range rawjson.Elements(value) {
-		if why := check(s.Items, element); why != "" {
-			return why
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatalf("%v; run go test ./cards -update", err)
+		}
+		if diff := cmp.Diff(string(want), got.String()); diff != "" {
+			t.Errorf("%s (-want +got); run go test ./cards -update:\n%s", path, diff)
 		}
 	}
-	return ""
+}
+
+// TestArguments shows how arguments that do not match the schema are refused.
+func TestArguments(t *testing.T) {
+	type input struct {
+		Name  string   `json:"name"`
+		Count int      `json:"count,omitempty"`
+		Tags  []string `json:"tags,omitempty"`
+		Deep  struct {
+			On bool `json:"on,omitempty"`
+		} `json:"deep,omitzero"`
+	}
+	card := New(Description[input]{Name: "c"}, func(_ context.Context, _ drawbridge.Call, in input) (Answer[input], error) {
+		return Answer[input]{Text: "ok " + in.Name, Value: in}, nil
+	})
+	for _, tt := range []struct{ args, want string }{
+		{`{"name":"a","count":2,"tags":["x"],"deep":{"on":true}}`, "ok a"},
+		{`[]`, "arguments must be a JSON object"},
+		{`null`, "arguments must be a JSON object"},
+		{`"name"`, "arguments must be a JSON object"},
+		{`{}`, `argument "name" is missing; it must be a string`},
+		{`{"name":null}`, `argument "name" must be a string`},
+		{`{"name":7}`, `argument "name" must be a string`},
+		{`{"Name":"a"}`, `unknown argument "Name"; the arguments are "count", "deep", "name", "tags"`},
+		{`{"name":"a","count":"2"}`, `argument "count" must be an integer`},
+		{`{"name":"a","count":1.5}`, `argument "count" must be an integer`},
+		{`{"name":"a","tags":"x"}`, `argument "tags" must be an array`},
+		{`{"name":"a","deep":{"on":1}}`, `argument "deep.on" must be a boolean`},
+	} {
+		result, err := card.Run(t.Context(), callWith(json.RawMessage(tt.args)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := rawjson.GetString(first(result.Raw), "text"); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.args, got, tt.want)
+		}
+	}
 }
 
 func TestToolsCardFilters(t *testing.T) {
@@ -202,7 +224,7 @@ func TestToolsCardFilters(t *testing.T) {
 	}
 }
 
-func TestToolsCardSaysHowManyMore(t *testing.T) {
+func TestToolsCardTruncates(t *testing.T) {
 	deck := make(table, maxListedTools+3)
 	for i := range deck {
 		deck[i] = drawbridge.Spec{Name: drawbridge.CardName(fmt.Sprintf("s__t%d", i)), Server: "s"}
@@ -235,7 +257,7 @@ func TestScopesCard(t *testing.T) {
 	}
 }
 
-func TestWorkspaceCardSaysNone(t *testing.T) {
+func TestWorkspaceCardReturnsNull(t *testing.T) {
 	result, err := Catalogue(table{}, house{})[2].Run(t.Context(), callWith(json.RawMessage(`{}`)))
 	want := `{"content":[{"type":"text","text":"No workspace is open."}],"structuredContent":{"workspace":null}}`
 	if err != nil || string(result.Raw) != want {

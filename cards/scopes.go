@@ -13,30 +13,34 @@ import (
 //go:embed scopes.md
 var scopesText string
 
-// scopesCard says who its caller is and what they hold. What is said of the client is the client's own claim.
-func scopesCard() shippedCard {
-	return newControlCard(cardDescription{
-		name: "drawbridge_scopes", title: "Show my scopes", text: scopesText,
-		input: `{"type":"object","properties":{},"additionalProperties":false,"examples":[{}]}`,
-		output: `{"type":"object","properties":{"kind":{"type":"string"},"name":{"type":"string"},` +
-			`"client":{"type":"string"},"scopes":{"type":"array","items":{"type":"string"}}},` +
-			`"required":["kind","name","client","scopes"]}`,
-	}, func(_ context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+// scopesInput is empty: the card has no arguments.
+type scopesInput struct{}
+
+// scopesOutput describes the caller. Client is the client's own claim.
+type scopesOutput struct {
+	Kind   string             `json:"kind"`
+	Name   string             `json:"name"`
+	Client string             `json:"client"`
+	Scopes []drawbridge.Scope `json:"scopes"`
+}
+
+// newScopesCard returns the card that tells its caller who they are and which scopes they hold.
+func newScopesCard() drawbridge.Card {
+	return New(Description[scopesInput]{
+		Name: "drawbridge_scopes", Title: "Show my scopes", Text: scopesText,
+		Examples: []scopesInput{{}},
+	}, func(_ context.Context, call drawbridge.Call, _ scopesInput) (Answer[scopesOutput], error) {
 		c := call.Caller
-		value := struct {
-			Kind   string             `json:"kind"`
-			Name   string             `json:"name"`
-			Client string             `json:"client"`
-			Scopes []drawbridge.Scope `json:"scopes"`
-		}{c.Kind.String(), c.Principal, rawjson.GetString(c.Client, "name"), append([]drawbridge.Scope{}, c.Scopes...)}
+		out := scopesOutput{c.Kind.String(), c.Principal, rawjson.GetString(c.Client, "name"),
+			append([]drawbridge.Scope{}, c.Scopes...)}
 		held := make([]string, 0, len(c.Scopes))
 		for _, s := range c.Scopes {
 			held = append(held, string(s))
 		}
-		text := fmt.Sprintf("You are %q (%s). Scopes: %s.", value.Name, value.Kind, strings.Join(held, ", "))
+		text := fmt.Sprintf("You are %q (%s). Scopes: %s.", out.Name, out.Kind, strings.Join(held, ", "))
 		if len(held) == 0 {
-			text = fmt.Sprintf("You are %q (%s) and hold no scopes.", value.Name, value.Kind)
+			text = fmt.Sprintf("You are %q (%s) and hold no scopes.", out.Name, out.Kind)
 		}
-		return newResult(text, value)
+		return Answer[scopesOutput]{Text: text, Value: out}, nil
 	})
 }

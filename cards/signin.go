@@ -14,159 +14,152 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// ScopeSignIn is what a caller holds who may sign the owner in at servers. Whoever does that decides whose account all
+// ScopeSignIn is the scope of callers that may sign the owner in at servers. Such a caller decides whose account all
 // callers use.
 const ScopeSignIn drawbridge.Scope = "drawbridge:sign-in"
 
-// SignInServers are the servers as somebody who signs in knows them.
+// SignInServers are the servers as the sign-in card sees them.
 type SignInServers interface {
-	// WaitingForSignIn names the servers that wait for somebody to sign in, in order.
+	// WaitingForSignIn returns the servers that wait for a sign-in, in order.
 	WaitingForSignIn() []drawbridge.ServerID
-	// ServerSignIn gives how the owner comes to be let in by a server. The error says why nobody signs in there.
+	// ServerSignIn returns the owner's sign-in manager for a server. The error is the reason why the server has none.
 	ServerSignIn(id drawbridge.ServerID) (drawbridge.SignInManager, error)
 }
 
 //go:embed sign_in.md
 var signInText string
 
-// signInTimeout is how long a person may take whose client waits for them.
+// signInTimeout is how long the card waits for a person.
 const signInTimeout = 5 * time.Minute
 
-// signInPollInterval is how often it is looked whether they have come back another way.
+// signInPollInterval is the time between two checks whether the person signed in another way.
 const signInPollInterval = time.Second
 
-// signInCard signs in at servers.
-func signInCard(d SignInServers) shippedCard {
-	c := newControlCard(cardDescription{
-		name: "drawbridge_sign_in", title: "Sign in at a server", text: signInText,
-		input: `{"type":"object","properties":{"server":{"type":"string","description":"The server's name."}},` +
-			`"additionalProperties":false,"examples":[{}]}`,
-		output: `{"type":"object","properties":{"waiting":{"type":"array","items":{"type":"string"}},"server":{"type":"string"},` +
-			`"signed_in":{"type":"boolean"},"url":{"type":"string"}},"required":[]}`,
-		hints: `{"readOnlyHint":false,"destructiveHint":false,"idempotentHint":true,"openWorldHint":true}`,
-	}, func(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
-		id, why := parseServerArgument(call.Params)
-		switch {
-		case why != "":
-			return newToolError(why)
-		case id == "":
-			return waitingServersResult(d.WaitingForSignIn())
+// signInInput names the server; an empty one asks for the servers that wait.
+type signInInput struct {
+	Server drawbridge.ServerID `json:"server,omitempty" jsonschema:"The server's name."`
+}
+
+// signInOutput has either Waiting, or the server and the state of its sign-in.
+type signInOutput struct {
+	Waiting  []drawbridge.ServerID `json:"waiting,omitzero"`
+	Server   drawbridge.ServerID   `json:"server,omitempty"`
+	SignedIn *bool                 `json:"signed_in,omitempty"`
+	URL      string                `json:"url,omitempty"`
+}
+
+// newSignInCard returns the card that signs the user in at a server.
+func newSignInCard(d SignInServers) drawbridge.Card {
+	return New(Description[signInInput]{
+		Name: "drawbridge_sign_in", Title: "Sign in at a server", Text: signInText,
+		Examples:    []signInInput{{}},
+		Annotations: &Annotations{Idempotent: true, OpenWorld: true},
+		Scopes:      []drawbridge.Scope{ScopeSignIn},
+	}, func(ctx context.Context, call drawbridge.Call, in signInInput) (Answer[signInOutput], error) {
+		if in.Server == "" {
+			return waitingServersAnswer(d.WaitingForSignIn()), nil
 		}
-		return signInAtServer(ctx, d, call, id)
+		return signInAtServer(ctx, d, call, in.Server)
 	})
-	c.spec.Scopes, c.spec.Sandbox = []drawbridge.Scope{ScopeSignIn}, false
-	return c
 }
 
-// parseServerArgument reads the card's arguments.
-func parseServerArgument(params json.RawMessage) (id drawbridge.ServerID, why string) {
-	arguments := rawjson.Get(params, "arguments")
-	for m := range rawjson.Members(arguments) {
-		name, _ := rawjson.DecodeString(m.Name)
-		said, ok := rawjson.DecodeString(m.Value)
-		switch {
-		case name != "server":
-			return "", fmt.Sprintf("There is no argument %q: say \"server\", or nothing.", name)
-		case !ok:
-			return "", "\"server\" must be a string."
-		}
-		id = drawbridge.ServerID(said)
-	}
-	return id, ""
-}
-
-func waitingServersResult(barred []drawbridge.ServerID) (drawbridge.Result, error) {
-	names := make([]string, 0, len(barred))
-	for _, id := range barred {
+// waitingServersAnswer lists the servers that wait for a sign-in.
+func waitingServersAnswer(waiting []drawbridge.ServerID) Answer[signInOutput] {
+	names := make([]string, 0, len(waiting))
+	for _, id := range waiting {
 		names = append(names, string(id))
 	}
-	text := "No server waits for somebody to sign in."
+	text := "No server waits for a sign-in."
 	if len(names) > 0 {
-		text = "These servers wait for somebody to sign in: " + strings.Join(names, ", ") +
-			". Call again with one of them."
+		text = "These servers wait for a sign-in: " + strings.Join(names, ", ") +
+			". Call again with the name of one of them."
 	}
-	return newResult(text, map[string]any{"waiting": names})
+	return Answer[signInOutput]{Text: text, Value: signInOutput{Waiting: append([]drawbridge.ServerID{}, waiting...)}}
 }
 
-// signInAtServer takes the caller's user to where they sign in, in the way that the caller can.
+// signInAtServer sends the caller's user to the sign-in page, in the way that the caller supports.
 func signInAtServer(ctx context.Context, d SignInServers, call drawbridge.Call, id drawbridge.ServerID) (
-	drawbridge.Result, error) {
-	access, err := d.ServerSignIn(id)
+	Answer[signInOutput], error) {
+	manager, err := d.ServerSignIn(id)
 	if err != nil {
-		return newToolError(errorText(err))
+		return Answer[signInOutput]{}, toolError(err)
 	}
-	visit := mcp.ClientAcceptsRequest(call.Caller.Capabilities, mcp.MethodElicitation,
+	opensURLs := mcp.ClientAcceptsRequest(call.Caller.Capabilities, mcp.MethodElicitation,
 		json.RawMessage(`{"mode":"url"}`))
 	responses := rawjson.Get(call.Params, "inputResponses")
 	if responses != nil {
-		if state, err := access.Status(); err == nil && state.SignedIn {
-			return signedInResult(id)
+		if state, err := manager.Status(); err == nil && state.SignedIn {
+			return signedInAnswer(id), nil
 		}
 	}
-	begun, err := access.BeginSignIn(ctx, false)
+	pending, err := manager.BeginSignIn(ctx, false)
 	if err != nil {
-		return newToolError(errorText(err))
+		return Answer[signInOutput]{}, toolError(err)
 	}
-	switch url, _, _ := begun.SignInAddress(); {
-	case visit && call.Caller.Era == drawbridge.Modern && responses == nil:
-		return drawbridge.Result{Raw: rawjson.Apply(nil, rawjson.Put(rawjson.Quote("input_required"), "resultType"),
+	switch url, _, _ := pending.SignInAddress(); {
+	case opensURLs && call.Caller.Era == drawbridge.Modern && responses == nil:
+		return Answer[signInOutput]{Raw: rawjson.Apply(nil,
+			rawjson.Put(rawjson.Quote("input_required"), "resultType"),
 			rawjson.Put(rawjson.Quote(mcp.MethodElicitation), "inputRequests", "sign-in", "method"),
 			rawjson.Put(signInElicitation(id, url), "inputRequests", "sign-in", "params"))}, nil
-	case visit && responses != nil:
-		return awaitSignIn(ctx, access, begun, id, rawjson.Get(responses, "sign-in"))
-	case visit && call.Peer != nil:
-		said, err := call.Peer.Request(ctx, mcp.MethodElicitation, signInElicitation(id, url))
+	case opensURLs && responses != nil:
+		return awaitSignIn(ctx, manager, pending, id, rawjson.Get(responses, "sign-in"))
+	case opensURLs && call.Peer != nil:
+		response, err := call.Peer.Request(ctx, mcp.MethodElicitation, signInElicitation(id, url))
 		if err != nil {
-			return drawbridge.Result{}, err
+			return Answer[signInOutput]{}, err
 		}
-		return awaitSignIn(ctx, access, begun, id, said)
+		return awaitSignIn(ctx, manager, pending, id, response)
 	default:
-		return newResult(
-			fmt.Sprintf("The user signs in at %s on this page: %s\nShow them the address. The server's tools appear when they are done.", id, url),
-			map[string]any{"server": id, "signed_in": false, "url": url})
+		text := fmt.Sprintf("The user signs in at %s on this page: %s\n"+
+			"Show them the address. The server's tools appear when they are done.", id, url)
+		return Answer[signInOutput]{Text: text, Value: signInOutput{Server: id, SignedIn: new(false), URL: url}}, nil
 	}
 }
 
-// signInElicitation is the elicitation that takes a user to where they sign in.
+// signInElicitation returns the params of the elicitation that opens the sign-in page.
 func signInElicitation(id drawbridge.ServerID, url string) json.RawMessage {
 	return rawjson.Apply(nil, rawjson.Put(rawjson.Quote("url"), "mode"),
 		rawjson.Put(rawjson.Quote("sign-in-"+string(id)), "elicitationId"),
-		rawjson.Put(rawjson.Quote(url), "url"), rawjson.Put(rawjson.Quote(fmt.Sprintf("Sign in to use the server %q.",
-			id)), "message"))
+		rawjson.Put(rawjson.Quote(url), "url"),
+		rawjson.Put(rawjson.Quote(fmt.Sprintf("Sign in to use the server %q.", id)), "message"))
 }
 
-// awaitSignIn waits for a person whose client has said that they go there.
-func awaitSignIn(ctx context.Context, access drawbridge.SignInManager, begun drawbridge.PendingSignIn,
-	id drawbridge.ServerID, said json.RawMessage) (drawbridge.Result, error) {
-	if action := rawjson.GetString(said, "action"); action != "accept" {
-		return newToolError(fmt.Sprintf("The user did not sign in at %s.", id))
+// awaitSignIn waits for the person after the client answered the elicitation.
+func awaitSignIn(ctx context.Context, manager drawbridge.SignInManager, pending drawbridge.PendingSignIn,
+	id drawbridge.ServerID, response json.RawMessage) (Answer[signInOutput], error) {
+	if action := rawjson.GetString(response, "action"); action != "accept" {
+		return Answer[signInOutput]{}, ToolError(fmt.Sprintf("The user did not sign in at %s.", id))
 	}
 	ctx, cancel := context.WithTimeout(ctx, signInTimeout)
 	defer cancel()
 	for {
 		brief, cancel := context.WithTimeout(ctx, signInPollInterval)
-		err := begun.Wait(brief)
-		over := brief.Err() == nil || ctx.Err() != nil
+		err := pending.Wait(brief)
+		ended := brief.Err() == nil || ctx.Err() != nil
 		cancel()
-		// The person may have been back before this was begun: the client asks again when they are on their way.
-		if state, stateErr := access.Status(); err == nil || stateErr == nil && state.SignedIn {
-			return signedInResult(id)
+		// The person may have finished before this sign-in began: a stateless client repeats the call afterwards.
+		if state, stateErr := manager.Status(); err == nil || stateErr == nil && state.SignedIn {
+			return signedInAnswer(id), nil
 		}
-		if over {
-			return newToolError(errorText(err))
+		if ended {
+			return Answer[signInOutput]{}, toolError(err)
 		}
 	}
 }
 
-func signedInResult(id drawbridge.ServerID) (drawbridge.Result, error) {
-	return newResult(fmt.Sprintf("Signed in at %s. Its tools appear in the list in a moment.", id),
-		map[string]any{"server": id, "signed_in": true})
+// signedInAnswer reports a completed sign-in.
+func signedInAnswer(id drawbridge.ServerID) Answer[signInOutput] {
+	return Answer[signInOutput]{
+		Text:  fmt.Sprintf("Signed in at %s. Its tools appear in the list in a moment.", id),
+		Value: signInOutput{Server: id, SignedIn: new(true)},
+	}
 }
 
-// errorText is what went wrong, for a model and its user.
-func errorText(err error) string {
+// toolError returns err as a text for a model and its user, without the step.
+func toolError(err error) ToolError {
 	if f, ok := errors.AsType[*drawbridge.Fault](err); ok && f.Err != nil {
-		return f.Err.Error()
+		return ToolError(f.Err.Error())
 	}
-	return err.Error()
+	return ToolError(err.Error())
 }

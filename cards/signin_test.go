@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A house has one server that wants to know who asks.
+// A house has one server that requires a sign-in.
 type house struct{ door *door }
 
 func (h house) WaitingForSignIn() []drawbridge.ServerID {
@@ -78,8 +78,8 @@ func TestSignInCard(t *testing.T) {
 			want: `{"server":"github","signed_in":false,"url":"https://issuer/authorize?state=x"}`},
 		"another server": {params: `{"arguments":{"server":"x"}}`, want: `no such server`},
 		"no argument": {params: `{"arguments":{"name":"x"}}`,
-			want: `There is no argument "name": say "server", or nothing.`},
-		"a number": {params: `{"arguments":{"server":5}}`, want: `"server" must be a string.`},
+			want: `unknown argument "name"; the arguments are "server"`},
+		"a number": {params: `{"arguments":{"server":5}}`, want: `argument "server" must be a string`},
 		"a stateful client": {era: drawbridge.Legacy, capabilities: visits, says: "accept",
 			params: `{"arguments":{"server":"github"}}`,
 			want:   `{"server":"github","signed_in":true}`},

@@ -3,24 +3,31 @@ package cards
 import (
 	"context"
 	_ "embed" // the description
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/drawbridge-mcp/drawbridge"
-	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
 //go:embed tools.md
 var toolsText string
 
-// shippedServer is the server that shipped cards say they come from.
-const shippedServer = "drawbridge"
-
-// maxListedTools is how many tools one answer lists.
+// maxListedTools is the maximum number of tools in one result.
 const maxListedTools = 200
 
-// A listedTool is one tool in an answer.
+// toolsInput holds the filters; an empty one matches every tool.
+type toolsInput struct {
+	Server string `json:"server,omitempty" jsonschema:"Only tools of this server."`
+	Query  string `json:"query,omitempty" jsonschema:"Only tools with all these words in name, title or summary."`
+}
+
+// toolsOutput has the matching tools, at most maxListedTools of them, and the number of all that match.
+type toolsOutput struct {
+	Tools []listedTool `json:"tools"`
+	Total int          `json:"total"`
+}
+
+// A listedTool is one tool in a result.
 type listedTool struct {
 	Name    drawbridge.CardName `json:"name"`
 	Server  string              `json:"server"`
@@ -28,41 +35,29 @@ type listedTool struct {
 	Summary string              `json:"summary"`
 }
 
-// toolsCard says which tools exist for its caller.
-func toolsCard(d CardLister) shippedCard {
-	return newControlCard(cardDescription{
-		name: "drawbridge_tools", title: "List tools", text: toolsText,
-		input: `{"type":"object","properties":{` +
-			`"server":{"type":"string","description":"Only tools of this server."},` +
-			`"query":{"type":"string","description":"Only tools with all these words in name, title or summary."}},` +
-			`"additionalProperties":false,"examples":[{},{"server":"drawbridge"},{"query":"list tools"}]}`,
-		output: `{"type":"object","properties":{"tools":{"type":"array","items":{"type":"object","properties":{` +
-			`"name":{"type":"string"},"server":{"type":"string"},"title":{"type":"string"},"summary":{"type":"string"}},` +
-			`"required":["name","server","summary"]}},"total":{"type":"integer"}},"required":["tools","total"]}`,
-	}, func(_ context.Context, call drawbridge.Call) (drawbridge.Result, error) {
-		var filter struct{ Server, Query string }
-		if args := rawjson.Get(call.Params, "arguments"); args != nil {
-			if err := json.Unmarshal(args, &filter); err != nil {
-				return newToolError("The arguments server and query must be texts.")
-			}
-		}
-		rows := filterTools(d.Cards(call.Caller), filter.Server, filter.Query)
+// newToolsCard returns the card that lists the tools its caller may call.
+func newToolsCard(d CardLister) drawbridge.Card {
+	return New(Description[toolsInput]{
+		Name: "drawbridge_tools", Title: "List tools", Text: toolsText,
+		Examples: []toolsInput{{}, {Server: "drawbridge"}, {Query: "list tools"}},
+	}, func(_ context.Context, call drawbridge.Call, in toolsInput) (Answer[toolsOutput], error) {
+		rows := filterTools(d.Cards(call.Caller), in)
 		total := len(rows)
 		rows = rows[:min(total, maxListedTools)]
-		return newResult(formatTools(rows, total), map[string]any{"tools": rows, "total": total})
+		return Answer[toolsOutput]{Text: formatTools(rows, total), Value: toolsOutput{rows, total}}, nil
 	})
 }
 
-// filterTools gives the rows of the specs that pass the filters.
-func filterTools(specs []drawbridge.Spec, server, query string) []listedTool {
-	words := strings.Fields(strings.ToLower(query))
+// filterTools returns the tools that match the filters.
+func filterTools(specs []drawbridge.Spec, in toolsInput) []listedTool {
+	words := strings.Fields(strings.ToLower(in.Query))
 	rows := []listedTool{}
 	for _, s := range specs {
 		row := listedTool{s.Name, string(s.Server), s.Title, s.Summary}
 		if row.Server == "" {
-			row.Server = shippedServer
+			row.Server = string(drawbridge.OwnServer)
 		}
-		if server != "" && row.Server != server {
+		if in.Server != "" && row.Server != in.Server {
 			continue
 		}
 		text := strings.ToLower(string(row.Name) + " " + row.Title + " " + row.Summary)
@@ -73,6 +68,7 @@ func filterTools(specs []drawbridge.Spec, server, query string) []listedTool {
 	return rows
 }
 
+// containsAllWords reports whether text contains every word.
 func containsAllWords(text string, words []string) bool {
 	for _, w := range words {
 		if !strings.Contains(text, w) {
@@ -82,6 +78,7 @@ func containsAllWords(text string, words []string) bool {
 	return true
 }
 
+// formatTools returns the text for people: a line for each tool.
 func formatTools(rows []listedTool, total int) string {
 	if total == 0 {
 		return "No tool matches."

@@ -10,14 +10,20 @@ import (
 //go:embed workspace.md
 var workspaceText string
 
-// workspaceCard says which workspace is open: none, for there are no workspaces yet, and it says so.
-func workspaceCard() shippedCard {
-	return newControlCard(cardDescription{
-		name: "drawbridge_workspace", title: "Show the workspace", text: workspaceText,
-		input: `{"type":"object","properties":{},"additionalProperties":false,"examples":[{}]}`,
-		output: `{"type":"object","properties":{"workspace":{"type":["object","null"]}},` +
-			`"required":["workspace"]}`,
-	}, func(context.Context, drawbridge.Call) (drawbridge.Result, error) {
-		return newResult("No workspace is open.", map[string]any{"workspace": nil})
+// workspaceInput is empty: the card has no arguments.
+type workspaceInput struct{}
+
+// workspaceOutput has the open workspace, or nil.
+type workspaceOutput struct {
+	Workspace *struct{} `json:"workspace"`
+}
+
+// newWorkspaceCard returns the card that names the open workspace. Workspaces do not exist yet, so it is always null.
+func newWorkspaceCard() drawbridge.Card {
+	return New(Description[workspaceInput]{
+		Name: "drawbridge_workspace", Title: "Show the workspace", Text: workspaceText,
+		Examples: []workspaceInput{{}},
+	}, func(context.Context, drawbridge.Call, workspaceInput) (Answer[workspaceOutput], error) {
+		return Answer[workspaceOutput]{Text: "No workspace is open."}, nil
 	})
 }

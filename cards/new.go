@@ -1,0 +1,255 @@
+package cards
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// A Description describes a card whose arguments are an In.
+type Description[In any] struct {
+	// Name is the name the card is listed and called by; Title is for people.
+	Name, Title string
+	// Text is the description for models. Its first line is the summary.
+	Text string
+	// Examples are example arguments, listed in the input schema; they are optional.
+	Examples []In
+	// Annotations are hints for clients; nil means a card that only reads.
+	Annotations *Annotations
+	// Scopes must all be held by the caller. Code in the sandbox may call only a card without scopes.
+	Scopes []drawbridge.Scope
+}
+
+// Annotations are the hints of an MCP tool object about the card's effects.
+type Annotations struct {
+	ReadOnly    bool `json:"readOnlyHint"`
+	Destructive bool `json:"destructiveHint"`
+	Idempotent  bool `json:"idempotentHint"`
+	OpenWorld   bool `json:"openWorldHint"`
+}
+
+// An Answer is what a card returns: a text for people and a value for programs.
+type Answer[Out any] struct {
+	Text  string
+	Value Out
+	// Raw, if set, is the whole result object and replaces Text and Value. It is for results of another shape, such as
+	// a request for input.
+	Raw json.RawMessage
+}
+
+// A Handler carries out a call of a card. Its arguments are decoded and checked. A ToolError is shown to the model.
+type Handler[In, Out any] func(ctx context.Context, call drawbridge.Call, in In) (Answer[Out], error)
+
+// A ToolError is a text for the model about a call that did not succeed. It becomes a result with "isError" set.
+type ToolError string
+
+// Error returns the text.
+func (e ToolError) Error() string { return string(e) }
+
+// New returns the card that d describes. Its input and output schemas are generated from the structs In and Out: names
+// from json tags, descriptions from jsonschema tags; members with omitempty or omitzero are optional. Arguments that do
+// not match the input schema are answered with a tool error. New panics if a type has no schema.
+func New[In, Out any](d Description[In], handle Handler[In, Out]) drawbridge.Card {
+	input, output := schemaOf[In](), schemaOf[Out]()
+	for _, example := range d.Examples {
+		input.Examples = append(input.Examples, example)
+	}
+	resolved, err := input.Resolve(nil)
+	if err != nil {
+		panic(fmt.Sprintf("card %s: %v", d.Name, err))
+	}
+	annotations := json.RawMessage(`{"readOnlyHint":true,"idempotentHint":true,"openWorldHint":false}`)
+	if d.Annotations != nil {
+		annotations = mustMarshal(d.Annotations)
+	}
+	text := strings.TrimSpace(d.Text)
+	summary, _, _ := strings.Cut(text, "\n")
+	definition := rawjson.Apply(nil,
+		rawjson.Put(rawjson.Quote(d.Name), "name"),
+		rawjson.Put(rawjson.Quote(d.Title), "title"),
+		rawjson.Put(rawjson.Quote(text), "description"),
+		rawjson.Put(mustMarshal(input), "inputSchema"),
+		rawjson.Put(mustMarshal(output), "outputSchema"),
+		rawjson.Put(annotations, "annotations"),
+	)
+	run := func(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+		var in In
+		if err := decodeArguments(rawjson.Get(call.Params, "arguments"), resolved, &in); err != nil {
+			return newToolError(err.Error()), nil
+		}
+		answer, err := handle(ctx, call, in)
+		if text, ok := errors.AsType[ToolError](err); ok {
+			return newToolError(string(text)), nil
+		}
+		if err != nil {
+			return drawbridge.Result{}, err
+		}
+		return newResult(answer)
+	}
+	return shippedCard{run: run, spec: drawbridge.Spec{
+		Name: drawbridge.CardName(d.Name), Tool: d.Name, Definition: definition,
+		Title: d.Title, Summary: summary, Scopes: d.Scopes, Sandbox: len(d.Scopes) == 0,
+	}}
+}
+
+// shippedCard is a card made by New.
+type shippedCard struct {
+	spec drawbridge.Spec
+	run  func(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error)
+}
+
+var _ drawbridge.Card = shippedCard{}
+
+func (c shippedCard) Spec() drawbridge.Spec { return c.spec }
+
+func (c shippedCard) Run(ctx context.Context, call drawbridge.Call) (drawbridge.Result, error) {
+	return c.run(ctx, call)
+}
+
+// schemaOf returns the schema of a struct type.
+func schemaOf[T any]() *jsonschema.Schema {
+	s, err := jsonschema.For[T](nil)
+	if err != nil {
+		panic(fmt.Sprintf("schema of %v: %v", reflect.TypeFor[T](), err))
+	}
+	if s.Type != "object" {
+		panic(fmt.Sprintf("schema of %v: it must be a struct", reflect.TypeFor[T]()))
+	}
+	if s.Properties == nil {
+		s.Properties = map[string]*jsonschema.Schema{}
+	}
+	removeNull(s)
+	return s
+}
+
+// removeNull removes the type "null" from lists and from optional members: cards omit them instead. A required pointer
+// keeps it.
+func removeNull(s *jsonschema.Schema) {
+	for name, property := range s.Properties {
+		optional := !slices.Contains(s.Required, name)
+		if optional || slices.Contains(property.Types, "array") {
+			property.Types = slices.DeleteFunc(property.Types, func(t string) bool { return t == "null" })
+			if len(property.Types) == 1 {
+				property.Type, property.Types = property.Types[0], nil
+			}
+		}
+		removeNull(property)
+	}
+	if s.Items != nil {
+		removeNull(s.Items)
+	}
+}
+
+// decodeArguments decodes arguments into target and checks them against a schema. Absent arguments are an empty object.
+// The error is a sentence for the model.
+func decodeArguments(arguments json.RawMessage, resolved *jsonschema.Resolved, target any) error {
+	if arguments == nil {
+		arguments = json.RawMessage("{}")
+	}
+	var instance map[string]any
+	if err := json.Unmarshal(arguments, &instance); err != nil || instance == nil {
+		return errors.New("arguments must be a JSON object")
+	}
+	schema := resolved.Schema()
+	for m := range rawjson.Members(arguments) {
+		name, _ := rawjson.DecodeString(m.Name)
+		property, ok := schema.Properties[name]
+		if !ok {
+			return fmt.Errorf("unknown argument %q; %s", name, allowedArguments(schema))
+		}
+		if string(m.Value) == "null" && property.Type != "" && property.Type != "null" {
+			return fmt.Errorf("argument %q must be %s", name, describeType(property.Type))
+		}
+	}
+	for _, name := range schema.Required {
+		if _, ok := instance[name]; !ok {
+			return fmt.Errorf("argument %q is missing; it must be %s", name,
+				describeType(schema.Properties[name].Type))
+		}
+	}
+	if err := json.Unmarshal(arguments, target); err != nil {
+		wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+		if !ok {
+			return fmt.Errorf("decode arguments: %w", err)
+		}
+		return fmt.Errorf("argument %q must be %s", wrong.Field, describeGoType(wrong.Type))
+	}
+	if err := resolved.Validate(instance); err != nil {
+		return fmt.Errorf("arguments do not match the input schema: %w", err)
+	}
+	return nil
+}
+
+// allowedArguments lists the arguments of a schema, for a model.
+func allowedArguments(schema *jsonschema.Schema) string {
+	if len(schema.Properties) == 0 {
+		return "this tool has no arguments"
+	}
+	names := make([]string, 0, len(schema.Properties))
+	for name := range schema.Properties {
+		names = append(names, fmt.Sprintf("%q", name))
+	}
+	slices.Sort(names)
+	return "the arguments are " + strings.Join(names, ", ")
+}
+
+// describeType returns the name of a JSON type with its article.
+func describeType(jsonType string) string {
+	switch jsonType {
+	case "":
+		return "a JSON value"
+	case "array", "integer", "object":
+		return "an " + jsonType
+	}
+	return "a " + jsonType
+}
+
+// describeGoType returns the name of the JSON type that decodes into t, with its article.
+func describeGoType(t reflect.Type) string {
+	if s, err := jsonschema.ForType(t, &jsonschema.ForOptions{IgnoreInvalidTypes: true}); err == nil && s != nil {
+		removeNull(&jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"": s}})
+		return describeType(s.Type)
+	}
+	return "another JSON type"
+}
+
+// newResult returns the result object of an answer.
+func newResult[Out any](a Answer[Out]) (drawbridge.Result, error) {
+	if a.Raw != nil {
+		return drawbridge.Result{Raw: a.Raw}, nil
+	}
+	structured, err := json.Marshal(a.Value)
+	if err != nil {
+		return drawbridge.Result{}, fmt.Errorf("encode result: %w", err)
+	}
+	raw := rawjson.Apply(textContent(a.Text), rawjson.Put(structured, "structuredContent"))
+	return drawbridge.Result{Raw: raw}, nil
+}
+
+// newToolError returns the result of a failed call: an error that the model can read and correct.
+func newToolError(text string) drawbridge.Result {
+	return drawbridge.Result{Raw: rawjson.Apply(textContent(text), rawjson.Put(json.RawMessage("true"), "isError"))}
+}
+
+// textContent returns a result object whose content is one text block.
+func textContent(text string) json.RawMessage {
+	block := rawjson.Apply(nil, rawjson.Put(rawjson.Quote("text"), "type"), rawjson.Put(rawjson.Quote(text), "text"))
+	return rawjson.Apply(nil, rawjson.Put(json.RawMessage("["+string(block)+"]"), "content"))
+}
+
+// mustMarshal returns v as JSON; v is a schema or annotations, which always encode.
+func mustMarshal(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
