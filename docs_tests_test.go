@@ -5,13 +5,14 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// A namedTest is a test that a guide names, in a line that names its directory before it: `siege` `TestSmuggling`. Row
+// A namedTest is a test that a guide names, in a line that names its directory before it: `test/attack` `TestSmuggling`. Row
 // is a row of its table, as in `TestSmuggling/JS-1`; it may be empty.
 type namedTest struct{ dir, test, row string }
 
@@ -73,7 +74,7 @@ func TestSecurityNamesItsRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	var missing []string
-	for _, m := range regexp.MustCompile(`\{(?:name: )?"([A-Z]+-[1-9]\d*) `).FindAllStringSubmatch(testCode(t, "siege"),
+	for _, m := range regexp.MustCompile(`\{(?:name: )?"([A-Z]+-[1-9]\d*) `).FindAllStringSubmatch(testCode(t, "test/attack"),
 		-1) {
 		if row := m[1]; !strings.Contains(string(text), row) && !slices.Contains(missing, row) {
 			missing = append(missing, row)
@@ -100,4 +101,36 @@ func testCode(t *testing.T, dir string) string {
 		all.Write(text)
 	}
 	return all.String()
+}
+
+// TestArchitectureNamesEveryPackage holds the table of ARCHITECTURE.md to the tree, in both directions, and its layers
+// to the table of layers.
+func TestArchitectureNamesEveryPackage(t *testing.T) {
+	text, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "\n## Packages\n")
+	section, _, ok := strings.Cut(rest, "\n## ")
+	if !ok {
+		t.Fatal("ARCHITECTURE.md has no section Packages")
+	}
+	got := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (\\w+) \\| \\S").FindAllStringSubmatch(section, -1) {
+		got[row[1]] = row[2]
+	}
+	want := map[string]string{}
+	for _, p := range packages(t) {
+		switch {
+		case p.dir == ".":
+			want["drawbridge"] = strconv.Itoa(layers[p.dir])
+		case isTestOnly(p.dir):
+			want[p.dir] = "tests"
+		default:
+			want[p.dir] = strconv.Itoa(layers[p.dir])
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the packages of ARCHITECTURE.md (-tree +page):\n%s", diff)
+	}
 }
