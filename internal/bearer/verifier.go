@@ -21,10 +21,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	lru "github.com/hashicorp/golang-lru/v2"
 )
 
 // Options say whose tokens count, and what they are for. One issuer is needed; the zero value of all else works.
@@ -75,9 +75,9 @@ type Verifier struct {
 	issuers        map[string]*issuer
 	introspections chan struct{}
 
-	mu sync.Mutex
-	// cache has what tokens say that were looked at, by their hash.
-	cache map[[sha256.Size]byte]cachedToken
+	// cache holds the results of recent verifications by the hash of the token. It locks itself; when it is full, the
+	// token used least recently makes room.
+	cache *lru.Cache[[sha256.Size]byte, cachedToken]
 }
 
 // A cachedToken is what a token said, and until when that is believed; err is why it proves nobody.
@@ -101,10 +101,13 @@ func New(o Options) (*Verifier, error) {
 			Next: "mend [serve] in drawbridge.toml",
 		}
 	}
+	cache, err := lru.New[[sha256.Size]byte, cachedToken](maxCachedTokens)
+	if err != nil {
+		return nil, err // the size is a positive constant
+	}
 	v := &Verifier{
-		o: o, client: newHTTPClient(o.Transport), issuers: map[string]*issuer{}, introspections: make(chan struct{},
-			maxIntrospections),
-		cache: map[[sha256.Size]byte]cachedToken{},
+		o: o, client: newHTTPClient(o.Transport), issuers: map[string]*issuer{}, cache: cache,
+		introspections: make(chan struct{}, maxIntrospections),
 	}
 	for _, name := range o.Issuers {
 		v.issuers[name] = newIssuer(name, v.client, o.Now)
@@ -235,30 +238,16 @@ func (v *Verifier) verifyToken(ctx context.Context, token string) (claims, error
 		if !c.expires.IsZero() && c.expires.Before(until) {
 			until = c.expires
 		}
-		v.addToCache(hash, cachedToken{claims: c, until: until}, now)
+		v.cache.Add(hash, cachedToken{claims: c, until: until})
 	case errors.Is(err, errInactive):
-		v.addToCache(hash, cachedToken{err: err, until: now.Add(rejectedTTL)}, now)
+		v.cache.Add(hash, cachedToken{err: err, until: now.Add(rejectedTTL)})
 	}
 	return c, err
 }
 
 func (v *Verifier) cached(hash [sha256.Size]byte, now time.Time) (cachedToken, bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	k, ok := v.cache[hash]
+	k, ok := v.cache.Get(hash)
 	return k, ok && now.Before(k.until)
-}
-
-func (v *Verifier) addToCache(hash [sha256.Size]byte, k cachedToken, now time.Time) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if len(v.cache) >= maxCachedTokens {
-		maps.DeleteFunc(v.cache, func(_ [sha256.Size]byte, k cachedToken) bool { return !now.Before(k.until) })
-	}
-	if len(v.cache) >= maxCachedTokens {
-		clear(v.cache)
-	}
-	v.cache[hash] = k
 }
 
 // verifyUncached asks a token's issuer.

@@ -15,24 +15,26 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// protocolRevision is that of what hub and shim say to each other. Those of different ones do not work together.
+// protocolRevision is the version of the control protocol, which docs/hub.md describes. A hub refuses every other
+// version. New optional members and new verbs keep the version.
 const protocolRevision = 2
 
-// What a process may want of the hub.
+// The verbs of the control protocol.
 const (
-	wantAttach = "attach" // pass the messages of an MCP client
-	wantHTTP   = "http"   // serve on a listener that comes next
-	wantState  = "state"  // say how everything is
+	wantAttach = "attach" // serve an MCP client
+	wantHTTP   = "http"   // serve on a listener that is passed next
+	wantState  = "state"  // return the State
 	wantReload = "reload" // read the configuration again
-	wantLogs   = "logs"   // say what a server wrote to standard error
+	wantLogs   = "logs"   // return the lines of a server's standard error
 )
 
-// A hello is the first line of whoever comes to the hub: who it is, what it wants, and where its configuration is.
+// A hello is the request of the control protocol, the first line on a connection. It holds the protocol version, the
+// verb, the sender and the places of the sender's configuration.
 type hello struct {
 	Revision int    `json:"drawbridge"`
 	Want     string `json:"want"`
 	PID      int    `json:"pid"`
-	// Host is the name of the program that started the shim; empty where that is not known.
+	// Host is the name of the program that started the sender; empty if unknown.
 	Host    string   `json:"host,omitempty"`
 	Paths   []string `json:"paths,omitempty"`
 	Dir     string   `json:"dir,omitempty"`
@@ -40,18 +42,19 @@ type hello struct {
 	Environ []string `json:"environ,omitempty"`
 	Token   string   `json:"token,omitempty"`
 	Origins []string `json:"origins,omitempty"`
-	// PassesFiles says that the client's output comes next, Turn how many hubs the client had before.
+	// PassesFiles announces three files after the welcome: the client's input, its output and the shared ring.
 	PassesFiles bool `json:"lends,omitempty"`
-	HubNumber   int  `json:"turn,omitempty"`
-	// Server and Follow are for logs.
+	// HubNumber counts the hubs that served the client before this one.
+	HubNumber int `json:"turn,omitempty"`
+	// Server and Follow belong to logs.
 	Server string `json:"server,omitempty"`
 	Follow bool   `json:"follow,omitempty"`
-	// Relist has servers listed anew before a reload: the Servers, or all where there are none.
+	// Relist asks reload to list servers first: those in Servers, or all if Servers is empty.
 	Relist  bool                  `json:"relist,omitempty"`
 	Servers []drawbridge.ServerID `json:"servers,omitempty"`
 }
 
-// gatewayConfig is where the hub looks for what the shim has configured.
+// gatewayConfig returns base with the places of the sender's configuration, and without its token and origins.
 func (h hello) gatewayConfig(base gateway.Config) gateway.Config {
 	base.Paths, base.Dir, base.Naming = h.Paths, h.Dir, deck.NamingStyle(h.Naming)
 	base.Environ, base.LookupEnv = h.Environ, environLookup(h.Environ)
@@ -59,7 +62,7 @@ func (h hello) gatewayConfig(base gateway.Config) gateway.Config {
 	return base
 }
 
-// environLookup finds variables in an environment; of one that is there twice the last counts.
+// environLookup returns a lookup of variables in environ. The last of several entries of one name counts.
 func environLookup(environ []string) func(string) (string, bool) {
 	values := make(map[string]string, len(environ))
 	for _, v := range environ {
@@ -72,20 +75,23 @@ func environLookup(environ []string) func(string) (string, bool) {
 	}
 }
 
-// A welcome is the hub's first line: its process, or why it does not do what is wanted.
+// A welcome is the hub's answer to a hello: its process id, or the reason for a refusal.
 type welcome struct {
-	PID   int                  `json:"pid,omitempty"`
-	Error string               `json:"error,omitempty"`
-	Code  drawbridge.FaultCode `json:"code,omitempty"`
+	// Revision is the hub's version of the protocol; 0 from a hub that did not send it yet, whose version is 2 or less.
+	Revision int                  `json:"drawbridge,omitempty"`
+	PID      int                  `json:"pid,omitempty"`
+	Error    string               `json:"error,omitempty"`
+	Code     drawbridge.FaultCode `json:"code,omitempty"`
 }
 
-// helloTime bounds what the two ends say before a conversation begins.
+// helloTime bounds the exchange of hello and welcome.
 const helloTime = 10 * time.Second
 
-// send says what is wanted on a new connection. The error is a *drawbridge.Fault where the hub refuses.
+// send sends the hello and reads the welcome. The error is a *drawbridge.Fault if the hub refuses, and errNoHub if it
+// ends first.
 func (h hello) send(conn *net.UnixConn) (*lineConn, error) {
 	h.Revision = protocolRevision
-	// what servers said was bounded where it came in
+	// messages of servers were bounded when the hub read them
 	l := &lineConn{conn: conn, in: mcp.NewLineReader(conn, math.MaxInt)}
 	_ = conn.SetDeadline(time.Now().Add(helloTime))
 	if err := l.writeJSON(h); err != nil {
@@ -93,18 +99,18 @@ func (h hello) send(conn *net.UnixConn) (*lineConn, error) {
 	}
 	answer, err := l.in.Next()
 	if err != nil {
-		return nil, errNoHub // it ends
+		return nil, errNoHub // the hub ended
 	}
 	_ = conn.SetDeadline(time.Time{})
 	return l, readWelcome(answer)
 }
 
-// readWelcome reads the hub's first line. The error is its refusal, as a *drawbridge.Fault.
+// readWelcome parses a welcome. The error is the hub's refusal, as a *drawbridge.Fault.
 func readWelcome(text []byte) error {
 	var w welcome
 	if err := json.Unmarshal(text, &w); err != nil {
 		return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.ServerError,
-			Step: "the answer of the hub is not understood"}
+			Step: "read the answer of the hub: invalid JSON", Next: "end the hub (drawbridge ps shows it)"}
 	}
 	if w.Error != "" {
 		return &drawbridge.Fault{Kind: drawbridge.Backend, Code: w.Code, Step: w.Error}
@@ -112,7 +118,7 @@ func readWelcome(text []byte) error {
 	return nil
 }
 
-// readHello reads the first line of whoever comes.
+// readHello reads the hello from a new connection.
 func readHello(conn *net.UnixConn) (hello, *lineConn, error) {
 	l := &lineConn{conn: conn, in: mcp.NewLineReader(conn, 0)}
 	_ = conn.SetDeadline(time.Now().Add(helloTime))
@@ -125,32 +131,33 @@ func readHello(conn *net.UnixConn) (hello, *lineConn, error) {
 	return h, l, err
 }
 
-// parseHello reads the first line of a process. The error is a *drawbridge.Fault for the other end to read.
+// parseHello parses a hello and checks its version and verb. The error is a *drawbridge.Fault to send to the peer.
 func parseHello(text []byte) (hello, error) {
 	var h hello
 	if err := json.Unmarshal(text, &h); err != nil {
-		return hello{}, invalidInputFault("this is no hello of drawbridge", nil)
+		return hello{}, invalidInputFault("read the request to the hub: not a hello of the control protocol")
 	}
 	if h.Revision != protocolRevision {
-		return hello{}, invalidInputFault(
-			"another version of drawbridge is the hub: end it first (drawbridge ps shows it)", nil)
+		return hello{}, invalidInputFault(fmt.Sprintf("the hub speaks control protocol %d and this program %d: "+
+			"end the hub first (drawbridge ps shows it)", protocolRevision, h.Revision))
 	}
 	switch h.Want {
 	case wantAttach, wantHTTP, wantState, wantReload, wantLogs:
 		return h, nil
 	}
-	return hello{}, invalidInputFault(fmt.Sprintf("the hub does not know what %.40q is", h.Want), nil)
+	return hello{}, invalidInputFault(fmt.Sprintf("the hub does not know the request %.40q: use the version of drawbridge "+
+		"that runs the hub", h.Want))
 }
 
-func invalidInputFault(step string, err error) error {
-	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: step, Err: err}
+func invalidInputFault(step string) error {
+	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: step}
 }
 
-// sendWelcome answers the first line.
+// sendWelcome answers a hello: with the hub's process id, or with the refusal.
 func (l *lineConn) sendWelcome(pid int, refusal error) error {
-	w := welcome{PID: pid}
+	w := welcome{Revision: protocolRevision, PID: pid}
 	if refusal != nil {
-		w = welcome{Error: refusal.Error(), Code: drawbridge.AsFault(refusal).Code}
+		w = welcome{Revision: protocolRevision, Error: refusal.Error(), Code: drawbridge.AsFault(refusal).Code}
 		if _, ok := errors.AsType[*drawbridge.Fault](refusal); !ok {
 			w.Error = "the hub: internal error"
 		}

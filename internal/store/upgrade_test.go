@@ -1,0 +1,129 @@
+package store_test
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/audit"
+	"github.com/drawbridge-mcp/drawbridge/internal/store"
+	"github.com/drawbridge-mcp/drawbridge/ledger"
+	"github.com/google/go-cmp/cmp"
+)
+
+// oldStore unpacks a store of schema 11, written by an earlier release with these commands: "mcp approve team",
+// "client add ci", two "tools call", and a "serve" with one granted and one waiting call. It returns the store's path.
+// The key that sealed request states was zeroed.
+func oldStore(t *testing.T) string {
+	t.Helper()
+	packed, err := os.Open("testdata/schema11.db.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	in, err := gzip.NewReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "store.db")
+	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestOpenReadsAnEarlierReleasesStore(t *testing.T) {
+	path := oldStore(t)
+	db := open(t, path)
+	ctx := t.Context()
+
+	t.Run("audit", func(t *testing.T) {
+		report, err := db.VerifyAudit(ctx)
+		if err != nil || report.First != 1 || report.Last != 10 {
+			t.Errorf("verify: records %d to %d, %v; want 1 to 10", report.First, report.Last, err)
+		}
+		var cards []string
+		for r, err := range db.AuditRecords(ctx, time.Time{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			var record audit.Record
+			if err := json.Unmarshal(r.Body, &record); err != nil {
+				t.Fatal(err)
+			}
+			if record.Kind == audit.Call {
+				cards = append(cards, record.Card)
+			}
+		}
+		want := []string{"notes__read_note", "team__read_note", "notes__write_note"}
+		if diff := cmp.Diff(want, cards); diff != "" {
+			t.Error("cards called (-want +got):\n" + diff)
+		}
+	})
+	t.Run("ledger", func(t *testing.T) {
+		streams, err := db.LedgerStreams(ctx)
+		if err != nil || len(streams) != 2 {
+			t.Fatalf("streams %v, %v; want two", streams, err)
+		}
+		for _, stream := range streams {
+			if err := ledger.VerifyChains(db.LedgerRecords(ctx, stream)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	t.Run("mounts", func(t *testing.T) {
+		mounts, err := db.Mounts(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[drawbridge.ServerID]int{}
+		for _, m := range mounts {
+			got[m.Listing.Server] = len(m.Listing.Tools)
+		}
+		if diff := cmp.Diff(map[drawbridge.ServerID]int{"notes": 2, "team": 2}, got); diff != "" {
+			t.Error("tools listed (-want +got):\n" + diff)
+		}
+	})
+	t.Run("approvals", func(t *testing.T) {
+		rows, err := db.RowApprovals(ctx)
+		if err != nil || len(rows) != 1 || rows[0].Server != "team" || !rows[0].Approved {
+			t.Errorf("approvals of rows %+v, %v; want team's", rows, err)
+		}
+		grants, err := db.Grants(ctx)
+		if err != nil || len(grants) != 1 || grants[0].ID != "7joauqvd" || grants[0].ForCard {
+			t.Errorf("grants %+v, %v; want one for a call", grants, err)
+		}
+		waiting, err := db.PendingApprovals(ctx)
+		if err != nil || len(waiting) != 0 {
+			t.Errorf("pending approvals %+v, %v; want none: they expired", waiting, err)
+		}
+		raw(t, path)("UPDATE asks SET ends = $1, held = $1", time.Now().Add(time.Hour).UnixMilli())
+		waiting, err = db.PendingApprovals(ctx)
+		if err != nil || len(waiting) != 1 || waiting[0].ID != "tsygkron" {
+			t.Errorf("pending approvals %+v, %v; want tsygkron", waiting, err)
+		}
+	})
+	t.Run("clients and pins", func(t *testing.T) {
+		clients, err := db.Clients(ctx)
+		if err != nil || len(clients) != 1 || clients[0].Name != "ci" {
+			t.Errorf("clients %+v, %v; want ci", clients, err)
+		}
+		pins, err := db.Pins(ctx, store.PinKey{
+			Origin: "/tmp/fixture/home/.config/drawbridge/mcp.json", Server: "notes"})
+		if err != nil || len(pins) != 2 {
+			t.Errorf("%d pins, %v; want those of two tools", len(pins), err)
+		}
+	})
+}
