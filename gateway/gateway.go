@@ -250,8 +250,9 @@ func (g *Gateway) open(ctx context.Context, c Config) error {
 		Discovery: deckDiscovery(LoadedConfig{config: c, set: g.set}.discoverySettings(),
 			g.shared.models.IndexOptions(), g.log), BeforeList: g.starter.waitBeforeList,
 		BeforeUnknown: g.starter.waitForUnknownName,
-		Guards: slices.Concat([]deck.Guard{g.ruleGuard, &g.fileGuard}, c.Guards,
-			[]deck.Guard{g.shared.callLimiter.Guard(g.serverRate)}),
+		Guards: slices.Concat(guards.All(guards.Dependencies{
+			Rules: g.ruleGuard, OwnFiles: &g.fileGuard, Limiter: g.shared.callLimiter, ServerRate: g.serverRate,
+		}), c.Guards),
 	})
 	if err != nil {
 		return storeFault("open the deck", err)

@@ -1,0 +1,45 @@
+package guards
+
+import (
+	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/deck"
+)
+
+// Dependencies are the values that guards are made from. The gateway fills in all of them.
+type Dependencies struct {
+	Rules    *RuleGuard
+	OwnFiles *OwnFileGuard
+	Limiter  *CallLimiter
+	// ServerRate returns the rate limit of a server.
+	ServerRate func(drawbridge.ServerID) ServerRate
+}
+
+// A Registration is one row of the table of guards.
+type Registration struct {
+	// Name identifies the guard. Decides is one line about the calls that it refuses.
+	Name, Decides string
+	New           func(Dependencies) deck.Guard
+}
+
+// Table returns the guards in the order in which the deck asks them. To add a guard, write one file with its type and
+// add one row here; a value that it needs becomes a member of Dependencies. The deck asks a [deck.CountingGuard] after
+// all others, wherever its row is.
+func Table() []Registration {
+	return []Registration{
+		{"rules", "calls that a person's rules deny, or want a person to approve",
+			func(d Dependencies) deck.Guard { return d.Rules }},
+		{"own-files", "calls with an argument that leads to a file of Drawbridge",
+			func(d Dependencies) deck.Guard { return d.OwnFiles }},
+		{"rate", "calls over a quota or a rate limit, and repeated identical calls",
+			func(d Dependencies) deck.Guard { return d.Limiter.Guard(d.ServerRate) }},
+	}
+}
+
+// All returns one guard for each row of Table, in its order.
+func All(d Dependencies) []deck.Guard {
+	var all []deck.Guard
+	for _, row := range Table() {
+		all = append(all, row.New(d))
+	}
+	return all
+}
