@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
 // An EntryOp is what an entry does.
@@ -32,7 +33,7 @@ type EnrolledCard struct {
 
 // Key gives the card's content key: that of its qualified name and the inputSchema of its definition.
 func (c EnrolledCard) Key() CardKey {
-	return ContentKey(QualifiedName(string(c.Server), c.Tool), lastMember(c.Definition, "inputSchema"))
+	return ContentKey(QualifiedName(string(c.Server), c.Tool), rawjson.Get(c.Definition, "inputSchema"))
 }
 
 // An Entry is one event of the log.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/oklog/ulid/v2"
 )
 
@@ -24,12 +25,12 @@ const keyPrefix = "bk_"
 func ContentKey(qualified string, schema json.RawMessage) CardKey {
 	text := make([]byte, 0, len(qualified)+len(schema)+32)
 	text = append(text, `{"name":`...)
-	text = appendQuoted(text, []byte(qualified))
+	text = rawjson.AppendStringified(text, qualified)
 	text = append(text, `,"schema":`...)
 	if len(schema) == 0 {
 		schema = json.RawMessage("null")
 	}
-	if written, ok := appendCanonical(text, schema); ok {
+	if written, ok := rawjson.AppendCanonical(text, schema, rawjson.DoubleNumbers); ok {
 		text = written
 	} else {
 		text = append(text, schema...)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
 // A Record is an entry as a journal keeps it.
@@ -44,7 +45,7 @@ func EncodeEntry(e Entry) (Record, error) {
 	case e.Op == OpEnrol && e.Card != nil && e.Card.Server == e.Server:
 		h.Tool, h.Row = e.Card.Tool, e.Card.ConfigHash
 		definition = e.Card.Definition
-		if !isValidJSON(definition) {
+		if rawjson.Valid(definition) != nil {
 			return Record{}, fmt.Errorf("encode %s of %s: its definition is no JSON", e.Key, e.Server)
 		}
 	default:
@@ -77,7 +78,7 @@ func DecodeRecord(r Record) (Entry, error) {
 			return Entry{}, &ChainError{r.Stream, r.Seq, DamageTorn}
 		}
 	case OpEnrol:
-		if !isValidJSON(definition) {
+		if rawjson.Valid(definition) != nil {
 			return Entry{}, &ChainError{r.Stream, r.Seq, DamageTorn}
 		}
 		e.Card = &EnrolledCard{Server: h.Server, Tool: h.Tool, ConfigHash: h.Row, Definition: definition}

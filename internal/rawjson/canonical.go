@@ -2,143 +2,208 @@ package rawjson
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"math"
 	"slices"
+	"strconv"
 )
 
-// Canonical writes a JSON value so that two values which mean the same are the same bytes: members sorted, no blanks.
-// Numbers stay as they are written, and so does what is no JSON. It is for comparing, and for nothing that is sent.
+// A NumberForm selects how the canonical form writes numbers.
+type NumberForm uint8
+
+const (
+	// ExactNumbers keeps numbers as they are written: 1 and 1.0 differ. It is for comparing values that must not change.
+	ExactNumbers NumberForm = iota
+	// DoubleNumbers keeps the digits of integers and prints other numbers as JavaScript prints the nearest double; a
+	// number too large for a double becomes null. Content keys are hashes of this form, so it cannot change.
+	DoubleNumbers
+)
+
+// Canonical returns the canonical form of raw with exact numbers, see [AppendCanonical]. Bytes that [Valid] refuses are
+// returned as they are; empty raw yields nil.
 func Canonical(raw json.RawMessage) []byte {
 	if len(raw) == 0 {
 		return nil
 	}
-	c := canonicalizer{src: raw, dst: make([]byte, 0, len(raw))}
-	if Valid(raw) == nil && c.writeValue() {
-		return c.dst
+	if out, ok := AppendCanonical(make([]byte, 0, len(raw)), raw, ExactNumbers); ok {
+		return out
 	}
-	return canonicalByDecoding(raw)
+	return raw
 }
 
-// canonicalByDecoding is Canonical for values that are not written plainly.
-func canonicalByDecoding(raw json.RawMessage) []byte {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	if dec.Decode(&v) != nil {
-		return raw
+// AppendCanonical appends src in the one form that all spellings of a JSON value share. It reports false, and appends
+// nothing of use, where [Valid] refuses src.
+//
+// The form is the output of JavaScript's JSON.stringify for objects with sorted members, without white space. Array
+// indices come first among names, by number; the other names follow in the order of their UTF-8. Of a repeated name
+// the last member stays. The canonical form is for comparing and hashing; it is never sent.
+func AppendCanonical(dst, src []byte, numbers NumberForm) ([]byte, bool) {
+	if Valid(src) != nil {
+		return dst, false
 	}
-	out, err := json.Marshal(v)
-	if err != nil {
-		return raw
-	}
-	return out
+	w := canonicalWriter{src: src, out: dst, numbers: numbers, members: make([]writtenMember, 0, 16)}
+	w.writeValue()
+	return w.out, true
 }
 
-// A canonicalizer writes what is known to be JSON in its canonical form. Its methods begin at src[i] and leave i
-// behind what they read. They say false of a text that could be written in another way than it is.
-type canonicalizer struct {
-	src, dst []byte
-	pos      int
+// A canonicalWriter writes the canonical form of valid JSON. Its methods start at src[i] and leave i behind the bytes
+// they read.
+type canonicalWriter struct {
+	src     []byte
+	i       int
+	out     []byte
+	numbers NumberForm
+	// members holds the members of all open objects, those of the innermost last.
+	members []writtenMember
+	spare   []byte
 }
 
-func (c *canonicalizer) writeValue() bool {
-	c.pos = SkipSpace(c.src, c.pos)
-	switch c.src[c.pos] {
-	case '{':
-		return c.writeObject()
-	case '[':
-		return c.writeArray()
-	case '"':
-		_, ok := c.copyString()
-		return ok
-	}
-	start := c.pos
-	for c.pos < len(c.src) && bytes.IndexByte([]byte(Whitespace+",]}"), c.src[c.pos]) < 0 {
-		c.pos++
-	}
-	c.dst = append(c.dst, c.src[start:c.pos]...)
-	return true
-}
-
-// copyString copies a string, and gives what it says.
-func (c *canonicalizer) copyString() (inside []byte, ok bool) {
-	start := c.pos
-	for c.pos++; c.src[c.pos] != '"'; c.pos++ {
-		switch b := c.src[c.pos]; {
-		case b == '\\', b == '<', b == '>', b == '&', b >= 0x80:
-			return nil, false
-		}
-	}
-	c.pos++
-	c.dst = append(c.dst, c.src[start:c.pos]...)
-	return c.src[start+1 : c.pos-1], true
-}
-
-func (c *canonicalizer) writeArray() bool {
-	c.dst = append(c.dst, '[')
-	for c.pos = SkipSpace(c.src, c.pos+1); c.src[c.pos] != ']'; c.pos = SkipSpace(c.src, c.pos) {
-		if c.src[c.pos] == ',' {
-			c.dst = append(c.dst, ',')
-			c.pos++
-		}
-		if !c.writeValue() {
-			return false
-		}
-	}
-	c.pos++
-	c.dst = append(c.dst, ']')
-	return true
-}
-
-// A canonMember is a member as it stands in dst, by its name.
-type canonMember struct {
+// A writtenMember is a member in out: its decoded name, and the place of name and value.
+type writtenMember struct {
 	name       []byte
 	start, end int
 }
 
-func (c *canonicalizer) writeObject() bool {
-	start := len(c.dst)
-	c.dst = append(c.dst, '{')
-	var room [8]canonMember
-	all, sorted := room[:0], true
-	for c.pos = SkipSpace(c.src, c.pos+1); c.src[c.pos] != '}'; c.pos = SkipSpace(c.src, c.pos) {
-		if c.src[c.pos] == ',' {
-			c.dst = append(c.dst, ',')
-			c.pos = SkipSpace(c.src, c.pos+1)
+func (w *canonicalWriter) writeValue() {
+	w.i = SkipSpace(w.src, w.i)
+	switch c := w.src[w.i]; {
+	case c == '{':
+		w.writeObject()
+	case c == '[':
+		w.writeArray()
+	case c == '"':
+		w.out = appendStringified(w.out, w.readString())
+	default:
+		start := w.i
+		w.i, _ = skipScalar(w.src, start) // the value is valid
+		if scalar := w.src[start:w.i]; w.numbers == ExactNumbers || c >= 'a' {
+			w.out = append(w.out, scalar...)
+		} else {
+			w.out = appendDouble(w.out, scalar)
 		}
-		m := canonMember{start: len(c.dst)}
-		var ok bool
-		if m.name, ok = c.copyString(); !ok {
-			return false
-		}
-		c.pos = SkipSpace(c.src, c.pos) + 1
-		c.dst = append(c.dst, ':')
-		if !c.writeValue() {
-			return false
-		}
-		m.end = len(c.dst)
-		sorted = sorted && (len(all) == 0 || bytes.Compare(all[len(all)-1].name, m.name) < 0)
-		all = append(all, m)
 	}
-	c.pos++
-	if !sorted {
-		c.dst = append(c.dst[:start+1], appendSortedMembers(c.dst, all)...)
-	}
-	c.dst = append(c.dst, '}')
-	return true
 }
 
-// appendSortedMembers gives the members by their names. Of those of one name the last counts.
-func appendSortedMembers(from []byte, all []canonMember) (out []byte) {
-	slices.SortStableFunc(all, func(a, b canonMember) int { return bytes.Compare(a.name, b.name) })
-	for i, m := range all {
-		if i+1 < len(all) && bytes.Equal(m.name, all[i+1].name) {
+func (w *canonicalWriter) writeArray() {
+	w.out = append(w.out, '[')
+	for w.i = SkipSpace(w.src, w.i+1); w.src[w.i] != ']'; w.i = SkipSpace(w.src, w.i) {
+		if w.src[w.i] == ',' {
+			w.out = append(w.out, ',')
+			w.i++
+		}
+		w.writeValue()
+	}
+	w.i++
+	w.out = append(w.out, ']')
+}
+
+// writeObject writes the members as they come, and sorts them only where they were not in order.
+func (w *canonicalWriter) writeObject() {
+	w.out = append(w.out, '{')
+	begin, outer := len(w.out), len(w.members)
+	inOrder := true
+	for w.i = SkipSpace(w.src, w.i+1); w.src[w.i] != '}'; w.i = SkipSpace(w.src, w.i) {
+		if w.src[w.i] == ',' {
+			w.out = append(w.out, ',')
+			w.i = SkipSpace(w.src, w.i+1)
+		}
+		start := len(w.out)
+		name := w.readString()
+		if len(w.members) > outer {
+			inOrder = inOrder && compareNames(w.members[len(w.members)-1].name, name) < 0
+		}
+		w.out = append(appendStringified(w.out, name), ':')
+		w.i = SkipSpace(w.src, w.i) + 1 // the colon
+		w.writeValue()
+		w.members = append(w.members, writtenMember{name, start, len(w.out)})
+	}
+	w.i++
+	if !inOrder {
+		w.sortMembers(begin, w.members[outer:])
+	}
+	w.members = w.members[:outer]
+	w.out = append(w.out, '}')
+}
+
+// sortMembers rewrites the members of one object, which stand in out from begin on. Of a repeated name the last member
+// stays.
+func (w *canonicalWriter) sortMembers(begin int, members []writtenMember) {
+	slices.SortStableFunc(members, func(a, b writtenMember) int { return compareNames(a.name, b.name) })
+	w.spare = append(w.spare[:0], w.out[begin:]...)
+	w.out = w.out[:begin]
+	for i, m := range members {
+		if i+1 < len(members) && bytes.Equal(m.name, members[i+1].name) {
 			continue
 		}
-		if len(out) > 0 {
-			out = append(out, ',')
+		if len(w.out) > begin {
+			w.out = append(w.out, ',')
 		}
-		out = append(out, from[m.start:m.end]...)
+		w.out = append(w.out, w.spare[m.start-begin:m.end-begin]...)
 	}
-	return out
+}
+
+// readString returns the decoded string at src[i]. It is a part of src where the string has no escapes.
+func (w *canonicalWriter) readString() []byte {
+	start := w.i + 1
+	w.i, _ = skipString(w.src, w.i) // the value is valid
+	text := w.src[start : w.i-1]
+	if bytes.IndexByte(text, '\\') < 0 {
+		return text
+	}
+	return appendDecoded(make([]byte, 0, len(text)), text)
+}
+
+// compareNames orders array indices before other names, as a JavaScript object does whatever their order was.
+func compareNames(a, b []byte) int {
+	x, isIndex := arrayIndex(a)
+	y, isIndexToo := arrayIndex(b)
+	switch {
+	case isIndex && isIndexToo:
+		return cmp.Compare(x, y)
+	case isIndex:
+		return -1
+	case isIndexToo:
+		return 1
+	}
+	return bytes.Compare(a, b)
+}
+
+// arrayIndex parses an array index of ECMAScript: a number up to 2^32-2 without leading zeros.
+func arrayIndex(name []byte) (n uint64, ok bool) {
+	if len(name) == 0 || len(name) > len("4294967294") || name[0] == '0' && len(name) > 1 {
+		return 0, false
+	}
+	for _, c := range name {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	return n, n <= math.MaxUint32-1
+}
+
+// appendDouble appends a number under the terms of DoubleNumbers.
+func appendDouble(dst, number []byte) []byte {
+	if bytes.IndexAny(number, ".eE") < 0 {
+		if string(number) == "-0" {
+			number = number[1:]
+		}
+		return append(dst, number...)
+	}
+	// The only possible error is a number out of range; the result is then infinite or zero, as it should be.
+	f, _ := strconv.ParseFloat(string(number), 64)
+	switch size := math.Abs(f); {
+	case f == 0:
+		return append(dst, '0')
+	case math.IsInf(f, 0):
+		return append(dst, "null"...)
+	case size >= 1e-6 && size < 1e21:
+		return strconv.AppendFloat(dst, f, 'f', -1, 64)
+	}
+	dst = strconv.AppendFloat(dst, f, 'e', -1, 64)
+	if n := len(dst); dst[n-2] == '0' && (dst[n-3] == '-' || dst[n-3] == '+') {
+		dst = append(dst[:n-2], dst[n-1]) // 1e-07: JavaScript writes 1e-7
+	}
+	return dst
 }

@@ -1,6 +1,15 @@
-// Package rawjson reads, edits and canonicalises JSON as bytes, without decoding it: what a caller does not change
-// keeps its bytes. It is the only JSON reader of the project's own; all of it refuses the same texts. It reads no
-// files and keeps no state.
+// Package rawjson is the project's one JSON reader. It checks, reads, edits and canonicalises JSON as bytes, without
+// decoding it: bytes that a caller does not change stay as they are. It reads no files and keeps no state.
+//
+// All functions accept the same texts:
+//
+//   - Syntax is that of RFC 8259. Nothing may follow the value, and there are no comments, trailing commas or NaN.
+//   - Nesting deeper than [MaxDepth] is refused.
+//   - Bytes that are not UTF-8 are refused by [Valid] and [CheckEnd], also within strings. A byte order mark is refused.
+//   - An escaped lone surrogate (\ud800) is accepted. The canonical form keeps it; [DecodeString] returns U+FFFD for it.
+//   - Of a repeated name the last member counts, as for encoding/json and JavaScript. An edit removes the others.
+//     Callers that decide about access must refuse repeated names: other parsers may take the first. Package policy
+//     does, and also refuses names that differ in case only.
 package rawjson
 
 import (

@@ -1,6 +1,7 @@
 package vetting
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -74,7 +75,9 @@ func (d definitionIndex) canonical(n deck.VettingNote) string {
 		d.byName[n.Kind] = all
 	}
 	if raw, ok := d.byName[n.Kind][n.Name]; ok {
-		return string(rawjson.Canonical(raw))
+		var b bytes.Buffer
+		json.HTMLEscape(&b, rawjson.Canonical(raw)) // the marks of stored events are hashes of this form
+		return b.String()
 	}
 	return ""
 }
