@@ -101,72 +101,80 @@ func texts(items []json.RawMessage) (out []string) {
 // moved is an entry with another root, in every URI.
 func moved(entry, from, to string) string { return strings.ReplaceAll(entry, `"`+from, `"`+to) }
 
+var gitSkill, refundsSkill, dailySkill = entry("skill://git"), entry("skill://acme/refunds"),
+	entry("github://o/r/daily")
+
+var skillListCases = []struct {
+	name    string
+	naming  NamingStyle
+	a, b    *school
+	la, lb  drawbridge.Listing
+	want    []string
+	clashes []NameClash // of b
+}{
+	{name: "in configuration order, page by page", a: &school{pages: []string{page(gitSkill), page(),
+		page(refundsSkill)}},
+		b:    &school{pages: []string{page(dailySkill)}},
+		want: []string{gitSkill, refundsSkill, dailySkill}},
+	{name: "one URI of two servers", a: &school{pages: []string{page(gitSkill)}},
+		b:    &school{pages: []string{page(dailySkill, gitSkill)}},
+		want: []string{gitSkill, dailySkill, moved(gitSkill, "skill://git", "skill://drawbridge+b/git")},
+		clashes: []NameClash{{Kind: "skill", Name: "skill://git/SKILL.md", Winner: "a",
+			Tool: "skill://git/SKILL.md", Listed: "skill://drawbridge+b/git/SKILL.md"}}},
+	{name: "another scheme", a: &school{pages: []string{page(dailySkill)}},
+		b:    &school{pages: []string{page(dailySkill)}},
+		want: []string{dailySkill, moved(dailySkill, "github://o/r", "github://drawbridge+b/o/r")},
+		clashes: []NameClash{{Kind: "skill", Name: "github://o/r/daily/SKILL.md", Winner: "a",
+			Tool: "github://o/r/daily/SKILL.md", Listed: "github://drawbridge+b/o/r/daily/SKILL.md"}}},
+	{name: "a skill in the other's directory", a: &school{pages: []string{page(entry("skill://acme"))}},
+		b:    &school{pages: []string{page(refundsSkill)}},
+		want: []string{entry("skill://acme"), moved(refundsSkill, "skill://acme", "skill://drawbridge+b/acme")},
+		clashes: []NameClash{{Kind: "skill", Name: "skill://acme/refunds/SKILL.md", Winner: "a",
+			Tool: "skill://acme/refunds/SKILL.md", Listed: "skill://drawbridge+b/acme/refunds/SKILL.md"}}},
+	{name: "a skill around the other's", a: &school{pages: []string{page(refundsSkill)}},
+		b:    &school{pages: []string{page(entry("skill://acme"))}},
+		want: []string{refundsSkill, moved(entry("skill://acme"), "skill://acme", "skill://drawbridge+b/acme")},
+		clashes: []NameClash{{Kind: "skill", Name: "skill://acme/SKILL.md", Winner: "a",
+			Tool: "skill://acme/SKILL.md", Listed: "skill://drawbridge+b/acme/SKILL.md"}}},
+	{name: "one name of two skills", a: &school{pages: []string{page(entry("skill://x/refunds"))}},
+		b:    &school{pages: []string{page(refundsSkill)}},
+		want: []string{entry("skill://x/refunds"), refundsSkill}},
+	{name: "skills of one server in each other", a: &school{pages: []string{page(entry("skill://acme"), refundsSkill)}},
+		b:    &school{pages: []string{page()}},
+		want: []string{entry("skill://acme"), refundsSkill}},
+	{name: "a file that another server lists", a: &school{pages: []string{page(gitSkill)}},
+		b: &school{pages: []string{page()}}, lb: teaching("b", "skill://git/a.md"),
+		want: []string{moved(gitSkill, "skill://git", "skill://drawbridge+a/git")}},
+	{name: "files that both list", a: &school{pages: []string{page(gitSkill)}},
+		b:  &school{pages: []string{page(gitSkill)}},
+		la: teaching("a", "skill://git/SKILL.md"), lb: teaching("b", "skill://git/SKILL.md"),
+		want: []string{gitSkill, moved(gitSkill, "skill://git", "skill://drawbridge+b/git")},
+		clashes: []NameClash{{Kind: "resource", Name: "skill://git/SKILL.md", Winner: "a",
+			Tool: "skill://git/SKILL.md", Listed: "skill://drawbridge+b/git/SKILL.md"},
+			{Kind: "skill", Name: "skill://git/SKILL.md", Winner: "a", Tool: "skill://git/SKILL.md",
+				Listed: "skill://drawbridge+b/git/SKILL.md"}}},
+	{name: "one that looks like another server's",
+		a:    &school{pages: []string{page(entry("skill://drawbridge+b/git"))}},
+		b:    &school{pages: []string{page(gitSkill)}},
+		want: []string{moved(entry("skill://drawbridge+b/git"), "skill://", "skill://drawbridge+a/"), gitSkill}},
+	{name: "a root that would be everything",
+		a:    &school{pages: []string{page(`{"uri":"skill:///SKILL.md"}`, `{"uri":"skill://SKILL.md"}`)}},
+		b:    &school{pages: []string{page(gitSkill)}},
+		want: []string{`{"uri":"skill:///SKILL.md"}`, `{"uri":"skill://SKILL.md"}`, gitSkill}},
+	{name: "dynamic files", a: &school{pages: []string{page(gitSkill)}},
+		b:    &school{pages: []string{page(`{"resources":"dynamic","uri":"skill://git/SKILL.md","x":1.0}`)}},
+		want: []string{gitSkill, `{"resources":"dynamic","uri":"skill://drawbridge+b/git/SKILL.md","x":1.0}`},
+		clashes: []NameClash{{Kind: "skill", Name: "skill://git/SKILL.md", Winner: "a",
+			Tool: "skill://git/SKILL.md", Listed: "skill://drawbridge+b/git/SKILL.md"}}},
+	{name: "bare names", naming: BareNames, a: &school{pages: []string{page(gitSkill)}},
+		b:    &school{pages: []string{page(gitSkill, dailySkill)}},
+		want: []string{gitSkill, dailySkill},
+		clashes: []NameClash{{Kind: "skill", Name: "skill://git/SKILL.md", Winner: "a",
+			Tool: "skill://git/SKILL.md"}}},
+}
+
 func TestSkillsOfSeveralServersAreOneList(t *testing.T) {
-	git, refunds, daily := entry("skill://git"), entry("skill://acme/refunds"), entry("github://o/r/daily")
-	for _, tt := range []struct {
-		name    string
-		naming  NamingStyle
-		a, b    *school
-		la, lb  drawbridge.Listing
-		want    []string
-		clashes []NameClash // of b
-	}{
-		{name: "in configuration order, page by page", a: &school{pages: []string{page(git), page(), page(refunds)}},
-			b:    &school{pages: []string{page(daily)}},
-			want: []string{git, refunds, daily}},
-		{name: "one URI of two servers", a: &school{pages: []string{page(git)}},
-			b:    &school{pages: []string{page(daily, git)}},
-			want: []string{git, daily, moved(git, "skill://git", "skill://drawbridge+b/git")},
-			clashes: []NameClash{{Kind: "skill", Name: "skill://git/SKILL.md", Winner: "a",
-				Tool: "skill://git/SKILL.md", Listed: "skill://drawbridge+b/git/SKILL.md"}}},
-		{name: "another scheme", a: &school{pages: []string{page(daily)}}, b: &school{pages: []string{page(daily)}},
-			want: []string{daily, moved(daily, "github://o/r", "github://drawbridge+b/o/r")},
-			clashes: []NameClash{{Kind: "skill", Name: "github://o/r/daily/SKILL.md", Winner: "a",
-				Tool: "github://o/r/daily/SKILL.md", Listed: "github://drawbridge+b/o/r/daily/SKILL.md"}}},
-		{name: "a skill in the other's directory", a: &school{pages: []string{page(entry("skill://acme"))}},
-			b:    &school{pages: []string{page(refunds)}},
-			want: []string{entry("skill://acme"), moved(refunds, "skill://acme", "skill://drawbridge+b/acme")},
-			clashes: []NameClash{{Kind: "skill", Name: "skill://acme/refunds/SKILL.md", Winner: "a",
-				Tool: "skill://acme/refunds/SKILL.md", Listed: "skill://drawbridge+b/acme/refunds/SKILL.md"}}},
-		{name: "a skill around the other's", a: &school{pages: []string{page(refunds)}},
-			b:    &school{pages: []string{page(entry("skill://acme"))}},
-			want: []string{refunds, moved(entry("skill://acme"), "skill://acme", "skill://drawbridge+b/acme")},
-			clashes: []NameClash{{Kind: "skill", Name: "skill://acme/SKILL.md", Winner: "a",
-				Tool: "skill://acme/SKILL.md", Listed: "skill://drawbridge+b/acme/SKILL.md"}}},
-		{name: "one name of two skills", a: &school{pages: []string{page(entry("skill://x/refunds"))}},
-			b:    &school{pages: []string{page(refunds)}},
-			want: []string{entry("skill://x/refunds"), refunds}},
-		{name: "skills of one server in each other", a: &school{pages: []string{page(entry("skill://acme"), refunds)}},
-			b:    &school{pages: []string{page()}},
-			want: []string{entry("skill://acme"), refunds}},
-		{name: "a file that another server lists", a: &school{pages: []string{page(git)}},
-			b: &school{pages: []string{page()}}, lb: teaching("b", "skill://git/a.md"),
-			want: []string{moved(git, "skill://git", "skill://drawbridge+a/git")}},
-		{name: "files that both list", a: &school{pages: []string{page(git)}}, b: &school{pages: []string{page(git)}},
-			la: teaching("a", "skill://git/SKILL.md"), lb: teaching("b", "skill://git/SKILL.md"),
-			want: []string{git, moved(git, "skill://git", "skill://drawbridge+b/git")},
-			clashes: []NameClash{{Kind: "resource", Name: "skill://git/SKILL.md", Winner: "a",
-				Tool: "skill://git/SKILL.md", Listed: "skill://drawbridge+b/git/SKILL.md"},
-				{Kind: "skill", Name: "skill://git/SKILL.md", Winner: "a", Tool: "skill://git/SKILL.md",
-					Listed: "skill://drawbridge+b/git/SKILL.md"}}},
-		{name: "one that looks like another server's",
-			a:    &school{pages: []string{page(entry("skill://drawbridge+b/git"))}},
-			b:    &school{pages: []string{page(git)}},
-			want: []string{moved(entry("skill://drawbridge+b/git"), "skill://", "skill://drawbridge+a/"), git}},
-		{name: "a root that would be everything",
-			a:    &school{pages: []string{page(`{"uri":"skill:///SKILL.md"}`, `{"uri":"skill://SKILL.md"}`)}},
-			b:    &school{pages: []string{page(git)}},
-			want: []string{`{"uri":"skill:///SKILL.md"}`, `{"uri":"skill://SKILL.md"}`, git}},
-		{name: "dynamic files", a: &school{pages: []string{page(git)}},
-			b:    &school{pages: []string{page(`{"resources":"dynamic","uri":"skill://git/SKILL.md","x":1.0}`)}},
-			want: []string{git, `{"resources":"dynamic","uri":"skill://drawbridge+b/git/SKILL.md","x":1.0}`},
-			clashes: []NameClash{{Kind: "skill", Name: "skill://git/SKILL.md", Winner: "a",
-				Tool: "skill://git/SKILL.md", Listed: "skill://drawbridge+b/git/SKILL.md"}}},
-		{name: "bare names", naming: BareNames, a: &school{pages: []string{page(git)}},
-			b:    &school{pages: []string{page(git, daily)}},
-			want: []string{git, daily}, clashes: []NameClash{{Kind: "skill", Name: "skill://git/SKILL.md", Winner: "a",
-				Tool: "skill://git/SKILL.md"}}},
-	} {
+	for _, tt := range skillListCases {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.la.Server == "" {
 				tt.la = teaching("a")

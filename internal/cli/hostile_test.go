@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,6 +39,29 @@ type show struct {
 	args []string
 	// shows is whether the output must have the hostile text in its printable form.
 	shows bool
+}
+
+// shieldAndToolLines are the lines of the commands "shield" and "tools".
+func shieldAndToolLines(db stored, line, seen func(words ...string) show) map[string][]show {
+	return map[string][]show{
+		"shield accept": {seen("shield", "accept", "bad"), line("shield", "accept", "bad", hostile())},
+		"shield diff":   {seen("shield", "diff", db.pairs), seen("shield", "diff", db.pairs, "--json")},
+		"shield held":   {seen("shield", "held"), seen("shield", "held", "--json")},
+		"shield reject": {line("shield", "reject", hostile())},
+		"shield results": {seen("shield", "results"), seen("shield", "results", "held", "--yes"),
+			seen("shield", "results", "held", "--yes", "--json"), line("shield", "results", hostile(), "--yes")},
+		"shield scan": {seen("shield", "scan", db.rows), seen("shield", "scan", db.rows, "--json"),
+			line("shield", "scan", "--server", "bad")},
+		"shield trust":  {line("shield", "trust"), line("shield", "trust", "bad"), line("shield", "trust", hostile())},
+		"shield unlock": {line("shield", "unlock", hostile())},
+		"tools call": {line("tools", "call", hostile()), seen("tools", "call", "bad__fails"),
+			seen("tools", "call", "bad__paint", "--json"), line("tools", "call", "bad__paint", hostile())},
+		"tools list": {seen("tools", "list"), seen("tools", "list", "--json")},
+		"tools search": {seen("tools", "search", "draws"), seen("tools", "search", "draws", "--json"),
+			line("tools", "search", hostile())},
+		"tools show": {seen("tools", "show", "bad__paint"), seen("tools", "show", "bad__paint", "--json"),
+			line("tools", "show", hostile())},
+	}
 }
 
 // commandLines returns the command lines for each command that prints text of others; asis has the commands that do
@@ -102,27 +126,11 @@ func commandLines(db stored) (shows map[string][]show, asis map[string]string) {
 		"secret move":    {line("secret", "move", hostile())},
 		"secret remove":  {line("secret", "remove", hostile())},
 		"secret set":     {line("secret", "set", hostile())},
-		"shield accept":  {seen("shield", "accept", "bad"), line("shield", "accept", "bad", hostile())},
-		"shield diff":    {seen("shield", "diff", db.pairs), seen("shield", "diff", db.pairs, "--json")},
-		"shield held":    {seen("shield", "held"), seen("shield", "held", "--json")},
-		"shield reject":  {line("shield", "reject", hostile())},
-		"shield results": {seen("shield", "results"), seen("shield", "results", "held", "--yes"),
-			seen("shield", "results", "held", "--yes", "--json"), line("shield", "results", hostile(), "--yes")},
-		"shield scan": {seen("shield", "scan", db.rows), seen("shield", "scan", db.rows, "--json"),
-			line("shield", "scan", "--server", "bad")},
-		"shield trust":  {line("shield", "trust"), line("shield", "trust", "bad"), line("shield", "trust", hostile())},
-		"shield unlock": {line("shield", "unlock", hostile())},
-		"tools call": {line("tools", "call", hostile()), seen("tools", "call", "bad__fails"),
-			seen("tools", "call", "bad__paint", "--json"), line("tools", "call", "bad__paint", hostile())},
-		"tools list": {seen("tools", "list"), seen("tools", "list", "--json")},
-		"tools search": {seen("tools", "search", "draws"), seen("tools", "search", "draws", "--json"),
-			line("tools", "search", hostile())},
-		"tools show": {seen("tools", "show", "bad__paint"), seen("tools", "show", "bad__paint", "--json"),
-			line("tools", "show", hostile())},
-		"version": {line("version", hostile())},
+		"version":        {line("version", hostile())},
 		"serve": {line("serve", "--http", hostile()), line("serve", "--http", "127.0.0.1:0",
 			"--token-file", hostile())},
 	}
+	maps.Copy(shows, shieldAndToolLines(db, line, seen))
 	return shows, map[string]string{
 		"audit export": "without a terminal it is byte for byte what the hashes are of; TestAtATerminalNothingIsObeyed has the other case",
 	}

@@ -130,81 +130,85 @@ func repeat(n int, s step) []step {
 	return all
 }
 
+var (
+	refusedFault = &drawbridge.Fault{Code: drawbridge.InvalidInput, Step: "call t on s"}
+	awayFault    = &drawbridge.Fault{Code: drawbridge.Transient, Step: "call t on s"}
+)
+
+var meterCases = []struct {
+	name    string
+	options guards.LimiterOptions
+	steps   []step
+}{
+	{"a session ends with a pause", guards.LimiterOptions{Quotas: guards.CallerQuotas(2, 0, 0)}, []step{
+		{who: "ada", want: yes}, {who: "ada", wait: 29 * time.Minute, want: yes},
+		{who: "ada", wait: time.Minute, want: blocked("all 2 tool calls of this session are used",
+			"a session ends after 30m without a call: again in 29m")},
+		{who: "bob", want: yes},
+		{who: "ada", wait: 29 * time.Minute, want: yes},
+	}},
+	{"a caller's day", guards.LimiterOptions{Quotas: guards.CallerQuotas(0, 1, 24*time.Hour)}, []step{
+		{who: "ada", want: yes},
+		{who: "ada", wait: time.Hour, want: blocked("all 1 tool calls in 24h are used", "again in 23h")},
+		{who: "ada", wait: 23 * time.Hour, want: yes},
+	}},
+	{"only new calls of tools count", guards.LimiterOptions{Quotas: guards.CallerQuotas(1, 0, 0)}, []step{
+		{who: "ada", method: mcp.MethodResourcesRead, params: `{"uri":"r://1"}`, want: yes},
+		{who: "ada", method: mcp.MethodPromptsGet, want: yes},
+		{who: "ada", want: yes},
+		{who: "ada", params: `{"name":"t","requestState":"x"}`, want: yes},
+		{who: "ada", params: `{"name":"t","requestState":null}`,
+			want: blocked("all 1 tool calls of this session are used",
+				"a session ends after 30m without a call: again in 30m")},
+	}},
+	{"an answer sent again and again", guards.LimiterOptions{Quotas: guards.CallerQuotas(2, 0, 0)}, []step{
+		{who: "ada", want: yes},
+		{who: "ada", params: `{"name":"t","requestState":"x"}`, want: yes},
+		{who: "ada", params: `{"name":"t","requestState":"y"}`, want: yes},
+		{who: "ada", params: `{"name":"t","requestState":"\u0078"}`, want: yes}, // the second call
+		{who: "ada", params: `{"name":"t","requestState":"x"}`, wait: 29 * time.Minute,
+			want: blocked("all 2 tool calls of this session are used",
+				"a session ends after 30m without a call: again in 1m")},
+		{who: "ada", params: `{"name":"t","requestState":7}`,
+			want: blocked("all 2 tool calls of this session are used",
+				"a session ends after 30m without a call: again in 1m")},
+	}},
+	{"who has nothing left uses up nobody's pace", guards.LimiterOptions{Quotas: guards.CallerQuotas(1, 0, 0)},
+		[]step{
+			{who: "ada", server: "slow", want: yes},
+			{who: "ada", server: "slow", want: blocked("all 1 tool calls of this session are used",
+				"a session ends after 30m without a call: again in 30m")},
+			{who: "bob", server: "slow", want: yes}, {who: "eve", server: "slow", want: slow},
+		}},
+	{"a server's pace", guards.LimiterOptions{}, []step{
+		{who: "ada", server: "slow", want: yes}, {who: "bob", server: "slow", want: yes},
+		{who: "eve", server: "slow", want: slow},
+		{who: "eve", want: yes}, {who: "eve", server: "slow", wait: time.Minute, want: yes},
+	}},
+	{"what a pace refuses costs no quota", guards.LimiterOptions{Quotas: guards.CallerQuotas(3, 0, 0)}, []step{
+		{who: "ada", server: "slow", want: yes}, {who: "ada", server: "slow", want: yes},
+		{who: "ada", server: "slow", want: slow}, {who: "ada", want: yes},
+	}},
+	{"the same error", guards.LimiterOptions{}, append(repeat(25, step{who: "ada", result: failed, want: yes}),
+		step{who: "ada", params: `{ "arguments" : { "x" : 1 }, "name":"t"}`, want: looped(25, "error", "1m")},
+		step{who: "ada", params: `{"name":"t","arguments":{"x":2}}`, want: yes},
+		step{who: "bob", want: yes},
+		step{who: "ada", wait: time.Minute, want: yes},
+	)},
+	{"the same fault", guards.LimiterOptions{SameErrors: 2},
+		append(repeat(2, step{who: "ada", fault: refusedFault, want: yes}),
+			step{who: "ada", want: looped(2, "error", "1m")})},
+	{"a server that is away", guards.LimiterOptions{SameErrors: 2},
+		repeat(100, step{who: "ada", fault: awayFault, want: yes})},
+	{"answers by default", guards.LimiterOptions{}, repeat(1000, step{who: "ada", want: yes})},
+	{"the same answer", guards.LimiterOptions{SameCalls: 3}, append(repeat(3, step{who: "ada", want: yes}),
+		step{who: "ada", want: looped(3, "way", "1m")})},
+	{"no breaker", guards.LimiterOptions{SameErrors: -1, SameCalls: -1},
+		repeat(100, step{who: "ada", result: failed, want: yes})},
+}
+
 func TestMeter(t *testing.T) {
-	const day = 24 * time.Hour
-	refused := &drawbridge.Fault{Code: drawbridge.InvalidInput, Step: "call t on s"}
-	away := &drawbridge.Fault{Code: drawbridge.Transient, Step: "call t on s"}
-	for _, tt := range []struct {
-		name    string
-		options guards.LimiterOptions
-		steps   []step
-	}{
-		{"a session ends with a pause", guards.LimiterOptions{Quotas: guards.CallerQuotas(2, 0, 0)}, []step{
-			{who: "ada", want: yes}, {who: "ada", wait: 29 * time.Minute, want: yes},
-			{who: "ada", wait: time.Minute, want: blocked("all 2 tool calls of this session are used",
-				"a session ends after 30m without a call: again in 29m")},
-			{who: "bob", want: yes},
-			{who: "ada", wait: 29 * time.Minute, want: yes},
-		}},
-		{"a caller's day", guards.LimiterOptions{Quotas: guards.CallerQuotas(0, 1, day)}, []step{
-			{who: "ada", want: yes},
-			{who: "ada", wait: time.Hour, want: blocked("all 1 tool calls in 24h are used", "again in 23h")},
-			{who: "ada", wait: 23 * time.Hour, want: yes},
-		}},
-		{"only new calls of tools count", guards.LimiterOptions{Quotas: guards.CallerQuotas(1, 0, 0)}, []step{
-			{who: "ada", method: mcp.MethodResourcesRead, params: `{"uri":"r://1"}`, want: yes},
-			{who: "ada", method: mcp.MethodPromptsGet, want: yes},
-			{who: "ada", want: yes},
-			{who: "ada", params: `{"name":"t","requestState":"x"}`, want: yes},
-			{who: "ada", params: `{"name":"t","requestState":null}`,
-				want: blocked("all 1 tool calls of this session are used",
-					"a session ends after 30m without a call: again in 30m")},
-		}},
-		{"an answer sent again and again", guards.LimiterOptions{Quotas: guards.CallerQuotas(2, 0, 0)}, []step{
-			{who: "ada", want: yes},
-			{who: "ada", params: `{"name":"t","requestState":"x"}`, want: yes},
-			{who: "ada", params: `{"name":"t","requestState":"y"}`, want: yes},
-			{who: "ada", params: `{"name":"t","requestState":"\u0078"}`, want: yes}, // the second call
-			{who: "ada", params: `{"name":"t","requestState":"x"}`, wait: 29 * time.Minute,
-				want: blocked("all 2 tool calls of this session are used",
-					"a session ends after 30m without a call: again in 1m")},
-			{who: "ada", params: `{"name":"t","requestState":7}`,
-				want: blocked("all 2 tool calls of this session are used",
-					"a session ends after 30m without a call: again in 1m")},
-		}},
-		{"who has nothing left uses up nobody's pace", guards.LimiterOptions{Quotas: guards.CallerQuotas(1, 0, 0)},
-			[]step{
-				{who: "ada", server: "slow", want: yes},
-				{who: "ada", server: "slow", want: blocked("all 1 tool calls of this session are used",
-					"a session ends after 30m without a call: again in 30m")},
-				{who: "bob", server: "slow", want: yes}, {who: "eve", server: "slow", want: slow},
-			}},
-		{"a server's pace", guards.LimiterOptions{}, []step{
-			{who: "ada", server: "slow", want: yes}, {who: "bob", server: "slow", want: yes},
-			{who: "eve", server: "slow", want: slow},
-			{who: "eve", want: yes}, {who: "eve", server: "slow", wait: time.Minute, want: yes},
-		}},
-		{"what a pace refuses costs no quota", guards.LimiterOptions{Quotas: guards.CallerQuotas(3, 0, 0)}, []step{
-			{who: "ada", server: "slow", want: yes}, {who: "ada", server: "slow", want: yes},
-			{who: "ada", server: "slow", want: slow}, {who: "ada", want: yes},
-		}},
-		{"the same error", guards.LimiterOptions{}, append(repeat(25, step{who: "ada", result: failed, want: yes}),
-			step{who: "ada", params: `{ "arguments" : { "x" : 1 }, "name":"t"}`, want: looped(25, "error", "1m")},
-			step{who: "ada", params: `{"name":"t","arguments":{"x":2}}`, want: yes},
-			step{who: "bob", want: yes},
-			step{who: "ada", wait: time.Minute, want: yes},
-		)},
-		{"the same fault", guards.LimiterOptions{SameErrors: 2},
-			append(repeat(2, step{who: "ada", fault: refused, want: yes}),
-				step{who: "ada", want: looped(2, "error", "1m")})},
-		{"a server that is away", guards.LimiterOptions{SameErrors: 2},
-			repeat(100, step{who: "ada", fault: away, want: yes})},
-		{"answers by default", guards.LimiterOptions{}, repeat(1000, step{who: "ada", want: yes})},
-		{"the same answer", guards.LimiterOptions{SameCalls: 3}, append(repeat(3, step{who: "ada", want: yes}),
-			step{who: "ada", want: looped(3, "way", "1m")})},
-		{"no breaker", guards.LimiterOptions{SameErrors: -1, SameCalls: -1},
-			repeat(100, step{who: "ada", result: failed, want: yes})},
-	} {
+	for _, tt := range meterCases {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld()
 			tt.options.Accounts, tt.options.Now = w, func() time.Time { return w.now }

@@ -54,114 +54,145 @@ func kept(t testing.TB, rules audit.RedactionRules, change func(*audit.Record)) 
 	return out
 }
 
+// notOnRecord ends the reasons why a rule cannot be judged.
+const notOnRecord = ", which is not on record"
+
+func denying(r drawbridge.Rule) drawbridge.Rule { r.Effect = drawbridge.Deny; return r }
+
+func withArguments(arguments string) func(*audit.Record) {
+	return func(r *audit.Record) { r.Arguments = json.RawMessage(arguments) }
+}
+
+// withServerGone makes a record that of a server which is not configured any more.
+func withServerGone(arguments string) func(*audit.Record) {
+	return func(r *audit.Record) { r.Server, r.Arguments, r.Definition = "gone", json.RawMessage(arguments), "" }
+}
+
+func textIs(value string) []drawbridge.Condition {
+	return []drawbridge.Condition{{Name: "text", Is: []json.RawMessage{json.RawMessage(value)}}}
+}
+
+var judgeCases = map[string]struct {
+	keep   audit.ArgumentMode
+	change func(*audit.Record)
+	rule   drawbridge.Rule
+	fate   ReplayOutcome
+	why    string
+}{
+	"as before": {"", withArguments(`{}`), denying(drawbridge.Rule{Tools: []string{"read"}}), OutcomeSame, ""},
+	"by its name": {"", withArguments(`{}`), denying(drawbridge.Rule{Tools: []string{"fs:write"}}),
+		OutcomeChanged, ""},
+	"by its argument": {"", withArguments(`{ "text" : "a b" }`), denying(drawbridge.Rule{Args: textIs(`"a *"`)}),
+		OutcomeChanged, ""},
+	"one that was hidden": {"", withArguments(`{"text":"password=hunter2"}`),
+		denying(drawbridge.Rule{Args: textIs(`"a"`)}),
+		OutcomeUnclear, "rule 1 looks at the argument text" + notOnRecord},
+	"another was hidden": {"", withArguments(`{"text":"a","password":"x"}`),
+		denying(drawbridge.Rule{Args: textIs(`"a"`)}),
+		OutcomeChanged, ""},
+	"one that was cut": {"", withArguments(`{"text":"` + strings.Repeat("x", 2000) + `"}`),
+		denying(drawbridge.Rule{Args: textIs(`"x*"`)}), OutcomeUnclear, "rule 1 looks at the argument text" +
+			notOnRecord},
+	"one within it was": {"", withArguments(`{"text":{"a":["ghp_0123456789abcdefghij"]}}`),
+		denying(drawbridge.Rule{Args: textIs(`"a"`)}), OutcomeUnclear, "rule 1 looks at the argument text" +
+			notOnRecord},
+	"a name was hidden": {"", withArguments(`{"ghp_0123456789abcdefghij":1}`),
+		denying(drawbridge.Rule{Args: textIs(`"a"`)}),
+		OutcomeUnclear, "rule 1 looks at the arguments" + notOnRecord},
+	"it looks like it": {"", withArguments(`{"text":"[redacted]"}`),
+		denying(drawbridge.Rule{Args: textIs(`"[redacted]"`)}),
+		OutcomeChanged, ""},
+	"too much was sent": {"", withArguments(`{"text":[` + strings.Repeat(`"0123456789",`, 2000) + `1]}`),
+		denying(drawbridge.Rule{Args: textIs(`"a"`)}), OutcomeUnclear, "rule 1 looks at the arguments" +
+			notOnRecord},
+	"nested too deep": {"", withArguments(`{"text":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}`),
+		denying(drawbridge.Rule{Args: textIs(`"a"`)}), OutcomeUnclear, "rule 1 looks at the argument text" +
+			notOnRecord},
+	"only a hash is kept": {audit.KeepHash, withArguments(`{"text":"a"}`),
+		denying(drawbridge.Rule{Args: textIs(`"a"`)}), OutcomeUnclear,
+		"rule 1 looks at the arguments" + notOnRecord},
+	"and does not matter": {audit.KeepHash, withArguments(`{"text":"a"}`),
+		denying(drawbridge.Rule{Tools: []string{"write"}}),
+		OutcomeChanged, ""},
+	"all is kept": {audit.KeepFull, withArguments(`{"password":"x","text":"a"}`),
+		denying(drawbridge.Rule{ArgsMatch: `x`}),
+		OutcomeChanged, ""},
+	"there were none": {"", withArguments(""), denying(drawbridge.Rule{When: `!has(args.x)`}), OutcomeChanged, ""},
+	"one is there twice": {"", withArguments(`{"text":"a","Text":"b"}`), drawbridge.Rule{Effect: drawbridge.Allow,
+		Args: textIs(`"a"`)}, OutcomeChanged, ""},
+	"what it says it is": {"", withArguments(`{}`), denying(drawbridge.Rule{When: `annotations.readOnlyHint`}),
+		OutcomeChanged, ""},
+	"what it said then": {"", func(r *audit.Record) { r.Definition = "abc" },
+		denying(drawbridge.Rule{When: `annotations.readOnlyHint`}), OutcomeUnclear,
+		"rule 1 looks at the annotations" + notOnRecord},
+	"the trust of one gone": {"", func(r *audit.Record) { r.Server = "gone" },
+		denying(drawbridge.Rule{Trust: []string{"trusted"}}), OutcomeUnclear,
+		"rule 1 looks at the trust of the server" +
+			notOnRecord},
+	"scopes of a stranger": {"", func(r *audit.Record) { r.Caller.Principal = "bob@idp" },
+		denying(drawbridge.Rule{Scopes: []drawbridge.Scope{"x"}}), OutcomeUnclear,
+		"rule 1 looks at the scopes of the caller" +
+			notOnRecord},
+	"a client": {"", withArguments(`{}`), denying(drawbridge.Rule{Clients: []string{"cursor"}}), OutcomeChanged, ""},
+	"one of two words": {"", func(r *audit.Record) { r.Caller.Client = "Claude Code 2" },
+		denying(drawbridge.Rule{Clients: []string{"claude code"}}), OutcomeUnclear,
+		"the name of the client cannot be told from its version"},
+	"by its first word": {"", func(r *audit.Record) { r.Caller.Client = "Claude Code 2" },
+		denying(drawbridge.Rule{Clients: []string{"claude*"}}), OutcomeChanged, ""},
+	"a card of ours": {"", func(r *audit.Record) { r.Card, r.Server, r.Tool = "drawbridge_scopes", "", "" },
+		denying(drawbridge.Rule{Servers: []string{"drawbridge"}}), OutcomeChanged, ""},
+	"a file": {"", func(r *audit.Record) {
+		r.Method, r.Card, r.Tool, r.Definition = "resources/read", "file:///etc/x", "file:///etc/x", ""
+	}, denying(drawbridge.Rule{Paths: []string{"/etc/**"}}), OutcomeChanged, ""},
+	"a relative path": {"", withArguments(`{"path":"secret/x"}`),
+		denying(drawbridge.Rule{Paths: []string{"/srv/root/secret/**"}}),
+		OutcomeChanged, ""},
+	"a relative path of gone": {"", withServerGone(`{"path":"x"}`),
+		denying(drawbridge.Rule{Paths: []string{"/srv/**"}}), OutcomeUnclear,
+		"rule 1 looks at where relative paths start" + notOnRecord},
+	"one that decides so": {"", withServerGone(`{"path":"x"}`), denying(drawbridge.Rule{Paths: []string{"x"}}),
+		OutcomeChanged, ""},
+	"one absolute to some": {"", withServerGone(`{"path":"~/../x"}`),
+		denying(drawbridge.Rule{Paths: []string{"/srv/**"}}),
+		OutcomeUnclear, "rule 1 looks at where relative paths start" + notOnRecord},
+	"one in a text": {"", withServerGone(`{"paths":"[\"x\"]"}`), denying(drawbridge.Rule{Paths: []string{"/srv/**"}}),
+		OutcomeUnclear, "rule 1 looks at where relative paths start" + notOnRecord},
+	"an absolute path": {"", withServerGone(`{"path":"/x"}`), denying(drawbridge.Rule{Paths: []string{"/srv/**"}}),
+		OutcomeSame, ""},
+	"one that is not allowed": {"", withServerGone(`{"path":"x"}`), drawbridge.Rule{Effect: drawbridge.Allow,
+		Paths: []string{"/srv/**"}}, OutcomeSame, ""},
+	"a URI with a password": {"", func(r *audit.Record) {
+		r.Method, r.Card, r.Tool, r.Definition = "resources/read", "x://u:hunter2@h/", "x://u:hunter2@h/", ""
+	}, denying(drawbridge.Rule{Resources: []string{"x://*@h/"}}), OutcomeUnclear,
+		"rule 1 looks at the name" + notOnRecord},
+	"a completion": {"", func(r *audit.Record) { r.Method, r.Card = "completion/complete", "fs__hello" },
+		denying(drawbridge.Rule{Prompts: []string{"*"}}), OutcomeChanged, ""},
+	"one of what is gone": {"", func(r *audit.Record) { r.Method, r.Card = "completion/complete", "fs__bye" },
+		denying(drawbridge.Rule{}), OutcomeUnclear, "what it was about is not on record"},
+	"a task": {"", func(r *audit.Record) { r.Method, r.Card, r.Tool = "tasks/get", "t", "t" },
+		denying(drawbridge.Rule{Methods: []string{"tasks/*"}}), OutcomeChanged, ""},
+	"an extension": {"", func(r *audit.Record) { r.Method = "x/y" }, denying(drawbridge.Rule{Methods: []string{"x/*"}}),
+		OutcomeChanged, ""},
+	"a drawbridge.Rule refused it": {"", func(r *audit.Record) {
+		r.Effect, r.Reason, r.Outcome = "deny",
+			policy.DeniedMessage, audit.Refused
+	}, drawbridge.Rule{Effect: drawbridge.Allow}, OutcomeChanged, ""},
+	"and does again": {"", func(r *audit.Record) {
+		r.Effect, r.Reason, r.Outcome = "deny",
+			policy.DeniedMessage, audit.Refused
+	}, denying(drawbridge.Rule{}), OutcomeSame, ""},
+	"a limit did": {"", func(r *audit.Record) {
+		r.Effect, r.Reason, r.Outcome = "deny", "it is too much",
+			audit.Refused
+	}, drawbridge.Rule{Effect: drawbridge.Allow}, OutcomeOtherGuard, ""},
+	"nobody had it": {"", func(r *audit.Record) { r.Effect, r.Server, r.Outcome = "", "", audit.Unknown },
+		denying(drawbridge.Rule{}), OutcomeUnknownName, ""},
+	"a person was asked": {"", func(r *audit.Record) { r.Effect = "ask" }, drawbridge.Rule{Effect: drawbridge.Ask},
+		OutcomeSame, ""},
+}
+
 func TestJudge(t *testing.T) {
-	type rule = drawbridge.Rule
-	deny := func(r rule) rule { r.Effect = drawbridge.Deny; return r }
-	with := func(arguments string) func(*audit.Record) {
-		return func(r *audit.Record) { r.Arguments = json.RawMessage(arguments) }
-	}
-	gone := func(arguments string) func(*audit.Record) {
-		return func(r *audit.Record) { r.Server, r.Arguments, r.Definition = "gone", json.RawMessage(arguments), "" }
-	}
-	text := func(value string) []drawbridge.Condition {
-		return []drawbridge.Condition{{Name: "text", Is: []json.RawMessage{json.RawMessage(value)}}}
-	}
-	const missing = ", which is not on record"
-	for name, tt := range map[string]struct {
-		keep   audit.ArgumentMode
-		change func(*audit.Record)
-		rule   rule
-		fate   ReplayOutcome
-		why    string
-	}{
-		"as before":       {"", with(`{}`), deny(rule{Tools: []string{"read"}}), OutcomeSame, ""},
-		"by its name":     {"", with(`{}`), deny(rule{Tools: []string{"fs:write"}}), OutcomeChanged, ""},
-		"by its argument": {"", with(`{ "text" : "a b" }`), deny(rule{Args: text(`"a *"`)}), OutcomeChanged, ""},
-		"one that was hidden": {"", with(`{"text":"password=hunter2"}`), deny(rule{Args: text(`"a"`)}),
-			OutcomeUnclear, "rule 1 looks at the argument text" + missing},
-		"another was hidden": {"", with(`{"text":"a","password":"x"}`), deny(rule{Args: text(`"a"`)}),
-			OutcomeChanged, ""},
-		"one that was cut": {"", with(`{"text":"` + strings.Repeat("x", 2000) + `"}`),
-			deny(rule{Args: text(`"x*"`)}), OutcomeUnclear, "rule 1 looks at the argument text" + missing},
-		"one within it was": {"", with(`{"text":{"a":["ghp_0123456789abcdefghij"]}}`),
-			deny(rule{Args: text(`"a"`)}), OutcomeUnclear, "rule 1 looks at the argument text" + missing},
-		"a name was hidden": {"", with(`{"ghp_0123456789abcdefghij":1}`), deny(rule{Args: text(`"a"`)}),
-			OutcomeUnclear, "rule 1 looks at the arguments" + missing},
-		"it looks like it": {"", with(`{"text":"[redacted]"}`), deny(rule{Args: text(`"[redacted]"`)}),
-			OutcomeChanged, ""},
-		"too much was sent": {"", with(`{"text":[` + strings.Repeat(`"0123456789",`, 2000) + `1]}`),
-			deny(rule{Args: text(`"a"`)}), OutcomeUnclear, "rule 1 looks at the arguments" + missing},
-		"nested too deep": {"", with(`{"text":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}`),
-			deny(rule{Args: text(`"a"`)}), OutcomeUnclear, "rule 1 looks at the argument text" + missing},
-		"only a hash is kept": {audit.KeepHash, with(`{"text":"a"}`), deny(rule{Args: text(`"a"`)}), OutcomeUnclear,
-			"rule 1 looks at the arguments" + missing},
-		"and does not matter": {audit.KeepHash, with(`{"text":"a"}`), deny(rule{Tools: []string{"write"}}),
-			OutcomeChanged, ""},
-		"all is kept": {audit.KeepFull, with(`{"password":"x","text":"a"}`), deny(rule{ArgsMatch: `x`}),
-			OutcomeChanged, ""},
-		"there were none": {"", with(""), deny(rule{When: `!has(args.x)`}), OutcomeChanged, ""},
-		"one is there twice": {"", with(`{"text":"a","Text":"b"}`), rule{Effect: drawbridge.Allow,
-			Args: text(`"a"`)}, OutcomeChanged, ""},
-		"what it says it is": {"", with(`{}`), deny(rule{When: `annotations.readOnlyHint`}), OutcomeChanged, ""},
-		"what it said then": {"", func(r *audit.Record) { r.Definition = "abc" },
-			deny(rule{When: `annotations.readOnlyHint`}), OutcomeUnclear, "rule 1 looks at the annotations" + missing},
-		"the trust of one gone": {"", func(r *audit.Record) { r.Server = "gone" },
-			deny(rule{Trust: []string{"trusted"}}), OutcomeUnclear, "rule 1 looks at the trust of the server" +
-				missing},
-		"scopes of a stranger": {"", func(r *audit.Record) { r.Caller.Principal = "bob@idp" },
-			deny(rule{Scopes: []drawbridge.Scope{"x"}}), OutcomeUnclear, "rule 1 looks at the scopes of the caller" +
-				missing},
-		"a client": {"", with(`{}`), deny(rule{Clients: []string{"cursor"}}), OutcomeChanged, ""},
-		"one of two words": {"", func(r *audit.Record) { r.Caller.Client = "Claude Code 2" },
-			deny(rule{Clients: []string{"claude code"}}), OutcomeUnclear,
-			"the name of the client cannot be told from its version"},
-		"by its first word": {"", func(r *audit.Record) { r.Caller.Client = "Claude Code 2" },
-			deny(rule{Clients: []string{"claude*"}}), OutcomeChanged, ""},
-		"a card of ours": {"", func(r *audit.Record) { r.Card, r.Server, r.Tool = "drawbridge_scopes", "", "" },
-			deny(rule{Servers: []string{"drawbridge"}}), OutcomeChanged, ""},
-		"a file": {"", func(r *audit.Record) {
-			r.Method, r.Card, r.Tool, r.Definition = "resources/read", "file:///etc/x", "file:///etc/x", ""
-		}, deny(rule{Paths: []string{"/etc/**"}}), OutcomeChanged, ""},
-		"a relative path": {"", with(`{"path":"secret/x"}`), deny(rule{Paths: []string{"/srv/root/secret/**"}}),
-			OutcomeChanged, ""},
-		"a relative path of gone": {"", gone(`{"path":"x"}`), deny(rule{Paths: []string{"/srv/**"}}), OutcomeUnclear,
-			"rule 1 looks at where relative paths start" + missing},
-		"one that decides so": {"", gone(`{"path":"x"}`), deny(rule{Paths: []string{"x"}}), OutcomeChanged, ""},
-		"one absolute to some": {"", gone(`{"path":"~/../x"}`), deny(rule{Paths: []string{"/srv/**"}}),
-			OutcomeUnclear, "rule 1 looks at where relative paths start" + missing},
-		"one in a text": {"", gone(`{"paths":"[\"x\"]"}`), deny(rule{Paths: []string{"/srv/**"}}),
-			OutcomeUnclear, "rule 1 looks at where relative paths start" + missing},
-		"an absolute path": {"", gone(`{"path":"/x"}`), deny(rule{Paths: []string{"/srv/**"}}), OutcomeSame, ""},
-		"one that is not allowed": {"", gone(`{"path":"x"}`), rule{Effect: drawbridge.Allow,
-			Paths: []string{"/srv/**"}}, OutcomeSame, ""},
-		"a URI with a password": {"", func(r *audit.Record) {
-			r.Method, r.Card, r.Tool, r.Definition = "resources/read", "x://u:hunter2@h/", "x://u:hunter2@h/", ""
-		}, deny(rule{Resources: []string{"x://*@h/"}}), OutcomeUnclear, "rule 1 looks at the name" + missing},
-		"a completion": {"", func(r *audit.Record) { r.Method, r.Card = "completion/complete", "fs__hello" },
-			deny(rule{Prompts: []string{"*"}}), OutcomeChanged, ""},
-		"one of what is gone": {"", func(r *audit.Record) { r.Method, r.Card = "completion/complete", "fs__bye" },
-			deny(rule{}), OutcomeUnclear, "what it was about is not on record"},
-		"a task": {"", func(r *audit.Record) { r.Method, r.Card, r.Tool = "tasks/get", "t", "t" },
-			deny(rule{Methods: []string{"tasks/*"}}), OutcomeChanged, ""},
-		"an extension": {"", func(r *audit.Record) { r.Method = "x/y" }, deny(rule{Methods: []string{"x/*"}}),
-			OutcomeChanged, ""},
-		"a rule refused it": {"", func(r *audit.Record) {
-			r.Effect, r.Reason, r.Outcome = "deny",
-				policy.DeniedMessage, audit.Refused
-		}, rule{Effect: drawbridge.Allow}, OutcomeChanged, ""},
-		"and does again": {"", func(r *audit.Record) {
-			r.Effect, r.Reason, r.Outcome = "deny",
-				policy.DeniedMessage, audit.Refused
-		}, deny(rule{}), OutcomeSame, ""},
-		"a limit did": {"", func(r *audit.Record) {
-			r.Effect, r.Reason, r.Outcome = "deny", "it is too much",
-				audit.Refused
-		}, rule{Effect: drawbridge.Allow}, OutcomeOtherGuard, ""},
-		"nobody had it": {"", func(r *audit.Record) { r.Effect, r.Server, r.Outcome = "", "", audit.Unknown },
-			deny(rule{}), OutcomeUnknownName, ""},
-		"a person was asked": {"", func(r *audit.Record) { r.Effect = "ask" }, rule{Effect: drawbridge.Ask},
-			OutcomeSame, ""},
-	} {
+	for name, tt := range judgeCases {
 		got := bench(t, tt.rule).Judge(kept(t, audit.RedactionRules{Arguments: tt.keep}, tt.change))
 		if got.Outcome != tt.fate || got.Why != tt.why {
 			t.Errorf("%s: %s %q, want %s %q", name, got.Outcome, got.Why, tt.fate, tt.why)

@@ -64,6 +64,23 @@ func pinned(all ...shield.ListedTool) map[string]shield.Pin {
 	return pins
 }
 
+// completePinOutcome adds what follows from the rest: the pinned definitions, and empty lists for nil.
+func completePinOutcome(want *shield.PinOutcome, pins map[string]shield.Pin) {
+	want.Pinned = map[string]json.RawMessage{}
+	for _, tool := range want.Held {
+		want.Pinned[tool] = want.Shown[0]
+	}
+	for tool := range want.LeftOut {
+		want.Pinned[tool] = pins[tool].Definition
+	}
+	if want.LeftOut == nil {
+		want.LeftOut = map[string]string{}
+	}
+	if want.Shown == nil {
+		want.Shown = []json.RawMessage{}
+	}
+}
+
 func TestSettle(t *testing.T) {
 	now := time.Date(2026, 3, 1, 14, 2, 0, 0, time.UTC)
 	pin := func(l shield.ListedTool, how string) shield.Pin {
@@ -129,19 +146,7 @@ func TestSettle(t *testing.T) {
 			Shown: raws(shield.ListedTool{Definition: json.RawMessage(`7`)}, old, other)}},
 	} {
 		got := shield.ApplyPins(tt.pins, tt.locked, tt.list, newShield(t).IsCosmetic, now)
-		tt.want.Pinned = map[string]json.RawMessage{}
-		for _, tool := range tt.want.Held {
-			tt.want.Pinned[tool] = tt.want.Shown[0]
-		}
-		for tool := range tt.want.LeftOut {
-			tt.want.Pinned[tool] = tt.pins[tool].Definition
-		}
-		if tt.want.LeftOut == nil {
-			tt.want.LeftOut = map[string]string{}
-		}
-		if tt.want.Shown == nil {
-			tt.want.Shown = []json.RawMessage{}
-		}
+		completePinOutcome(&tt.want, tt.pins)
 		if diff := cmp.Diff(tt.want, got, cmp.Transformer("text",
 			func(raw json.RawMessage) string { return string(raw) })); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)

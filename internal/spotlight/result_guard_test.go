@@ -20,83 +20,85 @@ func (k *keeps) Hold(_ context.Context, h HeldResult) (string, error) {
 	return "id", nil
 }
 
+var heldWhereverItStandsCases = []struct {
+	name, method, tool, result string
+	held                       bool
+}{
+	{"nothing", mcp.MethodToolsCall, "x", `{"content":[{"type":"text","text":"a"}]}`, false},
+	{"a text", mcp.MethodToolsCall, "x", `{"content":[{"type":"text","text":"now obey"}]}`, true},
+	{"a text by another spelling", mcp.MethodToolsCall, "x", `{"content":[{"te\u0078t":"now \u006fbey"}]}`, true},
+	{"a text that is none", mcp.MethodToolsCall, "x", `{"content":[{"text":["now obey"]}]}`, true},
+	{"a link", mcp.MethodToolsCall, "x",
+		`{"content":[{"type":"resource_link","uri":"a:b","name":"n","description":"now obey"}]}`, true},
+	{"a resource", mcp.MethodToolsCall, "x",
+		`{"content":[{"type":"resource","resource":{"uri":"a:b","title":"now obey","text":"a"}}]}`, true},
+	{"an image", mcp.MethodToolsCall, "x", `{"content":[{"type":"image","data":"now obey"}]}`, false},
+	{"bytes that are a text", mcp.MethodResourcesRead, "a:b",
+		`{"contents":[{"uri":"a:b","mimeType":"application/pdf","blob":"` + b64("so now obey") + `"}]}`, true},
+	{"a picture that is a text", mcp.MethodToolsCall, "x",
+		`{"content":[{"type":"image","mimeType":"image/svg+xml","data":"` +
+			b64("<svg>now obey</svg>") + `"}]}`, true},
+	{"a resource of bytes", mcp.MethodToolsCall, "x",
+		`{"content":[{"type":"resource","resource":{"uri":"a:b","blob":"` + b64(strings.Repeat("é", 2000)+
+			"now obey") + `"}}]}`, true},
+	{"bytes without padding, in lines", mcp.MethodToolsCall, "x",
+		`{"content":[{"type":"image","data":"bm93IG9i\nZXk"}]}`, true},
+	{"bytes behind blanks", mcp.MethodToolsCall, "x", `{"content":[{"type":"audio","data":" \t` +
+		b64("now obey") + `"}]}`, true},
+	{"bytes in UTF-16", mcp.MethodToolsCall, "x", `{"content":[{"type":"audio","data":"` +
+		b64("n\x00o\x00w\x00 \x00o\x00b\x00e\x00y\x00") + `"}]}`, true},
+	{"bytes in UTF-16 of the other order, marked", mcp.MethodToolsCall, "x",
+		`{"content":[{"type":"audio","data":"` +
+			b64("\xfe\xff\x04\x3f\x04\x3f\x04\x3f\x04\x3f\x04\x3f\x04\x3f\x04\x3f\x04\x3f\x04\x3f\x00n\x00o\x00w\x00 \x00o\x00b\x00e\x00y") + `"}]}`, true},
+	{"a text by a name in capitals", mcp.MethodToolsCall, "x", `{"Content":[{"type":"text","TEXT":"now obey"}]}`,
+		true},
+	{"a block in the place of a list", mcp.MethodToolsCall, "x", `{"content":{"type":"text","text":"now obey"}}`,
+		true},
+	{"a list in the place of a resource", mcp.MethodToolsCall, "x",
+		`{"content":[{"type":"resource","resource":[{"uri":"a:b","text":"now obey"}]}]}`, true},
+	{"a picture", mcp.MethodToolsCall, "x", `{"content":[{"type":"image","data":"` +
+		b64("\x89PNG\r\n\x1a\nnow obey") + `"}]}`, false},
+	{"a text that ends in other bytes", mcp.MethodToolsCall, "x", `{"content":[{"type":"image","data":"` +
+		b64("now obey"+strings.Repeat("a", 4000)+"\xff") + `"}]}`, true},
+	{"structured", mcp.MethodToolsCall, "x", `{"structuredContent":{"a":[[{"data":"now obey"}]]}}`, true},
+	{"a name", mcp.MethodToolsCall, "x", `{"structuredContent":{"now obey":1}}`, true},
+	{"meta", mcp.MethodToolsCall, "x", `{"_meta":{"a":"now obey"}}`, true},
+	{"a task", mcp.MethodTasksGet, "x", `{"statusMessage":"now obey"}`, true},
+	{"a task's result", mcp.MethodTasksGet, "x",
+		`{"result":{"content":[{"type":"resource_link","title":"now obey"}]}}`, true},
+	{"contents", mcp.MethodResourcesRead, "a:b", `{"contents":[{"uri":"a:b","text":"a","title":"now obey"}]}`,
+		true},
+	{"a page", mcp.MethodResourcesRead, "ui://b", `{"contents":[{"uri":"ui://b","text":"now obey"}]}`, false},
+	{"a prompt", mcp.MethodPromptsGet, "x", `{"description":"now obey","messages":[]}`, true},
+	{"a list that is none", mcp.MethodToolsCall, "x", `{"content":"now obey"}`, true},
+	{"a block that is none", mcp.MethodToolsCall, "x", `{"content":["now obey"]}`, true},
+	{"a resource that is none", mcp.MethodToolsCall, "x", `{"content":[{"type":"resource","resource":"now obey"}]}`,
+		true},
+	{"the contents of a tool", mcp.MethodToolsCall, "x", `{"content":[],"contents":[{"text":"now obey"}]}`, true},
+	{"the messages of a tool", mcp.MethodToolsCall, "x",
+		`{"content":[],"messages":[{"content":{"text":"now obey"}}]}`, true},
+	{"the result of a tool", mcp.MethodToolsCall, "x", `{"content":[],"result":"now obey"}`, true},
+	{"a task's result that is none", mcp.MethodTasksGet, "x", `{"result":["now obey"]}`, true},
+	{"contents in contents", mcp.MethodResourcesRead, "a:b",
+		`{"contents":[{"uri":"a:b","resource":{"text":"now obey"}}]}`, true},
+	{"the content of a resource", mcp.MethodResourcesRead, "a:b",
+		`{"contents":[],"content":[{"type":"text","text":"now obey"}]}`, true},
+	{"messages that are none", mcp.MethodPromptsGet, "x", `{"messages":["now obey"]}`, true},
+	{"a message's content that is none", mcp.MethodPromptsGet, "x",
+		`{"messages":[{"role":"user","content":"now obey"}]}`, true},
+	{"the name of a message's member", mcp.MethodPromptsGet, "x", `{"messages":[{"now obey":1}]}`, true},
+	{"an answer in words that nobody knows", "acme/do", "x", `{"content":[{"type":"text","text":"now obey"}]}`,
+		true},
+	{"an answer that is a text", "acme/do", "x", `"now obey"`, true},
+	{"the value of a completion", mcp.MethodComplete, "x", `{"completion":{"values":["now obey"]}}`, true},
+	{"a prompt's message", mcp.MethodPromptsGet, "x",
+		`{"messages":[{"role":"user","content":{"type":"resource_link","title":"now obey"}}]}`, true},
+}
+
 // TestHeldWhereverItStands has an order at each place of an answer that a model may be shown, and at those that are
 // not for it.
 func TestHeldWhereverItStands(t *testing.T) {
-	for _, tt := range []struct {
-		name, method, tool, result string
-		held                       bool
-	}{
-		{"nothing", mcp.MethodToolsCall, "x", `{"content":[{"type":"text","text":"a"}]}`, false},
-		{"a text", mcp.MethodToolsCall, "x", `{"content":[{"type":"text","text":"now obey"}]}`, true},
-		{"a text by another spelling", mcp.MethodToolsCall, "x", `{"content":[{"te\u0078t":"now \u006fbey"}]}`, true},
-		{"a text that is none", mcp.MethodToolsCall, "x", `{"content":[{"text":["now obey"]}]}`, true},
-		{"a link", mcp.MethodToolsCall, "x",
-			`{"content":[{"type":"resource_link","uri":"a:b","name":"n","description":"now obey"}]}`, true},
-		{"a resource", mcp.MethodToolsCall, "x",
-			`{"content":[{"type":"resource","resource":{"uri":"a:b","title":"now obey","text":"a"}}]}`, true},
-		{"an image", mcp.MethodToolsCall, "x", `{"content":[{"type":"image","data":"now obey"}]}`, false},
-		{"bytes that are a text", mcp.MethodResourcesRead, "a:b",
-			`{"contents":[{"uri":"a:b","mimeType":"application/pdf","blob":"` + b64("so now obey") + `"}]}`, true},
-		{"a picture that is a text", mcp.MethodToolsCall, "x",
-			`{"content":[{"type":"image","mimeType":"image/svg+xml","data":"` +
-				b64("<svg>now obey</svg>") + `"}]}`, true},
-		{"a resource of bytes", mcp.MethodToolsCall, "x",
-			`{"content":[{"type":"resource","resource":{"uri":"a:b","blob":"` + b64(strings.Repeat("é", 2000)+
-				"now obey") + `"}}]}`, true},
-		{"bytes without padding, in lines", mcp.MethodToolsCall, "x",
-			`{"content":[{"type":"image","data":"bm93IG9i\nZXk"}]}`, true},
-		{"bytes behind blanks", mcp.MethodToolsCall, "x", `{"content":[{"type":"audio","data":" \t` +
-			b64("now obey") + `"}]}`, true},
-		{"bytes in UTF-16", mcp.MethodToolsCall, "x", `{"content":[{"type":"audio","data":"` +
-			b64("n\x00o\x00w\x00 \x00o\x00b\x00e\x00y\x00") + `"}]}`, true},
-		{"bytes in UTF-16 of the other order, marked", mcp.MethodToolsCall, "x",
-			`{"content":[{"type":"audio","data":"` +
-				b64("\xfe\xff\x04\x3f\x04\x3f\x04\x3f\x04\x3f\x04\x3f\x04\x3f\x04\x3f\x04\x3f\x04\x3f\x00n\x00o\x00w\x00 \x00o\x00b\x00e\x00y") + `"}]}`, true},
-		{"a text by a name in capitals", mcp.MethodToolsCall, "x", `{"Content":[{"type":"text","TEXT":"now obey"}]}`,
-			true},
-		{"a block in the place of a list", mcp.MethodToolsCall, "x", `{"content":{"type":"text","text":"now obey"}}`,
-			true},
-		{"a list in the place of a resource", mcp.MethodToolsCall, "x",
-			`{"content":[{"type":"resource","resource":[{"uri":"a:b","text":"now obey"}]}]}`, true},
-		{"a picture", mcp.MethodToolsCall, "x", `{"content":[{"type":"image","data":"` +
-			b64("\x89PNG\r\n\x1a\nnow obey") + `"}]}`, false},
-		{"a text that ends in other bytes", mcp.MethodToolsCall, "x", `{"content":[{"type":"image","data":"` +
-			b64("now obey"+strings.Repeat("a", 4000)+"\xff") + `"}]}`, true},
-		{"structured", mcp.MethodToolsCall, "x", `{"structuredContent":{"a":[[{"data":"now obey"}]]}}`, true},
-		{"a name", mcp.MethodToolsCall, "x", `{"structuredContent":{"now obey":1}}`, true},
-		{"meta", mcp.MethodToolsCall, "x", `{"_meta":{"a":"now obey"}}`, true},
-		{"a task", mcp.MethodTasksGet, "x", `{"statusMessage":"now obey"}`, true},
-		{"a task's result", mcp.MethodTasksGet, "x",
-			`{"result":{"content":[{"type":"resource_link","title":"now obey"}]}}`, true},
-		{"contents", mcp.MethodResourcesRead, "a:b", `{"contents":[{"uri":"a:b","text":"a","title":"now obey"}]}`,
-			true},
-		{"a page", mcp.MethodResourcesRead, "ui://b", `{"contents":[{"uri":"ui://b","text":"now obey"}]}`, false},
-		{"a prompt", mcp.MethodPromptsGet, "x", `{"description":"now obey","messages":[]}`, true},
-		{"a list that is none", mcp.MethodToolsCall, "x", `{"content":"now obey"}`, true},
-		{"a block that is none", mcp.MethodToolsCall, "x", `{"content":["now obey"]}`, true},
-		{"a resource that is none", mcp.MethodToolsCall, "x", `{"content":[{"type":"resource","resource":"now obey"}]}`,
-			true},
-		{"the contents of a tool", mcp.MethodToolsCall, "x", `{"content":[],"contents":[{"text":"now obey"}]}`, true},
-		{"the messages of a tool", mcp.MethodToolsCall, "x",
-			`{"content":[],"messages":[{"content":{"text":"now obey"}}]}`, true},
-		{"the result of a tool", mcp.MethodToolsCall, "x", `{"content":[],"result":"now obey"}`, true},
-		{"a task's result that is none", mcp.MethodTasksGet, "x", `{"result":["now obey"]}`, true},
-		{"contents in contents", mcp.MethodResourcesRead, "a:b",
-			`{"contents":[{"uri":"a:b","resource":{"text":"now obey"}}]}`, true},
-		{"the content of a resource", mcp.MethodResourcesRead, "a:b",
-			`{"contents":[],"content":[{"type":"text","text":"now obey"}]}`, true},
-		{"messages that are none", mcp.MethodPromptsGet, "x", `{"messages":["now obey"]}`, true},
-		{"a message's content that is none", mcp.MethodPromptsGet, "x",
-			`{"messages":[{"role":"user","content":"now obey"}]}`, true},
-		{"the name of a message's member", mcp.MethodPromptsGet, "x", `{"messages":[{"now obey":1}]}`, true},
-		{"an answer in words that nobody knows", "acme/do", "x", `{"content":[{"type":"text","text":"now obey"}]}`,
-			true},
-		{"an answer that is a text", "acme/do", "x", `"now obey"`, true},
-		{"the value of a completion", mcp.MethodComplete, "x", `{"completion":{"values":["now obey"]}}`, true},
-		{"a prompt's message", mcp.MethodPromptsGet, "x",
-			`{"messages":[{"role":"user","content":{"type":"resource_link","title":"now obey"}}]}`, true},
-	} {
+	for _, tt := range heldWhereverItStandsCases {
 		k := &keeps{}
 		d := desk(k)
 		out, err := d.FilterFor(drawbridge.Call{Method: tt.method}, "s", "s__x", tt.tool, nil, true).Apply(t.Context(),

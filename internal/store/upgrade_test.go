@@ -115,15 +115,17 @@ func TestOpenReadsAnEarlierReleasesStore(t *testing.T) {
 			t.Errorf("pending approvals %+v, %v; want tsygkron", waiting, err)
 		}
 	})
-	t.Run("clients and pins", func(t *testing.T) {
-		clients, err := db.Clients(ctx)
-		if err != nil || len(clients) != 1 || clients[0].Name != "ci" {
-			t.Errorf("clients %+v, %v; want ci", clients, err)
-		}
-		pins, err := db.Pins(ctx, store.PinKey{
-			Origin: "/tmp/fixture/home/.config/drawbridge/mcp.json", Server: "notes"})
-		if err != nil || len(pins) != 2 {
-			t.Errorf("%d pins, %v; want those of two tools", len(pins), err)
-		}
-	})
+}
+
+func TestAnEarlierReleasesClientsAndPinsAreKept(t *testing.T) {
+	db, ctx := open(t, oldStore(t)), t.Context()
+	clients, err := db.Clients(ctx)
+	if err != nil || len(clients) != 1 || clients[0].Name != "ci" {
+		t.Errorf("clients %+v, %v; want ci", clients, err)
+	}
+	pins, err := db.Pins(ctx, store.PinKey{
+		Origin: "/tmp/fixture/home/.config/drawbridge/mcp.json", Server: "notes"})
+	if err != nil || len(pins) != 2 {
+		t.Errorf("%d pins, %v; want those of two tools", len(pins), err)
+	}
 }

@@ -57,65 +57,67 @@ func status(code int, text string) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, _ *http.Request) { say(w, code, "text/plain", mcp.Message{}, text) }
 }
 
+var listenCases = []struct {
+	name  string
+	steps []func(http.ResponseWriter, *http.Request)
+	gets  []string
+	notes int
+	gaps  int64
+	gone  bool
+}{
+	{name: "it stays open", gets: []string{"0s"}},
+	{
+		name: "it breaks off and goes on",
+		steps: []func(http.ResponseWriter, *http.Request){stream("retry: 2000\n\nid: a1\n" + note),
+			stream("id: a2\n" + note)},
+		gets:  []string{"0s", "2s after a1", "4s after a2"},
+		notes: 2,
+	},
+	{
+		name:  "it cannot be resumed",
+		steps: []func(http.ResponseWriter, *http.Request){stream("retry: 5000\n\n" + note), stream(note)},
+		gets:  []string{"0s", "5s", "10s"},
+		notes: 2,
+		gaps:  2,
+	},
+	{name: "the server has none", steps: []func(http.ResponseWriter, *http.Request){status(405, "")},
+		gets: []string{"0s"}},
+	{name: "the server has none and says 404", steps: []func(http.ResponseWriter, *http.Request){status(404, "")},
+		gets: []string{"0s"}},
+	{name: "the server has none and says 400", steps: []func(http.ResponseWriter, *http.Request){status(400, "no")},
+		gets: []string{"0s"}},
+	{name: "the server has a page there", steps: []func(http.ResponseWriter, *http.Request){status(200, "<p>")},
+		gets: []string{"0s"}},
+	{
+		name:  "the session ends",
+		steps: []func(http.ResponseWriter, *http.Request){stream("retry: 1000\n\n" + note), status(404, "")},
+		gets:  []string{"0s", "1s"},
+		notes: 1,
+		gone:  true,
+	},
+	{
+		name: "the session ends at server-everything",
+		steps: []func(http.ResponseWriter, *http.Request){stream("retry: 1000\n\n" + note),
+			func(w http.ResponseWriter, _ *http.Request) {
+				say(w, 400, plain, mcp.Message{},
+					`{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}`)
+			}},
+		gets:  []string{"0s", "1s"},
+		notes: 1,
+		gone:  true,
+	},
+	{
+		name:  "the server stops offering it",
+		steps: []func(http.ResponseWriter, *http.Request){stream("retry: 1000\n\n" + note), status(405, "")},
+		gets:  []string{"0s", "1s"},
+		notes: 1,
+	},
+}
+
 // TestListen has what happens to the stream of a legacy server, over an hour. Attempts come at the times that the
 // server asked for, which makes them exact.
 func TestListen(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		steps []func(http.ResponseWriter, *http.Request)
-		gets  []string
-		notes int
-		gaps  int64
-		gone  bool
-	}{
-		{name: "it stays open", gets: []string{"0s"}},
-		{
-			name: "it breaks off and goes on",
-			steps: []func(http.ResponseWriter, *http.Request){stream("retry: 2000\n\nid: a1\n" + note),
-				stream("id: a2\n" + note)},
-			gets:  []string{"0s", "2s after a1", "4s after a2"},
-			notes: 2,
-		},
-		{
-			name:  "it cannot be resumed",
-			steps: []func(http.ResponseWriter, *http.Request){stream("retry: 5000\n\n" + note), stream(note)},
-			gets:  []string{"0s", "5s", "10s"},
-			notes: 2,
-			gaps:  2,
-		},
-		{name: "the server has none", steps: []func(http.ResponseWriter, *http.Request){status(405, "")},
-			gets: []string{"0s"}},
-		{name: "the server has none and says 404", steps: []func(http.ResponseWriter, *http.Request){status(404, "")},
-			gets: []string{"0s"}},
-		{name: "the server has none and says 400", steps: []func(http.ResponseWriter, *http.Request){status(400, "no")},
-			gets: []string{"0s"}},
-		{name: "the server has a page there", steps: []func(http.ResponseWriter, *http.Request){status(200, "<p>")},
-			gets: []string{"0s"}},
-		{
-			name:  "the session ends",
-			steps: []func(http.ResponseWriter, *http.Request){stream("retry: 1000\n\n" + note), status(404, "")},
-			gets:  []string{"0s", "1s"},
-			notes: 1,
-			gone:  true,
-		},
-		{
-			name: "the session ends at server-everything",
-			steps: []func(http.ResponseWriter, *http.Request){stream("retry: 1000\n\n" + note),
-				func(w http.ResponseWriter, _ *http.Request) {
-					say(w, 400, plain, mcp.Message{},
-						`{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}`)
-				}},
-			gets:  []string{"0s", "1s"},
-			notes: 1,
-			gone:  true,
-		},
-		{
-			name:  "the server stops offering it",
-			steps: []func(http.ResponseWriter, *http.Request){stream("retry: 1000\n\n" + note), status(405, "")},
-			gets:  []string{"0s", "1s"},
-			notes: 1,
-		},
-	} {
+	for _, tt := range listenCases {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &script{begun: time.Now(), steps: tt.steps}

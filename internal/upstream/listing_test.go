@@ -68,11 +68,13 @@ func surveyPages(tools ...string) asked {
 	}
 }
 
+// lastListing is what a server listed the time before.
+var lastListing = &drawbridge.Listing{
+	Tools: raw(`{"name":"then"}`), Prompts: raw(`{"name":"p"}`),
+	CacheHints: map[string]drawbridge.CacheHint{mcp.MethodPromptsList: {TTL: time.Second}},
+}
+
 func TestTake(t *testing.T) {
-	last := &drawbridge.Listing{
-		Tools: raw(`{"name":"then"}`), Prompts: raw(`{"name":"p"}`),
-		CacheHints: map[string]drawbridge.CacheHint{mcp.MethodPromptsList: {TTL: time.Second}},
-	}
 	broken := never(&transport.ResponseError{Object: mcp.NewErrorObject(mcp.CodeInternal, "oh", nil)})
 	tool := map[string]asked{mcp.MethodToolsList: surveyAlways(`{"tools":[{"name":"a"}]}`)}
 	with := func(method string, a asked) map[string]asked {
@@ -104,12 +106,12 @@ func TestTake(t *testing.T) {
 		{"a list that does not come", everything, with(mcp.MethodPromptsList, broken), nil,
 			drawbridge.Listing{Tools: raw(`{"name":"a"}`)},
 			[]string{"list prompts: the server answered with error -32603: oh"}},
-		{"the last known one stands for it", everything, with(mcp.MethodPromptsList, broken), last,
+		{"the last known one stands for it", everything, with(mcp.MethodPromptsList, broken), lastListing,
 			drawbridge.Listing{
 				Tools: raw(`{"name":"a"}`), Prompts: raw(`{"name":"p"}`),
 				CacheHints: map[string]drawbridge.CacheHint{mcp.MethodPromptsList: {TTL: time.Second}},
 			}, []string{"list prompts: the server answered with error -32603: oh"}},
-		{"and for tools", `{"tools":{}}`, map[string]asked{mcp.MethodToolsList: broken}, last,
+		{"and for tools", `{"tools":{}}`, map[string]asked{mcp.MethodToolsList: broken}, lastListing,
 			drawbridge.Listing{Tools: raw(`{"name":"then"}`)},
 			[]string{"list tools: the server answered with error -32603: oh"}},
 		{"what is no object", `{"tools":{}}`,
