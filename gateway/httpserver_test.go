@@ -267,7 +267,7 @@ func TestWrongDoors(t *testing.T) {
 		"read the client secret file missing": {Issuers: []string{"https://a.example"},
 			IntrospectionURL: "https://a.example/i", IntrospectionClient: "x", IntrospectionSecretFile: "missing"},
 		"check access tokens": {Issuers: []string{"http://a.example"}},
-		"the public URL of the HTTP door": {Issuers: []string{"https://a.example"},
+		"the public URL of the HTTP endpoint": {Issuers: []string{"https://a.example"},
 			PublicURL: "http://gate.example"},
 	} {
 		g, err := Open(t.Context(), Config{Servers: []config.Server{{ID: "x", Command: "x"}},

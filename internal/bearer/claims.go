@@ -12,15 +12,15 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// claims are what a token says, or its issuer of it. What is not said is zero.
+// claims are the claims of a token, or an issuer's statements about it. Absent claims are zero.
 type claims struct {
 	issuer, subject, client string
 	audience                []string
 	scopes                  []string
 	expires, notBefore      time.Time
-	// hasScopes says that something is said of scopes, active what introspection says of the token. bound says that
-	// the token is not for bearers, identity that it says who somebody is and is not for access; nonce that it may be
-	// of that kind, and access that it is not.
+	// hasScopes reports that scopes are stated; active is the answer of introspection. keyBound reports that the token
+	// is not a bearer token. isIDToken reports that it identifies a user and is not for access; hasNonce that it may be
+	// such a token, and isAccessToken that it is not.
 	hasScopes, active, keyBound, isIDToken, hasNonce, isAccessToken bool
 }
 
@@ -52,7 +52,7 @@ func readClaims(raw []byte) (c claims, err error) {
 	return c, nil
 }
 
-// read reads one claim. It says false for one that says no such thing.
+// read reads one claim. It reports false for a value of the wrong type.
 func (c *claims) read(name string, value json.RawMessage) (ok bool) {
 	ok = true
 	switch name {
@@ -85,9 +85,9 @@ func (c *claims) read(name string, value json.RawMessage) (ok bool) {
 		kind, isText := rawjson.DecodeString(value)
 		c.keyBound, ok = c.keyBound || strings.EqualFold(kind, "DPoP") || strings.EqualFold(kind, "mac"), isText
 	case "at_hash", "c_hash", "s_hash":
-		c.isIDToken = true // what only an ID token has (OpenID Connect Core 1.0, 3.3.2.11)
+		c.isIDToken = true // only ID tokens have it (OpenID Connect Core 1.0, 3.3.2.11)
 	case "nonce":
-		c.hasNonce = true // what ID tokens have, and the access tokens of some issuers
+		c.hasNonce = true // ID tokens have it, and the access tokens of some issuers
 	case "typ", "token_use": // of Keycloak and Cognito
 		kind, _ := rawjson.DecodeString(value)
 		switch strings.ToLower(kind) {
@@ -127,7 +127,7 @@ func readScopes(value json.RawMessage) (words []string, ok bool) {
 	return words, ok
 }
 
-// maxUnixTime is the end of the year 9999. What is later was not meant in seconds.
+// maxUnixTime is the end of the year 9999. Later values were not meant in seconds.
 const maxUnixTime = 253402300799
 
 // readTime reads seconds since 1970, which may have a fraction.
@@ -140,8 +140,8 @@ func readTime(value json.RawMessage) (time.Time, bool) {
 	return time.Unix(whole, int64((seconds-float64(whole))*1e9)), true
 }
 
-// checkClaims checks what does not depend on who vouched for the token: that it is for access, for bearers, for this
-// resource, and for now. The error is a *drawbridge.Fault AuthFailure.
+// checkClaims checks everything that does not depend on the way the token was verified: that it is an access token, a
+// bearer token, for this resource, and valid now. The error is a *drawbridge.Fault AuthFailure.
 func (v *Verifier) checkClaims(c claims, resource string) error {
 	now, skew := v.o.Now(), v.o.ClockSkew
 	want := v.o.Audience
@@ -150,7 +150,7 @@ func (v *Verifier) checkClaims(c claims, resource string) error {
 	}
 	switch {
 	case c.isIDToken || c.hasNonce && !c.isAccessToken:
-		return authFailure("the token is no access token")
+		return authFailure("the token is not an access token")
 	case c.keyBound:
 		return authFailure("the token is bound to a key, and was sent as a bearer token")
 	case !c.expires.IsZero() && !now.Before(c.expires.Add(skew)):
@@ -163,8 +163,8 @@ func (v *Verifier) checkClaims(c claims, resource string) error {
 	return nil
 }
 
-// sameResource compares resource identifiers as RFC 9728 wants it (section 3.3: by their characters), but for a URL
-// without a path, which some issuers end in a slash and some do not.
+// sameResource compares resource identifiers by their characters, as RFC 9728 (section 3.3) requires. The exception is
+// a URL without a path, which some issuers end with a slash.
 func sameResource(a, b string) bool {
 	if a == b {
 		return true
@@ -198,7 +198,7 @@ func (v *Verifier) principal(c claims) (string, error) {
 		return "", authFailure("the token's subject is named as a program")
 	}
 	if len(who) > maxSubject || strings.ContainsFunc(who, unicode.IsControl) {
-		return "", authFailure("the token's subject is no name")
+		return "", authFailure("the token's subject is too long or has control characters")
 	}
 	return who + "@" + c.issuer, nil
 }

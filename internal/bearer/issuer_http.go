@@ -17,14 +17,15 @@ import (
 )
 
 const (
-	// askTime is what an issuer gets to answer, maxResponseBytes how much it may say.
+	// askTime is how long an issuer has to answer; maxResponseBytes is the size of its longest answer.
 	askTime          = 10 * time.Second
 	maxResponseBytes = 512 << 10
 	// maxIntrospections is how many tokens are asked after at once; the others wait.
 	maxIntrospections = 16
 )
 
-// newHTTPClient makes what asks issuers. It keeps no connection: nothing of it is left when nobody asks.
+// newHTTPClient returns the client for requests to issuers. It keeps no connection, so nothing is left open between
+// requests.
 func newHTTPClient(transport http.RoundTripper) *http.Client {
 	if transport == nil {
 		transport = &http.Transport{
@@ -49,8 +50,8 @@ func getJSON(ctx context.Context, web *http.Client, place string) ([]byte, error
 	return doJSON(web, r)
 }
 
-// doJSON sends a request and gives the JSON object that is answered. The error holds no URL and nothing that was
-// answered.
+// doJSON sends a request and returns the JSON object of the response. The error holds neither the URL nor any of the
+// response.
 func doJSON(web *http.Client, r *http.Request) ([]byte, error) {
 	r.Header.Set("Accept", "application/json")
 	resp, err := web.Do(r)
@@ -75,8 +76,8 @@ func doJSON(web *http.Client, r *http.Request) ([]byte, error) {
 
 var errRedirectedElsewhere = errors.New("it leads elsewhere")
 
-// safeNetworkError says why there is no answer. Errors of net/http may repeat a URL, or what was answered: of them
-// only those pass that are about the way there.
+// safeNetworkError returns a description of a network error. Errors of net/http may repeat a URL or a response; only
+// errors about reaching the host are passed on.
 func safeNetworkError(err error) error {
 	dial, dialled := errors.AsType[*net.OpError](err)
 	cert, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
@@ -84,20 +85,20 @@ func safeNetworkError(err error) error {
 	case errors.Is(err, errRedirectedElsewhere):
 		return errRedirectedElsewhere
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), os.IsTimeout(err):
-		return errors.New("there is no answer in time")
+		return errors.New("the issuer did not answer in time")
 	case dialled:
 		return dial
 	case untrusted:
 		return cert
 	}
-	return errors.New("there is no answer that is understood")
+	return errors.New("the issuer's answer is invalid")
 }
 
 // errInactive is the fault of a token that its issuer does not vouch for, or not any more.
 var errInactive = authFailure("the token is not active")
 
-// verifyByIntrospection asks the issuer whether a token counts, and takes what it says of it beside what the token
-// says itself: where both speak of scopes the issuer knows better, who may have taken some away.
+// verifyByIntrospection asks the issuer whether a token is active, and merges its answer with the token's own claims.
+// If both state scopes, the issuer's count: it may have withdrawn some.
 func (v *Verifier) verifyByIntrospection(ctx context.Context, token string, own claims) (claims, error) {
 	select {
 	case v.introspections <- struct{}{}:
@@ -137,14 +138,14 @@ func (v *Verifier) introspect(ctx context.Context, token string) ([]byte, error)
 	return doJSON(v.client, r)
 }
 
-// mergeInto joins what the issuer says of a token with what the token, if it was a signed one, says itself.
+// mergeInto merges the issuer's statements about a token with the claims of the token itself, if it was signed.
 func (c claims) mergeInto(own claims, issuer string) (claims, error) {
 	c.issuer = issuer
 	if own.issuer == "" {
 		return c, nil // the token is opaque
 	}
 	if c.subject != "" && own.subject != "" && c.subject != own.subject {
-		return claims{}, authFailure("the issuer says another subject than the token")
+		return claims{}, authFailure("the issuer names another subject than the token")
 	}
 	if c.hasScopes {
 		own.scopes = c.scopes
@@ -156,7 +157,7 @@ func (c claims) mergeInto(own claims, issuer string) (claims, error) {
 	return own, nil
 }
 
-// isLoopbackHost says whether a host is this machine.
+// isLoopbackHost reports whether a host is this machine.
 func isLoopbackHost(host string) bool {
 	ip := net.ParseIP(host)
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()

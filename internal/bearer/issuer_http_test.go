@@ -25,11 +25,11 @@ func TestIntrospection(t *testing.T) {
 		{"not said to be active", `{"sub":"ada","scope":"mcp","aud":"` + resource + `"}`, wrong +
 			"the token is not active"},
 		{"active as a text", strings.Replace(`{`+about+`}`, "true", `"true"`, 1),
-			"transient: the issuer of the token cannot be asked"},
-		{"active twice", `{"active":false,` + about + `}`, "transient: the issuer of the token cannot be asked"},
+			"transient: the issuer of the token cannot be reached"},
+		{"active twice", `{"active":false,` + about + `}`, "transient: the issuer of the token cannot be reached"},
 		{"an error with 200", `{"error":"invalid_client","error_description":"canary"}`, wrong +
 			"the token is not active"},
-		{"no JSON", `canary`, "transient: the issuer of the token cannot be asked"},
+		{"no JSON", `canary`, "transient: the issuer of the token cannot be reached"},
 		{"expired", `{` + about + `,"exp":1}`, wrong + "the token has expired"},
 		{"token for another resource", strings.Replace(`{`+about+`}`, "gate", "other", 1), wrong +
 			"the token is for another resource"},
@@ -39,7 +39,7 @@ func TestIntrospection(t *testing.T) {
 		{"bound to a key", `{` + about + `,"token_type":"DPoP"}`, wrong +
 			"the token is bound to a key, and was sent as a bearer token"},
 		{"no scope", `{"active":true,"sub":"ada","aud":"` + resource + `"}`,
-			"policy_blocked: the token has none of the scopes that count here"},
+			"policy_blocked: the token has none of the scopes accepted here"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v := verifier(t, Options{Introspection: introspection(i)}, i)
@@ -94,22 +94,22 @@ func TestOA10Revoked(t *testing.T) {
 		asked++
 		now.pass(acceptedTTL)
 		i.SetIntrospection(token, strings.Replace(answer, `"scope":"mcp"`, `"scope":""`, 1))
-		expect("without scopes", "policy_blocked: the token has none of the scopes that count here", 1)
+		expect("without scopes", "policy_blocked: the token has none of the scopes accepted here", 1)
 		now.pass(acceptedTTL)
 		i.SetDown(true)
-		expect("introspection down", "transient: the issuer of the token cannot be asked", 1)
+		expect("introspection down", "transient: the issuer of the token cannot be reached", 1)
 		i.SetDown(false)
 		i.SetIntrospection(token, answer)
 		expect("up again", ada, 1)
 	}
 	i.SetIntrospection(jwt, strings.Replace(answer, "ada", "eve", 1))
 	now.pass(acceptedTTL)
-	if got := outcome(t, v, jwt); got != wrong+"the issuer says another subject than the token" {
+	if got := outcome(t, v, jwt); got != wrong+"the issuer names another subject than the token" {
 		t.Error(got)
 	}
 	forged := spliced(jwt, i.Token(i.Claims(resource, nil)))
 	asked := i.RequestCount(mcptest.IntrospectPath)
-	if got := outcome(t, v, forged); got != wrong+"the token is signed by nobody known" ||
+	if got := outcome(t, v, forged); got != wrong+"the token is signed with an unknown key" ||
 		i.RequestCount(mcptest.IntrospectPath) != asked {
 		t.Errorf("a forged token was asked after: %s", got)
 	}
@@ -137,7 +137,7 @@ func TestIntrospectionIsNotLed(t *testing.T) {
 		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 	})
 	v := verifier(t, Options{Introspection: introspection(i)}, i)
-	if got := outcome(t, v, "opaque"); got != "transient: the issuer of the token cannot be asked" ||
+	if got := outcome(t, v, "opaque"); got != "transient: the issuer of the token cannot be reached" ||
 		i.RequestCount("/elsewhere") > 0 {
 		t.Errorf("%s, and it was followed %d times", got, i.RequestCount("/elsewhere"))
 	}

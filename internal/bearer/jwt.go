@@ -13,8 +13,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// allowedAlgorithms are the signatures that count: asymmetric ones only. With a shared secret whoever can check could
-// sign, and a public key must never be taken for one.
+// allowedAlgorithms returns the accepted signature algorithms: asymmetric ones only. With a shared secret every
+// verifier could sign, and a public key could be taken for a secret.
 func allowedAlgorithms() []jose.SignatureAlgorithm {
 	return []jose.SignatureAlgorithm{
 		jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384,
@@ -22,15 +22,15 @@ func allowedAlgorithms() []jose.SignatureAlgorithm {
 	}
 }
 
-// A jwt is a token that says who signed it. access says that its header has the type of access tokens. err is why it
-// cannot count, whatever the signature is worth.
+// A jwt is a parsed signed token. access reports that its header has the type of access tokens. err is the reason to
+// refuse it whatever its signature.
 type jwt struct {
 	parsed *jose.JSONWebSignature
 	access bool
 	err    error
 }
 
-// readJWT reads a token. It says false for one that is no JWT; one that wants to be one and is wrong is one.
+// readJWT parses a token. It reports false for a text that is not a JWT; a malformed JWT is one, with its err set.
 func readJWT(token string) (jwt, bool) {
 	head, rest, _ := strings.Cut(token, ".")
 	raw, err := base64.RawURLEncoding.DecodeString(head)
@@ -51,9 +51,8 @@ func readJWT(token string) (jwt, bool) {
 // accessType is the type of access tokens (RFC 9068, section 2.1). Many issuers write JWT, or nothing.
 const accessType = "at+jwt"
 
-// headerType gives the type of a header. It says false for a type that no access token has, for a header in which
-// something is said twice, or that has what must be understood. Where it says that keys are (jku, jwk, x5u, x5c) is
-// never looked at.
+// headerType returns the type in a header. It reports false for a type that access tokens never have, for duplicate
+// members, and for critical extensions. Key locations in the header (jku, jwk, x5u, x5c) are never used.
 func headerType(header []byte) (typ string, ok bool) {
 	seen := map[string]bool{}
 	for m := range rawjson.Members(header) {
@@ -73,7 +72,7 @@ func headerType(header []byte) (typ string, ok bool) {
 	return typ, true
 }
 
-// verifySignature gives what a JWT says, if a key of the issuer that it names has signed that.
+// verifySignature returns the claims of a JWT whose signature one of its issuer's keys verifies.
 func (v *Verifier) verifySignature(ctx context.Context, t jwt) (claims, error) {
 	if t.err != nil {
 		return claims{}, t.err
@@ -88,7 +87,7 @@ func (v *Verifier) verifySignature(ctx context.Context, t jwt) (claims, error) {
 	case from == nil:
 		return claims{}, authFailure("the token is from another issuer")
 	case c.expires.IsZero():
-		return claims{}, authFailure("the token does not say when it expires")
+		return claims{}, authFailure("the token has no expiry time")
 	}
 	header := t.parsed.Signatures[0].Header
 	keys, err := from.keysFor(ctx, header.KeyID, jose.SignatureAlgorithm(header.Algorithm))
@@ -100,13 +99,13 @@ func (v *Verifier) verifySignature(ctx context.Context, t jwt) (claims, error) {
 			return c, nil
 		}
 	}
-	return claims{}, authFailure("the token is signed by nobody known")
+	return claims{}, authFailure("the token is signed with an unknown key")
 }
 
 // minRSA is the least size of an RSA key (RFC 7518, section 3.3).
 const minRSA = 2048
 
-// canVerify says whether a public key makes signatures of an algorithm.
+// canVerify reports whether a public key verifies signatures of an algorithm.
 func canVerify(key jose.JSONWebKey, alg jose.SignatureAlgorithm) bool {
 	if key.Algorithm != "" && key.Algorithm != string(alg) {
 		return false

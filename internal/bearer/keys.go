@@ -40,7 +40,7 @@ type issuer struct {
 	err         error
 }
 
-// A keySet is what was found, and when.
+// A keySet holds the keys found, and when.
 type keySet struct {
 	keys  []jose.JSONWebKey
 	found time.Time
@@ -50,8 +50,8 @@ func newIssuer(name string, web *http.Client, now func() time.Time) *issuer {
 	return &issuer{name: name, web: web, now: now, refreshing: make(chan struct{}, 1)}
 }
 
-// keysFor gives the keys that may have made a signature: those of that id, or all of the right kind for a token that
-// does not say. The error is a *drawbridge.Fault: AuthFailure where there are none.
+// keysFor returns the keys that may have made a signature: those with the id, or all of a fitting kind if the token
+// names none. The error is a *drawbridge.Fault: AuthFailure if there are none.
 func (i *issuer) keysFor(ctx context.Context, id string, alg jose.SignatureAlgorithm) ([]jose.JSONWebKey, error) {
 	keys, age := i.find(id, alg)
 	if len(keys) > 0 && age < keysFreshTime {
@@ -65,10 +65,10 @@ func (i *issuer) keysFor(ctx context.Context, id string, alg jose.SignatureAlgor
 	if err != nil {
 		return nil, issuerUnavailable(err) // the key may be a new one
 	}
-	return nil, authFailure("the token is signed by nobody known")
+	return nil, authFailure("the token is signed with an unknown key")
 }
 
-// find gives the keys that were found last, and how long ago that was.
+// find returns the fitting keys of the last key set, and the age of that set.
 func (i *issuer) find(id string, alg jose.SignatureAlgorithm) (keys []jose.JSONWebKey, age time.Duration) {
 	set := i.keys.Load()
 	if set == nil {
@@ -86,8 +86,8 @@ func (s *keySet) find(id string, alg jose.SignatureAlgorithm) (keys []jose.JSONW
 	return keys
 }
 
-// refreshKeys looks for keys, unless somebody did just now; whoever need not have new ones does not wait for another
-// who looks. The error is how the last look ended.
+// refreshKeys fetches the keys, unless another call just did. With wait it waits for a running fetch. The error is that
+// of the last fetch.
 func (i *issuer) refreshKeys(ctx context.Context, wait bool) error {
 	select {
 	case i.refreshing <- struct{}{}:
@@ -164,8 +164,8 @@ func metadataURLs(issuer string) []string {
 	return []string{origin + oauth + path, origin + openid + path, origin + path + openid}
 }
 
-// readJWKSURL gives where the keys are. Metadata that name another issuer than the one they were asked for are
-// another's (RFC 8414, section 3.3).
+// readJWKSURL returns the URL of the keys from an issuer's metadata. Metadata that name another issuer are refused (RFC
+// 8414, section 3.3).
 func readJWKSURL(raw []byte, issuer string) (jwks string, err error) {
 	if name := rawjson.GetString(raw, "issuer"); name != issuer {
 		return "", errors.New("read the metadata: they are of another issuer")

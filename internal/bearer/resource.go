@@ -12,17 +12,16 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// A Resource is an HTTP door as OAuth clients know it (RFC 9728). Its zero value is one that no issuer gives tokens
-// for.
+// A Resource is an HTTP endpoint as OAuth clients know it (RFC 9728). The zero value accepts tokens of no issuer.
 type Resource struct {
-	// URL is the door's own, as clients reach it and tokens name it. Where it is empty Serve takes the listener's, on
-	// loopback only.
+	// URL is the endpoint's own URL, as clients reach it and tokens name it. If it is empty, Serve takes that of the
+	// listener, on loopback only.
 	URL string
-	// Issuers are those whose tokens count. Scopes are what clients are told to ask them for.
+	// Issuers are the issuers whose tokens are accepted. Scopes are those that clients are told to request.
 	Issuers, Scopes []string
 }
 
-// Validate refuses a URL that is none of a door, and one where tokens would be sent in clear. The error is a
+// Validate refuses a URL that cannot be an endpoint's, or over which tokens would be sent in clear text. The error is a
 // *drawbridge.Fault InvalidInput.
 func (r Resource) Validate() error {
 	u, err := url.Parse(r.URL)
@@ -32,14 +31,14 @@ func (r Resource) Validate() error {
 		return nil
 	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil ||
 		strings.ContainsAny(r.URL, "?#"):
-		wrong = "it is no http URL without a query"
+		wrong = "it must be an http or https URL without a query"
 	case u.Scheme == "http" && len(r.Issuers) > 0 && !isLoopbackHost(u.Hostname()):
 		wrong = "an issuer's tokens are for https URLs, or for loopback"
 	default:
 		return nil
 	}
 	return &drawbridge.Fault{
-		Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "the public URL of the HTTP door",
+		Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "the public URL of the HTTP endpoint",
 		Err:  errors.New(wrong),
 		Next: "mend serve.public_url in drawbridge.toml",
 	}
@@ -51,9 +50,8 @@ const (
 	InsufficientScope = "insufficient_scope"
 )
 
-// Challenge is the WWW-Authenticate header of a refusal: it says what would open the door (RFC 6750, section 3; RFC
-// 9728, section 5.1). The code is the error of RFC 6750, empty where there was no token; a reason that a header cannot
-// hold is left out.
+// Challenge returns the WWW-Authenticate header of a refusal (RFC 6750, section 3; RFC 9728, section 5.1). code is the
+// error of RFC 6750, empty if there was no token. A reason that a header cannot hold is left out.
 func (r Resource) Challenge(code, reason string) string {
 	var params []string
 	add := func(name, value string) {
@@ -80,7 +78,7 @@ func (r Resource) Challenge(code, reason string) string {
 // MetadataPath is where a resource's metadata are: behind its origin, and before its path.
 const MetadataPath = "/.well-known/oauth-protected-resource"
 
-// metadataURL is where clients find who gives tokens for a resource; empty where nobody does.
+// metadataURL returns the URL at which clients find the issuers of a resource; empty if it has none.
 func (r Resource) metadataURL() string {
 	u, err := url.Parse(r.URL)
 	if err != nil || u.Host == "" || len(r.Issuers) == 0 {
@@ -89,9 +87,8 @@ func (r Resource) metadataURL() string {
 	return u.Scheme + "://" + u.Host + MetadataPath + strings.TrimSuffix(u.EscapedPath(), "/")
 }
 
-// MetadataHandler answers at the well-known URIs of the resource: that of the whole host, that of its path, and that
-// of the path which the door has here, where something before it has another. It is not found where no issuer gives
-// tokens.
+// MetadataHandler serves the well-known URIs of the resource: that of the host, that of its path, and that of the local
+// path, which a proxy may map. Without issuers it answers 404.
 func (r Resource) MetadataHandler(path string) http.Handler {
 	if r.metadataURL() == "" {
 		return http.NotFoundHandler()
@@ -113,7 +110,7 @@ func (r Resource) MetadataHandler(path string) http.Handler {
 	})
 }
 
-// IsToken says whether a text has the form of a bearer token (RFC 6750, section 2.1), and is none too long.
+// IsToken reports whether a text has the form of a bearer token (RFC 6750, section 2.1) and is not too long.
 func IsToken(text string) bool {
 	text = strings.TrimRight(text, "=")
 	return text != "" && len(text) <= maxToken && !strings.ContainsFunc(text, func(r rune) bool {

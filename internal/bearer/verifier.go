@@ -1,14 +1,13 @@
-// Package bearer says who an access token of an OAuth issuer proves, and tells those who come without one where to get
-// it.
+// Package bearer verifies access tokens of OAuth issuers, and tells clients without a token where to get one.
 //
-// It promises that a token counts only if a configured issuer vouches for it: by a signature of an asymmetric key that
-// the issuer's own metadata lead to, or by its answer to introspection (RFC 7662), and for this resource, now, and for
-// bearers. What cannot be asked is not believed: then the error says so, and not that the token is wrong. What a
-// token's header says about where keys are is not read. It promises that no error, and nothing it logs, holds a part
-// of a token, of a secret, or of what an issuer answered; and that a flood of wrong tokens costs an issuer one look
-// for new keys a minute.
+// A token is accepted only if a configured issuer vouches for it: by a signature with an asymmetric key from the
+// issuer's own metadata, or by token introspection (RFC 7662). It must also be a bearer token, for this resource, and
+// valid now. If the issuer cannot be reached, the error says so and does not call the token wrong. Key locations in a
+// token's header are ignored.
 //
-// It starts no goroutine, and asks nobody anything before the first token comes.
+// Errors and logs never hold a part of a token, of a secret or of an issuer's response. A flood of wrong tokens makes
+// an issuer's keys be fetched at most once a minute. The package starts no goroutine and sends nothing before the first
+// token.
 package bearer
 
 import (
@@ -27,22 +26,22 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// Options say whose tokens count, and what they are for. One issuer is needed; the zero value of all else works.
+// Options configure a Verifier. One issuer is required; the zero value of every other field works.
 type Options struct {
 	// Issuers are the issuers as their metadata and tokens name them, byte for byte: https, or http on loopback.
 	Issuers []string
-	// Audience is what tokens must be for; empty means the resource that a request came to.
+	// Audience is the audience that tokens must have; empty means the resource of the request.
 	Audience string
-	// Introspection is where the only issuer says whether a token counts; its zero value is nowhere. Then tokens must
-	// be JWTs. Otherwise every token is asked after, JWTs too: so a revoked one is noticed.
+	// Introspection is the endpoint at which the only issuer verifies tokens. The zero value means none; then tokens
+	// must be JWTs. With it every token is introspected, JWTs too, so that revocation is noticed.
 	Introspection Introspection
 	// ClockSkew is how far the clocks of issuers may be off; 0 is half a minute.
 	ClockSkew time.Duration
-	// Scopes say what rights each of the issuer's scopes gives; see [Verifier.AcceptedScopes] for none.
+	// Scopes map each scope of the issuer to scopes here; see [Verifier.AcceptedScopes] if empty.
 	Scopes map[string][]drawbridge.Scope
-	// AllowPrograms lets tokens count that have no subject, only a client_id: a program got them for itself.
+	// AllowPrograms accepts tokens with a client_id and no subject, which a program obtained for itself.
 	AllowPrograms bool
-	// Transport carries what is asked of issuers; nil is one of its own.
+	// Transport carries requests to issuers; nil is a default one.
 	Transport http.RoundTripper
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
@@ -57,18 +56,18 @@ type Introspection struct {
 const (
 	// maxToken is the most bytes of a token.
 	maxToken = 16 << 10
-	// defaultClockSkew is what clocks may be off where nobody says otherwise, and maxClockSkew what they may at most.
+	// defaultClockSkew is the accepted difference between clocks by default, maxClockSkew the largest that can be set.
 	defaultClockSkew = 30 * time.Second
 	maxClockSkew     = 5 * time.Minute
-	// acceptedTTL is how long a token is believed without another look, and rejectedTTL how long it is not where the
-	// issuer said that it is not active.
+	// acceptedTTL is how long a successful verification is cached, rejectedTTL how long a refusal is, when the
+	// issuer answered that the token is not active.
 	acceptedTTL = time.Minute
 	rejectedTTL = 5 * time.Second
-	// maxCachedTokens is how many tokens are remembered.
+	// maxCachedTokens is how many verifications are cached.
 	maxCachedTokens = 8192
 )
 
-// A Verifier says who tokens prove. Its methods may be called from several goroutines.
+// A Verifier verifies access tokens. Its methods may be called from several goroutines.
 type Verifier struct {
 	o              Options
 	client         *http.Client
@@ -80,14 +79,14 @@ type Verifier struct {
 	cache *lru.Cache[[sha256.Size]byte, cachedToken]
 }
 
-// A cachedToken is what a token said, and until when that is believed; err is why it proves nobody.
+// A cachedToken is the result of a verification and its expiry. err is the reason for a refusal.
 type cachedToken struct {
 	claims claims
 	err    error
 	until  time.Time
 }
 
-// New makes a verifier. The error is a *drawbridge.Fault InvalidInput for options that nobody can mean.
+// New returns a verifier. The error is a *drawbridge.Fault InvalidInput for invalid options.
 func New(o Options) (*Verifier, error) {
 	if o.ClockSkew == 0 {
 		o.ClockSkew = defaultClockSkew
@@ -98,7 +97,7 @@ func New(o Options) (*Verifier, error) {
 	if err := o.check(); err != nil {
 		return nil, &drawbridge.Fault{
 			Kind: drawbridge.Backend, Code: drawbridge.InvalidInput, Step: "check access tokens", Err: err,
-			Next: "mend [serve] in drawbridge.toml",
+			Next: "correct [serve] in drawbridge.toml",
 		}
 	}
 	cache, err := lru.New[[sha256.Size]byte, cachedToken](maxCachedTokens)
@@ -119,19 +118,19 @@ func (o Options) check() error {
 	in := o.Introspection
 	switch {
 	case len(o.Issuers) == 0:
-		return errors.New("there is no issuer")
+		return errors.New("name at least one issuer")
 	case o.ClockSkew < 0 || o.ClockSkew > maxClockSkew:
-		return fmt.Errorf("the clock skew is more than %v", maxClockSkew)
+		return fmt.Errorf("the clock skew must be between 0 and %v", maxClockSkew)
 	case in.URL == "" && (in.ClientID != "" || !in.Secret.IsZero()):
-		return errors.New("there is a client for introspection, and no URL")
+		return errors.New("introspection has a client and no URL")
 	case in.URL != "" && (in.ClientID == "" || in.Secret.IsZero()):
 		return errors.New("introspection needs a client id and a secret")
 	case in.URL != "" && len(o.Issuers) > 1:
-		return errors.New("introspection is for one issuer, and there are several")
+		return errors.New("introspection works with one issuer only, and there are several")
 	}
 	for _, name := range o.Issuers {
 		if u, err := parseURL(name); err != nil || u.RawQuery != "" || strings.Contains(name, "@") {
-			return fmt.Errorf("the issuer %q is no https URL without a query and an @", name)
+			return fmt.Errorf("the issuer %q must be an https URL without a query or an @", name)
 		}
 	}
 	if in.URL != "" {
@@ -142,13 +141,13 @@ func (o Options) check() error {
 	for word, scopes := range o.Scopes {
 		if len(scopes) == 0 || !isScope(word) || slices.ContainsFunc(scopes,
 			func(s drawbridge.Scope) bool { return !isScope(string(s)) }) {
-			return fmt.Errorf("the scope %q gives what is no scope", word)
+			return fmt.Errorf("the scope %q maps to an invalid scope", word)
 		}
 	}
 	return nil
 }
 
-// isScope says whether a text is a scope as RFC 6749 has them.
+// isScope reports whether a text is a scope of RFC 6749.
 func isScope(text string) bool {
 	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
 		return r <= ' ' || r > '~' ||
@@ -156,12 +155,12 @@ func isScope(text string) bool {
 	})
 }
 
-// anyServerScope is the issuer's scope that gives all mounted servers, where no table says what scopes give.
+// anyServerScope is the issuer's scope for all mounted servers if Options.Scopes is empty.
 const anyServerScope = "mcp"
 
-// AcceptedScopes are the issuer's scopes that open this door, in order: those of the table. Without a table a token
-// with the scope "mcp" may use every server, and one with "mcp:NAME" the server NAME; those with a "*" give nothing,
-// since an issuer that hands out whatever is asked for must not be talked into all rights.
+// AcceptedScopes returns the issuer's scopes that grant anything here, sorted: those of Options.Scopes. If that is
+// empty, "mcp" grants every server and "mcp:NAME" the server NAME. Names with a "*" grant nothing: an issuer that hands
+// out every requested scope must not grant all rights.
 func (v *Verifier) AcceptedScopes() []string {
 	if len(v.o.Scopes) == 0 {
 		return []string{anyServerScope}
@@ -169,7 +168,7 @@ func (v *Verifier) AcceptedScopes() []string {
 	return slices.Sorted(maps.Keys(v.o.Scopes))
 }
 
-// grantedScopes are what the issuer's scopes give.
+// grantedScopes returns the scopes here that the issuer's scopes grant.
 func (v *Verifier) grantedScopes(words []string) (scopes []drawbridge.Scope) {
 	for _, word := range words {
 		for _, scope := range v.scopesFor(word) {
@@ -194,9 +193,9 @@ func (v *Verifier) scopesFor(word string) []drawbridge.Scope {
 	return nil
 }
 
-// Authenticate says who a token proves that was sent to a resource: a principal no two issuers share, with the rights
-// of its scopes, and the token as its proof. The error is a *drawbridge.Fault: AuthFailure for a token that proves
-// nobody, PolicyBlocked for one of somebody without any right here, Transient where the issuer could not be asked.
+// Authenticate verifies a token that was sent to a resource and returns its caller: a principal that is unique among
+// issuers, the granted scopes, and the token itself. The error is a *drawbridge.Fault: AuthFailure for an invalid
+// token, PolicyBlocked for one without any scope here, Transient if the issuer cannot be reached.
 func (v *Verifier) Authenticate(ctx context.Context, token, resource string) (drawbridge.Caller, error) {
 	c, err := v.verifyToken(ctx, token)
 	if err == nil {
@@ -213,7 +212,7 @@ func (v *Verifier) Authenticate(ctx context.Context, token, resource string) (dr
 	if len(scopes) == 0 {
 		return drawbridge.Caller{}, &drawbridge.Fault{
 			Kind: drawbridge.Backend, Code: drawbridge.PolicyBlocked,
-			Step: "the token has none of the scopes that count here",
+			Step: "the token has none of the scopes accepted here",
 		}
 	}
 	return drawbridge.Caller{
@@ -221,7 +220,7 @@ func (v *Verifier) Authenticate(ctx context.Context, token, resource string) (dr
 	}, nil
 }
 
-// verifyToken gives what a token says, once its issuer has vouched for it.
+// verifyToken returns the verified claims of a token, from the cache if they are there.
 func (v *Verifier) verifyToken(ctx context.Context, token string) (claims, error) {
 	if token == "" || len(token) > maxToken {
 		return claims{}, authFailure("the token is too long, or empty")
@@ -260,31 +259,32 @@ func (v *Verifier) verifyUncached(ctx context.Context, token string) (claims, er
 			return c, err
 		}
 	} else if !introspects {
-		return claims{}, authFailure("the token is no JWT")
+		return claims{}, authFailure("the token is not a JWT")
 	}
 	return v.verifyByIntrospection(ctx, token, c)
 }
 
-// authFailure is the fault of a token that proves nobody. The reason is shown to the caller.
+// authFailure returns the fault for an invalid token. The reason is shown to the caller.
 func authFailure(reason string) *drawbridge.Fault {
 	return &drawbridge.Fault{Kind: drawbridge.Backend, Code: drawbridge.AuthFailure, Step: reason}
 }
 
-// issuerUnavailable is the fault of a token that could not be looked at.
+// issuerUnavailable returns the fault for a token whose issuer cannot be reached.
 func issuerUnavailable(err error) *drawbridge.Fault {
 	return &drawbridge.Fault{
-		Kind: drawbridge.Backend, Code: drawbridge.Transient, Step: "the issuer of the token cannot be asked", Err: err,
+		Kind: drawbridge.Backend, Code: drawbridge.Transient, Step: "the issuer of the token cannot be reached",
+		Err: err,
 	}
 }
 
-// parseURL reads a URL that we may ask: https, or http on loopback, without a user and a fragment.
+// parseURL parses a URL of an issuer: https, or http on loopback, without user and fragment.
 func parseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || strings.HasSuffix(text, "#") {
-		return nil, errors.New("it is no https URL")
+		return nil, errors.New("it must be an https URL")
 	}
 	if u.Scheme == "https" || u.Scheme == "http" && isLoopbackHost(u.Hostname()) {
 		return u, nil
 	}
-	return nil, errors.New("it is neither https nor on loopback")
+	return nil, errors.New("it must be https, or http on loopback")
 }

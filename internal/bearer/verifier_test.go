@@ -123,25 +123,26 @@ func TestOA9JWT(t *testing.T) {
 		{"no key id", i.Sign(`{"alg":"RS256"}`, right), ada},
 		{"none", i.Sign(`{"alg":"none"}`, right), wrong + "the token is not signed as it must be"},
 		{"None", i.Sign(`{"alg":"None"}`, right), wrong + "the token is not signed as it must be"},
-		{"no algorithm", i.Sign(`{"typ":"JWT"}`, right), wrong + "the token is no JWT"},
+		{"no algorithm", i.Sign(`{"typ":"JWT"}`, right), wrong + "the token is not a JWT"},
 		{"HS/RS confusion", i.Sign(`{"alg":"HS256","kid":"rsa-1"}`, right), wrong +
 			"the token is not signed as it must be"},
 		{"a symmetric key of the set", i.Sign(`{"alg":"HS256","kid":"secret"}`, right), wrong +
 			"the token is not signed as it must be"},
 		{"a key for secrets", i.Sign(`{"alg":"RS256","kid":"for-secrets"}`, right), wrong +
-			"the token is signed by nobody known"},
+			"the token is signed with an unknown key"},
 		{"another kind of key", i.Sign(`{"alg":"RS256","kid":"ec"}`, right), wrong +
-			"the token is signed by nobody known"},
-		{"unknown kid", i.Sign(`{"alg":"RS256","kid":"rsa-2"}`, right), wrong + "the token is signed by nobody known"},
+			"the token is signed with an unknown key"},
+		{"unknown kid", i.Sign(`{"alg":"RS256","kid":"rsa-2"}`, right), wrong +
+			"the token is signed with an unknown key"},
 		{"kid path", i.Sign(`{"alg":"RS256","kid":"../../etc/passwd"}`, right), wrong +
-			"the token is signed by nobody known"},
+			"the token is signed with an unknown key"},
 		{"kid SQL", i.Sign(`{"alg":"RS256","kid":"x' OR '1'='1"}`, right), wrong +
-			"the token is signed by nobody known"},
+			"the token is signed with an unknown key"},
 		{"kid number", i.Sign(`{"alg":"RS256","kid":1}`, right), wrong + "the token is not signed as it must be"},
 		{"jku", i.Sign(`{"alg":"RS256","kid":"evil","jku":"`+i.URL+`/evil"}`, right), wrong +
-			"the token is signed by nobody known"},
+			"the token is signed with an unknown key"},
 		{"x5u", i.Sign(`{"alg":"RS256","kid":"evil","x5u":"`+i.URL+`/evil"}`, right), wrong +
-			"the token is signed by nobody known"},
+			"the token is signed with an unknown key"},
 		{"jku is not read", i.Sign(`{"alg":"RS256","kid":"rsa-1","jku":"`+i.URL+`/evil"}`, right), ada},
 		{"crit", i.Sign(`{"alg":"RS256","kid":"rsa-1","crit":["exp"],"exp":1}`, right), wrong +
 			"the token's header is not that of an access token"},
@@ -154,7 +155,7 @@ func TestOA9JWT(t *testing.T) {
 		{"another payload", strings.Replace(claims(nil), ".ey", ".eyJ4IjoxfQ", 1), wrong +
 			"the token's claims are not understood"},
 		{"another's signature", spliced(claims(map[string]any{"sub": "root"}), claims(nil)), wrong +
-			"the token is signed by nobody known"},
+			"the token is signed with an unknown key"},
 	})
 	if n := i.RequestCount("/realms/a/evil") + i.RequestCount("/evil"); n > 0 {
 		t.Errorf("a place that a token named was asked %d times", n)
@@ -170,7 +171,7 @@ func TestOA9Claims(t *testing.T) {
 	tryTokens(t, i, now, []tokenRow{
 		{"expired", claims(map[string]any{"exp": in(-time.Minute)}), wrong + "the token has expired"},
 		{"just expired, within the skew", claims(map[string]any{"exp": in(-20 * time.Second)}), ada},
-		{"no exp", claims(map[string]any{"exp": nil}), wrong + "the token does not say when it expires"},
+		{"no exp", claims(map[string]any{"exp": nil}), wrong + "the token has no expiry time"},
 		{"exp in milliseconds", claims(map[string]any{"exp": now.UnixMilli()}), wrong +
 			"the token's claims are not understood"},
 		{"exp as a text", claims(map[string]any{"exp": fmt.Sprint(in(time.Hour))}), wrong +
@@ -190,21 +191,22 @@ func TestOA9Claims(t *testing.T) {
 		{"missing sub", claims(map[string]any{"sub": nil}), wrong + "the token has no subject"},
 		{"empty sub", claims(map[string]any{"sub": ""}), wrong + "the token has no subject"},
 		{"sub as a number", claims(map[string]any{"sub": 1}), wrong + "the token's claims are not understood"},
-		{"sub of several lines", claims(map[string]any{"sub": "ada\nroot"}), wrong + "the token's subject is no name"},
+		{"sub of several lines", claims(map[string]any{"sub": "ada\nroot"}), wrong +
+			"the token's subject is too long or has control characters"},
 		{"other issuer", claims(map[string]any{"iss": "https://evil.example"}), wrong +
 			"the token is from another issuer"},
 		{"issuer with a slash", claims(map[string]any{"iss": i.URL + "/"}), wrong + "the token is from another issuer"},
 		{"other tenant", claims(map[string]any{"iss": strings.TrimSuffix(i.URL, "a") + "b"}), wrong +
 			"the token is from another issuer"},
 		{"no issuer", claims(map[string]any{"iss": nil}), wrong + "the token is from another issuer"},
-		{"ID token", claims(map[string]any{"at_hash": "x"}), wrong + "the token is no access token"},
+		{"ID token", claims(map[string]any{"at_hash": "x"}), wrong + "the token is not an access token"},
 		{"ID token with a nonce", i.Sign(`{"alg":"RS256","kid":"rsa-1","typ":"JWT"}`,
-			payloadOf(t, i, map[string]any{"nonce": "x"})), wrong + "the token is no access token"},
-		{"ID token of Keycloak", claims(map[string]any{"typ": "ID"}), wrong + "the token is no access token"},
+			payloadOf(t, i, map[string]any{"nonce": "x"})), wrong + "the token is not an access token"},
+		{"ID token of Keycloak", claims(map[string]any{"typ": "ID"}), wrong + "the token is not an access token"},
 		{"access token with a nonce", claims(map[string]any{"nonce": "x"}), ada},
 		{"bound to a key", claims(map[string]any{"cnf": map[string]string{"jkt": "x"}}), wrong +
 			"the token is bound to a key, and was sent as a bearer token"},
-		{"encrypted", "e30.a.b.c.d", wrong + "the token is no JWT"},
+		{"encrypted", "e30.a.b.c.d", wrong + "the token is not a JWT"},
 	})
 }
 
@@ -312,7 +314,7 @@ func TestTwoIssuers(t *testing.T) {
 	for _, tt := range []struct{ token, want string }{
 		{a.Token(a.Claims(resource, nil)), "ada@" + a.URL},
 		{b.Token(b.Claims(resource, nil)), "ada@" + b.URL},
-		{b.Token(b.Claims(resource, map[string]any{"iss": a.URL})), wrong + "the token is signed by nobody known"},
+		{b.Token(b.Claims(resource, map[string]any{"iss": a.URL})), wrong + "the token is signed with an unknown key"},
 		{b.Token(b.Claims(resource, map[string]any{"sub": "ada@" + a.URL})), "ada@" + a.URL + "@" + b.URL},
 	} {
 		if got := outcome(t, v, tt.token); got != tt.want {
@@ -367,7 +369,7 @@ func TestKeys(t *testing.T) {
 	expect("the first", fresh(), ada, 1)
 	expect("the next", fresh(), ada, 1)
 	i.Rotate("rsa-2")
-	const unknown = wrong + "the token is signed by nobody known"
+	const unknown = wrong + "the token is signed with an unknown key"
 	for range 20 {
 		expect("a new key at once", fresh(), unknown, 1)
 	}
@@ -382,11 +384,11 @@ func TestKeys(t *testing.T) {
 	expect("the issuer is down", fresh(), ada, 2)
 	expect("a new key, and the issuer is down", i.Sign(`{"alg":"RS256","kid":"rsa-3"}`, `{"iss":"`+i.URL+
 		`","exp":9999999999}`),
-		"transient: the issuer of the token cannot be asked", 2)
+		"transient: the issuer of the token cannot be reached", 2)
 	now.pass(keysMaxAge)
-	expect("down for too long", fresh(), "transient: the issuer of the token cannot be asked", 2)
+	expect("down for too long", fresh(), "transient: the issuer of the token cannot be reached", 2)
 	i.SetDown(false)
-	expect("up again, and asked just now", fresh(), "transient: the issuer of the token cannot be asked", 2)
+	expect("up again, and asked just now", fresh(), "transient: the issuer of the token cannot be reached", 2)
 	now.pass(retryInterval)
 	expect("up again", fresh(), ada, 3)
 }
@@ -407,9 +409,9 @@ func TestOA7Metadata(t *testing.T) {
 		}, "they are of another issuer"},
 		{"http", meta, func(i *mcptest.TokenIssuer) http.HandlerFunc {
 			return say(`{"issuer":"` + i.URL + `","jwks_uri":"http://192.0.2.1/keys"}`)
-		}, "it is neither https nor on loopback"},
+		}, "it must be https, or http on loopback"},
 		{"no keys", meta, func(i *mcptest.TokenIssuer) http.HandlerFunc { return say(`{"issuer":"` + i.URL + `"}`) },
-			"it is no https URL"},
+			"it must be an https URL"},
 		{"10 MB document", meta, func(*mcptest.TokenIssuer) http.HandlerFunc {
 			return say(`{"x":"` + strings.Repeat("x", 10<<20) + `"}`)
 		}, "the answer is too long"},
@@ -440,7 +442,7 @@ func TestOA7Metadata(t *testing.T) {
 					_ = conn.Close()
 				}
 			}
-		}, "there is no answer that is understood"},
+		}, "the issuer's answer is invalid"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			i := mcptest.NewTokenIssuer(t, "")

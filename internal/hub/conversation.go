@@ -15,20 +15,20 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/server"
 )
 
-// A pendingRequest is a request of the client's that is not answered yet.
+// A pendingRequest is a request of the client that has no response yet.
 type pendingRequest struct {
 	id     json.RawMessage
 	method string
-	// line is what was sent, for a request that may be sent again; nil for one that may not.
+	// line is the request as sent if it may be sent again; nil if it may not.
 	line []byte
-	// name is the tool of a call, modern says that its caller is stateless.
+	// name is the tool of a call. modern reports that its caller is stateless.
 	name   string
 	modern bool
-	// batch numbers the batch that the request came in; 0 for none. at is the request's place among all.
+	// batch numbers the batch that the request came in; 0 for none. order is the request's place among all.
 	batch, order int
 }
 
-// isRepeatable says whether a request may be sent twice: what only reads may, and what sets something to a value.
+// isRepeatable reports whether a request is safe to send twice: it only reads, or sets something to a value.
 func isRepeatable(method string) bool {
 	switch method {
 	case mcp.MethodInitialize, mcp.MethodPing, mcp.MethodDiscover, mcp.MethodListen, mcp.MethodSetLevel,
@@ -42,7 +42,7 @@ func isRepeatable(method string) bool {
 	return false
 }
 
-// newPendingRequest notes a request, which came on that line.
+// newPendingRequest returns the record of a request that came on that line.
 func newPendingRequest(m mcp.Message, line []byte) pendingRequest {
 	f := pendingRequest{id: m.ID, method: m.Method}
 	switch {
@@ -57,15 +57,15 @@ func newPendingRequest(m mcp.Message, line []byte) pendingRequest {
 	return f
 }
 
-// lostResponse is the answer to a request whose hub died with it, as the surface would have given it: nobody knows
-// whether it took effect.
+// lostResponse returns the response to a request whose hub died with it, in the form that the server uses. It is marked
+// as ambiguous: the request may have taken effect.
 func (f pendingRequest) lostResponse() mcp.Message {
-	const cause = "the hub that carried the request has ended, and it may have taken effect"
+	const cause = "the hub ended before the response, and the request may have taken effect"
 	data := fmt.Appendf(nil, `{"code":%q,"ambiguous":true}`, drawbridge.Transient)
 	if f.method != mcp.MethodToolsCall {
 		return mcp.Message{ID: f.id, Error: mcp.NewErrorObject(mcp.CodeInternal, f.method+": "+cause, data)}
 	}
-	text := rawjson.Quote("call " + f.name + ": " + cause + " (look before you call again)")
+	text := rawjson.Quote("call " + f.name + ": " + cause + " (check the result before you call again)")
 	result := append([]byte(`{"content":[{"type":"text","text":`), text...)
 	result = append(append(result, `}],"isError":true,"_meta":{"`+server.FaultMeta+`":`...), data...)
 	result = append(result, '}')
@@ -75,7 +75,7 @@ func (f pendingRequest) lostResponse() mcp.Message {
 	return mcp.Message{ID: f.id, Result: append(result, '}')}
 }
 
-// lostResponseLines gives the lines that answer these flights, those of a batch in one.
+// lostResponseLines returns the lines that answer lost requests; those of a batch are one line.
 func lostResponseLines(lost []pendingRequest) (lines [][]byte) {
 	batches := map[int]int{}
 	for _, f := range lost {
@@ -95,21 +95,22 @@ func lostResponseLines(lost []pendingRequest) (lines [][]byte) {
 	return lines
 }
 
-// A conversation is what must be known of a conversation to go on with it at another hub. It is used under one lock.
+// A conversation is the state needed to continue an MCP conversation at another hub. The caller locks it.
 type conversation struct {
-	// What a stateful client said that counts for its session.
+	// These lines of a stateful client set up its session.
 	initialize, initialized, level []byte
 	subscribed                     map[string][]byte
 	pending                        map[string]pendingRequest
 	batchCount, requestCount       int
-	// hubNumber counts hubs; asked are the hub's own requests that the client has not answered, by the id that the
+	// hubNumber counts hubs. hubRequests holds the hub's requests that the client has not answered, by the id that the
 	// client knows.
 	hubNumber   int
 	hubRequests map[string]json.RawMessage
-	// unsureLines are lines that the client may have heard or not; cut says that it may have heard a part of one.
+	// unsureLines are lines that the client may or may not have received. partialLine reports that it may have received
+	// a part of one.
 	unsureLines []byte
 	partialLine bool
-	// openReplays counts what was said again and is not answered, settled is closed when nothing is left of that.
+	// openReplays counts the repeated requests without a response; replaysDone is closed when none is left.
 	openReplays int
 	replaysDone chan struct{}
 }
@@ -119,8 +120,7 @@ func newConversation() *conversation {
 		hubRequests: map[string]json.RawMessage{}}
 }
 
-// clientLine takes note of a line of the client's. It gives the line as the hub is to see it; nil for one that is for
-// nobody.
+// clientLine records a line of the client. It returns the line to send to the hub; nil if there is nothing to send.
 func (t *conversation) clientLine(line []byte) []byte {
 	if mcp.IsBatch(line) {
 		t.batchCount++
@@ -150,8 +150,8 @@ func (t *conversation) clientLine(line []byte) []byte {
 	return line
 }
 
-// clientLineOfSeveral is said for a line that is no message, about which the hub says what is wrong, or several: these
-// are seen in the wild.
+// clientLineOfSeveral handles a line that is not one message. Some clients send several messages in a line; anything
+// else goes to the hub, which answers with an error.
 func (t *conversation) clientLineOfSeveral(line []byte) []byte {
 	values := splitMessages(line)
 	if len(values) < 2 {
@@ -169,7 +169,7 @@ func (t *conversation) clientLineOfSeveral(line []byte) []byte {
 	return bytes.Join(heard, []byte(" "))
 }
 
-// splitMessages gives the messages of a line, also those of a batch, up to what is no JSON.
+// splitMessages returns the messages of a line or a batch, up to the first invalid JSON.
 func splitMessages(line []byte) (values [][]byte) {
 	if !mcp.IsBatch(line) {
 		values, _ = mcp.SplitJSONValues(line)
@@ -187,7 +187,7 @@ func (t *conversation) addRequest(f pendingRequest) {
 	t.pending[string(f.id)] = f
 }
 
-// keepSessionState keeps what a session is to go on with.
+// keepSessionState keeps the lines that set up the session.
 func (t *conversation) keepSessionState(m mcp.Message, line []byte) {
 	switch m.Method {
 	case mcp.MethodInitialize:
@@ -201,7 +201,7 @@ func (t *conversation) keepSessionState(m mcp.Message, line []byte) {
 	}
 }
 
-// clientResponse passes an answer on to the hub that asked, and to no other.
+// clientResponse returns the response for the hub that sent the request; nil if that was an earlier hub.
 func (t *conversation) clientResponse(m mcp.Message, line []byte) []byte {
 	delete(t.hubRequests, string(m.ID))
 	if t.hubNumber == 0 {
@@ -216,11 +216,12 @@ func (t *conversation) clientResponse(m mcp.Message, line []byte) []byte {
 	return m.Append(nil)
 }
 
-// hubIDPrefix begins the ids by which the client knows this hub's requests: an earlier one may have used the same.
+// hubIDPrefix returns the prefix of this hub's request ids towards the client: an earlier hub may have used the same
+// ids.
 func (t *conversation) hubIDPrefix() string { return "hub" + strconv.Itoa(t.hubNumber) + "/" }
 
-// hubLine takes note of a line of the hub's. It gives the line as the client is to see it; nil for one that is not for
-// it, or that a hub which died left unfinished.
+// hubLine records a line of the hub. It returns the line to send to the client; nil if there is nothing to send, or if
+// a dying hub left the line unfinished.
 func (t *conversation) hubLine(line []byte) []byte {
 	if mcp.IsBatch(line) {
 		if rawjson.Valid(line) != nil {
@@ -260,7 +261,7 @@ func (t *conversation) hubLine(line []byte) []byte {
 	return line
 }
 
-// clientID is the id by which the client knows a request of the hub's.
+// clientID returns the id by which the client knows a request of the hub.
 func (t *conversation) clientID(own json.RawMessage) json.RawMessage {
 	if t.hubNumber == 0 {
 		return own
@@ -268,7 +269,7 @@ func (t *conversation) clientID(own json.RawMessage) json.RawMessage {
 	return rawjson.Quote(t.hubIDPrefix() + string(own))
 }
 
-// nextHubNumber is the turn that begins with the next hub.
+// nextHubNumber returns the number of the next hub.
 func (t *conversation) nextHubNumber() int {
 	if t.requestCount > 0 { // there was a hub before
 		return t.hubNumber + 1
@@ -276,12 +277,13 @@ func (t *conversation) nextHubNumber() int {
 	return t.hubNumber
 }
 
-// The ids of what a shim says again for its client begin with this. No client's do, unless it wants to hear nothing.
+// replayIDPrefix begins the ids of requests that a shim repeats for its client. A client that used it would not get its
+// responses.
 const replayIDPrefix = `"drawbridge/again/`
 
 func isReplayID(id json.RawMessage) bool { return bytes.HasPrefix(id, []byte(replayIDPrefix)) }
 
-// replayInitialize is how the session begins at another hub; nil where there is none to go on with.
+// replayInitialize returns the request that opens the session at another hub; nil if there is no session.
 func (t *conversation) replayInitialize() []byte {
 	if t.initialize == nil {
 		return nil
@@ -293,7 +295,7 @@ func (t *conversation) replayInitialize() []byte {
 	return withReplayID(t.initialize, 0)
 }
 
-// replaySession is what follows the greeting. settled is closed when the hub has answered all of it.
+// replaySession returns the lines that follow initialize. settled is closed when the hub has answered all of them.
 func (t *conversation) replaySession() (lines [][]byte, settled <-chan struct{}) {
 	said := slices.Collect(maps.Values(t.subscribed))
 	if t.level != nil {
@@ -312,22 +314,22 @@ func (t *conversation) replaySession() (lines [][]byte, settled <-chan struct{})
 	return lines, t.replaysDone
 }
 
-// replayAnswered notes the answer to something that was said again.
+// replayAnswered records the response to a repeated request.
 func (t *conversation) replayAnswered() {
 	if t.openReplays--; t.openReplays == 0 {
 		close(t.replaysDone)
 	}
 }
 
-// withReplayID is a request under an id of our own.
+// withReplayID returns a request with an id of our own.
 func withReplayID(line []byte, n int) []byte {
 	m, _ := mcp.ParseMessage(line) // it was parsed before
 	m.ID = json.RawMessage(replayIDPrefix + strconv.Itoa(n) + `"`)
 	return m.Append(nil)
 }
 
-// changeHub begins the turn of another hub: it gives what is to be asked again, and what is lost. What an earlier hub
-// asked is not waited for any more; cancelled says so to the client.
+// changeHub prepares for the next hub. It returns the requests to repeat and those that are lost. cancelled tells the
+// client that requests of the earlier hub are withdrawn.
 func (t *conversation) changeHub() (repeat [][]byte, lost []pendingRequest, cancelled [][]byte) {
 	t.hubNumber = t.nextHubNumber()
 	inOrder := slices.SortedFunc(maps.Values(t.pending), func(a, b pendingRequest) int { return a.order - b.order })
@@ -347,7 +349,7 @@ func (t *conversation) changeHub() (repeat [][]byte, lost []pendingRequest, canc
 	return repeat, lost, cancelled
 }
 
-// openRequests counts the requests that a move waits for.
+// openRequests returns the number of requests that a move waits for.
 func (t *conversation) openRequests() (n int) {
 	for _, f := range t.pending {
 		if f.method != mcp.MethodListen {

@@ -145,8 +145,9 @@ func parseHello(text []byte) (hello, error) {
 	case wantAttach, wantHTTP, wantState, wantReload, wantLogs:
 		return h, nil
 	}
-	return hello{}, invalidInputFault(fmt.Sprintf("the hub does not know the request %.40q: use the version of drawbridge "+
-		"that runs the hub", h.Want))
+	return hello{}, invalidInputFault(
+		fmt.Sprintf("the hub does not know the request %.40q: use the version of drawbridge "+
+			"that runs the hub", h.Want))
 }
 
 func invalidInputFault(step string) error {

@@ -15,56 +15,57 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 )
 
-// A hub is the one process that holds the servers. It lives for as long as somebody holds it, or its context does.
+// A hub is the one process that runs the servers. It ends when its last reference is released or its context ends.
 type hub struct {
 	o      Options
 	log    *slog.Logger
 	shared *gateway.Shared
 	since  time.Time
 
-	// tenantMu is held while a tenant is looked for, and made.
-	tenantMu    sync.Mutex
-	serving     sync.WaitGroup // whoever is served
+	// attachMu is held while a gateway is looked up and opened.
+	attachMu    sync.Mutex
+	serving     sync.WaitGroup // connections and the own client
 	gatewayRuns sync.WaitGroup // the gateways
 
 	mu      sync.Mutex
 	refs    int
 	closing bool
-	// ended is closed when nobody holds the hub any more; then it lets nobody in.
+	// ended is closed when the last reference is released; after that the hub accepts no client.
 	ended chan struct{}
-	// newClients has a token when there are guests that the watcher does not know.
+	// newClients holds a token while the watcher does not know all clients.
 	newClients chan struct{}
 	gateways   []*sharedGateway
 	clients    []*attachedClient
 }
 
-// A sharedGateway is a gateway for those whose configuration comes to the same.
+// A sharedGateway is the gateway of all clients whose configurations have the same fingerprint.
 type sharedGateway struct {
 	fingerprint string
 	gateway     *gateway.Gateway
 	ran         chan struct{} // closed when the gateway's Run has returned
 	ended       atomic.Bool   // by us, perhaps before it ran
 	clientCount int
-	// lingerTimer ends a tenant that nobody came back to.
+	// lingerTimer closes the gateway some time after its last client left.
 	lingerTimer *time.Timer
 }
 
-// A attachedClient is a client that is served: our own, or one of a shim.
+// An attachedClient is a client that is served: the hub's own, or that of a shim.
 type attachedClient struct {
 	hello  hello
 	config gateway.Config
-	loaded gateway.LoadedConfig // the configuration, as it was when the guest came
+	loaded gateway.LoadedConfig // as it was when the client attached
 	shared *sharedGateway
 	since  time.Time
-	shim   *shimConn // to its shim; nil for our own client, on its own pipes
-	// passed is nil where the shim lent nothing, or has not yet; moved says that it was asked to attach anew.
+	shim   *shimConn // nil for the hub's own client, on its own pipes
+	// passed is nil until the shim has passed its files, or for ever if it does not. moved reports that the shim was
+	// asked to attach again.
 	passed atomic.Pointer[passedConn]
 	moved  atomic.Bool
 }
 
-// runHub is the life of the hub: from the lease, nil for one that nobody can find, to the end of the last who holds it.
-// begun is called once it serves, and has a hold on it from before that, to drop: whoever comes first must not be the
-// last.
+// runHub runs the hub until its last reference is released or ctx ends. A nil lease means a hub that other processes
+// cannot find. runHub calls begun once the hub serves. The hub then has one reference, which begun must release:
+// otherwise the first client to leave could end the hub.
 func runHub(ctx context.Context, o Options, l *hubLease, begun func(*hub)) (err error) {
 	if l != nil {
 		defer l.release()
@@ -101,7 +102,7 @@ func runHub(ctx context.Context, o Options, l *hubLease, begun func(*hub)) (err 
 	return errors.Join(fault, ground.Close())
 }
 
-// retain keeps the hub alive until drop. It says false where it is at its end.
+// retain adds a reference and reports whether it could: a closing hub accepts none.
 func (h *hub) retain() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,54 +122,54 @@ func (h *hub) release() {
 	}
 }
 
-// closeClients lets nobody in any more, and ends the conversations.
+// closeClients stops listening and ends all conversations.
 func (h *hub) closeClients(l *hubLease) {
 	h.mu.Lock()
 	h.closing = true
-	guests := slices.Clone(h.clients)
+	clients := slices.Clone(h.clients)
 	h.mu.Unlock()
 	if l != nil {
 		l.stopListening()
 	}
-	for _, g := range guests {
+	for _, g := range clients {
 		g.announceEnd()
 	}
 }
 
 func (h *hub) closeGateways() {
 	h.mu.Lock()
-	tenants := h.gateways
+	gateways := h.gateways
 	h.gateways = nil
 	h.mu.Unlock()
-	for _, t := range tenants {
+	for _, t := range gateways {
 		h.closeGateway(t)
 	}
 }
 
-// closeGateway closes a tenant.
+// closeGateway closes a gateway and waits for its Run to return.
 func (h *hub) closeGateway(t *sharedGateway) {
 	if t.lingerTimer != nil {
 		t.lingerTimer.Stop()
 	}
 	t.ended.Store(true)
 	if err := t.gateway.Close(); err != nil {
-		h.log.Warn("a gateway did not close in good order", "err", err)
+		h.log.Warn("close a gateway", "err", err)
 	}
 	<-t.ran
 }
 
-// acceptRetryPause is the pause after somebody could not be let in.
+// acceptRetryPause is the pause after an error of accept.
 const acceptRetryPause = 100 * time.Millisecond
 
-// accept serves whoever comes, until ctx ends.
+// accept serves connections until ctx ends.
 func (h *hub) accept(ctx context.Context, l *net.UnixListener) {
 	for {
 		conn, err := l.AcceptUnix()
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
-		case err != nil: // too many open files, for one: whoever comes later is not to wait for a hub that hears nobody
-			h.log.Warn("somebody who came to the hub could not be let in", "err", err)
+		case err != nil: // for example too many open files: keep accepting
+			h.log.Warn("accept a connection to the hub", "err", err)
 			select {
 			case <-time.After(acceptRetryPause):
 				continue
@@ -189,16 +190,16 @@ func (h *hub) accept(ctx context.Context, l *net.UnixListener) {
 	}
 }
 
-// handleConn does what somebody wants.
+// handleConn serves one connection: it checks the peer, reads the hello and runs the verb.
 func (h *hub) handleConn(ctx context.Context, conn *net.UnixConn) {
 	if err := checkPeer(conn); err != nil {
-		h.log.Warn("a process of another user came to the hub", "err", err)
+		h.log.Warn("refused a process of another user at the hub", "err", err)
 		return
 	}
 	said, l, err := readHello(conn)
 	if err != nil {
 		if l != nil {
-			_ = l.sendWelcome(0, err) // whoever said something wrong may be gone again
+			_ = l.sendWelcome(0, err) // the peer may have closed the connection
 		}
 		return
 	}
@@ -219,7 +220,7 @@ func (h *hub) handleConn(ctx context.Context, conn *net.UnixConn) {
 	}
 }
 
-// serveShim serves the client of a shim.
+// serveShim serves the verb attach.
 func (h *hub) serveShim(ctx context.Context, said hello, l *lineConn) error {
 	v := &shimConn{conn: l.conn}
 	g, err := h.attachClient(ctx, said, v)
@@ -236,16 +237,16 @@ func (h *hub) serveShim(ctx context.Context, said hello, l *lineConn) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	lent, err := receivePassedConn(v, l, said.HubNumber, cancel)
+	passed, err := receivePassedConn(v, l, said.HubNumber, cancel)
 	if err != nil {
 		return err
 	}
-	defer lent.release()
-	h.setPassed(g, lent)
-	return g.shared.gateway.Server().ServeStdio(ctx, lent, lent)
+	defer passed.release()
+	h.setPassed(g, passed)
+	return g.shared.gateway.Server().ServeStdio(ctx, passed, passed)
 }
 
-// setPassed notes what a guest has lent, which is told what the guest was told before that.
+// setPassed stores the files that a client's shim passed, and repeats notices that were sent before.
 func (h *hub) setPassed(g *attachedClient, l *passedConn) {
 	g.passed.Store(l)
 	if g.moved.Load() {
@@ -258,8 +259,8 @@ func (h *hub) setPassed(g *attachedClient, l *passedConn) {
 	}
 }
 
-// refuseShim tells a shim why it is not served. At the end of the hub that is no reason: the shim hears nothing, and
-// looks for the next hub.
+// refuseShim answers with the reason for a refusal. While the hub ends, it sends nothing: the shim then looks for the
+// next hub.
 func (h *hub) refuseShim(ctx context.Context, l *lineConn, why error) error {
 	if ctx.Err() != nil {
 		return why
@@ -267,7 +268,7 @@ func (h *hub) refuseShim(ctx context.Context, l *lineConn, why error) error {
 	return errors.Join(why, l.sendWelcome(0, why))
 }
 
-// servePassedListener serves on the listener of a shim, for as long as it is there.
+// servePassedListener serves the verb http until the shim closes the connection.
 func (h *hub) servePassedListener(ctx context.Context, said hello, l *lineConn) error {
 	g, err := h.attachClient(ctx, said, &shimConn{conn: l.conn})
 	if err != nil {
@@ -295,29 +296,29 @@ func (h *hub) servePassedListener(ctx context.Context, said hello, l *lineConn) 
 		}
 		h.serving.Go(func() {
 			defer cancel()
-			_, _ = l.in.Next() // the shim says nothing more: this ends with it
+			_, _ = l.in.Next() // the shim sends nothing more: this returns when it ends
 		})
 		return nil
 	})
 }
 
-// serveHTTP serves the guest's gateway on a listener. ready is told before that, or why not.
+// serveHTTP serves the client's gateway on a listener. It calls ready first, with the error if it cannot serve.
 func (g *attachedClient) serveHTTP(ctx context.Context, listener net.Listener, ready func(error) error) error {
-	door, err := g.loaded.NewServer(g.shared.gateway, g.hello.Token, g.hello.Origins)
+	endpoint, err := g.loaded.NewServer(g.shared.gateway, g.hello.Token, g.hello.Origins)
 	if err == nil {
-		defer func() { _ = g.shared.gateway.CloseServer(door) }() // nothing of it can fail to close
-		err = door.CheckListener(listener)
+		defer func() { _ = g.shared.gateway.CloseServer(endpoint) }() // nothing in it can fail to close
+		err = endpoint.CheckListener(listener)
 	}
 	if err := ready(err); err != nil {
 		return err
 	}
-	return door.Serve(ctx, listener)
+	return endpoint.Serve(ctx, listener)
 }
 
-// attachClient finds the tenant of a guest, or makes it.
+// attachClient returns a new client at the gateway for its configuration, which it opens if there is none.
 func (h *hub) attachClient(ctx context.Context, said hello, v *shimConn) (*attachedClient, error) {
-	h.tenantMu.Lock()
-	defer h.tenantMu.Unlock()
+	h.attachMu.Lock()
+	defer h.attachMu.Unlock()
 	g := &attachedClient{hello: said, config: said.gatewayConfig(h.o.Config), shim: v, since: time.Now()}
 	var err error
 	if g.loaded, err = h.shared.LoadConfig(ctx, g.config); err != nil {
@@ -343,7 +344,7 @@ func (h *hub) attachClient(ctx context.Context, said hello, v *shimConn) (*attac
 	h.gatewayRuns.Go(func() {
 		defer close(t.ran)
 		if err := made.Run(context.WithoutCancel(ctx)); err != nil && !t.ended.Load() {
-			h.log.Error("a gateway ended", "err", err)
+			h.log.Error("a gateway ended with an error", "err", err)
 		}
 	})
 	h.mu.Lock()
@@ -353,7 +354,7 @@ func (h *hub) attachClient(ctx context.Context, said hello, v *shimConn) (*attac
 	return g, nil
 }
 
-// addClient notes where a guest is. It needs mu.
+// addClient attaches a client to a gateway. The caller holds mu.
 func (h *hub) addClient(g *attachedClient, t *sharedGateway) {
 	g.shared = t
 	t.clientCount++
@@ -368,8 +369,8 @@ func (h *hub) addClient(g *attachedClient, t *sharedGateway) {
 	}
 }
 
-// removeClient notes that a guest is gone. A tenant without guests stays for a while: hosts start their servers anew
-// all the time.
+// removeClient detaches a client. A gateway without clients stays open for a while, since hosts often restart their
+// servers.
 func (h *hub) removeClient(g *attachedClient) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -380,10 +381,10 @@ func (h *hub) removeClient(g *attachedClient) {
 	}
 }
 
-// closeIdleGateway ends a tenant that has no guests.
+// closeIdleGateway closes a gateway that still has no clients.
 func (h *hub) closeIdleGateway(t *sharedGateway) {
-	h.tenantMu.Lock()
-	defer h.tenantMu.Unlock()
+	h.attachMu.Lock()
+	defer h.attachMu.Unlock()
 	h.mu.Lock()
 	i := slices.Index(h.gateways, t)
 	if t.clientCount > 0 || h.closing || i < 0 {
@@ -395,7 +396,7 @@ func (h *hub) closeIdleGateway(t *sharedGateway) {
 	h.closeGateway(t)
 }
 
-// announceEnd tells a shim that the hub ends, and ends the conversation: what is said from now on is to reach nobody.
+// announceEnd tells a shim that the hub ends, and ends the conversation. Later output is dropped.
 func (g *attachedClient) announceEnd() {
 	if g.shim == nil {
 		return
@@ -407,7 +408,7 @@ func (g *attachedClient) announceEnd() {
 	_ = g.shim.conn.CloseRead()
 }
 
-// askToMove asks a shim to attach anew.
+// askToMove asks a shim to attach again.
 func (g *attachedClient) askToMove() {
 	g.moved.Store(true)
 	if l := g.passed.Load(); l != nil {
@@ -416,19 +417,19 @@ func (g *attachedClient) askToMove() {
 	g.shim.sendNotice(noticeMove)
 }
 
-// A shimConn is a shim's connection: the surface writes to it, and the hub has a word in between.
+// A shimConn is the connection to a shim. The MCP server writes to it, and the hub sends notices in between.
 type shimConn struct {
 	conn *net.UnixConn
-	mu   sync.Mutex // is held by who writes
+	mu   sync.Mutex // held while writing
 
-	// due are notices that wait for who writes to end.
+	// due holds notices that wait for the current writer.
 	dueMu sync.Mutex
 	due   []byte
 }
 
 func (v *shimConn) Read(p []byte) (int, error) { return v.conn.Read(p) }
 
-// Write says whole lines, and then the notices that came meanwhile.
+// Write writes whole lines, and then the notices that became due meanwhile.
 func (v *shimConn) Write(p []byte) (int, error) {
 	v.mu.Lock()
 	n, err := v.conn.Write(p)
@@ -439,8 +440,8 @@ func (v *shimConn) Write(p []byte) (int, error) {
 
 func (v *shimConn) Close() error { return v.conn.Close() }
 
-// sendNotice tells the shim something, between the lines of the surface. It waits for nobody: where something is being
-// said to a shim that reads slowly, whoever says that says the notice behind it.
+// sendNotice sends a notice to the shim between two lines of the server. It does not block: if another goroutine is
+// writing, that goroutine sends the notice afterwards.
 func (v *shimConn) sendNotice(method string) {
 	v.dueMu.Lock()
 	v.due = fmt.Appendf(v.due, `{"jsonrpc":"2.0","method":%q}`+"\n", method)
@@ -448,7 +449,7 @@ func (v *shimConn) sendNotice(method string) {
 	v.writeDueNotices()
 }
 
-// writeDueNotices says the notices, unless somebody else writes, who does it then.
+// writeDueNotices writes the due notices, unless another goroutine is writing, which then does it.
 func (v *shimConn) writeDueNotices() {
 	for v.hasDueNotices() && v.mu.TryLock() {
 		v.dueMu.Lock()

@@ -19,17 +19,17 @@ import (
 // maxSocketPath is the longest path that a Unix socket may have everywhere (104 bytes with the zero on macOS).
 const maxSocketPath = 100
 
-// A hubFile is where the processes of one user find the hub of one store: a file that is locked for as long as there
-// is one, and says where it listens.
+// A hubFile is the file by which the processes of one user find the hub of one store. The hub holds a lock on it and
+// writes the address of its socket into it.
 type hubFile struct{ path string }
 
-// A hubAddress is what the hub's file says.
+// A hubAddress is the content of the hub file.
 type hubAddress struct {
 	PID    int    `json:"pid"`
 	Socket string `json:"socket"`
 }
 
-// hubFileFor gives the place for a store. It says false for a store that no other process can have.
+// hubFileFor returns the hub file of a store. It reports false for a store that other processes cannot open.
 func hubFileFor(store string, lookup func(string) (string, bool)) (hubFile, bool, error) {
 	switch {
 	case store == gateway.MemoryStore:
@@ -52,14 +52,14 @@ func hubFileFor(store string, lookup func(string) (string, bool)) (hubFile, bool
 	return hubFile{abs + ".hub"}, true, nil
 }
 
-// readAddress gives what the file says; false where it says nothing.
+// readAddress returns the address in the file and reports whether there is one.
 func (p hubFile) readAddress() (hubAddress, bool) {
 	data, err := os.ReadFile(p.path)
 	var s hubAddress
 	return s, err == nil && json.Unmarshal(data, &s) == nil && s.Socket != ""
 }
 
-// A hubLease is the right to be the hub.
+// A hubLease is the right to be the hub: the lock and the listener.
 type hubLease struct {
 	file     hubFile
 	lock     *flock.Flock
@@ -68,10 +68,10 @@ type hubLease struct {
 	socketDir string
 }
 
-// errTaken is for a place that has its hub.
+// errTaken reports that another process holds the lock.
 var errTaken = errors.New("another process is the hub")
 
-// acquire becomes the hub and listens. The error is errTaken where another process is.
+// acquire takes the lock and listens. The error is errTaken if another process is the hub.
 func (p hubFile) acquire() (*hubLease, error) {
 	if err := os.MkdirAll(filepath.Dir(p.path), 0o700); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (p hubFile) acquire() (*hubLease, error) {
 
 func (l *hubLease) listen() error {
 	if old, ok := l.file.readAddress(); ok {
-		_ = os.Remove(old.Socket) // its hub is dead: we have the lock
+		_ = os.Remove(old.Socket) // its hub is dead: this process holds the lock
 	}
 	path := l.file.path + ".sock"
 	if len(path) > maxSocketPath {
@@ -118,14 +118,14 @@ func (l *hubLease) listen() error {
 	return os.WriteFile(l.file.path, text, 0o600)
 }
 
-// stopListening ends the listening: whoever comes now becomes the next hub, once the lease has ended.
+// stopListening closes the socket. Processes that look for a hub now become the next one once the lease is released.
 func (l *hubLease) stopListening() {
 	if l.listener != nil {
-		_ = l.listener.Close() // which takes the socket away too
+		_ = l.listener.Close() // which removes the socket too
 	}
 }
 
-// release gives the right back.
+// release gives up the lease.
 func (l *hubLease) release() {
 	l.stopListening()
 	if l.socketDir != "" {
@@ -135,7 +135,7 @@ func (l *hubLease) release() {
 	_ = l.lock.Close()
 }
 
-// dialHub connects to the hub, if there is one that answers.
+// dialHub connects to the hub. The error is errNoHub if none answers.
 func (p hubFile) dialHub() (*net.UnixConn, error) {
 	s, ok := p.readAddress()
 	if !ok {

@@ -8,17 +8,17 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// A LockState is what the file says by which processes find the hub, whether the hub answers or not.
+// A LockState is the content and the lock of the hub file, whether the hub answers or not.
 type LockState struct {
 	// File is its path; empty for a store that has no hub.
 	File string
 	// PID is the hub's process, or was: the file of a hub that was killed stays until the next one takes it over.
 	PID int
-	// Held says that a process is the hub now.
+	// Held reports that a process is the hub now.
 	Held bool
 }
 
-// ReadLockState says who holds the place of the hub. It changes nothing.
+// ReadLockState returns the state of the hub file and its lock. It changes nothing.
 func ReadLockState(o Options) (LockState, error) {
 	s, err := newHubFinder(o)
 	if err != nil || !s.shareable {

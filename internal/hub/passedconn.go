@@ -17,20 +17,24 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A shim lends the hub its client's input and output, where the system can pass them on: then the hub serves the
-// client as it does its own, and the shim only waits. All that the shim must know to go on with the conversation at
-// another hub is on a slate that both have.
+// A shim passes its client's input and output to the hub if the system can. The hub then serves that client as it does
+// its own, and the shim only waits. A shared ring holds everything that the shim needs to continue the conversation at
+// another hub.
 
-// The notes on a slate. A line that the client said has the place behind it in the input before it. Of what the hub
-// says it notes which requests are answered, which it makes itself, the small lines that it is about to say, with
-// which the answers before them count, that it begins something that may be cut off in the middle, and that it has
-// said what it was about to. A hub that dies in between may have said it or not: small lines are then said again as
-// they are, and what is cut off is answered otherwise. Of a large line the end is a small line of its own, with which
-// it counts as answered: to say that twice does no harm.
+// The kinds of records in a shared ring. A recRead record holds a line of the client, preceded by its end position in
+// the input.
+//
+// The hub records its output in this order: the requests that a response answers (recAnswered) and the hub's own
+// requests (recHubRequest); a short line about to be written, which commits the earlier answers (recWriting), or the
+// start of a long write that may be cut off (recLongWrite); the end of the write (recWritten).
+//
+// If a hub dies in between, the client may or may not have the output. Short lines are written again as they are.
+// Requests whose long response was cut off get another response. The end of a long line is a short line of its own,
+// with which the line counts as answered: to write that twice does no harm.
 const (
 	recRead         = 'c'
-	recLargeRequest = 'C' // a request too large to note: what is needed to answer it. It counts with the next recRead
-	recReadPart     = 'p' // a part of what the next recRead ends
+	recLargeRequest = 'C' // data to answer a request that is too large to record; it counts with the next recRead
+	recReadPart     = 'p' // a part of the line that the next recRead ends
 	recEOF          = 'z'
 	recAnswered     = 'a'
 	recHubRequest   = 'q'
@@ -39,57 +43,57 @@ const (
 	recWritten      = 'e'
 )
 
-// What hub and shim say to each other beside the slate.
+// These notices belong to passed files.
 const (
-	// noticeStart has the hub begin to read the client's input, behind what is in the inbox: what another hub had read
-	// of it.
+	// noticeStart lets the hub read the client's input, after the bytes in the inbox, which another hub has read.
 	noticeStart = noticePrefix + "go"
-	// noticeReadRing has the shim read the slate: it is filling up, or the shim waits for what is on it.
+	// noticeReadRing asks the shim to read the ring: it fills up, or the shim waits for a record.
 	noticeReadRing = noticePrefix + "look"
 )
 
-// pipeAtomicSize is how many bytes a pipe takes as a whole (PIPE_BUF on Linux), maxRecord how many a note has at most.
+// pipeAtomicSize is how many bytes a pipe accepts atomically (PIPE_BUF on Linux). maxRecord is the most bytes of a
+// record.
 const (
 	pipeAtomicSize = 4096
 	maxRecord      = 64 << 10
-	// maxRecordedName is how much of a tool's name is noted of a request that is too large to be noted as it is.
+	// maxRecordedName is how many bytes of a tool's name a largeRequest holds.
 	maxRecordedName = 1 << 10
 )
 
-// A passedConn reads and writes for a client whose shim lent its input and output.
+// A passedConn reads the input and writes the output that a shim passed for its client.
 type passedConn struct {
 	*shimConn
 	shimLine *lineConn
 	in       *passedInput
 	out      *passedOutput
 	ring     *sharedRing
-	// conv gives the ids that the client knows our requests by.
+	// conv translates the ids of the hub's requests to those that the client knows.
 	conv *conversation
-	// leaving says that what comes now is for nobody, moving that the client is to go elsewhere once its requests are
-	// answered.
+	// leaving reports that further output is dropped. moving reports that the client is to attach again once its
+	// requests are answered.
 	leaving, moving atomic.Bool
-	// shimGone is closed when the shim is gone, or wants no more; end ends the conversation in the first case.
+	// shimGone is closed when the shim has closed its side. end ends the conversation unless the client moves.
 	shimGone chan struct{}
 	end      context.CancelFunc
-	work     sync.WaitGroup // whoever attends to the shim
-	// readRingAskedAt is when the shim was last asked to look, in Unix nanoseconds.
+	work     sync.WaitGroup // goroutines that watch the shim
+	// readRingAskedAt is when the shim was last asked to read the ring, in Unix nanoseconds.
 	readRingAskedAt atomic.Int64
 
-	// What follows is the reader's: what it has of the client's input and has not given on, and a line that the inbox
-	// does not hold.
+	// These fields belong to the reader: input of the client that is not delivered yet, and a line that is too long for
+	// the inbox.
 	pending []byte
 	large   []byte
 
-	// active says that the client has the word, which needs both locks to be set; held is what is for it and was to be
-	// said before, of waiting bytes.
+	// active reports that the hub reads and writes the client's files; to set it needs both locks. held is output from
+	// before that, of heldBytes bytes.
 	active    bool
 	held      []outgoing
 	heldBytes int
 
-	reading, writing sync.Mutex // are held by who does that
+	reading, writing sync.Mutex // held while reading and writing
 }
 
-// receivePassedConn takes what a shim lends: its client's input and output, and a slate.
+// receivePassedConn receives the files of a shim: its client's input, its client's output and the shared ring.
 func receivePassedConn(v *shimConn, l *lineConn, turn int, end context.CancelFunc) (*passedConn, error) {
 	var files [3]*os.File
 	for i := range files {
@@ -105,13 +109,13 @@ func receivePassedConn(v *shimConn, l *lineConn, turn int, end context.CancelFun
 		closeAll(files[:2])
 		return nil, err
 	}
-	lent := &passedConn{
+	passed := &passedConn{
 		shimConn: v, shimLine: l, in: newPassedInput(files[0]), out: newPassedOutput(files[1]), ring: s,
 		conv:     newConversation(),
 		shimGone: make(chan struct{}), end: end,
 	}
-	lent.conv.hubNumber = turn
-	return lent, nil
+	passed.conv.hubNumber = turn
+	return passed, nil
 }
 
 func closeAll(files []*os.File) {
@@ -122,7 +126,7 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// release ends the lending. It waits for whoever reads or writes: what is lent is theirs until then.
+// release closes the passed files. It waits for the reader and the writer, who own them until then.
 func (l *passedConn) release() {
 	l.leaving.Store(true)
 	_ = l.Close()
@@ -136,9 +140,9 @@ func (l *passedConn) release() {
 	l.ring.close()
 }
 
-// watchShim waits for the end of what the shim says, and has the reader end with it.
+// watchShim waits until the shim closes its side, and then stops the reader.
 func (l *passedConn) watchShim() {
-	_, _ = l.shimLine.in.Next() // it says nothing after noticeStart
+	_, _ = l.shimLine.in.Next() // the shim sends nothing after noticeStart
 	if l.moving.Load() {
 		l.leaving.Store(true)
 	} else {
@@ -148,7 +152,7 @@ func (l *passedConn) watchShim() {
 	l.in.cancelRead()
 }
 
-// Read reads what the shim says, and after noticeStart what the client does, a line at a time.
+// Read reads lines of the shim, and after noticeStart lines of the client, one at a time.
 func (l *passedConn) Read(p []byte) (int, error) {
 	l.reading.Lock()
 	defer l.reading.Unlock()
@@ -169,7 +173,7 @@ func (l *passedConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// readShimLine takes what the shim says before the client has the word.
+// readShimLine reads a line of the shim before the client's files are active.
 func (l *passedConn) readShimLine() error {
 	text, err := l.shimLine.in.Next()
 	if err != nil {
@@ -184,7 +188,7 @@ func (l *passedConn) readShimLine() error {
 	return l.activate()
 }
 
-// activate has the client hear what was held back, and be heard.
+// activate writes the held output to the client and lets the reader read the client's input.
 func (l *passedConn) activate() error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
@@ -212,7 +216,7 @@ func (l *passedConn) readClientLine() error {
 		part := l.ring.unconsumedInbox(0)
 		l.ring.consumeInbox(len(part))
 		switch {
-		case string(l.large) == tooLongMessage: // the rest of it is thrown away
+		case string(l.large) == tooLongMessage: // the rest of the line is discarded
 		case len(l.large)+len(part) > mcp.DefaultMaxLine:
 			l.large = []byte(tooLongMessage)
 		default:
@@ -222,15 +226,16 @@ func (l *passedConn) readClientLine() error {
 	case isClosed(l.shimGone) || !errors.Is(err, io.EOF):
 		return io.EOF
 	}
-	if text := l.ring.unconsumedInbox(0); len(text)+len(l.large) > 0 { // what the input's end cuts off counts as a line
+	// input without a last line feed counts as a line
+	if text := l.ring.unconsumedInbox(0); len(text)+len(l.large) > 0 {
 		return l.acceptLine(text)
 	}
 	l.putRecord(recEOF, nil)
 	return io.EOF
 }
 
-// acceptLine notes a line and gives it on. While the client is to move, the next request waits for the hub that comes;
-// not one of which a part was taken before, which that hub would never see.
+// acceptLine records a line and delivers it. While the client is to move, the next request is left for the next hub. A
+// line that was partly consumed before is an exception, since the next hub would never see it whole.
 func (l *passedConn) acceptLine(text []byte) error {
 	if l.moving.Load() && l.large == nil && hasRequest(text) {
 		<-l.shimGone
@@ -257,8 +262,8 @@ func (l *passedConn) acceptLine(text []byte) error {
 	return nil
 }
 
-// recordLine notes what the client said, up to a place in its input. Of what is too large to be noted as it is, each
-// request is noted with what is needed to answer it, and how a session begins in parts.
+// recordLine records a line of the client and its end position in the input. A line that is too large is recorded by
+// the data needed to answer each of its requests; one that sets up the session is recorded in parts.
 func (l *passedConn) recordLine(text []byte, place uint64) {
 	at := binary.LittleEndian.AppendUint64(nil, place)
 	if text = bytes.TrimSpace(text); len(at)+len(text) <= maxRecord {
@@ -283,7 +288,7 @@ func (l *passedConn) recordLine(text []byte, place uint64) {
 	l.putRecord(recRead, at)
 }
 
-// A largeRequest is what is noted of a request that is too large to be noted as it is.
+// A largeRequest is the record of a request that is too large to be recorded whole.
 type largeRequest struct {
 	ID     json.RawMessage
 	Method string
@@ -291,15 +296,15 @@ type largeRequest struct {
 	Modern bool
 }
 
-// The waits for a shim that is to read its slate.
+// The waits for a shim to read its ring.
 const (
 	readRingInterval = 10 * time.Millisecond
 	ringPollPause    = 100 * time.Microsecond
 	ringWaitTimeout  = 5 * time.Second
 )
 
-// putRecord takes a note. Where the slate is full the shim is waited for, but not for ever: one that is stopped holds
-// up nobody but its own client. What no note holds, an id of such a length, is not known to the next hub.
+// putRecord writes a record. If the ring is full it waits for the shim, but not for ever: a stopped shim delays only
+// its own client. Text that does not fit into a record, such as a huge id, is unknown to the next hub.
 func (l *passedConn) putRecord(kind byte, text []byte) {
 	if len(text) > maxRecord {
 		return
@@ -314,7 +319,7 @@ func (l *passedConn) putRecord(kind byte, text []byte) {
 	}
 }
 
-// askToReadRing asks the shim to read the slate, once in a while.
+// askToReadRing asks the shim to read the ring, at most once in a while.
 func (l *passedConn) askToReadRing() {
 	now := time.Now().UnixNano()
 	if last := l.readRingAskedAt.Load(); now-last > int64(readRingInterval) &&
@@ -323,8 +328,8 @@ func (l *passedConn) askToReadRing() {
 	}
 }
 
-// Write says whole lines to the client, and notes that. Those that cannot be said at once are said one by one: of
-// answers that were heard whole none is left for the next hub to give again, but for the one in whose midst we die.
+// Write writes whole lines to the client and records them. Lines that cannot be written at once are written one by one,
+// so that only the line being written is in doubt if this process dies.
 func (l *passedConn) Write(p []byte) (int, error) {
 	l.writing.Lock()
 	defer l.writing.Unlock()
@@ -339,14 +344,14 @@ func (l *passedConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// writeOutput says lines to the client, and notes that. Before the client has the word they wait: the shim may still
-// have to end a line that another hub was cut off in. It needs writing.
+// writeOutput writes lines to the client and records them. Until the client's files are active it holds them: the shim
+// may still have to end a partial line of another hub. The caller holds writing.
 func (l *passedConn) writeOutput(p []byte) (int, error) {
 	if l.leaving.Load() || l.ring.closed() {
 		return len(p), nil
 	}
 	if !l.active {
-		p = bytes.Clone(p) // what waits is the caller's otherwise
+		p = bytes.Clone(p) // the caller may reuse p
 	}
 	t := l.classifyLines(p)
 	if len(t.forShim) > 0 {
@@ -364,10 +369,10 @@ func (l *passedConn) writeOutput(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// maxHeldBytes is how many bytes wait for the client to have the word; of more only what answers or asks does.
+// maxHeldBytes bounds the held output; beyond it only requests and responses are held.
 const maxHeldBytes = 1 << 20
 
-// holdOutput keeps what is for the client until it has the word. It needs writing.
+// holdOutput holds output until the client's files are active. The caller holds writing.
 func (l *passedConn) holdOutput(t outgoing) {
 	if l.heldBytes+len(t.forClient) <= maxHeldBytes || len(t.answered)+len(t.requests) > 0 {
 		l.heldBytes += len(t.forClient)
@@ -375,7 +380,7 @@ func (l *passedConn) holdOutput(t outgoing) {
 	}
 }
 
-// writeClient is what say does once the client has the word. It needs writing.
+// writeClient writes output to the active client. The caller holds writing.
 func (l *passedConn) writeClient(t outgoing) error {
 	last := t.forClient
 	if len(last) == 0 || l.leaving.Load() {
@@ -411,15 +416,15 @@ func (l *passedConn) recordIDs(t outgoing) {
 	}
 }
 
-// Close ends the conversation. What is being written to the client is cut off if it does not take it.
+// Close ends the conversation. A write that the client does not accept is cut off.
 func (l *passedConn) Close() error {
 	l.out.cancelWrite()
 	l.in.cancelRead()
 	return l.shimConn.Close()
 }
 
-// outgoing is what becomes of lines: what the client is told, with the ids of answers and of questions in it, and what
-// is for the shim: the answers to what it says for itself.
+// An outgoing is a batch of output: the lines for the client with the ids of responses and requests in it, and the
+// responses to the shim's own requests.
 type outgoing struct {
 	forClient, forShim []byte
 	answered, requests []json.RawMessage
@@ -461,7 +466,7 @@ func (l *passedConn) rewriteForClient(h lineHead, line []byte) []byte {
 	return l.conv.hubLine(bytes.TrimSpace(line))
 }
 
-// A lineHead is the beginning of a line of the surface's: its id, and what follows that.
+// A lineHead is the beginning of a line of the server: its id and the next member.
 type lineHead struct {
 	id                  json.RawMessage
 	isResponse, isBatch bool

@@ -4,10 +4,10 @@ package hub
 
 import "os"
 
-// An passedOutput is a client's output that another process lent us, which this system does not know.
+// A passedOutput is a client's output that another process passed us, which this system does not know.
 type passedOutput struct{}
 
-// canPassFiles says whether a shim can lend its client's input and output here.
+// canPassFiles reports whether a shim can pass its client's files to the hub on this system.
 const canPassFiles = false
 
 func newPassedOutput(*os.File) *passedOutput { return &passedOutput{} }
@@ -18,7 +18,7 @@ func (*passedOutput) cancelWrite() {}
 
 func (*passedOutput) close() error { return nil }
 
-// An passedInput is a client's input that another process lent us, which this system does not know.
+// A passedInput is a client's input that another process passed us, which this system does not know.
 type passedInput struct{}
 
 func newPassedInput(*os.File) *passedInput { return &passedInput{} }

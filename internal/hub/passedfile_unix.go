@@ -11,20 +11,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An passedOutput is a client's output that another process lent us. Whether it blocks is a property that all who have
-// it share, and is left as it is: so it is asked before each write whether it takes something.
+// A passedOutput is a client's output that another process passed to us. Blocking mode is shared by all holders of the
+// file and stays as it is, so Write polls for room before each write.
 type passedOutput struct {
 	file      *os.File
 	fd        int
 	cancelled atomic.Bool
 }
 
-// canPassFiles says whether a shim can lend its client's input and output here.
+// canPassFiles reports whether a shim can pass its client's files to the hub on this system.
 const canPassFiles = true
 
 func newPassedOutput(f *os.File) *passedOutput { return &passedOutput{file: f, fd: fileDescriptor(f)} }
 
-// pollMillis is how long a write waits before it looks whether it is still wanted.
+// pollMillis is the interval in which a waiting read or write checks for cancellation.
 const pollMillis = 100
 
 func (o *passedOutput) Write(p []byte) (n int, err error) {
@@ -52,13 +52,13 @@ func (o *passedOutput) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// cancelWrite has a write that goes on end.
+// cancelWrite ends a waiting write.
 func (o *passedOutput) cancelWrite() { o.cancelled.Store(true) }
 
-// close gives the output back.
+// close closes the passed output.
 func (o *passedOutput) close() error { return o.file.Close() }
 
-// fileDescriptor gives a file's descriptor and leaves it as it is; os.File.Fd may have it block from then on.
+// fileDescriptor returns a file's descriptor and does not change its mode; os.File.Fd may make it blocking.
 func fileDescriptor(f *os.File) (fd int) {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -68,12 +68,12 @@ func fileDescriptor(f *os.File) (fd int) {
 	return fd
 }
 
-// An passedInput is a client's input that another process lent us.
+// A passedInput is a client's input that another process passed to us.
 type passedInput struct {
 	file *os.File
 	fd   int
-	// hasDeadlines says that the runtime waits for it. Where it cannot, a terminal for one, it is asked from time to
-	// time whether it is still wanted.
+	// hasDeadlines reports that the runtime polls the file. If it cannot, for example for a terminal, Read polls in
+	// intervals to notice a cancellation.
 	hasDeadlines bool
 	cancelled    atomic.Bool
 }
@@ -95,11 +95,11 @@ func (in *passedInput) Read(p []byte) (int, error) {
 	return in.file.Read(p)
 }
 
-// cancelRead has a read that waits end.
+// cancelRead ends a waiting read.
 func (in *passedInput) cancelRead() {
 	in.cancelled.Store(true)
 	_ = in.file.SetReadDeadline(time.Now())
 }
 
-// close gives the input back.
+// close closes the passed input.
 func (in *passedInput) close() error { return in.file.Close() }

@@ -4,5 +4,5 @@ package hub
 
 import "net"
 
-// checkPeer lets everybody in who could open the socket: its rights, and those of its directory, are this user's alone.
+// checkPeer accepts every process that could open the socket: its mode and that of its directory admit this user only.
 func checkPeer(*net.UnixConn) error { return nil }

@@ -33,7 +33,7 @@ func readProcessTree() processTree {
 	return f
 }
 
-// residentBytes is what a process has resident, in bytes.
+// residentBytes returns the resident memory of a process in bytes.
 func (f processTree) residentBytes(pid int) int64 {
 	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "statm"))
 	if err != nil {
@@ -47,7 +47,7 @@ func (f processTree) residentBytes(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// treeResidentBytes is what a process and everything that it started have resident.
+// treeResidentBytes returns the resident memory of a process and all its descendants, in bytes.
 func (f processTree) treeResidentBytes(pid int) int64 {
 	sum := f.residentBytes(pid)
 	for _, kid := range f.children[pid] {

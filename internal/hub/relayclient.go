@@ -12,37 +12,37 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// The notices of a hub to its shims. They are no part of MCP, and no client sees them.
+// The notices between hub and shim are not part of MCP, and no client sees them.
 const (
-	// noticeMove asks the shim to attach anew once its requests are answered: another configuration counts for it now.
+	// noticeMove asks the shim to attach again once its requests are answered, since its configuration changed.
 	noticeMove = noticePrefix + "move"
-	// noticeHubEnds says that the hub ends: what it answers to listening requests from now on is of no meaning.
+	// noticeHubEnds announces the end of the hub. Responses to listening requests after it do not count.
 	noticeHubEnds = noticePrefix + "bye"
 
 	noticePrefix = "notifications/drawbridge/"
 )
 
 const (
-	// moveTime is how long a move waits for the answers to what was asked before.
+	// moveTime is how long a move waits for responses to earlier requests.
 	moveTime = 30 * time.Second
-	// replayTimeout bounds the wait for what a session said to another hub before.
+	// replayTimeout bounds the wait for the responses to a repeated session.
 	replayTimeout = 10 * time.Second
-	// maxHeldLines is how many lines of a client are kept while there is no hub; then its input waits.
+	// maxHeldLines is how many lines of a client are kept while there is no hub; then reading its input stops.
 	maxHeldLines = 1024
-	// finalWriteTimeout is how long we wait for a reader that cannot be interrupted.
+	// finalWriteTimeout is how long to wait for a reader that cannot be interrupted.
 	finalWriteTimeout = 200 * time.Millisecond
 )
 
-// tooLongMessage stands for a line over the size bound: the hub answers that this is no message.
+// tooLongMessage replaces a line over the size bound. The hub answers it as an invalid message.
 const tooLongMessage = `"a message over the size bound"`
 
-// A lineConn connects a shim with a hub: what it writes and reads goes line by line.
+// A lineConn is a connection between shim and hub that reads and writes lines.
 type lineConn struct {
 	conn *net.UnixConn
 	in   *mcp.LineReader
 }
 
-// writeLine writes a message and ends its line.
+// writeLine writes a message and a line feed.
 func (l *lineConn) writeLine(message []byte) error {
 	_, err := l.conn.Write(append(message[:len(message):len(message)], '\n'))
 	return err
@@ -50,15 +50,15 @@ func (l *lineConn) writeLine(message []byte) error {
 
 func (l *lineConn) writeLines(messages [][]byte) {
 	for _, m := range messages {
-		_ = l.writeLine(m) // what does not arrive is lost with the hub
+		_ = l.writeLine(m) // a line that does not arrive is lost with the hub
 	}
 }
 
-// A relayClient is one MCP client on a pair of pipes, whose conversation goes on when the hub behind it changes. All
-// that either side says passes through it: what can be lent is served by a lender.
+// A relayClient is an MCP client on a pair of pipes whose conversation continues when the hub changes. All lines in
+// both directions pass through it. A shimClient serves files that can be passed to the hub.
 type relayClient struct {
-	// sending is held by whoever writes to the hub, so that what the client says stays in order; writing by whoever
-	// writes to the client. mu is held for moments only: a hub that waits for us to read must not keep us from reading.
+	// sending is held while writing to the hub, so that lines keep their order; writing is held while writing to the
+	// client. mu is held for moments only: a hub that waits for this process to read must not keep it from reading.
 	sending, writing sync.Mutex
 	out              io.Writer
 
@@ -66,7 +66,7 @@ type relayClient struct {
 	heldRoom sync.Cond
 	conv     *conversation
 	hub      *lineConn // nil while there is none
-	// moving holds new requests back, leaving says that the hub's last words are not to be believed.
+	// moving holds new requests back. leaving reports that the last messages of the hub do not count.
 	moving, leaving bool
 	held            [][]byte
 	eof, lastTry    bool
@@ -78,10 +78,10 @@ func newRelayClient(out io.Writer) *relayClient {
 	return c
 }
 
-// errClientGone is for a client that takes no answers any more.
+// errClientGone reports that the client no longer reads its output.
 var errClientGone = errors.New("the client is gone")
 
-// completeHello completes what the shim says to the next hub.
+// completeHello adds the relay's members to a hello for the next hub.
 func (c *relayClient) completeHello(said hello) hello {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,22 +89,22 @@ func (c *relayClient) completeHello(said hello) hello {
 	return said
 }
 
-// serve passes messages between the client and the hubs that attach gives, until the input or ctx ends. The error is
-// attach's, or the client's.
+// serve passes messages between the client and the hubs that attach returns, until the input or ctx ends. The error is
+// that of attach or of the client.
 func (c *relayClient) serve(ctx context.Context, in io.Reader, attach func(context.Context) (*lineConn, error)) error {
 	var reading sync.WaitGroup
 	reading.Go(func() { c.readClient(in) })
 	defer func() {
 		c.stopReading()
 		if closer, ok := in.(io.Closer); ok {
-			_ = closer.Close() // whoever waits in it finds out
+			_ = closer.Close() // wakes a reader that waits in it
 		}
 		waitAtMost(&reading, finalWriteTimeout)
 	}()
 	for {
 		hub, err := attach(ctx)
 		if err != nil {
-			_ = c.writeClient(c.failPending()...) // the error says why
+			_ = c.writeClient(c.failPending()...) // the caller returns the error
 			return err
 		}
 		stop := context.AfterFunc(ctx, func() { _ = hub.conn.Close() })
@@ -119,7 +119,7 @@ func (c *relayClient) serve(ctx context.Context, in io.Reader, attach func(conte
 	}
 }
 
-// readClient passes the client's lines on until there are no more.
+// readClient passes on the client's lines until the end of its input.
 func (c *relayClient) readClient(in io.Reader) {
 	lines := mcp.NewLineReader(in, 0)
 	for {
@@ -146,8 +146,8 @@ func (c *relayClient) endInput() {
 	}
 }
 
-// forward sends what the client said to the hub, or keeps it for the next one. What cannot be written is noted all the
-// same: it is lost with the hub.
+// forward sends a line of the client to the hub, or keeps it for the next hub. A line that cannot be written is
+// recorded all the same: it is lost with the hub.
 func (c *relayClient) forward(text []byte) {
 	c.sending.Lock()
 	defer c.sending.Unlock()
@@ -172,7 +172,7 @@ func (c *relayClient) forward(text []byte) {
 	}
 }
 
-// hasRequest says whether a line has a request in it.
+// hasRequest reports whether a line contains a request.
 func hasRequest(text []byte) bool {
 	if mcp.IsBatch(text) {
 		return true
@@ -181,7 +181,7 @@ func hasRequest(text []byte) bool {
 	return err != nil || m.IsRequest()
 }
 
-// serveHub goes on with the conversation at a hub, until the hub is gone or has nothing more to say. The error is for a
+// serveHub continues the conversation at a hub until the hub is gone or has sent everything. The error reports a
 // client that is gone.
 func (c *relayClient) serveHub(hub *lineConn) error {
 	defer hub.conn.Close()
@@ -203,7 +203,7 @@ func (c *relayClient) serveHub(hub *lineConn) error {
 		defer timer.Stop()
 		select {
 		case <-r.replayed:
-		case <-timer.C: // a server need not take back what it let be watched once
+		case <-timer.C: // a server may refuse a subscription that it accepted before
 		}
 		hub.writeLines(r.then)
 		c.finishResume(hub)
@@ -211,7 +211,7 @@ func (c *relayClient) serveHub(hub *lineConn) error {
 	for err == nil {
 		text, lost := hub.in.Next()
 		if lost != nil {
-			break // why does not matter: there is another hub, or nobody to tell
+			break // the reason does not matter: the next hub takes over, or the client is gone
 		}
 		err = c.passToClient(text)
 	}
@@ -220,7 +220,7 @@ func (c *relayClient) serveHub(hub *lineConn) error {
 	return err
 }
 
-// reopenSession opens the session that the client had at another hub, and waits for that.
+// reopenSession opens the client's session at a new hub and waits for the response.
 func (c *relayClient) reopenSession(hub *lineConn) error {
 	c.mu.Lock()
 	greeting := c.conv.replayInitialize()
@@ -242,16 +242,16 @@ func (c *relayClient) reopenSession(hub *lineConn) error {
 	}
 }
 
-// A resumePlan is what is to be said when another hub takes over.
+// A resumePlan holds the lines to send when another hub takes over.
 type resumePlan struct {
-	// first is what the session was told before, then all else, once settled is closed.
+	// first sets up the session; then follows once settled is closed.
 	first, then [][]byte
 	replayed    <-chan struct{}
 	// forClient is for the client.
 	forClient [][]byte
 }
 
-// resumeAt takes the hub as the one that counts; moved says that another sent the client there.
+// resumeAt makes hub the current one. moved reports that another hub sent the client there.
 func (c *relayClient) resumeAt(hub *lineConn, moved bool) (r resumePlan) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -275,7 +275,7 @@ func (c *relayClient) resumeAt(hub *lineConn, moved bool) (r resumePlan) {
 	return r
 }
 
-// finishResume ends the input of a hub whose client has said all, or which has sent the client on meanwhile.
+// finishResume ends the input of a hub if the client's input has ended, or if the hub sent the client on meanwhile.
 func (c *relayClient) finishResume(hub *lineConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -295,7 +295,7 @@ func listChangedLines() (lines [][]byte) {
 	return lines
 }
 
-// passToClient gives the client what the hub said.
+// passToClient passes a line of the hub to the client.
 func (c *relayClient) passToClient(text []byte) error {
 	c.mu.Lock()
 	text = c.handleHubLine(text)
@@ -306,7 +306,7 @@ func (c *relayClient) passToClient(text []byte) error {
 	return c.writeClient(append(text[:len(text):len(text)], '\n'))
 }
 
-// handleHubLine takes note of what the hub said, and gives what the client is to see of it. It needs mu.
+// handleHubLine records a line of the hub and returns the line for the client. The caller holds mu.
 func (c *relayClient) handleHubLine(text []byte) []byte {
 	if bytes.Contains(text, []byte(noticePrefix)) {
 		switch m, _ := mcp.ParseMessage(text); m.Method {
@@ -328,13 +328,13 @@ func (c *relayClient) handleHubLine(text []byte) []byte {
 	return text
 }
 
-// isListenEnd says whether this is the end of a listening request that goes on elsewhere. It needs mu.
+// isListenEnd reports whether a line ends a listening request that continues elsewhere. The caller holds mu.
 func (c *relayClient) isListenEnd(text []byte) bool {
 	m, err := mcp.ParseMessage(text)
 	return err == nil && m.IsResponse() && c.conv.pending[string(m.ID)].method == mcp.MethodListen
 }
 
-// leaveWhenIdle ends the conversation with a hub once nothing is open any more, where that is wanted. It needs mu.
+// leaveWhenIdle ends the conversation with a hub that is to be left, once no request is open. The caller holds mu.
 func (c *relayClient) leaveWhenIdle() {
 	if c.hub != nil && c.moving && !c.leaving && c.conv.openRequests() == 0 {
 		c.leaving = true
@@ -363,8 +363,8 @@ func (c *relayClient) writeClient(lines ...[]byte) error {
 	return nil
 }
 
-// detach takes the hub away, and says whether the conversation is over. After the end of the input another hub is
-// looked for once, for what is open.
+// detach removes the hub and reports whether the conversation is over. After the end of the input it allows one more
+// hub, for open requests.
 func (c *relayClient) detach() (over bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -374,7 +374,7 @@ func (c *relayClient) detach() (over bool) {
 	return over
 }
 
-// failPending gives the answers to what is open where there is no hub any more.
+// failPending returns the responses to open requests when there is no further hub.
 func (c *relayClient) failPending() [][]byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -389,7 +389,7 @@ func (c *relayClient) failPending() [][]byte {
 	return lostResponseLines(lost)
 }
 
-// stopReading lets the reader go.
+// stopReading stops the reader.
 func (c *relayClient) stopReading() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -397,8 +397,8 @@ func (c *relayClient) stopReading() {
 	c.heldRoom.Broadcast()
 }
 
-// waitAtMost waits for a group, but for no longer than that: a read of a terminal cannot always be interrupted, and the
-// process that is in it is about to end.
+// waitAtMost waits for a group up to a limit. A read of a terminal cannot always be interrupted, and the process is
+// about to end.
 func waitAtMost(g *sync.WaitGroup, most time.Duration) {
 	done := make(chan struct{})
 	go func() {

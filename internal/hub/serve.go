@@ -19,19 +19,19 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/gateway"
 )
 
-// Options say whose hub it is. The zero value of each field but Config works.
+// Options describe a process of the hub. Config is required; the zero value of every other field works.
 type Options struct {
 	// Config is the process's own configuration. Store, Logger, Version and OnDemand count for the whole hub.
 	Config gateway.Config
 	// Host is the name of the program that started this process, for people.
 	Host string
-	// Linger is how long servers stay whose last client is gone, while the hub has others: a minute.
+	// Linger is how long servers run without a client while the hub has others; 0 is a minute.
 	Linger time.Duration
-	// WhileHub runs while this process is the hub for its own client; nil is nothing. It ends with ctx.
+	// WhileHub runs while this process is the hub for its own client; it may be nil. It must return when ctx ends.
 	WhileHub func(ctx context.Context, g *gateway.Gateway)
 }
 
-// defaultLinger is how long hosts take to start a server anew, and some more.
+// defaultLinger is longer than hosts take to restart a server.
 const defaultLinger = time.Minute
 
 func (o Options) linger() time.Duration {
@@ -48,7 +48,7 @@ func (o Options) logger() *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// newHello is what this process says of itself.
+// newHello returns the hello of this process for a verb.
 func (o Options) newHello(want string) hello {
 	environ := o.Config.Environ
 	if environ == nil {
@@ -90,13 +90,13 @@ func ServeStdio(ctx context.Context, o Options, in io.Reader, out io.Writer) err
 	return errors.Join(err, s.waitForHub())
 }
 
-// newShim gives what passes a client on to hubs, and what completes the hello to each: its input and output are lent
-// where they can be.
+// newShim returns a function that completes a hello for each hub, and one that runs the shim. The shim passes its
+// client's input and output to the hub if the system can; otherwise it relays lines.
 func newShim(in io.Reader, out io.Writer) (complete func(hello) hello, through func(context.Context,
 	func(context.Context) (*lineConn, error)) error) {
-	from, lendsIn := passableFile(in)
-	to, lendsOut := passableFile(out)
-	if canPassFiles && lendsIn && lendsOut {
+	from, passesIn := passableFile(in)
+	to, passesOut := passableFile(out)
+	if canPassFiles && passesIn && passesOut {
 		c := &shimClient{in: from, out: to, conv: newConversation(), replayTimeout: replayTimeout}
 		return c.completeHello, c.serve
 	}
@@ -106,8 +106,8 @@ func newShim(in io.Reader, out io.Writer) (complete func(hello) hello, through f
 	}
 }
 
-// passableFile gives what can be lent to another process. A terminal cannot: it stops whoever reads it from the
-// background.
+// passableFile returns v as a file and reports whether it can be passed to another process. A terminal cannot: it stops
+// processes of the background that read it.
 func passableFile(v any) (*os.File, bool) {
 	f, ok := v.(*os.File)
 	if !ok {
@@ -176,17 +176,17 @@ func passListener(ctx context.Context, l *lineConn, listener *net.TCPListener, r
 			return err
 		}
 		ready()
-		_, _ = l.in.Next() // it says nothing more: this ends with the hub
+		_, _ = l.in.Next() // the hub sends nothing more: this returns when it ends
 	}
 	return context.Cause(ctx)
 }
 
-// A hubFinder is where a process stands towards the hub: it looks for it, and is it when there is none.
+// A hubFinder connects a process to the hub, or makes it the hub if there is none.
 type hubFinder struct {
 	o         Options
 	file      hubFile
-	shareable bool // others can find the place
-	// hubRun waits for the hub that this process became behind its own client; fault is how that ended.
+	shareable bool // other processes can find the hub file
+	// hubRun waits for the hub that this process became behind its own client; hubErr is that hub's error.
 	hubRun sync.WaitGroup
 	hub    *hub
 	hubErr error
@@ -210,8 +210,8 @@ const (
 	connectTimeout  = 20 * time.Second
 )
 
-// connectOrLead finds the hub and says what is wanted of it, or gives the lease to be it; nil for one that nobody can
-// find. The error is a *drawbridge.Fault, or ctx's.
+// connectOrLead connects to the hub, or returns the lease to become it; both are nil for a hub that others cannot find.
+// The error is a *drawbridge.Fault or the cause of ctx.
 func (s *hubFinder) connectOrLead(ctx context.Context, said hello) (*lineConn, *hubLease, error) {
 	if !s.shareable {
 		return nil, nil, nil
@@ -241,12 +241,12 @@ func (s *hubFinder) connectOrLead(ctx context.Context, said hello) (*lineConn, *
 		case <-time.After(pause):
 		case <-ctx.Done():
 		case <-limit.C:
-			return nil, nil, unreachableFault(errors.New("it does not answer"), "drawbridge ps")
+			return nil, nil, unreachableFault(errors.New("the hub does not answer"), "drawbridge ps")
 		}
 	}
 }
 
-// connect says what is wanted of the hub that there is. The error is errNoHub where there is none, or ctx's.
+// connect connects to the running hub and sends the hello. The error is errNoHub if there is none, or the cause of ctx.
 func (s *hubFinder) connect(ctx context.Context, said hello) (*lineConn, error) {
 	conn, err := s.file.dialHub()
 	if err != nil {
@@ -267,8 +267,8 @@ func unreachableFault(err error, next string) error {
 	}
 }
 
-// runHubWith is the hub's life in the process of its own client, who is served as guests are: what the hub stands on
-// is there until the client is gone.
+// runHubWith runs the hub in the process of its own client, who is served like any other client. The hub's shared parts
+// stay open until this client is gone.
 func (s *hubFinder) runHubWith(ctx context.Context, l *hubLease, own func(context.Context, *hub) error) error {
 	var fault error
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -282,7 +282,7 @@ func (s *hubFinder) runHubWith(ctx context.Context, l *hubLease, own func(contex
 	return errors.Join(fault, err)
 }
 
-// serveOwnClient serves our own client at the hub.
+// serveOwnClient serves the hub's own client.
 func (h *hub) serveOwnClient(ctx context.Context, said hello, serve func(context.Context,
 	*attachedClient) error) error {
 	g, err := h.attachClient(ctx, said, nil)
@@ -300,7 +300,7 @@ func (h *hub) serveOwnClient(ctx context.Context, said hello, serve func(context
 	return serve(ctx, g)
 }
 
-// attachNext finds the next hub, and becomes it where nobody else does: then our client is a guest like any other.
+// attachNext connects to the next hub, or becomes it if there is none: then the own client attaches like any other.
 func (s *hubFinder) attachNext(ctx context.Context, said hello) (*lineConn, error) {
 	for {
 		if err := context.Cause(ctx); err != nil {
@@ -323,7 +323,7 @@ func (s *hubFinder) attachNext(ctx context.Context, said hello) (*lineConn, erro
 	}
 }
 
-// waitForHub waits for the hub that this process became: it lives on while others need it.
+// waitForHub waits for the end of the hub that this process became, which runs while others need it.
 func (s *hubFinder) waitForHub() error {
 	if s.hub != nil {
 		s.hub.release()

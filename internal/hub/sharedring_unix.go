@@ -16,18 +16,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A sharedRing is memory that a shim shares with the hub, in two parts. In the inbox is what the hub has read of the
-// client's input and not taken note of; it reads straight into it. In the ring are notes of what client and hub have
-// said. Both outlive either process and cost nobody a wake, and they leave no instant in which something was read, or
-// said, and the other process cannot know.
+// A sharedRing is memory that a shim and the hub share, in two parts. The inbox is the buffer into which the hub reads
+// the client's input; it holds bytes that are not recorded yet. The ring holds records of the lines in both directions.
+// Both outlive either process and need no system call. At no instant has one process read or written something that the
+// other cannot learn.
 type sharedRing struct {
 	memory []byte
-	// ring is the data of the ring; written counts the bytes that were ever put in, read those that were taken out.
+	// ring is the data of the ring. written counts all bytes ever put in, read all bytes ever removed.
 	ring          []byte
 	written, read *atomic.Uint64
-	// inbox is the data of the inbox; come counts the bytes that were ever read into it, gone those of lines that were
-	// noted. Outside of what is between them it is zero, which no line holds: a byte that was read and not counted
-	// shows.
+	// inbox is the data of the inbox. come counts all bytes ever read into it, gone the bytes of recorded lines.
+	// Outside of that range the inbox is zero, which no line contains: so a byte that was read and not counted is
+	// recognised.
 	inbox                    []byte
 	inboxRead, inboxConsumed *atomic.Uint64
 
@@ -35,7 +35,7 @@ type sharedRing struct {
 	scanned uint64     // up to here there is no line end in the inbox
 }
 
-// The layout of the memory: four counters, the ring, the inbox. What was never used takes no memory.
+// The layout of the memory: four counters, the ring, the inbox. Pages that were never used take no memory.
 const (
 	sharedHeadSize = 32
 	ringSize       = 1 << 20
@@ -45,9 +45,9 @@ const (
 	recordHeadSize = 5
 )
 
-// newSharedRing makes a slate, as a file without a name.
+// newSharedRing creates a ring in a file without a name.
 func newSharedRing() (*sharedRing, *os.File, error) {
-	f, err := newMemFile("drawbridge-slate")
+	f, err := newMemFile("drawbridge-ring")
 	if err == nil {
 		err = f.Truncate(sharedSize)
 	}
@@ -62,14 +62,14 @@ func newSharedRing() (*sharedRing, *os.File, error) {
 	return s, f, nil
 }
 
-// openSharedRing maps a slate that another process made.
+// openSharedRing maps a ring that another process created.
 func openSharedRing(f *os.File) (*sharedRing, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
 	if info.Size() != sharedSize {
-		return nil, errors.New("what was lent is no slate")
+		return nil, errors.New("the passed file is not a shared ring")
 	}
 	memory, err := unix.Mmap(int(f.Fd()), 0, sharedSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
@@ -91,11 +91,11 @@ func (s *sharedRing) close() {
 	}
 }
 
-// closed says whether the memory is gone.
+// closed reports whether the memory was unmapped.
 func (s *sharedRing) closed() bool { return s.memory == nil }
 
-// putRecord takes a note. It says false where there is no room until the other end has read. full says that it should,
-// soon.
+// putRecord appends a record. ok is false if there is no room until the other process has read; full reports that it
+// should read soon.
 func (s *sharedRing) putRecord(kind byte, text []byte) (ok, full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *sharedRing) putRecord(kind byte, text []byte) (ok, full bool) {
 	binary.LittleEndian.PutUint32(head[1:], uint32(len(text)))
 	copyToRing(s.ring, written, head[:])
 	copyToRing(s.ring, written+recordHeadSize, text)
-	s.written.Store(written + need) // what was copied counts from here on
+	s.written.Store(written + need) // publishes the copied bytes
 	return true, used+need > ringSize/2
 }
 
@@ -120,7 +120,7 @@ func (s *sharedRing) readRecords(each func(kind byte, text []byte)) {
 		copyFromRing(s.ring, at, head[:])
 		size := binary.LittleEndian.Uint32(head[1:])
 		if size > maxRecord {
-			break // nobody writes that
+			break // not a valid record
 		}
 		text := make([]byte, size)
 		copyFromRing(s.ring, at+recordHeadSize, text)
@@ -130,7 +130,7 @@ func (s *sharedRing) readRecords(each func(kind byte, text []byte)) {
 	s.read.Store(written)
 }
 
-// loadInbox puts what another hub had read into a new slate. It came out of one, so it fits.
+// loadInbox puts input that another hub has read into a new inbox. It came from an inbox, so it fits.
 func (s *sharedRing) loadInbox(rest []byte) {
 	copyToRing(s.inbox, s.inboxRead.Load(), rest)
 	s.inboxRead.Add(uint64(len(rest)))
@@ -158,7 +158,7 @@ func (s *sharedRing) fillInbox(in io.Reader) error {
 	return err
 }
 
-// nextLine gives a copy of the next whole line, with its end. It stays in the inbox until take.
+// nextLine returns a copy of the next whole line with its line feed. The line stays in the inbox until take.
 func (s *sharedRing) nextLine() ([]byte, bool) {
 	gone, come := s.inboxConsumed.Load(), s.inboxRead.Load()
 	for at := max(s.scanned, gone); at < come; {
@@ -193,7 +193,8 @@ func (s *sharedRing) consumeInbox(n int) {
 // inboxOffset is where the inbox begins, in bytes of all that was ever read.
 func (s *sharedRing) inboxOffset() uint64 { return s.inboxConsumed.Load() }
 
-// unconsumedInbox gives what is in the inbox from a place on: what was counted, and what the hub had no time to count.
+// unconsumedInbox returns the content of the inbox from a position on: counted bytes, and bytes that a dying hub could
+// not count.
 func (s *sharedRing) unconsumedInbox(from uint64) []byte {
 	from = max(from, s.inboxConsumed.Load())
 	end := s.inboxRead.Load()

@@ -12,42 +12,42 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// A shimClient is a client whose input and output are lent to the hub: it reads and says nothing itself while there is
-// one. One goroutine has all of it.
+// A shimClient is a client whose input and output are passed to the hub. While there is a hub, the shim neither reads
+// nor writes them. One goroutine owns all fields.
 type shimClient struct {
 	in, out *os.File
 	conv    *conversation
 	hub     *lineConn
-	// hubLines has what the hub says, until it is gone.
+	// hubLines yields the hub's lines and is closed when the hub is gone.
 	hubLines chan []byte
 	ring     *sharedRing
-	// inputOffset is up to where in the input of this slate the client was heard; eof says that it has no end after
-	// that.
+	// inputOffset is the position in the input up to which this ring has records. eof reports that the input ended
+	// there.
 	inputOffset uint64
 	eof         bool
-	// unrecordedInput is what another hub had read of the input and not taken note of.
+	// unrecordedInput is input that another hub read and did not record.
 	unrecordedInput []byte
-	// answeredNext are the requests whose answers a hub is about to note. They count with the note of what it says:
-	// one that dies in between has said nothing, and left nothing to say again.
+	// answeredNext are requests whose responses the hub is about to write. They count with the next recWriting record:
+	// if the hub dies before that, it has written nothing.
 	answeredNext [][]byte
-	// readPart and large are of a line that a hub is about to note, in the same way.
+	// readPart and largeRequests belong to a line that the hub is about to record, in the same way.
 	readPart      []byte
 	largeRequests []pendingRequest
-	// replayTimeout is how long what a session said before may take to settle: replayTimeout.
+	// replayTimeout bounds the wait for the responses to a repeated session; see the constant.
 	replayTimeout   time.Duration
 	moving, leaving bool
 	lastTry         bool
 }
 
-// serve lends the client to the hubs that attach gives, until its input or ctx ends. The error is attach's, or the
-// client's.
+// serve passes the client to the hubs that attach returns, until its input or ctx ends. The error is that of attach or
+// of the client.
 func (c *shimClient) serve(ctx context.Context, attach func(context.Context) (*lineConn, error)) error {
 	defer c.releaseRing()
 	for {
 		hub, err := attach(ctx)
 		c.releaseRing()
 		if err != nil {
-			_ = c.writeClient(lostResponseLines(c.lostRequests())...) // the error says why
+			_ = c.writeClient(lostResponseLines(c.lostRequests())...) // the caller returns the error
 			return err
 		}
 		stop := context.AfterFunc(ctx, func() { _ = hub.conn.Close() })
@@ -63,13 +63,14 @@ func (c *shimClient) serve(ctx context.Context, attach func(context.Context) (*l
 	}
 }
 
-// completeHello completes what is said to the next hub.
+// completeHello adds the shim's members to a hello for the next hub.
 func (c *shimClient) completeHello(said hello) hello {
 	said.PassesFiles, said.HubNumber = true, c.conv.nextHubNumber()
 	return said
 }
 
-// isOver says whether the conversation is. After the end of the input another hub is looked for once, for what is open.
+// isOver reports whether the conversation is over. After the end of the input it allows one more hub, for open
+// requests.
 func (c *shimClient) isOver() bool {
 	done := c.conv.openRequests() == 0 && c.conv.unsureLines == nil
 	over := c.eof && (c.lastTry || done)
@@ -77,21 +78,21 @@ func (c *shimClient) isOver() bool {
 	return over
 }
 
-// serveHub lends the client to a hub, until the hub is gone or has nothing more to say. The error is for a client that
-// is gone, and for a system that has no memory to share.
+// serveHub passes the client to a hub, until the hub is gone or has sent everything. The error is for a client that
+// is gone, and for a system without shared memory.
 func (c *shimClient) serveHub(hub *lineConn) error {
 	defer hub.conn.Close()
-	slate, file, err := newSharedRing()
+	ring, file, err := newSharedRing()
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	slate.loadInbox(c.unrecordedInput) // in the next hub's place: it may die before it has read a word
-	c.hub, c.ring, c.inputOffset, c.hubLines = hub, slate, 0, make(chan []byte)
+	ring.loadInbox(c.unrecordedInput) // done here, since the next hub may die before it reads anything
+	c.hub, c.ring, c.inputOffset, c.hubLines = hub, ring, 0, make(chan []byte)
 	c.answeredNext, c.readPart, c.largeRequests = nil, nil, nil
 	for _, f := range []*os.File{c.in, c.out, file} {
 		if sendFile(hub.conn, f) != nil {
-			return nil // it is gone again
+			return nil // the hub is gone
 		}
 	}
 	var reading sync.WaitGroup
@@ -102,19 +103,19 @@ func (c *shimClient) serveHub(hub *lineConn) error {
 		}
 	})
 	moved := c.moving
-	c.moving, c.leaving = false, false // from here on they are this hub's word
+	c.moving, c.leaving = false, false // from here on only this hub sets them
 	err = c.runConversation(moved)
 	_ = hub.conn.Close()
 	for range c.hubLines {
-		// what the hub said last; all that counts of it is on the slate
+		// the last lines of the hub; everything that counts is in the ring
 	}
 	reading.Wait()
 	c.readRing()
 	return err
 }
 
-// releaseRing takes leave of the last hub, once there is another, or none at all. Until then it may read and say more,
-// also after its connection was closed: a hub that ends is gone for sure when the next one is there.
+// releaseRing closes the ring of the last hub once there is another, or none. Until then that hub may read and write,
+// also after its connection was closed: it is certainly gone only when the next one holds the lock.
 func (c *shimClient) releaseRing() {
 	if c.ring == nil {
 		return
@@ -125,8 +126,8 @@ func (c *shimClient) releaseRing() {
 	c.ring = nil
 }
 
-// runConversation is what is said with a hub; moved says that another sent the client there. Why it ends does not
-// matter but for a client that is gone: there is another hub, or nobody to tell.
+// runConversation runs the conversation with one hub; moved reports that another hub sent the client there. The only
+// error is that of a client that is gone; in every other case the next hub takes over.
 func (c *shimClient) runConversation(moved bool) error {
 	if greeting := c.conv.replayInitialize(); greeting != nil {
 		_ = c.hub.writeLine(greeting)
@@ -143,8 +144,8 @@ func (c *shimClient) runConversation(moved bool) error {
 	return nil
 }
 
-// awaitMessage takes what the hub says until something that is waited for, and no longer than patience: it says
-// whether that came.
+// awaitMessage handles lines of the hub until the awaited message, for at most replayTimeout. It reports whether the
+// message came.
 func (c *shimClient) awaitMessage(awaited func(mcp.Message) bool) bool {
 	timer := time.NewTimer(c.replayTimeout)
 	defer timer.Stop()
@@ -164,12 +165,12 @@ func (c *shimClient) awaitMessage(awaited func(mcp.Message) bool) bool {
 	}
 }
 
-// resumeAt tells the hub what the session was told before, tells the client what is lost, asks again what may be, and
-// gives the client the word.
+// resumeAt repeats the session at the hub, answers lost requests, repeats those that are safe to repeat, and then lets
+// the hub read the client's input.
 func (c *shimClient) resumeAt(moved bool) error {
 	first, _ := c.conv.replaySession()
 	c.hub.writeLines(first)
-	if c.conv.openReplays > 0 { // a server need not take back what it let be watched once
+	if c.conv.openReplays > 0 { // a server may refuse a subscription that it accepted before
 		c.awaitMessage(func(m mcp.Message) bool {
 			if isReplayID(m.ID) {
 				c.conv.replayAnswered()
@@ -179,7 +180,8 @@ func (c *shimClient) resumeAt(moved bool) error {
 	}
 	var told [][]byte
 	if c.conv.partialLine {
-		// what was cut off is no message, also where only its end is missing, and the next one is no part of it
+		// end the partial line: it is not a message, even if only its end is missing, and must not run into the next
+		// one
 		told = append(told, []byte("!\n"))
 	}
 	if c.conv.unsureLines != nil {
@@ -201,7 +203,7 @@ func (c *shimClient) resumeAt(moved bool) error {
 	return nil
 }
 
-// handleNotice takes what the hub says to the shim.
+// handleNotice handles a notice of the hub.
 func (c *shimClient) handleNotice(text []byte) {
 	switch m, _ := mcp.ParseMessage(text); m.Method {
 	case noticeReadRing:
@@ -219,11 +221,11 @@ func (c *shimClient) handleNotice(text []byte) {
 	}
 }
 
-// closeWriteFunc ends a move that takes too long. The hub lets go of the client's output first: two would speak at
-// once otherwise.
+// closeWriteFunc returns a function that ends a move that takes too long. It closes the writing side only, so that the
+// hub releases the client's output before another hub writes to it.
 func closeWriteFunc(hub *lineConn) func() { return func() { _ = hub.conn.CloseWrite() } }
 
-// readRing reads the slate.
+// readRing applies the records in the ring.
 func (c *shimClient) readRing() {
 	c.ring.readRecords(func(kind byte, text []byte) {
 		switch kind {
@@ -256,7 +258,7 @@ func (c *shimClient) readRing() {
 	})
 }
 
-// applyRead takes a note of what the client said, behind its place in the input.
+// applyRead applies the record of a line that the client sent, preceded by its end position in the input.
 func (c *shimClient) applyRead(text []byte) {
 	if len(text) < 8 {
 		return
@@ -269,7 +271,7 @@ func (c *shimClient) applyRead(text []byte) {
 	c.readPart, c.largeRequests = nil, nil
 }
 
-// lostRequests gives up what is open where there is no hub any more.
+// lostRequests returns the open requests when there is no further hub.
 func (c *shimClient) lostRequests() (lost []pendingRequest) {
 	for _, f := range c.conv.pending {
 		lost = append(lost, f)
@@ -277,7 +279,7 @@ func (c *shimClient) lostRequests() (lost []pendingRequest) {
 	return lost
 }
 
-// writeClient writes to the client.
+// writeClient writes lines to the client.
 func (c *shimClient) writeClient(lines ...[]byte) error {
 	for _, text := range lines {
 		if _, err := c.out.Write(text); err != nil {

@@ -16,21 +16,21 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// A State is how a hub is.
+// A State describes a running hub: its process, clients and servers.
 type State struct {
 	PID   int       `json:"pid"`
 	Since time.Time `json:"since"`
-	// Memory is what the hub's process has resident, in bytes; 0 where the system does not say.
+	// Memory is the resident memory of the hub's process in bytes; 0 if unknown.
 	Memory  int64    `json:"memory"`
 	Clients []Client `json:"clients"`
 	Servers []Server `json:"servers"`
-	// Models are those by which tools are found, beside words.
+	// Models are the models used to find tools, beside words.
 	Models gateway.ModelStatus `json:"models,omitzero"`
 }
 
-// A Client is one that the hub serves.
+// A Client is a client that the hub serves.
 type Client struct {
-	// PID is the process of the client's own "serve": the hub itself or a shim.
+	// PID is the process of the client's "serve": the hub itself or a shim.
 	PID int `json:"pid"`
 	// Host is the program that started it; empty where that is not known.
 	Host string `json:"host,omitempty"`
@@ -41,31 +41,31 @@ type Client struct {
 	Memory int64     `json:"memory"`
 }
 
-// A Server is one that the hub runs, or would.
+// A Server is a server that the hub runs or can start.
 type Server struct {
 	drawbridge.ServerStatus
-	// Memory is what the server's processes and all they started have resident, in bytes.
+	// Memory is the resident memory of the server's processes and their descendants, in bytes.
 	Memory int64 `json:"memory"`
-	// Tokens is about what the definitions of its cards cost a model that is given all of them.
+	// Tokens estimates the tokens of all the definitions of its tools.
 	Tokens int `json:"tokens"`
-	// Clients is how many clients have it on their deck.
+	// Clients is how many clients have the server in their configuration.
 	Clients int `json:"clients"`
 }
 
-// ReloadReport says what reading the configuration again came to, for all clients together.
+// A ReloadReport is the result of a reload, for all clients together.
 type ReloadReport struct {
 	gateway.Changes
-	// Errors say what was wrong; what it concerns stays as it was.
+	// Errors are the errors found. A configuration with an error stays as it was.
 	Errors []string `json:"errors,omitempty"`
-	// MovedClients is how many clients have another configuration than those they shared one with.
+	// MovedClients is how many clients must attach again, since their configuration now differs from the others'.
 	MovedClients int `json:"moved,omitempty"`
-	// Listed are the servers that were listed anew, Away those that were to be and are not connected: they are listed
-	// when they start.
+	// Listed are the servers that were listed again. Away are those that were to be listed and are not connected: they
+	// are listed when they start.
 	Listed []drawbridge.ServerID `json:"listed,omitempty"`
 	Away   []drawbridge.ServerID `json:"away,omitempty"`
 }
 
-// ReadState asks the hub of the store that o names how it is. The error is ErrNoHub where there is no hub.
+// ReadState asks the hub of the store in o for its state. The error is ErrNoHub if no hub runs.
 func ReadState(o Options) (State, error) {
 	var s State
 	err := requestLine(o, o.newHello(wantState), connectTimeout,
@@ -73,13 +73,13 @@ func ReadState(o Options) (State, error) {
 	return s, err
 }
 
-// Reload has the hub read the configuration again. The error is ErrNoHub where there is no hub.
+// Reload asks the hub to read the configuration again. The error is ErrNoHub if no hub runs.
 func Reload(o Options) (ReloadReport, error) {
 	return requestReload(o, o.newHello(wantReload), connectTimeout)
 }
 
-// Relist is Reload that has the connected servers listed anew before, those named or all where none is: what a person
-// decided about what they say now counts then.
+// Relist asks the hub to list the named connected servers, or all of them if none is named, and then to reload. The
+// reload then applies decisions to the current definitions.
 func Relist(o Options, servers ...drawbridge.ServerID) (ReloadReport, error) {
 	said := o.newHello(wantReload)
 	said.Relist, said.Servers = true, servers
@@ -91,11 +91,11 @@ func requestReload(o Options, said hello, limit time.Duration) (r ReloadReport, 
 	return r, err
 }
 
-// relistTime is how long servers have to list everything anew. What comes later counts when it comes.
+// relistTime is how long servers have to list everything. Later lists take effect when they arrive.
 const relistTime = 30 * time.Second
 
-// Logs gives the last lines that a server wrote to standard error, and with follow each new one until ctx ends. The
-// error is ErrNoHub where there is no hub, and a *drawbridge.Fault NotFound where it has no such server.
+// Logs calls each with the last lines that a server wrote to standard error, and with follow with each new line until
+// ctx ends. The error is ErrNoHub if no hub runs, and a *drawbridge.Fault NotFound if the hub does not run that server.
 func Logs(ctx context.Context, o Options, id drawbridge.ServerID, follow bool, each func(line string) error) error {
 	said := o.newHello(wantLogs)
 	said.Server, said.Follow = string(id), follow
@@ -105,13 +105,14 @@ func Logs(ctx context.Context, o Options, id drawbridge.ServerID, follow bool, e
 	})
 }
 
-// ErrNoHub is for a store that no hub runs on.
+// ErrNoHub reports that no hub runs on the store.
 var ErrNoHub = errNoHub
 
-// errAnswered ends what waits for one line.
-var errAnswered = errors.New("there is the answer")
+// errAnswered stops requestLines after one line.
+var errAnswered = errors.New("the answer is complete")
 
-// requestLine takes one line of answer. A hub that ends before it gives one is none.
+// requestLine sends a hello and calls take with the one line of the answer. A hub that ends before that counts as no
+// hub.
 func requestLine(o Options, said hello, limit time.Duration, take func([]byte) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -127,7 +128,7 @@ func requestLine(o Options, said hello, limit time.Duration, take func([]byte) e
 	return err
 }
 
-// requestLines takes the lines of an answer until there are no more.
+// requestLines sends a hello and calls take with each line of the answer.
 func requestLines(ctx context.Context, o Options, said hello, take func([]byte) error) error {
 	s, err := newHubFinder(o)
 	if err != nil {
@@ -153,7 +154,7 @@ func requestLines(ctx context.Context, o Options, said hello, take func([]byte) 
 	}
 }
 
-// sendState answers with how everything is.
+// sendState serves the verb state.
 func (h *hub) sendState(l *lineConn) error {
 	if err := l.sendWelcome(os.Getpid(), nil); err != nil {
 		return err
@@ -163,13 +164,13 @@ func (h *hub) sendState(l *lineConn) error {
 
 func (h *hub) state() State {
 	h.mu.Lock()
-	tenants, guests := slices.Clone(h.gateways), slices.Clone(h.clients)
+	gateways, clients := slices.Clone(h.gateways), slices.Clone(h.clients)
 	h.mu.Unlock()
 	tree := readProcessTree()
 	s := State{PID: os.Getpid(), Since: h.since, Memory: tree.residentBytes(os.Getpid()), Clients: []Client{},
 		Servers: []Server{}, Models: h.shared.ModelStatus()}
 	count := map[*sharedGateway]int{}
-	for _, g := range guests {
+	for _, g := range clients {
 		count[g.shared]++
 		door := "stdio"
 		if g.hello.Want == wantHTTP {
@@ -180,7 +181,7 @@ func (h *hub) state() State {
 			Memory: tree.residentBytes(g.hello.PID),
 		})
 	}
-	for _, t := range tenants {
+	for _, t := range gateways {
 		tokens := tokensOf(t.gateway)
 		for _, status := range t.gateway.Status() {
 			one := Server{ServerStatus: status, Tokens: tokens[status.Server], Clients: count[t]}
@@ -194,7 +195,7 @@ func (h *hub) state() State {
 	return s
 }
 
-// addServer adds a server, or what it is to more clients.
+// addServer adds a server, or adds its clients to the entry of the same server.
 func (s *State) addServer(one Server) {
 	i := slices.IndexFunc(s.Servers, func(known Server) bool {
 		return known.Server == one.Server && known.Source == one.Source && slices.Equal(known.PIDs, one.PIDs)
@@ -214,11 +215,11 @@ func tokensOf(g *gateway.Gateway) map[drawbridge.ServerID]int {
 	return size
 }
 
-// sendLogs answers with what a server writes.
+// sendLogs serves the verb logs.
 func (h *hub) sendLogs(ctx context.Context, said hello, l *lineConn) error {
-	tenants := h.currentGateways()
+	gateways := h.currentGateways()
 	id := drawbridge.ServerID(said.Server)
-	i := slices.IndexFunc(tenants, func(t *sharedGateway) bool {
+	i := slices.IndexFunc(gateways, func(t *sharedGateway) bool {
 		row, ok := t.gateway.Config().Lookup(id)
 		return ok && row.Phase == drawbridge.Idle
 	})
@@ -237,17 +238,17 @@ func (h *hub) sendLogs(ctx context.Context, said hello, l *lineConn) error {
 	if said.Follow {
 		h.serving.Go(func() {
 			defer cancel()
-			_, _ = l.in.Next() // whoever follows says nothing more: this ends with it
+			_, _ = l.in.Next() // the peer sends nothing more: this returns when it closes the connection
 		})
 	}
-	err := tenants[i].gateway.Stderr(ctx, id, said.Follow,
+	err := gateways[i].gateway.Stderr(ctx, id, said.Follow,
 		func(text string) error { return l.writeLine(rawjson.Quote(text)) })
 	_ = l.conn.Close()
 	return err
 }
 
-// sendReload answers with what changed. Who may still come in is looked at after that: issuers may have to be asked,
-// which takes time, and says nothing to whoever waits for the answer.
+// sendReload serves the verb reload. It checks the callers of the HTTP endpoints after the answer: issuers may have to
+// be asked, which takes time and does not change the answer.
 func (h *hub) sendReload(ctx context.Context, said hello, l *lineConn) error {
 	if err := l.sendWelcome(os.Getpid(), nil); err != nil {
 		return err
@@ -265,8 +266,8 @@ func (h *hub) sendReload(ctx context.Context, said hello, l *lineConn) error {
 	return err
 }
 
-// relist has servers listed anew for every tenant. It comes before a reload: that looks again at what is held of the
-// last listings, and what a person decided is about newer ones. Nobody who comes in meanwhile waits for it.
+// relist lists servers of all gateways. It comes before a reload, which judges the listings again: a person's decision
+// may be about newer ones. Clients can attach meanwhile.
 func (h *hub) relist(ctx context.Context, servers []drawbridge.ServerID, all *ReloadReport) {
 	ctx, cancel := context.WithTimeout(ctx, relistTime)
 	defer cancel()
@@ -279,26 +280,25 @@ func (h *hub) relist(ctx context.Context, servers []drawbridge.ServerID, all *Re
 	}
 }
 
-// currentGateways gives the tenants that there are now.
+// currentGateways returns a copy of the list of gateways.
 func (h *hub) currentGateways() []*sharedGateway {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.gateways)
 }
 
-// recheckCallers has all doors look at who may still come in.
+// recheckCallers checks the callers of all HTTP endpoints again.
 func (h *hub) recheckCallers(ctx context.Context) {
 	for _, t := range h.currentGateways() {
 		t.gateway.RecheckCallers(ctx)
 	}
 }
 
-// reloadAll has every tenant take over what changed for its guests. Those of them who have another configuration from
-// now on than the others move to a tenant of that. What was done before is in all. The error is ctx's: then what was
-// read tells nobody anything.
+// reloadAll reloads every gateway. Clients whose configuration now differs from that of their gateway are asked to
+// attach again. The result extends all. The error is that of ctx: the report is incomplete then.
 func (h *hub) reloadAll(ctx context.Context, all ReloadReport) (ReloadReport, error) {
-	h.tenantMu.Lock()
-	defer h.tenantMu.Unlock()
+	h.attachMu.Lock()
+	defer h.attachMu.Unlock()
 	for _, t := range h.currentGateways() {
 		h.reloadGateway(ctx, t, &all)
 	}
@@ -315,10 +315,10 @@ func (h *hub) reloadAll(ctx context.Context, all ReloadReport) (ReloadReport, er
 
 func (h *hub) reloadGateway(ctx context.Context, t *sharedGateway, all *ReloadReport) {
 	h.mu.Lock()
-	guests := slices.DeleteFunc(slices.Clone(h.clients), func(g *attachedClient) bool { return g.shared != t })
+	clients := slices.DeleteFunc(slices.Clone(h.clients), func(g *attachedClient) bool { return g.shared != t })
 	h.mu.Unlock()
-	keys := make(map[*attachedClient]string, len(guests))
-	for _, g := range guests {
+	keys := make(map[*attachedClient]string, len(clients))
+	for _, g := range clients {
 		key, err := h.fingerprint(ctx, g)
 		if err != nil {
 			all.Errors = append(all.Errors, err.Error())
@@ -326,7 +326,7 @@ func (h *hub) reloadGateway(ctx context.Context, t *sharedGateway, all *ReloadRe
 		}
 		keys[g] = key
 	}
-	stay := configOwner(guests)
+	stay := configOwner(clients)
 	if stay != nil {
 		t.gateway.SetConfigSource(stay.config)
 		h.mu.Lock()
@@ -340,7 +340,7 @@ func (h *hub) reloadGateway(ctx context.Context, t *sharedGateway, all *ReloadRe
 	all.Added = append(all.Added, changes.Added...)
 	all.Removed = append(all.Removed, changes.Removed...)
 	all.Changed = append(all.Changed, changes.Changed...)
-	for _, g := range guests {
+	for _, g := range clients {
 		if keys[g] != t.fingerprint && g.shim != nil {
 			g.askToMove()
 			all.MovedClients++
@@ -348,7 +348,7 @@ func (h *hub) reloadGateway(ctx context.Context, t *sharedGateway, all *ReloadRe
 	}
 }
 
-// fingerprint says what a guest's configuration comes to now.
+// fingerprint returns the fingerprint of a client's current configuration.
 func (h *hub) fingerprint(ctx context.Context, g *attachedClient) (string, error) {
 	read, err := h.shared.LoadConfig(ctx, g.config)
 	if err != nil {
@@ -357,14 +357,14 @@ func (h *hub) fingerprint(ctx context.Context, g *attachedClient) (string, error
 	return read.Fingerprint()
 }
 
-// configOwner is the guest whose configuration a tenant follows: one who cannot move, if there is one, else the first.
-func configOwner(guests []*attachedClient) *attachedClient {
-	i := slices.IndexFunc(guests, func(g *attachedClient) bool { return g.shim == nil })
+// configOwner returns the client whose configuration a gateway follows: one that cannot move, else the oldest.
+func configOwner(clients []*attachedClient) *attachedClient {
+	i := slices.IndexFunc(clients, func(g *attachedClient) bool { return g.shim == nil })
 	switch {
 	case i >= 0:
-		return guests[i]
-	case len(guests) > 0:
-		return slices.MinFunc(guests, func(a, b *attachedClient) int {
+		return clients[i]
+	case len(clients) > 0:
+		return slices.MinFunc(clients, func(a, b *attachedClient) int {
 			return cmp.Compare(a.since.UnixNano(),
 				b.since.UnixNano())
 		})

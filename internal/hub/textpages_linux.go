@@ -7,9 +7,8 @@ import (
 	"syscall"
 )
 
-// releaseTextPages gives back the memory of the program's text that it took to start. What goes on is needed again,
-// and comes back page by page from what the system keeps of the file; the text is never written to, so nothing can be
-// lost.
+// releaseTextPages releases the memory of program text that only the start needed. The kernel reads pages back from the
+// file when they are used; the text is never written, so nothing is lost.
 func releaseTextPages() {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {

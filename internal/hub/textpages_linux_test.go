@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestEaseOff gives text back, and goes on. It is here since a small program has none to give.
+// TestEaseOff releases text pages of a small program and goes on.
 func TestEaseOff(t *testing.T) {
 	before := readProcessTree().residentBytes(os.Getpid())
 	releaseTextPages()

@@ -18,12 +18,12 @@ const quietPeriod = 100 * time.Millisecond
 // rescanInterval is how often it is looked for files and directories that came into being where none could be watched.
 const rescanInterval = 5 * time.Second
 
-// watchConfig reads the configuration again when a file of it changes, until ctx ends. Directories are watched, and
-// not the files in them, which editors replace.
+// watchConfig reloads the configuration when one of its files changes, until ctx ends. It watches directories instead
+// of files, since editors replace files.
 func (h *hub) watchConfig(ctx context.Context) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
-		h.log.Warn("the configuration is not watched: drawbridge mcp reload has it read again", "err", err)
+		h.log.Warn("the configuration files are not watched: run drawbridge mcp reload after a change", "err", err)
 		<-ctx.Done()
 		return
 	}
@@ -35,7 +35,7 @@ func (h *hub) watchConfig(ctx context.Context) {
 	look := func() {
 		var more bool
 		if files, more = h.watchConfigFiles(w); more {
-			due = time.After(quietPeriod) // there may be a file in what came into being
+			due = time.After(quietPeriod) // a new directory may hold a file already
 		}
 	}
 	for {
@@ -65,7 +65,7 @@ func (h *hub) watchConfig(ctx context.Context) {
 	}
 }
 
-// logReload logs what a change of the files came to.
+// logReload logs the result of a reload.
 func (h *hub) logReload(r ReloadReport) {
 	for _, text := range r.Errors {
 		h.log.Warn("the configuration changed and was not taken over", "err", text)
@@ -75,17 +75,17 @@ func (h *hub) logReload(r ReloadReport) {
 	}
 }
 
-// watchConfigFiles watches the directories of all files that guests' configurations are read from, and gives those
-// files. A directory that does not exist yet is looked for again; more says that one came into being.
+// watchConfigFiles watches the directories of all configuration files of the clients, and returns these files. more
+// reports that a directory that was missing now exists.
 func (h *hub) watchConfigFiles(w *fsnotify.Watcher) (files []string, more bool) {
 	h.mu.Lock()
-	guests := slices.Clone(h.clients)
+	clients := slices.Clone(h.clients)
 	h.mu.Unlock()
-	for _, g := range guests {
+	for _, g := range clients {
 		c := g.config
 		theirs, err := config.SourceFiles(config.Options{Paths: c.Paths, Dir: c.Dir, LookupEnv: c.LookupEnv})
 		if err != nil {
-			continue // it could be read when the guest came: when it can be again, the files are those of the others
+			continue // it was readable when the client attached; until it is again, the files of the others are watched
 		}
 		files = append(files, theirs...)
 		if lock := gateway.LockfilePath(c); lock != "" {

@@ -12,39 +12,37 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/bearer"
 )
 
-// A Authenticator proves who calls over HTTP, by the bearer token of each request. It is asked often, and again and
-// again about the same token: it remembers what is slow to find out, for a minute at most.
+// An Authenticator identifies HTTP callers by the bearer token of each request. It is called often for the same token,
+// so it caches slow verifications, for a minute at most.
 type Authenticator interface {
-	// Authenticate says who a token proves: Kind, Principal, Scopes and Proof of the caller. No two people share a
-	// principal, whoever vouches for them. Resource is the URL by which the token must be for this door, empty where
-	// nobody set one. An error is a *drawbridge.Fault, whose Step the caller is told: AuthFailure for a token that
-	// proves nobody, or nobody any more; PolicyBlocked for one of somebody who may do nothing here; any other where
-	// that cannot be found out now.
+	// Authenticate returns the Kind, Principal, Scopes and proof of the caller that a token proves. Principals are
+	// unique among all issuers. resource is the URL that the token must be for; empty if none is configured. The error
+	// is a *drawbridge.Fault whose Step the caller is shown: AuthFailure for an invalid or revoked token, PolicyBlocked
+	// for a caller without any right here, any other code if verification is not possible now.
 	Authenticate(ctx context.Context, token, resource string) (drawbridge.Caller, error)
-	// Required says whether callers must prove who they are. Where they need not, who comes by loopback is
-	// Options.Caller; who comes from elsewhere must all the same. An error means that nobody gets in now.
+	// Required reports whether callers on loopback must authenticate. If not, they are Options.Caller; callers from
+	// elsewhere must always authenticate. An error admits no caller.
 	Required(ctx context.Context) (bool, error)
 }
 
-// A Resource is an HTTP door as OAuth clients know it (RFC 9728). Its zero value is one that no issuer gives tokens
-// for.
+// A Resource is an HTTP endpoint as OAuth clients know it (RFC 9728). The zero value accepts tokens of no issuer.
 type Resource = bearer.Resource
 
 // IssuerOptions say which OAuth issuers' tokens count, see NewIssuers.
 type IssuerOptions = bearer.Options
 
-// An Introspection is where an issuer says whether a token counts.
+// An Introspection is the endpoint at which an issuer verifies tokens.
 type Introspection = bearer.Introspection
 
 // Issuers prove callers by access tokens.
 type Issuers = bearer.Verifier
 
-// NewIssuers makes what proves callers by access tokens of OAuth issuers: half of a Check, whose other half says
-// whether they are needed. It asks nobody before the first token comes. The error is a *drawbridge.Fault InvalidInput
-// for options that nobody can mean.
+// NewIssuers returns a verifier of access tokens of OAuth issuers. It is half of an Authenticator, whose other half
+// decides whether tokens are required. It sends nothing before the first token. The error is a *drawbridge.Fault
+// InvalidInput for invalid options.
 func NewIssuers(o IssuerOptions) (*Issuers, error) { return bearer.New(o) }
 
-// authRequired says whether callers on loopback must prove who they are.
+// authRequired reports whether callers on loopback must authenticate.
 func (s *Server) authRequired(ctx context.Context) (bool, error) {
 	if len(s.o.Token) > 0 || s.o.Authenticator == nil {
 		return len(s.o.Token) > 0, nil
@@ -52,9 +50,8 @@ func (s *Server) authRequired(ctx context.Context) (bool, error) {
 	return s.o.Authenticator.Required(ctx)
 }
 
-// authenticate finds out who sends a request, from its Authorization header and nothing else: not from the URL, where
-// tokens end up in logs, nor from what a proxy may have written into other headers. It says false where it has
-// answered itself.
+// authenticate identifies the sender of a request by its Authorization header only: URLs end up in logs, and a proxy
+// may set other headers. It reports false if it has answered the request itself.
 func (d *httpHandler) authenticate(w http.ResponseWriter, r *http.Request) (*authenticatedRequest, bool) {
 	nobody := &authenticatedRequest{caller: d.s.o.Caller}
 	nobody.caller.Transport = drawbridge.HTTPTransport
@@ -111,20 +108,20 @@ func (d *httpHandler) respondAuthFailure(w http.ResponseWriter, err error) {
 // authLogInterval is how often it is logged that callers cannot be checked: they come again and again.
 const authLogInterval = int64(time.Minute)
 
-// respondAuthUnavailable answers a request of which nobody can say now who sends it: it gets in no more than a wrong
-// one.
+// respondAuthUnavailable refuses a request whose sender cannot be verified now.
 func (d *httpHandler) respondAuthUnavailable(w http.ResponseWriter, err error) {
 	now, last := time.Now().UnixNano(), d.s.authLoggedAt.Load()
 	if now-last >= authLogInterval && d.s.authLoggedAt.CompareAndSwap(last, now) {
 		d.s.log.Warn("callers cannot be checked, and do not get in", "err", err)
 	}
 	w.Header().Set("Retry-After", "5")
-	http.Error(w, "Service Unavailable: who calls cannot be checked now", http.StatusServiceUnavailable)
+	http.Error(w, "Service Unavailable: the caller cannot be verified now, try again later",
+		http.StatusServiceUnavailable)
 }
 
-// challenge refuses a request, and says what would open the door: 403 for a token that proves somebody without a
-// right, 401 for all others. That is the door as a whole. What of the deck a caller lacks the scope for is not there
-// for them, which no challenge may give away: it is answered as any name that nobody has.
+// challenge refuses a request and names the credentials that would admit it: 403 for a valid token without rights, 401
+// for all others. It is about the endpoint as a whole. A tool that the caller lacks a scope for is answered like a name
+// that does not exist, so that no challenge reveals it.
 func (d *httpHandler) challenge(w http.ResponseWriter, code, reason string) {
 	w.Header().Set("WWW-Authenticate", d.resource.Challenge(code, reason))
 	if code == bearer.InsufficientScope {
@@ -134,9 +131,9 @@ func (d *httpHandler) challenge(w http.ResponseWriter, code, reason string) {
 	http.Error(w, "Unauthorized: a bearer token is needed", http.StatusUnauthorized)
 }
 
-// Metadata gives what Serve answers at the well-known URIs of a protected resource (RFC 9728, section 3.1). Who mounts
-// Handler mounts this at "/.well-known/oauth-protected-resource", and at that with a slash behind. It is not found
-// where no issuer gives tokens.
+// Metadata returns the handler for the well-known URIs of a protected resource (RFC 9728, section 3.1). A program that
+// mounts Handler mounts this at "/.well-known/oauth-protected-resource", with and without a trailing slash. Without
+// issuers it answers 404.
 func (s *Server) Metadata() http.Handler {
 	return s.newHTTPHandler(s.life.Done(), s.life, nil).metadata()
 }

@@ -10,10 +10,9 @@ import (
 // bodyTimeout is how long the body of a request may take to come where a deadline can be set.
 const bodyTimeout = time.Minute
 
-// withBodyDeadlines bounds what net/http does by itself and without end: it waits for what was announced of a body
-// before it answers a request that is refused before anybody reads it, and for a client to read a short answer, which
-// may take so long. [Body] takes the first bound away once it has read to the end; what is written within h has its
-// own.
+// withBodyDeadlines bounds two waits of net/http that have no limit of their own. Before it answers a refused request
+// it reads the announced body, and it waits for the client to read a short response. [readBody] lifts the first bound
+// after it has read to the end; writes within h have their own.
 func withBodyDeadlines(h http.Handler, answer time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rc := http.NewResponseController(w) // net/http's own has deadlines
@@ -26,7 +25,8 @@ func withBodyDeadlines(h http.Handler, answer time.Duration) http.Handler {
 	})
 }
 
-// readBody reads a request's body, of most bytes, into one buffer. It says false where it has answered itself.
+// readBody reads a request's body, of at most most bytes, into one buffer. It reports false if it has answered the
+// request itself.
 func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, bool) {
 	tooLarge := func() ([]byte, bool) {
 		w.Header().Set("Connection", "close")
@@ -52,8 +52,8 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, bool)
 
 var errBodyTooLarge = errors.New("body is over the size bound")
 
-// readBounded reads a body of so many bytes; -1 means that nobody knows. What is long takes memory as it comes: to say
-// that it will costs a client nothing.
+// readBounded reads a body of the announced length; -1 is unknown. Memory for a long body grows with the bytes
+// received: to announce a length costs a client nothing.
 func readBounded(r io.Reader, length, most int64) ([]byte, error) {
 	if length >= 0 && length <= 1<<20 {
 		body := make([]byte, length)

@@ -14,7 +14,7 @@ import (
 // otherClients is the name of a part that is for all who have no part of their own.
 const otherClients = "*"
 
-// clientScopes say what of an owner's rights their clients have. The zero value takes nothing away.
+// clientScopes restrict the owner's rights by the client's name. The zero value restricts nothing.
 type clientScopes struct {
 	owner  string
 	byName map[string][]drawbridge.Scope

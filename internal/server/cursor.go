@@ -16,7 +16,7 @@ const cursorSize = 12
 
 var errBadCursor = errors.New("it is not one of ours")
 
-// pageCursor gives the cursor of the page that begins at an item, which is not the first.
+// pageCursor returns the cursor of the page that begins at an item other than the first.
 func pageCursor(items []json.RawMessage, start int) string {
 	var raw [cursorSize]byte
 	binary.BigEndian.PutUint32(raw[:4], uint32(start))
@@ -25,7 +25,7 @@ func pageCursor(items []json.RawMessage, start int) string {
 	return base64.RawURLEncoding.EncodeToString(raw[:])
 }
 
-// resolveCursor finds where a cursor goes on: where it says, or behind the item that it names.
+// resolveCursor returns the position of a cursor: its index, or the place behind the item that it names.
 func resolveCursor(items []json.RawMessage, cursor json.RawMessage) (start int, err error) {
 	text, ok := rawjson.DecodeString(cursor)
 	if !ok || len(text) != base64.RawURLEncoding.EncodedLen(cursorSize) {

@@ -14,9 +14,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// errorReply turns the error of a call into what its caller is told. What a server answered with passes, see recoded.
-// For tools/call, what a model can act on becomes a result of the tool, since models do not see protocol errors;
-// everything else is an error of the protocol. An error that is no fault is logged, and says "internal error" outside.
+// errorReply converts the error of a call to a reply. Errors of servers pass, see recodeError. For tools/call, an error
+// that a model can act on becomes a tool result, since models do not see protocol errors; every other error is a
+// protocol error. An error that is not a fault is logged, and the caller gets "internal error".
 func (s *Server) errorReply(ctx context.Context, caller drawbridge.Caller, method string, params json.RawMessage,
 	err error) reply {
 	if ctx.Err() != nil {
@@ -40,9 +40,8 @@ func (s *Server) errorReply(ctx context.Context, caller drawbridge.Caller, metho
 	return failureReply(mcp.CodeInternal, f.Error(), faultData(f, ""))
 }
 
-// recodeError is a server's error with the code that the caller's generation has for a resource that is not there.
-// Nothing else of it changes. A code that the caller's generation has for more than that is taken for it where the
-// data name the resource.
+// recodeError replaces the code of a server's error by the one that the caller's protocol generation uses for a missing
+// resource, and changes nothing else. An ambiguous code counts as that if the data name the resource.
 func recodeError(era drawbridge.ProtocolEra, method string, fault json.RawMessage) json.RawMessage {
 	if method != mcp.MethodResourcesRead {
 		return fault
@@ -59,7 +58,7 @@ func recodeError(era drawbridge.ProtocolEra, method string, fault json.RawMessag
 	return rawjson.Apply(fault, rawjson.Put(strconv.AppendInt(nil, int64(code), 10), "code"))
 }
 
-// notFoundReply says that something does not exist, in the words that the specification has for it.
+// notFoundReply returns the reply for a missing item, in the words of the specification.
 func notFoundReply(era drawbridge.ProtocolEra, method string, params json.RawMessage, f *drawbridge.Fault) reply {
 	known := f.Kind != drawbridge.UnknownCapability
 	switch {
@@ -80,9 +79,8 @@ func notFoundReply(era drawbridge.ProtocolEra, method string, params json.RawMes
 	return failureReply(mcp.CodeInvalidParams, f.Error(), nil)
 }
 
-// FaultMeta is the member of a tool result's "_meta" that says what kept the tool from being called: an object of
-// "code" (one of the fault codes), "server" (where a server is to blame) and "ambiguous" (the call may have taken
-// effect).
+// FaultMeta is the member of a tool result's "_meta" that explains why the tool was not called. It is an object with
+// "code" (a fault code), "server" (the server at fault, if any) and "ambiguous" (the call may have taken effect).
 const FaultMeta = "drawbridge/fault"
 
 // faultResult is a fault as the result of a tool: for the model a text with step, cause and next step, for programs a
@@ -124,7 +122,7 @@ func httpStatus(r reply) int {
 	return http.StatusOK
 }
 
-// truncate shortens what a caller wrote to what an error may repeat.
+// truncate shortens text of a caller for an error message.
 func truncate(text string) string {
 	return safetext.Truncate(text, 200, safetext.Bytes, "…")
 }

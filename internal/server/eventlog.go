@@ -10,28 +10,26 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// What is kept of the streams of stateful clients, for those that lose their connection.
+// Limits of the events kept for stateful clients that lose their connection.
 const (
-	// maxKeptBytes and maxKeptEvents are the most bytes and events that are kept for one session, and maxKeptBytesAll
-	// the most bytes for all of them. What is over that is forgotten: first what has surely been written, then what
-	// need not arrive, then the rest, each the oldest first.
+	// maxKeptBytes and maxKeptEvents bound the events kept for one session, maxKeptBytesAll those of all sessions.
+	// Beyond that, events are dropped, the oldest first: those that were certainly written, then optional ones, then
+	// the rest.
 	maxKeptBytes    = 4 << 20
 	maxKeptEvents   = 1024
 	maxKeptBytesAll = 64 << 20
-	// eventRetention is how long is kept what has surely been written, or need not arrive. A client that notices that
-	// its connection was dead comes back within seconds.
+	// eventRetention is how long events are kept that were certainly written or are optional. A client that notices a
+	// dead connection comes back within seconds.
 	eventRetention = time.Minute
 	// reconnectDelay is when clients are to come back that lost their connection, or were told to come back later.
 	reconnectDelay = time.Second
 )
 
-// eventLog are the streams of one session that outlive their connections, and what is kept of them. Nothing is made
-// before the first stream.
-//
-// They are made by New. Their methods may be called from several goroutines.
+// An eventLog keeps the event streams of one session beyond their connections. It is made by newEventLog and allocates
+// nothing before the first stream. Its methods may be called from several goroutines.
 type eventLog struct {
-	// session is the session's id, total counts what is kept in all sessions. primes says whether the client knows
-	// events that are empty: those of revisions before 2025-11-25 take them for broken messages.
+	// session is the session's id; total counts the bytes kept in all sessions. primes reports that the client accepts
+	// empty events: revisions before 2025-11-25 take them for invalid messages.
 	session string
 	total   *atomic.Int64
 	primes  bool
@@ -45,18 +43,18 @@ type eventLog struct {
 	streamCount int
 	events      []keptEvent
 	eventBytes  int
-	// tidiedAt is when it was last looked what need not be kept any longer.
+	// tidiedAt is when expired events were last removed.
 	tidiedAt time.Time
 	ended    bool
 }
 
-// newEventLog makes the streams of a session. What is kept in all sessions that are given the same total is counted
-// there. primes says whether the client knows events that are empty, which it does from 2025-11-25 on.
+// newEventLog returns the event log of a session. Sessions with the same total share its bound. primes reports that the
+// client accepts empty events, which are part of the protocol since 2025-11-25.
 func newEventLog(session string, total *atomic.Int64, primes bool) *eventLog {
 	return &eventLog{session: session, total: total, primes: primes}
 }
 
-// canPrime says whether the client knows events that are empty, and so can be told to come back.
+// canPrime reports whether the client accepts empty events, and so can be asked to reconnect.
 func (k *eventLog) canPrime() bool { return k.primes }
 
 // A keptEvent is an event as it goes over the wire.
@@ -72,18 +70,18 @@ type keptEvent struct {
 type eventStream struct {
 	log    *eventLog
 	number int
-	// lastEvent is the last event's number, kept how many events are kept, out what writes to the connection: nil
-	// while there is none. All that has a lock is under that of in.
+	// lastEvent is the number of the last event, kept the number of events kept, and out the writer of the connection;
+	// nil while there is none. The log's mutex guards these fields.
 	lastEvent, kept int
 	outbox          *outbox
 	over            bool
-	// connections counts those of the session's own stream.
+	// connections counts the connections of the session's own stream.
 	connections int
-	// wholeWritten says that the stream is over, and was written to its end.
+	// wholeWritten reports that the stream ended and was written completely.
 	wholeWritten bool
 }
 
-// openStream begins the stream of a request on a connection. The frame is its first event, nil where there is none.
+// openStream begins the stream of a request on a connection.
 func (k *eventLog) openStream(out *outbox) *eventStream {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -107,8 +105,7 @@ func (k *eventLog) addStream(number int) *eventStream {
 	return t
 }
 
-// primeEvent makes an event that says nothing but where the stream is, from which the client can go on. The lock is
-// held.
+// primeEvent returns an empty event, whose id lets the client resume the stream. The caller holds the lock.
 func (t *eventStream) primeEvent() []byte {
 	t.lastEvent++
 	return mcp.AppendSSEEvent(nil, mcp.SSEEvent{ID: t.eventID(t.lastEvent), Data: []byte{}, Retry: reconnectDelay})
@@ -149,7 +146,7 @@ func (t *eventStream) send(message []byte, must bool) error {
 	return nil
 }
 
-// end says that nothing more comes.
+// end ends the stream: no more events follow.
 func (t *eventStream) end() {
 	k := t.log
 	k.mu.Lock()
@@ -175,7 +172,7 @@ func (t *eventStream) disconnect(after time.Duration, but *outbox) {
 	t.outbox = nil
 }
 
-// connectionLost says that a connection is no more, which was perhaps not the stream's any more.
+// connectionLost records the loss of a connection, which the stream may have left already.
 func (t *eventStream) connectionLost(out *outbox) {
 	k := t.log
 	k.mu.Lock()
@@ -187,7 +184,7 @@ func (t *eventStream) connectionLost(out *outbox) {
 	out.fail()
 }
 
-// outboxWritten says that all that was put out was written. It says whether that was the stream's end.
+// outboxWritten records that all output of a connection was written. It reports whether that was the end of the stream.
 func (t *eventStream) outboxWritten(out *outbox) (end bool) {
 	k := t.log
 	k.mu.Lock()
@@ -200,8 +197,8 @@ func (t *eventStream) outboxWritten(out *outbox) (end bool) {
 	return true
 }
 
-// resumeStream goes on with a stream behind an event, on a new connection: the last one is not used any more. It says
-// nil where nothing more comes on that stream, or nothing is known of it any more.
+// resumeStream continues a stream after an event on a new connection, which replaces the last one. It returns nil if
+// the stream is over or unknown.
 func (k *eventLog) resumeStream(at eventPosition) (*eventStream, *outbox) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -218,7 +215,7 @@ func (k *eventLog) resumeStream(at eventPosition) (*eventStream, *outbox) {
 	}
 	t.outbox, t.wholeWritten = newOutbox(), false
 	if len(rest) == 0 && k.primes {
-		rest = t.primeEvent() // what is lost now can be gone on from too
+		rest = t.primeEvent() // lets the client resume from here too
 	}
 	t.outbox.putNoWait(rest, true)
 	if t.over {
@@ -227,7 +224,7 @@ func (k *eventLog) resumeStream(at eventPosition) (*eventStream, *outbox) {
 	return t, t.outbox
 }
 
-// framesAfter gives what is kept of a stream behind an event. What is before it has arrived. The lock is held.
+// framesAfter returns the kept events of a stream after an event; earlier ones have arrived. The caller holds the lock.
 func (k *eventLog) framesAfter(t *eventStream, event int) (frames []byte) {
 	k.forgetEvents(func(e keptEvent) bool { return e.stream == t && e.event <= event })
 	for _, e := range k.events {
@@ -238,16 +235,16 @@ func (k *eventLog) framesAfter(t *eventStream, event int) (frames []byte) {
 	return frames
 }
 
-// An sessionStream is a connection of the session's own stream, whose writer asks a watcher what there is to say.
+// A sessionStream is a connection of the session's own stream, which takes its messages from a watcher.
 type sessionStream struct {
 	*eventStream
 	connection int
-	// first is what is to be written before anything else.
+	// first is written before anything else.
 	first []byte
 }
 
-// openSessionStream begins or goes on with the session's own stream. Where the client does not come back to it, what
-// was said on it before is forgotten.
+// openSessionStream begins or resumes the session's own stream. If the client does not resume it, its kept events are
+// dropped.
 func (k *eventLog) openSessionStream(at eventPosition, back bool) sessionStream {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -270,8 +267,8 @@ func (k *eventLog) openSessionStream(at eventPosition, back bool) sessionStream 
 	return sessionStream{t, t.connections, first}
 }
 
-// addEvent makes an event of a message, which is kept. It gives nil where there is a newer connection: what it was not
-// told at its beginning it must be told now.
+// addEvent keeps a message as an event and returns the event. It returns nil if a newer connection exists, which must
+// write the message.
 func (o sessionStream) addEvent(message []byte) []byte {
 	k := o.log
 	k.mu.Lock()
@@ -284,7 +281,7 @@ func (o sessionStream) addEvent(message []byte) []byte {
 	return frame
 }
 
-// hasEvent says whether an event was sent in this session.
+// hasEvent reports whether an event was sent in this session.
 func (k *eventLog) hasEvent(at eventPosition) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -292,13 +289,14 @@ func (k *eventLog) hasEvent(at eventPosition) bool {
 	return at.stream <= k.streamCount && (t == nil || at.event <= t.lastEvent)
 }
 
-// parsePosition reads the id of an event. It says false for one that was not sent in this session.
+// parsePosition parses an event id. It reports false for an id of another session.
 func (k *eventLog) parsePosition(id string) (eventPosition, bool) {
 	at, ok := parseEventID(sessionTag(k.session), id)
 	return at, ok && k.hasEvent(at)
 }
 
-// keepEvent keeps an event. An answer that is too large to be kept is kept as an error that says so. The lock is held.
+// keepEvent keeps an event. A response that is too large is kept as an error that reports this. The caller holds the
+// lock.
 func (k *eventLog) keepEvent(t *eventStream, message, frame []byte, must bool) {
 	if k.ended {
 		return
@@ -346,7 +344,7 @@ func (k *eventLog) accountDropped(e keptEvent) {
 	k.forgetOverStream(e.stream)
 }
 
-// forgetEvents forgets the events that f says. The lock is held.
+// forgetEvents drops the events for which f returns true. The caller holds the lock.
 func (k *eventLog) forgetEvents(f func(keptEvent) bool) {
 	k.events = slices.DeleteFunc(k.events, func(e keptEvent) bool {
 		if !f(e) {
@@ -360,14 +358,14 @@ func (k *eventLog) forgetEvents(f func(keptEvent) bool) {
 	}
 }
 
-// forgetOverStream forgets a stream that is over, when nobody writes it and nothing is kept of it. The lock is held.
+// forgetOverStream drops a stream that is over, is not being written and has no kept events. The caller holds the lock.
 func (k *eventLog) forgetOverStream(t *eventStream) {
 	if t.over && t.kept == 0 && t.outbox == nil {
 		delete(k.streams, t.number)
 	}
 }
 
-// forgetOldEvents forgets what need not be kept any longer. The lock is held.
+// forgetOldEvents drops expired events. The caller holds the lock.
 func (k *eventLog) forgetOldEvents(now time.Time) {
 	if now.Sub(k.tidiedAt) < eventRetention {
 		return
@@ -378,7 +376,7 @@ func (k *eventLog) forgetOldEvents(now time.Time) {
 	})
 }
 
-// sweep forgets what need not be kept any longer.
+// sweep drops expired events.
 func (k *eventLog) sweep(now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

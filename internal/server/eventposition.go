@@ -10,7 +10,7 @@ import (
 // A eventPosition is a place in one stream of a session: an event, behind which a client goes on.
 type eventPosition struct{ stream, event int }
 
-// isOwnStream says whether the stream is the session's own, which belongs to no request.
+// isOwnStream reports whether the stream is the session's own, which belongs to no request.
 func (p eventPosition) isOwnStream() bool { return p.stream == 0 }
 
 // encodeID is the event's id. The tag keeps it from meaning anything in another session.
@@ -20,7 +20,7 @@ func (p eventPosition) encodeID(tag string) string {
 	return string(strconv.AppendInt(append(id, '-'), int64(p.event), 10))
 }
 
-// parseEventID reads an event id. It says false for what is none, or has another tag.
+// parseEventID parses an event id. It reports false for an invalid id or another tag.
 func parseEventID(tag, id string) (eventPosition, bool) {
 	rest, ok := strings.CutPrefix(id, tag+"-")
 	if !ok {
@@ -34,7 +34,7 @@ func parseEventID(tag, id string) (eventPosition, bool) {
 	return p, err == nil && none == nil && p.stream >= 0 && p.event >= 0 && p.encodeID(tag) == id // one spelling only
 }
 
-// sessionTag gives the tag of a session's events, which does not tell the session's id.
+// sessionTag returns the tag of a session's events, which does not reveal the session's id.
 func sessionTag(session string) string {
 	sum := sha256.Sum256([]byte("events of session " + session))
 	return hex.EncodeToString(sum[:5])

@@ -18,8 +18,8 @@ func respondPreflight(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// hasJSONBody says whether a request's body says that it is JSON, in UTF-8 and as it stands: once, and in no other
-// coding. Who reads it on the way reads what we read.
+// hasJSONBody reports whether the headers declare a JSON body in UTF-8, once and without a content coding. So a proxy
+// that reads the body reads the same as this server.
 func hasJSONBody(r *http.Request) bool {
 	content, coding := r.Header["Content-Type"], r.Header["Content-Encoding"]
 	if len(content) != 1 || len(coding) > 1 || len(coding) == 1 && !strings.EqualFold(coding[0], "identity") {
@@ -34,7 +34,7 @@ func hasJSONBody(r *http.Request) bool {
 		charset == "us-ascii")
 }
 
-// acceptedTypes says which kinds of answer the client takes. One that does not say takes both.
+// acceptedTypes reports which content types the client accepts. A client without an Accept header accepts both.
 func acceptedTypes(r *http.Request) (json, stream bool) {
 	values := r.Header["Accept"]
 	if len(values) == 0 {
@@ -49,7 +49,7 @@ func acceptedTypes(r *http.Request) (json, stream bool) {
 	return json, stream
 }
 
-// isLoopbackHost says whether a host, with or without a port, names the machine that we run on.
+// isLoopbackHost reports whether a host, with or without a port, names this machine.
 func isLoopbackHost(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

@@ -16,13 +16,13 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/mcp"
 )
 
-// Time limits of the HTTP door. Answers have none: a call takes as long as it takes.
+// Time limits of the HTTP endpoint. Responses have none: a call may take any time.
 const (
 	headerTime = 10 * time.Second
 	idleTime   = 2 * time.Minute
 	// writeTime is how long one write may be stuck in a client that does not read.
 	writeTime = 30 * time.Second
-	// drainTime is what calls in progress get to end when Serve is told to.
+	// drainTime is how long calls in progress have to end when Serve ends.
 	drainTime = 5 * time.Second
 )
 
@@ -32,14 +32,14 @@ type httpHandler struct {
 	ending <-chan struct{}
 	life   context.Context
 	gate   closeGate
-	// resource is the door as OAuth clients know it, host the host of its URL; beyond says that others than this
-	// machine reach it.
+	// resource is the endpoint as OAuth clients know it, host the host of its URL. beyond reports that other machines
+	// reach it.
 	resource Resource
 	host     string
 	exposed  bool
 }
 
-// newHTTPHandler makes a door on a listener; nil is one that somebody else has.
+// newHTTPHandler returns a handler for a listener; nil is a listener of another program.
 func (s *Server) newHTTPHandler(ending <-chan struct{}, life context.Context, l net.Listener) *httpHandler {
 	d := &httpHandler{s: s, ending: ending, life: life, resource: s.o.Resource}
 	if l != nil {
@@ -54,22 +54,20 @@ func (s *Server) newHTTPHandler(ending <-chan struct{}, life context.Context, l 
 	return d
 }
 
-// isExposed says whether others than this machine reach the door on a listener: themselves, or by what passes their
-// requests on.
+// isExposed reports whether other machines reach the endpoint on a listener, directly or through a proxy.
 func (s *Server) isExposed(l net.Listener) bool {
 	u, err := url.Parse(s.o.Resource.URL)
 	return !isLoopbackAddr(l.Addr()) || err == nil && u.Host != "" && !isLoopbackHost(u.Host)
 }
 
-// Handler gives the MCP endpoint, on whatever path it is mounted, with all its checks. Who mounts it on a listener that
-// others than this machine reach, and has set neither a token nor a check that is needed, must check callers before
-// it. That a token has expired or was revoked is noticed at each request, and of what is in progress when Recheck is
-// called.
+// Handler returns the MCP endpoint with all its checks, for any path. If other machines reach the listener and no token
+// or required check is configured, the program must authenticate callers itself. Expired or revoked tokens are noticed
+// at each request; RecheckCallers also ends requests in progress.
 func (s *Server) Handler() http.Handler { return s.newHTTPHandler(s.life.Done(), s.life, nil) }
 
-// CheckListener says whether Serve would answer on the listener, for those who want to know before they tell anybody
-// its address. The error is a *drawbridge.Fault InvalidInput for one that others than this machine reach, by itself or
-// under the resource's URL, where nobody has to prove who they are, or clients could not know whom to ask for a token.
+// CheckListener reports whether Serve would serve on the listener, before its address is published. The error is a
+// *drawbridge.Fault InvalidInput for a listener that other machines reach, directly or under the resource's URL, if
+// callers need not authenticate or cannot learn where to get a token.
 func (s *Server) CheckListener(l net.Listener) error {
 	refused := func(reason, next string) error {
 		return &drawbridge.Fault{
@@ -99,9 +97,9 @@ func (s *Server) CheckListener(l net.Listener) error {
 		"set one with --token-file FILE or DRAWBRIDGE_TOKEN, or one for each client with drawbridge client add NAME; or "+otherwise)
 }
 
-// Serve answers HTTP on the listener, MCP at [Path], until ctx ends: then streams end, calls in progress get a few
-// seconds, and the listener is closed. It refuses what [Server.CheckListener] refuses. The error is the context's
-// where the context ended it.
+// Serve serves HTTP on the listener, MCP at [Path], until ctx ends. Then streams end, calls in progress get a few
+// seconds, and the listener is closed. Serve refuses listeners that [Server.CheckListener] refuses. The error is the
+// context's if the context ended it.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if err := s.CheckListener(l); err != nil {
 		return err
@@ -128,7 +126,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		<-ctx.Done()
 		grace, done := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 		defer done()
-		_ = web.Shutdown(grace) // what is left is ended now
+		_ = web.Shutdown(grace) // the rest is ended now
 		endCalls()
 		_ = web.Close()
 		d.gate.shut()
@@ -171,7 +169,7 @@ func (d *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodPost:
 		d.servePost(w, r, v)
 	case http.MethodGet:
-		if r.ContentLength != 0 { // it says nothing to us, and is in the way of a stream
+		if r.ContentLength != 0 { // the body means nothing and would block a stream
 			if _, ok := readBody(w, r, d.s.o.MaxBody); !ok {
 				return
 			}
@@ -228,9 +226,9 @@ func (d *httpHandler) servePost(w http.ResponseWriter, r *http.Request, v *authe
 	}
 }
 
-// limitInProgress lets messages in until leave is called, unless there is a request among them and its caller has too
-// many in progress. What is none may always come in: a request may wait for it. It says false where it has answered
-// itself.
+// limitInProgress admits messages until leave is called, unless they contain a request and its caller has too many in
+// progress. Messages without a request are always admitted: a request may wait for them. It reports false if it has
+// answered the request itself.
 func (d *httpHandler) limitInProgress(x *postExchange, letters ...incoming) (leave func(), ok bool) {
 	i := slices.IndexFunc(letters, func(l incoming) bool { return l.IsRequest() })
 	if i < 0 {
@@ -247,7 +245,7 @@ func (d *httpHandler) limitInProgress(x *postExchange, letters ...incoming) (lea
 // modernPost answers a message of a stateless client.
 func (d *httpHandler) modernPost(x *postExchange, m mcp.Message) {
 	if !m.IsRequest() {
-		// There is no notification that a server waits for, and no request of ours to respond to.
+		// No server waits for a notification, and no request of ours waits for a response.
 		x.respondAccepted()
 		return
 	}
