@@ -43,9 +43,9 @@ func Example() {
 	fmt.Println(string(result.Raw), err)
 	// Output:
 	// drawbridge_tools: List the tools that can be called here, with the server each comes from.
-	// drawbridge_scopes: Say who you are to Drawbridge, and which scopes you hold.
-	// drawbridge_workspace: Say which workspace is open.
-	// drawbridge_sign_in: Sign in at a server whose tools are missing because it wants to know who asks.
+	// drawbridge_scopes: Show who you are to Drawbridge, and which scopes you hold.
+	// drawbridge_workspace: Show which workspace is open.
+	// drawbridge_sign_in: Sign in at a server whose tools are missing because it requires a sign-in.
 	// red__echo: Says the text again.
 	// blue__echo: Says the text again.
 	// {"content":[{"type":"text","text":"hello"}]} <nil>

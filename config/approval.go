@@ -7,11 +7,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
-// ApprovalFacts are what a person approves in the row, as it was written, in the order of Fields: the members that
-// count in Hash, each as a name and a value for people. A value of env or headers, of auth where it may be a secret,
-// and what a url says beside scheme, host and path are a short digest in its place, so that what is kept of an
-// approval holds no secret. The names are "command", "args", "env NAME", "header NAME", "auth NAME" and so on; last
-// come those of Program, if it is known.
+// ApprovalFacts returns the facts that a person approves in the row, as written, in the order of Fields: the members
+// that count in Hash, each with a name and a printable value. Values of env, headers and secret auth members, and the
+// user info, query and fragment of a url, are replaced by a short digest, so a stored approval holds no secret. The
+// names are "command", "args", "env NAME", "header NAME", "auth NAME" and so on; the facts of Program, if known, come
+// last.
 func (s Server) ApprovalFacts() []NameValue {
 	row, err := configfile.ParseJSON(s.Raw)
 	if err != nil {
@@ -40,7 +40,7 @@ func (s Server) ApprovalFacts() []NameValue {
 	return append(all, toNameValues(s.Program.approvalFacts())...)
 }
 
-// factText shows a value: a text as it is, whatever else as JSON.
+// factText returns a printable value: a string unchanged, anything else as JSON.
 func factText(v configfile.Node) string {
 	if s, ok := v.TextValue(); ok {
 		return safetext.Exact(s)
@@ -68,9 +68,9 @@ func authFacts(m configfile.Member) (all []NameValue) {
 	return all
 }
 
-// ApprovalChanges says for people what became of facts: one line for each that changed, was added or was removed, such
-// as "command: npx → sh" or "env TOKEN: its value changed". It is empty where nothing did. That another command is
-// another program goes without saying.
+// ApprovalChanges describes the differences between facts for people: one line for each that changed, was added or was
+// removed, such as "command: npx → sh" or "env TOKEN: its value changed". A changed command implies another program, so
+// that gets no line.
 func ApprovalChanges(before, after []NameValue) []string {
 	return describeFactChanges(toFacts(before), toFacts(after))
 }

@@ -44,9 +44,9 @@ func urlFacts(name, s string) []approvalFact {
 	return all
 }
 
-// describeFactChanges says for people what became of facts: one line for each that changed, was added or was removed,
-// such as "command: npx → sh" or "env TOKEN: its value changed". It is empty where nothing did. That another command
-// is another program goes without saying.
+// describeFactChanges describes the differences between facts for people: one line for each that changed, was added or
+// was removed, such as "command: npx → sh" or "env TOKEN: its value changed". A changed command implies another
+// program, so that gets no line.
 func describeFactChanges(before, after []approvalFact) []string {
 	find := func(facts []approvalFact, name string) (string, bool) {
 		i := slices.IndexFunc(facts, func(p approvalFact) bool { return p.Name == name })

@@ -6,11 +6,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// AuditSettings says what is kept of calls. The zero value of a field means its default.
+// AuditSettings configures the records kept of calls. The zero value of a field means its default.
 type AuditSettings struct {
 	// Enabled false keeps nothing; nil means the default.
 	Enabled *bool
-	// Arguments is how much of a call's arguments is kept: "redacted", "hash" or "full".
+	// Arguments is the form in which a call's arguments are recorded: "redacted", "hash" or "full".
 	Arguments string
 	// Sync is when a record is on the disk: "batch" or "always".
 	Sync string

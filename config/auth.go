@@ -11,35 +11,34 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// PerCallerCredentials is the value of Credentials that gives each caller's own credentials to the server.
+// PerCallerCredentials is the value of Credentials that sends each caller's own credentials to the server.
 const PerCallerCredentials = "per-caller"
 
-// An Auth says how to sign in at a server: what its row says under "auth", and under "oauth" where "auth" does not say
-// it. What is empty is found out.
+// An Auth configures the sign-in at a server. It comes from the members "auth" and "oauth" of a row; "auth" has
+// precedence. Empty fields are discovered.
 type Auth struct {
-	// Type is "oauth", "client_credentials", "enterprise", "workload", "apikey", or "none" where nobody is to sign in.
+	// Type is "oauth", "client_credentials", "enterprise", "workload", "apikey", or "none" for no sign-in.
 	Type string
 	// CredentialID names a stored credential.
 	CredentialID string
-	// Issuer, and the addresses below it, are where to sign in: http or https URLs with a host. They stand in the
-	// place of what the server says of itself.
+	// Issuer and the addresses below it are http or https URLs with a host. They override the server's own metadata.
 	Issuer, AuthorizationURL, TokenURL, DeviceURL, RegistrationURL string
-	// ClientID and ClientSecret are those of a client that was registered before; one with a PrivateKey, in PEM, signs
-	// what it says in the place of a secret. A value that Server.DeferredValues names as "auth client_id" and the like
-	// stands here as it was written.
+	// ClientID and ClientSecret are the credentials of a registered client; a client with a PrivateKey, in PEM, signs
+	// assertions in place of a secret. A value listed in Server.DeferredValues, as "auth client_id" and the like, is
+	// the text as written.
 	ClientID, ClientSecret, PrivateKey string
-	// IDPIssuer is the identity provider of an enterprise, IDPClientID and IDPClientSecret our client there, and
-	// IDToken says there who the person is; for a workload it says at the server's own issuer what the program is.
+	// IDPIssuer is an enterprise's identity provider; IDPClientID and IDPClientSecret are our client there. IDToken
+	// identifies the person to the provider; for a workload it identifies the program to the server's own issuer.
 	IDPIssuer, IDPClientID, IDPClientSecret, IDToken string
-	// ClientMetadataURL is a client id metadata document: it is the client's id.
+	// ClientMetadataURL is the URL of a client id metadata document; it serves as the client's id.
 	ClientMetadataURL string
-	// Scopes are what is asked for: nil means what the server asks for, an empty list nothing.
+	// Scopes are the requested scopes: nil means those the server asks for, an empty list none.
 	Scopes []string
-	// Resource names the server to the one who issues tokens, an absolute URI without a fragment; "none" where they
-	// know no such parameter.
+	// Resource names the server to the token issuer, as an absolute URI without a fragment; "none" for an issuer that
+	// does not know the parameter.
 	Resource string
-	// RedirectURI is where the browser comes back to, an http or https URL; CallbackPort and CallbackPath are where we
-	// wait for it on this machine. Port 0 means a free one.
+	// RedirectURI is the address the browser returns to, an http or https URL. CallbackPort and CallbackPath are the
+	// local listener for it; port 0 means a free one.
 	RedirectURI  string
 	CallbackPort int
 	CallbackPath string
@@ -47,22 +46,22 @@ type Auth struct {
 	Flow string
 }
 
-// String says what an Auth is without what may be a secret.
+// String returns the type only, since other fields may be secret.
 func (a Auth) String() string { return fmt.Sprintf("auth %q", a.Type) }
 
-// GoString is String.
+// GoString returns the same as String.
 func (a Auth) GoString() string { return a.String() }
 
-// An authMember is one member of auth or oauth: what it is for people, and where its text goes.
+// An authMember is one member of auth or oauth: its documentation and the field its text is stored in.
 type authMember struct {
 	name, typ, doc string
-	// kind says what the value is.
+	// kind is the kind of value.
 	kind authValueKind
-	// target is where a text goes; nil for scopes and callback_port.
+	// target returns the field for a text; nil for scopes and callback_port.
 	target func(*Auth) *string
 }
 
-// An authValueKind is a sort of value of an authMember.
+// An authValueKind is a kind of value of an authMember.
 type authValueKind uint8
 
 const (
@@ -72,7 +71,7 @@ const (
 	authURL                          // an http or https URL
 )
 
-// authMemberTable is the one list of what auth and oauth may say. Names are written so, or in camelCase.
+// authMemberTable lists all members of auth and oauth. Files may write the names as here, or in camelCase.
 var authMemberTable = []authMember{
 	{"type", `"oauth", "client_credentials", "enterprise", "workload", "apikey" or "none"`,
 		`how; "none", and false in the place of the object, means never to sign in`,
@@ -123,9 +122,9 @@ var authMemberTable = []authMember{
 		authKeyword, func(a *Auth) *string { return &a.Flow }},
 }
 
-// CanonicalAuthMember gives the name, in snake_case, of a member of auth or oauth that is written in either way, and
-// whether its value is never a secret, but for what an address may say beside scheme, host and path. It gives nothing
-// for one that nobody here knows.
+// CanonicalAuthMember returns the snake_case name of a member of auth or oauth, written in either way. public reports
+// whether its value is never secret, except for the user info, query and fragment of an address. The name is empty for
+// an unknown member.
 func CanonicalAuthMember(written string) (name string, public bool) {
 	m := authMemberNamed(written)
 	if m == nil {
@@ -146,7 +145,7 @@ func authMemberNamed(written string) *authMember {
 	return nil
 }
 
-// camelCase writes a name in camelCase.
+// camelCase returns a name in camelCase.
 func camelCase(name string) string {
 	words := strings.Split(name, "_")
 	for i, word := range words[1:] {
@@ -155,13 +154,13 @@ func camelCase(name string) string {
 	return strings.Join(words, "")
 }
 
-// The words of type and flow.
+// The values of type and flow.
 var (
 	authTypes = []string{"oauth", "client_credentials", "enterprise", "workload", "apikey", "none"}
 	authFlows = []string{"browser", "device", "paste"}
 )
 
-// readAuth reads what the row says under auth and under oauth. What the first says counts.
+// readAuth reads the members auth and oauth of a row. A member of auth overrides the one of oauth.
 func (r *rowReader) readAuth(row configfile.Node) {
 	said := map[string]bool{}
 	for _, in := range []string{"auth", "oauth"} {
@@ -254,7 +253,7 @@ func (r *rowReader) readAuthMember(name string, known *authMember, v configfile.
 	}
 }
 
-// readScopeList reads a list of words, or a text of them with blanks between.
+// readScopeList reads a list of strings, or a string separated by blanks.
 func (r *rowReader) readScopeList(name string, v configfile.Node) []string {
 	words, ok := v.TextValues()
 	if s, isWord := v.TextValue(); isWord {
@@ -281,7 +280,7 @@ func (r *rowReader) readPort(name string, v configfile.Node) int {
 	return port
 }
 
-// invalidReason says why nobody could sign in so, or "".
+// invalidReason returns why no sign-in is possible with these members, or "".
 func (a *Auth) invalidReason() string {
 	for _, m := range authMemberTable {
 		if m.kind != authURL {
@@ -309,7 +308,7 @@ func (a *Auth) invalidReason() string {
 	return ""
 }
 
-// readCredentials reads whose credentials the server is given.
+// readCredentials reads the member credentials: whose credentials are sent to the server.
 func (r *rowReader) readCredentials(v configfile.Node) {
 	r.server.Credentials = r.readWord("credentials", v)
 	if s := drawbridge.ServerID(r.server.Credentials); s != "" && s.Validate() != nil {

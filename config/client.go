@@ -11,10 +11,10 @@ const ClientEntryName = "drawbridge"
 
 // An ClientEntry is how a client starts Drawbridge: a server on stdio.
 type ClientEntry struct {
-	// Command is the absolute path of the program, Args what it is given: "serve", and more.
+	// Command is the absolute path of the program, Args its arguments: "serve", and more.
 	Command string
 	Args    []string
-	// Env adds to what the client gives its servers; names are distinct.
+	// Env is added to the environment that the client passes to its servers; names are distinct.
 	Env []NameValue
 }
 
@@ -35,7 +35,7 @@ func Clients() []Client {
 	return all
 }
 
-// LookupClient gives the client of an id; false where there is none.
+// LookupClient returns the client of an id; false if there is none.
 func LookupClient(id string) (Client, bool) {
 	for _, c := range Clients() {
 		if c.ID == id {
@@ -45,8 +45,8 @@ func LookupClient(id string) (Client, bool) {
 	return Client{}, false
 }
 
-// Path is the client's user-level configuration file, whether it is there or not. Without a home it is relative, and
-// of no use; the error of PlanConnect says so.
+// Path returns the client's user-level configuration file, whether it exists or not. Without a home the path is
+// relative and unusable; PlanConnect returns an error then.
 func (c Client) Path(o Options) string {
 	at, err := clientDirs(o)
 	if err != nil {

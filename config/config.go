@@ -1,17 +1,19 @@
-// Package config says which servers there are, and where that is written.
+// Package config reads the configuration: which servers there are, the settings, and the file and line of each.
 //
-// It reads the files of the native family, what other programs keep in a project's directory, and the paths a person
-// named, and promises that every row found there is seen again: as one that may be mounted, or with the reason why not.
-// What other programs keep in the person's own files is only there to be taken over (Scan). A bad row costs the other
-// rows nothing, and a broken file that nobody named costs the other files nothing. Origin decides: what a person wrote
-// into their own files, or named, is in force; what a project directory brings waits for approval, and until then
-// takes nobody's place.
+// It reads the files of the native family, the files of other programs in a project's directory, and the paths a person
+// named. Every row found there is returned again: as a server that may be mounted, or with the reason why not. Rows of
+// other programs in the person's own files are not used; they can only be imported (ScanImports). A bad row does not
+// affect other rows, and a broken file that was only discovered does not affect other files. The origin decides about
+// trust: rows in the person's own files, or in files they named, are in force. Rows from a project directory wait for
+// approval, and until then do not replace a server of the same name.
 //
-// It also changes such files, and those of the programs that Drawbridge serves: one value at a time, in place, so that
-// comments, order and what nobody here knows stay; as one step, so that no crash and no other writer costs anything.
+// The package also edits these files, and those of the client programs that Drawbridge serves. It changes one value at
+// a time, in place, and keeps comments, order and unknown members. Each change is atomic: neither a crash nor another
+// writer loses data.
 //
-// Nothing is started or dialled here, and nothing written but by the functions that say so. Values may hold secrets
-// once variables are put in; no error, reason or warning of this package repeats a value, only names, files and lines.
+// The package starts no process and opens no connection, and it writes only in the functions documented to write.
+// Values may hold secrets once variables are expanded: errors, reasons and warnings contain names, files and lines,
+// never a value.
 package config
 
 import (
@@ -26,7 +28,7 @@ import (
 // A NameValue is a name and its value: one environment variable, one header.
 type NameValue struct{ Name, Value string }
 
-// An OriginKind says who put a row where it is.
+// An OriginKind is the kind of source that a row comes from.
 type OriginKind string
 
 // The kinds of origin.
@@ -49,7 +51,7 @@ type Origin struct {
 	Line int
 }
 
-// String gives "path:line", or the path alone for the file as a whole.
+// String returns "path:line", or the path alone for the file as a whole.
 func (o Origin) String() string {
 	if o.Line == 0 {
 		return o.Path
@@ -57,17 +59,17 @@ func (o Origin) String() string {
 	return fmt.Sprintf("%s:%d", o.Path, o.Line)
 }
 
-// A Server is one row of a configuration, its variables put in.
+// A Server is one row of a configuration, with variables expanded.
 type Server struct {
-	// ID is the row's name as it was written; it is valid unless the row is refused. In a name that is not,
-	// what a terminal should not be shown is replaced, and a very long one is cut.
+	// ID is the row's name as written; it is valid unless the row is refused. In an invalid name, characters unsafe for
+	// a terminal are replaced, and a very long name is truncated.
 	ID drawbridge.ServerID
 	// Type is "stdio", "http" or "sse"; empty for a url without a type, which is tried as http and then as sse.
 	Type string
 
-	// Command, Args, Env and Cwd start a stdio server. Env is in the file's order, and adds to what the child is given.
-	// Cwd is where the row says, a relative one joined to the working directory; else the home for a User row, the
-	// project's directory for a Project row, the working directory for an Explicit one.
+	// Command, Args, Env and Cwd start a stdio server. Env is in the file's order and is added to the child's
+	// environment. Cwd is the row's directory, joined to the working directory if relative. By default it is the home
+	// for a User row, the project's directory for a Project row, the working directory for an Explicit one.
 	Command string
 	Args    []string
 	Env     []NameValue
@@ -77,75 +79,73 @@ type Server struct {
 	URL     string
 	Headers []NameValue
 
-	// Enabled is false only where the row says so.
+	// Enabled is false only if the row disables the server.
 	Enabled bool
-	// Timeout is how long a call of this server may take; 0 means the setting call_timeout.
+	// Timeout limits a call of this server; 0 means the setting call_timeout.
 	Timeout time.Duration
 
 	// ExpectedTools names the tools the server may offer: nil means all of them, an empty list none.
 	ExpectedTools *[]string
-	// LockToolList keeps the first listing for good. EnvIsolation gives a child the base environment only.
-	// ElicitationEnabled lets the server ask the person. Fence marks results as foreign text. HoldFlagged holds back
-	// those in which the shield met a rule. Nil means the setting, or its default.
+	// LockToolList keeps the first listing permanently. EnvIsolation restricts a child to the base environment.
+	// ElicitationEnabled lets the server ask the person. Fence marks results as foreign text. HoldFlagged withholds
+	// results that the shield flagged. Nil means the setting, or its default.
 	LockToolList       *bool
 	EnvIsolation       *bool
 	ElicitationEnabled *bool
 	Spotlight          *bool
 	HoldFlagged        *bool
-	// Isolate is "session" where each caller gets a server of its own, Share is "all" where principals may share one.
+	// Isolate is "session" if each caller gets its own server; Share is "all" if principals may share one.
 	Isolate, Share string
 	// Credentials is PerCallerCredentials, or names stored credentials.
 	Credentials string
-	// Confine is what the program of a stdio server is kept to.
+	// Confine restricts the program of a stdio server.
 	Confine Confinement
 	// Trust is "trusted", "untrusted" or "sandboxed"; empty means untrusted.
 	Trust string
-	// IdleStop is how long a stdio server may go uncalled before it is stopped; 0 means the setting, below 0 never.
+	// IdleStop is the time without calls after which a stdio server is stopped; 0 means the setting, below 0 never.
 	IdleStop time.Duration
-	// MaxTools is the most tools that are taken from the server; 0 means the setting.
+	// MaxTools is the maximum number of tools accepted from the server; 0 means the setting.
 	MaxTools int
-	// MaxCallsPerMinute is the most calls of its tools in any 60 seconds; 0 is any number.
+	// MaxCallsPerMinute limits the calls of its tools in any 60 seconds; 0 means no limit.
 	MaxCallsPerMinute int
-	// Auth says how to sign in at the server, nil where the row does not.
+	// Auth configures the sign-in at the server; nil if the row does not.
 	Auth *Auth
-	// FromVariables says of which values of Env and Headers a variable was named as a whole, such as "env TOKEN from
+	// FromVariables lists the values of Env and Headers that consist of one variable's name, such as "env TOKEN from
 	// GITHUB_TOKEN".
 	FromVariables []string
-	// DeferredValues has the values of Env, Headers and Auth that are put together when the server is mounted: they
-	// stand there as they were written. A value that looks like a reference and is not named here is none.
+	// DeferredValues holds the values of Env, Headers and Auth that are resolved when the server is mounted; until then
+	// those fields have the text as written. A value that looks like a reference and is not listed here is literal.
 	DeferredValues []DeferredValue
-	// ImportedFrom is the Name of the Provider that the row was taken over from; empty where it was not.
+	// ImportedFrom is the Name of the Provider that the row was imported from; empty if it was not imported.
 	ImportedFrom string
-	// UnknownMembers has the members that nobody here knows, in the file's order.
+	// UnknownMembers holds the members that Drawbridge does not know, in the file's order.
 	UnknownMembers []UnknownMember
 
 	// Provider is the Name of the Provider whose file has the row.
 	Provider string
 	Origin   Origin
-	// Raw is the row in our own words as it was written, variables not put in: an object without the name. It may hold
-	// secrets. For one that is no object it is empty.
+	// Raw is the row in the native format, as written, with variables not expanded: an object without the name. It may
+	// hold secrets. It is empty for a row that is not an object.
 	Raw json.RawMessage
-	// Hash is the hex SHA-256 of the row as it was written, variables not put in. It names the row to those who
-	// remember something of it: a listing, an approval. Layout, comments and the order of members do not change it;
-	// nor do the members enabled, timeout, idle_stop and imported_from, and those that nobody knows. The name and
-	// every other member do (see Fields).
+	// Hash is the hex SHA-256 of the row as written, with variables not expanded. Stored listings and approvals refer
+	// to the row by it. Layout, comments and the order of members do not change it; nor do enabled, timeout, idle_stop,
+	// imported_from and unknown members. The name and every other member do (see Fields).
 	Hash string
 	// Phase is Idle for a row that may be mounted, else NeedsApproval, Disabled or Refused.
 	Phase drawbridge.ServerPhase
-	// Reason says for people why a row may not be mounted; empty for one that may.
+	// Reason is for people: why a row may not be mounted; empty for one that may.
 	Reason string
-	// DisabledBy is the file whose disabledServers names the row, where that and no member of the row itself keeps it
-	// off.
+	// DisabledBy is the file whose disabledServers names the row, if that list, and not the row itself, disables it.
 	DisabledBy string `json:",omitempty"`
-	// Program is the file of a project's stdio server: the one that a person approved, which is what is started, or
-	// where a decision is to be taken the one that would be. No file of the configuration says it.
+	// Program is the program file of a project's stdio server. It is the approved file, which is started; before an
+	// approval it is the file that would be approved. It is not part of the configuration files.
 	Program ProgramFile
-	// Unresolved names the variables that are not set; "${NAME}" stayed in their places. What else a file has between
-	// the braces is "…".
+	// Unresolved names the unset variables; "${NAME}" remains in their places. Any other text between braces is shown
+	// as "…".
 	Unresolved []string
 }
 
-// Transport says for people how the server is reached: "stdio", "http", "sse", or "http or sse" where that is tried.
+// Transport returns the transport for people: "stdio", "http", "sse", or "http or sse" if both are tried.
 func (s Server) Transport() string {
 	if s.Type == "" {
 		return "http or sse"
@@ -153,8 +153,8 @@ func (s Server) Transport() string {
 	return s.Type
 }
 
-// WithoutOrigin is the row without what says where it stands, and what of it nobody knows: two rows with the same
-// essence mean the same server. It has secrets in it.
+// WithoutOrigin returns the row without its position and its unknown members: two rows equal in this way mean the same
+// server. The result may hold secrets.
 func (s Server) WithoutOrigin() Server {
 	s.Origin = Origin{Kind: s.Origin.Kind}
 	s.Provider, s.ImportedFrom, s.Raw, s.Reason, s.UnknownMembers, s.FromVariables, s.Unresolved = "", "", nil,
@@ -162,31 +162,30 @@ func (s Server) WithoutOrigin() Server {
 	return s
 }
 
-// An UnknownMember is a member of a row that nobody here knows.
+// An UnknownMember is a member of a row that Drawbridge does not know.
 type UnknownMember struct {
 	Name string
 	// Value is JSON, also where the row is in TOML.
 	Value json.RawMessage
 }
 
-// A Warning is something a person should know about what they wrote.
+// A Warning tells a person about a problem in a file.
 type Warning struct {
 	Origin Origin
-	// Server is the row that it is about; empty where it is about none.
+	// Server is the row that the warning is about; empty if it is about none.
 	Server drawbridge.ServerID
 	Text   string
 }
 
-// String gives "path:line: text".
+// String returns "path:line: text".
 func (w Warning) String() string { return w.Origin.String() + ": " + w.Text }
 
-// A Configuration is all that was configured.
+// A Configuration is the result of Load.
 type Configuration struct {
-	// Servers has the rows in configuration order. A name may stand here more than once: a row that is refused takes
-	// nobody's place, and a project's row that is not approved only that of another such row. At most one row of a
-	// name is Idle.
+	// Servers has the rows in configuration order. A name may occur more than once: a refused row does not claim its
+	// name, and an unapproved project row claims it only against other such rows. At most one row of a name is Idle.
 	Servers []Server
-	// Shadowed has the rows that lost to an earlier one of the same name.
+	// Shadowed has the rows that an earlier row of the same name replaced.
 	Shadowed []Server
 	Warnings []Warning
 	// Settings are those of the user-level drawbridge.toml; zero fields mean their defaults.
@@ -195,7 +194,7 @@ type Configuration struct {
 	Sources []string
 }
 
-// Mountable gives the rows that may be mounted, in configuration order. Their names are distinct.
+// Mountable returns the rows that may be mounted, in configuration order. Their names are distinct.
 func (s Configuration) Mountable() []Server {
 	var rows []Server
 	for _, row := range s.Servers {
@@ -206,7 +205,7 @@ func (s Configuration) Mountable() []Server {
 	return rows
 }
 
-// ServerHashes names rows as those know them who remember something of them.
+// ServerHashes returns the key of each row for stored listings and approvals.
 func ServerHashes(rows []Server) (hashes []string) {
 	for _, row := range rows {
 		hashes = append(hashes, row.Hash)
@@ -214,8 +213,8 @@ func ServerHashes(rows []Server) (hashes []string) {
 	return hashes
 }
 
-// Lookup gives the row that counts for a name: the one that may be mounted, else the first. It says false where the
-// name is not configured.
+// Lookup returns the row in force for a name: the one that may be mounted, else the first. The second result is false
+// if the name is not configured.
 func (s Configuration) Lookup(id drawbridge.ServerID) (Server, bool) {
 	var first *Server
 	for i, row := range s.Servers {
@@ -233,7 +232,7 @@ func (s Configuration) Lookup(id drawbridge.ServerID) (Server, bool) {
 	return *first, true
 }
 
-// Suggest gives the configured name that somebody may have meant by id; empty where none is near.
+// Suggest returns the configured name nearest to id; empty if none is near.
 func (s Configuration) Suggest(id drawbridge.ServerID) drawbridge.ServerID {
 	known := make([]string, 0, len(s.Servers))
 	for _, row := range s.Servers {
@@ -242,27 +241,26 @@ func (s Configuration) Suggest(id drawbridge.ServerID) drawbridge.ServerID {
 	return drawbridge.ServerID(configfile.Nearest(string(id), known))
 }
 
-// Options say where to look. The zero value looks where a command started here would.
+// Options tell Load where to look. The zero value looks where a command started here would.
 type Options struct {
-	// Paths are what a person named with --mcp; they replace discovery. Each splits on commas, unless a file of that
-	// very name exists. A file is read alone; a directory is searched as if it were the working directory, and what its
-	// own files say needs no approval.
+	// Paths are the values of --mcp; they replace discovery. Each is split at commas, unless a file of that very name
+	// exists. A file is read alone; a directory is searched as if it were the working directory, and its own files need
+	// no approval.
 	Paths []string
 	// Dir is the working directory; empty means the process's.
 	Dir string
-	// SettingsFile is a file that is read in the place of the person's own drawbridge.toml, and must exist; empty
-	// means that one.
+	// SettingsFile replaces the person's own drawbridge.toml, and must exist; empty means no replacement.
 	SettingsFile string
-	// Home and XDGConfig are the home and the configuration directory; empty means what the environment says.
+	// Home and XDGConfig are the home and the configuration directory; empty means the value from the environment.
 	Home, XDGConfig string
-	// AppData is the roaming profile of Windows; empty means what the environment says. Other systems have none.
+	// AppData is the roaming profile of Windows; empty means the value from the environment. Other systems do not use
+	// it.
 	AppData string
-	// Approved says whether a person approved a row that a project brings: a valid one, whose Phase is NeedsApproval.
-	// Nil approves none.
+	// Approved reports whether a person approved a valid project row whose Phase is NeedsApproval. Nil approves none.
 	Approved func(Server) bool
-	// LookupEnv finds a variable; nil means the process's environment.
+	// LookupEnv looks up a variable; nil means the process's environment.
 	LookupEnv func(string) (string, bool)
-	// KeychainValue finds a value that the person keeps under a name, for Scan: a row that refers to it is the same as
-	// one that has it in plain text. Nil finds none.
+	// KeychainValue returns a stored secret by name. ScanImports treats a row that refers to it like one with the value
+	// in plain text. Nil finds none.
 	KeychainValue func(name string) (string, bool)
 }

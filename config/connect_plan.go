@@ -13,7 +13,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// ConnectOptions say where clients are, and where what they had is kept.
+// ConnectOptions locate clients and the backups of their configurations.
 type ConnectOptions struct {
 	Options
 	// BackupDir is an absolute path. It is made when it is needed, with mode 0700; files in it have mode 0600: they
@@ -21,34 +21,34 @@ type ConnectOptions struct {
 	BackupDir string
 }
 
-// A ConnectPlan is a change of a client's configuration that was thought out and not made.
+// A ConnectPlan is a planned change of a client's configuration.
 type ConnectPlan struct {
 	Client Client
 	// Path is the file that changes.
 	Path string
-	// Changes says in words what is done, one line each. It is empty where there is nothing to do.
+	// Changes describes the change, one line for each step; empty if nothing changes.
 	Changes []string
-	// Diff shows the change as a unified diff. Of the values in it only those are shown that we write, and words that
-	// every such file has; the others may be secrets, and are "…".
+	// Diff shows the change as a unified diff. It shows only values that Drawbridge writes and words common to all such
+	// files; other values may be secrets and are "…".
 	Diff string
 
 	before, after configfile.FileState
 	backups       clientconfig.BackupDir
-	// record is what is to be kept for the way back; nil where nothing new is.
+	// record is the new backup; nil if there is none.
 	record *clientconfig.BackupRecord
-	// dropBackup says that what was kept is of no use after this; dirs are those that go then when they are empty.
+	// dropBackup is set if the backup is obsolete after the change; dirs are removed then if they are empty.
 	dropBackup bool
 	emptyDirs  []string
 }
 
-// IsEmpty says that the client's configuration is already as it shall be.
+// IsEmpty reports whether the client's configuration needs no change.
 func (p *ConnectPlan) IsEmpty() bool { return p.after.Equal(p.before) }
 
-// PlanConnect plans to put Drawbridge into a client's configuration, as the server ClientEntryName, and to take the
-// servers named in replace out of it. An entry of that name that says something else is replaced. Servers in replace
-// that are not there are ignored.
+// PlanConnect plans to add Drawbridge to a client's configuration, as the server ClientEntryName, and to remove the
+// servers named in replace. A different entry of that name is replaced. Servers in replace that do not exist are
+// ignored.
 //
-// The error is a *drawbridge.Fault: there is no such client, no home, no backup directory, or a file that cannot be
+// The error is a *drawbridge.Fault: for an unknown client, a missing home or backup directory, or a file that cannot be
 // read or edited.
 func PlanConnect(o ConnectOptions, id string, entry ClientEntry, replace []string) (*ConnectPlan, error) {
 	p, old, err := newPlan(o, id)
@@ -65,9 +65,10 @@ func PlanConnect(o ConnectOptions, id string, entry ClientEntry, replace []strin
 	return p, nil
 }
 
-// PlanDisconnect plans to take Drawbridge out of a client's configuration. Where the file is as PlanConnect's plan left
-// it, it becomes what it was before, to the byte, or goes if there was none. Where somebody has edited it since, only
-// our entry is taken out, what it replaced is put back, and the edits stay. The errors are those of PlanConnect.
+// PlanDisconnect plans to remove Drawbridge from a client's configuration. If the file is unchanged since PlanConnect's
+// plan was applied, its former content is restored byte for byte, or it is removed if there was none. If the file was
+// edited since, only our entry is removed, replaced entries are restored, and the edits stay. The errors are those of
+// PlanConnect.
 func PlanDisconnect(o ConnectOptions, id string) (*ConnectPlan, error) {
 	p, old, err := newPlan(o, id)
 	if err != nil {
@@ -85,7 +86,7 @@ func PlanDisconnect(o ConnectOptions, id string) (*ConnectPlan, error) {
 	return p, nil
 }
 
-// describeUndo puts the way back into words.
+// describeUndo describes the restored state in Changes.
 func (p *ConnectPlan) describeUndo(old *clientconfig.BackupRecord) {
 	has := func(v configfile.FileState, name string) bool {
 		_, found, err := configfile.Get(p.Client.dialect.Format, v.Data, p.Client.entryPath(name))
@@ -112,7 +113,7 @@ func (p *ConnectPlan) describeUndo(old *clientconfig.BackupRecord) {
 	}
 }
 
-// newPlan reads the client's file, and what is kept of it.
+// newPlan reads the client's file and its backup.
 func newPlan(o ConnectOptions, id string) (*ConnectPlan, *clientconfig.BackupRecord, error) {
 	c, ok := LookupClient(id)
 	if !ok {
@@ -152,7 +153,7 @@ func newPlan(o ConnectOptions, id string) (*ConnectPlan, *clientconfig.BackupRec
 	return p, old, err
 }
 
-// planContent finds what the file shall hold, and what is to be kept for the way back.
+// planContent computes the new file content and the backup.
 func (p *ConnectPlan) planContent(old *clientconfig.BackupRecord, entry ClientEntry, replace []string) error {
 	c := p.Client
 	row, err := c.entryJSON(entry)
@@ -200,7 +201,7 @@ func (p *ConnectPlan) planContent(old *clientconfig.BackupRecord, entry ClientEn
 	return p.makeBackupRecord(old, replaced)
 }
 
-// makeBackupRecord makes the record for the way back. Connected twice, the way leads back to before the first time.
+// makeBackupRecord returns the backup. After two connects it still holds the state before the first.
 func (p *ConnectPlan) makeBackupRecord(old *clientconfig.BackupRecord, replaced map[string]json.RawMessage) error {
 	target, err := configfile.ResolveLinks(p.Path)
 	if err != nil {
@@ -232,7 +233,7 @@ func (p *ConnectPlan) makeBackupRecord(old *clientconfig.BackupRecord, replaced 
 	return nil
 }
 
-// restoredState gives what a file held before it was connected: to the byte where nobody else has edited it since.
+// restoredState returns the file's state before it was connected: byte for byte if it was not edited since.
 func (c Client) restoredState(old *clientconfig.BackupRecord, now configfile.FileState) (configfile.FileState, error) {
 	if !now.Exists {
 		return now, nil
@@ -264,8 +265,8 @@ func (c Client) restoredState(old *clientconfig.BackupRecord, now configfile.Fil
 	return configfile.FileState{Data: data, Exists: true}, nil
 }
 
-// Apply makes the change. What is kept for the way back is on the disk before the client's file changes. A file that is
-// no longer as it was when the plan was made is not touched; the error is a *drawbridge.Fault.
+// Apply makes the change. The backup is written before the client's file. If the file changed since the plan was made,
+// it is not touched; the error is a *drawbridge.Fault.
 func (p *ConnectPlan) Apply() error {
 	if p.IsEmpty() {
 		return p.removeStaleBackup()
@@ -289,7 +290,7 @@ func (p *ConnectPlan) Apply() error {
 	return p.removeStaleBackup()
 }
 
-// removeStaleBackup takes away what was kept when it is of no use any more.
+// removeStaleBackup removes an obsolete backup.
 func (p *ConnectPlan) removeStaleBackup() error {
 	if !p.dropBackup {
 		return nil
@@ -298,8 +299,8 @@ func (p *ConnectPlan) removeStaleBackup() error {
 	return p.backups.Remove(p.Client.ID, p.Path)
 }
 
-// nonSecretWords are the values that are no secret: those of our entry but for its environment, and what every file
-// has.
+// nonSecretWords returns the values that may be shown: those of our entry except its environment, and words common to
+// all such files.
 func nonSecretWords(c Client, e ClientEntry) []string {
 	words := []string{ClientEntryName, "stdio", "http", "sse", "local", "remote", "streamable_http",
 		"streamable-http", "builtin"}

@@ -15,8 +15,8 @@ type DeferredValue struct {
 	Parts []ValuePart
 }
 
-// DeferredParts gives what a value is put together of: a Deferred's Name, such as "env TOKEN". It gives nil for a
-// value that is what it is.
+// DeferredParts returns the parts of a deferred value, by its Name such as "env TOKEN". It returns nil for a literal
+// value.
 func (s Server) DeferredParts(name string) []ValuePart {
 	for _, d := range s.DeferredValues {
 		if d.Name == name {
@@ -49,8 +49,8 @@ func (r *rowReader) expandReferences(s string) []ValuePart {
 	})
 }
 
-// expandVariables puts variables into a text of a member that may hold no other reference: arguments are shown to
-// every process of the machine, and where a row leads is known before it is mounted.
+// expandVariables expands variables in a member that may hold no other reference. Arguments are visible to every
+// process of the machine, and the target of a row must be known before mounting.
 func (r *rowReader) expandVariables(member, s string) string {
 	text, later := joinLiteralParts(r.expandReferences(s))
 	if later != nil {
@@ -60,8 +60,8 @@ func (r *rowReader) expandVariables(member, s string) string {
 	return text
 }
 
-// readSecret reads a value that may be a command as a whole, after "!", or hold references. A command stays as it is
-// written, since a shell puts its variables in.
+// readSecret reads a value that may be a command as a whole, after "!", or hold references. A command is not expanded,
+// since a shell expands its variables.
 func (r *rowReader) readSecret(what, written string) string {
 	command, isCommand := strings.CutPrefix(written, "!")
 	parts := []ValuePart{{Kind: CommandPart, Text: command}}

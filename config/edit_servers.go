@@ -12,11 +12,11 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// A ServerEditError is an error for a person: it says why a row of a file cannot be changed as they asked. Scripts may
-// know its sentences: they stay as they are.
+// A ServerEditError tells a person why a row of a file cannot be changed as they asked. Scripts may depend on its
+// sentences: they do not change.
 type ServerEditError string
 
-// Error gives the sentence.
+// Error returns the sentence.
 func (e ServerEditError) Error() string { return string(e) }
 
 func existsError(id drawbridge.ServerID, path string) error {
@@ -49,7 +49,7 @@ func AddServer(path string, id drawbridge.ServerID, row json.RawMessage) error {
 	})
 }
 
-// PutServer adds a server as AddServer does, or replaces the one that has the name, where it stands.
+// PutServer adds a server as AddServer does, or replaces the one of that name in place.
 func PutServer(path string, id drawbridge.ServerID, row json.RawMessage) error {
 	if err := validateRow(id, row); err != nil {
 		return err
@@ -74,8 +74,8 @@ func RemoveServer(path string, id drawbridge.ServerID) error {
 	})
 }
 
-// SetServerEnabled says in a server's row whether it is on. A row that does not say so is on, and is not changed for
-// that. The errors are those of RemoveServer.
+// SetServerEnabled enables or disables a server in its row. A row without "enabled" is enabled and is not changed to
+// say so. The errors are those of RemoveServer.
 func SetServerEnabled(path string, id drawbridge.ServerID, on bool) error {
 	return editRow(path, id, func(f rowFile, at []string) ([]byte, error) {
 		at = append(slices.Clone(at), "enabled")
@@ -86,8 +86,8 @@ func SetServerEnabled(path string, id drawbridge.ServerID, on bool) error {
 	})
 }
 
-// SetServerDisabled puts a name on the list disabledServers of a native JSON file, or takes it off: a server that is
-// defined elsewhere is kept off by it. The list is sorted; an empty one is left out. The error is one of Update.
+// SetServerDisabled adds a name to the list disabledServers of a native JSON file, or removes it. The list disables a
+// server that is defined elsewhere. It is sorted; an empty list is removed. The error is one of UpdateFile.
 func SetServerDisabled(path string, id drawbridge.ServerID, off bool) error {
 	at := []string{"disabledServers"}
 	return UpdateFile(path, func(data []byte) ([]byte, error) {
@@ -118,14 +118,14 @@ func SetServerDisabled(path string, id drawbridge.ServerID, off bool) error {
 	})
 }
 
-// A TextReplacement is a text within a row, by the names of the members that lead to it, and what takes its place.
+// A TextReplacement replaces a string within a row. Path holds the member names that lead to it.
 type TextReplacement struct {
 	Path     []string
 	Old, New string
 }
 
-// ReplaceServerTexts puts texts in the places of others within a server's row, all of them or none. The error is a
-// ServerEditError where the row is not there, or does not say by now what it is said to; else one of Update.
+// ReplaceServerTexts replaces strings within a server's row, all of them or none. The error is a ServerEditError if the
+// row does not exist or no longer has the expected strings; else one of UpdateFile.
 func ReplaceServerTexts(path string, id drawbridge.ServerID, all []TextReplacement) error {
 	stale := error(nil)
 	err := editRow(path, id, func(f rowFile, at []string) ([]byte, error) {
@@ -175,7 +175,7 @@ func wrapEditError(path string) func([]byte, error) ([]byte, error) {
 	}
 }
 
-// validateRow says why a row may not be written.
+// validateRow returns an error if a row must not be written.
 func validateRow(id drawbridge.ServerID, row json.RawMessage) error {
 	if err := id.Validate(); err != nil {
 		return err
@@ -186,8 +186,7 @@ func validateRow(id drawbridge.ServerID, row json.RawMessage) error {
 	return nil
 }
 
-// rowProblems reads a row as it will be read from its file. Variables that are not set where it is written may be where
-// it is read.
+// rowProblems reads a row as Load would read it from its file. Variables that are unset now may be set later.
 func rowProblems(id drawbridge.ServerID, written json.RawMessage) (problems []string) {
 	value, err := configfile.ParseJSON(written)
 	if err != nil {
@@ -237,7 +236,7 @@ func (f rowFile) pathStep(list json.RawMessage, id drawbridge.ServerID) string {
 	return string(id)
 }
 
-// rowPath gives the path of a server's row.
+// rowPath returns the path of a server's row.
 func (f rowFile) rowPath(id drawbridge.ServerID) (path []string, found bool, err error) {
 	lists, _ := f.serverLists()
 	for _, list := range lists {

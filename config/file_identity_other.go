@@ -4,7 +4,7 @@ package config
 
 import "os"
 
-// An fileIdentity is not known here: each file is read anew.
+// A fileIdentity is not available on this system: each file is read again.
 type fileIdentity struct{}
 
 func identifyFile(os.FileInfo) (fileIdentity, bool) { return fileIdentity{}, false }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// An fileIdentity tells a file, as it is now, from all others, and from what it was before a change.
+// A fileIdentity distinguishes a file from all others, and from its own state before a change.
 type fileIdentity struct {
 	device, inode uint64
 	size          int64
@@ -15,7 +15,7 @@ type fileIdentity struct {
 	changed       syscall.Timespec
 }
 
-// identifyFile gives the identity of a file; false where it has none.
+// identifyFile returns the identity of a file; false if it has none.
 func identifyFile(info os.FileInfo) (fileIdentity, bool) {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

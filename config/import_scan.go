@@ -15,18 +15,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/launch"
 )
 
-// A ImportStatus says what taking a definition over would do.
+// An ImportStatus is the effect of importing a definition.
 type ImportStatus string
 
 // The statuses.
 const (
 	// ImportNew is a definition whose name the person's own native files do not have.
 	ImportNew ImportStatus = "new"
-	// ImportSame is one that they have already, or that an earlier definition of this scan says in the same way.
+	// ImportSame marks a definition that the person has already, or that equals an earlier one of this scan.
 	ImportSame ImportStatus = "same"
 	// ImportConflict is one whose name they have with another definition.
 	ImportConflict ImportStatus = "conflict"
-	// ImportShadowed is one whose name an earlier definition of this scan has and says differently.
+	// ImportShadowed marks a definition whose name belongs to a different earlier definition of this scan.
 	ImportShadowed ImportStatus = "shadowed"
 	// ImportRefused is one that could not be mounted, or that starts Drawbridge itself.
 	ImportRefused ImportStatus = "refused"
@@ -38,14 +38,14 @@ type ImportCandidate struct {
 	// Provider is the Name of the program in the table of Providers, From its Title.
 	Provider, ProviderTitle string
 	Origin                  Origin
-	// Transport is as Server's method gives it.
+	// Transport is the result of Server.Transport.
 	Transport string
 	Status    ImportStatus
-	// Reason says for people why the status is not New; empty for one that is.
+	// Reason is for people: why the status is not New; empty if it is.
 	Reason string
-	// Raw is the definition in our own words, as it would be written under its name: variables are not put in, the
-	// members stand in the order of Fields, and "imported_from" names the provider. It may hold secrets. It is empty
-	// for one that is refused.
+	// Raw is the definition in the native format, as it would be written under its name: variables are not expanded,
+	// members are in the order of Fields, and "imported_from" names the provider. It may hold secrets. It is empty for
+	// a refused one.
 	Raw json.RawMessage
 	// Notes say what could not be carried over, or should be known of it.
 	Notes []string
@@ -61,15 +61,15 @@ type ImportScan struct {
 	Sources []string
 }
 
-// ScanImports finds the definitions that the providers named in from, or all, have in the person's own files; what a
-// project directory brings is not among them, unless the directory is the home. Of Claude Code's entries for single
-// directories it takes those of the working directory. Nothing is written.
+// ScanImports finds the definitions of the named providers, or of all, in the person's own files. Project directories
+// are not scanned, unless the directory is the home. Of Claude Code's entries for single directories it takes those of
+// the working directory. Nothing is written.
 //
-// Two definitions of a name are the same if they reach the same server in the same way: what is off, what a timeout is,
-// where a row was taken over from, and whether a url's type is left to be found out make no difference.
+// Two definitions of a name are the same if they reach the same server in the same way. Differences in enabled,
+// timeouts, import source and a url's type that is left to detection do not matter.
 //
-// The error is a *drawbridge.Fault with the code InvalidInput: for a name in from that no provider has, and for a
-// native file of the person's own that cannot be read, since nobody should write to that.
+// The error is a *drawbridge.Fault with the code InvalidInput: for an unknown name in from, and for a native file of
+// the person's own that cannot be read, since it must not be written then.
 func ScanImports(o Options, from []string) (ImportScan, error) {
 	l, err := newLoader(o)
 	if err != nil {
@@ -100,13 +100,13 @@ func ScanImports(o Options, from []string) (ImportScan, error) {
 	return s.found, nil
 }
 
-// A importScanner compares what other programs have with the person's own.
+// An importScanner compares definitions of other programs with the person's own.
 type importScanner struct {
 	*loader
 	keychainValue func(name string) (string, bool)
-	// dirIsHome says that the working directory is the home: its files are the person's own.
+	// dirIsHome is set if the working directory is the home: its files are the person's own.
 	dirIsHome bool
-	// userServers has what the person's own files say under each name.
+	// userServers holds the definitions in the person's own files by name.
 	userServers map[drawbridge.ServerID][]string
 	// seen has the first definition of each name in this scan.
 	seen  map[drawbridge.ServerID]seenDefinition
@@ -140,10 +140,10 @@ func (s *importScanner) readUserServers() error {
 	return nil
 }
 
-// keychainReference finds the references to values that the person keeps.
+// keychainReference matches references to stored secrets.
 var keychainReference = regexp.MustCompile(`\$\{keychain:([^}]*)\}`)
 
-// withKeychainValues gives a row with the values that it refers to in their places.
+// withKeychainValues returns a row with references replaced by stored secrets.
 func (s *importScanner) withKeychainValues(n configfile.Node) configfile.Node {
 	if n.Kind == configfile.Text && s.keychainValue != nil {
 		n.Text = keychainReference.ReplaceAllStringFunc(n.Text, func(reference string) string {
@@ -181,7 +181,7 @@ func (s *importScanner) scanFile(p clientconfig.Provider, src sourceFile) {
 	}
 }
 
-// classify says what taking a row over would do.
+// classify returns the effect of importing a row.
 func (s *importScanner) classify(p clientconfig.Provider, src sourceFile, row clientconfig.ServerRow) ImportCandidate {
 	server, warnings := s.readServer(src, row)
 	found := ImportCandidate{
@@ -228,7 +228,7 @@ func (s *importScanner) classify(p clientconfig.Provider, src sourceFile, row cl
 	return found
 }
 
-// refusalReason says why a row is not to be taken over, even one that is off.
+// refusalReason returns why a row must not be imported, even a disabled one; "" if it may be.
 func refusalReason(s Server) string {
 	if s.Phase == drawbridge.Disabled {
 		if launch.StartsDrawbridge(s.Command, s.Args) {
@@ -244,12 +244,12 @@ func refusalReason(s Server) string {
 	return ""
 }
 
-// textWithoutName is a warning's text without the name, which stands beside it.
+// textWithoutName returns a warning's text without the server name, which is shown beside it.
 func (w Warning) textWithoutName() string {
 	return strings.TrimPrefix(w.Text, fmt.Sprintf("Server %q: ", w.Server))
 }
 
-// addMissingMember gives a row a member that it does not have.
+// addMissingMember adds a member to a row that does not have it.
 func addMissingMember(row configfile.Node, name, value string) configfile.Node {
 	if _, ok := row.Find(name); !ok {
 		row.Members = append(slices.Clip(row.Members), configfile.Member{Name: name,
@@ -258,8 +258,8 @@ func addMissingMember(row configfile.Node, name, value string) configfile.Node {
 	return row
 }
 
-// comparableContent is what makes a definition the one it is, as JSON: the members that count in a row's hash, without
-// those that say nothing.
+// comparableContent returns the identity of a definition as JSON: the members that count in a row's hash, without those
+// that have no effect.
 func comparableContent(row configfile.Node) string {
 	kept := configfile.Node{Kind: configfile.Table}
 	for _, known := range rowMemberTable {

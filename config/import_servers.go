@@ -12,10 +12,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/launch"
 )
 
-// ImportServers adds the definitions of found that are New to a native file, all of them as one change, and gives their
-// names; the others are left where they are. Where there is nothing to add the file is not touched.
+// ImportServers adds the definitions of found that are New to a native file, all as one change, and returns their
+// names; others are ignored. If there is nothing to add, the file is not touched.
 //
-// The error is that of AddServer about the first that cannot be added, such as one whose name somebody has added since
+// The error is that of AddServer for the first definition that cannot be added, such as one whose name was added since
 // the scan. Nothing is written then.
 func ImportServers(path string, found []ImportCandidate) ([]drawbridge.ServerID, error) {
 	var ids []drawbridge.ServerID
@@ -55,9 +55,9 @@ func ImportServers(path string, found []ImportCandidate) ([]drawbridge.ServerID,
 	return ids, nil
 }
 
-// Entry gives what the client's configuration says of Drawbridge: the server ClientEntryName, else the first that
-// starts Drawbridge. It says false where there is none, or no file. The error is a *drawbridge.Fault: there is no
-// home, or a file that cannot be read.
+// Entry returns Drawbridge's entry in the client's configuration: the server ClientEntryName, else the first that
+// starts Drawbridge. The second result is false if there is no entry or no file. The error is a *drawbridge.Fault: for
+// a missing home, or a file that cannot be read.
 func (c Client) Entry(o Options) (ClientEntry, bool, error) {
 	l, err := newLoader(o)
 	if err != nil {

@@ -9,19 +9,19 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/launch"
 )
 
-// A LaunchFinding is one thing that a person should know of a row before they let it run: a code that stays what it
-// is, such as "inline-code", and a sentence without a value of the row in it.
+// A LaunchFinding is one thing that a person should know about a row before they let it run: a stable code, such as
+// "inline-code", and a sentence that contains no value of the row.
 type LaunchFinding = launch.Finding
 
 // HashProgram reads the file at an absolute path. One that is too large is a *ProgramTooLargeError.
 func HashProgram(path string) (ProgramFile, error) { return hashProgramFile(path) }
 
-// CheckProgramSize says whether the file at an absolute path may be approved, without reading it.
+// CheckProgramSize reports whether the file at an absolute path may be approved, without reading it.
 func CheckProgramSize(path string) error { return checkProgramFits(path) }
 
-// ApprovedProgram gives, for a project's row, what gives the very file that a person approved, whatever its command
-// means in the environment of this moment: the error is a *ProgramChangedError where the file is not what it was, and
-// says what to do. For any other row it is nil.
+// ApprovedProgram returns, for a project's row, a function that returns the path of the approved file, whatever the
+// command resolves to now. Its error is a *ProgramChangedError with the next step if the file changed. For any other
+// row ApprovedProgram returns nil.
 func (s Server) ApprovedProgram() func() (path string, err error) {
 	if s.Origin.Kind != OriginProject {
 		return nil
@@ -45,7 +45,7 @@ func (s *Server) launchSpec() launch.Spec {
 	return l
 }
 
-// A Confinement is what a stdio server's program is kept to. The zero value keeps it to nothing.
+// A Confinement restricts a stdio server's program. The zero value restricts nothing.
 type Confinement = launch.Confinement
 
 // The levels of a Confinement: as far as the system lets us, and no start with less.
@@ -61,9 +61,9 @@ func (r *rowReader) readConfinement(v configfile.Node) {
 	}
 }
 
-// LaunchFindings says what a person should know before they let a stdio server run: code among its arguments, packages
-// that are downloaded, containers that reach the machine, and in a row that is not their own a command that is neither
-// one of those that servers are usually run with nor of Settings.AllowedCommands. Of any other server it says nothing.
+// LaunchFindings returns what a person should know before they let a stdio server run: code among its arguments,
+// downloaded packages, containers that reach the machine. For a row that is not the person's own it also reports a
+// command that is neither common for servers nor in Settings.AllowedCommands. For any other server it returns nothing.
 func (s Server) LaunchFindings(settings Settings) []LaunchFinding {
 	if s.Command == "" {
 		return nil

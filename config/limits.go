@@ -21,13 +21,13 @@ type ToolLimits struct {
 	SameErrors, SameCalls int
 }
 
-// ShieldSettings says how far servers are trusted. A zero field means the default.
+// ShieldSettings configures the trust in servers. A zero field means the default.
 type ShieldSettings struct {
-	// Enabled is false where nobody is to keep an account of how servers behave; nil means the default.
+	// Enabled is false if the behaviour of servers is not recorded; nil means the default.
 	Enabled *bool
 	// Threshold is the score under which a server is quarantined, from 0 to 1; below 0 none is.
 	Threshold float64
-	// HalfLife is how long it takes until half of what was lost has come back.
+	// HalfLife is the time in which half of the lost trust returns.
 	HalfLife time.Duration
 	// HoldFlagged holds back results in which rules are met; nil means the default, which is not to.
 	HoldFlagged *bool

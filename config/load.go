@@ -14,28 +14,28 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// MaxFile is the most bytes that a file of the configuration may have, MaxRows the most servers that are taken from it.
-// A file may come from a stranger's project.
+// MaxFile is the maximum size of a configuration file in bytes, MaxRows the maximum number of servers read from it. A
+// file may come from a stranger's project.
 const (
 	MaxFile = 4 << 20
 	MaxRows = 1000
 )
 
-// maxForeignFile is the most bytes of a file that another program keeps among the person's own: some keep a history in
+// maxForeignFile is the maximum size in bytes of another program's file among the person's own: some keep a history in
 // it.
 const maxForeignFile = 32 << 20
 
 // maxWarnings is how many warnings about one file are kept.
 const maxWarnings = 100
 
-// Load reads the configuration that o describes. Providers come in the order of the table that Providers gives, and the
-// files of each in the order there: the native family's project, user and legacy files, then what other programs keep
-// in the project. With o.Paths the order is that of the paths. Within a file it is the file's.
+// Load reads the configuration that o describes. Providers come in the order of Providers, and the files of each in its
+// order. The native family's project, user and legacy files come first, then the project files of other programs. With
+// o.Paths the order is that of the paths. Within a file, the order of the file is kept.
 //
-// The error is a *drawbridge.Fault with the code InvalidInput: for a path in o.Paths that does not exist or is not what
-// its name says, naming it, its line and its column; and for a user-level drawbridge.toml that is broken or has a bad
-// value, since a gateway that ignores a setting may guard less than its owner believes. Whatever else is wrong is a
-// warning, or the Reason of a row.
+// The error is a *drawbridge.Fault with the code InvalidInput. One case is a path in o.Paths that does not exist or
+// does not parse as its extension demands; the error has the path, line and column. The other is a user-level
+// drawbridge.toml that is broken or has a bad value, since a gateway that ignores a setting may guard less than its
+// owner believes. Any other problem is a warning, or the Reason of a row.
 func Load(o Options) (Configuration, error) {
 	l, err := newLoader(o)
 	if err != nil {
@@ -56,8 +56,7 @@ func Load(o Options) (Configuration, error) {
 	return l.set, nil
 }
 
-// LoadSettings reads the person's own drawbridge.toml and nothing else: the Settings that Load gives. The error is as
-// for Load.
+// LoadSettings reads only the person's own drawbridge.toml: the Settings that Load returns. The error is as for Load.
 func LoadSettings(o Options) (Settings, error) {
 	l, err := newLoader(o)
 	if err != nil {
@@ -76,14 +75,14 @@ type loader struct {
 	clientconfig.BaseDirs
 	settings string
 	approved func(Server) bool
-	// disabledBy has the names that the person's own files turn off, and the file that says so.
+	// disabledBy maps a name that the person's own files disable to the file that does.
 	disabledBy map[string]string
-	// claims has the index in set.Servers of the row that has a standing.
+	// claims has the index in set.Servers of the row that holds each claim.
 	claims map[nameClaim]int
 	set    Configuration
 }
 
-// newLoader finds the directories that paths start at. Without a home there are no user-level files.
+// newLoader finds the base directories. Without a home there are no user-level files.
 func newLoader(o Options) (*loader, error) {
 	l := &loader{approved: o.Approved, settings: o.SettingsFile, disabledBy: map[string]string{},
 		claims: map[nameClaim]int{}}
@@ -142,7 +141,7 @@ func (l *loader) sources(paths []string) ([]sourceFile, error) {
 	return uniqueSources(all), nil
 }
 
-// userSettingsSource is the person's own drawbridge.toml; false where there is no place for one.
+// userSettingsSource returns the person's own drawbridge.toml; false if its location is unknown.
 func (l *loader) userSettingsSource() (sourceFile, bool) {
 	if l.settings != "" {
 		path := l.absolutePath(l.settings)
@@ -166,9 +165,9 @@ func (l *loader) absolutePath(path string) string {
 	return filepath.Join(l.Project, path)
 }
 
-// conventionalSources lists the conventional files of a working directory, whether they exist or not: all of the
-// native family, and those that other programs keep in the directory. What these keep elsewhere is theirs, even where
-// the directory has it too.
+// conventionalSources lists the conventional files of a working directory, whether they exist or not: all of the native
+// family, and the project files of other programs. User-level files of other programs are excluded, even if the
+// directory is their location too.
 func (l *loader) conventionalSources(dir string, project OriginKind) []sourceFile {
 	if configfile.SameFile(dir, l.Home) {
 		project = OriginUser
@@ -204,8 +203,8 @@ func (l *loader) conventionalSources(dir string, project OriginKind) []sourceFil
 	})
 }
 
-// openSource reads and parses a file. What the person's own files turn off is off wherever it is written, and so is
-// found before any row is.
+// openSource reads and parses a file. Names that the person's own files disable are disabled in every file, so they are
+// collected before any row is read.
 func (l *loader) openSource(src *sourceFile) {
 	data, err := src.readBytes()
 	if err == nil {
@@ -222,7 +221,7 @@ func (l *loader) openSource(src *sourceFile) {
 	}
 }
 
-// loadSource takes the rows and settings of a file into the set.
+// loadSource reads the rows and settings of a file into the set.
 func (l *loader) loadSource(src sourceFile) error {
 	err := src.err
 	if errors.Is(err, fs.ErrNotExist) && !src.namedByPerson {
@@ -249,7 +248,7 @@ func (l *loader) loadSource(src sourceFile) error {
 	return nil
 }
 
-// reportUnreadable is an error where a person named the file or it holds their settings, else a warning.
+// reportUnreadable returns an error if a person named the file or it holds their settings; else it adds a warning.
 func (l *loader) reportUnreadable(src sourceFile, err error) error {
 	at, ok := errors.AsType[*configfile.Error](err)
 	if !ok {
@@ -277,7 +276,7 @@ func (l *loader) loadSettings(src sourceFile) error {
 	return nil
 }
 
-// warnIgnoredSettings warns about settings where none are read.
+// warnIgnoredSettings warns about settings in a file from which none are read.
 func (l *loader) warnIgnoredSettings(src sourceFile) {
 	for _, section := range src.root.Members {
 		mine := func(m configfile.Member) bool { return section.Name == "mcp" && m.Name == "servers" }
@@ -304,7 +303,7 @@ func (l *loader) loadRows(src sourceFile) {
 	}
 }
 
-// readServer reads one row of a file, which the file's program wrote down in its own way.
+// readServer reads one row of a file, in the format of the file's program.
 func (l *loader) readServer(src sourceFile, row clientconfig.ServerRow) (Server, []Warning) {
 	r := &rowReader{dir: l.Project, home: l.Home, lookup: l.Lookup, approved: l.approved, disabled: l.disabledBy}
 	r.server.Origin = Origin{Kind: src.kind, Path: src.path, Line: row.Line}
@@ -322,9 +321,8 @@ func (l *loader) readServer(src sourceFile, row clientconfig.ServerRow) (Server,
 	return r.server, r.warnings
 }
 
-// addServer gives the row its place. A row that is refused takes nobody's, and one that a project brings and nobody
-// approved only that of another such row: a project may not take a person's own server away by bringing one of the
-// same name.
+// addServer adds the row to the set. A refused row does not claim its name, and an unapproved project row claims it
+// only against other such rows. A project must not replace a person's own server by using its name.
 func (l *loader) addServer(s Server) {
 	place := nameClaim{s.ID, s.isUnapprovedProject()}
 	i, taken := l.claims[place]
@@ -342,13 +340,13 @@ func (l *loader) addServer(s Server) {
 	}
 }
 
-// A nameClaim is what a row that is not refused may take: a name, among those in force or among those that are weak.
+// A nameClaim is the claim of a row on its name: among rows in force, or among weak ones.
 type nameClaim struct {
 	id         drawbridge.ServerID
 	unapproved bool
 }
 
-// isUnapprovedProject says that a project brought the row and that it is not in force: one that is off may never have
+// isUnapprovedProject reports whether a project brought the row and it is not in force: a disabled one may never have
 // been approved.
 func (s *Server) isUnapprovedProject() bool {
 	return s.Origin.Kind == OriginProject && s.Phase != drawbridge.Idle
@@ -359,8 +357,8 @@ func (l *loader) warn(src sourceFile, line int, format string, args ...any) {
 	l.set.Warnings = append(l.set.Warnings, Warning{Origin: origin, Text: fmt.Sprintf(format, args...)})
 }
 
-// trimWarnings keeps a file from burying what is said about the others. Before is how many warnings there were without
-// it.
+// trimWarnings limits the warnings about one file, so they do not bury others. before is the number of warnings from
+// earlier files.
 func (l *loader) trimWarnings(src sourceFile, before int) {
 	if over := len(l.set.Warnings) - before - maxWarnings; over > 0 {
 		l.set.Warnings = l.set.Warnings[:before+maxWarnings]

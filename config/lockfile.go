@@ -10,8 +10,8 @@ import (
 // LockfileName is the name that a lockfile has where nothing names it otherwise.
 const LockfileName = "drawbridge.lock"
 
-// LockfilePath says where the lockfile is: where the settings name one, which then has to be there, or else beside the
-// person's own drawbridge.toml; empty where there is no place for one. The error is as for Load.
+// LockfilePath returns the lockfile's path: the one in the settings, which must exist, or else the one beside the
+// person's own drawbridge.toml; empty if that location is unknown. The error is as for Load.
 func LockfilePath(o Options, s Settings) (path string, named bool, err error) {
 	if s.LockFile != "" {
 		return s.LockFile, true, nil
@@ -27,8 +27,8 @@ func LockfilePath(o Options, s Settings) (path string, named bool, err error) {
 	return filepath.Join(filepath.Dir(own.path), LockfileName), false, nil
 }
 
-// ReadLockfile reads a lockfile. The error is fs.ErrNotExist where there is none; what is no regular file is not read,
-// since a pipe would have everybody wait.
+// ReadLockfile reads a lockfile. The error is fs.ErrNotExist if it does not exist. Only a regular file is read, since a
+// pipe would block.
 func ReadLockfile(path string) ([]byte, error) {
 	held, _, err := configfile.ReadFile(path)
 	if err == nil && !held.Exists {

@@ -10,10 +10,10 @@ type Models struct {
 	Rerank    RerankModel
 }
 
-// EmbeddingModel is the model that gives texts their places. The zero value of a field means its default; without a
-// Model there is none.
+// EmbeddingModel is the model that computes vectors of texts. The zero value of a field means its default; an empty
+// Model disables it.
 type EmbeddingModel struct {
-	// Provider is "openai", "ollama", "gemini" or "voyage". BaseURL is where it is.
+	// Provider is "openai", "ollama", "gemini" or "voyage". BaseURL is its address.
 	Provider, BaseURL, Model string
 	Key                      SecretRef
 	// Dimensions is how many numbers a vector should have.
@@ -26,7 +26,7 @@ type EmbeddingModel struct {
 	Batch             int
 }
 
-// RerankModel is the model that judges. Without a URL there is none.
+// RerankModel is the model that reranks results. An empty URL disables it.
 type RerankModel struct {
 	// Kind is "cohere" or "tei".
 	URL, Kind, Model string
@@ -47,7 +47,7 @@ type modelSetting struct {
 	Section, Name, Type, Default, Doc string
 	// Words are those that a string may be; nil is any.
 	Words []string
-	// target gives where its value is kept: a *string, *int, *time.Duration or *SecretRef.
+	// target returns the field for its value: a *string, *int, *time.Duration or *SecretRef.
 	target func(*Models) any
 }
 

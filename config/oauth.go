@@ -6,21 +6,22 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// OAuthSettings says whose access tokens the HTTP door takes, and what they must say. Without Issuers it says nothing.
+// OAuthSettings configures whose access tokens the HTTP endpoint accepts, and which claims they need. Without Issuers
+// it accepts none.
 type OAuthSettings struct {
 	// Issuers are URLs as the issuers' own metadata have them. PublicURL is where clients reach the door from.
 	Issuers   []string
 	PublicURL string
 	// Audience is what tokens must be for, where that is not the door's URL.
 	Audience string
-	// Scopes has what each of the issuer's scopes gives; nil is the default.
+	// Scopes maps each of the issuer's scopes to Drawbridge scopes; nil is the default.
 	Scopes map[string][]string
 	// AllowWithoutSubject lets tokens count that have no subject; nil is no.
 	AllowWithoutSubject *bool
 	// ClockSkew is how far an issuer's clock may be off.
 	ClockSkew time.Duration
-	// IntrospectionURL is asked whether a token counts, by the client IntrospectionClient, whose secret is in the file
-	// at the absolute path IntrospectionSecretFile.
+	// IntrospectionURL is the endpoint that reports whether a token is active. IntrospectionClient is our client there;
+	// its secret is in the file at the absolute path IntrospectionSecretFile.
 	IntrospectionURL, IntrospectionClient, IntrospectionSecretFile string
 }
 

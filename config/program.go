@@ -13,23 +13,23 @@ import (
 	"github.com/drawbridge-mcp/drawbridge"
 )
 
-// A ProgramFile is one file with what was in it. The zero value is none. What that file loads it cannot see, nor what
-// a launcher such as npx brings from elsewhere.
+// A ProgramFile is one file and the digest of its content. The zero value means no file. It does not cover files that
+// the program loads, nor packages that a launcher such as npx downloads.
 type ProgramFile struct {
-	// Path is absolute, and as it was found: links in it are not followed.
+	// Path is absolute and as found: links in it are not followed.
 	Path string `json:"path,omitempty"`
-	// Digest is the SHA-256 of what the file holds, in hex.
+	// Digest is the hex SHA-256 of the file's content.
 	Digest string `json:"sha256,omitempty"`
 }
 
-// hashProgramFile reads the file at an absolute path. The error is that of the file, which must be a regular one: a
-// *ProgramTooLargeError for one that is larger than maxProgramBytes.
+// hashProgramFile reads the file at an absolute path. The file must be regular; a file larger than maxProgramBytes is a
+// *ProgramTooLargeError.
 func hashProgramFile(path string) (ProgramFile, error) {
 	p, _, err := readProgramInfo(path)
 	return p, err
 }
 
-// readProgramInfo gives with the program what the file was when all of it was read; nil where it changed meanwhile.
+// readProgramInfo also returns the file's info when it was read completely; nil if the file changed meanwhile.
 func readProgramInfo(path string) (ProgramFile, os.FileInfo, error) {
 	if _, err := statProgram(path); err != nil {
 		return ProgramFile{}, nil, err
@@ -62,7 +62,7 @@ func readProgramInfo(path string) (ProgramFile, os.FileInfo, error) {
 	return p, after, nil
 }
 
-// CheckUnchanged looks whether the file still is what it was. The error is a *ProgramChangedError.
+// CheckUnchanged compares the file with its digest. The error is a *ProgramChangedError.
 func (p ProgramFile) CheckUnchanged() error { return p.checkUnchangedBy(hashProgramFile) }
 
 func (p ProgramFile) checkUnchangedBy(at func(path string) (ProgramFile, error)) error {
@@ -85,10 +85,10 @@ func (p ProgramFile) checkUnchangedBy(at func(path string) (ProgramFile, error))
 	return nil
 }
 
-// A ProgramChangedError is for a program that is not what a person approved. Without a path there was none to approve.
+// A ProgramChangedError reports a program that differs from the approved one. Without a path, none was approved.
 type ProgramChangedError struct{ Path, Why string }
 
-// Error names the file, and says what became of it.
+// Error names the file and the change.
 func (e *ProgramChangedError) Error() string {
 	if e.Path == "" {
 		return "its program was not there when it was approved"
@@ -96,7 +96,7 @@ func (e *ProgramChangedError) Error() string {
 	return fmt.Sprintf("its program %s is not the one that was approved: %s", e.Path, e.Why)
 }
 
-// FaultCode says that to try again is of no use: a person must look at it first.
+// FaultCode returns PolicyBlocked: a retry cannot succeed before a person has looked at the change.
 func (e *ProgramChangedError) FaultCode() drawbridge.FaultCode { return drawbridge.PolicyBlocked }
 
 // The names of a program's facts.
@@ -106,7 +106,7 @@ const (
 	digestKindPrefix = "SHA-256 "
 )
 
-// approvalFacts are what a person approves in a program; none for the zero one.
+// approvalFacts returns the facts a person approves in a program; none for the zero value.
 func (p ProgramFile) approvalFacts() []approvalFact {
 	if p == (ProgramFile{}) {
 		return nil
@@ -114,7 +114,7 @@ func (p ProgramFile) approvalFacts() []approvalFact {
 	return []approvalFact{{programFactName, p.Path}, {digestFactName, digestKindPrefix + p.Digest}}
 }
 
-// programFromFacts gives the program in facts; the zero one where they have none.
+// programFromFacts returns the program in facts; the zero value if they have none.
 func programFromFacts(facts []approvalFact) (p ProgramFile) {
 	for _, f := range facts {
 		switch f.Name {
@@ -127,7 +127,7 @@ func programFromFacts(facts []approvalFact) (p ProgramFile) {
 	return p
 }
 
-// withoutProgramFacts leaves the facts of the row itself.
+// withoutProgramFacts returns the facts of the row itself.
 func withoutProgramFacts(facts []approvalFact) []approvalFact {
 	return slices.DeleteFunc(slices.Clone(facts), func(p approvalFact) bool {
 		return p.Name == programFactName ||

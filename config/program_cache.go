@@ -6,41 +6,40 @@ import (
 	"sync"
 )
 
-// maxProgramBytes is how large a program may be that is approved. A file may say that it is of any size and have
-// nothing in it: to read what a stranger's row names must come to an end.
+// maxProgramBytes is the maximum size of an approved program. A sparse file may claim any size, and reading a file that
+// a stranger's row names must end.
 const maxProgramBytes = 1 << 30
 
-// A ProgramTooLargeError is for a program that nobody reads to its end: it can neither be approved nor be what was
-// approved.
+// A ProgramTooLargeError reports a program that is too large to be read: it can be neither approved nor checked.
 type ProgramTooLargeError struct {
 	Path string
 	Size int64
 }
 
-// Error names the file, and says how large it may be.
+// Error names the file and the limit.
 func (e *ProgramTooLargeError) Error() string {
 	return fmt.Sprintf("its program %s is too large to be approved: it has %d MiB, and %d are allowed", e.Path,
 		e.Size>>20, maxProgramBytes>>20)
 }
 
-// ProgramCache reads the programs of many rows, the same file once: as long as where it is, its size and the times of
-// its last changes stay. It is for one look at a configuration; before a start a program is read anew
-// (ProgramFile.CheckUnchanged). The zero value is ready, and may be used from several goroutines.
+// A ProgramCache hashes the programs of many rows and reads the same file once, while its location, size and times of
+// change stay the same. It serves one look at a configuration; before a start the program is read again
+// (ProgramFile.CheckUnchanged). The zero value is ready, and is safe for concurrent use.
 type ProgramCache struct {
 	mu      sync.Mutex
 	digests map[fileIdentity]string // digests
 	reads   int                     // how many files were read, for tests
 }
 
-// checkProgramFits says whether the file at an absolute path may be approved, without reading it. The error is that of
-// At.
+// checkProgramFits reports whether the file at an absolute path may be approved, without reading it. The error is that
+// of Hash.
 func checkProgramFits(path string) error {
 	_, err := statProgram(path)
 	return err
 }
 
-// Hash reads the file at an absolute path. The error is that of the file, which must be a regular one: a
-// *ProgramTooLargeError for one that is larger than maxProgramBytes.
+// Hash reads the file at an absolute path. The file must be regular; a file larger than maxProgramBytes is a
+// *ProgramTooLargeError.
 func (p *ProgramCache) Hash(path string) (ProgramFile, error) {
 	info, err := statProgram(path)
 	if err != nil {
@@ -69,10 +68,10 @@ func (p *ProgramCache) Hash(path string) (ProgramFile, error) {
 	return read, nil
 }
 
-// CheckUnchanged is Program's, for a look at a configuration.
+// CheckUnchanged is ProgramFile.CheckUnchanged with cached digests, for one look at a configuration.
 func (p *ProgramCache) CheckUnchanged(was ProgramFile) error { return was.checkUnchangedBy(p.Hash) }
 
-// statProgram looks at a file that is to be read whole.
+// statProgram returns the info of a file that is to be read completely.
 func statProgram(path string) (os.FileInfo, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -91,7 +90,7 @@ func checkRegularFile(path string, info os.FileInfo) error {
 	return nil
 }
 
-// unchangedFile says whether a file did not change between two looks; where that cannot be told, no.
+// unchangedFile reports whether a file did not change between two looks; false if that cannot be told.
 func unchangedFile(before, after os.FileInfo) bool {
 	a, ok := identifyFile(before)
 	b, _ := identifyFile(after)

@@ -39,8 +39,8 @@ func Providers() []Provider {
 	return all
 }
 
-// UserFile is the file that the person's own servers are written to, whether it exists or not. The error is a
-// *drawbridge.Fault: there is no home.
+// UserFile returns the file that the person's own servers are written to, whether it exists or not. The error is a
+// *drawbridge.Fault: for a missing home.
 func UserFile(o Options) (string, error) {
 	l, err := newLoader(o)
 	if err == nil && l.Config == "" {
@@ -53,8 +53,8 @@ func UserFile(o Options) (string, error) {
 	return filepath.Join(l.Config, "drawbridge", "mcp.json"), nil
 }
 
-// ProjectFile is the file that the working directory's servers are written to, whether it exists or not. The error is a
-// *drawbridge.Fault: there is no working directory.
+// ProjectFile returns the file that the working directory's servers are written to, whether it exists or not. The error
+// is a *drawbridge.Fault: for a missing working directory.
 func ProjectFile(o Options) (string, error) {
 	l, err := newLoader(o)
 	if err != nil {
@@ -63,8 +63,8 @@ func ProjectFile(o Options) (string, error) {
 	return filepath.Join(l.Project, ".drawbridge", "mcp.json"), nil
 }
 
-// SourceFiles lists all files that Load would read, in order, whether they exist or not: a change of one of them, or a
-// new one of them, may change the configuration. The error is that of Load about a path that a person named.
+// SourceFiles lists all files that Load would read, in order, whether they exist or not. A change to one of them may
+// change the configuration. The error is that of Load for a path that a person named.
 func SourceFiles(o Options) ([]string, error) {
 	l, err := newLoader(o)
 	if err != nil {
@@ -78,7 +78,7 @@ func SourceFiles(o Options) ([]string, error) {
 	return paths, err
 }
 
-// providersByName gives the providers of other programs that have the names; no names mean all.
+// providersByName returns the named providers of other programs; no names mean all.
 func providersByName(names []string) ([]clientconfig.Provider, error) {
 	all := slices.DeleteFunc(clientconfig.Providers(), func(p clientconfig.Provider) bool { return p.Name == "native" })
 	known := make([]string, 0, len(all))

@@ -52,8 +52,8 @@ func diffLabel(path string, v []byte) string {
 	return path
 }
 
-// jsonToken finds what a line of JSON or TOML is made of; yamlToken of YAML, where a text without quotes goes to the
-// end of the line, or to a comment.
+// jsonToken matches the tokens of a line of JSON or TOML; yamlToken those of YAML, where a plain scalar extends to the
+// end of the line or to a comment.
 var (
 	jsonToken       = lazyRegexp(`"(?:[^"\\]|\\.)*"?|'[^']*'?|//.*|/\*.*|#.*|[^\s"'{}\[\](),:=/#]+|[\s{}\[\](),:=]+|.`)
 	yamlToken       = lazyRegexp(`"(?:[^"\\]|\\.)*"?|'[^']*'?|#.*|[^\s"'{}\[\],#:-][^\s"'{}\[\],#:]*|[\s{}\[\],:-]+|.`)
@@ -71,7 +71,7 @@ const maxBareName, maxTableHeader = 64, 200
 
 func isBareName(word string) bool { return len(word) <= maxBareName && bareName().MatchString(word) }
 
-// redactLine gives a line with "…" in the place of what may be a secret.
+// redactLine returns a line with possible secrets replaced by "…".
 func redactLine(format configfile.Format, line string, shown []string) string {
 	line = strings.TrimRight(line, "\r\n")
 	if len(line) > 4*maxDiffLine { // what is behind is not shown, and would take long to look at
@@ -101,7 +101,7 @@ func redactLine(format configfile.Format, line string, shown []string) string {
 	return strings.Join(tokens, "")
 }
 
-// hasNameSeparator says whether what follows a word makes it a name. The padding of a secret in base64 does not.
+// hasNameSeparator reports whether the text after a word makes the word a name. The padding of base64 does not.
 func hasNameSeparator(rest string, format configfile.Format) bool {
 	if format == configfile.TOML {
 		return assignment().MatchString(rest)

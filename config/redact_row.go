@@ -16,16 +16,15 @@ import (
 var secretName = lazyRegexp(
 	`(?i)(^|[^a-z])(token|secret|passwd|password|passphrase|pass|auth|authorization|credentials?|cookie|pat|pwd|(api|access|private|secret|auth|service|account|role|encryption|signing)[-_.]?key|apikey|key)$|(?i)(token|secret|password|apikey)$`)
 
-// secretValue is how values begin that nobody takes for anything but a secret, whatever their name is.
+// secretValue matches prefixes of values that can only be secrets, whatever their names are.
 var secretValue = lazyRegexp(
 	`^(gh[pousr]_|github_pat_|glpat-|sk-[A-Za-z0-9]|sk_live_|rk_live_|xox[abprs]-|xapp-|AKIA[0-9A-Z]{12}|AIza|eyJ[A-Za-z0-9_-]{10}|npm_[A-Za-z0-9]{20}|hf_[A-Za-z0-9]{16}|ya29\.|-----BEGIN |(?i:bearer|basic|token) +[^ $])`)
 
-// envVariableName is a text that names a variable rather than being its value.
+// envVariableName matches a value that names a variable.
 var envVariableName = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*$`)
 
-// findPlaintextSecrets names the values of a row, as it is written, that look like secrets and stand there in plain
-// text: "env GITHUB_TOKEN", "header Authorization", "args --api-key", "url key", "auth client_secret". References and
-// commands are none.
+// findPlaintextSecrets names the values of a row, as written, that look like secrets in plain text: "env GITHUB_TOKEN",
+// "header Authorization", "args --api-key", "url key", "auth client_secret". References and commands are not secrets.
 func findPlaintextSecrets(row json.RawMessage) []string {
 	root, err := configfile.ParseJSON(row)
 	if err != nil {
@@ -60,7 +59,7 @@ func findPlaintextSecrets(row json.RawMessage) []string {
 	return slices.Compact(all)
 }
 
-// isCommandValue says whether a value is a command as a whole.
+// isCommandValue reports whether a value is a command as a whole.
 func isCommandValue(v configfile.Node) bool { return strings.HasPrefix(v.Text, "!") }
 
 // redactedCommandLine shows on one line what a row stands for: the program and its arguments, or the url, as they are
@@ -91,7 +90,7 @@ func redactedCommandLine(row json.RawMessage) string {
 	return safetext.Line(strings.Join(words, " "))
 }
 
-// isPlaintextSecret says whether a value is a secret that is written out.
+// isPlaintextSecret reports whether a value is a secret in plain text.
 func isPlaintextSecret(name, value string) bool {
 	switch {
 	case strings.Contains(value, "${") || strings.Contains(value, "$(") || value == "":
@@ -138,9 +137,8 @@ func redactArgs(args []string) (shown, hidden []string) {
 	return shown, hidden
 }
 
-// redactURL puts "…" in the places of a url's secrets, and names these: a password, a user that is a token, and
-// parameters. A text that is no url has none. The text is taken apart as it stands: with variables in it, it may be a
-// url only later.
+// redactURL replaces a url's secrets by "…" and names them: a password, a user that is a token, and parameters. A text
+// that is not a url has none. The text is parsed as written: with variables in it, it may become a url only later.
 func redactURL(text string) (shown string, hidden []string) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok || !schemeAtEnd.MatchString(scheme) {
@@ -186,7 +184,7 @@ func redactURL(text string) (shown string, hidden []string) {
 // schemeAtEnd finds the scheme of a url, which may stand behind the name of a flag.
 var schemeAtEnd = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*$`)
 
-// stringItems gives the items of a list that are texts.
+// stringItems returns the items of a list that are strings.
 func stringItems(list configfile.Node) (all []string) {
 	for _, item := range list.Items {
 		word, _ := item.TextValue()

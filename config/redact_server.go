@@ -4,12 +4,11 @@ import (
 	"encoding/json"
 )
 
-// PlaintextSecrets names the values of a row, as it is written, that look like secrets and stand there in plain text:
-// "env GITHUB_TOKEN", "header Authorization", "args --api-key", "url key", "auth client_secret". References to
-// variables and commands are none. It is a guess, by names and by well-known beginnings; no value is ever part of what
-// it gives.
+// PlaintextSecrets names the values of a row, as written, that look like secrets in plain text: "env GITHUB_TOKEN",
+// "header Authorization", "args --api-key", "url key", "auth client_secret". References to variables and commands are
+// not secrets. It is a guess by names and known prefixes; the result never contains a value.
 func PlaintextSecrets(row json.RawMessage) []string { return findPlaintextSecrets(row) }
 
-// RedactedCommandLine shows on one line what the row stands for: the program and its arguments, or the url, as they
-// are written. Variables are not put in, and what looks like a secret is "…".
+// RedactedCommandLine returns one line for the row: the program and its arguments, or the url, as written. Variables
+// are not expanded, and possible secrets are "…".
 func (s Server) RedactedCommandLine() string { return redactedCommandLine(s.Raw) }

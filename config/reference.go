@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// A ValuePartKind says what a Part is.
+// A ValuePartKind is the kind of a ValuePart.
 type ValuePartKind string
 
 // The kinds of parts.
 const (
-	// LiteralPart is text that stands as it is.
+	// LiteralPart is literal text.
 	LiteralPart ValuePartKind = ""
 	// FilePart is what a file holds, KeychainPart what a person keeps under a name, CommandPart what a shell's command
 	// prints.
@@ -19,16 +19,16 @@ const (
 	CommandPart  ValuePartKind = "command"
 )
 
-// A ValuePart is a piece of a value that is put together when its server is mounted. What is found for one is put in
-// as it is, and not looked at again.
+// A ValuePart is a part of a value that is resolved when its server is mounted. The resolved text is inserted unchanged
+// and not expanded again.
 type ValuePart struct {
 	Kind ValuePartKind
-	// Text is the literal text, which may be a secret; else what is referred to: a file's absolute path, a name, a
-	// command.
+	// Text is the literal text, which may be a secret; else the target of the reference: a file's absolute path, a
+	// name, a command.
 	Text string
 }
 
-// String shows a reference as it is written; of a literal, which may be a secret, nothing.
+// String returns a reference as written, and "" for a literal, which may be a secret.
 func (p ValuePart) String() string {
 	if p.Kind == LiteralPart {
 		return "…"
@@ -43,15 +43,14 @@ type SecretRef struct {
 	Missing []string
 }
 
-// IsZero says whether there is no key.
+// IsZero reports whether there is no key.
 func (k SecretRef) IsZero() bool { return len(k.Parts) == 0 && len(k.Missing) == 0 }
 
-// expandReferences takes a text apart, with variables in the places of ${NAME}, ${NAME:-default} and ${env:NAME}. A
-// variable that is set wins, even when it is empty. ${file:…}, ${keychain:…} and ${command:…} become parts of their
-// own. A variable without a value stays as it is written, and so does a placeholder of another form, such as
-// ${input:token}; missing is told what stands between its braces. What was put in is not looked at again. $${ is ${
-// itself, and ${:-text} is text that means nothing further. A placeholder ends at the first closing brace. A text
-// without references is one literal part, or none.
+// expandReferences splits a text into parts and expands ${NAME}, ${NAME:-default} and ${env:NAME}. A variable that is
+// set wins, even if it is empty. ${file:…}, ${keychain:…} and ${command:…} become separate parts. An unset variable
+// stays as written, and so does a placeholder of another form, such as ${input:token}; missing gets the text between
+// its braces. Inserted text is not expanded again. $${ stands for ${, and ${:-text} for the literal text. A placeholder
+// ends at the first closing brace. A text without references is one literal part, or none.
 func expandReferences(s string, lookup func(string) (string, bool), missing func(string)) (parts []ValuePart) {
 	var text strings.Builder
 	flush := func() {
@@ -89,8 +88,8 @@ func expandReferences(s string, lookup func(string) (string, bool), missing func
 	}
 }
 
-// parseReference reads what stands between the braces as a reference to something that is found later. ${file:-text}
-// is a variable with a default.
+// parseReference parses the text between the braces as a reference that is resolved later. ${file:-text} is a variable
+// with a default.
 func parseReference(inner string) (ValuePart, bool) {
 	kind, text, _ := strings.Cut(inner, ":")
 	switch kind := ValuePartKind(kind); kind {
@@ -100,7 +99,7 @@ func parseReference(inner string) (ValuePart, bool) {
 	return ValuePart{}, false
 }
 
-// resolveVariable gives the value of what stands between the braces. A name holds no colon.
+// resolveVariable returns the value of the variable between the braces. A name contains no colon.
 func resolveVariable(inner string, lookup func(string) (string, bool)) (string, bool) {
 	name, def, hasDefault := strings.Cut(inner, ":-")
 	if name == "" {
@@ -116,7 +115,7 @@ func resolveVariable(inner string, lookup func(string) (string, bool)) (string, 
 	return def, hasDefault
 }
 
-// joinLiteralParts is what parts come to where none of them is found later; else it gives the first one that is.
+// joinLiteralParts joins literal parts; if one part must be resolved later, it returns that part.
 func joinLiteralParts(parts []ValuePart) (s string, later *ValuePart) {
 	for i, p := range parts {
 		if p.Kind != LiteralPart {

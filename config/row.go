@@ -23,9 +23,9 @@ type rowReader struct {
 	lookup func(string) (string, bool)
 	// dir is the working directory, home the person's.
 	dir, home string
-	// approved says whether a person approved a project's row; nil approves none.
+	// approved reports whether a person approved a project's row; nil approves none.
 	approved func(Server) bool
-	// disabled has the names that the person's own files turn off, and the file that says so.
+	// disabled maps a name that the person's own files disable to the file that does.
 	disabled map[string]string
 	warnings []Warning
 	// refusedBecause is the first thing that keeps the row from being mounted.
@@ -199,7 +199,7 @@ func nativeRow(in clientconfig.ServerRow) configfile.Node {
 	return row
 }
 
-// readText reads a text and puts variables in.
+// readText reads a string and expands variables.
 func (r *rowReader) readText(name string, v configfile.Node) string {
 	s, ok := v.TextValue()
 	if !ok {
@@ -208,8 +208,7 @@ func (r *rowReader) readText(name string, v configfile.Node) string {
 	return r.expandVariables(name, s)
 }
 
-// readWord reads a text without variables: a word that means something here. Allowed lists what it may be; none means
-// anything.
+// readWord reads a string without variables: a keyword. allowed lists the permitted values; none means any.
 func (r *rowReader) readWord(name string, v configfile.Node, allowed ...string) string {
 	s, ok := v.TextValue()
 	switch {
@@ -284,8 +283,8 @@ func (r *rowReader) readPairs(name string, v configfile.Node) []NameValue {
 	return pairs
 }
 
-// expandValue puts in what a value of env or headers names: variables, or as a whole one variable. What is written
-// decides, not what was put in: the content of a variable is never taken for a command or a name.
+// expandValue expands a value of env or headers: variables within it, or a variable's name as a whole. Only the written
+// text decides: the content of a variable is never taken for a command or a name.
 func (r *rowReader) expandValue(member, name, written string) string {
 	kind := strings.TrimSuffix(member, "s") + " "
 	value := r.readSecret(kind+name, written)
@@ -299,7 +298,7 @@ func (r *rowReader) expandValue(member, name, written string) string {
 	return value
 }
 
-// variablePattern is what the name of a variable may be.
+// variablePattern matches the name of a variable.
 var variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // readEnabled is lenient, as the programs are whose files people bring: what cannot be read leaves the server on.

@@ -4,18 +4,18 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// A rowMember is one member that a row may have: what it is for people, and how it is read.
+// A rowMember is one member of a row: its documentation and its reader.
 type rowMember struct {
 	name, typ, def, doc string
-	// inHash says that the member is part of what is mounted, and so of the row's hash: a change of it asks for
-	// approval again, and what was remembered of the row is forgotten.
+	// inHash is set if the member counts in the row's hash: a change of it requires a new approval and invalidates
+	// stored data about the row.
 	inHash bool
 	// read is nil for the name, which is read first.
 	read func(r *rowReader, v configfile.Node)
 }
 
-// rowMemberTable is the one list of what a row may say. Members that guard something refuse the row when they cannot be
-// read; the others warn.
+// rowMemberTable lists all members of a row. If a guarding member cannot be read, the row is refused; other members
+// warn.
 var rowMemberTable = []rowMember{
 	{"name", "string", "",
 		"names the server in the array form of mcp.json; in the object form the key does, in drawbridge.toml the member id",
@@ -108,7 +108,7 @@ var rowMemberTable = []rowMember{
 		false, func(r *rowReader, v configfile.Node) { r.server.ImportedFrom, _ = v.TextValue() }},
 }
 
-// findRowMember gives the entry of a member, or nil.
+// findRowMember returns the entry of a member, or nil.
 func findRowMember(name string) *rowMember {
 	for i := range rowMemberTable {
 		if rowMemberTable[i].name == name {

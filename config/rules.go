@@ -19,15 +19,15 @@ type rulesReader struct {
 	inactive              *configfile.Error
 }
 
-// looksLikeRules says whether a table that is none of ours looks like one that has rules: a slip of the pen that would
-// leave all calls unguarded.
+// looksLikeRules reports whether an unknown table looks like a table of rules: a typo in its name would leave all calls
+// unguarded.
 func looksLikeRules(section configfile.Member) bool {
 	_, policy := section.Value.Find("policy")
 	_, authorization := section.Value.Find("authorization")
 	return policy || authorization || section.Name == "policy" || section.Name == "authorization"
 }
 
-// readPolicyTable reads the table "tools.policy", which is in force unless it says otherwise. The error is a
+// readPolicyTable reads the table "tools.policy", which is in force unless it disables itself. The error is a
 // *configfile.Error.
 func (r *rulesReader) readPolicyTable(v configfile.Node) error {
 	r.defaultEffect = drawbridge.Allow
@@ -40,8 +40,8 @@ func (r *rulesReader) readPolicyTable(v configfile.Node) error {
 	return err
 }
 
-// readAuthorizationTable reads the table "tools.authorization", which is in force where it says so. The error is a
-// *configfile.Error.
+// readAuthorizationTable reads the table "tools.authorization", which is in force only if it enables itself. The error
+// is a *configfile.Error.
 func (r *rulesReader) readAuthorizationTable(v configfile.Node) error {
 	t := ruleTable{name: "tools.authorization", effectMember: "action", readMember: readAuthorizationMember}
 	err := r.readTable(v, &t)
@@ -54,12 +54,11 @@ func (r *rulesReader) readAuthorizationTable(v configfile.Node) error {
 	return err
 }
 
-// inactiveRules says that there are rules which nobody put in force, nor said that they are not to be; nil where there
-// are none.
+// inactiveRules returns an error for rules that are neither enabled nor explicitly disabled; nil if there are none.
 func (r *rulesReader) inactiveRules() *configfile.Error { return r.inactive }
 
-// activeRules gives what was read: the rules of "tools.authorization" follow those of "tools.policy". It is nil where
-// neither is in force.
+// activeRules returns the rules in force: those of "tools.authorization" follow those of "tools.policy". It returns nil
+// if neither table is in force.
 func (r *rulesReader) activeRules() *drawbridge.Rules {
 	out := drawbridge.Rules{Default: drawbridge.Allow, Home: r.Home}
 	if r.policy != nil {
@@ -78,10 +77,10 @@ func (r *rulesReader) activeRules() *drawbridge.Rules {
 type ruleTable struct {
 	name    string
 	inForce bool
-	// setsInForce says that the table says whether it is in force; first is the line of its first rule.
+	// setsInForce is set if the table states whether it is in force; first is the line of its first rule.
 	setsInForce   bool
 	firstRuleLine int
-	// effectMember is the member of a rule that says its effect, fallback takes the default effect; nil where there is
+	// effectMember is the member that holds a rule's effect; fallback receives the default effect, nil if there is
 	// none.
 	effectMember string
 	fallback     *drawbridge.Effect
@@ -225,7 +224,7 @@ func policyMemberNames() []string {
 		"paths", "args_match", "args", "when"}
 }
 
-// readStrings reads a text, or a list of them. One member may not be said twice, under two names.
+// readStrings reads a string, or a list of strings. A member must not occur twice under two names.
 func readStrings(to *[]string, m configfile.Member) error {
 	list, ok := m.Value.TextValues()
 	if word, one := m.Value.TextValue(); one {

@@ -11,8 +11,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// Settings are what drawbridge.toml says beside its rows. The zero value of a field means its default, which Fields
-// names and the part of the system that uses it applies. Values were checked: a file with a bad one is not read at all.
+// Settings are the contents of drawbridge.toml except its rows. The zero value of a field means its default, which
+// Fields documents and the part of the system that uses it applies. Values are checked: a file with a bad one is
+// rejected as a whole.
 type Settings struct {
 	// Naming is the style of card names: "qualified", "mcp" or "bare".
 	Naming string
@@ -26,7 +27,7 @@ type Settings struct {
 	// MaxTools is the most tools taken from a server of the person's own, MaxToolsProject from one that a project
 	// directory or a conversation brought.
 	MaxTools, MaxToolsProject int
-	// EnvIsolation gives stdio servers the base environment only; nil means the default.
+	// EnvIsolation restricts stdio servers to the base environment; nil means the default.
 	EnvIsolation *bool
 	// AllowedCommands are programs that a row may start which is not the person's own, beside the usual ones: names,
 	// and paths with the signs of a glob.
@@ -65,25 +66,24 @@ type Settings struct {
 	// Clients are the scopes of clients of the person's own, by the names that they call themselves; "*" is for all
 	// others.
 	Clients map[string][]string
-	// OAuthSettings says whose access tokens the HTTP door takes.
+	// OAuthSettings configures whose access tokens the HTTP endpoint accepts.
 	OAuth OAuthSettings
 
-	// Audit says what is kept of calls.
+	// Audit configures the records kept of calls.
 	Audit AuditSettings
 
-	// Rules say who may call what; nil where there are none. Whether they make sense is for those to say who carry
-	// them out.
+	// Rules decide which caller may call which tool; nil if there are none. The policy package checks their contents.
 	Rules *drawbridge.Rules
-	// InactiveRules says where rules stand that nobody put in force, "file:line" first; empty where there are none.
+	// InactiveRules is the position of rules that are not in force, "file:line" first; empty if there are none.
 	InactiveRules string
 
-	// Vectors says where the vectors of tools are kept.
+	// Vectors configures the store for vectors of tools.
 	Vectors VectorStoreSettings
 
-	// Tools bounds calls of tools, Shield says how far servers are trusted.
+	// Tools limits calls of tools; Shield configures the trust in servers.
 	Tools  ToolLimits
 	Shield ShieldSettings
-	// Discovery says how cards are found.
+	// Discovery configures how tools are found.
 	Discovery ToolDiscovery
 	// Models are those that run elsewhere.
 	Models Models
@@ -97,14 +97,14 @@ func (s Settings) RootURIs() (uris []string) {
 	return uris
 }
 
-// A setting is one member of a table of drawbridge.toml: what it is for people, and how it is read.
+// A setting is one member of a table of drawbridge.toml: its documentation and its reader.
 type setting struct {
 	section, name, typ, def, doc string
-	// readValue puts the value into r.settings. The error says what the value must be.
+	// readValue stores the value in r.settings. The error describes the required value.
 	readValue func(r *settingsReader, v configfile.Node) error
 }
 
-// settingTable is the one list of what drawbridge.toml may say beside its rows.
+// settingTable lists all members of drawbridge.toml except rows.
 var settingTable = slices.Concat([]setting{
 	{"mcp", "naming", `"qualified", "mcp" or "bare"`, "qualified",
 		"how cards are named: server__tool, mcp_server_tool, or the tool's own name",
@@ -364,7 +364,7 @@ func findSetting(section, name string) *setting {
 	return nil
 }
 
-// isSection says whether a table of that name holds settings, or tables that do.
+// isSection reports whether a table of that name holds settings, or tables that do.
 func isSection(name string) bool {
 	return slices.ContainsFunc(settingTable, func(s setting) bool { return strings.HasPrefix(s.section+".", name+".") })
 }

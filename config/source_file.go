@@ -20,17 +20,17 @@ type sourceFile struct {
 	dialect  *clientconfig.Dialect
 	// dir is the directory that was searched, where one was.
 	dir string
-	// namedByPerson says that a person named the very file: what is wrong with it is an error.
+	// namedByPerson is set if a person named this very file: problems in it are errors.
 	namedByPerson bool
-	// readRows and settings say what is taken from the file.
+	// readRows and readSettings select the content to read.
 	readRows, readSettings bool
 	// root is what open found in the file, err why it found nothing.
 	root configfile.Node
 	err  error
 }
 
-// NamedPaths gives what o.Paths names as absolute paths, a file or a directory each, for a process that runs
-// elsewhere. A comma in one stays: there is a file of that name.
+// NamedPaths returns o.Paths as absolute paths, a file or a directory each, for a process that runs elsewhere. A path
+// with a comma is not split if a file of that name exists.
 func (o Options) NamedPaths() ([]string, error) {
 	l, err := newLoader(o)
 	if err != nil {
@@ -74,7 +74,7 @@ func uniqueSources(all []sourceFile) []sourceFile {
 	return kept
 }
 
-// readBytes gives the file's bytes. Of what is no regular file, only one that a person named is read: a pipe may block.
+// readBytes returns the file's content. A file that is not regular is read only if a person named it: a pipe may block.
 func (src sourceFile) readBytes() ([]byte, error) {
 	info, err := os.Stat(src.path)
 	switch {

@@ -9,9 +9,9 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// ToolDiscovery says how cards are found. A zero field means the default.
+// ToolDiscovery configures how tools are found. A zero field means the default.
 type ToolDiscovery struct {
-	// Enabled false has nothing found: all cards are listed, and models of our own are shown all; nil means the
+	// Enabled false turns the search off: all tools are listed, and our own models get all of them; nil means the
 	// default.
 	Enabled *bool
 	// Mode is what outside clients are listed: "direct", "auto" or "search".
@@ -26,22 +26,22 @@ type ToolDiscovery struct {
 	// SearchAbove is how many tokens the definitions may have, those of AlwaysInclude aside, before the mode auto
 	// searches.
 	SearchAbove int
-	// ForwardOutputSchema tells models of our own what tools answer; nil means the default. OutputSchemaHintBytes is
-	// how much of it.
+	// ForwardOutputSchema includes the output schemas of tools for our own models; nil means the default.
+	// OutputSchemaHintBytes limits their size.
 	ForwardOutputSchema   *bool
 	OutputSchemaHintBytes int
 }
 
-// A discoverySetting is one setting: the table that it stands in, what it is for people, and how it is read.
+// A discoverySetting is one setting: its table, its documentation and its reader.
 type discoverySetting struct {
 	Section, Name, Type, Default, Doc string
-	// Read puts the value in. The error says what the value must be.
+	// Read stores the value. The error describes the required value.
 	Read func(d *ToolDiscovery, v configfile.Node) error
 }
 
 const discoveryTable = "mcp.tool_discovery"
 
-// discoveryMembers is the list of what may be set, in the order in which it is explained.
+// discoveryMembers lists the settings in the order of their documentation.
 func discoveryMembers() []discoverySetting {
 	return []discoverySetting{
 		{discoveryTable, "enabled", "boolean", "true",

@@ -4,16 +4,16 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// UpdateFile changes a file of the configuration: change is given what the file holds, nil where there is none, and
-// says what it shall hold. Writers of one file, also of different processes, take turns, and none loses what another
-// wrote. A reader sees the old file or the new one, whole; so does the next start after a crash.
+// UpdateFile changes a file of the configuration. change gets the file's content, nil for a missing file, and returns
+// the new content. Writers of one file, also in different processes, take turns, so no update is lost. A reader sees
+// the old file or the new one, complete; so does the next start after a crash.
 //
-// A link is followed, and stays. A new file has mode 0600 and a directory that is made for it 0700; a file that exists
-// keeps its mode. The file's name says its format: .toml, .yaml or .yml, else JSON.
+// A link is followed, and stays. A new file has mode 0600 and a new directory 0700; an existing file keeps its mode.
+// The file's extension determines its format: .toml, .yaml or .yml, else JSON.
 //
-// An error of change is returned as it is, and nothing is written. Any other is a *drawbridge.Fault: the file does not
-// parse, or would not after the change; it is no regular file, or larger than MaxFile; it cannot be locked, read or
-// written.
+// An error of change is returned unchanged, and nothing is written. Any other error is a *drawbridge.Fault: the file
+// does not parse, or would not after the change; it is not a regular file, or larger than MaxFile; it cannot be locked,
+// read or written.
 func UpdateFile(path string, change func([]byte) ([]byte, error)) error {
 	format := configfile.FormatOf(path)
 	return configfile.RewriteFile(path, func(before configfile.FileState) (configfile.FileState, error) {

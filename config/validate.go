@@ -20,7 +20,7 @@ var transportTypes = map[string]string{
 	"sse":             "sse",
 }
 
-// invalidReason says why the row cannot be mounted, or "". The name is known to be valid.
+// invalidReason returns why the row cannot be mounted, or "". The name is known to be valid.
 func (s *Server) invalidReason() string {
 	complain := func(format string, args ...any) string {
 		return fmt.Sprintf("Server %q: ", s.ID) + fmt.Sprintf(format, args...)

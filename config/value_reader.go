@@ -19,7 +19,7 @@ type valueReader struct {
 	Lookup    func(string) (string, bool)
 }
 
-// expandText gives a text with variables put in. One that lacks one is an error: it would be half a path.
+// expandText returns a text with variables expanded. An unset variable is an error: the result would be half a path.
 func (r *valueReader) expandText(v configfile.Node) (string, error) {
 	s, ok := v.TextValue()
 	if !ok || s == "" {
@@ -41,7 +41,7 @@ func missingVariablesError(missing []string) error {
 	return fmt.Errorf("needs %s, which is not set", strings.Join(missing, ", "))
 }
 
-// splitReferences takes a text apart, with the paths of files made absolute, and names the variables that are not set.
+// splitReferences splits a text into parts, with the paths of files made absolute, and names the unset variables.
 func (r *valueReader) splitReferences(s string) (parts []ValuePart, missing []string) {
 	parts = expandReferences(s, r.Lookup, func(inner string) {
 		missing = append(missing,
@@ -65,7 +65,7 @@ func (r *valueReader) absolutePath(s string) string {
 	return filepath.Clean(s)
 }
 
-// readText reads a text that is not empty.
+// readText reads a non-empty string.
 func (r *valueReader) readText(to *string, v configfile.Node) (err error) {
 	*to, err = r.expandText(v)
 	return err
@@ -125,7 +125,7 @@ func lowerScheme(s, what string, known ...string) (string, error) {
 	return scheme + s[len(scheme):], nil
 }
 
-// readURLParts reads a URL of one of the schemes, which may refer to what is found later; an empty one is none.
+// readURLParts reads a URL of one of the schemes, which may contain references; an empty one counts as absent.
 func (r *valueReader) readURLParts(to *[]ValuePart, v configfile.Node, what string, schemes ...string) error {
 	s, ok := v.TextValue()
 	parts, missing := r.splitReferences(s)
@@ -146,8 +146,8 @@ func (r *valueReader) readURLParts(to *[]ValuePart, v configfile.Node, what stri
 	return nil
 }
 
-// readSecretRef reads a secret, which may hold references, or be a command as a whole, after "!". A variable that is
-// not set is no error.
+// readSecretRef reads a secret, which may hold references, or be a command as a whole, after "!". An unset variable is
+// not an error.
 func (r *valueReader) readSecretRef(to *SecretRef, v configfile.Node) error {
 	s, ok := v.TextValue()
 	if !ok || s == "" || s == "!" {

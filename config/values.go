@@ -104,7 +104,7 @@ func readBoolOrNames(to **bool, names *[]string, v configfile.Node) error {
 	return nil
 }
 
-// readScopesByName reads a table of lists of scopes, by name; a list may be empty only where that is said.
+// readScopesByName reads a table of lists of scopes, by name; a list may be empty only if empty is set.
 func readScopesByName(to *map[string][]string, v configfile.Node, empty bool) error {
 	if v.Kind != configfile.Table {
 		return mustBeError("a table of lists of scopes")

@@ -4,10 +4,10 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/configfile"
 )
 
-// VectorStoreSettings says where the vectors of tools are kept.
+// VectorStoreSettings configures the store for vectors of tools.
 type VectorStoreSettings struct {
-	// Store is a URL, put together when it is first needed; what is found for a reference is escaped there. None is
-	// the store.
+	// Store is a URL, resolved when it is first needed; a resolved reference is escaped in it. An empty Store means the
+	// store of all other data.
 	Store []ValuePart
 	// Collection is the name that they are kept under elsewhere; empty means the default.
 	Collection string
