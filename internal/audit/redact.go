@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/drawbridge-mcp/drawbridge"
+	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 	"github.com/drawbridge-mcp/drawbridge/internal/safetext"
 )
 
@@ -54,7 +54,7 @@ func (w *recordWriter) appendArguments(raw json.RawMessage) {
 	switch w.rules.Arguments {
 	case KeepHash:
 	case KeepFull:
-		if json.Valid(raw) {
+		if rawjson.Valid(raw) == nil {
 			w.appendRaw(argumentsPrefix)
 			w.dst = append(w.dst, raw...)
 		}
@@ -93,13 +93,12 @@ func (w *recordWriter) appendRedactedArgs(raw []byte) {
 	before := len(w.dst)
 	w.appendRaw(argumentsPrefix)
 	start := len(w.dst)
-	v := redactingWriter{recordWriter: *w, jsonReader: jsonReader{src: string(raw)}, maxLen: start + maxArguments,
-		maxText: w.rules.MaxString}
+	r, ok := newJSONReader(raw)
+	v := redactingWriter{recordWriter: *w, jsonReader: r, maxLen: start + maxArguments, maxText: w.rules.MaxString}
 	if v.maxText <= 0 {
 		v.maxText = DefaultMaxString
 	}
-	ok := utf8.Valid(raw) && v.redactValue(0) && v.dropBlanks() == 0
-	if ok {
+	if ok = ok && v.redactValue(0) && v.dropBlanks() == 0; ok {
 		v.flush(v.i)
 	}
 	switch w.dst = v.dst; {
@@ -286,7 +285,7 @@ func (v *redactingWriter) redactString(token, text string) {
 	}
 	shown, changed := v.rules.redactSecrets(seen)
 	switch {
-	case !changed && len(text) <= v.maxText && (len(token) == len(text)+2 || json.Valid([]byte(token))):
+	case !changed && len(text) <= v.maxText:
 		return
 	case len(text) > v.maxText:
 		cut := shown

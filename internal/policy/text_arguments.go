@@ -79,7 +79,7 @@ func mayBeJSON(text string) bool {
 // readText reads the list or the object that a text is; nil where it is none. Readers of such a text are not strict: a
 // name may stand twice, and NaN is a number to some.
 func readText(text string) (any, error) {
-	r := jsonReader{src: text, lenient: true}
+	r := jsonReader{raw: []byte(text), src: text, lenient: true}
 	v, err := r.readValue(0, true)
 	if errors.Is(err, errTooDeep) {
 		return nil, err

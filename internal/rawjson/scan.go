@@ -101,6 +101,15 @@ func skipName(b []byte, i int) (int, error) {
 	return i + 1, nil
 }
 
+// SkipScalar returns the end of the string, number, true, false or null that starts at b[i]. It checks syntax, not the
+// UTF-8 of a string. The error is a *SyntaxError.
+func SkipScalar(b []byte, i int) (end int, err error) {
+	if i >= len(b) {
+		return i, &SyntaxError{i, "unexpected end"}
+	}
+	return skipScalar(b, i)
+}
+
 // skipScalar passes over anything but an object or an array.
 func skipScalar(b []byte, i int) (int, error) {
 	word := ""
