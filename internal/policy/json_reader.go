@@ -9,7 +9,7 @@ import (
 	"github.com/drawbridge-mcp/drawbridge/internal/rawjson"
 )
 
-// An jsonObject is one of JSON, whose names differ.
+// A jsonObject is one of JSON, whose names differ.
 type jsonObject []jsonMember
 
 type jsonMember struct {
@@ -20,7 +20,7 @@ type jsonMember struct {
 // fewMembers is how many members an object has room for that has any.
 const fewMembers = 4
 
-// get gives what a name has, in whichever case it is written; false where there is no such name.
+// get returns what a name has, in whichever case it is written; false where there is no such name.
 func (o jsonObject) get(name string) (any, bool) {
 	for i := range o {
 		if o[i].name == name {
@@ -35,7 +35,7 @@ func (o jsonObject) get(name string) (any, bool) {
 	return nil, false
 }
 
-// respellNames gives a value with the names in it as they are spelled here, where they are the same but for their
+// respellNames returns a value with the names in it as they are spelled here, where they are the same except for their
 // case: an expression takes them as it spells them. It says false where that changes nothing.
 func respellNames(v any, names []string) (out any, changed bool) {
 	switch v := v.(type) {
@@ -67,7 +67,7 @@ func respellNames(v any, names []string) (out any, changed bool) {
 	return v, false
 }
 
-// toMaps gives a value in which objects are maps, and what is neither list nor object is what leaf makes of it.
+// toMaps returns a value in which objects are maps, and what is neither list nor object is what leaf makes of it.
 func toMaps(v any, leaf func(any) any) any {
 	switch v := v.(type) {
 	case []any:
@@ -86,7 +86,7 @@ func toMaps(v any, leaf func(any) any) any {
 	return leaf(v)
 }
 
-// toPlainMaps gives a value in which objects are maps.
+// toPlainMaps returns a value in which objects are maps.
 func toPlainMaps(v any) any { return toMaps(v, func(v any) any { return v }) }
 
 // readObject reads an object. None at all is an empty one. Of its members only that with a name is kept, however it is
@@ -339,7 +339,7 @@ func (r *jsonReader) readToken() (text string, plain bool, err error) {
 	return text, false, nil
 }
 
-// isPlainASCII says whether a text has neither backslashes nor control characters, and is ASCII. It looks at eight
+// isPlainASCII reports whether a text has neither backslashes nor control characters, and is ASCII. It looks at eight
 // bytes at a time: of each the highest bit is set in the sum where it is too large, below a blank, or a backslash.
 func isPlainASCII(text string) bool {
 	const each, highest = 0x0101010101010101, 0x8080808080808080
@@ -358,7 +358,7 @@ func isPlainASCII(text string) bool {
 	return true
 }
 
-// tokenText gives what a token says. It may be plain without being called so.
+// tokenText returns what a token says. It may be plain without being called so.
 func tokenText(token string, plain bool) (string, error) {
 	if plain || strings.IndexByte(token, '\\') < 0 {
 		return token, nil
@@ -374,14 +374,14 @@ func unescapeToken(token string) (string, error) {
 	return text, nil
 }
 
-// foldedTokenName gives the name that a token says as it is compared: of nearly all names those are the very bytes, in
-// letters of either case, see alike.
+// foldedTokenName returns the name that a token says as it is compared: of nearly all names those are the very bytes,
+// in letters of either case, see alike.
 func foldedTokenName(token string) (string, error) {
 	text, err := tokenText(token, false)
 	return foldArgumentName(text), err
 }
 
-// equalNames says whether two names are the same as foldArgumentName has them.
+// equalNames reports whether two names are the same as foldArgumentName has them.
 func equalNames(a, b string) bool {
 	return equalFoldASCII(a, b) || !(isASCII(a) && isASCII(b)) && foldArgumentName(a) == foldArgumentName(b)
 }
@@ -395,7 +395,7 @@ func isASCII(text string) bool {
 	return true
 }
 
-// equalFoldASCII says whether two names are the same but for the case of letters of ASCII.
+// equalFoldASCII reports whether two names are the same except for the case of letters of ASCII.
 func equalFoldASCII(a, b string) bool {
 	if len(a) != len(b) {
 		return false

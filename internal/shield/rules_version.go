@@ -7,7 +7,7 @@ import (
 )
 
 // rulesDigest names what definitions are looked at by: a digest of the sources of the rules, the lists of words and
-// the walk. "go test ./shield -run Rules -update" writes it anew.
+// the walk. "go test ./shield -run Rules -update" writes it again.
 const rulesDigest = "c3a7a23c558f"
 
 // RulesVersion names the rules and the tables beneath them: what was made of a definition by rules of the same name
